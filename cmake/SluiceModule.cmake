@@ -1,0 +1,30 @@
+# sluice_module(NAME SOURCES file... [DEPS target...] [PRIVATE_DEPS target...]) makes the library of
+# one folder of src/.
+# sluice_flags(TARGET) gives a target the project's warnings and sanitizers.
+
+function(sluice_flags target)
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wconversion -Wshadow)
+  if(SLUICE_WERROR)
+    target_compile_options(${target} PRIVATE -Werror)
+  endif()
+  if(SLUICE_SANITIZE)
+    target_compile_options(${target} PRIVATE -fsanitize=${SLUICE_SANITIZE} -fno-omit-frame-pointer
+                                             -fno-sanitize-recover=all)
+    target_link_options(${target} PRIVATE -fsanitize=${SLUICE_SANITIZE})
+  endif()
+endfunction()
+
+function(sluice_module name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;PRIVATE_DEPS" ${ARGN})
+  add_library(sluice_${name} STATIC ${ARG_SOURCES})
+  add_library(sluice::${name} ALIAS sluice_${name})
+  set_target_properties(sluice_${name} PROPERTIES EXPORT_NAME ${name})
+  target_include_directories(sluice_${name}
+    PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+           $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>
+    PRIVATE ${PROJECT_SOURCE_DIR}/src)
+  target_compile_features(sluice_${name} PUBLIC cxx_std_20)
+  target_link_libraries(sluice_${name} PUBLIC ${ARG_DEPS} PRIVATE ${ARG_PRIVATE_DEPS})
+  sluice_flags(sluice_${name})
+  set_property(GLOBAL APPEND PROPERTY SLUICE_INSTALL_TARGETS sluice_${name})
+endfunction()

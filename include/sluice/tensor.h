@@ -1,0 +1,55 @@
+// Element types and views of local tensor memory.
+//
+// A view names memory that the caller owns; nothing here allocates or copies payload.
+#ifndef SLUICE_TENSOR_H_
+#define SLUICE_TENSOR_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+
+namespace sluice {
+
+// Tensors have 1 to this many dimensions.
+inline constexpr int kMaxTensorDims = 8;
+
+enum class DType : uint8_t { kF64, kF32, kF16, kBF16, kF8E4M3, kF8E5M2, kI64, kI32, kI8, kU8 };
+
+// Bytes of one element.
+int64_t DTypeBytes(DType dtype);
+
+// Short name, as in case files: "bf16", "f8e4m3".
+absl::string_view DTypeName(DType dtype);
+
+// Reads a short name ("bf16") or a safetensors name ("BF16", "F8_E4M3").
+// InvalidArgument names the text that is neither.
+absl::StatusOr<DType> ParseDType(absl::string_view text);
+
+// Values are DLPack's DLDeviceType (https://dmlc.github.io/dlpack/latest/c_api.html).
+enum class DeviceKind : int32_t { kCpu = 1, kCuda = 2, kCudaHost = 3 };
+
+// A strided view of one rank's local tensor, with DLPack's fields. Element (p_0, p_1, ...) lies at
+//   data + byte_offset + DTypeBytes(dtype) * sum_d p_d * strides[d].
+// The memory must stay valid until every run that uses the view is done.
+struct TensorView {
+  void* data = nullptr;
+  int64_t byte_offset = 0;
+  std::vector<int64_t> shape;    // elements per dimension
+  std::vector<int64_t> strides;  // in elements, >= 0; empty means dense row-major
+  DType dtype = DType::kF32;
+  DeviceKind device = DeviceKind::kCpu;
+  int32_t device_ordinal = 0;
+};
+
+// A dense row-major view of host memory at `data`.
+TensorView DenseView(void* data, absl::Span<const int64_t> shape, DType dtype);
+
+// Strides in elements of a dense row-major tensor of `shape`.
+std::vector<int64_t> DenseStrides(absl::Span<const int64_t> shape);
+
+}  // namespace sluice
+
+#endif  // SLUICE_TENSOR_H_

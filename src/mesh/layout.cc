@@ -1,0 +1,121 @@
+// Validation of layouts, and what one rank owns under them.
+#include "sluice/layout.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "mesh/partition.h"
+#include "sluice/tensor.h"
+#include "tensor/checked.h"
+
+namespace sluice {
+namespace {
+
+// Bytes of any tensor fit an int64_t with room to add a few of them.
+constexpr int64_t kMaxElements = std::numeric_limits<int64_t>::max() / 64;
+
+// A rank's index list along one dimension has at most this many intervals.
+constexpr int64_t kMaxIntervals = int64_t{1} << 20;
+
+absl::Status ValidateShape(absl::Span<const int64_t> shape) {
+  const std::string text = absl::StrCat("shape [", absl::StrJoin(shape, ","), "]");
+  if (shape.empty() || shape.size() > kMaxTensorDims) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        text, " has ", shape.size(), " dimensions; 1 to ", kMaxTensorDims, " are possible"));
+  }
+  for (int64_t size : shape) {
+    if (size < 0) return absl::InvalidArgumentError(absl::StrCat(text, " has a negative size"));
+    if (size > kMaxElements) {
+      return absl::InvalidArgumentError(absl::StrCat(text, " has a size that overflows"));
+    }
+  }
+  if (!CheckedProduct(shape, kMaxElements)) {
+    return absl::InvalidArgumentError(absl::StrCat(text, ": the number of elements overflows"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ValidatePlacement(const Placement& placement, size_t mesh_dim, size_t dims) {
+  if (placement.kind != Placement::Kind::kShard &&
+      placement.kind != Placement::Kind::kStridedShard) {
+    return absl::OkStatus();
+  }
+  const std::string text =
+      absl::StrCat("placement ", PlacementName(placement), " of mesh dimension ", mesh_dim);
+  if (placement.dim < 0 || static_cast<size_t>(placement.dim) >= dims) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(text, " cuts dimension ", placement.dim, " of a tensor with ", dims));
+  }
+  if (placement.kind == Placement::Kind::kStridedShard && placement.split_factor < 1) {
+    return absl::InvalidArgumentError(absl::StrCat(text, " needs 1 piece or more"));
+  }
+  return absl::OkStatus();
+}
+
+// An index list is no longer than its dimension, nor than the product of its cuts' pieces.
+absl::Status ValidateIntervalCounts(const Layout& layout, absl::Span<const int64_t> shape) {
+  std::array<int64_t, kMaxTensorDims> pieces;
+  pieces.fill(1);
+  for (const Placement& placement : layout.placements) {
+    if (placement.kind != Placement::Kind::kStridedShard) continue;
+    const size_t d = static_cast<size_t>(placement.dim);
+    pieces[d] = CheckedProduct({pieces[d], placement.split_factor}).value_or(kMaxElements);
+    if (std::min(pieces[d], shape[d]) > kMaxIntervals) {
+      return absl::InvalidArgumentError(absl::StrCat("StridedShard cuts dimension ", d,
+                                                     " into more than ", kMaxIntervals, " pieces"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ValidateLayout(const Layout& layout, absl::Span<const int64_t> shape) {
+  if (absl::Status status = ValidateShape(shape); !status.ok()) return status;
+  if (layout.mesh.sizes().empty()) return absl::InvalidArgumentError("the mesh is empty");
+  if (layout.placements.size() != layout.mesh.sizes().size()) {
+    return absl::InvalidArgumentError(absl::StrCat(layout.placements.size(),
+                                                   " placements for a mesh of ",
+                                                   layout.mesh.sizes().size(), " dimensions"));
+  }
+  for (size_t m = 0; m < layout.placements.size(); ++m) {
+    absl::Status status = ValidatePlacement(layout.placements[m], m, shape.size());
+    if (!status.ok()) return status;
+  }
+  return ValidateIntervalCounts(layout, shape);
+}
+
+absl::StatusOr<std::vector<std::vector<IndexRange>>> OwnedRanges(const Layout& layout,
+                                                                 absl::Span<const int64_t> shape,
+                                                                 int rank) {
+  if (absl::Status status = ValidateLayout(layout, shape); !status.ok()) return status;
+  std::vector<std::vector<IndexRange>> ranges(shape.size());
+  const std::optional<int64_t> position = layout.mesh.PositionOf(rank);
+  if (!position) return ranges;
+  const Partition partition(layout, static_cast<int>(shape.size()));
+  const PartTuple parts = partition.PartsOf(*position);
+  for (size_t d = 0; d < shape.size(); ++d) {
+    const IntervalList owned = partition.Owned(static_cast<int>(d), parts[d], shape[d]);
+    for (const Interval& interval : owned.intervals()) {
+      ranges[d].push_back({interval.begin, interval.end});
+    }
+  }
+  return ranges;
+}
+
+absl::StatusOr<std::vector<int64_t>> LocalShape(const Layout& layout,
+                                                absl::Span<const int64_t> shape, int rank) {
+  absl::StatusOr<std::vector<std::vector<IndexRange>>> ranges = OwnedRanges(layout, shape, rank);
+  if (!ranges.ok()) return ranges.status();
+  std::vector<int64_t> local(shape.size(), 0);
+  for (size_t d = 0; d < shape.size(); ++d) {
+    for (const IndexRange& range : (*ranges)[d]) local[d] += range.end - range.begin;
+  }
+  return local;
+}
+
+}  // namespace sluice

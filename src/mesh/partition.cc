@@ -1,0 +1,70 @@
+// Coordinates of a mesh, regrouped by tensor dimension.
+#include "mesh/partition.h"
+
+namespace sluice {
+
+Partition::Partition(const Layout& layout, int dims) : dims_(dims) {
+  const absl::Span<const int64_t> sizes = layout.mesh.sizes();
+  int64_t stride = 1;
+  for (int64_t size : sizes) stride *= size;
+  for (size_t m = 0; m < sizes.size(); ++m) {
+    stride /= sizes[m];
+    if (sizes[m] == 1) continue;  // one coordinate: cuts nothing off, tells nobody apart
+    const Placement& placement = layout.placements[m];
+    const bool sharded = placement.kind == Placement::Kind::kShard ||
+                         placement.kind == Placement::Kind::kStridedShard;
+    if (!sharded) {
+      replica_axes_.push_back({sizes[m], stride});
+      replicas_ *= sizes[m];
+      continue;
+    }
+    const size_t d = static_cast<size_t>(placement.dim);
+    const bool strided = placement.kind == Placement::Kind::kStridedShard;
+    cuts_[d].push_back({sizes[m], strided ? placement.split_factor : 1});
+    axes_[d].push_back({sizes[m], stride});
+  }
+}
+
+int64_t Partition::PositionOf(const PartTuple& parts, int64_t replica) const {
+  int64_t position = 0;
+  const auto place = [&position](const std::vector<Axis>& axes, int64_t number) {
+    for (size_t i = axes.size(); i-- > 0;) {
+      position += number % axes[i].size * axes[i].stride;
+      number /= axes[i].size;
+    }
+  };
+  for (int d = 0; d < dims_; ++d)
+    place(axes_[static_cast<size_t>(d)], parts[static_cast<size_t>(d)]);
+  place(replica_axes_, replica);
+  return position;
+}
+
+PartTuple Partition::PartsOf(int64_t position) const {
+  PartTuple parts{};
+  for (size_t d = 0; d < static_cast<size_t>(dims_); ++d) {
+    for (const Axis& axis : axes_[d]) {
+      parts[d] = parts[d] * axis.size + position / axis.stride % axis.size;
+    }
+  }
+  return parts;
+}
+
+int64_t Partition::ReplicaOf(int64_t position) const {
+  int64_t replica = 0;
+  for (const Axis& axis : replica_axes_) {
+    replica = replica * axis.size + position / axis.stride % axis.size;
+  }
+  return replica;
+}
+
+IntervalList Partition::Owned(int dim, int64_t part, int64_t size) const {
+  const absl::Span<const Cut> dim_cuts = cuts(dim);
+  std::vector<int64_t> coords(dim_cuts.size());
+  for (size_t i = coords.size(); i-- > 0;) {
+    coords[i] = part % dim_cuts[i].parts;
+    part /= dim_cuts[i].parts;
+  }
+  return OwnedIndices(size, dim_cuts, coords);
+}
+
+}  // namespace sluice

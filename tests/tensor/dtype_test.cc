@@ -1,0 +1,68 @@
+// Element types: bytes, names, and both spellings.
+#include <cstdint>
+#include <set>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "sluice/tensor.h"
+
+namespace sluice {
+namespace {
+
+using ::testing::HasSubstr;
+
+struct Known {
+  DType dtype;
+  int64_t bytes;
+  absl::string_view name;
+  absl::string_view safetensors;
+};
+
+constexpr Known kKnown[] = {
+    {DType::kF64, 8, "f64", "F64"},
+    {DType::kF32, 4, "f32", "F32"},
+    {DType::kF16, 2, "f16", "F16"},
+    {DType::kBF16, 2, "bf16", "BF16"},
+    {DType::kF8E4M3, 1, "f8e4m3", "F8_E4M3"},
+    {DType::kF8E5M2, 1, "f8e5m2", "F8_E5M2"},
+    {DType::kI64, 8, "i64", "I64"},
+    {DType::kI32, 4, "i32", "I32"},
+    {DType::kI8, 1, "i8", "I8"},
+    {DType::kU8, 1, "u8", "U8"},
+};
+
+TEST(DTypeTest, BytesAndNames) {
+  std::set<absl::string_view> names;
+  for (const Known& known : kKnown) {
+    EXPECT_EQ(DTypeBytes(known.dtype), known.bytes) << known.name;
+    EXPECT_EQ(DTypeName(known.dtype), known.name);
+    names.insert(DTypeName(known.dtype));
+  }
+  EXPECT_EQ(names.size(), 10u);
+}
+
+TEST(DTypeTest, BothSpellingsAreRead) {
+  for (const Known& known : kKnown) {
+    for (const absl::string_view text : {known.name, known.safetensors}) {
+      const auto parsed = ParseDType(text);
+      ASSERT_TRUE(parsed.ok()) << parsed.status();
+      EXPECT_EQ(*parsed, known.dtype) << text;
+    }
+  }
+}
+
+TEST(DTypeTest, OtherTextsAreQuoted) {
+  for (const char* text : {"f33", "float32", "bf", "bf160", "BOOL", "u16", "U64", "f8", "F8_E4",
+                           " f32", "f32 ", "f3", "F8_E4M3FN"}) {
+    const auto parsed = ParseDType(text);
+    ASSERT_EQ(parsed.status().code(), absl::StatusCode::kInvalidArgument) << text;
+    EXPECT_THAT(std::string(parsed.status().message()), HasSubstr(text));
+  }
+  EXPECT_EQ(ParseDType("").status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace sluice
