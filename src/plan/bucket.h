@@ -1,0 +1,78 @@
+// Buckets, their names and their channels: the vocabulary that plan, engine and transport share.
+#ifndef SLUICE_SRC_PLAN_BUCKET_H_
+#define SLUICE_SRC_PLAN_BUCKET_H_
+
+#include <compare>
+#include <cstdint>
+#include <string>
+
+namespace sluice {
+
+// Bits of each field of a BucketId; each word uses all 64.
+inline constexpr int kRunBits = 24;
+inline constexpr int kWindowBits = 16;
+inline constexpr int kRoundBits = 24;
+inline constexpr int kPhaseBits = 17;
+inline constexpr int kRankBits = 17;
+inline constexpr int kCountBits = 13;
+
+// The fields of a BucketId, most significant first.
+struct BucketIdFields {
+  uint64_t run = 0;     // which Start call of the session
+  uint64_t window = 0;  // group of tensors that arrive together
+  uint64_t round = 0;   // which bucket of its pair of ranks
+  uint64_t phase = 0;   // (dst - src) mod mesh size, in positions: rotates who sends to whom
+  uint64_t src = 0;
+  uint64_t dst = 0;  // first destination
+  uint64_t n = 0;    // tells apart buckets that agree in all of the above
+
+  friend bool operator==(const BucketIdFields&, const BucketIdFields&) = default;
+};
+
+// The name of a bucket, equal on all its members. Order of ids is order of importance: the smallest
+// unfinished bucket always has a slot (docs/gate.md).
+class BucketId {
+ public:
+  BucketId() = default;
+  // Fields must fit their bits; checked.
+  explicit BucketId(const BucketIdFields& fields);
+
+  BucketIdFields fields() const;
+  // The same bucket in another run.
+  BucketId WithRun(uint64_t run) const;
+  // "run 3 window 0 round 2 phase 1, rank 4 -> 7, n 0"
+  std::string ToString() const;
+
+  uint64_t high() const { return high_; }
+  uint64_t low() const { return low_; }
+
+  // clang-tidy 14 takes the generated comparison with 0 for a pointer's.
+  // NOLINTNEXTLINE(modernize-use-nullptr)
+  friend auto operator<=>(const BucketId&, const BucketId&) = default;
+
+ private:
+  uint64_t high_ = 0;
+  uint64_t low_ = 0;
+};
+
+// How the bytes of a channel cross.
+enum class TransportKind : uint8_t { kLocal, kMessage };
+
+// What a member does with a bucket's bytes.
+enum class Role : uint8_t {
+  kSource,       // fill, move
+  kDestination,  // move, drain
+  kLocal,        // drain: one strided copy from source to destination memory
+};
+
+// A rank that takes part in a bucket.
+struct Member {
+  int rank = -1;
+  Role role = Role::kSource;
+
+  friend bool operator==(const Member&, const Member&) = default;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_PLAN_BUCKET_H_

@@ -1,0 +1,56 @@
+// Cuts the routes between two ranks into buckets.
+//
+// A pure function of the sequence of routes and of bucket_bytes, which both ranks share: small
+// chunks join, large ones are split evenly, those in between travel alone. Small chunks join across
+// large ones, as a model alternates between them.
+#ifndef SLUICE_SRC_PLAN_COALESCE_H_
+#define SLUICE_SRC_PLAN_COALESCE_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "plan/plan.h"
+#include "plan/routes.h"
+
+namespace sluice {
+
+// The buckets between two ranks in one direction, in order.
+class PairBuckets {
+ public:
+  struct Draft {
+    int64_t bytes = 0;
+    size_t first_chunk = 0;  // into chunks()
+    size_t chunk_count = 0;
+  };
+
+  explicit PairBuckets(int64_t bucket_bytes) : bucket_bytes_(bucket_bytes) {}
+
+  // A pair has at most this many buckets: as many as a BucketId can number.
+  static constexpr int64_t kBucketsMax = (int64_t{1} << kRoundBits) - 1;
+
+  // Adds `tensor`'s route; tensors come in ascending order.
+  void Add(int32_t tensor, const Route& route, int64_t element_bytes);
+  // No more routes. Buckets and chunks are complete only then.
+  void Finish();
+
+  // How many buckets the routes ask for; if above kBucketsMax, drafts() is incomplete.
+  int64_t wanted() const { return wanted_; }
+
+  const std::vector<Chunk>& chunks() const { return chunks_; }
+  const std::vector<Draft>& drafts() const { return drafts_; }
+
+ private:
+  void Join(Chunk chunk, int64_t bytes);
+  void AppendAlone(const Chunk& chunk, int64_t bytes);
+
+  int64_t bucket_bytes_;
+  int64_t wanted_ = 0;
+  std::vector<Chunk> joined_;  // small chunks that make up the next bucket
+  int64_t joined_bytes_ = 0;
+  std::vector<Chunk> chunks_;
+  std::vector<Draft> drafts_;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_PLAN_COALESCE_H_

@@ -1,0 +1,64 @@
+// Hashes of what ranks must agree on.
+#include "absl/container/flat_hash_map.h"
+#include "plan/plan.h"
+#include "tensor/stable_hash.h"
+
+namespace sluice {
+namespace {
+
+// Meshes are large and shared between tensors: each is hashed once.
+class MeshHashes {
+ public:
+  uint64_t Of(const Mesh& mesh) {
+    const auto [it, added] = by_identity_.try_emplace(mesh.identity(), 0);
+    if (added) {
+      StableHash hash;
+      hash.Add(mesh.sizes().size());
+      for (int64_t size : mesh.sizes()) hash.AddSigned(size);
+      for (int rank : mesh.ranks()) hash.AddSigned(rank);
+      it->second = hash.value();
+    }
+    return it->second;
+  }
+
+ private:
+  absl::flat_hash_map<const void*, uint64_t> by_identity_;
+};
+
+void AddLayout(const Layout& layout, MeshHashes* meshes, StableHash* hash) {
+  hash->Add(meshes->Of(layout.mesh));
+  hash->Add(layout.placements.size());
+  for (const Placement& placement : layout.placements) {
+    hash->Add(static_cast<uint64_t>(placement.kind));
+    hash->AddSigned(placement.dim);
+    hash->AddSigned(placement.split_factor);
+    hash->Add(static_cast<uint64_t>(placement.op));
+  }
+}
+
+}  // namespace
+
+PlanHash HashPlan(const TransferSpec& spec, const PlanOptions& options) {
+  StableHash names, tensors, layouts, knobs, all;
+  MeshHashes meshes;
+  names.Add(spec.tensors.size());
+  for (const TensorTransfer& tensor : spec.tensors) {
+    names.AddText(tensor.name);
+    tensors.Add(tensor.shape.size());
+    for (int64_t size : tensor.shape) tensors.AddSigned(size);
+    tensors.Add(static_cast<uint64_t>(tensor.src_dtype));
+    tensors.Add(static_cast<uint64_t>(tensor.dst_dtype));
+    AddLayout(tensor.src, &meshes, &layouts);
+    AddLayout(tensor.dst, &meshes, &layouts);
+  }
+  knobs.AddSigned(options.bucket_bytes);
+  knobs.AddSigned(options.max_in_flight);
+  knobs.Add(options.node_of_rank.size());
+  for (int node : options.node_of_rank) knobs.AddSigned(node);
+  PlanHash hash{names.value(), tensors.value(), layouts.value(), knobs.value(), 0};
+  for (uint64_t part : {hash.names, hash.tensors, hash.layouts, hash.options}) all.Add(part);
+  hash.all = all.value();
+  return hash;
+}
+
+}  // namespace sluice

@@ -1,0 +1,56 @@
+// What can be planned, and what is wrong with what cannot.
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "plan/plan.h"
+
+namespace sluice {
+namespace {
+
+// What a BucketId can name.
+constexpr int kRanksMax = 1 << kRankBits;
+
+absl::Status ValidateSide(const Layout& layout, absl::Span<const int64_t> shape, int job_ranks) {
+  if (absl::Status status = ValidateLayout(layout, shape); !status.ok()) return status;
+  if (layout.mesh.max_rank() >= job_ranks) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "rank ", layout.mesh.max_rank(), " is outside the job's ranks 0..", job_ranks - 1));
+  }
+  for (size_t m = 0; m < layout.placements.size(); ++m) {
+    if (layout.placements[m].kind != Placement::Kind::kPartial) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("placement ", PlacementName(layout.placements[m]), " of mesh dimension ", m,
+                     ": Partial is not supported"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ValidateTensor(const TensorTransfer& tensor, int job_ranks) {
+  if (tensor.src_dtype != tensor.dst_dtype) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("source dtype ", DTypeName(tensor.src_dtype), " and target dtype ",
+                     DTypeName(tensor.dst_dtype), " differ: casts are not supported"));
+  }
+  const absl::Status src = ValidateSide(tensor.src, tensor.shape, job_ranks);
+  if (!src.ok()) return absl::Status(src.code(), absl::StrCat("source: ", src.message()));
+  const absl::Status dst = ValidateSide(tensor.dst, tensor.shape, job_ranks);
+  if (!dst.ok()) return absl::Status(dst.code(), absl::StrCat("target: ", dst.message()));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ValidateSpec(const TransferSpec& spec, int job_ranks) {
+  if (job_ranks > kRanksMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a job of ", job_ranks, " ranks; at most ", kRanksMax, " are possible"));
+  }
+  for (size_t i = 0; i < spec.tensors.size(); ++i) {
+    const absl::Status status = ValidateTensor(spec.tensors[i], job_ranks);
+    if (status.ok()) continue;
+    return absl::Status(status.code(), absl::StrCat("tensor ", i, " '", spec.tensors[i].name,
+                                                    "': ", status.message()));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace sluice

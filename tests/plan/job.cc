@@ -1,0 +1,167 @@
+// Random and hand-made transfers for tests.
+#include "plan/job.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "oracle/random_layout.h"
+#include "tensor/check.h"
+
+namespace sluice::oracle {
+namespace {
+
+std::vector<int> RandomNodes(Dice* dice, int ranks) {
+  std::vector<int> nodes(static_cast<size_t>(ranks));
+  const int64_t kind = dice->Between(0, 3);
+  const int64_t per_node = dice->Between(1, 4);
+  for (int r = 0; r < ranks; ++r) {
+    int64_t node = 0;
+    if (kind == 1) node = r;
+    if (kind == 2) node = r / per_node;
+    if (kind == 3) node = dice->Between(0, 2) * 5;
+    nodes[static_cast<size_t>(r)] = static_cast<int>(node);
+  }
+  return nodes;
+}
+
+// The ranks that the two sides may use: equal, overlapping or disjoint sets.
+std::pair<std::vector<int>, std::vector<int>> RandomSides(Dice* dice, int ranks) {
+  std::vector<int> all = RankRange(0, ranks);
+  const int64_t kind = dice->Between(0, 2);
+  if (ranks == 1 || kind == 0) return {all, all};
+  dice->Shuffle(&all);
+  const int64_t cut = dice->Between(1, ranks - 1);
+  std::vector<int> src(all.begin(), all.begin() + cut);
+  if (kind == 1) return {src, std::vector<int>(all.begin() + cut, all.end())};
+  return {src, std::vector<int>(all.begin() + dice->Between(0, cut), all.end())};
+}
+
+int64_t RandomBucketBytes(Dice* dice) {
+  switch (dice->Between(0, 4)) {
+    case 0:
+      return dice->Between(16, 40);
+    case 1:
+      return dice->Between(41, 300);
+    case 2:
+      return dice->Between(300, 3000);
+    case 3:
+      return int64_t{1} << dice->Between(4, 14);
+    default:
+      return int64_t{8} << 20;
+  }
+}
+
+}  // namespace
+
+Job RandomJob(uint64_t seed) {
+  Dice dice(seed);
+  Job job;
+  const auto ranks = static_cast<int>(dice.Between(1, 12));
+  job.node_of_rank = RandomNodes(&dice, ranks);
+  job.bucket_bytes = RandomBucketBytes(&dice);
+  job.max_in_flight = static_cast<int>(dice.Between(1, 3));
+  const std::vector<DType> dtypes = {DType::kF64,    DType::kF32,    DType::kF16, DType::kBF16,
+                                     DType::kF8E4M3, DType::kF8E5M2, DType::kI64, DType::kI32,
+                                     DType::kI8,     DType::kU8};
+  // Tensors of a model usually share their meshes.
+  const bool share = dice.Chance(60);
+  const int64_t elements_max = std::min<int64_t>(2500, job.bucket_bytes * 12);
+  auto [src_ranks, dst_ranks] = RandomSides(&dice, ranks);
+  Mesh src_mesh = RandomMesh(&dice, src_ranks);
+  Mesh dst_mesh = RandomMesh(&dice, dst_ranks);
+  const int64_t tensors = dice.Between(1, 4);
+  for (int64_t t = 0; t < tensors; ++t) {
+    if (t > 0 && !share) {
+      std::tie(src_ranks, dst_ranks) = RandomSides(&dice, ranks);
+      src_mesh = RandomMesh(&dice, src_ranks);
+      dst_mesh = RandomMesh(&dice, dst_ranks);
+    }
+    TensorTransfer tensor;
+    tensor.name = absl::StrCat("t", t);
+    tensor.shape = RandomShape(&dice, dice.Chance(80) ? 3 : 8, elements_max);
+    tensor.src_dtype = tensor.dst_dtype = dice.Pick(dtypes);
+    const auto dims = static_cast<int>(tensor.shape.size());
+    tensor.src = {src_mesh, RandomPlacements(&dice, src_mesh, dims)};
+    tensor.dst = {dst_mesh, RandomPlacements(&dice, dst_mesh, dims)};
+    job.spec.tensors.push_back(std::move(tensor));
+  }
+  return job;
+}
+
+Job RandomLargeJob(uint64_t seed) {
+  Dice dice(seed);
+  Job job;
+  const auto ranks = static_cast<int>(dice.Between(3, 8));
+  job.node_of_rank = RandomNodes(&dice, ranks);
+  job.bucket_bytes = dice.Pick<int64_t>({30000, 100001, int64_t{1} << 20});
+  const auto [src_ranks, dst_ranks] = RandomSides(&dice, ranks);
+  const Mesh src_mesh = RandomMesh(&dice, src_ranks);
+  const Mesh dst_mesh = RandomMesh(&dice, dst_ranks);
+  const int64_t tensors = dice.Between(1, 2);
+  for (int64_t t = 0; t < tensors; ++t) {
+    TensorTransfer tensor;
+    tensor.name = absl::StrCat("large", t);
+    tensor.shape = dice.Pick<std::vector<int64_t>>(
+        {{60000}, {300, 200}, {7, 9000}, {1300, 47}, {20, 30, 100}, {3, 4, 5, 1000}});
+    tensor.src_dtype = tensor.dst_dtype =
+        dice.Pick<DType>({DType::kF64, DType::kF64, DType::kI64, DType::kF32});
+    const auto dims = static_cast<int>(tensor.shape.size());
+    tensor.src = {src_mesh, RandomPlacements(&dice, src_mesh, dims)};
+    tensor.dst = {dst_mesh, RandomPlacements(&dice, dst_mesh, dims)};
+    // Replication on half of the mesh dimensions that would cut.
+    for (Layout* layout : {&tensor.src, &tensor.dst}) {
+      for (Placement& placement : layout->placements) {
+        if (dice.Chance(50)) placement = Placement::Replicate();
+      }
+    }
+    job.spec.tensors.push_back(std::move(tensor));
+  }
+  return job;
+}
+
+absl::StatusOr<std::vector<Plan>> PlanAllRanks(const Job& job) {
+  if (const absl::Status status = ValidateSpec(job.spec, job.ranks()); !status.ok()) return status;
+  std::vector<Plan> plans;
+  for (int rank = 0; rank < job.ranks(); ++rank) {
+    absl::StatusOr<Plan> plan = MakePlan(job.spec, job.options(), rank);
+    if (!plan.ok()) return plan.status();
+    plans.push_back(*std::move(plan));
+  }
+  return plans;
+}
+
+std::string Describe(const Job& job) {
+  std::string text =
+      absl::StrCat(job.ranks(), " ranks on nodes [", absl::StrJoin(job.node_of_rank, ","),
+                   "], bucket_bytes ", job.bucket_bytes, ", max_in_flight ", job.max_in_flight);
+  for (const TensorTransfer& tensor : job.spec.tensors) {
+    absl::StrAppend(&text, "\n  ", tensor.name, " ", DTypeName(tensor.src_dtype), " from ",
+                    Describe(tensor.src, tensor.shape), "\n    to ",
+                    Describe(tensor.dst, tensor.shape));
+  }
+  return text;
+}
+
+Layout MakeLayout(std::vector<int64_t> sizes, std::vector<int> ranks, const char* placements) {
+  absl::StatusOr<Mesh> mesh = Mesh::Create(std::move(sizes), std::move(ranks));
+  SLUICE_CHECK(mesh.ok(), "the mesh of a test");
+  absl::StatusOr<std::vector<Placement>> parsed = ParsePlacements(placements);
+  SLUICE_CHECK(parsed.ok(), "the placements of a test");
+  return {*std::move(mesh), *std::move(parsed)};
+}
+
+TensorTransfer MakeTensor(std::string name, std::vector<int64_t> shape, DType dtype, Layout src,
+                          Layout dst) {
+  return {std::move(name), std::move(shape), dtype, dtype, std::move(src), std::move(dst)};
+}
+
+std::vector<int> RankRange(int first, int count) {
+  std::vector<int> ranks(static_cast<size_t>(count));
+  std::iota(ranks.begin(), ranks.end(), first);
+  return ranks;
+}
+
+}  // namespace sluice::oracle

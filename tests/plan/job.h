@@ -1,0 +1,48 @@
+// A transfer with all that planning needs, for tests: made at random from a seed, or by hand.
+#ifndef SLUICE_TESTS_PLAN_JOB_H_
+#define SLUICE_TESTS_PLAN_JOB_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "plan/plan.h"
+#include "sluice/layout.h"
+#include "sluice/tensor.h"
+#include "sluice/transfer.h"
+
+namespace sluice::oracle {
+
+struct Job {
+  TransferSpec spec;
+  std::vector<int> node_of_rank;
+  int64_t bucket_bytes = int64_t{8} << 20;
+  int max_in_flight = 2;
+
+  int ranks() const { return static_cast<int>(node_of_rank.size()); }
+  PlanOptions options() const { return {bucket_bytes, max_in_flight, node_of_rank}; }
+};
+
+// 1 to 4 tensors of at most a few thousand elements over at most 12 ranks.
+Job RandomJob(uint64_t seed);
+
+// 1 or 2 tensors of up to a megabyte over at most 8 ranks, with many replicas: large enough that
+// what one target needs is cut between senders.
+Job RandomLargeJob(uint64_t seed);
+
+// Every rank's plan, by rank.
+absl::StatusOr<std::vector<Plan>> PlanAllRanks(const Job& job);
+
+// The whole job in words, for traces.
+std::string Describe(const Job& job);
+
+// For jobs by hand; abort on bad input.
+Layout MakeLayout(std::vector<int64_t> sizes, std::vector<int> ranks, const char* placements);
+TensorTransfer MakeTensor(std::string name, std::vector<int64_t> shape, DType dtype, Layout src,
+                          Layout dst);
+std::vector<int> RankRange(int first, int count);
+
+}  // namespace sluice::oracle
+
+#endif  // SLUICE_TESTS_PLAN_JOB_H_

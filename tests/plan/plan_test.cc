@@ -1,0 +1,145 @@
+// Small transfers whose plans can be said in a sentence.
+#include "plan/plan.h"
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "plan/job.h"
+#include "sluice/layout.h"
+#include "sluice/tensor.h"
+
+namespace sluice {
+namespace {
+
+using oracle::Job;
+using oracle::MakeLayout;
+using oracle::MakeTensor;
+using oracle::RankRange;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+Job MakeJob(int ranks, std::vector<TensorTransfer> tensors) {
+  Job job;
+  job.node_of_rank.assign(static_cast<size_t>(ranks), 0);
+  job.spec.tensors = std::move(tensors);
+  return job;
+}
+
+std::vector<Plan> Plans(const Job& job) {
+  auto plans = PlanAllRanks(job);
+  EXPECT_TRUE(plans.ok()) << plans.status();
+  return *std::move(plans);
+}
+
+TEST(PlanTest, OneToOneIsOneBucket) {
+  const Job job = MakeJob(2, {MakeTensor("w", {10, 4}, DType::kF32, MakeLayout({1}, {0}, "R"),
+                                         MakeLayout({1}, {1}, "R"))});
+  const std::vector<Plan> plans = Plans(job);
+  ASSERT_THAT(plans[0].buckets, SizeIs(1));
+  EXPECT_EQ(plans[0].buckets[0].role, Role::kSource);
+  EXPECT_EQ(plans[0].buckets[0].bytes, 160);
+  EXPECT_EQ(plans[0].sent_bytes, 160);
+  EXPECT_EQ(plans[0].peak_buckets_without_budget, 1);
+  EXPECT_EQ(plans[0].peak_bytes_without_budget, 0);  // the whole tensor: contiguous
+  ASSERT_THAT(plans[1].buckets, SizeIs(1));
+  EXPECT_EQ(plans[1].buckets[0].role, Role::kDestination);
+  EXPECT_EQ(plans[1].received_bytes, 160);
+}
+
+TEST(PlanTest, SameLayoutIsLocal) {
+  const Job job =
+      MakeJob(4, {MakeTensor("w", {10, 4}, DType::kF64, MakeLayout({4}, {0, 1, 2, 3}, "S(0)"),
+                             MakeLayout({4}, {0, 1, 2, 3}, "S(0)"))});
+  for (const Plan& plan : Plans(job)) {
+    ASSERT_THAT(plan.buckets, SizeIs(1));
+    EXPECT_EQ(plan.buckets[0].role, Role::kLocal);
+    EXPECT_EQ(plan.sent_bytes, 0);
+    EXPECT_EQ(plan.received_bytes, 0);
+    EXPECT_GT(plan.local_bytes, 0);
+  }
+}
+
+TEST(PlanTest, NothingToMove) {
+  const Job no_tensors = MakeJob(2, {});
+  const Job no_elements =
+      MakeJob(2, {MakeTensor("w", {0, 4}, DType::kF32, MakeLayout({2}, {0, 1}, "S(0)"),
+                             MakeLayout({2}, {1, 0}, "S(1)"))});
+  for (const Job& job : {no_tensors, no_elements}) {
+    for (const Plan& plan : Plans(job)) {
+      EXPECT_THAT(plan.buckets, IsEmpty());
+      EXPECT_THAT(plan.channels, IsEmpty());
+      EXPECT_EQ(plan.peak_buckets_without_budget, 0);
+    }
+  }
+}
+
+TEST(PlanTest, SmallTensorsShareABucket) {
+  std::vector<TensorTransfer> tensors;
+  const Layout src = MakeLayout({1}, {0}, "R");
+  const Layout dst = MakeLayout({1}, {1}, "R");
+  for (int i = 0; i < 1000; ++i) tensors.push_back(MakeTensor("b", {7}, DType::kU8, src, dst));
+  const std::vector<Plan> plans = Plans(MakeJob(2, tensors));
+  ASSERT_THAT(plans[0].buckets, SizeIs(1));
+  EXPECT_EQ(plans[0].buckets[0].chunk_count, 1000);
+  EXPECT_EQ(plans[0].sent_bytes, 7000);
+}
+
+TEST(PlanTest, LargeChunksAreSplitEvenly) {
+  Job job = MakeJob(2, {MakeTensor("w", {1000}, DType::kF32, MakeLayout({1}, {0}, "R"),
+                                   MakeLayout({1}, {1}, "R"))});
+  job.bucket_bytes = 1600;  // 400 elements: three buckets, not 400, 400 and 200
+  const std::vector<Plan> plans = Plans(job);
+  ASSERT_THAT(plans[0].buckets, SizeIs(3));
+  for (const Bucket& bucket : plans[0].buckets) {
+    EXPECT_GE(bucket.bytes, 1300);
+    EXPECT_LE(bucket.bytes, 1350);
+  }
+}
+
+TEST(PlanTest, PeakWithoutBudgetSumsOverChannels) {
+  // All-to-all over four ranks: three channels out, three in, one local. Every message channel has
+  // many buckets, so each counts max_in_flight.
+  Job job =
+      MakeJob(4, {MakeTensor("w", {64, 64}, DType::kF32, MakeLayout({4}, {0, 1, 2, 3}, "S(0)"),
+                             MakeLayout({4}, {0, 1, 2, 3}, "S(1)"))});
+  job.bucket_bytes = 128;
+  job.max_in_flight = 3;
+  for (const Plan& plan : Plans(job)) {
+    EXPECT_THAT(plan.channels, SizeIs(7));
+    EXPECT_EQ(plan.peak_buckets_without_budget, 21);
+    EXPECT_EQ(plan.sent_bytes, 3 * 16 * 16 * 4);
+    EXPECT_EQ(plan.received_bytes, 3 * 16 * 16 * 4);
+    EXPECT_EQ(plan.local_bytes, 16 * 16 * 4);
+  }
+}
+
+// Ranks take turns: within a round, no two of the first sends go to one destination.
+TEST(PlanTest, FirstBucketsOfAllToAllGoToDistinctRanks) {
+  const Job job =
+      MakeJob(8, {MakeTensor("w", {64, 64}, DType::kF32, MakeLayout({8}, RankRange(0, 8), "S(0)"),
+                             MakeLayout({8}, RankRange(0, 8), "S(1)"))});
+  const std::vector<Plan> plans = Plans(job);
+  std::vector<int> received(8);
+  for (const Plan& plan : plans) {
+    for (const Bucket& bucket : plan.buckets) {
+      if (bucket.role != Role::kSource) continue;
+      ++received[static_cast<size_t>(plan.channels[static_cast<size_t>(bucket.channel)].dst)];
+      break;
+    }
+  }
+  EXPECT_THAT(received, ::testing::Each(1));
+}
+
+// More buckets than ids can count must be an error, at once: not a plan that fills memory.
+TEST(PlanTest, TooManyBucketsAreRefused) {
+  Job job = MakeJob(2, {MakeTensor("w", {int64_t{1} << 50}, DType::kF64, MakeLayout({1}, {0}, "R"),
+                                   MakeLayout({1}, {1}, "R"))});
+  job.bucket_bytes = 16;
+  EXPECT_EQ(PlanAllRanks(job).status().code(), absl::StatusCode::kResourceExhausted);
+}
+
+}  // namespace
+}  // namespace sluice
