@@ -1,0 +1,111 @@
+// Finds out whether a range of a region is one consecutive piece of memory on one side.
+//
+// Exact, and without walking elements: consecutive elements differ by a step at one dimension with
+// all dimensions further in wrapping round, so it is enough to look at each kind of step that the
+// range takes.
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/types/span.h"
+#include "device/strided_copy.h"
+#include "sluice/tensor.h"
+#include "tensor/check.h"
+#include "tensor/run.h"
+
+namespace sluice {
+namespace {
+
+// One side of a StridedCopy.
+struct Side {
+  const StridedCopy* copy;
+  int64_t Run::*first;
+  const std::array<int64_t, kMaxTensorDims>* strides;
+};
+
+// The steps that a range takes along one dimension: to the positions p of which p + k * extent is
+// in [low, high] for some k.
+struct Steps {
+  int64_t low;
+  int64_t high;
+  int64_t extent;
+
+  // True if some position in [from, to] is stepped to.
+  bool Meet(int64_t from, int64_t to) const {
+    if (low > high || from > to) return false;
+    if (high - low + 1 >= extent) return true;
+    const int64_t begin = low % extent;
+    const int64_t end = begin + (high - low);
+    return (begin <= to && from <= end) || from + extent <= end;
+  }
+};
+
+int64_t TotalLength(absl::Span<const Run> runs) {
+  int64_t length = 0;
+  for (const Run& run : runs) length += run.length;
+  return length;
+}
+
+// Where element position `position` of the run list lies on a side.
+int64_t Locate(absl::Span<const Run> runs, int64_t Run::*first, int64_t position) {
+  for (const Run& run : runs) {
+    if (position < run.length) return run.*first + position;
+    position -= run.length;
+  }
+  return 0;
+}
+
+// True if all steps of one dimension lead to the next element in memory. `wrapped_bytes` is how far
+// the dimensions further in fall back at a step.
+bool StepsAreDense(absl::Span<const Run> runs, int64_t Run::*first, int64_t stride,
+                   int64_t wrapped_bytes, int64_t element_bytes, const Steps& steps) {
+  int64_t position = 0;
+  int64_t previous = 0;  // last position on this side of the run before
+  for (const Run& run : runs) {
+    if (position > 0 && steps.Meet(position, position) &&
+        (run.*first - previous) * stride - wrapped_bytes != element_bytes) {
+      return false;
+    }
+    if (steps.Meet(position + 1, position + run.length - 1) &&
+        stride - wrapped_bytes != element_bytes) {
+      return false;
+    }
+    position += run.length;
+    previous = run.*first + run.length - 1;
+  }
+  return true;
+}
+
+int64_t ContiguousOffset(const Side& side) {
+  const StridedCopy& copy = *side.copy;
+  if (copy.begin >= copy.end) return 0;
+  int64_t offset = 0;
+  int64_t inner_elements = 1;
+  int64_t wrapped_bytes = 0;
+  for (int d = copy.dims - 1; d >= 0; --d) {
+    const absl::Span<const Run> runs = copy.runs[static_cast<size_t>(d)];
+    const int64_t stride = (*side.strides)[static_cast<size_t>(d)];
+    const int64_t extent = TotalLength(runs);
+    SLUICE_CHECK(extent > 0, "strided copy: a dimension without runs");
+    const Steps steps = {copy.begin / inner_elements + 1, (copy.end - 1) / inner_elements, extent};
+    if (!StepsAreDense(runs, side.first, stride, wrapped_bytes, copy.element_bytes, steps)) {
+      return -1;
+    }
+    offset += Locate(runs, side.first, copy.begin / inner_elements % extent) * stride;
+    wrapped_bytes += (Locate(runs, side.first, extent - 1) - Locate(runs, side.first, 0)) * stride;
+    inner_elements *= extent;
+  }
+  return offset;
+}
+
+}  // namespace
+
+int64_t ContiguousSrcOffset(const StridedCopy& copy) {
+  return ContiguousOffset({&copy, &Run::src, &copy.src_strides});
+}
+
+int64_t ContiguousDstOffset(const StridedCopy& copy) {
+  return ContiguousOffset({&copy, &Run::dst, &copy.dst_strides});
+}
+
+}  // namespace sluice

@@ -1,0 +1,77 @@
+// The seam to memory: where staging lives and who copies between it and tensors.
+//
+// A device copies and allocates; it decides nothing.
+#ifndef SLUICE_SRC_DEVICE_DEVICE_H_
+#define SLUICE_SRC_DEVICE_DEVICE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "device/strided_copy.h"
+
+namespace sluice {
+
+// Memory that a device gave out; freed when destroyed. Movable only.
+class DeviceMemory {
+ public:
+  using Deleter = void (*)(std::byte* data, size_t bytes);
+
+  DeviceMemory() = default;
+  DeviceMemory(std::byte* data, size_t bytes, Deleter deleter)
+      : data_(data), bytes_(bytes), deleter_(deleter) {}
+  DeviceMemory(DeviceMemory&& other) noexcept { *this = static_cast<DeviceMemory&&>(other); }
+  DeviceMemory& operator=(DeviceMemory&& other) noexcept {
+    Free();
+    data_ = other.data_, bytes_ = other.bytes_, deleter_ = other.deleter_;
+    other.data_ = nullptr, other.bytes_ = 0;
+    return *this;
+  }
+  ~DeviceMemory() { Free(); }
+
+  std::byte* data() const { return data_; }
+  size_t bytes() const { return bytes_; }
+
+ private:
+  void Free() {
+    if (data_ != nullptr) deleter_(data_, bytes_);
+    data_ = nullptr;
+  }
+  std::byte* data_ = nullptr;
+  size_t bytes_ = 0;
+  Deleter deleter_ = nullptr;
+};
+
+// All the copies of one stage of one bucket.
+struct CopyBatch {
+  absl::Span<const StridedCopy> copies;
+  uint64_t cookie = 0;
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+
+  // Staging memory, page-aligned; physical pages come with first use where the device allows.
+  // ResourceExhausted names the bytes. No memory (data() is null) for 0 bytes.
+  virtual absl::StatusOr<DeviceMemory> AllocateStaging(size_t bytes) = 0;
+
+  // Starts all copies of a batch; its spans need to live only for the call. ResourceExhausted, and
+  // nothing is copied, while kMaxOutstanding batches are started and not polled.
+  virtual absl::Status Start(const CopyBatch& batch) = 0;
+
+  // Fills `cookies` from the front with batches that are complete; returns how many.
+  virtual absl::StatusOr<int> Poll(absl::Span<uint64_t> cookies) = 0;
+
+  static constexpr int kMaxOutstanding = 64;
+};
+
+// Copies with the calling thread, inside Start.
+std::unique_ptr<Device> MakeHostDevice();
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_DEVICE_DEVICE_H_

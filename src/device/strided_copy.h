@@ -1,0 +1,42 @@
+// Copies part of a region between two strided arrangements of its elements.
+//
+// A region is a product of index lists, one per dimension. Along each dimension it is given as
+// runs: stretches that are consecutive on both sides. Elements are numbered row-major through the
+// lists; that is the order of bytes on the wire. A side may be tensor memory or a wire buffer.
+#ifndef SLUICE_SRC_DEVICE_STRIDED_COPY_H_
+#define SLUICE_SRC_DEVICE_STRIDED_COPY_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/types/span.h"
+#include "sluice/tensor.h"
+#include "tensor/run.h"
+
+namespace sluice {
+
+struct StridedCopy {
+  int dims = 1;                                            // 1 .. kMaxTensorDims
+  std::array<absl::Span<const Run>, kMaxTensorDims> runs;  // in element order, not empty
+  std::array<int64_t, kMaxTensorDims> src_strides{};       // bytes between positions
+  std::array<int64_t, kMaxTensorDims> dst_strides{};
+  const std::byte* src = nullptr;  // address of position (0, 0, ...)
+  std::byte* dst = nullptr;
+  int64_t element_bytes = 1;  // 1, 2, 4 or 8
+  int64_t begin = 0;          // elements [begin, end) of the region are copied
+  int64_t end = 0;
+};
+
+// Carries out one copy. The two sides must not overlap. Allocates nothing.
+void CopyStrided(const StridedCopy& copy);
+
+// If the elements [begin, end) are consecutive in memory on the source side (else destination
+// side), the byte offset of element `begin` from position (0, 0, ...); -1 otherwise. Exact for any
+// runs and strides, in time linear in the number of runs; 0 for an empty range.
+int64_t ContiguousSrcOffset(const StridedCopy& copy);
+int64_t ContiguousDstOffset(const StridedCopy& copy);
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_DEVICE_STRIDED_COPY_H_

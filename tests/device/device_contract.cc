@@ -1,0 +1,141 @@
+// The contract suite of devices; see device_contract.h.
+#include "device/device_contract.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "device/device.h"
+#include "device/strided_copy.h"
+#include "gtest/gtest.h"
+#include "tensor/run.h"
+
+namespace sluice {
+namespace {
+
+using Stretch = Run;  // testing::Test has a Run of its own
+
+// A contiguous copy of run.length bytes.
+StridedCopy BytesCopy(const Run& run, const std::byte* src, std::byte* dst) {
+  StridedCopy copy;
+  copy.runs[0] = absl::MakeConstSpan(&run, 1);
+  copy.src_strides[0] = copy.dst_strides[0] = 1;
+  copy.src = src;
+  copy.dst = dst;
+  copy.end = run.length;
+  return copy;
+}
+
+// Polls, a few cookies at a time, until `count` batches are complete.
+std::vector<uint64_t> PollUntil(Device& device, size_t count) {
+  std::vector<uint64_t> all;
+  while (all.size() < count) {
+    std::array<uint64_t, 7> cookies;
+    const absl::StatusOr<int> got = device.Poll(absl::MakeSpan(cookies));
+    EXPECT_TRUE(got.ok()) << got.status();
+    if (!got.ok()) break;
+    all.insert(all.end(), cookies.begin(), cookies.begin() + *got);
+  }
+  return all;
+}
+
+TEST_P(DeviceContract, StagingIsPageAlignedAndWritable) {
+  for (const size_t bytes : {size_t{1}, size_t{4096}, size_t{5000}, (size_t{5} << 20) + 1}) {
+    absl::StatusOr<DeviceMemory> memory = device_->AllocateStaging(bytes);
+    ASSERT_TRUE(memory.ok()) << memory.status();
+    EXPECT_EQ(memory->bytes(), bytes);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(memory->data()) % 4096, 0u);
+    const std::vector<std::byte> src(bytes, std::byte{7});
+    std::vector<std::byte> back(bytes);
+    const Stretch run = {0, 0, static_cast<int64_t>(bytes)};
+    const std::array<StridedCopy, 1> in = {BytesCopy(run, src.data(), memory->data())};
+    ASSERT_TRUE(device_->Start({in, 1}).ok());
+    EXPECT_EQ(PollUntil(*device_, 1), std::vector<uint64_t>{1});
+    const std::array<StridedCopy, 1> out = {BytesCopy(run, memory->data(), back.data())};
+    ASSERT_TRUE(device_->Start({out, 2}).ok());
+    EXPECT_EQ(PollUntil(*device_, 1), std::vector<uint64_t>{2});
+    EXPECT_EQ(back, src);
+  }
+}
+
+TEST_P(DeviceContract, MovedStagingKeepsItsMemory) {
+  absl::StatusOr<DeviceMemory> memory = device_->AllocateStaging(4096);
+  ASSERT_TRUE(memory.ok()) << memory.status();
+  std::byte* const data = memory->data();
+  DeviceMemory moved = *std::move(memory);
+  EXPECT_EQ(moved.data(), data);
+  moved = DeviceMemory();
+  EXPECT_EQ(moved.data(), nullptr);
+}
+
+TEST_P(DeviceContract, NoBytesOfStagingAreNoMemory) {
+  absl::StatusOr<DeviceMemory> memory = device_->AllocateStaging(0);
+  ASSERT_TRUE(memory.ok()) << memory.status();
+  EXPECT_EQ(memory->data(), nullptr);
+  EXPECT_EQ(memory->bytes(), 0u);
+}
+
+TEST_P(DeviceContract, StagingThatCannotBeHadNamesItsBytes) {
+  for (const size_t bytes : {size_t{1} << 60, std::numeric_limits<size_t>::max()}) {
+    const absl::StatusOr<DeviceMemory> memory = device_->AllocateStaging(bytes);
+    ASSERT_EQ(memory.status().code(), absl::StatusCode::kResourceExhausted);
+    EXPECT_NE(memory.status().message().find(std::to_string(bytes)), std::string::npos)
+        << memory.status();
+  }
+}
+
+TEST_P(DeviceContract, EveryBatchCompletesOnceWithAllItsCopies) {
+  constexpr size_t kBatches = 200;
+  constexpr size_t kBytes = 96;
+  std::vector<std::byte> src(kBatches * kBytes);
+  std::vector<std::byte> dst(src.size());
+  for (size_t i = 0; i < src.size(); ++i) src[i] = static_cast<std::byte>(i % 251);
+  constexpr Stretch kRun = {0, 0, kBytes / 2};
+  std::vector<uint64_t> cookies;
+  size_t outstanding = 0;
+  for (size_t batch = 0; batch < kBatches; ++batch) {
+    const size_t at = batch * kBytes;
+    const std::array<StridedCopy, 2> halves = {
+        BytesCopy(kRun, &src[at], &dst[at]),
+        BytesCopy(kRun, &src[at + kBytes / 2], &dst[at + kBytes / 2])};
+    ASSERT_TRUE(device_->Start({halves, batch}).ok());
+    if (++outstanding == 40 || batch + 1 == kBatches) {
+      const std::vector<uint64_t> done = PollUntil(*device_, outstanding);
+      cookies.insert(cookies.end(), done.begin(), done.end());
+      outstanding = 0;
+    }
+  }
+  EXPECT_EQ(dst, src);
+  std::sort(cookies.begin(), cookies.end());
+  ASSERT_EQ(cookies.size(), kBatches);
+  for (size_t i = 0; i < kBatches; ++i) EXPECT_EQ(cookies[i], i);
+  std::array<uint64_t, 4> more;
+  EXPECT_EQ(device_->Poll(absl::MakeSpan(more)).value(), 0);
+}
+
+TEST_P(DeviceContract, OneBatchTooManyIsRefusedAndCopiesNothing) {
+  for (int i = 0; i < Device::kMaxOutstanding; ++i) {
+    ASSERT_TRUE(device_->Start({{}, static_cast<uint64_t>(i)}).ok());
+  }
+  const std::byte src{9};
+  std::byte dst{0};
+  constexpr Stretch kRun = {0, 0, 1};
+  const std::array<StridedCopy, 1> one = {BytesCopy(kRun, &src, &dst)};
+  EXPECT_EQ(device_->Start({one, 1000}).code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(dst, std::byte{0});
+  EXPECT_EQ(PollUntil(*device_, Device::kMaxOutstanding).size(), size_t{Device::kMaxOutstanding});
+  EXPECT_TRUE(device_->Start({one, 1000}).ok());
+  EXPECT_EQ(PollUntil(*device_, 1), std::vector<uint64_t>{1000});
+  EXPECT_EQ(dst, src);
+}
+
+}  // namespace
+}  // namespace sluice

@@ -1,0 +1,49 @@
+// A random strided copy and what it must do, worked out one element at a time.
+//
+// The oracle of the copy tests: shares no code with the implementation.
+#ifndef SLUICE_TESTS_DEVICE_REFERENCE_COPY_H_
+#define SLUICE_TESTS_DEVICE_REFERENCE_COPY_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <random>
+#include <vector>
+
+#include "device/strided_copy.h"
+#include "sluice/tensor.h"
+#include "tensor/run.h"
+
+namespace sluice {
+
+// A copy with the memory of both sides. The memory has `kGuardBytes` on either end that no position
+// reaches. Not movable: `copy` points into it.
+struct RandomCopy {
+  static constexpr int64_t kGuardBytes = 64;
+
+  explicit RandomCopy(uint64_t seed);
+  RandomCopy(const RandomCopy&) = delete;
+  RandomCopy& operator=(const RandomCopy&) = delete;
+
+  // Byte offsets of each element of [copy.begin, copy.end) from position (0, 0, ...).
+  std::vector<int64_t> SrcOffsets() const { return Offsets(&Run::src, copy.src_strides); }
+  std::vector<int64_t> DstOffsets() const { return Offsets(&Run::dst, copy.dst_strides); }
+  // What `dst_memory` must be afterwards.
+  std::vector<std::byte> Expected() const;
+
+  StridedCopy copy;
+  std::array<std::vector<Run>, kMaxTensorDims> runs;
+  std::vector<std::byte> src_memory;
+  std::vector<std::byte> dst_memory;
+
+ private:
+  std::vector<int64_t> Offsets(int64_t Run::*first,
+                               const std::array<int64_t, kMaxTensorDims>& strides) const;
+  void ChooseRuns(std::mt19937_64& random);
+  int64_t ChooseStrides(std::mt19937_64& random, int64_t Run::*first, bool may_repeat,
+                        std::array<int64_t, kMaxTensorDims>* strides) const;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_TESTS_DEVICE_REFERENCE_COPY_H_

@@ -1,0 +1,154 @@
+// Strided copies against an oracle that moves one element at a time.
+#include "device/strided_copy.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "device/reference_copy.h"
+#include "gtest/gtest.h"
+#include "tensor/run.h"
+
+namespace sluice {
+namespace {
+
+constexpr uint64_t kSeeds = 5000;
+
+using Runs = std::vector<Run>;  // testing::Test has a Run of its own
+
+// The offset that ContiguousSrcOffset promises, from the offsets of all elements.
+int64_t OffsetIfContiguous(const std::vector<int64_t>& offsets, int64_t element_bytes) {
+  for (size_t i = 1; i < offsets.size(); ++i) {
+    if (offsets[i] != offsets[i - 1] + element_bytes) return -1;
+  }
+  return offsets.empty() ? 0 : offsets.front();
+}
+
+TEST(StridedCopyTest, RandomCopiesMoveExactlyTheirElements) {
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+    RandomCopy random(seed);
+    const std::vector<std::byte> expected = random.Expected();
+    CopyStrided(random.copy);
+    ASSERT_TRUE(random.dst_memory == expected) << "seed " << seed;
+  }
+}
+
+TEST(StridedCopyTest, PartsThatFollowEachOtherMakeTheWhole) {
+  for (uint64_t seed = 0; seed < kSeeds / 10; ++seed) {
+    RandomCopy random(seed);
+    const std::vector<std::byte> expected = random.Expected();
+    const int64_t elements = random.copy.end - random.copy.begin;
+    StridedCopy part = random.copy;
+    for (const int64_t cut : {elements / 3, elements / 2, elements}) {
+      part.end = random.copy.begin + cut;
+      CopyStrided(part);
+      part.begin = part.end;
+    }
+    ASSERT_TRUE(random.dst_memory == expected) << "seed " << seed;
+  }
+}
+
+TEST(StridedCopyTest, ContiguousRangesAreFoundExactly) {
+  int64_t contiguous = 0;
+  int64_t scattered = 0;
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+    const RandomCopy random(seed);
+    const int64_t src = OffsetIfContiguous(random.SrcOffsets(), random.copy.element_bytes);
+    const int64_t dst = OffsetIfContiguous(random.DstOffsets(), random.copy.element_bytes);
+    ASSERT_EQ(ContiguousSrcOffset(random.copy), src) << "seed " << seed;
+    ASSERT_EQ(ContiguousDstOffset(random.copy), dst) << "seed " << seed;
+    if (random.copy.end - random.copy.begin > 1) {
+      contiguous += (src >= 0) + (dst >= 0);
+      scattered += (src < 0) + (dst < 0);
+    }
+  }
+  // The cases are no test of either answer without enough of both.
+  EXPECT_GT(contiguous, 500);
+  EXPECT_GT(scattered, 500);
+}
+
+// A copy of a rows x columns matrix between dense or column-major memory.
+StridedCopy MatrixCopy(const Runs& rows, const Runs& columns) {
+  StridedCopy copy;
+  copy.dims = 2;
+  copy.runs[0] = rows;
+  copy.runs[1] = columns;
+  copy.element_bytes = sizeof(uint32_t);
+  copy.end = rows[0].length * columns[0].length;
+  return copy;
+}
+
+TEST(StridedCopyTest, TransposesMatricesOfAnySize) {
+  for (const int64_t rows : {1, 7, 64, 65, 200}) {
+    for (const int64_t columns : {1, 3, 8, 9, 130}) {
+      const Runs row_runs = {{0, 0, rows}};
+      const Runs column_runs = {{0, 0, columns}};
+      std::vector<uint32_t> src(static_cast<size_t>(rows * columns));
+      std::vector<uint32_t> dst(src.size());
+      std::vector<uint32_t> back(src.size());
+      for (size_t i = 0; i < src.size(); ++i) src[i] = static_cast<uint32_t>(i + 1);
+      StridedCopy copy = MatrixCopy(row_runs, column_runs);
+      copy.src_strides = {4, 4 * rows};
+      copy.dst_strides = {4 * columns, 4};
+      copy.src = reinterpret_cast<const std::byte*>(src.data());
+      copy.dst = reinterpret_cast<std::byte*>(dst.data());
+      CopyStrided(copy);
+      for (int64_t i = 0; i < rows; ++i) {
+        for (int64_t j = 0; j < columns; ++j) {
+          ASSERT_EQ(dst[static_cast<size_t>(i * columns + j)], i + j * rows + 1);
+        }
+      }
+      std::swap(copy.src_strides, copy.dst_strides);
+      copy.src = reinterpret_cast<const std::byte*>(dst.data());
+      copy.dst = reinterpret_cast<std::byte*>(back.data());
+      CopyStrided(copy);
+      ASSERT_EQ(back, src);
+    }
+  }
+}
+
+TEST(StridedCopyTest, EveryRowLengthBetweenGaps) {
+  constexpr int64_t kRows = 5;
+  for (int64_t length = 1; length <= 300; ++length) {
+    const int64_t stride = length + 3;
+    const Runs row_runs = {{0, 0, kRows}};
+    const Runs column_runs = {{0, 0, length}};
+    std::vector<std::byte> src(static_cast<size_t>(kRows * stride));
+    std::vector<std::byte> dst(src.size(), std::byte{0});
+    for (size_t i = 0; i < src.size(); ++i) src[i] = static_cast<std::byte>(i % 251 + 1);
+    StridedCopy copy = MatrixCopy(row_runs, column_runs);
+    copy.element_bytes = 1;
+    copy.src_strides = copy.dst_strides = {stride, 1};
+    copy.src = src.data();
+    copy.dst = dst.data();
+    CopyStrided(copy);
+    for (int64_t i = 0; i < kRows * stride; ++i) {
+      const auto at = static_cast<size_t>(i);
+      ASSERT_EQ(dst[at], i % stride < length ? src[at] : std::byte{0}) << length << " at " << i;
+    }
+  }
+}
+
+TEST(StridedCopyTest, AnEmptyRangeTouchesNothing) {
+  const Runs runs = {{0, 0, 4}};
+  StridedCopy copy = MatrixCopy(runs, runs);
+  copy.src_strides = copy.dst_strides = {16, 4};
+  copy.begin = copy.end = 16;
+  CopyStrided(copy);  // from and to no memory at all
+  EXPECT_EQ(ContiguousSrcOffset(copy), 0);
+  EXPECT_EQ(ContiguousDstOffset(copy), 0);
+}
+
+TEST(StridedCopyDeathTest, ARangeOutsideTheRegionIsRefused) {
+  const Runs runs = {{0, 0, 4}};
+  std::vector<std::byte> memory(256);
+  StridedCopy copy = MatrixCopy(runs, runs);
+  copy.src_strides = copy.dst_strides = {16, 4};
+  copy.src = memory.data();
+  copy.dst = memory.data() + 128;
+  copy.end = 17;
+  EXPECT_DEATH(CopyStrided(copy), "outside the region");
+}
+
+}  // namespace
+}  // namespace sluice
