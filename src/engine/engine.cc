@@ -1,0 +1,291 @@
+// The engine's events and commands, and its books. Who may be admitted: admission.cc.
+#include "engine/engine.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+#include "tensor/check.h"
+
+namespace sluice {
+namespace {
+
+size_t LookAhead(const EngineOptions& options) {
+  SLUICE_CHECK(options.look_ahead >= 1 && options.look_ahead <= 1 << 30,
+               "look_ahead is from 1 to 2^30");
+  return static_cast<size_t>(options.look_ahead);
+}
+
+size_t SlotCount(const EngineOptions& options) {
+  SLUICE_CHECK(
+      options.slots_per_bucket_max >= 1 && options.slots_per_bucket_max <= kMaxSlotsPerBucket,
+      "slots_per_bucket_max is 1 or 2");
+  SLUICE_CHECK(options.slots >= options.slots_per_bucket_max,
+               "the budget does not hold one bucket");
+  return static_cast<size_t>(options.slots);
+}
+
+size_t ChannelCount(const EngineOptions& options) {
+  SLUICE_CHECK(options.channels >= 0, "channels is not negative");
+  SLUICE_CHECK(options.max_in_flight >= 1, "max_in_flight is at least 1");
+  return static_cast<size_t>(options.channels);
+}
+
+}  // namespace
+
+Engine::Engine(const EngineOptions& options)
+    : options_(options),
+      ring_(std::bit_ceil(LookAhead(options))),
+      place_mask_(ring_.size() - 1),
+      channels_(ChannelCount(options)),
+      eligible_{SequenceHeap(LookAhead(options)),
+                SequenceHeap(options.slots_per_bucket_max > 1 ? LookAhead(options) : 0)},
+      free_slots_(SlotCount(options)),
+      free_slot_count_(free_slots_.size()),
+      ready_(free_slots_.size()) {
+  for (size_t i = 0; i < free_slots_.size(); ++i) {
+    free_slots_[i] = static_cast<int>(free_slots_.size() - 1 - i);
+  }
+}
+
+bool Engine::CanSubmit() const {
+  return tail_ - head_ < static_cast<uint64_t>(options_.look_ahead) && status_.ok();
+}
+
+Ticket Engine::Submit(const Submission& submission) {
+  SLUICE_CHECK(CanSubmit(), "Submit without room, or after a failure");
+  SLUICE_CHECK(tail_ == 0 || submission.id > last_id_, "bucket ids must ascend");
+  SLUICE_CHECK(submission.channel >= 0 && submission.channel < options_.channels,
+               "no such channel");
+  SLUICE_CHECK(submission.slots >= 1 && submission.slots <= options_.slots_per_bucket_max,
+               "slots is from 1 to slots_per_bucket_max");
+  SLUICE_CHECK(submission.staging_bytes >= 0 && submission.operations >= 0, "a negative amount");
+  NextStage(Stage::kWaiting, submission.stages);  // checks that there is one
+
+  const Place place = PlaceOf(tail_);
+  Record& record = At(place);
+  record.id = submission.id;
+  record.cookie = submission.cookie;
+  record.staging_bytes = submission.staging_bytes;
+  record.channel = submission.channel;
+  record.operations = submission.operations;
+  record.ticket = static_cast<Ticket>(tail_);
+  record.next = kNowhere;
+  record.slots = {-1, -1};
+  record.stage = Stage::kWaiting;
+  record.stages = submission.stages;
+  record.slot_count = static_cast<uint8_t>(submission.slots);
+  record.progress = Progress::kQueued;
+  record.cancelled = false;
+
+  last_id_ = submission.id;
+  ++tail_;
+  ++live_;
+  ++waiting_;
+  ++counters_.submitted;
+  Append(ChannelOf(record), place);
+  return record.ticket;
+}
+
+bool Engine::Next(Command* command) {
+  if (!status_.ok()) return false;
+  do {
+    if (PopReady(command)) return true;
+  } while (AdmitOne());
+  CountWaits();
+  return false;
+}
+
+void Engine::Finish(Ticket ticket) {
+  const Place place = Find(ticket);
+  Record& record = At(place);
+  SLUICE_CHECK(record.progress == Progress::kUnderWay, "no stage of the bucket is under way");
+  EndOperations(record);
+  if (record.cancelled) {
+    End(place, Stage::kCancelled);
+  } else if (!status_.ok()) {
+    End(place, Stage::kFailed);
+  } else if (NextStage(record.stage, record.stages) == Stage::kDone) {
+    End(place, Stage::kDone);
+  } else {
+    Begin(place);
+  }
+}
+
+void Engine::Fail(Ticket ticket, const absl::Status& status) {
+  const Place place = Find(ticket);
+  Record& record = At(place);
+  SLUICE_CHECK(record.progress == Progress::kUnderWay, "no stage of the bucket is under way");
+  EndOperations(record);
+  End(place, Stage::kFailed);
+  Poison(status);
+}
+
+void Engine::Cancel(Ticket ticket) {
+  const Place place = Find(ticket);
+  if (At(place).progress == Progress::kUnderWay) {
+    At(place).cancelled = true;
+  } else {
+    End(place, Stage::kCancelled);
+  }
+}
+
+void Engine::Poison(const absl::Status& status) {
+  SLUICE_CHECK(!status.ok(), "an OK status is no failure");
+  if (!status_.ok()) return;
+  status_ = status;
+  for (uint64_t sequence = head_; sequence < tail_; ++sequence) {
+    const Record& record = At(PlaceOf(sequence));
+    if (!HasEnded(record.stage) && record.progress != Progress::kUnderWay) {
+      End(PlaceOf(sequence), Stage::kFailed);
+    }
+  }
+}
+
+const ChannelCounters& Engine::channel_counters(int channel) const {
+  SLUICE_CHECK(channel >= 0 && channel < options_.channels, "no such channel");
+  return channels_[static_cast<size_t>(channel)].counters;
+}
+
+void Engine::ResetCounters() {
+  const EngineCounters now = counters_;
+  counters_ = EngineCounters{.held_buckets = now.held_buckets,
+                             .held_buckets_peak = now.held_buckets,
+                             .held_slots = now.held_slots,
+                             .held_slots_peak = now.held_slots,
+                             .staging_bytes = now.staging_bytes,
+                             .staging_bytes_peak = now.staging_bytes,
+                             .operations = now.operations,
+                             .operations_peak = now.operations};
+  for (Channel& channel : channels_) {
+    const ChannelCounters before = channel.counters;
+    channel.counters = ChannelCounters{.in_flight = before.in_flight,
+                                       .in_flight_peak = before.in_flight,
+                                       .staging_bytes = before.staging_bytes,
+                                       .staging_bytes_peak = before.staging_bytes,
+                                       .operations = before.operations,
+                                       .operations_peak = before.operations};
+  }
+}
+
+bool Engine::OldestUnfinished(Oldest* oldest) const {
+  if (head_ == tail_) return false;
+  const Record& record = At(PlaceOf(head_));
+  *oldest = {
+      .id = record.id, .stage = record.stage, .channel = record.channel, .cookie = record.cookie};
+  return true;
+}
+
+Engine::Place Engine::Find(Ticket ticket) const {
+  const Place place = PlaceOf(ticket);
+  const Record& record = At(place);
+  SLUICE_CHECK(record.ticket == ticket && !HasEnded(record.stage), "the ticket is not live");
+  return place;
+}
+
+// Moves on to the next stage of a held bucket, which has one.
+void Engine::Begin(Place place) {
+  Record& record = At(place);
+  if (NextStage(record.stage, record.stages) != Stage::kMoving) {
+    PushReady(place);
+    return;
+  }
+  record.progress = Progress::kTurn;
+  GiveTurns(ChannelOf(record));
+}
+
+// Lets those buckets of a channel move that wait for nothing but their turn.
+void Engine::GiveTurns(Channel& channel) {
+  while (channel.unmoved != kNowhere && At(channel.unmoved).progress == Progress::kTurn) {
+    const Place place = channel.unmoved;
+    PassUnmoved(channel);
+    PushReady(place);
+  }
+}
+
+void Engine::PassUnmoved(Channel& channel) {
+  do {
+    channel.unmoved = At(channel.unmoved).next;
+  } while (channel.unmoved != kNowhere &&
+           ((At(channel.unmoved).stages & kStageMove) == 0 || HasEnded(At(channel.unmoved).stage)));
+}
+
+void Engine::PushReady(Place place) {
+  At(place).progress = Progress::kReady;
+  size_t end = ready_begin_ + ready_count_;
+  if (end >= ready_.size()) end -= ready_.size();
+  ready_[end] = At(place).ticket;
+  ++ready_count_;
+}
+
+bool Engine::PopReady(Command* command) {
+  while (ready_count_ > 0) {
+    const Ticket ticket = ready_[ready_begin_];
+    if (++ready_begin_ == ready_.size()) ready_begin_ = 0;
+    --ready_count_;
+    Record& record = At(PlaceOf(ticket));
+    if (record.ticket != ticket || record.progress != Progress::kReady || HasEnded(record.stage)) {
+      continue;  // cancelled since
+    }
+    record.stage = NextStage(record.stage, record.stages);
+    record.progress = Progress::kUnderWay;
+    if (record.stage == Stage::kMoving) {
+      ChannelCounters& channel = ChannelOf(record).counters;
+      channel.operations += record.operations;
+      channel.operations_peak = std::max(channel.operations_peak, channel.operations);
+      counters_.operations += record.operations;
+      counters_.operations_peak = std::max(counters_.operations_peak, counters_.operations);
+    }
+    *command = {.ticket = ticket,
+                .stage = record.stage,
+                .cookie = record.cookie,
+                .id = record.id,
+                .slots = record.slots};
+    return true;
+  }
+  return false;
+}
+
+void Engine::EndOperations(Record& record) {
+  if (record.stage != Stage::kMoving) return;
+  ChannelOf(record).counters.operations -= record.operations;
+  counters_.operations -= record.operations;
+}
+
+void Engine::End(Place place, Stage outcome) {
+  Record& record = At(place);
+  Channel& channel = ChannelOf(record);
+  const bool was_held = IsHeld(record);
+  record.stage = outcome;
+  --live_;
+  switch (outcome) {
+    case Stage::kDone:
+      ++counters_.finished;
+      ++channel.counters.finished;
+      break;
+    case Stage::kFailed:
+      ++counters_.failed;
+      break;
+    default:
+      ++counters_.cancelled;
+  }
+  if (was_held) {
+    ReturnSlots(record);
+  } else {
+    --waiting_;
+    if (channel.waiting == place) PassWaiting(channel);
+  }
+  if (channel.unmoved == place) {
+    PassUnmoved(channel);
+    GiveTurns(channel);
+  }
+  if (place == PlaceOf(head_)) {
+    do {
+      ++head_;
+    } while (head_ < tail_ && HasEnded(At(PlaceOf(head_)).stage));
+  }
+  if (!was_held) DropStaleOffers();
+}
+
+}  // namespace sluice

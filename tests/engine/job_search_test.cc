@@ -1,0 +1,218 @@
+// Liveness and limits by exhaustive search: every order of events on small single engines and on
+// small jobs, and controls that show that the same search finds a stuck job where there is one.
+#include "job_search.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "job.h"
+#include "plain_gate.h"
+
+namespace sluice {
+namespace {
+
+constexpr StageSet kF = kStageFill;
+constexpr StageSet kM = kStageMove;
+constexpr StageSet kD = kStageDrain;
+
+// Sanitizers make the searches some thirty times slower; there a sample has to do.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr int64_t kStride = 11;
+#else
+constexpr int64_t kStride = 1;
+#endif
+
+// Adds up searches, and stops the test at the first bad one.
+class Totals {
+ public:
+  // True for those instances that a sample leaves out.
+  bool LeavesOut() { return considered_++ % kStride != 0; }
+
+  void Add(const Job& job, const SearchResult& result) {
+    ++instances_;
+    states_ += result.states;
+    ASSERT_EQ(result.broken, "") << job.ToString() << result.trace;
+    ASSERT_EQ(result.stuck, 0) << job.ToString() << result.trace;
+  }
+  // Shown, so that a search that has become empty is noticed by people as well.
+  void Print(const char* what) const {
+    std::cout << what << ": " << instances_ << " instances, " << states_ << " states\n";
+  }
+
+ private:
+  int64_t considered_ = 0;
+  int64_t instances_ = 0;
+  int64_t states_ = 0;
+};
+
+// One engine without peers: every bucket, in channel 0 or 1.
+Job Single(const EngineOptions& options, const std::vector<JobBucket>& kinds,
+           const std::vector<int>& choice) {
+  std::vector<JobBucket> buckets;
+  std::vector<int> channels;
+  for (const int digit : choice) {
+    buckets.push_back(kinds[static_cast<size_t>(digit) / 2]);
+    channels.push_back(digit % 2);
+  }
+  Job job = WithChannels(1, options, std::move(buckets));
+  job.channel = std::move(channels);
+  job.options.channels = 2;
+  return job;
+}
+
+TEST(EveryOrder, OfOneEngine) {
+  const std::vector<JobBucket> kinds = {Alone(kF | kM), Alone(kM | kD), Alone(kD, 2), Alone(kM)};
+  Totals totals;
+  for (const std::vector<int>& choice : AllSequences(8, 4)) {
+    for (const int slots : {1, 2, 3}) {
+      if (totals.LeavesOut()) continue;
+      const EngineOptions options{.max_in_flight = 1 + slots % 2, .slots = slots, .look_ahead = 3};
+      const Job job = Single(options, kinds, choice);
+      ASSERT_NO_FATAL_FAILURE(totals.Add(job, Search<Engine>(job, Asking::kAnyTime)));
+    }
+  }
+  totals.Print("one engine");
+}
+
+TEST(EveryOrder, OfOneEngineWithCancelsAndFailures) {
+  const std::vector<JobBucket> kinds = {Alone(kF | kM), Alone(kM, 2)};
+  Totals totals;
+  for (const std::vector<int>& choice : AllSequences(4, 4)) {
+    if (totals.LeavesOut()) continue;
+    const EngineOptions options{.max_in_flight = 2, .slots = 3, .look_ahead = 4};
+    const Job job = Single(options, kinds, choice);
+    ASSERT_NO_FATAL_FAILURE(totals.Add(job, SearchWithFailures(job, Asking::kAnyTime)));
+  }
+  totals.Print("one engine with cancels and failures");
+}
+
+std::vector<JobBucket> PairsAmong(int ranks, int dst_slots) {
+  std::vector<JobBucket> kinds;
+  for (int src = 0; src < ranks; ++src) {
+    for (int dst = 0; dst < ranks; ++dst) {
+      if (src != dst) kinds.push_back(Pair(src, dst, dst_slots));
+    }
+  }
+  return kinds;
+}
+
+std::vector<JobBucket> AllKindsAmongThree() {
+  std::vector<JobBucket> kinds = PairsAmong(3, 1);
+  for (const JobBucket& dear : PairsAmong(3, 2)) kinds.push_back(dear);
+  for (const JobBucket& relayed : {Relayed(0, 1, 2), Relayed(1, 2, 0), Relayed(2, 0, 1)}) {
+    kinds.push_back(relayed);
+  }
+  return kinds;
+}
+
+void SearchAll(int ranks, const std::vector<std::vector<JobBucket>>& jobs, Asking asking,
+               Totals* totals) {
+  for (const std::vector<JobBucket>& buckets : jobs) {
+    for (const int slots : {1, 3}) {
+      if (totals->LeavesOut()) continue;
+      const EngineOptions options{
+          .max_in_flight = slots == 1 ? 2 : 1, .slots = slots, .look_ahead = 2};
+      const Job job = WithChannels(ranks, options, buckets);
+      ASSERT_NO_FATAL_FAILURE(totals->Add(job, Search<Engine>(job, asking)));
+    }
+  }
+}
+
+TEST(EveryOrder, OfThreeBucketsAmongThreeRanks) {
+  Totals totals;
+  SearchAll(3, AllJobs(3, AllKindsAmongThree(), 3), Asking::kAtOnce, &totals);
+  totals.Print("three buckets among three ranks");
+}
+
+TEST(EveryOrder, OfFourBucketsBetweenTwoRanksWithLateAsking) {
+  std::vector<JobBucket> kinds = PairsAmong(2, 1);
+  for (const JobBucket& dear : PairsAmong(2, 2)) kinds.push_back(dear);
+  Totals totals;
+  SearchAll(2, AllJobs(2, kinds, 4), Asking::kAnyTime, &totals);
+  totals.Print("four buckets between two ranks, asked at any time");
+}
+
+// There are too many of these to search them all: every 29th, which is prime to the numbers of
+// kinds.
+TEST(EveryOrder, OfFourBucketsAmongThreeRanksSampled) {
+  const std::vector<std::vector<JobBucket>> all = AllJobs(3, AllKindsAmongThree(), 4);
+  std::vector<std::vector<JobBucket>> some;
+  for (size_t i = 0; i < all.size(); i += 17) some.push_back(all[i]);
+  Totals totals;
+  SearchAll(3, some, Asking::kAtOnce, &totals);
+  totals.Print("four buckets among three ranks");
+}
+
+TEST(EveryOrder, OfRingsAmongFourRanks) {
+  Totals totals;
+  SearchAll(4, {{Pair(0, 1), Pair(1, 2), Pair(2, 3), Pair(3, 0)}}, Asking::kAtOnce, &totals);
+  SearchAll(4, {{Pair(3, 0, 2), Pair(0, 1, 2), Pair(1, 2, 2), Pair(2, 3, 2)}}, Asking::kAtOnce,
+            &totals);
+  totals.Print("rings among four ranks");
+}
+
+// Two to four parties, and ranks that meet in several channels.
+TEST(EveryOrder, OfJobsAmongFourRanks) {
+  const JobBucket reduce = {{.rank = 0}, {.rank = 3, .slots = 2}, {.rank = 1}, {.rank = 2}};
+  Totals totals;
+  SearchAll(4, {{Pair(1, 2), reduce, Pair(3, 0), Pair(2, 3)}, {reduce, Relayed(1, 2, 3), reduce}},
+            Asking::kAtOnce, &totals);
+  SearchAll(4, {{Relayed(3, 1, 0), Relayed(0, 2, 3), Pair(1, 2, 2), Pair(2, 1)}}, Asking::kAtOnce,
+            &totals);
+  totals.Print("jobs among four ranks");
+}
+
+TEST(EveryOrder, ReachesTheBudget) {
+  for (const int slots : {1, 2, 3}) {
+    const EngineOptions options{.max_in_flight = 1, .slots = slots, .look_ahead = 4};
+    const Job job = WithChannels(3, options, {Pair(0, 1), Pair(1, 2), Pair(2, 0), Pair(2, 1)});
+    const SearchResult result = Search<Engine>(job, Asking::kAtOnce);
+    EXPECT_EQ(result.stuck, 0);
+    EXPECT_EQ(result.peak_slots, slots);
+  }
+}
+
+// The control. Ranks that feed what they send before what they receive, with a semaphore that
+// admits what it is fed, hold their slots for sends that no one has a slot to receive.
+TEST(WithoutTheRule, SendsFirstGetsStuck) {
+  const EngineOptions options{.max_in_flight = 2, .slots = 1, .look_ahead = 4};
+  const Job job = WithChannels(3, options, {Pair(0, 1), Pair(1, 2), Pair(2, 0)});
+  const SearchResult plain = Search<PlainGate>(job, Asking::kAtOnce, Feeding::kSendsFirst);
+  EXPECT_EQ(plain.broken, "");
+  EXPECT_GT(plain.stuck, 0);
+  EXPECT_THAT(plain.trace, ::testing::HasSubstr("rank 0 feed"));
+  EXPECT_EQ(Search<Engine>(job, Asking::kAtOnce).stuck, 0);
+}
+
+// Even fed in id order a semaphore gets stuck when buckets differ in slots: rank 0 lets bucket 2
+// into the slot that bucket 1 needs beside bucket 0's, while rank 1 cannot have bucket 2 before 1.
+TEST(WithoutTheRule, UnequalSlotsGetStuck) {
+  const EngineOptions options{.max_in_flight = 2, .slots = 2, .look_ahead = 4};
+  const Job job = WithChannels(
+      3, options,
+      {Pair(2, 0), {{.rank = 1, .slots = 2}, {.rank = 0, .slots = 2}}, {{.rank = 0}, {.rank = 1}}});
+  const SearchResult plain = Search<PlainGate>(job, Asking::kAtOnce);
+  EXPECT_EQ(plain.broken, "");
+  EXPECT_GT(plain.stuck, 0);
+  EXPECT_EQ(Search<Engine>(job, Asking::kAtOnce).stuck, 0);
+}
+
+// How often, among all jobs of three buckets: the premise of equal slots is not an academic one.
+TEST(WithoutTheRule, ManySmallJobsGetStuck) {
+  int stuck = 0;
+  const std::vector<std::vector<JobBucket>> all = AllJobs(3, AllKindsAmongThree(), 3);
+  for (const std::vector<JobBucket>& buckets : all) {
+    const Job job = WithChannels(3, {.max_in_flight = 2, .slots = 2, .look_ahead = 4}, buckets);
+    if (Search<PlainGate>(job, Asking::kAtOnce, Feeding::kSendsFirst).stuck > 0) ++stuck;
+  }
+  std::cout << "stuck without the rule: " << stuck << " of " << all.size() << " jobs\n";
+  EXPECT_GT(stuck, 0);
+}
+
+}  // namespace
+}  // namespace sluice

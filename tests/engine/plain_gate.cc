@@ -1,0 +1,81 @@
+// The plain semaphore: linear scans, as speed does not matter here.
+#include "plain_gate.h"
+
+#include <algorithm>
+#include <cstddef>
+
+namespace sluice {
+
+PlainGate::PlainGate(const EngineOptions& options)
+    : options_(options), channels_(static_cast<size_t>(options.channels)) {
+  for (int slot = options.slots - 1; slot >= 0; --slot) free_slots_.push_back(slot);
+}
+
+Ticket PlainGate::Submit(const Submission& submission) {
+  records_.push_back({.submission = submission});
+  ++live_;
+  return static_cast<Ticket>(records_.size() - 1);
+}
+
+bool PlainGate::Next(Command* command) {
+  do {
+    for (Record& record : records_) {
+      if (!MayBegin(record)) continue;
+      record.stage = NextStage(record.stage, record.submission.stages);
+      record.under_way = true;
+      *command = {.ticket = static_cast<Ticket>(&record - records_.data()),
+                  .stage = record.stage,
+                  .cookie = record.submission.cookie,
+                  .id = record.submission.id,
+                  .slots = record.slots};
+      return true;
+    }
+  } while (AdmitOne());
+  return false;
+}
+
+void PlainGate::Finish(Ticket ticket) {
+  Record& record = records_[ticket];
+  record.under_way = false;
+  if (NextStage(record.stage, record.submission.stages) != Stage::kDone) return;
+  record.stage = Stage::kDone;
+  record.admitted = false;
+  --live_;
+  --channels_[static_cast<size_t>(record.submission.channel)].in_flight;
+  for (const int slot : record.slots) {
+    if (slot >= 0) free_slots_.push_back(slot);
+  }
+  counters_.held_slots = options_.slots - static_cast<int>(free_slots_.size());
+}
+
+// True if a stage comes next and, where it is the move, it is the bucket's turn in its channel.
+bool PlainGate::MayBegin(const Record& record) const {
+  if (!record.admitted || record.under_way) return false;
+  if (NextStage(record.stage, record.submission.stages) != Stage::kMoving) return true;
+  return std::none_of(records_.begin(), records_.end(), [&record](const Record& other) {
+    return other.submission.channel == record.submission.channel && other.stage < Stage::kMoving &&
+           (other.submission.stages & kStageMove) != 0 && &other < &record;
+  });
+}
+
+bool PlainGate::AdmitOne() {
+  for (Record& record : records_) {
+    ChannelCounters& channel = channels_[static_cast<size_t>(record.submission.channel)];
+    const auto cost = static_cast<size_t>(record.submission.slots);
+    if (record.admitted || HasEnded(record.stage) || free_slots_.size() < cost ||
+        channel.in_flight == options_.max_in_flight) {
+      continue;
+    }
+    for (size_t i = 0; i < cost; ++i) {
+      record.slots[i] = free_slots_.back();
+      free_slots_.pop_back();
+    }
+    record.admitted = true;
+    ++channel.in_flight;
+    counters_.held_slots = options_.slots - static_cast<int>(free_slots_.size());
+    return true;
+  }
+  return false;
+}
+
+}  // namespace sluice
