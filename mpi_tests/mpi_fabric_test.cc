@@ -1,0 +1,186 @@
+// What an MPI fabric makes of its communicator: ranks, nodes, and keeping out of the user's way.
+#include <mpi.h>
+
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "sluice/mpi.h"
+#include "transport/transport.h"
+
+namespace sluice {
+namespace {
+
+using testing::Each;
+using testing::ElementsAreArray;
+using testing::HasSubstr;
+
+int WorldRank() {
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  return rank;
+}
+
+int WorldSize() {
+  int size = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  return size;
+}
+
+std::vector<int> GatherInts(Fabric& fabric, int value) {
+  std::vector<int> values(static_cast<size_t>(fabric.size()), -1);
+  const auto record =
+      absl::MakeConstSpan(reinterpret_cast<const std::byte*>(&value), sizeof(value));
+  EXPECT_TRUE(fabric.StartAllGather(record).ok());
+  std::vector<std::byte> all;
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(100);
+  while (!fabric.PollAllGather(&all, nullptr).value_or(false)) {
+    if (std::chrono::steady_clock::now() > deadline) {
+      ADD_FAILURE() << "the gather does not end";
+      return values;
+    }
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(all.size(), values.size() * sizeof(int));
+  std::memcpy(values.data(), all.data(), all.size());
+  return values;
+}
+
+TEST(MpiFabricTest, HasTheRanksOfItsCommunicator) {
+  // Two groups, each with its ranks in reverse.
+  MPI_Comm half = MPI_COMM_NULL;
+  MPI_Comm_split(MPI_COMM_WORLD, WorldRank() % 2, -WorldRank(), &half);
+  const auto fabric = MakeMpiFabric(half);
+  MPI_Comm_free(&half);  // the fabric has one of its own
+  ASSERT_TRUE(fabric.ok()) << fabric.status();
+  std::vector<int> expected;
+  for (int rank = WorldSize() - 1; rank >= 0; --rank) {
+    if (rank % 2 == WorldRank() % 2) expected.push_back(rank);
+  }
+  EXPECT_EQ((*fabric)->size(), static_cast<int>(expected.size()));
+  EXPECT_EQ(expected[static_cast<size_t>((*fabric)->rank())], WorldRank());
+  EXPECT_THAT(GatherInts(**fabric, WorldRank()), ElementsAreArray(expected));
+}
+
+TEST(MpiFabricTest, WorksOnOneRank) {
+  const auto fabric = MakeMpiFabric(MPI_COMM_SELF);
+  ASSERT_TRUE(fabric.ok()) << fabric.status();
+  EXPECT_THAT(GatherInts(**fabric, WorldRank()), ElementsAreArray({WorldRank()}));
+  (*fabric)->RaiseAlarm(absl::InternalError("to nobody"));
+  EXPECT_FALSE((*fabric)->PollAlarm().has_value());
+}
+
+TEST(MpiFabricTest, RanksOfOneHostShareANode) {
+  const auto fabric = MakeMpiFabric(MPI_COMM_WORLD);
+  ASSERT_TRUE(fabric.ok()) << fabric.status();
+  EXPECT_THAT((*fabric)->node_of_rank(), Each(0));
+}
+
+TEST(MpiFabricTest, NodesCanBeImagined) {
+  MpiFabricOptions options;
+  options.ranks_per_node = 2;
+  const auto fabric = MakeMpiFabric(MPI_COMM_WORLD, options);
+  ASSERT_TRUE(fabric.ok()) << fabric.status();
+  for (int rank = 0; rank < (*fabric)->size(); ++rank) {
+    EXPECT_EQ((*fabric)->node_of_rank()[static_cast<size_t>(rank)], rank / 2);
+  }
+}
+
+TEST(MpiFabricTest, AllRanksHearOfABadOptionOnOne) {
+  MpiFabricOptions options;
+  options.ranks_per_node = WorldRank() == WorldSize() - 1 ? -3 : 0;
+  const auto fabric = MakeMpiFabric(MPI_COMM_WORLD, options);
+  EXPECT_EQ(fabric.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(fabric.status().message()),
+              HasSubstr(absl::StrCat("-3 on rank ", WorldSize() - 1)));
+}
+
+TEST(MpiFabricTest, RanksWithDifferentOptionsAreNamed) {
+  MpiFabricOptions options;
+  options.ranks_per_node = WorldRank() == WorldSize() - 1 ? 4 : 2;
+  const auto fabric = MakeMpiFabric(MPI_COMM_WORLD, options);
+  if (WorldSize() == 1) {
+    EXPECT_TRUE(fabric.ok()) << fabric.status();
+    return;
+  }
+  EXPECT_EQ(fabric.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(fabric.status().message()),
+              HasSubstr(absl::StrCat("2 on rank 0, but 4 on rank ", WorldSize() - 1)));
+}
+
+TEST(MpiFabricTest, RefusesCommunicatorsThatAreNone) {
+  EXPECT_EQ(MakeMpiFabric(MPI_COMM_NULL).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(MpiFabricTest, RefusesThreadsThatMayNotCallMpi) {
+  int level = MPI_THREAD_SINGLE;
+  MPI_Query_thread(&level);
+  absl::Status status;
+  std::thread([&status] { status = MakeMpiFabric(MPI_COMM_SELF).status(); }).join();
+  EXPECT_EQ(status.code(), level >= MPI_THREAD_SERIALIZED ? absl::StatusCode::kOk
+                                                          : absl::StatusCode::kFailedPrecondition);
+}
+
+TEST(MpiFabricTest, LeavesTheUsersMessagesAlone) {
+  int from_anyone = -1;
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Irecv(&from_anyone, 1, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &request);
+  {
+    const auto fabric = MakeMpiFabric(MPI_COMM_WORLD);
+    EXPECT_TRUE(fabric.ok()) << fabric.status();
+    if (fabric.ok()) {
+      EXPECT_EQ(GatherInts(**fabric, WorldRank()).size(), static_cast<size_t>(WorldSize()));
+    }
+  }
+  int complete = 1;
+  MPI_Test(&request, &complete, MPI_STATUS_IGNORE);
+  EXPECT_EQ(complete, 0);
+  // Nobody's message to the next rank comes before everybody has looked.
+  MPI_Barrier(MPI_COMM_WORLD);
+  const int own = WorldRank();
+  MPI_Send(&own, 1, MPI_INT, (WorldRank() + 1) % WorldSize(), 3, MPI_COMM_WORLD);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  EXPECT_EQ(from_anyone, (WorldRank() + WorldSize() - 1) % WorldSize());
+}
+
+TEST(MpiFabricTest, LeavesTheUsersErrorHandlerAlone) {
+  ASSERT_TRUE(MakeMpiFabric(MPI_COMM_WORLD).ok());
+  MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
+  MPI_Comm_get_errhandler(MPI_COMM_WORLD, &handler);
+  EXPECT_EQ(handler, MPI_ERRORS_ARE_FATAL);
+  MPI_Errhandler_free(&handler);
+}
+
+TEST(MpiFabricTest, TwoFabricsDoNotMix) {
+  const auto first = MakeMpiFabric(MPI_COMM_WORLD);
+  const auto second = MakeMpiFabric(MPI_COMM_WORLD);
+  ASSERT_TRUE(first.ok() && second.ok());
+  if (WorldRank() == 0) (*first)->RaiseAlarm(absl::InternalError("of the first"));
+  for (int round = 0; round < 10; ++round) {
+    EXPECT_THAT(GatherInts(**second, round), Each(round));
+    EXPECT_THAT(GatherInts(**first, -round), Each(-round));
+    EXPECT_FALSE((*second)->PollAlarm().has_value());
+  }
+  if (WorldRank() != 0) {
+    const auto alarm = (*first)->PollAlarm();
+    ASSERT_TRUE(alarm.has_value());  // it was sent before ten gathers
+    EXPECT_EQ(alarm->src, 0);
+  }
+}
+
+TEST(MpiFabricTest, CanBeMadeManyTimes) {
+  for (int i = 0; i < 100; ++i) {
+    const auto fabric = MakeMpiFabric(MPI_COMM_WORLD);
+    ASSERT_TRUE(fabric.ok()) << fabric.status();
+    EXPECT_THAT(GatherInts(**fabric, i), Each(i));
+  }
+}
+
+}  // namespace
+}  // namespace sluice

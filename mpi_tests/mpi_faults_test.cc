@@ -1,0 +1,250 @@
+// Errors of MPI come back as Status with their operation and ranks, and nothing hangs or leaks into
+// other operations; and what it costs when nothing fails: no allocation per operation.
+#include "mpi_faults.h"
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "allocation_count.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "sluice/mpi.h"
+#include "transport/transport.h"
+
+namespace sluice {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+constexpr size_t kBytes = 64;
+
+class MpiFaultsTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
+    MPI_Comm_size(MPI_COMM_WORLD, &size_);
+    Faults() = {};
+  }
+  void TearDown() override { Faults() = {}; }
+
+  void Open() {
+    auto fabric = MakeMpiFabric(MPI_COMM_WORLD);
+    ASSERT_TRUE(fabric.ok()) << fabric.status();
+    fabric_ = *std::move(fabric);
+    auto transport = fabric_->OpenTransport();
+    ASSERT_TRUE(transport.ok()) << transport.status();
+    transport_ = *std::move(transport);
+    ASSERT_TRUE(transport_->Reserve(16).ok());
+    Faults() = {};
+  }
+
+  // Three messages from rank 0 to rank 1, on tags 0, 1 and 2.
+  void StartThree() {
+    std::vector<TransportOp> ops;
+    for (int i = 0; i < 3 && rank_ < 2; ++i) {
+      const auto kind = rank_ == 0 ? TransportOp::Kind::kSend : TransportOp::Kind::kReceive;
+      const size_t offset = static_cast<size_t>(i) * kBytes;
+      ops.push_back({kind, 1 - rank_, i, &memory_[offset], kBytes, static_cast<uint64_t>(i)});
+    }
+    ASSERT_TRUE(transport_->Start(ops).ok());
+  }
+
+  // Polls until nothing is outstanding; the outcomes of cookies 0, 1, 2.
+  std::vector<absl::Status> Finish() {
+    std::vector<absl::Status> outcomes(3);
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(100);
+    TransportEvent events[4];
+    while (transport_->outstanding() > 0) {
+      const absl::StatusOr<int> count = transport_->Poll(absl::MakeSpan(events));
+      EXPECT_TRUE(count.ok()) << count.status();
+      const bool late = std::chrono::steady_clock::now() > deadline;
+      EXPECT_FALSE(late) << "operations do not end";
+      if (!count.ok() || late) break;
+      for (int i = 0; i < *count; ++i) outcomes[events[i].cookie] = events[i].status;
+      std::this_thread::yield();
+    }
+    return outcomes;
+  }
+
+  void Close() {
+    transport_.reset();
+    fabric_.reset();
+  }
+
+  int rank_ = 0;
+  int size_ = 0;
+  std::vector<std::byte> memory_ = std::vector<std::byte>(3 * kBytes);
+  std::unique_ptr<Fabric> fabric_;
+  std::unique_ptr<Transport> transport_;
+};
+
+TEST_F(MpiFaultsTest, SendThatFailsEndsWithAnError) {
+  Open();
+  if (rank_ == 0) Faults().isend = {2, MPI_ERR_OTHER};
+  if (rank_ == 1) {
+    // The second message never comes.
+    Faults().irecv = {2, MPI_ERR_OTHER};
+  }
+  StartThree();
+  const std::vector<absl::Status> outcomes = Finish();
+  EXPECT_TRUE(outcomes[0].ok()) << outcomes[0];
+  EXPECT_TRUE(outcomes[2].ok()) << outcomes[2];
+  if (rank_ > 1) return;
+  EXPECT_EQ(outcomes[1].code(), absl::StatusCode::kInternal) << outcomes[1];
+  EXPECT_THAT(std::string(outcomes[1].message()),
+              AllOf(HasSubstr(rank_ == 0 ? "MPI_Isend failed: MPI_ERR_OTHER"
+                                         : "MPI_Irecv failed: MPI_ERR_OTHER"),
+                    HasSubstr(rank_ == 0 ? "send of 64 bytes from rank 0 to rank 1, tag 1"
+                                         : "receive of 64 bytes from rank 0 to rank 1, tag 1")));
+}
+
+TEST_F(MpiFaultsTest, OperationThatFailsUnderWayLeavesTheOthersAlone) {
+  Open();
+  if (rank_ == 1) Faults().fail_completion = 2;
+  StartThree();
+  int failed = 0;
+  for (const absl::Status& outcome : Finish()) {
+    if (outcome.ok()) continue;
+    ++failed;
+    EXPECT_THAT(std::string(outcome.message()),
+                AllOf(HasSubstr("MPI_Irecv failed: MPI_ERR_OTHER"), HasSubstr("from rank 0")));
+  }
+  EXPECT_EQ(failed, rank_ == 1 ? 1 : 0);
+}
+
+TEST_F(MpiFaultsTest, PollThatFailsSaysForWhat) {
+  Open();
+  if (rank_ == 1) {
+    // Never met by a send, so that something is outstanding to the end.
+    const TransportOp op = {TransportOp::Kind::kReceive, 0, 7, memory_.data(), kBytes, 0};
+    ASSERT_TRUE(transport_->Start({op}).ok());
+    Faults().testsome = {1, MPI_ERR_INTERN};
+    TransportEvent event;
+    const absl::Status status = transport_->Poll(absl::MakeSpan(&event, 1)).status();
+    EXPECT_THAT(std::string(status.message()),
+                AllOf(HasSubstr("MPI_Testsome failed"), HasSubstr("1 operations of rank 1"),
+                      HasSubstr("from rank 0 to rank 1, tag 7")));
+  }
+  Close();
+  EXPECT_EQ(Faults().comm_free.calls, rank_ == 1 ? 0 : 1) << "freed while it may be in use";
+}
+
+TEST_F(MpiFaultsTest, CommunicatorIsFreedOnceByTheLast) {
+  Open();
+  transport_.reset();
+  EXPECT_EQ(Faults().comm_free.calls, 0);
+  fabric_.reset();
+  EXPECT_EQ(Faults().comm_free.calls, 1);
+  Open();
+  fabric_.reset();
+  EXPECT_EQ(Faults().comm_free.calls, 0);
+  transport_.reset();
+  EXPECT_EQ(Faults().comm_free.calls, 1);
+}
+
+TEST_F(MpiFaultsTest, DuplicationThatFailsIsAnError) {
+  Faults().comm_idup = {1, MPI_ERR_NO_MEM};
+  const absl::Status status = MakeMpiFabric(MPI_COMM_WORLD).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("MPI_Comm_idup failed: MPI_ERR_NO_MEM"));
+}
+
+TEST_F(MpiFaultsTest, DuplicationHasADeadline) {
+  // A communicator of its own, as its last collective call stays unmatched.
+  MPI_Comm comm = MPI_COMM_NULL;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  if (rank_ == 0) return;
+  MpiFabricOptions options;
+  options.timeout = absl::Milliseconds(50);
+  const absl::Status status = MakeMpiFabric(comm, options).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("not all of its ranks have called"));
+}
+
+TEST_F(MpiFaultsTest, RanksThatSayNothingAreNamed) {
+  if (rank_ == 0) Faults().isend = {1, MPI_ERR_OTHER};
+  MpiFabricOptions options;
+  options.timeout = absl::Seconds(2);
+  const absl::Status status = MakeMpiFabric(MPI_COMM_WORLD, options).status();
+  if (rank_ == 0) {
+    EXPECT_THAT(std::string(status.message()),
+                AllOf(HasSubstr("MPI_Isend failed"), HasSubstr("record from rank 0 to rank 1")));
+  } else {
+    EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
+    EXPECT_THAT(std::string(status.message()), HasSubstr("nothing has come from ranks 0"));
+  }
+}
+
+TEST_F(MpiFaultsTest, GatherThatFailsStaysFailed) {
+  Open();
+  const std::vector<std::byte> record(8);
+  Faults().irecv = {1, MPI_ERR_OTHER};
+  const absl::Status status = fabric_->StartAllGather(record);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("MPI_Irecv failed"));
+  std::vector<std::byte> all;
+  EXPECT_EQ(fabric_->PollAllGather(&all, nullptr).status(), status);
+  EXPECT_EQ(fabric_->StartAllGather(record), status);
+  Close();
+  EXPECT_EQ(Faults().comm_free.calls, 0) << "freed while others may send";
+}
+
+TEST_F(MpiFaultsTest, GatherThatNeverEndsDoesNotKeepTheFabric) {
+  Open();
+  if (rank_ == 0) {
+    ASSERT_TRUE(fabric_->StartAllGather(std::vector<std::byte>(8)).ok());
+  }
+  Close();
+  EXPECT_EQ(Faults().comm_free.calls, rank_ == 0 ? 0 : 1);
+}
+
+TEST_F(MpiFaultsTest, AlarmReachesTheRanksItCan) {
+  Open();
+  if (rank_ == 0) {
+    Faults().isend = {1, MPI_ERR_OTHER};  // to rank 1
+    fabric_->RaiseAlarm(absl::InternalError("broken"));
+    EXPECT_EQ(Faults().isend.calls, size_ - 1);
+  } else if (rank_ == 1) {
+    EXPECT_FALSE(fabric_->PollAlarm().has_value());
+  } else {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(100);
+    while (!fabric_->PollAlarm().has_value()) {
+      ASSERT_LT(std::chrono::steady_clock::now(), deadline) << "the alarm has not come";
+      std::this_thread::yield();
+    }
+  }
+  Close();
+}
+
+TEST_F(MpiFaultsTest, OperationsDoNotAllocate) {
+  Open();
+  int64_t allocations = 0;
+  for (int round = 0; round < 100; ++round) {
+    TransportOp ops[3];
+    for (int i = 0; i < 3; ++i) {
+      const auto kind = rank_ == 0 ? TransportOp::Kind::kSend : TransportOp::Kind::kReceive;
+      const size_t offset = static_cast<size_t>(i) * kBytes;
+      ops[i] = {kind, 1 - rank_, i, &memory_[offset], kBytes, static_cast<uint64_t>(i)};
+    }
+    const int64_t allocations_before = AllocationCount();
+    if (rank_ < 2) {
+      ASSERT_TRUE(transport_->Start(ops).ok());
+    }
+    TransportEvent events[4];
+    while (transport_->outstanding() > 0) {
+      const absl::StatusOr<int> count = transport_->Poll(absl::MakeSpan(events));
+      ASSERT_TRUE(count.ok()) << count.status();
+    }
+    allocations += AllocationCount() - allocations_before;
+  }
+  EXPECT_EQ(allocations, 0);
+}
+
+}  // namespace
+}  // namespace sluice

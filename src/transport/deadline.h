@@ -1,0 +1,27 @@
+// A point in time that may be infinitely far, on the monotonic clock.
+#ifndef SLUICE_SRC_TRANSPORT_DEADLINE_H_
+#define SLUICE_SRC_TRANSPORT_DEADLINE_H_
+
+#include <chrono>
+
+#include "absl/time/time.h"
+
+namespace sluice {
+
+class Deadline {
+ public:
+  explicit Deadline(absl::Duration timeout) : timeout_(timeout) {}
+
+  absl::Duration timeout() const { return timeout_; }
+  bool Passed() const {
+    return absl::FromChrono(std::chrono::steady_clock::now() - start_) > timeout_;
+  }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  absl::Duration timeout_;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_TRANSPORT_DEADLINE_H_

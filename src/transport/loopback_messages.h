@@ -1,0 +1,69 @@
+// The messages of a loopback transport: matches sends with receives and copies, in one process.
+//
+// Knows nothing of fabrics. A send ends only when it has met its receive, like a rendezvous.
+#ifndef SLUICE_SRC_TRANSPORT_LOOPBACK_MESSAGES_H_
+#define SLUICE_SRC_TRANSPORT_LOOPBACK_MESSAGES_H_
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "transport/transport.h"
+
+namespace sluice {
+
+// Shared by the transports of all ranks. Threads: any; one lock, held while a message is copied.
+class LoopbackMessages {
+ public:
+  explicit LoopbackMessages(int size) : ends_(static_cast<size_t>(size)) {}
+
+  // Each as in Transport, for the end of `rank`.
+  void Reserve(int rank, int capacity);
+  absl::Status Start(int rank, absl::Span<const TransportOp> ops);
+  int Poll(int rank, absl::Span<TransportEvent> events);
+  int outstanding(int rank) const;
+
+  // Forgets all operations of `rank`, so that nobody touches their memory any more.
+  void Withdraw(int rank);
+
+ private:
+  struct Entry {
+    TransportOp op;
+    absl::Status status;
+    int previous = -1;
+    int next = -1;
+  };
+  // A list of entries of one end, by index, so that no operation allocates.
+  struct List {
+    int head = -1;
+    int tail = -1;
+  };
+  struct End {
+    std::vector<Entry> entries;
+    List unused;
+    List unmatched;  // in the order they were started
+    List ended;
+    int outstanding = 0;
+  };
+
+  static void Append(End& end, List& list, int index);
+  static void Remove(End& end, List& list, int index);
+  static void Move(End& end, List& from, List& to, int index);
+
+  void StartOne(int rank, const TransportOp& op);
+  // The first unmatched entry of `op`'s peer that `op`, started by `rank`, meets; -1: none.
+  int FindPartner(int rank, const TransportOp& op) const;
+
+  mutable std::mutex mutex_;
+  std::vector<End> ends_;
+};
+
+// The end of `rank`.
+std::unique_ptr<Transport> MakeLoopbackTransport(int rank, int size,
+                                                 std::shared_ptr<LoopbackMessages> messages);
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_TRANSPORT_LOOPBACK_MESSAGES_H_

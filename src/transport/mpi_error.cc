@@ -1,0 +1,46 @@
+// The one place that turns MPI codes into Status.
+#include "transport/mpi_error.h"
+
+#include <mpi.h>
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+
+namespace sluice {
+namespace {
+
+int ErrorClass(int code) {
+  int error_class = MPI_ERR_UNKNOWN;
+  if (MPI_Error_class(code, &error_class) != MPI_SUCCESS) return MPI_ERR_UNKNOWN;
+  return error_class;
+}
+
+std::string ErrorText(int code) {
+  char text[MPI_MAX_ERROR_STRING];
+  int length = 0;
+  if (MPI_Error_string(code, text, &length) != MPI_SUCCESS) return absl::StrCat("error ", code);
+  return std::string(text, static_cast<size_t>(length));
+}
+
+absl::StatusCode StatusCodeOf(int error_class) {
+  switch (error_class) {
+    case MPI_ERR_TRUNCATE:
+      return absl::StatusCode::kDataLoss;
+    case MPI_ERR_NO_MEM:
+      return absl::StatusCode::kResourceExhausted;
+    default:
+      return absl::StatusCode::kInternal;
+  }
+}
+
+}  // namespace
+
+absl::Status MpiError(int code, absl::string_view call, absl::string_view what) {
+  return absl::Status(StatusCodeOf(ErrorClass(code)),
+                      absl::StrCat(call, " failed: ", ErrorText(code), "; ", what));
+}
+
+bool IsErrorInStatus(int code) { return ErrorClass(code) == MPI_ERR_IN_STATUS; }
+
+}  // namespace sluice

@@ -1,0 +1,163 @@
+// How ranks meet over MPI: who shares a node, and what the fabric is made of.
+#include <array>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "sluice/mpi.h"
+#include "transport/mpi_alarm.h"
+#include "transport/mpi_communicator.h"
+#include "transport/mpi_error.h"
+#include "transport/mpi_gather.h"
+#include "transport/mpi_transport.h"
+
+namespace sluice {
+namespace {
+
+// What ranks tell each other when they meet.
+struct Introduction {
+  int ranks_per_node;
+  std::array<char, MPI_MAX_PROCESSOR_NAME> host;  // zero-terminated, zeros behind
+};
+
+class MpiFabric final : public Fabric {
+ public:
+  MpiFabric(std::vector<int> node_of_rank, const std::shared_ptr<MpiCommunicator>& comm,
+            std::unique_ptr<MpiGather> gather, std::unique_ptr<MpiAlarm> alarm)
+      : Fabric(comm->rank(), std::move(node_of_rank)),
+        comm_(comm),
+        gather_(std::move(gather)),
+        alarm_(std::move(alarm)) {}
+
+  absl::Status StartAllGather(absl::Span<const std::byte> record) override {
+    return gather_->Start(record);
+  }
+  absl::StatusOr<bool> PollAllGather(std::vector<std::byte>* all,
+                                     std::vector<int>* missing) override {
+    return gather_->Poll(all, missing);
+  }
+  void RaiseAlarm(const absl::Status& status) override { alarm_->Raise(status); }
+  std::optional<Alarm> PollAlarm() override { return alarm_->Poll(); }
+
+  absl::StatusOr<std::unique_ptr<Transport>> OpenTransport() override {
+    if (opened_) return absl::FailedPreconditionError("the transport has been opened before");
+    opened_ = true;
+    return std::make_unique<MpiTransport>(comm_);
+  }
+
+ private:
+  const std::shared_ptr<MpiCommunicator> comm_;
+  const std::unique_ptr<MpiGather> gather_;
+  const std::unique_ptr<MpiAlarm> alarm_;
+  bool opened_ = false;
+};
+
+absl::Status CheckThread() {
+  if (!MpiIsUsable()) {
+    return absl::FailedPreconditionError("MPI is not initialized, or already finalized");
+  }
+  int level = MPI_THREAD_SINGLE;
+  int is_main = 0;
+  MPI_Query_thread(&level);
+  MPI_Is_thread_main(&is_main);
+  if (level >= MPI_THREAD_SERIALIZED || is_main != 0) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      "this thread is not the one that initialized MPI: initialize it with MPI_Init_thread and "
+      "MPI_THREAD_SERIALIZED or more");
+}
+
+absl::Status CheckCommunicator(MPI_Comm comm) {
+  if (comm == MPI_COMM_NULL) return absl::InvalidArgumentError("the communicator is null");
+  int is_inter = 0;
+  const int code = MPI_Comm_test_inter(comm, &is_inter);
+  if (code != MPI_SUCCESS) return MpiError(code, "MPI_Comm_test_inter", "making a fabric");
+  if (is_inter == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError("the communicator is an intercommunicator");
+}
+
+absl::StatusOr<Introduction> Introduce(int ranks_per_node) {
+  Introduction introduction = {ranks_per_node, {}};
+  int length = 0;
+  const int code = MPI_Get_processor_name(introduction.host.data(), &length);
+  if (code != MPI_SUCCESS) return MpiError(code, "MPI_Get_processor_name", "making a fabric");
+  std::fill(introduction.host.begin() + length, introduction.host.end(), '\0');
+  return introduction;
+}
+
+// Waits for the records of all ranks.
+absl::StatusOr<std::vector<Introduction>> Meet(MpiGather& gather, const Introduction& own,
+                                               const Deadline& deadline) {
+  const auto record = absl::MakeConstSpan(reinterpret_cast<const std::byte*>(&own), sizeof(own));
+  if (absl::Status status = gather.Start(record); !status.ok()) return status;
+  std::vector<std::byte> all;
+  std::vector<int> missing;
+  while (true) {
+    const absl::StatusOr<bool> complete = gather.Poll(&all, &missing);
+    if (!complete.ok()) return complete.status();
+    if (*complete) break;
+    if (deadline.Passed()) {
+      return absl::DeadlineExceededError(
+          absl::StrCat("making a fabric: after ", absl::FormatDuration(deadline.timeout()),
+                       " nothing has come from ranks ", absl::StrJoin(missing, ", ")));
+    }
+    std::this_thread::yield();
+  }
+  std::vector<Introduction> introductions(all.size() / sizeof(Introduction));
+  std::memcpy(introductions.data(), all.data(), all.size());
+  return introductions;
+}
+
+// Node numbers in the order in which nodes first occur. Every rank sees the same records, so every
+// rank comes to the same numbers or the same error.
+absl::StatusOr<std::vector<int>> AssignNodes(absl::Span<const Introduction> introductions) {
+  std::vector<int> nodes;
+  std::map<std::string, int> node_of_host;
+  const int ranks_per_node = introductions[0].ranks_per_node;
+  for (size_t rank = 0; rank < introductions.size(); ++rank) {
+    const Introduction& introduction = introductions[rank];
+    if (introduction.ranks_per_node < 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("ranks_per_node is ", introduction.ranks_per_node, " on rank ", rank));
+    }
+    if (introduction.ranks_per_node != ranks_per_node) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("ranks_per_node is ", ranks_per_node, " on rank 0, but ",
+                       introduction.ranks_per_node, " on rank ", rank));
+    }
+    const int next = static_cast<int>(node_of_host.size());
+    nodes.push_back(ranks_per_node > 0
+                        ? static_cast<int>(rank) / ranks_per_node
+                        : node_of_host.emplace(introduction.host.data(), next).first->second);
+  }
+  return nodes;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Fabric>> MakeMpiFabric(MPI_Comm comm,
+                                                      const MpiFabricOptions& options) {
+  const Deadline deadline(options.timeout);
+  if (absl::Status status = CheckThread(); !status.ok()) return status;
+  if (absl::Status status = CheckCommunicator(comm); !status.ok()) return status;
+  auto own = MpiCommunicator::Duplicate(comm, deadline);
+  if (!own.ok()) return own.status();
+
+  auto introduction = Introduce(options.ranks_per_node);
+  if (!introduction.ok()) return introduction.status();
+  auto gather = std::make_unique<MpiGather>(*own);
+  const auto introductions = Meet(*gather, *introduction, deadline);
+  if (!introductions.ok()) return introductions.status();
+  auto nodes = AssignNodes(*introductions);
+  if (!nodes.ok()) return nodes.status();
+
+  auto alarm = std::make_unique<MpiAlarm>(*own);
+  if (absl::Status status = alarm->Listen(); !status.ok()) return status;
+  return std::make_unique<MpiFabric>(*std::move(nodes), *own, std::move(gather), std::move(alarm));
+}
+
+}  // namespace sluice

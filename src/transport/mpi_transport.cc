@@ -1,0 +1,129 @@
+// Buckets as non-blocking MPI messages.
+#include "transport/mpi_transport.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "tensor/check.h"
+#include "transport/mpi_error.h"
+#include "transport/op_check.h"
+
+namespace sluice {
+
+MpiTransport::~MpiTransport() {
+  if (active_ == 0 || !MpiIsUsable()) return;
+  for (int i = 0; i < active_; ++i) {
+    const size_t slot = static_cast<size_t>(i);
+    if (ops_[slot].kind == TransportOp::Kind::kReceive) WithdrawReceive(&requests_[slot]);
+  }
+  comm_->Abandon();
+}
+
+absl::Status MpiTransport::Reserve(int capacity) {
+  SLUICE_CHECK(outstanding() == 0, "Reserve with operations outstanding");
+  if (capacity <= capacity_) return absl::OkStatus();
+  const size_t slots = static_cast<size_t>(capacity);
+  requests_.assign(slots, MPI_REQUEST_NULL);
+  ops_.resize(slots);
+  statuses_.resize(slots);
+  indices_.resize(slots);
+  events_.resize(slots);
+  capacity_ = capacity;
+  return absl::OkStatus();
+}
+
+absl::Status MpiTransport::Start(absl::Span<const TransportOp> ops) {
+  CheckOps(ops, comm_->rank(), comm_->size());
+  if (absl::Status status = CheckCapacity(ops.size(), outstanding(), capacity_); !status.ok()) {
+    return status;
+  }
+  for (const TransportOp& op : ops) StartOne(op);
+  return absl::OkStatus();
+}
+
+void MpiTransport::StartOne(const TransportOp& op) {
+  const size_t slot = static_cast<size_t>(active_);
+  const bool send = op.kind == TransportOp::Kind::kSend;
+  const int bytes = static_cast<int>(op.bytes);
+  const int tag = comm_->ChannelTag(op.tag, op.bytes);
+  MPI_Request* request = &requests_[slot];
+  const int code = send ? MPI_Isend(op.data, bytes, MPI_BYTE, op.peer, tag, comm_->get(), request)
+                        : MPI_Irecv(op.data, bytes, MPI_BYTE, op.peer, tag, comm_->get(), request);
+  if (code != MPI_SUCCESS) {
+    *request = MPI_REQUEST_NULL;
+    End(op.cookie, MpiError(code, send ? "MPI_Isend" : "MPI_Irecv", DescribeOp(op, comm_->rank())));
+    return;
+  }
+  ops_[slot] = op;
+  ++active_;
+}
+
+absl::StatusOr<int> MpiTransport::Poll(absl::Span<TransportEvent> events) {
+  if (ended_ == 0 && active_ > 0) {
+    if (absl::Status status = Test(); !status.ok()) return status;
+  }
+  const int count = std::min(ended_, static_cast<int>(events.size()));
+  for (int i = 0; i < count; ++i) {
+    events[static_cast<size_t>(i)] = std::move(events_[static_cast<size_t>(first_ended_)]);
+    first_ended_ = (first_ended_ + 1) % capacity_;
+  }
+  ended_ -= count;
+  return count;
+}
+
+absl::Status MpiTransport::Test() {
+  int count = 0;
+  const int code =
+      MPI_Testsome(active_, requests_.data(), &count, indices_.data(), statuses_.data());
+  const bool error_in_status = code != MPI_SUCCESS && IsErrorInStatus(code);
+  if (code != MPI_SUCCESS && !error_in_status) {
+    return MpiError(code, "MPI_Testsome",
+                    absl::StrCat(active_, " operations of rank ", comm_->rank(), ", the first a ",
+                                 DescribeOp(ops_[0], comm_->rank())));
+  }
+  for (int k = 0; k < count; ++k) {
+    const size_t slot = static_cast<size_t>(indices_[static_cast<size_t>(k)]);
+    requests_[slot] = MPI_REQUEST_NULL;
+    End(ops_[slot].cookie, Outcome(ops_[slot], statuses_[static_cast<size_t>(k)], error_in_status));
+  }
+  if (count > 0) CloseGaps();
+  return absl::OkStatus();
+}
+
+absl::Status MpiTransport::Outcome(const TransportOp& op, const MPI_Status& outcome,
+                                   bool error_in_status) const {
+  const bool send = op.kind == TransportOp::Kind::kSend;
+  // MPI leaves MPI_ERROR alone unless the call says that errors are in the statuses.
+  if (error_in_status && outcome.MPI_ERROR != MPI_SUCCESS) {
+    return MpiError(outcome.MPI_ERROR, send ? "MPI_Isend" : "MPI_Irecv",
+                    DescribeOp(op, comm_->rank()));
+  }
+  if (send) return absl::OkStatus();
+  int bytes = 0;
+  MPI_Get_count(&outcome, MPI_BYTE, &bytes);
+  if (static_cast<size_t>(bytes) == op.bytes) return absl::OkStatus();
+  return LengthError(op, comm_->rank(), static_cast<size_t>(bytes));
+}
+
+void MpiTransport::End(uint64_t cookie, absl::Status status) {
+  TransportEvent& event = events_[static_cast<size_t>((first_ended_ + ended_) % capacity_)];
+  event.cookie = cookie;
+  event.status = std::move(status);
+  ++ended_;
+}
+
+void MpiTransport::CloseGaps() {
+  size_t kept = 0;
+  for (size_t slot = 0; slot < static_cast<size_t>(active_); ++slot) {
+    if (requests_[slot] == MPI_REQUEST_NULL) continue;
+    if (kept != slot) {
+      requests_[kept] = requests_[slot];
+      ops_[kept] = ops_[slot];
+    }
+    ++kept;
+  }
+  active_ = static_cast<int>(kept);
+}
+
+}  // namespace sluice

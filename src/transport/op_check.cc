@@ -1,0 +1,39 @@
+// Checks and messages that all transports share.
+#include "transport/op_check.h"
+
+#include "absl/strings/str_cat.h"
+#include "tensor/check.h"
+
+namespace sluice {
+
+void CheckOps(absl::Span<const TransportOp> ops, int rank, int size) {
+  for (const TransportOp& op : ops) {
+    SLUICE_CHECK(op.peer >= 0 && op.peer < size, "the peer is not a rank of the fabric");
+    SLUICE_CHECK(op.peer != rank, "a rank cannot send to itself");
+    SLUICE_CHECK(op.tag >= 0 && op.tag <= kMaxTransportTag, "the tag is out of range");
+    SLUICE_CHECK(op.bytes <= kMaxTransportBytes, "the message is too long");
+    SLUICE_CHECK(op.data != nullptr || op.bytes == 0, "the message has no memory");
+  }
+}
+
+absl::Status CheckCapacity(size_t ops, int outstanding, int capacity) {
+  if (ops + static_cast<size_t>(outstanding) <= static_cast<size_t>(capacity)) {
+    return absl::OkStatus();
+  }
+  return absl::ResourceExhaustedError(absl::StrCat("the transport has room for ", capacity,
+                                                   " operations: ", outstanding,
+                                                   " are outstanding, ", ops, " more were asked"));
+}
+
+std::string DescribeOp(const TransportOp& op, int rank) {
+  const bool send = op.kind == TransportOp::Kind::kSend;
+  return absl::StrCat(send ? "send of " : "receive of ", op.bytes, " bytes from rank ",
+                      send ? rank : op.peer, " to rank ", send ? op.peer : rank, ", tag ", op.tag);
+}
+
+absl::Status LengthError(const TransportOp& receive, int rank, size_t message_bytes) {
+  return absl::DataLossError(
+      absl::StrCat(DescribeOp(receive, rank), ": the message has ", message_bytes, " bytes"));
+}
+
+}  // namespace sluice

@@ -1,0 +1,27 @@
+// What every transport demands of its caller's operations, and how it names one in an error.
+#ifndef SLUICE_SRC_TRANSPORT_OP_CHECK_H_
+#define SLUICE_SRC_TRANSPORT_OP_CHECK_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "transport/transport.h"
+
+namespace sluice {
+
+// Aborts if an operation of `ops` is none that `rank` of `size` may start.
+void CheckOps(absl::Span<const TransportOp> ops, int rank, int size);
+
+// ResourceExhausted with the breakdown, if `ops` more operations do not fit.
+absl::Status CheckCapacity(size_t ops, int outstanding, int capacity);
+
+// "send of 1048576 bytes from rank 0 to rank 3, tag 7"
+std::string DescribeOp(const TransportOp& op, int rank);
+
+// The DataLoss event of a receive that met a message of another length.
+absl::Status LengthError(const TransportOp& receive, int rank, size_t message_bytes);
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_TRANSPORT_OP_CHECK_H_

@@ -1,0 +1,108 @@
+// One rank of a contract test: a script of steps that never blocks, over a fabric and a transport.
+//
+// The same script runs whether one thread drives all ranks in turn, each rank has a thread, or each
+// is a process. Not a test by itself.
+#ifndef SLUICE_TESTS_TRANSPORT_CONTRACT_RANK_H_
+#define SLUICE_TESTS_TRANSPORT_CONTRACT_RANK_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "sluice/fabric.h"
+#include "transport/transport.h"
+
+namespace sluice {
+
+class ContractRank {
+ public:
+  explicit ContractRank(std::unique_ptr<Fabric> fabric);
+  ~ContractRank();
+  ContractRank(const ContractRank&) = delete;
+  ContractRank& operator=(const ContractRank&) = delete;
+
+  int rank() const { return fabric_->rank(); }
+  int size() const { return fabric_->size(); }
+  Fabric& fabric() { return *fabric_; }
+  Transport& transport() { return *transport_; }
+  // All ranks but this one, ascending.
+  std::vector<int> Peers() const;
+
+  // --- The script. Steps run in the order in which they were added.
+  void Do(std::function<void()> action);
+  // Goes on once `done` returns true; the transport is polled between its calls. `what` is for
+  // messages about a script that is stuck.
+  void Until(std::string what, std::function<bool()> done);
+  // Polls `polls` times and checks that not one event comes.
+  void ExpectSilence(int polls);
+  // Goes on when every operation started so far has ended, but those that may never.
+  void UntilAllEnded();
+
+  // Takes one step, or one look at an unfinished one. False once the script is at its end.
+  bool Advance();
+  // What the script is waiting for.
+  std::string Position() const;
+  // To be called at the script's end: nothing is outstanding but what may never end, no byte has
+  // been written outside a buffer.
+  void CheckEnd() const;
+
+  // --- For use inside steps.
+  // A buffer of the rank's, between guards, that lives as long as it.
+  std::byte* Buffer(size_t bytes);
+  // A buffer whose content follows from `seed`.
+  std::byte* FilledBuffer(size_t bytes, uint64_t seed);
+  static bool Matches(const std::byte* data, size_t bytes, uint64_t seed);
+
+  TransportOp Send(int peer, int tag, std::byte* data, size_t bytes);
+  TransportOp Receive(int peer, int tag, std::byte* data, size_t bytes);
+  // Starts operations made by Send and Receive.
+  void Start(absl::Span<const TransportOp> ops);
+  // Forgets an operation that the transport has refused.
+  void Forget(const TransportOp& op);
+
+  // The operation need not end.
+  void MayNeverEnd(uint64_t cookie) { hopeless_.insert(cookie); }
+
+  bool Ended(uint64_t cookie) const { return events_.count(cookie) != 0; }
+  // The outcome of an operation that has ended.
+  const absl::Status& Outcome(uint64_t cookie) const { return events_.at(cookie); }
+  size_t started() const { return started_; }
+  size_t ended() const { return events_.size(); }
+  // Polls with room for `events_max` events. Also called between steps.
+  void Poll(size_t events_max);
+
+ private:
+  struct Step {
+    std::string what;
+    std::function<bool()> done;
+  };
+  struct Guarded {
+    std::vector<std::byte> memory;  // guard, payload, guard
+  };
+  TransportOp Op(TransportOp::Kind kind, int peer, int tag, std::byte* data, size_t bytes);
+
+  bool AllEnded() const;
+
+  // Outlives the process where an operation still is outstanding at the end.
+  std::unique_ptr<std::deque<Guarded>> buffers_ = std::make_unique<std::deque<Guarded>>();
+  std::unique_ptr<Fabric> fabric_;
+  std::unique_ptr<Transport> transport_;
+  std::deque<Step> steps_;
+  std::map<uint64_t, absl::Status> events_;
+  std::set<uint64_t> open_;      // started and not ended
+  std::set<uint64_t> hopeless_;  // may never end
+  uint64_t next_cookie_ = 1;
+  size_t started_ = 0;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_TESTS_TRANSPORT_CONTRACT_RANK_H_

@@ -1,0 +1,179 @@
+// The contract over loopback: one thread that drives all ranks in turn, and one thread per rank.
+#include "transport/loopback.h"
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "transport/transport_contract.h"
+
+namespace sluice {
+namespace {
+
+std::vector<int> Nodes(int size) {
+  std::vector<int> nodes(static_cast<size_t>(size));
+  for (int rank = 0; rank < size; ++rank) nodes[static_cast<size_t>(rank)] = rank / 2;
+  return nodes;
+}
+
+void RunInTurn(int size, const ContractScript& script) {
+  // Scripts take a few thousand looks at most.
+  constexpr int kMaxRounds = 1000000;
+  std::vector<std::unique_ptr<ContractRank>> ranks;
+  for (auto& fabric : MakeLoopbackFabrics(Nodes(size))) {
+    ranks.push_back(std::make_unique<ContractRank>(std::move(fabric)));
+    script(*ranks.back());
+  }
+  bool busy = true;
+  for (int round = 0; busy && round < kMaxRounds; ++round) {
+    busy = false;
+    for (auto& rank : ranks) busy = rank->Advance() || busy;
+  }
+  for (auto& rank : ranks) {
+    EXPECT_FALSE(busy) << "stuck: " << rank->Position();
+    rank->CheckEnd();
+  }
+}
+
+void RunOne(std::unique_ptr<Fabric> fabric, const ContractScript& script) {
+  ContractRank rank(std::move(fabric));
+  script(rank);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(100);
+  while (rank.Advance()) {
+    if (std::chrono::steady_clock::now() > deadline) {
+      ADD_FAILURE() << "stuck: " << rank.Position();
+      return;
+    }
+    std::this_thread::yield();
+  }
+  rank.CheckEnd();
+}
+
+void RunOnThreads(int size, const ContractScript& script) {
+  std::vector<std::thread> threads;
+  for (auto& fabric : MakeLoopbackFabrics(Nodes(size))) {
+    threads.emplace_back([&script](std::unique_ptr<Fabric> own) { RunOne(std::move(own), script); },
+                         std::move(fabric));
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+std::vector<ContractWorld> Worlds() {
+  std::vector<ContractWorld> worlds;
+  for (const int size : {2, 3, 5, 8, 16}) {
+    worlds.push_back({absl::StrCat("InTurn", size),
+                      [size](const ContractScript& script) { RunInTurn(size, script); }});
+  }
+  for (const int size : {2, 3, 8}) {
+    worlds.push_back({absl::StrCat("OnThreads", size),
+                      [size](const ContractScript& script) { RunOnThreads(size, script); }});
+  }
+  return worlds;
+}
+
+INSTANTIATE_TEST_SUITE_P(Loopback, TransportContract, testing::ValuesIn(Worlds()),
+                         ContractWorldName);
+INSTANTIATE_TEST_SUITE_P(Loopback, FabricContract, testing::ValuesIn(Worlds()), ContractWorldName);
+
+TEST(LoopbackTest, OneRankGathersFromItself) {
+  const auto fabrics = MakeLoopbackFabrics({0});
+  const std::vector<std::byte> record = {std::byte{1}, std::byte{2}};
+  ASSERT_TRUE(fabrics[0]->StartAllGather(record).ok());
+  std::vector<std::byte> all;
+  ASSERT_EQ(fabrics[0]->PollAllGather(&all, nullptr).value_or(false), true);
+  EXPECT_EQ(all, record);
+}
+
+TEST(LoopbackTest, GivesTheNodesItWasGiven) {
+  const auto fabrics = MakeLoopbackFabrics({4, 4, 7});
+  ASSERT_EQ(fabrics.size(), 3u);
+  for (int rank = 0; rank < 3; ++rank) {
+    EXPECT_EQ(fabrics[static_cast<size_t>(rank)]->rank(), rank);
+    EXPECT_EQ(fabrics[static_cast<size_t>(rank)]->node_of_rank(),
+              absl::MakeConstSpan(std::vector<int>{4, 4, 7}));
+  }
+}
+
+// Even one byte: on loopback nothing is eager, so that tests of deadlocks are honest.
+TEST(LoopbackTest, SmallSendsWaitForTheirReceives) {
+  auto fabrics = MakeLoopbackFabrics({0, 0});
+  ContractRank src(std::move(fabrics[0]));
+  ContractRank dst(std::move(fabrics[1]));
+  ASSERT_TRUE(src.transport().Reserve(1).ok());
+  ASSERT_TRUE(dst.transport().Reserve(1).ok());
+  src.Start({src.Send(1, 0, src.FilledBuffer(1, 3), 1)});
+  for (int i = 0; i < 100; ++i) src.Poll(1);
+  EXPECT_EQ(src.ended(), 0u);
+  std::byte* received = dst.Buffer(1);
+  dst.Start({dst.Receive(0, 0, received, 1)});
+  dst.Poll(1);
+  src.Poll(1);
+  EXPECT_EQ(src.ended(), 1u);
+  EXPECT_EQ(dst.ended(), 1u);
+  EXPECT_TRUE(ContractRank::Matches(received, 1, 3));
+}
+
+TEST(LoopbackTest, ReportsLengthsThatDiffer) {
+  auto fabrics = MakeLoopbackFabrics({0, 0});
+  ContractRank src(std::move(fabrics[0]));
+  ContractRank dst(std::move(fabrics[1]));
+  ASSERT_TRUE(src.transport().Reserve(2).ok());
+  ASSERT_TRUE(dst.transport().Reserve(2).ok());
+  const TransportOp longer = dst.Receive(0, 3, dst.Buffer(9), 9);
+  const TransportOp shorter = dst.Receive(0, 3, dst.Buffer(7), 7);
+  dst.Start({longer, shorter});
+  std::byte* data = src.FilledBuffer(8, 1);
+  src.Start({src.Send(1, 3, data, 8), src.Send(1, 3, data, 8)});
+  src.Poll(2);
+  dst.Poll(2);
+  ASSERT_EQ(src.ended(), 2u);
+  ASSERT_EQ(dst.ended(), 2u);
+  EXPECT_TRUE(src.Outcome(1).ok());
+  EXPECT_EQ(dst.Outcome(longer.cookie),
+            absl::DataLossError("receive of 9 bytes from rank 0 to rank 1, tag 3: the message has "
+                                "8 bytes"));
+  EXPECT_EQ(dst.Outcome(shorter.cookie),
+            absl::DataLossError("receive of 7 bytes from rank 0 to rank 1, tag 3: the message has "
+                                "8 bytes"));
+  dst.CheckEnd();
+}
+
+TEST(LoopbackTest, DestroyedTransportWithdrawsItsReceives) {
+  auto fabrics = MakeLoopbackFabrics({0, 0});
+  ContractRank src(std::move(fabrics[0]));
+  ASSERT_TRUE(src.transport().Reserve(1).ok());
+  std::vector<std::byte> memory(8, std::byte{7});
+  {
+    const auto dst = fabrics[1]->OpenTransport();
+    ASSERT_TRUE(dst.ok());
+    ASSERT_TRUE((*dst)->Reserve(1).ok());
+    const TransportOp receive = {TransportOp::Kind::kReceive, 0, 0, memory.data(), 8, 1};
+    ASSERT_TRUE((*dst)->Start({receive}).ok());
+  }
+  src.Start({src.Send(1, 0, src.FilledBuffer(8, 3), 8)});
+  src.Poll(1);
+  EXPECT_EQ(src.ended(), 0u);
+  EXPECT_EQ(memory, std::vector<std::byte>(8, std::byte{7}));
+}
+
+TEST(LoopbackDeathTest, RefusesOperationsThatCannotBe) {
+  testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  auto fabrics = MakeLoopbackFabrics({0, 0});
+  ContractRank rank(std::move(fabrics[0]));
+  ASSERT_TRUE(rank.transport().Reserve(4).ok());
+  std::byte* data = rank.Buffer(8);
+  EXPECT_DEATH(rank.Start({rank.Send(0, 0, data, 8)}), "itself");
+  EXPECT_DEATH(rank.Start({rank.Send(2, 0, data, 8)}), "not a rank");
+  EXPECT_DEATH(rank.Start({rank.Send(-1, 0, data, 8)}), "not a rank");
+  EXPECT_DEATH(rank.Start({rank.Send(1, kMaxTransportTag + 1, data, 8)}), "tag");
+  EXPECT_DEATH(rank.Start({rank.Send(1, 0, data, kMaxTransportBytes + 1)}), "too long");
+  EXPECT_DEATH(rank.Start({rank.Send(1, 0, nullptr, 8)}), "memory");
+}
+
+}  // namespace
+}  // namespace sluice
