@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "allocation_count.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "session/allocation_count.h"
 #include "sluice/mpi.h"
 #include "transport/transport.h"
 
@@ -232,7 +232,7 @@ TEST_F(MpiFaultsTest, OperationsDoNotAllocate) {
       const size_t offset = static_cast<size_t>(i) * kBytes;
       ops[i] = {kind, 1 - rank_, i, &memory_[offset], kBytes, static_cast<uint64_t>(i)};
     }
-    const int64_t allocations_before = AllocationCount();
+    const int64_t allocations_before = session_test::AllocationCount();
     if (rank_ < 2) {
       ASSERT_TRUE(transport_->Start(ops).ok());
     }
@@ -241,7 +241,7 @@ TEST_F(MpiFaultsTest, OperationsDoNotAllocate) {
       const absl::StatusOr<int> count = transport_->Poll(absl::MakeSpan(events));
       ASSERT_TRUE(count.ok()) << count.status();
     }
-    allocations += AllocationCount() - allocations_before;
+    allocations += session_test::AllocationCount() - allocations_before;
   }
   EXPECT_EQ(allocations, 0);
 }

@@ -1,26 +1,29 @@
-#include "allocation_count.h"
+// operator new and delete that count.
+#include "session/allocation_count.h"
 
 #include <cstdlib>
 #include <new>
 
 namespace {
-
-int64_t allocations = 0;
+thread_local int64_t allocation_count = 0;
 
 void* Allocate(std::size_t bytes) {
-  ++allocations;
-  void* memory = std::malloc(bytes == 0 ? 1 : bytes);
+  ++allocation_count;
+  void* memory = std::malloc(bytes > 0 ? bytes : 1);
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
 }
-
 }  // namespace
-
-int64_t sluice::AllocationCount() { return allocations; }
 
 void* operator new(std::size_t bytes) { return Allocate(bytes); }
 void* operator new[](std::size_t bytes) { return Allocate(bytes); }
 void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 void operator delete[](void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
+
+namespace sluice::session_test {
+
+int64_t AllocationCount() { return allocation_count; }
+
+}  // namespace sluice::session_test

@@ -1,0 +1,135 @@
+// Redistributes tensors between meshes: compile a transfer once, run it many times.
+#ifndef SLUICE_SESSION_H_
+#define SLUICE_SESSION_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "sluice/fabric.h"
+#include "sluice/tensor.h"
+#include "sluice/transfer.h"
+
+namespace sluice {
+
+// Everything here must be equal on all ranks; Compile checks it.
+struct SessionOptions {
+  // Most bytes of one bucket on the wire, and the size of a staging slot. 16 .. 1 GiB.
+  int64_t bucket_bytes = int64_t{8} << 20;
+  // Most buckets of one channel (source, destination, transport) in flight at once.
+  int max_in_flight = 2;
+  // The gate: most buckets, and most bytes of staging, that a rank holds at once over all channels.
+  // Both come down to min(budget_buckets, budget_bytes / bucket_bytes) equal slots. 0: no limit of
+  // this kind; -1 for budget_bytes: 16 x bucket_bytes.
+  int64_t budget_buckets = 16;
+  int64_t budget_bytes = -1;
+  // How long a rank may see no progress while it waits, before everything ends with
+  // DeadlineExceeded. Also the deadline of comparisons between ranks.
+  absl::Duration timeout = absl::Seconds(30);
+};
+
+// What this rank's part of a compiled transfer comes to.
+struct TransferStats {
+  int64_t buckets = 0;           // that this rank is a member of
+  int64_t buckets_as_source = 0; // that it sends or copies locally: summed over ranks, all buckets
+  int64_t channels = 0;           // that this rank is a member of
+  int64_t channels_as_source = 0;
+  int64_t sent_bytes = 0;
+  int64_t received_bytes = 0;    // delivered here by another rank; summed over ranks, the payload
+  int64_t local_bytes = 0;       // copied within the rank
+  uint64_t plan_hash = 0;        // equal on all ranks
+  // The most this rank could hold with max_in_flight alone: the sum over its channels of the
+  // max_in_flight (or fewer) largest buckets; bytes counts staging for dense tensors.
+  int64_t peak_buckets_without_budget = 0;
+  int64_t peak_bytes_without_budget = 0;
+  absl::Duration plan_time;      // spent on planning, without comparing
+};
+
+// What has happened since the last ResetCounters, on this rank.
+struct SessionCounters {
+  int64_t buckets_finished = 0;
+  int64_t buckets_peak = 0;      // held at once
+  int64_t staging_bytes_peak = 0;
+  int64_t operations_peak = 0;   // transport operations outstanding at once
+  int64_t waited_for_channel = 0;  // buckets that waited, by cause
+  int64_t waited_for_budget = 0;
+  absl::Duration running;        // with a run in flight
+  absl::Duration budget_wait;    // of that, with a bucket held back by the budget alone
+};
+
+// A compiled transfer. Owned by its session.
+class Transfer {
+ public:
+  virtual ~Transfer() = default;
+  virtual const TransferSpec& spec() const = 0;
+  virtual const TransferStats& stats() const = 0;
+};
+
+// One rank's end of a group of ranks that move tensors between them.
+//
+// Calls marked collective are made by all ranks in the same order, also by ranks that have nothing
+// to do; each is compared across ranks, and a rank that differs or stays silent is named.
+//
+// Failure: the first error in a run poisons the session and reaches every rank that polls. From
+// then on all calls return that error; tensors not yet complete are undefined; all memory given to
+// unfinished runs must stay valid until Close() returns OK or the process ends.
+//
+// Thread: one at a time, always the same; IsDone may be called from any.
+class Session {
+ public:
+  using RunId = int64_t;
+
+  // Collective. InvalidArgument with the breakdown if the limits leave no room for one bucket;
+  // ResourceExhausted if staging cannot be allocated.
+  static absl::StatusOr<std::unique_ptr<Session>> Create(std::unique_ptr<Fabric> fabric,
+                                                         const SessionOptions& options);
+  virtual ~Session() = default;
+
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  virtual const SessionOptions& options() const = 0;
+  // Slots that the budget comes to; 0 if it sets no limit.
+  virtual int64_t slots() const = 0;
+
+  // Collective; blocks until all ranks have compared their plans. Plans this rank's part. On bad
+  // input every rank gets an error, nothing is kept, and the session stays usable: InvalidArgument
+  // (what is wrong with the spec), FailedPrecondition (ranks disagree: which, on what),
+  // DeadlineExceeded (ranks that did not call; this one poisons the session). No run may be in
+  // flight. The transfer lives as long as the session.
+  virtual absl::StatusOr<Transfer*> Compile(const TransferSpec& spec) = 0;
+
+  // Collective; does not block. Begins a run that carries `src` (one view per tensor of the spec;
+  // ignored where this rank is not in the source mesh) into `dst` (likewise). The views' shapes
+  // are LocalShape's. A transfer's first run compares across ranks whether all views are right: if
+  // not, Wait returns InvalidArgument on every rank and nothing has moved. Later runs with wrong
+  // views poison the session. InvalidArgument: a view's shape, dtype, device or strides; source
+  // memory that overlaps destination memory. FailedPrecondition while another run is in flight.
+  virtual absl::StatusOr<RunId> Start(Transfer* transfer, absl::Span<const TensorView> src,
+                                      absl::Span<const TensorView> dst) = 0;
+
+  // Makes progress without blocking. Returns the poisoning error once there is one.
+  virtual absl::Status Poll() = 0;
+
+  // Polls until this rank's part of `run` is done: its sources may change, its destinations are
+  // complete. Yields, then sleeps briefly, while nothing moves.
+  virtual absl::Status Wait(RunId run) = 0;
+
+  // True once Wait(run) would not wait. Any thread.
+  virtual bool IsDone(RunId run) const = 0;
+
+  // Ends the session. OK: no memory is in use any more. FailedPrecondition: a run is in flight.
+  // After poisoning: waits up to the timeout for operations under way, then DeadlineExceeded.
+  virtual absl::Status Close() = 0;
+
+  virtual SessionCounters counters() const = 0;
+  virtual void ResetCounters() = 0;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SESSION_H_

@@ -1,0 +1,113 @@
+// Sessions over MPI: the jobs of tests/session, between processes.
+#include <mpi.h>
+
+#include <cstdint>
+
+#include "gtest/gtest.h"
+#include "session/allocation_count.h"
+#include "session/job.h"
+#include "session_mpi_rank.h"
+
+namespace sluice::session_test {
+namespace {
+
+Rank World() { return MpiRank(MPI_COMM_WORLD); }
+
+TEST(SessionMpiTest, RandomTransfers) {
+  const int size = World().size;
+  const uint64_t seeds = size <= 5 ? 30 : 10;
+  for (uint64_t seed = 1; seed <= seeds; ++seed) {
+    Rank self = World();
+    ASSERT_NE(self.fabric, nullptr);
+    RunJob(self, MakeRandomJob(seed * 100 + static_cast<uint64_t>(size), size), seed);
+    ASSERT_FALSE(HasFailure()) << "seed " << seed;
+  }
+}
+
+TEST(SessionMpiTest, OneSlotIsEnough) {
+  const int size = World().size;
+  for (const TransferSpec& spec :
+       {Ring(size, 24), AllToAll(size, 80 << 10), OverlappingMeshes(size)}) {
+    Rank self = World();
+    ASSERT_NE(self.fabric, nullptr);
+    RunThroughOneSlot(self, spec);
+    ASSERT_FALSE(HasFailure());
+  }
+}
+
+TEST(SessionMpiTest, TwoSessionsAtOnce) {
+  Rank first = World(), second = World();
+  ASSERT_NE(first.fabric, nullptr);
+  ASSERT_NE(second.fabric, nullptr);
+  SessionOptions options;
+  options.bucket_bytes = 4096;
+  options.budget_buckets = 2;
+  const auto a = OpenSession(first, options);
+  const auto b = OpenSession(second, options);
+  ASSERT_NE(a, nullptr);
+  ASSERT_NE(b, nullptr);
+  Bound on_a = CompileBound(a.get(), AllToAll(first.size, 10000));
+  Bound on_b = CompileBound(b.get(), Ring(first.size, 4));
+  ASSERT_NE(on_a.transfer, nullptr);
+  ASSERT_NE(on_b.transfer, nullptr);
+  for (uint64_t round = 1; round <= 3; ++round) {
+    RunOnce(a.get(), &on_a, round);
+    RunOnce(b.get(), &on_b, round);
+  }
+  EXPECT_TRUE(b->Close().ok());
+  RunOnce(a.get(), &on_a, 4);
+  EXPECT_TRUE(a->Close().ok());
+}
+
+TEST(SessionMpiTest, SplitCommunicatorsWorkSideBySide) {
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  // Ranks count backwards in the halves, so none is what it is in the world.
+  MPI_Comm half = MPI_COMM_NULL;
+  MPI_Comm_split(MPI_COMM_WORLD, rank % 2, -rank, &half);
+  {
+    Rank self = MpiRank(half);
+    ASSERT_NE(self.fabric, nullptr);
+    const uint64_t seed = 900 + static_cast<uint64_t>(rank % 2);
+    RunJob(self, MakeRandomJob(seed, self.size), seed);
+  }
+  {
+    Rank self = MpiRank(half);
+    ASSERT_NE(self.fabric, nullptr);
+    RunThroughOneSlot(self, OverlappingMeshes(self.size));
+  }
+  MPI_Comm_free(&half);
+}
+
+TEST(SessionMpiTest, SteadyStateAllocatesNothing) {
+  Rank self = World();
+  ASSERT_NE(self.fabric, nullptr);
+  SessionOptions options;
+  options.bucket_bytes = 8192;
+  options.budget_buckets = 3;
+  const auto session = OpenSession(self, options);
+  ASSERT_NE(session, nullptr);
+  Bound bound = CompileBound(session.get(), AllToAll(self.size, 40000), 1);
+  ASSERT_NE(bound.transfer, nullptr);
+  for (uint64_t round = 1; round <= 10; ++round) {
+    bound.memory.Prepare(round);
+    const int64_t before = AllocationCount();
+    const auto run = session->Start(bound.transfer, bound.memory.src(), bound.memory.dst());
+    ASSERT_TRUE(run.ok());
+    const absl::Status status = session->Wait(*run);
+    const int64_t allocated = AllocationCount() - before;
+    ASSERT_TRUE(status.ok()) << status;
+    EXPECT_EQ(bound.memory.Check(round), "");
+    if (round >= 3) {
+      EXPECT_EQ(allocated, 0) << "round " << round;
+    }
+    // The counter counts: the first run compares, which takes memory.
+    if (round == 1) {
+      EXPECT_GT(allocated, 0);
+    }
+  }
+  EXPECT_TRUE(session->Close().ok());
+}
+
+}  // namespace
+}  // namespace sluice::session_test

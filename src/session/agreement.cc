@@ -1,0 +1,160 @@
+// Comparing one fixed-size record per rank.
+#include "session/agreement.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+#include "absl/strings/str_cat.h"
+#include "session/clock.h"
+#include "tensor/check.h"
+
+namespace sluice {
+namespace {
+
+// Ranks of one job may run different builds: a record of another format is reported as such.
+constexpr uint32_t kRecordFormat = 0x51c30001;
+
+// What goes over the wire: trivially copyable, the same size on all ranks.
+struct Record {
+  uint32_t format;
+  int32_t code;  // absl::StatusCode
+  char call[16];
+  int64_t values[Proposal::kMaxValues];
+  char message[512];
+};
+
+void CopyText(absl::string_view text, absl::Span<char> out) {
+  const size_t length = std::min(text.size(), out.size() - 1);
+  std::copy_n(text.begin(), length, out.begin());
+  out[length] = '\0';
+}
+
+Record Encode(const Proposal& proposal) {
+  Record record{};
+  record.format = kRecordFormat;
+  record.code = static_cast<int32_t>(proposal.status.code());
+  CopyText(proposal.call, absl::MakeSpan(record.call));
+  CopyText(proposal.status.message(), absl::MakeSpan(record.message));
+  for (size_t i = 0; i < proposal.values.size(); ++i) record.values[i] = proposal.values[i].value;
+  return record;
+}
+
+Record Decode(absl::Span<const std::byte> all, int rank) {
+  Record record;
+  std::memcpy(&record, all.data() + static_cast<size_t>(rank) * sizeof(Record), sizeof(Record));
+  record.call[sizeof(record.call) - 1] = '\0';
+  record.message[sizeof(record.message) - 1] = '\0';
+  return record;
+}
+
+// Says who has which value, most ranks first: "8 on ranks 0-2, 4 on rank 3".
+template <typename T>
+std::string WhoHasWhat(const std::map<T, std::vector<int>>& ranks_by_value, bool show_values) {
+  std::vector<std::pair<const T*, const std::vector<int>*>> order;
+  for (const auto& [value, ranks] : ranks_by_value) order.emplace_back(&value, &ranks);
+  std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) {
+    return a.second->size() > b.second->size();
+  });
+  std::string text;
+  for (const auto& [value, ranks] : order) {
+    absl::StrAppend(&text, text.empty() ? "" : show_values ? ", " : " differ from ");
+    if (show_values) absl::StrAppend(&text, *value, " on ");
+    absl::StrAppend(&text, ranks->size() == 1 ? "rank " : "ranks ", RankList(*ranks));
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string RankList(absl::Span<const int> ranks) {
+  std::string text;
+  for (size_t i = 0; i < ranks.size();) {
+    size_t last = i;
+    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
+    absl::StrAppend(&text, i == 0 ? "" : ", ", ranks[i]);
+    if (last > i) absl::StrAppend(&text, last == i + 1 ? ", " : "-", ranks[last]);
+    i = last + 1;
+  }
+  return text;
+}
+
+absl::Status Agreement::Start(Proposal proposal, absl::Duration timeout) {
+  SLUICE_CHECK(ended_, "an agreement is under way");
+  SLUICE_CHECK(proposal.values.size() <= Proposal::kMaxValues, "too many values to agree on");
+  proposal_ = std::move(proposal);
+  timeout_ = timeout;
+  deadline_ns_ = DeadlineNs(timeout);
+  out_of_step_ = false;
+  const Record record = Encode(proposal_);
+  const absl::Status status = fabric_->StartAllGather(
+      absl::MakeConstSpan(reinterpret_cast<const std::byte*>(&record), sizeof(record)));
+  if (status.ok()) ended_ = false;
+  return status;
+}
+
+bool Agreement::Poll() {
+  if (ended_) return true;
+  const absl::StatusOr<bool> gathered = fabric_->PollAllGather(&all_, nullptr);
+  if (!gathered.ok()) {
+    out_of_step_ = true;
+    outcome_ = gathered.status();
+  } else if (*gathered) {
+    outcome_ = Compare(all_);
+  } else if (MonotonicNs() > deadline_ns_) {
+    const absl::StatusOr<bool> late = fabric_->PollAllGather(&all_, &missing_);
+    out_of_step_ = true;
+    outcome_ = absl::DeadlineExceededError(
+        absl::StrCat(missing_.size() == 1 ? "rank " : "ranks ", RankList(missing_),
+                     " did not call ", proposal_.call, " within ", absl::FormatDuration(timeout_)));
+    if (late.ok() && *late) {
+      out_of_step_ = false;
+      outcome_ = Compare(all_);
+    }
+  } else {
+    return false;
+  }
+  ended_ = true;
+  return true;
+}
+
+absl::Status Agreement::Compare(absl::Span<const std::byte> all) const {
+  const int size = fabric_->size();
+  std::map<uint32_t, std::vector<int>> by_format;
+  std::map<std::string, std::vector<int>> by_call;
+  std::vector<int> bad;
+  for (int rank = 0; rank < size; ++rank) {
+    const Record record = Decode(all, rank);
+    by_format[record.format].push_back(rank);
+    by_call[record.call].push_back(rank);
+    if (record.code != 0) bad.push_back(rank);
+  }
+  if (by_format.size() > 1) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("ranks run different versions of Sluice: ", WhoHasWhat(by_format, false)));
+  }
+  if (by_call.size() > 1) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("ranks make different calls: ", WhoHasWhat(by_call, true)));
+  }
+  if (!bad.empty()) {
+    // Everyone's own error says it best; otherwise the first bad rank's, by name.
+    const Record first = Decode(all, bad.front());
+    if (static_cast<int>(bad.size()) == size) return proposal_.status;
+    return absl::Status(
+        static_cast<absl::StatusCode>(first.code),
+        absl::StrCat(proposal_.call, " failed on ", bad.size() == 1 ? "rank " : "ranks ",
+                     RankList(bad), ": ", first.message));
+  }
+  for (size_t i = 0; i < proposal_.values.size(); ++i) {
+    std::map<int64_t, std::vector<int>> by_value;
+    for (int rank = 0; rank < size; ++rank) by_value[Decode(all, rank).values[i]].push_back(rank);
+    if (by_value.size() == 1) continue;
+    return absl::FailedPreconditionError(
+        absl::StrCat("ranks disagree on ", proposal_.values[i].name, " in ", proposal_.call, ": ",
+                     WhoHasWhat(by_value, proposal_.values[i].shown)));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace sluice

@@ -1,0 +1,77 @@
+// A comparison between all ranks: whether they make the same call with the same input.
+//
+// Started and polled, like everything that waits for other ranks. It moves no payload.
+#ifndef SLUICE_SRC_SESSION_AGREEMENT_H_
+#define SLUICE_SRC_SESSION_AGREEMENT_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "sluice/fabric.h"
+
+namespace sluice {
+
+// What one rank brings to a comparison.
+struct Proposal {
+  // Which call this is, for messages: "Compile". At most 15 characters.
+  std::string call;
+  // Named values that must be equal on all ranks, in the same order on all ranks; at most
+  // kMaxValues. Names must outlive the agreement. Hashes are not `shown` in messages.
+  struct Value {
+    absl::string_view name;
+    int64_t value = 0;
+    bool shown = true;
+  };
+  std::vector<Value> values;
+  // Whether this rank's own input is good.
+  absl::Status status;
+
+  static constexpr size_t kMaxValues = 8;
+};
+
+class Agreement {
+ public:
+  // `fabric` must outlive this object.
+  explicit Agreement(Fabric* fabric) : fabric_(fabric) {}
+
+  // Begins. Collective; not before the one before has ended. `timeout` counts from here.
+  absl::Status Start(Proposal proposal, absl::Duration timeout);
+
+  // True once it has ended; then outcome() is
+  // * OK: all ranks made the same call with the same values and good input;
+  // * the ranks' own error, where a rank's input is bad: names these ranks;
+  // * FailedPrecondition: ranks differ; names the value and the ranks;
+  // * DeadlineExceeded: names the ranks that did not call;
+  // * the fabric's error.
+  // After the last two the ranks may have come to different outcomes: out_of_step() is true.
+  bool Poll();
+  const absl::Status& outcome() const { return outcome_; }
+  bool out_of_step() const { return out_of_step_; }
+
+ private:
+  absl::Status Compare(absl::Span<const std::byte> all) const;
+
+  Fabric* fabric_;
+  Proposal proposal_;
+  int64_t deadline_ns_ = 0;
+  absl::Duration timeout_;
+  bool ended_ = true;
+  bool out_of_step_ = false;
+  absl::Status outcome_;
+  std::vector<std::byte> all_;
+  std::vector<int> missing_;
+};
+
+// "0-2, 5"
+std::string RankList(absl::Span<const int> ranks);
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_SESSION_AGREEMENT_H_

@@ -1,0 +1,57 @@
+// The budget's arithmetic.
+#include "session/limits.h"
+
+#include <algorithm>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+
+namespace sluice {
+namespace {
+
+constexpr int64_t kBucketBytesMin = 16;  // two of the largest elements
+constexpr int64_t kBucketBytesMax = int64_t{1} << 30;
+constexpr int kMaxInFlightMax = 1 << 16;
+constexpr int64_t kDefaultBudgetBuckets = 16;
+
+absl::Status OutOfRange(absl::string_view name, int64_t value, absl::string_view range) {
+  return absl::InvalidArgumentError(absl::StrCat(name, " is ", value, "; ", range));
+}
+
+}  // namespace
+
+absl::StatusOr<int64_t> ResolveSlots(const SessionOptions& options) {
+  if (options.bucket_bytes < kBucketBytesMin || options.bucket_bytes > kBucketBytesMax) {
+    return OutOfRange("bucket_bytes", options.bucket_bytes,
+                      absl::StrCat("it must be ", kBucketBytesMin, " to ", kBucketBytesMax));
+  }
+  if (options.max_in_flight < 1 || options.max_in_flight > kMaxInFlightMax) {
+    return OutOfRange("max_in_flight", options.max_in_flight,
+                      absl::StrCat("it must be 1 to ", kMaxInFlightMax));
+  }
+  if (options.budget_buckets < 0) {
+    return OutOfRange("budget_buckets", options.budget_buckets, "it must be 0 (no limit) or more");
+  }
+  if (options.budget_bytes < -1) {
+    return OutOfRange("budget_bytes", options.budget_bytes, "it must be 0 (no limit) or more");
+  }
+  if (options.timeout <= absl::ZeroDuration()) {
+    return absl::InvalidArgumentError("timeout must be positive");
+  }
+  const int64_t budget_bytes = options.budget_bytes == -1
+                                   ? kDefaultBudgetBuckets * options.bucket_bytes
+                                   : options.budget_bytes;
+  if (budget_bytes == 0) return options.budget_buckets;
+  const int64_t slots_by_bytes = budget_bytes / options.bucket_bytes;
+  if (slots_by_bytes == 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the budget has no room for one bucket: budget_bytes ", budget_bytes, " / bucket_bytes ",
+        options.bucket_bytes, " = 0 slots (budget_buckets ", options.budget_buckets,
+        "); raise budget_bytes to at least ", options.bucket_bytes, " or lower bucket_bytes"));
+  }
+  if (options.budget_buckets == 0) return slots_by_bytes;
+  return std::min(options.budget_buckets, slots_by_bytes);
+}
+
+}  // namespace sluice

@@ -1,0 +1,222 @@
+// Checks on strided views.
+#include "session/views.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace sluice {
+namespace {
+
+// Dimensions that reach more than one position, largest stride first.
+struct Axis {
+  int64_t stride_bytes;
+  int64_t size;
+};
+struct Axes {
+  std::array<Axis, kMaxTensorDims> axis;
+  size_t count = 0;
+};
+
+Axes AxesOf(const BoundView& view) {
+  Axes axes;
+  for (size_t d = 0; d < static_cast<size_t>(view.dims); ++d) {
+    if (view.shape[d] > 1) axes.axis[axes.count++] = {view.stride_bytes[d], view.shape[d]};
+  }
+  std::sort(axes.axis.begin(), axes.axis.begin() + static_cast<ptrdiff_t>(axes.count),
+            [](const Axis& a, const Axis& b) { return a.stride_bytes > b.stride_bytes; });
+  return axes;
+}
+
+// Bytes from the first to behind the last of axes [first, count).
+int64_t Span(const Axes& axes, size_t first, int64_t element_bytes) {
+  int64_t span = element_bytes;
+  for (size_t i = first; i < axes.count; ++i) {
+    span += axes.axis[i].stride_bytes * (axes.axis[i].size - 1);
+  }
+  return span;
+}
+
+uintptr_t Address(const BoundView& view) { return reinterpret_cast<uintptr_t>(view.base); }
+
+// True if the part of a view from axis `first` on, at address `at`, has a byte in [low, high).
+bool Touches(const Axes& axes, size_t first, int64_t element_bytes, int64_t at, int64_t low,
+             int64_t high) {
+  const int64_t span = Span(axes, first, element_bytes);
+  if (at >= high || at + span <= low) return false;
+  if (first == axes.count) return true;
+  const auto [stride, size] = axes.axis[first];
+  if (stride == 0) return Touches(axes, first + 1, element_bytes, at, low, high);
+  // Only positions whose own span reaches into [low, high) can touch it.
+  const int64_t below = Span(axes, first + 1, element_bytes);
+  const int64_t from = std::max<int64_t>(0, (low - at - below) / stride);
+  const int64_t to = std::min(size - 1, (high - 1 - at) / stride);
+  for (int64_t i = from; i <= to; ++i) {
+    if (Touches(axes, first + 1, element_bytes, at + i * stride, low, high)) return true;
+  }
+  return false;
+}
+
+// The inner axes that form one contiguous stretch: how many outer axes are left, and its bytes.
+std::pair<size_t, int64_t> ContiguousTail(const Axes& axes, int64_t element_bytes) {
+  size_t outer = axes.count;
+  int64_t bytes = element_bytes;
+  while (outer > 0 && axes.axis[outer - 1].stride_bytes <= bytes) {
+    bytes = Span(axes, --outer, element_bytes);
+  }
+  return {outer, bytes};
+}
+
+// Beyond this many stretches an exact answer costs more than it is worth.
+constexpr int64_t kRowsMax = int64_t{1} << 22;
+
+bool AnyRowTouches(const Axes& rows, size_t axis, size_t outer, int64_t row_bytes, int64_t at,
+                   const Axes& other, const BoundView& other_view) {
+  if (axis == outer) {
+    return Touches(other, 0, other_view.element_bytes, static_cast<int64_t>(Address(other_view)),
+                   at, at + row_bytes);
+  }
+  for (int64_t i = 0; i < rows.axis[axis].size; ++i) {
+    if (AnyRowTouches(rows, axis + 1, outer, row_bytes, at + i * rows.axis[axis].stride_bytes,
+                      other, other_view)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+int64_t RowCount(const Axes& axes, size_t outer) {
+  int64_t rows = 1;
+  for (size_t i = 0; i < outer; ++i) {
+    rows = std::min(kRowsMax + 1, rows * std::min(axes.axis[i].size, kRowsMax));
+  }
+  return rows;
+}
+
+// A sufficient condition that all engines of strided memory share: in order of stride, each one
+// steps over everything below it.
+bool NamesAByteTwice(const BoundView& view) {
+  const Axes axes = AxesOf(view);
+  for (size_t i = 0; i < axes.count; ++i) {
+    if (axes.axis[i].stride_bytes < Span(axes, i + 1, view.element_bytes)) return true;
+  }
+  return false;
+}
+
+bool RangesOverlap(const BoundView& a, const BoundView& b) {
+  const Axes axes_a = AxesOf(a), axes_b = AxesOf(b);
+  const uintptr_t end_a = Address(a) + static_cast<uintptr_t>(Span(axes_a, 0, a.element_bytes));
+  const uintptr_t end_b = Address(b) + static_cast<uintptr_t>(Span(axes_b, 0, b.element_bytes));
+  return Address(a) < end_b && Address(b) < end_a;
+}
+
+std::string ShapeText(absl::Span<const int64_t> shape) {
+  return absl::StrCat("[", absl::StrJoin(shape, ","), "]");
+}
+
+}  // namespace
+
+absl::Status BindView(const TensorView& view, const ViewNeed& need, bool writable,
+                      BoundView* bound) {
+  *bound = BoundView();
+  if (std::find(need.shape.begin(), need.shape.end(), 0) != need.shape.end()) {
+    return absl::OkStatus();
+  }
+  if (view.shape != need.shape) {
+    return absl::InvalidArgumentError(absl::StrCat("view has shape ", ShapeText(view.shape),
+                                                   ", the layout needs ", ShapeText(need.shape)));
+  }
+  if (view.dtype != need.dtype) {
+    return absl::InvalidArgumentError(absl::StrCat("view has dtype ", DTypeName(view.dtype),
+                                                   ", the transfer ", DTypeName(need.dtype)));
+  }
+  if (view.device != DeviceKind::kCpu) {
+    return absl::InvalidArgumentError("view is not in host memory");
+  }
+  if (view.data == nullptr) return absl::InvalidArgumentError("view has no data");
+  if (!view.strides.empty() && view.strides.size() != view.shape.size()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "view has ", view.strides.size(), " strides for ", view.shape.size(), " dimensions"));
+  }
+  const int64_t element_bytes = DTypeBytes(view.dtype);
+  bound->base = static_cast<std::byte*>(view.data) + view.byte_offset;
+  bound->dims = static_cast<int8_t>(view.shape.size());
+  bound->element_bytes = static_cast<int8_t>(element_bytes);
+  int64_t dense_stride = 1;
+  int64_t span = 0;  // bytes over all dimensions
+  for (size_t d = view.shape.size(); d-- > 0;) {
+    const int64_t stride = view.strides.empty() ? dense_stride : view.strides[d];
+    int64_t reach = 0;
+    if (stride < 0 || __builtin_mul_overflow(stride, element_bytes, &bound->stride_bytes[d]) ||
+        __builtin_mul_overflow(bound->stride_bytes[d], view.shape[d], &reach) ||
+        __builtin_add_overflow(span, reach, &span)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("view has stride ", stride, " in dimension ", d));
+    }
+    bound->shape[d] = view.shape[d];
+    dense_stride *= view.shape[d];
+  }
+  if (writable && NamesAByteTwice(*bound)) {
+    return absl::InvalidArgumentError(absl::StrCat("destination view with strides ",
+                                                   ShapeText(view.strides), " overlaps itself"));
+  }
+  return absl::OkStatus();
+}
+
+bool Overlap(const BoundView& a, const BoundView& b) {
+  if (a.base == nullptr || b.base == nullptr || !RangesOverlap(a, b)) return false;
+  const Axes axes_a = AxesOf(a), axes_b = AxesOf(b);
+  const auto [outer_a, bytes_a] = ContiguousTail(axes_a, a.element_bytes);
+  const auto [outer_b, bytes_b] = ContiguousTail(axes_b, b.element_bytes);
+  const int64_t rows_a = RowCount(axes_a, outer_a), rows_b = RowCount(axes_b, outer_b);
+  if (std::min(rows_a, rows_b) > kRowsMax) return true;
+  if (rows_a <= rows_b) {
+    return AnyRowTouches(axes_a, 0, outer_a, bytes_a, static_cast<int64_t>(Address(a)), axes_b, b);
+  }
+  return AnyRowTouches(axes_b, 0, outer_b, bytes_b, static_cast<int64_t>(Address(b)), axes_a, a);
+}
+
+absl::Status CheckAliasing(absl::Span<const BoundView> src, absl::Span<const BoundView> dst,
+                           absl::Span<const absl::string_view> names) {
+  struct Use {
+    uintptr_t begin;
+    uintptr_t end;
+    const BoundView* view;
+    size_t tensor;
+    bool is_dst;
+  };
+  std::vector<Use> uses;
+  const auto add = [&uses](absl::Span<const BoundView> views, bool is_dst) {
+    for (size_t t = 0; t < views.size(); ++t) {
+      if (views[t].base == nullptr) continue;
+      const int64_t span = Span(AxesOf(views[t]), 0, views[t].element_bytes);
+      uses.push_back({Address(views[t]), Address(views[t]) + static_cast<uintptr_t>(span),
+                      &views[t], t, is_dst});
+    }
+  };
+  add(src, false);
+  add(dst, true);
+  std::sort(uses.begin(), uses.end(), [](const Use& a, const Use& b) { return a.begin < b.begin; });
+  // Uses whose range reaches beyond the present begin; views of one buffer are few.
+  std::vector<const Use*> open;
+  for (const Use& use : uses) {
+    open.erase(std::remove_if(open.begin(), open.end(),
+                              [&use](const Use* other) { return other->end <= use.begin; }),
+               open.end());
+    for (const Use* other : open) {
+      if ((!use.is_dst && !other->is_dst) || !Overlap(*use.view, *other->view)) continue;
+      const auto text = [&names](const Use& u) {
+        return absl::StrCat(u.is_dst ? "destination" : "source", " of tensor ", u.tensor, " '",
+                            names[u.tensor], "'");
+      };
+      return absl::InvalidArgumentError(
+          absl::StrCat(text(*other), " and ", text(use), " share memory"));
+    }
+    open.push_back(&use);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace sluice

@@ -1,0 +1,49 @@
+// Memory that the caller gives to a run: is it what the layouts say, and is it safe to use.
+#ifndef SLUICE_SRC_SESSION_VIEWS_H_
+#define SLUICE_SRC_SESSION_VIEWS_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "sluice/tensor.h"
+
+namespace sluice {
+
+// A view in the terms that copies use. Without elements, base is null.
+struct BoundView {
+  std::byte* base = nullptr;  // address of position (0, 0, ...)
+  std::array<int64_t, kMaxTensorDims> stride_bytes{};
+  std::array<int64_t, kMaxTensorDims> shape{};
+  int8_t dims = 0;
+  int8_t element_bytes = 1;
+
+  friend bool operator==(const BoundView&, const BoundView&) = default;
+};
+
+// What a side needs of one tensor's view.
+struct ViewNeed {
+  std::vector<int64_t> shape;  // of the local tensor; without elements, any view will do
+  DType dtype = DType::kF32;
+};
+
+// Checks `view` against `need` and translates it. `writable` views must not name one byte twice.
+absl::Status BindView(const TensorView& view, const ViewNeed& need, bool writable,
+                      BoundView* bound);
+
+// True if some byte belongs to both. Exact, except that beyond millions of rows views whose address
+// ranges interleave count as overlapping.
+bool Overlap(const BoundView& a, const BoundView& b);
+
+// Finds tensors whose memory is used twice, at least once as a destination. InvalidArgument names
+// two of them. `names`: one per tensor.
+absl::Status CheckAliasing(absl::Span<const BoundView> src, absl::Span<const BoundView> dst,
+                           absl::Span<const absl::string_view> names);
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_SESSION_VIEWS_H_

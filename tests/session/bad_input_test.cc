@@ -1,0 +1,320 @@
+// What the caller can get wrong: an error on every rank, nothing moved, the session usable again.
+#include <functional>
+#include <limits>
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "session/job.h"
+
+namespace sluice::session_test {
+namespace {
+
+using absl::StatusCode;
+using testing::AllOf;
+using testing::HasSubstr;
+
+constexpr int kSize = 4;
+
+void ExpectError(const absl::Status& status, StatusCode code,
+                 const testing::Matcher<std::string>& message) {
+  EXPECT_EQ(status.code(), code) << status;
+  EXPECT_THAT(std::string(status.message()), message);
+}
+
+// Expects Create to fail alike on all ranks.
+void ExpectCreateFails(const std::function<SessionOptions(int)>& options, StatusCode code,
+                       const testing::Matcher<std::string>& message) {
+  RunRanks(kSize, [&](Rank& self) {
+    ExpectError(Session::Create(std::move(self.fabric), options(self.rank)).status(), code,
+                message);
+  });
+}
+
+// Runs `spec` once, to show that the session works.
+void ExpectUsable(Session* session) {
+  Bound bound = CompileBound(session, AllToAll(kSize, 1024));
+  ASSERT_NE(bound.transfer, nullptr);
+  RunOnce(session, &bound, 7);
+  EXPECT_TRUE(session->Close().ok());
+}
+
+// Expects Compile to fail on all ranks, with an equal message where `message` is given.
+void ExpectCompileFails(const std::function<TransferSpec(int)>& spec, StatusCode code,
+                        const testing::Matcher<std::string>& message) {
+  RunRanks(kSize, [&](Rank& self) {
+    const auto session = OpenSession(self, {});
+    ASSERT_NE(session, nullptr);
+    ExpectError(session->Compile(spec(self.rank)).status(), code, message);
+    ExpectUsable(session.get());
+  });
+}
+
+TEST(CreateTest, KnobsThatDifferAreNamed) {
+  const auto expect = [](const std::function<void(SessionOptions*)>& change,
+                         const std::string& text) {
+    ExpectCreateFails(
+        [&](int rank) {
+          SessionOptions options;
+          if (rank == 2) change(&options);
+          return options;
+        },
+        StatusCode::kFailedPrecondition, HasSubstr(text));
+  };
+  expect([](SessionOptions* o) { o->bucket_bytes = 4096; },
+         "bucket_bytes in Create: 8388608 on ranks 0, 1, 3, 4096 on rank 2");
+  expect([](SessionOptions* o) { o->max_in_flight = 3; },
+         "max_in_flight in Create: 2 on ranks 0, 1, 3, 3 on rank 2");
+  expect([](SessionOptions* o) { o->budget_buckets = 0; },
+         "budget_buckets in Create: 16 on ranks 0, 1, 3, 0 on rank 2");
+  expect([](SessionOptions* o) { o->budget_bytes = 1 << 30; },
+         "budget_bytes in Create: -1 on ranks 0, 1, 3, 1073741824 on rank 2");
+  expect([](SessionOptions* o) { o->timeout = absl::Seconds(20); }, "timeout");
+}
+
+TEST(CreateTest, LimitsWithoutRoomPrintTheBreakdownOnAllRanks) {
+  const auto options = [](bool bad) {
+    SessionOptions result;
+    if (bad) result.budget_bytes = 1000;
+    return result;
+  };
+  ExpectCreateFails([&](int) { return options(true); }, StatusCode::kInvalidArgument,
+                    HasSubstr("budget_bytes 1000 / bucket_bytes 8388608 = 0 slots"));
+  ExpectCreateFails([&](int rank) { return options(rank == 1); }, StatusCode::kInvalidArgument,
+                    AllOf(HasSubstr("rank 1"), HasSubstr("budget_bytes 1000")));
+}
+
+TEST(CreateTest, NeedsAFabric) {
+  EXPECT_EQ(Session::Create(nullptr, {}).status().code(), StatusCode::kInvalidArgument);
+}
+
+TEST(CreateTest, MayWaitForEver) {
+  RunRanks(kSize, [](Rank& self) {
+    SessionOptions options;
+    options.timeout = absl::InfiniteDuration();
+    const auto session = OpenSession(self, options);
+    if (session != nullptr) ExpectUsable(session.get());
+  });
+}
+
+TEST(CompileTest, WhatDiffersIsNamed) {
+  const auto expect = [](const std::function<void(TransferSpec*)>& change,
+                         const std::string& text) {
+    ExpectCompileFails(
+        [&](int rank) {
+          TransferSpec spec = AllToAll(kSize, 1024);
+          if (rank == 3) change(&spec);
+          return spec;
+        },
+        StatusCode::kFailedPrecondition, AllOf(HasSubstr(text), HasSubstr("rank 3")));
+  };
+  expect([](TransferSpec* s) { s->tensors.push_back(s->tensors[0]); },
+         "the number of tensors in Compile: 1 on ranks 0-2, 2 on rank 3");
+  expect([](TransferSpec* s) { s->tensors[0].name.push_back('u'); }, "names");
+  expect([](TransferSpec* s) { ++s->tensors[0].shape[0]; }, "shapes or dtypes");
+  expect([](TransferSpec* s) { s->tensors[0].src_dtype = s->tensors[0].dst_dtype = DType::kI64; },
+         "shapes or dtypes");
+  expect([](TransferSpec* s) { s->tensors[0].src.placements[0] = Placement::Replicate(); },
+         "meshes, ranks or placements");
+  expect(
+      [](TransferSpec* s) {
+        s->tensors[0].dst = MakeLayout({4}, {0, 1, 3, 2}, "S(1)");
+      },
+      "meshes, ranks or placements");
+  expect(
+      [](TransferSpec* s) {
+        s->tensors[0].dst = MakeLayout({2, 2}, {0, 1, 2, 3}, "S(1),R");
+      },
+      "meshes, ranks or placements");
+}
+
+TEST(CompileTest, WhatIsInvalidIsNamed) {
+  const auto expect = [](const std::function<void(TensorTransfer*)>& change,
+                         const std::string& text) {
+    const auto spec = [&](bool bad) {
+      TransferSpec result = AllToAll(kSize, 1024);
+      if (bad) change(&result.tensors[0]);
+      return result;
+    };
+    ExpectCompileFails([&](int) { return spec(true); }, StatusCode::kInvalidArgument,
+                       HasSubstr(text));
+    ExpectCompileFails([&](int rank) { return spec(rank == 2); }, StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr(text), HasSubstr("Compile failed on rank 2")));
+  };
+  expect(
+      [](TensorTransfer* t) {
+        t->src = MakeLayout({2}, {0, 4}, "S(0)");
+      },
+      "source: rank 4 is outside the job's ranks 0..3");
+  expect([](TensorTransfer* t) { t->dst.placements = {Placement::Partial(ReduceOp::kSum)}; },
+         "Partial is not supported");
+  expect([](TensorTransfer* t) { t->dst.placements = {Placement::Shard(2)}; }, "target");
+  expect([](TensorTransfer* t) { t->dst.placements.clear(); }, "target");
+  expect([](TensorTransfer* t) { t->src = Layout(); }, "source");
+  expect([](TensorTransfer* t) { t->src_dtype = DType::kF32; }, "casts are not supported");
+  expect([](TensorTransfer* t) { t->shape[1] = -1; }, "tensor 0 't'");
+  expect([](TensorTransfer* t) { t->shape.clear(); }, "tensor 0 't'");
+  expect([](TensorTransfer* t) { t->shape.assign(9, 1); }, "tensor 0 't'");
+  expect([](TensorTransfer* t) { t->shape.assign(3, int64_t{1} << 30); }, "tensor 0 't'");
+}
+
+TEST(CompileTest, StagingThatCannotBeHadLeavesEarlierTransfersUsable) {
+  RunRanks(kSize, [](Rank& self) {
+    SessionOptions options;
+    options.bucket_bytes = 1 << 30;
+    options.max_in_flight = 1 << 16;
+    options.budget_buckets = options.budget_bytes = 0;
+    const auto session = OpenSession(self, options);
+    ASSERT_NE(session, nullptr);
+    Bound bound = CompileBound(session.get(), AllToAll(kSize, 1024));
+    ASSERT_NE(bound.transfer, nullptr);
+    RunOnce(session.get(), &bound, 1);
+    // 512 TiB, planned only: no address space holds the slots.
+    TransferSpec huge = AllToAll(kSize, 1024);
+    huge.tensors[0].shape = {int64_t{1} << 18, int64_t{1} << 28};
+    ExpectError(session->Compile(huge).status(), StatusCode::kResourceExhausted,
+                AllOf(HasSubstr("slots x"), HasSubstr("staging")));
+    RunOnce(session.get(), &bound, 2);
+    ExpectUsable(session.get());
+  });
+}
+
+// Starts a transfer's first run with `change` made to the memory of rank 1 (or of all ranks), and
+// expects all ranks to refuse it.
+void ExpectFirstRunRefused(
+    bool everywhere,
+    const std::function<void(std::vector<TensorView>*, std::vector<TensorView>*)>& change,
+    const std::string& text) {
+  RunRanks(kSize, [&](Rank& self) {
+    const auto session = OpenSession(self, {});
+    ASSERT_NE(session, nullptr);
+    Bound bound = CompileBound(session.get(), AllToAll(kSize, 1024));
+    ASSERT_NE(bound.transfer, nullptr);
+    bound.memory.Prepare(1);
+    std::vector<TensorView> src = bound.memory.src(), dst = bound.memory.dst();
+    if (everywhere || self.rank == 1) change(&src, &dst);
+    const auto run = session->Start(bound.transfer, src, dst);
+    ASSERT_TRUE(run.ok()) << run.status();
+    const absl::Status refusal = session->Wait(*run);
+    ExpectError(refusal, StatusCode::kInvalidArgument, HasSubstr(text));
+    if (!everywhere) {
+      EXPECT_THAT(std::string(refusal.message()), HasSubstr("Start failed on rank 1"));
+    }
+    EXPECT_TRUE(session->IsDone(*run));
+    EXPECT_TRUE(bound.memory.Untouched(1));
+    EXPECT_TRUE(session->Poll().ok());
+    RunOnce(session.get(), &bound, 2);
+    EXPECT_EQ(session->Wait(*run), refusal) << "a refused run stays refused";
+    ExpectUsable(session.get());
+  });
+}
+
+TEST(FirstRunTest, WrongViewsAreRefusedByAllRanks) {
+  for (const bool everywhere : {false, true}) {
+    const auto expect = [&](const auto& change, const std::string& text) {
+      ExpectFirstRunRefused(everywhere, change, text);
+    };
+    using Views = std::vector<TensorView>;
+    expect([](Views* src, Views*) { src->clear(); }, "0 source and 1 destination views");
+    expect([](Views*, Views* dst) { ++(*dst)[0].shape[0]; },
+           "destination of tensor 0 't': view has");
+    expect([](Views* src, Views*) { (*src)[0].dtype = DType::kI64; }, "view has dtype i64");
+    expect([](Views* src, Views*) { (*src)[0].device = DeviceKind::kCuda; }, "not in host memory");
+    expect([](Views*, Views* dst) { (*dst)[0].strides = {0, 1}; }, "overlaps itself");
+    expect([](Views*, Views* dst) { (*dst)[0].strides = {-1, 1}; }, "stride -1");
+    expect([](Views* src, Views*) { (*src)[0].data = nullptr; }, "no data");
+    expect([](Views* src, Views* dst) { (*dst)[0].data = (*src)[0].data; }, "share memory");
+  }
+}
+
+TEST(LaterRunTest, WrongViewsPoisonAllRanks) {
+  RunRanks(kSize, [](Rank& self) {
+    const auto session = OpenSession(self, {});
+    ASSERT_NE(session, nullptr);
+    Bound bound = CompileBound(session.get(), AllToAll(kSize, 1024));
+    ASSERT_NE(bound.transfer, nullptr);
+    RunOnce(session.get(), &bound, 1);
+    self.meet();
+    std::vector<TensorView> dst = bound.memory.dst();
+    if (self.rank == 1) dst[0].dtype = DType::kI64;
+    const auto run = session->Start(bound.transfer, bound.memory.src(), dst);
+    absl::Status status = run.status();
+    if (self.rank == 1) {
+      EXPECT_FALSE(run.ok());
+    } else if (run.ok()) {
+      // The alarm may have come before.
+      status = session->Wait(*run);
+      EXPECT_TRUE(session->IsDone(*run));
+    }
+    ExpectError(status, StatusCode::kInvalidArgument, HasSubstr("view has dtype i64"));
+    if (self.rank != 1) {
+      EXPECT_THAT(std::string(status.message()), HasSubstr("rank 1 failed"));
+    }
+    EXPECT_EQ(session->Poll(), status);
+    EXPECT_EQ(session->Compile({}).status(), status);
+    EXPECT_EQ(session->Wait(1), absl::OkStatus()) << "what was done stays done";
+  });
+}
+
+TEST(MisuseTest, OneRunAtATime) {
+  RunRanks(kSize, [](Rank& self) {
+    const auto session = OpenSession(self, {});
+    ASSERT_NE(session, nullptr);
+    Bound bound = CompileBound(session.get(), AllToAll(kSize, 1024));
+    ASSERT_NE(bound.transfer, nullptr);
+    for (uint64_t round = 0; round < 2; ++round) {
+      bound.memory.Prepare(round);
+      const auto run = session->Start(bound.transfer, bound.memory.src(), bound.memory.dst());
+      ASSERT_TRUE(run.ok());
+      EXPECT_FALSE(session->IsDone(*run));
+      const auto again = session->Start(bound.transfer, bound.memory.src(), bound.memory.dst());
+      ExpectError(again.status(), StatusCode::kFailedPrecondition, HasSubstr("in flight"));
+      ExpectError(session->Compile({}).status(), StatusCode::kFailedPrecondition,
+                  HasSubstr("in flight"));
+      ExpectError(session->Close(), StatusCode::kFailedPrecondition, HasSubstr("in flight"));
+      EXPECT_EQ(session->Wait(*run + 1).code(), StatusCode::kInvalidArgument);
+      EXPECT_EQ(session->Wait(0).code(), StatusCode::kInvalidArgument);
+      ASSERT_TRUE(session->Wait(*run).ok());
+      EXPECT_EQ(bound.memory.Check(round), "");
+    }
+    EXPECT_TRUE(session->Close().ok());
+  });
+}
+
+TEST(MisuseTest, ForeignTransfersAreRefused) {
+  Transfer* foreign = nullptr;
+  std::unique_ptr<Session> other;
+  RunRanks(1, [&](Rank& self) {
+    other = OpenSession(self, {});
+    foreign = CompileBound(other.get(), Ring(1, 1)).transfer;
+  });
+  RunRanks(kSize, [&](Rank& self) {
+    const auto session = OpenSession(self, {});
+    ASSERT_NE(session, nullptr);
+    for (Transfer* wrong : {foreign, static_cast<Transfer*>(nullptr)}) {
+      ExpectError(session->Start(wrong, {}, {}).status(), StatusCode::kInvalidArgument,
+                  HasSubstr("not this session's"));
+    }
+    ExpectUsable(session.get());
+  });
+}
+
+TEST(MisuseTest, DifferentTransfersAreNamed) {
+  RunRanks(kSize, [](Rank& self) {
+    const auto session = OpenSession(self, {});
+    ASSERT_NE(session, nullptr);
+    std::vector<Bound> bounds;
+    for (int i = 0; i < 2; ++i) bounds.push_back(CompileBound(session.get(), Ring(kSize, 1)));
+    Bound& mine = bounds[self.rank == 2 ? 1 : 0];
+    mine.memory.Prepare(1);
+    const auto run = session->Start(mine.transfer, mine.memory.src(), mine.memory.dst());
+    ASSERT_TRUE(run.ok());
+    ExpectError(session->Wait(*run), StatusCode::kFailedPrecondition,
+                HasSubstr("the transfer to start in Start: 0 on ranks 0, 1, 3, 1 on rank 2"));
+    EXPECT_TRUE(mine.memory.Untouched(1));
+    for (Bound& bound : bounds) RunOnce(session.get(), &bound, 2);
+  });
+}
+
+}  // namespace
+}  // namespace sluice::session_test

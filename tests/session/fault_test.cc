@@ -1,0 +1,219 @@
+// Transports that go wrong: disorder and delay are borne, errors end the run on every rank.
+#include <atomic>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "oracle/random_layout.h"
+#include "session/faulty_fabric.h"
+#include "session/job.h"
+#include "transport/loopback.h"
+
+namespace sluice::session_test {
+namespace {
+
+using testing::HasSubstr;
+
+// Runs `body` on ranks of which `faulty` (-1: each) has faults.
+void RunFaulty(int size, int faulty, const FaultPlan& plan, const RankBody& body) {
+  std::vector<std::unique_ptr<Fabric>> fabrics =
+      MakeLoopbackFabrics(std::vector<int>(static_cast<size_t>(size), 0));
+  for (int rank = 0; rank < size; ++rank) {
+    if (faulty >= 0 && faulty != rank) continue;
+    FaultPlan own = plan;
+    own.seed = plan.seed * 100 + static_cast<uint64_t>(rank);
+    auto& fabric = fabrics[static_cast<size_t>(rank)];
+    fabric = MakeFaultyFabric(std::move(fabric), own);
+  }
+  RunRanksOn(std::move(fabrics), body);
+}
+
+std::string Text(const absl::Status& status) { return std::string(status.message()); }
+
+TEST(FaultTest, DisorderAndDelayAreBorne) {
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    const int size = 2 + static_cast<int>(seed % 4);
+    FaultPlan plan;
+    plan.seed = seed;
+    plan.shuffle = true;
+    plan.delay_polls_max = static_cast<int>(seed % 3) * 10;
+    const RandomJob job = MakeRandomJob(seed, size);
+    RunFaulty(size, -1, plan, [&](Rank& self) { RunJob(self, job, seed); });
+    ASSERT_FALSE(HasFailure()) << "seed " << seed;
+  }
+}
+
+// One rank's part in a job of four runs of which one rank may fail. Returns the error.
+absl::Status RunUntilError(Rank& self, Session* session, Bound* bound) {
+  for (uint64_t round = 1; round <= 4; ++round) {
+    bound->memory.Prepare(round);
+    const auto run = session->Start(bound->transfer, bound->memory.src(), bound->memory.dst());
+    if (!run.ok()) return run.status();
+    const absl::Status status = session->Wait(*run);
+    if (!status.ok()) return status;
+    EXPECT_EQ(bound->memory.Check(round), "") << "rank " << self.rank;
+  }
+  return absl::OkStatus();
+}
+
+// What a fault did: the error of each rank, and whether Close took everything back.
+struct Outcome {
+  int failed = 0;
+  int closed = 0;
+};
+
+Outcome RunOneFault(int size, int faulty, const FaultPlan& plan, absl::Duration timeout,
+                    bool close) {
+  std::atomic<int> failed = 0, closed = 0;
+  RunFaulty(size, faulty, plan, [&](Rank& self) {
+    SessionOptions options;
+    options.bucket_bytes = 1024;
+    options.budget_buckets = 1 + static_cast<int64_t>(plan.seed % 5);
+    options.timeout = timeout;
+    const auto session = OpenSession(self, options);
+    ASSERT_NE(session, nullptr);
+    Bound bound = CompileBound(session.get(), AllToAll(size, 4096), plan.seed);
+    ASSERT_NE(bound.transfer, nullptr);
+    absl::Status error = RunUntilError(self, session.get(), &bound);
+    self.meet();
+    // By now the alarm has come to those that had finished before.
+    if (error.ok()) error = session->Poll();
+    if (error.ok()) return;  // the fault was beyond the end of the job
+    ++failed;
+    EXPECT_THAT(Text(error), HasSubstr(std::string(kInjected)));
+    if (self.rank != faulty) {
+      EXPECT_THAT(Text(error), HasSubstr(absl::StrCat("rank ", faulty, " failed")));
+    }
+    EXPECT_EQ(session->Poll(), error);
+    EXPECT_EQ(session->Start(bound.transfer, {}, {}).status(), error);
+    if (close) {
+      const absl::Status status = session->Close();
+      const bool is_closed = status.ok();
+      closed += is_closed ? 1 : 0;
+      if (is_closed) bound.memory.Prepare(200);
+      if (!is_closed) {
+        EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
+      }
+      self.meet();
+      // Others may have gone on; memory that was given back is not touched any more.
+      if (is_closed) {
+        EXPECT_TRUE(bound.memory.Untouched(200)) << "after Close";
+      }
+    } else {
+      self.meet();
+    }
+  });
+  return {failed, closed};
+}
+
+FaultPlan RandomFault(uint64_t seed, int64_t size) {
+  oracle::Dice dice(seed);
+  FaultPlan plan;
+  plan.seed = seed;
+  plan.shuffle = dice.Chance(50);
+  plan.delay_polls_max = dice.Pick<int>({0, 0, 3, 20});
+  // Each run has 2 * (size - 1) * 4 operations per rank.
+  const int64_t operations = 4 * 8 * (size - 1);
+  switch (dice.Between(0, 2)) {
+    case 0:
+      plan.failing_event = dice.Between(0, operations - 1);
+      break;
+    case 1:
+      plan.failing_start = dice.Between(0, operations / 2);
+      break;
+    default:
+      plan.failing_poll = dice.Between(0, operations);
+  }
+  return plan;
+}
+
+TEST(FaultTest, ErrorsReachEveryRankByName) {
+  int faults = 0;
+  for (uint64_t seed = 1; seed <= 400; ++seed) {
+    const int size = 2 + static_cast<int>(seed % 4);
+    const int faulty = static_cast<int>(seed / 4) % size;
+    const Outcome outcome =
+        RunOneFault(size, faulty, RandomFault(seed, size), absl::Seconds(30), false);
+    ASSERT_FALSE(HasFailure()) << "seed " << seed;
+    ASSERT_TRUE(outcome.failed == 0 || outcome.failed == size) << "seed " << seed;
+    faults += outcome.failed > 0 ? 1 : 0;
+  }
+  EXPECT_GE(faults, 300);
+}
+
+TEST(FaultTest, MemoryIsFreeOnceCloseIsOk) {
+  int closed = 0;
+  for (uint64_t seed = 1001; seed <= 1012; ++seed) {
+    const int size = 2 + static_cast<int>(seed % 3);
+    const int faulty = static_cast<int>(seed) % size;
+    closed +=
+        RunOneFault(size, faulty, RandomFault(seed, size), absl::Milliseconds(400), true).closed;
+    ASSERT_FALSE(HasFailure()) << "seed " << seed;
+  }
+  EXPECT_GT(closed, 0);
+}
+
+TEST(FaultTest, CloseWaitsForWhatIsOnlyLate) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    FaultPlan plan;
+    plan.seed = seed;
+    plan.delay_polls_max = 40;
+    plan.failing_event = 0;
+    RunFaulty(2, -1, plan, [](Rank& self) {
+      const auto session = OpenSession(self, {});
+      ASSERT_NE(session, nullptr);
+      // One send and one receive per rank, started together: a rank that fails leaves no other
+      // alone with an operation that nobody meets.
+      Bound bound = CompileBound(session.get(), Ring(2, 8));
+      ASSERT_NE(bound.transfer, nullptr);
+      EXPECT_EQ(bound.transfer->stats().buckets, 2);
+      EXPECT_FALSE(RunUntilError(self, session.get(), &bound).ok());
+      const absl::Status closed = session->Close();
+      EXPECT_TRUE(closed.ok()) << closed;
+    });
+    ASSERT_FALSE(HasFailure()) << "seed " << seed;
+  }
+}
+
+TEST(FaultTest, AFabricThatBreaksEndsEveryRank) {
+  for (const int64_t gather : {0, 1, 2}) {
+    FaultPlan plan;
+    plan.failing_gather = gather;
+    RunFaulty(3, 1, plan, [&](Rank& self) {
+      absl::Status error;
+      auto session = Session::Create(std::move(self.fabric), SessionOptions());
+      error.Update(session.status());
+      Transfer* transfer = nullptr;
+      const TransferSpec spec = AllToAll(3, 1024);
+      RankMemory memory(spec, self.rank);
+      if (error.ok()) {
+        const auto compiled = (*session)->Compile(spec);
+        error.Update(compiled.status());
+        if (compiled.ok()) transfer = *compiled;
+      }
+      if (error.ok()) {
+        const auto run = (*session)->Start(transfer, memory.src(), memory.dst());
+        error.Update(run.status());
+        if (run.ok()) error.Update((*session)->Wait(*run));
+      }
+      EXPECT_THAT(Text(error), HasSubstr(std::string(kInjected))) << gather;
+      self.meet();
+    });
+  }
+}
+
+TEST(FaultTest, ATransportThatCannotBeOpenedEndsEveryRank) {
+  FaultPlan plan;
+  plan.failing_open = true;
+  RunFaulty(3, 1, plan, [](Rank& self) {
+    auto session = Session::Create(std::move(self.fabric), SessionOptions());
+    absl::Status error = session.status();
+    if (session.ok()) error = (*session)->Compile(Ring(3, 1)).status();
+    EXPECT_THAT(Text(error), HasSubstr(std::string(kInjected)));
+    self.meet();
+  });
+}
+
+}  // namespace
+}  // namespace sluice::session_test

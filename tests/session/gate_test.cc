@@ -1,0 +1,116 @@
+// The gate in whole jobs: one slot is enough, limits are kept, and reached when there is work.
+#include <functional>
+
+#include "gtest/gtest.h"
+#include "session/job.h"
+
+namespace sluice::session_test {
+namespace {
+
+class OneSlotTest : public testing::TestWithParam<int> {
+ protected:
+  void Run(const TransferSpec& spec) {
+    RunRanks(GetParam(), [&](Rank& self) { RunThroughOneSlot(self, spec); });
+  }
+};
+
+TEST_P(OneSlotTest, Ring) { Run(Ring(GetParam(), 24)); }
+TEST_P(OneSlotTest, AllToAll) { Run(AllToAll(GetParam(), 80 << 10)); }
+TEST_P(OneSlotTest, OverlappingMeshes) { Run(OverlappingMeshes(GetParam())); }
+
+INSTANTIATE_TEST_SUITE_P(Ranks, OneSlotTest, testing::Values(1, 2, 3, 5, 8, 16),
+                         testing::PrintToStringParamName());
+
+// What rank 0 holds when it goes as far as it can before anybody else starts.
+SessionCounters HeldAlone(int size, const SessionOptions& options, const TransferSpec& spec,
+                          TransferStats* stats) {
+  SessionCounters held;
+  RunRanks(size, [&](Rank& self) {
+    const std::unique_ptr<Session> session = OpenSession(self, options);
+    ASSERT_NE(session, nullptr);
+    Bound bound = CompileBound(session.get(), spec);
+    ASSERT_NE(bound.transfer, nullptr);
+    RunOnce(session.get(), &bound, 0);
+    ExpectWithinLimits(*session);
+    // Everybody has finished the first run, which compares; the second does not.
+    self.meet();
+    session->ResetCounters();
+    bound.memory.Prepare(1);
+    if (self.rank != 0) self.meet();
+    const auto run = session->Start(bound.transfer, bound.memory.src(), bound.memory.dst());
+    ASSERT_TRUE(run.ok());
+    if (self.rank == 0) {
+      for (int i = 0; i < 100; ++i) ASSERT_TRUE(session->Poll().ok());
+      held = session->counters();
+      *stats = bound.transfer->stats();
+      self.meet();
+    }
+    ASSERT_TRUE(session->Wait(*run).ok());
+    ExpectWithinLimits(*session);
+    EXPECT_EQ(bound.memory.Check(1), "");
+  });
+  return held;
+}
+
+TEST(PeakTest, ReachesTheBudget) {
+  for (int64_t slots : {1, 2, 3, 7, 16}) {
+    SessionOptions options;
+    options.bucket_bytes = 1024;  // two rows of a block
+    options.max_in_flight = 3;
+    options.budget_buckets = slots;
+    options.budget_bytes = 0;
+    TransferStats stats;
+    const SessionCounters held = HeldAlone(8, options, AllToAll(8, 4096), &stats);
+    EXPECT_GT(stats.peak_buckets_without_budget, slots);
+    // A rank's own bucket may be among the smallest ones; it ends by itself.
+    EXPECT_EQ(held.buckets_peak, slots);
+    EXPECT_LE(held.staging_bytes_peak, slots * options.bucket_bytes);
+    EXPECT_GT(held.staging_bytes_peak, 0);
+    EXPECT_GT(held.waited_for_budget, 0);
+  }
+}
+
+TEST(PeakTest, ReachesTheBudgetInBytes) {
+  SessionOptions options;
+  options.bucket_bytes = 4096;
+  options.budget_buckets = 0;
+  options.budget_bytes = 5 * 4096 + 100;
+  TransferStats stats;
+  EXPECT_EQ(HeldAlone(8, options, AllToAll(8, 40960), &stats).buckets_peak, 5);
+}
+
+TEST(PeakTest, WithoutABudgetReachesWhatWasForetold) {
+  for (int max_in_flight : {1, 2, 5, 1000}) {
+    SessionOptions options;
+    options.bucket_bytes = 4096;
+    options.max_in_flight = max_in_flight;
+    options.budget_buckets = options.budget_bytes = 0;
+    TransferStats stats;
+    // Rank 0 sends to one rank and receives from another, so nothing of it ends before they start.
+    const SessionCounters held = HeldAlone(3, options, Ring(3, 24), &stats);
+    EXPECT_EQ(held.buckets_peak, stats.peak_buckets_without_budget);
+    EXPECT_EQ(held.staging_bytes_peak, stats.peak_bytes_without_budget);
+    EXPECT_EQ(held.operations_peak, stats.peak_buckets_without_budget);
+    EXPECT_EQ(stats.peak_buckets_without_budget, 2 * std::min(max_in_flight, 48));
+  }
+}
+
+TEST(PeakTest, ForetoldStagingIsReachedToo) {
+  SessionOptions options;
+  options.bucket_bytes = 4096;
+  options.max_in_flight = 4;
+  options.budget_buckets = options.budget_bytes = 0;
+  // From rows on ranks 0-3 to columns on ranks 4-7: sources need staging.
+  TransferSpec spec = AllToAll(8, 8192);
+  spec.tensors[0].src = MakeLayout({4}, Ranks(0, 4), "S(0)");
+  spec.tensors[0].dst = MakeLayout({4}, Ranks(4, 8), "S(1)");
+  TransferStats stats;
+  const SessionCounters held = HeldAlone(8, options, spec, &stats);
+  EXPECT_EQ(stats.peak_buckets_without_budget, 4 * 4);
+  EXPECT_EQ(held.buckets_peak, stats.peak_buckets_without_budget);
+  EXPECT_EQ(held.staging_bytes_peak, stats.peak_bytes_without_budget);
+  EXPECT_EQ(held.staging_bytes_peak, 4 * 4 * 4096);
+}
+
+}  // namespace
+}  // namespace sluice::session_test

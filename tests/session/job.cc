@@ -1,0 +1,107 @@
+// Whole jobs, seen from one rank.
+#include "session/job.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace sluice::session_test {
+namespace {
+
+// Enough for a rank to do all that it can without another one.
+constexpr int kPollsAlone = 200;
+
+}  // namespace
+
+std::unique_ptr<Session> OpenSession(Rank& self, const SessionOptions& options) {
+  auto session = Session::Create(std::move(self.fabric), options);
+  EXPECT_TRUE(session.ok()) << session.status();
+  return session.ok() ? *std::move(session) : nullptr;
+}
+
+Bound CompileBound(Session* session, const TransferSpec& spec, std::optional<uint64_t> style_seed) {
+  const auto transfer = session->Compile(spec);
+  EXPECT_TRUE(transfer.ok()) << transfer.status();
+  return {transfer.ok() ? *transfer : nullptr, RankMemory(spec, session->rank(), style_seed)};
+}
+
+void RunOnce(Session* session, Bound* bound, uint64_t round) {
+  bound->memory.Prepare(round);
+  const auto run = session->Start(bound->transfer, bound->memory.src(), bound->memory.dst());
+  ASSERT_TRUE(run.ok()) << run.status();
+  const absl::Status status = session->Wait(*run);
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_TRUE(session->IsDone(*run));
+  EXPECT_EQ(bound->memory.Check(round), "") << "rank " << session->rank() << " round " << round;
+}
+
+void RunWithLateRank(Rank& self, Session* session, Bound* bound, uint64_t round, int late) {
+  bound->memory.Prepare(round);
+  if (self.rank == late) self.meet();
+  const auto run = session->Start(bound->transfer, bound->memory.src(), bound->memory.dst());
+  ASSERT_TRUE(run.ok()) << run.status();
+  if (self.rank != late) {
+    for (int i = 0; i < kPollsAlone; ++i) ASSERT_TRUE(session->Poll().ok());
+    self.meet();
+  }
+  const absl::Status status = session->Wait(*run);
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_EQ(bound->memory.Check(round), "") << "rank " << session->rank() << " round " << round;
+}
+
+void ExpectWithinLimits(const Session& session) {
+  const SessionCounters counters = session.counters();
+  EXPECT_LE(counters.operations_peak, counters.buckets_peak);
+  if (session.slots() == 0) return;
+  EXPECT_LE(counters.buckets_peak, session.slots());
+  EXPECT_LE(counters.staging_bytes_peak, session.slots() * session.options().bucket_bytes);
+}
+
+void RunJob(Rank& self, const RandomJob& job, uint64_t seed) {
+  const std::unique_ptr<Session> session = OpenSession(self, job.options);
+  if (session == nullptr) return;
+  std::vector<Bound> bounds;
+  for (const TransferSpec& spec : job.specs) {
+    bounds.push_back(CompileBound(session.get(), spec, seed));
+    if (bounds.back().transfer == nullptr) return;
+  }
+  session->ResetCounters();
+  int64_t buckets = 0;
+  for (uint64_t round = 0; round < 3; ++round) {
+    for (Bound& bound : bounds) {
+      RunOnce(session.get(), &bound, round);
+      if (testing::Test::HasFatalFailure()) return;
+      buckets += bound.transfer->stats().buckets;
+    }
+  }
+  EXPECT_EQ(session->counters().buckets_finished, buckets);
+  ExpectWithinLimits(*session);
+  const absl::Status closed = session->Close();
+  EXPECT_TRUE(closed.ok()) << closed;
+}
+
+void RunThroughOneSlot(Rank& self, const TransferSpec& spec) {
+  SessionOptions options;
+  options.bucket_bytes = 64 << 10;
+  options.max_in_flight = 1;
+  options.budget_buckets = 1;
+  const std::unique_ptr<Session> session = OpenSession(self, options);
+  if (session == nullptr) return;
+  Bound bound = CompileBound(session.get(), spec);
+  if (bound.transfer == nullptr) return;
+  for (int late = -1; late < std::min(self.size, 3); ++late) {
+    const auto round = static_cast<uint64_t>(late + 1);
+    if (late < 0) {
+      RunOnce(session.get(), &bound, round);
+    } else {
+      RunWithLateRank(self, session.get(), &bound, round, late);
+    }
+    if (testing::Test::HasFatalFailure()) return;
+  }
+  ExpectWithinLimits(*session);
+  EXPECT_EQ(session->counters().buckets_peak, bound.transfer->stats().buckets > 0 ? 1 : 0);
+  EXPECT_TRUE(session->Close().ok());
+}
+
+}  // namespace sluice::session_test

@@ -1,0 +1,27 @@
+// Random transfers over random meshes with random options, every byte verified.
+#include <cstdint>
+#include <string>
+
+#include "gtest/gtest.h"
+#include "session/job.h"
+
+namespace sluice::session_test {
+namespace {
+
+class RandomTransferTest : public testing::TestWithParam<int> {};
+
+TEST_P(RandomTransferTest, EveryByteIsRight) {
+  const int size = GetParam();
+  const uint64_t seeds = 960 / static_cast<uint64_t>(size + 3);
+  for (uint64_t seed = 1; seed <= seeds; ++seed) {
+    const RandomJob job = MakeRandomJob(seed * 100 + static_cast<uint64_t>(size), size);
+    RunRanks(size, [&](Rank& self) { RunJob(self, job, seed); });
+    ASSERT_FALSE(HasFailure()) << "seed " << seed << " with " << size << " ranks";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, RandomTransferTest, testing::Values(1, 2, 3, 5, 8, 16),
+                         testing::PrintToStringParamName());
+
+}  // namespace
+}  // namespace sluice::session_test

@@ -1,0 +1,45 @@
+// Test memory of a whole transfer.
+#include "session/rank_memory.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "oracle/random_layout.h"
+
+namespace sluice::session_test {
+
+RankMemory::RankMemory(const TransferSpec& spec, int rank, std::optional<uint64_t> style_seed) {
+  oracle::Dice dice(style_seed.value_or(0) * 1000 + static_cast<uint64_t>(rank));
+  const auto style = [&] {
+    if (!style_seed) return ViewStyle::kDense;
+    return dice.Pick<ViewStyle>(
+        {ViewStyle::kDense, ViewStyle::kSlice, ViewStyle::kTransposed, ViewStyle::kSpaced});
+  };
+  for (size_t t = 0; t < spec.tensors.size(); ++t) {
+    const TensorTransfer& tensor = spec.tensors[t];
+    src_.emplace_back(tensor.src, tensor.shape, tensor.src_dtype, rank, t, style());
+    dst_.emplace_back(tensor.dst, tensor.shape, tensor.dst_dtype, rank, t, style());
+    src_views_.push_back(src_.back().view());
+    dst_views_.push_back(dst_.back().view());
+  }
+}
+
+void RankMemory::Prepare(uint64_t round) {
+  for (TensorMemory& memory : src_) memory.Fill(round);
+  for (TensorMemory& memory : dst_) memory.Poison(round);
+}
+
+std::string RankMemory::Check(uint64_t round) const {
+  for (size_t t = 0; t < src_.size(); ++t) {
+    if (!dst_[t].Holds(round)) return absl::StrCat("destination of tensor ", t, " is wrong");
+    if (!src_[t].Holds(round)) return absl::StrCat("source of tensor ", t, " has changed");
+  }
+  return "";
+}
+
+bool RankMemory::Untouched(uint64_t round) const {
+  return std::all_of(dst_.begin(), dst_.end(),
+                     [&](const TensorMemory& memory) { return memory.IsPoisoned(round); });
+}
+
+}  // namespace sluice::session_test

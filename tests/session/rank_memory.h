@@ -1,0 +1,39 @@
+// One rank's memory of all tensors of a transfer, on both sides, for tests.
+#ifndef SLUICE_TESTS_SESSION_RANK_MEMORY_H_
+#define SLUICE_TESTS_SESSION_RANK_MEMORY_H_
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "session/tensor_memory.h"
+#include "sluice/transfer.h"
+
+namespace sluice::session_test {
+
+class RankMemory {
+ public:
+  // Dense views, or, with a seed, views of random styles.
+  RankMemory(const TransferSpec& spec, int rank, std::optional<uint64_t> style_seed = {});
+
+  const std::vector<TensorView>& src() const { return src_views_; }
+  const std::vector<TensorView>& dst() const { return dst_views_; }
+
+  // Sets sources to the values of `round`, and poisons destinations.
+  void Prepare(uint64_t round);
+  // Names the first tensor whose destination is wrong, or whose source has changed, or of which a
+  // byte outside the views has; empty if all is well.
+  std::string Check(uint64_t round) const;
+  // True if nothing has changed since Prepare.
+  bool Untouched(uint64_t round) const;
+
+ private:
+  std::vector<TensorMemory> src_;
+  std::vector<TensorMemory> dst_;
+  std::vector<TensorView> src_views_;
+  std::vector<TensorView> dst_views_;
+};
+
+}  // namespace sluice::session_test
+
+#endif  // SLUICE_TESTS_SESSION_RANK_MEMORY_H_

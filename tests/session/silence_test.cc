@@ -1,0 +1,181 @@
+// Ranks that do not call, or stop calling: the others end, and say who and where.
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "session/clock.h"
+#include "session/job.h"
+
+namespace sluice::session_test {
+namespace {
+
+using absl::StatusCode;
+using testing::AnyOf;
+using testing::HasSubstr;
+
+constexpr int kSize = 4;
+constexpr int kSilent = 2;
+
+SessionOptions Impatient(absl::Duration timeout) {
+  SessionOptions options;
+  options.bucket_bytes = 1024;
+  options.timeout = timeout;
+  return options;
+}
+
+void ExpectNamed(const absl::Status& status, const std::string& text) {
+  EXPECT_EQ(status.code(), StatusCode::kDeadlineExceeded) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr(text));
+}
+
+TEST(SilenceTest, ARankThatNeverCreates) {
+  RunRanks(kSize, [](Rank& self) {
+    if (self.rank == kSilent) return;
+    const auto session =
+        Session::Create(std::move(self.fabric), Impatient(absl::Milliseconds(200)));
+    ExpectNamed(session.status(), "rank 2 did not call Create within 200ms");
+  });
+}
+
+TEST(SilenceTest, ARankThatNeverCompiles) {
+  RunRanks(kSize, [](Rank& self) {
+    const auto session = OpenSession(self, Impatient(absl::Seconds(1)));
+    ASSERT_NE(session, nullptr);
+    if (self.rank != kSilent) {
+      const absl::Status status = session->Compile(Ring(kSize, 1)).status();
+      ExpectNamed(status, "rank 2 did not call Compile within 1s");
+      EXPECT_EQ(session->Poll(), status) << "poisoned";
+      EXPECT_TRUE(session->Close().ok()) << "nothing is under way";
+    }
+    self.meet();
+    if (self.rank == kSilent) {
+      ExpectNamed(session->Poll(), "rank 2 did not call Compile");
+    }
+  });
+}
+
+TEST(SilenceTest, ARankThatNeverStarts) {
+  RunRanks(kSize, [](Rank& self) {
+    const auto session = OpenSession(self, Impatient(absl::Seconds(1)));
+    ASSERT_NE(session, nullptr);
+    Bound bound = CompileBound(session.get(), Ring(kSize, 1));
+    ASSERT_NE(bound.transfer, nullptr);
+    bound.memory.Prepare(1);
+    if (self.rank != kSilent) {
+      const auto run = session->Start(bound.transfer, bound.memory.src(), bound.memory.dst());
+      ASSERT_TRUE(run.ok());
+      ExpectNamed(session->Wait(*run), "rank 2 did not call Start");
+      EXPECT_TRUE(session->Close().ok());
+    }
+    self.meet();
+    EXPECT_TRUE(bound.memory.Untouched(1));
+  });
+}
+
+TEST(SilenceTest, ARankThatStartsAndNeverPolls) {
+  RunRanks(kSize, [](Rank& self) {
+    const auto session = OpenSession(self, Impatient(absl::Seconds(1)));
+    ASSERT_NE(session, nullptr);
+    Bound bound = CompileBound(session.get(), AllToAll(kSize, 8192));
+    ASSERT_NE(bound.transfer, nullptr);
+    RunOnce(session.get(), &bound, 1);
+    const auto run = session->Start(bound.transfer, bound.memory.src(), bound.memory.dst());
+    ASSERT_TRUE(run.ok());
+    if (self.rank != kSilent) {
+      const absl::Status status = session->Wait(*run);
+      ExpectNamed(status, "saw no progress for 1s");
+      // The oldest bucket, its stage and its ends: one of them is the silent rank.
+      EXPECT_THAT(std::string(status.message()), HasSubstr("run 2 window 0 round"));
+      EXPECT_THAT(std::string(status.message()), HasSubstr("moving"));
+      EXPECT_THAT(std::string(status.message()),
+                  AnyOf(HasSubstr("rank 2 -> "), HasSubstr(" -> 2")));
+      EXPECT_TRUE(session->IsDone(*run)) << "waiting would be in vain";
+      EXPECT_FALSE(session->Poll().ok());
+    }
+    self.meet();
+    if (self.rank == kSilent) {
+      ExpectNamed(session->Wait(*run), "saw no progress for 1s");
+    }
+    // Sessions end, and memory goes, with operations under way.
+  });
+}
+
+TEST(SilenceTest, RanksThatHadFinishedLearnOfItToo) {
+  RunRanks(kSize, [](Rank& self) {
+    const auto session = OpenSession(self, Impatient(absl::Seconds(1)));
+    ASSERT_NE(session, nullptr);
+    // Rank 0 to rank 1 only: ranks 2 and 3 have nothing to do.
+    TransferSpec spec = Ring(kSize, 8);
+    spec.tensors[0].src = MakeLayout({1}, {0}, "R");
+    spec.tensors[0].dst = MakeLayout({1}, {1}, "R");
+    Bound bound = CompileBound(session.get(), spec);
+    ASSERT_NE(bound.transfer, nullptr);
+    RunOnce(session.get(), &bound, 1);
+    const auto run = session->Start(bound.transfer, bound.memory.src(), bound.memory.dst());
+    ASSERT_TRUE(run.ok());
+    if (self.rank >= 2) {
+      EXPECT_TRUE(session->Wait(*run).ok());
+    }
+    if (self.rank == 0) {
+      ExpectNamed(session->Wait(*run), "rank 0 -> 1");
+    }
+    self.meet();
+    if (self.rank == 1) {
+      ExpectNamed(session->Wait(*run), "rank 0 failed");
+    }
+    if (self.rank >= 2) {
+      ExpectNamed(session->Poll(), "rank 0 failed");
+      EXPECT_TRUE(session->Wait(*run).ok()) << "it was done here";
+      EXPECT_TRUE(session->Close().ok());
+    }
+  });
+}
+
+TEST(SilenceTest, RanksThatRunDifferentTransfersStall) {
+  RunRanks(2, [](Rank& self) {
+    const auto session = OpenSession(self, Impatient(absl::Seconds(1)));
+    ASSERT_NE(session, nullptr);
+    std::vector<Bound> bounds;
+    for (int i = 0; i < 2; ++i) {
+      bounds.push_back(CompileBound(session.get(), Ring(2, 8)));
+      ASSERT_NE(bounds.back().transfer, nullptr);
+      RunOnce(session.get(), &bounds.back(), 1);
+    }
+    Bound& mine = bounds[static_cast<size_t>(self.rank)];
+    mine.memory.Prepare(2);
+    const auto run = session->Start(mine.transfer, mine.memory.src(), mine.memory.dst());
+    absl::Status status = run.status();
+    if (run.ok()) status = session->Wait(*run);
+    ExpectNamed(status, "saw no progress");
+    EXPECT_TRUE(mine.memory.Untouched(2)) << "data of another transfer";
+    self.meet();
+  });
+}
+
+TEST(SilenceTest, ACallerThatStaysAwayHasNotSeenAStall) {
+  RunRanks(2, [](Rank& self) {
+    constexpr absl::Duration kTimeout = absl::Seconds(1);
+    const auto session = OpenSession(self, Impatient(kTimeout));
+    ASSERT_NE(session, nullptr);
+    Bound bound = CompileBound(session.get(), Ring(2, 8));
+    ASSERT_NE(bound.transfer, nullptr);
+    RunOnce(session.get(), &bound, 1);
+    bound.memory.Prepare(2);
+    if (self.rank == 1) self.meet();
+    const auto run = session->Start(bound.transfer, bound.memory.src(), bound.memory.dst());
+    ASSERT_TRUE(run.ok());
+    if (self.rank == 0) {
+      for (int i = 0; i < 100; ++i) ASSERT_TRUE(session->Poll().ok());
+      // Computes for longer than the timeout, and looks again before the other rank has started.
+      const int64_t back_ns = DeadlineNs(kTimeout + absl::Milliseconds(10));
+      while (MonotonicNs() < back_ns) continue;
+      EXPECT_TRUE(session->Poll().ok());
+      self.meet();
+    }
+    EXPECT_TRUE(session->Wait(*run).ok());
+    EXPECT_EQ(bound.memory.Check(2), "");
+  });
+}
+
+}  // namespace
+}  // namespace sluice::session_test

@@ -1,0 +1,99 @@
+// Transfers by construction and by dice.
+#include "session/specs.h"
+
+#include <numeric>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "oracle/random_layout.h"
+#include "tensor/check.h"
+
+namespace sluice::session_test {
+namespace {
+
+TensorTransfer Tensor(std::vector<int64_t> shape, DType dtype, Layout src, Layout dst) {
+  return {"t", std::move(shape), dtype, dtype, std::move(src), std::move(dst)};
+}
+
+Layout RandomLayout(oracle::Dice* dice, int size, int dims) {
+  std::vector<int> ranks = Ranks(0, size);
+  if (dice->Chance(40)) {
+    dice->Shuffle(&ranks);
+    ranks.resize(static_cast<size_t>(dice->Between(1, size)));
+  }
+  Layout layout;
+  layout.mesh = oracle::RandomMesh(dice, std::move(ranks));
+  layout.placements = oracle::RandomPlacements(dice, layout.mesh, dims);
+  return layout;
+}
+
+}  // namespace
+
+Layout MakeLayout(std::vector<int64_t> sizes, std::vector<int> ranks,
+                  absl::string_view placements) {
+  auto mesh = Mesh::Create(std::move(sizes), std::move(ranks));
+  auto parsed = ParsePlacements(placements);
+  SLUICE_CHECK(mesh.ok() && parsed.ok(), "a test's layout must be valid");
+  return {*std::move(mesh), *std::move(parsed)};
+}
+
+std::vector<int> Ranks(int begin, int end) {
+  std::vector<int> ranks(static_cast<size_t>(end - begin));
+  std::iota(ranks.begin(), ranks.end(), begin);
+  return ranks;
+}
+
+TransferSpec Ring(int size, int64_t rows) {
+  std::vector<int> next = Ranks(1, size);
+  next.push_back(0);
+  return {{Tensor({rows * size, 1024}, DType::kF64, MakeLayout({size}, Ranks(0, size), "S(0)"),
+                  MakeLayout({size}, next, "S(0)"))}};
+}
+
+TransferSpec AllToAll(int size, int64_t block_bytes) {
+  // Blocks of 8 rows, so that one takes staging on the side that is cut by columns, or on both.
+  const int64_t columns = block_bytes / 64;
+  return {
+      {Tensor({8 * size, columns * size}, DType::kF64, MakeLayout({size}, Ranks(0, size), "S(0)"),
+              MakeLayout({size}, Ranks(0, size), "S(1)"))}};
+}
+
+TransferSpec OverlappingMeshes(int size) {
+  const int sources = (2 * size + 2) / 3, first = size / 3;
+  TransferSpec spec;
+  for (int i = 0; i < 3; ++i) {
+    spec.tensors.push_back(Tensor({int64_t{16} * size, 1024 * (i + 1)}, DType::kF32,
+                                  MakeLayout({sources}, Ranks(0, sources), "S(0)"),
+                                  MakeLayout({size - first}, Ranks(first, size), "S(1)")));
+    spec.tensors.back().name = absl::StrCat("t", i);
+  }
+  return spec;
+}
+
+RandomJob MakeRandomJob(uint64_t seed, int size) {
+  oracle::Dice dice(seed);
+  RandomJob job;
+  const int64_t bucket_bytes = dice.Pick<int64_t>({16, 17, 40, 256, 1000, 4096, 65536});
+  job.options.bucket_bytes = bucket_bytes;
+  job.options.max_in_flight = dice.Pick<int>({1, 1, 2, 3, 8});
+  job.options.budget_buckets = dice.Pick<int64_t>({0, 1, 1, 2, 3, 16});
+  job.options.budget_bytes = dice.Pick<int64_t>({-1, 0, bucket_bytes, 5 * bucket_bytes + 3});
+  const int64_t elements_max = bucket_bytes < 100 ? 1500 : 12000;
+  const int64_t spec_count = dice.Between(1, 2);
+  for (int64_t s = 0; s < spec_count; ++s) {
+    TransferSpec spec;
+    const int64_t tensors = dice.Between(1, 5);
+    for (int64_t t = 0; t < tensors; ++t) {
+      const std::vector<int64_t> shape = oracle::RandomShape(&dice, 4, elements_max);
+      const DType dtype = dice.Pick<DType>({DType::kU8, DType::kBF16, DType::kF32, DType::kI64});
+      const int dims = static_cast<int>(shape.size());
+      spec.tensors.push_back(
+          Tensor(shape, dtype, RandomLayout(&dice, size, dims), RandomLayout(&dice, size, dims)));
+      spec.tensors.back().name = absl::StrCat("t", t);
+    }
+    job.specs.push_back(std::move(spec));
+  }
+  return job;
+}
+
+}  // namespace sluice::session_test

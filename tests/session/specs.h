@@ -1,0 +1,40 @@
+// Transfers that the session tests share.
+#ifndef SLUICE_TESTS_SESSION_SPECS_H_
+#define SLUICE_TESTS_SESSION_SPECS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "sluice/session.h"
+#include "sluice/transfer.h"
+
+namespace sluice::session_test {
+
+// A valid layout; `placements` as ParsePlacements reads them.
+Layout MakeLayout(std::vector<int64_t> sizes, std::vector<int> ranks, absl::string_view placements);
+
+// begin, begin + 1, ... end - 1.
+std::vector<int> Ranks(int begin, int end);
+
+// One f64 tensor of `rows` rows of 1024 elements (8 KiB) per rank, cut by rows, of which each rank
+// sends all it has to the next rank.
+TransferSpec Ring(int size, int64_t rows);
+
+// One f64 tensor cut by rows at first and by columns afterwards: `block_bytes` go from each rank to
+// each rank.
+TransferSpec AllToAll(int size, int64_t block_bytes);
+
+// From the lower two thirds of the ranks to the upper two thirds, at least 64 KiB per message.
+TransferSpec OverlappingMeshes(int size);
+
+// Options and transfers that depend on the seed alone; every rank makes the same.
+struct RandomJob {
+  SessionOptions options;
+  std::vector<TransferSpec> specs;
+};
+RandomJob MakeRandomJob(uint64_t seed, int size);
+
+}  // namespace sluice::session_test
+
+#endif  // SLUICE_TESTS_SESSION_SPECS_H_

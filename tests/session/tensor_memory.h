@@ -1,0 +1,54 @@
+// One rank's memory of one tensor in a test: what it must hold, and what must stay untouched.
+//
+// Owned elements come from the oracle's lists, not from the library under test.
+#ifndef SLUICE_TESTS_SESSION_TENSOR_MEMORY_H_
+#define SLUICE_TESTS_SESSION_TENSOR_MEMORY_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "sluice/layout.h"
+#include "sluice/tensor.h"
+
+namespace sluice::session_test {
+
+// How the view lies in its buffer.
+enum class ViewStyle {
+  kDense,
+  kSlice,       // of a larger tensor: gaps behind every row
+  kTransposed,  // the first dimension has the smallest stride
+  kSpaced,      // gaps between elements, and no alignment
+};
+
+class TensorMemory {
+ public:
+  // `tensor` tells apart the values of different tensors.
+  TensorMemory(const Layout& layout, absl::Span<const int64_t> shape, DType dtype, int rank,
+               uint64_t tensor, ViewStyle style);
+
+  const TensorView& view() const { return view_; }
+
+  // Sets every element to its value in `round`, all other bytes to the round's poison.
+  void Fill(uint64_t round);
+  // Sets all bytes to the round's poison.
+  void Poison(uint64_t round);
+  // True if all bytes are as Fill(round) sets them.
+  bool Holds(uint64_t round) const { return buffer_ == Image(round, true); }
+  bool IsPoisoned(uint64_t round) const { return buffer_ == Image(round, false); }
+
+ private:
+  std::vector<std::byte> Image(uint64_t round, bool with_values) const;
+
+  uint64_t tensor_;
+  size_t element_bytes_;
+  std::vector<int64_t> flat_;   // global row-major index of each local element
+  std::vector<size_t> offset_;  // where each one lies in buffer_
+  std::vector<std::byte> buffer_;
+  TensorView view_;
+};
+
+}  // namespace sluice::session_test
+
+#endif  // SLUICE_TESTS_SESSION_TENSOR_MEMORY_H_

@@ -1,0 +1,252 @@
+// Views: what is refused, and overlap against sets of bytes.
+#include "session/views.h"
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "oracle/random_layout.h"
+
+namespace sluice {
+namespace {
+
+using testing::HasSubstr;
+
+// All bytes that a view names, with repetitions counted.
+struct Bytes {
+  std::set<const std::byte*> set;
+  size_t count = 0;
+};
+
+Bytes BytesOf(const BoundView& view) {
+  Bytes bytes;
+  std::vector<const std::byte*> elements = {view.base};
+  for (size_t d = 0; d < static_cast<size_t>(view.dims); ++d) {
+    std::vector<const std::byte*> next;
+    for (const std::byte* element : elements) {
+      for (int64_t p = 0; p < view.shape[d]; ++p) {
+        next.push_back(element + p * view.stride_bytes[d]);
+      }
+    }
+    elements = std::move(next);
+  }
+  for (const std::byte* element : elements) {
+    for (int b = 0; b < view.element_bytes; ++b) {
+      bytes.set.insert(element + b);
+      ++bytes.count;
+    }
+  }
+  return bytes;
+}
+
+bool HaveCommonByte(const Bytes& a, const Bytes& b) {
+  const Bytes& small = a.set.size() < b.set.size() ? a : b;
+  const Bytes& large = &small == &a ? b : a;
+  for (const std::byte* byte : small.set) {
+    if (large.set.count(byte) > 0) return true;
+  }
+  return false;
+}
+
+std::vector<std::byte>& Arena() {
+  static std::vector<std::byte>& arena = *new std::vector<std::byte>(1 << 16);
+  return arena;
+}
+
+BoundView RandomView(oracle::Dice* dice) {
+  BoundView view;
+  view.dims = static_cast<int8_t>(dice->Between(1, 4));
+  view.element_bytes = dice->Pick<int8_t>({1, 2, 4, 8});
+  // Mostly as slices are made: each stride a multiple of what lies below it; now and then any.
+  int64_t below = 1;
+  for (size_t d = static_cast<size_t>(view.dims); d-- > 0;) {
+    view.shape[d] = dice->Between(1, 5);
+    const int64_t stride =
+        dice->Chance(70) ? below * dice->Pick<int64_t>({1, 1, 2, 3}) : dice->Between(0, 30);
+    view.stride_bytes[d] = stride * view.element_bytes;
+    below = std::max(below, stride * view.shape[d]);
+  }
+  if (dice->Chance(30)) {
+    std::swap(view.shape[0], view.shape[static_cast<size_t>(view.dims) - 1]);
+    std::swap(view.stride_bytes[0], view.stride_bytes[static_cast<size_t>(view.dims) - 1]);
+  }
+  view.base = Arena().data() + dice->Between(0, 200);
+  return view;
+}
+
+// Rows of `width` elements, `stride` elements apart.
+BoundView Rows(int64_t first, int64_t rows, int64_t width, int64_t stride) {
+  BoundView view;
+  view.dims = 2;
+  view.element_bytes = 2;
+  view.base = Arena().data() + 2 * first;
+  view.shape = {rows, width};
+  view.stride_bytes = {2 * stride, 2};
+  return view;
+}
+
+TEST(OverlapTest, AgreesWithSetsOfBytes) {
+  oracle::Dice dice(1);
+  int overlapping = 0;
+  for (int i = 0; i < 20000; ++i) {
+    const BoundView a = RandomView(&dice), b = RandomView(&dice);
+    const bool expected = HaveCommonByte(BytesOf(a), BytesOf(b));
+    ASSERT_EQ(Overlap(a, b), expected) << i;
+    ASSERT_EQ(Overlap(b, a), expected) << i;
+    overlapping += expected ? 1 : 0;
+  }
+  EXPECT_GT(overlapping, 2000);
+  EXPECT_LT(overlapping, 18000);
+}
+
+TEST(OverlapTest, SlicesOfOneFusedWeightDoNot) {
+  // q, k and v beside each other in rows of 96 elements, cut along the columns.
+  const BoundView q = Rows(0, 40, 64, 96), k = Rows(64, 40, 16, 96), v = Rows(80, 40, 16, 96);
+  EXPECT_FALSE(Overlap(q, k));
+  EXPECT_FALSE(Overlap(k, v));
+  EXPECT_FALSE(Overlap(q, v));
+  EXPECT_TRUE(Overlap(q, Rows(63, 40, 2, 96)));
+  EXPECT_TRUE(Overlap(Rows(39 * 96 + 95, 1, 1, 1), v));
+  EXPECT_FALSE(Overlap(Rows(40 * 96, 1, 1, 1), v));
+}
+
+TEST(OverlapTest, ViewsWithoutElementsNever) {
+  EXPECT_FALSE(Overlap(BoundView(), Rows(0, 2, 2, 2)));
+  EXPECT_FALSE(Overlap(BoundView(), BoundView()));
+}
+
+TEST(CheckAliasingTest, DestinationsShareWithNobody) {
+  const std::vector<absl::string_view> names = {"q", "k"};
+  const BoundView q = Rows(0, 8, 4, 10), k = Rows(4, 8, 4, 10), other = Rows(1000, 8, 4, 10);
+  EXPECT_TRUE(CheckAliasing({{q, k}}, {{other, BoundView()}}, names).ok());
+  EXPECT_TRUE(CheckAliasing({{q, q}}, {{other, k}}, names).ok()) << "sources may share";
+  const absl::Status in_place = CheckAliasing({{q, other}}, {{k, q}}, names);
+  EXPECT_EQ(in_place.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(in_place.message()), HasSubstr("source of tensor 0 'q'"));
+  EXPECT_THAT(std::string(in_place.message()), HasSubstr("destination of tensor 1 'k'"));
+  EXPECT_FALSE(CheckAliasing({{BoundView(), BoundView()}}, {{q, q}}, names).ok());
+}
+
+TEST(CheckAliasingTest, FindsWhatComparingAllPairsFinds) {
+  oracle::Dice dice(2);
+  const std::vector<absl::string_view> names(4, "t");
+  int good = 0;
+  for (int i = 0; i < 3000; ++i) {
+    std::vector<BoundView> views;
+    for (int v = 0; v < 8; ++v) {
+      views.push_back(RandomView(&dice));
+      views.back().base += dice.Between(0, 6000);
+    }
+    bool expected = true;
+    for (size_t a = 0; a < views.size(); ++a) {
+      for (size_t b = std::max<size_t>(a + 1, 4); b < views.size(); ++b) {
+        expected &= !HaveCommonByte(BytesOf(views[a]), BytesOf(views[b]));
+      }
+    }
+    const auto all = absl::MakeConstSpan(views);
+    ASSERT_EQ(CheckAliasing(all.first(4), all.subspan(4), names).ok(), expected) << i;
+    good += expected ? 1 : 0;
+  }
+  EXPECT_GT(good, 100);
+  EXPECT_LT(good, 2900);
+}
+
+class BindViewTest : public testing::Test {
+ protected:
+  absl::Status Bind(bool writable = false) { return BindView(view_, need_, writable, &bound_); }
+  void ExpectRefused(const std::string& text, bool writable = false) {
+    const absl::Status status = Bind(writable);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(status.message()), HasSubstr(text));
+  }
+  TensorView view_ = DenseView(Arena().data(), {3, 4}, DType::kF32);
+  ViewNeed need_ = {{3, 4}, DType::kF32};
+  BoundView bound_;
+};
+
+TEST_F(BindViewTest, TranslatesStrides) {
+  view_.strides = {8, 2};
+  view_.byte_offset = 12;
+  ASSERT_TRUE(Bind(true).ok());
+  EXPECT_EQ(bound_.base, Arena().data() + 12);
+  EXPECT_EQ(bound_.stride_bytes[0], 32);
+  EXPECT_EQ(bound_.stride_bytes[1], 8);
+  view_.strides.clear();
+  ASSERT_TRUE(Bind(true).ok());
+  EXPECT_EQ(bound_.stride_bytes[0], 16);
+  EXPECT_EQ(bound_.stride_bytes[1], 4);
+}
+
+TEST_F(BindViewTest, NamesWhatIsWrong) {
+  need_.shape = {4, 3};
+  ExpectRefused("view has shape [3,4], the layout needs [4,3]");
+  need_ = {{3, 4}, DType::kI32};
+  ExpectRefused("view has dtype f32, the transfer i32");
+  need_.dtype = DType::kF32;
+  view_.device = DeviceKind::kCuda;
+  ExpectRefused("not in host memory");
+  view_.device = DeviceKind::kCpu;
+  view_.strides = {4};
+  ExpectRefused("1 strides for 2 dimensions");
+  view_.strides = {4, -1};
+  ExpectRefused("stride -1 in dimension 1");
+  view_.strides = {int64_t{1} << 61, 1};
+  ExpectRefused("in dimension 0");
+  view_.strides.clear();
+  view_.data = nullptr;
+  ExpectRefused("no data");
+}
+
+TEST_F(BindViewTest, StridesWhoseSumOverflowsAreRefused) {
+  need_.shape = view_.shape = {2, 2, 2};
+  view_.strides.assign(3, int64_t{1} << 59);  // each reaches 2^61 bytes and more, together 2^63
+  ExpectRefused("stride");
+}
+
+TEST_F(BindViewTest, WithoutElementsAnyViewWillDo) {
+  need_.shape = {0, 4};
+  EXPECT_TRUE(Bind().ok());
+  EXPECT_EQ(bound_, BoundView());
+  view_ = TensorView();
+  EXPECT_TRUE(Bind(true).ok());
+}
+
+TEST_F(BindViewTest, DestinationsMayNotNameAByteTwice) {
+  view_.strides = {0, 1};
+  EXPECT_TRUE(Bind(false).ok()) << "a source may repeat itself";
+  ExpectRefused("overlaps itself", true);
+  view_.strides = {3, 1};
+  ExpectRefused("overlaps itself", true);
+  view_.strides = {1, 3};
+  EXPECT_TRUE(Bind(true).ok());
+}
+
+TEST_F(BindViewTest, WhatIsWritableNamesNoByteTwice) {
+  oracle::Dice dice(3);
+  int accepted = 0;
+  for (int i = 0; i < 5000; ++i) {
+    const BoundView random = RandomView(&dice);
+    view_.data = random.base;
+    view_.shape.clear();
+    view_.strides.clear();
+    view_.dtype = need_.dtype = random.element_bytes == 1   ? DType::kU8
+                                : random.element_bytes == 2 ? DType::kF16
+                                : random.element_bytes == 4 ? DType::kF32
+                                                            : DType::kI64;
+    for (size_t d = 0; d < static_cast<size_t>(random.dims); ++d) {
+      view_.shape.push_back(random.shape[d]);
+      view_.strides.push_back(random.stride_bytes[d] / random.element_bytes);
+    }
+    need_.shape = view_.shape;
+    if (!Bind(true).ok()) continue;
+    ++accepted;
+    const Bytes bytes = BytesOf(bound_);
+    ASSERT_EQ(bytes.set.size(), bytes.count) << i;
+  }
+  EXPECT_GT(accepted, 1000);
+}
+
+}  // namespace
+}  // namespace sluice

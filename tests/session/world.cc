@@ -1,0 +1,34 @@
+// Threads that play ranks.
+#include "session/world.h"
+
+#include <barrier>
+#include <thread>
+#include <utility>
+
+#include "transport/loopback.h"
+
+namespace sluice::session_test {
+
+void RunRanks(int size, const RankBody& body) {
+  // Two ranks per node, so that plans have nodes to think about.
+  std::vector<int> node_of_rank;
+  for (int rank = 0; rank < size; ++rank) node_of_rank.push_back(rank / 2);
+  RunRanksOn(MakeLoopbackFabrics(std::move(node_of_rank)), body);
+}
+
+void RunRanksOn(std::vector<std::unique_ptr<Fabric>> fabrics, const RankBody& body) {
+  const int size = static_cast<int>(fabrics.size());
+  std::barrier<> meeting(size);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < size; ++rank) {
+    threads.emplace_back([&, rank] {
+      Rank self{rank, size, std::move(fabrics[static_cast<size_t>(rank)]),
+                [&meeting] { meeting.arrive_and_wait(); }};
+      body(self);
+      meeting.arrive_and_drop();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace sluice::session_test

@@ -1,0 +1,33 @@
+// All ranks of a job as threads of one process, connected by a loopback fabric.
+#ifndef SLUICE_TESTS_SESSION_WORLD_H_
+#define SLUICE_TESTS_SESSION_WORLD_H_
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "sluice/fabric.h"
+
+namespace sluice::session_test {
+
+// What a test's body gets on each rank. Over MPI, mpi_tests/ makes one of its own.
+struct Rank {
+  int rank = 0;
+  int size = 1;
+  std::unique_ptr<Fabric> fabric;
+  // Waits until all ranks that are still in their bodies have called it: outside the session, so
+  // that tests can put events on different ranks in order.
+  std::function<void()> meet;
+};
+
+using RankBody = std::function<void(Rank&)>;
+
+// Runs `body` once per rank, each on a thread of its own, and waits for all of them.
+void RunRanks(int size, const RankBody& body);
+
+// The same with fabrics of the caller's, one per rank.
+void RunRanksOn(std::vector<std::unique_ptr<Fabric>> fabrics, const RankBody& body);
+
+}  // namespace sluice::session_test
+
+#endif  // SLUICE_TESTS_SESSION_WORLD_H_
