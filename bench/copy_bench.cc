@@ -1,0 +1,163 @@
+// Packs a matrix into buckets, against memcpy of the same bytes in the same run.
+//
+// Rates are of bytes copied (once, not read plus written). Not a test: nothing is checked here.
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "device/strided_copy.h"
+#include "tensor/run.h"
+
+namespace sluice {
+namespace {
+
+constexpr int64_t kMatrixBytes = int64_t{64} << 20;
+constexpr int64_t kBlocks = 8;  // column blocks of the matrix, each filling the bucket
+constexpr int64_t kBucketBytes = kMatrixBytes / kBlocks;
+
+std::vector<std::byte>& Matrix() {
+  static auto* const kMatrix = new std::vector<std::byte>(kMatrixBytes, std::byte{1});
+  return *kMatrix;
+}
+
+std::vector<std::byte>& Bucket() {
+  static auto* const kBucket = new std::vector<std::byte>(kBucketBytes, std::byte{2});
+  return *kBucket;
+}
+
+void SetRate(benchmark::State& state, int64_t bytes) {
+  state.SetBytesProcessed(state.iterations() * bytes);
+}
+
+void Memcpy(benchmark::State& state) {
+  while (state.KeepRunning()) {
+    for (int64_t block = 0; block < kBlocks; ++block) {
+      std::memcpy(Bucket().data(), Matrix().data() + block * kBucketBytes, kBucketBytes);
+      benchmark::ClobberMemory();
+    }
+  }
+  SetRate(state, kMatrixBytes);
+}
+BENCHMARK(Memcpy)->Unit(benchmark::kMillisecond);
+
+// Column blocks, each with rows of `row_bytes`: the source skips 7/8 of every row of the matrix.
+StridedCopy ColumnBlock(const Run& rows, const Run& columns, int64_t row_bytes) {
+  StridedCopy copy;
+  copy.dims = 2;
+  copy.runs[0] = absl::MakeConstSpan(&rows, 1);
+  copy.runs[1] = absl::MakeConstSpan(&columns, 1);
+  copy.element_bytes = std::min(row_bytes, int64_t{4});
+  copy.src_strides = {row_bytes * kBlocks, copy.element_bytes};
+  copy.dst_strides = {row_bytes, copy.element_bytes};
+  copy.src = Matrix().data();
+  copy.dst = Bucket().data();
+  copy.end = kBucketBytes / copy.element_bytes;
+  return copy;
+}
+
+void PackColumns(benchmark::State& state) {
+  const int64_t row_bytes = state.range(0);
+  const Run rows = {0, 0, kBucketBytes / row_bytes};
+  const Run columns = {0, 0, row_bytes / std::min(row_bytes, int64_t{4})};
+  StridedCopy copy = ColumnBlock(rows, columns, row_bytes);
+  while (state.KeepRunning()) {
+    for (int64_t block = 0; block < kBlocks; ++block) {
+      copy.src = Matrix().data() + block * row_bytes;
+      CopyStrided(copy);
+      benchmark::ClobberMemory();
+    }
+  }
+  SetRate(state, kMatrixBytes);
+}
+BENCHMARK(PackColumns)->RangeMultiplier(2)->Range(2, kBucketBytes)->Unit(benchmark::kMillisecond);
+
+void UnpackColumns(benchmark::State& state) {
+  const int64_t row_bytes = state.range(0);
+  const Run rows = {0, 0, kBucketBytes / row_bytes};
+  const Run columns = {0, 0, row_bytes / std::min(row_bytes, int64_t{4})};
+  StridedCopy copy = ColumnBlock(rows, columns, row_bytes);
+  std::swap(copy.src_strides, copy.dst_strides);
+  copy.src = Bucket().data();
+  while (state.KeepRunning()) {
+    for (int64_t block = 0; block < kBlocks; ++block) {
+      copy.dst = Matrix().data() + block * row_bytes;
+      CopyStrided(copy);
+      benchmark::ClobberMemory();
+    }
+  }
+  SetRate(state, kMatrixBytes);
+}
+BENCHMARK(UnpackColumns)
+    ->RangeMultiplier(8)
+    ->Range(16, kBucketBytes)
+    ->Unit(benchmark::kMillisecond);
+
+// What one writes by hand for rows whose length the compiler knows.
+template <int64_t kRowBytes>
+void HandWrittenColumns(benchmark::State& state) {
+  while (state.KeepRunning()) {
+    for (int64_t block = 0; block < kBlocks; ++block) {
+      const std::byte* src = Matrix().data() + block * kRowBytes;
+      std::byte* dst = Bucket().data();
+      for (int64_t row = 0; row < kBucketBytes / kRowBytes; ++row) {
+        std::memcpy(dst + row * kRowBytes, src + row * kRowBytes * kBlocks, kRowBytes);
+      }
+      benchmark::ClobberMemory();
+    }
+  }
+  SetRate(state, kMatrixBytes);
+}
+BENCHMARK(HandWrittenColumns<16>)->Unit(benchmark::kMillisecond);
+BENCHMARK(HandWrittenColumns<64>)->Unit(benchmark::kMillisecond);
+BENCHMARK(HandWrittenColumns<256>)->Unit(benchmark::kMillisecond);
+BENCHMARK(HandWrittenColumns<2048>)->Unit(benchmark::kMillisecond);
+
+// A square matrix of `element_bytes`, as large as a bucket, seen transposed.
+void Transpose(benchmark::State& state) {
+  const int64_t element_bytes = state.range(0);
+  int64_t side = 1;
+  while (side * side * 4 * element_bytes <= kBucketBytes) side *= 2;
+  const Run run = {0, 0, side};
+  StridedCopy copy;
+  copy.dims = 2;
+  copy.runs[0] = copy.runs[1] = absl::MakeConstSpan(&run, 1);
+  copy.element_bytes = element_bytes;
+  copy.src_strides = {element_bytes, element_bytes * side};
+  copy.dst_strides = {element_bytes * side, element_bytes};
+  copy.src = Matrix().data();
+  copy.dst = Bucket().data();
+  copy.end = side * side;
+  if (state.range(1) != 0) std::swap(copy.src_strides, copy.dst_strides);
+  while (state.KeepRunning()) {
+    CopyStrided(copy);
+    benchmark::ClobberMemory();
+  }
+  SetRate(state, side * side * element_bytes);
+}
+BENCHMARK(Transpose)
+    ->ArgNames({"element_bytes", "unpack"})
+    ->ArgsProduct({{1, 2, 4, 8}, {0, 1}})
+    ->Unit(benchmark::kMillisecond);
+
+// What a copy costs beside its bytes.
+void SmallCopy(benchmark::State& state) {
+  const Run rows = {0, 0, 4};
+  const Run columns = {0, 0, 16};
+  StridedCopy copy = ColumnBlock(rows, columns, 64);
+  copy.end = 64;
+  while (state.KeepRunning()) {
+    CopyStrided(copy);
+    benchmark::ClobberMemory();
+  }
+  SetRate(state, 256);
+}
+BENCHMARK(SmallCopy);
+
+}  // namespace
+}  // namespace sluice
+
+BENCHMARK_MAIN();

@@ -1,0 +1,106 @@
+// Filling, poisoning and checking all tensors of a case.
+#include "reshard/case_memory.h"
+
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "workload/local_tensor.h"
+#include "workload/numbers.h"
+
+namespace sluice::bench {
+namespace {
+
+constexpr int64_t kAlignment = 4096;
+
+// Far enough apart that tensors of everyday sizes do not hold each other's values in place.
+constexpr int64_t kSeedStep = 1000003;
+
+int64_t RoundUp(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+std::byte* DataOf(const TensorView& view) { return static_cast<std::byte*>(view.data); }
+
+}  // namespace
+
+absl::StatusOr<CaseMemory::Side> CaseMemory::MakeSide(const TransferSpec& spec, bool is_source,
+                                                      int rank, int64_t seed, bool same_fill) {
+  Side side;
+  std::vector<int64_t> offsets;
+  const uint32_t modulus = FillModulus(spec);
+  for (size_t i = 0; i < spec.tensors.size(); ++i) {
+    const TensorTransfer& tensor = spec.tensors[i];
+    const DType dtype = is_source ? tensor.src_dtype : tensor.dst_dtype;
+    auto part = LocalPart::Create(is_source ? tensor.src : tensor.dst, tensor.shape, rank);
+    if (!part.ok()) return part.status();
+    const int64_t step = same_fill ? 0 : static_cast<int64_t>(i) * kSeedStep;
+    side.fillers.emplace_back(dtype, modulus, seed + step);
+    offsets.push_back(side.bytes);
+    side.bytes += RoundUp(part->elements() * DTypeBytes(dtype));
+    side.parts.push_back(*std::move(part));
+  }
+  const auto size = static_cast<size_t>(std::max(side.bytes, kAlignment));
+  side.data.reset(static_cast<std::byte*>(std::aligned_alloc(kAlignment, size)));
+  if (side.data == nullptr) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("cannot allocate ", BytesName(side.bytes), " of tensors"));
+  }
+  for (size_t i = 0; i < side.parts.size(); ++i) {
+    side.views.push_back(
+        DenseView(side.data.get() + offsets[i], side.parts[i].shape(), side.fillers[i].dtype()));
+  }
+  return side;
+}
+
+absl::StatusOr<CaseMemory> CaseMemory::Create(const TransferSpec& spec, int rank, int64_t seed,
+                                              bool same_fill) {
+  CaseMemory memory;
+  auto src = MakeSide(spec, true, rank, seed, same_fill);
+  if (!src.ok()) return src.status();
+  memory.src_ = *std::move(src);
+  auto dst = MakeSide(spec, false, rank, seed, same_fill);
+  if (!dst.ok()) return dst.status();
+  memory.dst_ = *std::move(dst);
+  for (size_t i = 0; i < memory.src_.parts.size(); ++i) {
+    FillPart(memory.src_.parts[i], memory.src_.fillers[i], DataOf(memory.src_.views[i]));
+  }
+  return memory;
+}
+
+void CaseMemory::PoisonTargets() {
+  std::memset(dst_.data.get(), kPoisonByte, static_cast<size_t>(dst_.bytes));
+}
+
+int64_t CaseMemory::CountWrong(const Side& side) {
+  int64_t wrong = 0;
+  for (size_t i = 0; i < side.parts.size(); ++i) {
+    wrong += sluice::bench::CountWrong(side.parts[i], side.fillers[i], DataOf(side.views[i]));
+  }
+  return wrong;
+}
+
+int64_t CaseMemory::CorruptTargets(const TransferSpec& spec, int rank, int64_t bytes) {
+  std::vector<std::pair<size_t, ElementSpan>> mine;
+  int64_t total = 0;
+  for (size_t i = 0; i < spec.tensors.size(); ++i) {
+    const TensorTransfer& tensor = spec.tensors[i];
+    for (const int target : tensor.dst.mesh.ranks()) {
+      const auto part = LocalPart::Create(tensor.dst, tensor.shape, target);
+      const int64_t elements = part.ok() ? part->elements() : 0;
+      if (target == rank) mine.push_back({i, {total, elements, 0}});
+      total += elements;
+    }
+  }
+  for (auto& [tensor, span] : mine) {
+    span.total = total;
+    const TensorView& view = dst_.views[tensor];
+    FlipBytes(bytes, span, DTypeBytes(view.dtype), DataOf(view));
+  }
+  return total;
+}
+
+Fingerprint CaseMemory::FingerprintOf(size_t tensor) const {
+  return TakeFingerprint(dst_.parts[tensor], dst_.fillers[tensor].dtype(),
+                         DataOf(dst_.views[tensor]));
+}
+
+}  // namespace sluice::bench

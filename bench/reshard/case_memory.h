@@ -1,0 +1,66 @@
+// One rank's memory for a case: its source and target tensors, what they must hold, and checks.
+#ifndef SLUICE_BENCH_RESHARD_CASE_MEMORY_H_
+#define SLUICE_BENCH_RESHARD_CASE_MEMORY_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "sluice/tensor.h"
+#include "sluice/transfer.h"
+#include "workload/fill.h"
+#include "workload/fingerprint.h"
+#include "workload/local_part.h"
+
+namespace sluice::bench {
+
+class CaseMemory {
+ public:
+  // Allocates and fills the sources. `same_fill`: every tensor has the documented fill, so that
+  // fingerprints can be recomputed; otherwise tensors differ in their seed, so that one cannot pass
+  // for another. ResourceExhausted if memory cannot be had; errors of the layouts.
+  static absl::StatusOr<CaseMemory> Create(const TransferSpec& spec, int rank, int64_t seed,
+                                           bool same_fill);
+
+  absl::Span<const TensorView> src() const { return src_.views; }
+  absl::Span<const TensorView> dst() const { return dst_.views; }
+
+  void PoisonTargets();
+  // Elements of the targets that are not what the sources' owners filled in.
+  int64_t CountWrongTargets() const { return CountWrong(dst_); }
+  // Elements of the sources that have changed.
+  int64_t CountWrongSources() const { return CountWrong(src_); }
+  // This rank's share of flipping `bytes` bytes of the targets of all ranks. Returns the number of
+  // elements that all targets have together.
+  int64_t CorruptTargets(const TransferSpec& spec, int rank, int64_t bytes);
+  // Of target `tensor`.
+  Fingerprint FingerprintOf(size_t tensor) const;
+
+ private:
+  struct Free {
+    void operator()(std::byte* data) const { std::free(data); }  // NOLINT
+  };
+  struct Side {
+    std::unique_ptr<std::byte[], Free> data;
+    int64_t bytes = 0;
+    std::vector<LocalPart> parts;
+    std::vector<Filler> fillers;
+    std::vector<TensorView> views;
+  };
+  CaseMemory() = default;
+  static absl::StatusOr<Side> MakeSide(const TransferSpec& spec, bool is_source, int rank,
+                                       int64_t seed, bool same_fill);
+  static int64_t CountWrong(const Side& side);
+
+  Side src_;
+  Side dst_;
+};
+
+}  // namespace sluice::bench
+
+#endif  // SLUICE_BENCH_RESHARD_CASE_MEMORY_H_

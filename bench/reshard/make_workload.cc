@@ -1,0 +1,122 @@
+// From flags to cases: reads the files that the flags name.
+#include <initializer_list>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "reshard/options.h"
+#include "workload/case_file.h"
+#include "workload/json_input.h"
+#include "workload/model_mapping.h"
+#include "workload/numbers.h"
+#include "workload/presets.h"
+#include "workload/system_file.h"
+
+namespace sluice::bench {
+namespace {
+
+bool AnyGiven(std::initializer_list<const std::string*> texts) {
+  for (const std::string* text : texts) {
+    if (!text->empty()) return true;
+  }
+  return false;
+}
+
+bool HasLayoutFlags(const InlineFlags& f) {
+  return AnyGiven({&f.src_mesh, &f.src_ranks, &f.src_placements, &f.dst_mesh, &f.dst_ranks,
+                   &f.dst_placements, &f.begin_bytes, &f.end_bytes, &f.factor});
+}
+
+bool HasShapeFlags(const InlineFlags& f) { return AnyGiven({&f.shape, &f.dtype}); }
+
+// A flag of one kind of workload beside another kind would be ignored silently: refuse it.
+absl::Status CheckOneKind(const Options& o) {
+  const bool cases = !o.cases_file.empty();
+  const bool preset = !o.preset.empty();
+  const bool model = AnyGiven({&o.model_file, &o.system_file});
+  const bool inline_case = HasLayoutFlags(o.inline_flags);
+  const int kinds = int{cases} + int{preset} + int{model} + int{inline_case};
+  if (kinds > 1) {
+    return absl::InvalidArgumentError(
+        "--cases, --preset, --model and the --src/--dst flags exclude each other");
+  }
+  if (kinds == 0) {
+    return absl::InvalidArgumentError(
+        "nothing to move: give --cases, --preset, --model with --system, or --shape with the "
+        "--src and --dst flags");
+  }
+  if ((cases || model) && HasShapeFlags(o.inline_flags)) {
+    return absl::InvalidArgumentError("--shape and --dtype do not go with --cases or --model");
+  }
+  if (model && (o.model_file.empty() || o.system_file.empty())) {
+    return absl::InvalidArgumentError("--model and --system need each other");
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Workload> ReadCases(const std::string& path) {
+  const auto text = ReadFile(path);
+  if (!text.ok()) return text.status();
+  auto workload = ParseCaseFile(*text);
+  if (!workload.ok()) return Prefixed(path, workload.status());
+  return workload;
+}
+
+absl::StatusOr<Workload> ReadPreset(const Options& options) {
+  PresetOptions preset;
+  preset.tensors = options.preset_tensors;
+  if (!options.inline_flags.shape.empty()) {
+    auto shape = ParseIntegers(options.inline_flags.shape);
+    if (!shape.ok()) return Prefixed("--shape", shape.status());
+    preset.shape = *std::move(shape);
+  }
+  if (!options.inline_flags.dtype.empty()) {
+    const auto dtype = ParseDType(options.inline_flags.dtype);
+    if (!dtype.ok()) return Prefixed("--dtype", dtype.status());
+    preset.dtype = *dtype;
+  }
+  auto made = MakePreset(options.preset, preset);
+  if (!made.ok()) return made.status();
+  Workload workload;
+  workload.cases.push_back(*std::move(made));
+  return workload;
+}
+
+std::string Stem(const std::string& path) {
+  const size_t slash = path.find_last_of('/');
+  const std::string name = slash == std::string::npos ? path : path.substr(slash + 1);
+  return name.substr(0, name.find_last_of('.'));
+}
+
+absl::StatusOr<Workload> ReadModel(const Options& options) {
+  const auto model_text = ReadFile(options.model_file);
+  if (!model_text.ok()) return model_text.status();
+  const auto model = ParseModelFile(*model_text, options.cut);
+  if (!model.ok()) return Prefixed(options.model_file, model.status());
+  const auto system_text = ReadFile(options.system_file);
+  if (!system_text.ok()) return system_text.status();
+  const auto system = ParseSystemFile(*system_text);
+  if (!system.ok()) return Prefixed(options.system_file, system.status());
+  auto spec = MapModel(*model, *system);
+  if (!spec.ok()) return Prefixed(options.model_file, spec.status());
+  Workload workload;
+  workload.notes = model->notes;
+  workload.notes.insert(workload.notes.end(), system->notes.begin(), system->notes.end());
+  Case made;
+  made.id = absl::StrCat(Stem(options.model_file), "/", Stem(options.system_file));
+  made.spec = *std::move(spec);
+  workload.cases.push_back(std::move(made));
+  return workload;
+}
+
+}  // namespace
+
+absl::StatusOr<Workload> MakeWorkload(const Options& options) {
+  absl::Status status = CheckOneKind(options);
+  if (!status.ok()) return status;
+  if (!options.cases_file.empty()) return ReadCases(options.cases_file);
+  if (!options.preset.empty()) return ReadPreset(options);
+  if (!options.model_file.empty()) return ReadModel(options);
+  return MakeInlineCases(options.inline_flags);
+}
+
+}  // namespace sluice::bench

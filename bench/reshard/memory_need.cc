@@ -1,0 +1,114 @@
+// A case's memory, added up over the ranks of this host.
+#include "reshard/memory_need.h"
+
+#include <algorithm>
+#include <fstream>
+#include <limits>
+#include <sstream>
+
+#include "absl/strings/str_cat.h"
+#include "workload/numbers.h"
+
+namespace sluice::bench {
+namespace {
+
+constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
+
+// What a planned bucket costs at one end, with its chunk.
+constexpr int64_t kBucketPlanBytes = 256;
+
+int64_t AddUpTo(int64_t a, int64_t b) { return a > kMax - b ? kMax : a + b; }
+
+int64_t MultiplyUpTo(int64_t a, int64_t b) {
+  int64_t product = 0;
+  return __builtin_mul_overflow(a, b, &product) ? kMax : product;
+}
+
+std::optional<int64_t> ReadNumber(const char* path) {
+  std::ifstream file(path);
+  int64_t value = 0;
+  if (!(file >> value)) return std::nullopt;  // also for cgroup v2's "max"
+  return value;
+}
+
+std::optional<int64_t> ReadMemAvailable() {
+  std::ifstream file("/proc/meminfo");
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line);
+    std::string key;
+    int64_t kib = 0;
+    if (words >> key >> kib && key == "MemAvailable:") return kib * 1024;
+  }
+  return std::nullopt;
+}
+
+// What is left of a control group's limit; both generations of the interface.
+std::optional<int64_t> ReadGroupAvailable() {
+  const auto limit_v2 = ReadNumber("/sys/fs/cgroup/memory.max");
+  if (limit_v2) {
+    const auto used = ReadNumber("/sys/fs/cgroup/memory.current");
+    return std::max<int64_t>(0, *limit_v2 - used.value_or(0));
+  }
+  const auto limit_v1 = ReadNumber("/sys/fs/cgroup/memory/memory.limit_in_bytes");
+  if (!limit_v1) return std::nullopt;
+  const auto used = ReadNumber("/sys/fs/cgroup/memory/memory.usage_in_bytes");
+  return std::max<int64_t>(0, *limit_v1 - used.value_or(0));
+}
+
+int64_t SideBytes(const Layout& layout, absl::Span<const int64_t> shape, DType dtype, int rank) {
+  const auto local = LocalShape(layout, shape, rank);
+  if (!local.ok()) return 0;
+  int64_t bytes = DTypeBytes(dtype);
+  for (const int64_t size : *local) bytes = MultiplyUpTo(bytes, size);
+  return bytes;
+}
+
+// Staging of one rank that has `tensor_bytes` to send and receive: never more than those.
+int64_t StagingBytes(const SessionOptions& session, int64_t tensor_bytes) {
+  int64_t limit = session.budget_bytes == 0 ? tensor_bytes : session.budget_bytes;
+  if (session.budget_buckets > 0) {
+    limit = std::min(limit, MultiplyUpTo(session.budget_buckets, session.bucket_bytes));
+  }
+  return std::min(limit, AddUpTo(tensor_bytes, session.bucket_bytes));
+}
+
+int64_t PlanBytes(const SessionOptions& session, int64_t tensor_bytes) {
+  if (session.bucket_bytes < 1) return 0;
+  return MultiplyUpTo(tensor_bytes / session.bucket_bytes, kBucketPlanBytes);
+}
+
+}  // namespace
+
+std::optional<int64_t> AvailableBytes() {
+  const auto host = ReadMemAvailable();
+  const auto group = ReadGroupAvailable();
+  if (host && group) return std::min(*host, *group);
+  return host ? host : group;
+}
+
+absl::Status CheckMemory(const TransferSpec& spec, absl::Span<const int> host_ranks,
+                         absl::Span<const SessionOptions> sessions, int64_t available_bytes) {
+  int64_t tensors = 0;
+  int64_t staging = 0;
+  int64_t plans = 0;
+  for (const int rank : host_ranks) {
+    int64_t of_rank = 0;
+    for (const TensorTransfer& tensor : spec.tensors) {
+      of_rank = AddUpTo(of_rank, SideBytes(tensor.src, tensor.shape, tensor.src_dtype, rank));
+      of_rank = AddUpTo(of_rank, SideBytes(tensor.dst, tensor.shape, tensor.dst_dtype, rank));
+    }
+    tensors = AddUpTo(tensors, of_rank);
+    for (const SessionOptions& session : sessions) {
+      staging = AddUpTo(staging, StagingBytes(session, of_rank));
+      plans = AddUpTo(plans, PlanBytes(session, of_rank));
+    }
+  }
+  const int64_t need = AddUpTo(AddUpTo(tensors, staging), plans);
+  if (need <= available_bytes) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "the ", host_ranks.size(), " ranks of this host need ", BytesName(need), " (tensors ",
+      BytesName(tensors), ", staging up to ", BytesName(staging), ", plans ", BytesName(plans),
+      "), and ", BytesName(available_bytes), " are available"));
+}
+
+}  // namespace sluice::bench

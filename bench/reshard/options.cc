@@ -1,0 +1,139 @@
+// Declaring and reading the flags.
+#include "reshard/options.h"
+
+#include <CLI/CLI.hpp>
+#include <limits>
+
+#include "workload/json_input.h"
+#include "workload/numbers.h"
+
+namespace sluice::bench {
+namespace {
+
+void AddWorkloadFlags(CLI::App* app, Options* o) {
+  const char* what = "What to move (one of --cases, --preset, --model, or the --src/--dst flags)";
+  InlineFlags* in = &o->inline_flags;
+  app->add_option("--cases", o->cases_file, "case file")->group(what);
+  app->add_option("--preset", o->preset, "etha-N-no_partial or etha-N-replicate_dp, N = 1..8")
+      ->group(what);
+  app->add_option("--tensors", o->preset_tensors, "tensors of a preset [2]")->group(what);
+  app->add_option("--model", o->model_file, "model file: {name: {shape, dtype}}")->group(what);
+  app->add_option("--system", o->system_file, "system file: {train, generation}")->group(what);
+  app->add_option("--layers", o->cut.layers, "keep the first N layers of the model")->group(what);
+  app->add_option("--scale", o->cut.scale, "divide the dimensions of the model by K")->group(what);
+  app->add_option("--shape", in->shape, "tensor shape, e.g. 4096,4096")->group(what);
+  app->add_option("--dtype", in->dtype, "element type, e.g. bf16 [f32]")->group(what);
+  app->add_option("--src-mesh", in->src_mesh, "source mesh, e.g. 2,2")->group(what);
+  app->add_option("--src-ranks", in->src_ranks, "source ranks, e.g. 0-3 or 0,2,1,3")->group(what);
+  app->add_option("--src-placements", in->src_placements, "e.g. 'R,S(0)'")->group(what);
+  app->add_option("--dst-mesh", in->dst_mesh, "target mesh")->group(what);
+  app->add_option("--dst-ranks", in->dst_ranks, "target ranks")->group(what);
+  app->add_option("--dst-placements", in->dst_placements, "e.g. 'S(1)' or 'SS(0,2),S(0)'")
+      ->group(what);
+  app->add_option("-b,--minbytes", in->begin_bytes, "sweep the first dimension from this size")
+      ->group(what);
+  app->add_option("-e,--maxbytes", in->end_bytes, "to this size [as -b]")->group(what);
+  app->add_option("-f,--stepfactor", in->factor, "multiplying by this [2]")->group(what);
+}
+
+void AddKnobFlags(CLI::App* app, Options* o) {
+  constexpr int kMax = std::numeric_limits<int>::max();
+  const char* knobs = "Knobs";
+  app->add_option("--bucket-bytes", o->bucket_bytes_text, "most bytes of a bucket [8M]")
+      ->group(knobs);
+  app->add_option("--max-in-flight", o->max_in_flight, "most buckets of a channel at once [2]")
+      ->group(knobs);
+  app->add_option("--budget-buckets", o->budget_buckets,
+                  "most buckets of a rank at once [16]; 0: no limit")
+      ->group(knobs);
+  app->add_option("--budget-bytes", o->budget_bytes_text,
+                  "most staging bytes of a rank at once [16 x bucket-bytes]; 0: no limit")
+      ->group(knobs);
+  app->add_option("--compare-budgets", o->compare_budgets_text,
+                  "run every case with each of these budgets of buckets, interleaved, e.g. 0,8")
+      ->group(knobs);
+  app->add_option("--ranks-per-node", o->ranks_per_node,
+                  "plan as if every N ranks were a node [by host name]")
+      ->check(CLI::Range(0, kMax))
+      ->group(knobs);
+  app->add_option("--timeout-s", o->timeout_s, "seconds without progress that end the run [30]")
+      ->check(CLI::Range(1, kMax))
+      ->group(knobs);
+}
+
+void AddRunFlags(CLI::App* app, Options* o) {
+  constexpr int kMaxIterations = 1000000;
+  const char* run = "Run";
+  app->add_option("-n,--iters", o->iterations, "timed iterations [10]")
+      ->check(CLI::Range(1, kMaxIterations))
+      ->group(run);
+  app->add_option("-w,--warmup", o->warmup, "iterations before them [1]")
+      ->check(CLI::Range(0, kMaxIterations))
+      ->group(run);
+  app->add_option("--check", o->check, "verify every element after every iteration [1]")
+      ->check(CLI::Range(0, 1))
+      ->group(run);
+  app->add_option("--seed", o->seed, "added to the element's index in the fill [0]")->group(run);
+  app->add_flag("--fingerprint", o->fingerprint, "report checksums of every target rank")
+      ->group(run);
+  app->add_option("--corrupt", o->corrupt_bytes,
+                  "negative control: flip N bytes after the run, which must then fail")
+      ->check(CLI::Range(int64_t{0}, std::numeric_limits<int64_t>::max()))
+      ->group(run);
+  app->add_option("-J,--json", o->json_file, "write the results here, also on failure")->group(run);
+}
+
+}  // namespace
+
+void AddFlags(CLI::App* app, Options* options) {
+  AddWorkloadFlags(app, options);
+  AddKnobFlags(app, options);
+  AddRunFlags(app, options);
+}
+
+absl::Status ParseTexts(Options* options) {
+  const auto bucket_bytes = ParseBytes(options->bucket_bytes_text);
+  if (!bucket_bytes.ok()) return Prefixed("--bucket-bytes", bucket_bytes.status());
+  options->bucket_bytes = *bucket_bytes;
+  if (!options->budget_bytes_text.empty()) {
+    const auto budget_bytes = ParseBytes(options->budget_bytes_text);
+    if (!budget_bytes.ok()) return Prefixed("--budget-bytes", budget_bytes.status());
+    options->budget_bytes = *budget_bytes;
+  } else if (__builtin_mul_overflow(*bucket_bytes, 16, &options->budget_bytes)) {
+    return absl::InvalidArgumentError("--bucket-bytes: 16 such buckets do not fit 63 bits");
+  }
+  if (options->compare_budgets_text.empty()) return absl::OkStatus();
+  auto budgets = ParseIntegers(options->compare_budgets_text);
+  if (!budgets.ok()) return Prefixed("--compare-budgets", budgets.status());
+  if (budgets->size() > 8) return absl::InvalidArgumentError("--compare-budgets: at most 8");
+  options->compare_budgets = *std::move(budgets);
+  return absl::OkStatus();
+}
+
+SessionOptions SessionOptionsOf(const Options& options, int64_t budget_buckets) {
+  SessionOptions session;
+  session.bucket_bytes = options.bucket_bytes;
+  session.max_in_flight = options.max_in_flight;
+  session.budget_buckets = budget_buckets;
+  session.budget_bytes = options.budget_bytes;
+  if (!options.compare_budgets.empty() && budget_buckets == 0) session.budget_bytes = 0;
+  session.timeout = options.timeout();
+  return session;
+}
+
+std::vector<std::pair<std::string, int64_t>> Knobs(const Options& options) {
+  return {{"bucket_bytes", options.bucket_bytes},
+          {"max_in_flight", options.max_in_flight},
+          {"budget_buckets", options.budget_buckets},
+          {"budget_bytes", options.budget_bytes},
+          {"ranks_per_node", options.ranks_per_node},
+          {"timeout_s", options.timeout_s},
+          {"iters", options.iterations},
+          {"warmup", options.warmup},
+          {"check", options.check},
+          {"seed", options.seed},
+          {"fingerprint", options.fingerprint ? 1 : 0},
+          {"corrupt", options.corrupt_bytes}};
+}
+
+}  // namespace sluice::bench

@@ -1,0 +1,76 @@
+// The flags of `sluice-bench reshard`: their names are an interface.
+#ifndef SLUICE_BENCH_RESHARD_OPTIONS_H_
+#define SLUICE_BENCH_RESHARD_OPTIONS_H_
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "sluice/session.h"
+#include "workload/inline_case.h"
+#include "workload/model_file.h"
+#include "workload/workload.h"
+
+namespace CLI {
+class App;
+}
+
+namespace sluice::bench {
+
+struct Options {
+  std::string cases_file;
+  std::string preset;
+  int preset_tensors = 2;
+  std::string model_file;
+  std::string system_file;
+  ModelCut cut;
+  InlineFlags inline_flags;  // shape and dtype also go with a preset
+
+  int64_t bucket_bytes = int64_t{8} << 20;
+  int max_in_flight = 2;
+  int64_t budget_buckets = 16;
+  int64_t budget_bytes = 0;  // set by ParseTexts: 16 x bucket_bytes unless given
+  int ranks_per_node = 0;
+  int timeout_s = 30;
+  int iterations = 10;
+  int warmup = 1;
+  int check = 1;
+  int64_t seed = 0;
+  bool fingerprint = false;
+  int64_t corrupt_bytes = 0;
+  std::string json_file;
+  std::vector<int64_t> compare_budgets;  // run each case once per entry, interleaved
+
+  // As they were typed.
+  std::string bucket_bytes_text = "8M";
+  std::string budget_bytes_text;
+  std::string compare_budgets_text;
+
+  absl::Duration timeout() const { return absl::Seconds(timeout_s); }
+};
+
+// Gives `app` the flags, which write to `options`; `options` must live as long as `app` is used.
+void AddFlags(CLI::App* app, Options* options);
+
+// To be called after parsing: reads the sizes that were given as text. InvalidArgument names the
+// flag.
+absl::Status ParseTexts(Options* options);
+
+// Session options with a budget of `budget_buckets` buckets. In a comparison, 0 lifts the limit in
+// bytes as well.
+SessionOptions SessionOptionsOf(const Options& options, int64_t budget_buckets);
+
+// Each knob that must be equal on all ranks, by the name it has in results.
+std::vector<std::pair<std::string, int64_t>> Knobs(const Options& options);
+
+// The cases that the flags ask for. InvalidArgument if they ask for none, or for two kinds; errors
+// of files name the file.
+absl::StatusOr<Workload> MakeWorkload(const Options& options);
+
+}  // namespace sluice::bench
+
+#endif  // SLUICE_BENCH_RESHARD_OPTIONS_H_

@@ -1,0 +1,83 @@
+// One rank's record as bytes, and back.
+#include "reshard/rank_record.h"
+
+#include <nlohmann/json.hpp>
+
+namespace sluice::bench {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int64_t kNone = -1;
+
+Json EncodeFingerprint(int64_t tensor, const Fingerprint& f) {
+  return {tensor,
+          f.local_shape,
+          f.checksum,
+          f.ordered_checksum,
+          f.first.value_or(kNone),
+          f.last.value_or(kNone)};
+}
+
+std::pair<int64_t, Fingerprint> DecodeFingerprint(const Json& json) {
+  Fingerprint f;
+  f.local_shape = json[1].get<std::vector<int64_t>>();
+  f.checksum = json[2].get<int64_t>();
+  f.ordered_checksum = json[3].get<uint64_t>();
+  if (json[4] != kNone) f.first = json[4].get<int64_t>();
+  if (json[5] != kNone) f.last = json[5].get<int64_t>();
+  return {json[0].get<int64_t>(), f};
+}
+
+}  // namespace
+
+std::string Encode(const RankRecord& r) {
+  const TransferStats& s = r.stats;
+  const SessionCounters& c = r.counters;
+  Json json = {{"start", r.start_ns},
+               {"end", r.end_ns},
+               {"wrong", r.wrong},
+               {"corruptible", r.corruptible_elements},
+               {"buckets", s.buckets_as_source},
+               {"channels", s.channels_as_source},
+               {"received", s.received_bytes},
+               {"plan_hash", s.plan_hash},
+               {"free_buckets", s.peak_buckets_without_budget},
+               {"free_bytes", s.peak_bytes_without_budget},
+               {"plan_ns", absl::ToInt64Nanoseconds(s.plan_time)},
+               {"peak_buckets", c.buckets_peak},
+               {"peak_bytes", c.staging_bytes_peak},
+               {"peak_ops", c.operations_peak},
+               {"running_ns", absl::ToInt64Nanoseconds(c.running)},
+               {"budget_wait_ns", absl::ToInt64Nanoseconds(c.budget_wait)},
+               {"fingerprints", Json::array()}};
+  for (const auto& [tensor, fingerprint] : r.fingerprints) {
+    json["fingerprints"].push_back(EncodeFingerprint(tensor, fingerprint));
+  }
+  return json.dump();
+}
+
+RankRecord Decode(const std::string& text) {
+  const Json json = Json::parse(text);
+  RankRecord r;
+  r.start_ns = json["start"].get<std::vector<int64_t>>();
+  r.end_ns = json["end"].get<std::vector<int64_t>>();
+  r.wrong = json["wrong"].get<int64_t>();
+  r.corruptible_elements = json["corruptible"].get<int64_t>();
+  r.stats.buckets_as_source = json["buckets"].get<int64_t>();
+  r.stats.channels_as_source = json["channels"].get<int64_t>();
+  r.stats.received_bytes = json["received"].get<int64_t>();
+  r.stats.plan_hash = json["plan_hash"].get<uint64_t>();
+  r.stats.peak_buckets_without_budget = json["free_buckets"].get<int64_t>();
+  r.stats.peak_bytes_without_budget = json["free_bytes"].get<int64_t>();
+  r.stats.plan_time = absl::Nanoseconds(json["plan_ns"].get<int64_t>());
+  r.counters.buckets_peak = json["peak_buckets"].get<int64_t>();
+  r.counters.staging_bytes_peak = json["peak_bytes"].get<int64_t>();
+  r.counters.operations_peak = json["peak_ops"].get<int64_t>();
+  r.counters.running = absl::Nanoseconds(json["running_ns"].get<int64_t>());
+  r.counters.budget_wait = absl::Nanoseconds(json["budget_wait_ns"].get<int64_t>());
+  for (const Json& item : json["fingerprints"]) r.fingerprints.push_back(DecodeFingerprint(item));
+  return r;
+}
+
+}  // namespace sluice::bench

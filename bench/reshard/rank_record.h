@@ -1,0 +1,31 @@
+// What one rank knows after a case, as it travels to rank 0.
+#ifndef SLUICE_BENCH_RESHARD_RANK_RECORD_H_
+#define SLUICE_BENCH_RESHARD_RANK_RECORD_H_
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sluice/session.h"
+#include "workload/fingerprint.h"
+
+namespace sluice::bench {
+
+struct RankRecord {
+  std::vector<int64_t> start_ns;  // of each timed iteration, CLOCK_MONOTONIC
+  std::vector<int64_t> end_ns;
+  int64_t wrong = 0;
+  int64_t corruptible_elements = 0;  // that --corrupt could have hit, on all ranks
+  TransferStats stats;
+  SessionCounters counters;
+  // With --fingerprint: (tensor of the spec, fingerprint), where this rank is in the target mesh.
+  std::vector<std::pair<int64_t, Fingerprint>> fingerprints;
+};
+
+std::string Encode(const RankRecord& record);
+RankRecord Decode(const std::string& text);  // of what Encode returned
+
+}  // namespace sluice::bench
+
+#endif  // SLUICE_BENCH_RESHARD_RANK_RECORD_H_

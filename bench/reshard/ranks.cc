@@ -1,0 +1,199 @@
+// Barriers and gathers that poll the session and give up at a deadline.
+#include "reshard/ranks.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "reshard/agreement.h"
+
+namespace sluice::bench {
+namespace {
+
+constexpr int kRollCallTag = 1;
+constexpr absl::Duration kRollCallTime = absl::Milliseconds(500);
+
+absl::Status FromMpi(int code, const char* call) {
+  if (code == MPI_SUCCESS) return absl::OkStatus();
+  char text[MPI_MAX_ERROR_STRING] = {};
+  int length = 0;
+  MPI_Error_string(code, text, &length);
+  return absl::InternalError(absl::StrCat(call, ": ", text));
+}
+
+absl::Status NoProgress() { return absl::OkStatus(); }
+
+}  // namespace
+
+Ranks::Ranks(MPI_Comm comm) : comm_(comm) {
+  MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
+  MPI_Comm_rank(comm_, &rank_);
+  MPI_Comm_size(comm_, &size_);
+}
+
+Ranks::~Ranks() {
+  if (request_ == MPI_REQUEST_NULL) MPI_Comm_free(&comm_);
+}
+
+absl::StatusOr<std::unique_ptr<Ranks>> Ranks::Create(absl::Duration timeout) {
+  MPI_Comm comm = MPI_COMM_NULL;
+  MPI_Request request = MPI_REQUEST_NULL;
+  absl::Status status = FromMpi(MPI_Comm_idup(MPI_COMM_WORLD, &comm, &request), "MPI_Comm_idup");
+  const absl::Time deadline = absl::Now() + timeout;
+  int done = 0;
+  while (status.ok() && done == 0) {
+    status = FromMpi(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+    if (absl::Now() > deadline) {
+      status.Update(absl::DeadlineExceededError("not all ranks came to make a communicator"));
+    }
+    sched_yield();
+  }
+  if (!status.ok()) return status;
+  auto ranks = std::unique_ptr<Ranks>(new Ranks(comm));
+  status = ranks->FindHosts(timeout);
+  if (!status.ok()) return status;
+  return ranks;
+}
+
+absl::Status Ranks::FindHosts(absl::Duration timeout) {
+  char name[MPI_MAX_PROCESSOR_NAME] = {};
+  int length = 0;
+  MPI_Get_processor_name(name, &length);
+  const auto names = AllGather(std::string(name, static_cast<size_t>(length)), timeout, NoProgress);
+  if (!names.ok()) return names.status();
+  for (const std::string& host : *names) {
+    const auto found = std::find(hosts_.begin(), hosts_.end(), host);
+    host_of_rank_.push_back(static_cast<int>(found - hosts_.begin()));
+    if (found == hosts_.end()) hosts_.push_back(host);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Ranks::Await(absl::Duration timeout, Progress progress) {
+  const absl::Time deadline = absl::Now() + timeout;
+  for (int64_t polls = 0;; ++polls) {
+    int done = 0;
+    absl::Status status = FromMpi(MPI_Test(&request_, &done, MPI_STATUS_IGNORE), "MPI_Test");
+    if (status.ok() && done != 0) return absl::OkStatus();
+    status.Update(progress());
+    if (!status.ok()) return status;
+    if (absl::Now() > deadline) break;
+    sched_yield();
+  }
+  return absl::DeadlineExceededError(
+      absl::StrCat("no word from ", RanksName(SilentRanks()), " within ",
+                   absl::FormatDuration(absl::Ceil(timeout, absl::Seconds(1)))));
+}
+
+std::vector<int> Ranks::SilentRanks() {
+  const auto ranks = static_cast<size_t>(size_);
+  roll_call_sends_.assign(ranks, MPI_REQUEST_NULL);
+  roll_call_receives_.assign(ranks, MPI_REQUEST_NULL);
+  for (size_t r = 0; r < ranks; ++r) {
+    const auto peer = static_cast<int>(r);
+    MPI_Isend(nullptr, 0, MPI_CHAR, peer, kRollCallTag, comm_, &roll_call_sends_[r]);
+    MPI_Irecv(nullptr, 0, MPI_CHAR, peer, kRollCallTag, comm_, &roll_call_receives_[r]);
+  }
+  const absl::Time deadline = absl::Now() + kRollCallTime;
+  while (absl::Now() < deadline) {
+    int all_here = 0;
+    MPI_Testall(size_, roll_call_receives_.data(), &all_here, MPI_STATUSES_IGNORE);
+    sched_yield();
+  }
+  std::vector<int> silent;
+  for (size_t r = 0; r < ranks; ++r) {
+    int here = 0;
+    MPI_Test(&roll_call_receives_[r], &here, MPI_STATUS_IGNORE);
+    if (here == 0) silent.push_back(static_cast<int>(r));
+  }
+  return silent;
+}
+
+absl::Status Ranks::Barrier(absl::Duration timeout, Progress progress) {
+  absl::Status status = FromMpi(MPI_Ibarrier(comm_, &request_), "MPI_Ibarrier");
+  if (!status.ok()) return status;
+  return Await(timeout, progress);
+}
+
+absl::Status Ranks::LayOut() {
+  const int64_t total = std::accumulate(bytes_.begin(), bytes_.end(), int64_t{0});
+  if (total > std::numeric_limits<int>::max()) {
+    return absl::ResourceExhaustedError("the ranks' results are more than 2 GiB");
+  }
+  offsets_.assign(bytes_.size(), 0);
+  std::partial_sum(bytes_.begin(), bytes_.end() - 1, offsets_.begin() + 1);
+  all_.assign(static_cast<size_t>(total), '\0');
+  return absl::OkStatus();
+}
+
+std::vector<std::string> Ranks::Cut() const {
+  std::vector<std::string> records;
+  for (size_t r = 0; r < bytes_.size(); ++r) {
+    records.push_back(
+        all_.substr(static_cast<size_t>(offsets_[r]), static_cast<size_t>(bytes_[r])));
+  }
+  return records;
+}
+
+absl::StatusOr<std::vector<std::string>> Ranks::AllGather(const std::string& record,
+                                                          absl::Duration timeout,
+                                                          Progress progress) {
+  mine_ = record;
+  mine_bytes_ = static_cast<int>(mine_.size());
+  bytes_.assign(static_cast<size_t>(size_), 0);
+  absl::Status status =
+      FromMpi(MPI_Iallgather(&mine_bytes_, 1, MPI_INT, bytes_.data(), 1, MPI_INT, comm_, &request_),
+              "MPI_Iallgather");
+  if (status.ok()) status = Await(timeout, progress);
+  if (status.ok()) status = LayOut();
+  if (!status.ok()) return status;
+  status = FromMpi(MPI_Iallgatherv(mine_.data(), mine_bytes_, MPI_CHAR, all_.data(), bytes_.data(),
+                                   offsets_.data(), MPI_CHAR, comm_, &request_),
+                   "MPI_Iallgatherv");
+  if (status.ok()) status = Await(timeout, progress);
+  if (!status.ok()) return status;
+  return Cut();
+}
+
+absl::StatusOr<std::vector<std::string>> Ranks::GatherToFirst(const std::string& record,
+                                                              absl::Duration timeout,
+                                                              Progress progress) {
+  mine_ = record;
+  mine_bytes_ = static_cast<int>(mine_.size());
+  bytes_.assign(static_cast<size_t>(size_), 0);
+  absl::Status status =
+      FromMpi(MPI_Igather(&mine_bytes_, 1, MPI_INT, bytes_.data(), 1, MPI_INT, 0, comm_, &request_),
+              "MPI_Igather");
+  if (status.ok()) status = Await(timeout, progress);
+  if (status.ok()) status = LayOut();
+  if (!status.ok()) return status;
+  status = FromMpi(MPI_Igatherv(mine_.data(), mine_bytes_, MPI_CHAR, all_.data(), bytes_.data(),
+                                offsets_.data(), MPI_CHAR, 0, comm_, &request_),
+                   "MPI_Igatherv");
+  if (status.ok()) status = Await(timeout, progress);
+  if (!status.ok()) return status;
+  if (rank_ != 0) return std::vector<std::string>();
+  return Cut();
+}
+
+absl::Status Ranks::AllOk(const absl::Status& mine, absl::Duration timeout, Progress progress) {
+  std::string record;
+  if (!mine.ok()) {
+    record = absl::StrCat(std::string(1, static_cast<char>(mine.code())), mine.message());
+  }
+  const auto records = AllGather(record, timeout, progress);
+  if (!records.ok()) return records.status();
+  std::vector<absl::Status> statuses;
+  for (const std::string& text : *records) {
+    statuses.push_back(text.empty()
+                           ? absl::OkStatus()
+                           : absl::Status(static_cast<absl::StatusCode>(text[0]), text.substr(1)));
+  }
+  return CombineStatuses(statuses);
+}
+
+}  // namespace sluice::bench

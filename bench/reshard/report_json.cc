@@ -1,0 +1,107 @@
+// Writing the results file.
+#include "reshard/report_json.h"
+
+#include <cerrno>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "reshard/built_with.h"
+
+namespace sluice::bench {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json ConfigJson(const Options& options, const RunReport& report) {
+  Json config;
+  for (const auto& [name, value] : Knobs(options)) config[name] = value;
+  config["fingerprint"] = options.fingerprint;
+  config["compare_budgets"] = options.compare_budgets;
+  config["cases"] = options.cases_file;
+  config["preset"] = options.preset;
+  config["model"] = options.model_file;
+  config["system"] = options.system_file;
+  config["layers"] = options.cut.layers;
+  config["scale"] = options.cut.scale;
+  config["world"] = report.world;
+  config["hosts"] = report.hosts.size();
+  config["host_names"] = report.hosts;
+  config["mpi"] = report.mpi;
+  config["clock"] = ClockName(report.hosts.size() <= 1);
+  return config;
+}
+
+Json TargetJson(const TargetRank& target) {
+  const Fingerprint& f = target.fingerprint;
+  Json json = {{"rank", target.rank},
+               {"local_shape", f.local_shape},
+               {"checksum", f.checksum},
+               {"ordered_checksum", absl::StrCat(f.ordered_checksum)},
+               {"first", f.first ? Json(*f.first) : Json()},
+               {"last", f.last ? Json(*f.last) : Json()}};
+  if (!target.tensor.empty()) json["tensor"] = target.tensor;
+  return json;
+}
+
+Json ResultJson(const CaseResult& r, bool fingerprint) {
+  Json json = {
+      {"id", r.id},
+      {"dtype", r.dtype},
+      {"tensors", r.tensors},
+      {"payload_bytes", r.payload_bytes},
+      {"buckets", r.buckets},
+      {"channels", r.channels},
+      {"plan_us", r.plan_us},
+      {"time_us",
+       {{"min", r.min_us}, {"median", r.median_us}, {"p99", r.p99_us}, {"max", r.max_us}}},
+      {"alg_bw", r.alg_bw},
+      {"bus_bw", r.alg_bw},
+      {"checked", r.checked},
+      {"wrong", r.wrong},
+      {"peak", {{"buckets", r.peak_buckets}, {"bytes", r.peak_bytes}, {"ops", r.peak_ops}}},
+      {"limit", {{"buckets", r.limit_buckets}, {"bytes", r.limit_bytes}}},
+      {"peak_without_budget", {{"buckets", r.free_peak_buckets}, {"bytes", r.free_peak_bytes}}},
+      {"wait_share", r.wait_share},
+      {"plan_hash", absl::StrFormat("%016x", r.plan_hash)}};
+  if (fingerprint) {
+    json["target_ranks"] = Json::array();
+    for (const TargetRank& target : r.target_ranks) {
+      json["target_ranks"].push_back(TargetJson(target));
+    }
+  }
+  return json;
+}
+
+}  // namespace
+
+std::string JsonText(const Options& options, const RunReport& report) {
+  Json json = {{"version", SLUICE_VERSION}, {"built_with", BuiltWith()}};
+  json["config"] = ConfigJson(options, report);
+  json["results"] = Json::array();
+  for (const CaseResult& result : report.results) {
+    json["results"].push_back(ResultJson(result, options.fingerprint));
+  }
+  json["errors"] = Json::array();
+  for (const CaseError& error : report.errors) {
+    json["errors"].push_back({{"id", error.id}, {"message", error.message}});
+  }
+  if (!report.finished) {
+    json["errors"].push_back({{"id", ""}, {"message", "the run has not ended"}});
+  }
+  if (!report.notes.empty()) json["notes"] = report.notes;
+  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+absl::Status WriteFile(const std::string& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file << text;
+  file.close();
+  if (file) return absl::OkStatus();
+  return absl::UnavailableError(
+      absl::StrCat("cannot write ", path, ": ", std::generic_category().message(errno)));
+}
+
+}  // namespace sluice::bench

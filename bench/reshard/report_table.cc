@@ -1,0 +1,71 @@
+// The header, the rows and the closing lines.
+#include "reshard/report_table.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "reshard/built_with.h"
+#include "workload/numbers.h"
+
+namespace sluice::bench {
+namespace {
+
+std::string Against(int64_t peak, int64_t limit) {
+  return limit > 0 ? absl::StrCat(peak, "/", limit) : absl::StrCat(peak, "/-");
+}
+
+}  // namespace
+
+std::string TableHeader(const Options& options, const RunReport& report) {
+  std::string text = absl::StrCat("# sluice-bench reshard ", SLUICE_VERSION, " (", BuiltWith(),
+                                  ")\n#\n# ", report.world, " ranks on ", report.hosts.size(),
+                                  report.hosts.size() == 1 ? " host: " : " hosts: ",
+                                  absl::StrJoin(report.hosts, ","), "; ", report.mpi, "\n#");
+  for (const auto& [name, value] : Knobs(options)) absl::StrAppend(&text, " ", name, "=", value);
+  const bool one_host = report.hosts.size() == 1;
+  absl::StrAppend(&text, "\n# time: ",
+                  one_host ? "from the first rank's start to the last rank's end on the host's "
+                             "monotonic clock"
+                           : "from barrier to barrier",
+                  ", median of the iterations\n",
+                  "# payload: elements delivered to target ranks that did not own them; busbw = "
+                  "algbw; 1 GB = 10^9 bytes\n",
+                  "# peaks: most on any rank / limit (-: no limit); bytes are of staging\n");
+  for (const std::string& note : report.notes) absl::StrAppend(&text, "# note: ", note, "\n");
+  absl::StrAppend(
+      &text, "#\n",
+      absl::StrFormat("#%13s %9s %9s %8s %11s %8s %8s %8s %11s %11s %22s %7s  %s\n", "payload",
+                      "buckets", "channels", "dtype", "time", "algbw", "busbw", "#wrong", "p99",
+                      "buckets", "bytes", "wait", "case"),
+      absl::StrFormat("#%13s %9s %9s %8s %11s %8s %8s %8s %11s %11s %22s %7s\n", "(B)", "", "", "",
+                      "(us)", "(GB/s)", "(GB/s)", "", "(us)", "(peak/lim)", "(peak/lim)", "(%)"));
+  return text;
+}
+
+std::string TableRow(const CaseResult& r) {
+  const std::string wrong = r.checked ? absl::StrCat(r.wrong) : "N/A";
+  return absl::StrFormat(" %13d %9d %9d %8s %11.1f %8.3f %8.3f %8s %11.1f %11s %22s %7.1f  %s\n",
+                         r.payload_bytes, r.buckets, r.channels, r.dtype, r.median_us, r.alg_bw,
+                         r.alg_bw, wrong, r.p99_us, Against(r.peak_buckets, r.limit_buckets),
+                         Against(r.peak_bytes, r.limit_bytes), 100 * r.wait_share, r.id);
+}
+
+std::string TableFooter(const RunReport& report) {
+  int64_t wrong = 0;
+  double bandwidth = 0;
+  for (const CaseResult& result : report.results) {
+    wrong += result.wrong;
+    bandwidth += result.alg_bw;
+  }
+  if (!report.results.empty()) bandwidth /= static_cast<double>(report.results.size());
+  std::string text = absl::StrFormat("# Out of bounds values : %d %s\n", wrong,
+                                     wrong == 0 && report.errors.empty() ? "OK" : "FAILED");
+  absl::StrAppendFormat(&text, "# Avg bus bandwidth    : %.4f\n", bandwidth);
+  for (const CaseError& error : report.errors) {
+    absl::StrAppend(&text, "# error: ", error.id.empty() ? "" : absl::StrCat(error.id, ": "),
+                    error.message, "\n");
+  }
+  return text;
+}
+
+}  // namespace sluice::bench

@@ -1,0 +1,28 @@
+// Results as text, in the manner of nccl-tests. Printed by rank 0 alone.
+#ifndef SLUICE_BENCH_RESHARD_REPORT_TABLE_H_
+#define SLUICE_BENCH_RESHARD_REPORT_TABLE_H_
+
+#include <string>
+
+#include "absl/types/span.h"
+#include "reshard/options.h"
+#include "reshard/result.h"
+
+namespace sluice::bench {
+
+// What precedes the rows: versions, knobs, notes, column names and units.
+std::string TableHeader(const Options& options, const RunReport& report);
+
+// One line, with its newline.
+std::string TableRow(const CaseResult& result);
+
+// What follows the rows: out of bounds values, averages, errors.
+std::string TableFooter(const RunReport& report);
+
+// For a model: what was moved, checked and held, in words. `results` are of one case, with one
+// budget or with several that are compared.
+std::string InWords(absl::Span<const CaseResult> results);
+
+}  // namespace sluice::bench
+
+#endif  // SLUICE_BENCH_RESHARD_REPORT_TABLE_H_

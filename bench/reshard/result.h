@@ -1,0 +1,67 @@
+// The result of a case over all ranks, and of the whole run.
+#ifndef SLUICE_BENCH_RESHARD_RESULT_H_
+#define SLUICE_BENCH_RESHARD_RESULT_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "reshard/options.h"
+#include "reshard/rank_record.h"
+#include "sluice/transfer.h"
+
+namespace sluice::bench {
+
+struct TargetRank {
+  int rank = -1;
+  std::string tensor;  // empty if the case has one tensor
+  Fingerprint fingerprint;
+};
+
+struct CaseResult {
+  std::string id;
+  std::string dtype;  // "mixed" if tensors differ
+  int64_t tensors = 0;
+  int64_t payload_bytes = 0;
+  int64_t buckets = 0;
+  int64_t channels = 0;
+  double plan_us = 0;
+  double min_us = 0, median_us = 0, p99_us = 0, max_us = 0;
+  double alg_bw = 0;  // decimal GB/s at the median
+  int64_t wrong = 0;
+  bool checked = true;
+  int64_t corruptible_elements = 0;
+  int64_t peak_buckets = 0, peak_bytes = 0, peak_ops = 0;
+  int64_t limit_buckets = 0, limit_bytes = 0;          // 0: no limit
+  int64_t free_peak_buckets = 0, free_peak_bytes = 0;  // planned, without budget
+  double wait_share = 0;
+  uint64_t plan_hash = 0;
+  std::vector<TargetRank> target_ranks;
+};
+
+struct CaseError {
+  std::string id;  // empty: not of one case
+  std::string message;
+};
+
+struct RunReport {
+  std::string mpi;
+  int world = 0;
+  std::vector<std::string> hosts;
+  std::vector<std::string> notes;
+  std::vector<CaseResult> results;
+  std::vector<CaseError> errors;
+  bool finished = false;
+};
+
+// How an iteration is timed: "monotonic" or "barrier"; see IterationTimes.
+const char* ClockName(bool one_host);
+
+// Of `records`, one per rank. `slots`: Session::slots().
+CaseResult Summarise(const std::string& id, const TransferSpec& spec, const Options& options,
+                     int64_t slots, bool one_host, absl::Span<const RankRecord> records);
+
+}  // namespace sluice::bench
+
+#endif  // SLUICE_BENCH_RESHARD_RESULT_H_

@@ -1,0 +1,72 @@
+// Runs cases over MPI: brings the ranks together, moves, times, checks and collects.
+//
+// All ranks do the same in the same order. What it decides is only who failed and whether to go on.
+#ifndef SLUICE_BENCH_RESHARD_RUNNER_H_
+#define SLUICE_BENCH_RESHARD_RUNNER_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "reshard/case_memory.h"
+#include "reshard/options.h"
+#include "reshard/ranks.h"
+#include "reshard/result.h"
+#include "sluice/session.h"
+#include "workload/workload.h"
+
+namespace sluice::bench {
+
+// A session, and the name of its budget where several are compared.
+struct Lane {
+  std::unique_ptr<Session> session;
+  SessionOptions options;
+  std::string suffix;  // of the case's id: "/budget-8"
+};
+
+// Makes one lane, or one for each budget to compare. Collective; errors as Session::Create.
+absl::StatusOr<std::vector<Lane>> MakeLanes(const Options& options,
+                                            std::unique_ptr<Fabric> first_fabric);
+
+class Runner {
+ public:
+  // Both must outlive the runner.
+  Runner(const Options* options, Ranks* ranks, std::vector<Lane> lanes)
+      : options_(options), ranks_(ranks), lanes_(std::move(lanes)) {}
+
+  // Collective. Runs one case on all lanes: rank 0 gets a result per lane, others none. An error is
+  // the same on all ranks; if the sessions are still good for other cases, `fatal` is false.
+  absl::StatusOr<std::vector<CaseResult>> Run(const Case& entry, bool* fatal);
+
+  absl::Status Close();
+
+ private:
+  struct LaneRun {
+    Transfer* transfer = nullptr;
+    RankRecord record;
+  };
+
+  absl::Status Poll();
+  // How long ranks may be apart while they fill and check `bytes` each.
+  absl::Duration Patience(int64_t bytes) const;
+  absl::Status CheckFits(const Case& entry) const;
+  absl::StatusOr<std::vector<LaneRun>> Compile(const Case& entry, bool* fatal);
+  absl::Status Iterate(const Case& entry, CaseMemory* memory, std::vector<LaneRun>* runs,
+                       bool* fatal);
+  absl::Status RunOnce(size_t lane, int iteration, CaseMemory* memory, LaneRun* run);
+  void Finish(const Case& entry, CaseMemory* memory, LaneRun* run);
+  absl::StatusOr<std::vector<CaseResult>> Collect(const Case& entry,
+                                                  const std::vector<LaneRun>& runs, bool* fatal);
+
+  const Options* options_;
+  Ranks* ranks_;
+  std::vector<Lane> lanes_;
+  int64_t case_bytes_ = 0;  // of the largest rank of the current case
+};
+
+}  // namespace sluice::bench
+
+#endif  // SLUICE_BENCH_RESHARD_RUNNER_H_

@@ -1,0 +1,147 @@
+// From flags to cases.
+#include "workload/inline_case.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "workload/json_input.h"
+#include "workload/numbers.h"
+
+namespace sluice::bench {
+namespace {
+
+// More rows than anybody reads: a factor of 1.000001 is a slip.
+constexpr size_t kMaxSweep = 1000;
+
+absl::Status RequireFlag(const std::string& value, const char* flag) {
+  if (!value.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(flag, " is missing"));
+}
+
+struct SideFlags {
+  const char* mesh_flag;
+  const std::string& mesh;
+  const char* ranks_flag;
+  const std::string& ranks;
+  const char* placements_flag;
+  const std::string& placements;
+};
+
+absl::StatusOr<Layout> ReadLayout(const SideFlags& flags) {
+  absl::Status status = RequireFlag(flags.mesh, flags.mesh_flag);
+  status.Update(RequireFlag(flags.ranks, flags.ranks_flag));
+  status.Update(RequireFlag(flags.placements, flags.placements_flag));
+  if (!status.ok()) return status;
+  auto sizes = ParseIntegers(flags.mesh);
+  if (!sizes.ok()) return Prefixed(flags.mesh_flag, sizes.status());
+  auto ranks = ParseRanks(flags.ranks);
+  if (!ranks.ok()) return Prefixed(flags.ranks_flag, ranks.status());
+  auto placements = ParsePlacements(flags.placements);
+  if (!placements.ok()) return Prefixed(flags.placements_flag, placements.status());
+  auto mesh = Mesh::Create(*std::move(sizes), *std::move(ranks));
+  if (!mesh.ok()) {
+    return Prefixed(absl::StrCat(flags.mesh_flag, " and ", flags.ranks_flag), mesh.status());
+  }
+  return Layout{*std::move(mesh), *std::move(placements)};
+}
+
+absl::StatusOr<TensorTransfer> ReadTensor(const InlineFlags& flags) {
+  TensorTransfer tensor;
+  tensor.name = "tensor";
+  absl::Status status = RequireFlag(flags.shape, "--shape");
+  if (!status.ok()) return status;
+  auto shape = ParseIntegers(flags.shape);
+  if (!shape.ok()) return Prefixed("--shape", shape.status());
+  tensor.shape = *std::move(shape);
+  const auto dtype = ParseDType(flags.dtype.empty() ? "f32" : flags.dtype);
+  if (!dtype.ok()) return Prefixed("--dtype", dtype.status());
+  tensor.src_dtype = tensor.dst_dtype = *dtype;
+  auto src = ReadLayout({"--src-mesh", flags.src_mesh, "--src-ranks", flags.src_ranks,
+                         "--src-placements", flags.src_placements});
+  if (!src.ok()) return src.status();
+  auto dst = ReadLayout({"--dst-mesh", flags.dst_mesh, "--dst-ranks", flags.dst_ranks,
+                         "--dst-placements", flags.dst_placements});
+  if (!dst.ok()) return dst.status();
+  tensor.src = *std::move(src);
+  tensor.dst = *std::move(dst);
+  return tensor;
+}
+
+absl::StatusOr<std::vector<int64_t>> SweepSizes(const InlineFlags& flags) {
+  const auto begin = ParseBytes(flags.begin_bytes);
+  if (!begin.ok()) return Prefixed("-b", begin.status());
+  const auto end = ParseBytes(flags.end_bytes.empty() ? flags.begin_bytes : flags.end_bytes);
+  if (!end.ok()) return Prefixed("-e", end.status());
+  double factor = 2;
+  if (!flags.factor.empty() && !absl::SimpleAtod(flags.factor, &factor)) {
+    return absl::InvalidArgumentError(absl::StrCat("-f: \"", flags.factor, "\" is not a number"));
+  }
+  if (*begin < 1 || *end < *begin || !(factor > 1)) {
+    return absl::InvalidArgumentError("a sweep needs 0 < -b <= -e and -f > 1");
+  }
+  std::vector<int64_t> sizes;
+  double size = static_cast<double>(*begin);
+  while (size <= static_cast<double>(*end)) {
+    const auto bytes = static_cast<int64_t>(std::min(size, 9.2e18));
+    if (sizes.empty() || sizes.back() != bytes) sizes.push_back(bytes);
+    if (sizes.size() > kMaxSweep) {
+      return absl::InvalidArgumentError(absl::StrCat("a sweep of more than ", kMaxSweep, " sizes"));
+    }
+    size *= factor;
+  }
+  return sizes;
+}
+
+// Bytes of one index of the first dimension; InvalidArgument if there are none or they overflow.
+absl::StatusOr<int64_t> RowBytes(const TensorTransfer& tensor) {
+  int64_t bytes = DTypeBytes(tensor.dst_dtype);
+  for (size_t d = 1; d < tensor.shape.size(); ++d) {
+    const int64_t size = tensor.shape[d];
+    if (size < 1 || bytes > std::numeric_limits<int64_t>::max() / size) {
+      return absl::InvalidArgumentError("-b: --shape cannot be swept over its first dimension");
+    }
+    bytes *= size;
+  }
+  return bytes;
+}
+
+Case MakeCase(std::string id, TensorTransfer tensor) {
+  Case result;
+  result.id = std::move(id);
+  result.status = ValidateLayout(tensor.src, tensor.shape);
+  result.status.Update(ValidateLayout(tensor.dst, tensor.shape));
+  if (result.status.ok()) result.spec.tensors.push_back(std::move(tensor));
+  return result;
+}
+
+}  // namespace
+
+absl::StatusOr<Workload> MakeInlineCases(const InlineFlags& flags) {
+  auto tensor = ReadTensor(flags);
+  if (!tensor.ok()) return tensor.status();
+  Workload workload;
+  if (flags.begin_bytes.empty()) {
+    if (!flags.end_bytes.empty() || !flags.factor.empty()) {
+      return absl::InvalidArgumentError("-e and -f need -b");
+    }
+    workload.cases.push_back(MakeCase("inline", *std::move(tensor)));
+    return workload;
+  }
+  const auto sizes = SweepSizes(flags);
+  if (!sizes.ok()) return sizes.status();
+  const auto row_bytes = RowBytes(*tensor);
+  if (!row_bytes.ok()) return row_bytes.status();
+  for (const int64_t bytes : *sizes) {
+    TensorTransfer sized = *tensor;
+    sized.shape[0] = std::max<int64_t>(1, bytes / *row_bytes);
+    workload.cases.push_back(MakeCase(absl::StrCat("inline/", bytes), std::move(sized)));
+  }
+  return workload;
+}
+
+}  // namespace sluice::bench

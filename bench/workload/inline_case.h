@@ -1,0 +1,34 @@
+// A case given by flags, at one size or swept over many.
+#ifndef SLUICE_BENCH_WORKLOAD_INLINE_CASE_H_
+#define SLUICE_BENCH_WORKLOAD_INLINE_CASE_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "workload/workload.h"
+
+namespace sluice::bench {
+
+// The flags as they were given; empty where they were not.
+struct InlineFlags {
+  std::string shape;
+  std::string dtype;
+  std::string src_mesh;
+  std::string src_ranks;
+  std::string src_placements;
+  std::string dst_mesh;
+  std::string dst_ranks;
+  std::string dst_placements;
+  std::string begin_bytes;  // -b
+  std::string end_bytes;    // -e; as -b where empty
+  std::string factor;       // -f; 2 where empty
+};
+
+// One case named "inline", or with -b one per size b, b*f, .. up to e, named "inline/BYTES": the
+// first dimension is as long as fits into that many bytes of the whole tensor, and at least 1.
+// InvalidArgument names the flag.
+absl::StatusOr<Workload> MakeInlineCases(const InlineFlags& flags);
+
+}  // namespace sluice::bench
+
+#endif  // SLUICE_BENCH_WORKLOAD_INLINE_CASE_H_

@@ -1,0 +1,43 @@
+// Reading JSON that somebody wrote by hand: every error names where it is and what was expected.
+#ifndef SLUICE_BENCH_WORKLOAD_JSON_INPUT_H_
+#define SLUICE_BENCH_WORKLOAD_JSON_INPUT_H_
+
+#include <cstdint>
+#include <initializer_list>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace sluice::bench {
+
+// Keeps the keys of an object in the order of the file.
+using Json = nlohmann::ordered_json;
+
+// The whole content of `path`. NotFound, or the reason why it cannot be read.
+absl::StatusOr<std::string> ReadFile(const std::string& path);
+
+// InvalidArgument says where `text` stops being JSON, or which key one object has twice.
+absl::StatusOr<Json> ParseJson(absl::string_view text);
+
+// The member `key` of `object`, if it has the type that is asked for; otherwise InvalidArgument
+// that names the key. An integer is one without a fraction that fits 64 bits.
+absl::StatusOr<int64_t> GetInteger(const Json& object, const char* key);
+absl::StatusOr<std::string> GetString(const Json& object, const char* key);
+absl::StatusOr<std::vector<int64_t>> GetIntegers(const Json& object, const char* key);
+absl::StatusOr<std::vector<std::string>> GetStrings(const Json& object, const char* key);
+absl::StatusOr<const Json*> GetObject(const Json& object, const char* key);
+
+// Adds one note for each key of `object` that is not among `known`.
+void NoteUnknownKeys(const Json& object, std::initializer_list<absl::string_view> known,
+                     absl::string_view where, std::vector<std::string>* notes);
+
+// The same code, with `where` and a colon before the message; OK stays OK.
+absl::Status Prefixed(absl::string_view where, const absl::Status& status);
+
+}  // namespace sluice::bench
+
+#endif  // SLUICE_BENCH_WORKLOAD_JSON_INPUT_H_

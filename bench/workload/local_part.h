@@ -1,0 +1,53 @@
+// The part of one tensor that one rank owns, as stretches of consecutive global elements.
+//
+// This is the benchmark's own reading of a layout for filling and checking memory: it asks
+// OwnedRanges what is owned and does the rest without the planner.
+#ifndef SLUICE_BENCH_WORKLOAD_LOCAL_PART_H_
+#define SLUICE_BENCH_WORKLOAD_LOCAL_PART_H_
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "sluice/layout.h"
+
+namespace sluice::bench {
+
+class LocalPart {
+ public:
+  // Errors as OwnedRanges.
+  static absl::StatusOr<LocalPart> Create(const Layout& layout, absl::Span<const int64_t> shape,
+                                          int rank);
+
+  // Of the dense local tensor; elements per dimension.
+  const std::vector<int64_t>& shape() const { return shape_; }
+  int64_t elements() const { return elements_; }
+
+  // Row-major flat indices of the first and the last element owned, if there are any.
+  std::optional<int64_t> first() const;
+  std::optional<int64_t> last() const;
+
+  // Calls `visit(local, global, count)` for local elements [local, local + count), which are the
+  // global elements [global, global + count). Together the calls cover the local tensor, in order.
+  using Visit = absl::FunctionRef<void(int64_t local, int64_t global, int64_t count)>;
+  void ForEachRun(Visit visit) const;
+
+ private:
+  LocalPart() = default;
+  // The last dimension that needs walking: all after it are owned whole.
+  size_t RunDimension() const;
+  void Walk(size_t dim, size_t run_dim, int64_t global, int64_t* local, Visit visit) const;
+
+  std::vector<std::vector<IndexRange>> ranges_;
+  std::vector<int64_t> global_shape_;
+  std::vector<int64_t> strides_;  // of the global tensor, in elements
+  std::vector<int64_t> shape_;
+  int64_t elements_ = 0;
+};
+
+}  // namespace sluice::bench
+
+#endif  // SLUICE_BENCH_WORKLOAD_LOCAL_PART_H_

@@ -1,0 +1,33 @@
+// Filling, checking and damaging one rank's dense local tensor.
+#ifndef SLUICE_BENCH_WORKLOAD_LOCAL_TENSOR_H_
+#define SLUICE_BENCH_WORKLOAD_LOCAL_TENSOR_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "workload/fill.h"
+#include "workload/local_part.h"
+
+namespace sluice::bench {
+
+// Writes the value of every element of `part` to the dense tensor at `data`.
+void FillPart(const LocalPart& part, const Filler& filler, std::byte* data);
+
+// How many elements of the dense tensor at `data` are not bit for bit what FillPart writes.
+int64_t CountWrong(const LocalPart& part, const Filler& filler, const std::byte* data);
+
+// Where this rank's elements of one tensor stand among the elements of all targets of a case.
+struct ElementSpan {
+  int64_t begin = 0;
+  int64_t count = 0;
+  int64_t total = 0;  // of all
+};
+
+// This rank's share of damaging `bytes` bytes of all targets: evenly spread over the elements, in
+// the highest byte first, where no fill value survives it; once that is used up in all elements, in
+// the next lower byte, and so on. Never damages one byte twice.
+void FlipBytes(int64_t bytes, const ElementSpan& span, int64_t element_bytes, std::byte* data);
+
+}  // namespace sluice::bench
+
+#endif  // SLUICE_BENCH_WORKLOAD_LOCAL_TENSOR_H_

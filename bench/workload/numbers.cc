@@ -1,0 +1,129 @@
+// Parsing sizes, lists and ranges.
+#include "workload/numbers.h"
+
+#include <cmath>
+#include <limits>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+
+namespace sluice::bench {
+namespace {
+
+// Takes the suffix off `text` and returns what it multiplies with.
+int64_t TakeSuffix(absl::string_view* text) {
+  if (absl::EndsWithIgnoreCase(*text, "ib")) {
+    text->remove_suffix(2);
+  } else if (absl::EndsWithIgnoreCase(*text, "b")) {
+    text->remove_suffix(1);
+  }
+  if (text->empty()) return 1;
+  int shift = 0;
+  switch (absl::ascii_tolower(static_cast<unsigned char>(text->back()))) {
+    case 'k':
+      shift = 10;
+      break;
+    case 'm':
+      shift = 20;
+      break;
+    case 'g':
+      shift = 30;
+      break;
+    case 't':
+      shift = 40;
+      break;
+    default:
+      return 1;
+  }
+  text->remove_suffix(1);
+  return int64_t{1} << shift;
+}
+
+absl::Status AppendRanks(absl::string_view part, std::vector<int>* ranks) {
+  const std::vector<absl::string_view> ends = absl::StrSplit(part, '-');
+  int first = 0;
+  int last = 0;
+  const bool ok = ends.size() <= 2 && absl::SimpleAtoi(ends.front(), &first) &&
+                  absl::SimpleAtoi(ends.back(), &last) && first >= 0 && first <= last;
+  if (!ok) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"", part, "\" is neither a rank nor an ascending range of ranks"));
+  }
+  const int64_t count = int64_t{last} - first + 1;
+  if (count + static_cast<int64_t>(ranks->size()) > kMaxListedRanks) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"", part, "\" makes more than ", kMaxListedRanks, " ranks"));
+  }
+  for (int64_t i = 0; i < count; ++i) ranks->push_back(first + static_cast<int>(i));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<int64_t> ParseBytes(absl::string_view text) {
+  absl::string_view digits = absl::StripAsciiWhitespace(text);
+  const int64_t unit = TakeSuffix(&digits);
+  absl::Status wrong = absl::InvalidArgumentError(
+      absl::StrCat("\"", text, "\" is not a size in bytes such as 65536, 64K, 8M or 1G"));
+  if (digits.empty() || !absl::ascii_isdigit(static_cast<unsigned char>(digits.front()))) {
+    return wrong;
+  }
+  absl::Status too_large =
+      absl::InvalidArgumentError(absl::StrCat("\"", text, "\" bytes do not fit 63 bits"));
+  if (digits.find_first_not_of("0123456789") == absl::string_view::npos) {
+    int64_t count = 0;
+    if (!absl::SimpleAtoi(digits, &count)) return too_large;
+    if (count > std::numeric_limits<int64_t>::max() / unit) return too_large;
+    return count * unit;
+  }
+  double count = 0;
+  if (digits.find_first_not_of("0123456789.") != absl::string_view::npos ||
+      !absl::SimpleAtod(digits, &count)) {
+    return wrong;
+  }
+  const double bytes = count * static_cast<double>(unit);
+  if (bytes >= 9.2e18) return too_large;
+  if (bytes != std::floor(bytes)) return wrong;
+  return static_cast<int64_t>(bytes);
+}
+
+absl::StatusOr<std::vector<int64_t>> ParseIntegers(absl::string_view text) {
+  std::vector<int64_t> values;
+  for (absl::string_view part : absl::StrSplit(text, ',')) {
+    int64_t value = 0;
+    if (!absl::SimpleAtoi(absl::StripAsciiWhitespace(part), &value)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("\"", text, "\" is not a comma-separated list of 64-bit integers"));
+    }
+    values.push_back(value);
+  }
+  return values;
+}
+
+absl::StatusOr<std::vector<int>> ParseRanks(absl::string_view text) {
+  std::vector<int> ranks;
+  for (absl::string_view part : absl::StrSplit(text, ',')) {
+    absl::Status status = AppendRanks(absl::StripAsciiWhitespace(part), &ranks);
+    if (!status.ok()) return status;
+  }
+  return ranks;
+}
+
+std::string BytesName(int64_t bytes) {
+  constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+  double value = static_cast<double>(bytes);
+  int unit = 0;
+  while (value >= 1024 && unit < 5) {
+    value /= 1024;
+    ++unit;
+  }
+  if (value == std::floor(value)) return absl::StrFormat("%.0f %s", value, kUnits[unit]);
+  return absl::StrFormat("%.1f %s", value, kUnits[unit]);
+}
+
+}  // namespace sluice::bench

@@ -1,0 +1,32 @@
+// Numbers as people type them: sizes with suffixes, lists, ranges of ranks.
+#ifndef SLUICE_BENCH_WORKLOAD_NUMBERS_H_
+#define SLUICE_BENCH_WORKLOAD_NUMBERS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace sluice::bench {
+
+// Reads "65536", "64K", "8M", "1.5G": powers of 1024, as in nccl-tests; an "iB" or "B" may follow.
+// InvalidArgument if it is not such a number, is negative, has a fraction of a byte or does not
+// fit.
+absl::StatusOr<int64_t> ParseBytes(absl::string_view text);
+
+// Reads "4096,4096"; blanks are ignored. InvalidArgument quotes the text.
+absl::StatusOr<std::vector<int64_t>> ParseIntegers(absl::string_view text);
+
+// Reads "0-3,6": single ranks and ascending ranges, in the order given. InvalidArgument quotes the
+// part that is neither, or says that there are more than kMaxListedRanks.
+inline constexpr int64_t kMaxListedRanks = 1 << 17;
+absl::StatusOr<std::vector<int>> ParseRanks(absl::string_view text);
+
+// "8 MiB", "1.5 GiB", "12 B": for messages.
+std::string BytesName(int64_t bytes);
+
+}  // namespace sluice::bench
+
+#endif  // SLUICE_BENCH_WORKLOAD_NUMBERS_H_

@@ -1,0 +1,106 @@
+// The etha-N meshes.
+#include "workload/presets.h"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "workload/json_input.h"
+
+namespace sluice::bench {
+namespace {
+
+constexpr int kConfigurations = 8;
+constexpr int kSideRanks = 8;
+using Sizes = std::array<int64_t, 4>;
+constexpr std::array<Sizes, kConfigurations> kSrcMeshes = {{{1, 1, 4, 2},
+                                                            {8, 1, 1, 1},
+                                                            {1, 2, 4, 1},
+                                                            {2, 2, 2, 1},
+                                                            {2, 4, 1, 1},
+                                                            {4, 1, 1, 2},
+                                                            {4, 1, 2, 1},
+                                                            {4, 2, 1, 1}}};
+constexpr std::array<Sizes, kConfigurations> kDstMeshes = {{{4, 2, 1, 1},
+                                                            {1, 2, 2, 2},
+                                                            {8, 1, 1, 1},
+                                                            {1, 1, 4, 2},
+                                                            {1, 2, 4, 1},
+                                                            {2, 1, 1, 4},
+                                                            {1, 1, 1, 8},
+                                                            {1, 1, 2, 4}}};
+constexpr const char* kSources[] = {"no_partial", "replicate_dp"};
+
+absl::StatusOr<Mesh> MakeMesh(const Sizes& sizes, int first_rank) {
+  std::vector<int> ranks(kSideRanks);
+  std::iota(ranks.begin(), ranks.end(), first_rank);
+  return Mesh::Create({sizes.begin(), sizes.end()}, std::move(ranks));
+}
+
+std::vector<Placement> SrcPlacements(bool replicate_dp) {
+  const Placement first = replicate_dp ? Placement::Replicate() : Placement::Shard(0);
+  return {Placement::Replicate(), first, Placement::Replicate(), Placement::Shard(1)};
+}
+
+std::string PresetName(int configuration, const char* source) {
+  return absl::StrCat("etha-", configuration + 1, "-", source);
+}
+
+absl::StatusOr<TensorTransfer> MakeTensor(int configuration, bool replicate_dp,
+                                          const PresetOptions& options) {
+  TensorTransfer tensor;
+  tensor.shape = options.shape;
+  tensor.src_dtype = tensor.dst_dtype = options.dtype;
+  const Sizes& dst_sizes = kDstMeshes[static_cast<size_t>(configuration)];
+  auto src_mesh = MakeMesh(kSrcMeshes[static_cast<size_t>(configuration)], 0);
+  if (!src_mesh.ok()) return src_mesh.status();
+  auto dst_mesh = MakeMesh(dst_sizes, kSideRanks);
+  if (!dst_mesh.ok()) return dst_mesh.status();
+  tensor.src = {*std::move(src_mesh), SrcPlacements(replicate_dp)};
+  tensor.dst = {*std::move(dst_mesh),
+                {Placement::Replicate(), Placement::Replicate(),
+                 Placement::StridedShard(0, dst_sizes[3]), Placement::Shard(0)}};
+  for (const Layout* layout : {&tensor.src, &tensor.dst}) {
+    absl::Status status = ValidateLayout(*layout, tensor.shape);
+    if (!status.ok()) return Prefixed("--shape does not fit the preset", status);
+  }
+  return tensor;
+}
+
+}  // namespace
+
+std::vector<std::string> PresetNames() {
+  std::vector<std::string> names;
+  for (const char* source : kSources) {
+    for (int i = 0; i < kConfigurations; ++i) names.push_back(PresetName(i, source));
+  }
+  return names;
+}
+
+absl::StatusOr<Case> MakePreset(absl::string_view name, const PresetOptions& options) {
+  const std::vector<std::string> names = PresetNames();
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end()) {
+    return absl::NotFoundError(
+        absl::StrCat("there is no preset \"", name, "\"; there are: ", absl::StrJoin(names, ", ")));
+  }
+  if (options.tensors < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--tensors must be at least 1, not ", options.tensors));
+  }
+  const auto index = static_cast<int>(found - names.begin());
+  auto tensor = MakeTensor(index % kConfigurations, index >= kConfigurations, options);
+  if (!tensor.ok()) return tensor.status();
+  Case result;
+  result.id = absl::StrCat(name);
+  for (int i = 0; i < options.tensors; ++i) {
+    tensor->name = absl::StrCat("tensor", i);
+    result.spec.tensors.push_back(*tensor);
+  }
+  return result;
+}
+
+}  // namespace sluice::bench

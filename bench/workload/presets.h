@@ -1,0 +1,31 @@
+// Named workloads that published comparisons use.
+#ifndef SLUICE_BENCH_WORKLOAD_PRESETS_H_
+#define SLUICE_BENCH_WORKLOAD_PRESETS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "sluice/tensor.h"
+#include "workload/workload.h"
+
+namespace sluice::bench {
+
+struct PresetOptions {
+  std::vector<int64_t> shape = {1024, 1024};
+  int tensors = 2;
+  DType dtype = DType::kF32;
+};
+
+// "etha-1-no_partial" .. "etha-8-no_partial", "etha-1-replicate_dp" .. "etha-8-replicate_dp":
+// 16 ranks, 0-7 to 8-15, one case with `tensors` tensors of one shape. NotFound lists the names.
+absl::StatusOr<Case> MakePreset(absl::string_view name, const PresetOptions& options);
+
+// All names, in order.
+std::vector<std::string> PresetNames();
+
+}  // namespace sluice::bench
+
+#endif  // SLUICE_BENCH_WORKLOAD_PRESETS_H_

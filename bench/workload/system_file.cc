@@ -1,0 +1,73 @@
+// From a system file's JSON to degrees of parallelism.
+#include "workload/system_file.h"
+
+#include "absl/strings/str_cat.h"
+#include "workload/json_input.h"
+#include "workload/numbers.h"
+
+namespace sluice::bench {
+namespace {
+
+absl::Status ReadSize(const Json& side, const char* key, bool required, int64_t* size) {
+  if (!required && !side.contains(key)) return absl::OkStatus();
+  const auto value = GetInteger(side, key);
+  if (!value.ok()) return value.status();
+  if (*value < 1 || *value > kMaxListedRanks) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("key \"", key, "\" must be 1 to ", kMaxListedRanks, ", not ", *value));
+  }
+  *size = *value;
+  return absl::OkStatus();
+}
+
+absl::Status CheckDivides(const Parallelism& side) {
+  const int64_t n = side.stage_ranks();
+  if (side.num_gpus % side.pp_size != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("pp_size ", side.pp_size, " does not divide num_gpus ", side.num_gpus));
+  }
+  const int64_t dense = side.fsdp_size * side.tp_size;
+  if (n % dense != 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "fsdp_size * tp_size = ", dense, " does not divide the ", n, " ranks of a pipeline stage"));
+  }
+  if (n % side.ep_size != 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "ep_size ", side.ep_size, " does not divide the ", n, " ranks of a pipeline stage"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadSide(const Json& root, const char* key, Parallelism* side,
+                      std::vector<std::string>* notes) {
+  const auto object = GetObject(root, key);
+  if (!object.ok()) return object.status();
+  NoteUnknownKeys(**object,
+                  {"num_gpus", "tp_size", "cp_size", "ep_size", "pp_size", "fsdp_size", "dp_size"},
+                  key, notes);
+  absl::Status status = ReadSize(**object, "num_gpus", true, &side->num_gpus);
+  status.Update(ReadSize(**object, "tp_size", false, &side->tp_size));
+  status.Update(ReadSize(**object, "cp_size", false, &side->cp_size));
+  status.Update(ReadSize(**object, "ep_size", false, &side->ep_size));
+  status.Update(ReadSize(**object, "pp_size", false, &side->pp_size));
+  status.Update(ReadSize(**object, "fsdp_size", false, &side->fsdp_size));
+  status.Update(ReadSize(**object, "dp_size", false, &side->dp_size));
+  if (status.ok()) status = CheckDivides(*side);
+  return Prefixed(absl::StrCat("\"", key, "\""), status);
+}
+
+}  // namespace
+
+absl::StatusOr<System> ParseSystemFile(absl::string_view text) {
+  const auto root = ParseJson(text);
+  if (!root.ok()) return root.status();
+  if (!root->is_object()) return absl::InvalidArgumentError("a system file must be an object");
+  System system;
+  NoteUnknownKeys(*root, {"train", "generation"}, "system", &system.notes);
+  absl::Status status = ReadSide(*root, "train", &system.train, &system.notes);
+  status.Update(ReadSide(*root, "generation", &system.generation, &system.notes));
+  if (!status.ok()) return status;
+  return system;
+}
+
+}  // namespace sluice::bench

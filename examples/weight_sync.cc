@@ -1,0 +1,171 @@
+// Weight sync: after every training step, the trainer ranks' weights go to the inference ranks.
+//
+// The first half of the job trains, with each weight cut by rows (FSDP); the other half serves,
+// with the projection cut by columns (tensor parallel), the embedding by rows and the norm
+// replicated. The transfer is compiled once and run after every step; the inference ranks check
+// every element.
+//
+//   mpirun -np 4 weight_sync
+#include <mpi.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <functional>
+#include <memory>
+#include <numeric>
+#include <vector>
+
+#include "sluice/layout.h"
+#include "sluice/mpi.h"
+#include "sluice/session.h"
+#include "sluice/tensor.h"
+#include "sluice/transfer.h"
+
+namespace {
+
+using sluice::IndexRange;
+using sluice::Layout;
+using sluice::Mesh;
+using sluice::Placement;
+
+constexpr int kSteps = 3;
+
+// What element `index` of tensor `tensor` is worth after `step`.
+float ValueAt(int step, size_t tensor, int64_t index) {
+  return static_cast<float>((index * 7 + static_cast<int64_t>(tensor) * 101 + step * 13) % 8191);
+}
+
+// One rank's part of the tensors of one side.
+class LocalTensors {
+ public:
+  LocalTensors(const sluice::TransferSpec& spec, int rank, bool is_dst) {
+    for (const sluice::TensorTransfer& tensor : spec.tensors) {
+      const Layout& layout = is_dst ? tensor.dst : tensor.src;
+      shapes_.push_back(sluice::LocalShape(layout, tensor.shape, rank).value());
+      const int64_t count = std::accumulate(shapes_.back().begin(), shapes_.back().end(),
+                                            int64_t{1}, std::multiplies<>());
+      memory_.emplace_back(static_cast<size_t>(count));
+      indices_.push_back(GlobalIndices(layout, tensor.shape, rank));
+    }
+    for (size_t t = 0; t < memory_.size(); ++t) {
+      views_.push_back(sluice::DenseView(memory_[t].data(), shapes_[t], sluice::DType::kF32));
+    }
+  }
+
+  absl::Span<const sluice::TensorView> views() const { return views_; }
+
+  // Stands for an optimiser step.
+  void Update(int step) {
+    for (size_t t = 0; t < memory_.size(); ++t) {
+      for (size_t i = 0; i < memory_[t].size(); ++i) {
+        memory_[t][i] = ValueAt(step, t, indices_[t][i]);
+      }
+    }
+  }
+
+  int64_t CountWrong(int step) const {
+    int64_t wrong = 0;
+    for (size_t t = 0; t < memory_.size(); ++t) {
+      for (size_t i = 0; i < memory_[t].size(); ++i) {
+        if (memory_[t][i] != ValueAt(step, t, indices_[t][i])) ++wrong;
+      }
+    }
+    return wrong;
+  }
+
+ private:
+  // Row-major global index of every local element, for tensors of one or two dimensions.
+  static std::vector<int64_t> GlobalIndices(const Layout& layout, const std::vector<int64_t>& shape,
+                                            int rank) {
+    std::vector<std::vector<IndexRange>> ranges = sluice::OwnedRanges(layout, shape, rank).value();
+    std::vector<int64_t> indices = {0};
+    for (size_t d = 0; d < shape.size(); ++d) {
+      std::vector<int64_t> longer;
+      for (int64_t prefix : indices) {
+        for (const IndexRange& range : ranges[d]) {
+          for (int64_t i = range.begin; i < range.end; ++i) longer.push_back(prefix * shape[d] + i);
+        }
+      }
+      indices = std::move(longer);
+    }
+    return indices;
+  }
+
+  std::vector<std::vector<int64_t>> shapes_;
+  std::vector<std::vector<float>> memory_;
+  std::vector<std::vector<int64_t>> indices_;
+  std::vector<sluice::TensorView> views_;
+};
+
+sluice::TransferSpec MakeSpec(int job_ranks) {
+  const int trainers = std::max(1, job_ranks / 2);
+  std::vector<int> train(static_cast<size_t>(trainers));
+  std::iota(train.begin(), train.end(), 0);
+  std::vector<int> serve(static_cast<size_t>(std::max(1, job_ranks - trainers)));
+  std::iota(serve.begin(), serve.end(), job_ranks == 1 ? 0 : trainers);
+  const Mesh fsdp = Mesh::Create({trainers}, train).value();
+  const Mesh tp = Mesh::Create({static_cast<int64_t>(serve.size())}, serve).value();
+
+  sluice::TransferSpec spec;
+  const auto add = [&](const char* name, std::vector<int64_t> shape, Placement target) {
+    sluice::TensorTransfer tensor;
+    tensor.name = name;
+    tensor.shape = std::move(shape);
+    tensor.src = {fsdp, {Placement::Shard(0)}};
+    tensor.dst = {tp, {target}};
+    spec.tensors.push_back(std::move(tensor));
+  };
+  add("embed_tokens", {2000, 512}, Placement::Shard(0));
+  add("down_proj", {512, 1408}, Placement::Shard(1));
+  add("norm", {512}, Placement::Replicate());
+  return spec;
+}
+
+// Ends the whole job: ranks that wait for this one would wait for ever.
+void CheckOk(const absl::Status& status) {
+  if (status.ok()) return;
+  std::fprintf(stderr, "weight_sync: %s\n", status.ToString().c_str());
+  MPI_Abort(MPI_COMM_WORLD, 1);
+}
+
+int64_t TrainAndServe() {
+  auto fabric = sluice::MakeMpiFabric(MPI_COMM_WORLD);
+  CheckOk(fabric.status());
+  auto session = sluice::Session::Create(*std::move(fabric), {});
+  CheckOk(session.status());
+  const int rank = (*session)->rank();
+
+  const sluice::TransferSpec spec = MakeSpec((*session)->size());
+  auto transfer = (*session)->Compile(spec);
+  CheckOk(transfer.status());
+
+  LocalTensors weights(spec, rank, /*is_dst=*/false);
+  LocalTensors served(spec, rank, /*is_dst=*/true);
+  int64_t wrong = 0;
+  for (int step = 1; step <= kSteps; ++step) {
+    weights.Update(step);
+    auto run = (*session)->Start(*transfer, weights.views(), served.views());
+    CheckOk(run.status());
+    CheckOk((*session)->Wait(*run));
+    wrong += served.CountWrong(step);
+  }
+  CheckOk((*session)->Close());
+  return wrong;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  const int64_t wrong = TrainAndServe();
+  int64_t wrong_total = 0;
+  MPI_Allreduce(&wrong, &wrong_total, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  if (rank == 0) {
+    std::printf("weight_sync: %d steps, %lld wrong elements\n", kSteps,
+                static_cast<long long>(wrong_total));
+  }
+  MPI_Finalize();
+  return wrong_total == 0 ? 0 : 1;
+}

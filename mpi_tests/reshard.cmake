@@ -1,0 +1,19 @@
+# sluice-bench reshard under mpirun, against an oracle in Python (3.9 or newer, nothing installed).
+find_package(Python3 3.9 REQUIRED COMPONENTS Interpreter)
+
+# reshard_test(NAME RANKS SCRIPT argument...): RANKS is what the script starts at most.
+function(reshard_test name ranks script)
+  add_test(NAME ${name}
+    COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/mpi_tests/${script}
+            ${PROJECT_SOURCE_DIR}/scripts/mpirun.sh $<TARGET_FILE:sluice-bench> ${ARGN})
+  set_tests_properties(${name} PROPERTIES LABELS mpi TIMEOUT 600 PROCESSORS ${ranks}
+                                          ENVIRONMENT PYTHONDONTWRITEBYTECODE=1)
+endfunction()
+
+if(TARGET sluice-bench)
+  foreach(np 1 2 3 5 8 16)
+    reshard_test(reshard_random_np${np} ${np} reshard_random_test.py ${np} 1)
+  endforeach()
+  reshard_test(reshard_control 16 reshard_control_test.py)
+  reshard_test(reshard_bad_input 4 reshard_bad_input_test.py)
+endif()

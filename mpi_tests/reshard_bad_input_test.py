@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+"""Bad input ends in a clear error, a non-zero exit and a results file, soon, and moves nothing.
+
+  reshard_bad_input_test.py MPIRUN SLUICE_BENCH
+"""
+import json
+import sys
+
+from reshard_run import Bench
+
+WORLD = 4
+GOOD = {"id": "good", "shape": [8, 8], "dtype": "f32",
+        "source": {"mesh": [2], "ranks": [0, 1], "placements": ["S(0)"]},
+        "target": {"mesh": [2], "ranks": [2, 3], "placements": ["S(1)"]}}
+
+
+def changed(**parts):
+    """GOOD with other keys; `source_x` and `target_x` change a key of a side."""
+    case = json.loads(json.dumps(GOOD))
+    for name, value in parts.items():
+        side, _, key = name.partition("_")
+        if key:
+            case[side][key] = value
+        else:
+            case[name] = value
+    return case
+
+
+def without(key):
+    case = dict(GOOD)
+    del case[key]
+    return case
+
+
+# Content of a case file, and a part of the message.
+FILES = [
+    ("", "not JSON"),
+    ('{"cases": [', "not JSON"),
+    ("[]", "object"),
+    ({"cases": []}, "at least one"),
+    ({"cases": [7]}, "object"),
+    ({"cases": [GOOD, GOOD]}, "good"),
+    ('{"shape": [1], "shape": [2]}', "twice"),
+    (without("shape"), "shape"),
+    (without("source"), "source"),
+    (without("target"), "target"),
+    (changed(shape="8,8"), "shape"),
+    (changed(shape=[8, -1]), "negative"),
+    (changed(shape=[8, 1.5]), "shape"),
+    (changed(shape=[]), "dimensions"),
+    (changed(shape=[1] * 9), "dimensions"),
+    (changed(shape=[2**62, 2**62]), "overflow"),
+    (changed(shape=[2**63, 2]), "shape"),
+    (changed(shape=[2**40, 64]), "available"),
+    (changed(dtype="f17"), "f17"),
+    (changed(dtype=3), "dtype"),
+    (changed(target_dtype="f16"), "good"),
+    (changed(source_mesh=[3]), "source"),
+    (changed(source_mesh=[0]), "source"),
+    (changed(source_mesh=[2**40, 2**40]), "source"),
+    (changed(source_ranks=[0, 0]), "source"),
+    (changed(source_ranks=[0, -1]), "-1"),
+    (changed(target_ranks=[2, 4]), "4"),
+    (changed(target_ranks=[2, 10**12]), "rank"),
+    (changed(source_placements=[]), "source"),
+    (changed(source_placements=["S(0)", "R"]), "source"),
+    (changed(source_placements=["S(2)"]), "S(2)"),
+    (changed(source_placements=["S(-1)"]), "S(-1)"),
+    (changed(source_placements=["SS(0,0)"]), "SS(0,0)"),
+    (changed(source_placements=["Q"]), "Q"),
+    (changed(source_placements=["P(sum)"]), "artial"),
+    (changed(target_placements=["P(sum)"]), "artial"),
+]
+
+INLINE = ["--shape", "8,8", "--src-mesh", "2", "--src-ranks", "0-1", "--src-placements", "S(0)",
+          "--dst-mesh", "2", "--dst-ranks", "2-3", "--dst-placements", "S(1)"]
+
+# Arguments, and a part of the message.
+ARGUMENTS = [
+    ([], "nothing to move"),
+    (["--cases", "/nowhere/cases.json"], "/nowhere/cases.json"),
+    (["--cases", "/tmp"], "/tmp"),
+    (["--preset", "etha-9-no_partial"], "etha-9-no_partial"),
+    (["--preset", "etha-1-no_partial"], "rank"),  # needs 16 ranks
+    (["--preset", "etha-1-no_partial", "--cases", "x"], "exclude"),
+    (["--model", "x.json"], "--system"),
+    (INLINE[2:], "--shape"),
+    (INLINE[:-2], "--dst-placements"),
+    (INLINE + ["--dst-ranks", "2-3"], "--dst-ranks"),
+    (INLINE + ["--bucket-bytes", "8"], "bucket"),
+    (INLINE + ["--bucket-bytes", "lots"], "--bucket-bytes"),
+    (INLINE + ["--budget-bytes", "4M"], "budget"),
+    (INLINE + ["--max-in-flight", "0"], "flight"),
+    (INLINE + ["--budget-buckets", "-3"], "budget"),
+    (INLINE + ["--timeout-s", "0"], "--timeout-s"),
+    (INLINE + ["-n", "0"], "--iters"),
+    (INLINE + ["--check", "2"], "--check"),
+    (INLINE + ["--seed", "x"], "--seed"),
+    (INLINE + ["--unknown"], "--unknown"),
+    (INLINE + ["-b", "1M", "-e", "1K"], "-b"),
+    (INLINE + ["-f", "2"], "-b"),
+]
+
+
+def check(bench, name, args, expected, by_rank=None, world=WORLD):
+    code, output, results = bench.run(world, args, timeout_s=60, by_rank=by_rank)
+    assert code != 0, (name, output)
+    assert expected in output, (name, expected, output)
+    assert results is not None, (name, output)
+    assert results["results"] == [], (name, results["results"])
+    messages = [error["message"] for error in results["errors"]]
+    assert any(expected in e["id"] + e["message"] for e in results["errors"]), (name, messages)
+
+
+def other_ranks_are_named(bench):
+    good = bench.write("good.json", GOOD)
+    other = bench.write("other.json", changed(shape=[8, 16]))
+    renamed = bench.write("renamed.json", changed(id="else"))
+    broken = bench.write("broken.json", "{")
+    for name, args in [
+            ("other shape", ["--cases", other]),
+            ("other id", ["--cases", renamed]),
+            ("broken", ["--cases", broken]),
+            ("missing", ["--cases", "/nowhere/cases.json"]),
+            ("bucket", ["--cases", good, "--bucket-bytes", "4M"]),
+            ("in flight", ["--cases", good, "--max-in-flight", "3"]),
+            ("iterations", ["--cases", good, "-n", "3"]),
+            ("flag", ["--cases", good, "--nonsense"]),
+    ]:
+        check(bench, name, ["--cases", good, "-n", "5"], "2", by_rank={2: args})
+
+
+def unwritable_results(bench):
+    good = bench.write("good.json", GOOD)
+    code, output, _ = bench.run(WORLD, ["--cases", good],
+                                results_file="/nowhere/results.json")
+    assert code != 0 and "/nowhere/results.json" in output, output
+
+
+def main():
+    bench = Bench(sys.argv[1], sys.argv[2])
+    for i, (content, expected) in enumerate(FILES):
+        check(bench, f"file {i}", ["--cases", bench.write(f"bad-{i}.json", content)], expected)
+    for args, expected in ARGUMENTS:
+        check(bench, " ".join(args), args, expected)
+    other_ranks_are_named(bench)
+    unwritable_results(bench)
+    print(f"{bench.runs} runs refused")
+
+
+if __name__ == "__main__":
+    main()

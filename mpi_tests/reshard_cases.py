@@ -1,0 +1,69 @@
+"""Random redistributions from a seed: layouts of every kind on small tensors."""
+import random
+
+DTYPES = ["f32", "f64", "f16", "bf16", "f8e4m3", "f8e5m2", "i64", "i32", "i8", "u8"]
+
+
+def factorise(rng, count, dims):
+    """A mesh of `dims` sizes with `count` ranks."""
+    sizes = [1] * dims
+    factor = 2
+    while count > 1:
+        while count % factor == 0:
+            sizes[rng.randrange(dims)] *= factor
+            count //= factor
+        factor += 1
+    return sizes
+
+
+def random_side(rng, world, shape):
+    count = rng.randint(1, world)
+    if rng.random() < 0.4:
+        count = world
+    ranks = list(range(world))
+    if rng.random() < 0.7:
+        rng.shuffle(ranks)
+    first = rng.randint(0, world - count)
+    ranks = ranks[first:first + count]
+    mesh = factorise(rng, count, rng.randint(1, 4))
+    placements = []
+    for _ in mesh:
+        dim = rng.randrange(len(shape))
+        kind = rng.random()
+        if kind < 0.25:
+            placements.append("R")
+        elif kind < 0.7:
+            placements.append(f"S({dim})")
+        else:
+            placements.append(f"SS({dim},{rng.randint(1, 5)})")
+    return {"mesh": mesh, "ranks": ranks, "placements": placements}
+
+
+def random_shape(rng, max_elements):
+    dims = rng.choice([1, 2, 2, 2, 3, 3, 4, 5, 8])
+    shape = []
+    left = max_elements
+    for d in range(dims):
+        most = max(1, min(left, rng.choice([2, 5, 17, 64, max_elements]) if d else left))
+        size = rng.randint(1, most)
+        shape.append(size)
+        left = max(1, left // size)
+    rng.shuffle(shape)
+    if rng.random() < 0.05:
+        shape[rng.randrange(dims)] = 0
+    return shape
+
+
+def random_cases(seed, world, count, max_elements=20000):
+    rng = random.Random(seed)
+    cases = []
+    for i in range(count):
+        shape = random_shape(rng, max_elements)
+        case = {"id": f"random-{seed}-{i}", "shape": shape, "dtype": rng.choice(DTYPES)}
+        if rng.random() < 0.1:
+            case["dtype"] = "f32"
+            case["tags"] = ["a key that readers ignore"]
+        case["source"] = random_side(rng, world, shape)
+        case["target"] = random_side(rng, world, shape)
+        cases.append(case)
+    return cases

@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+"""Negative controls: damage must be seen. Also the flags that shape what is run.
+
+  reshard_control_test.py MPIRUN SLUICE_BENCH
+"""
+import sys
+
+from reshard_oracle import expected_targets
+from reshard_run import Bench
+
+CASE = {"id": "control", "shape": [96, 50], "dtype": "bf16",
+        "source": {"mesh": [2], "ranks": [1, 0], "placements": ["S(0)"]},
+        "target": {"mesh": [3], "ranks": [0, 1, 2], "placements": ["S(1)"]}}
+
+
+def damage_is_counted(bench):
+    file = bench.write("control.json", CASE)
+    for flips in (1, 2, 77, 9600):
+        code, output, results = bench.run(
+            3, ["--cases", file, "-n", "1", "--fingerprint", "--corrupt", str(flips)])
+        assert code != 0, output
+        expected = min(flips, 4800)  # elements have two bytes
+        assert results["results"][0]["wrong"] == expected, (flips, results["results"])
+        assert f"# Out of bounds values : {expected} FAILED" in output, output
+        assert results["results"][0]["target_ranks"] != expected_targets(CASE, 0)
+
+
+def damage_is_counted_without_check(bench):
+    file = bench.write("control.json", CASE)
+    code, output, results = bench.run(3, ["--cases", file, "--check", "0", "--corrupt", "3"])
+    assert code != 0 and results["results"][0]["wrong"] == 3, output
+
+
+def nothing_to_damage_is_an_error(bench):
+    file = bench.write("empty.json", dict(CASE, shape=[0, 50]))
+    code, output, results = bench.run(3, ["--cases", file, "--corrupt", "3"])
+    assert code != 0 and results["errors"], output
+
+
+def good_cases_run_beside_bad_ones(bench):
+    bad = dict(CASE, id="bad", dtype="f17")
+    partial = dict(CASE, id="partial",
+                   source=dict(CASE["source"], placements=["P(sum)"]))
+    file = bench.write("mixed.json", {"cases": [bad, CASE, partial]})
+    code, output, results = bench.run(4, ["--cases", file, "-n", "1"])
+    assert code != 0, output
+    assert [r["id"] for r in results["results"]] == ["control"], results
+    assert [e["id"] for e in results["errors"]] == ["bad", "partial"], results
+    assert results["results"][0]["wrong"] == 0
+
+
+def presets_have_their_payload(bench):
+    code, output, results = bench.run(
+        16, ["--preset", "etha-4-no_partial", "--shape", "64,32", "--tensors", "3", "-n", "1"])
+    assert code == 0, output
+    result = results["results"][0]
+    # The target mesh (1,1,4,2) shards dimension 0 over all 8 ranks: each element arrives once.
+    assert result["payload_bytes"] == 3 * 64 * 32 * 4, result
+    assert result["id"] == "etha-4-no_partial" and result["wrong"] == 0
+
+
+def sweeps_have_a_row_per_size(bench):
+    code, output, results = bench.run(
+        4, ["--shape", "64,256", "--dtype", "f32", "--src-mesh", "2,2", "--src-ranks", "0-3",
+            "--src-placements", "R,S(0)", "--dst-mesh", "4", "--dst-ranks", "3,2,1,0",
+            "--dst-placements", "S(1)", "-b", "64K", "-e", "1M", "-f", "4", "-n", "1"])
+    assert code == 0, output
+    assert [r["id"] for r in results["results"]] == [
+        "inline/65536", "inline/262144", "inline/1048576"], results
+    rows = [line for line in output.splitlines() if "inline/" in line]
+    assert len(rows) == 3 and "# Avg bus bandwidth" in output, output
+
+
+def budgets_are_compared_in_one_run(bench):
+    file = bench.write("control.json", dict(CASE, shape=[960, 500]))
+    code, output, results = bench.run(
+        3, ["--cases", file, "-n", "3", "--bucket-bytes", "4K", "--compare-budgets", "0,2"])
+    assert code == 0, output
+    free, tight = results["results"]
+    assert free["limit"]["buckets"] == 0 and tight["limit"] == {"buckets": 2, "bytes": 8192}
+    assert tight["peak"]["buckets"] == 2 < free["peak"]["buckets"], results["results"]
+    assert free["peak"]["buckets"] <= free["peak_without_budget"]["buckets"]
+
+
+def main():
+    bench = Bench(sys.argv[1], sys.argv[2])
+    for test in (damage_is_counted, damage_is_counted_without_check, nothing_to_damage_is_an_error,
+                 good_cases_run_beside_bad_ones, presets_have_their_payload,
+                 sweeps_have_a_row_per_size, budgets_are_compared_in_one_run):
+        test(bench)
+        print(f"ok {test.__name__}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,132 @@
+// Case files: what is read, what is refused, and how it is said.
+#include "workload/case_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+
+namespace sluice::bench {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr char kBare[] = R"json({"id": "a", "shape": [32, 24], "dtype": "f16",
+  "source": {"mesh": [2, 2], "ranks": [0, 1, 2, 3], "placements": ["R", "S(0)"]},
+  "target": {"mesh": [4], "ranks": [7, 6, 5, 4], "placements": ["SS(1,2)"]}})json";
+
+// kBare with one piece of text replaced.
+std::string With(const char* piece, const char* replacement) {
+  std::string text = absl::StrReplaceAll(kBare, {{piece, replacement}});
+  EXPECT_NE(text, kBare) << piece;
+  return text;
+}
+
+TEST(CaseFile, ReadsABareCase) {
+  const auto workload = ParseCaseFile(kBare);
+  ASSERT_TRUE(workload.ok()) << workload.status();
+  ASSERT_EQ(workload->cases.size(), 1u);
+  const Case& entry = workload->cases[0];
+  ASSERT_TRUE(entry.status.ok()) << entry.status;
+  EXPECT_EQ(entry.id, "a");
+  ASSERT_EQ(entry.spec.tensors.size(), 1u);
+  const TensorTransfer& tensor = entry.spec.tensors[0];
+  EXPECT_THAT(tensor.shape, ElementsAre(32, 24));
+  EXPECT_EQ(tensor.src_dtype, DType::kF16);
+  EXPECT_EQ(tensor.dst_dtype, DType::kF16);
+  EXPECT_THAT(tensor.src.placements, ElementsAre(Placement::Replicate(), Placement::Shard(0)));
+  EXPECT_THAT(tensor.dst.mesh.ranks(), ElementsAre(7, 6, 5, 4));
+  EXPECT_THAT(tensor.dst.placements, ElementsAre(Placement::StridedShard(1, 2)));
+  EXPECT_THAT(workload->notes, ElementsAre());
+}
+
+TEST(CaseFile, ReadsAListAndKeepsBadCasesWithTheirIds) {
+  const std::string bad = absl::StrReplaceAll(kBare, {{"\"a\"", "\"b\""}, {"\"f16\"", "\"f17\""}});
+  const auto workload = ParseCaseFile(absl::StrCat("{\"cases\": [", kBare, ",", bad, "]}"));
+  ASSERT_TRUE(workload.ok()) << workload.status();
+  ASSERT_EQ(workload->cases.size(), 2u);
+  EXPECT_TRUE(workload->cases[0].status.ok());
+  EXPECT_EQ(workload->cases[1].id, "b");
+  EXPECT_THAT(workload->cases[1].status.message(), HasSubstr("dtype"));
+  EXPECT_THAT(workload->cases[1].status.message(), HasSubstr("f17"));
+}
+
+TEST(CaseFile, DTypeDefaultsToF32AndASidesOwnGoesFirst) {
+  auto workload = ParseCaseFile(With("\"dtype\": \"f16\",", ""));
+  EXPECT_EQ(workload->cases[0].spec.tensors[0].src_dtype, DType::kF32);
+  workload = ParseCaseFile(With("\"mesh\": [4]", "\"dtype\": \"i64\", \"mesh\": [4]"));
+  EXPECT_EQ(workload->cases[0].spec.tensors[0].src_dtype, DType::kF16);
+  EXPECT_EQ(workload->cases[0].spec.tensors[0].dst_dtype, DType::kI64);
+}
+
+TEST(CaseFile, NotesUnknownKeys) {
+  auto workload = ParseCaseFile(With("\"id\": \"a\"", "\"id\": \"a\", \"tags\": [1]"));
+  ASSERT_TRUE(workload->cases[0].status.ok());
+  EXPECT_THAT(workload->notes, ElementsAre(AllOf(HasSubstr("\"a\""), HasSubstr("\"tags\""))));
+  workload = ParseCaseFile(With("\"mesh\": [4]", "\"mesh\": [4], \"color\": 0"));
+  EXPECT_THAT(workload->notes, ElementsAre(AllOf(HasSubstr("target"), HasSubstr("color"))));
+}
+
+TEST(CaseFile, WrongCasesNameTheKey) {
+  const struct {
+    const char* piece;
+    const char* replacement;
+    const char* named;
+  } kWrong[] = {
+      {"\"shape\": [32, 24],", "", "\"shape\" is missing"},
+      {"[32, 24]", "\"32,24\"", "\"shape\""},
+      {"[32, 24]", "[32, 2.5]", "\"shape\""},
+      {"[32, 24]", "[32, 1e30]", "\"shape\""},
+      {"[32, 24]", "[32, 9223372036854775808]", "\"shape\""},
+      {"[32, 24]", "[9223372036854775807, 24]", "overflow"},
+      {"[32, 24]", "[-1, 24]", "negative"},
+      {"[32, 24]", "[]", "dimensions"},
+      {"\"f16\"", "16", "\"dtype\""},
+      {"\"a\"", "7", "\"id\""},
+      {"\"source\"", "\"sauce\"", "\"source\" is missing"},
+      {"[2, 2]", "[2, 3]", "\"source\""},
+      {"[0, 1, 2, 3]", "[0, 1, 2, 2]", "\"source\""},
+      {"[0, 1, 2, 3]", "[0, 1, 2, -3]", "-3"},
+      {"[0, 1, 2, 3]", "[0, 1, 2, 4294967296]", "4294967296"},
+      {"\"R\", \"S(0)\"", "\"R\"", "\"source\""},
+      {"\"S(0)\"", "\"S(2)\"", "\"source\""},
+      {"\"S(0)\"", "\"S[0]\"", "S[0]"},
+      {"\"SS(1,2)\"", "\"SS(1,0)\"", "\"target\""},
+      {"[\"SS(1,2)\"]", "\"SS(1,2)\"", "\"placements\""},
+  };
+  for (const auto& wrong : kWrong) {
+    const auto workload = ParseCaseFile(With(wrong.piece, wrong.replacement));
+    ASSERT_TRUE(workload.ok()) << wrong.replacement << workload.status();
+    const Case& entry = workload->cases[0];
+    EXPECT_THAT(entry.status.message(), HasSubstr(wrong.named)) << wrong.replacement;
+    EXPECT_TRUE(entry.spec.tensors.empty()) << wrong.replacement;
+  }
+}
+
+TEST(CaseFile, RefusesWhatIsNoCaseFile) {
+  const std::string twice = absl::StrCat("{\"cases\": [", kBare, ",", kBare, "]}");
+  const std::string both = absl::StrCat("{\"cases\": [", kBare, "], \"shape\": [1]}");
+  const struct {
+    std::string text;
+    const char* named;
+  } kWrong[] = {
+      {"", "not JSON"},
+      {"{\"cases\": [", "not JSON"},
+      {"[]", "object"},
+      {"{\"cases\": []}", "at least one"},
+      {"{\"cases\": {}}", "at least one"},
+      {twice, "two cases have the id \"a\""},
+      {both, "which of them"},
+      {With("\"id\": \"a\"", "\"id\": \"a\", \"id\": \"b\""), "\"id\" appears twice"},
+  };
+  for (const auto& wrong : kWrong) {
+    EXPECT_THAT(ParseCaseFile(wrong.text).status().message(), HasSubstr(wrong.named)) << wrong.text;
+  }
+}
+
+}  // namespace
+}  // namespace sluice::bench

@@ -1,0 +1,139 @@
+// Fill, check and damage find each other out.
+#include "workload/local_tensor.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+#include <vector>
+
+#include "workload/fingerprint.h"
+
+namespace sluice::bench {
+namespace {
+
+constexpr DType kAll[] = {DType::kF64,    DType::kF32, DType::kF16, DType::kBF16, DType::kF8E4M3,
+                          DType::kF8E5M2, DType::kI64, DType::kI32, DType::kI8,   DType::kU8};
+
+LocalPart Part(const std::vector<int64_t>& shape, const char* placements, int rank) {
+  const Layout layout{*Mesh::Create({2}, {0, 1}), *ParsePlacements(placements)};
+  return *LocalPart::Create(layout, shape, rank);
+}
+
+TEST(FillValue, IsTheDocumentedHash) {
+  EXPECT_EQ(FillValue(0, 0, 65521), 0u);
+  EXPECT_EQ(FillValue(1, 0, 65521), 2654435761u % 65521);
+  // 3 * 2654435761 = 7963307283; less 2^32: 3668339987.
+  EXPECT_EQ(FillValue(3, 0, 251), 3668339987u % 251);
+  EXPECT_EQ(FillValue(1, 2, 251), FillValue(3, 0, 251));
+  EXPECT_EQ(FillValue((int64_t{1} << 32) + 5, 0, 7), FillValue(5, 0, 7));
+}
+
+TEST(FillModulus, IsTheNarrowestOfTheCase) {
+  TransferSpec spec;
+  spec.tensors.resize(2);
+  EXPECT_EQ(FillModulus(spec), 65521u);
+  spec.tensors[1].dst_dtype = DType::kF16;
+  EXPECT_EQ(FillModulus(spec), 2039u);
+  spec.tensors[0].src_dtype = DType::kF8E5M2;
+  EXPECT_EQ(FillModulus(spec), 7u);
+}
+
+// One element alone: its fingerprint's checksum decodes what Filler encoded.
+int64_t Decoded(DType dtype, const std::byte* element) {
+  const Layout one{*Mesh::Create({1}, {0}), {Placement::Replicate()}};
+  const auto part = LocalPart::Create(one, std::vector<int64_t>{1}, 0);
+  return TakeFingerprint(*part, dtype, element).checksum;
+}
+
+TEST(Filler, EveryValueIsExactInItsDType) {
+  for (const DType dtype : kAll) {
+    const uint32_t modulus = FillModulus(dtype);
+    const Filler filler(dtype, modulus, 11);
+    constexpr int64_t kCount = 9000;
+    const int64_t size = DTypeBytes(dtype);
+    std::vector<std::byte> data(static_cast<size_t>(kCount * size));
+    filler.Write(5, kCount, data.data());
+    std::set<int64_t> seen;
+    for (int64_t i = 0; i < kCount; ++i) {
+      const int64_t value = Decoded(dtype, data.data() + i * size);
+      ASSERT_EQ(value, FillValue(5 + i, 11, modulus)) << DTypeName(dtype) << " element " << i;
+      seen.insert(value);
+    }
+    EXPECT_GE(seen.size(), std::min<size_t>(modulus, 1500)) << DTypeName(dtype);
+  }
+}
+
+TEST(Filler, PoisonIsNoFillValue) {
+  for (const DType dtype : kAll) {
+    const auto size = static_cast<size_t>(DTypeBytes(dtype));
+    const std::vector<std::byte> poison(size, std::byte{kPoisonByte});
+    std::vector<std::byte> value(size);
+    const Filler filler(dtype, FillModulus(dtype), 0);
+    for (int64_t g = 0; g < 70000; ++g) {
+      filler.Write(g, 1, value.data());
+      ASSERT_NE(std::memcmp(value.data(), poison.data(), size), 0) << DTypeName(dtype);
+    }
+  }
+}
+
+TEST(CountWrong, FindsEachDifferentElementAndNoOther) {
+  const LocalPart part = Part({300, 70}, "S(1)", 1);
+  for (const DType dtype : {DType::kF32, DType::kBF16, DType::kU8}) {
+    const Filler filler(dtype, FillModulus(dtype), 3);
+    const int64_t size = DTypeBytes(dtype);
+    std::vector<std::byte> data(static_cast<size_t>(part.elements() * size));
+    FillPart(part, filler, data.data());
+    EXPECT_EQ(CountWrong(part, filler, data.data()), 0);
+    for (const int64_t element : {int64_t{0}, int64_t{35}, part.elements() - 1}) {
+      data[static_cast<size_t>((element + 1) * size - 1)] ^= std::byte{1};
+    }
+    EXPECT_EQ(CountWrong(part, filler, data.data()), 3);
+    // Right values at wrong places are wrong.
+    EXPECT_GT(CountWrong(part, Filler(dtype, FillModulus(dtype), 4), data.data()), 10000);
+  }
+}
+
+TEST(FlipBytes, DamagesExactlySoManyBytesOverAllSpans) {
+  for (const int64_t bytes : {0, 1, 2, 7, 99, 100, 150, 200, 1000}) {
+    const int64_t kSpans[] = {13, 0, 50, 1, 36};
+    int64_t damaged_bytes = 0;
+    int64_t damaged_elements = 0;
+    int spans_hit = 0;
+    ElementSpan span{0, 0, 100};
+    for (const int64_t count : kSpans) {
+      span.count = count;
+      std::vector<std::byte> data(static_cast<size_t>(2 * count) + 1);
+      FlipBytes(bytes, span, 2, data.data());
+      EXPECT_EQ(data.back(), std::byte{0}) << "outside of the span";
+      for (int64_t i = 0; i < count; ++i) {
+        const int here = (data[static_cast<size_t>(2 * i)] != std::byte{0} ? 1 : 0) +
+                         (data[static_cast<size_t>(2 * i + 1)] != std::byte{0} ? 1 : 0);
+        damaged_bytes += here;
+        damaged_elements += here > 0 ? 1 : 0;
+      }
+      spans_hit += data != std::vector<std::byte>(data.size()) ? 1 : 0;
+      span.begin += count;
+    }
+    EXPECT_EQ(damaged_bytes, std::min<int64_t>(bytes, 200));
+    EXPECT_EQ(damaged_elements, std::min<int64_t>(bytes, 100));
+    EXPECT_GE(spans_hit, bytes >= 7 ? 3 : 0);
+  }
+}
+
+TEST(FlipBytes, ChangesTheIntegerOfEveryFillValue) {
+  for (const DType dtype : kAll) {
+    const Filler filler(dtype, FillModulus(dtype), 0);
+    std::vector<std::byte> element(static_cast<size_t>(DTypeBytes(dtype)));
+    for (int64_t g = 0; g < 70000; ++g) {
+      filler.Write(g, 1, element.data());
+      FlipBytes(1, {0, 1, 1}, DTypeBytes(dtype), element.data());
+      ASSERT_NE(Decoded(dtype, element.data()), FillValue(g, 0, FillModulus(dtype)))
+          << DTypeName(dtype) << " element " << g;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace sluice::bench
