@@ -75,7 +75,8 @@ struct Placement {
   friend bool operator==(const Placement&, const Placement&) = default;
 };
 
-// Reads "R", "S(0)", "SS(0,2)", "P(sum)"; blanks around the parts are ignored. InvalidArgument quotes the text.
+// Reads "R", "S(0)", "SS(0,2)", "P(sum)"; blanks around the parts are ignored. InvalidArgument
+// quotes the text.
 absl::StatusOr<Placement> ParsePlacement(absl::string_view text);
 
 // Reads a comma-separated list of placements: "R,S(0),SS(0,2)".

@@ -1,0 +1,68 @@
+// A program that links sluice::mpi: moves a tensor from one rank to two and checks it.
+#include <mpi.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "sluice/mpi.h"
+#include "sluice/session.h"
+
+namespace {
+
+constexpr int64_t kRows = 1000;
+constexpr int64_t kColumns = 7;
+
+absl::Status MoveAndCheck() {
+  absl::StatusOr<std::unique_ptr<sluice::Fabric>> fabric = sluice::MakeMpiFabric(MPI_COMM_WORLD);
+  if (!fabric.ok()) return fabric.status();
+  absl::StatusOr<std::unique_ptr<sluice::Session>> session =
+      sluice::Session::Create(*std::move(fabric), {});
+  if (!session.ok()) return session.status();
+  const int rank = (*session)->rank();
+
+  const absl::StatusOr<sluice::Mesh> one = sluice::Mesh::Create({1}, {0});
+  const absl::StatusOr<sluice::Mesh> both = sluice::Mesh::Create({2}, {0, 1});
+  if (!one.ok() || !both.ok()) return absl::InternalError("no mesh");
+  sluice::TensorTransfer tensor;
+  tensor.name = "weight";
+  tensor.shape = {kRows, kColumns};
+  tensor.src = {*one, {sluice::Placement::Replicate()}};
+  tensor.dst = {*both, {sluice::Placement::Shard(0)}};
+  const absl::StatusOr<sluice::Transfer*> transfer = (*session)->Compile({{tensor}});
+  if (!transfer.ok()) return transfer.status();
+
+  std::vector<float> src(rank == 0 ? kRows * kColumns : 0);
+  for (size_t i = 0; i < src.size(); ++i) src[i] = static_cast<float>(i);
+  std::vector<float> dst(kRows / 2 * kColumns, -1.0F);
+  const std::vector<sluice::TensorView> src_views = {sluice::DenseView(
+      src.data(), {rank == 0 ? kRows : 0, rank == 0 ? kColumns : 0}, sluice::DType::kF32)};
+  const std::vector<sluice::TensorView> dst_views = {
+      sluice::DenseView(dst.data(), {kRows / 2, kColumns}, sluice::DType::kF32)};
+  const absl::StatusOr<sluice::Session::RunId> run =
+      (*session)->Start(*transfer, src_views, dst_views);
+  if (!run.ok()) return run.status();
+  if (absl::Status status = (*session)->Wait(*run); !status.ok()) return status;
+  const size_t first = static_cast<size_t>(rank) * dst.size();
+  for (size_t i = 0; i < dst.size(); ++i) {
+    if (dst[i] != static_cast<float>(first + i)) return absl::DataLossError("a wrong element");
+  }
+  return (*session)->Close();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  const absl::Status status = MoveAndCheck();
+  if (!status.ok()) {
+    std::fprintf(stderr, "%s\n", status.ToString().c_str());
+    MPI_Abort(MPI_COMM_WORLD, 1);
+  }
+  MPI_Finalize();
+  return 0;
+}
