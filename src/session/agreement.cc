@@ -52,6 +52,7 @@ Record Decode(absl::Span<const std::byte> all, int rank) {
 template <typename T>
 std::string WhoHasWhat(const std::map<T, std::vector<int>>& ranks_by_value, bool show_values) {
   std::vector<std::pair<const T*, const std::vector<int>*>> order;
+  order.reserve(ranks_by_value.size());
   for (const auto& [value, ranks] : ranks_by_value) order.emplace_back(&value, &ranks);
   std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) {
     return a.second->size() > b.second->size();
@@ -87,7 +88,7 @@ absl::Status Agreement::Start(Proposal proposal, absl::Duration timeout) {
   deadline_ns_ = DeadlineNs(timeout);
   out_of_step_ = false;
   const Record record = Encode(proposal_);
-  const absl::Status status = fabric_->StartAllGather(
+  absl::Status status = fabric_->StartAllGather(
       absl::MakeConstSpan(reinterpret_cast<const std::byte*>(&record), sizeof(record)));
   if (status.ok()) ended_ = false;
   return status;

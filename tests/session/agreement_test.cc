@@ -27,7 +27,7 @@ Proposal Propose(int64_t depth, int64_t hash) {
 
 absl::Status Agree(Agreement* agreement, Proposal proposal,
                    absl::Duration timeout = absl::Seconds(30)) {
-  const absl::Status status = agreement->Start(std::move(proposal), timeout);
+  absl::Status status = agreement->Start(std::move(proposal), timeout);
   if (!status.ok()) return status;
   Backoff backoff;
   while (!agreement->Poll()) backoff.Pause();

@@ -29,7 +29,9 @@ void RunFaulty(int size, int faulty, const FaultPlan& plan, const RankBody& body
   RunRanksOn(std::move(fabrics), body);
 }
 
-std::string Text(const absl::Status& status) { return std::string(status.message()); }
+std::string Text(const absl::Status& status) {
+  return {status.message().begin(), status.message().end()};
+}
 
 TEST(FaultTest, DisorderAndDelayAreBorne) {
   for (uint64_t seed = 1; seed <= 60; ++seed) {
@@ -50,7 +52,7 @@ absl::Status RunUntilError(Rank& self, Session* session, Bound* bound) {
     bound->memory.Prepare(round);
     const auto run = session->Start(bound->transfer, bound->memory.src(), bound->memory.dst());
     if (!run.ok()) return run.status();
-    const absl::Status status = session->Wait(*run);
+    absl::Status status = session->Wait(*run);
     if (!status.ok()) return status;
     EXPECT_EQ(bound->memory.Check(round), "") << "rank " << self.rank;
   }
@@ -114,7 +116,7 @@ FaultPlan RandomFault(uint64_t seed, int64_t size) {
   plan.shuffle = dice.Chance(50);
   plan.delay_polls_max = dice.Pick<int>({0, 0, 3, 20});
   // Each run has 2 * (size - 1) * 4 operations per rank.
-  const int64_t operations = 4 * 8 * (size - 1);
+  const int64_t operations = 32 * (size - 1);
   switch (dice.Between(0, 2)) {
     case 0:
       plan.failing_event = dice.Between(0, operations - 1);

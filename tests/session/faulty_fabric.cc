@@ -38,7 +38,7 @@ class FaultyTransport final : public Transport {
   absl::StatusOr<int> Poll(absl::Span<TransportEvent> events) override {
     if (plan_.failing_poll >= 0 && polls_++ >= plan_.failing_poll) return Injected("Poll");
     std::array<TransportEvent, 16> fresh;
-    const absl::StatusOr<int> count = inner_->Poll(absl::MakeSpan(fresh));
+    absl::StatusOr<int> count = inner_->Poll(absl::MakeSpan(fresh));
     if (!count.ok()) return count;
     for (size_t i = 0; i < static_cast<size_t>(*count); ++i) Keep(std::move(fresh[i]));
     return HandOut(events);

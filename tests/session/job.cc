@@ -90,8 +90,8 @@ void RunThroughOneSlot(Rank& self, const TransferSpec& spec) {
   if (session == nullptr) return;
   Bound bound = CompileBound(session.get(), spec);
   if (bound.transfer == nullptr) return;
-  for (int late = -1; late < std::min(self.size, 3); ++late) {
-    const auto round = static_cast<uint64_t>(late + 1);
+  uint64_t round = 0;
+  for (int late = -1; late < std::min(self.size, 3); ++late, ++round) {
     if (late < 0) {
       RunOnce(session.get(), &bound, round);
     } else {

@@ -53,15 +53,15 @@ TransferSpec Ring(int size, int64_t rows) {
 TransferSpec AllToAll(int size, int64_t block_bytes) {
   // Blocks of 8 rows, so that one takes staging on the side that is cut by columns, or on both.
   const int64_t columns = block_bytes / 64;
-  return {
-      {Tensor({8 * size, columns * size}, DType::kF64, MakeLayout({size}, Ranks(0, size), "S(0)"),
-              MakeLayout({size}, Ranks(0, size), "S(1)"))}};
+  return {{Tensor({int64_t{8} * size, columns * size}, DType::kF64,
+                  MakeLayout({size}, Ranks(0, size), "S(0)"),
+                  MakeLayout({size}, Ranks(0, size), "S(1)"))}};
 }
 
 TransferSpec OverlappingMeshes(int size) {
   const int sources = (2 * size + 2) / 3, first = size / 3;
   TransferSpec spec;
-  for (int i = 0; i < 3; ++i) {
+  for (int64_t i = 0; i < 3; ++i) {
     spec.tensors.push_back(Tensor({int64_t{16} * size, 1024 * (i + 1)}, DType::kF32,
                                   MakeLayout({sources}, Ranks(0, sources), "S(0)"),
                                   MakeLayout({size - first}, Ranks(first, size), "S(1)")));
