@@ -21,6 +21,13 @@
 namespace {
 
 using Clock = std::chrono::steady_clock;
+using sluice::HashPlan;
+using sluice::MakePlan;
+using sluice::Plan;
+using sluice::PlanOptions;
+using sluice::TransferSpec;
+using sluice::ValidateSpec;
+namespace bench = sluice::bench;
 
 std::string ReadFile(const std::string& path) {
   std::ifstream file(path);
@@ -39,7 +46,6 @@ double Milliseconds(Clock::duration duration) {
 
 int Run(const std::string& model_path, const std::string& system_path, int ranks_per_node,
         int samples) {
-  using namespace sluice;
   absl::StatusOr<bench::Model> model = bench::ParseModelFile(ReadFile(model_path), {});
   absl::StatusOr<bench::System> system = bench::ParseSystemFile(ReadFile(system_path));
   if (!model.ok() || !system.ok()) {
