@@ -30,7 +30,9 @@ std::string TableHeader(const Options& options, const RunReport& report) {
                   ", median of the iterations\n",
                   "# payload: elements delivered to target ranks that did not own them; busbw = "
                   "algbw; 1 GB = 10^9 bytes\n",
-                  "# peaks: most on any rank / limit (-: no limit); bytes are of staging\n");
+                  "# peaks: most on any rank / limit (-: no limit); bytes are of staging\n"
+                  "# wait: share of the run in which the budget alone held a bucket back, mean "
+                  "over ranks\n");
   for (const std::string& note : report.notes) absl::StrAppend(&text, "# note: ", note, "\n");
   absl::StrAppend(
       &text, "#\n",
