@@ -106,6 +106,7 @@ def check(bench, name, args, expected, by_rank=None, world=WORLD):
     code, output, results = bench.run(world, args, timeout_s=60, by_rank=by_rank)
     assert code != 0, (name, output)
     assert expected in output, (name, expected, output)
+    assert "MPI_FINALIZE" not in output, (name, output)  # an orderly end frees what it made before
     assert results is not None, (name, output)
     assert results["results"] == [], (name, results["results"])
     messages = [error["message"] for error in results["errors"]]

@@ -85,7 +85,10 @@ class Command {
     report_.hosts = (*ranks)->hosts();
     auto lanes = MakeLanes(options_, std::move(fabric));
     if (!lanes.ok() && absl::IsDeadlineExceeded(lanes.status())) End("", lanes.status());
-    if (!lanes.ok()) return Refuse(lanes.status());
+    if (!lanes.ok()) {
+      ranks->reset();  // it frees a communicator, which must come before MPI_Finalize
+      return Refuse(lanes.status());
+    }
     if (rank_ == 0) Print(stdout, TableHeader(options_, report_));
     {
       Runner runner(&options_, ranks->get(), *std::move(lanes));
