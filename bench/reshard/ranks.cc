@@ -139,22 +139,32 @@ std::vector<std::string> Ranks::Cut() const {
   return records;
 }
 
-absl::StatusOr<std::vector<std::string>> Ranks::AllGather(const std::string& record,
-                                                          absl::Duration timeout,
-                                                          Progress progress) {
+absl::Status Ranks::Exchange(const std::string& record, const Collective& sizes,
+                             const Collective& records, absl::Duration timeout, Progress progress) {
   mine_ = record;
   mine_bytes_ = static_cast<int>(mine_.size());
   bytes_.assign(static_cast<size_t>(size_), 0);
-  absl::Status status =
-      FromMpi(MPI_Iallgather(&mine_bytes_, 1, MPI_INT, bytes_.data(), 1, MPI_INT, comm_, &request_),
-              "MPI_Iallgather");
+  absl::Status status = FromMpi(sizes.start(), sizes.name);
   if (status.ok()) status = Await(timeout, progress);
   if (status.ok()) status = LayOut();
   if (!status.ok()) return status;
-  status = FromMpi(MPI_Iallgatherv(mine_.data(), mine_bytes_, MPI_CHAR, all_.data(), bytes_.data(),
-                                   offsets_.data(), MPI_CHAR, comm_, &request_),
-                   "MPI_Iallgatherv");
+  status = FromMpi(records.start(), records.name);
   if (status.ok()) status = Await(timeout, progress);
+  return status;
+}
+
+absl::StatusOr<std::vector<std::string>> Ranks::AllGather(const std::string& record,
+                                                          absl::Duration timeout,
+                                                          Progress progress) {
+  const auto sizes = [this] {
+    return MPI_Iallgather(&mine_bytes_, 1, MPI_INT, bytes_.data(), 1, MPI_INT, comm_, &request_);
+  };
+  const auto records = [this] {
+    return MPI_Iallgatherv(mine_.data(), mine_bytes_, MPI_CHAR, all_.data(), bytes_.data(),
+                           offsets_.data(), MPI_CHAR, comm_, &request_);
+  };
+  absl::Status status =
+      Exchange(record, {"MPI_Iallgather", sizes}, {"MPI_Iallgatherv", records}, timeout, progress);
   if (!status.ok()) return status;
   return Cut();
 }
@@ -162,19 +172,15 @@ absl::StatusOr<std::vector<std::string>> Ranks::AllGather(const std::string& rec
 absl::StatusOr<std::vector<std::string>> Ranks::GatherToFirst(const std::string& record,
                                                               absl::Duration timeout,
                                                               Progress progress) {
-  mine_ = record;
-  mine_bytes_ = static_cast<int>(mine_.size());
-  bytes_.assign(static_cast<size_t>(size_), 0);
+  const auto sizes = [this] {
+    return MPI_Igather(&mine_bytes_, 1, MPI_INT, bytes_.data(), 1, MPI_INT, 0, comm_, &request_);
+  };
+  const auto records = [this] {
+    return MPI_Igatherv(mine_.data(), mine_bytes_, MPI_CHAR, all_.data(), bytes_.data(),
+                        offsets_.data(), MPI_CHAR, 0, comm_, &request_);
+  };
   absl::Status status =
-      FromMpi(MPI_Igather(&mine_bytes_, 1, MPI_INT, bytes_.data(), 1, MPI_INT, 0, comm_, &request_),
-              "MPI_Igather");
-  if (status.ok()) status = Await(timeout, progress);
-  if (status.ok()) status = LayOut();
-  if (!status.ok()) return status;
-  status = FromMpi(MPI_Igatherv(mine_.data(), mine_bytes_, MPI_CHAR, all_.data(), bytes_.data(),
-                                offsets_.data(), MPI_CHAR, 0, comm_, &request_),
-                   "MPI_Igatherv");
-  if (status.ok()) status = Await(timeout, progress);
+      Exchange(record, {"MPI_Igather", sizes}, {"MPI_Igatherv", records}, timeout, progress);
   if (!status.ok()) return status;
   if (rank_ != 0) return std::vector<std::string>();
   return Cut();

@@ -47,7 +47,16 @@ class Ranks {
                                                          absl::Duration timeout, Progress progress);
 
  private:
+  // Starts a collective on request_.
+  struct Collective {
+    const char* name;
+    absl::FunctionRef<int()> start;
+  };
+
   explicit Ranks(MPI_Comm comm);
+  // First the records' sizes, then the records, which come to lie in all_.
+  absl::Status Exchange(const std::string& record, const Collective& sizes,
+                        const Collective& records, absl::Duration timeout, Progress progress);
   absl::Status FindHosts(absl::Duration timeout);
   absl::Status Await(absl::Duration timeout, Progress progress);
   // Ranks that do not answer any more, among those that wait at the same place.

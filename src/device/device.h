@@ -35,6 +35,12 @@ class DeviceMemory {
   std::byte* data() const { return data_; }
   size_t bytes() const { return bytes_; }
 
+  // Gives the memory up without freeing it, for good.
+  void Abandon() {
+    data_ = nullptr;
+    bytes_ = 0;
+  }
+
  private:
   void Free() {
     if (data_ != nullptr) deleter_(data_, bytes_);

@@ -14,6 +14,7 @@
 #include "device/copy_rows.h"
 #include "sluice/tensor.h"
 #include "tensor/check.h"
+#include "tensor/contiguity.h"
 #include "tensor/run.h"
 
 namespace sluice {
@@ -218,6 +219,26 @@ void CopyStrided(const StridedCopy& copy) {
   SLUICE_CHECK(copy.begin >= 0, "strided copy: range begins outside the region");
   if (copy.begin >= copy.end) return;
   Walk(copy).CopyRange(copy.begin, copy.end);
+}
+
+namespace {
+
+int64_t ContiguousOffsetOf(const StridedCopy& copy, int64_t Run::*first,
+                           const std::array<int64_t, kMaxTensorDims>& strides) {
+  const size_t dims = static_cast<size_t>(copy.dims);
+  const RegionSide side = {absl::MakeConstSpan(copy.runs.data(), dims), first,
+                           absl::MakeConstSpan(strides.data(), dims), copy.element_bytes};
+  return ContiguousOffset(side, copy.begin, copy.end);
+}
+
+}  // namespace
+
+int64_t ContiguousSrcOffset(const StridedCopy& copy) {
+  return ContiguousOffsetOf(copy, &Run::src, copy.src_strides);
+}
+
+int64_t ContiguousDstOffset(const StridedCopy& copy) {
+  return ContiguousOffsetOf(copy, &Run::dst, copy.dst_strides);
 }
 
 }  // namespace sluice

@@ -2,6 +2,7 @@
 #include "plan/plan.h"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <map>
 #include <memory>
@@ -13,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "plan/coalesce.h"
 #include "plan/routes.h"
+#include "tensor/contiguity.h"
 
 namespace sluice {
 namespace {
@@ -69,26 +71,24 @@ class TensorClasses {
   absl::flat_hash_map<std::string, int> by_key_;
 };
 
-// True if elements [begin, end) of the region are consecutive in this rank's dense local tensor.
-bool IsDense(const Plan& plan, const Chunk& chunk, absl::Span<const int64_t> local) {
+// True if the chunk's elements are consecutive in this rank's dense local tensor of shape `local`.
+bool IsDense(const Plan& plan, const Chunk& chunk, Role role, absl::Span<const int64_t> local) {
   const RegionRuns& region = plan.regions[static_cast<size_t>(chunk.region)];
-  const auto runs_of = [&](size_t d) {
-    return absl::MakeConstSpan(plan.runs).subspan(
-        static_cast<size_t>(region.first_run[d]),
-        static_cast<size_t>(region.first_run[d + 1] - region.first_run[d]));
-  };
-  int64_t block = 1;  // elements below the dimension, consecutive on both sides
-  size_t d = static_cast<size_t>(region.dims) - 1;
-  while (d > 0 && runs_of(d).size() == 1 && region.extent[d] == local[d]) block *= local[d--];
-  const int64_t first = chunk.begin / block;
-  const int64_t last = (chunk.end - 1) / block;
-  if (first / region.extent[d] != last / region.extent[d]) return false;
-  int64_t position = 0;
-  for (const Run& run : runs_of(d)) {
-    position += run.length;
-    if (first % region.extent[d] < position) return last % region.extent[d] < position;
+  const size_t dims = static_cast<size_t>(region.dims);
+  std::array<absl::Span<const Run>, kMaxTensorDims> runs;
+  std::array<int64_t, kMaxTensorDims> strides{};  // of elements of one byte
+  int64_t stride = 1;
+  for (size_t d = dims; d-- > 0;) {
+    const size_t first = static_cast<size_t>(region.first_run[d]);
+    runs[d] = absl::MakeConstSpan(plan.runs).subspan(
+        first, static_cast<size_t>(region.first_run[d + 1]) - first);
+    strides[d] = stride;
+    stride *= local[d];
   }
-  return false;
+  const RegionSide side = {absl::MakeConstSpan(runs.data(), dims),
+                           role == Role::kDestination ? &Run::dst : &Run::src,
+                           absl::MakeConstSpan(strides.data(), dims), 1};
+  return ContiguousOffset(side, chunk.begin, chunk.end) >= 0;
 }
 
 class Planner {
@@ -217,8 +217,8 @@ class Planner {
     if (bucket.role == Role::kLocal) return 0;
     if (bucket.chunk_count > 1) return bucket.bytes;
     const Chunk& chunk = plan_.chunks[static_cast<size_t>(bucket.first_chunk)];
-    const bool dense =
-        IsDense(plan_, chunk, local_shape_of_region_[static_cast<size_t>(chunk.region)]);
+    const bool dense = IsDense(plan_, chunk, bucket.role,
+                               local_shape_of_region_[static_cast<size_t>(chunk.region)]);
     return dense ? 0 : bucket.bytes;
   }
 

@@ -6,7 +6,6 @@
 #include <map>
 
 #include "absl/strings/str_cat.h"
-#include "session/clock.h"
 #include "tensor/check.h"
 
 namespace sluice {
@@ -84,8 +83,7 @@ absl::Status Agreement::Start(Proposal proposal, absl::Duration timeout) {
   SLUICE_CHECK(ended_, "an agreement is under way");
   SLUICE_CHECK(proposal.values.size() <= Proposal::kMaxValues, "too many values to agree on");
   proposal_ = std::move(proposal);
-  timeout_ = timeout;
-  deadline_ns_ = DeadlineNs(timeout);
+  deadline_ = Deadline(timeout);
   out_of_step_ = false;
   const Record record = Encode(proposal_);
   absl::Status status = fabric_->StartAllGather(
@@ -102,12 +100,12 @@ bool Agreement::Poll() {
     outcome_ = gathered.status();
   } else if (*gathered) {
     outcome_ = Compare(all_);
-  } else if (MonotonicNs() > deadline_ns_) {
+  } else if (deadline_.Passed()) {
     const absl::StatusOr<bool> late = fabric_->PollAllGather(&all_, &missing_);
     out_of_step_ = true;
-    outcome_ = absl::DeadlineExceededError(
-        absl::StrCat(missing_.size() == 1 ? "rank " : "ranks ", RankList(missing_),
-                     " did not call ", proposal_.call, " within ", absl::FormatDuration(timeout_)));
+    outcome_ = absl::DeadlineExceededError(absl::StrCat(
+        missing_.size() == 1 ? "rank " : "ranks ", RankList(missing_), " did not call ",
+        proposal_.call, " within ", absl::FormatDuration(deadline_.timeout())));
     if (late.ok() && *late) {
       out_of_step_ = false;
       outcome_ = Compare(all_);

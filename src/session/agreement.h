@@ -15,6 +15,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "sluice/fabric.h"
+#include "transport/deadline.h"
 
 namespace sluice {
 
@@ -60,8 +61,7 @@ class Agreement {
 
   Fabric* fabric_;
   Proposal proposal_;
-  int64_t deadline_ns_ = 0;
-  absl::Duration timeout_;
+  Deadline deadline_{absl::ZeroDuration()};
   bool ended_ = true;
   bool out_of_step_ = false;
   absl::Status outcome_;

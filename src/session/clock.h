@@ -4,9 +4,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <limits>
-
-#include "absl/time/time.h"
 
 namespace sluice {
 
@@ -14,15 +11,6 @@ inline int64_t MonotonicNs() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
              std::chrono::steady_clock::now().time_since_epoch())
       .count();
-}
-
-// When `timeout` from now has passed; a time that never comes if that is too far.
-inline int64_t DeadlineNs(absl::Duration timeout) {
-  int64_t deadline_ns = 0;
-  if (__builtin_add_overflow(MonotonicNs(), absl::ToInt64Nanoseconds(timeout), &deadline_ns)) {
-    return std::numeric_limits<int64_t>::max();
-  }
-  return deadline_ns;
 }
 
 }  // namespace sluice

@@ -11,7 +11,8 @@ namespace sluice {
 
 absl::StatusOr<std::unique_ptr<CompiledTransfer>> CompiledTransfer::Make(const TransferSpec& spec,
                                                                          const PlanOptions& options,
-                                                                         int rank) {
+                                                                         int rank,
+                                                                         uint64_t plan_hash) {
   const int64_t begin_ns = MonotonicNs();
   absl::StatusOr<Plan> plan = MakePlan(spec, options, rank);
   if (!plan.ok()) return plan.status();
@@ -19,7 +20,7 @@ absl::StatusOr<std::unique_ptr<CompiledTransfer>> CompiledTransfer::Make(const T
   transfer->stats_.plan_time = absl::Nanoseconds(MonotonicNs() - begin_ns);
   transfer->spec_ = spec;
   transfer->plan_ = *std::move(plan);
-  transfer->stats_.plan_hash = HashPlan(spec, options).all;
+  transfer->stats_.plan_hash = plan_hash;
   transfer->FillStats(rank);
   for (const TensorTransfer& tensor : transfer->spec_.tensors) {
     absl::StatusOr<std::vector<int64_t>> src = LocalShape(tensor.src, tensor.shape, rank);

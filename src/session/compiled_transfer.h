@@ -17,10 +17,10 @@ namespace sluice {
 
 class CompiledTransfer : public Transfer {
  public:
-  // Plans `rank`'s part of a valid spec.
+  // Plans `rank`'s part of a valid spec, whose HashPlan().all is `plan_hash`.
   static absl::StatusOr<std::unique_ptr<CompiledTransfer>> Make(const TransferSpec& spec,
                                                                 const PlanOptions& options,
-                                                                int rank);
+                                                                int rank, uint64_t plan_hash);
 
   const TransferSpec& spec() const override { return spec_; }
   const TransferStats& stats() const override { return stats_; }

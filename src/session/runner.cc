@@ -38,10 +38,8 @@ Runner::Runner(std::unique_ptr<Device> device, std::unique_ptr<Transport> transp
 
 Runner::~Runner() {
   // The network may still write into staging: memory that outlives the process's use of it is
-  // better than memory that is somebody else's by then. So its owner is never destroyed.
-  if (transport_->outstanding() == 0) return;
-  alignas(DeviceMemory) std::byte kept[sizeof(DeviceMemory)];
-  new (kept) DeviceMemory(std::move(staging_));
+  // better than memory that is somebody else's by then.
+  if (transport_->outstanding() > 0) staging_.Abandon();
 }
 
 absl::Status Runner::Prepare(const CompiledTransfer& transfer) {

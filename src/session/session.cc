@@ -13,6 +13,7 @@
 #include "session/compiled_transfer.h"
 #include "session/limits.h"
 #include "session/runner.h"
+#include "transport/deadline.h"
 #include "transport/transport.h"
 
 namespace sluice {
@@ -61,8 +62,8 @@ class SessionImpl : public Session {
     std::unique_ptr<CompiledTransfer> transfer;
     Proposal proposal;
     proposal.call = "Compile";
-    proposal.status = Plan(spec, &transfer);
     const PlanHash hash = HashPlan(spec, PlanOptionsNow());
+    proposal.status = Plan(spec, hash, &transfer);
     proposal.values = {{"the number of tensors", static_cast<int64_t>(spec.tensors.size())},
                        {"the tensors' names", AsSigned(hash.names), false},
                        {"the tensors' shapes or dtypes", AsSigned(hash.tensors), false},
@@ -141,9 +142,9 @@ class SessionImpl : public Session {
       return absl::OkStatus();
     }
     Backoff backoff;
-    const int64_t deadline_ns = DeadlineNs(options_.timeout);
+    const Deadline deadline(options_.timeout);
     while (!runner_->Settle()) {
-      if (MonotonicNs() > deadline_ns) {
+      if (deadline.Passed()) {
         return absl::DeadlineExceededError(
             absl::StrCat("operations of the failed run are still under way after ",
                          absl::FormatDuration(options_.timeout)));
@@ -161,10 +162,11 @@ class SessionImpl : public Session {
     return {options_.bucket_bytes, options_.max_in_flight, fabric_->node_of_rank()};
   }
 
-  absl::Status Plan(const TransferSpec& spec, std::unique_ptr<CompiledTransfer>* transfer) {
+  absl::Status Plan(const TransferSpec& spec, const PlanHash& hash,
+                    std::unique_ptr<CompiledTransfer>* transfer) {
     if (absl::Status status = ValidateSpec(spec, size()); !status.ok()) return status;
     absl::StatusOr<std::unique_ptr<CompiledTransfer>> made =
-        CompiledTransfer::Make(spec, PlanOptionsNow(), rank());
+        CompiledTransfer::Make(spec, PlanOptionsNow(), rank(), hash.all);
     if (!made.ok()) return made.status();
     *transfer = *std::move(made);
     return runner_->Prepare(**transfer);

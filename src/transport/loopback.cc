@@ -8,9 +8,9 @@
 #include <optional>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "tensor/check.h"
 #include "transport/loopback_messages.h"
+#include "transport/op_check.h"
 
 namespace sluice {
 namespace {
@@ -113,7 +113,9 @@ class LoopbackFabric final : public Fabric {
         if (missing != nullptr) missing->push_back(src);
         continue;
       }
-      if (record->size() != record_bytes_) return RecordError(src, record->size());
+      if (record->size() != record_bytes_) {
+        return RecordLengthError(src, record->size(), rank(), record_bytes_);
+      }
       if (complete) all->insert(all->end(), record->begin(), record->end());
     }
     return complete;
@@ -140,12 +142,6 @@ class LoopbackFabric final : public Fabric {
   }
 
  private:
-  absl::Status RecordError(int src, size_t bytes) const {
-    return absl::DataLossError(absl::StrCat("the record of rank ", src, " has ", bytes,
-                                            " bytes, that of rank ", rank(), " has ",
-                                            record_bytes_));
-  }
-
   const std::shared_ptr<ControlBoard> board_;
   const std::shared_ptr<LoopbackMessages> messages_;
   size_t gathers_ = 0;  // completed; the number of the one under way

@@ -7,6 +7,7 @@
 #include "sluice/fabric.h"
 #include "tensor/check.h"
 #include "transport/mpi_error.h"
+#include "transport/op_check.h"
 
 namespace sluice {
 namespace {
@@ -120,9 +121,8 @@ absl::Status MpiGather::CheckOutcome(int index, const MPI_Status& outcome,
   int bytes = 0;
   MPI_Get_count(&outcome, MPI_BYTE, &bytes);
   if (static_cast<size_t>(bytes) == messages_->record.size()) return absl::OkStatus();
-  return absl::DataLossError(absl::StrCat("the record of rank ", peer, " has ", bytes,
-                                          " bytes, that of rank ", comm_->rank(), " has ",
-                                          messages_->record.size()));
+  return RecordLengthError(peer, static_cast<size_t>(bytes), comm_->rank(),
+                           messages_->record.size());
 }
 
 std::vector<std::byte> MpiGather::Assemble() const {

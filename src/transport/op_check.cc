@@ -36,4 +36,9 @@ absl::Status LengthError(const TransportOp& receive, int rank, size_t message_by
       absl::StrCat(DescribeOp(receive, rank), ": the message has ", message_bytes, " bytes"));
 }
 
+absl::Status RecordLengthError(int src, size_t bytes, int rank, size_t own_bytes) {
+  return absl::DataLossError(absl::StrCat("the record of rank ", src, " has ", bytes,
+                                          " bytes, that of rank ", rank, " has ", own_bytes));
+}
+
 }  // namespace sluice

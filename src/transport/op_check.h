@@ -1,7 +1,9 @@
-// What every transport demands of its caller's operations, and how it names one in an error.
+// What every transport demands of its caller's operations, and how it and its fabric name what is
+// wrong in an error.
 #ifndef SLUICE_SRC_TRANSPORT_OP_CHECK_H_
 #define SLUICE_SRC_TRANSPORT_OP_CHECK_H_
 
+#include <cstddef>
 #include <string>
 
 #include "absl/status/status.h"
@@ -21,6 +23,9 @@ std::string DescribeOp(const TransportOp& op, int rank);
 
 // The DataLoss event of a receive that met a message of another length.
 absl::Status LengthError(const TransportOp& receive, int rank, size_t message_bytes);
+
+// The error of an all-gather in which rank `src` sent `bytes`, and this rank `own_bytes`.
+absl::Status RecordLengthError(int src, size_t bytes, int rank, size_t own_bytes);
 
 }  // namespace sluice
 

@@ -3,25 +3,12 @@
 // Exact, and without walking elements: consecutive elements differ by a step at one dimension with
 // all dimensions further in wrapping round, so it is enough to look at each kind of step that the
 // range takes.
-#include <array>
-#include <cstddef>
-#include <cstdint>
+#include "tensor/contiguity.h"
 
-#include "absl/types/span.h"
-#include "device/strided_copy.h"
-#include "sluice/tensor.h"
 #include "tensor/check.h"
-#include "tensor/run.h"
 
 namespace sluice {
 namespace {
-
-// One side of a StridedCopy.
-struct Side {
-  const StridedCopy* copy;
-  int64_t Run::*first;
-  const std::array<int64_t, kMaxTensorDims>* strides;
-};
 
 // The steps that a range takes along one dimension: to the positions p of which p + k * extent is
 // in [low, high] for some k.
@@ -76,36 +63,27 @@ bool StepsAreDense(absl::Span<const Run> runs, int64_t Run::*first, int64_t stri
   return true;
 }
 
-int64_t ContiguousOffset(const Side& side) {
-  const StridedCopy& copy = *side.copy;
-  if (copy.begin >= copy.end) return 0;
+}  // namespace
+
+int64_t ContiguousOffset(const RegionSide& side, int64_t begin, int64_t end) {
+  if (begin >= end) return 0;
   int64_t offset = 0;
   int64_t inner_elements = 1;
   int64_t wrapped_bytes = 0;
-  for (int d = copy.dims - 1; d >= 0; --d) {
-    const absl::Span<const Run> runs = copy.runs[static_cast<size_t>(d)];
-    const int64_t stride = (*side.strides)[static_cast<size_t>(d)];
+  for (size_t d = side.runs.size(); d-- > 0;) {
+    const absl::Span<const Run> runs = side.runs[d];
+    const int64_t stride = side.strides[d];
     const int64_t extent = TotalLength(runs);
-    SLUICE_CHECK(extent > 0, "strided copy: a dimension without runs");
-    const Steps steps = {copy.begin / inner_elements + 1, (copy.end - 1) / inner_elements, extent};
-    if (!StepsAreDense(runs, side.first, stride, wrapped_bytes, copy.element_bytes, steps)) {
+    SLUICE_CHECK(extent > 0, "a region has a dimension without runs");
+    const Steps steps = {begin / inner_elements + 1, (end - 1) / inner_elements, extent};
+    if (!StepsAreDense(runs, side.first, stride, wrapped_bytes, side.element_bytes, steps)) {
       return -1;
     }
-    offset += Locate(runs, side.first, copy.begin / inner_elements % extent) * stride;
+    offset += Locate(runs, side.first, begin / inner_elements % extent) * stride;
     wrapped_bytes += (Locate(runs, side.first, extent - 1) - Locate(runs, side.first, 0)) * stride;
     inner_elements *= extent;
   }
   return offset;
-}
-
-}  // namespace
-
-int64_t ContiguousSrcOffset(const StridedCopy& copy) {
-  return ContiguousOffset({&copy, &Run::src, &copy.src_strides});
-}
-
-int64_t ContiguousDstOffset(const StridedCopy& copy) {
-  return ContiguousOffset({&copy, &Run::dst, &copy.dst_strides});
 }
 
 }  // namespace sluice
