@@ -4,6 +4,7 @@
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -50,12 +51,13 @@ StridedCopy ColumnBlock(const Run& rows, const Run& columns, int64_t row_bytes) 
   copy.dims = 2;
   copy.runs[0] = absl::MakeConstSpan(&rows, 1);
   copy.runs[1] = absl::MakeConstSpan(&columns, 1);
-  copy.element_bytes = std::min(row_bytes, int64_t{4});
-  copy.src_strides = {row_bytes * kBlocks, copy.element_bytes};
-  copy.dst_strides = {row_bytes, copy.element_bytes};
+  copy.src_dtype = copy.dst_dtype = row_bytes < 4 ? DType::kBF16 : DType::kF32;
+  const int64_t element_bytes = DTypeBytes(copy.src_dtype);
+  copy.src_strides = {row_bytes * kBlocks, element_bytes};
+  copy.dst_strides = {row_bytes, element_bytes};
   copy.src = Matrix().data();
   copy.dst = Bucket().data();
-  copy.end = kBucketBytes / copy.element_bytes;
+  copy.end = kBucketBytes / element_bytes;
   return copy;
 }
 
@@ -116,16 +118,18 @@ BENCHMARK(HandWrittenColumns<64>)->Unit(benchmark::kMillisecond);
 BENCHMARK(HandWrittenColumns<256>)->Unit(benchmark::kMillisecond);
 BENCHMARK(HandWrittenColumns<2048>)->Unit(benchmark::kMillisecond);
 
-// A square matrix of `element_bytes`, as large as a bucket, seen transposed.
+// A square matrix of elements of one size, as large as a bucket, seen transposed.
 void Transpose(benchmark::State& state) {
-  const int64_t element_bytes = state.range(0);
+  constexpr std::array<DType, 4> kTypes = {DType::kU8, DType::kF16, DType::kF32, DType::kF64};
+  const DType dtype = kTypes[static_cast<size_t>(state.range(0))];
+  const int64_t element_bytes = DTypeBytes(dtype);
   int64_t side = 1;
   while (side * side * 4 * element_bytes <= kBucketBytes) side *= 2;
   const Run run = {0, 0, side};
   StridedCopy copy;
   copy.dims = 2;
   copy.runs[0] = copy.runs[1] = absl::MakeConstSpan(&run, 1);
-  copy.element_bytes = element_bytes;
+  copy.src_dtype = copy.dst_dtype = dtype;
   copy.src_strides = {element_bytes, element_bytes * side};
   copy.dst_strides = {element_bytes * side, element_bytes};
   copy.src = Matrix().data();
@@ -139,8 +143,8 @@ void Transpose(benchmark::State& state) {
   SetRate(state, side * side * element_bytes);
 }
 BENCHMARK(Transpose)
-    ->ArgNames({"element_bytes", "unpack"})
-    ->ArgsProduct({{1, 2, 4, 8}, {0, 1}})
+    ->ArgNames({"log2_element_bytes", "unpack"})
+    ->ArgsProduct({{0, 1, 2, 3}, {0, 1}})
     ->Unit(benchmark::kMillisecond);
 
 // What a copy costs beside its bytes.

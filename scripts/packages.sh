@@ -8,7 +8,7 @@ set -euo pipefail
 packages=(
   cmake ninja-build g++ python3
   openmpi-bin libopenmpi-dev
-  libabsl-dev libgtest-dev libgmock-dev libbenchmark-dev nlohmann-json3-dev libcli11-dev
+  libabsl-dev libhwy-dev libgtest-dev libgmock-dev libbenchmark-dev nlohmann-json3-dev libcli11-dev
 )
 
 fail() {

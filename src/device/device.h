@@ -1,6 +1,6 @@
 // The seam to memory: where staging lives and who copies between it and tensors.
 //
-// A device copies and allocates; it decides nothing.
+// A device copies, casts, reduces and allocates; it decides nothing.
 #ifndef SLUICE_SRC_DEVICE_DEVICE_H_
 #define SLUICE_SRC_DEVICE_DEVICE_H_
 
@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "device/reduction.h"
 #include "device/strided_copy.h"
 
 namespace sluice {
@@ -51,10 +52,12 @@ class DeviceMemory {
   Deleter deleter_ = nullptr;
 };
 
-// All the copies of one stage of one bucket.
+// All that one stage of one bucket does to bytes: copies in any order, then reductions one after
+// the other.
 struct CopyBatch {
   absl::Span<const StridedCopy> copies;
   uint64_t cookie = 0;
+  absl::Span<const Reduction> reductions = {};
 };
 
 class Device {
@@ -65,8 +68,8 @@ class Device {
   // ResourceExhausted names the bytes. No memory (data() is null) for 0 bytes.
   virtual absl::StatusOr<DeviceMemory> AllocateStaging(size_t bytes) = 0;
 
-  // Starts all copies of a batch; its spans need to live only for the call. ResourceExhausted, and
-  // nothing is copied, while kMaxOutstanding batches are started and not polled.
+  // Starts a batch; its spans need to live only for the call. ResourceExhausted, and nothing is
+  // done, while kMaxOutstanding batches are started and not polled.
   virtual absl::Status Start(const CopyBatch& batch) = 0;
 
   // Fills `cookies` from the front with batches that are complete; returns how many.
@@ -75,7 +78,7 @@ class Device {
   static constexpr int kMaxOutstanding = 64;
 };
 
-// Copies with the calling thread, inside Start.
+// Copies and reduces with the calling thread, inside Start.
 std::unique_ptr<Device> MakeHostDevice();
 
 }  // namespace sluice

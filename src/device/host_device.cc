@@ -1,4 +1,5 @@
-// Host memory as a device: anonymous pages for staging, copies by the calling thread.
+// Host memory as a device: anonymous pages for staging, copies and reductions by the calling
+// thread.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -16,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "device/device.h"
+#include "device/reduction.h"
 #include "device/strided_copy.h"
 #include "tensor/check.h"
 
@@ -80,6 +82,7 @@ absl::Status HostDevice::Start(const CopyBatch& batch) {
         absl::StrCat(kMaxOutstanding, " copy batches are waiting to be polled"));
   }
   for (const StridedCopy& copy : batch.copies) CopyStrided(copy);
+  for (const Reduction& reduction : batch.reductions) Reduce(reduction);
   complete_[(first_ + complete_count_++) % complete_.size()] = batch.cookie;
   return absl::OkStatus();
 }

@@ -1,7 +1,7 @@
 // Cuts a copy into grids of equal pieces: the walk over dimensions, runs and partial rows.
 //
 // Dimensions are first made as few and as long as they can be (axes), then walked row-major. The
-// loops that touch bytes are in copy_rows.cc.
+// loops that touch bytes are in copy_rows.cc, and in cast_grid.cc where elements are cast.
 #include "device/strided_copy.h"
 
 #include <algorithm>
@@ -11,8 +11,11 @@
 #include <cstring>
 
 #include "absl/types/span.h"
+#include "device/cast_grid.h"
+#include "device/cast_rows.h"
 #include "device/copy_rows.h"
 #include "sluice/tensor.h"
+#include "tensor/cast.h"
 #include "tensor/check.h"
 #include "tensor/contiguity.h"
 #include "tensor/run.h"
@@ -48,7 +51,8 @@ bool Joins(const Axis& outer, const Axis& inner) {
 
 class Walk {
  public:
-  explicit Walk(const StridedCopy& copy);
+  // `cast` is null where the types are equal; it must outlive the walk.
+  Walk(const StridedCopy& copy, const RowCast* cast);
 
   // Elements [begin, end) of the whole region.
   void CopyRange(int64_t begin, int64_t end) const { CopyPart(0, src_, dst_, begin, end); }
@@ -68,6 +72,12 @@ class Walk {
                  int64_t end) const;
   void CopyLastTwo(const std::byte* src, std::byte* dst, const CopyAxis& rows) const;
 
+  // What touches bytes: some elements of a piece, pieces along an axis, a grid of pieces.
+  void MovePiece(const std::byte* src, std::byte* dst, int64_t elements) const;
+  void MoveRows(const std::byte* src, std::byte* dst, const CopyAxis& axis) const;
+  void MoveGrid(const std::byte* src, std::byte* dst, const CopyAxis& rows,
+                const CopyAxis& columns) const;
+
   // Calls f(src, dst, positions) for each run of `axis`, cut to positions [begin, end).
   template <typename F>
   static void ForEachStretch(const Axis& axis, const std::byte* src, std::byte* dst, int64_t begin,
@@ -75,14 +85,20 @@ class Walk {
 
   const std::byte* src_;
   std::byte* dst_;
-  int64_t element_bytes_;
+  const RowCast* cast_;
+  int64_t src_bytes_;  // of one element
+  int64_t dst_bytes_;
   int64_t piece_elements_ = 1;  // consecutive on both sides, under the last axis
   size_t axis_count_ = 0;
   std::array<Axis, kMaxTensorDims> axes_;
 };
 
-Walk::Walk(const StridedCopy& copy)
-    : src_(copy.src), dst_(copy.dst), element_bytes_(copy.element_bytes) {
+Walk::Walk(const StridedCopy& copy, const RowCast* cast)
+    : src_(copy.src),
+      dst_(copy.dst),
+      cast_(cast),
+      src_bytes_(DTypeBytes(copy.src_dtype)),
+      dst_bytes_(DTypeBytes(copy.dst_dtype)) {
   for (size_t d = 0; d < static_cast<size_t>(copy.dims); ++d) {
     AddDimension(copy.runs[d], copy.src_strides[d], copy.dst_strides[d]);
   }
@@ -125,8 +141,7 @@ void Walk::AddDimension(absl::Span<const Run> runs, int64_t src_stride, int64_t 
 void Walk::TakePiece() {
   if (axis_count_ == 0) return;
   const Axis& last = axes_[axis_count_ - 1];
-  if (!last.runs.empty() || last.src_stride != element_bytes_ ||
-      last.dst_stride != element_bytes_) {
+  if (!last.runs.empty() || last.src_stride != src_bytes_ || last.dst_stride != dst_bytes_) {
     return;
   }
   piece_elements_ = last.extent;
@@ -157,9 +172,7 @@ void Walk::ForEachStretch(const Axis& axis, const std::byte* src, std::byte* dst
 void Walk::CopyPart(size_t level, const std::byte* src, std::byte* dst, int64_t begin,
                     int64_t end) const {
   if (level == axis_count_) {
-    std::memcpy(dst + begin * element_bytes_, src + begin * element_bytes_,
-                static_cast<size_t>((end - begin) * element_bytes_));
-    return;
+    return MovePiece(src + begin * src_bytes_, dst + begin * dst_bytes_, end - begin);
   }
   const int64_t inner = axes_[level].inner_elements;
   int64_t first = begin / inner;
@@ -187,8 +200,7 @@ void Walk::CopyWhole(size_t level, const std::byte* src, std::byte* dst, int64_t
   ForEachStretch(axis, src, dst, begin, end,
                  [&](const std::byte* at_src, std::byte* at_dst, int64_t count) {
                    const CopyAxis rows = {count, axis.src_stride, axis.dst_stride};
-                   if (below == 0)
-                     return CopyRows(at_src, at_dst, rows, piece_elements_ * element_bytes_);
+                   if (below == 0) return MoveRows(at_src, at_dst, rows);
                    if (below == 1) return CopyLastTwo(at_src, at_dst, rows);
                    const int64_t inner_extent = axes_[level + 1].extent;
                    for (int64_t i = 0; i < count; ++i) {
@@ -206,10 +218,25 @@ void Walk::CopyLastTwo(const std::byte* src, std::byte* dst, const CopyAxis& row
     pass.count = std::min(rows_per_pass, rows.count - i);
     ForEachStretch(last, src + i * rows.src_stride, dst + i * rows.dst_stride, 0, last.extent,
                    [&](const std::byte* at_src, std::byte* at_dst, int64_t count) {
-                     CopyGrid(at_src, at_dst, pass, {count, last.src_stride, last.dst_stride},
-                              piece_elements_ * element_bytes_);
+                     MoveGrid(at_src, at_dst, pass, {count, last.src_stride, last.dst_stride});
                    });
   }
+}
+
+void Walk::MovePiece(const std::byte* src, std::byte* dst, int64_t elements) const {
+  if (cast_ != nullptr) return cast_->Cast(src, dst, elements);
+  std::memcpy(dst, src, static_cast<size_t>(elements * src_bytes_));
+}
+
+void Walk::MoveRows(const std::byte* src, std::byte* dst, const CopyAxis& axis) const {
+  if (cast_ != nullptr) return CastGrid(*cast_, src, dst, {}, axis, piece_elements_);
+  CopyRows(src, dst, axis, piece_elements_ * src_bytes_);
+}
+
+void Walk::MoveGrid(const std::byte* src, std::byte* dst, const CopyAxis& rows,
+                    const CopyAxis& columns) const {
+  if (cast_ != nullptr) return CastGrid(*cast_, src, dst, rows, columns, piece_elements_);
+  CopyGrid(src, dst, rows, columns, piece_elements_ * src_bytes_);
 }
 
 }  // namespace
@@ -217,28 +244,33 @@ void Walk::CopyLastTwo(const std::byte* src, std::byte* dst, const CopyAxis& row
 void CopyStrided(const StridedCopy& copy) {
   SLUICE_CHECK(copy.dims >= 1 && copy.dims <= kMaxTensorDims, "strided copy: bad dimension count");
   SLUICE_CHECK(copy.begin >= 0, "strided copy: range begins outside the region");
+  SLUICE_CHECK(CastExists(copy.src_dtype, copy.dst_dtype), "strided copy: no such cast");
   if (copy.begin >= copy.end) return;
-  Walk(copy).CopyRange(copy.begin, copy.end);
+  if (copy.src_dtype == copy.dst_dtype) {
+    return Walk(copy, nullptr).CopyRange(copy.begin, copy.end);
+  }
+  const RowCast cast(copy.src_dtype, copy.dst_dtype);
+  Walk(copy, &cast).CopyRange(copy.begin, copy.end);
 }
 
 namespace {
 
-int64_t ContiguousOffsetOf(const StridedCopy& copy, int64_t Run::*first,
+int64_t ContiguousOffsetOf(const StridedCopy& copy, DType dtype, int64_t Run::*first,
                            const std::array<int64_t, kMaxTensorDims>& strides) {
   const size_t dims = static_cast<size_t>(copy.dims);
   const RegionSide side = {absl::MakeConstSpan(copy.runs.data(), dims), first,
-                           absl::MakeConstSpan(strides.data(), dims), copy.element_bytes};
+                           absl::MakeConstSpan(strides.data(), dims), DTypeBytes(dtype)};
   return ContiguousOffset(side, copy.begin, copy.end);
 }
 
 }  // namespace
 
 int64_t ContiguousSrcOffset(const StridedCopy& copy) {
-  return ContiguousOffsetOf(copy, &Run::src, copy.src_strides);
+  return ContiguousOffsetOf(copy, copy.src_dtype, &Run::src, copy.src_strides);
 }
 
 int64_t ContiguousDstOffset(const StridedCopy& copy) {
-  return ContiguousOffsetOf(copy, &Run::dst, copy.dst_strides);
+  return ContiguousOffsetOf(copy, copy.dst_dtype, &Run::dst, copy.dst_strides);
 }
 
 }  // namespace sluice

@@ -1,4 +1,5 @@
-// Copies part of a region between two strided arrangements of its elements.
+// Copies part of a region between two strided arrangements of its elements, and casts each element
+// on the way where the two sides differ in type.
 //
 // A region is a product of index lists, one per dimension. Along each dimension it is given as
 // runs: stretches that are consecutive on both sides. Elements are numbered row-major through the
@@ -23,12 +24,14 @@ struct StridedCopy {
   std::array<int64_t, kMaxTensorDims> dst_strides{};
   const std::byte* src = nullptr;  // address of position (0, 0, ...)
   std::byte* dst = nullptr;
-  int64_t element_bytes = 1;  // 1, 2, 4 or 8
-  int64_t begin = 0;          // elements [begin, end) of the region are copied
+  DType src_dtype = DType::kU8;  // CastExists(src_dtype, dst_dtype)
+  DType dst_dtype = DType::kU8;
+  int64_t begin = 0;  // elements [begin, end) of the region are copied
   int64_t end = 0;
 };
 
-// Carries out one copy. The two sides must not overlap. Allocates nothing.
+// Carries out one copy. Of equal types it moves bytes and looks at none; otherwise it casts as
+// cast_rows.h says. The two sides must not overlap. Allocates nothing.
 void CopyStrided(const StridedCopy& copy);
 
 // If the elements [begin, end) are consecutive in memory on the source side (else destination

@@ -287,11 +287,14 @@ StridedCopy Runner::CopyOf(const Bucket& bucket, const Chunk& chunk, std::byte* 
   const BoundView& dst = transfer_->dst()[tensor];
   StridedCopy copy;
   copy.dims = region.dims;
-  copy.element_bytes = bucket.role == Role::kDestination ? dst.element_bytes : src.element_bytes;
+  const int64_t element_bytes =
+      bucket.role == Role::kDestination ? dst.element_bytes : src.element_bytes;
+  copy.src_dtype = transfer_->spec().tensors[tensor].src_dtype;
+  copy.dst_dtype = transfer_->spec().tensors[tensor].dst_dtype;
   copy.begin = chunk.begin;
   copy.end = chunk.end;
   std::array<int64_t, kMaxTensorDims> wire_strides{};
-  int64_t stride = copy.element_bytes;
+  int64_t stride = element_bytes;
   for (size_t d = static_cast<size_t>(region.dims); d-- > 0;) {
     wire_strides[d] = stride;
     stride *= region.extent[d];
@@ -302,7 +305,7 @@ StridedCopy Runner::CopyOf(const Bucket& bucket, const Chunk& chunk, std::byte* 
   // Where element 0 of the region would lie on the wire.
   std::byte* wire = staging == nullptr
                         ? nullptr
-                        : staging + (chunk.bucket_offset - chunk.begin * copy.element_bytes);
+                        : staging + (chunk.bucket_offset - chunk.begin * element_bytes);
   copy.src = bucket.role == Role::kDestination ? wire : src.base;
   copy.src_strides = bucket.role == Role::kDestination ? wire_strides : src.stride_bytes;
   copy.dst = bucket.role == Role::kSource ? wire : dst.base;

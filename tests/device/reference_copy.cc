@@ -1,4 +1,5 @@
-// Random copies, biased to what has gaps, joins, wraps and ends in the middle of rows.
+// Random copies, with casts and without, biased to what has gaps, joins, wraps and ends in the
+// middle of rows.
 #include "device/reference_copy.h"
 
 #include <algorithm>
@@ -8,6 +9,8 @@
 #include <numeric>
 #include <random>
 #include <vector>
+
+#include "device/float_oracle.h"
 
 namespace sluice {
 namespace {
@@ -64,16 +67,28 @@ std::vector<Run> RandomRuns(std::mt19937_64& random, int64_t extent) {
 RandomCopy::RandomCopy(uint64_t seed) {
   std::mt19937_64 random(seed);
   copy.dims = static_cast<int>(Uniform(random, 1, kMaxTensorDims));
-  copy.element_bytes = int64_t{1} << Uniform(random, 0, 3);
+  ChooseTypes(random);
   ChooseRuns(random);
-  const int64_t src_bytes = ChooseStrides(random, &Run::src, true, &copy.src_strides);
-  const int64_t dst_bytes = ChooseStrides(random, &Run::dst, false, &copy.dst_strides);
+  const int64_t src_bytes =
+      ChooseStrides(random, &Run::src, true, DTypeBytes(copy.src_dtype), &copy.src_strides);
+  const int64_t dst_bytes =
+      ChooseStrides(random, &Run::dst, false, DTypeBytes(copy.dst_dtype), &copy.dst_strides);
   src_memory.resize(static_cast<size_t>(src_bytes + 2 * kGuardBytes));
   dst_memory.resize(static_cast<size_t>(dst_bytes + 2 * kGuardBytes));
   Fill(random(), &src_memory);
   Fill(random(), &dst_memory);
   copy.src = src_memory.data() + kGuardBytes;
   copy.dst = dst_memory.data() + kGuardBytes;
+}
+
+// Half of the copies cast.
+void RandomCopy::ChooseTypes(std::mt19937_64& random) {
+  if (Chance(random, 50)) {
+    copy.src_dtype = copy.dst_dtype = static_cast<DType>(Uniform(random, 0, 9));
+    return;
+  }
+  copy.src_dtype = kFloatTypes[static_cast<size_t>(Uniform(random, 0, 5))];
+  copy.dst_dtype = kFloatTypes[static_cast<size_t>(Uniform(random, 0, 5))];
 }
 
 void RandomCopy::ChooseRuns(std::mt19937_64& random) {
@@ -95,14 +110,15 @@ void RandomCopy::ChooseRuns(std::mt19937_64& random) {
 // Strides of a tensor that holds all positions, its dimensions in any order in memory, now and then
 // with padding. Returns the bytes that it takes.
 int64_t RandomCopy::ChooseStrides(std::mt19937_64& random, int64_t Run::*first, bool may_repeat,
+                                  int64_t element_bytes,
                                   std::array<int64_t, kMaxTensorDims>* strides) const {
   std::vector<size_t> order(static_cast<size_t>(copy.dims));
   std::iota(order.rbegin(), order.rend(), size_t{0});  // innermost first
   if (Chance(random, 40)) std::shuffle(order.begin(), order.end(), random);
   const bool padded = Chance(random, 50);
-  int64_t bytes = copy.element_bytes;
+  int64_t bytes = element_bytes;
   for (const size_t d : order) {
-    if (padded && Chance(random, 30)) bytes += Uniform(random, 1, 3) * copy.element_bytes;
+    if (padded && Chance(random, 30)) bytes += Uniform(random, 1, 3) * element_bytes;
     if (may_repeat && Chance(random, 5)) continue;  // stride 0: one position for all
     (*strides)[d] = bytes;
     bytes *= Positions(runs[d], first);
@@ -132,10 +148,10 @@ std::vector<std::byte> RandomCopy::Expected() const {
   const std::vector<int64_t> src = SrcOffsets();
   const std::vector<int64_t> dst = DstOffsets();
   for (size_t i = 0; i < src.size(); ++i) {
-    for (int64_t byte = 0; byte < copy.element_bytes; ++byte) {
-      expected[static_cast<size_t>(kGuardBytes + dst[i] + byte)] =
-          src_memory[static_cast<size_t>(kGuardBytes + src[i] + byte)];
-    }
+    uint64_t code =
+        LoadCode(&src_memory[static_cast<size_t>(kGuardBytes + src[i])], copy.src_dtype);
+    if (copy.src_dtype != copy.dst_dtype) code = CastCode(copy.src_dtype, copy.dst_dtype, code);
+    StoreCode(code, copy.dst_dtype, &expected[static_cast<size_t>(kGuardBytes + dst[i])]);
   }
   return expected;
 }

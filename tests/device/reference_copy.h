@@ -1,6 +1,7 @@
 // A random strided copy and what it must do, worked out one element at a time.
 //
-// The oracle of the copy tests: shares no code with the implementation.
+// The oracle of the copy tests: shares no code with the implementation. Elements are cast by
+// float_oracle.h.
 #ifndef SLUICE_TESTS_DEVICE_REFERENCE_COPY_H_
 #define SLUICE_TESTS_DEVICE_REFERENCE_COPY_H_
 
@@ -39,9 +40,10 @@ struct RandomCopy {
  private:
   std::vector<int64_t> Offsets(int64_t Run::*first,
                                const std::array<int64_t, kMaxTensorDims>& strides) const;
+  void ChooseTypes(std::mt19937_64& random);
   void ChooseRuns(std::mt19937_64& random);
   int64_t ChooseStrides(std::mt19937_64& random, int64_t Run::*first, bool may_repeat,
-                        std::array<int64_t, kMaxTensorDims>* strides) const;
+                        int64_t element_bytes, std::array<int64_t, kMaxTensorDims>* strides) const;
 };
 
 }  // namespace sluice

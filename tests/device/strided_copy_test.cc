@@ -1,12 +1,15 @@
-// Strided copies against an oracle that moves one element at a time.
+// Strided copies against an oracle that moves and casts one element at a time.
 #include "device/strided_copy.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
+#include "device/each_target.h"
+#include "device/float_oracle.h"
 #include "device/reference_copy.h"
 #include "gtest/gtest.h"
+#include "sluice/tensor.h"
 #include "tensor/run.h"
 
 namespace sluice {
@@ -24,7 +27,10 @@ int64_t OffsetIfContiguous(const std::vector<int64_t>& offsets, int64_t element_
   return offsets.empty() ? 0 : offsets.front();
 }
 
-TEST(StridedCopyTest, RandomCopiesMoveExactlyTheirElements) {
+class StridedCopyTest : public EachTarget {};
+INSTANTIATE_TEST_SUITE_P(Targets, StridedCopyTest, AllTargets(), TargetNameOf);
+
+TEST_P(StridedCopyTest, RandomCopiesMoveExactlyTheirElements) {
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
     RandomCopy random(seed);
     const std::vector<std::byte> expected = random.Expected();
@@ -33,7 +39,7 @@ TEST(StridedCopyTest, RandomCopiesMoveExactlyTheirElements) {
   }
 }
 
-TEST(StridedCopyTest, PartsThatFollowEachOtherMakeTheWhole) {
+TEST_P(StridedCopyTest, PartsThatFollowEachOtherMakeTheWhole) {
   for (uint64_t seed = 0; seed < kSeeds / 10; ++seed) {
     RandomCopy random(seed);
     const std::vector<std::byte> expected = random.Expected();
@@ -48,13 +54,13 @@ TEST(StridedCopyTest, PartsThatFollowEachOtherMakeTheWhole) {
   }
 }
 
-TEST(StridedCopyTest, ContiguousRangesAreFoundExactly) {
+TEST(BytesCopyTest, ContiguousRangesAreFoundExactly) {
   int64_t contiguous = 0;
   int64_t scattered = 0;
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
     const RandomCopy random(seed);
-    const int64_t src = OffsetIfContiguous(random.SrcOffsets(), random.copy.element_bytes);
-    const int64_t dst = OffsetIfContiguous(random.DstOffsets(), random.copy.element_bytes);
+    const int64_t src = OffsetIfContiguous(random.SrcOffsets(), DTypeBytes(random.copy.src_dtype));
+    const int64_t dst = OffsetIfContiguous(random.DstOffsets(), DTypeBytes(random.copy.dst_dtype));
     ASSERT_EQ(ContiguousSrcOffset(random.copy), src) << "seed " << seed;
     ASSERT_EQ(ContiguousDstOffset(random.copy), dst) << "seed " << seed;
     if (random.copy.end - random.copy.begin > 1) {
@@ -73,12 +79,12 @@ StridedCopy MatrixCopy(const Runs& rows, const Runs& columns) {
   copy.dims = 2;
   copy.runs[0] = rows;
   copy.runs[1] = columns;
-  copy.element_bytes = sizeof(uint32_t);
+  copy.src_dtype = copy.dst_dtype = DType::kF32;
   copy.end = rows[0].length * columns[0].length;
   return copy;
 }
 
-TEST(StridedCopyTest, TransposesMatricesOfAnySize) {
+TEST(BytesCopyTest, TransposesMatricesOfAnySize) {
   for (const int64_t rows : {1, 7, 64, 65, 200}) {
     for (const int64_t columns : {1, 3, 8, 9, 130}) {
       const Runs row_runs = {{0, 0, rows}};
@@ -107,7 +113,64 @@ TEST(StridedCopyTest, TransposesMatricesOfAnySize) {
   }
 }
 
-TEST(StridedCopyTest, EveryRowLengthBetweenGaps) {
+// Rows of all lengths about the cut between those that are cast alone and those that are cast
+// together, with gaps on one side, the other, both or none.
+TEST_P(StridedCopyTest, CastsEveryRowLengthWithAnyGaps) {
+  constexpr int64_t kRows = 5;
+  for (int64_t length = 1; length <= 300; ++length) {
+    for (const int64_t gaps : {0, 1, 2, 3}) {
+      const int64_t src_row = length + (gaps & 1) * 3;
+      const int64_t dst_row = length + (gaps >> 1) * 3;
+      const Runs row_runs = {{0, 0, kRows}};
+      const Runs column_runs = {{0, 0, length}};
+      std::vector<float> src(static_cast<size_t>(kRows * src_row));
+      std::vector<uint16_t> dst(static_cast<size_t>(kRows * dst_row), 0xBEEF);
+      for (size_t i = 0; i < src.size(); ++i) src[i] = static_cast<float>(i) + 0.1f;
+      StridedCopy copy = MatrixCopy(row_runs, column_runs);
+      copy.dst_dtype = DType::kBF16;
+      copy.src_strides = {4 * src_row, 4};
+      copy.dst_strides = {2 * dst_row, 2};
+      copy.src = reinterpret_cast<const std::byte*>(src.data());
+      copy.dst = reinterpret_cast<std::byte*>(dst.data());
+      CopyStrided(copy);
+      for (int64_t i = 0; i < kRows * dst_row; ++i) {
+        const int64_t column = i % dst_row;
+        const auto from = static_cast<size_t>(i / dst_row * src_row + column);
+        ASSERT_EQ(dst[static_cast<size_t>(i)],
+                  column < length ? Encode(DType::kBF16, double{src[from]}) : 0xBEEF)
+            << length << " at " << i;
+      }
+    }
+  }
+}
+
+TEST_P(StridedCopyTest, CastsTransposedMatricesOfAnySize) {
+  for (const int64_t rows : {1, 7, 32, 33, 200}) {
+    for (const int64_t columns : {1, 3, 31, 64, 130}) {
+      const Runs row_runs = {{0, 0, rows}};
+      const Runs column_runs = {{0, 0, columns}};
+      std::vector<double> src(static_cast<size_t>(rows * columns));
+      std::vector<uint16_t> dst(src.size());
+      for (size_t i = 0; i < src.size(); ++i) src[i] = static_cast<double>(i) + 0.1;
+      StridedCopy copy = MatrixCopy(row_runs, column_runs);
+      copy.src_dtype = DType::kF64;
+      copy.dst_dtype = DType::kF16;
+      copy.src_strides = {8, 8 * rows};
+      copy.dst_strides = {2 * columns, 2};
+      copy.src = reinterpret_cast<const std::byte*>(src.data());
+      copy.dst = reinterpret_cast<std::byte*>(dst.data());
+      CopyStrided(copy);
+      for (int64_t i = 0; i < rows; ++i) {
+        for (int64_t j = 0; j < columns; ++j) {
+          ASSERT_EQ(dst[static_cast<size_t>(i * columns + j)],
+                    Encode(DType::kF16, src[static_cast<size_t>(i + j * rows)]));
+        }
+      }
+    }
+  }
+}
+
+TEST(BytesCopyTest, EveryRowLengthBetweenGaps) {
   constexpr int64_t kRows = 5;
   for (int64_t length = 1; length <= 300; ++length) {
     const int64_t stride = length + 3;
@@ -117,7 +180,7 @@ TEST(StridedCopyTest, EveryRowLengthBetweenGaps) {
     std::vector<std::byte> dst(src.size(), std::byte{0});
     for (size_t i = 0; i < src.size(); ++i) src[i] = static_cast<std::byte>(i % 251 + 1);
     StridedCopy copy = MatrixCopy(row_runs, column_runs);
-    copy.element_bytes = 1;
+    copy.src_dtype = copy.dst_dtype = DType::kU8;
     copy.src_strides = copy.dst_strides = {stride, 1};
     copy.src = src.data();
     copy.dst = dst.data();
@@ -129,7 +192,7 @@ TEST(StridedCopyTest, EveryRowLengthBetweenGaps) {
   }
 }
 
-TEST(StridedCopyTest, AnEmptyRangeTouchesNothing) {
+TEST(BytesCopyTest, AnEmptyRangeTouchesNothing) {
   const Runs runs = {{0, 0, 4}};
   StridedCopy copy = MatrixCopy(runs, runs);
   copy.src_strides = copy.dst_strides = {16, 4};
@@ -148,6 +211,13 @@ TEST(StridedCopyDeathTest, ARangeOutsideTheRegionIsRefused) {
   copy.dst = memory.data() + 128;
   copy.end = 17;
   EXPECT_DEATH(CopyStrided(copy), "outside the region");
+}
+
+TEST(StridedCopyDeathTest, ACastThatDoesNotExistIsRefused) {
+  const Runs runs = {{0, 0, 4}};
+  StridedCopy copy = MatrixCopy(runs, runs);
+  copy.dst_dtype = DType::kI32;
+  EXPECT_DEATH(CopyStrided(copy), "no such cast");
 }
 
 }  // namespace

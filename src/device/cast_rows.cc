@@ -1,0 +1,335 @@
+// Eleven steps that widen to f32 or narrow from it, compiled for several instruction sets, and the
+// casts made of one or two of them.
+//
+// Types of 8 and 16 bits are taken apart as integers, so that every instruction set gives the same
+// bits. One rounding only: f64 goes to them through an f32 that is rounded to odd, which keeps what
+// the second rounding has to know.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "device/cast_rows.cc"
+#include <hwy/foreach_target.h>
+// Must come after foreach_target.h.
+#include <hwy/highway.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#ifndef SLUICE_SRC_DEVICE_CAST_ROWS_CC_ONCE_
+#define SLUICE_SRC_DEVICE_CAST_ROWS_CC_ONCE_
+#include <algorithm>
+
+#include "device/cast_rows.h"
+#include "sluice/tensor.h"
+#include "tensor/cast.h"
+#include "tensor/check.h"
+
+namespace sluice {
+namespace {
+
+using RowStep = void (*)(const std::byte* src, std::byte* dst, int64_t elements);
+
+// The steps of one instruction set.
+struct CastSteps {
+  struct Small {
+    RowStep widen;   // to f32, exact
+    RowStep narrow;  // from f32, rounds to nearest even
+  };
+  Small f16;
+  Small bf16;
+  Small f8e4m3;
+  Small f8e5m2;
+  RowStep f32_to_f64;
+  RowStep f64_to_f32;      // rounds to nearest even
+  RowStep f64_to_odd_f32;  // where inexact, the neighbour whose last bit is set
+};
+
+// A type of at most 16 bits. Without infinities the largest code is the only NaN.
+template <typename CodeType, int kExponent, int kMantissa, bool kInfinities>
+struct SmallFloat {
+  using Code = CodeType;
+  static constexpr int kMantissaBits = kMantissa;
+  static constexpr int kDropped = 23 - kMantissa;  // mantissa bits that f32 has more
+  static constexpr int kSignShift = 31 - kExponent - kMantissa;
+  static constexpr int kBias = (1 << (kExponent - 1)) - 1;
+  static constexpr int32_t kMagnitude = (1 << (kExponent + kMantissa)) - 1;
+  static constexpr int32_t kMinNormal = 1 << kMantissa;
+  // The first code that is no finite number.
+  static constexpr int32_t kSpecial = kInfinities ? kMagnitude - (1 << kMantissa) + 1 : kMagnitude;
+  static constexpr bool kHasInfinities = kInfinities;
+  static constexpr bool kF32Range = kExponent == 8;  // its codes are the upper bits of f32
+};
+
+using F16 = SmallFloat<uint16_t, 5, 10, true>;
+using BF16 = SmallFloat<uint16_t, 8, 7, true>;
+using F8E4M3 = SmallFloat<uint8_t, 4, 3, false>;
+using F8E5M2 = SmallFloat<uint8_t, 5, 2, true>;
+
+constexpr int32_t kF32Infinity = 0x7F800000;
+constexpr int32_t kF32Quiet = 0x00400000;
+
+// 2^exponent, which is a normal number.
+constexpr float PowerOfTwo(int exponent) {
+  float power = 1;
+  for (; exponent > 0; --exponent) power *= 2;
+  for (; exponent < 0; ++exponent) power /= 2;
+  return power;
+}
+
+}  // namespace
+}  // namespace sluice
+#endif  // SLUICE_SRC_DEVICE_CAST_ROWS_CC_ONCE_
+
+HWY_BEFORE_NAMESPACE();
+namespace sluice {
+namespace {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using Floats = hn::ScalableTag<float>;
+using Doubles = hn::ScalableTag<double>;
+using Ints = hn::RebindToSigned<Floats>;
+using Words = hn::RebindToUnsigned<Floats>;
+using FloatVec = hn::Vec<Floats>;
+using IntVec = hn::Vec<Ints>;
+
+// Of f32 with the magnitude's bits `bits` and the sign of `code`, which is in bit 31 - shift.
+template <class Format>
+HWY_INLINE FloatVec WithSign(IntVec bits, IntVec code) {
+  const Ints di;
+  const Words du;
+  const auto sign =
+      hn::And(hn::ShiftLeft<Format::kSignShift>(hn::BitCast(du, code)), hn::Set(du, 0x80000000u));
+  return hn::BitCast(Floats(), hn::Or(bits, hn::BitCast(di, sign)));
+}
+
+template <class Format>
+struct Widen {
+  using From = typename Format::Code;
+  using To = float;
+  using Tag = Floats;
+
+  static HWY_INLINE void Apply(const From* src, float* dst) {
+    const Ints di;
+    const auto code = hn::PromoteTo(di, hn::LoadU(hn::Rebind<From, Ints>(), src));
+    const auto magnitude = hn::And(code, hn::Set(di, Format::kMagnitude));
+    hn::StoreU(WithSign<Format>(Magnitude(magnitude), code), Floats(), dst);
+  }
+
+  static HWY_INLINE IntVec Magnitude(IntVec magnitude) {
+    const Ints di;
+    const auto shifted = hn::ShiftLeft<Format::kDropped>(magnitude);
+    const auto is_nan = hn::Gt(magnitude, hn::Set(di, Format::kSpecial));
+    const auto quiet = hn::IfThenElseZero(is_nan, hn::Set(di, kF32Quiet));
+    if constexpr (Format::kF32Range) return hn::Or(shifted, quiet);
+    const auto normal = hn::Add(shifted, hn::Set(di, (127 - Format::kBias) << 23));
+    // Below the normal numbers a code counts units of the smallest one.
+    const auto unit = hn::Set(Floats(), PowerOfTwo(1 - Format::kBias - Format::kMantissaBits));
+    const auto tiny = hn::BitCast(di, hn::Mul(hn::ConvertTo(Floats(), magnitude), unit));
+    const auto finite =
+        hn::IfThenElse(hn::Lt(magnitude, hn::Set(di, Format::kMinNormal)), tiny, normal);
+    const auto special = hn::Or(hn::Or(shifted, hn::Set(di, kF32Infinity)), quiet);
+    return hn::IfThenElse(hn::Gt(magnitude, hn::Set(di, Format::kSpecial - 1)), special, finite);
+  }
+};
+
+template <class Format>
+struct Narrow {
+  using From = float;
+  using To = typename Format::Code;
+  using Tag = Floats;
+
+  static HWY_INLINE void Apply(const float* src, To* dst) {
+    const Ints di;
+    const Words du;
+    const auto bits = hn::BitCast(du, hn::LoadU(Floats(), src));
+    const auto sign = hn::And(hn::ShiftRight<Format::kSignShift>(bits),
+                              hn::Set(du, static_cast<uint32_t>(Format::kMagnitude + 1)));
+    const auto magnitude = hn::And(bits, hn::Set(du, 0x7FFFFFFFu));
+    const auto code = hn::Or(Magnitude(magnitude), hn::BitCast(di, sign));
+    const hn::Rebind<To, Ints> dto;
+    hn::StoreU(hn::DemoteTo(dto, code), dto, dst);
+  }
+
+  static HWY_INLINE IntVec Magnitude(hn::Vec<Words> bits) {
+    const Ints di;
+    const auto magnitude = hn::BitCast(di, bits);
+    IntVec code = Rounded(bits);
+    if constexpr (!Format::kF32Range) {
+      code = hn::IfThenElse(hn::Lt(magnitude, hn::Set(di, (128 - Format::kBias) << 23)),
+                            Tiny(magnitude), code);
+    }
+    code = hn::Min(code, hn::Set(di, Format::kSpecial));
+    if constexpr (!Format::kHasInfinities) return code;
+    constexpr int32_t kQuiet = 1 << (Format::kMantissaBits - 1);
+    const auto payload = hn::And(hn::ShiftRight<Format::kDropped>(magnitude),
+                                 hn::Set(di, (1 << Format::kMantissaBits) - 1));
+    const auto nan = hn::Or(payload, hn::Set(di, Format::kSpecial | kQuiet));
+    return hn::IfThenElse(hn::Gt(magnitude, hn::Set(di, kF32Infinity)), nan, code);
+  }
+
+  // A carry goes into the exponent, as it should; past the last one Min() above makes it special.
+  static HWY_INLINE IntVec Rounded(hn::Vec<Words> bits) {
+    const Words du;
+    const auto odd = hn::And(hn::ShiftRight<Format::kDropped>(bits), hn::Set(du, 1u));
+    const auto half = hn::Set(du, (1u << (Format::kDropped - 1)) - 1);
+    const auto code = hn::ShiftRight<Format::kDropped>(hn::Add(hn::Add(bits, half), odd));
+    constexpr int32_t kBiasDifference = (127 - Format::kBias) << Format::kMantissaBits;
+    return hn::Sub(hn::BitCast(Ints(), code), hn::Set(Ints(), kBiasDifference));
+  }
+
+  // Below the normal numbers: adding a number whose last bit is one unit rounds to units.
+  static HWY_INLINE IntVec Tiny(IntVec magnitude) {
+    const Floats df;
+    const auto rounder = hn::Set(df, PowerOfTwo(24 - Format::kBias - Format::kMantissaBits));
+    const auto sum = hn::Add(hn::BitCast(df, magnitude), rounder);
+    return hn::Sub(hn::BitCast(Ints(), sum), hn::BitCast(Ints(), rounder));
+  }
+};
+
+using HalfFloats = hn::Rebind<float, Doubles>;
+using HalfWords = hn::RebindToUnsigned<HalfFloats>;
+
+// The instruction, not Highway's DemoteTo where that saturates what is too large.
+HWY_INLINE hn::Vec<HalfFloats> NearestFloats(const double* src) {
+#if HWY_TARGET == HWY_EMU128 || HWY_TARGET == HWY_SCALAR
+  HWY_ALIGN float nearest[hn::MaxLanes(HalfFloats())];
+  for (size_t i = 0; i < hn::Lanes(HalfFloats()); ++i) nearest[i] = static_cast<float>(src[i]);
+  return hn::LoadU(HalfFloats(), nearest);
+#else
+  return hn::DemoteTo(HalfFloats(), hn::LoadU(Doubles(), src));
+#endif
+}
+
+struct DoubleToFloat {
+  using From = double;
+  using To = float;
+  using Tag = Doubles;
+
+  static HWY_INLINE void Apply(const double* src, float* dst) {
+    hn::StoreU(NearestFloats(src), HalfFloats(), dst);
+  }
+};
+
+// Rounded to nearest first. Where that is inexact and even, the odd neighbour is one step away, on
+// the other side of the exact value; from infinity back to the largest number.
+struct DoubleToOddFloat {
+  using From = double;
+  using To = float;
+  using Tag = Doubles;
+
+  static HWY_INLINE void Apply(const double* src, float* dst) {
+    const Doubles dd;
+    const HalfWords dw;
+    const hn::RebindToUnsigned<Doubles> dl;
+    const auto nearest = NearestFloats(src);
+    const auto exact = hn::Abs(hn::LoadU(dd, src));
+    const auto rounded = hn::Abs(hn::PromoteTo(dd, nearest));
+    const auto up = hn::BitCast(dl, hn::VecFromMask(dd, hn::Gt(rounded, exact)));
+    const auto down = hn::BitCast(dl, hn::VecFromMask(dd, hn::Lt(rounded, exact)));
+    const auto step = hn::TruncateTo(dw, hn::Sub(up, down));  // a mask that is set counts -1
+    const auto bits = hn::BitCast(dw, nearest);
+    const auto one = hn::Set(dw, 1u);
+    const auto even = hn::Sub(hn::And(bits, one), one);
+    const auto odd = hn::Add(bits, hn::And(step, even));
+    hn::StoreU(hn::BitCast(HalfFloats(), odd), HalfFloats(), dst);
+  }
+};
+
+struct FloatToDouble {
+  using From = float;
+  using To = double;
+  using Tag = Doubles;
+
+  static HWY_INLINE void Apply(const float* src, double* dst) {
+    const auto floats = hn::LoadU(HalfFloats(), src);
+    hn::StoreU(hn::PromoteTo(Doubles(), floats), Doubles(), dst);
+  }
+};
+
+// Carries a step through a row. The last vector overlaps the one before it.
+template <class Operation>
+void Row(const std::byte* src, std::byte* dst, int64_t elements) {
+  using From = typename Operation::From;
+  using To = typename Operation::To;
+  const typename Operation::Tag d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto* from = reinterpret_cast<const From*>(src);
+  auto* to = reinterpret_cast<To*>(dst);
+  if (elements < lanes) {
+    HWY_ALIGN From few[hn::MaxLanes(d)] = {};
+    HWY_ALIGN To cast[hn::MaxLanes(d)];
+    std::memcpy(few, src, static_cast<size_t>(elements) * sizeof(From));
+    Operation::Apply(few, cast);
+    std::memcpy(dst, cast, static_cast<size_t>(elements) * sizeof(To));
+    return;
+  }
+  for (int64_t i = 0; i + lanes <= elements; i += lanes) Operation::Apply(from + i, to + i);
+  if (elements % lanes != 0) Operation::Apply(from + elements - lanes, to + elements - lanes);
+}
+
+template <class Format>
+constexpr CastSteps::Small SmallSteps() {
+  return {&Row<Widen<Format>>, &Row<Narrow<Format>>};
+}
+
+const CastSteps* Steps() {
+  static constexpr CastSteps kSteps = {
+      SmallSteps<F16>(),   SmallSteps<BF16>(),  SmallSteps<F8E4M3>(),  SmallSteps<F8E5M2>(),
+      &Row<FloatToDouble>, &Row<DoubleToFloat>, &Row<DoubleToOddFloat>};
+  return &kSteps;
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace
+}  // namespace sluice
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace sluice {
+namespace {
+
+// Elements that are cast by two steps at a time: what lies between them stays in the first cache.
+constexpr int64_t kPieceElements = 1024;
+
+HWY_EXPORT(Steps);
+
+const CastSteps::Small& SmallStepsOf(const CastSteps& steps, DType dtype) {
+  switch (dtype) {
+    case DType::kF16:
+      return steps.f16;
+    case DType::kBF16:
+      return steps.bf16;
+    case DType::kF8E4M3:
+      return steps.f8e4m3;
+    default:
+      return steps.f8e5m2;
+  }
+}
+
+}  // namespace
+
+RowCast::RowCast(DType from, DType to) : src_bytes_(DTypeBytes(from)), dst_bytes_(DTypeBytes(to)) {
+  SLUICE_CHECK(from != to && CastExists(from, to), "no such cast of rows");
+  const CastSteps& steps = *HWY_DYNAMIC_DISPATCH(Steps)();
+  if (from == DType::kF64) {
+    first_ = to == DType::kF32 ? steps.f64_to_f32 : steps.f64_to_odd_f32;
+  } else if (from != DType::kF32) {
+    first_ = SmallStepsOf(steps, from).widen;
+  }
+  if (to == DType::kF32) return;
+  second_ = to == DType::kF64 ? steps.f32_to_f64 : SmallStepsOf(steps, to).narrow;
+  if (first_ == nullptr) std::swap(first_, second_);
+}
+
+void RowCast::Cast(const std::byte* src, std::byte* dst, int64_t elements) const {
+  if (second_ == nullptr) return first_(src, dst, elements);
+  alignas(64) std::byte between[kPieceElements * sizeof(float)];
+  for (int64_t i = 0; i < elements; i += kPieceElements) {
+    const int64_t piece = std::min(kPieceElements, elements - i);
+    first_(src + i * src_bytes_, between, piece);
+    second_(between, dst + i * dst_bytes_, piece);
+  }
+}
+
+}  // namespace sluice
+#endif  // HWY_ONCE

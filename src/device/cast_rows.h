@@ -1,0 +1,41 @@
+// Casts of contiguous rows of elements between floating types, by the widest vectors at hand.
+//
+// Rounds once, to nearest even. Too large a value becomes infinity, and NaN in f8e4m3, which has no
+// infinity. NaN stays NaN: quiet, with its sign and the leading bits of its payload. The results
+// are the same bits on every processor. Assumes the default floating-point environment: rounding
+// to nearest, subnormals not flushed.
+#ifndef SLUICE_SRC_DEVICE_CAST_ROWS_H_
+#define SLUICE_SRC_DEVICE_CAST_ROWS_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "sluice/tensor.h"
+
+namespace sluice {
+
+// How to cast rows of one type into another; cheap to make.
+class RowCast {
+ public:
+  // The types differ, and CastExists(from, to).
+  RowCast(DType from, DType to);
+
+  // Casts `elements` elements. Any alignment will do. The two sides must not overlap.
+  void Cast(const std::byte* src, std::byte* dst, int64_t elements) const;
+
+  int64_t src_bytes() const { return src_bytes_; }  // of one element
+  int64_t dst_bytes() const { return dst_bytes_; }
+
+ private:
+  using Step = void (*)(const std::byte* src, std::byte* dst, int64_t elements);
+
+  // With two steps there is a row of f32 between them.
+  Step first_ = nullptr;
+  Step second_ = nullptr;  // or none
+  int64_t src_bytes_;
+  int64_t dst_bytes_;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_DEVICE_CAST_ROWS_H_

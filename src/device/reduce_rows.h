@@ -1,0 +1,29 @@
+// Element-wise folds of one row into another, by the widest vectors at hand.
+//
+// Floats: a NaN on either side, and what has no value, give the one NaN that is quiet, positive and
+// without payload, so that results are the same bits on every processor.
+#ifndef SLUICE_SRC_DEVICE_REDUCE_ROWS_H_
+#define SLUICE_SRC_DEVICE_REDUCE_ROWS_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "sluice/layout.h"
+#include "sluice/tensor.h"
+
+namespace sluice {
+
+// dst[i] = dst[i] op src[i]. Any alignment will do.
+using FoldRow = void (*)(const std::byte* src, std::byte* dst, int64_t elements);
+
+// The fold of a type of which values are computed in: f64, f32 or an integer type. Sums serve for
+// averages. Integers wrap.
+FoldRow FindFold(DType dtype, ReduceOp op);
+
+// dst[i] = dst[i] / divisor, for f64 and f32. The divisor is rounded to that type first.
+using DivideRow = void (*)(std::byte* dst, int64_t elements, int64_t divisor);
+DivideRow FindDivide(DType dtype);
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_DEVICE_REDUCE_ROWS_H_

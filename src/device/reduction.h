@@ -1,0 +1,34 @@
+// Adds one contribution of a reduction to what is there already.
+#ifndef SLUICE_SRC_DEVICE_REDUCTION_H_
+#define SLUICE_SRC_DEVICE_REDUCTION_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "sluice/layout.h"
+#include "sluice/tensor.h"
+
+namespace sluice {
+
+// dst[i] = dst[i] op src[i], rounded to `dtype`; then, if `divisor` is above 1,
+// dst[i] = dst[i] / divisor, rounded once more. kAvg adds as kSum does: who adds the last
+// contribution gives the divisor. Both sides are contiguous, of any alignment, and do not overlap.
+//
+// Types of 8 and 16 bits are computed in f32. Floats: a NaN on either side gives NaN, and any NaN
+// that results is quiet, positive and without payload. kMax and kMin keep dst of equal values, also
+// of zeros. Integers wrap, and divide toward zero.
+struct Reduction {
+  ReduceOp op = ReduceOp::kSum;
+  DType dtype = DType::kF32;
+  const std::byte* src = nullptr;
+  std::byte* dst = nullptr;
+  int64_t elements = 0;
+  int64_t divisor = 1;
+};
+
+// Carries out one reduction. Allocates nothing.
+void Reduce(const Reduction& reduction);
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_DEVICE_REDUCTION_H_

@@ -1,0 +1,28 @@
+// The casts that exist: all between floating types, none to or from integers.
+#include "tensor/cast.h"
+
+#include "sluice/tensor.h"
+
+namespace sluice {
+
+bool IsFloating(DType dtype) {
+  switch (dtype) {
+    case DType::kF64:
+    case DType::kF32:
+    case DType::kF16:
+    case DType::kBF16:
+    case DType::kF8E4M3:
+    case DType::kF8E5M2:
+      return true;
+    case DType::kI64:
+    case DType::kI32:
+    case DType::kI8:
+    case DType::kU8:
+      return false;
+  }
+  return false;
+}
+
+bool CastExists(DType from, DType to) { return from == to || (IsFloating(from) && IsFloating(to)); }
+
+}  // namespace sluice
