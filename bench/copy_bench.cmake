@@ -1,6 +1,7 @@
-# copy_bench: rates of strided copies against memcpy.
+# copy_bench: rates of strided copies, casts and reductions against memcpy.
 find_package(benchmark REQUIRED)
-add_executable(copy_bench ${CMAKE_CURRENT_LIST_DIR}/copy_bench.cc)
+add_executable(copy_bench ${CMAKE_CURRENT_LIST_DIR}/copy_bench.cc
+                          ${CMAKE_CURRENT_LIST_DIR}/cast_bench.cc)
 target_include_directories(copy_bench PRIVATE ${PROJECT_SOURCE_DIR}/src)
 target_link_libraries(copy_bench PRIVATE sluice_device benchmark::benchmark)
 sluice_flags(copy_bench)

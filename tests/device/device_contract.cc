@@ -14,8 +14,11 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "device/device.h"
+#include "device/reduction.h"
 #include "device/strided_copy.h"
 #include "gtest/gtest.h"
+#include "sluice/layout.h"
+#include "sluice/tensor.h"
 #include "tensor/run.h"
 
 namespace sluice {
@@ -121,7 +124,23 @@ TEST_P(DeviceContract, EveryBatchCompletesOnceWithAllItsCopies) {
   EXPECT_EQ(device_->Poll(absl::MakeSpan(more)).value(), 0);
 }
 
-TEST_P(DeviceContract, OneBatchTooManyIsRefusedAndCopiesNothing) {
+// Both reductions read what the copy wrote, one after the other.
+TEST_P(DeviceContract, ReductionsFollowTheCopiesInOrder) {
+  const std::array<uint8_t, 3> src = {10, 20, 30};
+  std::array<uint8_t, 3> dst = {1, 1, 1};
+  constexpr Stretch kRun = {0, 0, 3};
+  const auto* from = reinterpret_cast<const std::byte*>(src.data());
+  auto* to = reinterpret_cast<std::byte*>(dst.data());
+  const std::array<StridedCopy, 1> copy = {BytesCopy(kRun, from, to)};
+  const std::array<Reduction, 2> reductions = {
+      Reduction{ReduceOp::kProduct, DType::kU8, from, to, 3, 1},
+      Reduction{ReduceOp::kAvg, DType::kU8, from, to, 3, 10}};
+  ASSERT_TRUE(device_->Start({copy, 5, reductions}).ok());
+  EXPECT_EQ(PollUntil(*device_, 1), std::vector<uint64_t>{5});
+  EXPECT_EQ(dst, (std::array<uint8_t, 3>{11, 16, 16}));  // (v * v + v) mod 256, by 10
+}
+
+TEST_P(DeviceContract, OneBatchTooManyIsRefusedAndDoesNothing) {
   for (int i = 0; i < Device::kMaxOutstanding; ++i) {
     ASSERT_TRUE(device_->Start({{}, static_cast<uint64_t>(i)}).ok());
   }
@@ -129,7 +148,8 @@ TEST_P(DeviceContract, OneBatchTooManyIsRefusedAndCopiesNothing) {
   std::byte dst{0};
   constexpr Stretch kRun = {0, 0, 1};
   const std::array<StridedCopy, 1> one = {BytesCopy(kRun, &src, &dst)};
-  EXPECT_EQ(device_->Start({one, 1000}).code(), absl::StatusCode::kResourceExhausted);
+  const std::array<Reduction, 1> sum = {Reduction{ReduceOp::kSum, DType::kU8, &src, &dst, 1, 1}};
+  EXPECT_EQ(device_->Start({one, 1000, sum}).code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(dst, std::byte{0});
   EXPECT_EQ(PollUntil(*device_, Device::kMaxOutstanding).size(), size_t{Device::kMaxOutstanding});
   EXPECT_TRUE(device_->Start({one, 1000}).ok());
