@@ -8,6 +8,7 @@
 
 #include "device/cast_rows.h"
 #include "device/copy_rows.h"
+#include "device/prefetcher.h"
 
 namespace sluice {
 namespace {
@@ -15,8 +16,13 @@ namespace {
 // From here on a piece is worth a call of its own.
 constexpr int64_t kLongPieceElements = 128;
 
+// Pieces between gaps are cast by segments while what is read later is on its way. Above so many
+// bytes the hardware does better alone.
+constexpr int64_t kPrefetchedBytesMax = 512 << 10;
+constexpr int64_t kSegmentElements = 128;
+
 // Elements of a block; both sides of it, of at most 8 bytes each, fit the first cache.
-constexpr int64_t kBlockElements = 1024;
+constexpr int64_t kBlockElements = 512;
 
 // Side of a block where one side of the grid is the other transposed.
 constexpr int64_t kTransposedSide = 32;
@@ -78,12 +84,18 @@ BlockSize BlockSizeOf(const CopyAxis& rows, const CopyAxis& columns, int64_t pie
 void CastBlocks(const RowCast& cast, const std::byte* src, std::byte* dst, const CopyAxis& rows,
                 const CopyAxis& columns, int64_t piece_elements) {
   const BlockSize block = BlockSizeOf(rows, columns, piece_elements);
+  const int64_t piece_bytes = piece_elements * cast.src_bytes();
+  const bool asks = rows.count == 1 && piece_bytes >= 64;
+  Prefetcher prefetcher(src, columns.count, columns.src_stride, piece_bytes, piece_bytes);
   for (int64_t i = 0; i < rows.count; i += block.rows) {
     CopyAxis block_rows = rows;
     block_rows.count = std::min(block.rows, rows.count - i);
     for (int64_t j = 0; j < columns.count; j += block.columns) {
       CopyAxis block_columns = columns;
       block_columns.count = std::min(block.columns, columns.count - j);
+      if (asks) {
+        for (int64_t k = 0; k < block_columns.count; ++k) prefetcher.Next();
+      }
       CastBlock(cast, src + i * rows.src_stride + j * columns.src_stride,
                 dst + i * rows.dst_stride + j * columns.dst_stride, block_rows, block_columns,
                 piece_elements);
@@ -91,8 +103,28 @@ void CastBlocks(const RowCast& cast, const std::byte* src, std::byte* dst, const
   }
 }
 
+void CastPrefetchedPieces(const RowCast& cast, const std::byte* src, std::byte* dst,
+                          const CopyAxis& columns, int64_t piece_elements) {
+  const int64_t src_bytes = cast.src_bytes();
+  Prefetcher prefetcher(src, columns.count, columns.src_stride, piece_elements * src_bytes,
+                        kSegmentElements * src_bytes);
+  for (int64_t i = 0; i < columns.count; ++i) {
+    for (int64_t at = 0; at < piece_elements; at += kSegmentElements) {
+      prefetcher.Next();
+      cast.Cast(src + at * src_bytes, dst + at * cast.dst_bytes(),
+                std::min(kSegmentElements, piece_elements - at));
+    }
+    src += columns.src_stride;
+    dst += columns.dst_stride;
+  }
+}
+
 void CastLongPieces(const RowCast& cast, const std::byte* src, std::byte* dst,
                     const CopyAxis& columns, int64_t piece_elements) {
+  const int64_t piece_bytes = piece_elements * cast.src_bytes();
+  if (piece_bytes >= 1024) {
+    return CastPrefetchedPieces(cast, src, dst, columns, piece_elements);
+  }
   for (int64_t i = 0; i < columns.count; ++i) {
     cast.Cast(src + i * columns.src_stride, dst + i * columns.dst_stride, piece_elements);
   }

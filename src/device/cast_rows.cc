@@ -1,9 +1,8 @@
 // Eleven steps that widen to f32 or narrow from it, compiled for several instruction sets, and the
 // casts made of one or two of them.
 //
-// Types of 8 and 16 bits are taken apart as integers, so that every instruction set gives the same
-// bits. One rounding only: f64 goes to them through an f32 that is rounded to odd, which keeps what
-// the second rounding has to know.
+// One rounding only: f64 goes to types of 8 and 16 bits through an f32 that is rounded to odd,
+// which keeps what the second rounding has to know.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "device/cast_rows.cc"
 #include <hwy/foreach_target.h>
@@ -13,6 +12,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+
+#include "device/small_float.inc"
 
 #ifndef SLUICE_SRC_DEVICE_CAST_ROWS_CC_ONCE_
 #define SLUICE_SRC_DEVICE_CAST_ROWS_CC_ONCE_
@@ -43,38 +44,6 @@ struct CastSteps {
   RowStep f64_to_odd_f32;  // where inexact, the neighbour whose last bit is set
 };
 
-// A type of at most 16 bits. Without infinities the largest code is the only NaN.
-template <typename CodeType, int kExponent, int kMantissa, bool kInfinities>
-struct SmallFloat {
-  using Code = CodeType;
-  static constexpr int kMantissaBits = kMantissa;
-  static constexpr int kDropped = 23 - kMantissa;  // mantissa bits that f32 has more
-  static constexpr int kSignShift = 31 - kExponent - kMantissa;
-  static constexpr int kBias = (1 << (kExponent - 1)) - 1;
-  static constexpr int32_t kMagnitude = (1 << (kExponent + kMantissa)) - 1;
-  static constexpr int32_t kMinNormal = 1 << kMantissa;
-  // The first code that is no finite number.
-  static constexpr int32_t kSpecial = kInfinities ? kMagnitude - (1 << kMantissa) + 1 : kMagnitude;
-  static constexpr bool kHasInfinities = kInfinities;
-  static constexpr bool kF32Range = kExponent == 8;  // its codes are the upper bits of f32
-};
-
-using F16 = SmallFloat<uint16_t, 5, 10, true>;
-using BF16 = SmallFloat<uint16_t, 8, 7, true>;
-using F8E4M3 = SmallFloat<uint8_t, 4, 3, false>;
-using F8E5M2 = SmallFloat<uint8_t, 5, 2, true>;
-
-constexpr int32_t kF32Infinity = 0x7F800000;
-constexpr int32_t kF32Quiet = 0x00400000;
-
-// 2^exponent, which is a normal number.
-constexpr float PowerOfTwo(int exponent) {
-  float power = 1;
-  for (; exponent > 0; --exponent) power *= 2;
-  for (; exponent < 0; ++exponent) power /= 2;
-  return power;
-}
-
 }  // namespace
 }  // namespace sluice
 #endif  // SLUICE_SRC_DEVICE_CAST_ROWS_CC_ONCE_
@@ -85,22 +54,7 @@ namespace {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-using Floats = hn::ScalableTag<float>;
 using Doubles = hn::ScalableTag<double>;
-using Ints = hn::RebindToSigned<Floats>;
-using Words = hn::RebindToUnsigned<Floats>;
-using FloatVec = hn::Vec<Floats>;
-using IntVec = hn::Vec<Ints>;
-
-// Of f32 with the magnitude's bits `bits` and the sign of `code`, which is in bit 31 - shift.
-template <class Format>
-HWY_INLINE FloatVec WithSign(IntVec bits, IntVec code) {
-  const Ints di;
-  const Words du;
-  const auto sign =
-      hn::And(hn::ShiftLeft<Format::kSignShift>(hn::BitCast(du, code)), hn::Set(du, 0x80000000u));
-  return hn::BitCast(Floats(), hn::Or(bits, hn::BitCast(di, sign)));
-}
 
 template <class Format>
 struct Widen {
@@ -109,26 +63,7 @@ struct Widen {
   using Tag = Floats;
 
   static HWY_INLINE void Apply(const From* src, float* dst) {
-    const Ints di;
-    const auto code = hn::PromoteTo(di, hn::LoadU(hn::Rebind<From, Ints>(), src));
-    const auto magnitude = hn::And(code, hn::Set(di, Format::kMagnitude));
-    hn::StoreU(WithSign<Format>(Magnitude(magnitude), code), Floats(), dst);
-  }
-
-  static HWY_INLINE IntVec Magnitude(IntVec magnitude) {
-    const Ints di;
-    const auto shifted = hn::ShiftLeft<Format::kDropped>(magnitude);
-    const auto is_nan = hn::Gt(magnitude, hn::Set(di, Format::kSpecial));
-    const auto quiet = hn::IfThenElseZero(is_nan, hn::Set(di, kF32Quiet));
-    if constexpr (Format::kF32Range) return hn::Or(shifted, quiet);
-    const auto normal = hn::Add(shifted, hn::Set(di, (127 - Format::kBias) << 23));
-    // Below the normal numbers a code counts units of the smallest one.
-    const auto unit = hn::Set(Floats(), PowerOfTwo(1 - Format::kBias - Format::kMantissaBits));
-    const auto tiny = hn::BitCast(di, hn::Mul(hn::ConvertTo(Floats(), magnitude), unit));
-    const auto finite =
-        hn::IfThenElse(hn::Lt(magnitude, hn::Set(di, Format::kMinNormal)), tiny, normal);
-    const auto special = hn::Or(hn::Or(shifted, hn::Set(di, kF32Infinity)), quiet);
-    return hn::IfThenElse(hn::Gt(magnitude, hn::Set(di, Format::kSpecial - 1)), special, finite);
+    hn::StoreU(Widened<Format>::Load(src), Floats(), dst);
   }
 };
 
@@ -139,50 +74,7 @@ struct Narrow {
   using Tag = Floats;
 
   static HWY_INLINE void Apply(const float* src, To* dst) {
-    const Ints di;
-    const Words du;
-    const auto bits = hn::BitCast(du, hn::LoadU(Floats(), src));
-    const auto sign = hn::And(hn::ShiftRight<Format::kSignShift>(bits),
-                              hn::Set(du, static_cast<uint32_t>(Format::kMagnitude + 1)));
-    const auto magnitude = hn::And(bits, hn::Set(du, 0x7FFFFFFFu));
-    const auto code = hn::Or(Magnitude(magnitude), hn::BitCast(di, sign));
-    const hn::Rebind<To, Ints> dto;
-    hn::StoreU(hn::DemoteTo(dto, code), dto, dst);
-  }
-
-  static HWY_INLINE IntVec Magnitude(hn::Vec<Words> bits) {
-    const Ints di;
-    const auto magnitude = hn::BitCast(di, bits);
-    IntVec code = Rounded(bits);
-    if constexpr (!Format::kF32Range) {
-      code = hn::IfThenElse(hn::Lt(magnitude, hn::Set(di, (128 - Format::kBias) << 23)),
-                            Tiny(magnitude), code);
-    }
-    code = hn::Min(code, hn::Set(di, Format::kSpecial));
-    if constexpr (!Format::kHasInfinities) return code;
-    constexpr int32_t kQuiet = 1 << (Format::kMantissaBits - 1);
-    const auto payload = hn::And(hn::ShiftRight<Format::kDropped>(magnitude),
-                                 hn::Set(di, (1 << Format::kMantissaBits) - 1));
-    const auto nan = hn::Or(payload, hn::Set(di, Format::kSpecial | kQuiet));
-    return hn::IfThenElse(hn::Gt(magnitude, hn::Set(di, kF32Infinity)), nan, code);
-  }
-
-  // A carry goes into the exponent, as it should; past the last one Min() above makes it special.
-  static HWY_INLINE IntVec Rounded(hn::Vec<Words> bits) {
-    const Words du;
-    const auto odd = hn::And(hn::ShiftRight<Format::kDropped>(bits), hn::Set(du, 1u));
-    const auto half = hn::Set(du, (1u << (Format::kDropped - 1)) - 1);
-    const auto code = hn::ShiftRight<Format::kDropped>(hn::Add(hn::Add(bits, half), odd));
-    constexpr int32_t kBiasDifference = (127 - Format::kBias) << Format::kMantissaBits;
-    return hn::Sub(hn::BitCast(Ints(), code), hn::Set(Ints(), kBiasDifference));
-  }
-
-  // Below the normal numbers: adding a number whose last bit is one unit rounds to units.
-  static HWY_INLINE IntVec Tiny(IntVec magnitude) {
-    const Floats df;
-    const auto rounder = hn::Set(df, PowerOfTwo(24 - Format::kBias - Format::kMantissaBits));
-    const auto sum = hn::Add(hn::BitCast(df, magnitude), rounder);
-    return hn::Sub(hn::BitCast(Ints(), sum), hn::BitCast(Ints(), rounder));
+    Narrowed<Format>::Store(hn::LoadU(Floats(), src), dst);
   }
 };
 

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "device/prefetcher.h"
+
 namespace sluice {
 namespace {
 
@@ -13,13 +15,11 @@ namespace {
 // beside the bytes it moves.
 constexpr int64_t kInlineBytes = 128;
 
-// Pieces of these sizes, between gaps, are copied by segments while what is read so many bytes
-// later is on its way. Below and above, memcpy and the hardware do better alone.
+// Pieces of these sizes, between gaps, are copied by segments while what is read later is on
+// its way. Below and above, memcpy and the hardware do better alone.
 constexpr int64_t kPrefetchedBytesMin = 1 << 10;
 constexpr int64_t kPrefetchedBytesMax = 64 << 10;
 constexpr int64_t kSegmentBytes = 256;
-constexpr int64_t kPrefetchBytes = 8 << 10;
-constexpr int64_t kCacheLineBytes = 64;
 
 // Tiles of a transposed grid. The strided side of a tile touches kTileColumns cache lines at a
 // time, which have to fit the ways of one L1 set: strides are often powers of two.
@@ -57,40 +57,9 @@ void CopyLongRows(const std::byte* src, std::byte* dst, const CopyAxis& axis, in
   }
 }
 
-// Runs ahead of a copy of rows and asks for what it will read. Hardware does that within a page of
-// a row, but each row begins it anew, which halves the rate of rows of a few KiB.
-class Prefetcher {
- public:
-  Prefetcher(const std::byte* src, const CopyAxis& axis, int64_t piece_bytes)
-      : row_(src + kPrefetchBytes / piece_bytes * axis.src_stride),
-        src_stride_(axis.src_stride),
-        piece_bytes_(piece_bytes),
-        offset_(kPrefetchBytes % piece_bytes),
-        rows_left_(axis.count - kPrefetchBytes / piece_bytes) {}
-
-  // Asks for the next kSegmentBytes, or what is left of a row.
-  void Next() {
-    if (rows_left_ <= 0) return;
-    const int64_t end = std::min(offset_ + kSegmentBytes, piece_bytes_);
-    for (int64_t at = offset_; at < end; at += kCacheLineBytes) __builtin_prefetch(row_ + at);
-    offset_ = end;
-    if (offset_ < piece_bytes_) return;
-    offset_ = 0;
-    row_ += src_stride_;
-    --rows_left_;
-  }
-
- private:
-  const std::byte* row_;
-  int64_t src_stride_;
-  int64_t piece_bytes_;
-  int64_t offset_;
-  int64_t rows_left_;
-};
-
 void CopyPrefetchedRows(const std::byte* src, std::byte* dst, const CopyAxis& axis,
                         int64_t piece_bytes) {
-  Prefetcher prefetcher(src, axis, piece_bytes);
+  Prefetcher prefetcher(src, axis.count, axis.src_stride, piece_bytes, kSegmentBytes);
   for (int64_t i = 0; i < axis.count; ++i) {
     for (int64_t at = 0; at < piece_bytes; at += kSegmentBytes) {
       prefetcher.Next();

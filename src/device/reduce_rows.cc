@@ -1,4 +1,4 @@
-// Folds of six types by four operations, compiled for several instruction sets.
+// Folds of ten types by four operations, compiled for several instruction sets.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "device/reduce_rows.cc"
 #include <hwy/foreach_target.h>
@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+
+#include "device/small_float.inc"
 
 #ifndef SLUICE_SRC_DEVICE_REDUCE_ROWS_CC_ONCE_
 #define SLUICE_SRC_DEVICE_REDUCE_ROWS_CC_ONCE_
@@ -33,12 +35,20 @@ struct Folds {
 struct Reductions {
   Folds f64;
   Folds f32;
+  Folds f16;
+  Folds bf16;
+  Folds f8e4m3;
+  Folds f8e5m2;
   Folds i64;
   Folds i32;
   Folds i8;
   Folds u8;
   DivideRow divide_f64;
   DivideRow divide_f32;
+  DivideRow divide_f16;
+  DivideRow divide_bf16;
+  DivideRow divide_f8e4m3;
+  DivideRow divide_f8e5m2;
 };
 
 }  // namespace
@@ -95,14 +105,43 @@ struct Product {
   }
 };
 
-template <typename T, class Operation>
+// How a row's elements become vectors and vectors elements: types that processors compute in.
+template <typename T>
+struct Whole {
+  using Element = T;
+  using Tag = hn::ScalableTag<T>;
+
+  static HWY_INLINE hn::Vec<Tag> Load(const T* src) { return hn::LoadU(Tag(), src); }
+  static HWY_INLINE void Store(hn::Vec<Tag> value, T* dst) { hn::StoreU(value, Tag(), dst); }
+};
+
+// The others are computed in f32.
+template <class Format>
+struct Small {
+  using Element = typename Format::Code;
+  using Tag = Floats;
+
+  static HWY_INLINE FloatVec Load(const Element* src) { return Widened<Format>::Load(src); }
+  static HWY_INLINE void Store(FloatVec value, Element* dst) {
+    Narrowed<Format>::Store(value, dst);
+  }
+};
+
+template <class Access, class Operation>
+HWY_INLINE void FoldVector(const typename Access::Element* src, typename Access::Element* dst) {
+  const typename Access::Tag d;
+  Access::Store(Operation::Apply(d, Access::Load(dst), Access::Load(src)), dst);
+}
+
+template <class Access, class Operation>
 void Fold(const std::byte* src, std::byte* dst, int64_t elements) {
-  const hn::ScalableTag<T> d;
+  using T = typename Access::Element;
+  const typename Access::Tag d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const auto* from = reinterpret_cast<const T*>(src);
   auto* to = reinterpret_cast<T*>(dst);
   for (; elements >= lanes; elements -= lanes, from += lanes, to += lanes) {
-    hn::StoreU(Operation::Apply(d, hn::LoadU(d, to), hn::LoadU(d, from)), d, to);
+    FoldVector<Access, Operation>(from, to);
   }
   if (elements <= 0) return;
   HWY_ALIGN T few_from[hn::MaxLanes(d)] = {};
@@ -110,7 +149,7 @@ void Fold(const std::byte* src, std::byte* dst, int64_t elements) {
   const size_t bytes = static_cast<size_t>(elements) * sizeof(T);
   std::memcpy(few_from, from, bytes);
   std::memcpy(few_to, to, bytes);
-  hn::Store(Operation::Apply(d, hn::Load(d, few_to), hn::Load(d, few_from)), d, few_to);
+  FoldVector<Access, Operation>(few_from, few_to);
   std::memcpy(to, few_to, bytes);
 }
 
@@ -127,38 +166,48 @@ void MultiplyIntegers(const std::byte* src, std::byte* dst, int64_t elements) {
   }
 }
 
-template <typename T>
+template <class Access>
+HWY_INLINE void DivideVector(typename Access::Element* dst, hn::Vec<typename Access::Tag> by) {
+  const typename Access::Tag d;
+  const auto quotient = hn::Div(Access::Load(dst), by);
+  Access::Store(WithOneNaN(d, quotient, quotient), dst);
+}
+
+template <class Access>
 void Divide(std::byte* dst, int64_t elements, int64_t divisor) {
-  const hn::ScalableTag<T> d;
+  using T = typename Access::Element;
+  const typename Access::Tag d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const auto by = hn::Set(d, static_cast<T>(divisor));
+  const auto by = hn::Set(d, static_cast<hn::TFromD<typename Access::Tag>>(divisor));
   auto* to = reinterpret_cast<T*>(dst);
-  for (; elements >= lanes; elements -= lanes, to += lanes) {
-    const auto quotient = hn::Div(hn::LoadU(d, to), by);
-    hn::StoreU(WithOneNaN(d, quotient, quotient), d, to);
-  }
+  for (; elements >= lanes; elements -= lanes, to += lanes) DivideVector<Access>(to, by);
   if (elements <= 0) return;
   HWY_ALIGN T few[hn::MaxLanes(d)] = {};
   std::memcpy(few, to, static_cast<size_t>(elements) * sizeof(T));
-  const auto quotient = hn::Div(hn::Load(d, few), by);
-  hn::Store(WithOneNaN(d, quotient, quotient), d, few);
+  DivideVector<Access>(few, by);
   std::memcpy(to, few, static_cast<size_t>(elements) * sizeof(T));
 }
 
+template <class Access>
+constexpr Folds FloatFolds() {
+  return {&Fold<Access, Sum>, &Fold<Access, Larger>, &Fold<Access, Smaller>,
+          &Fold<Access, Product>};
+}
+
 template <typename T>
-constexpr Folds FoldsOf() {
-  if constexpr (std::is_integral_v<T>) {
-    return {&Fold<std::make_unsigned_t<T>, Sum>, &Fold<T, Larger>, &Fold<T, Smaller>,
-            &MultiplyIntegers<T>};
-  } else {
-    return {&Fold<T, Sum>, &Fold<T, Larger>, &Fold<T, Smaller>, &Fold<T, Product>};
-  }
+constexpr Folds IntegerFolds() {
+  return {&Fold<Whole<std::make_unsigned_t<T>>, Sum>, &Fold<Whole<T>, Larger>,
+          &Fold<Whole<T>, Smaller>, &MultiplyIntegers<T>};
 }
 
 const Reductions* AllReductions() {
   static constexpr Reductions kReductions = {
-      FoldsOf<double>(), FoldsOf<float>(),   FoldsOf<int64_t>(), FoldsOf<int32_t>(),
-      FoldsOf<int8_t>(), FoldsOf<uint8_t>(), &Divide<double>,    &Divide<float>};
+      FloatFolds<Whole<double>>(), FloatFolds<Whole<float>>(),  FloatFolds<Small<F16>>(),
+      FloatFolds<Small<BF16>>(),   FloatFolds<Small<F8E4M3>>(), FloatFolds<Small<F8E5M2>>(),
+      IntegerFolds<int64_t>(),     IntegerFolds<int32_t>(),     IntegerFolds<int8_t>(),
+      IntegerFolds<uint8_t>(),     &Divide<Whole<double>>,      &Divide<Whole<float>>,
+      &Divide<Small<F16>>,         &Divide<Small<BF16>>,        &Divide<Small<F8E4M3>>,
+      &Divide<Small<F8E5M2>>};
   return &kReductions;
 }
 
@@ -173,47 +222,75 @@ namespace {
 
 HWY_EXPORT(AllReductions);
 
-const Folds& FoldsOf(const Reductions& reductions, DType dtype) {
+const Folds* FoldsOf(const Reductions& reductions, DType dtype) {
   switch (dtype) {
     case DType::kF64:
-      return reductions.f64;
+      return &reductions.f64;
     case DType::kF32:
-      return reductions.f32;
+      return &reductions.f32;
+    case DType::kF16:
+      return &reductions.f16;
+    case DType::kBF16:
+      return &reductions.bf16;
+    case DType::kF8E4M3:
+      return &reductions.f8e4m3;
+    case DType::kF8E5M2:
+      return &reductions.f8e5m2;
     case DType::kI64:
-      return reductions.i64;
+      return &reductions.i64;
     case DType::kI32:
-      return reductions.i32;
+      return &reductions.i32;
     case DType::kI8:
-      return reductions.i8;
+      return &reductions.i8;
+    case DType::kU8:
+      return &reductions.u8;
+  }
+  return nullptr;
+}
+
+DivideRow DivisionOf(const Reductions& reductions, DType dtype) {
+  switch (dtype) {
+    case DType::kF64:
+      return reductions.divide_f64;
+    case DType::kF32:
+      return reductions.divide_f32;
+    case DType::kF16:
+      return reductions.divide_f16;
+    case DType::kBF16:
+      return reductions.divide_bf16;
+    case DType::kF8E4M3:
+      return reductions.divide_f8e4m3;
+    case DType::kF8E5M2:
+      return reductions.divide_f8e5m2;
     default:
-      SLUICE_CHECK(dtype == DType::kU8, "no fold of this type");
-      return reductions.u8;
+      return nullptr;
   }
 }
 
 }  // namespace
 
 FoldRow FindFold(DType dtype, ReduceOp op) {
-  const Folds& folds = FoldsOf(*HWY_DYNAMIC_DISPATCH(AllReductions)(), dtype);
+  const Folds* folds = FoldsOf(*HWY_DYNAMIC_DISPATCH(AllReductions)(), dtype);
+  SLUICE_CHECK(folds != nullptr, "no such type");
   switch (op) {
     case ReduceOp::kSum:
     case ReduceOp::kAvg:
-      return folds.sum;
+      return folds->sum;
     case ReduceOp::kMax:
-      return folds.max;
+      return folds->max;
     case ReduceOp::kMin:
-      return folds.min;
+      return folds->min;
     case ReduceOp::kProduct:
-      return folds.product;
+      return folds->product;
   }
   SLUICE_CHECK(false, "no such operation");
   return nullptr;
 }
 
 DivideRow FindDivide(DType dtype) {
-  SLUICE_CHECK(dtype == DType::kF64 || dtype == DType::kF32, "no division of this type");
-  const Reductions& reductions = *HWY_DYNAMIC_DISPATCH(AllReductions)();
-  return dtype == DType::kF64 ? reductions.divide_f64 : reductions.divide_f32;
+  const DivideRow divide = DivisionOf(*HWY_DYNAMIC_DISPATCH(AllReductions)(), dtype);
+  SLUICE_CHECK(divide != nullptr, "no division of this type");
+  return divide;
 }
 
 }  // namespace sluice

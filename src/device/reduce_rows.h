@@ -16,11 +16,11 @@ namespace sluice {
 // dst[i] = dst[i] op src[i]. Any alignment will do.
 using FoldRow = void (*)(const std::byte* src, std::byte* dst, int64_t elements);
 
-// The fold of a type of which values are computed in: f64, f32 or an integer type. Sums serve for
-// averages. Integers wrap.
+// Sums serve for averages. Types of 8 and 16 bits are computed in f32 and rounded. Integers wrap.
 FoldRow FindFold(DType dtype, ReduceOp op);
 
-// dst[i] = dst[i] / divisor, for f64 and f32. The divisor is rounded to that type first.
+// dst[i] = dst[i] / divisor, for floating types. The divisor is first rounded to the type that is
+// computed in.
 using DivideRow = void (*)(std::byte* dst, int64_t elements, int64_t divisor);
 DivideRow FindDivide(DType dtype);
 
