@@ -13,13 +13,15 @@
 namespace sluice {
 namespace {
 
-// From here on a piece is worth a call of its own.
+// From here on a piece is cast where it lies; shorter ones are gathered.
 constexpr int64_t kLongPieceElements = 128;
 
-// Pieces between gaps are cast by segments while what is read later is on its way. Above so many
-// bytes the hardware does better alone.
-constexpr int64_t kPrefetchedBytesMax = 512 << 10;
+// They are cast by segments while what is read later is on its way; also where they follow each
+// other without gaps, which the hardware alone reads a quarter slower.
 constexpr int64_t kSegmentElements = 128;
+
+// Gathered pieces are asked for early if each is at least one cache line.
+constexpr int64_t kCacheLineBytes = 64;
 
 // Elements of a block; both sides of it, of at most 8 bytes each, fit the first cache.
 constexpr int64_t kBlockElements = 512;
@@ -85,7 +87,7 @@ void CastBlocks(const RowCast& cast, const std::byte* src, std::byte* dst, const
                 const CopyAxis& columns, int64_t piece_elements) {
   const BlockSize block = BlockSizeOf(rows, columns, piece_elements);
   const int64_t piece_bytes = piece_elements * cast.src_bytes();
-  const bool asks = rows.count == 1 && piece_bytes >= 64;
+  const bool prefetches = rows.count == 1 && piece_bytes >= kCacheLineBytes;
   Prefetcher prefetcher(src, columns.count, columns.src_stride, piece_bytes, piece_bytes);
   for (int64_t i = 0; i < rows.count; i += block.rows) {
     CopyAxis block_rows = rows;
@@ -93,7 +95,7 @@ void CastBlocks(const RowCast& cast, const std::byte* src, std::byte* dst, const
     for (int64_t j = 0; j < columns.count; j += block.columns) {
       CopyAxis block_columns = columns;
       block_columns.count = std::min(block.columns, columns.count - j);
-      if (asks) {
+      if (prefetches) {
         for (int64_t k = 0; k < block_columns.count; ++k) prefetcher.Next();
       }
       CastBlock(cast, src + i * rows.src_stride + j * columns.src_stride,
@@ -103,8 +105,8 @@ void CastBlocks(const RowCast& cast, const std::byte* src, std::byte* dst, const
   }
 }
 
-void CastPrefetchedPieces(const RowCast& cast, const std::byte* src, std::byte* dst,
-                          const CopyAxis& columns, int64_t piece_elements) {
+void CastLongPieces(const RowCast& cast, const std::byte* src, std::byte* dst,
+                    const CopyAxis& columns, int64_t piece_elements) {
   const int64_t src_bytes = cast.src_bytes();
   Prefetcher prefetcher(src, columns.count, columns.src_stride, piece_elements * src_bytes,
                         kSegmentElements * src_bytes);
@@ -116,17 +118,6 @@ void CastPrefetchedPieces(const RowCast& cast, const std::byte* src, std::byte* 
     }
     src += columns.src_stride;
     dst += columns.dst_stride;
-  }
-}
-
-void CastLongPieces(const RowCast& cast, const std::byte* src, std::byte* dst,
-                    const CopyAxis& columns, int64_t piece_elements) {
-  const int64_t piece_bytes = piece_elements * cast.src_bytes();
-  if (piece_bytes >= 1024) {
-    return CastPrefetchedPieces(cast, src, dst, columns, piece_elements);
-  }
-  for (int64_t i = 0; i < columns.count; ++i) {
-    cast.Cast(src + i * columns.src_stride, dst + i * columns.dst_stride, piece_elements);
   }
 }
 

@@ -224,7 +224,7 @@ void Walk::CopyLastTwo(const std::byte* src, std::byte* dst, const CopyAxis& row
 }
 
 void Walk::MovePiece(const std::byte* src, std::byte* dst, int64_t elements) const {
-  if (cast_ != nullptr) return cast_->Cast(src, dst, elements);
+  if (cast_ != nullptr) return CastGrid(*cast_, src, dst, {}, {}, elements);
   std::memcpy(dst, src, static_cast<size_t>(elements * src_bytes_));
 }
 
