@@ -63,7 +63,10 @@ struct Widen {
   using Tag = Floats;
 
   static HWY_INLINE void Apply(const From* src, float* dst) {
-    hn::StoreU(Widened<Format>::Load(src), Floats(), dst);
+    const auto value = Widened<Format>::Load(src);
+    const auto quiet = hn::BitCast(Floats(), hn::Set(Words(), kF32Quiet));
+    const auto is_nan = hn::IsNaN(value);
+    hn::StoreU(hn::IfThenElse(is_nan, hn::Or(value, quiet), value), Floats(), dst);
   }
 };
 
