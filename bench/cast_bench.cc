@@ -212,7 +212,7 @@ void SmallCast(benchmark::State& state) {
     CopyStrided(copy);
     benchmark::ClobberMemory();
   }
-  SetRate(state, 64 * 6);
+  SetRate(state, int64_t{64} * 6);
 }
 BENCHMARK(SmallCast);
 

@@ -9,6 +9,7 @@
 #include "device/cast_rows.h"
 #include "device/copy_rows.h"
 #include "device/prefetcher.h"
+#include "tensor/check.h"
 
 namespace sluice {
 namespace {
@@ -125,11 +126,10 @@ void CastLongPieces(const RowCast& cast, const std::byte* src, std::byte* dst,
 
 void CastGrid(const RowCast& cast, const std::byte* src, std::byte* dst, const CopyAxis& rows,
               const CopyAxis& columns, int64_t piece_elements) {
-  if (columns.src_stride == piece_elements * cast.src_bytes() &&
+  SLUICE_CHECK(piece_elements > 0, "cast: pieces of no elements");
+  if (columns.count > 1 && columns.src_stride == piece_elements * cast.src_bytes() &&
       columns.dst_stride == piece_elements * cast.dst_bytes()) {
-    if (columns.count > 1) {
-      return CastGrid(cast, src, dst, {}, rows, columns.count * piece_elements);
-    }
+    return CastGrid(cast, src, dst, {}, rows, columns.count * piece_elements);
   }
   if (piece_elements < kLongPieceElements) {
     return CastBlocks(cast, src, dst, rows, columns, piece_elements);

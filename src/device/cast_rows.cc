@@ -150,6 +150,7 @@ void Row(const std::byte* src, std::byte* dst, int64_t elements) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const auto* from = reinterpret_cast<const From*>(src);
   auto* to = reinterpret_cast<To*>(dst);
+  if (elements <= 0) return;
   if (elements < lanes) {
     HWY_ALIGN From few[hn::MaxLanes(d)] = {};
     HWY_ALIGN To cast[hn::MaxLanes(d)];

@@ -13,7 +13,7 @@ namespace sluice {
 // rows of a few KiB.
 class Prefetcher {
  public:
-  // `rows` rows of `row_bytes`, `stride` bytes apart.
+  // `rows` rows of `row_bytes` (at least 1), `stride` bytes apart.
   Prefetcher(const std::byte* src, int64_t rows, int64_t stride, int64_t row_bytes,
              int64_t segment_bytes)
       : row_(src + kDistanceBytes / row_bytes * stride),
