@@ -72,8 +72,9 @@ TEST(MpiFabricTest, WorksOnOneRank) {
   const auto fabric = MakeMpiFabric(MPI_COMM_SELF);
   ASSERT_TRUE(fabric.ok()) << fabric.status();
   EXPECT_THAT(GatherInts(**fabric, WorldRank()), ElementsAreArray({WorldRank()}));
-  (*fabric)->RaiseAlarm(absl::InternalError("to nobody"));
-  EXPECT_FALSE((*fabric)->PollAlarm().has_value());
+  int src = -1;
+  std::vector<std::byte> record;
+  EXPECT_FALSE((*fabric)->PollPost(&src, &record));
 }
 
 TEST(MpiFabricTest, RanksOfOneHostShareANode) {
@@ -161,16 +162,21 @@ TEST(MpiFabricTest, TwoFabricsDoNotMix) {
   const auto first = MakeMpiFabric(MPI_COMM_WORLD);
   const auto second = MakeMpiFabric(MPI_COMM_WORLD);
   ASSERT_TRUE(first.ok() && second.ok());
-  if (WorldRank() == 0) (*first)->RaiseAlarm(absl::InternalError("of the first"));
+  const std::vector<std::byte> post = {std::byte{1}, std::byte{2}};
+  for (int dst = 1; dst < WorldSize() && WorldRank() == 0; ++dst) {
+    EXPECT_TRUE((*first)->Post(dst, post).ok());
+  }
+  int src = -1;
+  std::vector<std::byte> record;
   for (int round = 0; round < 10; ++round) {
     EXPECT_THAT(GatherInts(**second, round), Each(round));
     EXPECT_THAT(GatherInts(**first, -round), Each(-round));
-    EXPECT_FALSE((*second)->PollAlarm().has_value());
+    EXPECT_FALSE((*second)->PollPost(&src, &record));
   }
   if (WorldRank() != 0) {
-    const auto alarm = (*first)->PollAlarm();
-    ASSERT_TRUE(alarm.has_value());  // it was sent before ten gathers
-    EXPECT_EQ(alarm->src, 0);
+    ASSERT_TRUE((*first)->PollPost(&src, &record));  // it was sent before ten gathers
+    EXPECT_EQ(src, 0);
+    EXPECT_EQ(record, post);
   }
 }
 

@@ -204,20 +204,29 @@ TEST_F(MpiFaultsTest, GatherThatNeverEndsDoesNotKeepTheFabric) {
   EXPECT_EQ(Faults().comm_free.calls, rank_ == 0 ? 0 : 1);
 }
 
-TEST_F(MpiFaultsTest, AlarmReachesTheRanksItCan) {
+TEST_F(MpiFaultsTest, PostThatFailsSaysForWhomAndLeavesTheOthersAlone) {
   Open();
+  const std::vector<std::byte> post(40, std::byte{3});
+  int src = -1;
+  std::vector<std::byte> record;
   if (rank_ == 0) {
     Faults().isend = {1, MPI_ERR_OTHER};  // to rank 1
-    fabric_->RaiseAlarm(absl::InternalError("broken"));
-    EXPECT_EQ(Faults().isend.calls, size_ - 1);
+    const absl::Status status = fabric_->Post(1, post);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
+    EXPECT_THAT(
+        std::string(status.message()),
+        AllOf(HasSubstr("MPI_Isend failed"), HasSubstr("post of 40 bytes from rank 0 to rank 1")));
+    for (int dst = 2; dst < size_; ++dst) EXPECT_TRUE(fabric_->Post(dst, post).ok());
   } else if (rank_ == 1) {
-    EXPECT_FALSE(fabric_->PollAlarm().has_value());
+    EXPECT_FALSE(fabric_->PollPost(&src, &record));
   } else {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(100);
-    while (!fabric_->PollAlarm().has_value()) {
-      ASSERT_LT(std::chrono::steady_clock::now(), deadline) << "the alarm has not come";
+    while (!fabric_->PollPost(&src, &record)) {
+      ASSERT_LT(std::chrono::steady_clock::now(), deadline) << "the post has not come";
       std::this_thread::yield();
     }
+    EXPECT_EQ(src, 0);
+    EXPECT_EQ(record, post);
   }
   Close();
 }
@@ -225,6 +234,8 @@ TEST_F(MpiFaultsTest, AlarmReachesTheRanksItCan) {
 TEST_F(MpiFaultsTest, OperationsDoNotAllocate) {
   Open();
   int64_t allocations = 0;
+  int src = -1;
+  std::vector<std::byte> record;
   for (int round = 0; round < 100; ++round) {
     TransportOp ops[3];
     for (int i = 0; i < 3; ++i) {
@@ -240,6 +251,7 @@ TEST_F(MpiFaultsTest, OperationsDoNotAllocate) {
     while (transport_->outstanding() > 0) {
       const absl::StatusOr<int> count = transport_->Poll(absl::MakeSpan(events));
       ASSERT_TRUE(count.ok()) << count.status();
+      ASSERT_FALSE(fabric_->PollPost(&src, &record));
     }
     allocations += session_test::AllocationCount() - allocations_before;
   }

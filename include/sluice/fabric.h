@@ -7,32 +7,23 @@
 
 #include <cstddef>
 #include <memory>
-#include <optional>
-#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 
 namespace sluice {
 
 class Transport;  // src/transport/transport.h
 
-// An error that another rank has raised.
-struct Alarm {
-  int src = -1;  // the rank that raised it
-  absl::StatusCode code = absl::StatusCode::kUnknown;
-  std::string message;  // cut to Fabric::kMaxAlarmBytes
-};
-
 // One rank's end of the fabric. Thread: the one that uses the session. Nothing here blocks.
 class Fabric {
  public:
-  static constexpr size_t kMaxAlarmBytes = 1000;
   static constexpr size_t kMaxRecordBytes = 2000;
+  static constexpr size_t kMaxPostBytes = 1200;
+  static constexpr int kMaxPostsPending = 4;
 
   virtual ~Fabric() = default;
 
@@ -52,12 +43,15 @@ class Fabric {
   virtual absl::StatusOr<bool> PollAllGather(std::vector<std::byte>* all,
                                              std::vector<int>* missing) = 0;
 
-  // Tells every other rank that this one has failed, of which `status` (not OK) is the cause. Best
-  // effort; the first call counts.
-  virtual void RaiseAlarm(const absl::Status& status) = 0;
+  // Sends a short message, at most kMaxPostBytes, to one other rank, outside the order of
+  // everything else. Copies `record`. Best effort: a rank that has ended or never polls does not
+  // get it, and keeps nobody else from getting theirs. ResourceExhausted while kMaxPostsPending
+  // posts to `dst` have not been taken by the network; an error means that this one was not sent.
+  virtual absl::Status Post(int dst, absl::Span<const std::byte> record) = 0;
 
-  // The first alarm of another rank that has come here, if one has; the same one ever after.
-  virtual std::optional<Alarm> PollAlarm() = 0;
+  // The next post that has come here: true, with its sender and what it says. Those of one rank
+  // come in the order in which it sent them.
+  virtual bool PollPost(int* src, std::vector<std::byte>* record) = 0;
 
   // The message transport between these ranks. Called once; FailedPrecondition after that. Either
   // of the two may be destroyed first.

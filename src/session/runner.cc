@@ -325,6 +325,7 @@ void Runner::Poison(const absl::Status& status) {
 
 bool Runner::Settle() {
   if (!engine_) return true;
+  transport_->Withdraw();
   // Errors of what is taken back change nothing: the run has failed already.
   if (transport_->outstanding() > 0) static_cast<void>(PollTransport());
   if (device_outstanding_ > 0) static_cast<void>(PollDevice());

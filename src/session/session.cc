@@ -13,6 +13,7 @@
 #include "session/compiled_transfer.h"
 #include "session/limits.h"
 #include "session/runner.h"
+#include "session/watch.h"
 #include "transport/deadline.h"
 #include "transport/transport.h"
 
@@ -27,7 +28,10 @@ int64_t AsSigned(uint64_t hash) { return static_cast<int64_t>(hash); }
 class SessionImpl : public Session {
  public:
   SessionImpl(std::unique_ptr<Fabric> fabric, const SessionOptions& options)
-      : fabric_(std::move(fabric)), options_(options), agreement_(fabric_.get()) {}
+      : fabric_(std::move(fabric)),
+        options_(options),
+        agreement_(fabric_.get()),
+        watch_(fabric_.get(), options.timeout) {}
 
   // Compares the options on all ranks, then opens what runs need.
   absl::Status Open() {
@@ -199,7 +203,7 @@ class SessionImpl : public Session {
   // The first error wins, reaches every rank, and stays.
   absl::Status Poison(const absl::Status& status) {
     if (!poison_.ok()) return poison_;
-    fabric_->RaiseAlarm(status);
+    watch_.RaiseAlarm(status);
     return TakePoison(status);
   }
 
@@ -211,10 +215,9 @@ class SessionImpl : public Session {
   }
 
   absl::Status CheckAlarm() {
-    std::optional<Alarm> alarm = fabric_->PollAlarm();
-    if (!alarm) return absl::OkStatus();
-    return TakePoison(
-        absl::Status(alarm->code, absl::StrCat("rank ", alarm->src, " failed: ", alarm->message)));
+    if (absl::Status status = watch_.Poll(MonotonicNs()); !status.ok()) return Poison(status);
+    if (watch_.alarm().ok()) return absl::OkStatus();
+    return TakePoison(watch_.alarm());
   }
 
   // One round of progress; true if anything moved.
@@ -270,6 +273,7 @@ class SessionImpl : public Session {
   const SessionOptions options_;
   int64_t slots_ = 0;
   Agreement agreement_;
+  Watch watch_;
   std::vector<std::unique_ptr<CompiledTransfer>> transfers_;
   std::unique_ptr<Runner> runner_;
 

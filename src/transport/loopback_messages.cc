@@ -25,7 +25,7 @@ class LoopbackTransport final : public Transport {
  public:
   LoopbackTransport(int rank, int size, std::shared_ptr<LoopbackMessages> messages)
       : rank_(rank), size_(size), messages_(std::move(messages)) {}
-  ~LoopbackTransport() override { messages_->Withdraw(rank_); }
+  ~LoopbackTransport() override { messages_->Forget(rank_); }
 
   absl::string_view name() const override { return "loopback"; }
 
@@ -43,6 +43,7 @@ class LoopbackTransport final : public Transport {
     return messages_->Poll(rank_, events);
   }
 
+  void Withdraw() override { messages_->Withdraw(rank_); }
   int outstanding() const override { return messages_->outstanding(rank_); }
 
  private:
@@ -150,6 +151,18 @@ int LoopbackMessages::outstanding(int rank) const {
 }
 
 void LoopbackMessages::Withdraw(int rank) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  End& end = ends_[static_cast<size_t>(rank)];
+  for (int i = end.unmatched.head, next; i >= 0; i = next) {
+    Entry& entry = end.entries[static_cast<size_t>(i)];
+    next = entry.next;
+    if (entry.op.kind != TransportOp::Kind::kReceive) continue;
+    entry.status = WithdrawnError(entry.op, rank);
+    Move(end, end.unmatched, end.ended, i);
+  }
+}
+
+void LoopbackMessages::Forget(int rank) {
   const std::lock_guard<std::mutex> lock(mutex_);
   ends_[static_cast<size_t>(rank)] = End();
 }

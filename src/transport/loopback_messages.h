@@ -23,10 +23,11 @@ class LoopbackMessages {
   void Reserve(int rank, int capacity);
   absl::Status Start(int rank, absl::Span<const TransportOp> ops);
   int Poll(int rank, absl::Span<TransportEvent> events);
+  void Withdraw(int rank);
   int outstanding(int rank) const;
 
   // Forgets all operations of `rank`, so that nobody touches their memory any more.
-  void Withdraw(int rank);
+  void Forget(int rank);
 
  private:
   struct Entry {

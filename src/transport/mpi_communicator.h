@@ -14,7 +14,7 @@
 namespace sluice {
 
 // Tags on it. Control records keep apart from channels, so neither can take the other's messages.
-inline constexpr int kMpiAlarmTag = 0;
+inline constexpr int kMpiPostTag = 0;
 inline constexpr int kMpiGatherTag = 1;
 inline constexpr int kMpiChannelTagBase = 16;
 inline constexpr int kMpiTagsPerLength = 1 << 15;

@@ -10,10 +10,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "sluice/mpi.h"
-#include "transport/mpi_alarm.h"
 #include "transport/mpi_communicator.h"
 #include "transport/mpi_error.h"
 #include "transport/mpi_gather.h"
+#include "transport/mpi_posts.h"
 #include "transport/mpi_transport.h"
 
 namespace sluice {
@@ -28,11 +28,11 @@ struct Introduction {
 class MpiFabric final : public Fabric {
  public:
   MpiFabric(std::vector<int> node_of_rank, const std::shared_ptr<MpiCommunicator>& comm,
-            std::unique_ptr<MpiGather> gather, std::unique_ptr<MpiAlarm> alarm)
+            std::unique_ptr<MpiGather> gather, std::unique_ptr<MpiPosts> posts)
       : Fabric(comm->rank(), std::move(node_of_rank)),
         comm_(comm),
         gather_(std::move(gather)),
-        alarm_(std::move(alarm)) {}
+        posts_(std::move(posts)) {}
 
   absl::Status StartAllGather(absl::Span<const std::byte> record) override {
     return gather_->Start(record);
@@ -41,8 +41,12 @@ class MpiFabric final : public Fabric {
                                      std::vector<int>* missing) override {
     return gather_->Poll(all, missing);
   }
-  void RaiseAlarm(const absl::Status& status) override { alarm_->Raise(status); }
-  std::optional<Alarm> PollAlarm() override { return alarm_->Poll(); }
+  absl::Status Post(int dst, absl::Span<const std::byte> record) override {
+    return posts_->Post(dst, record);
+  }
+  bool PollPost(int* src, std::vector<std::byte>* record) override {
+    return posts_->Poll(src, record);
+  }
 
   absl::StatusOr<std::unique_ptr<Transport>> OpenTransport() override {
     if (opened_) return absl::FailedPreconditionError("the transport has been opened before");
@@ -53,7 +57,7 @@ class MpiFabric final : public Fabric {
  private:
   const std::shared_ptr<MpiCommunicator> comm_;
   const std::unique_ptr<MpiGather> gather_;
-  const std::unique_ptr<MpiAlarm> alarm_;
+  const std::unique_ptr<MpiPosts> posts_;
   bool opened_ = false;
 };
 
@@ -155,9 +159,9 @@ absl::StatusOr<std::unique_ptr<Fabric>> MakeMpiFabric(MPI_Comm comm,
   auto nodes = AssignNodes(*introductions);
   if (!nodes.ok()) return nodes.status();
 
-  auto alarm = std::make_unique<MpiAlarm>(*own);
-  if (absl::Status status = alarm->Listen(); !status.ok()) return status;
-  return std::make_unique<MpiFabric>(*std::move(nodes), *own, std::move(gather), std::move(alarm));
+  auto posts = std::make_unique<MpiPosts>(*own);
+  if (absl::Status status = posts->Listen(); !status.ok()) return status;
+  return std::make_unique<MpiFabric>(*std::move(nodes), *own, std::move(gather), std::move(posts));
 }
 
 }  // namespace sluice

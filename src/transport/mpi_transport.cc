@@ -72,6 +72,26 @@ absl::StatusOr<int> MpiTransport::Poll(absl::Span<TransportEvent> events) {
   return count;
 }
 
+void MpiTransport::Withdraw() {
+  for (size_t slot = 0; slot < static_cast<size_t>(active_); ++slot) {
+    if (ops_[slot].kind == TransportOp::Kind::kReceive) WithdrawOne(slot);
+  }
+  CloseGaps();
+}
+
+void MpiTransport::WithdrawOne(size_t slot) {
+  comm_->Abandon();  // its message may yet come
+  const TransportOp& op = ops_[slot];
+  MPI_Cancel(&requests_[slot]);
+  int complete = 0;
+  MPI_Status outcome;
+  const int code = MPI_Test(&requests_[slot], &complete, &outcome);
+  if (code == MPI_SUCCESS && complete == 0) return;  // a message has met it
+  requests_[slot] = MPI_REQUEST_NULL;
+  End(op.cookie, code == MPI_SUCCESS ? Outcome(op, outcome, false)
+                                     : MpiError(code, "MPI_Irecv", DescribeOp(op, comm_->rank())));
+}
+
 absl::Status MpiTransport::Test() {
   int count = 0;
   const int code =
@@ -100,6 +120,9 @@ absl::Status MpiTransport::Outcome(const TransportOp& op, const MPI_Status& outc
                     DescribeOp(op, comm_->rank()));
   }
   if (send) return absl::OkStatus();
+  int cancelled = 0;
+  MPI_Test_cancelled(&outcome, &cancelled);
+  if (cancelled != 0) return WithdrawnError(op, comm_->rank());
   int bytes = 0;
   MPI_Get_count(&outcome, MPI_BYTE, &bytes);
   if (static_cast<size_t>(bytes) == op.bytes) return absl::OkStatus();

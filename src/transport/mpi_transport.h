@@ -24,10 +24,12 @@ class MpiTransport final : public Transport {
   absl::Status Reserve(int capacity) override;
   absl::Status Start(absl::Span<const TransportOp> ops) override;
   absl::StatusOr<int> Poll(absl::Span<TransportEvent> events) override;
+  void Withdraw() override;
   int outstanding() const override { return active_ + ended_; }
 
  private:
   void StartOne(const TransportOp& op);
+  void WithdrawOne(size_t slot);
   // Moves what MPI has completed from the active requests to the ended events.
   absl::Status Test();
   absl::Status Outcome(const TransportOp& op, const MPI_Status& outcome,

@@ -2,6 +2,7 @@
 #include "transport/op_check.h"
 
 #include "absl/strings/str_cat.h"
+#include "sluice/fabric.h"
 #include "tensor/check.h"
 
 namespace sluice {
@@ -34,6 +35,21 @@ std::string DescribeOp(const TransportOp& op, int rank) {
 absl::Status LengthError(const TransportOp& receive, int rank, size_t message_bytes) {
   return absl::DataLossError(
       absl::StrCat(DescribeOp(receive, rank), ": the message has ", message_bytes, " bytes"));
+}
+
+absl::Status WithdrawnError(const TransportOp& receive, int rank) {
+  return absl::CancelledError(absl::StrCat(DescribeOp(receive, rank), ": withdrawn"));
+}
+
+void CheckPost(int dst, size_t bytes, int rank, int size) {
+  SLUICE_CHECK(dst >= 0 && dst < size, "the destination is not a rank of the fabric");
+  SLUICE_CHECK(dst != rank, "a rank cannot post to itself");
+  SLUICE_CHECK(bytes <= Fabric::kMaxPostBytes, "the post is too long");
+}
+
+absl::Status PostRefusal(int dst, int pending) {
+  return absl::ResourceExhaustedError(
+      absl::StrCat(pending, " posts to rank ", dst, " have not left yet"));
 }
 
 absl::Status RecordLengthError(int src, size_t bytes, int rank, size_t own_bytes) {

@@ -24,6 +24,15 @@ std::string DescribeOp(const TransportOp& op, int rank);
 // The DataLoss event of a receive that met a message of another length.
 absl::Status LengthError(const TransportOp& receive, int rank, size_t message_bytes);
 
+// The event of a receive that has been taken back.
+absl::Status WithdrawnError(const TransportOp& receive, int rank);
+
+// Aborts if `rank` of `size` may not post a record of `bytes` to `dst`.
+void CheckPost(int dst, size_t bytes, int rank, int size);
+
+// The error of a post to a rank that `pending` others have not left for.
+absl::Status PostRefusal(int dst, int pending);
+
 // The error of an all-gather in which rank `src` sent `bytes`, and this rank `own_bytes`.
 absl::Status RecordLengthError(int src, size_t bytes, int rank, size_t own_bytes);
 

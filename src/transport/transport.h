@@ -66,6 +66,11 @@ class Transport {
   // An error concerns the transport as a whole: what is outstanding will not be heard of again.
   virtual absl::StatusOr<int> Poll(absl::Span<TransportEvent> events) = 0;
 
+  // Takes back the receives that no message has met yet: each ends with a Cancelled event. Sends,
+  // and receives that a message has met, cannot be taken back and end as they would have.
+  // Operations started later are not concerned.
+  virtual void Withdraw() = 0;
+
   // Operations started whose event has not been returned.
   virtual int outstanding() const = 0;
 };

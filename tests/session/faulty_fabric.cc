@@ -44,6 +44,8 @@ class FaultyTransport final : public Transport {
     return HandOut(events);
   }
 
+  void Withdraw() override { inner_->Withdraw(); }
+
   int outstanding() const override {
     return inner_->outstanding() + static_cast<int>(kept_.size());
   }
@@ -100,8 +102,12 @@ class FaultyFabric final : public Fabric {
     if (plan_.failing_gather >= 0 && gathers_ > plan_.failing_gather) return Injected("a gather");
     return inner_->PollAllGather(all, missing);
   }
-  void RaiseAlarm(const absl::Status& status) override { inner_->RaiseAlarm(status); }
-  std::optional<Alarm> PollAlarm() override { return inner_->PollAlarm(); }
+  absl::Status Post(int dst, absl::Span<const std::byte> record) override {
+    return inner_->Post(dst, record);
+  }
+  bool PollPost(int* src, std::vector<std::byte>* record) override {
+    return inner_->PollPost(src, record);
+  }
 
   absl::StatusOr<std::unique_ptr<Transport>> OpenTransport() override {
     if (plan_.failing_open) return Injected("OpenTransport");

@@ -1,4 +1,4 @@
-// The fabric's half of the contract: gathers, silent ranks, alarms.
+// The fabric's half of the contract: nodes, gathers, silent ranks. post_contract.cc has the posts.
 #include <memory>
 #include <string>
 #include <vector>
@@ -114,57 +114,6 @@ TEST_P(FabricContract, NamesARankWhoseRecordHasAnotherLength) {
       EXPECT_THAT(std::string(complete.status().message()), HasSubstr("rank 1"));
       return true;
     });
-  });
-}
-
-// Waits for an alarm and checks whose it is.
-void UntilAlarm(ContractRank& r, int src, const std::string& message) {
-  r.Until("an alarm", [&r, src, message] {
-    const std::optional<Alarm> alarm = r.fabric().PollAlarm();
-    if (!alarm.has_value()) return false;
-    EXPECT_EQ(alarm->src, src);
-    EXPECT_EQ(alarm->code, absl::StatusCode::kDataLoss);
-    EXPECT_EQ(alarm->message, message);
-    return true;
-  });
-}
-
-TEST_P(FabricContract, FirstAlarmReachesAllAndCounts) {
-  Run([](ContractRank& r) {
-    r.Do([&r] { EXPECT_TRUE(r.transport().Reserve(r.size()).ok()); });
-    if (r.rank() == 0) {
-      r.Do([&r] {
-        for (const int peer : r.Peers()) r.Start({r.Receive(peer, kGoTag, r.Buffer(1), 1)});
-        r.fabric().RaiseAlarm(absl::DataLossError("the first"));
-        r.fabric().RaiseAlarm(absl::InternalError("the second"));
-        EXPECT_FALSE(r.fabric().PollAlarm().has_value());
-      });
-      r.UntilAllEnded();  // all others have heard it
-      r.Do([&r] { r.Start({r.Send(1, kGoTag, r.Buffer(1), 1)}); });
-      r.UntilAllEnded();
-      UntilAlarm(r, 1, "the third");
-      return;
-    }
-    UntilAlarm(r, 0, "the first");
-    r.Do([&r] { r.Start({r.Send(0, kGoTag, r.Buffer(1), 1)}); });
-    if (r.rank() == 1) {
-      r.Do([&r] { r.Start({r.Receive(0, kGoTag, r.Buffer(1), 1)}); });
-      r.UntilAllEnded();
-      r.Do([&r] { r.fabric().RaiseAlarm(absl::DataLossError("the third")); });
-    }
-    r.UntilAllEnded();
-    for (int i = 0; i < 50; ++i) UntilAlarm(r, 0, "the first");
-  });
-}
-
-TEST_P(FabricContract, CutsLongAlarms) {
-  Run([](ContractRank& r) {
-    const std::string text(Fabric::kMaxAlarmBytes + 500, 'x');
-    if (r.rank() == 0) {
-      r.Do([&r, text] { r.fabric().RaiseAlarm(absl::DataLossError(text)); });
-    } else {
-      UntilAlarm(r, 0, text.substr(0, Fabric::kMaxAlarmBytes));
-    }
   });
 }
 

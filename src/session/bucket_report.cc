@@ -1,0 +1,61 @@
+// Reports in words.
+#include "session/bucket_report.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace sluice {
+namespace {
+
+std::string StageText(Stage stage) {
+  switch (stage) {
+    case Stage::kDone:
+      return "has done its part of it";
+    case Stage::kFailed:
+      return "has failed in it";
+    case Stage::kCancelled:
+      return "has cancelled it";
+    default:
+      return absl::StrCat("has it in stage ", StageName(stage));
+  }
+}
+
+std::string StateText(uint64_t run, const BucketReport& report) {
+  switch (report.state) {
+    case BucketState::kUnknown:
+      return "answers, but does not know of it";
+    case BucketState::kRunNotStarted:
+      return absl::StrCat("has not started run ", run, ": ",
+                          report.last_run == 0
+                              ? std::string("it has started none")
+                              : absl::StrCat("the last it has started is ", report.last_run));
+    case BucketState::kOtherTransfer:
+      return absl::StrCat("has started transfer ", report.transfer, " as run ", run);
+    case BucketState::kNotFed:
+      return "has not come to it";
+    case BucketState::kWaitsForChannel:
+      return "has not admitted it: its channel is full";
+    case BucketState::kWaitsForBudget:
+      return "has not admitted it: it waits for the budget";
+    case BucketState::kWaitsForMemory:
+      return absl::StrCat("has not admitted it: it waits for memory for tensor ", report.tensor);
+    case BucketState::kInStage:
+      return StageText(report.stage);
+  }
+  return "gives an answer that this rank does not know";
+}
+
+}  // namespace
+
+std::string DescribeReport(const BucketQuestion& question, const BucketReport& report,
+                           int blocked_by) {
+  std::string text = StateText(question.id.fields().run, report);
+  const bool elsewhere = report.oldest.has_value() && *report.oldest != question.id;
+  if (elsewhere) absl::StrAppend(&text, "; its oldest bucket is ", report.oldest->ToString());
+  if (blocked_by >= 0) {
+    absl::StrAppend(&text, elsewhere ? ", held by rank " : ", and waits for rank ", blocked_by,
+                    ", which has not answered it");
+  }
+  return text;
+}
+
+}  // namespace sluice

@@ -1,0 +1,50 @@
+// Where a rank stands with a bucket: what one asks another, what it answers, and in words.
+#ifndef SLUICE_SRC_SESSION_BUCKET_REPORT_H_
+#define SLUICE_SRC_SESSION_BUCKET_REPORT_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "engine/stage.h"
+#include "plan/bucket.h"
+
+namespace sluice {
+
+struct BucketQuestion {
+  BucketId id;       // with the asker's run
+  int transfer = 0;  // the number of the transfer that the asker runs as this run
+  int lane = 0;      // the asker's, as the session counts them; not looked at here
+
+  friend bool operator==(const BucketQuestion&, const BucketQuestion&) = default;
+};
+
+enum class BucketState : uint8_t {
+  kUnknown,          // the rank is there and has nothing to say of buckets
+  kRunNotStarted,    // the last run it has started is `last_run`
+  kOtherTransfer,    // it has started the run, as the transfer `transfer`
+  kNotFed,           // it has not come to it yet
+  kWaitsForChannel,  // not admitted: its channel is full
+  kWaitsForBudget,   // not admitted: no slot is to be had
+  kWaitsForMemory,   // not admitted: the memory of `tensor` has not been supplied
+  kInStage,          // it stands in `stage`, which is any but kWaiting
+};
+
+struct BucketReport {
+  BucketState state = BucketState::kUnknown;
+  Stage stage = Stage::kDone;      // for kInStage
+  int64_t last_run = 0;            // for kRunNotStarted; 0: none
+  int transfer = 0;                // for kOtherTransfer
+  std::string tensor;              // for kWaitsForMemory; cut to kMaxTensorNameBytes on its way
+  std::optional<BucketId> oldest;  // the rank's own smallest unfinished bucket, if it has one
+};
+
+// What follows "rank 7 ": "has not admitted it: it waits for the budget; its oldest bucket is run 3
+// window 0 round 2 phase 1, rank 7 -> 3, n 0". `blocked_by`: a member of that which keeps silent;
+// -1: none.
+std::string DescribeReport(const BucketQuestion& question, const BucketReport& report,
+                           int blocked_by);
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_SESSION_BUCKET_REPORT_H_

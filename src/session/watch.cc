@@ -1,0 +1,155 @@
+// Alarms, questions and answers.
+#include "session/watch.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "tensor/check.h"
+
+namespace sluice {
+namespace {
+
+// Posts taken in by one Poll: what many ranks say at once does not keep this one from its work.
+constexpr int kPostsPerPoll = 64;
+
+}  // namespace
+
+Watch::Watch(Fabric* fabric, absl::Duration timeout)
+    : fabric_(fabric), interval_ns_(absl::ToInt64Nanoseconds(timeout) / 8) {}
+
+absl::Status Watch::Poll(int64_t now_ns) {
+  int src = -1;
+  for (int i = 0; i < kPostsPerPoll && fabric_->PollPost(&src, &post_); ++i) {
+    AlarmRecord alarm;
+    QuestionRecord question;
+    AnswerRecord answer;
+    if (Decode(post_, &alarm)) TakeAlarm(src, alarm);
+    if (Decode(post_, &question)) Answer(src, question, now_ns);
+    if (Decode(post_, &answer)) TakeAnswer(src, answer);
+  }
+  return other_transfer_;
+}
+
+void Watch::RaiseAlarm(const absl::Status& status) {
+  SLUICE_CHECK(!status.ok(), "an alarm needs an error");
+  if (raised_) return;
+  raised_ = true;
+  AlarmRecord record;
+  record.code = static_cast<int32_t>(status.code());
+  record.message = ShortText<kMaxAlarmBytes>(status.message());
+  // Beginning with its neighbours, so that ranks which fail together do not all tell rank 0 first.
+  // Ranks that it cannot be sent to hear of it from the others' alarms, or by silence.
+  for (int step = 1; step < fabric_->size(); ++step) {
+    const int dst = (fabric_->rank() + step) % fabric_->size();
+    static_cast<void>(fabric_->Post(dst, BytesOf(record)));
+  }
+}
+
+void Watch::TakeAlarm(int src, const AlarmRecord& record) {
+  if (!alarm_.ok()) return;
+  alarm_ = absl::Status(static_cast<absl::StatusCode>(record.code),
+                        absl::StrCat("rank ", src, " failed: ", record.message.ToString()));
+}
+
+void Watch::Ask(const BucketQuestion& question, absl::Span<const int> members, int64_t now_ns) {
+  if (asked_.empty() || !(question == question_)) {
+    question_ = question;
+    ++number_;
+    asked_.clear();
+    unasked_ = 0;
+    for (const int member : members) {
+      if (member == fabric_->rank()) continue;
+      if (asked_.size() < kMaxMembersAsked) {
+        asked_.push_back(member);
+      } else {
+        ++unasked_;
+      }
+    }
+  }
+  for (const int member : asked_) AskOne(member, now_ns);
+}
+
+void Watch::AskOne(int member, int64_t now_ns) {
+  Peer& peer = peers_[member];
+  // What has not been answered is not asked again: the member is told nothing new by that.
+  if (peer.waiting) return;
+  if (peer.asked == number_ && now_ns - peer.asked_ns < interval_ns_) return;
+  QuestionRecord record;
+  record.number = number_;
+  record.question = question_;
+  peer.waiting = fabric_->Post(member, BytesOf(record)).ok();
+  peer.asked = number_;
+  peer.asked_ns = now_ns;
+}
+
+void Watch::Answer(int src, const QuestionRecord& record, int64_t now_ns) {
+  const BucketReport report =
+      witness_ == nullptr ? BucketReport() : witness_->Report(record.question);
+  // Who asks has at most this answer to come, so there is room for it.
+  static_cast<void>(
+      fabric_->Post(src, BytesOf(AnswerOf(record.number, report, FirstSilent(now_ns)))));
+  if (report.state == BucketState::kOtherTransfer) {
+    NoteOtherTransfer(record.question.id.fields().run, fabric_->rank(), report.transfer, src,
+                      record.question.transfer);
+  }
+}
+
+void Watch::TakeAnswer(int src, const AnswerRecord& record) {
+  const auto found = peers_.find(src);
+  if (found == peers_.end()) return;
+  Peer& peer = found->second;
+  peer.waiting = false;
+  peer.number = record.number;
+  peer.report = ReportOf(record);
+  peer.blocked_by = record.blocked_by;
+  if (HasAnswered(peer) && record.state == BucketState::kOtherTransfer) {
+    NoteOtherTransfer(question_.id.fields().run, fabric_->rank(), question_.transfer, src,
+                      record.transfer);
+  }
+}
+
+void Watch::NoteOtherTransfer(uint64_t run, int rank, int transfer, int other, int other_transfer) {
+  if (!other_transfer_.ok()) return;
+  if (other < rank) {
+    std::swap(rank, other);
+    std::swap(transfer, other_transfer);
+  }
+  other_transfer_ = absl::FailedPreconditionError(absl::StrCat(
+      "run ", run, " is transfer ", transfer, " on rank ", rank, " and transfer ", other_transfer,
+      " on rank ", other, ": all ranks must start the same transfers in the same order"));
+}
+
+bool Watch::IsSilent(int rank, int64_t now_ns) const {
+  const auto found = peers_.find(rank);
+  return found != peers_.end() && found->second.waiting &&
+         now_ns - found->second.asked_ns >= interval_ns_;
+}
+
+int Watch::FirstSilent(int64_t now_ns) const {
+  const auto silent =
+      std::find_if(asked_.begin(), asked_.end(), [&](int rank) { return IsSilent(rank, now_ns); });
+  return silent == asked_.end() ? -1 : *silent;
+}
+
+std::string Watch::Describe(int64_t now_ns) const {
+  std::string text;
+  for (const int rank : asked_) {
+    const Peer& peer = peers_.at(rank);
+    absl::StrAppend(&text, text.empty() ? "" : "; ", "rank ", rank, " ");
+    if (!HasAnswered(peer)) {
+      absl::StrAppend(&text, "has not answered");
+      continue;
+    }
+    if (IsSilent(rank, now_ns)) {
+      absl::StrAppend(&text, "has not answered for ",
+                      absl::FormatDuration(absl::Nanoseconds(now_ns - peer.asked_ns)),
+                      "; before, it said that it ");
+    }
+    absl::StrAppend(&text, DescribeReport(question_, peer.report, peer.blocked_by));
+  }
+  if (unasked_ > 0) absl::StrAppend(&text, "; ", unasked_, " more members were not asked");
+  return text;
+}
+
+}  // namespace sluice

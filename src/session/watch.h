@@ -1,0 +1,108 @@
+// What ranks tell each other beside their transfers: that one of them has failed, and, when nothing
+// moves, where each member of a bucket stands with it. Travels by the fabric's posts.
+#ifndef SLUICE_SRC_SESSION_WATCH_H_
+#define SLUICE_SRC_SESSION_WATCH_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "session/bucket_report.h"
+#include "session/watch_record.h"
+#include "sluice/fabric.h"
+
+namespace sluice {
+
+// What a rank knows of itself: implemented by the session.
+class Witness {
+ public:
+  virtual ~Witness() = default;
+  // Where this rank stands with the bucket. Called from Watch::Poll.
+  virtual BucketReport Report(const BucketQuestion& question) const = 0;
+};
+
+// One rank's end. Between any two ranks one question and its answer at most are on their way, so
+// that the alarm always finds room among the posts that a fabric keeps. Times are MonotonicNs's.
+// Allocates only while there is something to tell. Thread: the session's.
+class Watch {
+ public:
+  // Of a bucket with more members, the first so many others are asked.
+  static constexpr size_t kMaxMembersAsked = 64;
+
+  // `fabric` must outlive this object. `timeout` is the session's: a member is asked again after an
+  // eighth of it.
+  Watch(Fabric* fabric, absl::Duration timeout);
+
+  // Who answers from now on; must outlive this object or be replaced. Null: this rank says no more
+  // than that it is there.
+  void set_witness(const Witness* witness) { witness_ = witness; }
+
+  // Takes in what has come, and answers. To be called whenever the session makes progress or waits,
+  // for whatever reason. FailedPrecondition, from then on, if a rank has started another transfer
+  // as the same run: names both ranks and both transfers, in the same words on both.
+  absl::Status Poll(int64_t now_ns);
+
+  // Tells every other rank that this one has failed, of which `status` (not OK) is the cause. Best
+  // effort; the first call counts. The message is cut to kMaxAlarmBytes.
+  void RaiseAlarm(const absl::Status& status);
+  // The first alarm of another rank that Poll has taken in: "rank 3 failed: ..." with the cause's
+  // code. OK if there is none.
+  const absl::Status& alarm() const { return alarm_; }
+
+  // Asks the members of a bucket, other than this rank, where they stand with it. Does nothing most
+  // of the time, so it may be called on every idle poll. Another bucket than before: the answers so
+  // far are forgotten.
+  void Ask(const BucketQuestion& question, absl::Span<const int> members, int64_t now_ns);
+  // There is progress again.
+  void StopAsking() { asked_.clear(); }
+
+  // The members' answers, for an error: "rank 3 has it in stage moving; rank 7 has not answered".
+  // Empty if nobody was asked.
+  std::string Describe(int64_t now_ns) const;
+
+ private:
+  // What this rank and another have exchanged.
+  struct Peer {
+    bool waiting = false;  // a question has left that was not answered
+    uint32_t asked = 0;    // the number of the last question that was to go there
+    int64_t asked_ns = 0;  // when
+    uint32_t number = 0;   // of the last question it answered
+    BucketReport report;   // its answer
+    int blocked_by = -1;
+  };
+
+  void TakeAlarm(int src, const AlarmRecord& record);
+  void Answer(int src, const QuestionRecord& record, int64_t now_ns);
+  void TakeAnswer(int src, const AnswerRecord& record);
+  void AskOne(int member, int64_t now_ns);
+  void NoteOtherTransfer(uint64_t run, int rank, int transfer, int other, int other_transfer);
+  // True if `rank` was asked and has kept silent for a while.
+  bool IsSilent(int rank, int64_t now_ns) const;
+  int FirstSilent(int64_t now_ns) const;
+  bool HasAnswered(const Peer& peer) const { return peer.number == number_; }
+
+  Fabric* const fabric_;
+  const int64_t interval_ns_;
+  const Witness* witness_ = nullptr;
+  std::vector<std::byte> post_;  // scratch
+
+  bool raised_ = false;
+  absl::Status alarm_;
+  absl::Status other_transfer_;
+
+  BucketQuestion question_;
+  uint32_t number_ = 0;     // of question_; 0: there was none
+  std::vector<int> asked_;  // the members asked about question_; empty: nobody
+  size_t unasked_ = 0;      // members left out, being too many
+  std::map<int, Peer> peers_;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_SESSION_WATCH_H_

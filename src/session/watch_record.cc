@@ -1,0 +1,31 @@
+// Answers on the wire and in memory.
+#include "session/watch_record.h"
+
+namespace sluice {
+
+AnswerRecord AnswerOf(uint32_t number, const BucketReport& report, int blocked_by) {
+  AnswerRecord record;
+  record.number = number;
+  record.state = report.state;
+  record.stage = report.stage;
+  record.has_oldest = report.oldest.has_value();
+  record.transfer = report.transfer;
+  record.blocked_by = blocked_by;
+  record.last_run = report.last_run;
+  record.oldest = report.oldest.value_or(BucketId());
+  record.tensor = ShortText<kMaxTensorNameBytes>(report.tensor);
+  return record;
+}
+
+BucketReport ReportOf(const AnswerRecord& record) {
+  BucketReport report;
+  report.state = record.state;
+  report.stage = record.stage;
+  report.last_run = record.last_run;
+  report.transfer = record.transfer;
+  report.tensor = record.tensor.ToString();
+  if (record.has_oldest) report.oldest = record.oldest;
+  return report;
+}
+
+}  // namespace sluice

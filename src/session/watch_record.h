@@ -1,0 +1,102 @@
+// The posts of a watch as they cross: fixed, trivially copyable, in the memory order of the one
+// program that all ranks run.
+#ifndef SLUICE_SRC_SESSION_WATCH_RECORD_H_
+#define SLUICE_SRC_SESSION_WATCH_RECORD_H_
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <type_traits>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "session/bucket_report.h"
+#include "sluice/fabric.h"
+
+namespace sluice {
+
+inline constexpr size_t kMaxAlarmBytes = 1000;
+inline constexpr size_t kMaxTensorNameBytes = 200;
+
+// Text of at most N bytes; what is longer is cut.
+template <size_t N>
+struct ShortText {
+  int32_t bytes = 0;
+  std::array<char, N> data = {};
+
+  ShortText() = default;
+  explicit ShortText(absl::string_view text)
+      : bytes(static_cast<int32_t>(std::min(text.size(), N))) {
+    std::copy_n(text.begin(), bytes, data.begin());
+  }
+  std::string ToString() const {
+    return std::string(data.data(), std::min(static_cast<size_t>(bytes), N));
+  }
+};
+
+// What each record begins with. Ranks may run different builds: a record of another format, or of
+// another length than its kind has, is passed over.
+struct WatchHeader {
+  static constexpr uint32_t kFormat = 0x51c30102;
+  enum class Kind : uint32_t { kAlarm = 1, kQuestion, kAnswer };
+
+  explicit WatchHeader(Kind of) : kind(of) {}
+
+  uint32_t format = kFormat;
+  Kind kind;
+};
+
+struct AlarmRecord {
+  static constexpr WatchHeader::Kind kKind = WatchHeader::Kind::kAlarm;
+  WatchHeader header{kKind};
+  int32_t code = 0;  // absl::StatusCode
+  ShortText<kMaxAlarmBytes> message;
+};
+
+struct QuestionRecord {
+  static constexpr WatchHeader::Kind kKind = WatchHeader::Kind::kQuestion;
+  WatchHeader header{kKind};
+  uint32_t number = 0;  // comes back in the answer
+  BucketQuestion question;
+};
+
+struct AnswerRecord {
+  static constexpr WatchHeader::Kind kKind = WatchHeader::Kind::kAnswer;
+  WatchHeader header{kKind};
+  uint32_t number = 0;
+  BucketState state = BucketState::kUnknown;
+  Stage stage = Stage::kDone;
+  bool has_oldest = false;
+  int32_t transfer = 0;
+  int32_t blocked_by = -1;
+  int64_t last_run = 0;
+  BucketId oldest;
+  ShortText<kMaxTensorNameBytes> tensor;
+};
+
+AnswerRecord AnswerOf(uint32_t number, const BucketReport& report, int blocked_by);
+BucketReport ReportOf(const AnswerRecord& record);
+
+template <typename Record>
+absl::Span<const std::byte> BytesOf(const Record& record) {
+  static_assert(std::is_trivially_copyable_v<Record> && sizeof(Record) <= Fabric::kMaxPostBytes);
+  return absl::MakeConstSpan(reinterpret_cast<const std::byte*>(&record), sizeof(record));
+}
+
+// True if `post` is a record of this kind, which then is in `record`.
+template <typename Record>
+bool Decode(absl::Span<const std::byte> post, Record* record) {
+  if (post.size() != sizeof(Record)) return false;
+  WatchHeader header(Record::kKind);
+  std::memcpy(&header, post.data(), sizeof(header));
+  if (header.format != WatchHeader::kFormat || header.kind != Record::kKind) return false;
+  std::memcpy(static_cast<void*>(record), post.data(), sizeof(Record));
+  return true;
+}
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_SESSION_WATCH_RECORD_H_

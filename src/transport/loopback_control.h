@@ -1,0 +1,52 @@
+// The control records of a loopback fabric: gathers and posts through memory, in one process.
+#ifndef SLUICE_SRC_TRANSPORT_LOOPBACK_CONTROL_H_
+#define SLUICE_SRC_TRANSPORT_LOOPBACK_CONTROL_H_
+
+#include <cstddef>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+
+namespace sluice {
+
+// Shared by the fabrics of all ranks. Threads: any; one lock.
+class LoopbackControl {
+ public:
+  using Record = std::vector<std::byte>;
+
+  explicit LoopbackControl(int size) : inboxes_(static_cast<size_t>(size)) {}
+
+  // Adds the record of `rank` to the gather number `index`.
+  void Bring(int rank, size_t index, absl::Span<const std::byte> record);
+  // The records of gather `index`, in rank order; empty for those that have not come. False while
+  // one is missing; once true, counts as taken by the caller.
+  bool TakeAll(size_t index, std::vector<std::optional<Record>>* records);
+
+  // As Fabric's. A post counts as pending until its receiver has polled it.
+  absl::Status Post(int src, int dst, absl::Span<const std::byte> record);
+  bool TakePost(int rank, int* src, Record* record);
+
+ private:
+  struct Gather {
+    std::vector<std::optional<Record>> records;
+    size_t taken = 0;
+  };
+  struct Posted {
+    int src;
+    Record record;
+  };
+  size_t size() const { return inboxes_.size(); }
+
+  std::mutex mutex_;
+  size_t first_gather_ = 0;     // number of gathers_.front()
+  std::deque<Gather> gathers_;  // those that not all ranks have taken
+  std::vector<std::deque<Posted>> inboxes_;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_TRANSPORT_LOOPBACK_CONTROL_H_

@@ -1,0 +1,63 @@
+// Short messages between ranks over MPI, outside the order of everything else.
+#ifndef SLUICE_SRC_TRANSPORT_MPI_POSTS_H_
+#define SLUICE_SRC_TRANSPORT_MPI_POSTS_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "sluice/fabric.h"
+#include "transport/mpi_communicator.h"
+
+namespace sluice {
+
+// One standing receive from any rank; a send for each post. Most posts have left when Post returns;
+// only one that has not keeps a copy of its record, which equal posts in a row share, so that one
+// word to all ranks of a large job is kept once. Thread: one.
+class MpiPosts {
+ public:
+  explicit MpiPosts(std::shared_ptr<MpiCommunicator> comm);
+  // Never waits: what is still under way keeps its memory, and the communicator, for ever.
+  ~MpiPosts();
+  MpiPosts(const MpiPosts&) = delete;
+  MpiPosts& operator=(const MpiPosts&) = delete;
+
+  // Begins to listen; called once.
+  absl::Status Listen();
+
+  // As in Fabric.
+  absl::Status Post(int dst, absl::Span<const std::byte> record);
+  bool Poll(int* src, std::vector<std::byte>* record);
+
+ private:
+  using Record = std::vector<std::byte>;
+  // What MPI reads and writes.
+  struct Messages {
+    std::array<std::byte, Fabric::kMaxPostBytes> received;
+    MPI_Request receive = MPI_REQUEST_NULL;
+    // Posts that have not left, one entry each.
+    std::vector<MPI_Request> sends;
+    std::vector<std::shared_ptr<const Record>> records;
+    std::vector<int> dsts;
+  };
+
+  // Forgets posts that have left.
+  void ReapSends();
+  void Keep(MPI_Request request, int dst);
+
+  const std::shared_ptr<MpiCommunicator> comm_;
+  std::unique_ptr<Messages> messages_ = std::make_unique<Messages>();
+  std::shared_ptr<const Record> last_;  // posted
+  std::vector<uint8_t> pending_;        // by rank: posts to it that have not left
+  std::vector<int> indices_;            // scratch for ReapSends
+  bool used_ = false;                   // something was posted, or came
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_TRANSPORT_MPI_POSTS_H_
