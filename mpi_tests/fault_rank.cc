@@ -1,0 +1,128 @@
+// One rank of a job of which one rank dies or stops in the middle of a run. Everyone leaves a file
+// that says how it ended; fault_test.py starts the job and judges.
+//
+//   fault_rank FOLDER VICTIM kill|stop sender|receiver|all
+#include <mpi.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <set>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "session/clock.h"
+#include "session/job.h"
+#include "session_mpi_rank.h"
+
+namespace sluice::session_test {
+namespace {
+
+constexpr int64_t kMiB = int64_t{1} << 20;  // rendezvous, and one bucket
+constexpr absl::Duration kTimeout = absl::Seconds(2);
+// When the victim goes, of the 16 or more that it has in a run.
+constexpr int64_t kBucketsBefore = 5;
+
+std::string Quoted(absl::string_view text) {
+  return absl::StrCat(
+      "\"", absl::StrReplaceAll(text, {{"\\", "\\\\"}, {"\"", "\\\""}, {"\n", "\\n"}}), "\"");
+}
+
+// The files in shared memory that this process has mapped: none may outlive the job.
+std::string SharedFiles() {
+  std::set<std::string> files;
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    const size_t path = line.find("/dev/shm/");
+    if (path != line.npos) files.insert(Quoted(line.substr(path)));
+  }
+  return absl::StrCat("[", absl::StrJoin(files, ", "), "]");
+}
+
+// Appears under its name only when it is whole.
+void WriteResult(const std::string& folder, int rank, const std::string& fields) {
+  const std::string name = absl::StrCat(folder, "/rank-", rank, ".json");
+  {
+    std::ofstream file(name + ".part");
+    file << "{\"rank\": " << rank << ", \"pid\": " << getpid() << ", \"shared\": " << SharedFiles()
+         << fields << "}\n";
+  }
+  std::rename((name + ".part").c_str(), name.c_str());
+}
+
+TransferSpec SpecOf(const std::string& part, int size, int victim) {
+  TransferSpec spec = AllToAll(size, 8 * kMiB);
+  if (part == "all") return spec;
+  const Layout alone = MakeLayout({1}, {victim}, "R");
+  const Layout shards = MakeLayout({size}, Ranks(0, size), "S(0)");
+  spec.tensors[0].shape = {size, 16 * kMiB / 8};
+  spec.tensors[0].src = part == "sender" ? alone : shards;
+  spec.tensors[0].dst = part == "sender" ? shards : alone;
+  return spec;
+}
+
+void Vanish(Session* session, bool stop) {
+  session->ResetCounters();
+  while (session->counters().buckets_finished < kBucketsBefore) {
+    if (!session->Poll().ok()) std::abort();
+  }
+  raise(stop ? SIGSTOP : SIGKILL);
+}
+
+// The error that ends the job here, also where this rank's part of the run was done before.
+absl::Status UntilError(Session* session, Session::RunId run) {
+  absl::Status status = session->Wait(run);
+  const int64_t deadline_ns = MonotonicNs() + 4 * absl::ToInt64Nanoseconds(kTimeout);
+  while (status.ok() && MonotonicNs() < deadline_ns) status = session->Poll();
+  return status;
+}
+
+int Main(const std::string& folder, int victim, bool stop, const std::string& part) {
+  Rank self = MpiRank(MPI_COMM_WORLD);
+  if (self.fabric == nullptr) return 1;
+  SessionOptions options;
+  options.bucket_bytes = kMiB;
+  options.budget_buckets = 4;
+  options.timeout = kTimeout;
+  const auto session = OpenSession(self, options);
+  if (session == nullptr) return 1;
+  Bound bound = CompileBound(session.get(), SpecOf(part, self.size, victim));
+  if (bound.transfer == nullptr) return 1;
+  for (uint64_t round = 1; round <= 2; ++round) RunOnce(session.get(), &bound, round);
+  bound.memory.Prepare(3);
+
+  const auto run = session->Start(bound.transfer, bound.memory.src(), bound.memory.dst());
+  if (!run.ok()) return 1;
+  if (self.rank == victim) {
+    if (stop) WriteResult(folder, victim, ", \"stopping\": true");
+    Vanish(session.get(), stop);
+  }
+  const int64_t start_ns = MonotonicNs();
+  const absl::Status status = UntilError(session.get(), *run);
+  const int64_t error_ns = MonotonicNs();
+  const absl::Status closed = session->Close();
+  WriteResult(folder, self.rank,
+              absl::StrCat(", \"code\": ", Quoted(absl::StatusCodeToString(status.code())),
+                           ", \"message\": ", Quoted(status.message()),
+                           ", \"seconds\": ", static_cast<double>(error_ns - start_ns) / 1e9,
+                           ", \"close\": ", Quoted(closed.ToString()), ", \"close_seconds\": ",
+                           static_cast<double>(MonotonicNs() - error_ns) / 1e9));
+  // MPI_Finalize would wait for the rank that is gone.
+  _exit(testing::UnitTest::GetInstance()->ad_hoc_test_result().Failed() ? 1 : 0);
+}
+
+}  // namespace
+}  // namespace sluice::session_test
+
+int main(int argc, char** argv) {
+  if (argc != 5) return 2;
+  int level = MPI_THREAD_SINGLE;
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &level);
+  _exit(sluice::session_test::Main(argv[1], std::atoi(argv[2]), std::string(argv[3]) == "stop",
+                                   argv[4]));
+}

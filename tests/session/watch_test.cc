@@ -1,0 +1,350 @@
+// What ranks tell each other beside their transfers, without a session: alarms, questions, answers.
+#include "session/watch.h"
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "transport/loopback.h"
+
+namespace sluice {
+namespace {
+
+using testing::AllOf;
+using testing::EndsWith;
+using testing::HasSubstr;
+
+constexpr absl::Duration kTimeout = absl::Nanoseconds(800);  // asked again after 100
+
+// Says what a test tells it to.
+class ScriptedWitness final : public Witness {
+ public:
+  BucketReport Report(const BucketQuestion& question) const override {
+    asked.push_back(question);
+    return report;
+  }
+  BucketReport report;
+  mutable std::vector<BucketQuestion> asked;
+};
+
+BucketId Bucket(uint64_t run, uint64_t src, uint64_t dst) {
+  BucketIdFields fields;
+  fields.run = run;
+  fields.src = src;
+  fields.dst = dst;
+  return BucketId(fields);
+}
+
+// Ranks in one thread, with a clock that a test turns.
+class WatchTest : public testing::Test {
+ protected:
+  struct RankEnd {
+    std::unique_ptr<Fabric> fabric;
+    std::unique_ptr<Watch> watch;
+    ScriptedWitness witness;
+  };
+
+  void Open(int size) {
+    for (auto& fabric : MakeLoopbackFabrics(std::vector<int>(static_cast<size_t>(size), 0))) {
+      RankEnd& end = ranks_.emplace_back();
+      end.fabric = std::move(fabric);
+      end.watch = std::make_unique<Watch>(end.fabric.get(), kTimeout);
+      end.watch->set_witness(&end.witness);
+    }
+  }
+
+  Watch& watch(int rank) { return *ranks_[static_cast<size_t>(rank)].watch; }
+  ScriptedWitness& witness(int rank) { return ranks_[static_cast<size_t>(rank)].witness; }
+
+  absl::Status Poll(int rank) { return watch(rank).Poll(now_ns_); }
+  void Ask(int rank, const BucketQuestion& question, const std::vector<int>& members) {
+    watch(rank).Ask(question, members, now_ns_);
+  }
+  std::string Describe(int rank) { return watch(rank).Describe(now_ns_); }
+
+  std::deque<RankEnd> ranks_;  // stay where they are
+  int64_t now_ns_ = 1000;
+};
+
+const BucketQuestion kQuestion = {Bucket(3, 0, 1), 2, 0};
+
+TEST_F(WatchTest, TheFirstAlarmReachesAllAndStays) {
+  Open(4);
+  watch(1).RaiseAlarm(absl::DataLossError("the first"));
+  watch(1).RaiseAlarm(absl::InternalError("not told"));
+  watch(2).RaiseAlarm(absl::InternalError("the second"));
+  for (int rank = 0; rank < 4; ++rank) EXPECT_TRUE(Poll(rank).ok());
+  EXPECT_EQ(watch(0).alarm(), absl::DataLossError("rank 1 failed: the first"));
+  EXPECT_EQ(watch(3).alarm().message(), watch(0).alarm().message());
+  EXPECT_EQ(watch(1).alarm(), absl::InternalError("rank 2 failed: the second"));
+  EXPECT_EQ(watch(2).alarm(), absl::DataLossError("rank 1 failed: the first"));
+  watch(3).RaiseAlarm(absl::AbortedError("the third"));
+  EXPECT_TRUE(Poll(0).ok());
+  EXPECT_EQ(watch(0).alarm(), absl::DataLossError("rank 1 failed: the first"));
+}
+
+TEST_F(WatchTest, LongAlarmsAreCut) {
+  Open(2);
+  watch(0).RaiseAlarm(absl::InternalError(std::string(kMaxAlarmBytes + 500, 'x')));
+  EXPECT_TRUE(Poll(1).ok());
+  EXPECT_EQ(watch(1).alarm(),
+            absl::InternalError("rank 0 failed: " + std::string(kMaxAlarmBytes, 'x')));
+}
+
+TEST_F(WatchTest, ThereIsNoAlarmWithoutOne) {
+  Open(1);
+  EXPECT_TRUE(Poll(0).ok());
+  EXPECT_TRUE(watch(0).alarm().ok());
+  watch(0).RaiseAlarm(absl::InternalError("to nobody"));
+  EXPECT_TRUE(Poll(0).ok());
+  EXPECT_TRUE(watch(0).alarm().ok());
+}
+
+TEST_F(WatchTest, EveryMemberAnswersFromItsOwnState) {
+  Open(4);
+  witness(1).report.state = BucketState::kWaitsForBudget;
+  witness(1).report.oldest = Bucket(2, 3, 1);
+  witness(2).report.state = BucketState::kInStage;
+  witness(2).report.stage = Stage::kMoving;
+  witness(2).report.oldest = kQuestion.id;
+  Ask(0, kQuestion, {0, 1, 2, 3});
+  for (int rank : {1, 2}) {
+    EXPECT_TRUE(Poll(rank).ok());
+    ASSERT_EQ(witness(rank).asked.size(), 1u);
+    EXPECT_EQ(witness(rank).asked[0], kQuestion);
+  }
+  EXPECT_TRUE(Poll(0).ok());
+  EXPECT_EQ(
+      Describe(0),
+      "rank 1 has not admitted it: it waits for the budget; its oldest bucket is run 2 window "
+      "0 round 0 phase 0, rank 3 -> 1, n 0; rank 2 has it in stage moving; rank 3 has not "
+      "answered");
+  EXPECT_TRUE(witness(0).asked.empty()) << "a rank does not ask itself";
+}
+
+TEST_F(WatchTest, EveryStateHasItsWords) {
+  struct Words {
+    BucketReport report;
+    std::string text;
+  };
+  std::vector<Words> cases(9);
+  cases[0].text = "answers, but does not know of it";
+  cases[1].report.state = BucketState::kRunNotStarted;
+  cases[1].report.last_run = 2;
+  cases[1].text = "has not started run 3: the last it has started is 2";
+  cases[2].report.state = BucketState::kRunNotStarted;
+  cases[2].text = "has not started run 3: it has started none";
+  cases[3].report.state = BucketState::kNotFed;
+  cases[3].text = "has not come to it";
+  cases[4].report.state = BucketState::kWaitsForChannel;
+  cases[4].text = "has not admitted it: its channel is full";
+  cases[5].report.state = BucketState::kWaitsForMemory;
+  cases[5].report.tensor = "layers.0.w";
+  cases[5].text = "has not admitted it: it waits for memory for tensor layers.0.w";
+  cases[6].report.state = BucketState::kInStage;
+  cases[6].report.stage = Stage::kDone;
+  cases[6].text = "has done its part of it";
+  cases[7].report.state = BucketState::kInStage;
+  cases[7].report.stage = Stage::kCancelled;
+  cases[7].text = "has cancelled it";
+  cases[8].report.state = BucketState::kInStage;
+  cases[8].report.stage = Stage::kFailed;
+  cases[8].text = "has failed in it";
+  for (const Words& words : cases) {
+    ranks_.clear();
+    Open(2);
+    witness(1).report = words.report;
+    Ask(0, kQuestion, {0, 1});
+    EXPECT_TRUE(Poll(1).ok());
+    EXPECT_TRUE(Poll(0).ok());
+    EXPECT_EQ(Describe(0), "rank 1 " + words.text);
+  }
+}
+
+TEST_F(WatchTest, ARankWithoutAWitnessSaysThatItIsThere) {
+  Open(2);
+  watch(1).set_witness(nullptr);
+  Ask(0, kQuestion, {1});
+  EXPECT_TRUE(Poll(1).ok());
+  EXPECT_TRUE(Poll(0).ok());
+  EXPECT_EQ(Describe(0), "rank 1 answers, but does not know of it");
+}
+
+TEST_F(WatchTest, LongTensorNamesAreCut) {
+  Open(2);
+  witness(1).report.state = BucketState::kWaitsForMemory;
+  witness(1).report.tensor = std::string(kMaxTensorNameBytes + 100, 'n');
+  Ask(0, kQuestion, {1});
+  EXPECT_TRUE(Poll(1).ok());
+  EXPECT_TRUE(Poll(0).ok());
+  EXPECT_THAT(Describe(0), EndsWith("tensor " + std::string(kMaxTensorNameBytes, 'n')));
+}
+
+TEST_F(WatchTest, AMemberIsAskedAgainForItsNewState) {
+  Open(2);
+  Ask(0, kQuestion, {1});
+  EXPECT_TRUE(Poll(1).ok());
+  EXPECT_TRUE(Poll(0).ok());
+  witness(1).report.state = BucketState::kNotFed;
+  now_ns_ += 99;
+  Ask(0, kQuestion, {1});
+  EXPECT_TRUE(Poll(1).ok());
+  EXPECT_EQ(witness(1).asked.size(), 1u) << "too early";
+  ++now_ns_;
+  Ask(0, kQuestion, {1});
+  EXPECT_TRUE(Poll(1).ok());
+  EXPECT_TRUE(Poll(0).ok());
+  EXPECT_EQ(Describe(0), "rank 1 has not come to it");
+}
+
+TEST_F(WatchTest, AMemberThatDoesNotAnswerGetsOneQuestion) {
+  Open(3);
+  for (int i = 0; i < 100; ++i) {
+    // Another bucket now and then: still the first question alone is on its way.
+    Ask(0, {Bucket(3, 0, static_cast<uint64_t>(i / 10)), 2, 0}, {1});
+    now_ns_ += 50;
+  }
+  EXPECT_EQ(Describe(0), "rank 1 has not answered");
+  EXPECT_TRUE(Poll(1).ok());
+  ASSERT_EQ(witness(1).asked.size(), 1u);
+  EXPECT_EQ(witness(1).asked[0].id, Bucket(3, 0, 0));
+  // Its late answer is about another bucket, and lets the present question go.
+  EXPECT_TRUE(Poll(0).ok());
+  EXPECT_EQ(Describe(0), "rank 1 has not answered");
+  Ask(0, {Bucket(3, 0, 9), 2, 0}, {1});
+  EXPECT_TRUE(Poll(1).ok());
+  EXPECT_TRUE(Poll(0).ok());
+  EXPECT_EQ(Describe(0), "rank 1 answers, but does not know of it");
+}
+
+TEST_F(WatchTest, AnAlarmFindsRoomBesideQuestionsAndAnswers) {
+  Open(2);
+  // Both ask, and neither polls.
+  for (int i = 0; i < 20; ++i) {
+    Ask(0, {Bucket(3, 0, static_cast<uint64_t>(i)), 2, 0}, {1});
+    Ask(1, {Bucket(3, 1, static_cast<uint64_t>(i)), 2, 0}, {0});
+    now_ns_ += 200;
+  }
+  EXPECT_TRUE(Poll(0).ok());  // and answers
+  watch(0).RaiseAlarm(absl::InternalError("full"));
+  EXPECT_TRUE(Poll(1).ok());
+  EXPECT_EQ(watch(1).alarm(), absl::InternalError("rank 0 failed: full"));
+}
+
+TEST_F(WatchTest, AMemberThatFallsSilentIsNotTakenForItsLastAnswer) {
+  Open(2);
+  witness(1).report.state = BucketState::kNotFed;
+  Ask(0, kQuestion, {1});
+  EXPECT_TRUE(Poll(1).ok());
+  EXPECT_TRUE(Poll(0).ok());
+  now_ns_ += 100;
+  Ask(0, kQuestion, {1});
+  EXPECT_EQ(Describe(0), "rank 1 has not come to it") << "it may answer yet";
+  now_ns_ += 500;
+  EXPECT_EQ(Describe(0),
+            "rank 1 has not answered for 500ns; before, it said that it has not come to it");
+}
+
+TEST_F(WatchTest, ASilentRankIsNamedToThoseThatWaitForItInvisibly) {
+  Open(3);
+  // Rank 1 waits for rank 2, which is gone; rank 0 waits for rank 1.
+  const BucketId held = Bucket(3, 2, 1);
+  Ask(1, {held, 2, 0}, {1, 2});
+  now_ns_ += 100;
+  witness(1).report.state = BucketState::kWaitsForBudget;
+  witness(1).report.oldest = held;
+  Ask(0, kQuestion, {0, 1});
+  EXPECT_TRUE(Poll(1).ok());
+  EXPECT_TRUE(Poll(0).ok());
+  EXPECT_THAT(Describe(0),
+              AllOf(HasSubstr("rank 1 has not admitted it: it waits for the budget"),
+                    HasSubstr("its oldest bucket is run 3 window 0 round 0 phase 0, rank 2 -> 1"),
+                    EndsWith("held by rank 2, which has not answered it")));
+}
+
+TEST_F(WatchTest, ASilentMemberOfTheSameBucketIsNamedToo) {
+  Open(3);
+  Ask(1, kQuestion, {0, 1, 2});
+  now_ns_ += 100;
+  witness(1).report.state = BucketState::kInStage;
+  witness(1).report.stage = Stage::kMoving;
+  witness(1).report.oldest = kQuestion.id;
+  EXPECT_TRUE(Poll(0).ok());
+  EXPECT_TRUE(Poll(1).ok());
+  Ask(0, kQuestion, {1});
+  EXPECT_TRUE(Poll(1).ok());
+  EXPECT_TRUE(Poll(0).ok());
+  EXPECT_EQ(Describe(0),
+            "rank 1 has it in stage moving, and waits for rank 2, which has not answered it");
+}
+
+TEST_F(WatchTest, DifferentTransfersOfOneRunAreAnErrorAtOnceOnBoth) {
+  Open(4);
+  witness(0).report.state = BucketState::kOtherTransfer;
+  witness(0).report.transfer = 1;
+  Ask(3, kQuestion, {0, 3});
+  const absl::Status expected = absl::FailedPreconditionError(
+      "run 3 is transfer 1 on rank 0 and transfer 2 on rank 3: all ranks must start the same "
+      "transfers in the same order");
+  EXPECT_EQ(Poll(0), expected);
+  EXPECT_EQ(Poll(3), expected);
+  EXPECT_EQ(Poll(3), expected) << "and stays";
+  EXPECT_EQ(Describe(3), "rank 0 has started transfer 1 as run 3");
+}
+
+TEST_F(WatchTest, ProgressForgetsTheAnswers) {
+  Open(2);
+  EXPECT_EQ(Describe(0), "");
+  Ask(0, kQuestion, {1});
+  EXPECT_TRUE(Poll(1).ok());
+  EXPECT_TRUE(Poll(0).ok());
+  watch(0).StopAsking();
+  EXPECT_EQ(Describe(0), "");
+  // The same bucket again is a question of its own.
+  Ask(0, kQuestion, {1});
+  EXPECT_EQ(Describe(0), "rank 1 has not answered");
+  EXPECT_TRUE(Poll(1).ok());
+  EXPECT_EQ(witness(1).asked.size(), 2u);
+}
+
+TEST_F(WatchTest, OfManyMembersTheFirstAreAsked) {
+  Open(static_cast<int>(Watch::kMaxMembersAsked) + 4);
+  std::vector<int> members;
+  for (int rank = 0; rank < ranks_[0].fabric->size(); ++rank) members.push_back(rank);
+  Ask(0, kQuestion, members);
+  EXPECT_TRUE(Poll(64).ok());
+  EXPECT_TRUE(Poll(65).ok());
+  EXPECT_EQ(witness(64).asked.size(), 1u);
+  EXPECT_EQ(witness(65).asked.size(), 0u);
+  EXPECT_THAT(Describe(0), EndsWith("rank 64 has not answered; 3 more members were not asked"));
+}
+
+TEST_F(WatchTest, PostsOfAnotherFormatArePassedOver) {
+  Open(2);
+  Fabric& fabric = *ranks_[0].fabric;
+  EXPECT_TRUE(fabric.Post(1, {}).ok());
+  EXPECT_TRUE(fabric.Post(1, std::vector<std::byte>(sizeof(AlarmRecord), std::byte{7})).ok());
+  AlarmRecord other;
+  other.header.format += 1;
+  EXPECT_TRUE(fabric.Post(1, BytesOf(other)).ok());
+  EXPECT_TRUE(Poll(1).ok());
+  EXPECT_TRUE(watch(1).alarm().ok());
+  // An answer that nobody asked for.
+  EXPECT_TRUE(fabric.Post(1, BytesOf(AnswerRecord())).ok());
+  EXPECT_TRUE(Poll(1).ok());
+  EXPECT_EQ(Describe(1), "");
+}
+
+TEST_F(WatchTest, AQuietPollSaysNothing) {
+  Open(2);
+  for (int i = 0; i < 1000; ++i) EXPECT_TRUE(Poll(0).ok());
+  int src = -1;
+  std::vector<std::byte> post;
+  EXPECT_FALSE(ranks_[1].fabric->PollPost(&src, &post));
+}
+
+}  // namespace
+}  // namespace sluice
