@@ -47,13 +47,13 @@ std::string StateText(uint64_t run, const BucketReport& report) {
 }  // namespace
 
 std::string DescribeReport(const BucketQuestion& question, const BucketReport& report,
-                           int blocked_by) {
+                           const Silence& silence) {
   std::string text = StateText(question.id.fields().run, report);
-  const bool elsewhere = report.oldest.has_value() && *report.oldest != question.id;
-  if (elsewhere) absl::StrAppend(&text, "; its oldest bucket is ", report.oldest->ToString());
-  if (blocked_by >= 0) {
-    absl::StrAppend(&text, elsewhere ? ", held by rank " : ", and waits for rank ", blocked_by,
-                    ", which has not answered it");
+  if (report.oldest.has_value() && *report.oldest != question.id) {
+    absl::StrAppend(&text, "; its oldest bucket is ", report.oldest->ToString());
+  }
+  if (silence.rank >= 0) {
+    absl::StrAppend(&text, ", held up by rank ", silence.rank, ", which does not answer");
   }
   return text;
 }

@@ -39,11 +39,17 @@ struct BucketReport {
   std::optional<BucketId> oldest;  // the rank's own smallest unfinished bucket, if it has one
 };
 
+// A rank that keeps others waiting: it does not answer. `hops`: how many ranks pass on that it does
+// not; 0 says it the one that asked it.
+struct Silence {
+  int rank = -1;  // -1: none
+  int hops = 0;
+};
+
 // What follows "rank 7 ": "has not admitted it: it waits for the budget; its oldest bucket is run 3
-// window 0 round 2 phase 1, rank 7 -> 3, n 0". `blocked_by`: a member of that which keeps silent;
-// -1: none.
+// window 0 round 2 phase 1, rank 7 -> 3, n 0, held up by rank 3, which does not answer".
 std::string DescribeReport(const BucketQuestion& question, const BucketReport& report,
-                           int blocked_by);
+                           const Silence& silence);
 
 }  // namespace sluice
 

@@ -334,6 +334,40 @@ bool Runner::Settle() {
   return true;
 }
 
+bool Runner::AskAboutOldest(BucketQuestion* question, std::vector<int>* members) const {
+  Engine::Oldest oldest;
+  if (!in_flight() || !engine_->OldestUnfinished(&oldest)) return false;
+  const Bucket& bucket = BucketAt(oldest.cookie);
+  const Channel& channel = transfer_->plan().channels[static_cast<size_t>(bucket.channel)];
+  *question = {oldest.id, transfer_->number, 0};
+  members->assign({channel.src, channel.dst});
+  return true;
+}
+
+BucketReport Runner::Report(const BucketQuestion& question) const {
+  BucketReport report;
+  report.transfer = transfer_->number;
+  if (report.transfer != question.transfer) {
+    report.state = BucketState::kOtherTransfer;
+    return report;
+  }
+  const std::vector<Bucket>& buckets = transfer_->plan().buckets;
+  Engine::Oldest oldest;
+  if (engine_->OldestUnfinished(&oldest)) report.oldest = oldest.id;
+  if (next_bucket_ < buckets.size() && question.id >= BucketAt(next_bucket_).id.WithRun(run_)) {
+    report.state = BucketState::kNotFed;
+  } else if (!report.oldest || question.id < *report.oldest) {
+    report.state = BucketState::kInStage;
+    report.stage = Stage::kDone;
+  } else if (question.id == *report.oldest && oldest.stage != Stage::kWaiting) {
+    report.state = BucketState::kInStage;
+    report.stage = oldest.stage;
+  } else if (oldest.stage == Stage::kWaiting) {
+    report.state = BucketState::kWaitsForBudget;
+  }
+  return report;
+}
+
 std::string Runner::DescribeStall() const {
   return engine_ ? engine_->DescribeStall() : std::string("nothing is planned");
 }

@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "device/device.h"
 #include "engine/engine.h"
+#include "session/bucket_report.h"
 #include "session/compiled_transfer.h"
 #include "sluice/session.h"
 #include "transport/transport.h"
@@ -46,6 +47,11 @@ class Runner {
   void Poison(const absl::Status& status);
   // After a failure: takes back what is under way; true once nothing is any more.
   bool Settle();
+  // The question about the smallest unfinished bucket and, in `members`, who takes part in it;
+  // false if there is none.
+  bool AskAboutOldest(BucketQuestion* question, std::vector<int>* members) const;
+  // Where this rank stands with a bucket of the run in flight.
+  BucketReport Report(const BucketQuestion& question) const;
   // What the run waits for, in words.
   std::string DescribeStall() const;
 

@@ -25,13 +25,15 @@ constexpr int64_t kRunMax = (int64_t{1} << kRunBits) - 1;
 
 int64_t AsSigned(uint64_t hash) { return static_cast<int64_t>(hash); }
 
-class SessionImpl : public Session {
+class SessionImpl : public Session, private Witness {
  public:
   SessionImpl(std::unique_ptr<Fabric> fabric, const SessionOptions& options)
       : fabric_(std::move(fabric)),
         options_(options),
         agreement_(fabric_.get()),
-        watch_(fabric_.get(), options.timeout) {}
+        watch_(fabric_.get(), options.timeout) {
+    watch_.set_witness(this);
+  }
 
   // Compares the options on all ranks, then opens what runs need.
   absl::Status Open() {
@@ -254,6 +256,30 @@ class SessionImpl : public Session {
   void NoteMove() {
     last_look_ns_ = MonotonicNs();
     idle_ns_ = 0;
+    watch_.StopAsking();
+  }
+
+  BucketReport Report(const BucketQuestion& question) const override {
+    const int64_t run = static_cast<int64_t>(question.id.fields().run);
+    BucketReport report;
+    report.last_run = run_;
+    if (run > run_) {
+      report.state = BucketState::kRunNotStarted;
+    } else if (run <= done_run_) {
+      report.state = BucketState::kInStage;
+      report.stage = Stage::kDone;
+    } else if (runner_->in_flight()) {
+      return runner_->Report(question);
+    } else {
+      report.state = BucketState::kNotFed;
+    }
+    return report;
+  }
+
+  // While nothing moves, asks the members of the oldest bucket why.
+  void AskWhy(int64_t now_ns) {
+    BucketQuestion question;
+    if (runner_->AskAboutOldest(&question, &members_)) watch_.Ask(question, members_, now_ns);
   }
 
   absl::StatusOr<bool> CheckStall() {
@@ -262,10 +288,11 @@ class SessionImpl : public Session {
     const int64_t timeout_ns = absl::ToInt64Nanoseconds(options_.timeout);
     const int64_t now_ns = MonotonicNs();
     idle_ns_ += std::min(now_ns - std::exchange(last_look_ns_, now_ns), timeout_ns / 8);
+    if (idle_ns_ > timeout_ns / 8) AskWhy(now_ns);
     if (idle_ns_ <= timeout_ns) return false;
-    return Poison(absl::DeadlineExceededError(absl::StrCat("rank ", rank(), " saw no progress for ",
-                                                           absl::FormatDuration(options_.timeout),
-                                                           "; ", runner_->DescribeStall())));
+    return Poison(absl::DeadlineExceededError(absl::StrCat(
+        "rank ", rank(), " saw no progress for ", absl::FormatDuration(options_.timeout), "; ",
+        watch_.Describe(now_ns), "; ", runner_->DescribeStall())));
   }
 
   // Destroyed in reverse order: the runner's transport before its fabric.
@@ -283,7 +310,8 @@ class SessionImpl : public Session {
   RunId refused_run_ = 0;  // the last one that was
   absl::Status refusal_;
   int64_t last_look_ns_ = 0;
-  int64_t idle_ns_ = 0;  // without progress, as far as this rank has looked
+  int64_t idle_ns_ = 0;       // without progress, as far as this rank has looked
+  std::vector<int> members_;  // scratch
   absl::Status poison_;
   std::atomic<bool> poisoned_ = false;
 };

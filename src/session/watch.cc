@@ -13,6 +13,10 @@ namespace {
 // Posts taken in by one Poll: what many ranks say at once does not keep this one from its work.
 constexpr int kPostsPerPoll = 64;
 
+// How often word of a silent rank is passed on. Two ranks that ask each other would otherwise keep
+// it alive between them after the rank has spoken.
+constexpr int kMaxHops = 8;
+
 }  // namespace
 
 Watch::Watch(Fabric* fabric, absl::Duration timeout)
@@ -88,7 +92,7 @@ void Watch::Answer(int src, const QuestionRecord& record, int64_t now_ns) {
       witness_ == nullptr ? BucketReport() : witness_->Report(record.question);
   // Who asks has at most this answer to come, so there is room for it.
   static_cast<void>(
-      fabric_->Post(src, BytesOf(AnswerOf(record.number, report, FirstSilent(now_ns)))));
+      fabric_->Post(src, BytesOf(AnswerOf(record.number, report, FindSilence(now_ns)))));
   if (report.state == BucketState::kOtherTransfer) {
     NoteOtherTransfer(record.question.id.fields().run, fabric_->rank(), report.transfer, src,
                       record.question.transfer);
@@ -102,7 +106,7 @@ void Watch::TakeAnswer(int src, const AnswerRecord& record) {
   peer.waiting = false;
   peer.number = record.number;
   peer.report = ReportOf(record);
-  peer.blocked_by = record.blocked_by;
+  peer.silence = record.silence;
   if (HasAnswered(peer) && record.state == BucketState::kOtherTransfer) {
     NoteOtherTransfer(question_.id.fields().run, fabric_->rank(), question_.transfer, src,
                       record.transfer);
@@ -126,10 +130,18 @@ bool Watch::IsSilent(int rank, int64_t now_ns) const {
          now_ns - found->second.asked_ns >= interval_ns_;
 }
 
-int Watch::FirstSilent(int64_t now_ns) const {
-  const auto silent =
-      std::find_if(asked_.begin(), asked_.end(), [&](int rank) { return IsSilent(rank, now_ns); });
-  return silent == asked_.end() ? -1 : *silent;
+Silence Watch::FindSilence(int64_t now_ns) const {
+  Silence nearest;
+  for (const int rank : asked_) {
+    if (IsSilent(rank, now_ns)) return {rank, 0};
+    const Peer& peer = peers_.at(rank);
+    const bool passed_on = HasAnswered(peer) && peer.silence.rank >= 0 &&
+                           peer.silence.rank != fabric_->rank() && peer.silence.hops < kMaxHops;
+    if (passed_on && (nearest.rank < 0 || peer.silence.hops + 1 < nearest.hops)) {
+      nearest = {peer.silence.rank, peer.silence.hops + 1};
+    }
+  }
+  return nearest;
 }
 
 std::string Watch::Describe(int64_t now_ns) const {
@@ -146,7 +158,7 @@ std::string Watch::Describe(int64_t now_ns) const {
                       absl::FormatDuration(absl::Nanoseconds(now_ns - peer.asked_ns)),
                       "; before, it said that it ");
     }
-    absl::StrAppend(&text, DescribeReport(question_, peer.report, peer.blocked_by));
+    absl::StrAppend(&text, DescribeReport(question_, peer.report, peer.silence));
   }
   if (unasked_ > 0) absl::StrAppend(&text, "; ", unasked_, " more members were not asked");
   return text;

@@ -74,7 +74,7 @@ class Watch {
     int64_t asked_ns = 0;  // when
     uint32_t number = 0;   // of the last question it answered
     BucketReport report;   // its answer
-    int blocked_by = -1;
+    Silence silence;       // that it has heard of
   };
 
   void TakeAlarm(int src, const AlarmRecord& record);
@@ -84,7 +84,8 @@ class Watch {
   void NoteOtherTransfer(uint64_t run, int rank, int transfer, int other, int other_transfer);
   // True if `rank` was asked and has kept silent for a while.
   bool IsSilent(int rank, int64_t now_ns) const;
-  int FirstSilent(int64_t now_ns) const;
+  // Who holds this rank up, as far as it can tell; passed on to those who ask.
+  Silence FindSilence(int64_t now_ns) const;
   bool HasAnswered(const Peer& peer) const { return peer.number == number_; }
 
   Fabric* const fabric_;

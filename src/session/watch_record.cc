@@ -3,14 +3,14 @@
 
 namespace sluice {
 
-AnswerRecord AnswerOf(uint32_t number, const BucketReport& report, int blocked_by) {
+AnswerRecord AnswerOf(uint32_t number, const BucketReport& report, const Silence& silence) {
   AnswerRecord record;
   record.number = number;
   record.state = report.state;
   record.stage = report.stage;
   record.has_oldest = report.oldest.has_value();
   record.transfer = report.transfer;
-  record.blocked_by = blocked_by;
+  record.silence = silence;
   record.last_run = report.last_run;
   record.oldest = report.oldest.value_or(BucketId());
   record.tensor = ShortText<kMaxTensorNameBytes>(report.tensor);

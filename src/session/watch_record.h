@@ -71,13 +71,13 @@ struct AnswerRecord {
   Stage stage = Stage::kDone;
   bool has_oldest = false;
   int32_t transfer = 0;
-  int32_t blocked_by = -1;
+  Silence silence;
   int64_t last_run = 0;
   BucketId oldest;
   ShortText<kMaxTensorNameBytes> tensor;
 };
 
-AnswerRecord AnswerOf(uint32_t number, const BucketReport& report, int blocked_by);
+AnswerRecord AnswerOf(uint32_t number, const BucketReport& report, const Silence& silence);
 BucketReport ReportOf(const AnswerRecord& record);
 
 template <typename Record>

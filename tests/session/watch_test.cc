@@ -16,6 +16,7 @@ namespace {
 using testing::AllOf;
 using testing::EndsWith;
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr absl::Duration kTimeout = absl::Nanoseconds(800);  // asked again after 100
 
@@ -262,7 +263,7 @@ TEST_F(WatchTest, ASilentRankIsNamedToThoseThatWaitForItInvisibly) {
   EXPECT_THAT(Describe(0),
               AllOf(HasSubstr("rank 1 has not admitted it: it waits for the budget"),
                     HasSubstr("its oldest bucket is run 3 window 0 round 0 phase 0, rank 2 -> 1"),
-                    EndsWith("held by rank 2, which has not answered it")));
+                    EndsWith("held up by rank 2, which does not answer")));
 }
 
 TEST_F(WatchTest, ASilentMemberOfTheSameBucketIsNamedToo) {
@@ -277,8 +278,40 @@ TEST_F(WatchTest, ASilentMemberOfTheSameBucketIsNamedToo) {
   Ask(0, kQuestion, {1});
   EXPECT_TRUE(Poll(1).ok());
   EXPECT_TRUE(Poll(0).ok());
-  EXPECT_EQ(Describe(0),
-            "rank 1 has it in stage moving, and waits for rank 2, which has not answered it");
+  EXPECT_EQ(Describe(0), "rank 1 has it in stage moving, held up by rank 2, which does not answer");
+}
+
+TEST_F(WatchTest, WordOfASilentRankTravelsAlongThoseThatWait) {
+  constexpr int kSize = 6;
+  Open(kSize);
+  // Each rank waits for the next, and the last is gone.
+  for (int round = 0; round < 2 * kSize; ++round) {
+    for (int rank = 0; rank + 1 < kSize; ++rank) {
+      const auto self = static_cast<uint64_t>(rank);
+      Ask(rank, {Bucket(3, self, self + 1), 2, 0}, {rank, rank + 1});
+    }
+    for (int rank = 0; rank + 1 < kSize; ++rank) EXPECT_TRUE(Poll(rank).ok());
+    now_ns_ += 100;
+  }
+  for (int rank = 0; rank + 2 < kSize; ++rank) {
+    EXPECT_THAT(Describe(rank), EndsWith("held up by rank 5, which does not answer"));
+  }
+}
+
+TEST_F(WatchTest, WordOfARankThatSpeaksAgainDiesOut) {
+  Open(3);
+  const auto turn = [this](bool with_last) {
+    Ask(0, kQuestion, {0, 1, 2});
+    Ask(1, kQuestion, {0, 1, 2});
+    for (int i = 0; i < 2; ++i) {
+      for (int rank = 0; rank < (with_last ? 3 : 2); ++rank) EXPECT_TRUE(Poll(rank).ok());
+    }
+    now_ns_ += 100;
+  };
+  for (int i = 0; i < 3; ++i) turn(false);
+  EXPECT_THAT(Describe(0), HasSubstr("held up by rank 2"));
+  for (int i = 0; i < 12; ++i) turn(true);
+  EXPECT_THAT(Describe(0), Not(HasSubstr("held up")));
 }
 
 TEST_F(WatchTest, DifferentTransfersOfOneRunAreAnErrorAtOnceOnBoth) {
