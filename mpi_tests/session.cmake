@@ -4,6 +4,8 @@ sluice_mpi_test(session_mpi_test NPS 1 2 3 5 8 16
   DEPS session_test_support sluice_transport_mpi)
 sluice_mpi_test(session_silence_mpi_test NPS 2 4 SOURCES session_silence_mpi_test.cc
   DEPS session_test_support sluice_transport_mpi)
+sluice_mpi_test(two_sessions_mpi_test NPS 2 3 4 8 SOURCES two_sessions_mpi_test.cc
+  DEPS session_test_support sluice_transport_mpi)
 
 # Jobs of which one rank is killed or stopped in the middle of a run. mpirun would end the job with
 # its first rank, so these say --enable-recovery and leave a file per rank.
@@ -14,13 +16,16 @@ target_link_libraries(fault_rank PRIVATE session_test_support sluice_transport_m
                                          GTest::gtest)
 sluice_flags(fault_rank)
 
-# fault_test(NP VICTIM kill|stop sender|receiver|all)
+# fault_test(NP VICTIM kill|stop sender|receiver|all [argument of mpirun...])
 function(fault_test np victim fault part)
   set(name fault_${fault}_${part}_np${np})
+  if(ARGN)
+    set(name ${name}_tcp)
+  endif()
   add_test(NAME ${name}
     COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/mpi_tests/fault_test.py
             ${PROJECT_SOURCE_DIR}/scripts/mpirun.sh $<TARGET_FILE:fault_rank> ${np} ${victim}
-            ${fault} ${part})
+            ${fault} ${part} ${ARGN})
   set_tests_properties(${name} PROPERTIES LABELS mpi TIMEOUT 300 PROCESSORS ${np}
                                           ENVIRONMENT PYTHONDONTWRITEBYTECODE=1)
 endfunction()
@@ -30,4 +35,5 @@ foreach(fault kill stop)
   fault_test(5 2 ${fault} sender)
   fault_test(5 4 ${fault} receiver)
   fault_test(5 3 ${fault} all)
+  fault_test(3 1 ${fault} all --mca btl self,tcp)
 endforeach()
