@@ -115,7 +115,7 @@ int Main(const std::string& folder, int victim, bool stop, const std::string& pa
                            ", \"seconds\": ", static_cast<double>(error_ns - start_ns) / 1e9,
                            ", \"close\": ", Quoted(closed.ToString()), ", \"close_seconds\": ",
                            static_cast<double>(MonotonicNs() - error_ns) / 1e9));
-  // MPI_Finalize would wait for the rank that is gone.
+  // MPI_Finalize would wait for the operations with the rank that is gone.
   _exit(testing::UnitTest::GetInstance()->ad_hoc_test_result().Failed() ? 1 : 0);
 }
 

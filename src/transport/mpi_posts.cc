@@ -40,26 +40,28 @@ absl::Status MpiPosts::Post(int dst, absl::Span<const std::byte> record) {
     last_ = std::make_shared<const Record>(record.begin(), record.end());
   }
   used_ = true;
-  MPI_Request request = MPI_REQUEST_NULL;
+  messages_->sends.push_back(MPI_REQUEST_NULL);
+  MPI_Request* request = &messages_->sends.back();
   int code = MPI_Isend(last_->data(), static_cast<int>(last_->size()), MPI_BYTE, dst, kMpiPostTag,
-                       comm_->get(), &request);
+                       comm_->get(), request);
   const char* call = "MPI_Isend";
   int complete = 0;
   if (code == MPI_SUCCESS) {
     call = "MPI_Test";
-    code = MPI_Test(&request, &complete, MPI_STATUS_IGNORE);
+    code = MPI_Test(request, &complete, MPI_STATUS_IGNORE);
   }
-  if (code != MPI_SUCCESS) {
-    return MpiError(code, call,
-                    absl::StrCat("post of ", record.size(), " bytes from rank ", comm_->rank(),
-                                 " to rank ", dst));
+  if (code == MPI_SUCCESS && complete == 0) {
+    Keep(dst);
+  } else {
+    messages_->sends.pop_back();
   }
-  if (complete == 0) Keep(request, dst);
-  return absl::OkStatus();
+  if (code == MPI_SUCCESS) return absl::OkStatus();
+  return MpiError(code, call,
+                  absl::StrCat("post of ", record.size(), " bytes from rank ", comm_->rank(),
+                               " to rank ", dst));
 }
 
-void MpiPosts::Keep(MPI_Request request, int dst) {
-  messages_->sends.push_back(request);
+void MpiPosts::Keep(int dst) {
   messages_->records.push_back(last_);
   messages_->dsts.push_back(dst);
   indices_.resize(messages_->sends.size());

@@ -48,7 +48,8 @@ class MpiPosts {
 
   // Forgets posts that have left.
   void ReapSends();
-  void Keep(MPI_Request request, int dst);
+  // Keeps what the last entry of `sends`, a post to `dst`, still needs.
+  void Keep(int dst);
 
   const std::shared_ptr<MpiCommunicator> comm_;
   std::unique_ptr<Messages> messages_ = std::make_unique<Messages>();
