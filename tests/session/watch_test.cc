@@ -3,6 +3,7 @@
 
 #include <deque>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -345,8 +346,8 @@ TEST_F(WatchTest, ProgressForgetsTheAnswers) {
 
 TEST_F(WatchTest, OfManyMembersTheFirstAreAsked) {
   Open(static_cast<int>(Watch::kMaxMembersAsked) + 4);
-  std::vector<int> members;
-  for (int rank = 0; rank < ranks_[0].fabric->size(); ++rank) members.push_back(rank);
+  std::vector<int> members(ranks_.size());
+  std::iota(members.begin(), members.end(), 0);
   Ask(0, kQuestion, members);
   EXPECT_TRUE(Poll(64).ok());
   EXPECT_TRUE(Poll(65).ok());
