@@ -26,35 +26,72 @@ void Engine::Append(Channel& channel, Place place) {
 void Engine::Offer(const Channel& channel) {
   if (channel.waiting == kNowhere || !HasRoom(channel)) return;
   const Record& record = At(channel.waiting);
-  eligible_[record.slot_count - size_t{1}].Push(SequenceOf(record));
+  Lane& lane = LaneOf(record);
+  lane.eligible[record.slot_count - size_t{1}].Push(SequenceOf(lane, record));
 }
 
-// The rule. `sequence` waits, and its channel has room. After it has been admitted, the slots that
-// are free, with those that the smallest unfinished bucket gives back, suffice for any bucket.
-bool Engine::MayAdmit(uint64_t sequence, int slot_count) const {
-  if (sequence == head_) return true;  // the rule was kept until now, so its slots are free
-  const Record& smallest = At(PlaceOf(head_));
-  const int held_by_smallest = IsHeld(smallest) ? smallest.slot_count : 0;
+// The smallest unfinished bucket, if there is one and no lane can still bring a smaller one.
+Engine::Place Engine::Smallest() const {
+  Place smallest = kNowhere;
+  const BucketId* least = nullptr;
+  for (const Lane& lane : lanes_) {
+    const bool empty = lane.head == lane.tail;
+    if (empty && !lane.open) continue;
+    const Place place = empty ? kNowhere : PlaceOf(lane, lane.head);
+    const BucketId* const id = empty ? &std::max(lane.announced, lane.last) : &At(place).id;
+    // Of equal ids one is only announced: it will not come in a second lane.
+    if (least == nullptr || *id < *least || (*id == *least && !empty)) {
+      least = id;
+      smallest = place;
+    }
+  }
+  return smallest;
+}
+
+// The rule, for any bucket but the smallest: after it has been admitted, the slots that are free,
+// with those that the smallest gives back, suffice for any bucket.
+bool Engine::MayAdmit(int slot_count, int held_by_smallest) const {
   const int free = static_cast<int>(free_slot_count_);
   return free - slot_count + held_by_smallest >= options_.slots_per_bucket_max;
 }
 
 bool Engine::AdmitOne() {
+  int held_by_smallest = 0;
+  if (const Place place = Smallest(); place != kNowhere) {
+    const Record& smallest = At(place);
+    Lane& lane = LaneOf(smallest);
+    if (IsHeld(smallest)) {
+      held_by_smallest = smallest.slot_count;
+    } else if (!lane.Holds(smallest.id)) {
+      // All that is smaller has ended, so its channel has room. The rule was kept until now, so its
+      // slots are free.
+      Admit(lane, lane.eligible[smallest.slot_count - size_t{1}]);
+      return true;
+    }
+  }
+  return std::any_of(lanes_.begin(), lanes_.end(),
+                     [&](Lane& lane) { return AdmitFrom(lane, held_by_smallest); });
+}
+
+// Admits the smallest waiting bucket of a lane that the rule allows, if there is one.
+bool Engine::AdmitFrom(Lane& lane, int held_by_smallest) {
   SequenceHeap* best = nullptr;
-  for (int slot_count = 1; slot_count <= kMaxSlotsPerBucket; ++slot_count) {
-    SequenceHeap& heap = eligible_[static_cast<size_t>(slot_count) - 1];
-    if (heap.empty() || !MayAdmit(heap.top(), slot_count)) continue;
+  for (int slot_count = 1; slot_count <= options_.slots_per_bucket_max; ++slot_count) {
+    SequenceHeap& heap = lane.eligible[static_cast<size_t>(slot_count) - 1];
+    if (heap.empty() || !MayAdmit(slot_count, held_by_smallest)) continue;
+    if (lane.Holds(At(lane, heap.top()).id)) continue;  // and all below it, which are larger
     if (best == nullptr || heap.top() < best->top()) best = &heap;
   }
   if (best == nullptr) return false;
-  const Place place = PlaceOf(best->top());
-  best->Pop();
-  DropStaleOffers();
-  Admit(place);
+  Admit(lane, *best);
   return true;
 }
 
-void Engine::Admit(Place place) {
+// Admits the bucket on top of `heap`, one of the lane's.
+void Engine::Admit(Lane& lane, SequenceHeap& heap) {
+  const Place place = PlaceOf(lane, heap.top());
+  heap.Pop();
+  DropStaleOffers(lane);
   Record& record = At(place);
   Channel& channel = ChannelOf(record);
   TakeSlots(record);
@@ -108,33 +145,49 @@ void Engine::ReturnSlots(Record& record) {
   if (!had_room) Offer(channel);
 }
 
+// Moves on from the lane's smallest bucket, which has ended.
+void Engine::Retire(Lane& lane) {
+  do {
+    const Record& record = At(lane, lane.head);
+    if (record.progress != Progress::kQueued) lane.retired = record.id;
+    ++lane.head;
+  } while (lane.head < lane.tail && HasEnded(At(lane, lane.head).stage));
+}
+
 // Takes ended buckets off the tops of the heaps. Those below follow when they come up.
-void Engine::DropStaleOffers() {
-  for (SequenceHeap& heap : eligible_) {
-    while (!heap.empty() && HasEnded(At(PlaceOf(heap.top())).stage)) heap.Pop();
+void Engine::DropStaleOffers(Lane& lane) {
+  for (SequenceHeap& heap : lane.eligible) {
+    while (!heap.empty() && HasEnded(At(lane, heap.top()).stage)) heap.Pop();
   }
 }
 
 // Next has given all it can: whatever waits now, and is newer than the last time, has had to wait.
 void Engine::CountWaits() {
-  for (uint64_t i = std::max(waits_counted_, head_); i < tail_; ++i) {
-    const Record& record = At(PlaceOf(i));
-    if (HasEnded(record.stage) || record.progress != Progress::kQueued) continue;
-    if (HasRoom(ChannelOf(record))) {
-      ++counters_.waited_for_budget;
-    } else {
-      ++counters_.waited_for_channel;
+  for (Lane& lane : lanes_) {
+    for (uint64_t i = std::max(lane.waits_counted, lane.head); i < lane.tail; ++i) {
+      const Record& record = At(lane, i);
+      if (HasEnded(record.stage) || record.progress != Progress::kQueued) continue;
+      if (HasRoom(ChannelOf(record))) {
+        ++counters_.waited_for_budget;
+      } else {
+        ++counters_.waited_for_channel;
+      }
     }
+    lane.waits_counted = lane.tail;
   }
-  waits_counted_ = tail_;
 }
 
 Blocked Engine::blocked() const {
   if (waiting_ == 0) return Blocked::kNothingWaiting;
-  for (const SequenceHeap& heap : eligible_) {
-    if (!heap.empty()) return Blocked::kBudget;
+  Blocked blocked = Blocked::kChannel;
+  for (const Lane& lane : lanes_) {
+    for (const SequenceHeap& heap : lane.eligible) {
+      if (heap.empty()) continue;
+      if (!lane.Holds(At(lane, heap.top()).id)) return Blocked::kBudget;
+      blocked = Blocked::kFrozen;
+    }
   }
-  return Blocked::kChannel;
+  return blocked;
 }
 
 }  // namespace sluice

@@ -16,6 +16,8 @@ const char* BlockedText(Blocked blocked) {
       return "nothing waits for admission";
     case Blocked::kChannel:
       return "the channels of all waiting buckets are full";
+    case Blocked::kFrozen:
+      return "what could be admitted is of frozen runs";
     case Blocked::kBudget:
       return "the budget has no slot to spare";
   }
@@ -24,23 +26,56 @@ const char* BlockedText(Blocked blocked) {
 
 }  // namespace
 
-std::string Engine::DescribeStall() const {
-  if (idle()) return "no unfinished bucket\n";
-  const Record& oldest = At(PlaceOf(head_));
-  const ChannelCounters& channel = channel_counters(oldest.channel);
-
+void Engine::DescribeStages(std::string* text) const {
   constexpr size_t kStages = 4;
   std::array<int, kStages> live_by_stage = {};
   int between = 0;
-  for (uint64_t sequence = head_; sequence < tail_; ++sequence) {
-    const Record& record = At(PlaceOf(sequence));
-    if (HasEnded(record.stage)) continue;
-    if (record.progress == Progress::kTurn || record.progress == Progress::kReady) {
-      ++between;
-    } else {
-      ++live_by_stage[static_cast<size_t>(record.stage)];
+  for (const Lane& lane : lanes_) {
+    for (uint64_t sequence = lane.head; sequence < lane.tail; ++sequence) {
+      const Record& record = At(lane, sequence);
+      if (HasEnded(record.stage)) continue;
+      if (record.progress == Progress::kTurn || record.progress == Progress::kReady) {
+        ++between;
+      } else {
+        ++live_by_stage[static_cast<size_t>(record.stage)];
+      }
     }
   }
+  absl::StrAppend(text, "live buckets: ");
+  for (size_t stage = 0; stage < kStages; ++stage) {
+    absl::StrAppend(text, live_by_stage[stage], " ", StageName(static_cast<Stage>(stage)), ", ");
+  }
+  absl::StrAppend(text, between, " between stages\n");
+}
+
+// What lies in each lane, and what it keeps the others from.
+void Engine::DescribeLanes(std::string* text) const {
+  for (const Lane& lane : lanes_) {
+    int waiting = 0;
+    int held = 0;
+    for (uint64_t sequence = lane.head; sequence < lane.tail; ++sequence) {
+      const Record& record = At(lane, sequence);
+      if (HasEnded(record.stage)) continue;
+      ++(record.progress == Progress::kQueued ? waiting : held);
+    }
+    absl::StrAppend(text, "lane ", IndexOf(lane), ": ", waiting, " waiting, ", held, " held");
+    if (lane.open) absl::StrAppend(text, "; to come: not below ", lane.announced.ToString());
+    if (lane.frozen) {
+      absl::StrAppend(text, "; frozen from run ", lane.frozen_from.fields().run, " on");
+    }
+    absl::StrAppend(text, "\n");
+  }
+  if (live_ > 0 && Smallest() == kNowhere) {
+    absl::StrAppend(text, "a lane may still bring a smaller bucket than any here\n");
+  }
+}
+
+std::string Engine::DescribeStall() const {
+  Oldest found;
+  if (!OldestUnfinished(&found)) return "no unfinished bucket\n";
+  const Lane& lane_of_oldest = LaneAt(found.lane);
+  const Record& oldest = At(lane_of_oldest, lane_of_oldest.head);
+  const ChannelCounters& channel = channel_counters(oldest.channel);
 
   const char* progress = oldest.progress == Progress::kUnderWay ? ", under way"
                          : IsHeld(oldest)                       ? ", its next stage not yet begun"
@@ -52,11 +87,8 @@ std::string Engine::DescribeStall() const {
                    options_.max_in_flight, " in flight, ", channel.finished, " finished\n");
   absl::StrAppend(&text, "slots: ", counters_.held_slots, " of ", options_.slots, " held by ",
                   counters_.held_buckets, " buckets\n");
-  absl::StrAppend(&text, "live buckets: ");
-  for (size_t stage = 0; stage < kStages; ++stage) {
-    absl::StrAppend(&text, live_by_stage[stage], " ", StageName(static_cast<Stage>(stage)), ", ");
-  }
-  absl::StrAppend(&text, between, " between stages\n");
+  DescribeStages(&text);
+  if (options_.lanes > 1) DescribeLanes(&text);
   absl::StrAppend(&text, "admission: ", BlockedText(blocked()), "\n");
   if (!status_.ok()) absl::StrAppend(&text, "failed: ", status_.ToString(), "\n");
   return text;

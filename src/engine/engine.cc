@@ -12,8 +12,8 @@ namespace sluice {
 namespace {
 
 size_t LookAhead(const EngineOptions& options) {
-  SLUICE_CHECK(options.look_ahead >= 1 && options.look_ahead <= 1 << 30,
-               "look_ahead is from 1 to 2^30");
+  SLUICE_CHECK(options.look_ahead >= 1 && options.look_ahead <= 1 << 28,
+               "look_ahead is from 1 to 2^28");
   return static_cast<size_t>(options.look_ahead);
 }
 
@@ -26,6 +26,11 @@ size_t SlotCount(const EngineOptions& options) {
   return static_cast<size_t>(options.slots);
 }
 
+size_t LaneCount(const EngineOptions& options) {
+  SLUICE_CHECK(options.lanes >= 1 && options.lanes <= kMaxLanes, "lanes is from 1 to 4");
+  return static_cast<size_t>(options.lanes);
+}
+
 size_t ChannelCount(const EngineOptions& options) {
   SLUICE_CHECK(options.channels >= 0, "channels is not negative");
   SLUICE_CHECK(options.max_in_flight >= 1, "max_in_flight is at least 1");
@@ -36,26 +41,44 @@ size_t ChannelCount(const EngineOptions& options) {
 
 Engine::Engine(const EngineOptions& options)
     : options_(options),
-      ring_(std::bit_ceil(LookAhead(options))),
-      place_mask_(ring_.size() - 1),
+      lanes_(LaneCount(options)),
+      place_mask_(std::bit_ceil(LookAhead(options)) - 1),
       channels_(ChannelCount(options)),
-      eligible_{SequenceHeap(LookAhead(options)),
-                SequenceHeap(options.slots_per_bucket_max > 1 ? LookAhead(options) : 0)},
       free_slots_(SlotCount(options)),
       free_slot_count_(free_slots_.size()),
       ready_(free_slots_.size()) {
+  ring_.resize(lanes_.size() * (place_mask_ + 1));
+  for (Lane& lane : lanes_) {
+    lane.base = static_cast<Place>(static_cast<size_t>(IndexOf(lane)) * (place_mask_ + 1));
+    lane.eligible = {SequenceHeap(LookAhead(options)),
+                     SequenceHeap(options.slots_per_bucket_max > 1 ? LookAhead(options) : 0)};
+  }
   for (size_t i = 0; i < free_slots_.size(); ++i) {
     free_slots_[i] = static_cast<int>(free_slots_.size() - 1 - i);
   }
 }
 
-bool Engine::CanSubmit() const {
-  return tail_ - head_ < static_cast<uint64_t>(options_.look_ahead) && status_.ok();
+bool Engine::CanSubmit(int lane) const {
+  const Lane& into = LaneAt(lane);
+  return into.tail - into.head < static_cast<uint64_t>(options_.look_ahead) && status_.ok();
+}
+
+// Whether the lane may bring this id next. If so then the smallest bucket, where it is known, stays
+// the smallest.
+void Engine::CheckOrder(const Lane& lane, const BucketId& id) const {
+  SLUICE_CHECK(lane.tail == 0 || id > lane.last, "bucket ids must ascend");
+  if (lane.open) {
+    SLUICE_CHECK(id >= lane.announced, "an id below what the lane announced");
+  } else {
+    SLUICE_CHECK(!submitted_any_ || id > newest_,
+                 "an id below another lane's, and it was not announced");
+  }
 }
 
 Ticket Engine::Submit(const Submission& submission) {
-  SLUICE_CHECK(CanSubmit(), "Submit without room, or after a failure");
-  SLUICE_CHECK(tail_ == 0 || submission.id > last_id_, "bucket ids must ascend");
+  SLUICE_CHECK(CanSubmit(submission.lane), "Submit without room, or after a failure");
+  Lane& lane = LaneAt(submission.lane);
+  CheckOrder(lane, submission.id);
   SLUICE_CHECK(submission.channel >= 0 && submission.channel < options_.channels,
                "no such channel");
   SLUICE_CHECK(submission.slots >= 1 && submission.slots <= options_.slots_per_bucket_max,
@@ -63,14 +86,15 @@ Ticket Engine::Submit(const Submission& submission) {
   SLUICE_CHECK(submission.staging_bytes >= 0 && submission.operations >= 0, "a negative amount");
   NextStage(Stage::kWaiting, submission.stages);  // checks that there is one
 
-  const Place place = PlaceOf(tail_);
+  const Place place = PlaceOf(lane, lane.tail);
   Record& record = At(place);
   record.id = submission.id;
   record.cookie = submission.cookie;
   record.staging_bytes = submission.staging_bytes;
   record.channel = submission.channel;
   record.operations = submission.operations;
-  record.ticket = static_cast<Ticket>(tail_);
+  record.ticket =
+      static_cast<Ticket>(lane.tail << kLaneBits) | static_cast<Ticket>(submission.lane);
   record.next = kNowhere;
   record.slots = {-1, -1};
   record.stage = Stage::kWaiting;
@@ -79,12 +103,17 @@ Ticket Engine::Submit(const Submission& submission) {
   record.progress = Progress::kQueued;
   record.cancelled = false;
 
-  last_id_ = submission.id;
-  ++tail_;
+  lane.last = submission.id;
+  newest_ = std::max(newest_, submission.id);
+  submitted_any_ = true;
+  ++lane.tail;
   ++live_;
   ++waiting_;
   ++counters_.submitted;
-  Append(ChannelOf(record), place);
+  Channel& channel = ChannelOf(record);
+  if (channel.lane < 0) channel.lane = submission.lane;
+  SLUICE_CHECK(channel.lane == submission.lane, "the channel belongs to another lane");
+  Append(channel, place);
   return record.ticket;
 }
 
@@ -135,10 +164,12 @@ void Engine::Poison(const absl::Status& status) {
   SLUICE_CHECK(!status.ok(), "an OK status is no failure");
   if (!status_.ok()) return;
   status_ = status;
-  for (uint64_t sequence = head_; sequence < tail_; ++sequence) {
-    const Record& record = At(PlaceOf(sequence));
-    if (!HasEnded(record.stage) && record.progress != Progress::kUnderWay) {
-      End(PlaceOf(sequence), Stage::kFailed);
+  for (Lane& lane : lanes_) {
+    for (uint64_t sequence = lane.head; sequence < lane.tail; ++sequence) {
+      const Record& record = At(lane, sequence);
+      if (!HasEnded(record.stage) && record.progress != Progress::kUnderWay) {
+        End(PlaceOf(lane, sequence), Stage::kFailed);
+      }
     }
   }
 }
@@ -169,16 +200,10 @@ void Engine::ResetCounters() {
   }
 }
 
-bool Engine::OldestUnfinished(Oldest* oldest) const {
-  if (head_ == tail_) return false;
-  const Record& record = At(PlaceOf(head_));
-  *oldest = {
-      .id = record.id, .stage = record.stage, .channel = record.channel, .cookie = record.cookie};
-  return true;
-}
-
 Engine::Place Engine::Find(Ticket ticket) const {
-  const Place place = PlaceOf(ticket);
+  const size_t index = LaneIndexOf(ticket);
+  SLUICE_CHECK(index < lanes_.size(), "the ticket is not live");
+  const Place place = PlaceOf(lanes_[index], ticket >> kLaneBits);
   const Record& record = At(place);
   SLUICE_CHECK(record.ticket == ticket && !HasEnded(record.stage), "the ticket is not live");
   return place;
@@ -215,19 +240,16 @@ void Engine::PushReady(Place place) {
   At(place).progress = Progress::kReady;
   size_t end = ready_begin_ + ready_count_;
   if (end >= ready_.size()) end -= ready_.size();
-  ready_[end] = At(place).ticket;
+  ready_[end] = place;
   ++ready_count_;
 }
 
 bool Engine::PopReady(Command* command) {
   while (ready_count_ > 0) {
-    const Ticket ticket = ready_[ready_begin_];
+    Record& record = At(ready_[ready_begin_]);
     if (++ready_begin_ == ready_.size()) ready_begin_ = 0;
     --ready_count_;
-    Record& record = At(PlaceOf(ticket));
-    if (record.ticket != ticket || record.progress != Progress::kReady || HasEnded(record.stage)) {
-      continue;  // cancelled since
-    }
+    if (record.progress != Progress::kReady || HasEnded(record.stage)) continue;  // cancelled since
     record.stage = NextStage(record.stage, record.stages);
     record.progress = Progress::kUnderWay;
     if (record.stage == Stage::kMoving) {
@@ -237,7 +259,7 @@ bool Engine::PopReady(Command* command) {
       counters_.operations += record.operations;
       counters_.operations_peak = std::max(counters_.operations_peak, counters_.operations);
     }
-    *command = {.ticket = ticket,
+    *command = {.ticket = record.ticket,
                 .stage = record.stage,
                 .cookie = record.cookie,
                 .id = record.id,
@@ -280,12 +302,9 @@ void Engine::End(Place place, Stage outcome) {
     PassUnmoved(channel);
     GiveTurns(channel);
   }
-  if (place == PlaceOf(head_)) {
-    do {
-      ++head_;
-    } while (head_ < tail_ && HasEnded(At(PlaceOf(head_)).stage));
-  }
-  if (!was_held) DropStaleOffers();
+  Lane& lane = LaneOf(record);
+  if (&record == &At(lane, lane.head)) Retire(lane);
+  if (!was_held) DropStaleOffers(lane);
 }
 
 }  // namespace sluice

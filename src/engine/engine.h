@@ -4,11 +4,15 @@
 // It never waits, copies, allocates payload memory, reads a clock, starts a thread, takes a lock or
 // includes a vendor header; equal inputs give equal outputs. Its one rule (docs/gate.md): the
 // smallest unfinished bucket always has a slot.
+//
+// Buckets come in lanes, one per class of urgency. Each lane is fed in ascending order of ids, all
+// share the budget, and the rule is about the smallest bucket over all lanes.
 #ifndef SLUICE_SRC_ENGINE_ENGINE_H_
 #define SLUICE_SRC_ENGINE_ENGINE_H_
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,23 +20,27 @@
 #include "engine/sequence_heap.h"
 #include "engine/stage.h"
 #include "plan/bucket.h"
+#include "tensor/check.h"
 
 namespace sluice {
 
 inline constexpr int kMaxSlotsPerBucket = 2;
+inline constexpr int kMaxLanes = 4;
 
 struct EngineOptions {
   int channels = 1;              // channels are 0 .. channels-1; 0 for a rank with nothing to do
   int max_in_flight = 2;         // admitted and unfinished buckets per channel, at least 1
   int slots = 16;                // the budget; at least slots_per_bucket_max
   int slots_per_bucket_max = 1;  // the dearest submission there may be: 1 or 2
-  int look_ahead = 4096;         // from the smallest unfinished bucket to the last submitted one
+  int look_ahead = 4096;  // per lane: from its smallest unfinished bucket to its last submitted one
+  int lanes = 1;          // 1 to kMaxLanes
 };
 
 // One bucket, as one member sees it.
 struct Submission {
   BucketId id;
-  int channel = 0;
+  int lane = 0;                   // 0 is the most urgent
+  int channel = 0;                // belongs to the lane of its first bucket, for good
   StageSet stages = kStageDrain;  // not empty
   int slots = 1;                  // slots it holds from admission to its end
   int64_t staging_bytes = 0;      // memory used in these slots; 0 where its side is contiguous
@@ -40,7 +48,8 @@ struct Submission {
   uint64_t cookie = 0;            // comes back in commands
 };
 
-// Names a live bucket. Tickets count submissions, modulo 2^32, so a stale one is noticed.
+// Names a live bucket: its lane, and the number of submissions to that lane before it, modulo 2^30,
+// so that a stale ticket is noticed.
 using Ticket = uint32_t;
 
 // "Start this stage of this bucket now."
@@ -56,7 +65,15 @@ struct Command {
 enum class Blocked : uint8_t {
   kNothingWaiting,
   kChannel,  // every waiting bucket's channel is full
+  kFrozen,   // some waiting buckets' channels have room, but all of these are in a frozen run
   kBudget,   // some waiting bucket's channel has room, but its slots are not to be had
+};
+
+// How one bucket stands at this member: for reports across ranks.
+struct BucketStanding {
+  Stage stage = Stage::kWaiting;  // kDone may stand for any end
+  bool admitted = false;          // or ended
+  bool under_way = false;         // its stage was commanded and has not finished
 };
 
 struct EngineCounters {
@@ -92,19 +109,28 @@ struct ChannelCounters {
 };
 
 // Admission. Of the waiting buckets, each channel offers its smallest while it has fewer than
-// max_in_flight in flight. The smallest unfinished bucket may be admitted whenever its slots are
-// free. Another bucket b may be admitted only while
-//     free - b.slots + (slots the smallest unfinished bucket holds) >= slots_per_bucket_max,
-// so that when the smallest one ends, the next one finds its slots. Among those allowed, smallest
-// id first.
+// max_in_flight in flight. A bucket is *the smallest* when no unfinished one has a smaller id and
+// no lane can still bring a smaller one. It may be admitted whenever its slots are free, and goes
+// first. Another bucket b may be admitted only while
+//     free - b.slots + (slots the smallest holds) >= slots_per_bucket_max,
+// so that when the smallest one ends, the next one finds its slots. Among those allowed, lower
+// lane first, then smaller id.
+//
+// What a lane can bring. A lane is closed at first: whatever comes in it has an id above all ids
+// submitted so far, in any lane. Announce opens it, for ids that are known to come but are not
+// submitted yet; Close says that all of those have been. With one lane neither is ever needed. With
+// several, a caller announces a run before it submits anything of a later run to another lane, and
+// closes the lane when it has submitted all it has announced. While a lane is open and empty at a
+// smaller id, the others have to leave slots_per_bucket_max slots free.
 //
 // Order. Buckets of one channel begin kMoving in id order (a transport matches both sides' n-th
 // operations), whatever order their fills finish in. A bucket without kStageMove keeps no one.
 //
 // Commands for admitted buckets come before new admissions.
 //
-// Errors are programming errors of the caller and are checked in release builds as well: an id not
-// above all earlier ones, a channel out of range, a ticket that is not live, Submit without room.
+// Errors are programming errors of the caller and are checked in release builds as well: an id that
+// does not ascend in its lane or was not announced, a channel out of range or of another lane, a
+// ticket that is not live, Submit without room.
 //
 // Cost: O(1) per event and per command, O(log look_ahead) per admission, whatever the number of
 // channels. Allocates only in its constructor (and for texts). Copyable, so that tests can branch.
@@ -115,12 +141,21 @@ class Engine {
 
   const EngineOptions& options() const { return options_; }
 
-  // True if Submit may be called: fewer than look_ahead buckets from the smallest unfinished one to
-  // the last submitted one, and nothing has failed.
-  bool CanSubmit() const;
+  // True if Submit may be called for `lane`: it has fewer than look_ahead buckets from its smallest
+  // unfinished one to the last submitted one, and nothing has failed.
+  bool CanSubmit(int lane = 0) const;
 
-  // Takes the next bucket. Ids must ascend over the engine's life.
+  // Takes a lane's next bucket. Ids must ascend in a lane; in an open one they start at what was
+  // announced, in a closed one they are above all ids submitted so far, in any lane.
   Ticket Submit(const Submission& submission);
+
+  // No bucket with an id below `next` will be submitted to `lane` any more; one with this id, or
+  // above, may come at any time. Opens a closed lane, and then `next` must be above all ids
+  // submitted so far; in an open lane it must not fall.
+  void Announce(int lane, const BucketId& next);
+
+  // All that was announced for `lane` has been submitted, or will never be.
+  void Close(int lane);
 
   // The next command, or false if there is none until an event comes in.
   bool Next(Command* command);
@@ -135,6 +170,18 @@ class Engine {
   // Gives up a bucket: at once if no stage of it is under way, otherwise when that stage ends. A
   // peer is not told: all members have to cancel.
   void Cancel(Ticket ticket);
+
+  // The first half of cancelling a run on all its members alike. Until Thaw, `lane` admits nothing
+  // of `run` or of later runs above the id that this returns: the largest id of `run` that was ever
+  // admitted here, or BucketId() if there is none. What is admitted goes on, earlier runs too, and
+  // the lane can be fed. One run at a time in each lane, which has buckets here that are not
+  // submitted or not ended, or is the last one that had.
+  BucketId Freeze(int lane, uint64_t run);
+
+  // The second half: `last` is the largest id that Freeze returned at any member. Cancels what
+  // waits of `run` above `last`, of which nothing may be submitted from now on, and lifts the
+  // limit. So each bucket of the run is carried out by all its members or by none.
+  void Thaw(int lane, uint64_t run, const BucketId& last);
 
   // Fails the engine. The first failure is kept in status(); from then on Next gives nothing and
   // nothing can be submitted. Buckets with no stage under way end at once, as kFailed. Finish and
@@ -152,23 +199,31 @@ class Engine {
   // Sets every peak to the present value, and every count of events to 0.
   void ResetCounters();
 
-  // The smallest unfinished bucket: for watchdogs.
+  // The smallest unfinished bucket that was submitted, over all lanes: for watchdogs.
   struct Oldest {
     BucketId id;
     Stage stage = Stage::kWaiting;
+    int lane = 0;
     int channel = 0;
     uint64_t cookie = 0;
   };
   bool OldestUnfinished(Oldest* oldest) const;
 
+  // How a bucket of `lane` stands here; nothing if it was not submitted (yet). Ids below the
+  // smallest unfinished one of the lane count as done: this rank may not have been a member.
+  // O(log look_ahead).
+  std::optional<BucketStanding> StandingOf(int lane, const BucketId& id) const;
+
   // A few lines for people: the smallest unfinished bucket, its stage, ends and channel; slots free
-  // and held; live buckets by stage; what blocks admission.
+  // and held; live buckets by stage; each lane, if there are several; what blocks admission.
   std::string DescribeStall() const;
 
  private:
   // Places in ring_; kNowhere ends a list.
   using Place = int32_t;
   static constexpr Place kNowhere = -1;
+  static constexpr int kLaneBits = 2;  // of a ticket, the lowest
+  static_assert(kMaxLanes <= 1 << kLaneBits);
 
   enum class Progress : uint8_t {
     kQueued,    // not admitted
@@ -199,12 +254,55 @@ class Engine {
     Place waiting = kNowhere;  // the first that is not admitted
     Place unmoved = kNowhere;  // the first that has a move and was not given its turn
     Place last = kNowhere;     // meaningful while a cursor is somewhere
+    int lane = -1;             // whose it is; -1 before its first bucket
     ChannelCounters counters;
   };
 
-  Place PlaceOf(uint64_t sequence) const { return static_cast<Place>(sequence & place_mask_); }
-  uint64_t SequenceOf(const Record& record) const {
-    return head_ + static_cast<Ticket>(record.ticket - static_cast<Ticket>(head_));
+  // A lane's buckets by submission sequence number. All that is live lies in [head, tail), and
+  // head is the smallest unfinished one, as ids ascend.
+  struct alignas(64) Lane {
+    uint64_t head = 0;
+    uint64_t tail = 0;
+    uint64_t waits_counted = 0;  // below this, CountWaits has looked
+    BucketId last;               // the last one submitted
+    BucketId announced;          // meaningful while open
+    BucketId retired;            // the largest one before head that was ever admitted
+    Place base = 0;              // its first place
+    bool open = false;
+    bool frozen = false;
+    BucketId frozen_from;   // meaningful while frozen: ids not below this one ...
+    BucketId frozen_above;  // ... and above this one are not admitted
+    // By slot cost: the first waiting bucket of every channel that has room. Cancelled ones may lie
+    // below the top, never on it; so all lie in [head, tail) and are at most look_ahead.
+    std::array<SequenceHeap, kMaxSlotsPerBucket> eligible;
+
+    bool Holds(const BucketId& id) const {
+      return frozen && id >= frozen_from && id > frozen_above;
+    }
+  };
+
+  Lane& LaneAt(int lane) {
+    SLUICE_CHECK(lane >= 0 && lane < options_.lanes, "no such lane");
+    return lanes_[static_cast<size_t>(lane)];
+  }
+  const Lane& LaneAt(int lane) const {
+    SLUICE_CHECK(lane >= 0 && lane < options_.lanes, "no such lane");
+    return lanes_[static_cast<size_t>(lane)];
+  }
+  int IndexOf(const Lane& lane) const { return static_cast<int>(&lane - lanes_.data()); }
+  static size_t LaneIndexOf(Ticket ticket) { return ticket & ((Ticket{1} << kLaneBits) - 1); }
+  Lane& LaneOf(const Record& record) { return lanes_[LaneIndexOf(record.ticket)]; }
+  Place PlaceOf(const Lane& lane, uint64_t sequence) const {
+    return lane.base + static_cast<Place>(sequence & place_mask_);
+  }
+  Record& At(const Lane& lane, uint64_t sequence) { return At(PlaceOf(lane, sequence)); }
+  const Record& At(const Lane& lane, uint64_t sequence) const {
+    return At(PlaceOf(lane, sequence));
+  }
+  static uint64_t SequenceOf(const Lane& lane, const Record& record) {
+    return lane.head +
+           (static_cast<Ticket>(record.ticket - static_cast<Ticket>(lane.head << kLaneBits)) >>
+            kLaneBits);
   }
   Record& At(Place place) { return ring_[static_cast<size_t>(place)]; }
   const Record& At(Place place) const { return ring_[static_cast<size_t>(place)]; }
@@ -220,11 +318,14 @@ class Engine {
   // Aborts if there is no such bucket.
   Place Find(Ticket ticket) const;
 
+  void CheckOrder(const Lane& lane, const BucketId& id) const;
   void Append(Channel& channel, Place place);
   void Offer(const Channel& channel);
-  bool MayAdmit(uint64_t sequence, int slot_count) const;
+  Place Smallest() const;
+  bool MayAdmit(int slot_count, int held_by_smallest) const;
   bool AdmitOne();
-  void Admit(Place place);
+  bool AdmitFrom(Lane& lane, int held_by_smallest);
+  void Admit(Lane& lane, SequenceHeap& heap);
   void TakeSlots(Record& record);
   void ReturnSlots(Record& record);
   void Begin(Place place);
@@ -235,8 +336,12 @@ class Engine {
   void PassWaiting(Channel& channel);
   void EndOperations(Record& record);
   void End(Place place, Stage outcome);
-  void DropStaleOffers();
+  void Retire(Lane& lane);
+  void DropStaleOffers(Lane& lane);
   void CountWaits();
+  BucketId LargestAdmitted(const Lane& lane, uint64_t run) const;
+  void DescribeStages(std::string* text) const;
+  void DescribeLanes(std::string* text) const;
 
   EngineOptions options_;
   absl::Status status_;
@@ -244,24 +349,19 @@ class Engine {
   int live_ = 0;     // buckets submitted and not ended
   int waiting_ = 0;  // of these, not admitted
 
-  // Buckets by submission sequence number. All that is live lies in [head_, tail_), and head_ is
-  // the smallest unfinished one, as ids ascend.
-  std::vector<Record> ring_;
+  std::vector<Lane> lanes_;
+  std::vector<Record> ring_;  // the lanes' rings, one after the other, each place_mask_ + 1 long
   uint64_t place_mask_ = 0;
-  uint64_t head_ = 0;
-  uint64_t tail_ = 0;
-  uint64_t waits_counted_ = 0;  // below this, CountWaits has looked
-  BucketId last_id_;
+  BucketId newest_;  // the largest id submitted to any lane
+  bool submitted_any_ = false;
 
   std::vector<Channel> channels_;
-  // By slot cost: the first waiting bucket of every channel that has room. Cancelled ones may lie
-  // below the top, never on it; so all lie in [head_, tail_) and are at most look_ahead.
-  std::array<SequenceHeap, kMaxSlotsPerBucket> eligible_;
   std::vector<int> free_slots_;  // the last one freed goes out first: its memory is warm
   size_t free_slot_count_ = 0;
   // A queue of commands to give. Each held bucket is in it at most once and nothing is admitted
-  // before it is empty, so it needs one place per slot.
-  std::vector<Ticket> ready_;
+  // before it is empty, so it is as long as there are slots, and a bucket that has left it by being
+  // cancelled is not yet followed by another in its place.
+  std::vector<Place> ready_;
   size_t ready_begin_ = 0;
   size_t ready_count_ = 0;
 };

@@ -14,6 +14,7 @@ namespace sluice {
 
 class SequenceHeap {
  public:
+  SequenceHeap() = default;
   explicit SequenceHeap(size_t capacity) : values_(capacity) {}
 
   bool empty() const { return size_ == 0; }

@@ -33,6 +33,8 @@ const char* BlockedName(Blocked blocked) {
       return "nothing waits";
     case Blocked::kChannel:
       return "channels full";
+    case Blocked::kFrozen:
+      return "frozen";
     case Blocked::kBudget:
       return "budget";
   }
