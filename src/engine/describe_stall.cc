@@ -1,4 +1,5 @@
 // The engine's state in words, for the report of a watchdog. Decides nothing.
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -59,7 +60,10 @@ void Engine::DescribeLanes(std::string* text) const {
       ++(record.progress == Progress::kQueued ? waiting : held);
     }
     absl::StrAppend(text, "lane ", IndexOf(lane), ": ", waiting, " waiting, ", held, " held");
-    if (lane.open) absl::StrAppend(text, "; to come: not below ", lane.announced.ToString());
+    if (lane.open) {
+      const BucketId& next = std::max(lane.announced, lane.last);
+      absl::StrAppend(text, "; to come: not below ", next.ToString());
+    }
     if (lane.frozen) {
       absl::StrAppend(text, "; frozen from run ", lane.frozen_from.fields().run, " on");
     }

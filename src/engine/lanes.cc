@@ -1,5 +1,4 @@
 // What callers say about whole lanes (announce, close, freeze, thaw), and what they ask about them.
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 

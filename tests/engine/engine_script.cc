@@ -110,6 +110,7 @@ class Interpreter {
     options.slots = words.Take("slots", 16);
     options.slots_per_bucket_max = words.Take("cost_max", 1);
     options.look_ahead = words.Take("look_ahead", 64);
+    options.lanes = words.Take("lanes", 1);
     engine_.emplace(options);
     tickets_.clear();
     return "";
@@ -124,7 +125,9 @@ class Interpreter {
     if (name == "channel") return Channel(words);
     if (name == "stall") return engine_->DescribeStall();
     if (name == "status") return absl::StrCat(engine_->status().ToString(), "\n");
-    if (name == "room") return engine_->CanSubmit() ? "yes\n" : "no\n";
+    if (name == "room") return engine_->CanSubmit(words.Take("lane", 0)) ? "yes\n" : "no\n";
+    if (name == "freeze") return Freeze(words);
+    if (name == "standing") return Standing(words);
     if (name == "idle") return engine_->idle() ? "yes\n" : "no\n";
     Tell(words);
     return "";
@@ -134,6 +137,9 @@ class Interpreter {
     const std::string& name = words.name();
     if (name == "poison") return engine_->Poison(absl::InternalError(words.RestFrom(1)));
     if (name == "reset") return engine_->ResetCounters();
+    if (name == "announce") return engine_->Announce(words.Take("lane", 0), Id(words));
+    if (name == "close") return engine_->Close(words.Take("lane", 0));
+    if (name == "thaw") return Thaw(words);
     const Ticket ticket = tickets_.at(words.number());
     if (name == "finish") return engine_->Finish(ticket);
     if (name == "cancel") return engine_->Cancel(ticket);
@@ -141,9 +147,34 @@ class Interpreter {
     SLUICE_CHECK(false, "a script has an unknown command");
   }
 
+  static BucketId Id(Words& words) {
+    return BucketId({.run = static_cast<uint64_t>(words.Take("run", 0)),
+                     .n = static_cast<uint64_t>(words.number())});
+  }
+
+  std::string Freeze(Words& words) {
+    const BucketId last =
+        engine_->Freeze(words.Take("lane", 0), static_cast<uint64_t>(words.Take("run", 0)));
+    return absl::StrCat("nothing above ", last.fields().n, "\n");
+  }
+
+  void Thaw(Words& words) {
+    const BucketId last = Id(words);
+    engine_->Thaw(words.Take("lane", 0), last.fields().run, last);
+  }
+
+  std::string Standing(Words& words) {
+    const std::optional<BucketStanding> standing =
+        engine_->StandingOf(words.Take("lane", 0), Id(words));
+    if (!standing) return "not here\n";
+    return absl::StrCat(StageName(standing->stage), standing->admitted ? "" : ", not admitted",
+                        standing->under_way ? ", under way" : "", "\n");
+  }
+
   std::string Submit(Words& words) {
     Submission submission;
-    submission.id = BucketId({.n = static_cast<uint64_t>(words.number())});
+    submission.id = Id(words);
+    submission.lane = words.Take("lane", 0);
     submission.channel = words.Take("channel", 0);
     submission.stages = Stages(words.Take("stages", std::string("D")));
     submission.slots = words.Take("slots", 1);

@@ -2,13 +2,18 @@
 // the files in scripts/.
 //
 //   # a comment, and blank lines                     kept as they are
-//   > engine channels=2 max_in_flight=1 slots=2      a new engine; also cost_max=, look_ahead=
-//   > submit 3 channel=1 stages=FMD slots=2 bytes=64 ops=1
-//                                                    bucket 3, all but its number optional
+//   > engine channels=2 max_in_flight=1 slots=2      a new engine; also cost_max=, look_ahead=,
+//                                                    lanes=
+//   > submit 3 run=1 lane=0 channel=1 stages=FMD slots=2 bytes=64 ops=1
+//                                                    bucket 3, all but its number optional; numbers
+//                                                    differ, also between runs
 //   > next                                           one command, or what blocks admission
 //   > all                                            commands until there are none
 //   > finish 3 / fail 3 REASON / cancel 3 / poison REASON
-//   > counters / channel 1 / reset / room / idle / stall / status
+//   > announce 3 run=1 lane=0 / close lane=0
+//   > freeze run=1 lane=0 / thaw 3 run=1 lane=0      3: the last bucket that is carried out
+//   > standing 3 run=1 lane=0
+//   > counters / channel 1 / reset / room lane=0 / idle / stall / status
 //
 // Every other line is an answer, and is replaced.
 #ifndef SLUICE_TESTS_ENGINE_ENGINE_SCRIPT_H_

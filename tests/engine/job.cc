@@ -49,11 +49,13 @@ std::vector<JobBucket> Renamed(std::vector<JobBucket> buckets, const std::vector
 }  // namespace
 
 std::string Job::ToString() const {
-  std::string text = absl::StrCat("slots ", options.slots, ", dearest ",
-                                  options.slots_per_bucket_max, ", max_in_flight ",
-                                  options.max_in_flight, ", look_ahead ", options.look_ahead, "\n");
+  std::string text =
+      absl::StrCat("late ranks ", late_ranks, ", cancelled run ", cancelled_run, ", slots ",
+                   options.slots, ", dearest ", options.slots_per_bucket_max, ", max_in_flight ",
+                   options.max_in_flight, ", look_ahead ", options.look_ahead, "\n");
   for (size_t i = 0; i < buckets.size(); ++i) {
-    absl::StrAppend(&text, "bucket ", i, " channel ", channel[i], ":");
+    absl::StrAppend(&text, "bucket ", i, " run ", run[i], " lane ", LaneOf(run[i]), " channel ",
+                    channel[i], ":");
     for (const JobMember& member : buckets[i]) {
       absl::StrAppend(&text, " rank ", member.rank, " stages ", int{member.stages}, " slots ",
                       member.slots, ";");
@@ -77,8 +79,29 @@ JobBucket Alone(StageSet stages, int slots) {
   return {{.rank = 0, .stages = stages, .slots = slots}};
 }
 
+std::vector<JobBucket> PairsAmong(int ranks, int dst_slots) {
+  std::vector<JobBucket> kinds;
+  for (int src = 0; src < ranks; ++src) {
+    for (int dst = 0; dst < ranks; ++dst) {
+      if (src != dst) kinds.push_back(Pair(src, dst, dst_slots));
+    }
+  }
+  return kinds;
+}
+
+std::vector<JobBucket> AllKindsAmongThree() {
+  std::vector<JobBucket> kinds = PairsAmong(3, 1);
+  for (const JobBucket& dear : PairsAmong(3, 2)) kinds.push_back(dear);
+  for (const JobBucket& relayed : {Relayed(0, 1, 2), Relayed(1, 2, 0), Relayed(2, 0, 1)}) {
+    kinds.push_back(relayed);
+  }
+  return kinds;
+}
+
 Job WithChannels(int ranks, const EngineOptions& options, std::vector<JobBucket> buckets) {
-  Job job{.ranks = ranks, .options = options, .buckets = std::move(buckets), .channel = {}};
+  Job job{
+      .ranks = ranks, .options = options, .buckets = std::move(buckets), .channel = {}, .run = {}};
+  job.run.resize(job.buckets.size());
   std::map<std::vector<int>, int> channels;
   int dearest = 1;
   for (const JobBucket& bucket : job.buckets) {
@@ -93,6 +116,20 @@ Job WithChannels(int ranks, const EngineOptions& options, std::vector<JobBucket>
   job.options.channels = static_cast<int>(channels.size());
   job.options.slots_per_bucket_max = dearest;
   job.options.slots = std::max(job.options.slots, dearest);
+  return job;
+}
+
+Job WithRuns(Job job, std::vector<int> run, std::vector<int> lane) {
+  job.run = std::move(run);
+  job.lane = std::move(lane);
+  std::map<std::pair<int, int>, int> channels;
+  for (size_t i = 0; i < job.buckets.size(); ++i) {
+    const int next = static_cast<int>(channels.size());
+    const std::pair<int, int> key = {job.LaneOf(job.run[i]), job.channel[i]};
+    job.channel[i] = channels.try_emplace(key, next).first->second;
+  }
+  job.options.channels = static_cast<int>(channels.size());
+  job.options.lanes = 1 + *std::max_element(job.lane.begin(), job.lane.end());
   return job;
 }
 

@@ -15,10 +15,11 @@ namespace sluice {
 
 struct SearchResult {
   int64_t states = 0;
-  int64_t stuck = 0;   // states in which nothing can happen and not all is done
-  std::string broken;  // the first broken promise
-  std::string trace;   // the events before the first stuck state or broken promise
-  int peak_slots = 0;  // at any rank, in any state
+  int64_t stuck = 0;          // states in which nothing can happen and not all is done
+  bool inconsistent = false;  // a bucket was carried out by some of its members only
+  std::string broken;         // the first broken promise
+  std::string trace;          // the events before the first stuck state or broken promise
+  int peak_slots = 0;         // at any rank, in any state
 };
 
 template <class Gate>
@@ -42,6 +43,10 @@ class JobSearch {
       ++result_.stuck;
       KeepTrace();
     }
+    if (events.empty() && world_.Complete() && !world_.IsConsistent()) {
+      result_.inconsistent = true;
+      KeepTrace();
+    }
     for (const JobEvent& event : events) {
       auto before = world_.rank(event.rank);
       path_.push_back(event);
@@ -56,7 +61,8 @@ class JobSearch {
   void KeepTrace() {
     if (!result_.trace.empty()) return;
     for (const JobEvent& event : path_) {
-      constexpr const char* kNames[] = {"feed", "ask", "finish", "cancel", "fail"};
+      constexpr const char* kNames[] = {"start",  "feed", "ask",    "finish",
+                                        "cancel", "fail", "freeze", "thaw"};
       absl::StrAppend(&result_.trace, "rank ", event.rank, " ",
                       kNames[static_cast<size_t>(event.kind)], " ", event.index, "\n");
     }

@@ -12,6 +12,7 @@
 #include "gtest/gtest.h"
 #include "job.h"
 #include "plain_gate.h"
+#include "search_totals.h"
 
 namespace sluice {
 namespace {
@@ -19,36 +20,6 @@ namespace {
 constexpr StageSet kF = kStageFill;
 constexpr StageSet kM = kStageMove;
 constexpr StageSet kD = kStageDrain;
-
-// Sanitizers make the searches some thirty times slower; there a sample has to do.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr int64_t kStride = 11;
-#else
-constexpr int64_t kStride = 1;
-#endif
-
-// Adds up searches, and stops the test at the first bad one.
-class Totals {
- public:
-  // True for those instances that a sample leaves out.
-  bool LeavesOut() { return considered_++ % kStride != 0; }
-
-  void Add(const Job& job, const SearchResult& result) {
-    ++instances_;
-    states_ += result.states;
-    ASSERT_EQ(result.broken, "") << job.ToString() << result.trace;
-    ASSERT_EQ(result.stuck, 0) << job.ToString() << result.trace;
-  }
-  // Shown, so that a search that has become empty is noticed by people as well.
-  void Print(const char* what) const {
-    std::cout << what << ": " << instances_ << " instances, " << states_ << " states\n";
-  }
-
- private:
-  int64_t considered_ = 0;
-  int64_t instances_ = 0;
-  int64_t states_ = 0;
-};
 
 // One engine without peers: every bucket, in channel 0 or 1.
 Job Single(const EngineOptions& options, const std::vector<JobBucket>& kinds,
@@ -67,7 +38,7 @@ Job Single(const EngineOptions& options, const std::vector<JobBucket>& kinds,
 
 TEST(EveryOrder, OfOneEngine) {
   const std::vector<JobBucket> kinds = {Alone(kF | kM), Alone(kM | kD), Alone(kD, 2), Alone(kM)};
-  Totals totals;
+  SearchTotals totals;
   for (const std::vector<int>& choice : AllSequences(8, 4)) {
     for (const int slots : {1, 2, 3}) {
       if (totals.LeavesOut()) continue;
@@ -81,7 +52,7 @@ TEST(EveryOrder, OfOneEngine) {
 
 TEST(EveryOrder, OfOneEngineWithCancelsAndFailures) {
   const std::vector<JobBucket> kinds = {Alone(kF | kM), Alone(kM, 2)};
-  Totals totals;
+  SearchTotals totals;
   for (const std::vector<int>& choice : AllSequences(4, 4)) {
     if (totals.LeavesOut()) continue;
     const EngineOptions options{.max_in_flight = 2, .slots = 3, .look_ahead = 4};
@@ -91,27 +62,8 @@ TEST(EveryOrder, OfOneEngineWithCancelsAndFailures) {
   totals.Print("one engine with cancels and failures");
 }
 
-std::vector<JobBucket> PairsAmong(int ranks, int dst_slots) {
-  std::vector<JobBucket> kinds;
-  for (int src = 0; src < ranks; ++src) {
-    for (int dst = 0; dst < ranks; ++dst) {
-      if (src != dst) kinds.push_back(Pair(src, dst, dst_slots));
-    }
-  }
-  return kinds;
-}
-
-std::vector<JobBucket> AllKindsAmongThree() {
-  std::vector<JobBucket> kinds = PairsAmong(3, 1);
-  for (const JobBucket& dear : PairsAmong(3, 2)) kinds.push_back(dear);
-  for (const JobBucket& relayed : {Relayed(0, 1, 2), Relayed(1, 2, 0), Relayed(2, 0, 1)}) {
-    kinds.push_back(relayed);
-  }
-  return kinds;
-}
-
 void SearchAll(int ranks, const std::vector<std::vector<JobBucket>>& jobs, Asking asking,
-               Totals* totals) {
+               SearchTotals* totals) {
   for (const std::vector<JobBucket>& buckets : jobs) {
     for (const int slots : {1, 3}) {
       if (totals->LeavesOut()) continue;
@@ -124,7 +76,7 @@ void SearchAll(int ranks, const std::vector<std::vector<JobBucket>>& jobs, Askin
 }
 
 TEST(EveryOrder, OfThreeBucketsAmongThreeRanks) {
-  Totals totals;
+  SearchTotals totals;
   SearchAll(3, AllJobs(3, AllKindsAmongThree(), 3), Asking::kAtOnce, &totals);
   totals.Print("three buckets among three ranks");
 }
@@ -132,7 +84,7 @@ TEST(EveryOrder, OfThreeBucketsAmongThreeRanks) {
 TEST(EveryOrder, OfFourBucketsBetweenTwoRanksWithLateAsking) {
   std::vector<JobBucket> kinds = PairsAmong(2, 1);
   for (const JobBucket& dear : PairsAmong(2, 2)) kinds.push_back(dear);
-  Totals totals;
+  SearchTotals totals;
   SearchAll(2, AllJobs(2, kinds, 4), Asking::kAnyTime, &totals);
   totals.Print("four buckets between two ranks, asked at any time");
 }
@@ -143,13 +95,13 @@ TEST(EveryOrder, OfFourBucketsAmongThreeRanksSampled) {
   const std::vector<std::vector<JobBucket>> all = AllJobs(3, AllKindsAmongThree(), 4);
   std::vector<std::vector<JobBucket>> some;
   for (size_t i = 0; i < all.size(); i += 17) some.push_back(all[i]);
-  Totals totals;
+  SearchTotals totals;
   SearchAll(3, some, Asking::kAtOnce, &totals);
   totals.Print("four buckets among three ranks");
 }
 
 TEST(EveryOrder, OfRingsAmongFourRanks) {
-  Totals totals;
+  SearchTotals totals;
   SearchAll(4, {{Pair(0, 1), Pair(1, 2), Pair(2, 3), Pair(3, 0)}}, Asking::kAtOnce, &totals);
   SearchAll(4, {{Pair(3, 0, 2), Pair(0, 1, 2), Pair(1, 2, 2), Pair(2, 3, 2)}}, Asking::kAtOnce,
             &totals);
@@ -159,7 +111,7 @@ TEST(EveryOrder, OfRingsAmongFourRanks) {
 // Two to four parties, and ranks that meet in several channels.
 TEST(EveryOrder, OfJobsAmongFourRanks) {
   const JobBucket reduce = {{.rank = 0}, {.rank = 3, .slots = 2}, {.rank = 1}, {.rank = 2}};
-  Totals totals;
+  SearchTotals totals;
   SearchAll(4, {{Pair(1, 2), reduce, Pair(3, 0), Pair(2, 3)}, {reduce, Relayed(1, 2, 3), reduce}},
             Asking::kAtOnce, &totals);
   SearchAll(4, {{Relayed(3, 1, 0), Relayed(0, 2, 3), Pair(1, 2, 2), Pair(2, 1)}}, Asking::kAtOnce,

@@ -2,8 +2,9 @@
 // an order that somebody else chooses (job_search.h: every order; random_jobs_test: a random one).
 //
 // Fills and drains end in any order. A move ends at a member only when all members have begun it: a
-// rendezvous, as with large messages. Ranks feed their gates, and start, at their own pace. After
-// every event the world checks what the gate promises and keeps the first broken promise.
+// rendezvous, as with large messages. Ranks start their runs, and feed their gates, at their own
+// pace. After every event the world checks what the gate promises and keeps the first broken
+// promise.
 #ifndef SLUICE_TESTS_ENGINE_JOB_WORLD_H_
 #define SLUICE_TESTS_ENGINE_JOB_WORLD_H_
 
@@ -11,16 +12,16 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <set>
 #include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "engine/engine.h"
 #include "job.h"
+#include "job_promises.h"
+#include "job_rank.h"
 
 namespace sluice {
 
@@ -31,54 +32,33 @@ enum class Asking : uint8_t { kAtOnce, kAnyTime };
 enum class Feeding : uint8_t { kById, kSendsFirst };
 
 struct JobEvent {
-  enum class Kind : uint8_t { kFeed, kAsk, kFinish, kCancel, kFail };
+  enum class Kind : uint8_t { kStart, kFeed, kAsk, kFinish, kCancel, kFail, kFreeze, kThaw };
   Kind kind = Kind::kFeed;
   int rank = 0;
-  size_t index = 0;  // which of the rank's buckets
+  size_t index = 0;  // which of the rank's buckets, or which run
 };
 
 template <class Gate>
 class JobWorld {
  public:
-  // What a member knows of a bucket.
-  struct Part {
-    size_t bucket = 0;
-    JobMember member;
-    bool fed = false;
-    Stage stage = Stage::kWaiting;
-    bool admitted = false;
-    bool under_way = false;
-    bool cancelled = false;
-    Ticket ticket = 0;
-    std::array<int, kMaxSlotsPerBucket> slots = {-1, -1};
-
-    bool live() const { return fed && !HasEnded(stage); }
-  };
-  // All that an event at one rank can change.
-  struct Rank {
-    Gate gate;
-    std::vector<Part> parts;  // in feeding order
-    bool failed = false;
-    bool has_commands = false;  // Next would give one
-  };
+  using Kind = JobEvent::Kind;
+  using Part = JobPart;
+  using Rank = JobRank<Gate>;
   // Two equal keys, of one job: the same future.
-  using Key = std::array<uint64_t, 2>;
+  using Key = std::array<uint64_t, 3>;
   static constexpr size_t kPartsMax = 30;
 
   JobWorld(const Job& job, Asking asking, Feeding feeding = Feeding::kById)
       : job_(&job), asking_(asking) {
     for (int rank = 0; rank < job.ranks; ++rank) {
-      Rank state{.gate = Gate(job.options), .parts = {}};
-      for (size_t i = 0; i < job.buckets.size(); ++i) {
-        for (const JobMember& member : job.buckets[i]) {
-          if (member.rank == rank) state.parts.push_back({.bucket = i, .member = member});
-        }
-      }
+      Rank state{.gate = Gate(job.options), .parts = PartsOf(job, rank)};
       if (feeding == Feeding::kSendsFirst) {
         std::stable_partition(state.parts.begin(), state.parts.end(), [&](const Part& part) {
           return job.buckets[part.bucket].front().rank == rank;
         });
       }
+      // With a single run there is nothing to start early or late.
+      if (job.runs() == 1) state.runs_started = 1;
       ranks_.push_back(std::move(state));
     }
   }
@@ -92,22 +72,39 @@ class JobWorld {
   int peak_slots() const { return peak_slots_; }
 
   bool Complete() const {
-    return std::all_of(ranks_.begin(), ranks_.end(), [](const Rank& rank) {
+    return std::all_of(ranks_.begin(), ranks_.end(), [this](const Rank& rank) {
+      if (job_->cancelled_run >= 0 && rank.cancelling != Cancelling::kThawed) return false;
       return std::all_of(rank.parts.begin(), rank.parts.end(), [&rank](const Part& part) {
         return HasEnded(part.stage) || (rank.failed && !part.fed);
       });
     });
   }
 
+  // How a complete job ended: each bucket by all its members or by none.
+  bool IsConsistent() const {
+    if (failures_) return true;  // one rank, on which anything may end early
+    std::vector<int> done(job_->buckets.size());
+    for (const Rank& rank : ranks_) {
+      for (const Part& part : rank.parts) done[part.bucket] += part.stage == Stage::kDone ? 1 : 0;
+    }
+    for (size_t i = 0; i < done.size(); ++i) {
+      const bool all = done[i] == static_cast<int>(job_->buckets[i].size());
+      if (!all && (done[i] > 0 || job_->run[i] != job_->cancelled_run)) return false;
+    }
+    return true;
+  }
+
   std::vector<JobEvent> Events() const {
-    using Kind = JobEvent::Kind;
     std::vector<JobEvent> events;
     for (int r = 0; r < job_->ranks; ++r) {
       const Rank& rank = ranks_[static_cast<size_t>(r)];
       if (rank.has_commands) events.push_back({Kind::kAsk, r, 0});
-      const size_t next = NextToFeed(rank);
-      if (next < rank.parts.size() && rank.gate.CanSubmit()) {
-        events.push_back({Kind::kFeed, r, next});
+      AddRunEvents(r, rank, &events);
+      for (int lane = 0; lane < job_->options.lanes; ++lane) {
+        const size_t next = rank.NextToFeed(lane);
+        if (next < rank.parts.size() && rank.gate.CanSubmit(lane)) {
+          events.push_back({Kind::kFeed, r, next});
+        }
       }
       for (size_t i = 0; i < rank.parts.size(); ++i) {
         const Part& part = rank.parts[i];
@@ -123,23 +120,29 @@ class JobWorld {
 
   void Apply(const JobEvent& event) {
     Rank& state = rank(event.rank);
-    if (event.kind == JobEvent::Kind::kAsk) {
-      Ask(state);
-      return;
-    }
-    Part& part = state.parts[event.index];
     switch (event.kind) {
-      case JobEvent::Kind::kFeed:
-        Feed(state, part);
+      case Kind::kAsk:
+        return Ask(state);
+      case Kind::kStart:
+        Start(state);
         break;
-      case JobEvent::Kind::kFinish:
-        state.gate.Finish(part.ticket);
-        StageEnded(state, part);
+      case Kind::kFreeze:
+        Freeze(state);
+        break;
+      case Kind::kThaw:
+        Thaw(state);
+        break;
+      case Kind::kFeed:
+        Feed(state, state.parts[event.index]);
+        break;
+      case Kind::kFinish:
+        state.gate.Finish(state.parts[event.index].ticket);
+        StageEnded(state, state.parts[event.index]);
         break;
       default:
-        Disturb(state, part, event.kind);
+        Disturb(state, state.parts[event.index], event.kind);
     }
-    CheckLimits(state);
+    Check(BrokenLimit(*job_, state));
     if (asking_ == Asking::kAtOnce) {
       Ask(state);
     } else {
@@ -153,7 +156,9 @@ class JobWorld {
     Key key = {};
     size_t part_number = 0;
     for (const Rank& rank : ranks_) {
-      if (rank.failed) key[1] |= uint64_t{1} << 63;
+      key[2] = key[2] << 8 | static_cast<uint64_t>(rank.runs_started) << 4 |
+               static_cast<uint64_t>(rank.gate_is_frozen) << 3 |
+               static_cast<uint64_t>(rank.cancelling) << 1 | static_cast<uint64_t>(rank.failed);
       for (const Part& part : rank.parts) {
         key[part_number / 15] |= Code(part) << (4 * (part_number % 15));
         ++part_number;
@@ -163,8 +168,11 @@ class JobWorld {
   }
 
  private:
+  static constexpr bool kIsEngine = std::is_same_v<Gate, Engine>;
+
   static uint64_t Code(const Part& part) {
     if (!part.fed) return 0;
+    if (part.stage == Stage::kCancelled) return 8;
     if (HasEnded(part.stage)) return 7;
     if (part.stage == Stage::kWaiting) return part.admitted ? 9 : 1;
     // 9 is an admitted bucket that awaits its turn to move. kFilling 2 or 3, kMoving 4 or 5,
@@ -174,10 +182,26 @@ class JobWorld {
     return code + (part.cancelled ? 8 : 0);
   }
 
-  static size_t NextToFeed(const Rank& rank) {
-    size_t next = 0;
-    while (next < rank.parts.size() && rank.parts[next].fed) ++next;
-    return next;
+  void Check(const std::string& promise) {
+    if (broken_.empty()) broken_ = promise;
+  }
+
+  void AddRunEvents(int r, const Rank& rank, std::vector<JobEvent>* events) const {
+    const int run = rank.runs_started;
+    const bool late = (job_->late_ranks >> r & 1U) != 0;
+    if (run < job_->runs() && (!late || rank.HasEndedRunsBelow(run))) {
+      events->push_back({Kind::kStart, r, static_cast<size_t>(run)});
+    }
+    const int cancelled = job_->cancelled_run;
+    if (cancelled < 0 || rank.runs_started <= cancelled) return;
+    const auto index = static_cast<size_t>(cancelled);
+    if (rank.cancelling == Cancelling::kNo) events->push_back({Kind::kFreeze, r, index});
+    const bool all_frozen = std::none_of(ranks_.begin(), ranks_.end(), [](const Rank& other) {
+      return other.cancelling == Cancelling::kNo;
+    });
+    if (rank.cancelling == Cancelling::kFrozen && all_frozen) {
+      events->push_back({Kind::kThaw, r, index});
+    }
   }
 
   bool AllHaveBegunToMove(size_t bucket) const {
@@ -190,20 +214,77 @@ class JobWorld {
     });
   }
 
-  void Break(const std::string& promise) {
-    if (broken_.empty()) broken_ = promise;
+  // A run is announced before anything of a later one is fed, and its lane closed behind it.
+  void Start(Rank& state) {
+    const int run = state.runs_started;
+    const int lane = job_->LaneOf(run);
+    const bool closed = state.NextToFeed(lane) == state.parts.size();
+    ++state.runs_started;
+    if (closed) SayWhatComes(state, lane);
+  }
+
+  void SayWhatComes(Rank& state, int lane) {
+    if (job_->runs() == 1) return;
+    const size_t next = state.NextToFeed(lane);
+    if (next == state.parts.size()) {
+      state.gate.Close(lane);
+      return;
+    }
+    const bool begun = std::any_of(state.parts.begin(), state.parts.end(), [&](const Part& part) {
+      return part.fed && part.run == state.parts[next].run;
+    });
+    if (!begun) state.gate.Announce(lane, Part::IdOf(state.parts[next].run, 0));
   }
 
   void Feed(Rank& state, Part& part) {
     part.fed = true;
-    part.ticket = state.gate.Submit({.id = BucketId({.n = part.bucket}),
-                                     .channel = job_->channel[part.bucket],
+    part.ticket = state.gate.Submit({.id = part.id(),
+                                     .lane = part.lane,
+                                     .channel = part.channel,
                                      .stages = part.member.stages,
                                      .slots = part.member.slots,
                                      .staging_bytes = 10 * part.member.slots,
                                      .operations = 1,
                                      .cookie = part.bucket});
+    SayWhatComes(state, part.lane);
   }
+
+  // A rank that has nothing left of the run answers by its last bucket.
+  void Freeze(Rank& state) {
+    const int run = job_->cancelled_run;
+    state.cancelling = Cancelling::kFrozen;
+    state.frozen_at = BucketId();
+    bool left = false;
+    for (const Part& part : state.parts) {
+      if (part.run != run) continue;
+      state.frozen_at = part.id();
+      left |= !HasEnded(part.stage);
+    }
+    if constexpr (kIsEngine) {
+      if (left) state.frozen_at = state.gate.Freeze(LaneOfCancelled(), static_cast<uint64_t>(run));
+      state.gate_is_frozen = left;
+    }
+  }
+
+  void Thaw(Rank& state) {
+    BucketId last;
+    for (const Rank& rank : ranks_) last = std::max(last, rank.frozen_at);
+    state.cancelling = Cancelling::kThawed;
+    if constexpr (kIsEngine) {
+      if (!state.gate_is_frozen) return;
+      state.gate.Thaw(LaneOfCancelled(), static_cast<uint64_t>(job_->cancelled_run), last);
+    }
+    const bool pending = state.NextToFeed(LaneOfCancelled()) < state.parts.size();
+    for (Part& part : state.parts) {
+      if (part.run != job_->cancelled_run || HasEnded(part.stage) || part.id() <= last) continue;
+      if (part.admitted) Check("a bucket above the last one was admitted");
+      part.fed = true;
+      part.stage = Stage::kCancelled;
+    }
+    if (pending) SayWhatComes(state, LaneOfCancelled());
+  }
+
+  int LaneOfCancelled() const { return job_->LaneOf(job_->cancelled_run); }
 
   void StageEnded(const Rank& state, Part& part) {
     part.under_way = false;
@@ -216,9 +297,9 @@ class JobWorld {
     }
   }
 
-  void Disturb(Rank& state, Part& part, JobEvent::Kind kind) {
-    if constexpr (std::is_same_v<Gate, Engine>) {
-      if (kind == JobEvent::Kind::kCancel) {
+  void Disturb(Rank& state, Part& part, Kind kind) {
+    if constexpr (kIsEngine) {
+      if (kind == Kind::kCancel) {
         state.gate.Cancel(part.ticket);
         part.cancelled = true;
         if (!part.under_way) part.stage = Stage::kCancelled;
@@ -239,8 +320,12 @@ class JobWorld {
     while (state.gate.Next(&command)) Obey(state, command);
     state.has_commands = false;
     SeeAdmissions(state);
-    CheckLimits(state);
-    if (std::is_same_v<Gate, Engine> && !state.failed) CheckAdmission(state);
+    peak_slots_ = std::max(peak_slots_, state.gate.counters().held_slots);
+    Check(BrokenLimit(*job_, state));
+    if constexpr (kIsEngine) {
+      Check(BrokenStanding(state));
+      if (!state.failed) Check(BrokenAdmission(*job_, state));
+    }
   }
 
   void Obey(Rank& state, const Command& command) {
@@ -248,16 +333,16 @@ class JobWorld {
                                    [&](const Part& p) { return p.bucket == command.cookie; });
     if (part == state.parts.end() || !part->live() || part->under_way ||
         part->ticket != command.ticket || part->cancelled) {
-      return Break("a command for a bucket that can have none");
+      return Check("a command for a bucket that can have none");
     }
-    if (NextStage(part->stage, part->member.stages) != command.stage) Break("a stage out of order");
-    if (part->stage != Stage::kWaiting && part->slots != command.slots) Break("the slots changed");
+    if (NextStage(part->stage, part->member.stages) != command.stage) Check("a stage out of order");
+    if (part->stage != Stage::kWaiting && part->slots != command.slots) Check("the slots changed");
     for (const Part& other : state.parts) {
-      const bool before = other.bucket < part->bucket && other.live() &&
-                          job_->channel[other.bucket] == job_->channel[part->bucket];
+      const bool before =
+          other.bucket < part->bucket && other.live() && other.channel == part->channel;
       if (command.stage == Stage::kMoving && before && other.stage < Stage::kMoving &&
           (other.member.stages & kStageMove) != 0) {
-        Break("moves of a channel out of order");
+        Check("moves of a channel out of order");
       }
     }
     part->stage = command.stage;
@@ -274,61 +359,8 @@ class JobWorld {
     }
     for (Part& part : state.parts) {
       if (!part.live()) continue;
-      int& left = unseen[static_cast<size_t>(job_->channel[part.bucket])];
+      int& left = unseen[static_cast<size_t>(part.channel)];
       part.admitted = left-- > 0;
-    }
-  }
-
-  // Slots are distinct, as many as asked for, and never more than the budget; caps are kept.
-  void CheckLimits(const Rank& state) {
-    std::set<int> taken;
-    size_t slots = 0;
-    bool any_live = false;
-    for (const Part& part : state.parts) {
-      any_live |= part.live();
-      if (!part.live() || part.stage == Stage::kWaiting) continue;
-      slots += static_cast<size_t>(part.member.slots);
-      for (int i = 0; i < part.member.slots; ++i) taken.insert(part.slots[static_cast<size_t>(i)]);
-    }
-    if (taken.size() != slots) Break("two buckets in one slot");
-    if (!taken.empty() && (*taken.begin() < 0 || *taken.rbegin() >= job_->options.slots)) {
-      Break("a slot number that does not exist");
-    }
-    const int held = state.gate.counters().held_slots;
-    peak_slots_ = std::max(peak_slots_, held);
-    if (held > job_->options.slots || held < static_cast<int>(slots)) Break("the budget");
-    for (int channel = 0; channel < job_->options.channels; ++channel) {
-      if (state.gate.channel_counters(channel).in_flight > job_->options.max_in_flight) {
-        Break("max_in_flight");
-      }
-    }
-    if (state.gate.idle() == any_live) Break("idle()");
-  }
-
-  // The smallest unfinished bucket is admitted, and nothing waits that the rule would let in.
-  void CheckAdmission(const Rank& state) {
-    const EngineOptions& options = job_->options;
-    const int free = options.slots - state.gate.counters().held_slots;
-    int held_by_smallest = -1;
-    std::set<int> passed_over;  // channels whose first waiting bucket was looked at
-    for (const Part& part : state.parts) {
-      if (!part.live()) continue;
-      if (held_by_smallest < 0) {
-        if (!part.admitted) Break("the smallest unfinished bucket has no slot");
-        held_by_smallest = part.member.slots;
-      }
-      const int channel = job_->channel[part.bucket];
-      if (part.admitted || !passed_over.insert(channel).second) continue;
-      if (state.gate.channel_counters(channel).in_flight < options.max_in_flight &&
-          free - part.member.slots + held_by_smallest >= options.slots_per_bucket_max) {
-        Break("a bucket waits that the rule would let in");
-      }
-    }
-    const bool uniform = options.slots_per_bucket_max == 1;
-    if constexpr (std::is_same_v<Gate, Engine>) {
-      if (uniform && state.gate.blocked() == Blocked::kBudget && free > 0) {
-        Break("a slot is free and a bucket waits for it");
-      }
     }
   }
 

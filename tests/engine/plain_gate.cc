@@ -1,4 +1,4 @@
-// The plain semaphore: linear scans, as speed does not matter here.
+// The control gates: linear scans, as speed does not matter here.
 #include "plain_gate.h"
 
 #include <algorithm>
@@ -6,8 +6,8 @@
 
 namespace sluice {
 
-PlainGate::PlainGate(const EngineOptions& options)
-    : options_(options), channels_(static_cast<size_t>(options.channels)) {
+PlainGate::PlainGate(const EngineOptions& options, Rule rule)
+    : options_(options), rule_(rule), channels_(static_cast<size_t>(options.channels)) {
   for (int slot = options.slots - 1; slot >= 0; --slot) free_slots_.push_back(slot);
 }
 
@@ -58,24 +58,57 @@ bool PlainGate::MayBegin(const Record& record) const {
   });
 }
 
-bool PlainGate::AdmitOne() {
+// The waiting buckets, and before them the smallest one of the unfinished.
+std::vector<PlainGate::Record*> PlainGate::InOrderOfAdmission() {
+  std::vector<Record*> order;
   for (Record& record : records_) {
-    ChannelCounters& channel = channels_[static_cast<size_t>(record.submission.channel)];
-    const auto cost = static_cast<size_t>(record.submission.slots);
-    if (record.admitted || HasEnded(record.stage) || free_slots_.size() < cost ||
-        channel.in_flight == options_.max_in_flight) {
-      continue;
-    }
-    for (size_t i = 0; i < cost; ++i) {
-      record.slots[i] = free_slots_.back();
-      free_slots_.pop_back();
-    }
-    record.admitted = true;
-    ++channel.in_flight;
-    counters_.held_slots = options_.slots - static_cast<int>(free_slots_.size());
-    return true;
+    if (!HasEnded(record.stage)) order.push_back(&record);
   }
-  return false;
+  if (rule_ == Rule::kWhateverFits) return order;
+  const auto by_id = [](const Record* a, const Record* b) {
+    return a->submission.id < b->submission.id;
+  };
+  std::sort(order.begin(), order.end(), by_id);
+  if (!order.empty()) {
+    std::stable_sort(order.begin() + 1, order.end(), [](const Record* a, const Record* b) {
+      return a->submission.lane < b->submission.lane;
+    });
+  }
+  return order;
+}
+
+bool PlainGate::MayAdmit(const Record& record, const Record* smallest) const {
+  const auto cost = static_cast<size_t>(record.submission.slots);
+  const ChannelCounters& channel = channel_counters(record.submission.channel);
+  if (record.admitted || free_slots_.size() < cost || channel.in_flight == options_.max_in_flight) {
+    return false;
+  }
+  if (rule_ == Rule::kWhateverFits || &record == smallest) return true;
+  const bool is_first_of_channel =
+      std::none_of(records_.begin(), records_.end(), [&record](const Record& other) {
+        return &other < &record && other.submission.channel == record.submission.channel &&
+               !other.admitted && !HasEnded(other.stage);
+      });
+  const int held_by_smallest = smallest->admitted ? smallest->submission.slots : 0;
+  return is_first_of_channel && static_cast<int>(free_slots_.size() - cost) + held_by_smallest >=
+                                    options_.slots_per_bucket_max;
+}
+
+bool PlainGate::AdmitOne() {
+  const std::vector<Record*> order = InOrderOfAdmission();
+  const auto next = std::find_if(order.begin(), order.end(), [&](const Record* record) {
+    return MayAdmit(*record, order.front());
+  });
+  if (next == order.end()) return false;
+  Record& record = **next;
+  for (size_t i = 0; i < static_cast<size_t>(record.submission.slots); ++i) {
+    record.slots[i] = free_slots_.back();
+    free_slots_.pop_back();
+  }
+  record.admitted = true;
+  ++channels_[static_cast<size_t>(record.submission.channel)].in_flight;
+  counters_.held_slots = options_.slots - static_cast<int>(free_slots_.size());
+  return true;
 }
 
 }  // namespace sluice
