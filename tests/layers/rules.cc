@@ -30,7 +30,7 @@ const std::vector<Layer>& Layers() {
       {"device", {"tensor/"}},
       {"storage", {"device/", "tensor/"}},
       {"transport", {"plan/bucket.h", "device/"}},
-      {"trace", {"engine/"}},
+      {"trace", {"engine/", "plan/bucket.h"}},
       {"session",
        {"tensor/", "mesh/", "plan/", "engine/", "device/", "storage/", "transport/", "trace/"}},
       {"sim", {"engine/", "plan/"}},

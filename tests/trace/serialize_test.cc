@@ -1,0 +1,90 @@
+// Traces as bytes: there and back, and bad bytes.
+#include "trace/serialize.h"
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace sluice {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::vector<TraceEvent> Events() {
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  return {
+      {},
+      {.id = BucketId({.run = (1 << kRunBits) - 1,
+                       .window = (1 << kWindowBits) - 1,
+                       .round = (1 << kRoundBits) - 1,
+                       .phase = (1 << kPhaseBits) - 1,
+                       .src = (1 << kRankBits) - 1,
+                       .dst = (1 << kRankBits) - 1,
+                       .n = (1 << kCountBits) - 1}),
+       .begin_ns = -5,
+       .end_ns = kTraceTimeEndNs - 1,
+       .bytes = kMost,
+       .count = std::numeric_limits<int32_t>::max(),
+       .kind = kLastTraceKind},
+      {.id = BucketId({.run = 1, .round = 3, .dst = 70000, .n = 2}),
+       .begin_ns = 0x0102030405060708,
+       .end_ns = 0x0102030405060709,
+       .bytes = 256,
+       .count = 257,
+       .kind = TraceKind::kFill},
+  };
+}
+
+TEST(TraceBytes, ThereAndBack) {
+  const std::vector<TraceEvent> events = Events();
+  const absl::StatusOr<TraceContent> content = DecodeTrace(EncodeTrace(70000, 12, events));
+  ASSERT_TRUE(content.ok()) << content.status();
+  EXPECT_EQ(content->rank, 70000);
+  EXPECT_EQ(content->dropped, 12);
+  EXPECT_EQ(content->events, events);
+}
+
+TEST(TraceBytes, NothingRecorded) {
+  const absl::StatusOr<TraceContent> content = DecodeTrace(EncodeTrace(0, 0, {}));
+  ASSERT_TRUE(content.ok()) << content.status();
+  EXPECT_TRUE(content->events.empty());
+}
+
+TEST(TraceBytes, NoPartOfThemIsATrace) {
+  const std::string bytes = EncodeTrace(1, 0, Events());
+  for (size_t length = 0; length < bytes.size(); ++length) {
+    const absl::StatusOr<TraceContent> content = DecodeTrace(bytes.substr(0, length));
+    EXPECT_EQ(content.status().code(), absl::StatusCode::kInvalidArgument) << length;
+  }
+  EXPECT_FALSE(DecodeTrace(bytes + "x").ok());
+}
+
+// Whatever the bytes say, reading them ends with a content or a status.
+TEST(TraceBytes, AnyByteMayBeWrong) {
+  const std::string bytes = EncodeTrace(1, 0, Events());
+  int refused = 0;
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    for (const char wrong : {'\x00', '\x7f', '\xff'}) {
+      std::string damaged = bytes;
+      damaged[i] = wrong;
+      if (!DecodeTrace(damaged).ok()) ++refused;
+    }
+  }
+  EXPECT_GT(refused, 0);
+}
+
+TEST(TraceBytes, SaysWhatIsWrong) {
+  EXPECT_THAT(DecodeTrace("hello").status().message(), HasSubstr("not a serialised trace"));
+  std::string bytes = EncodeTrace(1, 0, Events());
+  bytes.back() = 100;
+  EXPECT_THAT(DecodeTrace(bytes).status().message(), HasSubstr("event 2"));
+}
+
+}  // namespace
+}  // namespace sluice
