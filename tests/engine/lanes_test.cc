@@ -116,6 +116,21 @@ TEST(Lanes, FreezeReturnsTheLargestThatWasEverAdmitted) {
   EXPECT_EQ(engine.Freeze(0, 4), Id(4, 2));
 }
 
+// Also when it has ended, and a smaller one is still held.
+TEST(Lanes, FreezeRemembersWhatHasEnded) {
+  Engine engine({.channels = 2, .max_in_flight = 1, .slots = 2});
+  engine.Submit(Bucket(4, 1, 0, 0));
+  const Ticket second = engine.Submit(Bucket(4, 2, 0, 1));
+  engine.Submit(Bucket(4, 3, 0, 0));
+  Command command;
+  while (engine.Next(&command)) {
+  }
+  engine.Finish(second);
+  ASSERT_TRUE(engine.Next(&command));
+  engine.Finish(second);
+  EXPECT_EQ(engine.Freeze(0, 4), Id(4, 2));
+}
+
 TEST(LanesDeathTest, Order) {
   EXPECT_DEATH(Engine({.lanes = 0}), "from 1 to 4");
   EXPECT_DEATH(Engine({.lanes = 5}), "from 1 to 4");

@@ -145,7 +145,9 @@ TEST(ChromeTrace, RanksMeetOnOneClock) {
   EXPECT_EQ(names[2].at("args").at("name"), "rank 2");
 }
 
-TEST(ChromeTrace, NoPartsAreAnEmptyFile) { EXPECT_TRUE(EventsOf(ChromeTrace({})).empty()); }
+TEST(ChromeTrace, NoPartsAreAnEmptyFile) {
+  EXPECT_TRUE(EventsOf(ChromeTrace(std::vector<TracePart>())).empty());
+}
 
 TEST(ChromeTrace, BadPartsAreNamed) {
   const TracePart good = {.content = OneSpan(1, 0).Serialize(), .clock_offset_ns = 0, .label = ""};
