@@ -5,8 +5,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "workload/fill.h"
 #include "workload/local_tensor.h"
 #include "workload/numbers.h"
+#include "workload/reduced_values.h"
 
 namespace sluice::bench {
 namespace {
@@ -17,6 +19,15 @@ constexpr int64_t kAlignment = 4096;
 constexpr int64_t kSeedStep = 1000003;
 
 int64_t RoundUp(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+std::unique_ptr<const Values> MakeValues(const TensorTransfer& tensor, bool is_source, int rank,
+                                         uint32_t modulus, int64_t seed) {
+  if (is_source) {
+    return std::make_unique<Filler>(MakeSourceFiller(tensor, rank, modulus, seed));
+  }
+  if (HasPartial(tensor.src)) return std::make_unique<ReducedValues>(tensor, modulus, seed);
+  return std::make_unique<Filler>(tensor.dst_dtype, modulus, seed);
+}
 
 std::byte* DataOf(const TensorView& view) { return static_cast<std::byte*>(view.data); }
 
@@ -33,7 +44,7 @@ absl::StatusOr<CaseMemory::Side> CaseMemory::MakeSide(const TransferSpec& spec, 
     auto part = LocalPart::Create(is_source ? tensor.src : tensor.dst, tensor.shape, rank);
     if (!part.ok()) return part.status();
     const int64_t step = same_fill ? 0 : static_cast<int64_t>(i) * kSeedStep;
-    side.fillers.emplace_back(dtype, modulus, seed + step);
+    side.values.push_back(MakeValues(tensor, is_source, rank, modulus, seed + step));
     offsets.push_back(side.bytes);
     side.bytes += RoundUp(part->elements() * DTypeBytes(dtype));
     side.parts.push_back(*std::move(part));
@@ -46,7 +57,7 @@ absl::StatusOr<CaseMemory::Side> CaseMemory::MakeSide(const TransferSpec& spec, 
   }
   for (size_t i = 0; i < side.parts.size(); ++i) {
     side.views.push_back(
-        DenseView(side.data.get() + offsets[i], side.parts[i].shape(), side.fillers[i].dtype()));
+        DenseView(side.data.get() + offsets[i], side.parts[i].shape(), side.values[i]->dtype()));
   }
   return side;
 }
@@ -61,7 +72,7 @@ absl::StatusOr<CaseMemory> CaseMemory::Create(const TransferSpec& spec, int rank
   if (!dst.ok()) return dst.status();
   memory.dst_ = *std::move(dst);
   for (size_t i = 0; i < memory.src_.parts.size(); ++i) {
-    FillPart(memory.src_.parts[i], memory.src_.fillers[i], DataOf(memory.src_.views[i]));
+    FillPart(memory.src_.parts[i], *memory.src_.values[i], DataOf(memory.src_.views[i]));
   }
   return memory;
 }
@@ -73,7 +84,7 @@ void CaseMemory::PoisonTargets() {
 int64_t CaseMemory::CountWrong(const Side& side) {
   int64_t wrong = 0;
   for (size_t i = 0; i < side.parts.size(); ++i) {
-    wrong += sluice::bench::CountWrong(side.parts[i], side.fillers[i], DataOf(side.views[i]));
+    wrong += sluice::bench::CountWrong(side.parts[i], *side.values[i], DataOf(side.views[i]));
   }
   return wrong;
 }
@@ -99,7 +110,7 @@ int64_t CaseMemory::CorruptTargets(const TransferSpec& spec, int rank, int64_t b
 }
 
 Fingerprint CaseMemory::FingerprintOf(size_t tensor) const {
-  return TakeFingerprint(dst_.parts[tensor], dst_.fillers[tensor].dtype(),
+  return TakeFingerprint(dst_.parts[tensor], dst_.values[tensor]->dtype(),
                          DataOf(dst_.views[tensor]));
 }
 

@@ -13,9 +13,9 @@
 #include "absl/types/span.h"
 #include "sluice/tensor.h"
 #include "sluice/transfer.h"
-#include "workload/fill.h"
 #include "workload/fingerprint.h"
 #include "workload/local_part.h"
+#include "workload/values.h"
 
 namespace sluice::bench {
 
@@ -31,7 +31,7 @@ class CaseMemory {
   absl::Span<const TensorView> dst() const { return dst_.views; }
 
   void PoisonTargets();
-  // Elements of the targets that are not what the sources' owners filled in.
+  // Elements of the targets that are not what the sources come to.
   int64_t CountWrongTargets() const { return CountWrong(dst_); }
   // Elements of the sources that have changed.
   int64_t CountWrongSources() const { return CountWrong(src_); }
@@ -49,7 +49,7 @@ class CaseMemory {
     std::unique_ptr<std::byte[], Free> data;
     int64_t bytes = 0;
     std::vector<LocalPart> parts;
-    std::vector<Filler> fillers;
+    std::vector<std::unique_ptr<const Values>> values;  // that the tensors must hold
     std::vector<TensorView> views;
   };
   CaseMemory() = default;

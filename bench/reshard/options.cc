@@ -14,7 +14,8 @@ void AddWorkloadFlags(CLI::App* app, Options* o) {
   const char* what = "What to move (one of --cases, --preset, --model, or the --src/--dst flags)";
   InlineFlags* in = &o->inline_flags;
   app->add_option("--cases", o->cases_file, "case file")->group(what);
-  app->add_option("--preset", o->preset, "etha-N-no_partial or etha-N-replicate_dp, N = 1..8")
+  app->add_option("--preset", o->preset,
+                  "etha-N-no_partial, -replicate_dp or -partial_dp, N = 1..8")
       ->group(what);
   app->add_option("--tensors", o->preset_tensors, "tensors of a preset [2]")->group(what);
   app->add_option("--model", o->model_file, "model file: {name: {shape, dtype}}")->group(what);

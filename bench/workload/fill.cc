@@ -33,16 +33,16 @@ struct Plain {
 
 // A loop that the compiler can vectorise: the modulus is a constant and nothing is carried over.
 template <typename Encoder, uint32_t Modulus>
-void WriteRun(uint32_t first, int64_t count, std::byte* dst) {
+void WriteRun(uint32_t first, uint32_t offset, int64_t count, std::byte* dst) {
   using Unit = typename Encoder::Unit;
   auto* out = reinterpret_cast<Unit*>(dst);
   for (int64_t i = 0; i < count; ++i) {
-    const uint32_t hash = (first + static_cast<uint32_t>(i)) * kMultiplier;
+    const uint32_t hash = (first + static_cast<uint32_t>(i)) * kMultiplier + offset;
     out[i] = Encoder::Encode(hash % Modulus);
   }
 }
 
-using WriteFunction = void (*)(uint32_t, int64_t, std::byte*);
+using WriteFunction = void (*)(uint32_t, uint32_t, int64_t, std::byte*);
 
 template <typename Encoder>
 WriteFunction ChooseModulus(uint32_t modulus) {
@@ -101,8 +101,11 @@ uint32_t FillValue(int64_t g, int64_t seed, uint32_t modulus) {
   return static_cast<uint32_t>(index) * kMultiplier % modulus;
 }
 
-Filler::Filler(DType dtype, uint32_t modulus, int64_t seed)
-    : dtype_(dtype), seed_(static_cast<uint64_t>(seed)), write_(Choose(dtype, modulus)) {
+Filler::Filler(DType dtype, uint32_t modulus, int64_t seed, uint32_t offset)
+    : Values(dtype),
+      seed_(static_cast<uint64_t>(seed)),
+      offset_(offset),
+      write_(Choose(dtype, modulus)) {
   SLUICE_CHECK(write_ != nullptr, "unknown modulus");
 }
 

@@ -3,9 +3,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
+#include <type_traits>
 
 #include "sluice/tensor.h"
+#include "workload/element.h"
+#include "workload/fill.h"
 
 namespace sluice::bench {
 namespace {
@@ -17,36 +21,59 @@ constexpr int64_t kBlockBytes = 16 << 10;
 // would turn a zero into a number that is too large to be counted.
 constexpr std::byte kFlip{0x43};
 
-int64_t CountDifferent(const std::byte* a, const std::byte* b, int64_t count, int64_t element) {
-  const auto size = static_cast<size_t>(element);
+template <typename Codec>
+bool AreNoNumbers(typename Codec::Unit found, typename Codec::Unit expected) {
+  if constexpr (std::is_integral_v<typename Codec::Wide>) {
+    return false;
+  } else {
+    return std::isnan(Codec::Load(expected)) && std::isnan(Codec::Load(found));
+  }
+}
+
+template <typename Codec>
+int64_t CountDifferentAs(const std::byte* found, const std::byte* expected, int64_t count) {
+  using Unit = typename Codec::Unit;
+  Unit poison;
+  std::memset(&poison, kPoisonByte, sizeof(Unit));
   int64_t different = 0;
   for (int64_t i = 0; i < count; ++i) {
-    if (std::memcmp(a + i * element, b + i * element, size) != 0) ++different;
+    Unit a;
+    Unit b;
+    std::memcpy(&a, found + i * static_cast<int64_t>(sizeof(Unit)), sizeof(Unit));
+    std::memcpy(&b, expected + i * static_cast<int64_t>(sizeof(Unit)), sizeof(Unit));
+    if (std::memcmp(&a, &b, sizeof(Unit)) == 0) continue;
+    if (std::memcmp(&a, &poison, sizeof(Unit)) == 0 || !AreNoNumbers<Codec>(a, b)) ++different;
   }
   return different;
 }
 
+int64_t CountDifferent(DType dtype, const std::byte* found, const std::byte* expected,
+                       int64_t count) {
+  return WithCodec(
+      dtype, [&](auto codec) { return CountDifferentAs<decltype(codec)>(found, expected, count); });
+}
+
 }  // namespace
 
-void FillPart(const LocalPart& part, const Filler& filler, std::byte* data) {
-  const int64_t element = DTypeBytes(filler.dtype());
+void FillPart(const LocalPart& part, const Values& values, std::byte* data) {
+  const int64_t element = DTypeBytes(values.dtype());
   part.ForEachRun([&](int64_t local, int64_t global, int64_t count) {
-    filler.Write(global, count, data + local * element);
+    values.Write(global, count, data + local * element);
   });
 }
 
-int64_t CountWrong(const LocalPart& part, const Filler& filler, const std::byte* data) {
-  const int64_t element = DTypeBytes(filler.dtype());
+int64_t CountWrong(const LocalPart& part, const Values& values, const std::byte* data) {
+  const int64_t element = DTypeBytes(values.dtype());
   const int64_t block = kBlockBytes / element;
   alignas(64) std::array<std::byte, kBlockBytes> expected;
   int64_t wrong = 0;
   part.ForEachRun([&](int64_t local, int64_t global, int64_t count) {
     for (int64_t done = 0; done < count; done += block) {
       const int64_t now = std::min(block, count - done);
-      filler.Write(global + done, now, expected.data());
+      values.Write(global + done, now, expected.data());
       const std::byte* found = data + (local + done) * element;
       if (std::memcmp(found, expected.data(), static_cast<size_t>(now * element)) != 0) {
-        wrong += CountDifferent(found, expected.data(), now, element);
+        wrong += CountDifferent(values.dtype(), found, expected.data(), now);
       }
     }
   });

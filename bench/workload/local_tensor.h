@@ -5,16 +5,17 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "workload/fill.h"
 #include "workload/local_part.h"
+#include "workload/values.h"
 
 namespace sluice::bench {
 
 // Writes the value of every element of `part` to the dense tensor at `data`.
-void FillPart(const LocalPart& part, const Filler& filler, std::byte* data);
+void FillPart(const LocalPart& part, const Values& values, std::byte* data);
 
-// How many elements of the dense tensor at `data` are not bit for bit what FillPart writes.
-int64_t CountWrong(const LocalPart& part, const Filler& filler, const std::byte* data);
+// How many elements of the dense tensor at `data` are not bit for bit what FillPart writes. Where
+// that is no number, any one that is none will do, but for the poison.
+int64_t CountWrong(const LocalPart& part, const Values& values, const std::byte* data);
 
 // Where this rank's elements of one tensor stand among the elements of all targets of a case.
 struct ElementSpan {

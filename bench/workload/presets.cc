@@ -32,7 +32,15 @@ constexpr std::array<Sizes, kConfigurations> kDstMeshes = {{{4, 2, 1, 1},
                                                             {2, 1, 1, 4},
                                                             {1, 1, 1, 8},
                                                             {1, 1, 2, 4}}};
-constexpr const char* kSources[] = {"no_partial", "replicate_dp"};
+
+// What the second mesh dimension of a source does.
+struct Source {
+  const char* name;
+  Placement placement;
+};
+const Source kSources[] = {{"no_partial", Placement::Shard(0)},
+                           {"replicate_dp", Placement::Replicate()},
+                           {"partial_dp", Placement::Partial(ReduceOp::kSum)}};
 
 absl::StatusOr<Mesh> MakeMesh(const Sizes& sizes, int first_rank) {
   std::vector<int> ranks(kSideRanks);
@@ -40,16 +48,11 @@ absl::StatusOr<Mesh> MakeMesh(const Sizes& sizes, int first_rank) {
   return Mesh::Create({sizes.begin(), sizes.end()}, std::move(ranks));
 }
 
-std::vector<Placement> SrcPlacements(bool replicate_dp) {
-  const Placement first = replicate_dp ? Placement::Replicate() : Placement::Shard(0);
-  return {Placement::Replicate(), first, Placement::Replicate(), Placement::Shard(1)};
-}
-
 std::string PresetName(int configuration, const char* source) {
   return absl::StrCat("etha-", configuration + 1, "-", source);
 }
 
-absl::StatusOr<TensorTransfer> MakeTensor(int configuration, bool replicate_dp,
+absl::StatusOr<TensorTransfer> MakeTensor(int configuration, const Placement& second,
                                           const PresetOptions& options) {
   TensorTransfer tensor;
   tensor.shape = options.shape;
@@ -59,7 +62,8 @@ absl::StatusOr<TensorTransfer> MakeTensor(int configuration, bool replicate_dp,
   if (!src_mesh.ok()) return src_mesh.status();
   auto dst_mesh = MakeMesh(dst_sizes, kSideRanks);
   if (!dst_mesh.ok()) return dst_mesh.status();
-  tensor.src = {*std::move(src_mesh), SrcPlacements(replicate_dp)};
+  tensor.src = {*std::move(src_mesh),
+                {Placement::Replicate(), second, Placement::Replicate(), Placement::Shard(1)}};
   tensor.dst = {*std::move(dst_mesh),
                 {Placement::Replicate(), Placement::Replicate(),
                  Placement::StridedShard(0, dst_sizes[3]), Placement::Shard(0)}};
@@ -74,8 +78,8 @@ absl::StatusOr<TensorTransfer> MakeTensor(int configuration, bool replicate_dp,
 
 std::vector<std::string> PresetNames() {
   std::vector<std::string> names;
-  for (const char* source : kSources) {
-    for (int i = 0; i < kConfigurations; ++i) names.push_back(PresetName(i, source));
+  for (const Source& source : kSources) {
+    for (int i = 0; i < kConfigurations; ++i) names.push_back(PresetName(i, source.name));
   }
   return names;
 }
@@ -92,7 +96,8 @@ absl::StatusOr<Case> MakePreset(absl::string_view name, const PresetOptions& opt
         absl::StrCat("--tensors must be at least 1, not ", options.tensors));
   }
   const auto index = static_cast<int>(found - names.begin());
-  auto tensor = MakeTensor(index % kConfigurations, index >= kConfigurations, options);
+  auto tensor =
+      MakeTensor(index % kConfigurations, kSources[index / kConfigurations].placement, options);
   if (!tensor.ok()) return tensor.status();
   Case result;
   result.id = absl::StrCat(name);

@@ -19,8 +19,8 @@ struct PresetOptions {
   DType dtype = DType::kF32;
 };
 
-// "etha-1-no_partial" .. "etha-8-no_partial", "etha-1-replicate_dp" .. "etha-8-replicate_dp":
-// 16 ranks, 0-7 to 8-15, one case with `tensors` tensors of one shape. NotFound lists the names.
+// "etha-N-no_partial", "etha-N-replicate_dp", "etha-N-partial_dp", N = 1..8: 16 ranks, 0-7 to 8-15,
+// one case with `tensors` tensors of one shape. NotFound lists the names.
 absl::StatusOr<Case> MakePreset(absl::string_view name, const PresetOptions& options);
 
 // All names, in order.

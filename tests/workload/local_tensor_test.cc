@@ -8,6 +8,7 @@
 #include <set>
 #include <vector>
 
+#include "workload/fill.h"
 #include "workload/fingerprint.h"
 
 namespace sluice::bench {
@@ -93,6 +94,28 @@ TEST(CountWrong, FindsEachDifferentElementAndNoOther) {
     // Right values at wrong places are wrong.
     EXPECT_GT(CountWrong(part, Filler(dtype, FillModulus(dtype), 4), data.data()), 10000);
   }
+}
+
+// Writes one pattern everywhere.
+class Constant final : public Values {
+ public:
+  explicit Constant(uint8_t unit) : Values(DType::kF8E5M2), unit_(unit) {}
+  void Write(int64_t /*g*/, int64_t count, std::byte* dst) const override {
+    std::memset(dst, unit_, static_cast<size_t>(count));
+  }
+
+ private:
+  uint8_t unit_;
+};
+
+TEST(CountWrong, WhatIsNoNumberEqualsItsLikeButNotThePoison) {
+  const LocalPart part = Part({4}, "R", 0);
+  const Constant nan(0x7e);
+  const auto wrong = [&](std::vector<uint8_t> data) {
+    return CountWrong(part, nan, reinterpret_cast<const std::byte*>(data.data()));
+  };
+  EXPECT_EQ(wrong({0x7e, 0x7d, 0xfe, 0x7f}), 0);
+  EXPECT_EQ(wrong({0x7e, 0xff, 0x7c, 0x00}), 3) << "poison, infinity, zero";
 }
 
 TEST(FlipBytes, DamagesExactlySoManyBytesOverAllSpans) {

@@ -10,9 +10,9 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-TEST(Presets, AllSixteenFitTheirDefaultShape) {
+TEST(Presets, All24FitTheirDefaultShape) {
   const auto names = PresetNames();
-  ASSERT_EQ(names.size(), 16u);
+  ASSERT_EQ(names.size(), 24u);
   for (const std::string& name : names) {
     const auto made = MakePreset(name, {});
     ASSERT_TRUE(made.ok()) << made.status();
@@ -51,9 +51,18 @@ TEST(Presets, ReplicateDpReplicatesItsSecondDimension) {
                           Placement::Shard(1)));
 }
 
+TEST(Presets, PartialDpAddsUpOverItsSecondDimension) {
+  const auto made = MakePreset("etha-5-partial_dp", {});
+  ASSERT_TRUE(made.ok());
+  EXPECT_THAT(made->spec.tensors[0].src.mesh.sizes(), ElementsAre(2, 4, 1, 1));
+  EXPECT_THAT(made->spec.tensors[0].src.placements,
+              ElementsAre(Placement::Replicate(), Placement::Partial(ReduceOp::kSum),
+                          Placement::Replicate(), Placement::Shard(1)));
+}
+
 TEST(Presets, ErrorsSayWhatThereIs) {
   EXPECT_THAT(MakePreset("etha-9-no_partial", {}).status().message(),
-              HasSubstr("etha-8-replicate_dp"));
+              HasSubstr("etha-8-partial_dp"));
   PresetOptions flat;
   flat.shape = {16};
   EXPECT_THAT(MakePreset("etha-1-no_partial", flat).status().message(), HasSubstr("--shape"));
