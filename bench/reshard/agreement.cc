@@ -14,7 +14,7 @@
 namespace sluice::bench {
 namespace {
 
-constexpr size_t kMaxKnobs = 24;
+constexpr size_t kMaxKnobs = 40;
 
 // What travels. All ranks are the same program on one kind of machine.
 struct Record {

@@ -47,6 +47,9 @@ absl::Status CheckOneKind(const Options& o) {
   if ((cases || model) && HasShapeFlags(o.inline_flags)) {
     return absl::InvalidArgumentError("--shape and --dtype do not go with --cases or --model");
   }
+  if ((cases || model) && o.tensors) {
+    return absl::InvalidArgumentError("--tensors does not go with --cases or --model");
+  }
   if (model && (o.model_file.empty() || o.system_file.empty())) {
     return absl::InvalidArgumentError("--model and --system need each other");
   }
@@ -63,7 +66,7 @@ absl::StatusOr<Workload> ReadCases(const std::string& path) {
 
 absl::StatusOr<Workload> ReadPreset(const Options& options) {
   PresetOptions preset;
-  preset.tensors = options.preset_tensors;
+  preset.tensors = options.tensors.value_or(preset.tensors);
   if (!options.inline_flags.shape.empty()) {
     auto shape = ParseIntegers(options.inline_flags.shape);
     if (!shape.ok()) return Prefixed("--shape", shape.status());
@@ -116,7 +119,9 @@ absl::StatusOr<Workload> MakeWorkload(const Options& options) {
   if (!options.cases_file.empty()) return ReadCases(options.cases_file);
   if (!options.preset.empty()) return ReadPreset(options);
   if (!options.model_file.empty()) return ReadModel(options);
-  return MakeInlineCases(options.inline_flags);
+  InlineFlags flags = options.inline_flags;
+  flags.tensors = options.tensors.value_or(1);
+  return MakeInlineCases(flags);
 }
 
 }  // namespace sluice::bench

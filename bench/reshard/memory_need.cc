@@ -87,7 +87,8 @@ std::optional<int64_t> AvailableBytes() {
 }
 
 absl::Status CheckMemory(const TransferSpec& spec, absl::Span<const int> host_ranks,
-                         absl::Span<const SessionOptions> sessions, int64_t available_bytes) {
+                         absl::Span<const SessionOptions> sessions, int64_t buffer_bytes,
+                         int64_t available_bytes) {
   int64_t tensors = 0;
   int64_t staging = 0;
   int64_t plans = 0;
@@ -103,11 +104,12 @@ absl::Status CheckMemory(const TransferSpec& spec, absl::Span<const int> host_ra
       plans = AddUpTo(plans, PlanBytes(session, of_rank));
     }
   }
-  const int64_t need = AddUpTo(AddUpTo(tensors, staging), plans);
+  const int64_t need = AddUpTo(AddUpTo(AddUpTo(tensors, staging), plans), buffer_bytes);
   if (need <= available_bytes) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrCat(
       "the ", host_ranks.size(), " ranks of this host need ", BytesName(need), " (tensors ",
       BytesName(tensors), ", staging up to ", BytesName(staging), ", plans ", BytesName(plans),
+      buffer_bytes > 0 ? absl::StrCat(", baselines up to ", BytesName(buffer_bytes)) : "",
       "), and ", BytesName(available_bytes), " are available"));
 }
 

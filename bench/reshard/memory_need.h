@@ -19,10 +19,11 @@ namespace sluice::bench {
 std::optional<int64_t> AvailableBytes();
 
 // ResourceExhausted, with the breakdown, if the tensors of `spec` on `host_ranks`, the staging of
-// `sessions` and the plans' own size pass `available_bytes`. Layouts that are not valid count as
-// nothing: Session::Compile refuses them.
+// `sessions`, the plans' own size and `buffer_bytes` of others pass `available_bytes`. Layouts that
+// are not valid count as nothing: Session::Compile refuses them.
 absl::Status CheckMemory(const TransferSpec& spec, absl::Span<const int> host_ranks,
-                         absl::Span<const SessionOptions> sessions, int64_t available_bytes);
+                         absl::Span<const SessionOptions> sessions, int64_t buffer_bytes,
+                         int64_t available_bytes);
 
 }  // namespace sluice::bench
 

@@ -2,8 +2,14 @@
 #include "reshard/options.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <limits>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "reshard/baselines/baseline.h"
 #include "workload/json_input.h"
 #include "workload/numbers.h"
 
@@ -17,7 +23,8 @@ void AddWorkloadFlags(CLI::App* app, Options* o) {
   app->add_option("--preset", o->preset,
                   "etha-N-no_partial, -replicate_dp or -partial_dp, N = 1..8")
       ->group(what);
-  app->add_option("--tensors", o->preset_tensors, "tensors of a preset [2]")->group(what);
+  app->add_option("--tensors", o->tensors, "tensors of a preset [2], or of one --shape [1]")
+      ->group(what);
   app->add_option("--model", o->model_file, "model file: {name: {shape, dtype}}")->group(what);
   app->add_option("--system", o->system_file, "system file: {train, generation}")->group(what);
   app->add_option("--layers", o->cut.layers, "keep the first N layers of the model")->group(what);
@@ -53,6 +60,11 @@ void AddKnobFlags(CLI::App* app, Options* o) {
   app->add_option("--compare-budgets", o->compare_budgets_text,
                   "run every case with each of these budgets of buckets, interleaved, e.g. 0,8")
       ->group(knobs);
+  app->add_option(
+         "--baseline", o->baselines_text,
+         "run these as well, in turns, and compare: serial (one chunk at a time), isend (a "
+         "message per chunk, all at once), alltoallw, gather-broadcast")
+      ->group(knobs);
   app->add_option("--ranks-per-node", o->ranks_per_node,
                   "plan as if every N ranks were a node [by host name]")
       ->check(CLI::Range(0, kMax))
@@ -81,7 +93,33 @@ void AddRunFlags(CLI::App* app, Options* o) {
                   "negative control: flip N bytes after the run, which must then fail")
       ->check(CLI::Range(int64_t{0}, std::numeric_limits<int64_t>::max()))
       ->group(run);
+  app->add_option("--format", o->format, "table, or osu: size, MB/s and messages/s [table]")
+      ->group(run);
   app->add_option("-J,--json", o->json_file, "write the results here, also on failure")->group(run);
+}
+
+absl::Status ParseBaselines(Options* options) {
+  if (options->baselines_text.empty()) return absl::OkStatus();
+  const std::vector<std::string> known = BaselineNames();
+  for (absl::string_view part : absl::StrSplit(options->baselines_text, ',')) {
+    const std::string name(absl::StripAsciiWhitespace(part));
+    if (std::find(known.begin(), known.end(), name) == known.end()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--baseline: there is no \"", name, "\"; there are: ", absl::StrJoin(known, ", ")));
+    }
+    std::vector<std::string>& chosen = options->baselines;
+    if (std::find(chosen.begin(), chosen.end(), name) != chosen.end()) {
+      return absl::InvalidArgumentError(absl::StrCat("--baseline: \"", name, "\" is there twice"));
+    }
+    chosen.push_back(name);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckFormat(const std::string& format) {
+  if (format == "table" || format == "osu") return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--format: there is no \"", format, "\"; there are: table, osu"));
 }
 
 }  // namespace
@@ -90,9 +128,16 @@ void AddFlags(CLI::App* app, Options* options) {
   AddWorkloadFlags(app, options);
   AddKnobFlags(app, options);
   AddRunFlags(app, options);
+  app->footer(
+      "Many small chunks: 1250 tensors of 8 x 256 B, against one message per chunk (16 ranks):\n"
+      "  --shape 512 --tensors 1250 --src-mesh 8 --src-ranks 0-7 --src-placements 'S(0)'\n"
+      "  --dst-mesh 8 --dst-ranks 8-15 --dst-placements 'S(0)' --baseline isend,serial");
 }
 
 absl::Status ParseTexts(Options* options) {
+  absl::Status status = ParseBaselines(options);
+  if (status.ok()) status = CheckFormat(options->format);
+  if (!status.ok()) return status;
   const auto bucket_bytes = ParseBytes(options->bucket_bytes_text);
   if (!bucket_bytes.ok()) return Prefixed("--bucket-bytes", bucket_bytes.status());
   options->bucket_bytes = *bucket_bytes;
@@ -135,6 +180,15 @@ std::vector<std::pair<std::string, int64_t>> Knobs(const Options& options) {
           {"seed", options.seed},
           {"fingerprint", options.fingerprint ? 1 : 0},
           {"corrupt", options.corrupt_bytes}};
+}
+
+std::vector<std::pair<std::string, int64_t>> Choices(const Options& options) {
+  const std::vector<std::string> known = BaselineNames();
+  int64_t order = 0;  // a digit for each, from 1
+  for (const std::string& name : options.baselines) {
+    order = 10 * order + 1 + (std::find(known.begin(), known.end(), name) - known.begin());
+  }
+  return {{"baselines", order}, {"formats", options.format == "osu" ? 1 : 0}};
 }
 
 }  // namespace sluice::bench

@@ -3,6 +3,7 @@
 #define SLUICE_BENCH_RESHARD_OPTIONS_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,7 +25,7 @@ namespace sluice::bench {
 struct Options {
   std::string cases_file;
   std::string preset;
-  int preset_tensors = 2;
+  std::optional<int> tensors;  // of a preset (2) or of the flags' shape (1)
   std::string model_file;
   std::string system_file;
   ModelCut cut;
@@ -44,11 +45,14 @@ struct Options {
   int64_t corrupt_bytes = 0;
   std::string json_file;
   std::vector<int64_t> compare_budgets;  // run each case once per entry, interleaved
+  std::vector<std::string> baselines;    // run each of them as well
+  std::string format = "table";
 
   // As they were typed.
   std::string bucket_bytes_text = "8M";
   std::string budget_bytes_text;
   std::string compare_budgets_text;
+  std::string baselines_text;
 
   absl::Duration timeout() const { return absl::Seconds(timeout_s); }
 };
@@ -66,6 +70,9 @@ SessionOptions SessionOptionsOf(const Options& options, int64_t budget_buckets);
 
 // Each knob that must be equal on all ranks, by the name it has in results.
 std::vector<std::pair<std::string, int64_t>> Knobs(const Options& options);
+
+// Choices beside the knobs that must be equal as well, as numbers.
+std::vector<std::pair<std::string, int64_t>> Choices(const Options& options);
 
 // The cases that the flags ask for. InvalidArgument if they ask for none, or for two kinds; errors
 // of files name the file.

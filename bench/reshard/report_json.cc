@@ -20,6 +20,7 @@ Json ConfigJson(const Options& options, const RunReport& report) {
   for (const auto& [name, value] : Knobs(options)) config[name] = value;
   config["fingerprint"] = options.fingerprint;
   config["compare_budgets"] = options.compare_budgets;
+  config["baselines"] = options.baselines;
   config["cases"] = options.cases_file;
   config["preset"] = options.preset;
   config["model"] = options.model_file;
@@ -46,6 +47,23 @@ Json TargetJson(const TargetRank& target) {
   return json;
 }
 
+void AddBaselines(const std::vector<BaselineResult>& baselines, Json* json) {
+  if (baselines.empty()) return;
+  Json all = Json::object();
+  Json reasons = Json::object();
+  for (const BaselineResult& b : baselines) {
+    if (!b.reason.empty()) {
+      all[b.name] = nullptr;
+      reasons[b.name] = b.reason;
+      continue;
+    }
+    all[b.name] = {{"time_us", b.time_us},     {"alg_bw", b.alg_bw},       {"ratio", b.ratio},
+                   {"ratio_p25", b.ratio_p25}, {"ratio_p75", b.ratio_p75}, {"wrong", b.wrong}};
+  }
+  (*json)["baselines"] = all;
+  if (!reasons.empty()) (*json)["baseline_reasons"] = reasons;
+}
+
 Json ResultJson(const CaseResult& r, bool fingerprint) {
   Json json = {
       {"id", r.id},
@@ -66,6 +84,7 @@ Json ResultJson(const CaseResult& r, bool fingerprint) {
       {"peak_without_budget", {{"buckets", r.free_peak_buckets}, {"bytes", r.free_peak_bytes}}},
       {"wait_share", r.wait_share},
       {"plan_hash", absl::StrFormat("%016x", r.plan_hash)}};
+  AddBaselines(r.baselines, &json);
   if (fingerprint) {
     json["target_ranks"] = Json::array();
     for (const TargetRank& target : r.target_ranks) {

@@ -1,6 +1,8 @@
 // The header, the rows and the closing lines.
 #include "reshard/report_table.h"
 
+#include <vector>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -49,7 +51,20 @@ std::string TableRow(const CaseResult& r) {
   return absl::StrFormat(" %13d %9d %9d %8s %11.1f %8.3f %8.3f %8s %11.1f %11s %22s %7.1f  %s\n",
                          r.payload_bytes, r.buckets, r.channels, r.dtype, r.median_us, r.alg_bw,
                          r.alg_bw, wrong, r.p99_us, Against(r.peak_buckets, r.limit_buckets),
-                         Against(r.peak_bytes, r.limit_bytes), 100 * r.wait_share, r.id);
+                         Against(r.peak_bytes, r.limit_bytes), 100 * r.wait_share, r.id) +
+         BaselineLine(r);
+}
+
+std::string BaselineLine(const CaseResult& r) {
+  std::vector<std::string> parts;
+  for (const BaselineResult& b : r.baselines) {
+    parts.push_back(b.reason.empty()
+                        ? absl::StrFormat("%s %.2f [%.2f .. %.2f]%s", b.name, b.ratio, b.ratio_p25,
+                                          b.ratio_p75, b.wrong > 0 ? " WRONG" : "")
+                        : absl::StrCat(b.name, " - (", b.reason, ")"));
+  }
+  if (parts.empty()) return "";
+  return absl::StrCat("#   theirs / ours, median [quartiles]: ", absl::StrJoin(parts, "; "), "\n");
 }
 
 std::string TableFooter(const RunReport& report) {

@@ -13,8 +13,15 @@ namespace sluice::bench {
 // What precedes the rows: versions, knobs, notes, column names and units.
 std::string TableHeader(const Options& options, const RunReport& report);
 
-// One line, with its newline.
+// One line, with its newline; a second one where there are baselines.
 std::string TableRow(const CaseResult& result);
+
+// The same in the manner of the OSU micro-benchmarks.
+std::string OsuHeader(const RunReport& report);
+std::string OsuRow(const CaseResult& result);
+
+// How the baselines did, as a comment line; empty without them.
+std::string BaselineLine(const CaseResult& result);
 
 // What follows the rows: out of bounds values, averages, errors.
 std::string TableFooter(const RunReport& report);

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "reshard/agreement.h"
+#include "reshard/baseline_runs.h"
 #include "reshard/report_json.h"
 #include "reshard/report_table.h"
 #include "reshard/runner.h"
@@ -47,6 +48,7 @@ class Command {
     std::unique_ptr<Fabric> fabric = MakeFabric();
     if (status.ok()) status = Load(&workload);
     Understanding mine{status, Knobs(options_)};
+    for (auto& choice : Choices(options_)) mine.knobs.push_back(std::move(choice));
     mine.knobs.emplace_back("number of compare_budgets",
                             static_cast<int64_t>(options_.compare_budgets.size()));
     for (const int64_t budget : options_.compare_budgets) {
@@ -89,13 +91,18 @@ class Command {
       ranks->reset();  // it frees a communicator, which must come before MPI_Finalize
       return Refuse(lanes.status());
     }
-    if (rank_ == 0) Print(stdout, TableHeader(options_, report_));
+    auto baselines = BaselineRuns::Create(options_.baselines, ranks->get(), options_.timeout());
+    if (!baselines.ok()) End("", baselines.status());
+    if (rank_ == 0) {
+      Print(stdout, IsOsu() ? OsuHeader(report_) : TableHeader(options_, report_));
+    }
     {
-      Runner runner(&options_, ranks->get(), *std::move(lanes));
+      Runner runner(&options_, ranks->get(), baselines->get(), *std::move(lanes));
       for (const Case& entry : workload.cases) RunCase(entry, &runner);
       absl::Status closed = runner.Close();
       if (!closed.ok()) End("", closed);
     }
+    baselines->reset();
     ranks->reset();
     return Finish();
   }
@@ -109,17 +116,28 @@ class Command {
       return;
     }
     for (const CaseResult& result : *results) {
-      if (rank_ == 0) Print(stdout, TableRow(result));
+      if (rank_ == 0) Print(stdout, IsOsu() ? OsuRow(result) : TableRow(result));
       if (options_.corrupt_bytes > 0 && result.corruptible_elements == 0) {
         AddError(entry.id,
                  absl::FailedPreconditionError("--corrupt: no target has a byte to flip"));
       }
     }
+    if (!results->empty()) AddBaselineErrors(entry.id, results->front().baselines);
     for (CaseResult& result : *results) report_.results.push_back(std::move(result));
     if (rank_ != 0) return;
     absl::Status written = WriteJson();
     if (!written.ok()) Print(stderr, absl::StrCat("# error: ", written.message(), "\n"));
   }
+
+  void AddBaselineErrors(const std::string& id, const std::vector<BaselineResult>& baselines) {
+    for (const BaselineResult& baseline : baselines) {
+      if (baseline.wrong == 0) continue;
+      AddError(id, absl::DataLossError(absl::StrCat("baseline ", baseline.name, ": ",
+                                                    baseline.wrong, " elements are wrong")));
+    }
+  }
+
+  bool IsOsu() const { return options_.format == "osu"; }
 
   // The orderly end, on all ranks.
   int Finish() {

@@ -4,27 +4,25 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
 
 namespace sluice::bench {
 namespace {
 
-// Microseconds of each iteration. On one host, from the first rank to start to the last to end, on
-// their common monotonic clock. Otherwise what rank 0 saw from barrier to barrier.
-std::vector<double> IterationTimes(absl::Span<const RankRecord> records, bool one_host) {
-  std::vector<double> times;
-  for (size_t i = 0; i < records[0].start_ns.size(); ++i) {
-    int64_t start = records[0].start_ns[i];
-    int64_t end = records[0].end_ns[i];
-    if (one_host) {
-      for (const RankRecord& record : records) {
-        start = std::min(start, record.start_ns[i]);
-        end = std::max(end, record.end_ns[i]);
-      }
-    }
-    times.push_back(static_cast<double>(end - start) / 1e3);
-  }
-  std::sort(times.begin(), times.end());
-  return times;
+std::vector<double> Sorted(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values;
+}
+
+double BandwidthOf(int64_t payload_bytes, double time_us) {
+  return payload_bytes > 0 && time_us > 0 ? static_cast<double>(payload_bytes) / time_us / 1e3 : 0;
+}
+
+// The value that a share of the others does not exceed.
+double Quantile(const std::vector<double>& sorted, double share) {
+  return sorted[static_cast<size_t>(std::lround(share * static_cast<double>(sorted.size() - 1)))];
 }
 
 double Median(const std::vector<double>& sorted) {
@@ -44,15 +42,19 @@ void SetTimes(const std::vector<double>& sorted, CaseResult* result) {
   result->median_us = Median(sorted);
   result->p99_us = P99(sorted);
   result->max_us = sorted.back();
-  if (result->payload_bytes > 0 && result->median_us > 0) {
-    result->alg_bw = static_cast<double>(result->payload_bytes) / result->median_us / 1e3;
-  }
+  result->alg_bw = BandwidthOf(result->payload_bytes, result->median_us);
+}
+
+std::string DTypeOf(const TensorTransfer& tensor) {
+  if (tensor.src_dtype == tensor.dst_dtype) return std::string(DTypeName(tensor.dst_dtype));
+  return absl::StrCat(DTypeName(tensor.src_dtype), ">", DTypeName(tensor.dst_dtype));
 }
 
 std::string DTypeOf(const TransferSpec& spec) {
-  std::string name(spec.tensors.empty() ? "-" : DTypeName(spec.tensors[0].dst_dtype));
+  if (spec.tensors.empty()) return "-";
+  std::string name = DTypeOf(spec.tensors[0]);
   for (const TensorTransfer& tensor : spec.tensors) {
-    if (DTypeName(tensor.dst_dtype) != name) return "mixed";
+    if (DTypeOf(tensor) != name) return "mixed";
   }
   return name;
 }
@@ -98,6 +100,22 @@ void AddRank(const RankRecord& record, CaseResult* result) {
 
 }  // namespace
 
+std::vector<double> IterationTimes(absl::Span<const RankRecord> records, bool one_host) {
+  std::vector<double> times;
+  for (size_t i = 0; i < records[0].start_ns.size(); ++i) {
+    int64_t start = records[0].start_ns[i];
+    int64_t end = records[0].end_ns[i];
+    if (one_host) {
+      for (const RankRecord& record : records) {
+        start = std::min(start, record.start_ns[i]);
+        end = std::max(end, record.end_ns[i]);
+      }
+    }
+    times.push_back(static_cast<double>(end - start) / 1e3);
+  }
+  return times;
+}
+
 const char* ClockName(bool one_host) { return one_host ? "monotonic" : "barrier"; }
 
 CaseResult Summarise(const std::string& id, const TransferSpec& spec, const Options& options,
@@ -113,8 +131,31 @@ CaseResult Summarise(const std::string& id, const TransferSpec& spec, const Opti
   result.checked = options.check != 0 || options.corrupt_bytes > 0;
   for (const RankRecord& record : records) AddRank(record, &result);
   result.wait_share /= static_cast<double>(records.size());
-  SetTimes(IterationTimes(records, one_host), &result);
+  SetTimes(Sorted(IterationTimes(records, one_host)), &result);
   result.target_ranks = OrderFingerprints(spec, records);
+  return result;
+}
+
+BaselineResult CompareWith(const std::string& name, const std::string& reason,
+                           const std::vector<double>& our_times,
+                           absl::Span<const RankRecord> records, bool one_host,
+                           const CaseResult& ours) {
+  BaselineResult result;
+  result.name = name;
+  result.reason = reason;
+  const std::vector<double> times = IterationTimes(records, one_host);
+  if (!reason.empty() || times.empty()) return result;
+  for (const RankRecord& record : records) result.wrong += record.wrong;
+  result.time_us = Median(Sorted(times));
+  result.alg_bw = BandwidthOf(ours.payload_bytes, result.time_us);
+  result.ratio = ours.median_us > 0 ? result.time_us / ours.median_us : 0;
+  std::vector<double> ratios;
+  for (size_t i = 0; i < times.size(); ++i) {
+    ratios.push_back(our_times[i] > 0 ? times[i] / our_times[i] : 0);
+  }
+  ratios = Sorted(std::move(ratios));
+  result.ratio_p25 = Quantile(ratios, 0.25);
+  result.ratio_p75 = Quantile(ratios, 0.75);
   return result;
 }
 

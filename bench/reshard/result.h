@@ -19,6 +19,17 @@ struct TargetRank {
   Fingerprint fingerprint;
 };
 
+// Another way to carry out the case, run in turns with ours.
+struct BaselineResult {
+  std::string name;
+  std::string reason;  // not empty: why it could not carry out the case; nothing else is set
+  double time_us = 0;  // median
+  double alg_bw = 0;   // of our payload
+  double ratio = 0;    // its median time / ours
+  double ratio_p25 = 0, ratio_p75 = 0;  // quartiles of the rounds' ratios
+  int64_t wrong = 0;
+};
+
 struct CaseResult {
   std::string id;
   std::string dtype;  // "mixed" if tensors differ
@@ -38,6 +49,7 @@ struct CaseResult {
   double wait_share = 0;
   uint64_t plan_hash = 0;
   std::vector<TargetRank> target_ranks;
+  std::vector<BaselineResult> baselines;
 };
 
 struct CaseError {
@@ -58,9 +70,19 @@ struct RunReport {
 // How an iteration is timed: "monotonic" or "barrier"; see IterationTimes.
 const char* ClockName(bool one_host);
 
+// Microseconds of each iteration. On one host, from the first rank to start to the last to end, on
+// their common monotonic clock. Otherwise what rank 0 saw from barrier to barrier.
+std::vector<double> IterationTimes(absl::Span<const RankRecord> records, bool one_host);
+
 // Of `records`, one per rank. `slots`: Session::slots().
 CaseResult Summarise(const std::string& id, const TransferSpec& spec, const Options& options,
                      int64_t slots, bool one_host, absl::Span<const RankRecord> records);
+
+// A baseline of `records` against `ours`, which took `our_times` in the same rounds.
+BaselineResult CompareWith(const std::string& name, const std::string& reason,
+                           const std::vector<double>& our_times,
+                           absl::Span<const RankRecord> records, bool one_host,
+                           const CaseResult& ours);
 
 }  // namespace sluice::bench
 

@@ -82,7 +82,8 @@ absl::Status Runner::CheckFits(const Case& entry) const {
   if (!available) return absl::OkStatus();
   std::vector<SessionOptions> sessions;
   for (const Lane& lane : lanes_) sessions.push_back(lane.options);
-  return CheckMemory(entry.spec, RanksOfMyHost(*ranks_), sessions, *available / 10 * 9);
+  const int64_t baselines = BaselineBytes(options_->baselines, entry.spec);
+  return CheckMemory(entry.spec, RanksOfMyHost(*ranks_), sessions, baselines, *available / 10 * 9);
 }
 
 absl::StatusOr<std::vector<Runner::LaneRun>> Runner::Compile(const Case& entry, bool* fatal) {
@@ -126,54 +127,82 @@ absl::StatusOr<std::vector<CaseResult>> Runner::Run(const Case& entry, bool* fat
     *fatal = absl::IsDeadlineExceeded(status) || !Poll().ok();
     return status;
   }
-  status = Iterate(entry, &*memory, &*runs, fatal);
+  status = baselines_->Plan(entry.spec, *memory, Patience(case_bytes_), progress);
+  if (status.ok()) status = Iterate(entry, &*memory, &*runs, fatal);
   if (!status.ok()) return status;
-  return Collect(entry, *runs, fatal);
+  auto results = Collect(entry, *runs, fatal);
+  baselines_->Drop();
+  return results;
 }
 
 absl::Status Runner::Iterate(const Case& entry, CaseMemory* memory, std::vector<LaneRun>* runs,
                              bool* fatal) {
   for (const Lane& lane : lanes_) lane.session->ResetCounters();
-  const int last = options_->warmup + options_->iterations - 1;
-  for (int i = 0; i <= last; ++i) {
-    for (size_t turn = 0; turn < lanes_.size(); ++turn) {
-      // Every other round backwards, so that no lane always runs after the same one.
-      const size_t lane = i % 2 == 0 ? turn : lanes_.size() - 1 - turn;
-      LaneRun* run = &(*runs)[lane];
-      absl::Status status = RunOnce(lane, i, memory, run);
+  const std::vector<BaselineRuns::Entry*> baselines = baselines_->Runnable();
+  const size_t turns = lanes_.size() + baselines.size();
+  for (int i = 0; i < options_->warmup + options_->iterations; ++i) {
+    for (size_t turn = 0; turn < turns; ++turn) {
+      // Every other round backwards, so that nothing always runs after the same one.
+      const size_t index = i % 2 == 0 ? turn : turns - 1 - turn;
+      absl::Status status = index < lanes_.size()
+                                ? TakeLaneTurn(entry, index, i, memory, &(*runs)[index])
+                                : TakeBaselineTurn(i, memory, baselines[index - lanes_.size()]);
       if (!status.ok()) {
-        *fatal = absl::IsDeadlineExceeded(status) || !Poll().ok();
+        *fatal = index >= lanes_.size() || absl::IsDeadlineExceeded(status) || !Poll().ok();
         return status;
-      }
-      if (i == last) {
-        run->record.counters = lanes_[lane].session->counters();
-        Finish(entry, memory, run);
-      } else if (options_->check != 0) {
-        run->record.wrong += memory->CountWrongTargets();
       }
     }
   }
   return absl::OkStatus();
 }
 
-absl::Status Runner::RunOnce(size_t lane, int iteration, CaseMemory* memory, LaneRun* run) {
-  const auto progress = [this] { return Poll(); };
+absl::Status Runner::TakeLaneTurn(const Case& entry, size_t lane, int iteration, CaseMemory* memory,
+                                  LaneRun* run) {
   Session* session = lanes_[lane].session.get();
+  absl::Status status = RunOnce(iteration, memory, &run->record, [&]() -> absl::Status {
+    const auto id = session->Start(run->transfer, memory->src(), memory->dst());
+    if (!id.ok()) return id.status();
+    return session->Wait(*id);
+  });
+  if (!status.ok()) return status;
+  if (iteration + 1 == options_->warmup + options_->iterations) {
+    run->record.counters = session->counters();
+    Finish(entry, memory, run);
+  } else if (options_->check != 0) {
+    run->record.wrong += memory->CountWrongTargets();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Runner::TakeBaselineTurn(int iteration, CaseMemory* memory,
+                                      BaselineRuns::Entry* baseline) {
+  absl::Status status = RunOnce(iteration, memory, &baseline->record, [&] {
+    return baselines_->Run(baseline, Patience(case_bytes_), [this] { return Poll(); });
+  });
+  if (!status.ok() || options_->check == 0) return status;
+  baseline->record.wrong += memory->CountWrongTargets();
+  if (iteration + 1 == options_->warmup + options_->iterations) {
+    baseline->record.wrong += memory->CountWrongSources();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Runner::RunOnce(int iteration, CaseMemory* memory, RankRecord* record,
+                             absl::FunctionRef<absl::Status()> move) {
+  const auto progress = [this] { return Poll(); };
   memory->PoisonTargets();
   absl::Status status = ranks_->Barrier(Patience(case_bytes_), progress);
   if (!status.ok()) return status;
   const int64_t start_ns = NowNs();
-  const auto id = session->Start(run->transfer, memory->src(), memory->dst());
-  if (!id.ok()) return id.status();
-  status = session->Wait(*id);
+  status = move();
   if (!status.ok()) return status;
   if (ranks_->hosts().size() > 1) {
     status = ranks_->Barrier(options_->timeout(), progress);
     if (!status.ok()) return status;
   }
   if (iteration >= options_->warmup) {
-    run->record.start_ns.push_back(start_ns);
-    run->record.end_ns.push_back(NowNs());
+    record->start_ns.push_back(start_ns);
+    record->end_ns.push_back(NowNs());
   }
   return absl::OkStatus();
 }
@@ -194,23 +223,37 @@ void Runner::Finish(const Case& entry, CaseMemory* memory, LaneRun* run) {
   }
 }
 
+absl::StatusOr<std::vector<RankRecord>> Runner::Gather(const RankRecord& mine) {
+  const auto texts =
+      ranks_->GatherToFirst(Encode(mine), Patience(case_bytes_), [this] { return Poll(); });
+  if (!texts.ok()) return texts.status();
+  std::vector<RankRecord> records;
+  for (const std::string& text : *texts) records.push_back(Decode(text));
+  return records;
+}
+
 absl::StatusOr<std::vector<CaseResult>> Runner::Collect(const Case& entry,
                                                         const std::vector<LaneRun>& runs,
                                                         bool* fatal) {
-  const auto progress = [this] { return Poll(); };
+  *fatal = true;
+  const bool one_host = ranks_->hosts().size() == 1;
   std::vector<CaseResult> results;
+  std::vector<std::vector<double>> times;  // of each lane
   for (size_t i = 0; i < lanes_.size(); ++i) {
-    const auto texts =
-        ranks_->GatherToFirst(Encode(runs[i].record), Patience(case_bytes_), progress);
-    if (!texts.ok()) {
-      *fatal = true;
-      return texts.status();
-    }
+    const auto records = Gather(runs[i].record);
+    if (!records.ok()) return records.status();
     if (ranks_->rank() != 0) continue;
-    std::vector<RankRecord> records;
-    for (const std::string& text : *texts) records.push_back(Decode(text));
     results.push_back(Summarise(entry.id + lanes_[i].suffix, entry.spec, *options_,
-                                lanes_[i].session->slots(), ranks_->hosts().size() == 1, records));
+                                lanes_[i].session->slots(), one_host, *records));
+    times.push_back(IterationTimes(*records, one_host));
+  }
+  for (const BaselineRuns::Entry& baseline : baselines_->entries()) {
+    const auto records = Gather(baseline.record);
+    if (!records.ok()) return records.status();
+    for (size_t i = 0; i < results.size(); ++i) {
+      results[i].baselines.push_back(
+          CompareWith(baseline.name, baseline.reason, times[i], *records, one_host, results[i]));
+    }
   }
   *fatal = false;
   return results;

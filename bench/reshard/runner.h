@@ -9,8 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "reshard/baseline_runs.h"
 #include "reshard/case_memory.h"
 #include "reshard/options.h"
 #include "reshard/ranks.h"
@@ -33,12 +35,13 @@ absl::StatusOr<std::vector<Lane>> MakeLanes(const Options& options,
 
 class Runner {
  public:
-  // Both must outlive the runner.
-  Runner(const Options* options, Ranks* ranks, std::vector<Lane> lanes)
-      : options_(options), ranks_(ranks), lanes_(std::move(lanes)) {}
+  // All but the lanes must outlive the runner.
+  Runner(const Options* options, Ranks* ranks, BaselineRuns* baselines, std::vector<Lane> lanes)
+      : options_(options), ranks_(ranks), baselines_(baselines), lanes_(std::move(lanes)) {}
 
-  // Collective. Runs one case on all lanes: rank 0 gets a result per lane, others none. An error is
-  // the same on all ranks; if the sessions are still good for other cases, `fatal` is false.
+  // Collective. Runs one case on all lanes and baselines, in turns: rank 0 gets a result per lane,
+  // others none. An error is the same on all ranks; if the sessions are still good for other cases,
+  // `fatal` is false.
   absl::StatusOr<std::vector<CaseResult>> Run(const Case& entry, bool* fatal);
 
   absl::Status Close();
@@ -56,13 +59,21 @@ class Runner {
   absl::StatusOr<std::vector<LaneRun>> Compile(const Case& entry, bool* fatal);
   absl::Status Iterate(const Case& entry, CaseMemory* memory, std::vector<LaneRun>* runs,
                        bool* fatal);
-  absl::Status RunOnce(size_t lane, int iteration, CaseMemory* memory, LaneRun* run);
+  absl::Status TakeLaneTurn(const Case& entry, size_t lane, int iteration, CaseMemory* memory,
+                            LaneRun* run);
+  absl::Status TakeBaselineTurn(int iteration, CaseMemory* memory, BaselineRuns::Entry* baseline);
+  // Poisons the targets, and times `move` from barrier to end.
+  absl::Status RunOnce(int iteration, CaseMemory* memory, RankRecord* record,
+                       absl::FunctionRef<absl::Status()> move);
   void Finish(const Case& entry, CaseMemory* memory, LaneRun* run);
+  // On rank 0 the records of all ranks; elsewhere nothing.
+  absl::StatusOr<std::vector<RankRecord>> Gather(const RankRecord& mine);
   absl::StatusOr<std::vector<CaseResult>> Collect(const Case& entry,
                                                   const std::vector<LaneRun>& runs, bool* fatal);
 
   const Options* options_;
   Ranks* ranks_;
+  BaselineRuns* baselines_;
   std::vector<Lane> lanes_;
   int64_t case_bytes_ = 0;  // of the largest rank of the current case
 };

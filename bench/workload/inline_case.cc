@@ -110,12 +110,16 @@ absl::StatusOr<int64_t> RowBytes(const TensorTransfer& tensor) {
   return bytes;
 }
 
-Case MakeCase(std::string id, TensorTransfer tensor) {
+Case MakeCase(std::string id, int tensors, TensorTransfer tensor) {
   Case result;
   result.id = std::move(id);
   result.status = ValidateLayout(tensor.src, tensor.shape);
   result.status.Update(ValidateLayout(tensor.dst, tensor.shape));
-  if (result.status.ok()) result.spec.tensors.push_back(std::move(tensor));
+  if (!result.status.ok()) return result;
+  for (int i = 0; i < tensors; ++i) {
+    if (tensors > 1) tensor.name = absl::StrCat("tensor", i);
+    result.spec.tensors.push_back(tensor);
+  }
   return result;
 }
 
@@ -124,12 +128,16 @@ Case MakeCase(std::string id, TensorTransfer tensor) {
 absl::StatusOr<Workload> MakeInlineCases(const InlineFlags& flags) {
   auto tensor = ReadTensor(flags);
   if (!tensor.ok()) return tensor.status();
+  if (flags.tensors < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--tensors must be at least 1, not ", flags.tensors));
+  }
   Workload workload;
   if (flags.begin_bytes.empty()) {
     if (!flags.end_bytes.empty() || !flags.factor.empty()) {
       return absl::InvalidArgumentError("-e and -f need -b");
     }
-    workload.cases.push_back(MakeCase("inline", *std::move(tensor)));
+    workload.cases.push_back(MakeCase("inline", flags.tensors, *std::move(tensor)));
     return workload;
   }
   const auto sizes = SweepSizes(flags);
@@ -139,7 +147,8 @@ absl::StatusOr<Workload> MakeInlineCases(const InlineFlags& flags) {
   for (const int64_t bytes : *sizes) {
     TensorTransfer sized = *tensor;
     sized.shape[0] = std::max<int64_t>(1, bytes / *row_bytes);
-    workload.cases.push_back(MakeCase(absl::StrCat("inline/", bytes), std::move(sized)));
+    workload.cases.push_back(
+        MakeCase(absl::StrCat("inline/", bytes), flags.tensors, std::move(sized)));
   }
   return workload;
 }

@@ -22,6 +22,7 @@ struct InlineFlags {
   std::string begin_bytes;  // -b
   std::string end_bytes;    // -e; as -b where empty
   std::string factor;       // -f; 2 where empty
+  int tensors = 1;          // of the same shape and layouts
 };
 
 // One case named "inline", or with -b one per size b, b*f, .. up to e, named "inline/BYTES": the

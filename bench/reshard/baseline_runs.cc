@@ -1,0 +1,101 @@
+// Planning, running and dropping baselines.
+#include "reshard/baseline_runs.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "workload/source_groups.h"
+
+namespace sluice::bench {
+namespace {
+
+constexpr double kMostBytes = static_cast<double>(std::numeric_limits<int64_t>::max() / 2);
+
+double Elements(absl::Span<const int64_t> shape) {
+  double elements = 1;
+  for (const int64_t size : shape) elements *= static_cast<double>(size);
+  return elements;
+}
+
+// Bytes that leave sources and arrive at targets of one tensor if each region travels by itself.
+double MessageBytes(const TensorTransfer& tensor) {
+  double elements = 0;
+  for (const int dst : tensor.dst.mesh.ranks()) {
+    const auto local = LocalShape(tensor.dst, tensor.shape, dst);
+    if (local.ok()) elements += Elements(*local);
+  }
+  const auto contributions = static_cast<double>(SourceGroups(tensor.src).contributions());
+  return elements * contributions *
+         static_cast<double>(std::max(DTypeBytes(tensor.src_dtype), DTypeBytes(tensor.dst_dtype)));
+}
+
+double WholeBytes(const TensorTransfer& tensor) {
+  const auto contributions = static_cast<double>(SourceGroups(tensor.src).contributions());
+  const auto copies = static_cast<double>(tensor.dst.mesh.ranks().size()) + 1 + contributions;
+  return Elements(tensor.shape) * copies *
+         static_cast<double>(std::max(DTypeBytes(tensor.src_dtype), DTypeBytes(tensor.dst_dtype)));
+}
+
+}  // namespace
+
+int64_t BaselineBytes(const std::vector<std::string>& names, const TransferSpec& spec) {
+  double bytes = 0;
+  for (const std::string& name : names) {
+    double largest = 0;
+    for (const TensorTransfer& tensor : spec.tensors) {
+      if (name == "serial" || name == "isend") bytes += 2 * MessageBytes(tensor);
+      if (name == "gather-broadcast") largest = std::max(largest, WholeBytes(tensor));
+    }
+    bytes += largest;  // used again for one tensor after the other
+  }
+  return static_cast<int64_t>(std::min(bytes, kMostBytes));
+}
+
+absl::StatusOr<std::unique_ptr<BaselineRuns>> BaselineRuns::Create(
+    const std::vector<std::string>& names, Ranks* ranks, absl::Duration timeout) {
+  auto runs = std::unique_ptr<BaselineRuns>(new BaselineRuns(names, ranks));
+  if (names.empty()) return runs;
+  auto wire = Wire::Create(timeout);
+  if (!wire.ok()) return wire.status();
+  runs->wire_ = *std::move(wire);
+  return runs;
+}
+
+absl::Status BaselineRuns::Plan(const TransferSpec& spec, const CaseMemory& memory,
+                                absl::Duration patience, const Progress& progress) {
+  entries_.clear();
+  for (const std::string& name : names_) {
+    Entry& entry = entries_.emplace_back();
+    entry.name = name;
+    entry.baseline = MakeBaseline(name);
+    absl::Status mine =
+        entry.baseline->Plan({&spec, memory.src(), memory.dst(), ranks_->rank(), wire_.get()});
+    absl::Status all = ranks_->AllOk(mine, patience, progress);
+    if (absl::IsUnimplemented(all)) {
+      entry.reason = absl::StrCat(all.message());
+      entry.baseline.reset();
+    } else if (!all.ok()) {
+      return all;
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::vector<BaselineRuns::Entry*> BaselineRuns::Runnable() {
+  std::vector<Entry*> runnable;
+  for (Entry& entry : entries_) {
+    if (entry.baseline != nullptr) runnable.push_back(&entry);
+  }
+  return runnable;
+}
+
+absl::Status BaselineRuns::Run(Entry* entry, absl::Duration patience, const Progress& progress) {
+  wire_->Arm(patience, progress);
+  absl::Status status = entry->baseline->Run();
+  if (status.ok()) return status;
+  return absl::Status(status.code(),
+                      absl::StrCat("baseline ", entry->name, ": ", status.message()));
+}
+
+}  // namespace sluice::bench

@@ -1,0 +1,58 @@
+// Other ways to carry out a redistribution, to compare with: what one would write with MPI alone.
+//
+// They plan from OwnedRanges and share no code with the library's planner.
+#ifndef SLUICE_BENCH_RESHARD_BASELINES_BASELINE_H_
+#define SLUICE_BENCH_RESHARD_BASELINES_BASELINE_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "reshard/baselines/wire.h"
+#include "sluice/transfer.h"
+
+namespace sluice::bench {
+
+// What to carry out. All of it must outlive the baseline; views are dense.
+struct BaselineJob {
+  const TransferSpec* spec;  // one that Session::Compile accepts
+  absl::Span<const TensorView> src;
+  absl::Span<const TensorView> dst;
+  int rank;
+  Wire* wire;
+};
+
+class Baseline {
+ public:
+  virtual ~Baseline() = default;
+
+  // Collective. Does all that can be done beforehand: planning, buffers, types, communicators.
+  // Unimplemented says why this case cannot be carried out in this way.
+  virtual absl::Status Plan(const BaselineJob& job) = 0;
+
+  // Collective. Fills the destinations once. After an error nothing more can be run.
+  virtual absl::Status Run() = 0;
+};
+
+// Each chunk alone, one at a time over the whole job.
+std::unique_ptr<Baseline> MakeSerialBaseline();
+// Every chunk a message, all of them posted at once.
+std::unique_ptr<Baseline> MakeIsendBaseline();
+// One MPI_Alltoallw with subarray types. Not for Partial sources, casts, and regions that are not
+// boxes.
+std::unique_ptr<Baseline> MakeAlltoallwBaseline();
+// Each tensor gathered whole on the first source rank, broadcast to the targets, and cut there.
+std::unique_ptr<Baseline> MakeGatherBroadcastBaseline();
+
+// The names, in the order in which they are documented.
+std::vector<std::string> BaselineNames();
+
+// `name`: one of BaselineNames; null otherwise.
+std::unique_ptr<Baseline> MakeBaseline(absl::string_view name);
+
+}  // namespace sluice::bench
+
+#endif  // SLUICE_BENCH_RESHARD_BASELINES_BASELINE_H_

@@ -1,0 +1,116 @@
+// Sorting chunks into departures and arrivals, and giving them memory.
+#include "reshard/baselines/rank_chunks.h"
+
+#include "reshard/baselines/chunks.h"
+
+namespace sluice::bench {
+namespace {
+
+// Buffers of different chunks share no cache line.
+constexpr size_t kAlignment = 64;
+
+std::byte* At(const TensorView& view, const Block& block) {
+  return static_cast<std::byte*>(view.data) + block.first() * DTypeBytes(view.dtype);
+}
+
+}  // namespace
+
+RankChunks::RankChunks(const BaselineJob& job) : job_(job) {
+  ForEachChunk(*job_.spec, [this](const Chunk& chunk) { AddTurn(chunk); });
+  PlaceBuffers();
+  ShareOwnChunks();
+}
+
+void RankChunks::AddTurn(const Chunk& chunk) {
+  Turn turn{chunk.src, chunk.dst, -1, -1, chunk.contribution, false};
+  turn.completes = chunk.contribution + 1 == chunk.groups->contributions();
+  if (chunk.src == job_.rank) turn.departure = AddDeparture(chunk);
+  if (chunk.dst == job_.rank) turn.arrival = AddArrival(chunk);
+  turns_.push_back(turn);
+}
+
+int64_t RankChunks::AddDeparture(const Chunk& chunk) {
+  const DType wire = WireDType(TensorOf(chunk.tensor));
+  const Block& block = chunk.block->src;
+  const TensorView& view = job_.src[chunk.tensor];
+  const bool straight = view.dtype == wire && block.contiguous();
+  departures_.push_back({chunk.tensor, chunk.dst, block, straight,
+                         straight ? At(view, block) : nullptr,
+                         block.elements() * DTypeBytes(wire)});
+  return static_cast<int64_t>(departures_.size()) - 1;
+}
+
+int64_t RankChunks::AddArrival(const Chunk& chunk) {
+  if (chunk.contribution == 0) {
+    const DType wire = WireDType(TensorOf(chunk.tensor));
+    const Block& block = chunk.block->dst;
+    const bool straight = job_.dst[chunk.tensor].dtype == wire && block.contiguous() &&
+                          chunk.groups->contributions() == 1;
+    arrivals_.push_back({chunk.tensor,
+                         block,
+                         straight,
+                         {},
+                         {},
+                         block.elements() * DTypeBytes(wire),
+                         chunk.groups->steps()});
+  }
+  Arrival& arrival = arrivals_.back();
+  arrival.src.push_back(chunk.src);
+  arrival.data.push_back(arrival.straight ? At(job_.dst[arrival.tensor], arrival.block) : nullptr);
+  return static_cast<int64_t>(arrivals_.size()) - 1;
+}
+
+void RankChunks::PlaceBuffers() {
+  std::vector<std::pair<std::byte**, size_t>> places;
+  size_t size = 0;
+  const auto place = [&](std::byte** data, int64_t bytes) {
+    if (*data != nullptr) return;
+    places.emplace_back(data, size);
+    size += (static_cast<size_t>(bytes) + kAlignment - 1) / kAlignment * kAlignment;
+  };
+  for (Departure& departure : departures_) {
+    if (departure.dst != job_.rank) place(&departure.data, departure.bytes);
+  }
+  for (Arrival& arrival : arrivals_) {
+    for (std::byte*& data : arrival.data) place(&data, arrival.bytes);
+  }
+  buffer_.resize(size + kAlignment);
+  const auto address = reinterpret_cast<uintptr_t>(buffer_.data());
+  std::byte* aligned = buffer_.data() + (kAlignment - address % kAlignment) % kAlignment;
+  for (const auto& [data, offset] : places) *data = aligned + offset;
+}
+
+// A chunk that stays here needs one copy where either of its sides is one stretch. A reduction
+// overwrites its contributions, so it must not be given the source itself.
+void RankChunks::ShareOwnChunks() {
+  for (const Turn& turn : turns_) {
+    if (turn.departure < 0 || turn.arrival < 0) continue;
+    Departure& departure = departures_[static_cast<size_t>(turn.departure)];
+    Arrival& arrival = arrivals_[static_cast<size_t>(turn.arrival)];
+    if (departure.straight && !arrival.straight && arrival.data.size() == 1) {
+      arrival.data[0] = departure.data;
+    } else {
+      departure.straight = false;
+      departure.data = arrival.data[turn.contribution];
+    }
+  }
+}
+
+void RankChunks::Fill(const Departure& departure) const {
+  if (departure.straight) return;
+  const TensorView& view = job_.src[departure.tensor];
+  Pack(departure.block, view.dtype, static_cast<const std::byte*>(view.data),
+       WireDType(TensorOf(departure.tensor)), departure.data);
+}
+
+void RankChunks::Drain(const Arrival& arrival) const {
+  if (arrival.straight) return;
+  const DType wire = WireDType(TensorOf(arrival.tensor));
+  if (arrival.data.size() > 1) {
+    ReduceInPlace(arrival.steps, wire, arrival.block.elements(), arrival.data);
+  }
+  const TensorView& view = job_.dst[arrival.tensor];
+  Unpack(arrival.block, view.dtype, static_cast<std::byte*>(view.data), wire, arrival.data[0]);
+}
+
+}  // namespace sluice::bench

@@ -1,0 +1,79 @@
+// One rank's part of the chunks, with the memory they leave from and arrive in: shared by the
+// baselines that send one message per chunk.
+#ifndef SLUICE_BENCH_RESHARD_BASELINES_RANK_CHUNKS_H_
+#define SLUICE_BENCH_RESHARD_BASELINES_RANK_CHUNKS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "reshard/baselines/baseline.h"
+#include "reshard/baselines/block.h"
+#include "workload/reduce.h"
+
+namespace sluice::bench {
+
+// A chunk that this rank sends, perhaps to itself.
+struct Departure {
+  size_t tensor;
+  int dst;
+  Block block;
+  bool straight;    // sent from the tensor's own memory
+  std::byte* data;  // what is sent
+  int64_t bytes;
+};
+
+// A region that this rank receives: one chunk, or as many as there are contributions.
+struct Arrival {
+  size_t tensor;
+  Block block;
+  bool straight;  // received into the tensor's own memory
+  std::vector<int> src;
+  std::vector<std::byte*> data;  // where each chunk arrives
+  int64_t bytes;                 // of each chunk
+  std::vector<ReduceStep> steps;
+};
+
+class RankChunks {
+ public:
+  // Plans this rank's part of `job` and allocates buffers for whatever does not lie in one stretch
+  // or has another dtype than it travels as.
+  explicit RankChunks(const BaselineJob& job);
+
+  // All chunks of the job, in order; with the index of this rank's departure and arrival, or -1.
+  struct Turn {
+    int src;
+    int dst;
+    int64_t departure;
+    int64_t arrival;
+    size_t contribution;
+    bool completes;  // its arrival
+  };
+  const std::vector<Turn>& turns() const { return turns_; }
+
+  const std::vector<Departure>& departures() const { return departures_; }
+  const std::vector<Arrival>& arrivals() const { return arrivals_; }
+
+  // Makes what `departure` sends; nothing if it goes straight.
+  void Fill(const Departure& departure) const;
+  // Once all its chunks are there: reduces, casts and puts them in their place.
+  void Drain(const Arrival& arrival) const;
+
+ private:
+  void AddTurn(const struct Chunk& chunk);
+  int64_t AddDeparture(const struct Chunk& chunk);
+  int64_t AddArrival(const struct Chunk& chunk);
+  void PlaceBuffers();
+  void ShareOwnChunks();
+  const TensorTransfer& TensorOf(size_t index) const { return job_.spec->tensors[index]; }
+
+  BaselineJob job_;
+  std::vector<Turn> turns_;
+  std::vector<Departure> departures_;
+  std::vector<Arrival> arrivals_;
+  std::vector<std::byte> buffer_;
+};
+
+}  // namespace sluice::bench
+
+#endif  // SLUICE_BENCH_RESHARD_BASELINES_RANK_CHUNKS_H_

@@ -1,0 +1,107 @@
+// Polling MPI requests in the order in which they were made.
+#include "reshard/baselines/wire.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+
+namespace sluice::bench {
+namespace {
+
+constexpr int64_t kMostBytes = int64_t{1} << 30;
+
+// Reading the clock and polling sessions must not slow down what is measured.
+constexpr int64_t kPollsBetweenLooks = 256;
+
+}  // namespace
+
+absl::Status Wire::FromMpi(int code, const char* call) {
+  if (code == MPI_SUCCESS) return absl::OkStatus();
+  char text[MPI_MAX_ERROR_STRING] = {};
+  int length = 0;
+  MPI_Error_string(code, text, &length);
+  return absl::InternalError(absl::StrCat(call, ": ", text));
+}
+
+absl::StatusOr<std::unique_ptr<Wire>> Wire::Create(absl::Duration timeout) {
+  MPI_Comm comm = MPI_COMM_NULL;
+  MPI_Request request = MPI_REQUEST_NULL;
+  absl::Status status = FromMpi(MPI_Comm_idup(MPI_COMM_WORLD, &comm, &request), "MPI_Comm_idup");
+  if (!status.ok()) return status;
+  const absl::Time deadline = absl::Now() + timeout;
+  for (int done = 0; done == 0;) {
+    status = FromMpi(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+    if (status.ok() && absl::Now() > deadline) {
+      status =
+          absl::DeadlineExceededError("not all ranks came to make the baselines' communicator");
+    }
+    if (!status.ok()) return status;
+    sched_yield();
+  }
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  return std::unique_ptr<Wire>(new Wire(comm));
+}
+
+Wire::~Wire() { MPI_Comm_free(&comm_); }
+
+void Wire::Arm(absl::Duration patience, std::function<absl::Status()> progress) {
+  deadline_ = absl::Now() + patience;
+  progress_ = std::move(progress);
+}
+
+absl::Status Wire::Send(const std::byte* data, int64_t bytes, int dst, int tag,
+                        Requests* requests) {
+  absl::Status status;
+  for (int64_t done = 0; status.ok() && (done < bytes || done == 0); done += kMostBytes) {
+    const auto count = static_cast<int>(std::min(bytes - done, kMostBytes));
+    status =
+        FromMpi(MPI_Isend(data + done, count, MPI_BYTE, dst, tag, comm_, &requests->emplace_back()),
+                "MPI_Isend");
+  }
+  return status;
+}
+
+absl::Status Wire::Receive(std::byte* data, int64_t bytes, int src, int tag, Requests* requests) {
+  absl::Status status;
+  for (int64_t done = 0; status.ok() && (done < bytes || done == 0); done += kMostBytes) {
+    const auto count = static_cast<int>(std::min(bytes - done, kMostBytes));
+    status =
+        FromMpi(MPI_Irecv(data + done, count, MPI_BYTE, src, tag, comm_, &requests->emplace_back()),
+                "MPI_Irecv");
+  }
+  return status;
+}
+
+absl::Status Wire::WhileIdle(int64_t polls) {
+  sched_yield();
+  if (polls % kPollsBetweenLooks != 0) return absl::OkStatus();
+  if (progress_) {
+    absl::Status status = progress_();
+    if (!status.ok()) return status;
+  }
+  if (absl::Now() < deadline_) return absl::OkStatus();
+  return absl::DeadlineExceededError("a baseline's messages did not arrive in time");
+}
+
+// One after the other costs one test per request and poll, however many there are.
+absl::Status Wire::Wait(Requests* requests) {
+  int64_t polls = 0;
+  for (MPI_Request& request : *requests) {
+    while (true) {
+      int done = 0;
+      absl::Status status = FromMpi(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+      if (!status.ok()) return status;
+      if (done != 0) break;
+      status = WhileIdle(++polls);
+      if (!status.ok()) return status;
+    }
+  }
+  requests->clear();
+  return absl::OkStatus();
+}
+
+}  // namespace sluice::bench

@@ -1,0 +1,61 @@
+// Messages of the baselines: plain MPI on a communicator of their own, waited for by polling, so
+// that a rank that has died or failed ends the wait.
+#ifndef SLUICE_BENCH_RESHARD_BASELINES_WIRE_H_
+#define SLUICE_BENCH_RESHARD_BASELINES_WIRE_H_
+
+#include <mpi.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+
+namespace sluice::bench {
+
+class Wire {
+ public:
+  using Requests = std::vector<MPI_Request>;
+
+  // Collective over MPI_COMM_WORLD, which is duplicated.
+  static absl::StatusOr<std::unique_ptr<Wire>> Create(absl::Duration timeout);
+  ~Wire();
+  Wire(const Wire&) = delete;
+  Wire& operator=(const Wire&) = delete;
+
+  MPI_Comm comm() const { return comm_; }
+
+  // From now on until the next call, waiting ends `patience` after this call, or with an error of
+  // `progress`, which is called now and then.
+  void Arm(absl::Duration patience, std::function<absl::Status()> progress);
+
+  // Start a message, in pieces if MPI cannot count its bytes, and add its requests to `requests`.
+  absl::Status Send(const std::byte* data, int64_t bytes, int dst, int tag, Requests* requests);
+  absl::Status Receive(std::byte* data, int64_t bytes, int src, int tag, Requests* requests);
+
+  // Waits for all of `requests` and clears them. DeadlineExceeded, or the error of `progress`.
+  absl::Status Wait(Requests* requests);
+
+  // Internal, with what the call says, if `code` is not MPI_SUCCESS.
+  static absl::Status FromMpi(int code, const char* call);
+
+ private:
+  explicit Wire(MPI_Comm comm) : comm_(comm) {}
+  absl::Status WhileIdle(int64_t polls);
+
+  MPI_Comm comm_;
+  absl::Time deadline_ = absl::InfiniteFuture();
+  std::function<absl::Status()> progress_;
+};
+
+// Tags of the baselines' messages.
+inline constexpr int kPayloadTag = 1;
+inline constexpr int kTurnTag = 2;
+
+}  // namespace sluice::bench
+
+#endif  // SLUICE_BENCH_RESHARD_BASELINES_WIRE_H_
