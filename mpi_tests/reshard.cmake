@@ -17,3 +17,11 @@ if(TARGET sluice-bench)
   reshard_test(reshard_control 16 reshard_control_test.py)
   reshard_test(reshard_bad_input 4 reshard_bad_input_test.py)
 endif()
+
+if(TARGET sluice_baselines)
+  sluice_mpi_test(baselines_mpi_test NPS 1 2 3 5 8 16
+    SOURCES baselines_mpi_test.cc
+            ${PROJECT_SOURCE_DIR}/tests/oracle/brute_layout.cc
+            ${PROJECT_SOURCE_DIR}/tests/oracle/random_layout.cc
+    DEPS sluice_baselines absl::strings)
+endif()
