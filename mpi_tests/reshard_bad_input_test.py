@@ -97,6 +97,13 @@ ARGUMENTS = [
     (INLINE + ["--check", "2"], "--check"),
     (INLINE + ["--seed", "x"], "--seed"),
     (INLINE + ["--unknown"], "--unknown"),
+    (INLINE + ["--baseline", "nonsense"], "gather-broadcast"),
+    (INLINE + ["--baseline", "isend,,serial"], "--baseline"),
+    (INLINE + ["--baseline", "isend,serial,isend"], "twice"),
+    (INLINE + ["--format", "nonsense"], "osu"),
+    (INLINE + ["--tensors", "0"], "--tensors"),
+    (INLINE + ["--tensors", "many"], "--tensors"),
+    (["--cases", "x", "--tensors", "2"], "--tensors"),
     (INLINE + ["-b", "1M", "-e", "1K"], "-b"),
     (INLINE + ["-f", "2"], "-b"),
 ]
@@ -127,6 +134,9 @@ def other_ranks_are_named(bench):
             ("in flight", ["--cases", good, "--max-in-flight", "3"]),
             ("iterations", ["--cases", good, "-n", "3"]),
             ("flag", ["--cases", good, "--nonsense"]),
+            ("baseline", ["--cases", good, "-n", "5", "--baseline", "isend"]),
+            ("format", ["--cases", good, "-n", "5", "--format", "osu"]),
+            ("wrong format", ["--cases", good, "-n", "5", "--format", "nonsense"]),
     ]:
         check(bench, name, ["--cases", good, "-n", "5"], "2", by_rank={2: args})
 

@@ -1,7 +1,13 @@
 """Random redistributions from a seed: layouts of every kind on small tensors."""
 import random
 
-DTYPES = ["f32", "f64", "f16", "bf16", "f8e4m3", "f8e5m2", "i64", "i32", "i8", "u8"]
+# Whether random cases have Partial sources, and dtypes that differ between the sides.
+PARTIAL = False
+CASTS = False
+
+OPERATIONS = ["sum", "avg", "max", "min", "product"]
+FLOATS = ["f32", "f64", "f16", "bf16", "f8e4m3", "f8e5m2"]
+DTYPES = FLOATS + ["i64", "i32", "i8", "u8"]
 
 
 def factorise(rng, count, dims):
@@ -54,7 +60,24 @@ def random_shape(rng, max_elements):
     return shape
 
 
-def random_cases(seed, world, count, max_elements=20000):
+def make_partial(rng, case):
+    """Some of the source's mesh dimensions hold contributions. Results that are no number say little
+    and products soon are, so the narrow types get none."""
+    dtype = case["source"].get("dtype", case.get("dtype", "f32"))
+    narrow = dtype in FLOATS and dtype not in ("f32", "f64")
+    operations = OPERATIONS[:-1] if narrow else OPERATIONS
+    placements = case["source"]["placements"]
+    for m in rng.sample(range(len(placements)), rng.randint(1, len(placements))):
+        placements[m] = f"P({rng.choice(operations)})"
+
+
+def make_cast(rng, case):
+    case.pop("dtype", None)
+    case["source"]["dtype"] = rng.choice(FLOATS)
+    case["target"]["dtype"] = rng.choice(FLOATS)
+
+
+def random_cases(seed, world, count, max_elements=20000, partial=PARTIAL, casts=CASTS):
     rng = random.Random(seed)
     cases = []
     for i in range(count):
@@ -65,5 +88,9 @@ def random_cases(seed, world, count, max_elements=20000):
             case["tags"] = ["a key that readers ignore"]
         case["source"] = random_side(rng, world, shape)
         case["target"] = random_side(rng, world, shape)
+        if casts and rng.random() < 0.3:
+            make_cast(rng, case)
+        if partial and rng.random() < 0.4:
+            make_partial(rng, case)
         cases.append(case)
     return cases

@@ -82,11 +82,61 @@ def budgets_are_compared_in_one_run(bench):
     assert free["peak"]["buckets"] <= free["peak_without_budget"]["buckets"]
 
 
+def baselines_are_compared_with_every_budget(bench):
+    file = bench.write("control.json", dict(CASE, shape=[960, 500]))
+    code, output, results = bench.run(
+        3, ["--cases", file, "-n", "3", "--compare-budgets", "0,2", "--bucket-bytes", "4K",
+            "--baseline", "isend, gather-broadcast"])
+    assert code == 0, output
+    assert results["config"]["baselines"] == ["isend", "gather-broadcast"]
+    free, tight = results["results"]
+    for result in (free, tight):
+        assert list(result["baselines"]) == ["isend", "gather-broadcast"], result
+        theirs = result["baselines"]["isend"]
+        ratio = theirs["time_us"] / result["time_us"]["median"]
+        assert abs(theirs["ratio"] / ratio - 1) < 1e-9, result
+        assert abs(theirs["alg_bw"] * theirs["ratio"] / result["alg_bw"] - 1) < 1e-9, result
+    assert (free["baselines"]["isend"]["time_us"] == tight["baselines"]["isend"]["time_us"])
+    assert output.count("theirs / ours") == 2, output
+
+
+def a_baseline_that_cannot_says_why(bench):
+    # Every other row: not a box.
+    case = dict(CASE, target={"mesh": [2], "ranks": [0, 1], "placements": ["SS(0,8)"]})
+    file = bench.write("strided.json", case)
+    code, output, results = bench.run(
+        3, ["--cases", file, "-n", "1", "--baseline", "alltoallw,serial"])
+    assert code == 0, output
+    result = results["results"][0]
+    assert result["baselines"]["alltoallw"] is None, result
+    assert "box" in result["baseline_reasons"]["alltoallw"], result
+    assert "not a box" in output and result["baselines"]["serial"]["wrong"] == 0, output
+
+
+def osu_view_has_three_columns(bench):
+    code, output, results = bench.run(
+        4, ["--shape", "64,256", "--tensors", "3", "--src-mesh", "2", "--src-ranks", "0-1",
+            "--src-placements", "S(0)", "--dst-mesh", "2", "--dst-ranks", "2-3",
+            "--dst-placements", "S(1)", "-b", "16K", "-e", "64K", "-f", "4", "-n", "3",
+            "--format", "osu"])
+    assert code == 0, output
+    header = [line for line in output.splitlines() if line.startswith("# Size ")]
+    assert len(header) == 1 and header[0].split()[1:] == ["Size", "MB/s", "Messages/s"], output
+    rows = [line.split() for line in output.splitlines() if line and line[0].isdigit()]
+    assert [row[0] for row in rows] == ["49152", "196608"], output
+    for row, result in zip(rows, results["results"]):
+        seconds = result["time_us"]["median"] * 1e-6
+        assert abs(float(row[1]) - result["payload_bytes"] / seconds / 1e6) < 0.01, (row, result)
+        assert abs(float(row[2]) - result["buckets"] / seconds) < 0.01, (row, result)
+
+
 def main():
     bench = Bench(sys.argv[1], sys.argv[2])
     for test in (damage_is_counted, damage_is_counted_without_check, nothing_to_damage_is_an_error,
                  good_cases_run_beside_bad_ones, presets_have_their_payload,
-                 sweeps_have_a_row_per_size, budgets_are_compared_in_one_run):
+                 sweeps_have_a_row_per_size, budgets_are_compared_in_one_run,
+                 baselines_are_compared_with_every_budget, a_baseline_that_cannot_says_why,
+                 osu_view_has_three_columns):
         test(bench)
         print(f"ok {test.__name__}")
 

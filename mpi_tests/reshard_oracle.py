@@ -5,6 +5,8 @@ no interval arithmetic, no planner. Python 3 standard library only.
 """
 import math
 
+from reshard_numbers import combine, rounded
+
 MODULUS = {"f64": 65521, "f32": 65521, "i64": 65521, "i32": 65521, "f16": 2039, "bf16": 251,
            "u8": 251, "i8": 127, "f8e4m3": 13, "f8e5m2": 7}
 BYTES = {"f64": 8, "i64": 8, "f32": 4, "i32": 4, "f16": 2, "bf16": 2, "u8": 1, "i8": 1,
@@ -19,20 +21,26 @@ def chunk(indices, parts):
 
 
 def parse_placement(text):
-    """("R",), ("S", dim) or ("SS", dim, pieces)."""
+    """("R",), ("S", dim), ("SS", dim, pieces) or ("P", operation)."""
     name, _, rest = text.partition("(")
-    return (name.strip(),) + tuple(int(x) for x in rest.rstrip(") ").split(",") if x.strip())
+    arguments = [part.strip() for part in rest.rstrip(") ").split(",") if part.strip()]
+    return (name.strip(),) + tuple(a if a.isalpha() else int(a) for a in arguments)
+
+
+def coordinates_of(side, rank):
+    position = side["ranks"].index(rank)
+    coordinates = []
+    for size in reversed(side["mesh"]):
+        coordinates.insert(0, position % size)
+        position //= size
+    return coordinates
 
 
 def owned_lists(side, shape, rank):
     """The index list of each tensor dimension that `rank` owns, or None outside of the mesh."""
     if rank not in side["ranks"]:
         return None
-    position = side["ranks"].index(rank)
-    coordinates = []
-    for size in reversed(side["mesh"]):
-        coordinates.insert(0, position % size)
-        position //= size
+    coordinates = coordinates_of(side, rank)
     lists = [list(range(size)) for size in shape]
     for size, coordinate, text in zip(side["mesh"], coordinates, side["placements"]):
         placement = parse_placement(text)
@@ -53,30 +61,86 @@ def flat_indices(lists, shape):
     return flat
 
 
-def value(g, seed, modulus):
-    return ((g + seed) * 2654435761 % 2**32) % modulus
+def value(g, seed, modulus, q=0):
+    return (((g + seed) * 2654435761 + q * 40503) % 2**32) % modulus
+
+
+def dtypes(case):
+    """Those of the source and of the target."""
+    dtype = case.get("dtype", "f32")
+    return case["source"].get("dtype", dtype), case["target"].get("dtype", dtype)
+
+
+def is_partial(case):
+    return any(parse_placement(text)[0] == "P" for text in case["source"]["placements"])
+
+
+def reduced(contributions, ops, dtype):
+    """`contributions`: {coordinates in the Partial mesh dimensions: value}. Folds one dimension
+    after the other, left to right, in the order of the coordinates."""
+    for op in ops:
+        folded = {}
+        for coordinates in sorted(contributions):
+            folded.setdefault(coordinates[1:], []).append(contributions[coordinates])
+        contributions = {rest: combine(op, values, dtype) for rest, values in folded.items()}
+    return contributions[()]
+
+
+def source_values(case, seed):
+    """{flat index: what the source holds, in its dtype}, by visiting what every rank owns."""
+    side, shape = case["source"], case["shape"]
+    src_dtype, dst_dtype = dtypes(case)
+    modulus = min(MODULUS[src_dtype], MODULUS[dst_dtype])
+    placements = [parse_placement(text) for text in side["placements"]]
+    partial = [m for m, p in enumerate(placements) if p[0] == "P"]
+    if not partial:
+        return {g: value(g, seed, modulus) for g in range(math.prod(shape))}
+    lowest = {}  # {flat index: {coordinates in the Partial dimensions: lowest rank}}
+    for rank in sorted(side["ranks"]):
+        coordinates = coordinates_of(side, rank)
+        key = tuple(coordinates[m] for m in partial)
+        for g in flat_indices(owned_lists(side, shape, rank), shape):
+            lowest.setdefault(g, {}).setdefault(key, rank)
+    ops = [placements[m][1] for m in partial]
+    return {g: reduced({key: value(g, seed, modulus, q) for key, q in ranks.items()}, ops,
+                       src_dtype)
+            for g, ranks in lowest.items()}
+
+
+def as_integer(number):
+    """As fingerprints count it: towards zero, and 0 if it is no number or too large."""
+    if isinstance(number, int):
+        return number
+    return int(number) if math.isfinite(number) and abs(number) < 9.2e18 else 0
 
 
 def expected_targets(case, seed):
     """The fingerprints that the target ranks must report, in mesh order."""
     shape = case["shape"]
-    modulus = MODULUS[case.get("dtype", "f32")]
+    src_dtype, dst_dtype = dtypes(case)
+    held = source_values(case, seed)
+    if is_partial(case) and src_dtype != dst_dtype:
+        held = {g: rounded(number, dst_dtype) for g, number in held.items()}
     reports = []
     for rank in case["target"]["ranks"]:
         lists = owned_lists(case["target"], shape, rank)
         flat = flat_indices(lists, shape)
-        values = [value(g, seed, modulus) for g in flat]
+        values = [as_integer(held[g]) for g in flat]
+        checksum = (sum(values) + 2**63) % 2**64 - 2**63
         ordered = sum((p + 1) * v for p, v in enumerate(values)) % 2**64
         reports.append({"rank": rank, "local_shape": [len(l) for l in lists],
-                        "checksum": sum(values), "ordered_checksum": str(ordered),
+                        "checksum": checksum, "ordered_checksum": str(ordered),
                         "first": flat[0] if flat else None, "last": flat[-1] if flat else None})
     return reports
 
 
 def expected_payload(case):
-    """Bytes of the elements that reach a target rank which did not own them."""
+    """Bytes of the elements that reach a target rank which did not own them. Under a Partial source
+    it is up to the plan who reduces what, and who then still has to be sent it: None."""
+    if is_partial(case):
+        return None
     shape = case["shape"]
-    size = BYTES[case.get("dtype", "f32")]
+    size = min(BYTES[dtype] for dtype in dtypes(case))
     if math.prod(shape) == 0:
         return 0
     payload = 0

@@ -3,10 +3,11 @@
 
   reshard_random_test.py MPIRUN SLUICE_BENCH WORLD SEED
 """
+import math
 import sys
 
 from reshard_cases import random_cases
-from reshard_oracle import expected_payload, expected_targets
+from reshard_oracle import BYTES, dtypes, expected_payload, expected_targets, is_partial
 from reshard_run import Bench
 
 CASES = 40
@@ -14,7 +15,7 @@ KNOBS = [
     ["--bucket-bytes", "1K", "--max-in-flight", "1", "--budget-buckets", "1"],
     ["--bucket-bytes", "4K", "--budget-buckets", "3", "--ranks-per-node", "2"],
     ["--bucket-bytes", "64K", "--budget-buckets", "0", "--budget-bytes", "0"],
-    [],
+    ["--baseline", "serial,isend,alltoallw,gather-broadcast"],
 ]
 
 
@@ -24,12 +25,35 @@ def check_limits(result):
         assert limit == 0 or result["peak"][what] <= limit, result
 
 
+def check_payload(case, result):
+    if not is_partial(case):
+        assert result["payload_bytes"] == expected_payload(case), (case, result)
+        return
+    element = max(BYTES[dtype] for dtype in dtypes(case))
+    most = sum(math.prod(target["local_shape"]) for target in result["target_ranks"]) * element
+    assert 0 <= result["payload_bytes"] <= most, (case, result, most)
+
+
+def check_baselines(case, result):
+    baselines = result.get("baselines", {})
+    src_dtype, dst_dtype = dtypes(case)
+    for name, theirs in baselines.items():
+        if theirs is None:
+            assert name == "alltoallw" and result["baseline_reasons"][name], (case, result)
+            continue
+        assert name != "alltoallw" or (src_dtype == dst_dtype and not is_partial(case)), case
+        assert theirs["wrong"] == 0, (case, result)
+        assert theirs["time_us"] > 0 and theirs["ratio"] > 0, (case, result)
+        assert theirs["ratio_p25"] <= theirs["ratio_p75"], (case, result)
+
+
 def check_case(case, result, seed):
     assert result["id"] == case["id"]
     assert result["wrong"] == 0, result
     expected = expected_targets(case, seed)
     assert result["target_ranks"] == expected, (case, result["target_ranks"], expected)
-    assert result["payload_bytes"] == expected_payload(case), (case, result)
+    check_payload(case, result)
+    check_baselines(case, result)
     if result["payload_bytes"] == 0:
         assert result["alg_bw"] == 0, result
     check_limits(result)
