@@ -46,7 +46,7 @@ void SetTimes(const std::vector<double>& sorted, CaseResult* result) {
 }
 
 std::string DTypeOf(const TensorTransfer& tensor) {
-  if (tensor.src_dtype == tensor.dst_dtype) return std::string(DTypeName(tensor.dst_dtype));
+  if (tensor.src_dtype == tensor.dst_dtype) return absl::StrCat(DTypeName(tensor.dst_dtype));
   return absl::StrCat(DTypeName(tensor.src_dtype), ">", DTypeName(tensor.dst_dtype));
 }
 

@@ -46,7 +46,7 @@ struct SmallFloat {
     constexpr int kShift = kDigits - Mantissa;
     constexpr Word kBias = (Word{1} << (kBits - 2 - kDigits)) - 1;
     const auto word = std::bit_cast<Word>(value);
-    const auto sign = static_cast<Unit>(Unit(word >> (kBits - 1)) << (Exponent + Mantissa));
+    const auto sign = static_cast<Unit>((word >> (kBits - 1)) << (Exponent + Mantissa));
     const Word magnitude = word & (~Word{0} >> 1);
     if (magnitude > std::bit_cast<Word>(std::numeric_limits<Number>::infinity())) return kNan;
     constexpr Word kFirstNormal = (kBias + 1 - kFormatBias) << kDigits;

@@ -22,27 +22,27 @@ constexpr int64_t kBlockBytes = 16 << 10;
 constexpr std::byte kFlip{0x43};
 
 template <typename Codec>
-bool AreNoNumbers(typename Codec::Unit found, typename Codec::Unit expected) {
+bool IsNoNumber(const std::byte* element) {
   if constexpr (std::is_integral_v<typename Codec::Wide>) {
     return false;
   } else {
-    return std::isnan(Codec::Load(expected)) && std::isnan(Codec::Load(found));
+    typename Codec::Unit unit;
+    std::memcpy(&unit, element, sizeof(unit));
+    return std::isnan(Codec::Load(unit));
   }
 }
 
 template <typename Codec>
 int64_t CountDifferentAs(const std::byte* found, const std::byte* expected, int64_t count) {
-  using Unit = typename Codec::Unit;
-  Unit poison;
-  std::memset(&poison, kPoisonByte, sizeof(Unit));
+  constexpr size_t kBytes = sizeof(typename Codec::Unit);
+  std::array<std::byte, kBytes> poison;
+  poison.fill(std::byte{kPoisonByte});
   int64_t different = 0;
-  for (int64_t i = 0; i < count; ++i) {
-    Unit a;
-    Unit b;
-    std::memcpy(&a, found + i * static_cast<int64_t>(sizeof(Unit)), sizeof(Unit));
-    std::memcpy(&b, expected + i * static_cast<int64_t>(sizeof(Unit)), sizeof(Unit));
-    if (std::memcmp(&a, &b, sizeof(Unit)) == 0) continue;
-    if (std::memcmp(&a, &poison, sizeof(Unit)) == 0 || !AreNoNumbers<Codec>(a, b)) ++different;
+  for (int64_t i = 0; i < count; ++i, found += kBytes, expected += kBytes) {
+    if (std::memcmp(found, expected, kBytes) == 0) continue;
+    const bool like = IsNoNumber<Codec>(found) && IsNoNumber<Codec>(expected) &&
+                      std::memcmp(found, poison.data(), kBytes) != 0;
+    if (!like) ++different;
   }
   return different;
 }
