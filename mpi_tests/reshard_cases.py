@@ -61,8 +61,8 @@ def random_shape(rng, max_elements):
 
 
 def make_partial(rng, case):
-    """Some of the source's mesh dimensions hold contributions. Results that are no number say little
-    and products soon are, so the narrow types get none."""
+    """Some of the source's mesh dimensions hold contributions. Products of narrow types soon are no
+    numbers, which say little, so there are none."""
     dtype = case["source"].get("dtype", case.get("dtype", "f32"))
     narrow = dtype in FLOATS and dtype not in ("f32", "f64")
     operations = OPERATIONS[:-1] if narrow else OPERATIONS
