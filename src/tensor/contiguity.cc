@@ -86,4 +86,36 @@ int64_t ContiguousOffset(const RegionSide& side, int64_t begin, int64_t end) {
   return offset;
 }
 
+std::optional<Rows> RowsOf(const RegionSide& side, int64_t begin, int64_t end) {
+  Rows rows;
+  rows.offset = ContiguousOffset(side, begin, end);
+  if (rows.offset >= 0) {
+    rows.count = 1;
+    rows.row_bytes = (end - begin) * side.element_bytes;
+    return rows;
+  }
+  rows.offset = 0;
+  int64_t row_elements = 1;
+  int64_t next_stride = 0;  // that would go on with the rows found so far; 0: still within a row
+  for (size_t d = side.runs.size(); d-- > 0;) {
+    if (side.runs[d].size() != 1) return std::nullopt;
+    const Run& run = side.runs[d][0];
+    const int64_t stride = side.strides[d];
+    rows.offset += run.*side.first * stride;
+    if (run.length == 1) continue;
+    if (next_stride == 0 && stride == row_elements * side.element_bytes) {
+      row_elements *= run.length;
+      continue;
+    }
+    if (next_stride == 0) rows.stride_bytes = stride;
+    if (next_stride != 0 && stride != next_stride) return std::nullopt;
+    next_stride = stride * run.length;
+  }
+  if (begin % row_elements != 0 || end % row_elements != 0) return std::nullopt;
+  rows.row_bytes = row_elements * side.element_bytes;
+  rows.offset += begin / row_elements * rows.stride_bytes;
+  rows.count = (end - begin) / row_elements;
+  return rows;
+}
+
 }  // namespace sluice

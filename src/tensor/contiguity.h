@@ -1,8 +1,9 @@
-// Whether part of a region is one consecutive piece of memory on one side.
+// Whether part of a region is one consecutive piece of memory on one side, or rows at one distance.
 #ifndef SLUICE_SRC_TENSOR_CONTIGUITY_H_
 #define SLUICE_SRC_TENSOR_CONTIGUITY_H_
 
 #include <cstdint>
+#include <optional>
 
 #include "absl/types/span.h"
 #include "tensor/run.h"
@@ -20,6 +21,20 @@ struct RegionSide {
 // If the elements [begin, end), numbered row-major, are consecutive in memory, the byte offset of
 // element `begin` from position (0, 0, ...), and 0 for an empty range; -1 otherwise.
 int64_t ContiguousOffset(const RegionSide& side, int64_t begin, int64_t end);
+
+// `count` pieces of `row_bytes` consecutive bytes, `stride_bytes` apart, the first at `offset`.
+struct Rows {
+  int64_t offset = 0;
+  int64_t count = 0;
+  int64_t row_bytes = 0;
+  int64_t stride_bytes = 0;
+
+  friend bool operator==(const Rows&, const Rows&) = default;
+};
+
+// The elements [begin, end), at least one, as rows: one row if they are consecutive. Nothing if
+// they are no such rows, or if a dimension of the region has several runs, as rows are then seldom.
+std::optional<Rows> RowsOf(const RegionSide& side, int64_t begin, int64_t end);
 
 }  // namespace sluice
 

@@ -1,6 +1,7 @@
 // Matching sends with receives in memory.
 #include "transport/loopback_messages.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -14,10 +15,23 @@ constexpr TransportOp::Kind Opposite(TransportOp::Kind kind) {
   return kind == TransportOp::Kind::kSend ? TransportOp::Kind::kReceive : TransportOp::Kind::kSend;
 }
 
+// Where byte `at` of an operation lies, and how many lie there in one stretch.
+std::byte* AddressOf(const TransportOp& op, size_t at) {
+  if (op.row_bytes == 0) return op.data + at;
+  return op.data + at / op.row_bytes * op.stride_bytes + at % op.row_bytes;
+}
+size_t LeftOfRow(const TransportOp& op, size_t at) {
+  return op.row_bytes == 0 ? op.bytes - at : op.row_bytes - at % op.row_bytes;
+}
+
 // Copies the message, or says why the receive fails. `rank` is the receiver.
 absl::Status Deliver(const TransportOp& send, const TransportOp& receive, int rank) {
   if (send.bytes != receive.bytes) return LengthError(receive, rank, send.bytes);
-  if (send.bytes > 0) std::memcpy(receive.data, send.data, send.bytes);
+  for (size_t at = 0; at < send.bytes;) {
+    const size_t piece = std::min(LeftOfRow(send, at), LeftOfRow(receive, at));
+    std::memcpy(AddressOf(receive, at), AddressOf(send, at), piece);
+    at += piece;
+  }
   return absl::OkStatus();
 }
 

@@ -11,7 +11,15 @@
 
 namespace sluice {
 
+namespace {
+
+// Transfers have few kinds of rows. Types in use outlive their being freed.
+constexpr size_t kTypesMax = 1024;
+
+}  // namespace
+
 MpiTransport::~MpiTransport() {
+  if (MpiIsUsable()) FreeTypes();
   if (active_ == 0 || !MpiIsUsable()) return;
   for (int i = 0; i < active_; ++i) {
     const size_t slot = static_cast<size_t>(i);
@@ -45,11 +53,18 @@ absl::Status MpiTransport::Start(absl::Span<const TransportOp> ops) {
 void MpiTransport::StartOne(const TransportOp& op) {
   const size_t slot = static_cast<size_t>(active_);
   const bool send = op.kind == TransportOp::Kind::kSend;
-  const int bytes = static_cast<int>(op.bytes);
+  const bool rows = op.row_bytes != 0;
+  MPI_Datatype type = MPI_BYTE;
+  if (rows) {
+    const absl::StatusOr<MPI_Datatype> made = TypeOf(op);
+    if (!made.ok()) return End(op.cookie, made.status());
+    type = *made;
+  }
+  const int count = rows ? 1 : static_cast<int>(op.bytes);
   const int tag = comm_->ChannelTag(op.tag, op.bytes);
   MPI_Request* request = &requests_[slot];
-  const int code = send ? MPI_Isend(op.data, bytes, MPI_BYTE, op.peer, tag, comm_->get(), request)
-                        : MPI_Irecv(op.data, bytes, MPI_BYTE, op.peer, tag, comm_->get(), request);
+  const int code = send ? MPI_Isend(op.data, count, type, op.peer, tag, comm_->get(), request)
+                        : MPI_Irecv(op.data, count, type, op.peer, tag, comm_->get(), request);
   if (code != MPI_SUCCESS) {
     *request = MPI_REQUEST_NULL;
     End(op.cookie, MpiError(code, send ? "MPI_Isend" : "MPI_Irecv", DescribeOp(op, comm_->rank())));
@@ -57,6 +72,27 @@ void MpiTransport::StartOne(const TransportOp& op) {
   }
   ops_[slot] = op;
   ++active_;
+}
+
+absl::StatusOr<MPI_Datatype> MpiTransport::TypeOf(const TransportOp& op) {
+  const RowsKey key = {op.bytes / op.row_bytes, op.row_bytes, op.stride_bytes};
+  const auto known = types_.find(key);
+  if (known != types_.end()) return known->second;
+  if (types_.size() == kTypesMax) FreeTypes();
+  MPI_Datatype type = MPI_DATATYPE_NULL;
+  int code = MPI_Type_create_hvector(static_cast<int>(key[0]), static_cast<int>(key[1]),
+                                     static_cast<MPI_Aint>(key[2]), MPI_BYTE, &type);
+  if (code == MPI_SUCCESS) code = MPI_Type_commit(&type);
+  if (code != MPI_SUCCESS) {
+    return MpiError(code, "MPI_Type_create_hvector", DescribeOp(op, comm_->rank()));
+  }
+  types_.emplace(key, type);
+  return type;
+}
+
+void MpiTransport::FreeTypes() {
+  for (auto& [key, type] : types_) MPI_Type_free(&type);
+  types_.clear();
 }
 
 absl::StatusOr<int> MpiTransport::Poll(absl::Span<TransportEvent> events) {

@@ -4,6 +4,9 @@
 
 #include <mpi.h>
 
+#include <array>
+#include <cstddef>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -29,6 +32,9 @@ class MpiTransport final : public Transport {
 
  private:
   void StartOne(const TransportOp& op);
+  // The type of an operation's rows, made on first use.
+  absl::StatusOr<MPI_Datatype> TypeOf(const TransportOp& op);
+  void FreeTypes();
   void WithdrawOne(size_t slot);
   // Moves what MPI has completed from the active requests to the ended events.
   absl::Status Test();
@@ -37,7 +43,11 @@ class MpiTransport final : public Transport {
   void End(uint64_t cookie, absl::Status status);
   void CloseGaps();
 
+  // Rows by number, size and distance.
+  using RowsKey = std::array<size_t, 3>;
+
   const std::shared_ptr<MpiCommunicator> comm_;
+  std::map<RowsKey, MPI_Datatype> types_;
   int capacity_ = 0;
   int active_ = 0;                     // requests_[0 .. active_) and ops_[0 .. active_)
   std::vector<MPI_Request> requests_;  // this and the following: capacity_ entries

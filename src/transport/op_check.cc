@@ -14,6 +14,7 @@ void CheckOps(absl::Span<const TransportOp> ops, int rank, int size) {
     SLUICE_CHECK(op.tag >= 0 && op.tag <= kMaxTransportTag, "the tag is out of range");
     SLUICE_CHECK(op.bytes <= kMaxTransportBytes, "the message is too long");
     SLUICE_CHECK(op.data != nullptr || op.bytes == 0, "the message has no memory");
+    SLUICE_CHECK(op.row_bytes == 0 || op.bytes % op.row_bytes == 0, "the message has half a row");
   }
 }
 

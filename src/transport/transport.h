@@ -24,6 +24,10 @@ struct TransportOp {
   std::byte* data = nullptr;  // valid, and for a send unchanged, until the op's event
   size_t bytes = 0;           // both ends give the same number, at most kMaxTransportBytes
   uint64_t cookie = 0;        // comes back in the event
+  // Where the bytes are rows of `row_bytes`, this far apart from `data` on. 0 rows: one stretch.
+  // Each end has rows of its own.
+  size_t row_bytes = 0;
+  size_t stride_bytes = 0;
 };
 
 inline constexpr int kMaxTransportTag = 1 << 14;

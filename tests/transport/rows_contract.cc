@@ -1,0 +1,92 @@
+// The contract of operations whose bytes are rows: each end may have rows of its own, and what lies
+// between them is not touched.
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "transport/transport_contract.h"
+
+namespace sluice {
+namespace {
+
+// How one end lays out a message. No rows: one stretch.
+struct Lay {
+  size_t row_bytes = 0;
+  size_t stride_bytes = 0;
+
+  size_t Extent(size_t bytes) const {
+    if (row_bytes == 0) return bytes;
+    return (bytes / row_bytes - 1) * stride_bytes + row_bytes;
+  }
+  size_t Place(size_t at) const {
+    return row_bytes == 0 ? at : at / row_bytes * stride_bytes + at % row_bytes;
+  }
+};
+
+std::byte Payload(size_t at, int round) {
+  return static_cast<std::byte>(at * 7 + at / 251 + static_cast<size_t>(round));
+}
+constexpr std::byte kGap{0xA5};
+
+struct Shipment {
+  size_t bytes;
+  Lay sender;
+  Lay receiver;
+};
+
+// Everyone sends `shipment` to the next rank, three times.
+void Ship(const Shipment& shipment, ContractRank& r) {
+  constexpr int kRounds = 3;
+  r.Do([&r] { ASSERT_TRUE(r.transport().Reserve(2).ok()); });
+  if (r.size() == 1) return;
+  auto received = std::make_shared<std::byte*>();
+  for (int round = 0; round < kRounds; ++round) {
+    r.Do([&r, shipment, round, received] {
+      const size_t extent = shipment.sender.Extent(shipment.bytes);
+      std::byte* const out = r.Buffer(extent);
+      std::fill_n(out, extent, kGap);
+      for (size_t i = 0; i < shipment.bytes; ++i) {
+        out[shipment.sender.Place(i)] = Payload(i, round);
+      }
+      *received = r.Buffer(shipment.receiver.Extent(shipment.bytes));
+      std::fill_n(*received, shipment.receiver.Extent(shipment.bytes), kGap);
+      TransportOp send = r.Send((r.rank() + 1) % r.size(), 5, out, shipment.bytes);
+      send.row_bytes = shipment.sender.row_bytes;
+      send.stride_bytes = shipment.sender.stride_bytes;
+      TransportOp receive =
+          r.Receive((r.rank() + r.size() - 1) % r.size(), 5, *received, shipment.bytes);
+      receive.row_bytes = shipment.receiver.row_bytes;
+      receive.stride_bytes = shipment.receiver.stride_bytes;
+      r.Start({receive, send});
+    });
+    r.UntilAllEnded();
+    r.Do([shipment, round, received] {
+      std::vector<std::byte> expected(shipment.receiver.Extent(shipment.bytes), kGap);
+      for (size_t i = 0; i < shipment.bytes; ++i) {
+        expected[shipment.receiver.Place(i)] = Payload(i, round);
+      }
+      EXPECT_TRUE(std::equal(expected.begin(), expected.end(), *received));
+    });
+  }
+}
+
+TEST_P(TransportContract, CarriesRowsAsTheyLie) {
+  constexpr size_t kRow = 768, kBytes = 512 * kRow;  // long enough for a rendezvous
+  const std::vector<Lay> lays = {{}, {kRow, 1000}, {kRow / 3, 300}, {kRow * 4, kRow * 4}};
+  for (const Lay& sender : lays) {
+    for (const Lay& receiver : lays) {
+      Run([&](ContractRank& r) { Ship({kBytes, sender, receiver}, r); });
+    }
+  }
+}
+
+TEST_P(TransportContract, CarriesManyKindsOfRows) {
+  Run([](ContractRank& r) {
+    for (size_t rows = 1; rows < 40; ++rows) Ship({rows * 16, {16, 16 + rows}, {8, 8 + rows}}, r);
+  });
+}
+
+}  // namespace
+}  // namespace sluice
