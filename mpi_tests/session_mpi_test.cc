@@ -6,6 +6,8 @@
 #include "gtest/gtest.h"
 #include "session/allocation_round.h"
 #include "session/job.h"
+#include "session/late_run.h"
+#include "session/launch.h"
 #include "session_mpi_rank.h"
 
 namespace sluice::session_test {
@@ -20,6 +22,51 @@ TEST(SessionMpiTest, RandomTransfers) {
     Rank self = World();
     ASSERT_NE(self.fabric, nullptr);
     RunJob(self, MakeRandomJob(seed * 100 + static_cast<uint64_t>(size), size), seed);
+    ASSERT_FALSE(HasFailure()) << "seed " << seed;
+  }
+}
+
+TEST(SessionMpiTest, ManyRunsAtOnceAndSomeCancelled) {
+  const int size = World().size;
+  const uint64_t seeds = size <= 5 ? 20 : 5;
+  for (uint64_t seed = 1; seed <= seeds; ++seed) {
+    Rank self = World();
+    ASSERT_NE(self.fabric, nullptr);
+    const RandomJob job = MakeRandomJob(seed * 100 + static_cast<uint64_t>(size) + 30, size);
+    const Schedule schedule{.seed = seed, .cancel_percent = seed % 2 == 0 ? 0 : 40};
+    RunSchedule(self, job, schedule);
+    ASSERT_FALSE(HasFailure()) << "seed " << seed;
+  }
+}
+
+// Past the eager limit, several buckets of a channel at once, the last one smaller.
+TEST(SessionMpiTest, ReductionsAndBroadcasts) {
+  const int size = World().size;
+  TransferSpec spec = OverlappingMeshes(size);
+  for (TensorTransfer& tensor : spec.tensors) {
+    tensor.src.placements = {Placement::Partial(ReduceOp::kSum)};
+    tensor.dst_dtype = DType::kBF16;
+  }
+  spec.tensors[0].dst.placements = {Placement::Replicate()};
+  for (const int64_t slots : {1, 4, 0}) {
+    Rank self = World();
+    ASSERT_NE(self.fabric, nullptr);
+    SessionOptions options;
+    options.bucket_bytes = 50000;
+    options.max_in_flight = 4;
+    options.budget_buckets = slots;
+    RunJob(self, {options, {spec}}, 3);
+    ASSERT_FALSE(HasFailure()) << slots << " slots";
+  }
+}
+
+TEST(SessionMpiTest, MemoryMayComeLate) {
+  const int size = World().size;
+  const uint64_t seeds = size <= 5 ? 20 : 5;
+  for (uint64_t seed = 1; seed <= seeds; ++seed) {
+    Rank self = World();
+    ASSERT_NE(self.fabric, nullptr);
+    RunLateJob(self, MakeRandomJob(seed * 100 + static_cast<uint64_t>(size) + 70, size), seed);
     ASSERT_FALSE(HasFailure()) << "seed " << seed;
   }
 }

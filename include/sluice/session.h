@@ -13,11 +13,12 @@
 #include "absl/types/span.h"
 #include "sluice/fabric.h"
 #include "sluice/tensor.h"
+#include "sluice/trace.h"
 #include "sluice/transfer.h"
 
 namespace sluice {
 
-// Everything here must be equal on all ranks; Compile checks it.
+// Everything here must be equal on all ranks, unless it says otherwise; Create checks it.
 struct SessionOptions {
   // Most bytes of one bucket on the wire, and the size of a staging slot. 16 .. 1 GiB.
   int64_t bucket_bytes = int64_t{8} << 20;
@@ -31,35 +32,62 @@ struct SessionOptions {
   // How long a rank may see no progress while it waits, before everything ends with
   // DeadlineExceeded. Also the deadline of comparisons between ranks.
   absl::Duration timeout = absl::Seconds(30);
+  // Stages of buckets that are recorded, for a trace; what comes after so many is dropped. About
+  // 64 bytes each, allocated at once. May differ between ranks.
+  int64_t trace_events = 0;
 };
 
 // What this rank's part of a compiled transfer comes to.
 struct TransferStats {
-  int64_t buckets = 0;           // that this rank is a member of
-  int64_t buckets_as_source = 0; // that it sends or copies locally: summed over ranks, all buckets
+  int64_t buckets = 0;            // that this rank is a member of
+  int64_t buckets_as_source = 0;  // that it sends or copies locally: summed over ranks, all buckets
   int64_t channels = 0;           // that this rank is a member of
   int64_t channels_as_source = 0;
-  int64_t sent_bytes = 0;
-  int64_t received_bytes = 0;    // delivered here by another rank; summed over ranks, the payload
-  int64_t local_bytes = 0;       // copied within the rank
-  uint64_t plan_hash = 0;        // equal on all ranks
+  int64_t sent_bytes = 0;        // to other ranks: contributions and relays included
+  // That came here to stay, as it crosses; summed over ranks, the payload.
+  int64_t received_bytes = 0;
+  int64_t local_bytes = 0;     // copied within the rank
+  uint64_t plan_hash = 0;      // equal on all ranks
   // The most this rank could hold with max_in_flight alone: the sum over its channels of the
   // max_in_flight (or fewer) largest buckets; bytes counts staging for dense tensors.
   int64_t peak_buckets_without_budget = 0;
   int64_t peak_bytes_without_budget = 0;
-  absl::Duration plan_time;      // spent on planning, without comparing
+  absl::Duration plan_time;  // spent on planning, without comparing
 };
 
 // What has happened since the last ResetCounters, on this rank.
 struct SessionCounters {
   int64_t buckets_finished = 0;
-  int64_t buckets_peak = 0;      // held at once
+  int64_t buckets_peak = 0;  // held at once
   int64_t staging_bytes_peak = 0;
-  int64_t operations_peak = 0;   // transport operations outstanding at once
+  int64_t operations_peak = 0;     // transport operations outstanding at once
   int64_t waited_for_channel = 0;  // buckets that waited, by cause
   int64_t waited_for_budget = 0;
-  absl::Duration running;        // with a run in flight
-  absl::Duration budget_wait;    // of that, with a bucket held back by the budget alone
+  absl::Duration running;      // with a run in flight
+  absl::Duration budget_wait;  // of that, with a bucket held back by the budget alone
+};
+
+struct StartOptions {
+  // Report NeedsMemory and TensorDone of this run through PollEvent.
+  bool events = false;
+  // Destination views without data are supplied later, by Supply. Implies `events`. A window whose
+  // tensors lack memory here opens once all earlier ones are done here: then NeedsMemory asks for
+  // each of them, and nothing of the window moves before all have been supplied. So this rank needs
+  // memory for one window at a time, beside the budget.
+  bool late_destinations = false;
+};
+
+struct Event {
+  enum class Kind : uint8_t {
+    kNeedsMemory,  // the tensor's destination has to be supplied
+    kTensorDone,   // this rank's part of the tensor is done: its destination is complete and may be
+                   // taken away, its source may change
+    kFailed,       // the run has failed, or was cancelled: `status` says why
+  };
+  Kind kind = Kind::kTensorDone;
+  int64_t run = 0;
+  int tensor = -1;  // index into the spec's tensors; -1 for kFailed
+  absl::Status status;
 };
 
 // A compiled transfer. Owned by its session.
@@ -75,6 +103,10 @@ class Transfer {
 // Calls marked collective are made by all ranks in the same order, also by ranks that have nothing
 // to do; each is compared across ranks, and a rank that differs or stays silent is named.
 //
+// Several runs may be in flight at once, under one budget. Each rank works on them in the order in
+// which they were started, as far as the budget has room to choose: those of a lower priority class
+// first. A rank may be ahead of others by up to kMaxRunsInFlight runs.
+//
 // Failure: the first error in a run poisons the session and reaches every rank that polls. From
 // then on all calls return that error; tensors not yet complete are undefined; all memory given to
 // unfinished runs must stay valid until Close() returns OK or the process ends.
@@ -83,6 +115,9 @@ class Transfer {
 class Session {
  public:
   using RunId = int64_t;
+
+  // From the oldest unfinished run to the newest.
+  static constexpr int64_t kMaxRunsInFlight = 16;
 
   // Collective. InvalidArgument with the breakdown if the limits leave no room for one bucket;
   // ResourceExhausted if staging cannot be allocated.
@@ -108,9 +143,30 @@ class Session {
   // are LocalShape's. A transfer's first run compares across ranks whether all views are right: if
   // not, Wait returns InvalidArgument on every rank and nothing has moved. Later runs with wrong
   // views poison the session. InvalidArgument: a view's shape, dtype, device or strides; source
-  // memory that overlaps destination memory. FailedPrecondition while another run is in flight.
+  // memory that overlaps destination memory. FailedPrecondition: too many runs are in flight; other
+  // ranks have started another transfer as this run (poisons the session, names ranks and runs).
   virtual absl::StatusOr<RunId> Start(Transfer* transfer, absl::Span<const TensorView> src,
-                                      absl::Span<const TensorView> dst) = 0;
+                                      absl::Span<const TensorView> dst,
+                                      const StartOptions& options) = 0;
+  absl::StatusOr<RunId> Start(Transfer* transfer, absl::Span<const TensorView> src,
+                              absl::Span<const TensorView> dst) {
+    return Start(transfer, src, dst, StartOptions());
+  }
+
+  // Destination memory for `tensor` of a run with late_destinations; from Start on, also before
+  // NeedsMemory asks. On an error nothing has changed, and memory may be supplied again:
+  // InvalidArgument as in Start, or no such tensor; FailedPrecondition: the tensor has memory, or
+  // needs none here, or the run is over.
+  virtual absl::Status Supply(RunId run, int tensor, const TensorView& dst) = 0;
+
+  // The oldest event not yet taken; false if there is none.
+  virtual bool PollEvent(Event* event) = 0;
+
+  // Collective; does not block. Gives the run up: what other ranks wait for is still carried out,
+  // the rest is not, and no memory is waited for. Then Wait returns Cancelled, unless this rank's
+  // part was done before, and the destinations are undefined. FailedPrecondition: the run has been
+  // cancelled before.
+  virtual absl::Status Cancel(RunId run) = 0;
 
   // Makes progress without blocking. Returns the poisoning error once there is one.
   virtual absl::Status Poll() = 0;
@@ -125,6 +181,9 @@ class Session {
   // Ends the session. OK: no memory is in use any more. FailedPrecondition: a run is in flight.
   // After poisoning: waits up to the timeout for operations under way, then DeadlineExceeded.
   virtual absl::Status Close() = 0;
+
+  // What has been recorded; null if trace_events is 0.
+  virtual TraceLog* trace() = 0;
 
   virtual SessionCounters counters() const = 0;
   virtual void ResetCounters() = 0;

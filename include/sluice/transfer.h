@@ -11,7 +11,10 @@
 
 namespace sluice {
 
-// One tensor of a transfer. `src_dtype` and `dst_dtype` must be equal for now.
+// One tensor of a transfer. Differing dtypes must both be floating ones: elements are rounded to
+// nearest even; what overflows becomes infinite, or NaN in f8e4m3, which has no infinity. Under
+// Partial source placements, contributions are reduced in `src_dtype`, in mesh order, and cast
+// afterwards.
 struct TensorTransfer {
   std::string name;  // for messages
   std::vector<int64_t> shape;
@@ -19,11 +22,18 @@ struct TensorTransfer {
   DType dst_dtype = DType::kF32;
   Layout src;
   Layout dst;
+  // Tensors of one window move together, and lower windows before higher ones. 0 .. kMaxWindow.
+  int window = 0;
 };
+inline constexpr int kMaxWindow = (1 << 16) - 1;
+
+// Of transfers that run at once, one of a lower class has the first claim on the budget.
+inline constexpr int kPriorityClasses = 4;
 
 // What a transfer is, the same on all ranks, in the same order.
 struct TransferSpec {
   std::vector<TensorTransfer> tensors;
+  int priority_class = 0;  // 0 (the most urgent) .. kPriorityClasses - 1
 };
 
 }  // namespace sluice

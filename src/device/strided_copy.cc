@@ -255,22 +255,26 @@ void CopyStrided(const StridedCopy& copy) {
 
 namespace {
 
-int64_t ContiguousOffsetOf(const StridedCopy& copy, DType dtype, int64_t Run::*first,
-                           const std::array<int64_t, kMaxTensorDims>& strides) {
+RegionSide SrcSide(const StridedCopy& copy) {
   const size_t dims = static_cast<size_t>(copy.dims);
-  const RegionSide side = {absl::MakeConstSpan(copy.runs.data(), dims), first,
-                           absl::MakeConstSpan(strides.data(), dims), DTypeBytes(dtype)};
-  return ContiguousOffset(side, copy.begin, copy.end);
+  return {absl::MakeConstSpan(copy.runs.data(), dims), &Run::src,
+          absl::MakeConstSpan(copy.src_strides.data(), dims), DTypeBytes(copy.src_dtype)};
+}
+
+RegionSide DstSide(const StridedCopy& copy) {
+  const size_t dims = static_cast<size_t>(copy.dims);
+  return {absl::MakeConstSpan(copy.runs.data(), dims), &Run::dst,
+          absl::MakeConstSpan(copy.dst_strides.data(), dims), DTypeBytes(copy.dst_dtype)};
 }
 
 }  // namespace
 
 int64_t ContiguousSrcOffset(const StridedCopy& copy) {
-  return ContiguousOffsetOf(copy, copy.src_dtype, &Run::src, copy.src_strides);
+  return ContiguousOffset(SrcSide(copy), copy.begin, copy.end);
 }
 
 int64_t ContiguousDstOffset(const StridedCopy& copy) {
-  return ContiguousOffsetOf(copy, copy.dst_dtype, &Run::dst, copy.dst_strides);
+  return ContiguousOffset(DstSide(copy), copy.begin, copy.end);
 }
 
 }  // namespace sluice

@@ -13,6 +13,12 @@ Partition::Partition(const Layout& layout, int dims) : dims_(dims) {
     const Placement& placement = layout.placements[m];
     const bool sharded = placement.kind == Placement::Kind::kShard ||
                          placement.kind == Placement::Kind::kStridedShard;
+    if (placement.kind == Placement::Kind::kPartial) {
+      contribution_axes_.insert(contribution_axes_.begin(), {sizes[m], stride});
+      levels_.push_back({sizes[m], placement.op});
+      contributions_ *= sizes[m];
+      continue;
+    }
     if (!sharded) {
       replica_axes_.push_back({sizes[m], stride});
       replicas_ *= sizes[m];
@@ -25,7 +31,7 @@ Partition::Partition(const Layout& layout, int dims) : dims_(dims) {
   }
 }
 
-int64_t Partition::PositionOf(const PartTuple& parts, int64_t replica) const {
+int64_t Partition::PositionOf(const PartTuple& parts, int64_t replica, int64_t contribution) const {
   int64_t position = 0;
   const auto place = [&position](const std::vector<Axis>& axes, int64_t number) {
     for (size_t i = axes.size(); i-- > 0;) {
@@ -36,6 +42,7 @@ int64_t Partition::PositionOf(const PartTuple& parts, int64_t replica) const {
   for (int d = 0; d < dims_; ++d)
     place(axes_[static_cast<size_t>(d)], parts[static_cast<size_t>(d)]);
   place(replica_axes_, replica);
+  place(contribution_axes_, contribution);
   return position;
 }
 
@@ -49,12 +56,18 @@ PartTuple Partition::PartsOf(int64_t position) const {
   return parts;
 }
 
+int64_t Partition::NumberAlong(const std::vector<Axis>& axes, int64_t position) {
+  int64_t number = 0;
+  for (const Axis& axis : axes) number = number * axis.size + position / axis.stride % axis.size;
+  return number;
+}
+
 int64_t Partition::ReplicaOf(int64_t position) const {
-  int64_t replica = 0;
-  for (const Axis& axis : replica_axes_) {
-    replica = replica * axis.size + position / axis.stride % axis.size;
-  }
-  return replica;
+  return NumberAlong(replica_axes_, position);
+}
+
+int64_t Partition::ContributionOf(int64_t position) const {
+  return NumberAlong(contribution_axes_, position);
 }
 
 IntervalList Partition::Owned(int dim, int64_t part, int64_t size) const {

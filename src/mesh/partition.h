@@ -1,4 +1,5 @@
-// A layout taken apart: which mesh dimensions cut which tensor dimension, and which replicate.
+// A layout taken apart: which mesh dimensions cut which tensor dimension, which replicate, and
+// which hold contributions to be reduced.
 #ifndef SLUICE_SRC_MESH_PARTITION_H_
 #define SLUICE_SRC_MESH_PARTITION_H_
 
@@ -16,7 +17,17 @@ namespace sluice {
 // One part number per tensor dimension.
 using PartTuple = std::array<int64_t, kMaxTensorDims>;
 
-// Ranks with equal part tuples hold the same data; the replica number tells them apart.
+// One Partial mesh dimension of more than one rank.
+struct Level {
+  int64_t size = 1;
+  ReduceOp op = ReduceOp::kSum;
+
+  friend bool operator==(const Level&, const Level&) = default;
+};
+
+// Ranks with equal part tuples hold the same elements. The contribution number tells apart those
+// whose values have to be reduced (there is one without Partial dimensions), the replica number
+// those that hold the same values.
 class Partition {
  public:
   // `layout` must be valid for tensors of `dims` dimensions.
@@ -25,12 +36,18 @@ class Partition {
   absl::Span<const Cut> cuts(int dim) const { return cuts_[static_cast<size_t>(dim)]; }
   int64_t replicas() const { return replicas_; }
 
-  // Position in the mesh's rank list.
-  int64_t PositionOf(const PartTuple& parts, int64_t replica) const;
+  // The Partial dimensions, left to right: the order in which they are reduced. Contributions are
+  // numbered so that those of the first level are consecutive.
+  absl::Span<const Level> levels() const { return levels_; }
+  int64_t contributions() const { return contributions_; }
 
-  // The part tuple of a position, and its replica number.
+  // Position in the mesh's rank list.
+  int64_t PositionOf(const PartTuple& parts, int64_t replica, int64_t contribution = 0) const;
+
+  // The part tuple of a position, its replica and its contribution number.
   PartTuple PartsOf(int64_t position) const;
   int64_t ReplicaOf(int64_t position) const;
+  int64_t ContributionOf(int64_t position) const;
 
   // The indices of [0, size) that part `part` of tensor dimension `dim` owns.
   IntervalList Owned(int dim, int64_t part, int64_t size) const;
@@ -40,11 +57,16 @@ class Partition {
     int64_t size = 1;
     int64_t stride = 1;  // of the position
   };
+  static int64_t NumberAlong(const std::vector<Axis>& axes, int64_t position);
+
   std::array<std::vector<Cut>, kMaxTensorDims> cuts_;
   std::array<std::vector<Axis>, kMaxTensorDims> axes_;  // parallel to cuts_
   std::vector<Axis> replica_axes_;
+  std::vector<Axis> contribution_axes_;  // reversed: the first level's is last
+  std::vector<Level> levels_;
   int dims_;
   int64_t replicas_ = 1;
+  int64_t contributions_ = 1;
 };
 
 }  // namespace sluice

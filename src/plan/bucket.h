@@ -22,9 +22,9 @@ struct BucketIdFields {
   uint64_t window = 0;  // group of tensors that arrive together
   uint64_t round = 0;   // which bucket of its pair of ranks
   uint64_t phase = 0;   // (dst - src) mod mesh size, in positions: rotates who sends to whom
-  uint64_t src = 0;
-  uint64_t dst = 0;  // first destination
-  uint64_t n = 0;    // tells apart buckets that agree in all of the above
+  uint64_t src = 0;     // or the owner of a reduction
+  uint64_t dst = 0;     // first destination
+  uint64_t n = 0;       // tells apart buckets with other members, and the like
 
   friend bool operator==(const BucketIdFields&, const BucketIdFields&) = default;
 };
@@ -58,17 +58,28 @@ class BucketId {
 // How the bytes of a channel cross.
 enum class TransportKind : uint8_t { kLocal, kMessage };
 
-// What a member does with a bucket's bytes.
+// What a member does with a bucket's bytes: a set of parts. A rank that both has and needs the
+// bytes is kLocal; the other combinations are kOwner or kContributor with kDestination.
 enum class Role : uint8_t {
-  kSource,       // fill, move
-  kDestination,  // move, drain
-  kLocal,        // drain: one strided copy from source to destination memory
+  kSource = 1,       // fill, move: sends to its children
+  kDestination = 2,  // move, drain: receives from its parent, sends on to its children
+  kLocal = 3,        // drain: one strided copy from source to destination memory
+  kContributor = 4,  // fill, move: sends its contribution to the owner
+  kOwner = 8,        // move: adds the contributions, its own among them, and sends on the result
 };
+constexpr Role operator|(Role a, Role b) {
+  return static_cast<Role>(static_cast<uint8_t>(a) | static_cast<uint8_t>(b));
+}
+constexpr bool Has(Role roles, Role part) {
+  return (static_cast<uint8_t>(roles) & static_cast<uint8_t>(part)) == static_cast<uint8_t>(part);
+}
 
-// A rank that takes part in a bucket.
+// A rank that takes part in a bucket. The bytes pass down a tree: from the source, or the owner of
+// a reduction, to the destinations.
 struct Member {
   int rank = -1;
   Role role = Role::kSource;
+  int32_t parent = -1;  // index among the members: whom it receives from; -1 for nobody
 
   friend bool operator==(const Member&, const Member&) = default;
 };

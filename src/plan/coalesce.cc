@@ -34,43 +34,55 @@ int64_t PieceElements(int64_t elements, int64_t row_elements, int64_t element_by
 
 }  // namespace
 
-void PairBuckets::Add(int32_t tensor, const Route& route, int64_t element_bytes) {
+void PartyBuckets::Add(int32_t tensor, const Route& route, int64_t wire_bytes, int64_t src_bytes) {
   const int64_t elements = route.end - route.begin;
-  const int64_t bytes = elements * element_bytes;
-  if (bytes < AloneBytes(bucket_bytes_) && bytes <= bucket_bytes_) {
-    Join({tensor, route.region, route.begin, route.end, 0}, bytes);
-    return;
+  const int64_t element_bytes = reduced_ ? src_bytes : wire_bytes;  // of what fills a bucket
+  const Chunk chunk = {tensor, route.region, route.dst_region, route.begin, route.end, 0, 0};
+  if (elements * element_bytes < AloneBytes(bucket_bytes_) &&
+      elements * element_bytes <= bucket_bytes_) {
+    return Join(chunk, wire_bytes, src_bytes);
   }
-  const int64_t step = PieceElements(elements, route.row_elements, element_bytes, bucket_bytes_);
+  const int64_t step = PieceElements(elements, route.row_elements, element_bytes,
+                                     std::min(bucket_bytes_, route.party->piece_bytes));
   wanted_ += (elements + step - 1) / step;
   if (wanted_ > kBucketsMax) return;
   for (int64_t begin = route.begin; begin < route.end; begin += step) {
-    const int64_t end = std::min(begin + step, route.end);
-    AppendAlone({tensor, route.region, begin, end, 0}, (end - begin) * element_bytes);
+    Chunk piece = chunk;
+    piece.begin = begin;
+    piece.end = std::min(begin + step, route.end);
+    AppendAlone(piece, wire_bytes, src_bytes);
   }
 }
 
-void PairBuckets::Join(Chunk chunk, int64_t bytes) {
-  chunk.bucket_offset = RoundUp(joined_bytes_, kChunkAlignmentBytes);
-  if (chunk.bucket_offset + bytes > bucket_bytes_) {
-    Finish();
-    chunk.bucket_offset = 0;
+void PartyBuckets::Join(Chunk chunk, int64_t wire_bytes, int64_t src_bytes) {
+  const int64_t elements = chunk.end - chunk.begin;
+  const int64_t element_bytes = reduced_ ? src_bytes : wire_bytes;
+  const int64_t filled = reduced_ ? joining_.contribution_bytes : joining_.bytes;
+  if (RoundUp(filled, kChunkAlignmentBytes) + elements * element_bytes > bucket_bytes_) Finish();
+  chunk.bucket_offset = RoundUp(joining_.bytes, kChunkAlignmentBytes);
+  joining_.bytes = chunk.bucket_offset + elements * wire_bytes;
+  if (reduced_) {
+    chunk.contribution_offset = RoundUp(joining_.contribution_bytes, kChunkAlignmentBytes);
+    joining_.contribution_bytes = chunk.contribution_offset + elements * src_bytes;
   }
   joined_.push_back(chunk);
-  joined_bytes_ = chunk.bucket_offset + bytes;
 }
 
-void PairBuckets::AppendAlone(const Chunk& chunk, int64_t bytes) {
-  drafts_.push_back({bytes, chunks_.size(), 1});
+void PartyBuckets::AppendAlone(const Chunk& chunk, int64_t wire_bytes, int64_t src_bytes) {
+  const int64_t elements = chunk.end - chunk.begin;
+  drafts_.push_back(
+      {elements * wire_bytes, reduced_ ? elements * src_bytes : 0, chunks_.size(), 1});
   chunks_.push_back(chunk);
 }
 
-void PairBuckets::Finish() {
+void PartyBuckets::Finish() {
   if (joined_.empty()) return;
-  drafts_.push_back({joined_bytes_, chunks_.size(), joined_.size()});
+  joining_.first_chunk = chunks_.size();
+  joining_.chunk_count = joined_.size();
+  drafts_.push_back(joining_);
   chunks_.insert(chunks_.end(), joined_.begin(), joined_.end());
   joined_.clear();
-  joined_bytes_ = 0;
+  joining_ = Draft();
   ++wanted_;
 }
 

@@ -1,6 +1,6 @@
-// Cuts the routes between two ranks into buckets.
+// Cuts the routes of one party into buckets.
 //
-// A pure function of the sequence of routes and of bucket_bytes, which both ranks share: small
+// A pure function of the sequence of routes and of sizes, which all members share: small
 // chunks join, large ones are split evenly, those in between travel alone. Small chunks join across
 // large ones, as a model alternates between them.
 #ifndef SLUICE_SRC_PLAN_COALESCE_H_
@@ -14,22 +14,26 @@
 
 namespace sluice {
 
-// The buckets between two ranks in one direction, in order.
-class PairBuckets {
+// The buckets of one party, in order.
+class PartyBuckets {
  public:
   struct Draft {
     int64_t bytes = 0;
-    size_t first_chunk = 0;  // into chunks()
+    int64_t contribution_bytes = 0;  // 0 if nothing is reduced
+    size_t first_chunk = 0;          // into chunks()
     size_t chunk_count = 0;
   };
 
-  explicit PairBuckets(int64_t bucket_bytes) : bucket_bytes_(bucket_bytes) {}
+  // `bucket_bytes`: most bytes of a bucket; in a reduction, of a contribution.
+  PartyBuckets(int64_t bucket_bytes, bool reduced)
+      : bucket_bytes_(bucket_bytes), reduced_(reduced) {}
 
-  // A pair has at most this many buckets: as many as a BucketId can number.
+  // A party has at most this many buckets: as many as a BucketId can number.
   static constexpr int64_t kBucketsMax = (int64_t{1} << kRoundBits) - 1;
 
-  // Adds `tensor`'s route; tensors come in ascending order.
-  void Add(int32_t tensor, const Route& route, int64_t element_bytes);
+  // Adds `tensor`'s route; tensors come in ascending order. Elements take `wire_bytes` on their way
+  // to a destination and `src_bytes`, at least as many, as contributions.
+  void Add(int32_t tensor, const Route& route, int64_t wire_bytes, int64_t src_bytes);
   // No more routes. Buckets and chunks are complete only then.
   void Finish();
 
@@ -40,13 +44,14 @@ class PairBuckets {
   const std::vector<Draft>& drafts() const { return drafts_; }
 
  private:
-  void Join(Chunk chunk, int64_t bytes);
-  void AppendAlone(const Chunk& chunk, int64_t bytes);
+  void Join(Chunk chunk, int64_t wire_bytes, int64_t src_bytes);
+  void AppendAlone(const Chunk& chunk, int64_t wire_bytes, int64_t src_bytes);
 
   int64_t bucket_bytes_;
+  bool reduced_;
   int64_t wanted_ = 0;
   std::vector<Chunk> joined_;  // small chunks that make up the next bucket
-  int64_t joined_bytes_ = 0;
+  Draft joining_;              // their bytes
   std::vector<Chunk> chunks_;
   std::vector<Draft> drafts_;
 };

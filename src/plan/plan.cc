@@ -6,18 +6,22 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <string>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "plan/channels.h"
 #include "plan/coalesce.h"
 #include "plan/routes.h"
+#include "plan/tensor_classes.h"
 #include "tensor/contiguity.h"
 
 namespace sluice {
 namespace {
+
+// A BucketId has room for so many: a party's number counts pairs and shapes.
+constexpr int kLayoutPairMax = ((1 << kCountBits) - 1 - kFanoutShapes) / kFanoutShapes;
 
 // Positions of the ranks that any tensor comes from, or goes to, in ascending rank order.
 class Positions {
@@ -38,58 +42,23 @@ class Positions {
   std::map<int, int64_t> present_;
 };
 
-// Which tensors are of one class. Numbers are equal on all ranks: they come from content alone.
-class TensorClasses {
- public:
-  int Of(const TensorTransfer& tensor) {
-    std::string key = absl::StrCat(DTypeBytes(tensor.src_dtype), ":");
-    for (int64_t size : tensor.shape) absl::StrAppend(&key, size, ",");
-    AppendLayout(tensor.src, &key);
-    AppendLayout(tensor.dst, &key);
-    return by_key_.try_emplace(std::move(key), static_cast<int>(by_key_.size())).first->second;
-  }
+// Where the routes of equal parties are joined. Not across windows.
+struct PartyKey {
+  int window;
+  int src;
+  int dst;
+  uint64_t number;
 
- private:
-  void AppendLayout(const Layout& layout, std::string* key) {
-    absl::StrAppend(key, "|", MeshNumber(layout.mesh));
-    for (const Placement& placement : layout.placements) {
-      absl::StrAppend(key, ",", PlacementName(placement));
-    }
-  }
-  size_t MeshNumber(const Mesh& mesh) {
-    const auto [it, added] = by_identity_.try_emplace(mesh.identity(), meshes_.size());
-    if (!added) return it->second;
-    for (size_t i = 0; i < meshes_.size(); ++i) {
-      if (meshes_[i] == mesh) return it->second = i;
-    }
-    meshes_.push_back(mesh);
-    return it->second;
-  }
-
-  std::vector<Mesh> meshes_;
-  absl::flat_hash_map<const void*, size_t> by_identity_;
-  absl::flat_hash_map<std::string, int> by_key_;
+  // clang-tidy 14 takes the generated comparison with 0 for a pointer's.
+  // NOLINTNEXTLINE(modernize-use-nullptr)
+  friend auto operator<=>(const PartyKey&, const PartyKey&) = default;
 };
 
-// True if the chunk's elements are consecutive in this rank's dense local tensor of shape `local`.
-bool IsDense(const Plan& plan, const Chunk& chunk, Role role, absl::Span<const int64_t> local) {
-  const RegionRuns& region = plan.regions[static_cast<size_t>(chunk.region)];
-  const size_t dims = static_cast<size_t>(region.dims);
-  std::array<absl::Span<const Run>, kMaxTensorDims> runs;
-  std::array<int64_t, kMaxTensorDims> strides{};  // of elements of one byte
-  int64_t stride = 1;
-  for (size_t d = dims; d-- > 0;) {
-    const size_t first = static_cast<size_t>(region.first_run[d]);
-    runs[d] = absl::MakeConstSpan(plan.runs).subspan(
-        first, static_cast<size_t>(region.first_run[d + 1]) - first);
-    strides[d] = stride;
-    stride *= local[d];
-  }
-  const RegionSide side = {absl::MakeConstSpan(runs.data(), dims),
-                           role == Role::kDestination ? &Run::dst : &Run::src,
-                           absl::MakeConstSpan(strides.data(), dims), 1};
-  return ContiguousOffset(side, chunk.begin, chunk.end) >= 0;
-}
+struct PartyRoutes {
+  const Party* party;         // of the first of them
+  Role role = Role::kSource;  // this rank's
+  PartyBuckets buckets;
+};
 
 class Planner {
  public:
@@ -97,9 +66,12 @@ class Planner {
       : spec_(spec), options_(options), rank_(rank) {}
 
   absl::StatusOr<Plan> Make() {
-    CollectRoutes();
+    if (absl::Status status = CollectRoutes(); !status.ok()) return status;
     if (absl::Status status = EmitBuckets(); !status.ok()) return status;
-    SortBuckets();
+    if (absl::Status status = channels_.NumberLinks(&plan_); !status.ok()) return status;
+    std::sort(plan_.buckets.begin(), plan_.buckets.end(),
+              [](const Bucket& a, const Bucket& b) { return a.id < b.id; });
+    AddPeaks();
     return std::move(plan_);
   }
 
@@ -108,139 +80,203 @@ class Planner {
     std::unique_ptr<ClassRoutes> routes;  // null where this rank takes no part
     int64_t tensors = 0;                  // seen so far
   };
-  // The other rank, and what this rank is to it.
-  using PairKey = std::pair<int, Role>;
 
-  void CollectRoutes() {
+  absl::Status CollectRoutes() {
     TensorClasses numbers;
     std::vector<Route> routes;
     for (size_t t = 0; t < spec_.tensors.size(); ++t) {
       const TensorTransfer& tensor = spec_.tensors[t];
       sources_.Add(tensor.src.mesh);
       targets_.Add(tensor.dst.mesh);
-      const size_t number = static_cast<size_t>(numbers.Of(tensor));
+      const TensorClasses::Numbers of = numbers.Of(tensor);
+      const size_t number = static_cast<size_t>(of.tensor_class);
       if (number == classes_.size()) {
         classes_.emplace_back();
         if (tensor.src.mesh.PositionOf(rank_) || tensor.dst.mesh.PositionOf(rank_)) {
           classes_.back().routes =
-              std::make_unique<ClassRoutes>(tensor, options_.node_of_rank, rank_);
+              std::make_unique<ClassRoutes>(tensor, options_, of.layout_pair, rank_);
         }
+      }
+      if (of.layout_pair > kLayoutPairMax) {
+        return absl::ResourceExhaustedError(
+            absl::StrCat("more than ", kLayoutPairMax + 1,
+                         " different pairs of layouts with reductions or replicated targets"));
       }
       Class& known = classes_[number];
       const int64_t rotation = static_cast<int64_t>(number) + known.tensors++;
       if (known.routes == nullptr) continue;
       routes.clear();
       known.routes->AppendRoutes(rotation, &plan_, &routes);
-      AddRoutes(static_cast<int32_t>(t), routes, *known.routes);
+      if (absl::Status status = AddRoutes(static_cast<int32_t>(t), routes, *known.routes);
+          !status.ok()) {
+        return status;
+      }
     }
     sources_.Number();
     targets_.Number();
+    return absl::OkStatus();
   }
 
-  void AddRoutes(int32_t tensor, absl::Span<const Route> routes, const ClassRoutes& shapes) {
-    const int64_t element_bytes = DTypeBytes(spec_.tensors[static_cast<size_t>(tensor)].src_dtype);
+  absl::Status AddRoutes(int32_t t, absl::Span<const Route> routes, const ClassRoutes& shapes) {
+    const TensorTransfer& tensor = spec_.tensors[static_cast<size_t>(t)];
     for (const Route& route : routes) {
-      pairs_.try_emplace(PairKey{route.peer, route.role}, options_.bucket_bytes)
-          .first->second.Add(tensor, route, element_bytes);
-      const size_t region = static_cast<size_t>(route.region);
-      if (region >= local_shape_of_region_.size()) local_shape_of_region_.resize(region + 1);
-      local_shape_of_region_[region] =
-          route.role == Role::kDestination ? shapes.dst_local_shape() : shapes.src_local_shape();
-    }
-  }
-
-  absl::Status EmitBuckets() {
-    const int64_t mesh_size = std::max(sources_.count(), targets_.count());
-    for (auto& [key, pair] : pairs_) {
-      const auto [peer, role] = key;
-      const int src = role == Role::kDestination ? peer : rank_;
-      const int dst = role == Role::kSource ? peer : rank_;
-      pair.Finish();
-      if (pair.wanted() > PairBuckets::kBucketsMax) {
-        return absl::ResourceExhaustedError(
-            absl::StrCat("rank ", src, " -> ", dst, " needs ", pair.wanted(), " buckets; at most ",
-                         PairBuckets::kBucketsMax, " are possible"));
+      const PartyKey key = {tensor.window, route.party->src, route.party->dst(),
+                            route.party->number};
+      auto found = parties_.find(key);
+      if (found == parties_.end()) {
+        const absl::StatusOr<int64_t> bytes = BucketBytes(t, *route.party);
+        if (!bytes.ok()) return bytes.status();
+        PartyRoutes routes_of = {route.party, route.role,
+                                 PartyBuckets(*bytes, !route.party->levels.empty())};
+        found = parties_.emplace(key, std::move(routes_of)).first;
       }
-      BucketIdFields id;
-      id.phase =
-          static_cast<uint64_t>((targets_.Of(dst) - sources_.Of(src) + mesh_size) % mesh_size);
-      id.src = static_cast<uint64_t>(src);
-      id.dst = static_cast<uint64_t>(dst);
-      const int32_t first_member = AddMembers(src, dst, role);
-      const int32_t channel = AddChannel(src, dst, role, pair);
-      const int64_t first_chunk = static_cast<int64_t>(plan_.chunks.size());
-      plan_.chunks.insert(plan_.chunks.end(), pair.chunks().begin(), pair.chunks().end());
-      std::vector<int64_t> staging_bytes;
-      for (size_t round = 0; round < pair.drafts().size(); ++round) {
-        const PairBuckets::Draft& draft = pair.drafts()[round];
-        id.round = round;
-        Bucket bucket;
-        bucket.id = BucketId(id);
-        bucket.role = role;
-        bucket.channel = channel;
-        bucket.bytes = draft.bytes;
-        bucket.first_chunk = first_chunk + static_cast<int64_t>(draft.first_chunk);
-        bucket.chunk_count = static_cast<int32_t>(draft.chunk_count);
-        bucket.first_member = first_member;
-        bucket.member_count = role == Role::kLocal ? 1 : 2;
-        plan_.buckets.push_back(bucket);
-        staging_bytes.push_back(StagingBytes(bucket));
-      }
-      AddTotals(role, pair, std::move(staging_bytes));
+      found->second.buckets.Add(t, route, DTypeBytes(WireDType(tensor)),
+                                DTypeBytes(tensor.src_dtype));
+      NoteShape(route.region, Has(route.role, Role::kDestination) && route.dst_region < 0 &&
+                                      route.role != Role::kLocal
+                                  ? shapes.dst_local_shape()
+                                  : shapes.src_local_shape());
+      if (route.dst_region >= 0) NoteShape(route.dst_region, shapes.dst_local_shape());
     }
     return absl::OkStatus();
   }
 
-  int32_t AddMembers(int src, int dst, Role role) {
-    const int32_t first = static_cast<int32_t>(plan_.members.size());
-    if (role == Role::kLocal) {
-      plan_.members.push_back({src, Role::kLocal});
-    } else {
-      plan_.members.push_back({src, Role::kSource});
-      plan_.members.push_back({dst, Role::kDestination});
+  absl::StatusOr<int64_t> BucketBytes(int32_t tensor, const Party& party) const {
+    if (party.levels.empty()) return options_.bucket_bytes;
+    const int64_t levels = static_cast<int64_t>(party.levels.size());
+    const int64_t bytes = ReductionAreaBytes(options_.bucket_bytes, levels);
+    if (bytes > 0) return bytes;
+    return absl::InvalidArgumentError(
+        absl::StrCat("tensor ", tensor, " '", spec_.tensors[static_cast<size_t>(tensor)].name,
+                     "': a reduction over ", levels, " mesh dimensions needs buckets of at least ",
+                     (levels + 1) * 8, " bytes, not ", options_.bucket_bytes));
+  }
+
+  void NoteShape(int32_t region, absl::Span<const int64_t> local_shape) {
+    const size_t index = static_cast<size_t>(region);
+    if (index >= local_shape_of_region_.size()) local_shape_of_region_.resize(index + 1);
+    local_shape_of_region_[index] = local_shape;
+  }
+
+  absl::Status EmitBuckets() {
+    const int64_t mesh_size = std::max(sources_.count(), targets_.count());
+    for (auto& [key, routes] : parties_) {
+      PartyBuckets& party = routes.buckets;
+      party.Finish();
+      if (party.wanted() > PartyBuckets::kBucketsMax) {
+        return absl::ResourceExhaustedError(
+            absl::StrCat("rank ", key.src, " -> ", key.dst, " needs ", party.wanted(),
+                         " buckets; at most ", PartyBuckets::kBucketsMax, " are possible"));
+      }
+      BucketIdFields id;
+      id.window = static_cast<uint64_t>(key.window);
+      id.phase = static_cast<uint64_t>((targets_.Of(key.dst) - sources_.Of(key.src) + mesh_size) %
+                                       mesh_size);
+      id.src = static_cast<uint64_t>(key.src);
+      id.dst = static_cast<uint64_t>(key.dst);
+      id.n = key.number;
+      const int32_t channel = channels_.Add(*routes.party, options_.node_of_rank, rank_, &plan_);
+      plan_.channels[static_cast<size_t>(channel)].buckets +=
+          static_cast<int64_t>(party.drafts().size());
+      const int64_t first_chunk = static_cast<int64_t>(plan_.chunks.size());
+      plan_.chunks.insert(plan_.chunks.end(), party.chunks().begin(), party.chunks().end());
+      for (size_t round = 0; round < party.drafts().size(); ++round) {
+        const PartyBuckets::Draft& draft = party.drafts()[round];
+        id.round = round;
+        Bucket bucket;
+        bucket.id = BucketId(id);
+        bucket.role = routes.role;
+        bucket.channel = channel;
+        bucket.bytes = draft.bytes;
+        bucket.contribution_bytes = draft.contribution_bytes;
+        bucket.first_chunk = first_chunk + static_cast<int64_t>(draft.first_chunk);
+        bucket.chunk_count = static_cast<int32_t>(draft.chunk_count);
+        plan_.buckets.push_back(bucket);
+        AddTotals(bucket);
+      }
     }
-    return first;
+    return absl::OkStatus();
   }
 
-  int32_t AddChannel(int src, int dst, Role role, const PairBuckets& pair) {
-    Channel channel;
-    channel.src = src;
-    channel.dst = dst;
-    channel.transport = role == Role::kLocal ? TransportKind::kLocal : TransportKind::kMessage;
-    channel.buckets = static_cast<int64_t>(pair.drafts().size());
-    plan_.channels.push_back(channel);
-    return static_cast<int32_t>(plan_.channels.size() - 1);
+  void AddTotals(const Bucket& bucket) {
+    const Channel& channel = plan_.channels[static_cast<size_t>(bucket.channel)];
+    for (int32_t c = 0; c < bucket.chunk_count; ++c) {
+      const Chunk& chunk = plan_.chunks[static_cast<size_t>(bucket.first_chunk + c)];
+      const TensorTransfer& tensor = spec_.tensors[static_cast<size_t>(chunk.tensor)];
+      const int64_t elements = chunk.end - chunk.begin;
+      plan_.sent_bytes += channel.child_count * elements * DTypeBytes(WireDType(tensor));
+      if (bucket.role == Role::kLocal) {
+        plan_.local_bytes += elements * DTypeBytes(WireDType(tensor));
+      } else if (Has(bucket.role, Role::kDestination)) {
+        plan_.received_bytes += elements * DTypeBytes(WireDType(tensor));
+      }
+      if (Has(bucket.role, Role::kContributor)) {
+        plan_.sent_bytes += elements * DTypeBytes(tensor.src_dtype);
+      }
+    }
   }
 
-  // Staging that this side of a bucket takes if its tensors are dense.
+  // True if a bucket's only chunk needs no copy where this rank's local tensor is dense.
+  bool CrossesAsItLies(const Bucket& bucket, int32_t region_index, int64_t Run::*side,
+                       DType dtype) const {
+    if (bucket.chunk_count != 1) return false;
+    const Chunk& chunk = plan_.chunks[static_cast<size_t>(bucket.first_chunk)];
+    const RegionRuns& region = plan_.regions[static_cast<size_t>(region_index)];
+    const absl::Span<const int64_t> local =
+        local_shape_of_region_[static_cast<size_t>(region_index)];
+    const size_t dims = static_cast<size_t>(region.dims);
+    std::array<absl::Span<const Run>, kMaxTensorDims> runs;
+    std::array<int64_t, kMaxTensorDims> strides{};
+    int64_t stride = DTypeBytes(dtype);
+    for (size_t d = dims; d-- > 0;) {
+      const size_t first = static_cast<size_t>(region.first_run[d]);
+      runs[d] = absl::MakeConstSpan(plan_.runs)
+                    .subspan(first, static_cast<size_t>(region.first_run[d + 1]) - first);
+      strides[d] = stride;
+      stride *= local[d];
+    }
+    const RegionSide memory = {absl::MakeConstSpan(runs.data(), dims), side,
+                               absl::MakeConstSpan(strides.data(), dims), DTypeBytes(dtype)};
+    const Channel& channel = plan_.channels[static_cast<size_t>(bucket.channel)];
+    return RowsAsTheyLie(channel, memory, chunk).has_value();
+  }
+
+  // Staging that this rank's part of a bucket takes if its tensors are dense.
   int64_t StagingBytes(const Bucket& bucket) const {
     if (bucket.role == Role::kLocal) return 0;
-    if (bucket.chunk_count > 1) return bucket.bytes;
+    if (Has(bucket.role, Role::kOwner)) return SlotBytes(plan_, bucket);
     const Chunk& chunk = plan_.chunks[static_cast<size_t>(bucket.first_chunk)];
-    const bool dense = IsDense(plan_, chunk, bucket.role,
-                               local_shape_of_region_[static_cast<size_t>(chunk.region)]);
-    return dense ? 0 : bucket.bytes;
-  }
-
-  void AddTotals(Role role, const PairBuckets& pair, std::vector<int64_t> staging_bytes) {
-    int64_t payload = 0;
-    for (const Chunk& chunk : pair.chunks()) {
-      payload += (chunk.end - chunk.begin) *
-                 DTypeBytes(spec_.tensors[static_cast<size_t>(chunk.tensor)].dst_dtype);
+    const TensorTransfer& tensor = spec_.tensors[static_cast<size_t>(chunk.tensor)];
+    const DType wire = WireDType(tensor);
+    int64_t bytes = 0;
+    if (bucket.role != Role::kDestination) {
+      const bool gives = Has(bucket.role, Role::kContributor);
+      const bool direct = (gives || tensor.src_dtype == wire) &&
+                          CrossesAsItLies(bucket, chunk.region, &Run::src, tensor.src_dtype);
+      if (!direct) bytes = gives ? bucket.contribution_bytes : bucket.bytes;
     }
-    if (role == Role::kSource) plan_.sent_bytes += payload;
-    if (role == Role::kDestination) plan_.received_bytes += payload;
-    if (role == Role::kLocal) plan_.local_bytes += payload;
-    const size_t held = std::min(staging_bytes.size(), static_cast<size_t>(options_.max_in_flight));
-    std::partial_sort(staging_bytes.begin(), staging_bytes.begin() + static_cast<ptrdiff_t>(held),
-                      staging_bytes.end(), std::greater<>());
-    plan_.peak_buckets_without_budget += static_cast<int64_t>(held);
-    for (size_t i = 0; i < held; ++i) plan_.peak_bytes_without_budget += staging_bytes[i];
+    if (Has(bucket.role, Role::kDestination)) {
+      const int32_t region = chunk.dst_region >= 0 ? chunk.dst_region : chunk.region;
+      const bool direct =
+          tensor.dst_dtype == wire && CrossesAsItLies(bucket, region, &Run::dst, tensor.dst_dtype);
+      if (!direct) bytes = std::max(bytes, bucket.bytes);
+    }
+    return bytes;
   }
 
-  void SortBuckets() {
-    std::sort(plan_.buckets.begin(), plan_.buckets.end(),
-              [](const Bucket& a, const Bucket& b) { return a.id < b.id; });
+  // The largest buckets of each channel, as many as it may have in flight.
+  void AddPeaks() {
+    std::vector<std::vector<int64_t>> staging(plan_.channels.size());
+    for (const Bucket& bucket : plan_.buckets) {
+      staging[static_cast<size_t>(bucket.channel)].push_back(StagingBytes(bucket));
+    }
+    for (std::vector<int64_t>& bytes : staging) {
+      const size_t held = std::min(bytes.size(), static_cast<size_t>(options_.max_in_flight));
+      std::partial_sort(bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(held), bytes.end(),
+                        std::greater<>());
+      plan_.peak_buckets_without_budget += static_cast<int64_t>(held);
+      for (size_t i = 0; i < held; ++i) plan_.peak_bytes_without_budget += bytes[i];
+    }
   }
 
   const TransferSpec& spec_;
@@ -249,7 +285,8 @@ class Planner {
   Positions sources_;
   Positions targets_;
   std::vector<Class> classes_;
-  std::map<PairKey, PairBuckets> pairs_;
+  std::map<PartyKey, PartyRoutes> parties_;
+  Channels channels_;
   std::vector<absl::Span<const int64_t>> local_shape_of_region_;  // owned by classes_
   Plan plan_;
 };

@@ -8,14 +8,17 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "mesh/partition.h"
 #include "plan/bucket.h"
 #include "sluice/layout.h"
 #include "sluice/tensor.h"
 #include "sluice/transfer.h"
+#include "tensor/contiguity.h"
 #include "tensor/run.h"
 
 namespace sluice {
@@ -26,15 +29,17 @@ struct PlanOptions {
   absl::Span<const int> node_of_rank;  // one per rank of the job
 };
 
-// The part of one tensor inside one bucket, on this rank's side. A source's runs lead from its
-// local tensor (src) to the wire region (dst), a destination's from the wire region to its local
-// tensor, a local one's from local tensor to local tensor.
+// The part of one tensor inside one bucket, on this rank's side. The runs of a region lead from a
+// source's or contributor's local tensor (src) to the wire (dst), from the wire to a destination's
+// local tensor, or, where a rank is both, from local tensor to local tensor.
 struct Chunk {
   int32_t tensor = 0;
-  int32_t region = 0;  // index into Plan::regions
-  int64_t begin = 0;   // elements [begin, end) of the region, row-major
+  int32_t region = 0;       // index into Plan::regions; in a reduction, of what is contributed
+  int32_t dst_region = -1;  // of what an owner or contributor takes as a destination; -1: nothing
+  int64_t begin = 0;        // elements [begin, end) of the region, row-major
   int64_t end = 0;
-  int64_t bucket_offset = 0;  // bytes
+  int64_t bucket_offset = 0;        // bytes; elements are of the wire dtype
+  int64_t contribution_offset = 0;  // the same in a contribution: elements are of the source dtype
 };
 
 // A product of index lists in this rank's terms. Runs of dimension d are
@@ -49,18 +54,43 @@ struct Bucket {
   BucketId id;                // with run 0
   Role role = Role::kSource;  // this rank's
   int32_t channel = 0;
-  int64_t bytes = 0;
+  int64_t bytes = 0;               // that a destination gets
+  int64_t contribution_bytes = 0;  // that an owner gets of each contributor; 0: no reduction
   int64_t first_chunk = 0;
   int32_t chunk_count = 0;
-  int32_t first_member = 0;  // index into Plan::members: the source, then the destinations
-  int32_t member_count = 0;
 };
 
+// The other end of what this rank sends to, or receives from, one rank in a channel.
+struct Link {
+  int peer = -1;  // -1: there is none
+  int tag = 0;    // tells apart the links that lead from one rank to another; equal at both ends
+
+  friend bool operator==(const Link&, const Link&) = default;
+};
+
+// Buckets with equal members.
 struct Channel {
-  int src = -1;
-  int dst = -1;
+  int src = -1;  // the source, or the owner of a reduction
+  int dst = -1;  // the first destination
   TransportKind transport = TransportKind::kMessage;
-  int tag = 0;  // tells apart channels between the same two ranks; equal at both ends
+  // Into Plan::members: src first, then the other destinations, parents before their children, then
+  // the contributors that are neither.
+  int32_t first_member = 0;
+  int32_t member_count = 0;
+  int32_t self = 0;  // this rank among them
+  // Into Plan::contributions: the members in the order in which their contributions are added; into
+  // Plan::levels. None unless this is a reduction.
+  int32_t first_contribution = 0;
+  int32_t contribution_count = 0;
+  int32_t first_level = 0;
+  int32_t level_count = 0;
+  // This rank's links. Those to its children are in Plan::links; after them, where it is the
+  // owner, those from the contributors, as Plan::contributions, with no peer for its own.
+  Link parent;
+  Link owner;
+  int32_t first_link = 0;
+  int32_t child_count = 0;
+  bool one_node = false;  // all members are ranks of one node
   int64_t buckets = 0;
 };
 
@@ -71,12 +101,39 @@ struct Plan {
   std::vector<Run> runs;
   std::vector<Member> members;
   std::vector<Channel> channels;
-  int64_t sent_bytes = 0;
-  int64_t received_bytes = 0;
+  std::vector<int32_t> contributions;
+  std::vector<Level> levels;
+  std::vector<Link> links;
+  int64_t sent_bytes = 0;  // to other ranks, on the wire: contributions and relays included
+  int64_t received_bytes =
+      0;  // that came here to stay from other ranks, or was reduced here to stay
   int64_t local_bytes = 0;
   int64_t peak_buckets_without_budget = 0;
   int64_t peak_bytes_without_budget = 0;
 };
+
+// The dtype in which a tensor's elements cross: the smaller one; of equal sizes, the source's.
+DType WireDType(const TensorTransfer& tensor);
+
+// True if elements of the tensor have to be reduced: a Partial mesh dimension of several ranks.
+bool IsReduced(const TensorTransfer& tensor);
+
+// A reduction keeps an accumulator per level and a contribution in one slot: the most bytes of
+// each, or 0 if the slot is too small.
+int64_t ReductionAreaBytes(int64_t bucket_bytes, int64_t levels);
+
+// Where a bucket's only chunk lies in memory so that it can cross without a copy: as one stretch,
+// or, between ranks of one node, as rows long enough that the transport copies them as fast as the
+// device would. Nothing otherwise. `memory`: the chunk's region on that side.
+std::optional<Rows> RowsAsTheyLie(const Channel& channel, const RegionSide& memory,
+                                  const Chunk& chunk);
+
+// The most staging that this rank's part of a bucket can take: the bytes of its slot.
+int64_t SlotBytes(const Plan& plan, const Bucket& bucket);
+
+// Where an owner's slot is divided: the accumulator of level k begins at k areas, and the
+// contribution that is being received after all of them.
+int64_t AreaBytes(const Bucket& bucket);
 
 // OK if `spec` is a transfer between ranks 0 .. job_ranks-1 that can be planned; otherwise names
 // the tensor and what is wrong with it.
@@ -90,7 +147,7 @@ struct PlanHash {
   uint64_t names = 0;    // tensor count and names
   uint64_t tensors = 0;  // shapes and dtypes
   uint64_t layouts = 0;  // meshes, ranks, placements
-  uint64_t options = 0;  // PlanOptions
+  uint64_t options = 0;  // PlanOptions, windows, priority class
   uint64_t all = 0;      // of the four
 };
 PlanHash HashPlan(const TransferSpec& spec, const PlanOptions& options);

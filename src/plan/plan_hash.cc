@@ -48,9 +48,11 @@ PlanHash HashPlan(const TransferSpec& spec, const PlanOptions& options) {
     for (int64_t size : tensor.shape) tensors.AddSigned(size);
     tensors.Add(static_cast<uint64_t>(tensor.src_dtype));
     tensors.Add(static_cast<uint64_t>(tensor.dst_dtype));
+    knobs.AddSigned(tensor.window);
     AddLayout(tensor.src, &meshes, &layouts);
     AddLayout(tensor.dst, &meshes, &layouts);
   }
+  knobs.AddSigned(spec.priority_class);
   knobs.AddSigned(options.bucket_bytes);
   knobs.AddSigned(options.max_in_flight);
   knobs.Add(options.node_of_rank.size());

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "tensor/check.h"
+
 namespace sluice {
 namespace {
 
@@ -42,13 +44,15 @@ std::vector<int64_t> ShapeOf(const std::array<IntervalList, kMaxTensorDims>& own
 
 }  // namespace
 
-ClassRoutes::ClassRoutes(const TensorTransfer& tensor, absl::Span<const int> node_of_rank, int rank)
+ClassRoutes::ClassRoutes(const TensorTransfer& tensor, const PlanOptions& options, int layout_pair,
+                         int rank)
     : tensor_(tensor),
-      node_of_rank_(node_of_rank),
+      options_(options),
       rank_(rank),
       dims_(static_cast<int>(tensor.shape.size())),
       src_(tensor.src, dims_),
       dst_(tensor.dst, dims_),
+      parties_(tensor, src_, options, layout_pair),
       src_position_(tensor.src.mesh.PositionOf(rank)),
       dst_position_(tensor.dst.mesh.PositionOf(rank)) {
   if (src_position_) src_parts_ = src_.PartsOf(*src_position_);
@@ -99,36 +103,45 @@ std::vector<ClassRoutes::Crossing> ClassRoutes::Cross(const OverlapsByDim& by_di
   return crossings;
 }
 
-std::vector<Need> ClassRoutes::NeedsOf(absl::Span<const Crossing> crossings) const {
-  std::vector<Need> needs;
-  needs.reserve(crossings.size() * static_cast<size_t>(dst_.replicas()));
+std::vector<Want> ClassRoutes::WantsOf(absl::Span<const Crossing> crossings) const {
+  std::vector<Want> wants;
+  wants.reserve(crossings.size());
   const absl::Span<const int> ranks = tensor_.dst.mesh.ranks();
   for (const Crossing& crossing : crossings) {
+    Want want = {{}, crossing.elements, crossing.row_elements};
     for (int64_t replica = 0; replica < dst_.replicas(); ++replica) {
-      const int64_t position = dst_.PositionOf(crossing.parts, replica);
-      needs.push_back(
-          {ranks[static_cast<size_t>(position)], crossing.elements, crossing.row_elements});
+      want.ranks.push_back(ranks[static_cast<size_t>(dst_.PositionOf(crossing.parts, replica))]);
     }
+    wants.push_back(std::move(want));
   }
-  return needs;
+  return wants;
 }
 
+// By replica, then by contribution.
 std::vector<int> ClassRoutes::HoldersOf(const PartTuple& parts) const {
   std::vector<int> holders;
-  holders.reserve(static_cast<size_t>(src_.replicas()));
+  holders.reserve(static_cast<size_t>(src_.replicas() * src_.contributions()));
   for (int64_t replica = 0; replica < src_.replicas(); ++replica) {
-    const int64_t position = src_.PositionOf(parts, replica);
-    holders.push_back(tensor_.src.mesh.ranks()[static_cast<size_t>(position)]);
+    for (int64_t c = 0; c < src_.contributions(); ++c) {
+      const int64_t position = src_.PositionOf(parts, replica, c);
+      holders.push_back(tensor_.src.mesh.ranks()[static_cast<size_t>(position)]);
+    }
   }
   return holders;
 }
 
+ServeTable ClassRoutes::Divide(absl::Span<const int> holders, absl::Span<const Want> wants) const {
+  if (reduces()) return ServeReduced(holders, wants, parties_.element_bytes());
+  return Serve(holders, wants, options_.node_of_rank, parties_.element_bytes());
+}
+
 void ClassRoutes::PlanAsSource() {
   as_source_ = FindOverlaps(src_owned_, dst_);
-  needs_ = NeedsOf(as_source_.crossings);
-  serve_ = Serve(HoldersOf(src_parts_), needs_, node_of_rank_, DTypeBytes(tensor_.src_dtype));
-  for (size_t i = 0; i < needs_.size(); ++i) {
-    if (needs_[i].rank == rank_) local_need_ = i;
+  holders_ = HoldersOf(src_parts_);
+  wants_ = WantsOf(as_source_.crossings);
+  serve_ = Divide(holders_, wants_);
+  for (size_t c = 0; c < as_source_.crossings.size(); ++c) {
+    if (dst_position_ && as_source_.crossings[c].parts == dst_parts_) local_crossing_ = c;
   }
   for (const ServeGroup& group : serve_.groups) {
     const auto me = std::find(group.candidates.begin(), group.candidates.end(), rank_);
@@ -141,9 +154,10 @@ void ClassRoutes::PlanAsSource() {
 void ClassRoutes::PlanAsDestination() {
   as_destination_ = FindOverlaps(dst_owned_, src_);
   for (size_t c = 0; c < as_destination_.crossings.size(); ++c) {
-    const PartTuple& parts = as_destination_.crossings[c].parts;
-    // What this rank has itself is planned as its source.
-    if (src_position_ && parts == src_parts_) continue;
+    if (src_position_ && as_destination_.crossings[c].parts == src_parts_) {
+      own_crossing_ = c;
+      if (!reduces()) continue;  // it has that itself
+    }
     supplies_.push_back(SupplyFor(static_cast<int32_t>(c)));
   }
 }
@@ -158,38 +172,60 @@ const std::vector<PartOverlap>& ClassRoutes::TargetsOf(int dim, int64_t src_part
   return it->second;
 }
 
+// This rank's want alone: a single holder serves each one in full, whatever the others are.
+std::vector<Want> ClassRoutes::OwnWant(const Crossing& crossing) const {
+  Crossing own = crossing;
+  own.parts = dst_parts_;
+  return WantsOf(absl::MakeConstSpan(&own, 1));
+}
+
+// All wants of a source part, as its holders see them; `mine`: which is this rank's.
+std::vector<Want> ClassRoutes::WantsOfPart(const PartTuple& src_parts, int32_t* mine) {
+  OverlapsByDim by_dim{};
+  *mine = 0;
+  for (size_t i = 0; i < static_cast<size_t>(dims_); ++i) {
+    by_dim[i] = &TargetsOf(static_cast<int>(i), src_parts[i]);
+    const auto own = std::lower_bound(
+        by_dim[i]->begin(), by_dim[i]->end(), dst_parts_[i],
+        [](const PartOverlap& overlap, int64_t part) { return overlap.part < part; });
+    *mine = *mine * static_cast<int32_t>(by_dim[i]->size()) +
+            static_cast<int32_t>(own - by_dim[i]->begin());
+  }
+  return WantsOf(Cross(by_dim));
+}
+
 ClassRoutes::Supply ClassRoutes::SupplyFor(int32_t crossing_index) {
   const Crossing& crossing = as_destination_.crossings[static_cast<size_t>(crossing_index)];
   Supply supply;
   supply.crossing = crossing_index;
-  std::vector<int> holders = HoldersOf(crossing.parts);
-  if (holders.size() == 1) {
-    supply.group.candidates = std::move(holders);
+  supply.holders = HoldersOf(crossing.parts);
+  if (supply.holders.size() == 1 && dst_.replicas() == 1) {
+    supply.need.ranks = {rank_};
+    supply.group.candidates = supply.holders;
     supply.group.shares = {{0, 0, crossing.elements}};
     supply.slots = {0};
     return supply;
   }
-  // All that need this source part, as its holders see them; where this rank stands among them.
-  OverlapsByDim by_dim{};
-  int64_t mine = 0;
-  for (size_t i = 0; i < static_cast<size_t>(dims_); ++i) {
-    by_dim[i] = &TargetsOf(static_cast<int>(i), crossing.parts[i]);
-    const auto own = std::lower_bound(
-        by_dim[i]->begin(), by_dim[i]->end(), dst_parts_[i],
-        [](const PartOverlap& overlap, int64_t part) { return overlap.part < part; });
-    mine = mine * static_cast<int64_t>(by_dim[i]->size()) + (own - by_dim[i]->begin());
-  }
-  mine = mine * dst_.replicas() + dst_.ReplicaOf(*dst_position_);
-  const std::vector<Need> needs = NeedsOf(Cross(by_dim));
-  const ServeTable table = Serve(holders, needs, node_of_rank_, DTypeBytes(tensor_.src_dtype));
+  int32_t mine = 0;
+  const std::vector<Want> wants =
+      supply.holders.size() == 1 ? OwnWant(crossing) : WantsOfPart(crossing.parts, &mine);
+  const ServeTable table = Divide(supply.holders, wants);
+  const auto has_me = [this, mine](const Need& need) {
+    return need.want == mine &&
+           std::find(need.ranks.begin(), need.ranks.end(), rank_) != need.ranks.end();
+  };
+  const auto need = std::find_if(table.needs.begin(), table.needs.end(), has_me);
+  SLUICE_CHECK(need != table.needs.end(), "a rank's need is served by nobody");
+  const int32_t need_index = static_cast<int32_t>(need - table.needs.begin());
   const ServeGroup& group =
-      table.groups[static_cast<size_t>(table.group_of_need[static_cast<size_t>(mine)])];
+      table.groups[static_cast<size_t>(table.group_of_need[static_cast<size_t>(need_index)])];
+  supply.need = *need;
   supply.group.candidates = group.candidates;
   supply.group.rotates = group.rotates;
   for (size_t q = 0; q < group.candidates.size(); ++q) {
     for (int32_t s = group.first_share[q]; s < group.first_share[q + 1]; ++s) {
       const Share& share = group.shares[static_cast<size_t>(s)];
-      if (share.need != mine) continue;
+      if (share.need != need_index) continue;
       supply.group.shares.push_back(share);
       supply.slots.push_back(q);
     }
@@ -206,42 +242,94 @@ int32_t ClassRoutes::AddRegion(const Overlaps& overlaps, const Crossing& crossin
         overlaps.by_dim[i][static_cast<size_t>(crossing.overlap[i])].indices;
     region.first_run[i] = static_cast<int32_t>(plan->runs.size());
     region.extent[i] = indices.size();
-    AppendRuns(indices, role == Role::kDestination ? nullptr : &src_owned_[i],
-               role == Role::kSource ? nullptr : &dst_owned_[i], &plan->runs);
+    AppendRuns(indices, Has(role, Role::kSource) ? &src_owned_[i] : nullptr,
+               Has(role, Role::kDestination) ? &dst_owned_[i] : nullptr, &plan->runs);
   }
   region.first_run[static_cast<size_t>(dims_)] = static_cast<int32_t>(plan->runs.size());
   plan->regions.push_back(region);
   return static_cast<int32_t>(plan->regions.size() - 1);
 }
 
+int32_t ClassRoutes::SourceRegion(size_t crossing, Plan* plan) {
+  Crossing& from = as_source_.crossings[crossing];
+  if (from.region < 0) from.region = AddRegion(as_source_, from, Role::kSource, plan);
+  return from.region;
+}
+
+int32_t ClassRoutes::DestinationRegion(size_t crossing, Plan* plan) {
+  Crossing& to = as_destination_.crossings[crossing];
+  if (to.region < 0) to.region = AddRegion(as_destination_, to, Role::kDestination, plan);
+  return to.region;
+}
+
 void ClassRoutes::AppendRoutes(int64_t rotation, Plan* plan, std::vector<Route>* routes) {
-  if (src_position_) AppendSourceRoutes(rotation, plan, routes);
+  if (src_position_ && !reduces()) {
+    AppendLocalRoute(plan, routes);
+    AppendSourceRoutes(rotation, plan, routes);
+  }
+  if (src_position_ && reduces()) AppendReducedRoutes(rotation, plan, routes);
   if (dst_position_) AppendDestinationRoutes(rotation, plan, routes);
 }
 
-void ClassRoutes::AppendSourceRoutes(int64_t rotation, Plan* plan, std::vector<Route>* routes) {
-  const size_t replicas = static_cast<size_t>(dst_.replicas());
-  if (local_need_ != kNone) {
-    Crossing& crossing = as_source_.crossings[local_need_ / replicas];
-    if (crossing.local_region < 0) {
-      crossing.local_region = AddRegion(as_source_, crossing, Role::kLocal, plan);
-    }
-    routes->push_back(
-        {Role::kLocal, rank_, crossing.local_region, 0, crossing.elements, crossing.row_elements});
+void ClassRoutes::AppendLocalRoute(Plan* plan, std::vector<Route>* routes) {
+  if (local_crossing_ == kNone) return;
+  Crossing& crossing = as_source_.crossings[local_crossing_];
+  if (crossing.local_region < 0) {
+    crossing.local_region = AddRegion(as_source_, crossing, Role::kLocal, plan);
   }
+  Route route;
+  route.role = Role::kLocal;
+  route.party = &parties_.Local(rank_);
+  route.region = crossing.local_region;
+  route.end = crossing.elements;
+  route.row_elements = crossing.row_elements;
+  routes->push_back(route);
+}
+
+void ClassRoutes::AppendSourceRoutes(int64_t rotation, Plan* plan, std::vector<Route>* routes) {
   for (size_t g = 0; g < serve_.groups.size(); ++g) {
     if (candidate_of_group_[g] == kNone) continue;
     const ServeGroup& group = serve_.groups[g];
     const size_t slot = group.SlotOf(candidate_of_group_[g], rotation);
     for (int32_t s = group.first_share[slot]; s < group.first_share[slot + 1]; ++s) {
       const Share& share = group.shares[static_cast<size_t>(s)];
-      const size_t need = static_cast<size_t>(share.need);
-      Crossing& crossing = as_source_.crossings[need / replicas];
-      if (crossing.region < 0) {
-        crossing.region = AddRegion(as_source_, crossing, Role::kSource, plan);
+      const Need& need = serve_.needs[static_cast<size_t>(share.need)];
+      const size_t crossing = static_cast<size_t>(need.want);
+      Route route;
+      route.party = &parties_.Of(rank_, holders_, need, share.end - share.begin);
+      route.region = SourceRegion(crossing, plan);
+      route.begin = share.begin;
+      route.end = share.end;
+      route.row_elements = as_source_.crossings[crossing].row_elements;
+      routes->push_back(route);
+    }
+  }
+}
+
+// As a holder of contributions: what this rank reduces, and what it gives to others that do.
+void ClassRoutes::AppendReducedRoutes(int64_t rotation, Plan* plan, std::vector<Route>* routes) {
+  for (const ServeGroup& group : serve_.groups) {
+    for (size_t slot = 0; slot < group.candidates.size(); ++slot) {
+      const int owner = group.candidates[group.CandidateOf(slot, rotation)];
+      const absl::Span<const int> row = parties_.ContributorsWith(holders_, owner);
+      if (std::find(row.begin(), row.end(), rank_) == row.end()) continue;
+      for (int32_t s = group.first_share[slot]; s < group.first_share[slot + 1]; ++s) {
+        const Share& share = group.shares[static_cast<size_t>(s)];
+        const Need& need = serve_.needs[static_cast<size_t>(share.need)];
+        const size_t crossing = static_cast<size_t>(need.want);
+        Route route;
+        route.role = owner == rank_ ? Role::kOwner : Role::kContributor;
+        route.party = &parties_.Of(owner, holders_, need, share.end - share.begin);
+        route.region = SourceRegion(crossing, plan);
+        if (crossing == local_crossing_) {
+          route.role = route.role | Role::kDestination;
+          route.dst_region = DestinationRegion(own_crossing_, plan);
+        }
+        route.begin = share.begin;
+        route.end = share.end;
+        route.row_elements = as_source_.crossings[crossing].row_elements;
+        routes->push_back(route);
       }
-      routes->push_back({Role::kSource, needs_[need].rank, crossing.region, share.begin, share.end,
-                         crossing.row_elements});
     }
   }
 }
@@ -249,15 +337,22 @@ void ClassRoutes::AppendSourceRoutes(int64_t rotation, Plan* plan, std::vector<R
 void ClassRoutes::AppendDestinationRoutes(int64_t rotation, Plan* plan,
                                           std::vector<Route>* routes) {
   for (const Supply& supply : supplies_) {
-    Crossing& crossing = as_destination_.crossings[static_cast<size_t>(supply.crossing)];
-    if (crossing.region < 0) {
-      crossing.region = AddRegion(as_destination_, crossing, Role::kDestination, plan);
-    }
+    const size_t crossing = static_cast<size_t>(supply.crossing);
     for (size_t i = 0; i < supply.group.shares.size(); ++i) {
       const Share& share = supply.group.shares[i];
-      const int peer = supply.group.candidates[supply.group.CandidateOf(supply.slots[i], rotation)];
-      routes->push_back({Role::kDestination, peer, crossing.region, share.begin, share.end,
-                         crossing.row_elements});
+      const size_t slot = supply.slots[i];
+      const int src = supply.group.candidates[supply.group.CandidateOf(slot, rotation)];
+      const absl::Span<const int> row = parties_.ContributorsWith(supply.holders, src);
+      // What this rank contributes to, it has planned as a holder.
+      if (std::find(row.begin(), row.end(), rank_) != row.end()) continue;
+      Route route;
+      route.role = Role::kDestination;
+      route.party = &parties_.Of(src, supply.holders, supply.need, share.end - share.begin);
+      route.region = DestinationRegion(crossing, plan);
+      route.begin = share.begin;
+      route.end = share.end;
+      route.row_elements = as_destination_.crossings[crossing].row_elements;
+      routes->push_back(route);
     }
   }
 }

@@ -14,17 +14,19 @@
 #include "absl/types/span.h"
 #include "mesh/partition.h"
 #include "plan/bucket.h"
+#include "plan/party.h"
 #include "plan/plan.h"
 #include "plan/serve.h"
 #include "sluice/transfer.h"
 
 namespace sluice {
 
-// Elements [begin, end) of a region that go between this rank and a peer (itself where local).
+// Elements [begin, end) of a region, and who passes them to whom.
 struct Route {
-  Role role = Role::kSource;
-  int peer = -1;
-  int32_t region = 0;  // index into Plan::regions
+  Role role = Role::kSource;     // this rank's
+  const Party* party = nullptr;  // lives as long as the ClassRoutes
+  int32_t region = -1;           // index into Plan::regions; as Chunk::region
+  int32_t dst_region = -1;       // as Chunk::dst_region
   int64_t begin = 0;
   int64_t end = 0;
   int64_t row_elements = 1;
@@ -32,8 +34,12 @@ struct Route {
 
 class ClassRoutes {
  public:
-  // `tensor` is any of the class; it and `node_of_rank` must outlive this object.
-  ClassRoutes(const TensorTransfer& tensor, absl::Span<const int> node_of_rank, int rank);
+  // `tensor` is any of the class; it and `options` must outlive this object. `layout_pair`: as
+  // Parties has it.
+  ClassRoutes(const TensorTransfer& tensor, const PlanOptions& options, int layout_pair, int rank);
+
+  ClassRoutes(const ClassRoutes&) = delete;
+  ClassRoutes& operator=(const ClassRoutes&) = delete;
 
   // Appends the routes of one tensor of the class; `rotation` shifts which replica serves whom and
   // must be equal on all ranks. Regions are added to `plan` on first use.
@@ -63,7 +69,9 @@ class ClassRoutes {
   // A source part that this rank needs a region of.
   struct Supply {
     int32_t crossing = 0;
-    ServeGroup group;           // shares of this rank's need alone
+    std::vector<int> holders;   // of the part
+    Need need;                  // the one with this rank
+    ServeGroup group;           // shares of that need alone
     std::vector<size_t> slots;  // parallel to group.shares
   };
 
@@ -71,24 +79,33 @@ class ClassRoutes {
 
   Overlaps FindOverlaps(const Owned& owned, const Partition& other) const;
   std::vector<Crossing> Cross(const OverlapsByDim& by_dim) const;
-  std::vector<Need> NeedsOf(absl::Span<const Crossing> crossings) const;
+  std::vector<Want> WantsOf(absl::Span<const Crossing> crossings) const;
+  ServeTable Divide(absl::Span<const int> holders, absl::Span<const Want> wants) const;
   std::vector<int> HoldersOf(const PartTuple& parts) const;
   void PlanAsSource();
   void PlanAsDestination();
+  std::vector<Want> OwnWant(const Crossing& crossing) const;
+  std::vector<Want> WantsOfPart(const PartTuple& src_parts, int32_t* mine);
   Supply SupplyFor(int32_t crossing_index);
   const std::vector<PartOverlap>& TargetsOf(int dim, int64_t src_part);
 
   int32_t AddRegion(const Overlaps& overlaps, const Crossing& crossing, Role role,
                     Plan* plan) const;
+  int32_t SourceRegion(size_t crossing, Plan* plan);
+  int32_t DestinationRegion(size_t crossing, Plan* plan);
+  bool reduces() const { return src_.contributions() > 1; }
+  void AppendLocalRoute(Plan* plan, std::vector<Route>* routes);
   void AppendSourceRoutes(int64_t rotation, Plan* plan, std::vector<Route>* routes);
+  void AppendReducedRoutes(int64_t rotation, Plan* plan, std::vector<Route>* routes);
   void AppendDestinationRoutes(int64_t rotation, Plan* plan, std::vector<Route>* routes);
 
   const TensorTransfer& tensor_;
-  const absl::Span<const int> node_of_rank_;
+  const PlanOptions& options_;
   const int rank_;
   const int dims_;
   const Partition src_;
   const Partition dst_;
+  Parties parties_;
   std::vector<int64_t> src_local_shape_;
   std::vector<int64_t> dst_local_shape_;
   std::optional<int64_t> src_position_;
@@ -99,10 +116,12 @@ class ClassRoutes {
   Owned dst_owned_;
 
   Overlaps as_source_;
-  std::vector<Need> needs_;
+  std::vector<int> holders_;  // of this rank's part
+  std::vector<Want> wants_;   // parallel to as_source_.crossings
   ServeTable serve_;
   static constexpr size_t kNone = static_cast<size_t>(-1);
-  size_t local_need_ = kNone;               // index into needs_
+  size_t local_crossing_ = kNone;           // of as_source_: what this rank needs of its own part
+  size_t own_crossing_ = kNone;             // of as_destination_: the same
   std::vector<size_t> candidate_of_group_;  // where this rank stands in each group, or kNone
   Overlaps as_destination_;
   std::vector<Supply> supplies_;

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "absl/container/flat_hash_map.h"
 
@@ -20,7 +21,7 @@ constexpr int64_t kShareAlignmentBytes = 16;
 
 // Rounds `offset` within `need` to where a cut is worth making: to rows, if they are short beside
 // the `stretch` of a sender.
-int64_t SnapCut(const Need& need, int64_t offset, int64_t stretch, int64_t element_bytes) {
+int64_t SnapCut(const Want& need, int64_t offset, int64_t stretch, int64_t element_bytes) {
   const int64_t smallest = (kSmallestShareBytes + element_bytes - 1) / element_bytes;
   if (need.elements < 2 * smallest) return 2 * offset < need.elements ? 0 : need.elements;
   const int64_t alignment =
@@ -31,8 +32,18 @@ int64_t SnapCut(const Need& need, int64_t offset, int64_t stretch, int64_t eleme
   return snapped;
 }
 
-// Lays `members` (indices into needs) on the line and cuts it at the running sums of `stretches`.
-void CutLine(absl::Span<const Need> needs, absl::Span<const int32_t> members,
+// Needs with their regions.
+struct Line {
+  absl::Span<const Want> wants;
+  absl::Span<const Need> needs;
+
+  const Want& RegionOf(int32_t need) const {
+    return wants[static_cast<size_t>(needs[static_cast<size_t>(need)].want)];
+  }
+};
+
+// Lays `members` (indices of needs) on the line and cuts it at the running sums of `stretches`.
+void CutLine(const Line& line, absl::Span<const int32_t> members,
              absl::Span<const int64_t> stretches, int64_t element_bytes, ServeGroup* group) {
   group->first_share.assign(1, 0);
   size_t m = 0;
@@ -43,7 +54,7 @@ void CutLine(absl::Span<const Need> needs, absl::Span<const int32_t> members,
     boundary += stretches[q];
     const bool last = q + 1 == stretches.size();
     while (m < members.size()) {
-      const Need& need = needs[static_cast<size_t>(members[m])];
+      const Want& need = line.RegionOf(members[m]);
       int64_t cut = need.elements;
       if (!last && boundary < line_begin + need.elements) {
         cut =
@@ -61,9 +72,9 @@ void CutLine(absl::Span<const Need> needs, absl::Span<const int32_t> members,
   }
 }
 
-int64_t TotalElements(absl::Span<const Need> needs, absl::Span<const int32_t> members) {
+int64_t TotalElements(const Line& line, absl::Span<const int32_t> members) {
   int64_t total = 0;
-  for (int32_t member : members) total += needs[static_cast<size_t>(member)].elements;
+  for (int32_t member : members) total += line.RegionOf(member).elements;
   return total;
 }
 
@@ -99,6 +110,7 @@ std::vector<int64_t> LevelStretches(int64_t total, absl::Span<const int64_t> loa
 // Where each candidate stands in the list.
 using CandidateIndex = absl::flat_hash_map<int, size_t>;
 
+// Candidates and needs of one node.
 struct NodeGroup {
   std::vector<int> candidates;
   std::vector<int32_t> needs;
@@ -114,6 +126,26 @@ std::map<int, NodeGroup> GroupByNode(absl::Span<const int> candidates,
   return nodes;
 }
 
+// Below this many bytes a message more is cheaper than a bucket with several members, which joins
+// fewer small chunks.
+constexpr int64_t kSharedNeedBytesMin = 64 << 10;
+
+// Adds the needs of those `ranks` that want number `want`: one for all of them if each candidate
+// would have to send to several, else one for each.
+void AddNeeds(int32_t want, const Want& region, const RankList& ranks, size_t candidates,
+              int64_t element_bytes, std::vector<int32_t>* members, ServeTable* table) {
+  const auto add = [&](RankList of) {
+    members->push_back(static_cast<int32_t>(table->needs.size()));
+    table->needs.push_back({want, std::move(of)});
+    table->group_of_need.push_back(0);
+  };
+  if (ranks.empty()) return;
+  const bool together =
+      ranks.size() > candidates && region.elements * element_bytes >= kSharedNeedBytesMin;
+  if (together) return add(ranks);
+  for (int rank : ranks) add({rank});
+}
+
 // Adds what each candidate of `group` sends to `loads`.
 void AddLoads(const ServeGroup& group, const CandidateIndex& index, std::vector<int64_t>* loads) {
   for (size_t q = 0; q < group.candidates.size(); ++q) {
@@ -122,6 +154,13 @@ void AddLoads(const ServeGroup& group, const CandidateIndex& index, std::vector<
       (*loads)[index.at(group.candidates[q])] += share.end - share.begin;
     }
   }
+}
+
+void AddGroup(ServeGroup group, absl::Span<const int32_t> needs, ServeTable* table) {
+  for (int32_t need : needs) {
+    table->group_of_need[static_cast<size_t>(need)] = static_cast<int32_t>(table->groups.size());
+  }
+  table->groups.push_back(std::move(group));
 }
 
 }  // namespace
@@ -138,46 +177,95 @@ size_t ServeGroup::CandidateOf(size_t slot, int64_t rotation) const {
   return (slot + static_cast<size_t>(rotation) % count) % count;
 }
 
-ServeTable Serve(absl::Span<const int> candidates, absl::Span<const Need> needs,
+ServeTable Serve(absl::Span<const int> candidates, absl::Span<const Want> wants,
                  absl::Span<const int> node_of_rank, int64_t element_bytes) {
   ServeTable table;
-  table.group_of_need.assign(needs.size(), ServeTable::kLocal);
   CandidateIndex index;
   for (size_t i = 0; i < candidates.size(); ++i) index.emplace(candidates[i], i);
 
   std::map<int, NodeGroup> nodes = GroupByNode(candidates, node_of_rank);
   std::vector<int32_t> far;  // needs whose node holds none of the part
-  for (size_t i = 0; i < needs.size(); ++i) {
-    if (index.contains(needs[i].rank)) continue;
-    const auto node = nodes.find(node_of_rank[static_cast<size_t>(needs[i].rank)]);
-    std::vector<int32_t>& members = node == nodes.end() ? far : node->second.needs;
-    members.push_back(static_cast<int32_t>(i));
+  for (size_t w = 0; w < wants.size(); ++w) {
+    RankList distant;
+    std::map<int, RankList> near;
+    for (int rank : wants[w].ranks) {
+      if (index.contains(rank)) continue;
+      const int node = node_of_rank[static_cast<size_t>(rank)];
+      (nodes.contains(node) ? near[node] : distant).push_back(rank);
+    }
+    const int32_t want = static_cast<int32_t>(w);
+    for (const auto& [node, ranks] : near) {
+      NodeGroup& group = nodes.at(node);
+      // Within a node there is no port that one sender would keep busy: whoever receives copies.
+      AddNeeds(want, wants[w], ranks, ranks.size(), element_bytes, &group.needs, &table);
+    }
+    AddNeeds(want, wants[w], distant, candidates.size(), element_bytes, &far, &table);
   }
 
+  const Line line = {wants, table.needs};
   std::vector<int64_t> loads(candidates.size(), 0);
   for (auto& [node, near] : nodes) {
     if (near.needs.empty()) continue;
     ServeGroup group;
     group.candidates = near.candidates;
-    CutLine(needs, near.needs,
-            EvenStretches(TotalElements(needs, near.needs), near.candidates.size()), element_bytes,
+    CutLine(line, near.needs,
+            EvenStretches(TotalElements(line, near.needs), near.candidates.size()), element_bytes,
             &group);
     AddLoads(group, index, &loads);
-    for (int32_t i : near.needs) {
-      table.group_of_need[static_cast<size_t>(i)] = static_cast<int32_t>(table.groups.size());
-    }
-    table.groups.push_back(std::move(group));
+    AddGroup(std::move(group), near.needs, &table);
   }
   if (far.empty()) return table;
 
   ServeGroup group;
   group.candidates.assign(candidates.begin(), candidates.end());
   group.rotates = table.groups.empty();
-  CutLine(needs, far, LevelStretches(TotalElements(needs, far), loads), element_bytes, &group);
-  for (int32_t i : far) {
-    table.group_of_need[static_cast<size_t>(i)] = static_cast<int32_t>(table.groups.size());
+  CutLine(line, far, LevelStretches(TotalElements(line, far), loads), element_bytes, &group);
+  AddGroup(std::move(group), far, &table);
+  return table;
+}
+
+ServeTable ServeReduced(absl::Span<const int> candidates, absl::Span<const Want> wants,
+                        int64_t element_bytes) {
+  ServeTable table;
+  CandidateIndex index;
+  for (size_t i = 0; i < candidates.size(); ++i) index.emplace(candidates[i], i);
+
+  // Wants by who can reduce them: those that need them and could, or else everyone.
+  std::map<std::vector<int>, std::vector<int32_t>> needs_of;
+  for (size_t w = 0; w < wants.size(); ++w) {
+    std::vector<int> inside;
+    for (int rank : wants[w].ranks) {
+      if (index.contains(rank)) inside.push_back(rank);
+    }
+    if (inside.empty()) inside.assign(candidates.begin(), candidates.end());
+    needs_of[std::move(inside)].push_back(static_cast<int32_t>(table.needs.size()));
+    table.needs.push_back({static_cast<int32_t>(w), wants[w].ranks});
+    table.group_of_need.push_back(0);
   }
-  table.groups.push_back(std::move(group));
+  // Those with the least choice first; the others level what these leave uneven.
+  std::vector<const std::pair<const std::vector<int>, std::vector<int32_t>>*> by_choice;
+  by_choice.reserve(needs_of.size());
+  for (const auto& entry : needs_of) by_choice.push_back(&entry);
+  std::stable_sort(by_choice.begin(), by_choice.end(),
+                   [](const auto* a, const auto* b) { return a->first.size() < b->first.size(); });
+  const Line line = {wants, table.needs};
+  std::vector<int64_t> loads(candidates.size(), 0);
+  for (const auto* entry : by_choice) {
+    const auto& [owners, needs] = *entry;
+    ServeGroup group;
+    group.candidates = owners;
+    std::vector<int64_t> loads_of;
+    loads_of.reserve(owners.size());
+    for (int rank : owners) loads_of.push_back(loads[index.at(rank)]);
+    const int64_t total = TotalElements(line, needs);
+    group.rotates = std::count(loads_of.begin(), loads_of.end(), loads_of[0]) ==
+                    static_cast<ptrdiff_t>(loads_of.size());
+    CutLine(line, needs,
+            group.rotates ? EvenStretches(total, owners.size()) : LevelStretches(total, loads_of),
+            element_bytes, &group);
+    AddLoads(group, index, &loads);
+    AddGroup(std::move(group), needs, &table);
+  }
   return table;
 }
 

@@ -1,11 +1,13 @@
-// Which replica serves whom: of the ranks that hold the same part of a tensor, who sends what.
+// Which replica serves whom: of the ranks that hold the same part of a tensor, who sends what to
+// whom; and of those that hold contributions to it, who reduces what.
 //
-// A pure function of what all ranks know, so that both ends of a route agree without talking:
+// Pure functions of what all ranks know, so that all members of a bucket agree without talking:
 // same rank first, then same node, then spread so that the busiest sender sends as little as
 // possible. Needs may be cut between senders.
 #ifndef SLUICE_SRC_PLAN_SERVE_H_
 #define SLUICE_SRC_PLAN_SERVE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -13,11 +15,19 @@
 
 namespace sluice {
 
-// A rank that needs a region of the part, all of it.
-struct Need {
-  int rank = -1;
-  int64_t elements = 0;      // of the region, row-major
+using RankList = std::vector<int>;
+
+// A region of the part, and all ranks that need all of it.
+struct Want {
+  RankList ranks;
+  int64_t elements = 0;      // row-major
   int64_t row_elements = 1;  // cuts between senders prefer multiples of this
+};
+
+// Ranks of a want that are served together. Those that have the data themselves are in none.
+struct Need {
+  int32_t want = 0;
+  RankList ranks;
 };
 
 // Elements [begin, end) of a need's region.
@@ -41,15 +51,21 @@ struct ServeGroup {
 };
 
 struct ServeTable {
-  static constexpr int32_t kLocal = -1;
-
-  std::vector<int32_t> group_of_need;  // kLocal: the rank has the data itself
+  std::vector<Need> needs;             // by ascending want
+  std::vector<int32_t> group_of_need;  // parallel to needs
   std::vector<ServeGroup> groups;
 };
 
-// `candidates`: the ranks that hold the part, in mesh order. `needs`: in an order all ranks share.
-ServeTable Serve(absl::Span<const int> candidates, absl::Span<const Need> needs,
+// `candidates`: the ranks that hold the part, in mesh order. `wants`: in an order all ranks share.
+// Ranks that need the same bytes are served together where one by one they would load the
+// candidates more.
+ServeTable Serve(absl::Span<const int> candidates, absl::Span<const Want> wants,
                  absl::Span<const int> node_of_rank, int64_t element_bytes);
+
+// The same for a part that has to be reduced first: a share is what one candidate, of all that hold
+// contributions, reduces and sends on. Ranks that need what they could reduce themselves do so.
+ServeTable ServeReduced(absl::Span<const int> candidates, absl::Span<const Want> wants,
+                        int64_t element_bytes);
 
 }  // namespace sluice
 

@@ -2,6 +2,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "plan/plan.h"
+#include "tensor/cast.h"
 
 namespace sluice {
 namespace {
@@ -15,34 +16,62 @@ absl::Status ValidateSide(const Layout& layout, absl::Span<const int64_t> shape,
     return absl::InvalidArgumentError(absl::StrCat(
         "rank ", layout.mesh.max_rank(), " is outside the job's ranks 0..", job_ranks - 1));
   }
+  return absl::OkStatus();
+}
+
+absl::Status ValidateTarget(const Layout& layout, absl::Span<const int64_t> shape, int job_ranks) {
+  if (absl::Status status = ValidateSide(layout, shape, job_ranks); !status.ok()) return status;
   for (size_t m = 0; m < layout.placements.size(); ++m) {
     if (layout.placements[m].kind != Placement::Kind::kPartial) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("placement ", PlacementName(layout.placements[m]), " of mesh dimension ", m,
-                     ": Partial is not supported"));
+                     ": only a source may be Partial, as many contributions make one sum"));
   }
   return absl::OkStatus();
 }
 
 absl::Status ValidateTensor(const TensorTransfer& tensor, int job_ranks) {
-  if (tensor.src_dtype != tensor.dst_dtype) {
+  if (!CastExists(tensor.src_dtype, tensor.dst_dtype)) {
+    return absl::InvalidArgumentError(absl::StrCat("no cast from ", DTypeName(tensor.src_dtype),
+                                                   " to ", DTypeName(tensor.dst_dtype),
+                                                   ": casts are between floating dtypes"));
+  }
+  if (tensor.window < 0 || tensor.window > kMaxWindow) {
     return absl::InvalidArgumentError(
-        absl::StrCat("source dtype ", DTypeName(tensor.src_dtype), " and target dtype ",
-                     DTypeName(tensor.dst_dtype), " differ: casts are not supported"));
+        absl::StrCat("window is ", tensor.window, "; it must be 0 to ", kMaxWindow));
   }
   const absl::Status src = ValidateSide(tensor.src, tensor.shape, job_ranks);
   if (!src.ok()) return absl::Status(src.code(), absl::StrCat("source: ", src.message()));
-  const absl::Status dst = ValidateSide(tensor.dst, tensor.shape, job_ranks);
+  const absl::Status dst = ValidateTarget(tensor.dst, tensor.shape, job_ranks);
   if (!dst.ok()) return absl::Status(dst.code(), absl::StrCat("target: ", dst.message()));
   return absl::OkStatus();
 }
 
 }  // namespace
 
+DType WireDType(const TensorTransfer& tensor) {
+  return DTypeBytes(tensor.dst_dtype) < DTypeBytes(tensor.src_dtype) ? tensor.dst_dtype
+                                                                     : tensor.src_dtype;
+}
+
+bool IsReduced(const TensorTransfer& tensor) {
+  for (size_t m = 0; m < tensor.src.placements.size(); ++m) {
+    if (tensor.src.placements[m].kind == Placement::Kind::kPartial &&
+        tensor.src.mesh.sizes()[m] > 1) {
+      return true;
+    }
+  }
+  return false;
+}
+
 absl::Status ValidateSpec(const TransferSpec& spec, int job_ranks) {
   if (job_ranks > kRanksMax) {
     return absl::InvalidArgumentError(
         absl::StrCat("a job of ", job_ranks, " ranks; at most ", kRanksMax, " are possible"));
+  }
+  if (spec.priority_class < 0 || spec.priority_class >= kPriorityClasses) {
+    return absl::InvalidArgumentError(absl::StrCat("priority_class is ", spec.priority_class,
+                                                   "; it must be 0 to ", kPriorityClasses - 1));
   }
   for (size_t i = 0; i < spec.tensors.size(); ++i) {
     const absl::Status status = ValidateTensor(spec.tensors[i], job_ranks);

@@ -12,7 +12,7 @@ namespace sluice {
 namespace {
 
 // Ranks of one job may run different builds: a record of another format is reported as such.
-constexpr uint32_t kRecordFormat = 0x51c30001;
+constexpr uint32_t kRecordFormat = 0x51c30002;
 
 // What goes over the wire: trivially copyable, the same size on all ranks.
 struct Record {
@@ -20,6 +20,7 @@ struct Record {
   int32_t code;  // absl::StatusCode
   char call[16];
   int64_t values[Proposal::kMaxValues];
+  BucketId bucket;
   char message[512];
 };
 
@@ -33,6 +34,7 @@ Record Encode(const Proposal& proposal) {
   Record record{};
   record.format = kRecordFormat;
   record.code = static_cast<int32_t>(proposal.status.code());
+  record.bucket = proposal.bucket;
   CopyText(proposal.call, absl::MakeSpan(record.call));
   CopyText(proposal.status.message(), absl::MakeSpan(record.message));
   for (size_t i = 0; i < proposal.values.size(); ++i) record.values[i] = proposal.values[i].value;
@@ -117,13 +119,15 @@ bool Agreement::Poll() {
   return true;
 }
 
-absl::Status Agreement::Compare(absl::Span<const std::byte> all) const {
+absl::Status Agreement::Compare(absl::Span<const std::byte> all) {
   const int size = fabric_->size();
   std::map<uint32_t, std::vector<int>> by_format;
   std::map<std::string, std::vector<int>> by_call;
   std::vector<int> bad;
+  largest_bucket_ = BucketId();
   for (int rank = 0; rank < size; ++rank) {
     const Record record = Decode(all, rank);
+    largest_bucket_ = std::max(largest_bucket_, record.bucket);
     by_format[record.format].push_back(rank);
     by_call[record.call].push_back(rank);
     if (record.code != 0) bad.push_back(rank);

@@ -14,6 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "plan/bucket.h"
 #include "sluice/fabric.h"
 #include "transport/deadline.h"
 
@@ -33,6 +34,8 @@ struct Proposal {
   std::vector<Value> values;
   // Whether this rank's own input is good.
   absl::Status status;
+  // Carried along, not compared: of all ranks' the largest comes out.
+  BucketId bucket;
 
   static constexpr size_t kMaxValues = 8;
 };
@@ -55,9 +58,13 @@ class Agreement {
   bool Poll();
   const absl::Status& outcome() const { return outcome_; }
   bool out_of_step() const { return out_of_step_; }
+  // After OK: the largest Proposal::bucket.
+  const BucketId& largest_bucket() const { return largest_bucket_; }
+  // An agreement that has not ended.
+  bool under_way() const { return !ended_; }
 
  private:
-  absl::Status Compare(absl::Span<const std::byte> all) const;
+  absl::Status Compare(absl::Span<const std::byte> all);
 
   Fabric* fabric_;
   Proposal proposal_;
@@ -65,6 +72,7 @@ class Agreement {
   bool ended_ = true;
   bool out_of_step_ = false;
   absl::Status outcome_;
+  BucketId largest_bucket_;
   std::vector<std::byte> all_;
   std::vector<int> missing_;
 };

@@ -1,7 +1,8 @@
-// Planning a transfer and binding memory to it.
+// Planning a transfer, and what its runs need to know of the plan.
 #include "session/compiled_transfer.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -31,17 +32,17 @@ absl::StatusOr<std::unique_ptr<CompiledTransfer>> CompiledTransfer::Make(const T
     transfer->dst_needs_.push_back({*std::move(dst), tensor.dst_dtype});
     transfer->names_.push_back(tensor.name);
   }
-  transfer->src_.resize(spec.tensors.size());
-  transfer->dst_.resize(spec.tensors.size());
-  transfer->candidate_.resize(2 * spec.tensors.size());
+  transfer->FillWindows();
   return transfer;
 }
 
 void CompiledTransfer::FillStats(int rank) {
   for (const Bucket& bucket : plan_.buckets) {
     ++stats_.buckets;
-    if (bucket.role != Role::kDestination) ++stats_.buckets_as_source;
-    bucket_bytes_max_ = std::max(bucket_bytes_max_, bucket.bytes);
+    const Channel& channel = plan_.channels[static_cast<size_t>(bucket.channel)];
+    if (channel.src == rank) ++stats_.buckets_as_source;
+    if (bucket.role != Role::kLocal) slot_bytes_ = std::max(slot_bytes_, SlotBytes(plan_, bucket));
+    operations_max_ = std::max({operations_max_, 1, channel.child_count});
   }
   stats_.channels = static_cast<int64_t>(plan_.channels.size());
   for (const Channel& channel : plan_.channels) {
@@ -54,40 +55,24 @@ void CompiledTransfer::FillStats(int rank) {
   stats_.peak_bytes_without_budget = plan_.peak_bytes_without_budget;
 }
 
-absl::Status CompiledTransfer::Bind(absl::Span<const TensorView> src,
-                                    absl::Span<const TensorView> dst) {
-  const size_t count = spec_.tensors.size();
-  if (src.size() != count || dst.size() != count) {
-    return absl::InvalidArgumentError(absl::StrCat("the transfer has ", count, " tensors, but ",
-                                                   src.size(), " source and ", dst.size(),
-                                                   " destination views are given"));
+void CompiledTransfer::FillWindows() {
+  std::map<int, std::vector<int>> tensors;
+  for (size_t t = 0; t < spec_.tensors.size(); ++t) {
+    tensors[spec_.tensors[t].window].push_back(static_cast<int>(t));
   }
-  if (absl::Status status = BindSide(src, false); !status.ok()) return status;
-  if (absl::Status status = BindSide(dst, true); !status.ok()) return status;
-  const auto middle = candidate_.begin() + static_cast<ptrdiff_t>(count);
-  if (std::equal(candidate_.begin(), middle, src_.begin()) &&
-      std::equal(middle, candidate_.end(), dst_.begin())) {
-    return absl::OkStatus();
+  size_t next = 0;
+  for (auto& [window_number, of_window] : tensors) {
+    Window window;
+    window.number = window_number;
+    window.first_bucket = next;
+    const uint64_t id = static_cast<uint64_t>(window_number);
+    while (next < plan_.buckets.size() && plan_.buckets[next].id.fields().window == id) ++next;
+    window.end_bucket = next;
+    window.tensors = std::move(of_window);
+    windows_.push_back(std::move(window));
   }
-  const absl::Span<const BoundView> bound = candidate_;
-  absl::Status status = CheckAliasing(bound.subspan(0, count), bound.subspan(count), names_);
-  if (!status.ok()) return status;
-  std::copy(candidate_.begin(), middle, src_.begin());
-  std::copy(middle, candidate_.end(), dst_.begin());
-  return absl::OkStatus();
-}
-
-absl::Status CompiledTransfer::BindSide(absl::Span<const TensorView> views, bool is_dst) {
-  const std::vector<ViewNeed>& needs = is_dst ? dst_needs_ : src_needs_;
-  const size_t first = is_dst ? views.size() : 0;
-  for (size_t t = 0; t < views.size(); ++t) {
-    absl::Status status = BindView(views[t], needs[t], is_dst, &candidate_[first + t]);
-    if (status.ok()) continue;
-    return absl::Status(status.code(),
-                        absl::StrCat(is_dst ? "destination" : "source", " of tensor ", t, " '",
-                                     names_[t], "': ", status.message()));
-  }
-  return absl::OkStatus();
+  tensor_chunks_.resize(spec_.tensors.size());
+  for (const Chunk& chunk : plan_.chunks) ++tensor_chunks_[static_cast<size_t>(chunk.tensor)];
 }
 
 }  // namespace sluice

@@ -1,4 +1,4 @@
-// A transfer that a session has planned, and the memory bound to its next run.
+// A transfer that a session has planned: what all its runs share.
 #ifndef SLUICE_SRC_SESSION_COMPILED_TRANSFER_H_
 #define SLUICE_SRC_SESSION_COMPILED_TRANSFER_H_
 
@@ -26,34 +26,45 @@ class CompiledTransfer : public Transfer {
   const TransferStats& stats() const override { return stats_; }
   const Plan& plan() const { return plan_; }
 
-  // Checks views and keeps them for the runs to come. Allocates only when they differ from the
-  // ones before.
-  absl::Status Bind(absl::Span<const TensorView> src, absl::Span<const TensorView> dst);
+  // What this rank's views have to be, one per tensor.
+  absl::Span<const ViewNeed> src_needs() const { return src_needs_; }
+  absl::Span<const ViewNeed> dst_needs() const { return dst_needs_; }
+  absl::Span<const absl::string_view> names() const { return names_; }
 
-  // The views last bound, one per tensor.
-  absl::Span<const BoundView> src() const { return src_; }
-  absl::Span<const BoundView> dst() const { return dst_; }
+  // A window of the spec that has a tensor, ascending: its buckets are [first_bucket, end_bucket).
+  struct Window {
+    int number = 0;
+    size_t first_bucket = 0;
+    size_t end_bucket = 0;
+    std::vector<int> tensors;
+  };
+  absl::Span<const Window> windows() const { return windows_; }
+  // How many chunks of each tensor this rank's buckets have.
+  absl::Span<const int64_t> tensor_chunks() const { return tensor_chunks_; }
 
-  // Largest bucket of this rank in bytes.
-  int64_t bucket_bytes_max() const { return bucket_bytes_max_; }
+  // The largest slot that a bucket of this rank needs, in bytes.
+  int64_t slot_bytes() const { return slot_bytes_; }
+  // The most operations that one bucket of this rank has under way at once.
+  int operations_max() const { return operations_max_; }
 
-  bool agreed = false;  // all ranks have found their views good once
-  int number = 0;       // of the session's transfers
+  bool agreed = false;               // all ranks have found their views good once
+  int number = 0;                    // of the session's transfers
+  std::vector<int> engine_channels;  // by the plan's channels
 
  private:
   CompiledTransfer() = default;
-  absl::Status BindSide(absl::Span<const TensorView> views, bool is_dst);
   void FillStats(int rank);
+  void FillWindows();
 
   TransferSpec spec_;
   Plan plan_;
   TransferStats stats_;
-  int64_t bucket_bytes_max_ = 0;
+  int64_t slot_bytes_ = 0;
+  int operations_max_ = 0;
   std::vector<ViewNeed> src_needs_;
   std::vector<ViewNeed> dst_needs_;
-  std::vector<BoundView> src_;
-  std::vector<BoundView> dst_;
-  std::vector<BoundView> candidate_;  // scratch for Bind
+  std::vector<Window> windows_;
+  std::vector<int64_t> tensor_chunks_;
   std::vector<absl::string_view> names_;
 };
 

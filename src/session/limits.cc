@@ -14,6 +14,7 @@ constexpr int64_t kBucketBytesMin = 16;  // two of the largest elements
 constexpr int64_t kBucketBytesMax = int64_t{1} << 30;
 constexpr int kMaxInFlightMax = 1 << 16;
 constexpr int64_t kDefaultBudgetBuckets = 16;
+constexpr int64_t kTraceEventsMax = int64_t{1} << 30;
 
 absl::Status OutOfRange(absl::string_view name, int64_t value, absl::string_view range) {
   return absl::InvalidArgumentError(absl::StrCat(name, " is ", value, "; ", range));
@@ -35,6 +36,10 @@ absl::StatusOr<int64_t> ResolveSlots(const SessionOptions& options) {
   }
   if (options.budget_bytes < -1) {
     return OutOfRange("budget_bytes", options.budget_bytes, "it must be 0 (no limit) or more");
+  }
+  if (options.trace_events < 0 || options.trace_events > kTraceEventsMax) {
+    return OutOfRange("trace_events", options.trace_events,
+                      absl::StrCat("it must be 0 to ", kTraceEventsMax));
   }
   if (options.timeout <= absl::ZeroDuration()) {
     return absl::InvalidArgumentError("timeout must be positive");

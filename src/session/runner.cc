@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <limits>
-#include <new>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "plan/channels.h"
 #include "session/clock.h"
 #include "tensor/check.h"
 
@@ -20,21 +20,26 @@ constexpr int kStepsPerPoll = 32;
 constexpr int kLookAheadMin = 4096;
 constexpr size_t kEventBatch = 64;
 
-// An operation's cookie holds its bucket's index in the plan and its ticket.
-uint64_t CookieOf(size_t bucket, Ticket ticket) { return uint64_t{bucket} << 32 | ticket; }
-size_t BucketOf(uint64_t cookie) { return static_cast<size_t>(cookie >> 32); }
+// An operation's cookie holds its bucket's first slot and its ticket.
+uint64_t CookieOf(size_t slot, Ticket ticket) { return uint64_t{slot} << 32 | ticket; }
+size_t SlotOf(uint64_t cookie) { return static_cast<size_t>(cookie >> 32); }
 Ticket TicketOf(uint64_t cookie) { return static_cast<Ticket>(cookie); }
+
+int64_t RoundUp(int64_t bytes, int64_t unit) { return (bytes + unit - 1) / unit * unit; }
 
 }  // namespace
 
 Runner::Runner(std::unique_ptr<Device> device, std::unique_ptr<Transport> transport, int64_t slots,
-               int max_in_flight)
+               int max_in_flight, TraceRecorder* trace)
     : slots_(slots),
       max_in_flight_(max_in_flight),
       device_(std::move(device)),
       transport_(std::move(transport)),
+      trace_(trace),
+      copies_(device_.get()),
       events_(kEventBatch),
-      copied_(Device::kMaxOutstanding) {}
+      copied_(Device::kMaxOutstanding),
+      lanes_(kMaxLanes) {}
 
 Runner::~Runner() {
   // The network may still write into staging: memory that outlives the process's use of it is
@@ -42,60 +47,95 @@ Runner::~Runner() {
   if (transport_->outstanding() > 0) staging_.Abandon();
 }
 
-absl::Status Runner::Prepare(const CompiledTransfer& transfer) {
-  SLUICE_CHECK(!in_flight(), "a run is in flight");
-  const Plan& plan = transfer.plan();
-  // More slots than the channels can fill would never be used.
-  const int64_t most = std::max<int64_t>(1, plan.peak_buckets_without_budget);
+absl::Status Runner::Prepare(CompiledTransfer* transfer) {
+  SLUICE_CHECK(runs_.empty(), "a run is in flight");
+  const Plan& plan = transfer->plan();
+  // More slots than the channels of all transfers can fill would never be used.
+  const int64_t most = std::max<int64_t>(1, slots_wanted_ + plan.peak_buckets_without_budget);
   const int64_t wanted = slots_ == 0 ? most : std::min(slots_, most);
-  const int64_t slot_bytes =
-      std::max(slot_bytes_, (std::max<int64_t>(transfer.bucket_bytes_max(), 1) + 63) / 64 * 64);
-  if (wanted > std::numeric_limits<int>::max() / 4 || plan.buckets.size() > UINT32_MAX) {
+  const int64_t slot_bytes = std::max(slot_bytes_, RoundUp(transfer->slot_bytes(), 64));
+  const int operations = std::max(operations_max_, transfer->operations_max());
+  if (wanted > std::numeric_limits<int>::max() / 4 / operations ||
+      plan.buckets.size() >= uint64_t{1} << BucketWork::kIndexBits) {
     return absl::ResourceExhaustedError(
         absl::StrCat(wanted, " slots for ", plan.buckets.size(), " buckets are too many"));
   }
-  EngineOptions options;
-  options.channels = static_cast<int>(plan.channels.size());
-  options.max_in_flight = max_in_flight_;
-  options.slots = static_cast<int>(wanted);
-  if (engine_) {
-    options.channels = std::max(options.channels, engine_->options().channels);
-    options.slots = std::max(options.slots, engine_->options().slots);
-  }
   // An error leaves everything as the transfers before need it.
-  const size_t staging_bytes = static_cast<size_t>(options.slots) * static_cast<size_t>(slot_bytes);
+  const size_t staging_bytes = static_cast<size_t>(wanted) * static_cast<size_t>(slot_bytes);
   if (staging_bytes > staging_.bytes()) {
     absl::StatusOr<DeviceMemory> staging = device_->AllocateStaging(staging_bytes);
     if (!staging.ok()) {
       return absl::Status(staging.status().code(),
-                          absl::StrCat("staging of ", options.slots, " slots x ", slot_bytes,
+                          absl::StrCat("staging of ", wanted, " slots x ", slot_bytes,
                                        " bytes: ", staging.status().message()));
     }
     staging_ = *std::move(staging);
   }
+  const int slots = static_cast<int>(wanted);
+  absl::Status reserved = transport_->Reserve(slots * operations);
+  if (!reserved.ok()) return reserved;
+  slots_wanted_ = most;
   slot_bytes_ = slot_bytes;
-  if (absl::Status status = transport_->Reserve(options.slots); !status.ok()) return status;
+  operations_max_ = operations;
+  lane_count_ = std::max(lane_count_, transfer->spec().priority_class + 1);
+  NumberChannels(transfer);
+  last_moving_.resize(channels_.size(), kNoSlot);
+  EngineOptions options;
+  options.channels = static_cast<int>(channels_.size());
+  options.max_in_flight = max_in_flight_;
+  options.slots = slots;
+  options.look_ahead = std::max(kLookAheadMin, 2 * slots);
+  options.lanes = lane_count_;
   if (!engine_ || options.channels > engine_->options().channels ||
-      options.slots > engine_->options().slots) {
-    options.look_ahead = std::max(kLookAheadMin, 2 * options.slots);
+      options.slots > engine_->options().slots || options.lanes > engine_->options().lanes) {
     engine_.emplace(options);
-    moves_.reserve(static_cast<size_t>(options.slots));
+    held_.resize(static_cast<size_t>(slots));
   }
-  contiguous_.resize(std::max(contiguous_.size(), plan.buckets.size()));
-  batches_.resize(std::max(batches_.size(), plan.buckets.size()));
+  messages_.reserve(static_cast<size_t>(slots) * static_cast<size_t>(operations));
   return absl::OkStatus();
 }
 
-void Runner::Begin(const CompiledTransfer* transfer, uint64_t run) {
-  SLUICE_CHECK(!in_flight(), "a run is in flight");
-  transfer_ = transfer;
-  run_ = run;
-  next_bucket_ = 0;
-  last_time_ns_ = MonotonicNs();
+void Runner::NumberChannels(CompiledTransfer* transfer) {
+  for (const Channel& channel : transfer->plan().channels) {
+    std::vector<int64_t> key = ChannelContent(transfer->plan(), channel);
+    key.push_back(transfer->spec().priority_class);
+    const int next = static_cast<int>(channels_.size());
+    transfer->engine_channels.push_back(channels_.try_emplace(std::move(key), next).first->second);
+  }
+}
+
+void Runner::Add(TransferRun* run) {
+  if (runs_.empty()) last_time_ns_ = MonotonicNs();
+  runs_.push_back(run);
+  if (run->transfer().plan().buckets.empty()) return;
+  Lane& lane = LaneOf(*run);
+  lane.push_back(run);
+  if (lane.size() == 1) AnnounceFirst(run->lane());
+}
+
+void Runner::Remove(TransferRun* run) {
+  runs_.erase(std::remove(runs_.begin(), runs_.end(), run), runs_.end());
+  Lane& lane = LaneOf(*run);
+  const bool first = !lane.empty() && lane.front() == run;
+  lane.erase(std::remove(lane.begin(), lane.end(), run), lane.end());
+  if (first) AnnounceFirst(run->lane());
+}
+
+// Other lanes have to leave room for what this one is going to bring.
+void Runner::AnnounceFirst(int lane) {
+  if (lane_count_ == 1 || !engine_->status().ok()) return;
+  const Lane& runs = lanes_[static_cast<size_t>(lane)];
+  if (runs.empty()) {
+    engine_->Close(lane);
+    return;
+  }
+  const TransferRun& run = *runs.front();
+  engine_->Announce(
+      lane, run.transfer().plan().buckets.front().id.WithRun(static_cast<uint64_t>(run.id())));
 }
 
 absl::StatusOr<bool> Runner::Poll() {
-  if (!in_flight()) return false;
+  if (runs_.empty()) return false;
   KeepTime();
   bool moved = false;
   for (int step = 0; step < kStepsPerPoll; ++step) {
@@ -105,11 +145,6 @@ absl::StatusOr<bool> Runner::Poll() {
       return stepped.status();
     }
     if (!*stepped) break;
-    moved = true;
-  }
-  if (next_bucket_ == transfer_->plan().buckets.size() && engine_->idle()) {
-    KeepTime();
-    transfer_ = nullptr;
     moved = true;
   }
   return moved;
@@ -126,12 +161,10 @@ absl::StatusOr<bool> Runner::Step() {
   Command command;
   while (engine_->Next(&command)) {
     commanded = true;
-    if (absl::Status status = CarryOut(command); !status.ok()) {
-      return Explain(status, CookieOf(command.cookie, command.ticket));
-    }
+    if (absl::Status status = CarryOut(command); !status.ok()) return status;
     if (command.stage != Stage::kMoving) break;
   }
-  if (absl::Status status = FlushMoves(); !status.ok()) return status;
+  if (absl::Status status = FlushMessages(); !status.ok()) return status;
   return *moved || *copied || commanded;
 }
 
@@ -142,181 +175,203 @@ absl::StatusOr<bool> Runner::PollTransport() {
   absl::Status failure;
   for (int i = 0; i < *count; ++i) {
     const TransportEvent& event = events_[static_cast<size_t>(i)];
-    if (event.status.ok()) {
-      engine_->Finish(TicketOf(event.cookie));
+    const size_t slot = FindWork(event.cookie);
+    int* const pending = held_[slot].work.pending();
+    --*pending;
+    if (!event.status.ok()) failure.Update(Explain(event.status, event.cookie));
+    if (*pending > 0) continue;
+    if (!failure.ok() || !engine_->status().ok()) {
+      if (failure.ok()) failure = engine_->status();
+      engine_->Fail(TicketOf(event.cookie), failure);
       continue;
     }
-    const absl::Status status = Explain(event.status, event.cookie);
-    engine_->Fail(TicketOf(event.cookie), status);
-    failure.Update(status);
+    if (absl::Status status = Continue(slot, held_[slot].stage); !status.ok()) return status;
   }
   if (!failure.ok()) return failure;
   return *count > 0;
 }
 
 absl::StatusOr<bool> Runner::PollDevice() {
-  if (device_outstanding_ == 0) return false;
-  const absl::StatusOr<int> count = device_->Poll(absl::MakeSpan(copied_));
+  if (copies_.outstanding() == 0) return false;
+  const absl::StatusOr<int> count = copies_.Poll(absl::MakeSpan(copied_));
   if (!count.ok()) return count.status();
-  device_outstanding_ -= *count;
-  for (int i = 0; i < *count; ++i) EndCopy(copied_[static_cast<size_t>(i)]);
+  for (int i = 0; i < *count; ++i) {
+    const uint64_t cookie = copied_[static_cast<size_t>(i)];
+    const size_t slot = FindWork(cookie);
+    int* const pending = held_[slot].work.pending();
+    if (--*pending > 0) continue;
+    if (!engine_->status().ok()) {
+      engine_->Fail(TicketOf(cookie), engine_->status());
+      continue;
+    }
+    if (absl::Status status = Continue(slot, held_[slot].stage); !status.ok()) return status;
+  }
   return *count > 0;
 }
 
+size_t Runner::FindWork(uint64_t cookie) const {
+  const size_t slot = SlotOf(cookie);
+  SLUICE_CHECK(held_[slot].work.ticket() == TicketOf(cookie), "an operation of no bucket");
+  return slot;
+}
+
 void Runner::Feed() {
-  const size_t end = transfer_->plan().buckets.size();
-  for (int i = 0; i < kFeedBatch && next_bucket_ < end && engine_->CanSubmit(); ++i) {
-    engine_->Submit(SubmissionOf(next_bucket_++));
+  for (int lane = 0; lane < lane_count_; ++lane) {
+    if (!lanes_[static_cast<size_t>(lane)].empty()) FeedLane(lane);
   }
 }
 
-Submission Runner::SubmissionOf(size_t index) {
-  const Bucket& bucket = BucketAt(index);
-  Submission submission;
-  submission.id = bucket.id.WithRun(run_);
-  submission.channel = bucket.channel;
-  submission.cookie = index;
-  contiguous_[index] = ContiguousAddress(bucket);
-  const bool staged = bucket.role != Role::kLocal && contiguous_[index] == nullptr;
-  submission.staging_bytes = staged ? bucket.bytes : 0;
-  submission.operations = bucket.role == Role::kLocal ? 0 : 1;
-  switch (bucket.role) {
-    case Role::kSource:
-      submission.stages = staged ? kStageFill | kStageMove : kStageMove;
-      break;
-    case Role::kDestination:
-      submission.stages = staged ? kStageMove | kStageDrain : kStageMove;
-      break;
-    case Role::kLocal:
-      submission.stages = kStageDrain;
-      break;
+void Runner::FeedLane(int lane) {
+  Lane& runs = lanes_[static_cast<size_t>(lane)];
+  for (int i = 0; i < kFeedBatch && engine_->CanSubmit(lane);) {
+    TransferRun* const run = runs.front();
+    if (run->CanFeed()) {
+      const size_t index = run->next_bucket();
+      Submission submission = BucketWork::SubmissionOf(*run, index);
+      run->Fed();
+      engine_->Submit(submission);
+      ++i;
+    }
+    if (run->fed()) {
+      runs.erase(runs.begin());
+      AnnounceFirst(lane);
+    } else if (!run->CanFeed()) {
+      return;
+    }
+    if (runs.empty()) return;
   }
-  return submission;
 }
 
 absl::Status Runner::CarryOut(const Command& command) {
-  if (command.stage == Stage::kMoving) {
-    QueueMove(command);
-    return absl::OkStatus();
-  }
   // What can already cross should not wait for a copy.
-  if (absl::Status status = FlushMoves(); !status.ok()) return status;
-  return CopyChunks(command);
-}
-
-void Runner::QueueMove(const Command& command) {
-  const Bucket& bucket = BucketAt(command.cookie);
-  const Channel& channel = transfer_->plan().channels[static_cast<size_t>(bucket.channel)];
-  const bool sends = bucket.role == Role::kSource;
-  std::byte* direct = contiguous_[command.cookie];
-  TransportOp op;
-  op.kind = sends ? TransportOp::Kind::kSend : TransportOp::Kind::kReceive;
-  op.peer = sends ? channel.dst : channel.src;
-  // Ranks that run different transfers at once must stall, not take each other's messages.
-  op.tag = (channel.tag + transfer_->number) % (kMaxTransportTag + 1);
-  op.data = direct != nullptr ? direct : SlotAddress(command.slots[0]);
-  op.bytes = static_cast<size_t>(bucket.bytes);
-  op.cookie = CookieOf(command.cookie, command.ticket);
-  moves_.push_back(op);
-}
-
-absl::Status Runner::FlushMoves() {
-  if (moves_.empty()) return absl::OkStatus();
-  absl::Status status = transport_->Start(moves_);
-  moves_.clear();
-  return status;
-}
-
-absl::Status Runner::CopyChunks(const Command& command) {
-  const Bucket& bucket = BucketAt(command.cookie);
-  const uint64_t cookie = CookieOf(command.cookie, command.ticket);
-  std::byte* staging = bucket.role == Role::kLocal ? nullptr : SlotAddress(command.slots[0]);
-  const absl::Span<const Chunk> chunks = absl::MakeConstSpan(transfer_->plan().chunks)
-                                             .subspan(static_cast<size_t>(bucket.first_chunk),
-                                                      static_cast<size_t>(bucket.chunk_count));
-  // One more than there are batches, so that the copy cannot end before all have been started.
-  batches_[command.cookie] = 1;
-  size_t count = 0;
-  for (const Chunk& chunk : chunks) {
-    batch_[count++] = CopyOf(bucket, chunk, staging);
-    if (count < batch_.size()) continue;
-    if (absl::Status status = StartBatch(count, cookie); !status.ok()) return status;
-    count = 0;
+  if (command.stage != Stage::kMoving) {
+    if (absl::Status status = FlushMessages(); !status.ok()) return status;
   }
-  if (count > 0) {
-    if (absl::Status status = StartBatch(count, cookie); !status.ok()) return status;
+  const size_t slot = static_cast<size_t>(command.slots[0]);
+  Held& held = held_[slot];
+  if (held.work.run() == nullptr || held.work.ticket() != command.ticket) {
+    const int64_t id = BucketWork::RunOf(command.cookie);
+    const auto run = std::find_if(runs_.begin(), runs_.end(),
+                                  [id](const TransferRun* each) { return each->id() == id; });
+    SLUICE_CHECK(run != runs_.end(), "a command of no run");
+    held.work.Admit(*run, BucketWork::IndexOf(command.cookie), command.ticket,
+                    staging_.data() + static_cast<int64_t>(slot) * slot_bytes_);
   }
-  EndCopy(cookie);
+  held.stage = command.stage;
+  if (trace_ != nullptr) TraceBegin(&held);
+  if (command.stage == Stage::kMoving) BeginMove(slot);
+  return Continue(slot, command.stage);
+}
+
+absl::Status Runner::Continue(size_t slot, Stage stage) {
+  if (stage == Stage::kMoving) return ContinueMove(slot);
+  return ContinueAlone(slot, stage, 0);
+}
+
+// Continues a move, then those later ones of its channel that waited for it.
+absl::Status Runner::ContinueMove(size_t slot) {
+  while (true) {
+    const Held& held = held_[slot];
+    const int after = held.after;
+    const int rounds_max = held.before == kNoSlot
+                               ? std::numeric_limits<int>::max()
+                               : held_[static_cast<size_t>(held.before)].work.rounds();
+    absl::Status status = ContinueAlone(slot, Stage::kMoving, rounds_max);
+    if (!status.ok() || after == kNoSlot || held.work.waits()) return status;
+    if (!held_[static_cast<size_t>(after)].work.waits()) return status;
+    slot = static_cast<size_t>(after);
+  }
+}
+
+int& Runner::LastMoving(const BucketWork& work) {
+  const size_t channel = static_cast<size_t>(work.bucket().channel);
+  return last_moving_[static_cast<size_t>(work.run()->transfer().engine_channels[channel])];
+}
+
+// The engine lets the buckets of a channel begin to move in their order.
+void Runner::BeginMove(size_t slot) {
+  int& last = LastMoving(held_[slot].work);
+  held_[slot].before = last;
+  held_[slot].after = kNoSlot;
+  if (last != kNoSlot) held_[static_cast<size_t>(last)].after = static_cast<int>(slot);
+  last = static_cast<int>(slot);
+}
+
+void Runner::EndMove(size_t slot) {
+  Held& held = held_[slot];
+  if (held.before != kNoSlot) held_[static_cast<size_t>(held.before)].after = held.after;
+  if (held.after != kNoSlot) held_[static_cast<size_t>(held.after)].before = held.before;
+  if (int& last = LastMoving(held.work); last == static_cast<int>(slot)) last = held.before;
+}
+
+// Does what is next of a stage; tells the engine if nothing is.
+absl::Status Runner::ContinueAlone(size_t slot, Stage stage, int rounds_max) {
+  BucketWork& work = held_[slot].work;
+  const uint64_t cookie = CookieOf(slot, work.ticket());
+  absl::Status status = work.Next(stage, rounds_max, cookie, &copies_, &messages_);
+  if (!status.ok()) return Explain(status, cookie);
+  if (*work.pending() > 0 || work.waits()) return absl::OkStatus();
+  if (stage == Stage::kMoving) EndMove(slot);
+  TransferRun* const run = work.run();
+  const size_t index = work.index();
+  const bool ends = work.EndsWith(stage);
+  engine_->Finish(work.ticket());
+  if (trace_ != nullptr) TraceEnd(slot);
+  if (!ends) return absl::OkStatus();
+  // An engine made anew gives the same tickets again.
+  work = BucketWork();
+  run->BucketDone(index);
   return absl::OkStatus();
 }
 
-absl::Status Runner::StartBatch(size_t count, uint64_t cookie) {
-  while (device_outstanding_ == Device::kMaxOutstanding) {
-    absl::StatusOr<bool> copied = PollDevice();
-    if (!copied.ok()) return copied.status();
-  }
-  absl::Status status = device_->Start({absl::MakeConstSpan(batch_.data(), count), cookie});
-  if (!status.ok()) return status;
-  ++batches_[BucketOf(cookie)];
-  ++device_outstanding_;
+void Runner::TraceBegin(Held* held) {
+  held->begin_ns = MonotonicNs();
+  const EngineCounters& now = engine_->counters();
+  trace_->Sample(held->begin_ns, now.held_buckets, now.staging_bytes);
+}
+
+void Runner::TraceEnd(size_t slot) {
+  const Held& held = held_[slot];
+  const TraceKind kind = held.stage == Stage::kFilling  ? TraceKind::kFill
+                         : held.stage == Stage::kMoving ? TraceKind::kMove
+                                                        : TraceKind::kDrain;
+  const Bucket& bucket = held.work.bucket();
+  const int64_t now_ns = MonotonicNs();
+  trace_->Span(kind, bucket.id.WithRun(static_cast<uint64_t>(held.work.run()->id())),
+               static_cast<int>(slot), bucket.bytes, held.begin_ns, now_ns);
+  const EngineCounters& now = engine_->counters();
+  trace_->Sample(now_ns, now.held_buckets, now.staging_bytes);
+}
+
+absl::Status Runner::FlushMessages() {
+  if (messages_.empty()) return absl::OkStatus();
+  absl::Status status = transport_->Start(messages_);
+  messages_.clear();
   return status;
 }
 
-void Runner::EndCopy(uint64_t cookie) {
-  if (--batches_[BucketOf(cookie)] == 0) engine_->Finish(TicketOf(cookie));
-}
-
-std::byte* Runner::ContiguousAddress(const Bucket& bucket) const {
-  if (bucket.role == Role::kLocal || bucket.chunk_count != 1) return nullptr;
-  const Chunk& chunk = transfer_->plan().chunks[static_cast<size_t>(bucket.first_chunk)];
-  const StridedCopy copy = CopyOf(bucket, chunk, nullptr);
-  const bool sends = bucket.role == Role::kSource;
-  const int64_t offset = sends ? ContiguousSrcOffset(copy) : ContiguousDstOffset(copy);
-  if (offset < 0) return nullptr;
-  const size_t tensor = static_cast<size_t>(chunk.tensor);
-  return (sends ? transfer_->src() : transfer_->dst())[tensor].base + offset;
-}
-
-std::byte* Runner::SlotAddress(int slot) const { return staging_.data() + slot * slot_bytes_; }
-
-StridedCopy Runner::CopyOf(const Bucket& bucket, const Chunk& chunk, std::byte* staging) const {
-  const Plan& plan = transfer_->plan();
-  const RegionRuns& region = plan.regions[static_cast<size_t>(chunk.region)];
-  const size_t tensor = static_cast<size_t>(chunk.tensor);
-  const BoundView& src = transfer_->src()[tensor];
-  const BoundView& dst = transfer_->dst()[tensor];
-  StridedCopy copy;
-  copy.dims = region.dims;
-  const int64_t element_bytes =
-      bucket.role == Role::kDestination ? dst.element_bytes : src.element_bytes;
-  copy.src_dtype = transfer_->spec().tensors[tensor].src_dtype;
-  copy.dst_dtype = transfer_->spec().tensors[tensor].dst_dtype;
-  copy.begin = chunk.begin;
-  copy.end = chunk.end;
-  std::array<int64_t, kMaxTensorDims> wire_strides{};
-  int64_t stride = element_bytes;
-  for (size_t d = static_cast<size_t>(region.dims); d-- > 0;) {
-    wire_strides[d] = stride;
-    stride *= region.extent[d];
-    const size_t first = static_cast<size_t>(region.first_run[d]);
-    copy.runs[d] = absl::MakeConstSpan(plan.runs).subspan(
-        first, static_cast<size_t>(region.first_run[d + 1]) - first);
-  }
-  // Where element 0 of the region would lie on the wire.
-  std::byte* wire = staging == nullptr
-                        ? nullptr
-                        : staging + (chunk.bucket_offset - chunk.begin * element_bytes);
-  copy.src = bucket.role == Role::kDestination ? wire : src.base;
-  copy.src_strides = bucket.role == Role::kDestination ? wire_strides : src.stride_bytes;
-  copy.dst = bucket.role == Role::kSource ? wire : dst.base;
-  copy.dst_strides = bucket.role == Role::kSource ? wire_strides : dst.stride_bytes;
-  return copy;
-}
-
 absl::Status Runner::Explain(const absl::Status& status, uint64_t cookie) const {
-  const Bucket& bucket = BucketAt(BucketOf(cookie));
-  return absl::Status(status.code(), absl::StrCat("bucket ", bucket.id.WithRun(run_).ToString(),
-                                                  ": ", status.message()));
+  const BucketWork& work = held_[SlotOf(cookie)].work;
+  const BucketId id = work.bucket().id.WithRun(static_cast<uint64_t>(work.run()->id()));
+  return absl::Status(status.code(),
+                      absl::StrCat("bucket ", id.ToString(), ": ", status.message()));
+}
+
+BucketId Runner::Freeze(TransferRun* run) {
+  if (run->transfer().plan().buckets.empty()) return BucketId();
+  run->Freeze();
+  return engine_->Freeze(run->lane(), static_cast<uint64_t>(run->id()));
+}
+
+void Runner::Cut(TransferRun* run, const BucketId& last) {
+  run->CutAt(last);
+  if (run->transfer().plan().buckets.empty()) return;
+  engine_->Thaw(run->lane(), static_cast<uint64_t>(run->id()), last);
+  Lane& lane = LaneOf(*run);
+  if (!run->fed() || lane.empty()) return;
+  const bool first = lane.front() == run;
+  lane.erase(std::remove(lane.begin(), lane.end(), run), lane.end());
+  if (first) AnnounceFirst(run->lane());
 }
 
 void Runner::Poison(const absl::Status& status) {
@@ -326,50 +381,10 @@ void Runner::Poison(const absl::Status& status) {
 bool Runner::Settle() {
   if (!engine_) return true;
   transport_->Withdraw();
-  // Errors of what is taken back change nothing: the run has failed already.
+  // Errors of what is taken back change nothing: the runs have failed already.
   if (transport_->outstanding() > 0) static_cast<void>(PollTransport());
-  if (device_outstanding_ > 0) static_cast<void>(PollDevice());
-  if (transport_->outstanding() > 0 || device_outstanding_ > 0) return false;
-  transfer_ = nullptr;
-  return true;
-}
-
-bool Runner::AskAboutOldest(BucketQuestion* question, std::vector<int>* members) const {
-  Engine::Oldest oldest;
-  if (!in_flight() || !engine_->OldestUnfinished(&oldest)) return false;
-  const Bucket& bucket = BucketAt(oldest.cookie);
-  const Channel& channel = transfer_->plan().channels[static_cast<size_t>(bucket.channel)];
-  *question = {oldest.id, transfer_->number, 0};
-  members->assign({channel.src, channel.dst});
-  return true;
-}
-
-BucketReport Runner::Report(const BucketQuestion& question) const {
-  BucketReport report;
-  report.transfer = transfer_->number;
-  if (report.transfer != question.transfer) {
-    report.state = BucketState::kOtherTransfer;
-    return report;
-  }
-  const std::vector<Bucket>& buckets = transfer_->plan().buckets;
-  Engine::Oldest oldest;
-  if (engine_->OldestUnfinished(&oldest)) report.oldest = oldest.id;
-  if (next_bucket_ < buckets.size() && question.id >= BucketAt(next_bucket_).id.WithRun(run_)) {
-    report.state = BucketState::kNotFed;
-  } else if (!report.oldest || question.id < *report.oldest) {
-    report.state = BucketState::kInStage;
-    report.stage = Stage::kDone;
-  } else if (question.id == *report.oldest && oldest.stage != Stage::kWaiting) {
-    report.state = BucketState::kInStage;
-    report.stage = oldest.stage;
-  } else if (oldest.stage == Stage::kWaiting) {
-    report.state = BucketState::kWaitsForBudget;
-  }
-  return report;
-}
-
-std::string Runner::DescribeStall() const {
-  return engine_ ? engine_->DescribeStall() : std::string("nothing is planned");
+  if (copies_.outstanding() > 0) static_cast<void>(PollDevice());
+  return transport_->outstanding() == 0 && copies_.outstanding() == 0;
 }
 
 void Runner::KeepTime() {
@@ -377,26 +392,6 @@ void Runner::KeepTime() {
   const int64_t passed_ns = now_ns - std::exchange(last_time_ns_, now_ns);
   running_ns_ += passed_ns;
   if (engine_->blocked() == Blocked::kBudget) budget_wait_ns_ += passed_ns;
-}
-
-SessionCounters Runner::counters() const {
-  SessionCounters counters;
-  counters.running = absl::Nanoseconds(running_ns_);
-  counters.budget_wait = absl::Nanoseconds(budget_wait_ns_);
-  if (!engine_) return counters;
-  const EngineCounters& engine = engine_->counters();
-  counters.buckets_finished = engine.finished;
-  counters.buckets_peak = engine.held_buckets_peak;
-  counters.staging_bytes_peak = engine.staging_bytes_peak;
-  counters.operations_peak = engine.operations_peak;
-  counters.waited_for_channel = engine.waited_for_channel;
-  counters.waited_for_budget = engine.waited_for_budget;
-  return counters;
-}
-
-void Runner::ResetCounters() {
-  running_ns_ = budget_wait_ns_ = 0;
-  if (engine_) engine_->ResetCounters();
 }
 
 }  // namespace sluice

@@ -3,9 +3,9 @@
 #ifndef SLUICE_SRC_SESSION_RUNNER_H_
 #define SLUICE_SRC_SESSION_RUNNER_H_
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,69 +13,100 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "device/device.h"
 #include "engine/engine.h"
 #include "session/bucket_report.h"
+#include "session/bucket_work.h"
 #include "session/compiled_transfer.h"
+#include "session/copy_queue.h"
+#include "session/transfer_run.h"
 #include "sluice/session.h"
+#include "trace/recorder.h"
 #include "transport/transport.h"
 
 namespace sluice {
 
 class Runner {
  public:
-  // `slots`: the budget, 0 for no limit.
+  // `slots`: the budget, 0 for no limit. `trace`: where to record stages, or null; must outlive the
+  // runner.
   Runner(std::unique_ptr<Device> device, std::unique_ptr<Transport> transport, int64_t slots,
-         int max_in_flight);
+         int max_in_flight, TraceRecorder* trace);
   ~Runner();
 
-  // Makes room for runs of `transfer`: the engine's tables, staging, transport operations.
-  // ResourceExhausted, with the breakdown, if there is none. Not while a run is in flight.
-  absl::Status Prepare(const CompiledTransfer& transfer);
+  // Makes room for runs of `transfer`, beside those of the transfers before: the engine's tables,
+  // staging, transport operations. ResourceExhausted, with the breakdown, if there is none. Not
+  // while a run is in flight.
+  absl::Status Prepare(CompiledTransfer* transfer);
 
-  // Begins a run of a prepared transfer with the views bound to it; `run` is above all earlier
-  // ones.
-  void Begin(const CompiledTransfer* transfer, uint64_t run);
+  // Takes in a run of a prepared transfer, above all earlier ones, which stays until it is removed.
+  // It is carried on once it is released.
+  void Add(TransferRun* run);
+  // Of a run that is done, or was never released.
+  void Remove(TransferRun* run);
+  absl::Span<TransferRun* const> runs() const { return runs_; }
 
-  // Carries the run on as far as it goes without waiting; true if anything moved. An error is the
+  // Carries the runs on as far as they go without waiting; true if anything moved. An error is the
   // first failure; nothing new is started after it.
   absl::StatusOr<bool> Poll();
 
-  bool in_flight() const { return transfer_ != nullptr; }
+  // The two halves of cancelling: Engine::Freeze and Engine::Thaw.
+  BucketId Freeze(TransferRun* run);
+  void Cut(TransferRun* run, const BucketId& last);
 
-  // Fails the run from outside. A stall is described before, not after.
+  // Fails all runs from outside. A stall is described before, not after.
   void Poison(const absl::Status& status);
   // After a failure: takes back what is under way; true once nothing is any more.
   bool Settle();
-  // The question about the smallest unfinished bucket and, in `members`, who takes part in it;
-  // false if there is none.
-  bool AskAboutOldest(BucketQuestion* question, std::vector<int>* members) const;
-  // Where this rank stands with a bucket of the run in flight.
-  BucketReport Report(const BucketQuestion& question) const;
-  // What the run waits for, in words.
+
+  // What the runs wait for, in words.
   std::string DescribeStall() const;
+  // The smallest unfinished bucket that was fed, as a question to its other members.
+  bool OldestBucket(BucketQuestion* question, std::vector<int>* members) const;
+  // Where this rank stands with a bucket of `run`.
+  BucketReport Report(const TransferRun& run, const BucketId& id) const;
 
   SessionCounters counters() const;
   void ResetCounters();
 
  private:
+  using Lane = std::vector<TransferRun*>;  // runs that are not fed to their end, in order
+
+  static constexpr int kNoSlot = -1;
+
+  // A bucket that has slots, and the stage it is in.
+  struct Held {
+    BucketWork work;
+    Stage stage = Stage::kWaiting;
+    int64_t begin_ns = 0;  // of the stage, while there is a trace
+    // While it moves: the slots of its channel's buckets before and after it that move; or kNoSlot.
+    int before = kNoSlot;
+    int after = kNoSlot;
+  };
+
   absl::StatusOr<bool> Step();
   absl::StatusOr<bool> PollTransport();
   absl::StatusOr<bool> PollDevice();
   void Feed();
-  Submission SubmissionOf(size_t index);
+  void FeedLane(int lane);
+  void AnnounceFirst(int lane);
+  Lane& LaneOf(const TransferRun& run) { return lanes_[static_cast<size_t>(run.lane())]; }
 
   absl::Status CarryOut(const Command& command);
-  void QueueMove(const Command& command);
-  absl::Status FlushMoves();
-  absl::Status CopyChunks(const Command& command);
-  absl::Status StartBatch(size_t count, uint64_t cookie);
-  void EndCopy(uint64_t cookie);
+  absl::Status Continue(size_t slot, Stage stage);
+  absl::Status ContinueMove(size_t slot);
+  absl::Status ContinueAlone(size_t slot, Stage stage, int rounds_max);
+  int& LastMoving(const BucketWork& work);
+  void BeginMove(size_t slot);
+  void EndMove(size_t slot);
+  absl::Status FlushMessages();
+  size_t FindWork(uint64_t cookie) const;
 
-  const Bucket& BucketAt(size_t index) const { return transfer_->plan().buckets[index]; }
-  std::byte* ContiguousAddress(const Bucket& bucket) const;
-  std::byte* SlotAddress(int slot) const;
-  StridedCopy CopyOf(const Bucket& bucket, const Chunk& chunk, std::byte* staging) const;
+  void TraceBegin(Held* held);
+  void TraceEnd(size_t slot);
+
+  void NumberChannels(CompiledTransfer* transfer);
   absl::Status Explain(const absl::Status& status, uint64_t cookie) const;
   void KeepTime();
 
@@ -83,22 +114,26 @@ class Runner {
   const int max_in_flight_;
   std::unique_ptr<Device> device_;
   std::unique_ptr<Transport> transport_;
+  TraceRecorder* const trace_;
+  CopyQueue copies_;
+
+  // What all compiled transfers together ask for.
+  std::map<std::vector<int64_t>, int> channels_;  // numbers by content and priority class
+  int64_t slots_wanted_ = 0;
+  int64_t slot_bytes_ = 64;
+  int operations_max_ = 1;
+  int lane_count_ = 1;
 
   std::optional<Engine> engine_;
   DeviceMemory staging_;
-  int64_t slot_bytes_ = 0;
-  std::vector<TransportOp> moves_;  // commanded, not yet started
+  std::vector<Held> held_;             // each at its first slot
+  std::vector<int> last_moving_;       // by channel: the slot of its last bucket that moves
+  std::vector<TransportOp> messages_;  // not yet started
   std::vector<TransportEvent> events_;
   std::vector<uint64_t> copied_;
-  std::array<StridedCopy, 32> batch_;
-  int device_outstanding_ = 0;
-  // Per bucket of the plan: its memory where it needs no staging; copy batches under way.
-  std::vector<std::byte*> contiguous_;
-  std::vector<int32_t> batches_;
 
-  const CompiledTransfer* transfer_ = nullptr;
-  uint64_t run_ = 0;
-  size_t next_bucket_ = 0;  // the first that is not submitted
+  std::vector<TransferRun*> runs_;
+  std::vector<Lane> lanes_;
 
   int64_t last_time_ns_ = 0;
   int64_t running_ns_ = 0;

@@ -9,13 +9,10 @@
 
 namespace sluice::oracle {
 
-// Not OK if a plan by itself is not well formed (ids not ascending, a bucket without this rank as a
-// member, a channel that does not fit its buckets), or if two members of a bucket differ in its
-// bytes, members, channel or chunks, or if a member does not know it. `plans` by rank.
+// Not OK if ids do not ascend, if two members of a bucket differ in its bytes, members, parents,
+// roles, contributions, levels or chunks, if a member does not know it, or if its id does not name
+// its ends. `plans` by rank.
 absl::Status CheckAgreement(const std::vector<Plan>& plans);
-
-// Not OK if the plans differ in any way.
-absl::Status CheckSame(const Plan& a, const Plan& b);
 
 }  // namespace sluice::oracle
 

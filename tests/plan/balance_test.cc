@@ -91,6 +91,16 @@ Job LargeJob(uint64_t seed) {
   return job;
 }
 
+// Sent by `rank` of what it has itself, not passed on for others.
+int64_t BytesFromSource(int rank, const Plan& plan) {
+  int64_t bytes = 0;
+  for (const Bucket& bucket : plan.buckets) {
+    const Channel& channel = plan.channels[static_cast<size_t>(bucket.channel)];
+    if (channel.src == rank) bytes += channel.child_count * bucket.bytes;
+  }
+  return bytes;
+}
+
 TEST(BalanceTest, BusiestSenderOfALargeTensorIsNearTheLowerBound) {
   int replicated = 0;
   for (uint64_t seed = 0; seed < 400; ++seed) {
@@ -100,21 +110,49 @@ TEST(BalanceTest, BusiestSenderOfALargeTensorIsNearTheLowerBound) {
     ASSERT_TRUE(plans.ok()) << plans.status();
     const TensorTransfer& tensor = job.spec.tensors[0];
     const std::map<int, Lists> targets = TargetParts(tensor);
+    double needed_in_all = 0;
     for (const auto& [part, holders] : SourceParts(tensor)) {
       const auto needed = static_cast<double>(ElementsNeeded(part, holders, targets) *
                                               DTypeBytes(tensor.src_dtype));
       const double bound = needed / static_cast<double>(holders.size());
-      double sent = 0;
       for (const int rank : holders) {
+        const auto bytes =
+            static_cast<double>(BytesFromSource(rank, (*plans)[static_cast<size_t>(rank)]));
+        EXPECT_LE(bytes, bound * 1.05 + kRoundingBytes) << "rank " << rank;
+      }
+      needed_in_all += needed;
+      replicated += holders.size() > 1 && needed > 0 ? 1 : 0;
+    }
+    double sent = 0;
+    for (const Plan& plan : *plans) sent += static_cast<double>(plan.sent_bytes);
+    EXPECT_EQ(sent, needed_in_all);
+  }
+  EXPECT_GT(replicated, 200);
+}
+
+// With more targets than sources, the sources send each byte once, and the targets the rest.
+TEST(BalanceTest, BroadcastLoadsNobodyWithMoreThanItsShare) {
+  const double tensor_bytes = 4096.0 * 1024 * 4;
+  for (int sources = 1; sources <= 4; ++sources) {
+    for (int targets = sources + 1; targets <= 9; ++targets) {
+      Job job;
+      job.node_of_rank = RankRange(0, sources + targets);
+      job.spec.tensors.push_back(MakeTensor(
+          "weight", {4096, 1024}, DType::kF32, MakeLayout({sources}, RankRange(0, sources), "R"),
+          MakeLayout({targets}, RankRange(sources, targets), "R")));
+      SCOPED_TRACE(Describe(job));
+      const auto plans = PlanAllRanks(job);
+      ASSERT_TRUE(plans.ok()) << plans.status();
+      double sent = 0;
+      for (int rank = 0; rank < job.ranks(); ++rank) {
         const auto bytes = static_cast<double>((*plans)[static_cast<size_t>(rank)].sent_bytes);
+        const double bound = rank < sources ? tensor_bytes / sources : tensor_bytes;
         EXPECT_LE(bytes, bound * 1.05 + kRoundingBytes) << "rank " << rank;
         sent += bytes;
       }
-      EXPECT_EQ(sent, needed);
-      replicated += holders.size() > 1 && needed > 0 ? 1 : 0;
+      EXPECT_EQ(sent, tensor_bytes * targets);
     }
   }
-  EXPECT_GT(replicated, 200);
 }
 
 // Holders that serve a target of their own node leave the others more of the rest.

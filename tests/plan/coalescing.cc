@@ -1,10 +1,13 @@
-// Looks at the buckets of each pair of ranks in order.
+// Looks at the buckets of each party in order.
 #include "plan/coalescing.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
+#include <tuple>
 
-#include "absl/strings/str_cat.h"
+#include "plan/fanout.h"
+#include "plan/wrong.h"
 
 namespace sluice::oracle {
 namespace {
@@ -12,14 +15,13 @@ namespace {
 constexpr int64_t kSmallBytes = int64_t{256} << 10;
 constexpr int64_t kAlignmentBytes = 8;
 
-template <typename... Parts>
-absl::Status Wrong(const Parts&... parts) {
-  return absl::InternalError(absl::StrCat(parts...));
+int64_t Aligned(int64_t bytes) {
+  return (bytes + kAlignmentBytes - 1) / kAlignmentBytes * kAlignmentBytes;
 }
 
-// The part of one tensor that goes through one channel.
+// The part of one tensor that goes through one party.
 struct Part {
-  int64_t element_bytes = 1;
+  int64_t element_bytes = 1;    // of what fills a bucket
   std::vector<int64_t> pieces;  // elements
   int64_t begin = 0;
   int64_t end = 0;
@@ -28,12 +30,26 @@ struct Part {
   int64_t bytes() const { return (end - begin) * element_bytes; }
 };
 
-class PairCheck {
+class PartyCheck {
  public:
-  PairCheck(const Job& job, const Plan& plan, const std::vector<const Bucket*>& buckets)
-      : job_(job), plan_(plan), buckets_(buckets) {}
+  PartyCheck(const Job& job, const Plan& plan, const std::vector<const Bucket*>& buckets)
+      : job_(job),
+        plan_(plan),
+        buckets_(buckets),
+        channel_(plan.channels[static_cast<size_t>(buckets[0]->channel)]),
+        reduced_(buckets[0]->contribution_bytes > 0) {
+    if (reduced_) room_bytes_ = ReductionAreaBytes(job.bucket_bytes, channel_.level_count);
+    for (int32_t m = 1; m < channel_.member_count; ++m) {
+      const Member& member = plan.members[static_cast<size_t>(int64_t{channel_.first_member} + m)];
+      if (member.parent < 0) continue;
+      ++destinations_;
+      destination_ranks_.push_back(member.rank);
+      last_parent_ = member.parent;
+    }
+  }
 
   absl::Status Run() {
+    if (absl::Status status = CheckSlots(); !status.ok()) return status;
     if (absl::Status status = CollectParts(); !status.ok()) return status;
     for (const auto& [tensor, part] : parts_) {
       if (absl::Status s = CheckPieces(part); !s.ok()) return Wrong("tensor ", tensor, s.message());
@@ -41,9 +57,8 @@ class PairCheck {
     for (size_t b = 1; b < buckets_.size(); ++b) {
       const Bucket& left = *buckets_[b - 1];
       const Bucket& right = *buckets_[b];
-      const int64_t joined =
-          (left.bytes + kAlignmentBytes - 1) / kAlignmentBytes * kAlignmentBytes + right.bytes;
-      if (joined <= job_.bucket_bytes && AllSmall(left) && AllSmall(right)) {
+      const int64_t joined = Aligned(Filled(left)) + Filled(right);
+      if (joined <= room_bytes_ && AllSmall(left) && AllSmall(right)) {
         return Wrong(left.id.ToString(), " and the next one would fit in one");
       }
     }
@@ -51,16 +66,36 @@ class PairCheck {
   }
 
  private:
+  int64_t Filled(const Bucket& bucket) const {
+    return reduced_ ? bucket.contribution_bytes : bucket.bytes;
+  }
+
+  absl::Status CheckSlots() const {
+    for (const Bucket* bucket : buckets_) {
+      const int64_t slot_bytes = SlotBytes(plan_, *bucket);
+      const bool owner = Has(bucket->role, Role::kOwner);
+      const int64_t areas = owner ? channel_.level_count + 1 : 1;
+      const int64_t area_bytes = owner ? AreaBytes(*bucket) : slot_bytes;
+      if (slot_bytes > job_.bucket_bytes || slot_bytes < areas * area_bytes ||
+          area_bytes < std::max(bucket->bytes, bucket->contribution_bytes) ||
+          (owner && area_bytes % kAlignmentBytes != 0)) {
+        return Wrong(bucket->id.ToString(), " has a slot of ", slot_bytes, " bytes with ", areas,
+                     " areas of ", area_bytes);
+      }
+    }
+    return absl::OkStatus();
+  }
+
   absl::Status CollectParts() {
     for (const Bucket* bucket : buckets_) {
-      if (bucket->bytes > job_.bucket_bytes) return Wrong(bucket->id.ToString(), " is too large");
+      if (Filled(*bucket) > room_bytes_) return Wrong(bucket->id.ToString(), " is too large");
       for (int32_t c = 0; c < bucket->chunk_count; ++c) {
         const Chunk& chunk = plan_.chunks[static_cast<size_t>(bucket->first_chunk + c)];
+        const TensorTransfer& tensor = job_.spec.tensors[static_cast<size_t>(chunk.tensor)];
         Part& part = parts_[chunk.tensor];
         if (part.pieces.empty()) {
           part.begin = part.end = chunk.begin;
-          part.element_bytes =
-              DTypeBytes(job_.spec.tensors[static_cast<size_t>(chunk.tensor)].src_dtype);
+          part.element_bytes = DTypeBytes(reduced_ ? tensor.src_dtype : WireDType(tensor));
         }
         if (chunk.begin != part.end) return Wrong("pieces do not follow one another");
         part.end = chunk.end;
@@ -72,10 +107,25 @@ class PairCheck {
   }
 
   absl::Status CheckPieces(const Part& part) const {
-    const int64_t most = job_.bucket_bytes / part.element_bytes;
+    Fanout fanout = {FanoutShape::kStar, job_.bucket_bytes};
+    if (!OnOneNode(channel_.src, destination_ranks_, job_.node_of_rank)) {
+      fanout = ChooseFanout(part.bytes(), destinations_, job_.bucket_bytes);
+    }
+    if (reduced_) {
+      fanout.piece_bytes = std::min(fanout.piece_bytes,
+                                    ReductionPieceBytes(part.bytes(), job_.bucket_bytes));
+    }
+    if (destinations_ > 1 &&
+        last_parent_ != FanoutParent(fanout.shape, static_cast<int32_t>(destinations_))) {
+      return Wrong(" takes another tree than is best for it");
+    }
+    const bool small = part.bytes() < kSmallBytes && part.bytes() <= room_bytes_;
+    const int64_t piece_bytes = small ? room_bytes_ : std::min(room_bytes_, fanout.piece_bytes);
+    const int64_t most = piece_bytes / part.element_bytes;
     const int64_t needed = (part.end - part.begin + most - 1) / most;
     if (static_cast<int64_t>(part.pieces.size()) > needed) return Wrong(" has too many pieces");
-    if (needed > 1 && !part.alone) return Wrong(" is large and not alone");
+    if (needed > 1 && part.pieces.size() > 1 && !part.alone)
+      return Wrong(" is large and not alone");
     for (size_t i = 0; i + 1 < part.pieces.size(); ++i) {
       if (part.pieces[i] != part.pieces[0]) return Wrong(" has unequal pieces");
     }
@@ -87,7 +137,7 @@ class PairCheck {
     for (int32_t c = 0; c < bucket.chunk_count; ++c) {
       const Part& part =
           parts_.at(plan_.chunks[static_cast<size_t>(bucket.first_chunk + c)].tensor);
-      if (part.bytes() >= kSmallBytes || part.bytes() > job_.bucket_bytes) return false;
+      if (part.bytes() >= kSmallBytes || part.bytes() > room_bytes_) return false;
     }
     return true;
   }
@@ -95,6 +145,12 @@ class PairCheck {
   const Job& job_;
   const Plan& plan_;
   const std::vector<const Bucket*>& buckets_;
+  const Channel& channel_;
+  const bool reduced_;
+  int64_t room_bytes_ = job_.bucket_bytes;
+  int64_t destinations_ = 0;  // below the root
+  std::vector<int> destination_ranks_;
+  int32_t last_parent_ = -1;
   std::map<int32_t, Part> parts_;  // by tensor
 };
 
@@ -102,11 +158,15 @@ class PairCheck {
 
 absl::Status CheckBucketSizes(const Job& job, const std::vector<Plan>& plans) {
   for (size_t rank = 0; rank < plans.size(); ++rank) {
-    std::map<int32_t, std::vector<const Bucket*>> by_channel;
-    for (const Bucket& bucket : plans[rank].buckets) by_channel[bucket.channel].push_back(&bucket);
-    for (const auto& [channel, buckets] : by_channel) {
-      if (absl::Status s = PairCheck(job, plans[rank], buckets).Run(); !s.ok()) {
-        return Wrong("rank ", rank, ", channel ", channel, ": ", s.message());
+    using Party = std::tuple<uint64_t, uint64_t, uint64_t, uint64_t>;
+    std::map<Party, std::vector<const Bucket*>> parties;
+    for (const Bucket& bucket : plans[rank].buckets) {
+      const BucketIdFields id = bucket.id.fields();
+      parties[{id.window, id.src, id.dst, id.n}].push_back(&bucket);
+    }
+    for (const auto& [party, buckets] : parties) {
+      if (absl::Status s = PartyCheck(job, plans[rank], buckets).Run(); !s.ok()) {
+        return Wrong("rank ", rank, ", ", buckets[0]->id.ToString(), ": ", s.message());
       }
     }
   }

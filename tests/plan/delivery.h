@@ -13,16 +13,19 @@ namespace sluice::oracle {
 
 // Bytes that one rank really moved.
 struct Moved {
-  int64_t sent = 0;
-  int64_t received = 0;
-  int64_t local = 0;
+  int64_t sent = 0;         // contributions and relays included
+  int64_t received = 0;     // to stay
+  int64_t local = 0;        // copied within the rank
+  int64_t contributed = 0;  // contributions of others that came to be added
 };
 
-// Moves every bucket, in id order, through buffers of its size, with one label per byte. Not OK if
-// a target rank's tensor does not end with exactly the elements it should own, each written once;
-// if anything is written or read out of bounds, or a byte of a bucket is written twice or never; or
-// if an element comes from a rank although the target rank itself, or else a rank of its node, has
-// it.
+// Moves every bucket, in id order, down its tree, through wires of its size. Not OK if
+//  * a target rank does not end with exactly the elements it should own, each written once, and
+//    each, under Partial placements, reduced from one contribution of each kind in the right order;
+//  * anything is written or read out of bounds, or a byte of a wire is written twice or never;
+//  * an element comes from a rank although the target rank itself, or else a rank of its node, has
+//    it; or is reduced elsewhere although the target rank holds a contribution to it and the owner
+//    does not need it.
 absl::Status Deliver(const Job& job, const std::vector<Plan>& plans, std::vector<Moved>* moved);
 
 }  // namespace sluice::oracle

@@ -54,6 +54,47 @@ int64_t RandomBucketBytes(Dice* dice) {
   }
 }
 
+const std::vector<DType>& AllDTypes() {
+  static const auto* const kAll =
+      new std::vector<DType>{DType::kF64,    DType::kF32, DType::kF16, DType::kBF16, DType::kF8E4M3,
+                             DType::kF8E5M2, DType::kI64, DType::kI32, DType::kI8,   DType::kU8};
+  return *kAll;
+}
+
+// Equal ones mostly; else two floating ones.
+void RandomDTypes(Dice* dice, const std::vector<DType>& dtypes, TensorTransfer* tensor) {
+  tensor->src_dtype = tensor->dst_dtype = dice->Pick(dtypes);
+  if (!dice->Chance(35)) return;
+  const std::vector<DType> floating = {DType::kF64,  DType::kF32,    DType::kF16,
+                                       DType::kBF16, DType::kF8E4M3, DType::kF8E5M2};
+  tensor->src_dtype = dice->Pick(floating);
+  tensor->dst_dtype = dice->Pick(floating);
+}
+
+// Turns each placement into replication, `percent` times in a hundred.
+void Replicate(Dice* dice, int percent, Layout* layout) {
+  for (Placement& placement : layout->placements) {
+    if (dice->Chance(percent)) placement = Placement::Replicate();
+  }
+}
+
+// The same with contributions.
+void MakePartial(Dice* dice, int percent, Layout* layout) {
+  for (Placement& placement : layout->placements) {
+    if (!dice->Chance(percent)) continue;
+    placement = Placement::Partial(dice->Pick<ReduceOp>(
+        {ReduceOp::kSum, ReduceOp::kAvg, ReduceOp::kMax, ReduceOp::kMin, ReduceOp::kProduct}));
+  }
+}
+
+// Each level of a reduction needs room for an element in a bucket.
+void MakeRoomForLevels(Job* job) {
+  for (const TensorTransfer& tensor : job->spec.tensors) {
+    const auto levels = static_cast<int64_t>(tensor.src.placements.size());
+    if (IsReduced(tensor)) job->bucket_bytes = std::max(job->bucket_bytes, 8 * (levels + 1));
+  }
+}
+
 }  // namespace
 
 Job RandomJob(uint64_t seed) {
@@ -63,11 +104,10 @@ Job RandomJob(uint64_t seed) {
   job.node_of_rank = RandomNodes(&dice, ranks);
   job.bucket_bytes = RandomBucketBytes(&dice);
   job.max_in_flight = static_cast<int>(dice.Between(1, 3));
-  const std::vector<DType> dtypes = {DType::kF64,    DType::kF32,    DType::kF16, DType::kBF16,
-                                     DType::kF8E4M3, DType::kF8E5M2, DType::kI64, DType::kI32,
-                                     DType::kI8,     DType::kU8};
+  job.spec.priority_class = static_cast<int>(dice.Between(0, kPriorityClasses - 1));
   // Tensors of a model usually share their meshes.
   const bool share = dice.Chance(60);
+  const bool windows = dice.Chance(30);
   const int64_t elements_max = std::min<int64_t>(2500, job.bucket_bytes * 12);
   auto [src_ranks, dst_ranks] = RandomSides(&dice, ranks);
   Mesh src_mesh = RandomMesh(&dice, src_ranks);
@@ -82,22 +122,32 @@ Job RandomJob(uint64_t seed) {
     TensorTransfer tensor;
     tensor.name = absl::StrCat("t", t);
     tensor.shape = RandomShape(&dice, dice.Chance(80) ? 3 : 8, elements_max);
-    tensor.src_dtype = tensor.dst_dtype = dice.Pick(dtypes);
+    RandomDTypes(&dice, AllDTypes(), &tensor);
     const auto dims = static_cast<int>(tensor.shape.size());
     tensor.src = {src_mesh, RandomPlacements(&dice, src_mesh, dims)};
     tensor.dst = {dst_mesh, RandomPlacements(&dice, dst_mesh, dims)};
+    if (dice.Chance(40)) MakePartial(&dice, 50, &tensor.src);
+    if (dice.Chance(30)) Replicate(&dice, 60, &tensor.dst);
+    if (windows) tensor.window = dice.Pick<int>({0, 1, 2, kMaxWindow});
     job.spec.tensors.push_back(std::move(tensor));
   }
+  MakeRoomForLevels(&job);
   return job;
 }
 
 Job RandomLargeJob(uint64_t seed) {
   Dice dice(seed);
   Job job;
-  const auto ranks = static_cast<int>(dice.Between(3, 8));
+  // Few sources and many targets make trees.
+  const bool fans_out = dice.Chance(50);
+  const auto ranks = static_cast<int>(fans_out ? dice.Between(6, 12) : dice.Between(3, 8));
   job.node_of_rank = RandomNodes(&dice, ranks);
   job.bucket_bytes = dice.Pick<int64_t>({30000, 100001, int64_t{1} << 20});
-  const auto [src_ranks, dst_ranks] = RandomSides(&dice, ranks);
+  auto [src_ranks, dst_ranks] = RandomSides(&dice, ranks);
+  if (fans_out) {
+    src_ranks.resize(std::min<size_t>(src_ranks.size(), 3));
+    dst_ranks = RankRange(0, ranks);
+  }
   const Mesh src_mesh = RandomMesh(&dice, src_ranks);
   const Mesh dst_mesh = RandomMesh(&dice, dst_ranks);
   const int64_t tensors = dice.Between(1, 2);
@@ -105,18 +155,14 @@ Job RandomLargeJob(uint64_t seed) {
     TensorTransfer tensor;
     tensor.name = absl::StrCat("large", t);
     tensor.shape = dice.Pick<std::vector<int64_t>>(
-        {{60000}, {300, 200}, {7, 9000}, {1300, 47}, {20, 30, 100}, {3, 4, 5, 1000}});
-    tensor.src_dtype = tensor.dst_dtype =
-        dice.Pick<DType>({DType::kF64, DType::kF64, DType::kI64, DType::kF32});
+        {{60000}, {300, 200}, {7, 9000}, {1300, 47}, {20, 30, 100}, {3, 4, 5, 1000}, {21000}});
+    RandomDTypes(&dice, {DType::kF64, DType::kI64, DType::kF32, DType::kBF16}, &tensor);
     const auto dims = static_cast<int>(tensor.shape.size());
     tensor.src = {src_mesh, RandomPlacements(&dice, src_mesh, dims)};
     tensor.dst = {dst_mesh, RandomPlacements(&dice, dst_mesh, dims)};
-    // Replication on half of the mesh dimensions that would cut.
-    for (Layout* layout : {&tensor.src, &tensor.dst}) {
-      for (Placement& placement : layout->placements) {
-        if (dice.Chance(50)) placement = Placement::Replicate();
-      }
-    }
+    Replicate(&dice, 50, &tensor.src);
+    Replicate(&dice, fans_out ? 90 : 50, &tensor.dst);
+    if (dice.Chance(35)) MakePartial(&dice, 60, &tensor.src);
     job.spec.tensors.push_back(std::move(tensor));
   }
   return job;
@@ -138,8 +184,9 @@ std::string Describe(const Job& job) {
       absl::StrCat(job.ranks(), " ranks on nodes [", absl::StrJoin(job.node_of_rank, ","),
                    "], bucket_bytes ", job.bucket_bytes, ", max_in_flight ", job.max_in_flight);
   for (const TensorTransfer& tensor : job.spec.tensors) {
-    absl::StrAppend(&text, "\n  ", tensor.name, " ", DTypeName(tensor.src_dtype), " from ",
-                    Describe(tensor.src, tensor.shape), "\n    to ",
+    absl::StrAppend(&text, "\n  ", tensor.name, " window ", tensor.window, " ",
+                    DTypeName(tensor.src_dtype), " from ", Describe(tensor.src, tensor.shape),
+                    "\n    to ", DTypeName(tensor.dst_dtype), " ",
                     Describe(tensor.dst, tensor.shape));
   }
   return text;
@@ -155,7 +202,7 @@ Layout MakeLayout(std::vector<int64_t> sizes, std::vector<int> ranks, const char
 
 TensorTransfer MakeTensor(std::string name, std::vector<int64_t> shape, DType dtype, Layout src,
                           Layout dst) {
-  return {std::move(name), std::move(shape), dtype, dtype, std::move(src), std::move(dst)};
+  return {std::move(name), std::move(shape), dtype, dtype, std::move(src), std::move(dst), 0};
 }
 
 std::vector<int> RankRange(int first, int count) {

@@ -24,11 +24,12 @@ struct Job {
   PlanOptions options() const { return {bucket_bytes, max_in_flight, node_of_rank}; }
 };
 
-// 1 to 4 tensors of at most a few thousand elements over at most 12 ranks.
+// 1 to 4 tensors of at most a few thousand elements over at most 12 ranks, with replicas, Partial
+// sources, casts and windows among them.
 Job RandomJob(uint64_t seed);
 
-// 1 or 2 tensors of up to a megabyte over at most 8 ranks, with many replicas: large enough that
-// what one target needs is cut between senders.
+// 1 or 2 tensors of up to half a megabyte over at most 12 ranks, with many replicas: large enough
+// that what one target needs is cut between senders, and passed on down trees.
 Job RandomLargeJob(uint64_t seed);
 
 // Every rank's plan, by rank.

@@ -95,6 +95,10 @@ const std::vector<Change>& SinglePartChanges() {
        [](Job* j) { j->spec.tensors[1].src.placements[0] = Placement::Shard(1); }},
       {"split factor", "layouts",
        [](Job* j) { j->spec.tensors[1].dst.placements[0] = Placement::StridedShard(1, 3); }},
+      {"contributions", "layouts",
+       [](Job* j) { j->spec.tensors[1].src.placements[1] = Placement::Partial(ReduceOp::kSum); }},
+      {"op of contributions", "layouts",
+       [](Job* j) { j->spec.tensors[1].src.placements[1] = Placement::Partial(ReduceOp::kMax); }},
       {"sides swapped", "layouts",
        [](Job* j) { std::swap(j->spec.tensors[1].src, j->spec.tensors[1].dst); }},
       {"bucket_bytes", "options", [](Job* j) { j->bucket_bytes += 1; }},
@@ -103,6 +107,9 @@ const std::vector<Change>& SinglePartChanges() {
        [](Job* j) {
          j->node_of_rank = {0, 1, 0, 1};
        }},
+      {"a window", "options", [](Job* j) { j->spec.tensors[1].window = 1; }},
+      {"another tensor's window", "options", [](Job* j) { j->spec.tensors[2].window = 1; }},
+      {"priority class", "options", [](Job* j) { j->spec.priority_class = 1; }},
       {"one more rank", "options",
        [](Job* j) {
          j->node_of_rank = {0, 0, 1, 1, 1};
@@ -136,10 +143,10 @@ TEST(PlanHashTest, EachChangeShowsInItsPartAlone) {
   }
 }
 
-TEST(PlanHashTest, TensorCountShowsInEveryPartButOptions) {
+TEST(PlanHashTest, TensorCountShowsInEveryPart) {
   Job job = MakeJob();
   job.spec.tensors.pop_back();
-  const std::vector<std::string> expected = {"names", "tensors", "layouts", "all"};
+  const std::vector<std::string> expected = {"names", "tensors", "layouts", "options", "all"};
   EXPECT_THAT(Differences(HashOf(MakeJob()), HashOf(job)), UnorderedElementsAreArray(expected));
 }
 

@@ -12,8 +12,9 @@
 namespace sluice::oracle {
 
 // Not OK if a rank's bytes are not what it moved, or its peaks are not the sums over its channels
-// of the max_in_flight largest buckets. A bucket counts staging bytes unless it is one chunk that
-// is consecutive in this rank's dense tensor, or local.
+// of the max_in_flight largest buckets. Staging is counted anew: none for a local copy, the whole
+// slot at an owner, else the larger of what the rank sends of its own and what it gets, of which
+// one chunk that is consecutive in its dense tensor, in the dtype that crosses, takes none.
 absl::Status CheckStats(const Job& job, const std::vector<Plan>& plans,
                         const std::vector<Moved>& moved);
 

@@ -80,6 +80,7 @@ TEST(PlanTest, SmallTensorsShareABucket) {
   std::vector<TensorTransfer> tensors;
   const Layout src = MakeLayout({1}, {0}, "R");
   const Layout dst = MakeLayout({1}, {1}, "R");
+  tensors.reserve(1000);
   for (int i = 0; i < 1000; ++i) tensors.push_back(MakeTensor("b", {7}, DType::kU8, src, dst));
   const std::vector<Plan> plans = Plans(MakeJob(2, tensors));
   ASSERT_THAT(plans[0].buckets, SizeIs(1));
@@ -139,6 +140,23 @@ TEST(PlanTest, TooManyBucketsAreRefused) {
                                    MakeLayout({1}, {1}, "R"))});
   job.bucket_bytes = 16;
   EXPECT_EQ(PlanAllRanks(job).status().code(), absl::StatusCode::kResourceExhausted);
+}
+
+// Experts each have ranks of their own: many pairs of layouts, of which a bucket needs to name only
+// those that make parties of more than two ranks.
+TEST(PlanTest, ManyPairsOfLayouts) {
+  Job job = MakeJob(128, {});
+  for (int i = 0; i < 60 * 60; ++i) {
+    job.spec.tensors.push_back(MakeTensor("expert", {4}, DType::kF32,
+                                          MakeLayout({2}, {i / 60, 60 + i % 60}, "S(0)"),
+                                          MakeLayout({2}, {126, 127}, "S(0)")));
+  }
+  EXPECT_TRUE(MakePlan(job.spec, job.options(), 126).ok());
+  for (TensorTransfer& tensor : job.spec.tensors) {
+    tensor.dst.placements = {Placement::Replicate()};
+  }
+  EXPECT_EQ(MakePlan(job.spec, job.options(), 126).status().code(),
+            absl::StatusCode::kResourceExhausted);
 }
 
 }  // namespace

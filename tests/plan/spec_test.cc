@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "plan/job.h"
@@ -70,28 +71,98 @@ TEST(ValidateSpecTest, RanksOutsideTheJob) {
       "1000000");
 }
 
-TEST(ValidateSpecTest, Partial) {
+TEST(ValidateSpecTest, PartialTargets) {
   for (const char* placement : {"P(sum)", "P(avg)", "P(max)", "P(min)", "P(product)"}) {
-    ExpectRefusedOnBothSides(
-        [placement](Layout* layout) {
-          *layout = MakeLayout({2}, {0, 1}, placement);
-        },
-        placement);
+    TensorTransfer tensor = GoodTensor("");
+    tensor.dst = MakeLayout({2}, {2, 3}, placement);
+    ExpectRefused(tensor, placement);
+    ExpectRefused(tensor, "target");
+    ExpectRefused(tensor, "mesh dimension 0");
   }
-  ExpectRefusedOnBothSides(
-      [](Layout* layout) {
-        *layout = MakeLayout({2, 1}, {0, 1}, "S(0),P(sum)");
-      },
-      "P(sum)");
+  // Nothing would be left to reduce, and yet no meaning is given to it.
+  TensorTransfer single = GoodTensor("");
+  single.dst = MakeLayout({2, 1}, {2, 3}, "S(0),P(max)");
+  ExpectRefused(single, "mesh dimension 1");
 }
 
-TEST(ValidateSpecTest, DTypesOfTheTwoSides) {
-  TensorTransfer casting = GoodTensor("");
-  casting.dst_dtype = DType::kBF16;
-  ExpectRefused(casting, "bf16");
-  TensorTransfer reinterpreting = GoodTensor("");
-  reinterpreting.dst_dtype = DType::kI32;
-  ExpectRefused(reinterpreting, "i32");
+TEST(ValidateSpecTest, TakesPartialSources) {
+  for (const char* placements :
+       {"P(sum),R", "S(0),P(avg)", "P(max),P(min)", "SS(1,2),P(product)"}) {
+    TransferSpec spec;
+    spec.tensors = {GoodTensor("w")};
+    spec.tensors[0].src = MakeLayout({2, 2}, {3, 0, 2, 1}, placements);
+    EXPECT_TRUE(ValidateSpec(spec, kJobRanks).ok()) << placements;
+  }
+}
+
+constexpr DType kFloating[] = {DType::kF64,  DType::kF32,    DType::kF16,
+                               DType::kBF16, DType::kF8E4M3, DType::kF8E5M2};
+constexpr DType kIntegers[] = {DType::kI64, DType::kI32, DType::kI8, DType::kU8};
+
+void ExpectNoCast(DType from, DType to) {
+  TensorTransfer tensor = GoodTensor("");
+  tensor.src_dtype = from;
+  tensor.dst_dtype = to;
+  ExpectRefused(tensor, absl::StrCat("from ", DTypeName(from), " to ", DTypeName(to)));
+}
+
+TEST(ValidateSpecTest, CastsThatDoNotExist) {
+  for (const DType integer : kIntegers) {
+    for (const DType other : kFloating) {
+      ExpectNoCast(integer, other);
+      ExpectNoCast(other, integer);
+    }
+    for (const DType other : kIntegers) {
+      if (other != integer) ExpectNoCast(integer, other);
+    }
+  }
+}
+
+// The smaller dtype crosses; of equal sizes, the source's.
+TEST(ValidateSpecTest, CastsThatExist) {
+  TransferSpec spec;
+  spec.tensors = {GoodTensor("w")};
+  TensorTransfer& tensor = spec.tensors[0];
+  for (const DType from : kFloating) {
+    for (const DType to : kFloating) {
+      tensor.src_dtype = from;
+      tensor.dst_dtype = to;
+      EXPECT_TRUE(ValidateSpec(spec, kJobRanks).ok()) << DTypeName(from) << DTypeName(to);
+      const bool at_source = DTypeBytes(to) < DTypeBytes(from);
+      EXPECT_EQ(WireDType(tensor), at_source ? to : from);
+    }
+  }
+  for (const DType integer : kIntegers) {
+    tensor.src_dtype = tensor.dst_dtype = integer;
+    EXPECT_TRUE(ValidateSpec(spec, kJobRanks).ok()) << DTypeName(integer);
+    EXPECT_EQ(WireDType(tensor), integer);
+  }
+}
+
+TEST(ValidateSpecTest, Windows) {
+  for (const int window : {-1, kMaxWindow + 1, std::numeric_limits<int>::max()}) {
+    TensorTransfer tensor = GoodTensor("");
+    tensor.window = window;
+    ExpectRefused(tensor, absl::StrCat("window is ", window));
+  }
+  TransferSpec spec;
+  spec.tensors = {GoodTensor("first"), GoodTensor("last")};
+  spec.tensors[1].window = kMaxWindow;
+  EXPECT_TRUE(ValidateSpec(spec, kJobRanks).ok());
+}
+
+TEST(ValidateSpecTest, PriorityClasses) {
+  TransferSpec spec;
+  spec.tensors = {GoodTensor("w")};
+  for (spec.priority_class = 0; spec.priority_class < kPriorityClasses; ++spec.priority_class) {
+    EXPECT_TRUE(ValidateSpec(spec, kJobRanks).ok());
+  }
+  for (const int wrong : {-1, kPriorityClasses}) {
+    spec.priority_class = wrong;
+    const absl::Status status = ValidateSpec(spec, kJobRanks);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(status.message()), HasSubstr(absl::StrCat("class is ", wrong)));
+  }
 }
 
 TEST(ValidateSpecTest, LayoutsThatDoNotFitTheTensor) {

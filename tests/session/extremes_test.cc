@@ -43,6 +43,23 @@ TEST(ExtremesTest, ThousandsOfTensors) {
   RunJobOn(16, spec, options);
 }
 
+// More copies than a device takes at once, in one stage of one bucket: packed, unpacked, reduced.
+TEST(ExtremesTest, ThousandsOfChunksInOneBucket) {
+  constexpr int kTensors = 5000;
+  for (const char* placement : {"R", "P(sum)"}) {
+    TransferSpec spec;
+    for (int t = 0; t < kTensors; ++t) {
+      spec.tensors.push_back({absl::StrCat("t", t),
+                              {3},
+                              DType::kI32,
+                              DType::kI32,
+                              MakeLayout({2}, {0, 1}, placement),
+                              MakeLayout({1}, {2}, "R")});
+    }
+    RunJobOn(3, spec, SessionOptions());
+  }
+}
+
 TEST(ExtremesTest, TheSmallestBucketAndBudget) {
   TransferSpec spec = AllToAll(16, 64);
   spec.tensors.push_back(OverlappingMeshes(16).tensors[0]);

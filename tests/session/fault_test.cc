@@ -8,6 +8,8 @@
 #include "oracle/random_layout.h"
 #include "session/faulty_fabric.h"
 #include "session/job.h"
+#include "session/late_run.h"
+#include "session/launch.h"
 #include "transport/loopback.h"
 
 namespace sluice::session_test {
@@ -34,7 +36,7 @@ std::string Text(const absl::Status& status) {
 }
 
 TEST(FaultTest, DisorderAndDelayAreBorne) {
-  for (uint64_t seed = 1; seed <= 60; ++seed) {
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
     const int size = 2 + static_cast<int>(seed % 4);
     FaultPlan plan;
     plan.seed = seed;
@@ -43,6 +45,22 @@ TEST(FaultTest, DisorderAndDelayAreBorne) {
     const RandomJob job = MakeRandomJob(seed, size);
     RunFaulty(size, -1, plan, [&](Rank& self) { RunJob(self, job, seed); });
     ASSERT_FALSE(HasFailure()) << "seed " << seed;
+  }
+}
+
+TEST(FaultTest, DisorderAndDelayOfManyRunsAreBorne) {
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    const int size = 2 + static_cast<int>(seed % 4);
+    FaultPlan plan;
+    plan.seed = seed;
+    plan.shuffle = true;
+    plan.delay_polls_max = static_cast<int>(seed % 3) * 10;
+    const RandomJob job = MakeRandomJob(seed + 5000, size);
+    RunFaulty(size, -1, plan,
+              [&](Rank& self) { RunSchedule(self, job, {.seed = seed, .cancel_percent = 30}); });
+    ASSERT_FALSE(HasFailure()) << "seed " << seed;
+    RunFaulty(size, -1, plan, [&](Rank& self) { RunLateJob(self, job, seed); });
+    ASSERT_FALSE(HasFailure()) << "late, seed " << seed;
   }
 }
 

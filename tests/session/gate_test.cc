@@ -55,12 +55,12 @@ SessionCounters HeldAlone(int size, const SessionOptions& options, const Transfe
 TEST(PeakTest, ReachesTheBudget) {
   for (int64_t slots : {1, 2, 3, 7, 16}) {
     SessionOptions options;
-    options.bucket_bytes = 1024;  // two rows of a block
+    options.bucket_bytes = 256;  // two rows of a block, too short to cross as they lie
     options.max_in_flight = 3;
     options.budget_buckets = slots;
     options.budget_bytes = 0;
     TransferStats stats;
-    const SessionCounters held = HeldAlone(8, options, AllToAll(8, 4096), &stats);
+    const SessionCounters held = HeldAlone(8, options, AllToAll(8, 1024), &stats);
     EXPECT_GT(stats.peak_buckets_without_budget, slots);
     // A rank's own bucket may be among the smallest ones; it ends by itself.
     EXPECT_EQ(held.buckets_peak, slots);

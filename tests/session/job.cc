@@ -52,7 +52,6 @@ void RunWithLateRank(Rank& self, Session* session, Bound* bound, uint64_t round,
 
 void ExpectWithinLimits(const Session& session) {
   const SessionCounters counters = session.counters();
-  EXPECT_LE(counters.operations_peak, counters.buckets_peak);
   if (session.slots() == 0) return;
   EXPECT_LE(counters.buckets_peak, session.slots());
   EXPECT_LE(counters.staging_bytes_peak, session.slots() * session.options().bucket_bytes);

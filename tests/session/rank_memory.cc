@@ -16,9 +16,8 @@ RankMemory::RankMemory(const TransferSpec& spec, int rank, std::optional<uint64_
         {ViewStyle::kDense, ViewStyle::kSlice, ViewStyle::kTransposed, ViewStyle::kSpaced});
   };
   for (size_t t = 0; t < spec.tensors.size(); ++t) {
-    const TensorTransfer& tensor = spec.tensors[t];
-    src_.emplace_back(tensor.src, tensor.shape, tensor.src_dtype, rank, t, style());
-    dst_.emplace_back(tensor.dst, tensor.shape, tensor.dst_dtype, rank, t, style());
+    src_.emplace_back(spec.tensors[t], t, Side::kSource, rank, style());
+    dst_.emplace_back(spec.tensors[t], t, Side::kDestination, rank, style());
     src_views_.push_back(src_.back().view());
     dst_views_.push_back(dst_.back().view());
   }
@@ -30,9 +29,17 @@ void RankMemory::Prepare(uint64_t round) {
 }
 
 std::string RankMemory::Check(uint64_t round) const {
+  for (size_t t = 0; t < dst_.size(); ++t) {
+    if (dst_[t].Holds(round)) continue;
+    return absl::StrCat("destination of tensor ", t, ": ", dst_[t].Difference(round));
+  }
+  return CheckSources(round);
+}
+
+std::string RankMemory::CheckSources(uint64_t round) const {
   for (size_t t = 0; t < src_.size(); ++t) {
-    if (!dst_[t].Holds(round)) return absl::StrCat("destination of tensor ", t, " is wrong");
-    if (!src_[t].Holds(round)) return absl::StrCat("source of tensor ", t, " has changed");
+    if (src_[t].Holds(round)) continue;
+    return absl::StrCat("source of tensor ", t, " has changed: ", src_[t].Difference(round));
   }
   return "";
 }

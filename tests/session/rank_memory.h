@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "session/tensor_memory.h"
@@ -24,6 +25,8 @@ class RankMemory {
   // Names the first tensor whose destination is wrong, or whose source has changed, or of which a
   // byte outside the views has; empty if all is well.
   std::string Check(uint64_t round) const;
+  // The same of the sources alone.
+  std::string CheckSources(uint64_t round) const;
   // True if nothing has changed since Prepare.
   bool Untouched(uint64_t round) const;
 

@@ -1,6 +1,7 @@
 // Transfers by construction and by dice.
 #include "session/specs.h"
 
+#include <algorithm>
 #include <numeric>
 #include <utility>
 
@@ -25,6 +26,50 @@ Layout RandomLayout(oracle::Dice* dice, int size, int dims) {
   layout.mesh = oracle::RandomMesh(dice, std::move(ranks));
   layout.placements = oracle::RandomPlacements(dice, layout.mesh, dims);
   return layout;
+}
+
+// Equal ones, or any pair of floating ones.
+void PickDTypes(oracle::Dice* dice, TensorTransfer* tensor) {
+  const std::vector<DType> all = {DType::kF64,    DType::kF32,    DType::kF16, DType::kBF16,
+                                  DType::kF8E4M3, DType::kF8E5M2, DType::kI64, DType::kI32,
+                                  DType::kI8,     DType::kU8};
+  const std::vector<DType> floats(all.begin(), all.begin() + 6);
+  if (dice->Chance(50)) {
+    tensor->src_dtype = dice->Pick(floats);
+    tensor->dst_dtype = dice->Pick(floats);
+  } else {
+    tensor->src_dtype = tensor->dst_dtype = dice->Pick(all);
+  }
+}
+
+// Makes some placements Partial; `levels_max`: at most so many that have anything to reduce.
+void AddPartial(oracle::Dice* dice, int levels_max, Layout* layout) {
+  int levels = 0;
+  for (size_t m = 0; m < layout->placements.size(); ++m) {
+    const bool reduces = layout->mesh.sizes()[m] > 1;
+    if (!dice->Chance(60) || (reduces && levels == levels_max)) continue;
+    levels += reduces ? 1 : 0;
+    layout->placements[m] = Placement::Partial(
+        dice->Pick<ReduceOp>({ReduceOp::kSum, ReduceOp::kSum, ReduceOp::kAvg, ReduceOp::kMax,
+                              ReduceOp::kMin, ReduceOp::kProduct}));
+  }
+}
+
+TensorTransfer RandomTensor(oracle::Dice* dice, int size, int64_t bucket_bytes) {
+  const bool partial = dice->Chance(40);
+  int64_t elements_max = bucket_bytes < 100 ? 1500 : 12000;
+  if (partial) elements_max /= 4;
+  TensorTransfer tensor;
+  tensor.shape = oracle::RandomShape(dice, 4, elements_max);
+  const int dims = static_cast<int>(tensor.shape.size());
+  tensor.src = RandomLayout(dice, size, dims);
+  tensor.dst = RandomLayout(dice, size, dims);
+  PickDTypes(dice, &tensor);
+  // A reduction over n mesh dimensions needs buckets of 8 * (n + 1) bytes.
+  if (partial) {
+    AddPartial(dice, static_cast<int>(std::min<int64_t>(4, bucket_bytes / 8 - 1)), &tensor.src);
+  }
+  return tensor;
 }
 
 }  // namespace
@@ -78,18 +123,16 @@ RandomJob MakeRandomJob(uint64_t seed, int size) {
   job.options.max_in_flight = dice.Pick<int>({1, 1, 2, 3, 8});
   job.options.budget_buckets = dice.Pick<int64_t>({0, 1, 1, 2, 3, 16});
   job.options.budget_bytes = dice.Pick<int64_t>({-1, 0, bucket_bytes, 5 * bucket_bytes + 3});
-  const int64_t elements_max = bucket_bytes < 100 ? 1500 : 12000;
   const int64_t spec_count = dice.Between(1, 2);
   for (int64_t s = 0; s < spec_count; ++s) {
     TransferSpec spec;
+    spec.priority_class = static_cast<int>(dice.Between(0, kPriorityClasses - 1));
     const int64_t tensors = dice.Between(1, 5);
+    const int windows = dice.Pick<int>({1, 1, 2, 4});
     for (int64_t t = 0; t < tensors; ++t) {
-      const std::vector<int64_t> shape = oracle::RandomShape(&dice, 4, elements_max);
-      const DType dtype = dice.Pick<DType>({DType::kU8, DType::kBF16, DType::kF32, DType::kI64});
-      const int dims = static_cast<int>(shape.size());
-      spec.tensors.push_back(
-          Tensor(shape, dtype, RandomLayout(&dice, size, dims), RandomLayout(&dice, size, dims)));
+      spec.tensors.push_back(RandomTensor(&dice, size, bucket_bytes));
       spec.tensors.back().name = absl::StrCat("t", t);
+      spec.tensors.back().window = static_cast<int>(dice.Between(0, windows - 1));
     }
     job.specs.push_back(std::move(spec));
   }

@@ -28,7 +28,8 @@ TransferSpec AllToAll(int size, int64_t block_bytes);
 // From the lower two thirds of the ranks to the upper two thirds, at least 64 KiB per message.
 TransferSpec OverlappingMeshes(int size);
 
-// Options and transfers that depend on the seed alone; every rank makes the same.
+// Options and transfers that depend on the seed alone; every rank makes the same. Transfers have
+// casts, Partial sources, windows and priority classes.
 struct RandomJob {
   SessionOptions options;
   std::vector<TransferSpec> specs;

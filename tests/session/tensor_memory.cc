@@ -1,22 +1,16 @@
 // Strided test memory with guards.
 #include "session/tensor_memory.h"
 
+#include <algorithm>
 #include <cstring>
 
+#include "absl/strings/str_cat.h"
 #include "oracle/brute_layout.h"
 
 namespace sluice::session_test {
 namespace {
 
 constexpr size_t kGuardBytes = 64;
-
-// Distinct for distinct arguments, as far as tests can tell.
-uint64_t Value(uint64_t tensor, uint64_t round, int64_t flat) {
-  uint64_t z = (tensor << 48) ^ (round << 40) ^ static_cast<uint64_t>(flat);
-  z = (z ^ (z >> 31)) * 0x7fb5d329728ea185u;
-  z = (z ^ (z >> 27)) * 0x81dadef4bc2dd44du;
-  return z ^ (z >> 33);
-}
 
 std::byte PoisonByte(uint64_t round) { return static_cast<std::byte>(0xa5 + round); }
 
@@ -36,11 +30,16 @@ std::vector<int64_t> Offsets(absl::Span<const int64_t> shape, absl::Span<const i
 
 }  // namespace
 
-TensorMemory::TensorMemory(const Layout& layout, absl::Span<const int64_t> shape, DType dtype,
-                           int rank, uint64_t tensor, ViewStyle style)
-    : tensor_(tensor), element_bytes_(static_cast<size_t>(DTypeBytes(dtype))) {
-  const auto lists = oracle::OwnedLists(layout, shape, rank);
+TensorMemory::TensorMemory(const TensorTransfer& tensor, uint64_t number, Side side, int rank,
+                           ViewStyle style)
+    : values_(tensor, number), side_(side) {
+  const DType dtype = side == Side::kSource ? tensor.src_dtype : tensor.dst_dtype;
+  const std::vector<int64_t>& shape = tensor.shape;
+  element_bytes_ = static_cast<size_t>(DTypeBytes(dtype));
+  const auto lists =
+      oracle::OwnedLists(side == Side::kSource ? tensor.src : tensor.dst, shape, rank);
   if (lists) flat_ = oracle::FlatIndices(*lists, shape);
+  if (lists && side == Side::kSource) contribution_ = values_.ContributionOf(rank);
   if (flat_.empty()) return;  // any view will do: this one has no data
 
   const size_t dims = shape.size();
@@ -71,10 +70,26 @@ std::vector<std::byte> TensorMemory::Image(uint64_t round, bool with_values) con
   std::vector<std::byte> image(buffer_.size(), PoisonByte(round));
   if (!with_values) return image;
   for (size_t i = 0; i < flat_.size(); ++i) {
-    const uint64_t value = Value(tensor_, round, flat_[i]);
+    const uint64_t value = side_ == Side::kSource ? values_.Source(round, flat_[i], contribution_)
+                                                  : values_.Target(round, flat_[i]);
     std::memcpy(image.data() + offset_[i], &value, element_bytes_);
   }
   return image;
+}
+
+std::string TensorMemory::Difference(uint64_t round) const {
+  const std::vector<std::byte> image = Image(round, true);
+  for (size_t i = 0; i < flat_.size(); ++i) {
+    const auto at = static_cast<ptrdiff_t>(offset_[i]);
+    const auto bytes = static_cast<ptrdiff_t>(element_bytes_);
+    if (std::equal(image.begin() + at, image.begin() + at + bytes, buffer_.begin() + at)) continue;
+    uint64_t is = 0, should_be = 0;
+    std::memcpy(&is, buffer_.data() + at, element_bytes_);
+    std::memcpy(&should_be, image.data() + at, element_bytes_);
+    return absl::StrCat("element ", flat_[i], " is ", absl::Hex(is), " and should be ",
+                        absl::Hex(should_be));
+  }
+  return "a byte outside the view has changed";
 }
 
 // Both write into the buffer that the view names, which must not move.

@@ -6,11 +6,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
-#include "absl/types/span.h"
-#include "sluice/layout.h"
+#include "session/element_values.h"
 #include "sluice/tensor.h"
+#include "sluice/transfer.h"
 
 namespace sluice::session_test {
 
@@ -22,13 +23,18 @@ enum class ViewStyle {
   kSpaced,      // gaps between elements, and no alignment
 };
 
+enum class Side { kSource, kDestination };
+
 class TensorMemory {
  public:
-  // `tensor` tells apart the values of different tensors.
-  TensorMemory(const Layout& layout, absl::Span<const int64_t> shape, DType dtype, int rank,
-               uint64_t tensor, ViewStyle style);
+  // The local tensor of `rank` on one side of `tensor`, which is number `number` of its transfer.
+  TensorMemory(const TensorTransfer& tensor, uint64_t number, Side side, int rank, ViewStyle style);
+  // A copy's view would name the original's memory.
+  TensorMemory(TensorMemory&&) = default;
 
+  // Without data if the rank has no element.
   const TensorView& view() const { return view_; }
+  size_t bytes() const { return buffer_.size(); }
 
   // Sets every element to its value in `round`, all other bytes to the round's poison.
   void Fill(uint64_t round);
@@ -36,12 +42,16 @@ class TensorMemory {
   void Poison(uint64_t round);
   // True if all bytes are as Fill(round) sets them.
   bool Holds(uint64_t round) const { return buffer_ == Image(round, true); }
+  // The first byte that is not, in words.
+  std::string Difference(uint64_t round) const;
   bool IsPoisoned(uint64_t round) const { return buffer_ == Image(round, false); }
 
  private:
   std::vector<std::byte> Image(uint64_t round, bool with_values) const;
 
-  uint64_t tensor_;
+  ElementValues values_;
+  Side side_;
+  int64_t contribution_ = 0;  // of a source
   size_t element_bytes_;
   std::vector<int64_t> flat_;   // global row-major index of each local element
   std::vector<size_t> offset_;  // where each one lies in buffer_

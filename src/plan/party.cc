@@ -1,0 +1,92 @@
+// Making parties, once for each combination of a source, a need and a size.
+#include "plan/party.h"
+
+#include <algorithm>
+#include <cstddef>
+
+namespace sluice {
+
+Parties::Parties(const TensorTransfer& tensor, const Partition& src, const PlanOptions& options,
+                 int layout_pair)
+    : src_mesh_(tensor.src.mesh),
+      src_(src),
+      options_(options),
+      layout_pair_(layout_pair),
+      element_bytes_(DTypeBytes(IsReduced(tensor) ? tensor.src_dtype : WireDType(tensor))) {}
+
+absl::Span<const int> Parties::ContributorsWith(absl::Span<const int> holders, int owner) const {
+  if (!reduces()) return {};
+  const size_t count = static_cast<size_t>(src_.contributions());
+  const auto found = std::find(holders.begin(), holders.end(), owner);
+  const size_t row = static_cast<size_t>(found - holders.begin()) / count;
+  return holders.subspan(row * count, count);
+}
+
+const Party& Parties::Of(int src, absl::Span<const int> holders, const Need& need,
+                         int64_t elements) {
+  std::unique_ptr<const Party>& party = parties_[{&need, src, elements}];
+  if (party == nullptr) party = std::make_unique<Party>(Make(src, holders, need, elements));
+  return *party;
+}
+
+const Party& Parties::Local(int rank) {
+  local_.src = rank;
+  local_.src_needs = true;
+  local_.piece_bytes = options_.bucket_bytes;
+  return local_;
+}
+
+// Where the tree of a source begins: along each mesh dimension the sources begin one after the
+// other, so that no destination is the one that passes everything on. The same for all tensors, as
+// small ones only join if their trees are equal.
+size_t Parties::FirstDst(int src) const {
+  int64_t position = *src_mesh_.PositionOf(src);
+  // Meshes side by side, as those of pipeline stages are, begin one after the other too.
+  int64_t first = src_mesh_.ranks()[0] / static_cast<int64_t>(src_mesh_.ranks().size());
+  const absl::Span<const int64_t> sizes = src_mesh_.sizes();
+  for (size_t m = sizes.size(); m-- > 0;) {
+    first += position % sizes[m];
+    position /= sizes[m];
+  }
+  return static_cast<size_t>(first);
+}
+
+Party Parties::Make(int src, absl::Span<const int> holders, const Need& need,
+                    int64_t elements) const {
+  Party party;
+  party.src = src;
+  party.piece_bytes = options_.bucket_bytes;
+  party.contributors = ContributorsWith(holders, src);
+  if (need.ranks.size() == 1 && !reduces()) {
+    party.dsts = need.ranks;
+    return party;
+  }
+  for (int rank : need.ranks) {
+    if (rank == src) {
+      party.src_needs = true;
+    } else {
+      party.dsts.push_back(rank);
+    }
+  }
+  if (!party.dsts.empty()) {
+    const size_t first = FirstDst(src) % party.dsts.size();
+    party.dsts = FanoutOrder(party.dsts, first, options_.node_of_rank);
+  }
+  Fanout fanout = {FanoutShape::kStar, options_.bucket_bytes};
+  if (!OnOneNode(src, party.dsts, options_.node_of_rank)) {
+    fanout = ChooseFanout(elements * element_bytes_, static_cast<int64_t>(party.dsts.size()),
+                          options_.bucket_bytes);
+  }
+  party.piece_bytes = fanout.piece_bytes;
+  if (reduces()) {
+    party.piece_bytes = std::min(
+        party.piece_bytes, ReductionPieceBytes(elements * element_bytes_, options_.bucket_bytes));
+  }
+  party.shape = fanout.shape;
+  party.levels = reduces() ? src_.levels() : absl::Span<const Level>();
+  party.number =
+      1 + static_cast<uint64_t>(layout_pair_) * kFanoutShapes + static_cast<uint64_t>(fanout.shape);
+  return party;
+}
+
+}  // namespace sluice

@@ -1,0 +1,84 @@
+// Who takes part in a route: the ranks, the tree that the bytes pass down, and in pieces of what
+// size.
+#ifndef SLUICE_SRC_PLAN_PARTY_H_
+#define SLUICE_SRC_PLAN_PARTY_H_
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/types/span.h"
+#include "mesh/partition.h"
+#include "plan/fanout.h"
+#include "plan/plan.h"
+#include "plan/serve.h"
+#include "sluice/transfer.h"
+
+namespace sluice {
+
+// Equal (src, first destination, number) means equal parties, within one transfer.
+struct Party {
+  int src = -1;            // has the bytes, or reduces them: the owner
+  RankList dsts;           // the others that need them, in the order of the tree; may be empty
+  bool src_needs = false;  // it needs them itself
+  FanoutShape shape = FanoutShape::kStar;
+  absl::Span<const int> contributors;  // in the order of addition, the owner among them; or none
+  absl::Span<const Level> levels;      // of the reduction
+  uint64_t number = 0;                 // 0: two ranks, or one that has what it needs
+  int64_t piece_bytes = 0;             // most bytes of one bucket; not the same in equal parties
+
+  int dst() const { return dsts.empty() ? src : dsts[0]; }
+};
+
+// The parties of one class of tensors: made on first use, and kept.
+class Parties {
+ public:
+  // `tensor` is any of the class, `src` its source layout's partition; with `options` they must
+  // outlive this object. `layout_pair` numbers the class's layouts, equally on all ranks: classes
+  // with other layouts have other numbers.
+  Parties(const TensorTransfer& tensor, const Partition& src, const PlanOptions& options,
+          int layout_pair);
+
+  // As elements of the class fill buckets: in a reduction, of a contribution.
+  int64_t element_bytes() const { return element_bytes_; }
+
+  // The contributions of one replica: those that `owner`, one of the holders, adds up. None unless
+  // the class is reduced.
+  absl::Span<const int> ContributorsWith(absl::Span<const int> holders, int owner) const;
+
+  // Who passes `elements` of what `need` needs from `src`, one of `holders`. These lists must
+  // outlive this object; `need` is known by its address.
+  const Party& Of(int src, absl::Span<const int> holders, const Need& need, int64_t elements);
+
+  // `rank` copies what it has and needs.
+  const Party& Local(int rank);
+
+ private:
+  struct Key {
+    const Need* need;
+    int src;
+    int64_t elements;
+
+    friend bool operator==(const Key&, const Key&) = default;
+    template <typename H>
+    friend H AbslHashValue(H h, const Key& key) {
+      return H::combine(std::move(h), key.need, key.src, key.elements);
+    }
+  };
+  Party Make(int src, absl::Span<const int> holders, const Need& need, int64_t elements) const;
+  size_t FirstDst(int src) const;
+  bool reduces() const { return src_.contributions() > 1; }
+
+  const Mesh& src_mesh_;
+  const Partition& src_;
+  const PlanOptions& options_;
+  const int layout_pair_;
+  const int64_t element_bytes_;
+  absl::flat_hash_map<Key, std::unique_ptr<const Party>> parties_;
+  Party local_;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_PLAN_PARTY_H_

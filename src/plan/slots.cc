@@ -1,0 +1,40 @@
+// What a bucket takes of a slot, and when it takes nothing.
+#include <algorithm>
+
+#include "plan/plan.h"
+
+namespace sluice {
+namespace {
+
+// What begins in a slot begins at a multiple of this.
+constexpr int64_t kAreaAlignmentBytes = 8;
+
+// Shorter rows cost a transport more than they cost the device, which has loops for them.
+constexpr int64_t kRowBytesMin = 256;
+
+}  // namespace
+
+std::optional<Rows> RowsAsTheyLie(const Channel& channel, const RegionSide& memory,
+                                  const Chunk& chunk) {
+  const std::optional<Rows> rows = RowsOf(memory, chunk.begin, chunk.end);
+  if (!rows || rows->count == 1) return rows;
+  if (!channel.one_node || rows->row_bytes < kRowBytesMin) return std::nullopt;
+  return rows;
+}
+
+int64_t ReductionAreaBytes(int64_t bucket_bytes, int64_t levels) {
+  return bucket_bytes / (levels + 1) / kAreaAlignmentBytes * kAreaAlignmentBytes;
+}
+
+int64_t SlotBytes(const Plan& plan, const Bucket& bucket) {
+  if (!Has(bucket.role, Role::kOwner)) return std::max(bucket.bytes, bucket.contribution_bytes);
+  const int64_t areas = plan.channels[static_cast<size_t>(bucket.channel)].level_count + 1;
+  return areas * AreaBytes(bucket);
+}
+
+int64_t AreaBytes(const Bucket& bucket) {
+  return (bucket.contribution_bytes + kAreaAlignmentBytes - 1) / kAreaAlignmentBytes *
+         kAreaAlignmentBytes;
+}
+
+}  // namespace sluice

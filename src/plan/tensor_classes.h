@@ -1,0 +1,41 @@
+// Which tensors of a transfer are planned alike.
+#ifndef SLUICE_SRC_PLAN_TENSOR_CLASSES_H_
+#define SLUICE_SRC_PLAN_TENSOR_CLASSES_H_
+
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "sluice/transfer.h"
+
+namespace sluice {
+
+// Numbers tensors as they come. Equal on all ranks: numbers follow from content alone.
+class TensorClasses {
+ public:
+  struct Numbers {
+    int tensor_class;  // equal shapes, element sizes and layouts
+    int layout_pair;   // equal layouts; 0 where neither reductions nor target replicas can make
+                       // parties of more than two ranks
+  };
+  Numbers Of(const TensorTransfer& tensor);
+
+ private:
+  using Index = absl::flat_hash_map<std::string, int>;
+
+  void AppendLayout(const Layout& layout, std::string* key);
+  int MeshNumber(const Mesh& mesh);
+
+  absl::flat_hash_map<const void*, int> by_identity_;
+  absl::flat_hash_map<std::pair<std::vector<int64_t>, std::vector<int>>, int> by_content_;
+  std::vector<Mesh> meshes_;  // keeps identities from being used again
+  Index by_layouts_;
+  Index by_party_layouts_;
+  Index by_key_;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_PLAN_TENSOR_CLASSES_H_

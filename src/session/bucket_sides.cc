@@ -1,0 +1,200 @@
+// Addresses, strides and dtypes of both ends of a bucket's copies.
+#include "session/bucket_sides.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+namespace sluice {
+namespace {
+
+// One side of a copy.
+struct Side {
+  std::byte* base = nullptr;
+  std::array<int64_t, kMaxTensorDims> strides{};
+  DType dtype = DType::kU8;
+};
+
+Side MemorySide(const BoundView& view, DType dtype) {
+  return {view.base, view.stride_bytes, dtype};
+}
+
+// A region's elements one after another, of which number `chunk.begin` lies at `at`.
+Side WireSide(const RegionRuns& region, const Chunk& chunk, const std::byte* at, DType dtype) {
+  Side side;
+  side.dtype = dtype;
+  int64_t stride = DTypeBytes(dtype);
+  if (at != nullptr) side.base = const_cast<std::byte*>(at) - chunk.begin * stride;
+  for (size_t d = static_cast<size_t>(region.dims); d-- > 0;) {
+    side.strides[d] = stride;
+    stride *= region.extent[d];
+  }
+  return side;
+}
+
+StridedCopy CopyOf(const Plan& plan, const RegionRuns& region, const Chunk& chunk, const Side& src,
+                   const Side& dst) {
+  StridedCopy copy;
+  copy.dims = region.dims;
+  copy.begin = chunk.begin;
+  copy.end = chunk.end;
+  for (size_t d = 0; d < static_cast<size_t>(region.dims); ++d) {
+    const size_t first = static_cast<size_t>(region.first_run[d]);
+    copy.runs[d] = absl::MakeConstSpan(plan.runs).subspan(
+        first, static_cast<size_t>(region.first_run[d + 1]) - first);
+  }
+  copy.src = src.base;
+  copy.src_strides = src.strides;
+  copy.src_dtype = src.dtype;
+  copy.dst = dst.base;
+  copy.dst_strides = dst.strides;
+  copy.dst_dtype = dst.dtype;
+  return copy;
+}
+
+const RegionRuns& RegionAt(const Plan& plan, int32_t index) {
+  return plan.regions[static_cast<size_t>(index)];
+}
+
+int32_t DstRegion(const Chunk& chunk) {
+  return chunk.dst_region >= 0 ? chunk.dst_region : chunk.region;
+}
+
+const BoundView& SrcView(const TransferRun& run, const Chunk& chunk) {
+  return run.src()[static_cast<size_t>(chunk.tensor)];
+}
+
+const BoundView& DstView(const TransferRun& run, const Chunk& chunk) {
+  return run.dst()[static_cast<size_t>(chunk.tensor)];
+}
+
+RegionSide SideOf(const RegionRuns& region, const StridedCopy& copy, int64_t Run::*positions,
+                  const Side& memory) {
+  const size_t dims = static_cast<size_t>(region.dims);
+  return {absl::MakeConstSpan(copy.runs.data(), dims), positions,
+          absl::MakeConstSpan(memory.strides.data(), dims), DTypeBytes(memory.dtype)};
+}
+
+WireMemory AsItLies(const TransferRun& run, const Bucket& bucket, int32_t region_index,
+                    int64_t Run::*positions, const Side& memory) {
+  const Plan& plan = run.transfer().plan();
+  const Chunk& chunk = ChunksOf(plan, bucket)[0];
+  const RegionRuns& region = RegionAt(plan, region_index);
+  const StridedCopy copy = CopyOf(plan, region, chunk, memory, memory);
+  const Channel& channel = plan.channels[static_cast<size_t>(bucket.channel)];
+  const std::optional<Rows> rows =
+      RowsAsTheyLie(channel, SideOf(region, copy, positions, memory), chunk);
+  if (!rows) return {};
+  if (rows->count == 1) return {memory.base + rows->offset, 0, 0};
+  return {memory.base + rows->offset, rows->row_bytes, rows->stride_bytes};
+}
+
+WireMemory SrcAsItLies(const TransferRun& run, const Bucket& bucket) {
+  const bool gives = bucket.role != Role::kDestination;
+  if (!gives || bucket.chunk_count != 1) return {};
+  const Chunk& chunk = ChunksOf(run.transfer().plan(), bucket)[0];
+  const TensorTransfer& tensor = TensorAt(run, chunk);
+  if (bucket.contribution_bytes == 0 && tensor.src_dtype != WireDType(tensor)) return {};
+  return AsItLies(run, bucket, chunk.region, &Run::src,
+                  MemorySide(SrcView(run, chunk), tensor.src_dtype));
+}
+
+// An owner's result is made elsewhere.
+WireMemory DstAsItLies(const TransferRun& run, const Bucket& bucket) {
+  if (!Has(bucket.role, Role::kDestination) || Has(bucket.role, Role::kOwner) ||
+      bucket.chunk_count != 1) {
+    return {};
+  }
+  const Chunk& chunk = ChunksOf(run.transfer().plan(), bucket)[0];
+  const TensorTransfer& tensor = TensorAt(run, chunk);
+  if (tensor.dst_dtype != WireDType(tensor)) return {};
+  return AsItLies(run, bucket, DstRegion(chunk), &Run::dst,
+                  MemorySide(DstView(run, chunk), tensor.dst_dtype));
+}
+
+}  // namespace
+
+absl::Span<const Chunk> ChunksOf(const Plan& plan, const Bucket& bucket) {
+  return absl::MakeConstSpan(plan.chunks)
+      .subspan(static_cast<size_t>(bucket.first_chunk), static_cast<size_t>(bucket.chunk_count));
+}
+
+const TensorTransfer& TensorAt(const TransferRun& run, const Chunk& chunk) {
+  return run.transfer().spec().tensors[static_cast<size_t>(chunk.tensor)];
+}
+
+namespace {
+
+// True if the bucket has nowhere to go to: its run is cancelled, and waited for memory before.
+bool Drops(const TransferRun& run, const Bucket& bucket) {
+  if (!run.cut()) return false;
+  const absl::Span<const Chunk> chunks = ChunksOf(run.transfer().plan(), bucket);
+  return std::any_of(chunks.begin(), chunks.end(),
+                     [&run](const Chunk& chunk) { return run.Lacks(chunk.tensor); });
+}
+
+}  // namespace
+
+BucketPart PartOf(const TransferRun& run, const Bucket& bucket) {
+  BucketPart part;
+  part.drops = Has(bucket.role, Role::kDestination) && Drops(run, bucket);
+  if (bucket.role == Role::kLocal) {
+    part.stages = kStageDrain;
+    return part;
+  }
+  part.stages = kStageMove;
+  part.src = SrcAsItLies(run, bucket);
+  if (!part.drops) part.dst = DstAsItLies(run, bucket);
+  if (Has(bucket.role, Role::kOwner)) {
+    if (Has(bucket.role, Role::kDestination) && !part.drops) part.stages |= kStageDrain;
+    part.staging_bytes = SlotBytes(run.transfer().plan(), bucket);
+    return part;
+  }
+  if (bucket.role != Role::kDestination && part.src.data == nullptr) {
+    part.stages |= kStageFill;
+    part.staging_bytes =
+        std::max(bucket.contribution_bytes, Has(bucket.role, Role::kSource) ? bucket.bytes : 0);
+  }
+  if (Has(bucket.role, Role::kDestination) && part.dst.data == nullptr) {
+    if (!part.drops) part.stages |= kStageDrain;
+    part.staging_bytes = std::max(part.staging_bytes, bucket.bytes);
+  }
+  return part;
+}
+
+StridedCopy PackCopy(const TransferRun& run, const Chunk& chunk, std::byte* wire) {
+  const Plan& plan = run.transfer().plan();
+  const TensorTransfer& tensor = TensorAt(run, chunk);
+  const RegionRuns& region = RegionAt(plan, chunk.region);
+  const Side from = MemorySide(SrcView(run, chunk), tensor.src_dtype);
+  const Side to = WireSide(region, chunk, wire + chunk.bucket_offset, WireDType(tensor));
+  return CopyOf(plan, region, chunk, from, to);
+}
+
+StridedCopy ContributionCopy(const TransferRun& run, const Chunk& chunk, std::byte* wire) {
+  const Plan& plan = run.transfer().plan();
+  const DType dtype = TensorAt(run, chunk).src_dtype;
+  const RegionRuns& region = RegionAt(plan, chunk.region);
+  const Side from = MemorySide(SrcView(run, chunk), dtype);
+  const Side to = WireSide(region, chunk, wire + chunk.contribution_offset, dtype);
+  return CopyOf(plan, region, chunk, from, to);
+}
+
+StridedCopy UnpackCopy(const TransferRun& run, const Chunk& chunk, const std::byte* wire) {
+  const Plan& plan = run.transfer().plan();
+  const TensorTransfer& tensor = TensorAt(run, chunk);
+  const RegionRuns& region = RegionAt(plan, DstRegion(chunk));
+  const Side from = WireSide(region, chunk, wire + chunk.bucket_offset, WireDType(tensor));
+  const Side to = MemorySide(DstView(run, chunk), tensor.dst_dtype);
+  return CopyOf(plan, region, chunk, from, to);
+}
+
+StridedCopy LocalCopy(const TransferRun& run, const Chunk& chunk) {
+  const Plan& plan = run.transfer().plan();
+  const TensorTransfer& tensor = TensorAt(run, chunk);
+  const Side from = MemorySide(SrcView(run, chunk), tensor.src_dtype);
+  const Side to = MemorySide(DstView(run, chunk), tensor.dst_dtype);
+  return CopyOf(plan, RegionAt(plan, chunk.region), chunk, from, to);
+}
+
+}  // namespace sluice

@@ -1,0 +1,47 @@
+// Where a bucket's bytes lie on this rank: in tensors, in its slot, or the same in both.
+#ifndef SLUICE_SRC_SESSION_BUCKET_SIDES_H_
+#define SLUICE_SRC_SESSION_BUCKET_SIDES_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/types/span.h"
+#include "device/strided_copy.h"
+#include "engine/stage.h"
+#include "plan/plan.h"
+#include "session/transfer_run.h"
+
+namespace sluice {
+
+absl::Span<const Chunk> ChunksOf(const Plan& plan, const Bucket& bucket);
+const TensorTransfer& TensorAt(const TransferRun& run, const Chunk& chunk);
+
+// A bucket's bytes in memory, in the order in which they cross.
+struct WireMemory {
+  std::byte* data = nullptr;
+  int64_t row_bytes = 0;  // 0: one stretch
+  int64_t stride_bytes = 0;
+
+  bool one_stretch() const { return data != nullptr && row_bytes == 0; }
+};
+
+// What this rank does of each stage, and the staging that it takes.
+struct BucketPart {
+  bool drops = false;  // what it gets as a destination has nowhere to go
+  WireMemory src;      // in source memory, if they can be sent from there; or null
+  WireMemory dst;      // in destination memory, if they can be received there; or null
+  StageSet stages = 0;
+  int64_t staging_bytes = 0;
+};
+BucketPart PartOf(const TransferRun& run, const Bucket& bucket);
+
+// Copies of a chunk: into the bucket, whose bytes begin at `wire`; into a contribution; out of the
+// bucket; and where source and destination are on one rank.
+StridedCopy PackCopy(const TransferRun& run, const Chunk& chunk, std::byte* wire);
+StridedCopy ContributionCopy(const TransferRun& run, const Chunk& chunk, std::byte* wire);
+StridedCopy UnpackCopy(const TransferRun& run, const Chunk& chunk, const std::byte* wire);
+StridedCopy LocalCopy(const TransferRun& run, const Chunk& chunk);
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_SESSION_BUCKET_SIDES_H_

@@ -1,0 +1,284 @@
+// The steps of each role.
+#include "session/bucket_work.h"
+
+#include <algorithm>
+
+#include "plan/channels.h"
+#include "session/bucket_sides.h"
+#include "tensor/check.h"
+
+namespace sluice {
+namespace {
+
+static_assert(kRunTags * kLinkTags <= kMaxTransportTag + 1);
+
+}  // namespace
+
+Submission BucketWork::SubmissionOf(const TransferRun& run, size_t index) {
+  const Plan& plan = run.transfer().plan();
+  const Bucket& bucket = plan.buckets[index];
+  const Channel& channel = plan.channels[static_cast<size_t>(bucket.channel)];
+  const BucketPart part = PartOf(run, bucket);
+  Submission submission;
+  submission.cookie = static_cast<uint64_t>(run.id()) << kIndexBits | index;
+  submission.id = bucket.id.WithRun(static_cast<uint64_t>(run.id()));
+  submission.lane = run.lane();
+  submission.channel = run.transfer().engine_channels[static_cast<size_t>(bucket.channel)];
+  submission.stages = part.stages;
+  submission.staging_bytes = part.staging_bytes;
+  submission.operations = bucket.role == Role::kLocal ? 0 : std::max(1, channel.child_count);
+  return submission;
+}
+
+void BucketWork::Admit(TransferRun* run, size_t index, Ticket ticket, std::byte* slot) {
+  *this = BucketWork();
+  run_ = run;
+  index_ = index;
+  ticket_ = ticket;
+  slot_ = slot;
+  const BucketPart part = PartOf(*run, bucket());
+  src_ = part.src;
+  dst_ = part.dst;
+  stages_ = part.stages;
+  drops_ = part.drops;
+}
+
+absl::Status BucketWork::Next(Stage stage, int rounds_max, uint64_t cookie, CopyQueue* copies,
+                              std::vector<TransportOp>* messages) {
+  rounds_max_ = rounds_max;
+  waits_ = false;
+  copies->Begin(cookie, &pending_);
+  if (stage == Stage::kMoving) return Move(cookie, copies, messages);
+  begun_ = !begun_;
+  if (!begun_) return absl::OkStatus();
+  absl::Status status;
+  if (stage == Stage::kFilling) {
+    status = Pack(slot_, bucket().contribution_bytes > 0, copies);
+  } else if (bucket().role == Role::kLocal) {
+    if (!drops_) status = CopyLocally(copies);
+  } else {
+    status = Unpack(Wire().data, copies);
+  }
+  if (!status.ok()) return status;
+  return copies->Flush();
+}
+
+absl::Status BucketWork::Move(uint64_t cookie, CopyQueue* copies,
+                              std::vector<TransportOp>* messages) {
+  const Role role = bucket().role;
+  while (pending_ == 0 && !waits_ && step_ != Step::kOver) {
+    switch (step_) {
+      case Step::kGive:
+        if (Has(role, Role::kContributor)) {
+          if (!BeginRound()) break;
+          Send(channel().owner, src_.data != nullptr ? src_ : WireMemory{slot_},
+               bucket().contribution_bytes, cookie, messages);
+        }
+        step_ = Step::kCollect;
+        break;
+      case Step::kCollect:
+        if (Has(role, Role::kOwner) && contribution_ < channel().contribution_count) {
+          if (absl::Status status = Collect(cookie, copies, messages); !status.ok()) return status;
+        } else {
+          step_ = Step::kCast;
+        }
+        break;
+      case Step::kCast:
+        if (Has(role, Role::kOwner) && ResultIsCast()) {
+          if (absl::Status status = CastResult(copies); !status.ok()) return status;
+        }
+        step_ = Step::kReceive;
+        break;
+      case Step::kReceive:
+        if (channel().parent.peer >= 0) {
+          if (!BeginRound()) break;
+          Receive(channel().parent, Wire(), bucket().bytes, cookie, messages);
+        }
+        step_ = Step::kForward;
+        break;
+      case Step::kForward:
+        if (channel().child_count > 0 && !BeginRound()) break;
+        for (int32_t i = 0; i < channel().child_count; ++i) {
+          const size_t link = static_cast<size_t>(channel().first_link) + static_cast<size_t>(i);
+          Send(plan().links[link], Wire(), bucket().bytes, cookie, messages);
+        }
+        step_ = Step::kOver;
+        break;
+      case Step::kOver:
+        break;
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Takes the next contribution, or adds the one that is here.
+absl::Status BucketWork::Collect(uint64_t cookie, CopyQueue* copies,
+                                 std::vector<TransportOp>* messages) {
+  if (arrived_) {
+    arrived_ = false;
+    if (absl::Status status = AddContribution(contribution_++, copies); !status.ok()) return status;
+    return copies->Flush();
+  }
+  const int64_t place = contribution_ % levels()[0].size;
+  const bool first = place == 0 || (place == 1 && FoldsItselfLast(contribution_ - 1));
+  std::byte* const to = first ? Accumulator(0) : Incoming();
+  if (!IsOwn(contribution_)) {
+    if (!BeginRound()) return absl::OkStatus();
+    Receive(LinkOf(contribution_), {to}, bucket().contribution_bytes, cookie, messages);
+    arrived_ = true;
+    return absl::OkStatus();
+  }
+  arrived_ = true;
+  // What lies in source memory as it crosses is added from there.
+  if (src_.one_stretch() && (place > 0 || FoldsItselfLast(contribution_))) return absl::OkStatus();
+  if (absl::Status status = Pack(to, true, copies); !status.ok()) return status;
+  return copies->Flush();
+}
+
+// Contribution `number` stands where Collect put it. Full accumulators are passed up the levels.
+absl::Status BucketWork::AddContribution(int64_t number, CopyQueue* copies) {
+  const bool from_memory = (IsOwn(number) && src_.one_stretch()) ||
+                           (number % levels()[0].size == 1 && FoldsItselfLast(number - 1));
+  const std::byte* from = from_memory ? src_.data : Incoming();
+  for (size_t k = 0; k < levels().size(); ++k) {
+    const int64_t size = levels()[k].size;
+    const int64_t place = number % size;
+    if (place == 0) {
+      if (k == 0) return absl::OkStatus();
+      return copies->AddFlat(from, DType::kU8, Accumulator(k), DType::kU8,
+                             bucket().contribution_bytes);
+    }
+    const bool last = place == size - 1;
+    absl::Status status = Merge(levels()[k], last, from, Accumulator(k), copies);
+    if (!status.ok() || !last) return status;
+    from = Accumulator(k);
+    number /= size;
+  }
+  return absl::OkStatus();
+}
+
+absl::Span<const Level> BucketWork::levels() const {
+  return absl::MakeConstSpan(plan().levels)
+      .subspan(static_cast<size_t>(channel().first_level),
+               static_cast<size_t>(channel().level_count));
+}
+
+const Link& BucketWork::LinkOf(int64_t number) const {
+  return plan().links[static_cast<size_t>(channel().first_link + channel().child_count + number)];
+}
+
+bool BucketWork::FoldsItselfLast(int64_t number) const {
+  const ReduceOp op = levels()[0].op;
+  const bool commutes = op != ReduceOp::kMax && op != ReduceOp::kMin;
+  return commutes && src_.one_stretch() && number % levels()[0].size == 0 && IsOwn(number);
+}
+
+absl::Status BucketWork::Merge(const Level& level, bool last, const std::byte* from,
+                               std::byte* accumulator, CopyQueue* copies) {
+  for (const Chunk& chunk : ChunksOf(plan(), bucket())) {
+    Reduction reduction;
+    reduction.op = level.op;
+    reduction.dtype = TensorAt(*run_, chunk).src_dtype;
+    reduction.src = from + chunk.contribution_offset;
+    reduction.dst = accumulator + chunk.contribution_offset;
+    reduction.elements = chunk.end - chunk.begin;
+    if (last && level.op == ReduceOp::kAvg) reduction.divisor = level.size;
+    if (absl::Status status = copies->Add(reduction); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status BucketWork::CastResult(CopyQueue* copies) {
+  const std::byte* const result = Accumulator(static_cast<size_t>(channel().level_count) - 1);
+  for (const Chunk& chunk : ChunksOf(plan(), bucket())) {
+    const TensorTransfer& tensor = TensorAt(*run_, chunk);
+    absl::Status status = copies->AddFlat(result + chunk.contribution_offset, tensor.src_dtype,
+                                          Incoming() + chunk.bucket_offset, WireDType(tensor),
+                                          chunk.end - chunk.begin);
+    if (!status.ok()) return status;
+  }
+  return copies->Flush();
+}
+
+absl::Status BucketWork::Pack(std::byte* wire, bool contribution, CopyQueue* copies) {
+  for (const Chunk& chunk : ChunksOf(plan(), bucket())) {
+    absl::Status status = copies->Add(contribution ? ContributionCopy(*run_, chunk, wire)
+                                                   : PackCopy(*run_, chunk, wire));
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status BucketWork::Unpack(const std::byte* wire, CopyQueue* copies) {
+  for (const Chunk& chunk : ChunksOf(plan(), bucket())) {
+    absl::Status status = copies->Add(UnpackCopy(*run_, chunk, wire));
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status BucketWork::CopyLocally(CopyQueue* copies) {
+  for (const Chunk& chunk : ChunksOf(plan(), bucket())) {
+    absl::Status status = copies->Add(LocalCopy(*run_, chunk));
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+bool BucketWork::BeginRound() {
+  waits_ = rounds_ >= rounds_max_;
+  if (!waits_) ++rounds_;
+  return !waits_;
+}
+
+void BucketWork::Send(const Link& link, const WireMemory& memory, int64_t bytes, uint64_t cookie,
+                      std::vector<TransportOp>* messages) {
+  AddMessage(TransportOp::Kind::kSend, link, memory, bytes, cookie, messages);
+}
+
+void BucketWork::Receive(const Link& link, const WireMemory& memory, int64_t bytes, uint64_t cookie,
+                         std::vector<TransportOp>* messages) {
+  AddMessage(TransportOp::Kind::kReceive, link, memory, bytes, cookie, messages);
+}
+
+void BucketWork::AddMessage(TransportOp::Kind kind, const Link& link, const WireMemory& memory,
+                            int64_t bytes, uint64_t cookie, std::vector<TransportOp>* messages) {
+  TransportOp op;
+  op.kind = kind;
+  op.peer = link.peer;
+  // Shifted by the transfer, so that ranks which run different ones stall, rather than take each
+  // other's messages.
+  constexpr int kShift = 37;
+  const int run_tag = static_cast<int>(run_->id() % kRunTags);
+  op.tag = run_tag * kLinkTags + (link.tag + run_->transfer().number * kShift) % kLinkTags;
+  op.data = memory.data;
+  op.row_bytes = static_cast<size_t>(memory.row_bytes);
+  op.stride_bytes = static_cast<size_t>(memory.stride_bytes);
+  op.bytes = static_cast<size_t>(bytes);
+  op.cookie = cookie;
+  messages->push_back(op);
+  ++pending_;
+}
+
+std::byte* BucketWork::Area(size_t number) const {
+  return slot_ + static_cast<int64_t>(number) * AreaBytes(bucket());
+}
+
+bool BucketWork::ResultIsCast() const {
+  for (const Chunk& chunk : ChunksOf(plan(), bucket())) {
+    const TensorTransfer& tensor = TensorAt(*run_, chunk);
+    if (tensor.src_dtype != WireDType(tensor)) return true;
+  }
+  return false;
+}
+
+WireMemory BucketWork::Wire() const {
+  if (Has(bucket().role, Role::kOwner)) {
+    return {ResultIsCast() ? Incoming()
+                           : Accumulator(static_cast<size_t>(channel().level_count) - 1)};
+  }
+  const WireMemory& memory = Has(bucket().role, Role::kDestination) ? dst_ : src_;
+  return memory.data != nullptr ? memory : WireMemory{slot_};
+}
+
+}  // namespace sluice

@@ -1,0 +1,75 @@
+// Batches of copies.
+#include "session/copy_queue.h"
+
+#include <algorithm>
+
+namespace sluice {
+
+absl::Status CopyQueue::Add(const StridedCopy& copy) {
+  // A copy after a reduction may read what that has written.
+  if (reduction_count_ > 0 || copy_count_ == copies_.size()) {
+    if (absl::Status status = Flush(); !status.ok()) return status;
+  }
+  copies_[copy_count_++] = copy;
+  return absl::OkStatus();
+}
+
+absl::Status CopyQueue::AddFlat(const std::byte* src, DType src_dtype, std::byte* dst,
+                                DType dst_dtype, int64_t elements) {
+  StridedCopy copy;
+  copy.src = src;
+  copy.dst = dst;
+  copy.src_dtype = src_dtype;
+  copy.dst_dtype = dst_dtype;
+  copy.src_strides[0] = DTypeBytes(src_dtype);
+  copy.dst_strides[0] = DTypeBytes(dst_dtype);
+  copy.end = elements;
+  if (absl::Status status = Add(copy); !status.ok()) return status;
+  const size_t place = copy_count_ - 1;
+  flat_runs_[place] = {0, 0, elements};
+  copies_[place].runs[0] = absl::MakeConstSpan(&flat_runs_[place], 1);
+  return absl::OkStatus();
+}
+
+absl::Status CopyQueue::Add(const Reduction& reduction) {
+  if (reduction_count_ == reductions_.size()) {
+    if (absl::Status status = Flush(); !status.ok()) return status;
+  }
+  reductions_[reduction_count_++] = reduction;
+  return absl::OkStatus();
+}
+
+absl::Status CopyQueue::Flush() {
+  if (copy_count_ == 0 && reduction_count_ == 0) return absl::OkStatus();
+  while (outstanding_ - static_cast<int>(ended_.size()) == Device::kMaxOutstanding) {
+    std::array<uint64_t, Device::kMaxOutstanding> cookies{};
+    const absl::StatusOr<int> count = device_->Poll(absl::MakeSpan(cookies));
+    if (!count.ok()) return count.status();
+    ended_.insert(ended_.end(), cookies.begin(), cookies.begin() + *count);
+  }
+  const CopyBatch batch = {absl::MakeConstSpan(copies_.data(), copy_count_), cookie_,
+                           absl::MakeConstSpan(reductions_.data(), reduction_count_)};
+  copy_count_ = reduction_count_ = 0;
+  if (absl::Status status = device_->Start(batch); !status.ok()) return status;
+  ++*pending_;
+  ++outstanding_;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int> CopyQueue::Poll(absl::Span<uint64_t> cookies) {
+  int count = 0;
+  if (ended_.empty()) {
+    const absl::StatusOr<int> polled = device_->Poll(cookies);
+    if (!polled.ok()) return polled.status();
+    count = *polled;
+  } else {
+    const size_t taken = std::min(ended_.size(), cookies.size());
+    std::copy(ended_.end() - static_cast<ptrdiff_t>(taken), ended_.end(), cookies.begin());
+    ended_.resize(ended_.size() - taken);
+    count = static_cast<int>(taken);
+  }
+  outstanding_ -= count;
+  return count;
+}
+
+}  // namespace sluice

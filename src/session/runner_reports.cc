@@ -1,0 +1,81 @@
+// What a runner says of itself: to a watchdog, to other ranks, to a benchmark.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "session/runner.h"
+
+namespace sluice {
+
+std::string Runner::DescribeStall() const {
+  std::string text = engine_ ? engine_->DescribeStall() : std::string("nothing is planned");
+  for (const TransferRun* run : runs_) {
+    const int tensor = run->tensor_without_memory();
+    if (tensor < 0) continue;
+    absl::StrAppend(&text, "run ", run->id(), " waits for memory for tensor ", tensor, " '",
+                    run->transfer().names()[static_cast<size_t>(tensor)], "'\n");
+  }
+  return text;
+}
+
+bool Runner::OldestBucket(BucketQuestion* question, std::vector<int>* members) const {
+  Engine::Oldest oldest;
+  if (!engine_ || !engine_->OldestUnfinished(&oldest)) return false;
+  const int64_t id = BucketWork::RunOf(oldest.cookie);
+  for (const TransferRun* run : runs_) {
+    if (run->id() != id) continue;
+    const Plan& plan = run->transfer().plan();
+    const size_t index = BucketWork::IndexOf(oldest.cookie);
+    const Channel& channel = plan.channels[static_cast<size_t>(plan.buckets[index].channel)];
+    *question = {oldest.id, run->transfer().number, run->lane()};
+    members->clear();
+    const absl::Span<const Member> all = plan.members;
+    for (const Member& member : all.subspan(static_cast<size_t>(channel.first_member),
+                                            static_cast<size_t>(channel.member_count))) {
+      members->push_back(member.rank);
+    }
+    return true;
+  }
+  return false;
+}
+
+BucketReport Runner::Report(const TransferRun& run, const BucketId& id) const {
+  BucketReport report;
+  Engine::Oldest oldest;
+  if (engine_->OldestUnfinished(&oldest)) report.oldest = oldest.id;
+  const std::optional<BucketStanding> standing = engine_->StandingOf(run.lane(), id);
+  if (!standing) {
+    const int tensor = run.tensor_without_memory();
+    report.state = tensor < 0 ? BucketState::kNotFed : BucketState::kWaitsForMemory;
+    if (tensor >= 0)
+      report.tensor = run.transfer().spec().tensors[static_cast<size_t>(tensor)].name;
+  } else if (standing->admitted) {
+    report.state = BucketState::kInStage;
+    report.stage = standing->stage;
+  } else {
+    report.state = engine_->blocked() == Blocked::kBudget ? BucketState::kWaitsForBudget
+                                                          : BucketState::kWaitsForChannel;
+  }
+  return report;
+}
+
+SessionCounters Runner::counters() const {
+  SessionCounters counters;
+  counters.running = absl::Nanoseconds(running_ns_);
+  counters.budget_wait = absl::Nanoseconds(budget_wait_ns_);
+  if (!engine_) return counters;
+  const EngineCounters& engine = engine_->counters();
+  counters.buckets_finished = engine.finished;
+  counters.buckets_peak = engine.held_buckets_peak;
+  counters.staging_bytes_peak = engine.staging_bytes_peak;
+  counters.operations_peak = engine.operations_peak;
+  counters.waited_for_channel = engine.waited_for_channel;
+  counters.waited_for_budget = engine.waited_for_budget;
+  return counters;
+}
+
+void Runner::ResetCounters() {
+  running_ns_ = budget_wait_ns_ = 0;
+  if (engine_) engine_->ResetCounters();
+}
+
+}  // namespace sluice

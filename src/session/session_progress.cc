@@ -1,0 +1,146 @@
+// One round of progress, the ends of runs, failure and stalls.
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "session/clock.h"
+#include "session/session_impl.h"
+
+namespace sluice {
+
+absl::Status SessionImpl::Poison(const absl::Status& status) {
+  if (!poison_.ok()) return poison_;
+  watch_.RaiseAlarm(status);
+  return TakePoison(status);
+}
+
+absl::Status SessionImpl::TakePoison(const absl::Status& status) {
+  poison_ = status;
+  if (runner_ != nullptr) runner_->Poison(status);
+  for (const auto& run : runs_) run->Fail(status);
+  poisoned_.store(true, std::memory_order_release);
+  return poison_;
+}
+
+absl::Status SessionImpl::CheckAlarm() {
+  if (absl::Status status = watch_.Poll(MonotonicNs()); !status.ok()) return Poison(status);
+  if (watch_.alarm().ok()) return absl::OkStatus();
+  return TakePoison(watch_.alarm());
+}
+
+absl::StatusOr<bool> SessionImpl::Advance() {
+  if (absl::Status status = CheckAlarm(); !status.ok()) return status;
+  if (runs_.empty() && collectives_.empty()) return false;
+  absl::StatusOr<bool> settled = AdvanceCollective();
+  if (!settled.ok()) return settled;
+  absl::StatusOr<bool> moved = runner_->Poll();
+  if (!moved.ok()) return Poison(moved.status());
+  if (EndRuns() || *settled || *moved) {
+    NoteMove();
+    return true;
+  }
+  return CheckStall();
+}
+
+int SessionImpl::TransferOf(RunId id) const {
+  if (const TransferRun* const run = FindRun(id)) return Find(&run->transfer())->number;
+  const RunId kept = static_cast<RunId>(transfer_of_run_.size());
+  return last_run_ - id < kept ? transfer_of_run_[static_cast<size_t>(id % kept)] : -1;
+}
+
+void SessionImpl::Refuse(TransferRun* run, const absl::Status& status) {
+  run->Fail(status);
+  End(run, status);
+}
+
+bool SessionImpl::EndRuns() {
+  bool any = false;
+  for (size_t i = 0; i < runs_.size();) {
+    TransferRun* const run = runs_[i].get();
+    if (!run->done() || IsCancelPending(run->id())) {
+      ++i;
+      continue;
+    }
+    any = true;
+    absl::Status status;
+    if (run->cut()) {
+      status = absl::CancelledError(absl::StrCat("run ", run->id(), " was cancelled"));
+      run->Fail(status);
+    }
+    End(run, status);
+  }
+  return any;
+}
+
+void SessionImpl::End(TransferRun* run, const absl::Status& status) {
+  runner_->Remove(run);
+  if (!status.ok()) {
+    outcomes_[run->id()] = status;
+    if (outcomes_.size() > kOutcomesMax) outcomes_.erase(outcomes_.begin());
+  }
+  done_.Add(run->id());
+  transfer_of_run_[static_cast<size_t>(run->id()) % transfer_of_run_.size()] =
+      Find(&run->transfer())->number;
+  const auto owned = std::find_if(runs_.begin(), runs_.end(),
+                                  [run](const auto& each) { return each.get() == run; });
+  spare_runs_.push_back(std::move(*owned));
+  runs_.erase(owned);
+}
+
+BucketReport SessionImpl::Report(const BucketQuestion& question) const {
+  BucketReport report;
+  const RunId id = static_cast<RunId>(question.id.fields().run);
+  if (id > last_run_) {
+    report.state = BucketState::kRunNotStarted;
+    report.last_run = last_run_;
+    return report;
+  }
+  const TransferRun* const run = FindRun(id);
+  const int transfer = TransferOf(id);
+  if (transfer < 0) return report;
+  if (transfer != question.transfer) {
+    report.state = BucketState::kOtherTransfer;
+    report.transfer = transfer;
+    return report;
+  }
+  if (run != nullptr) return runner_->Report(*run, question.id);
+  report.state = BucketState::kInStage;
+  report.stage = OutcomeOf(id).ok() ? Stage::kDone : Stage::kCancelled;
+  return report;
+}
+
+void SessionImpl::NoteMove() {
+  last_look_ns_ = MonotonicNs();
+  idle_ns_ = 0;
+  watch_.StopAsking();
+}
+
+absl::StatusOr<bool> SessionImpl::CheckStall() {
+  // A caller that stays away for long has not looked: of such a time little counts, so that one
+  // look after it cannot find a stall.
+  const int64_t timeout_ns = absl::ToInt64Nanoseconds(options_.timeout);
+  const int64_t now_ns = MonotonicNs();
+  idle_ns_ += std::min(now_ns - std::exchange(last_look_ns_, now_ns), timeout_ns / 8);
+  if (idle_ns_ > timeout_ns / 8 && FindQuestion()) watch_.Ask(question_, members_, now_ns);
+  // An agreement has a deadline of its own.
+  if (idle_ns_ <= timeout_ns || comparing_) return false;
+  const std::string answers = watch_.Describe(now_ns);
+  return Poison(absl::DeadlineExceededError(
+      absl::StrCat("rank ", rank(), " saw no progress for ", absl::FormatDuration(options_.timeout),
+                   "; ", answers, answers.empty() ? "" : "\n", runner_->DescribeStall())));
+}
+
+bool SessionImpl::FindQuestion() {
+  if (runner_->OldestBucket(&question_, &members_)) return true;
+  const bool compares = comparing_ && collectives_.front().kind == Collective::Kind::kCompareViews;
+  if (!compares) return false;
+  // Do they compare at all, or have they started another transfer?
+  const TransferRun* const run = FindRun(collectives_.front().run);
+  question_ = {BucketId({.run = static_cast<uint64_t>(run->id())}), Find(&run->transfer())->number,
+               run->lane()};
+  members_.resize(static_cast<size_t>(size()));
+  std::iota(members_.begin(), members_.end(), 0);
+  return true;
+}
+
+}  // namespace sluice

@@ -1,0 +1,107 @@
+// One run of a transfer on this rank: its memory, how far it has got, and what it reports. Used
+// again for later runs, so that these allocate nothing.
+//
+// Moves nothing; the runner does that, and says here what is done.
+#ifndef SLUICE_SRC_SESSION_TRANSFER_RUN_H_
+#define SLUICE_SRC_SESSION_TRANSFER_RUN_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "plan/bucket.h"
+#include "session/compiled_transfer.h"
+#include "session/views.h"
+#include "sluice/session.h"
+
+namespace sluice {
+
+class TransferRun {
+ public:
+  // Both must outlive the run. Events, if a run asks for them, go to `events`.
+  TransferRun(const CompiledTransfer* transfer, std::deque<Event>* events);
+
+  // Begins anew, as run `id`.
+  void Reset(Session::RunId id, const StartOptions& options);
+
+  const CompiledTransfer& transfer() const { return transfer_; }
+  Session::RunId id() const { return id_; }
+  int lane() const { return transfer_.spec().priority_class; }
+
+  // Checks views and takes them. Nothing has changed after an error.
+  absl::Status Bind(absl::Span<const TensorView> src, absl::Span<const TensorView> dst);
+  absl::Status Supply(int tensor, const TensorView& dst);
+  absl::Span<const BoundView> src() const { return src_; }
+  absl::Span<const BoundView> dst() const { return dst_; }
+
+  // To be called once all ranks have found their views good: from then on it can be fed.
+  void Release();
+
+  // True if bucket next_bucket() may be submitted: it is there, and its window is open.
+  bool CanFeed() const { return next_bucket_ < open_end_; }
+  size_t next_bucket() const { return next_bucket_; }
+  void Fed() { ++next_bucket_; }
+  bool fed() const { return released_ && next_bucket_ == end_; }
+  // True if the tensor's destination has no memory yet.
+  bool Lacks(int tensor) const {
+    const size_t t = static_cast<size_t>(tensor);
+    return late_[t] && !over_[t] && dst_[t].base == nullptr;
+  }
+  // The first tensor whose memory the run waits for; -1 if it waits for none.
+  int tensor_without_memory() const;
+
+  // A bucket of this run is done.
+  void BucketDone(size_t bucket);
+  bool done() const { return released_ && finished_ == end_; }
+
+  // Stops feeding until CutAt.
+  void Freeze();
+  bool frozen() const { return frozen_; }
+  // Gives up all buckets above `last`. Memory is not waited for any more: what would have gone
+  // there is received and dropped.
+  void CutAt(const BucketId& last);
+  bool cut() const { return cut_; }
+
+  // Reports a failure, if events are asked for.
+  void Fail(const absl::Status& status);
+
+ private:
+  absl::Status BindSide(absl::Span<const TensorView> views, bool is_dst);
+  absl::Status Explain(const absl::Status& status, bool is_dst, size_t tensor) const;
+  absl::Status CheckShared(size_t tensor, const BoundView& dst);
+  void OpenWindows();
+  bool AskForMemory(const CompiledTransfer::Window& window);
+  void ReportTensor(size_t tensor);
+  void Report(Event::Kind kind, int tensor, absl::Status status);
+
+  const CompiledTransfer& transfer_;
+  std::deque<Event>* const events_;
+  Session::RunId id_ = 0;
+  bool reports_ = false;
+  bool late_destinations_ = false;
+
+  std::vector<BoundView> src_;
+  std::vector<BoundView> dst_;
+  std::vector<BoundView> candidate_;  // scratch
+  // Per tensor: its destination comes, or has come, through Supply.
+  std::vector<bool> late_;
+  std::vector<bool> over_;            // per tensor: done here
+  std::vector<int64_t> chunks_left_;  // per tensor
+
+  bool released_ = false;
+  bool frozen_ = false;
+  bool cut_ = false;
+  size_t next_bucket_ = 0;  // the first that is not submitted
+  size_t open_end_ = 0;     // buckets before this may be
+  size_t end_ = 0;          // buckets before this will be
+  size_t finished_ = 0;
+  size_t next_window_ = 0;  // the first that is not open
+  bool asked_ = false;      // for what next_window_ lacks
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_SESSION_TRANSFER_RUN_H_

@@ -1,0 +1,179 @@
+// Looks at every rank's channels, then at all ends of links together.
+#include "plan/channel_check.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "plan/channel_content.h"
+#include "plan/channels.h"
+#include "plan/wrong.h"
+
+namespace sluice::oracle {
+namespace {
+
+absl::Status CheckRoles(const ChannelContent& content) {
+  std::set<int> ranks;
+  for (const Member& member : content.members) {
+    if (!ranks.insert(member.rank).second) return Wrong("rank ", member.rank, " is twice in it");
+  }
+  const bool local = content.transport == TransportKind::kLocal;
+  const Member& root = content.members.at(0);
+  if (local != (root.role == Role::kLocal) || root.parent != -1) return Wrong("a wrong root");
+  if (local) return content.members.size() == 1 ? absl::OkStatus() : Wrong("local and not");
+  const bool reduced = Has(root.role, Role::kOwner);
+  if (!reduced && root.role != Role::kSource) return Wrong("the root has nothing");
+  if (content.members.size() < 2) return Wrong("nobody to exchange with");
+  for (size_t m = 1; m < content.members.size(); ++m) {
+    const Member& member = content.members[m];
+    const bool contributes = Has(member.role, Role::kContributor);
+    const bool needs = Has(member.role, Role::kDestination);
+    const bool other = Has(member.role, Role::kSource) || Has(member.role, Role::kOwner) ||
+                       Has(member.role, Role::kLocal);
+    if (other || (!contributes && !needs) || (contributes && !reduced)) {
+      return Wrong("rank ", member.rank, " has a wrong role");
+    }
+    if (needs != (member.parent >= 0)) return Wrong("a parent for nothing, or none");
+    const Member& before = content.members[m - 1];
+    if (needs && m > 1 && before.parent < 0) return Wrong("destinations after contributors");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckTree(const ChannelContent& content) {
+  bool star = true;
+  bool chain = true;
+  bool tree = true;
+  for (size_t m = 1; m < content.members.size(); ++m) {
+    const int32_t place = static_cast<int32_t>(m);
+    const int32_t parent = content.members[m].parent;
+    if (parent < 0) break;
+    if (parent >= place) return Wrong("a parent after its child");
+    star = star && parent == 0;
+    chain = chain && parent == place - 1;
+    tree = tree && parent == (place - 1) / 2;
+  }
+  return star || chain || tree ? absl::OkStatus() : Wrong("neither star nor chain nor tree");
+}
+
+absl::Status CheckContributions(const ChannelContent& content) {
+  int64_t expected = content.levels.empty() ? 0 : 1;
+  for (const Level& level : content.levels) {
+    if (level.size < 2) return Wrong("a level of one");
+    expected *= level.size;
+  }
+  if (static_cast<int64_t>(content.contributions.size()) != expected) {
+    return Wrong(content.contributions.size(), " contributions, not ", expected);
+  }
+  const std::set<int32_t> distinct(content.contributions.begin(), content.contributions.end());
+  if (distinct.size() != content.contributions.size()) return Wrong("a contribution counts twice");
+  for (size_t m = 0; m < content.members.size(); ++m) {
+    const Role role = content.members[m].role;
+    const bool contributes = Has(role, Role::kContributor) || Has(role, Role::kOwner);
+    if (contributes != distinct.contains(static_cast<int32_t>(m))) {
+      return Wrong("rank ", content.members[m].rank, " contributes, or does not");
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckPlan(int rank, const Plan& plan) {
+  std::vector<int64_t> counts(plan.channels.size());
+  for (const Bucket& bucket : plan.buckets) ++counts.at(static_cast<size_t>(bucket.channel));
+  std::set<std::vector<int64_t>> keys;
+  for (size_t c = 0; c < counts.size(); ++c) {
+    const Channel& channel = plan.channels[c];
+    if (channel.buckets != counts[c] || counts[c] == 0) return Wrong("wrong count of a channel");
+    const ChannelContent content = ContentOf(plan, channel);
+    if (!keys.insert(content.Key()).second) return Wrong("two channels of equal content");
+    for (const auto check : {CheckRoles, CheckTree, CheckContributions}) {
+      if (absl::Status status = check(content); !status.ok()) return status;
+    }
+    const auto& members = content.members;
+    if (members.at(static_cast<size_t>(channel.self)).rank != rank) return Wrong("not itself");
+    const bool has_dst = members.size() > 1 && members[1].parent == 0;
+    if (channel.src != members[0].rank || channel.dst != members[has_dst ? 1 : 0].rank) {
+      return Wrong("channel ", channel.src, " -> ", channel.dst);
+    }
+  }
+  return absl::OkStatus();
+}
+
+// All ends of links of all ranks.
+class Links {
+ public:
+  absl::Status Add(int rank, const Plan& plan, const Channel& channel) {
+    content_ = ContentOf(plan, channel);
+    key_ = content_.Key();
+    const Member& self = content_.members[static_cast<size_t>(channel.self)];
+    const Member& root = content_.members[0];
+    const bool contributes = Has(self.role, Role::kContributor);
+    if (absl::Status s = AddEnd(channel.parent, self.parent, rank, false); !s.ok()) return s;
+    if (absl::Status s = AddEnd(channel.owner, contributes ? 0 : -1, rank, true); !s.ok()) return s;
+    std::vector<std::pair<int32_t, bool>> expected;  // member, and whether this rank sends
+    for (size_t m = 0; m < content_.members.size(); ++m) {
+      if (content_.members[m].parent == channel.self) expected.emplace_back(m, true);
+    }
+    if (channel.child_count != static_cast<int32_t>(expected.size())) {
+      return Wrong(channel.child_count, " children");
+    }
+    if (channel.self == 0 && Has(root.role, Role::kOwner)) {
+      for (const int32_t m : content_.contributions) expected.emplace_back(m > 0 ? m : -1, false);
+    }
+    for (size_t i = 0; i < expected.size(); ++i) {
+      const Link& link = plan.links.at(static_cast<size_t>(channel.first_link) + i);
+      absl::Status s = AddEnd(link, expected[i].first, rank, expected[i].second);
+      if (!s.ok()) return s;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckEnds() const {
+    for (const auto& [edge, ends] : ends_) {
+      if (ends != 2) {
+        return Wrong("rank ", std::get<0>(edge), " -> ", std::get<1>(edge), " with tag ",
+                     std::get<2>(edge), ": ", ends, " ends");
+      }
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  // `member`: the other end's number, -1 for none.
+  absl::Status AddEnd(const Link& link, int32_t member, int rank, bool sends) {
+    const int peer = member < 0 ? -1 : content_.members[static_cast<size_t>(member)].rank;
+    if (link.peer != peer) return Wrong("a link with ", link.peer, ", not ", peer);
+    if (peer < 0) return absl::OkStatus();
+    if (link.tag < 0 || link.tag >= kLinkTags) return Wrong("tag ", link.tag);
+    const Edge edge = {sends ? rank : peer, sends ? peer : rank, link.tag};
+    const auto [it, added] = channel_of_.try_emplace(edge, key_);
+    if (!added && it->second != key_) return Wrong("two channels use tag ", link.tag);
+    ++ends_[edge];
+    return absl::OkStatus();
+  }
+
+  using Edge = std::tuple<int, int, int>;  // from, to, tag
+  std::map<Edge, std::vector<int64_t>> channel_of_;
+  std::map<Edge, int> ends_;
+  ChannelContent content_;  // of the channel that is being added
+  std::vector<int64_t> key_;
+};
+
+}  // namespace
+
+absl::Status CheckChannels(const std::vector<Plan>& plans) {
+  Links links;
+  for (size_t r = 0; r < plans.size(); ++r) {
+    const int rank = static_cast<int>(r);
+    absl::Status status = CheckPlan(rank, plans[r]);
+    for (size_t c = 0; status.ok() && c < plans[r].channels.size(); ++c) {
+      status = links.Add(rank, plans[r], plans[r].channels[c]);
+    }
+    if (!status.ok()) return Wrong("rank ", rank, ": ", status.message());
+  }
+  return links.CheckEnds();
+}
+
+}  // namespace sluice::oracle

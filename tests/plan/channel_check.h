@@ -1,0 +1,24 @@
+// Whether channels are what their members can work with, and links meet.
+#ifndef SLUICE_TESTS_PLAN_CHANNEL_CHECK_H_
+#define SLUICE_TESTS_PLAN_CHANNEL_CHECK_H_
+
+#include <vector>
+
+#include "absl/status/status.h"
+#include "plan/plan.h"
+
+namespace sluice::oracle {
+
+// Not OK if
+//  * a plan has two channels of equal content, one without buckets, or one that miscounts them;
+//  * a channel is not a tree: a source, an owner or a local copy first, then destinations, each
+//    after its parent, as a star, chain or binary tree, then contributors that need nothing;
+//  * the contributions of a reduction are not as many as its levels ask for, one of each
+//    contributor and one of the owner;
+//  * the two ends of a link do not both know it, or disagree on its tag; or two links from one rank
+//    to another have one tag.
+absl::Status CheckChannels(const std::vector<Plan>& plans);
+
+}  // namespace sluice::oracle
+
+#endif  // SLUICE_TESTS_PLAN_CHANNEL_CHECK_H_

@@ -1,0 +1,152 @@
+// Which tree is chosen, and in what order ranks stand in it.
+#include "plan/fanout.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "oracle/random_layout.h"
+
+namespace sluice {
+namespace {
+
+using ::testing::ElementsAre;
+
+constexpr int64_t kKiB = 1 << 10;
+constexpr int64_t kMiB = 1 << 20;
+constexpr int64_t kBucketBytes = 8 * kMiB;
+
+TEST(ChooseFanoutTest, OneDestinationNeedsNoTree) {
+  for (const int64_t bytes : {int64_t{1}, 100 * kKiB, 100 * kMiB}) {
+    for (const int64_t destinations : {0, 1}) {
+      const Fanout fanout = ChooseFanout(bytes, destinations, kBucketBytes);
+      EXPECT_EQ(fanout.shape, FanoutShape::kStar);
+      EXPECT_EQ(fanout.piece_bytes, kBucketBytes);
+    }
+  }
+}
+
+// A few destinations get little at once; many, by a tree; much, by a chain.
+TEST(ChooseFanoutTest, EndsOfTheScale) {
+  EXPECT_EQ(ChooseFanout(64 * kKiB, 3, kBucketBytes).shape, FanoutShape::kStar);
+  EXPECT_EQ(ChooseFanout(64 * kKiB, 64, kBucketBytes).shape, FanoutShape::kTree);
+  EXPECT_EQ(ChooseFanout(256 * kKiB, 1000, kBucketBytes).shape, FanoutShape::kTree);
+  for (const int64_t destinations : {2, 3, 8, 64}) {
+    EXPECT_EQ(ChooseFanout(256 * kMiB, destinations, kBucketBytes).shape, FanoutShape::kChain)
+        << destinations;
+  }
+}
+
+// With more destinations the source is relieved more.
+TEST(ChooseFanoutTest, MoreDestinationsNeverGoBackToTheStar) {
+  for (int64_t bytes = 64 * kKiB; bytes <= 256 * kMiB; bytes = bytes * 3 / 2) {
+    bool star = true;
+    for (int64_t destinations = 2; destinations <= 300; ++destinations) {
+      const FanoutShape shape = ChooseFanout(bytes, destinations, kBucketBytes).shape;
+      EXPECT_TRUE(star || shape != FanoutShape::kStar) << bytes << " to " << destinations;
+      star = shape == FanoutShape::kStar;
+    }
+    EXPECT_FALSE(star) << bytes;
+  }
+}
+
+// With more bytes the pipeline fills better: no way back from a chain.
+TEST(ChooseFanoutTest, MoreBytesNeverLeaveTheChain) {
+  for (const int64_t destinations : {2, 3, 4, 5, 7, 8, 15, 16, 31, 32, 64, 100}) {
+    bool chain = false;
+    for (int64_t bytes = 64 * kKiB; bytes <= 512 * kMiB; bytes = bytes * 9 / 8) {
+      const bool is_chain =
+          ChooseFanout(bytes, destinations, kBucketBytes).shape == FanoutShape::kChain;
+      EXPECT_TRUE(is_chain || !chain) << bytes << " to " << destinations;
+      chain = is_chain;
+    }
+    EXPECT_TRUE(chain) << destinations;
+  }
+}
+
+TEST(ChooseFanoutTest, PiecesFitABucketAndGrowWithTheBytes) {
+  for (const int64_t bucket_bytes : {int64_t{16}, 30 * kKiB, kMiB, kBucketBytes, 1024 * kMiB}) {
+    for (const int64_t destinations : {2, 5, 20}) {
+      int64_t before = 0;
+      for (int64_t bytes = kMiB; bytes <= 512 * kMiB; bytes *= 2) {
+        const Fanout fanout = ChooseFanout(bytes, destinations, bucket_bytes);
+        EXPECT_GT(fanout.piece_bytes, 0);
+        EXPECT_LE(fanout.piece_bytes, bucket_bytes);
+        if (fanout.shape != FanoutShape::kChain) continue;
+        EXPECT_GE(fanout.piece_bytes, before);
+        EXPECT_GE(fanout.piece_bytes, std::min(bucket_bytes, 128 * kKiB));
+        before = fanout.piece_bytes;
+      }
+    }
+  }
+}
+
+TEST(FanoutOrderTest, BeginsAtTheFirstAndGoesRound) {
+  const std::vector<int> nodes(8, 0);
+  EXPECT_THAT(FanoutOrder({3, 1, 7, 5}, 0, nodes), ElementsAre(3, 1, 7, 5));
+  EXPECT_THAT(FanoutOrder({3, 1, 7, 5}, 2, nodes), ElementsAre(7, 5, 3, 1));
+}
+
+TEST(FanoutOrderTest, NodesStayTogetherInTheOrderOfTheirFirstRanks) {
+  const std::vector<int> nodes = {9, 4, 9, 4, 6, 4};
+  EXPECT_THAT(FanoutOrder({0, 1, 2, 3, 4, 5}, 0, nodes), ElementsAre(0, 2, 1, 3, 5, 4));
+  EXPECT_THAT(FanoutOrder({0, 1, 2, 3, 4, 5}, 4, nodes), ElementsAre(4, 5, 1, 3, 0, 2));
+}
+
+TEST(FanoutOrderTest, RandomOnes) {
+  for (uint64_t seed = 0; seed < 500; ++seed) {
+    oracle::Dice dice(seed);
+    std::vector<int> ranks;
+    std::vector<int> nodes;
+    const int64_t nodes_max = dice.Between(1, 6);
+    for (int rank = 0; rank < 40; ++rank) {
+      nodes.push_back(static_cast<int>(dice.Between(0, nodes_max) * 3));
+      if (dice.Chance(50) || rank == 0) ranks.push_back(rank);
+    }
+    dice.Shuffle(&ranks);
+    const size_t first = static_cast<size_t>(dice.Between(0, 100)) % ranks.size();
+    const std::vector<int> order = FanoutOrder(ranks, first, nodes);
+    EXPECT_EQ(order[0], ranks[first]);
+    EXPECT_TRUE(std::is_permutation(order.begin(), order.end(), ranks.begin(), ranks.end()));
+    std::set<int> left;  // nodes that are done
+    for (size_t i = 1; i < order.size(); ++i) {
+      const int before = nodes[static_cast<size_t>(order[i - 1])];
+      const int node = nodes[static_cast<size_t>(order[i])];
+      if (node != before) left.insert(before);
+      EXPECT_FALSE(left.contains(node)) << "seed " << seed << ": back to node " << node;
+    }
+  }
+}
+
+// The source at place 0 is everyone's ancestor; nobody sends to more than its shape says.
+TEST(FanoutParentTest, ParentsComeBeforeTheirChildren) {
+  const struct {
+    FanoutShape shape;
+    int most_children;
+  } cases[] = {{FanoutShape::kStar, 99}, {FanoutShape::kChain, 1}, {FanoutShape::kTree, 2}};
+  for (const auto& [shape, most_children] : cases) {
+    std::vector<int> children(100);
+    for (int32_t place = 1; place < 100; ++place) {
+      const int32_t parent = FanoutParent(shape, place);
+      ASSERT_GE(parent, 0);
+      ASSERT_LT(parent, place);
+      ++children[static_cast<size_t>(parent)];
+    }
+    EXPECT_EQ(*std::max_element(children.begin(), children.end()), most_children);
+  }
+}
+
+TEST(FanoutParentTest, ATreeIsShallow) {
+  for (int32_t place = 1; place < 1000; ++place) {
+    int hops = 0;
+    for (int32_t at = place; at > 0; at = FanoutParent(FanoutShape::kTree, at)) ++hops;
+    EXPECT_LT((1 << hops) - 2, place + 1);  // places 2^h - 1 .. 2^(h+1) - 2 are h hops away
+  }
+}
+
+}  // namespace
+}  // namespace sluice

@@ -1,0 +1,158 @@
+// Small transfers of contributions and to replicas, whose plans can be said in a sentence.
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "plan/channel_content.h"
+#include "plan/job.h"
+#include "plan/plan.h"
+#include "sluice/layout.h"
+#include "sluice/tensor.h"
+
+namespace sluice {
+namespace {
+
+using oracle::ContentOf;
+using oracle::Job;
+using oracle::MakeLayout;
+using oracle::MakeTensor;
+using oracle::RankRange;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+Job MakeJob(int ranks, std::vector<int64_t> shape, const Layout& src, const Layout& dst) {
+  Job job;
+  job.node_of_rank.assign(static_cast<size_t>(ranks), 0);
+  job.spec.tensors.push_back(MakeTensor("g", std::move(shape), DType::kF32, src, dst));
+  return job;
+}
+
+std::vector<Plan> Plans(const Job& job) {
+  auto plans = PlanAllRanks(job);
+  EXPECT_TRUE(plans.ok()) << plans.status();
+  return *std::move(plans);
+}
+
+TEST(ReductionPlanTest, OneBucketTakesContributionsAndSendsTheSum) {
+  const Job job = MakeJob(3, {10, 4}, MakeLayout({2}, {1, 0}, "P(sum)"), MakeLayout({1}, {2}, "R"));
+  const std::vector<Plan> plans = Plans(job);
+  for (const Plan& plan : plans) {
+    ASSERT_THAT(plan.buckets, SizeIs(1));
+    EXPECT_EQ(plan.buckets[0].bytes, 160);
+    EXPECT_EQ(plan.buckets[0].contribution_bytes, 160);
+    const auto content = ContentOf(plan, plan.channels[0]);
+    EXPECT_THAT(content.members,
+                ElementsAre(Member{1, Role::kOwner, -1}, Member{2, Role::kDestination, 0},
+                            Member{0, Role::kContributor, -1}));
+    EXPECT_THAT(content.contributions, ElementsAre(0, 2));
+    EXPECT_THAT(content.levels, ElementsAre(Level{2, ReduceOp::kSum}));
+  }
+  EXPECT_EQ(plans[0].sent_bytes, 160);
+  EXPECT_EQ(plans[1].sent_bytes, 160);
+  EXPECT_EQ(plans[2].received_bytes, 160);
+  EXPECT_EQ(SlotBytes(plans[1], plans[1].buckets[0]), 320);
+  EXPECT_EQ(plans[1].peak_bytes_without_budget, 320);
+}
+
+// Mesh (2, 3): the first dimension is reduced first, so its contributions stand side by side.
+TEST(ReductionPlanTest, SeveralDimensionsLeftToRight) {
+  const Job job = MakeJob(7, {5}, MakeLayout({2, 3}, RankRange(0, 6), "P(max),P(sum)"),
+                          MakeLayout({1}, {6}, "R"));
+  const std::vector<Plan> plans = Plans(job);
+  const Plan& plan = plans[6];
+  ASSERT_THAT(plan.channels, SizeIs(1));
+  const auto content = ContentOf(plan, plan.channels[0]);
+  EXPECT_THAT(content.levels, ElementsAre(Level{2, ReduceOp::kMax}, Level{3, ReduceOp::kSum}));
+  std::vector<int> order;
+  for (const int32_t member : content.contributions) {
+    order.push_back(content.members[static_cast<size_t>(member)].rank);
+  }
+  EXPECT_THAT(order, ElementsAre(0, 3, 1, 4, 2, 5));
+}
+
+TEST(ReductionPlanTest, WhoNeedsWhatItCouldReduceDoesSo) {
+  const Job job =
+      MakeJob(2, {8}, MakeLayout({2}, {0, 1}, "P(sum)"), MakeLayout({2}, {0, 1}, "S(0)"));
+  for (const Plan& plan : Plans(job)) {
+    EXPECT_THAT(plan.buckets, SizeIs(2));  // one to own, one to contribute to
+    EXPECT_EQ(plan.sent_bytes, 16);
+    EXPECT_EQ(plan.received_bytes, 16);
+    EXPECT_EQ(plan.local_bytes, 0);
+  }
+}
+
+// A single contribution is the whole: nothing is reduced.
+TEST(ReductionPlanTest, PartialOverOneRankIsACopy) {
+  const Job job =
+      MakeJob(3, {8}, MakeLayout({2, 1}, {0, 1}, "S(0),P(avg)"), MakeLayout({1}, {2}, "R"));
+  const std::vector<Plan> plans = Plans(job);
+  EXPECT_FALSE(IsReduced(job.spec.tensors[0]));
+  EXPECT_THAT(plans[2].levels, SizeIs(0));
+  for (const Bucket& bucket : plans[2].buckets) EXPECT_EQ(bucket.contribution_bytes, 0);
+}
+
+// Contributions travel in the source dtype, results in the smaller one.
+TEST(ReductionPlanTest, ResultsAreCastBeforeTheyAreSent) {
+  Job job = MakeJob(3, {10}, MakeLayout({2}, {0, 1}, "P(sum)"), MakeLayout({1}, {2}, "R"));
+  job.spec.tensors[0].dst_dtype = DType::kBF16;
+  const std::vector<Plan> plans = Plans(job);
+  EXPECT_EQ(plans[2].buckets[0].bytes, 20);
+  EXPECT_EQ(plans[2].buckets[0].contribution_bytes, 40);
+  EXPECT_EQ(plans[2].received_bytes, 20);
+  EXPECT_EQ(plans[0].sent_bytes + plans[1].sent_bytes, 60);
+}
+
+TEST(ReductionPlanTest, WhatGrowsIsCastWhereItArrives) {
+  Job job = MakeJob(2, {10}, MakeLayout({1}, {0}, "R"), MakeLayout({1}, {1}, "R"));
+  job.spec.tensors[0].src_dtype = DType::kBF16;
+  const std::vector<Plan> plans = Plans(job);
+  EXPECT_EQ(plans[0].sent_bytes, 20);
+  EXPECT_EQ(plans[0].peak_bytes_without_budget, 0);
+  EXPECT_EQ(plans[1].received_bytes, 20);
+  EXPECT_EQ(plans[1].peak_bytes_without_budget, 20);  // on their way to the cast
+}
+
+TEST(ReductionPlanTest, AreasShareTheSlot) {
+  EXPECT_EQ(ReductionAreaBytes(16, 1), 8);
+  EXPECT_EQ(ReductionAreaBytes(15, 1), 0);
+  EXPECT_EQ(ReductionAreaBytes(100, 1), 48);
+  EXPECT_EQ(ReductionAreaBytes(100, 3), 24);
+  EXPECT_EQ(ReductionAreaBytes(int64_t{8} << 20, 1), int64_t{4} << 20);
+}
+
+TEST(ReductionPlanTest, BucketsTooSmallForTheLevelsAreRefused) {
+  Job job = MakeJob(5, {8}, MakeLayout({2, 2}, RankRange(0, 4), "P(sum),P(max)"),
+                    MakeLayout({1}, {4}, "R"));
+  job.bucket_bytes = 23;  // an accumulator for each level and a contribution: 3 x 8 bytes
+  const absl::Status status = PlanAllRanks(job).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("tensor 0 'g'"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("at least 24 bytes, not 23"));
+  job.bucket_bytes = 24;
+  EXPECT_TRUE(PlanAllRanks(job).ok());
+}
+
+TEST(WindowPlanTest, LowerWindowsComeFirst) {
+  const Layout src = MakeLayout({1}, {0}, "R");
+  const Layout dst = MakeLayout({1}, {1}, "R");
+  Job job = MakeJob(2, {100}, src, dst);
+  job.spec.tensors[0].window = 3;
+  job.spec.tensors.push_back(MakeTensor("h", {100}, DType::kF32, src, dst));
+  job.spec.tensors.push_back(MakeTensor("i", {100}, DType::kF32, src, dst));
+  job.spec.tensors[2].window = 3;
+  job.bucket_bytes = 1000;
+  const Plan plan = Plans(job)[0];
+  ASSERT_THAT(plan.buckets, SizeIs(2));  // not joined across windows
+  EXPECT_EQ(plan.buckets[0].id.fields().window, 0u);
+  EXPECT_EQ(plan.buckets[0].bytes, 400);
+  EXPECT_EQ(plan.buckets[1].id.fields().window, 3u);
+  EXPECT_EQ(plan.buckets[1].bytes, 800);
+  EXPECT_THAT(plan.channels, SizeIs(1));
+}
+
+}  // namespace
+}  // namespace sluice

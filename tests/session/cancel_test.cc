@@ -1,0 +1,259 @@
+// Runs that are given up: on every rank, whatever each had done of them, and nothing else suffers.
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "oracle/random_layout.h"
+#include "session/job.h"
+#include "session/launch.h"
+
+namespace sluice::session_test {
+namespace {
+
+using absl::StatusCode;
+using testing::HasSubstr;
+
+SessionOptions Small(int64_t slots) {
+  SessionOptions options;
+  options.bucket_bytes = 1024;
+  options.budget_buckets = slots;
+  return options;
+}
+
+StartOptions Late() {
+  StartOptions options;
+  options.late_destinations = true;
+  return options;
+}
+
+void ExpectCode(const absl::Status& status, StatusCode code, const std::string& text) {
+  EXPECT_EQ(status.code(), code) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr(text));
+}
+
+// The events of `run`: how many say that it failed, and with which code.
+int CountFailed(Session* session, Session::RunId run, StatusCode code) {
+  int failed = 0;
+  for (Event event; session->PollEvent(&event);) {
+    EXPECT_EQ(event.run, run);
+    if (event.kind != Event::Kind::kFailed) continue;
+    EXPECT_EQ(event.status.code(), code) << event.status;
+    ++failed;
+  }
+  return failed;
+}
+
+TEST(CancelTest, OfARunThatIsDoneChangesNothing) {
+  RunRanks(3, [](Rank& self) {
+    const auto session = OpenSession(self, Small(2));
+    ASSERT_NE(session, nullptr);
+    Bound bound = CompileBound(session.get(), AllToAll(3, 4096));
+    ASSERT_NE(bound.transfer, nullptr);
+    for (uint64_t round = 1; round <= 3; ++round) {
+      RunOnce(session.get(), &bound, round);
+      self.meet();  // done everywhere
+      const auto run = static_cast<Session::RunId>(round);
+      EXPECT_TRUE(session->Cancel(run).ok());
+      ExpectCode(session->Cancel(run), StatusCode::kFailedPrecondition, "cancelled before");
+      EXPECT_TRUE(session->Wait(run).ok());
+      if (round == 2) {
+        EXPECT_TRUE(session->Compile({}).ok()) << "waits for the cancel";
+      }
+    }
+    ExpectCode(session->Cancel(4), StatusCode::kInvalidArgument, "no run 4");
+    ExpectCode(session->Cancel(0), StatusCode::kInvalidArgument, "no run 0");
+    const absl::Status closed = session->Close();
+    EXPECT_TRUE(closed.ok()) << closed;
+  });
+}
+
+TEST(CancelTest, OfARunThatWasRefused) {
+  RunRanks(3, [](Rank& self) {
+    const auto session = OpenSession(self, Small(1));
+    ASSERT_NE(session, nullptr);
+    Bound bound = CompileBound(session.get(), AllToAll(3, 4096));
+    ASSERT_NE(bound.transfer, nullptr);
+    bound.memory.Prepare(1);
+    const std::vector<TensorView> none(1);
+    const auto run = session->Start(bound.transfer, bound.memory.src(),
+                                    self.rank == 1 ? none : bound.memory.dst());
+    ASSERT_TRUE(run.ok());
+    EXPECT_TRUE(session->Cancel(*run).ok());
+    ExpectCode(session->Wait(*run), StatusCode::kInvalidArgument, "destination of tensor 0");
+    EXPECT_TRUE(bound.memory.Untouched(1));
+    RunOnce(session.get(), &bound, 2);
+    EXPECT_TRUE(session->Close().ok());
+  });
+}
+
+TEST(CancelTest, MayComeAfterAWaitForALaterRun) {
+  RunRanks(2, [](Rank& self) {
+    const auto session = OpenSession(self, Small(1));
+    ASSERT_NE(session, nullptr);
+    Bound bound = CompileBound(session.get(), AllToAll(2, 8192));
+    ASSERT_NE(bound.transfer, nullptr);
+    RunOnce(session.get(), &bound, 9);
+    const Flight first = Launch(session.get(), bound.transfer, 1);
+    const Flight second = Launch(session.get(), bound.transfer, 2);
+    if (self.rank == 0) Land(session.get(), second);
+    EXPECT_TRUE(session->Cancel(first.run).ok());
+    Land(session.get(), second);
+    const absl::Status status = session->Wait(first.run);
+    EXPECT_TRUE(status.ok() || absl::IsCancelled(status)) << status;
+    EXPECT_TRUE(session->Close().ok());
+  });
+}
+
+TEST(CancelTest, MemoryIsNotWaitedForAnyMore) {
+  for (const int64_t slots : {1, 3}) {
+    // Ranks 0 .. 2 send to each other; rank 3 has no part in it.
+    RunRanks(4, [slots](Rank& self) {
+      const auto session = OpenSession(self, Small(slots));
+      ASSERT_NE(session, nullptr);
+      Bound bound = CompileBound(session.get(), AllToAll(3, 4096));
+      Bound other = CompileBound(session.get(), AllToAll(4, 4096));
+      ASSERT_NE(bound.transfer, nullptr);
+      ASSERT_NE(other.transfer, nullptr);
+      for (const bool everywhere : {true, false}) {
+        session->ResetCounters();
+        bound.memory.Prepare(1);
+        // Where memory lacks nothing can be written, and nobody can send.
+        const bool lacks = everywhere || self.rank == 1;
+        const std::vector<TensorView> none(1);
+        const auto run = session->Start(bound.transfer, bound.memory.src(),
+                                        lacks ? none : bound.memory.dst(), Late());
+        ASSERT_TRUE(run.ok()) << run.status();
+        const Flight beside = Launch(session.get(), other.transfer, 2);
+        for (int i = 0; i < 100; ++i) ASSERT_TRUE(session->Poll().ok());
+        self.meet();
+        EXPECT_TRUE(session->Cancel(*run).ok());
+        Land(session.get(), beside);
+        const absl::Status status = session->Wait(*run);
+        if (self.rank == 3) {
+          EXPECT_TRUE(status.ok()) << "it was done here: " << status;
+          EXPECT_EQ(CountFailed(session.get(), *run, StatusCode::kCancelled), 0);
+        } else {
+          ExpectCode(status, StatusCode::kCancelled, "was cancelled");
+          EXPECT_EQ(CountFailed(session.get(), *run, StatusCode::kCancelled), 1);
+          ExpectCode(session->Supply(*run, 0, bound.memory.dst()[0]),
+                     StatusCode::kFailedPrecondition, "over");
+        }
+        EXPECT_EQ(bound.memory.CheckSources(1), "");
+        if (lacks) {
+          EXPECT_TRUE(bound.memory.Untouched(1));
+        }
+        if (everywhere) {
+          EXPECT_EQ(session->counters().buckets_finished, other.transfer->stats().buckets);
+        }
+        RunOnce(session.get(), &bound, 5);
+        self.meet();
+      }
+      ExpectWithinLimits(*session);
+      EXPECT_TRUE(session->Close().ok());
+    });
+  }
+}
+
+// Runs of which some ranks never get all their memory are cancelled; those beside them go on.
+void CancelWithoutMemory(Rank& self, const RandomJob& job, uint64_t seed) {
+  const auto session = OpenSession(self, job.options);
+  ASSERT_NE(session, nullptr);
+  std::vector<Transfer*> transfers;
+  for (const TransferSpec& spec : job.specs) {
+    const auto transfer = session->Compile(spec);
+    ASSERT_TRUE(transfer.ok()) << transfer.status();
+    transfers.push_back(*transfer);
+  }
+  oracle::Dice dice(seed * 100 + static_cast<uint64_t>(self.rank));
+  for (uint64_t round = 1; round <= 4; ++round) {
+    Transfer* const transfer = transfers[round % transfers.size()];
+    RankMemory memory(transfer->spec(), self.rank, seed);
+    memory.Prepare(round);
+    std::vector<TensorView> dst = memory.dst();
+    bool complete = true;
+    for (TensorView& view : dst) {
+      if (view.data == nullptr || dice.Chance(50)) continue;
+      view.data = nullptr;
+      complete = false;
+    }
+    const auto run = session->Start(transfer, memory.src(), dst, Late());
+    ASSERT_TRUE(run.ok()) << run.status();
+    const Flight beside = Launch(session.get(), transfers[0], round + 20);
+    for (int64_t polls = dice.Between(0, 60); polls > 0; --polls) {
+      ASSERT_TRUE(session->Poll().ok());
+    }
+    const absl::Status cancelled = session->Cancel(*run);
+    ASSERT_TRUE(cancelled.ok()) << cancelled;
+    Land(session.get(), beside);
+    const absl::Status status = session->Wait(*run);
+    EXPECT_TRUE(status.ok() || absl::IsCancelled(status)) << status;
+    EXPECT_EQ(CountFailed(session.get(), *run, StatusCode::kCancelled), status.ok() ? 0 : 1);
+    EXPECT_EQ(memory.CheckSources(round), "");
+    if (status.ok() && complete) {
+      EXPECT_EQ(memory.Check(round), "");
+    }
+  }
+  ExpectWithinLimits(*session);
+  EXPECT_TRUE(session->Close().ok());
+}
+
+class CancelJobTest : public testing::TestWithParam<int> {};
+
+TEST_P(CancelJobTest, WithMemoryThatNeverComes) {
+  const int size = GetParam();
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    const RandomJob job = MakeRandomJob(seed * 100 + static_cast<uint64_t>(size) + 90, size);
+    RunRanks(size, [&](Rank& self) { CancelWithoutMemory(self, job, seed); });
+    ASSERT_FALSE(HasFailure()) << "seed " << seed << " with " << size << " ranks";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, CancelJobTest, testing::Values(1, 2, 3, 5, 8),
+                         testing::PrintToStringParamName());
+
+TEST(CancelTest, OfDifferentRunsIsNamed) {
+  RunRanks(3, [](Rank& self) {
+    const auto session = OpenSession(self, Small(2));
+    ASSERT_NE(session, nullptr);
+    Bound bound = CompileBound(session.get(), AllToAll(3, 4096));
+    ASSERT_NE(bound.transfer, nullptr);
+    RunOnce(session.get(), &bound, 1);
+    RunOnce(session.get(), &bound, 2);
+    EXPECT_TRUE(session->Cancel(self.rank == 1 ? 2 : 1).ok());
+    absl::Status status;
+    while (status.ok()) status = session->Poll();
+    ExpectCode(status, StatusCode::kFailedPrecondition,
+               "the run to cancel in Cancel: 1 on ranks 0, 2, 2 on rank 1");
+    EXPECT_TRUE(session->Close().ok());
+  });
+}
+
+TEST(CancelTest, AgainstAFirstStartIsNamed) {
+  RunRanks(3, [](Rank& self) {
+    const auto session = OpenSession(self, Small(2));
+    ASSERT_NE(session, nullptr);
+    std::array<Bound, 2> bounds = {CompileBound(session.get(), AllToAll(3, 4096)),
+                                   CompileBound(session.get(), AllToAll(3, 4096))};
+    ASSERT_NE(bounds[1].transfer, nullptr);
+    RunOnce(session.get(), &bounds[0], 1);
+    if (self.rank == 1) {
+      EXPECT_TRUE(session->Cancel(1).ok());
+    } else {
+      const auto run =
+          session->Start(bounds[1].transfer, bounds[1].memory.src(), bounds[1].memory.dst());
+      EXPECT_TRUE(run.ok()) << run.status();
+    }
+    absl::Status status;
+    while (status.ok()) status = session->Poll();
+    ExpectCode(status, StatusCode::kFailedPrecondition,
+               "ranks make different calls: Start on ranks 0, 2, Cancel on rank 1");
+    EXPECT_TRUE(session->Close().ok());
+  });
+}
+
+}  // namespace
+}  // namespace sluice::session_test

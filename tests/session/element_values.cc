@@ -1,0 +1,78 @@
+// Values by hashing, reductions one element at a time.
+#include "session/element_values.h"
+
+#include <cmath>
+
+#include "device/float_oracle.h"
+#include "oracle/brute_layout.h"
+
+namespace sluice::session_test {
+namespace {
+
+// Distinct for distinct arguments, as far as tests can tell.
+uint64_t Hash(uint64_t tensor, uint64_t round, uint64_t contribution, int64_t flat) {
+  uint64_t z = (tensor << 48) ^ (round << 40) ^ (contribution << 32) ^ static_cast<uint64_t>(flat);
+  z = (z ^ (z >> 31)) * 0x7fb5d329728ea185u;
+  z = (z ^ (z >> 27)) * 0x81dadef4bc2dd44du;
+  return z ^ (z >> 33);
+}
+
+uint64_t Bits(DType dtype, uint64_t hash) { return hash >> (64 - 8 * DTypeBytes(dtype)); }
+
+bool IsFloat(DType dtype) { return dtype <= DType::kF8E5M2; }
+
+// Of magnitude 1/8 to 8 with all mantissa bits, so that sums round differently in another order.
+uint64_t Number(DType dtype, uint64_t hash) {
+  const double mantissa = 1 + std::ldexp(static_cast<double>(hash >> 12), -52);
+  const double magnitude = std::ldexp(mantissa, static_cast<int>(hash % 6) - 3);
+  return Encode(dtype, (hash & 0x80) != 0 ? -magnitude : magnitude);
+}
+
+}  // namespace
+
+ElementValues::ElementValues(const TensorTransfer& tensor, uint64_t number)
+    : tensor_(tensor), number_(number) {
+  for (size_t m = 0; m < tensor.src.placements.size(); ++m) {
+    const Placement& placement = tensor.src.placements[m];
+    const int64_t ranks = tensor.src.mesh.sizes()[m];
+    if (placement.kind == Placement::Kind::kPartial && ranks > 1) {
+      partial_.push_back({m, ranks, placement.op});
+    }
+  }
+}
+
+int64_t ElementValues::ContributionOf(int rank) const {
+  const std::vector<int64_t> coordinates = *oracle::Coordinates(tensor_.src.mesh, rank);
+  int64_t number = 0;
+  for (size_t i = partial_.size(); i-- > 0;) {
+    number = number * partial_[i].ranks + coordinates[partial_[i].mesh_dim];
+  }
+  return number;
+}
+
+uint64_t ElementValues::Source(uint64_t round, int64_t flat, int64_t contribution) const {
+  const uint64_t hash = Hash(number_, round, static_cast<uint64_t>(contribution), flat);
+  const DType dtype = tensor_.src_dtype;
+  return partial_.empty() || !IsFloat(dtype) ? Bits(dtype, hash) : Number(dtype, hash);
+}
+
+uint64_t ElementValues::Target(uint64_t round, int64_t flat) const {
+  const uint64_t code = Reduced(round, flat, partial_.size(), 0);
+  return CastCode(tensor_.src_dtype, tensor_.dst_dtype, code);
+}
+
+uint64_t ElementValues::Reduced(uint64_t round, int64_t flat, size_t open, int64_t number) const {
+  if (open == 0) return Source(round, flat, number);
+  const PartialDim& dim = partial_[open - 1];
+  uint64_t result = Reduced(round, flat, open - 1, number * dim.ranks);
+  for (int64_t c = 1; c < dim.ranks; ++c) {
+    Reduction step;
+    step.op = dim.op;
+    step.dtype = tensor_.src_dtype;
+    step.divisor = dim.op == ReduceOp::kAvg && c == dim.ranks - 1 ? dim.ranks : 1;
+    result = ReduceCodes(step, result, Reduced(round, flat, open - 1, number * dim.ranks + c));
+  }
+  return result;
+}
+
+}  // namespace sluice::session_test

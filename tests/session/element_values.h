@@ -1,0 +1,50 @@
+// What the elements of a tensor hold in a test, on both sides of a transfer: made anew from a round
+// number, reduced and cast by oracles that share no code with the library.
+//
+// Elements are codes: their bytes as a little-endian number.
+#ifndef SLUICE_TESTS_SESSION_ELEMENT_VALUES_H_
+#define SLUICE_TESTS_SESSION_ELEMENT_VALUES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "sluice/transfer.h"
+
+namespace sluice::session_test {
+
+class ElementValues {
+ public:
+  // `number` tells apart the values of different tensors.
+  ElementValues(const TensorTransfer& tensor, uint64_t number);
+
+  // Which contribution `rank`, which is in the source mesh, holds; 0 if nothing is reduced.
+  int64_t ContributionOf(int rank) const;
+  // What its holders have of the element with flat index `flat`: any bits at all, or, where
+  // contributions are reduced, numbers whose sum depends on the order of addition.
+  uint64_t Source(uint64_t round, int64_t flat, int64_t contribution) const;
+
+  // What each target must end with: Partial mesh dimensions are reduced one after the other, left
+  // to right, each in the order of its coordinates, every step rounded to the source dtype; then
+  // cast.
+  uint64_t Target(uint64_t round, int64_t flat) const;
+
+ private:
+  struct PartialDim {
+    size_t mesh_dim;
+    int64_t ranks;
+    ReduceOp op;
+  };
+
+  // Along the first `open` Partial dimensions; `number` stands for the coordinates along the
+  // others.
+  uint64_t Reduced(uint64_t round, int64_t flat, size_t open, int64_t number) const;
+
+  TensorTransfer tensor_;
+  uint64_t number_;
+  std::vector<PartialDim> partial_;  // those of several ranks
+};
+
+}  // namespace sluice::session_test
+
+#endif  // SLUICE_TESTS_SESSION_ELEMENT_VALUES_H_

@@ -1,0 +1,223 @@
+// Windows, memory that comes late, and events.
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "session/job.h"
+#include "session/late_run.h"
+#include "session/launch.h"
+
+namespace sluice::session_test {
+namespace {
+
+using absl::StatusCode;
+using testing::HasSubstr;
+
+SessionOptions Small(int64_t slots = 2) {
+  SessionOptions options;
+  options.bucket_bytes = 1024;
+  options.budget_buckets = slots;
+  return options;
+}
+
+// `windows` windows of two tensors each, which every rank has a part of.
+TransferSpec Windows(int size, int windows) {
+  TransferSpec spec;
+  for (int t = 0; t < 2 * windows; ++t) {
+    spec.tensors.push_back(AllToAll(size, 1024).tensors[0]);
+    spec.tensors.back().name = absl::StrCat("w", t);
+    // The order of tensors is not that of windows.
+    spec.tensors.back().window = 10 * (windows - t / 2);
+  }
+  return spec;
+}
+
+class LateJobTest : public testing::TestWithParam<int> {};
+
+TEST_P(LateJobTest, EveryTensorIsRightWhenItIsDone) {
+  const int size = GetParam();
+  for (uint64_t seed = 1; seed <= 50; ++seed) {
+    const RandomJob job = MakeRandomJob(seed * 100 + static_cast<uint64_t>(size) + 70, size);
+    RunRanks(size, [&](Rank& self) { RunLateJob(self, job, seed); });
+    ASSERT_FALSE(HasFailure()) << "seed " << seed << " with " << size << " ranks";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, LateJobTest, testing::Values(1, 2, 3, 5, 8),
+                         testing::PrintToStringParamName());
+
+TEST(WindowTest, AReceiverHoldsOneWindow) {
+  for (const int64_t slots : {1, 3}) {
+    RunRanks(4, [slots](Rank& self) {
+      const auto session = OpenSession(self, Small(slots));
+      ASSERT_NE(session, nullptr);
+      Transfer* const transfer = *session->Compile(Windows(4, 6));
+      for (uint64_t round = 1; round <= 2; ++round) {
+        LateRun run(session.get(), transfer, round, std::vector<Supplied>(12, Supplied::kAsked));
+        Complete(session.get(), {&run});
+        ASSERT_FALSE(testing::Test::HasFatalFailure());
+        run.ExpectAllDone();
+        EXPECT_EQ(run.late_bytes_peak(), run.window_bytes_max());
+        EXPECT_GT(run.window_bytes_max(), 0u);
+      }
+      EXPECT_TRUE(session->Close().ok());
+    });
+  }
+}
+
+// A run of one late tensor in each of two windows, on two ranks.
+class SupplyTest : public testing::Test {
+ protected:
+  static TransferSpec Spec() {
+    TransferSpec spec = AllToAll(2, 1024);
+    spec.tensors.push_back(spec.tensors[0]);
+    spec.tensors[1].window = 1;
+    spec.tensors.push_back(spec.tensors[0]);
+    spec.tensors[2].dst = MakeLayout({1}, {0}, "R");  // nothing comes to rank 1
+    return spec;
+  }
+  static void ExpectRefused(const absl::Status& status, StatusCode code, const std::string& text) {
+    EXPECT_EQ(status.code(), code) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(text));
+  }
+};
+
+TEST_F(SupplyTest, WrongMemoryIsRefusedAndMayBeFollowedByGoodMemory) {
+  RunRanks(2, [](Rank& self) {
+    const auto session = OpenSession(self, Small());
+    ASSERT_NE(session, nullptr);
+    Bound bound = CompileBound(session.get(), Spec());
+    ASSERT_NE(bound.transfer, nullptr);
+    bound.memory.Prepare(1);
+    const std::vector<TensorView>& dst = bound.memory.dst();
+    StartOptions late;
+    late.late_destinations = true;
+    std::vector<TensorView> none(3);
+    none[2] = dst[2];
+    const auto run = session->Start(bound.transfer, bound.memory.src(), none, late);
+    ASSERT_TRUE(run.ok()) << run.status();
+    const auto supply = [&](int tensor, const TensorView& view) {
+      return session->Supply(*run, tensor, view);
+    };
+    ExpectRefused(supply(3, dst[0]), StatusCode::kInvalidArgument, "no tensor 3");
+    ExpectRefused(supply(-1, dst[0]), StatusCode::kInvalidArgument, "no tensor -1");
+    ExpectRefused(supply(2, dst[2]), StatusCode::kFailedPrecondition, "waits for no memory");
+    ExpectRefused(session->Supply(*run + 1, 0, dst[0]), StatusCode::kInvalidArgument, "no run");
+    ExpectRefused(supply(0, TensorView()), StatusCode::kInvalidArgument, "'t'");
+    TensorView wrong = dst[0];
+    --wrong.shape[0];
+    ExpectRefused(supply(0, wrong), StatusCode::kInvalidArgument, "view has shape");
+    wrong = dst[0];
+    wrong.dtype = DType::kI64;
+    ExpectRefused(supply(0, wrong), StatusCode::kInvalidArgument, "view has dtype i64");
+    wrong = dst[0];
+    wrong.data = bound.memory.src()[1].data;
+    ExpectRefused(supply(0, wrong), StatusCode::kInvalidArgument, "share memory");
+    // Early, then once more.
+    EXPECT_TRUE(supply(1, dst[1]).ok());
+    ExpectRefused(supply(1, dst[1]), StatusCode::kFailedPrecondition, "has had its memory");
+    wrong = dst[0];
+    wrong.data = dst[1].data;
+    ExpectRefused(supply(0, wrong), StatusCode::kInvalidArgument, "share memory");
+    EXPECT_TRUE(supply(0, dst[0]).ok());
+    EXPECT_TRUE(session->Wait(*run).ok());
+    ExpectRefused(supply(0, dst[0]), StatusCode::kFailedPrecondition, "over");
+    EXPECT_EQ(bound.memory.Check(1), "");
+    EXPECT_TRUE(session->Close().ok());
+  });
+}
+
+TEST_F(SupplyTest, MemoryOfATensorThatIsDoneMayBecomeAnothers) {
+  RunRanks(2, [](Rank& self) {
+    const auto session = OpenSession(self, Small());
+    ASSERT_NE(session, nullptr);
+    TransferSpec spec = Spec();
+    spec.tensors.pop_back();
+    Bound bound = CompileBound(session.get(), spec);
+    ASSERT_NE(bound.transfer, nullptr);
+    bound.memory.Prepare(1);
+    std::vector<TensorView> dst = bound.memory.dst();
+    const TensorView shared = dst[0];  // for window 0 from the start, then for window 1
+    dst[1].data = nullptr;
+    StartOptions late;
+    late.late_destinations = true;
+    const auto run = session->Start(bound.transfer, bound.memory.src(), dst, late);
+    ASSERT_TRUE(run.ok()) << run.status();
+    Event event;
+    while (event.kind != Event::Kind::kNeedsMemory) {
+      ASSERT_TRUE(session->Poll().ok());
+      session->PollEvent(&event);
+    }
+    EXPECT_EQ(event.tensor, 1);
+    const absl::Status status = session->Supply(*run, 1, shared);
+    EXPECT_TRUE(status.ok()) << status;
+    EXPECT_TRUE(session->Wait(*run).ok());
+    EXPECT_TRUE(session->Close().ok());
+  });
+}
+
+TEST_F(SupplyTest, WithoutLateDestinationsMemoryMustBeThere) {
+  RunRanks(2, [](Rank& self) {
+    const auto session = OpenSession(self, Small());
+    ASSERT_NE(session, nullptr);
+    Bound bound = CompileBound(session.get(), AllToAll(2, 1024));
+    ASSERT_NE(bound.transfer, nullptr);
+    bound.memory.Prepare(1);
+    StartOptions events;
+    events.events = true;
+    const std::vector<TensorView> none(1);
+    const auto run = session->Start(bound.transfer, bound.memory.src(), none, events);
+    ASSERT_TRUE(run.ok());
+    ExpectRefused(session->Wait(*run), StatusCode::kInvalidArgument, "destination of tensor 0");
+    Event event;
+    ASSERT_TRUE(session->PollEvent(&event));
+    EXPECT_EQ(event.kind, Event::Kind::kFailed);
+    EXPECT_EQ(event.run, *run);
+    EXPECT_EQ(event.status, session->Wait(*run));
+    EXPECT_FALSE(session->PollEvent(&event));
+    RunOnce(session.get(), &bound, 2);
+    EXPECT_FALSE(session->PollEvent(&event)) << "that run asked for none";
+    EXPECT_TRUE(session->Close().ok());
+  });
+}
+
+TEST(WindowTest, MemoryThatNeverComesIsNamed) {
+  RunRanks(3, [](Rank& self) {
+    SessionOptions options = Small();
+    options.timeout = absl::Seconds(1);
+    const auto session = OpenSession(self, options);
+    ASSERT_NE(session, nullptr);
+    Bound bound = CompileBound(session.get(), Windows(3, 2));
+    ASSERT_NE(bound.transfer, nullptr);
+    RunOnce(session.get(), &bound, 1);
+    bound.memory.Prepare(2);
+    std::vector<TensorView> dst = bound.memory.dst();
+    StartOptions options_of_run;
+    if (self.rank == 1) {
+      dst[0].data = nullptr;  // of the last window
+      options_of_run.late_destinations = true;
+    }
+    const auto run = session->Start(bound.transfer, bound.memory.src(), dst, options_of_run);
+    ASSERT_TRUE(run.ok());
+    const absl::Status status = session->Wait(*run);
+    EXPECT_EQ(status.code(), StatusCode::kDeadlineExceeded) << status;
+    // Rank 1 says so itself, or the others do.
+    EXPECT_THAT(std::string(status.message()), HasSubstr("memory for tensor"));
+    EXPECT_THAT(std::string(status.message()), HasSubstr("w0"));
+    EXPECT_THAT(std::string(status.message()), HasSubstr("run 2"));
+    int failed = 0;
+    for (Event event; session->PollEvent(&event);) {
+      if (event.kind != Event::Kind::kFailed) continue;
+      EXPECT_EQ(event.status, status);
+      ++failed;
+    }
+    EXPECT_EQ(failed, self.rank == 1 ? 1 : 0) << "of ranks that asked for events";
+    self.meet();
+  });
+}
+
+}  // namespace
+}  // namespace sluice::session_test
