@@ -54,7 +54,7 @@ FILES = [
     (changed(shape=[2**40, 64]), "available"),
     (changed(dtype="f17"), "f17"),
     (changed(dtype=3), "dtype"),
-    (changed(target_dtype="f16"), "good"),
+    (changed(target_dtype="i32"), "cast"),
     (changed(source_mesh=[3]), "source"),
     (changed(source_mesh=[0]), "source"),
     (changed(source_mesh=[2**40, 2**40]), "source"),
@@ -68,7 +68,7 @@ FILES = [
     (changed(source_placements=["S(-1)"]), "S(-1)"),
     (changed(source_placements=["SS(0,0)"]), "SS(0,0)"),
     (changed(source_placements=["Q"]), "Q"),
-    (changed(source_placements=["P(sum)"]), "artial"),
+    (changed(source_placements=["P(mean)"]), "P(mean)"),
     (changed(target_placements=["P(sum)"]), "artial"),
 ]
 

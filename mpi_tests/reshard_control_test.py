@@ -40,7 +40,7 @@ def nothing_to_damage_is_an_error(bench):
 def good_cases_run_beside_bad_ones(bench):
     bad = dict(CASE, id="bad", dtype="f17")
     partial = dict(CASE, id="partial",
-                   source=dict(CASE["source"], placements=["P(sum)"]))
+                   target=dict(CASE["target"], placements=["P(sum)"]))
     file = bench.write("mixed.json", {"cases": [bad, CASE, partial]})
     code, output, results = bench.run(4, ["--cases", file, "-n", "1"])
     assert code != 0, output

@@ -34,7 +34,8 @@ std::byte* DataOf(const TensorView& view) { return static_cast<std::byte*>(view.
 }  // namespace
 
 absl::StatusOr<CaseMemory::Side> CaseMemory::MakeSide(const TransferSpec& spec, bool is_source,
-                                                      int rank, int64_t seed, bool same_fill) {
+                                                      int rank, int64_t seed, bool same_fill,
+                                                      bool late) {
   Side side;
   std::vector<int64_t> offsets;
   const uint32_t modulus = FillModulus(spec);
@@ -48,6 +49,13 @@ absl::StatusOr<CaseMemory::Side> CaseMemory::MakeSide(const TransferSpec& spec, 
     offsets.push_back(side.bytes);
     side.bytes += RoundUp(part->elements() * DTypeBytes(dtype));
     side.parts.push_back(*std::move(part));
+  }
+  if (late) {
+    for (size_t i = 0; i < side.parts.size(); ++i) {
+      side.views.push_back(DenseView(nullptr, side.parts[i].shape(), side.values[i]->dtype()));
+    }
+    side.bytes = 0;
+    return side;
   }
   const auto size = static_cast<size_t>(std::max(side.bytes, kAlignment));
   side.data.reset(static_cast<std::byte*>(std::aligned_alloc(kAlignment, size)));
@@ -63,21 +71,60 @@ absl::StatusOr<CaseMemory::Side> CaseMemory::MakeSide(const TransferSpec& spec, 
 }
 
 absl::StatusOr<CaseMemory> CaseMemory::Create(const TransferSpec& spec, int rank, int64_t seed,
-                                              bool same_fill) {
+                                              bool same_fill, bool late_targets) {
   CaseMemory memory;
-  auto src = MakeSide(spec, true, rank, seed, same_fill);
+  auto src = MakeSide(spec, true, rank, seed, same_fill, false);
   if (!src.ok()) return src.status();
   memory.src_ = *std::move(src);
-  auto dst = MakeSide(spec, false, rank, seed, same_fill);
+  auto dst = MakeSide(spec, false, rank, seed, same_fill, late_targets);
   if (!dst.ok()) return dst.status();
   memory.dst_ = *std::move(dst);
+  if (late_targets) memory.late_.resize(spec.tensors.size());
   for (size_t i = 0; i < memory.src_.parts.size(); ++i) {
     FillPart(memory.src_.parts[i], *memory.src_.values[i], DataOf(memory.src_.views[i]));
   }
   return memory;
 }
 
+int64_t CaseMemory::LateBytes(size_t tensor) const {
+  return RoundUp(dst_.parts[tensor].elements() * DTypeBytes(dst_.values[tensor]->dtype()));
+}
+
+int64_t CaseMemory::whole_target_bytes() const {
+  int64_t bytes = 0;
+  for (size_t i = 0; i < late_.size(); ++i) bytes += LateBytes(i);
+  return bytes;
+}
+
+absl::Status CaseMemory::AllocateTarget(size_t tensor) {
+  const int64_t bytes = LateBytes(tensor);
+  const auto size = static_cast<size_t>(bytes);
+  late_[tensor].reset(static_cast<std::byte*>(std::aligned_alloc(kAlignment, size)));
+  if (late_[tensor] == nullptr) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("cannot allocate ", BytesName(bytes), " of target ", tensor));
+  }
+  std::memset(late_[tensor].get(), kPoisonByte, size);
+  dst_.views[tensor].data = late_[tensor].get();
+  late_bytes_ += bytes;
+  return absl::OkStatus();
+}
+
+void CaseMemory::FreeTarget(size_t tensor) {
+  if (!HoldsTarget(tensor)) return;
+  late_[tensor].reset();
+  dst_.views[tensor].data = nullptr;
+  late_bytes_ -= LateBytes(tensor);
+}
+
+int64_t CaseMemory::CountWrongTarget(size_t tensor) const {
+  if (!HoldsTarget(tensor)) return 0;
+  return sluice::bench::CountWrong(dst_.parts[tensor], *dst_.values[tensor],
+                                   DataOf(dst_.views[tensor]));
+}
+
 void CaseMemory::PoisonTargets() {
+  if (dst_.data == nullptr) return;
   std::memset(dst_.data.get(), kPoisonByte, static_cast<size_t>(dst_.bytes));
 }
 

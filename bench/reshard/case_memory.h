@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "sluice/tensor.h"
@@ -24,11 +25,21 @@ class CaseMemory {
   // Allocates and fills the sources. `same_fill`: every tensor has the documented fill, so that
   // fingerprints can be recomputed; otherwise tensors differ in their seed, so that one cannot pass
   // for another. ResourceExhausted if memory cannot be had; errors of the layouts.
+  // `late_targets`: targets have no memory until AllocateTarget.
   static absl::StatusOr<CaseMemory> Create(const TransferSpec& spec, int rank, int64_t seed,
-                                           bool same_fill);
+                                           bool same_fill, bool late_targets = false);
 
   absl::Span<const TensorView> src() const { return src_.views; }
   absl::Span<const TensorView> dst() const { return dst_.views; }
+
+  // For late targets: gives `tensor` poisoned memory, and takes it back.
+  absl::Status AllocateTarget(size_t tensor);
+  void FreeTarget(size_t tensor);
+  bool HoldsTarget(size_t tensor) const { return dst_.views[tensor].data != nullptr; }
+  int64_t target_bytes() const { return late_bytes_; }  // held now
+  int64_t whole_target_bytes() const;                   // if all had their memory
+  // 0 if `tensor` has no memory.
+  int64_t CountWrongTarget(size_t tensor) const;
 
   void PoisonTargets();
   // Elements of the targets that are not what the sources come to.
@@ -54,11 +65,14 @@ class CaseMemory {
   };
   CaseMemory() = default;
   static absl::StatusOr<Side> MakeSide(const TransferSpec& spec, bool is_source, int rank,
-                                       int64_t seed, bool same_fill);
+                                       int64_t seed, bool same_fill, bool late);
   static int64_t CountWrong(const Side& side);
+  int64_t LateBytes(size_t tensor) const;
 
   Side src_;
   Side dst_;
+  std::vector<std::unique_ptr<std::byte[], Free>> late_;  // of targets, by tensor
+  int64_t late_bytes_ = 0;
 };
 
 }  // namespace sluice::bench

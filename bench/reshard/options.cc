@@ -65,6 +65,11 @@ void AddKnobFlags(CLI::App* app, Options* o) {
          "run these as well, in turns, and compare: serial (one chunk at a time), isend (a "
          "message per chunk, all at once), alltoallw, gather-broadcast")
       ->group(knobs);
+  app->add_option("--windowed", o->windowed,
+                  "give targets their memory N tensors at a time, check it and take it back when "
+                  "they are done [0: all from the start]")
+      ->check(CLI::Range(0, kMaxWindow))
+      ->group(knobs);
   app->add_option("--ranks-per-node", o->ranks_per_node,
                   "plan as if every N ranks were a node [by host name]")
       ->check(CLI::Range(0, kMax))
@@ -95,6 +100,13 @@ void AddRunFlags(CLI::App* app, Options* o) {
       ->group(run);
   app->add_option("--format", o->format, "table, or osu: size, MB/s and messages/s [table]")
       ->group(run);
+  app->add_option("--trace", o->trace_file,
+                  "write the timed iterations here, for ui.perfetto.dev or chrome://tracing; with "
+                  "--compare-budgets those of the first budget")
+      ->group(run);
+  app->add_option("--trace-events", o->trace_events, "most events of a rank in it [16384]")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 26))
+      ->group(run);
   app->add_option("-J,--json", o->json_file, "write the results here, also on failure")->group(run);
 }
 
@@ -112,6 +124,18 @@ absl::Status ParseBaselines(Options* options) {
       return absl::InvalidArgumentError(absl::StrCat("--baseline: \"", name, "\" is there twice"));
     }
     chosen.push_back(name);
+  }
+  return absl::OkStatus();
+}
+
+// Late targets are not there for others to fill, or to flip bytes in, at the end.
+absl::Status CheckWindowed(const Options& options) {
+  if (options.windowed == 0) return absl::OkStatus();
+  if (!options.baselines.empty()) {
+    return absl::InvalidArgumentError("--windowed does not go with --baseline");
+  }
+  if (options.corrupt_bytes > 0) {
+    return absl::InvalidArgumentError("--windowed does not go with --corrupt");
   }
   return absl::OkStatus();
 }
@@ -137,6 +161,7 @@ void AddFlags(CLI::App* app, Options* options) {
 absl::Status ParseTexts(Options* options) {
   absl::Status status = ParseBaselines(options);
   if (status.ok()) status = CheckFormat(options->format);
+  if (status.ok()) status = CheckWindowed(*options);
   if (!status.ok()) return status;
   const auto bucket_bytes = ParseBytes(options->bucket_bytes_text);
   if (!bucket_bytes.ok()) return Prefixed("--bucket-bytes", bucket_bytes.status());
@@ -179,7 +204,8 @@ std::vector<std::pair<std::string, int64_t>> Knobs(const Options& options) {
           {"check", options.check},
           {"seed", options.seed},
           {"fingerprint", options.fingerprint ? 1 : 0},
-          {"corrupt", options.corrupt_bytes}};
+          {"corrupt", options.corrupt_bytes},
+          {"windowed", options.windowed}};
 }
 
 std::vector<std::pair<std::string, int64_t>> Choices(const Options& options) {
@@ -188,7 +214,9 @@ std::vector<std::pair<std::string, int64_t>> Choices(const Options& options) {
   for (const std::string& name : options.baselines) {
     order = 10 * order + 1 + (std::find(known.begin(), known.end(), name) - known.begin());
   }
-  return {{"baselines", order}, {"formats", options.format == "osu" ? 1 : 0}};
+  return {{"baselines", order},
+          {"formats", options.format == "osu" ? 1 : 0},
+          {"traces", options.trace_file.empty() ? 0 : 1}};
 }
 
 }  // namespace sluice::bench

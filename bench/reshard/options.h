@@ -47,6 +47,9 @@ struct Options {
   std::vector<int64_t> compare_budgets;  // run each case once per entry, interleaved
   std::vector<std::string> baselines;    // run each of them as well
   std::string format = "table";
+  int windowed = 0;  // tensors per window, whose targets come late; 0: all targets from the start
+  std::string trace_file;
+  int64_t trace_events = 16384;  // per rank
 
   // As they were typed.
   std::string bucket_bytes_text = "8M";

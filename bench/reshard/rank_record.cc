@@ -37,6 +37,8 @@ std::string Encode(const RankRecord& r) {
   Json json = {{"start", r.start_ns},
                {"end", r.end_ns},
                {"wrong", r.wrong},
+               {"peak_target", r.peak_target_bytes},
+               {"whole_target", r.whole_target_bytes},
                {"corruptible", r.corruptible_elements},
                {"buckets", s.buckets_as_source},
                {"channels", s.channels_as_source},
@@ -63,6 +65,8 @@ RankRecord Decode(const std::string& text) {
   r.start_ns = json["start"].get<std::vector<int64_t>>();
   r.end_ns = json["end"].get<std::vector<int64_t>>();
   r.wrong = json["wrong"].get<int64_t>();
+  r.peak_target_bytes = json["peak_target"].get<int64_t>();
+  r.whole_target_bytes = json["whole_target"].get<int64_t>();
   r.corruptible_elements = json["corruptible"].get<int64_t>();
   r.stats.buckets_as_source = json["buckets"].get<int64_t>();
   r.stats.channels_as_source = json["channels"].get<int64_t>();

@@ -16,6 +16,8 @@ struct RankRecord {
   std::vector<int64_t> start_ns;  // of each timed iteration, CLOCK_MONOTONIC
   std::vector<int64_t> end_ns;
   int64_t wrong = 0;
+  int64_t peak_target_bytes = 0;     // with --windowed: target memory held at once
+  int64_t whole_target_bytes = 0;    // with --windowed: of all its targets
   int64_t corruptible_elements = 0;  // that --corrupt could have hit, on all ranks
   TransferStats stats;
   SessionCounters counters;

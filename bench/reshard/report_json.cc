@@ -85,6 +85,11 @@ Json ResultJson(const CaseResult& r, bool fingerprint) {
       {"wait_share", r.wait_share},
       {"plan_hash", absl::StrFormat("%016x", r.plan_hash)}};
   AddBaselines(r.baselines, &json);
+  if (r.whole_target_bytes > 0) {
+    json["windowed"] = {{"peak_target_bytes", r.windowed_target_bytes},
+                        {"peak_bytes", r.windowed_bytes},
+                        {"whole_target_bytes", r.whole_target_bytes}};
+  }
   if (fingerprint) {
     json["target_ranks"] = Json::array();
     for (const TargetRank& target : r.target_ranks) {

@@ -16,6 +16,15 @@ std::string Against(int64_t peak, int64_t limit) {
   return limit > 0 ? absl::StrCat(peak, "/", limit) : absl::StrCat(peak, "/-");
 }
 
+std::string WindowLine(const CaseResult& r) {
+  if (r.whole_target_bytes == 0) return "";
+  return absl::StrFormat(
+      "#   windows: a rank held at most %d B of targets at once, %d B with staging; all its "
+      "targets "
+      "are %d B\n",
+      r.windowed_target_bytes, r.windowed_bytes, r.whole_target_bytes);
+}
+
 }  // namespace
 
 std::string TableHeader(const Options& options, const RunReport& report) {
@@ -52,7 +61,7 @@ std::string TableRow(const CaseResult& r) {
                          r.payload_bytes, r.buckets, r.channels, r.dtype, r.median_us, r.alg_bw,
                          r.alg_bw, wrong, r.p99_us, Against(r.peak_buckets, r.limit_buckets),
                          Against(r.peak_bytes, r.limit_bytes), 100 * r.wait_share, r.id) +
-         BaselineLine(r);
+         WindowLine(r) + BaselineLine(r);
 }
 
 std::string BaselineLine(const CaseResult& r) {

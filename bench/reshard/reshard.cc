@@ -99,12 +99,20 @@ class Command {
     {
       Runner runner(&options_, ranks->get(), baselines->get(), *std::move(lanes));
       for (const Case& entry : workload.cases) RunCase(entry, &runner);
+      WriteTrace(&runner);
       absl::Status closed = runner.Close();
       if (!closed.ok()) End("", closed);
     }
     baselines->reset();
     ranks->reset();
     return Finish();
+  }
+
+  void WriteTrace(Runner* runner) {
+    const auto line = runner->WriteTrace();
+    if (!line.ok() && absl::IsDeadlineExceeded(line.status())) End("", line.status());
+    if (!line.ok()) AddError("", line.status());
+    if (line.ok() && !line->empty()) Print(stdout, absl::StrCat("# ", *line, "\n"));
   }
 
   void RunCase(const Case& entry, Runner* runner) {

@@ -89,6 +89,10 @@ void AddRank(const RankRecord& record, CaseResult* result) {
   result->peak_buckets = std::max(result->peak_buckets, record.counters.buckets_peak);
   result->peak_bytes = std::max(result->peak_bytes, record.counters.staging_bytes_peak);
   result->peak_ops = std::max(result->peak_ops, record.counters.operations_peak);
+  result->windowed_target_bytes = std::max(result->windowed_target_bytes, record.peak_target_bytes);
+  result->windowed_bytes = std::max(result->windowed_bytes,
+                                    record.peak_target_bytes + record.counters.staging_bytes_peak);
+  result->whole_target_bytes = std::max(result->whole_target_bytes, record.whole_target_bytes);
   result->free_peak_buckets =
       std::max(result->free_peak_buckets, record.stats.peak_buckets_without_budget);
   result->free_peak_bytes =

@@ -48,6 +48,9 @@ struct CaseResult {
   int64_t free_peak_buckets = 0, free_peak_bytes = 0;  // planned, without budget
   double wait_share = 0;
   uint64_t plan_hash = 0;
+  // With --windowed: on the rank that holds most, target memory and with it staging, beside what
+  // the targets come to as a whole on the rank that has most.
+  int64_t windowed_target_bytes = 0, windowed_bytes = 0, whole_target_bytes = 0;
   std::vector<TargetRank> target_ranks;
   std::vector<BaselineResult> baselines;
 };

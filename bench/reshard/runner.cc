@@ -8,6 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "reshard/memory_need.h"
+#include "reshard/trace_file.h"
+#include "reshard/windowed.h"
 #include "sluice/mpi.h"
 
 namespace sluice::bench {
@@ -47,6 +49,7 @@ absl::StatusOr<std::vector<Lane>> MakeLanes(const Options& options,
     const int64_t budget = budgets[i];
     Lane lane;
     lane.options = SessionOptionsOf(options, budget);
+    if (i == 0 && !options.trace_file.empty()) lane.options.trace_events = options.trace_events;
     if (compare) lane.suffix = absl::StrCat("/budget-", budget);
     std::unique_ptr<Fabric> fabric;
     if (i == 0) fabric = std::move(first_fabric);  // NOLINT(clang-analyzer-cplusplus.Move): once
@@ -88,8 +91,10 @@ absl::Status Runner::CheckFits(const Case& entry) const {
 
 absl::StatusOr<std::vector<Runner::LaneRun>> Runner::Compile(const Case& entry, bool* fatal) {
   std::vector<LaneRun> runs(lanes_.size());
+  TransferSpec spec = entry.spec;
+  if (options_->windowed > 0) AssignWindows(options_->windowed, &spec);
   for (size_t i = 0; i < lanes_.size(); ++i) {
-    const auto transfer = lanes_[i].session->Compile(entry.spec);
+    const auto transfer = lanes_[i].session->Compile(spec);
     if (!transfer.ok()) {
       *fatal = !lanes_[i].session->Poll().ok();
       return transfer.status();
@@ -121,7 +126,8 @@ absl::StatusOr<std::vector<CaseResult>> Runner::Run(const Case& entry, bool* fat
     case_bytes_ += 2 * elements * DTypeBytes(tensor.dst_dtype);
   }
   auto memory = CaseMemory::Create(entry.spec, ranks_->rank(), options_->seed,
-                                   options_->fingerprint || entry.spec.tensors.size() == 1);
+                                   options_->fingerprint || entry.spec.tensors.size() == 1,
+                                   options_->windowed > 0);
   status = ranks_->AllOk(memory.status(), Patience(case_bytes_), progress);
   if (!status.ok()) {
     *fatal = absl::IsDeadlineExceeded(status) || !Poll().ok();
@@ -160,18 +166,35 @@ absl::Status Runner::TakeLaneTurn(const Case& entry, size_t lane, int iteration,
                                   LaneRun* run) {
   Session* session = lanes_[lane].session.get();
   absl::Status status = RunOnce(iteration, memory, &run->record, [&]() -> absl::Status {
-    const auto id = session->Start(run->transfer, memory->src(), memory->dst());
-    if (!id.ok()) return id.status();
-    return session->Wait(*id);
+    return Move(session, iteration + 1 == options_->warmup + options_->iterations, memory, run);
   });
   if (!status.ok()) return status;
   if (iteration + 1 == options_->warmup + options_->iterations) {
     run->record.counters = session->counters();
     Finish(entry, memory, run);
-  } else if (options_->check != 0) {
+  } else if (options_->check != 0 && options_->windowed == 0) {
     run->record.wrong += memory->CountWrongTargets();
   }
   return absl::OkStatus();
+}
+
+absl::Status Runner::Move(Session* session, bool last, CaseMemory* memory, LaneRun* run) {
+  if (options_->windowed > 0) {
+    WindowedOutcome outcome;
+    const WindowedChecks checks = {options_->check != 0, options_->fingerprint && last};
+    absl::Status status = RunWindowed(session, run->transfer, checks, memory, &outcome);
+    RankRecord& record = run->record;
+    record.wrong += outcome.wrong;
+    record.peak_target_bytes = std::max(record.peak_target_bytes, outcome.peak_target_bytes);
+    record.whole_target_bytes = memory->whole_target_bytes();
+    for (auto& fingerprint : outcome.fingerprints) {
+      record.fingerprints.push_back(std::move(fingerprint));
+    }
+    return status;
+  }
+  const auto id = session->Start(run->transfer, memory->src(), memory->dst());
+  if (!id.ok()) return id.status();
+  return session->Wait(*id);
 }
 
 absl::Status Runner::TakeBaselineTurn(int iteration, CaseMemory* memory,
@@ -193,6 +216,11 @@ absl::Status Runner::RunOnce(int iteration, CaseMemory* memory, RankRecord* reco
   memory->PoisonTargets();
   absl::Status status = ranks_->Barrier(Patience(case_bytes_), progress);
   if (!status.ok()) return status;
+  TraceLog* const trace = lanes_[0].session->trace();
+  if (trace != nullptr && !traced_ && iteration >= options_->warmup) {
+    trace->Clear();
+    traced_ = true;
+  }
   const int64_t start_ns = NowNs();
   status = move();
   if (!status.ok()) return status;
@@ -213,10 +241,11 @@ void Runner::Finish(const Case& entry, CaseMemory* memory, LaneRun* run) {
     record.corruptible_elements =
         memory->CorruptTargets(entry.spec, ranks_->rank(), options_->corrupt_bytes);
   }
+  const bool late = options_->windowed > 0;  // these targets have been checked
   if (options_->check != 0 || options_->corrupt_bytes > 0) {
-    record.wrong += memory->CountWrongTargets() + memory->CountWrongSources();
+    record.wrong += (late ? 0 : memory->CountWrongTargets()) + memory->CountWrongSources();
   }
-  if (!options_->fingerprint) return;
+  if (!options_->fingerprint || late) return;
   for (size_t i = 0; i < entry.spec.tensors.size(); ++i) {
     if (!InTargetMesh(entry.spec.tensors[i], ranks_->rank())) continue;
     record.fingerprints.emplace_back(static_cast<int64_t>(i), memory->FingerprintOf(i));
@@ -257,6 +286,13 @@ absl::StatusOr<std::vector<CaseResult>> Runner::Collect(const Case& entry,
   }
   *fatal = false;
   return results;
+}
+
+absl::StatusOr<std::string> Runner::WriteTrace() {
+  const TraceLog* const log = lanes_[0].session->trace();
+  if (log == nullptr) return std::string();
+  return WriteTraceFile(options_->trace_file, *log, options_->timeout(), ranks_,
+                        [this] { return Poll(); });
 }
 
 absl::Status Runner::Close() {

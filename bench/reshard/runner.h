@@ -44,6 +44,10 @@ class Runner {
   // `fatal` is false.
   absl::StatusOr<std::vector<CaseResult>> Run(const Case& entry, bool* fatal);
 
+  // Collective. Writes what has been recorded since the first case's warm-up, if that is wanted;
+  // rank 0 gets a line about it.
+  absl::StatusOr<std::string> WriteTrace();
+
   absl::Status Close();
 
  private:
@@ -57,6 +61,7 @@ class Runner {
   absl::Duration Patience(int64_t bytes) const;
   absl::Status CheckFits(const Case& entry) const;
   absl::StatusOr<std::vector<LaneRun>> Compile(const Case& entry, bool* fatal);
+  absl::Status Move(Session* session, bool last, CaseMemory* memory, LaneRun* run);
   absl::Status Iterate(const Case& entry, CaseMemory* memory, std::vector<LaneRun>* runs,
                        bool* fatal);
   absl::Status TakeLaneTurn(const Case& entry, size_t lane, int iteration, CaseMemory* memory,
@@ -75,6 +80,7 @@ class Runner {
   Ranks* ranks_;
   BaselineRuns* baselines_;
   std::vector<Lane> lanes_;
+  bool traced_ = false;     // a timed iteration has begun
   int64_t case_bytes_ = 0;  // of the largest rank of the current case
 };
 

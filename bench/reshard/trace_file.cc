@@ -1,0 +1,61 @@
+// Gathering traces, and what clocks of different hosts are apart.
+#include "reshard/trace_file.h"
+
+#include <time.h>
+
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "reshard/report_json.h"
+
+namespace sluice::bench {
+namespace {
+
+int64_t NowNs() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return int64_t{now.tv_sec} * 1000000000 + now.tv_nsec;
+}
+
+struct Head {
+  int64_t barrier_ns;  // when the rank left a barrier
+  int64_t dropped;
+};
+
+}  // namespace
+
+absl::StatusOr<std::string> WriteTraceFile(const std::string& path, const TraceLog& log,
+                                           absl::Duration timeout, Ranks* ranks,
+                                           Ranks::Progress progress) {
+  if (absl::Status status = ranks->Barrier(timeout, progress); !status.ok()) return status;
+  const Head mine = {NowNs(), log.dropped()};
+  std::string record(sizeof(Head), '\0');
+  std::memcpy(record.data(), &mine, sizeof(Head));
+  record += log.Serialize();
+  const auto records = ranks->GatherToFirst(record, timeout, progress);
+  if (!records.ok()) return records.status();
+  if (ranks->rank() != 0) return std::string();
+  const bool one_clock = ranks->hosts().size() == 1;
+  std::vector<TracePart> parts;
+  int64_t dropped = 0;
+  for (size_t r = 0; r < records->size(); ++r) {
+    Head head{};
+    std::memcpy(&head, (*records)[r].data(), sizeof(Head));
+    TracePart part;
+    part.content = (*records)[r].substr(sizeof(Head));
+    if (!one_clock) part.clock_offset_ns = mine.barrier_ns - head.barrier_ns;
+    part.label = ranks->hosts()[static_cast<size_t>(ranks->host_of_rank()[r])];
+    dropped += head.dropped;
+    parts.push_back(std::move(part));
+  }
+  const auto json = ChromeTrace(parts);
+  if (!json.ok()) return json.status();
+  if (absl::Status status = WriteFile(path, *json); !status.ok()) return status;
+  return absl::StrCat(
+      "trace: ", path, ", ", json->size(), " bytes, for ui.perfetto.dev",
+      dropped > 0 ? absl::StrCat("; ", dropped, " events found no room, see --trace-events") : "");
+}
+
+}  // namespace sluice::bench

@@ -1,0 +1,66 @@
+// Answering a run's events with memory.
+#include "reshard/windowed.h"
+
+#include <sched.h>
+
+#include <algorithm>
+
+namespace sluice::bench {
+namespace {
+
+absl::Status Handle(const Event& event, Session* session, const WindowedChecks& checks,
+                    CaseMemory* memory, WindowedOutcome* outcome) {
+  const auto tensor = static_cast<size_t>(std::max(event.tensor, 0));
+  switch (event.kind) {
+    case Event::Kind::kNeedsMemory: {
+      absl::Status status = memory->AllocateTarget(tensor);
+      if (!status.ok()) return status;
+      outcome->peak_target_bytes = std::max(outcome->peak_target_bytes, memory->target_bytes());
+      return session->Supply(event.run, event.tensor, memory->dst()[tensor]);
+    }
+    case Event::Kind::kTensorDone:
+      if (checks.count_wrong) outcome->wrong += memory->CountWrongTarget(tensor);
+      if (checks.fingerprint && memory->HoldsTarget(tensor)) {
+        outcome->fingerprints.emplace_back(event.tensor, memory->FingerprintOf(tensor));
+      }
+      memory->FreeTarget(tensor);
+      return absl::OkStatus();
+    case Event::Kind::kFailed:
+      return event.status;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AssignWindows(int per_window, TransferSpec* spec) {
+  for (size_t i = 0; i < spec->tensors.size(); ++i) {
+    spec->tensors[i].window = static_cast<int>(i) / per_window;
+  }
+}
+
+absl::Status RunWindowed(Session* session, Transfer* transfer, const WindowedChecks& checks,
+                         CaseMemory* memory, WindowedOutcome* outcome) {
+  StartOptions options;
+  options.late_destinations = true;
+  const auto run = session->Start(transfer, memory->src(), memory->dst(), options);
+  if (!run.ok()) return run.status();
+  bool done = false;
+  while (!done) {
+    done = session->IsDone(*run);
+    if (!done) {
+      if (absl::Status status = session->Poll(); !status.ok()) return status;
+    }
+    bool any = false;
+    Event event;
+    while (session->PollEvent(&event)) {
+      any = true;
+      absl::Status status = Handle(event, session, checks, memory, outcome);
+      if (!status.ok()) return status;
+    }
+    if (!any) sched_yield();
+  }
+  return session->Wait(*run);
+}
+
+}  // namespace sluice::bench
