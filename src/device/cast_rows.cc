@@ -87,9 +87,11 @@ using HalfWords = hn::RebindToUnsigned<HalfFloats>;
 // The instruction, not Highway's DemoteTo where that saturates what is too large.
 HWY_INLINE hn::Vec<HalfFloats> NearestFloats(const double* src) {
 #if HWY_TARGET == HWY_EMU128 || HWY_TARGET == HWY_SCALAR
+  HWY_ALIGN double exact[hn::MaxLanes(Doubles())];
   HWY_ALIGN float nearest[hn::MaxLanes(HalfFloats())];
-  for (size_t i = 0; i < hn::Lanes(HalfFloats()); ++i) nearest[i] = static_cast<float>(src[i]);
-  return hn::LoadU(HalfFloats(), nearest);
+  std::memcpy(exact, src, sizeof(exact));
+  for (size_t i = 0; i < hn::Lanes(Doubles()); ++i) nearest[i] = static_cast<float>(exact[i]);
+  return hn::Load(HalfFloats(), nearest);
 #else
   return hn::DemoteTo(HalfFloats(), hn::LoadU(Doubles(), src));
 #endif
