@@ -40,7 +40,7 @@ class RandomScheduleTest : public testing::TestWithParam<int> {};
 
 TEST_P(RandomScheduleTest, EveryRunIsRight) {
   const int size = GetParam();
-  for (uint64_t seed = 1; seed <= 40; ++seed) {
+  for (uint64_t seed = 1; seed <= 24; ++seed) {
     const RandomJob job = MakeRandomJob(seed * 100 + static_cast<uint64_t>(size) + 50, size);
     RunRanks(size, [&](Rank& self) { RunSchedule(self, job, {.seed = seed}); });
     ASSERT_FALSE(HasFailure()) << "seed " << seed << " with " << size << " ranks";
@@ -50,7 +50,7 @@ TEST_P(RandomScheduleTest, EveryRunIsRight) {
 TEST_P(RandomScheduleTest, CancelsLeaveOtherRunsAlone) {
   const int size = GetParam();
   std::atomic<int> cut_short = 0;
-  for (uint64_t seed = 1; seed <= 60; ++seed) {
+  for (uint64_t seed = 1; seed <= 30; ++seed) {
     const RandomJob job = MakeRandomJob(seed * 100 + static_cast<uint64_t>(size) + 30, size);
     const Schedule schedule{.seed = seed, .cancel_percent = 40};
     RunRanks(size, [&](Rank& self) { cut_short += RunSchedule(self, job, schedule); });

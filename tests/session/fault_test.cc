@@ -36,7 +36,7 @@ std::string Text(const absl::Status& status) {
 }
 
 TEST(FaultTest, DisorderAndDelayAreBorne) {
-  for (uint64_t seed = 1; seed <= 200; ++seed) {
+  for (uint64_t seed = 1; seed <= 80; ++seed) {
     const int size = 2 + static_cast<int>(seed % 4);
     FaultPlan plan;
     plan.seed = seed;
@@ -49,7 +49,7 @@ TEST(FaultTest, DisorderAndDelayAreBorne) {
 }
 
 TEST(FaultTest, DisorderAndDelayOfManyRunsAreBorne) {
-  for (uint64_t seed = 1; seed <= 60; ++seed) {
+  for (uint64_t seed = 1; seed <= 25; ++seed) {
     const int size = 2 + static_cast<int>(seed % 4);
     FaultPlan plan;
     plan.seed = seed;
