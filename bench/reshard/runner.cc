@@ -1,12 +1,11 @@
 // Carrying out cases: compile, warm up, time, check.
 #include "reshard/runner.h"
 
-#include <time.h>
-
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "reshard/host_clock.h"
 #include "reshard/memory_need.h"
 #include "reshard/trace_file.h"
 #include "reshard/windowed.h"
@@ -17,12 +16,6 @@ namespace {
 
 // A rank fills and checks at least this fast, even where many share a core.
 constexpr double kSlowestBytesPerSecond = 50e6;
-
-int64_t NowNs() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return int64_t{now.tv_sec} * 1000000000 + now.tv_nsec;
-}
 
 std::vector<int> RanksOfMyHost(const Ranks& ranks) {
   std::vector<int> mine;

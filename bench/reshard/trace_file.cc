@@ -1,23 +1,16 @@
 // Gathering traces, and what clocks of different hosts are apart.
 #include "reshard/trace_file.h"
 
-#include <time.h>
-
 #include <cstdint>
 #include <cstring>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "reshard/host_clock.h"
 #include "reshard/report_json.h"
 
 namespace sluice::bench {
 namespace {
-
-int64_t NowNs() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return int64_t{now.tv_sec} * 1000000000 + now.tv_nsec;
-}
 
 struct Head {
   int64_t barrier_ns;  // when the rank left a barrier

@@ -17,7 +17,6 @@
 #include "sluice/tensor.h"
 #include "tensor/cast.h"
 #include "tensor/check.h"
-#include "tensor/contiguity.h"
 #include "tensor/run.h"
 
 namespace sluice {
@@ -253,8 +252,6 @@ void CopyStrided(const StridedCopy& copy) {
   Walk(copy, &cast).CopyRange(copy.begin, copy.end);
 }
 
-namespace {
-
 RegionSide SrcSide(const StridedCopy& copy) {
   const size_t dims = static_cast<size_t>(copy.dims);
   return {absl::MakeConstSpan(copy.runs.data(), dims), &Run::src,
@@ -265,16 +262,6 @@ RegionSide DstSide(const StridedCopy& copy) {
   const size_t dims = static_cast<size_t>(copy.dims);
   return {absl::MakeConstSpan(copy.runs.data(), dims), &Run::dst,
           absl::MakeConstSpan(copy.dst_strides.data(), dims), DTypeBytes(copy.dst_dtype)};
-}
-
-}  // namespace
-
-int64_t ContiguousSrcOffset(const StridedCopy& copy) {
-  return ContiguousOffset(SrcSide(copy), copy.begin, copy.end);
-}
-
-int64_t ContiguousDstOffset(const StridedCopy& copy) {
-  return ContiguousOffset(DstSide(copy), copy.begin, copy.end);
 }
 
 }  // namespace sluice

@@ -13,6 +13,7 @@
 
 #include "absl/types/span.h"
 #include "sluice/tensor.h"
+#include "tensor/contiguity.h"
 #include "tensor/run.h"
 
 namespace sluice {
@@ -34,11 +35,9 @@ struct StridedCopy {
 // cast_rows.h says. The two sides must not overlap. Allocates nothing.
 void CopyStrided(const StridedCopy& copy);
 
-// If the elements [begin, end) are consecutive in memory on the source side (else destination
-// side), the byte offset of element `begin` from position (0, 0, ...); -1 otherwise. Exact for any
-// runs and strides, in time linear in the number of runs; 0 for an empty range.
-int64_t ContiguousSrcOffset(const StridedCopy& copy);
-int64_t ContiguousDstOffset(const StridedCopy& copy);
+// One side of a copy, as tensor/contiguity.h sees it. Refers to `copy`.
+RegionSide SrcSide(const StridedCopy& copy);
+RegionSide DstSide(const StridedCopy& copy);
 
 }  // namespace sluice
 

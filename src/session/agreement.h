@@ -60,8 +60,6 @@ class Agreement {
   bool out_of_step() const { return out_of_step_; }
   // After OK: the largest Proposal::bucket.
   const BucketId& largest_bucket() const { return largest_bucket_; }
-  // An agreement that has not ended.
-  bool under_way() const { return !ended_; }
 
  private:
   absl::Status Compare(absl::Span<const std::byte> all);

@@ -68,35 +68,26 @@ const BoundView& DstView(const TransferRun& run, const Chunk& chunk) {
   return run.dst()[static_cast<size_t>(chunk.tensor)];
 }
 
-RegionSide SideOf(const RegionRuns& region, const StridedCopy& copy, int64_t Run::*positions,
-                  const Side& memory) {
-  const size_t dims = static_cast<size_t>(region.dims);
-  return {absl::MakeConstSpan(copy.runs.data(), dims), positions,
-          absl::MakeConstSpan(memory.strides.data(), dims), DTypeBytes(memory.dtype)};
-}
-
-WireMemory AsItLies(const TransferRun& run, const Bucket& bucket, int32_t region_index,
-                    int64_t Run::*positions, const Side& memory) {
+WireMemory AsItLies(const TransferRun& run, const Bucket& bucket, const Chunk& chunk,
+                    const RegionSide& side, std::byte* base) {
   const Plan& plan = run.transfer().plan();
-  const Chunk& chunk = ChunksOf(plan, bucket)[0];
-  const RegionRuns& region = RegionAt(plan, region_index);
-  const StridedCopy copy = CopyOf(plan, region, chunk, memory, memory);
   const Channel& channel = plan.channels[static_cast<size_t>(bucket.channel)];
-  const std::optional<Rows> rows =
-      RowsAsTheyLie(channel, SideOf(region, copy, positions, memory), chunk);
+  const std::optional<Rows> rows = RowsAsTheyLie(channel, side, chunk);
   if (!rows) return {};
-  if (rows->count == 1) return {memory.base + rows->offset, 0, 0};
-  return {memory.base + rows->offset, rows->row_bytes, rows->stride_bytes};
+  if (rows->count == 1) return {base + rows->offset, 0, 0};
+  return {base + rows->offset, rows->row_bytes, rows->stride_bytes};
 }
 
 WireMemory SrcAsItLies(const TransferRun& run, const Bucket& bucket) {
   const bool gives = bucket.role != Role::kDestination;
   if (!gives || bucket.chunk_count != 1) return {};
-  const Chunk& chunk = ChunksOf(run.transfer().plan(), bucket)[0];
+  const Plan& plan = run.transfer().plan();
+  const Chunk& chunk = ChunksOf(plan, bucket)[0];
   const TensorTransfer& tensor = TensorAt(run, chunk);
   if (bucket.contribution_bytes == 0 && tensor.src_dtype != WireDType(tensor)) return {};
-  return AsItLies(run, bucket, chunk.region, &Run::src,
-                  MemorySide(SrcView(run, chunk), tensor.src_dtype));
+  const Side memory = MemorySide(SrcView(run, chunk), tensor.src_dtype);
+  const StridedCopy copy = CopyOf(plan, RegionAt(plan, chunk.region), chunk, memory, Side());
+  return AsItLies(run, bucket, chunk, SrcSide(copy), memory.base);
 }
 
 // An owner's result is made elsewhere.
@@ -105,11 +96,13 @@ WireMemory DstAsItLies(const TransferRun& run, const Bucket& bucket) {
       bucket.chunk_count != 1) {
     return {};
   }
-  const Chunk& chunk = ChunksOf(run.transfer().plan(), bucket)[0];
+  const Plan& plan = run.transfer().plan();
+  const Chunk& chunk = ChunksOf(plan, bucket)[0];
   const TensorTransfer& tensor = TensorAt(run, chunk);
   if (tensor.dst_dtype != WireDType(tensor)) return {};
-  return AsItLies(run, bucket, DstRegion(chunk), &Run::dst,
-                  MemorySide(DstView(run, chunk), tensor.dst_dtype));
+  const Side memory = MemorySide(DstView(run, chunk), tensor.dst_dtype);
+  const StridedCopy copy = CopyOf(plan, RegionAt(plan, DstRegion(chunk)), chunk, Side(), memory);
+  return AsItLies(run, bucket, chunk, DstSide(copy), memory.base);
 }
 
 }  // namespace

@@ -45,7 +45,6 @@ class Runner {
   void Add(TransferRun* run);
   // Of a run that is done, or was never released.
   void Remove(TransferRun* run);
-  absl::Span<TransferRun* const> runs() const { return runs_; }
 
   // Carries the runs on as far as they go without waiting; true if anything moved. An error is the
   // first failure; nothing new is started after it.

@@ -19,7 +19,7 @@ constexpr uint64_t kSeeds = 5000;
 
 using Runs = std::vector<Run>;  // testing::Test has a Run of its own
 
-// The offset that ContiguousSrcOffset promises, from the offsets of all elements.
+// The offset that ContiguousOffset promises, from the offsets of all elements.
 int64_t OffsetIfContiguous(const std::vector<int64_t>& offsets, int64_t element_bytes) {
   for (size_t i = 1; i < offsets.size(); ++i) {
     if (offsets[i] != offsets[i - 1] + element_bytes) return -1;
@@ -61,8 +61,9 @@ TEST(BytesCopyTest, ContiguousRangesAreFoundExactly) {
     const RandomCopy random(seed);
     const int64_t src = OffsetIfContiguous(random.SrcOffsets(), DTypeBytes(random.copy.src_dtype));
     const int64_t dst = OffsetIfContiguous(random.DstOffsets(), DTypeBytes(random.copy.dst_dtype));
-    ASSERT_EQ(ContiguousSrcOffset(random.copy), src) << "seed " << seed;
-    ASSERT_EQ(ContiguousDstOffset(random.copy), dst) << "seed " << seed;
+    const auto [begin, end] = std::pair(random.copy.begin, random.copy.end);
+    ASSERT_EQ(ContiguousOffset(SrcSide(random.copy), begin, end), src) << "seed " << seed;
+    ASSERT_EQ(ContiguousOffset(DstSide(random.copy), begin, end), dst) << "seed " << seed;
     if (random.copy.end - random.copy.begin > 1) {
       contiguous += (src >= 0) + (dst >= 0);
       scattered += (src < 0) + (dst < 0);
@@ -198,8 +199,8 @@ TEST(BytesCopyTest, AnEmptyRangeTouchesNothing) {
   copy.src_strides = copy.dst_strides = {16, 4};
   copy.begin = copy.end = 16;
   CopyStrided(copy);  // from and to no memory at all
-  EXPECT_EQ(ContiguousSrcOffset(copy), 0);
-  EXPECT_EQ(ContiguousDstOffset(copy), 0);
+  EXPECT_EQ(ContiguousOffset(SrcSide(copy), 16, 16), 0);
+  EXPECT_EQ(ContiguousOffset(DstSide(copy), 16, 16), 0);
 }
 
 TEST(StridedCopyDeathTest, ARangeOutsideTheRegionIsRefused) {

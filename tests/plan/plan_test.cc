@@ -8,6 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "plan/job.h"
+#include "plan/plans.h"
 #include "sluice/layout.h"
 #include "sluice/tensor.h"
 
@@ -17,6 +18,7 @@ namespace {
 using oracle::Job;
 using oracle::MakeLayout;
 using oracle::MakeTensor;
+using oracle::Plans;
 using oracle::RankRange;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
@@ -26,12 +28,6 @@ Job MakeJob(int ranks, std::vector<TensorTransfer> tensors) {
   job.node_of_rank.assign(static_cast<size_t>(ranks), 0);
   job.spec.tensors = std::move(tensors);
   return job;
-}
-
-std::vector<Plan> Plans(const Job& job) {
-  auto plans = PlanAllRanks(job);
-  EXPECT_TRUE(plans.ok()) << plans.status();
-  return *std::move(plans);
 }
 
 TEST(PlanTest, OneToOneIsOneBucket) {

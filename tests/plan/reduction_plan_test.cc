@@ -9,6 +9,7 @@
 #include "plan/channel_content.h"
 #include "plan/job.h"
 #include "plan/plan.h"
+#include "plan/plans.h"
 #include "sluice/layout.h"
 #include "sluice/tensor.h"
 
@@ -19,6 +20,7 @@ using oracle::ContentOf;
 using oracle::Job;
 using oracle::MakeLayout;
 using oracle::MakeTensor;
+using oracle::Plans;
 using oracle::RankRange;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -29,12 +31,6 @@ Job MakeJob(int ranks, std::vector<int64_t> shape, const Layout& src, const Layo
   job.node_of_rank.assign(static_cast<size_t>(ranks), 0);
   job.spec.tensors.push_back(MakeTensor("g", std::move(shape), DType::kF32, src, dst));
   return job;
-}
-
-std::vector<Plan> Plans(const Job& job) {
-  auto plans = PlanAllRanks(job);
-  EXPECT_TRUE(plans.ok()) << plans.status();
-  return *std::move(plans);
 }
 
 TEST(ReductionPlanTest, OneBucketTakesContributionsAndSendsTheSum) {

@@ -26,6 +26,17 @@ Bound CompileBound(Session* session, const TransferSpec& spec, std::optional<uin
   return {transfer.ok() ? *transfer : nullptr, RankMemory(spec, session->rank(), style_seed)};
 }
 
+std::vector<Transfer*> CompileAll(Session* session, absl::Span<const TransferSpec> specs) {
+  std::vector<Transfer*> transfers;
+  for (const TransferSpec& spec : specs) {
+    const auto transfer = session->Compile(spec);
+    EXPECT_TRUE(transfer.ok()) << transfer.status();
+    if (!transfer.ok()) break;
+    transfers.push_back(*transfer);
+  }
+  return transfers;
+}
+
 void RunOnce(Session* session, Bound* bound, uint64_t round) {
   bound->memory.Prepare(round);
   const auto run = session->Start(bound->transfer, bound->memory.src(), bound->memory.dst());

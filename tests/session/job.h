@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "absl/types/span.h"
 #include "session/rank_memory.h"
@@ -25,6 +26,9 @@ struct Bound {
 // Compiles `spec`; transfer is null, with a failure reported, on error.
 Bound CompileBound(Session* session, const TransferSpec& spec,
                    std::optional<uint64_t> style_seed = {});
+
+// Compiles `specs` in order, up to the first that fails, which is reported as a failure.
+std::vector<Transfer*> CompileAll(Session* session, absl::Span<const TransferSpec> specs);
 
 // One run with the values of `round`, verified.
 void RunOnce(Session* session, Bound* bound, uint64_t round);

@@ -173,12 +173,8 @@ void Complete(Session* session, const std::vector<LateRun*>& runs) {
 void RunLateJob(Rank& self, const RandomJob& job, uint64_t seed) {
   const auto session = OpenSession(self, job.options);
   ASSERT_NE(session, nullptr);
-  std::vector<Transfer*> transfers;
-  for (const TransferSpec& spec : job.specs) {
-    const auto transfer = session->Compile(spec);
-    ASSERT_TRUE(transfer.ok()) << transfer.status();
-    transfers.push_back(*transfer);
-  }
+  const std::vector<Transfer*> transfers = CompileAll(session.get(), job.specs);
+  ASSERT_EQ(transfers.size(), job.specs.size());
   oracle::Dice dice(seed * 100 + static_cast<uint64_t>(self.rank));
   for (uint64_t round = 1; round <= 3; ++round) {
     std::vector<std::unique_ptr<LateRun>> runs;

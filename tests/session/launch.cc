@@ -144,13 +144,8 @@ void Land(Session* session, const Flight& flight) {
 int RunSchedule(Rank& self, const RandomJob& job, const Schedule& schedule) {
   const std::unique_ptr<Session> session = OpenSession(self, job.options);
   if (session == nullptr) return 0;
-  std::vector<Transfer*> transfers;
-  for (const TransferSpec& spec : job.specs) {
-    const auto transfer = session->Compile(spec);
-    EXPECT_TRUE(transfer.ok()) << transfer.status();
-    if (!transfer.ok()) return 0;
-    transfers.push_back(*transfer);
-  }
+  const std::vector<Transfer*> transfers = CompileAll(session.get(), job.specs);
+  if (transfers.size() != job.specs.size()) return 0;
   session->ResetCounters();
   Pilot pilot(session.get(), transfers, schedule.seed);
   for (const Call& call : MakeCalls(job, schedule)) {
