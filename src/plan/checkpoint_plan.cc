@@ -1,0 +1,403 @@
+// Boxes, their members, and what each member has of them.
+#include "plan/checkpoint_plan.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "tensor/check.h"
+
+namespace sluice {
+namespace {
+
+using Indices = std::array<int64_t, kMaxTensorDims>;
+
+int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+int64_t Product(absl::Span<const int64_t> sizes, size_t from) {
+  int64_t product = 1;
+  for (size_t d = from; d < sizes.size(); ++d) product *= sizes[d];
+  return product;
+}
+
+// The index at a position of the list.
+int64_t IndexAt(const IntervalList& list, int64_t position) {
+  const absl::Span<const Interval> intervals = list.intervals();
+  const auto after = std::upper_bound(
+      intervals.begin(), intervals.end(), position,
+      [](int64_t value, const Interval& interval) { return value < interval.position; });
+  const Interval& interval = *std::prev(after);
+  return interval.begin + position - interval.position;
+}
+
+// The sum of the digits of `number` to the base `count`, modulo `count`. It goes round like the
+// last digit does, and does not stand still for numbers that are `count` apart, as those of one
+// region's boxes may be.
+int64_t TurnOf(int64_t number, int64_t count) {
+  if (count == 1) return 0;
+  int64_t sum = 0;
+  for (; number > 0; number /= count) sum += number % count;
+  return sum % count;
+}
+
+// Stretches of a list between positions in a box that begins at `origin` and in the part.
+void AppendRuns(const IntervalList& list, int64_t origin, CheckpointFlow flow,
+                std::vector<Run>* runs) {
+  for (const Interval& interval : list.intervals()) {
+    const int64_t in_box = interval.begin - origin;
+    runs->push_back(flow == CheckpointFlow::kLoad
+                        ? Run{in_box, interval.position, interval.length()}
+                        : Run{interval.position, in_box, interval.length()});
+  }
+}
+
+}  // namespace
+
+// Tensors of equal shape, element size and layout: everything but where they begin.
+struct CheckpointPlan::TensorClass {
+  TensorClass(const CheckpointPlanTensor& tensor, int64_t piece_bytes, CheckpointFlow flow,
+              int rank);
+
+  size_t dims() const { return shape.size(); }
+  void Cut(int64_t box_bytes);
+  bool NeedsPacking() const;
+  void FindOwn(int rank);
+  int64_t OwnBoxes() const;
+  int64_t OwnBox(int64_t own) const;
+  Indices PrefixOf(int64_t box) const;
+  int64_t BoxBytes(int64_t box) const;
+  // The range of the cut dimension.
+  std::pair<int64_t, int64_t> RangeOf(int64_t box) const;
+  // Who owns what of the range.
+  const std::vector<PartOverlap>& CutParts(int64_t box) const;
+
+  const std::vector<int64_t> shape;
+  const int64_t element_bytes;
+  const CheckpointFlow flow;
+  const Layout layout;
+  const Partition partition;
+  std::array<std::vector<PartOverlap>, kMaxTensorDims> parts;  // of whole dimensions
+  size_t cut = 0;                                              // the cut dimension
+  int64_t row_bytes = 1;                                       // of one index of it
+  int64_t step = 1;                                            // indices of it in one box
+  int64_t ranges = 0;                                          // boxes of one prefix
+  int64_t boxes = 0;
+  bool packs = false;
+  int64_t inner_regions = 1;  // combinations of parts behind the cut dimension
+  std::array<std::vector<std::vector<Run>>, kMaxTensorDims> runs;  // behind the cut, by part
+  mutable std::map<int64_t, std::vector<PartOverlap>> cut_parts;   // by range
+
+  // This rank's.
+  std::optional<int64_t> position;
+  PartTuple own_parts{};
+  int64_t own_replica = 0;
+  int64_t own_inner = 0;
+  std::array<IntervalList, kMaxTensorDims> owned;
+  std::vector<int64_t> own_ranges;  // that its indices of the cut dimension fall in
+
+  int64_t turns = 0;  // boxes of tensors of this class so far
+};
+
+CheckpointPlan::TensorClass::TensorClass(const CheckpointPlanTensor& tensor, int64_t piece_bytes,
+                                         CheckpointFlow the_flow, int rank)
+    : shape(tensor.shape),
+      element_bytes(tensor.element_bytes),
+      flow(the_flow),
+      layout(tensor.layout),
+      partition(tensor.layout, static_cast<int>(tensor.shape.size())) {
+  SLUICE_CHECK(partition.contributions() == 1, "no checkpoint of Partial tensors");
+  if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return;
+  for (size_t d = 0; d < dims(); ++d) {
+    parts[d] = SplitByPart(shape[d], partition.cuts(static_cast<int>(d)), IntervalList(shape[d]));
+  }
+  Cut(piece_bytes);
+  packs = NeedsPacking();
+  // The second area is to lie beside the box.
+  if (packs) Cut(piece_bytes / 2);
+  for (size_t d = cut + 1; d < dims(); ++d) {
+    inner_regions *= static_cast<int64_t>(parts[d].size());
+    for (const PartOverlap& part : parts[d]) {
+      AppendRuns(part.indices, 0, flow, &runs[d].emplace_back());
+    }
+  }
+  FindOwn(rank);
+}
+
+void CheckpointPlan::TensorClass::Cut(int64_t box_bytes) {
+  cut = 0;
+  while (cut + 1 < dims() && Product(shape, cut + 1) * element_bytes > box_bytes) ++cut;
+  row_bytes = Product(shape, cut + 1) * element_bytes;
+  const int64_t step_max = std::max<int64_t>(1, box_bytes / row_bytes);
+  step = CeilDiv(shape[cut], CeilDiv(shape[cut], step_max));
+  ranges = CeilDiv(shape[cut], step);
+  boxes = ranges;
+  for (size_t d = 0; d < cut; ++d) boxes *= shape[d];
+}
+
+// Whether some part may be neither one stretch of its box nor rows long enough.
+bool CheckpointPlan::TensorClass::NeedsPacking() const {
+  int cut_behind = 0;
+  int64_t shortest_row = INT64_MAX;
+  for (size_t d = cut; d < dims(); ++d) {
+    if (d > cut && parts[d].size() > 1) ++cut_behind;
+    for (const PartOverlap& part : parts[d]) {
+      if (part.indices.intervals().size() > 1) return true;
+      if (d == cut || parts[d].size() == 1) continue;
+      shortest_row =
+          std::min(shortest_row, part.indices.size() * Product(shape, d + 1) * element_bytes);
+    }
+  }
+  return cut_behind > 1 || shortest_row < kRowBytesMin;
+}
+
+void CheckpointPlan::TensorClass::FindOwn(int rank) {
+  position = layout.mesh.PositionOf(rank);
+  if (!position) return;
+  own_parts = partition.PartsOf(*position);
+  own_replica = partition.ReplicaOf(*position);
+  for (size_t d = 0; d < dims(); ++d) {
+    owned[d] = partition.Owned(static_cast<int>(d), own_parts[d], shape[d]);
+    if (owned[d].empty()) {
+      position.reset();
+      return;
+    }
+  }
+  for (size_t d = cut + 1; d < dims(); ++d) {
+    const auto own = std::find_if(parts[d].begin(), parts[d].end(), [&](const PartOverlap& part) {
+      return part.part == own_parts[d];
+    });
+    own_inner = own_inner * static_cast<int64_t>(parts[d].size()) + (own - parts[d].begin());
+  }
+  for (const Interval& interval : owned[cut].intervals()) {
+    for (int64_t range = interval.begin / step; range * step < interval.end; ++range) {
+      if (own_ranges.empty() || own_ranges.back() < range) own_ranges.push_back(range);
+    }
+  }
+}
+
+int64_t CheckpointPlan::TensorClass::OwnBoxes() const {
+  if (!position) return 0;
+  int64_t count = static_cast<int64_t>(own_ranges.size());
+  for (size_t d = 0; d < cut; ++d) count *= owned[d].size();
+  return count;
+}
+
+int64_t CheckpointPlan::TensorClass::OwnBox(int64_t own) const {
+  const int64_t count = static_cast<int64_t>(own_ranges.size());
+  const int64_t range = own_ranges[static_cast<size_t>(own % count)];
+  own /= count;
+  int64_t prefix = 0;
+  int64_t weight = 1;
+  for (size_t d = cut; d-- > 0;) {
+    prefix += weight * IndexAt(owned[d], own % owned[d].size());
+    own /= owned[d].size();
+    weight *= shape[d];
+  }
+  return prefix * ranges + range;
+}
+
+Indices CheckpointPlan::TensorClass::PrefixOf(int64_t box) const {
+  Indices prefix{};
+  box /= ranges;
+  for (size_t d = cut; d-- > 0;) {
+    prefix[d] = box % shape[d];
+    box /= shape[d];
+  }
+  return prefix;
+}
+
+std::pair<int64_t, int64_t> CheckpointPlan::TensorClass::RangeOf(int64_t box) const {
+  const int64_t begin = box % ranges * step;
+  return {begin, std::min(begin + step, shape[cut])};
+}
+
+int64_t CheckpointPlan::TensorClass::BoxBytes(int64_t box) const {
+  const auto [begin, end] = RangeOf(box);
+  return (end - begin) * row_bytes;
+}
+
+const std::vector<PartOverlap>& CheckpointPlan::TensorClass::CutParts(int64_t box) const {
+  const auto [known, added] = cut_parts.try_emplace(box % ranges);
+  if (added) {
+    const auto [begin, end] = RangeOf(box);
+    IntervalList range;
+    range.Append(begin, end);
+    known->second = SplitByPart(shape[cut], partition.cuts(static_cast<int>(cut)), range);
+  }
+  return known->second;
+}
+
+CheckpointPlan::CheckpointPlan(std::vector<CheckpointPlanTensor> tensors, int64_t piece_bytes,
+                               CheckpointFlow flow, int rank)
+    : flow_(flow) {
+  // All that tells classes apart, in numbers.
+  std::map<std::vector<int64_t>, TensorClass*> known;
+  for (const CheckpointPlanTensor& tensor : tensors) {
+    std::vector<int64_t> key = tensor.shape;
+    key.push_back(-1);
+    key.push_back(tensor.element_bytes);
+    key.push_back(static_cast<int64_t>(reinterpret_cast<intptr_t>(tensor.layout.mesh.identity())));
+    for (const Placement& placement : tensor.layout.placements) {
+      key.push_back(static_cast<int64_t>(placement.kind));
+      key.push_back(placement.dim);
+      key.push_back(placement.split_factor);
+    }
+    TensorClass*& of = known[std::move(key)];
+    if (of == nullptr) {
+      classes_.push_back(std::make_unique<TensorClass>(tensor, piece_bytes, flow, rank));
+      of = classes_.back().get();
+      of->turns = boxes_;
+      if (of->boxes > 0) {
+        box_bytes_max_ = std::max(box_bytes_max_, of->BoxBytes(0));
+        if (of->packs) packed_bytes_max_ = std::max(packed_bytes_max_, of->BoxBytes(0));
+        messages_max_ =
+            std::max(messages_max_, static_cast<int>(tensor.layout.mesh.ranks().size()) - 1);
+      }
+    }
+    tensors_.push_back({of, boxes_, of->turns});
+    of->turns += of->boxes;
+    boxes_ += of->boxes;
+    SLUICE_CHECK(boxes_ <= kBoxesMax, "more pieces than bucket ids");
+  }
+}
+
+CheckpointPlan::~CheckpointPlan() = default;
+
+CheckpointPlan::Choice CheckpointPlan::ChoiceOf(const Tensor& tensor, int64_t box) const {
+  const TensorClass& of = *tensor.of;
+  Choice choice;
+  const int64_t regions = static_cast<int64_t>(of.CutParts(box).size()) * of.inner_regions;
+  const int64_t replicas = of.partition.replicas();
+  choice.members = flow_ == CheckpointFlow::kLoad ? regions * replicas : regions;
+  const int64_t turn = TurnOf(tensor.turn + box, regions * replicas);
+  choice.region = turn / replicas;
+  choice.replica = turn % replicas;
+  return choice;
+}
+
+// The fixed dimensions have one owner, and this rank is with it: the piece is one of its own.
+int CheckpointPlan::RankOf(const Tensor& tensor, int64_t box, int64_t region,
+                           int64_t replica) const {
+  const TensorClass& of = *tensor.of;
+  PartTuple parts = of.own_parts;
+  for (size_t d = of.dims(); --d > of.cut;) {
+    const int64_t count = static_cast<int64_t>(of.parts[d].size());
+    parts[d] = of.parts[d][static_cast<size_t>(region % count)].part;
+    region /= count;
+  }
+  parts[of.cut] = of.CutParts(box)[static_cast<size_t>(region)].part;
+  return of.layout.mesh.ranks()[static_cast<size_t>(of.partition.PositionOf(parts, replica))];
+}
+
+bool CheckpointPlan::NextPiece(CheckpointPiece* piece) {
+  while (!over()) {
+    const Tensor& tensor = tensors_[tensor_];
+    if (own_ == tensor.of->OwnBoxes()) {
+      ++tensor_;
+      own_ = 0;
+      continue;
+    }
+    const int64_t box = tensor.of->OwnBox(own_++);
+    const Choice choice = ChoiceOf(tensor, box);
+    if (flow_ == CheckpointFlow::kSave && choice.replica != tensor.of->own_replica) continue;
+    piece->tensor = static_cast<int>(tensor_);
+    piece->box = box;
+    piece->number = tensor.first_box + box;
+    piece->offset =
+        box / tensor.of->ranges * tensor.of->shape[tensor.of->cut] * tensor.of->row_bytes +
+        tensor.of->RangeOf(box).first * tensor.of->row_bytes;
+    piece->bytes = tensor.of->BoxBytes(box);
+    piece->file_rank = RankOf(tensor, box, choice.region, choice.replica);
+    piece->alone = choice.members == 1;
+    return true;
+  }
+  return false;
+}
+
+// Spans into `parts` are bound by Bind, when its memory has found its place.
+void CheckpointPlan::AppendPart(const Tensor& tensor, int64_t box, int64_t region,
+                                CheckpointParts* parts) const {
+  const TensorClass& of = *tensor.of;
+  CheckpointPart& part = parts->parts.emplace_back();
+  part.first_dim = static_cast<int>(of.cut);
+  part.dims = static_cast<int>(of.dims() - of.cut);
+  part.elements = 1;
+  for (size_t d = of.dims(); --d > of.cut;) {
+    const int64_t count = static_cast<int64_t>(of.parts[d].size());
+    const size_t number = static_cast<size_t>(region % count);
+    region /= count;
+    part.runs[d - of.cut] = of.runs[d][number];
+    part.extent[d - of.cut] = of.parts[d][number].indices.size();
+    part.box_size[d - of.cut] = of.shape[d];
+    part.elements *= part.extent[d - of.cut];
+  }
+  const auto [begin, end] = of.RangeOf(box);
+  const IntervalList& indices = of.CutParts(box)[static_cast<size_t>(region)].indices;
+  const size_t before = parts->cut_runs.size();
+  AppendRuns(indices, begin, flow_, &parts->cut_runs);
+  part.runs[0] = absl::MakeConstSpan(static_cast<const Run*>(nullptr), 0);
+  part.extent[0] = indices.size();
+  part.box_size[0] = end - begin;
+  part.elements *= part.extent[0];
+  // How many there are; Bind says where.
+  part.local_begin[of.cut] = static_cast<int64_t>(parts->cut_runs.size() - before);
+}
+
+void CheckpointPlan::Bind(const TensorClass& of, CheckpointParts* parts) const {
+  size_t first = 0;
+  for (CheckpointPart& part : parts->parts) {
+    const size_t count = static_cast<size_t>(std::exchange(part.local_begin[of.cut], 0));
+    part.runs[0] = absl::MakeConstSpan(parts->cut_runs).subspan(first, count);
+    first += count;
+  }
+}
+
+void CheckpointPlan::OwnPart(const CheckpointPiece& piece, CheckpointParts* own) const {
+  const Tensor& tensor = tensors_[static_cast<size_t>(piece.tensor)];
+  const TensorClass& of = *tensor.of;
+  own->parts.clear();
+  own->cut_runs.clear();
+  const std::vector<PartOverlap>& cut_parts = of.CutParts(piece.box);
+  const auto mine = std::find_if(cut_parts.begin(), cut_parts.end(), [&](const PartOverlap& part) {
+    return part.part == of.own_parts[of.cut];
+  });
+  SLUICE_CHECK(mine != cut_parts.end(), "a piece that this rank has no part in");
+  AppendPart(tensor, piece.box, (mine - cut_parts.begin()) * of.inner_regions + of.own_inner, own);
+  Bind(of, own);
+  CheckpointPart& part = own->parts[0];
+  const Indices prefix = of.PrefixOf(piece.box);
+  for (size_t d = 0; d < of.cut; ++d) part.local_begin[d] = of.owned[d].PositionOf(prefix[d]);
+  part.local_begin[of.cut] = of.owned[of.cut].PositionOf(mine->indices.intervals()[0].begin);
+}
+
+void CheckpointPlan::OtherParts(const CheckpointPiece& piece, CheckpointParts* others) const {
+  const Tensor& tensor = tensors_[static_cast<size_t>(piece.tensor)];
+  const TensorClass& of = *tensor.of;
+  others->parts.clear();
+  others->cut_runs.clear();
+  const Choice choice = ChoiceOf(tensor, piece.box);
+  const int64_t regions = static_cast<int64_t>(of.CutParts(piece.box).size()) * of.inner_regions;
+  const bool loads = flow_ == CheckpointFlow::kLoad;
+  for (int64_t region = 0; region < regions; ++region) {
+    if (region == choice.region && (!loads || of.partition.replicas() == 1)) continue;
+    AppendPart(tensor, piece.box, region, others);
+    std::vector<int>& ranks = others->parts.back().ranks;
+    const int64_t first = loads ? 0 : choice.replica;
+    const int64_t end = loads ? of.partition.replicas() : choice.replica + 1;
+    for (int64_t replica = first; replica < end; ++replica) {
+      if (region == choice.region && replica == choice.replica) continue;
+      ranks.push_back(RankOf(tensor, piece.box, region, replica));
+    }
+  }
+  Bind(of, others);
+}
+
+BucketId CheckpointPlan::IdOf(const CheckpointPiece& piece) {
+  const uint64_t number = static_cast<uint64_t>(piece.number);
+  return BucketId({.window = number >> kRoundBits,
+                   .round = number & ((uint64_t{1} << kRoundBits) - 1),
+                   .src = static_cast<uint64_t>(piece.file_rank)});
+}
+
+}  // namespace sluice

@@ -1,0 +1,136 @@
+// How the tensors of a checkpoint are cut into pieces, and who takes part in each piece.
+//
+// A piece is a box of a row-major tensor that is one range of bytes in its file: indices fixed in
+// the dimensions before the cut one, a range in the cut one, all that is behind it. One rank reads
+// or writes it: the file rank. All is arithmetic on what every rank knows: cost follows a rank's
+// own pieces.
+#ifndef SLUICE_SRC_PLAN_CHECKPOINT_PLAN_H_
+#define SLUICE_SRC_PLAN_CHECKPOINT_PLAN_H_
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "mesh/partition.h"
+#include "plan/bucket.h"
+#include "sluice/layout.h"
+#include "tensor/run.h"
+
+namespace sluice {
+
+struct CheckpointPlanTensor {
+  std::vector<int64_t> shape;
+  int64_t element_bytes = 1;  // in the file
+  Layout layout;              // valid for `shape`, without Partial placements
+};
+
+enum class CheckpointFlow : uint8_t {
+  kLoad,  // from the file rank to all ranks whose regions meet the box
+  kSave,  // to the file rank, from one of the ranks of each region that meets the box
+};
+
+struct CheckpointPiece {
+  int tensor = 0;
+  int64_t box = 0;     // in the tensor
+  int64_t number = 0;  // among the boxes of all tensors
+  int64_t offset = 0;  // bytes, in the tensor
+  int64_t bytes = 0;
+  int file_rank = 0;
+  bool alone = false;  // the file rank is the only member
+};
+
+// What one region has of a box: a product of index lists.
+struct CheckpointPart {
+  std::vector<int> ranks;  // that take part with this region; the same for all of them
+  int first_dim = 0;       // dimensions of the tensor before this one are fixed
+  int dims = 1;            // from first_dim on; the arrays below begin with it
+  // Stretches along each dimension, between the positions in the box and in the part: from the box
+  // in kLoad, to it in kSave. Valid as long as the CheckpointParts.
+  std::array<absl::Span<const Run>, kMaxTensorDims> runs;
+  std::array<int64_t, kMaxTensorDims> extent{};    // of the part, elements
+  std::array<int64_t, kMaxTensorDims> box_size{};  // of the box, elements
+  int64_t elements = 0;
+
+  // Where the part begins in a local tensor of its region: positions along all dimensions of the
+  // tensor. From there on it is whole: `extent` positions along each dimension.
+  std::array<int64_t, kMaxTensorDims> local_begin{};
+};
+
+struct CheckpointParts {
+  std::vector<CheckpointPart> parts;
+  std::vector<Run> cut_runs;  // of the cut dimension
+};
+
+class CheckpointPlan {
+ public:
+  // `tensors` in the order of their bytes in the files. No box has more than `piece_bytes`, or one
+  // element.
+  CheckpointPlan(std::vector<CheckpointPlanTensor> tensors, int64_t piece_bytes,
+                 CheckpointFlow flow, int rank);
+  ~CheckpointPlan();
+
+  // The next piece of this rank, in the order of boxes. False: there is none.
+  bool NextPiece(CheckpointPiece* piece);
+  bool over() const { return tensor_ == tensors_.size(); }
+
+  // This rank's part.
+  void OwnPart(const CheckpointPiece& piece, CheckpointParts* own) const;
+  // All members' parts but the file rank's own, in an order that depends on the piece alone.
+  // Replicas share a part. kLoad: the file rank's replicas are in the list.
+  void OtherParts(const CheckpointPiece& piece, CheckpointParts* others) const;
+
+  // Ascends with the number.
+  static BucketId IdOf(const CheckpointPiece& piece);
+
+  CheckpointFlow flow() const { return flow_; }
+  int64_t boxes() const { return boxes_; }
+  // The largest box.
+  int64_t box_bytes_max() const { return box_bytes_max_; }
+  // The largest box whose parts need a second area of the same size, as they are no rows of the box
+  // or short ones.
+  int64_t packed_bytes_max() const { return packed_bytes_max_; }
+  // The most messages that a file rank has for one piece.
+  int messages_max() const { return messages_max_; }
+
+  // Rows in a box that are shorter than this are packed.
+  static constexpr int64_t kRowBytesMin = 256;
+  static constexpr int64_t kBoxesMax = int64_t{1} << (kWindowBits + kRoundBits);
+
+ private:
+  struct TensorClass;
+  struct Tensor {
+    const TensorClass* of = nullptr;
+    int64_t first_box = 0;  // of all boxes
+    int64_t turn = 0;       // of the class's boxes: rotates who is the file rank
+  };
+  // Who is the file rank of a box, among the regions that meet it and their replicas.
+  struct Choice {
+    int64_t region = 0;  // row-major over the parts of the cut dimension and of those behind it
+    int64_t replica = 0;
+    int64_t members = 0;
+  };
+
+  const TensorClass* ClassOf(const CheckpointPlanTensor& tensor, int64_t piece_bytes, int rank);
+  Choice ChoiceOf(const Tensor& tensor, int64_t box) const;
+  int RankOf(const Tensor& tensor, int64_t box, int64_t region, int64_t replica) const;
+  void AppendPart(const Tensor& tensor, int64_t box, int64_t region, CheckpointParts* parts) const;
+  void Bind(const TensorClass& of, CheckpointParts* parts) const;
+
+  const CheckpointFlow flow_;
+  std::vector<std::unique_ptr<TensorClass>> classes_;
+  std::vector<Tensor> tensors_;
+  int64_t boxes_ = 0;
+  int64_t box_bytes_max_ = 0;
+  int64_t packed_bytes_max_ = 0;
+  int messages_max_ = 0;
+  // What NextPiece looks at next: of the boxes that meet this rank's region.
+  size_t tensor_ = 0;
+  int64_t own_ = 0;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_PLAN_CHECKPOINT_PLAN_H_
