@@ -3,7 +3,7 @@ import random
 
 OPERATIONS = ["sum", "avg", "max", "min", "product"]
 FLOATS = ["f32", "f64", "f16", "bf16", "f8e4m3", "f8e5m2"]
-DTYPES = FLOATS + ["i64", "i32", "i8", "u8"]
+DTYPES = FLOATS + ["i64", "i32", "i16", "i8", "u64", "u32", "u16", "u8", "bool"]
 
 
 def factorise(rng, count, dims):
@@ -60,6 +60,8 @@ def make_partial(rng, case):
     """Some of the source's mesh dimensions hold contributions. Products of narrow types soon are no
     numbers, which say little, so there are none."""
     dtype = case["source"].get("dtype", case.get("dtype", "f32"))
+    if dtype == "bool":  # which has no reduction
+        return
     narrow = dtype in FLOATS and dtype not in ("f32", "f64")
     operations = OPERATIONS[:-1] if narrow else OPERATIONS
     placements = case["source"]["placements"]

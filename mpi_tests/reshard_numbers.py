@@ -12,7 +12,8 @@ FLOATS = {"f64": (53, -1022, (2 - Fraction(1, 2**52)) * 2**1023),
           "bf16": (8, -126, (2 - Fraction(1, 2**7)) * 2**127),
           "f8e4m3": (4, -6, Fraction(448)),
           "f8e5m2": (3, -14, Fraction(57344))}
-INTEGERS = {"i64": (64, True), "i32": (32, True), "i8": (8, True), "u8": (8, False)}
+INTEGERS = {"i64": (64, True), "i32": (32, True), "i16": (16, True), "i8": (8, True),
+            "u64": (64, False), "u32": (32, False), "u16": (16, False), "u8": (8, False)}
 
 
 def rounded(number, dtype):

@@ -8,9 +8,10 @@ import math
 from reshard_numbers import combine, rounded
 
 MODULUS = {"f64": 65521, "f32": 65521, "i64": 65521, "i32": 65521, "f16": 2039, "bf16": 251,
-           "u8": 251, "i8": 127, "f8e4m3": 13, "f8e5m2": 7}
+           "u8": 251, "i8": 127, "f8e4m3": 13, "f8e5m2": 7, "u64": 65521, "u32": 65521,
+           "i16": 127, "u16": 127, "bool": 2}
 BYTES = {"f64": 8, "i64": 8, "f32": 4, "i32": 4, "f16": 2, "bf16": 2, "u8": 1, "i8": 1,
-         "f8e4m3": 1, "f8e5m2": 1}
+         "f8e4m3": 1, "f8e5m2": 1, "u64": 8, "u32": 4, "i16": 2, "u16": 2, "bool": 1}
 
 
 def chunk(indices, parts):

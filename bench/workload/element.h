@@ -80,7 +80,9 @@ struct SmallFloat {
 template <typename Number>
 struct PlainNumber {
   using Unit = Number;
-  using Wide = std::conditional_t<std::is_floating_point_v<Number>, Number, int64_t>;
+  // u64 alone has values that no int64_t holds.
+  using Integer = std::conditional_t<std::is_same_v<Number, uint64_t>, uint64_t, int64_t>;
+  using Wide = std::conditional_t<std::is_floating_point_v<Number>, Number, Integer>;
   static Wide Load(Unit value) { return static_cast<Wide>(value); }
   template <typename Other>
   static Unit Store(Other value) {
@@ -117,6 +119,16 @@ auto WithCodec(DType dtype, Visit visit) {
       return visit(PlainNumber<int8_t>());
     case DType::kU8:
       return visit(PlainNumber<uint8_t>());
+    case DType::kI16:
+      return visit(PlainNumber<int16_t>());
+    case DType::kU16:
+      return visit(PlainNumber<uint16_t>());
+    case DType::kU32:
+      return visit(PlainNumber<uint32_t>());
+    case DType::kU64:
+      return visit(PlainNumber<uint64_t>());
+    case DType::kBool:
+      return visit(PlainNumber<uint8_t>());  // what is neither 0 nor 1 has to show
   }
   SLUICE_CHECK(false, "unknown dtype");
 }

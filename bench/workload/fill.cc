@@ -59,6 +59,8 @@ WriteFunction ChooseModulus(uint32_t modulus) {
       return &WriteRun<Encoder, 13>;
     case 7:
       return &WriteRun<Encoder, 7>;
+    case 2:
+      return &WriteRun<Encoder, 2>;
     default:
       return nullptr;
   }
@@ -72,6 +74,8 @@ uint32_t FillModulus(DType dtype) {
     case DType::kF32:
     case DType::kI64:
     case DType::kI32:
+    case DType::kU64:
+    case DType::kU32:
       return 65521;
     case DType::kF16:
       return 2039;
@@ -79,11 +83,15 @@ uint32_t FillModulus(DType dtype) {
     case DType::kU8:
       return 251;
     case DType::kI8:
+    case DType::kI16:
+    case DType::kU16:
       return 127;
     case DType::kF8E4M3:
       return 13;
     case DType::kF8E5M2:
       return 7;
+    case DType::kBool:
+      return 2;
   }
   SLUICE_CHECK(false, "unknown dtype");
 }
@@ -130,6 +138,16 @@ Filler::WriteFunction Filler::Choose(DType dtype, uint32_t modulus) {
     case DType::kI8:
       return ChooseModulus<Plain<int8_t>>(modulus);
     case DType::kU8:
+      return ChooseModulus<Plain<uint8_t>>(modulus);
+    case DType::kI16:
+      return ChooseModulus<Plain<int16_t>>(modulus);
+    case DType::kU16:
+      return ChooseModulus<Plain<uint16_t>>(modulus);
+    case DType::kU32:
+      return ChooseModulus<Plain<uint32_t>>(modulus);
+    case DType::kU64:
+      return ChooseModulus<Plain<uint64_t>>(modulus);
+    case DType::kBool:
       return ChooseModulus<Plain<uint8_t>>(modulus);
   }
   return nullptr;

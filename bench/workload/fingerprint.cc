@@ -18,7 +18,7 @@ template <typename Codec>
 int64_t ToInteger(typename Codec::Unit unit) {
   const auto value = Codec::Load(unit);
   if constexpr (std::is_integral_v<decltype(value)>) {
-    return value;
+    return static_cast<int64_t>(value);
   } else {
     return Truncate(static_cast<double>(value));
   }

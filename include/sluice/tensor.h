@@ -16,7 +16,24 @@ namespace sluice {
 // Tensors have 1 to this many dimensions.
 inline constexpr int kMaxTensorDims = 8;
 
-enum class DType : uint8_t { kF64, kF32, kF16, kBF16, kF8E4M3, kF8E5M2, kI64, kI32, kI8, kU8 };
+// Values travel between ranks: new ones come at the end. A bool is one byte, 0 or 1.
+enum class DType : uint8_t {
+  kF64,
+  kF32,
+  kF16,
+  kBF16,
+  kF8E4M3,
+  kF8E5M2,
+  kI64,
+  kI32,
+  kI8,
+  kU8,
+  kI16,
+  kU16,
+  kU32,
+  kU64,
+  kBool,
+};
 
 // Bytes of one element.
 int64_t DTypeBytes(DType dtype);

@@ -1,6 +1,6 @@
 // The seam to memory: where staging lives and who copies between it and tensors.
 //
-// A device copies, casts, reduces and allocates; it decides nothing.
+// A device copies, casts, reduces, normalizes and allocates; it decides nothing.
 #ifndef SLUICE_SRC_DEVICE_DEVICE_H_
 #define SLUICE_SRC_DEVICE_DEVICE_H_
 
@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "device/normalization.h"
 #include "device/reduction.h"
 #include "device/strided_copy.h"
 
@@ -53,20 +54,26 @@ class DeviceMemory {
 };
 
 // All that one stage of one bucket does to bytes: copies in any order, then reductions one after
-// the other.
+// the other, then normalizations in any order.
 struct CopyBatch {
   absl::Span<const StridedCopy> copies;
   uint64_t cookie = 0;
   absl::Span<const Reduction> reductions = {};
+  absl::Span<const Normalization> normalizations = {};
 };
 
 class Device {
  public:
   virtual ~Device() = default;
 
-  // Staging memory, page-aligned; physical pages come with first use where the device allows.
+  // Staging memory, page-aligned; physical pages come with first use where the device allows, near
+  // the CPUs that the process is bound to at the time of the call.
   // ResourceExhausted names the bytes. No memory (data() is null) for 0 bytes.
   virtual absl::StatusOr<DeviceMemory> AllocateStaging(size_t bytes) = 0;
+
+  // The same of the device's own memory, for what consumers are to find there. Aligned to 64 bytes
+  // at least. The host device's is page-aligned and like staging.
+  virtual absl::StatusOr<DeviceMemory> AllocateBuffer(size_t bytes) = 0;
 
   // Starts a batch; its spans need to live only for the call. ResourceExhausted, and nothing is
   // done, while kMaxOutstanding batches are started and not polled.
@@ -78,7 +85,7 @@ class Device {
   static constexpr int kMaxOutstanding = 64;
 };
 
-// Copies and reduces with the calling thread, inside Start.
+// Does its work with the calling thread, inside Start.
 std::unique_ptr<Device> MakeHostDevice();
 
 }  // namespace sluice

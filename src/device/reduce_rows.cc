@@ -1,4 +1,4 @@
-// Folds of ten types by four operations, compiled for several instruction sets.
+// Folds of fourteen types by four operations, compiled for several instruction sets.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "device/reduce_rows.cc"
 #include <hwy/foreach_target.h>
@@ -43,6 +43,10 @@ struct Reductions {
   Folds i32;
   Folds i8;
   Folds u8;
+  Folds i16;
+  Folds u16;
+  Folds u32;
+  Folds u64;
   DivideRow divide_f64;
   DivideRow divide_f32;
   DivideRow divide_f16;
@@ -205,9 +209,10 @@ const Reductions* AllReductions() {
       FloatFolds<Whole<double>>(), FloatFolds<Whole<float>>(),  FloatFolds<Small<F16>>(),
       FloatFolds<Small<BF16>>(),   FloatFolds<Small<F8E4M3>>(), FloatFolds<Small<F8E5M2>>(),
       IntegerFolds<int64_t>(),     IntegerFolds<int32_t>(),     IntegerFolds<int8_t>(),
-      IntegerFolds<uint8_t>(),     &Divide<Whole<double>>,      &Divide<Whole<float>>,
-      &Divide<Small<F16>>,         &Divide<Small<BF16>>,        &Divide<Small<F8E4M3>>,
-      &Divide<Small<F8E5M2>>};
+      IntegerFolds<uint8_t>(),     IntegerFolds<int16_t>(),     IntegerFolds<uint16_t>(),
+      IntegerFolds<uint32_t>(),    IntegerFolds<uint64_t>(),    &Divide<Whole<double>>,
+      &Divide<Whole<float>>,       &Divide<Small<F16>>,         &Divide<Small<BF16>>,
+      &Divide<Small<F8E4M3>>,      &Divide<Small<F8E5M2>>};
   return &kReductions;
 }
 
@@ -244,6 +249,16 @@ const Folds* FoldsOf(const Reductions& reductions, DType dtype) {
       return &reductions.i8;
     case DType::kU8:
       return &reductions.u8;
+    case DType::kI16:
+      return &reductions.i16;
+    case DType::kU16:
+      return &reductions.u16;
+    case DType::kU32:
+      return &reductions.u32;
+    case DType::kU64:
+      return &reductions.u64;
+    case DType::kBool:
+      return nullptr;
   }
   return nullptr;
 }
@@ -271,7 +286,7 @@ DivideRow DivisionOf(const Reductions& reductions, DType dtype) {
 
 FoldRow FindFold(DType dtype, ReduceOp op) {
   const Folds* folds = FoldsOf(*HWY_DYNAMIC_DISPATCH(AllReductions)(), dtype);
-  SLUICE_CHECK(folds != nullptr, "no such type");
+  SLUICE_CHECK(folds != nullptr, "elements of this type are not reduced");
   switch (op) {
     case ReduceOp::kSum:
     case ReduceOp::kAvg:

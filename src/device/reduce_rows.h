@@ -17,6 +17,7 @@ namespace sluice {
 using FoldRow = void (*)(const std::byte* src, std::byte* dst, int64_t elements);
 
 // Sums serve for averages. Types of 8 and 16 bits are computed in f32 and rounded. Integers wrap.
+// There is no fold of bool.
 FoldRow FindFold(DType dtype, ReduceOp op);
 
 // dst[i] = dst[i] / divisor, for floating types. The divisor is first rounded to the type that is

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include "device/reduce_rows.h"
 #include "sluice/tensor.h"
@@ -18,10 +19,11 @@ constexpr int64_t kPieceElements = 1024;
 
 template <typename T>
 void DivideIntegers(std::byte* dst, int64_t elements, int64_t divisor) {
+  using Wide = std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>;
   for (int64_t i = 0; i < elements; ++i) {
     T value;
     std::memcpy(&value, dst + i * static_cast<int64_t>(sizeof(T)), sizeof(T));
-    value = static_cast<T>(static_cast<int64_t>(value) / divisor);
+    value = static_cast<T>(static_cast<Wide>(value) / static_cast<Wide>(divisor));
     std::memcpy(dst + i * static_cast<int64_t>(sizeof(T)), &value, sizeof(T));
   }
 }
@@ -36,6 +38,14 @@ DivideRow DivisionOf(DType dtype) {
       return &DivideIntegers<int8_t>;
     case DType::kU8:
       return &DivideIntegers<uint8_t>;
+    case DType::kI16:
+      return &DivideIntegers<int16_t>;
+    case DType::kU16:
+      return &DivideIntegers<uint16_t>;
+    case DType::kU32:
+      return &DivideIntegers<uint32_t>;
+    case DType::kU64:
+      return &DivideIntegers<uint64_t>;
     default:
       return FindDivide(dtype);
   }

@@ -30,6 +30,21 @@ absl::Status ValidateTarget(const Layout& layout, absl::Span<const int64_t> shap
   return absl::OkStatus();
 }
 
+// Contributions of bool are a question of "and" or "or", which no reduction names.
+absl::Status ValidateSource(const TensorTransfer& tensor, int job_ranks) {
+  if (absl::Status status = ValidateSide(tensor.src, tensor.shape, job_ranks); !status.ok()) {
+    return status;
+  }
+  if (tensor.src_dtype != DType::kBool) return absl::OkStatus();
+  for (size_t m = 0; m < tensor.src.placements.size(); ++m) {
+    if (tensor.src.placements[m].kind != Placement::Kind::kPartial) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("placement ", PlacementName(tensor.src.placements[m]), " of mesh dimension ",
+                     m, ": there is no reduction of bool"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ValidateTensor(const TensorTransfer& tensor, int job_ranks) {
   if (!CastExists(tensor.src_dtype, tensor.dst_dtype)) {
     return absl::InvalidArgumentError(absl::StrCat("no cast from ", DTypeName(tensor.src_dtype),
@@ -40,7 +55,7 @@ absl::Status ValidateTensor(const TensorTransfer& tensor, int job_ranks) {
     return absl::InvalidArgumentError(
         absl::StrCat("window is ", tensor.window, "; it must be 0 to ", kMaxWindow));
   }
-  const absl::Status src = ValidateSide(tensor.src, tensor.shape, job_ranks);
+  const absl::Status src = ValidateSource(tensor, job_ranks);
   if (!src.ok()) return absl::Status(src.code(), absl::StrCat("source: ", src.message()));
   const absl::Status dst = ValidateTarget(tensor.dst, tensor.shape, job_ranks);
   if (!dst.ok()) return absl::Status(dst.code(), absl::StrCat("target: ", dst.message()));

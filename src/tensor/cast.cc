@@ -1,4 +1,4 @@
-// The casts that exist: all between floating types, none to or from integers.
+// The casts that exist: all between floating types, none to or from integers and bool.
 #include "tensor/cast.h"
 
 #include "sluice/tensor.h"
@@ -18,6 +18,11 @@ bool IsFloating(DType dtype) {
     case DType::kI32:
     case DType::kI8:
     case DType::kU8:
+    case DType::kI16:
+    case DType::kU16:
+    case DType::kU32:
+    case DType::kU64:
+    case DType::kBool:
       return false;
   }
   return false;

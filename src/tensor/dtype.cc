@@ -15,7 +15,7 @@ struct DTypeInfo {
   absl::string_view safetensors_name;  // https://huggingface.co/docs/safetensors
 };
 
-constexpr std::array<DTypeInfo, 10> kDTypes = {{
+constexpr std::array<DTypeInfo, 15> kDTypes = {{
     {DType::kF64, 8, "f64", "F64"},
     {DType::kF32, 4, "f32", "F32"},
     {DType::kF16, 2, "f16", "F16"},
@@ -26,6 +26,11 @@ constexpr std::array<DTypeInfo, 10> kDTypes = {{
     {DType::kI32, 4, "i32", "I32"},
     {DType::kI8, 1, "i8", "I8"},
     {DType::kU8, 1, "u8", "U8"},
+    {DType::kI16, 2, "i16", "I16"},
+    {DType::kU16, 2, "u16", "U16"},
+    {DType::kU32, 4, "u32", "U32"},
+    {DType::kU64, 8, "u64", "U64"},
+    {DType::kBool, 1, "bool", "BOOL"},
 }};
 
 const DTypeInfo& InfoOf(DType dtype) { return kDTypes[static_cast<size_t>(dtype)]; }
@@ -42,7 +47,8 @@ absl::StatusOr<DType> ParseDType(absl::string_view text) {
   }
   return absl::InvalidArgumentError(absl::StrCat(
       "unknown dtype '", text,
-      "'; known: f64 f32 f16 bf16 f8e4m3 f8e5m2 i64 i32 i8 u8 and their safetensors names"));
+      "'; known: f64 f32 f16 bf16 f8e4m3 f8e5m2 i64 i32 i16 i8 u64 u32 u16 u8 bool and their "
+      "safetensors names"));
 }
 
 }  // namespace sluice

@@ -14,8 +14,10 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "device/device.h"
+#include "device/normalization.h"
 #include "device/reduction.h"
 #include "device/strided_copy.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "sluice/layout.h"
 #include "sluice/tensor.h"
@@ -23,6 +25,8 @@
 
 namespace sluice {
 namespace {
+
+using ::testing::HasSubstr;
 
 using Stretch = Run;  // testing::Test has a Run of its own
 
@@ -50,48 +54,65 @@ std::vector<uint64_t> PollUntil(Device& device, size_t count) {
   return all;
 }
 
-TEST_P(DeviceContract, StagingIsPageAlignedAndWritable) {
-  for (const size_t bytes : {size_t{1}, size_t{4096}, size_t{5000}, (size_t{5} << 20) + 1}) {
-    absl::StatusOr<DeviceMemory> memory = device_->AllocateStaging(bytes);
-    ASSERT_TRUE(memory.ok()) << memory.status();
-    EXPECT_EQ(memory->bytes(), bytes);
-    EXPECT_EQ(reinterpret_cast<uintptr_t>(memory->data()) % 4096, 0u);
-    const std::vector<std::byte> src(bytes, std::byte{7});
-    std::vector<std::byte> back(bytes);
-    const Stretch run = {0, 0, static_cast<int64_t>(bytes)};
-    const std::array<StridedCopy, 1> in = {BytesCopy(run, src.data(), memory->data())};
-    ASSERT_TRUE(device_->Start({in, 1}).ok());
-    EXPECT_EQ(PollUntil(*device_, 1), std::vector<uint64_t>{1});
-    const std::array<StridedCopy, 1> out = {BytesCopy(run, memory->data(), back.data())};
-    ASSERT_TRUE(device_->Start({out, 2}).ok());
-    EXPECT_EQ(PollUntil(*device_, 1), std::vector<uint64_t>{2});
-    EXPECT_EQ(back, src);
+// Memory comes from one of two calls, with the same promises but for the alignment.
+struct Allocation {
+  const char* name;
+  absl::StatusOr<DeviceMemory> (Device::*allocate)(size_t bytes);
+  size_t alignment;
+};
+constexpr Allocation kAllocations[] = {{"staging", &Device::AllocateStaging, 4096},
+                                       {"buffer", &Device::AllocateBuffer, 64}};
+
+TEST_P(DeviceContract, MemoryIsAlignedAndWritable) {
+  for (const Allocation& allocation : kAllocations) {
+    for (const size_t bytes : {size_t{1}, size_t{4096}, size_t{5000}, (size_t{5} << 20) + 1}) {
+      absl::StatusOr<DeviceMemory> memory = ((*device_).*allocation.allocate)(bytes);
+      ASSERT_TRUE(memory.ok()) << memory.status();
+      EXPECT_EQ(memory->bytes(), bytes);
+      EXPECT_EQ(reinterpret_cast<uintptr_t>(memory->data()) % allocation.alignment, 0u);
+      const std::vector<std::byte> src(bytes, std::byte{7});
+      std::vector<std::byte> back(bytes);
+      const Stretch run = {0, 0, static_cast<int64_t>(bytes)};
+      const std::array<StridedCopy, 1> in = {BytesCopy(run, src.data(), memory->data())};
+      ASSERT_TRUE(device_->Start({in, 1}).ok());
+      EXPECT_EQ(PollUntil(*device_, 1), std::vector<uint64_t>{1});
+      const std::array<StridedCopy, 1> out = {BytesCopy(run, memory->data(), back.data())};
+      ASSERT_TRUE(device_->Start({out, 2}).ok());
+      EXPECT_EQ(PollUntil(*device_, 1), std::vector<uint64_t>{2});
+      EXPECT_EQ(back, src) << allocation.name;
+    }
   }
 }
 
-TEST_P(DeviceContract, MovedStagingKeepsItsMemory) {
-  absl::StatusOr<DeviceMemory> memory = device_->AllocateStaging(4096);
-  ASSERT_TRUE(memory.ok()) << memory.status();
-  std::byte* const data = memory->data();
-  DeviceMemory moved = *std::move(memory);
-  EXPECT_EQ(moved.data(), data);
-  moved = DeviceMemory();
-  EXPECT_EQ(moved.data(), nullptr);
+TEST_P(DeviceContract, MovedMemoryStaysWhereItIs) {
+  for (const Allocation& allocation : kAllocations) {
+    absl::StatusOr<DeviceMemory> memory = ((*device_).*allocation.allocate)(4096);
+    ASSERT_TRUE(memory.ok()) << memory.status();
+    std::byte* const data = memory->data();
+    DeviceMemory moved = *std::move(memory);
+    EXPECT_EQ(moved.data(), data) << allocation.name;
+    moved = DeviceMemory();
+    EXPECT_EQ(moved.data(), nullptr);
+  }
 }
 
-TEST_P(DeviceContract, NoBytesOfStagingAreNoMemory) {
-  absl::StatusOr<DeviceMemory> memory = device_->AllocateStaging(0);
-  ASSERT_TRUE(memory.ok()) << memory.status();
-  EXPECT_EQ(memory->data(), nullptr);
-  EXPECT_EQ(memory->bytes(), 0u);
+TEST_P(DeviceContract, NoBytesAreNoMemory) {
+  for (const Allocation& allocation : kAllocations) {
+    absl::StatusOr<DeviceMemory> memory = ((*device_).*allocation.allocate)(0);
+    ASSERT_TRUE(memory.ok()) << memory.status();
+    EXPECT_EQ(memory->data(), nullptr) << allocation.name;
+    EXPECT_EQ(memory->bytes(), 0u);
+  }
 }
 
-TEST_P(DeviceContract, StagingThatCannotBeHadNamesItsBytes) {
-  for (const size_t bytes : {size_t{1} << 60, std::numeric_limits<size_t>::max()}) {
-    const absl::StatusOr<DeviceMemory> memory = device_->AllocateStaging(bytes);
-    ASSERT_EQ(memory.status().code(), absl::StatusCode::kResourceExhausted);
-    EXPECT_NE(memory.status().message().find(std::to_string(bytes)), std::string::npos)
-        << memory.status();
+TEST_P(DeviceContract, MemoryThatCannotBeHadIsNamedWithItsBytes) {
+  for (const Allocation& allocation : kAllocations) {
+    for (const size_t bytes : {size_t{1} << 60, std::numeric_limits<size_t>::max()}) {
+      const absl::StatusOr<DeviceMemory> memory = ((*device_).*allocation.allocate)(bytes);
+      ASSERT_EQ(memory.status().code(), absl::StatusCode::kResourceExhausted);
+      EXPECT_THAT(memory.status().message(), HasSubstr(std::to_string(bytes)));
+      EXPECT_THAT(memory.status().message(), HasSubstr(allocation.name));
+    }
   }
 }
 
@@ -140,16 +161,42 @@ TEST_P(DeviceContract, ReductionsFollowTheCopiesInOrder) {
   EXPECT_EQ(dst, (std::array<uint8_t, 3>{11, 16, 16}));  // (v * v + v) mod 256, by 10
 }
 
+// What is normalized is what the copy wrote and the reduction added to.
+TEST_P(DeviceContract, NormalizationsFollowTheReductions) {
+  const std::array<uint8_t, 3> src = {10, 20, 30};
+  std::array<uint8_t, 3> between = {};
+  std::array<float, 3> dst = {};
+  std::array<float, 2> reversed = {};
+  constexpr Stretch kRun = {0, 0, 3};
+  const auto* from = reinterpret_cast<const std::byte*>(src.data());
+  auto* middle = reinterpret_cast<std::byte*>(between.data());
+  const std::array<StridedCopy, 1> copy = {BytesCopy(kRun, from, middle)};
+  const std::array<Reduction, 1> sum = {Reduction{ReduceOp::kSum, DType::kU8, from, middle, 3, 1}};
+  const std::array<Normalization, 2> normalizations = {
+      Normalization{DType::kU8, DType::kF32, 0.5f, -1, middle,
+                    reinterpret_cast<std::byte*>(dst.data()), 3},
+      Normalization{DType::kU8, DType::kF32, -1, 0, middle + 1,
+                    reinterpret_cast<std::byte*>(reversed.data()), 2}};
+  ASSERT_TRUE(device_->Start({copy, 9, sum, normalizations}).ok());
+  EXPECT_EQ(PollUntil(*device_, 1), std::vector<uint64_t>{9});
+  EXPECT_EQ(dst, (std::array<float, 3>{9, 19, 29}));
+  EXPECT_EQ(reversed, (std::array<float, 2>{-40, -60}));
+}
+
 TEST_P(DeviceContract, OneBatchTooManyIsRefusedAndDoesNothing) {
   for (int i = 0; i < Device::kMaxOutstanding; ++i) {
     ASSERT_TRUE(device_->Start({{}, static_cast<uint64_t>(i)}).ok());
   }
   const std::byte src{9};
   std::byte dst{0};
+  std::array<std::byte, 2> wide = {};
   constexpr Stretch kRun = {0, 0, 1};
   const std::array<StridedCopy, 1> one = {BytesCopy(kRun, &src, &dst)};
   const std::array<Reduction, 1> sum = {Reduction{ReduceOp::kSum, DType::kU8, &src, &dst, 1, 1}};
-  EXPECT_EQ(device_->Start({one, 1000, sum}).code(), absl::StatusCode::kResourceExhausted);
+  const std::array<Normalization, 1> more = {
+      Normalization{DType::kU8, DType::kF16, 1, 1, &src, wide.data(), 1}};
+  EXPECT_EQ(device_->Start({one, 1000, sum, more}).code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(wide, (std::array<std::byte, 2>{}));
   EXPECT_EQ(dst, std::byte{0});
   EXPECT_EQ(PollUntil(*device_, Device::kMaxOutstanding).size(), size_t{Device::kMaxOutstanding});
   EXPECT_TRUE(device_->Start({one, 1000}).ok());

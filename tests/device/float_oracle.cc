@@ -66,10 +66,15 @@ uint64_t ReduceFloats(const Reduction& reduction, uint64_t dst, uint64_t src) {
                       static_cast<T>(Decode(dtype, once)) / static_cast<T>(reduction.divisor));
 }
 
-// The value of an integer code, its sign extended.
+bool IsUnsigned(DType dtype) {
+  return dtype == DType::kU8 || dtype == DType::kU16 || dtype == DType::kU32 ||
+         dtype == DType::kU64;
+}
+
+// The value of an integer code, its sign extended. For u64 a value mod 2^64.
 int64_t AsInteger(DType dtype, uint64_t code) {
   const auto spare = static_cast<int>(64 - 8 * DTypeBytes(dtype));
-  if (dtype == DType::kU8) return static_cast<int64_t>(code);
+  if (IsUnsigned(dtype)) return static_cast<int64_t>(code);
   return static_cast<int64_t>(code << spare) >> spare;
 }
 
@@ -85,10 +90,10 @@ uint64_t ReduceIntegers(const Reduction& reduction, uint64_t dst, uint64_t src) 
       once = dst + src;
       break;
     case ReduceOp::kMax:
-      once = static_cast<uint64_t>(std::max(left, right));
+      once = IsUnsigned(dtype) ? std::max(dst, src) : static_cast<uint64_t>(std::max(left, right));
       break;
     case ReduceOp::kMin:
-      once = static_cast<uint64_t>(std::min(left, right));
+      once = IsUnsigned(dtype) ? std::min(dst, src) : static_cast<uint64_t>(std::min(left, right));
       break;
     case ReduceOp::kProduct:
       once = dst * src;
@@ -96,6 +101,7 @@ uint64_t ReduceIntegers(const Reduction& reduction, uint64_t dst, uint64_t src) 
   }
   once &= mask;
   if (reduction.divisor <= 1) return once;
+  if (IsUnsigned(dtype)) return once / static_cast<uint64_t>(reduction.divisor);
   return static_cast<uint64_t>(AsInteger(dtype, once) / reduction.divisor) & mask;
 }
 
@@ -159,6 +165,10 @@ uint64_t ReduceCodes(const Reduction& reduction, uint64_t dst, uint64_t src) {
     case DType::kI32:
     case DType::kI8:
     case DType::kU8:
+    case DType::kI16:
+    case DType::kU16:
+    case DType::kU32:
+    case DType::kU64:
       return ReduceIntegers(reduction, dst, src);
     case DType::kF64:
       return ReduceFloats<double>(reduction, dst, src);

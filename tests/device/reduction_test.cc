@@ -19,9 +19,10 @@
 namespace sluice {
 namespace {
 
-constexpr std::array<DType, 10> kTypes = {DType::kF64,    DType::kF32,    DType::kF16, DType::kBF16,
+constexpr std::array<DType, 14> kTypes = {DType::kF64,    DType::kF32,    DType::kF16, DType::kBF16,
                                           DType::kF8E4M3, DType::kF8E5M2, DType::kI64, DType::kI32,
-                                          DType::kI8,     DType::kU8};
+                                          DType::kI8,     DType::kU8,     DType::kI16, DType::kU16,
+                                          DType::kU32,    DType::kU64};
 constexpr std::array<ReduceOp, 5> kOps = {ReduceOp::kSum, ReduceOp::kAvg, ReduceOp::kMax,
                                           ReduceOp::kMin, ReduceOp::kProduct};
 constexpr size_t kGuardBytes = 64;
@@ -167,6 +168,25 @@ TEST_P(ReductionTest, RoundsEachStepOfAnAverage) {
   Reduce({ReduceOp::kAvg, DType::kF16, reinterpret_cast<const std::byte*>(src.data()),
           reinterpret_cast<std::byte*>(dst.data()), 1, 3});
   EXPECT_EQ(dst[0], 0x6155);  // 682.5
+}
+
+TEST_P(ReductionTest, UnsignedNumbersHaveNoSign) {
+  std::array<uint64_t, 1> dst = {uint64_t{1} << 63};
+  const std::array<uint64_t, 1> src = {2};
+  const auto* from = reinterpret_cast<const std::byte*>(src.data());
+  auto* to = reinterpret_cast<std::byte*>(dst.data());
+  Reduce({ReduceOp::kMax, DType::kU64, from, to, 1, 1});
+  EXPECT_EQ(dst[0], uint64_t{1} << 63);
+  Reduce({ReduceOp::kAvg, DType::kU64, from, to, 1, 2});
+  EXPECT_EQ(dst[0], (uint64_t{1} << 62) + 1);
+  Reduce({ReduceOp::kMin, DType::kU64, from, to, 1, 1});
+  EXPECT_EQ(dst[0], 2u);
+}
+
+TEST(ReductionDeathTest, ThereIsNoneOfBool) {
+  std::byte one{1};
+  const std::byte other{0};
+  EXPECT_DEATH(Reduce({ReduceOp::kMax, DType::kBool, &other, &one, 1, 1}), "not reduced");
 }
 
 TEST_P(ReductionTest, EqualZerosKeepWhatIsThere) {

@@ -57,7 +57,8 @@ int64_t RandomBucketBytes(Dice* dice) {
 const std::vector<DType>& AllDTypes() {
   static const auto* const kAll =
       new std::vector<DType>{DType::kF64,    DType::kF32, DType::kF16, DType::kBF16, DType::kF8E4M3,
-                             DType::kF8E5M2, DType::kI64, DType::kI32, DType::kI8,   DType::kU8};
+                             DType::kF8E5M2, DType::kI64, DType::kI32, DType::kI8,   DType::kU8,
+                             DType::kI16,    DType::kU16, DType::kU32, DType::kU64,  DType::kBool};
   return *kAll;
 }
 
@@ -126,7 +127,8 @@ Job RandomJob(uint64_t seed) {
     const auto dims = static_cast<int>(tensor.shape.size());
     tensor.src = {src_mesh, RandomPlacements(&dice, src_mesh, dims)};
     tensor.dst = {dst_mesh, RandomPlacements(&dice, dst_mesh, dims)};
-    if (dice.Chance(40)) MakePartial(&dice, 50, &tensor.src);
+    const bool reducible = tensor.src_dtype != DType::kBool;
+    if (dice.Chance(40) && reducible) MakePartial(&dice, 50, &tensor.src);
     if (dice.Chance(30)) Replicate(&dice, 60, &tensor.dst);
     if (windows) tensor.window = dice.Pick<int>({0, 1, 2, kMaxWindow});
     job.spec.tensors.push_back(std::move(tensor));

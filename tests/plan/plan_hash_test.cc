@@ -77,6 +77,8 @@ const std::vector<Change>& SinglePartChanges() {
        }},
       {"source dtype", "tensors", [](Job* j) { j->spec.tensors[0].src_dtype = DType::kI32; }},
       {"target dtype", "tensors", [](Job* j) { j->spec.tensors[0].dst_dtype = DType::kI32; }},
+      {"both dtypes of one size", "tensors",
+       [](Job* j) { j->spec.tensors[0].src_dtype = j->spec.tensors[0].dst_dtype = DType::kU32; }},
       {"source ranks", "layouts",
        [](Job* j) {
          j->spec.tensors[0].src = MakeLayout({2, 2}, {0, 1, 3, 2}, "S(0),R");

@@ -95,9 +95,24 @@ TEST(ValidateSpecTest, TakesPartialSources) {
   }
 }
 
+TEST(ValidateSpecTest, PartialSourcesOfBool) {
+  TensorTransfer tensor = GoodTensor("");
+  tensor.src_dtype = tensor.dst_dtype = DType::kBool;
+  for (const char* placement : {"P(sum)", "P(avg)", "P(max)", "P(min)", "P(product)"}) {
+    tensor.src = MakeLayout({2}, {0, 1}, placement);
+    ExpectRefused(tensor, placement);
+    ExpectRefused(tensor, "source");
+    ExpectRefused(tensor, "no reduction of bool");
+  }
+  // As for targets: nothing to reduce, and yet no meaning.
+  tensor.src = MakeLayout({2, 1}, {0, 1}, "S(0),P(max)");
+  ExpectRefused(tensor, "mesh dimension 1");
+}
+
 constexpr DType kFloating[] = {DType::kF64,  DType::kF32,    DType::kF16,
                                DType::kBF16, DType::kF8E4M3, DType::kF8E5M2};
-constexpr DType kIntegers[] = {DType::kI64, DType::kI32, DType::kI8, DType::kU8};
+constexpr DType kIntegers[] = {DType::kI64, DType::kI32, DType::kI8,  DType::kU8,  DType::kI16,
+                               DType::kU16, DType::kU32, DType::kU64, DType::kBool};
 
 void ExpectNoCast(DType from, DType to) {
   TensorTransfer tensor = GoodTensor("");

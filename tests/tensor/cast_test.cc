@@ -11,7 +11,9 @@ namespace {
 
 constexpr std::array<DType, 6> kFloating = {DType::kF64,  DType::kF32,    DType::kF16,
                                             DType::kBF16, DType::kF8E4M3, DType::kF8E5M2};
-constexpr std::array<DType, 4> kIntegers = {DType::kI64, DType::kI32, DType::kI8, DType::kU8};
+constexpr std::array<DType, 9> kIntegers = {DType::kI64, DType::kI32, DType::kI8,
+                                            DType::kU8,  DType::kI16, DType::kU16,
+                                            DType::kU32, DType::kU64, DType::kBool};
 
 TEST(CastTest, FloatingTypesBecomeEachOther) {
   for (const DType from : kFloating) {

@@ -1,5 +1,7 @@
 // Element types: bytes, names, and both spellings.
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <set>
 #include <string>
 
@@ -32,6 +34,11 @@ constexpr Known kKnown[] = {
     {DType::kI32, 4, "i32", "I32"},
     {DType::kI8, 1, "i8", "I8"},
     {DType::kU8, 1, "u8", "U8"},
+    {DType::kI16, 2, "i16", "I16"},
+    {DType::kU16, 2, "u16", "U16"},
+    {DType::kU32, 4, "u32", "U32"},
+    {DType::kU64, 8, "u64", "U64"},
+    {DType::kBool, 1, "bool", "BOOL"},
 };
 
 TEST(DTypeTest, BytesAndNames) {
@@ -41,7 +48,14 @@ TEST(DTypeTest, BytesAndNames) {
     EXPECT_EQ(DTypeName(known.dtype), known.name);
     names.insert(DTypeName(known.dtype));
   }
-  EXPECT_EQ(names.size(), 10u);
+  EXPECT_EQ(names.size(), 15u);
+}
+
+// They are part of what ranks compare and of what is written down.
+TEST(DTypeTest, NumbersStay) {
+  for (size_t i = 0; i < std::size(kKnown); ++i) {
+    EXPECT_EQ(static_cast<size_t>(kKnown[i].dtype), i) << kKnown[i].name;
+  }
 }
 
 TEST(DTypeTest, BothSpellingsAreRead) {
@@ -55,8 +69,8 @@ TEST(DTypeTest, BothSpellingsAreRead) {
 }
 
 TEST(DTypeTest, OtherTextsAreQuoted) {
-  for (const char* text : {"f33", "float32", "bf", "bf160", "BOOL", "u16", "U64", "f8", "F8_E4",
-                           " f32", "f32 ", "f3", "F8_E4M3FN"}) {
+  for (const char* text : {"f33", "float32", "bf", "bf160", "Bool", "u128", "U6", "i161", "f8",
+                           "F8_E4", " f32", "f32 ", "f3", "F8_E4M3FN"}) {
     const auto parsed = ParseDType(text);
     ASSERT_EQ(parsed.status().code(), absl::StatusCode::kInvalidArgument) << text;
     EXPECT_THAT(std::string(parsed.status().message()), HasSubstr(text));

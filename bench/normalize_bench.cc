@@ -1,0 +1,156 @@
+// Whole buffers that are normalized or copied, against memcpy and plain loops in the same run.
+//
+// Rates of normalizations are of bytes read plus bytes written, beside a memcpy of as many. Sources
+// and destinations lie in a ring of buffers, as slots do, so that small ones are not in the first
+// caches. Not a test: nothing is checked here.
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "device/normalization.h"
+#include "device/strided_copy.h"
+#include "sluice/tensor.h"
+#include "tensor/run.h"
+
+namespace sluice {
+namespace {
+
+constexpr int64_t kRingBytes = int64_t{64} << 20;
+
+// Two rings of buffers, each of kRingBytes, whose turns come one after the other.
+class Ring {
+ public:
+  explicit Ring(int64_t buffer_bytes) : buffer_bytes_(buffer_bytes) {}
+
+  void Next() { at_ = at_ + 2 * buffer_bytes_ <= kRingBytes ? at_ + buffer_bytes_ : 0; }
+  const std::byte* src() const { return Memory(0).data() + at_; }
+  std::byte* dst() const { return Memory(1).data() + at_; }
+
+ private:
+  static std::vector<std::byte>& Memory(size_t side) {
+    static auto* const kMemory = new std::vector<std::vector<std::byte>>(
+        2, std::vector<std::byte>(kRingBytes, std::byte{0x3C}));
+    return (*kMemory)[side];
+  }
+
+  int64_t buffer_bytes_;
+  int64_t at_ = 0;
+};
+
+void SetRate(benchmark::State& state, int64_t bytes) {
+  state.SetBytesProcessed(state.iterations() * bytes);
+}
+
+// `range(0)` KiB read and as many written.
+void WholeMemcpy(benchmark::State& state) {
+  const int64_t bytes = state.range(0) << 10;
+  Ring ring(bytes);
+  while (state.KeepRunning()) {
+    std::memcpy(ring.dst(), ring.src(), static_cast<size_t>(bytes));
+    benchmark::ClobberMemory();
+    ring.Next();
+  }
+  SetRate(state, 2 * bytes);
+}
+BENCHMARK(WholeMemcpy)->ArgName("KiB")->RangeMultiplier(4)->Range(256, 16384);
+
+// The same as a strided copy of one run.
+void WholeCopyStrided(benchmark::State& state) {
+  const int64_t bytes = state.range(0) << 10;
+  const Run run = {0, 0, bytes};
+  StridedCopy copy;
+  copy.runs[0] = absl::MakeConstSpan(&run, 1);
+  copy.src_strides[0] = copy.dst_strides[0] = 1;
+  copy.end = bytes;
+  Ring ring(bytes);
+  while (state.KeepRunning()) {
+    copy.src = ring.src();
+    copy.dst = ring.dst();
+    CopyStrided(copy);
+    benchmark::ClobberMemory();
+    ring.Next();
+  }
+  SetRate(state, 2 * bytes);
+}
+BENCHMARK(WholeCopyStrided)->ArgName("KiB")->RangeMultiplier(4)->Range(256, 16384);
+
+// Of sources of `range(0)` KiB.
+void Normalized(benchmark::State& state, DType from, DType to) {
+  const int64_t elements = (state.range(0) << 10) / DTypeBytes(from);
+  Normalization how = {from, to, 1.0f / 255, -0.5f};
+  how.elements = elements;
+  const int64_t larger = std::max(DTypeBytes(from), DTypeBytes(to));
+  Ring ring(elements * larger);
+  while (state.KeepRunning()) {
+    how.src = ring.src();
+    how.dst = ring.dst();
+    Normalize(how);
+    benchmark::ClobberMemory();
+    ring.Next();
+  }
+  SetRate(state, elements * (DTypeBytes(from) + DTypeBytes(to)));
+}
+
+// What one writes by hand; bf16 without NaN, and no f16, which the language does not know.
+template <typename From, typename To>
+void Plain(benchmark::State& state) {
+  const int64_t elements = (state.range(0) << 10) / static_cast<int64_t>(sizeof(From));
+  const auto larger = static_cast<int64_t>(std::max(sizeof(From), sizeof(To)));
+  Ring ring(elements * larger);
+  while (state.KeepRunning()) {
+    const auto* src = reinterpret_cast<const From*>(ring.src());
+    auto* dst = reinterpret_cast<To*>(ring.dst());
+    for (int64_t i = 0; i < elements; ++i) {
+      const float value = static_cast<float>(src[i]) * (1.0f / 255) - 0.5f;
+      if constexpr (std::is_same_v<To, float>) {
+        dst[i] = value;
+      } else {
+        const auto bits = std::bit_cast<uint32_t>(value);
+        dst[i] = static_cast<uint16_t>((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16);
+      }
+    }
+    benchmark::ClobberMemory();
+    ring.Next();
+  }
+  SetRate(state, elements * static_cast<int64_t>(sizeof(From) + sizeof(To)));
+}
+#define SLUICE_PLAIN_BENCHMARK(from, to) \
+  BENCHMARK_TEMPLATE(Plain, from, to)->ArgName("KiB")->RangeMultiplier(8)->Range(256, 16384)
+SLUICE_PLAIN_BENCHMARK(uint8_t, float);
+SLUICE_PLAIN_BENCHMARK(uint8_t, uint16_t);
+SLUICE_PLAIN_BENCHMARK(int16_t, float);
+SLUICE_PLAIN_BENCHMARK(float, uint16_t);
+SLUICE_PLAIN_BENCHMARK(float, float);
+#undef SLUICE_PLAIN_BENCHMARK
+
+#define SLUICE_NORMALIZE_BENCHMARK(name, from, to)            \
+  BENCHMARK_CAPTURE(Normalized, name, DType::from, DType::to) \
+      ->ArgName("KiB")                                        \
+      ->RangeMultiplier(8)                                    \
+      ->Range(256, 16384)
+SLUICE_NORMALIZE_BENCHMARK(u8_to_f16, kU8, kF16);
+SLUICE_NORMALIZE_BENCHMARK(u8_to_bf16, kU8, kBF16);
+SLUICE_NORMALIZE_BENCHMARK(u8_to_f32, kU8, kF32);
+SLUICE_NORMALIZE_BENCHMARK(i16_to_f16, kI16, kF16);
+SLUICE_NORMALIZE_BENCHMARK(i16_to_bf16, kI16, kBF16);
+SLUICE_NORMALIZE_BENCHMARK(i16_to_f32, kI16, kF32);
+SLUICE_NORMALIZE_BENCHMARK(f16_to_f16, kF16, kF16);
+SLUICE_NORMALIZE_BENCHMARK(f16_to_bf16, kF16, kBF16);
+SLUICE_NORMALIZE_BENCHMARK(f16_to_f32, kF16, kF32);
+SLUICE_NORMALIZE_BENCHMARK(bf16_to_f16, kBF16, kF16);
+SLUICE_NORMALIZE_BENCHMARK(bf16_to_bf16, kBF16, kBF16);
+SLUICE_NORMALIZE_BENCHMARK(bf16_to_f32, kBF16, kF32);
+SLUICE_NORMALIZE_BENCHMARK(f32_to_f16, kF32, kF16);
+SLUICE_NORMALIZE_BENCHMARK(f32_to_bf16, kF32, kBF16);
+SLUICE_NORMALIZE_BENCHMARK(f32_to_f32, kF32, kF32);
+#undef SLUICE_NORMALIZE_BENCHMARK
+
+}  // namespace
+}  // namespace sluice

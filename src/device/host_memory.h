@@ -1,0 +1,20 @@
+// Anonymous pages, for what the host device gives out.
+#ifndef SLUICE_SRC_DEVICE_HOST_MEMORY_H_
+#define SLUICE_SRC_DEVICE_HOST_MEMORY_H_
+
+#include <cstddef>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "device/device.h"
+
+namespace sluice {
+
+// Pages of their own for `bytes`, zero, with physical memory at first use: near the CPUs that this
+// process is bound to, and in huge pages where that takes no more memory than asked for.
+// ResourceExhausted says how many bytes of `what` cannot be had. No memory for 0 bytes.
+absl::StatusOr<DeviceMemory> MapHostMemory(size_t bytes, absl::string_view what);
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_DEVICE_HOST_MEMORY_H_

@@ -1,0 +1,38 @@
+// Scales and shifts the elements of a row, and changes their type on the way: what is done to data
+// between its storage format and the model.
+#ifndef SLUICE_SRC_DEVICE_NORMALIZATION_H_
+#define SLUICE_SRC_DEVICE_NORMALIZATION_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "sluice/tensor.h"
+
+namespace sluice {
+
+// dst[i] = src[i] * scale + bias, rounded to dst_dtype. Both sides are contiguous, of any
+// alignment, and do not overlap.
+//
+// Computed in f32: the product is rounded, then the sum, then the result to dst_dtype, each to
+// nearest even. The bits are the same on every processor. A NaN in src stays NaN: quiet, with its
+// sign and the leading bits of its payload; any other NaN that results is quiet, positive and
+// without payload. A scale of 1 and a bias of 0 change no number, but make -0 into 0.
+struct Normalization {
+  DType src_dtype = DType::kU8;
+  DType dst_dtype = DType::kF32;  // NormalizationExists(src_dtype, dst_dtype)
+  float scale = 1;
+  float bias = 0;
+  const std::byte* src = nullptr;
+  std::byte* dst = nullptr;
+  int64_t elements = 0;
+};
+
+// True from u8, i16, f16, bf16 and f32 to f16, bf16 and f32.
+bool NormalizationExists(DType from, DType to);
+
+// Carries out one normalization. Allocates nothing.
+void Normalize(const Normalization& normalization);
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_DEVICE_NORMALIZATION_H_

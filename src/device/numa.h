@@ -1,0 +1,21 @@
+// Where memory lies on machines with several NUMA nodes: near the CPUs that will touch it.
+//
+// The one file that knows hwloc.
+#ifndef SLUICE_SRC_DEVICE_NUMA_H_
+#define SLUICE_SRC_DEVICE_NUMA_H_
+
+#include <cstddef>
+
+namespace sluice {
+
+// Asks for the pages of [data, data + bytes), which nobody has touched yet, to come from the NUMA
+// nodes of the CPUs that this process is bound to now. From others where those are full.
+//
+// False, and nothing is asked for, where there is nothing to choose (one node, or a process that
+// may run at all of them) or where the system refuses, as some containers do: the memory is as
+// good as before. Looks the machine up once per process, at the first call. Thread: any.
+bool PlaceNearProcess(std::byte* data, size_t bytes);
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_DEVICE_NUMA_H_
