@@ -63,11 +63,14 @@ struct Vendor {
   std::string_view header;
   std::array<std::string_view, 2> allowed;
 };
-constexpr std::array<Vendor, 4> kVendors = {{
+constexpr std::array<Vendor, 7> kVendors = {{
     {"mpi.h", {"include/sluice/mpi.h", "src/transport/mpi_"}},
     {"sluice/mpi.h", {"src/transport/mpi_", "src/transport/mpi_"}},
     {"nccl.h", {"include/sluice/nccl.h", "src/transport/nccl_"}},
     {"cuda", {"include/sluice/cuda.h", "src/device/cuda_"}},
+    {"liburing.h", {"src/storage/uring", "src/storage/uring"}},
+    {"curl/", {"src/storage/http_", "src/storage/http_"}},
+    {"hwloc.h", {"src/device/numa", "src/device/numa"}},
 }};
 
 bool StartsWithAny(std::string_view text, const auto& prefixes) {

@@ -1,0 +1,171 @@
+// Temporary files that take a name when they are whole.
+#include "storage/atomic_file.h"
+
+#include <fcntl.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "storage/source_check.h"
+#include "tensor/check.h"
+
+namespace sluice {
+namespace {
+
+struct SplitPath {
+  std::string directory;  // "." if the path names none
+  std::string name;
+};
+
+SplitPath Split(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  if (slash == path.npos) return {".", path};
+  return {slash == 0 ? "/" : path.substr(0, slash), path.substr(slash + 1)};
+}
+
+absl::StatusOr<uint64_t> RandomNumber() {
+  uint64_t number = 0;
+  if (getrandom(&number, sizeof(number), 0) != sizeof(number)) {
+    return ReadErrnoStatus(errno, "getrandom");
+  }
+  return number;
+}
+
+// Several machines may share the directory, so a process number alone is not unique. Hidden, and
+// short enough whatever the name is.
+absl::StatusOr<std::string> TemporaryName(const std::string& path) {
+  constexpr size_t kMostNameBytes = 200;
+  const auto number = RandomNumber();
+  if (!number.ok()) return number.status();
+  const SplitPath split = Split(path);
+  return absl::StrCat(split.directory, "/.", split.name.substr(0, kMostNameBytes),
+                      absl::StrFormat(".%d.%016x.tmp", getpid(), *number));
+}
+
+absl::Status SyncDirectory(const std::string& directory) {
+  const int fd = open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return ReadErrnoStatus(errno, absl::StrCat("cannot open ", directory));
+  const int error = fsync(fd) == 0 ? 0 : errno;
+  close(fd);
+  // Some file systems keep directories synced and know no such call.
+  if (error == 0 || error == EINVAL || error == ENOTSUP) return absl::OkStatus();
+  return ReadErrnoStatus(error, absl::StrCat("cannot sync ", directory));
+}
+
+}  // namespace
+
+AtomicFile::AtomicFile(int fd, std::string path, std::string temporary)
+    : fd_(fd), path_(std::move(path)), temporary_(std::move(temporary)) {}
+
+AtomicFile::AtomicFile(AtomicFile&& other) noexcept
+    : fd_(std::exchange(other.fd_, -1)),
+      path_(std::exchange(other.path_, {})),
+      temporary_(std::exchange(other.temporary_, {})) {}
+
+AtomicFile& AtomicFile::operator=(AtomicFile&& other) noexcept {
+  if (this != &other) {
+    Drop();
+    fd_ = std::exchange(other.fd_, -1);
+    path_ = std::exchange(other.path_, {});
+    temporary_ = std::exchange(other.temporary_, {});
+  }
+  return *this;
+}
+
+AtomicFile::~AtomicFile() { Drop(); }
+
+absl::StatusOr<AtomicFile> AtomicFile::Create(const std::string& path) {
+  if (Split(path).name.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("\"", path, "\" names no file"));
+  }
+  while (true) {
+    auto temporary = TemporaryName(path);
+    if (!temporary.ok()) return temporary.status();
+    const int fd = open(temporary->c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd >= 0) return AtomicFile(fd, path, *std::move(temporary));
+    if (errno != EEXIST) {
+      return ReadErrnoStatus(errno, absl::StrCat("cannot create a temporary file for ", path));
+    }
+  }
+}
+
+absl::StatusOr<AtomicFile> AtomicFile::OpenTemporary(const std::string& temporary) {
+  const int fd = open(temporary.c_str(), O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return ReadErrnoStatus(errno, absl::StrCat("cannot open ", temporary));
+  return AtomicFile(fd, "", temporary);
+}
+
+absl::Status AtomicFile::Error(int error, absl::string_view what) const {
+  const std::string text = absl::StrCat("cannot ", what, " ", path_.empty() ? temporary_ : path_);
+  absl::Status status = ReadErrnoStatus(error, text);
+  if (error != ENOSPC && error != EDQUOT && error != EFBIG) return status;
+  return absl::ResourceExhaustedError(status.message());
+}
+
+absl::Status AtomicFile::WriteAt(int64_t offset, absl::Span<const std::byte> bytes) {
+  SLUICE_CHECK(fd_ >= 0, "writing into a file that is closed");
+  while (!bytes.empty()) {
+    const ssize_t written = pwrite(fd_, bytes.data(), bytes.size(), offset);
+    if (written < 0) {
+      if (errno == EINTR) continue;
+      return Error(errno, "write");
+    }
+    bytes.remove_prefix(static_cast<size_t>(written));
+    offset += written;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AtomicFile::WriteAt(int64_t offset, absl::string_view text) {
+  return WriteAt(offset, absl::Span<const std::byte>(
+                             reinterpret_cast<const std::byte*>(text.data()), text.size()));
+}
+
+absl::Status AtomicFile::Resize(int64_t bytes) {
+  SLUICE_CHECK(fd_ >= 0, "resizing a file that is closed");
+  return ftruncate(fd_, bytes) == 0 ? absl::OkStatus() : Error(errno, "resize");
+}
+
+absl::Status AtomicFile::Sync() {
+  SLUICE_CHECK(fd_ >= 0, "syncing a file that is closed");
+  return fsync(fd_) == 0 ? absl::OkStatus() : Error(errno, "sync");
+}
+
+absl::Status AtomicFile::Commit() {
+  if (absl::Status status = Sync(); !status.ok()) return status;
+  const std::string directory = Split(path_).directory;
+  if (absl::Status status = CloseAndRename(); !status.ok()) return status;
+  return SyncDirectory(directory);
+}
+
+absl::Status AtomicFile::CommitUnsynced() { return CloseAndRename(); }
+
+absl::Status AtomicFile::CloseAndRename() {
+  SLUICE_CHECK(fd_ >= 0 && !path_.empty(), "committing a file that is not there to be committed");
+  // Network file systems tell of failed writes here.
+  if (close(std::exchange(fd_, -1)) != 0) return Error(errno, "close");
+  if (std::rename(temporary_.c_str(), path_.c_str()) != 0) return Error(errno, "rename");
+  path_.clear();
+  return absl::OkStatus();
+}
+
+void AtomicFile::Drop() {
+  if (fd_ >= 0) close(fd_);
+  if (!path_.empty()) unlink(temporary_.c_str());
+  fd_ = -1;
+  path_.clear();
+}
+
+absl::Status WriteFileAtomically(const std::string& path, absl::string_view text) {
+  auto file = AtomicFile::Create(path);
+  if (!file.ok()) return file.status();
+  if (absl::Status status = file->WriteAt(0, text); !status.ok()) return status;
+  return file->Commit();
+}
+
+}  // namespace sluice

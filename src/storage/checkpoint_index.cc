@@ -1,0 +1,164 @@
+// Reading and writing the index of a checkpoint.
+#include "storage/checkpoint_index.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "storage/json_events.h"
+#include "storage/object_name.h"
+#include "storage/quoted.h"
+#include "tensor/check.h"
+
+namespace sluice {
+namespace {
+
+class IndexListener final : public JsonListener {
+ public:
+  IndexListener(const CheckpointIndexLimits& limits, CheckpointIndex* index)
+      : limits_(limits), index_(index) {}
+
+  absl::StatusOr<Answer> Begin(const JsonPath& path, JsonKind kind) override {
+    const int depth = path.depth();
+    const bool is_known =
+        depth == 0 || (depth == 1 && (path.key(0) == "weight_map" || path.key(0) == "metadata"));
+    if (is_known) {
+      if (kind != JsonKind::kObject) return WrongKind(path, "an object", kind);
+      has_map_ = has_map_ || (depth == 1 && path.key(0) == "weight_map");
+      return Answer::kRead;
+    }
+    if (InMap(path)) return WrongKind(path, "a string", kind);
+    if (IsTotal(path)) return WrongKind(path, "an integer", kind);
+    return Answer::kSkip;
+  }
+
+  absl::Status End(const JsonPath& path) override {
+    if (path.depth() > 0 || has_map_) return absl::OkStatus();
+    return absl::InvalidArgumentError("there is no \"weight_map\"");
+  }
+
+  absl::Status Scalar(const JsonPath& path, const JsonScalar& value) override {
+    if (path.depth() == 0) return WrongKind(path, "an object", value.kind);
+    if (InMap(path)) return Tensor(path, value);
+    if (IsTotal(path)) return Total(path, value);
+    const bool is_container = path.depth() == 1 && path.key(0) == "weight_map";
+    return is_container ? WrongKind(path, "an object", value.kind) : absl::OkStatus();
+  }
+
+ private:
+  static bool InMap(const JsonPath& path) {
+    return path.depth() == 2 && path.key(0) == "weight_map";
+  }
+  static bool IsTotal(const JsonPath& path) {
+    return path.depth() == 2 && path.key(0) == "metadata" && path.key(1) == "total_size";
+  }
+
+  // Some writers divide, and so write a whole number with a fraction of 0.
+  absl::Status Total(const JsonPath& path, const JsonScalar& value) {
+    constexpr double kMostExact = 9007199254740992.0;  // 2^53
+    if (value.kind == JsonKind::kNumber && value.number >= 0 && value.number <= kMostExact &&
+        value.number == std::floor(value.number)) {
+      index_->total_bytes = static_cast<int64_t>(value.number);
+      return absl::OkStatus();
+    }
+    const auto total = IntegerAt(path, value);
+    if (!total.ok()) return total.status();
+    index_->total_bytes = *total;
+    return absl::OkStatus();
+  }
+
+  absl::Status Tensor(const JsonPath& path, const JsonScalar& value) {
+    const std::string& name = path.key(1);
+    if (name.empty()) return absl::InvalidArgumentError("a tensor has an empty name");
+    if (static_cast<int64_t>(index_->tensors.size()) >= limits_.tensors) {
+      return absl::InvalidArgumentError(absl::StrCat("more than ", limits_.tensors, " tensors"));
+    }
+    auto file = StringAt(path, value);
+    if (!file.ok()) return file.status();
+    const auto [found, is_new] = files_.try_emplace(*file, static_cast<int>(index_->files.size()));
+    if (is_new) {
+      if (absl::Status status = CheckObjectName(*file); !status.ok()) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("tensor ", Quoted(name), ": ", status.message()));
+      }
+      index_->files.push_back(*std::move(file));
+    }
+    index_->tensors.push_back({name, found->second});
+    return absl::OkStatus();
+  }
+
+  const CheckpointIndexLimits& limits_;
+  CheckpointIndex* index_;
+  absl::flat_hash_map<std::string, int> files_;
+  bool has_map_ = false;
+};
+
+bool TensorLess(const CheckpointIndex::Entry& a, const CheckpointIndex::Entry& b) {
+  return a.tensor < b.tensor;
+}
+
+void Sort(CheckpointIndex* index) {
+  std::vector<int> order(index->files.size());
+  std::iota(order.begin(), order.end(), 0);
+  const auto file = [&](int i) -> std::string& { return index->files[static_cast<size_t>(i)]; };
+  std::sort(order.begin(), order.end(), [&](int a, int b) { return file(a) < file(b); });
+  std::vector<int> place(order.size());
+  std::vector<std::string> files;
+  for (const int old : order) {
+    place[static_cast<size_t>(old)] = static_cast<int>(files.size());
+    files.push_back(std::move(file(old)));
+  }
+  index->files = std::move(files);
+  for (auto& entry : index->tensors) entry.file = place[static_cast<size_t>(entry.file)];
+  std::sort(index->tensors.begin(), index->tensors.end(), TensorLess);
+}
+
+}  // namespace
+
+absl::StatusOr<CheckpointIndex> ParseCheckpointIndex(absl::string_view text,
+                                                     const CheckpointIndexLimits& limits) {
+  CheckpointIndex index;
+  IndexListener listener(limits, &index);
+  const JsonLimits json = {.text_bytes = limits.text_bytes};
+  if (absl::Status status = ReadJson(text, json, &listener); !status.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("checkpoint index: ", status.message()));
+  }
+  Sort(&index);
+  return index;
+}
+
+absl::StatusOr<std::string> CheckpointIndexText(const CheckpointIndex& index) {
+  std::vector<CheckpointIndex::Entry> tensors = index.tensors;
+  std::sort(tensors.begin(), tensors.end(), TensorLess);
+  std::string text = "{\n  \"metadata\": {";
+  if (index.total_bytes >= 0) {
+    absl::StrAppend(&text, "\n    \"total_size\": ", index.total_bytes, "\n  ");
+  }
+  absl::StrAppend(&text, "},\n  \"weight_map\": {");
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const CheckpointIndex::Entry& entry = tensors[i];
+    if (entry.tensor.empty()) return absl::InvalidArgumentError("a tensor has an empty name");
+    if (i > 0 && entry.tensor == tensors[i - 1].tensor) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("tensor ", Quoted(entry.tensor), " is there twice"));
+    }
+    const auto place = static_cast<size_t>(entry.file);
+    SLUICE_CHECK(place < index.files.size(), "an entry names no file");
+    const std::string& file = index.files[place];
+    if (absl::Status status = CheckObjectName(file); !status.ok()) return status;
+    const auto key = JsonQuoted(entry.tensor);
+    const auto value = JsonQuoted(file);
+    if (!key.ok()) return key.status();
+    if (!value.ok()) return value.status();
+    absl::StrAppend(&text, i > 0 ? ",\n    " : "\n    ", *key, ": ", *value);
+  }
+  absl::StrAppend(&text, tensors.empty() ? "}\n}\n" : "\n  }\n}\n");
+  return text;
+}
+
+}  // namespace sluice

@@ -1,0 +1,46 @@
+// Asks statx about a file.
+#include "storage/file_facts.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "storage/source.h"
+#include "storage/source_check.h"
+
+namespace sluice {
+
+void MakeFileBuffered(int fd) {
+  const int flags = fcntl(fd, F_GETFL);
+  if (flags >= 0) fcntl(fd, F_SETFL, flags & ~(O_DIRECT | O_NONBLOCK));
+}
+
+absl::StatusOr<FileFacts> LearnFileFacts(int fd, bool direct) {
+  unsigned mask = STATX_TYPE;
+#ifdef STATX_DIOALIGN
+  if (direct) mask |= STATX_DIOALIGN;
+#endif
+  struct statx facts = {};
+  if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, mask, &facts) != 0) {
+    return ReadErrnoStatus(errno, "statx");
+  }
+  if (!S_ISREG(facts.stx_mode) && !S_ISBLK(facts.stx_mode)) {
+    return absl::InvalidArgumentError("it is no file");
+  }
+  if (!direct) return FileFacts{};
+#ifdef STATX_DIOALIGN
+  if ((facts.stx_mask & STATX_DIOALIGN) != 0) {
+    const int64_t alignment = std::max<int64_t>(facts.stx_dio_offset_align, 1);
+    const bool can = facts.stx_dio_offset_align != 0 && alignment <= kReadAlignment &&
+                     facts.stx_dio_mem_align <= kReadAlignment;
+    if (can) return FileFacts{.direct = true, .alignment = alignment};
+    MakeFileBuffered(fd);
+    return FileFacts{};
+  }
+#endif
+  return FileFacts{.direct = true, .alignment = 1};
+}
+
+}  // namespace sluice

@@ -1,0 +1,26 @@
+// What a newly opened file allows: is it one, and how must reads around the page cache be aligned?
+#ifndef SLUICE_SRC_STORAGE_FILE_FACTS_H_
+#define SLUICE_SRC_STORAGE_FILE_FACTS_H_
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+
+namespace sluice {
+
+struct FileFacts {
+  bool direct = false;    // reads go around the page cache
+  int64_t alignment = 1;  // of offsets and lengths; memory is aligned to kReadAlignment
+};
+
+// `direct`: it was opened with O_DIRECT, which is taken off again where the file's alignment is too
+// large for us or it cannot be read so. A file system that does not say how it wants reads aligned
+// is thought to want nothing. InvalidArgument if it is no file. Asks no server, so does not block.
+absl::StatusOr<FileFacts> LearnFileFacts(int fd, bool direct);
+
+// Takes O_DIRECT and O_NONBLOCK off.
+void MakeFileBuffered(int fd);
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_STORAGE_FILE_FACTS_H_

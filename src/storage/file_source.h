@@ -1,0 +1,51 @@
+// Reads files of a directory, around the page cache or through it, with io_uring or, where that is
+// not allowed, with threads.
+#ifndef SLUICE_SRC_STORAGE_FILE_SOURCE_H_
+#define SLUICE_SRC_STORAGE_FILE_SOURCE_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "storage/source.h"
+
+namespace sluice {
+
+enum class FileAccess {
+  // Around the page cache (O_DIRECT) where the file system can. alignment() is kReadAlignment, and
+  // a read is rounded to what its file demands: where that is nothing (FUSE, tmpfs), to nothing.
+  kDirect,
+  kBuffered,  // alignment() is 1. What the cache holds is copied within Start.
+};
+
+enum class FileEngine {
+  kBest,     // io_uring, and threads where it is not allowed or too old
+  kUring,    // or Unavailable
+  kThreads,  // one blocking call each
+};
+
+struct FileSourceOptions {
+  FileAccess access = FileAccess::kDirect;
+  FileEngine engine = FileEngine::kBest;
+  int in_flight_max = 128;  // reads and opens that the kernel has at once
+  int threads_max = 16;     // the same where threads read
+  // Files open at once; others are closed when they are idle, the longest idle first. 0: half of
+  // what the process may open, for which its soft limit is raised to the hard one.
+  int open_files_max = 0;
+};
+
+// `names` are relative to `directory` and may have slashes. InvalidArgument for names that lead out
+// of it ("..", absolute) or nowhere, NotFound if there is no such directory; whether the files
+// exist shows when they are read. A read ends with
+//   InvalidArgument  for what is no file: a directory, a pipe
+//   Unavailable      for EIO and its like; an interrupted call is repeated at once
+// Start and Poll do not block; the end of the source waits for reads that the kernel has and cannot
+// give up. The thread may change between calls.
+absl::StatusOr<std::unique_ptr<Source>> MakeFileSource(const std::string& directory,
+                                                       std::vector<std::string> names,
+                                                       const FileSourceOptions& options);
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_STORAGE_FILE_SOURCE_H_

@@ -1,0 +1,44 @@
+// libcurl's easy handles as we want them: verified, bounded, following nothing; and its errors.
+#ifndef SLUICE_SRC_STORAGE_HTTP_EASY_H_
+#define SLUICE_SRC_STORAGE_HTTP_EASY_H_
+
+#include <curl/curl.h>
+
+#include <array>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "storage/http_options.h"
+
+namespace sluice {
+
+// InvalidArgument for limits below 1.
+absl::Status CheckHttpOptions(const HttpOptions& options);
+
+// One easy handle and the text of its last error. Not movable: libcurl writes into it.
+class HttpEasy {
+ public:
+  HttpEasy() = default;
+  ~HttpEasy();
+  HttpEasy(const HttpEasy&) = delete;
+  HttpEasy& operator=(const HttpEasy&) = delete;
+
+  // Makes the handle. All that it will be asked for is sent as HTTP/1.1 with our User-Agent, to
+  // servers whose certificate is verified (TLS 1.2 or later), with no signals and no redirections;
+  // what comes is given out as it is, never decoded.
+  absl::Status Init(const HttpOptions& options);
+
+  CURL* get() const { return easy_; }
+
+  // The status of a request that libcurl ended with `code`; `what` was asked for.
+  absl::Status ErrorStatus(CURLcode code, absl::string_view what) const;
+
+ private:
+  CURL* easy_ = nullptr;
+  std::array<char, CURL_ERROR_SIZE> error_{};
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_STORAGE_HTTP_EASY_H_

@@ -1,0 +1,86 @@
+// libcurl's easy interface, blocking.
+#include "storage/http_fetch.h"
+
+#include <curl/curl.h>
+
+#include <algorithm>
+#include <cstddef>
+
+#include "absl/strings/str_cat.h"
+#include "storage/http_easy.h"
+#include "storage/http_response.h"
+#include "storage/http_url.h"
+
+namespace sluice {
+namespace {
+
+struct Fetch {
+  absl::string_view url;
+  int64_t bytes_max = 0;
+  HttpResponse response;
+  bool judged = false;
+  absl::Status status;
+  std::string body;
+};
+
+absl::Status TooLarge(const Fetch& fetch) {
+  return absl::ResourceExhaustedError(
+      absl::StrCat(fetch.url, ": larger than ", fetch.bytes_max, " bytes"));
+}
+
+size_t OnHeader(char* data, size_t size, size_t count, void* self) {
+  auto& fetch = *static_cast<Fetch*>(self);
+  const size_t bytes = size * count;
+  if (fetch.judged || !fetch.response.AddLine({data, bytes})) return bytes;
+  fetch.judged = true;
+  fetch.status = CheckWholeResponse(fetch.response, fetch.url);
+  if (fetch.status.ok() && fetch.response.content_length > fetch.bytes_max) {
+    fetch.status = TooLarge(fetch);
+  }
+  return fetch.status.ok() ? bytes : 0;
+}
+
+size_t OnBody(char* data, size_t size, size_t count, void* self) {
+  auto& fetch = *static_cast<Fetch*>(self);
+  const size_t bytes = size * count;
+  if (static_cast<int64_t>(fetch.body.size() + bytes) > fetch.bytes_max) {
+    fetch.status = TooLarge(fetch);
+    return bytes + 1;
+  }
+  fetch.body.append(data, bytes);
+  return bytes;
+}
+
+long Milliseconds(int64_t time_ns) {
+  return static_cast<long>(std::max<int64_t>(time_ns / 1'000'000, 1));
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> FetchHttpObject(absl::string_view url, int64_t bytes_max,
+                                            const HttpOptions& options) {
+  if (absl::Status status = CheckHttpUrl(url); !status.ok()) return status;
+  if (absl::Status status = CheckHttpOptions(options); !status.ok()) return status;
+  HttpEasy easy;
+  if (absl::Status status = easy.Init(options); !status.ok()) return status;
+  Fetch fetch;
+  fetch.url = url;
+  fetch.bytes_max = bytes_max;
+  curl_easy_setopt(easy.get(), CURLOPT_URL, std::string(url).c_str());  // copied
+  curl_easy_setopt(easy.get(), CURLOPT_HEADERFUNCTION, &OnHeader);
+  curl_easy_setopt(easy.get(), CURLOPT_HEADERDATA, &fetch);
+  curl_easy_setopt(easy.get(), CURLOPT_WRITEFUNCTION, &OnBody);
+  curl_easy_setopt(easy.get(), CURLOPT_WRITEDATA, &fetch);
+  curl_easy_setopt(easy.get(), CURLOPT_TIMEOUT_MS, Milliseconds(options.timeout_ns));
+  // In whole seconds only.
+  curl_easy_setopt(easy.get(), CURLOPT_LOW_SPEED_LIMIT, 1L);
+  curl_easy_setopt(easy.get(), CURLOPT_LOW_SPEED_TIME,
+                   (Milliseconds(options.stall_timeout_ns) + 999) / 1000);
+  const CURLcode code = curl_easy_perform(easy.get());
+  if (!fetch.status.ok()) return fetch.status;
+  if (code != CURLE_OK) return easy.ErrorStatus(code, url);
+  if (!fetch.judged) return absl::UnavailableError(absl::StrCat(url, ": no answer of HTTP"));
+  return std::move(fetch.body);
+}
+
+}  // namespace sluice

@@ -1,0 +1,22 @@
+// One whole object over HTTP, waited for: an index, when a stream is opened. Never on a hot path.
+#ifndef SLUICE_SRC_STORAGE_HTTP_FETCH_H_
+#define SLUICE_SRC_STORAGE_HTTP_FETCH_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "storage/http_options.h"
+
+namespace sluice {
+
+// The object at `url` (CheckHttpUrl), for which all of `options` but the connections and sizes
+// count. Errors are those of ReadEvent::status and MakeHttpSource; ResourceExhausted if the object
+// has more than `bytes_max` bytes. Blocks, at most for options.timeout_ns. Any thread.
+absl::StatusOr<std::string> FetchHttpObject(absl::string_view url, int64_t bytes_max,
+                                            const HttpOptions& options);
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_STORAGE_HTTP_FETCH_H_

@@ -1,0 +1,29 @@
+// How objects are asked for over HTTP: how many connections, how long to wait, whom to trust.
+#ifndef SLUICE_SRC_STORAGE_HTTP_OPTIONS_H_
+#define SLUICE_SRC_STORAGE_HTTP_OPTIONS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace sluice {
+
+struct HttpOptions {
+  // Requests at once, each on a connection of its own. A source talks to one host: the smaller of
+  // the two counts, and what is beyond it waits its turn.
+  int connections_per_host = 16;
+  int connections_max = 64;
+  // From the moment that a request has its turn, connecting included, to its last byte.
+  int64_t timeout_ns = 60'000'000'000;
+  // Between two bytes, and before the first.
+  int64_t stall_timeout_ns = 20'000'000'000;
+  // Certificates (PEM) to trust for https; empty: the system's.
+  std::string ca_file = {};
+  // Sizes of the objects as far as they are known, -1 where not; empty: none is. An answer that
+  // states another size is an error.
+  std::vector<int64_t> object_bytes = {};
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_STORAGE_HTTP_OPTIONS_H_

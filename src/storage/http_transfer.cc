@@ -1,0 +1,114 @@
+// What comes in for one request, and what becomes of it.
+#include "storage/http_transfer.h"
+
+#include <cinttypes>
+#include <cstdio>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "storage/source_check.h"
+#include "storage/wake_set.h"
+
+namespace sluice {
+namespace {
+
+// The body of an error is read to its end, to keep the connection, unless it is longer.
+constexpr int64_t kErrorBytesMax = 64 << 10;
+
+}  // namespace
+
+absl::Status HttpTransfer::Init(const HttpOptions& options) {
+  if (absl::Status status = easy_.Init(options); !status.ok()) return status;
+  curl_easy_setopt(easy(), CURLOPT_PRIVATE, this);
+  curl_easy_setopt(easy(), CURLOPT_HEADERFUNCTION, &HttpTransfer::OnHeader);
+  curl_easy_setopt(easy(), CURLOPT_HEADERDATA, this);
+  curl_easy_setopt(easy(), CURLOPT_WRITEFUNCTION, &HttpTransfer::OnBody);
+  curl_easy_setopt(easy(), CURLOPT_WRITEDATA, this);
+  curl_easy_setopt(easy(), CURLOPT_SOCKOPTFUNCTION, &HttpTransfer::OnConnect);
+  curl_easy_setopt(easy(), CURLOPT_SOCKOPTDATA, this);
+  // The owner knows better when a request is late; libcurl's own limit would end a slow connect.
+  curl_easy_setopt(easy(), CURLOPT_CONNECTTIMEOUT_MS,
+                   static_cast<long>(options.timeout_ns / 1'000'000 + 1000));
+  return absl::OkStatus();
+}
+
+absl::Status HttpTransfer::Begin(const ReadOp& op, HttpObject* object) {
+  op_ = op;
+  object_ = object;
+  response_.Clear();
+  judged_ = false;
+  status_ = absl::OkStatus();
+  filled_ = bytes_received_ = connects_ = 0;
+  begun_ns_ = last_byte_ns_ = WakeSet::NowNs();
+  char range[48];
+  std::snprintf(range, sizeof(range), "%" PRId64 "-%" PRId64, op.offset, op.offset + op.bytes - 1);
+  CURLcode code = curl_easy_setopt(easy(), CURLOPT_URL, object->url.c_str());
+  if (code == CURLE_OK) code = curl_easy_setopt(easy(), CURLOPT_RANGE, range);
+  return code == CURLE_OK ? absl::OkStatus() : easy_.ErrorStatus(code, Text());
+}
+
+absl::Status HttpTransfer::Outcome(CURLcode code) const {
+  if (!status_.ok()) return status_;
+  if (code != CURLE_OK) return easy_.ErrorStatus(code, Text());
+  if (!judged_) return absl::UnavailableError(absl::StrCat(Text(), ": no answer of HTTP"));
+  if (filled_ < op_.bytes) {
+    return absl::UnavailableError(
+        absl::StrCat(Text(), ": the answer ends early, after ", filled_, " bytes"));
+  }
+  return absl::OkStatus();
+}
+
+std::string HttpTransfer::Text() const { return RangeText(object_->name, op_.offset, op_.bytes); }
+
+size_t HttpTransfer::OnHeader(char* data, size_t size, size_t count, void* self) {
+  auto& transfer = *static_cast<HttpTransfer*>(self);
+  transfer.last_byte_ns_ = WakeSet::NowNs();
+  const size_t bytes = size * count;
+  // What comes after the judgement is a chunked body's trailer.
+  if (!transfer.judged_ && transfer.response_.AddLine({data, bytes}) && !transfer.TakeHead()) {
+    return 0;
+  }
+  return bytes;
+}
+
+size_t HttpTransfer::OnBody(char* data, size_t size, size_t count, void* self) {
+  auto& transfer = *static_cast<HttpTransfer*>(self);
+  transfer.last_byte_ns_ = WakeSet::NowNs();
+  const size_t bytes = size * count;
+  // 0 would mean that nothing was wrong with nothing.
+  return transfer.TakeBody(data, bytes) ? bytes : bytes + 1;
+}
+
+int HttpTransfer::OnConnect(void* self, curl_socket_t /*fd*/, curlsocktype /*purpose*/) {
+  ++static_cast<HttpTransfer*>(self)->connects_;
+  return CURL_SOCKOPT_OK;
+}
+
+// False: not worth reading on.
+bool HttpTransfer::TakeHead() {
+  judged_ = true;
+  status_ = CheckRangeResponse(response_, {object_->name, op_.offset, op_.bytes, object_->bytes});
+  if (status_.ok()) {
+    const bool whole = response_.code == 200;
+    const int64_t total = whole ? response_.content_length : response_.object_bytes;
+    if (total >= 0) object_->bytes = total;
+    return true;
+  }
+  if (response_.content_length < 0) return response_.code / 100 != 2;
+  return response_.content_length <= kErrorBytesMax;
+}
+
+bool HttpTransfer::TakeBody(const char* data, size_t bytes) {
+  const auto count = static_cast<int64_t>(bytes);
+  bytes_received_ += count;
+  if (!status_.ok()) return bytes_received_ <= kErrorBytesMax;
+  if (!judged_ || count > op_.bytes - filled_) {
+    status_ = absl::DataLossError(absl::StrCat(Text(), ": the answer is longer than its range"));
+    return false;
+  }
+  std::memcpy(op_.data + filled_, data, bytes);
+  filled_ += count;
+  return true;
+}
+
+}  // namespace sluice

@@ -1,0 +1,77 @@
+// One range request over one easy handle, which is used again and again.
+#ifndef SLUICE_SRC_STORAGE_HTTP_TRANSFER_H_
+#define SLUICE_SRC_STORAGE_HTTP_TRANSFER_H_
+
+#include <curl/curl.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "storage/http_easy.h"
+#include "storage/http_options.h"
+#include "storage/http_response.h"
+#include "storage/source.h"
+
+namespace sluice {
+
+struct HttpObject {
+  std::string name;
+  std::string url;
+  int64_t bytes = -1;      // as given, or as the first answer said; -1: unknown
+  bool requested = false;  // ever
+};
+
+// Checks the answer as it comes in and writes its body to the op's memory, never beyond. Driving
+// the handle is its owner's business. Thread: one.
+class HttpTransfer {
+ public:
+  // To be called once, before all else.
+  absl::Status Init(const HttpOptions& options);
+
+  CURL* easy() const { return easy_.get(); }
+
+  // Readies the handle to ask for what `op` wants. `object` must live until the end.
+  absl::Status Begin(const ReadOp& op, HttpObject* object);
+
+  // The op's outcome, once libcurl is done with the handle.
+  absl::Status Outcome(CURLcode code) const;
+
+  // Between Begin and End.
+  bool busy() const { return object_ != nullptr; }
+  void End() { object_ = nullptr; }
+
+  const ReadOp& op() const { return op_; }
+  // "bytes 0 to 4095 of shard-0.bin"
+  std::string Text() const;
+  int64_t begun_ns() const { return begun_ns_; }
+  int64_t last_byte_ns() const { return last_byte_ns_; }
+  // Of this request: of bodies, what was thrown away included; connections made for it.
+  int64_t bytes_received() const { return bytes_received_; }
+  int64_t connects() const { return connects_; }
+
+ private:
+  // libcurl's callbacks: fewer bytes taken than there are end the request.
+  static size_t OnHeader(char* data, size_t size, size_t count, void* self);
+  static size_t OnBody(char* data, size_t size, size_t count, void* self);
+  static int OnConnect(void* self, curl_socket_t fd, curlsocktype purpose);
+  bool TakeHead();
+  bool TakeBody(const char* data, size_t bytes);
+
+  HttpEasy easy_;
+  ReadOp op_;
+  HttpObject* object_ = nullptr;
+  HttpResponse response_;
+  bool judged_ = false;  // by its head
+  absl::Status status_;  // what is wrong with the answer
+  int64_t filled_ = 0;   // bytes of the op's memory
+  int64_t bytes_received_ = 0;
+  int64_t connects_ = 0;
+  int64_t begun_ns_ = 0;
+  int64_t last_byte_ns_ = 0;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_STORAGE_HTTP_TRANSFER_H_

@@ -1,0 +1,81 @@
+// Checks and joins URLs.
+#include "storage/http_url.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+
+namespace sluice {
+namespace {
+
+// RFC 3986's unreserved characters, and the slash between parts.
+bool IsPlain(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  return absl::ascii_isalnum(byte) || c == '-' || c == '.' || c == '_' || c == '~' || c == '/';
+}
+
+std::string PercentEncoded(absl::string_view name) {
+  constexpr char kDigits[] = "0123456789ABCDEF";
+  std::string encoded;
+  for (const char c : name) {
+    if (IsPlain(c)) {
+      encoded += c;
+      continue;
+    }
+    const auto byte = static_cast<unsigned char>(c);
+    encoded += '%';
+    encoded += kDigits[byte / 16];
+    encoded += kDigits[byte % 16];
+  }
+  return encoded;
+}
+
+}  // namespace
+
+absl::Status CheckHttpUrl(absl::string_view url) {
+  absl::string_view rest = url;
+  if (!absl::ConsumePrefix(&rest, "http://") && !absl::ConsumePrefix(&rest, "https://")) {
+    return absl::InvalidArgumentError(absl::StrCat("not an http:// or https:// URL: ", url));
+  }
+  const absl::string_view host = rest.substr(0, rest.find('/'));
+  if (absl::StrContains(host, '@')) {
+    // Not repeated: it may hold a password.
+    return absl::InvalidArgumentError("a URL with a user or password in it");
+  }
+  if (host.empty() || host.front() == ':') {
+    return absl::InvalidArgumentError(absl::StrCat("a URL without a host: ", url));
+  }
+  for (const char c : rest) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte <= ' ' || byte >= 0x7F || c == '?' || c == '#' || c == '\\') {
+      return absl::InvalidArgumentError(
+          absl::StrCat("a URL with a query, a fragment, or what must be percent-encoded: ", url));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> JoinHttpUrl(absl::string_view base, absl::string_view name) {
+  if (absl::Status status = CheckHttpUrl(base); !status.ok()) return status;
+  const auto bad = [&](absl::string_view why) {
+    return absl::InvalidArgumentError(absl::StrCat("object name '", name, "' ", why));
+  };
+  if (name.empty()) return bad("is empty");
+  if (name.front() == '/' || name.front() == '\\') return bad("is absolute");
+  if (absl::StrContains(name, "://")) return bad("is a URL of its own");
+  if (absl::StrContains(name, '\0')) return bad("has a zero byte");
+  // Some servers take a backslash for a slash.
+  const std::vector<absl::string_view> parts = absl::StrSplit(name, absl::ByAnyChar("/\\"));
+  for (const absl::string_view part : parts) {
+    if (part.empty() || part == ".") return bad("has an empty part");
+    if (part == "..") return bad("leaves the base URL");
+  }
+  return absl::StrCat(absl::StripSuffix(base, "/"), "/", PercentEncoded(name));
+}
+
+}  // namespace sluice

@@ -1,0 +1,24 @@
+// Where objects lie: names joined to a base URL, so that none leads out of it.
+#ifndef SLUICE_SRC_STORAGE_HTTP_URL_H_
+#define SLUICE_SRC_STORAGE_HTTP_URL_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace sluice {
+
+// InvalidArgument unless `url` is http:// or https://, a host, maybe a port and a path: no user
+// and password (they would be seen in messages), no query, no fragment, no blank.
+absl::Status CheckHttpUrl(absl::string_view url);
+
+// The URL of an object below `base`, a URL as above with or without a slash at its end. `name` is
+// a relative path of plain characters: what is special in a URL is percent-encoded. InvalidArgument
+// if it is empty, absolute, a URL itself, or has a part that is empty, "." or "..".
+absl::StatusOr<std::string> JoinHttpUrl(absl::string_view base, absl::string_view name);
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_STORAGE_HTTP_URL_H_

@@ -1,0 +1,87 @@
+// mmap, and copies out of it by the kernel.
+#include "storage/mapped_file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "storage/file_facts.h"
+#include "storage/source_check.h"
+
+namespace sluice {
+namespace {
+
+absl::Status TooShort() { return absl::DataLossError("the file ends before them"); }
+
+}  // namespace
+
+MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
+  std::swap(fd_, other.fd_);
+  std::swap(data_, other.data_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+MappedFile::~MappedFile() {
+  if (data_ != nullptr) munmap(data_, static_cast<size_t>(bytes_));
+}
+
+absl::StatusOr<MappedFile> MappedFile::Map(int directory_fd, const std::string& name) {
+  MappedFile file;
+  // O_NONBLOCK: a pipe is refused below, not waited for.
+  file.fd_ =
+      UniqueFd(openat(directory_fd, name.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+  if (file.fd_.get() < 0) return ReadErrnoStatus(errno, "opening it");
+  const absl::StatusOr<FileFacts> facts = LearnFileFacts(file.fd_.get(), false);
+  if (!facts.ok()) return facts.status();
+  struct stat status;
+  if (fstat(file.fd_.get(), &status) != 0) return ReadErrnoStatus(errno, "fstat");
+  if (status.st_size == 0) return file;
+  void* const data =
+      mmap(nullptr, static_cast<size_t>(status.st_size), PROT_READ, MAP_SHARED, file.fd_.get(), 0);
+  if (data == MAP_FAILED) return ReadErrnoStatus(errno, "mapping it");
+  file.data_ = static_cast<std::byte*>(data);
+  file.bytes_ = status.st_size;
+  return file;
+}
+
+void MappedFile::WillNeed(int64_t offset, int64_t bytes) const {
+  const int64_t page = sysconf(_SC_PAGESIZE);
+  const int64_t begin = offset / page * page;
+  const int64_t end = std::min(offset + bytes, bytes_);
+  if (begin < end) madvise(data_ + begin, static_cast<size_t>(end - begin), MADV_WILLNEED);
+}
+
+absl::StatusOr<int64_t> MappedFile::ReadSome(int64_t offset, absl::Span<std::byte> into) const {
+  const iovec local = {.iov_base = into.data(), .iov_len = into.size()};
+  const iovec mapped = {.iov_base = data_ + offset, .iov_len = into.size()};
+  ssize_t count = process_vm_readv(getpid(), &local, 1, &mapped, 1, 0);
+  if (count <= 0) count = pread(fd_.get(), into.data(), into.size(), offset);
+  if (count < 0) return ReadErrnoStatus(errno, "reading it");
+  return count;
+}
+
+absl::Status MappedFile::Read(int64_t offset, absl::Span<std::byte> into) const {
+  if (offset + static_cast<int64_t>(into.size()) > bytes_) return TooShort();
+  while (!into.empty()) {
+    const absl::StatusOr<int64_t> count = ReadSome(offset, into);
+    if (!count.ok()) return count.status();
+    if (*count == 0) return TooShort();
+    offset += *count;
+    into.remove_prefix(static_cast<size_t>(*count));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status MappedFile::CheckEnd(int64_t end) const {
+  struct stat status;
+  if (fstat(fd_.get(), &status) != 0) return ReadErrnoStatus(errno, "fstat");
+  return status.st_size < end ? TooShort() : absl::OkStatus();
+}
+
+}  // namespace sluice

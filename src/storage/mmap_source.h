@@ -1,0 +1,30 @@
+// Reads files by mapping them: for files that the page cache holds, or will.
+#ifndef SLUICE_SRC_STORAGE_MMAP_SOURCE_H_
+#define SLUICE_SRC_STORAGE_MMAP_SOURCE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "storage/source.h"
+
+namespace sluice {
+
+struct MmapSourceOptions {
+  int64_t poll_bytes_max = 1 << 20;  // copied in one call of Poll
+  int files_max = 0;                 // mapped at once; the longest unused goes. 0: many
+};
+
+// Names and errors as for MakeFileSource. An object is mapped whole with its first read, from then
+// on it is as long as it was then; what is asked for is announced to the kernel (MADV_WILLNEED) and
+// copied by Poll in the order asked for, so a Poll may sleep until the kernel has read a page. A
+// file that is truncated gives DataLoss, not SIGBUS.
+absl::StatusOr<std::unique_ptr<Source>> MakeMmapSource(const std::string& directory,
+                                                       std::vector<std::string> names,
+                                                       const MmapSourceOptions& options);
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_STORAGE_MMAP_SOURCE_H_

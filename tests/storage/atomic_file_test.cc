@@ -1,0 +1,167 @@
+// Files that appear whole or not at all.
+#include "storage/atomic_file.h"
+
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace sluice {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
+
+class AtomicFileTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string made = testing::TempDir() + "sluice_atomic_XXXXXX";
+    ASSERT_NE(mkdtemp(made.data()), nullptr);
+    directory_ = made;
+  }
+  void TearDown() override { fs::remove_all(directory_); }
+
+  std::string Path(const std::string& name) const { return directory_ + "/" + name; }
+
+  std::vector<std::string> Names() const {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(directory_)) {
+      names.push_back(entry.path().filename());
+    }
+    return names;
+  }
+
+  static std::string Content(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+
+  std::string directory_;
+};
+
+TEST_F(AtomicFileTest, TheNameMeansTheOldFileUntilTheCommit) {
+  ASSERT_TRUE(WriteFileAtomically(Path("a"), "old").ok());
+  auto file = AtomicFile::Create(Path("a"));
+  ASSERT_TRUE(file.ok()) << file.status();
+  ASSERT_TRUE(file->WriteAt(4, "name").ok());
+  ASSERT_TRUE(file->WriteAt(0, "new ").ok());
+  EXPECT_EQ(Content(Path("a")), "old");
+  ASSERT_TRUE(file->Commit().ok());
+  EXPECT_EQ(Content(Path("a")), "new name");
+  EXPECT_THAT(Names(), UnorderedElementsAre("a"));
+}
+
+TEST_F(AtomicFileTest, GapsReadAsZerosAndTheLengthCanBeSet) {
+  auto file = AtomicFile::Create(Path("a"));
+  ASSERT_TRUE(file.ok());
+  ASSERT_TRUE(file->WriteAt(2, "xyz").ok());
+  ASSERT_TRUE(file->Resize(4).ok());
+  ASSERT_TRUE(file->CommitUnsynced().ok());
+  EXPECT_EQ(Content(Path("a")), std::string("\0\0xy", 4));
+}
+
+TEST_F(AtomicFileTest, WithoutACommitNothingIsLeft) {
+  {
+    auto file = AtomicFile::Create(Path("a"));
+    ASSERT_TRUE(file.ok());
+    ASSERT_TRUE(file->WriteAt(0, "x").ok());
+    EXPECT_EQ(Names().size(), 1u);
+    EXPECT_EQ(fs::path(file->temporary()).parent_path(), directory_);
+  }
+  EXPECT_THAT(Names(), IsEmpty());
+}
+
+TEST_F(AtomicFileTest, MovingPassesTheTemporaryOn) {
+  auto file = AtomicFile::Create(Path("a"));
+  ASSERT_TRUE(file.ok());
+  AtomicFile other = *std::move(file);
+  {
+    auto second = AtomicFile::Create(Path("b"));
+    ASSERT_TRUE(second.ok());
+    other = *std::move(second);  // drops the temporary for "a"
+    EXPECT_EQ(Names().size(), 1u);
+  }
+  ASSERT_TRUE(other.Commit().ok());
+  EXPECT_THAT(Names(), UnorderedElementsAre("b"));
+}
+
+TEST_F(AtomicFileTest, OtherProcessesWriteRangesOfIt) {
+  auto file = AtomicFile::Create(Path("a"));
+  ASSERT_TRUE(file.ok());
+  std::vector<pid_t> children;
+  for (int i = 0; i < 3; ++i) {
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      auto part = AtomicFile::OpenTemporary(file->temporary());
+      const bool ok = part.ok() && part->WriteAt(i * 4, "part").ok() && part->Sync().ok();
+      { const AtomicFile closed = *std::move(part); }
+      _exit(ok ? 0 : 1);
+    }
+    children.push_back(child);
+  }
+  for (const pid_t child : children) {
+    int state = 0;
+    ASSERT_EQ(waitpid(child, &state, 0), child);
+    EXPECT_EQ(state, 0);
+  }
+  ASSERT_TRUE(file->Commit().ok());
+  EXPECT_EQ(Content(Path("a")), "partpartpart");
+}
+
+TEST_F(AtomicFileTest, TwoOfOneNameDoNotMeet) {
+  auto one = AtomicFile::Create(Path("a"));
+  auto two = AtomicFile::Create(Path("a"));
+  ASSERT_TRUE(one.ok() && two.ok());
+  EXPECT_NE(one->temporary(), two->temporary());
+  ASSERT_TRUE(one->WriteAt(0, "one").ok());
+  ASSERT_TRUE(two->WriteAt(0, "two").ok());
+  ASSERT_TRUE(two->Commit().ok());
+  EXPECT_EQ(Content(Path("a")), "two");
+  ASSERT_TRUE(one->Commit().ok());
+  EXPECT_EQ(Content(Path("a")), "one");
+}
+
+TEST_F(AtomicFileTest, HasThePermissionsOfANewFile) {
+  const mode_t old = umask(027);
+  const absl::Status status = WriteFileAtomically(Path("a"), "x");
+  umask(old);
+  ASSERT_TRUE(status.ok());
+  struct stat info = {};
+  ASSERT_EQ(stat(Path("a").c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0640u);
+}
+
+TEST_F(AtomicFileTest, LongNamesHaveShorterTemporaries) {
+  EXPECT_TRUE(WriteFileAtomically(Path(std::string(255, 'a')), "x").ok());
+}
+
+TEST_F(AtomicFileTest, ErrorsNameTheFile) {
+  const auto nowhere = AtomicFile::Create(Path("none/a"));
+  EXPECT_EQ(nowhere.status().code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(nowhere.status().message()), HasSubstr("none/a"));
+  EXPECT_EQ(AtomicFile::OpenTemporary(Path("none")).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(AtomicFile::Create(directory_ + "/").status().code(),
+            absl::StatusCode::kInvalidArgument);
+  // A directory cannot be replaced, and the temporary does not stay.
+  ASSERT_TRUE(fs::create_directory(Path("d")));
+  const absl::Status status = WriteFileAtomically(Path("d"), "x");
+  EXPECT_THAT(std::string(status.message()), HasSubstr("cannot rename"));
+  EXPECT_THAT(Names(), UnorderedElementsAre("d"));
+}
+
+}  // namespace
+}  // namespace sluice

@@ -1,0 +1,192 @@
+// Every way in which a server can go wrong becomes the right code, within its time, with nothing
+// written outside a read's memory.
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "storage/http_source.h"
+#include "storage/nginx_server.h"
+#include "storage/source_run.h"
+
+namespace sluice {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr int64_t kBytes = 200'000;
+
+class HttpFaults : public testing::Test {
+ protected:
+  void SetUp() override {
+    absl::StatusOr<std::unique_ptr<NginxServer>> server = NginxServer::Make();
+    if (absl::IsUnavailable(server.status())) GTEST_SKIP() << server.status();
+    ASSERT_TRUE(server.ok()) << server.status();
+    server_ = *std::move(server);
+    content_ = SourceContent(9, kBytes);
+    server_->Write("a.bin", content_);
+  }
+  void Make(const std::string& path, const HttpOptions& options = {}) {
+    source_ = *MakeHttpSource(server_->Url(path), {"a.bin"}, options);
+    run_ = std::make_unique<SourceRun>(source_.get());
+  }
+  // The outcome of one read.
+  absl::Status Read(int64_t offset, int64_t bytes) {
+    const uint64_t cookie = run_->Read(0, offset, bytes);
+    if (!run_->UntilAllEnded()) return absl::UnknownError("no event");
+    const absl::Status outcome = run_->Outcome(cookie);
+    if (outcome.ok()) {
+      run_->ExpectBytes(cookie, absl::string_view(content_).substr(static_cast<size_t>(offset),
+                                                                   static_cast<size_t>(bytes)));
+    } else {
+      EXPECT_THAT(
+          std::string(outcome.message()),
+          HasSubstr(absl::StrCat("bytes ", offset, " to ", offset + bytes - 1, " of a.bin")));
+    }
+    run_->ExpectGuards();
+    return outcome;
+  }
+  absl::StatusCode CodeOf(const std::string& path, const HttpOptions& options = {}) {
+    Make(path, options);
+    return Read(1000, 50'000).code();
+  }
+
+  std::unique_ptr<NginxServer> server_;
+  std::string content_;
+  std::unique_ptr<Source> source_;
+  std::unique_ptr<SourceRun> run_;
+};
+
+TEST_F(HttpFaults, RightAnswersInOtherShapesAreTaken) {
+  EXPECT_EQ(CodeOf("fault/right/"), absl::StatusCode::kOk);
+  EXPECT_EQ(CodeOf("fault/chunked/"), absl::StatusCode::kOk);
+  EXPECT_EQ(CodeOf("fault/total_unknown/"), absl::StatusCode::kOk);
+}
+
+TEST_F(HttpFaults, OtherBytesThanAskedForAreLost) {
+  for (const std::string mode :
+       {"shifted", "unsaid", "illegible", "gzip", "longer", "shorter", "chunked_longer"}) {
+    EXPECT_EQ(CodeOf(absl::StrCat("fault/", mode, "/")), absl::StatusCode::kDataLoss) << mode;
+  }
+}
+
+TEST_F(HttpFaults, AnObjectMustKeepItsSize) {
+  Make("fault/resized/");
+  EXPECT_TRUE(Read(0, 100).ok());
+  EXPECT_TRUE(absl::IsDataLoss(Read(0, 100)));
+  HttpOptions options;
+  options.object_bytes = {kBytes + 1};
+  Make("plain/", options);
+  EXPECT_TRUE(absl::IsDataLoss(Read(0, 100)));
+}
+
+TEST_F(HttpFaults, WhatBreaksOffMayBeTriedAgain) {
+  for (const std::string mode : {"cut", "reset", "chunked_shorter"}) {
+    EXPECT_EQ(CodeOf(absl::StrCat("fault/", mode, "/")), absl::StatusCode::kUnavailable) << mode;
+  }
+}
+
+TEST_F(HttpFaults, SilenceEnds) {
+  HttpOptions options;
+  options.stall_timeout_ns = 100'000'000;
+  for (const std::string mode : {"silent", "stalled"}) {
+    Make(absl::StrCat("fault/", mode, "/"), options);
+    const absl::Status outcome = Read(0, 50'000);
+    EXPECT_TRUE(absl::IsUnavailable(outcome)) << outcome;
+    EXPECT_THAT(std::string(outcome.message()), HasSubstr("no byte came for 100 ms"));
+  }
+}
+
+// What ends by silence makes room for what waits, though no socket stirs any more.
+TEST_F(HttpFaults, SilenceEndsForThoseThatWaitToo) {
+  Make("fault/silent/", {.connections_per_host = 2, .stall_timeout_ns = 50'000'000});
+  std::vector<ReadOp> ops;
+  for (int i = 0; i < 5; ++i) ops.push_back(run_->Op(0, i, 1000));
+  ASSERT_TRUE(run_->Start(ops).ok());
+  ASSERT_TRUE(run_->UntilAllEnded());
+  for (const ReadOp& op : ops) EXPECT_TRUE(absl::IsUnavailable(run_->Outcome(op.cookie)));
+}
+
+TEST_F(HttpFaults, DrippingEndsToo) {
+  HttpOptions options;
+  options.timeout_ns = 300'000'000;
+  Make("fault/dripping/", options);
+  const absl::Status outcome = Read(0, 50'000);
+  EXPECT_TRUE(absl::IsUnavailable(outcome)) << outcome;
+  EXPECT_THAT(std::string(outcome.message()), HasSubstr("not done within 300 ms"));
+}
+
+TEST_F(HttpFaults, AnEndlessAnswerIsNotReadToItsEnd) {
+  EXPECT_EQ(CodeOf("fault/endless/"), absl::StatusCode::kDataLoss);
+  EXPECT_LT(source_->counters().bytes_read, 1 << 20);
+  EXPECT_EQ(CodeOf("fault/endless_error/"), absl::StatusCode::kUnavailable);
+  EXPECT_LT(source_->counters().bytes_read, 1 << 20);
+}
+
+TEST_F(HttpFaults, AServerWithoutRangesServesWholeObjectsOnly) {
+  Make("whole/");
+  EXPECT_TRUE(Read(0, kBytes).ok());
+  EXPECT_EQ(source_->counters().bytes_read, kBytes);
+  EXPECT_TRUE(absl::IsDataLoss(Read(0, kBytes - 1)));
+  EXPECT_TRUE(absl::IsDataLoss(Read(1, kBytes - 1)));
+  EXPECT_TRUE(absl::IsDataLoss(Read(0, kBytes + 1)));
+  EXPECT_LT(source_->counters().bytes_read, 2 * kBytes) << "what is refused is not read";
+}
+
+TEST_F(HttpFaults, CodesHaveTheirMeaning) {
+  EXPECT_EQ(CodeOf("code/404/"), absl::StatusCode::kNotFound);
+  EXPECT_EQ(CodeOf("code/403/"), absl::StatusCode::kPermissionDenied);
+  EXPECT_EQ(CodeOf("code/429/"), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(CodeOf("code/500/"), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(CodeOf("code/416/"), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(CodeOf("code/302/"), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(HttpFaults, ABurstPasses) {
+  Make("burst/3/");
+  for (int i = 0; i < 3; ++i) {
+    const absl::Status busy = Read(0, 1000);
+    EXPECT_TRUE(absl::IsUnavailable(busy)) << busy;
+    EXPECT_THAT(std::string(busy.message()), HasSubstr("after 7"));
+  }
+  EXPECT_TRUE(Read(0, 1000).ok());
+  EXPECT_EQ(source_->counters().connections, 1);
+}
+
+TEST_F(HttpFaults, AServerThatGoesAwayIsUnavailable) {
+  Make("delay/1/");
+  EXPECT_TRUE(Read(0, 1000).ok());
+  std::vector<ReadOp> ops;
+  for (int i = 0; i < 20; ++i) ops.push_back(run_->Op(0, i, 1000));
+  ASSERT_TRUE(run_->Start(ops).ok());
+  server_->Stop();
+  ASSERT_TRUE(run_->UntilAllEnded());
+  EXPECT_TRUE(absl::IsUnavailable(Read(0, 1000)));
+}
+
+// Good and bad reads side by side on few connections: none disturbs another.
+TEST_F(HttpFaults, FaultsStayWithTheirReads) {
+  const std::vector<std::string> names = {"plain/a.bin",         "fault/cut/a.bin",
+                                          "fault/shifted/a.bin", "fault/reset/a.bin",
+                                          "fault/endless/a.bin", "code/404/a.bin",
+                                          "fault/longer/a.bin",  "fault/chunked_shorter/a.bin"};
+  source_ = *MakeHttpSource(server_->Url(""), names, {.connections_per_host = 3});
+  run_ = std::make_unique<SourceRun>(source_.get());
+  std::vector<ReadOp> ops;
+  for (int i = 0; i < 160; ++i) ops.push_back(run_->Op(i % 16 < 8 ? 0 : i % 8, i * 100, 20'000));
+  ASSERT_TRUE(run_->Start(ops).ok());
+  ASSERT_TRUE(run_->UntilAllEnded());
+  for (const ReadOp& op : ops) {
+    if (op.object != 0) {
+      EXPECT_FALSE(run_->Outcome(op.cookie).ok()) << names[static_cast<size_t>(op.object)];
+      continue;
+    }
+    run_->ExpectBytes(op.cookie, absl::string_view(content_).substr(static_cast<size_t>(op.offset),
+                                                                    static_cast<size_t>(op.bytes)));
+  }
+  run_->ExpectGuards();
+}
+
+}  // namespace
+}  // namespace sluice

@@ -1,0 +1,128 @@
+// Which answers are what was asked, and what the others are called.
+#include "storage/http_response.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace sluice {
+namespace {
+
+using testing::HasSubstr;
+
+// The head as lines, as libcurl hands them over.
+HttpResponse Parse(const std::vector<std::string>& lines) {
+  HttpResponse response;
+  for (const std::string& line : lines) EXPECT_FALSE(response.AddLine(line + "\r\n")) << line;
+  EXPECT_TRUE(response.AddLine("\r\n"));
+  return response;
+}
+
+constexpr HttpRange kAsked = {"a.bin", 100, 50, -1};
+
+absl::Status Judge(const std::vector<std::string>& lines, const HttpRange& range = kAsked) {
+  return CheckRangeResponse(Parse(lines), range);
+}
+
+HttpRange AskedOf(int64_t object_bytes) { return {"a.bin", 100, 50, object_bytes}; }
+
+std::string Status206() { return "HTTP/1.1 206 Partial Content"; }
+
+TEST(HttpResponse, AcceptsExactlyTheRange) {
+  EXPECT_TRUE(Judge({Status206(), "Content-Range: bytes 100-149/1000"}).ok());
+  EXPECT_TRUE(Judge({Status206(), "content-range:bytes 100-149/*"}).ok());
+  EXPECT_TRUE(Judge({Status206(), "CONTENT-RANGE: BYTES 100-149/150", "Content-Length: 50",
+                     "Content-Encoding: identity"},
+                    AskedOf(150))
+                  .ok());
+}
+
+TEST(HttpResponse, RefusesOtherRanges) {
+  for (const std::string range :
+       {"bytes 101-150/1000", "bytes 100-150/1000", "bytes 99-149/1000", "bytes 100-148/1000",
+        "bytes 0-49/1000", "bytes 100-149/149", "bytes 100-149/100", "bytes */1000", "bytes what",
+        "lines 100-149/1000", "", "bytes -100-149/1000", "bytes 100-149", "bytes +100-149/1000",
+        "bytes 100-149/99999999999999999999", "bytes 99999999999999999999-149/1000"}) {
+    const absl::Status status = Judge({Status206(), absl::StrCat("Content-Range: ", range)});
+    EXPECT_TRUE(absl::IsDataLoss(status)) << range << ": " << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("bytes 100 to 149 of a.bin"));
+  }
+  EXPECT_TRUE(absl::IsDataLoss(Judge({Status206()})));
+}
+
+TEST(HttpResponse, RefusesContradictions) {
+  EXPECT_TRUE(absl::IsDataLoss(
+      Judge({Status206(), "Content-Range: bytes 100-149/1000", "Content-Length: 51"})));
+  EXPECT_TRUE(absl::IsDataLoss(
+      Judge({Status206(), "Content-Range: bytes 100-149/1000", "Content-Encoding: gzip"})));
+  const absl::Status resized =
+      Judge({Status206(), "Content-Range: bytes 100-149/1000"}, AskedOf(999));
+  EXPECT_TRUE(absl::IsDataLoss(resized));
+  EXPECT_THAT(std::string(resized.message()), HasSubstr("has 1000 bytes, and had 999"));
+}
+
+TEST(HttpResponse, SaysWhereAnObjectEnds) {
+  const absl::Status cut = Judge({Status206(), "Content-Range: bytes 100-119/120"});
+  EXPECT_TRUE(absl::IsDataLoss(cut));
+  EXPECT_THAT(std::string(cut.message()), HasSubstr("ends before, at 120 bytes"));
+  EXPECT_TRUE(absl::IsDataLoss(Judge({"HTTP/1.1 416 Range Not Satisfiable"})));
+  EXPECT_TRUE(absl::IsDataLoss(Judge({"HTTP/1.1 200 OK", "Content-Length: 120"})));
+}
+
+TEST(HttpResponse, AcceptsTheWholeObjectOnlyWhereItWasAskedFor) {
+  const HttpRange whole = {"a.bin", 0, 50, -1};
+  EXPECT_TRUE(Judge({"HTTP/1.1 200 OK", "Content-Length: 50"}, whole).ok());
+  EXPECT_TRUE(absl::IsDataLoss(Judge({"HTTP/1.1 200 OK", "Content-Length: 51"}, whole)));
+  EXPECT_TRUE(absl::IsDataLoss(Judge({"HTTP/1.1 200 OK", "Content-Length: 49"}, whole)));
+  EXPECT_TRUE(absl::IsDataLoss(Judge({"HTTP/1.1 200 OK"}, whole)));
+  EXPECT_TRUE(absl::IsDataLoss(Judge({"HTTP/1.1 200 OK", "Content-Length: 1000"})));
+  const HttpRange known = {"a.bin", 0, 50, 60};
+  EXPECT_TRUE(absl::IsDataLoss(Judge({"HTTP/1.1 200 OK", "Content-Length: 50"}, known)));
+}
+
+TEST(HttpResponse, NamesCodes) {
+  const auto code_of = [](int code) {
+    return Judge({absl::StrCat("HTTP/1.1 ", code, " Word")}).code();
+  };
+  for (const int code : {408, 429, 500, 502, 503, 504}) {
+    EXPECT_EQ(code_of(code), absl::StatusCode::kUnavailable) << code;
+  }
+  for (const int code : {404, 410}) EXPECT_EQ(code_of(code), absl::StatusCode::kNotFound);
+  for (const int code : {401, 403}) EXPECT_EQ(code_of(code), absl::StatusCode::kPermissionDenied);
+  EXPECT_EQ(code_of(400), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(code_of(204), absl::StatusCode::kUnknown);
+  EXPECT_EQ(code_of(451), absl::StatusCode::kUnknown);
+}
+
+TEST(HttpResponse, TellsOfRedirectionsAndRetryAfter) {
+  const absl::Status moved = Judge({"HTTP/1.1 302 Found", "Location: http://other/a.bin"});
+  EXPECT_TRUE(absl::IsFailedPrecondition(moved));
+  EXPECT_THAT(std::string(moved.message()), HasSubstr("http://other/a.bin"));
+  const absl::Status busy = Judge({"HTTP/1.1 503 Busy", "Retry-After: 120"});
+  EXPECT_TRUE(absl::IsUnavailable(busy));
+  EXPECT_THAT(std::string(busy.message()), HasSubstr("after 120"));
+}
+
+TEST(HttpResponse, CountsOnlyTheLastOfSeveralHeads) {
+  HttpResponse response;
+  EXPECT_FALSE(response.AddLine("HTTP/1.1 100 Continue\r\n"));
+  EXPECT_FALSE(response.AddLine("Content-Encoding: gzip\r\n"));
+  EXPECT_FALSE(response.AddLine("\r\n")) << "not final";
+  EXPECT_FALSE(response.AddLine("HTTP/1.1 206 Partial Content\r\n"));
+  EXPECT_FALSE(response.AddLine("Content-Range: bytes 100-149/1000\r\n"));
+  EXPECT_TRUE(response.AddLine("\r\n"));
+  EXPECT_TRUE(CheckRangeResponse(response, kAsked).ok());
+}
+
+TEST(HttpResponse, JudgesWholeObjects) {
+  EXPECT_TRUE(CheckWholeResponse(Parse({"HTTP/1.1 200 OK"}), "index").ok());
+  EXPECT_TRUE(absl::IsUnavailable(CheckWholeResponse(Parse({"HTTP/1.1 503 Busy"}), "index")));
+  EXPECT_TRUE(absl::IsDataLoss(
+      CheckWholeResponse(Parse({"HTTP/1.1 200 OK", "Content-Encoding: br"}), "index")));
+}
+
+}  // namespace
+}  // namespace sluice

@@ -1,0 +1,48 @@
+// Names joined to a base URL stay below it.
+#include "storage/http_url.h"
+
+#include <string>
+
+#include "gtest/gtest.h"
+
+namespace sluice {
+namespace {
+
+TEST(HttpUrl, JoinsNamesToTheBase) {
+  EXPECT_EQ(*JoinHttpUrl("http://host", "a.bin"), "http://host/a.bin");
+  EXPECT_EQ(*JoinHttpUrl("https://host:8443/data/", "x/y-0_1~.bin"),
+            "https://host:8443/data/x/y-0_1~.bin");
+}
+
+TEST(HttpUrl, EncodesWhatIsSpecial) {
+  EXPECT_EQ(*JoinHttpUrl("http://h/", "a b?c#d%2e:e"), "http://h/a%20b%3Fc%23d%252e%3Ae");
+  EXPECT_EQ(*JoinHttpUrl("http://h/", "\xC3\xA4"), "http://h/%C3%A4");
+  EXPECT_EQ(*JoinHttpUrl("http://h/", "..."), "http://h/...");
+}
+
+TEST(HttpUrl, RefusesNamesThatLeaveTheBase) {
+  for (const std::string name :
+       {"", "/etc/passwd", "..", "../a", "a/../../b", "a/..", ".", "a/./b", "a//b", "a/",
+        "http://other/a", "file:///etc/passwd", "..\\a", "a\\..\\b", "\\a"}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(JoinHttpUrl("http://h/", name).status())) << name;
+  }
+  const std::string zero("a\0b", 3);
+  EXPECT_TRUE(absl::IsInvalidArgument(JoinHttpUrl("http://h/", zero).status()));
+}
+
+TEST(HttpUrl, RefusesOtherBases) {
+  for (const std::string base :
+       {"", "host/", "ftp://host/", "file:///data/", "http://", "http:///x", "https://:80/",
+        "http://h/?q=1", "http://h/#f", "http://h/a b", "http://h\\evil/", "HTTP//h"}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(CheckHttpUrl(base))) << base;
+  }
+}
+
+TEST(HttpUrl, KeepsPasswordsOutOfMessages) {
+  const absl::Status status = CheckHttpUrl("https://me:secret@host/");
+  EXPECT_TRUE(absl::IsInvalidArgument(status));
+  EXPECT_EQ(status.message().find("secret"), absl::string_view::npos) << status;
+}
+
+}  // namespace
+}  // namespace sluice

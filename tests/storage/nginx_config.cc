@@ -1,0 +1,161 @@
+// nginx's configuration, with the faults in Lua.
+#include "storage/nginx_config.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+
+namespace sluice {
+namespace {
+
+// One process, no daemon, nothing outside its folder.
+constexpr char kHead[] = R"(
+load_module /usr/lib/nginx/modules/ndk_http_module.so;
+load_module /usr/lib/nginx/modules/ngx_http_lua_module.so;
+daemon off;
+master_process off;
+pid @DIR@/nginx.pid;
+error_log @DIR@/error.log;
+error_log stderr notice;
+worker_rlimit_nofile 4096;
+events { worker_connections 1024; }
+http {
+  client_body_temp_path @DIR@/tmp_body;
+  proxy_temp_path @DIR@/tmp_proxy;
+  fastcgi_temp_path @DIR@/tmp_fastcgi;
+  uwsgi_temp_path @DIR@/tmp_uwsgi;
+  scgi_temp_path @DIR@/tmp_scgi;
+  log_format plain "$uri $status $body_bytes_sent $connection";
+  access_log @DIR@/access.log plain;
+  default_type application/octet-stream;
+  sendfile on;
+  tcp_nopush on;
+  keepalive_requests 1000000;
+  reset_timedout_connection on;
+  lingering_close off;
+  lua_shared_dict counts 1m;
+)";
+
+constexpr char kFaults[] = R"lua(
+  init_by_lua_block {
+    -- Parts of an answer that a fault changes before it is sent.
+    local change = {
+      right = function(a) end,
+      shifted = function(a) a.first = a.first + 1; a.last = a.last + 1 end,
+      resized = function(a) a.total = a.total + ngx.shared.counts:incr("resized", 1, 0) end,
+      unsaid = function(a) a.said = false end,
+      illegible = function(a) a.range = "bytes all of them" end,
+      total_unknown = function(a) a.range = "bytes " .. a.first .. "-" .. a.last .. "/*" end,
+      gzip = function(a) ngx.header["Content-Encoding"] = "gzip" end,
+      longer = function(a) a.body = a.body .. "x"; a.length = #a.body end,
+      shorter = function(a) a.body = a.body:sub(1, -2); a.length = #a.body end,
+      chunked = function(a) a.length = nil end,
+      chunked_longer = function(a) a.body = a.body .. "x"; a.length = nil end,
+      chunked_shorter = function(a) a.body = a.body:sub(1, -2); a.length = nil end,
+      endless = function(a) a.status = 200; a.said = false; a.length = nil end,
+      endless_error = function(a) a.status = 503; a.said = false; a.length = nil end,
+    }
+    -- Ways to send the body other than as it is.
+    local half = function(a)
+      ngx.print(a.body:sub(1, #a.body / 2))
+      ngx.flush(true)
+    end
+    local forever = function(a)
+      local much = string.rep("x", 65536)
+      for i = 1, 100000 do
+        if not ngx.print(much) or not ngx.flush(true) then return end
+      end
+    end
+    local send = {
+      cut = function(a) half(a); ngx.exit(444) end,
+      stalled = function(a) half(a); ngx.sleep(1000) end,
+      dripping = function(a)
+        for i = 1, #a.body do
+          ngx.print(a.body:sub(i, i)); ngx.flush(true); ngx.sleep(0.02)
+        end
+      end,
+      endless = forever,
+      endless_error = forever,
+    }
+    function serve(mode, name)
+      if mode == "reset" then ngx.exit(444) end
+      if mode == "silent" then ngx.sleep(1000) end
+      local file = io.open("@DIR@/data/" .. name, "rb")
+      local all = file:read("*a")
+      file:close()
+      local first, last = string.match(ngx.var.http_range, "^bytes=(%d+)-(%d+)$")
+      first, last = tonumber(first), tonumber(last)
+      local a = {status = 206, first = first, last = last, total = #all, said = true,
+                 body = all:sub(first + 1, last + 1), length = last - first + 1}
+      if change[mode] then change[mode](a) end
+      ngx.status = a.status
+      if a.said then
+        ngx.header["Content-Range"] =
+            a.range or "bytes " .. a.first .. "-" .. a.last .. "/" .. a.total
+      end
+      if a.length then ngx.header["Content-Length"] = a.length end
+      if send[mode] then send[mode](a) else ngx.print(a.body) end
+    end
+    function enter()
+      local counts = ngx.shared.counts
+      local now = counts:incr("now", 1, 0)
+      if now > (counts:get("most") or 0) then counts:set("most", now) end
+    end
+  }
+)lua";
+
+constexpr char kServer[] = R"(
+  server {
+    listen 127.0.0.1:@PORT@ reuseport backlog=511;
+    @TLS@
+    rewrite_by_lua_block { enter() }
+    log_by_lua_block { ngx.shared.counts:incr("now", -1, 0) }
+    location = /most { content_by_lua_block { ngx.print(ngx.shared.counts:get("most")) } }
+    location /plain/ { alias @DIR@/data/; }
+    location ~ ^/delay/(?<ms>\d+)/(?<name>.*)$ {
+      access_by_lua_block { ngx.sleep(tonumber(ngx.var.ms) / 1000) }
+      alias @DIR@/data/$name;
+    }
+    location ~ ^/burst/(?<bad>\d+)/(?<name>.*)$ {
+      access_by_lua_block {
+        if ngx.shared.counts:incr("burst", 1, 0) <= tonumber(ngx.var.bad) then
+          ngx.status = 503
+          ngx.header["Retry-After"] = "7"
+          ngx.print("busy")
+          ngx.exit(200)
+        end
+      }
+      alias @DIR@/data/$name;
+    }
+    location ~ ^/code/(?<code>\d+)/(?<name>.*)$ {
+      content_by_lua_block {
+        local code = tonumber(ngx.var.code)
+        if code == 302 then return ngx.redirect("/plain/" .. ngx.var.name) end
+        ngx.exit(code)
+      }
+    }
+    location ~ ^/whole/(?<name>.*)$ { max_ranges 0; alias @DIR@/data/$name; }
+    location ~ ^/fault/(?<mode>[a-z_]+)/(?<name>.*)$ {
+      content_by_lua_block { serve(ngx.var.mode, ngx.var.name) }
+    }
+  }
+}
+)";
+
+constexpr char kTls[] = R"(
+    listen 127.0.0.1:@TLS_PORT@ ssl reuseport backlog=511;
+    ssl_certificate @DIR@/cert.pem;
+    ssl_certificate_key @DIR@/key.pem;
+    ssl_protocols TLSv1.2 TLSv1.3;
+)";
+
+}  // namespace
+
+std::string NginxConfig(const std::string& dir, int port, bool tls, int tls_port) {
+  std::string text = absl::StrCat(kHead, kFaults, kServer);
+  text = absl::StrReplaceAll(text, {{"@TLS@", tls ? kTls : ""}});
+  return absl::StrReplaceAll(
+      text,
+      {{"@DIR@", dir}, {"@PORT@", absl::StrCat(port)}, {"@TLS_PORT@", absl::StrCat(tls_port)}});
+}
+
+}  // namespace sluice

@@ -1,0 +1,23 @@
+// The configuration of the tests' HTTP server: its pages, and the ways in which it misbehaves.
+#ifndef SLUICE_TESTS_STORAGE_NGINX_CONFIG_H_
+#define SLUICE_TESTS_STORAGE_NGINX_CONFIG_H_
+
+#include <string>
+
+namespace sluice {
+
+// Of nginx with its Lua module: serves the files in DIR/data under each of these paths.
+//   /plain/NAME         as they are
+//   /delay/MS/NAME      after so many milliseconds
+//   /burst/N/NAME       but the first N requests are answered 503
+//   /code/CODE/NAME     answers this code
+//   /whole/NAME         knows no ranges
+//   /fault/MODE/NAME    answers a range wrongly; the modes are in the text
+//   /most               the largest number of requests that were ever at work at once
+// Each request leaves a line "URI STATUS BODY_BYTES CONNECTION" in DIR/access.log. With `tls`,
+// https is at `tls_port`, with the certificate in DIR/cert.pem and its key in DIR/key.pem.
+std::string NginxConfig(const std::string& dir, int port, bool tls, int tls_port);
+
+}  // namespace sluice
+
+#endif  // SLUICE_TESTS_STORAGE_NGINX_CONFIG_H_

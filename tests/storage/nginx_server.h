@@ -1,0 +1,63 @@
+// A real HTTP server for tests: Debian's nginx on a port of its own, over a folder of its own, with
+// ways to misbehave (nginx_config.h). It ends with the test, even if that crashes.
+#ifndef SLUICE_TESTS_STORAGE_NGINX_SERVER_H_
+#define SLUICE_TESTS_STORAGE_NGINX_SERVER_H_
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace sluice {
+
+class NginxServer {
+ public:
+  // One line of the access log.
+  struct Request {
+    std::string uri;
+    int status = 0;
+    int64_t body_bytes = 0;
+    int64_t connection = 0;
+  };
+
+  // Starts one and waits until it answers; with https beside http if `tls`. Unavailable, with the
+  // reason, where nginx, its Lua module or openssl are not installed.
+  static absl::StatusOr<std::unique_ptr<NginxServer>> Make(bool tls = false);
+  ~NginxServer();
+  NginxServer(const NginxServer&) = delete;
+  NginxServer& operator=(const NginxServer&) = delete;
+
+  // Puts a file into the folder that is served; `name` may have folders in it.
+  void Write(absl::string_view name, absl::string_view content) const;
+
+  // "http://127.0.0.1:1234/" and `path`.
+  std::string Url(absl::string_view path) const;
+  std::string TlsUrl(absl::string_view path) const;
+  int tls_port() const { return tls_port_; }
+  // The certificate (PEM) that the server shows, and one that has nothing to do with it.
+  std::string ca_file() const { return dir_ + "/cert.pem"; }
+  std::string other_ca_file() const { return dir_ + "/other-cert.pem"; }
+
+  // Stops the server, and returns what it was asked.
+  std::vector<Request> Stop();
+
+ private:
+  explicit NginxServer(std::string dir) : dir_(std::move(dir)) {}
+  absl::Status Launch(bool tls);
+  // Starts the process; returns the reading end of what it says on its standard error.
+  int Spawn();
+
+  const std::string dir_;
+  int port_ = 0;
+  int tls_port_ = 0;
+  pid_t pid_ = -1;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_TESTS_STORAGE_NGINX_SERVER_H_

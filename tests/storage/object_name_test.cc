@@ -1,0 +1,67 @@
+// Which object names are taken, UTF-8, and how text of a file is quoted.
+#include "storage/object_name.h"
+
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "storage/quoted.h"
+#include "storage/utf8.h"
+
+namespace sluice {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string WhyNot(const std::string& name) { return std::string(CheckObjectName(name).message()); }
+
+TEST(ObjectNameTest, PlainRelativeNamesAreTaken) {
+  for (const char* name : {"a", "shard-00001.bin", "train/part 1/x.npy", "..a", "a..b",
+                           "caf\303\251", "model-00001-of-00002.safetensors", ".hidden"}) {
+    EXPECT_TRUE(CheckObjectName(name).ok()) << name << ": " << WhyNot(name);
+  }
+}
+
+TEST(ObjectNameTest, NamesThatLeadElsewhereAreRefused) {
+  EXPECT_THAT(WhyNot(""), HasSubstr("is empty"));
+  EXPECT_THAT(WhyNot("/etc/passwd"), HasSubstr("is absolute"));
+  for (const char* name : {"..", "../x", "a/../../x", "a/..", ".", "./a", "a/./b"}) {
+    EXPECT_THAT(WhyNot(name), HasSubstr("leads elsewhere")) << name;
+  }
+  for (const char* name : {"a//b", "a/", "http://host/x"}) {
+    EXPECT_THAT(WhyNot(name), HasSubstr("empty component")) << name;
+  }
+  EXPECT_THAT(WhyNot("a\\..\\b"), HasSubstr("backslash"));
+  EXPECT_THAT(WhyNot(std::string("a\0b", 3)), HasSubstr("control"));
+  EXPECT_THAT(WhyNot("a\nb"), HasSubstr("control"));
+  EXPECT_THAT(WhyNot("a\xff"), HasSubstr("UTF-8"));
+  EXPECT_THAT(WhyNot(std::string(256, 'a')), HasSubstr("255"));
+  EXPECT_THAT(WhyNot(std::string(1025, 'a')), HasSubstr("1024"));
+}
+
+TEST(Utf8Test, KnowsWellFormedCharacters) {
+  for (const char* text :
+       {"", "a", "\xC2\x80", "\xDF\xBF", "\xE0\xA0\x80", "\xED\x9F\xBF", "\xEE\x80\x80",
+        "\xEF\xBF\xBF", "\xF0\x90\x80\x80", "\xF4\x8F\xBF\xBF"}) {
+    EXPECT_TRUE(IsUtf8(text)) << text;
+  }
+}
+
+TEST(Utf8Test, RefusesOverlongFormsSurrogatesAndPieces) {
+  for (const char* text : {"\x80", "\xC0\x80", "\xC1\xBF", "\xE0\x9F\xBF", "\xED\xA0\x80",
+                           "\xF0\x8F\xBF\xBF", "\xF4\x90\x80\x80", "\xF5\x80\x80\x80", "\xC2",
+                           "\xE2\x82", "\xE2\x82g", "\xF0\x9F\x98", "\xFF"}) {
+    EXPECT_FALSE(IsUtf8(text));
+  }
+}
+
+TEST(QuotedTest, IsShortAndHarmless) {
+  EXPECT_EQ(Quoted("caf\303\251"), "\"caf\303\251\"");
+  EXPECT_EQ(Quoted("a\x1b[1m\n"), "\"a\\x1b[1m\\n\"");
+  EXPECT_EQ(Quoted("\xff"), "\"\\xff\"");
+  EXPECT_EQ(Quoted(std::string(200, 'a')), "\"" + std::string(120, 'a') + "...\"");
+  EXPECT_TRUE(IsUtf8(Quoted(std::string(119, 'a') + "\303\251" + "bc")));
+}
+
+}  // namespace
+}  // namespace sluice
