@@ -128,6 +128,23 @@ TEST(MpiFabricTest, RefusesThreadsThatMayNotCallMpi) {
                                                           : absl::StatusCode::kFailedPrecondition);
 }
 
+TEST(MpiFabricTest, SaysWhichLevelOtherThreadsNeed) {
+  const auto fabric = MakeMpiFabric(MPI_COMM_WORLD);
+  ASSERT_TRUE(fabric.ok()) << fabric.status();
+  const absl::Status status = (*fabric)->CheckOtherThread();
+  int level = MPI_THREAD_SINGLE;
+  MPI_Query_thread(&level);
+  if (level == MPI_THREAD_MULTIPLE) {
+    EXPECT_TRUE(status.ok()) << status;
+    return;
+  }
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("MPI_THREAD_MULTIPLE"));
+  if (level == MPI_THREAD_FUNNELED) {
+    EXPECT_THAT(std::string(status.message()), HasSubstr("initialized with MPI_THREAD_FUNNELED"));
+  }
+}
+
 TEST(MpiFabricTest, LeavesTheUsersMessagesAlone) {
   int from_anyone = -1;
   MPI_Request request = MPI_REQUEST_NULL;
@@ -177,6 +194,16 @@ TEST(MpiFabricTest, TwoFabricsDoNotMix) {
     ASSERT_TRUE((*first)->PollPost(&src, &record));  // it was sent before ten gathers
     EXPECT_EQ(src, 0);
     EXPECT_EQ(record, post);
+  }
+}
+
+TEST(MpiFabricTest, TransportsCanBeOpenedManyTimes) {
+  const auto fabric = MakeMpiFabric(MPI_COMM_WORLD);
+  ASSERT_TRUE(fabric.ok()) << fabric.status();
+  for (int i = 0; i < 100; ++i) {
+    const auto transport = (*fabric)->OpenTransport();
+    ASSERT_TRUE(transport.ok()) << transport.status();
+    EXPECT_THAT(GatherInts(**fabric, i), Each(i));
   }
 }
 

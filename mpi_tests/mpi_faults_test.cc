@@ -149,6 +149,68 @@ TEST_F(MpiFaultsTest, CommunicatorIsFreedOnceByTheLast) {
   EXPECT_EQ(Faults().comm_free.calls, 1);
 }
 
+TEST_F(MpiFaultsTest, EachFurtherTransportHasACommunicatorThatIsFreedOnce) {
+  Open();
+  std::vector<std::unique_ptr<Transport>> others;
+  for (int i = 0; i < 3; ++i) {
+    auto other = fabric_->OpenTransport();
+    ASSERT_TRUE(other.ok()) << other.status();
+    others.push_back(*std::move(other));
+  }
+  EXPECT_EQ(Faults().comm_idup.calls, 3);
+  others.erase(others.begin() + 1);
+  EXPECT_EQ(Faults().comm_free.calls, 1);
+  Close();
+  EXPECT_EQ(Faults().comm_free.calls, 2);
+  others.clear();
+  EXPECT_EQ(Faults().comm_free.calls, 4);
+}
+
+TEST_F(MpiFaultsTest, ATransportWithOperationsUnderWayKeepsItsCommunicatorAlone) {
+  Open();
+  auto second = fabric_->OpenTransport();
+  auto third = fabric_->OpenTransport();
+  ASSERT_TRUE(second.ok() && third.ok());
+  ASSERT_TRUE((*second)->Reserve(1).ok());
+  // Never met by a send.
+  const TransportOp op = {
+      TransportOp::Kind::kReceive, (rank_ + 1) % size_, 7, memory_.data(), kBytes, 0};
+  ASSERT_TRUE((*second)->Start({op}).ok());
+  second->reset();
+  EXPECT_EQ(Faults().comm_free.calls, 0) << "freed while it may be in use";
+  third->reset();
+  EXPECT_EQ(Faults().comm_free.calls, 1);
+  Close();
+  EXPECT_EQ(Faults().comm_free.calls, 2);
+}
+
+TEST_F(MpiFaultsTest, FurtherDuplicationThatFailsLeavesTheFirstTransportAlone) {
+  Open();
+  Faults().comm_idup = {1, MPI_ERR_NO_MEM};
+  const absl::Status status = fabric_->OpenTransport().status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("MPI_Comm_idup failed: MPI_ERR_NO_MEM"));
+  StartThree();
+  for (const absl::Status& outcome : Finish()) EXPECT_TRUE(outcome.ok()) << outcome;
+  Close();
+  EXPECT_EQ(Faults().comm_free.calls, 0) << "freed while it may be in use";
+}
+
+TEST_F(MpiFaultsTest, FurtherDuplicationHasADeadline) {
+  MpiFabricOptions options;
+  options.timeout = absl::Seconds(2);
+  auto fabric = MakeMpiFabric(MPI_COMM_WORLD, options);
+  ASSERT_TRUE(fabric.ok()) << fabric.status();
+  ASSERT_TRUE((*fabric)->OpenTransport().ok());
+  Faults() = {};
+  if (rank_ == 0) return fabric->reset();
+  const absl::Status status = (*fabric)->OpenTransport().status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("not all of its ranks have called"));
+  fabric->reset();
+  EXPECT_EQ(Faults().comm_free.calls, 0) << "freed while it is being duplicated";
+}
+
 TEST_F(MpiFaultsTest, DuplicationThatFailsIsAnError) {
   Faults().comm_idup = {1, MPI_ERR_NO_MEM};
   const absl::Status status = MakeMpiFabric(MPI_COMM_WORLD).status();

@@ -33,8 +33,11 @@ int main(int argc, char** argv) {
   if (!fabric.ok()) MPI_Abort(MPI_COMM_WORLD, 1);
   auto transport = (*fabric)->OpenTransport();
   Expect(transport.ok(), "a transport");
+  auto second = (*fabric)->OpenTransport();
+  Expect(second.ok(), "a second transport");
   MPI_Finalize();
   transport->reset();
+  second->reset();
   fabric->reset();
   Expect(IsRefused(), "no fabric after MPI_Finalize");
   return failures == 0 ? 0 : 1;

@@ -1,8 +1,10 @@
 // The main of a suite that runs on several ranks: all run the same tests, and one that fails on any
-// rank fails the program. Rank 0 prints as usual, the others only what went wrong.
+// rank fails the program. Rank 0 prints as usual, the others only what went wrong. The argument
+// `multiple` asks MPI for that thread level.
 #include <mpi.h>
 
 #include <cstdio>
+#include <cstring>
 
 #include "gtest/gtest.h"
 
@@ -27,8 +29,9 @@ class FailurePrinter final : public testing::EmptyTestEventListener {
 
 int main(int argc, char** argv) {
   int level = MPI_THREAD_SINGLE;
-  MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &level);
   testing::InitGoogleTest(&argc, argv);
+  const bool multiple = argc > 1 && std::strcmp(argv[1], "multiple") == 0;
+  MPI_Init_thread(&argc, &argv, multiple ? MPI_THREAD_MULTIPLE : MPI_THREAD_FUNNELED, &level);
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   if (rank != 0) {

@@ -6,6 +6,10 @@ sluice_mpi_test(session_silence_mpi_test NPS 2 4 SOURCES session_silence_mpi_tes
   DEPS session_test_support sluice_transport_mpi)
 sluice_mpi_test(two_sessions_mpi_test NPS 2 3 4 8 SOURCES two_sessions_mpi_test.cc
   DEPS session_test_support sluice_transport_mpi)
+# With the thread level that progress threads need, and with less.
+sluice_mpi_test(progress_thread_mpi_test NPS 2 3 SOURCES progress_thread_mpi_test.cc
+  DEPS session_test_support sluice_transport_mpi)
+sluice_mpi_test(progress_thread_multiple NPS 2 3 5 PROGRAM progress_thread_mpi_test ARGS multiple)
 
 # Jobs of which one rank is killed or stopped in the middle of a run. mpirun would end the job with
 # its first rank, so these say --enable-recovery and leave a file per rank.

@@ -18,7 +18,8 @@ namespace sluice {
 
 class Transport;  // src/transport/transport.h
 
-// One rank's end of the fabric. Thread: the one that uses the session. Nothing here blocks.
+// One rank's end of the fabric. Thread: one at a time, the one that uses the session; but see
+// CheckOtherThread. Nothing blocks but OpenTransport.
 class Fabric {
  public:
   static constexpr size_t kMaxRecordBytes = 2000;
@@ -53,9 +54,16 @@ class Fabric {
   // come in the order in which it sent them.
   virtual bool PollPost(int* src, std::vector<std::byte>* record) = 0;
 
-  // The message transport between these ranks. Called once; FailedPrecondition after that. Either
-  // of the two may be destroyed first.
+  // One more message transport between these ranks. Collective, in the same order on all ranks:
+  // the n-th ones belong together, and none meets messages of another, whatever their tags. From
+  // the second on it may wait until the other ranks have called: DeadlineExceeded if they do not
+  // in time. Fabric and transports may be destroyed in any order.
   virtual absl::StatusOr<std::unique_ptr<Transport>> OpenTransport() = 0;
+
+  // OK if another thread than the one that made the fabric may use it and its transports, one
+  // thread at a time, while its maker goes on with calls of its own to what lies below.
+  // FailedPrecondition says what that lacks.
+  virtual absl::Status CheckOtherThread() const = 0;
 
  protected:
   Fabric(int rank, std::vector<int> node_of_rank)

@@ -16,13 +16,14 @@ struct MpiFabricOptions {
   // 0: ranks that report one host name share a node. N > 0: ranks k*N .. k*N+N-1 form node k,
   // whatever their hosts (to plan as if for a larger machine).
   int ranks_per_node = 0;
-  // How long the ranks may take to come together.
+  // How long the ranks may take to come together, here and in each OpenTransport.
   absl::Duration timeout = absl::Seconds(30);
 };
 
 // Collective over `comm`, which is duplicated once and not used afterwards. Needs MPI initialised,
 // and the calling thread to be one that may call MPI until the session is closed
 // (MPI_THREAD_FUNNELED is enough if that is the main thread; FailedPrecondition otherwise).
+// A session with a progress thread needs MPI_THREAD_MULTIPLE.
 // MPI_Finalize must come after the session that owns the fabric is destroyed.
 absl::StatusOr<std::unique_ptr<Fabric>> MakeMpiFabric(MPI_Comm comm,
                                                       const MpiFabricOptions& options = {});

@@ -1,4 +1,5 @@
-// Redistributes tensors between meshes: compile a transfer once, run it many times.
+// Moves tensors between meshes, and data shards from storage: transfers are compiled once and run
+// many times, streams are opened and consumed.
 #ifndef SLUICE_SESSION_H_
 #define SLUICE_SESSION_H_
 
@@ -11,7 +12,9 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "sluice/checkpoint.h"
 #include "sluice/fabric.h"
+#include "sluice/stream.h"
 #include "sluice/tensor.h"
 #include "sluice/trace.h"
 #include "sluice/transfer.h"
@@ -35,6 +38,11 @@ struct SessionOptions {
   // Stages of buckets that are recorded, for a trace; what comes after so many is dropped. About
   // 64 bytes each, allocated at once. May differ between ranks.
   int64_t trace_events = 0;
+  // A thread of the session's own drives its runs, so that they go on while the caller computes,
+  // and Wait sleeps. Waiting then begins with Start: `timeout` has to cover how far apart ranks
+  // start a run, and how long a late destination takes. The fabric must allow it: over MPI,
+  // initialise with MPI_THREAD_MULTIPLE. May differ between ranks.
+  bool progress_thread = false;
 };
 
 // What this rank's part of a compiled transfer comes to.
@@ -43,11 +51,11 @@ struct TransferStats {
   int64_t buckets_as_source = 0;  // that it sends or copies locally: summed over ranks, all buckets
   int64_t channels = 0;           // that this rank is a member of
   int64_t channels_as_source = 0;
-  int64_t sent_bytes = 0;        // to other ranks: contributions and relays included
+  int64_t sent_bytes = 0;  // to other ranks: contributions and relays included
   // That came here to stay, as it crosses; summed over ranks, the payload.
   int64_t received_bytes = 0;
-  int64_t local_bytes = 0;     // copied within the rank
-  uint64_t plan_hash = 0;      // equal on all ranks
+  int64_t local_bytes = 0;  // copied within the rank
+  uint64_t plan_hash = 0;   // equal on all ranks
   // The most this rank could hold with max_in_flight alone: the sum over its channels of the
   // max_in_flight (or fewer) largest buckets; bytes counts staging for dense tensors.
   int64_t peak_buckets_without_budget = 0;
@@ -107,11 +115,13 @@ class Transfer {
 // which they were started, as far as the budget has room to choose: those of a lower priority class
 // first. A rank may be ahead of others by up to kMaxRunsInFlight runs.
 //
-// Failure: the first error in a run poisons the session and reaches every rank that polls. From
+// Failure: the first error in a run poisons the session and reaches every rank that polls, or has a
+// progress thread. From
 // then on all calls return that error; tensors not yet complete are undefined; all memory given to
 // unfinished runs must stay valid until Close() returns OK or the process ends.
 //
-// Thread: one at a time, always the same; IsDone may be called from any.
+// Thread: one at a time, always the same; IsDone may be called from any. So it is with a progress
+// thread, too, which is the session's own affair.
 class Session {
  public:
   using RunId = int64_t;
@@ -120,7 +130,8 @@ class Session {
   static constexpr int64_t kMaxRunsInFlight = 16;
 
   // Collective. InvalidArgument with the breakdown if the limits leave no room for one bucket;
-  // ResourceExhausted if staging cannot be allocated.
+  // ResourceExhausted if staging cannot be allocated, or no thread be made; FailedPrecondition on
+  // all ranks if one of them wants a progress thread that its fabric does not allow.
   static absl::StatusOr<std::unique_ptr<Session>> Create(std::unique_ptr<Fabric> fabric,
                                                          const SessionOptions& options);
   virtual ~Session() = default;
@@ -172,15 +183,50 @@ class Session {
   virtual absl::Status Poll() = 0;
 
   // Polls until this rank's part of `run` is done: its sources may change, its destinations are
-  // complete. Yields, then sleeps briefly, while nothing moves.
+  // complete. Yields, then sleeps briefly, while nothing moves; with a progress thread, sleeps.
   virtual absl::Status Wait(RunId run) = 0;
 
   // True once Wait(run) would not wait. Any thread.
   virtual bool IsDone(RunId run) const = 0;
 
-  // Ends the session. OK: no memory is in use any more. FailedPrecondition: a run is in flight.
+  // Ends the session. OK: no memory is in use any more. FailedPrecondition: a run is in flight, or
+  // a stream is open.
   // After poisoning: waits up to the timeout for operations under way, then DeadlineExceeded.
+  // The progress thread ends, unless a run is in flight.
   virtual absl::Status Close() = 0;
+
+  // Collective; blocks until all ranks have compared their options and know the items. No run may
+  // be in flight. A stream has a budget of its own, and its failure is its own: the session goes
+  // on. On bad input every rank gets an error, nothing is kept: InvalidArgument, NotFound and the
+  // like (what is wrong with the source, options or cursor, and on which ranks), FailedPrecondition
+  // (ranks disagree). Streams advance in all calls that make progress, and must be destroyed before
+  // the session.
+  virtual absl::StatusOr<std::unique_ptr<Stream>> OpenStream(const StreamOptions& options) = 0;
+
+  // Collective; blocks, and drives streams meanwhile. Fills the views from a checkpoint: "file:DIR"
+  // (reads past the page cache), "buffered:DIR" (through it), "mmap:DIR", "http://HOST/BASE/" or
+  // "https://HOST/BASE/". It has a model.safetensors.index.json, or is all *.safetensors of the
+  // directory, or, over HTTP, model.safetensors. Where dtypes differ, elements are cast.
+  // Bad input is found before anything is written, and every rank gets an error: InvalidArgument
+  // (tensors, options, views, a header), NotFound (no checkpoint, or tensors that it lacks),
+  // DataLoss (a file is too short), FailedPrecondition (ranks disagree; a run is in flight). Later
+  // failures reach every rank, too, and leave destinations undefined; the session goes on.
+  // DeadlineExceeded for a rank that does not call, or goes silent: that poisons the session.
+  virtual absl::StatusOr<CheckpointStats> LoadCheckpoint(
+      const std::string& uri, absl::Span<const CheckpointTensor> tensors,
+      const CheckpointOptions& options) = 0;
+
+  // The reverse: collective; blocks, and drives streams. Writes the tensors into `directory`, which
+  // all ranks see, and which is made if its parent is there: as model.safetensors, or as
+  // model-00001-of-0000N.safetensors and so on with an index. Of replicas, one is written. Names
+  // appear, in place of what has them, once all ranks have written everything and it is on the
+  // storage, the index last; then shards and an index of an older checkpoint are removed. Errors
+  // before that leave the directory as it was and reach every rank as those of LoadCheckpoint do.
+  // Each file is replaced as a whole, but not all at one moment: a job that must be able to go back
+  // to the older checkpoint whatever happens saves into a new directory.
+  virtual absl::StatusOr<CheckpointStats> SaveCheckpoint(
+      const std::string& directory, absl::Span<const CheckpointTensor> tensors,
+      const CheckpointOptions& options) = 0;
 
   // What has been recorded; null if trace_events is 0.
   virtual TraceLog* trace() = 0;

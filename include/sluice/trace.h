@@ -17,9 +17,10 @@
 
 namespace sluice {
 
-// One rank's record: spans (a stage of a bucket) and samples (what was in flight). Its memory is
-// set aside at start; when it is full, what comes later is counted and dropped. Owned by its
-// session. Thread: the session's.
+// One rank's record: spans (a stage of a bucket; what a stream does) and samples (what was in
+// flight). Its memory is set aside at start, for each thread that records its own; when it is full,
+// what comes later is counted and dropped. Owned by its session. Thread: the session's, also while
+// others record.
 class TraceLog {
  public:
   virtual ~TraceLog() = default;
@@ -29,7 +30,7 @@ class TraceLog {
   virtual int64_t size() const = 0;      // events kept
   virtual int64_t dropped() const = 0;   // events that found no room
 
-  // The content, for ChromeTrace, on this machine or another one. About 70 bytes per event.
+  // The content, for ChromeTrace, on this machine or another one. About 75 bytes per event.
   virtual std::string Serialize() const = 0;
 
   // Forgets everything, so that a later part of the program can be recorded.
@@ -46,7 +47,9 @@ struct TracePart {
 
 // The JSON text of all parts in one file: a process for each rank, in it a track for each slot with
 // the stages of the buckets that it held, and the counters "buckets in flight" and "bytes in
-// flight". Times start at 0. InvalidArgument names a part that is no serialised log, and a rank
+// flight". Streams have tracks of their own with the spans epoch, consume, consumer_wait,
+// storage_read, device_copy and exchange, counters of their own, and their items as events that may
+// overlap. Times start at 0. InvalidArgument names a part that is no serialised log, and a rank
 // that comes twice.
 absl::StatusOr<std::string> ChromeTrace(absl::Span<const TracePart> parts);
 

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <cstdint>
 
 namespace sluice {
 
@@ -16,20 +17,31 @@ class Backoff {
  public:
   void Reset() { idle_polls_ = 0; }
 
-  void Pause() {
+  // How long the next pause is to be; 0: the time of a yield.
+  int64_t NextNs() {
     if (idle_polls_ < kYields) {
       ++idle_polls_;
-      sched_yield();
-      return;
+      return 0;
     }
-    // Doubles from 50 us to 800 us: short beside the timeout, long beside a poll.
-    const int doublings = std::min((idle_polls_++ - kYields) / kSleepsPerLength, 4);
-    const timespec pause = {0, 50'000L << doublings};
-    nanosleep(&pause, nullptr);
+    // Doubles from 50 us to kLongestNs: short beside the timeout, long beside a poll.
+    const int doublings = std::min((idle_polls_ - kYields) / kSleepsPerLength, 4);
+    if (doublings < 4) ++idle_polls_;
+    return kLongestNs >> (4 - doublings);
   }
 
- private:
+  void Pause() {
+    const timespec pause = {0, NextNs()};
+    if (pause.tv_nsec == 0) {
+      sched_yield();
+    } else {
+      nanosleep(&pause, nullptr);
+    }
+  }
+
+  static constexpr int64_t kLongestNs = 800'000;
   static constexpr int kYields = 2000;
+
+ private:
   static constexpr int kSleepsPerLength = 20;
   int idle_polls_ = 0;
 };

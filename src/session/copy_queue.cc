@@ -39,8 +39,18 @@ absl::Status CopyQueue::Add(const Reduction& reduction) {
   return absl::OkStatus();
 }
 
+absl::Status CopyQueue::Add(const Normalization& normalization) {
+  if (normalization_count_ == normalizations_.size()) {
+    if (absl::Status status = Flush(); !status.ok()) return status;
+  }
+  normalizations_[normalization_count_++] = normalization;
+  return absl::OkStatus();
+}
+
 absl::Status CopyQueue::Flush() {
-  if (copy_count_ == 0 && reduction_count_ == 0) return absl::OkStatus();
+  if (copy_count_ == 0 && reduction_count_ == 0 && normalization_count_ == 0) {
+    return absl::OkStatus();
+  }
   while (outstanding_ - static_cast<int>(ended_.size()) == Device::kMaxOutstanding) {
     std::array<uint64_t, Device::kMaxOutstanding> cookies{};
     const absl::StatusOr<int> count = device_->Poll(absl::MakeSpan(cookies));
@@ -48,8 +58,9 @@ absl::Status CopyQueue::Flush() {
     ended_.insert(ended_.end(), cookies.begin(), cookies.begin() + *count);
   }
   const CopyBatch batch = {absl::MakeConstSpan(copies_.data(), copy_count_), cookie_,
-                           absl::MakeConstSpan(reductions_.data(), reduction_count_)};
-  copy_count_ = reduction_count_ = 0;
+                           absl::MakeConstSpan(reductions_.data(), reduction_count_),
+                           absl::MakeConstSpan(normalizations_.data(), normalization_count_)};
+  copy_count_ = reduction_count_ = normalization_count_ = 0;
   if (absl::Status status = device_->Start(batch); !status.ok()) return status;
   ++*pending_;
   ++outstanding_;

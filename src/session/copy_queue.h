@@ -33,6 +33,7 @@ class CopyQueue {
   absl::Status AddFlat(const std::byte* src, DType src_dtype, std::byte* dst, DType dst_dtype,
                        int64_t elements);
   absl::Status Add(const Reduction& reduction);
+  absl::Status Add(const Normalization& normalization);
   // Starts what has been added. What is added next sees its results.
   absl::Status Flush();
 
@@ -47,8 +48,10 @@ class CopyQueue {
   std::array<StridedCopy, 32> copies_;
   std::array<Run, 32> flat_runs_;  // of the copies that AddFlat made, by their places
   std::array<Reduction, 32> reductions_;
+  std::array<Normalization, 32> normalizations_;
   size_t copy_count_ = 0;
   size_t reduction_count_ = 0;
+  size_t normalization_count_ = 0;
   int outstanding_ = 0;
   // Of batches that ended while there was no room for another to start. As long as the largest
   // bucket has made it.

@@ -8,6 +8,7 @@
 #include "session/clock.h"
 #include "session/limits.h"
 #include "session/session_impl.h"
+#include "session/threaded_session.h"
 #include "transport/deadline.h"
 
 namespace sluice {
@@ -25,6 +26,13 @@ absl::Status SessionImpl::Open() {
   Proposal proposal;
   proposal.call = "Create";
   proposal.status = slots.status();
+  if (options_.progress_thread && slots.ok()) {
+    const absl::Status fits = fabric_->CheckOtherThread();
+    if (!fits.ok()) {
+      proposal.status =
+          absl::Status(fits.code(), absl::StrCat("progress_thread: ", fits.message()));
+    }
+  }
   proposal.values = {{"bucket_bytes", options_.bucket_bytes},
                      {"max_in_flight", options_.max_in_flight},
                      {"budget_buckets", options_.budget_buckets},
@@ -36,11 +44,13 @@ absl::Status SessionImpl::Open() {
   if (!transport.ok()) return Poison(transport.status());
   slots_ = *slots;
   watch_.set_witness(this);
+  TraceRecorder* recorder = nullptr;
   if (options_.trace_events > 0) {
-    trace_ = std::make_unique<TraceRecorder>(rank(), options_.trace_events);
+    trace_ = std::make_unique<JoinedTraceLog>(rank());
+    recorder = trace_->AddRecorder(options_.trace_events);
   }
   runner_ = std::make_unique<Runner>(MakeHostDevice(), *std::move(transport), slots_,
-                                     options_.max_in_flight, trace_.get());
+                                     options_.max_in_flight, recorder);
   return absl::OkStatus();
 }
 
@@ -125,26 +135,27 @@ absl::Status SessionImpl::Poll() {
 
 absl::Status SessionImpl::Wait(RunId run) {
   if (absl::Status status = CheckRun(run); !status.ok()) return status;
-  Backoff backoff;
-  while (true) {
+  for (bool first = true;; first = false) {
     // A run that this rank has finished stays finished, whatever happened afterwards.
     if (done_.Has(run)) return OutcomeOf(run);
     if (!poison_.ok()) return poison_;
     const absl::StatusOr<bool> moved = Advance();
     if (!moved.ok()) return moved.status();
-    if (*moved) {
-      backoff.Reset();
+    if (*moved || first) {
+      idle_wait_.Reset();
     } else {
-      backoff.Pause();
+      idle_wait_.Pause(awaited());
     }
   }
 }
 
-bool SessionImpl::IsDone(RunId run) const {
-  return poisoned_.load(std::memory_order_acquire) || done_.Has(run);
-}
+bool SessionImpl::IsDone(RunId run) const { return is_poisoned() || done_.Has(run); }
 
 absl::Status SessionImpl::Close() {
+  if (!streams_.empty()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("Close while ", streams_.size(), " streams are open"));
+  }
   if (FinishCancels().ok()) return CheckIdle("Close");
   Backoff backoff;
   const Deadline deadline(options_.timeout);
@@ -221,7 +232,8 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Create(std::unique_ptr<Fabric>
   if (fabric == nullptr) return absl::InvalidArgumentError("no fabric");
   auto session = std::make_unique<SessionImpl>(std::move(fabric), options);
   if (absl::Status status = session->Open(); !status.ok()) return status;
-  return session;
+  if (!options.progress_thread) return session;
+  return ThreadedSession::Create(std::move(session));
 }
 
 }  // namespace sluice

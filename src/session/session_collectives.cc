@@ -40,7 +40,7 @@ absl::Status SessionImpl::Agree(Proposal proposal) {
   Backoff backoff;
   while (!agreement_.Poll()) {
     if (absl::Status status = CheckAlarm(); !status.ok()) return status;
-    backoff.Pause();
+    PauseFor(&backoff);
   }
   if (agreement_.out_of_step()) return Poison(agreement_.outcome());
   return agreement_.outcome();

@@ -13,26 +13,36 @@
 #include <string>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "device/device.h"
 #include "session/agreement.h"
 #include "session/backoff.h"
+#include "session/checkpoint_catalog.h"
 #include "session/clock.h"
 #include "session/compiled_transfer.h"
 #include "session/done_runs.h"
+#include "session/fair_lock.h"
+#include "session/idle_wait.h"
 #include "session/limits.h"
 #include "session/runner.h"
+#include "session/stream_impl.h"
+#include "session/stream_source.h"
 #include "session/transfer_run.h"
 #include "session/watch.h"
 #include "sluice/session.h"
-#include "trace/recorder.h"
+#include "trace/joined_log.h"
 #include "transport/deadline.h"
 #include "transport/transport.h"
 
 namespace sluice {
 
-class SessionImpl : public Session, private Witness {
+struct CheckpointInput;
+class CheckpointRun;
+class CheckpointWriter;
+
+class SessionImpl : public Session, private Witness, public StreamDriver {
  public:
   SessionImpl(std::unique_ptr<Fabric> fabric, const SessionOptions& options)
       : fabric_(std::move(fabric)),
@@ -58,9 +68,35 @@ class SessionImpl : public Session, private Witness {
   absl::Status Wait(RunId run) override;
   bool IsDone(RunId run) const override;
   absl::Status Close() override;
+  absl::StatusOr<std::unique_ptr<Stream>> OpenStream(const StreamOptions& options) override;
+  absl::StatusOr<CheckpointStats> LoadCheckpoint(const std::string& uri,
+                                                 absl::Span<const CheckpointTensor> tensors,
+                                                 const CheckpointOptions& options) override;
+  absl::StatusOr<CheckpointStats> SaveCheckpoint(const std::string& directory,
+                                                 absl::Span<const CheckpointTensor> tensors,
+                                                 const CheckpointOptions& options) override;
   TraceLog* trace() override { return trace_.get(); }
   SessionCounters counters() const override { return runner_->counters(); }
   void ResetCounters() override { runner_->ResetCounters(); }
+
+  // --- For whoever drives the session.
+
+  // One round of progress; true if anything moved. Not once the session is poisoned.
+  absl::StatusOr<bool> Advance();
+  // How to pause when nothing did. Of whoever drives it alone: with a progress thread, a caller's
+  // Wait finds the run done.
+  IdleWait* idle_wait() { return &idle_wait_; }
+  Awaited awaited() const;
+  // When something is due whatever happens, on MonotonicNs's clock; INT64_MAX: nothing is.
+  int64_t next_due_ns() const;
+  // From now on a thread of the session's drives it, and all calls are made under `lock`.
+  void set_lock(FairLock* lock) { lock_ = lock; }
+  size_t runs_in_flight() const { return runs_.size(); }
+  // Any thread.
+  bool is_poisoned() const { return poisoned_.load(std::memory_order_acquire); }
+  absl::Status CheckRun(RunId id) const;
+  // The first error wins, reaches every rank, and stays. Returns the one that has won.
+  absl::Status Poison(const absl::Status& status);
 
  private:
   PlanOptions PlanOptionsNow() const;
@@ -68,7 +104,6 @@ class SessionImpl : public Session, private Witness {
                     std::unique_ptr<CompiledTransfer>* transfer);
   CompiledTransfer* Find(const Transfer* transfer) const;
   TransferRun* FindRun(RunId id) const;
-  absl::Status CheckRun(RunId id) const;
   absl::Status CheckIdle(absl::string_view call) const;
 
   // Other ranks may be waiting for this one's part in the Cancel of a run that is over here. The
@@ -80,13 +115,8 @@ class SessionImpl : public Session, private Witness {
   // Compares across ranks, waiting for them. Poisons only if the ranks are out of step then.
   absl::Status Agree(Proposal proposal);
 
-  // The first error wins, reaches every rank, and stays.
-  absl::Status Poison(const absl::Status& status);
   absl::Status TakePoison(const absl::Status& status);
   absl::Status CheckAlarm();
-
-  // One round of progress; true if anything moved.
-  absl::StatusOr<bool> Advance();
 
   // What all ranks do in the order of their calls, one after the other. A cancelled run is cut once
   // all have called Cancel: until then a rank may wait for it, or for a later one, before its call.
@@ -118,6 +148,47 @@ class SessionImpl : public Session, private Witness {
   void NoteMove();
   absl::StatusOr<bool> CheckStall();
 
+  // Streams: how they are opened between ranks.
+  absl::StatusOr<std::vector<std::byte>> Gather(absl::Span<const std::byte> record,
+                                                const char* call = "OpenStream");
+  absl::Status AgreeOn(const absl::Status& own, const char* call = "OpenStream");
+  absl::Status RunMessages(Transport* transport, absl::Span<const TransportOp> ops,
+                           const char* call = "OpenStream");
+  absl::Status ShareText(Transport* transport, std::string* text, const char* call = "OpenStream");
+  absl::StatusOr<Catalog> FindCatalog(const StreamOptions& options, const SourceAddress& address,
+                                      Transport* transport);
+  absl::Status PlanStream(const StreamOptions& options, StreamParts* parts);
+  // Streams: how they are driven. True if anything moved.
+  bool AdvanceStreams();
+  bool has_thread() const override { return lock_ != nullptr; }
+  absl::Status Pump() override;
+  void Wake() override { idle_wait_.Wake(); }
+  void RaiseAlarm(int number, const absl::Status& status) override;
+  void Remove(StreamImpl* stream, const absl::Status& unfinished) override;
+  // Waits for other ranks, while streams go on.
+  void PauseFor(Backoff* backoff);
+
+  // Checkpoints: what is agreed on before anything moves.
+  absl::Status AgreeOnInput(const char* call, const CheckpointInput& input, size_t tensors);
+  absl::StatusOr<std::unique_ptr<Transport>> OpenCheckpointTransport();
+  absl::StatusOr<CheckpointCatalog> ShareCatalog(const SourceAddress& address,
+                                                 absl::Span<const CheckpointTensor> tensors,
+                                                 const CheckpointOptions& options,
+                                                 Transport* transport);
+  // Checkpoints: calls `step` until it is done on all ranks. The first failure on any of them, or a
+  // rank's silence, which poisons, ends it on all.
+  struct StepResult {
+    bool moved = false;
+    bool done = false;
+    bool waits = false;          // for the system, however long that takes
+    int64_t due_ns = INT64_MAX;  // when there is something to do at the latest
+  };
+  absl::Status FinishTogether(const char* call, absl::Duration timeout,
+                              absl::FunctionRef<absl::StatusOr<StepResult>()> step,
+                              absl::FunctionRef<std::string()> describe);
+  absl::Status Carry(const char* call, const CheckpointOptions& options, CheckpointRun* run);
+  absl::Status SyncFiles(const CheckpointOptions& options, CheckpointWriter* writer);
+
   // What to ask other ranks about, and which ones.
   bool FindQuestion();
 
@@ -133,7 +204,7 @@ class SessionImpl : public Session, private Witness {
   std::deque<Event> events_;
   std::vector<std::unique_ptr<TransferRun>> runs_;  // in flight, ascending
   std::vector<std::unique_ptr<TransferRun>> spare_runs_;
-  std::unique_ptr<TraceRecorder> trace_;  // null: none is wanted
+  std::unique_ptr<JoinedTraceLog> trace_;  // null: none is wanted
   std::unique_ptr<Runner> runner_;
   RunId last_run_ = 0;  // the last one started
   DoneRuns done_;
@@ -143,10 +214,17 @@ class SessionImpl : public Session, private Witness {
   std::deque<Collective> collectives_;
   bool comparing_ = false;  // the first of them
   std::string compared_;    // a name that the agreement refers to
+  IdleWait idle_wait_;
   int64_t last_look_ns_ = 0;
   int64_t idle_ns_ = 0;  // without progress, as far as this rank has looked
   BucketQuestion question_;
   std::vector<int> members_;
+  std::vector<StreamImpl*> streams_;  // open
+  FairLock* lock_ = nullptr;          // null: nobody else drives the session
+  int64_t streams_opened_ = 0;
+  // Of streams that other ranks have opened, and failed, while this one is still about to.
+  std::vector<Watch::StreamAlarm> early_alarms_;
+  int64_t streams_known_ = 0;  // numbers below are in streams_, or have been
   absl::Status poison_;
   std::atomic<bool> poisoned_ = false;
 };

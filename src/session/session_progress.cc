@@ -18,6 +18,7 @@ absl::Status SessionImpl::TakePoison(const absl::Status& status) {
   poison_ = status;
   if (runner_ != nullptr) runner_->Poison(status);
   for (const auto& run : runs_) run->Fail(status);
+  for (StreamImpl* const stream : streams_) stream->Fail(status);
   poisoned_.store(true, std::memory_order_release);
   return poison_;
 }
@@ -30,7 +31,8 @@ absl::Status SessionImpl::CheckAlarm() {
 
 absl::StatusOr<bool> SessionImpl::Advance() {
   if (absl::Status status = CheckAlarm(); !status.ok()) return status;
-  if (runs_.empty() && collectives_.empty()) return false;
+  const bool streamed = !streams_.empty() && AdvanceStreams();
+  if (runs_.empty() && collectives_.empty()) return streamed;
   absl::StatusOr<bool> settled = AdvanceCollective();
   if (!settled.ok()) return settled;
   absl::StatusOr<bool> moved = runner_->Poll();
@@ -39,7 +41,8 @@ absl::StatusOr<bool> SessionImpl::Advance() {
     NoteMove();
     return true;
   }
-  return CheckStall();
+  const absl::StatusOr<bool> stalled = CheckStall();
+  return stalled.ok() ? absl::StatusOr<bool>(streamed) : stalled;
 }
 
 int SessionImpl::TransferOf(RunId id) const {

@@ -37,10 +37,19 @@ absl::Status Watch::Poll(int64_t now_ns) {
 
 void Watch::RaiseAlarm(const absl::Status& status) {
   SLUICE_CHECK(!status.ok(), "an alarm needs an error");
-  if (raised_) return;
-  raised_ = true;
+  if (std::exchange(raised_, true)) return;
+  Tell(-1, status);
+}
+
+void Watch::RaiseStreamAlarm(int stream, const absl::Status& status) {
+  SLUICE_CHECK(!status.ok() && stream >= 0, "an alarm needs an error, and a stream");
+  Tell(stream, status);
+}
+
+void Watch::Tell(int stream, const absl::Status& status) {
   AlarmRecord record;
   record.code = static_cast<int32_t>(status.code());
+  record.stream = stream;
   record.message = ShortText<kMaxAlarmBytes>(status.message());
   // Beginning with its neighbours, so that ranks which fail together do not all tell rank 0 first.
   // Ranks that it cannot be sent to hear of it from the others' alarms, or by silence.
@@ -51,9 +60,13 @@ void Watch::RaiseAlarm(const absl::Status& status) {
 }
 
 void Watch::TakeAlarm(int src, const AlarmRecord& record) {
-  if (!alarm_.ok()) return;
-  alarm_ = absl::Status(static_cast<absl::StatusCode>(record.code),
-                        absl::StrCat("rank ", src, " failed: ", record.message.ToString()));
+  const absl::Status status(static_cast<absl::StatusCode>(record.code),
+                            absl::StrCat("rank ", src, " failed: ", record.message.ToString()));
+  if (record.stream >= 0) {
+    stream_alarms_.push_back({record.stream, status});
+  } else if (alarm_.ok()) {
+    alarm_ = status;
+  }
 }
 
 void Watch::Ask(const BucketQuestion& question, absl::Span<const int> members, int64_t now_ns) {

@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -51,9 +52,19 @@ class Watch {
   // Tells every other rank that this one has failed, of which `status` (not OK) is the cause. Best
   // effort; the first call counts. The message is cut to kMaxAlarmBytes.
   void RaiseAlarm(const absl::Status& status);
+  // The same of one stream alone, at most once for each.
+  void RaiseStreamAlarm(int stream, const absl::Status& status);
   // The first alarm of another rank that Poll has taken in: "rank 3 failed: ..." with the cause's
   // code. OK if there is none.
   const absl::Status& alarm() const { return alarm_; }
+  // Streams that other ranks' alarms are about, since the last call.
+  struct StreamAlarm {
+    int stream;
+    absl::Status status;
+  };
+  std::vector<StreamAlarm> TakeStreamAlarms() {
+    return std::exchange(stream_alarms_, std::vector<StreamAlarm>());
+  }
 
   // Asks the members of a bucket, other than this rank, where they stand with it. Does nothing most
   // of the time, so it may be called on every idle poll. Another bucket than before: the answers so
@@ -77,6 +88,7 @@ class Watch {
     Silence silence;       // that it has heard of
   };
 
+  void Tell(int stream, const absl::Status& status);
   void TakeAlarm(int src, const AlarmRecord& record);
   void Answer(int src, const QuestionRecord& record, int64_t now_ns);
   void TakeAnswer(int src, const AnswerRecord& record);
@@ -95,6 +107,7 @@ class Watch {
 
   bool raised_ = false;
   absl::Status alarm_;
+  std::vector<StreamAlarm> stream_alarms_;
   absl::Status other_transfer_;
 
   BucketQuestion question_;

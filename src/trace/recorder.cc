@@ -1,12 +1,10 @@
-// The parts of the recorder that are not on the way of buckets.
+// Setting aside a recorder's memory.
 #include "trace/recorder.h"
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
 
 #include "tensor/check.h"
-#include "trace/serialize.h"
 
 namespace sluice {
 namespace {
@@ -18,20 +16,6 @@ size_t Capacity(int64_t capacity) {
 
 }  // namespace
 
-TraceRecorder::TraceRecorder(int rank, int64_t capacity)
-    : rank_(rank), events_(Capacity(capacity)) {
-  SLUICE_CHECK(rank >= 0, "ranks are not negative");
-}
-
-std::string TraceRecorder::Serialize() const {
-  return EncodeTrace(rank_, dropped_, absl::MakeConstSpan(events_).first(size_));
-}
-
-void TraceRecorder::Clear() {
-  size_ = 0;
-  dropped_ = 0;
-  last_buckets_ = -1;
-  last_bytes_ = -1;
-}
+TraceRecorder::TraceRecorder(int64_t capacity) : events_(Capacity(capacity)) {}
 
 }  // namespace sluice

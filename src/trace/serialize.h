@@ -3,17 +3,15 @@
 #ifndef SLUICE_SRC_TRACE_SERIALIZE_H_
 #define SLUICE_SRC_TRACE_SERIALIZE_H_
 
-#include <cstdint>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "absl/types/span.h"
 #include "trace/trace_event.h"
 
 namespace sluice {
 
-std::string EncodeTrace(int rank, int64_t dropped, absl::Span<const TraceEvent> events);
+std::string EncodeTrace(const TraceContent& content);
 
 // InvalidArgument if `bytes` are not what EncodeTrace gives.
 absl::StatusOr<TraceContent> DecodeTrace(absl::string_view bytes);

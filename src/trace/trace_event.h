@@ -3,6 +3,7 @@
 #define SLUICE_SRC_TRACE_TRACE_EVENT_H_
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "plan/bucket.h"
@@ -12,13 +13,34 @@ namespace sluice {
 // What went on. The values travel between ranks: add at the end.
 enum class TraceKind : uint8_t {
   kSample,  // no span: how much was in flight at begin_ns
+  // Stages of a transfer's bucket, on the track of its slot.
   kFill,
   kMove,
   kDrain,
+  // What a stream does, on tracks with names.
+  kEpoch,
+  kItem,          // from its first read to its release; items overlap
+  kConsume,       // a consumer holds a lease
+  kConsumerWait,  // a consumer waits for an item
+  kStorageRead,
+  kDeviceCopy,
+  kExchange,      // with other ranks
+  kStreamSample,  // no span: how much of a stream was in flight at begin_ns
 };
-inline constexpr TraceKind kLastTraceKind = TraceKind::kDrain;
+inline constexpr TraceKind kLastTraceKind = TraceKind::kStreamSample;
 
-// What a track shows: "fill". Not for samples.
+// True for what has a beginning and an end.
+constexpr bool IsSpan(TraceKind kind) {
+  return kind != TraceKind::kSample && kind != TraceKind::kStreamSample;
+}
+// True for spans on the track of a transfer's slot.
+constexpr bool IsStage(TraceKind kind) {
+  return kind == TraceKind::kFill || kind == TraceKind::kMove || kind == TraceKind::kDrain;
+}
+// True for what is on a track that has a name.
+constexpr bool IsOfStream(TraceKind kind) { return kind >= TraceKind::kEpoch; }
+
+// What a track shows: "fill", "storage_read". Not for samples.
 const char* TraceKindName(TraceKind kind);
 
 // Times lie in this range on both sides of 0, over 70 years, so that they can be shifted and
@@ -26,11 +48,15 @@ const char* TraceKindName(TraceKind kind);
 inline constexpr int64_t kTraceTimeEndNs = int64_t{1} << 61;
 
 struct TraceEvent {
-  BucketId id = {};  // of a span
+  BucketId id = {};  // of a stage, and of a stream's span if has_id
   int64_t begin_ns = 0;
   int64_t end_ns = 0;  // not before begin_ns
-  int64_t bytes = 0;   // of the bucket; of a sample: staging bytes in flight
-  int32_t count = 0;   // the slot; of a sample: buckets in flight
+  int64_t bytes = 0;   // of the bucket or item; of a sample: staging bytes in flight
+  int64_t item = -1;   // of a stream's span; below 0: none
+  int32_t count = 0;   // of a stage: the slot; of a sample: buckets in flight
+  int32_t track = 0;   // of what a stream records
+  int32_t epoch = -1;  // of a stream's span; below 0: none
+  bool has_id = false;
   TraceKind kind = TraceKind::kSample;
 
   friend bool operator==(const TraceEvent&, const TraceEvent&) = default;
@@ -40,6 +66,7 @@ struct TraceEvent {
 struct TraceContent {
   int rank = 0;
   int64_t dropped = 0;
+  std::vector<std::string> tracks;  // their names, by number
   std::vector<TraceEvent> events;
 };
 

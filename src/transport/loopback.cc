@@ -15,11 +15,8 @@ namespace {
 
 class LoopbackFabric final : public Fabric {
  public:
-  LoopbackFabric(int rank, std::vector<int> node_of_rank, std::shared_ptr<LoopbackControl> control,
-                 std::shared_ptr<LoopbackMessages> messages)
-      : Fabric(rank, std::move(node_of_rank)),
-        control_(std::move(control)),
-        messages_(std::move(messages)) {}
+  LoopbackFabric(int rank, std::vector<int> node_of_rank, std::shared_ptr<LoopbackControl> control)
+      : Fabric(rank, std::move(node_of_rank)), control_(std::move(control)) {}
 
   absl::Status StartAllGather(absl::Span<const std::byte> record) override {
     if (gathering_) return absl::FailedPreconditionError("an all-gather is under way");
@@ -64,18 +61,16 @@ class LoopbackFabric final : public Fabric {
   }
 
   absl::StatusOr<std::unique_ptr<Transport>> OpenTransport() override {
-    if (opened_) return absl::FailedPreconditionError("the transport has been opened before");
-    opened_ = true;
-    return MakeLoopbackTransport(rank(), size(), messages_);
+    return MakeLoopbackTransport(rank(), size(), control_->Messages(transports_++));
   }
+  absl::Status CheckOtherThread() const override { return absl::OkStatus(); }
 
  private:
   const std::shared_ptr<LoopbackControl> control_;
-  const std::shared_ptr<LoopbackMessages> messages_;
   size_t gathers_ = 0;  // completed; the number of the one under way
   size_t record_bytes_ = 0;
   bool gathering_ = false;
-  bool opened_ = false;
+  size_t transports_ = 0;  // opened
 };
 
 }  // namespace
@@ -83,11 +78,10 @@ class LoopbackFabric final : public Fabric {
 std::vector<std::unique_ptr<Fabric>> MakeLoopbackFabrics(const std::vector<int>& node_of_rank) {
   const int size = static_cast<int>(node_of_rank.size());
   auto control = std::make_shared<LoopbackControl>(size);
-  auto messages = std::make_shared<LoopbackMessages>(size);
   std::vector<std::unique_ptr<Fabric>> fabrics;
   fabrics.reserve(node_of_rank.size());
   for (int rank = 0; rank < size; ++rank) {
-    fabrics.push_back(std::make_unique<LoopbackFabric>(rank, node_of_rank, control, messages));
+    fabrics.push_back(std::make_unique<LoopbackFabric>(rank, node_of_rank, control));
   }
   return fabrics;
 }

@@ -11,8 +11,8 @@
 
 namespace sluice {
 
-// One fabric per rank, all connected. `node_of_rank` as in Fabric. Each fabric (and the transport
-// it opens) may be used by a thread of its own; the last one destroyed frees what they share.
+// One fabric per rank, all connected. `node_of_rank` as in Fabric. Each fabric and each
+// transport may be used by a thread of its own; the last one destroyed frees what they share.
 std::vector<std::unique_ptr<Fabric>> MakeLoopbackFabrics(const std::vector<int>& node_of_rank);
 
 }  // namespace sluice

@@ -1,4 +1,4 @@
-// Gathers and posts between ranks of one process.
+// Gathers, posts and transports between ranks of one process.
 #include "transport/loopback_control.h"
 
 #include <algorithm>
@@ -52,6 +52,14 @@ bool LoopbackControl::TakePost(int rank, int* src, Record* record) {
   *record = std::move(inbox.front().record);
   inbox.pop_front();
   return true;
+}
+
+std::shared_ptr<LoopbackMessages> LoopbackControl::Messages(size_t index) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  while (messages_.size() <= index) {
+    messages_.push_back(std::make_shared<LoopbackMessages>(static_cast<int>(size())));
+  }
+  return messages_[index];
 }
 
 }  // namespace sluice

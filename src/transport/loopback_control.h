@@ -1,15 +1,18 @@
-// The control records of a loopback fabric: gathers and posts through memory, in one process.
+// What the ranks of a loopback fabric share in one process: gathers and posts through memory, and
+// the messages of each of its transports.
 #ifndef SLUICE_SRC_TRANSPORT_LOOPBACK_CONTROL_H_
 #define SLUICE_SRC_TRANSPORT_LOOPBACK_CONTROL_H_
 
 #include <cstddef>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "transport/loopback_messages.h"
 
 namespace sluice {
 
@@ -30,6 +33,9 @@ class LoopbackControl {
   absl::Status Post(int src, int dst, absl::Span<const std::byte> record);
   bool TakePost(int rank, int* src, Record* record);
 
+  // Those of every rank's transport number `index`.
+  std::shared_ptr<LoopbackMessages> Messages(size_t index);
+
  private:
   struct Gather {
     std::vector<std::optional<Record>> records;
@@ -45,6 +51,7 @@ class LoopbackControl {
   size_t first_gather_ = 0;     // number of gathers_.front()
   std::deque<Gather> gathers_;  // those that not all ranks have taken
   std::vector<std::deque<Posted>> inboxes_;
+  std::vector<std::shared_ptr<LoopbackMessages>> messages_;
 };
 
 }  // namespace sluice

@@ -1,4 +1,4 @@
-// The session's own communicator: duplicated within a deadline, freed only when nobody uses it.
+// Communicators of our own: duplicated within a deadline, freed only when nobody uses them.
 #include "transport/mpi_communicator.h"
 
 #include <thread>

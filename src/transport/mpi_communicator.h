@@ -1,4 +1,4 @@
-// The communicator that a fabric and its transport share, apart from the user's own.
+// A communicator of a fabric or of its transports, apart from the user's own.
 #ifndef SLUICE_SRC_TRANSPORT_MPI_COMMUNICATOR_H_
 #define SLUICE_SRC_TRANSPORT_MPI_COMMUNICATOR_H_
 

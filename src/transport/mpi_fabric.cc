@@ -25,11 +25,26 @@ struct Introduction {
   std::array<char, MPI_MAX_PROCESSOR_NAME> host;  // zero-terminated, zeros behind
 };
 
+absl::string_view ThreadLevelName(int level) {
+  switch (level) {
+    case MPI_THREAD_SINGLE:
+      return "MPI_THREAD_SINGLE";
+    case MPI_THREAD_FUNNELED:
+      return "MPI_THREAD_FUNNELED";
+    case MPI_THREAD_SERIALIZED:
+      return "MPI_THREAD_SERIALIZED";
+    default:
+      return "MPI_THREAD_MULTIPLE";
+  }
+}
+
 class MpiFabric final : public Fabric {
  public:
   MpiFabric(std::vector<int> node_of_rank, const std::shared_ptr<MpiCommunicator>& comm,
-            std::unique_ptr<MpiGather> gather, std::unique_ptr<MpiPosts> posts)
+            std::unique_ptr<MpiGather> gather, std::unique_ptr<MpiPosts> posts,
+            absl::Duration timeout)
       : Fabric(comm->rank(), std::move(node_of_rank)),
+        timeout_(timeout),
         comm_(comm),
         gather_(std::move(gather)),
         posts_(std::move(posts)) {}
@@ -48,13 +63,26 @@ class MpiFabric final : public Fabric {
     return posts_->Poll(src, record);
   }
 
+  // The first transport shares the fabric's communicator: channels have tags of their own on it.
   absl::StatusOr<std::unique_ptr<Transport>> OpenTransport() override {
-    if (opened_) return absl::FailedPreconditionError("the transport has been opened before");
-    opened_ = true;
-    return std::make_unique<MpiTransport>(comm_);
+    if (!std::exchange(opened_, true)) return std::make_unique<MpiTransport>(comm_);
+    auto own = MpiCommunicator::Duplicate(comm_->get(), Deadline(timeout_));
+    if (own.ok()) return std::make_unique<MpiTransport>(*std::move(own));
+    comm_->Abandon();  // the duplication may still be under way on it
+    return own.status();
+  }
+
+  absl::Status CheckOtherThread() const override {
+    int level = MPI_THREAD_SINGLE;
+    MPI_Query_thread(&level);
+    if (level >= MPI_THREAD_MULTIPLE) return absl::OkStatus();
+    return absl::FailedPreconditionError(
+        absl::StrCat("MPI was initialized with ", ThreadLevelName(level),
+                     ", but calls from two threads need MPI_THREAD_MULTIPLE"));
   }
 
  private:
+  const absl::Duration timeout_;
   const std::shared_ptr<MpiCommunicator> comm_;
   const std::unique_ptr<MpiGather> gather_;
   const std::unique_ptr<MpiPosts> posts_;
@@ -161,7 +189,8 @@ absl::StatusOr<std::unique_ptr<Fabric>> MakeMpiFabric(MPI_Comm comm,
 
   auto posts = std::make_unique<MpiPosts>(*own);
   if (absl::Status status = posts->Listen(); !status.ok()) return status;
-  return std::make_unique<MpiFabric>(*std::move(nodes), *own, std::move(gather), std::move(posts));
+  return std::make_unique<MpiFabric>(*std::move(nodes), *own, std::move(gather), std::move(posts),
+                                     options.timeout);
 }
 
 }  // namespace sluice

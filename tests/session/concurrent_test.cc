@@ -2,6 +2,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <ostream>
 #include <utility>
 #include <vector>
 
@@ -36,30 +37,53 @@ std::vector<Transfer*> CompileClasses(Session* session, int size) {
   return transfers;
 }
 
-class RandomScheduleTest : public testing::TestWithParam<int> {};
+// How many ranks; whether every second one has a progress thread, or none.
+struct Crew {
+  int size;
+  bool threads;
+};
+
+void PrintTo(const Crew& crew, std::ostream* out) {
+  *out << crew.size << (crew.threads ? "Threads" : "");
+}
+
+class RandomScheduleTest : public testing::TestWithParam<Crew> {
+ protected:
+  static RandomJob MakeJob(uint64_t seed) {
+    return MakeRandomJob(seed * 100 + static_cast<uint64_t>(GetParam().size), GetParam().size);
+  }
+  static uint64_t Seeds(uint64_t most) { return GetParam().threads ? most / 2 : most; }
+  static int RunOn(Rank& self, RandomJob job, const Schedule& schedule) {
+    job.options.progress_thread = GetParam().threads && self.rank % 2 == 0;
+    return RunSchedule(self, job, schedule);
+  }
+};
 
 TEST_P(RandomScheduleTest, EveryRunIsRight) {
-  const int size = GetParam();
-  for (uint64_t seed = 1; seed <= 24; ++seed) {
-    const RandomJob job = MakeRandomJob(seed * 100 + static_cast<uint64_t>(size) + 50, size);
-    RunRanks(size, [&](Rank& self) { RunSchedule(self, job, {.seed = seed}); });
+  const int size = GetParam().size;
+  for (uint64_t seed = 1; seed <= Seeds(24); ++seed) {
+    const RandomJob job = MakeJob(seed + 5000);
+    RunRanks(size, [&](Rank& self) { RunOn(self, job, {.seed = seed}); });
     ASSERT_FALSE(HasFailure()) << "seed " << seed << " with " << size << " ranks";
   }
 }
 
 TEST_P(RandomScheduleTest, CancelsLeaveOtherRunsAlone) {
-  const int size = GetParam();
+  const int size = GetParam().size;
   std::atomic<int> cut_short = 0;
-  for (uint64_t seed = 1; seed <= 30; ++seed) {
-    const RandomJob job = MakeRandomJob(seed * 100 + static_cast<uint64_t>(size) + 30, size);
+  for (uint64_t seed = 1; seed <= Seeds(30); ++seed) {
+    const RandomJob job = MakeJob(seed + 3000);
     const Schedule schedule{.seed = seed, .cancel_percent = 40};
-    RunRanks(size, [&](Rank& self) { cut_short += RunSchedule(self, job, schedule); });
+    RunRanks(size, [&](Rank& self) { cut_short += RunOn(self, job, schedule); });
     ASSERT_FALSE(HasFailure()) << "seed " << seed << " with " << size << " ranks";
   }
   EXPECT_GT(cut_short, 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Ranks, RandomScheduleTest, testing::Values(1, 2, 3, 5, 8),
+INSTANTIATE_TEST_SUITE_P(Ranks, RandomScheduleTest,
+                         testing::Values(Crew{1, false}, Crew{2, false}, Crew{3, false},
+                                         Crew{5, false}, Crew{8, false}, Crew{2, true},
+                                         Crew{3, true}),
                          testing::PrintToStringParamName());
 
 TEST(ConcurrentTest, ClassesStartedTogetherAndWaitedForBackwards) {

@@ -116,6 +116,10 @@ class FaultyFabric final : public Fabric {
     return std::make_unique<FaultyTransport>(*std::move(inner), plan_);
   }
 
+  absl::Status CheckOtherThread() const override {
+    return plan_.one_thread ? Injected("CheckOtherThread") : inner_->CheckOtherThread();
+  }
+
  private:
   std::unique_ptr<Fabric> inner_;
   const FaultPlan plan_;

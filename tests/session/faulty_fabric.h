@@ -23,6 +23,7 @@ struct FaultPlan {
   int64_t failing_poll = -1;    // from the n-th on, polls fail
   int64_t failing_gather = -1;  // from the n-th start of a gather on, polling gathers fails
   bool failing_open = false;    // there is no transport
+  bool one_thread = false;      // no other thread may use the fabric
 };
 
 std::unique_ptr<Fabric> MakeFaultyFabric(std::unique_ptr<Fabric> inner, const FaultPlan& plan);

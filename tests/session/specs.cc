@@ -32,7 +32,8 @@ Layout RandomLayout(oracle::Dice* dice, int size, int dims) {
 void PickDTypes(oracle::Dice* dice, TensorTransfer* tensor) {
   const std::vector<DType> all = {DType::kF64,    DType::kF32,    DType::kF16, DType::kBF16,
                                   DType::kF8E4M3, DType::kF8E5M2, DType::kI64, DType::kI32,
-                                  DType::kI8,     DType::kU8};
+                                  DType::kI8,     DType::kU8,     DType::kI16, DType::kU16,
+                                  DType::kU32,    DType::kU64,    DType::kBool};
   const std::vector<DType> floats(all.begin(), all.begin() + 6);
   if (dice->Chance(50)) {
     tensor->src_dtype = dice->Pick(floats);
@@ -65,8 +66,8 @@ TensorTransfer RandomTensor(oracle::Dice* dice, int size, int64_t bucket_bytes) 
   tensor.src = RandomLayout(dice, size, dims);
   tensor.dst = RandomLayout(dice, size, dims);
   PickDTypes(dice, &tensor);
-  // A reduction over n mesh dimensions needs buckets of 8 * (n + 1) bytes.
-  if (partial) {
+  // A reduction over n mesh dimensions needs buckets of 8 * (n + 1) bytes. Of bool there is none.
+  if (partial && tensor.src_dtype != DType::kBool) {
     AddPartial(dice, static_cast<int>(std::min<int64_t>(4, bucket_bytes / 8 - 1)), &tensor.src);
   }
   return tensor;

@@ -1,5 +1,6 @@
 // The trace file, read by a JSON library: what viewers rely on.
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "sluice/trace.h"
+#include "trace/joined_log.h"
 #include "trace/recorder.h"
 
 namespace sluice {
@@ -32,15 +34,23 @@ std::vector<json> Where(const json& events, const std::string& key, const json& 
   return found;
 }
 
-TraceRecorder OneSpan(int rank, int64_t begin_ns) {
-  TraceRecorder recorder(rank, 8);
-  recorder.Span(TraceKind::kMove, BucketId({.run = 4, .window = 2, .src = 3, .dst = 7}), 5, 1 << 20,
-                begin_ns, begin_ns + 1500);
-  return recorder;
+// A log with one recorder.
+struct Log {
+  explicit Log(int rank, int64_t capacity = 8) : log(rank), recorder(*log.AddRecorder(capacity)) {}
+
+  JoinedTraceLog log;
+  TraceRecorder& recorder;
+};
+
+std::unique_ptr<Log> OneSpan(int rank, int64_t begin_ns) {
+  auto log = std::make_unique<Log>(rank);
+  log->recorder.Span(TraceKind::kMove, BucketId({.run = 4, .window = 2, .src = 3, .dst = 7}), 5,
+                     1 << 20, begin_ns, begin_ns + 1500);
+  return log;
 }
 
 TEST(ChromeTrace, ASpanIsACompleteEventOnItsSlotsTrack) {
-  const json events = EventsOf(ChromeTrace(OneSpan(3, 1'000'000'000)));
+  const json events = EventsOf(ChromeTrace(OneSpan(3, 1'000'000'000)->log));
   const std::vector<json> spans = Where(events, "ph", "X");
   ASSERT_EQ(spans.size(), 1u);
   const json expected = {{"ph", "X"},
@@ -59,7 +69,7 @@ TEST(ChromeTrace, ASpanIsACompleteEventOnItsSlotsTrack) {
 }
 
 TEST(ChromeTrace, ProcessesAndThreadsHaveNames) {
-  const json events = EventsOf(ChromeTrace(OneSpan(3, 0)));
+  const json events = EventsOf(ChromeTrace(OneSpan(3, 0)->log));
   const std::vector<json> process = Where(events, "name", "process_name");
   ASSERT_EQ(process.size(), 1u);
   EXPECT_EQ(process[0].at("pid"), 4);
@@ -74,10 +84,11 @@ TEST(ChromeTrace, ProcessesAndThreadsHaveNames) {
 
 // Process 0 and thread 0 mean something else to viewers, and times below 0 nothing.
 TEST(ChromeTrace, NumbersAreWhatViewersTake) {
-  TraceRecorder recorder(0, 8);
+  Log log(0);
+  TraceRecorder& recorder = log.recorder;
   recorder.Sample(-900, 1, 64);
   recorder.Span(TraceKind::kFill, BucketId(), 0, 64, -1000, -400);
-  for (const json& event : EventsOf(ChromeTrace(recorder))) {
+  for (const json& event : EventsOf(ChromeTrace(log.log))) {
     EXPECT_GT(event.at("pid"), 0);
     if (event.contains("tid")) {
       EXPECT_GT(event.at("tid"), 0);
@@ -89,10 +100,11 @@ TEST(ChromeTrace, NumbersAreWhatViewersTake) {
 }
 
 TEST(ChromeTrace, ASampleIsTwoCounters) {
-  TraceRecorder recorder(1, 8);
+  Log log(1);
+  TraceRecorder& recorder = log.recorder;
   recorder.Sample(1000, 3, 4096);
   recorder.Sample(3500, 2, 1024);
-  const json events = EventsOf(ChromeTrace(recorder));
+  const json events = EventsOf(ChromeTrace(log.log));
   const std::vector<json> buckets = Where(events, "name", "buckets in flight");
   ASSERT_EQ(buckets.size(), 2u);
   const json expected = {{"ph", "C"},
@@ -107,11 +119,12 @@ TEST(ChromeTrace, ASampleIsTwoCounters) {
 }
 
 TEST(ChromeTrace, StagesHaveTheirNames) {
-  TraceRecorder recorder(0, 8);
+  Log log(0);
+  TraceRecorder& recorder = log.recorder;
   recorder.Span(TraceKind::kFill, BucketId(), 0, 1, 0, 1);
   recorder.Span(TraceKind::kMove, BucketId(), 0, 1, 1, 2);
   recorder.Span(TraceKind::kDrain, BucketId(), 0, 1, 2, 2);
-  const std::vector<json> spans = Where(EventsOf(ChromeTrace(recorder)), "ph", "X");
+  const std::vector<json> spans = Where(EventsOf(ChromeTrace(log.log)), "ph", "X");
   ASSERT_EQ(spans.size(), 3u);
   EXPECT_EQ(spans[0].at("name"), "fill");
   EXPECT_EQ(spans[1].at("name"), "move");
@@ -120,18 +133,19 @@ TEST(ChromeTrace, StagesHaveTheirNames) {
 }
 
 TEST(ChromeTrace, DroppedEventsAreMentioned) {
-  TraceRecorder recorder(0, 1);
+  Log log(0, 1);
+  TraceRecorder& recorder = log.recorder;
   for (int i = 0; i < 5; ++i) recorder.Sample(i, i, i);
-  const std::vector<json> labels = Where(EventsOf(ChromeTrace(recorder)), "name", "process_labels");
+  const std::vector<json> labels = Where(EventsOf(ChromeTrace(log.log)), "name", "process_labels");
   ASSERT_EQ(labels.size(), 1u);
   EXPECT_EQ(labels[0].at("args").at("labels"), "4 events were dropped");
 }
 
 TEST(ChromeTrace, RanksMeetOnOneClock) {
   const std::vector<TracePart> parts = {
-      {.content = OneSpan(0, 5000).Serialize(), .clock_offset_ns = 0, .label = "node \"a\""},
-      {.content = OneSpan(1, 900000).Serialize(), .clock_offset_ns = -893000, .label = ""},
-      {.content = TraceRecorder(2, 1).Serialize(), .clock_offset_ns = 0, .label = ""},
+      {.content = OneSpan(0, 5000)->log.Serialize(), .clock_offset_ns = 0, .label = "node \"a\""},
+      {.content = OneSpan(1, 900000)->log.Serialize(), .clock_offset_ns = -893000, .label = ""},
+      {.content = JoinedTraceLog(2).Serialize(), .clock_offset_ns = 0, .label = ""},
   };
   const json events = EventsOf(ChromeTrace(parts));
   const std::vector<json> spans = Where(events, "ph", "X");
@@ -150,7 +164,8 @@ TEST(ChromeTrace, NoPartsAreAnEmptyFile) {
 }
 
 TEST(ChromeTrace, BadPartsAreNamed) {
-  const TracePart good = {.content = OneSpan(1, 0).Serialize(), .clock_offset_ns = 0, .label = ""};
+  const TracePart good = {
+      .content = OneSpan(1, 0)->log.Serialize(), .clock_offset_ns = 0, .label = ""};
   const TracePart bad = {.content = "nonsense", .clock_offset_ns = 0, .label = ""};
   const absl::StatusOr<std::string> nonsense = ChromeTrace({good, bad});
   EXPECT_EQ(nonsense.status().code(), absl::StatusCode::kInvalidArgument);

@@ -30,7 +30,11 @@ std::vector<TraceEvent> Events() {
        .begin_ns = -5,
        .end_ns = kTraceTimeEndNs - 1,
        .bytes = kMost,
+       .item = kMost,
        .count = std::numeric_limits<int32_t>::max(),
+       .track = std::numeric_limits<int32_t>::max(),
+       .epoch = std::numeric_limits<int32_t>::max(),
+       .has_id = true,
        .kind = kLastTraceKind},
       {.id = BucketId({.run = 1, .round = 3, .dst = 70000, .n = 2}),
        .begin_ns = 0x0102030405060708,
@@ -41,23 +45,33 @@ std::vector<TraceEvent> Events() {
   };
 }
 
+TraceContent Content() {
+  TraceContent content;
+  content.rank = 70000;
+  content.dropped = 12;
+  content.tracks = {"consumer", "", "a \"name\" with \xff"};
+  content.events = Events();
+  return content;
+}
+
 TEST(TraceBytes, ThereAndBack) {
-  const std::vector<TraceEvent> events = Events();
-  const absl::StatusOr<TraceContent> content = DecodeTrace(EncodeTrace(70000, 12, events));
+  const TraceContent written = Content();
+  const absl::StatusOr<TraceContent> content = DecodeTrace(EncodeTrace(written));
   ASSERT_TRUE(content.ok()) << content.status();
   EXPECT_EQ(content->rank, 70000);
   EXPECT_EQ(content->dropped, 12);
-  EXPECT_EQ(content->events, events);
+  EXPECT_EQ(content->tracks, written.tracks);
+  EXPECT_EQ(content->events, written.events);
 }
 
 TEST(TraceBytes, NothingRecorded) {
-  const absl::StatusOr<TraceContent> content = DecodeTrace(EncodeTrace(0, 0, {}));
+  const absl::StatusOr<TraceContent> content = DecodeTrace(EncodeTrace({}));
   ASSERT_TRUE(content.ok()) << content.status();
   EXPECT_TRUE(content->events.empty());
 }
 
 TEST(TraceBytes, NoPartOfThemIsATrace) {
-  const std::string bytes = EncodeTrace(1, 0, Events());
+  const std::string bytes = EncodeTrace(Content());
   for (size_t length = 0; length < bytes.size(); ++length) {
     const absl::StatusOr<TraceContent> content = DecodeTrace(bytes.substr(0, length));
     EXPECT_EQ(content.status().code(), absl::StatusCode::kInvalidArgument) << length;
@@ -67,7 +81,7 @@ TEST(TraceBytes, NoPartOfThemIsATrace) {
 
 // Whatever the bytes say, reading them ends with a content or a status.
 TEST(TraceBytes, AnyByteMayBeWrong) {
-  const std::string bytes = EncodeTrace(1, 0, Events());
+  const std::string bytes = EncodeTrace(Content());
   int refused = 0;
   for (size_t i = 0; i < bytes.size(); ++i) {
     for (const char wrong : {'\x00', '\x7f', '\xff'}) {
@@ -81,9 +95,18 @@ TEST(TraceBytes, AnyByteMayBeWrong) {
 
 TEST(TraceBytes, SaysWhatIsWrong) {
   EXPECT_THAT(DecodeTrace("hello").status().message(), HasSubstr("not a serialised trace"));
-  std::string bytes = EncodeTrace(1, 0, Events());
+  std::string bytes = EncodeTrace(Content());
   bytes.back() = 100;
   EXPECT_THAT(DecodeTrace(bytes).status().message(), HasSubstr("event 2"));
+}
+
+// The values are part of what travels.
+TEST(TraceBytes, KindsKeepTheirNumbers) {
+  EXPECT_EQ(static_cast<int>(TraceKind::kSample), 0);
+  EXPECT_EQ(static_cast<int>(TraceKind::kDrain), 3);
+  EXPECT_EQ(static_cast<int>(TraceKind::kEpoch), 4);
+  EXPECT_EQ(static_cast<int>(TraceKind::kExchange), 10);
+  EXPECT_EQ(static_cast<int>(TraceKind::kStreamSample), 11);
 }
 
 }  // namespace

@@ -22,14 +22,18 @@ std::byte PatternByte(size_t i, uint64_t seed) {
 }  // namespace
 
 ContractRank::ContractRank(std::unique_ptr<Fabric> fabric) : fabric_(std::move(fabric)) {
+  OpenTransport();
+}
+
+void ContractRank::OpenTransport() {
   absl::StatusOr<std::unique_ptr<Transport>> transport = fabric_->OpenTransport();
   EXPECT_TRUE(transport.ok()) << transport.status();
-  transport_ = *std::move(transport);
+  loopback_ = (*transport)->name() == "loopback";
+  transports_.push_back(*std::move(transport));
 }
 
 ContractRank::~ContractRank() {
-  const bool loopback = transport_->name() == "loopback";
-  if (!open_.empty() && !loopback) static_cast<void>(buffers_.release());
+  if (!open_.empty() && !loopback_) static_cast<void>(buffers_.release());
 }
 
 bool ContractRank::AllEnded() const {
@@ -86,7 +90,11 @@ std::string ContractRank::Position() const {
 }
 
 void ContractRank::CheckEnd() const {
-  EXPECT_EQ(static_cast<size_t>(transport_->outstanding()), open_.size()) << Position();
+  int outstanding = 0;
+  for (const auto& transport : transports_) {
+    if (transport != nullptr) outstanding += transport->outstanding();
+  }
+  EXPECT_EQ(static_cast<size_t>(outstanding), open_.size()) << Position();
   EXPECT_TRUE(AllEnded()) << Position();
   for (const Guarded& buffer : *buffers_) {
     const auto& memory = buffer.memory;
@@ -134,8 +142,8 @@ TransportOp ContractRank::Receive(int peer, int tag, std::byte* data, size_t byt
   return Op(TransportOp::Kind::kReceive, peer, tag, data, bytes);
 }
 
-void ContractRank::Start(absl::Span<const TransportOp> ops) {
-  const absl::Status status = transport_->Start(ops);
+void ContractRank::Start(absl::Span<const TransportOp> ops, size_t n) {
+  const absl::Status status = transports_[n]->Start(ops);
   EXPECT_TRUE(status.ok()) << status;
 }
 
@@ -147,16 +155,20 @@ void ContractRank::Forget(const TransportOp& op) {
 
 void ContractRank::Poll(size_t events_max) {
   std::vector<TransportEvent> events(events_max);
-  const absl::StatusOr<int> count = transport_->Poll(absl::MakeSpan(events));
-  ASSERT_TRUE(count.ok()) << count.status();
-  ASSERT_LE(static_cast<size_t>(*count), events_max);
-  for (int i = 0; i < *count; ++i) {
-    const TransportEvent& event = events[static_cast<size_t>(i)];
-    EXPECT_TRUE(event.cookie > 0 && event.cookie < next_cookie_) << "an unknown cookie";
-    EXPECT_TRUE(events_.emplace(event.cookie, event.status).second)
-        << "two events for one operation of rank " << rank();
-    open_.erase(event.cookie);
+  for (const auto& transport : transports_) {
+    if (transport == nullptr) continue;
+    const absl::StatusOr<int> count = transport->Poll(absl::MakeSpan(events));
+    ASSERT_TRUE(count.ok()) << count.status();
+    ASSERT_LE(static_cast<size_t>(*count), events_max);
+    for (int i = 0; i < *count; ++i) Take(events[static_cast<size_t>(i)]);
   }
+}
+
+void ContractRank::Take(const TransportEvent& event) {
+  EXPECT_TRUE(event.cookie > 0 && event.cookie < next_cookie_) << "an unknown cookie";
+  EXPECT_TRUE(events_.emplace(event.cookie, event.status).second)
+      << "two events for one operation of rank " << rank();
+  open_.erase(event.cookie);
 }
 
 }  // namespace sluice

@@ -1,4 +1,4 @@
-// One rank of a contract test: a script of steps that never blocks, over a fabric and a transport.
+// One rank of a contract test: a script of steps that never blocks, over a fabric and transports.
 //
 // The same script runs whether one thread drives all ranks in turn, each rank has a thread, or each
 // is a process. Not a test by itself.
@@ -32,7 +32,9 @@ class ContractRank {
   int rank() const { return fabric_->rank(); }
   int size() const { return fabric_->size(); }
   Fabric& fabric() { return *fabric_; }
-  Transport& transport() { return *transport_; }
+  size_t transports() const { return transports_.size(); }
+  // The n-th that was opened; the first one is there from the start.
+  Transport& transport(size_t n = 0) { return *transports_[n]; }
   // All ranks but this one, ascending.
   std::vector<int> Peers() const;
 
@@ -63,8 +65,8 @@ class ContractRank {
 
   TransportOp Send(int peer, int tag, std::byte* data, size_t bytes);
   TransportOp Receive(int peer, int tag, std::byte* data, size_t bytes);
-  // Starts operations made by Send and Receive.
-  void Start(absl::Span<const TransportOp> ops);
+  // Starts operations made by Send and Receive, on the n-th transport.
+  void Start(absl::Span<const TransportOp> ops, size_t n = 0);
   // Forgets an operation that the transport has refused.
   void Forget(const TransportOp& op);
 
@@ -76,8 +78,12 @@ class ContractRank {
   const absl::Status& Outcome(uint64_t cookie) const { return events_.at(cookie); }
   size_t started() const { return started_; }
   size_t ended() const { return events_.size(); }
-  // Polls with room for `events_max` events. Also called between steps.
+  // Polls all transports, each with room for `events_max` events. Also called between steps.
   void Poll(size_t events_max);
+
+  void OpenTransport();
+  // Keeps its number; it must not be used any more.
+  void DestroyTransport(size_t n) { transports_[n].reset(); }
 
  private:
   struct Step {
@@ -90,17 +96,19 @@ class ContractRank {
   TransportOp Op(TransportOp::Kind kind, int peer, int tag, std::byte* data, size_t bytes);
 
   bool AllEnded() const;
+  void Take(const TransportEvent& event);
 
   // Outlives the process where an operation still is outstanding at the end.
   std::unique_ptr<std::deque<Guarded>> buffers_ = std::make_unique<std::deque<Guarded>>();
   std::unique_ptr<Fabric> fabric_;
-  std::unique_ptr<Transport> transport_;
+  std::vector<std::unique_ptr<Transport>> transports_;
   std::deque<Step> steps_;
   std::map<uint64_t, absl::Status> events_;
   std::set<uint64_t> open_;      // started and not ended
   std::set<uint64_t> hopeless_;  // may never end
   uint64_t next_cookie_ = 1;
   size_t started_ = 0;
+  bool loopback_ = false;
 };
 
 }  // namespace sluice

@@ -138,13 +138,5 @@ TEST_P(FabricContract, AllRanksAgreeOnTheNodes) {
   });
 }
 
-TEST_P(FabricContract, OpensOneTransport) {
-  Run([](ContractRank& r) {
-    r.Do([&r] {
-      EXPECT_EQ(r.fabric().OpenTransport().status().code(), absl::StatusCode::kFailedPrecondition);
-    });
-  });
-}
-
 }  // namespace
 }  // namespace sluice

@@ -161,6 +161,27 @@ TEST(LoopbackTest, DestroyedTransportWithdrawsItsReceives) {
   EXPECT_EQ(memory, std::vector<std::byte>(8, std::byte{7}));
 }
 
+TEST(LoopbackTest, TransportsOutliveTheirFabric) {
+  auto fabrics = MakeLoopbackFabrics({0, 0});
+  std::vector<std::unique_ptr<Transport>> ends;
+  for (auto& fabric : fabrics) {
+    EXPECT_TRUE(fabric->OpenTransport().ok());  // and is destroyed at once
+    auto second = fabric->OpenTransport();
+    ASSERT_TRUE(second.ok());
+    ends.push_back(*std::move(second));
+    ASSERT_TRUE(ends.back()->Reserve(1).ok());
+  }
+  fabrics.clear();
+  std::byte sent{42}, received{0};
+  ASSERT_TRUE(ends[0]->Start({{TransportOp::Kind::kSend, 1, 0, &sent, 1, 1}}).ok());
+  ASSERT_TRUE(ends[1]->Start({{TransportOp::Kind::kReceive, 0, 0, &received, 1, 2}}).ok());
+  EXPECT_EQ(received, sent);
+}
+
+TEST(LoopbackTest, AnyThreadMayUseIt) {
+  EXPECT_TRUE(MakeLoopbackFabrics({0})[0]->CheckOtherThread().ok());
+}
+
 TEST(LoopbackDeathTest, RefusesOperationsThatCannotBe) {
   testing::GTEST_FLAG(death_test_style) = "threadsafe";
   auto fabrics = MakeLoopbackFabrics({0, 0});

@@ -73,6 +73,11 @@ TEST(Fingerprint, IntegersKeepTheirSign) {
   const LocalPart part = Part({1, 2}, 0);
   EXPECT_EQ(Take<int8_t>(part, DType::kI8, {-3}).checksum, -3);
   EXPECT_EQ(Take<uint8_t>(part, DType::kU8, {253}).checksum, 253);
+  EXPECT_EQ(Take<int16_t>(part, DType::kI16, {-300}).checksum, -300);
+  EXPECT_EQ(Take<uint16_t>(part, DType::kU16, {65000}).checksum, 65000);
+  EXPECT_EQ(Take<uint32_t>(part, DType::kU32, {4000000000}).checksum, 4000000000);
+  EXPECT_EQ(Take<uint64_t>(part, DType::kU64, {~uint64_t{0}}).checksum, -1) << "mod 2^64";
+  EXPECT_EQ(Take<uint8_t>(part, DType::kBool, {1}).checksum, 1);
 }
 
 }  // namespace

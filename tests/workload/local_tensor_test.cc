@@ -15,7 +15,8 @@ namespace sluice::bench {
 namespace {
 
 constexpr DType kAll[] = {DType::kF64,    DType::kF32, DType::kF16, DType::kBF16, DType::kF8E4M3,
-                          DType::kF8E5M2, DType::kI64, DType::kI32, DType::kI8,   DType::kU8};
+                          DType::kF8E5M2, DType::kI64, DType::kI32, DType::kI8,   DType::kU8,
+                          DType::kI16,    DType::kU16, DType::kU32, DType::kU64,  DType::kBool};
 
 LocalPart Part(const std::vector<int64_t>& shape, const char* placements, int rank) {
   const Layout layout{*Mesh::Create({2}, {0, 1}), *ParsePlacements(placements)};
@@ -39,6 +40,11 @@ TEST(FillModulus, IsTheNarrowestOfTheCase) {
   EXPECT_EQ(FillModulus(spec), 2039u);
   spec.tensors[0].src_dtype = DType::kF8E5M2;
   EXPECT_EQ(FillModulus(spec), 7u);
+  EXPECT_EQ(FillModulus(DType::kI16), 127u);
+  EXPECT_EQ(FillModulus(DType::kU16), 127u);
+  EXPECT_EQ(FillModulus(DType::kU32), 65521u);
+  EXPECT_EQ(FillModulus(DType::kU64), 65521u);
+  EXPECT_EQ(FillModulus(DType::kBool), 2u);
 }
 
 // One element alone: its fingerprint's checksum decodes what Filler encoded.

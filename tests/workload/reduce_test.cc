@@ -67,6 +67,19 @@ TEST(Reduce, IntegersWrap) {
               ElementsAre(std::numeric_limits<int64_t>::min()));
 }
 
+TEST(Reduce, UnsignedNumbersHaveNoSign) {
+  constexpr uint64_t kLarge = uint64_t{1} << 63;
+  const std::vector<std::vector<uint64_t>> in = {{kLarge}, {2}};
+  EXPECT_THAT(Reduced(DType::kU64, {{ReduceOp::kMax, 2}}, in), ElementsAre(kLarge));
+  EXPECT_THAT(Reduced(DType::kU64, {{ReduceOp::kMin, 2}}, in), ElementsAre(2));
+  EXPECT_THAT(Reduced(DType::kU64, {{ReduceOp::kAvg, 2}}, in), ElementsAre(kLarge / 2 + 1));
+  EXPECT_THAT(Reduced<uint16_t>(DType::kU16, {{ReduceOp::kSum, 2}}, {{65535}, {2}}),
+              ElementsAre(1));
+  EXPECT_THAT(Reduced<uint32_t>(DType::kU32, {{ReduceOp::kMax, 2}}, {{0x80000000}, {1}}),
+              ElementsAre(0x80000000));
+  EXPECT_THAT(Reduced<int16_t>(DType::kI16, {{ReduceOp::kAvg, 2}}, {{-7}, {0}}), ElementsAre(-3));
+}
+
 TEST(Reduce, OneContributionIsTheResult) {
   EXPECT_THAT(Reduced<float>(DType::kF32, {}, {{3.0F}}), ElementsAre(3.0F));
   EXPECT_THAT(Reduced<float>(DType::kF32, {{ReduceOp::kAvg, 1}}, {{3.0F}}), ElementsAre(3.0F));
@@ -78,6 +91,7 @@ TEST(Convert, ExistsBetweenFloatsAndToItself) {
   EXPECT_FALSE(CanConvert(DType::kI32, DType::kI64));
   EXPECT_FALSE(CanConvert(DType::kF32, DType::kI32));
   EXPECT_FALSE(CanConvert(DType::kU8, DType::kF16));
+  EXPECT_FALSE(CanConvert(DType::kBool, DType::kU8));
 }
 
 TEST(Convert, RoundsOnce) {

@@ -1,0 +1,84 @@
+// Checkpoints in the safetensors format, straight into and out of tensors that lie over meshes.
+//
+//   std::vector<CheckpointTensor> tensors = ...;  // names, shapes, layouts, and this rank's memory
+//   absl::StatusOr<CheckpointStats> loaded = session->LoadCheckpoint("file:/models/x", tensors,
+//   {});
+//
+// Each byte that any rank needs is read once per job, by one rank, which passes on to the others
+// what they need of it; no rank ever holds more than the budget beside the tensors.
+#ifndef SLUICE_CHECKPOINT_H_
+#define SLUICE_CHECKPOINT_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "sluice/layout.h"
+#include "sluice/stream.h"
+#include "sluice/tensor.h"
+
+namespace sluice {
+
+// Equal on all ranks but for the view.
+struct CheckpointTensor {
+  std::string name;  // in the checkpoint
+  // Of the whole tensor. A scalar of a checkpoint has shape {1} here.
+  std::vector<int64_t> shape;
+  DType dtype = DType::kF32;  // in memory
+  Layout layout;              // without Partial placements
+  // This rank's local tensor, of LocalShape's shape; ignored where it owns nothing.
+  TensorView view;
+  // What SaveCheckpoint writes; as `dtype` where there is none. A cast must exist. LoadCheckpoint
+  // takes what the checkpoint has.
+  absl::optional<DType> file_dtype;
+};
+
+struct CheckpointOptions {
+  // Host memory for pieces that are read, written or exchanged. May differ between ranks.
+  int64_t budget_bytes = int64_t{256} << 20;
+  int64_t slots = 0;  // at most so many pieces at once; 0: as many as the budget holds
+  // Most bytes of one read, one write and one message.
+  int64_t piece_bytes = int64_t{8} << 20;
+  RetryOptions retry;  // of reads
+  // How long a rank may see no progress of its own, or hear nothing of another one.
+  absl::Duration timeout = absl::Seconds(60);
+
+  int connections = 64;  // at most, to one HTTP server
+  std::string ca_file;   // certificates to trust, instead of the system's
+
+  // SaveCheckpoint: most bytes of tensors in one file, but for a tensor that is larger.
+  int64_t shard_bytes_max = int64_t{5} << 30;
+};
+
+// This rank's, unless it says otherwise.
+struct CheckpointStats {
+  int64_t tensors = 0;          // of the job
+  int64_t tensors_ignored = 0;  // in the checkpoint, and not asked for
+  int64_t files = 0;            // of the job: read from or written
+  int64_t pieces = 0;           // that this rank is a member of
+  int64_t file_pieces = 0;      // that it read or wrote: summed over ranks, all pieces
+  int64_t file_bytes = 0;       // of these: summed over ranks, the bytes of the tensors
+  int64_t bytes_read = 0;       // from storage, alignment and retries included
+  int64_t header_bytes = 0;     // read by rank 0, beside them
+  int64_t bytes = 0;            // of the local tensors, as they lie in the files
+  int64_t sent_bytes = 0;       // to other ranks
+  int64_t retries = 0;
+  int64_t slots_max = 0;  // the limit
+  int64_t slots_peak = 0;
+  int64_t budget_bytes = 0;  // the limit
+  int64_t budget_bytes_peak = 0;
+  int64_t piece_bytes = 0;    // the largest piece
+  absl::Duration seconds;     // the whole call
+  absl::Duration planning;    // of that, before the first piece
+  absl::Duration reading;     // sums over pieces: from request to answer,
+  absl::Duration exchanging;  // while bytes cross between ranks,
+  absl::Duration copying;     // into tensors or out of them,
+  absl::Duration writing;     // into files,
+  absl::Duration syncing;     // until files are on the storage and have their names
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_CHECKPOINT_H_

@@ -1,0 +1,249 @@
+// Data shards from storage in device memory, in order and ahead of who consumes them.
+//
+//   absl::StatusOr<std::unique_ptr<Stream>> stream = session->OpenStream(options);
+//   while (true) {
+//     absl::StatusOr<Lease> lease = (*stream)->Next();  // waits for the first one only, if storage
+//     if (!lease.ok() || lease->end()) break;           // keeps up
+//     Train(lease->view());
+//   }                                                   // dropping the lease frees its memory
+//
+// Reads run ahead as far as the budget reaches, and by nothing else are they bounded. Ranks that
+// need the same items read each byte once between them and exchange it.
+#ifndef SLUICE_STREAM_H_
+#define SLUICE_STREAM_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "absl/types/span.h"
+#include "sluice/tensor.h"
+
+namespace sluice {
+
+// What makes items that do not lie on storage: a simulator, a search, an environment. Writes item
+// number `item` into `into`, all of it. Runs on a thread of its own; what it throws ends the
+// stream.
+using Generator = std::function<absl::Status(int64_t item, absl::Span<std::byte> into)>;
+
+enum class ItemFormat : uint8_t {
+  kIndex,        // as the index.json beside the objects says
+  kRaw,          // records of equal size, one after the other
+  kNpy,          // an item is an index of the first dimension
+  kSafetensors,  // an item is a tensor, in the order of offsets
+};
+
+// Latency and faults added to a source, for tests and benchmarks. What happens to a read follows
+// from (seed, item, attempt) alone.
+struct InjectedDelay {
+  absl::Duration latency;
+  double jitter = 0;        // share of the latency, added uniformly
+  double tail_percent = 0;  // of reads, whose latency is multiplied by tail_factor
+  double tail_factor = 10;
+  std::string faults;  // "transient:0.01,permanent:0.001,hang:0.001,short:0.001": probabilities
+  uint64_t seed = 0;
+};
+
+struct StreamSource {
+  // "file:DIR" (asynchronous reads past the page cache), "buffered:DIR" (through it), "mmap:DIR",
+  // "http://HOST/BASE/" or "https://HOST/BASE/"; empty: `generator`.
+  std::string uri;
+  // Anything but kIndex is for directories without an index.json: all files of the directory, in
+  // the order of their names.
+  ItemFormat format = ItemFormat::kIndex;
+  int64_t item_bytes = 0;  // of kRaw, and of what a generator makes
+
+  Generator generator;
+  int64_t generator_items = 0;
+  // No item is begun before EndUpdate was called for the one before: the generator sees what that
+  // update left behind.
+  bool generate_after_update = false;
+
+  int connections = 64;  // at most, to one HTTP server
+  std::string ca_file;   // certificates to trust, instead of the system's
+  InjectedDelay delay;
+};
+
+// Which items a rank gets: positions first, first + step, ... below `end` in each epoch's order.
+// Ranks with equal selections get equal items. The usual sampler of a data-parallel job:
+// first = its index among `step` replicas.
+struct Selection {
+  int64_t first = 0;
+  int64_t step = 1;
+  int64_t end = -1;  // -1: all
+
+  friend bool operator==(const Selection&, const Selection&) = default;
+};
+
+// value * scale + bias, in f32, rounded to `dst`. From u8, i16, f16, bf16, f32 to f16, bf16, f32.
+struct ItemTransform {
+  DType src = DType::kU8;
+  DType dst = DType::kF32;
+  float scale = 1;
+  float bias = 0;
+};
+
+struct HedgeOptions {
+  bool enabled = false;
+  // A read that takes longer than 1.5 times this quantile of recent ones is started once more.
+  double quantile = 0.95;
+  // Extra requests, as a share of all.
+  double extra_share_max = 0.03;
+};
+
+struct RetryOptions {
+  int attempts_max = 4;                             // per piece
+  absl::Duration backoff = absl::Milliseconds(50);  // doubles with each attempt
+  // Of one request; then it counts as a transient failure.
+  absl::Duration request_timeout = absl::Seconds(20);
+};
+
+// Equal on all ranks, unless it says otherwise; OpenStream checks it.
+struct StreamOptions {
+  StreamSource source;
+  Selection selection;  // may differ between ranks
+
+  bool shuffle = false;  // the order follows from (seed, epoch), whatever the number of ranks
+  uint64_t seed = 0;
+  int64_t epochs = 1;
+  // Where to go on: what Stream::Cursor or MergeCursors returned; empty: at the beginning. The
+  // ranks may pass each its own, of as many ranks as there are now, or all the same merged one.
+  std::string cursor;
+
+  // Host memory for what is read ahead, hedges included. May differ between ranks.
+  int64_t budget_bytes = int64_t{256} << 20;
+  int64_t slots = 0;  // at most so many pieces at once; 0: as many as the budget holds
+  // Most bytes of one read. An item is cut into pieces of so many bytes. 0: 8 MiB, or less where
+  // the budget would hold fewer than 8 of them.
+  int64_t piece_bytes = 0;
+
+  // Buffers of device memory, of batch_items items each, beside the budget.
+  int device_buffers = 2;
+  int64_t batch_items = 1;
+  absl::optional<ItemTransform> transform;
+
+  // True: in the order of the epoch. False: as they come.
+  bool in_order = true;
+  // Ranks that need the same item read it once between them. False: each reads its own.
+  bool exchange = true;
+  HedgeOptions hedge;
+  RetryOptions retry;
+  // How long Next may wait.
+  absl::Duration timeout = absl::Seconds(60);
+  // Of so many epochs spans are recorded, where the session keeps a trace; -1: of all.
+  int64_t trace_epochs = -1;
+};
+
+// What is known of a read that failed for good. In the status that ended the stream.
+struct ReadFailure {
+  std::string object;
+  int64_t offset = 0;
+  int64_t bytes = 0;
+  int attempts = 0;
+  std::string cause;
+};
+absl::optional<ReadFailure> ReadFailureOf(const absl::Status& status);
+
+// Since the stream was opened, on this rank.
+struct StreamStats {
+  int64_t items = 0;     // delivered
+  int64_t bytes = 0;     // of these, as they lie on storage
+  int64_t requests = 0;  // to storage, hedges and retries among them
+  int64_t bytes_read = 0;
+  int64_t opens = 0;
+  int64_t connections = 0;
+  int64_t hedges = 0;
+  int64_t hedges_won = 0;
+  int64_t retries = 0;
+  int64_t slots_max = 0;     // the limit
+  int64_t slots_peak = 0;    // held at once, hedges among them
+  int64_t budget_bytes = 0;  // the limit
+  int64_t budget_bytes_peak = 0;
+  int64_t slot_bytes = 0;
+  int64_t device_bytes = 0;   // of device buffers
+  absl::Duration first_item;  // from OpenStream to the first delivery
+  absl::Duration reading;     // sums over pieces: from request to answer,
+  absl::Duration exchanging;  // while bytes cross between ranks,
+  absl::Duration copying;     // into device memory
+  absl::Duration waiting;     // the consumer's, in Next
+  absl::Duration consuming;   // the consumer's, from Next to Next
+};
+
+// Device memory that holds one batch of items, until this is dropped. Movable only. Must be dropped
+// by the thread that calls Next; may outlive its stream.
+class Lease {
+ public:
+  Lease() = default;  // end()
+  Lease(Lease&& other) noexcept { *this = std::move(other); }
+  Lease& operator=(Lease&& other) noexcept;
+  ~Lease() { Release(); }
+
+  // True if there is nothing more to come: all items of this rank have been delivered.
+  bool end() const { return buffers_ == nullptr; }
+
+  int64_t items() const;
+  int64_t item(int64_t i = 0) const;  // its number in the source
+  int64_t epoch(int64_t i = 0) const;
+  // Of the i-th item: the shape of the format, or one dimension of bytes; after the transform.
+  TensorView view(int64_t i = 0) const;
+  // All items one behind the other, where they are of one size: {items, shape of an item}.
+  TensorView batch() const;
+
+  // Gives the memory back now.
+  void Release();
+
+ private:
+  friend class Delivery;
+  friend class StreamImpl;
+  Lease(std::shared_ptr<class Delivery> buffers, int buffer);
+
+  std::shared_ptr<class Delivery> buffers_;
+  int buffer_ = -1;
+};
+
+// One rank's end of a stream. Owned by who opened it; to be destroyed before its session.
+//
+// Thread: Next, Ready, EndUpdate, Cursor, stats, and the release of leases belong to one thread.
+// With a progress thread in the session that may be another one than the session's, and then
+// neither Next, while items are ready, nor a release takes a lock.
+class Stream {
+ public:
+  virtual ~Stream() = default;
+
+  // The next batch. Waits if it is not ready. Errors end the stream, also for the other ranks where
+  // the stream is exchanged: a read that failed (see ReadFailureOf), a stream that ended short
+  // (DataLoss), DeadlineExceeded. FailedPrecondition, and nothing ends: all device buffers are
+  // leased.
+  virtual absl::StatusOr<Lease> Next() = 0;
+
+  // True if Next would not wait.
+  virtual bool Ready() const = 0;
+
+  // The trainer's update with the last item taken has ended: see generate_after_update.
+  virtual void EndUpdate() = 0;
+
+  // Items this rank will get from its beginning to its end.
+  virtual int64_t items() const = 0;
+
+  // What has been released so far, in a few hundred bytes: see StreamOptions::cursor. Items that
+  // are read ahead, or leased, come again.
+  virtual std::string Cursor() const = 0;
+
+  virtual StreamStats stats() const = 0;
+};
+
+// One cursor out of those of all ranks, for any number of ranks. InvalidArgument if one is none, or
+// they are of different streams.
+absl::StatusOr<std::string> MergeCursors(absl::Span<const std::string> cursors);
+
+}  // namespace sluice
+
+#endif  // SLUICE_STREAM_H_

@@ -1,0 +1,57 @@
+// What a catalog says of its items.
+#include "session/catalog_items.h"
+
+#include <algorithm>
+
+namespace sluice {
+
+StreamItem CatalogItems::At(int64_t item) const {
+  const Catalog::Item found = catalog_.ItemAt(item);
+  return {found.object, found.offset, found.bytes};
+}
+
+const ItemType* CatalogItems::TypeOf(const Catalog::Item& item) const {
+  if (item.type < 0) return nullptr;
+  const ItemType& type = catalog_.types()[static_cast<size_t>(item.type)];
+  const std::optional<DType> dtype = sluice::DTypeOf(type.element);
+  if (!dtype || (dtype_ && *dtype != *dtype_)) return nullptr;
+  return &type;
+}
+
+DType CatalogItems::DTypeOf(int64_t item) const {
+  if (const ItemType* const type = TypeOf(catalog_.ItemAt(item))) {
+    return *sluice::DTypeOf(type->element);
+  }
+  return dtype_.value_or(DType::kU8);
+}
+
+std::vector<int64_t> CatalogItems::ShapeOf(int64_t item) const {
+  const Catalog::Item found = catalog_.ItemAt(item);
+  const ItemType* const type = TypeOf(found);
+  if (type == nullptr) return {found.bytes / DTypeBytes(dtype_.value_or(DType::kU8))};
+  // A view has a dimension at least.
+  return type->shape.empty() ? std::vector<int64_t>{1} : type->shape;
+}
+
+bool CatalogItems::uniform() const {
+  const absl::Span<const Catalog::Run> runs = catalog_.runs();
+  return std::all_of(runs.begin(), runs.end(), [&](const Catalog::Run& run) {
+    return run.item_bytes == item_bytes_max() && run.type == runs[0].type;
+  });
+}
+
+bool CatalogItems::aligned_to(int64_t alignment) const {
+  const absl::Span<const Catalog::Run> runs = catalog_.runs();
+  return std::all_of(runs.begin(), runs.end(), [&](const Catalog::Run& run) {
+    return run.offset % alignment == 0 &&
+           (run.stride % alignment == 0 || catalog_.CountOf(run) == 1);
+  });
+}
+
+std::vector<std::string> CatalogItems::object_names() const {
+  std::vector<std::string> names;
+  for (const Catalog::Object& object : catalog_.objects()) names.push_back(object.name);
+  return names;
+}
+
+}  // namespace sluice

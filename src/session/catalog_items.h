@@ -1,0 +1,62 @@
+// The items of a catalog, and those of a generator, as a stream sees them.
+#ifndef SLUICE_SRC_SESSION_CATALOG_ITEMS_H_
+#define SLUICE_SRC_SESSION_CATALOG_ITEMS_H_
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/types/optional.h"
+#include "session/stream_items.h"
+#include "storage/catalog.h"
+
+namespace sluice {
+
+// Items of types without a DType, or of no type, are bytes; with a transform, elements of its type.
+class CatalogItems final : public StreamItems {
+ public:
+  CatalogItems(Catalog catalog, absl::optional<DType> dtype)
+      : catalog_(std::move(catalog)), dtype_(dtype) {}
+
+  int64_t items() const override { return catalog_.items(); }
+  StreamItem At(int64_t item) const override;
+  DType DTypeOf(int64_t item) const override;
+  std::vector<int64_t> ShapeOf(int64_t item) const override;
+  int64_t item_bytes_max() const override { return catalog_.largest_item_bytes(); }
+  bool uniform() const override;
+  bool aligned_to(int64_t alignment) const override;
+  std::vector<std::string> object_names() const override;
+
+ private:
+  const ItemType* TypeOf(const Catalog::Item& item) const;
+
+  const Catalog catalog_;
+  const absl::optional<DType> dtype_;  // of the transform's source
+};
+
+class GeneratedItems final : public StreamItems {
+ public:
+  GeneratedItems(int64_t items, int64_t item_bytes, absl::optional<DType> dtype)
+      : items_(items), item_bytes_(item_bytes), dtype_(dtype.value_or(DType::kU8)) {}
+
+  int64_t items() const override { return items_; }
+  StreamItem At(int64_t item) const override { return {0, item * item_bytes_, item_bytes_}; }
+  DType DTypeOf(int64_t) const override { return dtype_; }
+  std::vector<int64_t> ShapeOf(int64_t) const override {
+    return {item_bytes_ / DTypeBytes(dtype_)};
+  }
+  int64_t item_bytes_max() const override { return item_bytes_; }
+  bool uniform() const override { return true; }
+  bool aligned_to(int64_t) const override { return true; }  // nothing is rounded
+  std::vector<std::string> object_names() const override { return {"the generator"}; }
+
+ private:
+  const int64_t items_;
+  const int64_t item_bytes_;
+  const DType dtype_;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_SESSION_CATALOG_ITEMS_H_

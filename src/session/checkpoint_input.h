@@ -1,0 +1,34 @@
+// What a checkpoint call is given, checked and in the terms of those who carry it out.
+#ifndef SLUICE_SRC_SESSION_CHECKPOINT_INPUT_H_
+#define SLUICE_SRC_SESSION_CHECKPOINT_INPUT_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "plan/checkpoint_plan.h"
+#include "plan/plan.h"
+#include "session/views.h"
+#include "sluice/checkpoint.h"
+
+namespace sluice {
+
+inline DType FileDTypeOf(const CheckpointTensor& tensor) {
+  return tensor.file_dtype ? *tensor.file_dtype : tensor.dtype;
+}
+
+// One rank's input, and what of it must be equal on all ranks.
+struct CheckpointInput {
+  absl::Status status;
+  std::vector<BoundView> views;  // one per tensor
+  PlanHash tensors;
+  uint64_t call = 0;  // of the place and the options
+};
+CheckpointInput LookAtInput(CheckpointFlow flow, absl::Span<const CheckpointTensor> tensors,
+                            const std::string& place, const CheckpointOptions& options, int rank,
+                            int job_ranks);
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_SESSION_CHECKPOINT_INPUT_H_

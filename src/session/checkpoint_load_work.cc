@@ -1,0 +1,69 @@
+// From a file into local tensors: the file rank reads a box and sends each member its part.
+#include "session/checkpoint_work.h"
+
+namespace sluice {
+
+StageSet CheckpointLoadWork::StagesOf(const CheckpointPiece& piece) const {
+  StageSet stages = kStageDrain;
+  if (HasFile(piece)) stages |= kStageFill;
+  if (!piece.alone) stages |= kStageMove;
+  return stages;
+}
+
+absl::Status CheckpointLoadWork::Fill(const ShardPiece& shard_piece, std::byte* data,
+                                      CopyQueue* copies) {
+  const CheckpointPiece& piece = PieceOf(shard_piece);
+  const DType dtype = PlaceOf(piece).file_dtype;
+  absl::Status status;
+  VisitOthers(piece, [&](const CheckpointPart& part, const Rows&, int64_t packed) {
+    if (packed < 0 || !status.ok()) return;
+    status = copies->Add(
+        BoxCopy(part, BoxSide(part, data, dtype), PackedSide(part, data + packed, dtype)));
+  });
+  return status;
+}
+
+void CheckpointLoadWork::AddMessages(const ShardPiece& shard_piece, std::byte* data,
+                                     uint64_t cookie, std::vector<TransportOp>* messages) {
+  const CheckpointPiece& piece = PieceOf(shard_piece);
+  const size_t element_bytes = static_cast<size_t>(DTypeBytes(PlaceOf(piece).file_dtype));
+  TransportOp op;
+  op.tag = shard_piece.channel;
+  op.cookie = cookie;
+  if (!HasFile(piece)) {
+    op.kind = TransportOp::Kind::kReceive;
+    op.peer = piece.file_rank;
+    op.data = data;
+    op.bytes = static_cast<size_t>(OwnPart(piece).elements) * element_bytes;
+    messages->push_back(op);
+    return;
+  }
+  VisitOthers(piece, [&](const CheckpointPart& part, const Rows& rows, int64_t packed) {
+    TransportOp send = op;
+    send.bytes = static_cast<size_t>(part.elements) * element_bytes;
+    send.data = data + (packed < 0 ? rows.offset : packed);
+    if (rows.count > 1) {
+      send.row_bytes = static_cast<size_t>(rows.row_bytes);
+      send.stride_bytes = static_cast<size_t>(rows.stride_bytes);
+    }
+    for (const int rank : part.ranks) {
+      send.peer = rank;
+      sent_bytes_ += static_cast<int64_t>(send.bytes);
+      messages->push_back(send);
+    }
+  });
+}
+
+absl::Status CheckpointLoadWork::Drain(const ShardPiece& shard_piece, std::byte* data,
+                                       CopyQueue* copies) {
+  const CheckpointPiece& piece = PieceOf(shard_piece);
+  const CheckpointPlace& place = PlaceOf(piece);
+  const CheckpointPart& part = OwnPart(piece);
+  const CheckpointSide local = LocalSide(part, place.view, place.dtype);
+  if (HasFile(piece)) {
+    return copies->Add(BoxCopy(part, BoxSide(part, data, place.file_dtype), local));
+  }
+  return copies->Add(PartCopy(part, PackedSide(part, data, place.file_dtype), local, &whole_runs_));
+}
+
+}  // namespace sluice

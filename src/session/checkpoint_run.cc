@@ -1,0 +1,92 @@
+// Putting a run together.
+#include "session/checkpoint_run.h"
+
+#include <algorithm>
+#include <numeric>
+#include <tuple>
+#include <utility>
+
+namespace sluice {
+
+// Pieces then come in the order of the files' bytes.
+std::vector<CheckpointPlanTensor> CheckpointRun::SortByFile(
+    absl::Span<const CheckpointTensor> tensors) {
+  const std::vector<CheckpointPlace>& places = parts_.places;
+  std::vector<size_t> order(places.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::sort(order.begin(), order.end(), [&places](size_t a, size_t b) {
+    const CheckpointPlace &x = places[a], &y = places[b];
+    return std::tie(x.object, x.begin, a) < std::tie(y.object, y.begin, b);
+  });
+  std::vector<CheckpointPlanTensor> planned;
+  for (const size_t i : order) {
+    planned.push_back({tensors[i].shape, DTypeBytes(places[i].file_dtype), tensors[i].layout});
+    places_.push_back(places[i]);
+  }
+  return planned;
+}
+
+std::unique_ptr<CheckpointWork> CheckpointRun::MakeWork(int window) {
+  if (parts_.flow == CheckpointFlow::kLoad) {
+    return std::make_unique<CheckpointLoadWork>(plan_.get(), parts_.rank, &places_, window);
+  }
+  return std::make_unique<CheckpointSaveWork>(plan_.get(), parts_.rank, &places_, window,
+                                              parts_.writer);
+}
+
+absl::StatusOr<std::unique_ptr<CheckpointRun>> CheckpointRun::Make(
+    CheckpointRunParts parts, absl::Span<const CheckpointTensor> tensors,
+    const CheckpointOptions& options) {
+  std::unique_ptr<CheckpointRun> run(new CheckpointRun(std::move(parts), options));
+  CheckpointRunParts& own = run->parts_;
+  run->plan_ = std::make_unique<CheckpointPlan>(run->SortByFile(tensors), options.piece_bytes,
+                                                own.flow, own.rank);
+  absl::StatusOr<CheckpointLimits> limits = ResolveCheckpointLimits(
+      options, *run->plan_, own.source == nullptr ? 1 : own.source->alignment());
+  if (!limits.ok()) return limits.status();
+  run->limits_ = *limits;
+  run->work_ = run->MakeWork(ShardRunner::WindowOf(limits->slots));
+  run->device_ = MakeHostDevice();
+  ShardRunnerOptions runner;
+  runner.slots = limits->slots;
+  runner.block_bytes = limits->block_bytes;
+  runner.channels = kCheckpointChannels;
+  runner.operations_max = run->plan_->messages_max();
+  runner.object_names = own.files;
+  runner.retry = options.retry;
+  absl::StatusOr<std::unique_ptr<ShardRunner>> made = ShardRunner::Make(
+      run->work_.get(), run->device_.get(), own.source.get(), std::move(own.transport), runner);
+  if (!made.ok()) return made.status();
+  run->runner_ = *std::move(made);
+  return run;
+}
+
+CheckpointStats CheckpointRun::stats() const {
+  CheckpointStats stats;
+  stats.tensors = static_cast<int64_t>(places_.size());
+  stats.files = static_cast<int64_t>(parts_.files.size());
+  stats.pieces = work_->pieces_done();
+  stats.file_pieces = work_->file_pieces_done();
+  stats.file_bytes = work_->file_bytes_done();
+  stats.sent_bytes = work_->sent_bytes();
+  if (parts_.source != nullptr) stats.bytes_read = parts_.source->counters().bytes_read;
+  if (parts_.writer != nullptr) stats.writing = absl::Nanoseconds(parts_.writer->writing_ns());
+  stats.retries = runner_->read_counters().retries;
+  stats.slots_max = limits_.slots;
+  stats.slots_peak = runner_->held_peak();
+  stats.budget_bytes = options_.budget_bytes;
+  stats.budget_bytes_peak = stats.slots_peak * limits_.block_bytes;
+  stats.piece_bytes = plan_->box_bytes_max();
+  stats.reading = absl::Nanoseconds(runner_->times().read_ns);
+  stats.exchanging = absl::Nanoseconds(runner_->times().exchange_ns);
+  stats.copying = absl::Nanoseconds(runner_->times().copy_ns);
+  for (const CheckpointPlace& place : places_) {
+    if (place.view.base == nullptr) continue;
+    int64_t bytes = DTypeBytes(place.file_dtype);
+    for (int d = 0; d < place.view.dims; ++d) bytes *= place.view.shape[static_cast<size_t>(d)];
+    stats.bytes += bytes;
+  }
+  return stats;
+}
+
+}  // namespace sluice

@@ -1,0 +1,65 @@
+// One rank's part of a load or a save, from its plan to its numbers. Waits for nobody.
+#ifndef SLUICE_SRC_SESSION_CHECKPOINT_RUN_H_
+#define SLUICE_SRC_SESSION_CHECKPOINT_RUN_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "plan/checkpoint_plan.h"
+#include "session/checkpoint_limits.h"
+#include "session/checkpoint_save.h"
+#include "session/checkpoint_work.h"
+#include "session/shard_runner.h"
+#include "sluice/checkpoint.h"
+#include "storage/source.h"
+#include "transport/transport.h"
+
+namespace sluice {
+
+struct CheckpointRunParts {
+  CheckpointFlow flow = CheckpointFlow::kLoad;
+  int rank = 0;
+  std::vector<CheckpointPlace> places;   // of the tensors, in their order
+  std::vector<std::string> files;        // for messages
+  std::unique_ptr<Source> source;        // kLoad
+  CheckpointWriter* writer = nullptr;    // kSave; must outlive the run
+  std::unique_ptr<Transport> transport;  // null: one rank
+};
+
+class CheckpointRun {
+ public:
+  // Plans, and allocates staging. InvalidArgument if the budget is too small, ResourceExhausted if
+  // there is no memory.
+  static absl::StatusOr<std::unique_ptr<CheckpointRun>> Make(
+      CheckpointRunParts parts, absl::Span<const CheckpointTensor> tensors,
+      const CheckpointOptions& options);
+
+  ShardRunner* runner() { return runner_.get(); }
+  int ready_fd() const { return parts_.source == nullptr ? -1 : parts_.source->ready_fd(); }
+
+  // Of what is known here.
+  CheckpointStats stats() const;
+
+ private:
+  CheckpointRun(CheckpointRunParts parts, const CheckpointOptions& options)
+      : parts_(std::move(parts)), options_(options) {}
+  std::vector<CheckpointPlanTensor> SortByFile(absl::Span<const CheckpointTensor> tensors);
+  std::unique_ptr<CheckpointWork> MakeWork(int window);
+
+  // Destroyed in reverse order: the runner before what it uses.
+  CheckpointRunParts parts_;
+  const CheckpointOptions options_;
+  std::vector<CheckpointPlace> places_;  // in the order of the plan
+  std::unique_ptr<CheckpointPlan> plan_;
+  CheckpointLimits limits_;
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<CheckpointWork> work_;
+  std::unique_ptr<ShardRunner> runner_;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_SESSION_CHECKPOINT_RUN_H_

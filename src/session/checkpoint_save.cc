@@ -1,0 +1,102 @@
+// Parts become boxes, and boxes ranges of files.
+#include "session/checkpoint_save.h"
+
+#include <utility>
+
+#include "session/clock.h"
+
+namespace sluice {
+
+absl::Status CheckpointWriter::Write(int file, int64_t offset, absl::Span<const std::byte> bytes) {
+  const int64_t begin_ns = MonotonicNs();
+  absl::optional<AtomicFile>& open = files_[static_cast<size_t>(file)];
+  if (!open) {
+    absl::StatusOr<AtomicFile> opened =
+        AtomicFile::OpenTemporary(temporaries_[static_cast<size_t>(file)]);
+    if (!opened.ok()) return opened.status();
+    open = *std::move(opened);
+  }
+  absl::Status status = open->WriteAt(offset, bytes);
+  writing_ns_ += MonotonicNs() - begin_ns;
+  return status;
+}
+
+absl::Status CheckpointWriter::Sync() {
+  for (absl::optional<AtomicFile>& file : files_) {
+    if (!file) continue;
+    if (absl::Status status = file->Sync(); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+StageSet CheckpointSaveWork::StagesOf(const CheckpointPiece& piece) const {
+  if (!HasFile(piece)) return kStageFill | kStageMove;
+  return piece.alone ? kStageDrain : kStageMove | kStageDrain;
+}
+
+absl::Status CheckpointSaveWork::Fill(const ShardPiece& shard_piece, std::byte* data,
+                                      CopyQueue* copies) {
+  const CheckpointPiece& piece = PieceOf(shard_piece);
+  const CheckpointPlace& place = PlaceOf(piece);
+  const CheckpointPart& part = OwnPart(piece);
+  return copies->Add(PartCopy(part, LocalSide(part, place.view, place.dtype),
+                              PackedSide(part, data, place.file_dtype), &whole_runs_));
+}
+
+void CheckpointSaveWork::AddMessages(const ShardPiece& shard_piece, std::byte* data,
+                                     uint64_t cookie, std::vector<TransportOp>* messages) {
+  const CheckpointPiece& piece = PieceOf(shard_piece);
+  const size_t element_bytes = static_cast<size_t>(DTypeBytes(PlaceOf(piece).file_dtype));
+  TransportOp op;
+  op.tag = shard_piece.channel;
+  op.cookie = cookie;
+  if (!HasFile(piece)) {
+    op.peer = piece.file_rank;
+    op.data = data;
+    op.bytes = static_cast<size_t>(OwnPart(piece).elements) * element_bytes;
+    sent_bytes_ += static_cast<int64_t>(op.bytes);
+    messages->push_back(op);
+    return;
+  }
+  op.kind = TransportOp::Kind::kReceive;
+  VisitOthers(piece, [&](const CheckpointPart& part, const Rows& rows, int64_t packed) {
+    TransportOp receive = op;
+    receive.peer = part.ranks[0];
+    receive.bytes = static_cast<size_t>(part.elements) * element_bytes;
+    receive.data = data + (packed < 0 ? rows.offset : packed);
+    if (rows.count > 1) {
+      receive.row_bytes = static_cast<size_t>(rows.row_bytes);
+      receive.stride_bytes = static_cast<size_t>(rows.stride_bytes);
+    }
+    messages->push_back(receive);
+  });
+}
+
+absl::Status CheckpointSaveWork::Drain(const ShardPiece& shard_piece, std::byte* data,
+                                       CopyQueue* copies) {
+  const CheckpointPiece& piece = PieceOf(shard_piece);
+  const CheckpointPlace& place = PlaceOf(piece);
+  const CheckpointPart& own = OwnPart(piece);
+  absl::Status status = copies->Add(
+      BoxCopy(own, LocalSide(own, place.view, place.dtype), BoxSide(own, data, place.file_dtype)));
+  VisitOthers(piece, [&](const CheckpointPart& part, const Rows&, int64_t packed) {
+    if (packed < 0 || !status.ok()) return;
+    status = copies->Add(BoxCopy(part, PackedSide(part, data + packed, place.file_dtype),
+                                 BoxSide(part, data, place.file_dtype)));
+  });
+  return status;
+}
+
+absl::Status CheckpointSaveWork::Done(const ShardPiece& shard_piece, const std::byte* data) {
+  const CheckpointPiece& piece = PieceOf(shard_piece);
+  if (HasFile(piece)) {
+    const CheckpointPlace& place = PlaceOf(piece);
+    absl::Status status =
+        writer_->Write(place.object, place.begin + piece.offset,
+                       absl::MakeConstSpan(data, static_cast<size_t>(piece.bytes)));
+    if (!status.ok()) return status;
+  }
+  return CheckpointWork::Done(shard_piece, data);
+}
+
+}  // namespace sluice

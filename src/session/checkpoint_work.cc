@@ -1,0 +1,64 @@
+// What both directions share.
+#include "session/checkpoint_work.h"
+
+#include "tensor/check.h"
+
+namespace sluice {
+
+CheckpointWork::CheckpointWork(CheckpointPlan* plan, int rank,
+                               const std::vector<CheckpointPlace>* places, int window)
+    : plan_(plan), rank_(rank), places_(places), pieces_(static_cast<size_t>(window)) {}
+
+bool CheckpointWork::NextPiece(ShardPiece* piece) {
+  CheckpointPiece& next = pieces_[static_cast<size_t>(given_) % pieces_.size()];
+  if (over() || !plan_->NextPiece(&next)) return false;
+  *piece = ShardPiece();
+  piece->id = CheckpointPlan::IdOf(next);
+  piece->channel = static_cast<int>(next.number % kCheckpointChannels);
+  piece->bytes = next.bytes;
+  piece->index = given_++;
+  piece->stages = StagesOf(next);
+  if ((piece->stages & kStageFill) != 0 && HasFile(next)) {
+    const CheckpointPlace& place = PlaceOf(next);
+    piece->read = {.object = place.object,
+                   .offset = place.begin + next.offset,
+                   .bytes = next.bytes,
+                   .item = next.number};
+  }
+  return true;
+}
+
+absl::Status CheckpointWork::Done(const ShardPiece& piece, const std::byte*) {
+  const CheckpointPiece& done = PieceOf(piece);
+  ++pieces_done_;
+  if (HasFile(done)) {
+    ++file_pieces_done_;
+    file_bytes_done_ += done.bytes;
+  }
+  return absl::OkStatus();
+}
+
+const CheckpointPart& CheckpointWork::OwnPart(const CheckpointPiece& piece) {
+  plan_->OwnPart(piece, &own_);
+  return own_.parts[0];
+}
+
+void CheckpointWork::VisitOthers(
+    const CheckpointPiece& piece,
+    absl::FunctionRef<void(const CheckpointPart& part, const Rows& rows, int64_t packed)> visit) {
+  if (piece.alone) return;
+  plan_->OtherParts(piece, &others_);
+  const DType dtype = PlaceOf(piece).file_dtype;
+  int64_t packed = PackedOffset(piece.bytes);
+  for (const CheckpointPart& part : others_.parts) {
+    const std::optional<Rows> rows = RowsInBox(part, plan_->flow(), dtype);
+    if (rows) {
+      visit(part, *rows, -1);
+      continue;
+    }
+    visit(part, Rows(), packed);
+    packed += part.elements * DTypeBytes(dtype);
+  }
+}
+
+}  // namespace sluice

@@ -1,0 +1,101 @@
+// A checkpoint's buckets: pieces of its files on their way into local tensors, or out of them.
+#ifndef SLUICE_SRC_SESSION_CHECKPOINT_WORK_H_
+#define SLUICE_SRC_SESSION_CHECKPOINT_WORK_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "plan/checkpoint_plan.h"
+#include "session/checkpoint_copies.h"
+#include "session/shard_runner.h"
+#include "session/views.h"
+#include "sluice/tensor.h"
+
+namespace sluice {
+
+// One tensor of a CheckpointPlan, on this rank.
+struct CheckpointPlace {
+  int object = 0;     // the file
+  int64_t begin = 0;  // bytes, in it
+  DType file_dtype = DType::kF32;
+  DType dtype = DType::kF32;
+  BoundView view;
+};
+
+// Tags of messages, and channels of the engine: pieces of one tag go in order, others do not wait
+// for each other.
+inline constexpr int kCheckpointChannels = 1024;
+
+// Where the parts of a box begin that are packed behind it.
+constexpr int64_t PackedOffset(int64_t box_bytes) { return (box_bytes + 63) / 64 * 64; }
+
+// What both directions share. The plan and the places must outlive this object.
+class CheckpointWork : public ShardWork {
+ public:
+  // `window`: pieces that may be unfinished at once: ShardRunner's look-ahead.
+  CheckpointWork(CheckpointPlan* plan, int rank, const std::vector<CheckpointPlace>* places,
+                 int window);
+
+  bool NextPiece(ShardPiece* piece) override;
+  bool over() const override { return plan_->over(); }
+  void Arrived(const ShardPiece&) override {}
+  bool MayDrain(const ShardPiece&) override { return true; }
+  absl::Status Done(const ShardPiece& piece, const std::byte* data) override;
+
+  int64_t pieces_done() const { return pieces_done_; }
+  int64_t file_pieces_done() const { return file_pieces_done_; }
+  int64_t file_bytes_done() const { return file_bytes_done_; }
+  int64_t sent_bytes() const { return sent_bytes_; }
+
+ protected:
+  const CheckpointPiece& PieceOf(const ShardPiece& piece) const {
+    return pieces_[static_cast<size_t>(piece.index) % pieces_.size()];
+  }
+  const CheckpointPlace& PlaceOf(const CheckpointPiece& piece) const {
+    return (*places_)[static_cast<size_t>(piece.tensor)];
+  }
+  bool HasFile(const CheckpointPiece& piece) const { return piece.file_rank == rank_; }
+  // Valid until the next call.
+  const CheckpointPart& OwnPart(const CheckpointPiece& piece);
+  // Calls `visit` with each part of another rank, and where in the block it lies packed; -1: it
+  // lies in the box as `rows` say.
+  void VisitOthers(
+      const CheckpointPiece& piece,
+      absl::FunctionRef<void(const CheckpointPart& part, const Rows& rows, int64_t packed)> visit);
+
+  virtual StageSet StagesOf(const CheckpointPiece& piece) const = 0;
+
+  CheckpointPlan* const plan_;
+  const int rank_;
+  const std::vector<CheckpointPlace>* const places_;
+  WholeRuns whole_runs_;
+  int64_t sent_bytes_ = 0;
+
+ private:
+  std::vector<CheckpointPiece> pieces_;  // by index
+  int64_t given_ = 0;
+  CheckpointParts own_;
+  CheckpointParts others_;
+  int64_t pieces_done_ = 0;
+  int64_t file_pieces_done_ = 0;
+  int64_t file_bytes_done_ = 0;
+};
+
+class CheckpointLoadWork final : public CheckpointWork {
+ public:
+  using CheckpointWork::CheckpointWork;
+
+  absl::Status Fill(const ShardPiece& piece, std::byte* data, CopyQueue* copies) override;
+  void AddMessages(const ShardPiece& piece, std::byte* data, uint64_t cookie,
+                   std::vector<TransportOp>* messages) override;
+  absl::Status Drain(const ShardPiece& piece, std::byte* data, CopyQueue* copies) override;
+
+ private:
+  StageSet StagesOf(const CheckpointPiece& piece) const override;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_SESSION_CHECKPOINT_WORK_H_

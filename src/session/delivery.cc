@@ -1,0 +1,147 @@
+// Publishing, taking and releasing device buffers; leases.
+#include "session/delivery.h"
+
+#include <utility>
+
+#include "tensor/check.h"
+
+namespace sluice {
+
+Delivery::Delivery(DeviceMemory memory, int buffers, int64_t buffer_bytes, int64_t batch_items)
+    : memory_(std::move(memory)), buffer_bytes_(buffer_bytes), ring_(static_cast<size_t>(buffers)) {
+  for (int i = 0; i < buffers; ++i) {
+    buffers_.push_back(std::make_unique<Buffer>());
+    buffers_.back()->items.reserve(static_cast<size_t>(batch_items));
+  }
+}
+
+int Delivery::TakeFree() {
+  for (int i = 0; i < buffers(); ++i) {
+    Buffer& buffer = At(i);
+    // Acquires what the consumer did before it released the buffer.
+    if (!buffer.free.load(std::memory_order_acquire)) continue;
+    buffer.free.store(false, std::memory_order_relaxed);
+    buffer.items.clear();
+    return i;
+  }
+  return -1;
+}
+
+std::byte* Delivery::MemoryOf(int buffer) const {
+  return memory_.data() + int64_t{buffer} * buffer_bytes_;
+}
+
+void Delivery::Publish(int buffer) {
+  const uint64_t published = published_.load(std::memory_order_relaxed);
+  ring_[published % ring_.size()] = buffer;
+  published_.store(published + 1, std::memory_order_release);
+  Wake();
+}
+
+void Delivery::End(const absl::Status& status) {
+  if (ended_.load(std::memory_order_relaxed)) return;
+  status_ = status;
+  ended_.store(true, std::memory_order_release);
+  Wake();
+}
+
+void Delivery::Wake() {
+  changes_.fetch_add(1, std::memory_order_release);
+  changes_.notify_one();
+}
+
+// What was published before the end counts, unless the end is an error.
+Delivery::State Delivery::state() const {
+  const bool ended = ended_.load(std::memory_order_acquire);
+  if (ended && !status_.ok()) return State::kEnd;
+  if (published_.load(std::memory_order_acquire) > taken_) return State::kReady;
+  if (ended) return State::kEnd;
+  return leased_ == buffers() ? State::kAllLeased : State::kNotReady;
+}
+
+Lease Delivery::Take(const std::shared_ptr<Delivery>& self) {
+  const int buffer = self->ring_[self->taken_++ % self->ring_.size()];
+  ++self->leased_;
+  return Lease(self, buffer);
+}
+
+void Delivery::Sleep() {
+  const uint32_t seen = changes_.load(std::memory_order_acquire);
+  if (state() == State::kNotReady) changes_.wait(seen, std::memory_order_acquire);
+}
+
+void Delivery::Release(int buffer) {
+  SLUICE_CHECK(leased_ > 0, "a release of nothing");
+  --leased_;
+  if (listener_ != nullptr) listener_->Releasing(buffer, At(buffer).items);
+  At(buffer).free.store(true, std::memory_order_release);
+  if (listener_ != nullptr) listener_->Released();
+}
+
+Lease::Lease(std::shared_ptr<Delivery> buffers, int buffer)
+    : buffers_(std::move(buffers)), buffer_(buffer) {}
+
+Lease& Lease::operator=(Lease&& other) noexcept {
+  if (this == &other) return *this;
+  Release();
+  buffers_ = std::move(other.buffers_);
+  buffer_ = other.buffer_;
+  other.buffers_ = nullptr;
+  return *this;
+}
+
+void Lease::Release() {
+  if (buffers_ == nullptr) return;
+  // The last one out takes the memory along.
+  const std::shared_ptr<Delivery> buffers = std::move(buffers_);
+  buffers_ = nullptr;
+  buffers->Release(buffer_);
+}
+
+int64_t Lease::items() const {
+  return buffers_ == nullptr ? 0 : static_cast<int64_t>(buffers_->LeasedItems(buffer_).size());
+}
+
+namespace {
+
+const DeliveredItem& ItemAt(const Delivery& buffers, int buffer, int64_t i) {
+  const std::vector<DeliveredItem>& items = buffers.LeasedItems(buffer);
+  SLUICE_CHECK(i >= 0 && static_cast<size_t>(i) < items.size(), "no such item in a lease");
+  return items[static_cast<size_t>(i)];
+}
+
+}  // namespace
+
+int64_t Lease::item(int64_t i) const {
+  SLUICE_CHECK(!end(), "an item of no lease");
+  return ItemAt(*buffers_, buffer_, i).item;
+}
+
+int64_t Lease::epoch(int64_t i) const {
+  SLUICE_CHECK(!end(), "an item of no lease");
+  return ItemAt(*buffers_, buffer_, i).epoch;
+}
+
+TensorView Lease::view(int64_t i) const {
+  SLUICE_CHECK(!end(), "an item of no lease");
+  const DeliveredItem& item = ItemAt(*buffers_, buffer_, i);
+  return DenseView(buffers_->MemoryOf(buffer_) + item.offset, item.shape, item.dtype);
+}
+
+TensorView Lease::batch() const {
+  SLUICE_CHECK(!end(), "an item of no lease");
+  const DeliveredItem& first = ItemAt(*buffers_, buffer_, 0);
+  std::vector<int64_t> shape = {items()};
+  shape.insert(shape.end(), first.shape.begin(), first.shape.end());
+  int64_t item_bytes = DTypeBytes(first.dtype);
+  for (const int64_t size : first.shape) item_bytes *= size;
+  for (int64_t i = 0; i < items(); ++i) {
+    const DeliveredItem& item = ItemAt(*buffers_, buffer_, i);
+    SLUICE_CHECK(
+        item.shape == first.shape && item.dtype == first.dtype && item.offset == i * item_bytes,
+        "items of several sizes are no batch");
+  }
+  return DenseView(buffers_->MemoryOf(buffer_), shape, first.dtype);
+}
+
+}  // namespace sluice

@@ -1,0 +1,105 @@
+// Device buffers on their way from a stream to its consumer and back, without a lock.
+//
+// Two threads meet here: the session's fills buffers and publishes them, the consumer's takes and
+// releases them. A buffer belongs to one of them at any time.
+#ifndef SLUICE_SRC_SESSION_DELIVERY_H_
+#define SLUICE_SRC_SESSION_DELIVERY_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "device/device.h"
+#include "plan/cursor.h"
+#include "sluice/stream.h"
+
+namespace sluice {
+
+// What lies in a buffer.
+struct DeliveredItem {
+  int64_t item = 0;
+  int64_t epoch = 0;
+  int64_t position = 0;
+  int64_t offset = 0;  // bytes from the buffer's beginning
+  DType dtype = DType::kU8;
+  std::vector<int64_t> shape;
+};
+
+class Delivery {
+ public:
+  Delivery(DeviceMemory memory, int buffers, int64_t buffer_bytes, int64_t batch_items);
+
+  int buffers() const { return static_cast<int>(buffers_.size()); }
+
+  // ---- The session's thread.
+
+  // A buffer that is free, which now is the caller's; -1 if there is none.
+  int TakeFree();
+  std::byte* MemoryOf(int buffer) const;
+  // Items of a buffer that is the caller's. Room for batch_items of them is kept.
+  std::vector<DeliveredItem>& ItemsOf(int buffer) { return At(buffer).items; }
+  // Hands the buffer to the consumer, behind all earlier ones.
+  void Publish(int buffer);
+  // Nothing more will be published: all is there, or `status` is why not.
+  void End(const absl::Status& status);
+  // When the consumer began to wait, on MonotonicNs's clock; INT64_MAX if it does not.
+  int64_t waiting_since_ns() const { return waiting_since_ns_.load(std::memory_order_relaxed); }
+
+  // ---- The consumer's thread.
+
+  enum class State : uint8_t { kReady, kNotReady, kAllLeased, kEnd };
+  State state() const;
+  // The end's status; meaningful in kEnd.
+  const absl::Status& status() const { return status_; }
+  // Takes the first published buffer; only in kReady.
+  static Lease Take(const std::shared_ptr<Delivery>& self);
+  // Marks the beginning and the end of a wait.
+  void BeginWait(int64_t now_ns) { waiting_since_ns_.store(now_ns, std::memory_order_relaxed); }
+  void EndWait() { waiting_since_ns_.store(INT64_MAX, std::memory_order_relaxed); }
+  // Sleeps until state() may have changed. Only where another thread makes progress.
+  void Sleep();
+  void Release(int buffer);
+  int leased() const { return leased_; }
+  // Told of each release: before the buffer is free again, and after. Null once there is nobody.
+  struct Listener {
+    virtual ~Listener() = default;
+    virtual void Releasing(int buffer, absl::Span<const DeliveredItem> items) = 0;
+    virtual void Released() = 0;
+  };
+  void set_listener(Listener* listener) { listener_ = listener; }
+
+  // A lease's.
+  const std::vector<DeliveredItem>& LeasedItems(int buffer) const { return At(buffer).items; }
+
+ private:
+  struct Buffer {
+    std::vector<DeliveredItem> items;
+    std::atomic<bool> free{true};
+  };
+  Buffer& At(int buffer) { return *buffers_[static_cast<size_t>(buffer)]; }
+  const Buffer& At(int buffer) const { return *buffers_[static_cast<size_t>(buffer)]; }
+  void Wake();
+
+  const DeviceMemory memory_;
+  const int64_t buffer_bytes_;
+  std::vector<std::unique_ptr<Buffer>> buffers_;
+
+  // A ring of published buffers: never more than there are.
+  std::vector<int> ring_;
+  std::atomic<uint64_t> published_{0};
+  std::atomic<bool> ended_{false};
+  absl::Status status_;  // written before ended_
+  std::atomic<uint32_t> changes_{0};
+  std::atomic<int64_t> waiting_since_ns_{INT64_MAX};
+
+  uint64_t taken_ = 0;  // the consumer's
+  int leased_ = 0;      // the consumer's
+  Listener* listener_ = nullptr;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_SESSION_DELIVERY_H_

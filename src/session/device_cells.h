@@ -1,0 +1,58 @@
+// Places for items in device buffers: granted in the order of delivery, published when full.
+//
+// A buffer has as many cells as a batch has items. Thread: the session's.
+#ifndef SLUICE_SRC_SESSION_DEVICE_CELLS_H_
+#define SLUICE_SRC_SESSION_DEVICE_CELLS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "session/delivery.h"
+
+namespace sluice {
+
+struct Cell {
+  int buffer = -1;  // -1: none
+  int index = 0;
+};
+
+class DeviceCells {
+ public:
+  // `in_order`: buffers are published in the order in which they were opened.
+  DeviceCells(Delivery* delivery, int64_t batch_items, int64_t cell_bytes, bool in_order)
+      : delivery_(delivery),
+        batch_items_(batch_items),
+        cell_bytes_(cell_bytes),
+        in_order_(in_order),
+        filled_(static_cast<size_t>(delivery->buffers())) {}
+
+  // Grants a place for `item`, whose offset is set. False if there is none now.
+  bool Grant(DeliveredItem item, Cell* cell);
+  std::byte* MemoryOf(const Cell& cell) const {
+    return delivery_->MemoryOf(cell.buffer) + int64_t{cell.index} * cell_bytes_;
+  }
+  // The item of the cell is there.
+  void Fill(const Cell& cell);
+  // No more items go into the buffer that is being granted.
+  void CloseOpen();
+
+ private:
+  struct Opened {
+    int buffer;
+    bool closed;
+  };
+  void PublishFull();
+
+  Delivery* const delivery_;
+  const int64_t batch_items_;
+  const int64_t cell_bytes_;
+  const bool in_order_;
+  std::vector<size_t> filled_;  // cells, by buffer
+  std::deque<Opened> opened_;   // not published; only the last may be open
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_SESSION_DEVICE_CELLS_H_

@@ -1,0 +1,71 @@
+// How whoever drives a session pauses between two looks at what it waits for.
+#ifndef SLUICE_SRC_SESSION_IDLE_WAIT_H_
+#define SLUICE_SRC_SESSION_IDLE_WAIT_H_
+
+#include <poll.h>
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+#include "session/backoff.h"
+
+namespace sluice {
+
+// What a session waits for. Ranks are heard only by asking again and again; the others wake up who
+// sleeps, and are waited for in the kernel.
+enum class Awaited : uint8_t {
+  kNothing,  // nothing is in flight
+  kFiles,    // watched descriptors alone: storage
+  kRanks,    // messages of other ranks, beside them
+};
+
+// Decides nothing: when it returns, the caller looks at everything again.
+// Thread: Pause and Reset one at a time; the others any.
+class IdleWait {
+ public:
+  // The longest pause while no rank is awaited: how soon a session that has nothing to do hears of
+  // a failure elsewhere.
+  static constexpr int64_t kLongestNs = 50'000'000;
+  // What is overdue may have to wait for something else first.
+  static constexpr int64_t kShortestNs = 50'000;
+
+  IdleWait();
+  ~IdleWait();
+  IdleWait(const IdleWait&) = delete;
+  IdleWait& operator=(const IdleWait&) = delete;
+
+  // Ends pauses while `fd` has one of `events` (of poll.h). To be paired with Unwatch, before `fd`
+  // is closed. Who watches it makes it quiet when it looks: one that stays ready means no pause.
+  void Watch(int fd, int16_t events = POLLIN);
+  void Unwatch(int fd);
+
+  // Ends the pause under way, or else the next one that sleeps. Takes no lock, and calls the system
+  // only if somebody sleeps.
+  void Wake();
+
+  // Something has moved: the next pauses are short.
+  void Reset() { backoff_.Reset(); }
+
+  // Pauses: while ranks are awaited as Backoff does, and otherwise until a watched descriptor is
+  // ready or somebody wakes it, up to kLongestNs, and to `longest_ns`: until something is due. True
+  // if it was ended so, by other than time.
+  bool Pause(Awaited awaited, int64_t longest_ns = kLongestNs);
+
+ private:
+  bool SleepUpTo(int64_t pause_ns);
+
+  const int wake_fd_;  // an eventfd; -1: the process had no descriptor left, so pauses stay short
+  std::atomic<uint64_t> wakes_{0};
+  std::atomic<bool> asleep_{false};
+  uint64_t seen_ = 0;  // of wakes_, by the last pause that slept
+  std::mutex mutex_;
+  std::vector<pollfd> watched_;  // guarded by mutex_
+  Backoff backoff_;
+  std::vector<pollfd> polled_;  // scratch
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_SESSION_IDLE_WAIT_H_

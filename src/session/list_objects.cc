@@ -1,0 +1,173 @@
+// What is in a directory without an index: lists it, and reads all headers at once.
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "device/device.h"
+#include "session/backoff.h"
+#include "session/stream_source.h"
+#include "storage/catalog_formats.h"
+#include "storage/file_source.h"
+
+namespace sluice {
+namespace {
+
+// What most headers fit in; the others are read once more, as long as they say they are.
+constexpr int64_t kFirstBytes = 64 << 10;
+// Memory for headers at once.
+constexpr int64_t kHeaderBudgetBytes = int64_t{16} << 20;
+
+struct Listed {
+  std::string name;
+  int64_t bytes = 0;
+};
+
+absl::StatusOr<std::vector<Listed>> List(const std::string& directory, ItemFormat format) {
+  std::vector<Listed> files;
+  std::error_code error;
+  const std::string suffix = format == ItemFormat::kNpy           ? ".npy"
+                             : format == ItemFormat::kSafetensors ? ".safetensors"
+                                                                  : "";
+  for (std::filesystem::directory_iterator at(directory, error), end; !error && at != end;
+       at.increment(error)) {
+    if (!at->is_regular_file(error) || error) continue;
+    const std::string name = at->path().filename().string();
+    if (at->path().extension() != suffix && !suffix.empty()) continue;
+    files.push_back({name, static_cast<int64_t>(at->file_size(error))});
+  }
+  if (error) {
+    return absl::NotFoundError(absl::StrCat("cannot list ", directory, ": ", error.message()));
+  }
+  if (files.empty()) {
+    return absl::NotFoundError(
+        absl::StrCat(directory, " has no files", suffix.empty() ? "" : " *", suffix));
+  }
+  std::sort(files.begin(), files.end(),
+            [](const Listed& a, const Listed& b) { return a.name < b.name; });
+  return files;
+}
+
+// Reads the first `bytes[i]` bytes of each file, many at a time.
+absl::Status ReadFirst(const std::string& directory, const std::vector<Listed>& files,
+                       const std::vector<int64_t>& bytes, std::vector<std::string>* texts) {
+  std::vector<std::string> names;
+  for (const Listed& file : files) names.push_back(file.name);
+  absl::StatusOr<std::unique_ptr<Source>> source =
+      MakeFileSource(directory, names, {.access = FileAccess::kBuffered});
+  if (!source.ok()) return source.status();
+  const int64_t room = ReadRoom(
+      0, std::max<int64_t>(1, *std::max_element(bytes.begin(), bytes.end())), kReadAlignment);
+  const size_t lanes = static_cast<size_t>(
+      std::clamp<int64_t>(kHeaderBudgetBytes / room, 1, static_cast<int64_t>(files.size())));
+  absl::StatusOr<DeviceMemory> memory =
+      MakeHostDevice()->AllocateStaging(lanes * static_cast<size_t>(room));
+  if (!memory.ok()) return memory.status();
+  std::vector<size_t> file_of_lane(lanes);
+  std::vector<size_t> idle;
+  for (size_t lane = lanes; lane-- > 0;) idle.push_back(lane);
+  std::vector<ReadEvent> events(64);
+  Backoff backoff;
+  size_t next = 0;
+  size_t under_way = 0;
+  while (next < files.size() || under_way > 0) {
+    std::vector<ReadOp> ops;
+    for (; next < files.size() && !idle.empty(); ++next) {
+      if (bytes[next] == 0) continue;
+      const size_t lane = idle.back();
+      idle.pop_back();
+      file_of_lane[lane] = next;
+      ops.push_back({.object = static_cast<int>(next),
+                     .bytes = bytes[next],
+                     .data = memory->data() + static_cast<int64_t>(lane) * room,
+                     .cookie = lane});
+    }
+    under_way += ops.size();
+    if (absl::Status status = (*source)->Start(ops); !status.ok()) return status;
+    const absl::StatusOr<int> count = (*source)->Poll(absl::MakeSpan(events));
+    if (!count.ok()) return count.status();
+    for (int i = 0; i < *count; ++i) {
+      const ReadEvent& event = events[static_cast<size_t>(i)];
+      if (!event.status.ok()) return event.status;
+      const size_t lane = static_cast<size_t>(event.cookie);
+      const size_t file = file_of_lane[lane];
+      const std::byte* const data = memory->data() + static_cast<int64_t>(lane) * room + event.skew;
+      (*texts)[file].assign(reinterpret_cast<const char*>(data), static_cast<size_t>(bytes[file]));
+      idle.push_back(lane);
+      --under_way;
+    }
+    if (*count > 0) {
+      backoff.Reset();
+    } else if (under_way > 0) {
+      backoff.Pause();
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Span<const std::byte> BytesOf(const std::string& text) {
+  return absl::MakeConstSpan(reinterpret_cast<const std::byte*>(text.data()), text.size());
+}
+
+absl::StatusOr<int64_t> HeaderBytes(ItemFormat format, const std::string& first, int64_t bytes) {
+  return format == ItemFormat::kNpy ? NpyHeaderBytes(BytesOf(first), bytes)
+                                    : SafetensorsHeaderBytes(BytesOf(first), bytes);
+}
+
+absl::Status AddObject(ItemFormat format, const Listed& file, const std::string& first,
+                       Catalog* catalog) {
+  if (format == ItemFormat::kNpy) {
+    const absl::StatusOr<NpyHeader> header = ParseNpyHeader(BytesOf(first), file.bytes);
+    return header.ok() ? AddNpyObject(file.name, *header, catalog) : header.status();
+  }
+  const absl::StatusOr<SafetensorsHeader> header =
+      ParseSafetensorsHeader(BytesOf(first), file.bytes);
+  return header.ok() ? AddSafetensorsObject(file.name, *header, catalog) : header.status();
+}
+
+absl::Status InFile(const std::string& name, const absl::Status& status) {
+  return absl::Status(status.code(), absl::StrCat(name, ": ", status.message()));
+}
+
+}  // namespace
+
+absl::StatusOr<Catalog> ListObjects(const SourceAddress& address, const StreamSource& source) {
+  const absl::StatusOr<std::vector<Listed>> files = List(address.place, source.format);
+  if (!files.ok()) return files.status();
+  Catalog catalog;
+  if (source.format == ItemFormat::kRaw) {
+    for (const Listed& file : *files) {
+      absl::Status status =
+          AddRawObject(file.name, file.bytes, source.item_bytes, nullptr, &catalog);
+      if (!status.ok()) return InFile(file.name, status);
+    }
+    return catalog;
+  }
+  std::vector<int64_t> bytes;
+  for (const Listed& file : *files) bytes.push_back(std::min(file.bytes, kFirstBytes));
+  std::vector<std::string> texts(files->size());
+  if (absl::Status s = ReadFirst(address.place, *files, bytes, &texts); !s.ok()) return s;
+  bool longer = false;
+  for (size_t i = 0; i < files->size(); ++i) {
+    const Listed& file = (*files)[i];
+    const absl::StatusOr<int64_t> header = HeaderBytes(source.format, texts[i], file.bytes);
+    if (!header.ok()) return InFile(file.name, header.status());
+    const bool more = *header > bytes[i];
+    longer = longer || more;
+    bytes[i] = more ? *header : 0;
+  }
+  if (longer) {
+    if (absl::Status s = ReadFirst(address.place, *files, bytes, &texts); !s.ok()) return s;
+  }
+  for (size_t i = 0; i < files->size(); ++i) {
+    absl::Status status = AddObject(source.format, (*files)[i], texts[i], &catalog);
+    if (!status.ok()) return InFile((*files)[i].name, status);
+  }
+  return catalog;
+}
+
+}  // namespace sluice

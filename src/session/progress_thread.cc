@@ -1,0 +1,88 @@
+// The loop of the progress thread.
+#include "session/progress_thread.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
+#include "session/clock.h"
+
+namespace sluice {
+namespace {
+
+// Signals go to the caller's threads, which may have handlers that expect so.
+void BlockSignals() {
+  sigset_t all;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, nullptr);
+}
+
+}  // namespace
+
+absl::Status ProgressThread::Start() {
+  ended_ = false;
+  try {
+    thread_ = std::thread([this] { Run(); });
+  } catch (const std::system_error& error) {
+    ended_ = true;
+    return absl::ResourceExhaustedError(absl::StrCat("starting a progress thread: ", error.what()));
+  }
+  pthread_setname_np(thread_.native_handle(), "sluice-progress");
+  return absl::OkStatus();
+}
+
+void ProgressThread::SleepUntilDone(Session::RunId run) {
+  std::unique_lock<std::mutex> lock(told_mutex_);
+  told_.wait(lock, [this, run] { return ended_ || session_->IsDone(run); });
+}
+
+void ProgressThread::Join() {
+  if (!thread_.joinable()) return;
+  {
+    const std::lock_guard<FairLock> lock(*lock_);
+    stopping_ = true;
+  }
+  Wake();
+  thread_.join();
+}
+
+void ProgressThread::Run() {
+  BlockSignals();
+  while (Round()) continue;
+  Tell(true);
+}
+
+bool ProgressThread::Round() {
+  lock_->lock();
+  if (stopping_ || session_->is_poisoned()) {
+    lock_->unlock();
+    return false;
+  }
+  const size_t runs = session_->runs_in_flight();
+  const absl::StatusOr<bool> moved = session_->Advance();
+  const bool run_ended = session_->runs_in_flight() < runs;
+  const Awaited awaited = session_->awaited();
+  const int64_t due_ns = session_->next_due_ns();
+  lock_->unlock();
+  if (!moved.ok()) return false;
+  if (run_ended) Tell(false);
+  if (*moved) {
+    session_->idle_wait()->Reset();
+  } else {
+    session_->idle_wait()->Pause(awaited, due_ns - MonotonicNs());
+  }
+  return true;
+}
+
+void ProgressThread::Tell(bool thread_ended) {
+  {
+    // A sleeper that has looked before is asleep by the time this is taken.
+    const std::lock_guard<std::mutex> lock(told_mutex_);
+    ended_ = ended_ || thread_ended;
+  }
+  told_.notify_all();
+}
+
+}  // namespace sluice

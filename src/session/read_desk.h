@@ -1,0 +1,139 @@
+// Sees to it that reads end well: tries again what is transient, starts a second read beside one
+// that takes long, and says in one error what cannot be had.
+//
+// Knows memory blocks and reads, not buckets or items.
+#ifndef SLUICE_SRC_SESSION_READ_DESK_H_
+#define SLUICE_SRC_SESSION_READ_DESK_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "session/hedge_policy.h"
+#include "sluice/stream.h"
+#include "storage/source.h"
+
+namespace sluice {
+
+// One range to be read, for the slot that asked.
+struct ReadOrder {
+  int slot = 0;
+  int object = 0;
+  int64_t offset = 0;
+  int64_t bytes = 0;
+  int64_t item = 0;
+};
+
+struct ReadDone {
+  int slot = 0;
+  absl::Status status;              // not OK: has a ReadFailure
+  const std::byte* data = nullptr;  // where the range begins, until the slot's next order
+  int64_t latency_ns = 0;
+};
+
+struct ReadDeskCounters {
+  int64_t hedges = 0;
+  int64_t hedges_won = 0;
+  int64_t retries = 0;
+};
+
+// Memory is `slots` + `spares` equal blocks. A slot has one block at any time; a hedge takes a
+// spare one. If the hedge answers first, the two change places, and the other block is spare again
+// when its read has ended: until then nothing else uses it.
+//
+// Thread: one.
+class ReadDesk {
+ public:
+  // `source` must outlive this object. `names` of objects are for messages. `memory` is
+  // (slots + spares) x block_bytes, aligned to kReadAlignment as block_bytes is.
+  ReadDesk(Source* source, std::vector<std::string> names, int slots, int spares, std::byte* memory,
+           int64_t block_bytes, const HedgeOptions& hedge, const RetryOptions& retry);
+
+  // The block of a slot: stays the same while the slot has no order.
+  std::byte* BlockOf(int slot) const { return memory_ + int64_t{Of(slot).block} * block_bytes_; }
+
+  // Takes an order; the slot has none. Begun with the next Flush.
+  void Order(const ReadOrder& order, int64_t now_ns);
+  // Starts what was ordered.
+  absl::Status Flush();
+
+  // Takes in what has been answered, begins retries and hedges that are due, and fills `done` from
+  // the front; returns how many. An error is the source's as a whole.
+  absl::StatusOr<int> Poll(absl::Span<ReadDone> done, int64_t now_ns);
+
+  // When Poll has something to do at the latest, without an answer; INT64_MAX if nothing.
+  int64_t next_due_ns() const;
+
+  // Reads that storage has not answered, hedges and their losers among them.
+  int outstanding() const { return outstanding_; }
+  // Blocks beside the slots' own that are in use.
+  int spares_used() const { return spare_count_ - static_cast<int>(spares_.size()); }
+  // Gives up everything: asks the source to end what it can; nothing is tried again.
+  void CancelAll();
+
+  const ReadDeskCounters& counters() const { return counters_; }
+
+ private:
+  static constexpr int kNone = -1;
+
+  struct Block {
+    int slot = kNone;      // whose answer it is to be; kNone: nobody's any more, or no read
+    bool reading = false;  // the source may write into it
+    bool hedge = false;
+    bool looked_at = false;  // a hedge of it was begun, or was not to be had
+    bool timed_out = false;
+    int64_t begin_ns = 0;
+    // Reads that are under way form a list, the oldest first.
+    int before = kNone;
+    int after = kNone;
+  };
+  struct Slot {
+    ReadOrder order;
+    int block = 0;
+    int rival = kNone;  // the block of its hedge
+    int attempts = 0;
+    bool ordered = false;
+    int64_t retry_ns = INT64_MAX;  // when the next attempt begins
+    absl::Status failure;          // of the last attempt
+  };
+
+  const Slot& Of(int slot) const { return slots_[static_cast<size_t>(slot)]; }
+  Slot& Of(int slot) { return slots_[static_cast<size_t>(slot)]; }
+  Block& At(int block) { return blocks_[static_cast<size_t>(block)]; }
+  void Begin(int slot, int block, bool hedge, int64_t now_ns);
+  void End(int block);
+  bool TryHedge(int block, int64_t now_ns);
+  void LookAtOldest(int64_t now_ns);
+  void BeginRetries(int64_t now_ns);
+  // True if the slot's order has ended, as `done` says.
+  bool Take(const ReadEvent& event, int64_t now_ns, ReadDone* done);
+  bool TakeFailure(int slot, const absl::Status& status, int64_t now_ns, ReadDone* done);
+  absl::Status Final(const Slot& slot) const;
+
+  Source* const source_;
+  const std::vector<std::string> names_;
+  std::byte* const memory_;
+  const int64_t block_bytes_;
+  const int spare_count_;
+  const RetryOptions retry_;
+  HedgePolicy hedges_;
+  std::vector<Slot> slots_;
+  std::vector<Block> blocks_;
+  std::vector<int> spares_;    // blocks that nothing uses
+  std::vector<ReadOp> ready_;  // to be started
+  std::vector<ReadEvent> events_;
+  std::vector<int> retries_;  // slots whose next attempt is due later
+  int oldest_ = kNone;
+  int newest_ = kNone;
+  int outstanding_ = 0;
+  bool cancelled_ = false;
+  ReadDeskCounters counters_;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_SESSION_READ_DESK_H_

@@ -1,0 +1,74 @@
+// A read desk with one order after the other.
+#include "session/read_ranges.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "device/device.h"
+#include "session/clock.h"
+#include "session/read_desk.h"
+
+namespace sluice {
+namespace {
+
+// Memory for ranges at once, where they are not longer.
+constexpr int64_t kBudgetBytes = int64_t{16} << 20;
+constexpr int64_t kSlotsMax = 64;
+
+}  // namespace
+
+absl::Status ReadRanges(Source* source, const std::vector<std::string>& names,
+                        const RetryOptions& retry, absl::FunctionRef<void()> pause,
+                        absl::Span<RangeRead> ranges) {
+  if (ranges.empty()) return absl::OkStatus();
+  int64_t room = kReadAlignment;
+  for (const RangeRead& range : ranges) {
+    room = std::max(room, ReadRoom(range.offset, range.bytes, kReadAlignment));
+  }
+  const int slots = static_cast<int>(std::clamp(
+      kBudgetBytes / room, int64_t{1}, std::min(kSlotsMax, static_cast<int64_t>(ranges.size()))));
+  absl::StatusOr<DeviceMemory> memory =
+      MakeHostDevice()->AllocateStaging(static_cast<size_t>(slots) * static_cast<size_t>(room));
+  if (!memory.ok()) return memory.status();
+  ReadDesk desk(source, names, slots, 0, memory->data(), room, HedgeOptions(), retry);
+  std::vector<size_t> range_of_slot(static_cast<size_t>(slots));
+  std::vector<int> idle;
+  for (int slot = slots; slot-- > 0;) idle.push_back(slot);
+  std::vector<ReadDone> done(static_cast<size_t>(slots));
+  absl::Status status;
+  size_t next = 0;
+  size_t ended = 0;
+  while (ended < next || (status.ok() && next < ranges.size())) {
+    for (; status.ok() && next < ranges.size() && !idle.empty(); ++next) {
+      const int slot = idle.back();
+      idle.pop_back();
+      range_of_slot[static_cast<size_t>(slot)] = next;
+      desk.Order({.slot = slot,
+                  .object = ranges[next].object,
+                  .offset = ranges[next].offset,
+                  .bytes = ranges[next].bytes,
+                  .item = static_cast<int64_t>(next)},
+                 MonotonicNs());
+    }
+    if (absl::Status flushed = desk.Flush(); !flushed.ok()) return flushed;
+    const absl::StatusOr<int> count = desk.Poll(absl::MakeSpan(done), MonotonicNs());
+    if (!count.ok()) return count.status();
+    for (int i = 0; i < *count; ++i) {
+      const ReadDone& answer = done[static_cast<size_t>(i)];
+      RangeRead& range = ranges[range_of_slot[static_cast<size_t>(answer.slot)]];
+      idle.push_back(answer.slot);
+      ++ended;
+      if (answer.status.ok()) {
+        range.text.assign(reinterpret_cast<const char*>(answer.data),
+                          static_cast<size_t>(range.bytes));
+      } else if (status.ok()) {
+        status = answer.status;
+        desk.CancelAll();
+      }
+    }
+    if (*count == 0) pause();
+  }
+  return status;
+}
+
+}  // namespace sluice

@@ -1,0 +1,32 @@
+// Reads ranges of objects as a whole, many at a time, and waits: headers, before anything moves.
+#ifndef SLUICE_SRC_SESSION_READ_RANGES_H_
+#define SLUICE_SRC_SESSION_READ_RANGES_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "sluice/stream.h"
+#include "storage/source.h"
+
+namespace sluice {
+
+struct RangeRead {
+  int object = 0;
+  int64_t offset = 0;
+  int64_t bytes = 0;
+  std::string text;  // what was read
+};
+
+// `names` are of the source's objects, for messages. Tries again as `retry` says. Calls `pause`
+// when there is nothing to do. The first error that stays, as MakeReadFailure has it.
+absl::Status ReadRanges(Source* source, const std::vector<std::string>& names,
+                        const RetryOptions& retry, absl::FunctionRef<void()> pause,
+                        absl::Span<RangeRead> ranges);
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_SESSION_READ_RANGES_H_

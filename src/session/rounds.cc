@@ -1,0 +1,93 @@
+// One small record per rank and round.
+#include "session/rounds.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "session/agreement.h"
+#include "session/clock.h"
+
+namespace sluice {
+namespace {
+
+struct RoundRecord {
+  enum State : int32_t { kWorking, kDone, kFailed };
+  int32_t state = kWorking;
+  int32_t code = 0;
+  char message[600] = {};
+};
+static_assert(sizeof(RoundRecord) <= Fabric::kMaxRecordBytes);
+
+}  // namespace
+
+Rounds::Rounds(Fabric* fabric, const char* call, absl::Duration timeout)
+    : fabric_(fabric),
+      call_(call),
+      timeout_ns_(absl::ToInt64Nanoseconds(timeout)),
+      since_ns_(MonotonicNs()) {}
+
+absl::StatusOr<bool> Rounds::Poll(bool done, const absl::Status& own, int64_t now_ns) {
+  if (fabric_->size() == 1) {
+    if (!own.ok()) return own;
+    return done;
+  }
+  out_of_step_ = true;
+  if (!gathers_) {
+    if (done || !own.ok() || now_ns - since_ns_ > kIntervalNs) {
+      if (absl::Status status = Begin(done, own, now_ns); !status.ok()) return status;
+    }
+    return false;
+  }
+  const absl::StatusOr<bool> gathered = fabric_->PollAllGather(&all_, &missing_);
+  if (!gathered.ok()) return gathered.status();
+  if (!*gathered && now_ns - since_ns_ > timeout_ns_) {
+    return absl::DeadlineExceededError(absl::StrCat(
+        call_, ": no word from ", missing_.size() == 1 ? "rank " : "ranks ", RankList(missing_),
+        " for ", absl::FormatDuration(absl::Nanoseconds(timeout_ns_))));
+  }
+  if (!*gathered) return false;
+  gathers_ = false;
+  since_ns_ = now_ns;
+  out_of_step_ = false;
+  return End(own);
+}
+
+absl::Status Rounds::Begin(bool done, const absl::Status& own, int64_t now_ns) {
+  RoundRecord record;
+  if (!own.ok()) {
+    record.state = RoundRecord::kFailed;
+    record.code = static_cast<int32_t>(own.code());
+    const absl::string_view message = own.message().substr(0, sizeof(record.message) - 1);
+    std::copy(message.begin(), message.end(), record.message);
+  } else if (done) {
+    record.state = RoundRecord::kDone;
+  }
+  gathers_ = true;
+  since_ns_ = now_ns;
+  return fabric_->StartAllGather(
+      absl::MakeConstSpan(reinterpret_cast<const std::byte*>(&record), sizeof(record)));
+}
+
+// All ranks come to the same, but for the words of the first one that has failed.
+absl::StatusOr<bool> Rounds::End(const absl::Status& own) const {
+  bool over = true;
+  std::vector<int> failed;
+  RoundRecord first;
+  for (int rank = 0; rank < fabric_->size(); ++rank) {
+    RoundRecord record;
+    std::memcpy(&record, all_.data() + static_cast<size_t>(rank) * sizeof(record), sizeof(record));
+    over = over && record.state == RoundRecord::kDone;
+    if (record.state != RoundRecord::kFailed) continue;
+    if (failed.empty()) first = record;
+    failed.push_back(rank);
+  }
+  if (failed.empty()) return over;
+  if (failed.front() == fabric_->rank()) return own;
+  first.message[sizeof(first.message) - 1] = '\0';
+  return absl::Status(static_cast<absl::StatusCode>(first.code),
+                      absl::StrCat(call_, " failed on ", failed.size() == 1 ? "rank " : "ranks ",
+                                   RankList(failed), ": ", first.message));
+}
+
+}  // namespace sluice

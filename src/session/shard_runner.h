@@ -1,0 +1,184 @@
+// Carries out the buckets of a data stream or a checkpoint: feeds an engine of their own, does what
+// it commands with storage, transport and device, and tells it what has finished.
+//
+// What a bucket's bytes are, and where they go, is its ShardWork's business.
+#ifndef SLUICE_SRC_SESSION_SHARD_RUNNER_H_
+#define SLUICE_SRC_SESSION_SHARD_RUNNER_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "device/device.h"
+#include "engine/engine.h"
+#include "session/copy_queue.h"
+#include "session/read_desk.h"
+#include "transport/transport.h"
+
+namespace sluice {
+
+// One bucket, as this rank takes part in it.
+struct ShardPiece {
+  BucketId id;
+  int channel = 0;
+  StageSet stages = 0;  // fill: read from storage, or copied here; move: messages; drain: copies
+  ReadOrder read;       // of a reader; the slot is the runner's; no bytes: a fill reads nothing
+  int64_t bytes = 0;
+  // The work's own.
+  int64_t index = 0;
+  int64_t part = 0;
+  int64_t begin_ns = 0;  // of its first stage: the runner's to set
+};
+
+// What a stream or a checkpoint knows of its buckets. Called by the runner alone.
+class ShardWork {
+ public:
+  virtual ~ShardWork() = default;
+
+  // The next bucket of this rank, in the order of ids. False: none now; over() tells for good.
+  virtual bool NextPiece(ShardPiece* piece) = 0;
+  virtual bool over() const = 0;
+
+  // Adds the copies that end a fill: what was read begins at `data`; where nothing was, all of it.
+  virtual absl::Status Fill(const ShardPiece&, std::byte* /*data*/, CopyQueue* /*copies*/) {
+    return absl::OkStatus();
+  }
+
+  // Adds the messages of the bucket's move: sends from `data`, or receives to it, of this cookie.
+  virtual void AddMessages(const ShardPiece& piece, std::byte* data, uint64_t cookie,
+                           std::vector<TransportOp>* messages) = 0;
+
+  // The bucket's bytes are here and wait to be drained. Once for each bucket that is.
+  virtual void Arrived(const ShardPiece& piece) = 0;
+  // True if there is memory for the bucket to be drained into. False: ask again.
+  virtual bool MayDrain(const ShardPiece& piece) = 0;
+  // Adds the copies from `data`, or within the bucket's block.
+  virtual absl::Status Drain(const ShardPiece& piece, std::byte* data, CopyQueue* copies) = 0;
+
+  // The bucket has been through all its stages; `data` is still its own.
+  virtual absl::Status Done(const ShardPiece& piece, const std::byte* data) = 0;
+};
+
+class StageTrace;  // session/stream_trace.h
+
+struct ShardRunnerOptions {
+  int slots = 1;
+  int spares = 0;  // blocks for hedges
+  int64_t block_bytes = kReadAlignment;
+  int channels = 1;
+  int operations_max = 0;  // messages of one bucket
+  std::vector<std::string> object_names;
+  HedgeOptions hedge;
+  RetryOptions retry;
+  StageTrace* trace = nullptr;  // null: nothing is recorded
+};
+
+// Sums over buckets since the beginning.
+struct ShardTimes {
+  int64_t read_ns = 0;
+  int64_t exchange_ns = 0;
+  int64_t copy_ns = 0;
+};
+
+// Thread: one.
+class ShardRunner {
+ public:
+  // Allocates staging: (slots + spares) blocks. `work`, `device` and `source` must outlive the
+  // runner; `source` may be null where nothing is read, `transport` where nothing crosses.
+  // ResourceExhausted if there is no memory.
+  static absl::StatusOr<std::unique_ptr<ShardRunner>> Make(ShardWork* work, Device* device,
+                                                           Source* source,
+                                                           std::unique_ptr<Transport> transport,
+                                                           const ShardRunnerOptions& options);
+  // Network operations that cannot be taken back keep the staging for ever.
+  ~ShardRunner();
+
+  // From the smallest unfinished bucket to the last one that NextPiece gave, at most.
+  static constexpr int WindowOf(int slots) { return 4 * slots + 64; }
+
+  // Carries on as far as it goes without waiting; true if anything moved. An error is the first
+  // failure; nothing new is started after it.
+  absl::StatusOr<bool> Poll();
+
+  // Everything has been through.
+  bool done() const { return engine_.idle() && work_->over(); }
+
+  // Fails everything from outside.
+  void Poison(const absl::Status& status);
+  // After a failure: true once nothing is under way any more.
+  bool Settle();
+
+  // There are messages under way, which move only inside Poll.
+  bool has_messages() const { return messages() > 0; }
+  int messages() const { return transport_ == nullptr ? 0 : transport_->outstanding(); }
+  // Storage may still write into staging.
+  bool has_reads() const { return reads_.outstanding() > 0; }
+  // Poll has something to do then at the latest; INT64_MAX: when an event comes.
+  int64_t next_due_ns() const { return reads_.next_due_ns(); }
+
+  // The smallest unfinished bucket and its stage, in words; empty if there is none.
+  std::string DescribeOldest() const;
+
+  const EngineCounters& counters() const { return engine_.counters(); }
+  const ReadDeskCounters& read_counters() const { return reads_.counters(); }
+  const ShardTimes& times() const { return times_; }
+  int held_peak() const { return held_peak_; }  // slots and spares
+
+ private:
+  struct Held {
+    ShardPiece piece;
+    Ticket ticket = 0;
+    Stage stage = Stage::kWaiting;
+    std::byte* data = nullptr;
+    int pending = 0;  // messages or copies
+    int64_t begin_ns = 0;
+    bool waits = false;  // for memory to be drained into
+  };
+
+  ShardRunner(ShardWork* work, Device* device, Source* source, std::unique_ptr<Transport> transport,
+              const ShardRunnerOptions& options, DeviceMemory staging);
+
+  absl::StatusOr<bool> Step();
+  absl::StatusOr<bool> PollReads();
+  absl::StatusOr<bool> PollTransport();
+  absl::StatusOr<bool> PollDevice();
+  absl::StatusOr<bool> PollDrains();
+  void Feed();
+  absl::Status CarryOut(const Command& command);
+  absl::Status EndFill(size_t slot);
+  absl::Status BeginDrain(size_t slot);
+  absl::Status EndStage(size_t slot);
+  absl::Status Flush();
+  size_t FindHeld(uint64_t cookie) const;
+  absl::Status Explain(const absl::Status& status, const ShardPiece& piece) const;
+  ShardPiece& PieceOf(uint64_t sequence) { return pieces_[sequence % pieces_.size()]; }
+  // Bytes of the wire begin here in a slot's block.
+  std::byte* BlockOf(size_t slot) const { return reads_.BlockOf(static_cast<int>(slot)); }
+
+  ShardWork* const work_;
+  const std::unique_ptr<Transport> transport_;
+  const ShardRunnerOptions options_;
+  DeviceMemory staging_;
+  Engine engine_;
+  CopyQueue copies_;
+  ReadDesk reads_;
+  std::vector<ShardPiece> pieces_;  // submitted, by sequence
+  uint64_t sequence_ = 0;
+  std::vector<Held> held_;      // by slot
+  std::vector<size_t> drains_;  // slots that wait for memory, in the order they came
+  std::vector<TransportOp> messages_;
+  std::vector<TransportEvent> transport_events_;
+  std::vector<ReadDone> read_events_;
+  std::vector<uint64_t> copied_;
+  ShardTimes times_;
+  int held_peak_ = 0;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_SESSION_SHARD_RUNNER_H_

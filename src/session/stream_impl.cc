@@ -1,0 +1,236 @@
+// The two sides of a stream.
+#include "session/stream_impl.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "session/backoff.h"
+#include "session/clock.h"
+#include "transport/deadline.h"
+
+namespace sluice {
+namespace {
+
+// How long a stream that is destroyed waits for reads, and for messages while none of them ends.
+// What is not over then keeps its memory for ever: a send whose receiver has taken back its part
+// cannot be taken back.
+constexpr absl::Duration kReadsSettleTime = absl::Seconds(5);
+constexpr absl::Duration kMessagesSettleTime = absl::Milliseconds(50);
+
+StreamWorkOptions WorkOptionsOf(const StreamParts& parts) {
+  StreamWorkOptions options;
+  options.piece_bytes = parts.limits.piece_bytes;
+  options.window = ShardRunner::WindowOf(parts.limits.slots);
+  options.in_order = parts.options.in_order;
+  options.transform = parts.options.transform;
+  options.trace = parts.stage_trace.get();
+  return options;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<StreamImpl>> StreamImpl::Make(StreamParts parts,
+                                                             StreamDriver* driver) {
+  const StreamLimits& limits = parts.limits;
+  const int buffers = parts.options.device_buffers;
+  absl::StatusOr<DeviceMemory> memory = parts.device->AllocateBuffer(
+      static_cast<size_t>(buffers) * static_cast<size_t>(limits.buffer_bytes));
+  if (!memory.ok()) return memory.status();
+  auto delivery = std::make_shared<Delivery>(*std::move(memory), buffers, limits.buffer_bytes,
+                                             parts.options.batch_items);
+  std::unique_ptr<StreamImpl> stream(new StreamImpl(std::move(parts), driver, std::move(delivery)));
+  StreamParts& kept = stream->parts_;
+  ShardRunnerOptions options;
+  options.slots = limits.slots;
+  options.spares = limits.spares;
+  options.block_bytes = limits.block_bytes;
+  options.channels = kStreamChannels;
+  options.operations_max = kept.sharers_max - 1;
+  options.object_names = kept.items->object_names();
+  options.hedge = kept.options.hedge;
+  options.retry = kept.options.retry;
+  options.trace = kept.stage_trace.get();
+  absl::StatusOr<std::unique_ptr<ShardRunner>> runner = ShardRunner::Make(
+      &stream->work_, kept.device.get(), kept.source.get(), std::move(kept.transport), options);
+  if (!runner.ok()) return runner.status();
+  stream->runner_ = *std::move(runner);
+  return stream;
+}
+
+StreamImpl::StreamImpl(StreamParts parts, StreamDriver* driver, std::shared_ptr<Delivery> delivery)
+    : parts_(std::move(parts)),
+      driver_(driver),
+      delivery_(std::move(delivery)),
+      cells_(delivery_.get(), parts_.options.batch_items, parts_.limits.cell_bytes,
+             parts_.options.in_order),
+      work_(parts_.plan.get(), parts_.rank, parts_.items.get(), &cells_, WorkOptionsOf(parts_)),
+      releases_(parts_.start, parts_.plan.get()) {
+  delivery_->set_listener(this);
+  buffer_taken_ns_.resize(static_cast<size_t>(delivery_->buffers()));
+}
+
+StreamImpl::~StreamImpl() {
+  delivery_->set_listener(nullptr);
+  if (runner_ == nullptr) return;
+  // Whether it has ended is the session's to know: until it is removed.
+  driver_->Remove(this, absl::CancelledError(absl::StrCat("rank ", parts_.rank,
+                                                          " closed the stream before its end")));
+  Fail(absl::CancelledError("the stream was closed"));
+  const Deadline reads(kReadsSettleTime);
+  Deadline messages(kMessagesSettleTime);
+  int outstanding = runner_->messages();
+  Backoff backoff;
+  while (!runner_->Settle() && !(runner_->has_reads() ? reads : messages).Passed()) {
+    if (const int now = runner_->messages(); std::exchange(outstanding, now) != now) {
+      messages = Deadline(kMessagesSettleTime);
+    }
+    backoff.Pause();
+  }
+}
+
+bool StreamImpl::Advance(int64_t now_ns) {
+  if (ended_) {
+    // Other ranks may still be waiting for what this one sends.
+    return false;
+  }
+  absl::StatusOr<bool> moved = runner_->Poll();
+  if (!moved.ok()) {
+    if (is_exchanged()) driver_->RaiseAlarm(parts_.number, moved.status());
+    Fail(moved.status());
+    return true;
+  }
+  if (*moved) TakeStats();
+  if (runner_->done()) {
+    ended_ = true;
+    const int64_t expected = parts_.plan->CountFromResume();
+    delivery_->End(
+        work_.items_done() == expected
+            ? absl::OkStatus()
+            : absl::DataLossError(absl::StrCat("the stream ended after ", work_.items_done(),
+                                               " of ", expected, " items")));
+    return true;
+  }
+  if (!*moved) CheckTimeout(now_ns);
+  return *moved;
+}
+
+void StreamImpl::CheckTimeout(int64_t now_ns) {
+  const int64_t since_ns = delivery_->waiting_since_ns();
+  if (since_ns == INT64_MAX) return;
+  if (now_ns - since_ns <= absl::ToInt64Nanoseconds(parts_.options.timeout)) return;
+  const absl::Status status = absl::DeadlineExceededError(
+      absl::StrCat("rank ", parts_.rank, " has waited for an item for ",
+                   absl::FormatDuration(parts_.options.timeout), "; ", runner_->DescribeOldest()));
+  if (is_exchanged()) driver_->RaiseAlarm(parts_.number, status);
+  Fail(status);
+}
+
+void StreamImpl::Fail(const absl::Status& status) {
+  if (ended_) return;
+  ended_ = true;
+  runner_->Poison(status);
+  TakeStats();
+  delivery_->End(status);
+}
+
+absl::StatusOr<Lease> StreamImpl::Next() {
+  const int64_t now_ns = MonotonicNs();
+  if (taken_ns_ != 0) consuming_ns_ += now_ns - taken_ns_;
+  absl::StatusOr<Lease> lease = TakeReady();
+  taken_ns_ = MonotonicNs();
+  waiting_ns_ += taken_ns_ - now_ns;
+  if (lease.ok() && !lease->end()) {
+    if (items_delivered_ == 0) first_item_ns_ = taken_ns_ - parts_.begin_ns;
+    items_delivered_ += lease->items();
+    last_item_ = lease->item(lease->items() - 1);
+    buffer_taken_ns_[static_cast<size_t>(lease->buffer_)] = taken_ns_;
+    if (parts_.consumer_trace != nullptr) {
+      parts_.consumer_trace->Wait(delivery_->LeasedItems(lease->buffer_)[0], now_ns, taken_ns_);
+    }
+  } else if (parts_.consumer_trace != nullptr) {
+    parts_.consumer_trace->End(taken_ns_);
+  }
+  return lease;
+}
+
+absl::StatusOr<Lease> StreamImpl::TakeReady() {
+  if (absl::Status status = WaitUntilReady(); !status.ok()) return status;
+  switch (delivery_->state()) {
+    case Delivery::State::kReady:
+      return Delivery::Take(delivery_);
+    case Delivery::State::kEnd:
+      if (!delivery_->status().ok()) return delivery_->status();
+      return Lease();
+    default:
+      return absl::FailedPreconditionError(
+          absl::StrCat("Next while all ", delivery_->buffers(), " device buffers are leased"));
+  }
+}
+
+absl::Status StreamImpl::WaitUntilReady() {
+  if (delivery_->state() != Delivery::State::kNotReady) return absl::OkStatus();
+  delivery_->BeginWait(MonotonicNs());
+  absl::Status status;
+  while (status.ok() && delivery_->state() == Delivery::State::kNotReady) {
+    if (driver_->has_thread()) {
+      delivery_->Sleep();
+    } else {
+      status = driver_->Pump();
+    }
+  }
+  delivery_->EndWait();
+  return status;
+}
+
+void StreamImpl::Releasing(int buffer, absl::Span<const DeliveredItem> items) {
+  for (const DeliveredItem& item : items) releases_.Release(item.position);
+  if (parts_.consumer_trace == nullptr) return;
+  parts_.consumer_trace->Consume(buffer, items, buffer_taken_ns_[static_cast<size_t>(buffer)],
+                                 MonotonicNs());
+}
+
+void StreamImpl::EndUpdate() {
+  if (!parts_.end_update || last_item_ < 0) return;
+  parts_.end_update(last_item_);
+  driver_->Wake();
+}
+
+void StreamImpl::TakeStats() {
+  StreamStats stats;
+  const SourceCounters& source = parts_.source->counters();
+  stats.bytes = work_.bytes_done();
+  stats.requests = source.requests;
+  stats.bytes_read = source.bytes_read;
+  stats.opens = source.opens;
+  stats.connections = source.connections;
+  stats.hedges = runner_->read_counters().hedges;
+  stats.hedges_won = runner_->read_counters().hedges_won;
+  stats.retries = runner_->read_counters().retries;
+  stats.slots_max = parts_.limits.slots + parts_.limits.spares;
+  stats.slots_peak = runner_->held_peak();
+  stats.slot_bytes = parts_.limits.block_bytes;
+  stats.budget_bytes = parts_.options.budget_bytes;
+  stats.budget_bytes_peak = stats.slots_peak * stats.slot_bytes;
+  stats.device_bytes = parts_.options.device_buffers * parts_.limits.buffer_bytes;
+  stats.reading = absl::Nanoseconds(runner_->times().read_ns);
+  stats.exchanging = absl::Nanoseconds(runner_->times().exchange_ns);
+  stats.copying = absl::Nanoseconds(runner_->times().copy_ns);
+  const std::lock_guard<std::mutex> lock(stats_mutex_);
+  session_stats_ = stats;
+}
+
+StreamStats StreamImpl::stats() const {
+  StreamStats stats;
+  {
+    const std::lock_guard<std::mutex> lock(stats_mutex_);
+    stats = session_stats_;
+  }
+  stats.items = items_delivered_;
+  stats.first_item = absl::Nanoseconds(first_item_ns_);
+  stats.waiting = absl::Nanoseconds(waiting_ns_);
+  stats.consuming = absl::Nanoseconds(consuming_ns_);
+  return stats;
+}
+
+}  // namespace sluice

@@ -1,0 +1,128 @@
+// One rank's end of a stream: the session's side, which makes progress, and the consumer's, which
+// takes and releases.
+#ifndef SLUICE_SRC_SESSION_STREAM_IMPL_H_
+#define SLUICE_SRC_SESSION_STREAM_IMPL_H_
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "plan/cursor.h"
+#include "plan/stream_plan.h"
+#include "session/delivery.h"
+#include "session/device_cells.h"
+#include "session/shard_runner.h"
+#include "session/stream_items.h"
+#include "session/stream_limits.h"
+#include "session/stream_trace.h"
+#include "session/stream_work.h"
+#include "sluice/stream.h"
+#include "storage/source.h"
+
+namespace sluice {
+
+class StreamImpl;
+
+// What a stream asks of its session.
+class StreamDriver {
+ public:
+  virtual ~StreamDriver() = default;
+  // True if a thread of the session's makes progress, so that the consumer may sleep.
+  virtual bool has_thread() const = 0;
+  // One round of progress of the whole session, by the consumer's thread, or a short pause if
+  // nothing moved. Not with a thread. The session's poisoning error.
+  virtual absl::Status Pump() = 0;
+  // Something can go on: wakes the thread, if there is one and it sleeps. Any thread.
+  virtual void Wake() = 0;
+  // Tells the other ranks that stream `number` has failed here.
+  virtual void RaiseAlarm(int number, const absl::Status& status) = 0;
+  // The stream is being destroyed; `unfinished` is not OK if before its end. Any thread.
+  virtual void Remove(StreamImpl* stream, const absl::Status& unfinished) = 0;
+};
+
+// What OpenStream has worked out.
+struct StreamParts {
+  int number = 0;  // among the session's streams, equal on all ranks
+  int rank = 0;
+  StreamOptions options;
+  StreamLimits limits;
+  std::unique_ptr<StreamItems> items;
+  std::unique_ptr<Source> source;
+  std::function<void(int64_t item)> end_update;  // of a generator; or null
+  std::unique_ptr<StreamPlan> plan;
+  Cursor start;
+  std::unique_ptr<Device> device;
+  std::unique_ptr<Transport> transport;  // null where nothing is exchanged
+  int sharers_max = 1;
+  int64_t begin_ns = 0;
+  // Null: nothing is recorded.
+  std::unique_ptr<StageTrace> stage_trace;
+  std::unique_ptr<ConsumerTrace> consumer_trace;
+};
+
+class StreamImpl final : public Stream, private Delivery::Listener {
+ public:
+  // ResourceExhausted if there is no memory. `driver` must outlive the stream.
+  static absl::StatusOr<std::unique_ptr<StreamImpl>> Make(StreamParts parts, StreamDriver* driver);
+  ~StreamImpl() override;
+
+  absl::StatusOr<Lease> Next() override;
+  bool Ready() const override { return delivery_->state() != Delivery::State::kNotReady; }
+  void EndUpdate() override;
+  int64_t items() const override { return parts_.plan->CountFromResume(); }
+  std::string Cursor() const override { return releases_.cursor().ToText(); }
+  StreamStats stats() const override;
+
+  // ---- The session's thread.
+
+  int number() const { return parts_.number; }
+  // True if anything moved. Failures end the stream, not the session.
+  bool Advance(int64_t now_ns);
+  // Ends the stream with an error from outside: another rank's, or the session's.
+  void Fail(const absl::Status& status);
+  // After a failure: goes on until nothing is under way any more; true then.
+  bool Settle() { return runner_->Settle(); }
+  bool ended() const { return ended_; }
+  bool is_exchanged() const { return parts_.sharers_max > 1; }
+  int ready_fd() const { return parts_.source->ready_fd(); }
+  bool has_messages() const { return runner_->has_messages(); }
+  int64_t next_due_ns() const { return runner_->next_due_ns(); }
+
+ private:
+  StreamImpl(StreamParts parts, StreamDriver* driver, std::shared_ptr<Delivery> delivery);
+
+  void Releasing(int buffer, absl::Span<const DeliveredItem> items) override;
+  void Released() override { driver_->Wake(); }
+  void CheckTimeout(int64_t now_ns);
+  void TakeStats();
+  absl::StatusOr<Lease> TakeReady();
+  absl::Status WaitUntilReady();
+
+  StreamParts parts_;
+  StreamDriver* const driver_;
+  const std::shared_ptr<Delivery> delivery_;
+  DeviceCells cells_;
+  StreamWork work_;
+  std::unique_ptr<ShardRunner> runner_;
+  bool ended_ = false;
+
+  // The consumer's.
+  ReleaseLog releases_;
+  int64_t items_delivered_ = 0;
+  int64_t last_item_ = -1;  // taken
+  int64_t taken_ns_ = 0;    // when Next last returned
+  int64_t waiting_ns_ = 0;
+  int64_t consuming_ns_ = 0;
+  int64_t first_item_ns_ = 0;
+  std::vector<int64_t> buffer_taken_ns_;  // by device buffer
+
+  mutable std::mutex stats_mutex_;  // not taken by Next or releases
+  StreamStats session_stats_;       // the session's side
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_SESSION_STREAM_IMPL_H_

@@ -1,0 +1,82 @@
+// Budgets in bytes become slots.
+#include "session/stream_limits.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "storage/source.h"
+
+namespace sluice {
+namespace {
+
+constexpr int64_t kPieceBytesMax = int64_t{8} << 20;
+constexpr int64_t kPieceBytesMin = int64_t{64} << 10;
+// Pieces hold whole elements, and begin at whole cache lines of their item.
+constexpr int64_t kPieceUnit = 64;
+constexpr int64_t kSlotsMax = int64_t{1} << 16;
+
+int64_t RoundUp(int64_t bytes, int64_t unit) { return (bytes + unit - 1) / unit * unit; }
+
+int64_t PieceBytes(const StreamOptions& options, const StreamItems& items, bool whole_items) {
+  const int64_t item_bytes = std::max<int64_t>(1, items.item_bytes_max());
+  if (whole_items) return item_bytes;
+  int64_t bytes = options.piece_bytes;
+  if (bytes == 0) {
+    const int64_t eighth = options.budget_bytes / 8 / kReadAlignment * kReadAlignment;
+    bytes = std::clamp(eighth, kPieceBytesMin, kPieceBytesMax);
+  }
+  return bytes >= item_bytes ? item_bytes : RoundUp(bytes, kPieceUnit);
+}
+
+// Memory that any piece fits, wherever it begins.
+int64_t BlockBytes(const StreamItems& items, int64_t piece_bytes, int64_t alignment) {
+  const bool begins_aligned =
+      items.aligned_to(alignment) &&
+      (piece_bytes % alignment == 0 || piece_bytes >= items.item_bytes_max());
+  const int64_t touched = begins_aligned ? piece_bytes : piece_bytes + alignment - 1;
+  return RoundUp(RoundUp(touched, alignment), kReadAlignment);
+}
+
+int64_t CellBytes(const StreamOptions& options, const StreamItems& items) {
+  int64_t bytes = items.item_bytes_max();
+  if (options.transform) {
+    bytes = bytes / DTypeBytes(options.transform->src) * DTypeBytes(options.transform->dst);
+  }
+  return items.uniform() ? bytes : RoundUp(bytes, kPieceUnit);
+}
+
+}  // namespace
+
+absl::StatusOr<StreamLimits> ResolveStreamLimits(const StreamOptions& options,
+                                                 const StreamItems& items, int64_t alignment,
+                                                 bool whole_items) {
+  StreamLimits limits;
+  limits.piece_bytes = PieceBytes(options, items, whole_items);
+  limits.block_bytes = BlockBytes(items, limits.piece_bytes, alignment);
+  const int64_t hedges_min = options.hedge.enabled ? 1 : 0;
+  const int64_t floor_bytes = (1 + hedges_min) * limits.block_bytes;
+  if (options.budget_bytes < floor_bytes) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "budget_bytes ", options.budget_bytes, " is too small: the least is ", floor_bytes, " = ",
+        1 + hedges_min, " x ", limits.block_bytes, " bytes (a piece of ", limits.piece_bytes,
+        " bytes at alignment ", alignment, hedges_min > 0 ? ", and one more for a hedge" : "",
+        "); piece_bytes makes pieces smaller"));
+  }
+  int64_t blocks = std::min(options.budget_bytes / limits.block_bytes, kSlotsMax);
+  int64_t spares = 0;
+  if (hedges_min > 0) {
+    // A loser keeps its block until its read ends, ten times as long as others take: of one in a
+    // hundred reads. A twelfth leaves room for four times as many at once.
+    spares = std::max({hedges_min, std::min<int64_t>(2, blocks / 4), blocks / 12});
+  }
+  int64_t slots = blocks - spares;
+  if (options.slots > 0) slots = std::min(slots, options.slots);
+  if (spares > 0) spares = std::min(spares, std::max<int64_t>(2, slots / 8));
+  limits.slots = static_cast<int>(slots);
+  limits.spares = static_cast<int>(spares);
+  limits.cell_bytes = CellBytes(options, items);
+  limits.buffer_bytes = RoundUp(std::max<int64_t>(1, options.batch_items * limits.cell_bytes), 64);
+  return limits;
+}
+
+}  // namespace sluice

@@ -1,0 +1,91 @@
+// A data stream's buckets: which pieces come, whom they are exchanged with, and where in device
+// memory they go.
+#ifndef SLUICE_SRC_SESSION_STREAM_WORK_H_
+#define SLUICE_SRC_SESSION_STREAM_WORK_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/types/optional.h"
+#include "plan/stream_plan.h"
+#include "session/device_cells.h"
+#include "session/shard_runner.h"
+#include "session/stream_items.h"
+#include "sluice/stream.h"
+
+namespace sluice {
+
+struct StreamWorkOptions {
+  int64_t piece_bytes = 1;  // a multiple of 64, or as long as the longest item
+  int window = 1;           // pieces that may be unfinished at once: ShardRunner's look-ahead
+  bool in_order = true;
+  absl::optional<ItemTransform> transform;
+  StageTrace* trace = nullptr;  // null: nothing is recorded
+};
+
+// Tags of messages, and channels of the engine: pieces of one tag go in order, others do not wait
+// for each other.
+inline constexpr int kStreamChannels = 1024;
+
+class StreamWork final : public ShardWork {
+ public:
+  // All must outlive this object.
+  StreamWork(StreamPlan* plan, int rank, const StreamItems* items, DeviceCells* cells,
+             const StreamWorkOptions& options);
+
+  bool NextPiece(ShardPiece* piece) override;
+  bool over() const override { return position_ == plan_->end(); }
+  void AddMessages(const ShardPiece& piece, std::byte* data, uint64_t cookie,
+                   std::vector<TransportOp>* messages) override;
+  void Arrived(const ShardPiece& piece) override;
+  bool MayDrain(const ShardPiece& piece) override;
+  absl::Status Drain(const ShardPiece& piece, std::byte* data, CopyQueue* copies) override;
+  absl::Status Done(const ShardPiece& piece, const std::byte* data) override;
+
+  // Items whose pieces have all been drained.
+  int64_t items_done() const { return items_done_; }
+  int64_t bytes_done() const { return bytes_done_; }
+
+ private:
+  // An item of which some piece was given out and not all are done.
+  struct Underway {
+    int64_t position = 0;
+    StreamItem item;
+    int64_t pieces = 1;
+    int64_t arrived = 0;
+    int64_t drained = 0;
+    int64_t begin_ns = 0;  // of its first stage
+    bool granted = false;
+    Cell cell;
+  };
+
+  int64_t PiecesOf(const StreamItem& item) const;
+  Underway& At(int64_t index) { return underway_[static_cast<size_t>(index) % underway_.size()]; }
+  bool Grant(int64_t index);
+  int64_t DeliveredBytes(int64_t bytes) const;
+
+  StreamPlan* const plan_;
+  const int rank_;
+  const StreamItems* const items_;
+  DeviceCells* const cells_;
+  const StreamWorkOptions options_;
+  const int64_t pieces_max_;
+  const int64_t total_;  // items of this rank
+
+  // What NextPiece gives next: piece part_ of the item at position_, the index_-th of this rank.
+  int64_t position_;
+  int64_t index_ = 0;
+  int64_t part_ = 0;
+
+  std::vector<Underway> underway_;  // by index
+  int64_t first_ungranted_ = 0;
+  int64_t granted_ = 0;
+  int64_t last_epoch_ = 0;  // of the last granted one
+  int64_t items_done_ = 0;
+  int64_t bytes_done_ = 0;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_SESSION_STREAM_WORK_H_

@@ -1,0 +1,157 @@
+// Calls that share a session with its progress thread.
+#include "session/threaded_session.h"
+
+#include <string>
+
+namespace sluice {
+
+// What the thread records may be read at any time.
+class ThreadedSession::LockedTrace final : public TraceLog {
+ public:
+  LockedTrace(TraceLog* trace, FairLock* lock) : trace_(trace), lock_(lock) {}
+
+  int rank() const override { return trace_->rank(); }
+  int64_t capacity() const override { return trace_->capacity(); }
+  int64_t size() const override {
+    const Lock lock(*lock_);
+    return trace_->size();
+  }
+  int64_t dropped() const override {
+    const Lock lock(*lock_);
+    return trace_->dropped();
+  }
+  std::string Serialize() const override {
+    const Lock lock(*lock_);
+    return trace_->Serialize();
+  }
+  void Clear() override {
+    const Lock lock(*lock_);
+    trace_->Clear();
+  }
+
+ private:
+  TraceLog* const trace_;
+  FairLock* const lock_;
+};
+
+ThreadedSession::ThreadedSession(std::unique_ptr<SessionImpl> session)
+    : session_(std::move(session)) {
+  session_->set_lock(&lock_);
+  if (TraceLog* const trace = session_->trace(); trace != nullptr) {
+    trace_ = std::make_unique<LockedTrace>(trace, &lock_);
+  }
+}
+
+absl::StatusOr<std::unique_ptr<Session>> ThreadedSession::Create(
+    std::unique_ptr<SessionImpl> session) {
+  std::unique_ptr<ThreadedSession> threaded(new ThreadedSession(std::move(session)));
+  if (absl::Status status = threaded->thread_.Start(); !status.ok()) {
+    return threaded->session_->Poison(status);
+  }
+  return threaded;
+}
+
+absl::StatusOr<Transfer*> ThreadedSession::Compile(const TransferSpec& spec) {
+  const Lock lock(lock_);
+  return session_->Compile(spec);
+}
+
+absl::StatusOr<Session::RunId> ThreadedSession::Start(Transfer* transfer,
+                                                      absl::Span<const TensorView> src,
+                                                      absl::Span<const TensorView> dst,
+                                                      const StartOptions& options) {
+  absl::StatusOr<RunId> run;
+  {
+    const Lock lock(lock_);
+    run = session_->Start(transfer, src, dst, options);
+  }
+  thread_.Wake();
+  return run;
+}
+
+absl::Status ThreadedSession::Supply(RunId id, int tensor, const TensorView& dst) {
+  absl::Status status;
+  {
+    const Lock lock(lock_);
+    status = session_->Supply(id, tensor, dst);
+  }
+  thread_.Wake();
+  return status;
+}
+
+bool ThreadedSession::PollEvent(Event* event) {
+  const Lock lock(lock_);
+  return session_->PollEvent(event);
+}
+
+absl::Status ThreadedSession::Cancel(RunId id) {
+  absl::Status status;
+  {
+    const Lock lock(lock_);
+    status = session_->Cancel(id);
+  }
+  thread_.Wake();
+  return status;
+}
+
+absl::Status ThreadedSession::Poll() {
+  const Lock lock(lock_);
+  return session_->Poll();
+}
+
+absl::Status ThreadedSession::Wait(RunId run) {
+  {
+    const Lock lock(lock_);
+    if (absl::Status status = session_->CheckRun(run); !status.ok()) return status;
+  }
+  thread_.SleepUntilDone(run);
+  const Lock lock(lock_);
+  return session_->Wait(run);
+}
+
+absl::Status ThreadedSession::Close() {
+  absl::Status status;
+  {
+    const Lock lock(lock_);
+    status = session_->Close();
+  }
+  if (status.ok() || session_->is_poisoned()) thread_.Join();
+  return status;
+}
+
+absl::StatusOr<std::unique_ptr<Stream>> ThreadedSession::OpenStream(const StreamOptions& options) {
+  absl::StatusOr<std::unique_ptr<Stream>> stream;
+  {
+    const Lock lock(lock_);
+    stream = session_->OpenStream(options);
+  }
+  thread_.Wake();
+  return stream;
+}
+
+// The caller's thread drives everything meanwhile.
+absl::StatusOr<CheckpointStats> ThreadedSession::LoadCheckpoint(
+    const std::string& uri, absl::Span<const CheckpointTensor> tensors,
+    const CheckpointOptions& options) {
+  const Lock lock(lock_);
+  return session_->LoadCheckpoint(uri, tensors, options);
+}
+
+absl::StatusOr<CheckpointStats> ThreadedSession::SaveCheckpoint(
+    const std::string& directory, absl::Span<const CheckpointTensor> tensors,
+    const CheckpointOptions& options) {
+  const Lock lock(lock_);
+  return session_->SaveCheckpoint(directory, tensors, options);
+}
+
+SessionCounters ThreadedSession::counters() const {
+  const Lock lock(lock_);
+  return session_->counters();
+}
+
+void ThreadedSession::ResetCounters() {
+  const Lock lock(lock_);
+  session_->ResetCounters();
+}
+
+}  // namespace sluice

@@ -1,0 +1,63 @@
+// A session with a progress thread: a shell that takes the lock and passes calls on.
+#ifndef SLUICE_SRC_SESSION_THREADED_SESSION_H_
+#define SLUICE_SRC_SESSION_THREADED_SESSION_H_
+
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include "session/fair_lock.h"
+#include "session/progress_thread.h"
+#include "session/session_impl.h"
+
+namespace sluice {
+
+// Decides nothing. Once its thread has ended, after Close or a failure, the caller drives the
+// session as without one.
+class ThreadedSession final : public Session {
+ public:
+  // `session` is open. ResourceExhausted if there is no thread for it.
+  static absl::StatusOr<std::unique_ptr<Session>> Create(std::unique_ptr<SessionImpl> session);
+
+  int rank() const override { return session_->rank(); }
+  int size() const override { return session_->size(); }
+  const SessionOptions& options() const override { return session_->options(); }
+  int64_t slots() const override { return session_->slots(); }
+
+  absl::StatusOr<Transfer*> Compile(const TransferSpec& spec) override;
+  absl::StatusOr<RunId> Start(Transfer* transfer, absl::Span<const TensorView> src,
+                              absl::Span<const TensorView> dst,
+                              const StartOptions& options) override;
+  absl::Status Supply(RunId id, int tensor, const TensorView& dst) override;
+  bool PollEvent(Event* event) override;
+  absl::Status Cancel(RunId id) override;
+  absl::Status Poll() override;
+  absl::Status Wait(RunId run) override;
+  bool IsDone(RunId run) const override { return session_->IsDone(run); }
+  absl::Status Close() override;
+  absl::StatusOr<std::unique_ptr<Stream>> OpenStream(const StreamOptions& options) override;
+  absl::StatusOr<CheckpointStats> LoadCheckpoint(const std::string& uri,
+                                                 absl::Span<const CheckpointTensor> tensors,
+                                                 const CheckpointOptions& options) override;
+  absl::StatusOr<CheckpointStats> SaveCheckpoint(const std::string& directory,
+                                                 absl::Span<const CheckpointTensor> tensors,
+                                                 const CheckpointOptions& options) override;
+  TraceLog* trace() override { return trace_.get(); }
+  SessionCounters counters() const override;
+  void ResetCounters() override;
+
+ private:
+  class LockedTrace;
+  using Lock = std::lock_guard<FairLock>;
+
+  explicit ThreadedSession(std::unique_ptr<SessionImpl> session);
+
+  const std::unique_ptr<SessionImpl> session_;
+  mutable FairLock lock_;
+  std::unique_ptr<TraceLog> trace_;                // null: none is wanted
+  ProgressThread thread_{session_.get(), &lock_};  // the last, as it uses the others
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_SESSION_THREADED_SESSION_H_

@@ -1,0 +1,45 @@
+// One rank's trace, of as many recorders as there are threads that record, and of the names of
+// their tracks.
+#ifndef SLUICE_SRC_TRACE_JOINED_LOG_H_
+#define SLUICE_SRC_TRACE_JOINED_LOG_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "sluice/trace.h"
+#include "trace/recorder.h"
+
+namespace sluice {
+
+// Thread: one, while each recorder is used by a thread of its own.
+class JoinedTraceLog final : public TraceLog {
+ public:
+  explicit JoinedTraceLog(int rank);
+
+  // A recorder for one thread, of `capacity` events; lives as long as the log.
+  TraceRecorder* AddRecorder(int64_t capacity);
+
+  // The number of a new track for what streams record: "consumer", "stream 0, slot 3". Tracks of
+  // the slots of transfers are there without. Recorders may share a track if their spans on it do
+  // not overlap.
+  int AddTrack(absl::string_view name);
+
+  int rank() const override { return rank_; }
+  int64_t capacity() const override;
+  int64_t size() const override;
+  int64_t dropped() const override;
+  std::string Serialize() const override;
+  void Clear() override;  // keeps recorders and tracks
+
+ private:
+  const int rank_;
+  std::vector<std::unique_ptr<TraceRecorder>> recorders_;
+  std::vector<std::string> tracks_;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_TRACE_JOINED_LOG_H_

@@ -1,0 +1,178 @@
+// Tensors, files, sessions.
+#include "checkpoint/checkpoint_dir.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "gtest/gtest.h"
+#include "oracle/random_layout.h"
+#include "session/world.h"
+#include "storage/checkpoint_index.h"
+#include "storage/safetensors.h"
+#include "tensor/check.h"
+
+namespace sluice::checkpoint_test {
+
+using oracle::Dice;
+using session_test::Side;
+using session_test::TensorMemory;
+using session_test::ViewStyle;
+
+std::vector<TensorTransfer> RandomTensors(uint64_t seed, int save_ranks, int load_ranks,
+                                          bool casts) {
+  Dice dice(seed);
+  const auto layout = [&dice](int ranks, const std::vector<int64_t>& shape) {
+    std::vector<int> list;
+    for (int rank = 0; rank < ranks; ++rank) list.push_back(rank);
+    const Mesh mesh = oracle::RandomMesh(&dice, std::move(list));
+    return Layout{mesh, oracle::RandomPlacements(&dice, mesh, static_cast<int>(shape.size()))};
+  };
+  std::vector<TensorTransfer> tensors;
+  const int64_t count = dice.Between(1, 8);
+  for (int64_t t = 0; t < count; ++t) {
+    TensorTransfer tensor;
+    tensor.name = absl::StrCat("layers.", t, ".weight");
+    tensor.shape = oracle::RandomShape(&dice, 4, 6000);
+    tensor.src_dtype = dice.Pick<DType>({DType::kF32, DType::kBF16, DType::kF16, DType::kI64,
+                                         DType::kU8, DType::kF64, DType::kF8E4M3});
+    const bool floating = tensor.src_dtype <= DType::kF8E5M2;
+    tensor.dst_dtype = casts && floating && dice.Chance(50)
+                           ? dice.Pick<DType>({DType::kF32, DType::kBF16, DType::kF16})
+                           : tensor.src_dtype;
+    tensor.src = layout(save_ranks, tensor.shape);
+    tensor.dst = layout(load_ranks, tensor.shape);
+    tensors.push_back(std::move(tensor));
+  }
+  return tensors;
+}
+
+int64_t FileBytes(const std::vector<TensorTransfer>& tensors) {
+  int64_t bytes = 0;
+  for (const TensorTransfer& tensor : tensors) {
+    int64_t own = DTypeBytes(tensor.src_dtype);
+    for (const int64_t size : tensor.shape) own *= size;
+    bytes += own;
+  }
+  return bytes;
+}
+
+CheckpointDir::CheckpointDir() {
+  path_ = (std::filesystem::temp_directory_path() / "sluice-checkpoint-XXXXXX").string();
+  SLUICE_CHECK(mkdtemp(path_.data()) != nullptr, "no temporary directory");
+}
+
+CheckpointDir::~CheckpointDir() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+std::string CheckpointDir::FileOf(int file, int files) const {
+  return absl::StrFormat("%s/part-%d-of-%d.safetensors", path_, file, files);
+}
+
+void CheckpointDir::Write(const std::vector<TensorTransfer>& tensors, int files,
+                          bool with_index) const {
+  CheckpointIndex index;
+  for (int file = 0; file < files; ++file) {
+    std::vector<SafetensorsSpec> specs;
+    std::vector<size_t> numbers;
+    for (size_t t = static_cast<size_t>(file); t < tensors.size();
+         t += static_cast<size_t>(files)) {
+      specs.push_back({tensors[t].name, ElementTypeOf(tensors[t].src_dtype), tensors[t].shape});
+      numbers.push_back(t);
+      index.tensors.push_back({tensors[t].name, file});
+    }
+    const absl::StatusOr<SafetensorsLayout> layout = LayOutSafetensors(specs);
+    ASSERT_TRUE(layout.ok()) << layout.status();
+    std::string bytes = layout->header;
+    bytes.resize(static_cast<size_t>(layout->object_bytes));
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      const TensorTransfer& tensor = tensors[numbers[i]];
+      const session_test::ElementValues values(tensor, numbers[i]);
+      const size_t element_bytes = static_cast<size_t>(DTypeBytes(tensor.src_dtype));
+      const size_t elements = static_cast<size_t>(layout->tensors[i].bytes()) / element_bytes;
+      for (size_t g = 0; g < elements; ++g) {
+        const uint64_t code = values.Source(kRound, static_cast<int64_t>(g), 0);
+        std::memcpy(
+            bytes.data() + static_cast<size_t>(layout->tensors[i].begin) + g * element_bytes, &code,
+            element_bytes);
+      }
+    }
+    std::ofstream(FileOf(file, files), std::ios::binary) << bytes;
+    index.files.push_back(std::filesystem::path(FileOf(file, files)).filename().string());
+  }
+  if (!with_index) return;
+  const absl::StatusOr<std::string> text = CheckpointIndexText(index);
+  ASSERT_TRUE(text.ok()) << text.status();
+  std::ofstream(path_ + "/model.safetensors.index.json") << *text;
+}
+
+std::vector<std::string> CheckpointDir::Names() const {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(path_)) {
+    names.push_back(entry.path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+RankTensors::RankTensors(const std::vector<TensorTransfer>& of, Side side, int rank,
+                         uint64_t style_seed) {
+  Dice dice(style_seed * 1000 + static_cast<uint64_t>(rank));
+  memory.reserve(of.size());
+  for (size_t t = 0; t < of.size(); ++t) {
+    const auto style = static_cast<ViewStyle>(dice.Between(0, 3));
+    memory.emplace_back(of[t], t, side, rank, style);
+    CheckpointTensor tensor;
+    tensor.name = of[t].name;
+    tensor.shape = of[t].shape;
+    tensor.dtype = side == Side::kSource ? of[t].src_dtype : of[t].dst_dtype;
+    tensor.layout = side == Side::kSource ? of[t].src : of[t].dst;
+    tensor.view = memory.back().view();
+    tensors.push_back(std::move(tensor));
+    if (side == Side::kSource) {
+      memory.back().Fill(kRound);
+    } else {
+      memory.back().Poison(kRound);
+    }
+  }
+}
+
+void RankTensors::ExpectHolds(uint64_t round) const {
+  for (size_t t = 0; t < memory.size(); ++t) {
+    EXPECT_TRUE(memory[t].Holds(round))
+        << tensors[t].name << ": " << memory[t].Difference(round) << "; "
+        << oracle::Describe(tensors[t].layout, tensors[t].shape);
+  }
+}
+
+void RankTensors::ExpectPoisoned(uint64_t round) const {
+  for (size_t t = 0; t < memory.size(); ++t) {
+    EXPECT_TRUE(memory[t].IsPoisoned(round)) << tensors[t].name;
+  }
+}
+
+void WithSessions(int ranks, const std::function<void(int rank, Session* session)>& body,
+                  bool progress_thread) {
+  session_test::RunRanks(ranks, [&](session_test::Rank& self) {
+    const int rank = self.rank;
+    SessionOptions options;
+    options.progress_thread = progress_thread;
+    absl::StatusOr<std::unique_ptr<Session>> session =
+        Session::Create(std::move(self.fabric), options);
+    ASSERT_TRUE(session.ok()) << session.status();
+    body(rank, session->get());
+    self.meet();
+    EXPECT_TRUE((*session)->Close().ok());
+  });
+}
+
+}  // namespace sluice::checkpoint_test

@@ -1,0 +1,266 @@
+// Checkpoints that are loaded: every element, what it costs, and what is refused.
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "checkpoint/checkpoint_dir.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "oracle/random_layout.h"
+#include "sluice/session.h"
+#include "stream/shard_dir.h"
+
+namespace sluice {
+namespace {
+
+using checkpoint_test::CheckpointDir;
+using checkpoint_test::kRound;
+using checkpoint_test::RandomTensors;
+using checkpoint_test::RankTensors;
+using checkpoint_test::WithSessions;
+using session_test::Side;
+using testing::HasSubstr;
+
+struct Sums {
+  std::atomic<int64_t> bytes_read{0};
+  std::atomic<int64_t> file_bytes{0};
+  std::atomic<int64_t> slots_peak{0};
+};
+
+// Loads on `ranks` ranks and looks at everything.
+void LoadAndCheck(const std::vector<TensorTransfer>& tensors, int ranks, uint64_t seed,
+                  const std::string& uri, const CheckpointOptions& options, Sums* sums,
+                  bool progress_thread = false) {
+  WithSessions(
+      ranks,
+      [&](int rank, Session* session) {
+        RankTensors mine(tensors, Side::kDestination, rank, seed);
+        const absl::StatusOr<CheckpointStats> stats =
+            session->LoadCheckpoint(uri, mine.tensors, options);
+        ASSERT_TRUE(stats.ok()) << stats.status();
+        mine.ExpectHolds(kRound);
+        EXPECT_LE(stats->budget_bytes_peak, options.budget_bytes);
+        EXPECT_LE(stats->slots_peak, stats->slots_max);
+        EXPECT_LE(stats->piece_bytes, options.piece_bytes);
+        sums->bytes_read += stats->bytes_read;
+        sums->file_bytes += stats->file_bytes;
+      },
+      progress_thread);
+}
+
+TEST(LoadCheckpointTest, IntoAnyLayoutReadingEachByteOnce) {
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    oracle::Dice dice(seed + 500);
+    const int ranks = static_cast<int>(dice.Between(1, 8));
+    const std::vector<TensorTransfer> tensors = RandomTensors(seed, 1, ranks);
+    const CheckpointDir dir;
+    const int files = static_cast<int>(
+        dice.Between(1, std::min<int64_t>(3, static_cast<int64_t>(tensors.size()))));
+    dir.Write(tensors, files, dice.Chance(50));
+    CheckpointOptions options;
+    options.piece_bytes = dice.Pick<int64_t>({64, 500, 4096, 1 << 20});
+    options.budget_bytes = int64_t{4} << 20;
+    options.slots = dice.Pick<int64_t>({0, 1, 2, 7});
+    Sums sums;
+    LoadAndCheck(tensors, ranks, seed, dir.uri(), options, &sums, dice.Chance(20));
+    EXPECT_EQ(sums.bytes_read, checkpoint_test::FileBytes(tensors));
+    EXPECT_EQ(sums.file_bytes, checkpoint_test::FileBytes(tensors));
+    if (testing::Test::HasFailure()) FAIL() << "seed " << seed;
+  }
+}
+
+TEST(LoadCheckpointTest, PastThePageCacheAndThroughMappedMemory) {
+  for (const char* scheme : {"file:", "mmap:"}) {
+    for (uint64_t seed = 1; seed <= 5; ++seed) {
+      const std::vector<TensorTransfer> tensors = RandomTensors(seed, 1, 4);
+      const CheckpointDir dir;
+      dir.Write(tensors, 1, false);
+      CheckpointOptions options;
+      options.piece_bytes = 5000;
+      Sums sums;
+      LoadAndCheck(tensors, 4, seed, scheme + dir.path(), options, &sums);
+      EXPECT_GE(sums.bytes_read, checkpoint_test::FileBytes(tensors));
+    }
+  }
+}
+
+// The same on all ranks but for the words: returns what rank 0 got.
+absl::Status LoadBadly(
+    const std::vector<TensorTransfer>& tensors, int ranks, const std::string& uri,
+    const CheckpointOptions& options,
+    const std::function<void(int rank, std::vector<CheckpointTensor>*)>& spoil =
+        [](int, std::vector<CheckpointTensor>*) {}) {
+  std::mutex mutex;
+  absl::Status first;
+  std::set<absl::StatusCode> codes;
+  WithSessions(ranks, [&](int rank, Session* session) {
+    RankTensors mine(tensors, Side::kDestination, rank, 1);
+    std::vector<CheckpointTensor> asked = mine.tensors;
+    spoil(rank, &asked);
+    const absl::Status status = session->LoadCheckpoint(uri, asked, options).status();
+    mine.ExpectPoisoned(kRound);
+    const std::lock_guard<std::mutex> lock(mutex);
+    codes.insert(status.code());
+    if (rank == 0) first = status;
+  });
+  EXPECT_EQ(codes.size(), 1u);
+  EXPECT_FALSE(first.ok());
+  return first;
+}
+
+std::vector<TensorTransfer> PlainTensors(int ranks) {
+  std::vector<int> list;
+  for (int rank = 0; rank < ranks; ++rank) list.push_back(rank);
+  const Layout layout = {*Mesh::Create({ranks}, list), {Placement::Shard(0)}};
+  std::vector<TensorTransfer> tensors;
+  for (const char* name : {"a", "b", "c"}) {
+    tensors.push_back({name, {64, 32}, DType::kF32, DType::kF32, layout, layout});
+  }
+  return tensors;
+}
+
+TEST(LoadCheckpointTest, BadInputIsRefusedOnAllRanksBeforeAnythingIsWritten) {
+  const std::vector<TensorTransfer> tensors = PlainTensors(3);
+  const CheckpointDir dir;
+  dir.Write(tensors, 2, true);
+  const CheckpointOptions options;
+  const auto with = [&](const std::function<void(CheckpointTensor*)>& change) {
+    return LoadBadly(tensors, 3, dir.uri(), options,
+                     [&](int, std::vector<CheckpointTensor>* asked) { change(&(*asked)[1]); });
+  };
+  absl::Status status = with([](CheckpointTensor* t) { t->name = "x"; });
+  EXPECT_TRUE(absl::IsNotFound(status));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("'x'"));
+  status = with([](CheckpointTensor* t) { t->name = "a"; });
+  EXPECT_TRUE(absl::IsInvalidArgument(status));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("'a' is there twice"));
+  status = with([](CheckpointTensor* t) {
+    t->dtype = DType::kI32;
+    t->view.dtype = DType::kI32;
+  });
+  EXPECT_TRUE(absl::IsInvalidArgument(status));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("cannot be cast to i32"));
+  status = with(
+      [](CheckpointTensor* t) { t->layout.placements = {Placement::Partial(ReduceOp::kSum)}; });
+  EXPECT_TRUE(absl::IsInvalidArgument(status));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("Partial"));
+  status = with([](CheckpointTensor* t) { t->view.shape[0] += 1; });
+  EXPECT_TRUE(absl::IsInvalidArgument(status));
+  // Another shape than the checkpoint's.
+  std::vector<TensorTransfer> other = tensors;
+  other[2].shape = {32, 64};
+  status = LoadBadly(other, 3, dir.uri(), options);
+  EXPECT_TRUE(absl::IsInvalidArgument(status));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("[64,32]"));
+  EXPECT_TRUE(absl::IsNotFound(LoadBadly(tensors, 3, dir.uri() + "/nowhere", options)));
+  EXPECT_TRUE(absl::IsInvalidArgument(LoadBadly(tensors, 3, "nowhere", options)));
+  // One rank alone asks for something else.
+  status =
+      LoadBadly(tensors, 3, dir.uri(), options, [](int rank, std::vector<CheckpointTensor>* asked) {
+        if (rank == 1) (*asked)[0].name = "b2";
+      });
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  CheckpointOptions small;
+  small.budget_bytes = 1000;
+  status = LoadBadly(tensors, 3, dir.uri(), small);
+  EXPECT_TRUE(absl::IsInvalidArgument(status));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("the least is 8192"));
+}
+
+TEST(LoadCheckpointTest, BadFilesAreNamed) {
+  const std::vector<TensorTransfer> tensors = PlainTensors(2);
+  const CheckpointOptions options;
+  const auto load = [&](const std::function<void(const CheckpointDir&)>& spoil) {
+    const CheckpointDir dir;
+    dir.Write(tensors, 2, true);
+    spoil(dir);
+    const absl::Status status = LoadBadly(tensors, 2, dir.uri(), options);
+    EXPECT_THAT(std::string(status.message()), HasSubstr("part-1-of-2.safetensors"));
+    return status;
+  };
+  EXPECT_TRUE(absl::IsNotFound(
+      load([](const CheckpointDir& dir) { std::filesystem::remove(dir.FileOf(1, 2)); })));
+  EXPECT_TRUE(absl::IsDataLoss(load([](const CheckpointDir& dir) {
+    std::filesystem::resize_file(dir.FileOf(1, 2),
+                                 std::filesystem::file_size(dir.FileOf(1, 2)) - 1);
+  })));
+  EXPECT_TRUE(absl::IsDataLoss(
+      load([](const CheckpointDir& dir) { std::filesystem::resize_file(dir.FileOf(1, 2), 20); })));
+  EXPECT_TRUE(absl::IsDataLoss(
+      load([](const CheckpointDir& dir) { std::filesystem::resize_file(dir.FileOf(1, 2), 3); })));
+  const auto overwrite = [](int64_t at, const std::string& text) {
+    return [at, text](const CheckpointDir& dir) {
+      std::fstream file(dir.FileOf(1, 2), std::ios::in | std::ios::out | std::ios::binary);
+      file.seekp(at);
+      file << text;
+    };
+  };
+  EXPECT_TRUE(absl::IsInvalidArgument(load(overwrite(8, "[\"x\"]"))));
+  EXPECT_TRUE(absl::IsInvalidArgument(load(overwrite(0, std::string(8, '\x7f')))));
+  // Tensors that overlap, or lie beyond the file.
+  const auto header = [&](const std::string& json) {
+    return [json](const CheckpointDir& dir) {
+      std::string text(8, '\0');
+      text[0] = static_cast<char>(json.size());
+      std::ofstream(dir.FileOf(1, 2), std::ios::binary) << text << json << std::string(8192, 'x');
+    };
+  };
+  const std::string b = R"({"b":{"dtype":"F32","shape":[64,32],"data_offsets":)";
+  EXPECT_TRUE(absl::IsInvalidArgument(load(header(absl::StrCat(
+      b, R"([0,8192]},"z":{"dtype":"U8","shape":[8],"data_offsets":[8184,8192]}})")))));
+  EXPECT_FALSE(load(header(absl::StrCat(b, "[8192,16384]}}"))).ok());
+}
+
+TEST(LoadCheckpointTest, StreamsGoOnMeanwhile) {
+  const std::vector<TensorTransfer> tensors = RandomTensors(5, 1, 3);
+  const CheckpointDir dir;
+  dir.Write(tensors, 1, false);
+  const stream_test::ShardDir shards(200, 1'000, 10);
+  WithSessions(3, [&](int rank, Session* session) {
+    StreamOptions stream_options = shards.Options();
+    stream_options.slots = 2;
+    absl::StatusOr<std::unique_ptr<Stream>> stream = session->OpenStream(stream_options);
+    ASSERT_TRUE(stream.ok()) << stream.status();
+    RankTensors mine(tensors, Side::kDestination, rank, 1);
+    CheckpointOptions options;
+    options.piece_bytes = 256;
+    options.slots = 1;
+    const absl::Status status = session->LoadCheckpoint(dir.uri(), mine.tensors, options).status();
+    EXPECT_TRUE(status.ok()) << status;
+    mine.ExpectHolds(kRound);
+    int64_t items = 0;
+    for (absl::StatusOr<Lease> lease = (*stream)->Next(); lease.ok() && !lease->end();
+         lease = (*stream)->Next()) {
+      shards.Expect(lease->view(), lease->item());
+      ++items;
+    }
+    EXPECT_EQ(items, 200);
+  });
+}
+
+TEST(LoadCheckpointTest, TensorsBesideThoseAskedForAreIgnored) {
+  const std::vector<TensorTransfer> tensors = PlainTensors(2);
+  for (const bool with_index : {false, true}) {
+    const CheckpointDir dir;
+    dir.Write(tensors, 3, with_index);
+    WithSessions(2, [&](int rank, Session* session) {
+      RankTensors mine({tensors[0]}, Side::kDestination, rank, 1);
+      const absl::StatusOr<CheckpointStats> stats =
+          session->LoadCheckpoint(dir.uri(), mine.tensors, {});
+      ASSERT_TRUE(stats.ok()) << stats.status();
+      mine.ExpectHolds(kRound);
+      EXPECT_EQ(stats->tensors_ignored, 2);
+      EXPECT_EQ(stats->tensors, 1);
+      EXPECT_EQ(stats->files, with_index ? 1 : 3);
+    });
+  }
+}
+
+}  // namespace
+}  // namespace sluice

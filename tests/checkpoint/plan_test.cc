@@ -1,0 +1,299 @@
+// The pieces of a checkpoint, element by element, against explicit lists of who owns what.
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "oracle/brute_layout.h"
+#include "oracle/random_layout.h"
+#include "plan/checkpoint_plan.h"
+
+namespace sluice {
+namespace {
+
+using oracle::Dice;
+using oracle::IndexList;
+
+struct Job {
+  std::vector<CheckpointPlanTensor> tensors;
+  int ranks = 1;
+  int64_t piece_bytes = 64;
+};
+
+Job RandomJob(uint64_t seed) {
+  Dice dice(seed);
+  Job job;
+  job.ranks = static_cast<int>(dice.Between(1, 9));
+  job.piece_bytes = dice.Pick<int64_t>({1, 64, 200, 1000, 4096});
+  std::vector<int> ranks;
+  for (int r = 0; r < job.ranks; ++r) ranks.push_back(r);
+  const int64_t count = dice.Between(1, 4);
+  for (int64_t t = 0; t < count; ++t) {
+    if (t > 0 && dice.Chance(30)) {
+      job.tensors.push_back(job.tensors.back());
+      continue;
+    }
+    CheckpointPlanTensor tensor;
+    tensor.shape = oracle::RandomShape(&dice, 4, 500);
+    tensor.element_bytes = dice.Pick<int64_t>({1, 2, 4});
+    tensor.layout.mesh = oracle::RandomMesh(&dice, ranks);
+    tensor.layout.placements =
+        oracle::RandomPlacements(&dice, tensor.layout.mesh, static_cast<int>(tensor.shape.size()));
+    job.tensors.push_back(std::move(tensor));
+  }
+  return job;
+}
+
+// The flat indices that a rank owns, in the order of its local tensor.
+IndexList Owned(const CheckpointPlanTensor& tensor, int rank) {
+  const auto lists = oracle::OwnedLists(tensor.layout, tensor.shape, rank);
+  return lists ? oracle::FlatIndices(*lists, tensor.shape) : IndexList();
+}
+
+// All index tuples below `sizes`, row-major.
+std::vector<std::vector<int64_t>> Tuples(absl::Span<const int64_t> sizes) {
+  std::vector<std::vector<int64_t>> tuples = {{}};
+  for (const int64_t size : sizes) {
+    std::vector<std::vector<int64_t>> longer;
+    for (const std::vector<int64_t>& tuple : tuples) {
+      for (int64_t i = 0; i < size; ++i) {
+        longer.push_back(tuple);
+        longer.back().push_back(i);
+      }
+    }
+    tuples = std::move(longer);
+  }
+  return tuples;
+}
+
+// The box positions of a part's elements, row-major, by its runs.
+std::vector<int64_t> InBox(const CheckpointPart& part, CheckpointFlow flow) {
+  std::vector<std::vector<int64_t>> positions;  // in the box, by dimension and position in the part
+  for (int d = 0; d < part.dims; ++d) {
+    const size_t dim = static_cast<size_t>(d);
+    std::vector<int64_t> list(static_cast<size_t>(part.extent[dim]), -1);
+    for (const Run& run : part.runs[dim]) {
+      for (int64_t i = 0; i < run.length; ++i) {
+        const bool loads = flow == CheckpointFlow::kLoad;
+        list[static_cast<size_t>((loads ? run.dst : run.src) + i)] =
+            (loads ? run.src : run.dst) + i;
+      }
+    }
+    positions.push_back(std::move(list));
+  }
+  std::vector<int64_t> flat;
+  const size_t dims = static_cast<size_t>(part.dims);
+  for (const auto& tuple : Tuples(absl::MakeConstSpan(part.extent.data(), dims))) {
+    int64_t at = 0;
+    for (size_t d = 0; d < dims; ++d) {
+      at = at * part.box_size[d] + positions[d][static_cast<size_t>(tuple[d])];
+    }
+    flat.push_back(at);
+  }
+  return flat;
+}
+
+// The places of a part's elements in the local tensor, row-major.
+std::vector<int64_t> InLocal(const CheckpointPart& part, const std::vector<int64_t>& local_shape) {
+  std::vector<int64_t> flat;
+  const size_t dims = static_cast<size_t>(part.dims);
+  const size_t first = static_cast<size_t>(part.first_dim);
+  for (const auto& tuple : Tuples(absl::MakeConstSpan(part.extent.data(), dims))) {
+    int64_t at = 0;
+    for (size_t d = 0; d < local_shape.size(); ++d) {
+      at = at * local_shape[d] + part.local_begin[d] + (d < first ? 0 : tuple[d - first]);
+    }
+    flat.push_back(at);
+  }
+  return flat;
+}
+
+std::vector<CheckpointPiece> PiecesOf(CheckpointPlan* plan) {
+  std::vector<CheckpointPiece> pieces;
+  CheckpointPiece piece;
+  while (plan->NextPiece(&piece)) pieces.push_back(piece);
+  EXPECT_TRUE(plan->over());
+  return pieces;
+}
+
+void CheckOwnPart(const CheckpointPlan& plan, const CheckpointPlanTensor& tensor, int rank,
+                  const CheckpointPiece& piece) {
+  CheckpointParts own;
+  plan.OwnPart(piece, &own);
+  const IndexList owned = Owned(tensor, rank);
+  const int64_t first = piece.offset / tensor.element_bytes;
+  const int64_t end = first + piece.bytes / tensor.element_bytes;
+  IndexList expected;
+  for (const int64_t g : owned) {
+    if (g >= first && g < end) expected.push_back(g);
+  }
+  IndexList in_box = InBox(own.parts[0], plan.flow());
+  for (int64_t& at : in_box) at += first;
+  EXPECT_EQ(in_box, expected);
+  EXPECT_EQ(own.parts[0].elements, static_cast<int64_t>(expected.size()));
+  std::vector<int64_t> local_shape;
+  const auto lists = oracle::OwnedLists(tensor.layout, tensor.shape, rank);
+  for (const IndexList& list : lists.value()) {
+    local_shape.push_back(static_cast<int64_t>(list.size()));
+  }
+  IndexList by_local;
+  for (const int64_t at : InLocal(own.parts[0], local_shape)) {
+    by_local.push_back(owned[static_cast<size_t>(at)]);
+  }
+  EXPECT_EQ(by_local, expected);
+}
+
+// What the file rank says of the others against what those say themselves.
+void CheckOthers(const CheckpointPlan& plan,
+                 const std::vector<std::unique_ptr<CheckpointPlan>>& all,
+                 const CheckpointPiece& piece, const std::set<int>& members) {
+  CheckpointParts others;
+  plan.OtherParts(piece, &others);
+  std::set<int> named = {piece.file_rank};
+  for (const CheckpointPart& part : others.parts) {
+    EXPECT_FALSE(part.ranks.empty());
+    for (const int rank : part.ranks) {
+      EXPECT_TRUE(named.insert(rank).second) << rank;
+      CheckpointParts own;
+      all[static_cast<size_t>(rank)]->OwnPart(piece, &own);
+      EXPECT_EQ(InBox(part, plan.flow()), InBox(own.parts[0], plan.flow()));
+    }
+  }
+  EXPECT_EQ(named, members);
+  EXPECT_EQ(piece.alone, members.size() == 1);
+}
+
+void CheckJob(const Job& job, CheckpointFlow flow) {
+  std::vector<std::unique_ptr<CheckpointPlan>> plans;
+  std::map<int64_t, CheckpointPiece> pieces;
+  std::map<int64_t, std::set<int>> members;
+  for (int rank = 0; rank < job.ranks; ++rank) {
+    plans.push_back(std::make_unique<CheckpointPlan>(job.tensors, job.piece_bytes, flow, rank));
+    BucketId before;
+    bool any = false;
+    for (const CheckpointPiece& piece : PiecesOf(plans.back().get())) {
+      EXPECT_TRUE(!any || before < CheckpointPlan::IdOf(piece));
+      before = CheckpointPlan::IdOf(piece);
+      any = true;
+      const auto [known, added] = pieces.insert({piece.number, piece});
+      EXPECT_EQ(known->second.file_rank, piece.file_rank);
+      EXPECT_EQ(known->second.offset, piece.offset);
+      EXPECT_EQ(known->second.bytes, piece.bytes);
+      members[piece.number].insert(rank);
+      CheckOwnPart(*plans.back(), job.tensors[static_cast<size_t>(piece.tensor)], rank, piece);
+    }
+  }
+  EXPECT_EQ(static_cast<int64_t>(pieces.size()), plans[0]->boxes());
+  // In order and without holes, they are the tensors.
+  int tensor = 0;
+  int64_t at = 0;
+  const auto bytes_of = [&](int t) {
+    int64_t bytes = job.tensors[static_cast<size_t>(t)].element_bytes;
+    for (const int64_t size : job.tensors[static_cast<size_t>(t)].shape) bytes *= size;
+    return bytes;
+  };
+  for (const auto& [number, piece] : pieces) {
+    while (at == bytes_of(tensor)) ++tensor, at = 0;
+    EXPECT_EQ(piece.tensor, tensor);
+    EXPECT_EQ(piece.offset, at);
+    at += piece.bytes;
+    const CheckpointPlanTensor& of = job.tensors[static_cast<size_t>(tensor)];
+    EXPECT_LE(piece.bytes, std::max(job.piece_bytes, of.element_bytes));
+    std::set<int> owners;
+    for (int rank = 0; rank < job.ranks; ++rank) {
+      for (const int64_t g : Owned(of, rank)) {
+        const int64_t byte = g * of.element_bytes;
+        if (byte >= piece.offset && byte < piece.offset + piece.bytes) owners.insert(rank);
+      }
+    }
+    const std::set<int>& took = members[number];
+    EXPECT_TRUE(took.count(piece.file_rank) == 1);
+    if (flow == CheckpointFlow::kLoad) {
+      EXPECT_EQ(took, owners);
+    }
+    CheckOthers(*plans[static_cast<size_t>(piece.file_rank)], plans, piece, took);
+    if (flow != CheckpointFlow::kSave) continue;
+    // Each element of the box comes from one rank.
+    std::vector<int> senders(static_cast<size_t>(piece.bytes / of.element_bytes));
+    for (const int rank : took) {
+      CheckpointParts own;
+      plans[static_cast<size_t>(rank)]->OwnPart(piece, &own);
+      for (const int64_t g : InBox(own.parts[0], flow)) ++senders[static_cast<size_t>(g)];
+    }
+    EXPECT_EQ(std::count(senders.begin(), senders.end(), 1),
+              static_cast<std::ptrdiff_t>(senders.size()));
+  }
+}
+
+TEST(CheckpointPlanTest, EveryElementReachesItsOwnersAndNobodyElse) {
+  for (uint64_t seed = 1; seed <= 100; ++seed) {
+    const Job job = RandomJob(seed);
+    for (const CheckpointFlow flow : {CheckpointFlow::kLoad, CheckpointFlow::kSave}) {
+      CheckJob(job, flow);
+      if (testing::Test::HasFailure()) {
+        FAIL() << "seed " << seed << (flow == CheckpointFlow::kSave ? ", save: " : ": ")
+               << oracle::Describe(job.tensors[0].layout, job.tensors[0].shape);
+      }
+    }
+  }
+}
+
+Layout LayoutOf(std::vector<int64_t> sizes, absl::string_view placements) {
+  int64_t ranks = 1;
+  for (const int64_t size : sizes) ranks *= size;
+  std::vector<int> list;
+  for (int r = 0; r < ranks; ++r) list.push_back(r);
+  return {*Mesh::Create(std::move(sizes), std::move(list)), *ParsePlacements(placements)};
+}
+
+// The most and the least bytes of files that a rank has.
+std::pair<int64_t, int64_t> FileBytes(const std::vector<CheckpointPlanTensor>& tensors,
+                                      int64_t piece_bytes, int ranks) {
+  std::pair<int64_t, int64_t> most_least = {0, INT64_MAX};
+  for (int rank = 0; rank < ranks; ++rank) {
+    CheckpointPlan plan(tensors, piece_bytes, CheckpointFlow::kLoad, rank);
+    int64_t bytes = 0;
+    for (const CheckpointPiece& piece : PiecesOf(&plan)) {
+      if (piece.file_rank == rank) bytes += piece.bytes;
+    }
+    most_least = {std::max(most_least.first, bytes), std::min(most_least.second, bytes)};
+  }
+  return most_least;
+}
+
+TEST(CheckpointPlanTest, AllRanksReadAlike) {
+  for (const char* placements : {"R,S(0)", "S(0),R", "R,R", "S(0),S(1)", "R,S(1)", "S(1),S(0)"}) {
+    const Layout layout = LayoutOf({4, 4}, placements);
+    const std::vector<CheckpointPlanTensor> tensors(16, {{256, 256}, 2, layout});
+    const auto [most, least] = FileBytes(tensors, 8192, 16);
+    EXPECT_LE(most, least + least / 8) << placements;
+  }
+  // Many tensors of one box each, as norms are.
+  const std::vector<CheckpointPlanTensor> small(256, {{128}, 2, LayoutOf({4, 4}, "R,R")});
+  const auto [most, least] = FileBytes(small, 8192, 16);
+  EXPECT_EQ(most, least);
+}
+
+// 512 ranks, 1000 tensors, 160 GB: arithmetic alone.
+TEST(CheckpointPlanTest, ALargeJobIsPlannedByEachRankForItself) {
+  const Layout dense = LayoutOf({64, 8}, "S(0),S(1)");
+  const Layout norm = LayoutOf({64, 8}, "R,R");
+  std::vector<CheckpointPlanTensor> tensors;
+  for (int layer = 0; layer < 500; ++layer) {
+    tensors.push_back({{16384, 10240}, 2, dense});
+    tensors.push_back({{10240}, 2, norm});
+  }
+  CheckpointPlan plan(tensors, int64_t{8} << 20, CheckpointFlow::kLoad, 77);
+  int64_t bytes = 0;
+  for (const CheckpointPiece& piece : PiecesOf(&plan)) bytes += piece.bytes;
+  EXPECT_GT(bytes, int64_t{500} * 16384 / 64 * 10240 * 2);
+  EXPECT_GT(plan.boxes(), 500 * 40);
+}
+
+}  // namespace
+}  // namespace sluice

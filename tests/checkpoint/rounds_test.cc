@@ -1,0 +1,82 @@
+// Rounds: all end together, a failure reaches all, and silence has a name. Time is what the test
+// says.
+#include "session/rounds.h"
+
+#include <cstdint>
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "session/clock.h"
+#include "session/world.h"
+
+namespace sluice {
+namespace {
+
+using session_test::Rank;
+using session_test::RunRanks;
+using testing::HasSubstr;
+
+// Polls until it ends; every poll is an interval later than the one before.
+absl::Status PollToTheEnd(Rounds* rounds, bool done, const absl::Status& own) {
+  absl::StatusOr<bool> over = false;
+  for (int64_t now_ns = MonotonicNs(); over.ok() && !*over; now_ns += Rounds::kIntervalNs) {
+    over = rounds->Poll(done, own, now_ns);
+  }
+  return over.status();
+}
+
+TEST(RoundsTest, AllEndTogether) {
+  for (const int ranks : {1, 2, 5}) {
+    RunRanks(ranks, [&](Rank& self) {
+      Rounds rounds(self.fabric.get(), "Test", absl::Hours(100000));
+      // Ranks are done after so many looks of their own.
+      int looks = self.rank * 3;
+      absl::StatusOr<bool> over = false;
+      for (int64_t now_ns = MonotonicNs(); over.ok() && !*over; now_ns += Rounds::kIntervalNs) {
+        EXPECT_FALSE(*over);
+        over = rounds.Poll(looks-- <= 0, absl::OkStatus(), now_ns);
+      }
+      EXPECT_TRUE(over.ok()) << over.status();
+      EXPECT_LE(looks, 0);
+      self.meet();
+    });
+  }
+}
+
+TEST(RoundsTest, AFailureReachesThoseThatWorkAndThoseThatAreDone) {
+  RunRanks(4, [&](Rank& self) {
+    Rounds rounds(self.fabric.get(), "Test", absl::Hours(100000));
+    const bool fails = self.rank == 2;
+    const absl::Status status = PollToTheEnd(
+        &rounds, self.rank == 1, fails ? absl::DataLossError("a torn page") : absl::OkStatus());
+    EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("a torn page"));
+    if (!fails) {
+      EXPECT_THAT(std::string(status.message()), HasSubstr("Test failed on rank 2"));
+    }
+    EXPECT_FALSE(rounds.out_of_step());
+    self.meet();
+  });
+}
+
+TEST(RoundsTest, SilenceIsNamed) {
+  RunRanks(3, [&](Rank& self) {
+    Rounds rounds(self.fabric.get(), "Test", absl::Seconds(60));
+    if (self.rank != 2) {
+      EXPECT_FALSE(*rounds.Poll(true, absl::OkStatus(), MonotonicNs()));
+    }
+    self.meet();
+    if (self.rank != 2) {
+      const absl::Status status =
+          rounds.Poll(true, absl::OkStatus(), MonotonicNs() + 61'000'000'000).status();
+      EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+      EXPECT_THAT(std::string(status.message()), HasSubstr("Test: no word from rank 2 for 1m"));
+      EXPECT_TRUE(rounds.out_of_step());
+    }
+    self.meet();
+  });
+}
+
+}  // namespace
+}  // namespace sluice

@@ -1,0 +1,234 @@
+// Checkpoints that are saved: loaded again elsewhere, element by element; failures leave nothing.
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <barrier>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/types/optional.h"
+#include "checkpoint/checkpoint_dir.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "oracle/random_layout.h"
+#include "sluice/session.h"
+
+namespace sluice {
+namespace {
+
+using checkpoint_test::CheckpointDir;
+using checkpoint_test::FileBytes;
+using checkpoint_test::kRound;
+using checkpoint_test::RandomTensors;
+using checkpoint_test::RankTensors;
+using checkpoint_test::WithSessions;
+using session_test::Side;
+using testing::ElementsAre;
+
+void Save(const std::vector<TensorTransfer>& tensors, int ranks, uint64_t seed,
+          const std::string& directory, const CheckpointOptions& options,
+          bool progress_thread = false) {
+  std::atomic<int64_t> written{0};
+  WithSessions(
+      ranks,
+      [&](int rank, Session* session) {
+        RankTensors mine(tensors, Side::kSource, rank, seed);
+        const absl::StatusOr<CheckpointStats> stats =
+            session->SaveCheckpoint(directory, mine.tensors, options);
+        ASSERT_TRUE(stats.ok()) << stats.status();
+        EXPECT_LE(stats->budget_bytes_peak, options.budget_bytes);
+        written += stats->file_bytes;
+        mine.ExpectHolds(kRound);
+      },
+      progress_thread);
+  EXPECT_EQ(written, FileBytes(tensors));
+}
+
+void Load(const std::vector<TensorTransfer>& tensors, int ranks, uint64_t seed,
+          const CheckpointDir& dir) {
+  std::atomic<int64_t> bytes_read{0};
+  WithSessions(ranks, [&](int rank, Session* session) {
+    RankTensors mine(tensors, Side::kDestination, rank, seed);
+    CheckpointOptions options;
+    options.piece_bytes = 2048;
+    const absl::StatusOr<CheckpointStats> stats =
+        session->LoadCheckpoint(dir.uri(), mine.tensors, options);
+    ASSERT_TRUE(stats.ok()) << stats.status();
+    mine.ExpectHolds(kRound);
+    bytes_read += stats->bytes_read;
+  });
+  EXPECT_EQ(bytes_read, FileBytes(tensors));
+}
+
+TEST(SaveCheckpointTest, WhatIsSavedFromOneLayoutLoadsIntoAnother) {
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    oracle::Dice dice(seed + 900);
+    const int save_ranks = static_cast<int>(dice.Between(1, 8));
+    const int load_ranks = static_cast<int>(dice.Between(1, 8));
+    const std::vector<TensorTransfer> tensors = RandomTensors(seed, save_ranks, load_ranks);
+    const CheckpointDir dir;
+    CheckpointOptions options;
+    options.piece_bytes = dice.Pick<int64_t>({64, 500, 4096, 1 << 20});
+    options.budget_bytes = int64_t{4} << 20;
+    options.slots = dice.Pick<int64_t>({0, 1, 2, 7});
+    options.shard_bytes_max = dice.Pick<int64_t>({1, 5000, 1 << 30});
+    Save(tensors, save_ranks, seed, dir.path(), options, dice.Chance(20));
+    Load(tensors, load_ranks, seed, dir);
+    if (testing::Test::HasFailure()) FAIL() << "seed " << seed;
+  }
+}
+
+std::vector<TensorTransfer> PlainTensors(int ranks, DType dtype = DType::kF32) {
+  std::vector<int> list;
+  for (int rank = 0; rank < ranks; ++rank) list.push_back(rank);
+  const Layout layout = {*Mesh::Create({ranks}, list), {Placement::Shard(1)}};
+  std::vector<TensorTransfer> tensors;
+  for (const char* name : {"a", "b", "c"}) {
+    tensors.push_back({name, {64, 32}, dtype, dtype, layout, layout});
+  }
+  return tensors;
+}
+
+TEST(SaveCheckpointTest, NamesAndWhatTheyReplace) {
+  const std::vector<TensorTransfer> tensors = PlainTensors(3);
+  const CheckpointDir dir;
+  std::ofstream(dir.path() + "/config.json") << "{}";
+  CheckpointOptions options;
+  options.shard_bytes_max = 64 * 32 * 4;
+  Save(tensors, 3, 1, dir.path(), options);
+  EXPECT_THAT(dir.Names(),
+              ElementsAre("config.json", "model-00001-of-00003.safetensors",
+                          "model-00002-of-00003.safetensors", "model-00003-of-00003.safetensors",
+                          "model.safetensors.index.json"));
+  options.shard_bytes_max *= 2;
+  Save(tensors, 3, 1, dir.path(), options);
+  EXPECT_THAT(dir.Names(),
+              ElementsAre("config.json", "model-00001-of-00002.safetensors",
+                          "model-00002-of-00002.safetensors", "model.safetensors.index.json"));
+  Load(tensors, 3, 1, dir);
+  options.shard_bytes_max *= 2;
+  Save(tensors, 3, 1, dir.path(), options);
+  EXPECT_THAT(dir.Names(), ElementsAre("config.json", "model.safetensors"));
+  Load(tensors, 3, 1, dir);
+}
+
+TEST(SaveCheckpointTest, MakesTheDirectoryAndCasts) {
+  std::vector<TensorTransfer> tensors = PlainTensors(2, DType::kF32);
+  const CheckpointDir dir;
+  const std::string inner = dir.path() + "/step-100";
+  WithSessions(2, [&](int rank, Session* session) {
+    RankTensors mine(tensors, Side::kSource, rank, 1);
+    for (CheckpointTensor& tensor : mine.tensors) tensor.file_dtype = DType::kBF16;
+    ASSERT_TRUE(session->SaveCheckpoint(inner, mine.tensors, {}).ok());
+  });
+  for (TensorTransfer& tensor : tensors) tensor.dst_dtype = DType::kBF16;
+  WithSessions(2, [&](int rank, Session* session) {
+    RankTensors mine(tensors, Side::kDestination, rank, 1);
+    ASSERT_TRUE(session->LoadCheckpoint("file:" + inner, mine.tensors, {}).ok());
+    mine.ExpectHolds(kRound);
+  });
+}
+
+// The status of all ranks, which must be the same code.
+absl::Status SaveBadly(const std::vector<TensorTransfer>& tensors, int ranks,
+                       const std::string& directory, const CheckpointOptions& options) {
+  std::mutex mutex;
+  absl::Status first;
+  std::set<absl::StatusCode> codes;
+  WithSessions(ranks, [&](int rank, Session* session) {
+    RankTensors mine(tensors, Side::kSource, rank, 1);
+    const absl::Status status = session->SaveCheckpoint(directory, mine.tensors, options).status();
+    const std::lock_guard<std::mutex> lock(mutex);
+    codes.insert(status.code());
+    if (rank == 0) first = status;
+  });
+  EXPECT_EQ(codes.size(), 1u);
+  EXPECT_FALSE(first.ok());
+  return first;
+}
+
+std::string TextOf(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
+TEST(SaveCheckpointTest, FailuresLeaveTheDirectoryAsItWas) {
+  const std::vector<TensorTransfer> tensors = PlainTensors(3);
+  const CheckpointDir dir;
+  std::ofstream(dir.path() + "/model.safetensors") << "older";
+  CheckpointOptions options;
+  options.budget_bytes = 1000;
+  EXPECT_TRUE(absl::IsInvalidArgument(SaveBadly(tensors, 3, dir.path(), options)));
+  EXPECT_TRUE(absl::IsInvalidArgument(SaveBadly(tensors, 3, dir.path() + "/new", options)));
+  EXPECT_TRUE(absl::IsNotFound(SaveBadly(tensors, 3, dir.path() + "/not/there", {})));
+  std::vector<TensorTransfer> partial = tensors;
+  partial[1].src.placements[0] = Placement::Partial(ReduceOp::kSum);
+  EXPECT_TRUE(absl::IsInvalidArgument(SaveBadly(partial, 3, dir.path(), {})));
+  EXPECT_THAT(dir.Names(), ElementsAre("model.safetensors"));
+  EXPECT_EQ(TextOf(dir.path() + "/model.safetensors"), "older");
+}
+
+// Room for the temporaries and the first of those who open them, not for the others.
+class FewFiles {
+ public:
+  explicit FewFiles(int more) {
+    const int lowest = dup(0);
+    close(lowest);
+    getrlimit(RLIMIT_NOFILE, &before_);
+    rlimit limit = before_;
+    limit.rlim_cur = static_cast<rlim_t>(lowest + more);
+    setrlimit(RLIMIT_NOFILE, &limit);
+  }
+  ~FewFiles() { setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_ = {};
+};
+
+TEST(SaveCheckpointTest, AFailureAmidTheWritingLeavesTheDirectoryAsItWas) {
+  const std::vector<TensorTransfer> tensors = PlainTensors(3);
+  const CheckpointDir dir;
+  std::ofstream(dir.path() + "/model.safetensors") << "older";
+  std::mutex mutex;
+  std::set<absl::StatusCode> codes;
+  std::barrier<> meeting(3);
+  absl::optional<FewFiles> few;
+  WithSessions(3, [&](int rank, Session* session) {
+    RankTensors mine(tensors, Side::kSource, rank, 1);
+    CheckpointOptions options;
+    options.shard_bytes_max = 1;
+    options.piece_bytes = 1024;
+    meeting.arrive_and_wait();
+    // Three shards and an index.
+    if (rank == 0) few.emplace(5);
+    meeting.arrive_and_wait();
+    const absl::Status status = session->SaveCheckpoint(dir.path(), mine.tensors, options).status();
+    EXPECT_THAT(std::string(status.message()), testing::HasSubstr("cannot open"));
+    meeting.arrive_and_wait();
+    if (rank == 0) few.reset();
+    {
+      const std::lock_guard<std::mutex> lock(mutex);
+      codes.insert(status.code());
+    }
+    meeting.arrive_and_wait();
+    if (rank == 0) {
+      EXPECT_THAT(dir.Names(), ElementsAre("model.safetensors"));
+      EXPECT_EQ(TextOf(dir.path() + "/model.safetensors"), "older");
+    }
+    meeting.arrive_and_wait();
+    // The session goes on.
+    EXPECT_TRUE(session->SaveCheckpoint(dir.path(), mine.tensors, options).ok());
+  });
+  EXPECT_EQ(codes.size(), 1u);
+  Load(tensors, 3, 1, dir);
+}
+
+}  // namespace
+}  // namespace sluice

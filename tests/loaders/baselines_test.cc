@@ -1,0 +1,163 @@
+// The plain loaders deliver the same items as a stream, and fail where storage fails.
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "shards/make_shards.h"
+#include "stream/baselines/baseline.h"
+#include "stream/contents.h"
+#include "stream/generate.h"
+#include "stream/item_check.h"
+
+namespace sluice::bench {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int64_t kItems = 23;
+constexpr int64_t kItemBytes = 10'000;
+
+class BaselinesTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    std::string made = testing::TempDir() + "sluice_loaders_XXXXXX";
+    ASSERT_NE(mkdtemp(made.data()), nullptr);
+    directory_ = new std::string(made);
+    ShardsPlan plan;
+    plan.directory = made + "/data";
+    plan.items = kItems;
+    plan.item_bytes = kItemBytes;
+    plan.items_per_object = 5;
+    ASSERT_TRUE(MakeShards(plan).ok());
+  }
+  static void TearDownTestSuite() {
+    std::filesystem::remove_all(*directory_);
+    delete directory_;
+  }
+
+  void SetUp() override { options_.source = absl::StrCat("buffered:", *directory_, "/data"); }
+
+  // Runs the mode and returns what came of it.
+  RankOutcome Run(const std::string& mode_text) {
+    EXPECT_TRUE(ParseStreamTexts(&options_).ok());
+    StreamOptions stream = StreamOptionsOf(options_, 0, 1);
+    stream.retry.backoff = absl::Milliseconds(1);
+    absl::StatusOr<Catalog> catalog = Catalog();
+    if (!options_.is_generator()) catalog = FindCatalog(stream);
+    EXPECT_TRUE(catalog.ok()) << catalog.status();
+    const auto contents = Contents::Make(options_, *std::move(catalog));
+    EXPECT_TRUE(contents.ok()) << contents.status();
+    if (options_.is_generator()) {
+      stream.source.generator = MakeFillGenerator((*contents)->FillOf(ElementType::kU8), 0);
+    }
+    const auto plan = (*contents)->PlanOf(stream);
+    EXPECT_TRUE(plan.ok()) << plan.status();
+    const ItemCheck check(contents->get(), Verify::kFull, options_.transform);
+    ProgressBar bar(false);
+    ConsumerOptions consume;
+    consume.stop_items = options_.stop_items;
+    Consumer consumer(contents->get(), &check, *plan, consume, &bar);
+    const BaselineJob job = {&stream, *plan, &consumer};
+    const auto mode = ParseBaselineMode(mode_text);
+    EXPECT_TRUE(mode.ok());
+    RankOutcome outcome;
+    consumer.Start();
+    outcome.status = mode->kind == Mode::Kind::kSerial
+                         ? RunSerial(job, &outcome)
+                         : RunThreads(job, mode->workers, mode->ahead, &outcome);
+    consumer.AddTo(&outcome);
+    EXPECT_EQ(outcome.wrong, 0);
+    EXPECT_LE(outcome.peak_slots, outcome.limit_slots);
+    EXPECT_LE(outcome.peak_bytes, outcome.limit_bytes);
+    return outcome;
+  }
+
+  static inline std::string* directory_ = nullptr;
+  StreamBenchOptions options_;
+};
+
+constexpr const char* kModes[] = {"serial", "threads:1x1", "threads:3x2", "threads:40x3"};
+
+TEST_F(BaselinesTest, DeliverEverythingInOrder) {
+  options_.epochs = 2;
+  options_.shuffle = true;
+  for (const char* mode : kModes) {
+    const RankOutcome outcome = Run(mode);
+    EXPECT_TRUE(outcome.status.ok()) << outcome.status;
+    EXPECT_EQ(outcome.items, 2 * kItems) << mode;
+    EXPECT_EQ(outcome.bytes, 2 * kItems * kItemBytes);
+    EXPECT_EQ(outcome.requests, 2 * kItems);
+    EXPECT_EQ(outcome.bytes_read, 2 * kItems * kItemBytes);
+  }
+}
+
+TEST_F(BaselinesTest, TransformOnTheWay) {
+  options_.transform_text = "u8:bf16:0.37:-1";
+  for (const char* mode : kModes) EXPECT_EQ(Run(mode).items, kItems) << mode;
+}
+
+TEST_F(BaselinesTest, TryAgainWhatIsTransient) {
+  options_.fault = "transient:0.5";
+  for (const char* mode : kModes) {
+    const RankOutcome outcome = Run(mode);
+    EXPECT_TRUE(outcome.status.ok()) << outcome.status;
+    EXPECT_EQ(outcome.items, kItems) << mode;
+    EXPECT_GT(outcome.retries, 0);
+    EXPECT_EQ(outcome.requests, kItems + outcome.retries);
+  }
+}
+
+TEST_F(BaselinesTest, EndWithTheFirstFailureForGood) {
+  options_.fault = "permanent:0.3";
+  for (const char* mode : kModes) {
+    const RankOutcome outcome = Run(mode);
+    EXPECT_TRUE(absl::IsFailedPrecondition(outcome.status)) << mode << outcome.status;
+    EXPECT_LT(outcome.items, kItems);
+  }
+  options_.fault = "transient:1x99";
+  options_.attempts = 2;
+  for (const char* mode : kModes) {
+    const RankOutcome outcome = Run(mode);
+    EXPECT_TRUE(absl::IsUnavailable(outcome.status)) << mode << outcome.status;
+    EXPECT_THAT(std::string(outcome.status.message()), HasSubstr("after 2 attempts"));
+  }
+}
+
+TEST_F(BaselinesTest, GiveUpRequestsThatHang) {
+  options_.fault = "hang:1";
+  options_.attempts = 1;
+  options_.request_timeout_s = 0.02;
+  for (const char* mode : kModes) {
+    EXPECT_TRUE(absl::IsCancelled(Run(mode).status)) << mode;
+  }
+}
+
+TEST_F(BaselinesTest, StopWhenNoMoreIsWanted) {
+  options_.stop_items = 6;
+  for (const char* mode : kModes) {
+    EXPECT_EQ(Run(mode).items, 6) << mode;
+  }
+}
+
+TEST_F(BaselinesTest, CutItemsIntoPiecesAsSluiceDoes) {
+  options_.piece_bytes_text = "4096";
+  options_.slots = 2;
+  const RankOutcome outcome = Run("serial");
+  EXPECT_TRUE(outcome.status.ok()) << outcome.status;
+  EXPECT_EQ(outcome.requests, 3 * kItems);
+  EXPECT_EQ(outcome.peak_slots, 2);
+}
+
+TEST_F(BaselinesTest, TakeWhatAGeneratorMakes) {
+  options_.source = "generator";
+  options_.items = 30;
+  options_.item_bytes_text = "777";
+  for (const char* mode : kModes) EXPECT_EQ(Run(mode).items, 30) << mode;
+}
+
+}  // namespace
+}  // namespace sluice::bench

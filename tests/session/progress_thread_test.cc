@@ -1,0 +1,298 @@
+// Sessions with a progress thread: they go on while nobody calls, and end well in every state.
+#include <string>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "session/faulty_fabric.h"
+#include "session/job.h"
+#include "session/late_run.h"
+#include "session/launch.h"
+#include "transport/deadline.h"
+#include "transport/loopback.h"
+
+namespace sluice::session_test {
+namespace {
+
+using testing::HasSubstr;
+
+SessionOptions Threaded() {
+  SessionOptions options;
+  options.bucket_bytes = 1024;
+  options.budget_buckets = 3;
+  options.progress_thread = true;
+  return options;
+}
+
+SessionOptions Impatient() {
+  SessionOptions options = Threaded();
+  options.timeout = absl::Seconds(1);
+  return options;
+}
+
+// Makes no call that would help the session on.
+void UntilDone(const Session& session, Session::RunId run) {
+  const Deadline deadline(absl::Seconds(100));
+  while (!session.IsDone(run)) {
+    ASSERT_FALSE(deadline.Passed()) << "run " << run << " does not end by itself";
+    std::this_thread::yield();
+  }
+}
+
+// Ranks of which `faulty` has faults.
+void RunFaulty(int size, int faulty, const FaultPlan& plan, const RankBody& body) {
+  auto fabrics = MakeLoopbackFabrics(std::vector<int>(static_cast<size_t>(size), 0));
+  auto& fabric = fabrics[static_cast<size_t>(faulty)];
+  fabric = MakeFaultyFabric(std::move(fabric), plan);
+  RunRanksOn(std::move(fabrics), body);
+}
+
+TEST(ProgressThreadTest, RunsFinishWhileNobodyCalls) {
+  RunRanks(3, [](Rank& self) {
+    const auto session = OpenSession(self, Threaded());
+    ASSERT_NE(session, nullptr);
+    Bound bound = CompileBound(session.get(), AllToAll(3, 20000));
+    ASSERT_NE(bound.transfer, nullptr);
+    for (uint64_t round = 1; round <= 5; ++round) {
+      bound.memory.Prepare(round);
+      const auto run = session->Start(bound.transfer, bound.memory.src(), bound.memory.dst());
+      ASSERT_TRUE(run.ok()) << run.status();
+      UntilDone(*session, *run);
+      EXPECT_EQ(bound.memory.Check(round), "") << "round " << round;
+      EXPECT_TRUE(session->Wait(*run).ok());
+    }
+    ExpectWithinLimits(*session);
+    EXPECT_TRUE(session->Close().ok());
+  });
+}
+
+TEST(ProgressThreadTest, ARankThatComputesServesTheOthers) {
+  RunRanks(3, [](Rank& self) {
+    SessionOptions options = Threaded();
+    options.progress_thread = self.rank == 1;
+    const auto session = OpenSession(self, options);
+    ASSERT_NE(session, nullptr);
+    Bound bound = CompileBound(session.get(), AllToAll(3, 20000));
+    ASSERT_NE(bound.transfer, nullptr);
+    bound.memory.Prepare(1);
+    const auto run = session->Start(bound.transfer, bound.memory.src(), bound.memory.dst());
+    ASSERT_TRUE(run.ok()) << run.status();
+    if (self.rank != 1) {
+      EXPECT_TRUE(session->Wait(*run).ok());
+    }
+    self.meet();  // the others have all that they need of rank 1 before it makes its next call
+    EXPECT_TRUE(session->Wait(*run).ok());
+    EXPECT_EQ(bound.memory.Check(1), "");
+  });
+}
+
+TEST(ProgressThreadTest, ManyRunsAtOnce) {
+  RunRanks(2, [](Rank& self) {
+    const auto session = OpenSession(self, Threaded());
+    ASSERT_NE(session, nullptr);
+    const auto transfer = session->Compile(AllToAll(2, 4096));
+    ASSERT_TRUE(transfer.ok());
+    std::vector<Flight> flights;
+    for (uint64_t round = 1; round <= 12; ++round) {
+      flights.push_back(Launch(session.get(), *transfer, round));
+      EXPECT_LE(session->counters().buckets_peak, 3);
+    }
+    for (size_t i = flights.size(); i-- > 0;) Land(session.get(), flights[i]);
+    EXPECT_EQ(session->Wait(13).code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_EQ(session->Wait(0).code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_TRUE(session->Close().ok());
+  });
+}
+
+TEST(ProgressThreadTest, MemoryMayComeLate) {
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    const int size = 1 + static_cast<int>(seed % 4);
+    RandomJob job = MakeRandomJob(seed + 700, size);
+    job.options.progress_thread = true;
+    RunRanks(size, [&](Rank& self) { RunLateJob(self, job, seed); });
+    ASSERT_FALSE(HasFailure()) << "seed " << seed;
+  }
+}
+
+TEST(ProgressThreadTest, DisorderAndDelayAreBorne) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    const int size = 2 + static_cast<int>(seed % 3);
+    const FaultPlan plan{.seed = seed, .shuffle = true, .delay_polls_max = 10};
+    RandomJob job = MakeRandomJob(seed + 900, size);
+    job.options.progress_thread = true;
+    RunFaulty(size, 1, plan, [&](Rank& self) { RunJob(self, job, seed); });
+    ASSERT_FALSE(HasFailure()) << "seed " << seed;
+  }
+}
+
+TEST(ProgressThreadTest, TheTraceMayBeReadMeanwhile) {
+  RunRanks(2, [](Rank& self) {
+    SessionOptions options = Threaded();
+    options.trace_events = 1000;
+    const auto session = OpenSession(self, options);
+    ASSERT_NE(session, nullptr);
+    Bound bound = CompileBound(session.get(), AllToAll(2, 20000));
+    ASSERT_NE(bound.transfer, nullptr);
+    bound.memory.Prepare(1);
+    const auto run = session->Start(bound.transfer, bound.memory.src(), bound.memory.dst());
+    ASSERT_TRUE(run.ok()) << run.status();
+    while (!session->IsDone(*run)) EXPECT_FALSE(session->trace()->Serialize().empty());
+    EXPECT_GT(session->trace()->size(), 0);
+    EXPECT_EQ(session->trace()->rank(), self.rank);
+    EXPECT_TRUE(session->Close().ok());
+  });
+}
+
+TEST(ProgressThreadTest, CloseIsRefusedWhileARunIsInFlight) {
+  RunRanks(2, [](Rank& self) {
+    const auto session = OpenSession(self, Threaded());
+    ASSERT_NE(session, nullptr);
+    Bound bound = CompileBound(session.get(), AllToAll(2, 4096));
+    ASSERT_NE(bound.transfer, nullptr);
+    RunOnce(session.get(), &bound, 1);
+    bound.memory.Prepare(2);
+    if (self.rank == 1) self.meet();
+    const auto run = session->Start(bound.transfer, bound.memory.src(), bound.memory.dst());
+    ASSERT_TRUE(run.ok()) << run.status();
+    if (self.rank == 0) {
+      EXPECT_EQ(session->Close().code(), absl::StatusCode::kFailedPrecondition);
+      EXPECT_EQ(session->Compile(Ring(2, 1)).status().code(),
+                absl::StatusCode::kFailedPrecondition);
+      self.meet();
+    }
+    UntilDone(*session, *run);  // the thread has gone on
+    EXPECT_EQ(bound.memory.Check(2), "");
+    EXPECT_TRUE(session->Close().ok());
+    EXPECT_TRUE(session->Close().ok());
+  });
+}
+
+TEST(ProgressThreadTest, AfterCloseTheCallerDrives) {
+  RunRanks(2, [](Rank& self) {
+    const auto session = OpenSession(self, Threaded());
+    ASSERT_NE(session, nullptr);
+    Bound bound = CompileBound(session.get(), AllToAll(2, 4096));
+    ASSERT_NE(bound.transfer, nullptr);
+    RunOnce(session.get(), &bound, 1);
+    EXPECT_TRUE(session->Close().ok());
+    RunOnce(session.get(), &bound, 2);
+  });
+}
+
+TEST(ProgressThreadTest, ErrorsReachThoseWhoWaitAndThoseWhoDoNothing) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    FaultPlan plan;
+    plan.seed = seed;
+    (seed % 2 == 0 ? plan.failing_event : plan.failing_start) = static_cast<int64_t>(seed % 7);
+    RunFaulty(3, 1, plan, [](Rank& self) {
+      const auto session = OpenSession(self, Threaded());
+      ASSERT_NE(session, nullptr);
+      Bound bound = CompileBound(session.get(), AllToAll(3, 8192));
+      ASSERT_NE(bound.transfer, nullptr);
+      bound.memory.Prepare(1);
+      const auto run = session->Start(bound.transfer, bound.memory.src(), bound.memory.dst());
+      ASSERT_TRUE(run.ok()) << run.status();
+      if (self.rank == 2) UntilDone(*session, *run);
+      const absl::Status error = session->Wait(*run);
+      EXPECT_THAT(std::string(error.message()), HasSubstr(std::string(kInjected)));
+      EXPECT_EQ(session->Poll(), error);
+      EXPECT_EQ(session->Wait(*run), error);
+      EXPECT_EQ(session->Start(bound.transfer, {}, {}).status(), error);
+      self.meet();
+      // The session ends without Close, maybe with operations under way.
+    });
+    ASSERT_FALSE(HasFailure()) << "seed " << seed;
+  }
+}
+
+TEST(ProgressThreadTest, CloseAfterAFailure) {
+  const FaultPlan plan{.delay_polls_max = 40, .failing_event = 0};
+  RunFaulty(2, 1, plan, [](Rank& self) {
+    SessionOptions options;
+    options.progress_thread = true;
+    const auto session = OpenSession(self, options);
+    ASSERT_NE(session, nullptr);
+    // One send and one receive per rank, started together, so that all operations end.
+    Bound bound = CompileBound(session.get(), Ring(2, 8));
+    ASSERT_NE(bound.transfer, nullptr);
+    EXPECT_EQ(bound.transfer->stats().buckets, 2);
+    bound.memory.Prepare(1);
+    const auto run = session->Start(bound.transfer, bound.memory.src(), bound.memory.dst());
+    ASSERT_TRUE(run.ok()) << run.status();
+    if (self.rank == 1) {
+      EXPECT_FALSE(session->Wait(*run).ok());
+    } else {
+      UntilDone(*session, *run + 1);  // which is when it has heard of the failure
+    }
+    const absl::Status closed = session->Close();
+    EXPECT_TRUE(closed.ok()) << closed;
+    bound.memory.Prepare(2);
+    self.meet();
+    EXPECT_TRUE(bound.memory.Untouched(2)) << "after Close";
+  });
+}
+
+TEST(ProgressThreadTest, IdleRanksHearOfFailuresAndAnswer) {
+  RunRanks(3, [](Rank& self) {
+    const auto session = OpenSession(self, Impatient());
+    ASSERT_NE(session, nullptr);
+    Bound bound = CompileBound(session.get(), AllToAll(3, 4096));
+    ASSERT_NE(bound.transfer, nullptr);
+    RunOnce(session.get(), &bound, 1);
+    if (self.rank == 2) {
+      UntilDone(*session, 2);  // it never starts this run, and makes no call
+      EXPECT_THAT(std::string(session->Poll().message()), HasSubstr("failed"));
+      self.meet();
+      return;
+    }
+    const auto run = session->Start(bound.transfer, bound.memory.src(), bound.memory.dst());
+    ASSERT_TRUE(run.ok()) << run.status();
+    const absl::Status status = session->Wait(*run);
+    EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr("has not started run 2: the last it has started is 1"));
+    self.meet();
+  });
+}
+
+TEST(ProgressThreadTest, EndsWithRunsInFlight) {
+  RunRanks(2, [](Rank& self) {
+    auto session = OpenSession(self, Threaded());
+    ASSERT_NE(session, nullptr);
+    Bound bound = CompileBound(session.get(), AllToAll(2, 4096));
+    ASSERT_NE(bound.transfer, nullptr);
+    RunOnce(session.get(), &bound, 1);
+    if (self.rank == 0) {
+      EXPECT_TRUE(session->Start(bound.transfer, bound.memory.src(), bound.memory.dst()).ok());
+      EXPECT_TRUE(session->Start(bound.transfer, bound.memory.src(), bound.memory.dst()).ok());
+    }
+    session.reset();
+    self.meet();
+  });
+}
+
+TEST(ProgressThreadTest, AFabricThatDoesNotAllowItIsAnErrorEverywhere) {
+  const FaultPlan plan{.one_thread = true};
+  for (const bool all_want_it : {true, false}) {
+    RunFaulty(3, 1, plan, [all_want_it](Rank& self) {
+      SessionOptions options = Threaded();
+      options.progress_thread = all_want_it || self.rank == 1;
+      const auto session = Session::Create(std::move(self.fabric), options);
+      const std::string message(session.status().message());
+      EXPECT_THAT(message, HasSubstr("progress_thread: injected fault in CheckOtherThread"));
+      if (self.rank != 1) {
+        EXPECT_THAT(message, HasSubstr("Create failed on rank 1"));
+      }
+    });
+    // Nobody needs it where nobody asks for it.
+    RunFaulty(3, 1, plan, [](Rank& self) {
+      SessionOptions options = Threaded();
+      options.progress_thread = self.rank != 1;
+      EXPECT_NE(OpenSession(self, options), nullptr);
+    });
+  }
+}
+
+}  // namespace
+}  // namespace sluice::session_test

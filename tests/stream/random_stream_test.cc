@@ -1,0 +1,129 @@
+// A thousand streams with random options and faults: each ends with all its items, or with one
+// error that says what failed, within its time, and whatever its consumer does.
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "session/world.h"
+#include "sluice/session.h"
+#include "sluice/stream.h"
+#include "stream/shard_dir.h"
+#include "stream/take_all.h"
+
+namespace sluice {
+namespace {
+
+using stream_test::ShardDir;
+
+constexpr int kRuns = 1000;
+
+class Dice {
+ public:
+  explicit Dice(uint64_t seed) : random_(seed) {}
+  int64_t Below(int64_t n) { return static_cast<int64_t>(random_() % static_cast<uint64_t>(n)); }
+  int64_t Between(int64_t least, int64_t most) { return least + Below(most - least + 1); }
+  bool OneIn(int64_t n) { return Below(n) == 0; }
+
+ private:
+  std::mt19937_64 random_;
+};
+
+StreamOptions RandomOptions(Dice* dice, const ShardDir& dir, uint64_t seed) {
+  StreamOptions options = dir.Options();
+  options.source.uri = std::string(dice->OneIn(3)   ? "file:"
+                                   : dice->OneIn(3) ? "mmap:"
+                                                    : "buffered:") +
+                       dir.path();
+  options.shuffle = dice->OneIn(2);
+  options.seed = seed;
+  options.epochs = dice->Between(1, 2);
+  options.piece_bytes = 64 * dice->Between(2, 40);
+  options.batch_items = dice->Between(1, 3);
+  options.in_order = !dice->OneIn(3);
+  options.exchange = !dice->OneIn(4);
+  options.hedge.enabled = dice->OneIn(2);
+  options.hedge.extra_share_max = 0.2;
+  options.retry.attempts_max = static_cast<int>(dice->Between(1, 4));
+  options.retry.backoff = absl::Microseconds(200);
+  options.retry.request_timeout = absl::Milliseconds(20);
+  options.timeout = absl::Seconds(30);
+  InjectedDelay& delay = options.source.delay;
+  delay.seed = seed;
+  delay.latency = absl::Microseconds(dice->Below(3) * 300);
+  delay.jitter = 0.5;
+  delay.tail_percent = static_cast<double>(dice->Below(2)) * 5;
+  const std::vector<std::string> faults = {
+      "",           "transient:0.1x3", "hang:0.01",
+      "short:0.01", "permanent:0.01",  "transient:0.3,hang:0.02"};
+  delay.faults = faults[static_cast<size_t>(dice->Below(static_cast<int64_t>(faults.size())))];
+  return options;
+}
+
+// What one rank sees of a stream until it ends, or until it has enough.
+void Consume(Stream* stream, const ShardDir& dir, int64_t enough, std::atomic<int>* ends,
+             std::atomic<int>* failures) {
+  int64_t items = 0;
+  while (items < enough) {
+    absl::StatusOr<Lease> lease = stream->Next();
+    if (!lease.ok()) {
+      EXPECT_FALSE(absl::IsDeadlineExceeded(lease.status())) << lease.status();
+      EXPECT_FALSE(lease.status().message().empty());
+      // The error stays.
+      EXPECT_EQ(stream->Next().status().code(), lease.status().code());
+      ++*failures;
+      return;
+    }
+    if (lease->end()) {
+      EXPECT_EQ(items, stream->items());
+      ++*ends;
+      return;
+    }
+    for (int64_t i = 0; i < lease->items(); ++i) dir.Expect(lease->view(i), lease->item(i));
+    items += lease->items();
+  }
+  const StreamStats stats = stream->stats();
+  EXPECT_LE(stats.budget_bytes_peak, stats.budget_bytes);
+}
+
+TEST(RandomStreamTest, EndsWellOrWithAnErrorInTime) {
+  const ShardDir dir(24, 1'500, 5);
+  std::atomic<int> ends{0};
+  std::atomic<int> failures{0};
+  for (uint64_t seed = 0; seed < kRuns; ++seed) {
+    SCOPED_TRACE(seed);
+    Dice dice(seed);
+    const int ranks = static_cast<int>(dice.OneIn(2) ? 1 : dice.Between(2, 3));
+    const StreamOptions common = RandomOptions(&dice, dir, seed);
+    const bool deal = dice.OneIn(3);
+    const bool progress_thread = dice.OneIn(4);
+    const bool leaves_early = dice.OneIn(8);
+    const uint64_t rank_seed = seed * 31;
+    stream_test::WithStreams(
+        ranks,
+        [&](int rank) {
+          Dice own(rank_seed + static_cast<uint64_t>(rank));
+          StreamOptions options = common;
+          if (deal) options.selection = {rank, ranks, -1};
+          options.slots = own.Between(1, 8);
+          options.device_buffers = static_cast<int>(own.Between(1, 3));
+          return options;
+        },
+        [&](int, Stream* stream) {
+          Consume(stream, dir, leaves_early && ranks == 1 ? 5 : INT64_MAX, &ends, &failures);
+        },
+        progress_thread);
+    if (testing::Test::HasFailure()) return;
+  }
+  // Both happen, or this looks at nothing.
+  EXPECT_GT(ends, kRuns / 4);
+  EXPECT_GT(failures, kRuns / 20);
+}
+
+}  // namespace
+}  // namespace sluice

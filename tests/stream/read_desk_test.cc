@@ -1,0 +1,291 @@
+// Retries, hedges and final errors of reads, step by step on a clock of the test's.
+#include "session/read_desk.h"
+
+#include <cstdlib>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "stream/scripted_source.h"
+
+namespace sluice {
+namespace {
+
+using stream_test::ScriptedSource;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::SizeIs;
+
+constexpr int64_t kMs = 1'000'000;
+
+class ReadDeskTest : public testing::Test {
+ protected:
+  void Make(int slots, int spares, const HedgeOptions& hedge = {}, const RetryOptions& retry = {}) {
+    memory_.reset(static_cast<std::byte*>(
+        std::aligned_alloc(kReadAlignment, static_cast<size_t>((slots + spares) * 4096))));
+    desk_.emplace(&source_, std::vector<std::string>{"a.bin", "b.bin"}, slots, spares,
+                  memory_.get(), 4096, hedge, retry);
+  }
+  void Order(int slot) {
+    desk_->Order({.slot = slot, .object = 1, .offset = 100, .bytes = 50, .item = 7}, now_ns_);
+    ASSERT_TRUE(desk_->Flush().ok());
+  }
+  std::vector<ReadDone> Poll() {
+    std::vector<ReadDone> done(8);
+    const absl::StatusOr<int> count = desk_->Poll(absl::MakeSpan(done), now_ns_);
+    EXPECT_TRUE(count.ok()) << count.status();
+    done.resize(static_cast<size_t>(count.value_or(0)));
+    return done;
+  }
+  // Reads that take 10 ms each, so that the desk knows what to expect.
+  void Learn(int reads) {
+    for (int i = 0; i < reads; ++i) {
+      Order(0);
+      now_ns_ += 10 * kMs;
+      source_.Answer(source_.open.back().cookie);
+      ASSERT_THAT(Poll(), SizeIs(1));
+    }
+    source_.started.clear();
+  }
+
+  struct Free {
+    void operator()(std::byte* memory) const { std::free(memory); }
+  };
+  ScriptedSource source_;
+  std::unique_ptr<std::byte, Free> memory_;
+  std::optional<ReadDesk> desk_;
+  int64_t now_ns_ = 1;
+};
+
+TEST_F(ReadDeskTest, AnAnswerEndsAnOrder) {
+  Make(2, 0);
+  Order(1);
+  ASSERT_THAT(source_.started, SizeIs(1));
+  EXPECT_EQ(source_.started[0].offset, 100);
+  EXPECT_EQ(source_.started[0].attempt, 0);
+  EXPECT_THAT(Poll(), SizeIs(0));
+  source_.Answer(source_.started[0].cookie, absl::OkStatus(), 3);
+  const std::vector<ReadDone> done = Poll();
+  ASSERT_THAT(done, SizeIs(1));
+  EXPECT_TRUE(done[0].status.ok());
+  EXPECT_EQ(done[0].slot, 1);
+  EXPECT_EQ(done[0].data, source_.started[0].data + 3);
+  EXPECT_EQ(desk_->outstanding(), 0);
+}
+
+TEST_F(ReadDeskTest, TransientFailuresAreTriedAgainLaterAndLater) {
+  RetryOptions retry;
+  retry.attempts_max = 3;
+  retry.backoff = absl::Milliseconds(10);
+  Make(1, 0, {}, retry);
+  Order(0);
+  source_.Answer(0, absl::UnavailableError("reset"));
+  EXPECT_THAT(Poll(), SizeIs(0));
+  EXPECT_THAT(source_.open, SizeIs(0));
+  EXPECT_EQ(desk_->next_due_ns(), now_ns_ + 10 * kMs);
+  now_ns_ += 10 * kMs;
+  EXPECT_THAT(Poll(), SizeIs(0));
+  ASSERT_THAT(source_.open, SizeIs(1));
+  EXPECT_EQ(source_.open[0].attempt, 1);
+  source_.Answer(0, absl::UnavailableError("reset"));
+  EXPECT_THAT(Poll(), SizeIs(0));
+  EXPECT_EQ(desk_->next_due_ns(), now_ns_ + 20 * kMs);
+  now_ns_ += 20 * kMs;
+  EXPECT_THAT(Poll(), SizeIs(0));
+  source_.Answer(0);
+  const std::vector<ReadDone> done = Poll();
+  ASSERT_THAT(done, SizeIs(1));
+  EXPECT_TRUE(done[0].status.ok());
+  EXPECT_EQ(desk_->counters().retries, 2);
+}
+
+TEST_F(ReadDeskTest, TheLastFailureNamesObjectRangeAttemptsAndCause) {
+  RetryOptions retry;
+  retry.attempts_max = 2;
+  Make(1, 0, {}, retry);
+  Order(0);
+  source_.Answer(0, absl::UnavailableError("reset"));
+  Poll();
+  now_ns_ = desk_->next_due_ns();
+  Poll();
+  source_.Answer(0, absl::UnavailableError("reset again"));
+  const std::vector<ReadDone> done = Poll();
+  ASSERT_THAT(done, SizeIs(1));
+  EXPECT_TRUE(absl::IsUnavailable(done[0].status));
+  const absl::optional<ReadFailure> failure = ReadFailureOf(done[0].status);
+  ASSERT_TRUE(failure.has_value());
+  EXPECT_EQ(failure->object, "b.bin");
+  EXPECT_EQ(failure->offset, 100);
+  EXPECT_EQ(failure->bytes, 50);
+  EXPECT_EQ(failure->attempts, 2);
+  EXPECT_EQ(failure->cause, "reset again");
+  EXPECT_THAT(done[0].status.message(), HasSubstr("bytes 100 to 149 of b.bin"));
+}
+
+TEST_F(ReadDeskTest, PermanentFailuresAreFinalAtOnce) {
+  Make(1, 0);
+  Order(0);
+  source_.Answer(0, absl::NotFoundError("no such file"));
+  const std::vector<ReadDone> done = Poll();
+  ASSERT_THAT(done, SizeIs(1));
+  EXPECT_TRUE(absl::IsNotFound(done[0].status));
+  EXPECT_EQ(ReadFailureOf(done[0].status)->attempts, 1);
+}
+
+TEST_F(ReadDeskTest, LateRequestsAreCancelledAndTriedAgain) {
+  RetryOptions retry;
+  retry.request_timeout = absl::Seconds(1);
+  Make(1, 0, {}, retry);
+  Order(0);
+  now_ns_ += 1000 * kMs;
+  EXPECT_THAT(Poll(), SizeIs(0));
+  EXPECT_THAT(source_.cancelled, ElementsAre(0));
+  source_.Answer(0, absl::CancelledError("cancelled"));
+  Poll();
+  now_ns_ = desk_->next_due_ns();
+  Poll();
+  ASSERT_THAT(source_.open, SizeIs(1));
+  source_.Answer(0);
+  EXPECT_THAT(Poll(), SizeIs(1));
+}
+
+TEST_F(ReadDeskTest, AHedgeThatAnswersFirstWins) {
+  HedgeOptions hedge;
+  hedge.enabled = true;
+  Make(2, 1, hedge);
+  Learn(40);
+  Order(1);
+  now_ns_ += 10 * kMs;
+  Poll();
+  EXPECT_THAT(source_.open, SizeIs(1));  // not late yet
+  now_ns_ += 10 * kMs;
+  Poll();
+  ASSERT_THAT(source_.open, SizeIs(2));
+  const ReadOp first = source_.open[0];
+  const ReadOp second = source_.open[1];
+  EXPECT_NE(first.data, second.data);
+  EXPECT_EQ(second.offset, first.offset);
+  EXPECT_EQ(second.attempt, 1);
+  EXPECT_EQ(desk_->spares_used(), 1);
+  source_.Answer(second.cookie);
+  const std::vector<ReadDone> done = Poll();
+  ASSERT_THAT(done, SizeIs(1));
+  EXPECT_EQ(done[0].data, second.data);
+  EXPECT_EQ(desk_->BlockOf(1), second.data);
+  EXPECT_THAT(source_.cancelled, ElementsAre(first.cookie));
+  // The loser stays charged until it ends.
+  EXPECT_EQ(desk_->spares_used(), 1);
+  source_.Answer(first.cookie, absl::CancelledError("lost"));
+  EXPECT_THAT(Poll(), SizeIs(0));
+  EXPECT_EQ(desk_->spares_used(), 0);
+  EXPECT_EQ(desk_->counters().hedges, 1);
+  EXPECT_EQ(desk_->counters().hedges_won, 1);
+}
+
+TEST_F(ReadDeskTest, AHedgeThatLosesIsForgotten) {
+  HedgeOptions hedge;
+  hedge.enabled = true;
+  Make(1, 1, hedge);
+  Learn(40);
+  Order(0);
+  now_ns_ += 20 * kMs;
+  Poll();
+  ASSERT_THAT(source_.open, SizeIs(2));
+  const ReadOp first = source_.open[0];
+  source_.Answer(source_.open[1].cookie, absl::NotFoundError("gone"));
+  EXPECT_THAT(Poll(), SizeIs(0));  // the first one may still answer
+  source_.Answer(first.cookie);
+  ASSERT_THAT(Poll(), SizeIs(1));
+  EXPECT_EQ(desk_->BlockOf(0), first.data);
+  EXPECT_EQ(desk_->counters().hedges_won, 0);
+  EXPECT_EQ(desk_->spares_used(), 0);
+}
+
+TEST_F(ReadDeskTest, HedgesKeepWithinTheirShare) {
+  HedgeOptions hedge;
+  hedge.enabled = true;
+  hedge.extra_share_max = 0.1;
+  Make(8, 8, hedge);
+  Learn(20);
+  for (int slot = 0; slot < 8; ++slot) Order(slot);
+  now_ns_ += 20 * kMs;
+  Poll();
+  // 28 requests allow 2.8 of these; one may be ahead.
+  EXPECT_EQ(desk_->counters().hedges, 3);
+}
+
+TEST_F(ReadDeskTest, WithoutSpareMemoryNothingIsHedged) {
+  HedgeOptions hedge;
+  hedge.enabled = true;
+  Make(1, 0, hedge);
+  Learn(20);
+  Order(0);
+  now_ns_ += 100 * kMs;
+  Poll();
+  EXPECT_THAT(source_.open, SizeIs(1));
+}
+
+TEST_F(ReadDeskTest, CancellingEndsWhatWaitsToBeTriedAgain) {
+  Make(2, 0);
+  Order(0);
+  Order(1);
+  source_.Answer(0, absl::UnavailableError("reset"));
+  Poll();
+  desk_->CancelAll();
+  EXPECT_THAT(source_.cancelled, ElementsAre(1));
+  source_.Answer(1, absl::CancelledError("cancelled"));
+  EXPECT_THAT(Poll(), SizeIs(1));
+  now_ns_ += 1000 * kMs;
+  EXPECT_THAT(Poll(), SizeIs(0));
+  EXPECT_EQ(desk_->outstanding(), 0);
+  EXPECT_EQ(desk_->next_due_ns(), INT64_MAX);
+}
+
+// Whatever storage does, each order has one answer, from memory that no other read writes into.
+TEST_F(ReadDeskTest, RandomAnswersNeverShareMemory) {
+  for (uint64_t seed = 0; seed < 50; ++seed) {
+    std::mt19937_64 random(seed);
+    const auto below = [&random](uint64_t n) { return static_cast<int64_t>(random() % n); };
+    HedgeOptions hedge;
+    hedge.enabled = true;
+    hedge.extra_share_max = 0.5;
+    RetryOptions retry;
+    retry.attempts_max = 3;
+    retry.request_timeout = absl::Milliseconds(200);
+    source_.open.clear();
+    const int slots = static_cast<int>(1 + below(6));
+    Make(slots, static_cast<int>(1 + below(3)), hedge, retry);
+    std::vector<bool> ordered(static_cast<size_t>(slots), false);
+    int ends = 0;
+    for (int step = 0; step < 2000; ++step) {
+      now_ns_ += below(5) * kMs;
+      const int slot = static_cast<int>(below(static_cast<uint64_t>(slots)));
+      if (!ordered[static_cast<size_t>(slot)]) {
+        for (const ReadOp& op : source_.open) ASSERT_NE(op.data, desk_->BlockOf(slot)) << seed;
+        Order(slot);
+        ordered[static_cast<size_t>(slot)] = true;
+      }
+      if (!source_.open.empty() && below(2) == 0) {
+        const ReadOp op = source_.open[static_cast<size_t>(below(source_.open.size()))];
+        const int64_t fate = below(10);
+        source_.Answer(op.cookie, fate == 0   ? absl::UnavailableError("reset")
+                                  : fate == 1 ? absl::DataLossError("short")
+                                              : absl::OkStatus());
+      }
+      for (size_t i = 0; i < source_.open.size(); ++i) {
+        for (size_t j = 0; j < i; ++j) ASSERT_NE(source_.open[i].data, source_.open[j].data);
+      }
+      for (const ReadDone& done : Poll()) {
+        ASSERT_TRUE(ordered[static_cast<size_t>(done.slot)]);
+        ordered[static_cast<size_t>(done.slot)] = false;
+        ++ends;
+      }
+    }
+    EXPECT_GT(ends, 100) << seed;
+  }
+}
+
+}  // namespace
+}  // namespace sluice

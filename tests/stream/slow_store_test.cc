@@ -1,0 +1,200 @@
+// Streams over stores that count for themselves: a slow file system and an HTTP server.
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "fuse/slow_fs_mount.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "session/world.h"
+#include "sluice/session.h"
+#include "sluice/stream.h"
+#include "storage/nginx_server.h"
+#include "stream/shard_dir.h"
+#include "stream/take_all.h"
+
+namespace sluice {
+namespace {
+
+using fuse::SlowFsMount;
+using fuse::SlowFsReport;
+using stream_test::Every;
+using stream_test::ShardDir;
+using stream_test::TakeAll;
+using stream_test::WithStreams;
+
+constexpr int64_t kItems = 48;
+constexpr int64_t kItemBytes = 20'000;  // no multiple of a page
+constexpr int64_t kObjects = 12;
+
+class SlowFileSystemTest : public testing::Test {
+ protected:
+  // False, with the test skipped or failed, if there is no mount.
+  bool Mount(const std::vector<std::string>& flags) {
+    absl::StatusOr<std::unique_ptr<SlowFsMount>> mount = SlowFsMount::Create(dir_.path(), flags);
+    if (mount.ok()) {
+      mount_ = *std::move(mount);
+      return true;
+    }
+    if (absl::IsUnavailable(mount.status())) {
+      [&] { GTEST_SKIP() << mount.status(); }();
+    } else {
+      ADD_FAILURE() << mount.status();
+    }
+    return false;
+  }
+  StreamOptions Options() const {
+    StreamOptions options = dir_.Options();
+    options.source.uri = "file:" + mount_->path();
+    return options;
+  }
+  // Without the index, so that the shards' are all the reads there are.
+  StreamOptions OptionsWithoutIndex() const {
+    std::filesystem::remove(dir_.path() + "/index.json");
+    StreamOptions options = Options();
+    options.source.format = ItemFormat::kRaw;
+    options.source.item_bytes = kItemBytes;
+    return options;
+  }
+
+  const ShardDir dir_{kItems, kItemBytes, kItems / kObjects};
+  std::unique_ptr<SlowFsMount> mount_;
+};
+
+TEST_F(SlowFileSystemTest, EachByteLeavesOnceAndEachObjectIsOpenedOnce) {
+  for (const int ranks : {1, 2, 4, 8}) {
+    if (!Mount({"--latency-ms=2", "--jitter=0.5"})) return;
+    WithStreams(
+        ranks, [&](int) { return Options(); },
+        [&](int, Stream* stream) { EXPECT_EQ(TakeAll(stream, dir_), Every(0, 1, kItems)); });
+    const absl::StatusOr<SlowFsReport> report = mount_->Report();
+    ASSERT_TRUE(report.ok()) << report.status();
+    SlowFsReport::Object shards;
+    for (const auto& [path, object] : report->objects) {
+      if (absl::StrContains(path, "index.json")) continue;
+      EXPECT_EQ(object.opens, 1) << path;
+      shards.bytes += object.bytes;
+    }
+    EXPECT_EQ(shards.bytes, kItems * kItemBytes) << ranks;
+    mount_.reset();
+  }
+}
+
+TEST_F(SlowFileSystemTest, AsManyReadsAsSlotsAreInFlight) {
+  // The first 16 reads end only when all 16 are there.
+  if (!Mount({"--hold=16"})) return;
+  StreamOptions options = OptionsWithoutIndex();
+  options.slots = 16;
+  WithStreams(
+      1, [&](int) { return options; },
+      [&](int, Stream* stream) { EXPECT_EQ(TakeAll(stream, dir_), Every(0, 1, kItems)); });
+}
+
+TEST_F(SlowFileSystemTest, InputErrorsAreTriedAgain) {
+  if (!Mount({"--fault=eio:0.1", "--seed=3"})) return;
+  StreamOptions options = OptionsWithoutIndex();
+  options.retry.attempts_max = 12;
+  options.retry.backoff = absl::Milliseconds(1);
+  WithStreams(
+      1, [&](int) { return options; },
+      [&](int, Stream* stream) {
+        EXPECT_EQ(TakeAll(stream, dir_), Every(0, 1, kItems));
+        EXPECT_GT(stream->stats().retries, 0);
+      });
+}
+
+TEST_F(SlowFileSystemTest, LastingInputErrorsAreOneError) {
+  if (!Mount({"--fault=dead:1"})) return;
+  StreamOptions options = OptionsWithoutIndex();
+  options.retry.attempts_max = 2;
+  options.retry.backoff = absl::Milliseconds(1);
+  WithStreams(
+      2, [&](int) { return options; },
+      [&](int, Stream* stream) {
+        const absl::Status status = stream->Next().status();
+        EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+        EXPECT_THAT(std::string(status.message()), testing::HasSubstr("after 2 attempts"));
+      });
+}
+
+class HttpStreamTest : public testing::Test {
+ protected:
+  // False, with the test skipped or failed, if there is no server.
+  bool Serve() {
+    absl::StatusOr<std::unique_ptr<NginxServer>> server = NginxServer::Make();
+    if (!server.ok()) {
+      if (absl::IsUnavailable(server.status())) {
+        [&] { GTEST_SKIP() << server.status(); }();
+      } else {
+        ADD_FAILURE() << server.status();
+      }
+      return false;
+    }
+    server_ = *std::move(server);
+    for (const auto& entry : std::filesystem::directory_iterator(dir_.path())) {
+      std::ifstream file(entry.path(), std::ios::binary);
+      server_->Write(entry.path().filename().string(),
+                     std::string(std::istreambuf_iterator<char>(file), {}));
+    }
+    return true;
+  }
+  StreamOptions Options(const std::string& place) const {
+    StreamOptions options = dir_.Options();
+    options.source.uri = server_->Url(place);
+    return options;
+  }
+
+  const ShardDir dir_{kItems, kItemBytes, kItems / kObjects};
+  std::unique_ptr<NginxServer> server_;
+};
+
+TEST_F(HttpStreamTest, EachByteLeavesOnceOverFewConnections) {
+  for (const int ranks : {1, 2, 4}) {
+    if (!Serve()) return;
+    WithStreams(
+        ranks,
+        [&](int) {
+          StreamOptions options = Options("delay/2/");
+          options.slots = 8;
+          options.source.connections = 4;
+          return options;
+        },
+        [&](int, Stream* stream) { EXPECT_EQ(TakeAll(stream, dir_), Every(0, 1, kItems)); });
+    int64_t bytes = 0;
+    int64_t indices = 0;
+    std::set<int64_t> connections;
+    for (const NginxServer::Request& request : server_->Stop()) {
+      if (absl::StrContains(request.uri, "index.json")) {
+        ++indices;
+      } else {
+        bytes += request.body_bytes;
+        connections.insert(request.connection);
+      }
+    }
+    EXPECT_EQ(bytes, kItems * kItemBytes) << ranks;
+    EXPECT_EQ(indices, 1) << ranks;
+    EXPECT_LE(connections.size(), static_cast<size_t>(4 * ranks));
+  }
+}
+
+TEST_F(HttpStreamTest, NoIndexIsNotFoundOnEveryRank) {
+  if (!Serve()) return;
+  session_test::RunRanks(3, [&](session_test::Rank& self) {
+    absl::StatusOr<std::unique_ptr<Session>> session =
+        Session::Create(std::move(self.fabric), SessionOptions());
+    ASSERT_TRUE(session.ok()) << session.status();
+    const absl::Status status = (*session)->OpenStream(Options("plain/nothing/")).status();
+    EXPECT_TRUE(absl::IsNotFound(status)) << status;
+    self.meet();
+  });
+}
+
+}  // namespace
+}  // namespace sluice

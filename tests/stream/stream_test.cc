@@ -1,0 +1,388 @@
+// Streams on one rank: order, batches, transforms, limits, leases, cursors.
+#include "sluice/stream.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "session/world.h"
+#include "sluice/session.h"
+#include "stream/shard_dir.h"
+#include "stream/take_all.h"
+
+namespace sluice {
+namespace {
+
+using session_test::Rank;
+using session_test::RunRanks;
+using stream_test::ShardDir;
+using stream_test::TakeAll;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::unique_ptr<Session> Open(Rank& self) {
+  absl::StatusOr<std::unique_ptr<Session>> session =
+      Session::Create(std::move(self.fabric), SessionOptions());
+  EXPECT_TRUE(session.ok()) << session.status();
+  return *std::move(session);
+}
+
+// Runs `body` on one rank with a stream.
+void WithStream(const StreamOptions& options, const std::function<void(Stream*)>& body,
+                bool progress_thread = false) {
+  stream_test::WithStreams(
+      1, [&](int) { return options; }, [&](int, Stream* stream) { body(stream); }, progress_thread);
+}
+
+std::vector<int64_t> Range(int64_t count) { return stream_test::Every(0, 1, count); }
+
+TEST(StreamTest, DeliversAllItemsInOrder) {
+  const ShardDir dir(100, 10'000, 7);
+  for (const char* scheme : {"buffered:", "file:", "mmap:"}) {
+    StreamOptions options = dir.Options();
+    options.source.uri = scheme + dir.path();
+    WithStream(options, [&](Stream* stream) {
+      EXPECT_EQ(stream->items(), 100);
+      EXPECT_EQ(TakeAll(stream, dir), Range(100)) << scheme;
+      const StreamStats stats = stream->stats();
+      EXPECT_EQ(stats.items, 100);
+      EXPECT_EQ(stats.bytes, 1'000'000);
+      EXPECT_LE(stats.budget_bytes_peak, options.budget_bytes);
+    });
+  }
+}
+
+TEST(StreamTest, AProgressThreadDeliversToo) {
+  const ShardDir dir(200, 5'000, 7);
+  WithStream(
+      dir.Options(), [&](Stream* stream) { EXPECT_EQ(TakeAll(stream, dir), Range(200)); }, true);
+}
+
+TEST(StreamTest, ItemsLongerThanAPieceAreCut) {
+  const ShardDir dir(9, 100'001, 2);
+  StreamOptions options = dir.Options();
+  options.piece_bytes = 8192;
+  options.slots = 3;
+  for (const bool in_order : {true, false}) {
+    options.in_order = in_order;
+    WithStream(options, [&](Stream* stream) {
+      std::vector<int64_t> items = TakeAll(stream, dir);
+      std::sort(items.begin(), items.end());
+      EXPECT_EQ(items, Range(9));
+      EXPECT_LE(stream->stats().slots_peak, 3);
+    });
+  }
+}
+
+TEST(StreamTest, OneSlotAndOneBufferAreEnough) {
+  const ShardDir dir(20, 3'000, 3);
+  StreamOptions options = dir.Options();
+  options.piece_bytes = 1024;
+  options.slots = 1;
+  options.device_buffers = 1;
+  for (const bool in_order : {true, false}) {
+    options.in_order = in_order;
+    WithStream(options, [&](Stream* stream) { EXPECT_EQ(TakeAll(stream, dir).size(), 20u); });
+  }
+}
+
+TEST(StreamTest, AllFreeSlotsAreFilledAtOnce) {
+  const ShardDir dir(64, 4096, 8);
+  StreamOptions options = dir.Options();
+  options.slots = 16;
+  options.source.delay.latency = absl::Milliseconds(20);
+  WithStream(options, [&](Stream* stream) {
+    ASSERT_TRUE(stream->Next().ok());
+    EXPECT_EQ(stream->stats().slots_peak, 16);
+    EXPECT_GE(stream->stats().requests, 16);
+  });
+}
+
+TEST(StreamTest, BatchesDoNotReachOverEpochs) {
+  const ShardDir dir(10, 1'000, 4);
+  StreamOptions options = dir.Options();
+  options.batch_items = 4;
+  options.epochs = 2;
+  WithStream(options, [&](Stream* stream) {
+    std::vector<int64_t> sizes;
+    std::vector<int64_t> epochs;
+    while (true) {
+      absl::StatusOr<Lease> lease = stream->Next();
+      ASSERT_TRUE(lease.ok()) << lease.status();
+      if (lease->end()) break;
+      sizes.push_back(lease->items());
+      epochs.push_back(lease->epoch(lease->items() - 1));
+      const TensorView batch = lease->batch();
+      EXPECT_EQ(batch.shape, (std::vector<int64_t>{lease->items(), 1'000}));
+      for (int64_t i = 0; i < lease->items(); ++i) {
+        dir.Expect(lease->view(i), lease->item(i));
+        EXPECT_EQ(lease->view(i).data, static_cast<std::byte*>(batch.data) + i * 1'000);
+      }
+    }
+    EXPECT_THAT(sizes, ElementsAre(4, 4, 2, 4, 4, 2));
+    EXPECT_THAT(epochs, ElementsAre(0, 0, 0, 1, 1, 1));
+  });
+}
+
+TEST(StreamTest, ShufflesEachEpochByTheSeed) {
+  const ShardDir dir(50, 100, 50);
+  StreamOptions options = dir.Options();
+  options.shuffle = true;
+  options.seed = 9;
+  options.epochs = 2;
+  std::vector<int64_t> first;
+  for (int run = 0; run < 2; ++run) {
+    WithStream(options, [&](Stream* stream) {
+      std::vector<int64_t> items = TakeAll(stream, dir);
+      ASSERT_EQ(items.size(), 100u);
+      EXPECT_NE(std::vector<int64_t>(items.begin(), items.begin() + 50), Range(50));
+      if (run == 0) first = items;
+      EXPECT_EQ(items, first);
+      std::sort(items.begin(), items.begin() + 50);
+      EXPECT_EQ(std::vector<int64_t>(items.begin(), items.begin() + 50), Range(50));
+    });
+  }
+}
+
+TEST(StreamTest, TransformsWhileLoading) {
+  const ShardDir dir(5, 1'000, 5);
+  StreamOptions options = dir.Options();
+  options.transform = ItemTransform{DType::kU8, DType::kF32, 0.5F, -3.0F};
+  options.piece_bytes = 192;
+  WithStream(options, [&](Stream* stream) {
+    for (int64_t item = 0; item < 5; ++item) {
+      absl::StatusOr<Lease> lease = stream->Next();
+      ASSERT_TRUE(lease.ok()) << lease.status();
+      const TensorView view = lease->view();
+      ASSERT_EQ(view.dtype, DType::kF32);
+      ASSERT_THAT(view.shape, ElementsAre(1'000));
+      const float* const values = static_cast<const float*>(view.data);
+      for (int64_t at = 0; at < 1'000; ++at) {
+        const float byte = static_cast<float>(static_cast<uint8_t>(ShardDir::ByteOf(item, at)));
+        ASSERT_EQ(values[at], byte * 0.5F - 3.0F);
+      }
+    }
+  });
+}
+
+TEST(StreamTest, AskingForMoreThanThereAreBuffersIsAnErrorThatEndsNothing) {
+  const ShardDir dir(10, 1'000, 10);
+  WithStream(dir.Options(), [&](Stream* stream) {
+    std::vector<Lease> leases;
+    for (int i = 0; i < 2; ++i) {
+      absl::StatusOr<Lease> lease = stream->Next();
+      ASSERT_TRUE(lease.ok());
+      leases.push_back(*std::move(lease));
+    }
+    EXPECT_TRUE(absl::IsFailedPrecondition(stream->Next().status()));
+    leases.clear();
+    EXPECT_EQ(TakeAll(stream, dir).size(), 8u);
+  });
+}
+
+TEST(StreamTest, LeasesMayBeReleasedInAnyOrderAndOutliveTheStream) {
+  const ShardDir dir(10, 1'000, 10);
+  StreamOptions options = dir.Options();
+  options.device_buffers = 3;
+  Lease kept;
+  WithStream(options, [&](Stream* stream) {
+    Lease first = *stream->Next();
+    Lease second = *stream->Next();
+    second.Release();
+    Lease third = *stream->Next();
+    first.Release();
+    dir.Expect(third.view(), 2);
+    kept = *stream->Next();
+  });
+  dir.Expect(kept.view(), 3);
+}
+
+TEST(StreamTest, AsTheyComeASlowReadHoldsBackNobody) {
+  const ShardDir dir(40, 1'000, 40);
+  StreamOptions options = dir.Options();
+  options.in_order = false;
+  options.slots = 4;
+  options.source.delay.latency = absl::Milliseconds(2);
+  options.source.delay.tail_percent = 20;
+  options.source.delay.tail_factor = 50;
+  WithStream(options, [&](Stream* stream) {
+    std::vector<int64_t> items = TakeAll(stream, dir);
+    EXPECT_FALSE(std::is_sorted(items.begin(), items.end()));
+    std::sort(items.begin(), items.end());
+    EXPECT_EQ(items, Range(40));
+  });
+}
+
+TEST(StreamTest, ACursorGoesOnAfterWhatWasReleased) {
+  const ShardDir dir(30, 500, 30);
+  for (const bool in_order : {true, false}) {
+    StreamOptions options = dir.Options();
+    options.shuffle = true;
+    options.seed = 4;
+    options.epochs = 2;
+    options.in_order = in_order;
+    std::vector<int64_t> all;
+    WithStream(options, [&](Stream* stream) { all = TakeAll(stream, dir); });
+    std::vector<int64_t> seen;
+    std::string cursor;
+    while (seen.size() < 60) {
+      options.cursor = cursor;
+      WithStream(options, [&](Stream* stream) {
+        EXPECT_EQ(stream->items(), 60 - static_cast<int64_t>(seen.size()));
+        for (int i = 0; i < 7; ++i) {
+          absl::StatusOr<Lease> lease = stream->Next();
+          ASSERT_TRUE(lease.ok()) << lease.status();
+          if (lease->end()) break;
+          seen.push_back(lease->item());
+        }
+        Lease leased = *stream->Next();  // not released: comes again
+        cursor = stream->Cursor();
+        EXPECT_LE(cursor.size(), 500u);
+      });
+    }
+    if (in_order) {
+      EXPECT_EQ(seen, all);
+    }
+    std::sort(seen.begin(), seen.end());
+    std::sort(all.begin(), all.end());
+    EXPECT_EQ(seen, all);
+  }
+}
+
+TEST(StreamTest, RefusesACursorOfAnotherStream) {
+  const ShardDir dir(30, 500, 30);
+  StreamOptions options = dir.Options();
+  options.cursor = "sluice-cursor-1 items 31 shuffle 0 seed 0 places 0 1 31 position 3 done";
+  RunRanks(1, [&](Rank& self) {
+    const std::unique_ptr<Session> session = Open(self);
+    EXPECT_THAT(session->OpenStream(options).status().message(), HasSubstr("of another stream"));
+    options.cursor = "nonsense";
+    EXPECT_THAT(session->OpenStream(options).status().message(),
+                HasSubstr("not a stream's cursor"));
+  });
+}
+
+TEST(StreamTest, TooSmallABudgetNamesTheFloor) {
+  const ShardDir dir(3, 10'000, 3);
+  StreamOptions options = dir.Options();
+  options.budget_bytes = 5'000;
+  RunRanks(1, [&](Rank& self) {
+    const std::unique_ptr<Session> session = Open(self);
+    const absl::Status status = session->OpenStream(options).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status));
+    EXPECT_THAT(status.message(), HasSubstr("the least is 12288"));
+    // The session goes on.
+    options.budget_bytes = 12'288;
+    EXPECT_TRUE(session->OpenStream(options).ok());
+  });
+}
+
+TEST(StreamTest, BadSourcesAreClearErrors) {
+  const ShardDir dir(3, 100, 3);
+  RunRanks(1, [&](Rank& self) {
+    const std::unique_ptr<Session> session = Open(self);
+    StreamOptions options;
+    EXPECT_THAT(session->OpenStream(options).status().message(), HasSubstr("generator"));
+    options.source.uri = "ftp://x/";
+    EXPECT_THAT(session->OpenStream(options).status().message(), HasSubstr("is no source"));
+    options.source.uri = "file:/nowhere/at/all";
+    EXPECT_TRUE(absl::IsNotFound(session->OpenStream(options).status()));
+    options = dir.Options();
+    options.transform = ItemTransform{DType::kI64, DType::kF32};
+    EXPECT_THAT(session->OpenStream(options).status().message(), HasSubstr("no transform"));
+    options = dir.Options();
+    options.device_buffers = 0;
+    EXPECT_THAT(session->OpenStream(options).status().message(), HasSubstr("device_buffers"));
+  });
+}
+
+TEST(StreamTest, AMissingFileIsOneTypedError) {
+  const ShardDir dir(30, 500, 5);
+  std::filesystem::remove(dir.FileOf(3));
+  WithStream(dir.Options(), [&](Stream* stream) {
+    absl::StatusOr<Lease> lease;
+    int items = 0;
+    do {
+      lease = stream->Next();
+      items += lease.ok();
+    } while (lease.ok() && !lease->end());
+    EXPECT_TRUE(absl::IsNotFound(lease.status())) << lease.status();
+    EXPECT_LE(items, 15);
+    const absl::optional<ReadFailure> failure = ReadFailureOf(lease.status());
+    ASSERT_TRUE(failure.has_value());
+    EXPECT_EQ(failure->object, "shard-00003.bin");
+    EXPECT_EQ(failure->attempts, 1);
+    EXPECT_EQ(stream->Next().status(), lease.status());
+  });
+}
+
+TEST(StreamTest, ATruncatedFileIsDataLoss) {
+  const ShardDir dir(30, 500, 5);
+  std::filesystem::resize_file(dir.FileOf(2), 700);
+  WithStream(dir.Options(), [&](Stream* stream) {
+    absl::StatusOr<Lease> lease;
+    do {
+      lease = stream->Next();
+    } while (lease.ok() && !lease->end());
+    EXPECT_TRUE(absl::IsDataLoss(lease.status())) << lease.status();
+  });
+}
+
+TEST(StreamTest, TransientFaultsAreCountedAndOvercome) {
+  const ShardDir dir(200, 100, 200);
+  StreamOptions options = dir.Options();
+  options.source.delay.faults = "transient:0.2";
+  options.retry.backoff = absl::Microseconds(100);
+  options.retry.attempts_max = 20;
+  WithStream(options, [&](Stream* stream) {
+    EXPECT_EQ(TakeAll(stream, dir), Range(200));
+    EXPECT_GT(stream->stats().retries, 0);
+  });
+}
+
+TEST(StreamTest, AStreamMayBeClosedAtAnyTime) {
+  const ShardDir dir(50, 1'000, 10);
+  for (int items = 0; items < 5; ++items) {
+    StreamOptions options = dir.Options();
+    options.source.delay.latency = absl::Milliseconds(1);
+    WithStream(options, [&](Stream* stream) {
+      for (int i = 0; i < items; ++i) ASSERT_TRUE(stream->Next().ok());
+    });
+  }
+}
+
+TEST(StreamTest, AHangingReadEndsInTime) {
+  const ShardDir dir(20, 1'000, 10);
+  StreamOptions options = dir.Options();
+  options.source.delay.faults = "hang:1";
+  options.retry.request_timeout = absl::Milliseconds(20);
+  options.retry.attempts_max = 2;
+  options.retry.backoff = absl::Milliseconds(1);
+  WithStream(options, [&](Stream* stream) {
+    const absl::Status status = stream->Next().status();
+    EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+    EXPECT_THAT(status.message(), HasSubstr("no answer within 20ms"));
+  });
+}
+
+TEST(StreamTest, NextWaitsNoLongerThanItsTimeout) {
+  const ShardDir dir(20, 1'000, 10);
+  for (const bool progress_thread : {false, true}) {
+    StreamOptions options = dir.Options();
+    options.source.delay.faults = "hang:1";
+    options.timeout = absl::Milliseconds(50);
+    WithStream(
+        options,
+        [&](Stream* stream) { EXPECT_TRUE(absl::IsDeadlineExceeded(stream->Next().status())); },
+        progress_thread);
+  }
+}
+
+}  // namespace
+}  // namespace sluice
