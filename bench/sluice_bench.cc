@@ -1,4 +1,4 @@
-// sluice-bench: measures and checks Sluice under mpirun.
+// sluice-bench: measures and checks Sluice, mostly under mpirun.
 #include <mpi.h>
 
 #include <CLI/CLI.hpp>
@@ -12,9 +12,15 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/options.h"
 #include "reshard/built_with.h"
 #include "reshard/options.h"
 #include "reshard/reshard.h"
+#include "shards/options.h"
+#include "shards/shards.h"
+#include "stream/options.h"
+#include "stream/stream.h"
 
 namespace {
 
@@ -37,30 +43,55 @@ std::string FindJsonFile(int argc, char** argv) {
   return "";
 }
 
-int StartMpi(int* argc, char*** argv) {
+bool StartMpi(int* argc, char*** argv, bool progress_thread) {
   int provided = 0;
-  return MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &provided);
+  const int wanted = progress_thread ? MPI_THREAD_MULTIPLE : MPI_THREAD_FUNNELED;
+  return MPI_Init_thread(argc, argv, wanted, &provided) == MPI_SUCCESS;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   sluice::bench::Options options;
-  CLI::App app("Moves tensors between meshes of ranks under mpirun, times and checks it.");
+  sluice::bench::ShardsOptions shards_options;
+  sluice::bench::StreamBenchOptions stream_options;
+  CLI::App app("Moves tensors between ranks and data from storage, times and checks it.");
   app.set_version_flag("--version", absl::StrCat("sluice-bench ", SLUICE_VERSION, " (",
                                                  sluice::bench::BuiltWith(), ")"));
   app.require_subcommand(1);
   CLI::App* reshard = app.add_subcommand("reshard", "redistribute tensors between two layouts");
   sluice::bench::AddFlags(reshard, &options);
+  CLI::App* shards = app.add_subcommand("shards", "write data shards to stream (no mpirun needed)");
+  sluice::bench::AddShardsFlags(shards, &shards_options);
+  CLI::App* stream = app.add_subcommand("stream", "bring data shards to a consumer (or mpirun)");
+  sluice::bench::AddStreamFlags(stream, &stream_options);
+  sluice::bench::CheckpointBenchOptions checkpoint_options;
+  CLI::App* checkpoint = app.add_subcommand("checkpoint", "load and save checkpoints");
+  sluice::bench::AddFlags(checkpoint, &checkpoint_options);
   absl::Status flags;
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return IsFirstProcess() ? app.exit(error) : EXIT_SUCCESS;
+    if (shards->parsed()) return app.exit(error);
     flags = absl::InvalidArgumentError(error.what());
-    options.json_file = FindJsonFile(argc, argv);
+    options.json_file = stream_options.json_file = FindJsonFile(argc, argv);
+    checkpoint_options.json_file = options.json_file;
+  }
+  if (shards->parsed()) {
+    // Under mpirun one process does it for all.
+    return IsFirstProcess() ? sluice::bench::RunShards(shards_options) : EXIT_SUCCESS;
+  }
+  if (stream->parsed()) {
+    if (flags.ok()) flags = sluice::bench::ParseStreamTexts(&stream_options);
+    if (!StartMpi(&argc, &argv, stream_options.progress_thread != 0)) return EXIT_FAILURE;
+    return sluice::bench::RunStream(stream_options, flags);
+  }
+  if (checkpoint->parsed()) {
+    if (!StartMpi(&argc, &argv, checkpoint_options.progress_thread)) return EXIT_FAILURE;
+    return sluice::bench::RunCheckpoint(checkpoint_options, flags);
   }
   if (flags.ok()) flags = sluice::bench::ParseTexts(&options);
-  if (StartMpi(&argc, &argv) != MPI_SUCCESS) return EXIT_FAILURE;
+  if (!StartMpi(&argc, &argv, options.progress_thread)) return EXIT_FAILURE;
   return sluice::bench::RunReshard(options, flags);
 }

@@ -70,6 +70,9 @@ void AddKnobFlags(CLI::App* app, Options* o) {
                   "they are done [0: all from the start]")
       ->check(CLI::Range(0, kMaxWindow))
       ->group(knobs);
+  app->add_flag("--progress-thread", o->progress_thread,
+                "a thread of each session's own drives its transfers (MPI_THREAD_MULTIPLE)")
+      ->group(knobs);
   app->add_option("--ranks-per-node", o->ranks_per_node,
                   "plan as if every N ranks were a node [by host name]")
       ->check(CLI::Range(0, kMax))
@@ -189,6 +192,7 @@ SessionOptions SessionOptionsOf(const Options& options, int64_t budget_buckets) 
   session.budget_bytes = options.budget_bytes;
   if (!options.compare_budgets.empty() && budget_buckets == 0) session.budget_bytes = 0;
   session.timeout = options.timeout();
+  session.progress_thread = options.progress_thread;
   return session;
 }
 
@@ -205,7 +209,8 @@ std::vector<std::pair<std::string, int64_t>> Knobs(const Options& options) {
           {"seed", options.seed},
           {"fingerprint", options.fingerprint ? 1 : 0},
           {"corrupt", options.corrupt_bytes},
-          {"windowed", options.windowed}};
+          {"windowed", options.windowed},
+          {"progress_thread", options.progress_thread ? 1 : 0}};
 }
 
 std::vector<std::pair<std::string, int64_t>> Choices(const Options& options) {

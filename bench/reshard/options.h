@@ -50,6 +50,7 @@ struct Options {
   int windowed = 0;  // tensors per window, whose targets come late; 0: all targets from the start
   std::string trace_file;
   int64_t trace_events = 16384;  // per rank
+  bool progress_thread = false;
 
   // As they were typed.
   std::string bucket_bytes_text = "8M";

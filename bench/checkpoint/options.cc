@@ -1,0 +1,127 @@
+// Declaring and reading the flags.
+#include "checkpoint/options.h"
+
+#include <CLI/CLI.hpp>
+#include <limits>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "workload/json_input.h"
+#include "workload/numbers.h"
+
+namespace sluice::bench {
+
+void AddFlags(CLI::App* app, CheckpointBenchOptions* o) {
+  constexpr int kMax = std::numeric_limits<int>::max();
+  const char* what = "What";
+  app->add_option(
+         "--path", o->path,
+         "directory, or file:DIR, buffered:DIR, mmap:DIR, http://HOST/BASE/, https://..; a "
+         "directory is read past the page cache")
+      ->required()
+      ->group(what);
+  app->add_option("--layout", o->layout,
+                  "to load into, MESH:PLACEMENTS, e.g. '2,4:R,S(0)'; a tensor without the "
+                  "dimension that is cut is replicated")
+      ->group(what);
+  app->add_flag("--make", o->make, "write the checkpoint first, then load it")->group(what);
+  app->add_option("--save-layout", o->save_layout, "to save from [as --layout]")->group(what);
+  app->add_option("--shape", o->shape, "of the tensors, e.g. 4096,4096 [those of the checkpoint]")
+      ->group(what);
+  app->add_option("--dtype", o->dtype, "of the tensors [f32]")->group(what);
+  app->add_option("--tensors", o->tensors, "so many [1]")->check(CLI::Range(1, kMax))->group(what);
+  app->add_option("--model", o->model_file, "model file: {name: {shape, dtype}}")->group(what);
+  app->add_option("--system", o->system_file,
+                  "system file: saved as it trains, loaded as it generates")
+      ->group(what);
+  app->add_option("--layers", o->cut.layers, "keep the first N layers of the model")->group(what);
+  app->add_option("--scale", o->cut.scale, "divide the dimensions of the model by K")->group(what);
+  const char* knobs = "Knobs";
+  app->add_option("--budget-bytes", o->budget_bytes, "staging of a rank [256M]")->group(knobs);
+  app->add_option("--slots", o->slots, "most pieces at once [as many as the budget holds]")
+      ->group(knobs);
+  app->add_option("--piece-bytes", o->piece_bytes, "most bytes of one read or message [8M]")
+      ->group(knobs);
+  app->add_option("--shard-bytes", o->shard_bytes, "most bytes of a file that is written [5G]")
+      ->group(knobs);
+  app->add_option("--ca-file", o->ca_file, "certificates to trust [the system's]")->group(knobs);
+  app->add_flag("--progress-thread", o->progress_thread, "a thread drives each session")
+      ->group(knobs);
+  app->add_option("--timeout-s", o->timeout_s, "seconds without progress that end the run [60]")
+      ->check(CLI::Range(1, kMax))
+      ->group(knobs);
+  const char* run = "Run";
+  app->add_option("-n,--iters", o->iterations, "loads, and with --make saves [1]")
+      ->check(CLI::Range(1, 1000000))
+      ->group(run);
+  app->add_option("--check", o->check,
+                  "verify every element: of a checkpoint that this command wrote [1]")
+      ->check(CLI::Range(0, 1))
+      ->group(run);
+  app->add_option("--seed", o->seed, "added to the element's index in the fill [0]")->group(run);
+  app->add_option("-J,--json", o->json_file, "write the results here, also on failure")->group(run);
+}
+
+absl::StatusOr<CheckpointOptions> CallOptionsOf(const CheckpointBenchOptions& o) {
+  CheckpointOptions call;
+  struct Size {
+    const char* flag;
+    const std::string* text;
+    int64_t* bytes;
+  };
+  for (const Size& size : {Size{"--budget-bytes", &o.budget_bytes, &call.budget_bytes},
+                           Size{"--piece-bytes", &o.piece_bytes, &call.piece_bytes},
+                           Size{"--shard-bytes", &o.shard_bytes, &call.shard_bytes_max}}) {
+    const absl::StatusOr<int64_t> bytes = ParseBytes(*size.text);
+    if (!bytes.ok()) return Prefixed(size.flag, bytes.status());
+    *size.bytes = *bytes;
+  }
+  call.slots = o.slots;
+  call.ca_file = o.ca_file;
+  call.timeout = absl::Seconds(o.timeout_s);
+  return call;
+}
+
+std::string UriOf(const CheckpointBenchOptions& options) {
+  for (const char* scheme : {"file:", "buffered:", "mmap:", "http:", "https:"}) {
+    if (absl::StartsWith(options.path, scheme)) return options.path;
+  }
+  return absl::StrCat("file:", options.path);
+}
+
+absl::StatusOr<std::string> DirectoryOf(const CheckpointBenchOptions& options) {
+  const std::string uri = UriOf(options);
+  absl::string_view place = uri;
+  for (const char* scheme : {"file:", "buffered:", "mmap:"}) {
+    if (!absl::ConsumePrefix(&place, scheme)) continue;
+    if (absl::StartsWith(place, "///")) place.remove_prefix(2);
+    return std::string(place);
+  }
+  return absl::InvalidArgumentError(absl::StrCat("--path ", uri, " is no directory"));
+}
+
+std::vector<std::pair<std::string, std::string>> Config(const CheckpointBenchOptions& o) {
+  return {{"path", o.path},
+          {"layout", o.layout},
+          {"make", absl::StrCat(o.make ? 1 : 0)},
+          {"save_layout", o.save_layout},
+          {"shape", o.shape},
+          {"dtype", o.dtype},
+          {"tensors", absl::StrCat(o.tensors)},
+          {"model", o.model_file},
+          {"system", o.system_file},
+          {"layers", absl::StrCat(o.cut.layers)},
+          {"scale", absl::StrCat(o.cut.scale)},
+          {"budget_bytes", o.budget_bytes},
+          {"slots", absl::StrCat(o.slots)},
+          {"piece_bytes", o.piece_bytes},
+          {"shard_bytes", o.shard_bytes},
+          {"progress_thread", absl::StrCat(o.progress_thread ? 1 : 0)},
+          {"timeout_s", absl::StrCat(o.timeout_s)},
+          {"iters", absl::StrCat(o.iterations)},
+          {"check", absl::StrCat(o.check)},
+          {"seed", absl::StrCat(o.seed)}};
+}
+
+}  // namespace sluice::bench

@@ -1,0 +1,68 @@
+// The flags of `sluice-bench checkpoint`: their names are an interface.
+#ifndef SLUICE_BENCH_CHECKPOINT_OPTIONS_H_
+#define SLUICE_BENCH_CHECKPOINT_OPTIONS_H_
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "sluice/checkpoint.h"
+#include "sluice/transfer.h"
+#include "workload/model_file.h"
+
+namespace CLI {
+class App;
+}
+
+namespace sluice::bench {
+
+struct CheckpointBenchOptions {
+  std::string path;  // a directory, or an address that LoadCheckpoint takes
+  bool make = false;
+  std::string layout;
+  std::string save_layout;  // empty: as layout
+
+  // What to write. Without them, what the checkpoint has is loaded.
+  std::string shape;
+  std::string dtype = "f32";
+  int tensors = 1;
+  std::string model_file;
+  std::string system_file;
+  ModelCut cut;
+
+  std::string budget_bytes = "256M";
+  int64_t slots = 0;
+  std::string piece_bytes = "8M";
+  std::string shard_bytes = "5G";
+  std::string ca_file;
+  int iterations = 1;
+  int check = 1;
+  int64_t seed = 0;
+  int timeout_s = 60;
+  bool progress_thread = false;
+  std::string json_file;
+};
+
+// Gives `app` the flags, which write to `options`; `options` must live as long as `app` is used.
+void AddFlags(CLI::App* app, CheckpointBenchOptions* options);
+
+// What the calls take. InvalidArgument names the flag.
+absl::StatusOr<CheckpointOptions> CallOptionsOf(const CheckpointBenchOptions& options);
+
+// The address to load from, and the directory to write to.
+std::string UriOf(const CheckpointBenchOptions& options);
+absl::StatusOr<std::string> DirectoryOf(const CheckpointBenchOptions& options);
+
+// Each tensor with the layout to save from (src) and to load into (dst); from the flags, from a
+// model, or, where neither is given, from the headers of the checkpoint.
+absl::StatusOr<TransferSpec> TensorsOf(const CheckpointBenchOptions& options);
+
+// All flags that must be equal on all ranks, by their names in results.
+std::vector<std::pair<std::string, std::string>> Config(const CheckpointBenchOptions& options);
+
+}  // namespace sluice::bench
+
+#endif  // SLUICE_BENCH_CHECKPOINT_OPTIONS_H_

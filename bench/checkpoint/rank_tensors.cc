@@ -1,0 +1,81 @@
+// One allocation for all tensors of a side.
+#include "checkpoint/rank_tensors.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "workload/local_tensor.h"
+#include "workload/numbers.h"
+
+namespace sluice::bench {
+namespace {
+
+constexpr int64_t kAlignment = 4096;
+
+int64_t RoundUp(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+// So that no tensor can pass for another, whichever of them a run asks for.
+int64_t SeedOf(const std::string& name, int64_t seed) {
+  uint64_t hash = 14695981039346656037u;  // FNV-1a
+  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
+  return seed + static_cast<int64_t>(hash >> 34);
+}
+
+std::byte* DataOf(const TensorView& view) { return static_cast<std::byte*>(view.data); }
+
+}  // namespace
+
+absl::StatusOr<RankTensors> RankTensors::Create(const TransferSpec& spec, bool loads, int rank,
+                                                int64_t seed) {
+  RankTensors side;
+  std::vector<int64_t> offsets;
+  for (const TensorTransfer& tensor : spec.tensors) {
+    CheckpointTensor made;
+    made.name = tensor.name;
+    made.shape = tensor.shape;
+    made.dtype = loads ? tensor.dst_dtype : tensor.src_dtype;
+    made.file_dtype = tensor.src_dtype;
+    made.layout = loads ? tensor.dst : tensor.src;
+    absl::StatusOr<LocalPart> part = LocalPart::Create(made.layout, made.shape, rank);
+    if (!part.ok()) {
+      return absl::Status(part.status().code(),
+                          absl::StrCat("tensor '", tensor.name, "': ", part.status().message()));
+    }
+    made.view = DenseView(nullptr, part->shape(), made.dtype);
+    side.fillers_.emplace_back(made.dtype, FillModulus(spec), SeedOf(tensor.name, seed));
+    offsets.push_back(side.bytes_);
+    side.bytes_ += RoundUp(part->elements() * DTypeBytes(made.dtype));
+    side.parts_.push_back(*std::move(part));
+    side.tensors_.push_back(std::move(made));
+  }
+  const size_t size = static_cast<size_t>(std::max(side.bytes_, kAlignment));
+  side.data_.reset(static_cast<std::byte*>(std::aligned_alloc(kAlignment, size)));
+  if (side.data_ == nullptr) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("cannot allocate ", BytesName(side.bytes_), " of tensors"));
+  }
+  for (size_t i = 0; i < offsets.size(); ++i) {
+    side.tensors_[i].view.data = side.data_.get() + offsets[i];
+  }
+  return side;
+}
+
+void RankTensors::Fill() {
+  for (size_t i = 0; i < parts_.size(); ++i) {
+    FillPart(parts_[i], fillers_[i], DataOf(tensors_[i].view));
+  }
+}
+
+void RankTensors::Poison() { std::memset(data_.get(), kPoisonByte, static_cast<size_t>(bytes_)); }
+
+int64_t RankTensors::CountWrong() const {
+  int64_t wrong = 0;
+  for (size_t i = 0; i < parts_.size(); ++i) {
+    wrong += bench::CountWrong(parts_[i], fillers_[i], DataOf(tensors_[i].view));
+  }
+  return wrong;
+}
+
+}  // namespace sluice::bench

@@ -1,0 +1,49 @@
+// One rank's memory of all tensors on one side of a checkpoint, with the values that a tensor's
+// name stands for.
+#ifndef SLUICE_BENCH_CHECKPOINT_RANK_TENSORS_H_
+#define SLUICE_BENCH_CHECKPOINT_RANK_TENSORS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "sluice/checkpoint.h"
+#include "sluice/transfer.h"
+#include "workload/fill.h"
+#include "workload/local_part.h"
+
+namespace sluice::bench {
+
+class RankTensors {
+ public:
+  // `loads`: the side that is loaded into. ResourceExhausted if memory cannot be had; errors of the
+  // layouts.
+  static absl::StatusOr<RankTensors> Create(const TransferSpec& spec, bool loads, int rank,
+                                            int64_t seed);
+
+  absl::Span<const CheckpointTensor> tensors() const { return tensors_; }
+  void Fill();
+  void Poison();
+  // Elements that are not what Fill writes.
+  int64_t CountWrong() const;
+
+ private:
+  struct Free {
+    void operator()(std::byte* data) const { std::free(data); }  // NOLINT
+  };
+  RankTensors() = default;
+
+  std::unique_ptr<std::byte[], Free> data_;
+  int64_t bytes_ = 0;
+  std::vector<LocalPart> parts_;
+  std::vector<Filler> fillers_;
+  std::vector<CheckpointTensor> tensors_;
+};
+
+}  // namespace sluice::bench
+
+#endif  // SLUICE_BENCH_CHECKPOINT_RANK_TENSORS_H_

@@ -1,0 +1,176 @@
+// From flags, a model, or the headers of a checkpoint to tensors and their layouts.
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <numeric>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "checkpoint/options.h"
+#include "storage/safetensors.h"
+#include "workload/json_input.h"
+#include "workload/model_mapping.h"
+#include "workload/numbers.h"
+#include "workload/system_file.h"
+
+namespace sluice::bench {
+namespace {
+
+// "2,4:R,S(0)", on ranks from 0 on.
+absl::StatusOr<Layout> ParseLayout(absl::string_view text) {
+  const std::vector<absl::string_view> halves = absl::StrSplit(text, absl::MaxSplits(':', 1));
+  if (halves.size() != 2) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", text, "' is not MESH:PLACEMENTS, such as 2,4:R,S(0)"));
+  }
+  absl::StatusOr<std::vector<int64_t>> sizes = ParseIntegers(halves[0]);
+  if (!sizes.ok()) return sizes.status();
+  int64_t count = 1;
+  for (const int64_t size : *sizes) {
+    if (size < 1 || size > kMaxListedRanks / count) {
+      return absl::InvalidArgumentError(absl::StrCat("'", text, "' has no such mesh"));
+    }
+    count *= size;
+  }
+  std::vector<int> ranks(static_cast<size_t>(count));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  absl::StatusOr<Mesh> mesh = Mesh::Create(*std::move(sizes), std::move(ranks));
+  if (!mesh.ok()) return mesh.status();
+  absl::StatusOr<std::vector<Placement>> placements = ParsePlacements(halves[1]);
+  if (!placements.ok()) return placements.status();
+  return Layout{*std::move(mesh), *std::move(placements)};
+}
+
+Layout Fitted(Layout layout, size_t dims) {
+  for (Placement& placement : layout.placements) {
+    if (placement.dim >= static_cast<int>(dims)) placement = Placement::Replicate();
+  }
+  return layout;
+}
+
+struct Layouts {
+  Layout save;
+  Layout load;
+};
+
+absl::StatusOr<Layouts> LayoutsOf(const CheckpointBenchOptions& options) {
+  const absl::StatusOr<Layout> load = ParseLayout(options.layout);
+  if (!load.ok()) return Prefixed("--layout", load.status());
+  if (options.save_layout.empty()) return Layouts{*load, *load};
+  const absl::StatusOr<Layout> save = ParseLayout(options.save_layout);
+  if (!save.ok()) return Prefixed("--save-layout", save.status());
+  return Layouts{*save, *load};
+}
+
+TensorTransfer TensorOf(std::string name, std::vector<int64_t> shape, DType dtype,
+                        const Layouts& layouts) {
+  TensorTransfer tensor;
+  tensor.name = std::move(name);
+  tensor.src_dtype = dtype;
+  tensor.dst_dtype = dtype;
+  tensor.src = Fitted(layouts.save, shape.size());
+  tensor.dst = Fitted(layouts.load, shape.size());
+  tensor.shape = std::move(shape);
+  return tensor;
+}
+
+absl::StatusOr<TransferSpec> OfFlags(const CheckpointBenchOptions& options,
+                                     const Layouts& layouts) {
+  const absl::StatusOr<std::vector<int64_t>> shape = ParseIntegers(options.shape);
+  if (!shape.ok()) return Prefixed("--shape", shape.status());
+  const absl::StatusOr<DType> dtype = ParseDType(options.dtype);
+  if (!dtype.ok()) return Prefixed("--dtype", dtype.status());
+  TransferSpec spec;
+  for (int i = 0; i < options.tensors; ++i) {
+    spec.tensors.push_back(TensorOf(absl::StrCat("tensor.", i), *shape, *dtype, layouts));
+  }
+  return spec;
+}
+
+absl::StatusOr<TransferSpec> OfModel(const CheckpointBenchOptions& options) {
+  const auto model_text = ReadFile(options.model_file);
+  if (!model_text.ok()) return model_text.status();
+  const auto model = ParseModelFile(*model_text, options.cut);
+  if (!model.ok()) return Prefixed(options.model_file, model.status());
+  const auto system_text = ReadFile(options.system_file);
+  if (!system_text.ok()) return system_text.status();
+  auto system = ParseSystemFile(*system_text);
+  if (!system.ok()) return Prefixed(options.system_file, system.status());
+  absl::StatusOr<TransferSpec> spec = MapModel(*model, *system);
+  if (!spec.ok()) return Prefixed(options.model_file, spec.status());
+  return spec;
+}
+
+// Headers alone are read, by each rank.
+absl::StatusOr<TransferSpec> OfDirectory(const std::string& directory, const Layouts& layouts) {
+  std::map<std::string, TensorTransfer> by_name;
+  std::error_code error;
+  for (std::filesystem::directory_iterator at(directory, error), end; !error && at != end;
+       at.increment(error)) {
+    if (at->path().extension() != ".safetensors") continue;
+    std::ifstream file(at->path(), std::ios::binary);
+    std::string text(static_cast<size_t>(kSafetensorsPrefixBytes), '\0');
+    file.read(text.data(), kSafetensorsPrefixBytes);
+    const auto bytes = [&text] {
+      return absl::MakeConstSpan(reinterpret_cast<const std::byte*>(text.data()), text.size());
+    };
+    const int64_t size = static_cast<int64_t>(at->file_size());
+    const absl::StatusOr<int64_t> header_bytes = SafetensorsHeaderBytes(bytes(), size);
+    if (!header_bytes.ok()) return Prefixed(at->path().string(), header_bytes.status());
+    text.resize(static_cast<size_t>(*header_bytes));
+    file.seekg(0);
+    file.read(text.data(), *header_bytes);
+    const absl::StatusOr<SafetensorsHeader> header = ParseSafetensorsHeader(bytes(), size);
+    if (!header.ok()) return Prefixed(at->path().string(), header.status());
+    for (const SafetensorsTensor& tensor : header->tensors) {
+      const std::optional<DType> dtype = DTypeOf(tensor.type);
+      if (!dtype) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("tensor '", tensor.name, "' is of ", ElementName(tensor.type)));
+      }
+      std::vector<int64_t> shape = tensor.shape;
+      if (shape.empty()) shape.push_back(1);
+      by_name[tensor.name] = TensorOf(tensor.name, std::move(shape), *dtype, layouts);
+    }
+  }
+  if (error) {
+    return absl::NotFoundError(absl::StrCat("cannot list ", directory, ": ", error.message()));
+  }
+  if (by_name.empty()) {
+    return absl::NotFoundError(absl::StrCat(directory, " has no *.safetensors with tensors"));
+  }
+  TransferSpec spec;
+  for (auto& [name, tensor] : by_name) spec.tensors.push_back(std::move(tensor));
+  return spec;
+}
+
+}  // namespace
+
+absl::StatusOr<TransferSpec> TensorsOf(const CheckpointBenchOptions& options) {
+  const bool model = !options.model_file.empty() || !options.system_file.empty();
+  if (model) {
+    if (options.model_file.empty() || options.system_file.empty()) {
+      return absl::InvalidArgumentError("--model and --system need each other");
+    }
+    if (!options.shape.empty() || !options.layout.empty() || !options.save_layout.empty()) {
+      return absl::InvalidArgumentError("--shape and --layout do not go with --model");
+    }
+    return OfModel(options);
+  }
+  if (options.layout.empty()) {
+    return absl::InvalidArgumentError("give --layout, or --model with --system");
+  }
+  const absl::StatusOr<Layouts> layouts = LayoutsOf(options);
+  if (!layouts.ok()) return layouts.status();
+  if (!options.shape.empty()) return OfFlags(options, *layouts);
+  if (options.make) return absl::InvalidArgumentError("--make needs --shape, or --model");
+  const absl::StatusOr<std::string> directory = DirectoryOf(options);
+  if (!directory.ok()) {
+    return absl::InvalidArgumentError("over HTTP give --shape or --model: nothing can be listed");
+  }
+  return OfDirectory(*directory, *layouts);
+}
+
+}  // namespace sluice::bench

@@ -1,0 +1,42 @@
+// Plain ways to load items, as a user would write them without Sluice: to compare with.
+//
+// They read through the same sources as Sluice's streams, so that storage, latency and faults are
+// the same for both: an item's fate follows from its number and the attempt. They exchange nothing
+// between ranks and hedge nothing.
+#ifndef SLUICE_BENCH_STREAM_BASELINES_BASELINE_H_
+#define SLUICE_BENCH_STREAM_BASELINES_BASELINE_H_
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "plan/stream_plan.h"
+#include "session/stream_source.h"
+#include "sluice/stream.h"
+#include "stream/consumer.h"
+#include "stream/outcome.h"
+
+namespace sluice::bench {
+
+struct BaselineJob {
+  const StreamOptions* stream = nullptr;  // this rank's
+  StreamPlan plan;                        // what it asks for
+  Consumer* consumer = nullptr;           // started
+};
+
+// One wave at a time: as many reads as Sluice would have slots begin at once, all are waited for,
+// all are consumed in order; then the next wave. With pieces as Sluice cuts them.
+absl::Status RunSerial(const BaselineJob& job, RankOutcome* outcome);
+
+// A loader as PyTorch's DataLoader: `workers` threads, of which number w loads the items at places
+// w, w + workers, ... of this rank's order, one blocking read after the other, and is at most
+// `ahead` items ahead of the consumer, who takes them in order. A worker also does the transform.
+absl::Status RunThreads(const BaselineJob& job, int workers, int ahead, RankOutcome* outcome);
+
+// A reader of the job's source and its items. The index is read again, as loaders do.
+absl::StatusOr<OpenedSource> OpenBaselineSource(const StreamOptions& stream, int in_flight_max);
+// The same without looking for the items again.
+absl::StatusOr<OpenedSource> OpenBaselineSource(const StreamOptions& stream, const Catalog& catalog,
+                                                int in_flight_max);
+
+}  // namespace sluice::bench
+
+#endif  // SLUICE_BENCH_STREAM_BASELINES_BASELINE_H_

@@ -1,0 +1,97 @@
+// Clocks, checks and sleeps.
+#include "stream/consumer.h"
+
+#include <sys/prctl.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+
+#include "reshard/host_clock.h"
+
+namespace sluice::bench {
+namespace {
+
+constexpr int64_t kNsPerSecond = 1'000'000'000;
+
+double Seconds(int64_t ns) { return static_cast<double>(ns) / kNsPerSecond; }
+
+void SleepUntil(int64_t ns) {
+  const timespec until = {ns / kNsPerSecond, ns % kNsPerSecond};
+  while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr) == EINTR) {
+  }
+}
+
+}  // namespace
+
+Consumer::Consumer(const Contents* contents, const ItemCheck* check, const StreamPlan& plan,
+                   const ConsumerOptions& options, ProgressBar* bar)
+    : contents_(contents),
+      check_(check),
+      options_(options),
+      bar_(bar),
+      delivery_(plan, options.in_order),
+      wanted_(options.stop_items > 0 ? std::min(options.stop_items, delivery_.expected())
+                                     : delivery_.expected()) {
+  // Otherwise the kernel may wake a sleeper 50 us late. An error changes nothing.
+  prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
+}
+
+void Consumer::Start() {
+  begin_ns_ = NowNs();
+  end_ns_ = begin_ns_;
+}
+
+void Consumer::Asked() { asked_ns_ = NowNs(); }
+
+void Consumer::Arrived(bool waited) {
+  const int64_t now_ns = NowNs();
+  if (items_ == 0) {
+    first_ns_ = now_ns;
+  } else {
+    later_wait_ns_ += now_ns - asked_ns_;
+  }
+  wait_ns_ += now_ns - asked_ns_;
+  if (waited || items_ == 0) due_ns_ = now_ns;
+}
+
+void Consumer::Corrupt(const TensorView& view) const {
+  auto* const data = static_cast<std::byte*>(view.data) + view.byte_offset;
+  for (const int64_t size : view.shape) {
+    if (size == 0) return;
+  }
+  data[0] ^= std::byte{0x55};
+}
+
+int64_t Consumer::WrongOf(int64_t item, int64_t epoch, const TensorView& view) {
+  const int64_t wrong = check_->Wrong(item, view);
+  return delivery_.Take(item, epoch) ? wrong : std::max<int64_t>(1, wrong);
+}
+
+void Consumer::Consume(int64_t item, int64_t epoch, const TensorView& view) {
+  const int64_t begin_ns = NowNs();
+  if (items_ < options_.corrupt_items) Corrupt(view);
+  wrong_ += WrongOf(item, epoch, view);
+  ++items_;
+  bytes_ += contents_->BytesOf(item);
+  due_ns_ = std::max(due_ns_ + options_.consume_ns, NowNs());
+  if (options_.consume_ns > 0) SleepUntil(due_ns_);
+  end_ns_ = NowNs();
+  consume_ns_ += end_ns_ - begin_ns;
+  bar_->Advance(items_, bytes_, end_ns_);
+}
+
+void Consumer::AddTo(RankOutcome* outcome) const {
+  outcome->items = items_;
+  outcome->bytes = bytes_;
+  outcome->wrong = wrong_;
+  outcome->seconds = Seconds(end_ns_ - begin_ns_);
+  outcome->stage_s.wait = Seconds(wait_ns_);
+  outcome->stage_s.consume = Seconds(consume_ns_);
+  if (items_ == 0) return;
+  outcome->first_item_s = Seconds(first_ns_ - begin_ns_);
+  outcome->later_wait_s = Seconds(later_wait_ns_);
+}
+
+}  // namespace sluice::bench

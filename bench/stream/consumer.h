@@ -1,0 +1,78 @@
+// The trainer of the benchmark: takes items, checks them, and computes with each for a set time.
+//
+// All modes deliver to the same one, so that they are timed and checked alike.
+#ifndef SLUICE_BENCH_STREAM_CONSUMER_H_
+#define SLUICE_BENCH_STREAM_CONSUMER_H_
+
+#include <cstdint>
+
+#include "plan/stream_plan.h"
+#include "sluice/tensor.h"
+#include "stream/delivery_check.h"
+#include "stream/item_check.h"
+#include "stream/outcome.h"
+#include "stream/progress_bar.h"
+
+namespace sluice::bench {
+
+struct ConsumerOptions {
+  int64_t consume_ns = 0;  // with each item
+  int64_t stop_items = 0;  // 0: all
+  int64_t corrupt_items = 0;
+  bool in_order = true;
+};
+
+// Computing is sleeping until a deadline: a step begins when the item has come, or if it was there
+// before, when the step before was due to end. So late wake-ups do not add up. Checking an item
+// happens within its step, and makes it longer only where it takes longer.
+//
+// Thread: one, which sleeps as exactly as it can from now on.
+class Consumer {
+ public:
+  // `contents`, `check` and `bar` must outlive this object. Its clock starts with Start.
+  Consumer(const Contents* contents, const ItemCheck* check, const StreamPlan& plan,
+           const ConsumerOptions& options, ProgressBar* bar);
+
+  // The run begins.
+  void Start();
+  // From asking for the next item or batch to its arrival; `waited` if it was not there at once.
+  void Asked();
+  void Arrived(bool waited);
+  // Checks and computes. `view` may be written to.
+  void Consume(int64_t item, int64_t epoch, const TensorView& view);
+
+  // No more items are wanted.
+  bool done() const { return items_ >= wanted_; }
+  int64_t wanted() const { return wanted_; }
+  int64_t left() const { return wanted_ - items_; }
+
+  // Items, bytes, times and what is wrong; the rest is the mode's.
+  void AddTo(RankOutcome* outcome) const;
+
+ private:
+  void Corrupt(const TensorView& view) const;
+  int64_t WrongOf(int64_t item, int64_t epoch, const TensorView& view);
+
+  const Contents* const contents_;
+  const ItemCheck* const check_;
+  const ConsumerOptions options_;
+  ProgressBar* const bar_;
+  DeliveryCheck delivery_;
+  const int64_t wanted_;
+
+  int64_t begin_ns_ = 0;
+  int64_t asked_ns_ = 0;
+  int64_t first_ns_ = 0;  // when the first item arrived
+  int64_t end_ns_ = 0;    // of the last step
+  int64_t due_ns_ = 0;    // when the step should have ended
+  int64_t wait_ns_ = 0;
+  int64_t later_wait_ns_ = 0;  // without the first item's
+  int64_t consume_ns_ = 0;
+  int64_t items_ = 0;
+  int64_t bytes_ = 0;
+  int64_t wrong_ = 0;
+};
+
+}  // namespace sluice::bench
+
+#endif  // SLUICE_BENCH_STREAM_CONSUMER_H_

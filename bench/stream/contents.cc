@@ -1,0 +1,105 @@
+// Finding catalogs, and preparing the fills of the types that occur in them.
+#include "stream/contents.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "plan/cursor.h"
+#include "session/stream_source.h"
+#include "storage/shard_index.h"
+#include "workload/json_input.h"
+
+namespace sluice::bench {
+absl::StatusOr<Catalog> FindCatalog(const StreamOptions& stream) {
+  const auto address = ParseSourceAddress(stream.source.uri);
+  if (!address.ok()) return address.status();
+  if (stream.source.format != ItemFormat::kIndex) {
+    if (address->scheme == "http" || address->scheme == "https") {
+      return absl::InvalidArgumentError("an HTTP source needs an index.json: it cannot be listed");
+    }
+    return ListObjects(*address, stream.source);
+  }
+  const auto text = FetchIndex(*address, stream.source);
+  if (!text.ok()) return text.status();
+  auto index = ParseShardIndex(*text);
+  if (!index.ok()) return index.status();
+  return std::move(index->catalog);
+}
+
+absl::StatusOr<std::unique_ptr<Contents>> Contents::Make(const StreamBenchOptions& options,
+                                                         Catalog catalog) {
+  auto contents = std::unique_ptr<Contents>(new Contents);
+  if (options.is_generator()) {
+    contents->items_ = options.items;
+    contents->item_bytes_ = options.item_bytes;
+  } else {
+    contents->has_catalog_ = true;
+    contents->catalog_ = std::move(catalog);
+    contents->items_ = contents->catalog_.items();
+  }
+  if (absl::Status status = contents->AddFills(options); !status.ok()) return status;
+  return contents;
+}
+
+absl::Status Contents::AddFill(ElementType type, uint64_t seed) {
+  auto fill = ShardFill::Make(type, seed);
+  if (!fill.ok()) return fill.status();
+  fills_.emplace(type, *std::move(fill));
+  return absl::OkStatus();
+}
+
+absl::Status Contents::AddFills(const StreamBenchOptions& options) {
+  if (options.transform) plain_type_ = ElementTypeOf(options.transform->src);
+  if (absl::Status status = AddFill(plain_type_, options.fill_seed); !status.ok()) return status;
+  for (const ItemType& type : catalog_.types()) {
+    if (options.transform && type.element != plain_type_) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--transform is from ", DTypeName(options.transform->src),
+                       ", but items are ", "of ", ElementName(type.element)));
+    }
+    absl::Status status = AddFill(type.element, options.fill_seed);
+    if (!status.ok()) return status;
+  }
+  const int64_t element_bytes = ElementBytes(plain_type_);
+  const bool whole =
+      item_bytes_ % element_bytes == 0 &&
+      std::all_of(catalog_.runs().begin(), catalog_.runs().end(), [&](const Catalog::Run& run) {
+        return run.type >= 0 || run.item_bytes % element_bytes == 0;
+      });
+  if (whole) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("an item is no whole number of elements of ", ElementName(plain_type_)));
+}
+
+int64_t Contents::BytesOf(int64_t item) const {
+  return has_catalog_ ? catalog_.ItemAt(item).bytes : item_bytes_;
+}
+
+ElementType Contents::TypeOf(int64_t item) const {
+  if (!has_catalog_) return plain_type_;
+  const int type = catalog_.ItemAt(item).type;
+  return type < 0 ? plain_type_ : catalog_.types()[static_cast<size_t>(type)].element;
+}
+
+absl::StatusOr<StreamPlan> Contents::PlanOf(const StreamOptions& stream) const {
+  StreamPlanOptions plan;
+  plan.items = items_;
+  plan.epochs = stream.epochs;
+  plan.shuffle = stream.shuffle;
+  plan.seed = stream.seed;
+  plan.exchange = false;
+  const Selection& selection = stream.selection;
+  plan.places = {{selection.first, selection.step,
+                  selection.end < 0 ? items_ : std::min(selection.end, items_)}};
+  if (!stream.cursor.empty()) {
+    const auto cursor = Cursor::Parse(stream.cursor);
+    if (!cursor.ok()) return Prefixed("--cursor", cursor.status());
+    const auto merged = MergeCursors({*cursor});  // as the library does with those of all ranks
+    if (!merged.ok()) return Prefixed("--cursor", merged.status());
+    plan.resume = merged->point;
+  }
+  return StreamPlan(plan, 0);
+}
+
+}  // namespace sluice::bench

@@ -1,0 +1,104 @@
+// The flags of `sluice-bench stream`: their names are an interface.
+#ifndef SLUICE_BENCH_STREAM_OPTIONS_H_
+#define SLUICE_BENCH_STREAM_OPTIONS_H_
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "sluice/stream.h"
+#include "stream/mode.h"
+
+namespace CLI {
+class App;
+}
+
+namespace sluice::bench {
+
+// How much of what is delivered is compared with what it must be.
+enum class Verify : uint8_t { kFull, kSample, kNone };
+
+struct StreamBenchOptions {
+  std::string source;
+  std::string format = "index";
+  int64_t items = 0;  // 0: all of the source
+  int connections = 64;
+  std::string ca_file;
+  double generate_ms = 0;
+  int after_update = 0;
+
+  double latency_ms = 0;
+  double jitter = 0;
+  double tail_percent = 0;
+  double tail_factor = 10;
+  std::string fault;
+
+  int64_t slots = 0;
+  int device_buffers = 2;
+  int64_t batch = 1;
+  std::string order = "in";
+  int hedge = 0;
+  int exchange = 1;
+  std::string share;  // empty: "all" with an exchange, "deal" without
+  int attempts = 4;
+  double request_timeout_s = 20;
+
+  int64_t epochs = 1;
+  bool shuffle = false;
+  uint64_t seed = 0;
+  std::string cursor;
+  int64_t stop_items = 0;  // of each rank; 0: at the end
+
+  double consume_us = 0;
+  std::string verify = "full";
+  uint64_t fill_seed = 0;
+  int64_t corrupt = 0;
+
+  int progress_thread = 0;
+  double timeout_s = 60;
+  int iterations = 1;
+  std::string trace_file;
+  int64_t trace_epochs = -1;
+  int64_t trace_events = 262144;  // per rank
+  std::string json_file;
+
+  // As they were typed.
+  std::vector<std::string> compare_texts;
+  std::string item_bytes_text;
+  std::string budget_bytes_text = "256M";
+  std::string piece_bytes_text;
+  std::string transform_text;
+
+  // Set by ParseStreamTexts.
+  int64_t item_bytes = 0;
+  int64_t budget_bytes = 0;
+  int64_t piece_bytes = 0;
+  std::vector<Mode> modes;  // sluice first
+  absl::optional<ItemTransform> transform;
+
+  bool is_generator() const { return source == "generator"; }
+  bool deals() const { return share == "deal"; }
+  absl::Duration timeout() const { return absl::Seconds(timeout_s); }
+};
+
+// Gives `app` the flags, which write to `options`; `options` must live as long as `app` is used.
+void AddStreamFlags(CLI::App* app, StreamBenchOptions* options);
+
+// To be called after parsing: reads what was given as text, and checks what does not go together.
+// InvalidArgument names the flag.
+absl::Status ParseStreamTexts(StreamBenchOptions* options);
+
+Verify VerifyOf(const StreamBenchOptions& options);
+
+// What the library is asked for, of which only the generator is missing. `rank` of `size`.
+StreamOptions StreamOptionsOf(const StreamBenchOptions& options, int rank, int size);
+
+// All that must be equal on all ranks, by the name of its flag; texts as hashes.
+std::vector<std::pair<std::string, int64_t>> StreamKnobs(const StreamBenchOptions& options);
+
+}  // namespace sluice::bench
+
+#endif  // SLUICE_BENCH_STREAM_OPTIONS_H_

@@ -1,0 +1,123 @@
+// Adding up ranks, and choosing a round.
+#include "stream/outcome.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "plan/cursor.h"
+#include "sluice/stream.h"
+
+namespace sluice::bench {
+namespace {
+
+using Json = nlohmann::json;
+
+// Calls visit(name, field, field of other) for each field that is a number.
+template <typename A, typename B, typename Visit>
+void ForEachSum(A* a, B* b, Visit visit) {
+  visit("items", &a->items, &b->items);
+  visit("bytes", &a->bytes, &b->bytes);
+  visit("later_wait_s", &a->later_wait_s, &b->later_wait_s);
+  visit("requests", &a->requests, &b->requests);
+  visit("bytes_read", &a->bytes_read, &b->bytes_read);
+  visit("opens", &a->opens, &b->opens);
+  visit("connections", &a->connections, &b->connections);
+  visit("hedges", &a->hedges, &b->hedges);
+  visit("hedges_won", &a->hedges_won, &b->hedges_won);
+  visit("retries", &a->retries, &b->retries);
+  visit("wrong", &a->wrong, &b->wrong);
+  visit("read", &a->stage_s.read, &b->stage_s.read);
+  visit("exchange", &a->stage_s.exchange, &b->stage_s.exchange);
+  visit("copy", &a->stage_s.copy, &b->stage_s.copy);
+  visit("consume", &a->stage_s.consume, &b->stage_s.consume);
+  visit("wait", &a->stage_s.wait, &b->stage_s.wait);
+}
+
+template <typename A, typename B, typename Visit>
+void ForEachPeak(A* a, B* b, Visit visit) {
+  visit("peak_slots", &a->peak_slots, &b->peak_slots);
+  visit("peak_bytes", &a->peak_bytes, &b->peak_bytes);
+  visit("limit_slots", &a->limit_slots, &b->limit_slots);
+  visit("limit_bytes", &a->limit_bytes, &b->limit_bytes);
+  visit("device_bytes", &a->device_bytes, &b->device_bytes);
+}
+
+template <typename A, typename B, typename Visit>
+void ForEachLargest(A* a, B* b, Visit visit) {
+  visit("seconds", &a->seconds, &b->seconds);
+  visit("first_item_s", &a->first_item_s, &b->first_item_s);
+  ForEachPeak(a, b, visit);
+}
+
+constexpr auto kTakeLarger = [](const char*, auto* to, const auto* from) {
+  *to = std::max(*to, *from);
+};
+
+std::string MergedCursor(absl::Span<const RankOutcome> ranks) {
+  std::vector<std::string> cursors;
+  for (const RankOutcome& rank : ranks) {
+    if (rank.cursor.empty()) return "";
+    cursors.push_back(rank.cursor);
+  }
+  return MergeCursors(cursors).value_or("");
+}
+
+}  // namespace
+
+std::string Encode(const RankOutcome& outcome) {
+  Json json = {{"cursor", outcome.cursor},
+               {"code", static_cast<int>(outcome.status.code())},
+               {"message", std::string(outcome.status.message())}};
+  const auto put = [&](const char* name, const auto* value, const auto*) { json[name] = *value; };
+  ForEachSum(&outcome, &outcome, put);
+  ForEachLargest(&outcome, &outcome, put);
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+RankOutcome DecodeOutcome(const std::string& text) {
+  const Json json = Json::parse(text);
+  RankOutcome outcome;
+  const auto get = [&](const char* name, auto* value, auto*) { json.at(name).get_to(*value); };
+  ForEachSum(&outcome, &outcome, get);
+  ForEachLargest(&outcome, &outcome, get);
+  json.at("cursor").get_to(outcome.cursor);
+  outcome.status = absl::Status(static_cast<absl::StatusCode>(json.at("code").get<int>()),
+                                json.at("message").get<std::string>());
+  return outcome;
+}
+
+Result SumOf(const std::string& mode, absl::Span<const RankOutcome> ranks) {
+  Result result;
+  result.mode = mode;
+  RankOutcome& total = result.total;
+  double later_s = 0;
+  for (const RankOutcome& rank : ranks) {
+    ForEachSum(&total, &rank, [](const char*, auto* to, const auto* from) { *to += *from; });
+    ForEachLargest(&total, &rank, kTakeLarger);
+    later_s += std::max(0.0, rank.seconds - rank.first_item_s);
+  }
+  if (total.seconds > 0) result.bytes_per_s = static_cast<double>(total.bytes) / total.seconds;
+  if (later_s > 0) result.stall_share = total.later_wait_s / later_s;
+  result.all_seconds = {total.seconds};
+  total.cursor = MergedCursor(ranks);
+  return result;
+}
+
+Result MedianOf(absl::Span<const Result> rounds) {
+  std::vector<size_t> order(rounds.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::sort(order.begin(), order.end(),
+            [&](size_t a, size_t b) { return rounds[a].total.seconds < rounds[b].total.seconds; });
+  Result median = rounds[order[(order.size() - 1) / 2]];
+  median.all_seconds.clear();
+  median.total.wrong = 0;
+  for (const Result& round : rounds) {
+    median.all_seconds.push_back(round.total.seconds);
+    median.total.wrong += round.total.wrong;
+    ForEachPeak(&median.total, &round.total, kTakeLarger);
+  }
+  return median;
+}
+
+}  // namespace sluice::bench

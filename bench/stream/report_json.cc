@@ -1,0 +1,104 @@
+// The results file.
+#include <nlohmann/json.hpp>
+
+#include "reshard/built_with.h"
+#include "stream/report.h"
+
+namespace sluice::bench {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json ConfigJson(const StreamBenchOptions& o, const StreamReport& report) {
+  Json compare = Json::array();
+  for (size_t i = 1; i < o.modes.size(); ++i) compare.push_back(o.modes[i].Name());
+  return {{"source", o.source},
+          {"format", o.format},
+          {"items", o.items},
+          {"item_bytes", o.item_bytes},
+          {"connections", o.connections},
+          {"generate_ms", o.generate_ms},
+          {"after_update", o.after_update},
+          {"latency_ms", o.latency_ms},
+          {"jitter", o.jitter},
+          {"tail_percent", o.tail_percent},
+          {"tail_factor", o.tail_factor},
+          {"fault", o.fault},
+          {"budget_bytes", o.budget_bytes},
+          {"slots", o.slots},
+          {"piece_bytes", o.piece_bytes},
+          {"device_buffers", o.device_buffers},
+          {"batch", o.batch},
+          {"order", o.order},
+          {"hedge", o.hedge},
+          {"exchange", o.exchange},
+          {"share", o.share},
+          {"attempts", o.attempts},
+          {"request_timeout_s", o.request_timeout_s},
+          {"transform", o.transform_text},
+          {"progress_thread", o.progress_thread},
+          {"timeout_s", o.timeout_s},
+          {"epochs", o.epochs},
+          {"shuffle", o.shuffle ? 1 : 0},
+          {"seed", o.seed},
+          {"cursor", o.cursor},
+          {"stop_items", o.stop_items},
+          {"consume_us", o.consume_us},
+          {"verify", o.verify},
+          {"fill_seed", o.fill_seed},
+          {"corrupt", o.corrupt},
+          {"iterations", o.iterations},
+          {"compare", compare},
+          {"world", report.world},
+          {"hosts", report.hosts.size()},
+          {"host_names", report.hosts},
+          {"mpi", report.mpi}};
+}
+
+Json ResultJson(const Result& result) {
+  const RankOutcome& t = result.total;
+  Json json = {{"mode", result.mode},
+               {"items", t.items},
+               {"bytes", t.bytes},
+               {"seconds", t.seconds},
+               {"bytes_per_s", result.bytes_per_s},
+               {"stall_share", result.stall_share},
+               {"first_item_s", t.first_item_s},
+               {"requests", t.requests},
+               {"bytes_read", t.bytes_read},
+               {"opens", t.opens},
+               {"connections", t.connections},
+               {"hedges", t.hedges},
+               {"hedges_won", t.hedges_won},
+               {"retries", t.retries},
+               {"wrong", t.wrong},
+               {"peak", {{"slots", t.peak_slots}, {"bytes", t.peak_bytes}}},
+               {"limit", {{"slots", t.limit_slots}, {"bytes", t.limit_bytes}}},
+               {"device_bytes", t.device_bytes},
+               {"stage_s",
+                {{"read", t.stage_s.read},
+                 {"exchange", t.stage_s.exchange},
+                 {"copy", t.stage_s.copy},
+                 {"consume", t.stage_s.consume},
+                 {"wait", t.stage_s.wait}}},
+               {"all_seconds", result.all_seconds}};
+  if (!t.cursor.empty()) json["cursor"] = t.cursor;
+  return json;
+}
+
+}  // namespace
+
+std::string StreamJsonText(const StreamBenchOptions& options, const StreamReport& report) {
+  Json json = {{"version", SLUICE_VERSION}, {"built_with", BuiltWith()}};
+  json["config"] = ConfigJson(options, report);
+  json["results"] = Json::array();
+  for (const Result& result : report.results) json["results"].push_back(ResultJson(result));
+  json["errors"] = Json::array();
+  for (const std::string& message : report.errors) {
+    json["errors"].push_back({{"message", message}});
+  }
+  if (!report.finished) json["errors"].push_back({{"message", "the run has not ended"}});
+  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace sluice::bench

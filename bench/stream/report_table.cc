@@ -1,0 +1,112 @@
+// The header, a row for each mode, and the closing words.
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "reshard/built_with.h"
+#include "stream/report.h"
+#include "workload/numbers.h"
+
+namespace sluice::bench {
+namespace {
+
+double MiB(int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
+
+double ItemsPerSecond(const Result& r) {
+  return r.total.seconds > 0 ? static_cast<double>(r.total.items) / r.total.seconds : 0;
+}
+
+std::string SourceLine(const StreamBenchOptions& o) {
+  std::string text = absl::StrCat("# from ", o.source);
+  if (o.is_generator()) {
+    absl::StrAppend(&text, ": ", o.items, " items of ", BytesName(o.item_bytes), ", ",
+                    o.generate_ms, " ms each");
+  }
+  if (o.latency_ms > 0) absl::StrAppend(&text, ", ", o.latency_ms, " ms per read");
+  if (o.tail_percent > 0) {
+    absl::StrAppend(&text, ", ", o.tail_percent, "% of them x ", o.tail_factor);
+  }
+  if (!o.fault.empty()) absl::StrAppend(&text, ", faults ", o.fault);
+  return text + "\n";
+}
+
+std::string KnobLine(const StreamBenchOptions& o) {
+  return absl::StrCat(
+      "# budget ", BytesName(o.budget_bytes), o.slots > 0 ? absl::StrCat(", slots ", o.slots) : "",
+      ", device buffers ", o.device_buffers, o.batch > 1 ? absl::StrCat(" of ", o.batch) : "",
+      ", order ", o.order, o.shuffle ? ", shuffled" : "", ", epochs ", o.epochs, ", hedge ",
+      o.hedge, ", exchange ", o.exchange, ", share ", o.share, ", verify ", o.verify,
+      o.consume_us > 0 ? absl::StrCat(", ", o.consume_us, " us of computing per item") : "",
+      o.transform ? absl::StrCat(", transform ", o.transform_text) : "",
+      o.progress_thread != 0 ? ", progress thread" : "", "\n");
+}
+
+std::string InWords(const StreamReport& report) {
+  const Result& ours = report.results.front();
+  std::string text;
+  for (size_t i = 1; i < report.results.size(); ++i) {
+    const Result& theirs = report.results[i];
+    if (ours.total.seconds <= 0) break;
+    absl::StrAppendFormat(&text, "%s%.2f times as fast as %s", text.empty() ? "" : ", ",
+                          theirs.total.seconds / ours.total.seconds, theirs.mode);
+  }
+  if (!text.empty()) text = absl::StrCat("sluice is ", text, ". ");
+  absl::StrAppendFormat(&text, "Its consumer waited %.1f%% of the time after the first item.",
+                        100 * ours.stall_share);
+  return text;
+}
+
+}  // namespace
+
+std::string StreamTableHeader(const StreamBenchOptions& options, const StreamReport& report) {
+  std::string text = absl::StrCat(
+      "# sluice-bench stream ", SLUICE_VERSION, " (", BuiltWith(), ")\n#\n# ", report.world,
+      report.world == 1 ? " rank on " : " ranks on ", report.hosts.size(),
+      report.hosts.size() == 1 ? " host: " : " hosts: ", absl::StrJoin(report.hosts, ","), "; ",
+      report.mpi, "\n");
+  absl::StrAppend(
+      &text, SourceLine(options), KnobLine(options),
+      "# sums over ranks, by the slowest rank's time from opening to the last item's consumption",
+      options.iterations > 1
+          ? absl::StrCat(", median of ", options.iterations, " interleaved rounds")
+          : "",
+      "\n# stall: consumers' waits after the first item, of the time after it; 1 GB = 10^9 bytes\n"
+      "# peaks: most on any rank / limit\n#\n");
+  absl::StrAppendFormat(&text, "#%13s %10s %8s %7s %10s %9s %7s %8s %11s %16s %8s\n", "mode",
+                        "items/s", "GB/s", "stall", "first", "requests", "hedges", "retries",
+                        "slots", "MiB", "#wrong");
+  absl::StrAppendFormat(&text, "#%13s %10s %8s %7s %10s %9s %7s %8s %11s %16s %8s\n", "", "", "",
+                        "(%)", "(ms)", "", "", "", "(peak/lim)", "(peak/lim)", "");
+  return text;
+}
+
+std::string StreamTableRow(const Result& r) {
+  const RankOutcome& t = r.total;
+  return absl::StrFormat(
+      " %13s %10.1f %8.3f %7.1f %10.1f %9d %7d %8d %11s %16s %8d\n", r.mode, ItemsPerSecond(r),
+      r.bytes_per_s * 1e-9, 100 * r.stall_share, 1e3 * t.first_item_s, t.requests, t.hedges,
+      t.retries, absl::StrCat(t.peak_slots, "/", t.limit_slots),
+      absl::StrFormat("%.1f/%.1f", MiB(t.peak_bytes), MiB(t.limit_bytes)), t.wrong);
+}
+
+bool StreamReport::ok() const {
+  for (const Result& result : results) {
+    if (result.total.wrong > 0) return false;
+  }
+  return errors.empty();
+}
+
+std::string StreamTableFooter(const StreamReport& report) {
+  int64_t wrong = 0;
+  for (const Result& result : report.results) wrong += result.total.wrong;
+  std::string text =
+      absl::StrFormat("#\n# Wrong elements : %d %s\n", wrong, report.ok() ? "OK" : "FAILED");
+  for (const std::string& message : report.errors) {
+    absl::StrAppend(&text, "# error: ", message, "\n");
+  }
+  if (report.errors.empty() && !report.results.empty()) {
+    absl::StrAppend(&text, "# ", InWords(report), "\n");
+  }
+  return text;
+}
+
+}  // namespace sluice::bench

@@ -1,0 +1,137 @@
+// Modes in turns, between barriers.
+#include "stream/rounds.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "reshard/agreement.h"
+#include "reshard/trace_file.h"
+#include "stream/baselines/baseline.h"
+#include "stream/consumer.h"
+#include "stream/generate.h"
+#include "stream/sluice_mode.h"
+#include "workload/json_input.h"
+
+namespace sluice::bench {
+namespace {
+
+// For ranks that have much to do: each ends by itself when it waits too long for an item.
+constexpr absl::Duration kLongestRun = absl::Hours(24);
+// Between looks at the other ranks, so that those that are done leave the processors to the rest.
+constexpr absl::Duration kBetweenLooks = absl::Microseconds(200);
+
+StreamOptions WithGenerator(const StreamBenchOptions& options, const Contents& contents, int rank,
+                            int size) {
+  StreamOptions stream = StreamOptionsOf(options, rank, size);
+  if (options.is_generator()) {
+    stream.source.generator =
+        MakeFillGenerator(contents.FillOf(contents.TypeOf(0)),
+                          absl::ToInt64Nanoseconds(absl::Milliseconds(options.generate_ms)));
+  }
+  return stream;
+}
+
+}  // namespace
+
+Rounds::Rounds(const StreamBenchOptions* options, const Contents* contents, Ranks* ranks,
+               Session* session)
+    : options_(*options),
+      contents_(*contents),
+      ranks_(*ranks),
+      session_(*session),
+      stream_(WithGenerator(*options, *contents, ranks->rank(), ranks->size())),
+      check_(contents, VerifyOf(*options), options->transform),
+      bar_(ranks->rank() == 0),
+      rounds_(options->modes.size()) {}
+
+absl::Status Rounds::Progress() {
+  absl::SleepFor(kBetweenLooks);
+  return session_.Poll();
+}
+
+absl::Status Rounds::Meet() {
+  absl::Status status = ranks_.Barrier(kLongestRun, [this] { return Progress(); });
+  if (!status.ok()) lost_ = true;
+  return status;
+}
+
+absl::Status Rounds::Deliver(const Mode& mode, int round, const StreamPlan& plan,
+                             Consumer* consumer, RankOutcome* outcome) {
+  const BaselineJob job = {&stream_, plan, consumer};
+  if (mode.kind == Mode::Kind::kSerial) return RunSerial(job, outcome);
+  if (mode.kind == Mode::Kind::kThreads) {
+    return RunThreads(job, mode.workers, mode.ahead, outcome);
+  }
+  StreamOptions stream = stream_;
+  if (round > 0) stream.trace_epochs = 0;
+  absl::Status met;
+  absl::Status status = RunSluice(
+      &session_, stream, consumer, [&] { met = Meet(); }, outcome);
+  return met.ok() ? status : met;
+}
+
+absl::Status Rounds::RunHere(const Mode& mode, int round, RankOutcome* outcome) {
+  const auto plan = contents_.PlanOf(stream_);
+  if (!plan.ok()) return plan.status();
+  ConsumerOptions consume;
+  consume.consume_ns = absl::ToInt64Nanoseconds(absl::Microseconds(options_.consume_us));
+  consume.stop_items = options_.stop_items;
+  consume.corrupt_items = options_.corrupt;
+  // The others always deliver in order.
+  consume.in_order = stream_.in_order || mode.kind != Mode::Kind::kSluice;
+  Consumer consumer(&contents_, &check_, *plan, consume, &bar_);
+  const std::string label =
+      options_.iterations > 1
+          ? absl::StrCat(mode.Name(), ", round ", round + 1, " of ", options_.iterations)
+          : mode.Name();
+  bar_.Begin(label, consumer.wanted());
+  if (absl::Status status = Meet(); !status.ok()) return status;
+  consumer.Start();
+  absl::Status status = Deliver(mode, round, *plan, &consumer, outcome);
+  consumer.AddTo(outcome);
+  bar_.Clear();
+  return status;
+}
+
+absl::Status Rounds::RunMode(size_t m, int round) {
+  const Mode& mode = options_.modes[m];
+  RankOutcome mine;
+  mine.status = RunHere(mode, round, &mine);
+  if (lost_) return mine.status;
+  const auto records = ranks_.AllGather(Encode(mine), kLongestRun, [this] { return Progress(); });
+  if (!records.ok()) {
+    lost_ = true;
+    return mine.status.ok() ? records.status() : mine.status;
+  }
+  std::vector<RankOutcome> outcomes;
+  std::vector<absl::Status> statuses;
+  for (const std::string& record : *records) {
+    outcomes.push_back(DecodeOutcome(record));
+    statuses.push_back(outcomes.back().status);
+  }
+  rounds_[m].push_back(SumOf(mode.Name(), outcomes));
+  return CombineStatuses(statuses);
+}
+
+absl::Status Rounds::Run(std::vector<Result>* results, bool* lost) {
+  absl::Status status;
+  for (int round = 0; round < options_.iterations && status.ok(); ++round) {
+    for (size_t m = 0; m < rounds_.size() && status.ok(); ++m) {
+      status = Prefixed(options_.modes[m].Name(), RunMode(m, round));
+    }
+  }
+  for (const std::vector<Result>& rounds : rounds_) {
+    if (!rounds.empty()) results->push_back(MedianOf(rounds));
+  }
+  *lost = lost_;
+  return status;
+}
+
+absl::StatusOr<std::string> Rounds::WriteTrace() {
+  if (options_.trace_file.empty()) return std::string();
+  return WriteTraceFile(options_.trace_file, *session_.trace(), options_.timeout(), &ranks_,
+                        [this] { return session_.Poll(); });
+}
+
+}  // namespace sluice::bench

@@ -1,0 +1,60 @@
+// All modes in turns, as many rounds as asked for.
+#ifndef SLUICE_BENCH_STREAM_ROUNDS_H_
+#define SLUICE_BENCH_STREAM_ROUNDS_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "reshard/ranks.h"
+#include "sluice/session.h"
+#include "stream/consumer.h"
+#include "stream/contents.h"
+#include "stream/item_check.h"
+#include "stream/options.h"
+#include "stream/outcome.h"
+#include "stream/progress_bar.h"
+
+namespace sluice::bench {
+
+// One rank's end. All calls are collective.
+class Rounds {
+ public:
+  // All must outlive this object.
+  Rounds(const StreamBenchOptions* options, const Contents* contents, Ranks* ranks,
+         Session* session);
+
+  // Runs everything; `results` gets a median for each mode, as far as there were rounds.
+  // The first failure ends it: one status for all ranks. `*lost`: the ranks could not be brought
+  // together any more, and it is this rank's alone.
+  absl::Status Run(std::vector<Result>* results, bool* lost);
+
+  // Writes the trace; a line that says so on rank 0.
+  absl::StatusOr<std::string> WriteTrace();
+
+ private:
+  // One mode on all ranks: one status for all of them.
+  absl::Status RunMode(size_t mode, int round);
+  absl::Status RunHere(const Mode& mode, int round, RankOutcome* outcome);
+  absl::Status Deliver(const Mode& mode, int round, const StreamPlan& plan, Consumer* consumer,
+                       RankOutcome* outcome);
+  // Waits for all ranks, and drives the session meanwhile.
+  absl::Status Meet();
+  absl::Status Progress();
+
+  const StreamBenchOptions& options_;
+  const Contents& contents_;
+  Ranks& ranks_;
+  Session& session_;
+  const StreamOptions stream_;
+  const ItemCheck check_;
+  ProgressBar bar_;
+  std::vector<std::vector<Result>> rounds_;  // of each mode
+  bool lost_ = false;
+};
+
+}  // namespace sluice::bench
+
+#endif  // SLUICE_BENCH_STREAM_ROUNDS_H_

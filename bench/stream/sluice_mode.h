@@ -1,0 +1,22 @@
+// One run of Sluice's own stream.
+#ifndef SLUICE_BENCH_STREAM_SLUICE_MODE_H_
+#define SLUICE_BENCH_STREAM_SLUICE_MODE_H_
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "sluice/session.h"
+#include "sluice/stream.h"
+#include "stream/consumer.h"
+#include "stream/outcome.h"
+
+namespace sluice::bench {
+
+// Opens a stream, consumes what `consumer`, which is started, wants of it, and closes it.
+// Collective where ranks exchange: `meet` is called once before a stream that was opened is closed,
+// and has to go on driving the session until all ranks have come.
+absl::Status RunSluice(Session* session, const StreamOptions& options, Consumer* consumer,
+                       absl::FunctionRef<void()> meet, RankOutcome* outcome);
+
+}  // namespace sluice::bench
+
+#endif  // SLUICE_BENCH_STREAM_SLUICE_MODE_H_

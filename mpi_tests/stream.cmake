@@ -1,0 +1,12 @@
+# sluice-bench stream, alone and under mpirun.
+find_package(Python3 3.9 REQUIRED COMPONENTS Interpreter)
+
+if(TARGET sluice-bench)
+  foreach(name stream stream_bad_input)
+    add_test(NAME bench_${name}
+      COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/mpi_tests/${name}_test.py
+              ${PROJECT_SOURCE_DIR}/scripts/mpirun.sh $<TARGET_FILE:sluice-bench>)
+    set_tests_properties(bench_${name} PROPERTIES LABELS mpi TIMEOUT 600 PROCESSORS 3
+                                                  ENVIRONMENT PYTHONDONTWRITEBYTECODE=1)
+  endforeach()
+endif()

@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+"""Bad flags, bad sources, failing storage and damaged items end in a clear error, a non-zero exit
+and a results file, soon.
+
+  stream_bad_input_test.py MPIRUN SLUICE_BENCH
+"""
+import functools
+import pathlib
+import sys
+
+from stream_run import Bench, check_keys, together
+
+GENERATOR = ["--source", "generator", "--items", "20", "--item-bytes", "4K"]
+
+# Arguments, and a part of the message.
+ARGUMENTS = [
+    ([], "--source"),
+    (["--source", "tape:/dev/st0"], "tape:/dev/st0"),
+    (["--source", "file:"], "file:"),
+    (["--source", "file:/nowhere/at/all"], "/nowhere/at/all"),
+    (["--source", "file:/nowhere/at/all", "--format", "npy"], "/nowhere/at/all"),
+    (["--source", "http://127.0.0.1:1/x/"], "127.0.0.1"),
+    (["--source", "http://127.0.0.1:1/x/", "--format", "raw", "--item-bytes", "1"], "index.json"),
+    (["--source", "generator"], "--items"),
+    (["--source", "file:/tmp", "--format", "raw"], "--item-bytes"),
+    (["--source", "file:/tmp", "--format", "tar"], "--format"),
+    (["--source", "file:/tmp", "--generate-ms", "1"], "--generate-ms"),
+    (["--source", "file:/tmp", "--after-update", "1"], "--after-update"),
+    (GENERATOR + ["--format", "npy"], "--format"),
+    (GENERATOR + ["--item-bytes", "lots"], "--item-bytes"),
+    (GENERATOR + ["--budget-bytes", "x"], "--budget-bytes"),
+    (GENERATOR + ["--budget-bytes", "100"], "4096"),
+    (GENERATOR + ["--piece-bytes", "-1"], "--piece-bytes"),
+    (GENERATOR + ["--slots", "-1"], "--slots"),
+    (GENERATOR + ["--device-buffers", "0"], "--device-buffers"),
+    (GENERATOR + ["--latency-ms", "-1"], "--latency-ms"),
+    (GENERATOR + ["--latency-ms", "nan"], "nan"),
+    (GENERATOR + ["--tail-percent", "1"], "--latency-ms"),
+    (GENERATOR + ["--tail-percent", "101"], "--tail-percent"),
+    (GENERATOR + ["--fault", "odd:0.1"], "odd"),
+    (GENERATOR + ["--order", "random"], "--order"),
+    (GENERATOR + ["--hedge", "2"], "--hedge"),
+    (GENERATOR + ["--exchange", "yes"], "--exchange"),
+    (GENERATOR + ["--share", "some"], "--share"),
+    (GENERATOR + ["--batch", "0"], "--batch"),
+    (GENERATOR + ["--epochs", "0"], "--epochs"),
+    (GENERATOR + ["--connections", "0"], "--connections"),
+    (GENERATOR + ["--transform", "u8:f32:1"], "--transform"),
+    (GENERATOR + ["--transform", "u8:i8:1:0"], "i8"),
+    (GENERATOR + ["--transform", "u8:f32:inf:0"], "--transform"),
+    (["--source", "generator", "--items", "2", "--item-bytes", "3", "--transform",
+      "bf16:f32:1:0"], "whole"),
+    (GENERATOR + ["--timeout-s", "0"], "--timeout-s"),
+    (GENERATOR + ["--trace-epochs", "1"], "--trace"),
+    (GENERATOR + ["--iterations", "0"], "--iterations"),
+    (GENERATOR + ["--compare", "nonsense"], "threads:WxQ"),
+    (GENERATOR + ["--compare", "threads:0x4"], "threads:WxQ"),
+    (GENERATOR + ["--compare", "serial,serial"], "twice"),
+    (GENERATOR + ["--after-update", "1", "--batch", "2"], "--batch"),
+    (GENERATOR + ["--after-update", "1", "--compare", "serial"], "--compare"),
+    (GENERATOR + ["--cursor", "here"], "cursor"),
+    (GENERATOR + ["--unknown"], "--unknown"),
+    (GENERATOR + ["--corrupt", "1", "--verify", "none"], "--corrupt"),
+]
+
+
+def refused(bench, name, world, args, expected, by_rank=None):
+    code, output, results = bench.stream(world, args, timeout_s=60, by_rank=by_rank)
+    assert code != 0, (name, output)
+    assert expected in output, (name, expected, output)
+    assert "MPI_FINALIZE" not in output, (name, output)  # an orderly end frees what it made before
+    assert results is not None, (name, output)
+    messages = [error["message"] for error in results["errors"]]
+    assert any(expected in message for message in messages), (name, expected, messages)
+    return results
+
+
+def refused_at_once(bench, args, expected):
+    results = refused(bench, args, 0, args, expected)
+    assert all(result["items"] == 0 for result in results["results"]), (args, results)
+
+
+def bad_flags(bench):
+    together(functools.partial(refused_at_once, bench, *row) for row in ARGUMENTS)
+    for args, expected in ARGUMENTS[::8]:
+        refused(bench, args, 3, args, expected)
+
+
+def other_ranks_are_named(bench):
+    for more in (["--batch", "2"], ["--nonsense"], ["--order", "completed"], ["--seed", "1"],
+                 ["--compare", "serial"]):
+        refused(bench, more, 3, GENERATOR, "2", by_rank={2: GENERATOR + more})
+
+
+def unwritable_results(bench):
+    code, output, _ = bench.stream(2, GENERATOR, results_file="/nowhere/results.json")
+    assert code != 0 and "/nowhere/results.json" in output, output
+
+
+def damaged(bench, source, world, more):
+    code, output, results = bench.stream(
+        world, source + ["--corrupt", "4", "--compare", "serial,threads:2x2"] + more)
+    assert code != 0 and "FAILED" in output, output
+    check_keys(results)
+    assert len(results["results"]) == 3, results
+    for result in results["results"]:
+        assert result["wrong"] == 4 * max(1, world), result
+
+
+def damage_is_counted(bench):
+    source = ["--source", "buffered:" + bench.shards("u8", "raw", 30, 5000)]
+    together(functools.partial(damaged, bench, source, world, more)
+             for more in ([], ["--verify", "sample"], ["--transform", "u8:f16:0.1:0"],
+                          ["--order", "completed"], ["--share", "deal"])
+             for world in (0, 2))
+    code, output, results = bench.stream(0, source + ["--fill-seed", "1"])
+    assert code != 0 and results["results"][0]["wrong"] > 0.9 * 30 * 5000, output
+
+
+def fails(bench, world, args, expected):
+    results = refused(bench, args, world, args, expected)
+    check_keys(results)
+    # Sluice's own run comes first, and ends all.
+    assert [result["mode"] for result in results["results"]] == ["sluice"], results
+
+
+def storage_that_fails(bench):
+    short = ["--request-timeout-s", "0.05", "--attempts", "2", "--compare", "serial"]
+    together(functools.partial(fails, bench, world, GENERATOR + ["--fault", fault] + short, text)
+             for fault, text in (("permanent:0.3", "stays"), ("short:0.3", "ends before"),
+                                 ("transient:1x9", "passes"), ("hang:1", "no answer"))
+             for world in (0, 3))
+
+
+def objects_that_are_gone(bench):
+    jobs = []
+    for scheme in ("file", "buffered", "mmap"):
+        directory = bench.shards(f"gone-{scheme}", "raw", 30, 5000, "--items-per-object", "10")
+        (pathlib.Path(directory) / "shard-000001.bin").unlink()
+        for more in ([], ["--exchange", "0"]):
+            for world in (0, 3):
+                jobs.append(functools.partial(
+                    fails, bench, world, ["--source", f"{scheme}:{directory}"] + more,
+                    "shard-000001.bin"))
+    together(jobs)
+
+
+def a_wait_without_end(bench):
+    args = GENERATOR + ["--fault", "hang:1", "--timeout-s", "0.5"]
+    refused(bench, "hang", 0, args, "waited")
+
+
+def main():
+    bench = Bench(sys.argv[1], sys.argv[2])
+    for test in (bad_flags, other_ranks_are_named, unwritable_results, damage_is_counted,
+                 storage_that_fails, objects_that_are_gone, a_wait_without_end):
+        test(bench)
+        print(f"ok {test.__name__}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

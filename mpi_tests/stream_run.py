@@ -1,0 +1,96 @@
+"""Runs `sluice-bench shards` and `sluice-bench stream`, alone or under mpirun."""
+import concurrent.futures
+import itertools
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+
+
+class Bench:
+    """`mpirun`: the wrapper script; `program`: sluice-bench."""
+
+    def __init__(self, mpirun, program):
+        self.mpirun = mpirun
+        self.program = program
+        self.folder = tempfile.TemporaryDirectory(prefix="stream-")
+        self.runs = itertools.count()
+
+    def path(self, name):
+        return str(pathlib.Path(self.folder.name) / name)
+
+    def shards(self, name, form, items, item_bytes, *more):
+        """Makes them and returns their directory."""
+        directory = self.path(name)
+        subprocess.run([self.program, "shards", "--make", form, "--dir", directory, "--items",
+                        str(items), "--item-bytes", str(item_bytes), *more],
+                       stdout=subprocess.DEVNULL, check=True, timeout=60)
+        return directory
+
+    def stream(self, world, args, timeout_s=120, by_rank=None, results_file=None):
+        """(exit code, output, results). `world` 0: without mpirun. `by_rank`: {rank: other
+        arguments}; results: None if no results file was left. Raises TimeoutExpired if it
+        hangs."""
+        results_file = results_file or self.path(f"results-{next(self.runs)}.json")
+        command = [] if world == 0 else [self.mpirun, "--oversubscribe"]
+        for rank in range(world) if by_rank else range(1):
+            if rank > 0:
+                command.append(":")
+            if world > 0:
+                command += ["-np", "1" if by_rank else str(world)]
+            command += [self.program, "stream"]
+            command += [str(a) for a in (by_rank or {}).get(rank, args)]
+            command += ["--json", results_file]
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              timeout=timeout_s, text=True, errors="replace", check=False,
+                              env=dict(os.environ, OMPI_MCA_orte_abort_timeout="5"))
+        results = None
+        if os.path.exists(results_file):
+            with open(results_file, encoding="utf-8") as file:
+                results = json.load(file)
+        return done.returncode, done.stdout, results
+
+    def good(self, world, args, **more):
+        """The results by mode, of a run that has to succeed."""
+        code, output, results = self.stream(world, args, **more)
+        assert code == 0, (args, output)
+        check_keys(results)
+        assert results["errors"] == [], results["errors"]
+        assert "# Wrong elements : 0 OK" in output, output
+        by_mode = {result["mode"]: result for result in results["results"]}
+        for result in by_mode.values():
+            assert result["wrong"] == 0, result
+            assert result["peak"]["slots"] <= result["limit"]["slots"], result
+            assert result["peak"]["bytes"] <= result["limit"]["bytes"], result
+        return by_mode
+
+
+RESULT_KEYS = {"mode": str, "items": int, "bytes": int, "seconds": float, "bytes_per_s": float,
+               "stall_share": float, "first_item_s": float, "requests": int, "bytes_read": int,
+               "opens": int, "hedges": int, "retries": int, "wrong": int, "peak": dict,
+               "limit": dict, "stage_s": dict, "all_seconds": list}
+STAGES = {"read", "exchange", "copy", "consume", "wait"}
+
+
+def check_keys(results):
+    """The interface of the results file."""
+    assert isinstance(results["version"], str), results
+    assert isinstance(results["config"], dict), results
+    assert isinstance(results["errors"], list), results
+    for result in results["results"]:
+        for key, kind in RESULT_KEYS.items():
+            assert key in result, (key, result)
+            assert isinstance(result[key], (kind, int) if kind is float else kind), (key, result)
+        assert set(result["peak"]) == {"slots", "bytes"}, result
+        assert set(result["limit"]) == {"slots", "bytes"}, result
+        assert set(result["stage_s"]) == STAGES, result
+        assert len(result["all_seconds"]) == results["config"]["iterations"], result
+        assert 0 <= result["stall_share"] <= 1.000001, result
+
+
+def together(jobs):
+    """Calls all of them, some at a time: most of a short run is MPI's beginning and end."""
+    with concurrent.futures.ThreadPoolExecutor(max_workers=4) as pool:
+        for future in [pool.submit(job) for job in jobs]:
+            future.result()

@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+"""Streams of generated shards, alone and by several ranks, next to plain loaders.
+
+  stream_test.py MPIRUN SLUICE_BENCH
+"""
+import json
+import sys
+
+from stream_run import Bench
+
+ITEMS = 40
+ITEM_BYTES = 20000
+WORLD = 3
+BASELINES = ["--compare", "serial,threads:2x3"]
+
+
+def expect(result, items, requests=None):
+    assert result["items"] == items, result
+    assert result["bytes"] == items * ITEM_BYTES, result
+    if requests is not None:
+        assert result["requests"] == requests, result
+
+
+def every_format_with_one_rank_and_three(bench):
+    for form in ("raw", "npy", "safetensors"):
+        directory = bench.shards(form, form, ITEMS, ITEM_BYTES, "--items-per-object", "7",
+                                 "--dtype", "i16", "--seed", "3")
+        for index in ("index", form):
+            if (form, index) == ("raw", "raw"):
+                continue  # its elements would be bytes, which were filled otherwise
+            args = ["--source", f"file:{directory}", "--format", index, "--fill-seed", "3"]
+            for world in (0, WORLD):
+                for mode in bench.good(world, args + BASELINES).values():
+                    expect(mode, ITEMS * max(1, world))
+
+
+def every_kind_of_source(bench):
+    directory = bench.path("raw")
+    for scheme in ("file", "buffered", "mmap"):
+        modes = bench.good(0, ["--source", f"{scheme}:{directory}", "--fill-seed", "3",
+                               "--shuffle", "--epochs", "2", "--seed", "5"] + BASELINES)
+        assert list(modes) == ["sluice", "serial", "threads:2x3"], modes
+        for mode in modes.values():
+            expect(mode, 2 * ITEMS, 2 * ITEMS)
+        assert modes["sluice"]["opens"] == 6, modes["sluice"]
+    for world in (0, 2):
+        modes = bench.good(world, ["--source", "generator", "--items", "30", "--item-bytes",
+                                   ITEM_BYTES, "--generate-ms", "0.5"] + BASELINES)
+        for mode in modes.values():
+            expect(mode, 30 * max(1, world))
+
+
+def each_byte_is_read_once_or_each_rank_gets_its_own(bench):
+    source = ["--source", "buffered:" + bench.path("npy"), "--fill-seed", "3"] + BASELINES
+    shared = bench.good(WORLD, source)
+    expect(shared["sluice"], WORLD * ITEMS, ITEMS)
+    assert shared["sluice"]["bytes_read"] == ITEMS * ITEM_BYTES, shared["sluice"]
+    assert shared["sluice"]["opens"] == 6, shared["sluice"]
+    expect(shared["serial"], WORLD * ITEMS, WORLD * ITEMS)
+    for more in (["--share", "deal"], ["--exchange", "0"]):
+        dealt = bench.good(WORLD, source + more)
+        for mode in dealt.values():
+            expect(mode, ITEMS, ITEMS)
+    everything = bench.good(WORLD, source + ["--exchange", "0", "--share", "all"])
+    expect(everything["sluice"], WORLD * ITEMS, WORLD * ITEMS)
+
+
+def options_of_delivery(bench):
+    source = ["--source", "buffered:" + bench.path("npy"), "--fill-seed", "3"]
+    for more in (["--order", "completed", "--latency-ms", "2", "--jitter", "0.9"],
+                 ["--batch", "7", "--device-buffers", "1"],
+                 ["--piece-bytes", "4K", "--budget-bytes", "16K", "--share", "deal"],
+                 ["--slots", "1"],
+                 ["--progress-thread", "1", "--consume-us", "50"],
+                 ["--transform", "i16:f32:0.5:-3", "--verify", "full"],
+                 ["--transform", "i16:bf16:1.7:0.3", "--verify", "sample"],
+                 ["--verify", "none"],
+                 ["--items", "11"]):
+        for world in (0, 2):
+            items = 11 if "--items" in more else ITEMS
+            ranks = 1 if "deal" in more else max(1, world)
+            for mode in bench.good(world, source + more + BASELINES).values():
+                expect(mode, items * ranks)
+
+
+def updates_hold_the_generator_back(bench):
+    modes = bench.good(0, ["--source", "generator", "--items", "20", "--item-bytes", "1K",
+                           "--after-update", "1"])
+    assert modes["sluice"]["items"] == 20, modes
+
+
+def faults_that_pass_are_tried_again(bench):
+    source = ["--source", "buffered:" + bench.path("npy"), "--fill-seed", "3", "--seed", "1",
+              "--latency-ms", "1", "--fault", "transient:0.2,hang:0.03", "--request-timeout-s",
+              "0.2"]
+    for world in (0, WORLD):
+        modes = bench.good(world, source + ["--share", "deal"] + BASELINES)
+        for mode in modes.values():
+            expect(mode, ITEMS)
+            assert mode["retries"] > 0, mode
+            assert mode["requests"] == ITEMS + mode["retries"], mode
+
+
+def slow_reads_are_hedged(bench):
+    args = ["--source", "generator", "--items", "400", "--item-bytes", "1K", "--latency-ms", "3",
+            "--tail-percent", "2", "--tail-factor", "100", "--slots", "16", "--hedge"]
+    without = bench.good(0, args + ["0"])["sluice"]
+    hedged = bench.good(0, args + ["1"])["sluice"]
+    assert without["hedges"] == 0 and without["requests"] == 400, without
+    assert 0 < hedged["hedges"] <= 0.05 * 400, hedged
+    assert hedged["requests"] == 400 + hedged["hedges"] + hedged["retries"], hedged
+
+
+def a_cursor_goes_on(bench):
+    source = ["--source", "buffered:" + bench.path("npy"), "--fill-seed", "3", "--shuffle",
+              "--seed", "8", "--share", "deal"]
+    code, output, results = bench.stream(2, source + ["--stop-items", "7"])
+    assert code == 0, output
+    cursor = results["results"][0]["cursor"]
+    assert results["results"][0]["items"] == 14, results
+    for world in (0, 2, 3):
+        modes = bench.good(world, source + ["--cursor", cursor] + BASELINES)
+        for mode in modes.values():
+            expect(mode, ITEMS - 14)
+
+
+def traces_are_written(bench):
+    trace = bench.path("trace.json")
+    bench.good(2, ["--source", "buffered:" + bench.path("npy"), "--fill-seed", "3", "--trace",
+                   trace, "--trace-epochs", "1", "--epochs", "2", "--iterations", "2"])
+    with open(trace, encoding="utf-8") as file:
+        events = json.load(file)
+    events = events["traceEvents"] if isinstance(events, dict) else events
+    names = {event.get("name", "") for event in events}
+    for name in ("storage_read", "device_copy", "exchange", "consume", "consumer_wait"):
+        assert any(name in n for n in names), (name, sorted(names)[:40])
+
+
+def main():
+    bench = Bench(sys.argv[1], sys.argv[2])
+    for test in (every_format_with_one_rank_and_three, every_kind_of_source,
+                 each_byte_is_read_once_or_each_rank_gets_its_own, options_of_delivery,
+                 updates_hold_the_generator_back, faults_that_pass_are_tried_again,
+                 slow_reads_are_hedged, a_cursor_goes_on, traces_are_written):
+        test(bench)
+        print(f"ok {test.__name__}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
