@@ -61,7 +61,7 @@ absl::Status SessionImpl::FinishTogether(const char* call, absl::Duration timeou
   absl::Status own;
   StepResult result;
   int64_t moved_ns = MonotonicNs();
-  idle_wait_.Reset();
+  call_wait_.Reset();
   while (true) {
     if (absl::Status status = CheckAlarm(); !status.ok()) return status;
     bool moved = AdvanceStreams();
@@ -82,9 +82,9 @@ absl::Status SessionImpl::FinishTogether(const char* call, absl::Duration timeou
     if (!over.ok()) return rounds.out_of_step() ? Poison(over.status()) : over.status();
     if (*over) return absl::OkStatus();
     if (moved) {
-      idle_wait_.Reset();
+      call_wait_.Reset();
     } else {
-      idle_wait_.Pause(size() > 1 ? Awaited::kRanks : Awaited::kFiles,
+      call_wait_.Pause(size() > 1 || !streams_.empty() ? Awaited::kRanks : Awaited::kFiles,
                        std::min(result.due_ns, next_due_ns()) - MonotonicNs());
     }
   }
@@ -93,7 +93,7 @@ absl::Status SessionImpl::FinishTogether(const char* call, absl::Duration timeou
 absl::Status SessionImpl::Carry(const char* call, const CheckpointOptions& options,
                                 CheckpointRun* run) {
   ShardRunner* const runner = run->runner();
-  if (run->ready_fd() >= 0) idle_wait_.Watch(run->ready_fd());
+  if (run->ready_fd() >= 0) call_wait_.Watch(run->ready_fd());
   const absl::Status status = FinishTogether(
       call, options.timeout,
       [runner]() -> absl::StatusOr<StepResult> {
@@ -102,7 +102,7 @@ absl::Status SessionImpl::Carry(const char* call, const CheckpointOptions& optio
         return StepResult{.moved = *moved, .done = runner->done(), .due_ns = runner->next_due_ns()};
       },
       [runner] { return runner->DescribeOldest(); });
-  if (run->ready_fd() >= 0) idle_wait_.Unwatch(run->ready_fd());
+  if (run->ready_fd() >= 0) call_wait_.Unwatch(run->ready_fd());
   if (status.ok()) return status;
   runner->Poison(status);
   const Deadline deadline(kSettleTime);

@@ -215,6 +215,7 @@ class SessionImpl : public Session, private Witness, public StreamDriver {
   bool comparing_ = false;  // the first of them
   std::string compared_;    // a name that the agreement refers to
   IdleWait idle_wait_;
+  IdleWait call_wait_;  // of calls that block: a progress thread pauses on the other one
   int64_t last_look_ns_ = 0;
   int64_t idle_ns_ = 0;  // without progress, as far as this rank has looked
   BucketQuestion question_;
