@@ -62,7 +62,6 @@ class Delivery {
   // Sleeps until state() may have changed. Only where another thread makes progress.
   void Sleep();
   void Release(int buffer);
-  int leased() const { return leased_; }
   // Told of each release: before the buffer is free again, and after. Null once there is nobody.
   struct Listener {
     virtual ~Listener() = default;

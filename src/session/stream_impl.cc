@@ -90,14 +90,10 @@ StreamImpl::~StreamImpl() {
 }
 
 bool StreamImpl::Advance(int64_t now_ns) {
-  if (ended_) {
-    // Other ranks may still be waiting for what this one sends.
-    return false;
-  }
+  if (ended_) return false;
   absl::StatusOr<bool> moved = runner_->Poll();
   if (!moved.ok()) {
-    if (is_exchanged()) driver_->RaiseAlarm(parts_.number, moved.status());
-    Fail(moved.status());
+    FailEverywhere(moved.status());
     return true;
   }
   if (*moved) TakeStats();
@@ -122,6 +118,10 @@ void StreamImpl::CheckTimeout(int64_t now_ns) {
   const absl::Status status = absl::DeadlineExceededError(
       absl::StrCat("rank ", parts_.rank, " has waited for an item for ",
                    absl::FormatDuration(parts_.options.timeout), "; ", runner_->DescribeOldest()));
+  FailEverywhere(status);
+}
+
+void StreamImpl::FailEverywhere(const absl::Status& status) {
   if (is_exchanged()) driver_->RaiseAlarm(parts_.number, status);
   Fail(status);
 }

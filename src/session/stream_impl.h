@@ -97,6 +97,8 @@ class StreamImpl final : public Stream, private Delivery::Listener {
   void Releasing(int buffer, absl::Span<const DeliveredItem> items) override;
   void Released() override { driver_->Wake(); }
   void CheckTimeout(int64_t now_ns);
+  // Fails here, and tells the ranks that share the stream.
+  void FailEverywhere(const absl::Status& status);
   void TakeStats();
   absl::StatusOr<Lease> TakeReady();
   absl::Status WaitUntilReady();
