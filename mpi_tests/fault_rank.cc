@@ -21,9 +21,11 @@
 namespace sluice::session_test {
 namespace {
 
-constexpr int64_t kMiB = int64_t{1} << 20;  // rendezvous, and one bucket
+constexpr int64_t kMiB = int64_t{1} << 20;
+// Rendezvous; and so many in a run that no single Poll, however late it comes, ends the run.
+constexpr int64_t kBucketBytes = 64 << 10;
 constexpr absl::Duration kTimeout = absl::Seconds(3);
-// When the victim goes, of the 16 or more that it has in a run.
+// When the victim goes, of the 256 or more that it has in a run.
 constexpr int64_t kBucketsBefore = 5;
 
 std::string Quoted(absl::string_view text) {
@@ -84,7 +86,7 @@ int Main(const std::string& folder, int victim, bool stop, const std::string& pa
   Rank self = MpiRank(MPI_COMM_WORLD);
   if (self.fabric == nullptr) return 1;
   SessionOptions options;
-  options.bucket_bytes = kMiB;
+  options.bucket_bytes = kBucketBytes;
   options.budget_buckets = 4;
   options.timeout = kTimeout;
   const auto session = OpenSession(self, options);
