@@ -75,6 +75,10 @@ class Device {
   // at least. The host device's is page-aligned and like staging.
   virtual absl::StatusOr<DeviceMemory> AllocateBuffer(size_t bytes) = 0;
 
+  // True if staging lies where consumers look for items, so that what was read or received there
+  // can be handed over as it lies.
+  virtual bool staging_is_device_memory() const = 0;
+
   // Starts a batch; its spans need to live only for the call. ResourceExhausted, and nothing is
   // done, while kMaxOutstanding batches are started and not polled.
   virtual absl::Status Start(const CopyBatch& batch) = 0;

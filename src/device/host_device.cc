@@ -23,6 +23,8 @@ class HostDevice final : public Device {
   absl::StatusOr<DeviceMemory> AllocateStaging(size_t bytes) override {
     return MapHostMemory(bytes, "staging memory");
   }
+  bool staging_is_device_memory() const override { return true; }
+
   absl::StatusOr<DeviceMemory> AllocateBuffer(size_t bytes) override {
     return MapHostMemory(bytes, "buffer memory");
   }

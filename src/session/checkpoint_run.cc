@@ -54,8 +54,12 @@ absl::StatusOr<std::unique_ptr<CheckpointRun>> CheckpointRun::Make(
   runner.operations_max = run->plan_->messages_max();
   runner.object_names = own.files;
   runner.retry = options.retry;
-  absl::StatusOr<std::unique_ptr<ShardRunner>> made = ShardRunner::Make(
-      run->work_.get(), run->device_.get(), own.source.get(), std::move(own.transport), runner);
+  absl::StatusOr<std::shared_ptr<DeviceMemory>> staging =
+      ShardRunner::AllocateStaging(run->device_.get(), runner);
+  if (!staging.ok()) return staging.status();
+  absl::StatusOr<std::unique_ptr<ShardRunner>> made =
+      ShardRunner::Make(run->work_.get(), run->device_.get(), own.source.get(),
+                        std::move(own.transport), *std::move(staging), runner);
   if (!made.ok()) return made.status();
   run->runner_ = *std::move(made);
   return run;

@@ -7,11 +7,13 @@
 
 namespace sluice {
 
-Delivery::Delivery(DeviceMemory memory, int buffers, int64_t buffer_bytes, int64_t batch_items)
-    : memory_(std::move(memory)), buffer_bytes_(buffer_bytes), ring_(static_cast<size_t>(buffers)) {
+Delivery::Delivery(const DeliveryMemory& memory, int buffers, int64_t batch_items)
+    : memory_(memory.owner), ring_(static_cast<size_t>(buffers)) {
   for (int i = 0; i < buffers; ++i) {
     buffers_.push_back(std::make_unique<Buffer>());
-    buffers_.back()->items.reserve(static_cast<size_t>(batch_items));
+    At(i).memory = memory.data + i * memory.stride;
+    At(i).block = memory.first_block + i;
+    At(i).items.reserve(static_cast<size_t>(batch_items));
   }
 }
 
@@ -27,8 +29,9 @@ int Delivery::TakeFree() {
   return -1;
 }
 
-std::byte* Delivery::MemoryOf(int buffer) const {
-  return memory_.data() + int64_t{buffer} * buffer_bytes_;
+int Delivery::Exchange(int buffer, std::byte* memory, int block) {
+  At(buffer).memory = memory;
+  return std::exchange(At(buffer).block, block);
 }
 
 void Delivery::Publish(int buffer) {
@@ -137,11 +140,11 @@ TensorView Lease::batch() const {
   for (const int64_t size : first.shape) item_bytes *= size;
   for (int64_t i = 0; i < items(); ++i) {
     const DeliveredItem& item = ItemAt(*buffers_, buffer_, i);
-    SLUICE_CHECK(
-        item.shape == first.shape && item.dtype == first.dtype && item.offset == i * item_bytes,
-        "items of several sizes are no batch");
+    SLUICE_CHECK(item.shape == first.shape && item.dtype == first.dtype &&
+                     item.offset == first.offset + i * item_bytes,
+                 "items of several sizes are no batch");
   }
-  return DenseView(buffers_->MemoryOf(buffer_), shape, first.dtype);
+  return DenseView(buffers_->MemoryOf(buffer_) + first.offset, shape, first.dtype);
 }
 
 }  // namespace sluice

@@ -28,9 +28,17 @@ struct DeliveredItem {
   std::vector<int64_t> shape;
 };
 
+// Where buffers lie at first: one behind the other, `stride` bytes apart, from `data` on.
+struct DeliveryMemory {
+  std::shared_ptr<DeviceMemory> owner;  // lives as long as a lease of it
+  std::byte* data = nullptr;
+  int64_t stride = 0;
+  int first_block = 0;  // the number of the first one, for those who know blocks by numbers
+};
+
 class Delivery {
  public:
-  Delivery(DeviceMemory memory, int buffers, int64_t buffer_bytes, int64_t batch_items);
+  Delivery(const DeliveryMemory& memory, int buffers, int64_t batch_items);
 
   int buffers() const { return static_cast<int>(buffers_.size()); }
 
@@ -38,7 +46,10 @@ class Delivery {
 
   // A buffer that is free, which now is the caller's; -1 if there is none.
   int TakeFree();
-  std::byte* MemoryOf(int buffer) const;
+  std::byte* MemoryOf(int buffer) const { return At(buffer).memory; }
+  // A buffer that is the caller's lies in `memory`, of number `block`, from now on; returns the
+  // number of where it lay.
+  int Exchange(int buffer, std::byte* memory, int block);
   // Items of a buffer that is the caller's. Room for batch_items of them is kept.
   std::vector<DeliveredItem>& ItemsOf(int buffer) { return At(buffer).items; }
   // Hands the buffer to the consumer, behind all earlier ones.
@@ -75,6 +86,8 @@ class Delivery {
 
  private:
   struct Buffer {
+    std::byte* memory = nullptr;
+    int block = 0;
     std::vector<DeliveredItem> items;
     std::atomic<bool> free{true};
   };
@@ -82,8 +95,7 @@ class Delivery {
   const Buffer& At(int buffer) const { return *buffers_[static_cast<size_t>(buffer)]; }
   void Wake();
 
-  const DeviceMemory memory_;
-  const int64_t buffer_bytes_;
+  const std::shared_ptr<DeviceMemory> memory_;
   std::vector<std::unique_ptr<Buffer>> buffers_;
 
   // A ring of published buffers: never more than there are.

@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "tensor/check.h"
+
 namespace sluice {
 
 bool DeviceCells::Grant(DeliveredItem item, Cell* cell) {
@@ -19,6 +21,12 @@ bool DeviceCells::Grant(DeliveredItem item, Cell* cell) {
   items.push_back(std::move(item));
   if (static_cast<int64_t>(items.size()) == batch_items_) open.closed = true;
   return true;
+}
+
+int DeviceCells::Exchange(const Cell& cell, std::byte* memory, int block, const std::byte* data) {
+  SLUICE_CHECK(batch_items_ == 1, "other items of the batch are elsewhere");
+  delivery_->ItemsOf(cell.buffer)[0].offset = data - memory;
+  return delivery_->Exchange(cell.buffer, memory, block);
 }
 
 void DeviceCells::Fill(const Cell& cell) {

@@ -15,7 +15,7 @@ constexpr size_t kEventBatch = 64;
 
 }  // namespace
 
-ReadDesk::ReadDesk(Source* source, std::vector<std::string> names, int slots, int spares,
+ReadDesk::ReadDesk(Source* source, std::vector<std::string> names, int slots, int spares, int kept,
                    std::byte* memory, int64_t block_bytes, const HedgeOptions& hedge,
                    const RetryOptions& retry)
     : source_(source),
@@ -26,12 +26,19 @@ ReadDesk::ReadDesk(Source* source, std::vector<std::string> names, int slots, in
       retry_(retry),
       hedges_(hedge),
       slots_(static_cast<size_t>(slots)),
-      blocks_(static_cast<size_t>(slots + spares)),
+      blocks_(static_cast<size_t>(slots + spares + kept)),
       events_(kEventBatch) {
   for (int slot = 0; slot < slots; ++slot) Of(slot).block = slot;
   for (int spare = spares; spare-- > 0;) spares_.push_back(slots + spare);
   ready_.reserve(blocks_.size());
   retries_.reserve(slots_.size());
+}
+
+void ReadDesk::Exchange(int slot_number, int block) {
+  Slot& slot = Of(slot_number);
+  SLUICE_CHECK(!slot.ordered && !At(slot.block).reading, "a slot's memory is being read into");
+  SLUICE_CHECK(!At(block).reading && At(block).slot == kNone, "a block that is in use");
+  slot.block = block;
 }
 
 void ReadDesk::Order(const ReadOrder& order, int64_t now_ns) {

@@ -43,18 +43,25 @@ struct ReadDeskCounters {
 
 // Memory is `slots` + `spares` equal blocks. A slot has one block at any time; a hedge takes a
 // spare one. If the hedge answers first, the two change places, and the other block is spare again
-// when its read has ended: until then nothing else uses it.
+// when its read has ended: until then nothing else uses it. Further blocks, `kept`, are the
+// caller's, who may exchange one of them for a slot's.
 //
 // Thread: one.
 class ReadDesk {
  public:
   // `source` must outlive this object. `names` of objects are for messages. `memory` is
-  // (slots + spares) x block_bytes, aligned to kReadAlignment as block_bytes is.
-  ReadDesk(Source* source, std::vector<std::string> names, int slots, int spares, std::byte* memory,
-           int64_t block_bytes, const HedgeOptions& hedge, const RetryOptions& retry);
+  // (slots + spares + kept) x block_bytes, aligned to kReadAlignment as block_bytes is.
+  ReadDesk(Source* source, std::vector<std::string> names, int slots, int spares, int kept,
+           std::byte* memory, int64_t block_bytes, const HedgeOptions& hedge,
+           const RetryOptions& retry);
 
-  // The block of a slot: stays the same while the slot has no order.
+  // The block of a slot: stays the same while the slot has no order and no Exchange.
   std::byte* BlockOf(int slot) const { return memory_ + int64_t{Of(slot).block} * block_bytes_; }
+  // Its number, counted from the beginning of the memory: slots and spares, then what is kept.
+  int BlockNumberOf(int slot) const { return Of(slot).block; }
+  int blocks() const { return static_cast<int>(blocks_.size()); }
+  // The slot, which has no order, gets `block` of the caller's; its own is the caller's then.
+  void Exchange(int slot, int block);
 
   // Takes an order; the slot has none. Begun with the next Flush.
   void Order(const ReadOrder& order, int64_t now_ns);

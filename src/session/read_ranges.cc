@@ -30,7 +30,7 @@ absl::Status ReadRanges(Source* source, const std::vector<std::string>& names,
   absl::StatusOr<DeviceMemory> memory =
       MakeHostDevice()->AllocateStaging(static_cast<size_t>(slots) * static_cast<size_t>(room));
   if (!memory.ok()) return memory.status();
-  ReadDesk desk(source, names, slots, 0, memory->data(), room, HedgeOptions(), retry);
+  ReadDesk desk(source, names, slots, 0, 0, memory->data(), room, HedgeOptions(), retry);
   std::vector<size_t> range_of_slot(static_cast<size_t>(slots));
   std::vector<int> idle;
   for (int slot = slots; slot-- > 0;) idle.push_back(slot);

@@ -37,33 +37,37 @@ EngineOptions EngineOptionsOf(const ShardRunnerOptions& options) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<ShardRunner>> ShardRunner::Make(ShardWork* work, Device* device,
-                                                               Source* source,
-                                                               std::unique_ptr<Transport> transport,
-                                                               const ShardRunnerOptions& options) {
-  const size_t bytes = static_cast<size_t>(options.slots + options.spares) *
+absl::StatusOr<std::shared_ptr<DeviceMemory>> ShardRunner::AllocateStaging(
+    Device* device, const ShardRunnerOptions& options) {
+  const size_t bytes = static_cast<size_t>(options.slots + options.spares + options.kept) *
                        static_cast<size_t>(options.block_bytes);
   absl::StatusOr<DeviceMemory> staging = device->AllocateStaging(bytes);
   if (!staging.ok()) return staging.status();
+  return std::make_shared<DeviceMemory>(*std::move(staging));
+}
+
+absl::StatusOr<std::unique_ptr<ShardRunner>> ShardRunner::Make(
+    ShardWork* work, Device* device, Source* source, std::unique_ptr<Transport> transport,
+    std::shared_ptr<DeviceMemory> staging, const ShardRunnerOptions& options) {
   if (transport != nullptr) {
     absl::Status status = transport->Reserve(options.slots * std::max(1, options.operations_max));
     if (!status.ok()) return status;
   }
   return std::unique_ptr<ShardRunner>(
-      new ShardRunner(work, device, source, std::move(transport), options, *std::move(staging)));
+      new ShardRunner(work, device, source, std::move(transport), std::move(staging), options));
 }
 
 ShardRunner::ShardRunner(ShardWork* work, Device* device, Source* source,
-                         std::unique_ptr<Transport> transport, const ShardRunnerOptions& options,
-                         DeviceMemory staging)
+                         std::unique_ptr<Transport> transport,
+                         std::shared_ptr<DeviceMemory> staging, const ShardRunnerOptions& options)
     : work_(work),
       transport_(std::move(transport)),
       options_(options),
       staging_(std::move(staging)),
       engine_(EngineOptionsOf(options)),
       copies_(device),
-      reads_(source, options.object_names, options.slots, options.spares, staging_.data(),
-             options.block_bytes, options.hedge, options.retry),
+      reads_(source, options.object_names, options.slots, options.spares, options.kept,
+             staging_->data(), options.block_bytes, options.hedge, options.retry),
       pieces_(static_cast<size_t>(engine_.options().look_ahead)),
       held_(static_cast<size_t>(options.slots)),
       transport_events_(kEventBatch),
@@ -75,7 +79,7 @@ ShardRunner::ShardRunner(ShardWork* work, Device* device, Source* source,
 
 ShardRunner::~ShardRunner() {
   // Nor can a read that storage never answers be taken back.
-  if (has_messages() || reads_.outstanding() > 0) staging_.Abandon();
+  if (has_messages() || reads_.outstanding() > 0) staging_->Abandon();
 }
 
 absl::StatusOr<bool> ShardRunner::Poll() {
@@ -187,6 +191,12 @@ absl::Status ShardRunner::BeginDrain(size_t slot) {
   Held& held = held_[slot];
   held.waits = false;
   held.begin_ns = MonotonicNs();
+  const int block = reads_.BlockNumberOf(static_cast<int>(slot));
+  const int given = work_->KeepBlock(held.piece, held.data, BlockOf(slot), block);
+  if (given != ShardWork::kNoBlock) {
+    reads_.Exchange(static_cast<int>(slot), given);
+    return EndStage(slot);
+  }
   copies_.Begin(CookieOf(slot, held.ticket), &held.pending);
   if (absl::Status status = work_->Drain(held.piece, held.data, &copies_); !status.ok()) {
     return Explain(status, held.piece);

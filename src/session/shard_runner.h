@@ -57,10 +57,18 @@ class ShardWork {
   virtual void Arrived(const ShardPiece& piece) = 0;
   // True if there is memory for the bucket to be drained into. False: ask again.
   virtual bool MayDrain(const ShardPiece& piece) = 0;
+  // Asked when a drain begins. A work that keeps the bucket's block, which is `memory` and number
+  // `block` and has the bytes from `data` on, returns the number of the kept one that takes its
+  // place. kNoBlock: the bytes are to be copied.
+  static constexpr int kNoBlock = -1;
+  virtual int KeepBlock(const ShardPiece&, std::byte* /*data*/, std::byte* /*memory*/,
+                        int /*block*/) {
+    return kNoBlock;
+  }
   // Adds the copies from `data`, or within the bucket's block.
   virtual absl::Status Drain(const ShardPiece& piece, std::byte* data, CopyQueue* copies) = 0;
 
-  // The bucket has been through all its stages; `data` is still its own.
+  // The bucket has been through all its stages; `data` is still its own, if it was not kept.
   virtual absl::Status Done(const ShardPiece& piece, const std::byte* data) = 0;
 };
 
@@ -69,6 +77,7 @@ class StageTrace;  // session/stream_trace.h
 struct ShardRunnerOptions {
   int slots = 1;
   int spares = 0;  // blocks for hedges
+  int kept = 0;    // blocks of the work's, which it gives for those that it keeps
   int64_t block_bytes = kReadAlignment;
   int channels = 1;
   int operations_max = 0;  // messages of one bucket
@@ -88,12 +97,17 @@ struct ShardTimes {
 // Thread: one.
 class ShardRunner {
  public:
-  // Allocates staging: (slots + spares) blocks. `work`, `device` and `source` must outlive the
-  // runner; `source` may be null where nothing is read, `transport` where nothing crosses.
-  // ResourceExhausted if there is no memory.
+  // (slots + spares + kept) blocks; those that are kept come last. ResourceExhausted if there is no
+  // memory.
+  static absl::StatusOr<std::shared_ptr<DeviceMemory>> AllocateStaging(
+      Device* device, const ShardRunnerOptions& options);
+
+  // `work`, `device` and `source` must outlive the runner; `source` may be null where nothing is
+  // read, `transport` where nothing crosses. `staging` is of the same options.
   static absl::StatusOr<std::unique_ptr<ShardRunner>> Make(ShardWork* work, Device* device,
                                                            Source* source,
                                                            std::unique_ptr<Transport> transport,
+                                                           std::shared_ptr<DeviceMemory> staging,
                                                            const ShardRunnerOptions& options);
   // Network operations that cannot be taken back keep the staging for ever.
   ~ShardRunner();
@@ -141,7 +155,7 @@ class ShardRunner {
   };
 
   ShardRunner(ShardWork* work, Device* device, Source* source, std::unique_ptr<Transport> transport,
-              const ShardRunnerOptions& options, DeviceMemory staging);
+              std::shared_ptr<DeviceMemory> staging, const ShardRunnerOptions& options);
 
   absl::StatusOr<bool> Step();
   absl::StatusOr<bool> PollReads();
@@ -163,7 +177,7 @@ class ShardRunner {
   ShardWork* const work_;
   const std::unique_ptr<Transport> transport_;
   const ShardRunnerOptions options_;
-  DeviceMemory staging_;
+  const std::shared_ptr<DeviceMemory> staging_;
   Engine engine_;
   CopyQueue copies_;
   ReadDesk reads_;

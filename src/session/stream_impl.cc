@@ -18,41 +18,80 @@ namespace {
 constexpr absl::Duration kReadsSettleTime = absl::Seconds(5);
 constexpr absl::Duration kMessagesSettleTime = absl::Milliseconds(50);
 
+// A block becomes a device buffer where both are the same kind of memory and an item is what was
+// read: not of several pieces, not beside others in a batch, not transformed.
+bool KeepsBlocks(const StreamParts& parts) {
+  return parts.device->staging_is_device_memory() && parts.options.batch_items == 1 &&
+         !parts.options.transform && parts.limits.piece_bytes >= parts.items->item_bytes_max();
+}
+
+int64_t BufferBytes(const StreamParts& parts) {
+  return KeepsBlocks(parts) ? parts.limits.block_bytes : parts.limits.buffer_bytes;
+}
+
 StreamWorkOptions WorkOptionsOf(const StreamParts& parts) {
   StreamWorkOptions options;
   options.piece_bytes = parts.limits.piece_bytes;
   options.window = ShardRunner::WindowOf(parts.limits.slots);
   options.in_order = parts.options.in_order;
   options.transform = parts.options.transform;
+  options.keep_blocks = KeepsBlocks(parts);
   options.trace = parts.stage_trace.get();
   return options;
+}
+
+ShardRunnerOptions RunnerOptionsOf(const StreamParts& parts) {
+  ShardRunnerOptions options;
+  options.slots = parts.limits.slots;
+  options.spares = parts.limits.spares;
+  options.kept = KeepsBlocks(parts) ? parts.options.device_buffers : 0;
+  options.block_bytes = parts.limits.block_bytes;
+  options.channels = kStreamChannels;
+  options.operations_max = parts.sharers_max - 1;
+  options.object_names = parts.items->object_names();
+  options.hedge = parts.options.hedge;
+  options.retry = parts.options.retry;
+  options.trace = parts.stage_trace.get();
+  return options;
+}
+
+// Device buffers of their own, or the blocks behind staging's.
+absl::StatusOr<DeliveryMemory> BuffersOf(const StreamParts& parts,
+                                         const ShardRunnerOptions& options,
+                                         const std::shared_ptr<DeviceMemory>& staging) {
+  DeliveryMemory memory;
+  memory.stride = BufferBytes(parts);
+  if (options.kept > 0) {
+    memory.first_block = options.slots + options.spares;
+    memory.data = staging->data() + memory.first_block * memory.stride;
+    memory.owner = staging;
+    return memory;
+  }
+  absl::StatusOr<DeviceMemory> own = parts.device->AllocateBuffer(
+      static_cast<size_t>(parts.options.device_buffers) * static_cast<size_t>(memory.stride));
+  if (!own.ok()) return own.status();
+  memory.data = own->data();
+  memory.owner = std::make_shared<DeviceMemory>(*std::move(own));
+  return memory;
 }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<StreamImpl>> StreamImpl::Make(StreamParts parts,
                                                              StreamDriver* driver) {
-  const StreamLimits& limits = parts.limits;
-  const int buffers = parts.options.device_buffers;
-  absl::StatusOr<DeviceMemory> memory = parts.device->AllocateBuffer(
-      static_cast<size_t>(buffers) * static_cast<size_t>(limits.buffer_bytes));
-  if (!memory.ok()) return memory.status();
-  auto delivery = std::make_shared<Delivery>(*std::move(memory), buffers, limits.buffer_bytes,
-                                             parts.options.batch_items);
+  const ShardRunnerOptions options = RunnerOptionsOf(parts);
+  absl::StatusOr<std::shared_ptr<DeviceMemory>> staging =
+      ShardRunner::AllocateStaging(parts.device.get(), options);
+  if (!staging.ok()) return staging.status();
+  const absl::StatusOr<DeliveryMemory> buffers = BuffersOf(parts, options, *staging);
+  if (!buffers.ok()) return buffers.status();
+  auto delivery =
+      std::make_shared<Delivery>(*buffers, parts.options.device_buffers, parts.options.batch_items);
   std::unique_ptr<StreamImpl> stream(new StreamImpl(std::move(parts), driver, std::move(delivery)));
   StreamParts& kept = stream->parts_;
-  ShardRunnerOptions options;
-  options.slots = limits.slots;
-  options.spares = limits.spares;
-  options.block_bytes = limits.block_bytes;
-  options.channels = kStreamChannels;
-  options.operations_max = kept.sharers_max - 1;
-  options.object_names = kept.items->object_names();
-  options.hedge = kept.options.hedge;
-  options.retry = kept.options.retry;
-  options.trace = kept.stage_trace.get();
-  absl::StatusOr<std::unique_ptr<ShardRunner>> runner = ShardRunner::Make(
-      &stream->work_, kept.device.get(), kept.source.get(), std::move(kept.transport), options);
+  absl::StatusOr<std::unique_ptr<ShardRunner>> runner =
+      ShardRunner::Make(&stream->work_, kept.device.get(), kept.source.get(),
+                        std::move(kept.transport), *std::move(staging), options);
   if (!runner.ok()) return runner.status();
   stream->runner_ = *std::move(runner);
   return stream;
@@ -212,7 +251,7 @@ void StreamImpl::TakeStats() {
   stats.slot_bytes = parts_.limits.block_bytes;
   stats.budget_bytes = parts_.options.budget_bytes;
   stats.budget_bytes_peak = stats.slots_peak * stats.slot_bytes;
-  stats.device_bytes = parts_.options.device_buffers * parts_.limits.buffer_bytes;
+  stats.device_bytes = parts_.options.device_buffers * BufferBytes(parts_);
   stats.reading = absl::Nanoseconds(runner_->times().read_ns);
   stats.exchanging = absl::Nanoseconds(runner_->times().exchange_ns);
   stats.copying = absl::Nanoseconds(runner_->times().copy_ns);

@@ -9,6 +9,11 @@
 #include "tensor/check.h"
 
 namespace sluice {
+namespace {
+
+constexpr int64_t kItemAlignment = 64;
+
+}  // namespace
 
 StreamWork::StreamWork(StreamPlan* plan, int rank, const StreamItems* items, DeviceCells* cells,
                        const StreamWorkOptions& options)
@@ -132,6 +137,13 @@ bool StreamWork::Grant(int64_t index) {
 int64_t StreamWork::DeliveredBytes(int64_t bytes) const {
   if (!options_.transform) return bytes;
   return bytes / DTypeBytes(options_.transform->src) * DTypeBytes(options_.transform->dst);
+}
+
+int StreamWork::KeepBlock(const ShardPiece& piece, std::byte* data, std::byte* memory, int block) {
+  if (!options_.keep_blocks || piece.bytes == 0) return kNoBlock;
+  // Consumers find items at whole cache lines, wherever they begin in a file.
+  if ((data - memory) % kItemAlignment != 0) return kNoBlock;
+  return cells_->Exchange(At(piece.index).cell, memory, block, data);
 }
 
 absl::Status StreamWork::Drain(const ShardPiece& piece, std::byte* data, CopyQueue* copies) {

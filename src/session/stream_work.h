@@ -20,6 +20,7 @@ struct StreamWorkOptions {
   int64_t piece_bytes = 1;  // a multiple of 64, or as long as the longest item
   int window = 1;           // pieces that may be unfinished at once: ShardRunner's look-ahead
   bool in_order = true;
+  bool keep_blocks = false;  // items are handed over in the blocks that they were read into
   absl::optional<ItemTransform> transform;
   StageTrace* trace = nullptr;  // null: nothing is recorded
 };
@@ -40,6 +41,7 @@ class StreamWork final : public ShardWork {
                    std::vector<TransportOp>* messages) override;
   void Arrived(const ShardPiece& piece) override;
   bool MayDrain(const ShardPiece& piece) override;
+  int KeepBlock(const ShardPiece& piece, std::byte* data, std::byte* memory, int block) override;
   absl::Status Drain(const ShardPiece& piece, std::byte* data, CopyQueue* copies) override;
   absl::Status Done(const ShardPiece& piece, const std::byte* data) override;
 

@@ -22,10 +22,12 @@ constexpr int64_t kMs = 1'000'000;
 
 class ReadDeskTest : public testing::Test {
  protected:
+  static constexpr int kKept = 2;
+
   void Make(int slots, int spares, const HedgeOptions& hedge = {}, const RetryOptions& retry = {}) {
     memory_.reset(static_cast<std::byte*>(
-        std::aligned_alloc(kReadAlignment, static_cast<size_t>((slots + spares) * 4096))));
-    desk_.emplace(&source_, std::vector<std::string>{"a.bin", "b.bin"}, slots, spares,
+        std::aligned_alloc(kReadAlignment, static_cast<size_t>((slots + spares + kKept) * 4096))));
+    desk_.emplace(&source_, std::vector<std::string>{"a.bin", "b.bin"}, slots, spares, kKept,
                   memory_.get(), 4096, hedge, retry);
   }
   void Order(int slot) {
@@ -73,6 +75,21 @@ TEST_F(ReadDeskTest, AnAnswerEndsAnOrder) {
   EXPECT_EQ(done[0].slot, 1);
   EXPECT_EQ(done[0].data, source_.started[0].data + 3);
   EXPECT_EQ(desk_->outstanding(), 0);
+}
+
+TEST_F(ReadDeskTest, ASlotReadsIntoTheBlockThatItWasGiven) {
+  Make(1, 0);
+  Order(0);
+  const std::byte* const first = source_.open[0].data;
+  source_.Answer(source_.open[0].cookie);
+  ASSERT_THAT(Poll(), SizeIs(1));
+  EXPECT_EQ(desk_->BlockNumberOf(0), 0);
+  desk_->Exchange(0, 2);
+  EXPECT_EQ(desk_->BlockOf(0), first + ptrdiff_t{2} * 4096);
+  Order(0);
+  EXPECT_EQ(source_.open[0].data, desk_->BlockOf(0));
+  source_.Answer(source_.open[0].cookie);
+  EXPECT_THAT(Poll(), SizeIs(1));
 }
 
 TEST_F(ReadDeskTest, TransientFailuresAreTriedAgainLaterAndLater) {
@@ -258,6 +275,7 @@ TEST_F(ReadDeskTest, RandomAnswersNeverShareMemory) {
     const int slots = static_cast<int>(1 + below(6));
     Make(slots, static_cast<int>(1 + below(3)), hedge, retry);
     std::vector<bool> ordered(static_cast<size_t>(slots), false);
+    int kept = static_cast<int>(desk_->blocks()) - 1;
     int ends = 0;
     for (int step = 0; step < 2000; ++step) {
       now_ns_ += below(5) * kMs;
@@ -275,12 +293,16 @@ TEST_F(ReadDeskTest, RandomAnswersNeverShareMemory) {
                                               : absl::OkStatus());
       }
       for (size_t i = 0; i < source_.open.size(); ++i) {
+        ASSERT_NE(source_.open[i].data, memory_.get() + ptrdiff_t{kept} * 4096);
         for (size_t j = 0; j < i; ++j) ASSERT_NE(source_.open[i].data, source_.open[j].data);
       }
       for (const ReadDone& done : Poll()) {
         ASSERT_TRUE(ordered[static_cast<size_t>(done.slot)]);
         ordered[static_cast<size_t>(done.slot)] = false;
         ++ends;
+        if (!done.status.ok() || below(2) == 0) continue;
+        const int block = desk_->BlockNumberOf(done.slot);
+        desk_->Exchange(done.slot, std::exchange(kept, block));
       }
     }
     EXPECT_GT(ends, 100) << seed;

@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <deque>
 #include <filesystem>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -201,6 +203,60 @@ TEST(StreamTest, LeasesMayBeReleasedInAnyOrderAndOutliveTheStream) {
     kept = *stream->Next();
   });
   dir.Expect(kept.view(), 3);
+}
+
+// Where the items of a stream lie, each checked while others are leased.
+std::set<const void*> PlacesOf(const StreamOptions& options, const ShardDir& dir) {
+  std::set<const void*> places;
+  WithStream(options, [&](Stream* stream) {
+    std::deque<Lease> leases;
+    while (true) {
+      leases.push_back(*stream->Next());
+      if (leases.back().end()) break;
+      const TensorView view = leases.back().view();
+      const auto* const data = static_cast<const std::byte*>(view.data) + view.byte_offset;
+      EXPECT_EQ(reinterpret_cast<uintptr_t>(data) % 64, 0u);
+      places.insert(data);
+      if (leases.size() < static_cast<size_t>(options.device_buffers)) continue;
+      // What was read meanwhile has not touched it.
+      if (!options.transform) dir.Expect(leases.front().view(), leases.front().item(0));
+      leases.pop_front();
+    }
+    EXPECT_EQ(stream->stats().items, dir.items());
+    EXPECT_LE(stream->stats().budget_bytes_peak, options.budget_bytes);
+  });
+  return places;
+}
+
+TEST(StreamTest, WholeItemsAreHandedOverInTheBlocksThatTheyWereReadInto) {
+  const ShardDir dir(60, 4096, 20);
+  for (const char* scheme : {"buffered:", "file:", "mmap:"}) {
+    StreamOptions options = dir.Options();
+    options.source.uri = scheme + dir.path();
+    options.slots = 5;
+    options.device_buffers = 3;
+    EXPECT_EQ(PlacesOf(options, dir).size(), 8u) << scheme;
+    options.slots = 1;
+    EXPECT_EQ(PlacesOf(options, dir).size(), 4u) << scheme;
+  }
+}
+
+// Items are at odd places of a file that is read in whole blocks; others share a buffer, become
+// something else, or come in several pieces.
+TEST(StreamTest, WhatCannotBeHandedOverIsCopied) {
+  const ShardDir odd(60, 5'001, 20);
+  StreamOptions options = odd.Options();
+  options.source.uri = "file:" + odd.path();
+  options.slots = 5;
+  EXPECT_GT(PlacesOf(options, odd).size(), 0u);
+  const ShardDir dir(60, 4096, 20);
+  options = dir.Options();
+  options.slots = 5;
+  options.piece_bytes = 1024;
+  EXPECT_EQ(PlacesOf(options, dir).size(), 2u);
+  options.piece_bytes = 0;
+  options.transform = ItemTransform{DType::kU8, DType::kF32, 1.0F, 0.0F};
+  EXPECT_EQ(PlacesOf(options, dir).size(), 2u);
 }
 
 TEST(StreamTest, AsTheyComeASlowReadHoldsBackNobody) {
