@@ -5,15 +5,10 @@
 #include <mpi.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <cstdlib>
-#include <fstream>
-#include <set>
 #include <string>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "absl/strings/str_replace.h"
+#include "fault_result.h"
 #include "session/clock.h"
 #include "session/job.h"
 #include "session_mpi_rank.h"
@@ -28,33 +23,6 @@ constexpr absl::Duration kTimeout = absl::Seconds(3);
 // When the victim goes, of the 256 or more that it has in a run.
 constexpr int64_t kBucketsBefore = 5;
 
-std::string Quoted(absl::string_view text) {
-  return absl::StrCat(
-      "\"", absl::StrReplaceAll(text, {{"\\", "\\\\"}, {"\"", "\\\""}, {"\n", "\\n"}}), "\"");
-}
-
-// The files in shared memory that this process has mapped: none may outlive the job.
-std::string SharedFiles() {
-  std::set<std::string> files;
-  std::ifstream maps("/proc/self/maps");
-  for (std::string line; std::getline(maps, line);) {
-    const size_t path = line.find("/dev/shm/");
-    if (path != line.npos) files.insert(Quoted(line.substr(path)));
-  }
-  return absl::StrCat("[", absl::StrJoin(files, ", "), "]");
-}
-
-// Then tells the test, through its pipe, that the file is there.
-void WriteResult(const std::string& folder, int rank, const std::string& fields) {
-  const std::string name = absl::StrCat(folder, "/rank-", rank, ".json");
-  {
-    std::ofstream file(name);
-    file << "{\"rank\": " << rank << ", \"pid\": " << getpid() << ", \"shared\": " << SharedFiles()
-         << fields << "}\n";
-  }
-  std::ofstream(folder + "/written") << rank << std::endl;
-}
-
 TransferSpec SpecOf(const std::string& part, int size, int victim) {
   TransferSpec spec = AllToAll(size, 8 * kMiB);
   if (part == "all") return spec;
@@ -66,12 +34,11 @@ TransferSpec SpecOf(const std::string& part, int size, int victim) {
   return spec;
 }
 
-void Vanish(Session* session, bool stop) {
+void PollUntilUnderWay(Session* session) {
   session->ResetCounters();
   while (session->counters().buckets_finished < kBucketsBefore) {
     if (!session->Poll().ok()) std::abort();
   }
-  raise(stop ? SIGSTOP : SIGKILL);
 }
 
 // The error that ends the job here, also where this rank's part of the run was done before.
@@ -104,19 +71,16 @@ int Main(const std::string& folder, int victim, bool stop, const std::string& pa
   const auto run = session->Start(bound.transfer, bound.memory.src(), bound.memory.dst());
   if (!run.ok()) return 1;
   if (self.rank == victim) {
-    if (stop) WriteResult(folder, victim, ", \"stopping\": true");
-    Vanish(session.get(), stop);
+    PollUntilUnderWay(session.get());
+    Vanish(folder, victim, stop);
   }
-  const int64_t start_ns = MonotonicNs();
-  const absl::Status status = UntilError(session.get(), *run);
-  const int64_t error_ns = MonotonicNs();
-  const absl::Status closed = session->Close();
-  WriteResult(folder, self.rank,
-              absl::StrCat(", \"code\": ", Quoted(absl::StatusCodeToString(status.code())),
-                           ", \"message\": ", Quoted(status.message()),
-                           ", \"seconds\": ", static_cast<double>(error_ns - start_ns) / 1e9,
-                           ", \"close\": ", Quoted(closed.ToString()), ", \"close_seconds\": ",
-                           static_cast<double>(MonotonicNs() - error_ns) / 1e9));
+  FaultResult result;
+  result.start_ns = MonotonicNs();
+  result.status = UntilError(session.get(), *run);
+  result.error_ns = MonotonicNs();
+  result.closed = session->Close();
+  result.closed_ns = MonotonicNs();
+  WriteResult(folder, self.rank, result);
   // MPI_Finalize would wait for the operations with the rank that is gone.
   _exit(testing::UnitTest::GetInstance()->ad_hoc_test_result().Failed() ? 1 : 0);
 }

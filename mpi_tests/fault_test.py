@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import re
 import select
 import signal
 import subprocess
@@ -60,7 +61,7 @@ def main():
             print(job.communicate()[0])
             raise
     for result in survivors:
-        judge(result, victim)
+        judge(result, victim, part)
     shared = {path for result in survivors for path in result["shared"]}
     left = [path for path in shared if os.path.exists(path.split(" ")[0])]
     check(not left, f"left in shared memory: {left}")
@@ -73,15 +74,29 @@ def judge_resumed(result):
     check(result["code"] != "OK", "the rank that was stopped saw no error")
 
 
-def judge(result, victim):
+def judge(result, victim, part):
     print(result)
     message = result["message"]
     check(result["code"] == "DEADLINE_EXCEEDED", "not a deadline")
-    check(f"rank {victim} has not answered" in message
-          or f"rank {victim}, which does not answer" in message, f"rank {victim} is not named")
+    if part == "stream":
+        check(victim in members_of(message), f"the bucket is not said to be rank {victim}'s")
+    else:
+        check(f"rank {victim} has not answered" in message
+              or f"rank {victim}, which does not answer" in message, f"rank {victim} is not named")
     check(result["seconds"] < TIMEOUT_S + SLACK_S, "too late")
     check(result["close"] == "OK" or result["close"].startswith("DEADLINE_EXCEEDED"), "Close")
     check(result["close_seconds"] < TIMEOUT_S + SLACK_S, "Close waits too long")
+
+
+def members_of(message):
+    """The ranks of a bucket, of which a message says "for ranks 0-2, 4"."""
+    found = re.search(r"read by rank \d+ for ranks ([-\d, ]*\d)", message)
+    check(found, "the bucket's members are not named")
+    ranks = set()
+    for part in found.group(1).split(","):
+        first, _, last = part.partition("-")
+        ranks.update(range(int(first), int(last or first) + 1))
+    return ranks
 
 
 def check(condition, text):

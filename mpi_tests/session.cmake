@@ -14,21 +14,28 @@ sluice_mpi_test(progress_thread_multiple NPS 2 3 5 PROGRAM progress_thread_mpi_t
 # Jobs of which one rank is killed or stopped in the middle of a run. mpirun would end the job with
 # its first rank, so these say --enable-recovery and leave a file per rank.
 find_package(Python3 3.9 REQUIRED COMPONENTS Interpreter)
-add_executable(fault_rank fault_rank.cc)
-target_include_directories(fault_rank PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests)
-target_link_libraries(fault_rank PRIVATE session_test_support sluice_transport_mpi MPI::MPI_CXX
-                                         GTest::gtest)
-sluice_flags(fault_rank)
+foreach(program fault_rank stream_fault_rank)
+  add_executable(${program} ${program}.cc fault_result.cc)
+  target_include_directories(${program} PRIVATE ${PROJECT_SOURCE_DIR}/src
+                                                ${PROJECT_SOURCE_DIR}/tests)
+  target_link_libraries(${program} PRIVATE session_test_support sluice_transport_mpi MPI::MPI_CXX
+                                           GTest::gtest)
+  sluice_flags(${program})
+endforeach()
 
-# fault_test(NP VICTIM kill|stop sender|receiver|all [argument of mpirun...])
+# fault_test(NP VICTIM kill|stop sender|receiver|all|stream [argument of mpirun...])
 function(fault_test np victim fault part)
   set(name fault_${fault}_${part}_np${np})
   if(ARGN)
     set(name ${name}_tcp)
   endif()
+  set(program fault_rank)
+  if(part STREQUAL stream)
+    set(program stream_fault_rank)
+  endif()
   add_test(NAME ${name}
     COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/mpi_tests/fault_test.py
-            ${PROJECT_SOURCE_DIR}/scripts/mpirun.sh $<TARGET_FILE:fault_rank> ${np} ${victim}
+            ${PROJECT_SOURCE_DIR}/scripts/mpirun.sh $<TARGET_FILE:${program}> ${np} ${victim}
             ${fault} ${part} ${ARGN})
   set_tests_properties(${name} PROPERTIES LABELS mpi TIMEOUT 300 PROCESSORS ${np}
                                           ENVIRONMENT PYTHONDONTWRITEBYTECODE=1)
@@ -39,5 +46,7 @@ foreach(fault kill stop)
   fault_test(5 2 ${fault} sender)
   fault_test(5 4 ${fault} receiver)
   fault_test(5 3 ${fault} all)
+  fault_test(3 1 ${fault} stream)
+  fault_test(5 0 ${fault} stream)
   fault_test(3 1 ${fault} all --mca btl self,tcp)
 endforeach()

@@ -339,10 +339,12 @@ absl::Status ShardRunner::Explain(const absl::Status& status, const ShardPiece& 
                       absl::StrCat("bucket ", piece.id.ToString(), ": ", status.message()));
 }
 
-std::string ShardRunner::DescribeOldest() const {
+std::string ShardRunner::DescribeOldest() {
   Engine::Oldest oldest;
   if (!engine_.OldestUnfinished(&oldest)) return "";
-  return absl::StrCat("bucket ", oldest.id.ToString(), " is ", StageName(oldest.stage));
+  const std::string members = work_->MembersOf(PieceOf(oldest.cookie));
+  return absl::StrCat("bucket ", oldest.id.ToString(), members.empty() ? "" : ", ", members,
+                      ", is ", StageName(oldest.stage));
 }
 
 }  // namespace sluice

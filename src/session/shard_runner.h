@@ -68,6 +68,10 @@ class ShardWork {
   // Adds the copies from `data`, or within the bucket's block.
   virtual absl::Status Drain(const ShardPiece& piece, std::byte* data, CopyQueue* copies) = 0;
 
+  // Who takes part in a bucket that was given out and is not done, in words; empty: this rank
+  // alone.
+  virtual std::string MembersOf(const ShardPiece&) { return ""; }
+
   // The bucket has been through all its stages; `data` is still its own, if it was not kept.
   virtual absl::Status Done(const ShardPiece& piece, const std::byte* data) = 0;
 };
@@ -135,8 +139,8 @@ class ShardRunner {
   // Poll has something to do then at the latest; INT64_MAX: when an event comes.
   int64_t next_due_ns() const { return reads_.next_due_ns(); }
 
-  // The smallest unfinished bucket and its stage, in words; empty if there is none.
-  std::string DescribeOldest() const;
+  // The smallest unfinished bucket, its stage and its members, in words; empty if there is none.
+  std::string DescribeOldest();
 
   const EngineCounters& counters() const { return engine_.counters(); }
   const ReadDeskCounters& read_counters() const { return reads_.counters(); }

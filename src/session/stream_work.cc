@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "session/agreement.h"
 #include "session/clock.h"
 #include "session/stream_trace.h"
 #include "tensor/check.h"
@@ -161,6 +163,14 @@ absl::Status StreamWork::Drain(const ShardPiece& piece, std::byte* data, CopyQue
                                    .src = data,
                                    .dst = dst,
                                    .elements = piece.bytes / DTypeBytes(transform.src)});
+}
+
+std::string StreamWork::MembersOf(const ShardPiece& piece) {
+  const Underway& item = At(piece.index);
+  const absl::Span<const int> sharers = plan_->Sharers(item.position);
+  if (sharers.size() < 2) return "";
+  return absl::StrCat("read by rank ", StreamPlan::ReaderOf(sharers, item.item.object),
+                      " for ranks ", RankList(sharers));
 }
 
 absl::Status StreamWork::Done(const ShardPiece& piece, const std::byte*) {

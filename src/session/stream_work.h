@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "absl/types/optional.h"
@@ -43,6 +44,7 @@ class StreamWork final : public ShardWork {
   bool MayDrain(const ShardPiece& piece) override;
   int KeepBlock(const ShardPiece& piece, std::byte* data, std::byte* memory, int block) override;
   absl::Status Drain(const ShardPiece& piece, std::byte* data, CopyQueue* copies) override;
+  std::string MembersOf(const ShardPiece& piece) override;
   absl::Status Done(const ShardPiece& piece, const std::byte* data) override;
 
   // Items whose pieces have all been drained.

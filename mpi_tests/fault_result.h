@@ -1,0 +1,30 @@
+// What a rank leaves behind for fault_test.py, in a job of which one rank dies or stops.
+#ifndef SLUICE_MPI_TESTS_FAULT_RESULT_H_
+#define SLUICE_MPI_TESTS_FAULT_RESULT_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+
+namespace sluice::session_test {
+
+struct FaultResult {
+  absl::Status status;  // what ended the rank's work
+  absl::Status closed;
+  // On MonotonicNs's clock: after the victim went, at the error, and after closing.
+  int64_t start_ns = 0;
+  int64_t error_ns = 0;
+  int64_t closed_ns = 0;
+};
+
+// Writes FOLDER/rank-N.json, then tells the test through its pipe that the file is there.
+void WriteResult(const std::string& folder, int rank, const FaultResult& result);
+
+// The victim's end: its process is killed or stopped. Where it is stopped it says so first, so that
+// the test knows whom to wake.
+void Vanish(const std::string& folder, int rank, bool stop);
+
+}  // namespace sluice::session_test
+
+#endif  // SLUICE_MPI_TESTS_FAULT_RESULT_H_
