@@ -67,9 +67,9 @@ class Bench:
 
 
 RESULT_KEYS = {"mode": str, "items": int, "bytes": int, "seconds": float, "bytes_per_s": float,
-               "stall_share": float, "first_item_s": float, "requests": int, "bytes_read": int,
-               "opens": int, "hedges": int, "retries": int, "wrong": int, "peak": dict,
-               "limit": dict, "stage_s": dict, "all_seconds": list}
+               "stall_share": float, "first_item_s": float, "half_s": float, "requests": int,
+               "bytes_read": int, "opens": int, "hedges": int, "retries": int, "wrong": int,
+               "peak": dict, "limit": dict, "stage_s": dict, "all_seconds": list}
 STAGES = {"read", "exchange", "copy", "consume", "wait"}
 
 
@@ -87,6 +87,9 @@ def check_keys(results):
         assert set(result["stage_s"]) == STAGES, result
         assert len(result["all_seconds"]) == results["config"]["iterations"], result
         assert 0 <= result["stall_share"] <= 1.000001, result
+        assert 0 <= result["half_s"] <= result["seconds"], result
+        if result["items"] > 1:
+            assert result["half_s"] > 0, result
 
 
 def together(jobs):

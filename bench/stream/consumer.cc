@@ -78,6 +78,7 @@ void Consumer::Consume(int64_t item, int64_t epoch, const TensorView& view) {
   due_ns_ = std::max(due_ns_ + options_.consume_ns, NowNs());
   if (options_.consume_ns > 0) SleepUntil(due_ns_);
   end_ns_ = NowNs();
+  if (items_ == wanted_ / 2) half_ns_ = end_ns_;
   consume_ns_ += end_ns_ - begin_ns;
   bar_->Advance(items_, bytes_, end_ns_);
 }
@@ -91,6 +92,7 @@ void Consumer::AddTo(RankOutcome* outcome) const {
   outcome->stage_s.consume = Seconds(consume_ns_);
   if (items_ == 0) return;
   outcome->first_item_s = Seconds(first_ns_ - begin_ns_);
+  if (half_ns_ > 0) outcome->half_s = Seconds(half_ns_ - begin_ns_);
   outcome->later_wait_s = Seconds(later_wait_ns_);
 }
 

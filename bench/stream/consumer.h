@@ -63,6 +63,7 @@ class Consumer {
   int64_t begin_ns_ = 0;
   int64_t asked_ns_ = 0;
   int64_t first_ns_ = 0;  // when the first item arrived
+  int64_t half_ns_ = 0;   // when half of the items were consumed
   int64_t end_ns_ = 0;    // of the last step
   int64_t due_ns_ = 0;    // when the step should have ended
   int64_t wait_ns_ = 0;

@@ -47,6 +47,7 @@ template <typename A, typename B, typename Visit>
 void ForEachLargest(A* a, B* b, Visit visit) {
   visit("seconds", &a->seconds, &b->seconds);
   visit("first_item_s", &a->first_item_s, &b->first_item_s);
+  visit("half_s", &a->half_s, &b->half_s);
   ForEachPeak(a, b, visit);
 }
 

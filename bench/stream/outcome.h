@@ -26,6 +26,7 @@ struct RankOutcome {
   int64_t bytes = 0;        // of these, as they lie on storage
   double seconds = 0;       // from the opening to the end of the last item's consumption
   double first_item_s = 0;  // to the first item's arrival
+  double half_s = 0;        // until half of the items (rounded down) are consumed
   double later_wait_s = 0;  // the consumer's, after the first item
   int64_t requests = 0;
   int64_t bytes_read = 0;
@@ -48,8 +49,8 @@ struct RankOutcome {
 std::string Encode(const RankOutcome& outcome);
 RankOutcome DecodeOutcome(const std::string& text);
 
-// Of the job: sums, but the slowest rank's `seconds` and `first_item_s`, and the largest peaks and
-// limits of any rank.
+// Of the job: sums, but the slowest rank's `seconds`, `first_item_s` and `half_s`, and the largest
+// peaks and limits of any rank.
 struct Result {
   std::string mode;
   RankOutcome total;

@@ -64,6 +64,7 @@ Json ResultJson(const Result& result) {
                {"bytes_per_s", result.bytes_per_s},
                {"stall_share", result.stall_share},
                {"first_item_s", t.first_item_s},
+               {"half_s", t.half_s},
                {"requests", t.requests},
                {"bytes_read", t.bytes_read},
                {"opens", t.opens},

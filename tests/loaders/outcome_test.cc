@@ -15,6 +15,7 @@ RankOutcome Outcome(double seconds, int64_t items) {
   outcome.bytes = 100 * items;
   outcome.seconds = seconds;
   outcome.first_item_s = 1;
+  outcome.half_s = seconds / 2;
   outcome.later_wait_s = 0.5;
   outcome.peak_slots = items;
   outcome.stage_s.read = 0.25;
@@ -32,6 +33,7 @@ TEST(OutcomeTest, TravelsAsText) {
   EXPECT_EQ(got.items, 7);
   EXPECT_EQ(got.wrong, 3);
   EXPECT_EQ(got.seconds, 2.5);
+  EXPECT_EQ(got.half_s, 1.25);
   EXPECT_EQ(got.peak_slots, 7);
   EXPECT_EQ(got.stage_s.read, 0.25);
 }
@@ -41,6 +43,7 @@ TEST(OutcomeTest, RanksAddUpByTheSlowestOnesTime) {
   EXPECT_EQ(sum.total.items, 40);
   EXPECT_EQ(sum.total.seconds, 4);
   EXPECT_EQ(sum.total.first_item_s, 1);
+  EXPECT_EQ(sum.total.half_s, 2);
   EXPECT_EQ(sum.total.peak_slots, 30);
   EXPECT_EQ(sum.total.stage_s.read, 0.5);
   EXPECT_EQ(sum.bytes_per_s, 1000);

@@ -1,0 +1,1 @@
+"""One plot a module."""
