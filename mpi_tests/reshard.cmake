@@ -21,7 +21,5 @@ endif()
 if(TARGET sluice_baselines)
   sluice_mpi_test(baselines_mpi_test NPS 1 2 3 5 8 16
     SOURCES baselines_mpi_test.cc
-            ${PROJECT_SOURCE_DIR}/tests/oracle/brute_layout.cc
-            ${PROJECT_SOURCE_DIR}/tests/oracle/random_layout.cc
-    DEPS sluice_baselines absl::strings)
+    DEPS layout_oracle sluice_baselines absl::strings)
 endif()

@@ -18,7 +18,7 @@ add_executable(fault_rank fault_rank.cc)
 target_include_directories(fault_rank PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests)
 target_link_libraries(fault_rank PRIVATE session_test_support sluice_transport_mpi MPI::MPI_CXX
                                          GTest::gtest)
-sluice_flags(fault_rank)
+sluice_flags(fault_rank test)
 
 # fault_test(NP VICTIM kill|stop sender|receiver|all [argument of mpirun...])
 function(fault_test np victim fault part)
