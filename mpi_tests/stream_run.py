@@ -1,5 +1,4 @@
 """Runs `sluice-bench shards` and `sluice-bench stream`, alone or under mpirun."""
-import concurrent.futures
 import itertools
 import json
 import os
@@ -87,10 +86,3 @@ def check_keys(results):
         assert set(result["stage_s"]) == STAGES, result
         assert len(result["all_seconds"]) == results["config"]["iterations"], result
         assert 0 <= result["stall_share"] <= 1.000001, result
-
-
-def together(jobs):
-    """Calls all of them, some at a time: most of a short run is MPI's beginning and end."""
-    with concurrent.futures.ThreadPoolExecutor(max_workers=4) as pool:
-        for future in [pool.submit(job) for job in jobs]:
-            future.result()
