@@ -1,8 +1,8 @@
 # sluice_module(NAME SOURCES file... [DEPS target...] [PRIVATE_DEPS target...]) makes the library of
 # one folder of src/.
-# sluice_flags(TARGET library|program|test) gives a target the project's warnings and sanitizers,
-# and its kind of code: what may go into any binary, into programs only, or into tests only, which
-# are quick to compile rather than to run.
+# sluice_flags(TARGET library|program|test|heavy_test) gives a target the project's warnings and
+# sanitizers, and its kind of code: what may go into any binary, into programs only, or into tests
+# only. Tests are quick to compile rather than to run, unless heavy.
 
 function(sluice_flags target kind)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wconversion -Wshadow)
@@ -19,7 +19,7 @@ function(sluice_flags target kind)
     target_compile_options(${target} PRIVATE -fPIE)
   endif()
   if(kind STREQUAL test)
-    target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+    target_compile_options(${target} PRIVATE $<IF:$<CONFIG:Debug>,-O0,-O1>)
   endif()
   sluice_reuse_pch(${target} ${kind})
 endfunction()
