@@ -6,4 +6,4 @@ add_executable(copy_bench ${CMAKE_CURRENT_LIST_DIR}/copy_bench.cc
                           ${CMAKE_CURRENT_LIST_DIR}/normalize_bench.cc)
 target_include_directories(copy_bench PRIVATE ${PROJECT_SOURCE_DIR}/src)
 target_link_libraries(copy_bench PRIVATE sluice_device benchmark::benchmark)
-sluice_flags(copy_bench)
+sluice_flags(copy_bench program)

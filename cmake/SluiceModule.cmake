@@ -1,8 +1,10 @@
 # sluice_module(NAME SOURCES file... [DEPS target...] [PRIVATE_DEPS target...]) makes the library of
 # one folder of src/.
-# sluice_flags(TARGET) gives a target the project's warnings and sanitizers.
+# sluice_flags(TARGET library|program|test|heavy_test) gives a target the project's warnings and
+# sanitizers, and its kind of code: what may go into any binary, into programs only, or into tests
+# only. Tests are quick to compile rather than to run, unless heavy.
 
-function(sluice_flags target)
+function(sluice_flags target kind)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wconversion -Wshadow)
   if(SLUICE_WERROR)
     target_compile_options(${target} PRIVATE -Werror)
@@ -12,6 +14,14 @@ function(sluice_flags target)
                                              -fno-sanitize-recover=all)
     target_link_options(${target} PRIVATE -fsanitize=${SLUICE_SANITIZE})
   endif()
+  if(NOT kind STREQUAL library)
+    set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+    target_compile_options(${target} PRIVATE -fPIE)
+  endif()
+  if(kind STREQUAL test)
+    target_compile_options(${target} PRIVATE $<IF:$<CONFIG:Debug>,-O0,-O1>)
+  endif()
+  sluice_reuse_pch(${target} ${kind})
 endfunction()
 
 function(sluice_module name)
@@ -25,6 +35,6 @@ function(sluice_module name)
     PRIVATE ${PROJECT_SOURCE_DIR}/src)
   target_compile_features(sluice_${name} PUBLIC cxx_std_20)
   target_link_libraries(sluice_${name} PUBLIC ${ARG_DEPS} PRIVATE ${ARG_PRIVATE_DEPS})
-  sluice_flags(sluice_${name})
+  sluice_flags(sluice_${name} library)
   set_property(GLOBAL APPEND PROPERTY SLUICE_INSTALL_TARGETS sluice_${name})
 endfunction()

@@ -3,10 +3,12 @@
 
   reshard_bad_input_test.py MPIRUN SLUICE_BENCH
 """
+import functools
 import json
 import sys
 
 from reshard_run import Bench
+from together import together
 
 WORLD = 4
 GOOD = {"id": "good", "shape": [8, 8], "dtype": "f32",
@@ -120,25 +122,40 @@ def check(bench, name, args, expected, by_rank=None, world=WORLD):
     assert any(expected in e["id"] + e["message"] for e in results["errors"]), (name, messages)
 
 
+def bad_files(bench):
+    together(functools.partial(check, bench, f"file {i}",
+                               ["--cases", bench.write(f"bad-{i}.json", content)], expected)
+             for i, (content, expected) in enumerate(FILES))
+
+
+def bad_arguments(bench):
+    """Most without mpirun, which takes longer than the refusal."""
+    together(functools.partial(check, bench, " ".join(args), args, expected,
+                               world=WORLD if i % 4 == 0 else 0)
+             for i, (args, expected) in enumerate(ARGUMENTS))
+
+
 def other_ranks_are_named(bench):
     good = bench.write("good.json", GOOD)
     other = bench.write("other.json", changed(shape=[8, 16]))
     renamed = bench.write("renamed.json", changed(id="else"))
     broken = bench.write("broken.json", "{")
-    for name, args in [
-            ("other shape", ["--cases", other]),
-            ("other id", ["--cases", renamed]),
-            ("broken", ["--cases", broken]),
-            ("missing", ["--cases", "/nowhere/cases.json"]),
-            ("bucket", ["--cases", good, "--bucket-bytes", "4M"]),
-            ("in flight", ["--cases", good, "--max-in-flight", "3"]),
-            ("iterations", ["--cases", good, "-n", "3"]),
-            ("flag", ["--cases", good, "--nonsense"]),
-            ("baseline", ["--cases", good, "-n", "5", "--baseline", "isend"]),
-            ("format", ["--cases", good, "-n", "5", "--format", "osu"]),
-            ("wrong format", ["--cases", good, "-n", "5", "--format", "nonsense"]),
-    ]:
-        check(bench, name, ["--cases", good, "-n", "5"], "2", by_rank={2: args})
+    others = [
+        ("other shape", ["--cases", other]),
+        ("other id", ["--cases", renamed]),
+        ("broken", ["--cases", broken]),
+        ("missing", ["--cases", "/nowhere/cases.json"]),
+        ("bucket", ["--cases", good, "--bucket-bytes", "4M"]),
+        ("in flight", ["--cases", good, "--max-in-flight", "3"]),
+        ("iterations", ["--cases", good, "-n", "3"]),
+        ("flag", ["--cases", good, "--nonsense"]),
+        ("baseline", ["--cases", good, "-n", "5", "--baseline", "isend"]),
+        ("format", ["--cases", good, "-n", "5", "--format", "osu"]),
+        ("wrong format", ["--cases", good, "-n", "5", "--format", "nonsense"]),
+    ]
+    together(functools.partial(check, bench, name, ["--cases", good, "-n", "5"], "2",
+                               by_rank={2: args})
+             for name, args in others)
 
 
 def unwritable_results(bench):
@@ -150,13 +167,11 @@ def unwritable_results(bench):
 
 def main():
     bench = Bench(sys.argv[1], sys.argv[2])
-    for i, (content, expected) in enumerate(FILES):
-        check(bench, f"file {i}", ["--cases", bench.write(f"bad-{i}.json", content)], expected)
-    for args, expected in ARGUMENTS:
-        check(bench, " ".join(args), args, expected)
+    bad_files(bench)
+    bad_arguments(bench)
     other_ranks_are_named(bench)
     unwritable_results(bench)
-    print(f"{bench.runs} runs refused")
+    print(f"{next(bench.runs)} runs refused")
 
 
 if __name__ == "__main__":

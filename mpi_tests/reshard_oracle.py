@@ -3,6 +3,7 @@
 Written from the definition of layouts alone (docs/architecture.md) and independent of the library:
 no interval arithmetic, no planner. Python 3 standard library only.
 """
+import functools
 import math
 
 from reshard_numbers import combine, rounded
@@ -76,6 +77,12 @@ def is_partial(case):
     return any(parse_placement(text)[0] == "P" for text in case["source"]["placements"])
 
 
+@functools.lru_cache(maxsize=2**16)
+def combined(op, values, dtype):
+    """Many elements have equal contributions."""
+    return combine(op, values, dtype)
+
+
 def reduced(contributions, ops, dtype):
     """`contributions`: {coordinates in the Partial mesh dimensions: value}. Folds one dimension
     after the other, left to right, in the order of the coordinates."""
@@ -83,7 +90,8 @@ def reduced(contributions, ops, dtype):
         folded = {}
         for coordinates in sorted(contributions):
             folded.setdefault(coordinates[1:], []).append(contributions[coordinates])
-        contributions = {rest: combine(op, values, dtype) for rest, values in folded.items()}
+        contributions = {rest: combined(op, tuple(values), dtype)
+                         for rest, values in folded.items()}
     return contributions[()]
 
 

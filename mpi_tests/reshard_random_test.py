@@ -11,10 +11,11 @@ from reshard_oracle import BYTES, dtypes, expected_payload, expected_targets, is
 from reshard_run import Bench
 
 CASES = 40
+MAX_ELEMENTS = 6000  # most of the time goes into the oracle, which visits each
 KNOBS = [
     ["--bucket-bytes", "1K", "--max-in-flight", "1", "--budget-buckets", "1"],
     ["--bucket-bytes", "4K", "--budget-buckets", "3", "--ranks-per-node", "2"],
-    ["--bucket-bytes", "64K", "--budget-buckets", "0", "--budget-bytes", "0"],
+    ["--bucket-bytes", "16K", "--budget-buckets", "0", "--budget-bytes", "0"],
     ["--baseline", "serial,isend,alltoallw,gather-broadcast"],
 ]
 
@@ -62,7 +63,7 @@ def check_case(case, result, seed):
 def main():
     mpirun, program, world, seed = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
     bench = Bench(mpirun, program)
-    cases = random_cases(1000 * seed + world, world, CASES)
+    cases = random_cases(1000 * seed + world, world, CASES, MAX_ELEMENTS)
     file = bench.write("cases.json", {"cases": cases})
     hashes = None
     for i, knobs in enumerate(KNOBS):

@@ -1,4 +1,5 @@
 """Runs `sluice-bench reshard` under mpirun and returns what it did."""
+import itertools
 import json
 import os
 import pathlib
@@ -13,7 +14,7 @@ class Bench:
         self.mpirun = mpirun
         self.program = program
         self.folder = tempfile.TemporaryDirectory(prefix="reshard-")
-        self.runs = 0
+        self.runs = itertools.count()
 
     def path(self, name):
         return str(pathlib.Path(self.folder.name) / name)
@@ -24,16 +25,18 @@ class Bench:
         return self.path(name)
 
     def run(self, world, args, timeout_s=120, by_rank=None, results_file=None):
-        """(exit code, output, results). `by_rank`: {rank: other arguments}; results: None if no
-        results file was left. Raises TimeoutExpired if the job hangs."""
-        self.runs += 1
-        results_file = results_file or self.path(f"results-{self.runs}.json")
+        """(exit code, output, results). `world` 0: without mpirun. `by_rank`: {rank: other
+        arguments}; results: None if no results file was left. Raises TimeoutExpired if the job
+        hangs."""
+        results_file = results_file or self.path(f"results-{next(self.runs)}.json")
         tail = ["-J", results_file]
-        command = [self.mpirun, "--oversubscribe"]
+        command = [] if world == 0 else [self.mpirun, "--oversubscribe"]
         for rank in range(world) if by_rank else range(1):
             if rank > 0:
                 command.append(":")
-            command += ["-np", "1" if by_rank else str(world), self.program, "reshard"]
+            if world > 0:
+                command += ["-np", "1" if by_rank else str(world)]
+            command += [self.program, "reshard"]
             command += (by_rank or {}).get(rank, args) + tail
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                               timeout=timeout_s, text=True, errors="replace", check=False,

@@ -20,7 +20,7 @@ foreach(program fault_rank stream_fault_rank)
                                                 ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(${program} PRIVATE session_test_support sluice_transport_mpi MPI::MPI_CXX
                                            GTest::gtest)
-  sluice_flags(${program})
+  sluice_flags(${program} test)
 endforeach()
 
 # fault_test(NP VICTIM kill|stop sender|receiver|all|stream [argument of mpirun...])

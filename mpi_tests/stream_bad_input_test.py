@@ -8,7 +8,8 @@ import functools
 import pathlib
 import sys
 
-from stream_run import Bench, check_keys, together
+from stream_run import Bench, check_keys
+from together import together
 
 GENERATOR = ["--source", "generator", "--items", "20", "--item-bytes", "4K"]
 

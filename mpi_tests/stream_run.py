@@ -1,5 +1,4 @@
 """Runs `sluice-bench shards` and `sluice-bench stream`, alone or under mpirun."""
-import concurrent.futures
 import itertools
 import json
 import os
@@ -90,10 +89,3 @@ def check_keys(results):
         assert 0 <= result["half_s"] <= result["seconds"], result
         if result["items"] > 1:
             assert result["half_s"] > 0, result
-
-
-def together(jobs):
-    """Calls all of them, some at a time: most of a short run is MPI's beginning and end."""
-    with concurrent.futures.ThreadPoolExecutor(max_workers=4) as pool:
-        for future in [pool.submit(job) for job in jobs]:
-            future.result()

@@ -74,14 +74,14 @@ void SearchAll(int ranks, const std::vector<std::vector<JobBucket>>& jobs,
 }
 
 TEST(EveryOrderOfRuns, AmongThreeRanksSampled) {
-  SearchAll(3, AllJobs(3, AllKindsAmongThree(), 3), SplitsOfThree(), 67, Asking::kAtOnce,
+  SearchAll(3, AllJobs(3, AllKindsAmongThree(), 3), SplitsOfThree(), 151, Asking::kAtOnce,
             "runs of three buckets among three ranks");
 }
 
 TEST(EveryOrderOfRuns, BetweenTwoRanks) {
   std::vector<JobBucket> kinds = PairsAmong(2, 1);
   for (const JobBucket& dear : PairsAmong(2, 2)) kinds.push_back(dear);
-  SearchAll(2, AllJobs(2, kinds, 4), SplitsOfFour(), 31, Asking::kAnyTime,
+  SearchAll(2, AllJobs(2, kinds, 4), SplitsOfFour(), 73, Asking::kAnyTime,
             "runs of four buckets between two ranks, asked at any time");
 }
 
@@ -108,14 +108,14 @@ void SearchWithCancelledRun(int ranks, const std::vector<std::vector<JobBucket>>
 }
 
 TEST(EveryOrderOfCancelling, AmongThreeRanksSampled) {
-  SearchWithCancelledRun(3, AllJobs(3, AllKindsAmongThree(), 3), SplitsOfThree(), 1511,
+  SearchWithCancelledRun(3, AllJobs(3, AllKindsAmongThree(), 3), SplitsOfThree(), 3001,
                          Asking::kAtOnce, "a cancelled run among three ranks");
 }
 
 TEST(EveryOrderOfCancelling, BetweenTwoRanks) {
   std::vector<JobBucket> kinds = PairsAmong(2, 1);
   for (const JobBucket& dear : PairsAmong(2, 2)) kinds.push_back(dear);
-  SearchWithCancelledRun(2, AllJobs(2, kinds, 4), SplitsOfFour(), 211, Asking::kAnyTime,
+  SearchWithCancelledRun(2, AllJobs(2, kinds, 4), SplitsOfFour(), 433, Asking::kAnyTime,
                          "a cancelled run between two ranks, asked at any time");
 }
 
