@@ -50,6 +50,7 @@ absl::StatusOr<std::unique_ptr<StreamImpl>> StreamImpl::Make(StreamParts parts,
   options.object_names = kept.items->object_names();
   options.hedge = kept.options.hedge;
   options.retry = kept.options.retry;
+  options.head_start_ns = HeadStart::kLongestNs;
   options.trace = kept.stage_trace.get();
   absl::StatusOr<std::unique_ptr<ShardRunner>> runner = ShardRunner::Make(
       &stream->work_, kept.device.get(), kept.source.get(), std::move(kept.transport), options);
