@@ -75,8 +75,10 @@ StreamImpl::~StreamImpl() {
   delivery_->set_listener(nullptr);
   if (runner_ == nullptr) return;
   // Whether it has ended is the session's to know: until it is removed.
-  driver_->Remove(this, absl::CancelledError(absl::StrCat("rank ", parts_.rank,
-                                                          " closed the stream before its end")));
+  if (opened_) {
+    driver_->Remove(this, absl::CancelledError(absl::StrCat("rank ", parts_.rank,
+                                                            " closed the stream before its end")));
+  }
   Fail(absl::CancelledError("the stream was closed"));
   const Deadline reads(kReadsSettleTime);
   Deadline messages(kMessagesSettleTime);
