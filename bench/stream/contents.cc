@@ -6,25 +6,18 @@
 
 #include "absl/strings/str_cat.h"
 #include "plan/cursor.h"
+#include "session/stream_catalog.h"
 #include "session/stream_source.h"
-#include "storage/shard_index.h"
 #include "workload/json_input.h"
 
 namespace sluice::bench {
+
 absl::StatusOr<Catalog> FindCatalog(const StreamOptions& stream) {
   const auto address = ParseSourceAddress(stream.source.uri);
   if (!address.ok()) return address.status();
-  if (stream.source.format != ItemFormat::kIndex) {
-    if (address->scheme == "http" || address->scheme == "https") {
-      return absl::InvalidArgumentError("an HTTP source needs an index.json: it cannot be listed");
-    }
-    return ListObjects(*address, stream.source);
-  }
-  const auto text = FetchIndex(*address, stream.source);
+  const auto text = FetchCatalogText(*address, stream.source, stream.retry);
   if (!text.ok()) return text.status();
-  auto index = ParseShardIndex(*text);
-  if (!index.ok()) return index.status();
-  return std::move(index->catalog);
+  return ReadCatalogText(*text, stream.source);
 }
 
 absl::StatusOr<std::unique_ptr<Contents>> Contents::Make(const StreamBenchOptions& options,

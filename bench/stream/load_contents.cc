@@ -1,11 +1,11 @@
-// One reading of the index for all ranks.
+// One reading of the index, or of the directory, for all ranks.
 #include "stream/load_contents.h"
 
 #include <string>
 #include <utility>
 
+#include "session/stream_catalog.h"
 #include "session/stream_source.h"
-#include "storage/shard_index.h"
 
 namespace sluice::bench {
 namespace {
@@ -24,19 +24,16 @@ absl::StatusOr<std::string> ShareText(absl::StatusOr<std::string> text, absl::Du
 
 absl::StatusOr<Catalog> LoadCatalog(const StreamOptions& stream, Ranks* ranks) {
   if (stream.source.uri.empty()) return Catalog();
-  if (stream.source.format != ItemFormat::kIndex) return FindCatalog(stream);
   const auto address = ParseSourceAddress(stream.source.uri);
   absl::StatusOr<std::string> text = std::string();
   if (!address.ok()) {
     text = address.status();
   } else if (ranks->rank() == 0) {
-    text = FetchIndex(*address, stream.source);
+    text = FetchCatalogText(*address, stream.source, stream.retry);
   }
   text = ShareText(std::move(text), stream.timeout + stream.retry.request_timeout, ranks);
   if (!text.ok()) return text.status();
-  auto index = ParseShardIndex(*text);
-  if (!index.ok()) return index.status();
-  return std::move(index->catalog);
+  return ReadCatalogText(*text, stream.source);
 }
 
 }  // namespace

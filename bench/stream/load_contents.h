@@ -11,9 +11,9 @@
 
 namespace sluice::bench {
 
-// Collective: an index is read by rank 0 and handed on, so that a server is asked for it once more
-// by the benchmark, not once per rank. Headers of objects without an index are read by every rank.
-// The status is this rank's, and may differ between ranks.
+// Collective: rank 0 reads the index, or the headers of objects without one, and hands it on, so
+// that a server is asked for it once more by the benchmark, not once per rank. The status is this
+// rank's, and may differ between ranks.
 absl::StatusOr<std::unique_ptr<Contents>> LoadContents(const StreamBenchOptions& options,
                                                        Ranks* ranks);
 

@@ -12,7 +12,7 @@ namespace sluice {
 namespace {
 
 // Ranks of one job may run different builds: a record of another format is reported as such.
-constexpr uint32_t kRecordFormat = 0x51c30002;
+constexpr uint32_t kRecordFormat = 0x51c30003;
 
 // What goes over the wire: trivially copyable, the same size on all ranks.
 struct Record {
@@ -22,7 +22,10 @@ struct Record {
   int64_t values[Proposal::kMaxValues];
   BucketId bucket;
   char message[512];
+  uint32_t payload_bytes;
+  char payload[Proposal::kMaxPayloadBytes];
 };
+static_assert(sizeof(Record) <= Fabric::kMaxRecordBytes);
 
 void CopyText(absl::string_view text, absl::Span<char> out) {
   const size_t length = std::min(text.size(), out.size() - 1);
@@ -38,6 +41,8 @@ Record Encode(const Proposal& proposal) {
   CopyText(proposal.call, absl::MakeSpan(record.call));
   CopyText(proposal.status.message(), absl::MakeSpan(record.message));
   for (size_t i = 0; i < proposal.values.size(); ++i) record.values[i] = proposal.values[i].value;
+  record.payload_bytes = static_cast<uint32_t>(proposal.payload.size());
+  std::copy(proposal.payload.begin(), proposal.payload.end(), record.payload);
   return record;
 }
 
@@ -46,6 +51,8 @@ Record Decode(absl::Span<const std::byte> all, int rank) {
   std::memcpy(&record, all.data() + static_cast<size_t>(rank) * sizeof(Record), sizeof(Record));
   record.call[sizeof(record.call) - 1] = '\0';
   record.message[sizeof(record.message) - 1] = '\0';
+  record.payload_bytes =
+      std::min(record.payload_bytes, static_cast<uint32_t>(sizeof(record.payload)));
   return record;
 }
 
@@ -84,6 +91,7 @@ std::string RankList(absl::Span<const int> ranks) {
 absl::Status Agreement::Start(Proposal proposal, absl::Duration timeout) {
   SLUICE_CHECK(ended_, "an agreement is under way");
   SLUICE_CHECK(proposal.values.size() <= Proposal::kMaxValues, "too many values to agree on");
+  SLUICE_CHECK(proposal.payload.size() <= Proposal::kMaxPayloadBytes, "the payload is too long");
   proposal_ = std::move(proposal);
   deadline_ = Deadline(timeout);
   out_of_step_ = false;
@@ -117,6 +125,11 @@ bool Agreement::Poll() {
   }
   ended_ = true;
   return true;
+}
+
+std::string Agreement::payload(int rank) const {
+  const Record record = Decode(all_, rank);
+  return std::string(record.payload, record.payload_bytes);
 }
 
 absl::Status Agreement::Compare(absl::Span<const std::byte> all) {

@@ -1,6 +1,6 @@
 // A comparison between all ranks: whether they make the same call with the same input.
 //
-// Started and polled, like everything that waits for other ranks. It moves no payload.
+// Started and polled, like everything that waits for other ranks.
 #ifndef SLUICE_SRC_SESSION_AGREEMENT_H_
 #define SLUICE_SRC_SESSION_AGREEMENT_H_
 
@@ -36,8 +36,11 @@ struct Proposal {
   absl::Status status;
   // Carried along, not compared: of all ranks' the largest comes out.
   BucketId bucket;
+  // Carried along, not compared: all ranks' come out. At most kMaxPayloadBytes.
+  std::string payload;
 
   static constexpr size_t kMaxValues = 8;
+  static constexpr size_t kMaxPayloadBytes = 1100;
 };
 
 class Agreement {
@@ -60,6 +63,8 @@ class Agreement {
   bool out_of_step() const { return out_of_step_; }
   // After OK: the largest Proposal::bucket.
   const BucketId& largest_bucket() const { return largest_bucket_; }
+  // After OK, until the next Start: what `rank` brought along.
+  std::string payload(int rank) const;
 
  private:
   absl::Status Compare(absl::Span<const std::byte> all);

@@ -27,10 +27,6 @@
 namespace sluice {
 namespace {
 
-bool IsHttp(const SourceAddress& address) {
-  return address.scheme == "http" || address.scheme == "https";
-}
-
 HttpOptions HttpOptionsOf(const CheckpointOptions& options) {
   HttpOptions http;
   http.connections_per_host = options.connections;
@@ -44,7 +40,7 @@ HttpOptions HttpOptionsOf(const CheckpointOptions& options) {
 absl::StatusOr<std::string> FetchIndexText(const SourceAddress& address,
                                            const CheckpointOptions& options) {
   const int64_t bytes_max = CheckpointIndexLimits().text_bytes;
-  if (IsHttp(address)) {
+  if (address.is_http()) {
     return FetchHttpObject(absl::StrCat(address.place, kCheckpointIndexName), bytes_max,
                            HttpOptionsOf(options));
   }
@@ -90,7 +86,7 @@ absl::Span<const std::byte> BytesOf(const std::string& text) {
 
 // Of a file in a directory; -1 if that is not known before it is read.
 absl::StatusOr<int64_t> SizeOf(const SourceAddress& address, const std::string& name) {
-  if (IsHttp(address)) return -1;
+  if (address.is_http()) return -1;
   std::error_code error;
   const std::uintmax_t bytes = std::filesystem::file_size(address.place + "/" + name, error);
   if (!error) return static_cast<int64_t>(bytes);
@@ -257,7 +253,7 @@ absl::StatusOr<CheckpointCatalog> FindTensors(const SourceAddress& address,
     catalog.header_bytes += static_cast<int64_t>(index->size());
   } else if (!absl::IsNotFound(index.status())) {
     return index.status();
-  } else if (IsHttp(address)) {
+  } else if (address.is_http()) {
     catalog.files.emplace_back(kCheckpointFileName);
   } else {
     absl::StatusOr<std::vector<std::string>> files = ListFiles(address.place);
@@ -314,7 +310,7 @@ absl::StatusOr<std::unique_ptr<Source>> OpenFiles(const SourceAddress& address,
                                                   const std::vector<std::string>& files,
                                                   const CheckpointOptions& options,
                                                   int in_flight_max) {
-  if (IsHttp(address)) return MakeHttpSource(address.place, files, HttpOptionsOf(options));
+  if (address.is_http()) return MakeHttpSource(address.place, files, HttpOptionsOf(options));
   if (address.scheme == "mmap") return MakeMmapSource(address.place, files, {});
   FileSourceOptions file;
   file.access = address.scheme == "file" ? FileAccess::kDirect : FileAccess::kBuffered;

@@ -1,4 +1,7 @@
-// What is in a directory without an index: lists it, and reads all headers at once.
+// What is in a directory without an index: lists it, reads all headers at once, and tells what they
+// say.
+#include "session/list_objects.h"
+
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
@@ -7,10 +10,11 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "device/device.h"
 #include "session/backoff.h"
-#include "session/stream_source.h"
 #include "storage/catalog_formats.h"
 #include "storage/file_source.h"
 
@@ -109,7 +113,7 @@ absl::Status ReadFirst(const std::string& directory, const std::vector<Listed>& 
   return absl::OkStatus();
 }
 
-absl::Span<const std::byte> BytesOf(const std::string& text) {
+absl::Span<const std::byte> BytesOf(absl::string_view text) {
   return absl::MakeConstSpan(reinterpret_cast<const std::byte*>(text.data()), text.size());
 }
 
@@ -118,54 +122,93 @@ absl::StatusOr<int64_t> HeaderBytes(ItemFormat format, const std::string& first,
                                     : SafetensorsHeaderBytes(BytesOf(first), bytes);
 }
 
-absl::Status AddObject(ItemFormat format, const Listed& file, const std::string& first,
+absl::Status AddObject(const StreamSource& source, const Listed& file, absl::string_view header,
                        Catalog* catalog) {
-  if (format == ItemFormat::kNpy) {
-    const absl::StatusOr<NpyHeader> header = ParseNpyHeader(BytesOf(first), file.bytes);
-    return header.ok() ? AddNpyObject(file.name, *header, catalog) : header.status();
+  if (source.format == ItemFormat::kRaw) {
+    return AddRawObject(file.name, file.bytes, source.item_bytes, nullptr, catalog);
   }
-  const absl::StatusOr<SafetensorsHeader> header =
-      ParseSafetensorsHeader(BytesOf(first), file.bytes);
-  return header.ok() ? AddSafetensorsObject(file.name, *header, catalog) : header.status();
+  if (source.format == ItemFormat::kNpy) {
+    const absl::StatusOr<NpyHeader> read = ParseNpyHeader(BytesOf(header), file.bytes);
+    return read.ok() ? AddNpyObject(file.name, *read, catalog) : read.status();
+  }
+  const absl::StatusOr<SafetensorsHeader> read =
+      ParseSafetensorsHeader(BytesOf(header), file.bytes);
+  return read.ok() ? AddSafetensorsObject(file.name, *read, catalog) : read.status();
 }
 
 absl::Status InFile(const std::string& name, const absl::Status& status) {
   return absl::Status(status.code(), absl::StrCat(name, ": ", status.message()));
 }
 
-}  // namespace
-
-absl::StatusOr<Catalog> ListObjects(const SourceAddress& address, const StreamSource& source) {
-  const absl::StatusOr<std::vector<Listed>> files = List(address.place, source.format);
-  if (!files.ok()) return files.status();
-  Catalog catalog;
-  if (source.format == ItemFormat::kRaw) {
-    for (const Listed& file : *files) {
-      absl::Status status =
-          AddRawObject(file.name, file.bytes, source.item_bytes, nullptr, &catalog);
-      if (!status.ok()) return InFile(file.name, status);
-    }
-    return catalog;
-  }
+// The header of each file, and no more.
+absl::StatusOr<std::vector<std::string>> ReadHeaders(const std::string& directory,
+                                                     const std::vector<Listed>& files,
+                                                     ItemFormat format) {
+  std::vector<std::string> headers(files.size());
+  if (format == ItemFormat::kRaw) return headers;
   std::vector<int64_t> bytes;
-  for (const Listed& file : *files) bytes.push_back(std::min(file.bytes, kFirstBytes));
-  std::vector<std::string> texts(files->size());
-  if (absl::Status s = ReadFirst(address.place, *files, bytes, &texts); !s.ok()) return s;
+  for (const Listed& file : files) bytes.push_back(std::min(file.bytes, kFirstBytes));
+  if (absl::Status s = ReadFirst(directory, files, bytes, &headers); !s.ok()) return s;
   bool longer = false;
-  for (size_t i = 0; i < files->size(); ++i) {
-    const Listed& file = (*files)[i];
-    const absl::StatusOr<int64_t> header = HeaderBytes(source.format, texts[i], file.bytes);
-    if (!header.ok()) return InFile(file.name, header.status());
+  for (size_t i = 0; i < files.size(); ++i) {
+    const absl::StatusOr<int64_t> header = HeaderBytes(format, headers[i], files[i].bytes);
+    if (!header.ok()) return InFile(files[i].name, header.status());
     const bool more = *header > bytes[i];
     longer = longer || more;
     bytes[i] = more ? *header : 0;
+    if (!more) headers[i].resize(static_cast<size_t>(*header));
   }
   if (longer) {
-    if (absl::Status s = ReadFirst(address.place, *files, bytes, &texts); !s.ok()) return s;
+    if (absl::Status s = ReadFirst(directory, files, bytes, &headers); !s.ok()) return s;
   }
+  return headers;
+}
+
+// The number before the next `end`; -1 if there is none.
+int64_t TakeNumber(absl::string_view* text, char end) {
+  const std::pair<absl::string_view, absl::string_view> parts =
+      absl::StrSplit(*text, absl::MaxSplits(end, 1));
+  *text = parts.second;
+  int64_t number = -1;
+  return absl::SimpleAtoi(parts.first, &number) ? number : -1;
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> ListObjects(const SourceAddress& address, const StreamSource& source) {
+  const absl::StatusOr<std::vector<Listed>> files = List(address.place, source.format);
+  if (!files.ok()) return files.status();
+  const absl::StatusOr<std::vector<std::string>> headers =
+      ReadHeaders(address.place, *files, source.format);
+  if (!headers.ok()) return headers.status();
+  std::string text;
   for (size_t i = 0; i < files->size(); ++i) {
-    absl::Status status = AddObject(source.format, (*files)[i], texts[i], &catalog);
-    if (!status.ok()) return InFile((*files)[i].name, status);
+    const Listed& file = (*files)[i];
+    const std::string& header = (*headers)[i];
+    absl::StrAppend(&text, file.bytes, " ", file.name.size(), " ", header.size(), "\n", file.name,
+                    header);
+  }
+  return text;
+}
+
+absl::StatusOr<Catalog> ReadListing(absl::string_view listing, const StreamSource& source) {
+  Catalog catalog;
+  while (!listing.empty()) {
+    Listed file;
+    file.bytes = TakeNumber(&listing, ' ');
+    const int64_t name_bytes = TakeNumber(&listing, ' ');
+    const int64_t header_bytes = TakeNumber(&listing, '\n');
+    const int64_t rest = static_cast<int64_t>(listing.size());
+    if (file.bytes < 0 || name_bytes < 0 || header_bytes < 0 || name_bytes > rest ||
+        header_bytes > rest - name_bytes) {
+      return absl::InternalError("the list of a directory's files is damaged");
+    }
+    file.name = std::string(listing.substr(0, static_cast<size_t>(name_bytes)));
+    listing.remove_prefix(static_cast<size_t>(name_bytes));
+    const absl::string_view header = listing.substr(0, static_cast<size_t>(header_bytes));
+    listing.remove_prefix(header.size());
+    absl::Status status = AddObject(source, file, header, &catalog);
+    if (!status.ok()) return InFile(file.name, status);
   }
   return catalog;
 }

@@ -29,6 +29,13 @@ constexpr absl::Duration kSettleTime = absl::Seconds(1);
 
 // ---- What both directions share.
 
+absl::Status SessionImpl::AgreeOn(const absl::Status& own, const char* call) {
+  Proposal proposal;
+  proposal.call = call;
+  proposal.status = own;
+  return Agree(std::move(proposal));
+}
+
 // What this rank's own calls look at may be wrong already: `own`.
 absl::Status SessionImpl::AgreeOnInput(const char* call, const CheckpointInput& input,
                                        size_t tensors) {
@@ -126,10 +133,8 @@ absl::StatusOr<CheckpointCatalog> SessionImpl::ShareCatalog(
     status = found.status();
     if (found.ok()) text = CatalogText(*found);
   }
-  if (status = AgreeOn(status, kLoadCall); !status.ok()) return status;
-  if (transport != nullptr) {
-    if (status = ShareText(transport, &text, kLoadCall); !status.ok()) return status;
-  }
+  status = ShareText(status, transport, &text, kLoadCall);
+  if (!status.ok()) return status;
   return ParseCatalogText(text);
 }
 
@@ -222,11 +227,9 @@ absl::StatusOr<CheckpointStats> SessionImpl::SaveCheckpoint(
   CheckpointFiles files;  // rank 0's
   status = layout.status();
   if (status.ok() && rank() == 0) status = files.Create(directory, *layout);
-  if (status = AgreeOn(status, kSaveCall); !status.ok()) return status;
   std::string text = absl::StrJoin(files.temporaries(), "\n");
-  if (*transport != nullptr) {
-    if (status = ShareText(transport->get(), &text, kSaveCall); !status.ok()) return status;
-  }
+  status = ShareText(status, transport->get(), &text, kSaveCall);
+  if (!status.ok()) return status;
   CheckpointWriter writer(absl::StrSplit(text, '\n'));
   CheckpointRunParts parts;
   parts.flow = CheckpointFlow::kSave;

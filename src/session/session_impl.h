@@ -149,15 +149,17 @@ class SessionImpl : public Session, private Witness, public StreamDriver {
   absl::StatusOr<bool> CheckStall();
 
   // Streams: how they are opened between ranks.
-  absl::StatusOr<std::vector<std::byte>> Gather(absl::Span<const std::byte> record,
-                                                const char* call = "OpenStream");
-  absl::Status AgreeOn(const absl::Status& own, const char* call = "OpenStream");
-  absl::Status RunMessages(Transport* transport, absl::Span<const TransportOp> ops,
-                           const char* call = "OpenStream");
-  absl::Status ShareText(Transport* transport, std::string* text, const char* call = "OpenStream");
-  absl::StatusOr<Catalog> FindCatalog(const StreamOptions& options, const SourceAddress& address,
-                                      Transport* transport);
-  absl::Status PlanStream(const StreamOptions& options, StreamParts* parts);
+  struct StreamMeeting {
+    std::string catalog_text;              // of a source with a uri
+    std::vector<std::string> requests;     // of all ranks
+    std::unique_ptr<Transport> transport;  // null where nothing is exchanged
+  };
+  absl::StatusOr<StreamMeeting> MeetForStream(const StreamOptions& options,
+                                              const absl::StatusOr<SourceAddress>& address);
+  // This rank's part, without a word to the others.
+  absl::StatusOr<std::unique_ptr<StreamImpl>> MakeStream(const StreamOptions& options,
+                                                         const SourceAddress& address,
+                                                         int64_t begin_ns, StreamMeeting meeting);
   // Streams: how they are driven. True if anything moved.
   bool AdvanceStreams();
   bool has_thread() const override { return lock_ != nullptr; }
@@ -168,7 +170,16 @@ class SessionImpl : public Session, private Witness, public StreamDriver {
   // Waits for other ranks, while streams go on.
   void PauseFor(Backoff* backoff);
 
+  // Rank 0's text, for all ranks: Agree on how that rank came to it, and how long it is, and pass
+  // it on where `transport` is not null. PassText: of a length that all know.
+  absl::Status ShareText(const absl::Status& own, Transport* transport, std::string* text,
+                         const char* call);
+  absl::Status PassText(Transport* transport, int64_t bytes, std::string* text, const char* call);
+  absl::Status RunMessages(Transport* transport, absl::Span<const TransportOp> ops,
+                           const char* call);
+
   // Checkpoints: what is agreed on before anything moves.
+  absl::Status AgreeOn(const absl::Status& own, const char* call);
   absl::Status AgreeOnInput(const char* call, const CheckpointInput& input, size_t tensors);
   absl::StatusOr<std::unique_ptr<Transport>> OpenCheckpointTransport();
   absl::StatusOr<CheckpointCatalog> ShareCatalog(const SourceAddress& address,

@@ -69,6 +69,7 @@ ShardRunner::ShardRunner(ShardWork* work, Device* device, Source* source,
       reads_(source, options.object_names, options.slots, options.spares, options.kept,
              staging_->data(), options.block_bytes, options.hedge, options.retry),
       pieces_(static_cast<size_t>(engine_.options().look_ahead)),
+      head_start_(options.head_start_ns),
       held_(static_cast<size_t>(options.slots)),
       transport_events_(kEventBatch),
       read_events_(kEventBatch),
@@ -93,11 +94,14 @@ absl::StatusOr<bool> ShardRunner::Poll() {
     }
     if (!*stepped) break;
     moved = true;
+    if (delivered_) break;
   }
   return moved;
 }
 
 absl::StatusOr<bool> ShardRunner::Step() {
+  const bool held_back = head_start_.holds();
+  delivered_ = false;
   absl::StatusOr<bool> read = PollReads();
   if (!read.ok()) return read;
   absl::StatusOr<bool> crossed = PollTransport();
@@ -106,6 +110,8 @@ absl::StatusOr<bool> ShardRunner::Step() {
   if (!copied.ok()) return copied;
   absl::StatusOr<bool> drained = PollDrains();
   if (!drained.ok()) return drained;
+  // The first item is there: not even the others' beginning holds it up.
+  if (held_back && !head_start_.holds()) return true;
   Feed();
   bool commanded = false;
   Command command;
@@ -124,9 +130,12 @@ absl::StatusOr<bool> ShardRunner::Step() {
 }
 
 void ShardRunner::Feed() {
+  const int64_t now_ns = MonotonicNs();
   while (engine_.CanSubmit()) {
     ShardPiece& piece = PieceOf(sequence_);
-    if (!work_->NextPiece(&piece)) return;
+    if (!fetched_ && !work_->NextPiece(&piece)) return;
+    fetched_ = !head_start_.MayBegin(piece.index, now_ns);
+    if (fetched_) return;
     Submission submission;
     submission.id = piece.id;
     submission.channel = piece.channel;
@@ -218,6 +227,8 @@ absl::Status ShardRunner::EndStage(size_t slot) {
   if (NextStage(held.stage, held.piece.stages) == Stage::kDone) {
     held.stage = Stage::kWaiting;
     status = work_->Done(held.piece, held.data);
+    head_start_.Ended(held.piece.index);
+    delivered_ = true;
     if (!status.ok()) status = Explain(status, held.piece);
   }
   engine_.Finish(held.ticket);

@@ -5,6 +5,7 @@
 #ifndef SLUICE_SRC_SESSION_SHARD_RUNNER_H_
 #define SLUICE_SRC_SESSION_SHARD_RUNNER_H_
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -17,6 +18,7 @@
 #include "device/device.h"
 #include "engine/engine.h"
 #include "session/copy_queue.h"
+#include "session/head_start.h"
 #include "session/read_desk.h"
 #include "transport/transport.h"
 
@@ -29,7 +31,7 @@ struct ShardPiece {
   StageSet stages = 0;  // fill: read from storage, or copied here; move: messages; drain: copies
   ReadOrder read;       // of a reader; the slot is the runner's; no bytes: a fill reads nothing
   int64_t bytes = 0;
-  // The work's own.
+  // The work's own. `index` of a stream: which item, from 0 on.
   int64_t index = 0;
   int64_t part = 0;
   int64_t begin_ns = 0;  // of its first stage: the runner's to set
@@ -88,6 +90,7 @@ struct ShardRunnerOptions {
   std::vector<std::string> object_names;
   HedgeOptions hedge;
   RetryOptions retry;
+  int64_t head_start_ns = 0;    // of the item with index 0, at most: see HeadStart
   StageTrace* trace = nullptr;  // null: nothing is recorded
 };
 
@@ -124,7 +127,7 @@ class ShardRunner {
   absl::StatusOr<bool> Poll();
 
   // Everything has been through.
-  bool done() const { return engine_.idle() && work_->over(); }
+  bool done() const { return engine_.idle() && work_->over() && !fetched_; }
 
   // Fails everything from outside.
   void Poison(const absl::Status& status);
@@ -137,7 +140,7 @@ class ShardRunner {
   // Storage may still write into staging.
   bool has_reads() const { return reads_.outstanding() > 0; }
   // Poll has something to do then at the latest; INT64_MAX: when an event comes.
-  int64_t next_due_ns() const { return reads_.next_due_ns(); }
+  int64_t next_due_ns() const { return std::min(reads_.next_due_ns(), head_start_.end_ns()); }
 
   // The smallest unfinished bucket, its stage and its members, in words; empty if there is none.
   std::string DescribeOldest();
@@ -187,7 +190,10 @@ class ShardRunner {
   ReadDesk reads_;
   std::vector<ShardPiece> pieces_;  // submitted, by sequence
   uint64_t sequence_ = 0;
-  std::vector<Held> held_;      // by slot
+  bool fetched_ = false;  // the piece of sequence_ is there, but may not begin yet
+  HeadStart head_start_;
+  bool delivered_ = false;  // by this step: whoever waits for it should see it before the next one
+  std::vector<Held> held_;  // by slot
   std::vector<size_t> drains_;  // slots that wait for memory, in the order they came
   std::vector<TransportOp> messages_;
   std::vector<TransportEvent> transport_events_;

@@ -51,6 +51,7 @@ ShardRunnerOptions RunnerOptionsOf(const StreamParts& parts) {
   options.object_names = parts.items->object_names();
   options.hedge = parts.options.hedge;
   options.retry = parts.options.retry;
+  options.head_start_ns = HeadStart::kLongestNs;
   options.trace = parts.stage_trace.get();
   return options;
 }
@@ -113,8 +114,10 @@ StreamImpl::~StreamImpl() {
   delivery_->set_listener(nullptr);
   if (runner_ == nullptr) return;
   // Whether it has ended is the session's to know: until it is removed.
-  driver_->Remove(this, absl::CancelledError(absl::StrCat("rank ", parts_.rank,
-                                                          " closed the stream before its end")));
+  if (opened_) {
+    driver_->Remove(this, absl::CancelledError(absl::StrCat("rank ", parts_.rank,
+                                                            " closed the stream before its end")));
+  }
   Fail(absl::CancelledError("the stream was closed"));
   const Deadline reads(kReadsSettleTime);
   Deadline messages(kMessagesSettleTime);

@@ -79,6 +79,9 @@ class StreamImpl final : public Stream, private Delivery::Listener {
   // ---- The session's thread.
 
   int number() const { return parts_.number; }
+  int64_t piece_bytes() const { return parts_.limits.piece_bytes; }
+  // The session knows it from now on, and hears when it is destroyed.
+  void Opened() { opened_ = true; }
   // True if anything moved. Failures end the stream, not the session.
   bool Advance(int64_t now_ns);
   // Ends the stream with an error from outside: another rank's, or the session's.
@@ -109,6 +112,7 @@ class StreamImpl final : public Stream, private Delivery::Listener {
   DeviceCells cells_;
   StreamWork work_;
   std::unique_ptr<ShardRunner> runner_;
+  bool opened_ = false;
   bool ended_ = false;
 
   // The consumer's.

@@ -1,8 +1,6 @@
-// Addresses, indices, and the readers behind them.
+// Addresses, and the readers behind them.
 #include "session/stream_source.h"
 
-#include <fstream>
-#include <iterator>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -13,31 +11,15 @@
 #include "storage/fault_spec.h"
 #include "storage/file_source.h"
 #include "storage/generator_source.h"
-#include "storage/http_fetch.h"
 #include "storage/http_source.h"
 #include "storage/mmap_source.h"
-#include "storage/shard_index.h"
 
 namespace sluice {
 namespace {
 
-constexpr int64_t kIndexBytesMax = ShardIndexLimits().text_bytes;
-
-HttpOptions HttpOptionsOf(const StreamSource& source) {
-  HttpOptions options;
-  options.connections_per_host = source.connections;
-  options.connections_max = source.connections;
-  options.ca_file = source.ca_file;
-  return options;
-}
-
 absl::optional<DType> TransformedType(const StreamOptions& options) {
   if (!options.transform) return absl::nullopt;
   return options.transform->src;
-}
-
-bool IsHttp(const SourceAddress& address) {
-  return address.scheme == "http" || address.scheme == "https";
 }
 
 absl::StatusOr<std::unique_ptr<Source>> Delay(std::unique_ptr<Source> source,
@@ -66,7 +48,7 @@ absl::StatusOr<std::unique_ptr<Source>> MakeReader(const SourceAddress& address,
     names.push_back(object.name);
     http.object_bytes.push_back(object.bytes);
   }
-  if (IsHttp(address)) return MakeHttpSource(address.place, names, http);
+  if (address.is_http()) return MakeHttpSource(address.place, names, http);
   if (address.scheme == "mmap") return MakeMmapSource(address.place, std::move(names), {});
   FileSourceOptions file;
   file.access = address.scheme == "file" ? FileAccess::kDirect : FileAccess::kBuffered;
@@ -75,6 +57,14 @@ absl::StatusOr<std::unique_ptr<Source>> MakeReader(const SourceAddress& address,
 }
 
 }  // namespace
+
+HttpOptions HttpOptionsOf(const StreamSource& source) {
+  HttpOptions options;
+  options.connections_per_host = source.connections;
+  options.connections_max = source.connections;
+  options.ca_file = source.ca_file;
+  return options;
+}
 
 absl::StatusOr<SourceAddress> ParseSourceAddress(absl::string_view uri) {
   if (uri.empty()) return SourceAddress();
@@ -94,24 +84,6 @@ absl::StatusOr<SourceAddress> ParseSourceAddress(absl::string_view uri) {
   return absl::InvalidArgumentError(
       absl::StrCat("'", uri, "' is no source: file:DIR, buffered:DIR, mmap:DIR, http://HOST/BASE/ ",
                    "or https://HOST/BASE/"));
-}
-
-absl::StatusOr<std::string> FetchIndex(const SourceAddress& address, const StreamSource& source) {
-  if (IsHttp(address)) {
-    return FetchHttpObject(absl::StrCat(address.place, kShardIndexName), kIndexBytesMax,
-                           HttpOptionsOf(source));
-  }
-  const std::string path = absl::StrCat(address.place, "/", kShardIndexName);
-  std::ifstream file(path, std::ios::binary);
-  if (!file) {
-    return absl::NotFoundError(
-        absl::StrCat("there is no ", path,
-                     ": `sluice-bench shards` writes one, or say what format the files of ",
-                     "the directory have"));
-  }
-  std::string text(std::istreambuf_iterator<char>(file), {});
-  if (file.bad()) return absl::UnavailableError(absl::StrCat("cannot read ", path));
-  return text;
 }
 
 absl::StatusOr<OpenedSource> OpenCatalog(const SourceAddress& address, const StreamOptions& options,

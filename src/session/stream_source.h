@@ -1,4 +1,4 @@
-// From what a user says of a stream's source to something that reads, and a list of its items.
+// From what a user says of a stream's source to something that reads.
 #ifndef SLUICE_SRC_SESSION_STREAM_SOURCE_H_
 #define SLUICE_SRC_SESSION_STREAM_SOURCE_H_
 
@@ -12,6 +12,7 @@
 #include "session/stream_items.h"
 #include "sluice/stream.h"
 #include "storage/catalog.h"
+#include "storage/http_options.h"
 #include "storage/source.h"
 
 namespace sluice {
@@ -19,18 +20,16 @@ namespace sluice {
 // The scheme of a source's address and the rest: "file" and "/data" of "file:/data".
 struct SourceAddress {
   std::string scheme;  // "file", "buffered", "mmap", "http", "https"; empty: a generator
-  std::string
-      place;  // the directory, or the whole address of http and https, with a '/' at its end
+  // The directory, or the whole address of http and https, with a '/' at its end.
+  std::string place;
+
+  bool is_http() const { return scheme == "http" || scheme == "https"; }
 };
 // InvalidArgument for anything else.
 absl::StatusOr<SourceAddress> ParseSourceAddress(absl::string_view uri);
 
-// The text of the index beside the objects. Blocks.
-absl::StatusOr<std::string> FetchIndex(const SourceAddress& address, const StreamSource& source);
-
-// The objects of a directory and their items, for sources without an index. Lists the directory and
-// reads headers; blocks.
-absl::StatusOr<Catalog> ListObjects(const SourceAddress& address, const StreamSource& source);
+// How an HTTP source is asked.
+HttpOptions HttpOptionsOf(const StreamSource& source);
 
 struct OpenedSource {
   std::unique_ptr<StreamItems> items;

@@ -14,6 +14,14 @@
 #include "storage/source_check.h"
 
 namespace sluice {
+namespace {
+
+// Reads that one call of the source's begins. To begin one may take as long as the disk takes to
+// read as much, where its queue is full, or the system to find memory that is used for the first
+// time. What has arrived should not wait until hundreds have begun.
+constexpr int64_t kBeginBytes = int64_t{1} << 20;
+
+}  // namespace
 
 FileSource::FileSource(UniqueFd directory, std::vector<std::string> names,
                        const FileSourceOptions& options, int in_flight_max,
@@ -66,6 +74,7 @@ FileSource::Read& FileSource::NewRead(const ReadOp& op) {
   read.range.Begin(op, 1);
   read.cancelled = false;
   read.tries = 0;
+  read.serial = ++serial_;
   Move(read, State::kQueued, &free_, &queued_);
   return read;
 }
@@ -80,8 +89,12 @@ absl::Status FileSource::Start(absl::Span<const ReadOp> ops) {
 }
 
 void FileSource::Carry() {
-  while (in_flight_ < in_flight_max_ && !queued_.empty()) Route(queued_.front());
+  begun_bytes_ = 0;
+  while (in_flight_ < in_flight_max_ && begun_bytes_ < kBeginBytes && !queued_.empty()) {
+    Route(queued_.front());
+  }
   BeginOpens();
+  if (in_flight_ < in_flight_max_ && !queued_.empty()) io_->Wake();  // for the next Poll
   if (absl::Status status = io_->Submit(); !status.ok()) Break(std::move(status));
 }
 
@@ -129,6 +142,7 @@ void FileSource::AddOpen(OpenFiles::File& file) {
 void FileSource::AddRead(Read& read) {
   ++in_flight_;
   ++counters_.requests;
+  begun_bytes_ += static_cast<int64_t>(read.range.bytes());
   io_->Add({.kind = FileCall::Kind::kRead,
             .fd = files_[read.range.op().object].fd,
             .data = read.range.data(),

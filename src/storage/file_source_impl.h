@@ -50,6 +50,7 @@ class FileSource : public Source {
     FileRead range;
     State state = State::kFree;
     bool cancelled = false;
+    uint64_t serial = 0;  // by the order of Start
     int tries = 0;
     absl::Status status;
     std::list<Read>::iterator self;
@@ -95,7 +96,9 @@ class FileSource : public Source {
   OpenFiles files_;
   absl::Status status_;  // of the source as a whole
 
-  int in_flight_ = 0;  // calls
+  int in_flight_ = 0;        // calls
+  int64_t begun_bytes_ = 0;  // by the Carry under way
+  uint64_t serial_ = 0;      // of the read started last
   Reads free_;
   Reads queued_;
   Reads running_;

@@ -107,7 +107,7 @@ void FileSource::TakeOpen(OpenFiles::File& file, int64_t value) {
   files_.Opened(object, fd, *facts);
   Reads& waiting = waiting_[static_cast<size_t>(object)];
   for (Read& read : waiting) read.state = State::kQueued;
-  queued_.splice(queued_.begin(), waiting);
+  queued_.merge(waiting, [](const Read& a, const Read& b) { return a.serial < b.serial; });
 }
 
 void FileSource::OpenFailed(OpenFiles::File& file, int error) {

@@ -243,5 +243,39 @@ TEST(ExchangeTest, DifferentOptionsAreAnErrorOnEveryRank) {
   });
 }
 
+// What goes wrong on one rank when the others have made their part already.
+TEST(ExchangeTest, LateDifferencesAreAnErrorOnEveryRank) {
+  const ShardDir dir(40, 100'000, 4);
+  for (const bool progress_thread : {false, true}) {
+    RunRanks(3, [&](Rank& self) {
+      const int rank = self.rank;
+      SessionOptions session_options;
+      session_options.progress_thread = progress_thread;
+      absl::StatusOr<std::unique_ptr<Session>> session =
+          Session::Create(std::move(self.fabric), session_options);
+      ASSERT_TRUE(session.ok());
+      StreamOptions options = dir.Options();
+      options.budget_bytes = rank == 1 ? 1'000'000 : 600'000;
+      absl::Status status = (*session)->OpenStream(options).status();
+      EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+      EXPECT_THAT(std::string(status.message()), testing::HasSubstr("piece_bytes"));
+      options = dir.Options();
+      if (rank == 2) options.budget_bytes = 1000;
+      status = (*session)->OpenStream(options).status();
+      EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+      EXPECT_THAT(std::string(status.message()), testing::HasSubstr("the least is"));
+      if (rank != 2) {
+        EXPECT_THAT(std::string(status.message()), testing::HasSubstr("failed on rank 2"));
+      }
+      options = dir.Options();
+      if (rank == 0) options.cursor = "nonsense";
+      status = (*session)->OpenStream(options).status();
+      EXPECT_THAT(std::string(status.message()), testing::HasSubstr("not a stream's cursor"));
+      EXPECT_TRUE((*session)->OpenStream(dir.Options()).ok());
+      self.meet();
+    });
+  }
+}
+
 }  // namespace
 }  // namespace sluice

@@ -17,6 +17,7 @@
 #include "sluice/session.h"
 #include "sluice/stream.h"
 #include "storage/nginx_server.h"
+#include "storage/npy.h"
 #include "stream/shard_dir.h"
 #include "stream/take_all.h"
 
@@ -95,6 +96,42 @@ TEST_F(SlowFileSystemTest, AsManyReadsAsSlotsAreInFlight) {
   WithStreams(
       1, [&](int) { return options; },
       [&](int, Stream* stream) { EXPECT_EQ(TakeAll(stream, dir_), Every(0, 1, kItems)); });
+}
+
+// Headers are read by one rank, and items are opened once more.
+TEST_F(SlowFileSystemTest, HeadersAreReadOnceForAllRanks) {
+  constexpr int64_t kFiles = 6;
+  std::filesystem::remove(dir_.path() + "/index.json");
+  for (int64_t i = 0; i < kObjects; ++i) std::filesystem::remove(dir_.FileOf(i));
+  for (int64_t i = 0; i < kFiles; ++i) {
+    const absl::StatusOr<std::string> header = NpyHeaderText(ElementType::kU8, {2, 5'000}, 64);
+    ASSERT_TRUE(header.ok());
+    std::ofstream(absl::StrCat(dir_.path(), "/", i, ".npy"), std::ios::binary)
+        << *header << std::string(10'000, static_cast<char>('a' + i));
+  }
+  if (!Mount({})) return;
+  StreamOptions options = Options();
+  options.source.format = ItemFormat::kNpy;
+  WithStreams(
+      4, [&](int) { return options; },
+      [&](int, Stream* stream) {
+        ASSERT_EQ(stream->items(), 2 * kFiles);
+        for (int64_t item = 0; item < 2 * kFiles; ++item) {
+          const absl::StatusOr<Lease> lease = stream->Next();
+          ASSERT_TRUE(lease.ok()) << lease.status();
+          EXPECT_EQ(lease->view().shape, std::vector<int64_t>{5'000});
+          EXPECT_EQ(*static_cast<const char*>(lease->view().data), 'a' + item / 2);
+        }
+      });
+  const absl::StatusOr<SlowFsReport> report = mount_->Report();
+  ASSERT_TRUE(report.ok()) << report.status();
+  int64_t files = 0;
+  for (const auto& [path, object] : report->objects) {
+    if (!absl::EndsWith(path, ".npy")) continue;
+    ++files;
+    EXPECT_EQ(object.opens, 2) << path;
+  }
+  EXPECT_EQ(files, kFiles);
 }
 
 TEST_F(SlowFileSystemTest, InputErrorsAreTriedAgain) {

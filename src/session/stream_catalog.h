@@ -1,0 +1,25 @@
+// How a stream's catalog is found: as a text, which one rank fetches and all can read.
+#ifndef SLUICE_SRC_SESSION_STREAM_CATALOG_H_
+#define SLUICE_SRC_SESSION_STREAM_CATALOG_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "session/stream_source.h"
+#include "sluice/stream.h"
+#include "storage/catalog.h"
+
+namespace sluice {
+
+// The index beside the objects, or what a directory without one has. Blocks; what is transient is
+// tried again as `retry` says.
+absl::StatusOr<std::string> FetchCatalogText(const SourceAddress& address,
+                                             const StreamSource& source, const RetryOptions& retry);
+
+// The catalog that such a text describes.
+absl::StatusOr<Catalog> ReadCatalogText(absl::string_view text, const StreamSource& source);
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_SESSION_STREAM_CATALOG_H_

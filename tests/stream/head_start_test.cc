@@ -1,0 +1,163 @@
+// The first item begins alone: step by step on a clock of the test's, and through a runner.
+#include "session/head_start.h"
+
+#include <memory>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "session/clock.h"
+#include "session/shard_runner.h"
+#include "stream/scripted_source.h"
+
+namespace sluice {
+namespace {
+
+using stream_test::ScriptedSource;
+using testing::ElementsAre;
+
+constexpr int64_t kNever = INT64_MAX;
+
+TEST(HeadStartTest, OthersBeginWhenTheFirstItemIsThere) {
+  HeadStart head_start(100);
+  EXPECT_TRUE(head_start.MayBegin(0, 1000));
+  EXPECT_TRUE(head_start.MayBegin(0, 1000));
+  EXPECT_EQ(head_start.end_ns(), kNever);
+  EXPECT_FALSE(head_start.MayBegin(1, 1001));
+  EXPECT_TRUE(head_start.holds());
+  EXPECT_EQ(head_start.end_ns(), 1100);
+  head_start.Ended(0);
+  EXPECT_FALSE(head_start.MayBegin(1, 1002));
+  head_start.Ended(0);
+  EXPECT_FALSE(head_start.holds());
+  EXPECT_EQ(head_start.end_ns(), kNever);
+  EXPECT_TRUE(head_start.MayBegin(1, 1003));
+  EXPECT_TRUE(head_start.MayBegin(2, 1003));
+}
+
+TEST(HeadStartTest, OthersBeginWhenTheFirstItemTakesLong) {
+  HeadStart head_start(100);
+  EXPECT_TRUE(head_start.MayBegin(0, 1000));
+  EXPECT_FALSE(head_start.MayBegin(1, 1099));
+  EXPECT_TRUE(head_start.MayBegin(1, 1100));
+  EXPECT_FALSE(head_start.holds());
+  EXPECT_EQ(head_start.end_ns(), kNever);
+  EXPECT_TRUE(head_start.MayBegin(2, 1100));
+  head_start.Ended(0);
+  EXPECT_TRUE(head_start.MayBegin(3, 1100));
+}
+
+TEST(HeadStartTest, AnItemThatIsThereBeforeOthersAreAskedForHoldsNobodyBack) {
+  HeadStart head_start(100);
+  EXPECT_TRUE(head_start.MayBegin(0, 1000));
+  head_start.Ended(0);
+  EXPECT_TRUE(head_start.MayBegin(1, 1000));
+  EXPECT_FALSE(head_start.holds());
+}
+
+TEST(HeadStartTest, WithoutATimeThereIsNone) {
+  HeadStart head_start(0);
+  EXPECT_TRUE(head_start.MayBegin(0, 1000));
+  EXPECT_TRUE(head_start.MayBegin(1, 1000));
+  EXPECT_EQ(head_start.end_ns(), kNever);
+}
+
+// Items of two pieces, each piece a read of its own, which goes nowhere.
+class TwoPieceItems final : public ShardWork {
+ public:
+  explicit TwoPieceItems(int64_t items) : pieces_(2 * items) {}
+
+  bool NextPiece(ShardPiece* piece) override {
+    if (over()) return false;
+    *piece = ShardPiece();
+    piece->id = BucketId(
+        {.window = static_cast<uint64_t>(next_ / 2), .phase = static_cast<uint64_t>(next_ % 2)});
+    piece->stages = kStageFill | kStageDrain;
+    piece->read = {.offset = next_, .bytes = 1, .item = next_ / 2};
+    piece->bytes = 1;
+    piece->index = next_ / 2;
+    piece->part = next_++ % 2;
+    return true;
+  }
+  bool over() const override { return next_ == pieces_; }
+  void AddMessages(const ShardPiece&, std::byte*, uint64_t, std::vector<TransportOp>*) override {}
+  void Arrived(const ShardPiece&) override {}
+  bool MayDrain(const ShardPiece&) override { return true; }
+  absl::Status Drain(const ShardPiece&, std::byte*, CopyQueue*) override {
+    return absl::OkStatus();
+  }
+  absl::Status Done(const ShardPiece&, const std::byte*) override { return absl::OkStatus(); }
+
+ private:
+  const int64_t pieces_;
+  int64_t next_ = 0;
+};
+
+class RunnerHeadStartTest : public testing::Test {
+ protected:
+  void Make(int64_t head_start_ns) {
+    ShardRunnerOptions options;
+    options.slots = 8;
+    options.object_names = {"a.bin"};
+    options.head_start_ns = head_start_ns;
+    absl::StatusOr<std::unique_ptr<ShardRunner>> runner =
+        ShardRunner::Make(&work_, device_.get(), &source_, nullptr, options);
+    ASSERT_TRUE(runner.ok()) << runner.status();
+    runner_ = *std::move(runner);
+  }
+  // Goes on until nothing moves.
+  void Poll() {
+    absl::StatusOr<bool> moved = true;
+    while (moved.ok() && *moved) moved = runner_->Poll();
+    EXPECT_TRUE(moved.ok()) << moved.status();
+  }
+  // Which bytes were asked for, in the order of asking.
+  std::vector<int64_t> Asked() const {
+    std::vector<int64_t> asked;
+    for (const ReadOp& op : source_.started) asked.push_back(op.offset);
+    return asked;
+  }
+  void AnswerAll() {
+    while (!source_.open.empty()) source_.Answer(source_.open.back().cookie);
+  }
+
+  static constexpr int64_t kHourNs = 3'600'000'000'000;
+  ScriptedSource source_;
+  const std::unique_ptr<Device> device_ = MakeHostDevice();
+  TwoPieceItems work_{3};
+  std::unique_ptr<ShardRunner> runner_;
+};
+
+TEST_F(RunnerHeadStartTest, NothingElseIsReadBeforeTheFirstItemIsThere) {
+  Make(kHourNs);
+  const int64_t before_ns = MonotonicNs();
+  Poll();
+  EXPECT_THAT(Asked(), ElementsAre(0, 1));
+  EXPECT_GE(runner_->next_due_ns(), before_ns);
+  EXPECT_LE(runner_->next_due_ns(), MonotonicNs() + kHourNs);
+  source_.Answer(source_.open.front().cookie);
+  Poll();
+  EXPECT_THAT(Asked(), ElementsAre(0, 1));
+  AnswerAll();
+  // Who drives it can hand out the first item before anything else begins.
+  ASSERT_TRUE(*runner_->Poll());
+  EXPECT_THAT(Asked(), ElementsAre(0, 1));
+  Poll();
+  EXPECT_THAT(Asked(), ElementsAre(0, 1, 2, 3, 4, 5));
+  EXPECT_FALSE(runner_->done());
+  AnswerAll();
+  Poll();
+  EXPECT_TRUE(runner_->done());
+}
+
+TEST_F(RunnerHeadStartTest, WithoutOneAllIsReadAtOnce) {
+  Make(0);
+  Poll();
+  EXPECT_THAT(Asked(), ElementsAre(0, 1, 2, 3, 4, 5));
+  AnswerAll();
+  Poll();
+  EXPECT_TRUE(runner_->done());
+}
+
+}  // namespace
+}  // namespace sluice
