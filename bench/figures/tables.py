@@ -67,9 +67,9 @@ def _grid(part):
     ample_head = ["source, at 200 ms", "MiB in flight", "of L x B0", "goal", "T/B0",
                   "whole run"]
     return (_table(head, lines) +
-            "\n\nIn the steady state; after the semicolon the whole run with its opening. The goal is "
-            f"{goals.BOUND}. Lowest: {_number(lowest['steady_ratio']['median'])} ({lowest['source']}:, "
-            f"{lowest['window_mib']} MiB, {lowest['latency_ms']:g} ms).\n\n" +
+            "\n\nIn the steady state; after the semicolon the whole run with its opening. The goal "
+            f"is {goals.BOUND}. Lowest: {_number(lowest['steady_ratio']['median'])} "
+            f"({lowest['source']}:, {lowest['window_mib']} MiB, {lowest['latency_ms']:g} ms).\n\n" +
             _table(ample_head, ample))
 
 
