@@ -12,14 +12,17 @@
 #include "storage/file_directory.h"
 #include "storage/file_source_impl.h"
 #include "storage/source_check.h"
+#include "storage/wake_set.h"
 
 namespace sluice {
 namespace {
 
-// Reads that one call of the source's begins. To begin one may take as long as the disk takes to
-// read as much, where its queue is full, or the system to find memory that is used for the first
-// time. What has arrived should not wait until hundreds have begun.
+// To begin a read may take as long as the disk takes to read as much, where its queue is full, or
+// the system to find memory that is used for the first time. What has arrived should not wait until
+// hundreds have begun: a call of the source's begins so many bytes at a time, until it has taken so
+// long.
 constexpr int64_t kBeginBytes = int64_t{1} << 20;
+constexpr int64_t kBeginNs = 200'000;
 
 }  // namespace
 
@@ -89,13 +92,16 @@ absl::Status FileSource::Start(absl::Span<const ReadOp> ops) {
 }
 
 void FileSource::Carry() {
-  begun_bytes_ = 0;
-  while (in_flight_ < in_flight_max_ && begun_bytes_ < kBeginBytes && !queued_.empty()) {
-    Route(queued_.front());
-  }
-  BeginOpens();
-  if (in_flight_ < in_flight_max_ && !queued_.empty()) io_->Wake();  // for the next Poll
-  if (absl::Status status = io_->Submit(); !status.ok()) Break(std::move(status));
+  const int64_t begin_ns = WakeSet::NowNs();
+  bool is_late = false;
+  do {
+    begun_bytes_ = 0;
+    while (MayBegin() && begun_bytes_ < kBeginBytes) Route(queued_.front());
+    BeginOpens();
+    if (absl::Status status = io_->Submit(); !status.ok()) Break(std::move(status));
+    is_late = WakeSet::NowNs() - begin_ns >= kBeginNs;
+  } while (MayBegin() && !is_late);
+  if (MayBegin()) io_->Wake();  // for the next Poll
 }
 
 void FileSource::Route(Read& read) {

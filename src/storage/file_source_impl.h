@@ -67,7 +67,8 @@ class FileSource : public Source {
   void Move(Read& read, State state, Reads* from, Reads* to);
   Reads* ListOf(const Read& read);
 
-  // Begins what may begin.
+  bool MayBegin() const { return status_.ok() && in_flight_ < in_flight_max_ && !queued_.empty(); }
+  // Begins what may begin, for a limited time.
   void Carry();
   void Route(Read& read);
   void BeginOpens();
