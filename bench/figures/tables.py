@@ -36,7 +36,7 @@ def _number(value, digits=2):
 
 def _spread(spread, digits=2, factor=1):
     values = [f"{spread[key] * factor:.{digits}f}" for key in ("median", "q1", "q3")]
-    return values[0] if spread["n"] == 1 else f"{values[0]} ({values[1]}-{values[2]})"
+    return values[0] if values[1] == values[2] else f"{values[0]} ({values[1]}-{values[2]})"
 
 
 def _percent(spread):

@@ -100,8 +100,11 @@ class RunnerHeadStartTest : public testing::Test {
     options.slots = 8;
     options.object_names = {"a.bin"};
     options.head_start_ns = head_start_ns;
+    absl::StatusOr<std::shared_ptr<DeviceMemory>> staging =
+        ShardRunner::AllocateStaging(device_.get(), options);
+    ASSERT_TRUE(staging.ok()) << staging.status();
     absl::StatusOr<std::unique_ptr<ShardRunner>> runner =
-        ShardRunner::Make(&work_, device_.get(), &source_, nullptr, options);
+        ShardRunner::Make(&work_, device_.get(), &source_, nullptr, *std::move(staging), options);
     ASSERT_TRUE(runner.ok()) << runner.status();
     runner_ = *std::move(runner);
   }
