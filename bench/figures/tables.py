@@ -91,15 +91,16 @@ def _pacing(part):
                for row in part["summary"]]
     p = part["parameters"]
     make, step = p["generate_ms"], p["consume_us"] * 1e-3
-    made = [["after the update" if row["after_update"] else "one ahead",
-             str(row["progress_thread"]), _number((make + step) / max(make, step), 3),
-             _spread(row["speed_up"], 3), _spread(row["of_ideal"], 3)]
+    # An item that waits for the update before it overlaps with nothing.
+    made = [[*(("after the update", "1") if row["after_update"] else
+               ("one ahead", _number((make + step) / max(make, step), 3))),
+             str(row["progress_thread"]), _spread(row["speed_up"], 3)]
             for row in part["generator_summary"]]
     return (_table(["source", "step / production", "progress thread", "goal", "stall", "goal",
                     "overlap", "production, us"], streams) +
             f"\n\nA generator of {make:g} ms an item, a consumer of {step:g} ms:\n\n" +
-            _table(["generator", "progress thread", "ideal", "speed-up over one after the other",
-                    "ideal time / time"], made))
+            _table(["generator", "ideal", "progress thread", "speed-up over one after the other"],
+                   made))
 
 
 def _disk(part):
