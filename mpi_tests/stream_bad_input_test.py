@@ -66,7 +66,7 @@ ARGUMENTS = [
 
 
 def refused(bench, name, world, args, expected, by_rank=None):
-    code, output, results = bench.stream(world, args, timeout_s=60, by_rank=by_rank)
+    code, output, results = bench.run(world, args, timeout_s=60, by_rank=by_rank)
     assert code != 0, (name, output)
     assert expected in output, (name, expected, output)
     assert "MPI_FINALIZE" not in output, (name, output)  # an orderly end frees what it made before
@@ -94,12 +94,12 @@ def other_ranks_are_named(bench):
 
 
 def unwritable_results(bench):
-    code, output, _ = bench.stream(2, GENERATOR, results_file="/nowhere/results.json")
+    code, output, _ = bench.run(2, GENERATOR, results_file="/nowhere/results.json")
     assert code != 0 and "/nowhere/results.json" in output, output
 
 
 def damaged(bench, source, world, more):
-    code, output, results = bench.stream(
+    code, output, results = bench.run(
         world, source + ["--corrupt", "4", "--compare", "serial,threads:2x2"] + more)
     assert code != 0 and "FAILED" in output, output
     check_keys(results)
@@ -114,7 +114,7 @@ def damage_is_counted(bench):
              for more in ([], ["--verify", "sample"], ["--transform", "u8:f16:0.1:0"],
                           ["--order", "completed"], ["--share", "deal"])
              for world in (0, 2))
-    code, output, results = bench.stream(0, source + ["--fill-seed", "1"])
+    code, output, results = bench.run(0, source + ["--fill-seed", "1"])
     assert code != 0 and results["results"][0]["wrong"] > 0.9 * 30 * 5000, output
 
 

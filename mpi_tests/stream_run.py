@@ -1,23 +1,12 @@
 """Runs `sluice-bench shards` and `sluice-bench stream`, alone or under mpirun."""
-import itertools
-import json
-import os
-import pathlib
 import subprocess
-import tempfile
+
+from bench_run import BenchRun
 
 
-class Bench:
-    """`mpirun`: the wrapper script; `program`: sluice-bench."""
-
+class Bench(BenchRun):
     def __init__(self, mpirun, program):
-        self.mpirun = mpirun
-        self.program = program
-        self.folder = tempfile.TemporaryDirectory(prefix="stream-")
-        self.runs = itertools.count()
-
-    def path(self, name):
-        return str(pathlib.Path(self.folder.name) / name)
+        super().__init__(mpirun, program, "stream")
 
     def shards(self, name, form, items, item_bytes, *more):
         """Makes them and returns their directory."""
@@ -27,32 +16,9 @@ class Bench:
                        stdout=subprocess.DEVNULL, check=True, timeout=60)
         return directory
 
-    def stream(self, world, args, timeout_s=120, by_rank=None, results_file=None):
-        """(exit code, output, results). `world` 0: without mpirun. `by_rank`: {rank: other
-        arguments}; results: None if no results file was left. Raises TimeoutExpired if it
-        hangs."""
-        results_file = results_file or self.path(f"results-{next(self.runs)}.json")
-        command = [] if world == 0 else [self.mpirun, "--oversubscribe"]
-        for rank in range(world) if by_rank else range(1):
-            if rank > 0:
-                command.append(":")
-            if world > 0:
-                command += ["-np", "1" if by_rank else str(world)]
-            command += [self.program, "stream"]
-            command += [str(a) for a in (by_rank or {}).get(rank, args)]
-            command += ["--json", results_file]
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                              timeout=timeout_s, text=True, errors="replace", check=False,
-                              env=dict(os.environ, OMPI_MCA_orte_abort_timeout="5"))
-        results = None
-        if os.path.exists(results_file):
-            with open(results_file, encoding="utf-8") as file:
-                results = json.load(file)
-        return done.returncode, done.stdout, results
-
     def good(self, world, args, **more):
         """The results by mode, of a run that has to succeed."""
-        code, output, results = self.stream(world, args, **more)
+        code, output, results = self.run(world, args, **more)
         assert code == 0, (args, output)
         check_keys(results)
         assert results["errors"] == [], results["errors"]

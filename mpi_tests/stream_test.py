@@ -114,7 +114,7 @@ def slow_reads_are_hedged(bench):
 def a_cursor_goes_on(bench):
     source = ["--source", "buffered:" + bench.path("npy"), "--fill-seed", "3", "--shuffle",
               "--seed", "8", "--share", "deal"]
-    code, output, results = bench.stream(2, source + ["--stop-items", "7"])
+    code, output, results = bench.run(2, source + ["--stop-items", "7"])
     assert code == 0, output
     cursor = results["results"][0]["cursor"]
     assert results["results"][0]["items"] == 14, results

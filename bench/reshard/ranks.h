@@ -18,6 +18,12 @@
 
 namespace sluice::bench {
 
+// The library's name and version, as reports give it.
+std::string MpiVersion();
+
+// How long ranks wait for rank 0 to write the results and end the job, before they end it.
+inline constexpr absl::Duration kGraceForRankZero = absl::Seconds(10);
+
 class Ranks {
  public:
   // Called while waiting; an error ends the wait.

@@ -14,6 +14,7 @@
 #include "absl/time/clock.h"
 #include "reshard/agreement.h"
 #include "reshard/baseline_runs.h"
+#include "reshard/ranks.h"
 #include "reshard/report_json.h"
 #include "reshard/report_table.h"
 #include "reshard/runner.h"
@@ -21,17 +22,6 @@
 
 namespace sluice::bench {
 namespace {
-
-// How long ranks wait for rank 0 to write the results and end the job, before they end it.
-constexpr absl::Duration kGraceForRankZero = absl::Seconds(10);
-
-std::string MpiVersion() {
-  char text[MPI_MAX_LIBRARY_VERSION_STRING] = {};
-  int length = 0;
-  MPI_Get_library_version(text, &length);
-  const std::string version(text, static_cast<size_t>(length));
-  return version.substr(0, version.find_first_of(",\n"));
-}
 
 // The state of one rank of the subcommand.
 class Command {

@@ -24,17 +24,6 @@
 namespace sluice::bench {
 namespace {
 
-// How long ranks wait for rank 0 to write the results and end the job, before they end it.
-constexpr absl::Duration kGraceForRankZero = absl::Seconds(10);
-
-std::string MpiVersion() {
-  char text[MPI_MAX_LIBRARY_VERSION_STRING] = {};
-  int length = 0;
-  MPI_Get_library_version(text, &length);
-  const std::string version(text, static_cast<size_t>(length));
-  return version.substr(0, version.find_first_of(",\n"));
-}
-
 void Print(FILE* stream, const std::string& text) {
   std::fputs(text.c_str(), stream);
   std::fflush(stream);

@@ -40,12 +40,7 @@ void CheckpointLoadWork::AddMessages(const ShardPiece& shard_piece, std::byte* d
   }
   VisitOthers(piece, [&](const CheckpointPart& part, const Rows& rows, int64_t packed) {
     TransportOp send = op;
-    send.bytes = static_cast<size_t>(part.elements) * element_bytes;
-    send.data = data + (packed < 0 ? rows.offset : packed);
-    if (rows.count > 1) {
-      send.row_bytes = static_cast<size_t>(rows.row_bytes);
-      send.stride_bytes = static_cast<size_t>(rows.stride_bytes);
-    }
+    PlacePart(part, rows, packed, element_bytes, data, &send);
     for (const int rank : part.ranks) {
       send.peer = rank;
       sent_bytes_ += static_cast<int64_t>(send.bytes);

@@ -62,12 +62,7 @@ void CheckpointSaveWork::AddMessages(const ShardPiece& shard_piece, std::byte* d
   VisitOthers(piece, [&](const CheckpointPart& part, const Rows& rows, int64_t packed) {
     TransportOp receive = op;
     receive.peer = part.ranks[0];
-    receive.bytes = static_cast<size_t>(part.elements) * element_bytes;
-    receive.data = data + (packed < 0 ? rows.offset : packed);
-    if (rows.count > 1) {
-      receive.row_bytes = static_cast<size_t>(rows.row_bytes);
-      receive.stride_bytes = static_cast<size_t>(rows.stride_bytes);
-    }
+    PlacePart(part, rows, packed, element_bytes, data, &receive);
     messages->push_back(receive);
   });
 }

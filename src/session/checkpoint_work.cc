@@ -61,4 +61,13 @@ void CheckpointWork::VisitOthers(
   }
 }
 
+void CheckpointWork::PlacePart(const CheckpointPart& part, const Rows& rows, int64_t packed,
+                               size_t element_bytes, std::byte* data, TransportOp* message) {
+  message->bytes = static_cast<size_t>(part.elements) * element_bytes;
+  message->data = data + (packed < 0 ? rows.offset : packed);
+  if (rows.count <= 1) return;
+  message->row_bytes = static_cast<size_t>(rows.row_bytes);
+  message->stride_bytes = static_cast<size_t>(rows.stride_bytes);
+}
+
 }  // namespace sluice

@@ -65,6 +65,10 @@ class CheckpointWork : public ShardWork {
       const CheckpointPiece& piece,
       absl::FunctionRef<void(const CheckpointPart& part, const Rows& rows, int64_t packed)> visit);
 
+  // Where in the block at `data` a message of such a part lies: as rows of the box, or packed.
+  static void PlacePart(const CheckpointPart& part, const Rows& rows, int64_t packed,
+                        size_t element_bytes, std::byte* data, TransportOp* message);
+
   virtual StageSet StagesOf(const CheckpointPiece& piece) const = 0;
 
   CheckpointPlan* const plan_;

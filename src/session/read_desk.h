@@ -59,7 +59,6 @@ class ReadDesk {
   std::byte* BlockOf(int slot) const { return memory_ + int64_t{Of(slot).block} * block_bytes_; }
   // Its number, counted from the beginning of the memory: slots and spares, then what is kept.
   int BlockNumberOf(int slot) const { return Of(slot).block; }
-  int blocks() const { return static_cast<int>(blocks_.size()); }
   // The slot, which has no order, gets `block` of the caller's; its own is the caller's then.
   void Exchange(int slot, int block);
 
