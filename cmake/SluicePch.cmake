@@ -2,6 +2,8 @@
 #
 # sluice_pch(KIND HEADERS header... [DEPS target...]) makes those for a kind of code (sluice_flags).
 # sluice_reuse_pch(TARGET KIND) gives them to a target.
+# sluice_source_options(OPTIONS option... SOURCES file...) compiles files with options of their own,
+# and without these headers: with them, GCC 12 ignores such options in part, or crashes.
 #
 # They only save time: each file includes what it uses. A kind is what is compiled alike: whether it
 # is linked into programs only decides the compiler's -fPIC or -fPIE, and GoogleTest's target
@@ -29,6 +31,12 @@ function(sluice_reuse_pch target kind)
   if(TARGET sluice_${kind}_pch AND NOT target STREQUAL sluice_${kind}_pch)
     target_precompile_headers(${target} REUSE_FROM sluice_${kind}_pch)
   endif()
+endfunction()
+
+function(sluice_source_options)
+  cmake_parse_arguments(ARG "" "" "OPTIONS;SOURCES" ${ARGN})
+  set_source_files_properties(${ARG_SOURCES} PROPERTIES COMPILE_OPTIONS "${ARG_OPTIONS}"
+                                                        SKIP_PRECOMPILE_HEADERS ON)
 endfunction()
 
 # What at least one file in ten includes: each file pays for the size of all of it.

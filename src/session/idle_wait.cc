@@ -13,7 +13,9 @@
 
 namespace sluice {
 
-IdleWait::IdleWait() : wake_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {}
+IdleWait::IdleWait() : wake_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+  polled_.reserve(1);  // a first sleep may come late, and steady runs allocate nothing
+}
 
 IdleWait::~IdleWait() {
   if (wake_fd_ >= 0) close(wake_fd_);

@@ -8,6 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "oracle/random_layout.h"
+#include "oracle/sampled.h"
 #include "session/job.h"
 #include "session/launch.h"
 
@@ -201,7 +202,7 @@ class CancelJobTest : public testing::TestWithParam<int> {};
 
 TEST_P(CancelJobTest, WithMemoryThatNeverComes) {
   const int size = GetParam();
-  for (uint64_t seed = 1; seed <= 60; ++seed) {
+  for (uint64_t seed = 1; seed <= uint64_t{oracle::Sampled(60)}; ++seed) {
     const RandomJob job = MakeRandomJob(seed * 100 + static_cast<uint64_t>(size) + 90, size);
     RunRanks(size, [&](Rank& self) { CancelWithoutMemory(self, job, seed); });
     ASSERT_FALSE(HasFailure()) << "seed " << seed << " with " << size << " ranks";

@@ -8,6 +8,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "oracle/sampled.h"
 #include "session/job.h"
 #include "session/launch.h"
 
@@ -52,7 +53,9 @@ class RandomScheduleTest : public testing::TestWithParam<Crew> {
   static RandomJob MakeJob(uint64_t seed) {
     return MakeRandomJob(seed * 100 + static_cast<uint64_t>(GetParam().size), GetParam().size);
   }
-  static uint64_t Seeds(uint64_t most) { return GetParam().threads ? most / 2 : most; }
+  static uint64_t Seeds(int most) {
+    return static_cast<uint64_t>(oracle::Sampled(GetParam().threads ? most / 2 : most));
+  }
   static int RunOn(Rank& self, RandomJob job, const Schedule& schedule) {
     job.options.progress_thread = GetParam().threads && self.rank % 2 == 0;
     return RunSchedule(self, job, schedule);

@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "oracle/random_layout.h"
+#include "oracle/sampled.h"
 #include "session/job.h"
 
 namespace sluice::session_test {
@@ -27,7 +28,7 @@ TEST(ExtremesTest, ThousandsOfTensors) {
   TransferSpec spec;
   const Layout rows = MakeLayout({16}, Ranks(0, 16), "S(0)");
   const Layout blocks = MakeLayout({4, 4}, Ranks(0, 16), "S(1),R");
-  for (int t = 0; t < 2000; ++t) {
+  for (int t = 0; t < oracle::Sampled(2000); ++t) {
     spec.tensors.push_back({absl::StrCat("t", t),
                             {dice.Between(0, 20), dice.Between(0, 6)},
                             DType::kBF16,

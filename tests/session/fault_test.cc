@@ -6,6 +6,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "oracle/random_layout.h"
+#include "oracle/sampled.h"
 #include "session/faulty_fabric.h"
 #include "session/job.h"
 #include "session/late_run.h"
@@ -36,7 +37,7 @@ std::string Text(const absl::Status& status) {
 }
 
 TEST(FaultTest, DisorderAndDelayAreBorne) {
-  for (uint64_t seed = 1; seed <= 80; ++seed) {
+  for (uint64_t seed = 1; seed <= uint64_t{oracle::Sampled(80)}; ++seed) {
     const int size = 2 + static_cast<int>(seed % 4);
     FaultPlan plan;
     plan.seed = seed;
@@ -49,7 +50,7 @@ TEST(FaultTest, DisorderAndDelayAreBorne) {
 }
 
 TEST(FaultTest, DisorderAndDelayOfManyRunsAreBorne) {
-  for (uint64_t seed = 1; seed <= 25; ++seed) {
+  for (uint64_t seed = 1; seed <= uint64_t{oracle::Sampled(25)}; ++seed) {
     const int size = 2 + static_cast<int>(seed % 4);
     FaultPlan plan;
     plan.seed = seed;
@@ -150,7 +151,7 @@ FaultPlan RandomFault(uint64_t seed, int64_t size) {
 
 TEST(FaultTest, ErrorsReachEveryRankByName) {
   int faults = 0;
-  for (uint64_t seed = 1; seed <= 400; ++seed) {
+  for (uint64_t seed = 1; seed <= uint64_t{oracle::Sampled(400)}; ++seed) {
     const int size = 2 + static_cast<int>(seed % 4);
     const int faulty = static_cast<int>(seed / 4) % size;
     const Outcome outcome =
@@ -159,7 +160,7 @@ TEST(FaultTest, ErrorsReachEveryRankByName) {
     ASSERT_TRUE(outcome.failed == 0 || outcome.failed == size) << "seed " << seed;
     faults += outcome.failed > 0 ? 1 : 0;
   }
-  EXPECT_GE(faults, 300);
+  EXPECT_GE(faults, oracle::Sampled(400) * 3 / 4);
 }
 
 TEST(FaultTest, MemoryIsFreeOnceCloseIsOk) {

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "oracle/sampled.h"
 #include "session/job.h"
 #include "session/late_run.h"
 #include "session/launch.h"
@@ -39,7 +40,7 @@ class LateJobTest : public testing::TestWithParam<int> {};
 
 TEST_P(LateJobTest, EveryTensorIsRightWhenItIsDone) {
   const int size = GetParam();
-  for (uint64_t seed = 1; seed <= 50; ++seed) {
+  for (uint64_t seed = 1; seed <= uint64_t{oracle::Sampled(50)}; ++seed) {
     const RandomJob job = MakeRandomJob(seed * 100 + static_cast<uint64_t>(size) + 70, size);
     RunRanks(size, [&](Rank& self) { RunLateJob(self, job, seed); });
     ASSERT_FALSE(HasFailure()) << "seed " << seed << " with " << size << " ranks";

@@ -10,6 +10,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "oracle/sampled.h"
 #include "session/world.h"
 #include "sluice/session.h"
 #include "sluice/stream.h"
@@ -21,7 +22,7 @@ namespace {
 
 using stream_test::ShardDir;
 
-constexpr int kRuns = 1000;
+constexpr int kRuns = oracle::Sampled(1000);
 
 class Dice {
  public:
