@@ -1,7 +1,8 @@
-// Lets the first item of a stream begin alone, so that nothing that is read ahead holds it up.
+// Lets the first item of a stream go first, so that nothing that is read ahead holds it up.
 #ifndef SLUICE_SRC_SESSION_HEAD_START_H_
 #define SLUICE_SRC_SESSION_HEAD_START_H_
 
+#include <algorithm>
 #include <cstdint>
 
 namespace sluice {
@@ -10,33 +11,56 @@ namespace sluice {
 // may end with the last. What a rank reads ahead waits until its first item is there, or for a
 // limited time where that one takes long, as then most of it is latency, which costs no bandwidth.
 //
+// Behind latency all these reads end together, and so the messages of all would be sent together:
+// those of others wait as well, until the first item is there, or for a limited time. No rank waits
+// for another in a circle: whom a rank waits for takes part in its first item, and so waits for
+// that one or for one before it.
+//
 // Items are numbered from 0, the first one this rank takes part in, whoever reads it.
 class HeadStart {
  public:
   // Longer than a piece of 1 MiB takes at 300 MB/s, and than the first item's round trip in a node;
   // next to nothing beside what a stream lasts, or the latency that makes reading ahead worth it.
   static constexpr int64_t kLongestNs = 4'000'000;
+  // Longer than 1 MiB takes to three other ranks that share two cores and touch its memory for the
+  // first time; it is lost once, if the first read takes longer than the others.
+  static constexpr int64_t kLongestForSendsNs = 20'000'000;
 
   // 0: none.
-  explicit HeadStart(int64_t longest_ns) : longest_ns_(longest_ns), over_(longest_ns == 0) {}
+  explicit HeadStart(int64_t longest_ns, int64_t longest_for_sends_ns = 0)
+      : longest_ns_(longest_ns),
+        longest_for_sends_ns_(longest_for_sends_ns),
+        over_(longest_ns == 0),
+        sends_free_(longest_for_sends_ns == 0) {}
 
   // May a piece of `item` begin now? Asked in the order of items; the time counts from the first
   // question on.
   bool MayBegin(int64_t item, int64_t now_ns);
 
+  // May messages of `item` be sent now? The time counts from the first question about another item
+  // than the first on.
+  bool MaySend(int64_t item, int64_t now_ns);
+
   // A piece of `item` has been through all its stages.
   void Ended(int64_t item);
 
-  // Something waits for the first item.
+  // Something waits for the first item before it begins.
   bool holds() const { return holds_; }
-  // When it may begin at the latest; INT64_MAX if nothing waits.
-  int64_t end_ns() const { return holds_ ? begin_ns_ + longest_ns_ : INT64_MAX; }
+  // When what waits may go on at the latest; INT64_MAX if nothing waits.
+  int64_t end_ns() const {
+    return std::min(holds_ ? begin_ns_ + longest_ns_ : INT64_MAX,
+                    holds_sends_ ? sends_ns_ + longest_for_sends_ns_ : INT64_MAX);
+  }
 
  private:
   const int64_t longest_ns_;
+  const int64_t longest_for_sends_ns_;
   bool over_;
+  bool sends_free_;
   bool holds_ = false;  // something has been told to wait
+  bool holds_sends_ = false;
   int64_t begin_ns_ = -1;
+  int64_t sends_ns_ = -1;  // when messages were first told to wait
   int64_t under_way_ = 0;  // pieces of the first item
 };
 

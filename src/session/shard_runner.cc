@@ -69,12 +69,13 @@ ShardRunner::ShardRunner(ShardWork* work, Device* device, Source* source,
       reads_(source, options.object_names, options.slots, options.spares, options.kept,
              staging_->data(), options.block_bytes, options.hedge, options.retry),
       pieces_(static_cast<size_t>(engine_.options().look_ahead)),
-      head_start_(options.head_start_ns),
+      head_start_(options.head_start_ns, options.first_sends_ns),
       held_(static_cast<size_t>(options.slots)),
       transport_events_(kEventBatch),
       read_events_(kEventBatch),
       copied_(Device::kMaxOutstanding) {
   drains_.reserve(held_.size());
+  sends_.reserve(held_.size());
   messages_.reserve(held_.size() * static_cast<size_t>(std::max(1, options.operations_max)));
 }
 
@@ -112,6 +113,8 @@ absl::StatusOr<bool> ShardRunner::Step() {
   if (!drained.ok()) return drained;
   // The first item is there: not even the others' beginning holds it up.
   if (held_back && !head_start_.holds()) return true;
+  absl::StatusOr<bool> sent = PollSends();
+  if (!sent.ok()) return sent;
   Feed();
   bool commanded = false;
   Command command;
@@ -121,7 +124,7 @@ absl::StatusOr<bool> ShardRunner::Step() {
   }
   if (absl::Status status = Flush(); !status.ok()) return status;
   held_peak_ = std::max(held_peak_, engine_.counters().held_slots + reads_.spares_used());
-  const bool moved = *read || *crossed || *copied || *drained || commanded;
+  const bool moved = *read || *crossed || *copied || *drained || *sent || commanded;
   if (options_.trace != nullptr && moved) {
     const int held = engine_.counters().held_slots + reads_.spares_used();
     options_.trace->Sample(MonotonicNs(), held, held * options_.block_bytes);
@@ -167,12 +170,12 @@ absl::Status ShardRunner::CarryOut(const Command& command) {
       reads_.Order(order, held.begin_ns);
       return absl::OkStatus();
     }
-    case Stage::kMoving: {
-      const size_t before = messages_.size();
-      work_->AddMessages(held.piece, held.data, CookieOf(slot, held.ticket), &messages_);
-      held.pending = static_cast<int>(messages_.size() - before);
-      return held.pending > 0 ? absl::OkStatus() : EndStage(slot);
-    }
+    case Stage::kMoving:
+      if (!begins && !head_start_.MaySend(held.piece.index, held.begin_ns)) {
+        sends_.push_back(slot);
+        return absl::OkStatus();
+      }
+      return BeginMove(slot);
     default:
       work_->Arrived(held.piece);
       if (!work_->MayDrain(held.piece)) {
@@ -191,6 +194,14 @@ absl::Status ShardRunner::EndFill(size_t slot) {
     return Explain(status, held.piece);
   }
   if (absl::Status status = copies_.Flush(); !status.ok()) return status;
+  return held.pending > 0 ? absl::OkStatus() : EndStage(slot);
+}
+
+absl::Status ShardRunner::BeginMove(size_t slot) {
+  Held& held = held_[slot];
+  const size_t before = messages_.size();
+  work_->AddMessages(held.piece, held.data, CookieOf(slot, held.ticket), &messages_);
+  held.pending = static_cast<int>(messages_.size() - before);
   return held.pending > 0 ? absl::OkStatus() : EndStage(slot);
 }
 
@@ -312,6 +323,24 @@ absl::StatusOr<bool> ShardRunner::PollDrains() {
   return any;
 }
 
+absl::StatusOr<bool> ShardRunner::PollSends() {
+  if (sends_.empty()) return false;
+  if (!head_start_.MaySend(held_[sends_.front()].piece.index, MonotonicNs())) return false;
+  // Not again: nothing is told to wait after this.
+  const std::vector<size_t> slots = std::move(sends_);
+  sends_.clear();
+  absl::Status status;
+  for (const size_t slot : slots) {
+    if (!status.ok()) {
+      engine_.Fail(held_[slot].ticket, status);
+      continue;
+    }
+    status = BeginMove(slot);
+  }
+  if (!status.ok()) return status;
+  return true;
+}
+
 absl::Status ShardRunner::Flush() {
   if (absl::Status status = reads_.Flush(); !status.ok()) return status;
   if (messages_.empty()) return absl::OkStatus();
@@ -332,6 +361,8 @@ void ShardRunner::Poison(const absl::Status& status) {
   // Nothing goes on with these.
   for (const size_t slot : drains_) engine_.Fail(held_[slot].ticket, status);
   drains_.clear();
+  for (const size_t slot : sends_) engine_.Fail(held_[slot].ticket, status);
+  sends_.clear();
 }
 
 bool ShardRunner::Settle() {

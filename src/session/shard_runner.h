@@ -91,6 +91,7 @@ struct ShardRunnerOptions {
   HedgeOptions hedge;
   RetryOptions retry;
   int64_t head_start_ns = 0;    // of the item with index 0, at most: see HeadStart
+  int64_t first_sends_ns = 0;   // of the messages of that item, at most
   StageTrace* trace = nullptr;  // null: nothing is recorded
 };
 
@@ -169,9 +170,11 @@ class ShardRunner {
   absl::StatusOr<bool> PollTransport();
   absl::StatusOr<bool> PollDevice();
   absl::StatusOr<bool> PollDrains();
+  absl::StatusOr<bool> PollSends();
   void Feed();
   absl::Status CarryOut(const Command& command);
   absl::Status EndFill(size_t slot);
+  absl::Status BeginMove(size_t slot);
   absl::Status BeginDrain(size_t slot);
   absl::Status EndStage(size_t slot);
   absl::Status Flush();
@@ -195,6 +198,7 @@ class ShardRunner {
   bool delivered_ = false;  // by this step: whoever waits for it should see it before the next one
   std::vector<Held> held_;  // by slot
   std::vector<size_t> drains_;  // slots that wait for memory, in the order they came
+  std::vector<size_t> sends_;   // slots whose messages wait for the first item's
   std::vector<TransportOp> messages_;
   std::vector<TransportEvent> transport_events_;
   std::vector<ReadDone> read_events_;

@@ -52,6 +52,7 @@ ShardRunnerOptions RunnerOptionsOf(const StreamParts& parts) {
   options.hedge = parts.options.hedge;
   options.retry = parts.options.retry;
   options.head_start_ns = HeadStart::kLongestNs;
+  options.first_sends_ns = HeadStart::kLongestForSendsNs;
   options.trace = parts.stage_trace.get();
   return options;
 }

@@ -62,17 +62,50 @@ TEST(HeadStartTest, WithoutATimeThereIsNone) {
   EXPECT_EQ(head_start.end_ns(), kNever);
 }
 
+TEST(HeadStartTest, MessagesOfOthersWaitForTheFirstItem) {
+  HeadStart head_start(100, 500);
+  EXPECT_TRUE(head_start.MayBegin(0, 1000));
+  EXPECT_TRUE(head_start.MayBegin(1, 1100));
+  EXPECT_TRUE(head_start.MaySend(0, 2000));
+  EXPECT_FALSE(head_start.MaySend(1, 2100));
+  EXPECT_EQ(head_start.end_ns(), 2600);
+  EXPECT_FALSE(head_start.holds());
+  EXPECT_FALSE(head_start.MaySend(2, 2599));
+  head_start.Ended(0);
+  EXPECT_TRUE(head_start.MaySend(1, 2599));
+  EXPECT_EQ(head_start.end_ns(), kNever);
+  EXPECT_TRUE(head_start.MaySend(2, 2600));
+}
+
+TEST(HeadStartTest, MessagesOfOthersWaitNoLongerThanTheLimit) {
+  HeadStart head_start(100, 500);
+  EXPECT_TRUE(head_start.MayBegin(0, 1000));
+  EXPECT_FALSE(head_start.MaySend(7, 2000));
+  EXPECT_TRUE(head_start.MaySend(7, 2500));
+  EXPECT_EQ(head_start.end_ns(), kNever);
+  EXPECT_TRUE(head_start.MaySend(1, 2500));
+}
+
+TEST(HeadStartTest, MessagesWaitForNobodyWithoutALimit) {
+  HeadStart head_start(100);
+  EXPECT_TRUE(head_start.MayBegin(0, 1000));
+  EXPECT_TRUE(head_start.MaySend(1, 1000));
+}
+
 // Items of two pieces, each piece a read of its own, which goes nowhere.
 class TwoPieceItems final : public ShardWork {
  public:
   explicit TwoPieceItems(int64_t items) : pieces_(2 * items) {}
+
+  StageSet stages = kStageFill | kStageDrain;
+  std::vector<int64_t> sent;  // which pieces, in the order in which they might send messages
 
   bool NextPiece(ShardPiece* piece) override {
     if (over()) return false;
     *piece = ShardPiece();
     piece->id = BucketId(
         {.window = static_cast<uint64_t>(next_ / 2), .phase = static_cast<uint64_t>(next_ % 2)});
-    piece->stages = kStageFill | kStageDrain;
+    piece->stages = stages;
     piece->read = {.offset = next_, .bytes = 1, .item = next_ / 2};
     piece->bytes = 1;
     piece->index = next_ / 2;
@@ -80,7 +113,10 @@ class TwoPieceItems final : public ShardWork {
     return true;
   }
   bool over() const override { return next_ == pieces_; }
-  void AddMessages(const ShardPiece&, std::byte*, uint64_t, std::vector<TransportOp>*) override {}
+  void AddMessages(const ShardPiece& piece, std::byte*, uint64_t,
+                   std::vector<TransportOp>*) override {
+    sent.push_back(2 * piece.index + piece.part);
+  }
   void Arrived(const ShardPiece&) override {}
   bool MayDrain(const ShardPiece&) override { return true; }
   absl::Status Drain(const ShardPiece&, std::byte*, CopyQueue*) override {
@@ -95,11 +131,12 @@ class TwoPieceItems final : public ShardWork {
 
 class RunnerHeadStartTest : public testing::Test {
  protected:
-  void Make(int64_t head_start_ns) {
+  void Make(int64_t head_start_ns, int64_t first_sends_ns = 0) {
     ShardRunnerOptions options;
     options.slots = 8;
     options.object_names = {"a.bin"};
     options.head_start_ns = head_start_ns;
+    options.first_sends_ns = first_sends_ns;
     absl::StatusOr<std::shared_ptr<DeviceMemory>> staging =
         ShardRunner::AllocateStaging(device_.get(), options);
     ASSERT_TRUE(staging.ok()) << staging.status();
@@ -151,6 +188,35 @@ TEST_F(RunnerHeadStartTest, NothingElseIsReadBeforeTheFirstItemIsThere) {
   AnswerAll();
   Poll();
   EXPECT_TRUE(runner_->done());
+}
+
+TEST_F(RunnerHeadStartTest, NothingElseIsSentBeforeTheFirstItemIsThere) {
+  work_.stages = kStageFill | kStageMove | kStageDrain;
+  Make(0, kHourNs);
+  Poll();
+  const std::vector<ReadOp> reads = source_.started;
+  ASSERT_EQ(reads.size(), 6);
+  for (const int place : {5, 2, 3, 4, 0}) source_.Answer(reads[static_cast<size_t>(place)].cookie);
+  Poll();
+  EXPECT_THAT(work_.sent, ElementsAre(0));
+  EXPECT_LE(runner_->next_due_ns(), MonotonicNs() + kHourNs);
+  AnswerAll();
+  Poll();
+  EXPECT_THAT(work_.sent, ElementsAre(0, 1, 2, 3, 4, 5));
+  EXPECT_TRUE(runner_->done());
+}
+
+TEST_F(RunnerHeadStartTest, WhatWaitsToBeSentFailsWithTheStream) {
+  work_.stages = kStageFill | kStageMove | kStageDrain;
+  Make(0, kHourNs);
+  Poll();
+  const std::vector<ReadOp> reads = source_.started;
+  source_.Answer(reads.back().cookie);
+  Poll();
+  runner_->Poison(absl::CancelledError("enough"));
+  AnswerAll();
+  EXPECT_TRUE(runner_->Settle());
+  EXPECT_THAT(work_.sent, ElementsAre());
 }
 
 TEST_F(RunnerHeadStartTest, WithoutOneAllIsReadAtOnce) {
