@@ -25,8 +25,8 @@ class ReadDeskTest : public testing::Test {
   static constexpr int kKept = 2;
 
   void Make(int slots, int spares, const HedgeOptions& hedge = {}, const RetryOptions& retry = {}) {
-    memory_.reset(static_cast<std::byte*>(
-        std::aligned_alloc(kReadAlignment, static_cast<size_t>((slots + spares + kKept) * 4096))));
+    memory_.reset(static_cast<std::byte*>(std::aligned_alloc(
+        kReadAlignment, size_t{4096} * static_cast<size_t>(slots + spares + kKept))));
     desk_.emplace(&source_, std::vector<std::string>{"a.bin", "b.bin"}, slots, spares, kKept,
                   memory_.get(), 4096, hedge, retry);
   }
