@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "storage/quoted.h"
@@ -60,7 +61,7 @@ TEST(QuotedTest, IsShortAndHarmless) {
   EXPECT_EQ(Quoted("a\x1b[1m\n"), "\"a\\x1b[1m\\n\"");
   EXPECT_EQ(Quoted("\xff"), "\"\\xff\"");
   EXPECT_EQ(Quoted(std::string(200, 'a')), "\"" + std::string(120, 'a') + "...\"");
-  EXPECT_TRUE(IsUtf8(Quoted(std::string(119, 'a') + "\303\251" + "bc")));
+  EXPECT_TRUE(IsUtf8(Quoted(absl::StrCat(std::string(119, 'a'), "\303\251", "bc"))));
 }
 
 }  // namespace
