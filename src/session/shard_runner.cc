@@ -326,18 +326,13 @@ absl::StatusOr<bool> ShardRunner::PollDrains() {
 absl::StatusOr<bool> ShardRunner::PollSends() {
   if (sends_.empty()) return false;
   if (!head_start_.MaySend(held_[sends_.front()].piece.index, MonotonicNs())) return false;
-  // Not again: nothing is told to wait after this.
-  const std::vector<size_t> slots = std::move(sends_);
-  sends_.clear();
-  absl::Status status;
-  for (const size_t slot : slots) {
-    if (!status.ok()) {
-      engine_.Fail(held_[slot].ticket, status);
-      continue;
+  for (size_t i = 0; i < sends_.size(); ++i) {
+    if (absl::Status status = BeginMove(sends_[i]); !status.ok()) {
+      sends_.erase(sends_.begin(), sends_.begin() + static_cast<ptrdiff_t>(i) + 1);
+      return status;
     }
-    status = BeginMove(slot);
   }
-  if (!status.ok()) return status;
+  sends_.clear();
   return true;
 }
 
@@ -359,10 +354,10 @@ void ShardRunner::Poison(const absl::Status& status) {
   engine_.Poison(status);
   reads_.CancelAll();
   // Nothing goes on with these.
-  for (const size_t slot : drains_) engine_.Fail(held_[slot].ticket, status);
-  drains_.clear();
-  for (const size_t slot : sends_) engine_.Fail(held_[slot].ticket, status);
-  sends_.clear();
+  for (std::vector<size_t>* const waiting : {&drains_, &sends_}) {
+    for (const size_t slot : *waiting) engine_.Fail(held_[slot].ticket, status);
+    waiting->clear();
+  }
 }
 
 bool ShardRunner::Settle() {

@@ -145,6 +145,13 @@ class RunnerHeadStartTest : public testing::Test {
     ASSERT_TRUE(runner.ok()) << runner.status();
     runner_ = *std::move(runner);
   }
+  // Begins all reads, in this order; only the first item is sent on before it is there.
+  std::vector<ReadOp> ReadsToSendOn() {
+    work_.stages = kStageFill | kStageMove | kStageDrain;
+    Make(0, kHourNs);
+    Poll();
+    return source_.started;
+  }
   // Goes on until nothing moves.
   void Poll() {
     absl::StatusOr<bool> moved = true;
@@ -191,10 +198,7 @@ TEST_F(RunnerHeadStartTest, NothingElseIsReadBeforeTheFirstItemIsThere) {
 }
 
 TEST_F(RunnerHeadStartTest, NothingElseIsSentBeforeTheFirstItemIsThere) {
-  work_.stages = kStageFill | kStageMove | kStageDrain;
-  Make(0, kHourNs);
-  Poll();
-  const std::vector<ReadOp> reads = source_.started;
+  const std::vector<ReadOp> reads = ReadsToSendOn();
   ASSERT_EQ(reads.size(), 6);
   for (const int place : {5, 2, 3, 4, 0}) source_.Answer(reads[static_cast<size_t>(place)].cookie);
   Poll();
@@ -207,10 +211,8 @@ TEST_F(RunnerHeadStartTest, NothingElseIsSentBeforeTheFirstItemIsThere) {
 }
 
 TEST_F(RunnerHeadStartTest, WhatWaitsToBeSentFailsWithTheStream) {
-  work_.stages = kStageFill | kStageMove | kStageDrain;
-  Make(0, kHourNs);
-  Poll();
-  const std::vector<ReadOp> reads = source_.started;
+  const std::vector<ReadOp> reads = ReadsToSendOn();
+  ASSERT_EQ(reads.size(), 6);
   source_.Answer(reads.back().cookie);
   Poll();
   runner_->Poison(absl::CancelledError("enough"));
