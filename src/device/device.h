@@ -14,6 +14,8 @@
 #include "device/normalization.h"
 #include "device/reduction.h"
 #include "device/strided_copy.h"
+#include "sluice/accelerator.h"
+#include "sluice/tensor.h"
 
 namespace sluice {
 
@@ -53,6 +55,20 @@ class DeviceMemory {
   Deleter deleter_ = nullptr;
 };
 
+// A place in the work of a stream, which other streams and the host can wait for: an event. Marks
+// nothing, and has passed, until it is recorded; can be recorded anew. Thread: any, one at a time.
+class Fence {
+ public:
+  virtual ~Fence() = default;
+
+  // Marks the end of what `stream` holds now.
+  virtual absl::Status Record(StreamHandle stream) = 0;
+  // What `stream` gets from now on comes after the mark.
+  virtual absl::Status HoldBack(StreamHandle stream) = 0;
+  // True once the stream has got past the mark. Does not wait.
+  virtual absl::StatusOr<bool> Passed() = 0;
+};
+
 // All that one stage of one bucket does to bytes: copies in any order, then reductions one after
 // the other, then normalizations in any order.
 struct CopyBatch {
@@ -60,33 +76,60 @@ struct CopyBatch {
   uint64_t cookie = 0;
   absl::Span<const Reduction> reductions = {};
   absl::Span<const Normalization> normalizations = {};
+  // True: its cookie may come as soon as all that the device does later, and all that a transport
+  // does in stream order, will find it done. False: when its effects can be seen from anywhere.
+  bool in_stream_order = false;
+  // Of MakeFence, or null. It, and all later batches, come after `after`; `then` marks its end.
+  Fence* after = nullptr;
+  Fence* then = nullptr;
+};
+
+// What a device gives out, by kind. Copies say of each side which kind of memory it is: any host
+// memory (kCpu), or one of these.
+struct DeviceTraits {
+  DeviceKind staging = DeviceKind::kCpu;
+  DeviceKind buffers = DeviceKind::kCpu;
 };
 
 class Device {
  public:
+  explicit Device(const DeviceTraits& traits) : traits_(traits) {}
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+  // Waits for what has been started.
   virtual ~Device() = default;
 
-  // Staging memory, page-aligned; physical pages come with first use where the device allows, near
-  // the CPUs that the process is bound to at the time of the call.
-  // ResourceExhausted names the bytes. No memory (data() is null) for 0 bytes.
+  const DeviceTraits& traits() const { return traits_; }
+  // True if staging lies where consumers look for items, so that what was read or received there
+  // can be handed over as it lies.
+  bool staging_is_device_memory() const { return traits_.staging == traits_.buffers; }
+
+  // Staging memory on the host, page-aligned, which the device reaches, too; physical pages come
+  // with first use where the device allows, near the CPUs that the process is bound to at the time
+  // of the call. ResourceExhausted names the bytes. No memory (data() is null) for 0 bytes.
   virtual absl::StatusOr<DeviceMemory> AllocateStaging(size_t bytes) = 0;
 
   // The same of the device's own memory, for what consumers are to find there. Aligned to 64 bytes
   // at least. The host device's is page-aligned and like staging.
   virtual absl::StatusOr<DeviceMemory> AllocateBuffer(size_t bytes) = 0;
 
-  // True if staging lies where consumers look for items, so that what was read or received there
-  // can be handed over as it lies.
-  virtual bool staging_is_device_memory() const = 0;
+  // FailedPrecondition where there are no streams: on the host device.
+  virtual absl::StatusOr<std::unique_ptr<Fence>> MakeFence() = 0;
 
-  // Starts a batch; its spans need to live only for the call. ResourceExhausted, and nothing is
+  // Starts a batch; its spans, and what they refer to but memory, need to live only for the call.
+  // Batches take effect in the order in which they were started. ResourceExhausted, and nothing is
   // done, while kMaxOutstanding batches are started and not polled.
   virtual absl::Status Start(const CopyBatch& batch) = 0;
 
-  // Fills `cookies` from the front with batches that are complete; returns how many.
+  // Fills `cookies` from the front with batches that are complete; returns how many. An error
+  // concerns the device as a whole, and is returned once: later polls return what is outstanding as
+  // if it were complete, once it touches no memory any more.
   virtual absl::StatusOr<int> Poll(absl::Span<uint64_t> cookies) = 0;
 
   static constexpr int kMaxOutstanding = 64;
+
+ private:
+  const DeviceTraits traits_;
 };
 
 // Does its work with the calling thread, inside Start.

@@ -20,13 +20,17 @@ namespace {
 
 class HostDevice final : public Device {
  public:
+  HostDevice() : Device(DeviceTraits()) {}
+
   absl::StatusOr<DeviceMemory> AllocateStaging(size_t bytes) override {
     return MapHostMemory(bytes, "staging memory");
   }
-  bool staging_is_device_memory() const override { return true; }
 
   absl::StatusOr<DeviceMemory> AllocateBuffer(size_t bytes) override {
     return MapHostMemory(bytes, "buffer memory");
+  }
+  absl::StatusOr<std::unique_ptr<Fence>> MakeFence() override {
+    return absl::FailedPreconditionError("host memory has no streams");
   }
   absl::Status Start(const CopyBatch& batch) override;
   absl::StatusOr<int> Poll(absl::Span<uint64_t> cookies) override;

@@ -25,6 +25,8 @@ struct Normalization {
   const std::byte* src = nullptr;
   std::byte* dst = nullptr;
   int64_t elements = 0;
+  DeviceKind src_kind = DeviceKind::kCpu;  // as in StridedCopy
+  DeviceKind dst_kind = DeviceKind::kCpu;
 };
 
 // True from u8, i16, f16, bf16 and f32 to f16, bf16 and f32.

@@ -24,6 +24,8 @@ struct Reduction {
   std::byte* dst = nullptr;
   int64_t elements = 0;
   int64_t divisor = 1;
+  DeviceKind src_kind = DeviceKind::kCpu;  // as in StridedCopy
+  DeviceKind dst_kind = DeviceKind::kCpu;
 };
 
 // Carries out one reduction. Allocates nothing.

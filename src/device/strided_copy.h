@@ -29,6 +29,9 @@ struct StridedCopy {
   DType dst_dtype = DType::kU8;
   int64_t begin = 0;  // elements [begin, end) of the region are copied
   int64_t end = 0;
+  // Which memory each side is, for devices that have memory of their own.
+  DeviceKind src_kind = DeviceKind::kCpu;
+  DeviceKind dst_kind = DeviceKind::kCpu;
 };
 
 // Carries out one copy. Of equal types it moves bytes and looks at none; otherwise it casts as

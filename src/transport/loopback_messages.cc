@@ -38,15 +38,15 @@ absl::Status Deliver(const TransportOp& send, const TransportOp& receive, int ra
 class LoopbackTransport final : public Transport {
  public:
   LoopbackTransport(int rank, int size, std::shared_ptr<LoopbackMessages> messages)
-      : rank_(rank), size_(size), messages_(std::move(messages)) {}
+      : Transport({.name = "loopback"}), rank_(rank), size_(size), messages_(std::move(messages)) {}
   ~LoopbackTransport() override { messages_->Forget(rank_); }
-
-  absl::string_view name() const override { return "loopback"; }
 
   absl::Status Reserve(int capacity) override {
     messages_->Reserve(rank_, capacity);
     return absl::OkStatus();
   }
+
+  absl::Status UseStaging(absl::Span<std::byte> /*staging*/) override { return absl::OkStatus(); }
 
   absl::Status Start(absl::Span<const TransportOp> ops) override {
     CheckOps(ops, rank_, size_);

@@ -1,6 +1,10 @@
 // Communicators of our own: duplicated within a deadline, freed only when nobody uses them.
 #include "transport/mpi_communicator.h"
 
+#if __has_include(<mpi-ext.h>)
+#include <mpi-ext.h>
+#endif
+
 #include <thread>
 #include <utility>
 
@@ -100,6 +104,14 @@ bool MpiIsUsable() {
   MPI_Initialized(&initialized);
   MPI_Finalized(&finalized);
   return initialized != 0 && finalized == 0;
+}
+
+bool MpiTakesDeviceMemory() {
+#if defined(MPIX_CUDA_AWARE_SUPPORT)
+  return MPIX_Query_cuda_support() == 1;
+#else
+  return false;
+#endif
 }
 
 bool WithdrawReceive(MPI_Request* request) {

@@ -57,6 +57,9 @@ class MpiCommunicator {
 // True if MPI may still be called.
 bool MpiIsUsable();
 
+// True if MPI says that messages may lie in the memory of CUDA devices.
+bool MpiTakesDeviceMemory();
+
 // Takes back a receive. True if the request is no longer active; false if a message has met it that
 // has not come whole, so that its memory stays in use. Does not wait.
 bool WithdrawReceive(MPI_Request* request);

@@ -18,13 +18,13 @@ namespace sluice {
 // Active requests stand in a dense array, so that a poll scans no more than what is active.
 class MpiTransport final : public Transport {
  public:
-  explicit MpiTransport(std::shared_ptr<MpiCommunicator> comm) : comm_(std::move(comm)) {}
+  explicit MpiTransport(std::shared_ptr<MpiCommunicator> comm)
+      : Transport({.name = "mpi", .takes_device_memory = MpiTakesDeviceMemory()}),
+        comm_(std::move(comm)) {}
   ~MpiTransport() override;
-  MpiTransport(const MpiTransport&) = delete;
-  MpiTransport& operator=(const MpiTransport&) = delete;
 
-  absl::string_view name() const override { return "mpi"; }
   absl::Status Reserve(int capacity) override;
+  absl::Status UseStaging(absl::Span<std::byte> /*staging*/) override { return absl::OkStatus(); }
   absl::Status Start(absl::Span<const TransportOp> ops) override;
   absl::StatusOr<int> Poll(absl::Span<TransportEvent> events) override;
   void Withdraw() override;

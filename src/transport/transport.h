@@ -28,10 +28,28 @@ struct TransportOp {
   // Each end has rows of its own.
   size_t row_bytes = 0;
   size_t stride_bytes = 0;
+  // Which operation of its bucket it is, equal at both ends: it may depend on those of lower hops
+  // of the bucket, and on no other one.
+  int hop = 0;
 };
 
 inline constexpr int kMaxTransportTag = 1 << 14;
 inline constexpr size_t kMaxTransportBytes = size_t{1} << 30;
+
+// What kind of transport it is.
+struct TransportTraits {
+  absl::string_view name;  // "mpi", "loopback": for error messages and tables; lives for ever
+  // An event says that all that the device does later comes after the operation, rather than that
+  // it has ended; and operations come after all that the device was given before.
+  bool in_stream_order = false;
+  // Operations meet in the order in which they are started, without tags, and Start starts a group
+  // that blocks as a whole. All ranks must start groups that meet in one order; within one, the
+  // operations between two ranks in one order. Then a group may hold one hop of many buckets.
+  bool in_groups = false;
+  // Which memory operations may be in.
+  bool takes_host_memory = true;
+  bool takes_device_memory = false;
+};
 
 struct TransportEvent {
   uint64_t cookie = 0;
@@ -48,19 +66,28 @@ struct TransportEvent {
 // * At most `capacity` operations are outstanding; Start refuses more with ResourceExhausted and
 //   starts none of the batch. Nothing is allocated per operation.
 // * Nothing blocks. Messages make progress only inside Start and Poll of both ends.
+// TransportTraits say where a kind of transport is different.
 // Thread: one, the session's.
 class Transport {
  public:
+  explicit Transport(const TransportTraits& traits) : traits_(traits) {}
+  Transport(const Transport&) = delete;
+  Transport& operator=(const Transport&) = delete;
   // Withdraws receives that no message has met yet. Whatever else is outstanding cannot be taken
   // back: its memory must stay valid until the process ends. Never waits.
   virtual ~Transport() = default;
 
-  // "mpi", "loopback": for error messages and tables.
-  virtual absl::string_view name() const = 0;
+  const TransportTraits& traits() const { return traits_; }
+  absl::string_view name() const { return traits_.name; }
 
   // Makes room for `capacity` outstanding operations (never less than before; at first there is
   // room for none). Allocates; nothing may be outstanding.
   virtual absl::Status Reserve(int capacity) = 0;
+
+  // Where most operations are going to lie, in memory that it takes: to prepare that, where this
+  // helps. Instead of what was given before; nothing may be outstanding. The memory stays until the
+  // next call, or the transport's end.
+  virtual absl::Status UseStaging(absl::Span<std::byte> staging) = 0;
 
   // Starts all operations of a batch, in order. An error concerns the batch: none was started.
   // An operation that fails by itself reports through its event.
@@ -77,6 +104,9 @@ class Transport {
 
   // Operations started whose event has not been returned.
   virtual int outstanding() const = 0;
+
+ private:
+  const TransportTraits traits_;
 };
 
 }  // namespace sluice

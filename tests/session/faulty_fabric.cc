@@ -15,19 +15,27 @@ absl::Status Injected(absl::string_view where) {
   return absl::UnavailableError(absl::StrCat(kInjected, " in ", where));
 }
 
+TransportTraits TraitsOf(const Transport& inner) {
+  TransportTraits traits = inner.traits();
+  traits.name = "faulty";
+  return traits;
+}
+
 // Keeps events back. Until it hands them out their operations count as outstanding, but their
 // memory is free to change: a session that lets go of memory before its events came is found out by
 // the verification of data, one that touches it afterwards by the same.
 class FaultyTransport final : public Transport {
  public:
   FaultyTransport(std::unique_ptr<Transport> inner, const FaultPlan& plan)
-      : inner_(std::move(inner)), plan_(plan), dice_(plan.seed) {}
-
-  absl::string_view name() const override { return "faulty"; }
+      : Transport(TraitsOf(*inner)), inner_(std::move(inner)), plan_(plan), dice_(plan.seed) {}
 
   absl::Status Reserve(int capacity) override {
     kept_.reserve(static_cast<size_t>(capacity));
     return inner_->Reserve(capacity);
+  }
+
+  absl::Status UseStaging(absl::Span<std::byte> staging) override {
+    return inner_->UseStaging(staging);
   }
 
   absl::Status Start(absl::Span<const TransportOp> ops) override {
