@@ -153,7 +153,8 @@ absl::Status StreamWork::Drain(const ShardPiece& piece, std::byte* data, CopyQue
   std::byte* const dst =
       cells_->MemoryOf(At(piece.index).cell) + DeliveredBytes(piece.part * options_.piece_bytes);
   if (!options_.transform) {
-    return copies->AddFlat(data, DType::kU8, dst, DType::kU8, piece.bytes);
+    return copies->AddFlat({data, DType::kU8, options_.memory.staging},
+                           {dst, DType::kU8, options_.memory.buffers}, piece.bytes);
   }
   const ItemTransform& transform = *options_.transform;
   return copies->Add(Normalization{.src_dtype = transform.src,
@@ -162,7 +163,9 @@ absl::Status StreamWork::Drain(const ShardPiece& piece, std::byte* data, CopyQue
                                    .bias = transform.bias,
                                    .src = data,
                                    .dst = dst,
-                                   .elements = piece.bytes / DTypeBytes(transform.src)});
+                                   .elements = piece.bytes / DTypeBytes(transform.src),
+                                   .src_kind = options_.memory.staging,
+                                   .dst_kind = options_.memory.buffers});
 }
 
 std::string StreamWork::MembersOf(const ShardPiece& piece) {

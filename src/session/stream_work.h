@@ -23,6 +23,7 @@ struct StreamWorkOptions {
   bool in_order = true;
   bool keep_blocks = false;  // items are handed over in the blocks that they were read into
   absl::optional<ItemTransform> transform;
+  DeviceTraits memory;          // which kinds pieces are read into, and items are delivered in
   StageTrace* trace = nullptr;  // null: nothing is recorded
 };
 

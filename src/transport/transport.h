@@ -49,6 +49,8 @@ struct TransportTraits {
   // Which memory operations may be in.
   bool takes_host_memory = true;
   bool takes_device_memory = false;
+  // False: their bytes are one stretch.
+  bool takes_rows = true;
 };
 
 struct TransportEvent {
