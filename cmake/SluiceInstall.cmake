@@ -1,4 +1,4 @@
-# Install rules: find_package(sluice) gives sluice::sluice and sluice::mpi.
+# Install rules: find_package(sluice) gives sluice::sluice, sluice::mpi and, if built, sluice::cuda.
 include(CMakePackageConfigHelpers)
 get_property(_targets GLOBAL PROPERTY SLUICE_INSTALL_TARGETS)
 set(_config_dir ${CMAKE_INSTALL_LIBDIR}/cmake/sluice)

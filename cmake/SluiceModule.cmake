@@ -5,18 +5,24 @@
 # only. Tests are quick to compile rather than to run, unless heavy.
 
 function(sluice_flags target kind)
-  target_compile_options(${target} PRIVATE -Wall -Wextra -Wconversion -Wshadow)
+  set(warnings -Wall -Wextra -Wconversion -Wshadow)
+  list(JOIN warnings "," cuda_warnings)
+  target_compile_options(${target} PRIVATE
+    "$<$<COMPILE_LANGUAGE:CXX>:${warnings}>"
+    "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=${cuda_warnings}>")
   if(SLUICE_WERROR)
-    target_compile_options(${target} PRIVATE -Werror)
+    target_compile_options(${target} PRIVATE
+      $<$<COMPILE_LANGUAGE:CXX>:-Werror>
+      "$<$<COMPILE_LANGUAGE:CUDA>:SHELL:-Werror all-warnings -Xcompiler=-Werror>")
   endif()
   if(SLUICE_SANITIZE)
-    target_compile_options(${target} PRIVATE -fsanitize=${SLUICE_SANITIZE} -fno-omit-frame-pointer
-                                             -fno-sanitize-recover=all)
+    set(sanitizers -fsanitize=${SLUICE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+    target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:${sanitizers}>")
     target_link_options(${target} PRIVATE -fsanitize=${SLUICE_SANITIZE})
   endif()
   if(NOT kind STREQUAL library)
     set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
-    target_compile_options(${target} PRIVATE -fPIE)
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fPIE>)
   endif()
   if(kind STREQUAL test)
     target_compile_options(${target} PRIVATE $<IF:$<CONFIG:Debug>,-O0,-O1>)

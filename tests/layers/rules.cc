@@ -58,19 +58,22 @@ constexpr std::array<std::string_view, 17> kImpure = {"thread",
                                                       "sluice/session.h",
                                                       "sluice/fabric.h"};
 
+constexpr std::string_view kNowhere = "-";  // no path begins so
+
 // Vendor headers, and the start of the paths that may include them.
 struct Vendor {
   std::string_view header;
-  std::array<std::string_view, 2> allowed;
+  std::array<std::string_view, 4> allowed;
 };
 constexpr std::array<Vendor, 7> kVendors = {{
-    {"mpi.h", {"include/sluice/mpi.h", "src/transport/mpi_"}},
-    {"sluice/mpi.h", {"src/transport/mpi_", "src/transport/mpi_"}},
-    {"nccl.h", {"include/sluice/nccl.h", "src/transport/nccl_"}},
-    {"cuda", {"include/sluice/cuda.h", "src/device/cuda_"}},
-    {"liburing.h", {"src/storage/uring", "src/storage/uring"}},
-    {"curl/", {"src/storage/http_", "src/storage/http_"}},
-    {"hwloc.h", {"src/device/numa", "src/device/numa"}},
+    {"mpi.h", {"include/sluice/mpi.h", "src/transport/mpi_", kNowhere, kNowhere}},
+    {"sluice/mpi.h", {"src/transport/mpi_", kNowhere, kNowhere, kNowhere}},
+    {"nccl.h", {"include/sluice/nccl.h", "src/transport/nccl_", kNowhere, kNowhere}},
+    {"cuda",
+     {"include/sluice/cuda.h", "src/device/cuda_", "src/transport/cuda_", "src/transport/nccl_"}},
+    {"liburing.h", {"src/storage/uring", kNowhere, kNowhere, kNowhere}},
+    {"curl/", {"src/storage/http_", kNowhere, kNowhere, kNowhere}},
+    {"hwloc.h", {"src/device/numa", kNowhere, kNowhere, kNowhere}},
 }};
 
 bool StartsWithAny(std::string_view text, const auto& prefixes) {
@@ -156,7 +159,9 @@ std::string LookComplaint(std::string_view line) {
   return {};
 }
 
-bool IsCpp(std::string_view path) { return path.ends_with(".h") || path.ends_with(".cc"); }
+bool IsCpp(std::string_view path) {
+  return path.ends_with(".h") || path.ends_with(".cc") || path.ends_with(".cu");
+}
 
 bool IsChecked(std::string_view path) {
   return IsCpp(path) || path.ends_with(".cmake") || path.ends_with("CMakeLists.txt") ||
