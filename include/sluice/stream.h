@@ -131,6 +131,9 @@ struct StreamOptions {
   // Which memory they are: the host's, or that of the session's accelerator. May differ between
   // ranks.
   DeviceKind device = DeviceKind::kCpu;
+  // Next gives items out once their last copy has been given to the device, rather than when it has
+  // ended: work that reads them goes to a stream that has been through Lease::Await. With a device.
+  bool await_in_stream = false;
   int64_t batch_items = 1;
   absl::optional<ItemTransform> transform;
 
@@ -200,6 +203,10 @@ class Lease {
   TensorView view(int64_t i = 0) const;
   // All items one behind the other, where they are of one size: {items, shape of an item}.
   TensorView batch() const;
+
+  // What `stream` gets from now on comes after the items are in their memory. Waits for nothing.
+  // FailedPrecondition for items in host memory; the device's error otherwise.
+  absl::Status Await(StreamHandle stream) const;
 
   // Gives the memory back now. What has been given to a stream of the device and reads it must
   // have ended.

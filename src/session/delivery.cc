@@ -37,7 +37,7 @@ int Delivery::TakeFree() {
 
 // A device that has failed uses nothing any more; whoever copies there next learns of it.
 bool Delivery::IsPastFence(int buffer) {
-  return memory_.fences[static_cast<size_t>(buffer)]->Passed().value_or(true);
+  return memory_.released[static_cast<size_t>(buffer)]->Passed().value_or(true);
 }
 
 int Delivery::Exchange(int buffer, std::byte* memory, int block) {
@@ -92,11 +92,22 @@ void Delivery::Release(int buffer) {
   if (listener_ != nullptr) listener_->Released();
 }
 
+namespace {
+
+absl::Status NoStreams() {
+  return absl::FailedPreconditionError("the items are in host memory, which has no streams");
+}
+
+}  // namespace
+
+absl::Status Delivery::AwaitInStream(int buffer, StreamHandle stream) const {
+  if (memory_.ready.empty()) return NoStreams();
+  return ReadyFence(buffer)->HoldBack(stream);
+}
+
 absl::Status Delivery::ReleaseInStream(int buffer, StreamHandle stream) {
-  if (memory_.fences.empty()) {
-    return absl::FailedPreconditionError("the items are in host memory, which has no streams");
-  }
-  absl::Status status = memory_.fences[static_cast<size_t>(buffer)]->Record(stream);
+  if (memory_.released.empty()) return NoStreams();
+  absl::Status status = memory_.released[static_cast<size_t>(buffer)]->Record(stream);
   if (!status.ok()) return status;
   At(buffer).fenced = true;
   Release(buffer);
@@ -121,6 +132,11 @@ void Lease::Release() {
   const std::shared_ptr<Delivery> buffers = std::move(buffers_);
   buffers_ = nullptr;
   buffers->Release(buffer_);
+}
+
+absl::Status Lease::Await(StreamHandle stream) const {
+  SLUICE_CHECK(!end(), "an item of no lease");
+  return buffers_->AwaitInStream(buffer_, stream);
 }
 
 absl::Status Lease::Release(StreamHandle stream) {

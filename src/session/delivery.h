@@ -36,8 +36,10 @@ struct DeliveryMemory {
   int first_block = 0;  // the number of the first one, for those who know blocks by numbers
   DeviceKind kind = DeviceKind::kCpu;
   int32_t ordinal = 0;
-  // One for each buffer, for releases in streams; none in host memory.
-  std::vector<std::unique_ptr<Fence>> fences;
+  // None in host memory; otherwise two for each buffer: passed when its items are there, and when
+  // the streams that read them have ended.
+  std::vector<std::unique_ptr<Fence>> ready;
+  std::vector<std::unique_ptr<Fence>> released;
 };
 
 class Delivery {
@@ -58,6 +60,8 @@ class Delivery {
   int Exchange(int buffer, std::byte* memory, int block);
   // Items of a buffer that is the caller's. Room for batch_items of them is kept.
   std::vector<DeliveredItem>& ItemsOf(int buffer) { return At(buffer).items; }
+  // To be recorded before the buffer is published, if not all of it is there.
+  Fence* ReadyFence(int buffer) const { return memory_.ready[static_cast<size_t>(buffer)].get(); }
   // Hands the buffer to the consumer, behind all earlier ones.
   void Publish(int buffer);
   // Nothing more will be published: all is there, or `status` is why not.
@@ -78,6 +82,7 @@ class Delivery {
   void EndWait() { waiting_since_ns_.store(INT64_MAX, std::memory_order_relaxed); }
   // Sleeps until state() may have changed. Only where another thread makes progress.
   void Sleep();
+  absl::Status AwaitInStream(int buffer, StreamHandle stream) const;
   void Release(int buffer);
   // The same once `stream` has come so far. An error, and the buffer is not released.
   absl::Status ReleaseInStream(int buffer, StreamHandle stream);

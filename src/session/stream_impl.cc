@@ -36,6 +36,7 @@ StreamWorkOptions WorkOptionsOf(const StreamParts& parts) {
   options.in_order = parts.options.in_order;
   options.transform = parts.options.transform;
   options.memory = parts.device->traits();
+  options.await_in_stream = parts.options.await_in_stream;
   options.keep_blocks = KeepsBlocks(parts);
   options.trace = parts.stage_trace.get();
   return options;
@@ -78,9 +79,11 @@ absl::StatusOr<DeliveryMemory> BuffersOf(const StreamParts& parts,
   memory.kind = parts.device->traits().buffers;
   memory.ordinal = parts.device_ordinal;
   for (int i = 0; memory.kind != DeviceKind::kCpu && i < parts.options.device_buffers; ++i) {
-    absl::StatusOr<std::unique_ptr<Fence>> fence = parts.device->MakeFence();
-    if (!fence.ok()) return fence.status();
-    memory.fences.push_back(*std::move(fence));
+    for (auto* const fences : {&memory.ready, &memory.released}) {
+      absl::StatusOr<std::unique_ptr<Fence>> fence = parts.device->MakeFence();
+      if (!fence.ok()) return fence.status();
+      fences->push_back(*std::move(fence));
+    }
   }
   return memory;
 }

@@ -49,7 +49,10 @@ absl::Status CheckStreamOptions(const StreamOptions& options) {
 }
 
 absl::Status CheckStreamDevice(const StreamOptions& options, const Accelerator* accelerator) {
-  if (options.device == DeviceKind::kCpu) return absl::OkStatus();
+  if (options.device == DeviceKind::kCpu) {
+    if (!options.await_in_stream) return absl::OkStatus();
+    return absl::InvalidArgumentError("await_in_stream goes with items for a device");
+  }
   if (accelerator == nullptr) {
     return absl::InvalidArgumentError(
         "items for a device, but the session was made without an accelerator");
