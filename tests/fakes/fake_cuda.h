@@ -1,0 +1,84 @@
+// What tests do with the fake CUDA runtime beside CUDA's own calls: set it up, make calls fail, run
+// host functions as kernels, count calls, and ask what was done wrong.
+//
+// The fake is real where mistakes hide: streams run on threads of their own, device memory cannot
+// be touched by the host, and every pointer and handle is checked. What a GPU would forgive by luck
+// is reported by FakeCudaMisuse().
+//
+// Environment, for programs that cannot call FakeCudaConfigure: FAKE_CUDA_DEVICES,
+// FAKE_CUDA_MEMORY_MIB, FAKE_CUDA_DELAY_US, FAKE_CUDA_SEED, FAKE_CUDA_DRIVER (a version),
+// FAKE_CUDA_SAME_PROCESS_IPC (0 or 1).
+#ifndef SLUICE_TESTS_FAKES_FAKE_CUDA_H_
+#define SLUICE_TESTS_FAKES_FAKE_CUDA_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cuda_runtime_api.h"
+
+namespace sluice {
+
+struct FakeCudaConfig {
+  int devices = 1;                        // none: cudaErrorNoDevice from every call
+  size_t memory_bytes = size_t{8} << 30;  // of each device
+  int driver_version = 13000;  // 0: no driver; below 13000: too old. cudaErrorInsufficientDriver.
+  bool peer_access = true;     // whether devices can access each other's memory
+  bool same_process_ipc = false;  // handles may be opened where they were made: ranks as threads
+  int delay_us = 0;               // up to so long, at random, before each operation of a stream
+  uint64_t seed = 1;
+};
+
+// The configuration of this process from now on; until then, the defaults with the environment.
+// Nothing of the runtime may be in use.
+void FakeCudaConfigure(const FakeCudaConfig& config);
+FakeCudaConfig FakeCudaConfiguration();
+
+// Memory that a kernel uses, as the device sees it.
+struct FakeCudaRange {
+  const void* pointer;
+  size_t bytes;
+};
+
+// Launches `kernel` on the stream, as cudaLaunchKernel does: later, on a thread of the stream's.
+// The ranges it uses are checked now, and must not be freed before it is known to be done.
+cudaError_t FakeCudaEnqueue(cudaStream_t stream, std::function<void()> kernel,
+                            const std::vector<FakeCudaRange>& uses = {});
+
+// Where the bytes of device memory (or of pinned memory) lie for the host. The whole range must lie
+// in one live allocation; otherwise it is misuse, and nullptr.
+void* FakeCudaHostPointer(const void* pointer, size_t bytes);
+
+// The nth call from now on (1: the next), or the nth of one function, fails with the error. It does
+// nothing then; but calls that give something back or wait (cudaFree, cudaStreamSynchronize) do
+// that too. Kernel launches are calls named cudaLaunchKernel.
+void FakeCudaFailAt(int nth_call, cudaError_t error);
+void FakeCudaFailAt(std::string_view function, int nth_call, cudaError_t error);
+
+// The nth operation (copy, set, kernel) to be enqueued from now on fails when its turn comes: the
+// device's state is that error from then on, as after a fault on the GPU.
+void FakeCudaFailOperation(int nth_operation, cudaError_t error);
+
+// How many of the failures above have come to pass since the last FakeCudaCheckClean().
+int FakeCudaFailures();
+
+// Calls since the last FakeCudaCheckClean(): of one function, of all, and those in which the host
+// had to wait for a device (synchronising, freeing, copying from or to pageable memory).
+int64_t FakeCudaCalls(std::string_view function);
+int64_t FakeCudaAllCalls();
+int64_t FakeCudaHostWaits();
+
+// What was done wrong since this was last called.
+std::vector<std::string> FakeCudaMisuse();
+
+// The same, and what is left: memory, streams, events, mappings, and work that nobody saw to be
+// done. Then forgets all that, failures to come, counts and the devices' errors, so that the next
+// test starts anew. Call it when no rank is running.
+std::vector<std::string> FakeCudaCheckClean();
+
+}  // namespace sluice
+
+#endif  // SLUICE_TESTS_FAKES_FAKE_CUDA_H_

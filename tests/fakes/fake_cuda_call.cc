@@ -1,0 +1,199 @@
+// Counts, failures to come, and last errors.
+#include "fakes/fake_cuda_call.h"
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fakes/fake_cuda.h"
+#include "fakes/fake_cuda_state.h"
+
+namespace sluice {
+namespace fake_cuda {
+namespace {
+
+struct Failure {
+  std::string function;  // or empty: any
+  int in_calls;
+  cudaError_t error;
+};
+
+struct Calls {
+  std::mutex mutex;
+  std::map<std::string, int64_t, std::less<>> counts;
+  int64_t all = 0;
+  int64_t host_waits = 0;
+  std::vector<Failure> failures;
+  int in_operations = 0;
+  cudaError_t operation_error = cudaSuccess;
+  int failed = 0;
+  uint64_t epoch = 0;
+};
+
+Calls& TheCalls() {
+  static auto* const calls = new Calls;
+  return *calls;
+}
+
+struct ThreadState {
+  int device = 0;
+  cudaError_t error = cudaSuccess;
+  uint64_t epoch = 0;
+};
+
+ThreadState& ThisThread() {
+  thread_local ThreadState state;
+  return state;
+}
+
+// Counts the call; what it is to fail with.
+cudaError_t Count(const char* function) {
+  Calls& calls = TheCalls();
+  const std::lock_guard lock(calls.mutex);
+  ++calls.counts[function];
+  ++calls.all;
+  cudaError_t error = cudaSuccess;
+  for (Failure& failure : calls.failures) {
+    if (!failure.function.empty() && failure.function != function) continue;
+    if (--failure.in_calls != 0) continue;
+    error = failure.error;
+    ++calls.failed;
+  }
+  return error;
+}
+
+uint64_t Epoch() {
+  Calls& calls = TheCalls();
+  const std::lock_guard lock(calls.mutex);
+  return calls.epoch;
+}
+
+// What stands in the way of any call.
+cudaError_t SystemError(const State& state) {
+  if (state.config.driver_version < CUDART_VERSION) return cudaErrorInsufficientDriver;
+  return state.devices.empty() ? cudaErrorNoDevice : cudaSuccess;
+}
+
+// The error that the thread's device has come to, for good.
+cudaError_t DeviceError() {
+  State& state = TheState();
+  const Lock lock(state.mutex);
+  const auto device = static_cast<size_t>(ThisThread().device);
+  return device < state.devices.size() ? state.devices[device].error : cudaSuccess;
+}
+
+}  // namespace
+
+Opening Open(const char* function, IfFailed if_failed) {
+  const cudaError_t failure = Count(function);
+  State& state = TheState();
+  {
+    const Lock lock(state.mutex);
+    const cudaError_t error = SystemError(state);
+    if (error != cudaSuccess) return {.run = false, .error = error};
+  }
+  const cudaError_t error = failure != cudaSuccess ? failure : DeviceError();
+  return {.run = error == cudaSuccess || if_failed == IfFailed::kDoIt, .error = error};
+}
+
+cudaError_t Remember(cudaError_t error) {
+  if (error == cudaSuccess) return error;
+  ThreadState& thread = ThisThread();
+  thread.error = error;
+  thread.epoch = Epoch();
+  return error;
+}
+
+int CurrentDevice() { return ThisThread().device; }
+
+void SetCurrentDevice(int device) { ThisThread().device = device; }
+
+void CountHostWait() {
+  Calls& calls = TheCalls();
+  const std::lock_guard lock(calls.mutex);
+  ++calls.host_waits;
+}
+
+cudaError_t NextOperationFailure() {
+  Calls& calls = TheCalls();
+  const std::lock_guard lock(calls.mutex);
+  if (calls.in_operations == 0 || --calls.in_operations != 0) return cudaSuccess;
+  ++calls.failed;
+  return calls.operation_error;
+}
+
+void ForgetCalls() {
+  Calls& calls = TheCalls();
+  const std::lock_guard lock(calls.mutex);
+  calls.counts.clear();
+  calls.failures.clear();
+  calls.all = calls.host_waits = calls.in_operations = calls.failed = 0;
+  ++calls.epoch;
+}
+
+namespace {
+
+cudaError_t LastError(bool forget) {
+  const cudaError_t device_error = DeviceError();
+  if (device_error != cudaSuccess) return device_error;
+  ThreadState& thread = ThisThread();
+  const cudaError_t error = thread.epoch == Epoch() ? thread.error : cudaSuccess;
+  if (forget) thread.error = cudaSuccess;
+  return error;
+}
+
+}  // namespace
+}  // namespace fake_cuda
+
+void FakeCudaFailAt(int nth_call, cudaError_t error) { FakeCudaFailAt("", nth_call, error); }
+
+void FakeCudaFailAt(std::string_view function, int nth_call, cudaError_t error) {
+  fake_cuda::Calls& calls = fake_cuda::TheCalls();
+  const std::lock_guard lock(calls.mutex);
+  calls.failures.push_back({std::string(function), nth_call, error});
+}
+
+void FakeCudaFailOperation(int nth_operation, cudaError_t error) {
+  fake_cuda::Calls& calls = fake_cuda::TheCalls();
+  const std::lock_guard lock(calls.mutex);
+  calls.in_operations = nth_operation;
+  calls.operation_error = error;
+}
+
+int FakeCudaFailures() {
+  fake_cuda::Calls& calls = fake_cuda::TheCalls();
+  const std::lock_guard lock(calls.mutex);
+  return calls.failed;
+}
+
+int64_t FakeCudaCalls(std::string_view function) {
+  fake_cuda::Calls& calls = fake_cuda::TheCalls();
+  const std::lock_guard lock(calls.mutex);
+  const auto found = calls.counts.find(function);
+  return found == calls.counts.end() ? 0 : found->second;
+}
+
+int64_t FakeCudaAllCalls() {
+  fake_cuda::Calls& calls = fake_cuda::TheCalls();
+  const std::lock_guard lock(calls.mutex);
+  return calls.all;
+}
+
+int64_t FakeCudaHostWaits() {
+  fake_cuda::Calls& calls = fake_cuda::TheCalls();
+  const std::lock_guard lock(calls.mutex);
+  return calls.host_waits;
+}
+
+}  // namespace sluice
+
+extern "C" {
+
+cudaError_t cudaGetLastError() { return sluice::fake_cuda::LastError(/*forget=*/true); }
+
+cudaError_t cudaPeekAtLastError() { return sluice::fake_cuda::LastError(/*forget=*/false); }
+
+}  // extern "C"

@@ -1,0 +1,48 @@
+// How every call of the fake CUDA runtime begins and ends: counted, failed if asked for, refused if
+// there is no device, and remembered as the thread's last error.
+#ifndef SLUICE_TESTS_FAKES_FAKE_CUDA_CALL_H_
+#define SLUICE_TESTS_FAKES_FAKE_CUDA_CALL_H_
+
+#include "cuda_runtime_api.h"
+
+namespace sluice::fake_cuda {
+
+// What a call that is to fail does first: nothing, or all the same what it is for.
+enum class IfFailed { kNothing, kDoIt };
+
+struct Opening {
+  bool run;           // the call's body
+  cudaError_t error;  // to be returned whatever the body says, unless cudaSuccess
+};
+
+Opening Open(const char* function, IfFailed if_failed);
+cudaError_t Remember(cudaError_t error);
+
+// `body` returns the call's result.
+template <class Body>
+cudaError_t Call(const char* function, IfFailed if_failed, const Body& body) {
+  const Opening opening = Open(function, if_failed);
+  const cudaError_t result = opening.run ? body() : cudaSuccess;
+  return Remember(opening.error != cudaSuccess ? opening.error : result);
+}
+
+template <class Body>
+cudaError_t Call(const char* function, const Body& body) {
+  return Call(function, IfFailed::kNothing, body);
+}
+
+int CurrentDevice();
+void SetCurrentDevice(int device);
+
+// Counts a call in which the host waits for a device.
+void CountHostWait();
+
+// Whether the operation that is being enqueued is to fail, and with what.
+cudaError_t NextOperationFailure();
+
+// Forgets counts, failures to come and every thread's last error.
+void ForgetCalls();
+
+}  // namespace sluice::fake_cuda
+
+#endif  // SLUICE_TESTS_FAKES_FAKE_CUDA_CALL_H_

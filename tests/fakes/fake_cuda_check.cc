@@ -1,0 +1,78 @@
+// The check at the end of a test: what is left, and what nobody waited for.
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "fakes/fake_cuda.h"
+#include "fakes/fake_cuda_call.h"
+#include "fakes/fake_cuda_event.h"
+#include "fakes/fake_cuda_state.h"
+#include "fakes/fake_cuda_stream.h"
+
+namespace sluice {
+namespace fake_cuda {
+namespace {
+
+void CheckMemory(State& state) {
+  for (const auto& [base, allocation] : state.allocations) {
+    const char* const kind = allocation.kind == MemoryKind::kDevice   ? "device memory never freed"
+                             : allocation.kind == MemoryKind::kPinned ? "memory never unregistered"
+                                                                      : "a mapping never closed";
+    AddMisuse(std::string("left: ") + kind + ", " + std::to_string(allocation.bytes) +
+              " bytes at " + Hex(reinterpret_cast<const void*>(base)));
+  }
+  // What the runtime still does with them may go on.
+  static auto* const left = new std::vector<std::shared_ptr<SharedMemory>>;
+  for (auto& [base, allocation] : state.allocations) {
+    if (allocation.memory != nullptr) left->push_back(std::move(allocation.memory));
+  }
+  state.allocations.clear();
+}
+
+void CheckStreams(State& state) {
+  SeenByOthers(state);
+  for (const auto& [handle, stream] : state.streams) {
+    if (HasUnseenWork(*stream) && DeviceError(state, stream->device) == cudaSuccess) {
+      AddMisuse(std::string("never waited for: ") + stream->last_work_name + " on stream " +
+                Hex(reinterpret_cast<const void*>(handle)) +
+                (stream->is_destroyed ? ", which was destroyed" : ""));
+    }
+    if (!stream->is_null && !stream->is_destroyed) {
+      AddMisuse("left: a stream never destroyed, " + Hex(reinterpret_cast<const void*>(handle)));
+    }
+  }
+  for (const auto& [handle, stream] : std::exchange(state.streams, {})) {
+    stream->links.clear();
+    stream->exports.clear();
+    Destroy(*stream);
+  }
+}
+
+void CheckEvents(State& state) {
+  for (const auto& [handle, event] : state.events) {
+    AddMisuse("left: an event never destroyed, " + Hex(reinterpret_cast<const void*>(handle)));
+  }
+  state.events.clear();
+  state.destroyed_events.clear();
+}
+
+}  // namespace
+}  // namespace fake_cuda
+
+std::vector<std::string> FakeCudaCheckClean() {
+  fake_cuda::State& state = fake_cuda::TheState();
+  {
+    const fake_cuda::Lock lock(state.mutex);
+    fake_cuda::CheckMemory(state);
+    fake_cuda::CheckStreams(state);
+    fake_cuda::CheckEvents(state);
+    state.devices.clear();
+    state.devices.resize(static_cast<size_t>(state.config.devices));
+  }
+  fake_cuda::ForgetCalls();
+  return fake_cuda::TakeMisuse();
+}
+
+}  // namespace sluice

@@ -1,0 +1,159 @@
+// The table of memory: finding, mapping and unmapping.
+#include "fakes/fake_cuda_memory.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "fakes/fake_cuda_stream.h"
+
+namespace sluice::fake_cuda {
+namespace {
+
+constexpr size_t kPage = 4096;
+// So many freed ranges keep their addresses, so that their use is seen for what it is.
+constexpr size_t kRemembered = 512;
+
+uintptr_t Address(const void* pointer) { return reinterpret_cast<uintptr_t>(pointer); }
+
+std::string Describe(const FakeCudaRange& range) {
+  return std::to_string(range.bytes) + " bytes at " + Hex(range.pointer);
+}
+
+bool Overlaps(uintptr_t base, size_t bytes, const FakeCudaRange& range) {
+  return Address(range.pointer) < base + bytes && base < Address(range.pointer) + range.bytes;
+}
+
+PlaceKind KindOf(const Allocation& allocation) {
+  return allocation.kind == MemoryKind::kPinned ? PlaceKind::kPinned : PlaceKind::kDevice;
+}
+
+}  // namespace
+
+const Allocation* Find(const State& state, const void* pointer) {
+  auto next = state.allocations.upper_bound(Address(pointer));
+  if (next == state.allocations.begin()) return nullptr;
+  const Allocation& allocation = (--next)->second;
+  // Its address space counts too: what comes close to it was meant for it.
+  const size_t extent = std::max(allocation.bytes, allocation.reserved);
+  return Address(pointer) < allocation.base + extent ? &allocation : nullptr;
+}
+
+Allocation* Find(State& state, const void* pointer) {
+  return const_cast<Allocation*>(Find(std::as_const(state), pointer));
+}
+
+Place Locate(const State& state, const FakeCudaRange& range, const char* function) {
+  const Allocation* const allocation = Find(state, range.pointer);
+  const auto complain = [&](const std::string& what) {
+    AddMisuse(std::string(function) + ": " + Describe(range) + " " + what);
+    return Place{};
+  };
+  if (allocation != nullptr) {
+    const uintptr_t offset = Address(range.pointer) - allocation->base;
+    if (offset > allocation->bytes || range.bytes > allocation->bytes - offset) {
+      return complain("reach beyond the " + std::to_string(allocation->bytes) +
+                      " bytes allocated at " +
+                      Hex(reinterpret_cast<const void*>(allocation->base)));
+    }
+    return {KindOf(*allocation), allocation->host + offset, allocation->device};
+  }
+  for (const FreedRange& freed : state.freed) {
+    if (Overlaps(freed.base, freed.reserved, range)) return complain("were freed");
+  }
+  const auto next = state.allocations.upper_bound(Address(range.pointer));
+  if (next != state.allocations.end() && Overlaps(next->second.base, next->second.bytes, range)) {
+    return complain("are in part memory of the runtime");
+  }
+  auto* const host = const_cast<std::byte*>(static_cast<const std::byte*>(range.pointer));
+  return {PlaceKind::kPageable, host, cudaInvalidDeviceId};
+}
+
+std::byte* DeviceBytes(const State& state, const FakeCudaRange& range, int device,
+                       const char* function) {
+  const Place place = Locate(state, range, function);
+  if (place.kind == PlaceKind::kPageable) {
+    AddMisuse(std::string(function) + ": " + Describe(range) +
+              " are neither device memory nor pinned");
+    return nullptr;
+  }
+  if (place.kind == PlaceKind::kDevice && place.device != device &&
+      !state.devices[static_cast<size_t>(device)].peers.contains(place.device)) {
+    AddMisuse(std::string(function) + ": " + Describe(range) + " are of device " +
+              std::to_string(place.device) + ", which device " + std::to_string(device) +
+              " has no access to");
+    return nullptr;
+  }
+  return place.host;
+}
+
+void AddUse(State& state, const void* pointer, Use use) {
+  Allocation* const allocation = Find(state, pointer);
+  if (allocation == nullptr) return;
+  std::erase_if(allocation->uses,
+                [](const Use& old) { return old.sequence <= old.stream->seen_done; });
+  allocation->uses.push_back(std::move(use));
+}
+
+Allocation* MapDevice(State& state, MemoryKind kind, const std::shared_ptr<SharedMemory>& memory,
+                      int device) {
+  const size_t bytes = memory->key().bytes;
+  const size_t reserved = (bytes + kPage - 1) / kPage * kPage + kPage;
+  void* const base =
+      mmap(nullptr, reserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (base == MAP_FAILED) return nullptr;
+  Allocation& allocation = state.allocations[Address(base)];
+  allocation = {.kind = kind,
+                .base = Address(base),
+                .bytes = bytes,
+                .host = memory->data(),
+                .device = device,
+                .memory = memory,
+                .reserved = reserved};
+  return &allocation;
+}
+
+void Unmap(State& state, Lock& lock, uintptr_t base, const char* function) {
+  SeenByOthers(state);
+  const Allocation& allocation = state.allocations.at(base);
+  const Use* unseen = nullptr;
+  for (const Use& use : allocation.uses) {
+    const bool has_failed = DeviceError(state, use.stream->device) != cudaSuccess;
+    if (use.sequence > use.stream->seen_done && !has_failed) unseen = &use;
+  }
+  if (unseen != nullptr) {
+    AddMisuse(std::string(function) + ": " + std::to_string(allocation.bytes) + " bytes at " +
+              Hex(reinterpret_cast<const void*>(base)) + " that " + unseen->what +
+              " uses, which nobody saw to be done");
+  }
+  const std::vector<Use> uses = allocation.uses;
+  for (const Use& use : uses) WaitUntilDone(lock, {use.stream, use.sequence});
+  const Allocation old = std::move(state.allocations.at(base));
+  state.allocations.erase(base);
+  if (old.kind == MemoryKind::kPinned) return;
+  state.freed.push_back({old.base, old.bytes, old.reserved});
+  if (state.freed.size() <= kRemembered) return;
+  munmap(reinterpret_cast<void*>(state.freed.front().base), state.freed.front().reserved);
+  state.freed.pop_front();
+}
+
+}  // namespace sluice::fake_cuda
+
+namespace sluice {
+
+void* FakeCudaHostPointer(const void* pointer, size_t bytes) {
+  fake_cuda::State& state = fake_cuda::TheState();
+  const fake_cuda::Lock lock(state.mutex);
+  constexpr const char* kName = "FakeCudaHostPointer";
+  const fake_cuda::Place place = fake_cuda::Locate(state, {pointer, bytes}, kName);
+  if (place.kind != fake_cuda::PlaceKind::kPageable) return place.host;
+  fake_cuda::AddMisuse(std::string(kName) + ": " + fake_cuda::Hex(pointer) +
+                       " is neither device memory nor pinned");
+  return nullptr;
+}
+
+}  // namespace sluice

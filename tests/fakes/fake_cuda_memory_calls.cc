@@ -1,0 +1,159 @@
+// The calls that allocate, free, register and look up memory.
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+
+#include "fakes/fake_cuda_call.h"
+#include "fakes/fake_cuda_memory.h"
+#include "fakes/fake_cuda_state.h"
+#include "fakes/fake_cuda_stream.h"
+#include "fakes/fake_shared_memory.h"
+
+namespace sluice::fake_cuda {
+namespace {
+
+// Fresh memory holds anything; so much of it is seen to.
+constexpr size_t kJunkBytes = size_t{1} << 20;
+constexpr int kJunk = 0xA5;
+
+cudaError_t Malloc(void** pointer, size_t bytes) {
+  if (pointer == nullptr) return cudaErrorInvalidValue;
+  *pointer = nullptr;
+  if (bytes == 0) return cudaSuccess;
+  State& state = TheState();
+  const Lock lock(state.mutex);
+  const int device = CurrentDevice();
+  DeviceState& owner = state.devices[static_cast<size_t>(device)];
+  if (bytes > state.config.memory_bytes - owner.allocated) return cudaErrorMemoryAllocation;
+  const std::shared_ptr<SharedMemory> memory = SharedMemory::Create(bytes);
+  if (memory == nullptr) return cudaErrorMemoryAllocation;
+  const Allocation* const made = MapDevice(state, MemoryKind::kDevice, memory, device);
+  if (made == nullptr) return cudaErrorMemoryAllocation;
+  std::memset(made->host, kJunk, std::min(bytes, kJunkBytes));
+  owner.allocated += bytes;
+  *pointer = reinterpret_cast<void*>(made->base);
+  return cudaSuccess;
+}
+
+// The allocation of this kind that begins at the pointer; misuse and nullptr if there is none.
+const Allocation* FindToFree(const State& state, const void* pointer, MemoryKind kind,
+                             const char* function) {
+  const Allocation* const found = Find(state, pointer);
+  const auto address = reinterpret_cast<uintptr_t>(pointer);
+  if (found != nullptr && found->kind == kind && found->base == address) return found;
+  const bool was_freed = std::any_of(state.freed.begin(), state.freed.end(),
+                                     [&](const FreedRange& old) { return old.base == address; });
+  AddMisuse(std::string(function) + " of " + Hex(pointer) +
+            (was_freed ? ", which was freed" : ", which it did not give out"));
+  return nullptr;
+}
+
+cudaError_t Free(const char* function, void* pointer) {
+  if (pointer == nullptr) return cudaSuccess;
+  CountHostWait();
+  State& state = TheState();
+  Lock lock(state.mutex);
+  const Allocation* const found = FindToFree(state, pointer, MemoryKind::kDevice, function);
+  if (found == nullptr) return cudaErrorInvalidValue;
+  const std::shared_ptr<SharedMemory> memory = found->memory;
+  const int device = found->device;
+  if (const int users = memory->Users(); users > 0) {
+    AddMisuse(std::string(function) + " of " + Hex(pointer) + ", which " + std::to_string(users) +
+              " process(es) still have open");
+  }
+  state.devices[static_cast<size_t>(device)].allocated -= found->bytes;
+  Unmap(state, lock, found->base, function);
+  SynchronizeDevice(state, lock, device);
+  memory->CloseDescriptor();
+  return cudaSuccess;
+}
+
+cudaError_t Register(void* pointer, size_t bytes, unsigned flags) {
+  constexpr unsigned kFlags =
+      cudaHostRegisterPortable | cudaHostRegisterMapped | cudaHostRegisterReadOnly;
+  if (pointer == nullptr || bytes == 0 || (flags & ~kFlags) != 0) return cudaErrorInvalidValue;
+  State& state = TheState();
+  const Lock lock(state.mutex);
+  const auto base = reinterpret_cast<uintptr_t>(pointer);
+  const auto next = state.allocations.lower_bound(base);
+  const bool is_taken = Find(state, pointer) != nullptr ||
+                        (next != state.allocations.end() && next->first < base + bytes);
+  if (is_taken) return cudaErrorHostMemoryAlreadyRegistered;
+  state.allocations[base] = {.kind = MemoryKind::kPinned,
+                             .base = base,
+                             .bytes = bytes,
+                             .host = static_cast<std::byte*>(pointer),
+                             .device = CurrentDevice()};
+  return cudaSuccess;
+}
+
+cudaError_t Unregister(const char* function, void* pointer) {
+  State& state = TheState();
+  Lock lock(state.mutex);
+  const Allocation* const found = FindToFree(state, pointer, MemoryKind::kPinned, function);
+  if (found == nullptr) return cudaErrorHostMemoryNotRegistered;
+  Unmap(state, lock, found->base, function);
+  return cudaSuccess;
+}
+
+cudaError_t PointerAttributes(cudaPointerAttributes* attributes, const void* pointer) {
+  if (attributes == nullptr) return cudaErrorInvalidValue;
+  *attributes = {};
+  attributes->device = cudaInvalidDeviceId;
+  State& state = TheState();
+  const Lock lock(state.mutex);
+  const Place place = Locate(state, {pointer, 1}, "cudaPointerGetAttributes");
+  if (place.kind == PlaceKind::kPageable || place.kind == PlaceKind::kBad) return cudaSuccess;
+  const bool is_pinned = place.kind == PlaceKind::kPinned;
+  attributes->type = is_pinned ? cudaMemoryTypeHost : cudaMemoryTypeDevice;
+  attributes->device = place.device;
+  attributes->devicePointer = const_cast<void*>(pointer);
+  attributes->hostPointer = is_pinned ? place.host : nullptr;
+  return cudaSuccess;
+}
+
+cudaError_t MemoryInfo(size_t* free, size_t* total) {
+  if (free == nullptr || total == nullptr) return cudaErrorInvalidValue;
+  State& state = TheState();
+  const Lock lock(state.mutex);
+  *total = state.config.memory_bytes;
+  *free = *total - state.devices[static_cast<size_t>(CurrentDevice())].allocated;
+  return cudaSuccess;
+}
+
+}  // namespace
+}  // namespace sluice::fake_cuda
+
+namespace fake = sluice::fake_cuda;
+
+extern "C" {
+
+cudaError_t cudaMalloc(void** devPtr, size_t size) {
+  return fake::Call(__func__, [&] { return fake::Malloc(devPtr, size); });
+}
+
+cudaError_t cudaFree(void* devPtr) {
+  const char* const name = __func__;
+  return fake::Call(name, fake::IfFailed::kDoIt, [&] { return fake::Free(name, devPtr); });
+}
+
+cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
+  return fake::Call(__func__, [&] { return fake::MemoryInfo(free, total); });
+}
+
+cudaError_t cudaHostRegister(void* ptr, size_t size, unsigned int flags) {
+  return fake::Call(__func__, [&] { return fake::Register(ptr, size, flags); });
+}
+
+cudaError_t cudaHostUnregister(void* ptr) {
+  const char* const name = __func__;
+  return fake::Call(name, fake::IfFailed::kDoIt, [&] { return fake::Unregister(name, ptr); });
+}
+
+cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes* attributes, const void* ptr) {
+  return fake::Call(__func__, [&] { return fake::PointerAttributes(attributes, ptr); });
+}
+
+}  // extern "C"

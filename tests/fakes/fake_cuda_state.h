@@ -1,0 +1,83 @@
+// The tables of the fake CUDA runtime in this process. One lock guards them all.
+#ifndef SLUICE_TESTS_FAKES_FAKE_CUDA_STATE_H_
+#define SLUICE_TESTS_FAKES_FAKE_CUDA_STATE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "fakes/fake_cuda.h"
+
+namespace sluice::fake_cuda {
+
+struct Event;
+struct Stream;
+class SharedMemory;
+
+// An operation that uses an allocation.
+struct Use {
+  std::shared_ptr<Stream> stream;
+  uint64_t sequence;
+  const char* what;
+};
+
+enum class MemoryKind { kDevice, kPinned, kImported };
+
+struct Allocation {
+  MemoryKind kind = MemoryKind::kDevice;
+  uintptr_t base = 0;  // as the device sees it; the host too, if pinned
+  size_t bytes = 0;
+  std::byte* host = nullptr;
+  int device = 0;
+  std::shared_ptr<SharedMemory> memory = {};  // none if pinned
+  size_t reserved = 0;                        // address space at base
+  int opens = 1;                              // of an imported one
+  std::vector<Use> uses = {};                 // that may not be done yet
+};
+
+struct FreedRange {
+  uintptr_t base;
+  size_t bytes;
+  size_t reserved;
+};
+
+struct DeviceState {
+  cudaError_t error = cudaSuccess;  // sticky
+  size_t allocated = 0;
+  std::set<int> peers;  // whose memory it may use
+  std::shared_ptr<Stream> null_stream;
+};
+
+struct State {
+  std::mutex mutex;
+  FakeCudaConfig config;
+  std::vector<DeviceState> devices;
+  std::map<uintptr_t, Allocation> allocations;  // by base
+  std::deque<FreedRange> freed;
+  std::map<uintptr_t, std::shared_ptr<Stream>> streams;  // by handle, also destroyed ones
+  std::map<uintptr_t, std::shared_ptr<Event>> events;
+  std::set<uintptr_t> destroyed_events;
+  uintptr_t next_handle = 0x1000;  // never the same again, so that old ones are recognized
+};
+
+using Lock = std::unique_lock<std::mutex>;
+
+// Lives until the process has ended.
+State& TheState();
+
+// Needs no lock, and may be called under the state's.
+void AddMisuse(std::string what);
+std::vector<std::string> TakeMisuse();
+
+uintptr_t NewHandle(State& state);
+std::string Hex(const void* pointer);
+
+}  // namespace sluice::fake_cuda
+
+#endif  // SLUICE_TESTS_FAKES_FAKE_CUDA_STATE_H_

@@ -1,0 +1,357 @@
+// The fake CUDA runtime does what the vendor's does, in its order, and says what was done wrong.
+#include "fakes/fake_cuda.h"
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "cuda_runtime.h"
+#include "fakes/fake_cuda_rig.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace sluice {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class FakeCudaTest : public testing::Test {
+ protected:
+  void SetUp() override { FakeCudaConfigure({}); }
+  void TearDown() override { cudaSetDevice(0); }
+};
+
+// What is enqueued later on the stream does not begin before Open() is called.
+class Door {
+ public:
+  explicit Door(cudaStream_t stream) {
+    EXPECT_EQ(FakeCudaEnqueue(stream,
+                              [open = open_] {
+                                while (!open->load()) std::this_thread::yield();
+                              }),
+              cudaSuccess);
+  }
+  ~Door() { Open(); }
+  void Open() { open_->store(true); }
+
+ private:
+  std::shared_ptr<std::atomic<bool>> open_ = std::make_shared<std::atomic<bool>>(false);
+};
+
+std::vector<int> Counting(size_t count) {
+  std::vector<int> values(count);
+  std::iota(values.begin(), values.end(), 7);
+  return values;
+}
+
+std::vector<int> Fetch(const void* device, size_t count) {
+  std::vector<int> values(count);
+  EXPECT_EQ(cudaMemcpy(values.data(), device, count * sizeof(int), cudaMemcpyDefault), cudaSuccess);
+  return values;
+}
+
+TEST_F(FakeCudaTest, BytesGoToTheDeviceAndBack) {
+  const std::vector<int> values = Counting(5000);
+  const CudaMemory memory(values.size() * sizeof(int));
+  const CudaStream stream;
+  ASSERT_EQ(cudaMemcpyAsync(memory.data(), values.data(), memory.bytes(), cudaMemcpyHostToDevice,
+                            stream.get()),
+            cudaSuccess);
+  EXPECT_EQ(cudaStreamSynchronize(stream.get()), cudaSuccess);
+  EXPECT_EQ(Fetch(memory.data(), values.size()), values);
+}
+
+TEST_F(FakeCudaTest, RowsAreCopiedWithTheirPitches) {
+  const std::vector<int> values = Counting(12);
+  const CudaMemory memory(12 * sizeof(int));
+  const CudaStream stream;
+  ASSERT_EQ(cudaMemsetAsync(memory.data(), 0, memory.bytes(), stream.get()), cudaSuccess);
+  // The first two of each four go to the first two of each three.
+  ASSERT_EQ(cudaMemcpy2DAsync(memory.data(), 12, values.data(), 16, 8, 3, cudaMemcpyDefault,
+                              stream.get()),
+            cudaSuccess);
+  ASSERT_EQ(cudaStreamSynchronize(stream.get()), cudaSuccess);
+  EXPECT_THAT(Fetch(memory.data(), 9), ElementsAre(7, 8, 0, 11, 12, 0, 15, 16, 0));
+  EXPECT_EQ(
+      cudaMemcpy2DAsync(memory.data(), 4, values.data(), 16, 8, 3, cudaMemcpyDefault, stream.get()),
+      cudaErrorInvalidPitchValue);
+}
+
+TEST_F(FakeCudaTest, TheHostCannotTouchDeviceMemory) {
+  const CudaMemory memory(64);
+  EXPECT_DEATH(*static_cast<volatile char*>(memory.data()) = 1, "");
+}
+
+TEST_F(FakeCudaTest, StreamsRunByThemselvesAndInOrder) {
+  const CudaStream stream;
+  std::vector<int> order;
+  Door door(stream.get());
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_EQ(FakeCudaEnqueue(stream.get(), [&order, i] { order.push_back(i); }), cudaSuccess);
+  }
+  EXPECT_EQ(cudaStreamQuery(stream.get()), cudaErrorNotReady);
+  EXPECT_EQ(cudaGetLastError(), cudaErrorNotReady);
+  EXPECT_EQ(cudaGetLastError(), cudaSuccess);
+  door.Open();
+  ASSERT_EQ(cudaStreamSynchronize(stream.get()), cudaSuccess);
+  EXPECT_THAT(order, ElementsAre(0, 1, 2));
+  EXPECT_EQ(cudaStreamQuery(stream.get()), cudaSuccess);
+}
+
+TEST_F(FakeCudaTest, AWaitIsForTheRecordBeforeIt) {
+  const CudaStream first;
+  const CudaStream second;
+  const CudaEvent event;
+  std::atomic<int> value = 0;
+  // Never recorded: no wait.
+  EXPECT_EQ(cudaEventQuery(event.get()), cudaSuccess);
+  ASSERT_EQ(cudaStreamWaitEvent(second.get(), event.get()), cudaSuccess);
+  Door door(first.get());
+  ASSERT_EQ(FakeCudaEnqueue(first.get(), [&] { value = 1; }), cudaSuccess);
+  ASSERT_EQ(cudaEventRecord(event.get(), first.get()), cudaSuccess);
+  ASSERT_EQ(cudaStreamWaitEvent(second.get(), event.get()), cudaSuccess);
+  int seen = 0;
+  ASSERT_EQ(FakeCudaEnqueue(second.get(), [&] { seen = value; }), cudaSuccess);
+  EXPECT_EQ(cudaEventQuery(event.get()), cudaErrorNotReady);
+  // A later record changes nothing for the wait.
+  const CudaStream third;
+  Door other_door(third.get());
+  ASSERT_EQ(cudaEventRecord(event.get(), third.get()), cudaSuccess);
+  door.Open();
+  ASSERT_EQ(cudaStreamSynchronize(second.get()), cudaSuccess);
+  EXPECT_EQ(seen, 1);
+  EXPECT_EQ(cudaEventQuery(event.get()), cudaErrorNotReady);
+  other_door.Open();
+  ASSERT_EQ(cudaEventSynchronize(event.get()), cudaSuccess);
+}
+
+TEST_F(FakeCudaTest, PinnedMemoryIsReadWhenTheCopyRuns) {
+  std::vector<int> host = {1, 2, 3, 4};
+  ASSERT_EQ(cudaHostRegister(host.data(), 16, cudaHostRegisterDefault), cudaSuccess);
+  EXPECT_EQ(cudaHostRegister(host.data() + 2, 16, 0), cudaErrorHostMemoryAlreadyRegistered);
+  const CudaMemory memory(16);
+  const CudaStream stream;
+  Door door(stream.get());
+  ASSERT_EQ(cudaMemcpyAsync(memory.data(), host.data(), 16, cudaMemcpyHostToDevice, stream.get()),
+            cudaSuccess);
+  host[0] = 9;  // too late for pageable memory
+  EXPECT_EQ(FakeCudaHostWaits(), 0);
+  door.Open();
+  ASSERT_EQ(cudaStreamSynchronize(stream.get()), cudaSuccess);
+  EXPECT_THAT(Fetch(memory.data(), 4), ElementsAre(9, 2, 3, 4));
+  EXPECT_EQ(cudaHostUnregister(host.data()), cudaSuccess);
+}
+
+TEST_F(FakeCudaTest, PageableMemoryIsReadAtOnceAndWrittenBeforeTheReturn) {
+  std::vector<int> host = {1, 2, 3, 4};
+  const CudaMemory memory(16);
+  const CudaStream stream;
+  {
+    Door door(stream.get());
+    ASSERT_EQ(cudaMemcpyAsync(memory.data(), host.data(), 16, cudaMemcpyHostToDevice, stream.get()),
+              cudaSuccess);
+    host[0] = 9;
+  }
+  std::vector<int> back(4);
+  ASSERT_EQ(cudaMemcpyAsync(back.data(), memory.data(), 16, cudaMemcpyDeviceToHost, stream.get()),
+            cudaSuccess);
+  EXPECT_THAT(back, ElementsAre(1, 2, 3, 4));
+  EXPECT_EQ(FakeCudaHostWaits(), 2);
+}
+
+TEST_F(FakeCudaTest, TheNullStreamKeepsTheOrderOfBlockingStreams) {
+  cudaStream_t blocking = nullptr;
+  ASSERT_EQ(cudaStreamCreateWithFlags(&blocking, cudaStreamDefault), cudaSuccess);
+  std::vector<int> order;
+  {
+    Door door(blocking);
+    ASSERT_EQ(FakeCudaEnqueue(blocking, [&] { order.push_back(1); }), cudaSuccess);
+    ASSERT_EQ(FakeCudaEnqueue(nullptr, [&] { order.push_back(2); }), cudaSuccess);
+    ASSERT_EQ(FakeCudaEnqueue(blocking, [&] { order.push_back(3); }), cudaSuccess);
+    // Another stream does not wait for it.
+    const CudaStream free_stream;
+    ASSERT_EQ(FakeCudaEnqueue(free_stream.get(), [] {}), cudaSuccess);
+    ASSERT_EQ(cudaStreamSynchronize(free_stream.get()), cudaSuccess);
+    EXPECT_EQ(cudaStreamQuery(nullptr), cudaErrorNotReady);
+  }
+  ASSERT_EQ(cudaStreamSynchronize(blocking), cudaSuccess);
+  EXPECT_THAT(order, ElementsAre(1, 2, 3));
+  EXPECT_EQ(cudaStreamDestroy(blocking), cudaSuccess);
+}
+
+TEST_F(FakeCudaTest, EventsTellTime) {
+  const CudaStream stream;
+  const CudaEvent start(cudaEventDefault);
+  const CudaEvent end(cudaEventDefault);
+  float ms = -1;
+  EXPECT_EQ(cudaEventElapsedTime(&ms, start.get(), end.get()), cudaErrorInvalidResourceHandle);
+  ASSERT_EQ(cudaEventRecord(start.get(), stream.get()), cudaSuccess);
+  ASSERT_EQ(FakeCudaEnqueue(stream.get(),
+                            [] { std::this_thread::sleep_for(std::chrono::milliseconds(2)); }),
+            cudaSuccess);
+  ASSERT_EQ(cudaEventRecord(end.get(), stream.get()), cudaSuccess);
+  ASSERT_EQ(cudaEventSynchronize(end.get()), cudaSuccess);
+  ASSERT_EQ(cudaEventElapsedTime(&ms, start.get(), end.get()), cudaSuccess);
+  EXPECT_GE(ms, 2.0F);
+}
+
+TEST_F(FakeCudaTest, MemoryIsLimited) {
+  FakeCudaConfigure({.memory_bytes = 1 << 20});
+  const CudaMemory most(1000 << 10);
+  void* more = nullptr;
+  EXPECT_EQ(cudaMalloc(&more, 100 << 10), cudaErrorMemoryAllocation);
+  EXPECT_EQ(more, nullptr);
+  EXPECT_EQ(cudaGetLastError(), cudaErrorMemoryAllocation);
+  size_t free = 0;
+  size_t total = 0;
+  ASSERT_EQ(cudaMemGetInfo(&free, &total), cudaSuccess);
+  EXPECT_EQ(free, size_t{24} << 10);
+  EXPECT_EQ(total, size_t{1} << 20);
+}
+
+TEST_F(FakeCudaTest, WithoutDeviceOrDriverEveryCallSaysSo) {
+  int count = -1;
+  FakeCudaConfigure({.devices = 0});
+  EXPECT_EQ(cudaGetDeviceCount(&count), cudaErrorNoDevice);
+  EXPECT_EQ(count, 0);
+  for (const int version : {0, 12080}) {
+    FakeCudaConfigure({.driver_version = version});
+    EXPECT_EQ(cudaGetDeviceCount(&count), cudaErrorInsufficientDriver);
+    cudaStream_t stream = nullptr;
+    EXPECT_EQ(cudaStreamCreateWithFlags(&stream, 0), cudaErrorInsufficientDriver);
+    int driver = -1;
+    EXPECT_EQ(cudaDriverGetVersion(&driver), cudaSuccess);
+    EXPECT_EQ(driver, version);
+  }
+}
+
+TEST_F(FakeCudaTest, DevicesAreThreadsOwnAndHaveTheirOwnStreams) {
+  FakeCudaConfigure({.devices = 2});
+  EXPECT_EQ(cudaSetDevice(2), cudaErrorInvalidDevice);
+  ASSERT_EQ(cudaSetDevice(1), cudaSuccess);
+  std::thread([] {
+    int device = -1;
+    EXPECT_EQ(cudaGetDevice(&device), cudaSuccess);
+    EXPECT_EQ(device, 0);
+  }).join();
+  const CudaStream stream;
+  int device = -1;
+  ASSERT_EQ(cudaStreamGetDevice(stream.get(), &device), cudaSuccess);
+  EXPECT_EQ(device, 1);
+  const CudaMemory memory(64);
+  ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
+  const CudaEvent event;
+  EXPECT_EQ(cudaEventRecord(event.get(), stream.get()), cudaErrorInvalidResourceHandle);
+  EXPECT_EQ(FakeCudaEnqueue(stream.get(), [] {}), cudaErrorInvalidResourceHandle);
+  char first[16] = {};
+  char second[16] = {};
+  ASSERT_EQ(cudaDeviceGetPCIBusId(first, sizeof(first), 0), cudaSuccess);
+  ASSERT_EQ(cudaDeviceGetPCIBusId(second, sizeof(second), 1), cudaSuccess);
+  EXPECT_STRNE(first, second);
+  // A kernel needs access to another device's memory; a copy does not.
+  const CudaStream here;
+  const auto touch = [&] { return FakeCudaEnqueue(here.get(), [] {}, {{memory.data(), 64}}); };
+  EXPECT_EQ(touch(), cudaErrorIllegalAddress);
+  EXPECT_THAT(FakeCudaMisuse(), ElementsAre(HasSubstr("has no access")));
+  int can = 0;
+  ASSERT_EQ(cudaDeviceCanAccessPeer(&can, 0, 1), cudaSuccess);
+  EXPECT_EQ(can, 1);
+  ASSERT_EQ(cudaDeviceEnablePeerAccess(1, 0), cudaSuccess);
+  EXPECT_EQ(cudaDeviceEnablePeerAccess(1, 0), cudaErrorPeerAccessAlreadyEnabled);
+  EXPECT_EQ(touch(), cudaSuccess);
+  EXPECT_EQ(cudaStreamSynchronize(here.get()), cudaSuccess);
+}
+
+TEST_F(FakeCudaTest, PointersAreKnown) {
+  const CudaMemory memory(1000);
+  std::vector<char> host(100);
+  cudaPointerAttributes attributes;
+  ASSERT_EQ(cudaPointerGetAttributes(&attributes, host.data()), cudaSuccess);
+  EXPECT_EQ(attributes.type, cudaMemoryTypeUnregistered);
+  ASSERT_EQ(cudaPointerGetAttributes(&attributes, memory.At(999)), cudaSuccess);
+  EXPECT_EQ(attributes.type, cudaMemoryTypeDevice);
+  EXPECT_EQ(attributes.device, 0);
+  ASSERT_EQ(cudaHostRegister(host.data(), 100, 0), cudaSuccess);
+  ASSERT_EQ(cudaPointerGetAttributes(&attributes, host.data() + 5), cudaSuccess);
+  EXPECT_EQ(attributes.type, cudaMemoryTypeHost);
+  EXPECT_EQ(attributes.hostPointer, host.data() + 5);
+  EXPECT_EQ(cudaHostUnregister(host.data()), cudaSuccess);
+
+  void* function = nullptr;
+  cudaDriverEntryPointQueryResult result;
+  ASSERT_EQ(cudaGetDriverEntryPointByVersion("cuMemGetAddressRange", &function, 12000, 0, &result),
+            cudaSuccess);
+  ASSERT_EQ(result, cudaDriverEntryPointSuccess);
+  unsigned long long base = 0;
+  size_t bytes = 0;
+  const auto get_range =
+      reinterpret_cast<int (*)(unsigned long long*, size_t*, unsigned long long)>(function);
+  EXPECT_EQ(get_range(&base, &bytes, reinterpret_cast<uintptr_t>(memory.At(10))), 0);
+  EXPECT_EQ(base, reinterpret_cast<uintptr_t>(memory.data()));
+  EXPECT_EQ(bytes, 1000u);
+  ASSERT_EQ(cudaGetDriverEntryPointByVersion("cuElse", &function, 12000, 0, &result), cudaSuccess);
+  EXPECT_EQ(result, cudaDriverEntryPointSymbolNotFound);
+}
+
+TEST_F(FakeCudaTest, ErrorsOfTheDeviceStay) {
+  const CudaStream stream;
+  FakeCudaFailOperation(2, cudaErrorIllegalAddress);
+  int ran = 0;
+  const auto run = [&] { return FakeCudaEnqueue(stream.get(), [&] { ++ran; }); };
+  {
+    const Door door(stream.get());
+    EXPECT_EQ(run(), cudaSuccess);
+    EXPECT_EQ(run(), cudaSuccess);
+  }
+  EXPECT_EQ(cudaStreamSynchronize(stream.get()), cudaErrorIllegalAddress);
+  EXPECT_EQ(ran, 0);
+  EXPECT_EQ(run(), cudaErrorIllegalAddress);
+  EXPECT_EQ(cudaGetLastError(), cudaErrorIllegalAddress);
+  EXPECT_EQ(cudaGetLastError(), cudaErrorIllegalAddress);
+  EXPECT_EQ(FakeCudaFailures(), 1);
+}
+
+TEST_F(FakeCudaTest, CallsAreCountedAndFailWhenTheyAreTo) {
+  const CudaMemory memory(64);
+  const CudaStream stream;
+  EXPECT_EQ(FakeCudaCalls("cudaMalloc"), 1);
+  EXPECT_EQ(FakeCudaAllCalls(), 2);
+  FakeCudaFailAt("cudaMemsetAsync", 2, cudaErrorLaunchFailure);
+  const auto set = [&] { return cudaMemsetAsync(memory.data(), 1, 64, stream.get()); };
+  EXPECT_EQ(set(), cudaSuccess);
+  EXPECT_EQ(FakeCudaFailures(), 0);
+  EXPECT_EQ(set(), cudaErrorLaunchFailure);
+  EXPECT_EQ(FakeCudaFailures(), 1);
+  EXPECT_EQ(cudaGetLastError(), cudaErrorLaunchFailure);
+  EXPECT_EQ(set(), cudaSuccess);
+  FakeCudaFailAt(2, cudaErrorUnknown);
+  EXPECT_NE(cudaStreamQuery(stream.get()), cudaErrorUnknown);
+  // What waits or gives back does so although it fails.
+  EXPECT_EQ(cudaStreamSynchronize(stream.get()), cudaErrorUnknown);
+  EXPECT_STREQ(cudaGetErrorName(cudaErrorUnknown), "cudaErrorUnknown");
+  EXPECT_STREQ(cudaGetErrorString(cudaErrorNoDevice), "no CUDA-capable device is detected");
+}
+
+TEST_F(FakeCudaTest, WhoeverKnowsOfLaterWorkKnowsOfEarlier) {
+  const CudaMemory memory(64);
+  const CudaEvent event;
+  const CudaStream first;
+  const CudaStream second;
+  ASSERT_EQ(cudaMemsetAsync(memory.data(), 1, 64, first.get()), cudaSuccess);
+  ASSERT_EQ(cudaEventRecord(event.get(), first.get()), cudaSuccess);
+  ASSERT_EQ(cudaStreamWaitEvent(second.get(), event.get()), cudaSuccess);
+  ASSERT_EQ(cudaMemsetAsync(memory.data(), 2, 64, second.get()), cudaSuccess);
+  // That the first stream is done follows, and the memory may be freed.
+  EXPECT_EQ(cudaStreamSynchronize(second.get()), cudaSuccess);
+}
+
+}  // namespace
+}  // namespace sluice
