@@ -1,10 +1,15 @@
-// Memory, streams and events of the fake CUDA runtime that end with their scope.
+// Memory, streams and events of the fake CUDA runtime that end with their scope, and what holds a
+// stream up.
 #ifndef SLUICE_TESTS_FAKES_FAKE_CUDA_RIG_H_
 #define SLUICE_TESTS_FAKES_FAKE_CUDA_RIG_H_
 
+#include <atomic>
 #include <cstddef>
+#include <memory>
+#include <thread>
 
 #include "cuda_runtime_api.h"
+#include "fakes/fake_cuda.h"
 #include "gtest/gtest.h"
 
 namespace sluice {
@@ -55,6 +60,23 @@ class CudaEvent {
 
  private:
   cudaEvent_t event_ = nullptr;
+};
+
+// What is enqueued later on the stream does not begin before Open() is called.
+class Door {
+ public:
+  explicit Door(cudaStream_t stream) {
+    EXPECT_EQ(FakeCudaEnqueue(stream,
+                              [open = open_] {
+                                while (!open->load()) std::this_thread::yield();
+                              }),
+              cudaSuccess);
+  }
+  ~Door() { Open(); }
+  void Open() { open_->store(true); }
+
+ private:
+  std::shared_ptr<std::atomic<bool>> open_ = std::make_shared<std::atomic<bool>>(false);
 };
 
 }  // namespace sluice

@@ -29,23 +29,6 @@ class FakeCudaTest : public testing::Test {
   void TearDown() override { cudaSetDevice(0); }
 };
 
-// What is enqueued later on the stream does not begin before Open() is called.
-class Door {
- public:
-  explicit Door(cudaStream_t stream) {
-    EXPECT_EQ(FakeCudaEnqueue(stream,
-                              [open = open_] {
-                                while (!open->load()) std::this_thread::yield();
-                              }),
-              cudaSuccess);
-  }
-  ~Door() { Open(); }
-  void Open() { open_->store(true); }
-
- private:
-  std::shared_ptr<std::atomic<bool>> open_ = std::make_shared<std::atomic<bool>>(false);
-};
-
 std::vector<int> Counting(size_t count) {
   std::vector<int> values(count);
   std::iota(values.begin(), values.end(), 7);

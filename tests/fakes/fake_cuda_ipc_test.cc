@@ -1,0 +1,214 @@
+// Memory and events of the fake CUDA runtime between processes, and between threads where allowed.
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <future>
+#include <string>
+#include <vector>
+
+#include "fakes/fake_cuda.h"
+#include "fakes/fake_cuda_rig.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace sluice {
+namespace {
+
+using testing::Each;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr size_t kBytes = 300000;
+constexpr unsigned kShared = cudaEventInterprocess | cudaEventDisableTiming;
+constexpr const char* kHandles = "FAKE_CUDA_TEST_HANDLES";
+
+struct Handles {
+  cudaIpcMemHandle_t memory;
+  cudaIpcEventHandle_t written;  // recorded by the parent
+  cudaIpcEventHandle_t changed;  // recorded by the child
+};
+
+std::string ToHex(const Handles& handles) {
+  std::array<unsigned char, sizeof(handles)> bytes;
+  std::memcpy(bytes.data(), &handles, sizeof(handles));
+  std::string text;
+  for (const unsigned char byte : bytes) {
+    constexpr const char* kDigits = "0123456789abcdef";
+    text += {kDigits[byte / 16], kDigits[byte % 16]};
+  }
+  return text;
+}
+
+Handles FromHex(const std::string& text) {
+  std::array<unsigned char, sizeof(Handles)> bytes;
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    bytes[i] = static_cast<unsigned char>(std::stoi(text.substr(2 * i, 2), nullptr, 16));
+  }
+  Handles handles;
+  std::memcpy(&handles, bytes.data(), sizeof(handles));
+  return handles;
+}
+
+std::vector<unsigned char> Fetch(const void* memory) {
+  std::vector<unsigned char> bytes(kBytes);
+  EXPECT_EQ(cudaMemcpy(bytes.data(), memory, kBytes, cudaMemcpyDeviceToHost), cudaSuccess);
+  return bytes;
+}
+
+// Runs one test of this program in a process of its own.
+int RunChild(const std::string& test, const Handles& handles) {
+  const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
+  const std::string command = std::string(kHandles) + "=" + ToHex(handles) + " " + program +
+                              " --gtest_filter=" + test + " >&2";
+  return std::system(command.c_str());
+}
+
+TEST(FakeCudaIpcChild, WaitsReadsAndWrites) {
+  const char* const text = std::getenv(kHandles);
+  if (text == nullptr) GTEST_SKIP() << "a part of FakeCudaIpcTest";
+  const Handles handles = FromHex(text);
+  void* memory = nullptr;
+  void* again = nullptr;
+  ASSERT_EQ(cudaIpcOpenMemHandle(&memory, handles.memory, cudaIpcMemLazyEnablePeerAccess),
+            cudaSuccess);
+  ASSERT_EQ(cudaIpcOpenMemHandle(&again, handles.memory, cudaIpcMemLazyEnablePeerAccess),
+            cudaSuccess);
+  EXPECT_EQ(again, memory);
+  EXPECT_EQ(cudaIpcCloseMemHandle(again), cudaSuccess);
+  cudaEvent_t written = nullptr;
+  cudaEvent_t changed = nullptr;
+  ASSERT_EQ(cudaIpcOpenEventHandle(&written, handles.written), cudaSuccess);
+  ASSERT_EQ(cudaIpcOpenEventHandle(&changed, handles.changed), cudaSuccess);
+  const CudaMemory copy(kBytes);
+  const CudaStream stream;
+  EXPECT_EQ(cudaStreamWaitEvent(stream.get(), written), cudaSuccess);
+  EXPECT_EQ(cudaMemcpyAsync(copy.data(), memory, kBytes, cudaMemcpyDeviceToDevice, stream.get()),
+            cudaSuccess);
+  EXPECT_EQ(cudaMemsetAsync(memory, 9, kBytes, stream.get()), cudaSuccess);
+  EXPECT_EQ(cudaEventRecord(changed, stream.get()), cudaSuccess);
+  EXPECT_EQ(cudaStreamSynchronize(stream.get()), cudaSuccess);
+  EXPECT_THAT(Fetch(copy.data()), Each(7));
+  EXPECT_EQ(cudaEventDestroy(written), cudaSuccess);
+  EXPECT_EQ(cudaEventDestroy(changed), cudaSuccess);
+  EXPECT_EQ(cudaIpcCloseMemHandle(memory), cudaSuccess);
+}
+
+TEST(FakeCudaIpcTest, ProcessesShareMemoryAndEvents) {
+  FakeCudaConfigure({});
+  const CudaMemory memory(kBytes);
+  const CudaEvent written(kShared);
+  const CudaEvent changed(kShared);
+  Handles handles;
+  ASSERT_EQ(cudaIpcGetMemHandle(&handles.memory, memory.data()), cudaSuccess);
+  ASSERT_EQ(cudaIpcGetEventHandle(&handles.written, written.get()), cudaSuccess);
+  ASSERT_EQ(cudaIpcGetEventHandle(&handles.changed, changed.get()), cudaSuccess);
+  const CudaStream stream;
+  Door door(stream.get());
+  ASSERT_EQ(cudaMemsetAsync(memory.data(), 7, kBytes, stream.get()), cudaSuccess);
+  ASSERT_EQ(cudaEventRecord(written.get(), stream.get()), cudaSuccess);
+  std::future<int> child =
+      std::async(std::launch::async, RunChild, "FakeCudaIpcChild.WaitsReadsAndWrites", handles);
+  // The child cannot end before the door opens.
+  EXPECT_EQ(child.wait_for(std::chrono::milliseconds(100)), std::future_status::timeout);
+  door.Open();
+  EXPECT_EQ(child.get(), 0);
+  // The record was the child's; the stream's work is known to be done through the child alone.
+  EXPECT_EQ(cudaEventSynchronize(changed.get()), cudaSuccess);
+  EXPECT_THAT(Fetch(memory.data()), Each(9));
+}
+
+TEST(FakeCudaIpcChild, LeavesItsMappingOpen) {
+  const char* const text = std::getenv(kHandles);
+  if (text == nullptr) GTEST_SKIP() << "a part of FakeCudaIpcTest";
+  void* memory = nullptr;
+  ASSERT_EQ(cudaIpcOpenMemHandle(&memory, FromHex(text).memory, cudaIpcMemLazyEnablePeerAccess),
+            cudaSuccess);
+  EXPECT_THAT(FakeCudaCheckClean(), ElementsAre(HasSubstr("a mapping never closed")));
+}
+
+TEST(FakeCudaIpcTest, WhatIsLeftOpenIsReportedAndEndsWithTheProcess) {
+  FakeCudaConfigure({});
+  const CudaMemory memory(kBytes);
+  Handles handles = {};
+  ASSERT_EQ(cudaIpcGetMemHandle(&handles.memory, memory.data()), cudaSuccess);
+  EXPECT_EQ(RunChild("FakeCudaIpcChild.LeavesItsMappingOpen", handles), 0);
+}
+
+TEST(FakeCudaIpcTest, AHandleWhereItWasMadeIsAnErrorUnlessAllowed) {
+  FakeCudaConfigure({});
+  const CudaMemory memory(kBytes);
+  const CudaEvent event(kShared);
+  cudaIpcMemHandle_t memory_handle;
+  cudaIpcEventHandle_t event_handle;
+  ASSERT_EQ(cudaIpcGetMemHandle(&memory_handle, memory.At(100)), cudaSuccess);
+  ASSERT_EQ(cudaIpcGetEventHandle(&event_handle, event.get()), cudaSuccess);
+  void* opened = nullptr;
+  cudaEvent_t opened_event = nullptr;
+  EXPECT_EQ(cudaIpcOpenMemHandle(&opened, memory_handle, cudaIpcMemLazyEnablePeerAccess),
+            cudaErrorDeviceUninitialized);
+  EXPECT_EQ(cudaIpcOpenEventHandle(&opened_event, event_handle), cudaErrorDeviceUninitialized);
+}
+
+TEST(FakeCudaIpcTest, RanksAsThreadsOpenEachOthersHandles) {
+  FakeCudaConfigure({.same_process_ipc = true});
+  const CudaMemory memory(kBytes);
+  const CudaEvent event(kShared);
+  cudaIpcMemHandle_t memory_handle;
+  cudaIpcEventHandle_t event_handle;
+  // Of the whole allocation, whatever the pointer.
+  ASSERT_EQ(cudaIpcGetMemHandle(&memory_handle, memory.At(100)), cudaSuccess);
+  ASSERT_EQ(cudaIpcGetEventHandle(&event_handle, event.get()), cudaSuccess);
+  void* opened = nullptr;
+  cudaEvent_t opened_event = nullptr;
+  ASSERT_EQ(cudaIpcOpenMemHandle(&opened, memory_handle, cudaIpcMemLazyEnablePeerAccess),
+            cudaSuccess);
+  EXPECT_NE(opened, memory.data());
+  ASSERT_EQ(cudaIpcOpenEventHandle(&opened_event, event_handle), cudaSuccess);
+  {
+    const CudaStream maker;
+    const CudaStream other;
+    Door door(maker.get());
+    ASSERT_EQ(cudaMemsetAsync(memory.data(), 5, kBytes, maker.get()), cudaSuccess);
+    ASSERT_EQ(cudaEventRecord(event.get(), maker.get()), cudaSuccess);
+    EXPECT_EQ(cudaEventQuery(opened_event), cudaErrorNotReady);
+    ASSERT_EQ(cudaStreamWaitEvent(other.get(), opened_event), cudaSuccess);
+    const CudaMemory copy(kBytes);
+    ASSERT_EQ(cudaMemcpyAsync(copy.data(), opened, kBytes, cudaMemcpyDefault, other.get()),
+              cudaSuccess);
+    door.Open();
+    ASSERT_EQ(cudaStreamSynchronize(other.get()), cudaSuccess);
+    EXPECT_THAT(Fetch(copy.data()), Each(5));
+  }
+  EXPECT_EQ(cudaIpcCloseMemHandle(opened), cudaSuccess);
+  EXPECT_EQ(cudaIpcCloseMemHandle(opened), cudaErrorInvalidValue);
+  EXPECT_THAT(FakeCudaMisuse(), ElementsAre(HasSubstr("which is not open")));
+  EXPECT_EQ(cudaEventDestroy(opened_event), cudaSuccess);
+}
+
+TEST(FakeCudaIpcTest, MisuseIsReported) {
+  FakeCudaConfigure({.same_process_ipc = true});
+  void* memory = nullptr;
+  ASSERT_EQ(cudaMalloc(&memory, 100), cudaSuccess);
+  cudaIpcMemHandle_t handle;
+  ASSERT_EQ(cudaIpcGetMemHandle(&handle, memory), cudaSuccess);
+  void* opened = nullptr;
+  ASSERT_EQ(cudaIpcOpenMemHandle(&opened, handle, cudaIpcMemLazyEnablePeerAccess), cudaSuccess);
+  EXPECT_EQ(cudaFree(memory), cudaSuccess);
+  EXPECT_THAT(FakeCudaMisuse(), ElementsAre(HasSubstr("still have open")));
+  EXPECT_EQ(cudaIpcGetMemHandle(&handle, opened), cudaErrorInvalidValue);
+  EXPECT_THAT(FakeCudaMisuse(), ElementsAre(HasSubstr("no memory of this process's")));
+  EXPECT_EQ(cudaIpcCloseMemHandle(opened), cudaSuccess);
+  // The maker is gone, and with it what the handle names.
+  EXPECT_EQ(cudaIpcOpenMemHandle(&opened, handle, cudaIpcMemLazyEnablePeerAccess),
+            cudaErrorMapBufferObjectFailed);
+  const CudaEvent own;
+  cudaIpcEventHandle_t event_handle;
+  EXPECT_EQ(cudaIpcGetEventHandle(&event_handle, own.get()), cudaErrorInvalidValue);
+}
+
+}  // namespace
+}  // namespace sluice
