@@ -119,7 +119,7 @@ TEST(LoopbackTest, SmallSendsWaitForTheirReceives) {
   src.Poll(1);
   EXPECT_EQ(src.ended(), 1u);
   EXPECT_EQ(dst.ended(), 1u);
-  EXPECT_TRUE(ContractRank::Matches(received, 1, 3));
+  EXPECT_TRUE(dst.Matches(received, 1, 3));
 }
 
 TEST(LoopbackTest, ReportsLengthsThatDiffer) {
