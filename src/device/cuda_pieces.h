@@ -1,0 +1,133 @@
+// What kernels work on: pieces, each cut into units that one thread does at once, and tiles of
+// units that a block does. And the arithmetic from a unit's number to its place in memory.
+#ifndef SLUICE_SRC_DEVICE_CUDA_PIECES_H_
+#define SLUICE_SRC_DEVICE_CUDA_PIECES_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "device/cuda_host_device.h"
+#include "sluice/layout.h"
+#include "sluice/tensor.h"
+
+namespace sluice {
+
+inline constexpr uint32_t kBlockThreads = 256;
+inline constexpr uint32_t kUnitsPerThread = 4;
+inline constexpr uint32_t kTileUnits = kBlockThreads * kUnitsPerThread;
+inline constexpr int64_t kMaxPieceUnits = int64_t{1} << 30;
+
+// What a unit is where elements are computed with: as many as FullUnit says, at addresses that are
+// multiples of their bytes together; one element; or one at an address that is no multiple of its
+// size.
+enum class CudaUnit : uint8_t { kFull, kElement, kUnaligned };
+
+// Division by a number that is known beforehand.
+struct FastDivisor {
+  uint32_t divisor = 1;
+  uint32_t multiplier = 1;
+  uint32_t shift = 0;
+
+  FastDivisor() = default;
+  explicit FastDivisor(uint32_t by);  // 1 .. 2^31
+
+  // Of a value below 2^31.
+  SLUICE_HOST_DEVICE uint32_t Quotient(uint32_t value) const {
+    const auto high = static_cast<uint32_t>((uint64_t{value} * multiplier) >> 32);
+    return (high + value) >> shift;
+  }
+};
+
+// A copy of units on a grid of at most four dimensions, the first of which is numbered fastest.
+struct CudaMove {
+  static constexpr int kAxes = 4;
+
+  const std::byte* src = nullptr;  // of unit 0
+  std::byte* dst = nullptr;
+  FastDivisor counts[kAxes - 1];  // along all dimensions but the last
+  uint32_t units = 0;
+  int64_t src_strides[kAxes] = {};  // bytes
+  int64_t dst_strides[kAxes] = {};
+  uint32_t first_tile = 0;  // of the launch
+  DType src_dtype = DType::kU8;
+  DType dst_dtype = DType::kU8;
+  uint8_t unit_bytes = 1;              // of equal types: 1, 2, 4, 8 or 16
+  CudaUnit unit = CudaUnit::kElement;  // of different types
+};
+
+// reduction.h says what it does; both sides are contiguous.
+struct CudaReduction {
+  const std::byte* src = nullptr;
+  std::byte* dst = nullptr;
+  int64_t divisor = 1;
+  uint32_t units = 0;
+  uint32_t first_tile = 0;
+  ReduceOp op = ReduceOp::kSum;
+  DType dtype = DType::kF32;
+  CudaUnit unit = CudaUnit::kElement;
+};
+
+// normalization.h says what it does; both sides are contiguous.
+struct CudaNormalization {
+  const std::byte* src = nullptr;
+  std::byte* dst = nullptr;
+  float scale = 1;
+  float bias = 0;
+  uint32_t units = 0;
+  uint32_t first_tile = 0;
+  DType src_dtype = DType::kU8;
+  DType dst_dtype = DType::kF32;
+  CudaUnit unit = CudaUnit::kElement;
+};
+
+struct CudaPlace {
+  int64_t src;  // byte offset from the piece's first unit
+  int64_t dst;
+};
+
+// Where a unit lies.
+SLUICE_HOST_DEVICE CudaPlace PlaceOf(const CudaMove& piece, uint32_t unit) {
+  CudaPlace place = {0, 0};
+  SLUICE_UNROLL
+  for (int axis = 0; axis + 1 < CudaMove::kAxes; ++axis) {
+    const uint32_t above = piece.counts[axis].Quotient(unit);
+    const int64_t along = unit - above * piece.counts[axis].divisor;
+    place.src += along * piece.src_strides[axis];
+    place.dst += along * piece.dst_strides[axis];
+    unit = above;
+  }
+  place.src += unit * piece.src_strides[CudaMove::kAxes - 1];
+  place.dst += unit * piece.dst_strides[CudaMove::kAxes - 1];
+  return place;
+}
+
+SLUICE_HOST_DEVICE uint32_t TilesOf(uint32_t units) {
+  return (units + kTileUnits - 1) / kTileUnits;
+}
+
+// Gives each piece its tiles; returns how many they are together.
+template <class Piece>
+uint32_t NumberTiles(Piece* pieces, int count) {
+  uint32_t tiles = 0;
+  for (int i = 0; i < count; ++i) {
+    pieces[i].first_tile = tiles;
+    tiles += TilesOf(pieces[i].units);
+  }
+  return tiles;
+}
+
+// The piece that a tile of the launch belongs to: the last one that begins no later.
+template <class Piece>
+SLUICE_HOST_DEVICE int PieceOf(const Piece* pieces, int count, uint32_t tile) {
+  int low = 0;
+  while (count > 1) {
+    const int half = count / 2;
+    if (pieces[low + half].first_tile <= tile) low += half;
+    count -= half;
+  }
+  return low;
+}
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_DEVICE_CUDA_PIECES_H_
