@@ -90,7 +90,7 @@ absl::StatusOr<std::unique_ptr<BounceRing>> BounceRing::Create(int64_t bytes) {
   ring->memory_ = *std::move(memory);
   std::byte* data = ring->memory_.data();
   for (Slot& slot : ring->slots_) {
-    absl::StatusOr<CudaEvent> event = CudaEvent::Create();
+    absl::StatusOr<UniqueCudaEvent> event = UniqueCudaEvent::Create();
     if (!event.ok()) return event.status();
     slot.passed = *std::move(event);
     slot.data = data;

@@ -45,9 +45,9 @@ class BounceRing {
 
   struct Slot {
     std::byte* data = nullptr;
-    CudaEvent passed;   // what the GPU does with it
-    bool busy = false;  // the GPU may still be at it
-    int64_t begin = 0;  // what is in it
+    UniqueCudaEvent passed;  // what the GPU does with it
+    bool busy = false;       // the GPU may still be at it
+    int64_t begin = 0;       // what is in it
     int64_t end = 0;
   };
 

@@ -48,7 +48,7 @@ class CudaDeviceImpl final : public CudaDevice {
   struct Record {
     State state = State::kFree;
     OwnedBatch batch;
-    CudaEvent done;
+    UniqueCudaEvent done;
   };
 
   void Issue();
@@ -80,7 +80,7 @@ CudaDeviceImpl::~CudaDeviceImpl() {
   (void)cudaStreamSynchronize(stream());
   issuer_.reset();
   spans_.reset();
-  for (Record& record : records_) record.done = CudaEvent();
+  for (Record& record : records_) record.done = UniqueCudaEvent();
   (void)cudaStreamDestroy(stream());
   (void)cudaGetLastError();
 }
@@ -91,7 +91,7 @@ absl::Status CudaDeviceImpl::Prepare(const CudaDeviceOptions& options) {
   if (!issuer.ok()) return issuer.status();
   issuer_ = *std::move(issuer);
   for (Record& record : records_) {
-    absl::StatusOr<CudaEvent> event = CudaEvent::Create();
+    absl::StatusOr<UniqueCudaEvent> event = UniqueCudaEvent::Create();
     if (!event.ok()) return event.status();
     record.done = *std::move(event);
   }

@@ -18,7 +18,7 @@ namespace {
 
 class CudaFence final : public Fence {
  public:
-  CudaFence(int ordinal, CudaEvent event) : ordinal_(ordinal), event_(std::move(event)) {}
+  CudaFence(int ordinal, UniqueCudaEvent event) : ordinal_(ordinal), event_(std::move(event)) {}
 
   absl::Status Record(StreamHandle stream) override {
     const CurrentCudaDevice current(ordinal_);
@@ -41,34 +41,34 @@ class CudaFence final : public Fence {
 
  private:
   const int ordinal_;
-  CudaEvent event_;
+  UniqueCudaEvent event_;
 };
 
 }  // namespace
 
-absl::StatusOr<CudaEvent> CudaEvent::Create(Timing timing) {
+absl::StatusOr<UniqueCudaEvent> UniqueCudaEvent::Create(Timing timing) {
   cudaEvent_t event = nullptr;
   const unsigned flags = timing == Timing::kYes ? cudaEventDefault : cudaEventDisableTiming;
   SLUICE_CUDA_RETURN_IF_ERROR(cudaEventCreateWithFlags, (&event, flags));
-  return CudaEvent(event);
+  return UniqueCudaEvent(event);
 }
 
-CudaEvent& CudaEvent::operator=(CudaEvent&& other) noexcept {
+UniqueCudaEvent& UniqueCudaEvent::operator=(UniqueCudaEvent&& other) noexcept {
   std::swap(event_, other.event_);
   return *this;
 }
 
-CudaEvent::~CudaEvent() {
+UniqueCudaEvent::~UniqueCudaEvent() {
   if (event_ == nullptr) return;
   (void)cudaEventDestroy(event_);
   (void)cudaGetLastError();
 }
 
-absl::Status CudaEvent::Record(cudaStream_t stream) {
+absl::Status UniqueCudaEvent::Record(cudaStream_t stream) {
   return CudaStatus(cudaEventRecord(event_, stream), "cudaEventRecord");
 }
 
-absl::StatusOr<bool> CudaEvent::Passed() const {
+absl::StatusOr<bool> UniqueCudaEvent::Passed() const {
   const cudaError_t error = cudaEventQuery(event_);
   if (error == cudaSuccess) return true;
   if (error == cudaErrorNotReady) {
@@ -82,7 +82,7 @@ absl::StatusOr<bool> CudaEvent::Passed() const {
 absl::StatusOr<std::unique_ptr<Fence>> MakeCudaFence(int ordinal) {
   const CurrentCudaDevice current(ordinal);
   if (!current.status().ok()) return current.status();
-  absl::StatusOr<CudaEvent> event = CudaEvent::Create();
+  absl::StatusOr<UniqueCudaEvent> event = UniqueCudaEvent::Create();
   if (!event.ok()) return event.status();
   return std::make_unique<CudaFence>(ordinal, *std::move(event));
 }

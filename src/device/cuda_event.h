@@ -13,15 +13,17 @@
 namespace sluice {
 
 // An event of the device that is current when it is made. Movable only.
-class CudaEvent {
+class UniqueCudaEvent {
  public:
   enum class Timing { kNo, kYes };
-  static absl::StatusOr<CudaEvent> Create(Timing timing = Timing::kNo);
+  static absl::StatusOr<UniqueCudaEvent> Create(Timing timing = Timing::kNo);
 
-  CudaEvent() = default;  // none
-  CudaEvent(CudaEvent&& other) noexcept { *this = static_cast<CudaEvent&&>(other); }
-  CudaEvent& operator=(CudaEvent&& other) noexcept;
-  ~CudaEvent();
+  UniqueCudaEvent() = default;  // none
+  UniqueCudaEvent(UniqueCudaEvent&& other) noexcept {
+    *this = static_cast<UniqueCudaEvent&&>(other);
+  }
+  UniqueCudaEvent& operator=(UniqueCudaEvent&& other) noexcept;
+  ~UniqueCudaEvent();
 
   cudaEvent_t get() const { return event_; }
 
@@ -31,7 +33,7 @@ class CudaEvent {
   absl::StatusOr<bool> Passed() const;
 
  private:
-  explicit CudaEvent(cudaEvent_t event) : event_(event) {}
+  explicit UniqueCudaEvent(cudaEvent_t event) : event_(event) {}
   cudaEvent_t event_ = nullptr;
 };
 

@@ -63,7 +63,7 @@ absl::StatusOr<std::unique_ptr<CudaIssuer>> CudaIssuer::Create(int ordinal, cuda
   absl::StatusOr<std::unique_ptr<BounceRing>> ring = BounceRing::Create(bounce_bytes);
   if (!ring.ok()) return ring.status();
   issuer->ring_ = *std::move(ring);
-  absl::StatusOr<CudaEvent> event = CudaEvent::Create();
+  absl::StatusOr<UniqueCudaEvent> event = UniqueCudaEvent::Create();
   if (!event.ok()) return event.status();
   issuer->host_may_begin_ = *std::move(event);
   return issuer;

@@ -70,7 +70,7 @@ class CudaIssuer {
   const cudaStream_t stream_;
   std::unique_ptr<CudaLauncher> launcher_;
   std::unique_ptr<BounceRing> ring_;
-  CudaEvent host_may_begin_;
+  UniqueCudaEvent host_may_begin_;
 
   const OwnedBatch* batch_ = nullptr;
   Phase phase_ = Phase::kCopies;

@@ -46,7 +46,7 @@ absl::StatusOr<std::unique_ptr<CudaLauncher>> CudaLauncher::Create(int ordinal,
   if (!on_gpu.ok()) return on_gpu.status();
   launcher->on_gpu_ = *std::move(on_gpu);
   for (Table& table : launcher->tables_) {
-    absl::StatusOr<CudaEvent> event = CudaEvent::Create();
+    absl::StatusOr<UniqueCudaEvent> event = UniqueCudaEvent::Create();
     if (!event.ok()) return event.status();
     table.passed = *std::move(event);
   }

@@ -39,7 +39,7 @@ class CudaLauncher {
   static constexpr size_t kTableBytes = kTablePieces * sizeof(CudaMove);
 
   struct Table {
-    CudaEvent passed;        // the launch that uses it
+    UniqueCudaEvent passed;  // the launch that uses it
     bool under_way = false;  // that launch may still be
   };
   // Bytes from the lowest to the highest of some stretches.

@@ -33,8 +33,8 @@ int64_t NowNs() {
 
 absl::StatusOr<std::unique_ptr<CudaSpans>> CudaSpans::Create(cudaStream_t stream) {
   auto spans = absl::WrapUnique(new CudaSpans(stream));
-  const auto make = [](CudaEvent* event) {
-    absl::StatusOr<CudaEvent> made = CudaEvent::Create(CudaEvent::Timing::kYes);
+  const auto make = [](UniqueCudaEvent* event) {
+    absl::StatusOr<UniqueCudaEvent> made = UniqueCudaEvent::Create(UniqueCudaEvent::Timing::kYes);
     if (made.ok()) *event = *std::move(made);
     return made.status();
   };
@@ -62,7 +62,7 @@ absl::Status CudaSpans::End() {
   return ring_[(first_ + count_++) % ring_.size()].end.Record(stream_);
 }
 
-absl::StatusOr<int64_t> CudaSpans::TimeOf(const CudaEvent& event) const {
+absl::StatusOr<int64_t> CudaSpans::TimeOf(const UniqueCudaEvent& event) const {
   float milliseconds = 0;
   SLUICE_CUDA_RETURN_IF_ERROR(cudaEventElapsedTime, (&milliseconds, reference_.get(), event.get()));
   return reference_ns_ + std::llround(double{milliseconds} * 1e6);

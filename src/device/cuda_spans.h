@@ -39,16 +39,16 @@ class CudaSpans {
 
  private:
   struct Open {
-    CudaEvent begin;
-    CudaEvent end;
+    UniqueCudaEvent begin;
+    UniqueCudaEvent end;
     uint64_t cookie = 0;
   };
 
   explicit CudaSpans(cudaStream_t stream) : stream_(stream) {}
-  absl::StatusOr<int64_t> TimeOf(const CudaEvent& event) const;
+  absl::StatusOr<int64_t> TimeOf(const UniqueCudaEvent& event) const;
 
   const cudaStream_t stream_;
-  CudaEvent reference_;  // passed at reference_ns_
+  UniqueCudaEvent reference_;  // passed at reference_ns_
   int64_t reference_ns_ = 0;
   std::array<Open, kMaxOpen> ring_;
   size_t first_ = 0;
