@@ -58,8 +58,8 @@ MemoryRules Runner::MemoryRulesFor(const Accelerator* accelerator) const {
   MemoryRules rules;
   rules.accelerator = accelerator;
   rules.staging = traits.takes_host_memory ? device_->traits().staging : device_->traits().buffers;
-  rules.takes_host_memory = traits.takes_host_memory;
-  rules.takes_device_memory = traits.takes_device_memory;
+  rules.takes_host_memory = traits.takes_host_memory && !traits.staged_only;
+  rules.takes_device_memory = traits.takes_device_memory && !traits.staged_only;
   rules.takes_rows = traits.takes_rows;
   return rules;
 }
