@@ -49,8 +49,8 @@ class Runner {
   void Add(TransferRun* run);
   // Its copies come after what its stream holds now.
   absl::Status BeginInStream(TransferRun* run);
-  // What its stream gets from now on comes after all of the run, which is done.
-  absl::Status EndInStream(TransferRun* run);
+  // True once what its stream gets comes after all of the run, which is done. Call it again if not.
+  absl::StatusOr<bool> EndInStream(TransferRun* run);
   // Of a run that is done, or was never released.
   void Remove(TransferRun* run);
 
@@ -89,6 +89,7 @@ class Runner {
     BucketWork work;
     Stage stage = Stage::kWaiting;
     int64_t begin_ns = 0;  // of the stage, while there is a trace
+    uint64_t range = 0;    // of the stage, for profilers
     // While it moves: the slots of its channel's buckets before and after it that move; or kNoSlot.
     int before = kNoSlot;
     int after = kNoSlot;

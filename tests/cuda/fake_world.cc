@@ -41,7 +41,7 @@ std::string NameOf(FakeTransport transport) {
 }
 
 void RunRanksOnFakeGpus(int size, int gpus, FakeTransport transport, const RankBody& body) {
-  FakeCudaConfig config;
+  FakeCudaConfig config = FakeCudaConfiguration();
   config.devices = gpus;
   config.same_process_ipc = true;
   FakeCudaConfigure(config);
