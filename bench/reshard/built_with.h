@@ -24,9 +24,6 @@ inline std::string BuiltWith() {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   text += ", sanitized";
 #endif
-#if defined(SLUICE_ACCELERATORS)
-  text += ", " SLUICE_ACCELERATORS;
-#endif
   return text;
 }
 

@@ -49,7 +49,7 @@ class LoopbackTransport final : public Transport {
   absl::Status UseStaging(absl::Span<std::byte> /*staging*/) override { return absl::OkStatus(); }
 
   absl::Status Start(absl::Span<const TransportOp> ops) override {
-    CheckOps(ops, rank_, size_);
+    CheckOps(ops, rank_, size_, traits());
     return messages_->Start(rank_, ops);
   }
 

@@ -42,7 +42,7 @@ absl::Status MpiTransport::Reserve(int capacity) {
 }
 
 absl::Status MpiTransport::Start(absl::Span<const TransportOp> ops) {
-  CheckOps(ops, comm_->rank(), comm_->size());
+  CheckOps(ops, comm_->rank(), comm_->size(), traits());
   if (absl::Status status = CheckCapacity(ops.size(), outstanding(), capacity_); !status.ok()) {
     return status;
   }

@@ -7,13 +7,15 @@
 
 namespace sluice {
 
-void CheckOps(absl::Span<const TransportOp> ops, int rank, int size) {
+void CheckOps(absl::Span<const TransportOp> ops, int rank, int size,
+              const TransportTraits& traits) {
   for (const TransportOp& op : ops) {
     SLUICE_CHECK(op.peer >= 0 && op.peer < size, "the peer is not a rank of the fabric");
-    SLUICE_CHECK(op.peer != rank, "a rank cannot send to itself");
+    SLUICE_CHECK(op.peer != rank || traits.takes_own_rank, "a rank cannot send to itself");
     SLUICE_CHECK(op.tag >= 0 && op.tag <= kMaxTransportTag, "the tag is out of range");
     SLUICE_CHECK(op.bytes <= kMaxTransportBytes, "the message is too long");
     SLUICE_CHECK(op.data != nullptr || op.bytes == 0, "the message has no memory");
+    SLUICE_CHECK(op.row_bytes == 0 || traits.takes_rows, "the transport takes no rows");
     SLUICE_CHECK(op.row_bytes == 0 || op.bytes % op.row_bytes == 0, "the message has half a row");
   }
 }

@@ -12,8 +12,8 @@
 
 namespace sluice {
 
-// Aborts if an operation of `ops` is none that `rank` of `size` may start.
-void CheckOps(absl::Span<const TransportOp> ops, int rank, int size);
+// Aborts if an operation of `ops` is none that `rank` of `size` may start on such a transport.
+void CheckOps(absl::Span<const TransportOp> ops, int rank, int size, const TransportTraits& traits);
 
 // ResourceExhausted with the breakdown, if `ops` more operations do not fit.
 absl::Status CheckCapacity(size_t ops, int outstanding, int capacity);

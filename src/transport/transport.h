@@ -19,7 +19,7 @@ struct TransportOp {
   enum class Kind : uint8_t { kSend, kReceive };
 
   Kind kind = Kind::kSend;
-  int peer = -1;              // the other rank; never this one
+  int peer = -1;              // the other rank; this one only where traits say so
   int tag = 0;                // the channel's tag, 0 .. kMaxTransportTag
   std::byte* data = nullptr;  // valid, and for a send unchanged, until the op's event
   size_t bytes = 0;           // both ends give the same number, at most kMaxTransportBytes
@@ -49,6 +49,12 @@ struct TransportTraits {
   // Which memory operations may be in.
   bool takes_host_memory = true;
   bool takes_device_memory = false;
+  // Whether an operation may be rows; otherwise it is one stretch.
+  bool takes_rows = true;
+  // Whether a rank may send to itself: then the receive is in the same group.
+  bool takes_own_rank = false;
+  // All operations lie in what UseStaging was given, at both ends, if it was given any.
+  bool staged_only = false;
 };
 
 struct TransportEvent {
@@ -66,7 +72,8 @@ struct TransportEvent {
 // * At most `capacity` operations are outstanding; Start refuses more with ResourceExhausted and
 //   starts none of the batch. Nothing is allocated per operation.
 // * Nothing blocks. Messages make progress only inside Start and Poll of both ends.
-// TransportTraits say where a kind of transport is different.
+// TransportTraits say where a kind of transport is different: one in groups does not look at tags,
+// lengths that differ may fail it as a whole, and Withdraw ends all of it.
 // Thread: one, the session's.
 class Transport {
  public:
@@ -99,7 +106,9 @@ class Transport {
 
   // Takes back the receives that no message has met yet: each ends with a Cancelled event. Sends,
   // and receives that a message has met, cannot be taken back and end as they would have.
-  // Operations started later are not concerned.
+  // Operations started later are not concerned. A transport in groups is ended by it: no part of a
+  // group can be taken back, and others wait for it. Whatever has no event yet, and all that is
+  // started later, fails; all ranks must do the same.
   virtual void Withdraw() = 0;
 
   // Operations started whose event has not been returned.

@@ -19,21 +19,45 @@ std::byte PatternByte(size_t i, uint64_t seed) {
   return static_cast<std::byte>(x >> (8 * (i % 8)));
 }
 
+class HostMemory final : public ContractMemory {
+ public:
+  absl::StatusOr<std::unique_ptr<Transport>> OpenTransport(Fabric* fabric) override {
+    absl::StatusOr<std::unique_ptr<Transport>> transport = fabric->OpenTransport();
+    if (transport.ok()) must_stay_ = (*transport)->name() != "loopback";
+    return transport;
+  }
+  std::byte* Allocate(size_t bytes) override { return buffers_.emplace_back(bytes).data(); }
+  void Write(std::byte* to, absl::Span<const std::byte> bytes) override {
+    std::copy(bytes.begin(), bytes.end(), to);
+  }
+  std::vector<std::byte> Read(const std::byte* from, size_t bytes) override {
+    return {from, from + bytes};
+  }
+  bool must_stay() const override { return must_stay_; }
+
+ private:
+  std::deque<std::vector<std::byte>> buffers_;
+  bool must_stay_ = false;
+};
+
 }  // namespace
 
-ContractRank::ContractRank(std::unique_ptr<Fabric> fabric) : fabric_(std::move(fabric)) {
+std::unique_ptr<ContractMemory> HostContractMemory() { return std::make_unique<HostMemory>(); }
+
+ContractRank::ContractRank(std::unique_ptr<Fabric> fabric, std::unique_ptr<ContractMemory> memory)
+    : memory_(std::move(memory)), fabric_(std::move(fabric)) {
   OpenTransport();
 }
 
 void ContractRank::OpenTransport() {
-  absl::StatusOr<std::unique_ptr<Transport>> transport = fabric_->OpenTransport();
+  absl::StatusOr<std::unique_ptr<Transport>> transport = memory_->OpenTransport(fabric_.get());
   EXPECT_TRUE(transport.ok()) << transport.status();
-  loopback_ = (*transport)->name() == "loopback";
   transports_.push_back(*std::move(transport));
 }
 
 ContractRank::~ContractRank() {
-  if (!open_.empty() && !loopback_) static_cast<void>(buffers_.release());
+  transports_.clear();
+  if (!open_.empty() && memory_->must_stay()) static_cast<void>(memory_.release());
 }
 
 bool ContractRank::AllEnded() const {
@@ -96,33 +120,34 @@ void ContractRank::CheckEnd() const {
   }
   EXPECT_EQ(static_cast<size_t>(outstanding), open_.size()) << Position();
   EXPECT_TRUE(AllEnded()) << Position();
-  for (const Guarded& buffer : *buffers_) {
-    const auto& memory = buffer.memory;
-    const auto end = static_cast<std::ptrdiff_t>(kGuardBytes);
-    const auto is_guard = [](std::byte b) { return b == kGuard; };
-    EXPECT_TRUE(std::all_of(memory.begin(), memory.begin() + end, is_guard))
+  const std::vector<std::byte> guard(kGuardBytes, kGuard);
+  for (const Guarded& buffer : buffers_) {
+    EXPECT_EQ(Read(buffer.data, kGuardBytes), guard)
         << "bytes written before a buffer of rank " << rank();
-    EXPECT_TRUE(std::all_of(memory.end() - end, memory.end(), is_guard))
+    EXPECT_EQ(Read(buffer.data + buffer.bytes - kGuardBytes, kGuardBytes), guard)
         << "bytes written past a buffer of rank " << rank();
   }
 }
 
 std::byte* ContractRank::Buffer(size_t bytes) {
-  buffers_->emplace_back();
-  auto& memory = buffers_->back().memory;
-  memory.assign(kGuardBytes + bytes + kGuardBytes, kGuard);
-  return memory.data() + kGuardBytes;
+  const size_t guarded_bytes = kGuardBytes + bytes + kGuardBytes;
+  buffers_.push_back({memory_->Allocate(guarded_bytes), guarded_bytes});
+  Write(buffers_.back().data, std::vector<std::byte>(guarded_bytes, kGuard));
+  return buffers_.back().data + kGuardBytes;
 }
 
 std::byte* ContractRank::FilledBuffer(size_t bytes, uint64_t seed) {
-  std::byte* data = Buffer(bytes);
-  for (size_t i = 0; i < bytes; ++i) data[i] = PatternByte(i, seed);
+  std::vector<std::byte> content(bytes);
+  for (size_t i = 0; i < bytes; ++i) content[i] = PatternByte(i, seed);
+  std::byte* const data = Buffer(bytes);
+  Write(data, content);
   return data;
 }
 
-bool ContractRank::Matches(const std::byte* data, size_t bytes, uint64_t seed) {
+bool ContractRank::Matches(const std::byte* data, size_t bytes, uint64_t seed) const {
+  const std::vector<std::byte> content = Read(data, bytes);
   for (size_t i = 0; i < bytes; ++i) {
-    if (data[i] != PatternByte(i, seed)) return false;
+    if (content[i] != PatternByte(i, seed)) return false;
   }
   return true;
 }

@@ -16,15 +16,35 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "sluice/fabric.h"
 #include "transport/transport.h"
 
 namespace sluice {
 
+// Where a rank's buffers lie, and what its transports are.
+class ContractMemory {
+ public:
+  virtual ~ContractMemory() = default;
+
+  virtual absl::StatusOr<std::unique_ptr<Transport>> OpenTransport(Fabric* fabric) = 0;
+  // Stays until the end of this.
+  virtual std::byte* Allocate(size_t bytes) = 0;
+  // The bytes that operations see which are started after Write, or have ended before Read.
+  virtual void Write(std::byte* to, absl::Span<const std::byte> bytes) = 0;
+  virtual std::vector<std::byte> Read(const std::byte* from, size_t bytes) = 0;
+  // Whether memory of operations that have not ended when their transport does must stay for ever.
+  virtual bool must_stay() const = 0;
+};
+
+// The fabric's messages, in host memory.
+std::unique_ptr<ContractMemory> HostContractMemory();
+
 class ContractRank {
  public:
-  explicit ContractRank(std::unique_ptr<Fabric> fabric);
+  explicit ContractRank(std::unique_ptr<Fabric> fabric,
+                        std::unique_ptr<ContractMemory> memory = HostContractMemory());
   ~ContractRank();
   ContractRank(const ContractRank&) = delete;
   ContractRank& operator=(const ContractRank&) = delete;
@@ -56,12 +76,20 @@ class ContractRank {
   // been written outside a buffer.
   void CheckEnd() const;
 
+  // Ends the transports, so that nothing of other ranks is in use here any more. At the script's
+  // end, and before any rank's memory goes.
+  void DestroyTransports() { transports_.clear(); }
+
   // --- For use inside steps.
   // A buffer of the rank's, between guards, that lives as long as it.
   std::byte* Buffer(size_t bytes);
   // A buffer whose content follows from `seed`.
   std::byte* FilledBuffer(size_t bytes, uint64_t seed);
-  static bool Matches(const std::byte* data, size_t bytes, uint64_t seed);
+  bool Matches(const std::byte* data, size_t bytes, uint64_t seed) const;
+  void Write(std::byte* to, absl::Span<const std::byte> bytes) { memory_->Write(to, bytes); }
+  std::vector<std::byte> Read(const std::byte* from, size_t bytes) const {
+    return memory_->Read(from, bytes);
+  }
 
   TransportOp Send(int peer, int tag, std::byte* data, size_t bytes);
   TransportOp Receive(int peer, int tag, std::byte* data, size_t bytes);
@@ -91,15 +119,16 @@ class ContractRank {
     std::function<bool()> done;
   };
   struct Guarded {
-    std::vector<std::byte> memory;  // guard, payload, guard
+    std::byte* data;  // guard, payload, guard
+    size_t bytes;
   };
   TransportOp Op(TransportOp::Kind kind, int peer, int tag, std::byte* data, size_t bytes);
 
   bool AllEnded() const;
   void Take(const TransportEvent& event);
 
-  // Outlives the process where an operation still is outstanding at the end.
-  std::unique_ptr<std::deque<Guarded>> buffers_ = std::make_unique<std::deque<Guarded>>();
+  std::unique_ptr<ContractMemory> memory_;
+  std::vector<Guarded> buffers_;
   std::unique_ptr<Fabric> fabric_;
   std::vector<std::unique_ptr<Transport>> transports_;
   std::deque<Step> steps_;
@@ -108,7 +137,6 @@ class ContractRank {
   std::set<uint64_t> hopeless_;  // may never end
   uint64_t next_cookie_ = 1;
   size_t started_ = 0;
-  bool loopback_ = false;
 };
 
 }  // namespace sluice

@@ -60,7 +60,7 @@ void CheckAll(ContractRank& r, const ReceivedList& list) {
   r.Do([&r, list] {
     for (const Received& received : *list) {
       EXPECT_TRUE(r.Outcome(received.cookie).ok()) << r.Outcome(received.cookie);
-      EXPECT_TRUE(ContractRank::Matches(received.data, received.bytes, received.seed))
+      EXPECT_TRUE(r.Matches(received.data, received.bytes, received.seed))
           << "a message of another transport or rank";
     }
   });

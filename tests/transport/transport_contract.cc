@@ -61,8 +61,8 @@ void Check(const ContractRank& r, const Message& message) {
   ASSERT_TRUE(r.Ended(message.cookie));
   EXPECT_TRUE(r.Outcome(message.cookie).ok()) << r.Outcome(message.cookie);
   if (message.received == nullptr) return;
-  EXPECT_TRUE(ContractRank::Matches(message.received, message.bytes,
-                                    Seed(message.src, message.dst, message.tag, message.n)))
+  EXPECT_TRUE(r.Matches(message.received, message.bytes,
+                        Seed(message.src, message.dst, message.tag, message.n)))
       << "message " << message.n << " from rank " << message.src << " to rank " << message.dst
       << ", tag " << message.tag << ", " << message.bytes << " bytes";
 }

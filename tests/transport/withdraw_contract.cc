@@ -73,7 +73,7 @@ TEST_P(TransportContract, WithdrawLeavesSendsAndLaterReceivesAlone) {
       r.Start({r.Receive(peer, 3, *received, kBytes)});
     });
     r.UntilAllEnded();
-    r.Do([&r, received] { EXPECT_TRUE(ContractRank::Matches(*received, kBytes, 5)); });
+    r.Do([&r, received] { EXPECT_TRUE(r.Matches(*received, kBytes, 5)); });
   });
 }
 
@@ -107,9 +107,9 @@ TEST_P(TransportContract, WithdrawnMemoryIsNotWritten) {
       r.Start({r.Send(0, kGoTag, r.Buffer(1), 1), r.Receive(0, 2, *received, kBytes)});
     });
     r.UntilAllEnded();
-    r.Do([taken_back, received] {
-      EXPECT_TRUE(ContractRank::Matches(*received, kBytes, 2));
-      EXPECT_TRUE(ContractRank::Matches(*taken_back, kBytes, 7)) << "written after Withdraw";
+    r.Do([&r, taken_back, received] {
+      EXPECT_TRUE(r.Matches(*received, kBytes, 2));
+      EXPECT_TRUE(r.Matches(*taken_back, kBytes, 7)) << "written after Withdraw";
     });
   });
 }

@@ -1,0 +1,44 @@
+// Buckets in device memory between GPUs through NCCL.
+//
+// NCCL connects ranks to one another when they first meet in a group, and keeps the memory.
+#ifndef SLUICE_NCCL_H_
+#define SLUICE_NCCL_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/time/time.h"
+#include "sluice/accelerator.h"
+
+namespace sluice {
+
+// Equal on all ranks.
+struct NcclOptions {
+  // Channels that carry what two ranks exchange; each takes memory (NcclBytesEstimate). 0: as NCCL
+  // decides. Sets NCCL_MAX_P2P_NCHANNELS, unless the environment has it, which NCCL reads once in a
+  // process: before its first communicator is made.
+  int max_channels_per_peer = 0;
+  // Bounds of the thread blocks, and so of the SMs, that NCCL uses. 0: as NCCL decides.
+  int min_ctas = 0;
+  int max_ctas = 0;
+  // Whether NCCL reaches the session's staging without buffers of its own. Then every bucket goes
+  // through staging at both ends: NCCL demands that all memory is registered, or none.
+  bool register_staging = true;
+  // How long the ranks may take to come together, and each step of connecting them.
+  absl::Duration timeout = absl::Seconds(60);
+};
+
+// For sessions with a device of `accelerator`, one rank per GPU. InvalidArgument names an option
+// that cannot be.
+absl::StatusOr<std::shared_ptr<TransportMaker>> MakeNcclTransport(
+    std::shared_ptr<Accelerator> accelerator, const NcclOptions& options = {});
+
+// Device memory that NCCL takes on a rank that has exchanged with `peers` others over `channels`
+// channels each; 0 channels: as many as NCCL uses at most between GPUs of one node. An upper
+// estimate: about 10 MiB per peer, channel and direction (allocations as listed in
+// github.com/NVIDIA/nccl/issues/1685); registered staging and network peers take less.
+int64_t NcclBytesEstimate(int peers, int channels);
+
+}  // namespace sluice
+
+#endif  // SLUICE_NCCL_H_

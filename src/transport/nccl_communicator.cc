@@ -1,0 +1,239 @@
+// Making, watching and ending a non-blocking NCCL communicator.
+#include "transport/nccl_communicator.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstring>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "device/cuda_device.h"
+#include "transport/agreement.h"
+#include "transport/deadline.h"
+#include "transport/nccl_error.h"
+#include "transport/op_check.h"
+
+namespace sluice {
+namespace {
+
+// How long a communicator that nobody needs any more waits for its last kernels.
+constexpr absl::Duration kClosing = absl::Seconds(10);
+// From this version on NCCL decides itself whether two ranks may share a GPU.
+constexpr int kSharesGpus = NCCL_VERSION(2, 30, 0);
+
+void Pause() { std::this_thread::sleep_for(std::chrono::microseconds(50)); }
+
+// Which GPU a rank has.
+struct Place {
+  std::array<char, 32> bus_id{};
+  int32_t version = 0;
+};
+
+absl::Status FindPlace(int ordinal, Place* place) {
+  const absl::StatusOr<std::string> bus_id = PciBusIdOf(ordinal);
+  if (!bus_id.ok()) return bus_id.status();
+  std::memcpy(place->bus_id.data(), bus_id->data(),
+              std::min(bus_id->size(), place->bus_id.size() - 1));
+  int version = 0;
+  const ncclResult_t result = ncclGetVersion(&version);
+  if (result != ncclSuccess) return NcclError(result, "ncclGetVersion", nullptr, "NCCL's set-up");
+  place->version = version;
+  return absl::OkStatus();
+}
+
+// The same on all ranks, because all see the same places.
+absl::Status CheckPlaces(absl::Span<const int> node_of_rank, const std::vector<Place>& places) {
+  for (size_t high = 0; high < places.size(); ++high) {
+    if (places[high].version != places[0].version) {
+      return absl::FailedPreconditionError(absl::StrCat("rank 0 has NCCL ", places[0].version,
+                                                        ", rank ", high, " has NCCL ",
+                                                        places[high].version));
+    }
+    if (places[high].version >= kSharesGpus) continue;
+    for (size_t low = 0; low < high; ++low) {
+      if (node_of_rank[low] != node_of_rank[high]) continue;
+      if (places[low].bus_id != places[high].bus_id) continue;
+      return absl::FailedPreconditionError(absl::StrCat(
+          "ranks ", low, " and ", high, " share the GPU ", places[low].bus_id.data(), ", and NCCL ",
+          places[low].version,
+          " refuses two ranks on one GPU (NCCL below 2.30 does); use cuda_ipc between them"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ncclUniqueId> AgreeOnId(Fabric* fabric, absl::Duration timeout) {
+  ncclUniqueId id = {};
+  absl::Status status;
+  if (fabric->rank() == 0) {
+    const ncclResult_t result = ncclGetUniqueId(&id);
+    if (result != ncclSuccess) {
+      status = NcclError(result, "ncclGetUniqueId", nullptr, "NCCL's set-up");
+    }
+  }
+  const auto ids = ExchangeIfAllOk(fabric, id, status, timeout);
+  if (!ids.ok()) return ids.status();
+  return (*ids)[0];
+}
+
+ncclConfig_t ConfigOf(const NcclOptions& options) {
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  if (options.min_ctas > 0) config.minCTAs = options.min_ctas;
+  if (options.max_ctas > 0) config.maxCTAs = options.max_ctas;
+  // NCCL_MAX_P2P_NCHANNELS bounds them all; this is the only bound that NCCL has per communicator.
+  if (options.max_channels_per_peer > 0) config.nChannelsPerNetPeer = options.max_channels_per_peer;
+  return config;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<NcclCommunicator>> NcclCommunicator::Connect(
+    Fabric* fabric, const absl::StatusOr<CudaQueue>& queue, const NcclOptions& options) {
+  Place place;
+  const absl::Status found = queue.ok() ? FindPlace(queue->ordinal, &place) : queue.status();
+  const auto places = ExchangeIfAllOk(fabric, place, found, options.timeout);
+  if (!places.ok()) return places.status();
+  absl::Status status = CheckPlaces(fabric->node_of_rank(), *places);
+  if (!status.ok()) return status;
+
+  const absl::StatusOr<ncclUniqueId> id = AgreeOnId(fabric, options.timeout);
+  if (!id.ok()) return id.status();
+  std::unique_ptr<NcclCommunicator> made(
+      new NcclCommunicator(fabric->rank(), fabric->size(), *queue, options.timeout));
+  status = made->UntilAllConnected(fabric, made->Begin(*id, options));
+  if (!status.ok()) {
+    made->Abort();
+    return status;
+  }
+  return made;
+}
+
+absl::Status NcclCommunicator::Begin(const ncclUniqueId& id, const NcclOptions& options) {
+  const CurrentCudaDevice current(queue_.ordinal);  // which NCCL takes
+  if (!current.status().ok()) return current.status();
+  ncclConfig_t config = ConfigOf(options);
+  return Check(ncclCommInitRankConfig(&comm_, size_, id, rank_, &config), "ncclCommInitRankConfig");
+}
+
+// In rounds, so that a rank that fails is heard of by those that NCCL lets wait for it.
+absl::Status NcclCommunicator::UntilAllConnected(Fabric* fabric, absl::Status begun) {
+  const Deadline deadline(timeout_);
+  uint8_t connected = 0;
+  for (;;) {
+    if (begun.ok() && connected == 0) {
+      const absl::StatusOr<bool> ready = Ready();
+      begun = ready.status();
+      connected = ready.ok() && *ready ? 1 : 0;
+    }
+    if (begun.ok() && connected == 0 && deadline.Passed()) {
+      begun = absl::DeadlineExceededError(
+          absl::StrCat("ncclCommInitRankConfig has not ended within ",
+                       absl::FormatDuration(timeout_), "; ", Describe()));
+    }
+    const auto all = ExchangeIfAllOk(fabric, connected, begun, timeout_);
+    if (!all.ok()) return all.status();
+    if (std::all_of(all->begin(), all->end(), [](uint8_t one) { return one != 0; })) {
+      return absl::OkStatus();
+    }
+    Pause();
+  }
+}
+
+NcclCommunicator::~NcclCommunicator() {
+  if (aborted()) return;
+  if (!Finalize().ok()) {
+    Abort();
+  } else {
+    static_cast<void>(ncclCommDestroy(comm_));
+  }
+}
+
+absl::Status NcclCommunicator::Finalize() {
+  absl::Status status = Deregister();
+  if (status.ok()) status = Check(ncclCommFinalize(comm_), "ncclCommFinalize");
+  return status.ok() ? UntilReady("ncclCommFinalize") : status;
+}
+
+absl::StatusOr<bool> NcclCommunicator::Ready() {
+  ncclResult_t state = ncclSuccess;
+  absl::Status status = Check(ncclCommGetAsyncError(comm_, &state), "ncclCommGetAsyncError");
+  if (!status.ok()) return status;
+  if (IsNcclError(state)) return NcclError(state, "NCCL", comm_, Describe());
+  return state == ncclSuccess;
+}
+
+absl::Status NcclCommunicator::Launch(absl::Span<const TransportOp> first,
+                                      absl::Span<const TransportOp> rest) {
+  absl::Status status = Check(ncclGroupStart(), "ncclGroupStart");
+  if (!status.ok()) return status;
+  for (const absl::Span<const TransportOp> ops : {first, rest}) {
+    for (const TransportOp& op : ops) {
+      if (status.ok() && op.bytes > 0) status = Issue(op);
+    }
+  }
+  const ncclResult_t ended = ncclGroupEnd();  // closes the group even if something in it failed
+  return status.ok() ? Check(ended, "ncclGroupEnd") : status;
+}
+
+absl::Status NcclCommunicator::Issue(const TransportOp& op) {
+  const bool send = op.kind == TransportOp::Kind::kSend;
+  const ncclResult_t result =
+      send ? ncclSend(op.data, op.bytes, ncclUint8, op.peer, comm_, queue_.stream)
+           : ncclRecv(op.data, op.bytes, ncclUint8, op.peer, comm_, queue_.stream);
+  if (!IsNcclError(result)) return absl::OkStatus();
+  return NcclError(result, send ? "ncclSend" : "ncclRecv", comm_, DescribeOp(op, rank_));
+}
+
+absl::Status NcclCommunicator::Register(absl::Span<std::byte> memory) {
+  absl::Status status = Deregister();
+  if (!status.ok() || memory.empty()) return status;
+  const CurrentCudaDevice current(queue_.ordinal);
+  if (!current.status().ok()) return current.status();
+  status = Check(ncclCommRegister(comm_, memory.data(), memory.size(), &registration_),
+                 "ncclCommRegister");
+  return status.ok() ? UntilReady("ncclCommRegister") : status;
+}
+
+absl::Status NcclCommunicator::Deregister() {
+  if (registration_ == nullptr) return absl::OkStatus();
+  absl::Status status = UntilReady("the last group");
+  if (!status.ok()) return status;
+  status = Check(ncclCommDeregister(comm_, registration_), "ncclCommDeregister");
+  registration_ = nullptr;
+  return status.ok() ? UntilReady("ncclCommDeregister") : status;
+}
+
+absl::Status NcclCommunicator::UntilReady(absl::string_view call) {
+  const Deadline deadline(std::min(timeout_, kClosing));
+  for (;;) {
+    const absl::StatusOr<bool> ready = Ready();
+    if (!ready.ok() || *ready) return ready.status();
+    if (deadline.Passed()) {
+      return absl::DeadlineExceededError(absl::StrCat(call, " has not ended within ",
+                                                      absl::FormatDuration(deadline.timeout()),
+                                                      "; ", Describe()));
+    }
+    Pause();
+  }
+}
+
+void NcclCommunicator::Abort() {
+  if (comm_ == nullptr) return;
+  static_cast<void>(ncclCommAbort(std::exchange(comm_, nullptr)));
+  registration_ = nullptr;
+}
+
+absl::Status NcclCommunicator::Check(ncclResult_t result, absl::string_view call) const {
+  if (!IsNcclError(result)) return absl::OkStatus();
+  return NcclError(result, call, comm_, Describe());
+}
+
+std::string NcclCommunicator::Describe() const {
+  return absl::StrCat("rank ", rank_, " of ", size_, " on GPU ", queue_.ordinal);
+}
+
+}  // namespace sluice

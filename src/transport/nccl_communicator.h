@@ -1,0 +1,76 @@
+// A non-blocking NCCL communicator of all ranks of a fabric: how it is made, watched and ended.
+#ifndef SLUICE_SRC_TRANSPORT_NCCL_COMMUNICATOR_H_
+#define SLUICE_SRC_TRANSPORT_NCCL_COMMUNICATOR_H_
+
+#include <nccl.h>
+
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "sluice/fabric.h"
+#include "sluice/nccl.h"
+#include "transport/cuda_queue.h"
+#include "transport/transport.h"
+
+namespace sluice {
+
+// Thread: one at a time.
+class NcclCommunicator {
+ public:
+  // Collective over the fabric; an error on one rank is one on all of them. A rank that has no
+  // queue says why.
+  static absl::StatusOr<std::unique_ptr<NcclCommunicator>> Connect(
+      Fabric* fabric, const absl::StatusOr<CudaQueue>& queue, const NcclOptions& options);
+  // Lets what has been launched end, for a few seconds at most, and then aborts.
+  ~NcclCommunicator();
+  NcclCommunicator(const NcclCommunicator&) = delete;
+  NcclCommunicator& operator=(const NcclCommunicator&) = delete;
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+
+  // False while NCCL still works on the last call, when no other may be made. An error is NCCL's
+  // own, whenever it came; the communicator is then good for Abort only.
+  absl::StatusOr<bool> Ready();
+
+  // Hands over one group. Whether its kernel is in the stream is for Ready to say.
+  absl::Status Launch(absl::Span<const TransportOp> first, absl::Span<const TransportOp> rest);
+
+  // Memory that is to be sent from and received into, instead of what was before. Waits for NCCL,
+  // but not for other ranks.
+  absl::Status Register(absl::Span<std::byte> memory);
+
+  // Ends the kernels that are under way on this rank, whatever they wait for. Those of other ranks
+  // go on waiting until these abort, too. For good: no other call but this one may follow.
+  void Abort();
+  bool aborted() const { return comm_ == nullptr; }
+
+ private:
+  NcclCommunicator(int rank, int size, const CudaQueue& queue, absl::Duration timeout)
+      : rank_(rank), size_(size), queue_(queue), timeout_(timeout) {}
+
+  absl::Status Begin(const ncclUniqueId& id, const NcclOptions& options);
+  absl::Status UntilAllConnected(Fabric* fabric, absl::Status begun);
+  absl::Status Issue(const TransportOp& op);
+  absl::Status Deregister();
+  absl::Status Finalize();
+  absl::Status UntilReady(absl::string_view call);
+  // OK unless `result` is an error of `call`.
+  absl::Status Check(ncclResult_t result, absl::string_view call) const;
+  std::string Describe() const;
+
+  const int rank_;
+  const int size_;
+  const CudaQueue queue_;
+  const absl::Duration timeout_;
+  ncclComm_t comm_ = nullptr;
+  void* registration_ = nullptr;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_TRANSPORT_NCCL_COMMUNICATOR_H_

@@ -1,0 +1,118 @@
+// Groups through NCCL.
+#include "transport/nccl_transport.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "tensor/check.h"
+#include "transport/op_check.h"
+
+namespace sluice {
+namespace {
+
+// Polls between two looks at whether kernels under way have failed.
+constexpr uint32_t kPollsPerCheck = 32;
+
+}  // namespace
+
+NcclTransport::~NcclTransport() {
+  if (launched_ != started_) comm_->Abort();
+}
+
+absl::Status NcclTransport::Reserve(int capacity) {
+  SLUICE_CHECK(outstanding() == 0, "Reserve with operations outstanding");
+  if (static_cast<size_t>(capacity) <= ops_.size()) return absl::OkStatus();
+  ops_.resize(static_cast<size_t>(capacity));
+  groups_.resize(static_cast<size_t>(capacity));
+  return absl::OkStatus();
+}
+
+absl::Status NcclTransport::UseStaging(absl::Span<std::byte> staging) {
+  SLUICE_CHECK(outstanding() == 0, "UseStaging with operations outstanding");
+  if (!failure_.ok()) return failure_;
+  if (!traits().staged_only || comm_->aborted()) return absl::OkStatus();
+  const absl::Status status = comm_->Register(staging);
+  return status.ok() ? status : Fail(status);
+}
+
+absl::Status NcclTransport::Start(absl::Span<const TransportOp> ops) {
+  CheckOps(ops, comm_->rank(), comm_->size(), traits());
+  const int capacity = static_cast<int>(ops_.size());
+  if (absl::Status status = CheckCapacity(ops.size(), outstanding(), capacity); !status.ok()) {
+    return status;
+  }
+  if (!failure_.ok()) return failure_;
+  if (ops.empty()) return absl::OkStatus();
+  for (const TransportOp& op : ops) OpAt(started_++) = op;
+  if (comm_->aborted()) {
+    launched_ = in_launch_ = started_;
+    return absl::OkStatus();
+  }
+  GroupAt(last_group_++) = static_cast<uint32_t>(ops.size());
+  return Advance();
+}
+
+absl::StatusOr<int> NcclTransport::Poll(absl::Span<TransportEvent> events) {
+  if (!failure_.ok()) return failure_;
+  if (absl::Status status = Advance(); !status.ok()) return status;
+  const int count = static_cast<int>(std::min<uint64_t>(launched_ - handed_out_, events.size()));
+  for (int i = 0; i < count; ++i) {
+    const TransportOp& op = OpAt(handed_out_);
+    TransportEvent& event = events[static_cast<size_t>(i)];
+    event.cookie = op.cookie;
+    event.status =
+        handed_out_ < withdrawn_from_ ? absl::OkStatus() : WithdrawnError(op, comm_->rank());
+    ++handed_out_;
+  }
+  return count;
+}
+
+absl::Status NcclTransport::Advance() {
+  if (comm_->aborted()) return absl::OkStatus();
+  for (;;) {
+    const bool launching = in_launch_ != launched_;
+    if (launching || polls_++ % kPollsPerCheck == 0) {
+      const absl::StatusOr<bool> ready = comm_->Ready();
+      if (!ready.ok()) return Fail(ready.status());
+      if (launching && !*ready) return absl::OkStatus();
+    }
+    launched_ = in_launch_;
+    if (first_group_ == last_group_) return absl::OkStatus();
+    if (absl::Status status = LaunchNext(); !status.ok()) return status;
+  }
+}
+
+absl::Status NcclTransport::LaunchNext() {
+  const uint64_t count = GroupAt(first_group_++);
+  const size_t at = static_cast<size_t>(launched_ % ops_.size());
+  const size_t before_end = std::min(static_cast<size_t>(count), ops_.size() - at);
+  const absl::Span<const TransportOp> ring = ops_;
+  in_launch_ += count;
+  const absl::Status status = comm_->Launch(
+      ring.subspan(at, before_end), ring.subspan(0, static_cast<size_t>(count) - before_end));
+  return status.ok() ? status : Fail(status);
+}
+
+absl::Status NcclTransport::Fail(const absl::Status& status) {
+  const uint64_t waiting = started_ - launched_;
+  const std::string first =
+      waiting == 0 ? ""
+                   : absl::StrCat(", the first a ", DescribeOp(OpAt(launched_), comm_->rank()));
+  failure_ = absl::Status(
+      status.code(), absl::StrCat(status.message(), "; the communicator is aborted, with ", waiting,
+                                  " operations that were not under way", first));
+  comm_->Abort();
+  handed_out_ = launched_ = in_launch_ = started_;
+  first_group_ = last_group_;
+  return failure_;
+}
+
+void NcclTransport::Withdraw() {
+  if (comm_->aborted()) return;
+  comm_->Abort();
+  withdrawn_from_ = launched_;
+  launched_ = in_launch_ = started_;
+  first_group_ = last_group_;
+}
+
+}  // namespace sluice

@@ -1,0 +1,70 @@
+// Groups of sends and receives through NCCL, in the order of the device's stream.
+#ifndef SLUICE_SRC_TRANSPORT_NCCL_TRANSPORT_H_
+#define SLUICE_SRC_TRANSPORT_NCCL_TRANSPORT_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "transport/nccl_communicator.h"
+#include "transport/transport.h"
+
+namespace sluice {
+
+// One Start is one group. Operations stand in a ring in the order of their starts:
+//
+//   handed out | launched: their events may be taken | in the group that NCCL launches | waiting
+//
+// NCCL launches one group at a time; until its kernel is in the stream, those after it wait here.
+class NcclTransport final : public Transport {
+ public:
+  NcclTransport(std::unique_ptr<NcclCommunicator> comm, bool register_staging)
+      : Transport({.name = "nccl",
+                   .in_stream_order = true,
+                   .in_groups = true,
+                   .takes_host_memory = false,
+                   .takes_device_memory = true,
+                   .takes_rows = false,
+                   .takes_own_rank = true,
+                   .staged_only = register_staging}),
+        comm_(std::move(comm)) {}
+  // Aborts if a group has not been launched yet; otherwise as the communicator's.
+  ~NcclTransport() override;
+
+  absl::Status Reserve(int capacity) override;
+  absl::Status UseStaging(absl::Span<std::byte> staging) override;
+  absl::Status Start(absl::Span<const TransportOp> ops) override;
+  absl::StatusOr<int> Poll(absl::Span<TransportEvent> events) override;
+  void Withdraw() override;
+  int outstanding() const override { return static_cast<int>(started_ - handed_out_); }
+
+ private:
+  absl::Status Advance();
+  absl::Status LaunchNext();
+  // Ends the communicator because of `status`, and gives it back with what was under way.
+  absl::Status Fail(const absl::Status& status);
+  TransportOp& OpAt(uint64_t n) { return ops_[static_cast<size_t>(n % ops_.size())]; }
+  uint32_t& GroupAt(uint64_t n) { return groups_[static_cast<size_t>(n % groups_.size())]; }
+
+  const std::unique_ptr<NcclCommunicator> comm_;
+  std::vector<TransportOp> ops_;
+  // Operations, counted since the beginning; each at most the next.
+  uint64_t handed_out_ = 0;
+  uint64_t launched_ = 0;
+  uint64_t in_launch_ = 0;
+  uint64_t started_ = 0;
+  // The sizes of the groups that wait.
+  std::vector<uint32_t> groups_;
+  uint64_t first_group_ = 0;
+  uint64_t last_group_ = 0;
+  // Operations from this one on were withdrawn.
+  uint64_t withdrawn_from_ = UINT64_MAX;
+  uint32_t polls_ = 0;
+  absl::Status failure_;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_TRANSPORT_NCCL_TRANSPORT_H_
