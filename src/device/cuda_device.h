@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "device/cuda_spans.h"
 #include "device/device.h"
 
 namespace sluice {
@@ -17,13 +18,8 @@ namespace sluice {
 struct CudaDeviceOptions {
   int ordinal = 0;            // of this process, from 0
   bool record_spans = false;  // what TakeSpans gives out
-};
-
-// When the device was busy with a batch, on CLOCK_MONOTONIC.
-struct CudaSpan {
-  uint64_t cookie = 0;
-  int64_t begin_ns = 0;
-  int64_t end_ns = 0;
+  // Pinned memory through which copies between the GPU and other host memory go.
+  int64_t bounce_bytes = int64_t{8} << 20;
 };
 
 // Staging is pinned host memory, buffers are the GPU's memory. Copies may have any mixture of host,
@@ -42,10 +38,8 @@ class CudaDevice : public Device {
   // Where the work of batches goes, in their order: for transports that work in stream order.
   cudaStream_t stream() const { return stream_; }
 
-  // Spans that have ended since the last call, in order, at most kMaxSpans at a time: what exceeds
-  // them is not recorded. Empty without CudaDeviceOptions::record_spans.
+  // When the device was busy with batches, as far as that has been recorded and not been taken yet.
   virtual std::vector<CudaSpan> TakeSpans() = 0;
-  static constexpr int kMaxSpans = 256;
 
  protected:
   static constexpr DeviceTraits kTraits = {DeviceKind::kCudaHost, DeviceKind::kCuda};
@@ -55,22 +49,6 @@ class CudaDevice : public Device {
  private:
   const int ordinal_;
   const cudaStream_t stream_;
-};
-
-// Makes a device current for the calling thread, and what was current again when destroyed.
-class CurrentCudaDevice {
- public:
-  explicit CurrentCudaDevice(int ordinal);
-  CurrentCudaDevice(const CurrentCudaDevice&) = delete;
-  CurrentCudaDevice& operator=(const CurrentCudaDevice&) = delete;
-  ~CurrentCudaDevice();
-
-  // Of the calls that made it current.
-  const absl::Status& status() const { return status_; }
-
- private:
-  int before_ = -1;  // or none to go back to
-  absl::Status status_;
 };
 
 }  // namespace sluice

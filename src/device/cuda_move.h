@@ -14,8 +14,8 @@ namespace sluice {
 // All loads are under way before the first is waited for.
 template <int kBytes>
 SLUICE_HOST_DEVICE void MoveUnits(const CudaMove& piece, uint32_t first, uint32_t step) {
-  Pack<uint8_t, kBytes> loaded[kUnitsPerThread];
-  std::byte* to[kUnitsPerThread];
+  Pack<uint8_t, kBytes> loaded[kUnitsPerThread] = {};
+  std::byte* to[kUnitsPerThread] = {};
   SLUICE_UNROLL
   for (uint32_t i = 0; i < kUnitsPerThread; ++i) {
     const uint32_t unit = first + i * step;

@@ -25,10 +25,6 @@ size_t RoundUp(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * u
 
 size_t PageBytes() { return static_cast<size_t>(sysconf(_SC_PAGESIZE)); }
 
-void Unmap(std::byte* data, size_t bytes) {
-  SLUICE_CHECK(munmap(data, RoundUp(bytes, PageBytes())) == 0, "memory could not be unmapped");
-}
-
 absl::Status NoMemory(size_t bytes, absl::string_view what, int error) {
   return absl::ResourceExhaustedError(
       absl::StrCat("cannot map ", bytes, " bytes of ", what, ": ",
@@ -36,6 +32,10 @@ absl::Status NoMemory(size_t bytes, absl::string_view what, int error) {
 }
 
 }  // namespace
+
+void UnmapHostMemory(std::byte* data, size_t bytes) {
+  SLUICE_CHECK(munmap(data, RoundUp(bytes, PageBytes())) == 0, "memory could not be unmapped");
+}
 
 absl::StatusOr<DeviceMemory> MapHostMemory(size_t bytes, absl::string_view what) {
   if (bytes == 0) return DeviceMemory();
@@ -50,14 +50,14 @@ absl::StatusOr<DeviceMemory> MapHostMemory(size_t bytes, absl::string_view what)
   if (spare > 0) {
     const auto address = reinterpret_cast<uintptr_t>(mapped);
     const size_t before = RoundUp(address, kHugePageBytes) - address;
-    if (before > 0) Unmap(data, before);
+    if (before > 0) UnmapHostMemory(data, before);
     data += before;
-    if (spare > before) Unmap(data + wanted, spare - before);
+    if (spare > before) UnmapHostMemory(data + wanted, spare - before);
     // Advice only: without huge pages everything still works.
     (void)madvise(data, wanted, MADV_HUGEPAGE);
   }
   PlaceNearProcess(data, wanted);
-  return DeviceMemory(data, bytes, Unmap);
+  return DeviceMemory(data, bytes, UnmapHostMemory);
 }
 
 }  // namespace sluice

@@ -15,6 +15,9 @@ namespace sluice {
 // ResourceExhausted says how many bytes of `what` cannot be had. No memory for 0 bytes.
 absl::StatusOr<DeviceMemory> MapHostMemory(size_t bytes, absl::string_view what);
 
+// Gives such memory back.
+void UnmapHostMemory(std::byte* data, size_t bytes);
+
 }  // namespace sluice
 
 #endif  // SLUICE_SRC_DEVICE_HOST_MEMORY_H_

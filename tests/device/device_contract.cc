@@ -59,9 +59,11 @@ struct Allocation {
   const char* name;
   absl::StatusOr<DeviceMemory> (Device::*allocate)(size_t bytes);
   size_t alignment;
+  DeviceKind DeviceTraits::*kind;
 };
-constexpr Allocation kAllocations[] = {{"staging", &Device::AllocateStaging, 4096},
-                                       {"buffer", &Device::AllocateBuffer, 64}};
+constexpr Allocation kAllocations[] = {
+    {"staging", &Device::AllocateStaging, 4096, &DeviceTraits::staging},
+    {"buffer", &Device::AllocateBuffer, 64, &DeviceTraits::buffers}};
 
 TEST_P(DeviceContract, MemoryIsAlignedAndWritable) {
   for (const Allocation& allocation : kAllocations) {
@@ -73,10 +75,12 @@ TEST_P(DeviceContract, MemoryIsAlignedAndWritable) {
       const std::vector<std::byte> src(bytes, std::byte{7});
       std::vector<std::byte> back(bytes);
       const Stretch run = {0, 0, static_cast<int64_t>(bytes)};
-      const std::array<StridedCopy, 1> in = {BytesCopy(run, src.data(), memory->data())};
+      std::array<StridedCopy, 1> in = {BytesCopy(run, src.data(), memory->data())};
+      in[0].dst_kind = device_->traits().*allocation.kind;
       ASSERT_TRUE(device_->Start({in, 1}).ok());
       EXPECT_EQ(PollUntil(*device_, 1), std::vector<uint64_t>{1});
-      const std::array<StridedCopy, 1> out = {BytesCopy(run, memory->data(), back.data())};
+      std::array<StridedCopy, 1> out = {BytesCopy(run, memory->data(), back.data())};
+      out[0].src_kind = device_->traits().*allocation.kind;
       ASSERT_TRUE(device_->Start({out, 2}).ok());
       EXPECT_EQ(PollUntil(*device_, 1), std::vector<uint64_t>{2});
       EXPECT_EQ(back, src) << allocation.name;

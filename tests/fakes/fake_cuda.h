@@ -54,13 +54,15 @@ void* FakeCudaHostPointer(const void* pointer, size_t bytes);
 
 // The nth call from now on (1: the next), or the nth of one function, fails with the error. It does
 // nothing then; but calls that give something back or wait (cudaFree, cudaStreamSynchronize) do
-// that too. Kernel launches are calls named cudaLaunchKernel.
+// that too. Kernel launches are calls named cudaLaunchKernel. With `device`, only calls of threads
+// whose device it is count.
 void FakeCudaFailAt(int nth_call, cudaError_t error);
-void FakeCudaFailAt(std::string_view function, int nth_call, cudaError_t error);
+void FakeCudaFailAt(std::string_view function, int nth_call, cudaError_t error, int device = -1);
 
 // The nth operation (copy, set, kernel) to be enqueued from now on fails when its turn comes: the
-// device's state is that error from then on, as after a fault on the GPU.
-void FakeCudaFailOperation(int nth_operation, cudaError_t error);
+// device's state is that error from then on, as after a fault on the GPU. With `device`, only that
+// device's operations count.
+void FakeCudaFailOperation(int nth_operation, cudaError_t error, int device = -1);
 
 // How many of the failures above have come to pass since the last FakeCudaCheckClean().
 int FakeCudaFailures();

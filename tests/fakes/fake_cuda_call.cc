@@ -19,6 +19,7 @@ struct Failure {
   std::string function;  // or empty: any
   int in_calls;
   cudaError_t error;
+  int device;  // or negative: any
 };
 
 struct Calls {
@@ -28,6 +29,7 @@ struct Calls {
   int64_t host_waits = 0;
   std::vector<Failure> failures;
   int in_operations = 0;
+  int operation_device = -1;
   cudaError_t operation_error = cudaSuccess;
   int failed = 0;
   uint64_t epoch = 0;
@@ -58,6 +60,7 @@ cudaError_t Count(const char* function) {
   cudaError_t error = cudaSuccess;
   for (Failure& failure : calls.failures) {
     if (!failure.function.empty() && failure.function != function) continue;
+    if (failure.device >= 0 && failure.device != CurrentDevice()) continue;
     if (--failure.in_calls != 0) continue;
     error = failure.error;
     ++calls.failed;
@@ -117,9 +120,10 @@ void CountHostWait() {
   ++calls.host_waits;
 }
 
-cudaError_t NextOperationFailure() {
+cudaError_t NextOperationFailure(int device) {
   Calls& calls = TheCalls();
   const std::lock_guard lock(calls.mutex);
+  if (calls.operation_device >= 0 && calls.operation_device != device) return cudaSuccess;
   if (calls.in_operations == 0 || --calls.in_operations != 0) return cudaSuccess;
   ++calls.failed;
   return calls.operation_error;
@@ -150,17 +154,18 @@ cudaError_t LastError(bool forget) {
 
 void FakeCudaFailAt(int nth_call, cudaError_t error) { FakeCudaFailAt("", nth_call, error); }
 
-void FakeCudaFailAt(std::string_view function, int nth_call, cudaError_t error) {
+void FakeCudaFailAt(std::string_view function, int nth_call, cudaError_t error, int device) {
   fake_cuda::Calls& calls = fake_cuda::TheCalls();
   const std::lock_guard lock(calls.mutex);
-  calls.failures.push_back({std::string(function), nth_call, error});
+  calls.failures.push_back({std::string(function), nth_call, error, device});
 }
 
-void FakeCudaFailOperation(int nth_operation, cudaError_t error) {
+void FakeCudaFailOperation(int nth_operation, cudaError_t error, int device) {
   fake_cuda::Calls& calls = fake_cuda::TheCalls();
   const std::lock_guard lock(calls.mutex);
   calls.in_operations = nth_operation;
   calls.operation_error = error;
+  calls.operation_device = device;
 }
 
 int FakeCudaFailures() {

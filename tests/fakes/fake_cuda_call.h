@@ -37,8 +37,8 @@ void SetCurrentDevice(int device);
 // Counts a call in which the host waits for a device.
 void CountHostWait();
 
-// Whether the operation that is being enqueued is to fail, and with what.
-cudaError_t NextOperationFailure();
+// Whether the operation that is being enqueued on the device is to fail, and with what.
+cudaError_t NextOperationFailure(int device);
 
 // Forgets counts, failures to come and every thread's last error.
 void ForgetCalls();

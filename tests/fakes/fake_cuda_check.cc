@@ -1,6 +1,9 @@
 // The check at the end of a test: what is left, and what nobody waited for.
+#include "fakes/fake_cuda_check.h"
+
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,6 +17,23 @@
 namespace sluice {
 namespace fake_cuda {
 namespace {
+
+// Of the libraries above.
+struct Checks {
+  std::mutex mutex;
+  std::vector<void (*)()> checks;
+};
+
+Checks& TheChecks() {
+  static auto* const checks = new Checks;
+  return *checks;
+}
+
+void RunChecks() {
+  Checks& checks = TheChecks();
+  const std::lock_guard lock(checks.mutex);
+  for (void (*const check)() : checks.checks) check();
+}
 
 void CheckMemory(State& state) {
   for (const auto& [base, allocation] : state.allocations) {
@@ -59,9 +79,17 @@ void CheckEvents(State& state) {
 }
 
 }  // namespace
+
+void AddCheck(void (*check)()) {
+  Checks& checks = TheChecks();
+  const std::lock_guard lock(checks.mutex);
+  checks.checks.push_back(check);
+}
+
 }  // namespace fake_cuda
 
 std::vector<std::string> FakeCudaCheckClean() {
+  fake_cuda::RunChecks();
   fake_cuda::State& state = fake_cuda::TheState();
   {
     const fake_cuda::Lock lock(state.mutex);

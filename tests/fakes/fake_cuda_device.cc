@@ -121,7 +121,10 @@ int MemGetAddressRange(unsigned long long* base, size_t* bytes, unsigned long lo
   const Lock lock(state.mutex);
   const auto* const address = reinterpret_cast<const void*>(static_cast<uintptr_t>(pointer));
   const Allocation* const found = Find(state, address);
-  if (found == nullptr || found->kind == MemoryKind::kPinned) return cudaErrorInvalidValue;
+  if (found == nullptr || found->kind == MemoryKind::kPinned ||
+      pointer - found->base >= found->bytes) {
+    return cudaErrorInvalidValue;
+  }
   if (base != nullptr) *base = found->base;
   if (bytes != nullptr) *bytes = found->bytes;
   return cudaSuccess;

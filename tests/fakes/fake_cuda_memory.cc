@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "fakes/fake_cuda_stream.h"
 
@@ -94,9 +95,11 @@ std::byte* DeviceBytes(const State& state, const FakeCudaRange& range, int devic
 void AddUse(State& state, const void* pointer, Use use) {
   Allocation* const allocation = Find(state, pointer);
   if (allocation == nullptr) return;
-  std::erase_if(allocation->uses,
-                [](const Use& old) { return old.sequence <= old.stream->seen_done; });
-  allocation->uses.push_back(std::move(use));
+  std::vector<Use>& uses = allocation->uses;
+  std::erase_if(uses, [&](const Use& old) {
+    return old.stream == use.stream || old.sequence <= old.stream->seen_done;
+  });
+  uses.push_back(std::move(use));
 }
 
 Allocation* MapDevice(State& state, MemoryKind kind, const std::shared_ptr<SharedMemory>& memory,

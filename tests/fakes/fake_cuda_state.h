@@ -38,7 +38,7 @@ struct Allocation {
   std::shared_ptr<SharedMemory> memory = {};  // none if pinned
   size_t reserved = 0;                        // address space at base
   int opens = 1;                              // of an imported one
-  std::vector<Use> uses = {};                 // that may not be done yet
+  std::vector<Use> uses = {};  // the last of each stream                // that may not be done yet
 };
 
 struct FreedRange {

@@ -116,11 +116,13 @@ std::shared_ptr<Stream> FindStream(State& state, cudaStream_t handle, const char
 uint64_t Enqueue(State& state, const std::shared_ptr<Stream>& stream, Operation operation) {
   operation.sequence = ++stream->enqueued;
   OrderWithNullStream(state, *stream, operation);
+  std::erase_if(operation.after,
+                [&](const Position& position) { return position.stream == stream; });
   for (const Position& position : operation.after) {
     stream->links.push_back({operation.sequence, position});
   }
   if (operation.is_work) {
-    operation.failure = NextOperationFailure();
+    operation.failure = NextOperationFailure(stream->device);
     stream->last_work = operation.sequence;
     stream->last_work_name = operation.what;
   }

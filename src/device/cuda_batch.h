@@ -1,0 +1,48 @@
+// A batch with all that it refers to but memory: what is left to do may have to wait.
+#ifndef SLUICE_SRC_DEVICE_CUDA_BATCH_H_
+#define SLUICE_SRC_DEVICE_CUDA_BATCH_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "device/device.h"
+#include "device/normalization.h"
+#include "device/reduction.h"
+#include "device/strided_copy.h"
+#include "tensor/run.h"
+
+namespace sluice {
+
+// Allocates only where a batch is larger than all before it.
+class OwnedBatch {
+ public:
+  OwnedBatch() = default;
+  OwnedBatch(const OwnedBatch&) = delete;
+  OwnedBatch& operator=(const OwnedBatch&) = delete;
+
+  void Assign(const CopyBatch& batch);
+
+  absl::Span<const StridedCopy> copies() const { return copies_; }
+  absl::Span<const Reduction> reductions() const { return reductions_; }
+  absl::Span<const Normalization> normalizations() const { return normalizations_; }
+  uint64_t cookie() const { return cookie_; }
+  bool in_stream_order() const { return in_stream_order_; }
+  Fence* after() const { return after_; }
+  Fence* then() const { return then_; }
+
+ private:
+  std::vector<StridedCopy> copies_;
+  std::vector<Run> runs_;
+  std::vector<Reduction> reductions_;
+  std::vector<Normalization> normalizations_;
+  uint64_t cookie_ = 0;
+  bool in_stream_order_ = false;
+  Fence* after_ = nullptr;
+  Fence* then_ = nullptr;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_DEVICE_CUDA_BATCH_H_

@@ -1,0 +1,84 @@
+// What tests of the CUDA device need, over the fake runtime or a GPU: devices, memory of any kind,
+// and waiting for batches.
+#ifndef SLUICE_TESTS_DEVICE_CUDA_RIG_H_
+#define SLUICE_TESTS_DEVICE_CUDA_RIG_H_
+
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "device/cuda_device.h"
+#include "device/device.h"
+#include "gtest/gtest.h"
+#include "sluice/tensor.h"
+
+namespace sluice {
+
+inline constexpr std::array<DeviceKind, 3> kMemoryKinds = {DeviceKind::kCpu, DeviceKind::kCudaHost,
+                                                           DeviceKind::kCuda};
+
+inline std::unique_ptr<CudaDevice> MakeCudaDevice(const CudaDeviceOptions& options = {}) {
+  absl::StatusOr<std::unique_ptr<CudaDevice>> device = CudaDevice::Create(options);
+  EXPECT_TRUE(device.ok()) << device.status();
+  return device.ok() ? *std::move(device) : nullptr;
+}
+
+// Memory of one kind, from a device's calls or the host's own, that can be read and written as a
+// vector.
+class KindMemory {
+ public:
+  KindMemory(Device& device, DeviceKind kind, std::vector<std::byte> content)
+      : kind_(kind), bytes_(content.size()), own_(std::move(content)) {
+    if (kind == DeviceKind::kCpu || bytes_ == 0) return;
+    absl::StatusOr<DeviceMemory> memory =
+        kind == DeviceKind::kCuda ? device.AllocateBuffer(bytes_) : device.AllocateStaging(bytes_);
+    EXPECT_TRUE(memory.ok()) << memory.status();
+    if (!memory.ok()) return;
+    memory_ = *std::move(memory);
+    EXPECT_EQ(cudaMemcpy(memory_.data(), own_.data(), bytes_, cudaMemcpyDefault), cudaSuccess);
+  }
+
+  DeviceKind kind() const { return kind_; }
+  std::byte* data() { return memory_.data() != nullptr ? memory_.data() : own_.data(); }
+
+  std::vector<std::byte> Content() const {
+    if (memory_.data() == nullptr) return own_;
+    std::vector<std::byte> content(bytes_);
+    EXPECT_EQ(cudaMemcpy(content.data(), memory_.data(), bytes_, cudaMemcpyDefault), cudaSuccess);
+    return content;
+  }
+
+ private:
+  DeviceKind kind_;
+  size_t bytes_;
+  std::vector<std::byte> own_;
+  DeviceMemory memory_;
+};
+
+// Polls until `count` more batches are complete, or the device has failed.
+inline absl::Status PollUntil(Device& device, size_t count,
+                              std::vector<uint64_t>* cookies = nullptr) {
+  for (size_t done = 0; done < count;) {
+    std::array<uint64_t, 5> some;
+    const absl::StatusOr<int> got = device.Poll(absl::MakeSpan(some));
+    if (!got.ok()) return got.status();
+    done += static_cast<size_t>(*got);
+    if (cookies != nullptr) cookies->insert(cookies->end(), some.begin(), some.begin() + *got);
+    if (*got == 0) std::this_thread::yield();
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace sluice
+
+#endif  // SLUICE_TESTS_DEVICE_CUDA_RIG_H_

@@ -1,0 +1,147 @@
+// The fake of the kernels: launches that run the kernels' bodies on a stream of the fake runtime.
+//
+// What a launch may touch is checked when it is launched: all bytes between the first and the last
+// that its pieces reach must lie in one live allocation each.
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "cuda_runtime_api.h"
+#include "device/cuda_cast_move.h"
+#include "device/cuda_elements.h"
+#include "device/cuda_kernels.h"
+#include "device/cuda_move.h"
+#include "device/cuda_normalize.h"
+#include "device/cuda_pieces.h"
+#include "device/cuda_reduce.h"
+#include "fakes/fake_cuda.h"
+#include "fakes/fake_cuda_tiles.h"
+#include "sluice/tensor.h"
+
+namespace sluice {
+namespace {
+
+// Where one side of a piece lies, from the lowest to the highest byte.
+struct Extent {
+  int64_t begin = 0;  // from the first unit
+  int64_t end = 0;
+};
+
+Extent Along(const CudaMove& piece, const int64_t* strides, int64_t unit_bytes) {
+  Extent extent = {0, unit_bytes};
+  int64_t units = piece.units;
+  for (int axis = 0; axis < CudaMove::kAxes; ++axis) {
+    const int64_t count = axis + 1 < CudaMove::kAxes ? int64_t{piece.counts[axis].divisor} : units;
+    units /= count;
+    const int64_t last = (count - 1) * strides[axis];
+    (last < 0 ? extent.begin : extent.end) += last;
+  }
+  return extent;
+}
+
+int64_t Elements(CudaUnit unit, DType src, DType dst) {
+  if (unit != CudaUnit::kFull) return 1;
+  return FullUnit(static_cast<size_t>(DTypeBytes(src)), static_cast<size_t>(DTypeBytes(dst)));
+}
+
+struct Sides {
+  Extent src;
+  Extent dst;
+};
+
+Sides SidesOf(const CudaMove& piece) {
+  int64_t src_bytes = piece.unit_bytes;
+  int64_t dst_bytes = piece.unit_bytes;
+  if (piece.src_dtype != piece.dst_dtype) {
+    const int64_t elements = Elements(piece.unit, piece.src_dtype, piece.dst_dtype);
+    src_bytes = elements * DTypeBytes(piece.src_dtype);
+    dst_bytes = elements * DTypeBytes(piece.dst_dtype);
+  }
+  return {Along(piece, piece.src_strides, src_bytes), Along(piece, piece.dst_strides, dst_bytes)};
+}
+
+Sides SidesOf(const CudaReduction& piece) {
+  const int64_t bytes =
+      piece.units * DTypeBytes(piece.dtype) *
+      (piece.unit == CudaUnit::kFull ? FullUnit(static_cast<size_t>(DTypeBytes(piece.dtype)), 1)
+                                     : 1);
+  return {{0, bytes}, {0, bytes}};
+}
+
+Sides SidesOf(const CudaNormalization& piece) {
+  const int64_t elements = piece.units * Elements(piece.unit, piece.src_dtype, piece.dst_dtype);
+  return {{0, elements * DTypeBytes(piece.src_dtype)}, {0, elements * DTypeBytes(piece.dst_dtype)}};
+}
+
+FakeCudaRange RangeOf(const std::byte* at, const Extent& extent) {
+  return {at + extent.begin, static_cast<size_t>(extent.end - extent.begin)};
+}
+
+// The same bytes for the host, or null if they are in no allocation.
+std::byte* OnHost(const std::byte* at, const Extent& extent) {
+  const FakeCudaRange range = RangeOf(at, extent);
+  auto* const begin = static_cast<std::byte*>(FakeCudaHostPointer(range.pointer, range.bytes));
+  return begin == nullptr ? nullptr : begin - extent.begin;
+}
+
+template <class Piece, void (*kOnUnits)(const Piece&, uint32_t first, uint32_t step)>
+cudaError_t Launch(const CudaLaunch& launch, Piece* pieces, Piece* on_device, int count) {
+  const uint32_t tiles = NumberTiles(pieces, count);
+  const size_t table_bytes = static_cast<size_t>(count) * sizeof(Piece);
+  std::vector<FakeCudaRange> uses;
+  for (int i = 0; i < count; ++i) {
+    const Sides sides = SidesOf(pieces[i]);
+    uses.push_back(RangeOf(pieces[i].src, sides.src));
+    uses.push_back(RangeOf(pieces[i].dst, sides.dst));
+  }
+  std::vector<Piece> table(pieces, pieces + count);
+  const bool copies = count > kPiecesOfLaunch;
+  if (copies) {
+    const cudaError_t copied =
+        cudaMemcpyAsync(on_device, pieces, table_bytes, cudaMemcpyHostToDevice, launch.stream);
+    if (copied != cudaSuccess) return copied;
+    uses.push_back({on_device, table_bytes});
+  }
+  return FakeCudaEnqueue(
+      launch.stream,
+      [table = std::move(table), on_device, copies, table_bytes, tiles]() mutable {
+        if (copies) {
+          const void* const copied = FakeCudaHostPointer(on_device, table_bytes);
+          if (copied != nullptr) std::memcpy(table.data(), copied, table_bytes);
+        }
+        for (Piece& piece : table) {
+          const Sides sides = SidesOf(piece);
+          piece.src = OnHost(piece.src, sides.src);
+          piece.dst = OnHost(piece.dst, sides.dst);
+          if (piece.src == nullptr || piece.dst == nullptr) return;
+        }
+        RunTiles<Piece, kOnUnits>(table.data(), static_cast<int>(table.size()), tiles);
+      },
+      uses);
+}
+
+}  // namespace
+
+cudaError_t LaunchMoves(const CudaLaunch& launch, CudaMove* pieces, CudaMove* on_device,
+                        int count) {
+  return Launch<CudaMove, &Move>(launch, pieces, on_device, count);
+}
+
+cudaError_t LaunchCasts(const CudaLaunch& launch, CudaMove* pieces, CudaMove* on_device,
+                        int count) {
+  return Launch<CudaMove, &Cast>(launch, pieces, on_device, count);
+}
+
+cudaError_t LaunchReductions(const CudaLaunch& launch, CudaReduction* pieces,
+                             CudaReduction* on_device, int count) {
+  return Launch<CudaReduction, &Reduce>(launch, pieces, on_device, count);
+}
+
+cudaError_t LaunchNormalizations(const CudaLaunch& launch, CudaNormalization* pieces,
+                                 CudaNormalization* on_device, int count) {
+  return Launch<CudaNormalization, &Normalize>(launch, pieces, on_device, count);
+}
+
+}  // namespace sluice

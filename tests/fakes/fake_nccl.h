@@ -1,0 +1,45 @@
+// What tests do with the fake NCCL beside NCCL's own calls: make calls and kernels fail, and count.
+// Misuse is reported by FakeCudaMisuse(), what is left by FakeCudaCheckClean().
+//
+// The fake is stricter than NCCL where mistakes hide: a send is done when its receive has taken it,
+// sizes and types are compared, and a kernel that waits too long says what everybody waits for.
+// Ranks are threads, or processes on one node.
+//
+// Environment: FAKE_NCCL_TIMEOUT_MS, how long a kernel may wait without any progress (20000).
+#ifndef SLUICE_TESTS_FAKES_FAKE_NCCL_H_
+#define SLUICE_TESTS_FAKES_FAKE_NCCL_H_
+
+#include <cstdint>
+#include <string_view>
+
+#include "nccl.h"
+
+namespace sluice {
+
+// For this process, instead of the environment's.
+void FakeNcclSetTimeout(int64_t milliseconds);
+
+// The nth call from now on (1: the next), or the nth of one function, returns the result and does
+// nothing; but calls that give something back do that too, and a group ends all the same.
+// With `device`, only calls of threads whose device it is count.
+void FakeNcclFailAt(int nth_call, ncclResult_t result);
+void FakeNcclFailAt(std::string_view function, int nth_call, ncclResult_t result, int device = -1);
+
+// The nth kernel of a rank to run from now on gets stuck half way through its bytes: its
+// communicator's asynchronous error is the result, and the kernel goes on waiting until the
+// communicator is aborted.
+void FakeNcclFailKernel(int rank, int nth_kernel, ncclResult_t result);
+
+// How many of the failures above have come to pass since the last FakeCudaCheckClean().
+int FakeNcclFailures();
+
+// Since the last FakeCudaCheckClean().
+int64_t FakeNcclCalls(std::string_view function);
+int64_t FakeNcclKernels();
+
+// What the last communicator of this process was made with.
+ncclConfig_t FakeNcclLastConfig();
+
+}  // namespace sluice
+
+#endif  // SLUICE_TESTS_FAKES_FAKE_NCCL_H_

@@ -1,0 +1,216 @@
+// Counts, failures to come, the last error's words, and NCCL's small calls.
+#include "fakes/fake_nccl_call.h"
+
+#include <cstdint>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "fakes/fake_cuda_call.h"
+#include "fakes/fake_cuda_state.h"
+#include "fakes/fake_nccl.h"
+
+namespace sluice {
+namespace fake_nccl {
+namespace {
+
+constexpr int64_t kDefaultTimeoutMs = 20000;
+
+struct Failure {
+  std::string function;  // or empty: any
+  int in_calls;
+  ncclResult_t result;
+  int device;  // or negative: any
+};
+
+struct KernelFailure {
+  int rank;
+  int in_kernels;
+  ncclResult_t result;
+};
+
+struct Calls {
+  std::mutex mutex;
+  std::map<std::string, int64_t, std::less<>> counts;
+  int64_t kernels = 0;
+  int failed = 0;
+  std::vector<Failure> failures;
+  std::vector<KernelFailure> kernel_failures;
+  int64_t timeout_ms = 0;
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  std::string words;
+};
+
+Calls& TheCalls() {
+  static auto* const calls = [] {
+    auto* const made = new Calls;
+    const char* const timeout = std::getenv("FAKE_NCCL_TIMEOUT_MS");
+    made->timeout_ms = timeout == nullptr ? kDefaultTimeoutMs : std::atoll(timeout);
+    return made;
+  }();
+  return *calls;
+}
+
+}  // namespace
+
+ncclResult_t CountCall(const char* function) {
+  Calls& calls = TheCalls();
+  const std::lock_guard lock(calls.mutex);
+  ++calls.counts[function];
+  ncclResult_t result = ncclSuccess;
+  for (Failure& failure : calls.failures) {
+    if (!failure.function.empty() && failure.function != function) continue;
+    if (failure.device >= 0 && failure.device != fake_cuda::CurrentDevice()) continue;
+    if (--failure.in_calls != 0) continue;
+    result = failure.result;
+    calls.words = std::string(function) + " was made to fail";
+    ++calls.failed;
+  }
+  return result;
+}
+
+ncclResult_t Fail(ncclResult_t result, std::string words) {
+  Calls& calls = TheCalls();
+  const std::lock_guard lock(calls.mutex);
+  calls.words = std::move(words);
+  return result;
+}
+
+ncclResult_t Misuse(ncclResult_t result, const std::string& words) {
+  fake_cuda::AddMisuse(words);
+  return Fail(result, words);
+}
+
+ncclResult_t CountKernel(int rank) {
+  Calls& calls = TheCalls();
+  const std::lock_guard lock(calls.mutex);
+  ++calls.kernels;
+  for (KernelFailure& failure : calls.kernel_failures) {
+    if (failure.rank != rank || --failure.in_kernels != 0) continue;
+    ++calls.failed;
+    return failure.result;
+  }
+  return ncclSuccess;
+}
+
+int64_t TimeoutMs() {
+  Calls& calls = TheCalls();
+  const std::lock_guard lock(calls.mutex);
+  return calls.timeout_ms;
+}
+
+void RememberConfig(const ncclConfig_t& config) {
+  Calls& calls = TheCalls();
+  const std::lock_guard lock(calls.mutex);
+  calls.config = config;
+}
+
+void ForgetCalls() {
+  Calls& calls = TheCalls();
+  const std::lock_guard lock(calls.mutex);
+  calls.counts.clear();
+  calls.failures.clear();
+  calls.kernel_failures.clear();
+  calls.kernels = calls.failed = 0;
+}
+
+namespace {
+
+const char* LastWords() {
+  thread_local std::string words;
+  Calls& calls = TheCalls();
+  const std::lock_guard lock(calls.mutex);
+  words = calls.words;
+  return words.c_str();
+}
+
+}  // namespace
+}  // namespace fake_nccl
+
+void FakeNcclSetTimeout(int64_t milliseconds) {
+  fake_nccl::Calls& calls = fake_nccl::TheCalls();
+  const std::lock_guard lock(calls.mutex);
+  calls.timeout_ms = milliseconds;
+}
+
+void FakeNcclFailAt(int nth_call, ncclResult_t result) { FakeNcclFailAt("", nth_call, result); }
+
+void FakeNcclFailAt(std::string_view function, int nth_call, ncclResult_t result, int device) {
+  fake_nccl::Calls& calls = fake_nccl::TheCalls();
+  const std::lock_guard lock(calls.mutex);
+  calls.failures.push_back({std::string(function), nth_call, result, device});
+}
+
+void FakeNcclFailKernel(int rank, int nth_kernel, ncclResult_t result) {
+  fake_nccl::Calls& calls = fake_nccl::TheCalls();
+  const std::lock_guard lock(calls.mutex);
+  calls.kernel_failures.push_back({rank, nth_kernel, result});
+}
+
+int FakeNcclFailures() {
+  fake_nccl::Calls& calls = fake_nccl::TheCalls();
+  const std::lock_guard lock(calls.mutex);
+  return calls.failed;
+}
+
+int64_t FakeNcclCalls(std::string_view function) {
+  fake_nccl::Calls& calls = fake_nccl::TheCalls();
+  const std::lock_guard lock(calls.mutex);
+  const auto found = calls.counts.find(function);
+  return found == calls.counts.end() ? 0 : found->second;
+}
+
+int64_t FakeNcclKernels() {
+  fake_nccl::Calls& calls = fake_nccl::TheCalls();
+  const std::lock_guard lock(calls.mutex);
+  return calls.kernels;
+}
+
+ncclConfig_t FakeNcclLastConfig() {
+  fake_nccl::Calls& calls = fake_nccl::TheCalls();
+  const std::lock_guard lock(calls.mutex);
+  return calls.config;
+}
+
+}  // namespace sluice
+
+extern "C" {
+
+ncclResult_t ncclGetVersion(int* version) {
+  const ncclResult_t failure = sluice::fake_nccl::CountCall(__func__);
+  if (failure != ncclSuccess) return failure;
+  if (version == nullptr) return ncclInvalidArgument;
+  *version = NCCL_VERSION_CODE;
+  return ncclSuccess;
+}
+
+const char* ncclGetErrorString(ncclResult_t result) {
+  switch (result) {
+    case ncclSuccess:
+      return "no error";
+    case ncclUnhandledCudaError:
+      return "unhandled cuda error";
+    case ncclSystemError:
+      return "unhandled system error";
+    case ncclInternalError:
+      return "internal error";
+    case ncclInvalidArgument:
+      return "invalid argument";
+    case ncclInvalidUsage:
+      return "invalid usage";
+    case ncclRemoteError:
+      return "remote process exited or there was a network error";
+    case ncclInProgress:
+      return "NCCL operation in progress";
+    default:
+      return "unknown result code";
+  }
+}
+
+const char* ncclGetLastError(ncclComm_t) { return sluice::fake_nccl::LastWords(); }
+
+}  // extern "C"

@@ -1,0 +1,277 @@
+// Collecting sends and receives, and launching them as kernels.
+#include "fakes/fake_nccl_group.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "fakes/fake_cuda_memory.h"
+#include "fakes/fake_cuda_state.h"
+#include "fakes/fake_cuda_stream.h"
+#include "fakes/fake_nccl_call.h"
+#include "fakes/fake_nccl_comm.h"
+#include "fakes/fake_nccl_kernel.h"
+#include "nccl.h"
+
+namespace sluice::fake_nccl {
+namespace {
+
+using fake_cuda::State;
+using fake_cuda::Stream;
+
+// All posts of a group to one communicator.
+struct Launch {
+  std::shared_ptr<Comm> comm;
+  std::vector<std::shared_ptr<Stream>> streams;  // the first is the kernel's
+  std::vector<Transfer> transfers;
+  std::vector<FakeCudaRange> uses;
+};
+
+struct Group {
+  int epoch = 0;
+  int depth = 0;
+  ncclResult_t error = ncclSuccess;  // of a call in it: nothing is launched
+  std::vector<Launch> launches;
+};
+
+std::atomic<int> open_groups = 0;
+std::atomic<int> epoch = 0;  // goes up when groups of before are forgotten
+
+Group& ThisThread() {
+  thread_local Group group;
+  if (group.epoch != epoch) group = {.epoch = epoch, .launches = {}};
+  return group;
+}
+
+// 0 if there is no such type.
+size_t BytesOf(ncclDataType_t type) {
+  switch (type) {
+    case ncclInt8:
+    case ncclUint8:
+    case ncclFloat8e4m3:
+    case ncclFloat8e5m2:
+      return 1;
+    case ncclFloat16:
+    case ncclBfloat16:
+      return 2;
+    case ncclInt32:
+    case ncclUint32:
+    case ncclFloat32:
+      return 4;
+    case ncclInt64:
+    case ncclUint64:
+    case ncclFloat64:
+      return 8;
+    default:
+      return 0;
+  }
+}
+
+struct Post {
+  const char* function;
+  bool is_send;
+  const void* buffer;
+  size_t count;
+  ncclDataType_t type;
+  int peer;
+  ncclComm_t comm;
+  cudaStream_t stream;
+};
+
+bool IsRegistered(const Comm& comm, const std::byte* data, size_t bytes) {
+  return std::any_of(comm.registrations.begin(), comm.registrations.end(),
+                     [&](const Registration& known) {
+                       return data >= known.data && data + bytes <= known.data + known.bytes;
+                     });
+}
+
+Launch& LaunchOf(Group& group, const std::shared_ptr<Comm>& comm) {
+  const auto found = std::find_if(group.launches.begin(), group.launches.end(),
+                                  [&](const Launch& launch) { return launch.comm == comm; });
+  if (found != group.launches.end()) return *found;
+  return group.launches.emplace_back(
+      Launch{.comm = comm, .streams = {}, .transfers = {}, .uses = {}});
+}
+
+ncclResult_t Add(Group& group, const Post& post) {
+  const std::shared_ptr<Comm> comm = FindComm(post.comm, post.function);
+  if (comm == nullptr) return ncclInvalidArgument;
+  const ncclResult_t ready = CheckReady(*comm, post.function);
+  if (ready != ncclSuccess) return ready;
+  const size_t bytes = post.count * BytesOf(post.type);
+  if (BytesOf(post.type) == 0 || post.peer < 0 || post.peer >= comm->ranks) {
+    return Misuse(ncclInvalidArgument, std::string(post.function) + " : invalid type or peer " +
+                                           std::to_string(post.peer));
+  }
+  State& state = fake_cuda::TheState();
+  const fake_cuda::Lock lock(state.mutex);
+  const std::shared_ptr<Stream> stream = FindStream(state, post.stream, post.function);
+  if (stream == nullptr) return ncclInvalidArgument;
+  if (stream->device != comm->device) {
+    return Misuse(ncclInvalidUsage, std::string(post.function) +
+                                        " on a stream of another device than the communicator's");
+  }
+  const FakeCudaRange range = {post.buffer, bytes};
+  std::byte* const data =
+      bytes == 0 ? nullptr : DeviceBytes(state, range, comm->device, post.function);
+  if (bytes != 0 && data == nullptr) {
+    return Fail(ncclInvalidArgument, std::string(post.function) + " : no device memory");
+  }
+  Launch& launch = LaunchOf(group, comm);
+  if (std::find(launch.streams.begin(), launch.streams.end(), stream) == launch.streams.end()) {
+    launch.streams.push_back(stream);
+  }
+  launch.transfers.push_back(
+      {.is_send = post.is_send,
+       .peer = post.peer,
+       .data = data,
+       .bytes = bytes,
+       .count = post.count,
+       .type = post.type,
+       .is_registered = IsRegistered(*comm, static_cast<const std::byte*>(post.buffer), bytes)});
+  if (bytes != 0) launch.uses.push_back(range);
+  return ncclSuccess;
+}
+
+// What a rank sends to itself is matched within the group, in order.
+ncclResult_t CheckSelf(const Launch& launch) {
+  std::vector<const Transfer*> sends;
+  std::vector<const Transfer*> receives;
+  for (const Transfer& transfer : launch.transfers) {
+    if (transfer.peer != launch.comm->rank) continue;
+    (transfer.is_send ? sends : receives).push_back(&transfer);
+  }
+  const bool is_matched =
+      std::equal(sends.begin(), sends.end(), receives.begin(), receives.end(),
+                 [](const Transfer* send, const Transfer* receive) {
+                   return send->count == receive->count && send->type == receive->type;
+                 });
+  if (is_matched) return ncclSuccess;
+  return Misuse(ncclInvalidUsage, "an unmatched group: rank " + std::to_string(launch.comm->rank) +
+                                      " sends " + std::to_string(sends.size()) +
+                                      " message(s) to itself and receives " +
+                                      std::to_string(receives.size()) + ", or of other sizes");
+}
+
+// Kernels of one communicator run one after the other, whatever their streams; and a kernel for
+// several streams comes after what they all have, and before what they will have.
+ncclResult_t Enqueue(const Launch& launch) {
+  Comm& comm = *launch.comm;
+  State& state = fake_cuda::TheState();
+  const fake_cuda::Lock lock(state.mutex);
+  for (const auto& stream : launch.streams) {
+    if (stream->is_destroyed) {
+      return Misuse(ncclInvalidUsage, "a group's stream was destroyed before the group began");
+    }
+  }
+  auto kernel = std::make_shared<Kernel>(
+      Kernel{.comm = launch.comm, .number = ++comm.kernels, .transfers = launch.transfers});
+  for (Transfer& transfer : kernel->transfers) {
+    const auto peer = static_cast<size_t>(transfer.peer);
+    transfer.message = transfer.is_send ? comm.sends[peer]++ : comm.receives[peer]++;
+  }
+  fake_cuda::Operation operation = {
+      .what = "a kernel of NCCL's", .run = [kernel] { Run(*kernel); }, .uses = launch.uses};
+  if (comm.last_kernel.stream != nullptr) operation.after.push_back(comm.last_kernel);
+  for (size_t i = 1; i < launch.streams.size(); ++i) {
+    operation.after.push_back({launch.streams[i], launch.streams[i]->enqueued});
+  }
+  const std::shared_ptr<Stream>& stream = launch.streams.front();
+  comm.last_kernel = {stream, Enqueue(state, stream, std::move(operation))};
+  for (size_t i = 1; i < launch.streams.size(); ++i) {
+    Enqueue(state, launch.streams[i],
+            {.what = "a wait for NCCL", .is_work = false, .after = {comm.last_kernel}});
+  }
+  return DeviceError(state, comm.device) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
+}
+
+ncclResult_t LaunchAll(Group& group) {
+  const ncclResult_t error = std::exchange(group.error, ncclSuccess);
+  const std::vector<Launch> launches = std::exchange(group.launches, {});
+  if (error != ncclSuccess) return error;
+  for (const Launch& launch : launches) {
+    const ncclResult_t verdict = CheckSelf(launch);
+    if (verdict != ncclSuccess) return verdict;
+  }
+  ncclResult_t result = ncclSuccess;
+  for (const Launch& launch : launches) {
+    const ncclResult_t launched = RunJob(launch.comm, [launch] { return Enqueue(launch); });
+    if (result == ncclSuccess || result == ncclInProgress) {
+      result = launched == ncclSuccess ? result : launched;
+    }
+  }
+  return result;
+}
+
+ncclResult_t Start() {
+  if (ThisThread().depth++ == 0) ++open_groups;
+  return ncclSuccess;
+}
+
+ncclResult_t End() {
+  Group& group = ThisThread();
+  if (group.depth == 0) {
+    return Misuse(ncclInvalidUsage, "ncclGroupEnd: not in a group call.");
+  }
+  if (--group.depth > 0) return ncclSuccess;
+  --open_groups;
+  return LaunchAll(group);
+}
+
+ncclResult_t Submit(const Post& post) {
+  Group& group = ThisThread();
+  ncclResult_t result = CountCall(post.function);
+  if (result == ncclSuccess) result = Add(group, post);
+  if (group.depth == 0) {
+    group.error = result;
+    return LaunchAll(group);
+  }
+  if (result != ncclSuccess) group.error = result;
+  return result;
+}
+
+}  // namespace
+
+bool IsInGroup() { return ThisThread().depth > 0; }
+
+void CheckNoOpenGroup() {
+  // Threads forget theirs when they come again: at the program's end this one's is gone already.
+  ++epoch;
+  if (open_groups.exchange(0) > 0) fake_cuda::AddMisuse("left: a group never ended");
+}
+
+}  // namespace sluice::fake_nccl
+
+namespace fake = sluice::fake_nccl;
+
+extern "C" {
+
+ncclResult_t ncclGroupStart() {
+  const ncclResult_t failure = fake::CountCall(__func__);
+  return failure != ncclSuccess ? failure : fake::Start();
+}
+
+ncclResult_t ncclGroupEnd() {
+  const ncclResult_t failure = fake::CountCall(__func__);
+  // The group ends all the same, without anything being launched.
+  if (failure != ncclSuccess && fake::IsInGroup()) fake::ThisThread().error = failure;
+  const ncclResult_t result = fake::End();
+  return failure != ncclSuccess ? failure : result;
+}
+
+ncclResult_t ncclSend(const void* sendbuff, size_t count, ncclDataType_t datatype, int peer,
+                      ncclComm_t comm, cudaStream_t stream) {
+  return fake::Submit({__func__, true, sendbuff, count, datatype, peer, comm, stream});
+}
+
+ncclResult_t ncclRecv(void* recvbuff, size_t count, ncclDataType_t datatype, int peer,
+                      ncclComm_t comm, cudaStream_t stream) {
+  return fake::Submit({__func__, false, recvbuff, count, datatype, peer, comm, stream});
+}
+
+}  // extern "C"

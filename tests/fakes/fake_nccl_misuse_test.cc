@@ -1,0 +1,185 @@
+// Everything that is done wrong with the fake NCCL is reported, in words.
+#include <chrono>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "fakes/fake_cuda.h"
+#include "fakes/fake_cuda_rig.h"
+#include "fakes/fake_nccl.h"
+#include "fakes/fake_nccl_rig.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace sluice {
+namespace {
+
+using testing::AllOf;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class FakeNcclMisuseTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    FakeCudaConfigure({});
+    FakeNcclSetTimeout(20000);
+  }
+};
+
+TEST_F(FakeNcclMisuseTest, SizesThatDiffer) {
+  RunRanks(2, [](NcclRank& self) {
+    const FilledMemory memory(100, 1);
+    EXPECT_EQ(
+        self.rank() == 0 ? self.Send(memory.data(), 100, 1) : self.Receive(memory.data(), 60, 0),
+        ncclSuccess);
+    EXPECT_EQ(cudaStreamSynchronize(self.stream()), cudaSuccess);
+    ncclResult_t state = ncclSuccess;
+    EXPECT_EQ(ncclCommGetAsyncError(self.comm(), &state), ncclSuccess);
+    EXPECT_EQ(state, ncclInvalidUsage);
+    self.Abort();
+  });
+  EXPECT_THAT(FakeCudaMisuse(),
+              ElementsAre(AllOf(HasSubstr("message 0 from rank 0 to rank 1"),
+                                HasSubstr("(100 bytes)"), HasSubstr("(60 bytes)"))));
+}
+
+TEST_F(FakeNcclMisuseTest, AKernelThatNobodyMatches) {
+  FakeNcclSetTimeout(100);
+  RunRanks(2, [](NcclRank& self) {
+    const FilledMemory memory(10, 1);
+    if (self.rank() == 0) {
+      EXPECT_EQ(self.Receive(memory.data(), 10, 1), ncclSuccess);
+      EXPECT_EQ(cudaStreamSynchronize(self.stream()), cudaSuccess);
+      ncclResult_t state = ncclSuccess;
+      EXPECT_EQ(ncclCommGetAsyncError(self.comm(), &state), ncclSuccess);
+      EXPECT_EQ(state, ncclInternalError);
+      EXPECT_THAT(
+          FakeCudaMisuse(),
+          ElementsAre(AllOf(HasSubstr("a kernel that nobody matches"),
+                            HasSubstr("rank 0, in its kernel 1, waits to receive message 0 (10 "
+                                      "bytes) from rank 1"),
+                            HasSubstr("rank 1"))));
+      self.Abort();
+    }
+  });
+}
+
+TEST_F(FakeNcclMisuseTest, OrderThatDiffersBetweenRanks) {
+  FakeNcclSetTimeout(200);
+  RunRanks(2, [](NcclRank& self) {
+    const FilledMemory memory(20, 1);
+    const int peer = 1 - self.rank();
+    // Each in a kernel of its own, and both send first.
+    EXPECT_EQ(self.Send(memory.data(), 10, peer), ncclSuccess);
+    EXPECT_EQ(self.Receive(memory.At(10), 10, peer), ncclSuccess);
+    EXPECT_EQ(cudaStreamSynchronize(self.stream()), cudaSuccess);
+    self.Abort();
+  });
+  EXPECT_THAT(FakeCudaMisuse(),
+              Contains(AllOf(HasSubstr("rank 0, in its kernel 1, waits to send message 0"),
+                             HasSubstr("rank 1, in its kernel 1, waits to send message 0"))));
+}
+
+TEST_F(FakeNcclMisuseTest, GroupsThatDoNotMatchThemselves) {
+  RunRanks(1, [](NcclRank& self) {
+    const FilledMemory memory(10, 1);
+    EXPECT_EQ(self.Send(memory.data(), 10, 0), ncclInvalidUsage);
+    EXPECT_THAT(FakeCudaMisuse(), ElementsAre(HasSubstr("an unmatched group")));
+    self.Abort();
+  });
+  EXPECT_EQ(ncclGroupEnd(), ncclInvalidUsage);
+  EXPECT_THAT(FakeCudaMisuse(), ElementsAre(HasSubstr("not in a group")));
+  EXPECT_EQ(ncclGroupStart(), ncclSuccess);
+  EXPECT_THAT(FakeCudaCheckClean(), ElementsAre(HasSubstr("a group never ended")));
+}
+
+TEST_F(FakeNcclMisuseTest, PointersStreamsAndCommunicators) {
+  FakeCudaConfigure({.devices = 2});
+  RunRanks(1, [](NcclRank& self) {
+    const FilledMemory memory(10, 1);
+    std::vector<char> host(10);
+    EXPECT_EQ(self.Send(host.data(), 10, 0), ncclInvalidArgument);
+    EXPECT_THAT(FakeCudaMisuse(), ElementsAre(HasSubstr("neither device memory nor pinned")));
+    EXPECT_EQ(self.Receive(memory.data(), 11, 0), ncclInvalidArgument);
+    EXPECT_THAT(FakeCudaMisuse(), ElementsAre(HasSubstr("beyond the 10 bytes")));
+    EXPECT_EQ(self.Send(memory.data(), 10, 1), ncclInvalidArgument);
+    EXPECT_THAT(FakeCudaMisuse(), ElementsAre(HasSubstr("invalid type or peer 1")));
+    const ncclComm_t comm = self.comm();
+    self.Abort();
+    EXPECT_EQ(ncclSend(memory.data(), 10, ncclUint8, 0, comm, self.stream()), ncclInvalidArgument);
+    EXPECT_THAT(FakeCudaMisuse(), ElementsAre(HasSubstr("after it was destroyed")));
+  });
+}
+
+TEST_F(FakeNcclMisuseTest, AStreamOfAnotherDevice) {
+  RunThreads(2, [](const ncclUniqueId& id, int rank) {
+    if (rank == 1) return;
+    ncclComm_t comm = nullptr;
+    ASSERT_EQ(MakeComm(&comm, 1, id, 0), ncclSuccess);
+    ASSERT_EQ(cudaSetDevice(1), cudaSuccess);
+    const CudaStream stream;
+    const CudaMemory memory(10);
+    EXPECT_EQ(ncclSend(memory.data(), 10, ncclUint8, 0, comm, stream.get()), ncclInvalidUsage);
+    EXPECT_THAT(FakeCudaMisuse(), ElementsAre(HasSubstr("a stream of another device")));
+    EXPECT_EQ(ncclCommDestroy(comm), ncclSuccess);
+  });
+}
+
+TEST_F(FakeNcclMisuseTest, CallsBeforeTheLastOneHasEnded) {
+  RunThreads(1, [](const ncclUniqueId& id, int) {
+    const FilledMemory memory(10, 1);
+    const CudaStream stream;
+    ncclComm_t comm = nullptr;
+    EXPECT_EQ(MakeComm(&comm, 1, id, 0, /*blocking=*/0), ncclInProgress);
+    EXPECT_EQ(ncclSend(memory.data(), 10, ncclUint8, 0, comm, stream.get()), ncclInvalidArgument);
+    EXPECT_THAT(FakeCudaMisuse(), ElementsAre(HasSubstr("before the previous operation")));
+    EXPECT_EQ(Settle(comm), ncclSuccess);
+    EXPECT_EQ(ncclCommDestroy(comm), ncclSuccess);
+  });
+}
+
+TEST_F(FakeNcclMisuseTest, BuffersRegisteredOnOneSideOnly) {
+  RunRanks(2, [](NcclRank& self) {
+    const FilledMemory memory(100, 1);
+    void* handle = nullptr;
+    const auto move = [&] {
+      EXPECT_EQ(
+          self.rank() == 0 ? self.Send(memory.data(), 50, 1) : self.Receive(memory.At(50), 50, 0),
+          ncclSuccess);
+      EXPECT_EQ(cudaStreamSynchronize(self.stream()), cudaSuccess);
+    };
+    if (self.rank() == 0) {
+      EXPECT_EQ(ncclCommRegister(self.comm(), memory.data(), 100, &handle), ncclSuccess);
+    }
+    move();
+    if (self.rank() == 1) {
+      EXPECT_THAT(FakeCudaMisuse(), ElementsAre(HasSubstr("only one of both sides")));
+      EXPECT_EQ(ncclCommRegister(self.comm(), memory.data(), 100, &handle), ncclSuccess);
+    }
+    move();
+    EXPECT_EQ(ncclCommDeregister(self.comm(), handle), ncclSuccess);
+  });
+}
+
+TEST_F(FakeNcclMisuseTest, WhatIsNeverGivenBack) {
+  RunThreads(1, [](const ncclUniqueId& id, int) {
+    const CudaMemory memory(10);
+    ncclComm_t comm = nullptr;
+    EXPECT_EQ(MakeComm(&comm, 1, id, 0), ncclSuccess);
+    void* handle = nullptr;
+    EXPECT_EQ(ncclCommRegister(comm, memory.data(), 10, &handle), ncclSuccess);
+    EXPECT_EQ(ncclCommDeregister(comm, &handle), ncclInvalidUsage);
+    EXPECT_THAT(FakeCudaMisuse(), ElementsAre(HasSubstr("what is not registered")));
+    EXPECT_EQ(ncclCommDestroy(comm), ncclSuccess);
+    EXPECT_THAT(FakeCudaMisuse(), ElementsAre(HasSubstr("1 buffer(s) never deregistered")));
+    ncclUniqueId other;
+    EXPECT_EQ(ncclGetUniqueId(&other), ncclSuccess);
+    EXPECT_EQ(MakeComm(&comm, 1, other, 0), ncclSuccess);
+  });
+  EXPECT_THAT(FakeCudaCheckClean(), ElementsAre(HasSubstr("a communicator never destroyed")));
+}
+
+}  // namespace
+}  // namespace sluice

@@ -1,0 +1,255 @@
+// The fake NCCL moves bytes as NCCL does, in its order, and says what was done wrong.
+#include "fakes/fake_nccl.h"
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "fakes/fake_cuda.h"
+#include "fakes/fake_cuda_rig.h"
+#include "fakes/fake_nccl_rig.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace sluice {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr size_t kBytes = 100000;  // more than fits between two ranks
+
+class FakeNcclTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    FakeCudaConfigure({});
+    FakeNcclSetTimeout(20000);
+  }
+};
+
+TEST_F(FakeNcclTest, EveryRankSendsToEveryOther) {
+  for (const int ranks : {1, 2, 3, 8}) {
+    RunRanks(ranks, [](NcclRank& self) {
+      std::vector<std::unique_ptr<FilledMemory>> out;
+      std::vector<std::unique_ptr<FilledMemory>> in;
+      for (int peer = 0; peer < self.ranks(); ++peer) {
+        out.push_back(std::make_unique<FilledMemory>(kBytes, 10 * self.rank() + peer));
+        in.push_back(std::make_unique<FilledMemory>(kBytes, 255));
+      }
+      ASSERT_EQ(ncclGroupStart(), ncclSuccess);
+      for (size_t peer = 0; peer < out.size(); ++peer) {
+        EXPECT_EQ(self.Send(out[peer]->data(), kBytes, static_cast<int>(peer)), ncclSuccess);
+        EXPECT_EQ(self.Receive(in[peer]->data(), kBytes, static_cast<int>(peer)), ncclSuccess);
+      }
+      ASSERT_EQ(ncclGroupEnd(), ncclSuccess);
+      ASSERT_EQ(cudaStreamSynchronize(self.stream()), cudaSuccess);
+      for (size_t peer = 0; peer < in.size(); ++peer) {
+        EXPECT_TRUE(in[peer]->IsAll(10 * static_cast<int>(peer) + self.rank()));
+      }
+    });
+    EXPECT_EQ(FakeNcclKernels(), ranks);
+    EXPECT_THAT(FakeCudaCheckClean(), IsEmpty());
+  }
+}
+
+TEST_F(FakeNcclTest, MessagesToOnePeerMatchInOrder) {
+  RunRanks(2, [](NcclRank& self) {
+    const FilledMemory first(100, 1);
+    const FilledMemory second(300, 2);
+    const FilledMemory third(200, 3);
+    const int peer = 1 - self.rank();
+    const auto move = [&](const FilledMemory& memory) {
+      EXPECT_EQ(self.rank() == 0 ? self.Send(memory.data(), memory.bytes(), peer)
+                                 : self.Receive(memory.data(), memory.bytes(), peer),
+                ncclSuccess);
+    };
+    EXPECT_EQ(ncclGroupStart(), ncclSuccess);
+    move(first);
+    move(second);
+    EXPECT_EQ(ncclGroupEnd(), ncclSuccess);
+    move(third);
+    // Also messages of nothing.
+    EXPECT_EQ(self.rank() == 0 ? self.Send(nullptr, 0, peer) : self.Receive(nullptr, 0, peer),
+              ncclSuccess);
+    EXPECT_EQ(cudaStreamSynchronize(self.stream()), cudaSuccess);
+  });
+}
+
+// A send is done when its receive has taken it, so the kernel after it waits too, on any stream.
+TEST_F(FakeNcclTest, KernelsOfOneCommunicatorRunOneAfterAnother) {
+  std::atomic<bool> was_early = false;
+  RunRanks(2, [&](NcclRank& self) {
+    const FilledMemory memory(10, 1);
+    const CudaStream other;
+    const int peer = 1 - self.rank();
+    if (self.rank() == 0) {
+      EXPECT_EQ(self.Send(memory.data(), 10, peer), ncclSuccess);
+      // To itself, and yet it waits for the kernel before it.
+      const FilledMemory copy(10, 0);
+      EXPECT_EQ(ncclGroupStart(), ncclSuccess);
+      EXPECT_EQ(ncclSend(memory.data(), 10, ncclUint8, 0, self.comm(), other.get()), ncclSuccess);
+      EXPECT_EQ(ncclRecv(copy.data(), 10, ncclUint8, 0, self.comm(), other.get()), ncclSuccess);
+      EXPECT_EQ(ncclGroupEnd(), ncclSuccess);
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      EXPECT_EQ(cudaStreamQuery(other.get()), cudaErrorNotReady);
+      was_early = true;
+      EXPECT_EQ(cudaStreamSynchronize(other.get()), cudaSuccess);
+      EXPECT_TRUE(copy.IsAll(1));
+      EXPECT_EQ(cudaStreamSynchronize(self.stream()), cudaSuccess);
+    } else {
+      while (!was_early) std::this_thread::yield();
+      EXPECT_EQ(self.Receive(memory.data(), 10, peer), ncclSuccess);
+      EXPECT_EQ(cudaStreamSynchronize(self.stream()), cudaSuccess);
+    }
+  });
+}
+
+TEST_F(FakeNcclTest, AKernelComesAfterItsStreamsEarlierWork) {
+  RunRanks(2, [](NcclRank& self) {
+    const FilledMemory memory(kBytes, 0);
+    if (self.rank() == 0) {
+      Door door(self.stream());
+      EXPECT_EQ(cudaMemsetAsync(memory.data(), 9, kBytes, self.stream()), cudaSuccess);
+      EXPECT_EQ(self.Send(memory.data(), kBytes, 1), ncclSuccess);
+      door.Open();
+      EXPECT_EQ(cudaStreamSynchronize(self.stream()), cudaSuccess);
+    } else {
+      EXPECT_EQ(self.Receive(memory.data(), kBytes, 0), ncclSuccess);
+      EXPECT_EQ(cudaStreamSynchronize(self.stream()), cudaSuccess);
+      EXPECT_TRUE(memory.IsAll(9));
+    }
+  });
+}
+
+TEST_F(FakeNcclTest, ACommunicatorThatDoesNotBlockIsInProgressForAWhile) {
+  RunThreads(2, [](const ncclUniqueId& id, int rank) {
+    const CudaStream stream;
+    const FilledMemory memory(kBytes, 3 + rank);
+    ncclComm_t comm = nullptr;
+    EXPECT_EQ(MakeComm(&comm, 2, id, rank, /*blocking=*/0), ncclInProgress);
+    EXPECT_EQ(Settle(comm), ncclSuccess);
+    EXPECT_EQ(ncclGroupStart(), ncclSuccess);
+    const auto post = [&] {
+      return rank == 0 ? ncclSend(memory.data(), kBytes, ncclUint8, 1, comm, stream.get())
+                       : ncclRecv(memory.data(), kBytes, ncclUint8, 0, comm, stream.get());
+    };
+    EXPECT_EQ(post(), ncclSuccess);
+    EXPECT_EQ(ncclGroupEnd(), ncclInProgress);
+    EXPECT_EQ(Settle(comm), ncclSuccess);
+    EXPECT_EQ(cudaStreamSynchronize(stream.get()), cudaSuccess);
+    EXPECT_TRUE(memory.IsAll(3));
+    EXPECT_EQ(ncclCommFinalize(comm), ncclInProgress);
+    EXPECT_EQ(Settle(comm), ncclSuccess);
+    EXPECT_EQ(ncclCommDestroy(comm), ncclSuccess);
+  });
+}
+
+TEST_F(FakeNcclTest, TwoRanksOnOneDeviceAreRefused) {
+  RunThreads(3, [](const ncclUniqueId& id, int rank) {
+    EXPECT_EQ(cudaSetDevice(rank == 2 ? 0 : rank), cudaSuccess);
+    ncclComm_t comm = nullptr;
+    EXPECT_EQ(MakeComm(&comm, 3, id, rank), ncclInvalidUsage);
+    EXPECT_EQ(comm, nullptr);
+    EXPECT_THAT(ncclGetLastError(nullptr),
+                HasSubstr("Duplicate GPU detected : rank 0 and rank 2 both on CUDA device"));
+  });
+}
+
+TEST_F(FakeNcclTest, OtherRanksWaitForOneThatAbortsUntilTheyAbortToo) {
+  FakeNcclSetTimeout(1);  // no misuse of theirs
+  std::atomic<bool> is_gone = false;
+  RunRanks(3, [&](NcclRank& self) {
+    const FilledMemory memory(10, 1);
+    const int next = (self.rank() + 1) % 3;
+    const int last = (self.rank() + 2) % 3;
+    if (self.rank() == 2) {
+      self.Abort();
+      is_gone = true;
+      return;
+    }
+    while (!is_gone) std::this_thread::yield();
+    EXPECT_EQ(ncclGroupStart(), ncclSuccess);
+    EXPECT_EQ(self.Send(memory.data(), 10, next), ncclSuccess);
+    EXPECT_EQ(self.Receive(memory.data(), 10, last), ncclSuccess);
+    EXPECT_EQ(ncclGroupEnd(), ncclSuccess);
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    EXPECT_EQ(cudaStreamQuery(self.stream()), cudaErrorNotReady);
+    self.Abort();
+  });
+}
+
+TEST_F(FakeNcclTest, AKernelFailsHalfWayAndWaitsForTheAbort) {
+  FakeNcclFailKernel(1, 2, ncclRemoteError);
+  RunRanks(2, [](NcclRank& self) {
+    const FilledMemory memory(kBytes, 1 + self.rank());
+    const int peer = 1 - self.rank();
+    const auto exchange = [&] {
+      return self.rank() == 0 ? self.Send(memory.data(), kBytes, peer)
+                              : self.Receive(memory.data(), kBytes, peer);
+    };
+    EXPECT_EQ(exchange(), ncclSuccess);
+    EXPECT_EQ(cudaStreamSynchronize(self.stream()), cudaSuccess);
+    EXPECT_EQ(exchange(), ncclSuccess);
+    if (self.rank() == 1) {
+      ncclResult_t state = ncclSuccess;
+      while (state == ncclSuccess) {
+        EXPECT_EQ(ncclCommGetAsyncError(self.comm(), &state), ncclSuccess);
+        std::this_thread::yield();
+      }
+      EXPECT_EQ(state, ncclRemoteError);
+      EXPECT_EQ(exchange(), ncclRemoteError);
+    } else {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    EXPECT_EQ(cudaStreamQuery(self.stream()), cudaErrorNotReady);
+    self.Abort();
+  });
+  EXPECT_EQ(FakeNcclFailures(), 1);
+}
+
+TEST_F(FakeNcclTest, CallsAreCountedAndFailWhenTheyAreTo) {
+  RunRanks(1, [](NcclRank& self) {
+    const FilledMemory memory(10, 1);
+    FakeNcclFailAt("ncclSend", 2, ncclSystemError);
+    const auto group = [&] {
+      EXPECT_EQ(ncclGroupStart(), ncclSuccess);
+      self.Send(memory.data(), 5, 0);
+      self.Receive(memory.At(5), 5, 0);
+      return ncclGroupEnd();
+    };
+    EXPECT_EQ(group(), ncclSuccess);
+    EXPECT_EQ(group(), ncclSystemError);
+    EXPECT_THAT(ncclGetLastError(self.comm()), HasSubstr("ncclSend was made to fail"));
+    EXPECT_EQ(group(), ncclSuccess);
+    EXPECT_EQ(FakeNcclCalls("ncclSend"), 3);
+    FakeNcclFailAt("ncclGroupEnd", 1, ncclInternalError);
+    EXPECT_EQ(group(), ncclInternalError);
+    EXPECT_EQ(cudaStreamSynchronize(self.stream()), cudaSuccess);
+    FakeNcclFailAt(2, ncclSystemError);
+    int version = 0;
+    EXPECT_EQ(ncclGetVersion(&version), ncclSuccess);
+    EXPECT_EQ(version, 22809);
+    EXPECT_EQ(ncclGetVersion(&version), ncclSystemError);
+  });
+}
+
+TEST_F(FakeNcclTest, TheConfigurationIsCheckedAndKept) {
+  ncclUniqueId id;
+  ASSERT_EQ(ncclGetUniqueId(&id), ncclSuccess);
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.nChannelsPerNetPeer = 0;
+  ncclComm_t comm = nullptr;
+  EXPECT_EQ(ncclCommInitRankConfig(&comm, 1, id, 0, &config), ncclInvalidArgument);
+  config.nChannelsPerNetPeer = 2;
+  config.maxCTAs = 4;
+  ASSERT_EQ(ncclCommInitRankConfig(&comm, 1, id, 0, &config), ncclSuccess);
+  EXPECT_EQ(FakeNcclLastConfig().nChannelsPerNetPeer, 2);
+  EXPECT_EQ(FakeNcclLastConfig().maxCTAs, 4);
+  EXPECT_EQ(ncclCommDestroy(comm), ncclSuccess);
+}
+
+}  // namespace
+}  // namespace sluice
