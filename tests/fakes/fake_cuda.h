@@ -64,6 +64,9 @@ void FakeCudaFailAt(std::string_view function, int nth_call, cudaError_t error, 
 // device's operations count.
 void FakeCudaFailOperation(int nth_operation, cudaError_t error, int device = -1);
 
+// From now on nothing is made to fail.
+void FakeCudaFailNoMore();
+
 // How many of the failures above have come to pass since the last FakeCudaCheckClean().
 int FakeCudaFailures();
 

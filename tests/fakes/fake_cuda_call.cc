@@ -168,6 +168,13 @@ void FakeCudaFailOperation(int nth_operation, cudaError_t error, int device) {
   calls.operation_device = device;
 }
 
+void FakeCudaFailNoMore() {
+  fake_cuda::Calls& calls = fake_cuda::TheCalls();
+  const std::lock_guard lock(calls.mutex);
+  calls.failures.clear();
+  calls.in_operations = 0;
+}
+
 int FakeCudaFailures() {
   fake_cuda::Calls& calls = fake_cuda::TheCalls();
   const std::lock_guard lock(calls.mutex);

@@ -1,15 +1,10 @@
 // Memory and events of the fake CUDA runtime between processes, and between threads where allowed.
-#include <array>
 #include <chrono>
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <filesystem>
 #include <future>
 #include <string>
 #include <vector>
 
+#include "fakes/child_process.h"
 #include "fakes/fake_cuda.h"
 #include "fakes/fake_cuda_rig.h"
 #include "gmock/gmock.h"
@@ -24,7 +19,6 @@ using testing::HasSubstr;
 
 constexpr size_t kBytes = 300000;
 constexpr unsigned kShared = cudaEventInterprocess | cudaEventDisableTiming;
-constexpr const char* kHandles = "FAKE_CUDA_TEST_HANDLES";
 
 struct Handles {
   cudaIpcMemHandle_t memory;
@@ -32,45 +26,15 @@ struct Handles {
   cudaIpcEventHandle_t changed;  // recorded by the child
 };
 
-std::string ToHex(const Handles& handles) {
-  std::array<unsigned char, sizeof(handles)> bytes;
-  std::memcpy(bytes.data(), &handles, sizeof(handles));
-  std::string text;
-  for (const unsigned char byte : bytes) {
-    constexpr const char* kDigits = "0123456789abcdef";
-    text += {kDigits[byte / 16], kDigits[byte % 16]};
-  }
-  return text;
-}
-
-Handles FromHex(const std::string& text) {
-  std::array<unsigned char, sizeof(Handles)> bytes;
-  for (size_t i = 0; i < bytes.size(); ++i) {
-    bytes[i] = static_cast<unsigned char>(std::stoi(text.substr(2 * i, 2), nullptr, 16));
-  }
-  Handles handles;
-  std::memcpy(&handles, bytes.data(), sizeof(handles));
-  return handles;
-}
-
 std::vector<unsigned char> Fetch(const void* memory) {
   std::vector<unsigned char> bytes(kBytes);
   EXPECT_EQ(cudaMemcpy(bytes.data(), memory, kBytes, cudaMemcpyDeviceToHost), cudaSuccess);
   return bytes;
 }
 
-// Runs one test of this program in a process of its own.
-int RunChild(const std::string& test, const Handles& handles) {
-  const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
-  const std::string command = std::string(kHandles) + "=" + ToHex(handles) + " " + program +
-                              " --gtest_filter=" + test + " >&2";
-  return std::system(command.c_str());
-}
-
-TEST(FakeCudaIpcChild, WaitsReadsAndWrites) {
-  const char* const text = std::getenv(kHandles);
-  if (text == nullptr) GTEST_SKIP() << "a part of FakeCudaIpcTest";
-  const Handles handles = FromHex(text);
+// A process of its own, below.
+TEST(DISABLED_Child, WaitsReadsAndWrites) {
+  const Handles handles = FromParent<Handles>().value();
   void* memory = nullptr;
   void* again = nullptr;
   ASSERT_EQ(cudaIpcOpenMemHandle(&memory, handles.memory, cudaIpcMemLazyEnablePeerAccess),
@@ -110,8 +74,8 @@ TEST(FakeCudaIpcTest, ProcessesShareMemoryAndEvents) {
   Door door(stream.get());
   ASSERT_EQ(cudaMemsetAsync(memory.data(), 7, kBytes, stream.get()), cudaSuccess);
   ASSERT_EQ(cudaEventRecord(written.get(), stream.get()), cudaSuccess);
-  std::future<int> child =
-      std::async(std::launch::async, RunChild, "FakeCudaIpcChild.WaitsReadsAndWrites", handles);
+  std::future<int> child = std::async(
+      std::launch::async, [=] { return RunChild("DISABLED_Child.WaitsReadsAndWrites", handles); });
   // The child cannot end before the door opens.
   EXPECT_EQ(child.wait_for(std::chrono::milliseconds(100)), std::future_status::timeout);
   door.Open();
@@ -121,11 +85,11 @@ TEST(FakeCudaIpcTest, ProcessesShareMemoryAndEvents) {
   EXPECT_THAT(Fetch(memory.data()), Each(9));
 }
 
-TEST(FakeCudaIpcChild, LeavesItsMappingOpen) {
-  const char* const text = std::getenv(kHandles);
-  if (text == nullptr) GTEST_SKIP() << "a part of FakeCudaIpcTest";
+// A process of its own, below.
+TEST(DISABLED_Child, LeavesItsMappingOpen) {
+  const Handles handles = FromParent<Handles>().value();
   void* memory = nullptr;
-  ASSERT_EQ(cudaIpcOpenMemHandle(&memory, FromHex(text).memory, cudaIpcMemLazyEnablePeerAccess),
+  ASSERT_EQ(cudaIpcOpenMemHandle(&memory, handles.memory, cudaIpcMemLazyEnablePeerAccess),
             cudaSuccess);
   EXPECT_THAT(FakeCudaCheckClean(), ElementsAre(HasSubstr("a mapping never closed")));
 }
@@ -135,7 +99,7 @@ TEST(FakeCudaIpcTest, WhatIsLeftOpenIsReportedAndEndsWithTheProcess) {
   const CudaMemory memory(kBytes);
   Handles handles = {};
   ASSERT_EQ(cudaIpcGetMemHandle(&handles.memory, memory.data()), cudaSuccess);
-  EXPECT_EQ(RunChild("FakeCudaIpcChild.LeavesItsMappingOpen", handles), 0);
+  EXPECT_EQ(RunChild("DISABLED_Child.LeavesItsMappingOpen", handles), 0);
 }
 
 TEST(FakeCudaIpcTest, AHandleWhereItWasMadeIsAnErrorUnlessAllowed) {

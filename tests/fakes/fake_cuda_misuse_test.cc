@@ -1,9 +1,11 @@
 // Everything that is done wrong with the fake CUDA runtime is reported, in words.
+#include <sys/wait.h>
+
 #include <cstdlib>
-#include <filesystem>
 #include <string>
 #include <vector>
 
+#include "fakes/child_process.h"
 #include "fakes/fake_cuda.h"
 #include "fakes/fake_cuda_rig.h"
 #include "gmock/gmock.h"
@@ -173,19 +175,24 @@ TEST(FakeCudaLeftTest, WorkThatNobodyWaitedFor) {
   EXPECT_THAT(FakeCudaCheckClean(), IsEmpty());
 }
 
+// Processes of their own, below: they are to fail.
+TEST(DISABLED_Child, Leaves) {
+  void* memory = nullptr;
+  ASSERT_EQ(cudaMalloc(&memory, 100), cudaSuccess);
+}
+
+TEST(DISABLED_Child, LeavesAndExits) {
+  void* memory = nullptr;
+  ASSERT_EQ(cudaMalloc(&memory, 100), cudaSuccess);
+  std::exit(0);
+}
+
 TEST(FakeCudaLeftTest, TheListenerFailsTheTest) {
-  // In a program of its own, since this one is to pass.
-  const char* const kChild = "FAKE_CUDA_TEST_LEAVES";
-  if (std::getenv(kChild) != nullptr) {
-    void* memory = nullptr;
-    ASSERT_EQ(cudaMalloc(&memory, 100), cudaSuccess);
-    return;
-  }
-  setenv(kChild, "1", 1);
-  const std::string filter = "--gtest_filter=FakeCudaLeftTest.TheListenerFailsTheTest";
-  const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
-  EXPECT_NE(std::system((program + " " + filter + " >/dev/null 2>&1").c_str()), 0);
-  unsetenv(kChild);
+  EXPECT_EQ(WEXITSTATUS(RunChild("DISABLED_Child.Leaves", 0, /*is_to_fail=*/true)), 1);
+}
+
+TEST(FakeCudaLeftTest, ProgramsWithoutTestsFailAtTheirEnd) {
+  EXPECT_EQ(WEXITSTATUS(RunChild("DISABLED_Child.LeavesAndExits", 0, /*is_to_fail=*/true)), 86);
 }
 
 }  // namespace

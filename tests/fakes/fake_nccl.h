@@ -30,6 +30,9 @@ void FakeNcclFailAt(std::string_view function, int nth_call, ncclResult_t result
 // communicator is aborted.
 void FakeNcclFailKernel(int rank, int nth_kernel, ncclResult_t result);
 
+// From now on nothing is made to fail.
+void FakeNcclFailNoMore();
+
 // How many of the failures above have come to pass since the last FakeCudaCheckClean().
 int FakeNcclFailures();
 

@@ -151,6 +151,13 @@ void FakeNcclFailKernel(int rank, int nth_kernel, ncclResult_t result) {
   calls.kernel_failures.push_back({rank, nth_kernel, result});
 }
 
+void FakeNcclFailNoMore() {
+  fake_nccl::Calls& calls = fake_nccl::TheCalls();
+  const std::lock_guard lock(calls.mutex);
+  calls.failures.clear();
+  calls.kernel_failures.clear();
+}
+
 int FakeNcclFailures() {
   fake_nccl::Calls& calls = fake_nccl::TheCalls();
   const std::lock_guard lock(calls.mutex);

@@ -251,5 +251,64 @@ TEST_F(FakeNcclTest, TheConfigurationIsCheckedAndKept) {
   EXPECT_EQ(ncclCommDestroy(comm), ncclSuccess);
 }
 
+// Whatever call fails: nobody hangs, and all is given back.
+TEST_F(FakeNcclTest, AFailureOfAnyCallIsSeenByTheCaller) {
+  const auto run = [](NcclRank& self) {
+    const FilledMemory memory(20, 1);
+    int failed = 0;
+    const auto note = [&](ncclResult_t result) { failed += result != ncclSuccess ? 1 : 0; };
+    void* handle = nullptr;
+    note(ncclCommRegister(self.comm(), memory.data(), 20, &handle));
+    if (const ncclResult_t started = ncclGroupStart(); started == ncclSuccess) {
+      note(self.Send(memory.data(), 10, 0));
+      note(self.Receive(memory.At(10), 10, 0));
+      note(ncclGroupEnd());
+    } else {
+      note(started);
+    }
+    if (handle != nullptr) note(ncclCommDeregister(self.comm(), handle));
+    EXPECT_EQ(cudaStreamSynchronize(self.stream()), cudaSuccess);
+    return failed;
+  };
+  int nth = 1;
+  for (bool has_failed = true; has_failed; ++nth) {
+    RunRanks(1, [&](NcclRank& self) {
+      FakeNcclFailAt(nth, ncclSystemError);
+      const int failed = run(self);
+      has_failed = FakeNcclFailures() > 0;
+      EXPECT_EQ(failed > 0, has_failed) << nth;
+      FakeNcclFailNoMore();
+    });
+    EXPECT_THAT(FakeCudaCheckClean(), IsEmpty()) << nth;
+  }
+  EXPECT_EQ(nth, 8);  // six calls, and one round without a failure
+}
+
+// Streams that lag behind at random change nothing.
+TEST_F(FakeNcclTest, ManyRanksWithDelays) {
+  FakeCudaConfigure({.delay_us = 300, .seed = 7});
+  RunRanks(16, [](NcclRank& self) {
+    const FilledMemory memory(kBytes, 1);
+    const CudaStream other;
+    const CudaEvent event;
+    const int next = (self.rank() + 1) % self.ranks();
+    const int last = (self.rank() + self.ranks() - 1) % self.ranks();
+    for (int round = 2; round < 5; ++round) {
+      // Filled on a stream, sent on another.
+      EXPECT_EQ(cudaMemsetAsync(memory.data(), round, kBytes / 2, other.get()), cudaSuccess);
+      EXPECT_EQ(cudaEventRecord(event.get(), other.get()), cudaSuccess);
+      EXPECT_EQ(cudaStreamWaitEvent(self.stream(), event.get()), cudaSuccess);
+      EXPECT_EQ(ncclGroupStart(), ncclSuccess);
+      EXPECT_EQ(self.Send(memory.data(), kBytes / 2, next), ncclSuccess);
+      EXPECT_EQ(self.Receive(memory.At(kBytes / 2), kBytes / 2, last), ncclSuccess);
+      EXPECT_EQ(ncclGroupEnd(), ncclSuccess);
+      EXPECT_EQ(cudaEventRecord(event.get(), self.stream()), cudaSuccess);
+      EXPECT_EQ(cudaStreamWaitEvent(other.get(), event.get()), cudaSuccess);
+    }
+    EXPECT_EQ(cudaStreamSynchronize(other.get()), cudaSuccess);
+    EXPECT_TRUE(memory.IsAll(4));
+  });
+}
+
 }  // namespace
 }  // namespace sluice

@@ -96,6 +96,14 @@ TEST(RulesTest, VendorsStayInTheirFiles) {
   EXPECT_THAT(AboutInclude("src/transport/loopback.cc", "<mpi.h>"), Not(IsEmpty()));
   EXPECT_THAT(AboutInclude("src/session/a.cc", "\"sluice/mpi.h\""), Not(IsEmpty()));
   EXPECT_THAT(AboutInclude("src/device/host_device.cc", "<cuda_runtime.h>"), Not(IsEmpty()));
+  EXPECT_THAT(AboutInclude("src/device/cuda_device.cc", "<cuda_runtime.h>"), IsEmpty());
+  EXPECT_THAT(AboutInclude("src/transport/cuda_ipc_handles.cc", "<cuda_runtime.h>"), IsEmpty());
+  EXPECT_THAT(AboutInclude("src/transport/nccl_group.cc", "<cuda_runtime.h>"), IsEmpty());
+  EXPECT_THAT(AboutInclude("src/transport/cuda_ipc_handles.cc", "<nccl.h>"), Not(IsEmpty()));
+  EXPECT_THAT(AboutInclude("tests/device/cuda_device_test.cc", "<cuda_runtime.h>"), IsEmpty());
+  EXPECT_THAT(AboutInclude("tests/fakes/fake_nccl_call.cc", "\"nccl.h\""), IsEmpty());
+  EXPECT_THAT(AboutInclude("tests/session/world.cc", "<cuda_runtime.h>"), Not(IsEmpty()));
+  EXPECT_THAT(AboutInclude("bench/run.cc", "<nccl.h>"), Not(IsEmpty()));
   EXPECT_THAT(AboutInclude("include/sluice/session.h", "<mpi.h>"),
               Contains(HasSubstr("a vendor's header")));
 }
