@@ -7,7 +7,7 @@
 //
 // Environment, for programs that cannot call FakeCudaConfigure: FAKE_CUDA_DEVICES,
 // FAKE_CUDA_MEMORY_MIB, FAKE_CUDA_DELAY_US, FAKE_CUDA_SEED, FAKE_CUDA_DRIVER (a version),
-// FAKE_CUDA_SAME_PROCESS_IPC (0 or 1).
+// FAKE_CUDA_SAME_PROCESS_IPC, FAKE_CUDA_FREE_WHILE_OPEN (0 or 1).
 #ifndef SLUICE_TESTS_FAKES_FAKE_CUDA_H_
 #define SLUICE_TESTS_FAKES_FAKE_CUDA_H_
 
@@ -28,6 +28,9 @@ struct FakeCudaConfig {
   int driver_version = 13000;  // 0: no driver; below 13000: too old. cudaErrorInsufficientDriver.
   bool peer_access = true;     // whether devices can access each other's memory
   bool same_process_ipc = false;  // handles may be opened where they were made: ranks as threads
+  // Memory may be freed that others have open, and stays until they close it: as drivers do it,
+  // though CUDA does not promise that.
+  bool free_while_open = false;
   int delay_us = 0;               // up to so long, at random, before each operation of a stream
   uint64_t seed = 1;
 };

@@ -59,7 +59,7 @@ cudaError_t Free(const char* function, void* pointer) {
   if (found == nullptr) return cudaErrorInvalidValue;
   const std::shared_ptr<SharedMemory> memory = found->memory;
   const int device = found->device;
-  if (const int users = memory->Users(); users > 0) {
+  if (const int users = memory->Users(); users > 0 && !state.config.free_while_open) {
     AddMisuse(std::string(function) + " of " + Hex(pointer) + ", which " + std::to_string(users) +
               " process(es) still have open");
   }

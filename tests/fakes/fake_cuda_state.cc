@@ -33,6 +33,7 @@ FakeCudaConfig EnvironmentConfig() {
   config.delay_us = static_cast<int>(FromEnvironment("FAKE_CUDA_DELAY_US", config.delay_us));
   config.seed = static_cast<uint64_t>(FromEnvironment("FAKE_CUDA_SEED", 1));
   config.same_process_ipc = FromEnvironment("FAKE_CUDA_SAME_PROCESS_IPC", 0) != 0;
+  config.free_while_open = FromEnvironment("FAKE_CUDA_FREE_WHILE_OPEN", 0) != 0;
   return config;
 }
 

@@ -306,7 +306,7 @@ ncclResult_t RunJob(const std::shared_ptr<Comm>& comm, std::function<ncclResult_
   std::thread([comm, work = std::move(job)] {
     constexpr auto kAWhile = std::chrono::microseconds(200);
     std::this_thread::sleep_for(kAWhile);
-    const ncclResult_t result = work();
+    const ncclResult_t result = comm->is_aborted ? ncclInternalError : work();
     if (result != ncclSuccess) comm->error = result;
     comm->is_pending = false;
   }).detach();
@@ -373,7 +373,9 @@ ncclResult_t ncclCommDestroy(ncclComm_t handle) {
 
 ncclResult_t ncclCommAbort(ncclComm_t handle) {
   return fake::Call(__func__, fake::IfFailed::kDoIt, handle, [](const auto& comm) {
+    // As NCCL does, this ends what is in progress, and so does not come before its end.
     comm->is_aborted = true;
+    for (int64_t pauses = 0; comm->is_pending;) fake::Pause(pauses);
     fake::End(*comm, fake::RankState::kAborted);
     return ncclSuccess;
   });
