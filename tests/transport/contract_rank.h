@@ -76,6 +76,10 @@ class ContractRank {
   // been written outside a buffer.
   void CheckEnd() const;
 
+  // Ends the transports, so that nothing of other ranks is in use here any more. At the script's
+  // end, and before any rank's memory goes.
+  void DestroyTransports() { transports_.clear(); }
+
   // --- For use inside steps.
   // A buffer of the rank's, between guards, that lives as long as it.
   std::byte* Buffer(size_t bytes);

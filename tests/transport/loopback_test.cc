@@ -1,16 +1,15 @@
 // The contract over loopback: one thread that drives all ranks in turn, and one thread per rank.
 #include "transport/loopback.h"
 
-#include <chrono>
 #include <memory>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "oracle/sampled.h"
+#include "transport/thread_ranks.h"
 #include "transport/transport_contract.h"
 
 namespace sluice {
@@ -41,29 +40,6 @@ void RunInTurn(int size, const ContractScript& script) {
   }
 }
 
-void RunOne(std::unique_ptr<Fabric> fabric, const ContractScript& script) {
-  ContractRank rank(std::move(fabric));
-  script(rank);
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(100);
-  while (rank.Advance()) {
-    if (std::chrono::steady_clock::now() > deadline) {
-      ADD_FAILURE() << "stuck: " << rank.Position();
-      return;
-    }
-    std::this_thread::yield();
-  }
-  rank.CheckEnd();
-}
-
-void RunOnThreads(int size, const ContractScript& script) {
-  std::vector<std::thread> threads;
-  for (auto& fabric : MakeLoopbackFabrics(Nodes(size))) {
-    threads.emplace_back([&script](std::unique_ptr<Fabric> own) { RunOne(std::move(own), script); },
-                         std::move(fabric));
-  }
-  for (std::thread& thread : threads) thread.join();
-}
-
 std::vector<ContractWorld> Worlds() {
   std::vector<ContractWorld> worlds;
   const auto is_enough = [](int size) { return oracle::kSanitized && size > 3; };
@@ -74,14 +50,16 @@ std::vector<ContractWorld> Worlds() {
   }
   for (const int size : {2, 3, 8}) {
     if (is_enough(size)) break;
-    worlds.push_back({absl::StrCat("OnThreads", size),
-                      [size](const ContractScript& script) { RunOnThreads(size, script); }});
+    worlds.push_back({absl::StrCat("OnThreads", size), [size](const ContractScript& script) {
+                        RunOnThreads(Nodes(size), MakeHostRank, script);
+                      }});
   }
   return worlds;
 }
 
 INSTANTIATE_TEST_SUITE_P(Loopback, TransportContract, testing::ValuesIn(Worlds()),
                          ContractWorldName);
+INSTANTIATE_TEST_SUITE_P(Loopback, GroupContract, testing::ValuesIn(Worlds()), ContractWorldName);
 INSTANTIATE_TEST_SUITE_P(Loopback, FabricContract, testing::ValuesIn(Worlds()), ContractWorldName);
 
 TEST(LoopbackTest, OneRankGathersFromItself) {

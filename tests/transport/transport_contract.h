@@ -35,6 +35,9 @@ class TransportContract : public testing::TestWithParam<ContractWorld> {
 
 class FabricContract : public TransportContract {};
 
+// For transports in groups, which TransportContract is not for, and for all others.
+class GroupContract : public TransportContract {};
+
 inline std::string ContractWorldName(const testing::TestParamInfo<ContractWorld>& info) {
   return info.param.name;
 }

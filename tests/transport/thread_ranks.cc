@@ -1,0 +1,56 @@
+// Ranks of one process, each with a thread.
+#include "transport/thread_ranks.h"
+
+#include <barrier>
+#include <chrono>
+#include <cstddef>
+#include <thread>
+#include <utility>
+
+#include "gtest/gtest.h"
+#include "transport/loopback.h"
+
+namespace sluice {
+namespace {
+
+void RunOne(ContractRank& rank, const ContractScript& script) {
+  script(rank);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (rank.Advance()) {
+    if (std::chrono::steady_clock::now() > deadline) {
+      ADD_FAILURE() << "stuck: " << rank.Position();
+      return;
+    }
+    std::this_thread::yield();
+  }
+  rank.CheckEnd();
+}
+
+}  // namespace
+
+std::unique_ptr<ContractRank> MakeHostRank(std::unique_ptr<Fabric> fabric) {
+  return std::make_unique<ContractRank>(std::move(fabric));
+}
+
+void RunOnThreads(const std::vector<int>& nodes, const RankMaker& make,
+                  const ContractScript& script) {
+  std::barrier all_have_ended(static_cast<std::ptrdiff_t>(nodes.size()));
+  OnThreads(nodes, [&](std::unique_ptr<Fabric> fabric) {
+    const std::unique_ptr<ContractRank> rank = make(std::move(fabric));
+    RunOne(*rank, script);
+    rank->DestroyTransports();
+    all_have_ended.arrive_and_wait();
+  });
+}
+
+void OnThreads(const std::vector<int>& nodes,
+               const std::function<void(std::unique_ptr<Fabric> fabric)>& body) {
+  std::vector<std::thread> threads;
+  for (auto& fabric : MakeLoopbackFabrics(nodes)) {
+    threads.emplace_back([&body](std::unique_ptr<Fabric> own) { body(std::move(own)); },
+                         std::move(fabric));
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace sluice

@@ -1,0 +1,28 @@
+// Runs contract scripts with a thread for each rank, over loopback fabrics.
+#ifndef SLUICE_TESTS_TRANSPORT_THREAD_RANKS_H_
+#define SLUICE_TESTS_TRANSPORT_THREAD_RANKS_H_
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "transport/transport_contract.h"
+
+namespace sluice {
+
+using RankMaker = std::function<std::unique_ptr<ContractRank>(std::unique_ptr<Fabric> fabric)>;
+
+// Over host memory.
+std::unique_ptr<ContractRank> MakeHostRank(std::unique_ptr<Fabric> fabric);
+
+// One rank on each of `nodes`. Fails, and goes on, if ranks are stuck for long.
+void RunOnThreads(const std::vector<int>& nodes, const RankMaker& make,
+                  const ContractScript& script);
+
+// Calls `body` with each rank's fabric, on a thread for each.
+void OnThreads(const std::vector<int>& nodes,
+               const std::function<void(std::unique_ptr<Fabric> fabric)>& body);
+
+}  // namespace sluice
+
+#endif  // SLUICE_TESTS_TRANSPORT_THREAD_RANKS_H_
