@@ -23,6 +23,11 @@ struct CudaOptions {
 // versions), or without a device; InvalidArgument for an ordinal beyond the devices there are.
 absl::StatusOr<std::shared_ptr<Accelerator>> MakeCudaAccelerator(const CudaOptions& options = {});
 
+// Carries buckets between GPUs of one node, and between processes on one GPU: the receiver copies
+// out of the sender's memory, which must be of cudaMalloc, or staging of the session.
+absl::StatusOr<std::shared_ptr<TransportMaker>> MakeCudaIpcTransport(
+    std::shared_ptr<Accelerator> accelerator);
+
 inline StreamHandle ToHandle(cudaStream_t stream) { return {stream}; }
 
 }  // namespace sluice

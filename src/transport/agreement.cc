@@ -3,41 +3,19 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdint>
-#include <string>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "tensor/check.h"
 #include "transport/deadline.h"
+#include "transport/wire_status.h"
 
 namespace sluice {
 namespace {
 
-// How a rank is, as it travels.
-struct RankStatus {
-  int32_t code = 0;
-  uint32_t length = 0;
-  char text[800] = {};
-};
+using RankStatus = WireStatus<800>;
 static_assert(sizeof(RankStatus) + kMaxAgreedBytes <= Fabric::kMaxRecordBytes);
-
-RankStatus ToRecord(const absl::Status& status) {
-  RankStatus record;
-  record.code = static_cast<int32_t>(status.code());
-  const size_t length = std::min(status.message().size(), sizeof(record.text));
-  record.length = static_cast<uint32_t>(length);
-  std::memcpy(record.text, status.message().data(), length);
-  return record;
-}
-
-absl::Status FromRecord(const RankStatus& record, size_t rank) {
-  if (record.code == 0) return absl::OkStatus();
-  const size_t length = std::min<size_t>(record.length, sizeof(record.text));
-  return absl::Status(static_cast<absl::StatusCode>(record.code),
-                      absl::StrCat("rank ", rank, ": ", std::string(record.text, length)));
-}
 
 absl::StatusOr<std::vector<std::byte>> Gather(Fabric* fabric, absl::Span<const std::byte> record,
                                               absl::Duration timeout) {
@@ -65,7 +43,7 @@ absl::StatusOr<std::vector<std::byte>> GatherIfAllOk(Fabric* fabric,
                                                      const absl::Status& status,
                                                      absl::Duration timeout) {
   SLUICE_CHECK(record.size() <= kMaxAgreedBytes, "the record is too long to agree on");
-  const RankStatus own = ToRecord(status);
+  const RankStatus own(status);
   std::vector<std::byte> message(sizeof(own) + record.size());
   std::memcpy(message.data(), &own, sizeof(own));
   std::copy(record.begin(), record.end(), message.begin() + sizeof(own));
@@ -77,7 +55,9 @@ absl::StatusOr<std::vector<std::byte>> GatherIfAllOk(Fabric* fabric,
     const std::byte* theirs = all->data() + rank * message.size();
     RankStatus outcome;
     std::memcpy(&outcome, theirs, sizeof(outcome));
-    if (absl::Status error = FromRecord(outcome, rank); !error.ok()) return error;
+    if (!outcome.ok()) {
+      return absl::Status(outcome.code(), absl::StrCat("rank ", rank, ": ", outcome.message()));
+    }
     records.insert(records.end(), theirs + sizeof(outcome), theirs + message.size());
   }
   return records;

@@ -1,0 +1,291 @@
+// Offers, pulls and answers.
+#include "transport/cuda_ipc_transport.h"
+
+#include <array>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "device/cuda_current.h"
+#include "device/cuda_error.h"
+#include "tensor/check.h"
+#include "transport/cuda_ipc_pull.h"
+#include "transport/op_check.h"
+
+namespace sluice {
+namespace {
+
+// Answers find their offers by what is in them.
+constexpr int kAnswerTag = 0;
+
+// Cookies of messages are slots; from this one on, inboxes.
+constexpr uint64_t kInbox = uint64_t{1} << 32;
+
+template <class T>
+TransportOp Message(TransportOp::Kind kind, int peer, int tag, T* record, uint64_t cookie) {
+  return {kind, peer, tag, reinterpret_cast<std::byte*>(record), sizeof(T), cookie};
+}
+
+}  // namespace
+
+CudaIpcTransport::~CudaIpcTransport() {
+  const bool messages_are_under_way = (offers_ != nullptr && offers_->outstanding() > 0) ||
+                                      (answers_ != nullptr && answers_->outstanding() > 0);
+  for (const Slot& slot : messages_->slots) {
+    if (slot.event != nullptr) (void)CudaStatus(cudaEventDestroy(slot.event), "cudaEventDestroy");
+  }
+  if (messages_are_under_way) static_cast<void>(messages_.release());
+}
+
+absl::Status CudaIpcTransport::Reserve(int capacity) {
+  SLUICE_CHECK(outstanding() == 0, "Reserve with operations outstanding");
+  const size_t before = messages_->slots.size();
+  const size_t slots = static_cast<size_t>(capacity);
+  if (slots <= before) return absl::OkStatus();
+  for (Transport* messages : {offers_.get(), answers_.get()}) {
+    if (absl::Status status = messages->Reserve(capacity); !status.ok()) return status;
+  }
+  offer_ops_.reserve(slots);
+  answer_ops_.reserve(slots);
+  unused_.reserve(slots);
+  unused_inboxes_.reserve(slots);
+  ended_.resize(slots);
+  first_ended_ = 0;
+  const CurrentCudaDevice current(queue_.ordinal);
+  if (!current.status().ok()) return current.status();
+  messages_->slots.reserve(slots);
+  messages_->inboxes.resize(slots);
+  while (messages_->slots.size() < slots) {
+    Slot slot;
+    if (absl::Status status = MakeEvent(&slot); !status.ok()) return status;
+    unused_.push_back(static_cast<uint32_t>(messages_->slots.size()));
+    unused_inboxes_.push_back(unused_.back());
+    messages_->slots.push_back(std::move(slot));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CudaIpcTransport::MakeEvent(Slot* slot) const {
+  constexpr unsigned kFlags = cudaEventDisableTiming | cudaEventInterprocess;
+  cudaError_t error = cudaEventCreateWithFlags(&slot->event, kFlags);
+  if (error != cudaSuccess) return CudaStatus(error, "cudaEventCreateWithFlags");
+  error = cudaIpcGetEventHandle(&slot->handle, slot->event);
+  if (error == cudaSuccess) return absl::OkStatus();
+  (void)cudaEventDestroy(slot->event);
+  return CudaStatus(error, "cudaIpcGetEventHandle");
+}
+
+absl::Status CudaIpcTransport::UseStaging(absl::Span<std::byte> staging) {
+  SLUICE_CHECK(outstanding() == 0, "UseStaging with operations outstanding");
+  return exporter_.Keep(staging);
+}
+
+absl::Status CudaIpcTransport::Start(absl::Span<const TransportOp> ops) {
+  CheckOps(ops, rank_, size_, traits());
+  const int capacity = static_cast<int>(messages_->slots.size());
+  if (absl::Status status = CheckCapacity(ops.size(), outstanding(), capacity); !status.ok()) {
+    return status;
+  }
+  offer_ops_.clear();
+  answer_ops_.clear();
+  for (const TransportOp& op : ops) Prepare(op);
+  outstanding_ += static_cast<int>(ops.size());
+  // Where an answer goes must be known before the offer leaves.
+  absl::Status status = answers_->Start(answer_ops_);
+  return status.ok() ? offers_->Start(offer_ops_) : status;
+}
+
+void CudaIpcTransport::Prepare(const TransportOp& op) {
+  const uint32_t number = unused_.back();
+  unused_.pop_back();
+  Slot& slot = At(number);
+  slot.op = op;
+  slot.status = absl::OkStatus();
+  slot.waits = 1;
+  if (op.kind == TransportOp::Kind::kSend) {
+    slot.waits = 2;  // for the offer to leave, and its answer to come
+    slot.status = FillOffer(number);
+    slot.offer.status = ShortStatus(slot.status);
+    const uint32_t inbox = unused_inboxes_.back();
+    unused_inboxes_.pop_back();
+    Inbox& in = messages_->inboxes[inbox];
+    in.peer = op.peer;
+    answer_ops_.push_back(
+        Message(TransportOp::Kind::kReceive, op.peer, kAnswerTag, &in.answer, kInbox + inbox));
+  }
+  offer_ops_.push_back(Message(op.kind, op.peer, op.tag, &slot.offer, number));
+}
+
+absl::Status CudaIpcTransport::FillOffer(uint32_t number) {
+  Slot& slot = At(number);
+  const TransportOp& op = slot.op;
+  Offer& offer = slot.offer;
+  offer.bytes = op.bytes;
+  offer.row_bytes = op.row_bytes;
+  offer.stride_bytes = op.stride_bytes;
+  offer.slot = number;
+  offer.event = slot.handle;
+  if (op.bytes == 0) return absl::OkStatus();
+  const size_t extent = ExtentOf(op.bytes, {op.row_bytes, op.stride_bytes});
+  const absl::StatusOr<CudaIpcMemory> memory = exporter_.Export(op.data, extent);
+  absl::Status status = memory.status();
+  if (memory.ok()) {
+    offer.memory = *memory;
+    status = CudaStatus(cudaEventRecord(slot.event, queue_.stream), "cudaEventRecord");
+  }
+  if (status.ok()) return status;
+  return absl::Status(status.code(), absl::StrCat(DescribeOp(op, rank_), ": ", status.message()));
+}
+
+absl::StatusOr<int> CudaIpcTransport::Poll(absl::Span<TransportEvent> events) {
+  if (outstanding_ > static_cast<int>(ended_count_)) {
+    if (absl::Status status = PollMessages(); !status.ok()) return status;
+  }
+  int count = 0;
+  while (ended_count_ > 0 && static_cast<size_t>(count) < events.size()) {
+    const uint32_t number = ended_[first_ended_];
+    first_ended_ = (first_ended_ + 1) % ended_.size();
+    --ended_count_;
+    Slot& slot = At(number);
+    TransportEvent& event = events[static_cast<size_t>(count++)];
+    event.cookie = slot.op.cookie;
+    event.status = std::move(slot.status);
+    unused_.push_back(number);
+    --outstanding_;
+  }
+  return count;
+}
+
+absl::Status CudaIpcTransport::PollMessages() {
+  std::array<TransportEvent, 32> events;
+  for (Transport* messages : {offers_.get(), answers_.get()}) {
+    absl::StatusOr<int> count = 0;
+    do {
+      count = messages->Poll(absl::MakeSpan(events));
+      if (!count.ok()) return count.status();
+      for (size_t i = 0; i < static_cast<size_t>(*count); ++i) {
+        const absl::Status status = MessageEnded(messages == offers_.get(), events[i]);
+        if (!status.ok()) return status;
+      }
+    } while (*count == static_cast<int>(events.size()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CudaIpcTransport::MessageEnded(bool offer, const TransportEvent& event) {
+  const auto number = static_cast<uint32_t>(event.cookie);
+  if (event.cookie >= kInbox) return TakeAnswer(number, event.status);
+  if (offer) {
+    OfferEnded(number, event.status);
+  } else {
+    AnswerLeft(number, event.status);
+  }
+  return absl::OkStatus();
+}
+
+void CudaIpcTransport::OfferEnded(uint32_t number, const absl::Status& outcome) {
+  Slot& slot = At(number);
+  const bool send = slot.op.kind == TransportOp::Kind::kSend;
+  if (send || !outcome.ok()) {
+    if (absl::IsCancelled(outcome)) {
+      slot.status = WithdrawnError(slot.op, rank_);
+    } else {
+      slot.status.Update(outcome);
+    }
+    return Advance(number);
+  }
+  slot.status = Pull(&slot);
+  Answer& answer = slot.answer;
+  answer.offer_slot = slot.offer.slot;
+  answer.slot = number;
+  answer.handle = slot.handle;
+  // The sender has not done anything wrong where only the receive has another length.
+  answer.status = ShortStatus(absl::IsDataLoss(slot.status) ? absl::OkStatus() : slot.status);
+  const TransportOp back =
+      Message(TransportOp::Kind::kSend, slot.op.peer, kAnswerTag, &answer, number);
+  if (absl::Status status = answers_->Start({back}); !status.ok()) {
+    slot.status.Update(status);
+    Advance(number);
+  }
+}
+
+absl::Status CudaIpcTransport::Pull(Slot* slot) {
+  const TransportOp& op = slot->op;
+  const Offer& offer = slot->offer;
+  slot->answer.has_event = 0;
+  if (!offer.status.ok()) {
+    return absl::Status(
+        offer.status.code(),
+        absl::StrCat("rank ", op.peer, " failed to send: ", offer.status.message()));
+  }
+  if (offer.bytes != op.bytes) return LengthError(op, rank_, static_cast<size_t>(offer.bytes));
+  if (op.bytes == 0) return absl::OkStatus();
+  absl::Status status = EnqueuePullOf(*slot);
+  if (status.ok()) {
+    status = CudaStatus(cudaEventRecord(slot->event, queue_.stream), "cudaEventRecord");
+  }
+  if (status.ok()) {
+    slot->answer.has_event = 1;
+    return status;
+  }
+  return absl::Status(status.code(), absl::StrCat(DescribeOp(op, rank_), ": ", status.message()));
+}
+
+absl::Status CudaIpcTransport::EnqueuePullOf(const Slot& slot) {
+  const TransportOp& op = slot.op;
+  const Offer& offer = slot.offer;
+  const CurrentCudaDevice current(queue_.ordinal);
+  if (!current.status().ok()) return current.status();
+  const absl::StatusOr<cudaEvent_t> event = imports_.Open(op.peer, offer.slot, offer.event);
+  if (!event.ok()) return event.status();
+  const absl::StatusOr<const std::byte*> src = imports_.Open(op.peer, offer.memory);
+  if (!src.ok()) return src.status();
+  absl::Status status =
+      CudaStatus(cudaStreamWaitEvent(queue_.stream, *event, 0), "cudaStreamWaitEvent");
+  if (!status.ok()) return status;
+  const PullRows src_rows = {static_cast<size_t>(offer.row_bytes),
+                             static_cast<size_t>(offer.stride_bytes)};
+  return EnqueuePull(queue_, multiprocessors_, *src, src_rows, op.data,
+                     {op.row_bytes, op.stride_bytes}, op.bytes);
+}
+
+void CudaIpcTransport::AnswerLeft(uint32_t number, const absl::Status& outcome) {
+  At(number).status.Update(outcome);
+  Advance(number);
+}
+
+absl::Status CudaIpcTransport::TakeAnswer(uint32_t inbox, const absl::Status& outcome) {
+  const auto& [peer, answer] = messages_->inboxes[inbox];
+  unused_inboxes_.push_back(inbox);
+  if (!outcome.ok()) return outcome;  // no telling whose it is
+  if (answer.offer_slot >= messages_->slots.size() || At(answer.offer_slot).op.peer != peer) {
+    return absl::InternalError(absl::StrCat("rank ", peer, " answers what it was not offered"));
+  }
+  Slot& asked = At(answer.offer_slot);
+  if (!answer.status.ok()) {
+    asked.status.Update(absl::Status(
+        answer.status.code(),
+        absl::StrCat(DescribeOp(asked.op, rank_), ": rank ", peer, ": ", answer.status.message())));
+  } else if (answer.has_event != 0) {
+    asked.status.Update(WaitForPull(peer, answer));
+  }
+  Advance(answer.offer_slot);
+  return absl::OkStatus();
+}
+
+absl::Status CudaIpcTransport::WaitForPull(int peer, const Answer& answer) {
+  const CurrentCudaDevice current(queue_.ordinal);
+  if (!current.status().ok()) return current.status();
+  const absl::StatusOr<cudaEvent_t> event = imports_.Open(peer, answer.slot, answer.handle);
+  if (!event.ok()) return event.status();
+  return CudaStatus(cudaStreamWaitEvent(queue_.stream, *event, 0), "cudaStreamWaitEvent");
+}
+
+void CudaIpcTransport::Advance(uint32_t number) {
+  if (--At(number).waits > 0) return;
+  ended_[(first_ended_ + ended_count_) % ended_.size()] = number;
+  ++ended_count_;
+}
+
+void CudaIpcTransport::Withdraw() { offers_->Withdraw(); }
+
+}  // namespace sluice
