@@ -1,12 +1,7 @@
 // Groups over the fake NCCL, ranks as threads: the contract, and what is NCCL's own: how ranks
 // connect or do not, errors at every call and half way, and the end by Withdraw.
-#include <atomic>
-#include <chrono>
-#include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -19,6 +14,7 @@
 #include "oracle/sampled.h"
 #include "sluice/nccl.h"
 #include "transport/cuda_contract.h"
+#include "transport/cuda_job.h"
 #include "transport/thread_ranks.h"
 #include "transport/transport_contract.h"
 
@@ -151,83 +147,9 @@ TEST(NcclTransportTest, EstimatesMemory) {
   EXPECT_EQ(NcclBytesEstimate(0, 8), 0);
 }
 
-// Ranks that exchange groups around a ring until they are done or one has failed, as sessions do
-// it: an error of one is raised as an alarm, and all withdraw.
-class Job {
- public:
-  explicit Job(int size) : size_(size), outcomes_(static_cast<size_t>(size)) {}
-
-  // What each rank got, and that memory and communicators are given back.
-  std::vector<absl::Status> Run() {
-    OnThreads(OneNode(size_), [&](std::unique_ptr<Fabric> fabric) {
-      const int rank = fabric->rank();
-      const auto memory = CudaContractMemory(rank, Maker());
-      absl::Status status = RunRank(fabric.get(), memory.get());
-      outcomes_[static_cast<size_t>(rank)] = std::move(status);
-    });
-    return outcomes_;
-  }
-
-  static constexpr int kGroups = 6;
-  static constexpr size_t kBytes = 50000;
-
- private:
-  absl::Status RunRank(Fabric* fabric, ContractMemory* memory) {
-    auto transport = memory->OpenTransport(fabric);
-    if (!transport.ok()) return transport.status();
-    absl::Status status = Exchange(fabric->rank(), memory, **transport);
-    if (!status.ok()) alarm_ = true;
-    ++done_;
-    // Nobody leaves while others may still need to be ended.
-    while (done_ < size_ && !alarm_) std::this_thread::yield();
-    if (alarm_) (*transport)->Withdraw();
-    if (status.ok() && alarm_) status = absl::CancelledError("alarm");
-    return status;
-  }
-
-  absl::Status Exchange(int rank, ContractMemory* memory, Transport& transport) const {
-    absl::Status status = transport.Reserve(2 * kGroups);
-    std::byte* const data = memory->Allocate(2 * kBytes);
-    status.Update(transport.UseStaging({data, 2 * kBytes}));
-    const int next = (rank + 1) % size_, previous = (rank + size_ - 1) % size_;
-    for (int group = 0; status.ok() && group < kGroups; ++group) {
-      status =
-          transport.Start({{TransportOp::Kind::kSend, next, 0, data, kBytes, 1},
-                           {TransportOp::Kind::kReceive, previous, 0, data + kBytes, kBytes, 2}});
-    }
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    while (status.ok() && !alarm_ && (transport.outstanding() > 0 || extra_polls_ > 0)) {
-      if (transport.outstanding() == 0) --extra_polls_;
-      status = PollOnce(transport);
-      if (std::chrono::steady_clock::now() > deadline) {
-        ADD_FAILURE() << "rank " << rank << " hangs";
-        return absl::InternalError("hangs");
-      }
-      std::this_thread::sleep_for(std::chrono::microseconds(20));
-    }
-    return status;
-  }
-
-  static absl::Status PollOnce(Transport& transport) {
-    std::vector<TransportEvent> events(4);
-    const absl::StatusOr<int> count = transport.Poll(absl::MakeSpan(events));
-    if (!count.ok()) return count.status();
-    absl::Status status;
-    for (int i = 0; i < *count; ++i) status.Update(events[static_cast<size_t>(i)].status);
-    return status;
-  }
-
-  const int size_;
-  std::vector<absl::Status> outcomes_;
-  std::atomic<bool> alarm_{false};
-  std::atomic<int> done_{0};
-  mutable std::atomic<int> extra_polls_{200};  // what has been launched may yet fail
-};
-
-int Failed(const std::vector<absl::Status>& outcomes) {
-  int failed = 0;
-  for (const absl::Status& outcome : outcomes) failed += outcome.ok() ? 0 : 1;
-  return failed;
+// On a GPU for each rank.
+std::vector<absl::Status> RunJob(int size) {
+  return CudaJob(size, [](int rank) { return CudaContractMemory(rank, Maker()); }).Run();
 }
 
 TEST(NcclTransportTest, FailsOnAllRanksOrNoneAtEveryCall) {
@@ -237,7 +159,7 @@ TEST(NcclTransportTest, FailsOnAllRanksOrNoneAtEveryCall) {
     Configure(kRanks);
     const int before = FakeNcclFailures();
     FakeNcclFailAt(call, ncclInternalError);
-    const auto outcomes = Job(kRanks).Run();
+    const auto outcomes = RunJob(kRanks);
     const bool was_called = FakeNcclFailures() > before;
     FakeNcclFailNoMore();
     const int failed = Failed(outcomes);
@@ -255,7 +177,7 @@ TEST(NcclTransportTest, FailsInsideAGroup) {
        {"ncclGroupStart", "ncclSend", "ncclRecv", "ncclGroupEnd", "ncclCommRegister"}) {
     Configure(3);
     FakeNcclFailAt(call, 2, ncclInternalError);
-    const auto outcomes = Job(3).Run();
+    const auto outcomes = RunJob(3);
     EXPECT_EQ(Failed(outcomes), 3) << call;
     std::string all;
     for (const absl::Status& outcome : outcomes) absl::StrAppend(&all, outcome.ToString(), "\n");
@@ -267,15 +189,23 @@ TEST(NcclTransportTest, FailsInsideAGroup) {
 
 // The kernels of the others wait for a rank whose kernel has died, until they are aborted.
 TEST(NcclTransportTest, FailsHalfWay) {
-  for (const int kernel : {1, 3, Job::kGroups}) {
+  for (const int kernel : {1, 3, CudaJob::kGroups}) {
     Configure(3);
     FakeNcclFailKernel(1, kernel, ncclRemoteError);
-    const auto outcomes = Job(3).Run();
+    const auto outcomes = RunJob(3);
     EXPECT_EQ(Failed(outcomes), 3);
     EXPECT_THAT(outcomes[1], IsError(absl::StatusCode::kUnavailable, "ncclRemoteError"));
     EXPECT_THAT(outcomes[1], IsError(absl::StatusCode::kUnavailable, "rank 1 of 3"));
     EXPECT_THAT(FakeCudaCheckClean(), testing::IsEmpty());
   }
+}
+
+TEST(NcclTransportTest, NeverWaitsForTheDevice) {
+  Configure(3);
+  const int64_t before = FakeCudaHostWaits();
+  EXPECT_EQ(Failed(RunJob(3)), 0);
+  // Each rank gives its one buffer back, and waits for its stream before that and at the end.
+  EXPECT_EQ(FakeCudaHostWaits() - before, 3 * 3);
 }
 
 // A rank starts a group that nobody else does: its kernel waits in the stream until Withdraw, after
@@ -289,9 +219,10 @@ TEST(NcclTransportTest, WithdrawEndsWhatIsUnderWay) {
     ASSERT_TRUE(opened.ok()) << opened.status();
     Transport& transport = **opened;
     ASSERT_TRUE(transport.Reserve(2).ok());
-    std::byte* const data = memory->Allocate(Job::kBytes);
+    std::byte* const data = memory->Allocate(CudaJob::kBytes);
     std::vector<TransportEvent> events(2);
-    const TransportOp receive = {TransportOp::Kind::kReceive, 1 - rank, 0, data, Job::kBytes, 7};
+    const TransportOp receive = {
+        TransportOp::Kind::kReceive, 1 - rank, 0, data, CudaJob::kBytes, 7};
     if (rank == 0) {
       ASSERT_TRUE(transport.Start({receive}).ok());
       absl::StatusOr<int> count = 0;
