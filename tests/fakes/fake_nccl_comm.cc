@@ -122,6 +122,7 @@ ncclResult_t Meet(Comm& comm) {
   RankSlot& mine = comm.slot(comm.rank);
   RankState absent = RankState::kAbsent;
   if (!mine.state.compare_exchange_strong(absent, RankState::kPresent)) {
+    if (comm.is_aborted) return ncclInternalError;  // before this began
     return Misuse(ncclInvalidUsage, "rank " + std::to_string(comm.rank) + " comes twice");
   }
   mine.process = getpid();
