@@ -147,6 +147,30 @@ TEST_F(FakeNcclTest, ACommunicatorThatDoesNotBlockIsInProgressForAWhile) {
   });
 }
 
+// Also before its group was launched: streams and memory may go at once.
+TEST_F(FakeNcclTest, AnAbortEndsWhatIsInProgress) {
+  RunThreads(2, [](const ncclUniqueId& id, int rank) {
+    ncclComm_t comm = nullptr;
+    EXPECT_EQ(MakeComm(&comm, 2, id, rank, /*blocking=*/0), ncclInProgress);
+    EXPECT_EQ(Settle(comm), ncclSuccess);
+    const CudaMemory memory(kBytes);
+    const CudaStream stream;
+    EXPECT_EQ(ncclRecv(memory.data(), kBytes, ncclUint8, 1 - rank, comm, stream.get()),
+              ncclInProgress);
+    EXPECT_EQ(ncclCommAbort(comm), ncclSuccess);
+    EXPECT_EQ(cudaStreamSynchronize(stream.get()), cudaSuccess);
+  });
+  RunThreads(2, [](const ncclUniqueId& id, int rank) {
+    if (rank == 1) return;  // never comes
+    ncclComm_t comm = nullptr;
+    EXPECT_EQ(MakeComm(&comm, 2, id, rank, /*blocking=*/0), ncclInProgress);
+    ncclResult_t state = ncclSuccess;
+    EXPECT_EQ(ncclCommGetAsyncError(comm, &state), ncclSuccess);
+    EXPECT_EQ(state, ncclInProgress);
+    EXPECT_EQ(ncclCommAbort(comm), ncclSuccess);
+  });
+}
+
 TEST_F(FakeNcclTest, TwoRanksOnOneDeviceAreRefused) {
   RunThreads(3, [](const ncclUniqueId& id, int rank) {
     EXPECT_EQ(cudaSetDevice(rank == 2 ? 0 : rank), cudaSuccess);

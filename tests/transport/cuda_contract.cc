@@ -60,6 +60,12 @@ class CudaMemory final : public ContractMemory {
     return buffers_.back();
   }
 
+  void Free(std::byte* data) override {
+    EXPECT_EQ(cudaStreamSynchronize(stream()), cudaSuccess);
+    EXPECT_EQ(cudaFree(data), cudaSuccess);
+    std::erase(buffers_, data);
+  }
+
   void Write(std::byte* to, absl::Span<const std::byte> bytes) override {
     if (bytes.empty()) return;
     EXPECT_EQ(cudaMemcpyAsync(to, bytes.data(), bytes.size(), cudaMemcpyHostToDevice, stream()),
