@@ -41,12 +41,13 @@ int64_t RoundUp(int64_t bytes, int64_t unit) { return (bytes + unit - 1) / unit 
 }  // namespace
 
 Runner::Runner(std::unique_ptr<Device> device, std::unique_ptr<Transport> transport, int64_t slots,
-               int max_in_flight, TraceRecorder* trace)
+               int max_in_flight, TraceRecorder* trace, int device_track)
     : slots_(slots),
       max_in_flight_(max_in_flight),
       device_(std::move(device)),
       transport_(std::move(transport)),
       trace_(trace),
+      device_track_(device_track),
       in_stream_order_(transport_->traits().in_stream_order),
       in_groups_(transport_->traits().in_groups),
       copies_(device_.get(), in_stream_order_),
@@ -58,6 +59,9 @@ Runner::~Runner() {
   // The network may still write into staging: memory that outlives the process's use of it is
   // better than memory that is somebody else's by then.
   if (transport_->outstanding() > 0) staging_.Abandon();
+  // What the device still does may be in staging, and may wait for what the transport gives up.
+  transport_.reset();
+  device_.reset();
 }
 
 MemoryRules Runner::MemoryRulesFor(const Accelerator* accelerator) const {
@@ -233,6 +237,7 @@ absl::StatusOr<bool> Runner::PollDevice() {
   if (copies_.outstanding() == 0) return false;
   const absl::StatusOr<int> count = copies_.Poll(absl::MakeSpan(copied_));
   if (!count.ok()) return count.status();
+  if (trace_ != nullptr) TraceDevice();
   for (int i = 0; i < *count; ++i) {
     const uint64_t cookie = copied_[static_cast<size_t>(i)];
     if (cookie == kMark) {
@@ -416,6 +421,12 @@ void Runner::TraceEnd(size_t slot) {
                static_cast<int>(slot), bucket.bytes, held.begin_ns, now_ns);
   const EngineCounters& now = engine_->counters();
   trace_->Sample(now_ns, now.held_buckets, now.staging_bytes);
+}
+
+void Runner::TraceDevice() {
+  for (const DeviceSpan& span : device_->TakeSpans()) {
+    trace_->Span(TraceKind::kDeviceCopy, device_track_, TraceItem(), 0, span.begin_ns, span.end_ns);
+  }
 }
 
 absl::Status Runner::FlushMessages() {

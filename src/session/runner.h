@@ -31,9 +31,9 @@ namespace sluice {
 class Runner {
  public:
   // `slots`: the budget, 0 for no limit. `trace`: where to record stages, or null; must outlive the
-  // runner.
+  // runner. `device_track`: where to record there when the device was busy.
   Runner(std::unique_ptr<Device> device, std::unique_ptr<Transport> transport, int64_t slots,
-         int max_in_flight, TraceRecorder* trace);
+         int max_in_flight, TraceRecorder* trace, int device_track);
   ~Runner();
 
   // What Prepare makes of tensors' memory; `accelerator` is the device's, or null.
@@ -126,6 +126,7 @@ class Runner {
 
   void TraceBegin(Held* held);
   void TraceEnd(size_t slot);
+  void TraceDevice();
 
   void NumberChannels(CompiledTransfer* transfer);
   absl::Status Explain(const absl::Status& status, uint64_t cookie) const;
@@ -136,6 +137,7 @@ class Runner {
   std::unique_ptr<Device> device_;
   std::unique_ptr<Transport> transport_;
   TraceRecorder* const trace_;
+  const int device_track_;
   const bool in_stream_order_;
   const bool in_groups_;
   CopyQueue copies_;

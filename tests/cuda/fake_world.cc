@@ -44,6 +44,8 @@ void RunRanksOnFakeGpus(int size, int gpus, FakeTransport transport, const RankB
   FakeCudaConfig config = FakeCudaConfiguration();
   config.devices = gpus;
   config.same_process_ipc = true;
+  // Ranks end one after the other, and close what they have open of others when they do.
+  config.free_while_open = true;
   FakeCudaConfigure(config);
   RunRanksOn(MakeLoopbackFabrics(std::vector<int>(static_cast<size_t>(size), 0)), [&](Rank& self) {
     const auto accelerator = MakeCudaAccelerator({.ordinal = self.rank % gpus});

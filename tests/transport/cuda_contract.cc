@@ -33,7 +33,7 @@ class StreamOnlyDevice final : public CudaDevice {
   absl::StatusOr<std::unique_ptr<Fence>> MakeFence() override { return None(); }
   absl::Status Start(const CopyBatch& /*batch*/) override { return None(); }
   absl::StatusOr<int> Poll(absl::Span<uint64_t> /*cookies*/) override { return 0; }
-  std::vector<CudaSpan> TakeSpans() override { return {}; }
+  std::vector<DeviceSpan> TakeSpans() override { return {}; }
 
  private:
   static absl::Status None() { return absl::UnimplementedError("a device for a stream only"); }
