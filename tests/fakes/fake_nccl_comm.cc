@@ -315,7 +315,7 @@ ncclResult_t RunJob(const std::shared_ptr<Comm>& comm, std::function<ncclResult_
 }
 
 void Pause(int64_t& pauses) {
-  constexpr int64_t kYields = 20;
+  constexpr int64_t kYields = 100;
   constexpr int64_t kLongestUs = 300;
   ++pauses;
   if (pauses <= kYields) {

@@ -18,7 +18,7 @@ namespace sluice {
 namespace {
 
 constexpr int kRanks = 3;
-constexpr size_t kBytes = 100000;
+constexpr size_t kBytes = 300000;
 constexpr int kNobody = -1;
 
 struct Job {

@@ -4,7 +4,6 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
-#include <string>
 #include <thread>
 #include <vector>
 
@@ -20,7 +19,7 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr size_t kBytes = 100000;  // more than fits between two ranks
+constexpr size_t kBytes = 300000;  // more than fits between two ranks
 
 class FakeNcclTest : public testing::Test {
  protected:
