@@ -27,6 +27,9 @@ class OwnedBatch {
   absl::Span<const StridedCopy> copies() const { return copies_; }
   absl::Span<const Reduction> reductions() const { return reductions_; }
   absl::Span<const Normalization> normalizations() const { return normalizations_; }
+  bool empty() const {
+    return copies_.empty() && reductions_.empty() && normalizations_.empty();
+  }
   uint64_t cookie() const { return cookie_; }
   bool in_stream_order() const { return in_stream_order_; }
   Fence* after() const { return after_; }

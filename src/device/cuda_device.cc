@@ -180,7 +180,8 @@ absl::StatusOr<bool> CudaDeviceImpl::IssueOne(Record* record) {
     const absl::Status status = batch.then()->Record(StreamHandle{stream()});
     if (!status.ok()) return status;
   }
-  if (batch.in_stream_order() || !issuer_->used_stream()) {
+  // One of nothing is there to learn when all before it is complete.
+  if (batch.in_stream_order() || (!issuer_->used_stream() && !batch.empty())) {
     record->state = State::kComplete;
     return true;
   }

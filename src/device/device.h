@@ -71,7 +71,7 @@ class Fence {
 };
 
 // All that one stage of one bucket does to bytes: copies in any order, then reductions one after
-// the other, then normalizations in any order.
+// the other, then normalizations in any order. Of nothing: it is complete when all before it is.
 struct CopyBatch {
   absl::Span<const StridedCopy> copies = {};
   uint64_t cookie = 0;

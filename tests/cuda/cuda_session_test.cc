@@ -59,10 +59,9 @@ INSTANTIATE_TEST_SUITE_P(Fakes, CudaSessionTest,
                                                           FakeTransport::kNccl,
                                                           FakeTransport::kCudaIpc),
                                           testing::Values(1, 2, 3, 5)),
-                         [](const auto& info) {
-                           return NameOf(std::get<0>(info.param)) +
-                                  std::to_string(std::get<1>(info.param));
-                         });
+                         [](const auto& test) {
+      return NameOf(std::get<0>(test.param)) + std::to_string(std::get<1>(test.param));
+    });
 
 }  // namespace
 }  // namespace sluice::session_test

@@ -142,7 +142,7 @@ TEST(CudaHostWaitsTest, ThereAreNoneBetweenFillAndDrainOverNccl) {
 INSTANTIATE_TEST_SUITE_P(Fakes, CudaStreamOrderTest,
                          testing::Values(FakeTransport::kMessages, FakeTransport::kNccl,
                                          FakeTransport::kCudaIpc),
-                         [](const auto& info) { return NameOf(info.param); });
+                         [](const auto& test) { return NameOf(test.param); });
 
 }  // namespace
 }  // namespace sluice::session_test
