@@ -51,6 +51,7 @@ absl::StatusOr<Gpu> OpenGpu(const GpuOptions& options, [[maybe_unused]] int loca
 #if SLUICE_WITH_CUDA
   CudaOptions cuda;
   cuda.ordinal = options.ordinal;
+  cuda.record_spans = options.record_spans;
   if (cuda.ordinal < 0) {
     int devices = 0;  // without any, the accelerator says what is wrong
     if (cudaGetDeviceCount(&devices) != cudaSuccess) devices = 0;

@@ -24,6 +24,8 @@ struct GpuOptions {
 
   std::string device;  // as typed: both sides
 
+  bool record_spans = false;  // when the device is busy, for a trace
+
   bool uses_device() const { return src_device == "cuda" || dst_device == "cuda"; }
 };
 

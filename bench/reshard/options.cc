@@ -171,6 +171,7 @@ absl::Status ParseTexts(Options* options) {
   if (status.ok()) status = CheckFormat(options->format);
   if (status.ok()) status = CheckWindowed(*options);
   if (status.ok()) status = CheckGpuOptions(&options->gpu);
+  options->gpu.record_spans = !options->trace_file.empty();
   if (status.ok() && options->gpu.uses_device() && !options->baselines.empty()) {
     status = absl::InvalidArgumentError("--baseline goes with tensors in host memory only");
   }

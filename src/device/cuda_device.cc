@@ -41,7 +41,7 @@ class CudaDeviceImpl final : public CudaDevice {
   absl::StatusOr<std::unique_ptr<Fence>> MakeFence() override { return MakeCudaFence(ordinal()); }
   absl::Status Start(const CopyBatch& batch) override;
   absl::StatusOr<int> Poll(absl::Span<uint64_t> cookies) override;
-  std::vector<CudaSpan> TakeSpans() override;
+  std::vector<DeviceSpan> TakeSpans() override;
 
  private:
   enum class State { kFree, kQueued, kOnStream, kComplete };
@@ -230,8 +230,8 @@ void CudaDeviceImpl::Fail(const absl::Status& status) {
   if (failure_.ok()) failure_ = status;
 }
 
-std::vector<CudaSpan> CudaDeviceImpl::TakeSpans() {
-  std::vector<CudaSpan> taken;
+std::vector<DeviceSpan> CudaDeviceImpl::TakeSpans() {
+  std::vector<DeviceSpan> taken;
   if (spans_ == nullptr) return taken;
   const CurrentCudaDevice current(ordinal());
   const absl::Status status = current.status().ok() ? spans_->Take(&taken) : current.status();

@@ -7,10 +7,8 @@
 
 #include <cstdint>
 #include <memory>
-#include <vector>
 
 #include "absl/status/statusor.h"
-#include "device/cuda_spans.h"
 #include "device/device.h"
 
 namespace sluice {
@@ -37,9 +35,6 @@ class CudaDevice : public Device {
 
   // Where the work of batches goes, in their order: for transports that work in stream order.
   cudaStream_t stream() const { return stream_; }
-
-  // When the device was busy with batches, as far as that has been recorded and not been taken yet.
-  virtual std::vector<CudaSpan> TakeSpans() = 0;
 
  protected:
   static constexpr DeviceTraits kTraits = {DeviceKind::kCudaHost, DeviceKind::kCuda};

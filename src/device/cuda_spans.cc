@@ -68,7 +68,7 @@ absl::StatusOr<int64_t> CudaSpans::TimeOf(const UniqueCudaEvent& event) const {
   return reference_ns_ + std::llround(double{milliseconds} * 1e6);
 }
 
-absl::Status CudaSpans::Take(std::vector<CudaSpan>* spans) {
+absl::Status CudaSpans::Take(std::vector<DeviceSpan>* spans) {
   for (; count_ > 0; --count_, first_ = (first_ + 1) % ring_.size()) {
     Open& open = ring_[first_];
     const absl::StatusOr<bool> ended = open.end.Passed();

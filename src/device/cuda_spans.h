@@ -13,15 +13,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "device/cuda_event.h"
+#include "device/device.h"
 
 namespace sluice {
-
-// From when a batch's first work could begin to when its last was done, on CLOCK_MONOTONIC.
-struct CudaSpan {
-  uint64_t cookie = 0;
-  int64_t begin_ns = 0;
-  int64_t end_ns = 0;
-};
 
 // Records spans of a stream, one after the other. What is not taken in time is not recorded.
 class CudaSpans {
@@ -33,7 +27,7 @@ class CudaSpans {
   absl::Status End();
 
   // Adds those that have ended, in order.
-  absl::Status Take(std::vector<CudaSpan>* spans);
+  absl::Status Take(std::vector<DeviceSpan>* spans);
 
   static constexpr size_t kMaxOpen = 128;
 

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -84,6 +85,13 @@ struct CopyBatch {
   Fence* then = nullptr;
 };
 
+// From when a batch's first work could begin to when its last was done, on CLOCK_MONOTONIC.
+struct DeviceSpan {
+  uint64_t cookie = 0;
+  int64_t begin_ns = 0;
+  int64_t end_ns = 0;
+};
+
 // What a device gives out, by kind. Copies say of each side which kind of memory it is: any host
 // memory (kCpu), or one of these.
 struct DeviceTraits {
@@ -125,6 +133,10 @@ class Device {
   // concerns the device as a whole, and is returned once: later polls return what is outstanding as
   // if it were complete, once it touches no memory any more.
   virtual absl::StatusOr<int> Poll(absl::Span<uint64_t> cookies) = 0;
+
+  // When the device was busy with batches, as far as it records that, one span after the other:
+  // what has ended and was not taken yet. Nothing from the host device.
+  virtual std::vector<DeviceSpan> TakeSpans() = 0;
 
   static constexpr int kMaxOutstanding = 64;
 

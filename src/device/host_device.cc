@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -34,6 +35,7 @@ class HostDevice final : public Device {
   }
   absl::Status Start(const CopyBatch& batch) override;
   absl::StatusOr<int> Poll(absl::Span<uint64_t> cookies) override;
+  std::vector<DeviceSpan> TakeSpans() override { return {}; }
 
  private:
   // Complete and not polled: complete_count_ of them from first_, wrapping round.

@@ -64,8 +64,10 @@ absl::Status CopyQueue::Flush() {
 
 absl::Status CopyQueue::Mark(uint64_t cookie) { return Begin(CopyBatch{.cookie = cookie}); }
 
-absl::Status CopyQueue::Order(Fence* after, Fence* then) {
-  return Begin(CopyBatch{.cookie = kNobody, .in_stream_order = true, .after = after, .then = then});
+absl::StatusOr<int64_t> CopyQueue::Order(Fence* after, Fence* then) {
+  const CopyBatch batch = {.cookie = kOrder, .in_stream_order = true, .after = after, .then = then};
+  if (absl::Status status = Begin(batch); !status.ok()) return status;
+  return ++orders_begun_;
 }
 
 absl::Status CopyQueue::Begin(const CopyBatch& batch) {
@@ -93,7 +95,8 @@ absl::StatusOr<int> CopyQueue::Poll(absl::Span<uint64_t> cookies) {
     count = static_cast<int>(taken);
   }
   outstanding_ -= count;
-  const auto end = std::remove(cookies.begin(), cookies.begin() + count, kNobody);
+  const auto end = std::remove(cookies.begin(), cookies.begin() + count, kOrder);
+  orders_ended_ += cookies.begin() + count - end;
   return static_cast<int>(end - cookies.begin());
 }
 

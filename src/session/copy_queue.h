@@ -44,9 +44,12 @@ class CopyQueue {
   absl::Status Flush();
 
   // A batch of nothing, with a cookie of its own: it ends when all that was flushed before is
-  // complete. Or, in stream order, has the device wait for `after`, or marks this place as `then`.
+  // complete.
   absl::Status Mark(uint64_t cookie);
-  absl::Status Order(Fence* after, Fence* then);
+  // In stream order: has what is flushed later come after `after`, or marks this place as `then`,
+  // which is done once HasEnded of the number that this returns.
+  absl::StatusOr<int64_t> Order(Fence* after, Fence* then);
+  bool HasEnded(int64_t order) const { return orders_ended_ >= order; }
 
   int outstanding() const { return outstanding_; }
   // Fills `cookies` with batches that have ended; returns how many. The caller counts them down.
@@ -54,8 +57,7 @@ class CopyQueue {
 
  private:
   absl::Status Begin(const CopyBatch& batch);
-  // True if the cookie is nobody's: of Order.
-  static constexpr uint64_t kNobody = ~uint64_t{0};
+  static constexpr uint64_t kOrder = ~uint64_t{0};  // a cookie
 
   Device* const device_;
   const bool in_stream_order_;
@@ -69,6 +71,8 @@ class CopyQueue {
   size_t reduction_count_ = 0;
   size_t normalization_count_ = 0;
   int outstanding_ = 0;
+  int64_t orders_begun_ = 0;
+  int64_t orders_ended_ = 0;
   // Of batches that ended while there was no room for another to start. As long as the largest
   // bucket has made it.
   std::vector<uint64_t> ended_;

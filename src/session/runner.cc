@@ -9,6 +9,7 @@
 #include "plan/channels.h"
 #include "session/clock.h"
 #include "tensor/check.h"
+#include "trace/profiler_range.h"
 
 namespace sluice {
 namespace {
@@ -29,17 +30,24 @@ constexpr uint64_t kMark = uint64_t{1} << 63;
 // Marks under way, so that the device has room for copies.
 constexpr size_t kMarksMax = Device::kMaxOutstanding / 4;
 
+TraceKind KindOf(Stage stage) {
+  return stage == Stage::kFilling  ? TraceKind::kFill
+         : stage == Stage::kMoving ? TraceKind::kMove
+                                   : TraceKind::kDrain;
+}
+
 int64_t RoundUp(int64_t bytes, int64_t unit) { return (bytes + unit - 1) / unit * unit; }
 
 }  // namespace
 
 Runner::Runner(std::unique_ptr<Device> device, std::unique_ptr<Transport> transport, int64_t slots,
-               int max_in_flight, TraceRecorder* trace)
+               int max_in_flight, TraceRecorder* trace, int device_track)
     : slots_(slots),
       max_in_flight_(max_in_flight),
       device_(std::move(device)),
       transport_(std::move(transport)),
       trace_(trace),
+      device_track_(device_track),
       in_stream_order_(transport_->traits().in_stream_order),
       in_groups_(transport_->traits().in_groups),
       copies_(device_.get(), in_stream_order_),
@@ -51,6 +59,9 @@ Runner::~Runner() {
   // The network may still write into staging: memory that outlives the process's use of it is
   // better than memory that is somebody else's by then.
   if (transport_->outstanding() > 0) staging_.Abandon();
+  // What the device still does may be in staging, and may wait for what the transport gives up.
+  transport_.reset();
+  device_.reset();
 }
 
 MemoryRules Runner::MemoryRulesFor(const Accelerator* accelerator) const {
@@ -226,6 +237,7 @@ absl::StatusOr<bool> Runner::PollDevice() {
   if (copies_.outstanding() == 0) return false;
   const absl::StatusOr<int> count = copies_.Poll(absl::MakeSpan(copied_));
   if (!count.ok()) return count.status();
+  if (trace_ != nullptr) TraceDevice();
   for (int i = 0; i < *count; ++i) {
     const uint64_t cookie = copied_[static_cast<size_t>(i)];
     if (cookie == kMark) {
@@ -295,6 +307,7 @@ absl::Status Runner::CarryOut(const Command& command) {
     if (in_groups_) groups_.Admitted(*run, held.work.index());
   }
   held.stage = command.stage;
+  held.range = BeginProfilerRange(KindOf(command.stage), held.work.bucket().bytes);
   if (trace_ != nullptr) TraceBegin(&held);
   if (command.stage == Stage::kMoving) BeginMove(slot);
   return Continue(slot, command.stage);
@@ -354,6 +367,7 @@ absl::Status Runner::ContinueAlone(size_t slot, Stage stage, int rounds_max) {
   const bool ends = work.EndsWith(stage);
   const Ticket ticket = work.ticket();
   if (!ends || !in_stream_order_) engine_->Finish(ticket);
+  EndProfilerRange(held_[slot].range);
   if (trace_ != nullptr) TraceEnd(slot);
   if (!ends) return absl::OkStatus();
   // An engine made anew gives the same tickets again.
@@ -401,15 +415,18 @@ void Runner::TraceBegin(Held* held) {
 
 void Runner::TraceEnd(size_t slot) {
   const Held& held = held_[slot];
-  const TraceKind kind = held.stage == Stage::kFilling  ? TraceKind::kFill
-                         : held.stage == Stage::kMoving ? TraceKind::kMove
-                                                        : TraceKind::kDrain;
   const Bucket& bucket = held.work.bucket();
   const int64_t now_ns = MonotonicNs();
-  trace_->Span(kind, bucket.id.WithRun(static_cast<uint64_t>(held.work.run()->id())),
+  trace_->Span(KindOf(held.stage), bucket.id.WithRun(static_cast<uint64_t>(held.work.run()->id())),
                static_cast<int>(slot), bucket.bytes, held.begin_ns, now_ns);
   const EngineCounters& now = engine_->counters();
   trace_->Sample(now_ns, now.held_buckets, now.staging_bytes);
+}
+
+void Runner::TraceDevice() {
+  for (const DeviceSpan& span : device_->TakeSpans()) {
+    trace_->Span(TraceKind::kDeviceCopy, device_track_, TraceItem(), 0, span.begin_ns, span.end_ns);
+  }
 }
 
 absl::Status Runner::FlushMessages() {
@@ -458,15 +475,22 @@ absl::Status Runner::BeginInStream(TransferRun* run) {
   if (absl::Status status = (*fence)->Record(run->stream()); !status.ok()) return status;
   const bool network_is_behind = in_stream_order_ || !transport_->traits().takes_device_memory;
   run->set_waits_for_stream(!network_is_behind || !run->OnDeviceOnly());
-  return copies_.Order(*fence, nullptr);
+  return copies_.Order(*fence, nullptr).status();
 }
 
-absl::Status Runner::EndInStream(TransferRun* run) {
-  if (!in_stream_order_) return absl::OkStatus();  // everything is complete
+absl::StatusOr<bool> Runner::EndInStream(TransferRun* run) {
+  if (!in_stream_order_) return true;  // everything is complete
   const absl::StatusOr<Fence*> fence = run->EndFence(device_.get());
   if (!fence.ok()) return fence.status();
-  if (absl::Status status = copies_.Order(nullptr, *fence); !status.ok()) return status;
-  return (*fence)->HoldBack(run->stream());
+  if (run->end_order() == 0) {
+    const absl::StatusOr<int64_t> order = copies_.Order(nullptr, *fence);
+    if (!order.ok()) return order.status();
+    run->set_end_order(*order);
+  }
+  if (!copies_.HasEnded(run->end_order())) return false;
+  absl::Status status = (*fence)->HoldBack(run->stream());
+  if (!status.ok()) return status;
+  return true;
 }
 
 absl::StatusOr<bool> Runner::PollStreams() {

@@ -31,9 +31,9 @@ namespace sluice {
 class Runner {
  public:
   // `slots`: the budget, 0 for no limit. `trace`: where to record stages, or null; must outlive the
-  // runner.
+  // runner. `device_track`: where to record there when the device was busy.
   Runner(std::unique_ptr<Device> device, std::unique_ptr<Transport> transport, int64_t slots,
-         int max_in_flight, TraceRecorder* trace);
+         int max_in_flight, TraceRecorder* trace, int device_track);
   ~Runner();
 
   // What Prepare makes of tensors' memory; `accelerator` is the device's, or null.
@@ -49,8 +49,8 @@ class Runner {
   void Add(TransferRun* run);
   // Its copies come after what its stream holds now.
   absl::Status BeginInStream(TransferRun* run);
-  // What its stream gets from now on comes after all of the run, which is done.
-  absl::Status EndInStream(TransferRun* run);
+  // True once what its stream gets comes after all of the run, which is done. Call it again if not.
+  absl::StatusOr<bool> EndInStream(TransferRun* run);
   // Of a run that is done, or was never released.
   void Remove(TransferRun* run);
 
@@ -89,6 +89,7 @@ class Runner {
     BucketWork work;
     Stage stage = Stage::kWaiting;
     int64_t begin_ns = 0;  // of the stage, while there is a trace
+    uint64_t range = 0;    // of the stage, for profilers
     // While it moves: the slots of its channel's buckets before and after it that move; or kNoSlot.
     int before = kNoSlot;
     int after = kNoSlot;
@@ -125,6 +126,7 @@ class Runner {
 
   void TraceBegin(Held* held);
   void TraceEnd(size_t slot);
+  void TraceDevice();
 
   void NumberChannels(CompiledTransfer* transfer);
   absl::Status Explain(const absl::Status& status, uint64_t cookie) const;
@@ -135,6 +137,7 @@ class Runner {
   std::unique_ptr<Device> device_;
   std::unique_ptr<Transport> transport_;
   TraceRecorder* const trace_;
+  const int device_track_;
   const bool in_stream_order_;
   const bool in_groups_;
   CopyQueue copies_;

@@ -83,12 +83,14 @@ absl::Status SessionImpl::Open() {
   slots_ = *slots;
   watch_.set_witness(this);
   TraceRecorder* recorder = nullptr;
+  int device_track = -1;
   if (options_.trace_events > 0) {
     trace_ = std::make_unique<JoinedTraceLog>(rank());
     recorder = trace_->AddRecorder(options_.trace_events);
+    if (options_.accelerator != nullptr) device_track = trace_->AddTrack("device");
   }
   runner_ = std::make_unique<Runner>(*std::move(device), *std::move(transport), slots_,
-                                     options_.max_in_flight, recorder);
+                                     options_.max_in_flight, recorder, device_track);
   return absl::OkStatus();
 }
 

@@ -66,9 +66,14 @@ bool SessionImpl::EndRuns() {
     }
     any = true;
     if (run->in_stream()) {
-      if (absl::Status ordered = runner_->EndInStream(run); !ordered.ok()) {
-        Poison(ordered).IgnoreError();
+      const absl::StatusOr<bool> ordered = runner_->EndInStream(run);
+      if (!ordered.ok()) {
+        Poison(ordered.status()).IgnoreError();
         return true;
+      }
+      if (!*ordered) {
+        ++i;
+        continue;
       }
     }
     absl::Status status;

@@ -153,9 +153,9 @@ absl::Status StreamWork::Drain(const ShardPiece& piece, std::byte* data, CopyQue
   Underway& item = At(piece.index);
   if (!options_.await_in_stream || ++item.started < item.pieces) return absl::OkStatus();
   if (absl::Status status = copies->Flush(); !status.ok()) return status;
-  absl::Status status = copies->Order(nullptr, cells_->ReadyFence(item.cell));
-  if (status.ok()) cells_->Fill(item.cell);
-  return status;
+  const auto ordered = copies->Order(nullptr, cells_->ReadyFence(item.cell));
+  if (ordered.ok()) cells_->Fill(item.cell);
+  return ordered.status();
 }
 
 absl::Status StreamWork::AddCopy(const ShardPiece& piece, std::byte* data, CopyQueue* copies) {

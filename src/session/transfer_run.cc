@@ -30,6 +30,7 @@ void TransferRun::Reset(Session::RunId id, const StartOptions& options) {
   late_destinations_ = options.late_destinations;
   stream_ = options.stream;
   waits_for_stream_ = false;
+  end_order_ = 0;
   const absl::Span<const int64_t> chunks = transfer_.tensor_chunks();
   chunks_left_.assign(chunks.begin(), chunks.end());
   over_.assign(src_.size(), false);

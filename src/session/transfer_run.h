@@ -77,6 +77,9 @@ class TransferRun {
   // Nothing is fed while this is true.
   bool waits_for_stream() const { return waits_for_stream_; }
   void set_waits_for_stream(bool waits) { waits_for_stream_ = waits; }
+  // The number of the order that marks the run's end for its stream; 0: not given.
+  int64_t end_order() const { return end_order_; }
+  void set_end_order(int64_t order) { end_order_ = order; }
   // True if none of its tensors here is in host memory.
   bool OnDeviceOnly() const;
   // Made once, for all runs that this object is used for.
@@ -103,6 +106,7 @@ class TransferRun {
   bool late_destinations_ = false;
   absl::optional<StreamHandle> stream_;
   bool waits_for_stream_ = false;
+  int64_t end_order_ = 0;
   std::unique_ptr<Fence> begin_;
   std::unique_ptr<Fence> end_fence_;
 

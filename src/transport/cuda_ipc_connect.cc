@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "device/cuda_device.h"
+#include "device/cuda_current.h"
 #include "device/cuda_error.h"
 #include "sluice/cuda.h"
 #include "transport/agreement.h"

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "device/cuda_device.h"
+#include "device/cuda_current.h"
 #include "device/cuda_error.h"
 #include "tensor/check.h"
 #include "transport/cuda_ipc_pull.h"

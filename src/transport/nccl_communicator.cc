@@ -10,7 +10,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "device/cuda_device.h"
+#include "device/cuda_current.h"
+#include "device/cuda_error.h"
 #include "transport/agreement.h"
 #include "transport/deadline.h"
 #include "transport/nccl_error.h"
@@ -20,7 +21,7 @@ namespace sluice {
 namespace {
 
 // How long a communicator that nobody needs any more waits for its last kernels.
-constexpr absl::Duration kClosing = absl::Seconds(10);
+constexpr absl::Duration kClosing = absl::Seconds(3);
 // From this version on NCCL decides itself whether two ranks may share a GPU.
 constexpr int kSharesGpus = NCCL_VERSION(2, 30, 0);
 
@@ -200,11 +201,23 @@ absl::Status NcclCommunicator::Register(absl::Span<std::byte> memory) {
 
 absl::Status NcclCommunicator::Deregister() {
   if (registration_ == nullptr) return absl::OkStatus();
-  absl::Status status = UntilReady("the last group");
+  absl::Status status = UntilIdle();
   if (!status.ok()) return status;
   status = Check(ncclCommDeregister(comm_, registration_), "ncclCommDeregister");
   registration_ = nullptr;
   return status.ok() ? UntilReady("ncclCommDeregister") : status;
+}
+
+absl::Status NcclCommunicator::UntilIdle() {
+  if (absl::Status status = UntilReady("the last group"); !status.ok()) return status;
+  const Deadline deadline(std::min(timeout_, kClosing));
+  cudaError_t state = cudaStreamQuery(queue_.stream);
+  while (state == cudaErrorNotReady && !deadline.Passed()) {
+    (void)CudaStatus(state, "cudaStreamQuery");
+    Pause();
+    state = cudaStreamQuery(queue_.stream);
+  }
+  return CudaStatus(state, "cudaStreamQuery", "kernels that use registered memory");
 }
 
 absl::Status NcclCommunicator::UntilReady(absl::string_view call) {

@@ -58,6 +58,8 @@ class NcclCommunicator {
   absl::Status Issue(const TransportOp& op);
   absl::Status Deregister();
   absl::Status Finalize();
+  // Until no kernel uses memory.
+  absl::Status UntilIdle();
   absl::Status UntilReady(absl::string_view call);
   // OK unless `result` is an error of `call`.
   absl::Status Check(ncclResult_t result, absl::string_view call) const;

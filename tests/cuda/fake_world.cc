@@ -41,9 +41,11 @@ std::string NameOf(FakeTransport transport) {
 }
 
 void RunRanksOnFakeGpus(int size, int gpus, FakeTransport transport, const RankBody& body) {
-  FakeCudaConfig config;
+  FakeCudaConfig config = FakeCudaConfiguration();
   config.devices = gpus;
   config.same_process_ipc = true;
+  // Ranks end one after the other, and close what they have open of others when they do.
+  config.free_while_open = true;
   FakeCudaConfigure(config);
   RunRanksOn(MakeLoopbackFabrics(std::vector<int>(static_cast<size_t>(size), 0)), [&](Rank& self) {
     const auto accelerator = MakeCudaAccelerator({.ordinal = self.rank % gpus});

@@ -317,7 +317,7 @@ TEST(CudaDeviceTest, SpansAreInOrderAndWithinTheirTime) {
   const std::array<StridedCopy, 1> copies = {ContiguousCopy(kAll, a, b)};
   for (uint64_t i = 0; i < 10; ++i) ASSERT_TRUE(device->Start({copies, i}).ok());
   ASSERT_TRUE(PollUntil(*device, 10).ok());
-  const std::vector<CudaSpan> spans = device->TakeSpans();
+  const std::vector<DeviceSpan> spans = device->TakeSpans();
   ASSERT_EQ(spans.size(), 10u);
   for (size_t i = 0; i < spans.size(); ++i) {
     EXPECT_EQ(spans[i].cookie, i);

@@ -51,23 +51,6 @@ ThreadState& ThisThread() {
   return state;
 }
 
-// Counts the call; what it is to fail with.
-cudaError_t Count(const char* function) {
-  Calls& calls = TheCalls();
-  const std::lock_guard lock(calls.mutex);
-  ++calls.counts[function];
-  ++calls.all;
-  cudaError_t error = cudaSuccess;
-  for (Failure& failure : calls.failures) {
-    if (!failure.function.empty() && failure.function != function) continue;
-    if (failure.device >= 0 && failure.device != CurrentDevice()) continue;
-    if (--failure.in_calls != 0) continue;
-    error = failure.error;
-    ++calls.failed;
-  }
-  return error;
-}
-
 uint64_t Epoch() {
   Calls& calls = TheCalls();
   const std::lock_guard lock(calls.mutex);
@@ -90,8 +73,24 @@ cudaError_t DeviceError() {
 
 }  // namespace
 
+cudaError_t CountCall(const char* function) {
+  Calls& calls = TheCalls();
+  const std::lock_guard lock(calls.mutex);
+  ++calls.counts[function];
+  ++calls.all;
+  cudaError_t error = cudaSuccess;
+  for (Failure& failure : calls.failures) {
+    if (!failure.function.empty() && failure.function != function) continue;
+    if (failure.device >= 0 && failure.device != CurrentDevice()) continue;
+    if (--failure.in_calls != 0) continue;
+    error = failure.error;
+    ++calls.failed;
+  }
+  return error;
+}
+
 Opening Open(const char* function, IfFailed if_failed) {
-  const cudaError_t failure = Count(function);
+  const cudaError_t failure = CountCall(function);
   State& state = TheState();
   {
     const Lock lock(state.mutex);

@@ -18,6 +18,9 @@ struct Opening {
 Opening Open(const char* function, IfFailed if_failed);
 cudaError_t Remember(cudaError_t error);
 
+// Counts a call that works without a device; what it is to fail with.
+cudaError_t CountCall(const char* function);
+
 // `body` returns the call's result.
 template <class Body>
 cudaError_t Call(const char* function, IfFailed if_failed, const Body& body) {

@@ -216,12 +216,16 @@ cudaError_t cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags) {
 
 // Works without a device and with any driver.
 cudaError_t cudaDriverGetVersion(int* driverVersion) {
+  const cudaError_t failure = fake::CountCall(__func__);
+  if (failure != cudaSuccess) return fake::Remember(failure);
   if (driverVersion == nullptr) return fake::Remember(cudaErrorInvalidValue);
   *driverVersion = sluice::FakeCudaConfiguration().driver_version;
   return cudaSuccess;
 }
 
 cudaError_t cudaRuntimeGetVersion(int* runtimeVersion) {
+  const cudaError_t failure = fake::CountCall(__func__);
+  if (failure != cudaSuccess) return fake::Remember(failure);
   if (runtimeVersion == nullptr) return fake::Remember(cudaErrorInvalidValue);
   *runtimeVersion = CUDART_VERSION;
   return cudaSuccess;

@@ -4,8 +4,8 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <cstring>
-#include <memory>
+#include <functional>
+#include <map>
 #include <numeric>
 #include <string>
 #include <thread>
@@ -321,6 +321,95 @@ TEST_F(FakeCudaTest, CallsAreCountedAndFailWhenTheyAreTo) {
   EXPECT_EQ(cudaStreamSynchronize(stream.get()), cudaErrorUnknown);
   EXPECT_STREQ(cudaGetErrorName(cudaErrorUnknown), "cudaErrorUnknown");
   EXPECT_STREQ(cudaGetErrorString(cudaErrorNoDevice), "no CUDA-capable device is detected");
+}
+
+// What it does beside failing does not matter here: every call can be made to fail.
+TEST_F(FakeCudaTest, EveryCallFailsWhenItIsTo) {
+  const CudaMemory memory(64);
+  const CudaStream stream;
+  const CudaEvent event;
+  std::vector<char> host(64);
+  void* pointer = nullptr;
+  int number = 0;
+  size_t bytes = 0;
+  float ms = 0;
+  cudaStream_t made_stream = nullptr;
+  cudaEvent_t made_event = nullptr;
+  cudaDeviceProp properties;
+  cudaPointerAttributes attributes;
+  cudaIpcMemHandle_t memory_handle = {};
+  cudaIpcEventHandle_t event_handle = {};
+  const std::map<std::string, std::function<cudaError_t()>> calls = {
+      {"cudaGetDeviceCount", [&] { return cudaGetDeviceCount(&number); }},
+      {"cudaSetDevice", [&] { return cudaSetDevice(0); }},
+      {"cudaGetDevice", [&] { return cudaGetDevice(&number); }},
+      {"cudaGetDeviceProperties", [&] { return cudaGetDeviceProperties(&properties, 0); }},
+      {"cudaDeviceGetAttribute",
+       [&] { return cudaDeviceGetAttribute(&number, cudaDevAttrWarpSize, 0); }},
+      {"cudaDeviceGetPCIBusId", [&] { return cudaDeviceGetPCIBusId(host.data(), 64, 0); }},
+      {"cudaDeviceGetStreamPriorityRange",
+       [&] { return cudaDeviceGetStreamPriorityRange(&number, &number); }},
+      {"cudaDeviceCanAccessPeer", [&] { return cudaDeviceCanAccessPeer(&number, 0, 0); }},
+      {"cudaDeviceEnablePeerAccess", [&] { return cudaDeviceEnablePeerAccess(1, 0); }},
+      {"cudaGetDriverEntryPointByVersion",
+       [&] { return cudaGetDriverEntryPointByVersion("cuMemGetAddressRange", &pointer, 1, 0); }},
+      {"cudaDriverGetVersion", [&] { return cudaDriverGetVersion(&number); }},
+      {"cudaRuntimeGetVersion", [&] { return cudaRuntimeGetVersion(&number); }},
+      {"cudaMalloc", [&] { return cudaMalloc(&pointer, 8); }},
+      {"cudaFree", [&] { return cudaFree(nullptr); }},
+      {"cudaMemGetInfo", [&] { return cudaMemGetInfo(&bytes, &bytes); }},
+      {"cudaHostRegister", [&] { return cudaHostRegister(host.data(), 64, 0); }},
+      {"cudaPointerGetAttributes",
+       [&] { return cudaPointerGetAttributes(&attributes, host.data()); }},
+      {"cudaStreamCreateWithFlags", [&] { return cudaStreamCreateWithFlags(&made_stream, 0); }},
+      {"cudaStreamCreateWithPriority",
+       [&] { return cudaStreamCreateWithPriority(&made_stream, 0, 0); }},
+      {"cudaStreamWaitEvent", [&] { return cudaStreamWaitEvent(stream.get(), event.get()); }},
+      {"cudaStreamQuery", [&] { return cudaStreamQuery(stream.get()); }},
+      {"cudaStreamSynchronize", [&] { return cudaStreamSynchronize(stream.get()); }},
+      {"cudaStreamGetDevice", [&] { return cudaStreamGetDevice(stream.get(), &number); }},
+      {"cudaEventCreateWithFlags", [&] { return cudaEventCreateWithFlags(&made_event, 0); }},
+      {"cudaEventRecord", [&] { return cudaEventRecord(event.get(), stream.get()); }},
+      {"cudaEventQuery", [&] { return cudaEventQuery(event.get()); }},
+      {"cudaEventSynchronize", [&] { return cudaEventSynchronize(event.get()); }},
+      {"cudaEventElapsedTime", [&] { return cudaEventElapsedTime(&ms, event.get(), event.get()); }},
+      {"cudaMemcpy", [&] { return cudaMemcpy(memory.data(), host.data(), 64, cudaMemcpyDefault); }},
+      {"cudaMemcpyAsync",
+       [&] { return cudaMemcpyAsync(memory.data(), host.data(), 64, cudaMemcpyDefault); }},
+      {"cudaMemcpy2DAsync",
+       [&] {
+         return cudaMemcpy2DAsync(memory.data(), 8, host.data(), 8, 8, 8, cudaMemcpyDefault);
+       }},
+      {"cudaMemsetAsync", [&] { return cudaMemsetAsync(memory.data(), 0, 64); }},
+      {"cudaLaunchKernel", [&] { return FakeCudaEnqueue(stream.get(), [] {}); }},
+      {"cudaIpcGetMemHandle", [&] { return cudaIpcGetMemHandle(&memory_handle, memory.data()); }},
+      {"cudaIpcOpenMemHandle", [&] { return cudaIpcOpenMemHandle(&pointer, memory_handle, 1); }},
+      {"cudaIpcGetEventHandle", [&] { return cudaIpcGetEventHandle(&event_handle, event.get()); }},
+      {"cudaIpcOpenEventHandle", [&] { return cudaIpcOpenEventHandle(&made_event, event_handle); }},
+  };
+  int failed = 0;
+  for (const auto& [name, call] : calls) {
+    FakeCudaFailAt(name, 1, cudaErrorLaunchTimeout);
+    EXPECT_EQ(call(), cudaErrorLaunchTimeout) << name;
+    EXPECT_EQ(FakeCudaFailures(), ++failed) << name;
+  }
+}
+
+// What gives something back does so although it fails.
+TEST_F(FakeCudaTest, NothingIsLeftWhenFreeingFails) {
+  std::vector<char> host(64);
+  void* memory = nullptr;
+  cudaStream_t stream = nullptr;
+  cudaEvent_t event = nullptr;
+  ASSERT_EQ(cudaMalloc(&memory, 64), cudaSuccess);
+  ASSERT_EQ(cudaHostRegister(host.data(), 64, 0), cudaSuccess);
+  ASSERT_EQ(cudaStreamCreateWithFlags(&stream, 0), cudaSuccess);
+  ASSERT_EQ(cudaEventCreateWithFlags(&event, 0), cudaSuccess);
+  for (int nth = 1; nth <= 4; ++nth) FakeCudaFailAt(nth, cudaErrorUnknown);
+  EXPECT_EQ(cudaFree(memory), cudaErrorUnknown);
+  EXPECT_EQ(cudaHostUnregister(host.data()), cudaErrorUnknown);
+  EXPECT_EQ(cudaStreamDestroy(stream), cudaErrorUnknown);
+  EXPECT_EQ(cudaEventDestroy(event), cudaErrorUnknown);
 }
 
 TEST_F(FakeCudaTest, WhoeverKnowsOfLaterWorkKnowsOfEarlier) {

@@ -1,9 +1,9 @@
 // Words for what lies in the shared memory of a communicator.
 #include "fakes/fake_nccl_block.h"
 
-#include <signal.h>
-
 #include <string>
+
+#include "fakes/fake_shared_memory.h"
 
 namespace sluice::fake_nccl {
 
@@ -28,7 +28,7 @@ bool IsGone(const RankSlot& slot) {
   const RankState state = slot.state.load();
   if (state == RankState::kStuck || state == RankState::kAborted) return true;
   const int32_t process = slot.process.load();
-  return process != 0 && kill(process, 0) != 0;
+  return process != 0 && !fake_cuda::IsAlive(process);
 }
 
 }  // namespace sluice::fake_nccl

@@ -12,7 +12,7 @@ namespace sluice::fake_nccl {
 
 constexpr int kMaxRanks = 32;
 constexpr size_t kChunkBytes = size_t{32} << 10;
-constexpr uint64_t kChunks = 2;  // that may lie between a sender and a receiver
+constexpr uint64_t kChunks = 8;  // that may lie between a sender and a receiver
 
 enum class RankState : int32_t { kAbsent, kPresent, kFinalized, kLeft, kStuck, kAborted };
 enum class Doing : int32_t { kNothing, kSending, kReceiving };

@@ -122,6 +122,7 @@ ncclResult_t Meet(Comm& comm) {
   RankSlot& mine = comm.slot(comm.rank);
   RankState absent = RankState::kAbsent;
   if (!mine.state.compare_exchange_strong(absent, RankState::kPresent)) {
+    if (comm.is_aborted) return ncclInternalError;  // before this began
     return Misuse(ncclInvalidUsage, "rank " + std::to_string(comm.rank) + " comes twice");
   }
   mine.process = getpid();
@@ -306,7 +307,7 @@ ncclResult_t RunJob(const std::shared_ptr<Comm>& comm, std::function<ncclResult_
   std::thread([comm, work = std::move(job)] {
     constexpr auto kAWhile = std::chrono::microseconds(200);
     std::this_thread::sleep_for(kAWhile);
-    const ncclResult_t result = work();
+    const ncclResult_t result = comm->is_aborted ? ncclInternalError : work();
     if (result != ncclSuccess) comm->error = result;
     comm->is_pending = false;
   }).detach();
@@ -314,7 +315,7 @@ ncclResult_t RunJob(const std::shared_ptr<Comm>& comm, std::function<ncclResult_
 }
 
 void Pause(int64_t& pauses) {
-  constexpr int64_t kYields = 20;
+  constexpr int64_t kYields = 100;
   constexpr int64_t kLongestUs = 300;
   ++pauses;
   if (pauses <= kYields) {
@@ -373,7 +374,9 @@ ncclResult_t ncclCommDestroy(ncclComm_t handle) {
 
 ncclResult_t ncclCommAbort(ncclComm_t handle) {
   return fake::Call(__func__, fake::IfFailed::kDoIt, handle, [](const auto& comm) {
+    // As NCCL does, this ends what is in progress, and so does not come before its end.
     comm->is_aborted = true;
+    for (int64_t pauses = 0; comm->is_pending;) fake::Pause(pauses);
     fake::End(*comm, fake::RankState::kAborted);
     return ncclSuccess;
   });

@@ -164,6 +164,8 @@ ncclResult_t Enqueue(const Launch& launch) {
   Comm& comm = *launch.comm;
   State& state = fake_cuda::TheState();
   const fake_cuda::Lock lock(state.mutex);
+  // In the background it may come too late, and the streams and memory may be gone.
+  if (comm.is_aborted) return ncclInternalError;
   for (const auto& stream : launch.streams) {
     if (stream->is_destroyed) {
       return Misuse(ncclInvalidUsage, "a group's stream was destroyed before the group began");

@@ -1,4 +1,5 @@
 // Everything that is done wrong with the fake NCCL is reported, in words.
+#include <atomic>
 #include <chrono>
 #include <string>
 #include <thread>
@@ -67,13 +68,17 @@ TEST_F(FakeNcclMisuseTest, AKernelThatNobodyMatches) {
 }
 
 TEST_F(FakeNcclMisuseTest, OrderThatDiffersBetweenRanks) {
-  FakeNcclSetTimeout(200);
-  RunRanks(2, [](NcclRank& self) {
+  std::atomic<int> launched = 0;
+  RunRanks(2, [&](NcclRank& self) {
     const FilledMemory memory(20, 1);
     const int peer = 1 - self.rank();
     // Each in a kernel of its own, and both send first.
     EXPECT_EQ(self.Send(memory.data(), 10, peer), ncclSuccess);
     EXPECT_EQ(self.Receive(memory.At(10), 10, peer), ncclSuccess);
+    ++launched;
+    while (launched < 2) std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));  // for both to say so
+    FakeNcclSetTimeout(1);
     EXPECT_EQ(cudaStreamSynchronize(self.stream()), cudaSuccess);
     self.Abort();
   });

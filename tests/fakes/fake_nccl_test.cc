@@ -4,7 +4,6 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
-#include <string>
 #include <thread>
 #include <vector>
 
@@ -20,7 +19,7 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr size_t kBytes = 100000;  // more than fits between two ranks
+constexpr size_t kBytes = 300000;  // more than fits between two ranks
 
 class FakeNcclTest : public testing::Test {
  protected:
@@ -144,6 +143,30 @@ TEST_F(FakeNcclTest, ACommunicatorThatDoesNotBlockIsInProgressForAWhile) {
     EXPECT_EQ(ncclCommFinalize(comm), ncclInProgress);
     EXPECT_EQ(Settle(comm), ncclSuccess);
     EXPECT_EQ(ncclCommDestroy(comm), ncclSuccess);
+  });
+}
+
+// Also before its group was launched: streams and memory may go at once.
+TEST_F(FakeNcclTest, AnAbortEndsWhatIsInProgress) {
+  RunThreads(2, [](const ncclUniqueId& id, int rank) {
+    ncclComm_t comm = nullptr;
+    EXPECT_EQ(MakeComm(&comm, 2, id, rank, /*blocking=*/0), ncclInProgress);
+    EXPECT_EQ(Settle(comm), ncclSuccess);
+    const CudaMemory memory(kBytes);
+    const CudaStream stream;
+    EXPECT_EQ(ncclRecv(memory.data(), kBytes, ncclUint8, 1 - rank, comm, stream.get()),
+              ncclInProgress);
+    EXPECT_EQ(ncclCommAbort(comm), ncclSuccess);
+    EXPECT_EQ(cudaStreamSynchronize(stream.get()), cudaSuccess);
+  });
+  RunThreads(2, [](const ncclUniqueId& id, int rank) {
+    if (rank == 1) return;  // never comes
+    ncclComm_t comm = nullptr;
+    EXPECT_EQ(MakeComm(&comm, 2, id, rank, /*blocking=*/0), ncclInProgress);
+    ncclResult_t state = ncclSuccess;
+    EXPECT_EQ(ncclCommGetAsyncError(comm, &state), ncclSuccess);
+    EXPECT_EQ(state, ncclInProgress);
+    EXPECT_EQ(ncclCommAbort(comm), ncclSuccess);
   });
 }
 

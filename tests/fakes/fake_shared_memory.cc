@@ -8,6 +8,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -35,9 +37,15 @@ Mapped& TheMapped() {
   return *mapped;
 }
 
-bool IsAlive(int32_t process) { return process != 0 && kill(process, 0) == 0; }
-
 }  // namespace
+
+bool IsAlive(int32_t process) {
+  if (process == 0 || kill(process, 0) != 0) return false;
+  std::ifstream file("/proc/" + std::to_string(process) + "/stat");
+  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  const size_t name_end = text.rfind(") ");  // the state follows
+  return name_end != text.npos && text[name_end + 2] != 'Z' && text[name_end + 2] != 'X';
+}
 
 bool SharedMemory::Map(int descriptor) {
   mapped_ = kControlBytes + key_.bytes;

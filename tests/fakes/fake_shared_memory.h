@@ -18,6 +18,9 @@ struct SharedKey {
   uint64_t bytes;
 };
 
+// Whether a process of this number runs; one that ended and was not waited for does not.
+bool IsAlive(int32_t process);
+
 class SharedMemory {
  public:
   // Of zeros, without pages until they are written to. nullptr if the system has none.

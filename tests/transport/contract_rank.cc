@@ -2,6 +2,7 @@
 #include "transport/contract_rank.h"
 
 #include <algorithm>
+#include <list>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -27,6 +28,9 @@ class HostMemory final : public ContractMemory {
     return transport;
   }
   std::byte* Allocate(size_t bytes) override { return buffers_.emplace_back(bytes).data(); }
+  void Free(std::byte* data) override {
+    std::erase_if(buffers_, [data](const auto& buffer) { return buffer.data() == data; });
+  }
   void Write(std::byte* to, absl::Span<const std::byte> bytes) override {
     std::copy(bytes.begin(), bytes.end(), to);
   }
@@ -36,7 +40,7 @@ class HostMemory final : public ContractMemory {
   bool must_stay() const override { return must_stay_; }
 
  private:
-  std::deque<std::vector<std::byte>> buffers_;
+  std::list<std::vector<std::byte>> buffers_;
   bool must_stay_ = false;
 };
 
@@ -134,6 +138,15 @@ std::byte* ContractRank::Buffer(size_t bytes) {
   buffers_.push_back({memory_->Allocate(guarded_bytes), guarded_bytes});
   Write(buffers_.back().data, std::vector<std::byte>(guarded_bytes, kGuard));
   return buffers_.back().data + kGuardBytes;
+}
+
+void ContractRank::FreeBuffer(const std::byte* data) {
+  const auto found = std::find_if(buffers_.begin(), buffers_.end(), [data](const Guarded& buffer) {
+    return buffer.data + kGuardBytes == data;
+  });
+  ASSERT_NE(found, buffers_.end());
+  memory_->Free(found->data);
+  buffers_.erase(found);
 }
 
 std::byte* ContractRank::FilledBuffer(size_t bytes, uint64_t seed) {

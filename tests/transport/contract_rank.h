@@ -31,6 +31,8 @@ class ContractMemory {
   virtual absl::StatusOr<std::unique_ptr<Transport>> OpenTransport(Fabric* fabric) = 0;
   // Stays until the end of this.
   virtual std::byte* Allocate(size_t bytes) = 0;
+  // Unless it is freed before.
+  virtual void Free(std::byte* data) = 0;
   // The bytes that operations see which are started after Write, or have ended before Read.
   virtual void Write(std::byte* to, absl::Span<const std::byte> bytes) = 0;
   virtual std::vector<std::byte> Read(const std::byte* from, size_t bytes) = 0;
@@ -83,6 +85,8 @@ class ContractRank {
   // --- For use inside steps.
   // A buffer of the rank's, between guards, that lives as long as it.
   std::byte* Buffer(size_t bytes);
+  // Frees a buffer that no operation is to touch any more.
+  void FreeBuffer(const std::byte* data);
   // A buffer whose content follows from `seed`.
   std::byte* FilledBuffer(size_t bytes, uint64_t seed);
   bool Matches(const std::byte* data, size_t bytes, uint64_t seed) const;

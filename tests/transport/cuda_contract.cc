@@ -33,7 +33,7 @@ class StreamOnlyDevice final : public CudaDevice {
   absl::StatusOr<std::unique_ptr<Fence>> MakeFence() override { return None(); }
   absl::Status Start(const CopyBatch& /*batch*/) override { return None(); }
   absl::StatusOr<int> Poll(absl::Span<uint64_t> /*cookies*/) override { return 0; }
-  std::vector<CudaSpan> TakeSpans() override { return {}; }
+  std::vector<DeviceSpan> TakeSpans() override { return {}; }
 
  private:
   static absl::Status None() { return absl::UnimplementedError("a device for a stream only"); }
@@ -58,6 +58,12 @@ class CudaMemory final : public ContractMemory {
     EXPECT_EQ(cudaMalloc(&data, bytes), cudaSuccess);
     buffers_.push_back(static_cast<std::byte*>(data));
     return buffers_.back();
+  }
+
+  void Free(std::byte* data) override {
+    EXPECT_EQ(cudaStreamSynchronize(stream()), cudaSuccess);
+    EXPECT_EQ(cudaFree(data), cudaSuccess);
+    std::erase(buffers_, data);
   }
 
   void Write(std::byte* to, absl::Span<const std::byte> bytes) override {

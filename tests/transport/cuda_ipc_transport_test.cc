@@ -1,24 +1,27 @@
 // The contract over CUDA IPC on the fake runtime, ranks as threads and one thread for all of them;
 // and what this transport alone does: handles, freed memory, errors at every call.
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "device/device.h"
 #include "fakes/fake_cuda.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "oracle/sampled.h"
 #include "sluice/cuda.h"
 #include "transport/cuda_contract.h"
+#include "transport/cuda_job.h"
 #include "transport/thread_ranks.h"
 #include "transport/transport_contract.h"
 
 namespace sluice {
 namespace {
 
-using testing::HasSubstr;
+using testing::Each;
 
 // Ranks are threads, which share no GPU's memory otherwise.
 void Configure(int devices) {
@@ -55,6 +58,165 @@ GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(FabricContract);
 INSTANTIATE_TEST_SUITE_P(CudaIpc, TransportContract, testing::ValuesIn(Worlds()),
                          ContractWorldName);
 INSTANTIATE_TEST_SUITE_P(CudaIpc, GroupContract, testing::ValuesIn(Worlds()), ContractWorldName);
+
+MATCHER_P2(IsError, code, text, "") {
+  return arg.code() == code && std::string(arg.message()).find(text) != std::string::npos;
+}
+
+std::vector<int> OneNode(int size) { return std::vector<int>(static_cast<size_t>(size), 0); }
+
+// What each rank got from Open; ranks in turn on `devices` GPUs.
+std::vector<absl::Status> Open(const std::vector<int>& nodes, int devices) {
+  std::vector<absl::Status> outcomes(nodes.size());
+  OnThreads(nodes, [&](std::unique_ptr<Fabric> fabric) {
+    const std::unique_ptr<Device> device = MakeStreamOnlyDevice(fabric->rank() % devices);
+    outcomes[static_cast<size_t>(fabric->rank())] =
+        Maker()->Open(fabric.get(), device.get()).status();
+  });
+  return outcomes;
+}
+
+TEST(CudaIpcTransportTest, RefusesRanksOnOtherNodes) {
+  Configure(1);
+  EXPECT_THAT(Open({0, 0, 1}, 1), Each(IsError(absl::StatusCode::kFailedPrecondition,
+                                               "ranks 0 and 2 are on different ones")));
+}
+
+TEST(CudaIpcTransportTest, SaysWhereGpusDoNotReachOneAnother) {
+  FakeCudaConfigure({.devices = 2, .peer_access = false, .same_process_ipc = true});
+  EXPECT_THAT(Open({0, 0, 0}, 2),
+              Each(IsError(absl::StatusCode::kFailedPrecondition, "cannot access the memory of")));
+  EXPECT_THAT(Open({0, 0}, 1), Each(testing::Property(&absl::Status::ok, true)));
+}
+
+TEST(CudaIpcTransportTest, RefusesDevicesThatAreNotCuda) {
+  Configure(1);
+  std::vector<absl::Status> outcomes(2);
+  OnThreads(OneNode(2), [&](std::unique_ptr<Fabric> fabric) {
+    const std::unique_ptr<Device> device =
+        fabric->rank() == 1 ? MakeHostDevice() : MakeStreamOnlyDevice(0);
+    outcomes[static_cast<size_t>(fabric->rank())] =
+        Maker()->Open(fabric.get(), device.get()).status();
+  });
+  EXPECT_THAT(outcomes, Each(IsError(absl::StatusCode::kInvalidArgument, "rank 1: cuda_ipc")));
+}
+
+std::vector<absl::Status> RunJob(int size, int devices) {
+  return CudaJob(size, [devices](int rank) { return CudaContractMemory(rank % devices, Maker()); })
+      .Run();
+}
+
+// Not those of which tests make calls, too.
+TEST(CudaIpcTransportTest, FailsOnAllRanksAtEveryCall) {
+  for (const char* const call :
+       {"cudaDeviceGetPCIBusId", "cudaGetDriverEntryPointByVersion", "cudaDeviceGetAttribute",
+        "cudaGetDeviceCount", "cudaDeviceCanAccessPeer", "cudaDeviceEnablePeerAccess",
+        "cudaEventCreateWithFlags", "cudaIpcGetEventHandle", "cudaIpcGetMemHandle",
+        "cudaEventRecord", "cudaIpcOpenEventHandle", "cudaIpcOpenMemHandle", "cudaStreamWaitEvent",
+        "cudaMemcpyAsync"}) {
+    int failing = 0;
+    for (int nth = 1; nth < 1000; nth += oracle::kSanitized ? 1 + nth : 1 + nth / 4) {
+      Configure(2);
+      FakeCudaFailAt(call, nth, cudaErrorUnknown);
+      const std::vector<absl::Status> outcomes = RunJob(3, 2);
+      const int failures = FakeCudaFailures();
+      EXPECT_EQ(Failed(outcomes), failures > 0 ? 3 : 0) << call << ", call " << nth;
+      EXPECT_THAT(FakeCudaCheckClean(), testing::IsEmpty()) << call << ", call " << nth;
+      if (failures == 0 || HasFailure()) break;
+      ++failing;
+    }
+    EXPECT_GT(failing, 0) << call;
+  }
+}
+
+TEST(CudaIpcTransportTest, NeverWaitsForTheDevice) {
+  Configure(2);
+  const int64_t before = FakeCudaHostWaits();
+  EXPECT_EQ(Failed(RunJob(3, 2)), 0);
+  // Each rank gives its one buffer back, and waits for its stream before that and at the end.
+  EXPECT_EQ(FakeCudaHostWaits() - before, 3 * 3);
+}
+
+// Sends `data` of rank 0 to rank 1, which returns it; others do nothing.
+void Ship(ContractRank& r, const std::function<std::byte*()>& data, size_t bytes, uint64_t seed) {
+  auto received = std::make_shared<std::byte*>(nullptr);
+  r.Do([&r, data, bytes, received] {
+    if (r.rank() == 0) {
+      r.Start({r.Send(1, 0, data(), bytes)});
+    } else {
+      *received = r.Buffer(bytes);
+      r.Start({r.Receive(0, 0, *received, bytes)});
+    }
+  });
+  r.UntilAllEnded();
+  r.Do([&r, received, bytes, seed] {
+    if (r.rank() == 1) EXPECT_TRUE(r.Matches(*received, bytes, seed)) << "message " << seed;
+  });
+}
+
+TEST(CudaIpcTransportTest, OpensAnAllocationOnce) {
+  Configure(2);
+  RunOnThreads(OneNode(2), RanksOn(2), [](ContractRank& r) {
+    constexpr size_t kBytes = 1000;
+    r.Do([&r] { ASSERT_TRUE(r.transport().Reserve(1).ok()); });
+    auto data = std::make_shared<std::byte*>(nullptr);
+    r.Do([&r, data] { *data = r.FilledBuffer(kBytes, 9); });
+    for (int i = 0; i < 5; ++i)
+      Ship(
+          r, [data] { return *data; }, kBytes, 9);
+    r.Do([] {
+      EXPECT_EQ(FakeCudaCalls("cudaIpcOpenMemHandle"), 1);
+      EXPECT_LE(FakeCudaCalls("cudaIpcOpenEventHandle"), 2);
+    });
+  });
+}
+
+// What is freed and allocated anew has other bytes, at one address or another; and what was open
+// for long is closed some time.
+TEST(CudaIpcTransportTest, TellsMemoryFromWhatWasThereBefore) {
+  FakeCudaConfigure({.same_process_ipc = true, .free_while_open = true});
+  RunOnThreads(OneNode(2), RanksOn(1), [](ContractRank& r) {
+    constexpr size_t kBytes = 3000;
+    constexpr uint64_t kMessages = 600;  // more than are held open
+    r.Do([&r] { ASSERT_TRUE(r.transport().Reserve(1).ok()); });
+    auto data = std::make_shared<std::byte*>(nullptr);
+    for (uint64_t seed = 0; seed < kMessages; ++seed) {
+      Ship(
+          r,
+          [&r, data, seed] {
+            *data = r.FilledBuffer(kBytes, seed);
+            return *data;
+          },
+          kBytes, seed);
+      r.Do([&r, data] {
+        if (r.rank() == 0) r.FreeBuffer(*data);
+      });
+    }
+    r.Do([] { EXPECT_GT(FakeCudaCalls("cudaIpcCloseMemHandle"), 50); });
+  });
+}
+
+TEST(CudaIpcTransportTest, SaysWhatMemoryOthersCannotOpen) {
+  Configure(1);
+  RunOnThreads(OneNode(2), RanksOn(1), [](ContractRank& r) {
+    r.Do([&r] { ASSERT_TRUE(r.transport().Reserve(1).ok()); });
+    auto host = std::make_shared<std::vector<std::byte>>(100);
+    auto cookie = std::make_shared<uint64_t>(0);
+    r.Do([&r, host, cookie] {
+      const TransportOp op =
+          r.rank() == 0 ? r.Send(1, 0, host->data(), 100) : r.Receive(0, 0, r.Buffer(100), 100);
+      *cookie = op.cookie;
+      r.Start({op});
+    });
+    r.UntilAllEnded();
+    r.Do([&r, host, cookie] {
+      EXPECT_THAT(r.Outcome(*cookie), IsError(absl::StatusCode::kFailedPrecondition,
+                                              "no device memory of this process"));
+      EXPECT_THAT(r.Outcome(*cookie),
+                  IsError(absl::StatusCode::kFailedPrecondition, "from rank 0 to rank 1"));
+    });
+  });
+}
 
 }  // namespace
 }  // namespace sluice

@@ -118,6 +118,7 @@ TEST_P(GroupContract, KeepsOrderBetweenTwoRanks) {
 TEST_P(GroupContract, CarriesRandomGroups) {
   for (uint64_t seed = 0; seed < oracle::Sampled(16); ++seed) {
     Run([seed](ContractRank& r) {
+      if (r.size() == 1) return;
       std::mt19937_64 random(seed);
       const auto below = [&random](size_t n) { return static_cast<int>(random() % n); };
       std::vector<Group> groups(12);
@@ -135,7 +136,7 @@ TEST_P(GroupContract, CarriesRandomGroups) {
   }
 }
 
-// Each group forwards what the one before it has brought. In stream order that takes no waiting.
+// Each group forwards what the one before it has brought. Transports in groups take no waiting.
 TEST_P(GroupContract, ForwardsFromGroupToGroup) {
   Run([](ContractRank& r) {
     constexpr size_t kBytes = 100000;
@@ -150,7 +151,7 @@ TEST_P(GroupContract, ForwardsFromGroupToGroup) {
         r.Start({r.Send(next, kTag, *data, kBytes), r.Receive(previous, kTag, received, kBytes)});
         *data = received;
       });
-      if (!r.transport().traits().in_stream_order) r.UntilAllEnded();
+      if (!r.transport().traits().in_groups) r.UntilAllEnded();
     }
     r.UntilAllEnded();
     r.Do([&r, data] {
