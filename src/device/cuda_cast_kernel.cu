@@ -8,7 +8,7 @@ namespace sluice {
 
 cudaError_t LaunchCasts(const CudaLaunch& launch, CudaMove* pieces, CudaMove* on_device,
                         int count) {
-  return LaunchTiles<CudaMove, &Cast>(launch, pieces, on_device, count);
+  return LaunchTiles<CudaMove, UnitTiles<CudaMove, &Cast>>(launch, pieces, on_device, count);
 }
 
 }  // namespace sluice

@@ -315,7 +315,10 @@ absl::StatusOr<bool> CudaIssuer::AddMoves() {
     holds_piece_ = true;
     absl::StatusOr<bool> added = false;
     if (copy_engine_may_) added = AddByCopyEngine(move_);
-    if (added.ok() && !*added) added = launcher_->Add(move_);
+    if (added.ok() && !*added) {
+      CudaTranspose transpose;
+      added = MakeTranspose(move_, &transpose) ? launcher_->Add(transpose) : launcher_->Add(move_);
+    }
     if (!added.ok() || !*added) return added;
     holds_piece_ = false;
   }

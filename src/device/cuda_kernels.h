@@ -23,6 +23,8 @@ struct CudaLaunch {
 // is needed after the call.
 cudaError_t LaunchMoves(const CudaLaunch& launch, CudaMove* pieces, CudaMove* on_device, int count);
 cudaError_t LaunchCasts(const CudaLaunch& launch, CudaMove* pieces, CudaMove* on_device, int count);
+cudaError_t LaunchTransposes(const CudaLaunch& launch, CudaTranspose* pieces,
+                             CudaTranspose* on_device, int count);
 cudaError_t LaunchReductions(const CudaLaunch& launch, CudaReduction* pieces,
                              CudaReduction* on_device, int count);
 cudaError_t LaunchNormalizations(const CudaLaunch& launch, CudaNormalization* pieces,

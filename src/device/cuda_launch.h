@@ -23,9 +23,17 @@ struct LaunchedPieces {
   Piece pieces[kPiecesOfLaunch];
 };
 
-// kOnUnits does what one thread does of a tile. `more` has the pieces where they are too many for
-// `few`.
+// Tiles of units, each thread's work a function of its own.
 template <class Piece, void (*kOnUnits)(const Piece&, uint32_t first, uint32_t step)>
+struct UnitTiles {
+  static __device__ __forceinline__ void Do(const Piece& piece, uint32_t tile) {
+    kOnUnits(piece, tile * kTileUnits + threadIdx.x, kBlockThreads);
+  }
+};
+
+// Tiles::Do does what one thread does of a tile. `more` has the pieces where they are too many for
+// `few`.
+template <class Piece, class Tiles>
 __global__ void __launch_bounds__(kBlockThreads, 4)
     TileKernel(const __grid_constant__ LaunchedPieces<Piece> few, const Piece* more, int count,
                uint32_t tiles) {
@@ -34,12 +42,11 @@ __global__ void __launch_bounds__(kBlockThreads, 4)
   const auto end = static_cast<uint32_t>(uint64_t{tiles} * (blockIdx.x + 1) / gridDim.x);
   for (int piece = PieceOf(pieces, count, tile); tile < end; ++tile) {
     while (piece + 1 < count && pieces[piece + 1].first_tile <= tile) ++piece;
-    const uint32_t first = (tile - pieces[piece].first_tile) * kTileUnits + threadIdx.x;
-    kOnUnits(pieces[piece], first, kBlockThreads);
+    Tiles::Do(pieces[piece], tile - pieces[piece].first_tile);
   }
 }
 
-template <class Piece, void (*kOnUnits)(const Piece&, uint32_t first, uint32_t step)>
+template <class Piece, class Tiles>
 cudaError_t LaunchTiles(const CudaLaunch& launch, Piece* pieces, Piece* on_device, int count) {
   uint32_t tiles = NumberTiles(pieces, count);
   LaunchedPieces<Piece> few;
@@ -55,7 +62,7 @@ cudaError_t LaunchTiles(const CudaLaunch& launch, Piece* pieces, Piece* on_devic
   }
   const uint32_t most = static_cast<uint32_t>(launch.multiprocessors) * kBlocksPerMultiprocessor;
   void* arguments[] = {&few, &more, &count, &tiles};
-  return cudaLaunchKernel(reinterpret_cast<const void*>(&TileKernel<Piece, kOnUnits>),
+  return cudaLaunchKernel(reinterpret_cast<const void*>(&TileKernel<Piece, Tiles>),
                           dim3(std::min(tiles, most)), dim3(kBlockThreads), arguments, 0,
                           launch.stream);
 }

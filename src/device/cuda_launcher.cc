@@ -22,6 +22,7 @@
 
 namespace sluice {
 
+static_assert(sizeof(CudaTranspose) <= sizeof(CudaMove));
 static_assert(sizeof(CudaReduction) <= sizeof(CudaMove));
 static_assert(sizeof(CudaNormalization) <= sizeof(CudaMove));
 
@@ -55,6 +56,10 @@ absl::StatusOr<std::unique_ptr<CudaLauncher>> CudaLauncher::Create(int ordinal,
 
 absl::StatusOr<bool> CudaLauncher::Add(const CudaMove& piece) {
   return AddTo(piece.src_dtype == piece.dst_dtype ? Kind::kMove : Kind::kCast, piece);
+}
+
+absl::StatusOr<bool> CudaLauncher::Add(const CudaTranspose& piece) {
+  return AddTo(Kind::kTranspose, piece);
 }
 
 // Those of one launch run in any order: so none of them may touch what another one changes.
@@ -118,6 +123,9 @@ absl::Status CudaLauncher::Flush() {
       break;
     case Kind::kCast:
       status = on(&LaunchCasts, "launch of the cast kernel");
+      break;
+    case Kind::kTranspose:
+      status = on(&LaunchTransposes, "launch of the transposition kernel");
       break;
     case Kind::kReduction:
       status = on(&LaunchReductions, "launch of the reduction kernel");

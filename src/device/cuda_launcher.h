@@ -25,6 +25,7 @@ class CudaLauncher {
 
   // Adds a piece, unless (false) all tables are under way: try again later.
   absl::StatusOr<bool> Add(const CudaMove& piece);
+  absl::StatusOr<bool> Add(const CudaTranspose& piece);
   absl::StatusOr<bool> Add(const CudaReduction& piece);
   absl::StatusOr<bool> Add(const CudaNormalization& piece);
 
@@ -35,7 +36,7 @@ class CudaLauncher {
   static constexpr size_t kTables = 8;
 
  private:
-  enum class Kind { kMove, kCast, kReduction, kNormalization };
+  enum class Kind { kMove, kCast, kTranspose, kReduction, kNormalization };
   static constexpr size_t kTableBytes = kTablePieces * sizeof(CudaMove);
 
   struct Table {

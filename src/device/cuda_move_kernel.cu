@@ -8,7 +8,7 @@ namespace sluice {
 
 cudaError_t LaunchMoves(const CudaLaunch& launch, CudaMove* pieces, CudaMove* on_device,
                         int count) {
-  return LaunchTiles<CudaMove, &Move>(launch, pieces, on_device, count);
+  return LaunchTiles<CudaMove, UnitTiles<CudaMove, &Move>>(launch, pieces, on_device, count);
 }
 
 }  // namespace sluice

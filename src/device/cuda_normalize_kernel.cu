@@ -8,7 +8,8 @@ namespace sluice {
 
 cudaError_t LaunchNormalizations(const CudaLaunch& launch, CudaNormalization* pieces,
                                  CudaNormalization* on_device, int count) {
-  return LaunchTiles<CudaNormalization, &Normalize>(launch, pieces, on_device, count);
+  return LaunchTiles<CudaNormalization, UnitTiles<CudaNormalization, &Normalize>>(launch, pieces,
+                                                                                  on_device, count);
 }
 
 }  // namespace sluice

@@ -55,6 +55,33 @@ struct CudaMove {
   CudaUnit unit = CudaUnit::kElement;  // of different types
 };
 
+// A copy of elements that are consecutive across on the source's side, and down on the
+// destination's, many times over. A block does a square of them.
+struct CudaTranspose {
+  const std::byte* src = nullptr;
+  std::byte* dst = nullptr;
+  int64_t src_stride = 0;     // bytes from one position down to the next
+  int64_t dst_stride = 0;     // bytes from one position across to the next
+  int64_t src_outer[2] = {};  // bytes between what is transposed
+  int64_t dst_outer[2] = {};
+  uint32_t across = 0;  // positions
+  uint32_t down = 0;
+  FastDivisor tiles_across;
+  FastDivisor tiles_down;
+  FastDivisor outer;  // positions of the first outer dimension
+  uint32_t tiles = 0;
+  uint32_t first_tile = 0;
+  uint8_t element_bytes = 1;  // 1, 2, 4, 8 or 16
+};
+
+// Makes a transposition of a copy that is one, of both sides large enough to be worth it.
+bool MakeTranspose(const CudaMove& move, CudaTranspose* transpose);
+
+// How many elements a square has along each side.
+SLUICE_HOST_DEVICE constexpr uint32_t SquareSide(int element_bytes) {
+  return element_bytes <= 2 ? 64 : 32;
+}
+
 // reduction.h says what it does; both sides are contiguous.
 struct CudaReduction {
   const std::byte* src = nullptr;
@@ -101,9 +128,11 @@ SLUICE_HOST_DEVICE CudaPlace PlaceOf(const CudaMove& piece, uint32_t unit) {
   return place;
 }
 
-SLUICE_HOST_DEVICE uint32_t TilesOf(uint32_t units) {
-  return (units + kTileUnits - 1) / kTileUnits;
+template <class Piece>
+uint32_t TilesOf(const Piece& piece) {
+  return (piece.units + kTileUnits - 1) / kTileUnits;
 }
+inline uint32_t TilesOf(const CudaTranspose& piece) { return piece.tiles; }
 
 // Gives each piece its tiles; returns how many they are together.
 template <class Piece>
@@ -111,7 +140,7 @@ uint32_t NumberTiles(Piece* pieces, int count) {
   uint32_t tiles = 0;
   for (int i = 0; i < count; ++i) {
     pieces[i].first_tile = tiles;
-    tiles += TilesOf(pieces[i].units);
+    tiles += TilesOf(pieces[i]);
   }
   return tiles;
 }

@@ -8,7 +8,8 @@ namespace sluice {
 
 cudaError_t LaunchReductions(const CudaLaunch& launch, CudaReduction* pieces,
                              CudaReduction* on_device, int count) {
-  return LaunchTiles<CudaReduction, &Reduce>(launch, pieces, on_device, count);
+  return LaunchTiles<CudaReduction, UnitTiles<CudaReduction, &Reduce>>(launch, pieces, on_device,
+                                                                       count);
 }
 
 }  // namespace sluice

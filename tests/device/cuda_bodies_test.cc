@@ -32,6 +32,12 @@ namespace {
 
 using Stretch = Run;  // testing::Test has a Run of its own
 
+std::vector<std::byte> RandomBytes(size_t bytes, std::mt19937_64& random) {
+  std::vector<std::byte> all(bytes);
+  for (std::byte& byte : all) byte = static_cast<std::byte>(random());
+  return all;
+}
+
 constexpr uint64_t kSeeds = 5000;
 
 // A device cannot load or store at an address that is no multiple of the access.
@@ -61,6 +67,16 @@ std::vector<CudaMove> PiecesOf(const StridedCopy& copy, bool whole_stretches = f
 
 void RunCopy(const StridedCopy& copy, bool whole_stretches = false) {
   std::vector<CudaMove> pieces = PiecesOf(copy, whole_stretches);
+  std::vector<CudaTranspose> transposes;
+  std::erase_if(pieces, [&](const CudaMove& piece) {
+    CudaTranspose transpose;
+    if (!MakeTranspose(piece, &transpose)) return false;
+    transposes.push_back(transpose);
+    return true;
+  });
+  const int transpose_count = static_cast<int>(transposes.size());
+  RunTransposes(transposes.data(), transpose_count,
+                NumberTiles(transposes.data(), transpose_count));
   const int count = static_cast<int>(pieces.size());
   const uint32_t tiles = NumberTiles(pieces.data(), count);
   if (copy.src_dtype == copy.dst_dtype) {
@@ -152,6 +168,46 @@ TEST(CudaMoveTest, StretchesAreWideButForTheirEnds) {
   EXPECT_EQ(pieces[1].units, 61u);
   EXPECT_EQ(pieces[2].units, 13u);
   EXPECT_EQ(PiecesOf(copy, true).size(), 1u);
+}
+
+TEST(CudaMoveTest, TransposesMatricesOfAnySizeAndType) {
+  std::mt19937_64 random(7);
+  int transposed = 0;
+  for (const DType dtype : {DType::kU8, DType::kBF16, DType::kF32, DType::kF64}) {
+    for (const int64_t rows : {16, 31, 64, 65, 200}) {
+      for (const int64_t columns : {17, 64, 130}) {
+        constexpr int64_t kMatrices = 3;
+        const int64_t bytes = DTypeBytes(dtype);
+        std::vector<std::byte> src =
+            RandomBytes(static_cast<size_t>(kMatrices * rows * columns * bytes), random);
+        std::vector<std::byte> dst(src.size());
+        std::vector<std::byte> expected(src.size());
+        const Stretch matrices_run = {0, 0, kMatrices};
+        const Stretch rows_run = {0, 0, rows};
+        const Stretch columns_run = {0, 0, columns};
+        StridedCopy copy;
+        copy.dims = 3;
+        copy.runs[0] = absl::MakeConstSpan(&matrices_run, 1);
+        copy.runs[1] = absl::MakeConstSpan(&rows_run, 1);
+        copy.runs[2] = absl::MakeConstSpan(&columns_run, 1);
+        copy.src_dtype = copy.dst_dtype = dtype;
+        copy.src_strides = {rows * columns * bytes, bytes, rows * bytes};
+        copy.dst_strides = {rows * columns * bytes, columns * bytes, bytes};
+        copy.src = src.data();
+        copy.dst = expected.data();
+        copy.end = kMatrices * rows * columns;
+        CopyStrided(copy);
+        copy.dst = dst.data();
+        for (const CudaMove& piece : PiecesOf(copy)) {
+          CudaTranspose transpose;
+          transposed += MakeTranspose(piece, &transpose) ? 1 : 0;
+        }
+        RunCopy(copy);
+        ASSERT_TRUE(dst == expected) << DTypeName(dtype) << " " << rows << " x " << columns;
+      }
+    }
+  }
+  EXPECT_EQ(transposed, 60);
 }
 
 // Larger than what is cut at a time; nothing is touched.
@@ -249,13 +305,6 @@ constexpr std::array<DType, 14> kReducedTypes = {
     DType::kI16,    DType::kU16, DType::kU32, DType::kU64};
 constexpr std::array<ReduceOp, 5> kOps = {ReduceOp::kSum, ReduceOp::kAvg, ReduceOp::kMax,
                                           ReduceOp::kMin, ReduceOp::kProduct};
-
-// Bytes at random, the second half of them twice: equal values are a case of their own.
-std::vector<std::byte> RandomBytes(size_t bytes, std::mt19937_64& random) {
-  std::vector<std::byte> all(bytes);
-  for (std::byte& byte : all) byte = static_cast<std::byte>(random());
-  return all;
-}
 
 template <class Piece, void (*kOnUnits)(const Piece&, uint32_t, uint32_t), class Work>
 void RunStretches(const Work& work) {

@@ -238,6 +238,41 @@ TEST(CudaDeviceTest, LongStretchesAndRowsBetweenPinnedAndDeviceMemory) {
   }
 }
 
+TEST(CudaDeviceTest, TransposesMatricesOnTheGpu) {
+  constexpr int64_t kRows = 150;
+  constexpr int64_t kColumns = 97;
+  const std::unique_ptr<CudaDevice> device = MakeCudaDevice();
+  std::mt19937_64 random(6);
+  for (const DType dtype : {DType::kU8, DType::kBF16, DType::kF32, DType::kF64}) {
+    const int64_t bytes = DTypeBytes(dtype);
+    const std::vector<std::byte> content =
+        RandomBytes(static_cast<size_t>(kRows * kColumns * bytes), random);
+    KindMemory src(*device, DeviceKind::kCuda, content);
+    KindMemory dst(*device, DeviceKind::kCuda, std::vector<std::byte>(content.size()));
+    std::vector<std::byte> expected(content.size());
+    constexpr Stretch kRowRun = {0, 0, kRows};
+    constexpr Stretch kColumnRun = {0, 0, kColumns};
+    StridedCopy copy;
+    copy.dims = 2;
+    copy.runs[0] = absl::MakeConstSpan(&kRowRun, 1);
+    copy.runs[1] = absl::MakeConstSpan(&kColumnRun, 1);
+    copy.src_dtype = copy.dst_dtype = dtype;
+    copy.src_strides = {bytes, kRows * bytes};
+    copy.dst_strides = {kColumns * bytes, bytes};
+    copy.end = kRows * kColumns;
+    copy.src = content.data();
+    copy.dst = expected.data();
+    CopyStrided(copy);
+    copy.src = src.data();
+    copy.dst = dst.data();
+    copy.src_kind = copy.dst_kind = DeviceKind::kCuda;
+    const std::array<StridedCopy, 1> copies = {copy};
+    ASSERT_TRUE(device->Start({copies, 1}).ok());
+    ASSERT_TRUE(PollUntil(*device, 1).ok());
+    EXPECT_TRUE(dst.Content() == expected) << DTypeName(dtype);
+  }
+}
+
 TEST(CudaDeviceTest, FencesJoinACallersStream) {
   const std::unique_ptr<CudaDevice> device = MakeCudaDevice();
   cudaStream_t caller = nullptr;

@@ -62,6 +62,24 @@ Sides SidesOf(const CudaMove& piece) {
   return {Along(piece, piece.src_strides, src_bytes), Along(piece, piece.dst_strides, dst_bytes)};
 }
 
+Sides SidesOf(const CudaTranspose& piece) {
+  Sides sides = {{0, piece.element_bytes}, {0, piece.element_bytes}};
+  const auto reach = [](Extent* extent, int64_t last, int64_t stride) {
+    (stride < 0 ? extent->begin : extent->end) += last * stride;
+  };
+  const int64_t outer = piece.tiles / (piece.tiles_across.divisor * piece.tiles_down.divisor);
+  const int64_t counts[] = {piece.outer.divisor, outer / piece.outer.divisor};
+  for (int i = 0; i < 2; ++i) {
+    reach(&sides.src, counts[i] - 1, piece.src_outer[i]);
+    reach(&sides.dst, counts[i] - 1, piece.dst_outer[i]);
+  }
+  reach(&sides.src, int64_t{piece.across} - 1, piece.element_bytes);
+  reach(&sides.src, int64_t{piece.down} - 1, piece.src_stride);
+  reach(&sides.dst, int64_t{piece.down} - 1, piece.element_bytes);
+  reach(&sides.dst, int64_t{piece.across} - 1, piece.dst_stride);
+  return sides;
+}
+
 Sides SidesOf(const CudaReduction& piece) {
   const int64_t bytes =
       piece.units * DTypeBytes(piece.dtype) *
@@ -86,7 +104,7 @@ std::byte* OnHost(const std::byte* at, const Extent& extent) {
   return begin == nullptr ? nullptr : begin - extent.begin;
 }
 
-template <class Piece, void (*kOnUnits)(const Piece&, uint32_t first, uint32_t step)>
+template <class Piece, void (*kRun)(const Piece* pieces, int count, uint32_t tiles)>
 cudaError_t Launch(const CudaLaunch& launch, Piece* pieces, Piece* on_device, int count) {
   const uint32_t tiles = NumberTiles(pieces, count);
   const size_t table_bytes = static_cast<size_t>(count) * sizeof(Piece);
@@ -117,7 +135,7 @@ cudaError_t Launch(const CudaLaunch& launch, Piece* pieces, Piece* on_device, in
           piece.dst = OnHost(piece.dst, sides.dst);
           if (piece.src == nullptr || piece.dst == nullptr) return;
         }
-        RunTiles<Piece, kOnUnits>(table.data(), static_cast<int>(table.size()), tiles);
+        kRun(table.data(), static_cast<int>(table.size()), tiles);
       },
       uses);
 }
@@ -126,22 +144,28 @@ cudaError_t Launch(const CudaLaunch& launch, Piece* pieces, Piece* on_device, in
 
 cudaError_t LaunchMoves(const CudaLaunch& launch, CudaMove* pieces, CudaMove* on_device,
                         int count) {
-  return Launch<CudaMove, &Move>(launch, pieces, on_device, count);
+  return Launch<CudaMove, &RunTiles<CudaMove, &Move>>(launch, pieces, on_device, count);
 }
 
 cudaError_t LaunchCasts(const CudaLaunch& launch, CudaMove* pieces, CudaMove* on_device,
                         int count) {
-  return Launch<CudaMove, &Cast>(launch, pieces, on_device, count);
+  return Launch<CudaMove, &RunTiles<CudaMove, &Cast>>(launch, pieces, on_device, count);
+}
+
+cudaError_t LaunchTransposes(const CudaLaunch& launch, CudaTranspose* pieces,
+                             CudaTranspose* on_device, int count) {
+  return Launch<CudaTranspose, &RunTransposes>(launch, pieces, on_device, count);
 }
 
 cudaError_t LaunchReductions(const CudaLaunch& launch, CudaReduction* pieces,
                              CudaReduction* on_device, int count) {
-  return Launch<CudaReduction, &Reduce>(launch, pieces, on_device, count);
+  return Launch<CudaReduction, &RunTiles<CudaReduction, &Reduce>>(launch, pieces, on_device, count);
 }
 
 cudaError_t LaunchNormalizations(const CudaLaunch& launch, CudaNormalization* pieces,
                                  CudaNormalization* on_device, int count) {
-  return Launch<CudaNormalization, &Normalize>(launch, pieces, on_device, count);
+  return Launch<CudaNormalization, &RunTiles<CudaNormalization, &Normalize>>(launch, pieces,
+                                                                             on_device, count);
 }
 
 }  // namespace sluice
