@@ -14,6 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/options.h"
+#include "gpu/gpu.h"
 #include "reshard/built_with.h"
 #include "reshard/options.h"
 #include "reshard/reshard.h"
@@ -57,7 +58,8 @@ int main(int argc, char** argv) {
   sluice::bench::StreamBenchOptions stream_options;
   CLI::App app("Moves tensors between ranks and data from storage, times and checks it.");
   app.set_version_flag("--version", absl::StrCat("sluice-bench ", SLUICE_VERSION, " (",
-                                                 sluice::bench::BuiltWith(), ")"));
+                                                 sluice::bench::BuiltWith(), ")\nbuilt in: MPI, ",
+                                                 sluice::bench::GpuBuiltWith()));
   app.require_subcommand(1);
   CLI::App* reshard = app.add_subcommand("reshard", "redistribute tensors between two layouts");
   sluice::bench::AddFlags(reshard, &options);

@@ -9,7 +9,7 @@
 #   sluice_NAME, as sluice_module makes it, where there is what it takes; and for tests, everywhere,
 #   sluice_NAME_fake: the same sources with the fakes' headers instead of the vendors'.
 set(SLUICE_CUDA AUTO CACHE STRING "The CUDA device: AUTO (where there is a toolkit), ON or OFF")
-set(SLUICE_NCCL AUTO CACHE STRING "The NCCL transport: AUTO (where there is CUDA and NCCL), ON, OFF")
+set(SLUICE_NCCL AUTO CACHE STRING "The NCCL transport: AUTO (with CUDA, where found), ON or OFF")
 set_property(CACHE SLUICE_CUDA SLUICE_NCCL PROPERTY STRINGS AUTO ON OFF)
 set(SLUICE_HAVE_CUDA OFF)
 set(SLUICE_HAVE_NCCL OFF)

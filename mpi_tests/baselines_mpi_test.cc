@@ -95,7 +95,7 @@ class BaselinesMpiTest : public testing::TestWithParam<std::string> {
     if (absl::IsUnimplemented(planned)) return false;
     EXPECT_TRUE(planned.ok()) << planned;
     for (int round = 0; round < 2; ++round) {
-      memory->PoisonTargets();
+      EXPECT_TRUE(memory->PoisonTargets().ok());
       wire_->Arm(kPatience, nullptr);
       const absl::Status ran = baseline->Run();
       EXPECT_TRUE(ran.ok()) << ran;

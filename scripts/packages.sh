@@ -8,7 +8,7 @@ set -euo pipefail
 packages=(
   cmake ninja-build g++ python3 pkgconf
   openmpi-bin libopenmpi-dev
-  liburing-dev libcurl4-openssl-dev libhwloc-dev libfuse3-dev fuse3
+  liburing-dev libcurl4-openssl-dev libhwloc-dev libdlpack-dev libfuse3-dev fuse3
   nginx-light libnginx-mod-http-lua openssl
   libabsl-dev libhwy-dev libgtest-dev libgmock-dev libbenchmark-dev nlohmann-json3-dev libcli11-dev
 )

@@ -29,8 +29,6 @@ std::unique_ptr<const Values> MakeValues(const TensorTransfer& tensor, bool is_s
   return std::make_unique<Filler>(tensor.dst_dtype, modulus, seed);
 }
 
-std::byte* DataOf(const TensorView& view) { return static_cast<std::byte*>(view.data); }
-
 }  // namespace
 
 absl::StatusOr<CaseMemory::Side> CaseMemory::MakeSide(const TransferSpec& spec, bool is_source,
@@ -53,6 +51,7 @@ absl::StatusOr<CaseMemory::Side> CaseMemory::MakeSide(const TransferSpec& spec, 
   if (late) {
     for (size_t i = 0; i < side.parts.size(); ++i) {
       side.views.push_back(DenseView(nullptr, side.parts[i].shape(), side.values[i]->dtype()));
+      side.host.push_back(nullptr);
     }
     side.bytes = 0;
     return side;
@@ -64,26 +63,60 @@ absl::StatusOr<CaseMemory::Side> CaseMemory::MakeSide(const TransferSpec& spec, 
         absl::StrCat("cannot allocate ", BytesName(side.bytes), " of tensors"));
   }
   for (size_t i = 0; i < side.parts.size(); ++i) {
-    side.views.push_back(
-        DenseView(side.data.get() + offsets[i], side.parts[i].shape(), side.values[i]->dtype()));
+    side.host.push_back(side.data.get() + offsets[i]);
+    side.views.push_back(DenseView(side.host[i], side.parts[i].shape(), side.values[i]->dtype()));
   }
   return side;
 }
 
 absl::StatusOr<CaseMemory> CaseMemory::Create(const TransferSpec& spec, int rank, int64_t seed,
-                                              bool same_fill, bool late_targets) {
+                                              bool same_fill, const CasePlaces& places) {
   CaseMemory memory;
+  if (absl::Status status = memory.OpenDevice(places); !status.ok()) return status;
   auto src = MakeSide(spec, true, rank, seed, same_fill, false);
   if (!src.ok()) return src.status();
   memory.src_ = *std::move(src);
-  auto dst = MakeSide(spec, false, rank, seed, same_fill, late_targets);
+  auto dst = MakeSide(spec, false, rank, seed, same_fill, places.late_targets);
   if (!dst.ok()) return dst.status();
   memory.dst_ = *std::move(dst);
-  if (late_targets) memory.late_.resize(spec.tensors.size());
+  if (places.late_targets) memory.late_.resize(spec.tensors.size());
   for (size_t i = 0; i < memory.src_.parts.size(); ++i) {
-    FillPart(memory.src_.parts[i], *memory.src_.values[i], DataOf(memory.src_.views[i]));
+    FillPart(memory.src_.parts[i], *memory.src_.values[i], memory.src_.host[i]);
   }
+  absl::Status status;
+  if (places.src_on_device) status = memory.Mirror(&memory.src_);
+  if (status.ok() && places.dst_on_device && !places.late_targets) {
+    status = memory.Mirror(&memory.dst_);
+  }
+  if (!status.ok()) return status;
   return memory;
+}
+
+absl::Status CaseMemory::OpenDevice(const CasePlaces& places) {
+  if (!places.src_on_device && !places.dst_on_device) return absl::OkStatus();
+  absl::StatusOr<std::unique_ptr<Device>> device = places.accelerator->OpenDevice();
+  if (!device.ok()) return device.status();
+  accelerator_ = places.accelerator;
+  device_ = *std::move(device);
+  late_on_device_ = places.dst_on_device;
+  return absl::OkStatus();
+}
+
+absl::Status CaseMemory::Mirror(Side* side) const {
+  const auto size = static_cast<size_t>(std::max(side->bytes, kAlignment));
+  absl::StatusOr<DeviceMirror> mirror = DeviceMirror::Make(device_.get(), size);
+  if (!mirror.ok()) return mirror.status();
+  side->mirror = *std::move(mirror);
+  for (size_t i = 0; i < side->views.size(); ++i) {
+    PutOnDevice(side->mirror.data() + (side->host[i] - side->data.get()), &side->views[i]);
+  }
+  return side->mirror.Bring(side->data.get());
+}
+
+void CaseMemory::PutOnDevice(std::byte* data, TensorView* view) const {
+  view->data = data;
+  view->device = accelerator_->kind();
+  view->device_ordinal = accelerator_->ordinal();
 }
 
 int64_t CaseMemory::LateBytes(size_t tensor) const {
@@ -99,39 +132,64 @@ int64_t CaseMemory::whole_target_bytes() const {
 absl::Status CaseMemory::AllocateTarget(size_t tensor) {
   const int64_t bytes = LateBytes(tensor);
   const auto size = static_cast<size_t>(bytes);
-  late_[tensor].reset(static_cast<std::byte*>(std::aligned_alloc(kAlignment, size)));
-  if (late_[tensor] == nullptr) {
+  Late& late = late_[tensor];
+  late.data.reset(static_cast<std::byte*>(std::aligned_alloc(kAlignment, size)));
+  if (late.data == nullptr) {
     return absl::ResourceExhaustedError(
         absl::StrCat("cannot allocate ", BytesName(bytes), " of target ", tensor));
   }
-  std::memset(late_[tensor].get(), kPoisonByte, size);
-  dst_.views[tensor].data = late_[tensor].get();
+  std::memset(late.data.get(), kPoisonByte, size);
+  dst_.host[tensor] = late.data.get();
+  dst_.views[tensor].data = late.data.get();
+  if (late_on_device_) {
+    absl::StatusOr<DeviceMirror> mirror = DeviceMirror::Make(device_.get(), size);
+    if (!mirror.ok()) return mirror.status();
+    late.mirror = *std::move(mirror);
+    PutOnDevice(late.mirror.data(), &dst_.views[tensor]);
+    absl::Status status = late.mirror.Bring(late.data.get());
+    if (!status.ok()) return status;
+  }
   late_bytes_ += bytes;
   return absl::OkStatus();
 }
 
 void CaseMemory::FreeTarget(size_t tensor) {
   if (!HoldsTarget(tensor)) return;
-  late_[tensor].reset();
+  late_[tensor] = Late();
+  dst_.host[tensor] = nullptr;
   dst_.views[tensor].data = nullptr;
   late_bytes_ -= LateBytes(tensor);
 }
 
 int64_t CaseMemory::CountWrongTarget(size_t tensor) const {
   if (!HoldsTarget(tensor)) return 0;
-  return sluice::bench::CountWrong(dst_.parts[tensor], *dst_.values[tensor],
-                                   DataOf(dst_.views[tensor]));
+  return sluice::bench::CountWrong(dst_.parts[tensor], *dst_.values[tensor], dst_.host[tensor]);
 }
 
-void CaseMemory::PoisonTargets() {
-  if (dst_.data == nullptr) return;
+absl::Status CaseMemory::Fetch() {
+  for (const Side* side : {&src_, &dst_}) {
+    if (!side->mirror.exists()) continue;
+    absl::Status status = side->mirror.Fetch(side->data.get());
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CaseMemory::FetchTarget(size_t tensor) {
+  const Late& late = late_[tensor];
+  return late.mirror.exists() ? late.mirror.Fetch(late.data.get()) : absl::OkStatus();
+}
+
+absl::Status CaseMemory::PoisonTargets() {
+  if (dst_.data == nullptr) return absl::OkStatus();
   std::memset(dst_.data.get(), kPoisonByte, static_cast<size_t>(dst_.bytes));
+  return dst_.mirror.exists() ? dst_.mirror.Bring(dst_.data.get()) : absl::OkStatus();
 }
 
 int64_t CaseMemory::CountWrong(const Side& side) {
   int64_t wrong = 0;
   for (size_t i = 0; i < side.parts.size(); ++i) {
-    wrong += sluice::bench::CountWrong(side.parts[i], *side.values[i], DataOf(side.views[i]));
+    wrong += sluice::bench::CountWrong(side.parts[i], *side.values[i], side.host[i]);
   }
   return wrong;
 }
@@ -151,14 +209,13 @@ int64_t CaseMemory::CorruptTargets(const TransferSpec& spec, int rank, int64_t b
   for (auto& [tensor, span] : mine) {
     span.total = total;
     const TensorView& view = dst_.views[tensor];
-    FlipBytes(bytes, span, DTypeBytes(view.dtype), DataOf(view));
+    FlipBytes(bytes, span, DTypeBytes(view.dtype), dst_.host[tensor]);
   }
   return total;
 }
 
 Fingerprint CaseMemory::FingerprintOf(size_t tensor) const {
-  return TakeFingerprint(dst_.parts[tensor], dst_.values[tensor]->dtype(),
-                         DataOf(dst_.views[tensor]));
+  return TakeFingerprint(dst_.parts[tensor], dst_.values[tensor]->dtype(), dst_.host[tensor]);
 }
 
 }  // namespace sluice::bench

@@ -12,6 +12,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "gpu/device_mirror.h"
+#include "sluice/accelerator.h"
 #include "sluice/tensor.h"
 #include "sluice/transfer.h"
 #include "workload/fingerprint.h"
@@ -20,14 +22,23 @@
 
 namespace sluice::bench {
 
+// Where a case's tensors are.
+struct CasePlaces {
+  std::shared_ptr<Accelerator> accelerator;  // where one of the sides is on it
+  bool src_on_device = false;
+  bool dst_on_device = false;
+  bool late_targets = false;  // targets have no memory until AllocateTarget
+};
+
+// What is on a device has a twin on the host, which is filled and checked. Fetch brings it up to
+// date.
 class CaseMemory {
  public:
   // Allocates and fills the sources. `same_fill`: every tensor has the documented fill, so that
   // fingerprints can be recomputed; otherwise tensors differ in their seed, so that one cannot pass
-  // for another. ResourceExhausted if memory cannot be had; errors of the layouts.
-  // `late_targets`: targets have no memory until AllocateTarget.
+  // for another. ResourceExhausted if memory cannot be had; errors of the layouts and the device.
   static absl::StatusOr<CaseMemory> Create(const TransferSpec& spec, int rank, int64_t seed,
-                                           bool same_fill, bool late_targets = false);
+                                           bool same_fill, const CasePlaces& places = {});
 
   absl::Span<const TensorView> src() const { return src_.views; }
   absl::Span<const TensorView> dst() const { return dst_.views; }
@@ -41,7 +52,11 @@ class CaseMemory {
   // 0 if `tensor` has no memory.
   int64_t CountWrongTarget(size_t tensor) const;
 
-  void PoisonTargets();
+  // To be called between runs and checks, or fingerprints: of all tensors, or of a late target.
+  absl::Status Fetch();
+  absl::Status FetchTarget(size_t tensor);
+
+  absl::Status PoisonTargets();
   // Elements of the targets that are not what the sources come to.
   int64_t CountWrongTargets() const { return CountWrong(dst_); }
   // Elements of the sources that have changed.
@@ -61,17 +76,31 @@ class CaseMemory {
     int64_t bytes = 0;
     std::vector<LocalPart> parts;
     std::vector<std::unique_ptr<const Values>> values;  // that the tensors must hold
+    std::vector<std::byte*> host;                       // the tensors on the host
     std::vector<TensorView> views;
+    DeviceMirror mirror;  // of `data`, where they are on a device
+  };
+  // Of a target.
+  struct Late {
+    std::unique_ptr<std::byte[], Free> data;
+    DeviceMirror mirror;
   };
   CaseMemory() = default;
+  absl::Status OpenDevice(const CasePlaces& places);
+  // Has the views of `side` lie on the device.
+  absl::Status Mirror(Side* side) const;
+  void PutOnDevice(std::byte* data, TensorView* view) const;
   static absl::StatusOr<Side> MakeSide(const TransferSpec& spec, bool is_source, int rank,
                                        int64_t seed, bool same_fill, bool late);
   static int64_t CountWrong(const Side& side);
   int64_t LateBytes(size_t tensor) const;
 
+  std::shared_ptr<Accelerator> accelerator_;
+  std::unique_ptr<Device> device_;  // null: everything is on the host
+  bool late_on_device_ = false;
   Side src_;
   Side dst_;
-  std::vector<std::unique_ptr<std::byte[], Free>> late_;  // of targets, by tensor
+  std::vector<Late> late_;  // of targets, by tensor
   int64_t late_bytes_ = 0;
 };
 

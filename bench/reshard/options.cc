@@ -143,6 +143,10 @@ absl::Status CheckWindowed(const Options& options) {
   return absl::OkStatus();
 }
 
+int64_t TransportNumber(const std::string& name) {
+  return name == "nccl" ? 1 : name == "cuda_ipc" ? 2 : 0;
+}
+
 absl::Status CheckFormat(const std::string& format) {
   if (format == "table" || format == "osu") return absl::OkStatus();
   return absl::InvalidArgumentError(
@@ -155,6 +159,7 @@ void AddFlags(CLI::App* app, Options* options) {
   AddWorkloadFlags(app, options);
   AddKnobFlags(app, options);
   AddRunFlags(app, options);
+  AddGpuFlags(app, &options->gpu);
   app->footer(
       "Many small chunks: 1250 tensors of 8 x 256 B, against one message per chunk (16 ranks):\n"
       "  --shape 512 --tensors 1250 --src-mesh 8 --src-ranks 0-7 --src-placements 'S(0)'\n"
@@ -165,6 +170,10 @@ absl::Status ParseTexts(Options* options) {
   absl::Status status = ParseBaselines(options);
   if (status.ok()) status = CheckFormat(options->format);
   if (status.ok()) status = CheckWindowed(*options);
+  if (status.ok()) status = CheckGpuOptions(&options->gpu);
+  if (status.ok() && options->gpu.uses_device() && !options->baselines.empty()) {
+    status = absl::InvalidArgumentError("--baseline goes with tensors in host memory only");
+  }
   if (!status.ok()) return status;
   const auto bucket_bytes = ParseBytes(options->bucket_bytes_text);
   if (!bucket_bytes.ok()) return Prefixed("--bucket-bytes", bucket_bytes.status());
@@ -220,6 +229,7 @@ std::vector<std::pair<std::string, int64_t>> Choices(const Options& options) {
     order = 10 * order + 1 + (std::find(known.begin(), known.end(), name) - known.begin());
   }
   return {{"baselines", order},
+          {"transports", TransportNumber(options.gpu.transport)},
           {"formats", options.format == "osu" ? 1 : 0},
           {"traces", options.trace_file.empty() ? 0 : 1}};
 }

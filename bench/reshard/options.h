@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "gpu/options.h"
 #include "sluice/session.h"
 #include "workload/inline_case.h"
 #include "workload/model_file.h"
@@ -51,6 +52,7 @@ struct Options {
   std::string trace_file;
   int64_t trace_events = 16384;  // per rank
   bool progress_thread = false;
+  GpuOptions gpu;
 
   // As they were typed.
   std::string bucket_bytes_text = "8M";

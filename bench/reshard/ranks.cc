@@ -81,6 +81,11 @@ absl::Status Ranks::FindHosts(absl::Duration timeout) {
   return absl::OkStatus();
 }
 
+int Ranks::local_rank() const {
+  const auto self = host_of_rank_.begin() + rank_;
+  return static_cast<int>(std::count(host_of_rank_.begin(), self, *self));
+}
+
 absl::Status Ranks::Await(absl::Duration timeout, Progress progress) {
   const absl::Time deadline = absl::Now() + timeout;
   for (int64_t polls = 0;; ++polls) {

@@ -40,6 +40,8 @@ class Ranks {
   // Distinct host names, and which of them each rank is on.
   const std::vector<std::string>& hosts() const { return hosts_; }
   const std::vector<int>& host_of_rank() const { return host_of_rank_; }
+  // This rank's place among those of its host.
+  int local_rank() const;
 
   // All collective. DeadlineExceeded names the ranks that have not come; after any error the
   // object is good for nothing but its destruction, or the end of the process.

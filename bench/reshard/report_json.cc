@@ -31,6 +31,14 @@ Json ConfigJson(const Options& options, const RunReport& report) {
   config["hosts"] = report.hosts.size();
   config["host_names"] = report.hosts;
   config["mpi"] = report.mpi;
+  config["src_device"] = options.gpu.src_device;
+  config["dst_device"] = options.gpu.dst_device;
+  config["transport"] = options.gpu.transport;
+  if (options.gpu.transport == "nccl") {
+    config["max_channels_per_peer"] = options.gpu.max_channels_per_peer;
+    config["min_ctas"] = options.gpu.min_ctas;
+    config["max_ctas"] = options.gpu.max_ctas;
+  }
   config["clock"] = ClockName(report.hosts.size() <= 1);
   return config;
 }
@@ -104,6 +112,7 @@ Json ResultJson(const CaseResult& r, bool fingerprint) {
 std::string JsonText(const Options& options, const RunReport& report) {
   Json json = {{"version", SLUICE_VERSION}, {"built_with", BuiltWith()}};
   json["config"] = ConfigJson(options, report);
+  if (report.nccl_bytes > 0) json["nccl_bytes_estimate"] = report.nccl_bytes;
   json["results"] = Json::array();
   for (const CaseResult& result : report.results) {
     json["results"].push_back(ResultJson(result, options.fingerprint));

@@ -33,6 +33,14 @@ std::string TableHeader(const Options& options, const RunReport& report) {
                                   report.hosts.size() == 1 ? " host: " : " hosts: ",
                                   absl::StrJoin(report.hosts, ","), "; ", report.mpi, "\n#");
   for (const auto& [name, value] : Knobs(options)) absl::StrAppend(&text, " ", name, "=", value);
+  if (options.gpu.uses_device() || options.gpu.transport != "mpi") {
+    absl::StrAppend(&text, " src_device=", options.gpu.src_device,
+                    " dst_device=", options.gpu.dst_device, " transport=", options.gpu.transport);
+  }
+  if (report.nccl_bytes > 0) {
+    absl::StrAppend(&text, "\n# NCCL may take ", report.nccl_bytes >> 20,
+                    " MiB of each device for its connections");
+  }
   const bool one_host = report.hosts.size() == 1;
   absl::StrAppend(&text, "\n# time: ",
                   one_host ? "from the first rank's start to the last rank's end on the host's "

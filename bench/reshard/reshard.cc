@@ -75,7 +75,15 @@ class Command {
     auto ranks = Ranks::Create(options_.timeout());
     if (!ranks.ok()) End("", ranks.status());
     report_.hosts = (*ranks)->hosts();
-    auto lanes = MakeLanes(options_, std::move(fabric));
+    auto gpu = OpenGpu(options_.gpu, (*ranks)->local_rank());
+    absl::Status opened =
+        (*ranks)->AllOk(gpu.status(), options_.timeout(), [] { return absl::OkStatus(); });
+    if (!opened.ok()) {
+      ranks->reset();
+      return Refuse(opened);
+    }
+    report_.nccl_bytes = NcclBytes(options_.gpu, report_.world - 1);
+    auto lanes = MakeLanes(options_, *gpu, std::move(fabric));
     if (!lanes.ok() && absl::IsDeadlineExceeded(lanes.status())) End("", lanes.status());
     if (!lanes.ok()) {
       ranks->reset();  // it frees a communicator, which must come before MPI_Finalize

@@ -65,6 +65,7 @@ struct RunReport {
   int world = 0;
   std::vector<std::string> hosts;
   std::vector<std::string> notes;
+  int64_t nccl_bytes = 0;  // an estimate of what NCCL takes on each device
   std::vector<CaseResult> results;
   std::vector<CaseError> errors;
   bool finished = false;

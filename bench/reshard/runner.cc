@@ -32,7 +32,7 @@ bool InTargetMesh(const TensorTransfer& tensor, int rank) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<Lane>> MakeLanes(const Options& options,
+absl::StatusOr<std::vector<Lane>> MakeLanes(const Options& options, const Gpu& gpu,
                                             std::unique_ptr<Fabric> first_fabric) {
   std::vector<int64_t> budgets = options.compare_budgets;
   const bool compare = !budgets.empty();
@@ -42,6 +42,8 @@ absl::StatusOr<std::vector<Lane>> MakeLanes(const Options& options,
     const int64_t budget = budgets[i];
     Lane lane;
     lane.options = SessionOptionsOf(options, budget);
+    lane.options.accelerator = gpu.accelerator;
+    lane.options.transport = gpu.transport;
     if (i == 0 && !options.trace_file.empty()) lane.options.trace_events = options.trace_events;
     if (compare) lane.suffix = absl::StrCat("/budget-", budget);
     std::unique_ptr<Fabric> fabric;
@@ -65,6 +67,15 @@ absl::Status Runner::Poll() {
     if (!status.ok()) return status;
   }
   return absl::OkStatus();
+}
+
+CasePlaces Runner::Places() const {
+  CasePlaces places;
+  places.accelerator = lanes_[0].options.accelerator;
+  places.src_on_device = options_->gpu.src_device == "cuda";
+  places.dst_on_device = options_->gpu.dst_device == "cuda";
+  places.late_targets = options_->windowed > 0;
+  return places;
 }
 
 absl::Duration Runner::Patience(int64_t bytes) const {
@@ -118,9 +129,9 @@ absl::StatusOr<std::vector<CaseResult>> Runner::Run(const Case& entry, bool* fat
     for (const int64_t size : tensor.shape) elements *= size;
     case_bytes_ += 2 * elements * DTypeBytes(tensor.dst_dtype);
   }
-  auto memory = CaseMemory::Create(entry.spec, ranks_->rank(), options_->seed,
-                                   options_->fingerprint || entry.spec.tensors.size() == 1,
-                                   options_->windowed > 0);
+  auto memory =
+      CaseMemory::Create(entry.spec, ranks_->rank(), options_->seed,
+                         options_->fingerprint || entry.spec.tensors.size() == 1, Places());
   status = ranks_->AllOk(memory.status(), Patience(case_bytes_), progress);
   if (!status.ok()) {
     *fatal = absl::IsDeadlineExceeded(status) || !Poll().ok();
@@ -161,6 +172,8 @@ absl::Status Runner::TakeLaneTurn(const Case& entry, size_t lane, int iteration,
   absl::Status status = RunOnce(iteration, memory, &run->record, [&]() -> absl::Status {
     return Move(session, iteration + 1 == options_->warmup + options_->iterations, memory, run);
   });
+  if (!status.ok()) return status;
+  status = memory->Fetch();
   if (!status.ok()) return status;
   if (iteration + 1 == options_->warmup + options_->iterations) {
     run->record.counters = session->counters();
@@ -206,8 +219,9 @@ absl::Status Runner::TakeBaselineTurn(int iteration, CaseMemory* memory,
 absl::Status Runner::RunOnce(int iteration, CaseMemory* memory, RankRecord* record,
                              absl::FunctionRef<absl::Status()> move) {
   const auto progress = [this] { return Poll(); };
-  memory->PoisonTargets();
-  absl::Status status = ranks_->Barrier(Patience(case_bytes_), progress);
+  absl::Status status = memory->PoisonTargets();
+  if (!status.ok()) return status;
+  status = ranks_->Barrier(Patience(case_bytes_), progress);
   if (!status.ok()) return status;
   TraceLog* const trace = lanes_[0].session->trace();
   if (trace != nullptr && !traced_ && iteration >= options_->warmup) {

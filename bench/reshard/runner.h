@@ -12,6 +12,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "gpu/gpu.h"
 #include "reshard/baseline_runs.h"
 #include "reshard/case_memory.h"
 #include "reshard/options.h"
@@ -30,7 +31,7 @@ struct Lane {
 };
 
 // Makes one lane, or one for each budget to compare. Collective; errors as Session::Create.
-absl::StatusOr<std::vector<Lane>> MakeLanes(const Options& options,
+absl::StatusOr<std::vector<Lane>> MakeLanes(const Options& options, const Gpu& gpu,
                                             std::unique_ptr<Fabric> first_fabric);
 
 class Runner {
@@ -57,6 +58,7 @@ class Runner {
   };
 
   absl::Status Poll();
+  CasePlaces Places() const;
   // How long ranks may be apart while they fill and check `bytes` each.
   absl::Duration Patience(int64_t bytes) const;
   absl::Status CheckFits(const Case& entry) const;

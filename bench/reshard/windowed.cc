@@ -19,6 +19,7 @@ absl::Status Handle(const Event& event, Session* session, const WindowedChecks& 
       return session->Supply(event.run, event.tensor, memory->dst()[tensor]);
     }
     case Event::Kind::kTensorDone:
+      if (absl::Status status = memory->FetchTarget(tensor); !status.ok()) return status;
       if (checks.count_wrong) outcome->wrong += memory->CountWrongTarget(tensor);
       if (checks.fingerprint && memory->HoldsTarget(tensor)) {
         outcome->fingerprints.emplace_back(event.tensor, memory->FingerprintOf(tensor));

@@ -61,8 +61,8 @@ struct Placement {
   enum class Kind : uint8_t { kReplicate, kShard, kStridedShard, kPartial };
 
   Kind kind = Kind::kReplicate;
-  int dim = 0;              // kShard, kStridedShard: the tensor dimension that is cut
-  int64_t split_factor = 1; // kStridedShard: pieces that are each cut
+  int dim = 0;                   // kShard, kStridedShard: the tensor dimension that is cut
+  int64_t split_factor = 1;      // kStridedShard: pieces that are each cut
   ReduceOp op = ReduceOp::kSum;  // kPartial
 
   static Placement Replicate() { return {}; }

@@ -11,7 +11,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "absl/types/optional.h"
 #include "absl/types/span.h"
+#include "sluice/accelerator.h"
 #include "sluice/checkpoint.h"
 #include "sluice/fabric.h"
 #include "sluice/stream.h"
@@ -43,6 +45,12 @@ struct SessionOptions {
   // start a run, and how long a late destination takes. The fabric must allow it: over MPI,
   // initialise with MPI_THREAD_MULTIPLE. May differ between ranks.
   bool progress_thread = false;
+  // The device whose memory tensors may be in, beside host memory; null: none. May differ between
+  // ranks, as tensors may: each side of each transfer lies where its views say.
+  std::shared_ptr<Accelerator> accelerator;
+  // What carries transfers between ranks; null: messages of the fabric, through pinned staging
+  // where these cannot take device memory. Needs an accelerator. Of one kind on all ranks.
+  std::shared_ptr<TransportMaker> transport;
 };
 
 // What this rank's part of a compiled transfer comes to.
@@ -83,6 +91,11 @@ struct StartOptions {
   // each of them, and nothing of the window moves before all have been supplied. So this rank needs
   // memory for one window at a time, beside the budget.
   bool late_destinations = false;
+  // A stream of the session's accelerator: the run comes after what it holds now, and Wait returns
+  // when what it gets from then on comes after the run, which need not have ended by then where the
+  // transport works in stream order (NCCL, CUDA IPC). TensorDone likewise. Without: memory is ready
+  // at Start, and complete when Wait returns.
+  absl::optional<StreamHandle> stream;
 };
 
 struct Event {
@@ -156,6 +169,7 @@ class Session {
   // views poison the session. InvalidArgument: a view's shape, dtype, device or strides; source
   // memory that overlaps destination memory. FailedPrecondition: too many runs are in flight; other
   // ranks have started another transfer as this run (poisons the session, names ranks and runs).
+  // With a stream: FailedPrecondition without accelerator, InvalidArgument if it is not its.
   virtual absl::StatusOr<RunId> Start(Transfer* transfer, absl::Span<const TensorView> src,
                                       absl::Span<const TensorView> dst,
                                       const StartOptions& options) = 0;
@@ -212,9 +226,9 @@ class Session {
   // DataLoss (a file is too short), FailedPrecondition (ranks disagree; a run is in flight). Later
   // failures reach every rank, too, and leave destinations undefined; the session goes on.
   // DeadlineExceeded for a rank that does not call, or goes silent: that poisons the session.
-  virtual absl::StatusOr<CheckpointStats> LoadCheckpoint(
-      const std::string& uri, absl::Span<const CheckpointTensor> tensors,
-      const CheckpointOptions& options) = 0;
+  virtual absl::StatusOr<CheckpointStats> LoadCheckpoint(const std::string& uri,
+                                                         absl::Span<const CheckpointTensor> tensors,
+                                                         const CheckpointOptions& options) = 0;
 
   // The reverse: collective; blocks, and drives streams. Writes the tensors into `directory`, which
   // all ranks see, and which is made if its parent is there: as model.safetensors, or as
@@ -224,9 +238,9 @@ class Session {
   // before that leave the directory as it was and reach every rank as those of LoadCheckpoint do.
   // Each file is replaced as a whole, but not all at one moment: a job that must be able to go back
   // to the older checkpoint whatever happens saves into a new directory.
-  virtual absl::StatusOr<CheckpointStats> SaveCheckpoint(
-      const std::string& directory, absl::Span<const CheckpointTensor> tensors,
-      const CheckpointOptions& options) = 0;
+  virtual absl::StatusOr<CheckpointStats> SaveCheckpoint(const std::string& directory,
+                                                         absl::Span<const CheckpointTensor> tensors,
+                                                         const CheckpointOptions& options) = 0;
 
   // What has been recorded; null if trace_events is 0.
   virtual TraceLog* trace() = 0;

@@ -25,6 +25,7 @@
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
+#include "sluice/accelerator.h"
 #include "sluice/tensor.h"
 
 namespace sluice {
@@ -127,6 +128,12 @@ struct StreamOptions {
 
   // Buffers of device memory, of batch_items items each, beside the budget.
   int device_buffers = 2;
+  // Which memory they are: the host's, or that of the session's accelerator. May differ between
+  // ranks.
+  DeviceKind device = DeviceKind::kCpu;
+  // Next gives items out once their last copy has been given to the device, rather than when it has
+  // ended: work that reads them goes to a stream that has been through Lease::Await. With a device.
+  bool await_in_stream = false;
   int64_t batch_items = 1;
   absl::optional<ItemTransform> transform;
 
@@ -197,8 +204,17 @@ class Lease {
   // All items one behind the other, where they are of one size: {items, shape of an item}.
   TensorView batch() const;
 
-  // Gives the memory back now.
+  // What `stream` gets from now on comes after the items are in their memory. Waits for nothing.
+  // FailedPrecondition for items in host memory; the device's error otherwise.
+  absl::Status Await(StreamHandle stream) const;
+
+  // Gives the memory back now. What has been given to a stream of the device and reads it must
+  // have ended.
   void Release();
+  // Gives the memory back when `stream` has got past what it holds now: nobody waits for that here.
+  // FailedPrecondition for items in host memory; the device's error otherwise, and then the lease
+  // is still held.
+  absl::Status Release(StreamHandle stream);
 
  private:
   friend class Delivery;

@@ -72,7 +72,7 @@ class Fence {
 // All that one stage of one bucket does to bytes: copies in any order, then reductions one after
 // the other, then normalizations in any order.
 struct CopyBatch {
-  absl::Span<const StridedCopy> copies;
+  absl::Span<const StridedCopy> copies = {};
   uint64_t cookie = 0;
   absl::Span<const Reduction> reductions = {};
   absl::Span<const Normalization> normalizations = {};

@@ -13,16 +13,19 @@ struct Side {
   std::byte* base = nullptr;
   std::array<int64_t, kMaxTensorDims> strides{};
   DType dtype = DType::kU8;
+  DeviceKind kind = DeviceKind::kCpu;
 };
 
 Side MemorySide(const BoundView& view, DType dtype) {
-  return {view.base, view.stride_bytes, dtype};
+  return {view.base, view.stride_bytes, dtype, view.kind};
 }
 
-// A region's elements one after another, of which number `chunk.begin` lies at `at`.
-Side WireSide(const RegionRuns& region, const Chunk& chunk, const std::byte* at, DType dtype) {
+// A region's elements one after another in a slot, where number `chunk.begin` lies at `at`.
+Side WireSide(const TransferRun& run, const RegionRuns& region, const Chunk& chunk,
+              const std::byte* at, DType dtype) {
   Side side;
   side.dtype = dtype;
+  side.kind = run.transfer().memory.staging;
   int64_t stride = DTypeBytes(dtype);
   if (at != nullptr) side.base = const_cast<std::byte*>(at) - chunk.begin * stride;
   for (size_t d = static_cast<size_t>(region.dims); d-- > 0;) {
@@ -49,6 +52,8 @@ StridedCopy CopyOf(const Plan& plan, const RegionRuns& region, const Chunk& chun
   copy.dst = dst.base;
   copy.dst_strides = dst.strides;
   copy.dst_dtype = dst.dtype;
+  copy.src_kind = src.kind;
+  copy.dst_kind = dst.kind;
   return copy;
 }
 
@@ -69,13 +74,14 @@ const BoundView& DstView(const TransferRun& run, const Chunk& chunk) {
 }
 
 WireMemory AsItLies(const TransferRun& run, const Bucket& bucket, const Chunk& chunk,
-                    const RegionSide& side, std::byte* base) {
+                    const RegionSide& region, const Side& memory) {
   const Plan& plan = run.transfer().plan();
   const Channel& channel = plan.channels[static_cast<size_t>(bucket.channel)];
-  const std::optional<Rows> rows = RowsAsTheyLie(channel, side, chunk);
+  const std::optional<Rows> rows = RowsAsTheyLie(channel, region, chunk);
   if (!rows) return {};
-  if (rows->count == 1) return {base + rows->offset, 0, 0};
-  return {base + rows->offset, rows->row_bytes, rows->stride_bytes};
+  if (rows->count > 1 && !run.transfer().memory.takes_rows) return {};
+  if (rows->count == 1) return {memory.base + rows->offset, 0, 0, memory.kind};
+  return {memory.base + rows->offset, rows->row_bytes, rows->stride_bytes, memory.kind};
 }
 
 WireMemory SrcAsItLies(const TransferRun& run, const Bucket& bucket) {
@@ -86,8 +92,9 @@ WireMemory SrcAsItLies(const TransferRun& run, const Bucket& bucket) {
   const TensorTransfer& tensor = TensorAt(run, chunk);
   if (bucket.contribution_bytes == 0 && tensor.src_dtype != WireDType(tensor)) return {};
   const Side memory = MemorySide(SrcView(run, chunk), tensor.src_dtype);
+  if (!run.transfer().memory.Takes(memory.kind)) return {};
   const StridedCopy copy = CopyOf(plan, RegionAt(plan, chunk.region), chunk, memory, Side());
-  return AsItLies(run, bucket, chunk, SrcSide(copy), memory.base);
+  return AsItLies(run, bucket, chunk, SrcSide(copy), memory);
 }
 
 // An owner's result is made elsewhere.
@@ -101,8 +108,9 @@ WireMemory DstAsItLies(const TransferRun& run, const Bucket& bucket) {
   const TensorTransfer& tensor = TensorAt(run, chunk);
   if (tensor.dst_dtype != WireDType(tensor)) return {};
   const Side memory = MemorySide(DstView(run, chunk), tensor.dst_dtype);
+  if (!run.transfer().memory.Takes(memory.kind)) return {};
   const StridedCopy copy = CopyOf(plan, RegionAt(plan, DstRegion(chunk)), chunk, Side(), memory);
-  return AsItLies(run, bucket, chunk, DstSide(copy), memory.base);
+  return AsItLies(run, bucket, chunk, DstSide(copy), memory);
 }
 
 }  // namespace
@@ -160,7 +168,7 @@ StridedCopy PackCopy(const TransferRun& run, const Chunk& chunk, std::byte* wire
   const TensorTransfer& tensor = TensorAt(run, chunk);
   const RegionRuns& region = RegionAt(plan, chunk.region);
   const Side from = MemorySide(SrcView(run, chunk), tensor.src_dtype);
-  const Side to = WireSide(region, chunk, wire + chunk.bucket_offset, WireDType(tensor));
+  const Side to = WireSide(run, region, chunk, wire + chunk.bucket_offset, WireDType(tensor));
   return CopyOf(plan, region, chunk, from, to);
 }
 
@@ -169,7 +177,7 @@ StridedCopy ContributionCopy(const TransferRun& run, const Chunk& chunk, std::by
   const DType dtype = TensorAt(run, chunk).src_dtype;
   const RegionRuns& region = RegionAt(plan, chunk.region);
   const Side from = MemorySide(SrcView(run, chunk), dtype);
-  const Side to = WireSide(region, chunk, wire + chunk.contribution_offset, dtype);
+  const Side to = WireSide(run, region, chunk, wire + chunk.contribution_offset, dtype);
   return CopyOf(plan, region, chunk, from, to);
 }
 
@@ -177,7 +185,7 @@ StridedCopy UnpackCopy(const TransferRun& run, const Chunk& chunk, const std::by
   const Plan& plan = run.transfer().plan();
   const TensorTransfer& tensor = TensorAt(run, chunk);
   const RegionRuns& region = RegionAt(plan, DstRegion(chunk));
-  const Side from = WireSide(region, chunk, wire + chunk.bucket_offset, WireDType(tensor));
+  const Side from = WireSide(run, region, chunk, wire + chunk.bucket_offset, WireDType(tensor));
   const Side to = MemorySide(DstView(run, chunk), tensor.dst_dtype);
   return CopyOf(plan, region, chunk, from, to);
 }

@@ -21,6 +21,7 @@ struct WireMemory {
   std::byte* data = nullptr;
   int64_t row_bytes = 0;  // 0: one stretch
   int64_t stride_bytes = 0;
+  DeviceKind kind = DeviceKind::kCpu;  // of tensor memory
 
   bool one_stretch() const { return data != nullptr && row_bytes == 0; }
 };

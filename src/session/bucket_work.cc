@@ -72,7 +72,7 @@ absl::Status BucketWork::Move(uint64_t cookie, CopyQueue* copies,
         if (Has(role, Role::kContributor)) {
           if (!BeginRound()) break;
           Send(channel().owner, src_.data != nullptr ? src_ : WireMemory{slot_},
-               bucket().contribution_bytes, cookie, messages);
+               {bucket().contribution_bytes, HopOfOwnContribution(), cookie}, messages);
         }
         step_ = Step::kCollect;
         break;
@@ -92,7 +92,8 @@ absl::Status BucketWork::Move(uint64_t cookie, CopyQueue* copies,
       case Step::kReceive:
         if (channel().parent.peer >= 0) {
           if (!BeginRound()) break;
-          Receive(channel().parent, Wire(), bucket().bytes, cookie, messages);
+          Receive(channel().parent, Wire(), {bucket().bytes, HopToChildren() - 1, cookie},
+                  messages);
         }
         step_ = Step::kForward;
         break;
@@ -100,7 +101,7 @@ absl::Status BucketWork::Move(uint64_t cookie, CopyQueue* copies,
         if (channel().child_count > 0 && !BeginRound()) break;
         for (int32_t i = 0; i < channel().child_count; ++i) {
           const size_t link = static_cast<size_t>(channel().first_link) + static_cast<size_t>(i);
-          Send(plan().links[link], Wire(), bucket().bytes, cookie, messages);
+          Send(plan().links[link], Wire(), {bucket().bytes, HopToChildren(), cookie}, messages);
         }
         step_ = Step::kOver;
         break;
@@ -124,7 +125,8 @@ absl::Status BucketWork::Collect(uint64_t cookie, CopyQueue* copies,
   std::byte* const to = first ? Accumulator(0) : Incoming();
   if (!IsOwn(contribution_)) {
     if (!BeginRound()) return absl::OkStatus();
-    Receive(LinkOf(contribution_), {to}, bucket().contribution_bytes, cookie, messages);
+    Receive(LinkOf(contribution_), {to}, {bucket().contribution_bytes, contribution_, cookie},
+            messages);
     arrived_ = true;
     return absl::OkStatus();
   }
@@ -145,7 +147,7 @@ absl::Status BucketWork::AddContribution(int64_t number, CopyQueue* copies) {
     const int64_t place = number % size;
     if (place == 0) {
       if (k == 0) return absl::OkStatus();
-      return copies->AddFlat(from, DType::kU8, Accumulator(k), DType::kU8,
+      return copies->AddFlat({from, DType::kU8, staging()}, {Accumulator(k), DType::kU8, staging()},
                              bucket().contribution_bytes);
     }
     const bool last = place == size - 1;
@@ -180,6 +182,8 @@ absl::Status BucketWork::Merge(const Level& level, bool last, const std::byte* f
     reduction.op = level.op;
     reduction.dtype = TensorAt(*run_, chunk).src_dtype;
     reduction.src = from + chunk.contribution_offset;
+    reduction.src_kind = from == src_.data ? src_.kind : staging();
+    reduction.dst_kind = staging();
     reduction.dst = accumulator + chunk.contribution_offset;
     reduction.elements = chunk.end - chunk.begin;
     if (last && level.op == ReduceOp::kAvg) reduction.divisor = level.size;
@@ -192,9 +196,9 @@ absl::Status BucketWork::CastResult(CopyQueue* copies) {
   const std::byte* const result = Accumulator(static_cast<size_t>(channel().level_count) - 1);
   for (const Chunk& chunk : ChunksOf(plan(), bucket())) {
     const TensorTransfer& tensor = TensorAt(*run_, chunk);
-    absl::Status status = copies->AddFlat(result + chunk.contribution_offset, tensor.src_dtype,
-                                          Incoming() + chunk.bucket_offset, WireDType(tensor),
-                                          chunk.end - chunk.begin);
+    absl::Status status = copies->AddFlat(
+        {result + chunk.contribution_offset, tensor.src_dtype, staging()},
+        {Incoming() + chunk.bucket_offset, WireDType(tensor), staging()}, chunk.end - chunk.begin);
     if (!status.ok()) return status;
   }
   return copies->Flush();
@@ -231,18 +235,37 @@ bool BucketWork::BeginRound() {
   return !waits_;
 }
 
-void BucketWork::Send(const Link& link, const WireMemory& memory, int64_t bytes, uint64_t cookie,
-                      std::vector<TransportOp>* messages) {
-  AddMessage(TransportOp::Kind::kSend, link, memory, bytes, cookie, messages);
+// The place of this rank's contribution among all.
+int64_t BucketWork::HopOfOwnContribution() const {
+  const absl::Span<const int32_t> order =
+      absl::MakeConstSpan(plan().contributions)
+          .subspan(static_cast<size_t>(channel().first_contribution),
+                   static_cast<size_t>(channel().contribution_count));
+  return std::find(order.begin(), order.end(), channel().self) - order.begin();
 }
 
-void BucketWork::Receive(const Link& link, const WireMemory& memory, int64_t bytes, uint64_t cookie,
+int64_t BucketWork::HopToChildren() const {
+  const absl::Span<const Member> members =
+      absl::MakeConstSpan(plan().members).subspan(static_cast<size_t>(channel().first_member));
+  int64_t depth = 0;
+  for (int32_t at = channel().self; members[static_cast<size_t>(at)].parent >= 0; ++depth) {
+    at = members[static_cast<size_t>(at)].parent;
+  }
+  return channel().contribution_count + depth;
+}
+
+void BucketWork::Send(const Link& link, const WireMemory& memory, const Letter& letter,
+                      std::vector<TransportOp>* messages) {
+  AddMessage(TransportOp::Kind::kSend, link, memory, letter, messages);
+}
+
+void BucketWork::Receive(const Link& link, const WireMemory& memory, const Letter& letter,
                          std::vector<TransportOp>* messages) {
-  AddMessage(TransportOp::Kind::kReceive, link, memory, bytes, cookie, messages);
+  AddMessage(TransportOp::Kind::kReceive, link, memory, letter, messages);
 }
 
 void BucketWork::AddMessage(TransportOp::Kind kind, const Link& link, const WireMemory& memory,
-                            int64_t bytes, uint64_t cookie, std::vector<TransportOp>* messages) {
+                            const Letter& letter, std::vector<TransportOp>* messages) {
   TransportOp op;
   op.kind = kind;
   op.peer = link.peer;
@@ -254,8 +277,9 @@ void BucketWork::AddMessage(TransportOp::Kind kind, const Link& link, const Wire
   op.data = memory.data;
   op.row_bytes = static_cast<size_t>(memory.row_bytes);
   op.stride_bytes = static_cast<size_t>(memory.stride_bytes);
-  op.bytes = static_cast<size_t>(bytes);
-  op.cookie = cookie;
+  op.bytes = static_cast<size_t>(letter.bytes);
+  op.hop = static_cast<int>(letter.hop);
+  op.cookie = letter.cookie;
   messages->push_back(op);
   ++pending_;
 }

@@ -89,16 +89,26 @@ class BucketWork {
   absl::Status Pack(std::byte* wire, bool contribution, CopyQueue* copies);
   absl::Status Unpack(const std::byte* wire, CopyQueue* copies);
   absl::Status CopyLocally(CopyQueue* copies);
-  void Send(const Link& link, const WireMemory& memory, int64_t bytes, uint64_t cookie,
+  // What a message is about, beside its link and memory.
+  struct Letter {
+    int64_t bytes = 0;
+    int64_t hop = 0;
+    uint64_t cookie = 0;
+  };
+  void Send(const Link& link, const WireMemory& memory, const Letter& letter,
             std::vector<TransportOp>* messages);
-  void Receive(const Link& link, const WireMemory& memory, int64_t bytes, uint64_t cookie,
+  void Receive(const Link& link, const WireMemory& memory, const Letter& letter,
                std::vector<TransportOp>* messages);
-  void AddMessage(TransportOp::Kind kind, const Link& link, const WireMemory& memory, int64_t bytes,
-                  uint64_t cookie, std::vector<TransportOp>* messages);
+  void AddMessage(TransportOp::Kind kind, const Link& link, const WireMemory& memory,
+                  const Letter& letter, std::vector<TransportOp>* messages);
+  // The hops of a bucket: its contributions one after another, then the levels of its tree.
+  int64_t HopOfOwnContribution() const;
+  int64_t HopToChildren() const;
 
   // Whether a round of messages may begin, which then has.
   bool BeginRound();
 
+  DeviceKind staging() const { return run_->transfer().memory.staging; }
   std::byte* Area(size_t number) const;
   std::byte* Accumulator(size_t level) const { return Area(level); }
   std::byte* Incoming() const { return Area(static_cast<size_t>(channel().level_count)); }

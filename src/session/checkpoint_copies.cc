@@ -26,21 +26,24 @@ StridedCopy CopyOf(const CheckpointPart& part, const CheckpointSide& src,
   copy.dst_strides = dst.strides;
   copy.dst_dtype = dst.dtype;
   copy.end = part.elements;
+  copy.src_kind = src.kind;
+  copy.dst_kind = dst.kind;
   return copy;
 }
 
 }  // namespace
 
-CheckpointSide BoxSide(const CheckpointPart& part, std::byte* box, DType dtype) {
-  return {box, DenseBytes(part.box_size, part.dims, dtype), dtype};
+CheckpointSide BoxSide(const CheckpointPart& part, std::byte* box, DType dtype, DeviceKind kind) {
+  return {box, DenseBytes(part.box_size, part.dims, dtype), dtype, kind};
 }
 
-CheckpointSide PackedSide(const CheckpointPart& part, std::byte* packed, DType dtype) {
-  return {packed, DenseBytes(part.extent, part.dims, dtype), dtype};
+CheckpointSide PackedSide(const CheckpointPart& part, std::byte* packed, DType dtype,
+                          DeviceKind kind) {
+  return {packed, DenseBytes(part.extent, part.dims, dtype), dtype, kind};
 }
 
 CheckpointSide LocalSide(const CheckpointPart& part, const BoundView& view, DType dtype) {
-  CheckpointSide side = {view.base, {}, dtype};
+  CheckpointSide side = {view.base, {}, dtype, view.kind};
   const size_t first = static_cast<size_t>(part.first_dim);
   for (size_t d = 0; d < first + static_cast<size_t>(part.dims); ++d) {
     side.base += part.local_begin[d] * view.stride_bytes[d];

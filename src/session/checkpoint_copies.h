@@ -19,10 +19,13 @@ struct CheckpointSide {
   std::byte* base = nullptr;
   std::array<int64_t, kMaxTensorDims> strides{};  // bytes, from the part's first dimension on
   DType dtype = DType::kU8;
+  DeviceKind kind = DeviceKind::kCpu;
 };
-CheckpointSide BoxSide(const CheckpointPart& part, std::byte* box, DType dtype);
+CheckpointSide BoxSide(const CheckpointPart& part, std::byte* box, DType dtype,
+                       DeviceKind kind = DeviceKind::kCpu);
 // The elements one after another.
-CheckpointSide PackedSide(const CheckpointPart& part, std::byte* packed, DType dtype);
+CheckpointSide PackedSide(const CheckpointPart& part, std::byte* packed, DType dtype,
+                          DeviceKind kind = DeviceKind::kCpu);
 CheckpointSide LocalSide(const CheckpointPart& part, const BoundView& view, DType dtype);
 
 // From or to a box: the other side is a packed part, or a local tensor. Refers to the part.

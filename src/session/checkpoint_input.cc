@@ -42,16 +42,17 @@ absl::Status CheckTensors(absl::Span<const CheckpointTensor> tensors) {
   return absl::OkStatus();
 }
 
-absl::Status BindViews(absl::Span<const CheckpointTensor> tensors, int rank, bool writable,
-                       std::vector<BoundView>* views) {
+absl::Status BindViews(absl::Span<const CheckpointTensor> tensors, const MemoryRules& rules,
+                       int rank, bool writable, std::vector<BoundView>* views) {
   std::vector<absl::string_view> names;
   for (const CheckpointTensor& tensor : tensors) {
     names.push_back(tensor.name);
     const absl::StatusOr<std::vector<int64_t>> shape =
         LocalShape(tensor.layout, tensor.shape, rank);
     if (!shape.ok()) return shape.status();
-    absl::Status status =
-        BindView(tensor.view, {*shape, tensor.dtype}, writable, &views->emplace_back());
+    BoundView& view = views->emplace_back();
+    absl::Status status = BindView(tensor.view, {*shape, tensor.dtype}, rules, writable, &view);
+    if (status.ok() && view.base != nullptr) status = CheckMemory(rules, view.base, view.kind);
     if (!status.ok()) {
       return absl::Status(status.code(),
                           absl::StrCat("tensor '", tensor.name, "': ", status.message()));
@@ -72,15 +73,15 @@ uint64_t HashOf(const std::string& place, const CheckpointOptions& options) {
 }  // namespace
 
 CheckpointInput LookAtInput(CheckpointFlow flow, absl::Span<const CheckpointTensor> tensors,
-                            const std::string& place, const CheckpointOptions& options, int rank,
-                            int job_ranks) {
+                            const std::string& place, const CheckpointOptions& options,
+                            const MemoryRules& rules, int rank, int job_ranks) {
   const TransferSpec spec = SpecOf(tensors);
   CheckpointInput input;
   input.status.Update(CheckCheckpointOptions(options));
   input.status.Update(CheckTensors(tensors));
   input.status.Update(ValidateSpec(spec, job_ranks));
   if (input.status.ok()) {
-    input.status = BindViews(tensors, rank, flow == CheckpointFlow::kLoad, &input.views);
+    input.status = BindViews(tensors, rules, rank, flow == CheckpointFlow::kLoad, &input.views);
   }
   input.tensors = HashPlan(spec, PlanOptions());
   input.call = HashOf(place, options);

@@ -26,8 +26,8 @@ struct CheckpointInput {
   uint64_t call = 0;  // of the place and the options
 };
 CheckpointInput LookAtInput(CheckpointFlow flow, absl::Span<const CheckpointTensor> tensors,
-                            const std::string& place, const CheckpointOptions& options, int rank,
-                            int job_ranks);
+                            const std::string& place, const CheckpointOptions& options,
+                            const MemoryRules& rules, int rank, int job_ranks);
 
 }  // namespace sluice
 

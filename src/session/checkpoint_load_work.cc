@@ -17,8 +17,8 @@ absl::Status CheckpointLoadWork::Fill(const ShardPiece& shard_piece, std::byte* 
   absl::Status status;
   VisitOthers(piece, [&](const CheckpointPart& part, const Rows&, int64_t packed) {
     if (packed < 0 || !status.ok()) return;
-    status = copies->Add(
-        BoxCopy(part, BoxSide(part, data, dtype), PackedSide(part, data + packed, dtype)));
+    status = copies->Add(BoxCopy(part, BoxSide(part, data, dtype, staging_),
+                                 PackedSide(part, data + packed, dtype, staging_)));
   });
   return status;
 }
@@ -56,9 +56,10 @@ absl::Status CheckpointLoadWork::Drain(const ShardPiece& shard_piece, std::byte*
   const CheckpointPart& part = OwnPart(piece);
   const CheckpointSide local = LocalSide(part, place.view, place.dtype);
   if (HasFile(piece)) {
-    return copies->Add(BoxCopy(part, BoxSide(part, data, place.file_dtype), local));
+    return copies->Add(BoxCopy(part, BoxSide(part, data, place.file_dtype, staging_), local));
   }
-  return copies->Add(PartCopy(part, PackedSide(part, data, place.file_dtype), local, &whole_runs_));
+  return copies->Add(
+      PartCopy(part, PackedSide(part, data, place.file_dtype, staging_), local, &whole_runs_));
 }
 
 }  // namespace sluice

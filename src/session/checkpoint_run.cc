@@ -46,7 +46,7 @@ absl::StatusOr<std::unique_ptr<CheckpointRun>> CheckpointRun::Make(
   if (!limits.ok()) return limits.status();
   run->limits_ = *limits;
   run->work_ = run->MakeWork(ShardRunner::WindowOf(limits->slots));
-  run->device_ = MakeHostDevice();
+  run->work_->set_staging(own.device->traits().staging);
   ShardRunnerOptions runner;
   runner.slots = limits->slots;
   runner.block_bytes = limits->block_bytes;
@@ -55,10 +55,10 @@ absl::StatusOr<std::unique_ptr<CheckpointRun>> CheckpointRun::Make(
   runner.object_names = own.files;
   runner.retry = options.retry;
   absl::StatusOr<std::shared_ptr<DeviceMemory>> staging =
-      ShardRunner::AllocateStaging(run->device_.get(), runner);
+      ShardRunner::AllocateStaging(own.device.get(), runner);
   if (!staging.ok()) return staging.status();
   absl::StatusOr<std::unique_ptr<ShardRunner>> made =
-      ShardRunner::Make(run->work_.get(), run->device_.get(), own.source.get(),
+      ShardRunner::Make(run->work_.get(), own.device.get(), own.source.get(),
                         std::move(own.transport), *std::move(staging), runner);
   if (!made.ok()) return made.status();
   run->runner_ = *std::move(made);

@@ -27,6 +27,7 @@ struct CheckpointRunParts {
   std::unique_ptr<Source> source;        // kLoad
   CheckpointWriter* writer = nullptr;    // kSave; must outlive the run
   std::unique_ptr<Transport> transport;  // null: one rank
+  std::unique_ptr<Device> device;
 };
 
 class CheckpointRun {
@@ -55,7 +56,6 @@ class CheckpointRun {
   std::vector<CheckpointPlace> places_;  // in the order of the plan
   std::unique_ptr<CheckpointPlan> plan_;
   CheckpointLimits limits_;
-  std::unique_ptr<Device> device_;
   std::unique_ptr<CheckpointWork> work_;
   std::unique_ptr<ShardRunner> runner_;
 };

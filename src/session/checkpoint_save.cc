@@ -40,7 +40,7 @@ absl::Status CheckpointSaveWork::Fill(const ShardPiece& shard_piece, std::byte* 
   const CheckpointPlace& place = PlaceOf(piece);
   const CheckpointPart& part = OwnPart(piece);
   return copies->Add(PartCopy(part, LocalSide(part, place.view, place.dtype),
-                              PackedSide(part, data, place.file_dtype), &whole_runs_));
+                              PackedSide(part, data, place.file_dtype, staging_), &whole_runs_));
 }
 
 void CheckpointSaveWork::AddMessages(const ShardPiece& shard_piece, std::byte* data,
@@ -72,12 +72,12 @@ absl::Status CheckpointSaveWork::Drain(const ShardPiece& shard_piece, std::byte*
   const CheckpointPiece& piece = PieceOf(shard_piece);
   const CheckpointPlace& place = PlaceOf(piece);
   const CheckpointPart& own = OwnPart(piece);
-  absl::Status status = copies->Add(
-      BoxCopy(own, LocalSide(own, place.view, place.dtype), BoxSide(own, data, place.file_dtype)));
+  absl::Status status = copies->Add(BoxCopy(own, LocalSide(own, place.view, place.dtype),
+                                            BoxSide(own, data, place.file_dtype, staging_)));
   VisitOthers(piece, [&](const CheckpointPart& part, const Rows&, int64_t packed) {
     if (packed < 0 || !status.ok()) return;
-    status = copies->Add(BoxCopy(part, PackedSide(part, data + packed, place.file_dtype),
-                                 BoxSide(part, data, place.file_dtype)));
+    status = copies->Add(BoxCopy(part, PackedSide(part, data + packed, place.file_dtype, staging_),
+                                 BoxSide(part, data, place.file_dtype, staging_)));
   });
   return status;
 }

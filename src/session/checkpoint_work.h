@@ -49,6 +49,9 @@ class CheckpointWork : public ShardWork {
   int64_t file_bytes_done() const { return file_bytes_done_; }
   int64_t sent_bytes() const { return sent_bytes_; }
 
+  // Which memory the blocks are that pieces come to.
+  void set_staging(DeviceKind staging) { staging_ = staging; }
+
  protected:
   const CheckpointPiece& PieceOf(const ShardPiece& piece) const {
     return pieces_[static_cast<size_t>(piece.index) % pieces_.size()];
@@ -71,6 +74,7 @@ class CheckpointWork : public ShardWork {
 
   virtual StageSet StagesOf(const CheckpointPiece& piece) const = 0;
 
+  DeviceKind staging_ = DeviceKind::kCpu;
   CheckpointPlan* const plan_;
   const int rank_;
   const std::vector<CheckpointPlace>* const places_;

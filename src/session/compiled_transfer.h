@@ -9,7 +9,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "plan/groups.h"
 #include "plan/plan.h"
+#include "session/memory_rules.h"
 #include "session/views.h"
 #include "sluice/session.h"
 
@@ -50,6 +52,9 @@ class CompiledTransfer : public Transfer {
   bool agreed = false;               // all ranks have found their views good once
   int number = 0;                    // of the session's transfers
   std::vector<int> engine_channels;  // by the plan's channels
+  int lane = 0;                      // of the engine
+  MemoryRules memory;
+  GroupCut cut;  // where the transport starts operations in groups
 
  private:
   CompiledTransfer() = default;

@@ -14,15 +14,16 @@ absl::Status CopyQueue::Add(const StridedCopy& copy) {
   return absl::OkStatus();
 }
 
-absl::Status CopyQueue::AddFlat(const std::byte* src, DType src_dtype, std::byte* dst,
-                                DType dst_dtype, int64_t elements) {
+absl::Status CopyQueue::AddFlat(const Flat& src, const Flat& dst, int64_t elements) {
   StridedCopy copy;
-  copy.src = src;
-  copy.dst = dst;
-  copy.src_dtype = src_dtype;
-  copy.dst_dtype = dst_dtype;
-  copy.src_strides[0] = DTypeBytes(src_dtype);
-  copy.dst_strides[0] = DTypeBytes(dst_dtype);
+  copy.src = src.data;
+  copy.src_dtype = src.dtype;
+  copy.src_kind = src.kind;
+  copy.src_strides[0] = DTypeBytes(src.dtype);
+  copy.dst = const_cast<std::byte*>(dst.data);
+  copy.dst_dtype = dst.dtype;
+  copy.dst_kind = dst.kind;
+  copy.dst_strides[0] = DTypeBytes(dst.dtype);
   copy.end = elements;
   if (absl::Status status = Add(copy); !status.ok()) return status;
   const size_t place = copy_count_ - 1;
@@ -51,18 +52,32 @@ absl::Status CopyQueue::Flush() {
   if (copy_count_ == 0 && reduction_count_ == 0 && normalization_count_ == 0) {
     return absl::OkStatus();
   }
+  const CopyBatch batch = {absl::MakeConstSpan(copies_.data(), copy_count_), cookie_,
+                           absl::MakeConstSpan(reductions_.data(), reduction_count_),
+                           absl::MakeConstSpan(normalizations_.data(), normalization_count_),
+                           in_stream_order_};
+  copy_count_ = reduction_count_ = normalization_count_ = 0;
+  if (absl::Status status = Begin(batch); !status.ok()) return status;
+  ++*pending_;
+  return absl::OkStatus();
+}
+
+absl::Status CopyQueue::Mark(uint64_t cookie) { return Begin(CopyBatch{.cookie = cookie}); }
+
+absl::StatusOr<int64_t> CopyQueue::Order(Fence* after, Fence* then) {
+  const CopyBatch batch = {.cookie = kOrder, .in_stream_order = true, .after = after, .then = then};
+  if (absl::Status status = Begin(batch); !status.ok()) return status;
+  return ++orders_begun_;
+}
+
+absl::Status CopyQueue::Begin(const CopyBatch& batch) {
   while (outstanding_ - static_cast<int>(ended_.size()) == Device::kMaxOutstanding) {
     std::array<uint64_t, Device::kMaxOutstanding> cookies{};
     const absl::StatusOr<int> count = device_->Poll(absl::MakeSpan(cookies));
     if (!count.ok()) return count.status();
     ended_.insert(ended_.end(), cookies.begin(), cookies.begin() + *count);
   }
-  const CopyBatch batch = {absl::MakeConstSpan(copies_.data(), copy_count_), cookie_,
-                           absl::MakeConstSpan(reductions_.data(), reduction_count_),
-                           absl::MakeConstSpan(normalizations_.data(), normalization_count_)};
-  copy_count_ = reduction_count_ = normalization_count_ = 0;
   if (absl::Status status = device_->Start(batch); !status.ok()) return status;
-  ++*pending_;
   ++outstanding_;
   return absl::OkStatus();
 }
@@ -80,7 +95,9 @@ absl::StatusOr<int> CopyQueue::Poll(absl::Span<uint64_t> cookies) {
     count = static_cast<int>(taken);
   }
   outstanding_ -= count;
-  return count;
+  const auto end = std::remove(cookies.begin(), cookies.begin() + count, kOrder);
+  orders_ended_ += cookies.begin() + count - end;
+  return static_cast<int>(end - cookies.begin());
 }
 
 }  // namespace sluice

@@ -19,8 +19,9 @@ namespace sluice {
 // Copies come first in a batch, reductions after them; batches are carried out one after the other.
 class CopyQueue {
  public:
-  // `device` must outlive this object.
-  explicit CopyQueue(Device* device) : device_(device) {}
+  // `device` must outlive this object. `in_stream_order`: as in CopyBatch.
+  explicit CopyQueue(Device* device, bool in_stream_order = false)
+      : device_(device), in_stream_order_(in_stream_order) {}
 
   // What follows belongs to `cookie`; `*pending` counts its batches that have not ended, and must
   // stay where it is until they have.
@@ -29,20 +30,37 @@ class CopyQueue {
     pending_ = pending;
   }
   absl::Status Add(const StridedCopy& copy);
-  // `elements` one after another, cast where the types differ.
-  absl::Status AddFlat(const std::byte* src, DType src_dtype, std::byte* dst, DType dst_dtype,
-                       int64_t elements);
+  // A stretch of memory whose elements lie one after another.
+  struct Flat {
+    const std::byte* data = nullptr;
+    DType dtype = DType::kU8;
+    DeviceKind kind = DeviceKind::kCpu;
+  };
+  // `elements` from `src` to `dst` (which is written), cast where the types differ.
+  absl::Status AddFlat(const Flat& src, const Flat& dst, int64_t elements);
   absl::Status Add(const Reduction& reduction);
   absl::Status Add(const Normalization& normalization);
   // Starts what has been added. What is added next sees its results.
   absl::Status Flush();
+
+  // A batch of nothing, with a cookie of its own: it ends when all that was flushed before is
+  // complete.
+  absl::Status Mark(uint64_t cookie);
+  // In stream order: has what is flushed later come after `after`, or marks this place as `then`,
+  // which is done once HasEnded of the number that this returns.
+  absl::StatusOr<int64_t> Order(Fence* after, Fence* then);
+  bool HasEnded(int64_t order) const { return orders_ended_ >= order; }
 
   int outstanding() const { return outstanding_; }
   // Fills `cookies` with batches that have ended; returns how many. The caller counts them down.
   absl::StatusOr<int> Poll(absl::Span<uint64_t> cookies);
 
  private:
+  absl::Status Begin(const CopyBatch& batch);
+  static constexpr uint64_t kOrder = ~uint64_t{0};  // a cookie
+
   Device* const device_;
+  const bool in_stream_order_;
   uint64_t cookie_ = 0;
   int* pending_ = nullptr;
   std::array<StridedCopy, 32> copies_;
@@ -53,6 +71,8 @@ class CopyQueue {
   size_t reduction_count_ = 0;
   size_t normalization_count_ = 0;
   int outstanding_ = 0;
+  int64_t orders_begun_ = 0;
+  int64_t orders_ended_ = 0;
   // Of batches that ended while there was no room for another to start. As long as the largest
   // bucket has made it.
   std::vector<uint64_t> ended_;

@@ -7,26 +7,37 @@
 
 namespace sluice {
 
-Delivery::Delivery(const DeliveryMemory& memory, int buffers, int64_t batch_items)
-    : memory_(memory.owner), ring_(static_cast<size_t>(buffers)) {
+Delivery::Delivery(DeliveryMemory memory, int buffers, int64_t batch_items)
+    : memory_(std::move(memory)), ring_(static_cast<size_t>(buffers)) {
   for (int i = 0; i < buffers; ++i) {
     buffers_.push_back(std::make_unique<Buffer>());
-    At(i).memory = memory.data + i * memory.stride;
-    At(i).block = memory.first_block + i;
+    At(i).memory = memory_.data + i * memory_.stride;
+    At(i).block = memory_.first_block + i;
     At(i).items.reserve(static_cast<size_t>(batch_items));
   }
 }
 
 int Delivery::TakeFree() {
+  waits_for_device_ = false;
   for (int i = 0; i < buffers(); ++i) {
     Buffer& buffer = At(i);
     // Acquires what the consumer did before it released the buffer.
     if (!buffer.free.load(std::memory_order_acquire)) continue;
+    if (buffer.fenced && !IsPastFence(i)) {
+      waits_for_device_ = true;
+      continue;
+    }
+    buffer.fenced = false;
     buffer.free.store(false, std::memory_order_relaxed);
     buffer.items.clear();
     return i;
   }
   return -1;
+}
+
+// A device that has failed uses nothing any more; whoever copies there next learns of it.
+bool Delivery::IsPastFence(int buffer) {
+  return memory_.released[static_cast<size_t>(buffer)]->Passed().value_or(true);
 }
 
 int Delivery::Exchange(int buffer, std::byte* memory, int block) {
@@ -81,6 +92,28 @@ void Delivery::Release(int buffer) {
   if (listener_ != nullptr) listener_->Released();
 }
 
+namespace {
+
+absl::Status NoStreams() {
+  return absl::FailedPreconditionError("the items are in host memory, which has no streams");
+}
+
+}  // namespace
+
+absl::Status Delivery::AwaitInStream(int buffer, StreamHandle stream) const {
+  if (memory_.ready.empty()) return NoStreams();
+  return ReadyFence(buffer)->HoldBack(stream);
+}
+
+absl::Status Delivery::ReleaseInStream(int buffer, StreamHandle stream) {
+  if (memory_.released.empty()) return NoStreams();
+  absl::Status status = memory_.released[static_cast<size_t>(buffer)]->Record(stream);
+  if (!status.ok()) return status;
+  At(buffer).fenced = true;
+  Release(buffer);
+  return absl::OkStatus();
+}
+
 Lease::Lease(std::shared_ptr<Delivery> buffers, int buffer)
     : buffers_(std::move(buffers)), buffer_(buffer) {}
 
@@ -101,6 +134,18 @@ void Lease::Release() {
   buffers->Release(buffer_);
 }
 
+absl::Status Lease::Await(StreamHandle stream) const {
+  SLUICE_CHECK(!end(), "an item of no lease");
+  return buffers_->AwaitInStream(buffer_, stream);
+}
+
+absl::Status Lease::Release(StreamHandle stream) {
+  if (buffers_ == nullptr) return absl::OkStatus();
+  absl::Status status = buffers_->ReleaseInStream(buffer_, stream);
+  if (status.ok()) buffers_ = nullptr;
+  return status;
+}
+
 int64_t Lease::items() const {
   return buffers_ == nullptr ? 0 : static_cast<int64_t>(buffers_->LeasedItems(buffer_).size());
 }
@@ -111,6 +156,14 @@ const DeliveredItem& ItemAt(const Delivery& buffers, int buffer, int64_t i) {
   const std::vector<DeliveredItem>& items = buffers.LeasedItems(buffer);
   SLUICE_CHECK(i >= 0 && static_cast<size_t>(i) < items.size(), "no such item in a lease");
   return items[static_cast<size_t>(i)];
+}
+
+TensorView ViewIn(const Delivery& buffers, std::byte* data, absl::Span<const int64_t> shape,
+                  DType dtype) {
+  TensorView view = DenseView(data, shape, dtype);
+  view.device = buffers.kind();
+  view.device_ordinal = buffers.ordinal();
+  return view;
 }
 
 }  // namespace
@@ -128,7 +181,7 @@ int64_t Lease::epoch(int64_t i) const {
 TensorView Lease::view(int64_t i) const {
   SLUICE_CHECK(!end(), "an item of no lease");
   const DeliveredItem& item = ItemAt(*buffers_, buffer_, i);
-  return DenseView(buffers_->MemoryOf(buffer_) + item.offset, item.shape, item.dtype);
+  return ViewIn(*buffers_, buffers_->MemoryOf(buffer_) + item.offset, item.shape, item.dtype);
 }
 
 TensorView Lease::batch() const {
@@ -144,7 +197,7 @@ TensorView Lease::batch() const {
                      item.offset == first.offset + i * item_bytes,
                  "items of several sizes are no batch");
   }
-  return DenseView(buffers_->MemoryOf(buffer_) + first.offset, shape, first.dtype);
+  return ViewIn(*buffers_, buffers_->MemoryOf(buffer_) + first.offset, shape, first.dtype);
 }
 
 }  // namespace sluice

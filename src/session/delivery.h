@@ -34,11 +34,17 @@ struct DeliveryMemory {
   std::byte* data = nullptr;
   int64_t stride = 0;
   int first_block = 0;  // the number of the first one, for those who know blocks by numbers
+  DeviceKind kind = DeviceKind::kCpu;
+  int32_t ordinal = 0;
+  // None in host memory; otherwise two for each buffer: passed when its items are there, and when
+  // the streams that read them have ended.
+  std::vector<std::unique_ptr<Fence>> ready;
+  std::vector<std::unique_ptr<Fence>> released;
 };
 
 class Delivery {
  public:
-  Delivery(const DeliveryMemory& memory, int buffers, int64_t batch_items);
+  Delivery(DeliveryMemory memory, int buffers, int64_t batch_items);
 
   int buffers() const { return static_cast<int>(buffers_.size()); }
 
@@ -46,12 +52,16 @@ class Delivery {
 
   // A buffer that is free, which now is the caller's; -1 if there is none.
   int TakeFree();
+  // True if the last TakeFree has met a buffer that streams of the device still use.
+  bool waits_for_device() const { return waits_for_device_; }
   std::byte* MemoryOf(int buffer) const { return At(buffer).memory; }
   // A buffer that is the caller's lies in `memory`, of number `block`, from now on; returns the
   // number of where it lay.
   int Exchange(int buffer, std::byte* memory, int block);
   // Items of a buffer that is the caller's. Room for batch_items of them is kept.
   std::vector<DeliveredItem>& ItemsOf(int buffer) { return At(buffer).items; }
+  // To be recorded before the buffer is published, if not all of it is there.
+  Fence* ReadyFence(int buffer) const { return memory_.ready[static_cast<size_t>(buffer)].get(); }
   // Hands the buffer to the consumer, behind all earlier ones.
   void Publish(int buffer);
   // Nothing more will be published: all is there, or `status` is why not.
@@ -72,7 +82,12 @@ class Delivery {
   void EndWait() { waiting_since_ns_.store(INT64_MAX, std::memory_order_relaxed); }
   // Sleeps until state() may have changed. Only where another thread makes progress.
   void Sleep();
+  absl::Status AwaitInStream(int buffer, StreamHandle stream) const;
   void Release(int buffer);
+  // The same once `stream` has come so far. An error, and the buffer is not released.
+  absl::Status ReleaseInStream(int buffer, StreamHandle stream);
+  DeviceKind kind() const { return memory_.kind; }
+  int32_t ordinal() const { return memory_.ordinal; }
   // Told of each release: before the buffer is free again, and after. Null once there is nobody.
   struct Listener {
     virtual ~Listener() = default;
@@ -89,13 +104,17 @@ class Delivery {
     std::byte* memory = nullptr;
     int block = 0;
     std::vector<DeliveredItem> items;
+    bool fenced = false;  // in use until its fence has passed; handed over by `free`
     std::atomic<bool> free{true};
   };
+  bool IsPastFence(int buffer);
+
   Buffer& At(int buffer) { return *buffers_[static_cast<size_t>(buffer)]; }
   const Buffer& At(int buffer) const { return *buffers_[static_cast<size_t>(buffer)]; }
   void Wake();
 
-  const std::shared_ptr<DeviceMemory> memory_;
+  const DeliveryMemory memory_;
+  bool waits_for_device_ = false;
   std::vector<std::unique_ptr<Buffer>> buffers_;
 
   // A ring of published buffers: never more than there are.

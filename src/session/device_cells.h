@@ -36,6 +36,8 @@ class DeviceCells {
   // The cell's item begins at `data` in `memory`, a block of number `block` that takes the place of
   // the cell's buffer; returns the number of that. Only where a batch is one item.
   int Exchange(const Cell& cell, std::byte* memory, int block, const std::byte* data);
+  // Of the cell's buffer.
+  Fence* ReadyFence(const Cell& cell) const { return delivery_->ReadyFence(cell.buffer); }
   // The item of the cell is there.
   void Fill(const Cell& cell);
   // No more items go into the buffer that is being granted.

@@ -9,6 +9,7 @@
 #include "plan/channels.h"
 #include "session/clock.h"
 #include "tensor/check.h"
+#include "trace/profiler_range.h"
 
 namespace sluice {
 namespace {
@@ -24,6 +25,16 @@ constexpr size_t kEventBatch = 64;
 uint64_t CookieOf(size_t slot, Ticket ticket) { return uint64_t{slot} << 32 | ticket; }
 size_t SlotOf(uint64_t cookie) { return static_cast<size_t>(cookie >> 32); }
 Ticket TicketOf(uint64_t cookie) { return static_cast<Ticket>(cookie); }
+// A mark's cookie is this one.
+constexpr uint64_t kMark = uint64_t{1} << 63;
+// Marks under way, so that the device has room for copies.
+constexpr size_t kMarksMax = Device::kMaxOutstanding / 4;
+
+TraceKind KindOf(Stage stage) {
+  return stage == Stage::kFilling  ? TraceKind::kFill
+         : stage == Stage::kMoving ? TraceKind::kMove
+                                   : TraceKind::kDrain;
+}
 
 int64_t RoundUp(int64_t bytes, int64_t unit) { return (bytes + unit - 1) / unit * unit; }
 
@@ -36,7 +47,9 @@ Runner::Runner(std::unique_ptr<Device> device, std::unique_ptr<Transport> transp
       device_(std::move(device)),
       transport_(std::move(transport)),
       trace_(trace),
-      copies_(device_.get()),
+      in_stream_order_(transport_->traits().in_stream_order),
+      in_groups_(transport_->traits().in_groups),
+      copies_(device_.get(), in_stream_order_),
       events_(kEventBatch),
       copied_(Device::kMaxOutstanding),
       lanes_(kMaxLanes) {}
@@ -47,8 +60,19 @@ Runner::~Runner() {
   if (transport_->outstanding() > 0) staging_.Abandon();
 }
 
+MemoryRules Runner::MemoryRulesFor(const Accelerator* accelerator) const {
+  const TransportTraits& traits = transport_->traits();
+  MemoryRules rules;
+  rules.accelerator = accelerator;
+  rules.staging = traits.takes_host_memory ? device_->traits().staging : device_->traits().buffers;
+  rules.takes_host_memory = traits.takes_host_memory && !traits.staged_only;
+  rules.takes_device_memory = traits.takes_device_memory && !traits.staged_only;
+  rules.takes_rows = traits.takes_rows;
+  return rules;
+}
+
 absl::Status Runner::Prepare(CompiledTransfer* transfer) {
-  SLUICE_CHECK(runs_.empty(), "a run is in flight");
+  SLUICE_CHECK(runs_.empty() && !busy(), "a run is in flight");
   const Plan& plan = transfer->plan();
   // More slots than the channels of all transfers can fill would never be used.
   const int64_t most = std::max<int64_t>(1, slots_wanted_ + plan.peak_buckets_without_budget);
@@ -63,12 +87,16 @@ absl::Status Runner::Prepare(CompiledTransfer* transfer) {
   // An error leaves everything as the transfers before need it.
   const size_t staging_bytes = static_cast<size_t>(wanted) * static_cast<size_t>(slot_bytes);
   if (staging_bytes > staging_.bytes()) {
-    absl::StatusOr<DeviceMemory> staging = device_->AllocateStaging(staging_bytes);
+    absl::StatusOr<DeviceMemory> staging = transport_->traits().takes_host_memory
+                                               ? device_->AllocateStaging(staging_bytes)
+                                               : device_->AllocateBuffer(staging_bytes);
     if (!staging.ok()) {
       return absl::Status(staging.status().code(),
                           absl::StrCat("staging of ", wanted, " slots x ", slot_bytes,
                                        " bytes: ", staging.status().message()));
     }
+    const absl::Span<std::byte> span = absl::MakeSpan(staging->data(), staging->bytes());
+    if (absl::Status status = transport_->UseStaging(span); !status.ok()) return status;
     staging_ = *std::move(staging);
   }
   const int slots = static_cast<int>(wanted);
@@ -77,7 +105,9 @@ absl::Status Runner::Prepare(CompiledTransfer* transfer) {
   slots_wanted_ = most;
   slot_bytes_ = slot_bytes;
   operations_max_ = operations;
-  lane_count_ = std::max(lane_count_, transfer->spec().priority_class + 1);
+  // Groups have one order on all ranks, which no rank can change by what is urgent there.
+  transfer->lane = in_groups_ ? 0 : transfer->spec().priority_class;
+  lane_count_ = std::max(lane_count_, transfer->lane + 1);
   NumberChannels(transfer);
   last_moving_.resize(channels_.size(), kNoSlot);
   EngineOptions options;
@@ -92,13 +122,15 @@ absl::Status Runner::Prepare(CompiledTransfer* transfer) {
     held_.resize(static_cast<size_t>(slots));
   }
   messages_.reserve(static_cast<size_t>(slots) * static_cast<size_t>(operations));
+  if (in_stream_order_) endings_.reserve(static_cast<size_t>(slots));
+  if (in_groups_) hop_.reserve(messages_.capacity());
   return absl::OkStatus();
 }
 
 void Runner::NumberChannels(CompiledTransfer* transfer) {
   for (const Channel& channel : transfer->plan().channels) {
     std::vector<int64_t> key = ChannelContent(transfer->plan(), channel);
-    key.push_back(transfer->spec().priority_class);
+    key.push_back(transfer->lane);
     const int next = static_cast<int>(channels_.size());
     transfer->engine_channels.push_back(channels_.try_emplace(std::move(key), next).first->second);
   }
@@ -135,7 +167,7 @@ void Runner::AnnounceFirst(int lane) {
 }
 
 absl::StatusOr<bool> Runner::Poll() {
-  if (runs_.empty()) return false;
+  if (runs_.empty() && !busy()) return false;
   KeepTime();
   bool moved = false;
   for (int step = 0; step < kStepsPerPoll; ++step) {
@@ -152,20 +184,26 @@ absl::StatusOr<bool> Runner::Poll() {
 
 // Looks at the transport between any two copies: a rendezvous makes progress only then.
 absl::StatusOr<bool> Runner::Step() {
+  const absl::StatusOr<bool> passed = PollStreams();
+  if (!passed.ok()) return passed;
   absl::StatusOr<bool> moved = PollTransport();
   if (!moved.ok()) return moved;
   absl::StatusOr<bool> copied = PollDevice();
   if (!copied.ok()) return copied;
   Feed();
   bool commanded = false;
+  commanded_all_ = false;
   Command command;
-  while (engine_->Next(&command)) {
+  while (true) {
+    commanded_all_ = !engine_->Next(&command);
+    if (commanded_all_) break;
     commanded = true;
     if (absl::Status status = CarryOut(command); !status.ok()) return status;
     if (command.stage != Stage::kMoving) break;
   }
   if (absl::Status status = FlushMessages(); !status.ok()) return status;
-  return *moved || *copied || commanded;
+  if (absl::Status status = MarkEndings(); !status.ok()) return status;
+  return *passed || *moved || *copied || commanded;
 }
 
 absl::StatusOr<bool> Runner::PollTransport() {
@@ -197,6 +235,10 @@ absl::StatusOr<bool> Runner::PollDevice() {
   if (!count.ok()) return count.status();
   for (int i = 0; i < *count; ++i) {
     const uint64_t cookie = copied_[static_cast<size_t>(i)];
+    if (cookie == kMark) {
+      TakeMark();
+      continue;
+    }
     const size_t slot = FindWork(cookie);
     int* const pending = held_[slot].work.pending();
     if (--*pending > 0) continue;
@@ -226,6 +268,7 @@ void Runner::FeedLane(int lane) {
   for (int i = 0; i < kFeedBatch && engine_->CanSubmit(lane);) {
     TransferRun* const run = runs.front();
     if (run->CanFeed()) {
+      if (in_groups_ && !groups_.MayFeed(*run, engine_->options().slots)) return;
       const size_t index = run->next_bucket();
       Submission submission = BucketWork::SubmissionOf(*run, index);
       run->Fed();
@@ -256,8 +299,10 @@ absl::Status Runner::CarryOut(const Command& command) {
     SLUICE_CHECK(run != runs_.end(), "a command of no run");
     held.work.Admit(*run, BucketWork::IndexOf(command.cookie), command.ticket,
                     staging_.data() + static_cast<int64_t>(slot) * slot_bytes_);
+    if (in_groups_) groups_.Admitted(*run, held.work.index());
   }
   held.stage = command.stage;
+  held.range = BeginProfilerRange(KindOf(command.stage), held.work.bucket().bytes);
   if (trace_ != nullptr) TraceBegin(&held);
   if (command.stage == Stage::kMoving) BeginMove(slot);
   return Continue(slot, command.stage);
@@ -315,13 +360,46 @@ absl::Status Runner::ContinueAlone(size_t slot, Stage stage, int rounds_max) {
   TransferRun* const run = work.run();
   const size_t index = work.index();
   const bool ends = work.EndsWith(stage);
-  engine_->Finish(work.ticket());
+  const Ticket ticket = work.ticket();
+  if (!ends || !in_stream_order_) engine_->Finish(ticket);
+  EndProfilerRange(held_[slot].range);
   if (trace_ != nullptr) TraceEnd(slot);
   if (!ends) return absl::OkStatus();
   // An engine made anew gives the same tickets again.
   work = BucketWork();
-  run->BucketDone(index);
+  if (in_groups_) groups_.Ended(run, index);
+  if (!in_stream_order_) {
+    run->BucketDone(index);
+    return absl::OkStatus();
+  }
+  // Its slots are in use until the device has come so far. A run in a stream need not wait for it.
+  endings_.push_back({ticket, run->in_stream() ? nullptr : run, index});
+  if (run->in_stream()) run->BucketDone(index);
   return absl::OkStatus();
+}
+
+// Asks the device to say when it has come to here.
+absl::Status Runner::MarkEndings() {
+  if (endings_.size() == marked_ || marks_.size() == kMarksMax) return absl::OkStatus();
+  if (in_groups_ && !groups_.between_groups()) return absl::OkStatus();
+  marks_.push_back(endings_.size() - marked_);
+  marked_ = endings_.size();
+  return copies_.Mark(kMark);
+}
+
+void Runner::TakeMark() {
+  const auto end = endings_.begin() + static_cast<ptrdiff_t>(marks_.front());
+  for (auto ending = endings_.begin(); ending != end; ++ending) {
+    if (!engine_->status().ok()) {
+      engine_->Fail(ending->ticket, engine_->status());
+      continue;
+    }
+    engine_->Finish(ending->ticket);
+    if (ending->run != nullptr) ending->run->BucketDone(ending->index);
+  }
+  endings_.erase(endings_.begin(), end);
+  marked_ -= marks_.front();
+  marks_.erase(marks_.begin());
 }
 
 void Runner::TraceBegin(Held* held) {
@@ -332,12 +410,9 @@ void Runner::TraceBegin(Held* held) {
 
 void Runner::TraceEnd(size_t slot) {
   const Held& held = held_[slot];
-  const TraceKind kind = held.stage == Stage::kFilling  ? TraceKind::kFill
-                         : held.stage == Stage::kMoving ? TraceKind::kMove
-                                                        : TraceKind::kDrain;
   const Bucket& bucket = held.work.bucket();
   const int64_t now_ns = MonotonicNs();
-  trace_->Span(kind, bucket.id.WithRun(static_cast<uint64_t>(held.work.run()->id())),
+  trace_->Span(KindOf(held.stage), bucket.id.WithRun(static_cast<uint64_t>(held.work.run()->id())),
                static_cast<int>(slot), bucket.bytes, held.begin_ns, now_ns);
   const EngineCounters& now = engine_->counters();
   trace_->Sample(now_ns, now.held_buckets, now.staging_bytes);
@@ -345,9 +420,80 @@ void Runner::TraceEnd(size_t slot) {
 
 absl::Status Runner::FlushMessages() {
   if (messages_.empty()) return absl::OkStatus();
+  if (in_groups_) return FlushHop();
   absl::Status status = transport_->Start(messages_);
   messages_.clear();
   return status;
+}
+
+// Starts the next hop of the first group, once all of it is there: every bucket has its slots, and
+// what earlier hops, and copies, were for has been started.
+absl::Status Runner::FlushHop() {
+  if (!commanded_all_ || !groups_.first_is_complete() || transport_->outstanding() > 0 ||
+      copies_.outstanding() > static_cast<int>(marks_.size())) {
+    return absl::OkStatus();
+  }
+  const auto work_of = [this](const TransportOp& op) -> const BucketWork& {
+    return held_[SlotOf(op.cookie)].work;
+  };
+  const auto in_first = [this, &work_of](const TransportOp& op) {
+    return groups_.IsInFirst(work_of(op).run(), work_of(op).index());
+  };
+  int hop = std::numeric_limits<int>::max();
+  for (const TransportOp& op : messages_) {
+    if (in_first(op)) hop = std::min(hop, op.hop);
+  }
+  const auto later = std::stable_partition(
+      messages_.begin(), messages_.end(),
+      [&in_first, hop](const TransportOp& op) { return op.hop == hop && in_first(op); });
+  hop_.assign(messages_.begin(), later);
+  if (hop_.empty()) return absl::OkStatus();
+  messages_.erase(messages_.begin(), later);
+  // Both ends of a link come to the same order.
+  std::sort(hop_.begin(), hop_.end(), [&work_of](const TransportOp& a, const TransportOp& b) {
+    return work_of(a).bucket().id < work_of(b).bucket().id;
+  });
+  return transport_->Start(hop_);
+}
+
+// The host waits for the stream only where it touches memory itself, or the network does that comes
+// after nothing.
+absl::Status Runner::BeginInStream(TransferRun* run) {
+  const absl::StatusOr<Fence*> fence = run->BeginFence(device_.get());
+  if (!fence.ok()) return fence.status();
+  if (absl::Status status = (*fence)->Record(run->stream()); !status.ok()) return status;
+  const bool network_is_behind = in_stream_order_ || !transport_->traits().takes_device_memory;
+  run->set_waits_for_stream(!network_is_behind || !run->OnDeviceOnly());
+  return copies_.Order(*fence, nullptr).status();
+}
+
+absl::StatusOr<bool> Runner::EndInStream(TransferRun* run) {
+  if (!in_stream_order_) return true;  // everything is complete
+  const absl::StatusOr<Fence*> fence = run->EndFence(device_.get());
+  if (!fence.ok()) return fence.status();
+  if (run->end_order() == 0) {
+    const absl::StatusOr<int64_t> order = copies_.Order(nullptr, *fence);
+    if (!order.ok()) return order.status();
+    run->set_end_order(*order);
+  }
+  if (!copies_.HasEnded(run->end_order())) return false;
+  absl::Status status = (*fence)->HoldBack(run->stream());
+  if (!status.ok()) return status;
+  return true;
+}
+
+absl::StatusOr<bool> Runner::PollStreams() {
+  bool passed_any = false;
+  for (TransferRun* const run : runs_) {
+    if (!run->waits_for_stream()) continue;
+    const absl::StatusOr<Fence*> fence = run->BeginFence(device_.get());
+    if (!fence.ok()) return fence.status();
+    const absl::StatusOr<bool> passed = (*fence)->Passed();
+    if (!passed.ok()) return passed;
+    if (*passed) run->set_waits_for_stream(false);
+    passed_any = passed_any || *passed;
+  }
+  return passed_any;
 }
 
 absl::Status Runner::Explain(const absl::Status& status, uint64_t cookie) const {
@@ -365,6 +511,7 @@ BucketId Runner::Freeze(TransferRun* run) {
 
 void Runner::Cut(TransferRun* run, const BucketId& last) {
   run->CutAt(last);
+  if (in_groups_) groups_.Cut(*run);
   if (run->transfer().plan().buckets.empty()) return;
   engine_->Thaw(run->lane(), static_cast<uint64_t>(run->id()), last);
   Lane& lane = LaneOf(*run);

@@ -20,6 +20,7 @@
 #include "session/bucket_work.h"
 #include "session/compiled_transfer.h"
 #include "session/copy_queue.h"
+#include "session/group_line.h"
 #include "session/transfer_run.h"
 #include "sluice/session.h"
 #include "trace/recorder.h"
@@ -35,6 +36,9 @@ class Runner {
          int max_in_flight, TraceRecorder* trace);
   ~Runner();
 
+  // What Prepare makes of tensors' memory; `accelerator` is the device's, or null.
+  MemoryRules MemoryRulesFor(const Accelerator* accelerator) const;
+
   // Makes room for runs of `transfer`, beside those of the transfers before: the engine's tables,
   // staging, transport operations. ResourceExhausted, with the breakdown, if there is none. Not
   // while a run is in flight.
@@ -43,6 +47,10 @@ class Runner {
   // Takes in a run of a prepared transfer, above all earlier ones, which stays until it is removed.
   // It is carried on once it is released.
   void Add(TransferRun* run);
+  // Its copies come after what its stream holds now.
+  absl::Status BeginInStream(TransferRun* run);
+  // True once what its stream gets comes after all of the run, which is done. Call it again if not.
+  absl::StatusOr<bool> EndInStream(TransferRun* run);
   // Of a run that is done, or was never released.
   void Remove(TransferRun* run);
 
@@ -58,6 +66,8 @@ class Runner {
   void Poison(const absl::Status& status);
   // After a failure: takes back what is under way; true once nothing is any more.
   bool Settle();
+  // True while the device works on what has ended for the runs.
+  bool busy() const { return copies_.outstanding() > 0; }
 
   // What the runs wait for, in words.
   std::string DescribeStall() const;
@@ -79,12 +89,21 @@ class Runner {
     BucketWork work;
     Stage stage = Stage::kWaiting;
     int64_t begin_ns = 0;  // of the stage, while there is a trace
+    uint64_t range = 0;    // of the stage, for profilers
     // While it moves: the slots of its channel's buckets before and after it that move; or kNoSlot.
     int before = kNoSlot;
     int after = kNoSlot;
   };
 
+  // A bucket that has ended in stream order: all of it has been started.
+  struct Ending {
+    Ticket ticket = 0;
+    TransferRun* run = nullptr;  // to be told; null where that was done
+    size_t index = 0;
+  };
+
   absl::StatusOr<bool> Step();
+  absl::StatusOr<bool> PollStreams();
   absl::StatusOr<bool> PollTransport();
   absl::StatusOr<bool> PollDevice();
   void Feed();
@@ -100,6 +119,9 @@ class Runner {
   void BeginMove(size_t slot);
   void EndMove(size_t slot);
   absl::Status FlushMessages();
+  absl::Status FlushHop();
+  absl::Status MarkEndings();
+  void TakeMark();
   size_t FindWork(uint64_t cookie) const;
 
   void TraceBegin(Held* held);
@@ -114,6 +136,8 @@ class Runner {
   std::unique_ptr<Device> device_;
   std::unique_ptr<Transport> transport_;
   TraceRecorder* const trace_;
+  const bool in_stream_order_;
+  const bool in_groups_;
   CopyQueue copies_;
 
   // What all compiled transfers together ask for.
@@ -128,6 +152,13 @@ class Runner {
   std::vector<Held> held_;             // each at its first slot
   std::vector<int> last_moving_;       // by channel: the slot of its last bucket that moves
   std::vector<TransportOp> messages_;  // not yet started
+  bool commanded_all_ = false;         // the engine had no more commands
+  GroupLine groups_;
+  std::vector<TransportOp> hop_;  // scratch for FlushHop
+  // In order; the first `marked_` of them wait for marks, each for those up to it.
+  std::vector<Ending> endings_;
+  std::vector<size_t> marks_;  // in order: how many endings each is about
+  size_t marked_ = 0;
   std::vector<TransportEvent> events_;
   std::vector<uint64_t> copied_;
 

@@ -8,7 +8,11 @@ namespace sluice {
 
 std::string Runner::DescribeStall() const {
   std::string text = engine_ ? engine_->DescribeStall() : std::string("nothing is planned");
+  if (in_groups_) absl::StrAppend(&text, groups_.Describe(), "\n");
   for (const TransferRun* run : runs_) {
+    if (run->waits_for_stream()) {
+      absl::StrAppend(&text, "run ", run->id(), " waits for the stream that it was started in\n");
+    }
     const int tensor = run->tensor_without_memory();
     if (tensor < 0) continue;
     absl::StrAppend(&text, "run ", run->id(), " waits for memory for tensor ", tensor, " '",

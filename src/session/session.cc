@@ -2,13 +2,19 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "plan/groups.h"
 #include "session/backoff.h"
 #include "session/clock.h"
 #include "session/limits.h"
+#include "session/open_device.h"
 #include "session/session_impl.h"
 #include "session/threaded_session.h"
+#include "tensor/check.h"
+#include "tensor/stable_hash.h"
 #include "transport/deadline.h"
 
 namespace sluice {
@@ -19,6 +25,29 @@ constexpr int64_t kRunMax = (int64_t{1} << kRunBits) - 1;
 
 int64_t AsSigned(uint64_t hash) { return static_cast<int64_t>(hash); }
 
+int64_t HashOfName(const TransportMaker* maker) {
+  StableHash hash;
+  hash.AddText(maker == nullptr ? "" : maker->name());
+  return AsSigned(hash.value());
+}
+
+// Numbers that ranks tell each other.
+std::string TextOf(const GroupNeed& need) {
+  return absl::StrCat(need.round, " ", need.phase, " ", need.channel_round, " ",
+                      need.channel_phase);
+}
+
+GroupNeed NeedFrom(const std::string& text) {
+  GroupNeed need;
+  const std::vector<std::string> words = absl::StrSplit(text, ' ');
+  SLUICE_CHECK(words.size() == 4 && absl::SimpleAtoi(words[0], &need.round) &&
+                   absl::SimpleAtoi(words[1], &need.phase) &&
+                   absl::SimpleAtoi(words[2], &need.channel_round) &&
+                   absl::SimpleAtoi(words[3], &need.channel_phase),
+               "not what a rank says of its groups");
+  return need;
+}
+
 }  // namespace
 
 absl::Status SessionImpl::Open() {
@@ -26,9 +55,15 @@ absl::Status SessionImpl::Open() {
   Proposal proposal;
   proposal.call = "Create";
   proposal.status = slots.status();
+  absl::StatusOr<std::unique_ptr<Device>> device = OpenDevice(options_);
+  proposal.status.Update(device.status());
+  if (options_.transport != nullptr && options_.accelerator == nullptr) {
+    proposal.status.Update(absl::InvalidArgumentError(
+        absl::StrCat("the transport ", options_.transport->name(), " needs an accelerator")));
+  }
   if (options_.progress_thread && slots.ok()) {
     const absl::Status fits = fabric_->CheckOtherThread();
-    if (!fits.ok()) {
+    if (!fits.ok() && proposal.status.ok()) {
       proposal.status =
           absl::Status(fits.code(), absl::StrCat("progress_thread: ", fits.message()));
     }
@@ -38,9 +73,12 @@ absl::Status SessionImpl::Open() {
                      {"budget_buckets", options_.budget_buckets},
                      {"budget_bytes", options_.budget_bytes},
                      {"timeout (ns)", absl::ToInt64Nanoseconds(options_.timeout)},
-                     {"the ranks' nodes", AsSigned(HashPlan({}, PlanOptionsNow()).options), false}};
+                     {"the ranks' nodes", AsSigned(HashPlan({}, PlanOptionsNow()).options), false},
+                     {"the transport", HashOfName(options_.transport.get()), false}};
   if (absl::Status status = Agree(std::move(proposal)); !status.ok()) return status;
-  absl::StatusOr<std::unique_ptr<Transport>> transport = fabric_->OpenTransport();
+  absl::StatusOr<std::unique_ptr<Transport>> transport =
+      options_.transport == nullptr ? fabric_->OpenTransport()
+                                    : options_.transport->Open(fabric_.get(), device->get());
   if (!transport.ok()) return Poison(transport.status());
   slots_ = *slots;
   watch_.set_witness(this);
@@ -49,7 +87,7 @@ absl::Status SessionImpl::Open() {
     trace_ = std::make_unique<JoinedTraceLog>(rank());
     recorder = trace_->AddRecorder(options_.trace_events);
   }
-  runner_ = std::make_unique<Runner>(MakeHostDevice(), *std::move(transport), slots_,
+  runner_ = std::make_unique<Runner>(*std::move(device), *std::move(transport), slots_,
                                      options_.max_in_flight, recorder);
   return absl::OkStatus();
 }
@@ -57,6 +95,7 @@ absl::Status SessionImpl::Open() {
 absl::StatusOr<Transfer*> SessionImpl::Compile(const TransferSpec& spec) {
   if (absl::Status status = FinishCancels(); !status.ok()) return status;
   if (absl::Status status = CheckIdle("Compile"); !status.ok()) return status;
+  if (absl::Status status = FinishDeviceWork(); !status.ok()) return status;
   std::unique_ptr<CompiledTransfer> transfer;
   Proposal proposal;
   proposal.call = "Compile";
@@ -68,10 +107,32 @@ absl::StatusOr<Transfer*> SessionImpl::Compile(const TransferSpec& spec) {
                      {"the tensors' meshes, ranks or placements", AsSigned(hash.layouts), false},
                      {"the planning options", AsSigned(hash.options), false},
                      {"the number of runs started before", last_run_}};
+  if (transfer != nullptr) proposal.payload = TextOf(NeedOf(transfer->plan()));
   if (absl::Status status = Agree(std::move(proposal)); !status.ok()) return status;
+  GroupNeed most;
+  for (int other = 0; other < size(); ++other) {
+    most = Most(most, NeedFrom(agreement_.payload(other)));
+  }
+  transfer->cut = CutFor(most, slots_, options_.max_in_flight);
   transfer->number = static_cast<int>(transfers_.size());
   transfers_.push_back(std::move(transfer));
   return transfers_.back().get();
+}
+
+// Runs in streams are done before the device is.
+absl::Status SessionImpl::FinishDeviceWork() {
+  Backoff backoff;
+  const Deadline deadline(options_.timeout);
+  while (poison_.ok() && runner_->busy()) {
+    if (deadline.Passed()) {
+      return Poison(absl::DeadlineExceededError(
+          absl::StrCat("the device is still at work for runs that have ended after ",
+                       absl::FormatDuration(options_.timeout))));
+    }
+    if (absl::Status status = Advance().status(); !status.ok()) return status;
+    backoff.Pause();
+  }
+  return poison_;
 }
 
 absl::StatusOr<Session::RunId> SessionImpl::Start(Transfer* transfer,
@@ -92,11 +153,24 @@ absl::StatusOr<Session::RunId> SessionImpl::Start(Transfer* transfer,
   if (compiled == nullptr) {
     return absl::InvalidArgumentError("Start of a transfer that is not this session's");
   }
+  if (options.stream) {
+    if (options_.accelerator == nullptr) {
+      return absl::FailedPreconditionError(
+          "Start in a stream, but the session was made without an accelerator");
+    }
+    absl::Status own = options_.accelerator->CheckStream(*options.stream);
+    if (!own.ok()) return own;
+  }
   std::unique_ptr<TransferRun> run = TakeRun(*compiled);
   run->Reset(last_run_ + 1, options);
   const absl::Status bound = run->Bind(src, dst);
   // The others have begun this run, so it cannot be refused any more.
   if (compiled->agreed && !bound.ok()) return Poison(bound);
+  if (run->in_stream() && bound.ok()) {
+    if (absl::Status status = runner_->BeginInStream(run.get()); !status.ok()) {
+      return Poison(status);
+    }
+  }
   ++last_run_;
   runner_->Add(run.get());
   if (compiled->agreed) {
@@ -156,7 +230,10 @@ absl::Status SessionImpl::Close() {
     return absl::FailedPreconditionError(
         absl::StrCat("Close while ", streams_.size(), " streams are open"));
   }
-  if (FinishCancels().ok()) return CheckIdle("Close");
+  if (FinishCancels().ok()) {
+    if (absl::Status status = CheckIdle("Close"); !status.ok()) return status;
+    return runner_ == nullptr ? absl::OkStatus() : FinishDeviceWork();
+  }
   Backoff backoff;
   const Deadline deadline(options_.timeout);
   while (runner_ != nullptr && !runner_->Settle()) {
@@ -181,6 +258,7 @@ absl::Status SessionImpl::Plan(const TransferSpec& spec, const PlanHash& hash,
       CompiledTransfer::Make(spec, PlanOptionsNow(), rank(), hash.all);
   if (!made.ok()) return made.status();
   *transfer = *std::move(made);
+  (*transfer)->memory = runner_->MemoryRulesFor(options_.accelerator.get());
   return runner_->Prepare(transfer->get());
 }
 

@@ -12,6 +12,7 @@
 #include "session/checkpoint_input.h"
 #include "session/checkpoint_run.h"
 #include "session/clock.h"
+#include "session/open_device.h"
 #include "session/rounds.h"
 #include "session/session_impl.h"
 
@@ -106,7 +107,9 @@ absl::Status SessionImpl::Carry(const char* call, const CheckpointOptions& optio
       [runner]() -> absl::StatusOr<StepResult> {
         const absl::StatusOr<bool> moved = runner->Poll();
         if (!moved.ok()) return moved.status();
-        return StepResult{.moved = *moved, .done = runner->done(), .due_ns = runner->next_due_ns()};
+        // The device is heard only by asking.
+        const int64_t due_ns = runner->has_copies() ? 0 : runner->next_due_ns();
+        return StepResult{.moved = *moved, .done = runner->done(), .due_ns = due_ns};
       },
       [runner] { return runner->DescribeOldest(); });
   if (run->ready_fd() >= 0) call_wait_.Unwatch(run->ready_fd());
@@ -144,7 +147,9 @@ absl::StatusOr<CheckpointStats> SessionImpl::LoadCheckpoint(
   const int64_t begin_ns = MonotonicNs();
   if (absl::Status status = FinishCancels(); !status.ok()) return status;
   if (absl::Status status = CheckIdle(kLoadCall); !status.ok()) return status;
-  CheckpointInput input = LookAtInput(CheckpointFlow::kLoad, tensors, uri, options, rank(), size());
+  const MemoryRules rules = runner_->MemoryRulesFor(options_.accelerator.get());
+  CheckpointInput input =
+      LookAtInput(CheckpointFlow::kLoad, tensors, uri, options, rules, rank(), size());
   const absl::StatusOr<SourceAddress> address = ParseSourceAddress(uri);
   input.status.Update(address.status());
   if (uri.empty()) input.status.Update(absl::InvalidArgumentError("no address of a checkpoint"));
@@ -170,9 +175,12 @@ absl::StatusOr<CheckpointStats> SessionImpl::LoadCheckpoint(
   absl::StatusOr<std::unique_ptr<Source>> source =
       OpenFiles(*address, catalog->files, options, static_cast<int>(std::min(reads, kReadsMax)));
   absl::StatusOr<std::unique_ptr<CheckpointRun>> run = nullptr;
+  absl::StatusOr<std::unique_ptr<Device>> device = OpenDevice(options_);
   status = source.status();
-  if (source.ok()) {
+  status.Update(device.status());
+  if (status.ok()) {
     parts.source = *std::move(source);
+    parts.device = *std::move(device);
     run = CheckpointRun::Make(std::move(parts), tensors, options);
     status = run.status();
   }
@@ -215,8 +223,9 @@ absl::StatusOr<CheckpointStats> SessionImpl::SaveCheckpoint(
   const int64_t begin_ns = MonotonicNs();
   if (absl::Status status = FinishCancels(); !status.ok()) return status;
   if (absl::Status status = CheckIdle(kSaveCall); !status.ok()) return status;
+  const MemoryRules rules = runner_->MemoryRulesFor(options_.accelerator.get());
   CheckpointInput input =
-      LookAtInput(CheckpointFlow::kSave, tensors, directory, options, rank(), size());
+      LookAtInput(CheckpointFlow::kSave, tensors, directory, options, rules, rank(), size());
   if (directory.empty()) input.status.Update(absl::InvalidArgumentError("no directory"));
   absl::Status status = AgreeOnInput(kSaveCall, input, tensors.size());
   if (!status.ok()) return status;
@@ -242,8 +251,12 @@ absl::StatusOr<CheckpointStats> SessionImpl::SaveCheckpoint(
     parts.places.push_back(
         {place.file, place.begin, FileDTypeOf(tensors[i]), tensors[i].dtype, input.views[i]});
   }
-  absl::StatusOr<std::unique_ptr<CheckpointRun>> run =
-      CheckpointRun::Make(std::move(parts), tensors, options);
+  absl::StatusOr<std::unique_ptr<Device>> device = OpenDevice(options_);
+  absl::StatusOr<std::unique_ptr<CheckpointRun>> run = device.status();
+  if (device.ok()) {
+    parts.device = *std::move(device);
+    run = CheckpointRun::Make(std::move(parts), tensors, options);
+  }
   if (status = AgreeOn(run.status(), kSaveCall); !status.ok()) return status;
   const int64_t planned_ns = MonotonicNs();
   if (status = Carry(kSaveCall, options, run->get()); !status.ok()) return status;

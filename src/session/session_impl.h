@@ -105,6 +105,7 @@ class SessionImpl : public Session, private Witness, public StreamDriver {
   CompiledTransfer* Find(const Transfer* transfer) const;
   TransferRun* FindRun(RunId id) const;
   absl::Status CheckIdle(absl::string_view call) const;
+  absl::Status FinishDeviceWork();
 
   // Other ranks may be waiting for this one's part in the Cancel of a run that is over here. The
   // poisoning error if there is one.

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "session/clock.h"
+#include "session/open_device.h"
 #include "session/session_impl.h"
 #include "session/stream_catalog.h"
 #include "session/stream_impl.h"
@@ -45,6 +46,7 @@ absl::StatusOr<SessionImpl::StreamMeeting> SessionImpl::MeetForStream(
   Proposal proposal;
   proposal.call = kCall;
   proposal.status = CheckStreamOptions(options);
+  proposal.status.Update(CheckStreamDevice(options, options_.accelerator.get()));
   proposal.status.Update(address.status());
   const bool fetches = rank() == 0 || !exchanges;
   if (proposal.status.ok() && fetches && !address->scheme.empty()) {
@@ -83,6 +85,9 @@ absl::StatusOr<std::unique_ptr<StreamImpl>> SessionImpl::MakeStream(const Stream
   absl::StatusOr<StreamStart> start =
       PlanStream(options, opened->items->items(), rank(), meeting.requests);
   if (!start.ok()) return start.status();
+  absl::StatusOr<std::unique_ptr<Device>> device =
+      options.device == DeviceKind::kCpu ? MakeHostDevice() : OpenDevice(options_);
+  if (!device.ok()) return device.status();
   StreamParts parts;
   parts.number = static_cast<int>(streams_opened_ - 1);
   parts.rank = rank();
@@ -93,7 +98,8 @@ absl::StatusOr<std::unique_ptr<StreamImpl>> SessionImpl::MakeStream(const Stream
   parts.end_update = std::move(opened->end_update);
   parts.plan = std::move(start->plan);
   parts.start = std::move(start->cursor);
-  parts.device = MakeHostDevice();
+  parts.device = *std::move(device);
+  if (options_.accelerator != nullptr) parts.device_ordinal = options_.accelerator->ordinal();
   parts.sharers_max = meeting.transport == nullptr ? 1 : size();
   parts.transport = std::move(meeting.transport);
   parts.begin_ns = begin_ns;

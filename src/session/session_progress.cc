@@ -32,7 +32,7 @@ absl::Status SessionImpl::CheckAlarm() {
 absl::StatusOr<bool> SessionImpl::Advance() {
   if (absl::Status status = CheckAlarm(); !status.ok()) return status;
   const bool streamed = !streams_.empty() && AdvanceStreams();
-  if (runs_.empty() && collectives_.empty()) return streamed;
+  if (runs_.empty() && collectives_.empty() && !runner_->busy()) return streamed;
   absl::StatusOr<bool> settled = AdvanceCollective();
   if (!settled.ok()) return settled;
   absl::StatusOr<bool> moved = runner_->Poll();
@@ -65,6 +65,17 @@ bool SessionImpl::EndRuns() {
       continue;
     }
     any = true;
+    if (run->in_stream()) {
+      const absl::StatusOr<bool> ordered = runner_->EndInStream(run);
+      if (!ordered.ok()) {
+        Poison(ordered.status()).IgnoreError();
+        return true;
+      }
+      if (!*ordered) {
+        ++i;
+        continue;
+      }
+    }
     absl::Status status;
     if (run->cut()) {
       status = absl::CancelledError(absl::StrCat("run ", run->id(), " was cancelled"));

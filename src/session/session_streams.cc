@@ -55,11 +55,11 @@ void SessionImpl::PauseFor(Backoff* backoff) {
 }
 
 Awaited SessionImpl::awaited() const {
-  if (!runs_.empty() || !collectives_.empty()) return Awaited::kRanks;
+  if (!runs_.empty() || !collectives_.empty() || runner_->busy()) return Awaited::kRanks;
   Awaited awaited = Awaited::kNothing;
   for (const StreamImpl* const stream : streams_) {
     if (stream->ended()) continue;
-    if (stream->has_messages()) return Awaited::kRanks;
+    if (stream->needs_polls()) return Awaited::kRanks;
     awaited = Awaited::kFiles;
   }
   return awaited;

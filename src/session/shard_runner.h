@@ -138,6 +138,8 @@ class ShardRunner {
   // There are messages under way, which move only inside Poll.
   bool has_messages() const { return messages() > 0; }
   int messages() const { return transport_ == nullptr ? 0 : transport_->outstanding(); }
+  // The device copies, and is heard only inside Poll.
+  bool has_copies() const { return copies_.outstanding() > 0; }
   // Storage may still write into staging.
   bool has_reads() const { return reads_.outstanding() > 0; }
   // Poll has something to do then at the latest; INT64_MAX: when an event comes.

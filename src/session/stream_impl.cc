@@ -35,6 +35,8 @@ StreamWorkOptions WorkOptionsOf(const StreamParts& parts) {
   options.window = ShardRunner::WindowOf(parts.limits.slots);
   options.in_order = parts.options.in_order;
   options.transform = parts.options.transform;
+  options.memory = parts.device->traits();
+  options.await_in_stream = parts.options.await_in_stream;
   options.keep_blocks = KeepsBlocks(parts);
   options.trace = parts.stage_trace.get();
   return options;
@@ -74,6 +76,15 @@ absl::StatusOr<DeliveryMemory> BuffersOf(const StreamParts& parts,
   if (!own.ok()) return own.status();
   memory.data = own->data();
   memory.owner = std::make_shared<DeviceMemory>(*std::move(own));
+  memory.kind = parts.device->traits().buffers;
+  memory.ordinal = parts.device_ordinal;
+  for (int i = 0; memory.kind != DeviceKind::kCpu && i < parts.options.device_buffers; ++i) {
+    for (auto* const fences : {&memory.ready, &memory.released}) {
+      absl::StatusOr<std::unique_ptr<Fence>> fence = parts.device->MakeFence();
+      if (!fence.ok()) return fence.status();
+      fences->push_back(*std::move(fence));
+    }
+  }
   return memory;
 }
 
@@ -85,10 +96,10 @@ absl::StatusOr<std::unique_ptr<StreamImpl>> StreamImpl::Make(StreamParts parts,
   absl::StatusOr<std::shared_ptr<DeviceMemory>> staging =
       ShardRunner::AllocateStaging(parts.device.get(), options);
   if (!staging.ok()) return staging.status();
-  const absl::StatusOr<DeliveryMemory> buffers = BuffersOf(parts, options, *staging);
+  absl::StatusOr<DeliveryMemory> buffers = BuffersOf(parts, options, *staging);
   if (!buffers.ok()) return buffers.status();
-  auto delivery =
-      std::make_shared<Delivery>(*buffers, parts.options.device_buffers, parts.options.batch_items);
+  auto delivery = std::make_shared<Delivery>(*std::move(buffers), parts.options.device_buffers,
+                                             parts.options.batch_items);
   std::unique_ptr<StreamImpl> stream(new StreamImpl(std::move(parts), driver, std::move(delivery)));
   StreamParts& kept = stream->parts_;
   absl::StatusOr<std::unique_ptr<ShardRunner>> runner =

@@ -55,6 +55,7 @@ struct StreamParts {
   std::unique_ptr<StreamPlan> plan;
   Cursor start;
   std::unique_ptr<Device> device;
+  int32_t device_ordinal = 0;
   std::unique_ptr<Transport> transport;  // null where nothing is exchanged
   int sharers_max = 1;
   int64_t begin_ns = 0;
@@ -91,7 +92,10 @@ class StreamImpl final : public Stream, private Delivery::Listener {
   bool ended() const { return ended_; }
   bool is_exchanged() const { return parts_.sharers_max > 1; }
   int ready_fd() const { return parts_.source->ready_fd(); }
-  bool has_messages() const { return runner_->has_messages(); }
+  // True while something moves that is heard only by asking.
+  bool needs_polls() const {
+    return runner_->has_messages() || runner_->has_copies() || delivery_->waits_for_device();
+  }
   int64_t next_due_ns() const { return runner_->next_due_ns(); }
 
  private:

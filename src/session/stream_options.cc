@@ -48,6 +48,21 @@ absl::Status CheckStreamOptions(const StreamOptions& options) {
   return status;
 }
 
+absl::Status CheckStreamDevice(const StreamOptions& options, const Accelerator* accelerator) {
+  if (options.device == DeviceKind::kCpu) {
+    if (!options.await_in_stream) return absl::OkStatus();
+    return absl::InvalidArgumentError("await_in_stream goes with items for a device");
+  }
+  if (accelerator == nullptr) {
+    return absl::InvalidArgumentError(
+        "items for a device, but the session was made without an accelerator");
+  }
+  if (options.device == accelerator->kind()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("items for a device of DLPack's kind ", static_cast<int>(options.device),
+                   ", but the session uses ", accelerator->description()));
+}
+
 int64_t HashOfStream(const StreamOptions& options) {
   StableHash hash;
   hash.AddText(options.source.uri);

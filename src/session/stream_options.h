@@ -12,6 +12,9 @@ namespace sluice {
 // InvalidArgument says which one is wrong.
 absl::Status CheckStreamOptions(const StreamOptions& options);
 
+// OK if items can be delivered there; `accelerator` is the session's, or null.
+absl::Status CheckStreamDevice(const StreamOptions& options, const Accelerator* accelerator);
+
 // Of what must be equal on all ranks, as far as a session can see.
 int64_t HashOfStream(const StreamOptions& options);
 

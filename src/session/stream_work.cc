@@ -149,11 +149,22 @@ int StreamWork::KeepBlock(const ShardPiece& piece, std::byte* data, std::byte* m
 }
 
 absl::Status StreamWork::Drain(const ShardPiece& piece, std::byte* data, CopyQueue* copies) {
+  if (absl::Status status = AddCopy(piece, data, copies); !status.ok()) return status;
+  Underway& item = At(piece.index);
+  if (!options_.await_in_stream || ++item.started < item.pieces) return absl::OkStatus();
+  if (absl::Status status = copies->Flush(); !status.ok()) return status;
+  const auto ordered = copies->Order(nullptr, cells_->ReadyFence(item.cell));
+  if (ordered.ok()) cells_->Fill(item.cell);
+  return ordered.status();
+}
+
+absl::Status StreamWork::AddCopy(const ShardPiece& piece, std::byte* data, CopyQueue* copies) {
   if (piece.bytes == 0) return absl::OkStatus();
   std::byte* const dst =
       cells_->MemoryOf(At(piece.index).cell) + DeliveredBytes(piece.part * options_.piece_bytes);
   if (!options_.transform) {
-    return copies->AddFlat(data, DType::kU8, dst, DType::kU8, piece.bytes);
+    return copies->AddFlat({data, DType::kU8, options_.memory.staging},
+                           {dst, DType::kU8, options_.memory.buffers}, piece.bytes);
   }
   const ItemTransform& transform = *options_.transform;
   return copies->Add(Normalization{.src_dtype = transform.src,
@@ -162,7 +173,9 @@ absl::Status StreamWork::Drain(const ShardPiece& piece, std::byte* data, CopyQue
                                    .bias = transform.bias,
                                    .src = data,
                                    .dst = dst,
-                                   .elements = piece.bytes / DTypeBytes(transform.src)});
+                                   .elements = piece.bytes / DTypeBytes(transform.src),
+                                   .src_kind = options_.memory.staging,
+                                   .dst_kind = options_.memory.buffers});
 }
 
 std::string StreamWork::MembersOf(const ShardPiece& piece) {
@@ -182,7 +195,7 @@ absl::Status StreamWork::Done(const ShardPiece& piece, const std::byte*) {
     options_.trace->Item(plan_->EpochOf(item.position), plan_->ItemAt(item.position),
                          item.item.bytes, item.begin_ns, MonotonicNs());
   }
-  cells_->Fill(item.cell);
+  if (!options_.await_in_stream) cells_->Fill(item.cell);
   return absl::OkStatus();
 }
 

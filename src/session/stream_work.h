@@ -23,7 +23,9 @@ struct StreamWorkOptions {
   bool in_order = true;
   bool keep_blocks = false;  // items are handed over in the blocks that they were read into
   absl::optional<ItemTransform> transform;
-  StageTrace* trace = nullptr;  // null: nothing is recorded
+  bool await_in_stream = false;  // items are there when their last copy has been started
+  DeviceTraits memory;           // which kinds pieces are read into, and items are delivered in
+  StageTrace* trace = nullptr;   // null: nothing is recorded
 };
 
 // Tags of messages, and channels of the engine: pieces of one tag go in order, others do not wait
@@ -58,6 +60,7 @@ class StreamWork final : public ShardWork {
     StreamItem item;
     int64_t pieces = 1;
     int64_t arrived = 0;
+    int64_t started = 0;  // drains
     int64_t drained = 0;
     int64_t begin_ns = 0;  // of its first stage
     bool granted = false;
@@ -68,6 +71,7 @@ class StreamWork final : public ShardWork {
   Underway& At(int64_t index) { return underway_[static_cast<size_t>(index) % underway_.size()]; }
   bool Grant(int64_t index);
   int64_t DeliveredBytes(int64_t bytes) const;
+  absl::Status AddCopy(const ShardPiece& piece, std::byte* data, CopyQueue* copies);
 
   StreamPlan* const plan_;
   const int rank_;

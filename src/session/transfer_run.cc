@@ -28,6 +28,9 @@ void TransferRun::Reset(Session::RunId id, const StartOptions& options) {
   id_ = id;
   reports_ = options.events || options.late_destinations;
   late_destinations_ = options.late_destinations;
+  stream_ = options.stream;
+  waits_for_stream_ = false;
+  end_order_ = 0;
   const absl::Span<const int64_t> chunks = transfer_.tensor_chunks();
   chunks_left_.assign(chunks.begin(), chunks.end());
   over_.assign(src_.size(), false);
@@ -54,6 +57,12 @@ absl::Status TransferRun::Bind(absl::Span<const TensorView> src, absl::Span<cons
       std::equal(middle, candidate_.end(), dst_.begin())) {
     return absl::OkStatus();  // the same views have been checked before
   }
+  for (size_t i = 0; i < 2 * count; ++i) {
+    const BoundView& view = candidate_[i];
+    if (view.base == nullptr) continue;
+    absl::Status status = CheckMemory(transfer_.memory, view.base, view.kind);
+    if (!status.ok()) return Explain(status, i >= count, i % count);
+  }
   const absl::Span<const BoundView> bound = candidate_;
   absl::Status status =
       CheckAliasing(bound.subspan(0, count), bound.subspan(count), transfer_.names());
@@ -71,7 +80,8 @@ absl::Status TransferRun::BindSide(absl::Span<const TensorView> views, bool is_d
       candidate_[first + t] = BoundView();
       continue;
     }
-    absl::Status status = BindView(views[t], needs[t], is_dst, &candidate_[first + t]);
+    absl::Status status =
+        BindView(views[t], needs[t], transfer_.memory, is_dst, &candidate_[first + t]);
     if (!status.ok()) return Explain(status, is_dst, t);
   }
   return absl::OkStatus();
@@ -101,7 +111,9 @@ absl::Status TransferRun::Supply(int tensor, const TensorView& dst) {
                                                       "' of run ", id_, " has had its memory"));
   }
   BoundView bound;
-  absl::Status status = BindView(dst, transfer_.dst_needs()[t], true, &bound);
+  absl::Status status = BindView(dst, transfer_.dst_needs()[t], transfer_.memory, true, &bound);
+  if (!status.ok()) return Explain(status, true, t);
+  if (bound.base != nullptr) status = CheckMemory(transfer_.memory, bound.base, bound.kind);
   if (!status.ok()) return Explain(status, true, t);
   status = CheckShared(t, bound);
   if (!status.ok()) return status;
@@ -120,6 +132,23 @@ absl::Status TransferRun::CheckShared(size_t tensor, const BoundView& dst) {
   candidate_[count + tensor] = dst;
   const absl::Span<const BoundView> bound = candidate_;
   return CheckAliasing(bound.subspan(0, count), bound.subspan(count), transfer_.names());
+}
+
+bool TransferRun::OnDeviceOnly() const {
+  const auto on_device = [](const BoundView& view) {
+    return view.base == nullptr || view.kind == DeviceKind::kCuda;
+  };
+  return std::all_of(src_.begin(), src_.end(), on_device) &&
+         std::all_of(dst_.begin(), dst_.end(), on_device);
+}
+
+absl::StatusOr<Fence*> TransferRun::FenceOf(Device* device, std::unique_ptr<Fence>* fence) {
+  if (*fence == nullptr) {
+    absl::StatusOr<std::unique_ptr<Fence>> made = device->MakeFence();
+    if (!made.ok()) return made.status();
+    *fence = *std::move(made);
+  }
+  return fence->get();
 }
 
 void TransferRun::Release() {

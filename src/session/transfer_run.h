@@ -8,10 +8,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/optional.h"
 #include "absl/types/span.h"
+#include "device/device.h"
 #include "plan/bucket.h"
 #include "session/compiled_transfer.h"
 #include "session/views.h"
@@ -29,7 +33,7 @@ class TransferRun {
 
   const CompiledTransfer& transfer() const { return transfer_; }
   Session::RunId id() const { return id_; }
-  int lane() const { return transfer_.spec().priority_class; }
+  int lane() const { return transfer_.lane; }
 
   // Checks views and takes them. Nothing has changed after an error.
   absl::Status Bind(absl::Span<const TensorView> src, absl::Span<const TensorView> dst);
@@ -41,9 +45,10 @@ class TransferRun {
   void Release();
 
   // True if bucket next_bucket() may be submitted: it is there, and its window is open.
-  bool CanFeed() const { return next_bucket_ < open_end_; }
+  bool CanFeed() const { return next_bucket_ < open_end_ && !waits_for_stream_; }
   size_t next_bucket() const { return next_bucket_; }
   void Fed() { ++next_bucket_; }
+  size_t end() const { return end_; }  // buckets before this one are going to be fed
   bool fed() const { return released_ && next_bucket_ == end_; }
   // True if the tensor's destination has no memory yet.
   bool Lacks(int tensor) const {
@@ -65,10 +70,27 @@ class TransferRun {
   void CutAt(const BucketId& last);
   bool cut() const { return cut_; }
 
+  // A stream of the caller's that the run takes part in: begins after what that holds, and ends
+  // before what it gets later.
+  bool in_stream() const { return stream_.has_value(); }
+  StreamHandle stream() const { return *stream_; }
+  // Nothing is fed while this is true.
+  bool waits_for_stream() const { return waits_for_stream_; }
+  void set_waits_for_stream(bool waits) { waits_for_stream_ = waits; }
+  // The number of the order that marks the run's end for its stream; 0: not given.
+  int64_t end_order() const { return end_order_; }
+  void set_end_order(int64_t order) { end_order_ = order; }
+  // True if none of its tensors here is in host memory.
+  bool OnDeviceOnly() const;
+  // Made once, for all runs that this object is used for.
+  absl::StatusOr<Fence*> BeginFence(Device* device) { return FenceOf(device, &begin_); }
+  absl::StatusOr<Fence*> EndFence(Device* device) { return FenceOf(device, &end_fence_); }
+
   // Reports a failure, if events are asked for.
   void Fail(const absl::Status& status);
 
  private:
+  static absl::StatusOr<Fence*> FenceOf(Device* device, std::unique_ptr<Fence>* fence);
   absl::Status BindSide(absl::Span<const TensorView> views, bool is_dst);
   absl::Status Explain(const absl::Status& status, bool is_dst, size_t tensor) const;
   absl::Status CheckShared(size_t tensor, const BoundView& dst);
@@ -82,6 +104,11 @@ class TransferRun {
   Session::RunId id_ = 0;
   bool reports_ = false;
   bool late_destinations_ = false;
+  absl::optional<StreamHandle> stream_;
+  bool waits_for_stream_ = false;
+  int64_t end_order_ = 0;
+  std::unique_ptr<Fence> begin_;
+  std::unique_ptr<Fence> end_fence_;
 
   std::vector<BoundView> src_;
   std::vector<BoundView> dst_;

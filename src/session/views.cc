@@ -118,8 +118,8 @@ std::string ShapeText(absl::Span<const int64_t> shape) {
 
 }  // namespace
 
-absl::Status BindView(const TensorView& view, const ViewNeed& need, bool writable,
-                      BoundView* bound) {
+absl::Status BindView(const TensorView& view, const ViewNeed& need, const MemoryRules& rules,
+                      bool writable, BoundView* bound) {
   *bound = BoundView();
   if (std::find(need.shape.begin(), need.shape.end(), 0) != need.shape.end()) {
     return absl::OkStatus();
@@ -132,9 +132,7 @@ absl::Status BindView(const TensorView& view, const ViewNeed& need, bool writabl
     return absl::InvalidArgumentError(absl::StrCat("view has dtype ", DTypeName(view.dtype),
                                                    ", the transfer ", DTypeName(need.dtype)));
   }
-  if (view.device != DeviceKind::kCpu) {
-    return absl::InvalidArgumentError("view is not in host memory");
-  }
+  if (absl::Status status = CheckKind(rules, view); !status.ok()) return status;
   if (view.data == nullptr) return absl::InvalidArgumentError("view has no data");
   if (!view.strides.empty() && view.strides.size() != view.shape.size()) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -142,6 +140,7 @@ absl::Status BindView(const TensorView& view, const ViewNeed& need, bool writabl
   }
   const int64_t element_bytes = DTypeBytes(view.dtype);
   bound->base = static_cast<std::byte*>(view.data) + view.byte_offset;
+  bound->kind = view.device;
   bound->dims = static_cast<int8_t>(view.shape.size());
   bound->element_bytes = static_cast<int8_t>(element_bytes);
   int64_t dense_stride = 1;

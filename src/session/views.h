@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "session/memory_rules.h"
 #include "sluice/tensor.h"
 
 namespace sluice {
@@ -21,6 +22,7 @@ struct BoundView {
   std::array<int64_t, kMaxTensorDims> shape{};
   int8_t dims = 0;
   int8_t element_bytes = 1;
+  DeviceKind kind = DeviceKind::kCpu;
 
   friend bool operator==(const BoundView&, const BoundView&) = default;
 };
@@ -31,9 +33,10 @@ struct ViewNeed {
   DType dtype = DType::kF32;
 };
 
-// Checks `view` against `need` and translates it. `writable` views must not name one byte twice.
-absl::Status BindView(const TensorView& view, const ViewNeed& need, bool writable,
-                      BoundView* bound);
+// Checks `view` against `need` and `rules`, and translates it. `writable` views must not name one
+// byte twice. Does not look at the memory.
+absl::Status BindView(const TensorView& view, const ViewNeed& need, const MemoryRules& rules,
+                      bool writable, BoundView* bound);
 
 // True if some byte belongs to both. Exact, except that beyond millions of rows views whose address
 // ranges interleave count as overlapping.

@@ -168,7 +168,7 @@ void CancelWithoutMemory(Rank& self, const RandomJob& job, uint64_t seed) {
   oracle::Dice dice(seed * 100 + static_cast<uint64_t>(self.rank));
   for (uint64_t round = 1; round <= 4; ++round) {
     Transfer* const transfer = transfers[round % transfers.size()];
-    RankMemory memory(transfer->spec(), self.rank, seed);
+    RankMemory memory(transfer->spec(), self.rank, seed, self.accelerator);
     memory.Prepare(round);
     std::vector<TensorView> dst = memory.dst();
     bool complete = true;

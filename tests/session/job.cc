@@ -14,7 +14,9 @@ constexpr int kPollsAlone = 200;
 
 }  // namespace
 
-std::unique_ptr<Session> OpenSession(Rank& self, const SessionOptions& options) {
+std::unique_ptr<Session> OpenSession(Rank& self, SessionOptions options) {
+  options.accelerator = self.accelerator;
+  options.transport = self.transport;
   auto session = Session::Create(std::move(self.fabric), options);
   EXPECT_TRUE(session.ok()) << session.status();
   return session.ok() ? *std::move(session) : nullptr;
@@ -23,7 +25,8 @@ std::unique_ptr<Session> OpenSession(Rank& self, const SessionOptions& options) 
 Bound CompileBound(Session* session, const TransferSpec& spec, std::optional<uint64_t> style_seed) {
   const auto transfer = session->Compile(spec);
   EXPECT_TRUE(transfer.ok()) << transfer.status();
-  return {transfer.ok() ? *transfer : nullptr, RankMemory(spec, session->rank(), style_seed)};
+  return {transfer.ok() ? *transfer : nullptr,
+          RankMemory(spec, session->rank(), style_seed, session->options().accelerator)};
 }
 
 std::vector<Transfer*> CompileAll(Session* session, absl::Span<const TransferSpec> specs) {

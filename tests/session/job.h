@@ -15,8 +15,9 @@
 
 namespace sluice::session_test {
 
-// Creates the session of `self`, using up its fabric; null, with a failure reported, on error.
-std::unique_ptr<Session> OpenSession(Rank& self, const SessionOptions& options);
+// Creates the session of `self`, using up its fabric, with its accelerator and transport; null,
+// with a failure reported, on error.
+std::unique_ptr<Session> OpenSession(Rank& self, SessionOptions options);
 
 // A transfer and this rank's memory for it.
 struct Bound {

@@ -126,7 +126,9 @@ class Pilot {
 
 Flight Launch(Session* session, Transfer* transfer, uint64_t round,
               std::optional<uint64_t> style_seed, const StartOptions& options) {
-  Flight flight{0, round, RankMemory(transfer->spec(), session->rank(), style_seed)};
+  Flight flight{
+      0, round,
+      RankMemory(transfer->spec(), session->rank(), style_seed, session->options().accelerator)};
   flight.memory.Prepare(round);
   const auto run = session->Start(transfer, flight.memory.src(), flight.memory.dst(), options);
   EXPECT_TRUE(run.ok()) << run.status();

@@ -3,6 +3,7 @@
 #define SLUICE_TESTS_SESSION_RANK_MEMORY_H_
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,8 +15,10 @@ namespace sluice::session_test {
 
 class RankMemory {
  public:
-  // Dense views, or, with a seed, views of random styles.
-  RankMemory(const TransferSpec& spec, int rank, std::optional<uint64_t> style_seed = {});
+  // Dense views, or, with a seed, views of random styles. With an accelerator they name its memory;
+  // with a seed, too, that or the host's, by chance for each tensor and side.
+  RankMemory(const TransferSpec& spec, int rank, std::optional<uint64_t> style_seed = {},
+             const std::shared_ptr<Accelerator>& accelerator = nullptr);
 
   const std::vector<TensorView>& src() const { return src_views_; }
   const std::vector<TensorView>& dst() const { return dst_views_; }

@@ -5,6 +5,8 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "device/copy_flat.h"
+#include "gtest/gtest.h"
 #include "oracle/brute_layout.h"
 
 namespace sluice::session_test {
@@ -66,6 +68,34 @@ TensorMemory::TensorMemory(const TensorTransfer& tensor, uint64_t number, Side s
   view_.dtype = dtype;
 }
 
+void TensorMemory::PutOn(std::shared_ptr<Device> device, const Accelerator& accelerator) {
+  if (buffer_.empty()) return;
+  absl::StatusOr<DeviceMemory> memory = device->AllocateBuffer(buffer_.size());
+  ASSERT_TRUE(memory.ok()) << memory.status();
+  const ptrdiff_t begin = static_cast<std::byte*>(view_.data) - buffer_.data();
+  on_device_ = *std::move(memory);
+  device_ = std::move(device);
+  view_.data = on_device_.data() + begin;
+  view_.device = accelerator.kind();
+  view_.device_ordinal = accelerator.ordinal();
+}
+
+const std::vector<std::byte>& TensorMemory::Fetched() const {
+  if (device_ == nullptr) return buffer_;
+  const absl::Status status = CopyFlat(device_.get(), on_device_.data(), device_->traits().buffers,
+                                       buffer_.data(), DeviceKind::kCpu, buffer_.size());
+  EXPECT_TRUE(status.ok()) << status;
+  return buffer_;
+}
+
+void TensorMemory::Bring() {
+  if (device_ == nullptr) return;
+  const absl::Status status =
+      CopyFlat(device_.get(), buffer_.data(), DeviceKind::kCpu, on_device_.data(),
+               device_->traits().buffers, buffer_.size());
+  EXPECT_TRUE(status.ok()) << status;
+}
+
 std::vector<std::byte> TensorMemory::Image(uint64_t round, bool with_values) const {
   std::vector<std::byte> image(buffer_.size(), PoisonByte(round));
   if (!with_values) return image;
@@ -79,6 +109,7 @@ std::vector<std::byte> TensorMemory::Image(uint64_t round, bool with_values) con
 
 std::string TensorMemory::Difference(uint64_t round) const {
   const std::vector<std::byte> image = Image(round, true);
+  Fetched();
   for (size_t i = 0; i < flat_.size(); ++i) {
     const auto at = static_cast<ptrdiff_t>(offset_[i]);
     const auto bytes = static_cast<ptrdiff_t>(element_bytes_);
@@ -96,10 +127,12 @@ std::string TensorMemory::Difference(uint64_t round) const {
 void TensorMemory::Fill(uint64_t round) {
   const std::vector<std::byte> image = Image(round, true);
   std::copy(image.begin(), image.end(), buffer_.begin());
+  Bring();
 }
 
 void TensorMemory::Poison(uint64_t round) {
   std::fill(buffer_.begin(), buffer_.end(), PoisonByte(round));
+  Bring();
 }
 
 }  // namespace sluice::session_test

@@ -6,10 +6,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "device/device.h"
 #include "session/element_values.h"
+#include "sluice/accelerator.h"
 #include "sluice/tensor.h"
 #include "sluice/transfer.h"
 
@@ -29,6 +32,10 @@ class TensorMemory {
  public:
   // The local tensor of `rank` on one side of `tensor`, which is number `number` of its transfer.
   TensorMemory(const TensorTransfer& tensor, uint64_t number, Side side, int rank, ViewStyle style);
+  // Has the view name memory of a device from now on. `device` is one of `accelerator`'s; failures
+  // of it are reported to gtest, here and later.
+  void PutOn(std::shared_ptr<Device> device, const Accelerator& accelerator);
+
   // A copy's view would name the original's memory.
   TensorMemory(TensorMemory&&) = default;
 
@@ -41,13 +48,16 @@ class TensorMemory {
   // Sets all bytes to the round's poison.
   void Poison(uint64_t round);
   // True if all bytes are as Fill(round) sets them.
-  bool Holds(uint64_t round) const { return buffer_ == Image(round, true); }
+  bool Holds(uint64_t round) const { return Fetched() == Image(round, true); }
   // The first byte that is not, in words.
   std::string Difference(uint64_t round) const;
-  bool IsPoisoned(uint64_t round) const { return buffer_ == Image(round, false); }
+  bool IsPoisoned(uint64_t round) const { return Fetched() == Image(round, false); }
 
  private:
   std::vector<std::byte> Image(uint64_t round, bool with_values) const;
+  // The buffer, up to date with its twin on the device.
+  const std::vector<std::byte>& Fetched() const;
+  void Bring();
 
   ElementValues values_;
   Side side_;
@@ -55,7 +65,9 @@ class TensorMemory {
   size_t element_bytes_;
   std::vector<int64_t> flat_;   // global row-major index of each local element
   std::vector<size_t> offset_;  // where each one lies in buffer_
-  std::vector<std::byte> buffer_;
+  mutable std::vector<std::byte> buffer_;
+  std::shared_ptr<Device> device_;  // null: the view names the buffer
+  DeviceMemory on_device_;
   TensorView view_;
 };
 

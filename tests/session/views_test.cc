@@ -159,7 +159,9 @@ TEST(CheckAliasingTest, FindsWhatComparingAllPairsFinds) {
 
 class BindViewTest : public testing::Test {
  protected:
-  absl::Status Bind(bool writable = false) { return BindView(view_, need_, writable, &bound_); }
+  absl::Status Bind(bool writable = false) {
+    return BindView(view_, need_, MemoryRules(), writable, &bound_);
+  }
   void ExpectRefused(const std::string& text, bool writable = false) {
     const absl::Status status = Bind(writable);
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);

@@ -22,8 +22,11 @@ void RunRanksOn(std::vector<std::unique_ptr<Fabric>> fabrics, const RankBody& bo
   std::vector<std::thread> threads;
   for (int rank = 0; rank < size; ++rank) {
     threads.emplace_back([&, rank] {
-      Rank self{rank, size, std::move(fabrics[static_cast<size_t>(rank)]),
-                [&meeting] { meeting.arrive_and_wait(); }};
+      Rank self;
+      self.rank = rank;
+      self.size = size;
+      self.fabric = std::move(fabrics[static_cast<size_t>(rank)]);
+      self.meet = [&meeting] { meeting.arrive_and_wait(); };
       body(self);
       meeting.arrive_and_drop();
     });

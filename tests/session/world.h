@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "sluice/accelerator.h"
 #include "sluice/fabric.h"
 
 namespace sluice::session_test {
@@ -15,6 +16,9 @@ struct Rank {
   int rank = 0;
   int size = 1;
   std::unique_ptr<Fabric> fabric;
+  // What sessions are made with, beside the fabric.
+  std::shared_ptr<Accelerator> accelerator;
+  std::shared_ptr<TransportMaker> transport;
   // Waits until all ranks that are still in their bodies have called it: outside the session, so
   // that tests can put events on different ranks in order.
   std::function<void()> meet;

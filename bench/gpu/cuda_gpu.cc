@@ -1,0 +1,82 @@
+// The one file of the benchmarks that knows which vendor libraries are built in.
+#include <algorithm>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "gpu/gpu.h"
+
+#if SLUICE_WITH_CUDA
+#include "sluice/cuda.h"
+#endif
+#if SLUICE_WITH_NCCL
+#include "sluice/nccl.h"
+#endif
+
+namespace sluice::bench {
+namespace {
+
+absl::Status NotBuiltIn(absl::string_view what) {
+  return absl::FailedPreconditionError(
+      absl::StrCat(what, " is not built in: built with ", GpuBuiltWith()));
+}
+
+#if SLUICE_WITH_NCCL
+NcclOptions NcclOptionsOf(const GpuOptions& options) {
+  NcclOptions nccl;
+  nccl.max_channels_per_peer = options.max_channels_per_peer;
+  nccl.min_ctas = options.min_ctas;
+  nccl.max_ctas = options.max_ctas;
+  return nccl;
+}
+#endif
+
+#if SLUICE_WITH_CUDA
+absl::StatusOr<std::shared_ptr<TransportMaker>> MakeTransport(
+    const GpuOptions& options, const std::shared_ptr<Accelerator>& accelerator) {
+  if (options.transport == "mpi") return std::shared_ptr<TransportMaker>();
+#if SLUICE_WITH_NCCL
+  if (options.transport == "nccl") return MakeNcclTransport(accelerator, NcclOptionsOf(options));
+#endif
+  if (options.transport == "cuda_ipc") return MakeCudaIpcTransport(accelerator);
+  return NotBuiltIn(options.transport);
+}
+#endif
+
+}  // namespace
+
+absl::StatusOr<Gpu> OpenGpu(const GpuOptions& options, [[maybe_unused]] int local_rank) {
+  Gpu gpu;
+  if (!options.uses_device() && options.transport == "mpi") return gpu;
+#if SLUICE_WITH_CUDA
+  CudaOptions cuda;
+  cuda.ordinal = options.ordinal;
+  if (cuda.ordinal < 0) {
+    int devices = 0;  // without any, the accelerator says what is wrong
+    if (cudaGetDeviceCount(&devices) != cudaSuccess) devices = 0;
+    cuda.ordinal = local_rank % std::max(1, devices);
+  }
+  absl::StatusOr<std::shared_ptr<Accelerator>> accelerator = MakeCudaAccelerator(cuda);
+  if (!accelerator.ok()) return accelerator.status();
+  absl::StatusOr<std::shared_ptr<TransportMaker>> transport = MakeTransport(options, *accelerator);
+  if (!transport.ok()) return transport.status();
+  gpu.accelerator = *std::move(accelerator);
+  gpu.transport = *std::move(transport);
+  return gpu;
+#else
+  return NotBuiltIn("CUDA");
+#endif
+}
+
+int64_t NcclBytes([[maybe_unused]] const GpuOptions& options, [[maybe_unused]] int64_t peers) {
+#if SLUICE_WITH_NCCL
+  if (options.transport == "nccl") {
+    return NcclBytesEstimate(static_cast<int>(peers), options.max_channels_per_peer);
+  }
+#endif
+  return 0;
+}
+
+std::string GpuBuiltWith() { return SLUICE_ACCELERATORS; }
+
+}  // namespace sluice::bench

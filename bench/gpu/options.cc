@@ -1,0 +1,67 @@
+// Names and ranges of the flags.
+#include "gpu/options.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace sluice::bench {
+namespace {
+
+absl::Status CheckName(const std::string& flag, const std::string& name,
+                       const std::vector<std::string>& known) {
+  if (std::find(known.begin(), known.end(), name) != known.end()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(flag, ": there is no \"", name, "\"; there are: ", absl::StrJoin(known, ", ")));
+}
+
+}  // namespace
+
+void AddGpuFlags(CLI::App* app, GpuOptions* o) {
+  const std::string group = "GPU";
+  app->add_option("--device", o->device, "memory of both sides: cpu or cuda [cpu]")->group(group);
+  app->add_option("--src-device", o->src_device, "memory of the sources alone")->group(group);
+  app->add_option("--dst-device", o->dst_device, "memory of the targets alone")->group(group);
+  app->add_option("--transport", o->transport,
+                  "mpi (through pinned memory), nccl, or cuda_ipc (ranks of one node) [mpi]")
+      ->group(group);
+  app->add_option("--gpu", o->ordinal, "number of this rank's device [its place on the host]")
+      ->check(CLI::Range(0, 1023))
+      ->group(group);
+  app->add_option("--max-channels-per-peer", o->max_channels_per_peer,
+                  "most channels of NCCL to one rank: each takes memory [NCCL's choice]")
+      ->check(CLI::Range(1, 64))
+      ->group(group);
+  app->add_option("--min-ctas", o->min_ctas, "least thread blocks of an NCCL kernel")
+      ->check(CLI::Range(1, 64))
+      ->group(group);
+  app->add_option("--max-ctas", o->max_ctas, "most thread blocks of an NCCL kernel")
+      ->check(CLI::Range(1, 64))
+      ->group(group);
+}
+
+absl::Status CheckGpuOptions(GpuOptions* options) {
+  if (!options->device.empty()) options->src_device = options->dst_device = options->device;
+  const std::vector<std::string> devices = {"cpu", "cuda"};
+  absl::Status status = CheckName("--device", options->src_device, devices);
+  if (status.ok()) status = CheckName("--device", options->dst_device, devices);
+  if (status.ok()) {
+    status = CheckName("--transport", options->transport, {"mpi", "nccl", "cuda_ipc"});
+  }
+  if (!status.ok()) return status;
+  const bool ctas = options->min_ctas > 0 || options->max_ctas > 0;
+  if (options->transport != "nccl" && (ctas || options->max_channels_per_peer > 0)) {
+    return absl::InvalidArgumentError(
+        "--max-channels-per-peer, --min-ctas and --max-ctas go with --transport nccl");
+  }
+  if (ctas && options->max_ctas > 0 && options->min_ctas > options->max_ctas) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--min-ctas ", options->min_ctas, " is above --max-ctas ", options->max_ctas));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace sluice::bench

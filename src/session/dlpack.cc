@@ -1,0 +1,101 @@
+// A lease inside a DLManagedTensor.
+#include "sluice/dlpack.h"
+
+#include <dlpack/dlpack.h>
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+namespace sluice {
+namespace {
+
+// Newer codes than Debian's header has, of DLPack 1.1.
+constexpr uint8_t kBoolCode = 6;
+constexpr uint8_t kF8E4M3Code = 10;  // kDLFloat8_e4m3fn
+constexpr uint8_t kF8E5M2Code = 12;  // kDLFloat8_e5m2
+
+uint8_t CodeOf(DType dtype) {
+  switch (dtype) {
+    case DType::kF64:
+    case DType::kF32:
+    case DType::kF16:
+      return kDLFloat;
+    case DType::kBF16:
+      return kDLBfloat;
+    case DType::kF8E4M3:
+      return kF8E4M3Code;
+    case DType::kF8E5M2:
+      return kF8E5M2Code;
+    case DType::kI64:
+    case DType::kI32:
+    case DType::kI16:
+    case DType::kI8:
+      return kDLInt;
+    case DType::kU64:
+    case DType::kU32:
+    case DType::kU16:
+    case DType::kU8:
+      return kDLUInt;
+    case DType::kBool:
+      return kBoolCode;
+  }
+  return kDLOpaqueHandle;
+}
+
+// What a tensor refers to.
+struct Exported {
+  Lease lease;
+  TensorView view;
+  std::vector<int64_t> strides;
+  DLManagedTensor tensor;
+};
+
+bool IsBatch(const Lease& lease) {
+  const TensorView first = lease.view(0);
+  const int64_t bytes = DTypeBytes(first.dtype);
+  int64_t item_bytes = bytes;
+  for (const int64_t size : first.shape) item_bytes *= size;
+  for (int64_t i = 1; i < lease.items(); ++i) {
+    const TensorView view = lease.view(i);
+    const bool follows =
+        static_cast<std::byte*>(view.data) == static_cast<std::byte*>(first.data) + i * item_bytes;
+    if (view.shape != first.shape || view.dtype != first.dtype || !follows) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+absl::StatusOr<DLManagedTensor*> ToDLPack(Lease* lease, int64_t item) {
+  if (lease->end()) return absl::InvalidArgumentError("the lease has no items");
+  if (item < -1 || item >= lease->items()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the lease has no item ", item, ", only 0 .. ", lease->items() - 1));
+  }
+  if (item < 0 && !IsBatch(*lease)) {
+    return absl::InvalidArgumentError("items of several sizes are no batch");
+  }
+  auto exported = std::make_unique<Exported>();
+  exported->view = item < 0 ? lease->batch() : lease->view(item);
+  exported->strides = DenseStrides(exported->view.shape);
+  exported->lease = std::move(*lease);
+  const TensorView& view = exported->view;
+  DLTensor& tensor = exported->tensor.dl_tensor;
+  tensor.data = view.data;
+  tensor.device = {static_cast<DLDeviceType>(view.device), view.device_ordinal};
+  tensor.ndim = static_cast<int32_t>(view.shape.size());
+  tensor.dtype = {CodeOf(view.dtype), static_cast<uint8_t>(8 * DTypeBytes(view.dtype)), 1};
+  tensor.shape = exported->view.shape.data();
+  tensor.strides = exported->strides.data();
+  tensor.byte_offset = 0;
+  exported->tensor.manager_ctx = exported.get();
+  exported->tensor.deleter = [](DLManagedTensor* self) {
+    delete static_cast<Exported*>(self->manager_ctx);
+  };
+  return &exported.release()->tensor;
+}
+
+}  // namespace sluice

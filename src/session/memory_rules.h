@@ -1,0 +1,32 @@
+// Which memory a session's tensors may be in, and how their bytes get from there to the network.
+#ifndef SLUICE_SRC_SESSION_MEMORY_RULES_H_
+#define SLUICE_SRC_SESSION_MEMORY_RULES_H_
+
+#include "absl/status/status.h"
+#include "sluice/accelerator.h"
+#include "sluice/tensor.h"
+
+namespace sluice {
+
+struct MemoryRules {
+  const Accelerator* accelerator = nullptr;  // null: host memory only
+  DeviceKind staging = DeviceKind::kCpu;     // which memory slots are
+  bool takes_host_memory = true;             // messages can lie there, outside of slots,
+  bool takes_device_memory = false;          // or there,
+  bool takes_rows = true;                    // or be rows
+
+  // True if a message can lie in memory of this kind.
+  bool Takes(DeviceKind kind) const {
+    return kind == DeviceKind::kCuda ? takes_device_memory : takes_host_memory;
+  }
+};
+
+// OK if a tensor may be in this kind of memory, on this device.
+absl::Status CheckKind(const MemoryRules& rules, const TensorView& view);
+
+// OK if the view's memory is of the kind that it is said to be.
+absl::Status CheckMemory(const MemoryRules& rules, const void* data, DeviceKind kind);
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_SESSION_MEMORY_RULES_H_

@@ -1,0 +1,174 @@
+// Data shards into a fake GPU's memory, whole or normalised, taken by a consumer that works in a
+// stream of its own.
+#include <cuda_runtime_api.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "cuda/fake_world.h"
+#include "device/copy_flat.h"
+#include "fakes/fake_cuda.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "session/job.h"
+#include "sluice/stream.h"
+#include "stream/shard_dir.h"
+
+namespace sluice::session_test {
+namespace {
+
+using stream_test::ShardDir;
+
+StreamOptions OnDevice(const ShardDir& dir) {
+  StreamOptions options = dir.Options();
+  options.device = DeviceKind::kCuda;
+  options.device_buffers = 3;
+  return options;
+}
+
+// Runs `body` on each rank with a stream into its GPU.
+void WithStreams(int ranks, const StreamOptions& options,
+                 const std::function<void(Rank&, Stream*)>& body) {
+  RunRanksOnFakeGpus(ranks, ranks, FakeTransport::kMessages, [&](Rank& self) {
+    const auto session = OpenSession(self, SessionOptions());
+    ASSERT_NE(session, nullptr);
+    auto stream = session->OpenStream(options);
+    ASSERT_TRUE(stream.ok()) << stream.status();
+    body(self, stream->get());
+    self.meet();
+    stream->reset();
+    EXPECT_TRUE(session->Close().ok());
+  });
+  EXPECT_THAT(FakeCudaCheckClean(), testing::IsEmpty());
+}
+
+// A view of the same on the host.
+TensorView Fetch(Device* device, const TensorView& view, std::vector<std::byte>* memory) {
+  int64_t bytes = DTypeBytes(view.dtype);
+  for (const int64_t size : view.shape) bytes *= size;
+  memory->resize(static_cast<size_t>(bytes));
+  const absl::Status status =
+      CopyFlat(device, static_cast<const std::byte*>(view.data), DeviceKind::kCuda, memory->data(),
+               DeviceKind::kCpu, memory->size());
+  EXPECT_TRUE(status.ok()) << status;
+  return DenseView(memory->data(), view.shape, view.dtype);
+}
+
+TEST(CudaDataStreamTest, ItemsAreInDeviceMemory) {
+  const ShardDir dir(60, 10'000, 7);
+  for (const int ranks : {1, 3}) {
+    for (const bool exchange : {true, false}) {
+      StreamOptions options = OnDevice(dir);
+      options.exchange = exchange;
+      options.piece_bytes = 4096;
+      WithStreams(ranks, options, [&](Rank& self, Stream* stream) {
+        const auto device = self.accelerator->OpenDevice();
+        ASSERT_TRUE(device.ok());
+        int64_t expected = 0;
+        while (true) {
+          absl::StatusOr<Lease> lease = stream->Next();
+          ASSERT_TRUE(lease.ok()) << lease.status();
+          if (lease->end()) break;
+          const TensorView view = lease->view();
+          EXPECT_EQ(view.device, DeviceKind::kCuda);
+          EXPECT_EQ(view.device_ordinal, self.rank);
+          std::vector<std::byte> memory;
+          dir.Expect(Fetch(device->get(), view, &memory), lease->item());
+          EXPECT_EQ(lease->item(), expected++);
+        }
+        EXPECT_EQ(expected, dir.items());
+      });
+    }
+  }
+}
+
+TEST(CudaDataStreamTest, NormalisesOnTheDevice) {
+  const ShardDir dir(24, 3000, 5);
+  StreamOptions options = OnDevice(dir);
+  options.batch_items = 4;
+  options.transform = ItemTransform{DType::kU8, DType::kF32, 0.5F, -3};
+  WithStreams(1, options, [&](Rank& self, Stream* stream) {
+    const auto device = self.accelerator->OpenDevice();
+    ASSERT_TRUE(device.ok());
+    int64_t batches = 0;
+    while (true) {
+      absl::StatusOr<Lease> lease = stream->Next();
+      ASSERT_TRUE(lease.ok()) << lease.status();
+      if (lease->end()) break;
+      ++batches;
+      std::vector<std::byte> memory;
+      const TensorView batch = Fetch(device->get(), lease->batch(), &memory);
+      const auto* const values = reinterpret_cast<const float*>(memory.data());
+      ASSERT_EQ(batch.dtype, DType::kF32);
+      for (int64_t i = 0; i < lease->items(); ++i) {
+        for (int64_t at = 0; at < dir.item_bytes(); ++at) {
+          const auto byte = static_cast<float>(ShardDir::ByteOf(lease->item(i), at));
+          ASSERT_EQ(values[i * dir.item_bytes() + at], byte * 0.5F - 3);
+        }
+      }
+    }
+    EXPECT_EQ(batches, 6);
+  });
+}
+
+// The consumer never waits for the GPU: its kernels come after the copies, and copies into a buffer
+// after its kernels.
+TEST(CudaDataStreamTest, LeasesGoThroughStreams) {
+  FakeCudaConfig slow;
+  slow.delay_us = 200;
+  FakeCudaConfigure(slow);
+  const ShardDir dir(80, 5000, 9);
+  StreamOptions options = OnDevice(dir);
+  options.await_in_stream = true;
+  WithStreams(1, options, [&](Rank& self, Stream* stream) {
+    ASSERT_EQ(cudaSetDevice(self.rank), cudaSuccess);
+    cudaStream_t consumer = nullptr;
+    ASSERT_EQ(cudaStreamCreateWithFlags(&consumer, cudaStreamNonBlocking), cudaSuccess);
+    std::atomic<int64_t> wrong = 0;
+    int64_t items = 0;
+    while (true) {
+      absl::StatusOr<Lease> lease = stream->Next();
+      ASSERT_TRUE(lease.ok()) << lease.status();
+      if (lease->end()) break;
+      ++items;
+      ASSERT_TRUE(lease->Await({consumer}).ok());
+      const auto bytes = static_cast<size_t>(dir.item_bytes());
+      void* const data = lease->view().data;
+      const auto* const host = static_cast<std::byte*>(FakeCudaHostPointer(data, bytes));
+      const int64_t item = lease->item();
+      const cudaError_t launched =
+          FakeCudaEnqueue(consumer,
+                          [host, item, bytes, &wrong] {
+                            for (size_t at = 0; at < bytes; ++at) {
+                              if (host[at] != ShardDir::ByteOf(item, static_cast<int64_t>(at)))
+                                ++wrong;
+                            }
+                          },
+                          {{data, bytes}});
+      ASSERT_EQ(launched, cudaSuccess);
+      const absl::Status released = lease->Release({consumer});
+      ASSERT_TRUE(released.ok()) << released;
+    }
+    EXPECT_EQ(items, dir.items());
+    EXPECT_EQ(cudaStreamSynchronize(consumer), cudaSuccess);
+    EXPECT_EQ(wrong, 0);
+    EXPECT_EQ(cudaStreamDestroy(consumer), cudaSuccess);
+  });
+}
+
+TEST(CudaDataStreamTest, TakesAnAccelerator) {
+  const ShardDir dir(4, 100, 4);
+  RunRanks(2, [&](Rank& self) {
+    const auto session = OpenSession(self, SessionOptions());
+    ASSERT_NE(session, nullptr);
+    const auto stream = session->OpenStream(OnDevice(dir));
+    EXPECT_EQ(stream.status().code(), absl::StatusCode::kInvalidArgument) << stream.status();
+    EXPECT_THAT(std::string(stream.status().message()), testing::HasSubstr("accelerator"));
+    EXPECT_TRUE(session->Close().ok());
+  });
+}
+
+}  // namespace
+}  // namespace sluice::session_test

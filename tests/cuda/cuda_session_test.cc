@@ -1,0 +1,68 @@
+// Whole transfers in device memory, over the fake CUDA runtime and each transport, every byte
+// verified; and nothing that CUDA or NCCL forbid.
+#include <cstdint>
+#include <string>
+#include <tuple>
+
+#include "cuda/fake_world.h"
+#include "fakes/fake_cuda.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "oracle/sampled.h"
+#include "session/job.h"
+#include "session/launch.h"
+
+namespace sluice::session_test {
+namespace {
+
+class CudaSessionTest : public testing::TestWithParam<std::tuple<FakeTransport, int>> {
+ protected:
+  static FakeTransport transport() { return std::get<0>(GetParam()); }
+  static int size() { return std::get<1>(GetParam()); }
+  // NCCL takes a GPU for each rank; others share.
+  static int gpus() { return transport() == FakeTransport::kNccl ? size() : (size() + 1) / 2; }
+  static void Run(const RankBody& body) { RunRanksOnFakeGpus(size(), gpus(), transport(), body); }
+
+  void TearDown() override { EXPECT_THAT(FakeCudaCheckClean(), testing::IsEmpty()); }
+};
+
+TEST_P(CudaSessionTest, EveryByteIsRight) {
+  const auto seeds = static_cast<uint64_t>(oracle::Sampled(160 / (size() + 3)));
+  for (uint64_t seed = 1; seed <= seeds; ++seed) {
+    const RandomJob job = MakeRandomJob(seed * 100 + static_cast<uint64_t>(size()), size());
+    Run([&](Rank& self) { RunJob(self, job, seed); });
+    ASSERT_FALSE(HasFailure()) << "seed " << seed;
+  }
+}
+
+TEST_P(CudaSessionTest, OneSlotIsEnough) {
+  for (const TransferSpec& spec : {Ring(size(), 32), AllToAll(size(), 16 << 10)}) {
+    Run([&](Rank& self) { RunThroughOneSlot(self, spec); });
+    ASSERT_FALSE(HasFailure());
+  }
+}
+
+TEST_P(CudaSessionTest, RunsAtOnceAndCancelledOnes) {
+  const auto seeds = static_cast<uint64_t>(oracle::Sampled(64 / (size() + 3)));
+  for (uint64_t seed = 1; seed <= seeds; ++seed) {
+    const RandomJob job = MakeRandomJob(seed * 1000 + static_cast<uint64_t>(size()), size());
+    Schedule schedule;
+    schedule.seed = seed;
+    schedule.cancel_percent = seed % 2 == 0 ? 40 : 0;
+    Run([&](Rank& self) { RunSchedule(self, job, schedule); });
+    ASSERT_FALSE(HasFailure()) << "seed " << seed;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Fakes, CudaSessionTest,
+                         testing::Combine(testing::Values(FakeTransport::kMessages,
+                                                          FakeTransport::kNccl,
+                                                          FakeTransport::kCudaIpc),
+                                          testing::Values(1, 2, 3, 5)),
+                         [](const auto& info) {
+                           return NameOf(std::get<0>(info.param)) +
+                                  std::to_string(std::get<1>(info.param));
+                         });
+
+}  // namespace
+}  // namespace sluice::session_test
