@@ -47,6 +47,10 @@ bin=$build/bin
 for test in "$bin"/*_gpu_test; do
   [ -x "$test" ] && step "$(basename "$test")" 120 "$test"
 done
+if [ -x "$bin/cuda_transports_gpu_mpi" ]; then
+  step "transports between two processes" 120 mpirun -np 2 --oversubscribe \
+    "$bin/cuda_transports_gpu_mpi"
+fi
 if command -v compute-sanitizer >/dev/null && [ -x "$bin/cuda_device_gpu_test" ]; then
   step "memory checker" 120 compute-sanitizer --error-exitcode 1 "$bin/cuda_device_gpu_test" \
     --gtest_filter='*Random*'

@@ -21,7 +21,7 @@ namespace sluice {
 namespace {
 
 // How long a communicator that nobody needs any more waits for its last kernels.
-constexpr absl::Duration kClosing = absl::Seconds(3);
+constexpr absl::Duration kClosing = absl::Seconds(10);
 // From this version on NCCL decides itself whether two ranks may share a GPU.
 constexpr int kSharesGpus = NCCL_VERSION(2, 30, 0);
 

@@ -25,7 +25,7 @@ using testing::Each;
 
 // Ranks are threads, which share no GPU's memory otherwise.
 void Configure(int devices) {
-  FakeCudaConfigure({.devices = devices, .same_process_ipc = true, .delay_us = 50, .seed = 7});
+  FakeCudaConfigure({.devices = devices, .same_process_ipc = true, .delay_us = 20, .seed = 7});
 }
 
 std::shared_ptr<TransportMaker> Maker() { return *MakeCudaIpcTransport(nullptr); }
@@ -40,9 +40,10 @@ RankMaker RanksOn(int devices) {
 
 std::vector<ContractWorld> Worlds() {
   std::vector<ContractWorld> worlds;
-  for (const int size : {2, 3, 5, 8}) {
+  for (const int size : {2, 3, 5}) {
     if (oracle::kSanitized && size > 3) break;
     for (const int devices : {1, 3}) {
+      if (devices > size) continue;
       worlds.push_back({absl::StrCat("Ranks", size, "Gpus", devices),
                         [size, devices](const ContractScript& script) {
                           Configure(devices);
@@ -150,7 +151,8 @@ void Ship(ContractRank& r, const std::function<std::byte*()>& data, size_t bytes
   });
   r.UntilAllEnded();
   r.Do([&r, received, bytes, seed] {
-    if (r.rank() == 1) EXPECT_TRUE(r.Matches(*received, bytes, seed)) << "message " << seed;
+    if (r.rank() != 1) return;
+    EXPECT_TRUE(r.Matches(*received, bytes, seed)) << "message " << seed;
   });
 }
 

@@ -116,7 +116,7 @@ TEST_P(GroupContract, KeepsOrderBetweenTwoRanks) {
 
 // Ranks take part in some groups, between some of the others, in both directions or one.
 TEST_P(GroupContract, CarriesRandomGroups) {
-  for (uint64_t seed = 0; seed < oracle::Sampled(16); ++seed) {
+  for (uint64_t seed = 0; seed < static_cast<uint64_t>(oracle::Sampled(16)); ++seed) {
     Run([seed](ContractRank& r) {
       if (r.size() == 1) return;
       std::mt19937_64 random(seed);

@@ -147,9 +147,10 @@ TEST(NcclTransportTest, EstimatesMemory) {
   EXPECT_EQ(NcclBytesEstimate(0, 8), 0);
 }
 
-// On a GPU for each rank.
+// On a GPU for each rank. Who ends in order waits so long for a rank that does not.
 std::vector<absl::Status> RunJob(int size) {
-  return CudaJob(size, [](int rank) { return CudaContractMemory(rank, Maker()); }).Run();
+  const NcclOptions options = {.timeout = absl::Seconds(3)};
+  return CudaJob(size, [&](int rank) { return CudaContractMemory(rank, Maker(options)); }).Run();
 }
 
 TEST(NcclTransportTest, FailsOnAllRanksOrNoneAtEveryCall) {
@@ -195,7 +196,7 @@ TEST(NcclTransportTest, FailsHalfWay) {
     const auto outcomes = RunJob(3);
     EXPECT_EQ(Failed(outcomes), 3);
     EXPECT_THAT(outcomes[1], IsError(absl::StatusCode::kUnavailable, "ncclRemoteError"));
-    EXPECT_THAT(outcomes[1], IsError(absl::StatusCode::kUnavailable, "rank 1 of 3"));
+    EXPECT_THAT(outcomes[1], IsError(absl::StatusCode::kUnavailable, "rank 1"));
     EXPECT_THAT(FakeCudaCheckClean(), testing::IsEmpty());
   }
 }

@@ -1,0 +1,47 @@
+// The contract of groups over NCCL on a GPU, with one rank that sends to itself.
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "device/device.h"
+#include "gtest/gtest.h"
+#include "sluice/nccl.h"
+#include "transport/cuda_contract.h"
+#include "transport/cuda_job.h"
+#include "transport/thread_ranks.h"
+#include "transport/transport_contract.h"
+
+namespace sluice {
+namespace {
+
+void RunOneRank(const ContractScript& script) {
+  const auto make = [](std::unique_ptr<Fabric> fabric) {
+    return std::make_unique<ContractRank>(std::move(fabric),
+                                          CudaContractMemory(0, *MakeNcclTransport(nullptr)));
+  };
+  RunOnThreads({0}, make, script);
+}
+
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(FabricContract);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(TransportContract);
+INSTANTIATE_TEST_SUITE_P(Nccl, GroupContract, testing::Values(ContractWorld{"OneRank", RunOneRank}),
+                         ContractWorldName);
+
+TEST(NcclGpuTest, OpensAndEndsAgainAndAgain) {
+  for (int i = 0; i < 3; ++i) {
+    const std::vector<absl::Status> outcomes =
+        CudaJob(1, [](int) { return CudaContractMemory(0, *MakeNcclTransport(nullptr)); }).Run();
+    EXPECT_TRUE(outcomes[0].ok()) << outcomes[0];
+  }
+}
+
+TEST(NcclGpuTest, RefusesTwoRanksOnTheGpu) {
+  OnThreads({0, 0}, [](std::unique_ptr<Fabric> fabric) {
+    const std::unique_ptr<Device> device = MakeStreamOnlyDevice(0);
+    const auto opened = (*MakeNcclTransport(nullptr))->Open(fabric.get(), device.get());
+    EXPECT_EQ(opened.status().code(), absl::StatusCode::kFailedPrecondition) << opened.status();
+  });
+}
+
+}  // namespace
+}  // namespace sluice
