@@ -36,8 +36,6 @@ class GroupLine {
   }
   // "group 1 of 2: 3 of 4 buckets admitted, 0 ended"; empty if there is none.
   std::string Describe() const;
-  // Nothing of a group is under way.
-  bool between_groups() const { return groups_.empty() || groups_.front().ended == 0; }
 
  private:
   struct Group {

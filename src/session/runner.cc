@@ -386,7 +386,6 @@ absl::Status Runner::ContinueAlone(size_t slot, Stage stage, int rounds_max) {
 // Asks the device to say when it has come to here.
 absl::Status Runner::MarkEndings() {
   if (endings_.size() == marked_ || marks_.size() == kMarksMax) return absl::OkStatus();
-  if (in_groups_ && !groups_.between_groups()) return absl::OkStatus();
   marks_.push_back(endings_.size() - marked_);
   marked_ = endings_.size();
   return copies_.Mark(kMark);
