@@ -37,6 +37,7 @@ class HostMemory final : public ContractMemory {
   std::vector<std::byte> Read(const std::byte* from, size_t bytes) override {
     return {from, from + bytes};
   }
+  bool IsBusy() override { return false; }
   bool must_stay() const override { return must_stay_; }
 
  private:

@@ -36,6 +36,8 @@ class ContractMemory {
   // The bytes that operations see which are started after Write, or have ended before Read.
   virtual void Write(std::byte* to, absl::Span<const std::byte> bytes) = 0;
   virtual std::vector<std::byte> Read(const std::byte* from, size_t bytes) = 0;
+  // Whether operations that have ended in stream order may not have taken place yet.
+  virtual bool IsBusy() = 0;
   // Whether memory of operations that have not ended when their transport does must stay for ever.
   virtual bool must_stay() const = 0;
 };

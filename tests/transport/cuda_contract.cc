@@ -81,6 +81,8 @@ class CudaMemory final : public ContractMemory {
     return content;
   }
 
+  bool IsBusy() override { return cudaStreamQuery(stream()) == cudaErrorNotReady; }
+
   // Who reads it has it open, or its sender has not ended.
   bool must_stay() const override { return false; }
 

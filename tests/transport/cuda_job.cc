@@ -58,14 +58,14 @@ absl::Status CudaJob::Exchange(int rank, ContractMemory* memory, Transport& tran
         transport.Start({{TransportOp::Kind::kSend, next, 0, data, kBytes, 1},
                          {TransportOp::Kind::kReceive, previous, 0, data + kBytes, kBytes, 2}});
   }
-  return status.ok() ? PollUntilEnded(rank, transport) : status;
+  return status.ok() ? PollUntilEnded(rank, memory, transport) : status;
 }
 
-absl::Status CudaJob::PollUntilEnded(int rank, Transport& transport) {
+absl::Status CudaJob::PollUntilEnded(int rank, ContractMemory* memory, Transport& transport) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   absl::Status status;
-  while (status.ok() && !alarm_ && (transport.outstanding() > 0 || extra_polls_ > 0)) {
-    if (transport.outstanding() == 0) --extra_polls_;
+  // What has been launched may yet fail.
+  while (status.ok() && !alarm_ && (transport.outstanding() > 0 || memory->IsBusy())) {
     status = PollOnce(transport);
     if (std::chrono::steady_clock::now() > deadline) {
       ADD_FAILURE() << "rank " << rank << " hangs";

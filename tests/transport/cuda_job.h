@@ -32,13 +32,12 @@ class CudaJob {
  private:
   absl::Status ExchangeAndEnd(Fabric* fabric, ContractMemory* memory);
   absl::Status Exchange(int rank, ContractMemory* memory, Transport& transport);
-  absl::Status PollUntilEnded(int rank, Transport& transport);
+  absl::Status PollUntilEnded(int rank, ContractMemory* memory, Transport& transport);
 
   const int size_;
   const MemoryMaker memory_;
   std::atomic<bool> alarm_{false};
   std::atomic<int> done_{0};
-  std::atomic<int> extra_polls_{200};  // what has been launched may yet fail
   std::barrier<> all_have_ended_;
 };
 
