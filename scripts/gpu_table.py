@@ -45,9 +45,8 @@ def main():
         lines += ["", "| case | against a plain copy | GB/s |", "|---|---|---|"]
         lines += [f"| {case} | {ratio:.2f} | {rate:.0f} |"
                   for case, ratio, rate in device_rows(report["device"])]
-    rows = [reshard_row(path.stem, report[path.stem]) for path in sorted(args.results.glob("*.json"))
-            if path.stem != "device"]
-    rows = [row for row in rows if row]
+    names = [path.stem for path in sorted(args.results.glob("*.json")) if path.stem != "device"]
+    rows = [row for name in names if (row := reshard_row(name, report[name]))]
     if rows:
         lines += ["", "| reshard | median us | algbw GB/s | wrong |", "|---|---|---|---|"]
         lines += [f"| {row[0]} | {row[1]:.0f} | {row[2]:.1f} | {row[3]} |" for row in rows]

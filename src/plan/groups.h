@@ -15,8 +15,8 @@
 
 namespace sluice {
 
-// The most buckets of one round, and of one phase of a round, that a rank is a member of; and of one
-// channel alone.
+// The most buckets of one round, and of one phase of a round, that a rank is a member of; and of
+// one channel alone.
 struct GroupNeed {
   int64_t round = 0;
   int64_t phase = 0;

@@ -238,9 +238,14 @@ absl::StatusOr<bool> Runner::PollDevice() {
   const absl::StatusOr<int> count = copies_.Poll(absl::MakeSpan(copied_));
   if (!count.ok()) return count.status();
   if (trace_ != nullptr) TraceDevice();
+  absl::Status failure;
   for (int i = 0; i < *count; ++i) {
     const uint64_t cookie = copied_[static_cast<size_t>(i)];
     if (cookie == kMark) {
+      // What has failed on the network is not done, wherever the device is.
+      const absl::Status network = transport_->Poll({}).status();
+      if (!network.ok()) engine_->Poison(network);
+      failure.Update(network);
       TakeMark();
       continue;
     }
@@ -253,6 +258,7 @@ absl::StatusOr<bool> Runner::PollDevice() {
     }
     if (absl::Status status = Continue(slot, held_[slot].stage); !status.ok()) return status;
   }
+  if (!failure.ok()) return failure;
   return *count > 0;
 }
 

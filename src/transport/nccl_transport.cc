@@ -54,6 +54,7 @@ absl::Status NcclTransport::Start(absl::Span<const TransportOp> ops) {
 
 absl::StatusOr<int> NcclTransport::Poll(absl::Span<TransportEvent> events) {
   if (!failure_.ok()) return failure_;
+  if (events.empty()) polls_ = 0;
   if (absl::Status status = Advance(); !status.ok()) return status;
   const int count = static_cast<int>(std::min<uint64_t>(launched_ - handed_out_, events.size()));
   for (int i = 0; i < count; ++i) {

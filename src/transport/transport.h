@@ -102,6 +102,8 @@ class Transport {
 
   // Fills `events` from the front with what has finished since the last call; returns how many.
   // An error concerns the transport as a whole: what is outstanding will not be heard of again.
+  // Without room for events, in stream order: looks whether anything that has been handed out, and
+  // that the device has come past, has failed.
   virtual absl::StatusOr<int> Poll(absl::Span<TransportEvent> events) = 0;
 
   // Takes back the receives that no message has met yet: each ends with a Cancelled event. Sends,

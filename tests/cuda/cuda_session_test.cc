@@ -60,8 +60,9 @@ INSTANTIATE_TEST_SUITE_P(Fakes, CudaSessionTest,
                                                           FakeTransport::kCudaIpc),
                                           testing::Values(1, 2, 3, 5)),
                          [](const auto& test) {
-      return NameOf(std::get<0>(test.param)) + std::to_string(std::get<1>(test.param));
-    });
+                           return NameOf(std::get<0>(test.param)) +
+                                  std::to_string(std::get<1>(test.param));
+                         });
 
 }  // namespace
 }  // namespace sluice::session_test
