@@ -4,9 +4,12 @@ find_package(Python3 3.9 REQUIRED COMPONENTS Interpreter)
 # reshard_test(NAME COST SCRIPT argument...). One processor each: half the time is Python's and the
 # starts of mpirun. COST: the longest first.
 function(reshard_test name cost script)
+  reshard_program_test(${name} ${cost} sluice-bench ${script} ${ARGN})
+endfunction()
+function(reshard_program_test name cost program script)
   add_test(NAME ${name}
     COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/mpi_tests/${script}
-            ${PROJECT_SOURCE_DIR}/scripts/mpirun.sh $<TARGET_FILE:sluice-bench> ${ARGN})
+            ${PROJECT_SOURCE_DIR}/scripts/mpirun.sh $<TARGET_FILE:${program}> ${ARGN})
   set_tests_properties(${name} PROPERTIES LABELS mpi TIMEOUT 600 COST ${cost}
                                           ENVIRONMENT PYTHONDONTWRITEBYTECODE=1)
 endfunction()
@@ -17,6 +20,27 @@ if(TARGET sluice-bench)
   endforeach()
   reshard_test(reshard_control 16 reshard_control_test.py)
   reshard_test(reshard_bad_input 20 reshard_bad_input_test.py)
+endif()
+
+# The same between processes that each have a GPU of the fake CUDA runtime.
+if(TARGET sluice-bench-fake-gpu)
+  foreach(np 2 5)
+    reshard_program_test(reshard_fake_gpu_mpi_np${np} ${np} sluice-bench-fake-gpu
+                         reshard_random_test.py ${np} 2 --device cuda)
+    reshard_program_test(reshard_fake_gpu_mixed_np${np} ${np} sluice-bench-fake-gpu
+                         reshard_random_test.py ${np} 3 --src-device cuda)
+    foreach(transport nccl cuda_ipc)
+      reshard_program_test(reshard_fake_gpu_${transport}_np${np} ${np} sluice-bench-fake-gpu
+                           reshard_random_test.py ${np} 4 --device cuda --transport ${transport})
+    endforeach()
+    foreach(kind mpi mixed nccl cuda_ipc)
+      set_property(TEST reshard_fake_gpu_${kind}_np${np} APPEND PROPERTY LABELS cuda)
+      # A GPU for each; and processes end one after the other.
+      set_property(TEST reshard_fake_gpu_${kind}_np${np} APPEND PROPERTY ENVIRONMENT
+                   FAKE_CUDA_DEVICES=${np} FAKE_CUDA_FREE_WHILE_OPEN=1)
+    endforeach()
+    set_property(TEST reshard_fake_gpu_nccl_np${np} APPEND PROPERTY LABELS nccl)
+  endforeach()
 endif()
 
 if(TARGET sluice_baselines)

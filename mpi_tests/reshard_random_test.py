@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Random redistributions over mpirun against the brute-force oracle.
 
-  reshard_random_test.py MPIRUN SLUICE_BENCH WORLD SEED
+  reshard_random_test.py MPIRUN SLUICE_BENCH WORLD SEED [GPU FLAG...]
+
+With flags for GPUs: fewer cases, and none of what goes with host memory or one node only.
 """
 import math
 import sys
@@ -12,11 +14,16 @@ from reshard_run import Bench
 
 CASES = 40
 MAX_ELEMENTS = 6000  # most of the time goes into the oracle, which visits each
+GPU_CASES = 12
 KNOBS = [
     ["--bucket-bytes", "1K", "--max-in-flight", "1", "--budget-buckets", "1"],
     ["--bucket-bytes", "4K", "--budget-buckets", "3", "--ranks-per-node", "2"],
     ["--bucket-bytes", "16K", "--budget-buckets", "0", "--budget-bytes", "0"],
     ["--baseline", "serial,isend,alltoallw,gather-broadcast"],
+]
+GPU_KNOBS = [
+    ["--bucket-bytes", "1K", "--max-in-flight", "1", "--budget-buckets", "1"],
+    ["--bucket-bytes", "4K", "--budget-buckets", "6"],
 ]
 
 
@@ -62,14 +69,15 @@ def check_case(case, result, seed):
 
 def main():
     mpirun, program, world, seed = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+    gpu = sys.argv[5:]
     bench = Bench(mpirun, program)
-    cases = random_cases(1000 * seed + world, world, CASES, MAX_ELEMENTS)
+    cases = random_cases(1000 * seed + world, world, GPU_CASES if gpu else CASES, MAX_ELEMENTS)
     file = bench.write("cases.json", {"cases": cases})
     hashes = None
-    for i, knobs in enumerate(KNOBS):
+    for i, knobs in enumerate(GPU_KNOBS if gpu else KNOBS):
         fill_seed = 7 * i
         args = ["--cases", file, "-n", "2", "-w", "0", "--fingerprint", "--seed", str(fill_seed)]
-        code, output, results = bench.run(world, args + knobs)
+        code, output, results = bench.run(world, args + knobs + gpu)
         assert code == 0, output
         assert "# Out of bounds values : 0 OK" in output, output
         assert results["errors"] == [], results["errors"]
