@@ -76,6 +76,10 @@ reshard local 1 "${one[@]}" --shape 16384,16384
 reshard cuda_ipc 2 "${two[@]}" --transport cuda_ipc
 reshard mpi 2 "${two[@]}"
 reshard mixed 2 "${two[@]}" --dst-device cpu
+"${run[@]}" "$bin/sluice-bench" shards --make raw --dir "$work/shards" --items 512 \
+  --item-bytes 4M >/dev/null
+step stream 90 "$bin/sluice-bench" stream --source "file:$work/shards" --device cuda \
+  --consume-us 500 --trace "$work/stream-trace.txt" --json "$work/stream.json"
 # One GPU takes one rank of NCCL.
 reshard nccl 1 "${one[@]}" --transport nccl
 

@@ -45,7 +45,8 @@ def main():
         lines += ["", "| case | against a plain copy | GB/s |", "|---|---|---|"]
         lines += [f"| {case} | {ratio:.2f} | {rate:.0f} |"
                   for case, ratio, rate in device_rows(report["device"])]
-    names = [path.stem for path in sorted(args.results.glob("*.json")) if path.stem != "device"]
+    others = ("device", "stream")
+    names = [path.stem for path in sorted(args.results.glob("*.json")) if path.stem not in others]
     rows = [row for name in names if (row := reshard_row(name, report[name]))]
     if rows:
         lines += ["", "| reshard | median us | algbw GB/s | wrong |", "|---|---|---|---|"]

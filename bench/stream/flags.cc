@@ -77,6 +77,9 @@ void AddKnobFlags(CLI::App* app, StreamBenchOptions* o) {
   app->add_option("--device-buffers", o->device_buffers, "batches in device memory [2]")
       ->check(CLI::Range(1, 1 << 20))
       ->group(group);
+  app->add_option("--device", o->device, "which memory they are: cpu or cuda [cpu]")
+      ->check(CLI::IsMember({"cpu", "cuda"}))
+      ->group(group);
   app->add_option("--batch", o->batch, "items of a device buffer [1]")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30))
       ->group(group);

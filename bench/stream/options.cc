@@ -155,6 +155,7 @@ StreamOptions StreamOptionsOf(const StreamBenchOptions& o, int rank, int size) {
   stream.slots = o.slots;
   stream.piece_bytes = o.piece_bytes;
   stream.device_buffers = o.device_buffers;
+  stream.device = o.device == "cuda" ? DeviceKind::kCuda : DeviceKind::kCpu;
   stream.batch_items = o.batch;
   stream.transform = o.transform;
   stream.in_order = o.order == "in";

@@ -38,6 +38,7 @@ struct StreamBenchOptions {
 
   int64_t slots = 0;
   int device_buffers = 2;
+  std::string device = "cpu";  // or cuda: where these are
   int64_t batch = 1;
   std::string order = "in";
   int hedge = 0;

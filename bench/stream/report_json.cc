@@ -28,6 +28,7 @@ Json ConfigJson(const StreamBenchOptions& o, const StreamReport& report) {
           {"slots", o.slots},
           {"piece_bytes", o.piece_bytes},
           {"device_buffers", o.device_buffers},
+          {"device", o.device},
           {"batch", o.batch},
           {"order", o.order},
           {"hedge", o.hedge},

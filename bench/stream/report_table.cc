@@ -32,9 +32,10 @@ std::string SourceLine(const StreamBenchOptions& o) {
 std::string KnobLine(const StreamBenchOptions& o) {
   return absl::StrCat(
       "# budget ", BytesName(o.budget_bytes), o.slots > 0 ? absl::StrCat(", slots ", o.slots) : "",
-      ", device buffers ", o.device_buffers, o.batch > 1 ? absl::StrCat(" of ", o.batch) : "",
-      ", order ", o.order, o.shuffle ? ", shuffled" : "", ", epochs ", o.epochs, ", hedge ",
-      o.hedge, ", exchange ", o.exchange, ", share ", o.share, ", verify ", o.verify,
+      o.device == "cuda" ? ", CUDA" : ", device", " buffers ", o.device_buffers,
+      o.batch > 1 ? absl::StrCat(" of ", o.batch) : "", ", order ", o.order,
+      o.shuffle ? ", shuffled" : "", ", epochs ", o.epochs, ", hedge ", o.hedge, ", exchange ",
+      o.exchange, ", share ", o.share, ", verify ", o.verify,
       o.consume_us > 0 ? absl::StrCat(", ", o.consume_us, " us of computing per item") : "",
       o.transform ? absl::StrCat(", transform ", o.transform_text) : "",
       o.progress_thread != 0 ? ", progress thread" : "", "\n");

@@ -3,13 +3,40 @@
 
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "device/copy_flat.h"
 
 namespace sluice::bench {
 namespace {
 
-absl::Status ConsumeAll(Stream* stream, Consumer* consumer) {
+// Brings items that are on a device to the host, where they are checked.
+class ItemFetch {
+ public:
+  absl::StatusOr<TensorView> OnHost(Accelerator* accelerator, const TensorView& view) {
+    if (view.device == DeviceKind::kCpu) return view;
+    if (device_ == nullptr) {
+      absl::StatusOr<std::unique_ptr<Device>> opened = accelerator->OpenDevice();
+      if (!opened.ok()) return opened.status();
+      device_ = *std::move(opened);
+    }
+    int64_t bytes = DTypeBytes(view.dtype);
+    for (const int64_t size : view.shape) bytes *= size;
+    memory_.resize(static_cast<size_t>(bytes));
+    absl::Status status = CopyFlat(device_.get(), static_cast<const std::byte*>(view.data),
+                                   view.device, memory_.data(), DeviceKind::kCpu, memory_.size());
+    if (!status.ok()) return status;
+    return DenseView(memory_.data(), view.shape, view.dtype);
+  }
+
+ private:
+  std::unique_ptr<Device> device_;
+  std::vector<std::byte> memory_;
+};
+
+absl::Status ConsumeAll(Accelerator* accelerator, Stream* stream, Consumer* consumer) {
+  ItemFetch fetch;
   bool is_first = true;
   while (!consumer->done()) {
     if (!std::exchange(is_first, false)) consumer->Asked();
@@ -22,7 +49,9 @@ absl::Status ConsumeAll(Stream* stream, Consumer* consumer) {
     }
     consumer->Arrived(waited);
     for (int64_t i = 0; i < lease->items() && !consumer->done(); ++i) {
-      consumer->Consume(lease->item(i), lease->epoch(i), lease->view(i));
+      const absl::StatusOr<TensorView> view = fetch.OnHost(accelerator, lease->view(i));
+      if (!view.ok()) return view.status();
+      consumer->Consume(lease->item(i), lease->epoch(i), *view);
     }
     stream->EndUpdate();
   }
@@ -64,7 +93,7 @@ absl::Status RunSluice(Session* session, const StreamOptions& options, Consumer*
   consumer->Asked();
   absl::StatusOr<std::unique_ptr<Stream>> stream = session->OpenStream(options);
   if (!stream.ok()) return stream.status();  // on all ranks
-  absl::Status status = ConsumeAll(stream->get(), consumer);
+  absl::Status status = ConsumeAll(session->options().accelerator.get(), stream->get(), consumer);
   if (status.ok()) status = ExpectEnd(stream->get(), *consumer);
   meet();
   AddStats((*stream)->stats(), outcome);

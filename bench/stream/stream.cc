@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "gpu/gpu.h"
 #include "reshard/agreement.h"
 #include "reshard/ranks.h"
 #include "reshard/report_json.h"
@@ -83,7 +84,15 @@ class Command {
     status = ranks->AllOk(status, options_.timeout(), idle);
     if (absl::IsDeadlineExceeded(status)) End(status);
     if (!status.ok()) return status;
-    auto session = Session::Create(std::move(fabric), SessionOptionsOf(options_));
+    GpuOptions gpu_options;
+    gpu_options.dst_device = options_.device;
+    auto gpu = OpenGpu(gpu_options, ranks->local_rank());
+    status = ranks->AllOk(gpu.status(), options_.timeout(), idle);
+    if (absl::IsDeadlineExceeded(status)) End(status);
+    if (!status.ok()) return status;
+    SessionOptions session_options = SessionOptionsOf(options_);
+    session_options.accelerator = gpu->accelerator;
+    auto session = Session::Create(std::move(fabric), session_options);
     if (absl::IsDeadlineExceeded(session.status())) End(session.status());
     if (!session.ok()) return session.status();
     if (rank_ == 0) Print(stdout, StreamTableHeader(options_, report_));
