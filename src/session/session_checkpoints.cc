@@ -252,12 +252,14 @@ absl::StatusOr<CheckpointStats> SessionImpl::SaveCheckpoint(
         {place.file, place.begin, FileDTypeOf(tensors[i]), tensors[i].dtype, input.views[i]});
   }
   absl::StatusOr<std::unique_ptr<Device>> device = OpenDevice(options_);
-  absl::StatusOr<std::unique_ptr<CheckpointRun>> run = device.status();
+  absl::StatusOr<std::unique_ptr<CheckpointRun>> run = nullptr;
+  status = device.status();
   if (device.ok()) {
     parts.device = *std::move(device);
     run = CheckpointRun::Make(std::move(parts), tensors, options);
+    status = run.status();
   }
-  if (status = AgreeOn(run.status(), kSaveCall); !status.ok()) return status;
+  if (status = AgreeOn(status, kSaveCall); !status.ok()) return status;
   const int64_t planned_ns = MonotonicNs();
   if (status = Carry(kSaveCall, options, run->get()); !status.ok()) return status;
   const int64_t written_ns = MonotonicNs();
