@@ -211,7 +211,8 @@ absl::StatusOr<bool> Runner::Step() {
 }
 
 absl::StatusOr<bool> Runner::PollTransport() {
-  if (transport_->outstanding() == 0) return false;
+  // What has been handed out in stream order may still fail.
+  if (transport_->outstanding() == 0 && marks_.empty()) return false;
   const absl::StatusOr<int> count = transport_->Poll(absl::MakeSpan(events_));
   if (!count.ok()) return count.status();
   absl::Status failure;
