@@ -465,6 +465,10 @@ absl::Status Runner::FlushHop() {
       [&in_first, hop](const TransportOp& op) { return op.hop == hop && in_first(op); });
   hop_.assign(messages_.begin(), later);
   if (hop_.empty()) return absl::OkStatus();
+  // What has ended must not wait for this group, which may wait for calls that other ranks make
+  // only once that is over.
+  if (absl::Status status = MarkEndings(); !status.ok()) return status;
+  if (marked_ < endings_.size()) return absl::OkStatus();
   messages_.erase(messages_.begin(), later);
   // Both ends of a link come to the same order.
   std::sort(hop_.begin(), hop_.end(), [&work_of](const TransportOp& a, const TransportOp& b) {

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
@@ -20,7 +19,7 @@ class WireStatus {
   explicit WireStatus(const absl::Status& status)
       : code_(static_cast<int32_t>(status.code())),
         length_(static_cast<uint32_t>(std::min(status.message().size(), kTextBytes))) {
-    std::memcpy(text_, status.message().data(), length_);
+    std::copy_n(status.message().data(), length_, text_);
   }
 
   bool ok() const { return code_ == 0; }
