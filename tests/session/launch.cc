@@ -109,6 +109,7 @@ class Pilot {
       EXPECT_EQ(flight.memory.CheckSources(flight.round), "") << "run " << run;
       ++cut_short_;
     }
+    landed_.push_back(std::move(in_air_.at(run)));
     in_air_.erase(run);
   }
 
@@ -119,6 +120,9 @@ class Pilot {
   Session::RunId started_ = 0;
   int cut_short_ = 0;
   std::map<Session::RunId, Flight> in_air_;
+  // Freeing memory of a GPU waits for all that it does: for later runs, too, and so for other
+  // ranks.
+  std::vector<Flight> landed_;
   std::map<Session::RunId, bool> cancelled_;
 };
 
