@@ -201,7 +201,9 @@ class Lease {
   int64_t epoch(int64_t i = 0) const;
   // Of the i-th item: the shape of the format, or one dimension of bytes; after the transform.
   TensorView view(int64_t i = 0) const;
-  // All items one behind the other, where they are of one size: {items, shape of an item}.
+  // True if the items are of one type and shape, and lie one behind the other.
+  bool is_batch() const;
+  // All items one behind the other, where is_batch(): {items, shape of an item}.
   TensorView batch() const;
 
   // What `stream` gets from now on comes after the items are in their memory. Waits for nothing.

@@ -184,19 +184,26 @@ TensorView Lease::view(int64_t i) const {
   return ViewIn(*buffers_, buffers_->MemoryOf(buffer_) + item.offset, item.shape, item.dtype);
 }
 
-TensorView Lease::batch() const {
+bool Lease::is_batch() const {
   SLUICE_CHECK(!end(), "an item of no lease");
   const DeliveredItem& first = ItemAt(*buffers_, buffer_, 0);
-  std::vector<int64_t> shape = {items()};
-  shape.insert(shape.end(), first.shape.begin(), first.shape.end());
   int64_t item_bytes = DTypeBytes(first.dtype);
   for (const int64_t size : first.shape) item_bytes *= size;
   for (int64_t i = 0; i < items(); ++i) {
     const DeliveredItem& item = ItemAt(*buffers_, buffer_, i);
-    SLUICE_CHECK(item.shape == first.shape && item.dtype == first.dtype &&
-                     item.offset == first.offset + i * item_bytes,
-                 "items of several sizes are no batch");
+    if (item.shape != first.shape || item.dtype != first.dtype ||
+        item.offset != first.offset + i * item_bytes) {
+      return false;
+    }
   }
+  return true;
+}
+
+TensorView Lease::batch() const {
+  SLUICE_CHECK(is_batch(), "items of several sizes are no batch");
+  const DeliveredItem& first = ItemAt(*buffers_, buffer_, 0);
+  std::vector<int64_t> shape = {items()};
+  shape.insert(shape.end(), first.shape.begin(), first.shape.end());
   return ViewIn(*buffers_, buffers_->MemoryOf(buffer_) + first.offset, shape, first.dtype);
 }
 

@@ -53,20 +53,6 @@ struct Exported {
   DLManagedTensor tensor;
 };
 
-bool IsBatch(const Lease& lease) {
-  const TensorView first = lease.view(0);
-  const int64_t bytes = DTypeBytes(first.dtype);
-  int64_t item_bytes = bytes;
-  for (const int64_t size : first.shape) item_bytes *= size;
-  for (int64_t i = 1; i < lease.items(); ++i) {
-    const TensorView view = lease.view(i);
-    const bool follows =
-        static_cast<std::byte*>(view.data) == static_cast<std::byte*>(first.data) + i * item_bytes;
-    if (view.shape != first.shape || view.dtype != first.dtype || !follows) return false;
-  }
-  return true;
-}
-
 }  // namespace
 
 absl::StatusOr<DLManagedTensor*> ToDLPack(Lease* lease, int64_t item) {
@@ -75,7 +61,7 @@ absl::StatusOr<DLManagedTensor*> ToDLPack(Lease* lease, int64_t item) {
     return absl::InvalidArgumentError(
         absl::StrCat("the lease has no item ", item, ", only 0 .. ", lease->items() - 1));
   }
-  if (item < 0 && !IsBatch(*lease)) {
+  if (item < 0 && !lease->is_batch()) {
     return absl::InvalidArgumentError("items of several sizes are no batch");
   }
   auto exported = std::make_unique<Exported>();

@@ -50,7 +50,7 @@ std::string GroupLine::Describe() const {
                       " buckets admitted, ", first.ended, " ended");
 }
 
-// Only the first can have ended: later ones have not been started.
+// Also a later one, if all of it is copies within this rank, or it was cut to nothing.
 void GroupLine::DropEnded() {
   groups_.erase(std::remove_if(groups_.begin(), groups_.end(),
                                [](const Group& group) { return group.ended == group.size(); }),

@@ -11,19 +11,6 @@ nvtxDomainHandle_t Domain() {
   return kDomain;
 }
 
-const char* NameOf(TraceKind kind) {
-  switch (kind) {
-    case TraceKind::kFill:
-      return "fill";
-    case TraceKind::kMove:
-      return "move";
-    case TraceKind::kDrain:
-      return "drain";
-    default:
-      return "other";
-  }
-}
-
 }  // namespace
 
 uint64_t BeginProfilerRange(TraceKind kind, int64_t bytes) {
@@ -31,7 +18,7 @@ uint64_t BeginProfilerRange(TraceKind kind, int64_t bytes) {
   attributes.version = NVTX_VERSION;
   attributes.size = NVTX_EVENT_ATTRIB_STRUCT_SIZE;
   attributes.messageType = NVTX_MESSAGE_TYPE_ASCII;
-  attributes.message.ascii = NameOf(kind);
+  attributes.message.ascii = TraceKindName(kind);
   attributes.payloadType = NVTX_PAYLOAD_TYPE_INT64;
   attributes.payload.llValue = bytes;
   return nvtxDomainRangeStartEx(Domain(), &attributes);
