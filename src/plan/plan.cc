@@ -241,34 +241,37 @@ class Planner {
     return RowsAsTheyLie(channel, memory, chunk).has_value();
   }
 
-  // Staging that this rank's part of a bucket takes if its tensors are dense.
-  int64_t StagingBytes(const Bucket& bucket) const {
-    if (bucket.role == Role::kLocal) return 0;
-    if (Has(bucket.role, Role::kOwner)) return SlotBytes(plan_, bucket);
-    const Chunk& chunk = plan_.chunks[static_cast<size_t>(bucket.first_chunk)];
+  // What this rank's part of a bucket takes if its tensors are dense.
+  void AddCopies(Bucket* bucket) const {
+    if (bucket->role == Role::kLocal) return;
+    const Chunk& chunk = plan_.chunks[static_cast<size_t>(bucket->first_chunk)];
     const TensorTransfer& tensor = spec_.tensors[static_cast<size_t>(chunk.tensor)];
     const DType wire = WireDType(tensor);
-    int64_t bytes = 0;
-    if (bucket.role != Role::kDestination) {
-      const bool gives = Has(bucket.role, Role::kContributor);
-      const bool direct = (gives || tensor.src_dtype == wire) &&
-                          CrossesAsItLies(bucket, chunk.region, &Run::src, tensor.src_dtype);
-      if (!direct) bytes = gives ? bucket.contribution_bytes : bucket.bytes;
+    if (Has(bucket->role, Role::kOwner)) {
+      bucket->unpacks = Has(bucket->role, Role::kDestination);
+      bucket->staging_bytes = SlotBytes(plan_, *bucket);
+      return;
     }
-    if (Has(bucket.role, Role::kDestination)) {
+    if (bucket->role != Role::kDestination) {
+      const bool gives = Has(bucket->role, Role::kContributor);
+      bucket->packs = !((gives || tensor.src_dtype == wire) &&
+                        CrossesAsItLies(*bucket, chunk.region, &Run::src, tensor.src_dtype));
+      if (bucket->packs) bucket->staging_bytes = gives ? bucket->contribution_bytes : bucket->bytes;
+    }
+    if (Has(bucket->role, Role::kDestination)) {
       const int32_t region = chunk.dst_region >= 0 ? chunk.dst_region : chunk.region;
-      const bool direct =
-          tensor.dst_dtype == wire && CrossesAsItLies(bucket, region, &Run::dst, tensor.dst_dtype);
-      if (!direct) bytes = std::max(bytes, bucket.bytes);
+      bucket->unpacks = !(tensor.dst_dtype == wire &&
+                          CrossesAsItLies(*bucket, region, &Run::dst, tensor.dst_dtype));
+      if (bucket->unpacks) bucket->staging_bytes = std::max(bucket->staging_bytes, bucket->bytes);
     }
-    return bytes;
   }
 
   // The largest buckets of each channel, as many as it may have in flight.
   void AddPeaks() {
     std::vector<std::vector<int64_t>> staging(plan_.channels.size());
-    for (const Bucket& bucket : plan_.buckets) {
-      staging[static_cast<size_t>(bucket.channel)].push_back(StagingBytes(bucket));
+    for (Bucket& bucket : plan_.buckets) {
+      AddCopies(&bucket);
+      staging[static_cast<size_t>(bucket.channel)].push_back(bucket.staging_bytes);
     }
     for (std::vector<int64_t>& bytes : staging) {
       const size_t held = std::min(bytes.size(), static_cast<size_t>(options_.max_in_flight));

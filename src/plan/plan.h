@@ -53,7 +53,11 @@ struct RegionRuns {
 struct Bucket {
   BucketId id;                // with run 0
   Role role = Role::kSource;  // this rank's
+  // Where this rank's tensors are dense: copies between memory and slot, and what they take of it.
+  bool packs = false;    // before the bytes cross
+  bool unpacks = false;  // after that
   int32_t channel = 0;
+  int64_t staging_bytes = 0;
   int64_t bytes = 0;               // that a destination gets
   int64_t contribution_bytes = 0;  // that an owner gets of each contributor; 0: no reduction
   int64_t first_chunk = 0;
