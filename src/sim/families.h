@@ -1,0 +1,44 @@
+// Families of jobs: the same kind of redistribution over meshes of any size, to see how peaks and
+// times grow. Made of transfers as a user would describe them.
+#ifndef SLUICE_SRC_SIM_FAMILIES_H_
+#define SLUICE_SRC_SIM_FAMILIES_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "sim/job_plans.h"
+
+namespace sluice::sim {
+
+struct FamilyOptions {
+  int ranks = 16;
+  int peers = 256;                        // of peers
+  int64_t pair_bytes = int64_t{1} << 20;  // on the wire, of all-to-all and peers: per pair
+  int ranks_per_node = 8;
+  int64_t bucket_bytes = int64_t{8} << 20;
+  int max_in_flight = 2;
+};
+
+// A member of the family:
+//   all-to-all   a matrix cut by rows over all ranks, to be cut by columns over the same ranks:
+//                each rank sends to each other one, and packs what it sends
+//   peers        rank r sends to r + 1, .., r + peers (modulo ranks; all others if there are no
+//                more): as many tensors, each moved on by one rank more, f32 to bf16
+//   fsdp-tp      one layer of Llama-3-70B in bf16: half of the ranks as (replicas, fsdp up to 64,
+//                tp up to 8), to the other half as (replicas, tp up to 8)
+//   pp-ep-tp-dp  one mixture-of-experts layer of Qwen3-235B in bf16 per pipeline stage: half of the
+//                ranks as up to 8 stages of (replicas, ep up to 16), with attention tp up to 4 in
+//                each, to the other half as (replicas, tp up to 8), the experts over all of them
+//                up to 32 ways
+// NotFound lists the names; InvalidArgument says what numbers of ranks the family has.
+absl::StatusOr<Job> MakeFamily(absl::string_view name, const FamilyOptions& options);
+// The error that MakeFamily would give, without making anything.
+absl::Status CheckFamily(absl::string_view name, const FamilyOptions& options);
+std::vector<std::string> FamilyNames();
+
+}  // namespace sluice::sim
+
+#endif  // SLUICE_SRC_SIM_FAMILIES_H_

@@ -1,0 +1,93 @@
+// One simulated rank: the engine that a real rank would run, fed from its plan, and what is known
+// of the buckets that the engine has let in. Has no notion of time.
+#ifndef SLUICE_SRC_SIM_RANK_H_
+#define SLUICE_SRC_SIM_RANK_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "engine/engine.h"
+#include "sim/job_plans.h"
+
+namespace sluice::sim {
+
+// The steps of a move, in order; each member has some of them.
+enum class MoveStep : uint8_t {
+  kGive,     // a contributor sends to the owner
+  kCollect,  // an owner takes and adds one contribution, then the next
+  kCast,     // an owner makes the result what children get
+  kReceive,  // a destination, from its parent
+  kForward,  // to all children at once
+  kOver,
+};
+
+// A bucket that the engine has let in.
+struct LiveBucket {
+  Ticket ticket = 0;
+  int32_t index = 0;    // into the plan's buckets
+  int32_t pending = 0;  // copies and messages that its stage waits for
+  int32_t contribution = 0;
+  Stage stage = Stage::kWaiting;
+  MoveStep step = MoveStep::kGive;
+  bool arrived = false;  // the contribution is here, and not yet added
+};
+
+class Rank {
+ public:
+  // `slots`: the budget, 0 for no limit. `look_ahead`: the engine's, at most. `plans` must outlive
+  // this object.
+  Rank(const JobPlans& plans, int rank, int64_t slots, int max_in_flight, int look_ahead);
+
+  // Hands the engine what it has room for.
+  void Feed();
+  // What the engine commands next, or null. The bucket keeps its place until its end.
+  LiveBucket* Next(int* slot);
+  // The stage of the bucket in `slot` is over. True if the bucket has ended.
+  bool FinishStage(int slot);
+
+  LiveBucket& live(int slot) { return live_[static_cast<size_t>(slot)]; }
+  const RankBucket& bucket(const LiveBucket& live) const {
+    return plan_->buckets[static_cast<size_t>(live.index)];
+  }
+  const RankChannel& channel(const RankBucket& bucket) const {
+    return plan_->channels[static_cast<size_t>(bucket.channel)];
+  }
+  // Peer number `i` of a channel, as this rank knows it; -1 for itself.
+  int peer(const RankChannel& channel, int32_t i) const {
+    return turn_.Of(plan_->peers[static_cast<size_t>(channel.first_peer + i)]);
+  }
+  int Named(int32_t rank) const { return turn_.Of(rank); }
+  BucketId IdOf(const RankBucket& bucket) const {
+    return turn_.shift == 0 ? bucket.id : TurnedId(bucket.id, turn_);
+  }
+
+  const Engine& engine() const { return engine_; }
+  bool done() const { return next_ == plan_->buckets.size() && engine_.idle(); }
+  size_t channels() const { return plan_->channels.size(); }
+  int64_t delivered_bytes() const { return delivered_bytes_; }
+
+ private:
+  static EngineOptions OptionsOf(const RankPlan& plan, int64_t slots, int max_in_flight,
+                                 int look_ahead);
+  static StageSet StagesOf(const RankBucket& bucket);
+  size_t NextIndex();
+  int TakeChannel(int32_t channel);
+
+  const RankPlan* plan_;
+  Turn turn_;
+  size_t next_ = 0;  // buckets before it were fed, or are in tied_
+  size_t tied_next_ = 0;
+  std::vector<size_t> tied_;  // of equal phase, in the order of this rank's ids
+  Engine engine_;
+  std::vector<LiveBucket> live_;  // by slot
+  // Engine channels are used again: a rank has many more than are ever live at once.
+  std::vector<int16_t> engine_channel_;  // by plan channel; -1: none
+  std::vector<int16_t> free_channels_;
+  std::vector<int16_t> buckets_in_;  // by engine channel: submitted and not ended
+  int64_t delivered_bytes_ = 0;
+};
+
+}  // namespace sluice::sim
+
+#endif  // SLUICE_SRC_SIM_RANK_H_
