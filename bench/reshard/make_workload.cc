@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "reshard/options.h"
+#include "reshard/workload_flags.h"
 #include "workload/case_file.h"
 #include "workload/json_input.h"
 #include "workload/model_mapping.h"
@@ -29,7 +29,7 @@ bool HasLayoutFlags(const InlineFlags& f) {
 bool HasShapeFlags(const InlineFlags& f) { return AnyGiven({&f.shape, &f.dtype}); }
 
 // A flag of one kind of workload beside another kind would be ignored silently: refuse it.
-absl::Status CheckOneKind(const Options& o) {
+absl::Status CheckOneKind(const WorkloadOptions& o) {
   const bool cases = !o.cases_file.empty();
   const bool preset = !o.preset.empty();
   const bool model = AnyGiven({&o.model_file, &o.system_file});
@@ -64,7 +64,7 @@ absl::StatusOr<Workload> ReadCases(const std::string& path) {
   return workload;
 }
 
-absl::StatusOr<Workload> ReadPreset(const Options& options) {
+absl::StatusOr<Workload> ReadPreset(const WorkloadOptions& options) {
   PresetOptions preset;
   preset.tensors = options.tensors.value_or(preset.tensors);
   if (!options.inline_flags.shape.empty()) {
@@ -90,7 +90,7 @@ std::string Stem(const std::string& path) {
   return name.substr(0, name.find_last_of('.'));
 }
 
-absl::StatusOr<Workload> ReadModel(const Options& options) {
+absl::StatusOr<Workload> ReadModel(const WorkloadOptions& options) {
   const auto model_text = ReadFile(options.model_file);
   if (!model_text.ok()) return model_text.status();
   const auto model = ParseModelFile(*model_text, options.cut);
@@ -113,7 +113,7 @@ absl::StatusOr<Workload> ReadModel(const Options& options) {
 
 }  // namespace
 
-absl::StatusOr<Workload> MakeWorkload(const Options& options) {
+absl::StatusOr<Workload> MakeWorkload(const WorkloadOptions& options) {
   absl::Status status = CheckOneKind(options);
   if (!status.ok()) return status;
   if (!options.cases_file.empty()) return ReadCases(options.cases_file);

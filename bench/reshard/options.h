@@ -3,19 +3,15 @@
 #define SLUICE_BENCH_RESHARD_OPTIONS_H_
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "gpu/options.h"
+#include "reshard/workload_flags.h"
 #include "sluice/session.h"
-#include "workload/inline_case.h"
-#include "workload/model_file.h"
-#include "workload/workload.h"
 
 namespace CLI {
 class App;
@@ -23,15 +19,7 @@ class App;
 
 namespace sluice::bench {
 
-struct Options {
-  std::string cases_file;
-  std::string preset;
-  std::optional<int> tensors;  // of a preset (2) or of the flags' shape (1)
-  std::string model_file;
-  std::string system_file;
-  ModelCut cut;
-  InlineFlags inline_flags;  // shape and dtype also go with a preset
-
+struct Options : WorkloadOptions {
   int64_t bucket_bytes = int64_t{8} << 20;
   int max_in_flight = 2;
   int64_t budget_buckets = 16;
@@ -79,10 +67,6 @@ std::vector<std::pair<std::string, int64_t>> Knobs(const Options& options);
 
 // Choices beside the knobs that must be equal as well, as numbers.
 std::vector<std::pair<std::string, int64_t>> Choices(const Options& options);
-
-// The cases that the flags ask for. InvalidArgument if they ask for none, or for two kinds; errors
-// of files name the file.
-absl::StatusOr<Workload> MakeWorkload(const Options& options);
 
 }  // namespace sluice::bench
 

@@ -1,0 +1,122 @@
+// Declaring and reading the flags.
+#include "simulate/options.h"
+
+#include <CLI/CLI.hpp>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "workload/json_input.h"
+#include "workload/numbers.h"
+
+namespace sluice::bench {
+namespace {
+
+constexpr int64_t kBudgetMax = 1 << 20;
+
+// What was given takes the place of the preset's.
+template <typename From, typename To>
+void Take(From given, double unit, To* parameter) {
+  if (given >= 0) *parameter = static_cast<To>(static_cast<double>(given) * unit);
+}
+
+void AddNetworkFlags(CLI::App* app, SimOptions* o) {
+  const char* network = "Network model (each parameter takes the place of the named model's)";
+  app->add_option(
+         "--network", o->network_name,
+         absl::StrCat("one of ", absl::StrJoin(sim::NetworkModelNames(), ", "), " [ports]"))
+      ->group(network);
+  app->add_option("--port-rate", o->port_rate_gb, "GB/s of a rank's port, each way")
+      ->check(CLI::NonNegativeNumber)
+      ->group(network);
+  app->add_option("--latency-us", o->latency_us, "from both sides ready to bytes flowing")
+      ->check(CLI::NonNegativeNumber)
+      ->group(network);
+  app->add_option("--ranks-per-node", o->ranks_per_node, "ranks that share a node")
+      ->check(CLI::Range(1, 1 << 16))
+      ->group(network);
+  app->add_option("--nics-per-node", o->nics_per_node, "NICs that a node's ranks share")
+      ->check(CLI::Range(1, 1 << 16))
+      ->group(network);
+  app->add_option("--nic-rate", o->nic_rate_gb, "GB/s of a NIC, each way")
+      ->check(CLI::NonNegativeNumber)
+      ->group(network);
+  app->add_option("--nic-latency-us", o->nic_latency_us, "as --latency-us, between nodes")
+      ->check(CLI::NonNegativeNumber)
+      ->group(network);
+  app->add_option("--copy-rate", o->copy_rate_gb, "GB/s of packing, unpacking and adding")
+      ->check(CLI::NonNegativeNumber)
+      ->group(network);
+  app->add_option("--copy-latency-us", o->copy_latency_us, "of each such copy")
+      ->check(CLI::NonNegativeNumber)
+      ->group(network);
+}
+
+absl::Status ParseNetwork(SimOptions* options) {
+  absl::StatusOr<sim::NetworkModel> model = sim::NetworkModelNamed(options->network_name);
+  if (!model.ok()) return Prefixed("--network", model.status());
+  Take(options->port_rate_gb, 1e9, &model->port_rate);
+  Take(options->latency_us, 1e-6, &model->latency);
+  Take(options->ranks_per_node, 1, &model->ranks_per_node);
+  Take(options->nics_per_node, 1, &model->nics_per_node);
+  Take(options->nic_rate_gb, 1e9, &model->nic_rate);
+  Take(options->nic_latency_us, 1e-6, &model->nic_latency);
+  Take(options->copy_rate_gb, 1e9, &model->copy_rate);
+  Take(options->copy_latency_us, 1e-6, &model->copy_latency);
+  options->network = *std::move(model);
+  return sim::ValidateNetworkModel(options->network);
+}
+
+}  // namespace
+
+void AddSimFlags(CLI::App* app, const std::string& budgets, SimOptions* o) {
+  const char* knobs = "Knobs";
+  o->budgets_text = budgets;
+  app->add_option("--budget-buckets", o->budgets_text,
+                  absl::StrCat("most buckets of a rank at once, one run for each: 0 for no limit [",
+                               budgets, "]"))
+      ->group(knobs);
+  app->add_option("--max-in-flight", o->max_in_flight, "most buckets of a channel at once [2]")
+      ->check(CLI::Range(1, 1 << 16))
+      ->group(knobs);
+  app->add_option("--bucket-bytes", o->bucket_bytes_text, "most bytes of a bucket [8M]")
+      ->group(knobs);
+  app->add_option("--look-ahead", o->look_ahead, "buckets that an engine knows ahead [4096]")
+      ->check(CLI::Range(1, 1 << 20))
+      ->group(knobs);
+  app->add_option("--seed", o->seed, "of what is random [0]")->group(knobs);
+  app->add_option("--start-skew-us", o->start_skew_us,
+                  "ranks start at random times up to this [0: together]")
+      ->check(CLI::Range(0.0, 1e9))
+      ->group(knobs);
+  AddNetworkFlags(app, o);
+  const char* output = "Output";
+  app->add_option("-J,--json", o->json_file, "write the results here")->group(output);
+  app->add_option("--csv", o->csv_file, "write the results here, a line each")->group(output);
+  app->add_flag("--costs", o->costs,
+                "in the JSON, too, what planning and simulating took (which differs between runs)")
+      ->group(output);
+  app->add_flag("--progress", o->progress, "show progress also where stderr is no terminal")
+      ->group(output);
+}
+
+absl::Status ParseSimTexts(SimOptions* options) {
+  const auto bucket_bytes = ParseBytes(options->bucket_bytes_text);
+  if (!bucket_bytes.ok()) return Prefixed("--bucket-bytes", bucket_bytes.status());
+  if (*bucket_bytes < 16 || *bucket_bytes > int64_t{1} << 30) {
+    return absl::InvalidArgumentError("--bucket-bytes: 16 to 1G");
+  }
+  options->bucket_bytes = *bucket_bytes;
+  auto budgets = ParseIntegers(options->budgets_text);
+  if (!budgets.ok()) return Prefixed("--budget-buckets", budgets.status());
+  for (const int64_t budget : *budgets) {
+    if (budget < 0 || budget > kBudgetMax) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--budget-buckets: ", budget, "; 0 (no limit) to ", kBudgetMax));
+    }
+  }
+  options->budgets = *std::move(budgets);
+  return ParseNetwork(options);
+}
+
+}  // namespace sluice::bench

@@ -1,0 +1,75 @@
+// sluice-sim peak: how much is held at once in given jobs, and what a budget costs.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "simulate/commands.h"
+#include "simulate/run_job.h"
+
+namespace sluice::bench {
+namespace {
+
+int RanksOf(const TransferSpec& spec) {
+  int most = -1;
+  for (const TensorTransfer& tensor : spec.tensors) {
+    most = std::max({most, tensor.src.mesh.max_rank(), tensor.dst.mesh.max_rank()});
+  }
+  return most + 1;
+}
+
+absl::Status RunCases(const PeakOptions& options, std::vector<SimResult>* results) {
+  absl::StatusOr<Workload> workload = MakeWorkload(options.workload);
+  if (!workload.ok()) return workload.status();
+  for (const std::string& note : workload->notes) std::printf("# note: %s\n", note.c_str());
+  std::fputs(SimTableHeader(options.sim).c_str(), stdout);
+  for (Case& of : workload->cases) {
+    if (Interrupted()) break;
+    if (!of.status.ok()) {
+      return absl::Status(of.status.code(),
+                          absl::StrCat("case '", of.id, "': ", of.status.message()));
+    }
+    sim::Job job;
+    job.name = of.id;
+    job.ranks = RanksOf(of.spec);
+    job.spec = std::move(of.spec);
+    job.bucket_bytes = options.sim.bucket_bytes;
+    job.max_in_flight = options.sim.max_in_flight;
+    for (int rank = 0; rank < job.ranks; ++rank) {
+      job.node_of_rank.push_back(rank / options.sim.network.ranks_per_node);
+    }
+    absl::Status status = RunJob(job, options.sim, results);
+    if (absl::IsCancelled(status)) break;
+    if (!status.ok()) {
+      return absl::Status(status.code(), absl::StrCat("case '", job.name, "': ", status.message()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddPeakFlags(CLI::App* app, PeakOptions* options) {
+  AddWorkloadFlags(app, &options->workload);
+  AddSimFlags(app, "0,1,2,4,8,16,32", &options->sim);
+}
+
+int RunPeak(PeakOptions* options) {
+  constexpr int kUsage = 2;
+  if (absl::Status status = ParseSimTexts(&options->sim); !status.ok()) {
+    std::fprintf(stderr, "sluice-sim: %s\n", std::string(status.message()).c_str());
+    return kUsage;
+  }
+  StopOnInterrupt();
+  std::vector<SimResult> results;
+  const absl::Status status = RunCases(*options, &results);
+  if (absl::IsInvalidArgument(status) && results.empty()) {
+    std::fprintf(stderr, "sluice-sim: %s\n", std::string(status.message()).c_str());
+    return kUsage;
+  }
+  return FinishSim(status, options->sim, &results);
+}
+
+}  // namespace sluice::bench

@@ -1,0 +1,180 @@
+// The runs of one job.
+#include "simulate/run_job.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "sim/simulation.h"
+
+namespace sluice::bench {
+namespace {
+
+std::atomic<bool> interrupted{false};
+static_assert(std::atomic<bool>::is_always_lock_free);  // as a signal handler needs
+
+using Clock = std::chrono::steady_clock;
+double SecondsSince(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+// At most one line a second, the first one after a while: short runs show none.
+class ProgressLine {
+ public:
+  ProgressLine(const SimOptions& options, std::string what)
+      : shows_(options.progress || isatty(STDERR_FILENO) == 1),
+        ends_line_(isatty(STDERR_FILENO) != 1),
+        what_(std::move(what)) {}
+  ~ProgressLine() {
+    if (shown_ && !ends_line_) std::fputs("\r\033[K", stderr);
+  }
+
+  // False once the user wants no more of it.
+  bool Show(int64_t done, int64_t all) {
+    if (shows_ && SecondsSince(last_) > 1) {
+      last_ = Clock::now();
+      shown_ = true;
+      absl::FPrintF(
+          stderr, "%s%s: %d of %d (%.0f%%)%s", ends_line_ ? "" : "\r", what_, done, all,
+          100.0 * static_cast<double>(done) / static_cast<double>(std::max<int64_t>(1, all)),
+          ends_line_ ? "\n" : "");
+    }
+    return !interrupted.load(std::memory_order_relaxed);
+  }
+
+ private:
+  const bool shows_;
+  const bool ends_line_;
+  const std::string what_;
+  bool shown_ = false;
+  Clock::time_point last_ = Clock::now();
+};
+
+// Engines are most of a simulation's memory. A job of many ranks knows fewer buckets ahead, rather
+// than taking tens of GiB.
+constexpr int64_t kLookAheadBytesMax = int64_t{1} << 30;
+constexpr int64_t kBytesPerBucketAhead = 160;  // a record, a channel, an entry in two heaps
+constexpr int64_t kLookAheadMin = 64;
+
+int LookAhead(const SimOptions& options, int ranks) {
+  const int64_t affordable = kLookAheadBytesMax / kBytesPerBucketAhead / ranks;
+  return static_cast<int>(
+      std::min<int64_t>(options.look_ahead, std::max(kLookAheadMin, affordable)));
+}
+
+// Without a budget there are as many slots as channels can fill.
+constexpr int64_t kSlotBytesMax = int64_t{8} << 30;
+
+absl::Status CheckMemory(const sim::JobPlans& plans, int64_t budget) {
+  int64_t slots = 0;
+  for (int rank = 0; rank < plans.ranks(); ++rank) {
+    const int64_t most = plans.plan(rank).peak_buckets_without_budget;
+    slots += budget == 0 ? most : std::min(budget, most);
+  }
+  constexpr int64_t kBytesPerSlot = kBytesPerBucketAhead + 64;
+  if (slots <= kSlotBytesMax / kBytesPerSlot) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat("budget ", budget, ": ", slots, " slots over ", plans.ranks(), " ranks x ",
+                   kBytesPerSlot, " bytes = ", slots * kBytesPerSlot, " bytes of engines; at most ",
+                   kSlotBytesMax, ". Simulate fewer ranks, or a budget"));
+}
+
+absl::Status WriteFile(const std::string& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  file.close();
+  if (file) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat("cannot write ", path));
+}
+
+}  // namespace
+
+void StopOnInterrupt() {
+  std::signal(SIGINT, [](int) { interrupted.store(true, std::memory_order_relaxed); });
+}
+
+bool Interrupted() { return interrupted.load(std::memory_order_relaxed); }
+
+absl::Status RunJob(const sim::Job& job, const SimOptions& options,
+                    std::vector<SimResult>* results) {
+  const Clock::time_point plan_begin = Clock::now();
+  absl::StatusOr<sim::JobPlans> plans = [&] {
+    ProgressLine line(options, absl::StrCat(job.name, ": planned ranks"));
+    return sim::JobPlans::Make(job, [&](int done, int all) { return line.Show(done, all); });
+  }();
+  if (!plans.ok()) return plans.status();
+  const double plan_seconds = SecondsSince(plan_begin);
+  const double plan_bytes =
+      static_cast<double>(plans->memory_bytes()) / static_cast<double>(job.ranks);
+  absl::FPrintF(stderr, "# %s: %d of %d ranks planned in %.3f s, %.0f bytes per rank\n", job.name,
+                plans->distinct_plans(), job.ranks, plan_seconds, plan_bytes);
+  const size_t first = results->size();
+  for (const int64_t budget : options.budgets) {
+    if (Interrupted()) break;
+    if (absl::Status status = CheckMemory(*plans, budget); !status.ok()) return status;
+    sim::SimulationOptions simulation;
+    simulation.budget_buckets = budget;
+    simulation.max_in_flight = options.max_in_flight;
+    simulation.look_ahead = LookAhead(options, job.ranks);
+    simulation.network = options.network;
+    simulation.seed = options.seed;
+    simulation.start_skew = options.start_skew_us * 1e-6;
+    ProgressLine line(options, absl::StrCat(job.name, ", budget ", budget));
+    const Clock::time_point begin = Clock::now();
+    const absl::StatusOr<sim::SimulationOutcome> outcome = sim::Simulate(
+        *plans, simulation, [&](int64_t done, int64_t all) { return line.Show(done, all); });
+    if (!outcome.ok()) return outcome.status();
+    SimResult result = Summarize(*outcome);
+    result.family = job.name;
+    result.budget = budget;
+    result.max_in_flight = options.max_in_flight;
+    result.look_ahead = simulation.look_ahead;
+    result.buckets = plans->buckets();
+    result.plan_seconds = plan_seconds;
+    result.distinct_plans = plans->distinct_plans();
+    result.plan_bytes_per_rank = plan_bytes;
+    result.simulate_seconds = SecondsSince(begin);
+    results->push_back(result);
+    if (outcome->stalled()) {
+      absl::FPrintF(stderr, "# %s, budget %d: %d ranks stalled\n%s\n", job.name, budget,
+                    outcome->unfinished_ranks, outcome->stall);
+    }
+  }
+  CompareWithNoBudget(results);
+  for (size_t i = first; i < results->size(); ++i) {
+    std::fputs(SimTableRow((*results)[i]).c_str(), stdout);
+  }
+  std::fflush(stdout);
+  return absl::OkStatus();
+}
+
+int FinishSim(const absl::Status& status, const SimOptions& options,
+              std::vector<SimResult>* results) {
+  int exit_code = EXIT_SUCCESS;
+  const auto complain = [&exit_code](const absl::Status& of) {
+    if (of.ok()) return;
+    absl::FPrintF(stderr, "sluice-sim: %s\n", std::string(of.message()));
+    exit_code = EXIT_FAILURE;
+  };
+  complain(status);
+  if (!options.json_file.empty()) {
+    complain(WriteFile(options.json_file, SimJson(options, *results)));
+  }
+  if (!options.csv_file.empty()) complain(WriteFile(options.csv_file, SimCsv(options, *results)));
+  const bool stalled = std::any_of(results->begin(), results->end(),
+                                   [](const SimResult& result) { return result.stalled; });
+  if (stalled) exit_code = EXIT_FAILURE;
+  constexpr int kInterruptedExit = 130;  // as shells have it
+  return Interrupted() ? kInterruptedExit : exit_code;
+}
+
+}  // namespace sluice::bench

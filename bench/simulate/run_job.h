@@ -1,0 +1,31 @@
+// Plans a job once and simulates it with each budget, with progress on stderr, until it is done or
+// the user has had enough.
+#ifndef SLUICE_BENCH_SIMULATE_RUN_JOB_H_
+#define SLUICE_BENCH_SIMULATE_RUN_JOB_H_
+
+#include <vector>
+
+#include "absl/status/status.h"
+#include "sim/job_plans.h"
+#include "simulate/options.h"
+#include "simulate/result.h"
+
+namespace sluice::bench {
+
+// From now on an interrupt (CTRL-C) ends what runs, and what is known is printed.
+void StopOnInterrupt();
+bool Interrupted();
+
+// Prints a row for each budget on stdout, what it cost on stderr, and appends to `results`.
+// ResourceExhausted, with the breakdown, if the engines would not fit into memory.
+absl::Status RunJob(const sim::Job& job, const SimOptions& options,
+                    std::vector<SimResult>* results);
+
+// Writes the files that were asked for, and says on stderr which could not be written. The exit
+// status of the program, for runs that ended with `status`.
+int FinishSim(const absl::Status& status, const SimOptions& options,
+              std::vector<SimResult>* results);
+
+}  // namespace sluice::bench
+
+#endif  // SLUICE_BENCH_SIMULATE_RUN_JOB_H_

@@ -1,0 +1,115 @@
+// sluice-sim scale: how peaks, times and the cost of planning grow with the mesh.
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "simulate/commands.h"
+#include "simulate/run_job.h"
+#include "workload/json_input.h"
+#include "workload/numbers.h"
+
+namespace sluice::bench {
+namespace {
+
+// All jobs are made before any is run, so that a wrong one is refused at once.
+absl::StatusOr<std::vector<sim::FamilyOptions>> Sizes(const ScaleOptions& options) {
+  const absl::StatusOr<std::vector<int>> counts = ParseRankCounts(options.ranks_text);
+  if (!counts.ok()) return Prefixed("--ranks", counts.status());
+  const auto pair_bytes = ParseBytes(options.pair_bytes_text);
+  if (!pair_bytes.ok()) return Prefixed("--pair-bytes", pair_bytes.status());
+  std::vector<sim::FamilyOptions> sizes;
+  for (const int ranks : *counts) {
+    sim::FamilyOptions of = options.of;
+    of.ranks = ranks;
+    of.pair_bytes = *pair_bytes;
+    of.ranks_per_node = options.sim.network.ranks_per_node;
+    of.bucket_bytes = options.sim.bucket_bytes;
+    of.max_in_flight = options.sim.max_in_flight;
+    if (absl::Status status = sim::CheckFamily(options.family, of); !status.ok()) return status;
+    sizes.push_back(of);
+  }
+  return sizes;
+}
+
+absl::Status RunSizes(const ScaleOptions& options, const std::vector<sim::FamilyOptions>& sizes,
+                      std::vector<SimResult>* results) {
+  std::fputs(SimTableHeader(options.sim).c_str(), stdout);
+  for (const sim::FamilyOptions& of : sizes) {
+    if (Interrupted()) break;
+    const absl::StatusOr<sim::Job> job = sim::MakeFamily(options.family, of);
+    if (!job.ok()) return job.status();
+    absl::Status status = RunJob(*job, options.sim, results);
+    if (absl::IsCancelled(status)) break;
+    if (!status.ok()) {
+      return absl::Status(status.code(), absl::StrCat(of.ranks, " ranks: ", status.message()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<int>> ParseRankCounts(absl::string_view text) {
+  const bool sweeps = text.find(':') != absl::string_view::npos;
+  std::vector<int> numbers;
+  for (const absl::string_view part : absl::StrSplit(text, sweeps ? ':' : ',')) {
+    int number = 0;
+    if (!absl::SimpleAtoi(part, &number) || number < 1) {
+      return absl::InvalidArgumentError(absl::StrCat("'", text,
+                                                     "' is neither a list of numbers "
+                                                     "nor FROM:TO:FACTOR"));
+    }
+    numbers.push_back(number);
+  }
+  if (!sweeps) return numbers;
+  if (numbers.size() != 3 || numbers[0] > numbers[1] || numbers[2] < 2) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", text, "' is not FROM:TO:FACTOR with FROM at most TO and FACTOR from 2"));
+  }
+  std::vector<int> counts;
+  for (int64_t count = numbers[0]; count <= numbers[1]; count *= numbers[2]) {
+    counts.push_back(static_cast<int>(count));
+  }
+  return counts;
+}
+
+void AddScaleFlags(CLI::App* app, ScaleOptions* options) {
+  const char* what = "What to simulate";
+  app->add_option("--family", options->family,
+                  absl::StrCat("one of ", absl::StrJoin(sim::FamilyNames(), ", "), " [all-to-all]"))
+      ->group(what);
+  app->add_option("--ranks", options->ranks_text,
+                  "FROM:TO:FACTOR, or a list: 16:65536:4, or 16,100,256 [16:256:4]")
+      ->group(what);
+  app->add_option("--peers", options->of.peers,
+                  "of the family peers: whom each rank sends to [256]")
+      ->check(CLI::Range(1, 1 << 17))
+      ->group(what);
+  app->add_option("--pair-bytes", options->pair_bytes_text,
+                  "of all-to-all and peers: from each rank to each of its peers [1M]")
+      ->group(what);
+  AddSimFlags(app, "8", &options->sim);
+}
+
+int RunScale(ScaleOptions* options) {
+  constexpr int kUsage = 2;
+  const auto refuse = [](const absl::Status& status) {
+    std::fprintf(stderr, "sluice-sim: %s\n", std::string(status.message()).c_str());
+    return kUsage;
+  };
+  if (absl::Status status = ParseSimTexts(&options->sim); !status.ok()) return refuse(status);
+  const absl::StatusOr<std::vector<sim::FamilyOptions>> sizes = Sizes(*options);
+  if (!sizes.ok()) return refuse(sizes.status());
+  StopOnInterrupt();
+  std::vector<SimResult> results;
+  const absl::Status status = RunSizes(*options, *sizes, &results);
+  return FinishSim(status, options->sim, &results);
+}
+
+}  // namespace sluice::bench
