@@ -17,6 +17,24 @@ def device_rows(report):
         yield case["name"], case["ratio"], case["gb_per_s"]
 
 
+def rival_rows(report):
+    """Of cases that other batched copies ran beside: all of them, against the plain copy."""
+    for case in report.get("cases", []):
+        rivals = case.get("rivals", [])
+        if rivals:
+            yield case["name"], case["ratio"], {each["name"]: each["ratio"] for each in rivals}
+
+
+def rival_table(rows):
+    names = sorted({name for _, _, rivals in rows for name in rivals})
+    lines = [f"| against a plain copy | Sluice | {' | '.join(names)} |",
+             "|---|---|" + "---|" * len(names)]
+    for case, ratio, rivals in rows:
+        cells = [f"{rivals[name]:.2f}" if name in rivals else "" for name in names]
+        lines.append(f"| {case} | {ratio:.2f} | {' | '.join(cells)} |")
+    return lines
+
+
 def reshard_row(name, report):
     results = report.get("results", [])
     if not results:
@@ -45,6 +63,8 @@ def main():
         lines += ["", "| case | against a plain copy | GB/s |", "|---|---|---|"]
         lines += [f"| {case} | {ratio:.2f} | {rate:.0f} |"
                   for case, ratio, rate in device_rows(report["device"])]
+        if rivals := list(rival_rows(report["device"])):
+            lines += ["", *rival_table(rivals)]
     others = ("device", "stream")
     names = [path.stem for path in sorted(args.results.glob("*.json")) if path.stem not in others]
     rows = [row for name in names if (row := reshard_row(name, report[name]))]

@@ -116,7 +116,7 @@ absl::StatusOr<int> CountDevices() {
   int devices = 0;
   const cudaError_t error = cudaGetDeviceCount(&devices);
   if (error == cudaSuccess && devices > 0) return devices;
-  const absl::Status status =
+  absl::Status status =
       CudaStatus(error == cudaSuccess ? cudaErrorNoDevice : error, "cudaGetDeviceCount");
   if (error == cudaErrorInsufficientDriver || error == cudaErrorStubLibrary) {
     int driver = 0;

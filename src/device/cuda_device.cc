@@ -165,19 +165,19 @@ absl::StatusOr<bool> CudaDeviceImpl::IssueOne(Record* record) {
   const OwnedBatch& batch = record->batch;
   if (!begun_) {
     begun_ = true;
-    if (const absl::Status status = issuer_->Begin(batch); !status.ok()) return status;
+    if (absl::Status status = issuer_->Begin(batch); !status.ok()) return status;
     if (spans_ != nullptr) {
-      if (const absl::Status status = spans_->Begin(batch.cookie()); !status.ok()) return status;
+      if (absl::Status status = spans_->Begin(batch.cookie()); !status.ok()) return status;
     }
   }
-  const absl::StatusOr<bool> issued = issuer_->Continue();
+  absl::StatusOr<bool> issued = issuer_->Continue();
   if (!issued.ok() || !*issued) return issued;
   begun_ = false;
   if (spans_ != nullptr) {
-    if (const absl::Status status = spans_->End(); !status.ok()) return status;
+    if (absl::Status status = spans_->End(); !status.ok()) return status;
   }
   if (batch.then() != nullptr) {
-    const absl::Status status = batch.then()->Record(StreamHandle{stream()});
+    absl::Status status = batch.then()->Record(StreamHandle{stream()});
     if (!status.ok()) return status;
   }
   // One of nothing is there to learn when all before it is complete.
@@ -185,7 +185,7 @@ absl::StatusOr<bool> CudaDeviceImpl::IssueOne(Record* record) {
     record->state = State::kComplete;
     return true;
   }
-  if (const absl::Status status = record->done.Record(stream()); !status.ok()) return status;
+  if (absl::Status status = record->done.Record(stream()); !status.ok()) return status;
   record->state = State::kOnStream;
   return true;
 }
@@ -249,7 +249,7 @@ absl::StatusOr<std::unique_ptr<CudaDevice>> CudaDevice::Create(const CudaDeviceO
   // Not held back by what others put on the default stream.
   SLUICE_CUDA_RETURN_IF_ERROR(cudaStreamCreateWithFlags, (&stream, cudaStreamNonBlocking));
   auto device = std::make_unique<CudaDeviceImpl>(options.ordinal, stream);
-  if (const absl::Status status = device->Prepare(options); !status.ok()) return status;
+  if (absl::Status status = device->Prepare(options); !status.ok()) return status;
   return device;
 }
 

@@ -110,15 +110,15 @@ absl::StatusOr<bool> CudaIssuer::Continue() {
   while (true) {
     if (item_ < ItemCount()) {
       if (!item_begun_) {
-        if (const absl::Status status = BeginItem(); !status.ok()) return status;
+        if (absl::Status status = BeginItem(); !status.ok()) return status;
       }
-      const absl::StatusOr<bool> done = ContinueItem();
+      absl::StatusOr<bool> done = ContinueItem();
       if (!done.ok() || !*done) return done;
       item_begun_ = false;
       ++item_;
       continue;
     }
-    if (const absl::Status status = launcher_->Flush(); !status.ok()) return status;
+    if (absl::Status status = launcher_->Flush(); !status.ok()) return status;
     if (phase_ == Phase::kNormalizations) return true;
     phase_ = phase_ == Phase::kCopies ? Phase::kReductions : Phase::kNormalizations;
     item_ = 0;
@@ -165,7 +165,7 @@ absl::Status CudaIssuer::BeginItem() {
 absl::StatusOr<bool> CudaIssuer::ContinueItem() {
   switch (route_) {
     case Route::kHost: {
-      const absl::StatusOr<bool> may = HostMayBegin(touches_pinned_);
+      absl::StatusOr<bool> may = HostMayBegin(touches_pinned_);
       if (may.ok() && *may) DoOnHost(work_);
       return may;
     }
@@ -180,18 +180,18 @@ absl::StatusOr<bool> CudaIssuer::ContinueItem() {
 
 absl::StatusOr<bool> CudaIssuer::ContinueBounce() {
   while (true) {
-    if (const absl::Status status = TakeArrived(); !status.ok()) return status;
+    if (absl::Status status = TakeArrived(); !status.ok()) return status;
     if (on_gpu_) {
-      const absl::StatusOr<bool> added = ContinueOnGpu();
+      absl::StatusOr<bool> added = ContinueOnGpu();
       if (!added.ok() || !*added) return added;
-      if (const absl::Status status = launcher_->Flush(); !status.ok()) return status;
-      const absl::Status status =
+      if (absl::Status status = launcher_->Flush(); !status.ok()) return status;
+      absl::Status status =
           route_ == Route::kHostThenGpu ? ring_->Sent(stream_) : ring_->Awaited(stream_);
       if (!status.ok()) return status;
     }
     if (next_element_ == end_element_) return !ring_->awaits();
     if (route_ == Route::kHostThenGpu) {
-      const absl::StatusOr<bool> may = HostMayBegin(false);
+      absl::StatusOr<bool> may = HostMayBegin(false);
       if (!may.ok() || !*may) return may;
     }
     const absl::StatusOr<BounceRing::Slot*> slot = ring_->Free();
@@ -262,11 +262,11 @@ CudaIssuer::Work CudaIssuer::SecondHalf(std::byte* slot, int64_t begin, int64_t 
 absl::StatusOr<bool> CudaIssuer::HostMayBegin(bool touches_pinned) {
   if (stream_is_idle_ || (!touches_pinned && !host_held_back_)) return true;
   if (!waits_for_stream_) {
-    if (const absl::Status status = launcher_->Flush(); !status.ok()) return status;
-    if (const absl::Status status = host_may_begin_.Record(stream_); !status.ok()) return status;
+    if (absl::Status status = launcher_->Flush(); !status.ok()) return status;
+    if (absl::Status status = host_may_begin_.Record(stream_); !status.ok()) return status;
     waits_for_stream_ = true;
   }
-  const absl::StatusOr<bool> passed = host_may_begin_.Passed();
+  absl::StatusOr<bool> passed = host_may_begin_.Passed();
   if (!passed.ok() || !*passed) return passed;
   waits_for_stream_ = false;
   host_held_back_ = false;
@@ -357,7 +357,7 @@ template <class OneWork, class Piece>
 absl::StatusOr<bool> CudaIssuer::AddStretches(const OneWork& work) {
   while (holds_piece_ || stretches_->Next(&stretch_)) {
     holds_piece_ = true;
-    const absl::StatusOr<bool> added = launcher_->Add(PieceOf(work, stretch_));
+    absl::StatusOr<bool> added = launcher_->Add(PieceOf(work, stretch_));
     if (!added.ok() || !*added) return added;
     holds_piece_ = false;
   }

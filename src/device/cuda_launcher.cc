@@ -73,9 +73,9 @@ absl::StatusOr<bool> CudaLauncher::Add(const CudaReduction& piece) {
   changed.Add(piece.dst, static_cast<uintptr_t>(piece.units * elements * bytes));
   if (count_ > 0 && kind_ == Kind::kReduction &&
       (changed.Meets(changed_) || changed.Meets(read_) || read.Meets(changed_))) {
-    if (const absl::Status status = Flush(); !status.ok()) return status;
+    if (absl::Status status = Flush(); !status.ok()) return status;
   }
-  const absl::StatusOr<bool> added = AddTo(Kind::kReduction, piece);
+  absl::StatusOr<bool> added = AddTo(Kind::kReduction, piece);
   if (!added.ok() || !*added) return added;
   if (count_ == 1) read_ = changed_ = Hull();
   read_.Add(piece.src, static_cast<uintptr_t>(piece.units * elements * bytes));
@@ -95,11 +95,11 @@ Piece* CudaLauncher::TableOf(const DeviceMemory& memory) const {
 template <class Piece>
 absl::StatusOr<bool> CudaLauncher::AddTo(Kind kind, const Piece& piece) {
   if (count_ == kTablePieces || (count_ > 0 && kind != kind_)) {
-    if (const absl::Status status = Flush(); !status.ok()) return status;
+    if (absl::Status status = Flush(); !status.ok()) return status;
   }
   Table& table = tables_[table_];
   if (table.under_way) {
-    const absl::StatusOr<bool> passed = table.passed.Passed();
+    absl::StatusOr<bool> passed = table.passed.Passed();
     if (!passed.ok() || !*passed) return passed;
     table.under_way = false;
   }

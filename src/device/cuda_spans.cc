@@ -38,12 +38,12 @@ absl::StatusOr<std::unique_ptr<CudaSpans>> CudaSpans::Create(cudaStream_t stream
     if (made.ok()) *event = *std::move(made);
     return made.status();
   };
-  if (const absl::Status status = make(&spans->reference_); !status.ok()) return status;
+  if (absl::Status status = make(&spans->reference_); !status.ok()) return status;
   for (Open& open : spans->ring_) {
-    if (const absl::Status status = make(&open.begin); !status.ok()) return status;
-    if (const absl::Status status = make(&open.end); !status.ok()) return status;
+    if (absl::Status status = make(&open.begin); !status.ok()) return status;
+    if (absl::Status status = make(&open.end); !status.ok()) return status;
   }
-  if (const absl::Status status = spans->reference_.Record(stream); !status.ok()) return status;
+  if (absl::Status status = spans->reference_.Record(stream); !status.ok()) return status;
   SLUICE_CUDA_RETURN_IF_ERROR(cudaEventSynchronize, (spans->reference_.get()));
   spans->reference_ns_ = NowNs();
   return spans;

@@ -6,10 +6,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "plan/channels.h"
 #include "session/clock.h"
+#include "session/operation_cookie.h"
 #include "tensor/check.h"
-#include "trace/profiler_range.h"
 
 namespace sluice {
 namespace {
@@ -18,25 +17,7 @@ namespace {
 constexpr int kFeedBatch = 256;
 // Steps of one Poll, so that it returns to the caller now and then.
 constexpr int kStepsPerPoll = 32;
-constexpr int kLookAheadMin = 4096;
 constexpr size_t kEventBatch = 64;
-
-// An operation's cookie holds its bucket's first slot and its ticket.
-uint64_t CookieOf(size_t slot, Ticket ticket) { return uint64_t{slot} << 32 | ticket; }
-size_t SlotOf(uint64_t cookie) { return static_cast<size_t>(cookie >> 32); }
-Ticket TicketOf(uint64_t cookie) { return static_cast<Ticket>(cookie); }
-// A mark's cookie is this one.
-constexpr uint64_t kMark = uint64_t{1} << 63;
-// Marks under way, so that the device has room for copies.
-constexpr size_t kMarksMax = Device::kMaxOutstanding / 4;
-
-TraceKind KindOf(Stage stage) {
-  return stage == Stage::kFilling  ? TraceKind::kFill
-         : stage == Stage::kMoving ? TraceKind::kMove
-                                   : TraceKind::kDrain;
-}
-
-int64_t RoundUp(int64_t bytes, int64_t unit) { return (bytes + unit - 1) / unit * unit; }
 
 }  // namespace
 
@@ -62,82 +43,6 @@ Runner::~Runner() {
   // What the device still does may be in staging, and may wait for what the transport gives up.
   transport_.reset();
   device_.reset();
-}
-
-MemoryRules Runner::MemoryRulesFor(const Accelerator* accelerator) const {
-  const TransportTraits& traits = transport_->traits();
-  MemoryRules rules;
-  rules.accelerator = accelerator;
-  rules.staging = traits.takes_host_memory ? device_->traits().staging : device_->traits().buffers;
-  rules.takes_host_memory = traits.takes_host_memory && !traits.staged_only;
-  rules.takes_device_memory = traits.takes_device_memory && !traits.staged_only;
-  rules.takes_rows = traits.takes_rows;
-  return rules;
-}
-
-absl::Status Runner::Prepare(CompiledTransfer* transfer) {
-  SLUICE_CHECK(runs_.empty() && !busy(), "a run is in flight");
-  const Plan& plan = transfer->plan();
-  // More slots than the channels of all transfers can fill would never be used.
-  const int64_t most = std::max<int64_t>(1, slots_wanted_ + plan.peak_buckets_without_budget);
-  const int64_t wanted = slots_ == 0 ? most : std::min(slots_, most);
-  const int64_t slot_bytes = std::max(slot_bytes_, RoundUp(transfer->slot_bytes(), 64));
-  const int operations = std::max(operations_max_, transfer->operations_max());
-  if (wanted > std::numeric_limits<int>::max() / 4 / operations ||
-      plan.buckets.size() >= uint64_t{1} << BucketWork::kIndexBits) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat(wanted, " slots for ", plan.buckets.size(), " buckets are too many"));
-  }
-  // An error leaves everything as the transfers before need it.
-  const size_t staging_bytes = static_cast<size_t>(wanted) * static_cast<size_t>(slot_bytes);
-  if (staging_bytes > staging_.bytes()) {
-    absl::StatusOr<DeviceMemory> staging = transport_->traits().takes_host_memory
-                                               ? device_->AllocateStaging(staging_bytes)
-                                               : device_->AllocateBuffer(staging_bytes);
-    if (!staging.ok()) {
-      return absl::Status(staging.status().code(),
-                          absl::StrCat("staging of ", wanted, " slots x ", slot_bytes,
-                                       " bytes: ", staging.status().message()));
-    }
-    const absl::Span<std::byte> span = absl::MakeSpan(staging->data(), staging->bytes());
-    if (absl::Status status = transport_->UseStaging(span); !status.ok()) return status;
-    staging_ = *std::move(staging);
-  }
-  const int slots = static_cast<int>(wanted);
-  absl::Status reserved = transport_->Reserve(slots * operations);
-  if (!reserved.ok()) return reserved;
-  slots_wanted_ = most;
-  slot_bytes_ = slot_bytes;
-  operations_max_ = operations;
-  // Groups have one order on all ranks, which no rank can change by what is urgent there.
-  transfer->lane = in_groups_ ? 0 : transfer->spec().priority_class;
-  lane_count_ = std::max(lane_count_, transfer->lane + 1);
-  NumberChannels(transfer);
-  last_moving_.resize(channels_.size(), kNoSlot);
-  EngineOptions options;
-  options.channels = static_cast<int>(channels_.size());
-  options.max_in_flight = max_in_flight_;
-  options.slots = slots;
-  options.look_ahead = std::max(kLookAheadMin, 2 * slots);
-  options.lanes = lane_count_;
-  if (!engine_ || options.channels > engine_->options().channels ||
-      options.slots > engine_->options().slots || options.lanes > engine_->options().lanes) {
-    engine_.emplace(options);
-    held_.resize(static_cast<size_t>(slots));
-  }
-  messages_.reserve(static_cast<size_t>(slots) * static_cast<size_t>(operations));
-  if (in_stream_order_) endings_.reserve(static_cast<size_t>(slots));
-  if (in_groups_) hop_.reserve(messages_.capacity());
-  return absl::OkStatus();
-}
-
-void Runner::NumberChannels(CompiledTransfer* transfer) {
-  for (const Channel& channel : transfer->plan().channels) {
-    std::vector<int64_t> key = ChannelContent(transfer->plan(), channel);
-    key.push_back(transfer->lane);
-    const int next = static_cast<int>(channels_.size());
-    transfer->engine_channels.push_back(channels_.try_emplace(std::move(key), next).first->second);
-  }
 }
 
 void Runner::Add(TransferRun* run) {
@@ -189,7 +94,7 @@ absl::StatusOr<bool> Runner::Poll() {
 // Looks at the transport between any two copies: a rendezvous makes progress only then.
 absl::StatusOr<bool> Runner::Step() {
   const absl::StatusOr<bool> passed = PollStreams();
-  if (!passed.ok()) return passed;
+  if (!passed.ok()) return passed.status();
   absl::StatusOr<bool> moved = PollTransport();
   if (!moved.ok()) return moved;
   absl::StatusOr<bool> copied = PollDevice();
@@ -206,13 +111,13 @@ absl::StatusOr<bool> Runner::Step() {
     if (command.stage != Stage::kMoving) break;
   }
   if (absl::Status status = FlushMessages(); !status.ok()) return status;
-  if (absl::Status status = MarkEndings(); !status.ok()) return status;
+  if (absl::Status status = endings_.Mark(&copies_); !status.ok()) return status;
   return *passed || *moved || *copied || commanded;
 }
 
 absl::StatusOr<bool> Runner::PollTransport() {
   // What has been handed out in stream order may still fail.
-  if (transport_->outstanding() == 0 && marks_.empty()) return false;
+  if (transport_->outstanding() == 0 && endings_.marks() == 0) return false;
   const absl::StatusOr<int> count = transport_->Poll(absl::MakeSpan(events_));
   if (!count.ok()) return count.status();
   absl::Status failure;
@@ -242,12 +147,12 @@ absl::StatusOr<bool> Runner::PollDevice() {
   absl::Status failure;
   for (int i = 0; i < *count; ++i) {
     const uint64_t cookie = copied_[static_cast<size_t>(i)];
-    if (cookie == kMark) {
+    if (cookie == kMarkCookie) {
       // What has failed on the network is not done, wherever the device is.
       const absl::Status network = transport_->Poll({}).status();
       if (!network.ok()) engine_->Poison(network);
       failure.Update(network);
-      TakeMark();
+      endings_.TakeMark(&*engine_);
       continue;
     }
     const size_t slot = FindWork(cookie);
@@ -313,9 +218,7 @@ absl::Status Runner::CarryOut(const Command& command) {
                     staging_.data() + static_cast<int64_t>(slot) * slot_bytes_);
     if (in_groups_) groups_.Admitted(*run, held.work.index());
   }
-  held.stage = command.stage;
-  held.range = BeginProfilerRange(KindOf(command.stage), held.work.bucket().bytes);
-  if (trace_ != nullptr) TraceBegin(&held);
+  BeginStage(&held, command.stage);
   if (command.stage == Stage::kMoving) BeginMove(slot);
   return Continue(slot, command.stage);
 }
@@ -374,8 +277,7 @@ absl::Status Runner::ContinueAlone(size_t slot, Stage stage, int rounds_max) {
   const bool ends = work.EndsWith(stage);
   const Ticket ticket = work.ticket();
   if (!ends || !in_stream_order_) engine_->Finish(ticket);
-  EndProfilerRange(held_[slot].range);
-  if (trace_ != nullptr) TraceEnd(slot);
+  EndStage(slot);
   if (!ends) return absl::OkStatus();
   // An engine made anew gives the same tickets again.
   work = BucketWork();
@@ -385,54 +287,9 @@ absl::Status Runner::ContinueAlone(size_t slot, Stage stage, int rounds_max) {
     return absl::OkStatus();
   }
   // Its slots are in use until the device has come so far. A run in a stream need not wait for it.
-  endings_.push_back({ticket, run->in_stream() ? nullptr : run, index});
+  endings_.Add({ticket, run->in_stream() ? nullptr : run, index});
   if (run->in_stream()) run->BucketDone(index);
   return absl::OkStatus();
-}
-
-// Asks the device to say when it has come to here.
-absl::Status Runner::MarkEndings() {
-  if (endings_.size() == marked_ || marks_.size() == kMarksMax) return absl::OkStatus();
-  marks_.push_back(endings_.size() - marked_);
-  marked_ = endings_.size();
-  return copies_.Mark(kMark);
-}
-
-void Runner::TakeMark() {
-  const auto end = endings_.begin() + static_cast<ptrdiff_t>(marks_.front());
-  for (auto ending = endings_.begin(); ending != end; ++ending) {
-    if (!engine_->status().ok()) {
-      engine_->Fail(ending->ticket, engine_->status());
-      continue;
-    }
-    engine_->Finish(ending->ticket);
-    if (ending->run != nullptr) ending->run->BucketDone(ending->index);
-  }
-  endings_.erase(endings_.begin(), end);
-  marked_ -= marks_.front();
-  marks_.erase(marks_.begin());
-}
-
-void Runner::TraceBegin(Held* held) {
-  held->begin_ns = MonotonicNs();
-  const EngineCounters& now = engine_->counters();
-  trace_->Sample(held->begin_ns, now.held_buckets, now.staging_bytes);
-}
-
-void Runner::TraceEnd(size_t slot) {
-  const Held& held = held_[slot];
-  const Bucket& bucket = held.work.bucket();
-  const int64_t now_ns = MonotonicNs();
-  trace_->Span(KindOf(held.stage), bucket.id.WithRun(static_cast<uint64_t>(held.work.run()->id())),
-               static_cast<int>(slot), bucket.bytes, held.begin_ns, now_ns);
-  const EngineCounters& now = engine_->counters();
-  trace_->Sample(now_ns, now.held_buckets, now.staging_bytes);
-}
-
-void Runner::TraceDevice() {
-  for (const DeviceSpan& span : device_->TakeSpans()) {
-    trace_->Span(TraceKind::kDeviceCopy, device_track_, TraceItem(), 0, span.begin_ns, span.end_ns);
-  }
 }
 
 absl::Status Runner::FlushMessages() {
@@ -441,80 +298,6 @@ absl::Status Runner::FlushMessages() {
   absl::Status status = transport_->Start(messages_);
   messages_.clear();
   return status;
-}
-
-// Starts the next hop of the first group, once all of it is there: every bucket has its slots, and
-// what earlier hops, and copies, were for has been started.
-absl::Status Runner::FlushHop() {
-  if (!commanded_all_ || !groups_.first_is_complete() || transport_->outstanding() > 0 ||
-      copies_.outstanding() > static_cast<int>(marks_.size())) {
-    return absl::OkStatus();
-  }
-  const auto work_of = [this](const TransportOp& op) -> const BucketWork& {
-    return held_[SlotOf(op.cookie)].work;
-  };
-  const auto in_first = [this, &work_of](const TransportOp& op) {
-    return groups_.IsInFirst(work_of(op).run(), work_of(op).index());
-  };
-  int hop = std::numeric_limits<int>::max();
-  for (const TransportOp& op : messages_) {
-    if (in_first(op)) hop = std::min(hop, op.hop);
-  }
-  const auto later = std::stable_partition(
-      messages_.begin(), messages_.end(),
-      [&in_first, hop](const TransportOp& op) { return op.hop == hop && in_first(op); });
-  hop_.assign(messages_.begin(), later);
-  if (hop_.empty()) return absl::OkStatus();
-  // What has ended must not wait for this group, which may wait for calls that other ranks make
-  // only once that is over.
-  if (absl::Status status = MarkEndings(); !status.ok()) return status;
-  if (marked_ < endings_.size()) return absl::OkStatus();
-  messages_.erase(messages_.begin(), later);
-  // Both ends of a link come to the same order.
-  std::sort(hop_.begin(), hop_.end(), [&work_of](const TransportOp& a, const TransportOp& b) {
-    return work_of(a).bucket().id < work_of(b).bucket().id;
-  });
-  return transport_->Start(hop_);
-}
-
-// The host waits for the stream only where it touches memory itself, or the network does that comes
-// after nothing.
-absl::Status Runner::BeginInStream(TransferRun* run) {
-  const absl::StatusOr<Fence*> fence = run->BeginFence(device_.get());
-  if (!fence.ok()) return fence.status();
-  if (absl::Status status = (*fence)->Record(run->stream()); !status.ok()) return status;
-  const bool network_is_behind = in_stream_order_ || !transport_->traits().takes_device_memory;
-  run->set_waits_for_stream(!network_is_behind || !run->OnDeviceOnly());
-  return copies_.Order(*fence, nullptr).status();
-}
-
-absl::StatusOr<bool> Runner::EndInStream(TransferRun* run) {
-  if (!in_stream_order_) return true;  // everything is complete
-  const absl::StatusOr<Fence*> fence = run->EndFence(device_.get());
-  if (!fence.ok()) return fence.status();
-  if (run->end_order() == 0) {
-    const absl::StatusOr<int64_t> order = copies_.Order(nullptr, *fence);
-    if (!order.ok()) return order.status();
-    run->set_end_order(*order);
-  }
-  if (!copies_.HasEnded(run->end_order())) return false;
-  absl::Status status = (*fence)->HoldBack(run->stream());
-  if (!status.ok()) return status;
-  return true;
-}
-
-absl::StatusOr<bool> Runner::PollStreams() {
-  bool passed_any = false;
-  for (TransferRun* const run : runs_) {
-    if (!run->waits_for_stream()) continue;
-    const absl::StatusOr<Fence*> fence = run->BeginFence(device_.get());
-    if (!fence.ok()) return fence.status();
-    const absl::StatusOr<bool> passed = (*fence)->Passed();
-    if (!passed.ok()) return passed;
-    if (*passed) run->set_waits_for_stream(false);
-    passed_any = passed_any || *passed;
-  }
-  return passed_any;
 }
 
 absl::Status Runner::Explain(const absl::Status& status, uint64_t cookie) const {

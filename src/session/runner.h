@@ -20,6 +20,7 @@
 #include "session/bucket_work.h"
 #include "session/compiled_transfer.h"
 #include "session/copy_queue.h"
+#include "session/ending_line.h"
 #include "session/group_line.h"
 #include "session/transfer_run.h"
 #include "sluice/session.h"
@@ -95,13 +96,6 @@ class Runner {
     int after = kNoSlot;
   };
 
-  // A bucket that has ended in stream order: all of it has been started.
-  struct Ending {
-    Ticket ticket = 0;
-    TransferRun* run = nullptr;  // to be told; null where that was done
-    size_t index = 0;
-  };
-
   absl::StatusOr<bool> Step();
   absl::StatusOr<bool> PollStreams();
   absl::StatusOr<bool> PollTransport();
@@ -120,14 +114,13 @@ class Runner {
   void EndMove(size_t slot);
   absl::Status FlushMessages();
   absl::Status FlushHop();
-  absl::Status MarkEndings();
-  void TakeMark();
   size_t FindWork(uint64_t cookie) const;
 
-  void TraceBegin(Held* held);
-  void TraceEnd(size_t slot);
+  void BeginStage(Held* held, Stage stage);
+  void EndStage(size_t slot);
   void TraceDevice();
 
+  absl::Status GrowStaging(int64_t slots, int64_t slot_bytes);
   void NumberChannels(CompiledTransfer* transfer);
   absl::Status Explain(const absl::Status& status, uint64_t cookie) const;
   void KeepTime();
@@ -157,10 +150,7 @@ class Runner {
   bool commanded_all_ = false;         // the engine had no more commands
   GroupLine groups_;
   std::vector<TransportOp> hop_;  // scratch for FlushHop
-  // In order; the first `marked_` of them wait for marks, each for those up to it.
-  std::vector<Ending> endings_;
-  std::vector<size_t> marks_;  // in order: how many endings each is about
-  size_t marked_ = 0;
+  EndingLine endings_;
   std::vector<TransportEvent> events_;
   std::vector<uint64_t> copied_;
 

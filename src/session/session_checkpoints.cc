@@ -102,7 +102,7 @@ absl::Status SessionImpl::Carry(const char* call, const CheckpointOptions& optio
                                 CheckpointRun* run) {
   ShardRunner* const runner = run->runner();
   if (run->ready_fd() >= 0) call_wait_.Watch(run->ready_fd());
-  const absl::Status status = FinishTogether(
+  absl::Status status = FinishTogether(
       call, options.timeout,
       [runner]() -> absl::StatusOr<StepResult> {
         const absl::StatusOr<bool> moved = runner->Poll();

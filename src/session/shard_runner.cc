@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "session/clock.h"
+#include "session/operation_cookie.h"
 #include "session/stream_trace.h"
 #include "tensor/check.h"
 
@@ -15,8 +16,6 @@ namespace {
 constexpr size_t kEventBatch = 64;
 // Steps of one Poll, so that it returns to the caller now and then.
 constexpr int kStepsPerPoll = 32;
-
-uint64_t CookieOf(size_t slot, Ticket ticket) { return uint64_t{slot} << 32 | ticket; }
 
 TraceKind KindOf(Stage stage) {
   return stage == Stage::kFilling  ? TraceKind::kStorageRead
@@ -345,8 +344,8 @@ absl::Status ShardRunner::Flush() {
 }
 
 size_t ShardRunner::FindHeld(uint64_t cookie) const {
-  const size_t slot = static_cast<size_t>(cookie >> 32);
-  SLUICE_CHECK(held_[slot].ticket == static_cast<Ticket>(cookie), "an operation of no bucket");
+  const size_t slot = SlotOf(cookie);
+  SLUICE_CHECK(held_[slot].ticket == TicketOf(cookie), "an operation of no bucket");
   return slot;
 }
 

@@ -74,7 +74,7 @@ absl::Status ReachAll(const CudaQueue& queue, const std::vector<BusId>& bus_ids)
   const CurrentCudaDevice current(queue.ordinal);
   if (!current.status().ok()) return current.status();
   for (size_t rank = 0; rank < bus_ids.size(); ++rank) {
-    const absl::Status status = Reach(queue.ordinal, rank, bus_ids[rank]);
+    absl::Status status = Reach(queue.ordinal, rank, bus_ids[rank]);
     if (!status.ok()) return status;
   }
   return absl::OkStatus();

@@ -66,7 +66,7 @@ absl::StatusOr<CudaIpcMemory> CudaIpcExporter::Export(const std::byte* data, siz
   memory.base = base;
   memory.offset = begin - base;
   const cudaError_t error =
-      cudaIpcGetMemHandle(&memory.handle, reinterpret_cast<void*>(static_cast<uintptr_t>(base)));
+      cudaIpcGetMemHandle(&memory.handle, const_cast<std::byte*>(data) - memory.offset);
   if (error == cudaSuccess) return memory;
   const absl::Status status = CudaStatus(error, "cudaIpcGetMemHandle");
   return absl::FailedPreconditionError(

@@ -101,10 +101,9 @@ absl::Status Interleaved(const std::byte* src, const PullRows& from, std::byte* 
     const size_t src_in_row = at % from.row_bytes;
     const size_t dst_in_row = at % to.row_bytes;
     const size_t stretch = std::min(from.row_bytes - src_in_row, to.row_bytes - dst_in_row);
-    const absl::Status status =
-        launcher->Add({src + at / from.row_bytes * from.stride_bytes + src_in_row,
-                       dst + at / to.row_bytes * to.stride_bytes + dst_in_row, stretch,
-                       bytes / period, src_period, dst_period, 1, 0, 0});
+    absl::Status status = launcher->Add({src + at / from.row_bytes * from.stride_bytes + src_in_row,
+                                         dst + at / to.row_bytes * to.stride_bytes + dst_in_row,
+                                         stretch, bytes / period, src_period, dst_period, 1, 0, 0});
     if (!status.ok()) return status;
     at += stretch;
   }

@@ -163,7 +163,7 @@ absl::Status CudaIpcTransport::PollMessages() {
       count = messages->Poll(absl::MakeSpan(events));
       if (!count.ok()) return count.status();
       for (size_t i = 0; i < static_cast<size_t>(*count); ++i) {
-        const absl::Status status = MessageEnded(messages == offers_.get(), events[i]);
+        absl::Status status = MessageEnded(messages == offers_.get(), events[i]);
         if (!status.ok()) return status;
       }
     } while (*count == static_cast<int>(events.size()));

@@ -125,12 +125,19 @@ std::vector<std::string> CheckpointDir::Names() const {
 }
 
 RankTensors::RankTensors(const std::vector<TensorTransfer>& of, Side side, int rank,
-                         uint64_t style_seed) {
+                         uint64_t style_seed, const std::shared_ptr<Accelerator>& accelerator) {
   Dice dice(style_seed * 1000 + static_cast<uint64_t>(rank));
+  std::shared_ptr<Device> device;
+  if (accelerator != nullptr) {
+    absl::StatusOr<std::unique_ptr<Device>> opened = accelerator->OpenDevice();
+    EXPECT_TRUE(opened.ok()) << opened.status();
+    if (opened.ok()) device = *std::move(opened);
+  }
   memory.reserve(of.size());
   for (size_t t = 0; t < of.size(); ++t) {
     const auto style = static_cast<ViewStyle>(dice.Between(0, 3));
     memory.emplace_back(of[t], t, side, rank, style);
+    if (device != nullptr && dice.Chance(75)) memory.back().PutOn(device, *accelerator);
     CheckpointTensor tensor;
     tensor.name = of[t].name;
     tensor.shape = of[t].shape;

@@ -7,10 +7,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "session/tensor_memory.h"
+#include "sluice/accelerator.h"
 #include "sluice/checkpoint.h"
 #include "sluice/session.h"
 #include "sluice/transfer.h"
@@ -49,12 +51,13 @@ class CheckpointDir {
 int64_t FileBytes(const std::vector<TensorTransfer>& tensors);
 
 // One rank's memory of all tensors on one side, and the tensors as a checkpoint call takes them.
+// With an accelerator, most are in its memory.
 struct RankTensors {
   std::vector<session_test::TensorMemory> memory;
   std::vector<CheckpointTensor> tensors;
 
   RankTensors(const std::vector<TensorTransfer>& of, session_test::Side side, int rank,
-              uint64_t style_seed);
+              uint64_t style_seed, const std::shared_ptr<Accelerator>& accelerator = nullptr);
   void ExpectHolds(uint64_t round) const;
   void ExpectPoisoned(uint64_t round) const;
 };

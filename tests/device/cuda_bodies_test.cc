@@ -220,8 +220,8 @@ TEST(CudaMoveTest, HugeCopiesAreCutIntoPiecesOfBoundedSize) {
   copy.runs[1] = absl::MakeConstSpan(&columns, 1);
   copy.src_strides = {3001, 3};
   copy.dst_strides = {1000, 1};
-  copy.src = reinterpret_cast<const std::byte*>(uintptr_t{1} << 40);
-  copy.dst = reinterpret_cast<std::byte*>(uintptr_t{1} << 44);
+  copy.src = reinterpret_cast<const std::byte*>(0x100'0000'0000);
+  copy.dst = reinterpret_cast<std::byte*>(0x1000'0000'0000);
   copy.begin = 17;
   copy.end = 3'000'000'000;
   int64_t units = 0;

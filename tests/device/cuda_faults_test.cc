@@ -203,7 +203,7 @@ absl::Status DoEverything() {
     ++started;
   }
   std::vector<uint64_t> cookies;
-  const absl::Status polled = PollUntil(device, started, &cookies);
+  absl::Status polled = PollUntil(device, started, &cookies);
   if (!polled.ok()) {
     // Once only: then what was started comes back.
     const absl::Status rest = PollUntil(device, started - cookies.size(), &cookies);
@@ -322,7 +322,7 @@ TEST_F(CudaFaultsTest, TheCallersDeviceStaysCurrent) {
 TEST_F(CudaFaultsTest, AcceleratorsSayWhyThereIsNone) {
   const auto refusal = [](const FakeCudaConfig& config, int ordinal) {
     FakeCudaConfigure(config);
-    const absl::Status status = MakeCudaAccelerator({.ordinal = ordinal}).status();
+    absl::Status status = MakeCudaAccelerator({.ordinal = ordinal}).status();
     FakeCudaCheckClean();
     return status;
   };

@@ -41,7 +41,7 @@ void CheckMemory(State& state) {
                              : allocation.kind == MemoryKind::kPinned ? "memory never unregistered"
                                                                       : "a mapping never closed";
     AddMisuse(std::string("left: ") + kind + ", " + std::to_string(allocation.bytes) +
-              " bytes at " + Hex(reinterpret_cast<const void*>(base)));
+              " bytes at " + Hex(PointerTo(base)));
   }
   // What the runtime still does with them may go on.
   static auto* const left = new std::vector<std::shared_ptr<SharedMemory>>;
@@ -56,11 +56,10 @@ void CheckStreams(State& state) {
   for (const auto& [handle, stream] : state.streams) {
     if (HasUnseenWork(*stream) && DeviceError(state, stream->device) == cudaSuccess) {
       AddMisuse(std::string("never waited for: ") + stream->last_work_name + " on stream " +
-                Hex(reinterpret_cast<const void*>(handle)) +
-                (stream->is_destroyed ? ", which was destroyed" : ""));
+                Hex(PointerTo(handle)) + (stream->is_destroyed ? ", which was destroyed" : ""));
     }
     if (!stream->is_null && !stream->is_destroyed) {
-      AddMisuse("left: a stream never destroyed, " + Hex(reinterpret_cast<const void*>(handle)));
+      AddMisuse("left: a stream never destroyed, " + Hex(PointerTo(handle)));
     }
   }
   for (const auto& [handle, stream] : std::exchange(state.streams, {})) {
@@ -72,7 +71,7 @@ void CheckStreams(State& state) {
 
 void CheckEvents(State& state) {
   for (const auto& [handle, event] : state.events) {
-    AddMisuse("left: an event never destroyed, " + Hex(reinterpret_cast<const void*>(handle)));
+    AddMisuse("left: an event never destroyed, " + Hex(PointerTo(handle)));
   }
   state.events.clear();
   state.destroyed_events.clear();

@@ -119,8 +119,7 @@ cudaError_t EnablePeer(int peer, unsigned flags) {
 int MemGetAddressRange(unsigned long long* base, size_t* bytes, unsigned long long pointer) {
   State& state = TheState();
   const Lock lock(state.mutex);
-  const auto* const address = reinterpret_cast<const void*>(static_cast<uintptr_t>(pointer));
-  const Allocation* const found = Find(state, address);
+  const Allocation* const found = Find(state, PointerTo(static_cast<uintptr_t>(pointer)));
   if (found == nullptr || found->kind == MemoryKind::kPinned ||
       pointer - found->base >= found->bytes) {
     return cudaErrorInvalidValue;

@@ -173,7 +173,7 @@ cudaError_t CreateEvent(cudaEvent_t* event, unsigned flags) {
     if (memory == nullptr) return cudaErrorOperatingSystem;
     Share(*made, memory);
   }
-  *event = reinterpret_cast<cudaEvent_t>(made->handle);
+  *event = static_cast<cudaEvent_t>(PointerTo(made->handle));
   return cudaSuccess;
 }
 

@@ -77,13 +77,13 @@ cudaError_t OpenMemory(void** pointer, const cudaIpcMemHandle_t& handle, unsigne
       continue;
     }
     ++allocation.opens;
-    *pointer = reinterpret_cast<void*>(base);
+    *pointer = PointerTo(base);
     return cudaSuccess;
   }
   const Allocation* const made = MapDevice(state, MemoryKind::kImported, memory, device);
   if (made == nullptr) return cudaErrorMapBufferObjectFailed;
   memory->AddUser();
-  *pointer = reinterpret_cast<void*>(made->base);
+  *pointer = PointerTo(made->base);
   return cudaSuccess;
 }
 
@@ -126,7 +126,7 @@ cudaError_t OpenEvent(cudaEvent_t* event, const cudaIpcEventHandle_t& handle) {
       MakeEvent(state, cudaEventInterprocess | cudaEventDisableTiming);
   made->is_imported = true;
   Share(*made, memory);
-  *event = reinterpret_cast<cudaEvent_t>(made->handle);
+  *event = static_cast<cudaEvent_t>(PointerTo(made->handle));
   return cudaSuccess;
 }
 

@@ -58,8 +58,7 @@ Place Locate(const State& state, const FakeCudaRange& range, const char* functio
     const uintptr_t offset = Address(range.pointer) - allocation->base;
     if (offset > allocation->bytes || range.bytes > allocation->bytes - offset) {
       return complain("reach beyond the " + std::to_string(allocation->bytes) +
-                      " bytes allocated at " +
-                      Hex(reinterpret_cast<const void*>(allocation->base)));
+                      " bytes allocated at " + Hex(PointerTo(allocation->base)));
     }
     return {KindOf(*allocation), allocation->host + offset, allocation->device};
   }
@@ -130,7 +129,7 @@ void Unmap(State& state, Lock& lock, uintptr_t base, const char* function) {
   }
   if (unseen != nullptr) {
     AddMisuse(std::string(function) + ": " + std::to_string(allocation.bytes) + " bytes at " +
-              Hex(reinterpret_cast<const void*>(base)) + " that " + unseen->what +
+              Hex(PointerTo(base)) + " that " + unseen->what +
               " uses, which nobody saw to be done");
   }
   const std::vector<Use> uses = allocation.uses;
@@ -140,7 +139,7 @@ void Unmap(State& state, Lock& lock, uintptr_t base, const char* function) {
   if (old.kind == MemoryKind::kPinned) return;
   state.freed.push_back({old.base, old.bytes, old.reserved});
   if (state.freed.size() <= kRemembered) return;
-  munmap(reinterpret_cast<void*>(state.freed.front().base), state.freed.front().reserved);
+  munmap(PointerTo(state.freed.front().base), state.freed.front().reserved);
   state.freed.pop_front();
 }
 

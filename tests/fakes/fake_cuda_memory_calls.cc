@@ -33,7 +33,7 @@ cudaError_t Malloc(void** pointer, size_t bytes) {
   if (made == nullptr) return cudaErrorMemoryAllocation;
   std::memset(made->host, kJunk, std::min(bytes, kJunkBytes));
   owner.allocated += bytes;
-  *pointer = reinterpret_cast<void*>(made->base);
+  *pointer = PointerTo(made->base);
   return cudaSuccess;
 }
 

@@ -77,6 +77,10 @@ std::vector<std::string> TakeMisuse();
 
 uintptr_t NewHandle(State& state);
 std::string Hex(const void* pointer);
+// Addresses and handles are keys of the fake's tables, so they are kept as numbers.
+inline void* PointerTo(uintptr_t number) {
+  return reinterpret_cast<void*>(number);  // NOLINT(performance-no-int-to-ptr): see above
+}
 
 }  // namespace sluice::fake_cuda
 

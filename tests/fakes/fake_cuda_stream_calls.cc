@@ -23,7 +23,7 @@ cudaError_t CreateStream(cudaStream_t* stream, unsigned flags) {
   const Lock lock(state.mutex);
   const std::shared_ptr<Stream> made = MakeStream(state, CurrentDevice());
   made->is_blocking = (flags & cudaStreamNonBlocking) == 0;
-  *stream = reinterpret_cast<cudaStream_t>(made->handle);
+  *stream = static_cast<cudaStream_t>(PointerTo(made->handle));
   return cudaSuccess;
 }
 

@@ -205,7 +205,7 @@ ncclResult_t Init(ncclComm_t* handle, int ranks, const ncclUniqueId& id, int ran
     return met;
   });
   if (result == ncclSuccess || result == ncclInProgress) {
-    *handle = reinterpret_cast<ncclComm_t>(comm->handle);
+    *handle = static_cast<ncclComm_t>(fake_cuda::PointerTo(comm->handle));
   } else {
     End(*comm, RankState::kLeft);
   }
@@ -261,7 +261,7 @@ ncclResult_t Register(Comm& comm, void* buffer, size_t bytes, void** handle) {
   Comms& comms = TheComms();
   const std::lock_guard lock(comms.mutex);
   comm.registrations.push_back({NewHandle(comms), static_cast<const std::byte*>(buffer), bytes});
-  *handle = reinterpret_cast<void*>(comm.registrations.back().handle);
+  *handle = fake_cuda::PointerTo(comm.registrations.back().handle);
   return ncclSuccess;
 }
 

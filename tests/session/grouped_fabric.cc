@@ -30,7 +30,7 @@ class GroupedTransport final : public Transport {
   }
 
   absl::StatusOr<int> Poll(absl::Span<TransportEvent> events) override {
-    const absl::StatusOr<int> count = inner_->Poll(events);
+    absl::StatusOr<int> count = inner_->Poll(events);
     if (!count.ok()) return count;
     count_ -= *count;
     if (absl::Status status = StartNext(); !status.ok()) return status;

@@ -1,0 +1,44 @@
+// How a runner starts operations of a transport that takes them in groups.
+#include <algorithm>
+#include <limits>
+
+#include "session/operation_cookie.h"
+#include "session/runner.h"
+
+namespace sluice {
+
+// Starts the next hop of the first group, once all of it is there: every bucket has its slots, and
+// what earlier hops, and copies, were for has been started.
+absl::Status Runner::FlushHop() {
+  if (!commanded_all_ || !groups_.first_is_complete() || transport_->outstanding() > 0 ||
+      copies_.outstanding() > endings_.marks()) {
+    return absl::OkStatus();
+  }
+  const auto work_of = [this](const TransportOp& op) -> const BucketWork& {
+    return held_[SlotOf(op.cookie)].work;
+  };
+  const auto in_first = [this, &work_of](const TransportOp& op) {
+    return groups_.IsInFirst(work_of(op).run(), work_of(op).index());
+  };
+  int hop = std::numeric_limits<int>::max();
+  for (const TransportOp& op : messages_) {
+    if (in_first(op)) hop = std::min(hop, op.hop);
+  }
+  const auto later = std::stable_partition(
+      messages_.begin(), messages_.end(),
+      [&in_first, hop](const TransportOp& op) { return op.hop == hop && in_first(op); });
+  hop_.assign(messages_.begin(), later);
+  if (hop_.empty()) return absl::OkStatus();
+  // What has ended must not wait for this group, which may wait for calls that other ranks make
+  // only once that is over.
+  if (absl::Status status = endings_.Mark(&copies_); !status.ok()) return status;
+  if (!endings_.all_marked()) return absl::OkStatus();
+  messages_.erase(messages_.begin(), later);
+  // Both ends of a link come to the same order.
+  std::sort(hop_.begin(), hop_.end(), [&work_of](const TransportOp& a, const TransportOp& b) {
+    return work_of(a).bucket().id < work_of(b).bucket().id;
+  });
+  return transport_->Start(hop_);
+}
+
+}  // namespace sluice
