@@ -76,6 +76,7 @@ void ClassTables::Clear() {
   parties_.Clear();
   services_.clear();
   pair_services_.clear();
+  suppliers_.clear();
   sides_ = {};
   bytes_ = 0;
 }
@@ -184,6 +185,49 @@ const PartService& ClassTables::ServiceOf(const PartTuple& src_parts, const Part
   const Want want = {RanksOf(Side::kDst, dst_parts), crossing.elements, crossing.row_elements};
   return *pair_services_.emplace(key, Serve(src_parts, absl::MakeConstSpan(&want, 1)))
               .first->second;
+}
+
+// Which of a source part's wants is that of a destination part.
+int32_t ClassTables::WantOf(const PartTuple& src_parts, const PartTuple& dst_parts) {
+  const PartCrossings& crossings = CrossingsOf(Side::kSrc, src_parts);
+  int32_t want = 0;
+  for (size_t i = 0; i < static_cast<size_t>(dims_); ++i) {
+    const std::vector<PartOverlap>& overlaps = *crossings.by_dim[i];
+    const auto own = std::lower_bound(
+        overlaps.begin(), overlaps.end(), dst_parts[i],
+        [](const PartOverlap& overlap, int64_t part) { return overlap.part < part; });
+    want =
+        want * static_cast<int32_t>(overlaps.size()) + static_cast<int32_t>(own - overlaps.begin());
+  }
+  return want;
+}
+
+Supplier ClassTables::SupplierOf(const PartTuple& dst_parts, const Crossing& crossing) {
+  Supplier supplier;
+  if (src_.replicas() * src_.contributions() > 1) {
+    supplier.service = &ServiceOf(crossing.parts);
+    supplier.want = WantOf(crossing.parts, dst_parts);
+  } else if (dst_.replicas() > 1) {
+    supplier.service = &ServiceOf(crossing.parts, dst_parts, crossing);
+  } else {
+    const int64_t position = src_.PositionOf(crossing.parts, 0);
+    supplier.holder = mesh(Side::kSrc).ranks()[static_cast<size_t>(position)];
+  }
+  return supplier;
+}
+
+const std::vector<Supplier>& ClassTables::SuppliersOf(const PartTuple& dst_parts) {
+  std::unique_ptr<std::vector<Supplier>>& suppliers = suppliers_[dst_parts];
+  if (suppliers == nullptr) {
+    suppliers = std::make_unique<std::vector<Supplier>>();
+    const std::vector<Crossing>& crossings = CrossingsOf(Side::kDst, dst_parts).list;
+    suppliers->reserve(crossings.size());
+    for (const Crossing& crossing : crossings) {
+      suppliers->push_back(SupplierOf(dst_parts, crossing));
+    }
+    bytes_ += BytesOf(*suppliers) + kEntryBytes;
+  }
+  return *suppliers;
 }
 
 }  // namespace sluice

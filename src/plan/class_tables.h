@@ -46,6 +46,13 @@ struct PartService {
   ServeTable table;
 };
 
+// From whom the ranks of a destination part get a region.
+struct Supplier {
+  int holder = -1;                       // the only one, who serves only one rank; or
+  const PartService* service = nullptr;  // one of several, or for several ranks
+  int32_t want = 0;                      // of the service: the destination part's
+};
+
 // Thread: one at a time.
 class ClassTables {
  public:
@@ -74,12 +81,17 @@ class ClassTables {
   const PartCrossings& CrossingsOf(Side side, const PartTuple& parts);
   // Wants are numbered as the part's crossings.
   const PartService& ServiceOf(const PartTuple& src_parts);
+  // One for each of the part's crossings.
+  const std::vector<Supplier>& SuppliersOf(const PartTuple& dst_parts);
+
+ private:
   // For a part that one rank holds, which serves each want in full, whatever the others are: the
   // only want is that of `dst_parts`, whose crossing with the part has this many elements.
   const PartService& ServiceOf(const PartTuple& src_parts, const PartTuple& dst_parts,
                                const Crossing& crossing);
+  Supplier SupplierOf(const PartTuple& dst_parts, const Crossing& crossing);
+  int32_t WantOf(const PartTuple& src_parts, const PartTuple& dst_parts);
 
- private:
   template <typename Key, typename Value>
   using Cache = absl::flat_hash_map<Key, std::unique_ptr<Value>>;
   using PairOfParts = std::pair<PartTuple, PartTuple>;
@@ -106,6 +118,7 @@ class ClassTables {
   std::array<SideTables, 2> sides_;
   Cache<PartTuple, PartService> services_;
   Cache<PairOfParts, PartService> pair_services_;
+  Cache<PartTuple, std::vector<Supplier>> suppliers_;
   std::optional<bool> nodes_meet_;  // a node has ranks of both sides
   int64_t bytes_ = 0;
 };

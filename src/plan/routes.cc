@@ -71,63 +71,37 @@ void ClassRoutes::PlanAsSource() {
 
 void ClassRoutes::PlanAsDestination() {
   const std::vector<Crossing>& crossings = dst_.crossings->list;
+  const std::vector<Supplier>& suppliers = tables_.SuppliersOf(dst_.parts);
   supplies_.reserve(crossings.size());
   for (size_t c = 0; c < crossings.size(); ++c) {
     if (src_.position && crossings[c].parts == src_.parts) {
       own_crossing_ = c;
       if (!tables_.reduces()) continue;  // it has that itself
     }
-    supplies_.push_back(SupplyFor(static_cast<int32_t>(c)));
+    Supply& supply = supplies_.emplace_back();
+    supply.crossing = static_cast<int32_t>(c);
+    supply.from = &suppliers[c];
+    if (supply.from->service != nullptr) FindShares(&supply);
   }
 }
 
-// Which of a source part's wants is this rank's.
-int32_t ClassRoutes::WantOf(const PartTuple& src_parts) {
-  const PartCrossings& crossings = tables_.CrossingsOf(Side::kSrc, src_parts);
-  int32_t mine = 0;
-  for (size_t i = 0; i < static_cast<size_t>(tables_.dims()); ++i) {
-    const std::vector<PartOverlap>& overlaps = *crossings.by_dim[i];
-    const auto own = std::lower_bound(
-        overlaps.begin(), overlaps.end(), dst_.parts[i],
-        [](const PartOverlap& overlap, int64_t part) { return overlap.part < part; });
-    mine =
-        mine * static_cast<int32_t>(overlaps.size()) + static_cast<int32_t>(own - overlaps.begin());
-  }
-  return mine;
-}
-
-ClassRoutes::Supply ClassRoutes::SupplyFor(int32_t crossing_index) {
-  const Crossing& crossing = dst_.crossings->list[static_cast<size_t>(crossing_index)];
-  const Partition& src = tables_.partition(Side::kSrc);
-  Supply supply;
-  supply.crossing = crossing_index;
-  if (src.replicas() * src.contributions() > 1) {
-    supply.service = &tables_.ServiceOf(crossing.parts);
-    FindShares(WantOf(crossing.parts), &supply);
-  } else if (tables_.partition(Side::kDst).replicas() > 1) {
-    supply.service = &tables_.ServiceOf(crossing.parts, dst_.parts, crossing);
-    FindShares(0, &supply);
-  } else {
-    const int64_t position = src.PositionOf(crossing.parts, 0);
-    supply.holder = tables_.mesh(Side::kSrc).ranks()[static_cast<size_t>(position)];
-  }
-  return supply;
-}
-
-// As a rule all ranks of a want are in its needs, in their order: then the place is known.
+// As a rule a want's needs have all its ranks in their order, and each as many: then the place is
+// known.
 std::pair<size_t, size_t> ClassRoutes::PlaceInNeeds(const std::vector<Need>& needs,
                                                     int32_t want) const {
-  const Partition& dst = tables_.partition(Side::kDst);
-  size_t me = static_cast<size_t>(dst.ReplicaOf(*dst_.position));
   const auto first = std::lower_bound(needs.begin(), needs.end(), want,
                                       [](const Need& of, int32_t at) { return of.want < at; });
-  auto need = first;
-  for (; need != needs.end() && need->want == want; me -= need++->ranks.size()) {
-    if (me >= need->ranks.size()) continue;
-    if (need->ranks[me] == rank_) return {need - needs.begin(), me};
-    break;
+  const auto end = std::upper_bound(first, needs.end(), want,
+                                    [](int32_t at, const Need& of) { return at < of.want; });
+  const Partition& dst = tables_.partition(Side::kDst);
+  const int64_t replica = dst.ReplicaOf(*dst_.position);
+  const int64_t guess = ((replica + 1) * (end - first) - 1) / dst.replicas();
+  if (guess < end - first) {
+    const size_t me = static_cast<size_t>(replica - dst.replicas() * guess / (end - first));
+    const absl::Span<const int> ranks = first[guess].ranks;
+    if (me < ranks.size() && ranks[me] == rank_) return {first + guess - needs.begin(), me};
   }
-  for (need = first; need != needs.end() && need->want == want; ++need) {
+  for (auto need = first; need != end; ++need) {
     const auto found = std::find(need->ranks.begin(), need->ranks.end(), rank_);
     if (found == need->ranks.end()) continue;
     return {need - needs.begin(), found - need->ranks.begin()};
@@ -136,9 +110,9 @@ std::pair<size_t, size_t> ClassRoutes::PlaceInNeeds(const std::vector<Need>& nee
   return {};
 }
 
-void ClassRoutes::FindShares(int32_t want, Supply* supply) const {
-  const ServeTable& table = supply->service->table;
-  const auto [need, me] = PlaceInNeeds(table.needs, want);
+void ClassRoutes::FindShares(Supply* supply) const {
+  const ServeTable& table = supply->from->service->table;
+  const auto [need, me] = PlaceInNeeds(table.needs, supply->from->want);
   supply->need = static_cast<int32_t>(need);
   const std::vector<Share>& shares =
       table.groups[static_cast<size_t>(table.group_of_need[need])].shares;
@@ -263,14 +237,14 @@ void ClassRoutes::AppendReducedRoutes(int64_t rotation, Plan* plan, std::vector<
 void ClassRoutes::AppendDestinationRoutes(int64_t rotation, Plan* plan,
                                           std::vector<Route>* routes) {
   for (const Supply& supply : supplies_) {
-    if (supply.service != nullptr) {
+    if (supply.from->service != nullptr) {
       AppendSupply(supply, rotation, plan, routes);
       continue;
     }
     const size_t crossing = static_cast<size_t>(supply.crossing);
     Route route;
     route.role = Role::kDestination;
-    route.party = &pairs_.Of(supply.holder, rank_);
+    route.party = &pairs_.Of(supply.from->holder, rank_);
     route.region = RegionOf(&dst_, crossing, Role::kDestination, plan);
     route.end = dst_.crossings->list[crossing].elements;
     route.row_elements = dst_.crossings->list[crossing].row_elements;
@@ -280,8 +254,8 @@ void ClassRoutes::AppendDestinationRoutes(int64_t rotation, Plan* plan,
 
 void ClassRoutes::AppendSupply(const Supply& supply, int64_t rotation, Plan* plan,
                                std::vector<Route>* routes) {
-  const ServeTable& table = supply.service->table;
-  const absl::Span<const int> holders = supply.service->holders;
+  const ServeTable& table = supply.from->service->table;
+  const absl::Span<const int> holders = supply.from->service->holders;
   const size_t crossing = static_cast<size_t>(supply.crossing);
   const Need& need = table.needs[static_cast<size_t>(supply.need)];
   const ServeGroup& group =

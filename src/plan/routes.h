@@ -62,9 +62,8 @@ class ClassRoutes {
   // A source part that this rank needs a region of, and who serves it.
   struct Supply {
     int32_t crossing = 0;
-    int holder = -1;                       // the only one, who serves only this rank; or
-    const PartService* service = nullptr;  // one of several, or for several ranks
-    int32_t need = 0;
+    const Supplier* from = nullptr;
+    int32_t need = 0;         // where it has a service
     int32_t first_share = 0;  // of the need's group, those of this rank
     int32_t end_share = 0;
   };
@@ -73,10 +72,8 @@ class ClassRoutes {
   Place PlaceOn(Side side, int rank);
   void PlanAsSource();
   void PlanAsDestination();
-  int32_t WantOf(const PartTuple& src_parts);
-  Supply SupplyFor(int32_t crossing);
   std::pair<size_t, size_t> PlaceInNeeds(const std::vector<Need>& needs, int32_t want) const;
-  void FindShares(int32_t want, Supply* supply) const;
+  void FindShares(Supply* supply) const;
 
   int32_t AddRegion(const Place& place, size_t crossing, Role role, Plan* plan) const;
   int32_t RegionOf(Place* place, size_t crossing, Role role, Plan* plan) const;
