@@ -1,7 +1,7 @@
 // What planning costs one rank: time and memory, for a model on a large system. No MPI.
 //
 // Plans as several ranks in turn, each on its own as a job's ranks would; time is of the slowest,
-// memory the process's growth over all of them.
+// memory the process's growth over all of them. Or as all ranks, as a simulator would.
 #include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "plan/job_planner.h"
 #include "plan/plan.h"
 #include "workload/model_file.h"
 #include "workload/model_mapping.h"
@@ -22,6 +23,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 using sluice::HashPlan;
+using sluice::JobPlanner;
 using sluice::MakePlan;
 using sluice::Plan;
 using sluice::PlanOptions;
@@ -44,10 +46,64 @@ double Milliseconds(Clock::duration duration) {
   return std::chrono::duration<double, std::milli>(duration).count();
 }
 
-int Run(const std::string& model_path, const std::string& system_path, int ranks_per_node,
-        int samples) {
-  absl::StatusOr<bench::Model> model = bench::ParseModelFile(ReadFile(model_path), {});
-  absl::StatusOr<bench::System> system = bench::ParseSystemFile(ReadFile(system_path));
+struct Options {
+  std::string model, system;
+  int layers = 0, ranks_per_node = 8, samples = 16;
+  bool all = false;
+};
+
+// Each as a job's rank would, on its own.
+int PlanSamples(const TransferSpec& spec, const PlanOptions& options, int ranks, int samples) {
+  std::printf("%8s %10s %10s %10s %12s %12s\n", "rank", "plan_ms", "buckets", "channels", "sent_MB",
+              "received_MB");
+  double slowest_ms = 0;
+  for (int i = 0; i < samples; ++i) {
+    const int rank = static_cast<int>(static_cast<int64_t>(ranks) * i / samples);
+    const Clock::time_point begin = Clock::now();
+    absl::Status status = ValidateSpec(spec, ranks);
+    absl::StatusOr<Plan> plan = MakePlan(spec, options, rank);
+    const uint64_t hash = HashPlan(spec, options).all;
+    const double plan_ms = Milliseconds(Clock::now() - begin);
+    if (!status.ok() || !plan.ok() || hash == 0) {
+      std::fprintf(stderr, "plan_bench: %s %s\n", status.ToString().c_str(),
+                   plan.status().ToString().c_str());
+      return 1;
+    }
+    slowest_ms = std::max(slowest_ms, plan_ms);
+    std::printf("%8d %10.1f %10zu %10zu %12.1f %12.1f\n", rank, plan_ms, plan->buckets.size(),
+                plan->channels.size(), static_cast<double>(plan->sent_bytes) / 1e6,
+                static_cast<double>(plan->received_bytes) / 1e6);
+  }
+  std::printf("# slowest rank %.1f ms", slowest_ms);
+  return 0;
+}
+
+// One after the other, sharing what is alike.
+int PlanAll(const TransferSpec& spec, const PlanOptions& options, int ranks) {
+  const Clock::time_point begin = Clock::now();
+  JobPlanner planner(spec, options);
+  size_t buckets = 0, buckets_max = 0, channels_max = 0;
+  for (int rank = 0; rank < ranks; ++rank) {
+    absl::StatusOr<Plan> plan = planner.PlanOf(rank);
+    if (!plan.ok()) {
+      std::fprintf(stderr, "plan_bench: %s\n", plan.status().ToString().c_str());
+      return 1;
+    }
+    buckets += plan->buckets.size();
+    buckets_max = std::max(buckets_max, plan->buckets.size());
+    channels_max = std::max(channels_max, plan->channels.size());
+  }
+  const double all_ms = Milliseconds(Clock::now() - begin);
+  std::printf("# at most %zu buckets and %zu channels; %zu parts of buckets in all, %.0f ns each\n",
+              buckets_max, channels_max, buckets, all_ms * 1e6 / static_cast<double>(buckets));
+  std::printf("# all ranks in %.2f s", all_ms * 1e-3);
+  return 0;
+}
+
+int Run(const Options& run) {
+  absl::StatusOr<bench::Model> model =
+      bench::ParseModelFile(ReadFile(run.model), {.layers = run.layers});
+  absl::StatusOr<bench::System> system = bench::ParseSystemFile(ReadFile(run.system));
   if (!model.ok() || !system.ok()) {
     std::fprintf(stderr, "plan_bench: %s %s\n", model.status().ToString().c_str(),
                  system.status().ToString().c_str());
@@ -60,35 +116,19 @@ int Run(const std::string& model_path, const std::string& system_path, int ranks
   }
   const int ranks = static_cast<int>(system->train.num_gpus + system->generation.num_gpus);
   std::vector<int> nodes(static_cast<size_t>(ranks));
-  for (int rank = 0; rank < ranks; ++rank) nodes[static_cast<size_t>(rank)] = rank / ranks_per_node;
+  for (size_t rank = 0; rank < nodes.size(); ++rank) {
+    nodes[rank] = static_cast<int>(rank) / run.ranks_per_node;
+  }
   PlanOptions options;
   options.node_of_rank = nodes;
 
   const double before_mb = MegabytesResidentMax();
   std::printf("# %zu tensors, %d ranks, %d per node\n", spec->tensors.size(), ranks,
-              ranks_per_node);
-  std::printf("%8s %10s %10s %10s %12s %12s\n", "rank", "plan_ms", "buckets", "channels", "sent_MB",
-              "received_MB");
-  double slowest_ms = 0;
-  for (int i = 0; i < samples; ++i) {
-    const int rank = static_cast<int>(static_cast<int64_t>(ranks) * i / samples);
-    const Clock::time_point begin = Clock::now();
-    absl::Status status = ValidateSpec(*spec, ranks);
-    absl::StatusOr<Plan> plan = MakePlan(*spec, options, rank);
-    const uint64_t hash = HashPlan(*spec, options).all;
-    const double plan_ms = Milliseconds(Clock::now() - begin);
-    if (!status.ok() || !plan.ok() || hash == 0) {
-      std::fprintf(stderr, "plan_bench: %s %s\n", status.ToString().c_str(),
-                   plan.status().ToString().c_str());
-      return 1;
-    }
-    slowest_ms = std::max(slowest_ms, plan_ms);
-    std::printf("%8d %10.1f %10zu %10zu %12.1f %12.1f\n", rank, plan_ms, plan->buckets.size(),
-                plan->channels.size(), static_cast<double>(plan->sent_bytes) / 1e6,
-                static_cast<double>(plan->received_bytes) / 1e6);
-  }
-  std::printf("# slowest rank %.1f ms, memory of planning at most %.0f MB\n", slowest_ms,
-              MegabytesResidentMax() - before_mb);
+              run.ranks_per_node);
+  const int failed =
+      run.all ? PlanAll(*spec, options, ranks) : PlanSamples(*spec, options, ranks, run.samples);
+  if (failed != 0) return failed;
+  std::printf(", memory of planning at most %.0f MB\n", MegabytesResidentMax() - before_mb);
   return 0;
 }
 
@@ -96,13 +136,15 @@ int Run(const std::string& model_path, const std::string& system_path, int ranks
 
 int main(int argc, char** argv) {
   CLI::App app("Times planning for single ranks of a large transfer");
-  std::string model, system;
-  int ranks_per_node = 8, samples = 16;
-  app.add_option("--model", model, "model file")->required()->check(CLI::ExistingFile);
-  app.add_option("--system", system, "system file")->required()->check(CLI::ExistingFile);
-  app.add_option("--ranks-per-node", ranks_per_node, "ranks that share a node")
+  Options run;
+  app.add_option("--model", run.model, "model file")->required()->check(CLI::ExistingFile);
+  app.add_option("--system", run.system, "system file")->required()->check(CLI::ExistingFile);
+  app.add_option("--layers", run.layers, "keep the first so many layers of the model; 0: all")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--ranks-per-node", run.ranks_per_node, "ranks that share a node")
       ->check(CLI::PositiveNumber);
-  app.add_option("--samples", samples, "how many ranks to plan as")->check(CLI::PositiveNumber);
+  app.add_option("--samples", run.samples, "how many ranks to plan as")->check(CLI::PositiveNumber);
+  app.add_flag("--all", run.all, "plan as all ranks, and share what is alike for them");
   CLI11_PARSE(app, argc, argv);
-  return Run(model, system, ranks_per_node, samples);
+  return Run(run);
 }

@@ -3,10 +3,11 @@
 #define SLUICE_SRC_PLAN_CHANNELS_H_
 
 #include <cstdint>
-#include <map>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
+#include "absl/types/span.h"
 #include "plan/party.h"
 #include "plan/plan.h"
 
@@ -18,17 +19,38 @@ inline constexpr int kLinkTags = 1 << 10;
 // What makes two channels of any plans the same: members, parents, contributions and levels.
 std::vector<int64_t> ChannelContent(const Plan& plan, const Channel& channel);
 
+// The channels of one rank's plan, as they are added to it.
 class Channels {
  public:
-  // The channel of a party with `rank` in it: one that `plan` has, or another that is added.
-  int32_t Add(const Party& party, absl::Span<const int> node_of_rank, int rank, Plan* plan);
+  // Both must outlive this object.
+  Channels(absl::Span<const int> node_of_rank, int rank, Plan* plan);
+
+  // The channel of a party with this rank in it: one that the plan has, or another that is added.
+  int32_t Add(const Party& party);
 
   // Once all are there: gives tags to the links. Both ends of a link know the same channels with
   // it, and number them in the order of their members. ResourceExhausted if there are too many.
-  absl::Status NumberLinks(Plan* plan) const;
+  absl::Status NumberLinks();
 
  private:
-  std::map<std::vector<int64_t>, int32_t> by_content_;
+  // By content, which lies in the plan.
+  struct Hash {
+    const Plan* plan;
+    size_t operator()(int32_t channel) const;
+  };
+  struct Equal {
+    const Plan* plan;
+    bool operator()(int32_t a, int32_t b) const;
+  };
+
+  void AppendContent(const Party& party);
+  void Connect(const Party& party, Channel* channel);
+  std::vector<int32_t> InOrder() const;
+
+  const absl::Span<const int> node_of_rank_;
+  const int rank_;
+  Plan& plan_;
+  absl::flat_hash_set<int32_t, Hash, Equal> by_content_;
 };
 
 }  // namespace sluice

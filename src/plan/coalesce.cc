@@ -34,6 +34,16 @@ int64_t PieceElements(int64_t elements, int64_t row_elements, int64_t element_by
 
 }  // namespace
 
+void PartyBuckets::Start(int64_t bucket_bytes, bool reduced) {
+  bucket_bytes_ = bucket_bytes;
+  reduced_ = reduced;
+  wanted_ = 0;
+  joined_.clear();
+  joining_ = Draft();
+  chunks_.clear();
+  drafts_.clear();
+}
+
 void PartyBuckets::Add(int32_t tensor, const Route& route, int64_t wire_bytes, int64_t src_bytes) {
   const int64_t elements = route.end - route.begin;
   const int64_t element_bytes = reduced_ ? src_bytes : wire_bytes;  // of what fills a bucket

@@ -14,7 +14,7 @@
 
 namespace sluice {
 
-// The buckets of one party, in order.
+// The buckets of one party after the other, each party's in order.
 class PartyBuckets {
  public:
   struct Draft {
@@ -24,9 +24,8 @@ class PartyBuckets {
     size_t chunk_count = 0;
   };
 
-  // `bucket_bytes`: most bytes of a bucket; in a reduction, of a contribution.
-  PartyBuckets(int64_t bucket_bytes, bool reduced)
-      : bucket_bytes_(bucket_bytes), reduced_(reduced) {}
+  // Begins with a party. `bucket_bytes`: most bytes of a bucket; in a reduction, of a contribution.
+  void Start(int64_t bucket_bytes, bool reduced);
 
   // A party has at most this many buckets: as many as a BucketId can number.
   static constexpr int64_t kBucketsMax = (int64_t{1} << kRoundBits) - 1;
@@ -47,8 +46,8 @@ class PartyBuckets {
   void Join(Chunk chunk, int64_t wire_bytes, int64_t src_bytes);
   void AppendAlone(const Chunk& chunk, int64_t wire_bytes, int64_t src_bytes);
 
-  int64_t bucket_bytes_;
-  bool reduced_;
+  int64_t bucket_bytes_ = 0;
+  bool reduced_ = false;
   int64_t wanted_ = 0;
   std::vector<Chunk> joined_;  // small chunks that make up the next bucket
   Draft joining_;              // their bytes

@@ -6,6 +6,19 @@
 
 namespace sluice {
 
+const Party& PairParties::Of(int src, int dst) {
+  const Party*& known = by_ranks_[{src, dst}];
+  if (known == nullptr) {
+    Party& party = parties_.emplace_back();
+    party.src = src;
+    party.src_needs = src == dst;
+    if (src != dst) party.dsts = {dst};
+    party.piece_bytes = bucket_bytes_;
+    known = &party;
+  }
+  return *known;
+}
+
 Parties::Parties(const TensorTransfer& tensor, const Partition& src, const PlanOptions& options,
                  int layout_pair)
     : src_mesh_(tensor.src.mesh),
@@ -25,15 +38,16 @@ absl::Span<const int> Parties::ContributorsWith(absl::Span<const int> holders, i
 const Party& Parties::Of(int src, absl::Span<const int> holders, const Need& need,
                          int64_t elements) {
   std::unique_ptr<const Party>& party = parties_[{&need, src, elements}];
-  if (party == nullptr) party = std::make_unique<Party>(Make(src, holders, need, elements));
+  if (party == nullptr) {
+    party = std::make_unique<Party>(Make(src, holders, need, elements));
+    bytes_ += static_cast<int64_t>(sizeof(Key) + sizeof(Party) + party->dsts.size() * sizeof(int));
+  }
   return *party;
 }
 
-const Party& Parties::Local(int rank) {
-  local_.src = rank;
-  local_.src_needs = true;
-  local_.piece_bytes = options_.bucket_bytes;
-  return local_;
+void Parties::Clear() {
+  parties_.clear();
+  bytes_ = 0;
 }
 
 // Where the tree of a source begins: along each mesh dimension the sources begin one after the
@@ -57,10 +71,6 @@ Party Parties::Make(int src, absl::Span<const int> holders, const Need& need,
   party.src = src;
   party.piece_bytes = options_.bucket_bytes;
   party.contributors = ContributorsWith(holders, src);
-  if (need.ranks.size() == 1 && !reduces()) {
-    party.dsts = need.ranks;
-    return party;
-  }
   for (int rank : need.ranks) {
     if (rank == src) {
       party.src_needs = true;
@@ -70,7 +80,8 @@ Party Parties::Make(int src, absl::Span<const int> holders, const Need& need,
   }
   if (!party.dsts.empty()) {
     const size_t first = FirstDst(src) % party.dsts.size();
-    party.dsts = FanoutOrder(party.dsts, first, options_.node_of_rank);
+    const std::vector<int> order = FanoutOrder(party.dsts, first, options_.node_of_rank);
+    party.dsts.assign(order.begin(), order.end());
   }
   Fanout fanout = {FanoutShape::kStar, options_.bucket_bytes};
   if (!OnOneNode(src, party.dsts, options_.node_of_rank)) {

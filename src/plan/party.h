@@ -4,10 +4,12 @@
 #define SLUICE_SRC_PLAN_PARTY_H_
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
 #include "mesh/partition.h"
 #include "plan/fanout.h"
@@ -19,8 +21,9 @@ namespace sluice {
 
 // Equal (src, first destination, number) means equal parties, within one transfer.
 struct Party {
-  int src = -1;            // has the bytes, or reduces them: the owner
-  RankList dsts;           // the others that need them, in the order of the tree; may be empty
+  int src = -1;  // has the bytes, or reduces them: the owner
+  // The others that need them, in the order of the tree; may be empty.
+  absl::InlinedVector<int, 1> dsts;
   bool src_needs = false;  // it needs them itself
   FanoutShape shape = FanoutShape::kStar;
   absl::Span<const int> contributors;  // in the order of addition, the owner among them; or none
@@ -31,7 +34,21 @@ struct Party {
   int dst() const { return dsts.empty() ? src : dsts[0]; }
 };
 
-// The parties of one class of tensors: made on first use, and kept.
+// Parties of two ranks, or of one that has what it needs, of one rank's plan.
+class PairParties {
+ public:
+  explicit PairParties(int64_t bucket_bytes) : bucket_bytes_(bucket_bytes) {}
+
+  // `dst` may be `src`, which then copies what it has and needs. Lives as long as this object.
+  const Party& Of(int src, int dst);
+
+ private:
+  int64_t bucket_bytes_;
+  std::deque<Party> parties_;
+  absl::flat_hash_map<std::pair<int, int>, const Party*> by_ranks_;
+};
+
+// The larger parties of one class of tensors: made on first use, and kept.
 class Parties {
  public:
   // `tensor` is any of the class, `src` its source layout's partition; with `options` they must
@@ -47,12 +64,13 @@ class Parties {
   // the class is reduced.
   absl::Span<const int> ContributorsWith(absl::Span<const int> holders, int owner) const;
 
-  // Who passes `elements` of what `need` needs from `src`, one of `holders`. These lists must
-  // outlive this object; `need` is known by its address.
+  // Who passes `elements` of what the ranks of `need` need together from `src`, one of `holders`.
+  // These lists must stay until Clear; `need` is known by its address. Lives until Clear.
   const Party& Of(int src, absl::Span<const int> holders, const Need& need, int64_t elements);
 
-  // `rank` copies what it has and needs.
-  const Party& Local(int rank);
+  void Clear();
+  // About how much memory Clear would give back.
+  int64_t bytes() const { return bytes_; }
 
  private:
   struct Key {
@@ -76,7 +94,7 @@ class Parties {
   const int layout_pair_;
   const int64_t element_bytes_;
   absl::flat_hash_map<Key, std::unique_ptr<const Party>> parties_;
-  Party local_;
+  int64_t bytes_ = 0;
 };
 
 }  // namespace sluice

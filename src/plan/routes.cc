@@ -9,15 +9,6 @@
 namespace sluice {
 namespace {
 
-// Elements of a region below its first dimension that is longer than one: the rows to cut at.
-int64_t RowElements(absl::Span<const int64_t> extents) {
-  size_t d = 0;
-  while (d + 1 < extents.size() && extents[d] == 1) ++d;
-  int64_t row = 1;
-  for (size_t i = d + 1; i < extents.size(); ++i) row *= extents[i];
-  return row;
-}
-
 // Appends the runs of one dimension; positions on a side that is the wire (null) count from 0.
 void AppendRuns(const IntervalList& indices, const IntervalList* src, const IntervalList* dst,
                 std::vector<Run>* runs) {
@@ -36,114 +27,41 @@ void AppendRuns(const IntervalList& indices, const IntervalList* src, const Inte
   }
 }
 
-std::vector<int64_t> ShapeOf(const std::array<IntervalList, kMaxTensorDims>& owned, int dims) {
-  std::vector<int64_t> shape(static_cast<size_t>(dims));
-  for (size_t d = 0; d < shape.size(); ++d) shape[d] = owned[d].size();
-  return shape;
-}
-
 }  // namespace
 
-ClassRoutes::ClassRoutes(const TensorTransfer& tensor, const PlanOptions& options, int layout_pair,
-                         int rank)
-    : tensor_(tensor),
-      options_(options),
+ClassRoutes::ClassRoutes(ClassTables* tables, PairParties* pairs, int rank)
+    : tables_(*tables),
+      pairs_(*pairs),
       rank_(rank),
-      dims_(static_cast<int>(tensor.shape.size())),
-      src_(tensor.src, dims_),
-      dst_(tensor.dst, dims_),
-      parties_(tensor, src_, options, layout_pair),
-      src_position_(tensor.src.mesh.PositionOf(rank)),
-      dst_position_(tensor.dst.mesh.PositionOf(rank)) {
-  if (src_position_) src_parts_ = src_.PartsOf(*src_position_);
-  if (dst_position_) dst_parts_ = dst_.PartsOf(*dst_position_);
-  for (int d = 0; d < dims_; ++d) {
-    const size_t i = static_cast<size_t>(d);
-    if (src_position_) src_owned_[i] = src_.Owned(d, src_parts_[i], tensor.shape[i]);
-    if (dst_position_) dst_owned_[i] = dst_.Owned(d, dst_parts_[i], tensor.shape[i]);
-  }
-  src_local_shape_ = ShapeOf(src_owned_, dims_);
-  dst_local_shape_ = ShapeOf(dst_owned_, dims_);
-  if (src_position_) PlanAsSource();
-  if (dst_position_) PlanAsDestination();
+      src_(PlaceOn(Side::kSrc, rank)),
+      dst_(PlaceOn(Side::kDst, rank)) {
+  if (src_.position) PlanAsSource();
+  if (dst_.position) PlanAsDestination();
 }
 
-ClassRoutes::Overlaps ClassRoutes::FindOverlaps(const Owned& owned, const Partition& other) const {
-  Overlaps overlaps;
-  OverlapsByDim by_dim{};
-  for (int d = 0; d < dims_; ++d) {
-    const size_t i = static_cast<size_t>(d);
-    overlaps.by_dim[i] = SplitByPart(tensor_.shape[i], other.cuts(d), owned[i]);
-    by_dim[i] = &overlaps.by_dim[i];
+ClassRoutes::Place ClassRoutes::PlaceOn(Side side, int rank) {
+  const size_t dims = static_cast<size_t>(tables_.dims());
+  Place place;
+  place.local_shape.assign(dims, 0);
+  place.position = tables_.mesh(side).PositionOf(rank);
+  if (!place.position) return place;
+  place.parts = tables_.partition(side).PartsOf(*place.position);
+  for (size_t d = 0; d < dims; ++d) {
+    place.owned[d] = &tables_.Owned(side, static_cast<int>(d), place.parts[d]);
+    place.local_shape[d] = place.owned[d]->size();
   }
-  overlaps.crossings = Cross(by_dim);
-  return overlaps;
-}
-
-std::vector<ClassRoutes::Crossing> ClassRoutes::Cross(const OverlapsByDim& by_dim) const {
-  const size_t dims = static_cast<size_t>(dims_);
-  size_t count = 1;
-  for (size_t i = 0; i < dims; ++i) count *= by_dim[i]->size();
-  std::vector<Crossing> crossings(count);
-  for (size_t c = 0; c < count; ++c) {
-    Crossing& crossing = crossings[c];
-    std::array<int64_t, kMaxTensorDims> extents{};
-    size_t rest = c;
-    for (size_t i = dims; i-- > 0;) {
-      const size_t pick = rest % by_dim[i]->size();
-      rest /= by_dim[i]->size();
-      const PartOverlap& overlap = (*by_dim[i])[pick];
-      crossing.overlap[i] = static_cast<int32_t>(pick);
-      crossing.parts[i] = overlap.part;
-      extents[i] = overlap.indices.size();
-      crossing.elements *= extents[i];
-    }
-    crossing.row_elements = RowElements(absl::MakeConstSpan(extents.data(), dims));
-  }
-  return crossings;
-}
-
-std::vector<Want> ClassRoutes::WantsOf(absl::Span<const Crossing> crossings) const {
-  std::vector<Want> wants;
-  wants.reserve(crossings.size());
-  const absl::Span<const int> ranks = tensor_.dst.mesh.ranks();
-  for (const Crossing& crossing : crossings) {
-    Want want = {{}, crossing.elements, crossing.row_elements};
-    for (int64_t replica = 0; replica < dst_.replicas(); ++replica) {
-      want.ranks.push_back(ranks[static_cast<size_t>(dst_.PositionOf(crossing.parts, replica))]);
-    }
-    wants.push_back(std::move(want));
-  }
-  return wants;
-}
-
-// By replica, then by contribution.
-std::vector<int> ClassRoutes::HoldersOf(const PartTuple& parts) const {
-  std::vector<int> holders;
-  holders.reserve(static_cast<size_t>(src_.replicas() * src_.contributions()));
-  for (int64_t replica = 0; replica < src_.replicas(); ++replica) {
-    for (int64_t c = 0; c < src_.contributions(); ++c) {
-      const int64_t position = src_.PositionOf(parts, replica, c);
-      holders.push_back(tensor_.src.mesh.ranks()[static_cast<size_t>(position)]);
-    }
-  }
-  return holders;
-}
-
-ServeTable ClassRoutes::Divide(absl::Span<const int> holders, absl::Span<const Want> wants) const {
-  if (reduces()) return ServeReduced(holders, wants, parties_.element_bytes());
-  return Serve(holders, wants, options_.node_of_rank, parties_.element_bytes());
+  place.crossings = &tables_.CrossingsOf(side, place.parts);
+  place.regions.assign(place.crossings->list.size(), -1);
+  return place;
 }
 
 void ClassRoutes::PlanAsSource() {
-  as_source_ = FindOverlaps(src_owned_, dst_);
-  holders_ = HoldersOf(src_parts_);
-  wants_ = WantsOf(as_source_.crossings);
-  serve_ = Divide(holders_, wants_);
-  for (size_t c = 0; c < as_source_.crossings.size(); ++c) {
-    if (dst_position_ && as_source_.crossings[c].parts == dst_parts_) local_crossing_ = c;
+  service_ = &tables_.ServiceOf(src_.parts);
+  const std::vector<Crossing>& crossings = src_.crossings->list;
+  for (size_t c = 0; dst_.position && c < crossings.size(); ++c) {
+    if (crossings[c].parts == dst_.parts) local_crossing_ = c;
   }
-  for (const ServeGroup& group : serve_.groups) {
+  for (const ServeGroup& group : service_->table.groups) {
     const auto me = std::find(group.candidates.begin(), group.candidates.end(), rank_);
     const bool found = me != group.candidates.end();
     candidate_of_group_.push_back(found ? static_cast<size_t>(me - group.candidates.begin())
@@ -152,182 +70,164 @@ void ClassRoutes::PlanAsSource() {
 }
 
 void ClassRoutes::PlanAsDestination() {
-  as_destination_ = FindOverlaps(dst_owned_, src_);
-  for (size_t c = 0; c < as_destination_.crossings.size(); ++c) {
-    if (src_position_ && as_destination_.crossings[c].parts == src_parts_) {
+  const std::vector<Crossing>& crossings = dst_.crossings->list;
+  const std::vector<Supplier>& suppliers = tables_.SuppliersOf(dst_.parts);
+  supplies_.reserve(crossings.size());
+  for (size_t c = 0; c < crossings.size(); ++c) {
+    if (src_.position && crossings[c].parts == src_.parts) {
       own_crossing_ = c;
-      if (!reduces()) continue;  // it has that itself
+      if (!tables_.reduces()) continue;  // it has that itself
     }
-    supplies_.push_back(SupplyFor(static_cast<int32_t>(c)));
+    Supply& supply = supplies_.emplace_back();
+    supply.crossing = static_cast<int32_t>(c);
+    supply.from = &suppliers[c];
+    if (supply.from->service != nullptr) FindShares(&supply);
   }
 }
 
-const std::vector<PartOverlap>& ClassRoutes::TargetsOf(int dim, int64_t src_part) {
-  const size_t i = static_cast<size_t>(dim);
-  const auto [it, added] = targets_[i].try_emplace(src_part);
-  if (added) {
-    it->second =
-        SplitByPart(tensor_.shape[i], dst_.cuts(dim), src_.Owned(dim, src_part, tensor_.shape[i]));
+// As a rule a want's needs have all its ranks in their order, and each as many: then the place is
+// known.
+std::pair<size_t, size_t> ClassRoutes::PlaceInNeeds(const std::vector<Need>& needs,
+                                                    int32_t want) const {
+  const auto first = std::lower_bound(needs.begin(), needs.end(), want,
+                                      [](const Need& of, int32_t at) { return of.want < at; });
+  const auto end = std::upper_bound(first, needs.end(), want,
+                                    [](int32_t at, const Need& of) { return at < of.want; });
+  const Partition& dst = tables_.partition(Side::kDst);
+  const int64_t replica = dst.ReplicaOf(*dst_.position);
+  const int64_t guess = ((replica + 1) * (end - first) - 1) / dst.replicas();
+  if (guess < end - first) {
+    const size_t me = static_cast<size_t>(replica - dst.replicas() * guess / (end - first));
+    const absl::Span<const int> ranks = first[guess].ranks;
+    if (me < ranks.size() && ranks[me] == rank_) return {first + guess - needs.begin(), me};
   }
-  return it->second;
+  for (auto need = first; need != end; ++need) {
+    const auto found = std::find(need->ranks.begin(), need->ranks.end(), rank_);
+    if (found == need->ranks.end()) continue;
+    return {need - needs.begin(), found - need->ranks.begin()};
+  }
+  SLUICE_CHECK(false, "a rank's need is served by nobody");
+  return {};
 }
 
-// This rank's want alone: a single holder serves each one in full, whatever the others are.
-std::vector<Want> ClassRoutes::OwnWant(const Crossing& crossing) const {
-  Crossing own = crossing;
-  own.parts = dst_parts_;
-  return WantsOf(absl::MakeConstSpan(&own, 1));
+void ClassRoutes::FindShares(Supply* supply) const {
+  const ServeTable& table = supply->from->service->table;
+  const auto [need, me] = PlaceInNeeds(table.needs, supply->from->want);
+  supply->need = static_cast<int32_t>(need);
+  const std::vector<Share>& shares =
+      table.groups[static_cast<size_t>(table.group_of_need[need])].shares;
+  const auto place = std::make_pair(supply->need, static_cast<int32_t>(me));
+  const auto first =
+      std::lower_bound(shares.begin(), shares.end(), place, [](const Share& share, const auto& at) {
+        return std::make_pair(share.need, share.end_rank - 1) < at;
+      });
+  const auto end =
+      std::upper_bound(first, shares.end(), place, [](const auto& at, const Share& share) {
+        return at < std::make_pair(share.need, share.first_rank);
+      });
+  supply->first_share = static_cast<int32_t>(first - shares.begin());
+  supply->end_share = static_cast<int32_t>(end - shares.begin());
 }
 
-// All wants of a source part, as its holders see them; `mine`: which is this rank's.
-std::vector<Want> ClassRoutes::WantsOfPart(const PartTuple& src_parts, int32_t* mine) {
-  OverlapsByDim by_dim{};
-  *mine = 0;
-  for (size_t i = 0; i < static_cast<size_t>(dims_); ++i) {
-    by_dim[i] = &TargetsOf(static_cast<int>(i), src_parts[i]);
-    const auto own = std::lower_bound(
-        by_dim[i]->begin(), by_dim[i]->end(), dst_parts_[i],
-        [](const PartOverlap& overlap, int64_t part) { return overlap.part < part; });
-    *mine = *mine * static_cast<int32_t>(by_dim[i]->size()) +
-            static_cast<int32_t>(own - by_dim[i]->begin());
-  }
-  return WantsOf(Cross(by_dim));
-}
-
-ClassRoutes::Supply ClassRoutes::SupplyFor(int32_t crossing_index) {
-  const Crossing& crossing = as_destination_.crossings[static_cast<size_t>(crossing_index)];
-  Supply supply;
-  supply.crossing = crossing_index;
-  supply.holders = HoldersOf(crossing.parts);
-  if (supply.holders.size() == 1 && dst_.replicas() == 1) {
-    supply.need.ranks = {rank_};
-    supply.group.candidates = supply.holders;
-    supply.group.shares = {{0, 0, crossing.elements}};
-    supply.slots = {0};
-    return supply;
-  }
-  int32_t mine = 0;
-  const std::vector<Want> wants =
-      supply.holders.size() == 1 ? OwnWant(crossing) : WantsOfPart(crossing.parts, &mine);
-  const ServeTable table = Divide(supply.holders, wants);
-  const auto has_me = [this, mine](const Need& need) {
-    return need.want == mine &&
-           std::find(need.ranks.begin(), need.ranks.end(), rank_) != need.ranks.end();
-  };
-  const auto need = std::find_if(table.needs.begin(), table.needs.end(), has_me);
-  SLUICE_CHECK(need != table.needs.end(), "a rank's need is served by nobody");
-  const int32_t need_index = static_cast<int32_t>(need - table.needs.begin());
-  const ServeGroup& group =
-      table.groups[static_cast<size_t>(table.group_of_need[static_cast<size_t>(need_index)])];
-  supply.need = *need;
-  supply.group.candidates = group.candidates;
-  supply.group.rotates = group.rotates;
-  for (size_t q = 0; q < group.candidates.size(); ++q) {
-    for (int32_t s = group.first_share[q]; s < group.first_share[q + 1]; ++s) {
-      const Share& share = group.shares[static_cast<size_t>(s)];
-      if (share.need != need_index) continue;
-      supply.group.shares.push_back(share);
-      supply.slots.push_back(q);
-    }
-  }
-  return supply;
-}
-
-int32_t ClassRoutes::AddRegion(const Overlaps& overlaps, const Crossing& crossing, Role role,
-                               Plan* plan) const {
+int32_t ClassRoutes::AddRegion(const Place& place, size_t crossing, Role role, Plan* plan) const {
+  const size_t dims = static_cast<size_t>(tables_.dims());
   RegionRuns region;
-  region.dims = static_cast<int8_t>(dims_);
-  for (size_t i = 0; i < static_cast<size_t>(dims_); ++i) {
+  region.dims = static_cast<int8_t>(dims);
+  for (size_t i = 0; i < dims; ++i) {
+    const int32_t overlap = place.crossings->list[crossing].overlap[i];
     const IntervalList& indices =
-        overlaps.by_dim[i][static_cast<size_t>(crossing.overlap[i])].indices;
+        (*place.crossings->by_dim[i])[static_cast<size_t>(overlap)].indices;
     region.first_run[i] = static_cast<int32_t>(plan->runs.size());
     region.extent[i] = indices.size();
-    AppendRuns(indices, Has(role, Role::kSource) ? &src_owned_[i] : nullptr,
-               Has(role, Role::kDestination) ? &dst_owned_[i] : nullptr, &plan->runs);
+    AppendRuns(indices, Has(role, Role::kSource) ? src_.owned[i] : nullptr,
+               Has(role, Role::kDestination) ? dst_.owned[i] : nullptr, &plan->runs);
   }
-  region.first_run[static_cast<size_t>(dims_)] = static_cast<int32_t>(plan->runs.size());
+  region.first_run[dims] = static_cast<int32_t>(plan->runs.size());
   plan->regions.push_back(region);
   return static_cast<int32_t>(plan->regions.size() - 1);
 }
 
-int32_t ClassRoutes::SourceRegion(size_t crossing, Plan* plan) {
-  Crossing& from = as_source_.crossings[crossing];
-  if (from.region < 0) from.region = AddRegion(as_source_, from, Role::kSource, plan);
-  return from.region;
-}
-
-int32_t ClassRoutes::DestinationRegion(size_t crossing, Plan* plan) {
-  Crossing& to = as_destination_.crossings[crossing];
-  if (to.region < 0) to.region = AddRegion(as_destination_, to, Role::kDestination, plan);
-  return to.region;
+int32_t ClassRoutes::RegionOf(Place* place, size_t crossing, Role role, Plan* plan) const {
+  int32_t& region = place->regions[crossing];
+  if (region < 0) region = AddRegion(*place, crossing, role, plan);
+  return region;
 }
 
 void ClassRoutes::AppendRoutes(int64_t rotation, Plan* plan, std::vector<Route>* routes) {
-  if (src_position_ && !reduces()) {
+  if (src_.position && !tables_.reduces()) {
     AppendLocalRoute(plan, routes);
     AppendSourceRoutes(rotation, plan, routes);
   }
-  if (src_position_ && reduces()) AppendReducedRoutes(rotation, plan, routes);
-  if (dst_position_) AppendDestinationRoutes(rotation, plan, routes);
+  if (src_.position && tables_.reduces()) AppendReducedRoutes(rotation, plan, routes);
+  if (dst_.position) AppendDestinationRoutes(rotation, plan, routes);
 }
 
 void ClassRoutes::AppendLocalRoute(Plan* plan, std::vector<Route>* routes) {
   if (local_crossing_ == kNone) return;
-  Crossing& crossing = as_source_.crossings[local_crossing_];
-  if (crossing.local_region < 0) {
-    crossing.local_region = AddRegion(as_source_, crossing, Role::kLocal, plan);
-  }
+  if (local_region_ < 0) local_region_ = AddRegion(src_, local_crossing_, Role::kLocal, plan);
+  const Crossing& crossing = src_.crossings->list[local_crossing_];
   Route route;
   route.role = Role::kLocal;
-  route.party = &parties_.Local(rank_);
-  route.region = crossing.local_region;
+  route.party = &pairs_.Of(rank_, rank_);
+  route.region = local_region_;
   route.end = crossing.elements;
   route.row_elements = crossing.row_elements;
   routes->push_back(route);
 }
 
 void ClassRoutes::AppendSourceRoutes(int64_t rotation, Plan* plan, std::vector<Route>* routes) {
-  for (size_t g = 0; g < serve_.groups.size(); ++g) {
+  const ServeTable& table = service_->table;
+  for (size_t g = 0; g < table.groups.size(); ++g) {
     if (candidate_of_group_[g] == kNone) continue;
-    const ServeGroup& group = serve_.groups[g];
+    const ServeGroup& group = table.groups[g];
     const size_t slot = group.SlotOf(candidate_of_group_[g], rotation);
     for (int32_t s = group.first_share[slot]; s < group.first_share[slot + 1]; ++s) {
       const Share& share = group.shares[static_cast<size_t>(s)];
-      const Need& need = serve_.needs[static_cast<size_t>(share.need)];
+      const Need& need = table.needs[static_cast<size_t>(share.need)];
       const size_t crossing = static_cast<size_t>(need.want);
       Route route;
-      route.party = &parties_.Of(rank_, holders_, need, share.end - share.begin);
-      route.region = SourceRegion(crossing, plan);
+      route.region = RegionOf(&src_, crossing, Role::kSource, plan);
       route.begin = share.begin;
       route.end = share.end;
-      route.row_elements = as_source_.crossings[crossing].row_elements;
-      routes->push_back(route);
+      route.row_elements = src_.crossings->list[crossing].row_elements;
+      if (!need.apart) {
+        route.party =
+            &tables_.parties().Of(rank_, service_->holders, need, share.end - share.begin);
+        routes->push_back(route);
+        continue;
+      }
+      for (int32_t i = share.first_rank; i < share.end_rank; ++i) {
+        route.party = &pairs_.Of(rank_, need.ranks[static_cast<size_t>(i)]);
+        routes->push_back(route);
+      }
     }
   }
 }
 
 // As a holder of contributions: what this rank reduces, and what it gives to others that do.
 void ClassRoutes::AppendReducedRoutes(int64_t rotation, Plan* plan, std::vector<Route>* routes) {
-  for (const ServeGroup& group : serve_.groups) {
+  const absl::Span<const int> holders = service_->holders;
+  const ServeTable& table = service_->table;
+  for (const ServeGroup& group : table.groups) {
     for (size_t slot = 0; slot < group.candidates.size(); ++slot) {
       const int owner = group.candidates[group.CandidateOf(slot, rotation)];
-      const absl::Span<const int> row = parties_.ContributorsWith(holders_, owner);
+      const absl::Span<const int> row = tables_.parties().ContributorsWith(holders, owner);
       if (std::find(row.begin(), row.end(), rank_) == row.end()) continue;
       for (int32_t s = group.first_share[slot]; s < group.first_share[slot + 1]; ++s) {
         const Share& share = group.shares[static_cast<size_t>(s)];
-        const Need& need = serve_.needs[static_cast<size_t>(share.need)];
+        const Need& need = table.needs[static_cast<size_t>(share.need)];
         const size_t crossing = static_cast<size_t>(need.want);
         Route route;
         route.role = owner == rank_ ? Role::kOwner : Role::kContributor;
-        route.party = &parties_.Of(owner, holders_, need, share.end - share.begin);
-        route.region = SourceRegion(crossing, plan);
+        route.party = &tables_.parties().Of(owner, holders, need, share.end - share.begin);
+        route.region = RegionOf(&src_, crossing, Role::kSource, plan);
         if (crossing == local_crossing_) {
           route.role = route.role | Role::kDestination;
-          route.dst_region = DestinationRegion(own_crossing_, plan);
+          route.dst_region = RegionOf(&dst_, own_crossing_, Role::kDestination, plan);
         }
         route.begin = share.begin;
         route.end = share.end;
-        route.row_elements = as_source_.crossings[crossing].row_elements;
+        route.row_elements = src_.crossings->list[crossing].row_elements;
         routes->push_back(route);
       }
     }
@@ -337,23 +237,46 @@ void ClassRoutes::AppendReducedRoutes(int64_t rotation, Plan* plan, std::vector<
 void ClassRoutes::AppendDestinationRoutes(int64_t rotation, Plan* plan,
                                           std::vector<Route>* routes) {
   for (const Supply& supply : supplies_) {
-    const size_t crossing = static_cast<size_t>(supply.crossing);
-    for (size_t i = 0; i < supply.group.shares.size(); ++i) {
-      const Share& share = supply.group.shares[i];
-      const size_t slot = supply.slots[i];
-      const int src = supply.group.candidates[supply.group.CandidateOf(slot, rotation)];
-      const absl::Span<const int> row = parties_.ContributorsWith(supply.holders, src);
-      // What this rank contributes to, it has planned as a holder.
-      if (std::find(row.begin(), row.end(), rank_) != row.end()) continue;
-      Route route;
-      route.role = Role::kDestination;
-      route.party = &parties_.Of(src, supply.holders, supply.need, share.end - share.begin);
-      route.region = DestinationRegion(crossing, plan);
-      route.begin = share.begin;
-      route.end = share.end;
-      route.row_elements = as_destination_.crossings[crossing].row_elements;
-      routes->push_back(route);
+    if (supply.from->service != nullptr) {
+      AppendSupply(supply, rotation, plan, routes);
+      continue;
     }
+    const size_t crossing = static_cast<size_t>(supply.crossing);
+    Route route;
+    route.role = Role::kDestination;
+    route.party = &pairs_.Of(supply.from->holder, rank_);
+    route.region = RegionOf(&dst_, crossing, Role::kDestination, plan);
+    route.end = dst_.crossings->list[crossing].elements;
+    route.row_elements = dst_.crossings->list[crossing].row_elements;
+    routes->push_back(route);
+  }
+}
+
+void ClassRoutes::AppendSupply(const Supply& supply, int64_t rotation, Plan* plan,
+                               std::vector<Route>* routes) {
+  const ServeTable& table = supply.from->service->table;
+  const absl::Span<const int> holders = supply.from->service->holders;
+  const size_t crossing = static_cast<size_t>(supply.crossing);
+  const Need& need = table.needs[static_cast<size_t>(supply.need)];
+  const ServeGroup& group =
+      table.groups[static_cast<size_t>(table.group_of_need[static_cast<size_t>(supply.need)])];
+  for (int32_t s = supply.first_share; s < supply.end_share; ++s) {
+    const Share& share = group.shares[static_cast<size_t>(s)];
+    const auto after = std::upper_bound(group.first_share.begin(), group.first_share.end(), s);
+    const size_t slot = static_cast<size_t>(after - group.first_share.begin()) - 1;
+    const int src = group.candidates[group.CandidateOf(slot, rotation)];
+    const absl::Span<const int> row = tables_.parties().ContributorsWith(holders, src);
+    // What this rank contributes to, it has planned as a holder.
+    if (std::find(row.begin(), row.end(), rank_) != row.end()) continue;
+    Route route;
+    route.role = Role::kDestination;
+    route.party = need.apart ? &pairs_.Of(src, rank_)
+                             : &tables_.parties().Of(src, holders, need, share.end - share.begin);
+    route.region = RegionOf(&dst_, crossing, Role::kDestination, plan);
+    route.begin = share.begin;
+    route.end = share.end;
+    route.row_elements = dst_.crossings->list[crossing].row_elements;
+    routes->push_back(route);
   }
 }
 

@@ -11,104 +11,20 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "plan/serve_line.h"
 
 namespace sluice {
 namespace {
 
-// A need is cut between senders only into pieces of at least this many bytes.
-constexpr int64_t kSmallestShareBytes = 64 << 10;
-constexpr int64_t kShareAlignmentBytes = 16;
-
-// Rounds `offset` within `need` to where a cut is worth making: to rows, if they are short beside
-// the `stretch` of a sender.
-int64_t SnapCut(const Want& need, int64_t offset, int64_t stretch, int64_t element_bytes) {
-  const int64_t smallest = (kSmallestShareBytes + element_bytes - 1) / element_bytes;
-  if (need.elements < 2 * smallest) return 2 * offset < need.elements ? 0 : need.elements;
-  const int64_t alignment =
-      need.row_elements <= stretch / 32 ? need.row_elements : kShareAlignmentBytes / element_bytes;
-  const int64_t snapped = (offset + alignment / 2) / alignment * alignment;
-  if (snapped < smallest) return 0;
-  if (need.elements - snapped < smallest) return need.elements;
-  return snapped;
-}
-
-// Needs with their regions.
-struct Line {
-  absl::Span<const Want> wants;
-  absl::Span<const Need> needs;
-
-  const Want& RegionOf(int32_t need) const {
-    return wants[static_cast<size_t>(needs[static_cast<size_t>(need)].want)];
-  }
-};
-
-// Lays `members` (indices of needs) on the line and cuts it at the running sums of `stretches`.
-void CutLine(const Line& line, absl::Span<const int32_t> members,
-             absl::Span<const int64_t> stretches, int64_t element_bytes, ServeGroup* group) {
-  group->first_share.assign(1, 0);
-  size_t m = 0;
-  int64_t done = 0;        // elements of members[m] already given out
-  int64_t line_begin = 0;  // where members[m] begins on the line
-  int64_t boundary = 0;
-  for (size_t q = 0; q < stretches.size(); ++q) {
-    boundary += stretches[q];
-    const bool last = q + 1 == stretches.size();
-    while (m < members.size()) {
-      const Want& need = line.RegionOf(members[m]);
-      int64_t cut = need.elements;
-      if (!last && boundary < line_begin + need.elements) {
-        cut =
-            SnapCut(need, std::max<int64_t>(0, boundary - line_begin), stretches[q], element_bytes);
-      }
-      cut = std::max(cut, done);
-      if (cut > done) group->shares.push_back({members[m], done, cut});
-      done = cut;
-      if (cut < need.elements) break;
-      line_begin += need.elements;
-      done = 0;
-      ++m;
-    }
-    group->first_share.push_back(static_cast<int32_t>(group->shares.size()));
-  }
-}
-
-int64_t TotalElements(const Line& line, absl::Span<const int32_t> members) {
-  int64_t total = 0;
-  for (int32_t member : members) total += line.RegionOf(member).elements;
-  return total;
-}
-
-// `count` stretches that add up to `total` and differ by at most one.
-std::vector<int64_t> EvenStretches(int64_t total, size_t count) {
-  const int64_t parts = static_cast<int64_t>(count);
-  std::vector<int64_t> stretches(count, total / parts);
-  for (int64_t i = 0; i < total % parts; ++i) ++stretches[static_cast<size_t>(i)];
-  return stretches;
-}
-
-// Stretches that add up to `total` and, on top of `loads`, fill all to the lowest common level.
-std::vector<int64_t> LevelStretches(int64_t total, absl::Span<const int64_t> loads) {
-  std::vector<int64_t> sorted(loads.begin(), loads.end());
-  std::sort(sorted.begin(), sorted.end());
-  int64_t below = 0;  // sum of the loads under the level
-  size_t count = 0;
-  while (count < sorted.size() && sorted[count] * static_cast<int64_t>(count) - below < total) {
-    below += sorted[count++];
-  }
-  const int64_t water = total + below;
-  const int64_t level = water / static_cast<int64_t>(std::max<size_t>(count, 1));
-  int64_t rest = total;
-  std::vector<int64_t> stretches(loads.size(), 0);
-  for (size_t i = 0; i < loads.size(); ++i) {
-    stretches[i] = std::min(rest, std::max<int64_t>(0, level - loads[i]));
-    rest -= stretches[i];
-  }
-  if (!stretches.empty()) stretches.back() += rest;  // the remainder of the division
-  return stretches;
-}
-
 // Where each candidate stands in the list.
 using CandidateIndex = absl::flat_hash_map<int, size_t>;
+
+CandidateIndex IndexOf(absl::Span<const int> candidates) {
+  CandidateIndex index;
+  index.reserve(candidates.size());
+  for (size_t i = 0; i < candidates.size(); ++i) index.emplace(candidates[i], i);
+  return index;
+}
 
 // Candidates and needs of one node.
 struct NodeGroup {
@@ -120,6 +36,7 @@ struct NodeGroup {
 std::map<int, NodeGroup> GroupByNode(absl::Span<const int> candidates,
                                      absl::Span<const int> node_of_rank) {
   std::map<int, NodeGroup> nodes;
+  if (node_of_rank.empty()) return nodes;
   for (int rank : candidates) {
     nodes[node_of_rank[static_cast<size_t>(rank)]].candidates.push_back(rank);
   }
@@ -130,28 +47,51 @@ std::map<int, NodeGroup> GroupByNode(absl::Span<const int> candidates,
 // fewer small chunks.
 constexpr int64_t kSharedNeedBytesMin = 64 << 10;
 
-// Adds the needs of those `ranks` that want number `want`: one for all of them if each candidate
-// would have to send to several, else one for each.
-void AddNeeds(int32_t want, const Want& region, const RankList& ranks, size_t candidates,
-              int64_t element_bytes, std::vector<int32_t>* members, ServeTable* table) {
-  const auto add = [&](RankList of) {
-    members->push_back(static_cast<int32_t>(table->needs.size()));
-    table->needs.push_back({want, std::move(of)});
-    table->group_of_need.push_back(0);
-  };
-  if (ranks.empty()) return;
-  const bool together =
-      ranks.size() > candidates && region.elements * element_bytes >= kSharedNeedBytesMin;
-  if (together) return add(ranks);
-  for (int rank : ranks) add({rank});
+// In how many blocks `ranks` ranks are served that need the same of a part with `candidates` and
+// `wants`: each block gets all bytes. A candidate then gives no more than a rank receives that
+// passes it on.
+size_t BlocksOf(size_t ranks, size_t candidates, size_t wants) {
+  const size_t least = (ranks + kNeedRanksMax - 1) / kNeedRanksMax;
+  return std::max<size_t>(1, std::min(least, candidates / wants));
+}
+
+// Adds a need of `ranks` that want number `want`.
+void AddNeed(int32_t want, absl::Span<const int> ranks, bool apart, std::vector<int32_t>* members,
+             ServeTable* table) {
+  members->push_back(static_cast<int32_t>(table->needs.size()));
+  table->needs.push_back({want, ranks, apart});
+  table->group_of_need.push_back(0);
+}
+
+// Adds the needs of those `ranks` that want number `want` and share a node with no candidate:
+// together if each candidate would have to send to several, else each for itself. True if no
+// candidate will have more to send than another because of them.
+bool AddDistant(int32_t want, absl::Span<const int> ranks, absl::Span<const Want> wants,
+                size_t candidates, int64_t element_bytes, std::vector<int32_t>* members,
+                ServeTable* table) {
+  const int64_t bytes = wants[static_cast<size_t>(want)].elements * element_bytes;
+  if (ranks.size() <= candidates || bytes < kSharedNeedBytesMin) {
+    AddNeed(want, ranks, true, members, table);
+    return false;
+  }
+  const size_t blocks = BlocksOf(ranks.size(), candidates, wants.size());
+  for (size_t b = 0; b < blocks; ++b) {
+    const size_t begin = ranks.size() * b / blocks;
+    const size_t end = ranks.size() * (b + 1) / blocks;
+    AddNeed(want, ranks.subspan(begin, end - begin), false, members, table);
+  }
+  return blocks > 1;
 }
 
 // Adds what each candidate of `group` sends to `loads`.
-void AddLoads(const ServeGroup& group, const CandidateIndex& index, std::vector<int64_t>* loads) {
+void AddLoads(const ServeGroup& group, absl::Span<const Need> needs, const CandidateIndex& index,
+              std::vector<int64_t>* loads) {
   for (size_t q = 0; q < group.candidates.size(); ++q) {
     for (int32_t s = group.first_share[q]; s < group.first_share[q + 1]; ++s) {
       const Share& share = group.shares[static_cast<size_t>(s)];
-      (*loads)[index.at(group.candidates[q])] += share.end - share.begin;
+      const Need& need = needs[static_cast<size_t>(share.need)];
+      const int64_t copies = need.apart ? share.end_rank - share.first_rank : 1;
+      (*loads)[index.at(group.candidates[q])] += copies * (share.end - share.begin);
     }
   }
 }
@@ -180,26 +120,31 @@ size_t ServeGroup::CandidateOf(size_t slot, int64_t rotation) const {
 ServeTable Serve(absl::Span<const int> candidates, absl::Span<const Want> wants,
                  absl::Span<const int> node_of_rank, int64_t element_bytes) {
   ServeTable table;
-  CandidateIndex index;
-  for (size_t i = 0; i < candidates.size(); ++i) index.emplace(candidates[i], i);
-
+  // Who is on which node matters only where candidates may be near those who want.
+  const CandidateIndex index = node_of_rank.empty() ? CandidateIndex() : IndexOf(candidates);
   std::map<int, NodeGroup> nodes = GroupByNode(candidates, node_of_rank);
   std::vector<int32_t> far;  // needs whose node holds none of the part
+  bool even = true;          // they load all candidates alike
   for (size_t w = 0; w < wants.size(); ++w) {
-    RankList distant;
-    std::map<int, RankList> near;
-    for (int rank : wants[w].ranks) {
-      if (index.contains(rank)) continue;
-      const int node = node_of_rank[static_cast<size_t>(rank)];
-      (nodes.contains(node) ? near[node] : distant).push_back(rank);
-    }
     const int32_t want = static_cast<int32_t>(w);
-    for (const auto& [node, ranks] : near) {
-      NodeGroup& group = nodes.at(node);
-      // Within a node there is no port that one sender would keep busy: whoever receives copies.
-      AddNeeds(want, wants[w], ranks, ranks.size(), element_bytes, &group.needs, &table);
+    absl::Span<const int> distant = wants[w].ranks;
+    if (!nodes.empty()) {
+      std::map<int, RankList> near;
+      RankList others;
+      for (int rank : wants[w].ranks) {
+        if (index.contains(rank)) continue;
+        const int node = node_of_rank[static_cast<size_t>(rank)];
+        (nodes.contains(node) ? near[node] : others).push_back(rank);
+      }
+      for (auto& [node, ranks] : near) {
+        // Within a node there is no port that one sender would keep busy: whoever receives copies.
+        AddNeed(want, table.lists.emplace_back(std::move(ranks)), true, &nodes.at(node).needs,
+                &table);
+      }
+      distant = table.lists.emplace_back(std::move(others));
     }
-    AddNeeds(want, wants[w], distant, candidates.size(), element_bytes, &far, &table);
+    if (distant.empty()) continue;
+    even = AddDistant(want, distant, wants, candidates.size(), element_bytes, &far, &table) && even;
   }
 
   const Line line = {wants, table.needs};
@@ -211,14 +156,14 @@ ServeTable Serve(absl::Span<const int> candidates, absl::Span<const Want> wants,
     CutLine(line, near.needs,
             EvenStretches(TotalElements(line, near.needs), near.candidates.size()), element_bytes,
             &group);
-    AddLoads(group, index, &loads);
+    AddLoads(group, table.needs, index, &loads);
     AddGroup(std::move(group), near.needs, &table);
   }
   if (far.empty()) return table;
 
   ServeGroup group;
   group.candidates.assign(candidates.begin(), candidates.end());
-  group.rotates = table.groups.empty();
+  group.rotates = table.groups.empty() && !even;
   CutLine(line, far, LevelStretches(TotalElements(line, far), loads), element_bytes, &group);
   AddGroup(std::move(group), far, &table);
   return table;
@@ -227,8 +172,7 @@ ServeTable Serve(absl::Span<const int> candidates, absl::Span<const Want> wants,
 ServeTable ServeReduced(absl::Span<const int> candidates, absl::Span<const Want> wants,
                         int64_t element_bytes) {
   ServeTable table;
-  CandidateIndex index;
-  for (size_t i = 0; i < candidates.size(); ++i) index.emplace(candidates[i], i);
+  const CandidateIndex index = IndexOf(candidates);
 
   // Wants by who can reduce them: those that need them and could, or else everyone.
   std::map<std::vector<int>, std::vector<int32_t>> needs_of;
@@ -239,7 +183,7 @@ ServeTable ServeReduced(absl::Span<const int> candidates, absl::Span<const Want>
     }
     if (inside.empty()) inside.assign(candidates.begin(), candidates.end());
     needs_of[std::move(inside)].push_back(static_cast<int32_t>(table.needs.size()));
-    table.needs.push_back({static_cast<int32_t>(w), wants[w].ranks});
+    table.needs.push_back({static_cast<int32_t>(w), wants[w].ranks, false});
     table.group_of_need.push_back(0);
   }
   // Those with the least choice first; the others level what these leave uneven.
@@ -263,7 +207,7 @@ ServeTable ServeReduced(absl::Span<const int> candidates, absl::Span<const Want>
     CutLine(line, needs,
             group.rotates ? EvenStretches(total, owners.size()) : LevelStretches(total, loads_of),
             element_bytes, &group);
-    AddLoads(group, index, &loads);
+    AddLoads(group, table.needs, index, &loads);
     AddGroup(std::move(group), needs, &table);
   }
   return table;

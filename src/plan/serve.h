@@ -19,20 +19,23 @@ using RankList = std::vector<int>;
 
 // A region of the part, and all ranks that need all of it.
 struct Want {
-  RankList ranks;
-  int64_t elements = 0;      // row-major
-  int64_t row_elements = 1;  // cuts between senders prefer multiples of this
+  absl::Span<const int> ranks;  // outlives what is made of it
+  int64_t elements = 0;         // row-major
+  int64_t row_elements = 1;     // cuts between senders prefer multiples of this
 };
 
-// Ranks of a want that are served together. Those that have the data themselves are in none.
+// Ranks of a want that are served alike. Those that have the data themselves are in none.
 struct Need {
   int32_t want = 0;
-  RankList ranks;
+  absl::Span<const int> ranks;
+  bool apart = false;  // each of them is served alone; else all are served together
 };
 
-// Elements [begin, end) of a need's region.
+// Elements [begin, end) of a need's region, for its ranks [first_rank, end_rank).
 struct Share {
   int32_t need = 0;
+  int32_t first_rank = 0;
+  int32_t end_rank = 0;
   int64_t begin = 0;
   int64_t end = 0;
 };
@@ -42,7 +45,7 @@ struct Share {
 // still spread over all candidates.
 struct ServeGroup {
   std::vector<int> candidates;       // ranks
-  std::vector<Share> shares;         // ascending by need, then begin
+  std::vector<Share> shares;         // ascending by need, rank and begin
   std::vector<int32_t> first_share;  // shares of slot q: [first_share[q], first_share[q+1])
   bool rotates = true;
 
@@ -51,14 +54,25 @@ struct ServeGroup {
 };
 
 struct ServeTable {
+  ServeTable() = default;
+  ServeTable(ServeTable&&) = default;
+  ServeTable& operator=(ServeTable&&) = default;
+  ServeTable(const ServeTable&) = delete;  // needs point into lists
+  ServeTable& operator=(const ServeTable&) = delete;
+
   std::vector<Need> needs;             // by ascending want
   std::vector<int32_t> group_of_need;  // parallel to needs
   std::vector<ServeGroup> groups;
+  std::vector<RankList> lists;  // ranks of needs that are not a stretch of their want's
 };
+
+// Where there are several candidates, those that are served together are at most so many, or as
+// few as there can be without a candidate giving more than whoever passes a want on receives.
+inline constexpr size_t kNeedRanksMax = 64;
 
 // `candidates`: the ranks that hold the part, in mesh order. `wants`: in an order all ranks share.
 // Ranks that need the same bytes are served together where one by one they would load the
-// candidates more.
+// candidates more. `node_of_rank`: empty if no candidate shares a node with a rank that wants.
 ServeTable Serve(absl::Span<const int> candidates, absl::Span<const Want> wants,
                  absl::Span<const int> node_of_rank, int64_t element_bytes);
 

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "plan/job_planner.h"
 #include "tensor/check.h"
 
 namespace sluice::sim {
@@ -79,13 +80,13 @@ absl::StatusOr<int64_t> NeededBytes(const TransferSpec& spec, int rank) {
   return bytes;
 }
 
-absl::Status CheckSample(const Job& job, const PlanOptions& options, const JobPlans& plans) {
+absl::Status CheckSample(const Job& job, const JobPlans& plans, JobPlanner* planner) {
   std::set<int> sample;
   for (int64_t i = 1; i <= kSampledRanks; ++i) {
     sample.insert(static_cast<int>(i * (job.ranks - 1) / kSampledRanks));
   }
   for (const int rank : sample) {
-    const absl::StatusOr<Plan> plan = MakePlan(job.spec, options, rank);
+    const absl::StatusOr<Plan> plan = planner->PlanOf(rank);
     if (!plan.ok()) return plan.status();
     if (!(Summarize(*plan, job.spec) == Turned(plans.plan(rank), plans.turn(rank)))) {
       return absl::InternalError(absl::StrCat("job '", job.name, "': rank ", rank,
@@ -177,6 +178,7 @@ absl::StatusOr<JobPlans> JobPlans::Make(const Job& job, const Progress& progress
   options.bucket_bytes = job.bucket_bytes;
   options.max_in_flight = job.max_in_flight;
   options.node_of_rank = job.node_of_rank;
+  JobPlanner planner(job.spec, options);
   JobPlans plans;
   plans.ranks_ = job.ranks;
   plans.period_ = job.period > 0 ? job.period : job.ranks;
@@ -186,7 +188,7 @@ absl::StatusOr<JobPlans> JobPlans::Make(const Job& job, const Progress& progress
       return absl::CancelledError(
           absl::StrCat("stopped after planning for ", rank, " of ", plans.period_, " ranks"));
     }
-    const absl::StatusOr<Plan> plan = MakePlan(job.spec, options, rank);
+    const absl::StatusOr<Plan> plan = planner.PlanOf(rank);
     if (!plan.ok()) return plan.status();
     plans.plans_.push_back(Summarize(*plan, job.spec));
     // A bucket counts at the member that its id names first.
@@ -201,7 +203,7 @@ absl::StatusOr<JobPlans> JobPlans::Make(const Job& job, const Progress& progress
     plans.needed_.push_back(*bytes);
   }
   if (plans.period_ < job.ranks) {
-    if (absl::Status status = CheckSample(job, options, plans); !status.ok()) return status;
+    if (absl::Status status = CheckSample(job, plans, &planner); !status.ok()) return status;
   }
   return plans;
 }

@@ -1,0 +1,63 @@
+// The tables of a job, and the plans that are made from them.
+#include "plan/job_planner.h"
+
+#include "absl/strings/str_cat.h"
+#include "plan/job_tables.h"
+#include "plan/rank_planner.h"
+#include "plan/tensor_classes.h"
+
+namespace sluice {
+namespace {
+
+// A BucketId has room for so many: a party's number counts pairs and shapes.
+constexpr int kLayoutPairMax = ((1 << kCountBits) - 1 - kFanoutShapes) / kFanoutShapes;
+
+}  // namespace
+
+JobTables::JobTables(const TransferSpec& of, const PlanOptions& how) : spec(of), options(how) {
+  TensorClasses numbers;
+  std::vector<int64_t> seen;  // tensors of each class
+  tensors.reserve(spec.tensors.size());
+  for (const TensorTransfer& tensor : spec.tensors) {
+    sources.Add(tensor.src.mesh);
+    targets.Add(tensor.dst.mesh);
+    const TensorClasses::Numbers known = numbers.Of(tensor);
+    const size_t number = static_cast<size_t>(known.tensor_class);
+    if (number == classes.size()) {
+      classes.push_back(std::make_unique<ClassTables>(tensor, options, known.layout_pair));
+      seen.push_back(0);
+    }
+    if (known.layout_pair > kLayoutPairMax) {
+      status = absl::ResourceExhaustedError(
+          absl::StrCat("more than ", kLayoutPairMax + 1,
+                       " different pairs of layouts with reductions or replicated targets"));
+      return;
+    }
+    tensors.push_back({number, static_cast<int64_t>(number) + seen[number]++,
+                       DTypeBytes(WireDType(tensor)), DTypeBytes(tensor.src_dtype)});
+  }
+  sources.Number();
+  targets.Number();
+}
+
+JobPlanner::JobPlanner(const TransferSpec& spec, const PlanOptions& options,
+                       int64_t shared_bytes_max)
+    : tables_(std::make_unique<JobTables>(spec, options)), shared_bytes_max_(shared_bytes_max) {}
+
+JobPlanner::~JobPlanner() = default;
+
+absl::StatusOr<Plan> JobPlanner::PlanOf(int rank) {
+  if (!tables_->status.ok()) return tables_->status;
+  int64_t bytes = 0;
+  for (const auto& tables : tables_->classes) bytes += tables->bytes();
+  if (bytes > shared_bytes_max_) {
+    for (const auto& tables : tables_->classes) tables->Clear();
+  }
+  return PlanOneRank(tables_.get(), rank);
+}
+
+absl::StatusOr<Plan> MakePlan(const TransferSpec& spec, const PlanOptions& options, int rank) {
+  return JobPlanner(spec, options).PlanOf(rank);
+}
+
+}  // namespace sluice

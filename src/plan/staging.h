@@ -1,0 +1,23 @@
+// Which of one rank's buckets take copies, and how much staging they could hold at once if there
+// were no budget.
+#ifndef SLUICE_SRC_PLAN_STAGING_H_
+#define SLUICE_SRC_PLAN_STAGING_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "plan/plan.h"
+#include "sluice/transfer.h"
+
+namespace sluice {
+
+// Adds copies and staging to the buckets of a plan that is otherwise complete, and the peaks: the
+// largest buckets of each channel, as many as it may have in flight. `local_shapes`: of the dense
+// local tensor that each region is of; of the source's where a region is of both sides.
+void AddStaging(const TransferSpec& spec, int max_in_flight,
+                absl::Span<const absl::Span<const int64_t>> local_shapes, Plan* plan);
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_PLAN_STAGING_H_
