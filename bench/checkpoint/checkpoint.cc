@@ -15,9 +15,9 @@
 #include "checkpoint/rank_tensors.h"
 #include "checkpoint/report.h"
 #include "reshard/ranks.h"
-#include "reshard/report_json.h"
 #include "sluice/mpi.h"
 #include "sluice/session.h"
+#include "workload/write_file.h"
 
 namespace sluice::bench {
 namespace {

@@ -1,10 +1,7 @@
 // Writing the results file.
 #include "reshard/report_json.h"
 
-#include <cerrno>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -126,15 +123,6 @@ std::string JsonText(const Options& options, const RunReport& report) {
   }
   if (!report.notes.empty()) json["notes"] = report.notes;
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
-}
-
-absl::Status WriteFile(const std::string& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << text;
-  file.close();
-  if (file) return absl::OkStatus();
-  return absl::UnavailableError(
-      absl::StrCat("cannot write ", path, ": ", std::generic_category().message(errno)));
 }
 
 }  // namespace sluice::bench

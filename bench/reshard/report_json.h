@@ -4,7 +4,6 @@
 
 #include <string>
 
-#include "absl/status/status.h"
 #include "reshard/options.h"
 #include "reshard/result.h"
 
@@ -13,9 +12,6 @@ namespace sluice::bench {
 // The whole document. Until `report.finished`, its errors say that the run has not ended, so that a
 // file left by a killed run cannot be taken for a good one.
 std::string JsonText(const Options& options, const RunReport& report);
-
-// Replaces the content of `path`. Unavailable with the reason.
-absl::Status WriteFile(const std::string& path, const std::string& text);
 
 }  // namespace sluice::bench
 

@@ -19,6 +19,7 @@
 #include "reshard/report_table.h"
 #include "reshard/runner.h"
 #include "sluice/mpi.h"
+#include "workload/write_file.h"
 
 namespace sluice::bench {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "reshard/host_clock.h"
-#include "reshard/report_json.h"
+#include "workload/write_file.h"
 
 namespace sluice::bench {
 namespace {

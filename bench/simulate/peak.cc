@@ -20,13 +20,14 @@ int RanksOf(const TransferSpec& spec) {
   return most + 1;
 }
 
-absl::Status RunCases(const PeakOptions& options, std::vector<SimResult>* results) {
+absl::Status RunCases(const PeakOptions& options, const Interrupt& interrupt,
+                      std::vector<SimResult>* results) {
   absl::StatusOr<Workload> workload = MakeWorkload(options.workload);
   if (!workload.ok()) return workload.status();
   for (const std::string& note : workload->notes) std::printf("# note: %s\n", note.c_str());
   std::fputs(SimTableHeader(options.sim).c_str(), stdout);
   for (Case& of : workload->cases) {
-    if (Interrupted()) break;
+    if (interrupt.came()) break;
     if (!of.status.ok()) {
       return absl::Status(of.status.code(),
                           absl::StrCat("case '", of.id, "': ", of.status.message()));
@@ -40,8 +41,7 @@ absl::Status RunCases(const PeakOptions& options, std::vector<SimResult>* result
     for (int rank = 0; rank < job.ranks; ++rank) {
       job.node_of_rank.push_back(rank / options.sim.network.ranks_per_node);
     }
-    absl::Status status = RunJob(job, options.sim, results);
-    if (absl::IsCancelled(status)) break;
+    absl::Status status = RunJob(job, options.sim, interrupt, results);
     if (!status.ok()) {
       return absl::Status(status.code(), absl::StrCat("case '", job.name, "': ", status.message()));
     }
@@ -62,14 +62,14 @@ int RunPeak(PeakOptions* options) {
     std::fprintf(stderr, "sluice-sim: %s\n", std::string(status.message()).c_str());
     return kUsage;
   }
-  StopOnInterrupt();
+  const Interrupt interrupt;
   std::vector<SimResult> results;
-  const absl::Status status = RunCases(*options, &results);
+  const absl::Status status = RunCases(*options, interrupt, &results);
   if (absl::IsInvalidArgument(status) && results.empty()) {
     std::fprintf(stderr, "sluice-sim: %s\n", std::string(status.message()).c_str());
     return kUsage;
   }
-  return FinishSim(status, options->sim, &results);
+  return FinishSim(status, options->sim, interrupt, results);
 }
 
 }  // namespace sluice::bench

@@ -4,23 +4,18 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "sim/simulation.h"
+#include "workload/write_file.h"
 
 namespace sluice::bench {
 namespace {
-
-std::atomic<bool> interrupted{false};
-static_assert(std::atomic<bool>::is_always_lock_free);  // as a signal handler needs
 
 using Clock = std::chrono::steady_clock;
 double SecondsSince(Clock::time_point begin) {
@@ -30,9 +25,10 @@ double SecondsSince(Clock::time_point begin) {
 // At most one line a second, the first one after a while: short runs show none.
 class ProgressLine {
  public:
-  ProgressLine(const SimOptions& options, std::string what)
+  ProgressLine(const SimOptions& options, const Interrupt& interrupt, std::string what)
       : shows_(options.progress || isatty(STDERR_FILENO) == 1),
         ends_line_(isatty(STDERR_FILENO) != 1),
+        interrupt_(interrupt),
         what_(std::move(what)) {}
   ~ProgressLine() {
     if (shown_ && !ends_line_) std::fputs("\r\033[K", stderr);
@@ -48,12 +44,13 @@ class ProgressLine {
           100.0 * static_cast<double>(done) / static_cast<double>(std::max<int64_t>(1, all)),
           ends_line_ ? "\n" : "");
     }
-    return !interrupted.load(std::memory_order_relaxed);
+    return !interrupt_.came();
   }
 
  private:
   const bool shows_;
   const bool ends_line_;
+  const Interrupt& interrupt_;
   const std::string what_;
   bool shown_ = false;
   Clock::time_point last_ = Clock::now();
@@ -88,29 +85,16 @@ absl::Status CheckMemory(const sim::JobPlans& plans, int64_t budget) {
                    kSlotBytesMax, ". Simulate fewer ranks, or a budget"));
 }
 
-absl::Status WriteFile(const std::string& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary);
-  file << text;
-  file.close();
-  if (file) return absl::OkStatus();
-  return absl::UnavailableError(absl::StrCat("cannot write ", path));
-}
-
 }  // namespace
 
-void StopOnInterrupt() {
-  std::signal(SIGINT, [](int) { interrupted.store(true, std::memory_order_relaxed); });
-}
-
-bool Interrupted() { return interrupted.load(std::memory_order_relaxed); }
-
-absl::Status RunJob(const sim::Job& job, const SimOptions& options,
+absl::Status RunJob(const sim::Job& job, const SimOptions& options, const Interrupt& interrupt,
                     std::vector<SimResult>* results) {
   const Clock::time_point plan_begin = Clock::now();
   absl::StatusOr<sim::JobPlans> plans = [&] {
-    ProgressLine line(options, absl::StrCat(job.name, ": planned ranks"));
+    ProgressLine line(options, interrupt, absl::StrCat(job.name, ": planned ranks"));
     return sim::JobPlans::Make(job, [&](int done, int all) { return line.Show(done, all); });
   }();
+  if (absl::IsCancelled(plans.status())) return absl::OkStatus();
   if (!plans.ok()) return plans.status();
   const double plan_seconds = SecondsSince(plan_begin);
   const double plan_bytes =
@@ -119,7 +103,7 @@ absl::Status RunJob(const sim::Job& job, const SimOptions& options,
                 plans->distinct_plans(), job.ranks, plan_seconds, plan_bytes);
   const size_t first = results->size();
   for (const int64_t budget : options.budgets) {
-    if (Interrupted()) break;
+    if (interrupt.came()) break;
     if (absl::Status status = CheckMemory(*plans, budget); !status.ok()) return status;
     sim::SimulationOptions simulation;
     simulation.budget_buckets = budget;
@@ -128,7 +112,7 @@ absl::Status RunJob(const sim::Job& job, const SimOptions& options,
     simulation.network = options.network;
     simulation.seed = options.seed;
     simulation.start_skew = options.start_skew_us * 1e-6;
-    ProgressLine line(options, absl::StrCat(job.name, ", budget ", budget));
+    ProgressLine line(options, interrupt, absl::StrCat(job.name, ", budget ", budget));
     const Clock::time_point begin = Clock::now();
     const absl::StatusOr<sim::SimulationOutcome> outcome = sim::Simulate(
         *plans, simulation, [&](int64_t done, int64_t all) { return line.Show(done, all); });
@@ -157,8 +141,8 @@ absl::Status RunJob(const sim::Job& job, const SimOptions& options,
   return absl::OkStatus();
 }
 
-int FinishSim(const absl::Status& status, const SimOptions& options,
-              std::vector<SimResult>* results) {
+int FinishSim(const absl::Status& status, const SimOptions& options, const Interrupt& interrupt,
+              const std::vector<SimResult>& results) {
   int exit_code = EXIT_SUCCESS;
   const auto complain = [&exit_code](const absl::Status& of) {
     if (of.ok()) return;
@@ -167,14 +151,13 @@ int FinishSim(const absl::Status& status, const SimOptions& options,
   };
   complain(status);
   if (!options.json_file.empty()) {
-    complain(WriteFile(options.json_file, SimJson(options, *results)));
+    complain(WriteFile(options.json_file, SimJson(options, results)));
   }
-  if (!options.csv_file.empty()) complain(WriteFile(options.csv_file, SimCsv(options, *results)));
-  const bool stalled = std::any_of(results->begin(), results->end(),
+  if (!options.csv_file.empty()) complain(WriteFile(options.csv_file, SimCsv(options, results)));
+  const bool stalled = std::any_of(results.begin(), results.end(),
                                    [](const SimResult& result) { return result.stalled; });
   if (stalled) exit_code = EXIT_FAILURE;
-  constexpr int kInterruptedExit = 130;  // as shells have it
-  return Interrupted() ? kInterruptedExit : exit_code;
+  return interrupt.came() ? kInterruptedExit : exit_code;
 }
 
 }  // namespace sluice::bench

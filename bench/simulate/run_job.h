@@ -7,24 +7,22 @@
 
 #include "absl/status/status.h"
 #include "sim/job_plans.h"
+#include "simulate/interrupt.h"
 #include "simulate/options.h"
 #include "simulate/result.h"
 
 namespace sluice::bench {
 
-// From now on an interrupt (CTRL-C) ends what runs, and what is known is printed.
-void StopOnInterrupt();
-bool Interrupted();
-
 // Prints a row for each budget on stdout, what it cost on stderr, and appends to `results`.
-// ResourceExhausted, with the breakdown, if the engines would not fit into memory.
-absl::Status RunJob(const sim::Job& job, const SimOptions& options,
+// Returns early, and OK, once `interrupt` has come. ResourceExhausted, with the breakdown, if the
+// engines would not fit into memory.
+absl::Status RunJob(const sim::Job& job, const SimOptions& options, const Interrupt& interrupt,
                     std::vector<SimResult>* results);
 
 // Writes the files that were asked for, and says on stderr which could not be written. The exit
 // status of the program, for runs that ended with `status`.
-int FinishSim(const absl::Status& status, const SimOptions& options,
-              std::vector<SimResult>* results);
+int FinishSim(const absl::Status& status, const SimOptions& options, const Interrupt& interrupt,
+              const std::vector<SimResult>& results);
 
 }  // namespace sluice::bench
 

@@ -38,14 +38,13 @@ absl::StatusOr<std::vector<sim::FamilyOptions>> Sizes(const ScaleOptions& option
 }
 
 absl::Status RunSizes(const ScaleOptions& options, const std::vector<sim::FamilyOptions>& sizes,
-                      std::vector<SimResult>* results) {
+                      const Interrupt& interrupt, std::vector<SimResult>* results) {
   std::fputs(SimTableHeader(options.sim).c_str(), stdout);
   for (const sim::FamilyOptions& of : sizes) {
-    if (Interrupted()) break;
+    if (interrupt.came()) break;
     const absl::StatusOr<sim::Job> job = sim::MakeFamily(options.family, of);
     if (!job.ok()) return job.status();
-    absl::Status status = RunJob(*job, options.sim, results);
-    if (absl::IsCancelled(status)) break;
+    absl::Status status = RunJob(*job, options.sim, interrupt, results);
     if (!status.ok()) {
       return absl::Status(status.code(), absl::StrCat(of.ranks, " ranks: ", status.message()));
     }
@@ -106,10 +105,10 @@ int RunScale(ScaleOptions* options) {
   if (absl::Status status = ParseSimTexts(&options->sim); !status.ok()) return refuse(status);
   const absl::StatusOr<std::vector<sim::FamilyOptions>> sizes = Sizes(*options);
   if (!sizes.ok()) return refuse(sizes.status());
-  StopOnInterrupt();
+  const Interrupt interrupt;
   std::vector<SimResult> results;
-  const absl::Status status = RunSizes(*options, *sizes, &results);
-  return FinishSim(status, options->sim, &results);
+  const absl::Status status = RunSizes(*options, *sizes, interrupt, &results);
+  return FinishSim(status, options->sim, interrupt, results);
 }
 
 }  // namespace sluice::bench

@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "simulate/commands.h"
+#include "simulate/deadlock.h"
 
 int main(int argc, char** argv) {
   sluice::bench::PeakOptions peak_options;
@@ -16,6 +17,8 @@ int main(int argc, char** argv) {
   sluice::bench::AddPeakFlags(peak, &peak_options);
   CLI::App* scale = app.add_subcommand("scale", "a family of transfers over growing meshes");
   sluice::bench::AddScaleFlags(scale, &scale_options);
+  sluice::bench::DeadlockOptions deadlock_options;
+  const CLI::App* deadlock = sluice::bench::AddDeadlockCommand(app, &deadlock_options);
   constexpr int kUsage = 2;
   try {
     app.parse(argc, argv);
@@ -23,5 +26,6 @@ int main(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : kUsage;
   }
   if (peak->parsed()) return sluice::bench::RunPeak(&peak_options);
+  if (deadlock->parsed()) return sluice::bench::RunDeadlock(deadlock_options);
   return sluice::bench::RunScale(&scale_options);
 }

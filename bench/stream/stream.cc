@@ -14,13 +14,13 @@
 #include "gpu/gpu.h"
 #include "reshard/agreement.h"
 #include "reshard/ranks.h"
-#include "reshard/report_json.h"
 #include "sluice/mpi.h"
 #include "sluice/session.h"
 #include "stream/contents.h"
 #include "stream/load_contents.h"
 #include "stream/report.h"
 #include "stream/rounds.h"
+#include "workload/write_file.h"
 
 namespace sluice::bench {
 namespace {

@@ -9,10 +9,10 @@
 #include <string>
 
 #include "engine/engine.h"
-#include "job.h"
 #include "job_rank.h"
+#include "sim/deadlock/job.h"
 
-namespace sluice {
+namespace sluice::deadlock {
 
 // Slots are distinct, as many as asked for, and never more than the budget; caps are kept.
 template <class Gate>
@@ -92,6 +92,6 @@ inline std::string BrokenStanding(const JobRank<Engine>& rank) {
   return "";
 }
 
-}  // namespace sluice
+}  // namespace sluice::deadlock
 
 #endif  // SLUICE_TESTS_ENGINE_JOB_PROMISES_H_

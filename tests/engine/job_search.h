@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "job_world.h"
 
-namespace sluice {
+namespace sluice::deadlock {
 
 struct SearchResult {
   int64_t states = 0;
@@ -86,6 +86,6 @@ inline SearchResult SearchWithFailures(const Job& job, Asking asking) {
   return JobSearch<Engine>(std::move(world)).Run();
 }
 
-}  // namespace sluice
+}  // namespace sluice::deadlock
 
 #endif  // SLUICE_TESTS_ENGINE_JOB_SEARCH_H_

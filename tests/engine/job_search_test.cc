@@ -10,11 +10,12 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "job.h"
-#include "plain_gate.h"
+#include "job_kinds.h"
 #include "search_totals.h"
+#include "sim/deadlock/job.h"
+#include "sim/deadlock/plain_gate.h"
 
-namespace sluice {
+namespace sluice::deadlock {
 namespace {
 
 constexpr StageSet kF = kStageFill;
@@ -167,4 +168,4 @@ TEST(WithoutTheRule, ManySmallJobsGetStuck) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::deadlock

@@ -19,11 +19,11 @@
 
 #include "absl/status/status.h"
 #include "engine/engine.h"
-#include "job.h"
 #include "job_promises.h"
 #include "job_rank.h"
+#include "sim/deadlock/job.h"
 
-namespace sluice {
+namespace sluice::deadlock {
 
 // When a rank asks its gate for commands: after each event, or at any time (an event of its own).
 enum class Asking : uint8_t { kAtOnce, kAnyTime };
@@ -51,7 +51,7 @@ class JobWorld {
   JobWorld(const Job& job, Asking asking, Feeding feeding = Feeding::kById)
       : job_(&job), asking_(asking) {
     for (int rank = 0; rank < job.ranks; ++rank) {
-      Rank state{.gate = Gate(job.options), .parts = PartsOf(job, rank)};
+      Rank state{{.gate = Gate(job.options), .parts = PartsOf(job, rank), .lane = job.lane}};
       if (feeding == Feeding::kSendsFirst) {
         std::stable_partition(state.parts.begin(), state.parts.end(), [&](const Part& part) {
           return job.buckets[part.bucket].front().rank == rank;
@@ -124,7 +124,7 @@ class JobWorld {
       case Kind::kAsk:
         return Ask(state);
       case Kind::kStart:
-        Start(state);
+        state.StartNextRun();
         break;
       case Kind::kFreeze:
         Freeze(state);
@@ -133,7 +133,7 @@ class JobWorld {
         Thaw(state);
         break;
       case Kind::kFeed:
-        Feed(state, state.parts[event.index]);
+        state.Feed(event.index);
         break;
       case Kind::kFinish:
         state.gate.Finish(state.parts[event.index].ticket);
@@ -214,41 +214,6 @@ class JobWorld {
     });
   }
 
-  // A run is announced before anything of a later one is fed, and its lane closed behind it.
-  void Start(Rank& state) {
-    const int run = state.runs_started;
-    const int lane = job_->LaneOf(run);
-    const bool closed = state.NextToFeed(lane) == state.parts.size();
-    ++state.runs_started;
-    if (closed) SayWhatComes(state, lane);
-  }
-
-  void SayWhatComes(Rank& state, int lane) {
-    if (job_->runs() == 1) return;
-    const size_t next = state.NextToFeed(lane);
-    if (next == state.parts.size()) {
-      state.gate.Close(lane);
-      return;
-    }
-    const bool begun = std::any_of(state.parts.begin(), state.parts.end(), [&](const Part& part) {
-      return part.fed && part.run == state.parts[next].run;
-    });
-    if (!begun) state.gate.Announce(lane, Part::IdOf(state.parts[next].run, 0));
-  }
-
-  void Feed(Rank& state, Part& part) {
-    part.fed = true;
-    part.ticket = state.gate.Submit({.id = part.id(),
-                                     .lane = part.lane,
-                                     .channel = part.channel,
-                                     .stages = part.member.stages,
-                                     .slots = part.member.slots,
-                                     .staging_bytes = 10 * part.member.slots,
-                                     .operations = 1,
-                                     .cookie = part.bucket});
-    SayWhatComes(state, part.lane);
-  }
-
   // A rank that has nothing left of the run answers by its last bucket.
   void Freeze(Rank& state) {
     const int run = job_->cancelled_run;
@@ -281,7 +246,7 @@ class JobWorld {
       part.fed = true;
       part.stage = Stage::kCancelled;
     }
-    if (pending) SayWhatComes(state, LaneOfCancelled());
+    if (pending) state.SayWhatComes(LaneOfCancelled());
   }
 
   int LaneOfCancelled() const { return job_->LaneOf(job_->cancelled_run); }
@@ -329,10 +294,9 @@ class JobWorld {
   }
 
   void Obey(Rank& state, const Command& command) {
-    const auto part = std::find_if(state.parts.begin(), state.parts.end(),
-                                   [&](const Part& p) { return p.bucket == command.cookie; });
-    if (part == state.parts.end() || !part->live() || part->under_way ||
-        part->ticket != command.ticket || part->cancelled) {
+    Part* const part = command.cookie < state.parts.size() ? &state.parts[command.cookie] : nullptr;
+    if (part == nullptr || !part->live() || part->under_way || part->ticket != command.ticket ||
+        part->cancelled) {
       return Check("a command for a bucket that can have none");
     }
     if (NextStage(part->stage, part->member.stages) != command.stage) Check("a stage out of order");
@@ -372,6 +336,6 @@ class JobWorld {
   int peak_slots_ = 0;
 };
 
-}  // namespace sluice
+}  // namespace sluice::deadlock
 
 #endif  // SLUICE_TESTS_ENGINE_JOB_WORLD_H_

@@ -8,12 +8,13 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "job.h"
+#include "job_kinds.h"
 #include "job_search.h"
-#include "plain_gate.h"
 #include "search_totals.h"
+#include "sim/deadlock/job.h"
+#include "sim/deadlock/plain_gate.h"
 
-namespace sluice {
+namespace sluice::deadlock {
 namespace {
 
 // Which run each bucket is in, and which lane each run.
@@ -161,4 +162,4 @@ TEST(WithoutAnnouncements, ManySmallJobsGetStuck) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::deadlock

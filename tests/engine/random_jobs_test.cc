@@ -2,28 +2,29 @@
 #include <cstddef>
 #include <cstdint>
 #include <iostream>
-#include <random>
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "job.h"
 #include "job_world.h"
-#include "plain_gate.h"
+#include "sim/deadlock/job.h"
+#include "sim/deadlock/plain_gate.h"
+#include "sim/deadlock/random.h"
+#include "sim/deadlock/random_job.h"
 
-namespace sluice {
+namespace sluice::deadlock {
 namespace {
 
-struct Outcome {
+struct Ending {
   bool complete = false;
   std::string broken;
   int peak_slots = 0;
 };
 
 template <class Gate>
-Outcome RunInRandomOrder(const Job& job, Asking asking, Feeding feeding, std::mt19937& random) {
+Ending RunInRandomOrder(const Job& job, Asking asking, Feeding feeding, Random& random) {
   JobWorld<Gate> world(job, asking, feeding);
   // Some ranks start late: their events are left alone while there are others.
-  const int late = static_cast<int>(random() % static_cast<unsigned>(job.ranks));
+  const int late = random.Between(0, job.ranks - 1);
   bool started = false;
   while (world.broken().empty()) {
     std::vector<JobEvent> events = world.Events();
@@ -33,7 +34,7 @@ Outcome RunInRandomOrder(const Job& job, Asking asking, Feeding feeding, std::mt
       started = events.empty();
       if (started) events = world.Events();
     }
-    world.Apply(events[random() % events.size()]);
+    world.Apply(events[random.Below(events.size())]);
   }
   return {world.Complete(), world.broken(), world.peak_slots()};
 }
@@ -42,10 +43,10 @@ TEST(RandomJobs, AllFinishWithinTheirLimits) {
   int reached = 0;
   constexpr unsigned kJobs = 400;
   for (unsigned seed = 0; seed < kJobs; ++seed) {
-    std::mt19937 random(seed);
+    Random random(seed);
     const Job job = RandomJob(random, 8);
     const Asking asking = seed % 2 == 0 ? Asking::kAtOnce : Asking::kAnyTime;
-    const Outcome outcome = RunInRandomOrder<Engine>(job, asking, Feeding::kById, random);
+    const Ending outcome = RunInRandomOrder<Engine>(job, asking, Feeding::kById, random);
     ASSERT_EQ(outcome.broken, "") << "seed " << seed << "\n" << job.ToString();
     ASSERT_TRUE(outcome.complete) << "seed " << seed << "\n" << job.ToString();
     if (outcome.peak_slots == job.options.slots) ++reached;
@@ -58,9 +59,9 @@ TEST(RandomJobs, ManyGetStuckWithoutTheRule) {
   int stuck = 0;
   constexpr unsigned kJobs = 400;
   for (unsigned seed = 0; seed < kJobs; ++seed) {
-    std::mt19937 random(seed);
+    Random random(seed);
     const Job job = RandomJob(random, 8);
-    const Outcome outcome =
+    const Ending outcome =
         RunInRandomOrder<PlainGate>(job, Asking::kAtOnce, Feeding::kSendsFirst, random);
     ASSERT_EQ(outcome.broken, "") << "seed " << seed << "\n" << job.ToString();
     if (!outcome.complete) ++stuck;
@@ -70,4 +71,4 @@ TEST(RandomJobs, ManyGetStuckWithoutTheRule) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::deadlock

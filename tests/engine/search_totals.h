@@ -6,10 +6,10 @@
 #include <iostream>
 
 #include "gtest/gtest.h"
-#include "job.h"
 #include "job_search.h"
+#include "sim/deadlock/job.h"
 
-namespace sluice {
+namespace sluice::deadlock {
 
 // Sanitizers make the searches some thirty times slower; there a sample has to do.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -41,6 +41,6 @@ class SearchTotals {
   int64_t states_ = 0;
 };
 
-}  // namespace sluice
+}  // namespace sluice::deadlock
 
 #endif  // SLUICE_TESTS_ENGINE_SEARCH_TOTALS_H_

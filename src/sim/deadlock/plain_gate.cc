@@ -1,12 +1,12 @@
-// The control gates: linear scans, as speed does not matter here.
-#include "plain_gate.h"
+// The comparison gates.
+#include "sim/deadlock/plain_gate.h"
 
 #include <algorithm>
 #include <cstddef>
 
-namespace sluice {
+namespace sluice::deadlock {
 
-PlainGate::PlainGate(const EngineOptions& options, Rule rule)
+PlainGate::PlainGate(const EngineOptions& options, PlainRule rule)
     : options_(options), rule_(rule), channels_(static_cast<size_t>(options.channels)) {
   for (int slot = options.slots - 1; slot >= 0; --slot) free_slots_.push_back(slot);
 }
@@ -58,18 +58,36 @@ bool PlainGate::MayBegin(const Record& record) const {
   });
 }
 
-// The waiting buckets, and before them the smallest one of the unfinished.
+// Each channel's first waiting bucket, from the channel on whose turn it is.
+std::vector<PlainGate::Record*> PlainGate::FirstOfEachChannel() {
+  std::vector<Record*> first(channels_.size());
+  for (Record& record : records_) {
+    if (record.admitted || HasEnded(record.stage)) continue;
+    const int turn = record.submission.channel - next_channel_;
+    Record*& place = first[static_cast<size_t>(turn < 0 ? turn + options_.channels : turn)];
+    if (place == nullptr) place = &record;
+  }
+  std::erase(first, nullptr);
+  return first;
+}
+
+// The buckets that may be looked at, most urgent first; under kUnannounced the smallest of the
+// unfinished comes before them.
 std::vector<PlainGate::Record*> PlainGate::InOrderOfAdmission() {
+  if (rule_ == PlainRule::kRoundRobin) return FirstOfEachChannel();
   std::vector<Record*> order;
   for (Record& record : records_) {
-    if (!HasEnded(record.stage)) order.push_back(&record);
+    if (HasEnded(record.stage)) continue;
+    if (rule_ == PlainRule::kUnannounced || !record.admitted) order.push_back(&record);
   }
-  if (rule_ == Rule::kWhateverFits) return order;
+  if (rule_ == PlainRule::kWhateverFits) return order;
   const auto by_id = [](const Record* a, const Record* b) {
     return a->submission.id < b->submission.id;
   };
   std::sort(order.begin(), order.end(), by_id);
-  if (!order.empty()) {
+  if (rule_ == PlainRule::kHeadOfLine) {
+    if (order.size() > 1) order.erase(order.begin() + 1, order.end());
+  } else if (!order.empty()) {
     std::stable_sort(order.begin() + 1, order.end(), [](const Record* a, const Record* b) {
       return a->submission.lane < b->submission.lane;
     });
@@ -83,7 +101,7 @@ bool PlainGate::MayAdmit(const Record& record, const Record* smallest) const {
   if (record.admitted || free_slots_.size() < cost || channel.in_flight == options_.max_in_flight) {
     return false;
   }
-  if (rule_ == Rule::kWhateverFits || &record == smallest) return true;
+  if (rule_ != PlainRule::kUnannounced || &record == smallest) return true;
   const bool is_first_of_channel =
       std::none_of(records_.begin(), records_.end(), [&record](const Record& other) {
         return &other < &record && other.submission.channel == record.submission.channel &&
@@ -106,9 +124,10 @@ bool PlainGate::AdmitOne() {
     free_slots_.pop_back();
   }
   record.admitted = true;
+  next_channel_ = (record.submission.channel + 1) % options_.channels;
   ++channels_[static_cast<size_t>(record.submission.channel)].in_flight;
   counters_.held_slots = options_.slots - static_cast<int>(free_slots_.size());
   return true;
 }
 
-}  // namespace sluice
+}  // namespace sluice::deadlock

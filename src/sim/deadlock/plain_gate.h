@@ -1,19 +1,31 @@
-// The control of the searches: a gate without the reserved slot, a plain counting semaphore that
-// admits whatever fits, first submitted first; and one that keeps the slot, but does not listen to
-// what lanes announce. They show that a search can find a stuck job.
-#ifndef SLUICE_TESTS_ENGINE_PLAIN_GATE_H_
-#define SLUICE_TESTS_ENGINE_PLAIN_GATE_H_
+// Other rules of admission, to compare the engine's with. None of them is in the product.
+#ifndef SLUICE_SRC_SIM_DEADLOCK_PLAIN_GATE_H_
+#define SLUICE_SRC_SIM_DEADLOCK_PLAIN_GATE_H_
 
+#include <array>
+#include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "engine/engine.h"
 
-namespace sluice {
+namespace sluice::deadlock {
+
+// How a comparison gate chooses among the buckets that wait. Each is a plain counting semaphore
+// that never has more slots out than there are, keeps to max_in_flight, and no more.
+enum class PlainRule : uint8_t {
+  kWhateverFits,  // the first submitted of those that fit
+  kRoundRobin,    // goes round the channels: the first waiting one of the next channel, if it fits
+  kHeadOfLine,    // the smallest waiting one if it fits, or nothing
+  kUnannounced,   // the engine's rule, lanes included, but with the smallest bucket that happens
+                  // to have been submitted for the smallest one
+};
 
 // Takes buckets in any order of ids. Ignores look_ahead. Gives slot numbers out as Engine does.
+// Linear scans, as only small jobs come here.
 class PlainGate {
  public:
-  explicit PlainGate(const EngineOptions& options) : PlainGate(options, Rule::kWhateverFits) {}
+  explicit PlainGate(const EngineOptions& options, PlainRule rule = PlainRule::kWhateverFits);
 
   bool CanSubmit(int /*lane*/) const { return true; }
   void Announce(int /*lane*/, const BucketId& /*next*/) {}
@@ -28,10 +40,6 @@ class PlainGate {
     return channels_[static_cast<size_t>(channel)];
   }
 
- protected:
-  enum class Rule : uint8_t { kWhateverFits, kSlotForTheSmallestSubmitted };
-  PlainGate(const EngineOptions& options, Rule rule);
-
  private:
   struct Record {
     Submission submission;
@@ -44,25 +52,26 @@ class PlainGate {
   bool MayBegin(const Record& record) const;
   bool AdmitOne();
   std::vector<Record*> InOrderOfAdmission();
+  std::vector<Record*> FirstOfEachChannel();
   bool MayAdmit(const Record& record, const Record* smallest) const;
 
   EngineOptions options_;
-  Rule rule_;
+  PlainRule rule_;
   EngineCounters counters_;
   std::vector<ChannelCounters> channels_;
   std::vector<Record> records_;  // by ticket
   std::vector<int> free_slots_;
   int live_ = 0;
+  int next_channel_ = 0;  // of kRoundRobin
 };
 
-// The engine's rule of admission, lanes included, but with the smallest bucket that happens to have
-// been submitted for the smallest one.
+// A type of its own for searches that are templates of their gate.
 class UnannouncedGate : public PlainGate {
  public:
   explicit UnannouncedGate(const EngineOptions& options)
-      : PlainGate(options, Rule::kSlotForTheSmallestSubmitted) {}
+      : PlainGate(options, PlainRule::kUnannounced) {}
 };
 
-}  // namespace sluice
+}  // namespace sluice::deadlock
 
-#endif  // SLUICE_TESTS_ENGINE_PLAIN_GATE_H_
+#endif  // SLUICE_SRC_SIM_DEADLOCK_PLAIN_GATE_H_

@@ -1,0 +1,215 @@
+// From the flags to a campaign of random jobs, and from its result to a table and JSON.
+#include "simulate/deadlock.h"
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "sim/deadlock/campaign.h"
+#include "sim/deadlock/rules.h"
+#include "simulate/interrupt.h"
+#include "workload/write_file.h"
+
+namespace sluice::bench {
+namespace {
+
+using deadlock::CampaignOptions;
+using deadlock::CampaignResult;
+using deadlock::GateRule;
+using Json = nlohmann::ordered_json;
+
+constexpr int kBadOptionsExit = 2;
+constexpr absl::Duration kBetweenProgress = absl::Milliseconds(200);
+
+absl::Status About(const char* flag, const absl::Status& status) {
+  return absl::Status(status.code(), absl::StrCat(flag, ": ", status.message()));
+}
+
+absl::StatusOr<CampaignOptions> Parse(const DeadlockOptions& options) {
+  CampaignOptions campaign{.rules = {},
+                           .seed = options.seed,
+                           .first = options.first,
+                           .runs = options.runs,
+                           .ranks_max = options.ranks_max};
+  const absl::StatusOr<GateRule> rule = deadlock::ParseGateRule(options.rule);
+  if (!rule.ok()) return About("--rule", rule.status());
+  campaign.rules.rule = *rule;
+  if (options.switch_off.empty()) return campaign;
+  const absl::StatusOr<deadlock::Premise> off = deadlock::ParsePremise(options.switch_off);
+  if (!off.ok()) return About("--switch-off", off.status());
+  if (*rule != GateRule::kEscape) {
+    return absl::InvalidArgumentError("--switch-off: only --rule escape rests on premises");
+  }
+  campaign.rules.off = *off;
+  return campaign;
+}
+
+// Files are opened before anything runs, or hours of work could end in an error.
+absl::Status CheckWritable(const DeadlockOptions& options) {
+  for (const std::string& file : {options.json_file, options.script_file}) {
+    if (file.empty()) continue;
+    if (absl::Status status = WriteFile(file, ""); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+// How far a campaign has come, on standard error.
+class Progress {
+ public:
+  Progress(bool shown, int64_t runs) : shown_(shown), runs_(runs) {}
+  ~Progress() { Clear(); }
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  void Show(const CampaignResult& result) {
+    constexpr int64_t kRunsBetweenLooks = 64;  // at the clock
+    if (!shown_ || result.runs % kRunsBetweenLooks != 0 || absl::Now() < next_) return;
+    next_ = absl::Now() + kBetweenProgress;
+    absl::FPrintF(stderr, "\r\033[K%d/%d runs, %d stalled, %.0f s", result.runs, runs_,
+                  result.stalled, absl::ToDoubleSeconds(absl::Now() - begin_));
+    std::fflush(stderr);
+    drawn_ = true;
+  }
+  void Clear() {
+    if (drawn_) std::fputs("\r\033[K", stderr);
+    drawn_ = false;
+  }
+
+ private:
+  const bool shown_;
+  const int64_t runs_;
+  const absl::Time begin_ = absl::Now();
+  absl::Time next_ = begin_ + kBetweenProgress;
+  bool drawn_ = false;
+};
+
+double StallRate(const CampaignResult& result) {
+  return static_cast<double>(result.stalled) /
+         static_cast<double>(std::max<int64_t>(result.runs, 1));
+}
+
+void PrintTable(const CampaignOptions& options, const CampaignResult& result, bool interrupted) {
+  absl::PrintF("rule      %s%s%s\n", NameOf(options.rules.rule),
+               options.rules.off ? ", without " : "",
+               options.rules.off ? NameOf(*options.rules.off) : "");
+  absl::PrintF("runs      %d of seed %d, from run %d, up to %d ranks%s\n", result.runs,
+               options.seed, options.first, options.ranks_max, interrupted ? " (interrupted)" : "");
+  absl::PrintF("work      %d buckets, %d events; %d runs reached their budget\n", result.buckets,
+               result.events, result.reached_budget);
+  absl::PrintF("stalled   %d (%.3f %%)", result.stalled, 100 * StallRate(result));
+  if (result.stalled > 0) absl::PrintF(", first run %d", result.first_stalled);
+  absl::PrintF("\n");
+  if (!result.smallest) return;
+  const deadlock::Smallest& smallest = *result.smallest;
+  absl::PrintF("smallest  run %d, shrunk; buckets: %d, ranks: %d\n\n%s", smallest.run,
+               smallest.job.buckets.size(), smallest.job.ranks, smallest.script);
+}
+
+std::string JsonText(const CampaignOptions& options, const CampaignResult& result,
+                     bool interrupted) {
+  Json json = {{"rule", NameOf(options.rules.rule)},
+               {"runs", result.runs},
+               {"stalled", result.stalled},
+               {"seed", options.seed},
+               {"switched_off", nullptr},
+               {"first", options.first},
+               {"ranks_max", options.ranks_max},
+               {"stall_rate", StallRate(result)},
+               {"buckets", result.buckets},
+               {"events", result.events},
+               {"reached_budget", result.reached_budget},
+               {"interrupted", interrupted},
+               {"first_stalled", nullptr},
+               {"smallest", nullptr}};
+  if (options.rules.off) json["switched_off"] = NameOf(*options.rules.off);
+  if (result.stalled > 0) json["first_stalled"] = result.first_stalled;
+  if (result.smallest) {
+    const deadlock::Smallest& smallest = *result.smallest;
+    json["smallest"] = {{"run", smallest.run},
+                        {"ranks", smallest.job.ranks},
+                        {"buckets", smallest.job.buckets.size()},
+                        {"slots", smallest.job.options.slots},
+                        {"script", smallest.script}};
+  }
+  return json.dump(1) + "\n";
+}
+
+int Fail(const absl::Status& status, int code) {
+  absl::FPrintF(stderr, "sluice-sim deadlock: %s\n", status.message());
+  return code;
+}
+
+absl::Status WriteFiles(const DeadlockOptions& options, const std::string& json,
+                        const CampaignResult& result) {
+  absl::Status status;
+  if (!options.json_file.empty()) status.Update(WriteFile(options.json_file, json));
+  if (!options.script_file.empty()) {
+    status.Update(WriteFile(options.script_file, result.smallest ? result.smallest->script : ""));
+  }
+  return status;
+}
+
+}  // namespace
+
+CLI::App* AddDeadlockCommand(CLI::App& app, DeadlockOptions* o) {
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max() / 2;
+  CLI::App* command = app.add_subcommand("deadlock", "run random jobs and count those that stall");
+  command->add_option("--rule", o->rule,
+                      "admission: escape (the engine's), plain (a bare semaphore, each rank goes "
+                      "round its own channels) or ordered (strict head-of-line) [escape]");
+  command->add_option("--switch-off", o->switch_off,
+                      "a premise of escape to do without: reduction-order, slots, start-order, "
+                      "group-unit or device-slot-order [none]");
+  command->add_option("--runs", o->runs, "random jobs, each in a random order of events [1000]")
+      ->check(CLI::Range(int64_t{1}, kMost));
+  command->add_option("--seed", o->seed, "with a run's number all that it depends on [0]");
+  command->add_option("--first", o->first, "number of the first run [0]")
+      ->check(CLI::Range(int64_t{0}, kMost));
+  command->add_option("--ranks-max", o->ranks_max, "most ranks of a job [8]")
+      ->check(CLI::Range(deadlock::kRanksMin, deadlock::kRanksMost));
+  command->add_option("-J,--json", o->json_file, "write the result here");
+  command->add_option("--script", o->script_file,
+                      "write the smallest stalled run here, as a script for engines");
+  command->add_flag("--progress", o->progress,
+                    "show progress even if standard error is no terminal");
+  return command;
+}
+
+int RunDeadlock(const DeadlockOptions& options) {
+  const absl::StatusOr<CampaignOptions> campaign = Parse(options);
+  if (!campaign.ok()) return Fail(campaign.status(), kBadOptionsExit);
+  if (absl::Status status = CheckWritable(options); !status.ok()) {
+    return Fail(status, kBadOptionsExit);
+  }
+  const Interrupt interrupt;
+  Progress progress(options.progress || isatty(STDERR_FILENO) == 1, campaign->runs);
+  const CampaignResult result = deadlock::RunCampaign(*campaign, [&](const CampaignResult& so_far) {
+    progress.Show(so_far);
+    return !interrupt.came();
+  });
+  progress.Clear();
+  const bool interrupted = result.runs < campaign->runs;
+  PrintTable(*campaign, result, interrupted);
+  const absl::Status written =
+      WriteFiles(options, JsonText(*campaign, result, interrupted), result);
+  if (!written.ok()) return Fail(written, EXIT_FAILURE);
+  if (interrupted) return kInterruptedExit;
+  const bool broken = campaign->rules.rule == GateRule::kEscape && !campaign->rules.off;
+  return broken && result.stalled > 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+}  // namespace sluice::bench

@@ -1,0 +1,37 @@
+// `sluice-sim deadlock`: random jobs under a rule of admission, and how many of them stall.
+#ifndef SLUICE_BENCH_SIMULATE_DEADLOCK_H_
+#define SLUICE_BENCH_SIMULATE_DEADLOCK_H_
+
+#include <cstdint>
+#include <string>
+
+namespace CLI {
+class App;
+}
+
+namespace sluice::bench {
+
+// The flags as they were typed: their names are an interface.
+struct DeadlockOptions {
+  std::string rule = "escape";
+  std::string switch_off;  // a premise's name; empty for none
+  int64_t runs = 1000;
+  uint64_t seed = 0;
+  int64_t first = 0;
+  int ranks_max = 8;
+  std::string json_file;
+  std::string script_file;
+  bool progress = false;
+};
+
+// Adds the command to `app` and gives it back; `options` must live as long as `app` is used.
+CLI::App* AddDeadlockCommand(CLI::App& app, DeadlockOptions* options);
+
+// Prints a table and the smallest stalled run. Returns the exit code: 2 for options that make no
+// sense, 1 if a file cannot be written or if the engine's rule stalls with all its premises on, 130
+// after CTRL-C, which ends it with what is known by then.
+int RunDeadlock(const DeadlockOptions& options);
+
+}  // namespace sluice::bench
+
+#endif  // SLUICE_BENCH_SIMULATE_DEADLOCK_H_

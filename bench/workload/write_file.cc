@@ -1,0 +1,21 @@
+// Writing a file, and saying why it could not be.
+#include "workload/write_file.h"
+
+#include <cerrno>
+#include <fstream>
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
+
+namespace sluice::bench {
+
+absl::Status WriteFile(const std::string& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file << text;
+  file.close();
+  if (file) return absl::OkStatus();
+  return absl::UnavailableError(
+      absl::StrCat("cannot write ", path, ": ", std::generic_category().message(errno)));
+}
+
+}  // namespace sluice::bench

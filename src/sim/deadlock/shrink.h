@@ -1,0 +1,27 @@
+// Makes a job that stalls smaller for as long as it still does.
+#ifndef SLUICE_SRC_SIM_DEADLOCK_SHRINK_H_
+#define SLUICE_SRC_SIM_DEADLOCK_SHRINK_H_
+
+#include "sim/deadlock/job.h"
+#include "sim/deadlock/random.h"
+#include "sim/deadlock/rules.h"
+
+namespace sluice::deadlock {
+
+// A job and an order of events in which it stalls.
+struct StalledJob {
+  Job job;
+  Random order;
+};
+
+// Drops buckets, members, ranks, runs, lanes and whatever else is not needed, lowers costs and
+// slots, and tries a few dozen orders of events on each smaller job. Equal arguments give equal
+// results.
+StalledJob Shrink(const StalledJob& stalled, const Rules& rules);
+
+// How much there is to read: what shrinking brings down.
+int SizeOf(const Job& job);
+
+}  // namespace sluice::deadlock
+
+#endif  // SLUICE_SRC_SIM_DEADLOCK_SHRINK_H_

@@ -1,0 +1,124 @@
+// `sluice-sim deadlock` as it is called: exit codes, tables, JSON and scripts.
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "simulate/deadlock.h"
+#include "sim/deadlock/engine_script.h"
+#include "simulate/interrupt.h"
+
+namespace sluice::bench {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+std::string Read(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+struct Printed {
+  int code = 0;
+  std::string out;
+  std::string err;
+};
+
+Printed RunWith(const DeadlockOptions& options) {
+  ::testing::internal::CaptureStdout();
+  ::testing::internal::CaptureStderr();
+  Printed printed;
+  printed.code = RunDeadlock(options);
+  printed.out = ::testing::internal::GetCapturedStdout();
+  printed.err = ::testing::internal::GetCapturedStderr();
+  return printed;
+}
+
+std::string FileNamed(const std::string& name) { return ::testing::TempDir() + name; }
+
+DeadlockOptions Options(const std::string& rule) {
+  DeadlockOptions options;
+  options.rule = rule;
+  options.runs = 100;
+  options.seed = 1;
+  return options;
+}
+
+TEST(DeadlockCommand, TellsOfStalls) {
+  DeadlockOptions options = Options("plain");
+  options.json_file = FileNamed("plain.json");
+  options.script_file = FileNamed("plain.txt");
+  const Printed printed = RunWith(options);
+  EXPECT_EQ(printed.code, EXIT_SUCCESS);
+  EXPECT_THAT(printed.err, IsEmpty());
+  const nlohmann::json json = nlohmann::json::parse(Read(options.json_file));
+  EXPECT_EQ(json["rule"], "plain");
+  EXPECT_EQ(json["runs"], 100);
+  EXPECT_EQ(json["seed"], 1);
+  EXPECT_GT(json["stalled"], 0);
+  EXPECT_EQ(json["interrupted"], false);
+  EXPECT_TRUE(json["switched_off"].is_null());
+  const std::string script = json["smallest"]["script"];
+  EXPECT_THAT(printed.out, AllOf(HasSubstr("runs      100 of seed 1"), HasSubstr(script)));
+  EXPECT_EQ(Read(options.script_file), script);
+  EXPECT_EQ(deadlock::RunEngineScript(script), script);
+}
+
+TEST(DeadlockCommand, TellsThatThereIsNone) {
+  DeadlockOptions options = Options("escape");
+  options.json_file = FileNamed("escape.json");
+  EXPECT_EQ(RunWith(options).code, EXIT_SUCCESS);
+  const nlohmann::json json = nlohmann::json::parse(Read(options.json_file));
+  EXPECT_EQ(json["stalled"], 0);
+  EXPECT_TRUE(json["smallest"].is_null());
+}
+
+TEST(DeadlockCommand, PremisesAreNotMeantToHoldWithoutThem) {
+  DeadlockOptions options = Options("escape");
+  options.switch_off = "start-order";
+  options.json_file = FileNamed("start_order.json");
+  EXPECT_EQ(RunWith(options).code, EXIT_SUCCESS);
+  const nlohmann::json json = nlohmann::json::parse(Read(options.json_file));
+  EXPECT_EQ(json["switched_off"], "start-order");
+  EXPECT_GT(json["stalled"], 0);
+}
+
+TEST(DeadlockCommand, EqualOptionsPrintTheSame) {
+  EXPECT_EQ(RunWith(Options("plain")).out, RunWith(Options("plain")).out);
+}
+
+TEST(DeadlockCommand, RefusesWhatMakesNoSense) {
+  Printed printed = RunWith(Options("fair"));
+  EXPECT_EQ(printed.code, 2);
+  EXPECT_THAT(printed.err, HasSubstr("--rule: \"fair\" is none of plain, ordered, escape"));
+  EXPECT_THAT(printed.out, IsEmpty());
+
+  DeadlockOptions options = Options("plain");
+  options.switch_off = "slots";
+  EXPECT_EQ(RunWith(options).code, 2);
+  options = Options("escape");
+  options.switch_off = "gravity";
+  EXPECT_THAT(RunWith(options).err, HasSubstr("--switch-off: \"gravity\""));
+  options = Options("escape");
+  options.json_file = "/no/such/folder/a.json";
+  printed = RunWith(options);
+  EXPECT_EQ(printed.code, 2);
+  EXPECT_THAT(printed.err, HasSubstr("cannot write /no/such/folder/a.json"));
+  EXPECT_THAT(printed.out, IsEmpty());
+}
+
+TEST(InterruptTest, NotesTheFirstOne) {
+  const Interrupt interrupt;
+  EXPECT_FALSE(interrupt.came());
+  std::raise(SIGINT);
+  EXPECT_TRUE(interrupt.came());
+}
+
+}  // namespace
+}  // namespace sluice::bench
