@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -32,8 +33,19 @@ struct Mapped {
   std::atomic<uint64_t> next_id = 1;
 };
 
+// Each allocation keeps a descriptor, and users often begin with 1024 of those.
+void AllowAllDescriptors() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 Mapped& TheMapped() {
-  static auto* const mapped = new Mapped;
+  static auto* const mapped = [] {
+    AllowAllDescriptors();
+    return new Mapped;
+  }();
   return *mapped;
 }
 
