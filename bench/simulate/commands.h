@@ -25,7 +25,7 @@ int RunPeak(PeakOptions* options);
 struct ScaleOptions {
   std::string family = "all-to-all";
   std::string ranks_text = "16:256:4";
-  std::string pair_bytes_text = "1M";
+  std::string pair_bytes_text = "8M";
   sim::FamilyOptions of;
   SimOptions sim;
 };

@@ -58,15 +58,6 @@ absl::StatusOr<CampaignOptions> Parse(const DeadlockOptions& options) {
   return campaign;
 }
 
-// Files are opened before anything runs, or hours of work could end in an error.
-absl::Status CheckWritable(const DeadlockOptions& options) {
-  for (const std::string& file : {options.json_file, options.script_file}) {
-    if (file.empty()) continue;
-    if (absl::Status status = WriteFile(file, ""); !status.ok()) return status;
-  }
-  return absl::OkStatus();
-}
-
 // How far a campaign has come, on standard error.
 class Progress {
  public:
@@ -192,7 +183,7 @@ CLI::App* AddDeadlockCommand(CLI::App& app, DeadlockOptions* o) {
 int RunDeadlock(const DeadlockOptions& options) {
   const absl::StatusOr<CampaignOptions> campaign = Parse(options);
   if (!campaign.ok()) return Fail(campaign.status(), kBadOptionsExit);
-  if (absl::Status status = CheckWritable(options); !status.ok()) {
+  if (absl::Status status = MakeWritable({options.json_file, options.script_file}); !status.ok()) {
     return Fail(status, kBadOptionsExit);
   }
   const Interrupt interrupt;

@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "workload/json_input.h"
 #include "workload/numbers.h"
+#include "workload/write_file.h"
 
 namespace sluice::bench {
 namespace {
@@ -116,7 +117,8 @@ absl::Status ParseSimTexts(SimOptions* options) {
     }
   }
   options->budgets = *std::move(budgets);
-  return ParseNetwork(options);
+  if (absl::Status status = ParseNetwork(options); !status.ok()) return status;
+  return MakeWritable({options->json_file, options->csv_file});
 }
 
 }  // namespace sluice::bench

@@ -47,7 +47,8 @@ struct SimOptions {
 // `budgets`: the list that --budget-buckets has if it is not given.
 void AddSimFlags(CLI::App* app, const std::string& budgets, SimOptions* options);
 
-// To be called after parsing. InvalidArgument names the flag.
+// To be called after parsing. InvalidArgument names the flag; Unavailable a file that cannot be
+// written.
 absl::Status ParseSimTexts(SimOptions* options);
 
 }  // namespace sluice::bench

@@ -65,7 +65,8 @@ int RunPeak(PeakOptions* options) {
   const Interrupt interrupt;
   std::vector<SimResult> results;
   const absl::Status status = RunCases(*options, interrupt, &results);
-  if (absl::IsInvalidArgument(status) && results.empty()) {
+  const bool refused = absl::IsInvalidArgument(status) || absl::IsNotFound(status);
+  if (refused && results.empty()) {
     std::fprintf(stderr, "sluice-sim: %s\n", std::string(status.message()).c_str());
     return kUsage;
   }

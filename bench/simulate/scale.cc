@@ -91,7 +91,7 @@ void AddScaleFlags(CLI::App* app, ScaleOptions* options) {
       ->check(CLI::Range(1, 1 << 17))
       ->group(what);
   app->add_option("--pair-bytes", options->pair_bytes_text,
-                  "of all-to-all and peers: from each rank to each of its peers [1M]")
+                  "of all-to-all and peers: from each rank to each of its peers [8M]")
       ->group(what);
   AddSimFlags(app, "8", &options->sim);
 }

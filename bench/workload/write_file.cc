@@ -18,4 +18,12 @@ absl::Status WriteFile(const std::string& path, const std::string& text) {
       absl::StrCat("cannot write ", path, ": ", std::generic_category().message(errno)));
 }
 
+absl::Status MakeWritable(absl::Span<const std::string> paths) {
+  for (const std::string& path : paths) {
+    if (path.empty()) continue;
+    if (absl::Status status = WriteFile(path, ""); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace sluice::bench

@@ -5,11 +5,16 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/types/span.h"
 
 namespace sluice::bench {
 
 // Replaces the content of `path`. Unavailable with the reason.
 absl::Status WriteFile(const std::string& path, const std::string& text);
+
+// Empties those of `paths` that are not empty strings: before hours of work that could end in an
+// error. Unavailable with the reason.
+absl::Status MakeWritable(absl::Span<const std::string> paths);
 
 }  // namespace sluice::bench
 

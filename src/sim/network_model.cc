@@ -77,13 +77,13 @@ absl::Status ValidateNetworkModel(const NetworkModel& model) {
     double most;
     absl::string_view range;
   };
-  constexpr absl::string_view kRates = "1e3 to 1e15 bytes per second";
+  constexpr absl::string_view kRates = "1e6 to 1e15 bytes per second";
   constexpr absl::string_view kTimes = "0 to 1 second";
   constexpr absl::string_view kCounts = "1 to 65536";
   const Check checks[] = {
-      {"port_rate", model.port_rate, 1e3, 1e15, kRates},
-      {"nic_rate", model.nic_rate, 1e3, 1e15, kRates},
-      {"copy_rate", model.copy_rate, 1e3, 1e15, kRates},
+      {"port_rate", model.port_rate, 1e6, 1e15, kRates},
+      {"nic_rate", model.nic_rate, 1e6, 1e15, kRates},
+      {"copy_rate", model.copy_rate, 1e6, 1e15, kRates},
       {"latency", model.latency, 0, 1, kTimes},
       {"nic_latency", model.nic_latency, 0, 1, kTimes},
       {"copy_latency", model.copy_latency, 0, 1, kTimes},

@@ -2,7 +2,6 @@
 #include "sim/rank.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "tensor/check.h"
 
@@ -29,11 +28,7 @@ Rank::Rank(const JobPlans& plans, int rank, int64_t slots, int max_in_flight, in
       live_(static_cast<size_t>(engine_.options().slots)),
       engine_channel_(plan_->channels.size(), -1),
       buckets_in_(static_cast<size_t>(engine_.options().channels)) {
-  SLUICE_CHECK(engine_.options().channels <= std::numeric_limits<int16_t>::max(),
-               "more channels than are numbered here");
-  for (int i = engine_.options().channels; i-- > 0;) {
-    free_channels_.push_back(static_cast<int16_t>(i));
-  }
+  for (int i = engine_.options().channels; i-- > 0;) free_channels_.push_back(i);
 }
 
 StageSet Rank::StagesOf(const RankBucket& bucket) {
@@ -64,7 +59,7 @@ size_t Rank::NextIndex() {
 }
 
 int Rank::TakeChannel(int32_t channel) {
-  int16_t& number = engine_channel_[static_cast<size_t>(channel)];
+  int32_t& number = engine_channel_[static_cast<size_t>(channel)];
   if (number < 0) {
     SLUICE_CHECK(!free_channels_.empty(), "more live channels than live buckets");
     number = free_channels_.back();
@@ -107,7 +102,7 @@ bool Rank::FinishStage(int slot) {
   const bool last = NextStage(live.stage, StagesOf(ended)) == Stage::kDone;
   engine_.Finish(live.ticket);
   if (!last) return false;
-  int16_t& number = engine_channel_[static_cast<size_t>(ended.channel)];
+  int32_t& number = engine_channel_[static_cast<size_t>(ended.channel)];
   if (--buckets_in_[static_cast<size_t>(number)] == 0) {
     free_channels_.push_back(number);
     number = -1;

@@ -82,9 +82,9 @@ class Rank {
   Engine engine_;
   std::vector<LiveBucket> live_;  // by slot
   // Engine channels are used again: a rank has many more than are ever live at once.
-  std::vector<int16_t> engine_channel_;  // by plan channel; -1: none
-  std::vector<int16_t> free_channels_;
-  std::vector<int16_t> buckets_in_;  // by engine channel: submitted and not ended
+  std::vector<int32_t> engine_channel_;  // by plan channel; -1: none
+  std::vector<int32_t> free_channels_;
+  std::vector<int32_t> buckets_in_;  // by engine channel: submitted and not ended
   int64_t delivered_bytes_ = 0;
 };
 

@@ -8,8 +8,8 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "simulate/deadlock.h"
 #include "sim/deadlock/engine_script.h"
+#include "simulate/deadlock.h"
 #include "simulate/interrupt.h"
 
 namespace sluice::bench {

@@ -129,6 +129,21 @@ TEST(SimulationTest, BudgetsAreKeptAndReached) {
   EXPECT_EQ(Peak(free), plans->plan(0).peak_buckets_without_budget);
 }
 
+// Many channels on one rank: all of them are open at once without a budget.
+TEST(SimulationTest, OneRankGathersFromVeryMany) {
+  constexpr int kRanks = 40'000;
+  TensorTransfer tensor;
+  tensor.shape = {2 * kRanks};
+  tensor.src = MakeLayout({kRanks}, session_test::Ranks(0, kRanks), "S(0)");
+  tensor.dst = MakeLayout({1}, {0}, "R");
+  TransferSpec spec;
+  spec.tensors.push_back(std::move(tensor));
+  const absl::StatusOr<JobPlans> plans = JobPlans::Make(JobOf(std::move(spec), kRanks));
+  ASSERT_TRUE(plans.ok()) << plans.status();
+  EXPECT_EQ(Peak(Simulated(*plans, Options(0))), kRanks);
+  EXPECT_EQ(Peak(Simulated(*plans, Options(3))), 3);
+}
+
 TEST(SimulationTest, AKnownLookAheadOfOneStillFinishes) {
   const absl::StatusOr<JobPlans> plans = JobPlans::Make(JobOf(AllToAll(8, 1024), 8, 256));
   ASSERT_TRUE(plans.ok()) << plans.status();

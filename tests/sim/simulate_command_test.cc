@@ -1,0 +1,186 @@
+// `sluice-sim peak` and `scale` as they are called: exit codes, JSON, CSV, and equal bytes for
+// equal seeds.
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "simulate/commands.h"
+
+namespace sluice::bench {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using Json = nlohmann::json;
+
+std::string Read(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+std::string FileNamed(const std::string& name) { return ::testing::TempDir() + name; }
+
+struct Printed {
+  int code = 0;
+  std::string out;
+  std::string err;
+};
+
+template <typename Options>
+Printed Call(int (*command)(Options*), Options options) {
+  ::testing::internal::CaptureStdout();
+  ::testing::internal::CaptureStderr();
+  Printed printed;
+  printed.code = command(&options);
+  printed.out = ::testing::internal::GetCapturedStdout();
+  printed.err = ::testing::internal::GetCapturedStderr();
+  return printed;
+}
+
+ScaleOptions Scale(const std::string& family, const std::string& ranks,
+                   const std::string& budgets) {
+  ScaleOptions options;
+  options.family = family;
+  options.ranks_text = ranks;
+  options.sim.budgets_text = budgets;
+  return options;
+}
+
+TEST(ScaleCommand, WritesWhatItSays) {
+  ScaleOptions options = Scale("all-to-all", "8:32:2", "0,4");
+  options.sim.json_file = FileNamed("scale.json");
+  options.sim.csv_file = FileNamed("scale.csv");
+  const Printed printed = Call(RunScale, options);
+  EXPECT_EQ(printed.code, EXIT_SUCCESS) << printed.err;
+  EXPECT_THAT(printed.out, HasSubstr("network model ports (50 GB/s per port"));
+  const Json json = Json::parse(Read(options.sim.json_file));
+  EXPECT_EQ(json["model"], "ports");
+  ASSERT_EQ(json["results"].size(), 6u);
+  for (const Json& row : json["results"]) {
+    const int ranks = row["ranks"];
+    const bool free = row["budget"] == 0;
+    EXPECT_EQ(row["family"], "all-to-all-" + std::to_string(ranks));
+    EXPECT_EQ(row["max_in_flight"], 2);
+    EXPECT_EQ(row["buckets"], ranks * ranks);
+    // One channel to and from each other rank, and the rank's own.
+    EXPECT_EQ(row["channels_max"], 2 * ranks - 1);
+    EXPECT_EQ(row["peak"]["max"], free ? 2 * ranks - 1 : 4);
+    EXPECT_LE(row["peak"]["median"], row["peak"]["max"]);
+    EXPECT_LE(row["peak"]["mean"], row["peak"]["max"]);
+    // Within a node rows cross as they lie.
+    EXPECT_EQ(row["peak"]["bytes_max"] > 0, ranks > 8);
+    EXPECT_GE(row["ratio_to_link_bound"], 1.0);
+    EXPECT_EQ(row["ratio_to_no_budget"] == 1.0, free);
+    EXPECT_GT(row["makespan_us"], 0.0);
+    EXPECT_EQ(row["stalled"], false);
+    EXPECT_FALSE(row.contains("costs"));
+  }
+  const std::string csv = Read(options.sim.csv_file);
+  EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 7);
+}
+
+TEST(ScaleCommand, EqualSeedsGiveEqualBytes) {
+  ScaleOptions options = Scale("pp-ep-tp-dp", "16", "0,2");
+  options.sim.start_skew_us = 50;
+  const auto json_of = [&options](uint64_t seed) {
+    options.sim.seed = seed;
+    options.sim.json_file = FileNamed("seed.json");
+    const Printed printed = Call(RunScale, options);
+    EXPECT_EQ(printed.code, EXIT_SUCCESS) << printed.err;
+    return printed.out + Read(options.sim.json_file);
+  };
+  const std::string first = json_of(5);
+  EXPECT_EQ(json_of(5), first);
+  EXPECT_NE(json_of(6), first);
+}
+
+TEST(ScaleCommand, TellsWhatItCost) {
+  ScaleOptions options = Scale("peers", "64", "8");
+  options.of.peers = 9;
+  options.sim.costs = true;
+  options.sim.json_file = FileNamed("costs.json");
+  EXPECT_EQ(Call(RunScale, options).code, EXIT_SUCCESS);
+  const Json costs = Json::parse(Read(options.sim.json_file))["results"][0]["costs"];
+  EXPECT_EQ(costs["distinct_plans"], 8);
+  EXPECT_GT(costs["plan_bytes_per_rank"], 0);
+}
+
+TEST(ScaleCommand, RefusesWhatMakesNoSense) {
+  const auto refused = [](const ScaleOptions& options, const std::string& why) {
+    const Printed printed = Call(RunScale, options);
+    EXPECT_EQ(printed.code, 2);
+    EXPECT_THAT(printed.err, HasSubstr(why));
+    EXPECT_EQ(printed.out, "");
+  };
+  refused(Scale("none", "16", "8"), "there is no family 'none'");
+  refused(Scale("fsdp-tp", "16,24", "8"), "24 ranks; the family has powers of two");
+  refused(Scale("peers", "16:4:2", "8"), "FROM at most TO");
+  refused(Scale("peers", "16:64", "8"), "FROM:TO:FACTOR");
+  refused(Scale("peers", "sixteen", "8"), "--ranks");
+  refused(Scale("peers", "131073", "8"), "2 to 131072");
+  refused(Scale("peers", "16", "-1"), "--budget-buckets");
+  refused(Scale("peers", "16", "8;9"), "--budget-buckets");
+  ScaleOptions options = Scale("peers", "16", "8");
+  options.sim.network_name = "tokenring";
+  refused(options, "there is no network model 'tokenring'");
+  options = Scale("peers", "16", "8");
+  options.sim.port_rate_gb = 0;
+  refused(options, "port_rate");
+  options = Scale("peers", "16", "8");
+  options.pair_bytes_text = "many";
+  refused(options, "--pair-bytes");
+  options = Scale("peers", "16", "8");
+  options.sim.bucket_bytes_text = "4";
+  refused(options, "--bucket-bytes");
+  options = Scale("peers", "16", "8");
+  options.sim.json_file = "/nowhere/out.json";
+  refused(options, "/nowhere/out.json");
+}
+
+TEST(PeakCommand, RunsAPresetWithItsBudgets) {
+  PeakOptions options;
+  options.workload.preset = "etha-1-no_partial";
+  options.sim.budgets_text = "0,1,2,4,8";
+  options.sim.network_name = "h100";
+  options.sim.json_file = FileNamed("peak.json");
+  const Printed printed = Call(RunPeak, options);
+  EXPECT_EQ(printed.code, EXIT_SUCCESS) << printed.err;
+  const Json json = Json::parse(Read(options.sim.json_file));
+  EXPECT_EQ(json["model"], "h100");
+  ASSERT_EQ(json["results"].size(), 5u);
+  for (const Json& row : json["results"]) {
+    EXPECT_EQ(row["family"], "etha-1-no_partial");
+    EXPECT_EQ(row["ranks"], 16);
+    if (row["budget"] > 0) {
+      EXPECT_LE(row["peak"]["max"], row["budget"]);
+    }
+  }
+}
+
+TEST(PeakCommand, RefusesWhatMakesNoSense) {
+  PeakOptions options;
+  options.sim.budgets_text = "8";
+  EXPECT_EQ(Call(RunPeak, options).code, 2);
+  options.workload.cases_file = FileNamed("cases.json");
+  std::ofstream(options.workload.cases_file) << R"json({"id": "wrong", "shape": [4],
+                 "source": {"mesh": [2], "ranks": [0, 0], "placements": ["S(0)"]},
+                 "target": {"mesh": [1], "ranks": [1], "placements": ["R"]}})json";
+  const Printed printed = Call(RunPeak, options);
+  EXPECT_EQ(printed.code, 2);
+  EXPECT_THAT(printed.err, HasSubstr("case 'wrong'"));
+}
+
+TEST(ParseRankCounts, ReadsListsAndSweeps) {
+  EXPECT_THAT(*ParseRankCounts("16:300:4"), ElementsAre(16, 64, 256));
+  EXPECT_THAT(*ParseRankCounts("3,100,7"), ElementsAre(3, 100, 7));
+  EXPECT_FALSE(ParseRankCounts("").ok());
+  EXPECT_FALSE(ParseRankCounts("1:2:1").ok());
+}
+
+}  // namespace
+}  // namespace sluice::bench
