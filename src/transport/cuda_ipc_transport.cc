@@ -9,6 +9,8 @@
 #include "device/cuda_error.h"
 #include "tensor/check.h"
 #include "transport/cuda_ipc_pull.h"
+#include "transport/cuda_ipc_retired.h"
+#include "transport/cuda_ipc_retired.h"
 #include "transport/op_check.h"
 
 namespace sluice {
@@ -30,9 +32,11 @@ TransportOp Message(TransportOp::Kind kind, int peer, int tag, T* record, uint64
 CudaIpcTransport::~CudaIpcTransport() {
   const bool messages_are_under_way = (offers_ != nullptr && offers_->outstanding() > 0) ||
                                       (answers_ != nullptr && answers_->outstanding() > 0);
+  std::vector<cudaEvent_t> events;
   for (const Slot& slot : messages_->slots) {
-    if (slot.event != nullptr) (void)CudaStatus(cudaEventDestroy(slot.event), "cudaEventDestroy");
+    if (slot.event != nullptr) events.push_back(slot.event);
   }
+  RetireCudaEvents(events);
   if (messages_are_under_way) static_cast<void>(messages_.release());
 }
 

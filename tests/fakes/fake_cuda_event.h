@@ -37,6 +37,7 @@ struct Event {
   int device = 0;
   unsigned flags = 0;
   bool is_imported = false;
+  bool is_exported = false;              // others may open it as long as it is there
   std::shared_ptr<Record> record;        // this process's last one
   std::shared_ptr<SharedMemory> memory;  // of an interprocess event
   std::shared_ptr<SharedEvent> shared;   // in that memory

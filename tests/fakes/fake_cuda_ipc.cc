@@ -111,6 +111,7 @@ cudaError_t GetEventHandle(cudaIpcEventHandle_t* handle, cudaEvent_t event_handl
   if (handle == nullptr || event->shared == nullptr || event->is_imported) {
     return cudaErrorInvalidValue;
   }
+  event->is_exported = true;
   Write({kEventMagic, event->device, event->memory->key()}, *handle);
   return cudaSuccess;
 }

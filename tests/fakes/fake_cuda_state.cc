@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -10,6 +11,8 @@
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "fakes/fake_cuda_event.h"
 
 namespace sluice {
 namespace fake_cuda {
@@ -94,7 +97,10 @@ std::string Hex(const void* pointer) {
 void FakeCudaConfigure(const FakeCudaConfig& config) {
   fake_cuda::State& state = fake_cuda::TheState();
   const fake_cuda::Lock lock(state.mutex);
-  if (!state.allocations.empty() || !state.events.empty()) {
+  // Events that others may open are left by those who have gone.
+  const bool has_events = std::any_of(state.events.begin(), state.events.end(),
+                                      [](const auto& entry) { return !entry.second->is_exported; });
+  if (!state.allocations.empty() || has_events) {
     fake_cuda::AddMisuse("FakeCudaConfigure while the runtime is in use");
   }
   state.config = config;

@@ -1,8 +1,10 @@
 // The contract over CUDA IPC on the fake runtime, ranks as threads and one thread for all of them;
 // and what this transport alone does: handles, freed memory, errors at every call.
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -195,6 +197,31 @@ TEST(CudaIpcTransportTest, TellsMemoryFromWhatWasThereBefore) {
       });
     }
     r.Do([] { EXPECT_GT(FakeCudaCalls("cudaIpcCloseMemHandle"), 50); });
+  });
+}
+
+// A receiver may go before its sender has heard from it.
+TEST(CudaIpcTransportTest, EventsOutliveTheirTransports) {
+  Configure(1);
+  std::atomic<bool> gone{false};
+  RunOnThreads(OneNode(2), RanksOn(1), [&gone](ContractRank& r) {
+    constexpr size_t kBytes = 3000;
+    r.Do([&r] { ASSERT_TRUE(r.transport().Reserve(1).ok()); });
+    auto cookie = std::make_shared<uint64_t>(0);
+    r.Do([&r, &gone, cookie] {
+      const TransportOp op = r.rank() == 0 ? r.Send(1, 0, r.FilledBuffer(kBytes, 5), kBytes)
+                                           : r.Receive(0, 0, r.Buffer(kBytes), kBytes);
+      *cookie = op.cookie;
+      r.Start({op});
+      while (r.rank() == 0 && !gone) std::this_thread::yield();
+    });
+    r.UntilAllEnded();
+    r.Do([&r, &gone, cookie] {
+      EXPECT_TRUE(r.Outcome(*cookie).ok()) << r.Outcome(*cookie);
+      if (r.rank() == 0) return;
+      r.DestroyTransports();
+      gone = true;
+    });
   });
 }
 
