@@ -1,8 +1,6 @@
 // From the flags to a campaign of random jobs, and from its result to a table and JSON.
 #include "simulate/deadlock.h"
 
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -17,11 +15,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "sim/deadlock/campaign.h"
 #include "sim/deadlock/rules.h"
+#include "simulate/exit_codes.h"
 #include "simulate/interrupt.h"
+#include "simulate/progress_line.h"
 #include "workload/write_file.h"
 
 namespace sluice::bench {
@@ -31,9 +30,6 @@ using deadlock::CampaignOptions;
 using deadlock::CampaignResult;
 using deadlock::GateRule;
 using Json = nlohmann::ordered_json;
-
-constexpr int kBadOptionsExit = 2;
-constexpr absl::Duration kBetweenProgress = absl::Milliseconds(200);
 
 absl::Status About(const char* flag, const absl::Status& status) {
   return absl::Status(status.code(), absl::StrCat(flag, ": ", status.message()));
@@ -58,35 +54,13 @@ absl::StatusOr<CampaignOptions> Parse(const DeadlockOptions& options) {
   return campaign;
 }
 
-// How far a campaign has come, on standard error.
-class Progress {
- public:
-  Progress(bool shown, int64_t runs) : shown_(shown), runs_(runs) {}
-  ~Progress() { Clear(); }
-  Progress(const Progress&) = delete;
-  Progress& operator=(const Progress&) = delete;
-
-  void Show(const CampaignResult& result) {
-    constexpr int64_t kRunsBetweenLooks = 64;  // at the clock
-    if (!shown_ || result.runs % kRunsBetweenLooks != 0 || absl::Now() < next_) return;
-    next_ = absl::Now() + kBetweenProgress;
-    absl::FPrintF(stderr, "\r\033[K%d/%d runs, %d stalled, %.0f s", result.runs, runs_,
-                  result.stalled, absl::ToDoubleSeconds(absl::Now() - begin_));
-    std::fflush(stderr);
-    drawn_ = true;
-  }
-  void Clear() {
-    if (drawn_) std::fputs("\r\033[K", stderr);
-    drawn_ = false;
-  }
-
- private:
-  const bool shown_;
-  const int64_t runs_;
-  const absl::Time begin_ = absl::Now();
-  absl::Time next_ = begin_ + kBetweenProgress;
-  bool drawn_ = false;
-};
+// At the clock, only now and then.
+void ShowProgress(const CampaignResult& result, int64_t runs, ProgressLine* line) {
+  constexpr int64_t kRunsBetweenLooks = 64;
+  if (result.runs % kRunsBetweenLooks != 0 || !line->IsDue()) return;
+  line->Draw(absl::StrFormat("%d/%d runs, %d stalled, %.0f s", result.runs, runs, result.stalled,
+                             absl::ToDoubleSeconds(line->elapsed())));
+}
 
 double StallRate(const CampaignResult& result) {
   return static_cast<double>(result.stalled) /
@@ -187,12 +161,12 @@ int RunDeadlock(const DeadlockOptions& options) {
     return Fail(status, kBadOptionsExit);
   }
   const Interrupt interrupt;
-  Progress progress(options.progress || isatty(STDERR_FILENO) == 1, campaign->runs);
+  ProgressLine line(options.progress);
   const CampaignResult result = deadlock::RunCampaign(*campaign, [&](const CampaignResult& so_far) {
-    progress.Show(so_far);
+    ShowProgress(so_far, campaign->runs, &line);
     return !interrupt.came();
   });
-  progress.Clear();
+  line.Clear();
   const bool interrupted = result.runs < campaign->runs;
   PrintTable(*campaign, result, interrupted);
   const absl::Status written =

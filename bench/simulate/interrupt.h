@@ -4,8 +4,6 @@
 
 namespace sluice::bench {
 
-inline constexpr int kInterruptedExit = 130;  // as shells have it
-
 // From its making to its end the first SIGINT is only noted; a second one ends the process. One at
 // a time.
 class Interrupt {

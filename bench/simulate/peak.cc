@@ -57,19 +57,12 @@ void AddPeakFlags(CLI::App* app, PeakOptions* options) {
 }
 
 int RunPeak(PeakOptions* options) {
-  constexpr int kUsage = 2;
-  if (absl::Status status = ParseSimTexts(&options->sim); !status.ok()) {
-    std::fprintf(stderr, "sluice-sim: %s\n", std::string(status.message()).c_str());
-    return kUsage;
-  }
+  if (absl::Status status = ParseSimTexts(&options->sim); !status.ok()) return RefuseSim(status);
   const Interrupt interrupt;
   std::vector<SimResult> results;
   const absl::Status status = RunCases(*options, interrupt, &results);
   const bool refused = absl::IsInvalidArgument(status) || absl::IsNotFound(status);
-  if (refused && results.empty()) {
-    std::fprintf(stderr, "sluice-sim: %s\n", std::string(status.message()).c_str());
-    return kUsage;
-  }
+  if (refused && results.empty()) return RefuseSim(status);
   return FinishSim(status, options->sim, interrupt, results);
 }
 

@@ -1,8 +1,6 @@
 // The runs of one job.
 #include "simulate/run_job.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -12,6 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "sim/simulation.h"
+#include "simulate/exit_codes.h"
+#include "simulate/progress_line.h"
 #include "workload/write_file.h"
 
 namespace sluice::bench {
@@ -22,39 +22,15 @@ double SecondsSince(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-// At most one line a second, the first one after a while: short runs show none.
-class ProgressLine {
- public:
-  ProgressLine(const SimOptions& options, const Interrupt& interrupt, std::string what)
-      : shows_(options.progress || isatty(STDERR_FILENO) == 1),
-        ends_line_(isatty(STDERR_FILENO) != 1),
-        interrupt_(interrupt),
-        what_(std::move(what)) {}
-  ~ProgressLine() {
-    if (shown_ && !ends_line_) std::fputs("\r\033[K", stderr);
+// False once the user wants no more of it.
+bool ShowProgress(absl::string_view what, int64_t done, int64_t all, const Interrupt& interrupt,
+                  ProgressLine* line) {
+  if (line->IsDue()) {
+    const double share = static_cast<double>(done) / static_cast<double>(std::max<int64_t>(1, all));
+    line->Draw(absl::StrFormat("%s: %d of %d (%.0f%%)", what, done, all, 100 * share));
   }
-
-  // False once the user wants no more of it.
-  bool Show(int64_t done, int64_t all) {
-    if (shows_ && SecondsSince(last_) > 1) {
-      last_ = Clock::now();
-      shown_ = true;
-      absl::FPrintF(
-          stderr, "%s%s: %d of %d (%.0f%%)%s", ends_line_ ? "" : "\r", what_, done, all,
-          100.0 * static_cast<double>(done) / static_cast<double>(std::max<int64_t>(1, all)),
-          ends_line_ ? "\n" : "");
-    }
-    return !interrupt_.came();
-  }
-
- private:
-  const bool shows_;
-  const bool ends_line_;
-  const Interrupt& interrupt_;
-  const std::string what_;
-  bool shown_ = false;
-  Clock::time_point last_ = Clock::now();
-};
+  return !interrupt.came();
+}
 
 // Engines are most of a simulation's memory. A job of many ranks knows fewer buckets ahead, rather
 // than taking tens of GiB.
@@ -91,8 +67,10 @@ absl::Status RunJob(const sim::Job& job, const SimOptions& options, const Interr
                     std::vector<SimResult>* results) {
   const Clock::time_point plan_begin = Clock::now();
   absl::StatusOr<sim::JobPlans> plans = [&] {
-    ProgressLine line(options, interrupt, absl::StrCat(job.name, ": planned ranks"));
-    return sim::JobPlans::Make(job, [&](int done, int all) { return line.Show(done, all); });
+    ProgressLine line(options.progress);
+    const std::string what = absl::StrCat(job.name, ": planned ranks");
+    return sim::JobPlans::Make(
+        job, [&](int done, int all) { return ShowProgress(what, done, all, interrupt, &line); });
   }();
   if (absl::IsCancelled(plans.status())) return absl::OkStatus();
   if (!plans.ok()) return plans.status();
@@ -112,10 +90,12 @@ absl::Status RunJob(const sim::Job& job, const SimOptions& options, const Interr
     simulation.network = options.network;
     simulation.seed = options.seed;
     simulation.start_skew = options.start_skew_us * 1e-6;
-    ProgressLine line(options, interrupt, absl::StrCat(job.name, ", budget ", budget));
+    ProgressLine line(options.progress);
+    const std::string what = absl::StrCat(job.name, ", budget ", budget);
     const Clock::time_point begin = Clock::now();
     const absl::StatusOr<sim::SimulationOutcome> outcome = sim::Simulate(
-        *plans, simulation, [&](int64_t done, int64_t all) { return line.Show(done, all); });
+        *plans, simulation,
+        [&](int64_t done, int64_t all) { return ShowProgress(what, done, all, interrupt, &line); });
     if (!outcome.ok()) return outcome.status();
     SimResult result = Summarize(*outcome);
     result.family = job.name;
@@ -139,6 +119,11 @@ absl::Status RunJob(const sim::Job& job, const SimOptions& options, const Interr
   }
   std::fflush(stdout);
   return absl::OkStatus();
+}
+
+int RefuseSim(const absl::Status& status) {
+  absl::FPrintF(stderr, "sluice-sim: %s\n", std::string(status.message()));
+  return kBadOptionsExit;
 }
 
 int FinishSim(const absl::Status& status, const SimOptions& options, const Interrupt& interrupt,

@@ -19,6 +19,9 @@ namespace sluice::bench {
 absl::Status RunJob(const sim::Job& job, const SimOptions& options, const Interrupt& interrupt,
                     std::vector<SimResult>* results);
 
+// Says on stderr what is wrong with the options; the exit status of the program.
+int RefuseSim(const absl::Status& status);
+
 // Writes the files that were asked for, and says on stderr which could not be written. The exit
 // status of the program, for runs that ended with `status`.
 int FinishSim(const absl::Status& status, const SimOptions& options, const Interrupt& interrupt,

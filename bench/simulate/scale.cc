@@ -97,14 +97,9 @@ void AddScaleFlags(CLI::App* app, ScaleOptions* options) {
 }
 
 int RunScale(ScaleOptions* options) {
-  constexpr int kUsage = 2;
-  const auto refuse = [](const absl::Status& status) {
-    std::fprintf(stderr, "sluice-sim: %s\n", std::string(status.message()).c_str());
-    return kUsage;
-  };
-  if (absl::Status status = ParseSimTexts(&options->sim); !status.ok()) return refuse(status);
+  if (absl::Status status = ParseSimTexts(&options->sim); !status.ok()) return RefuseSim(status);
   const absl::StatusOr<std::vector<sim::FamilyOptions>> sizes = Sizes(*options);
-  if (!sizes.ok()) return refuse(sizes.status());
+  if (!sizes.ok()) return RefuseSim(sizes.status());
   const Interrupt interrupt;
   std::vector<SimResult> results;
   const absl::Status status = RunSizes(*options, *sizes, interrupt, &results);

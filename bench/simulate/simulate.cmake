@@ -4,6 +4,7 @@ add_library(sluice_sim_parts STATIC
   ${CMAKE_CURRENT_LIST_DIR}/interrupt.cc
   ${CMAKE_CURRENT_LIST_DIR}/options.cc
   ${CMAKE_CURRENT_LIST_DIR}/peak.cc
+  ${CMAKE_CURRENT_LIST_DIR}/progress_line.cc
   ${CMAKE_CURRENT_LIST_DIR}/result.cc
   ${CMAKE_CURRENT_LIST_DIR}/run_job.cc
   ${CMAKE_CURRENT_LIST_DIR}/scale.cc)

@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "simulate/commands.h"
 #include "simulate/deadlock.h"
+#include "simulate/exit_codes.h"
 
 int main(int argc, char** argv) {
   sluice::bench::PeakOptions peak_options;
@@ -19,11 +20,10 @@ int main(int argc, char** argv) {
   sluice::bench::AddScaleFlags(scale, &scale_options);
   sluice::bench::DeadlockOptions deadlock_options;
   const CLI::App* deadlock = sluice::bench::AddDeadlockCommand(app, &deadlock_options);
-  constexpr int kUsage = 2;
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kUsage;
+    return app.exit(error) == 0 ? 0 : sluice::bench::kBadOptionsExit;
   }
   if (peak->parsed()) return sluice::bench::RunPeak(&peak_options);
   if (deadlock->parsed()) return sluice::bench::RunDeadlock(deadlock_options);

@@ -26,7 +26,6 @@ struct Event {
 class EventQueue {
  public:
   bool empty() const { return events_.empty(); }
-  size_t size() const { return events_.size(); }
   const Event& top() const { return events_.front(); }
 
   void Push(const Event& event) {

@@ -30,7 +30,7 @@ class FlowNetwork {
   // From when both ranks are ready until bytes flow.
   TimePs LatencyPs(int src, int dst) const;
 
-  // A flow from one rank to another begins at `now`; `cookie` comes back when it ends.
+  // A flow from one rank to another begins with the next Settle; `cookie` comes back when it ends.
   void Start(int src, int dst, int64_t bytes, int32_t cookie);
 
   // Once everything has begun and ended that does at `now`: gives the flows of the ports concerned

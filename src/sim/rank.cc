@@ -42,15 +42,11 @@ StageSet Rank::StagesOf(const RankBucket& bucket) {
 // Ids of one phase are in order of ranks, which another rank's are not once they are turned.
 size_t Rank::NextIndex() {
   if (tied_next_ < tied_.size()) return tied_[tied_next_++];
-  const size_t first = next_;
-  while (plan_->buckets[next_++].tied_with_next) {
-  }
-  if (turn_.shift == 0) {
-    next_ = first + 1;
-    return first;
-  }
+  if (turn_.shift == 0) return next_++;
   tied_.clear();
-  for (size_t i = first; i < next_; ++i) tied_.push_back(i);
+  do {
+    tied_.push_back(next_);
+  } while (plan_->buckets[next_++].tied_with_next);
   std::sort(tied_.begin(), tied_.end(), [this](size_t a, size_t b) {
     return IdOf(plan_->buckets[a]) < IdOf(plan_->buckets[b]);
   });

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "oracle/random_layout.h"
 #include "session/specs.h"
 #include "sim/families.h"
 
