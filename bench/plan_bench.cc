@@ -15,6 +15,7 @@
 
 #include "plan/job_planner.h"
 #include "plan/plan.h"
+#include "sluice/session.h"
 #include "workload/model_file.h"
 #include "workload/model_mapping.h"
 #include "workload/system_file.h"
@@ -121,6 +122,7 @@ int Run(const Options& run) {
   }
   PlanOptions options;
   options.node_of_rank = nodes;
+  options.slots = sluice::SessionOptions().budget_buckets;
 
   const double before_mb = MegabytesResidentMax();
   std::printf("# %zu tensors, %d ranks, %d per node\n", spec->tensors.size(), ranks,

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -61,57 +62,82 @@ absl::Status CheckMemory(const sim::JobPlans& plans, int64_t budget) {
                    kSlotBytesMax, ". Simulate fewer ranks, or a budget"));
 }
 
-}  // namespace
+// Plans, and what making them took.
+struct PlannedJob {
+  sim::JobPlans plans;
+  double seconds;
+  double bytes_per_rank;
+};
 
-absl::Status RunJob(const sim::Job& job, const SimOptions& options, const Interrupt& interrupt,
-                    std::vector<SimResult>* results) {
-  const Clock::time_point plan_begin = Clock::now();
+// Cancelled if the user has had enough.
+absl::StatusOr<PlannedJob> PlanJob(sim::Job job, int64_t budget, const SimOptions& options,
+                                   const Interrupt& interrupt) {
+  job.slots = budget;
+  const Clock::time_point begin = Clock::now();
   absl::StatusOr<sim::JobPlans> plans = [&] {
     ProgressLine line(options.progress);
     const std::string what = absl::StrCat(job.name, ": planned ranks");
     return sim::JobPlans::Make(
         job, [&](int done, int all) { return ShowProgress(what, done, all, interrupt, &line); });
   }();
-  if (absl::IsCancelled(plans.status())) return absl::OkStatus();
   if (!plans.ok()) return plans.status();
-  const double plan_seconds = SecondsSince(plan_begin);
-  const double plan_bytes =
-      static_cast<double>(plans->memory_bytes()) / static_cast<double>(job.ranks);
+  const double seconds = SecondsSince(begin);
+  const double bytes = static_cast<double>(plans->memory_bytes()) / static_cast<double>(job.ranks);
   absl::FPrintF(stderr, "# %s: %d of %d ranks planned in %.3f s, %.0f bytes per rank\n", job.name,
-                plans->distinct_plans(), job.ranks, plan_seconds, plan_bytes);
+                plans->distinct_plans(), job.ranks, seconds, bytes);
+  return PlannedJob{*std::move(plans), seconds, bytes};
+}
+
+absl::Status RunBudget(const std::string& name, const PlannedJob& planned, int64_t budget,
+                       const SimOptions& options, const Interrupt& interrupt,
+                       std::vector<SimResult>* results) {
+  const sim::JobPlans& plans = planned.plans;
+  if (absl::Status status = CheckMemory(plans, budget); !status.ok()) return status;
+  sim::SimulationOptions simulation;
+  simulation.budget_buckets = budget;
+  simulation.max_in_flight = options.max_in_flight;
+  simulation.look_ahead = LookAhead(options, plans.ranks());
+  simulation.network = options.network;
+  simulation.seed = options.seed;
+  simulation.start_skew = options.start_skew_us * 1e-6;
+  ProgressLine line(options.progress);
+  const std::string what = absl::StrCat(name, ", budget ", budget);
+  const Clock::time_point begin = Clock::now();
+  const absl::StatusOr<sim::SimulationOutcome> outcome = sim::Simulate(
+      plans, simulation,
+      [&](int64_t done, int64_t all) { return ShowProgress(what, done, all, interrupt, &line); });
+  if (!outcome.ok()) return outcome.status();
+  SimResult result = Summarize(*outcome);
+  result.family = name;
+  result.budget = budget;
+  result.max_in_flight = options.max_in_flight;
+  result.look_ahead = simulation.look_ahead;
+  result.buckets = plans.buckets();
+  result.plan_seconds = planned.seconds;
+  result.distinct_plans = plans.distinct_plans();
+  result.plan_bytes_per_rank = planned.bytes_per_rank;
+  result.simulate_seconds = SecondsSince(begin);
+  results->push_back(result);
+  if (outcome->stalled()) {
+    absl::FPrintF(stderr, "# %s, budget %d: %d ranks stalled\n%s\n", name, budget,
+                  outcome->unfinished_ranks, outcome->stall);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status RunJob(const sim::Job& job, const SimOptions& options, const Interrupt& interrupt,
+                    std::vector<SimResult>* results) {
   const size_t first = results->size();
   for (const int64_t budget : options.budgets) {
     if (interrupt.came()) break;
-    if (absl::Status status = CheckMemory(*plans, budget); !status.ok()) return status;
-    sim::SimulationOptions simulation;
-    simulation.budget_buckets = budget;
-    simulation.max_in_flight = options.max_in_flight;
-    simulation.look_ahead = LookAhead(options, job.ranks);
-    simulation.network = options.network;
-    simulation.seed = options.seed;
-    simulation.start_skew = options.start_skew_us * 1e-6;
-    ProgressLine line(options.progress);
-    const std::string what = absl::StrCat(job.name, ", budget ", budget);
-    const Clock::time_point begin = Clock::now();
-    const absl::StatusOr<sim::SimulationOutcome> outcome = sim::Simulate(
-        *plans, simulation,
-        [&](int64_t done, int64_t all) { return ShowProgress(what, done, all, interrupt, &line); });
-    if (!outcome.ok()) return outcome.status();
-    SimResult result = Summarize(*outcome);
-    result.family = job.name;
-    result.budget = budget;
-    result.max_in_flight = options.max_in_flight;
-    result.look_ahead = simulation.look_ahead;
-    result.buckets = plans->buckets();
-    result.plan_seconds = plan_seconds;
-    result.distinct_plans = plans->distinct_plans();
-    result.plan_bytes_per_rank = plan_bytes;
-    result.simulate_seconds = SecondsSince(begin);
-    results->push_back(result);
-    if (outcome->stalled()) {
-      absl::FPrintF(stderr, "# %s, budget %d: %d ranks stalled\n%s\n", job.name, budget,
-                    outcome->unfinished_ranks, outcome->stall);
-    }
+    // What a budget comes to decides how trees are made, too.
+    const absl::StatusOr<PlannedJob> planned = PlanJob(job, budget, options, interrupt);
+    if (absl::IsCancelled(planned.status())) break;
+    if (!planned.ok()) return planned.status();
+    absl::Status status = RunBudget(job.name, *planned, budget, options, interrupt, results);
+    if (!status.ok()) return status;
   }
   CompareWithNoBudget(results);
   for (size_t i = first; i < results->size(); ++i) {

@@ -19,6 +19,13 @@ constexpr int64_t kLatencyBytes = 64 << 10;
 // Smaller pieces would cost more in messages than they gain by overlap.
 constexpr int64_t kPieceBytesMin = 128 << 10;
 
+// Where trees coincide, measured with sluice-sim. With more slots than these, buckets that come
+// late leave room for those that come early. A few pieces have to cover the latency of two hops.
+// Very long chains fill too late.
+constexpr int64_t kSlotsPerDestination = 2;
+constexpr int64_t kCoincidingPieceBytesMin = 256 << 10;
+constexpr int64_t kCoincidingChainMax = 32;
+
 struct Pipeline {
   int64_t piece_bytes;
   int64_t cost_bytes;
@@ -57,6 +64,18 @@ Fanout ChooseFanout(int64_t bytes, int64_t destinations, int64_t bucket_bytes) {
   const Pipeline tree = BestPipeline(bytes, TreeDepth(destinations), 2, bucket_bytes);
   if (tree.cost_bytes < best_cost) best = {FanoutShape::kTree, tree.piece_bytes};
   return best;
+}
+
+bool TreesCoincide(int64_t slots, int64_t destinations) {
+  return destinations > 1 && slots > 0 && slots < kSlotsPerDestination * destinations;
+}
+
+Fanout ChooseCoincidingFanout(int64_t bytes, int64_t destinations, int64_t bucket_bytes) {
+  const bool chain = destinations <= kCoincidingChainMax;
+  const Pipeline best = BestPipeline(bytes, chain ? destinations : TreeDepth(destinations),
+                                     chain ? 1 : 2, bucket_bytes);
+  return {chain ? FanoutShape::kChain : FanoutShape::kTree,
+          std::min(bucket_bytes, std::max(best.piece_bytes, kCoincidingPieceBytesMin))};
 }
 
 int64_t ReductionPieceBytes(int64_t bytes, int64_t bucket_bytes) {

@@ -26,6 +26,14 @@ struct Fanout {
 // `bucket_bytes`.
 Fanout ChooseFanout(int64_t bytes, int64_t destinations, int64_t bucket_bytes);
 
+// True if the trees of all sources to so many ranks are to be one and the same, where a rank holds
+// at most `slots` buckets (0: no limit). Each rank then gets its buckets in the order of their ids,
+// in which it lets them in. Trees that begin at different destinations fill all ports sooner, but
+// few slots are then held by buckets that come late, while others wait (docs/large-meshes.md).
+bool TreesCoincide(int64_t slots, int64_t destinations);
+// The shape of such a tree for `bytes` of one source.
+Fanout ChooseCoincidingFanout(int64_t bytes, int64_t destinations, int64_t bucket_bytes);
+
 // Most bytes of one bucket of a reduction over `bytes`, so that contributions, additions and
 // results of different buckets overlap.
 int64_t ReductionPieceBytes(int64_t bytes, int64_t bucket_bytes);

@@ -22,6 +22,7 @@ const Party& PairParties::Of(int src, int dst) {
 Parties::Parties(const TensorTransfer& tensor, const Partition& src, const PlanOptions& options,
                  int layout_pair)
     : src_mesh_(tensor.src.mesh),
+      dst_mesh_(tensor.dst.mesh),
       src_(src),
       options_(options),
       layout_pair_(layout_pair),
@@ -50,9 +51,9 @@ void Parties::Clear() {
   bytes_ = 0;
 }
 
-// Where the tree of a source begins: along each mesh dimension the sources begin one after the
-// other, so that no destination is the one that passes everything on. The same for all tensors, as
-// small ones only join if their trees are equal.
+// Where the tree of a source begins, unless trees coincide: along each mesh dimension the sources
+// begin one after the other, so that no destination is the one that passes everything on. The same
+// for all tensors, as small ones only join if their trees are equal.
 size_t Parties::FirstDst(int src) const {
   int64_t position = *src_mesh_.PositionOf(src);
   // Meshes side by side, as those of pipeline stages are, begin one after the other too.
@@ -78,20 +79,24 @@ Party Parties::Make(int src, absl::Span<const int> holders, const Need& need,
       party.dsts.push_back(rank);
     }
   }
+  const auto destinations = static_cast<int64_t>(party.dsts.size());
+  // A source that is itself a link of others' chains could not send before these have reached it.
+  const bool coincides = TreesCoincide(options_.slots, destinations) && !dst_mesh_.PositionOf(src);
   if (!party.dsts.empty()) {
-    const size_t first = FirstDst(src) % party.dsts.size();
+    const size_t first = coincides ? 0 : FirstDst(src) % party.dsts.size();
     const std::vector<int> order = FanoutOrder(party.dsts, first, options_.node_of_rank);
     party.dsts.assign(order.begin(), order.end());
   }
+  const int64_t bytes = elements * element_bytes_;
   Fanout fanout = {FanoutShape::kStar, options_.bucket_bytes};
   if (!OnOneNode(src, party.dsts, options_.node_of_rank)) {
-    fanout = ChooseFanout(elements * element_bytes_, static_cast<int64_t>(party.dsts.size()),
-                          options_.bucket_bytes);
+    fanout = coincides ? ChooseCoincidingFanout(bytes, destinations, options_.bucket_bytes)
+                       : ChooseFanout(bytes, destinations, options_.bucket_bytes);
   }
   party.piece_bytes = fanout.piece_bytes;
   if (reduces()) {
-    party.piece_bytes = std::min(
-        party.piece_bytes, ReductionPieceBytes(elements * element_bytes_, options_.bucket_bytes));
+    party.piece_bytes =
+        std::min(party.piece_bytes, ReductionPieceBytes(bytes, options_.bucket_bytes));
   }
   party.shape = fanout.shape;
   party.levels = reduces() ? src_.levels() : absl::Span<const Level>();

@@ -89,6 +89,7 @@ class Parties {
   bool reduces() const { return src_.contributions() > 1; }
 
   const Mesh& src_mesh_;
+  const Mesh& dst_mesh_;
   const Partition& src_;
   const PlanOptions& options_;
   const int layout_pair_;

@@ -57,6 +57,7 @@ PlanHash HashPlan(const TransferSpec& spec, const PlanOptions& options) {
   knobs.AddSigned(options.max_in_flight);
   knobs.Add(options.node_of_rank.size());
   for (int node : options.node_of_rank) knobs.AddSigned(node);
+  knobs.AddSigned(options.slots);
   PlanHash hash{names.value(), tensors.value(), layouts.value(), knobs.value(), 0};
   for (uint64_t part : {hash.names, hash.tensors, hash.layouts, hash.options}) all.Add(part);
   hash.all = all.value();

@@ -250,7 +250,7 @@ absl::Status SessionImpl::Close() {
 }
 
 PlanOptions SessionImpl::PlanOptionsNow() const {
-  return {options_.bucket_bytes, options_.max_in_flight, fabric_->node_of_rank()};
+  return {options_.bucket_bytes, options_.max_in_flight, fabric_->node_of_rank(), slots_};
 }
 
 absl::Status SessionImpl::Plan(const TransferSpec& spec, const PlanHash& hash,

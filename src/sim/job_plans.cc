@@ -178,6 +178,7 @@ absl::StatusOr<JobPlans> JobPlans::Make(const Job& job, const Progress& progress
   options.bucket_bytes = job.bucket_bytes;
   options.max_in_flight = job.max_in_flight;
   options.node_of_rank = job.node_of_rank;
+  options.slots = job.slots;
   JobPlanner planner(job.spec, options);
   JobPlans plans;
   plans.ranks_ = job.ranks;

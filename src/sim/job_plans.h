@@ -70,6 +70,7 @@ struct Job {
   std::vector<int> node_of_rank;
   int64_t bucket_bytes = int64_t{8} << 20;
   int max_in_flight = 2;
+  int64_t slots = 0;  // of each rank; 0: no limit
   // If above 0, it divides `ranks`, and the job looks the same from rank r as from r mod period,
   // with all ranks turned by their difference. Make checks it for a sample.
   int period = 0;

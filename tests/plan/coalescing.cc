@@ -21,6 +21,7 @@ int64_t Aligned(int64_t bytes) {
 
 // The part of one tensor that goes through one party.
 struct Part {
+  int32_t tensor = 0;
   int64_t element_bytes = 1;    // of what fills a bucket
   std::vector<int64_t> pieces;  // elements
   int64_t begin = 0;
@@ -94,6 +95,7 @@ class PartyCheck {
         const TensorTransfer& tensor = job_.spec.tensors[static_cast<size_t>(chunk.tensor)];
         Part& part = parts_[chunk.tensor];
         if (part.pieces.empty()) {
+          part.tensor = chunk.tensor;
           part.begin = part.end = chunk.begin;
           part.element_bytes = DTypeBytes(reduced_ ? tensor.src_dtype : WireDType(tensor));
         }
@@ -109,11 +111,15 @@ class PartyCheck {
   absl::Status CheckPieces(const Part& part) const {
     Fanout fanout = {FanoutShape::kStar, job_.bucket_bytes};
     if (!OnOneNode(channel_.src, destination_ranks_, job_.node_of_rank)) {
-      fanout = ChooseFanout(part.bytes(), destinations_, job_.bucket_bytes);
+      const TensorTransfer& tensor = job_.spec.tensors[static_cast<size_t>(part.tensor)];
+      const bool apart = !tensor.dst.mesh.PositionOf(channel_.src);
+      fanout = apart && TreesCoincide(job_.slots, destinations_)
+                   ? ChooseCoincidingFanout(part.bytes(), destinations_, job_.bucket_bytes)
+                   : ChooseFanout(part.bytes(), destinations_, job_.bucket_bytes);
     }
     if (reduced_) {
-      fanout.piece_bytes = std::min(fanout.piece_bytes,
-                                    ReductionPieceBytes(part.bytes(), job_.bucket_bytes));
+      fanout.piece_bytes =
+          std::min(fanout.piece_bytes, ReductionPieceBytes(part.bytes(), job_.bucket_bytes));
     }
     if (destinations_ > 1 &&
         last_parent_ != FanoutParent(fanout.shape, static_cast<int32_t>(destinations_))) {

@@ -42,6 +42,35 @@ TEST(ChooseFanoutTest, EndsOfTheScale) {
 }
 
 // With more destinations the source is relieved more.
+TEST(CoincidingTest, ChainsThatAreNotTooLongInPiecesThatFitABucket) {
+  EXPECT_EQ(ChooseCoincidingFanout(kMiB, 2, kBucketBytes).shape, FanoutShape::kChain);
+  EXPECT_EQ(ChooseCoincidingFanout(kMiB, 16, kBucketBytes).shape, FanoutShape::kChain);
+  EXPECT_EQ(ChooseCoincidingFanout(kMiB, 64, kBucketBytes).shape, FanoutShape::kTree);
+  EXPECT_LT(ChooseCoincidingFanout(kMiB, 16, kBucketBytes).piece_bytes, kMiB);
+  EXPECT_EQ(ChooseCoincidingFanout(kMiB, 16, 16).piece_bytes, 16);
+  // Never in smaller pieces than a source would choose for itself.
+  for (int64_t destinations = 2; destinations <= 32; ++destinations) {
+    for (int64_t bytes = kKiB; bytes <= 64 * kMiB; bytes *= 2) {
+      const Fanout alone = ChooseFanout(bytes, destinations, kBucketBytes);
+      if (alone.shape != FanoutShape::kChain) continue;
+      EXPECT_GE(ChooseCoincidingFanout(bytes, destinations, kBucketBytes).piece_bytes,
+                alone.piece_bytes);
+    }
+  }
+}
+
+TEST(CoincidingTest, WithFewSlotsForTheDestinations) {
+  EXPECT_FALSE(TreesCoincide(0, 64));
+  EXPECT_TRUE(TreesCoincide(1, 2));
+  EXPECT_TRUE(TreesCoincide(16, 16));
+  EXPECT_FALSE(TreesCoincide(16, 2));
+  EXPECT_FALSE(TreesCoincide(1 << 20, 64));
+  for (const int64_t slots : {0, 1, 8}) {
+    EXPECT_FALSE(TreesCoincide(slots, 0)) << slots;  // there is no tree
+    EXPECT_FALSE(TreesCoincide(slots, 1)) << slots;
+  }
+}
+
 TEST(ChooseFanoutTest, MoreDestinationsNeverGoBackToTheStar) {
   for (int64_t bytes = 64 * kKiB; bytes <= 256 * kMiB; bytes = bytes * 3 / 2) {
     bool star = true;

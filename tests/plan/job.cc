@@ -134,6 +134,7 @@ Job RandomJob(uint64_t seed) {
     job.spec.tensors.push_back(std::move(tensor));
   }
   MakeRoomForLevels(&job);
+  job.slots = dice.Pick<int64_t>({0, 1, 4, 16});
   return job;
 }
 
@@ -167,6 +168,7 @@ Job RandomLargeJob(uint64_t seed) {
     if (dice.Chance(35)) MakePartial(&dice, 60, &tensor.src);
     job.spec.tensors.push_back(std::move(tensor));
   }
+  job.slots = dice.Pick<int64_t>({0, 1, 4, 16});
   return job;
 }
 
@@ -182,9 +184,9 @@ absl::StatusOr<std::vector<Plan>> PlanAllRanks(const Job& job) {
 }
 
 std::string Describe(const Job& job) {
-  std::string text =
-      absl::StrCat(job.ranks(), " ranks on nodes [", absl::StrJoin(job.node_of_rank, ","),
-                   "], bucket_bytes ", job.bucket_bytes, ", max_in_flight ", job.max_in_flight);
+  std::string text = absl::StrCat(
+      job.ranks(), " ranks on nodes [", absl::StrJoin(job.node_of_rank, ","), "], bucket_bytes ",
+      job.bucket_bytes, ", max_in_flight ", job.max_in_flight, ", slots ", job.slots);
   for (const TensorTransfer& tensor : job.spec.tensors) {
     absl::StrAppend(&text, "\n  ", tensor.name, " window ", tensor.window, " ",
                     DTypeName(tensor.src_dtype), " from ", Describe(tensor.src, tensor.shape),

@@ -19,9 +19,10 @@ struct Job {
   std::vector<int> node_of_rank;
   int64_t bucket_bytes = int64_t{8} << 20;
   int max_in_flight = 2;
+  int64_t slots = 0;
 
   int ranks() const { return static_cast<int>(node_of_rank.size()); }
-  PlanOptions options() const { return {bucket_bytes, max_in_flight, node_of_rank}; }
+  PlanOptions options() const { return {bucket_bytes, max_in_flight, node_of_rank, slots}; }
 };
 
 // 1 to 4 tensors of at most a few thousand elements over at most 12 ranks, with replicas, Partial

@@ -105,6 +105,7 @@ const std::vector<Change>& SinglePartChanges() {
        [](Job* j) { std::swap(j->spec.tensors[1].src, j->spec.tensors[1].dst); }},
       {"bucket_bytes", "options", [](Job* j) { j->bucket_bytes += 1; }},
       {"max_in_flight", "options", [](Job* j) { j->max_in_flight += 1; }},
+      {"slots", "options", [](Job* j) { j->slots += 1; }},
       {"nodes", "options",
        [](Job* j) {
          j->node_of_rank = {0, 1, 0, 1};

@@ -2,6 +2,9 @@
 #include "plan/plan.h"
 
 #include <cstdint>
+#include <map>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -128,6 +131,57 @@ TEST(PlanTest, FirstBucketsOfAllToAllGoToDistinctRanks) {
     }
   }
   EXPECT_THAT(received, ::testing::Each(1));
+}
+
+// The destinations of each source's parties, by source.
+std::map<int, std::set<std::vector<int>>> PartiesOf(const Job& job) {
+  std::map<int, std::set<std::vector<int>>> parties;
+  for (const Plan& plan : Plans(job)) {
+    for (const Channel& channel : plan.channels) {
+      std::vector<int> ranks;
+      for (int32_t i = 1; i < channel.member_count; ++i) {
+        ranks.push_back(plan.members[static_cast<size_t>(channel.first_member + i)].rank);
+      }
+      if (channel.src != channel.dst) parties[channel.src].insert(ranks);
+    }
+  }
+  return parties;
+}
+
+// Four sources, six replicas on nodes of two: a job for chains.
+Job ReplicatingJob(std::vector<int> dst_ranks) {
+  Job job =
+      MakeJob(10, {MakeTensor("w", {1 << 20}, DType::kF32, MakeLayout({4}, RankRange(0, 4), "S(0)"),
+                              MakeLayout({6}, std::move(dst_ranks), "R"))});
+  for (int rank = 0; rank < 10; ++rank) {
+    job.node_of_rank[static_cast<size_t>(rank)] = rank / 2;
+  }
+  return job;
+}
+
+TEST(PlanTest, WithFewSlotsTheChainsOfAllSourcesCoincide) {
+  Job job = ReplicatingJob(RankRange(4, 6));
+  for (const int64_t slots : {1, 11}) {
+    job.slots = slots;
+    const auto parties = PartiesOf(job);
+    EXPECT_THAT(parties, SizeIs(4));
+    for (const auto& [src, dsts] : parties) {
+      EXPECT_THAT(dsts, testing::ElementsAre(RankRange(4, 6))) << "source " << src;
+    }
+  }
+  for (const int64_t slots : {0, 12}) {
+    job.slots = slots;
+    std::set<std::vector<int>> different;
+    for (const auto& [src, dsts] : PartiesOf(job)) different.insert(dsts.begin(), dsts.end());
+    EXPECT_GT(different.size(), 1u) << slots;
+  }
+}
+
+// A source that passes on what others send would have to wait for its turn in their chains.
+TEST(PlanTest, ChainsOfSourcesAmongTheDestinationsNeverCoincide) {
+  Job few = ReplicatingJob(RankRange(0, 6));
+  few.slots = 4;
+  EXPECT_EQ(PartiesOf(few), PartiesOf(ReplicatingJob(RankRange(0, 6))));
 }
 
 // More buckets than ids can count must be an error, at once: not a plan that fills memory.
