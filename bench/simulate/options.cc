@@ -51,6 +51,9 @@ void AddNetworkFlags(CLI::App* app, SimOptions* o) {
   app->add_option("--copy-latency-us", o->copy_latency_us, "of each such copy")
       ->check(CLI::NonNegativeNumber)
       ->group(network);
+  app->add_flag("--copies-block", o->copies_block,
+                "ranks copy themselves, as without a GPU, and do nothing else meanwhile")
+      ->group(network);
 }
 
 absl::Status ParseNetwork(SimOptions* options) {
@@ -64,6 +67,7 @@ absl::Status ParseNetwork(SimOptions* options) {
   Take(options->nic_latency_us, 1e-6, &model->nic_latency);
   Take(options->copy_rate_gb, 1e9, &model->copy_rate);
   Take(options->copy_latency_us, 1e-6, &model->copy_latency);
+  model->copies_block = options->copies_block;
   options->network = *std::move(model);
   return sim::ValidateNetworkModel(options->network);
 }

@@ -41,6 +41,7 @@ struct SimOptions {
   double nic_latency_us = -1;
   double copy_rate_gb = -1;
   double copy_latency_us = -1;
+  bool copies_block = false;
 };
 
 // Gives `app` the flags, which write to `options`; `options` must live as long as `app` is used.

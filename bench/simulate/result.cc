@@ -151,7 +151,8 @@ std::string SimJson(const SimOptions& options, absl::Span<const SimResult> resul
                      {"latency_us", network.latency * 1e6},
                      {"ranks_per_node", network.ranks_per_node},
                      {"copy_rate", network.copy_rate},
-                     {"copy_latency_us", network.copy_latency * 1e6}};
+                     {"copy_latency_us", network.copy_latency * 1e6},
+                     {"copies_block", network.copies_block}};
   if (network.kind == sim::NetworkModel::Kind::kNodes) {
     json["network"]["nics_per_node"] = network.nics_per_node;
     json["network"]["nic_rate"] = network.nic_rate;

@@ -51,7 +51,8 @@ std::string NetworkModel::Describe() const {
     absl::StrAppend(&text, "; nodes of ", ranks_per_node, " ranks with ", nics_per_node,
                     " NICs of ", Gigabytes(nic_rate), ", ", Microseconds(nic_latency));
   }
-  absl::StrAppend(&text, "; copies ", Gigabytes(copy_rate), ", ", Microseconds(copy_latency), ")");
+  absl::StrAppend(&text, "; ", copies_block ? "blocking copies " : "copies ", Gigabytes(copy_rate),
+                  ", ", Microseconds(copy_latency), ")");
   return text;
 }
 

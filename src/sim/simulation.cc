@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <deque>
 #include <random>
 #include <utility>
 
@@ -70,6 +71,7 @@ class Simulation {
       parts_ += static_cast<int64_t>(plans.plan(rank).buckets.size());
     }
     clocks_.resize(ranks);
+    if (options.network.copies_block) arrived_.resize(ranks);
     std::mt19937_64 random(options.seed);
     for (size_t rank = 0; rank < ranks; ++rank) {
       const double skew = static_cast<double>(random() >> 11) * 0x1p-53 * options.start_skew;
@@ -108,6 +110,7 @@ class Simulation {
     TimePs since = 0;  // waits for `cause`
     WaitCause cause = WaitCause::kNothing;
     bool ready = false;
+    bool copying = false;  // and so doing nothing else
     TimePs end = 0;
   };
 
@@ -145,10 +148,12 @@ class Simulation {
     Rank& rank = ranks_[static_cast<size_t>(number)];
     Clock& clock = ClockOf(number);
     clock.ready = false;
+    if (clock.copying) return;
     Account(&clock);
     rank.Feed();
     int slot = 0;
-    while (LiveBucket* live = rank.Next(&slot)) {
+    for (const LiveBucket* live = nullptr;
+         !clock.copying && (live = rank.Next(&slot)) != nullptr;) {
       if (live->stage == Stage::kMoving) {
         Continue({number, slot});
       } else {
@@ -157,7 +162,7 @@ class Simulation {
         StartCopy({number, slot}, gives ? bucket.contribution_bytes : bucket.bytes);
       }
     }
-    const Blocked blocked = rank.engine().blocked();
+    const Blocked blocked = clock.copying ? Blocked::kNothingWaiting : rank.engine().blocked();
     clock.cause = blocked == Blocked::kBudget    ? WaitCause::kBudget
                   : blocked == Blocked::kChannel ? WaitCause::kChannel
                                                  : WaitCause::kNothing;
@@ -180,6 +185,7 @@ class Simulation {
     Charge(HeldCause::kCopyQueue, begin - now_);
     Charge(HeldCause::kCopy, copy);
     clock.copier_free = begin + copy;
+    clock.copying = options_.network.copies_block;
     RankOf(place).live(place.slot).pending = 1;
     queue_.Push({clock.copier_free, NumberOf(EventKind::kCopyEnd, static_cast<uint64_t>(place.rank),
                                              static_cast<uint64_t>(place.slot))});
@@ -188,10 +194,24 @@ class Simulation {
   void CopyEnded(const Place& place) {
     LiveBucket& live = RankOf(place).live(place.slot);
     live.pending = 0;
+    ClockOf(place.rank).copying = false;
     if (live.stage == Stage::kMoving) {
       Continue(place);
     } else {
       FinishStage(place);
+    }
+    CatchUp(place.rank);
+  }
+
+  // Carries on what arrived while the rank was copying.
+  void CatchUp(int rank) {
+    if (!options_.network.copies_block) return;
+    MarkReady(rank);
+    std::deque<int32_t>& arrived = arrived_[static_cast<size_t>(rank)];
+    while (!arrived.empty() && !ClockOf(rank).copying) {
+      const Place place = {rank, arrived.front()};
+      arrived.pop_front();
+      Continue(place);
     }
   }
 
@@ -308,7 +328,12 @@ class Simulation {
     Charge(HeldCause::kWire, 2 * (now_ - message.since));
     for (const Place& place : {message.src, message.dst}) {
       LiveBucket& live = RankOf(place).live(place.slot);
-      if (--live.pending == 0) Continue(place);
+      if (--live.pending > 0) continue;
+      if (ClockOf(place.rank).copying) {
+        arrived_[static_cast<size_t>(place.rank)].push_back(place.slot);
+      } else {
+        Continue(place);
+      }
     }
   }
 
@@ -352,7 +377,8 @@ class Simulation {
   const double copy_ps_per_byte_;
   std::vector<Rank> ranks_;
   std::vector<Clock> clocks_;
-  std::vector<int> ready_;  // ranks that something has happened to
+  std::vector<std::deque<int32_t>> arrived_;  // slots, of each rank; if copies block
+  std::vector<int> ready_;                    // ranks that something has happened to
   absl::flat_hash_map<MessageKey, HalfReady> half_ready_;
   std::vector<Message> messages_;
   std::vector<int32_t> free_messages_;

@@ -115,6 +115,40 @@ TEST(SimulationTest, ABudgetOfOneKeepsPackingFromOverlapping) {
   EXPECT_EQ(Simulated(*plans, options).makespan, pack + 2 * send);
 }
 
+TEST(SimulationTest, CopiesThatBlockKeepTheRankFromAllElse) {
+  // Rank 0 packs what it sends before it looks at what rank 1 has for it.
+  TransferSpec spec = OneTensor(1 << 20, DType::kF32, DType::kBF16);
+  spec.tensors.push_back(OneTensor(1 << 20, DType::kF32, DType::kF32).tensors[0]);
+  std::swap(spec.tensors[1].src, spec.tensors[1].dst);
+  const absl::StatusOr<JobPlans> plans = JobPlans::Make(JobOf(std::move(spec), 2));
+  ASSERT_TRUE(plans.ok()) << plans.status();
+  SimulationOptions options = Options(0);
+  options.network.latency = 0;
+  options.network.copy_rate = 4e9;
+  options.network.copy_latency = 0;
+  const TimePs pack = TimePs{2 << 20} * 250;
+  const auto partner = static_cast<size_t>(HeldCause::kPartner);
+  EXPECT_EQ(Simulated(*plans, options).held[partner], pack);  // rank 1, for what is packed
+  options.network.copies_block = true;
+  EXPECT_EQ(Simulated(*plans, options).held[partner], 2 * pack);
+}
+
+TEST(SimulationTest, WithCopiesThatBlockALocalBucketEndsBeforeTheNextBegins) {
+  const absl::StatusOr<JobPlans> plans = JobPlans::Make(JobOf(AllToAll(8, 1024), 8, 256));
+  ASSERT_TRUE(plans.ok()) << plans.status();
+  SimulationOptions options = Options(0);
+  options.network.copies_block = true;
+  const SimulationOutcome outcome = Simulated(*plans, options);
+  EXPECT_EQ(outcome.finished_parts, Parts(*plans));
+  EXPECT_LT(Peak(outcome), plans->plan(0).peak_buckets_without_budget);
+  for (const int64_t budget : {1, 2, 3, 7}) {
+    options.budget_buckets = budget;
+    const SimulationOutcome narrow = Simulated(*plans, options);
+    EXPECT_EQ(narrow.finished_parts, Parts(*plans));
+    EXPECT_LE(Peak(narrow), budget);
+  }
+}
+
 TEST(SimulationTest, BudgetsAreKeptAndReached) {
   const absl::StatusOr<JobPlans> plans = JobPlans::Make(JobOf(AllToAll(8, 1024), 8, 256));
   ASSERT_TRUE(plans.ok()) << plans.status();
