@@ -20,7 +20,7 @@ function(sluice_flags target kind)
     target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:${sanitizers}>")
     target_link_options(${target} PRIVATE -fsanitize=${SLUICE_SANITIZE})
   endif()
-  if(NOT kind STREQUAL library)
+  if(NOT kind STREQUAL library AND NOT SLUICE_SMPI)  # its programs are loaded
     set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fPIE>)
   endif()

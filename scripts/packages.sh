@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that building and testing need and that are missing.
+# usage: packages.sh [PACKAGE...]    more packages than those
 #
 # Prints what it installs; says nothing and needs no rights when nothing is missing. Uses sudo when
 # not root. On other systems than Debian it only checks that the tools are there.
@@ -11,6 +12,7 @@ packages=(
   liburing-dev libcurl4-openssl-dev libhwloc-dev libdlpack-dev libfuse3-dev fuse3
   nginx-light libnginx-mod-http-lua openssl
   libabsl-dev libhwy-dev libgtest-dev libgmock-dev libbenchmark-dev nlohmann-json3-dev libcli11-dev
+  "$@"
 )
 
 fail() {

@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+"""Compares sluice-sim with SimGrid's SMPI and, at 16 ranks, with a real mpirun.
+
+usage: check_simulation.py [--ranks 16,64,256] [--budgets 0,8,2] [--json FILE]
+
+The same cases run in sluice-sim, as the real sluice-bench over SMPI (scripts/smpi.sh), and as the
+real sluice-bench under mpirun (peaks only: its times are this machine's). Prints a table; exits 1
+if a peak differs or a time is further off than --band. 256 ranks take some minutes.
+"""
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+# A rank's share of the network, and how often it looks for messages; scripts/smpi.sh's defaults
+# but for the latter.
+POLL_US = 0.5
+MPIRUN_RANKS = 16
+
+
+def mesh(side, dims, first, last, placements):
+    return [f"--{side}-mesh", dims, f"--{side}-ranks", f"{first}-{last}",
+            f"--{side}-placements", placements]
+
+
+def cases(n):
+    """Names and flags. Buckets are 1 MiB or less."""
+    half = n // 2
+    to_columns = mesh("src", str(n), 0, n - 1, "S(0)") + mesh("dst", str(n), 0, n - 1, "S(1)")
+    return [
+        ("all-to-all", ["--shape", f"{n},{2**18 * n}"] + to_columns),
+        ("packed", ["--shape", f"{512 * n},{512 * n}"] + to_columns),
+        ("replicate", ["--shape", f"{512 * n},512"] + mesh("src", str(n), 0, n - 1, "S(0)")
+         + mesh("dst", str(n), 0, n - 1, "R")),
+        ("fsdp to tp8", ["--shape", f"{512 * n},8192"] + mesh("src", str(half), 0, half - 1, "S(0)")
+         + mesh("dst", f"{half // 8},8", half, n - 1, "R,S(1)")),
+        ("reduce", ["--shape", f"{256 * n},4096"]
+         + mesh("src", f"4,{n // 4}", 0, n - 1, "P(sum),S(0)")
+         + mesh("dst", str(n), 0, n - 1, "S(1)")),
+    ]
+
+
+def peak_is_certain(name, budget):
+    """False where a real peak depends on how fast this machine copies: messages that end while
+    others are still being packed are never held together with them."""
+    return budget != 0 or name not in ("packed", "reduce")
+
+
+def run(command, **kwargs):
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          check=False, **kwargs)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(command)}\nfailed with {done.returncode}:\n{done.stdout}{done.stderr}")
+
+
+def simulate(flags, budgets, folder):
+    """Results of sluice-sim by budget."""
+    path = os.path.join(folder, "sim.json")
+    run([os.path.join(ROOT, "build/bin/sluice-sim"), "peak", *flags, "--budget-buckets",
+         ",".join(map(str, budgets)), "--copy-latency-us", "0", "--copy-rate", "1e6",
+         "--copies-block", "--json", path])
+    with open(path, encoding="utf-8") as file:
+        results = json.load(file)["results"]
+    return {r["budget"]: {"buckets": r["peak"]["max"], "ops": r["peak"]["ops_max"],
+                          "us": r["makespan_us"]} for r in results}
+
+
+def bench(command, flags, budget, folder):
+    """One result of sluice-bench reshard, over whatever MPI `command` starts it with."""
+    path = os.path.join(folder, "bench.json")
+    run([*command, *flags, "--budget-buckets", str(budget), "--json", path])
+    with open(path, encoding="utf-8") as file:
+        result = json.load(file)["results"][0]
+    return {"buckets": result["peak"]["buckets"], "ops": result["peak"]["ops"],
+            "us": result["time_us"]["median"], "moved": result["buckets"]}
+
+
+def compare(n, budgets, folder):
+    smpi = [os.path.join(ROOT, "scripts/smpi.sh"), "-n", str(n), "--poll-us", str(POLL_US)]
+    mpirun = [os.path.join(ROOT, "scripts/mpirun.sh"), "--oversubscribe", "-np", str(n),
+              os.path.join(ROOT, "build/bin/sluice-bench"), "reshard", "--ranks-per-node", "8",
+              "--budget-bytes", "0", "--iters", "2", "--timeout-s", "300"]
+    rows = []
+    for name, flags in cases(n):
+        flags = flags + ["--max-in-flight", "2"]
+        simulated = simulate(flags, budgets, folder)
+        for budget in budgets:
+            row = {"case": name, "ranks": n, "budget": budget, "sim": simulated[budget],
+                   "smpi": bench(smpi, flags, budget, folder)}
+            if n == MPIRUN_RANKS and peak_is_certain(name, budget):
+                row["mpirun"] = bench(mpirun, flags, budget, folder)
+            rows.append(row)
+            print(line(row), flush=True)
+    return rows
+
+
+def time_ratio(row):
+    return row["sim"]["us"] / row["smpi"]["us"]
+
+
+def peaks_agree(row):
+    others = [row[kind] for kind in ("smpi", "mpirun") if kind in row]
+    return all(other[key] == row["sim"][key] for other in others for key in ("buckets", "ops"))
+
+
+def line(row):
+    peaks = [f"{row[kind]['buckets']}/{row[kind]['ops']}" if kind in row else "-"
+             for kind in ("sim", "smpi", "mpirun")]
+    return (f"{row['case']:12} {row['ranks']:5} {row['budget'] or 'none':>6} "
+            f"{peaks[0]:>11} {peaks[1]:>11} {peaks[2]:>11} {row['sim']['us']:12.1f} "
+            f"{row['smpi']['us']:12.1f} {time_ratio(row):7.3f}"
+            + ("" if peaks_agree(row) else "   PEAKS DIFFER"))
+
+
+def numbers(text):
+    return [int(word) for word in text.split(",")]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--ranks", type=numbers, default=[16, 64, 256], help="multiples of 16")
+    parser.add_argument("--budgets", type=numbers, default=[0, 8, 2], help="0: none")
+    parser.add_argument("--band", type=float, default=0.05, help="most that times may differ by")
+    parser.add_argument("--json", help="write the results here")
+    options = parser.parse_args()
+    if any(n < 16 or n % 16 for n in options.ranks):
+        parser.error("--ranks takes multiples of 16")
+    run([os.path.join(ROOT, "scripts/build.sh"), "release", "sluice-sim", "sluice-bench"])
+    print(f"{'case':12} {'ranks':>5} {'budget':>6} {'sim':>11} {'smpi':>11} {'mpirun':>11} "
+          f"{'sim us':>12} {'smpi us':>12} {'ratio':>7}   peaks: buckets/operations")
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        for n in options.ranks:
+            rows += compare(n, options.budgets, folder)
+    far = [row for row in rows if abs(time_ratio(row) - 1) > options.band]
+    wrong = [row for row in rows if not peaks_agree(row)]
+    print(f"# {len(rows)} cases: peaks differ in {len(wrong)}; times differ by more than "
+          f"{options.band:.0%} in {len(far)}")
+    if options.json:
+        with open(options.json, "w", encoding="utf-8") as file:
+            json.dump({"model": "ports", "poll_us": POLL_US, "rows": rows}, file, indent=1)
+            file.write("\n")
+    return 1 if wrong or far else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
