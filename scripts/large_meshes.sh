@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Runs what docs/large-meshes.md reports, then writes its tables and plots again.
+#
+# usage: large_meshes.sh [RESULTS-FOLDER]    default: bench/results/large-meshes
+#   About half an hour on one core. The comparison with SimGrid is scripts/check_simulation.py.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+results=${1:-bench/results/large-meshes}
+mkdir -p "$results"
+scripts/build.sh release sluice-sim >/dev/null
+
+scale() {
+  local name=$1
+  shift
+  build/bin/sluice-sim scale "$@" --costs --json "$results/$name.json"
+}
+peak() {
+  local name=$1 model=$2 system=$3
+  shift 3
+  build/bin/sluice-sim peak --model "bench/models/$model.json" \
+    --system "bench/systems/$system.json" --network h100 --costs --json "$results/$name.json" "$@"
+}
+
+scale all-to-all --family all-to-all --ranks 16:512:2 --budget-buckets 0,8
+scale small-buckets --family all-to-all --ranks 16:512:2 --budget-buckets 0,8 --pair-bytes 1M
+scale peers --family peers --peers 256 --ranks 1024:65536:4 --budget-buckets 0,8
+scale fsdp-tp --family fsdp-tp --network h100 --ranks 16:1024:4 --budget-buckets 0,4,8,16
+scale pp-ep-tp-dp --family pp-ep-tp-dp --network h100 --ranks 16:1024:4 --budget-buckets 0,4,8,16
+peak deepseek-v3 deepseek-v3 deepseek-v3-pp8ep16-tp8dp16 --budget-buckets 0,2,4,8,16,32,64
+peak qwen3-235b qwen3-235b-a22b qwen3-235b-a22b-64-64 --budget-buckets 0,2,4,8,16,32,64
+peak llama-3-70b llama-3-70b llama-3-70b-fsdp512-tp8dp8 --budget-buckets 0,2,4,8,16,32,64
+peak 65536-ranks llama-3-70b llama-3-70b-fsdp64tp8dp64-tp8dp4096 --layers 1 --budget-buckets 0,8,16
+scripts/report.py --results "$results"
