@@ -127,7 +127,7 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ranks", type=numbers, default=[16, 64, 256], help="multiples of 16")
     parser.add_argument("--budgets", type=numbers, default=[0, 8, 2], help="0: none")
-    parser.add_argument("--band", type=float, default=0.05, help="most that times may differ by")
+    parser.add_argument("--band", type=float, default=0.1, help="most that times may differ by")
     parser.add_argument("--json", help="write the results here")
     options = parser.parse_args()
     if any(n < 16 or n % 16 for n in options.ranks):

@@ -187,6 +187,8 @@ def planning_table(named):
     rows = []
     for title, results in named:
         for (ranks,), group in sorted(by(results, "ranks").items()):
+            if "costs" not in group[0]:
+                continue
             costs = group[0]["costs"]
             distinct = costs["distinct_plans"]
             rows.append([title, f"{ranks:,}", f"{group[0]['channels_max']:,}", f"{distinct:,}",

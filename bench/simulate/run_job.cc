@@ -148,7 +148,7 @@ absl::Status RunJob(const sim::Job& job, const SimOptions& options, const Interr
 }
 
 int RefuseSim(const absl::Status& status) {
-  absl::FPrintF(stderr, "sluice-sim: %s\n", std::string(status.message()));
+  absl::FPrintF(stderr, "sluice-sim: %s\n", absl::StrCat(status.message()));
   return kBadOptionsExit;
 }
 
@@ -157,7 +157,7 @@ int FinishSim(const absl::Status& status, const SimOptions& options, const Inter
   int exit_code = EXIT_SUCCESS;
   const auto complain = [&exit_code](const absl::Status& of) {
     if (of.ok()) return;
-    absl::FPrintF(stderr, "sluice-sim: %s\n", std::string(of.message()));
+    absl::FPrintF(stderr, "sluice-sim: %s\n", absl::StrCat(of.message()));
     exit_code = EXIT_FAILURE;
   };
   complain(status);

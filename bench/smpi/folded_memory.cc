@@ -2,6 +2,8 @@
 //
 // What is received is thereby overwritten, and nothing is to be checked: a simulation asks when and
 // how much. The linker puts these functions in the place of those that they are named after.
+// NOLINTBEGIN(bugprone-reserved-identifier,bugprone-forward-declaration-namespace): the linker's
+// names, and SimGrid's.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -79,3 +81,4 @@ void __wrap_free(void* memory) {
 }
 
 }  // extern "C"
+// NOLINTEND(bugprone-reserved-identifier,bugprone-forward-declaration-namespace)

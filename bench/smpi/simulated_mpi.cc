@@ -2,6 +2,8 @@
 //
 // Nodes are what --ranks-per-node says. The linker puts these functions in the place of those that
 // they are named after (--wrap).
+// NOLINTBEGIN(bugprone-reserved-identifier,bugprone-forward-declaration-namespace): the linker's
+// names, and SimGrid's.
 #include <mpi.h>
 
 #include <cstring>
@@ -43,3 +45,4 @@ std::optional<int64_t> UnknownBytes() __asm__("__wrap__ZN6sluice5bench14Availabl
 std::optional<int64_t> UnknownBytes() { return std::nullopt; }
 
 }  // namespace sluice::bench
+// NOLINTEND(bugprone-reserved-identifier,bugprone-forward-declaration-namespace)

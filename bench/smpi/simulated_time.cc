@@ -2,6 +2,8 @@
 //
 // The linker puts these functions in the place of those that they are named after (--wrap). Without
 // them a rank would poll for ever at one instant, and report how long the simulation took.
+// NOLINTBEGIN(bugprone-reserved-identifier,bugprone-forward-declaration-namespace): the linker's
+// names, and SimGrid's.
 #include <poll.h>
 #include <sched.h>
 #include <simgrid/actor.h>
@@ -17,7 +19,7 @@ namespace {
 // What looking at messages without finding one costs; times are not told more finely than this.
 double PollSeconds() {
   static const double seconds = [] {
-    const char* text = std::getenv("SLUICE_SMPI_POLL_US");
+    const char* text = std::getenv("SLUICE_SMPI_POLL_US");  // NOLINT(concurrency-mt-unsafe)
     return (text == nullptr ? 1.0 : std::atof(text)) * 1e-6;
   }();
   return seconds;
@@ -50,9 +52,7 @@ int __wrap_sched_yield() {
 }
 
 // A rank that has waited for long sleeps, to leave the processor to others. Here each has its own.
-int __wrap_nanosleep(const timespec* /*pause*/, timespec* /*left*/) {
-  return __wrap_sched_yield();
-}
+int __wrap_nanosleep(const timespec* /*pause*/, timespec* /*left*/) { return __wrap_sched_yield(); }
 int __wrap_ppoll(pollfd* /*polled*/, nfds_t /*count*/, const timespec* /*pause*/,
                  const sigset_t* /*mask*/) {
   __wrap_sched_yield();
@@ -72,3 +72,4 @@ std::chrono::steady_clock::time_point __wrap__ZNSt6chrono3_V212steady_clock3nowE
 }
 
 }  // extern "C"
+// NOLINTEND(bugprone-reserved-identifier,bugprone-forward-declaration-namespace)

@@ -55,7 +55,7 @@ class Rank {
   }
   // Peer number `i` of a channel, as this rank knows it; -1 for itself.
   int peer(const RankChannel& channel, int32_t i) const {
-    return turn_.Of(plan_->peers[static_cast<size_t>(channel.first_peer + i)]);
+    return turn_.Of(plan_->peers[static_cast<size_t>(channel.first_peer) + static_cast<size_t>(i)]);
   }
   int Named(int32_t rank) const { return turn_.Of(rank); }
   BucketId IdOf(const RankBucket& bucket) const {
