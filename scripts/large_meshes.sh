@@ -23,7 +23,9 @@ peak() {
 
 scale all-to-all --family all-to-all --ranks 16:512:2 --budget-buckets 0,8
 scale small-buckets --family all-to-all --ranks 16:512:2 --budget-buckets 0,8 --pair-bytes 1M
-scale peers --family peers --peers 256 --ranks 1024:65536:4 --budget-buckets 0,8
+# Without a budget 65,536 engines take more than 8 GB.
+scale peers --family peers --peers 256 --ranks 1024:16384:4 --budget-buckets 0,8
+scale peers-65536 --family peers --peers 256 --ranks 65536 --budget-buckets 8
 scale fsdp-tp --family fsdp-tp --network h100 --ranks 16:1024:4 --budget-buckets 0,4,8,16
 scale pp-ep-tp-dp --family pp-ep-tp-dp --network h100 --ranks 16:1024:4 --budget-buckets 0,4,8,16
 peak deepseek-v3 deepseek-v3 deepseek-v3-pp8ep16-tp8dp16 --budget-buckets 0,2,4,8,16,32,64

@@ -242,7 +242,9 @@ def standard_blocks(folder, images):
         return os.path.exists(os.path.join(folder, name + ".json"))
 
     def of(name):
-        return results_of(os.path.join(folder, name + ".json"))
+        more = results_of(os.path.join(folder, name + "-65536.json")) if have(
+            name + "-65536") else []
+        return results_of(os.path.join(folder, name + ".json")) + more
 
     blocks = {}
     if have("all-to-all") and have("peers"):

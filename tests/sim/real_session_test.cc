@@ -57,6 +57,7 @@ TEST_P(RealSessionTest, DoesWhatIsSimulated) {
       job.node_of_rank.assign(static_cast<size_t>(ranks), 0);  // threads of one process
       job.bucket_bytes = options.bucket_bytes;
       job.max_in_flight = options.max_in_flight;
+      job.slots = budget;
       const absl::StatusOr<JobPlans> plans = JobPlans::Make(job);
       ASSERT_TRUE(plans.ok()) << plans.status();
       SimulationOptions simulation;
