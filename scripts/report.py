@@ -99,9 +99,10 @@ def plot_peaks(series, folder, name):
         for i, ((budget,), group) in enumerate(sorted(by(results, "budget").items())):
             xs = [r["ranks"] for r in group]
             ys = [r["peak"]["max"] for r in group]
-            ax.plot(xs, ys, marker="o", markersize=4, color=COLOURS[i], linewidth=1.8)
+            colour = COLOURS[i % len(COLOURS)]
+            ax.plot(xs, ys, marker="o", markersize=4, color=colour, linewidth=1.8)
             label_end(ax, xs[-1], ys[-1], "no budget" if budget == 0 else f"budget {budget}",
-                      COLOURS[i])
+                      colour)
         log2_axis(ax.xaxis, sorted({r["ranks"] for r in results}))
         peaks = [r["peak"]["max"] for r in results]
         ticks = [2 ** e for e in range(0, 24, 2) if 2 ** e <= 4 * max(peaks)]

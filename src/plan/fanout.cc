@@ -49,6 +49,14 @@ int64_t TreeDepth(int64_t destinations) {
   return depth;
 }
 
+Pipeline BestChain(int64_t bytes, int64_t destinations, int64_t bucket_bytes) {
+  return BestPipeline(bytes, destinations, 1, bucket_bytes);
+}
+
+Pipeline BestTree(int64_t bytes, int64_t destinations, int64_t bucket_bytes) {
+  return BestPipeline(bytes, TreeDepth(destinations), 2, bucket_bytes);
+}
+
 }  // namespace
 
 Fanout ChooseFanout(int64_t bytes, int64_t destinations, int64_t bucket_bytes) {
@@ -56,12 +64,12 @@ Fanout ChooseFanout(int64_t bytes, int64_t destinations, int64_t bucket_bytes) {
   Fanout best = {FanoutShape::kStar, bucket_bytes};
   const int64_t buckets = (bytes + bucket_bytes - 1) / bucket_bytes;
   int64_t best_cost = destinations * (bytes + buckets * kLatencyBytes);
-  const Pipeline chain = BestPipeline(bytes, destinations, 1, bucket_bytes);
+  const Pipeline chain = BestChain(bytes, destinations, bucket_bytes);
   if (chain.cost_bytes < best_cost) {
     best = {FanoutShape::kChain, chain.piece_bytes};
     best_cost = chain.cost_bytes;
   }
-  const Pipeline tree = BestPipeline(bytes, TreeDepth(destinations), 2, bucket_bytes);
+  const Pipeline tree = BestTree(bytes, destinations, bucket_bytes);
   if (tree.cost_bytes < best_cost) best = {FanoutShape::kTree, tree.piece_bytes};
   return best;
 }
@@ -72,8 +80,8 @@ bool TreesCoincide(int64_t slots, int64_t destinations) {
 
 Fanout ChooseCoincidingFanout(int64_t bytes, int64_t destinations, int64_t bucket_bytes) {
   const bool chain = destinations <= kCoincidingChainMax;
-  const Pipeline best = BestPipeline(bytes, chain ? destinations : TreeDepth(destinations),
-                                     chain ? 1 : 2, bucket_bytes);
+  const Pipeline best = chain ? BestChain(bytes, destinations, bucket_bytes)
+                              : BestTree(bytes, destinations, bucket_bytes);
   return {chain ? FanoutShape::kChain : FanoutShape::kTree,
           std::min(bucket_bytes, std::max(best.piece_bytes, kCoincidingPieceBytesMin))};
 }

@@ -10,7 +10,6 @@
 #include "tensor/check.h"
 #include "transport/cuda_ipc_pull.h"
 #include "transport/cuda_ipc_retired.h"
-#include "transport/cuda_ipc_retired.h"
 #include "transport/op_check.h"
 
 namespace sluice {

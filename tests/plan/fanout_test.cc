@@ -41,7 +41,6 @@ TEST(ChooseFanoutTest, EndsOfTheScale) {
   }
 }
 
-// With more destinations the source is relieved more.
 TEST(CoincidingTest, ChainsThatAreNotTooLongInPiecesThatFitABucket) {
   EXPECT_EQ(ChooseCoincidingFanout(kMiB, 2, kBucketBytes).shape, FanoutShape::kChain);
   EXPECT_EQ(ChooseCoincidingFanout(kMiB, 16, kBucketBytes).shape, FanoutShape::kChain);
@@ -71,6 +70,7 @@ TEST(CoincidingTest, WithFewSlotsForTheDestinations) {
   }
 }
 
+// With more destinations the source is relieved more.
 TEST(ChooseFanoutTest, MoreDestinationsNeverGoBackToTheStar) {
   for (int64_t bytes = 64 * kKiB; bytes <= 256 * kMiB; bytes = bytes * 3 / 2) {
     bool star = true;
