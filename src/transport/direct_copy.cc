@@ -1,0 +1,73 @@
+// Pieces, and the loops over their rows.
+#include "transport/direct_copy.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "device/copy_rows.h"
+#include "transport/process_memory.h"
+
+namespace sluice {
+namespace {
+
+// Small enough that both ends get their share of a bucket and end together, large enough that a
+// claim costs nothing beside its copy, and that a piece stays in a core's cache.
+constexpr uint64_t kPieceBytesMin = 64 << 10;
+constexpr uint64_t kPieceBytesMax = 256 << 10;
+constexpr uint64_t kPiecesWanted = 8;
+constexpr uint64_t kPageBytes = 4096;
+
+// A side's rows when it is looked at in rows of `row_bytes`; 0 if it cannot be.
+uint64_t StrideFor(const DirectRows& rows, uint64_t row_bytes) {
+  if (rows.row_bytes == 0) return row_bytes;
+  return rows.row_bytes == row_bytes ? rows.stride_bytes : 0;
+}
+
+void Copy(const std::byte* from, const DirectRows& from_rows, std::byte* to,
+          const DirectRows& to_rows, uint64_t begin, uint64_t end) {
+  const uint64_t row = std::max(from_rows.row_bytes, to_rows.row_bytes);
+  const uint64_t from_stride = StrideFor(from_rows, row);
+  const uint64_t to_stride = StrideFor(to_rows, row);
+  if (row > 0 && from_stride > 0 && to_stride > 0 && begin % row == 0 && end % row == 0) {
+    const CopyAxis axis = {static_cast<int64_t>((end - begin) / row),
+                           static_cast<int64_t>(from_stride), static_cast<int64_t>(to_stride)};
+    return CopyRows(from + begin / row * from_stride, to + begin / row * to_stride, axis,
+                    static_cast<int64_t>(row));
+  }
+  ForEachStretch(from_rows, to_rows, begin, end,
+                 [&](uint64_t from_offset, uint64_t to_offset, uint64_t bytes) {
+                   std::memcpy(to + to_offset, from + from_offset, bytes);
+                   return true;
+                 });
+}
+
+}  // namespace
+
+uint64_t DirectPieceBytes(const DirectRows& from, const DirectRows& to) {
+  const uint64_t wanted = std::clamp(from.bytes / kPiecesWanted, kPieceBytesMin, kPieceBytesMax);
+  const uint64_t row = std::max(from.row_bytes, to.row_bytes);
+  const uint64_t unit = row > 0 && row <= wanted ? row : kPageBytes;
+  return wanted / unit * unit;
+}
+
+int CopyFromPeer(const DirectPeer& peer, const DirectPlace& from, std::byte* to,
+                 const DirectRows& to_rows, uint64_t begin, uint64_t end) {
+  const std::byte* const reached = peer.Reach(from);
+  if (reached == nullptr) {
+    return ReadProcessMemory(peer.pid(), from.address, from.rows, to, to_rows, begin, end);
+  }
+  Copy(reached, from.rows, to, to_rows, begin, end);
+  return 0;
+}
+
+int CopyToPeer(const DirectPeer& peer, const std::byte* from, const DirectRows& from_rows,
+               const DirectPlace& to, uint64_t begin, uint64_t end) {
+  std::byte* const reached = peer.Reach(to);
+  if (reached == nullptr) {
+    return WriteProcessMemory(peer.pid(), to.address, to.rows, from, from_rows, begin, end);
+  }
+  Copy(from, from_rows, reached, to.rows, begin, end);
+  return 0;
+}
+
+}  // namespace sluice

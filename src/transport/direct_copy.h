@@ -1,0 +1,25 @@
+// One copy between this process's memory and a peer's, cut into pieces.
+#ifndef SLUICE_SRC_TRANSPORT_DIRECT_COPY_H_
+#define SLUICE_SRC_TRANSPORT_DIRECT_COPY_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "transport/direct_node.h"
+#include "transport/direct_place.h"
+
+namespace sluice {
+
+// Bytes of a piece: whole rows, as far as these are not longer than it should be.
+uint64_t DirectPieceBytes(const DirectRows& from, const DirectRows& to);
+
+// Copies bytes [begin, end) from the peer's memory to this process's, or back: through a mapping
+// where there is one, and otherwise by the kernel. Returns 0, or as in process_memory.h.
+int CopyFromPeer(const DirectPeer& peer, const DirectPlace& from, std::byte* to,
+                 const DirectRows& to_rows, uint64_t begin, uint64_t end);
+int CopyToPeer(const DirectPeer& peer, const std::byte* from, const DirectRows& from_rows,
+               const DirectPlace& to, uint64_t begin, uint64_t end);
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_TRANSPORT_DIRECT_COPY_H_

@@ -1,0 +1,311 @@
+// Who meets whom: offers, receives, and the words that pass between their ends.
+#include "transport/direct_transport.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "tensor/check.h"
+#include "transport/direct_copy.h"
+#include "transport/op_check.h"
+
+namespace sluice {
+namespace {
+
+// Copied by one Poll, so that its caller can do something else now and then.
+constexpr int64_t kBytesPerPoll = 4 << 20;
+// Offers from peers that there is room for at first.
+constexpr size_t kOffersAtFirst = 256;
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<DirectTransport>> DirectTransport::Connect(Fabric* fabric,
+                                                                          absl::Duration timeout) {
+  absl::StatusOr<DirectNode> node = DirectNode::Connect(fabric, timeout);
+  if (!node.ok()) return node.status();
+  return std::unique_ptr<DirectTransport>(new DirectTransport(*std::move(node)));
+}
+
+DirectTransport::DirectTransport(DirectNode node)
+    : Transport({.name = "direct"}),
+      node_(std::move(node)),
+      backlogs_(node_.peers().size()),
+      has_ended_(node_.peers().size()) {
+  offers_.reserve(kOffersAtFirst);
+  unused_offers_.reserve(kOffersAtFirst);
+}
+
+absl::Status DirectTransport::Reserve(int capacity) {
+  const size_t wanted = static_cast<size_t>(capacity);
+  while (operations_.size() < wanted) {
+    unused_.push_back(static_cast<Number>(operations_.size()));
+    operations_.emplace_back();
+  }
+  copying_.reserve(wanted);
+  ended_.reserve(2 * wanted);
+  return absl::OkStatus();
+}
+
+absl::Status DirectTransport::Start(absl::Span<const TransportOp> ops) {
+  CheckOps(ops, node_.rank(), node_.size(), traits());
+  const int capacity = static_cast<int>(operations_.size());
+  if (absl::Status status = CheckCapacity(ops.size(), outstanding_, capacity); !status.ok()) {
+    return status;
+  }
+  for (const TransportOp& op : ops) {
+    const Number number = unused_.back();
+    unused_.pop_back();
+    ++outstanding_;
+    Operation& operation = At(number) = Operation();
+    operation.op = op;
+    operation.state = State::kWaiting;
+    operation.peer = node_.PeerOf(op.peer);
+    SLUICE_CHECK(operation.peer >= 0, "the peer is on another node");
+    if (has_ended_[static_cast<size_t>(operation.peer)] != 0) {
+      End(number, PeerEndedError(operation));
+    } else if (op.kind == TransportOp::Kind::kSend) {
+      StartSend(number);
+    } else {
+      StartReceive(number);
+    }
+  }
+  return absl::OkStatus();
+}
+
+void DirectTransport::StartSend(Number number) {
+  const Operation& operation = At(number);
+  DirectMessage offer;
+  offer.kind = DirectMessage::Kind::kOffer;
+  offer.op = number;
+  offer.tag = static_cast<uint32_t>(operation.op.tag);
+  offer.place = node_.PlaceOf(operation.op.data, DirectRows::Of(operation.op));
+  Tell(operation.peer, offer);
+}
+
+void DirectTransport::StartReceive(Number number) {
+  const Operation& operation = At(number);
+  Line& line = LineOf(operation.peer, static_cast<uint32_t>(operation.op.tag));
+  if (line.offers.head == kNone) {
+    Append(operations_, &line.receives, number);
+    return;
+  }
+  const Number offer = TakeFirst(offers_, &line.offers);
+  unused_offers_.push_back(offer);
+  Meet(number, offers_[offer].message);
+}
+
+template <typename Entry>
+void DirectTransport::Append(std::vector<Entry>& entries, List* list, Number number) {
+  entries[number].next = kNone;
+  (list->tail == kNone ? list->head : entries[list->tail].next) = number;
+  list->tail = number;
+}
+
+template <typename Entry>
+DirectTransport::Number DirectTransport::TakeFirst(const std::vector<Entry>& entries, List* list) {
+  const Number first = list->head;
+  list->head = entries[first].next;
+  if (list->head == kNone) list->tail = kNone;
+  return first;
+}
+
+DirectTransport::Line& DirectTransport::LineOf(int peer, uint32_t tag) {
+  return lines_[static_cast<uint64_t>(peer) << 32 | tag];
+}
+
+void DirectTransport::Tell(int peer, const DirectMessage& message) {
+  Backlog& backlog = backlogs_[static_cast<size_t>(peer)];
+  if (backlog.messages.empty() && PeerAt(peer).out().Push(message)) return;
+  backlog.messages.push_back(message);
+}
+
+void DirectTransport::TellBacklogs() {
+  for (size_t peer = 0; peer < backlogs_.size(); ++peer) {
+    Backlog& backlog = backlogs_[peer];
+    while (backlog.first < backlog.messages.size() &&
+           PeerAt(static_cast<int>(peer)).out().Push(backlog.messages[backlog.first])) {
+      ++backlog.first;
+    }
+    if (backlog.first < backlog.messages.size()) continue;
+    backlog.messages.clear();
+    backlog.first = 0;
+  }
+}
+
+void DirectTransport::Hear() {
+  DirectMessage message;
+  for (int peer = 0; peer < static_cast<int>(backlogs_.size()); ++peer) {
+    while (PeerAt(peer).in().Pop(&message)) Take(peer, message);
+  }
+}
+
+void DirectTransport::Take(int peer, const DirectMessage& message) {
+  if (message.kind == DirectMessage::Kind::kOffer) return TakeOffer(peer, message);
+  Operation& send = At(message.op);
+  switch (message.kind) {
+    case DirectMessage::Kind::kOffer:
+      break;
+    case DirectMessage::Kind::kAccept:
+      send.state = State::kCopying;
+      send.theirs = message.place;
+      send.claims = &PeerAt(peer).claims(message.claims);
+      send.piece_bytes = send.claims->piece_bytes();
+      copying_.push_back(message.op);
+      break;
+    case DirectMessage::Kind::kDone:
+      End(message.op, absl::OkStatus());
+      break;
+    case DirectMessage::Kind::kRefuse:
+      End(message.op, message.error != 0
+                          ? CopyError(send, message.error)
+                          : absl::DataLossError(absl::StrCat(DescribeOp(send.op, node_.rank()),
+                                                             ": it met a receive of ",
+                                                             message.place.rows.bytes, " bytes")));
+      break;
+  }
+}
+
+void DirectTransport::TakeOffer(int peer, const DirectMessage& offer) {
+  Line& line = LineOf(peer, offer.tag);
+  if (line.receives.head != kNone) {
+    Meet(TakeFirst(operations_, &line.receives), offer);
+    return;
+  }
+  if (unused_offers_.empty()) {
+    unused_offers_.push_back(static_cast<Number>(offers_.size()));
+    offers_.emplace_back();
+  }
+  const Number number = unused_offers_.back();
+  unused_offers_.pop_back();
+  offers_[number].message = offer;
+  Append(offers_, &line.offers, number);
+}
+
+// The receive may write from now on.
+void DirectTransport::Meet(Number receive, const DirectMessage& offer) {
+  Operation& operation = At(receive);
+  const DirectRows rows = DirectRows::Of(operation.op);
+  operation.send = offer.op;
+  if (offer.place.rows.bytes != rows.bytes) {
+    DirectMessage refusal;
+    refusal.kind = DirectMessage::Kind::kRefuse;
+    refusal.op = offer.op;
+    refusal.place.rows = rows;
+    Tell(operation.peer, refusal);
+    End(receive, LengthError(operation.op, node_.rank(), offer.place.rows.bytes));
+    return;
+  }
+  operation.state = State::kCopying;
+  operation.theirs = offer.place;
+  operation.piece_bytes = DirectPieceBytes(offer.place.rows, rows);
+  operation.end_piece = (rows.bytes + operation.piece_bytes - 1) / operation.piece_bytes;
+  copying_.push_back(receive);
+  const Number claims = operation.end_piece > 1 ? FreeClaims() : kNone;
+  if (claims == kNone) return;
+  operation.claims = &node_.claims(claims);
+  operation.claims->Begin(operation.end_piece, operation.piece_bytes);
+  operation.next_piece = operation.end_piece;
+  DirectMessage accept;
+  accept.kind = DirectMessage::Kind::kAccept;
+  accept.op = offer.op;
+  accept.claims = claims;
+  accept.place = node_.PlaceOf(operation.op.data, rows);
+  Tell(operation.peer, accept);
+}
+
+// Claims that no sender looks at; kNone if all of a few are in use.
+DirectTransport::Number DirectTransport::FreeClaims() {
+  for (Number tries = 0; tries < DirectNode::kClaims; ++tries) {
+    const Number number = next_claims_;
+    next_claims_ = (next_claims_ + 1) % DirectNode::kClaims;
+    if (!node_.claims(number).used()) return number;
+  }
+  return kNone;
+}
+
+absl::StatusOr<int> DirectTransport::Poll(absl::Span<TransportEvent> events) {
+  TellBacklogs();
+  Hear();
+  if (Copy(kBytesPerPoll) || first_ended_ < ended_.size()) {
+    idle_polls_ = 0;
+  } else if (++idle_polls_ % kPollsPerLook == 0) {
+    LookForEndedPeers();
+  }
+  int count = 0;
+  while (static_cast<size_t>(count) < events.size() && first_ended_ < ended_.size()) {
+    const Number number = ended_[first_ended_++];
+    Operation& operation = At(number);
+    events[static_cast<size_t>(count++)] = {operation.op.cookie, std::move(operation.status)};
+    operation = Operation();
+    unused_.push_back(number);
+    --outstanding_;
+  }
+  if (first_ended_ == ended_.size()) {
+    ended_.clear();
+    first_ended_ = 0;
+  }
+  return count;
+}
+
+void DirectTransport::Withdraw() {
+  for (auto& [key, line] : lines_) {
+    while (line.receives.head != kNone) {
+      const Number number = TakeFirst(operations_, &line.receives);
+      End(number, WithdrawnError(At(number).op, node_.rank()));
+    }
+  }
+  for (Operation& operation : operations_) {
+    if (operation.state == State::kWaiting) operation.may_claim = false;
+    if (operation.state == State::kCopying) CloseClaims(&operation);
+  }
+}
+
+void DirectTransport::End(Number number, absl::Status status) {
+  At(number).status = std::move(status);
+  At(number).state = State::kEnded;
+  ended_.push_back(number);
+}
+
+void DirectTransport::LookForEndedPeers() {
+  for (int peer = 0; peer < static_cast<int>(backlogs_.size()); ++peer) {
+    uint8_t& has_ended = has_ended_[static_cast<size_t>(peer)];
+    if (has_ended != 0 || !PeerAt(peer).HasEnded()) continue;
+    has_ended = 1;
+    // What it has said, and copied, before it ended counts.
+    Hear();
+    Copy(kBytesPerPoll);
+    Fail(peer);
+  }
+}
+
+void DirectTransport::Fail(int peer) {
+  for (auto& [key, line] : lines_) {
+    if (key >> 32 == static_cast<uint64_t>(peer)) line = Line();
+  }
+  for (size_t i = 0; i < operations_.size(); ++i) {
+    const Operation& operation = operations_[i];
+    const bool open = operation.state == State::kWaiting || operation.state == State::kCopying;
+    if (open && operation.peer == peer) {
+      End(static_cast<Number>(i), PeerEndedError(operation));
+    }
+  }
+  copying_.erase(std::remove_if(copying_.begin(), copying_.end(),
+                                [this](Number i) { return At(i).state != State::kCopying; }),
+                 copying_.end());
+  backlogs_[static_cast<size_t>(peer)] = Backlog();
+}
+
+absl::Status DirectTransport::PeerEndedError(const Operation& operation) {
+  const DirectPeer& peer = PeerAt(operation.peer);
+  return absl::UnavailableError(absl::StrCat(DescribeOp(operation.op, node_.rank()), ": rank ",
+                                             peer.rank(), ", process ", peer.pid(), ", has ended"));
+}
+
+absl::Status DirectTransport::CopyError(const Operation& operation, int error) const {
+  return absl::Status(absl::ErrnoToStatusCode(error),
+                      absl::StrCat(DescribeOp(operation.op, node_.rank()),
+                                   ": it cannot be copied: ", std::strerror(error)));
+}
+
+}  // namespace sluice

@@ -1,0 +1,97 @@
+// Who copies what: the pieces of the copies under way.
+#include <algorithm>
+#include <utility>
+
+#include "transport/direct_copy.h"
+#include "transport/direct_transport.h"
+
+namespace sluice {
+
+bool DirectTransport::Copy(int64_t bytes_max) {
+  int64_t bytes = 0;
+  size_t kept = 0;
+  for (size_t i = 0; i < copying_.size(); ++i) {
+    const Number number = copying_[i];
+    Operation& operation = At(number);
+    uint64_t piece = 0;
+    while (bytes < bytes_max && ClaimPiece(&operation, &piece)) {
+      EndPiece(&operation, CopyPiece(operation, piece));
+      bytes += static_cast<int64_t>(operation.piece_bytes);
+    }
+    if (HasEnded(operation)) {
+      EndCopy(number);
+    } else {
+      copying_[kept++] = number;
+    }
+  }
+  copying_.resize(kept);
+  return bytes > 0;
+}
+
+bool DirectTransport::ClaimPiece(Operation* operation, uint64_t* piece) {
+  if (operation->error != 0) return false;
+  if (operation->next_piece < operation->end_piece) {
+    *piece = operation->next_piece++;
+    return true;
+  }
+  return operation->claims != nullptr && operation->may_claim && operation->claims->Claim(piece);
+}
+
+int DirectTransport::CopyPiece(const Operation& operation, uint64_t piece) {
+  const TransportOp& op = operation.op;
+  const DirectRows rows = DirectRows::Of(op);
+  const DirectPeer& peer = PeerAt(operation.peer);
+  const uint64_t begin = piece * operation.piece_bytes;
+  const uint64_t end = std::min(begin + operation.piece_bytes, rows.bytes);
+  if (op.kind == TransportOp::Kind::kReceive) {
+    return CopyFromPeer(peer, operation.theirs, op.data, rows, begin, end);
+  }
+  return CopyToPeer(peer, op.data, rows, operation.theirs, begin, end);
+}
+
+// Of the pieces that only this end copies, the others hear when all are done: until then it counts
+// what had been claimed.
+void DirectTransport::EndPiece(Operation* operation, int error) {
+  const bool is_own = operation->own_pieces > 0 || operation->claims == nullptr;
+  if (error != 0) operation->error = error;
+  if (operation->claims == nullptr) return;
+  if (!is_own) {
+    error == 0 ? operation->claims->Finish(1) : operation->claims->Fail(error);
+  } else if (error != 0) {
+    operation->claims->FailRest(error);
+  } else if (operation->next_piece == operation->end_piece) {
+    operation->claims->Finish(operation->own_pieces);
+  }
+}
+
+// From now on the other end claims nothing; a receiver copies what is left.
+void DirectTransport::CloseClaims(Operation* operation) {
+  operation->may_claim = false;
+  if (operation->op.kind == TransportOp::Kind::kSend || operation->claims == nullptr) return;
+  if (operation->own_pieces > 0) return;
+  operation->next_piece = std::min(operation->claims->Close(), operation->end_piece);
+  operation->own_pieces = operation->end_piece - operation->next_piece;
+}
+
+bool DirectTransport::HasEnded(const Operation& operation) {
+  if (operation.claims != nullptr) return operation.claims->Ended();
+  return operation.error != 0 || operation.next_piece == operation.end_piece;
+}
+
+void DirectTransport::EndCopy(Number number) {
+  Operation& operation = At(number);
+  int error = operation.error;
+  if (operation.claims != nullptr) {
+    error = operation.claims->error();
+    if (operation.op.kind == TransportOp::Kind::kSend) operation.claims->Release();
+  } else {
+    DirectMessage outcome;
+    outcome.kind = error == 0 ? DirectMessage::Kind::kDone : DirectMessage::Kind::kRefuse;
+    outcome.op = operation.send;
+    outcome.error = error;
+    Tell(operation.peer, outcome);
+  }
+  End(number, error == 0 ? absl::OkStatus() : CopyError(operation, error));
+}
+
+}  // namespace sluice

@@ -1,0 +1,96 @@
+// Sorts operations by the node of their peer.
+#include "transport/node_transport.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "tensor/check.h"
+#include "transport/op_check.h"
+
+namespace sluice {
+namespace {
+
+class NodeTransport final : public Transport {
+ public:
+  NodeTransport(int rank, absl::Span<const int> node_of_rank, std::unique_ptr<Transport> within,
+                std::unique_ptr<Transport> between)
+      : Transport({.name = within->traits().name}),
+        rank_(rank),
+        within_(std::move(within)),
+        between_(std::move(between)) {
+    for (const int node : node_of_rank) {
+      is_near_.push_back(node == node_of_rank[static_cast<size_t>(rank)] ? 1 : 0);
+    }
+  }
+
+  absl::Status Reserve(int capacity) override {
+    absl::Status status = within_->Reserve(capacity);
+    if (status.ok()) status = between_->Reserve(capacity);
+    if (!status.ok()) return status;
+    capacity_ = std::max(capacity_, capacity);
+    near_.reserve(static_cast<size_t>(capacity_));
+    far_.reserve(static_cast<size_t>(capacity_));
+    return status;
+  }
+
+  absl::Status UseStaging(absl::Span<std::byte> staging) override {
+    absl::Status status = within_->UseStaging(staging);
+    return status.ok() ? between_->UseStaging(staging) : status;
+  }
+
+  absl::Status Start(absl::Span<const TransportOp> ops) override {
+    const int size = static_cast<int>(is_near_.size());
+    CheckOps(ops, rank_, size, traits());
+    if (absl::Status status = CheckCapacity(ops.size(), outstanding(), capacity_); !status.ok()) {
+      return status;
+    }
+    near_.clear();
+    far_.clear();
+    for (const TransportOp& op : ops) {
+      (is_near_[static_cast<size_t>(op.peer)] != 0 ? near_ : far_).push_back(op);
+    }
+    // Only the network can refuse a batch now.
+    if (!far_.empty()) {
+      if (absl::Status status = between_->Start(far_); !status.ok()) return status;
+    }
+    return near_.empty() ? absl::OkStatus() : within_->Start(near_);
+  }
+
+  absl::StatusOr<int> Poll(absl::Span<TransportEvent> events) override {
+    int count = 0;
+    for (Transport* const transport : {between_.get(), within_.get()}) {
+      if (transport->outstanding() == 0) continue;
+      const absl::StatusOr<int> polled =
+          transport->Poll(events.subspan(static_cast<size_t>(count)));
+      if (!polled.ok()) return polled.status();
+      count += *polled;
+    }
+    return count;
+  }
+
+  void Withdraw() override {
+    within_->Withdraw();
+    between_->Withdraw();
+  }
+
+  int outstanding() const override { return within_->outstanding() + between_->outstanding(); }
+
+ private:
+  const int rank_;
+  std::vector<uint8_t> is_near_;  // by rank
+  const std::unique_ptr<Transport> within_;
+  const std::unique_ptr<Transport> between_;
+  std::vector<TransportOp> near_;  // of one Start
+  std::vector<TransportOp> far_;
+  int capacity_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> MakeNodeTransport(int rank, absl::Span<const int> node_of_rank,
+                                             std::unique_ptr<Transport> within,
+                                             std::unique_ptr<Transport> between) {
+  return std::make_unique<NodeTransport>(rank, node_of_rank, std::move(within), std::move(between));
+}
+
+}  // namespace sluice

@@ -1,0 +1,115 @@
+// Segments are memfds: whoever may trace a process may open its descriptors, and when the last
+// process that has one is killed nothing is left behind.
+#include "transport/shared_segment.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <mutex>
+#include <string>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+namespace sluice {
+namespace {
+
+// The mappings of this process, so that threads that share a segment see it at one address.
+struct Mappings {
+  std::mutex mutex;
+  absl::flat_hash_map<uint64_t, std::weak_ptr<SharedSegment>> by_inode;
+};
+
+Mappings& OwnMappings() {
+  static auto* const kMappings = new Mappings;
+  return *kMappings;
+}
+
+std::string ErrorText() { return std::strerror(errno); }
+
+absl::Status CannotAttach(const SharedSegmentName& name, const std::string& why) {
+  return absl::FailedPreconditionError(
+      absl::StrCat("memory shared by process ", name.pid, " cannot be mapped: ", why));
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<SharedSegment>> SharedSegment::Create(size_t bytes) {
+  const int fd = memfd_create("sluice", MFD_CLOEXEC);
+  const auto failed = [&](absl::string_view what) {
+    const absl::Status status = absl::ResourceExhaustedError(
+        absl::StrCat("cannot share ", bytes, " bytes of memory: ", what, ": ", ErrorText()));
+    if (fd >= 0) close(fd);
+    return status;
+  };
+  if (fd < 0) return failed("memfd_create");
+  struct stat info = {};
+  if (fchmod(fd, S_IRUSR | S_IWUSR) != 0) return failed("fchmod");
+  if (ftruncate(fd, static_cast<off_t>(bytes)) != 0) return failed("ftruncate");
+  if (fstat(fd, &info) != 0) return failed("fstat");
+  const SharedSegmentName name = {getpid(), fd, bytes, info.st_dev, info.st_ino};
+  absl::StatusOr<std::shared_ptr<SharedSegment>> mapped = Map(fd, name);
+  if (!mapped.ok()) return failed("mmap");
+  Mappings& mappings = OwnMappings();
+  const std::lock_guard<std::mutex> lock(mappings.mutex);
+  mappings.by_inode[name.inode] = *mapped;
+  return mapped;
+}
+
+absl::StatusOr<std::shared_ptr<SharedSegment>> SharedSegment::Attach(
+    const SharedSegmentName& name) {
+  if (name.pid == getpid()) {
+    Mappings& mappings = OwnMappings();
+    const std::lock_guard<std::mutex> lock(mappings.mutex);
+    const auto found = mappings.by_inode.find(name.inode);
+    if (found != mappings.by_inode.end()) {
+      if (std::shared_ptr<SharedSegment> mapped = found->second.lock()) return mapped;
+    }
+    return CannotAttach(name, "it is gone");
+  }
+  const std::string path = absl::StrCat("/proc/", name.pid, "/fd/", name.fd);
+  const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (fd < 0) return CannotAttach(name, absl::StrCat(path, ": ", ErrorText()));
+  struct stat info = {};
+  if (fstat(fd, &info) != 0 || info.st_dev != name.device || info.st_ino != name.inode) {
+    close(fd);
+    return CannotAttach(name, absl::StrCat(path, " is something else"));
+  }
+  SharedSegmentName own = name;
+  own.fd = -1;
+  absl::StatusOr<std::shared_ptr<SharedSegment>> mapped = Map(fd, own);
+  if (!mapped.ok()) mapped = CannotAttach(name, absl::StrCat("mmap: ", ErrorText()));
+  close(fd);
+  return mapped;
+}
+
+absl::StatusOr<std::shared_ptr<SharedSegment>> SharedSegment::Map(int fd,
+                                                                  const SharedSegmentName& name) {
+  void* const data = mmap(nullptr, name.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (data == MAP_FAILED) return absl::ResourceExhaustedError("mmap");
+  // Where the system allows it for shared memory: copies then take fewer page faults.
+  static_cast<void>(madvise(data, name.bytes, MADV_HUGEPAGE));
+  return std::shared_ptr<SharedSegment>(new SharedSegment(static_cast<std::byte*>(data), name));
+}
+
+SharedSegment::~SharedSegment() {
+  if (name_.pid == getpid()) {
+    Mappings& mappings = OwnMappings();
+    const std::lock_guard<std::mutex> lock(mappings.mutex);
+    mappings.by_inode.erase(name_.inode);
+  }
+  munmap(data_, name_.bytes);
+  CloseDescriptor();
+}
+
+void SharedSegment::CloseDescriptor() {
+  if (name_.fd >= 0) close(name_.fd);
+  name_.fd = -1;
+}
+
+}  // namespace sluice
