@@ -17,8 +17,10 @@ MAX_ELEMENTS = 6000  # most of the time goes into the oracle, which visits each
 GPU_CASES = 12
 KNOBS = [
     ["--bucket-bytes", "1K", "--max-in-flight", "1", "--budget-buckets", "1"],
-    ["--bucket-bytes", "4K", "--budget-buckets", "3", "--ranks-per-node", "2"],
-    ["--bucket-bytes", "16K", "--budget-buckets", "0", "--budget-bytes", "0"],
+    ["--bucket-bytes", "4K", "--budget-buckets", "3", "--ranks-per-node", "2",
+     "--memory", "private"],
+    ["--bucket-bytes", "16K", "--budget-buckets", "0", "--budget-bytes", "0",
+     "--transport", "mpi"],
     ["--baseline", "serial,isend,alltoallw,gather-broadcast"],
 ]
 GPU_KNOBS = [

@@ -2,6 +2,10 @@
 sluice_mpi_test(session_mpi_test NPS 1 2 3 5 8 16
   SOURCES session_mpi_test.cc ${PROJECT_SOURCE_DIR}/tests/session/allocation_count.cc
   DEPS session_test_support sluice_transport_mpi)
+sluice_mpi_test(session_direct_mpi_test NPS 2 5 16 PROGRAM session_mpi_test)
+foreach(np 2 5 16)
+  set_property(TEST session_direct_mpi_test_np${np} PROPERTY ENVIRONMENT SLUICE_TEST_DIRECT=1)
+endforeach()
 sluice_mpi_test(session_silence_mpi_test NPS 2 4 SOURCES session_silence_mpi_test.cc
   DEPS session_test_support sluice_transport_mpi)
 sluice_mpi_test(two_sessions_mpi_test NPS 2 3 4 8 SOURCES two_sessions_mpi_test.cc
@@ -23,11 +27,17 @@ foreach(program fault_rank stream_fault_rank)
   sluice_flags(${program} test)
 endforeach()
 
-# fault_test(NP VICTIM kill|stop sender|receiver|all|stream [argument of mpirun...])
+# fault_test(NP VICTIM kill|stop sender|receiver|all|stream [DIRECT] [argument of mpirun...])
 function(fault_test np victim fault part)
+  cmake_parse_arguments(ARG "DIRECT" "" "" ${ARGN})
   set(name fault_${fault}_${part}_np${np})
-  if(ARGN)
+  set(environment PYTHONDONTWRITEBYTECODE=1)
+  if(ARG_UNPARSED_ARGUMENTS)
     set(name ${name}_tcp)
+  endif()
+  if(ARG_DIRECT)
+    set(name ${name}_direct)
+    list(APPEND environment SLUICE_TEST_DIRECT=1)
   endif()
   set(program fault_rank)
   if(part STREQUAL stream)
@@ -36,9 +46,9 @@ function(fault_test np victim fault part)
   add_test(NAME ${name}
     COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/mpi_tests/fault_test.py
             ${PROJECT_SOURCE_DIR}/scripts/mpirun.sh $<TARGET_FILE:${program}> ${np} ${victim}
-            ${fault} ${part} ${ARGN})
+            ${fault} ${part} ${ARG_UNPARSED_ARGUMENTS})
   set_tests_properties(${name} PROPERTIES LABELS mpi TIMEOUT 300 PROCESSORS ${np}
-                                          ENVIRONMENT PYTHONDONTWRITEBYTECODE=1)
+                                          ENVIRONMENT "${environment}")
 endfunction()
 foreach(fault kill stop)
   fault_test(3 1 ${fault} sender)
@@ -49,4 +59,7 @@ foreach(fault kill stop)
   fault_test(3 1 ${fault} stream)
   fault_test(5 0 ${fault} stream)
   fault_test(3 1 ${fault} all --mca btl self,tcp)
+  fault_test(3 1 ${fault} sender DIRECT)
+  fault_test(3 0 ${fault} receiver DIRECT)
+  fault_test(5 3 ${fault} all DIRECT)
 endforeach()

@@ -20,6 +20,7 @@ inline Rank MpiRank(MPI_Comm comm) {
   auto fabric = MakeMpiFabric(comm);
   EXPECT_TRUE(fabric.ok()) << fabric.status();
   if (fabric.ok()) self.fabric = *std::move(fabric);
+  self.direct = WantsDirect();
   self.meet = [comm] { MPI_Barrier(comm); };
   return self;
 }

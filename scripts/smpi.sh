@@ -66,4 +66,4 @@ export SLUICE_SMPI_POLL_US=$poll_us
 smpirun -no-privatize -np "$ranks" -platform "$work/platform.xml" -hostfile "$work/hosts" \
   "${simgrid[@]/#/--cfg=}" --log=root.thres:error \
   "$here/../build-smpi/bin/sluice-bench-smpi" reshard --check 0 --warmup 0 --iters 1 \
-  --ranks-per-node 8 --budget-bytes 0 --timeout-s 1000000 "$@"
+  --ranks-per-node 8 --budget-bytes 0 --timeout-s 1000000 --transport mpi --memory private "$@"

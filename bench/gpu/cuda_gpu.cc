@@ -47,7 +47,8 @@ absl::StatusOr<std::shared_ptr<TransportMaker>> MakeTransport(
 
 absl::StatusOr<Gpu> OpenGpu(const GpuOptions& options, [[maybe_unused]] int local_rank) {
   Gpu gpu;
-  if (!options.uses_device() && options.transport == "mpi") return gpu;
+  const bool on_host = options.transport == "mpi" || options.transport == "direct";
+  if (!options.uses_device() && on_host) return gpu;
 #if SLUICE_WITH_CUDA
   CudaOptions cuda;
   cuda.ordinal = options.ordinal;

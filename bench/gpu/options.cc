@@ -25,8 +25,10 @@ void AddGpuFlags(CLI::App* app, GpuOptions* o) {
   app->add_option("--device", o->device, "memory of both sides: cpu or cuda [cpu]")->group(group);
   app->add_option("--src-device", o->src_device, "memory of the sources alone")->group(group);
   app->add_option("--dst-device", o->dst_device, "memory of the targets alone")->group(group);
-  app->add_option("--transport", o->transport,
-                  "mpi (through pinned memory), nccl, or cuda_ipc (ranks of one node) [mpi]")
+  app->add_option("--transport", o->transport_text,
+                  "direct (one copy between ranks of a node, mpi between nodes; host memory), mpi "
+                  "(device memory: through pinned memory), nccl, or cuda_ipc (ranks of one node) "
+                  "[direct for host memory, otherwise mpi]")
       ->group(group);
   app->add_option("--gpu", o->ordinal, "number of this rank's device [its place on the host]")
       ->check(CLI::Range(0, 1023))
@@ -45,13 +47,18 @@ void AddGpuFlags(CLI::App* app, GpuOptions* o) {
 
 absl::Status CheckGpuOptions(GpuOptions* options) {
   if (!options->device.empty()) options->src_device = options->dst_device = options->device;
+  options->transport = options->uses_device() ? "mpi" : "direct";
+  if (!options->transport_text.empty()) options->transport = options->transport_text;
   const std::vector<std::string> devices = {"cpu", "cuda"};
   absl::Status status = CheckName("--device", options->src_device, devices);
   if (status.ok()) status = CheckName("--device", options->dst_device, devices);
   if (status.ok()) {
-    status = CheckName("--transport", options->transport, {"mpi", "nccl", "cuda_ipc"});
+    status = CheckName("--transport", options->transport, {"direct", "mpi", "nccl", "cuda_ipc"});
   }
   if (!status.ok()) return status;
+  if (options->transport == "direct" && options->uses_device()) {
+    return absl::InvalidArgumentError("--transport direct is for host memory");
+  }
   const bool ctas = options->min_ctas > 0 || options->max_ctas > 0;
   if (options->transport != "nccl" && (ctas || options->max_channels_per_peer > 0)) {
     return absl::InvalidArgumentError(

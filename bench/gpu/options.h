@@ -16,13 +16,15 @@ namespace sluice::bench {
 struct GpuOptions {
   std::string src_device = "cpu";  // or cuda
   std::string dst_device = "cpu";
-  std::string transport = "mpi";  // or nccl, cuda_ipc
+  std::string transport = "mpi";  // or direct, nccl, cuda_ipc
   int ordinal = -1;               // -1: by the rank's place on its host
   int max_channels_per_peer = 0;  // of NCCL; 0: as many as it likes
   int min_ctas = 0;
   int max_ctas = 0;
 
-  std::string device;  // as typed: both sides
+  // As typed: of both sides, and what to choose otherwise.
+  std::string device;
+  std::string transport_text;
 
   bool record_spans = false;  // when the device is busy, for a trace
 

@@ -29,11 +29,21 @@ std::unique_ptr<const Values> MakeValues(const TensorTransfer& tensor, bool is_s
   return std::make_unique<Filler>(tensor.dst_dtype, modulus, seed);
 }
 
+absl::StatusOr<std::shared_ptr<std::byte>> Allocate(size_t bytes, Session* shared) {
+  if (shared != nullptr) return shared->AllocateShared(static_cast<int64_t>(bytes));
+  auto* const data = static_cast<std::byte*>(std::aligned_alloc(kAlignment, bytes));
+  if (data == nullptr) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("cannot allocate ", BytesName(static_cast<int64_t>(bytes)), " of tensors"));
+  }
+  return std::shared_ptr<std::byte>(data, [](std::byte* memory) { std::free(memory); });
+}
+
 }  // namespace
 
 absl::StatusOr<CaseMemory::Side> CaseMemory::MakeSide(const TransferSpec& spec, bool is_source,
                                                       int rank, int64_t seed, bool same_fill,
-                                                      bool late) {
+                                                      const CasePlaces& places) {
   Side side;
   std::vector<int64_t> offsets;
   const uint32_t modulus = FillModulus(spec);
@@ -48,7 +58,7 @@ absl::StatusOr<CaseMemory::Side> CaseMemory::MakeSide(const TransferSpec& spec, 
     side.bytes += RoundUp(part->elements() * DTypeBytes(dtype));
     side.parts.push_back(*std::move(part));
   }
-  if (late) {
+  if (places.late_targets && !is_source) {
     for (size_t i = 0; i < side.parts.size(); ++i) {
       side.views.push_back(DenseView(nullptr, side.parts[i].shape(), side.values[i]->dtype()));
       side.host.push_back(nullptr);
@@ -57,11 +67,9 @@ absl::StatusOr<CaseMemory::Side> CaseMemory::MakeSide(const TransferSpec& spec, 
     return side;
   }
   const auto size = static_cast<size_t>(std::max(side.bytes, kAlignment));
-  side.data.reset(static_cast<std::byte*>(std::aligned_alloc(kAlignment, size)));
-  if (side.data == nullptr) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("cannot allocate ", BytesName(side.bytes), " of tensors"));
-  }
+  absl::StatusOr<std::shared_ptr<std::byte>> data = Allocate(size, places.shared);
+  if (!data.ok()) return data.status();
+  side.data = *std::move(data);
   for (size_t i = 0; i < side.parts.size(); ++i) {
     side.host.push_back(side.data.get() + offsets[i]);
     side.views.push_back(DenseView(side.host[i], side.parts[i].shape(), side.values[i]->dtype()));
@@ -73,10 +81,10 @@ absl::StatusOr<CaseMemory> CaseMemory::Create(const TransferSpec& spec, int rank
                                               bool same_fill, const CasePlaces& places) {
   CaseMemory memory;
   if (absl::Status status = memory.OpenDevice(places); !status.ok()) return status;
-  auto src = MakeSide(spec, true, rank, seed, same_fill, false);
+  auto src = MakeSide(spec, true, rank, seed, same_fill, places);
   if (!src.ok()) return src.status();
   memory.src_ = *std::move(src);
-  auto dst = MakeSide(spec, false, rank, seed, same_fill, places.late_targets);
+  auto dst = MakeSide(spec, false, rank, seed, same_fill, places);
   if (!dst.ok()) return dst.status();
   memory.dst_ = *std::move(dst);
   if (places.late_targets) memory.late_.resize(spec.tensors.size());

@@ -14,6 +14,7 @@
 #include "absl/types/span.h"
 #include "gpu/device_mirror.h"
 #include "sluice/accelerator.h"
+#include "sluice/session.h"
 #include "sluice/tensor.h"
 #include "sluice/transfer.h"
 #include "workload/fingerprint.h"
@@ -28,6 +29,7 @@ struct CasePlaces {
   bool src_on_device = false;
   bool dst_on_device = false;
   bool late_targets = false;  // targets have no memory until AllocateTarget
+  Session* shared = nullptr;  // where all other host memory is of this session's AllocateShared
 };
 
 // What is on a device has a twin on the host, which is filled and checked. Fetch brings it up to
@@ -37,6 +39,7 @@ class CaseMemory {
   // Allocates and fills the sources. `same_fill`: every tensor has the documented fill, so that
   // fingerprints can be recomputed; otherwise tensors differ in their seed, so that one cannot pass
   // for another. ResourceExhausted if memory cannot be had; errors of the layouts and the device.
+  // Collective where memory is shared.
   static absl::StatusOr<CaseMemory> Create(const TransferSpec& spec, int rank, int64_t seed,
                                            bool same_fill, const CasePlaces& places = {});
 
@@ -72,7 +75,7 @@ class CaseMemory {
     void operator()(std::byte* data) const { std::free(data); }  // NOLINT
   };
   struct Side {
-    std::unique_ptr<std::byte[], Free> data;
+    std::shared_ptr<std::byte> data;
     int64_t bytes = 0;
     std::vector<LocalPart> parts;
     std::vector<std::unique_ptr<const Values>> values;  // that the tensors must hold
@@ -91,7 +94,7 @@ class CaseMemory {
   absl::Status Mirror(Side* side) const;
   void PutOnDevice(std::byte* data, TensorView* view) const;
   static absl::StatusOr<Side> MakeSide(const TransferSpec& spec, bool is_source, int rank,
-                                       int64_t seed, bool same_fill, bool late);
+                                       int64_t seed, bool same_fill, const CasePlaces& places);
   static int64_t CountWrong(const Side& side);
   int64_t LateBytes(size_t tensor) const;
 

@@ -32,6 +32,9 @@ void AddKnobFlags(CLI::App* app, Options* o) {
   app->add_option("--compare-budgets", o->compare_budgets_text,
                   "run every case with each of these budgets of buckets, interleaved, e.g. 0,8")
       ->group(knobs);
+  app->add_option("--compare-transports", o->compare_transports_text,
+                  "the same with each of these transports, e.g. direct,mpi")
+      ->group(knobs);
   app->add_option(
          "--baseline", o->baselines_text,
          "run these as well, in turns, and compare: serial (one chunk at a time), isend (a "
@@ -44,6 +47,9 @@ void AddKnobFlags(CLI::App* app, Options* o) {
       ->group(knobs);
   app->add_flag("--progress-thread", o->progress_thread,
                 "a thread of each session's own drives its transfers (MPI_THREAD_MULTIPLE)")
+      ->group(knobs);
+  app->add_option("--memory", o->memory,
+                  "tensors in host memory: shared (mapped by the node's ranks) or private [shared]")
       ->group(knobs);
   app->add_option("--ranks-per-node", o->ranks_per_node,
                   "plan as if every N ranks were a node [by host name]")
@@ -85,22 +91,47 @@ void AddRunFlags(CLI::App* app, Options* o) {
   app->add_option("-J,--json", o->json_file, "write the results here, also on failure")->group(run);
 }
 
-absl::Status ParseBaselines(Options* options) {
-  if (options->baselines_text.empty()) return absl::OkStatus();
-  const std::vector<std::string> known = BaselineNames();
-  for (absl::string_view part : absl::StrSplit(options->baselines_text, ',')) {
+// Names that are known, each once.
+absl::Status ParseNames(const std::string& flag, const std::string& text,
+                        const std::vector<std::string>& known, std::vector<std::string>* chosen) {
+  if (text.empty()) return absl::OkStatus();
+  for (absl::string_view part : absl::StrSplit(text, ',')) {
     const std::string name(absl::StripAsciiWhitespace(part));
     if (std::find(known.begin(), known.end(), name) == known.end()) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "--baseline: there is no \"", name, "\"; there are: ", absl::StrJoin(known, ", ")));
+          flag, ": there is no \"", name, "\"; there are: ", absl::StrJoin(known, ", ")));
     }
-    std::vector<std::string>& chosen = options->baselines;
-    if (std::find(chosen.begin(), chosen.end(), name) != chosen.end()) {
-      return absl::InvalidArgumentError(absl::StrCat("--baseline: \"", name, "\" is there twice"));
+    if (std::find(chosen->begin(), chosen->end(), name) != chosen->end()) {
+      return absl::InvalidArgumentError(absl::StrCat(flag, ": \"", name, "\" is there twice"));
     }
-    chosen.push_back(name);
+    chosen->push_back(name);
   }
   return absl::OkStatus();
+}
+
+// Its place among `known`; to compare across ranks. 0 if it is not there.
+int64_t NumberOf(const std::string& name, const std::vector<std::string>& known) {
+  const auto found = std::find(known.begin(), known.end(), name);
+  return found == known.end() ? 0 : found - known.begin();
+}
+
+// The same of a list: a digit for each, from 1.
+int64_t NumberOf(const std::vector<std::string>& names, const std::vector<std::string>& known) {
+  int64_t number = 0;
+  for (const std::string& name : names) number = 10 * number + 1 + NumberOf(name, known);
+  return number;
+}
+
+std::vector<std::string> HostTransports() { return {"mpi", "direct"}; }
+std::vector<std::string> Memories() { return {"private", "shared"}; }
+
+absl::Status CheckMemoryFlag(const Options& options) {
+  const std::vector<std::string> known = Memories();
+  if (std::find(known.begin(), known.end(), options.memory) != known.end()) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat("--memory: there is no \"", options.memory,
+                                                 "\"; there are: ", absl::StrJoin(known, ", ")));
 }
 
 // Late targets are not there for others to fill, or to flip bytes in, at the end.
@@ -113,10 +144,6 @@ absl::Status CheckWindowed(const Options& options) {
     return absl::InvalidArgumentError("--windowed does not go with --corrupt");
   }
   return absl::OkStatus();
-}
-
-int64_t TransportNumber(const std::string& name) {
-  return name == "nccl" ? 1 : name == "cuda_ipc" ? 2 : 0;
 }
 
 absl::Status CheckFormat(const std::string& format) {
@@ -139,13 +166,22 @@ void AddFlags(CLI::App* app, Options* options) {
 }
 
 absl::Status ParseTexts(Options* options) {
-  absl::Status status = ParseBaselines(options);
+  absl::Status status =
+      ParseNames("--baseline", options->baselines_text, BaselineNames(), &options->baselines);
+  if (status.ok()) {
+    status = ParseNames("--compare-transports", options->compare_transports_text, HostTransports(),
+                        &options->compare_transports);
+  }
+  if (status.ok()) status = CheckMemoryFlag(*options);
   if (status.ok()) status = CheckFormat(options->format);
   if (status.ok()) status = CheckWindowed(*options);
   if (status.ok()) status = CheckGpuOptions(&options->gpu);
   options->gpu.record_spans = !options->trace_file.empty();
   if (status.ok() && options->gpu.uses_device() && !options->baselines.empty()) {
     status = absl::InvalidArgumentError("--baseline goes with tensors in host memory only");
+  }
+  if (status.ok() && options->gpu.uses_device() && !options->compare_transports.empty()) {
+    status = absl::InvalidArgumentError("--compare-transports goes with host memory only");
   }
   if (!status.ok()) return status;
   const auto bucket_bytes = ParseBytes(options->bucket_bytes_text);
@@ -196,13 +232,10 @@ std::vector<std::pair<std::string, int64_t>> Knobs(const Options& options) {
 }
 
 std::vector<std::pair<std::string, int64_t>> Choices(const Options& options) {
-  const std::vector<std::string> known = BaselineNames();
-  int64_t order = 0;  // a digit for each, from 1
-  for (const std::string& name : options.baselines) {
-    order = 10 * order + 1 + (std::find(known.begin(), known.end(), name) - known.begin());
-  }
-  return {{"baselines", order},
-          {"transports", TransportNumber(options.gpu.transport)},
+  return {{"baselines", NumberOf(options.baselines, BaselineNames())},
+          {"transports", NumberOf(options.gpu.transport, {"mpi", "direct", "nccl", "cuda_ipc"})},
+          {"compared transports", NumberOf(options.compare_transports, HostTransports())},
+          {"memories", NumberOf(options.memory, Memories())},
           {"formats", options.format == "osu" ? 1 : 0},
           {"traces", options.trace_file.empty() ? 0 : 1}};
 }

@@ -33,8 +33,10 @@ struct Options : WorkloadOptions {
   bool fingerprint = false;
   int64_t corrupt_bytes = 0;
   std::string json_file;
-  std::vector<int64_t> compare_budgets;  // run each case once per entry, interleaved
-  std::vector<std::string> baselines;    // run each of them as well
+  std::vector<int64_t> compare_budgets;         // run each case once per entry, interleaved
+  std::vector<std::string> compare_transports;  // the same with each of these
+  std::vector<std::string> baselines;           // run each of them as well
+  std::string memory = "shared";                // or private
   std::string format = "table";
   int windowed = 0;  // tensors per window, whose targets come late; 0: all targets from the start
   std::string trace_file;
@@ -46,6 +48,7 @@ struct Options : WorkloadOptions {
   std::string bucket_bytes_text = "8M";
   std::string budget_bytes_text;
   std::string compare_budgets_text;
+  std::string compare_transports_text;
   std::string baselines_text;
 
   absl::Duration timeout() const { return absl::Seconds(timeout_s); }

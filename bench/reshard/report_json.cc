@@ -17,6 +17,8 @@ Json ConfigJson(const Options& options, const RunReport& report) {
   for (const auto& [name, value] : Knobs(options)) config[name] = value;
   config["fingerprint"] = options.fingerprint;
   config["compare_budgets"] = options.compare_budgets;
+  config["compare_transports"] = options.compare_transports;
+  config["memory"] = options.memory;
   config["baselines"] = options.baselines;
   config["cases"] = options.cases_file;
   config["preset"] = options.preset;

@@ -33,9 +33,12 @@ std::string TableHeader(const Options& options, const RunReport& report) {
                                   report.hosts.size() == 1 ? " host: " : " hosts: ",
                                   absl::StrJoin(report.hosts, ","), "; ", report.mpi, "\n#");
   for (const auto& [name, value] : Knobs(options)) absl::StrAppend(&text, " ", name, "=", value);
-  if (options.gpu.uses_device() || options.gpu.transport != "mpi") {
+  absl::StrAppend(&text, " transport=", options.gpu.transport);
+  if (options.gpu.uses_device()) {
     absl::StrAppend(&text, " src_device=", options.gpu.src_device,
-                    " dst_device=", options.gpu.dst_device, " transport=", options.gpu.transport);
+                    " dst_device=", options.gpu.dst_device);
+  } else {
+    absl::StrAppend(&text, " memory=", options.memory);
   }
   if (report.nccl_bytes > 0) {
     absl::StrAppend(&text, "\n# NCCL may take ", report.nccl_bytes >> 20,

@@ -35,28 +35,33 @@ bool InTargetMesh(const TensorTransfer& tensor, int rank) {
 absl::StatusOr<std::vector<Lane>> MakeLanes(const Options& options, const Gpu& gpu,
                                             std::unique_ptr<Fabric> first_fabric) {
   std::vector<int64_t> budgets = options.compare_budgets;
-  const bool compare = !budgets.empty();
-  if (!compare) budgets.push_back(options.budget_buckets);
+  if (budgets.empty()) budgets.push_back(options.budget_buckets);
+  std::vector<std::string> transports = options.compare_transports;
+  if (transports.empty()) transports.push_back(options.gpu.transport);
   std::vector<Lane> lanes;
-  for (size_t i = 0; i < budgets.size(); ++i) {
-    const int64_t budget = budgets[i];
-    Lane lane;
-    lane.options = SessionOptionsOf(options, budget);
-    lane.options.accelerator = gpu.accelerator;
-    lane.options.transport = gpu.transport;
-    if (i == 0 && !options.trace_file.empty()) lane.options.trace_events = options.trace_events;
-    if (compare) lane.suffix = absl::StrCat("/budget-", budget);
-    std::unique_ptr<Fabric> fabric;
-    if (i == 0) fabric = std::move(first_fabric);  // NOLINT(clang-analyzer-cplusplus.Move): once
-    if (i > 0) {
-      auto made = MakeMpiFabric(MPI_COMM_WORLD, {options.ranks_per_node, options.timeout()});
-      if (!made.ok()) return made.status();
-      fabric = *std::move(made);
+  for (const int64_t budget : budgets) {
+    for (const std::string& transport : transports) {
+      Lane lane;
+      lane.options = SessionOptionsOf(options, budget);
+      lane.options.direct = transport == "direct";
+      lane.options.accelerator = gpu.accelerator;
+      lane.options.transport = gpu.transport;
+      if (lanes.empty() && !options.trace_file.empty()) {
+        lane.options.trace_events = options.trace_events;
+      }
+      if (!options.compare_budgets.empty()) absl::StrAppend(&lane.suffix, "/budget-", budget);
+      if (!options.compare_transports.empty()) absl::StrAppend(&lane.suffix, "/", transport);
+      std::unique_ptr<Fabric> fabric = std::move(first_fabric);
+      if (fabric == nullptr) {
+        auto made = MakeMpiFabric(MPI_COMM_WORLD, {options.ranks_per_node, options.timeout()});
+        if (!made.ok()) return made.status();
+        fabric = *std::move(made);
+      }
+      auto session = Session::Create(std::move(fabric), lane.options);
+      if (!session.ok()) return session.status();
+      lane.session = *std::move(session);
+      lanes.push_back(std::move(lane));
     }
-    auto session = Session::Create(std::move(fabric), lane.options);
-    if (!session.ok()) return session.status();
-    lane.session = *std::move(session);
-    lanes.push_back(std::move(lane));
   }
   return lanes;
 }
@@ -75,6 +80,12 @@ CasePlaces Runner::Places() const {
   places.src_on_device = options_->gpu.src_device == "cuda";
   places.dst_on_device = options_->gpu.dst_device == "cuda";
   places.late_targets = options_->windowed > 0;
+  if (options_->memory == "shared" && !options_->gpu.uses_device()) {
+    // Of whichever session can reach it from other ranks.
+    const auto direct = std::find_if(lanes_.begin(), lanes_.end(),
+                                     [](const Lane& lane) { return lane.options.direct; });
+    places.shared = (direct == lanes_.end() ? lanes_.front() : *direct).session.get();
+  }
   return places;
 }
 

@@ -23,14 +23,15 @@
 
 namespace sluice::bench {
 
-// A session, and the name of its budget where several are compared.
+// A session, and the names of its budget and transport where several are compared.
 struct Lane {
   std::unique_ptr<Session> session;
   SessionOptions options;
-  std::string suffix;  // of the case's id: "/budget-8"
+  std::string suffix;  // of the case's id: "/budget-8/mpi"
 };
 
-// Makes one lane, or one for each budget to compare. Collective; errors as Session::Create.
+// Makes one lane, or one for each budget and transport to compare. Collective; errors as
+// Session::Create.
 absl::StatusOr<std::vector<Lane>> MakeLanes(const Options& options, const Gpu& gpu,
                                             std::unique_ptr<Fabric> first_fabric);
 

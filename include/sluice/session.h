@@ -3,6 +3,7 @@
 #ifndef SLUICE_SESSION_H_
 #define SLUICE_SESSION_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -49,8 +50,14 @@ struct SessionOptions {
   // ranks, as tensors may: each side of each transfer lies where its views say.
   std::shared_ptr<Accelerator> accelerator;
   // What carries transfers between ranks; null: messages of the fabric, through pinned staging
-  // where these cannot take device memory. Needs an accelerator. Of one kind on all ranks.
+  // where these cannot take device memory, and within a node `direct`. Needs an accelerator. Of one
+  // kind on all ranks.
   std::shared_ptr<TransportMaker> transport;
+  // Between ranks of one node, without an accelerator: copy straight from source to destination
+  // memory, both ends a part of it, instead of sending messages. Where the kernel does not allow
+  // that (process_vm_readv between these processes), the lowest rank says so on stderr, and
+  // messages are sent.
+  bool direct = true;
 };
 
 // What this rank's part of a compiled transfer comes to.
@@ -202,6 +209,15 @@ class Session {
 
   // True once Wait(run) would not wait. Any thread.
   virtual bool IsDone(RunId run) const = 0;
+
+  // Collective; blocks until all ranks have called, each for as much as it needs, or 0. Host memory
+  // for tensors, zero and page-aligned, which the ranks of this node copy to and from faster than
+  // any other memory (SessionOptions::direct); where they send messages, memory as any other. Null
+  // for 0 bytes. May outlive the session; physical memory is given back when it is gone on this
+  // rank and the node's other ranks have called again, or ended their sessions. ResourceExhausted,
+  // on all ranks, if one of them cannot have it; InvalidArgument if `bytes` is negative. No run may
+  // be in flight.
+  virtual absl::StatusOr<std::shared_ptr<std::byte>> AllocateShared(int64_t bytes) = 0;
 
   // Ends the session. OK: no memory is in use any more. FailedPrecondition: a run is in flight, or
   // a stream is open.

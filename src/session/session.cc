@@ -74,11 +74,10 @@ absl::Status SessionImpl::Open() {
                      {"budget_bytes", options_.budget_bytes},
                      {"timeout (ns)", absl::ToInt64Nanoseconds(options_.timeout)},
                      {"the ranks' nodes", AsSigned(HashPlan({}, PlanOptionsNow()).options), false},
-                     {"the transport", HashOfName(options_.transport.get()), false}};
+                     {"the transport", HashOfName(options_.transport.get()), false},
+                     {"direct", options_.direct ? 1 : 0}};
   if (absl::Status status = Agree(std::move(proposal)); !status.ok()) return status;
-  absl::StatusOr<std::unique_ptr<Transport>> transport =
-      options_.transport == nullptr ? fabric_->OpenTransport()
-                                    : options_.transport->Open(fabric_.get(), device->get());
+  absl::StatusOr<std::unique_ptr<Transport>> transport = OpenTransport(device->get());
   if (!transport.ok()) return Poison(transport.status());
   slots_ = *slots;
   watch_.set_witness(this);

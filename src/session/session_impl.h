@@ -34,6 +34,7 @@
 #include "sluice/session.h"
 #include "trace/joined_log.h"
 #include "transport/deadline.h"
+#include "transport/direct_transport.h"
 #include "transport/transport.h"
 
 namespace sluice {
@@ -67,6 +68,7 @@ class SessionImpl : public Session, private Witness, public StreamDriver {
   absl::Status Poll() override;
   absl::Status Wait(RunId run) override;
   bool IsDone(RunId run) const override;
+  absl::StatusOr<std::shared_ptr<std::byte>> AllocateShared(int64_t bytes) override;
   absl::Status Close() override;
   absl::StatusOr<std::unique_ptr<Stream>> OpenStream(const StreamOptions& options) override;
   absl::StatusOr<CheckpointStats> LoadCheckpoint(const std::string& uri,
@@ -99,6 +101,12 @@ class SessionImpl : public Session, private Witness, public StreamDriver {
   absl::Status Poison(const absl::Status& status);
 
  private:
+  // What carries transfers, by the options. Collective.
+  absl::StatusOr<std::unique_ptr<Transport>> OpenTransport(Device* device);
+  absl::StatusOr<std::unique_ptr<Transport>> AddDirect(std::unique_ptr<Transport> messages);
+  // All ranks' records, if all are well: a DirectExchange.
+  absl::StatusOr<std::vector<std::string>> Exchange(const absl::Status& own,
+                                                    const std::string& record, const char* call);
   PlanOptions PlanOptionsNow() const;
   absl::Status Plan(const TransferSpec& spec, const PlanHash& hash,
                     std::unique_ptr<CompiledTransfer>* transfer);
@@ -218,7 +226,8 @@ class SessionImpl : public Session, private Witness, public StreamDriver {
   std::vector<std::unique_ptr<TransferRun>> spare_runs_;
   std::unique_ptr<JoinedTraceLog> trace_;  // null: none is wanted
   std::unique_ptr<Runner> runner_;
-  RunId last_run_ = 0;  // the last one started
+  DirectTransport* direct_ = nullptr;  // of the runner's transport; null: messages alone
+  RunId last_run_ = 0;                 // the last one started
   DoneRuns done_;
   std::map<RunId, absl::Status> outcomes_;  // of the newest runs that did not end well
   std::set<RunId> cancelled_;

@@ -109,6 +109,11 @@ absl::Status ThreadedSession::Wait(RunId run) {
   return session_->Wait(run);
 }
 
+absl::StatusOr<std::shared_ptr<std::byte>> ThreadedSession::AllocateShared(int64_t bytes) {
+  const Lock lock(lock_);
+  return session_->AllocateShared(bytes);
+}
+
 absl::Status ThreadedSession::Close() {
   absl::Status status;
   {

@@ -34,6 +34,7 @@ class ThreadedSession final : public Session {
   absl::Status Poll() override;
   absl::Status Wait(RunId run) override;
   bool IsDone(RunId run) const override { return session_->IsDone(run); }
+  absl::StatusOr<std::shared_ptr<std::byte>> AllocateShared(int64_t bytes) override;
   absl::Status Close() override;
   absl::StatusOr<std::unique_ptr<Stream>> OpenStream(const StreamOptions& options) override;
   absl::StatusOr<CheckpointStats> LoadCheckpoint(const std::string& uri,

@@ -6,12 +6,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
-#include <new>
+#include <type_traits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "tensor/check.h"
 #include "transport/agreement.h"
 #include "transport/process_memory.h"
 
@@ -28,15 +30,28 @@ struct Hello {
   uint64_t probes = 0;  // address of words: kProbe, then one for each rank of the node to write
 };
 
-std::vector<int> RanksOfNode(const Fabric& fabric) {
-  const absl::Span<const int> nodes = fabric.node_of_rank();
+std::vector<int> RanksOfNode(int own, absl::Span<const int> nodes) {
   std::vector<int> ranks;
-  for (int rank = 0; rank < fabric.size(); ++rank) {
-    if (nodes[static_cast<size_t>(rank)] == nodes[static_cast<size_t>(fabric.rank())]) {
-      ranks.push_back(rank);
-    }
+  for (size_t rank = 0; rank < nodes.size(); ++rank) {
+    if (nodes[rank] == nodes[static_cast<size_t>(own)]) ranks.push_back(static_cast<int>(rank));
   }
   return ranks;
+}
+
+// Records as values.
+template <class T>
+absl::StatusOr<std::vector<T>> Exchange(DirectExchange exchange, const absl::Status& status,
+                                        const T& own) {
+  static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= kMaxDirectRecordBytes);
+  const std::string record(reinterpret_cast<const char*>(&own), sizeof(T));
+  const absl::StatusOr<std::vector<std::string>> records = exchange(status, record);
+  if (!records.ok()) return records.status();
+  std::vector<T> values(records->size());
+  for (size_t i = 0; i < values.size(); ++i) {
+    SLUICE_CHECK((*records)[i].size() == sizeof(T), "a record of another length");
+    std::memcpy(&values[i], (*records)[i].data(), sizeof(T));
+  }
+  return values;
 }
 
 DirectQueue* QueuesIn(const SharedSegment& control) {
@@ -84,9 +99,25 @@ bool DirectPeer::HasEnded() const {
   return poll(&ended, 1, 0) > 0;
 }
 
-absl::StatusOr<DirectNode> DirectNode::Connect(Fabric* fabric, absl::Duration timeout) {
-  DirectNode node(fabric->rank(), fabric->size());
-  const std::vector<int> ranks = RanksOfNode(*fabric);
+absl::StatusOr<std::vector<std::string>> ExchangeOver(Fabric* fabric, const absl::Status& status,
+                                                      const std::string& record,
+                                                      absl::Duration timeout) {
+  const auto* const bytes = reinterpret_cast<const std::byte*>(record.data());
+  const absl::StatusOr<std::vector<std::byte>> all =
+      GatherIfAllOk(fabric, {bytes, record.size()}, status, timeout);
+  if (!all.ok()) return all.status();
+  std::vector<std::string> records;
+  for (size_t i = 0; i < static_cast<size_t>(fabric->size()); ++i) {
+    records.emplace_back(reinterpret_cast<const char*>(all->data()) + i * record.size(),
+                         record.size());
+  }
+  return records;
+}
+
+absl::StatusOr<DirectNode> DirectNode::Connect(int rank, absl::Span<const int> node_of_rank,
+                                               DirectExchange exchange) {
+  DirectNode node(rank, static_cast<int>(node_of_rank.size()));
+  const std::vector<int> ranks = RanksOfNode(rank, node_of_rank);
   const size_t bytes = ranks.size() * sizeof(DirectQueue) + kClaims * sizeof(DirectClaims);
   absl::StatusOr<std::shared_ptr<SharedSegment>> control = SharedSegment::Create(bytes);
   // Peers write into it until the last gathering; if that fails, nobody knows when.
@@ -94,28 +125,28 @@ absl::StatusOr<DirectNode> DirectNode::Connect(Fabric* fabric, absl::Duration ti
   (*probes)[0] = kProbe;
   Hello own;
   if (control.ok()) own = {(*control)->name(), reinterpret_cast<uint64_t>(probes->data())};
-  const auto hellos = ExchangeIfAllOk(fabric, own, control.status(), timeout);
+  const auto hellos = Exchange(exchange, control.status(), own);
   if (!hellos.ok()) return hellos.status();
 
   node.control_ = *std::move(control);
   node.claims_ = ClaimsIn(*node.control_, ranks.size());
   absl::Status status;
   const size_t own_place =
-      static_cast<size_t>(std::find(ranks.begin(), ranks.end(), fabric->rank()) - ranks.begin());
+      static_cast<size_t>(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin());
   for (size_t i = 0; i < ranks.size() && status.ok(); ++i) {
     if (i == own_place) continue;
     const Hello& hello = (*hellos)[static_cast<size_t>(ranks[i])];
     status = node.AddPeer(ranks[i], hello.control, i, own_place, ranks.size());
     if (status.ok()) status = node.CheckAccess(node.peers_.back(), hello.probes, own_place);
   }
-  if (status = GatherIfAllOk(fabric, {}, status, timeout).status(); !status.ok()) {
+  if (status = exchange(status, "").status(); !status.ok()) {
     static_cast<void>(probes.release());
     return status;
   }
   for (size_t i = 0; i < ranks.size() && status.ok(); ++i) {
     if (i != own_place && (*probes)[1 + i] != kProbe) status = CannotReach(ranks[i], 0, EIO);
   }
-  if (status = GatherIfAllOk(fabric, {}, status, timeout).status(); !status.ok()) return status;
+  if (status = exchange(status, "").status(); !status.ok()) return status;
   node.control_->CloseDescriptor();
   return node;
 }
@@ -147,40 +178,73 @@ absl::Status DirectNode::CheckAccess(const DirectPeer& peer, uint64_t probes, si
   return error == 0 ? absl::OkStatus() : CannotReach(peer.rank(), peer.pid(), error);
 }
 
-absl::StatusOr<std::shared_ptr<SharedSegment>> DirectNode::Share(Fabric* fabric, size_t bytes,
-                                                                 absl::Duration timeout) {
-  std::shared_ptr<SharedSegment> own;
+struct DirectNode::ShareRecord {
+  static constexpr size_t kUnusedMax = 32;
+
+  SharedSegmentName name;
+  uint32_t number = 0;  // of the new segment; 0: none
+  std::array<uint32_t, kUnusedMax> unused = {};
+};
+
+absl::StatusOr<std::shared_ptr<std::byte>> DirectNode::Share(size_t bytes,
+                                                             DirectExchange exchange) {
+  ShareRecord own;
+  TakeUnused(&own);
+  std::shared_ptr<SharedSegment> segment;
   absl::Status status;
   if (bytes > 0) {
     absl::StatusOr<std::shared_ptr<SharedSegment>> made = SharedSegment::Create(bytes);
     status = made.status();
-    if (made.ok()) own = *std::move(made);
+    if (made.ok()) {
+      segment = *std::move(made);
+      own.name = segment->name();
+      const auto free = std::find_if(shared_.begin(), shared_.end(),
+                                     [](const Shared& each) { return each.segment == nullptr; });
+      own.number = static_cast<uint32_t>(free - shared_.begin()) + 1;
+    }
   }
-  const auto names =
-      ExchangeIfAllOk(fabric, own == nullptr ? SharedSegmentName() : own->name(), status, timeout);
-  if (!names.ok()) return names.status();
-  std::vector<std::shared_ptr<SharedSegment>> theirs;
-  for (const DirectPeer& peer : peers_) {
-    const SharedSegmentName& name = (*names)[static_cast<size_t>(peer.rank())];
-    theirs.emplace_back();
-    if (name.bytes == 0) continue;
-    absl::StatusOr<std::shared_ptr<SharedSegment>> attached = SharedSegment::Attach(name);
+  const auto records = Exchange(exchange, status, own);
+  if (!records.ok()) return records.status();
+  for (DirectPeer& peer : peers_) {
+    const ShareRecord& record = (*records)[static_cast<size_t>(peer.rank())];
+    DropUnused(record, &peer);
+    if (record.number == 0) continue;
+    absl::StatusOr<std::shared_ptr<SharedSegment>> attached = SharedSegment::Attach(record.name);
     status.Update(attached.status());
-    if (attached.ok()) theirs.back() = *std::move(attached);
+    if (peer.segments_.size() < record.number) peer.segments_.resize(record.number);
+    if (attached.ok()) peer.segments_[record.number - 1] = *std::move(attached);
   }
-  if (status = GatherIfAllOk(fabric, {}, status, timeout).status(); !status.ok()) return status;
-  for (size_t i = 0; i < peers_.size(); ++i) peers_[i].segments_.push_back(std::move(theirs[i]));
-  segments_.push_back(own);
-  if (own != nullptr) own->CloseDescriptor();
-  return own;
+  if (status = exchange(status, "").status(); !status.ok()) return status;
+  if (segment == nullptr) return nullptr;
+  segment->CloseDescriptor();
+  std::shared_ptr<std::byte> user(segment->data(), [segment](std::byte*) {});
+  if (shared_.size() < own.number) shared_.resize(own.number);
+  shared_[own.number - 1] = {segment, user};
+  return user;
+}
+
+void DirectNode::TakeUnused(ShareRecord* record) {
+  size_t count = 0;
+  for (size_t i = 0; i < shared_.size() && count < ShareRecord::kUnusedMax; ++i) {
+    if (shared_[i].segment == nullptr || !shared_[i].user.expired()) continue;
+    shared_[i].segment = nullptr;
+    record->unused[count++] = static_cast<uint32_t>(i + 1);
+  }
+}
+
+void DirectNode::DropUnused(const ShareRecord& record, DirectPeer* peer) {
+  for (const uint32_t number : record.unused) {
+    if (number > 0) peer->segments_[number - 1] = nullptr;
+  }
 }
 
 DirectPlace DirectNode::PlaceOf(const std::byte* data, const DirectRows& rows) const {
   const auto address = reinterpret_cast<uint64_t>(data);
-  for (size_t i = 0; i < segments_.size(); ++i) {
-    if (segments_[i] == nullptr) continue;
-    const auto first = reinterpret_cast<uint64_t>(segments_[i]->data());
-    if (address >= first && address < first + segments_[i]->bytes()) {
+  for (size_t i = 0; i < shared_.size(); ++i) {
+    const SharedSegment* const segment = shared_[i].segment.get();
+    if (segment == nullptr) continue;
+    const auto first = reinterpret_cast<uint64_t>(segment->data());
+    if (address >= first && address < first + segment->bytes()) {
       return {address - first, static_cast<uint32_t>(i + 1), rows};
     }
   }

@@ -7,8 +7,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -53,15 +55,28 @@ class DirectPeer {
   DirectClaims* claims_ = nullptr;
 };
 
+// How ranks tell each other something on the way: called by all of them in the same order, each
+// with how it fares and a record of a length that all have. The records of all ranks, if all are
+// well; otherwise an error on each of them, the same wherever the ranks still hear one another.
+using DirectExchange = absl::FunctionRef<absl::StatusOr<std::vector<std::string>>(
+    const absl::Status& status, const std::string& record)>;
+inline constexpr size_t kMaxDirectRecordBytes = 256;
+
+// Such a one over a fabric alone.
+absl::StatusOr<std::vector<std::string>> ExchangeOver(Fabric* fabric, const absl::Status& status,
+                                                      const std::string& record,
+                                                      absl::Duration timeout);
+
 // Thread: one.
 class DirectNode {
  public:
   // Copies of a rank that others help with, at once.
   static constexpr uint32_t kClaims = 64;
 
-  // Collective over the fabric, with the same error on all ranks: FailedPrecondition where the
-  // kernel keeps a rank from another one's memory. Ranks that `fabric` says share a node do so.
-  static absl::StatusOr<DirectNode> Connect(Fabric* fabric, absl::Duration timeout);
+  // Collective. Ranks with equal numbers in `node_of_rank` share memory. FailedPrecondition where
+  // the kernel keeps a rank from another one's memory; or what `exchange` returns.
+  static absl::StatusOr<DirectNode> Connect(int rank, absl::Span<const int> node_of_rank,
+                                            DirectExchange exchange);
 
   int rank() const { return rank_; }
   int size() const { return static_cast<int>(peer_of_rank_.size()); }
@@ -72,11 +87,10 @@ class DirectNode {
   // Own claims.
   DirectClaims& claims(uint32_t number) { return claims_[number]; }
 
-  // Collective over the fabric, as Connect: memory of `bytes` that this rank's peers have mapped,
-  // or null for 0 bytes, where the others need not ask for as much. It and the peers' mappings stay
-  // as long as this object.
-  absl::StatusOr<std::shared_ptr<SharedSegment>> Share(Fabric* fabric, size_t bytes,
-                                                       absl::Duration timeout);
+  // Collective, as Connect: zero bytes that this rank's peers have mapped, or null
+  // for none; the others need not ask for as much. It may outlive this object. When it is gone,
+  // the peers unmap it with the next call.
+  absl::StatusOr<std::shared_ptr<std::byte>> Share(size_t bytes, DirectExchange exchange);
   // What a peer needs to know to find `data`, with which `rows` begin.
   DirectPlace PlaceOf(const std::byte* data, const DirectRows& rows) const;
 
@@ -89,12 +103,23 @@ class DirectNode {
   // Moves a word through the peer's memory in both ways, as copies are going to.
   static absl::Status CheckAccess(const DirectPeer& peer, uint64_t probes, size_t own_place);
 
+  // What this rank tells the others in Share.
+  struct ShareRecord;
+  // Forgets what nobody uses any more, as far as it fits into one record.
+  void TakeUnused(ShareRecord* record);
+  static void DropUnused(const ShareRecord& record, DirectPeer* peer);
+
   int rank_;
   std::vector<int> peer_of_rank_;
   std::vector<DirectPeer> peers_;
   std::shared_ptr<SharedSegment> control_;
   DirectClaims* claims_ = nullptr;
-  std::vector<std::shared_ptr<SharedSegment>> segments_;  // number n at n - 1
+  // What this rank shares: number n at n - 1.
+  struct Shared {
+    std::shared_ptr<SharedSegment> segment;  // null: unused
+    std::weak_ptr<std::byte> user;
+  };
+  std::vector<Shared> shared_;
 };
 
 }  // namespace sluice

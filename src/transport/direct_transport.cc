@@ -17,15 +17,10 @@ namespace {
 constexpr int64_t kBytesPerPoll = 4 << 20;
 // Offers from peers that there is room for at first.
 constexpr size_t kOffersAtFirst = 256;
+// Room for those of operations here, and for offers that wait.
+constexpr size_t kLinesPerOperation = 4;
 
 }  // namespace
-
-absl::StatusOr<std::unique_ptr<DirectTransport>> DirectTransport::Connect(Fabric* fabric,
-                                                                          absl::Duration timeout) {
-  absl::StatusOr<DirectNode> node = DirectNode::Connect(fabric, timeout);
-  if (!node.ok()) return node.status();
-  return std::unique_ptr<DirectTransport>(new DirectTransport(*std::move(node)));
-}
 
 DirectTransport::DirectTransport(DirectNode node)
     : Transport({.name = "direct"}),
@@ -43,6 +38,7 @@ absl::Status DirectTransport::Reserve(int capacity) {
     operations_.emplace_back();
   }
   copying_.reserve(wanted);
+  lines_.reserve(kLinesPerOperation * operations_.size());
   ended_.reserve(2 * wanted);
   return absl::OkStatus();
 }
@@ -85,13 +81,15 @@ void DirectTransport::StartSend(Number number) {
 
 void DirectTransport::StartReceive(Number number) {
   const Operation& operation = At(number);
-  Line& line = LineOf(operation.peer, static_cast<uint32_t>(operation.op.tag));
+  const uint64_t key = LineKey(operation.peer, static_cast<uint32_t>(operation.op.tag));
+  Line& line = lines_[key];
   if (line.offers.head == kNone) {
     Append(operations_, &line.receives, number);
     return;
   }
   const Number offer = TakeFirst(offers_, &line.offers);
   unused_offers_.push_back(offer);
+  if (line.offers.head == kNone) lines_.erase(key);
   Meet(number, offers_[offer].message);
 }
 
@@ -110,8 +108,8 @@ DirectTransport::Number DirectTransport::TakeFirst(const std::vector<Entry>& ent
   return first;
 }
 
-DirectTransport::Line& DirectTransport::LineOf(int peer, uint32_t tag) {
-  return lines_[static_cast<uint64_t>(peer) << 32 | tag];
+uint64_t DirectTransport::LineKey(int peer, uint32_t tag) {
+  return static_cast<uint64_t>(peer) << 32 | tag;
 }
 
 void DirectTransport::Tell(int peer, const DirectMessage& message) {
@@ -167,9 +165,12 @@ void DirectTransport::Take(int peer, const DirectMessage& message) {
 }
 
 void DirectTransport::TakeOffer(int peer, const DirectMessage& offer) {
-  Line& line = LineOf(peer, offer.tag);
+  const uint64_t key = LineKey(peer, offer.tag);
+  Line& line = lines_[key];
   if (line.receives.head != kNone) {
-    Meet(TakeFirst(operations_, &line.receives), offer);
+    const Number receive = TakeFirst(operations_, &line.receives);
+    if (line.receives.head == kNone) lines_.erase(key);
+    Meet(receive, offer);
     return;
   }
   if (unused_offers_.empty()) {

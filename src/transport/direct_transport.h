@@ -5,15 +5,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "sluice/fabric.h"
 #include "transport/direct_channel.h"
 #include "transport/direct_node.h"
 #include "transport/direct_place.h"
@@ -33,9 +30,8 @@ namespace sluice {
 // other takes all that there are whenever it polls, so no word waits for another's receive.
 class DirectTransport final : public Transport {
  public:
-  // Collective over the fabric; see DirectNode::Connect. Operations must be with ranks of the node.
-  static absl::StatusOr<std::unique_ptr<DirectTransport>> Connect(Fabric* fabric,
-                                                                  absl::Duration timeout);
+  // Operations must be with ranks of the node.
+  explicit DirectTransport(DirectNode node);
 
   DirectNode& node() { return node_; }
 
@@ -90,14 +86,12 @@ class DirectTransport final : public Transport {
     size_t first = 0;
   };
 
-  explicit DirectTransport(DirectNode node);
-
   template <typename Entry>
   static void Append(std::vector<Entry>& entries, List* list, Number number);
   template <typename Entry>
   static Number TakeFirst(const std::vector<Entry>& entries, List* list);
 
-  Line& LineOf(int peer, uint32_t tag);
+  static uint64_t LineKey(int peer, uint32_t tag);
   void StartSend(Number number);
   void StartReceive(Number number);
   void Tell(int peer, const DirectMessage& message);
@@ -132,9 +126,9 @@ class DirectTransport final : public Transport {
   std::vector<Number> unused_;
   std::vector<Offer> offers_;
   std::vector<Number> unused_offers_;
-  absl::flat_hash_map<uint64_t, Line> lines_;
-  std::vector<Number> copying_;  // in the order in which they began
-  std::vector<Number> ended_;    // from first_ended_ on: not polled yet
+  absl::flat_hash_map<uint64_t, Line> lines_;  // by LineKey; those that are empty may be missing
+  std::vector<Number> copying_;                // in the order in which they began
+  std::vector<Number> ended_;                  // from first_ended_ on: not polled yet
   size_t first_ended_ = 0;
   Number next_claims_ = 0;
   int outstanding_ = 0;

@@ -17,6 +17,7 @@ constexpr int kPollsAlone = 200;
 std::unique_ptr<Session> OpenSession(Rank& self, SessionOptions options) {
   options.accelerator = self.accelerator;
   options.transport = self.transport;
+  options.direct = self.direct;
   auto session = Session::Create(std::move(self.fabric), options);
   EXPECT_TRUE(session.ok()) << session.status();
   return session.ok() ? *std::move(session) : nullptr;

@@ -2,6 +2,7 @@
 #include "session/world.h"
 
 #include <barrier>
+#include <cstdlib>
 #include <thread>
 #include <utility>
 
@@ -9,14 +10,16 @@
 
 namespace sluice::session_test {
 
+bool WantsDirect() { return std::getenv("SLUICE_TEST_DIRECT") != nullptr; }
+
 void RunRanks(int size, const RankBody& body) {
   // Two ranks per node, so that plans have nodes to think about.
   std::vector<int> node_of_rank;
   for (int rank = 0; rank < size; ++rank) node_of_rank.push_back(rank / 2);
-  RunRanksOn(MakeLoopbackFabrics(std::move(node_of_rank)), body);
+  RunRanksOn(MakeLoopbackFabrics(std::move(node_of_rank)), body, WantsDirect());
 }
 
-void RunRanksOn(std::vector<std::unique_ptr<Fabric>> fabrics, const RankBody& body) {
+void RunRanksOn(std::vector<std::unique_ptr<Fabric>> fabrics, const RankBody& body, bool direct) {
   const int size = static_cast<int>(fabrics.size());
   std::barrier<> meeting(size);
   std::vector<std::thread> threads;
@@ -26,6 +29,7 @@ void RunRanksOn(std::vector<std::unique_ptr<Fabric>> fabrics, const RankBody& bo
       self.rank = rank;
       self.size = size;
       self.fabric = std::move(fabrics[static_cast<size_t>(rank)]);
+      self.direct = direct;
       self.meet = [&meeting] { meeting.arrive_and_wait(); };
       body(self);
       meeting.arrive_and_drop();

@@ -19,6 +19,7 @@ struct Rank {
   // What sessions are made with, beside the fabric.
   std::shared_ptr<Accelerator> accelerator;
   std::shared_ptr<TransportMaker> transport;
+  bool direct = false;  // SessionOptions::direct
   // Waits until all ranks that are still in their bodies have called it: outside the session, so
   // that tests can put events on different ranks in order.
   std::function<void()> meet;
@@ -26,11 +27,16 @@ struct Rank {
 
 using RankBody = std::function<void(Rank&)>;
 
+// Whether the environment says that sessions are to copy directly where they can, for another run
+// of the same tests: SLUICE_TEST_DIRECT is set.
+bool WantsDirect();
+
 // Runs `body` once per rank, each on a thread of its own, and waits for all of them.
 void RunRanks(int size, const RankBody& body);
 
-// The same with fabrics of the caller's, one per rank.
-void RunRanksOn(std::vector<std::unique_ptr<Fabric>> fabrics, const RankBody& body);
+// The same with fabrics of the caller's, one per rank. Never directly: fabrics see it all.
+void RunRanksOn(std::vector<std::unique_ptr<Fabric>> fabrics, const RankBody& body,
+                bool direct = false);
 
 }  // namespace sluice::session_test
 

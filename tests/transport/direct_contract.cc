@@ -3,12 +3,12 @@
 
 #include <algorithm>
 #include <list>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "transport/direct_transport.h"
 #include "transport/node_transport.h"
-#include "transport/shared_segment.h"
 
 namespace sluice {
 namespace {
@@ -20,26 +20,29 @@ class DirectMemory final : public ContractMemory {
   explicit DirectMemory(size_t shared_bytes) : shared_bytes_(shared_bytes) {}
 
   absl::StatusOr<std::unique_ptr<Transport>> OpenTransport(Fabric* fabric) override {
-    constexpr absl::Duration kTimeout = absl::Seconds(60);
-    absl::StatusOr<std::unique_ptr<DirectTransport>> direct =
-        DirectTransport::Connect(fabric, kTimeout);
-    if (!direct.ok()) return direct.status();
-    auto shared = (*direct)->node().Share(fabric, shared_bytes_, kTimeout);
+    const auto exchange = [fabric](const absl::Status& status, const std::string& record) {
+      return ExchangeOver(fabric, status, record, absl::Seconds(60));
+    };
+    absl::StatusOr<DirectNode> node =
+        DirectNode::Connect(fabric->rank(), fabric->node_of_rank(), exchange);
+    if (!node.ok()) return node.status();
+    auto direct = std::make_unique<DirectTransport>(*std::move(node));
+    auto shared = direct->node().Share(shared_bytes_, exchange);
     if (!shared.ok()) return shared.status();
-    segment_ = *shared;
+    shared_.push_back(*std::move(shared));
     used_ = 0;
     absl::StatusOr<std::unique_ptr<Transport>> messages = fabric->OpenTransport();
     if (!messages.ok()) return messages.status();
-    return MakeNodeTransport(fabric->rank(), fabric->node_of_rank(), *std::move(direct),
+    return MakeNodeTransport(fabric->rank(), fabric->node_of_rank(), std::move(direct),
                              *std::move(messages));
   }
   std::byte* Allocate(size_t bytes) override {
     const size_t begin = (used_ + kAlignment - 1) / kAlignment * kAlignment;
-    if (segment_ == nullptr || begin + bytes > segment_->bytes()) {
+    if (begin + bytes > shared_bytes_) {
       return buffers_.emplace_back(bytes).data();
     }
     used_ = begin + bytes;
-    return segment_->data() + begin;
+    return shared_.back().get() + begin;
   }
   void Free(std::byte* data) override {
     std::erase_if(buffers_, [data](const auto& buffer) { return buffer.data() == data; });
@@ -56,7 +59,7 @@ class DirectMemory final : public ContractMemory {
  private:
   const size_t shared_bytes_;
   std::list<std::vector<std::byte>> buffers_;
-  std::shared_ptr<SharedSegment> segment_;
+  std::vector<std::shared_ptr<std::byte>> shared_;  // by transport; the last one is in use
   size_t used_ = 0;
 };
 
