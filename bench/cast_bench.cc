@@ -3,7 +3,6 @@
 // Rates are of bytes read plus bytes written. Not a test: nothing is checked here.
 #include <benchmark/benchmark.h>
 
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -91,27 +90,6 @@ BENCHMARK(PackF32ToBF16)
     ->RangeMultiplier(4)
     ->Range(64, kBlockElements * 4)
     ->Unit(benchmark::kMillisecond);
-
-// What one writes by hand, for the compiler to make the best of.
-void NaiveF32ToBF16(benchmark::State& state) {
-  while (state.KeepRunning()) {
-    for (int64_t block = 0; block < kBlocks; ++block) {
-      const std::byte* src = Tensor().data() + block * kBlockElements * 4;
-      std::byte* dst = Bucket().data();
-      for (int64_t i = 0; i < kBlockElements; ++i) {
-        float value;
-        std::memcpy(&value, src + i * 4, 4);
-        auto bits = std::bit_cast<uint32_t>(value);
-        bits = value != value ? bits | 0x00400000 : bits + 0x7FFF + ((bits >> 16) & 1);
-        const auto upper = static_cast<uint16_t>(bits >> 16);
-        std::memcpy(dst + i * 2, &upper, 2);
-      }
-      benchmark::ClobberMemory();
-    }
-  }
-  SetRate(state, kElements * 6);
-}
-BENCHMARK(NaiveF32ToBF16)->Unit(benchmark::kMillisecond);
 
 // Whole blocks, without gaps.
 void Cast(benchmark::State& state, DType from, DType to) {

@@ -2,6 +2,7 @@
 # against memcpy.
 find_package(benchmark REQUIRED)
 add_executable(copy_bench ${CMAKE_CURRENT_LIST_DIR}/copy_bench.cc
+                          ${CMAKE_CURRENT_LIST_DIR}/copy_ratio_bench.cc
                           ${CMAKE_CURRENT_LIST_DIR}/cast_bench.cc
                           ${CMAKE_CURRENT_LIST_DIR}/normalize_bench.cc)
 target_include_directories(copy_bench PRIVATE ${PROJECT_SOURCE_DIR}/src)

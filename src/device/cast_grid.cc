@@ -9,6 +9,8 @@
 #include "device/cast_rows.h"
 #include "device/copy_rows.h"
 #include "device/prefetcher.h"
+#include "device/stores.h"
+#include "device/stream_rows.h"
 #include "tensor/check.h"
 
 namespace sluice {
@@ -19,10 +21,7 @@ constexpr int64_t kLongPieceElements = 128;
 
 // They are cast by segments while what is read later is on its way; also where they follow each
 // other without gaps, which the hardware alone reads a quarter slower.
-constexpr int64_t kSegmentElements = 128;
-
-// Gathered pieces are asked for early if each is at least one cache line.
-constexpr int64_t kCacheLineBytes = 64;
+constexpr int64_t kSegmentElements = 256;
 
 // Elements of a block; both sides of it, of at most 8 bytes each, fit the first cache.
 constexpr int64_t kBlockElements = 512;
@@ -56,7 +55,7 @@ void CastBlock(const RowCast& cast, const std::byte* src, std::byte* dst, const 
   if (!IsDense(src_side, rows.count, columns.count, piece_elements)) {
     const int64_t piece_bytes = piece_elements * cast.src_bytes();
     CopyGrid(src, gathered, {rows.count, rows.src_stride, columns.count * piece_bytes},
-             {columns.count, columns.src_stride, piece_bytes}, piece_bytes);
+             {columns.count, columns.src_stride, piece_bytes}, piece_bytes, Stores::kPlain);
     src = gathered;
   }
   const int64_t elements = rows.count * columns.count * piece_elements;
@@ -66,7 +65,7 @@ void CastBlock(const RowCast& cast, const std::byte* src, std::byte* dst, const 
   cast.Cast(src, casted, elements);
   const int64_t piece_bytes = piece_elements * cast.dst_bytes();
   CopyGrid(casted, dst, {rows.count, columns.count * piece_bytes, rows.dst_stride},
-           {columns.count, piece_bytes, columns.dst_stride}, piece_bytes);
+           {columns.count, piece_bytes, columns.dst_stride}, piece_bytes, Stores::kPlain);
 }
 
 // How many rows and columns a block has.
@@ -88,6 +87,7 @@ void CastBlocks(const RowCast& cast, const std::byte* src, std::byte* dst, const
                 const CopyAxis& columns, int64_t piece_elements) {
   const BlockSize block = BlockSizeOf(rows, columns, piece_elements);
   const int64_t piece_bytes = piece_elements * cast.src_bytes();
+  // Gathered pieces are asked for early if each is at least one cache line.
   const bool prefetches = rows.count == 1 && piece_bytes >= kCacheLineBytes;
   Prefetcher prefetcher(src, columns.count, columns.src_stride, piece_bytes, piece_bytes);
   for (int64_t i = 0; i < rows.count; i += block.rows) {
@@ -107,7 +107,11 @@ void CastBlocks(const RowCast& cast, const std::byte* src, std::byte* dst, const
 }
 
 void CastLongPieces(const RowCast& cast, const std::byte* src, std::byte* dst,
-                    const CopyAxis& columns, int64_t piece_elements) {
+                    const CopyAxis& columns, int64_t piece_elements, Stores stores) {
+  if (stores == Stores::kStreaming && cast.streams() &&
+      StreamingPays(dst, columns, piece_elements * cast.dst_bytes())) {
+    return cast.Stream(src, dst, columns, piece_elements);
+  }
   const int64_t src_bytes = cast.src_bytes();
   Prefetcher prefetcher(src, columns.count, columns.src_stride, piece_elements * src_bytes,
                         kSegmentElements * src_bytes);
@@ -125,18 +129,18 @@ void CastLongPieces(const RowCast& cast, const std::byte* src, std::byte* dst,
 }  // namespace
 
 void CastGrid(const RowCast& cast, const std::byte* src, std::byte* dst, const CopyAxis& rows,
-              const CopyAxis& columns, int64_t piece_elements) {
+              const CopyAxis& columns, int64_t piece_elements, Stores stores) {
   SLUICE_CHECK(piece_elements > 0, "cast: pieces of no elements");
   if (columns.count > 1 && columns.src_stride == piece_elements * cast.src_bytes() &&
       columns.dst_stride == piece_elements * cast.dst_bytes()) {
-    return CastGrid(cast, src, dst, {}, rows, columns.count * piece_elements);
+    return CastGrid(cast, src, dst, {}, rows, columns.count * piece_elements, stores);
   }
   if (piece_elements < kLongPieceElements) {
     return CastBlocks(cast, src, dst, rows, columns, piece_elements);
   }
   for (int64_t i = 0; i < rows.count; ++i) {
     CastLongPieces(cast, src + i * rows.src_stride, dst + i * rows.dst_stride, columns,
-                   piece_elements);
+                   piece_elements, stores);
   }
 }
 

@@ -7,13 +7,14 @@
 
 #include "device/cast_rows.h"
 #include "device/copy_rows.h"
+#include "device/stores.h"
 
 namespace sluice {
 
 // Casts rows.count x columns.count pieces of `piece_elements` consecutive elements each. Source and
-// destination must not overlap.
+// destination must not overlap. Of `stores`, see CopyRows.
 void CastGrid(const RowCast& cast, const std::byte* src, std::byte* dst, const CopyAxis& rows,
-              const CopyAxis& columns, int64_t piece_elements);
+              const CopyAxis& columns, int64_t piece_elements, Stores stores);
 
 }  // namespace sluice
 

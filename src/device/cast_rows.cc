@@ -7,6 +7,7 @@
 #define HWY_TARGET_INCLUDE "device/cast_rows.cc"
 #include <hwy/foreach_target.h>
 // Must come after foreach_target.h.
+#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include <cstddef>
@@ -18,8 +19,11 @@
 #ifndef SLUICE_SRC_DEVICE_CAST_ROWS_CC_ONCE_
 #define SLUICE_SRC_DEVICE_CAST_ROWS_CC_ONCE_
 #include <algorithm>
+#include <utility>
 
 #include "device/cast_rows.h"
+#include "device/copy_rows.h"
+#include "device/prefetcher.h"
 #include "sluice/tensor.h"
 #include "tensor/cast.h"
 #include "tensor/check.h"
@@ -28,20 +32,26 @@ namespace sluice {
 namespace {
 
 using RowStep = void (*)(const std::byte* src, std::byte* dst, int64_t elements);
+using RowStream = void (*)(const std::byte* src, std::byte* dst, const CopyAxis& axis,
+                           int64_t piece_elements);
 
 // The steps of one instruction set.
 struct CastSteps {
+  struct Step {
+    RowStep row;
+    RowStream stream;  // with streaming stores; null where the vectors are too short for these
+  };
   struct Small {
-    RowStep widen;   // to f32, exact
-    RowStep narrow;  // from f32, rounds to nearest even
+    Step widen;   // to f32, exact
+    Step narrow;  // from f32, rounds to nearest even
   };
   Small f16;
   Small bf16;
   Small f8e4m3;
   Small f8e5m2;
-  RowStep f32_to_f64;
-  RowStep f64_to_f32;      // rounds to nearest even
-  RowStep f64_to_odd_f32;  // where inexact, the neighbour whose last bit is set
+  Step f32_to_f64;
+  Step f64_to_f32;      // rounds to nearest even
+  Step f64_to_odd_f32;  // where inexact, the neighbour whose last bit is set
 };
 
 }  // namespace
@@ -56,17 +66,18 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 using Doubles = hn::ScalableTag<double>;
 
+// Each takes a vector's worth of elements of `From` by `Tag`, and gives one of `To` by `ToTag`.
 template <class Format>
 struct Widen {
   using From = typename Format::Code;
   using To = float;
   using Tag = Floats;
+  using ToTag = Floats;
 
-  static HWY_INLINE void Apply(const From* src, float* dst) {
+  static HWY_INLINE FloatVec Apply(const From* src) {
     const auto value = Widened<Format>::Load(src);
     const auto quiet = hn::BitCast(Floats(), hn::Set(Words(), kF32Quiet));
-    const auto is_nan = hn::IsNaN(value);
-    hn::StoreU(hn::IfThenElse(is_nan, hn::Or(value, quiet), value), Floats(), dst);
+    return hn::IfThenElse(hn::IsNaN(value), hn::Or(value, quiet), value);
   }
 };
 
@@ -75,9 +86,10 @@ struct Narrow {
   using From = float;
   using To = typename Format::Code;
   using Tag = Floats;
+  using ToTag = typename Narrowed<Format>::Tag;
 
-  static HWY_INLINE void Apply(const float* src, To* dst) {
-    Narrowed<Format>::Store(hn::LoadU(Floats(), src), dst);
+  static HWY_INLINE hn::Vec<ToTag> Apply(const float* src) {
+    return Narrowed<Format>::Codes(hn::LoadU(Floats(), src));
   }
 };
 
@@ -101,10 +113,9 @@ struct DoubleToFloat {
   using From = double;
   using To = float;
   using Tag = Doubles;
+  using ToTag = HalfFloats;
 
-  static HWY_INLINE void Apply(const double* src, float* dst) {
-    hn::StoreU(NearestFloats(src), HalfFloats(), dst);
-  }
+  static HWY_INLINE hn::Vec<HalfFloats> Apply(const double* src) { return NearestFloats(src); }
 };
 
 // Rounded to nearest first. Where that is inexact and even, the odd neighbour is one step away, on
@@ -113,8 +124,9 @@ struct DoubleToOddFloat {
   using From = double;
   using To = float;
   using Tag = Doubles;
+  using ToTag = HalfFloats;
 
-  static HWY_INLINE void Apply(const double* src, float* dst) {
+  static HWY_INLINE hn::Vec<HalfFloats> Apply(const double* src) {
     const Doubles dd;
     const HalfWords dw;
     const hn::RebindToUnsigned<Doubles> dl;
@@ -127,8 +139,7 @@ struct DoubleToOddFloat {
     const auto bits = hn::BitCast(dw, nearest);
     const auto one = hn::Set(dw, 1u);
     const auto even = hn::Sub(hn::And(bits, one), one);
-    const auto odd = hn::Add(bits, hn::And(step, even));
-    hn::StoreU(hn::BitCast(HalfFloats(), odd), HalfFloats(), dst);
+    return hn::BitCast(HalfFloats(), hn::Add(bits, hn::And(step, even)));
   }
 };
 
@@ -136,12 +147,17 @@ struct FloatToDouble {
   using From = float;
   using To = double;
   using Tag = Doubles;
+  using ToTag = Doubles;
 
-  static HWY_INLINE void Apply(const float* src, double* dst) {
-    const auto floats = hn::LoadU(HalfFloats(), src);
-    hn::StoreU(hn::PromoteTo(Doubles(), floats), Doubles(), dst);
+  static HWY_INLINE hn::Vec<Doubles> Apply(const float* src) {
+    return hn::PromoteTo(Doubles(), hn::LoadU(HalfFloats(), src));
   }
 };
+
+template <class Operation>
+HWY_INLINE void Store(const typename Operation::From* src, typename Operation::To* dst) {
+  hn::StoreU(Operation::Apply(src), typename Operation::ToTag(), dst);
+}
 
 // Carries a step through a row. The last vector overlaps the one before it.
 template <class Operation>
@@ -157,23 +173,84 @@ void Row(const std::byte* src, std::byte* dst, int64_t elements) {
     HWY_ALIGN From few[hn::MaxLanes(d)] = {};
     HWY_ALIGN To cast[hn::MaxLanes(d)];
     std::memcpy(few, src, static_cast<size_t>(elements) * sizeof(From));
-    Operation::Apply(few, cast);
+    Store<Operation>(few, cast);
     std::memcpy(dst, cast, static_cast<size_t>(elements) * sizeof(To));
     return;
   }
-  for (int64_t i = 0; i + lanes <= elements; i += lanes) Operation::Apply(from + i, to + i);
-  if (elements % lanes != 0) Operation::Apply(from + elements - lanes, to + elements - lanes);
+  for (int64_t i = 0; i + lanes <= elements; i += lanes) Store<Operation>(from + i, to + i);
+  if (elements % lanes != 0) Store<Operation>(from + elements - lanes, to + elements - lanes);
+}
+
+// Elements between two calls of the prefetcher, which cost as much as a few lines.
+constexpr int64_t kStreamSegment = 128;
+
+// The same with streaming stores for whole lines of the destination.
+template <class Operation>
+HWY_INLINE void StreamRow(const std::byte* src, std::byte* dst, int64_t elements,
+                          Prefetcher* prefetcher) {
+  using From = typename Operation::From;
+  using To = typename Operation::To;
+  constexpr auto kFromBytes = static_cast<int64_t>(sizeof(From));
+  constexpr auto kToBytes = static_cast<int64_t>(sizeof(To));
+  constexpr int64_t kLine = kCacheLineBytes / kToBytes;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(typename Operation::Tag()));
+  const auto to_line = static_cast<int64_t>(-reinterpret_cast<uintptr_t>(dst) % kCacheLineBytes);
+  if (to_line % kToBytes != 0) return Row<Operation>(src, dst, elements);  // no element begins one
+  int64_t at = std::min(elements, to_line / kToBytes);
+  Row<Operation>(src, dst, at);
+  for (int64_t segment = 0; segment < elements; segment += kStreamSegment) {
+    prefetcher->Next();
+    const int64_t end = std::min(segment + kStreamSegment, elements);
+    for (; at + kLine <= end; at += kLine) {
+      const auto* from = reinterpret_cast<const From*>(src + at * kFromBytes);
+      auto* to = reinterpret_cast<To*>(dst + at * kToBytes);
+      for (int64_t i = 0; i < kLine; i += lanes) {
+        hn::Stream(Operation::Apply(from + i), typename Operation::ToTag(), to + i);
+      }
+    }
+  }
+  Row<Operation>(src + at * kFromBytes, dst + at * kToBytes, elements - at);
+}
+
+template <class Operation>
+void Stream(const std::byte* src, std::byte* dst, const CopyAxis& axis, int64_t piece_elements) {
+  constexpr auto kFromBytes = static_cast<int64_t>(sizeof(typename Operation::From));
+  constexpr auto kToBytes = static_cast<int64_t>(sizeof(typename Operation::To));
+  Prefetcher prefetcher(src, axis.count, axis.src_stride, piece_elements * kFromBytes,
+                        kStreamSegment * kFromBytes);
+  for (int64_t i = 0; i < axis.count; ++i) {
+    StreamRow<Operation>(src + i * axis.src_stride, dst + i * axis.dst_stride, piece_elements,
+                         &prefetcher);
+  }
+}
+
+// Highway may write 16 bytes whatever a vector's length, and a line holds whole vectors.
+template <class Operation>
+constexpr RowStream StreamOf() {
+  constexpr size_t kBytes =
+      hn::MaxLanes(typename Operation::ToTag()) * sizeof(typename Operation::To);
+  if constexpr (kBytes < HWY_STREAM_MULTIPLE || kBytes > kCacheLineBytes) {
+    return nullptr;
+  } else {
+    return &Stream<Operation>;
+  }
+}
+
+template <class Operation>
+constexpr CastSteps::Step StepOf() {
+  return {&Row<Operation>, StreamOf<Operation>()};
 }
 
 template <class Format>
 constexpr CastSteps::Small SmallSteps() {
-  return {&Row<Widen<Format>>, &Row<Narrow<Format>>};
+  return {StepOf<Widen<Format>>(), StepOf<Narrow<Format>>()};
 }
 
 const CastSteps* Steps() {
-  static constexpr CastSteps kSteps = {
-      SmallSteps<F16>(),   SmallSteps<BF16>(),  SmallSteps<F8E4M3>(),  SmallSteps<F8E5M2>(),
-      &Row<FloatToDouble>, &Row<DoubleToFloat>, &Row<DoubleToOddFloat>};
+  static constexpr CastSteps kSteps = {SmallSteps<F16>(),         SmallSteps<BF16>(),
+                                       SmallSteps<F8E4M3>(),      SmallSteps<F8E5M2>(),
+                                       StepOf<FloatToDouble>(),   StepOf<DoubleToFloat>(),
+                                       StepOf<DoubleToOddFloat>()};
   return &kSteps;
 }
 
@@ -209,14 +286,20 @@ const CastSteps::Small& SmallStepsOf(const CastSteps& steps, DType dtype) {
 RowCast::RowCast(DType from, DType to) : src_bytes_(DTypeBytes(from)), dst_bytes_(DTypeBytes(to)) {
   SLUICE_CHECK(from != to && CastExists(from, to), "no such cast of rows");
   const CastSteps& steps = *HWY_DYNAMIC_DISPATCH(Steps)();
+  CastSteps::Step first = {};
+  CastSteps::Step second = {};
   if (from == DType::kF64) {
-    first_ = to == DType::kF32 ? steps.f64_to_f32 : steps.f64_to_odd_f32;
+    first = to == DType::kF32 ? steps.f64_to_f32 : steps.f64_to_odd_f32;
   } else if (from != DType::kF32) {
-    first_ = SmallStepsOf(steps, from).widen;
+    first = SmallStepsOf(steps, from).widen;
   }
-  if (to == DType::kF32) return;
-  second_ = to == DType::kF64 ? steps.f32_to_f64 : SmallStepsOf(steps, to).narrow;
-  if (first_ == nullptr) std::swap(first_, second_);
+  if (to != DType::kF32) {
+    second = to == DType::kF64 ? steps.f32_to_f64 : SmallStepsOf(steps, to).narrow;
+  }
+  if (first.row == nullptr) std::swap(first, second);
+  first_ = first.row;
+  second_ = second.row;
+  if (second_ == nullptr) stream_ = first.stream;
 }
 
 void RowCast::Cast(const std::byte* src, std::byte* dst, int64_t elements) const {

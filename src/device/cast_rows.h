@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "device/copy_rows.h"
 #include "sluice/tensor.h"
 
 namespace sluice {
@@ -23,6 +24,14 @@ class RowCast {
   // Casts `elements` elements. Any alignment will do. The two sides must not overlap.
   void Cast(const std::byte* src, std::byte* dst, int64_t elements) const;
 
+  // True if Stream() may be called: casts of two steps have none.
+  bool streams() const { return stream_ != nullptr; }
+  // Casts `axis.count` pieces with streaming stores, as stream_rows.h copies them.
+  void Stream(const std::byte* src, std::byte* dst, const CopyAxis& axis,
+              int64_t piece_elements) const {
+    stream_(src, dst, axis, piece_elements);
+  }
+
   int64_t src_bytes() const { return src_bytes_; }  // of one element
   int64_t dst_bytes() const { return dst_bytes_; }
 
@@ -32,6 +41,8 @@ class RowCast {
   // With two steps there is a row of f32 between them.
   Step first_ = nullptr;
   Step second_ = nullptr;  // or none
+  void (*stream_)(const std::byte* src, std::byte* dst, const CopyAxis& axis,
+                  int64_t piece_elements) = nullptr;
   int64_t src_bytes_;
   int64_t dst_bytes_;
 };

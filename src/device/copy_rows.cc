@@ -6,7 +6,8 @@
 #include <cstdint>
 #include <cstring>
 
-#include "device/prefetcher.h"
+#include "device/stores.h"
+#include "device/stream_rows.h"
 
 namespace sluice {
 namespace {
@@ -14,12 +15,6 @@ namespace {
 // Up to here a piece is moved by a few loads and stores in line; above, a call of memcpy is cheap
 // beside the bytes it moves.
 constexpr int64_t kInlineBytes = 128;
-
-// Pieces of these sizes, between gaps, are copied by segments while what is read later is on
-// its way. Below and above, memcpy and the hardware do better alone.
-constexpr int64_t kPrefetchedBytesMin = 1 << 10;
-constexpr int64_t kPrefetchedBytesMax = 64 << 10;
-constexpr int64_t kSegmentBytes = 256;
 
 // Tiles of a transposed grid. The strided side of a tile touches kTileColumns cache lines at a
 // time, which have to fit the ways of one L1 set: strides are often powers of two.
@@ -52,20 +47,6 @@ void CopyHalvedRows(const std::byte* src, std::byte* dst, const CopyAxis& axis,
 void CopyLongRows(const std::byte* src, std::byte* dst, const CopyAxis& axis, int64_t piece_bytes) {
   for (int64_t i = 0; i < axis.count; ++i) {
     std::memcpy(dst, src, static_cast<size_t>(piece_bytes));
-    src += axis.src_stride;
-    dst += axis.dst_stride;
-  }
-}
-
-void CopyPrefetchedRows(const std::byte* src, std::byte* dst, const CopyAxis& axis,
-                        int64_t piece_bytes) {
-  Prefetcher prefetcher(src, axis.count, axis.src_stride, piece_bytes, kSegmentBytes);
-  for (int64_t i = 0; i < axis.count; ++i) {
-    for (int64_t at = 0; at < piece_bytes; at += kSegmentBytes) {
-      prefetcher.Next();
-      std::memcpy(dst + at, src + at,
-                  static_cast<size_t>(std::min(kSegmentBytes, piece_bytes - at)));
-    }
     src += axis.src_stride;
     dst += axis.dst_stride;
   }
@@ -141,25 +122,24 @@ void CopySmallGrid(const std::byte* src, std::byte* dst, const CopyAxis& rows,
 
 }  // namespace
 
-void CopyRows(const std::byte* src, std::byte* dst, const CopyAxis& axis, int64_t piece_bytes) {
-  if (axis.count == 1) {
-    std::memcpy(dst, src, static_cast<size_t>(piece_bytes));
-  } else if (axis.src_stride == piece_bytes && axis.dst_stride == piece_bytes) {
-    std::memcpy(dst, src, static_cast<size_t>(axis.count * piece_bytes));
-  } else if (piece_bytes <= kInlineBytes) {
+void CopyRows(const std::byte* src, std::byte* dst, const CopyAxis& axis, int64_t piece_bytes,
+              Stores stores) {
+  if (axis.count > 1 && axis.src_stride == piece_bytes && axis.dst_stride == piece_bytes) {
+    return CopyRows(src, dst, {}, axis.count * piece_bytes, stores);
+  }
+  if (stores == Stores::kStreaming && StreamingPays(dst, axis, piece_bytes)) {
+    StreamRows(src, dst, axis, piece_bytes);
+  } else if (axis.count > 1 && piece_bytes <= kInlineBytes) {
     CopyShortRows(src, dst, axis, piece_bytes);
-  } else if (axis.src_stride != piece_bytes && piece_bytes >= kPrefetchedBytesMin &&
-             piece_bytes < kPrefetchedBytesMax) {
-    CopyPrefetchedRows(src, dst, axis, piece_bytes);
   } else {
     CopyLongRows(src, dst, axis, piece_bytes);
   }
 }
 
 void CopyGrid(const std::byte* src, std::byte* dst, const CopyAxis& rows, const CopyAxis& columns,
-              int64_t piece_bytes) {
+              int64_t piece_bytes, Stores stores) {
   if (columns.src_stride == piece_bytes && columns.dst_stride == piece_bytes) {
-    return CopyRows(src, dst, rows, columns.count * piece_bytes);
+    return CopyRows(src, dst, rows, columns.count * piece_bytes, stores);
   }
   switch (piece_bytes) {
     case 1:
@@ -176,7 +156,7 @@ void CopyGrid(const std::byte* src, std::byte* dst, const CopyAxis& rows, const 
       break;
   }
   for (int64_t i = 0; i < rows.count; ++i) {
-    CopyRows(src + i * rows.src_stride, dst + i * rows.dst_stride, columns, piece_bytes);
+    CopyRows(src + i * rows.src_stride, dst + i * rows.dst_stride, columns, piece_bytes, stores);
   }
 }
 

@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "device/stores.h"
+
 namespace sluice {
 
 // One direction of a grid of pieces.
@@ -17,12 +19,14 @@ struct CopyAxis {
 };
 
 // Copies `axis.count` pieces of `piece_bytes` each. Source and destination must not overlap.
-void CopyRows(const std::byte* src, std::byte* dst, const CopyAxis& axis, int64_t piece_bytes);
+// kStreaming (never kAuto) asks for a StreamFence() afterwards, as stream_rows.h says.
+void CopyRows(const std::byte* src, std::byte* dst, const CopyAxis& axis, int64_t piece_bytes,
+              Stores stores);
 
 // Copies rows.count x columns.count pieces, in an order that suits the caches: by tiles where one
 // side is the other transposed.
 void CopyGrid(const std::byte* src, std::byte* dst, const CopyAxis& rows, const CopyAxis& columns,
-              int64_t piece_bytes);
+              int64_t piece_bytes, Stores stores);
 
 }  // namespace sluice
 

@@ -8,6 +8,8 @@
 
 namespace sluice {
 
+inline constexpr int64_t kCacheLineBytes = 64;
+
 // Runs kDistanceBytes ahead of whoever reads rows by segments, and asks for what it will read.
 // Hardware does that within a page of a row, but each row begins it anew, which halves the rate of
 // rows of a few KiB.
@@ -36,8 +38,7 @@ class Prefetcher {
   }
 
  private:
-  static constexpr int64_t kDistanceBytes = 8 << 10;
-  static constexpr int64_t kCacheLineBytes = 64;
+  static constexpr int64_t kDistanceBytes = 4 << 10;
 
   const std::byte* row_;
   int64_t stride_;

@@ -7,13 +7,14 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 
 #include "absl/types/span.h"
 #include "device/cast_grid.h"
 #include "device/cast_rows.h"
 #include "device/copy_region.h"
 #include "device/copy_rows.h"
+#include "device/stores.h"
+#include "device/stream_rows.h"
 #include "sluice/tensor.h"
 #include "tensor/run.h"
 
@@ -27,7 +28,7 @@ constexpr int64_t kRowsPerPass = 32;
 class Walk {
  public:
   // `cast` is null where the types are equal; it must outlive the walk.
-  Walk(const StridedCopy& copy, const RowCast* cast);
+  Walk(const StridedCopy& copy, const RowCast* cast, Stores stores);
 
   // Elements [begin, end) of the whole region.
   void CopyRange(int64_t begin, int64_t end) const {
@@ -59,13 +60,15 @@ class Walk {
 
   const CopyRegion region_;
   const RowCast* cast_;
+  Stores stores_;
   int64_t src_bytes_;  // of one element
   int64_t dst_bytes_;
 };
 
-Walk::Walk(const StridedCopy& copy, const RowCast* cast)
+Walk::Walk(const StridedCopy& copy, const RowCast* cast, Stores stores)
     : region_(copy),
       cast_(cast),
+      stores_(stores),
       src_bytes_(DTypeBytes(copy.src_dtype)),
       dst_bytes_(DTypeBytes(copy.dst_dtype)) {}
 
@@ -145,30 +148,36 @@ void Walk::CopyLastTwo(const std::byte* src, std::byte* dst, const CopyAxis& row
 }
 
 void Walk::MovePiece(const std::byte* src, std::byte* dst, int64_t elements) const {
-  if (cast_ != nullptr) return CastGrid(*cast_, src, dst, {}, {}, elements);
-  std::memcpy(dst, src, static_cast<size_t>(elements * src_bytes_));
+  if (cast_ != nullptr) return CastGrid(*cast_, src, dst, {}, {}, elements, stores_);
+  CopyRows(src, dst, {}, elements * src_bytes_, stores_);
 }
 
 void Walk::MoveRows(const std::byte* src, std::byte* dst, const CopyAxis& axis) const {
-  if (cast_ != nullptr) return CastGrid(*cast_, src, dst, {}, axis, region_.piece_elements);
-  CopyRows(src, dst, axis, region_.piece_elements * src_bytes_);
+  const int64_t elements = region_.piece_elements;
+  if (cast_ != nullptr) return CastGrid(*cast_, src, dst, {}, axis, elements, stores_);
+  CopyRows(src, dst, axis, elements * src_bytes_, stores_);
 }
 
 void Walk::MoveGrid(const std::byte* src, std::byte* dst, const CopyAxis& rows,
                     const CopyAxis& columns) const {
-  if (cast_ != nullptr) return CastGrid(*cast_, src, dst, rows, columns, region_.piece_elements);
-  CopyGrid(src, dst, rows, columns, region_.piece_elements * src_bytes_);
+  const int64_t elements = region_.piece_elements;
+  if (cast_ != nullptr) return CastGrid(*cast_, src, dst, rows, columns, elements, stores_);
+  CopyGrid(src, dst, rows, columns, elements * src_bytes_, stores_);
 }
 
 }  // namespace
 
 void CopyStrided(const StridedCopy& copy) {
   if (copy.begin >= copy.end) return;
+  const Stores stores =
+      ResolveStores(copy.stores, (copy.end - copy.begin) * DTypeBytes(copy.dst_dtype));
   if (copy.src_dtype == copy.dst_dtype) {
-    return Walk(copy, nullptr).CopyRange(copy.begin, copy.end);
+    Walk(copy, nullptr, stores).CopyRange(copy.begin, copy.end);
+  } else {
+    const RowCast cast(copy.src_dtype, copy.dst_dtype);
+    Walk(copy, &cast, stores).CopyRange(copy.begin, copy.end);
   }
-  const RowCast cast(copy.src_dtype, copy.dst_dtype);
-  Walk(copy, &cast).CopyRange(copy.begin, copy.end);
+  if (stores == Stores::kStreaming) StreamFence();
 }
 
 RegionSide SrcSide(const StridedCopy& copy) {

@@ -12,6 +12,7 @@
 #include <cstdint>
 
 #include "absl/types/span.h"
+#include "device/stores.h"
 #include "sluice/tensor.h"
 #include "tensor/contiguity.h"
 #include "tensor/run.h"
@@ -29,13 +30,15 @@ struct StridedCopy {
   DType dst_dtype = DType::kU8;
   int64_t begin = 0;  // elements [begin, end) of the region are copied
   int64_t end = 0;
+  Stores stores = Stores::kAuto;  // on the host
   // Which memory each side is, for devices that have memory of their own.
   DeviceKind src_kind = DeviceKind::kCpu;
   DeviceKind dst_kind = DeviceKind::kCpu;
 };
 
 // Carries out one copy. Of equal types it moves bytes and looks at none; otherwise it casts as
-// cast_rows.h says. The two sides must not overlap. Allocates nothing.
+// cast_rows.h says. The two sides must not overlap. Allocates nothing. Whatever its stores, they
+// come before all that this thread stores from then on.
 void CopyStrided(const StridedCopy& copy);
 
 // One side of a copy, as tensor/contiguity.h sees it. Refers to `copy`.

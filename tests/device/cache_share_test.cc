@@ -1,0 +1,57 @@
+// Reading of the last cache's size from folders like the kernel's.
+#include "device/cache_share.h"
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "gtest/gtest.h"
+
+namespace sluice {
+namespace {
+
+class CacheShareTest : public testing::Test {
+ protected:
+  CacheShareTest() { std::filesystem::create_directories(folder_); }
+  ~CacheShareTest() override { std::filesystem::remove_all(folder_); }
+
+  void AddCache(const std::string& name, const std::string& level, const std::string& size,
+                const std::string& cpus) {
+    const std::filesystem::path cache = folder_ / name;
+    std::filesystem::create_directories(cache);
+    std::ofstream(cache / "level") << level << '\n';
+    std::ofstream(cache / "size") << size << '\n';
+    std::ofstream(cache / "shared_cpu_list") << cpus << '\n';
+  }
+
+  int64_t Share() const { return CacheShareIn(folder_.string()); }
+
+  std::filesystem::path folder_ = std::filesystem::path(testing::TempDir()) /
+                                  testing::UnitTest::GetInstance()->current_test_info()->name();
+};
+
+TEST_F(CacheShareTest, TheHighestLevelCounts) {
+  AddCache("index0", "1", "32K", "0");
+  AddCache("index1", "3", "32768K", "0-1");
+  AddCache("index2", "2", "512K", "0");
+  EXPECT_EQ(Share(), 16 << 20);
+}
+
+TEST_F(CacheShareTest, CpusAreListedInRanges) {
+  AddCache("index0", "3", "90M", "0-3,8,10-13");
+  EXPECT_EQ(Share(), 10 << 20);
+}
+
+TEST_F(CacheShareTest, WhatCannotBeReadIsLeftOut) {
+  EXPECT_EQ(Share(), 0);
+  AddCache("index0", "2", "1M", "");
+  AddCache("index1", "3", "", "0");
+  AddCache("index2", "4", "many", "0");
+  AddCache("index3", "high", "64M", "0");
+  EXPECT_EQ(Share(), 1 << 20);
+}
+
+TEST(CacheShareBytesTest, ThisMachineHasSomeCache) { EXPECT_GT(CacheShareBytes(), 0); }
+
+}  // namespace
+}  // namespace sluice
