@@ -132,6 +132,8 @@ while [ $# -gt 0 ]; do
   esac
 done
 [[ $ranks =~ ^[1-9][0-9]*$ ]] || fail 2 "--ranks takes a number, not '$ranks'"
+[[ $rate =~ ^[0-9]+(\.[0-9]+)?([kmgt]i?)?(bit|bps)$ ]] ||
+  fail 2 "--rate takes a rate such as 1gbit, not '$rate'"
 if [ $# -eq 0 ]; then
   usage >&2
   exit 2
