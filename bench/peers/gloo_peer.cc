@@ -114,15 +114,15 @@ class GlooPeer final : public Peer {
   std::vector<Side> arrivals_;
 };
 
-}  // namespace
-}  // namespace sluice::peers
-
-int main(int argc, char** argv) {
-  using namespace sluice::peers;
-  const Arguments arguments(argc, argv);
+int Run(const Arguments& arguments) {
   const auto rank = static_cast<int>(arguments.Number("rank"));
   const Redistribution what = arguments.What(static_cast<int>(arguments.Number("ranks")));
   Memory memory(what, rank);
   GlooPeer peer(what, rank, arguments.Text("store"), &memory);
   return Measure(arguments, {&memory}, rank == 0, &peer);
 }
+
+}  // namespace
+}  // namespace sluice::peers
+
+int main(int argc, char** argv) { return sluice::peers::Run(sluice::peers::Arguments(argc, argv)); }

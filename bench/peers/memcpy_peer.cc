@@ -22,7 +22,7 @@ struct Piece {
   int64_t to_stride;
 };
 
-constexpr int64_t kPieceBytes = 256 * 1024;
+constexpr int64_t kPieceBytes = int64_t{256} * 1024;
 
 class MemcpyPeer final : public Peer {
  public:
@@ -98,21 +98,23 @@ class MemcpyPeer final : public Peer {
   std::vector<std::thread> helpers_;
 };
 
-}  // namespace
-}  // namespace sluice::peers
-
-int main(int argc, char** argv) {
-  using namespace sluice::peers;
-  const Arguments arguments(argc, argv);
+int Run(const Arguments& arguments) {
   const auto ranks = static_cast<int>(arguments.Number("ranks"));
   const auto threads = static_cast<int>(arguments.Number("threads"));
   if (threads < 1) Fail("threads= takes a number from 1 on");
   const Redistribution what = arguments.What(ranks);
-  std::vector<std::unique_ptr<Memory>> owned;
-  std::vector<Memory*> memories;
+  std::vector<std::unique_ptr<Memory>> owned(static_cast<size_t>(ranks));
+  std::vector<Memory*> memories(static_cast<size_t>(ranks));
   for (int rank = 0; rank < ranks; ++rank) {
-    memories.push_back(owned.emplace_back(std::make_unique<Memory>(what, rank)).get());
+    const auto i = static_cast<size_t>(rank);
+    owned[i] = std::make_unique<Memory>(what, rank);
+    memories[i] = owned[i].get();
   }
   MemcpyPeer peer(what, threads, memories);
   return Measure(arguments, memories, true, &peer);
 }
+
+}  // namespace
+}  // namespace sluice::peers
+
+int main(int argc, char** argv) { return sluice::peers::Run(sluice::peers::Arguments(argc, argv)); }

@@ -29,7 +29,7 @@ void Print(const std::vector<double>& times_us, int64_t wrong) {
 
 void Fail(const std::string& what) {
   std::fprintf(stderr, "peer: %s\n", what.c_str());
-  std::exit(EXIT_FAILURE);
+  std::_Exit(EXIT_FAILURE);
 }
 
 Arguments::Arguments(int argc, char** argv) {
