@@ -48,3 +48,24 @@ if(TARGET sluice_baselines)
     SOURCES baselines_mpi_test.cc
     DEPS layout_oracle sluice_baselines absl::strings)
 endif()
+
+# What scripts/compare_peers.sh compares with.
+if(TARGET mpi_peer)
+  add_test(NAME peers
+    COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/mpi_tests/peers_test.py
+            ${PROJECT_SOURCE_DIR}/scripts/mpirun.sh $<TARGET_FILE:mpi_peer>
+            $<TARGET_FILE:memcpy_peer>)
+  set_tests_properties(peers PROPERTIES LABELS mpi TIMEOUT 300)
+endif()
+
+# Two nodes that are namespaces of this machine; only root may make them.
+if(TARGET sluice-bench)
+  add_executable(two_nodes_rank two_nodes_rank.cc)
+  target_link_libraries(two_nodes_rank PRIVATE MPI::MPI_CXX)
+  sluice_flags(two_nodes_rank test)
+  add_test(NAME two_nodes
+    COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/mpi_tests/two_nodes_test.py
+            ${PROJECT_SOURCE_DIR}/scripts/two_nodes.sh $<TARGET_FILE:two_nodes_rank>
+            $<TARGET_FILE:sluice-bench>)
+  set_tests_properties(two_nodes PROPERTIES LABELS "mpi;nodes" TIMEOUT 300 SKIP_RETURN_CODE 77)
+endif()

@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+"""scripts/two_nodes.sh: what crosses its link, what it promises programs, and what it leaves.
+
+  two_nodes_test.py TWO_NODES TWO_NODES_RANK SLUICE_BENCH
+
+Ends with 77 where that script may not make namespaces.
+"""
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+RANKS = 4  # of each node
+SKIPPED = 77
+
+
+def nodes(script, *args, ranks=RANKS):
+    done = subprocess.run([script, "--ranks", str(ranks), *args], stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, timeout=120, check=False)
+    return done.returncode, done.stdout
+
+
+def mpi_and_shared_memory_find_two_nodes(script, rank_program, _):
+    code, output = nodes(script, rank_program)
+    assert code == 0, output
+
+
+def the_program_s_code_comes_back(script, *_):
+    code, output = nodes(script, "sh", "-c", "exit 5", ranks=1)
+    assert code == 5, (code, output)
+
+
+# Rows of node-a to columns of node-b: all payload crosses, once.
+def the_link_counts_what_the_plan_sends(script, _, bench):
+    iterations, warmup, size = 3, 1, 1024
+    with tempfile.TemporaryDirectory() as folder:
+        file = pathlib.Path(folder) / "out.json"
+        code, output = nodes(
+            script, "--json", str(file), bench, "reshard", "--shape", f"{size},{size}",
+            "--dtype", "f32", "--src-mesh", str(RANKS), "--src-ranks", f"0-{RANKS - 1}",
+            "--src-placements", "S(0)", "--dst-mesh", str(RANKS), "--dst-ranks",
+            f"{RANKS}-{2 * RANKS - 1}", "--dst-placements", "S(1)", "--check", "1",
+            "-n", str(iterations), "-w", str(warmup))
+        assert code == 0, output
+        out = json.loads(file.read_text())
+    result = out["results"]["results"][0]
+    assert out["results"]["config"]["host_names"] == ["node-a", "node-b"], out
+    assert result["checked"] and result["wrong"] == 0, out
+    payload = 4 * size * size
+    assert result["payload_bytes"] == payload, out
+    planned = (iterations + warmup) * payload
+    assert planned <= out["a_to_b_bytes"] < 1.5 * planned, (planned, out)
+    assert out["b_to_a_bytes"] < 0.5 * planned, (planned, out)
+    assert out["runs"] == iterations + warmup and out["median_ms"] > 0, out
+
+
+def running(argument):
+    """The programs of all processes with this in an argument."""
+    found = []
+    for file in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = file.read_bytes().split(b"\0")
+        except OSError:  # it has ended
+            continue
+        if any(argument.encode() in word for word in words):
+            found.append(words[0])
+    return found
+
+
+# However the script ends, what it started ends soon: also where it cannot do anything about it.
+def nothing_outlives_it(script, *_):
+    for number, end in enumerate((signal.SIGINT, signal.SIGTERM, signal.SIGKILL)):
+        with tempfile.TemporaryDirectory() as folder:
+            check_end(script, end, f"6543.{time.time_ns()}{number}", folder)
+
+
+def check_end(script, end, seconds, folder):
+    """`seconds`: an argument that nobody else has."""
+    job = subprocess.Popen([script, "--ranks", "1", "sleep", seconds], stdout=subprocess.DEVNULL,
+                           stderr=subprocess.DEVNULL, env=dict(os.environ, TMPDIR=folder))
+    deadline = time.monotonic() + 60
+    while running(seconds).count(b"sleep") < 2:
+        assert time.monotonic() < deadline and job.poll() is None, end
+        time.sleep(0.05)
+    job.send_signal(end)
+    job.wait(timeout=30)
+    while running(seconds):
+        assert time.monotonic() < deadline, (end, running(seconds))
+        time.sleep(0.05)
+    assert end == signal.SIGKILL or not os.listdir(folder), os.listdir(folder)
+
+
+def main():
+    code, output = nodes(sys.argv[1], "true", ranks=1)
+    if code == SKIPPED:
+        print(output)
+        return SKIPPED
+    assert code == 0, output
+    for test in (mpi_and_shared_memory_find_two_nodes, the_program_s_code_comes_back,
+                 the_link_counts_what_the_plan_sends, nothing_outlives_it):
+        test(*sys.argv[1:4])
+        print(f"ok {test.__name__}", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

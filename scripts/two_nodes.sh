@@ -1,0 +1,171 @@
+#!/usr/bin/env bash
+# Runs a program under mpirun on two nodes that are namespaces of this machine, and counts the bytes
+# that cross the link between them.
+#
+# usage: two_nodes.sh [--ranks N] [--rate RATE] [--json FILE] PROGRAM [ARGUMENT...]
+#   --ranks N      ranks of each node [8]; ranks 0 to N-1 are on node-a, the others on node-b
+#   --rate RATE    of the link, in each direction, as tc spells it [1gbit]
+#   --json FILE    writes what is printed here, with the results of `sluice-bench reshard` in it
+#   Needs root; ends with 77 where it may not make namespaces. Otherwise with the program's code.
+#   Whatever ends this script ends its processes, and with them the nodes and the link.
+#
+# example: two_nodes.sh build/bin/sluice-bench reshard --preset etha-3-no_partial --tensors 2 -n 5
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+hosts=(node-a node-b)
+addresses=(10.77.0.1 10.77.0.2)
+
+fail() {
+  local code=$1
+  shift
+  printf 'two_nodes.sh: %s\n' "$@" >&2
+  exit "$code"
+}
+
+# A node is a process that sleeps in namespaces of its own: network, host name, shared memory (of
+# System V and of POSIX). Ranks of different nodes share files on disk only, and MPI sees two hosts.
+start_node() {
+  local i=$1 host=${hosts[$1]}
+  unshare --net --uts --ipc --mount sh -c '
+    hostname "$1" && mount -t tmpfs -o size=50% tmpfs /dev/shm &&
+      mount --bind "$2/hosts" /etc/hosts && ip link set lo up && touch "$2/$1.ready" &&
+      exec sleep infinity' node "$host" "$work" &
+  nodes[i]=$!
+  echo "$!" >"$work/$host.pid"
+  while [ ! -e "$work/$host.ready" ]; do
+    kill -0 "${nodes[i]}" 2>/dev/null || fail 77 "could not make $host"
+    sleep 0.02
+  done
+}
+
+# A burst takes two of the segments that the kernel hands over as one, of up to 64 KiB each.
+limit_link() {
+  local in_node=(nsenter -t "${nodes[$1]}" -n)
+  "${in_node[@]}" tc qdisc add dev veth0 root handle 1: htb default 1 &&
+    "${in_node[@]}" tc class add dev veth0 parent 1: classid 1:1 htb \
+      rate "$rate" burst 128k cburst 128k quantum 65536
+}
+
+join_nodes() {
+  ip link add veth0 netns "${nodes[0]}" type veth peer name veth0 netns "${nodes[1]}" ||
+    fail 77 "could not make a pair of virtual network devices"
+  for i in 0 1; do
+    limit_link "$i" || fail 77 "could not limit the link to '$rate' with tc's htb"
+    nsenter -t "${nodes[i]}" -n ip address add "${addresses[i]}/24" dev veth0
+    nsenter -t "${nodes[i]}" -n ip link set veth0 up
+  done
+}
+
+# The link's counters as node-a sees them: bytes received, and bytes sent.
+link_bytes() { awk '$1 == "veth0:" { print $2, $10 }' "/proc/${nodes[0]}/net/dev"; }
+
+# What mpirun starts its daemon on node-b with, in place of ssh: AGENT HOST COMMAND...
+write_agent() {
+  cat >"$work/agent" <<'AGENT'
+#!/bin/sh
+host=$1
+shift
+exec nsenter -t "$(cat "$(dirname "$0")/$host.pid")" -n -u -i -m sh -c "$*"
+AGENT
+  chmod +x "$work/agent"
+}
+
+# Runs in a process namespace of its own, as its first process: the kernel ends the others with it.
+run_on_nodes() {
+  local nodes=() before after code=0 start end
+  printf '127.0.0.1 localhost\n' >"$work/hosts"
+  for i in 0 1; do echo "${addresses[i]} ${hosts[i]}" >>"$work/hosts"; done
+  for i in 0 1; do start_node "$i"; done
+  join_nodes
+  write_agent
+  mkdir "$work/tmp"
+  # There are as many slots as ranks, so mpirun would not know that ranks outnumber cores and that
+  # whoever waits has to yield.
+  local mpirun=(
+    "$here/mpirun.sh" -np $((2 * ranks)) -H "${hosts[0]}:$ranks,${hosts[1]}:$ranks" --bind-to none
+    --mca plm_rsh_agent "$work/agent" --mca orte_tmpdir_base "$work/tmp"
+    --mca oob_tcp_if_include veth0 --mca btl_tcp_if_include veth0
+    --mca pml ob1 --mca btl self,vader,tcp --mca mpi_yield_when_idle 1
+  )
+  before=$(link_bytes)
+  start=$(date +%s.%N)
+  nsenter -t "${nodes[0]}" -n -u -i -m --wd="$PWD" "${mpirun[@]}" "$@" || code=$?
+  end=$(date +%s.%N)
+  after=$(link_bytes)
+  echo "$before $after $start $end" >"$work/link"
+  exit "$code"
+}
+
+# Where `sluice-bench reshard` writes its results; nothing for other programs.
+find_results() {
+  [ "${2:-}" = reshard ] || return 0
+  results=$work/results.json
+  local i
+  for ((i = 3; i < $#; ++i)); do
+    case ${!i} in
+      -J | --json) i=$((i + 1)); results=${!i}; return 0 ;;
+    esac
+  done
+  extra=(--json "$results")
+}
+
+if [ "${1:-}" = --inside ]; then
+  work=$2 ranks=$3 rate=$4
+  shift 4
+  run_on_nodes "$@"
+fi
+
+usage() {
+  sed -n '/^# usage/,/^$/{s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}" | sed '/^set /,$d'
+}
+
+ranks=8 rate=1gbit json=
+while [ $# -gt 0 ]; do
+  case $1 in
+    --ranks | --rate | --json) [ $# -ge 2 ] || fail 2 "$1 takes a value" ;;&
+    --ranks) ranks=$2; shift 2 ;;
+    --rate) rate=$2; shift 2 ;;
+    --json) json=$2; shift 2 ;;
+    -h | --help) usage; exit 0 ;;
+    -*) fail 2 "there is no option $1" ;;
+    *) break ;;
+  esac
+done
+[[ $ranks =~ ^[1-9][0-9]*$ ]] || fail 2 "--ranks takes a number, not '$ranks'"
+[[ $rate =~ ^[0-9]+(\.[0-9]+)?([kmgt]i?)?(bit|bps)$ ]] ||
+  fail 2 "--rate takes a rate such as 1gbit, not '$rate'"
+if [ $# -eq 0 ]; then
+  usage >&2
+  exit 2
+fi
+[ "$(id -u)" -eq 0 ] || fail 77 "making network namespaces takes root"
+"$here/packages.sh" iproute2 util-linux
+unshare --net --uts --ipc --mount --pid --fork true 2>/dev/null ||
+  fail 77 "this system does not let root make namespaces"
+
+work=$(mktemp -d)
+job=
+finish() {
+  # The first process of the job's namespace dies with `unshare`, and all others with it.
+  [ -z "$job" ] || kill -KILL "$job" 2>/dev/null || true
+  [ -z "$job" ] || wait "$job" 2>/dev/null || true
+  rm -rf "$work"
+}
+trap finish EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+
+results='' extra=()
+find_results "$@"
+setpriv --pdeathsig KILL unshare --pid --fork --kill-child --mount-proc \
+  bash "${BASH_SOURCE[0]}" --inside "$work" "$ranks" "$rate" "$@" "${extra[@]}" &
+job=$!
+code=0
+wait "$job" || code=$?
+job=
+[ -e "$work/link" ] || exit "$code"
+read -r in_before out_before in_after out_after start end <"$work/link"
+python3 "$here/two_nodes_report.py" --rate "$rate" --ranks "$ranks" --json "$json" \
+  --results "$results" --seconds "$(awk "BEGIN { print $end - $start }")" --exit-code "$code" \
+  --a-to-b $((out_after - out_before)) --b-to-a $((in_after - in_before)) -- "$@"
+exit "$code"
