@@ -187,7 +187,9 @@ StridedCopy UnpackCopy(const TransferRun& run, const Chunk& chunk, const std::by
   const RegionRuns& region = RegionAt(plan, DstRegion(chunk));
   const Side from = WireSide(run, region, chunk, wire + chunk.bucket_offset, WireDType(tensor));
   const Side to = MemorySide(DstView(run, chunk), tensor.dst_dtype);
-  return CopyOf(plan, region, chunk, from, to);
+  StridedCopy copy = CopyOf(plan, region, chunk, from, to);
+  copy.stores = run.transfer().stores();
+  return copy;
 }
 
 StridedCopy LocalCopy(const TransferRun& run, const Chunk& chunk) {
@@ -195,7 +197,9 @@ StridedCopy LocalCopy(const TransferRun& run, const Chunk& chunk) {
   const TensorTransfer& tensor = TensorAt(run, chunk);
   const Side from = MemorySide(SrcView(run, chunk), tensor.src_dtype);
   const Side to = MemorySide(DstView(run, chunk), tensor.dst_dtype);
-  return CopyOf(plan, RegionAt(plan, chunk.region), chunk, from, to);
+  StridedCopy copy = CopyOf(plan, RegionAt(plan, chunk.region), chunk, from, to);
+  copy.stores = run.transfer().stores();
+  return copy;
 }
 
 }  // namespace sluice

@@ -51,6 +51,7 @@ void CompiledTransfer::FillStats(int rank) {
   stats_.sent_bytes = plan_.sent_bytes;
   stats_.received_bytes = plan_.received_bytes;
   stats_.local_bytes = plan_.local_bytes;
+  stores_ = ResolveStores(Stores::kAuto, stats_.received_bytes + stats_.local_bytes);
   stats_.peak_buckets_without_budget = plan_.peak_buckets_without_budget;
   stats_.peak_bytes_without_budget = plan_.peak_bytes_without_budget;
 }

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "device/stores.h"
 #include "plan/groups.h"
 #include "plan/plan.h"
 #include "session/memory_rules.h"
@@ -49,6 +50,9 @@ class CompiledTransfer : public Transfer {
   // The most operations that one bucket of this rank has under way at once.
   int operations_max() const { return operations_max_; }
 
+  // How a run's bytes are stored in destination memory: many are not read before caches overflow.
+  Stores stores() const { return stores_; }
+
   bool agreed = false;               // all ranks have found their views good once
   int number = 0;                    // of the session's transfers
   std::vector<int> engine_channels;  // by the plan's channels
@@ -66,6 +70,7 @@ class CompiledTransfer : public Transfer {
   TransferStats stats_;
   int64_t slot_bytes_ = 0;
   int operations_max_ = 0;
+  Stores stores_ = Stores::kPlain;
   std::vector<ViewNeed> src_needs_;
   std::vector<ViewNeed> dst_needs_;
   std::vector<Window> windows_;

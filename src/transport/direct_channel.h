@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "device/stores.h"
 #include "transport/direct_place.h"
 
 namespace sluice {
@@ -21,10 +22,11 @@ struct DirectMessage {
     kRefuse,  // nothing is copied: `error`, or the receive is of place.rows.bytes
   };
   Kind kind = Kind::kOffer;
-  uint32_t op = 0;      // the send, by the sender's number
-  uint32_t tag = 0;     // of an offer
-  uint32_t claims = 0;  // of an accept: by the receiver's number
-  int32_t error = 0;    // of a refusal: an errno, or 0
+  uint32_t op = 0;                 // the send, by the sender's number
+  uint32_t tag = 0;                // of an offer
+  uint32_t claims = 0;             // of an accept: by the receiver's number
+  int32_t error = 0;               // of a refusal: an errno, or 0
+  Stores stores = Stores::kPlain;  // of an accept
   DirectPlace place;
 };
 

@@ -2,9 +2,9 @@
 #include "transport/direct_copy.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "device/copy_rows.h"
+#include "device/stream_rows.h"
 #include "transport/process_memory.h"
 
 namespace sluice {
@@ -24,21 +24,24 @@ uint64_t StrideFor(const DirectRows& rows, uint64_t row_bytes) {
 }
 
 void Copy(const std::byte* from, const DirectRows& from_rows, std::byte* to,
-          const DirectRows& to_rows, uint64_t begin, uint64_t end) {
+          const DirectRows& to_rows, uint64_t begin, uint64_t end, Stores stores) {
   const uint64_t row = std::max(from_rows.row_bytes, to_rows.row_bytes);
   const uint64_t from_stride = StrideFor(from_rows, row);
   const uint64_t to_stride = StrideFor(to_rows, row);
   if (row > 0 && from_stride > 0 && to_stride > 0 && begin % row == 0 && end % row == 0) {
     const CopyAxis axis = {static_cast<int64_t>((end - begin) / row),
                            static_cast<int64_t>(from_stride), static_cast<int64_t>(to_stride)};
-    return CopyRows(from + begin / row * from_stride, to + begin / row * to_stride, axis,
-                    static_cast<int64_t>(row));
+    CopyRows(from + begin / row * from_stride, to + begin / row * to_stride, axis,
+             static_cast<int64_t>(row), stores);
+  } else {
+    ForEachStretch(from_rows, to_rows, begin, end,
+                   [&](uint64_t from_offset, uint64_t to_offset, uint64_t bytes) {
+                     CopyRows(from + from_offset, to + to_offset, {}, static_cast<int64_t>(bytes),
+                              stores);
+                     return true;
+                   });
   }
-  ForEachStretch(from_rows, to_rows, begin, end,
-                 [&](uint64_t from_offset, uint64_t to_offset, uint64_t bytes) {
-                   std::memcpy(to + to_offset, from + from_offset, bytes);
-                   return true;
-                 });
+  if (stores == Stores::kStreaming) StreamFence();
 }
 
 }  // namespace
@@ -51,22 +54,22 @@ uint64_t DirectPieceBytes(const DirectRows& from, const DirectRows& to) {
 }
 
 int CopyFromPeer(const DirectPeer& peer, const DirectPlace& from, std::byte* to,
-                 const DirectRows& to_rows, uint64_t begin, uint64_t end) {
+                 const DirectRows& to_rows, uint64_t begin, uint64_t end, Stores stores) {
   const std::byte* const reached = peer.Reach(from);
   if (reached == nullptr) {
     return ReadProcessMemory(peer.pid(), from.address, from.rows, to, to_rows, begin, end);
   }
-  Copy(reached, from.rows, to, to_rows, begin, end);
+  Copy(reached, from.rows, to, to_rows, begin, end, stores);
   return 0;
 }
 
 int CopyToPeer(const DirectPeer& peer, const std::byte* from, const DirectRows& from_rows,
-               const DirectPlace& to, uint64_t begin, uint64_t end) {
+               const DirectPlace& to, uint64_t begin, uint64_t end, Stores stores) {
   std::byte* const reached = peer.Reach(to);
   if (reached == nullptr) {
     return WriteProcessMemory(peer.pid(), to.address, to.rows, from, from_rows, begin, end);
   }
-  Copy(from, from_rows, reached, to.rows, begin, end);
+  Copy(from, from_rows, reached, to.rows, begin, end, stores);
   return 0;
 }
 

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "device/stores.h"
 #include "transport/direct_node.h"
 #include "transport/direct_place.h"
 
@@ -14,11 +15,12 @@ namespace sluice {
 uint64_t DirectPieceBytes(const DirectRows& from, const DirectRows& to);
 
 // Copies bytes [begin, end) from the peer's memory to this process's, or back: through a mapping
-// where there is one, and otherwise by the kernel. Returns 0, or as in process_memory.h.
+// where there is one, by `stores` (not kAuto), and otherwise by the kernel. Returns 0, or as in
+// process_memory.h. What is copied comes before all that this thread stores afterwards.
 int CopyFromPeer(const DirectPeer& peer, const DirectPlace& from, std::byte* to,
-                 const DirectRows& to_rows, uint64_t begin, uint64_t end);
+                 const DirectRows& to_rows, uint64_t begin, uint64_t end, Stores stores);
 int CopyToPeer(const DirectPeer& peer, const std::byte* from, const DirectRows& from_rows,
-               const DirectPlace& to, uint64_t begin, uint64_t end);
+               const DirectPlace& to, uint64_t begin, uint64_t end, Stores stores);
 
 }  // namespace sluice
 

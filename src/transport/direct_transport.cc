@@ -2,6 +2,7 @@
 #include "transport/direct_transport.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <utility>
 
@@ -147,6 +148,7 @@ void DirectTransport::Take(int peer, const DirectMessage& message) {
     case DirectMessage::Kind::kAccept:
       send.state = State::kCopying;
       send.theirs = message.place;
+      send.op.stores = message.stores;
       send.claims = &PeerAt(peer).claims(message.claims);
       send.piece_bytes = send.claims->piece_bytes();
       copying_.push_back(message.op);
@@ -212,6 +214,7 @@ void DirectTransport::Meet(Number receive, const DirectMessage& offer) {
   accept.op = offer.op;
   accept.claims = claims;
   accept.place = node_.PlaceOf(operation.op.data, rows);
+  accept.stores = operation.op.stores;
   Tell(operation.peer, accept);
 }
 
@@ -303,7 +306,8 @@ absl::Status DirectTransport::PeerEndedError(const Operation& operation) {
                                              peer.rank(), ", process ", peer.pid(), ", has ended"));
 }
 
-absl::Status DirectTransport::CopyError(const Operation& operation, int error) const {
+absl::Status DirectTransport::CopyError(const Operation& operation, int error) {
+  if (error == ESRCH) return PeerEndedError(operation);
   return absl::Status(absl::ErrnoToStatusCode(error),
                       absl::StrCat(DescribeOp(operation.op, node_.rank()),
                                    ": it cannot be copied: ", std::strerror(error)));

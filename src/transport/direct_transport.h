@@ -115,7 +115,7 @@ class DirectTransport final : public Transport {
   void LookForEndedPeers();
   void Fail(int peer);
   absl::Status PeerEndedError(const Operation& operation);
-  absl::Status CopyError(const Operation& operation, int error) const;
+  absl::Status CopyError(const Operation& operation, int error);
   DirectPeer& PeerAt(int peer) { return node_.peers()[static_cast<size_t>(peer)]; }
   Operation& At(Number number) { return operations_[number]; }
 

@@ -44,9 +44,9 @@ int DirectTransport::CopyPiece(const Operation& operation, uint64_t piece) {
   const uint64_t begin = piece * operation.piece_bytes;
   const uint64_t end = std::min(begin + operation.piece_bytes, rows.bytes);
   if (op.kind == TransportOp::Kind::kReceive) {
-    return CopyFromPeer(peer, operation.theirs, op.data, rows, begin, end);
+    return CopyFromPeer(peer, operation.theirs, op.data, rows, begin, end, op.stores);
   }
-  return CopyToPeer(peer, op.data, rows, operation.theirs, begin, end);
+  return CopyToPeer(peer, op.data, rows, operation.theirs, begin, end, op.stores);
 }
 
 // Of the pieces that only this end copies, the others hear when all are done: until then it counts

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "device/stores.h"
 
 namespace sluice {
 
@@ -31,6 +32,8 @@ struct TransportOp {
   // Which operation of its bucket it is, equal at both ends: it may depend on those of lower hops
   // of the bucket, and on no other one.
   int hop = 0;
+  // Of a receive, where it is copied by this host: whether what it brings is read soon.
+  Stores stores = Stores::kPlain;
 };
 
 inline constexpr int kMaxTransportTag = 1 << 14;
