@@ -124,6 +124,62 @@ TEST(PlanFiguresTest, BoundsByHand) {
   EXPECT_EQ(bounds.busiest_dst, 200);
 }
 
+// Eight sources on one node, in which every element has as many holders; eight targets on another.
+TEST(PlanFiguresTest, EachByteCrossesOnceAndAllRanksTakePart) {
+  const struct {
+    std::vector<int64_t> src_mesh;
+    const char* src;
+    std::vector<int64_t> dst_mesh;
+    const char* dst;
+  } cases[] = {{{8}, "R", {8}, "R"},
+               {{4, 2}, "R,S(1)", {8}, "R"},
+               {{2, 4}, "S(0),R", {2, 4}, "R,S(0)"},
+               {{8}, "S(0)", {8}, "R"},
+               {{8}, "R", {4, 2}, "S(1),R"},
+               {{2, 4}, "P(sum),R", {8}, "R"},
+               {{2, 4}, "P(sum),S(0)", {2, 4}, "R,S(1)"}};
+  for (const auto& of : cases) {
+    for (const int64_t slots : {0, 1, 8, 16}) {
+      Job job;
+      job.slots = slots;
+      job.node_of_rank = {0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1};
+      for (const char* name : {"first", "second"}) {
+        job.spec.tensors.push_back(MakeTensor(name, {2048, 1024}, DType::kF32,
+                                              MakeLayout(of.src_mesh, RankRange(0, 8), of.src),
+                                              MakeLayout(of.dst_mesh, RankRange(8, 8), of.dst)));
+      }
+      SCOPED_TRACE(Describe(job));
+      const PlanFigures figures = Figures(job);
+      EXPECT_EQ(figures.node_bytes_ratio, 1);
+      EXPECT_LE(figures.busiest_src_ratio, 1.05);
+      EXPECT_LE(figures.busiest_dst_ratio, 1.05);
+      EXPECT_LE(figures.hops_max, 3);
+    }
+  }
+}
+
+// Several nodes on both sides, and targets on a node that has the bytes.
+TEST(PlanFiguresTest, EachByteCrossesOnceToEachOfSeveralNodes) {
+  Job job;
+  job.node_of_rank = {0, 0, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 0};
+  job.spec.tensors.push_back(MakeTensor("weight", {2048, 1024}, DType::kF32,
+                                        MakeLayout({4}, RankRange(0, 4), "R"),
+                                        MakeLayout({9}, RankRange(4, 9), "R")));
+  const PlanFigures figures = Figures(job);
+  EXPECT_EQ(figures.node_bytes_ratio, 1);
+  EXPECT_LE(figures.busiest_src_ratio, 1.05);
+  EXPECT_LE(figures.busiest_dst_ratio, 1.05);
+  EXPECT_EQ(figures.hops_max, 2);
+}
+
+TEST(PlanFiguresTest, LittleIsNotRelayed) {
+  Job job;
+  job.node_of_rank = {0, 0, 1, 1};
+  job.spec.tensors.push_back(MakeTensor("norm", {1024}, DType::kF32, MakeLayout({2}, {0, 1}, "R"),
+                                        MakeLayout({2}, {2, 3}, "R")));
+  EXPECT_EQ(Figures(job).hops_max, 1);
+}
+
 TEST(PlanFiguresTest, NothingCrossesOnOneNode) {
   Job job;
   job.node_of_rank = {0, 0, 0};
