@@ -126,7 +126,7 @@ size_t RanksByNode::largest(size_t begin, size_t end) const {
 }
 
 std::vector<FanoutPlace> FanoutTree(int src, const RanksByNode& nodes, FanoutShape shape,
-                                    size_t first_node, size_t lane,
+                                    size_t first_node, size_t stripe,
                                     absl::Span<const int> node_of_rank) {
   std::vector<FanoutPlace> places;
   places.reserve(nodes.ranks());
@@ -134,7 +134,7 @@ std::vector<FanoutPlace> FanoutTree(int src, const RanksByNode& nodes, FanoutSha
   const auto append = [&](absl::Span<const int> ranks, bool relayed) {
     const int32_t head = static_cast<int32_t>(places.size()) + 1;
     for (size_t i = 0; i < ranks.size(); ++i) {
-      places.push_back({ranks[(lane + i) % ranks.size()], relayed ? head : 0});
+      places.push_back({ranks[(stripe + i) % ranks.size()], relayed ? head : 0});
     }
     if (!relayed) return;
     const int32_t above = FanoutParent(shape, static_cast<int32_t>(heads.size()));

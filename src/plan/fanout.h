@@ -85,10 +85,10 @@ struct FanoutPlace {
 // The tree that brings bytes from `src` to the ranks of `nodes`, without `src`: each of the other
 // nodes gets them once, through one of its ranks, which hands them on to the others. Nodes follow
 // one another in `shape`, from `first_node` (in their list, or above that and so round) on; each
-// gets them through rank `lane` of its list, round. The ranks of the source's own node, which come
-// last, get them from the source.
+// gets them through rank `stripe` of its list, round. The ranks of the source's own node, which
+// come last, get them from the source.
 std::vector<FanoutPlace> FanoutTree(int src, const RanksByNode& nodes, FanoutShape shape,
-                                    size_t first_node, size_t lane,
+                                    size_t first_node, size_t stripe,
                                     absl::Span<const int> node_of_rank);
 
 // What a tree has to do with nodes. In one node a star is best: there is no port that its source

@@ -38,7 +38,8 @@ absl::Span<const int> Parties::ContributorsWith(absl::Span<const int> holders, i
 
 const Party& Parties::Of(int src, absl::Span<const int> holders, const Need& need,
                          const Share& share) {
-  std::unique_ptr<const Party>& party = parties_[{&need, src, share.lane, share.end - share.begin}];
+  std::unique_ptr<const Party>& party =
+      parties_[{&need, src, share.stripe, share.end - share.begin}];
   if (party == nullptr) {
     party = std::make_unique<Party>(Make(src, holders, need, share));
     bytes_ += static_cast<int64_t>(sizeof(Key) + sizeof(Party) +
@@ -69,20 +70,20 @@ size_t Parties::FirstDst(int src) const {
 
 // Where the tree begins tells it from the others of this source, `shape` aside. Trees that coincide
 // take the nodes in the same order; a node's port would be idle if all took its first rank.
-std::vector<FanoutPlace> Parties::TreeOf(int src, const RanksByNode& nodes, int32_t lane,
+std::vector<FanoutPlace> Parties::TreeOf(int src, const RanksByNode& nodes, int32_t stripe,
                                          FanoutShape shape, bool coincides) const {
   const auto tree = [&](size_t first_node, size_t first_rank) {
     return FanoutTree(src, nodes, shape, first_node, first_rank, options_.node_of_rank);
   };
   const size_t first = FirstDst(src);
-  if (lane >= 0) {
-    // The lanes of a source begin at different ranks of one node, one of those with most ranks.
+  if (stripe >= 0) {
+    // The stripes of a source begin at different ranks of one node, one of those with most ranks.
     const size_t most = nodes.largest(0, nodes.nodes());
     std::vector<size_t> largest;
     for (size_t i = 0; i < nodes.nodes(); ++i) {
       if (nodes.of(i).size() == most) largest.push_back(i);
     }
-    return tree(largest[coincides ? 0 : first % largest.size()], static_cast<size_t>(lane));
+    return tree(largest[coincides ? 0 : first % largest.size()], static_cast<size_t>(stripe));
   }
   if (coincides) return tree(0, first % nodes.of(0).size());
   size_t place = first % nodes.ranks();
@@ -124,7 +125,7 @@ Party Parties::Make(int src, absl::Span<const int> holders, const Need& need,
         std::min(party.piece_bytes, ReductionPieceBytes(bytes, options_.bucket_bytes));
   }
   if (!dsts.empty()) {
-    const std::vector<FanoutPlace> tree = TreeOf(src, nodes, share.lane, fanout.shape, coincides);
+    const std::vector<FanoutPlace> tree = TreeOf(src, nodes, share.stripe, fanout.shape, coincides);
     party.dsts.assign(tree.begin(), tree.end());
   }
   party.levels = reduces() ? src_.levels() : absl::Span<const Level>();

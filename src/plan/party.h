@@ -76,17 +76,17 @@ class Parties {
   struct Key {
     const Need* need;
     int src;
-    int32_t lane;
+    int32_t stripe;
     int64_t elements;
 
     friend bool operator==(const Key&, const Key&) = default;
     template <typename H>
     friend H AbslHashValue(H h, const Key& key) {
-      return H::combine(std::move(h), key.need, key.src, key.lane, key.elements);
+      return H::combine(std::move(h), key.need, key.src, key.stripe, key.elements);
     }
   };
   Party Make(int src, absl::Span<const int> holders, const Need& need, const Share& share) const;
-  std::vector<FanoutPlace> TreeOf(int src, const RanksByNode& nodes, int32_t lane,
+  std::vector<FanoutPlace> TreeOf(int src, const RanksByNode& nodes, int32_t stripe,
                                   FanoutShape shape, bool coincides) const;
   size_t FirstDst(int src) const;
   bool reduces() const { return src_.contributions() > 1; }

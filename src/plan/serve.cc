@@ -56,13 +56,13 @@ size_t BlocksOf(size_t ranks, size_t candidates, size_t wants) {
   return std::max<size_t>(1, std::min(least, candidates / wants));
 }
 
-// Least bytes of a lane: a bucket with several members takes a slot at all of them.
-constexpr int64_t kLaneBytesMin = 256 << 10;
+// Least bytes of a stripe: a bucket with several members takes a slot at all of them.
+constexpr int64_t kStripeBytesMin = 256 << 10;
 
 // How many ranks of a node the bytes of a need come to first: all of its largest node, if there is
 // enough for each.
-int32_t LanesOf(size_t largest, int64_t bytes) {
-  const bool worth = bytes >= static_cast<int64_t>(largest) * kLaneBytesMin;
+int32_t StripesOf(size_t largest, int64_t bytes) {
+  const bool worth = bytes >= static_cast<int64_t>(largest) * kStripeBytesMin;
   return worth ? static_cast<int32_t>(largest) : 1;
 }
 
@@ -78,10 +78,10 @@ class Needs {
         table_(*table) {}
 
   // Adds a need of `ranks` that want number `want`.
-  void Add(int32_t want, absl::Span<const int> ranks, bool apart, int32_t lanes,
+  void Add(int32_t want, absl::Span<const int> ranks, bool apart, int32_t stripes,
            std::vector<int32_t>* members) {
     members->push_back(static_cast<int32_t>(table_.needs.size()));
-    table_.needs.push_back({want, ranks, apart, lanes});
+    table_.needs.push_back({want, ranks, apart, stripes});
     table_.group_of_need.push_back(0);
   }
 
@@ -114,7 +114,7 @@ class Needs {
       if (of_node.size() == 1) {
         alone.push_back(of_node[0]);
       } else {
-        Add(want, Keep(of_node), false, LanesOf(of_node.size(), bytes), members);
+        Add(want, Keep(of_node), false, StripesOf(of_node.size(), bytes), members);
       }
     }
     if (!alone.empty()) Add(want, Keep(alone), true, 1, members);
@@ -130,7 +130,7 @@ class Needs {
       const absl::Span<const int> block = nodes.nodes() == ranks.size()
                                               ? ranks.subspan(begin, end - begin)
                                               : Keep(nodes.of(begin, end));
-      Add(want, block, false, LanesOf(nodes.largest(begin, end), bytes), members);
+      Add(want, block, false, StripesOf(nodes.largest(begin, end), bytes), members);
     }
     return blocks > 1;
   }
@@ -227,7 +227,7 @@ ServeTable Serve(absl::Span<const int> candidates, absl::Span<const Want> wants,
   group.rotates = !even;
   CutLine(line, far, EvenStretches(TotalElements(line, far), candidates.size()), element_bytes,
           &group);
-  CutLanes(line, element_bytes, &group);
+  CutStripes(line, element_bytes, &group);
   AddGroup(std::move(group), far, &table);
   return table;
 }
@@ -253,9 +253,9 @@ ServeTable ServeReduced(absl::Span<const int> candidates, absl::Span<const Want>
       const int node = node_of_rank[static_cast<size_t>(nodes.of(n)[0])];
       near = near || of_candidates.contains(node);
     }
-    const int32_t lanes =
-        near ? 1 : LanesOf(nodes.largest(0, nodes.nodes()), wants[w].elements * element_bytes);
-    table.needs.push_back({static_cast<int32_t>(w), wants[w].ranks, false, lanes});
+    const int32_t stripes =
+        near ? 1 : StripesOf(nodes.largest(0, nodes.nodes()), wants[w].elements * element_bytes);
+    table.needs.push_back({static_cast<int32_t>(w), wants[w].ranks, false, stripes});
     table.group_of_need.push_back(0);
   }
   // Those with the least choice first; the others level what these leave uneven.
@@ -279,7 +279,7 @@ ServeTable ServeReduced(absl::Span<const int> candidates, absl::Span<const Want>
     CutLine(line, needs,
             group.rotates ? EvenStretches(total, owners.size()) : LevelStretches(total, loads_of),
             element_bytes, &group);
-    CutLanes(line, element_bytes, &group);
+    CutStripes(line, element_bytes, &group);
     AddLoads(group, table.needs, index, &loads);
     AddGroup(std::move(group), needs, &table);
   }

@@ -28,8 +28,8 @@ struct Want {
 struct Need {
   int32_t want = 0;
   absl::Span<const int> ranks;
-  bool apart = false;  // each of them is served alone; else all are served together
-  int32_t lanes = 1;   // served together: how many ranks of a node its bytes come to first
+  bool apart = false;   // each of them is served alone; else all are served together
+  int32_t stripes = 1;  // served together: how many ranks of a node its bytes come to first
 };
 
 // Elements [begin, end) of a need's region, for its ranks [first_rank, end_rank).
@@ -40,8 +40,8 @@ struct Share {
   int64_t begin = 0;
   int64_t end = 0;
   // Where a need served together is cut between the ranks that its bytes come to first: rank
-  // number `lane` of a node (docs/architecture.md). -1: it is not cut.
-  int32_t lane = -1;
+  // number `stripe` of a node (docs/architecture.md). -1: it is not cut.
+  int32_t stripe = -1;
 };
 
 // Candidates that divide some of the needs between them. Slots, not candidates, own shares: which

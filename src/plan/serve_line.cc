@@ -94,7 +94,7 @@ void CutLine(const Line& line, absl::Span<const int32_t> members,
   }
 }
 
-void CutLanes(const Line& line, int64_t element_bytes, ServeGroup* group) {
+void CutStripes(const Line& line, int64_t element_bytes, ServeGroup* group) {
   const int64_t smallest = SmallestShare(element_bytes);
   std::vector<Share> shares;
   shares.reserve(group->shares.size());
@@ -103,17 +103,18 @@ void CutLanes(const Line& line, int64_t element_bytes, ServeGroup* group) {
     const size_t end = static_cast<size_t>(group->first_share[q + 1]);
     for (group->first_share[q] = static_cast<int32_t>(shares.size()); next < end; ++next) {
       Share share = group->shares[next];
-      const int64_t lanes = line.needs[static_cast<size_t>(share.need)].lanes;
+      const int64_t stripes = line.needs[static_cast<size_t>(share.need)].stripes;
       const Want& region = line.RegionOf(share.need);
-      const int64_t stretch = region.elements / lanes;
+      const int64_t stretch = region.elements / stripes;
       const int64_t last = share.end;
-      if (lanes > 1) share.lane = static_cast<int32_t>(share.begin * lanes / region.elements);
-      for (int64_t lane = 0; lanes > 1 && lane < lanes; ++lane) {
-        const int64_t to = lane + 1 == lanes ? last
-                                             : SnapCut(region, region.elements * (lane + 1) / lanes,
-                                                       stretch, element_bytes);
+      if (stripes > 1) share.stripe = static_cast<int32_t>(share.begin * stripes / region.elements);
+      for (int64_t stripe = 0; stripes > 1 && stripe < stripes; ++stripe) {
+        const int64_t to =
+            stripe + 1 == stripes
+                ? last
+                : SnapCut(region, region.elements * (stripe + 1) / stripes, stretch, element_bytes);
         if (to - share.begin < smallest) continue;
-        share.lane = static_cast<int32_t>(lane);
+        share.stripe = static_cast<int32_t>(stripe);
         if (last - to < smallest) break;
         share.end = to;
         shares.push_back(share);

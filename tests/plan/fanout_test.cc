@@ -115,8 +115,8 @@ TEST(ChooseFanoutTest, PiecesFitABucketAndGrowWithTheBytes) {
 }
 
 std::vector<FanoutPlace> Tree(int src, absl::Span<const int> ranks, FanoutShape shape,
-                              size_t first_node, size_t lane, absl::Span<const int> nodes) {
-  return FanoutTree(src, RanksByNode(ranks, nodes), shape, first_node, lane, nodes);
+                              size_t first_node, size_t stripe, absl::Span<const int> nodes) {
+  return FanoutTree(src, RanksByNode(ranks, nodes), shape, first_node, stripe, nodes);
 }
 
 TEST(RanksByNodeTest, NodesComeInTheOrderOfTheirFirstRanks) {

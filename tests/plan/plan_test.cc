@@ -148,7 +148,7 @@ std::map<int, std::set<std::vector<int>>> PartiesOf(const Job& job) {
   return parties;
 }
 
-// Four sources, six replicas on nodes of two: a job for chains of three nodes, each of two lanes.
+// Four sources, six replicas on nodes of two: a job for chains of three nodes, each of two stripes.
 Job ReplicatingJob(std::vector<int> dst_ranks) {
   Job job =
       MakeJob(10, {MakeTensor("w", {1 << 20}, DType::kF32, MakeLayout({4}, RankRange(0, 4), "S(0)"),
