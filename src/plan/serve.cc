@@ -56,6 +56,10 @@ size_t BlocksOf(size_t ranks, size_t candidates, size_t wants) {
   return std::max<size_t>(1, std::min(least, candidates / wants));
 }
 
+// Stretches of so many bytes differ by a few percent at most, wherever they are cut. Candidates
+// need not take turns then, which would give each more channels with several members.
+constexpr int64_t kEvenStretchBytes = 4 << 20;
+
 // Least bytes of a stripe: a bucket with several members takes a slot at all of them.
 constexpr int64_t kStripeBytesMin = 256 << 10;
 
@@ -224,9 +228,13 @@ ServeTable Serve(absl::Span<const int> candidates, absl::Span<const Want> wants,
 
   ServeGroup group;
   group.candidates.assign(candidates.begin(), candidates.end());
-  group.rotates = !even;
-  CutLine(line, far, EvenStretches(TotalElements(line, far), candidates.size()), element_bytes,
-          &group);
+  const int64_t total = TotalElements(line, far);
+  const bool together = std::none_of(far.begin(), far.end(), [&table](int32_t need) {
+    return table.needs[static_cast<size_t>(need)].apart;
+  });
+  const int64_t stretch_bytes = total / static_cast<int64_t>(candidates.size()) * element_bytes;
+  group.rotates = !even && !(together && stretch_bytes >= kEvenStretchBytes);
+  CutLine(line, far, EvenStretches(total, candidates.size()), element_bytes, &group);
   CutStripes(line, element_bytes, &group);
   AddGroup(std::move(group), far, &table);
   return table;
