@@ -17,6 +17,7 @@
 #include "gpu/gpu.h"
 #include "reshard/built_with.h"
 #include "reshard/options.h"
+#include "reshard/plan_only.h"
 #include "reshard/reshard.h"
 #include "shards/options.h"
 #include "shards/shards.h"
@@ -94,6 +95,10 @@ int main(int argc, char** argv) {
     return sluice::bench::RunCheckpoint(checkpoint_options, flags);
   }
   if (flags.ok()) flags = sluice::bench::ParseTexts(&options);
+  if (options.plan_only) {
+    // Under mpirun one process plans for all.
+    return IsFirstProcess() ? sluice::bench::RunPlanOnly(options, flags) : EXIT_SUCCESS;
+  }
   if (!StartMpi(&argc, &argv, options.progress_thread)) return EXIT_FAILURE;
   return sluice::bench::RunReshard(options, flags);
 }

@@ -20,6 +20,7 @@ if(TARGET sluice-bench)
   endforeach()
   reshard_test(reshard_control 16 reshard_control_test.py)
   reshard_test(reshard_bad_input 20 reshard_bad_input_test.py)
+  reshard_test(reshard_plan_only 2 reshard_plan_only_test.py)
 endif()
 
 # The same between processes that each have a GPU of the fake CUDA runtime.

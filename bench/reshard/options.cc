@@ -88,6 +88,10 @@ void AddRunFlags(CLI::App* app, Options* o) {
   app->add_option("--trace-events", o->trace_events, "most events of a rank in it [16384]")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 26))
       ->group(run);
+  app->add_flag("--plan-only", o->plan_only,
+                "move nothing: print what the plans of all ranks come to between nodes (no mpirun "
+                "needed)")
+      ->group(run);
   app->add_option("-J,--json", o->json_file, "write the results here, also on failure")->group(run);
 }
 

@@ -31,6 +31,7 @@ struct Options : WorkloadOptions {
   int check = 1;
   int64_t seed = 0;
   bool fingerprint = false;
+  bool plan_only = false;
   int64_t corrupt_bytes = 0;
   std::string json_file;
   std::vector<int64_t> compare_budgets;         // run each case once per entry, interleaved

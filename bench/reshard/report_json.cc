@@ -1,6 +1,7 @@
 // Writing the results file.
 #include "reshard/report_json.h"
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
@@ -16,6 +17,7 @@ Json ConfigJson(const Options& options, const RunReport& report) {
   Json config;
   for (const auto& [name, value] : Knobs(options)) config[name] = value;
   config["fingerprint"] = options.fingerprint;
+  config["plan_only"] = options.plan_only;
   config["compare_budgets"] = options.compare_budgets;
   config["compare_transports"] = options.compare_transports;
   config["memory"] = options.memory;
@@ -106,6 +108,26 @@ Json ResultJson(const CaseResult& r, bool fingerprint) {
   return json;
 }
 
+// null: something crosses although nothing has to.
+Json RatioJson(double ratio) { return std::isfinite(ratio) ? Json(ratio) : Json(); }
+
+Json PlanJson(const PlanFigures& p) {
+  Json json = {{"id", p.id},
+               {"node_bytes", p.node_bytes},
+               {"node_bytes_ratio", RatioJson(p.node_bytes_ratio)},
+               {"busiest_src_ratio", RatioJson(p.busiest_src_ratio)},
+               {"busiest_dst_ratio", RatioJson(p.busiest_dst_ratio)},
+               {"hops_max", p.hops_max},
+               {"buckets", p.buckets},
+               {"channels", p.channels},
+               {"peak_without_budget", {{"buckets", p.peak_buckets}, {"bytes", p.peak_bytes}}}};
+  json["routes"] = Json::array();
+  for (const RouteBytes& r : p.routes) {
+    json["routes"].push_back({{"src", r.src}, {"dst", r.dst}, {"bytes", r.bytes}, {"hop", r.hop}});
+  }
+  return json;
+}
+
 }  // namespace
 
 std::string JsonText(const Options& options, const RunReport& report) {
@@ -116,6 +138,7 @@ std::string JsonText(const Options& options, const RunReport& report) {
   for (const CaseResult& result : report.results) {
     json["results"].push_back(ResultJson(result, options.fingerprint));
   }
+  for (const PlanFigures& plan : report.plans) json["results"].push_back(PlanJson(plan));
   json["errors"] = Json::array();
   for (const CaseError& error : report.errors) {
     json["errors"].push_back({{"id", error.id}, {"message", error.message}});

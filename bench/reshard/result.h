@@ -8,6 +8,7 @@
 
 #include "absl/types/span.h"
 #include "reshard/options.h"
+#include "reshard/plan_figures.h"
 #include "reshard/rank_record.h"
 #include "sluice/transfer.h"
 
@@ -67,6 +68,7 @@ struct RunReport {
   std::vector<std::string> notes;
   int64_t nccl_bytes = 0;  // an estimate of what NCCL takes on each device
   std::vector<CaseResult> results;
+  std::vector<PlanFigures> plans;  // instead of results, where nothing is to be moved
   std::vector<CaseError> errors;
   bool finished = false;
 };

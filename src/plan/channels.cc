@@ -113,9 +113,8 @@ void Channels::AppendContent(const Party& party) {
   Role root = party.levels.empty() ? Role::kSource : Role::kOwner;
   if (party.src_needs) root = root | Role::kDestination;
   plan_.members.push_back({party.src, root, -1});
-  for (size_t i = 0; i < party.dsts.size(); ++i) {
-    plan_.members.push_back({party.dsts[i], Role::kDestination,
-                             FanoutParent(party.shape, static_cast<int32_t>(i + 1))});
+  for (const FanoutPlace& place : party.dsts) {
+    plan_.members.push_back({place.rank, Role::kDestination, place.parent});
   }
   for (int rank : party.contributors) {
     if (rank == party.src) continue;

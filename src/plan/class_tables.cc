@@ -155,11 +155,10 @@ std::unique_ptr<PartService> ClassTables::Serve(const PartTuple& src_parts,
                                                 absl::Span<const Want> wants) {
   auto service = std::make_unique<PartService>();
   service->holders = RanksOf(Side::kSrc, src_parts);
-  service->table =
-      reduces() ? ServeReduced(service->holders, wants, parties_.element_bytes())
-                : sluice::Serve(service->holders, wants,
-                                NodesMeet() ? options_.node_of_rank : absl::Span<const int>(),
-                                parties_.element_bytes());
+  service->table = reduces() ? ServeReduced(service->holders, wants, options_.node_of_rank,
+                                            parties_.element_bytes())
+                             : sluice::Serve(service->holders, wants, options_.node_of_rank,
+                                             NodesMeet(), parties_.element_bytes());
   bytes_ += BytesOf(service->table) + kEntryBytes;
   return service;
 }

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <numeric>
 
 #include "absl/container/flat_hash_map.h"
 
@@ -57,6 +58,10 @@ Pipeline BestTree(int64_t bytes, int64_t destinations, int64_t bucket_bytes) {
   return BestPipeline(bytes, TreeDepth(destinations), 2, bucket_bytes);
 }
 
+bool SharesNode(int a, int b, absl::Span<const int> node_of_rank) {
+  return node_of_rank[static_cast<size_t>(a)] == node_of_rank[static_cast<size_t>(b)];
+}
+
 }  // namespace
 
 Fanout ChooseFanout(int64_t bytes, int64_t destinations, int64_t bucket_bytes) {
@@ -91,31 +96,73 @@ int64_t ReductionPieceBytes(int64_t bytes, int64_t bucket_bytes) {
   return BestPipeline(bytes, kHops, 1, bucket_bytes).piece_bytes;
 }
 
-std::vector<int> FanoutOrder(absl::Span<const int> ranks, size_t first,
-                             absl::Span<const int> node_of_rank) {
-  // Nodes in the order of their first ranks.
-  absl::flat_hash_map<int, size_t> index_of_node;
-  std::vector<std::vector<int>> by_node;
-  for (size_t i = 0; i < ranks.size(); ++i) {
-    const int rank = ranks[(first + i) % ranks.size()];
-    const int node = node_of_rank[static_cast<size_t>(rank)];
-    const size_t index = index_of_node.try_emplace(node, by_node.size()).first->second;
-    if (index == by_node.size()) by_node.emplace_back();
-    by_node[index].push_back(rank);
-  }
-  std::vector<int> order;
-  order.reserve(ranks.size());
-  for (const std::vector<int>& of_node : by_node) {
-    order.insert(order.end(), of_node.begin(), of_node.end());
-  }
-  return order;
+int64_t RelayPieceBytes(int64_t bytes, int64_t bucket_bytes) {
+  constexpr int64_t kHops = 2;  // to the node, and inside it
+  return BestPipeline(bytes, kHops, 1, bucket_bytes).piece_bytes;
 }
 
-bool OnOneNode(int src, absl::Span<const int> dsts, absl::Span<const int> node_of_rank) {
-  const int node = node_of_rank[static_cast<size_t>(src)];
-  return std::all_of(dsts.begin(), dsts.end(), [node_of_rank, node](int rank) {
-    return node_of_rank[static_cast<size_t>(rank)] == node;
-  });
+RanksByNode::RanksByNode(absl::Span<const int> ranks, absl::Span<const int> node_of_rank)
+    : ranks_(ranks) {
+  const auto node_of = [node_of_rank](int rank) { return node_of_rank[static_cast<size_t>(rank)]; };
+  const auto after = [node_of](int a, int b) { return node_of(b) <= node_of(a); };
+  apart_ = std::adjacent_find(ranks.begin(), ranks.end(), after) == ranks.end();
+  if (apart_) return;
+  absl::flat_hash_map<int, size_t> index_of_node;
+  for (const int rank : ranks) index_of_node.try_emplace(node_of(rank), index_of_node.size());
+  std::vector<size_t> next(index_of_node.size() + 1);
+  for (const int rank : ranks) ++next[index_of_node.at(node_of(rank)) + 1];
+  std::partial_sum(next.begin(), next.end(), next.begin());
+  first_ = next;
+  in_order_.resize(ranks.size());
+  for (const int rank : ranks) in_order_[next[index_of_node.at(node_of(rank))]++] = rank;
+  ranks_ = in_order_;
+}
+
+size_t RanksByNode::largest(size_t begin, size_t end) const {
+  if (apart_) return begin < end ? 1 : 0;
+  size_t most = 0;
+  for (size_t node = begin; node < end; ++node) most = std::max(most, of(node).size());
+  return most;
+}
+
+std::vector<FanoutPlace> FanoutTree(int src, const RanksByNode& nodes, FanoutShape shape,
+                                    size_t first_node, size_t stripe,
+                                    absl::Span<const int> node_of_rank) {
+  std::vector<FanoutPlace> places;
+  places.reserve(nodes.ranks());
+  std::vector<int32_t> heads = {0};  // places of the nodes' first ranks, after the source
+  const auto append = [&](absl::Span<const int> ranks, bool relayed) {
+    const int32_t head = static_cast<int32_t>(places.size()) + 1;
+    for (size_t i = 0; i < ranks.size(); ++i) {
+      places.push_back({ranks[(stripe + i) % ranks.size()], relayed ? head : 0});
+    }
+    if (!relayed) return;
+    const int32_t above = FanoutParent(shape, static_cast<int32_t>(heads.size()));
+    places[static_cast<size_t>(head - 1)].parent = heads[static_cast<size_t>(above)];
+    heads.push_back(head);
+  };
+  absl::Span<const int> own;
+  for (size_t i = 0; i < nodes.nodes(); ++i) {
+    const absl::Span<const int> ranks = nodes.of((first_node + i) % nodes.nodes());
+    if (SharesNode(src, ranks[0], node_of_rank)) {
+      own = ranks;
+    } else {
+      append(ranks, true);
+    }
+  }
+  append(own, false);
+  return places;
+}
+
+FanoutNodes CountNodes(int src, const RanksByNode& nodes, absl::Span<const int> node_of_rank) {
+  FanoutNodes counted;
+  for (size_t node = 0; node < nodes.nodes(); ++node) {
+    const absl::Span<const int> ranks = nodes.of(node);
+    if (SharesNode(src, ranks[0], node_of_rank)) continue;
+    ++counted.others;
+    counted.relays = counted.relays || ranks.size() > 1;
+  }
+  return counted;
 }
 
 int32_t FanoutParent(FanoutShape shape, int32_t place) {

@@ -26,10 +26,14 @@ struct Fanout {
 // `bucket_bytes`.
 Fanout ChooseFanout(int64_t bytes, int64_t destinations, int64_t bucket_bytes);
 
-// True if the trees of all sources to so many ranks are to be one and the same, where a rank holds
-// at most `slots` buckets (0: no limit). Each rank then gets its buckets in the order of their ids,
-// in which it lets them in. Trees that begin at different destinations fill all ports sooner, but
-// few slots are then held by buckets that come late, while others wait (docs/large-meshes.md).
+// In the following, `destinations` are the nodes that a tree leads to. Within a node there is a
+// star of its own.
+
+// True if the trees of all sources to so many nodes are to take them in one and the same order,
+// where a rank holds at most `slots` buckets (0: no limit). Each rank then gets its buckets in the
+// order of their ids, in which it lets them in. Trees that begin at different destinations fill all
+// ports sooner, but few slots are then held by buckets that come late, while others wait
+// (docs/large-meshes.md).
 bool TreesCoincide(int64_t slots, int64_t destinations);
 // The shape of such a tree for `bytes` of one source.
 Fanout ChooseCoincidingFanout(int64_t bytes, int64_t destinations, int64_t bucket_bytes);
@@ -38,14 +42,62 @@ Fanout ChooseCoincidingFanout(int64_t bytes, int64_t destinations, int64_t bucke
 // results of different buckets overlap.
 int64_t ReductionPieceBytes(int64_t bytes, int64_t bucket_bytes);
 
-// `ranks` in the order in which they stand in the tree: from number `first` on and round, those of
-// one node together.
-std::vector<int> FanoutOrder(absl::Span<const int> ranks, size_t first,
-                             absl::Span<const int> node_of_rank);
+// Most bytes of one bucket that a node's first rank hands on to others of the node, so that both
+// hops overlap.
+int64_t RelayPieceBytes(int64_t bytes, int64_t bucket_bytes);
 
-// True if `src` and all of `dsts` share a node. Then a star is best: there is no port that its
-// source would keep busy, as whoever receives copies.
-bool OnOneNode(int src, absl::Span<const int> dsts, absl::Span<const int> node_of_rank);
+// Ranks by node: nodes in the order of their first ranks.
+class RanksByNode {
+ public:
+  // `ranks` must outlive this object.
+  RanksByNode(absl::Span<const int> ranks, absl::Span<const int> node_of_rank);
+
+  RanksByNode(const RanksByNode&) = delete;
+  RanksByNode& operator=(const RanksByNode&) = delete;
+
+  size_t ranks() const { return ranks_.size(); }
+  size_t nodes() const { return apart_ ? ranks_.size() : first_.size() - 1; }
+  absl::Span<const int> of(size_t node) const { return of(node, node + 1); }
+  // Those of nodes [begin, end).
+  absl::Span<const int> of(size_t begin, size_t end) const {
+    return ranks_.subspan(First(begin), First(end) - First(begin));
+  }
+  // The most that one of the nodes [begin, end) has.
+  size_t largest(size_t begin, size_t end) const;
+
+ private:
+  size_t First(size_t node) const { return apart_ ? node : first_[node]; }
+
+  absl::Span<const int> ranks_;
+  bool apart_ = false;         // each has a node of its own; there are many such lists
+  std::vector<size_t> first_;  // unless apart: of each node, in ranks_; and the end
+  std::vector<int> in_order_;  // unless apart: the ranks
+};
+
+// A place in a tree.
+struct FanoutPlace {
+  int rank = -1;
+  int32_t parent = 0;  // 0: the source; n: the n-th place
+
+  friend bool operator==(const FanoutPlace&, const FanoutPlace&) = default;
+};
+
+// The tree that brings bytes from `src` to the ranks of `nodes`, without `src`: each of the other
+// nodes gets them once, through one of its ranks, which hands them on to the others. Nodes follow
+// one another in `shape`, from `first_node` (in their list, or above that and so round) on; each
+// gets them through rank `stripe` of its list, round. The ranks of the source's own node, which
+// come last, get them from the source.
+std::vector<FanoutPlace> FanoutTree(int src, const RanksByNode& nodes, FanoutShape shape,
+                                    size_t first_node, size_t stripe,
+                                    absl::Span<const int> node_of_rank);
+
+// What a tree has to do with nodes. In one node a star is best: there is no port that its source
+// would keep busy, as whoever receives copies.
+struct FanoutNodes {
+  int64_t others = 0;   // nodes that are not the source's
+  bool relays = false;  // one of these has several ranks
+};
+FanoutNodes CountNodes(int src, const RanksByNode& nodes, absl::Span<const int> node_of_rank);
 
 // The parent of place `place` (1, 2, ..); the source is at place 0.
 int32_t FanoutParent(FanoutShape shape, int32_t place);

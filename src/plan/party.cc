@@ -12,7 +12,7 @@ const Party& PairParties::Of(int src, int dst) {
     Party& party = parties_.emplace_back();
     party.src = src;
     party.src_needs = src == dst;
-    if (src != dst) party.dsts = {dst};
+    if (src != dst) party.dsts = {{dst, 0}};
     party.piece_bytes = bucket_bytes_;
     known = &party;
   }
@@ -37,11 +37,13 @@ absl::Span<const int> Parties::ContributorsWith(absl::Span<const int> holders, i
 }
 
 const Party& Parties::Of(int src, absl::Span<const int> holders, const Need& need,
-                         int64_t elements) {
-  std::unique_ptr<const Party>& party = parties_[{&need, src, elements}];
+                         const Share& share) {
+  std::unique_ptr<const Party>& party =
+      parties_[{&need, src, share.stripe, share.end - share.begin}];
   if (party == nullptr) {
-    party = std::make_unique<Party>(Make(src, holders, need, elements));
-    bytes_ += static_cast<int64_t>(sizeof(Key) + sizeof(Party) + party->dsts.size() * sizeof(int));
+    party = std::make_unique<Party>(Make(src, holders, need, share));
+    bytes_ += static_cast<int64_t>(sizeof(Key) + sizeof(Party) +
+                                   party->dsts.size() * sizeof(FanoutPlace));
   }
   return *party;
 }
@@ -51,9 +53,9 @@ void Parties::Clear() {
   bytes_ = 0;
 }
 
-// Where the tree of a source begins, unless trees coincide: along each mesh dimension the sources
-// begin one after the other, so that no destination is the one that passes everything on. The same
-// for all tensors, as small ones only join if their trees are equal.
+// Where the tree of a source begins: along each mesh dimension the sources begin one after the
+// other, so that no destination is the one that passes everything on. The same for all tensors, as
+// small ones only join if their trees are equal.
 size_t Parties::FirstDst(int src) const {
   int64_t position = *src_mesh_.PositionOf(src);
   // Meshes side by side, as those of pipeline stages are, begin one after the other too.
@@ -66,39 +68,66 @@ size_t Parties::FirstDst(int src) const {
   return static_cast<size_t>(first);
 }
 
+// Where the tree begins tells it from the others of this source, `shape` aside. Trees that coincide
+// take the nodes in the same order; a node's port would be idle if all took its first rank.
+std::vector<FanoutPlace> Parties::TreeOf(int src, const RanksByNode& nodes, int32_t stripe,
+                                         FanoutShape shape, bool coincides) const {
+  const auto tree = [&](size_t first_node, size_t first_rank) {
+    return FanoutTree(src, nodes, shape, first_node, first_rank, options_.node_of_rank);
+  };
+  const size_t first = FirstDst(src);
+  if (stripe >= 0) {
+    // The stripes of a source begin at different ranks of one node, one of those with most ranks.
+    const size_t most = nodes.largest(0, nodes.nodes());
+    std::vector<size_t> largest;
+    for (size_t i = 0; i < nodes.nodes(); ++i) {
+      if (nodes.of(i).size() == most) largest.push_back(i);
+    }
+    return tree(largest[coincides ? 0 : first % largest.size()], static_cast<size_t>(stripe));
+  }
+  if (coincides) return tree(0, first % nodes.of(0).size());
+  size_t place = first % nodes.ranks();
+  size_t node = 0;
+  while (place >= nodes.of(node).size()) place -= nodes.of(node++).size();
+  return tree(node, place);
+}
+
 Party Parties::Make(int src, absl::Span<const int> holders, const Need& need,
-                    int64_t elements) const {
+                    const Share& share) const {
   Party party;
   party.src = src;
   party.piece_bytes = options_.bucket_bytes;
   party.contributors = ContributorsWith(holders, src);
+  std::vector<int> dsts;
   for (int rank : need.ranks) {
     if (rank == src) {
       party.src_needs = true;
     } else {
-      party.dsts.push_back(rank);
+      dsts.push_back(rank);
     }
   }
-  const auto destinations = static_cast<int64_t>(party.dsts.size());
+  const RanksByNode nodes(dsts, options_.node_of_rank);
+  const FanoutNodes count = CountNodes(src, nodes, options_.node_of_rank);
   // A source that is itself a link of others' chains could not send before these have reached it.
-  const bool coincides = TreesCoincide(options_.slots, destinations) && !dst_mesh_.PositionOf(src);
-  if (!party.dsts.empty()) {
-    const size_t first = coincides ? 0 : FirstDst(src) % party.dsts.size();
-    const std::vector<int> order = FanoutOrder(party.dsts, first, options_.node_of_rank);
-    party.dsts.assign(order.begin(), order.end());
-  }
-  const int64_t bytes = elements * element_bytes_;
+  const bool coincides = TreesCoincide(options_.slots, count.others) && !dst_mesh_.PositionOf(src);
+  const int64_t bytes = (share.end - share.begin) * element_bytes_;
   Fanout fanout = {FanoutShape::kStar, options_.bucket_bytes};
-  if (!OnOneNode(src, party.dsts, options_.node_of_rank)) {
-    fanout = coincides ? ChooseCoincidingFanout(bytes, destinations, options_.bucket_bytes)
-                       : ChooseFanout(bytes, destinations, options_.bucket_bytes);
+  if (count.others > 0) {
+    fanout = coincides ? ChooseCoincidingFanout(bytes, count.others, options_.bucket_bytes)
+                       : ChooseFanout(bytes, count.others, options_.bucket_bytes);
   }
   party.piece_bytes = fanout.piece_bytes;
+  if (count.relays) {
+    party.piece_bytes = std::min(party.piece_bytes, RelayPieceBytes(bytes, options_.bucket_bytes));
+  }
   if (reduces()) {
     party.piece_bytes =
         std::min(party.piece_bytes, ReductionPieceBytes(bytes, options_.bucket_bytes));
   }
-  party.shape = fanout.shape;
+  if (!dsts.empty()) {
+    const std::vector<FanoutPlace> tree = TreeOf(src, nodes, share.stripe, fanout.shape, coincides);
+    party.dsts.assign(tree.begin(), tree.end());
+  }
   party.levels = reduces() ? src_.levels() : absl::Span<const Level>();
   party.number =
       1 + static_cast<uint64_t>(layout_pair_) * kFanoutShapes + static_cast<uint64_t>(fanout.shape);

@@ -7,6 +7,7 @@
 #include <deque>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/inlined_vector.h"
@@ -23,15 +24,14 @@ namespace sluice {
 struct Party {
   int src = -1;  // has the bytes, or reduces them: the owner
   // The others that need them, in the order of the tree; may be empty.
-  absl::InlinedVector<int, 1> dsts;
-  bool src_needs = false;  // it needs them itself
-  FanoutShape shape = FanoutShape::kStar;
+  absl::InlinedVector<FanoutPlace, 1> dsts;
+  bool src_needs = false;              // it needs them itself
   absl::Span<const int> contributors;  // in the order of addition, the owner among them; or none
   absl::Span<const Level> levels;      // of the reduction
   uint64_t number = 0;                 // 0: two ranks, or one that has what it needs
   int64_t piece_bytes = 0;             // most bytes of one bucket; not the same in equal parties
 
-  int dst() const { return dsts.empty() ? src : dsts[0]; }
+  int dst() const { return dsts.empty() ? src : dsts[0].rank; }
 };
 
 // Parties of two ranks, or of one that has what it needs, of one rank's plan.
@@ -64,9 +64,9 @@ class Parties {
   // the class is reduced.
   absl::Span<const int> ContributorsWith(absl::Span<const int> holders, int owner) const;
 
-  // Who passes `elements` of what the ranks of `need` need together from `src`, one of `holders`.
+  // Who passes `share` of what the ranks of `need` need together from `src`, one of `holders`.
   // These lists must stay until Clear; `need` is known by its address. Lives until Clear.
-  const Party& Of(int src, absl::Span<const int> holders, const Need& need, int64_t elements);
+  const Party& Of(int src, absl::Span<const int> holders, const Need& need, const Share& share);
 
   void Clear();
   // About how much memory Clear would give back.
@@ -76,15 +76,18 @@ class Parties {
   struct Key {
     const Need* need;
     int src;
+    int32_t stripe;
     int64_t elements;
 
     friend bool operator==(const Key&, const Key&) = default;
     template <typename H>
     friend H AbslHashValue(H h, const Key& key) {
-      return H::combine(std::move(h), key.need, key.src, key.elements);
+      return H::combine(std::move(h), key.need, key.src, key.stripe, key.elements);
     }
   };
-  Party Make(int src, absl::Span<const int> holders, const Need& need, int64_t elements) const;
+  Party Make(int src, absl::Span<const int> holders, const Need& need, const Share& share) const;
+  std::vector<FanoutPlace> TreeOf(int src, const RanksByNode& nodes, int32_t stripe,
+                                  FanoutShape shape, bool coincides) const;
   size_t FirstDst(int src) const;
   bool reduces() const { return src_.contributions() > 1; }
 

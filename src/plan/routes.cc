@@ -191,8 +191,7 @@ void ClassRoutes::AppendSourceRoutes(int64_t rotation, Plan* plan, std::vector<R
       route.end = share.end;
       route.row_elements = src_.crossings->list[crossing].row_elements;
       if (!need.apart) {
-        route.party =
-            &tables_.parties().Of(rank_, service_->holders, need, share.end - share.begin);
+        route.party = &tables_.parties().Of(rank_, service_->holders, need, share);
         routes->push_back(route);
         continue;
       }
@@ -219,7 +218,7 @@ void ClassRoutes::AppendReducedRoutes(int64_t rotation, Plan* plan, std::vector<
         const size_t crossing = static_cast<size_t>(need.want);
         Route route;
         route.role = owner == rank_ ? Role::kOwner : Role::kContributor;
-        route.party = &tables_.parties().Of(owner, holders, need, share.end - share.begin);
+        route.party = &tables_.parties().Of(owner, holders, need, share);
         route.region = RegionOf(&src_, crossing, Role::kSource, plan);
         if (crossing == local_crossing_) {
           route.role = route.role | Role::kDestination;
@@ -270,8 +269,8 @@ void ClassRoutes::AppendSupply(const Supply& supply, int64_t rotation, Plan* pla
     if (std::find(row.begin(), row.end(), rank_) != row.end()) continue;
     Route route;
     route.role = Role::kDestination;
-    route.party = need.apart ? &pairs_.Of(src, rank_)
-                             : &tables_.parties().Of(src, holders, need, share.end - share.begin);
+    route.party =
+        need.apart ? &pairs_.Of(src, rank_) : &tables_.parties().Of(src, holders, need, share);
     route.region = RegionOf(&dst_, crossing, Role::kDestination, plan);
     route.begin = share.begin;
     route.end = share.end;

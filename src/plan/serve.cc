@@ -1,9 +1,10 @@
 // Dividing needs between replicas.
 //
 // The needs of a group lie one after another on a line of elements, and each candidate takes a
-// stretch of it: equal stretches, or, where some candidates already serve their own node, stretches
-// that fill all to one level. A boundary inside a need moves to a row, or to the need's edge where
-// the pieces would be too small to be worth a message.
+// stretch of it: equal stretches, or, where some candidates already reduce more than others,
+// stretches that fill all to one level. What a candidate gives to its own node does not count: who
+// receives copies it, and no port is busy. A boundary inside a need moves to a row, or to the
+// need's edge where the pieces would be too small to be worth a message.
 #include "plan/serve.h"
 
 #include <algorithm>
@@ -11,6 +12,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "plan/fanout.h"
 #include "plan/serve_line.h"
 
 namespace sluice {
@@ -33,10 +35,9 @@ struct NodeGroup {
 };
 
 // Groups candidates by node, in candidate order. Ordered, so that all ranks agree.
-std::map<int, NodeGroup> GroupByNode(absl::Span<const int> candidates,
-                                     absl::Span<const int> node_of_rank) {
+std::map<int, NodeGroup> NodeGroups(absl::Span<const int> candidates,
+                                    absl::Span<const int> node_of_rank) {
   std::map<int, NodeGroup> nodes;
-  if (node_of_rank.empty()) return nodes;
   for (int rank : candidates) {
     nodes[node_of_rank[static_cast<size_t>(rank)]].candidates.push_back(rank);
   }
@@ -55,33 +56,99 @@ size_t BlocksOf(size_t ranks, size_t candidates, size_t wants) {
   return std::max<size_t>(1, std::min(least, candidates / wants));
 }
 
-// Adds a need of `ranks` that want number `want`.
-void AddNeed(int32_t want, absl::Span<const int> ranks, bool apart, std::vector<int32_t>* members,
-             ServeTable* table) {
-  members->push_back(static_cast<int32_t>(table->needs.size()));
-  table->needs.push_back({want, ranks, apart});
-  table->group_of_need.push_back(0);
+// Stretches of so many bytes differ by a few percent at most, wherever they are cut. Candidates
+// need not take turns then, which would give each more channels with several members.
+constexpr int64_t kEvenStretchBytes = 4 << 20;
+
+// Least bytes of a stripe: a bucket with several members takes a slot at all of them.
+constexpr int64_t kStripeBytesMin = 256 << 10;
+
+// How many ranks of a node the bytes of a need come to first: all of its largest node, if there is
+// enough for each.
+int32_t StripesOf(size_t largest, int64_t bytes) {
+  const bool worth = bytes >= static_cast<int64_t>(largest) * kStripeBytesMin;
+  return worth ? static_cast<int32_t>(largest) : 1;
 }
 
-// Adds the needs of those `ranks` that want number `want` and share a node with no candidate:
-// together if each candidate would have to send to several, else each for itself. True if no
-// candidate will have more to send than another because of them.
-bool AddDistant(int32_t want, absl::Span<const int> ranks, absl::Span<const Want> wants,
-                size_t candidates, int64_t element_bytes, std::vector<int32_t>* members,
-                ServeTable* table) {
-  const int64_t bytes = wants[static_cast<size_t>(want)].elements * element_bytes;
-  if (ranks.size() <= candidates || bytes < kSharedNeedBytesMin) {
-    AddNeed(want, ranks, true, members, table);
+// The needs that are served alike, as they are added.
+class Needs {
+ public:
+  Needs(absl::Span<const Want> wants, size_t candidates, absl::Span<const int> node_of_rank,
+        int64_t element_bytes, ServeTable* table)
+      : wants_(wants),
+        candidates_(candidates),
+        node_of_rank_(node_of_rank),
+        element_bytes_(element_bytes),
+        table_(*table) {}
+
+  // Adds a need of `ranks` that want number `want`.
+  void Add(int32_t want, absl::Span<const int> ranks, bool apart, int32_t stripes,
+           std::vector<int32_t>* members) {
+    members->push_back(static_cast<int32_t>(table_.needs.size()));
+    table_.needs.push_back({want, ranks, apart, stripes});
+    table_.group_of_need.push_back(0);
+  }
+
+  // Adds the needs of those `ranks` that want number `want` and share a node with no candidate:
+  // those of a node together; those of all nodes together if each candidate would have to send to
+  // several nodes; little, each for itself. True if no candidate will have more to send than
+  // another because of them.
+  bool AddDistant(int32_t want, absl::Span<const int> ranks, std::vector<int32_t>* members) {
+    const int64_t bytes = wants_[static_cast<size_t>(want)].elements * element_bytes_;
+    if (bytes < kSharedNeedBytesMin || ranks.size() == 1) {
+      Add(want, ranks, true, 1, members);
+      return false;
+    }
+    const RanksByNode nodes(ranks, node_of_rank_);
+    if (nodes.nodes() > candidates_) return AddBlocks(want, ranks, nodes, bytes, members);
+    AddNodes(want, ranks, nodes, bytes, members);
     return false;
   }
-  const size_t blocks = BlocksOf(ranks.size(), candidates, wants.size());
-  for (size_t b = 0; b < blocks; ++b) {
-    const size_t begin = ranks.size() * b / blocks;
-    const size_t end = ranks.size() * (b + 1) / blocks;
-    AddNeed(want, ranks.subspan(begin, end - begin), false, members, table);
+
+ private:
+  void AddNodes(int32_t want, absl::Span<const int> ranks, const RanksByNode& nodes, int64_t bytes,
+                std::vector<int32_t>* members) {
+    if (nodes.nodes() == ranks.size()) {
+      Add(want, ranks, true, 1, members);
+      return;
+    }
+    RankList alone;
+    for (size_t n = 0; n < nodes.nodes(); ++n) {
+      const absl::Span<const int> of_node = nodes.of(n);
+      if (of_node.size() == 1) {
+        alone.push_back(of_node[0]);
+      } else {
+        Add(want, Keep(of_node), false, StripesOf(of_node.size(), bytes), members);
+      }
+    }
+    if (!alone.empty()) Add(want, Keep(alone), true, 1, members);
   }
-  return blocks > 1;
-}
+
+  bool AddBlocks(int32_t want, absl::Span<const int> ranks, const RanksByNode& nodes, int64_t bytes,
+                 std::vector<int32_t>* members) {
+    const size_t blocks =
+        std::min(nodes.nodes(), BlocksOf(ranks.size(), candidates_, wants_.size()));
+    for (size_t b = 0; b < blocks; ++b) {
+      const size_t begin = nodes.nodes() * b / blocks;
+      const size_t end = nodes.nodes() * (b + 1) / blocks;
+      const absl::Span<const int> block = nodes.nodes() == ranks.size()
+                                              ? ranks.subspan(begin, end - begin)
+                                              : Keep(nodes.of(begin, end));
+      Add(want, block, false, StripesOf(nodes.largest(begin, end), bytes), members);
+    }
+    return blocks > 1;
+  }
+
+  absl::Span<const int> Keep(absl::Span<const int> ranks) {
+    return table_.lists.emplace_back(ranks.begin(), ranks.end());
+  }
+
+  const absl::Span<const Want> wants_;
+  const size_t candidates_;
+  const absl::Span<const int> node_of_rank_;
+  const int64_t element_bytes_;
+  ServeTable& table_;
+};
 
 // Adds what each candidate of `group` sends to `loads`.
 void AddLoads(const ServeGroup& group, absl::Span<const Need> needs, const CandidateIndex& index,
@@ -118,11 +185,12 @@ size_t ServeGroup::CandidateOf(size_t slot, int64_t rotation) const {
 }
 
 ServeTable Serve(absl::Span<const int> candidates, absl::Span<const Want> wants,
-                 absl::Span<const int> node_of_rank, int64_t element_bytes) {
+                 absl::Span<const int> node_of_rank, bool nodes_meet, int64_t element_bytes) {
   ServeTable table;
-  // Who is on which node matters only where candidates may be near those who want.
-  const CandidateIndex index = node_of_rank.empty() ? CandidateIndex() : IndexOf(candidates);
-  std::map<int, NodeGroup> nodes = GroupByNode(candidates, node_of_rank);
+  Needs needs(wants, candidates.size(), node_of_rank, element_bytes, &table);
+  const CandidateIndex index = nodes_meet ? IndexOf(candidates) : CandidateIndex();
+  std::map<int, NodeGroup> nodes;
+  if (nodes_meet) nodes = NodeGroups(candidates, node_of_rank);
   std::vector<int32_t> far;  // needs whose node holds none of the part
   bool even = true;          // they load all candidates alike
   for (size_t w = 0; w < wants.size(); ++w) {
@@ -138,17 +206,15 @@ ServeTable Serve(absl::Span<const int> candidates, absl::Span<const Want> wants,
       }
       for (auto& [node, ranks] : near) {
         // Within a node there is no port that one sender would keep busy: whoever receives copies.
-        AddNeed(want, table.lists.emplace_back(std::move(ranks)), true, &nodes.at(node).needs,
-                &table);
+        needs.Add(want, table.lists.emplace_back(std::move(ranks)), true, 1, &nodes.at(node).needs);
       }
       distant = table.lists.emplace_back(std::move(others));
     }
     if (distant.empty()) continue;
-    even = AddDistant(want, distant, wants, candidates.size(), element_bytes, &far, &table) && even;
+    even = needs.AddDistant(want, distant, &far) && even;
   }
 
   const Line line = {wants, table.needs};
-  std::vector<int64_t> loads(candidates.size(), 0);
   for (auto& [node, near] : nodes) {
     if (near.needs.empty()) continue;
     ServeGroup group;
@@ -156,23 +222,29 @@ ServeTable Serve(absl::Span<const int> candidates, absl::Span<const Want> wants,
     CutLine(line, near.needs,
             EvenStretches(TotalElements(line, near.needs), near.candidates.size()), element_bytes,
             &group);
-    AddLoads(group, table.needs, index, &loads);
     AddGroup(std::move(group), near.needs, &table);
   }
   if (far.empty()) return table;
 
   ServeGroup group;
   group.candidates.assign(candidates.begin(), candidates.end());
-  group.rotates = table.groups.empty() && !even;
-  CutLine(line, far, LevelStretches(TotalElements(line, far), loads), element_bytes, &group);
+  const int64_t total = TotalElements(line, far);
+  const bool together = std::none_of(far.begin(), far.end(), [&table](int32_t need) {
+    return table.needs[static_cast<size_t>(need)].apart;
+  });
+  const int64_t stretch_bytes = total / static_cast<int64_t>(candidates.size()) * element_bytes;
+  group.rotates = !even && !(together && stretch_bytes >= kEvenStretchBytes);
+  CutLine(line, far, EvenStretches(total, candidates.size()), element_bytes, &group);
+  CutStripes(line, element_bytes, &group);
   AddGroup(std::move(group), far, &table);
   return table;
 }
 
 ServeTable ServeReduced(absl::Span<const int> candidates, absl::Span<const Want> wants,
-                        int64_t element_bytes) {
+                        absl::Span<const int> node_of_rank, int64_t element_bytes) {
   ServeTable table;
   const CandidateIndex index = IndexOf(candidates);
+  const std::map<int, NodeGroup> of_candidates = NodeGroups(candidates, node_of_rank);
 
   // Wants by who can reduce them: those that need them and could, or else everyone.
   std::map<std::vector<int>, std::vector<int32_t>> needs_of;
@@ -183,7 +255,15 @@ ServeTable ServeReduced(absl::Span<const int> candidates, absl::Span<const Want>
     }
     if (inside.empty()) inside.assign(candidates.begin(), candidates.end());
     needs_of[std::move(inside)].push_back(static_cast<int32_t>(table.needs.size()));
-    table.needs.push_back({static_cast<int32_t>(w), wants[w].ranks, false});
+    const RanksByNode nodes(wants[w].ranks, node_of_rank);
+    bool near = false;
+    for (size_t n = 0; n < nodes.nodes(); ++n) {
+      const int node = node_of_rank[static_cast<size_t>(nodes.of(n)[0])];
+      near = near || of_candidates.contains(node);
+    }
+    const int32_t stripes =
+        near ? 1 : StripesOf(nodes.largest(0, nodes.nodes()), wants[w].elements * element_bytes);
+    table.needs.push_back({static_cast<int32_t>(w), wants[w].ranks, false, stripes});
     table.group_of_need.push_back(0);
   }
   // Those with the least choice first; the others level what these leave uneven.
@@ -207,6 +287,7 @@ ServeTable ServeReduced(absl::Span<const int> candidates, absl::Span<const Want>
     CutLine(line, needs,
             group.rotates ? EvenStretches(total, owners.size()) : LevelStretches(total, loads_of),
             element_bytes, &group);
+    CutStripes(line, element_bytes, &group);
     AddLoads(group, table.needs, index, &loads);
     AddGroup(std::move(group), needs, &table);
   }

@@ -28,7 +28,8 @@ struct Want {
 struct Need {
   int32_t want = 0;
   absl::Span<const int> ranks;
-  bool apart = false;  // each of them is served alone; else all are served together
+  bool apart = false;   // each of them is served alone; else all are served together
+  int32_t stripes = 1;  // served together: how many ranks of a node its bytes come to first
 };
 
 // Elements [begin, end) of a need's region, for its ranks [first_rank, end_rank).
@@ -38,6 +39,9 @@ struct Share {
   int32_t end_rank = 0;
   int64_t begin = 0;
   int64_t end = 0;
+  // Where a need served together is cut between the ranks that its bytes come to first: rank
+  // number `stripe` of a node (docs/architecture.md). -1: it is not cut.
+  int32_t stripe = -1;
 };
 
 // Candidates that divide some of the needs between them. Slots, not candidates, own shares: which
@@ -71,15 +75,16 @@ struct ServeTable {
 inline constexpr size_t kNeedRanksMax = 64;
 
 // `candidates`: the ranks that hold the part, in mesh order. `wants`: in an order all ranks share.
-// Ranks that need the same bytes are served together where one by one they would load the
-// candidates more. `node_of_rank`: empty if no candidate shares a node with a rank that wants.
+// Ranks of one node that need the same bytes are served together, so that these cross once; ranks
+// of several nodes are where one by one they would load the candidates more. `nodes_meet`: false if
+// no candidate shares a node with a rank that wants.
 ServeTable Serve(absl::Span<const int> candidates, absl::Span<const Want> wants,
-                 absl::Span<const int> node_of_rank, int64_t element_bytes);
+                 absl::Span<const int> node_of_rank, bool nodes_meet, int64_t element_bytes);
 
 // The same for a part that has to be reduced first: a share is what one candidate, of all that hold
 // contributions, reduces and sends on. Ranks that need what they could reduce themselves do so.
 ServeTable ServeReduced(absl::Span<const int> candidates, absl::Span<const Want> wants,
-                        int64_t element_bytes);
+                        absl::Span<const int> node_of_rank, int64_t element_bytes);
 
 }  // namespace sluice
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <compare>
+#include <utility>
 
 namespace sluice {
 namespace {
@@ -11,10 +12,14 @@ namespace {
 constexpr int64_t kSmallestShareBytes = 64 << 10;
 constexpr int64_t kShareAlignmentBytes = 16;
 
+int64_t SmallestShare(int64_t element_bytes) {
+  return (kSmallestShareBytes + element_bytes - 1) / element_bytes;
+}
+
 // Rounds `offset` within `need` to where a cut is worth making: to rows, if they are short beside
 // the `stretch` of a sender.
 int64_t SnapCut(const Want& need, int64_t offset, int64_t stretch, int64_t element_bytes) {
-  const int64_t smallest = (kSmallestShareBytes + element_bytes - 1) / element_bytes;
+  const int64_t smallest = SmallestShare(element_bytes);
   if (need.elements < 2 * smallest) return 2 * offset < need.elements ? 0 : need.elements;
   const int64_t alignment =
       need.row_elements <= stretch / 32 ? need.row_elements : kShareAlignmentBytes / element_bytes;
@@ -43,7 +48,7 @@ void AppendShares(int32_t number, const Need& need, int64_t elements, Place from
   const auto append = [&](int64_t first, int64_t last, int64_t begin, int64_t end) {
     const int64_t ranks = need.apart ? last : static_cast<int64_t>(need.ranks.size());
     shares->push_back(
-        {number, static_cast<int32_t>(first), static_cast<int32_t>(ranks), begin, end});
+        {number, static_cast<int32_t>(first), static_cast<int32_t>(ranks), begin, end, -1});
   };
   if (from.offset > 0 && from.copy < to.copy) {
     append(from.copy, from.copy + 1, from.offset, elements);
@@ -87,6 +92,40 @@ void CutLine(const Line& line, absl::Span<const int32_t> members,
     }
     group->first_share.push_back(static_cast<int32_t>(group->shares.size()));
   }
+}
+
+void CutStripes(const Line& line, int64_t element_bytes, ServeGroup* group) {
+  const int64_t smallest = SmallestShare(element_bytes);
+  std::vector<Share> shares;
+  shares.reserve(group->shares.size());
+  size_t next = 0;
+  for (size_t q = 0; q + 1 < group->first_share.size(); ++q) {
+    const size_t end = static_cast<size_t>(group->first_share[q + 1]);
+    for (group->first_share[q] = static_cast<int32_t>(shares.size()); next < end; ++next) {
+      Share share = group->shares[next];
+      const int64_t stripes = line.needs[static_cast<size_t>(share.need)].stripes;
+      const Want& region = line.RegionOf(share.need);
+      const int64_t stretch = region.elements / stripes;
+      const int64_t last = share.end;
+      if (stripes > 1) share.stripe = static_cast<int32_t>(share.begin * stripes / region.elements);
+      for (int64_t stripe = 0; stripes > 1 && stripe < stripes; ++stripe) {
+        const int64_t to =
+            stripe + 1 == stripes
+                ? last
+                : SnapCut(region, region.elements * (stripe + 1) / stripes, stretch, element_bytes);
+        if (to - share.begin < smallest) continue;
+        share.stripe = static_cast<int32_t>(stripe);
+        if (last - to < smallest) break;
+        share.end = to;
+        shares.push_back(share);
+        share.begin = to;
+      }
+      share.end = last;
+      shares.push_back(share);
+    }
+  }
+  group->first_share.back() = static_cast<int32_t>(shares.size());
+  group->shares = std::move(shares);
 }
 
 int64_t TotalElements(const Line& line, absl::Span<const int32_t> members) {

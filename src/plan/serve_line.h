@@ -27,6 +27,9 @@ struct Line {
 void CutLine(const Line& line, absl::Span<const int32_t> members,
              absl::Span<const int64_t> stretches, int64_t element_bytes, ServeGroup* group);
 
+// Cuts the shares of needs with several stripes between the stripes, in equal parts of the region.
+void CutStripes(const Line& line, int64_t element_bytes, ServeGroup* group);
+
 // The length of the line.
 int64_t TotalElements(const Line& line, absl::Span<const int32_t> members);
 

@@ -155,8 +155,9 @@ TEST(BalanceTest, BroadcastLoadsNobodyWithMoreThanItsShare) {
   }
 }
 
-// Holders that serve a target of their own node leave the others more of the rest.
-TEST(BalanceTest, SendersFillUpToOneLevel) {
+// What holders give to targets of their own node leaves no port busy: all of them share the rest,
+// which crosses once.
+TEST(BalanceTest, SendersShareWhatCrosses) {
   Job job;
   job.node_of_rank = {0, 0, 1, 1, 0, 2, 2, 2};
   job.spec.tensors.push_back(MakeTensor("weight", {4096, 1024}, DType::kF32,
@@ -166,7 +167,9 @@ TEST(BalanceTest, SendersFillUpToOneLevel) {
   ASSERT_TRUE(plans.ok()) << plans.status();
   const double tensor_bytes = 4096.0 * 1024 * 4;
   for (size_t rank = 0; rank < 4; ++rank) {
-    EXPECT_NEAR(static_cast<double>((*plans)[rank].sent_bytes), tensor_bytes, tensor_bytes / 20)
+    const double near = rank < 2 ? tensor_bytes / 2 : 0;  // half of what the target of node 0 needs
+    EXPECT_NEAR(static_cast<double>((*plans)[rank].sent_bytes), near + tensor_bytes / 4,
+                tensor_bytes / 80)
         << "rank " << rank;
   }
 }

@@ -42,18 +42,31 @@ absl::Status CheckRoles(const ChannelContent& content) {
   return absl::OkStatus();
 }
 
-absl::Status CheckTree(const ChannelContent& content) {
+// Each node but the root's has one member that gets the bytes from another node, and passes them on
+// to the others of its node; those of the root's node get them from the root.
+absl::Status CheckTree(const ChannelContent& content, const std::vector<int>& node_of_rank) {
+  const auto node = [&](size_t member) {
+    return node_of_rank[static_cast<size_t>(content.members[member].rank)];
+  };
+  std::map<int, int32_t> heads = {{node(0), 0}};  // by node
+  std::vector<int32_t> heads_in_order = {0};
   bool star = true;
   bool chain = true;
   bool tree = true;
   for (size_t m = 1; m < content.members.size(); ++m) {
-    const int32_t place = static_cast<int32_t>(m);
     const int32_t parent = content.members[m].parent;
     if (parent < 0) break;
-    if (parent >= place) return Wrong("a parent after its child");
-    star = star && parent == 0;
-    chain = chain && parent == place - 1;
-    tree = tree && parent == (place - 1) / 2;
+    if (parent >= static_cast<int32_t>(m)) return Wrong("a parent after its child");
+    const auto [head, first] = heads.try_emplace(node(m), static_cast<int32_t>(m));
+    if (!first) {
+      if (parent != head->second) return Wrong("a node that gets the bytes twice");
+      continue;
+    }
+    const size_t place = heads_in_order.size();
+    star = star && parent == heads_in_order[0];
+    chain = chain && parent == heads_in_order[place - 1];
+    tree = tree && parent == heads_in_order[(place - 1) / 2];
+    heads_in_order.push_back(static_cast<int32_t>(m));
   }
   return star || chain || tree ? absl::OkStatus() : Wrong("neither star nor chain nor tree");
 }
@@ -79,7 +92,7 @@ absl::Status CheckContributions(const ChannelContent& content) {
   return absl::OkStatus();
 }
 
-absl::Status CheckPlan(int rank, const Plan& plan) {
+absl::Status CheckPlan(int rank, const Plan& plan, const std::vector<int>& node_of_rank) {
   std::vector<int64_t> counts(plan.channels.size());
   for (const Bucket& bucket : plan.buckets) ++counts.at(static_cast<size_t>(bucket.channel));
   std::set<std::vector<int64_t>> keys;
@@ -88,7 +101,8 @@ absl::Status CheckPlan(int rank, const Plan& plan) {
     if (channel.buckets != counts[c] || counts[c] == 0) return Wrong("wrong count of a channel");
     const ChannelContent content = ContentOf(plan, channel);
     if (!keys.insert(content.Key()).second) return Wrong("two channels of equal content");
-    for (const auto check : {CheckRoles, CheckTree, CheckContributions}) {
+    if (absl::Status status = CheckTree(content, node_of_rank); !status.ok()) return status;
+    for (const auto check : {CheckRoles, CheckContributions}) {
       if (absl::Status status = check(content); !status.ok()) return status;
     }
     const auto& members = content.members;
@@ -163,11 +177,11 @@ class Links {
 
 }  // namespace
 
-absl::Status CheckChannels(const std::vector<Plan>& plans) {
+absl::Status CheckChannels(const Job& job, const std::vector<Plan>& plans) {
   Links links;
   for (size_t r = 0; r < plans.size(); ++r) {
     const int rank = static_cast<int>(r);
-    absl::Status status = CheckPlan(rank, plans[r]);
+    absl::Status status = CheckPlan(rank, plans[r], job.node_of_rank);
     for (size_t c = 0; status.ok() && c < plans[r].channels.size(); ++c) {
       status = links.Add(rank, plans[r], plans[r].channels[c]);
     }

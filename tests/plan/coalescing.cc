@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <tuple>
 
 #include "plan/fanout.h"
@@ -43,9 +44,8 @@ class PartyCheck {
     for (int32_t m = 1; m < channel_.member_count; ++m) {
       const Member& member = plan.members[static_cast<size_t>(int64_t{channel_.first_member} + m)];
       if (member.parent < 0) continue;
-      ++destinations_;
-      destination_ranks_.push_back(member.rank);
-      last_parent_ = member.parent;
+      ranks_.push_back(member.rank);
+      parents_.push_back(member.parent);
     }
   }
 
@@ -110,19 +110,24 @@ class PartyCheck {
 
   absl::Status CheckPieces(const Part& part) const {
     Fanout fanout = {FanoutShape::kStar, job_.bucket_bytes};
-    if (!OnOneNode(channel_.src, destination_ranks_, job_.node_of_rank)) {
+    const FanoutNodes nodes =
+        CountNodes(channel_.src, RanksByNode(ranks_, job_.node_of_rank), job_.node_of_rank);
+    if (nodes.others > 0) {
       const TensorTransfer& tensor = job_.spec.tensors[static_cast<size_t>(part.tensor)];
       const bool apart = !tensor.dst.mesh.PositionOf(channel_.src);
-      fanout = apart && TreesCoincide(job_.slots, destinations_)
-                   ? ChooseCoincidingFanout(part.bytes(), destinations_, job_.bucket_bytes)
-                   : ChooseFanout(part.bytes(), destinations_, job_.bucket_bytes);
+      fanout = apart && TreesCoincide(job_.slots, nodes.others)
+                   ? ChooseCoincidingFanout(part.bytes(), nodes.others, job_.bucket_bytes)
+                   : ChooseFanout(part.bytes(), nodes.others, job_.bucket_bytes);
+    }
+    if (nodes.relays) {
+      fanout.piece_bytes =
+          std::min(fanout.piece_bytes, RelayPieceBytes(part.bytes(), job_.bucket_bytes));
     }
     if (reduced_) {
       fanout.piece_bytes =
           std::min(fanout.piece_bytes, ReductionPieceBytes(part.bytes(), job_.bucket_bytes));
     }
-    if (destinations_ > 1 &&
-        last_parent_ != FanoutParent(fanout.shape, static_cast<int32_t>(destinations_))) {
+    if (LastHeadsParent() != FanoutParent(fanout.shape, static_cast<int32_t>(nodes.others))) {
       return Wrong(" takes another tree than is best for it");
     }
     const bool small = part.bytes() < kSmallBytes && part.bytes() <= room_bytes_;
@@ -139,6 +144,20 @@ class PartyCheck {
     return absl::OkStatus();
   }
 
+  // Which node's rank the last node gets the bytes from; 0: the root's.
+  int32_t LastHeadsParent() const {
+    std::vector<int32_t> heads = {0};
+    std::set<int> nodes = {NodeOf(channel_.src)};
+    int32_t parent = 0;
+    for (size_t i = 0; i < ranks_.size(); ++i) {
+      if (!nodes.insert(NodeOf(ranks_[i])).second) continue;
+      parent = parents_[i];
+      heads.push_back(static_cast<int32_t>(i) + 1);
+    }
+    return static_cast<int32_t>(std::find(heads.begin(), heads.end(), parent) - heads.begin());
+  }
+  int NodeOf(int rank) const { return job_.node_of_rank[static_cast<size_t>(rank)]; }
+
   bool AllSmall(const Bucket& bucket) const {
     for (int32_t c = 0; c < bucket.chunk_count; ++c) {
       const Part& part =
@@ -154,9 +173,8 @@ class PartyCheck {
   const Channel& channel_;
   const bool reduced_;
   int64_t room_bytes_ = job_.bucket_bytes;
-  int64_t destinations_ = 0;  // below the root
-  std::vector<int> destination_ranks_;
-  int32_t last_parent_ = -1;
+  std::vector<int> ranks_;  // below the root
+  std::vector<int32_t> parents_;
   std::map<int32_t, Part> parts_;  // by tensor
 };
 

@@ -114,19 +114,49 @@ TEST(ChooseFanoutTest, PiecesFitABucketAndGrowWithTheBytes) {
   }
 }
 
-TEST(FanoutOrderTest, BeginsAtTheFirstAndGoesRound) {
-  const std::vector<int> nodes(8, 0);
-  EXPECT_THAT(FanoutOrder({3, 1, 7, 5}, 0, nodes), ElementsAre(3, 1, 7, 5));
-  EXPECT_THAT(FanoutOrder({3, 1, 7, 5}, 2, nodes), ElementsAre(7, 5, 3, 1));
+std::vector<FanoutPlace> Tree(int src, absl::Span<const int> ranks, FanoutShape shape,
+                              size_t first_node, size_t stripe, absl::Span<const int> nodes) {
+  return FanoutTree(src, RanksByNode(ranks, nodes), shape, first_node, stripe, nodes);
 }
 
-TEST(FanoutOrderTest, NodesStayTogetherInTheOrderOfTheirFirstRanks) {
+TEST(RanksByNodeTest, NodesComeInTheOrderOfTheirFirstRanks) {
   const std::vector<int> nodes = {9, 4, 9, 4, 6, 4};
-  EXPECT_THAT(FanoutOrder({0, 1, 2, 3, 4, 5}, 0, nodes), ElementsAre(0, 2, 1, 3, 5, 4));
-  EXPECT_THAT(FanoutOrder({0, 1, 2, 3, 4, 5}, 4, nodes), ElementsAre(4, 5, 1, 3, 0, 2));
+  const std::vector<int> all = {0, 1, 2, 3, 4, 5};
+  const RanksByNode mixed(all, nodes);
+  ASSERT_EQ(mixed.nodes(), 3u);
+  EXPECT_THAT(mixed.of(0), ElementsAre(0, 2));
+  EXPECT_THAT(mixed.of(1), ElementsAre(1, 3, 5));
+  EXPECT_THAT(mixed.of(2), ElementsAre(4));
+  EXPECT_THAT(mixed.of(1, 3), ElementsAre(1, 3, 5, 4));
+  EXPECT_EQ(mixed.largest(0, 3), 3u);
+  const std::vector<int> apart = {3, 4, 2};
+  const RanksByNode alone(apart, nodes);
+  ASSERT_EQ(alone.nodes(), 3u);
+  EXPECT_THAT(alone.of(0), ElementsAre(3));
+  EXPECT_THAT(alone.of(1, 3), ElementsAre(4, 2));
+  EXPECT_EQ(alone.largest(0, 3), 1u);
+  EXPECT_EQ(RanksByNode({}, nodes).nodes(), 0u);
 }
 
-TEST(FanoutOrderTest, RandomOnes) {
+TEST(FanoutTreeTest, WithoutNodesRanksFollowOneAnother) {
+  const std::vector<int> nodes = {0, 1, 2, 3, 4, 5};
+  EXPECT_THAT(Tree(0, {1, 2, 3}, FanoutShape::kChain, 0, 0, nodes),
+              ElementsAre(FanoutPlace{1, 0}, FanoutPlace{2, 1}, FanoutPlace{3, 2}));
+  EXPECT_THAT(Tree(0, {1, 2, 3}, FanoutShape::kStar, 2, 0, nodes),
+              ElementsAre(FanoutPlace{3, 0}, FanoutPlace{1, 0}, FanoutPlace{2, 0}));
+}
+
+TEST(FanoutTreeTest, OneRankOfANodeHandsOnToTheOthers) {
+  const std::vector<int> nodes = {0, 0, 1, 1, 1, 2, 2};
+  EXPECT_THAT(Tree(0, {2, 3, 4}, FanoutShape::kStar, 0, 1, nodes),
+              ElementsAre(FanoutPlace{3, 0}, FanoutPlace{4, 1}, FanoutPlace{2, 1}));
+  // The source's own node has it from the source.
+  EXPECT_THAT(Tree(0, {1, 2, 3, 4, 5, 6}, FanoutShape::kChain, 2, 1, nodes),
+              ElementsAre(FanoutPlace{6, 0}, FanoutPlace{5, 1}, FanoutPlace{3, 1},
+                          FanoutPlace{4, 3}, FanoutPlace{2, 3}, FanoutPlace{1, 0}));
+}
+
+TEST(FanoutTreeTest, RandomOnes) {
   for (uint64_t seed = 0; seed < 500; ++seed) {
     oracle::Dice dice(seed);
     std::vector<int> ranks;
@@ -134,20 +164,28 @@ TEST(FanoutOrderTest, RandomOnes) {
     const int64_t nodes_max = dice.Between(1, 6);
     for (int rank = 0; rank < 40; ++rank) {
       nodes.push_back(static_cast<int>(dice.Between(0, nodes_max) * 3));
-      if (dice.Chance(50) || rank == 0) ranks.push_back(rank);
+      if (rank > 0 && (dice.Chance(50) || rank == 1)) ranks.push_back(rank);
     }
     dice.Shuffle(&ranks);
-    const size_t first = static_cast<size_t>(dice.Between(0, 100)) % ranks.size();
-    const std::vector<int> order = FanoutOrder(ranks, first, nodes);
-    EXPECT_EQ(order[0], ranks[first]);
-    EXPECT_TRUE(std::is_permutation(order.begin(), order.end(), ranks.begin(), ranks.end()));
-    std::set<int> left;  // nodes that are done
-    for (size_t i = 1; i < order.size(); ++i) {
-      const int before = nodes[static_cast<size_t>(order[i - 1])];
-      const int node = nodes[static_cast<size_t>(order[i])];
-      if (node != before) left.insert(before);
-      EXPECT_FALSE(left.contains(node)) << "seed " << seed << ": back to node " << node;
+    const auto shape =
+        dice.Pick<FanoutShape>({FanoutShape::kStar, FanoutShape::kChain, FanoutShape::kTree});
+    const std::vector<FanoutPlace> tree =
+        Tree(0, ranks, shape, static_cast<size_t>(dice.Between(0, 9)),
+             static_cast<size_t>(dice.Between(0, 9)), nodes);
+    const auto node_at = [&](int32_t place) {
+      const int rank = place == 0 ? 0 : tree[static_cast<size_t>(place) - 1].rank;
+      return nodes[static_cast<size_t>(rank)];
+    };
+    std::vector<int> in_tree;
+    std::set<int> reached = {nodes[0]};
+    for (int32_t place = 1; place <= static_cast<int32_t>(tree.size()); ++place) {
+      const FanoutPlace& at = tree[static_cast<size_t>(place) - 1];
+      in_tree.push_back(at.rank);
+      ASSERT_LT(at.parent, place) << "seed " << seed;
+      if (node_at(at.parent) == node_at(place)) continue;
+      EXPECT_TRUE(reached.insert(node_at(place)).second) << "seed " << seed << ": a node twice";
     }
+    EXPECT_TRUE(std::is_permutation(in_tree.begin(), in_tree.end(), ranks.begin(), ranks.end()));
   }
 }
 

@@ -70,7 +70,8 @@ Job BroadcastJob(int64_t rows, int sources, int replicas, int parts) {
 // The destinations of the largest party; checks that everybody gets everything.
 int64_t LargestParty(const Job& job) {
   const std::vector<Plan> plans = oracle::Plans(job);
-  for (const absl::Status& status : {oracle::CheckAgreement(plans), oracle::CheckChannels(plans)}) {
+  for (const absl::Status& status :
+       {oracle::CheckAgreement(plans), oracle::CheckChannels(job, plans)}) {
     EXPECT_TRUE(status.ok()) << status;
   }
   const TensorTransfer& tensor = job.spec.tensors[0];

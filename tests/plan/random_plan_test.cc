@@ -31,7 +31,7 @@ void ExpectGoodPlans(const Job& job, Coverage* coverage) {
   std::vector<oracle::Moved> moved;
   const absl::Status delivered = Deliver(job, *plans, &moved);
   const absl::Status agreed = oracle::CheckAgreement(*plans);
-  const absl::Status linked = oracle::CheckChannels(*plans);
+  const absl::Status linked = oracle::CheckChannels(job, *plans);
   const absl::Status sized = CheckBucketSizes(job, *plans);
   const absl::Status counted = CheckStats(job, *plans, moved);
   EXPECT_TRUE(delivered.ok()) << delivered;

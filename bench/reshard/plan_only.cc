@@ -1,0 +1,110 @@
+// From cases to a table and a results file.
+#include "reshard/plan_only.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "reshard/built_with.h"
+#include "reshard/plan_figures.h"
+#include "reshard/ranks.h"
+#include "reshard/report_json.h"
+#include "session/limits.h"
+#include "workload/write_file.h"
+
+namespace sluice::bench {
+namespace {
+
+int RanksOf(const TransferSpec& spec) {
+  int ranks = 0;
+  for (const TensorTransfer& tensor : spec.tensors) {
+    for (const Layout* layout : {&tensor.src, &tensor.dst}) {
+      for (const int rank : layout->mesh.ranks()) ranks = std::max(ranks, rank + 1);
+    }
+  }
+  return ranks;
+}
+
+std::string Header(const Options& options, int64_t slots) {
+  return absl::StrCat(
+      "# sluice-bench reshard ", SLUICE_VERSION, " (", BuiltWith(), "), plans only\n",
+      "# ranks_per_node=", options.ranks_per_node, " (0: all) bucket_bytes=", options.bucket_bytes,
+      " max_in_flight=", options.max_in_flight, " slots=", slots, " (0: no limit)\n",
+      "# across: bytes between nodes, all over the least that any plan needs; sender, receiver: of "
+      "the busiest, over an even spread\n",
+      "# peak: without a budget, most on any rank\n#\n",
+      absl::StrFormat("#%13s %8s %8s %8s %5s %9s %9s %9s %13s  %s\n", "across (B)", "across",
+                      "sender", "receiver", "hops", "buckets", "channels", "peak", "peak (B)",
+                      "case"));
+}
+
+std::string Row(const PlanFigures& plan) {
+  return absl::StrFormat(" %13d %8.3f %8.3f %8.3f %5d %9d %9d %9d %13d  %s\n", plan.node_bytes,
+                         plan.node_bytes_ratio, plan.busiest_src_ratio, plan.busiest_dst_ratio,
+                         plan.hops_max, plan.buckets, plan.channels, plan.peak_buckets,
+                         plan.peak_bytes, plan.id);
+}
+
+absl::StatusOr<PlanFigures> PlanCase(const Case& entry, const Options& options, int64_t slots) {
+  if (!entry.status.ok()) return entry.status;
+  std::vector<int> node_of_rank(static_cast<size_t>(RanksOf(entry.spec)));
+  for (size_t rank = 0; options.ranks_per_node > 0 && rank < node_of_rank.size(); ++rank) {
+    node_of_rank[rank] = static_cast<int>(rank) / options.ranks_per_node;
+  }
+  PlanOptions plan;
+  plan.bucket_bytes = options.bucket_bytes;
+  plan.max_in_flight = options.max_in_flight;
+  plan.node_of_rank = node_of_rank;
+  plan.slots = slots;
+  auto figures = FiguresOf(entry.spec, plan);
+  if (figures.ok()) figures->id = entry.id;
+  return figures;
+}
+
+absl::Status PlanAll(const Options& options, RunReport* report) {
+  const auto slots = ResolveSlots(SessionOptionsOf(options, options.budget_buckets));
+  if (!slots.ok()) return slots.status();
+  const auto workload = MakeWorkload(options);
+  if (!workload.ok()) return workload.status();
+  report->notes = workload->notes;
+  std::fputs(Header(options, *slots).c_str(), stdout);
+  for (const Case& entry : workload->cases) {
+    auto figures = PlanCase(entry, options, *slots);
+    if (!figures.ok()) {
+      report->errors.push_back({entry.id, std::string(figures.status().message())});
+      continue;
+    }
+    std::fputs(Row(*figures).c_str(), stdout);
+    std::fflush(stdout);
+    report->plans.push_back(*std::move(figures));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+int RunPlanOnly(const Options& options, const absl::Status& flags) {
+  RunReport report;
+  report.mpi = MpiVersion();
+  absl::Status status = flags;
+  if (status.ok()) status = PlanAll(options, &report);
+  if (!status.ok()) report.errors.push_back({"", std::string(status.message())});
+  report.finished = true;
+  if (!options.json_file.empty()) {
+    absl::Status written = WriteFile(options.json_file, JsonText(options, report));
+    if (!written.ok()) report.errors.push_back({"", std::string(written.message())});
+  }
+  for (const CaseError& error : report.errors) {
+    const std::string of_case = error.id.empty() ? "" : absl::StrCat(error.id, ": ");
+    std::fputs(absl::StrCat("sluice-bench reshard: ", of_case, error.message, "\n").c_str(),
+               stderr);
+  }
+  return report.errors.empty() ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+}  // namespace sluice::bench

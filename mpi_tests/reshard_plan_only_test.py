@@ -1,0 +1,88 @@
+#!/usr/bin/env python3
+"""What --plan-only prints and writes, with its figures computed again from the routes.
+
+  reshard_plan_only_test.py MPIRUN SLUICE_BENCH
+"""
+import sys
+
+from reshard_run import Bench
+
+RANKS_PER_NODE = 8
+ELEMENTS = 512 * 256
+TENSORS = 2
+
+
+def across(routes):
+    return [r for r in routes if r["src"] // RANKS_PER_NODE != r["dst"] // RANKS_PER_NODE]
+
+
+def busiest(routes, end):
+    sums = {}
+    for route in routes:
+        sums[route[end]] = sums.get(route[end], 0) + route["bytes"]
+    return max(sums.values())
+
+
+def figures_are_those_of_the_routes(bench):
+    # All of the tensors goes from ranks 0 - 7, where each part has equally many holders, to 8 - 15.
+    whole = TENSORS * ELEMENTS * 4
+    for preset in ("etha-1-no_partial", "etha-4-replicate_dp", "etha-5-partial_dp",
+                   "etha-7-no_partial"):
+        code, output, results = bench.run(
+            0, ["--plan-only", "--preset", preset, "--shape", "512,256", "--ranks-per-node", "8"])
+        assert code == 0 and preset in output, output
+        [plan] = results["results"]
+        assert not results["errors"] and results["config"]["plan_only"] is True, results
+        routes = plan["routes"]
+        keys = [(r["src"], r["dst"], r["hop"]) for r in routes]
+        assert len(set(keys)) == len(keys), "a route is there twice"
+        crossing = across(routes)
+        for key, value, bound in (
+                ("node_bytes_ratio", sum(r["bytes"] for r in crossing), whole),
+                ("busiest_src_ratio", busiest(crossing, "src"), whole / 8),
+                ("busiest_dst_ratio", busiest(crossing, "dst"), whole / 8)):
+            assert abs(plan[key] - value / bound) < 1e-9, (preset, key, plan[key], value / bound)
+        assert plan["hops_max"] == max(r["hop"] for r in routes), plan
+        assert plan["buckets"] > 0 and plan["peak_without_budget"]["buckets"] > 0, plan
+
+
+def one_process_prints_for_all(bench):
+    flags = ["--plan-only", "--preset", "etha-3-no_partial", "--ranks-per-node", "8"]
+    code, alone, expected = bench.run(0, flags)
+    assert code == 0, alone
+    code, output, results = bench.run(2, flags)
+    assert code == 0 and output == alone, output
+    assert results == expected
+
+
+def on_one_node_nothing_crosses(bench):
+    code, output, results = bench.run(0, ["--plan-only", "--preset", "etha-3-no_partial"])
+    assert code == 0, output
+    [plan] = results["results"]
+    assert plan["node_bytes"] == 0 and plan["node_bytes_ratio"] == 1, plan
+    assert plan["busiest_src_ratio"] == plan["busiest_dst_ratio"] == 1, plan
+
+
+def errors_are_named(bench):
+    good = {"id": "good", "shape": [8], "source": {"mesh": [1], "ranks": [0], "placements": ["R"]},
+            "target": {"mesh": [1], "ranks": [3], "placements": ["R"]}}
+    file = bench.write("cases.json", {"cases": [dict(good, id="bad", dtype="f17"), good]})
+    code, output, results = bench.run(0, ["--plan-only", "--cases", file])
+    assert code != 0 and "f17" in output, output
+    assert [r["id"] for r in results["results"]] == ["good"], results
+    assert [e["id"] for e in results["errors"]] == ["bad"], results
+    assert results["results"][0]["routes"] == [{"src": 0, "dst": 3, "bytes": 32, "hop": 1}]
+    code, output, results = bench.run(0, ["--plan-only", "--preset", "etha-9"])
+    assert code != 0 and results["errors"] and not results["results"], output
+
+
+def main():
+    bench = Bench(sys.argv[1], sys.argv[2])
+    for test in (figures_are_those_of_the_routes, one_process_prints_for_all,
+                 on_one_node_nothing_crosses, errors_are_named):
+        test(bench)
+        print(f"ok {test.__name__}")
+
+
+if __name__ == "__main__":
+    main()

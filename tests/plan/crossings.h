@@ -1,0 +1,29 @@
+// What has to cross between nodes, counted element by element.
+#ifndef SLUICE_TESTS_PLAN_CROSSINGS_H_
+#define SLUICE_TESTS_PLAN_CROSSINGS_H_
+
+#include <vector>
+
+#include "plan/job.h"
+
+namespace sluice::oracle {
+
+// As bench/reshard/crossing_bounds.h says it.
+struct LeastCrossings {
+  double node_bytes = 0;
+  std::vector<double> sent;      // by rank
+  std::vector<double> received;  // by rank
+};
+LeastCrossings CountCrossings(const Job& job);
+
+// Bytes that come to each rank from others and stay, and those of contributions in all, if every
+// element that somebody needs is reduced once.
+struct Arrivals {
+  std::vector<double> stay;  // by rank; where nothing is reduced
+  double contributions = 0;
+};
+Arrivals CountArrivals(const Job& job);
+
+}  // namespace sluice::oracle
+
+#endif  // SLUICE_TESTS_PLAN_CROSSINGS_H_

@@ -1,0 +1,198 @@
+// The figures of --plan-only against a count of all elements.
+#include "reshard/plan_figures.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "plan/crossings.h"
+#include "plan/job.h"
+#include "reshard/crossing_bounds.h"
+
+namespace sluice::bench {
+namespace {
+
+using oracle::Job;
+using oracle::MakeLayout;
+using oracle::MakeTensor;
+using oracle::RankRange;
+
+double Most(const std::vector<double>& values) {
+  return values.empty() ? 0 : *std::max_element(values.begin(), values.end());
+}
+
+bool Reduces(const Job& job) {
+  return std::any_of(job.spec.tensors.begin(), job.spec.tensors.end(),
+                     [](const TensorTransfer& tensor) { return IsReduced(tensor); });
+}
+
+PlanFigures Figures(const Job& job) {
+  const auto figures = FiguresOf(job.spec, job.options());
+  EXPECT_TRUE(figures.ok()) << figures.status();
+  return figures.value_or(PlanFigures());
+}
+
+// Counts again what the routes say.
+void ExpectRatiosOfRoutes(const Job& job, const PlanFigures& figures) {
+  const oracle::LeastCrossings least = oracle::CountCrossings(job);
+  double bytes = 0;
+  std::vector<double> sent(job.node_of_rank.size()), received(job.node_of_rank.size());
+  for (const RouteBytes& route : figures.routes) {
+    const size_t src = static_cast<size_t>(route.src), dst = static_cast<size_t>(route.dst);
+    if (job.node_of_rank[src] == job.node_of_rank[dst]) continue;
+    bytes += static_cast<double>(route.bytes);
+    sent[src] += static_cast<double>(route.bytes);
+    received[dst] += static_cast<double>(route.bytes);
+  }
+  EXPECT_NEAR(figures.node_bytes_ratio * least.node_bytes, bytes, 1e-6 * bytes);
+  EXPECT_NEAR(figures.busiest_src_ratio * Most(least.sent), Most(sent), 1e-6 * Most(sent));
+  EXPECT_NEAR(figures.busiest_dst_ratio * Most(least.received), Most(received),
+              1e-6 * Most(received));
+  if (least.node_bytes == 0 && bytes == 0) {
+    EXPECT_EQ(figures.node_bytes_ratio, 1);
+    EXPECT_EQ(figures.busiest_src_ratio, 1);
+    EXPECT_EQ(figures.busiest_dst_ratio, 1);
+  }
+  if (Reduces(job)) return;
+  EXPECT_GE(bytes, least.node_bytes);
+  EXPECT_GE(Most(received), Most(least.received) * (1 - 1e-9));
+}
+
+// What a rank passes on has come to it one hop before; what comes to it is what it needs.
+void ExpectRoutesOfAllBytes(const Job& job, const PlanFigures& figures) {
+  const oracle::Arrivals expected = oracle::CountArrivals(job);
+  std::set<std::pair<int, int>> had;  // rank and hop
+  double first_hop = 0;
+  std::vector<double> stay(job.node_of_rank.size());
+  int hops_max = 0;
+  for (const RouteBytes& route : figures.routes) {
+    EXPECT_NE(route.src, route.dst);
+    EXPECT_GT(route.bytes, 0);
+    had.insert({route.dst, route.hop});
+    hops_max = std::max(hops_max, route.hop);
+    if (route.hop == 1) first_hop += static_cast<double>(route.bytes);
+    stay[static_cast<size_t>(route.dst)] += static_cast<double>(route.bytes);
+  }
+  EXPECT_EQ(figures.hops_max, hops_max);
+  for (const RouteBytes& route : figures.routes) {
+    EXPECT_TRUE(route.hop == 1 || had.contains({route.src, route.hop - 1}))
+        << route.src << " -> " << route.dst << " hop " << route.hop;
+  }
+  if (Reduces(job)) {
+    if (job.spec.tensors.size() > 1) return;  // others may not be reduced
+    EXPECT_EQ(first_hop, expected.contributions);
+  } else {
+    EXPECT_EQ(stay, expected.stay);
+  }
+}
+
+TEST(PlanFiguresTest, RandomJobs) {
+  int crossing = 0, combining = 0;
+  for (uint64_t seed = 0; seed < 400; ++seed) {
+    const Job job = seed % 40 == 0 ? oracle::RandomLargeJob(seed) : oracle::RandomJob(seed);
+    SCOPED_TRACE(absl::StrCat("seed ", seed, ": ", Describe(job)));
+    const PlanFigures figures = Figures(job);
+    ExpectRatiosOfRoutes(job, figures);
+    ExpectRoutesOfAllBytes(job, figures);
+    if (HasFailure()) return;
+    crossing += figures.node_bytes > 0 ? 1 : 0;
+    combining += Reduces(job) && figures.node_bytes > 0 ? 1 : 0;
+  }
+  EXPECT_GT(crossing, 150);
+  EXPECT_GT(combining, 30);
+}
+
+TEST(PlanFiguresTest, BoundsByHand) {
+  Job job;
+  job.node_of_rank = {0, 0, 1, 1};
+  job.spec.tensors.push_back(MakeTensor("weight", {100}, DType::kF32, MakeLayout({2}, {0, 1}, "R"),
+                                        MakeLayout({2}, {2, 3}, "R")));
+  CrossingBounds bounds = BoundsOf(job.spec, job.node_of_rank);
+  EXPECT_EQ(bounds.node_bytes, 400);
+  EXPECT_EQ(bounds.busiest_src, 200);
+  EXPECT_EQ(bounds.busiest_dst, 200);
+  // Both nodes hold a contribution: one of them gets the other's.
+  job.spec.tensors[0].src = MakeLayout({2}, {0, 2}, "P(sum)");
+  bounds = BoundsOf(job.spec, job.node_of_rank);
+  EXPECT_EQ(bounds.node_bytes, 400);
+  EXPECT_EQ(bounds.busiest_src, 400);
+  EXPECT_EQ(bounds.busiest_dst, 200);
+}
+
+// Eight sources on one node, in which every element has as many holders; eight targets on another.
+TEST(PlanFiguresTest, EachByteCrossesOnceAndAllRanksTakePart) {
+  const struct {
+    std::vector<int64_t> src_mesh;
+    const char* src;
+    std::vector<int64_t> dst_mesh;
+    const char* dst;
+  } cases[] = {{{8}, "R", {8}, "R"},
+               {{4, 2}, "R,S(1)", {8}, "R"},
+               {{2, 4}, "S(0),R", {2, 4}, "R,S(0)"},
+               {{8}, "S(0)", {8}, "R"},
+               {{8}, "R", {4, 2}, "S(1),R"},
+               {{2, 4}, "P(sum),R", {8}, "R"},
+               {{2, 4}, "P(sum),S(0)", {2, 4}, "R,S(1)"}};
+  for (const auto& of : cases) {
+    for (const int64_t slots : {0, 1, 8, 16}) {
+      Job job;
+      job.slots = slots;
+      job.node_of_rank = {0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1};
+      for (const char* name : {"first", "second"}) {
+        job.spec.tensors.push_back(MakeTensor(name, {2048, 1024}, DType::kF32,
+                                              MakeLayout(of.src_mesh, RankRange(0, 8), of.src),
+                                              MakeLayout(of.dst_mesh, RankRange(8, 8), of.dst)));
+      }
+      SCOPED_TRACE(Describe(job));
+      const PlanFigures figures = Figures(job);
+      EXPECT_EQ(figures.node_bytes_ratio, 1);
+      EXPECT_LE(figures.busiest_src_ratio, 1.05);
+      EXPECT_LE(figures.busiest_dst_ratio, 1.05);
+      EXPECT_LE(figures.hops_max, 3);
+    }
+  }
+}
+
+// Several nodes on both sides, and targets on a node that has the bytes.
+TEST(PlanFiguresTest, EachByteCrossesOnceToEachOfSeveralNodes) {
+  Job job;
+  job.node_of_rank = {0, 0, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 0};
+  job.spec.tensors.push_back(MakeTensor("weight", {2048, 1024}, DType::kF32,
+                                        MakeLayout({4}, RankRange(0, 4), "R"),
+                                        MakeLayout({9}, RankRange(4, 9), "R")));
+  const PlanFigures figures = Figures(job);
+  EXPECT_EQ(figures.node_bytes_ratio, 1);
+  EXPECT_LE(figures.busiest_src_ratio, 1.05);
+  EXPECT_LE(figures.busiest_dst_ratio, 1.05);
+  EXPECT_EQ(figures.hops_max, 2);
+}
+
+TEST(PlanFiguresTest, LittleIsNotRelayed) {
+  Job job;
+  job.node_of_rank = {0, 0, 1, 1};
+  job.spec.tensors.push_back(MakeTensor("norm", {1024}, DType::kF32, MakeLayout({2}, {0, 1}, "R"),
+                                        MakeLayout({2}, {2, 3}, "R")));
+  EXPECT_EQ(Figures(job).hops_max, 1);
+}
+
+TEST(PlanFiguresTest, NothingCrossesOnOneNode) {
+  Job job;
+  job.node_of_rank = {0, 0, 0};
+  job.spec.tensors.push_back(MakeTensor("weight", {100}, DType::kF32, MakeLayout({1}, {0}, "R"),
+                                        MakeLayout({2}, {1, 2}, "R")));
+  const PlanFigures figures = Figures(job);
+  EXPECT_EQ(figures.node_bytes, 0);
+  EXPECT_EQ(figures.node_bytes_ratio, 1);
+  EXPECT_EQ(figures.busiest_src_ratio, 1);
+  EXPECT_EQ(figures.busiest_dst_ratio, 1);
+  const std::vector<RouteBytes> routes = {{0, 1, 400, 1}, {0, 2, 400, 1}};
+  EXPECT_EQ(figures.routes, routes);
+}
+
+}  // namespace
+}  // namespace sluice::bench
