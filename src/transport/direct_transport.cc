@@ -113,21 +113,31 @@ uint64_t DirectTransport::LineKey(int peer, uint32_t tag) {
   return static_cast<uint64_t>(peer) << 32 | tag;
 }
 
-void DirectTransport::Tell(int peer, const DirectMessage& message) {
+bool DirectTransport::TellOrKeep(int peer, const Unsaid& word) {
   Backlog& backlog = backlogs_[static_cast<size_t>(peer)];
-  if (backlog.messages.empty() && PeerAt(peer).out().Push(message)) return;
-  backlog.messages.push_back(message);
+  if (backlog.words.empty() && PeerAt(peer).out().Push(word.message)) return true;
+  backlog.words.push_back(word);
+  return false;
+}
+
+void DirectTransport::TellAndEnd(Number receive, const DirectMessage& message,
+                                 absl::Status status) {
+  Operation& operation = At(receive);
+  if (TellOrKeep(operation.peer, {message, receive})) return End(receive, std::move(status));
+  operation.state = State::kTelling;
+  operation.status = std::move(status);
 }
 
 void DirectTransport::TellBacklogs() {
   for (size_t peer = 0; peer < backlogs_.size(); ++peer) {
     Backlog& backlog = backlogs_[peer];
-    while (backlog.first < backlog.messages.size() &&
-           PeerAt(static_cast<int>(peer)).out().Push(backlog.messages[backlog.first])) {
-      ++backlog.first;
+    for (; backlog.first < backlog.words.size(); ++backlog.first) {
+      const Unsaid& word = backlog.words[backlog.first];
+      if (!PeerAt(static_cast<int>(peer)).out().Push(word.message)) break;
+      if (word.ends != kNone) End(word.ends, std::move(At(word.ends).status));
     }
-    if (backlog.first < backlog.messages.size()) continue;
-    backlog.messages.clear();
+    if (backlog.first < backlog.words.size()) continue;
+    backlog.words.clear();
     backlog.first = 0;
   }
 }
@@ -195,8 +205,7 @@ void DirectTransport::Meet(Number receive, const DirectMessage& offer) {
     refusal.kind = DirectMessage::Kind::kRefuse;
     refusal.op = offer.op;
     refusal.place.rows = rows;
-    Tell(operation.peer, refusal);
-    End(receive, LengthError(operation.op, node_.rank(), offer.place.rows.bytes));
+    TellAndEnd(receive, refusal, LengthError(operation.op, node_.rank(), offer.place.rows.bytes));
     return;
   }
   operation.state = State::kCopying;
@@ -207,6 +216,8 @@ void DirectTransport::Meet(Number receive, const DirectMessage& offer) {
   const Number claims = operation.end_piece > 1 ? FreeClaims() : kNone;
   if (claims == kNone) return;
   operation.claims = &node_.claims(claims);
+  operation.claims_number = claims;
+  uses_claims_[claims] = true;
   operation.claims->Begin(operation.end_piece, operation.piece_bytes);
   operation.next_piece = operation.end_piece;
   DirectMessage accept;
@@ -218,12 +229,12 @@ void DirectTransport::Meet(Number receive, const DirectMessage& offer) {
   Tell(operation.peer, accept);
 }
 
-// Claims that no sender looks at; kNone if all of a few are in use.
+// Claims that neither end looks at any more; kNone if there are none.
 DirectTransport::Number DirectTransport::FreeClaims() {
   for (Number tries = 0; tries < DirectNode::kClaims; ++tries) {
     const Number number = next_claims_;
     next_claims_ = (next_claims_ + 1) % DirectNode::kClaims;
-    if (!node_.claims(number).used()) return number;
+    if (!uses_claims_[number] && !node_.claims(number).used()) return number;
   }
   return kNone;
 }
@@ -266,6 +277,7 @@ void DirectTransport::Withdraw() {
 }
 
 void DirectTransport::End(Number number, absl::Status status) {
+  if (At(number).claims_number != kNone) uses_claims_[At(number).claims_number] = false;
   At(number).status = std::move(status);
   At(number).state = State::kEnded;
   ended_.push_back(number);
@@ -288,10 +300,12 @@ void DirectTransport::Fail(int peer) {
     if (key >> 32 == static_cast<uint64_t>(peer)) line = Line();
   }
   for (size_t i = 0; i < operations_.size(); ++i) {
-    const Operation& operation = operations_[i];
-    const bool open = operation.state == State::kWaiting || operation.state == State::kCopying;
-    if (open && operation.peer == peer) {
+    Operation& operation = operations_[i];
+    if (operation.peer != peer) continue;
+    if (operation.state == State::kWaiting || operation.state == State::kCopying) {
       End(static_cast<Number>(i), PeerEndedError(operation));
+    } else if (operation.state == State::kTelling) {
+      End(static_cast<Number>(i), std::move(operation.status));
     }
   }
   copying_.erase(std::remove_if(copying_.begin(), copying_.end(),

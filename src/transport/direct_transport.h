@@ -3,6 +3,7 @@
 #ifndef SLUICE_SRC_TRANSPORT_DIRECT_TRANSPORT_H_
 #define SLUICE_SRC_TRANSPORT_DIRECT_TRANSPORT_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -48,7 +49,9 @@ class DirectTransport final : public Transport {
   // In vain, between two looks at whether the other processes are there.
   static constexpr int kPollsPerLook = 256;
 
-  enum class State : uint8_t { kUnused, kWaiting, kCopying, kEnded };
+  // kTelling: all is done, but the other end has not been told yet, and would not be once nobody
+  // polls here.
+  enum class State : uint8_t { kUnused, kWaiting, kCopying, kTelling, kEnded };
   struct Operation {
     TransportOp op;
     absl::Status status;
@@ -58,6 +61,7 @@ class DirectTransport final : public Transport {
     Number send = kNone;             // that a receive has met, by the sender's number
     DirectPlace theirs;              // where the bytes lie at the other end
     DirectClaims* claims = nullptr;  // null: only this end copies
+    Number claims_number = kNone;    // of a receive
     bool may_claim = true;
     uint64_t piece_bytes = 0;
     // Of a receive: the pieces that only this end copies, and how many these are after claims were
@@ -80,9 +84,13 @@ class DirectTransport final : public Transport {
     List offers;
     List receives;
   };
-  // Words that found the queue full.
+  // A word that found the queue full, and the operation that ends when it has left.
+  struct Unsaid {
+    DirectMessage message;
+    Number ends = kNone;
+  };
   struct Backlog {
-    std::vector<DirectMessage> messages;
+    std::vector<Unsaid> words;
     size_t first = 0;
   };
 
@@ -94,7 +102,11 @@ class DirectTransport final : public Transport {
   static uint64_t LineKey(int peer, uint32_t tag);
   void StartSend(Number number);
   void StartReceive(Number number);
-  void Tell(int peer, const DirectMessage& message);
+  void Tell(int peer, const DirectMessage& message) { TellOrKeep(peer, {message, kNone}); }
+  // The last word about a receive, which then ends with `status`.
+  void TellAndEnd(Number receive, const DirectMessage& message, absl::Status status);
+  // False if it has to wait.
+  bool TellOrKeep(int peer, const Unsaid& word);
   void TellBacklogs();
   void Hear();
   void Take(int peer, const DirectMessage& message);
@@ -130,6 +142,7 @@ class DirectTransport final : public Transport {
   std::vector<Number> copying_;                // in the order in which they began
   std::vector<Number> ended_;                  // from first_ended_ on: not polled yet
   size_t first_ended_ = 0;
+  std::array<bool, DirectNode::kClaims> uses_claims_ = {};  // own ones, until a receive has ended
   Number next_claims_ = 0;
   int outstanding_ = 0;
   int idle_polls_ = 0;

@@ -80,18 +80,17 @@ bool DirectTransport::HasEnded(const Operation& operation) {
 
 void DirectTransport::EndCopy(Number number) {
   Operation& operation = At(number);
-  int error = operation.error;
+  const int error = operation.claims != nullptr ? operation.claims->error() : operation.error;
+  absl::Status status = error == 0 ? absl::OkStatus() : CopyError(operation, error);
   if (operation.claims != nullptr) {
-    error = operation.claims->error();
     if (operation.op.kind == TransportOp::Kind::kSend) operation.claims->Release();
-  } else {
-    DirectMessage outcome;
-    outcome.kind = error == 0 ? DirectMessage::Kind::kDone : DirectMessage::Kind::kRefuse;
-    outcome.op = operation.send;
-    outcome.error = error;
-    Tell(operation.peer, outcome);
+    return End(number, std::move(status));
   }
-  End(number, error == 0 ? absl::OkStatus() : CopyError(operation, error));
+  DirectMessage outcome;
+  outcome.kind = error == 0 ? DirectMessage::Kind::kDone : DirectMessage::Kind::kRefuse;
+  outcome.op = operation.send;
+  outcome.error = error;
+  TellAndEnd(number, outcome, std::move(status));
 }
 
 }  // namespace sluice
