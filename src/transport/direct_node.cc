@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <mutex>
 #include <type_traits>
 #include <utility>
 
@@ -52,6 +53,14 @@ absl::StatusOr<std::vector<T>> Exchange(DirectExchange exchange, const absl::Sta
     std::memcpy(&values[i], (*records)[i].data(), sizeof(T));
   }
   return values;
+}
+
+// Others may still write there.
+void KeepForEver(std::unique_ptr<std::vector<uint64_t>> words) {
+  static std::mutex mutex;
+  static auto* const kKept = new std::vector<std::unique_ptr<std::vector<uint64_t>>>;
+  const std::lock_guard<std::mutex> lock(mutex);
+  kKept->push_back(std::move(words));
 }
 
 DirectQueue* QueuesIn(const SharedSegment& control) {
@@ -140,7 +149,7 @@ absl::StatusOr<DirectNode> DirectNode::Connect(int rank, absl::Span<const int> n
     if (status.ok()) status = node.CheckAccess(node.peers_.back(), hello.probes, own_place);
   }
   if (status = exchange(status, "").status(); !status.ok()) {
-    static_cast<void>(probes.release());
+    KeepForEver(std::move(probes));
     return status;
   }
   for (size_t i = 0; i < ranks.size() && status.ok(); ++i) {
