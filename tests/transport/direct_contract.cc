@@ -15,6 +15,13 @@ namespace {
 
 constexpr size_t kAlignment = 16;
 
+absl::StatusOr<DirectNode> ConnectOver(Fabric* fabric) {
+  return DirectNode::Connect(fabric->rank(), fabric->node_of_rank(),
+                             [fabric](const absl::Status& status, const std::string& record) {
+                               return ExchangeOver(fabric, status, record, absl::Seconds(60));
+                             });
+}
+
 class DirectMemory final : public ContractMemory {
  public:
   explicit DirectMemory(size_t shared_bytes) : shared_bytes_(shared_bytes) {}
@@ -23,8 +30,7 @@ class DirectMemory final : public ContractMemory {
     const auto exchange = [fabric](const absl::Status& status, const std::string& record) {
       return ExchangeOver(fabric, status, record, absl::Seconds(60));
     };
-    absl::StatusOr<DirectNode> node =
-        DirectNode::Connect(fabric->rank(), fabric->node_of_rank(), exchange);
+    absl::StatusOr<DirectNode> node = ConnectOver(fabric);
     if (!node.ok()) return node.status();
     auto direct = std::make_unique<DirectTransport>(*std::move(node));
     auto shared = direct->node().Share(shared_bytes_, exchange);
@@ -68,5 +74,7 @@ class DirectMemory final : public ContractMemory {
 std::unique_ptr<ContractMemory> DirectContractMemory(size_t shared_bytes) {
   return std::make_unique<DirectMemory>(shared_bytes);
 }
+
+absl::Status CheckDirect(Fabric* fabric) { return ConnectOver(fabric).status(); }
 
 }  // namespace sluice

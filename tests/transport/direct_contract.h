@@ -14,6 +14,9 @@ namespace sluice {
 // shares.
 std::unique_ptr<ContractMemory> DirectContractMemory(size_t shared_bytes);
 
+// FailedPrecondition, on all ranks, where the kernel does not allow it. Collective.
+absl::Status CheckDirect(Fabric* fabric);
+
 }  // namespace sluice
 
 #endif  // SLUICE_TESTS_TRANSPORT_DIRECT_CONTRACT_H_
