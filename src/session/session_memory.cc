@@ -30,6 +30,7 @@ absl::StatusOr<std::vector<std::string>> SessionImpl::Exchange(const absl::Statu
   proposal.payload = record;
   if (absl::Status status = Agree(std::move(proposal)); !status.ok()) return status;
   std::vector<std::string> records;
+  records.reserve(static_cast<size_t>(size()));
   for (int other = 0; other < size(); ++other) records.push_back(agreement_.payload(other));
   return records;
 }
@@ -42,9 +43,10 @@ absl::StatusOr<std::unique_ptr<Transport>> SessionImpl::AddDirect(
       });
   if (!poison_.ok()) return poison_;
   if (!node.ok()) {
+    const std::string why(node.status().message());
     if (rank() == 0) {
       std::fprintf(stderr, "sluice: transfers within a node are sent as messages: %s\n",
-                   std::string(node.status().message()).c_str());
+                   why.c_str());
     }
     return messages;
   }

@@ -76,9 +76,10 @@ int OpenExitDescriptor(pid_t pid) {
 }
 
 absl::Status CannotReach(int rank, pid_t pid, int error) {
-  return absl::FailedPreconditionError(
-      absl::StrCat("the kernel does not let it copy to and from rank ", rank, ", process ", pid,
-                   ": ", std::strerror(error)));
+  const absl::Status status = absl::ErrnoToStatus(
+      error,
+      absl::StrCat("the kernel does not let it copy to and from rank ", rank, ", process ", pid));
+  return absl::FailedPreconditionError(status.message());
 }
 
 }  // namespace
@@ -99,7 +100,8 @@ DirectPeer::~DirectPeer() {
 
 std::byte* DirectPeer::Reach(const DirectPlace& place) const {
   if (place.segment > 0) return segments_[place.segment - 1]->data() + place.address;
-  return pid_ == getpid() ? reinterpret_cast<std::byte*>(place.address) : nullptr;
+  if (pid_ != getpid()) return nullptr;
+  return reinterpret_cast<std::byte*>(place.address);  // NOLINT(performance-no-int-to-ptr)
 }
 
 bool DirectPeer::HasEnded() const {

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -322,9 +321,8 @@ absl::Status DirectTransport::PeerEndedError(const Operation& operation) {
 
 absl::Status DirectTransport::CopyError(const Operation& operation, int error) {
   if (error == ESRCH) return PeerEndedError(operation);
-  return absl::Status(absl::ErrnoToStatusCode(error),
-                      absl::StrCat(DescribeOp(operation.op, node_.rank()),
-                                   ": it cannot be copied: ", std::strerror(error)));
+  return absl::ErrnoToStatus(
+      error, absl::StrCat(DescribeOp(operation.op, node_.rank()), ": it cannot be copied"));
 }
 
 }  // namespace sluice

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <mutex>
 #include <string>
 
@@ -30,7 +29,10 @@ Mappings& OwnMappings() {
   return *kMappings;
 }
 
-std::string ErrorText() { return std::strerror(errno); }
+// `what`, and the last error of a call.
+std::string WithError(const std::string& what) {
+  return std::string(absl::ErrnoToStatus(errno, what).message());
+}
 
 absl::Status CannotAttach(const SharedSegmentName& name, const std::string& why) {
   return absl::FailedPreconditionError(
@@ -41,9 +43,9 @@ absl::Status CannotAttach(const SharedSegmentName& name, const std::string& why)
 
 absl::StatusOr<std::shared_ptr<SharedSegment>> SharedSegment::Create(size_t bytes) {
   const int fd = memfd_create("sluice", MFD_CLOEXEC);
-  const auto failed = [&](absl::string_view what) {
+  const auto failed = [&](const char* what) {
     const absl::Status status = absl::ResourceExhaustedError(
-        absl::StrCat("cannot share ", bytes, " bytes of memory: ", what, ": ", ErrorText()));
+        absl::StrCat("cannot share ", bytes, " bytes of memory: ", WithError(what)));
     if (fd >= 0) close(fd);
     return status;
   };
@@ -74,7 +76,7 @@ absl::StatusOr<std::shared_ptr<SharedSegment>> SharedSegment::Attach(
   }
   const std::string path = absl::StrCat("/proc/", name.pid, "/fd/", name.fd);
   const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
-  if (fd < 0) return CannotAttach(name, absl::StrCat(path, ": ", ErrorText()));
+  if (fd < 0) return CannotAttach(name, WithError(path));
   struct stat info = {};
   if (fstat(fd, &info) != 0 || info.st_dev != name.device || info.st_ino != name.inode) {
     close(fd);
@@ -83,7 +85,7 @@ absl::StatusOr<std::shared_ptr<SharedSegment>> SharedSegment::Attach(
   SharedSegmentName own = name;
   own.fd = -1;
   absl::StatusOr<std::shared_ptr<SharedSegment>> mapped = Map(fd, own);
-  if (!mapped.ok()) mapped = CannotAttach(name, absl::StrCat("mmap: ", ErrorText()));
+  if (!mapped.ok()) mapped = CannotAttach(name, WithError("mmap"));
   close(fd);
   return mapped;
 }
