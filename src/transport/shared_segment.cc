@@ -44,7 +44,7 @@ absl::Status CannotAttach(const SharedSegmentName& name, const std::string& why)
 absl::StatusOr<std::shared_ptr<SharedSegment>> SharedSegment::Create(size_t bytes) {
   const int fd = memfd_create("sluice", MFD_CLOEXEC);
   const auto failed = [&](const char* what) {
-    const absl::Status status = absl::ResourceExhaustedError(
+    absl::Status status = absl::ResourceExhaustedError(
         absl::StrCat("cannot share ", bytes, " bytes of memory: ", WithError(what)));
     if (fd >= 0) close(fd);
     return status;
