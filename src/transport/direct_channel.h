@@ -90,18 +90,17 @@ class DirectClaims {
 
   // No piece can be claimed any more. Returns how many have been: the first ones.
   uint64_t Close() { return next_.fetch_or(kClosed, std::memory_order_acq_rel) & ~kClosed; }
-  // A claimed piece could not be copied: an errno. The first one counts, for the whole copy.
-  void Fail(int error) {
-    int32_t none = 0;
-    error_.compare_exchange_strong(none, error, std::memory_order_acq_rel);
-    Close();
-    Finish(1);
-  }
-
-  // One of those that nobody can claim any more could not be.
+  // One of those that nobody can claim any more could not be copied: an errno. The first one
+  // counts, for the whole copy.
   void FailRest(int error) {
     int32_t none = 0;
     error_.compare_exchange_strong(none, error, std::memory_order_acq_rel);
+  }
+  // The same of a claimed piece.
+  void Fail(int error) {
+    FailRest(error);
+    Close();
+    Finish(1);
   }
 
   // All is copied; or something has failed, and nobody copies what was claimed any more.

@@ -15,7 +15,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "tensor/check.h"
-#include "transport/agreement.h"
 #include "transport/process_memory.h"
 
 namespace sluice {
@@ -108,21 +107,6 @@ bool DirectPeer::HasEnded() const {
   if (exit_fd_ < 0) return false;
   pollfd ended = {exit_fd_, POLLIN, 0};
   return poll(&ended, 1, 0) > 0;
-}
-
-absl::StatusOr<std::vector<std::string>> ExchangeOver(Fabric* fabric, const absl::Status& status,
-                                                      const std::string& record,
-                                                      absl::Duration timeout) {
-  const auto* const bytes = reinterpret_cast<const std::byte*>(record.data());
-  const absl::StatusOr<std::vector<std::byte>> all =
-      GatherIfAllOk(fabric, {bytes, record.size()}, status, timeout);
-  if (!all.ok()) return all.status();
-  std::vector<std::string> records;
-  for (size_t i = 0; i < static_cast<size_t>(fabric->size()); ++i) {
-    records.emplace_back(reinterpret_cast<const char*>(all->data()) + i * record.size(),
-                         record.size());
-  }
-  return records;
 }
 
 absl::StatusOr<DirectNode> DirectNode::Connect(int rank, absl::Span<const int> node_of_rank,

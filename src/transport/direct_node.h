@@ -13,9 +13,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "sluice/fabric.h"
 #include "transport/direct_channel.h"
 #include "transport/direct_place.h"
 #include "transport/shared_segment.h"
@@ -61,11 +59,6 @@ class DirectPeer {
 using DirectExchange = absl::FunctionRef<absl::StatusOr<std::vector<std::string>>(
     const absl::Status& status, const std::string& record)>;
 inline constexpr size_t kMaxDirectRecordBytes = 256;
-
-// Such a one over a fabric alone.
-absl::StatusOr<std::vector<std::string>> ExchangeOver(Fabric* fabric, const absl::Status& status,
-                                                      const std::string& record,
-                                                      absl::Duration timeout);
 
 // Thread: one.
 class DirectNode {

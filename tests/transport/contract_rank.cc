@@ -2,7 +2,6 @@
 #include "transport/contract_rank.h"
 
 #include <algorithm>
-#include <list>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -20,34 +19,29 @@ std::byte PatternByte(size_t i, uint64_t seed) {
   return static_cast<std::byte>(x >> (8 * (i % 8)));
 }
 
-class HostMemory final : public ContractMemory {
- public:
-  absl::StatusOr<std::unique_ptr<Transport>> OpenTransport(Fabric* fabric) override {
-    absl::StatusOr<std::unique_ptr<Transport>> transport = fabric->OpenTransport();
-    if (transport.ok()) must_stay_ = (*transport)->name() != "loopback";
-    return transport;
-  }
-  std::byte* Allocate(size_t bytes) override { return buffers_.emplace_back(bytes).data(); }
-  void Free(std::byte* data) override {
-    std::erase_if(buffers_, [data](const auto& buffer) { return buffer.data() == data; });
-  }
-  void Write(std::byte* to, absl::Span<const std::byte> bytes) override {
-    std::copy(bytes.begin(), bytes.end(), to);
-  }
-  std::vector<std::byte> Read(const std::byte* from, size_t bytes) override {
-    return {from, from + bytes};
-  }
-  bool IsBusy() override { return false; }
-  bool must_stay() const override { return must_stay_; }
-
- private:
-  std::list<std::vector<std::byte>> buffers_;
-  bool must_stay_ = false;
-};
-
 }  // namespace
 
-std::unique_ptr<ContractMemory> HostContractMemory() { return std::make_unique<HostMemory>(); }
+absl::StatusOr<std::unique_ptr<Transport>> HostContractMemory::OpenTransport(Fabric* fabric) {
+  absl::StatusOr<std::unique_ptr<Transport>> transport = fabric->OpenTransport();
+  if (transport.ok()) must_stay_ = (*transport)->name() != "loopback";
+  return transport;
+}
+
+std::byte* HostContractMemory::Allocate(size_t bytes) {
+  return buffers_.emplace_back(bytes).data();
+}
+
+void HostContractMemory::Free(std::byte* data) {
+  std::erase_if(buffers_, [data](const auto& buffer) { return buffer.data() == data; });
+}
+
+void HostContractMemory::Write(std::byte* to, absl::Span<const std::byte> bytes) {
+  std::copy(bytes.begin(), bytes.end(), to);
+}
+
+std::vector<std::byte> HostContractMemory::Read(const std::byte* from, size_t bytes) {
+  return {from, from + bytes};
+}
 
 ContractRank::ContractRank(std::unique_ptr<Fabric> fabric, std::unique_ptr<ContractMemory> memory)
     : memory_(std::move(memory)), fabric_(std::move(fabric)) {

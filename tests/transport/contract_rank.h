@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <set>
@@ -43,12 +44,25 @@ class ContractMemory {
 };
 
 // The fabric's messages, in host memory.
-std::unique_ptr<ContractMemory> HostContractMemory();
+class HostContractMemory : public ContractMemory {
+ public:
+  absl::StatusOr<std::unique_ptr<Transport>> OpenTransport(Fabric* fabric) override;
+  std::byte* Allocate(size_t bytes) override;
+  void Free(std::byte* data) override;
+  void Write(std::byte* to, absl::Span<const std::byte> bytes) override;
+  std::vector<std::byte> Read(const std::byte* from, size_t bytes) override;
+  bool IsBusy() override { return false; }
+  bool must_stay() const override { return must_stay_; }
+
+ private:
+  std::list<std::vector<std::byte>> buffers_;
+  bool must_stay_ = false;
+};
 
 class ContractRank {
  public:
-  explicit ContractRank(std::unique_ptr<Fabric> fabric,
-                        std::unique_ptr<ContractMemory> memory = HostContractMemory());
+  explicit ContractRank(std::unique_ptr<Fabric> fabric, std::unique_ptr<ContractMemory> memory =
+                                                            std::make_unique<HostContractMemory>());
   ~ContractRank();
   ContractRank(const ContractRank&) = delete;
   ContractRank& operator=(const ContractRank&) = delete;
