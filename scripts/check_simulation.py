@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Compares sluice-sim with SimGrid's SMPI and, at 16 ranks, with a real mpirun.
 
-usage: check_simulation.py [--ranks 16,64,256] [--budgets 0,8,2] [--json FILE]
+usage: check_simulation.py [--ranks 16,64,256] [--budgets 0,8,2] [--cases NAME,...] [--json FILE]
 
 The same cases run in sluice-sim, as the real sluice-bench over SMPI (scripts/smpi.sh), and as the
 real sluice-bench under mpirun (peaks only: its times are this machine's). Prints a table; exits 1
-if a peak differs or a time is further off than --band. 256 ranks take some minutes.
+if a peak differs or a time is further off than --band. 256 ranks take an hour. Rows of --json FILE
+that are not measured again are kept, so that a check can be done in parts.
 """
 import argparse
 import json
@@ -83,13 +84,16 @@ def bench(command, flags, budget, folder):
             "us": result["time_us"]["median"], "moved": result["buckets"]}
 
 
-def compare(n, budgets, folder):
+def compare(n, options, folder, done):
+    """Adds a row to `done`, in place of an older one, as soon as it is measured."""
+    budgets = options.budgets
     smpi = [os.path.join(ROOT, "scripts/smpi.sh"), "-n", str(n), "--poll-us", str(poll_us(n))]
     mpirun = [os.path.join(ROOT, "scripts/mpirun.sh"), "--oversubscribe", "-np", str(n),
               os.path.join(ROOT, "build/bin/sluice-bench"), "reshard", "--ranks-per-node", "8",
               "--budget-bytes", "0", "--iters", "2", "--timeout-s", "300"]
-    rows = []
     for name, flags in cases(n):
+        if options.cases and name not in options.cases:
+            continue
         flags = flags + ["--max-in-flight", "2"]
         simulated = simulate(flags, budgets, folder)
         for budget in budgets:
@@ -97,9 +101,28 @@ def compare(n, budgets, folder):
                    "smpi": bench(smpi, flags, budget, folder)}
             if n == MPIRUN_RANKS and peak_is_certain(name, budget):
                 row["mpirun"] = bench(mpirun, flags, budget, folder)
-            rows.append(row)
+            done[(name, n, budget)] = row
+            write(options.json, done)
             print(line(row), flush=True)
-    return rows
+
+
+def read(path):
+    """Rows that were measured earlier, by case, ranks and budget."""
+    if not path or not os.path.exists(path):
+        return {}
+    with open(path, encoding="utf-8") as file:
+        rows = json.load(file)["rows"]
+    return {(row["case"], row["ranks"], row["budget"]): row for row in rows}
+
+
+def write(path, done):
+    if not path:
+        return
+    names = [name for name, _ in cases(16)]
+    order = sorted(done, key=lambda k: (k[1], names.index(k[0]), k[2] != 0, -k[2]))
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump({"model": "ports", "rows": [done[key] for key in order]}, file, indent=1)
+        file.write("\n")
 
 
 def time_ratio(row):
@@ -129,22 +152,23 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ranks", type=numbers, default=[16, 64, 256], help="multiples of 16")
     parser.add_argument("--budgets", type=numbers, default=[0, 8, 2], help="0: none")
+    names = [name for name, _ in cases(16)]
+    parser.add_argument("--cases", type=lambda text: text.split(","), help="of " + ", ".join(names))
     parser.add_argument("--band", type=float, default=0.1, help="most that times may differ by")
     parser.add_argument("--json", help="write the results here")
     options = parser.parse_args()
     if any(n < 16 or n % 16 for n in options.ranks):
         parser.error("--ranks takes multiples of 16")
+    if set(options.cases or []) - set(names):
+        parser.error("--cases takes some of " + ", ".join(names))
     run([os.path.join(ROOT, "scripts/build.sh"), "release", "sluice-sim", "sluice-bench"])
     print(f"{'case':12} {'ranks':>5} {'budget':>6} {'sim':>11} {'smpi':>11} {'mpirun':>11} "
           f"{'sim us':>12} {'smpi us':>12} {'ratio':>7}   peaks: buckets/operations")
-    rows = []
+    done = read(options.json)
     with tempfile.TemporaryDirectory() as folder:
         for n in options.ranks:
-            rows += compare(n, options.budgets, folder)
-            if options.json:
-                with open(options.json, "w", encoding="utf-8") as file:
-                    json.dump({"model": "ports", "rows": rows}, file, indent=1)
-                    file.write("\n")
+            compare(n, options, folder, done)
+    rows = list(done.values())
     far = [row for row in rows if abs(time_ratio(row) - 1) > options.band]
     wrong = [row for row in rows if not peaks_agree(row)]
     print(f"# {len(rows)} cases: peaks differ in {len(wrong)}; times differ by more than "
