@@ -44,6 +44,7 @@ int64_t BaselineBytes(const std::vector<std::string>& names, const TransferSpec&
     double largest = 0;
     for (const TensorTransfer& tensor : spec.tensors) {
       if (name == "serial" || name == "isend") bytes += 2 * MessageBytes(tensor);
+      if (name == "memcpy") bytes += 3 * MessageBytes(tensor);
       if (name == "gather-broadcast") largest = std::max(largest, WholeBytes(tensor));
     }
     bytes += largest;  // used again for one tensor after the other
@@ -68,6 +69,7 @@ absl::Status BaselineRuns::Plan(const TransferSpec& spec, const CaseMemory& memo
     Entry& entry = entries_.emplace_back();
     entry.name = name;
     entry.baseline = MakeBaseline(name);
+    wire_->Arm(patience, progress);
     absl::Status mine =
         entry.baseline->Plan({&spec, memory.src(), memory.dst(), ranks_->rank(), wire_.get()});
     absl::Status all = ranks_->AllOk(mine, patience, progress);

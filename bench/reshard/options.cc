@@ -38,7 +38,9 @@ void AddKnobFlags(CLI::App* app, Options* o) {
   app->add_option(
          "--baseline", o->baselines_text,
          "run these as well, in turns, and compare: serial (one chunk at a time), isend (a "
-         "message per chunk, all at once), alltoallw, gather-broadcast")
+         "message per chunk, all at once), alltoallw, gather-broadcast; memcpy: the bound, each "
+         "rank "
+         "writes its targets from memory of its own")
       ->group(knobs);
   app->add_option("--windowed", o->windowed,
                   "give targets their memory N tensors at a time, check it and take it back when "

@@ -67,6 +67,8 @@ class Ranks {
                         const Collective& records, absl::Duration timeout, Progress progress);
   absl::Status FindHosts(absl::Duration timeout);
   absl::Status Await(absl::Duration timeout, Progress progress);
+  // After so many looks in vain.
+  void Pause(int64_t polls) const;
   // Ranks that do not answer any more, among those that wait at the same place.
   std::vector<int> SilentRanks();
   // The sizes that were gathered become offsets into `all_`; returns records after the gather.
@@ -78,6 +80,7 @@ class Ranks {
   int size_ = 0;
   std::vector<std::string> hosts_;
   std::vector<int> host_of_rank_;
+  bool shares_cpus_ = false;  // more ranks on this host than CPUs
   // Members, because MPI may still use them after an error.
   MPI_Request request_ = MPI_REQUEST_NULL;
   std::string mine_;

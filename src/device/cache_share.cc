@@ -3,6 +3,8 @@
 // up all CPUs first.
 #include "device/cache_share.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <fstream>
@@ -71,9 +73,15 @@ int64_t CacheShareIn(absl::string_view folder) {
 int64_t CacheShareBytes() {
   static const int64_t kShare = [] {
     const int64_t share = CacheShareIn("/sys/devices/system/cpu/cpu0/cache");
-    return share > 0 ? share : kUnknownShareBytes;
+    return share > 0 ? std::min(share, kCacheShareBytesMax) : kUnknownShareBytes;
   }();
   return kShare;
+}
+
+// Not the CPUs that this process may use: each of its neighbours may have others.
+double RanksPerCpu(int64_t ranks) {
+  const auto cpus = static_cast<double>(std::max<int64_t>(sysconf(_SC_NPROCESSORS_ONLN), 1));
+  return std::max(1.0, static_cast<double>(ranks) / cpus);
 }
 
 }  // namespace sluice

@@ -8,9 +8,16 @@
 
 namespace sluice {
 
-// The size of the last cache over the number of CPUs that share it. Looked up at the first call;
-// where the system does not say, a few MiB. Thread: any.
+// The size of the last cache over the number of CPUs that share it, at most kCacheShareBytesMax.
+// Looked up at the first call; where the system does not say, a few MiB. Thread: any.
 int64_t CacheShareBytes();
+
+// More than the share of a core in most processors of 2020 to 2026 (1 to 12 MiB). What says so is a
+// virtual machine that shows its few CPUs the whole cache of its host.
+inline constexpr int64_t kCacheShareBytesMax = int64_t{16} << 20;
+
+// How many of `ranks` processes of this machine share a CPU when all are at work; at least 1.
+double RanksPerCpu(int64_t ranks);
 
 // The same for the caches in `folder`, which has the form of /sys/devices/system/cpu/cpu0/cache;
 // 0 if none can be read there.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "device/cache_share.h"
 #include "session/clock.h"
 
 namespace sluice {
@@ -23,6 +24,7 @@ absl::StatusOr<std::unique_ptr<CompiledTransfer>> CompiledTransfer::Make(const T
   transfer->plan_ = *std::move(plan);
   transfer->stats_.plan_hash = plan_hash;
   transfer->FillStats(rank);
+  transfer->ChooseStores(rank, options.node_of_rank);
   for (const TensorTransfer& tensor : transfer->spec_.tensors) {
     absl::StatusOr<std::vector<int64_t>> src = LocalShape(tensor.src, tensor.shape, rank);
     absl::StatusOr<std::vector<int64_t>> dst = LocalShape(tensor.dst, tensor.shape, rank);
@@ -51,9 +53,16 @@ void CompiledTransfer::FillStats(int rank) {
   stats_.sent_bytes = plan_.sent_bytes;
   stats_.received_bytes = plan_.received_bytes;
   stats_.local_bytes = plan_.local_bytes;
-  stores_ = ResolveStores(Stores::kAuto, stats_.received_bytes + stats_.local_bytes);
   stats_.peak_buckets_without_budget = plan_.peak_buckets_without_budget;
   stats_.peak_bytes_without_budget = plan_.peak_bytes_without_budget;
+}
+
+// Ranks that take turns on a CPU push each other's bytes out of its cache.
+void CompiledTransfer::ChooseStores(int rank, absl::Span<const int> node_of_rank) {
+  const auto of_node =
+      std::count(node_of_rank.begin(), node_of_rank.end(), node_of_rank[static_cast<size_t>(rank)]);
+  const auto bytes = static_cast<double>(stats_.received_bytes + stats_.local_bytes);
+  stores_ = ResolveStores(Stores::kAuto, static_cast<int64_t>(bytes * RanksPerCpu(of_node)));
 }
 
 void CompiledTransfer::FillWindows() {

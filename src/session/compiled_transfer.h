@@ -63,6 +63,7 @@ class CompiledTransfer : public Transfer {
  private:
   CompiledTransfer() = default;
   void FillStats(int rank);
+  void ChooseStores(int rank, absl::Span<const int> node_of_rank);
   void FillWindows();
 
   TransferSpec spec_;

@@ -51,7 +51,15 @@ TEST_F(CacheShareTest, WhatCannotBeReadIsLeftOut) {
   EXPECT_EQ(Share(), 1 << 20);
 }
 
-TEST(CacheShareBytesTest, ThisMachineHasSomeCache) { EXPECT_GT(CacheShareBytes(), 0); }
+TEST(CacheShareBytesTest, ThisMachineHasSomeCacheButNotItsHosts) {
+  EXPECT_GT(CacheShareBytes(), 0);
+  EXPECT_LE(CacheShareBytes(), kCacheShareBytesMax);
+}
+
+TEST(RanksPerCpuTest, IsAtLeastOneAndGrowsWithTheRanks) {
+  EXPECT_EQ(RanksPerCpu(1), 1);
+  EXPECT_EQ(RanksPerCpu(int64_t{1} << 20), 2 * RanksPerCpu(int64_t{1} << 19));
+}
 
 }  // namespace
 }  // namespace sluice

@@ -12,7 +12,8 @@ struct Entry {
 constexpr Entry kEntries[] = {{"serial", &MakeSerialBaseline},
                               {"isend", &MakeIsendBaseline},
                               {"alltoallw", &MakeAlltoallwBaseline},
-                              {"gather-broadcast", &MakeGatherBroadcastBaseline}};
+                              {"gather-broadcast", &MakeGatherBroadcastBaseline},
+                              {"memcpy", &MakeMemcpyBaseline}};
 
 }  // namespace
 

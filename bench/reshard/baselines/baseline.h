@@ -29,7 +29,8 @@ class Baseline {
  public:
   virtual ~Baseline() = default;
 
-  // Collective. Does all that can be done beforehand: planning, buffers, types, communicators.
+  // Collective. Does all that can be done beforehand: planning, buffers, types, communicators. May
+  // fill the destinations.
   // Unimplemented says why this case cannot be carried out in this way.
   virtual absl::Status Plan(const BaselineJob& job) = 0;
 
@@ -46,6 +47,9 @@ std::unique_ptr<Baseline> MakeIsendBaseline();
 std::unique_ptr<Baseline> MakeAlltoallwBaseline();
 // Each tensor gathered whole on the first source rank, broadcast to the targets, and cut there.
 std::unique_ptr<Baseline> MakeGatherBroadcastBaseline();
+// Not a redistribution: what each rank's targets are to hold, copied there by memcpy from memory of
+// its own. The bound on everything that writes each byte once.
+std::unique_ptr<Baseline> MakeMemcpyBaseline();
 
 // The names, in the order in which they are documented.
 std::vector<std::string> BaselineNames();
