@@ -165,13 +165,32 @@ void Walk::MoveGrid(const std::byte* src, std::byte* dst, const CopyAxis& rows,
   CopyGrid(src, dst, rows, columns, elements * src_bytes_, stores_);
 }
 
+// One dimension of one run without gaps, as most small tensors are: to find that out as a
+// CopyRegion costs more than copying a few hundred bytes.
+bool IsOneStretch(const StridedCopy& copy) {
+  const int64_t element_bytes = DTypeBytes(copy.src_dtype);
+  return copy.dims == 1 && copy.runs[0].size() == 1 && copy.src_dtype == copy.dst_dtype &&
+         copy.src_strides[0] == element_bytes && copy.dst_strides[0] == element_bytes &&
+         copy.begin >= 0 && copy.end <= copy.runs[0][0].length;
+}
+
+void MoveStretch(const StridedCopy& copy, Stores stores) {
+  const Run& run = copy.runs[0][0];
+  const int64_t element_bytes = DTypeBytes(copy.src_dtype);
+  CopyRows(copy.src + (run.src + copy.begin) * element_bytes,
+           copy.dst + (run.dst + copy.begin) * element_bytes, {},
+           (copy.end - copy.begin) * element_bytes, stores);
+}
+
 }  // namespace
 
 void CopyStrided(const StridedCopy& copy) {
   if (copy.begin >= copy.end) return;
   const Stores stores =
       ResolveStores(copy.stores, (copy.end - copy.begin) * DTypeBytes(copy.dst_dtype));
-  if (copy.src_dtype == copy.dst_dtype) {
+  if (IsOneStretch(copy)) {
+    MoveStretch(copy, stores);
+  } else if (copy.src_dtype == copy.dst_dtype) {
     Walk(copy, nullptr, stores).CopyRange(copy.begin, copy.end);
   } else {
     const RowCast cast(copy.src_dtype, copy.dst_dtype);
