@@ -15,6 +15,8 @@ namespace {
 constexpr uint64_t kPieceBytesMin = 64 << 10;
 constexpr uint64_t kPieceBytesMax = 256 << 10;
 constexpr uint64_t kPiecesWanted = 8;
+// Below that a second piece is not worth its claim, nor the word about it.
+constexpr uint64_t kHalfBytesMin = 16 << 10;
 constexpr uint64_t kPageBytes = 4096;
 
 // A side's rows when it is looked at in rows of `row_bytes`; 0 if it cannot be.
@@ -47,7 +49,8 @@ void Copy(const std::byte* from, const DirectRows& from_rows, std::byte* to,
 }  // namespace
 
 uint64_t DirectPieceBytes(const DirectRows& from, const DirectRows& to) {
-  const uint64_t wanted = std::clamp(from.bytes / kPiecesWanted, kPieceBytesMin, kPieceBytesMax);
+  const uint64_t share = std::clamp(from.bytes / kPiecesWanted, kPieceBytesMin, kPieceBytesMax);
+  const uint64_t wanted = std::min(share, std::max(from.bytes / 2, kHalfBytesMin));
   const uint64_t row = std::max(from.row_bytes, to.row_bytes);
   const uint64_t unit = row > 0 && row <= wanted ? row : kPageBytes;
   return wanted / unit * unit;

@@ -208,13 +208,23 @@ TEST(DirectPiecesTest, AreWholeRowsAndNotTooMany) {
   for (const uint64_t bytes : {uint64_t{1}, uint64_t{5000}, 300 * uint64_t{1000}, 8 * kMiB}) {
     for (const uint64_t row : {uint64_t{0}, uint64_t{256}, uint64_t{3000}, 2 * kMiB}) {
       const uint64_t piece = DirectPieceBytes({bytes, row, 2 * row}, {bytes, 0, 0});
-      EXPECT_GE(piece, uint64_t{32} << 10);
+      EXPECT_GE(piece, uint64_t{12} << 10);
       EXPECT_LE(piece, uint64_t{256} << 10);
       if (row > 0 && row < 4096) {
         EXPECT_EQ(piece % row, 0u);
       }
     }
   }
+}
+
+TEST(DirectPiecesTest, AnEndWithATurnFindsOneFrom32KiBOn) {
+  for (const uint64_t kib : {32, 48, 64, 100, 256, 1024}) {
+    const uint64_t bytes = kib << 10;
+    for (const uint64_t row : {uint64_t{0}, uint64_t{1} << 10, uint64_t{3000}}) {
+      EXPECT_LE(2 * DirectPieceBytes({bytes, row, 2 * row}, {bytes, 0, 0}), bytes) << bytes;
+    }
+  }
+  EXPECT_GE(DirectPieceBytes({16 << 10, 0, 0}, {16 << 10, 0, 0}), uint64_t{16} << 10);
 }
 
 }  // namespace
