@@ -102,6 +102,8 @@ ARGUMENTS = [
     (INLINE + ["--baseline", "nonsense"], "gather-broadcast"),
     (INLINE + ["--baseline", "isend,,serial"], "--baseline"),
     (INLINE + ["--baseline", "isend,serial,isend"], "twice"),
+    (INLINE + ["--plan", "nonsense"], "naive"),
+    (INLINE + ["--compare-plans", "naive,naive"], "twice"),
     (INLINE + ["--format", "nonsense"], "osu"),
     (INLINE + ["--tensors", "0"], "--tensors"),
     (INLINE + ["--tensors", "many"], "--tensors"),
@@ -150,6 +152,8 @@ def other_ranks_are_named(bench):
         ("iterations", ["--cases", good, "-n", "3"]),
         ("flag", ["--cases", good, "--nonsense"]),
         ("baseline", ["--cases", good, "-n", "5", "--baseline", "isend"]),
+        ("plan", ["--cases", good, "-n", "5", "--plan", "naive"]),
+        ("plans", ["--cases", good, "-n", "5", "--compare-plans", "naive,relay"]),
         ("format", ["--cases", good, "-n", "5", "--format", "osu"]),
         ("wrong format", ["--cases", good, "-n", "5", "--format", "nonsense"]),
     ]

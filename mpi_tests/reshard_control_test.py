@@ -82,6 +82,29 @@ def budgets_are_compared_in_one_run(bench):
     assert free["peak"]["buckets"] <= free["peak_without_budget"]["buckets"]
 
 
+def plans_are_compared_in_one_run(bench):
+    # To two replicas on a node of their own.
+    case = dict(CASE, shape=[512, 512],
+                source={"mesh": [2], "ranks": [0, 1], "placements": ["S(0)"]},
+                target={"mesh": [2], "ranks": [2, 3], "placements": ["R"]})
+    file = bench.write("plans.json", case)
+    flags = ["--cases", file, "-n", "3", "--ranks-per-node", "2"]
+    code, output, results = bench.run(4, flags + ["--compare-plans", "relay,naive"])
+    assert code == 0, output
+    assert [(r["id"], r["plan"]) for r in results["results"]] == [
+        ("control/relay", "relay"), ("control/naive", "naive")], results
+    relay, naive = results["results"]
+    assert relay["wrong"] == naive["wrong"] == 0 and naive["checked"], results
+    assert relay["plan_hash"] != naive["plan_hash"], results
+    assert relay["payload_bytes"] == naive["payload_bytes"] == 2 * 512 * 512 * 2, results
+    assert len(relay["iterations_us"]) == len(naive["iterations_us"]) == 3, results
+    assert sorted(naive["iterations_us"])[1] == naive["time_us"]["median"], results
+    code, output, results = bench.run(4, flags + ["--plan", "naive"])
+    assert code == 0 and results["results"][0]["plan"] == "naive", output
+    assert results["results"][0]["plan_hash"] == naive["plan_hash"], output
+    assert results["results"][0]["id"] == "control", output
+
+
 def baselines_are_compared_with_every_budget(bench):
     file = bench.write("control.json", dict(CASE, shape=[960, 500]))
     code, output, results = bench.run(
@@ -135,8 +158,8 @@ def main():
     for test in (damage_is_counted, damage_is_counted_without_check, nothing_to_damage_is_an_error,
                  good_cases_run_beside_bad_ones, presets_have_their_payload,
                  sweeps_have_a_row_per_size, budgets_are_compared_in_one_run,
-                 baselines_are_compared_with_every_budget, a_baseline_that_cannot_says_why,
-                 osu_view_has_three_columns):
+                 plans_are_compared_in_one_run, baselines_are_compared_with_every_budget,
+                 a_baseline_that_cannot_says_why, osu_view_has_three_columns):
         test(bench)
         print(f"ok {test.__name__}")
 

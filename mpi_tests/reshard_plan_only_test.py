@@ -46,6 +46,26 @@ def figures_are_those_of_the_routes(bench):
         assert plan["buckets"] > 0 and plan["peak_without_budget"]["buckets"] > 0, plan
 
 
+def naive_plans_cross_once_for_each_replica(bench):
+    # Replicas on the target's node; they hold all of the tensors that the sources hold.
+    for preset, replicas in (("etha-1-no_partial", 8), ("etha-3-no_partial", 8),
+                             ("etha-2-no_partial", 2), ("etha-4-no_partial", 1)):
+        code, output, results = bench.run(
+            0, ["--plan-only", "--preset", preset, "--shape", "512,256", "--ranks-per-node", "8",
+                "--compare-plans", "relay,naive"])
+        assert code == 0, output
+        relay, naive = results["results"]
+        assert (relay["id"], naive["id"]) == (f"{preset}/relay", f"{preset}/naive"), results
+        assert (relay["plan"], naive["plan"]) == ("relay", "naive"), results
+        assert relay["node_bytes"] == ELEMENTS * 4 * TENSORS, (preset, relay["node_bytes"])
+        assert naive["node_bytes"] == replicas * relay["node_bytes"], (preset, naive["node_bytes"])
+        assert naive["hops_max"] == 1, (preset, naive["hops_max"])
+        code, output, results = bench.run(
+            0, ["--plan-only", "--preset", preset, "--shape", "512,256", "--ranks-per-node", "8",
+                "--plan", "naive"])
+        assert code == 0 and results["results"] == [dict(naive, id=preset)], output
+
+
 def one_process_prints_for_all(bench):
     flags = ["--plan-only", "--preset", "etha-3-no_partial", "--ranks-per-node", "8"]
     code, alone, expected = bench.run(0, flags)
@@ -78,7 +98,8 @@ def errors_are_named(bench):
 
 def main():
     bench = Bench(sys.argv[1], sys.argv[2])
-    for test in (figures_are_those_of_the_routes, one_process_prints_for_all,
+    for test in (figures_are_those_of_the_routes, naive_plans_cross_once_for_each_replica,
+                 one_process_prints_for_all,
                  on_one_node_nothing_crosses, errors_are_named):
         test(bench)
         print(f"ok {test.__name__}")

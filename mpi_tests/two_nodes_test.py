@@ -55,7 +55,36 @@ def the_link_counts_what_the_plan_sends(script, _, bench):
     planned = (iterations + warmup) * payload
     assert planned <= out["a_to_b_bytes"] < 1.5 * planned, (planned, out)
     assert out["b_to_a_bytes"] < 0.5 * planned, (planned, out)
-    assert out["runs"] == iterations + warmup and out["median_ms"] > 0, out
+    assert out["planned_a_to_b_bytes"] == planned and out["planned_b_to_a_bytes"] == 0, out
+    [run] = out["compared"]
+    assert out["runs"] == iterations + warmup and run["median_ms"] > 0, out
+
+
+# Rows of node-a to replicas on node-b: once for all of them, or once for each.
+def plans_are_compared_by_what_crosses(script, _, bench):
+    runs, size = 4, 512
+    with tempfile.TemporaryDirectory() as folder:
+        file = pathlib.Path(folder) / "out.json"
+        code, output = nodes(
+            script, "--json", str(file), bench, "reshard", "--shape", f"{size},{size}",
+            "--dtype", "f32", "--src-mesh", str(RANKS), "--src-ranks", f"0-{RANKS - 1}",
+            "--src-placements", "S(0)", "--dst-mesh", str(RANKS), "--dst-ranks",
+            f"{RANKS}-{2 * RANKS - 1}", "--dst-placements", "R", "--compare-plans", "relay,naive",
+            "-n", str(runs - 1), "-w", "1")
+        assert code == 0, output
+        out = json.loads(file.read_text())
+    relay, naive = out["compared"]
+    assert (relay["plan"], naive["plan"]) == ("relay", "naive"), out
+    assert relay["planned_a_to_b_bytes"] == 4 * size * size, relay
+    assert naive["planned_a_to_b_bytes"] == RANKS * 4 * size * size, naive
+    planned = runs * (RANKS + 1) * 4 * size * size
+    assert out["planned_a_to_b_bytes"] == planned and out["planned_b_to_a_bytes"] == 0, out
+    assert planned <= out["a_to_b_bytes"] < 1.2 * planned, (planned, out)
+    ratio = naive["time_over_first"]
+    assert "time_over_first" not in relay and 0 < ratio["p25"] <= ratio["median"], out
+    rounds = [theirs / ours for theirs, ours in
+              zip(*(r["iterations_us"] for r in reversed(out["results"]["results"])))]
+    assert sorted(rounds)[1] == ratio["median"], (rounds, ratio)
 
 
 def running(argument):
@@ -101,7 +130,8 @@ def main():
         return SKIPPED
     assert code == 0, output
     for test in (mpi_and_shared_memory_find_two_nodes, the_program_s_code_comes_back,
-                 the_link_counts_what_the_plan_sends, nothing_outlives_it):
+                 the_link_counts_what_the_plan_sends, plans_are_compared_by_what_crosses,
+                 nothing_outlives_it):
         test(*sys.argv[1:4])
         print(f"ok {test.__name__}", flush=True)
     return 0

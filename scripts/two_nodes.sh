@@ -8,8 +8,15 @@
 #   --json FILE    writes what is printed here, with the results of `sluice-bench reshard` in it
 #   Needs root; ends with 77 where it may not make namespaces. Otherwise with the program's code.
 #   Whatever ends this script ends its processes, and with them the nodes and the link.
+#   Of `sluice-bench reshard` it prints, beside the link's bytes, what its plans have to send over
+#   the link, runs to warm up included. Time ratios are of rounds: median [quartiles].
+#   Where all ranks share few cores, choose a rate at which the link takes the time, not the ranks:
+#   halve it, and the time should double.
 #
-# example: two_nodes.sh build/bin/sluice-bench reshard --preset etha-3-no_partial --tensors 2 -n 5
+# example, after `cmake --preset release && ninja -C build sluice-bench`: the plan that crosses once
+# against one that sends to each rank by itself, a minute:
+#   scripts/two_nodes.sh build/bin/sluice-bench reshard --preset etha-3-no_partial \
+#     --shape 4096,4096 --tensors 1 --compare-plans relay,naive -n 11
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 hosts=(node-a node-b)

@@ -3,49 +3,121 @@
 import argparse
 import json
 import os
+import statistics
+import subprocess
 import sys
+import tempfile
 
 INCLUDES = ("All bytes since before mpirun started: payload of all runs, those to warm up too, "
             "starting and ending the job, headers (Ethernet, IP, TCP; one for up to 64 KiB, as the "
             "kernel segments later) and acknowledgements.")
 
 
-def one_result(bench):
-    """The only result of `sluice-bench reshard`, and how often it ran; else None."""
-    results = bench["results"]
-    if len(results) != 1 or results[0].get("baselines"):
-        return None, 0
-    return results[0], bench["config"]["warmup"] + bench["config"]["iters"]
+def planned_bytes(args, bench):
+    """Bytes from node-a to node-b, and back, of a run of each plan, by the plan's name.
+
+    None where that is not to be had: of another program, of several cases, of plans for other nodes
+    or budgets, or where others than plans have sent.
+    """
+    config = bench["config"]
+    if config["ranks_per_node"] or config["compare_budgets"] or config["baselines"]:
+        return None
+    command = without_json(args.command)
+    with tempfile.TemporaryDirectory() as folder:
+        file = os.path.join(folder, "plans.json")
+        done = subprocess.run(command + ["--plan-only", "--ranks-per-node", str(args.ranks),
+                                         "--json", file], stdout=subprocess.DEVNULL, check=False)
+        if done.returncode != 0:
+            return None
+        with open(file, encoding="utf-8") as results:
+            plans = json.load(results)["results"]
+    bytes_of = {}
+    for plan in plans:
+        across = [0, 0]
+        for route in plan["routes"]:
+            src, dst = route["src"] // args.ranks, route["dst"] // args.ranks
+            if src != dst:
+                across[src] += route["bytes"]
+        bytes_of[plan["plan"]] = across
+    return bytes_of if len(bytes_of) == len(plans) else None
+
+
+def without_json(command):
+    kept = list(command)
+    for flag in ("-J", "--json"):
+        if flag in kept:
+            at = kept.index(flag)
+            del kept[at:at + 2]
+    return kept
+
+
+def quantile(values, share):
+    return sorted(values)[int(share * (len(values) - 1) + 0.5)]
+
+
+def compare(first, other):
+    """The rounds' ratios of times."""
+    ratios = [theirs / ours for theirs, ours in zip(other["iterations_us"], first["iterations_us"])]
+    return {"median": statistics.median(ratios), "p25": quantile(ratios, 0.25),
+            "p75": quantile(ratios, 0.75)}
+
+
+def run_facts(result, first, planned):
+    facts = {"id": result["id"], "plan": result["plan"],
+             "median_ms": result["time_us"]["median"] / 1e3,
+             "payload_bytes": result["payload_bytes"]}
+    if planned:
+        facts["planned_a_to_b_bytes"], facts["planned_b_to_a_bytes"] = planned[result["plan"]]
+    if result is not first:
+        facts["time_over_first"] = compare(first, result)
+    return facts
+
+
+def add_results(args, bench, out):
+    results, config = bench["results"], bench["config"]
+    out["results"] = bench
+    if not results or any(result.get("baselines") for result in results):
+        return
+    out["runs"] = config["warmup"] + config["iters"]  # of each result
+    planned = planned_bytes(args, bench)
+    out["compared"] = [run_facts(result, results[0], planned) for result in results]
+    if planned:
+        for way in ("a_to_b_bytes", "b_to_a_bytes"):
+            out["planned_" + way] = out["runs"] * sum(
+                facts["planned_" + way] for facts in out["compared"])
 
 
 def report(args):
     out = {"rate": args.rate, "ranks_per_node": args.ranks, "command": args.command,
            "exit_code": args.exit_code, "seconds": args.seconds,
            "a_to_b_bytes": args.a_to_b, "b_to_a_bytes": args.b_to_a, "includes": INCLUDES}
-    if not args.results or not os.path.exists(args.results):
-        return out
-    with open(args.results, encoding="utf-8") as file:
-        bench = json.load(file)
-    result, runs = one_result(bench)
-    if result:
-        out["runs"] = runs
-        out["a_to_b_bytes_per_run"] = args.a_to_b / runs
-        out["b_to_a_bytes_per_run"] = args.b_to_a / runs
-        out["median_ms"] = result["time_us"]["median"] / 1e3
-        out["payload_bytes"] = result["payload_bytes"]
-    out["results"] = bench
+    if args.results and os.path.exists(args.results):
+        with open(args.results, encoding="utf-8") as file:
+            add_results(args, json.load(file), out)
     return out
+
+
+def result_line(facts):
+    line = f"# {facts['id']} : median {facts['median_ms']:.1f} ms"
+    if "time_over_first" in facts:
+        line += ", {median:.2f} [{p25:.2f} .. {p75:.2f}] times the first".format(
+            **facts["time_over_first"])
+    line += f"; delivered to other ranks: {facts['payload_bytes']} bytes"
+    if "planned_a_to_b_bytes" in facts:
+        line += "; to cross: {planned_a_to_b_bytes}, back: {planned_b_to_a_bytes}".format(**facts)
+    return line
 
 
 def show(out):
     print(f"# Two nodes of {out['ranks_per_node']} ranks, link of {out['rate']} each way; mpirun "
           f"took {out['seconds']:.2f} s")
+    for facts in out.get("compared", []):
+        print(result_line(facts))
     print(f"# Link, node-a to node-b : {out['a_to_b_bytes']} bytes; back: {out['b_to_a_bytes']}")
-    if "runs" in out:
-        print("# Each of {runs} runs : {a_to_b_bytes_per_run:.0f} bytes; back: "
-              "{b_to_a_bytes_per_run:.0f}; median {median_ms:.1f} ms; delivered to other ranks: "
-              "{payload_bytes} bytes".format(**out))
-    print("# " + out["includes"].replace(": ", ":\n#   ").replace("TCP; ", "TCP;\n#   "))
+    if "planned_a_to_b_bytes" in out:
+        print("# Planned, {runs} runs of each : {planned_a_to_b_bytes} bytes; back: "
+              "{planned_b_to_a_bytes}".format(**out))
+    print("# Link: " + out["includes"].replace(": ", ":\n#   ").replace("TCP; ", "TCP;\n#   "))
 
 
 def main():

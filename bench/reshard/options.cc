@@ -35,6 +35,13 @@ void AddKnobFlags(CLI::App* app, Options* o) {
   app->add_option("--compare-transports", o->compare_transports_text,
                   "the same with each of these transports, e.g. direct,mpi")
       ->group(knobs);
+  app->add_option("--plan", o->plan,
+                  "relay: bytes that several ranks of a node need cross once and are handed on; "
+                  "naive: each rank gets them from one that holds them [relay]")
+      ->group(knobs);
+  app->add_option("--compare-plans", o->compare_plans_text,
+                  "run every case with each of these plans, interleaved, e.g. relay,naive")
+      ->group(knobs);
   app->add_option(
          "--baseline", o->baselines_text,
          "run these as well, in turns, and compare: serial (one chunk at a time), isend (a "
@@ -130,14 +137,13 @@ int64_t NumberOf(const std::vector<std::string>& names, const std::vector<std::s
 
 std::vector<std::string> HostTransports() { return {"mpi", "direct"}; }
 std::vector<std::string> Memories() { return {"private", "shared"}; }
+std::vector<std::string> Plans() { return {"relay", "naive"}; }
 
-absl::Status CheckMemoryFlag(const Options& options) {
-  const std::vector<std::string> known = Memories();
-  if (std::find(known.begin(), known.end(), options.memory) != known.end()) {
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(absl::StrCat("--memory: there is no \"", options.memory,
-                                                 "\"; there are: ", absl::StrJoin(known, ", ")));
+absl::Status CheckName(const std::string& flag, const std::string& name,
+                       const std::vector<std::string>& known) {
+  if (std::find(known.begin(), known.end(), name) != known.end()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(flag, ": there is no \"", name, "\"; there are: ", absl::StrJoin(known, ", ")));
 }
 
 // Late targets are not there for others to fill, or to flip bytes in, at the end.
@@ -150,12 +156,6 @@ absl::Status CheckWindowed(const Options& options) {
     return absl::InvalidArgumentError("--windowed does not go with --corrupt");
   }
   return absl::OkStatus();
-}
-
-absl::Status CheckFormat(const std::string& format) {
-  if (format == "table" || format == "osu") return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("--format: there is no \"", format, "\"; there are: table, osu"));
 }
 
 }  // namespace
@@ -178,8 +178,13 @@ absl::Status ParseTexts(Options* options) {
     status = ParseNames("--compare-transports", options->compare_transports_text, HostTransports(),
                         &options->compare_transports);
   }
-  if (status.ok()) status = CheckMemoryFlag(*options);
-  if (status.ok()) status = CheckFormat(options->format);
+  if (status.ok()) {
+    status = ParseNames("--compare-plans", options->compare_plans_text, Plans(),
+                        &options->compare_plans);
+  }
+  if (status.ok()) status = CheckName("--plan", options->plan, Plans());
+  if (status.ok()) status = CheckName("--memory", options->memory, Memories());
+  if (status.ok()) status = CheckName("--format", options->format, {"table", "osu"});
   if (status.ok()) status = CheckWindowed(*options);
   if (status.ok()) status = CheckGpuOptions(&options->gpu);
   options->gpu.record_spans = !options->trace_file.empty();
@@ -217,8 +222,16 @@ SessionOptions SessionOptionsOf(const Options& options, int64_t budget_buckets) 
   if (!options.compare_budgets.empty() && budget_buckets == 0) session.budget_bytes = 0;
   session.timeout = options.timeout();
   session.progress_thread = options.progress_thread;
+  session.relay = Relays(options.plan);
   return session;
 }
+
+std::vector<std::string> PlansOf(const Options& options) {
+  if (!options.compare_plans.empty()) return options.compare_plans;
+  return {options.plan};
+}
+
+bool Relays(const std::string& plan) { return plan == "relay"; }
 
 std::vector<std::pair<std::string, int64_t>> Knobs(const Options& options) {
   return {{"bucket_bytes", options.bucket_bytes},
@@ -241,6 +254,8 @@ std::vector<std::pair<std::string, int64_t>> Choices(const Options& options) {
   return {{"baselines", NumberOf(options.baselines, BaselineNames())},
           {"transports", NumberOf(options.gpu.transport, {"mpi", "direct", "nccl", "cuda_ipc"})},
           {"compared transports", NumberOf(options.compare_transports, HostTransports())},
+          {"plans", NumberOf(options.plan, Plans())},
+          {"compared plans", NumberOf(options.compare_plans, Plans())},
           {"memories", NumberOf(options.memory, Memories())},
           {"formats", options.format == "osu" ? 1 : 0},
           {"traces", options.trace_file.empty() ? 0 : 1}};

@@ -36,6 +36,8 @@ struct Options : WorkloadOptions {
   std::string json_file;
   std::vector<int64_t> compare_budgets;         // run each case once per entry, interleaved
   std::vector<std::string> compare_transports;  // the same with each of these
+  std::string plan = "relay";                   // or naive
+  std::vector<std::string> compare_plans;       // the same with each of these
   std::vector<std::string> baselines;           // run each of them as well
   std::string memory = "shared";                // or private
   std::string format = "table";
@@ -50,6 +52,7 @@ struct Options : WorkloadOptions {
   std::string budget_bytes_text;
   std::string compare_budgets_text;
   std::string compare_transports_text;
+  std::string compare_plans_text;
   std::string baselines_text;
 
   absl::Duration timeout() const { return absl::Seconds(timeout_s); }
@@ -65,6 +68,11 @@ absl::Status ParseTexts(Options* options);
 // Session options with a budget of `budget_buckets` buckets. In a comparison, 0 lifts the limit in
 // bytes as well.
 SessionOptions SessionOptionsOf(const Options& options, int64_t budget_buckets);
+
+// The plans to run, in turns: those to compare, or the one.
+std::vector<std::string> PlansOf(const Options& options);
+// SessionOptions::relay of a plan.
+bool Relays(const std::string& plan);
 
 // Each knob that must be equal on all ranks, by the name it has in results.
 std::vector<std::pair<std::string, int64_t>> Knobs(const Options& options);

@@ -24,6 +24,7 @@ struct RouteBytes {
 
 struct PlanFigures {
   std::string id;
+  std::string plan;  // relay or naive
   // What crosses between nodes, over CrossingBounds; 1 where nothing has to and nothing does.
   double node_bytes_ratio = 1;
   double busiest_src_ratio = 1;

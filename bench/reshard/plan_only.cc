@@ -50,7 +50,8 @@ std::string Row(const PlanFigures& plan) {
                          plan.peak_bytes, plan.id);
 }
 
-absl::StatusOr<PlanFigures> PlanCase(const Case& entry, const Options& options, int64_t slots) {
+absl::StatusOr<PlanFigures> PlanCase(const Case& entry, const Options& options,
+                                     const std::string& name, int64_t slots) {
   if (!entry.status.ok()) return entry.status;
   std::vector<int> node_of_rank(static_cast<size_t>(RanksOf(entry.spec)));
   for (size_t rank = 0; options.ranks_per_node > 0 && rank < node_of_rank.size(); ++rank) {
@@ -61,8 +62,11 @@ absl::StatusOr<PlanFigures> PlanCase(const Case& entry, const Options& options, 
   plan.max_in_flight = options.max_in_flight;
   plan.node_of_rank = node_of_rank;
   plan.slots = slots;
+  plan.relay = Relays(name);
   auto figures = FiguresOf(entry.spec, plan);
-  if (figures.ok()) figures->id = entry.id;
+  if (!figures.ok()) return figures.status();
+  figures->id = absl::StrCat(entry.id, options.compare_plans.empty() ? "" : "/" + name);
+  figures->plan = name;
   return figures;
 }
 
@@ -74,14 +78,16 @@ absl::Status PlanAll(const Options& options, RunReport* report) {
   report->notes = workload->notes;
   std::fputs(Header(options, *slots).c_str(), stdout);
   for (const Case& entry : workload->cases) {
-    auto figures = PlanCase(entry, options, *slots);
-    if (!figures.ok()) {
-      report->errors.push_back({entry.id, std::string(figures.status().message())});
-      continue;
+    for (const std::string& plan : PlansOf(options)) {
+      auto figures = PlanCase(entry, options, plan, *slots);
+      if (!figures.ok()) {
+        report->errors.push_back({entry.id, std::string(figures.status().message())});
+        break;
+      }
+      std::fputs(Row(*figures).c_str(), stdout);
+      std::fflush(stdout);
+      report->plans.push_back(*std::move(figures));
     }
-    std::fputs(Row(*figures).c_str(), stdout);
-    std::fflush(stdout);
-    report->plans.push_back(*std::move(figures));
   }
   return absl::OkStatus();
 }

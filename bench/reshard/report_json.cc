@@ -20,6 +20,8 @@ Json ConfigJson(const Options& options, const RunReport& report) {
   config["plan_only"] = options.plan_only;
   config["compare_budgets"] = options.compare_budgets;
   config["compare_transports"] = options.compare_transports;
+  config["plan"] = options.plan;
+  config["compare_plans"] = options.compare_plans;
   config["memory"] = options.memory;
   config["baselines"] = options.baselines;
   config["cases"] = options.cases_file;
@@ -76,6 +78,7 @@ void AddBaselines(const std::vector<BaselineResult>& baselines, Json* json) {
 Json ResultJson(const CaseResult& r, bool fingerprint) {
   Json json = {
       {"id", r.id},
+      {"plan", r.plan},
       {"dtype", r.dtype},
       {"tensors", r.tensors},
       {"payload_bytes", r.payload_bytes},
@@ -84,6 +87,7 @@ Json ResultJson(const CaseResult& r, bool fingerprint) {
       {"plan_us", r.plan_us},
       {"time_us",
        {{"min", r.min_us}, {"median", r.median_us}, {"p99", r.p99_us}, {"max", r.max_us}}},
+      {"iterations_us", r.iterations_us},
       {"alg_bw", r.alg_bw},
       {"bus_bw", r.alg_bw},
       {"checked", r.checked},
@@ -113,6 +117,7 @@ Json RatioJson(double ratio) { return std::isfinite(ratio) ? Json(ratio) : Json(
 
 Json PlanJson(const PlanFigures& p) {
   Json json = {{"id", p.id},
+               {"plan", p.plan},
                {"node_bytes", p.node_bytes},
                {"node_bytes_ratio", RatioJson(p.node_bytes_ratio)},
                {"busiest_src_ratio", RatioJson(p.busiest_src_ratio)},

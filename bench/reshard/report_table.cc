@@ -33,7 +33,7 @@ std::string TableHeader(const Options& options, const RunReport& report) {
                                   report.hosts.size() == 1 ? " host: " : " hosts: ",
                                   absl::StrJoin(report.hosts, ","), "; ", report.mpi, "\n#");
   for (const auto& [name, value] : Knobs(options)) absl::StrAppend(&text, " ", name, "=", value);
-  absl::StrAppend(&text, " transport=", options.gpu.transport);
+  absl::StrAppend(&text, " transport=", options.gpu.transport, " plan=", options.plan);
   if (options.gpu.uses_device()) {
     absl::StrAppend(&text, " src_device=", options.gpu.src_device,
                     " dst_device=", options.gpu.dst_device);

@@ -135,7 +135,8 @@ CaseResult Summarise(const std::string& id, const TransferSpec& spec, const Opti
   result.checked = options.check != 0 || options.corrupt_bytes > 0;
   for (const RankRecord& record : records) AddRank(record, &result);
   result.wait_share /= static_cast<double>(records.size());
-  SetTimes(Sorted(IterationTimes(records, one_host)), &result);
+  result.iterations_us = IterationTimes(records, one_host);
+  SetTimes(Sorted(result.iterations_us), &result);
   result.target_ranks = OrderFingerprints(spec, records);
   return result;
 }

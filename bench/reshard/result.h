@@ -33,6 +33,7 @@ struct BaselineResult {
 
 struct CaseResult {
   std::string id;
+  std::string plan;   // of Options::plan's names
   std::string dtype;  // "mixed" if tensors differ
   int64_t tensors = 0;
   int64_t payload_bytes = 0;
@@ -40,7 +41,8 @@ struct CaseResult {
   int64_t channels = 0;
   double plan_us = 0;
   double min_us = 0, median_us = 0, p99_us = 0, max_us = 0;
-  double alg_bw = 0;  // decimal GB/s at the median
+  std::vector<double> iterations_us;  // in their order
+  double alg_bw = 0;                  // decimal GB/s at the median
   int64_t wrong = 0;
   bool checked = true;
   int64_t corruptible_elements = 0;

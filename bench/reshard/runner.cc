@@ -30,6 +30,19 @@ bool InTargetMesh(const TensorTransfer& tensor, int rank) {
   return tensor.dst.mesh.PositionOf(rank).has_value();
 }
 
+// Makes the lane's session, on `fabric` or, if that is null, on one of its own.
+absl::Status OpenLane(const Options& options, std::unique_ptr<Fabric> fabric, Lane* lane) {
+  if (fabric == nullptr) {
+    auto made = MakeMpiFabric(MPI_COMM_WORLD, {options.ranks_per_node, options.timeout()});
+    if (!made.ok()) return made.status();
+    fabric = *std::move(made);
+  }
+  auto session = Session::Create(std::move(fabric), lane->options);
+  if (!session.ok()) return session.status();
+  lane->session = *std::move(session);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<Lane>> MakeLanes(const Options& options, const Gpu& gpu,
@@ -41,27 +54,25 @@ absl::StatusOr<std::vector<Lane>> MakeLanes(const Options& options, const Gpu& g
   std::vector<Lane> lanes;
   for (const int64_t budget : budgets) {
     for (const std::string& transport : transports) {
-      Lane lane;
-      lane.options = SessionOptionsOf(options, budget);
-      lane.options.direct = transport == "direct";
-      lane.options.accelerator = gpu.accelerator;
-      lane.options.transport = gpu.transport;
-      if (lanes.empty() && !options.trace_file.empty()) {
-        lane.options.trace_events = options.trace_events;
+      for (const std::string& plan : PlansOf(options)) {
+        Lane lane;
+        lane.options = SessionOptionsOf(options, budget);
+        lane.options.direct = transport == "direct";
+        lane.options.relay = Relays(plan);
+        lane.plan = plan;
+        if (!options.compare_budgets.empty()) absl::StrAppend(&lane.suffix, "/budget-", budget);
+        if (!options.compare_transports.empty()) absl::StrAppend(&lane.suffix, "/", transport);
+        if (!options.compare_plans.empty()) absl::StrAppend(&lane.suffix, "/", plan);
+        lanes.push_back(std::move(lane));
       }
-      if (!options.compare_budgets.empty()) absl::StrAppend(&lane.suffix, "/budget-", budget);
-      if (!options.compare_transports.empty()) absl::StrAppend(&lane.suffix, "/", transport);
-      std::unique_ptr<Fabric> fabric = std::move(first_fabric);
-      if (fabric == nullptr) {
-        auto made = MakeMpiFabric(MPI_COMM_WORLD, {options.ranks_per_node, options.timeout()});
-        if (!made.ok()) return made.status();
-        fabric = *std::move(made);
-      }
-      auto session = Session::Create(std::move(fabric), lane.options);
-      if (!session.ok()) return session.status();
-      lane.session = *std::move(session);
-      lanes.push_back(std::move(lane));
     }
+  }
+  if (!options.trace_file.empty()) lanes[0].options.trace_events = options.trace_events;
+  for (Lane& lane : lanes) {
+    lane.options.accelerator = gpu.accelerator;
+    lane.options.transport = gpu.transport;
+    absl::Status status = OpenLane(options, std::move(first_fabric), &lane);
+    if (!status.ok()) return status;
   }
   return lanes;
 }
@@ -293,6 +304,7 @@ absl::StatusOr<std::vector<CaseResult>> Runner::Collect(const Case& entry,
     if (ranks_->rank() != 0) continue;
     results.push_back(Summarise(entry.id + lanes_[i].suffix, entry.spec, *options_,
                                 lanes_[i].session->slots(), one_host, *records));
+    results.back().plan = lanes_[i].plan;
     times.push_back(IterationTimes(*records, one_host));
   }
   for (const BaselineRuns::Entry& baseline : baselines_->entries()) {

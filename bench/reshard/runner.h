@@ -27,7 +27,8 @@ namespace sluice::bench {
 struct Lane {
   std::unique_ptr<Session> session;
   SessionOptions options;
-  std::string suffix;  // of the case's id: "/budget-8/mpi"
+  std::string plan;    // its name
+  std::string suffix;  // of the case's id: "/budget-8/mpi/naive"
 };
 
 // Makes one lane, or one for each budget and transport to compare. Collective; errors as

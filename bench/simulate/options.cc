@@ -86,6 +86,10 @@ void AddSimFlags(CLI::App* app, const std::string& budgets, SimOptions* o) {
       ->group(knobs);
   app->add_option("--bucket-bytes", o->bucket_bytes_text, "most bytes of a bucket [8M]")
       ->group(knobs);
+  app->add_option("--plan", o->plan,
+                  "relay, or naive: each rank gets its bytes from one that holds them [relay]")
+      ->check(CLI::IsMember({"relay", "naive"}))
+      ->group(knobs);
   app->add_option("--look-ahead", o->look_ahead, "buckets that an engine knows ahead [4096]")
       ->check(CLI::Range(1, 1 << 20))
       ->group(knobs);

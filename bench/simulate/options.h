@@ -23,6 +23,7 @@ struct SimOptions {
   int look_ahead = 4096;
   uint64_t seed = 0;
   double start_skew_us = 0;
+  std::string plan = "relay";  // or naive
   std::string json_file;
   std::string csv_file;
   bool costs = false;

@@ -95,8 +95,9 @@ void CompareWithNoBudget(std::vector<SimResult>* results) {
 std::string SimTableHeader(const SimOptions& options) {
   return absl::StrCat(
       "# simulated; network model ", options.network.Describe(), "\n# bucket_bytes ",
-      options.bucket_bytes, ", max_in_flight ", options.max_in_flight, ", look_ahead at most ",
-      options.look_ahead, ", start_skew_us ", options.start_skew_us, ", seed ", options.seed,
+      options.bucket_bytes, ", max_in_flight ", options.max_in_flight, ", plan ", options.plan,
+      ", look_ahead at most ", options.look_ahead, ", start_skew_us ", options.start_skew_us,
+      ", seed ", options.seed,
       "\n# peak: buckets held at once by a rank; bytes: of staging; waits: of ranks' time; held: "
       "of "
       "buckets' time\n",
@@ -159,6 +160,7 @@ std::string SimJson(const SimOptions& options, absl::Span<const SimResult> resul
     json["network"]["nic_latency_us"] = network.nic_latency * 1e6;
   }
   json["bucket_bytes"] = options.bucket_bytes;
+  json["plan"] = options.plan;
   json["seed"] = options.seed;
   json["start_skew_us"] = options.start_skew_us;
   json["results"] = Json::array();

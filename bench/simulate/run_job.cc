@@ -73,6 +73,7 @@ struct PlannedJob {
 absl::StatusOr<PlannedJob> PlanJob(sim::Job job, int64_t budget, const SimOptions& options,
                                    const Interrupt& interrupt) {
   job.slots = budget;
+  job.relay = options.plan == "relay";
   const Clock::time_point begin = Clock::now();
   absl::StatusOr<sim::JobPlans> plans = [&] {
     ProgressLine line(options.progress);

@@ -58,6 +58,12 @@ struct SessionOptions {
   // that (process_vm_readv between these processes), the lowest rank says so on stderr, and
   // messages are sent.
   bool direct = true;
+  // What several ranks need may pass through one of them on its way to the others: bytes cross
+  // between nodes once for all ranks of a node, and a source need not send to everyone itself. If
+  // false, each rank gets what it needs straight from a rank that holds it; only what is reduced
+  // still passes through ranks that need it. Slower wherever destinations are replicated on other
+  // nodes: it is there to compare with.
+  bool relay = true;
 };
 
 // What this rank's part of a compiled transfer comes to.

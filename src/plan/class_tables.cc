@@ -158,7 +158,7 @@ std::unique_ptr<PartService> ClassTables::Serve(const PartTuple& src_parts,
   service->table = reduces() ? ServeReduced(service->holders, wants, options_.node_of_rank,
                                             parties_.element_bytes())
                              : sluice::Serve(service->holders, wants, options_.node_of_rank,
-                                             NodesMeet(), parties_.element_bytes());
+                                             NodesMeet(), options_.relay, parties_.element_bytes());
   bytes_ += BytesOf(service->table) + kEntryBytes;
   return service;
 }

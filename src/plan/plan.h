@@ -28,6 +28,7 @@ struct PlanOptions {
   int max_in_flight = 2;
   absl::Span<const int> node_of_rank;  // one per rank of the job
   int64_t slots = 0;  // buckets that a rank may hold at once, on all ranks; 0: no limit
+  bool relay = true;  // as SessionOptions has it
 };
 
 // The part of one tensor inside one bucket, on this rank's side. The runs of a region lead from a

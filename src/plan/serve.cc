@@ -74,10 +74,11 @@ int32_t StripesOf(size_t largest, int64_t bytes) {
 class Needs {
  public:
   Needs(absl::Span<const Want> wants, size_t candidates, absl::Span<const int> node_of_rank,
-        int64_t element_bytes, ServeTable* table)
+        bool relay, int64_t element_bytes, ServeTable* table)
       : wants_(wants),
         candidates_(candidates),
         node_of_rank_(node_of_rank),
+        relay_(relay),
         element_bytes_(element_bytes),
         table_(*table) {}
 
@@ -91,11 +92,11 @@ class Needs {
 
   // Adds the needs of those `ranks` that want number `want` and share a node with no candidate:
   // those of a node together; those of all nodes together if each candidate would have to send to
-  // several nodes; little, each for itself. True if no candidate will have more to send than
-  // another because of them.
+  // several nodes; little, or without relays, each for itself. True if no candidate will have more
+  // to send than another because of them.
   bool AddDistant(int32_t want, absl::Span<const int> ranks, std::vector<int32_t>* members) {
     const int64_t bytes = wants_[static_cast<size_t>(want)].elements * element_bytes_;
-    if (bytes < kSharedNeedBytesMin || ranks.size() == 1) {
+    if (!relay_ || bytes < kSharedNeedBytesMin || ranks.size() == 1) {
       Add(want, ranks, true, 1, members);
       return false;
     }
@@ -146,6 +147,7 @@ class Needs {
   const absl::Span<const Want> wants_;
   const size_t candidates_;
   const absl::Span<const int> node_of_rank_;
+  const bool relay_;
   const int64_t element_bytes_;
   ServeTable& table_;
 };
@@ -185,9 +187,10 @@ size_t ServeGroup::CandidateOf(size_t slot, int64_t rotation) const {
 }
 
 ServeTable Serve(absl::Span<const int> candidates, absl::Span<const Want> wants,
-                 absl::Span<const int> node_of_rank, bool nodes_meet, int64_t element_bytes) {
+                 absl::Span<const int> node_of_rank, bool nodes_meet, bool relay,
+                 int64_t element_bytes) {
   ServeTable table;
-  Needs needs(wants, candidates.size(), node_of_rank, element_bytes, &table);
+  Needs needs(wants, candidates.size(), node_of_rank, relay, element_bytes, &table);
   const CandidateIndex index = nodes_meet ? IndexOf(candidates) : CandidateIndex();
   std::map<int, NodeGroup> nodes;
   if (nodes_meet) nodes = NodeGroups(candidates, node_of_rank);

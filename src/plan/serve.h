@@ -77,9 +77,11 @@ inline constexpr size_t kNeedRanksMax = 64;
 // `candidates`: the ranks that hold the part, in mesh order. `wants`: in an order all ranks share.
 // Ranks of one node that need the same bytes are served together, so that these cross once; ranks
 // of several nodes are where one by one they would load the candidates more. `nodes_meet`: false if
-// no candidate shares a node with a rank that wants.
+// no candidate shares a node with a rank that wants. `relay`: false if each rank is to be served
+// alone.
 ServeTable Serve(absl::Span<const int> candidates, absl::Span<const Want> wants,
-                 absl::Span<const int> node_of_rank, bool nodes_meet, int64_t element_bytes);
+                 absl::Span<const int> node_of_rank, bool nodes_meet, bool relay,
+                 int64_t element_bytes);
 
 // The same for a part that has to be reduced first: a share is what one candidate, of all that hold
 // contributions, reduces and sends on. Ranks that need what they could reduce themselves do so.

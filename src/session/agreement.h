@@ -39,7 +39,7 @@ struct Proposal {
   // Carried along, not compared: all ranks' come out. At most kMaxPayloadBytes.
   std::string payload;
 
-  static constexpr size_t kMaxValues = 8;
+  static constexpr size_t kMaxValues = 9;
   static constexpr size_t kMaxPayloadBytes = 1100;
 };
 

@@ -73,6 +73,7 @@ absl::Status SessionImpl::Open() {
                      {"budget_buckets", options_.budget_buckets},
                      {"budget_bytes", options_.budget_bytes},
                      {"timeout (ns)", absl::ToInt64Nanoseconds(options_.timeout)},
+                     {"relay", options_.relay ? 1 : 0},
                      {"the ranks' nodes", AsSigned(HashPlan({}, PlanOptionsNow()).options), false},
                      {"the transport", HashOfName(options_.transport.get()), false},
                      {"direct", options_.direct ? 1 : 0}};
@@ -249,7 +250,8 @@ absl::Status SessionImpl::Close() {
 }
 
 PlanOptions SessionImpl::PlanOptionsNow() const {
-  return {options_.bucket_bytes, options_.max_in_flight, fabric_->node_of_rank(), slots_};
+  return {options_.bucket_bytes, options_.max_in_flight, fabric_->node_of_rank(), slots_,
+          options_.relay};
 }
 
 absl::Status SessionImpl::Plan(const TransferSpec& spec, const PlanHash& hash,

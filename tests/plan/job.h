@@ -20,9 +20,10 @@ struct Job {
   int64_t bucket_bytes = int64_t{8} << 20;
   int max_in_flight = 2;
   int64_t slots = 0;
+  bool relay = true;
 
   int ranks() const { return static_cast<int>(node_of_rank.size()); }
-  PlanOptions options() const { return {bucket_bytes, max_in_flight, node_of_rank, slots}; }
+  PlanOptions options() const { return {bucket_bytes, max_in_flight, node_of_rank, slots, relay}; }
 };
 
 // 1 to 4 tensors of at most a few thousand elements over at most 12 ranks, with replicas, Partial

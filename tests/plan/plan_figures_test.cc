@@ -172,6 +172,29 @@ TEST(PlanFiguresTest, EachByteCrossesOnceToEachOfSeveralNodes) {
   EXPECT_EQ(figures.hops_max, 2);
 }
 
+// Two holders, three targets on another node: 4 MiB of 1024 rows. One by one the targets are laid
+// on a line of 12 MiB, of which each holder sends half.
+TEST(PlanFiguresTest, WithoutRelaysEachTargetGetsItsBytesAcross) {
+  constexpr int64_t kMiB = int64_t{1} << 20;
+  Job job;
+  job.node_of_rank = {0, 0, 1, 1, 1};
+  job.spec.tensors.push_back(MakeTensor("weight", {1024, 1024}, DType::kF32,
+                                        MakeLayout({2}, {0, 1}, "R"),
+                                        MakeLayout({3}, {2, 3, 4}, "R")));
+  EXPECT_EQ(Figures(job).node_bytes, 4 * kMiB);
+  EXPECT_EQ(Figures(job).hops_max, 2);
+  job.relay = false;
+  const PlanFigures figures = Figures(job);
+  EXPECT_EQ(figures.node_bytes, 12 * kMiB);
+  EXPECT_DOUBLE_EQ(figures.node_bytes_ratio, 3);
+  EXPECT_DOUBLE_EQ(figures.busiest_src_ratio, 3);
+  EXPECT_DOUBLE_EQ(figures.busiest_dst_ratio, 3);
+  EXPECT_EQ(figures.hops_max, 1);
+  const std::vector<RouteBytes> routes = {
+      {0, 2, 4 * kMiB, 1}, {0, 3, 2 * kMiB, 1}, {1, 3, 2 * kMiB, 1}, {1, 4, 4 * kMiB, 1}};
+  EXPECT_EQ(figures.routes, routes);
+}
+
 TEST(PlanFiguresTest, LittleIsNotRelayed) {
   Job job;
   job.node_of_rank = {0, 0, 1, 1};

@@ -106,6 +106,7 @@ const std::vector<Change>& SinglePartChanges() {
       {"bucket_bytes", "options", [](Job* j) { j->bucket_bytes += 1; }},
       {"max_in_flight", "options", [](Job* j) { j->max_in_flight += 1; }},
       {"slots", "options", [](Job* j) { j->slots += 1; }},
+      {"relays", "options", [](Job* j) { j->relay = false; }},
       {"nodes", "options",
        [](Job* j) {
          j->node_of_rank = {0, 1, 0, 1};

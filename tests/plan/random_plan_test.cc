@@ -81,6 +81,59 @@ TEST(RandomPlanTest, LargeTensorsArriveWhole) {
   EXPECT_GT(coverage.reductions, 100);
 }
 
+bool HasReplicatedTargets(const Job& job) {
+  for (const TensorTransfer& tensor : job.spec.tensors) {
+    for (size_t m = 0; m < tensor.dst.placements.size(); ++m) {
+      if (tensor.dst.placements[m].kind == Placement::Kind::kReplicate &&
+          tensor.dst.mesh.sizes()[m] > 1) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+// Without a reduction, a bucket has a source and one destination.
+void ExpectNoRelays(const std::vector<Plan>& plans) {
+  for (const Plan& plan : plans) {
+    for (const Channel& channel : plan.channels) {
+      if (channel.contribution_count > 0) continue;
+      EXPECT_LE(channel.member_count, 2);
+    }
+  }
+}
+
+bool AreSame(const std::vector<Plan>& a, const std::vector<Plan>& b) {
+  for (size_t rank = 0; rank < a.size(); ++rank) {
+    if (!oracle::CheckSame(a[rank], b[rank]).ok()) return false;
+  }
+  return a.size() == b.size();
+}
+
+TEST(RandomPlanTest, WithoutRelaysEachIsServedAlone) {
+  Coverage coverage;
+  int alike = 0, different = 0;
+  for (uint64_t seed = 0; seed < 800; ++seed) {
+    Job job = seed % 4 == 0 ? oracle::RandomLargeJob(seed) : oracle::RandomJob(seed);
+    const auto relaying = PlanAllRanks(job);
+    job.relay = false;
+    SCOPED_TRACE(absl::StrCat("seed ", seed, ": ", Describe(job)));
+    ExpectGoodPlans(job, &coverage);
+    const auto naive = PlanAllRanks(job);
+    ASSERT_TRUE(relaying.ok() && naive.ok());
+    ExpectNoRelays(*naive);
+    const bool same = AreSame(*relaying, *naive);
+    EXPECT_TRUE(same || HasReplicatedTargets(job));
+    if (HasFailure()) return;
+    alike += HasReplicatedTargets(job) ? 0 : 1;
+    different += same ? 0 : 1;
+  }
+  EXPECT_GT(alike, 200);
+  EXPECT_GT(different, 30);
+  EXPECT_GT(coverage.divided, 30);
+  EXPECT_GT(coverage.reductions, 1000);
+}
+
 TEST(RandomPlanTest, EqualInputsGiveEqualPlans) {
   for (uint64_t seed = 0; seed < 300; ++seed) {
     const Job job = oracle::RandomJob(seed);

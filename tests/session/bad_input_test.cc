@@ -73,6 +73,8 @@ TEST(CreateTest, KnobsThatDifferAreNamed) {
          "budget_buckets in Create: 16 on ranks 0, 1, 3, 0 on rank 2");
   expect([](SessionOptions* o) { o->budget_bytes = 1 << 30; },
          "budget_bytes in Create: -1 on ranks 0, 1, 3, 1073741824 on rank 2");
+  expect([](SessionOptions* o) { o->relay = false; },
+         "relay in Create: 1 on ranks 0, 1, 3, 0 on rank 2");
   expect([](SessionOptions* o) { o->timeout = absl::Seconds(20); }, "timeout");
 }
 

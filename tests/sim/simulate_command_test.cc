@@ -162,6 +162,24 @@ TEST(PeakCommand, RunsAPresetWithItsBudgets) {
   }
 }
 
+// To eight replicas of another node.
+TEST(PeakCommand, WithoutRelaysItTakesLonger) {
+  const auto makespan = [](const std::string& plan) {
+    PeakOptions options;
+    options.workload.preset = "etha-3-no_partial";
+    options.sim.budgets_text = "16";
+    options.sim.network_name = "h100";
+    options.sim.plan = plan;
+    options.sim.json_file = FileNamed("peak.json");
+    const Printed printed = Call(RunPeak, options);
+    EXPECT_EQ(printed.code, EXIT_SUCCESS) << printed.err;
+    const Json json = Json::parse(Read(options.sim.json_file));
+    EXPECT_EQ(json["plan"], plan);
+    return json["results"][0]["makespan_us"].get<double>();
+  };
+  EXPECT_GT(makespan("naive"), 2 * makespan("relay"));
+}
+
 TEST(PeakCommand, RefusesWhatMakesNoSense) {
   PeakOptions options;
   options.sim.budgets_text = "8";
