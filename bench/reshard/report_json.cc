@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "reshard/built_with.h"
+#include "reshard/lanes.h"
 
 namespace sluice::bench {
 namespace {
@@ -20,6 +21,8 @@ Json ConfigJson(const Options& options, const RunReport& report) {
   config["plan_only"] = options.plan_only;
   config["compare_budgets"] = options.compare_budgets;
   config["compare_transports"] = options.compare_transports;
+  config["compare_bucket_bytes"] = options.compare_bucket_bytes;
+  config["compare_max_in_flight"] = options.compare_max_in_flight;
   config["memory"] = options.memory;
   config["baselines"] = options.baselines;
   config["cases"] = options.cases_file;
@@ -73,7 +76,8 @@ void AddBaselines(const std::vector<BaselineResult>& baselines, Json* json) {
   if (!reasons.empty()) (*json)["baseline_reasons"] = reasons;
 }
 
-Json ResultJson(const CaseResult& r, bool fingerprint) {
+// The times of single rounds are for comparisons of lanes, which took turns in them.
+Json ResultJson(const CaseResult& r, bool fingerprint, bool with_rounds) {
   Json json = {
       {"id", r.id},
       {"dtype", r.dtype},
@@ -81,6 +85,7 @@ Json ResultJson(const CaseResult& r, bool fingerprint) {
       {"payload_bytes", r.payload_bytes},
       {"buckets", r.buckets},
       {"channels", r.channels},
+      {"chosen", {{"bucket_bytes", r.bucket_bytes}, {"max_in_flight", r.max_in_flight}}},
       {"plan_us", r.plan_us},
       {"time_us",
        {{"min", r.min_us}, {"median", r.median_us}, {"p99", r.p99_us}, {"max", r.max_us}}},
@@ -93,6 +98,7 @@ Json ResultJson(const CaseResult& r, bool fingerprint) {
       {"peak_without_budget", {{"buckets", r.free_peak_buckets}, {"bytes", r.free_peak_bytes}}},
       {"wait_share", r.wait_share},
       {"plan_hash", absl::StrFormat("%016x", r.plan_hash)}};
+  if (with_rounds) json["rounds_us"] = r.rounds_us;
   AddBaselines(r.baselines, &json);
   if (r.whole_target_bytes > 0) {
     json["windowed"] = {{"peak_target_bytes", r.windowed_target_bytes},
@@ -118,6 +124,7 @@ Json PlanJson(const PlanFigures& p) {
                {"busiest_src_ratio", RatioJson(p.busiest_src_ratio)},
                {"busiest_dst_ratio", RatioJson(p.busiest_dst_ratio)},
                {"hops_max", p.hops_max},
+               {"chosen", {{"bucket_bytes", p.bucket_bytes}, {"max_in_flight", p.max_in_flight}}},
                {"buckets", p.buckets},
                {"channels", p.channels},
                {"peak_without_budget", {{"buckets", p.peak_buckets}, {"bytes", p.peak_bytes}}}};
@@ -135,8 +142,9 @@ std::string JsonText(const Options& options, const RunReport& report) {
   json["config"] = ConfigJson(options, report);
   if (report.nccl_bytes > 0) json["nccl_bytes_estimate"] = report.nccl_bytes;
   json["results"] = Json::array();
+  const bool compares = LanesOf(options).size() > 1;
   for (const CaseResult& result : report.results) {
-    json["results"].push_back(ResultJson(result, options.fingerprint));
+    json["results"].push_back(ResultJson(result, options.fingerprint, compares));
   }
   for (const PlanFigures& plan : report.plans) json["results"].push_back(PlanJson(plan));
   json["errors"] = Json::array();
