@@ -11,10 +11,13 @@
 namespace sluice {
 namespace {
 
-// Of what is staged, a bucket is at most this part of the cache: as many may be under way, each
-// with its place in a tensor.
-constexpr int64_t kCacheParts = 8;
-// And this part of what a rank gets, so that packing, crossing and unpacking overlap.
+// A bucket that lies ready is at most this part of the cache: as many bytes again are written, and
+// the next one is on its way.
+constexpr int64_t kReadyCacheParts = 4;
+constexpr int64_t kReadyBytesMin = int64_t{1} << 20;
+// What is staged has a slot beside its place in a tensor.
+constexpr int64_t kStagedCacheParts = 8;
+// And is at most this part of what a rank gets, so that packing, crossing and unpacking overlap.
 constexpr int64_t kRankParts = 8;
 // Automatic sizes are multiples of this, where the slot allows.
 constexpr int64_t kUnitBytes = int64_t{64} << 10;
@@ -101,9 +104,12 @@ TransferLoad LoadOf(const TransferSpec& spec, absl::Span<const int> node_of_rank
 }
 
 Knobs ChooseKnobs(const TransferLoad& load, int64_t slot_bytes, int64_t cache_bytes) {
-  const bool staged = load.staged_bytes > load.rank_bytes / 2;
-  if (!staged || cache_bytes == 0) return {slot_bytes, kAutoMaxInFlight};
-  const int64_t most = std::min(cache_bytes / kCacheParts, load.rank_bytes / kRankParts);
+  if (cache_bytes == 0) return {slot_bytes, kAutoMaxInFlight};
+  if (load.staged_bytes <= load.rank_bytes / 2) {
+    const int64_t bytes = std::max(kReadyBytesMin, cache_bytes / kReadyCacheParts);
+    return {std::min(bytes, slot_bytes), kAutoMaxInFlight};
+  }
+  const int64_t most = std::min(cache_bytes / kStagedCacheParts, load.rank_bytes / kRankParts);
   const int64_t bytes = std::max(kAutoBucketBytesMin, most / kUnitBytes * kUnitBytes);
   return {std::min(bytes, slot_bytes), kAutoMaxInFlight};
 }

@@ -36,11 +36,13 @@ TransferSpec Between(int ranks, std::vector<int64_t> shape, const char* from, co
   return spec;
 }
 
-TEST(ChooseKnobsTest, WhatLiesReadyTravelsInWholeSlots) {
-  EXPECT_EQ(ChooseKnobs({kMiB, 0}, kSlot, kCache).bucket_bytes, kSlot);
-  EXPECT_EQ(ChooseKnobs({int64_t{1} << 50, 0}, kSlot, kCache).bucket_bytes, kSlot);
-  EXPECT_EQ(ChooseKnobs({100 * kMiB, 49 * kMiB}, kSlot, kCache).bucket_bytes, kSlot);
-  EXPECT_LT(ChooseKnobs({100 * kMiB, 51 * kMiB}, kSlot, kCache).bucket_bytes, kSlot);
+TEST(ChooseKnobsTest, WhatLiesReadyTravelsInLargeBuckets) {
+  EXPECT_EQ(ChooseKnobs({kMiB, 0}, kSlot, kCache).bucket_bytes, 4 * kMiB);
+  EXPECT_EQ(ChooseKnobs({int64_t{1} << 50, 0}, kSlot, kCache).bucket_bytes, 4 * kMiB);
+  EXPECT_EQ(ChooseKnobs({kMiB, 0}, kSlot, 2 * kMiB).bucket_bytes, kMiB);
+  EXPECT_EQ(ChooseKnobs({kMiB, 0}, kSlot, 1 << 30).bucket_bytes, kSlot);
+  EXPECT_EQ(ChooseKnobs({100 * kMiB, 49 * kMiB}, kSlot, kCache).bucket_bytes, 4 * kMiB);
+  EXPECT_EQ(ChooseKnobs({100 * kMiB, 51 * kMiB}, kSlot, kCache).bucket_bytes, 2 * kMiB);
 }
 
 TEST(ChooseKnobsTest, StagedBytesStayInTheCache) {
@@ -56,7 +58,7 @@ TEST(ChooseKnobsTest, OnDevicesThereIsNoCacheToStayIn) {
 TEST(ChooseKnobsTest, SmallLoadsStillOverlap) {
   EXPECT_EQ(ChooseKnobs(Staged(8 * kMiB), kSlot, kCache).bucket_bytes, kMiB);
   EXPECT_EQ(ChooseKnobs(Staged(kMiB), kSlot, kCache).bucket_bytes, kAutoBucketBytesMin);
-  EXPECT_EQ(ChooseKnobs(Staged(0), kSlot, kCache).bucket_bytes, kSlot);
+  EXPECT_EQ(ChooseKnobs(Staged(0), kSlot, kCache).bucket_bytes, 4 * kMiB);
 }
 
 TEST(ChooseKnobsTest, SlotsAreTheLimit) {
@@ -85,6 +87,7 @@ TEST(ChooseKnobsTest, NeverFallsWithTheLoadOrTheCache) {
   for (int64_t cache = 1; cache < int64_t{1} << 40; cache = cache * 3 / 2 + 1) {
     const int64_t now = ChooseKnobs(Staged(int64_t{1} << 40), kSlot, cache).bucket_bytes;
     EXPECT_GE(now, before) << cache;
+    EXPECT_LE(now, ChooseKnobs({kMiB, 0}, kSlot, cache).bucket_bytes);
     before = now;
   }
 }

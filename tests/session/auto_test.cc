@@ -38,7 +38,7 @@ TEST(AutoTest, TransfersOfDifferentSizesShareASession) {
       ASSERT_NE(bounds.back().transfer, nullptr);
     }
     EXPECT_EQ(bounds[0].transfer->stats().bucket_bytes, 256 * kKiB);
-    EXPECT_EQ(bounds[1].transfer->stats().bucket_bytes, 8 * kMiB);
+    EXPECT_GE(bounds[1].transfer->stats().bucket_bytes, kMiB);
     EXPECT_EQ(bounds[2].transfer->stats().bucket_bytes, 256 * kKiB);
     for (uint64_t round = 0; round < 3; ++round) {
       for (Bound& bound : bounds) {

@@ -83,7 +83,9 @@ TEST(ResolveBudgetTest, WhateverIsGivenAutomaticBucketsFitIt) {
       const SessionOptions options = Budget(0, buckets, bytes);
       EXPECT_GE(SlotsOf(options), 1);
       EXPECT_LE(SlotsOf(options) * SlotBytesOf(options), bytes);
-      if (buckets > 0) EXPECT_LE(SlotsOf(options), buckets);
+      if (buckets > 0) {
+        EXPECT_LE(SlotsOf(options), buckets);
+      }
     }
   }
 }
