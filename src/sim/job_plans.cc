@@ -179,6 +179,7 @@ absl::StatusOr<JobPlans> JobPlans::Make(const Job& job, const Progress& progress
   options.max_in_flight = job.max_in_flight;
   options.node_of_rank = job.node_of_rank;
   options.slots = job.slots;
+  options.cache_bytes = 0;  // copies are modelled as those of devices
   JobPlanner planner(job.spec, options);
   JobPlans plans;
   plans.ranks_ = job.ranks;
