@@ -123,6 +123,7 @@ int Run(const Options& run) {
   PlanOptions options;
   options.node_of_rank = nodes;
   options.slots = sluice::SessionOptions().budget_buckets;
+  options.bucket_bytes = int64_t{8} << 20;  // of what lies ready, or is on devices
 
   const double before_mb = MegabytesResidentMax();
   std::printf("# %zu tensors, %d ranks, %d per node\n", spec->tensors.size(), ranks,

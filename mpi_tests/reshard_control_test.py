@@ -103,6 +103,38 @@ def plans_are_compared_in_one_run(bench):
     assert code == 0 and results["results"][0]["plan"] == "naive", output
     assert results["results"][0]["plan_hash"] == naive["plan_hash"], output
     assert results["results"][0]["id"] == "control", output
+def knobs_are_compared_in_one_run(bench):
+    file = bench.write("control.json", dict(CASE, shape=[960, 500]))
+    code, output, results = bench.run(
+        3, ["--cases", file, "-n", "3", "--compare-bucket-bytes", "auto,4K,1M",
+            "--compare-max-in-flight", "auto, 1"])
+    assert code == 0, output
+    assert results["config"]["compare_bucket_bytes"] == [0, 4096, 1 << 20]
+    assert results["config"]["compare_max_in_flight"] == [0, 1]
+    assert [r["id"] for r in results["results"]] == [
+        f"control/bucket-{bucket}/in-flight-{count}"
+        for bucket in ("auto", 4096, 1048576) for count in ("auto", 1)], results
+    for result in results["results"]:
+        assert result["wrong"] == 0 and len(result["iterations_us"]) == 3, result
+        assert min(result["iterations_us"]) == result["time_us"]["min"], result
+    chosen = [r["chosen"]["bucket_bytes"] for r in results["results"]]
+    assert chosen[0] == chosen[1] >= 1 << 16 and chosen[2:] == [4096] * 2 + [1 << 20] * 2, chosen
+    assert [r["chosen"]["max_in_flight"] for r in results["results"]][1::2] == [1] * 3
+    assert results["results"][2]["buckets"] > results["results"][0]["buckets"]
+    assert results["results"][2]["limit"] == {"buckets": 16, "bytes": 16 * 4096}
+    # What was chosen is said where it was not given: of six lanes, four.
+    assert output.count("of a channel in flight") == 4, output
+
+
+def automatic_is_the_default(bench):
+    file = bench.write("control.json", CASE)
+    code, output, results = bench.run(3, ["--cases", file, "-n", "1"])
+    given = bench.run(3, ["--cases", file, "-n", "1", "--bucket-bytes", "0", "--max-in-flight",
+                          "0", "--budget-bytes", "4M"])
+    assert code == 0 and given[0] == 0, output + given[1]
+    assert results["config"]["bucket_bytes"] == results["config"]["max_in_flight"] == 0
+    assert results["results"][0]["limit"] == {"buckets": 16, "bytes": 128 << 20}
+    assert given[2]["results"][0]["limit"] == {"buckets": 16, "bytes": 4 << 20}
 
 
 def baselines_are_compared_with_every_budget(bench):
@@ -158,7 +190,8 @@ def main():
     for test in (damage_is_counted, damage_is_counted_without_check, nothing_to_damage_is_an_error,
                  good_cases_run_beside_bad_ones, presets_have_their_payload,
                  sweeps_have_a_row_per_size, budgets_are_compared_in_one_run,
-                 plans_are_compared_in_one_run, baselines_are_compared_with_every_budget,
+                 plans_are_compared_in_one_run, knobs_are_compared_in_one_run,
+                 automatic_is_the_default, baselines_are_compared_with_every_budget,
                  a_baseline_that_cannot_says_why, osu_view_has_three_columns):
         test(bench)
         print(f"ok {test.__name__}")

@@ -94,7 +94,7 @@ def compare(n, options, folder, done):
     for name, flags in cases(n):
         if options.cases and name not in options.cases:
             continue
-        flags = flags + ["--max-in-flight", "2"]
+        flags = flags + ["--max-in-flight", "2", "--bucket-bytes", "8M"]
         simulated = simulate(flags, budgets, folder)
         for budget in budgets:
             row = {"case": name, "ranks": n, "budget": budget, "sim": simulated[budget],

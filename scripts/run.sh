@@ -12,4 +12,5 @@ scripts/build.sh release sluice-bench
 echo
 scripts/mpirun.sh -np 8 --oversubscribe build/bin/sluice-bench reshard \
   --model bench/models/llama-3-8b.json --system bench/systems/llama-3-8b-fsdp4-tp2dp2.json \
-  --scale 4 --max-in-flight 4 --compare-budgets 0,8 -n 5 -w 1 --json build/llama-3-8b.json
+  --scale 4 --bucket-bytes 8M --max-in-flight 4 --compare-budgets 0,8 -n 5 -w 1 \
+  --json build/llama-3-8b.json

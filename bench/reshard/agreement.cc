@@ -14,14 +14,15 @@
 namespace sluice::bench {
 namespace {
 
-constexpr size_t kMaxKnobs = 40;
+constexpr size_t kMaxKnobs = 64;
 
 // What travels. All ranks are the same program on one kind of machine.
 struct Record {
   int32_t code = 0;
-  std::array<char, 1500> message{};
+  std::array<char, 1300> message{};
   std::array<int64_t, kMaxKnobs> knobs{};
 };
+static_assert(sizeof(Record) <= Fabric::kMaxRecordBytes);
 
 Record MakeRecord(const Understanding& mine) {
   Record record;

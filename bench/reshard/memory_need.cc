@@ -64,17 +64,14 @@ int64_t SideBytes(const Layout& layout, absl::Span<const int64_t> shape, DType d
 }
 
 // Staging of one rank that has `tensor_bytes` to send and receive: never more than those.
-int64_t StagingBytes(const SessionOptions& session, int64_t tensor_bytes) {
-  int64_t limit = session.budget_bytes == 0 ? tensor_bytes : session.budget_bytes;
-  if (session.budget_buckets > 0) {
-    limit = std::min(limit, MultiplyUpTo(session.budget_buckets, session.bucket_bytes));
-  }
-  return std::min(limit, AddUpTo(tensor_bytes, session.bucket_bytes));
+int64_t StagingBytes(const Budget& budget, int64_t tensor_bytes) {
+  const int64_t most = AddUpTo(tensor_bytes, budget.slot_bytes);
+  return budget.slots == 0 ? most : std::min(most, MultiplyUpTo(budget.slots, budget.slot_bytes));
 }
 
-int64_t PlanBytes(const SessionOptions& session, int64_t tensor_bytes) {
-  if (session.bucket_bytes < 1) return 0;
-  return MultiplyUpTo(tensor_bytes / session.bucket_bytes, kBucketPlanBytes);
+// Automatic buckets are smaller than their slots, but not where there are many of them.
+int64_t PlanBytes(const Budget& budget, int64_t tensor_bytes) {
+  return MultiplyUpTo(tensor_bytes / budget.slot_bytes, kBucketPlanBytes);
 }
 
 }  // namespace
@@ -86,8 +83,8 @@ std::optional<int64_t> AvailableBytes() {
   return host ? host : group;
 }
 
-absl::Status CheckMemory(const TransferSpec& spec, absl::Span<const int> host_ranks,
-                         absl::Span<const SessionOptions> sessions, int64_t buffer_bytes,
+absl::Status CheckMemory(const TransferSpec& spec, absl::Span<const int> host_ranks, int64_t copies,
+                         absl::Span<const Budget> budgets, int64_t buffer_bytes,
                          int64_t available_bytes) {
   int64_t tensors = 0;
   int64_t staging = 0;
@@ -98,10 +95,10 @@ absl::Status CheckMemory(const TransferSpec& spec, absl::Span<const int> host_ra
       of_rank = AddUpTo(of_rank, SideBytes(tensor.src, tensor.shape, tensor.src_dtype, rank));
       of_rank = AddUpTo(of_rank, SideBytes(tensor.dst, tensor.shape, tensor.dst_dtype, rank));
     }
-    tensors = AddUpTo(tensors, of_rank);
-    for (const SessionOptions& session : sessions) {
-      staging = AddUpTo(staging, StagingBytes(session, of_rank));
-      plans = AddUpTo(plans, PlanBytes(session, of_rank));
+    tensors = AddUpTo(tensors, MultiplyUpTo(copies, of_rank));
+    for (const Budget& budget : budgets) {
+      staging = AddUpTo(staging, StagingBytes(budget, of_rank));
+      plans = AddUpTo(plans, PlanBytes(budget, of_rank));
     }
   }
   const int64_t need = AddUpTo(AddUpTo(AddUpTo(tensors, staging), plans), buffer_bytes);

@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "sluice/session.h"
+#include "session/limits.h"
 #include "sluice/transfer.h"
 
 namespace sluice::bench {
@@ -18,11 +18,11 @@ namespace sluice::bench {
 // group sets a limit. Nothing if neither can be read.
 std::optional<int64_t> AvailableBytes();
 
-// ResourceExhausted, with the breakdown, if the tensors of `spec` on `host_ranks`, the staging of
-// `sessions`, the plans' own size and `buffer_bytes` of others pass `available_bytes`. Layouts that
-// are not valid count as nothing: Session::Compile refuses them.
-absl::Status CheckMemory(const TransferSpec& spec, absl::Span<const int> host_ranks,
-                         absl::Span<const SessionOptions> sessions, int64_t buffer_bytes,
+// ResourceExhausted, with the breakdown, if the tensors of `spec` on `host_ranks`, `copies` times,
+// the staging of sessions with these budgets, the plans' own size and `buffer_bytes` of others pass
+// `available_bytes`. Layouts that are not valid count as nothing: Session::Compile refuses them.
+absl::Status CheckMemory(const TransferSpec& spec, absl::Span<const int> host_ranks, int64_t copies,
+                         absl::Span<const Budget> budgets, int64_t buffer_bytes,
                          int64_t available_bytes);
 
 }  // namespace sluice::bench

@@ -5,11 +5,14 @@
 #include <algorithm>
 #include <limits>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "reshard/baselines/baseline.h"
+#include "reshard/lanes.h"
 #include "workload/json_input.h"
 #include "workload/numbers.h"
 
@@ -19,15 +22,17 @@ namespace {
 void AddKnobFlags(CLI::App* app, Options* o) {
   constexpr int kMax = std::numeric_limits<int>::max();
   const char* knobs = "Knobs";
-  app->add_option("--bucket-bytes", o->bucket_bytes_text, "most bytes of a bucket [8M]")
+  app->add_option("--bucket-bytes", o->bucket_bytes_text,
+                  "most bytes of a bucket [auto: what suits the case]")
       ->group(knobs);
-  app->add_option("--max-in-flight", o->max_in_flight, "most buckets of a channel at once [2]")
+  app->add_option("--max-in-flight", o->max_in_flight_text,
+                  "most buckets of a channel at once [auto]")
       ->group(knobs);
   app->add_option("--budget-buckets", o->budget_buckets,
                   "most buckets of a rank at once [16]; 0: no limit")
       ->group(knobs);
   app->add_option("--budget-bytes", o->budget_bytes_text,
-                  "most staging bytes of a rank at once [16 x bucket-bytes]; 0: no limit")
+                  "most staging bytes of a rank at once [16 of the largest buckets]; 0: no limit")
       ->group(knobs);
   app->add_option("--compare-budgets", o->compare_budgets_text,
                   "run every case with each of these budgets of buckets, interleaved, e.g. 0,8")
@@ -41,6 +46,12 @@ void AddKnobFlags(CLI::App* app, Options* o) {
       ->group(knobs);
   app->add_option("--compare-plans", o->compare_plans_text,
                   "run every case with each of these plans, interleaved, e.g. relay,naive")
+      ->group(knobs);
+  app->add_option("--compare-bucket-bytes", o->compare_bucket_bytes_text,
+                  "the same with each of these sizes of buckets, e.g. auto,1M,8M")
+      ->group(knobs);
+  app->add_option("--compare-max-in-flight", o->compare_max_in_flight_text,
+                  "the same with each of these numbers of buckets, e.g. auto,1,2")
       ->group(knobs);
   app->add_option(
          "--baseline", o->baselines_text,
@@ -158,6 +169,74 @@ absl::Status CheckWindowed(const Options& options) {
   return absl::OkStatus();
 }
 
+// A knob that may also be "auto", which reads as 0.
+absl::StatusOr<int64_t> ParseSize(const std::string& flag, absl::string_view text) {
+  if (absl::StripAsciiWhitespace(text) == "auto") return 0;
+  absl::StatusOr<int64_t> bytes = ParseBytes(text);
+  return bytes.ok() ? bytes : Prefixed(flag, bytes.status());
+}
+
+absl::StatusOr<int> ParseCount(const std::string& flag, absl::string_view text) {
+  if (absl::StripAsciiWhitespace(text) == "auto") return 0;
+  int count = 0;
+  if (absl::SimpleAtoi(text, &count)) return count;
+  return absl::InvalidArgumentError(
+      absl::StrCat(flag, ": \"", text, "\" is neither a number nor auto"));
+}
+
+absl::Status ParseKnobs(Options* options) {
+  const auto bucket_bytes = ParseSize("--bucket-bytes", options->bucket_bytes_text);
+  if (!bucket_bytes.ok()) return bucket_bytes.status();
+  options->bucket_bytes = *bucket_bytes;
+  const auto max_in_flight = ParseCount("--max-in-flight", options->max_in_flight_text);
+  if (!max_in_flight.ok()) return max_in_flight.status();
+  options->max_in_flight = *max_in_flight;
+  if (options->budget_bytes_text.empty()) return absl::OkStatus();
+  const auto budget_bytes = ParseBytes(options->budget_bytes_text);
+  if (!budget_bytes.ok()) return Prefixed("--budget-bytes", budget_bytes.status());
+  options->budget_bytes = *budget_bytes;
+  return absl::OkStatus();
+}
+
+// The entries of a list of knobs, each read by `parse`, each once.
+template <typename Value>
+absl::Status ParseList(const std::string& flag, const std::string& text,
+                       absl::StatusOr<Value> (*parse)(const std::string&, absl::string_view),
+                       std::vector<Value>* values) {
+  if (text.empty()) return absl::OkStatus();
+  for (const absl::string_view part : absl::StrSplit(text, ',')) {
+    const auto value = parse(flag, part);
+    if (!value.ok()) return value.status();
+    if (std::find(values->begin(), values->end(), *value) != values->end()) {
+      return absl::InvalidArgumentError(absl::StrCat(flag, ": \"", part, "\" is there twice"));
+    }
+    values->push_back(*value);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ParseComparedKnobs(Options* options) {
+  absl::Status status = ParseList("--compare-bucket-bytes", options->compare_bucket_bytes_text,
+                                  &ParseSize, &options->compare_bucket_bytes);
+  if (status.ok()) {
+    status = ParseList("--compare-max-in-flight", options->compare_max_in_flight_text, &ParseCount,
+                       &options->compare_max_in_flight);
+  }
+  if (!status.ok()) return status;
+  if (!options->compare_budgets_text.empty()) {
+    auto budgets = ParseIntegers(options->compare_budgets_text);
+    if (!budgets.ok()) return Prefixed("--compare-budgets", budgets.status());
+    options->compare_budgets = *std::move(budgets);
+  }
+  return CheckLanes(*options);
+}
+
+absl::Status CheckFormat(const std::string& format) {
+  if (format == "table" || format == "osu") return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--format: there is no \"", format, "\"; there are: table, osu"));
+}
+
 }  // namespace
 
 void AddFlags(CLI::App* app, Options* options) {
@@ -195,35 +274,8 @@ absl::Status ParseTexts(Options* options) {
     status = absl::InvalidArgumentError("--compare-transports goes with host memory only");
   }
   if (!status.ok()) return status;
-  const auto bucket_bytes = ParseBytes(options->bucket_bytes_text);
-  if (!bucket_bytes.ok()) return Prefixed("--bucket-bytes", bucket_bytes.status());
-  options->bucket_bytes = *bucket_bytes;
-  if (!options->budget_bytes_text.empty()) {
-    const auto budget_bytes = ParseBytes(options->budget_bytes_text);
-    if (!budget_bytes.ok()) return Prefixed("--budget-bytes", budget_bytes.status());
-    options->budget_bytes = *budget_bytes;
-  } else if (__builtin_mul_overflow(*bucket_bytes, 16, &options->budget_bytes)) {
-    return absl::InvalidArgumentError("--bucket-bytes: 16 such buckets do not fit 63 bits");
-  }
-  if (options->compare_budgets_text.empty()) return absl::OkStatus();
-  auto budgets = ParseIntegers(options->compare_budgets_text);
-  if (!budgets.ok()) return Prefixed("--compare-budgets", budgets.status());
-  if (budgets->size() > 8) return absl::InvalidArgumentError("--compare-budgets: at most 8");
-  options->compare_budgets = *std::move(budgets);
-  return absl::OkStatus();
-}
-
-SessionOptions SessionOptionsOf(const Options& options, int64_t budget_buckets) {
-  SessionOptions session;
-  session.bucket_bytes = options.bucket_bytes;
-  session.max_in_flight = options.max_in_flight;
-  session.budget_buckets = budget_buckets;
-  session.budget_bytes = options.budget_bytes;
-  if (!options.compare_budgets.empty() && budget_buckets == 0) session.budget_bytes = 0;
-  session.timeout = options.timeout();
-  session.progress_thread = options.progress_thread;
-  session.relay = Relays(options.plan);
-  return session;
+  status = ParseKnobs(options);
+  return status.ok() ? ParseComparedKnobs(options) : status;
 }
 
 std::vector<std::string> PlansOf(const Options& options) {

@@ -11,7 +11,6 @@
 #include "absl/time/time.h"
 #include "gpu/options.h"
 #include "reshard/workload_flags.h"
-#include "sluice/session.h"
 
 namespace CLI {
 class App;
@@ -20,10 +19,10 @@ class App;
 namespace sluice::bench {
 
 struct Options : WorkloadOptions {
-  int64_t bucket_bytes = int64_t{8} << 20;
-  int max_in_flight = 2;
+  int64_t bucket_bytes = 0;  // 0: automatic
+  int max_in_flight = 0;     // likewise
   int64_t budget_buckets = 16;
-  int64_t budget_bytes = 0;  // set by ParseTexts: 16 x bucket_bytes unless given
+  int64_t budget_bytes = -1;  // as SessionOptions has it
   int ranks_per_node = 0;
   int timeout_s = 30;
   int iterations = 10;
@@ -38,6 +37,8 @@ struct Options : WorkloadOptions {
   std::vector<std::string> compare_transports;  // the same with each of these
   std::string plan = "relay";                   // or naive
   std::vector<std::string> compare_plans;       // the same with each of these
+  std::vector<int64_t> compare_bucket_bytes;    // and of these; 0: automatic
+  std::vector<int> compare_max_in_flight;       // and of these; 0: automatic
   std::vector<std::string> baselines;           // run each of them as well
   std::string memory = "shared";                // or private
   std::string format = "table";
@@ -48,11 +49,14 @@ struct Options : WorkloadOptions {
   GpuOptions gpu;
 
   // As they were typed.
-  std::string bucket_bytes_text = "8M";
+  std::string bucket_bytes_text = "auto";
+  std::string max_in_flight_text = "auto";
   std::string budget_bytes_text;
   std::string compare_budgets_text;
   std::string compare_transports_text;
   std::string compare_plans_text;
+  std::string compare_bucket_bytes_text;
+  std::string compare_max_in_flight_text;
   std::string baselines_text;
 
   absl::Duration timeout() const { return absl::Seconds(timeout_s); }
@@ -64,10 +68,6 @@ void AddFlags(CLI::App* app, Options* options);
 // To be called after parsing: reads the sizes that were given as text. InvalidArgument names the
 // flag.
 absl::Status ParseTexts(Options* options);
-
-// Session options with a budget of `budget_buckets` buckets. In a comparison, 0 lifts the limit in
-// bytes as well.
-SessionOptions SessionOptionsOf(const Options& options, int64_t budget_buckets);
 
 // The plans to run, in turns: those to compare, or the one.
 std::vector<std::string> PlansOf(const Options& options);

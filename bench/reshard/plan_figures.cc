@@ -107,6 +107,8 @@ absl::StatusOr<PlanFigures> FiguresOf(const TransferSpec& spec, const PlanOption
     const absl::StatusOr<Plan> plan = planner.PlanOf(rank);
     if (!plan.ok()) return plan.status();
     routes.Add(rank, *plan);
+    figures.bucket_bytes = plan->bucket_bytes;
+    figures.max_in_flight = plan->max_in_flight;
     figures.channels = std::max(figures.channels, static_cast<int64_t>(plan->channels.size()));
     figures.peak_buckets = std::max(figures.peak_buckets, plan->peak_buckets_without_budget);
     figures.peak_bytes = std::max(figures.peak_bytes, plan->peak_bytes_without_budget);

@@ -31,6 +31,8 @@ struct PlanFigures {
   double busiest_dst_ratio = 1;
   int64_t node_bytes = 0;
   int hops_max = 0;
+  int64_t bucket_bytes = 0;  // in force
+  int max_in_flight = 0;     // likewise
   int64_t buckets = 0;
   int64_t channels = 0;      // of the rank that has most
   int64_t peak_buckets = 0;  // without a budget, of the rank that holds most

@@ -10,7 +10,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "device/cache_share.h"
 #include "reshard/built_with.h"
+#include "reshard/lanes.h"
 #include "reshard/plan_figures.h"
 #include "reshard/ranks.h"
 #include "reshard/report_json.h"
@@ -37,21 +39,21 @@ std::string Header(const Options& options, int64_t slots) {
       " max_in_flight=", options.max_in_flight, " slots=", slots, " (0: no limit)\n",
       "# across: bytes between nodes, all over the least that any plan needs; sender, receiver: of "
       "the busiest, over an even spread\n",
-      "# peak: without a budget, most on any rank\n#\n",
-      absl::StrFormat("#%13s %8s %8s %8s %5s %9s %9s %9s %13s  %s\n", "across (B)", "across",
-                      "sender", "receiver", "hops", "buckets", "channels", "peak", "peak (B)",
-                      "case"));
+      "# most: bytes of a bucket; peak: without a budget, most on any rank\n#\n",
+      absl::StrFormat("#%13s %8s %8s %8s %5s %9s %9s %9s %9s %13s  %s\n", "across (B)", "across",
+                      "sender", "receiver", "hops", "most (B)", "buckets", "channels", "peak",
+                      "peak (B)", "case"));
 }
 
 std::string Row(const PlanFigures& plan) {
-  return absl::StrFormat(" %13d %8.3f %8.3f %8.3f %5d %9d %9d %9d %13d  %s\n", plan.node_bytes,
+  return absl::StrFormat(" %13d %8.3f %8.3f %8.3f %5d %9d %9d %9d %9d %13d  %s\n", plan.node_bytes,
                          plan.node_bytes_ratio, plan.busiest_src_ratio, plan.busiest_dst_ratio,
-                         plan.hops_max, plan.buckets, plan.channels, plan.peak_buckets,
-                         plan.peak_bytes, plan.id);
+                         plan.hops_max, plan.bucket_bytes, plan.buckets, plan.channels,
+                         plan.peak_buckets, plan.peak_bytes, plan.id);
 }
 
 absl::StatusOr<PlanFigures> PlanCase(const Case& entry, const Options& options,
-                                     const std::string& name, int64_t slots) {
+                                     const std::string& name, const Budget& budget) {
   if (!entry.status.ok()) return entry.status;
   std::vector<int> node_of_rank(static_cast<size_t>(RanksOf(entry.spec)));
   for (size_t rank = 0; options.ranks_per_node > 0 && rank < node_of_rank.size(); ++rank) {
@@ -61,7 +63,9 @@ absl::StatusOr<PlanFigures> PlanCase(const Case& entry, const Options& options,
   plan.bucket_bytes = options.bucket_bytes;
   plan.max_in_flight = options.max_in_flight;
   plan.node_of_rank = node_of_rank;
-  plan.slots = slots;
+  plan.slots = budget.slots;
+  plan.slot_bytes = budget.slot_bytes;
+  plan.cache_bytes = CacheShareBytes();
   plan.relay = Relays(name);
   auto figures = FiguresOf(entry.spec, plan);
   if (!figures.ok()) return figures.status();
@@ -71,15 +75,15 @@ absl::StatusOr<PlanFigures> PlanCase(const Case& entry, const Options& options,
 }
 
 absl::Status PlanAll(const Options& options, RunReport* report) {
-  const auto slots = ResolveSlots(SessionOptionsOf(options, options.budget_buckets));
-  if (!slots.ok()) return slots.status();
+  const auto budget = ResolveBudget(LanesOf(options).front().session);
+  if (!budget.ok()) return budget.status();
   const auto workload = MakeWorkload(options);
   if (!workload.ok()) return workload.status();
   report->notes = workload->notes;
-  std::fputs(Header(options, *slots).c_str(), stdout);
+  std::fputs(Header(options, budget->slots).c_str(), stdout);
   for (const Case& entry : workload->cases) {
     for (const std::string& plan : PlansOf(options)) {
-      auto figures = PlanCase(entry, options, plan, *slots);
+      auto figures = PlanCase(entry, options, plan, *budget);
       if (!figures.ok()) {
         report->errors.push_back({entry.id, std::string(figures.status().message())});
         break;

@@ -44,6 +44,8 @@ std::string Encode(const RankRecord& r) {
                {"channels", s.channels_as_source},
                {"received", s.received_bytes},
                {"plan_hash", s.plan_hash},
+               {"bucket_bytes", s.bucket_bytes},
+               {"max_in_flight", s.max_in_flight},
                {"free_buckets", s.peak_buckets_without_budget},
                {"free_bytes", s.peak_bytes_without_budget},
                {"plan_ns", absl::ToInt64Nanoseconds(s.plan_time)},
@@ -72,6 +74,8 @@ RankRecord Decode(const std::string& text) {
   r.stats.channels_as_source = json["channels"].get<int64_t>();
   r.stats.received_bytes = json["received"].get<int64_t>();
   r.stats.plan_hash = json["plan_hash"].get<uint64_t>();
+  r.stats.bucket_bytes = json["bucket_bytes"].get<int64_t>();
+  r.stats.max_in_flight = json["max_in_flight"].get<int>();
   r.stats.peak_buckets_without_budget = json["free_buckets"].get<int64_t>();
   r.stats.peak_bytes_without_budget = json["free_bytes"].get<int64_t>();
   r.stats.plan_time = absl::Nanoseconds(json["plan_ns"].get<int64_t>());

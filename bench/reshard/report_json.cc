@@ -22,6 +22,8 @@ Json ConfigJson(const Options& options, const RunReport& report) {
   config["compare_transports"] = options.compare_transports;
   config["plan"] = options.plan;
   config["compare_plans"] = options.compare_plans;
+  config["compare_bucket_bytes"] = options.compare_bucket_bytes;
+  config["compare_max_in_flight"] = options.compare_max_in_flight;
   config["memory"] = options.memory;
   config["baselines"] = options.baselines;
   config["cases"] = options.cases_file;
@@ -84,6 +86,7 @@ Json ResultJson(const CaseResult& r, bool fingerprint) {
       {"payload_bytes", r.payload_bytes},
       {"buckets", r.buckets},
       {"channels", r.channels},
+      {"chosen", {{"bucket_bytes", r.bucket_bytes}, {"max_in_flight", r.max_in_flight}}},
       {"plan_us", r.plan_us},
       {"time_us",
        {{"min", r.min_us}, {"median", r.median_us}, {"p99", r.p99_us}, {"max", r.max_us}}},
@@ -123,6 +126,7 @@ Json PlanJson(const PlanFigures& p) {
                {"busiest_src_ratio", RatioJson(p.busiest_src_ratio)},
                {"busiest_dst_ratio", RatioJson(p.busiest_dst_ratio)},
                {"hops_max", p.hops_max},
+               {"chosen", {{"bucket_bytes", p.bucket_bytes}, {"max_in_flight", p.max_in_flight}}},
                {"buckets", p.buckets},
                {"channels", p.channels},
                {"peak_without_budget", {{"buckets", p.peak_buckets}, {"bytes", p.peak_bytes}}}};

@@ -25,6 +25,12 @@ std::string WindowLine(const CaseResult& r) {
       r.windowed_target_bytes, r.windowed_bytes, r.whole_target_bytes);
 }
 
+std::string ChosenLine(const CaseResult& r) {
+  if (!r.automatic) return "";
+  return absl::StrCat("#   buckets of at most ", BytesName(r.bucket_bytes), ", ", r.max_in_flight,
+                      " of a channel in flight\n");
+}
+
 }  // namespace
 
 std::string TableHeader(const Options& options, const RunReport& report) {
@@ -72,7 +78,7 @@ std::string TableRow(const CaseResult& r) {
                          r.payload_bytes, r.buckets, r.channels, r.dtype, r.median_us, r.alg_bw,
                          r.alg_bw, wrong, r.p99_us, Against(r.peak_buckets, r.limit_buckets),
                          Against(r.peak_bytes, r.limit_bytes), 100 * r.wait_share, r.id) +
-         WindowLine(r) + BaselineLine(r);
+         ChosenLine(r) + WindowLine(r) + BaselineLine(r);
 }
 
 std::string BaselineLine(const CaseResult& r) {

@@ -14,6 +14,7 @@
 #include "absl/time/clock.h"
 #include "reshard/agreement.h"
 #include "reshard/baseline_runs.h"
+#include "reshard/lanes.h"
 #include "reshard/ranks.h"
 #include "reshard/report_json.h"
 #include "reshard/report_table.h"
@@ -40,11 +41,7 @@ class Command {
     if (status.ok()) status = Load(&workload);
     Understanding mine{status, Knobs(options_)};
     for (auto& choice : Choices(options_)) mine.knobs.push_back(std::move(choice));
-    mine.knobs.emplace_back("number of compare_budgets",
-                            static_cast<int64_t>(options_.compare_budgets.size()));
-    for (const int64_t budget : options_.compare_budgets) {
-      mine.knobs.emplace_back("compare_budgets", budget);
-    }
+    for (auto& compared : ComparedKnobs(options_)) mine.knobs.push_back(std::move(compared));
     mine.knobs.emplace_back("number of cases", static_cast<int64_t>(workload.cases.size()));
     mine.knobs.emplace_back("cases", static_cast<int64_t>(HashCases(workload) >> 1));
     status = Agree(mine, options_.timeout(), fabric.get());

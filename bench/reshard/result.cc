@@ -123,13 +123,16 @@ std::vector<double> IterationTimes(absl::Span<const RankRecord> records, bool on
 const char* ClockName(bool one_host) { return one_host ? "monotonic" : "barrier"; }
 
 CaseResult Summarise(const std::string& id, const TransferSpec& spec, const Options& options,
-                     int64_t slots, bool one_host, absl::Span<const RankRecord> records) {
+                     const Session& session, bool one_host, absl::Span<const RankRecord> records) {
   CaseResult result;
   result.id = id;
   result.dtype = DTypeOf(spec);
   result.tensors = static_cast<int64_t>(spec.tensors.size());
-  result.limit_buckets = slots;
-  result.limit_bytes = slots * options.bucket_bytes;
+  result.bucket_bytes = records[0].stats.bucket_bytes;
+  result.max_in_flight = records[0].stats.max_in_flight;
+  result.automatic = session.options().bucket_bytes == 0 || session.options().max_in_flight == 0;
+  result.limit_buckets = session.slots();
+  result.limit_bytes = session.slots() * session.slot_bytes();
   result.plan_hash = records[0].stats.plan_hash;
   result.corruptible_elements = records[0].corruptible_elements;
   result.checked = options.check != 0 || options.corrupt_bytes > 0;

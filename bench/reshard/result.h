@@ -10,6 +10,7 @@
 #include "reshard/options.h"
 #include "reshard/plan_figures.h"
 #include "reshard/rank_record.h"
+#include "sluice/session.h"
 #include "sluice/transfer.h"
 
 namespace sluice::bench {
@@ -39,6 +40,9 @@ struct CaseResult {
   int64_t payload_bytes = 0;
   int64_t buckets = 0;
   int64_t channels = 0;
+  int64_t bucket_bytes = 0;  // in force: what was given, or what automatic came to
+  int max_in_flight = 0;     // likewise
+  bool automatic = false;    // at least one of them
   double plan_us = 0;
   double min_us = 0, median_us = 0, p99_us = 0, max_us = 0;
   std::vector<double> iterations_us;  // in their order
@@ -82,9 +86,9 @@ const char* ClockName(bool one_host);
 // their common monotonic clock. Otherwise what rank 0 saw from barrier to barrier.
 std::vector<double> IterationTimes(absl::Span<const RankRecord> records, bool one_host);
 
-// Of `records`, one per rank. `slots`: Session::slots().
+// Of `records`, one per rank, of one transfer of `session`.
 CaseResult Summarise(const std::string& id, const TransferSpec& spec, const Options& options,
-                     int64_t slots, bool one_host, absl::Span<const RankRecord> records);
+                     const Session& session, bool one_host, absl::Span<const RankRecord> records);
 
 // A baseline of `records` against `ours`, which took `our_times` in the same rounds.
 BaselineResult CompareWith(const std::string& name, const std::string& reason,

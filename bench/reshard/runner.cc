@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "reshard/host_clock.h"
+#include "reshard/lanes.h"
 #include "reshard/memory_need.h"
 #include "reshard/trace_file.h"
 #include "reshard/windowed.h"
@@ -47,25 +48,10 @@ absl::Status OpenLane(const Options& options, std::unique_ptr<Fabric> fabric, La
 
 absl::StatusOr<std::vector<Lane>> MakeLanes(const Options& options, const Gpu& gpu,
                                             std::unique_ptr<Fabric> first_fabric) {
-  std::vector<int64_t> budgets = options.compare_budgets;
-  if (budgets.empty()) budgets.push_back(options.budget_buckets);
-  std::vector<std::string> transports = options.compare_transports;
-  if (transports.empty()) transports.push_back(options.gpu.transport);
   std::vector<Lane> lanes;
-  for (const int64_t budget : budgets) {
-    for (const std::string& transport : transports) {
-      for (const std::string& plan : PlansOf(options)) {
-        Lane lane;
-        lane.options = SessionOptionsOf(options, budget);
-        lane.options.direct = transport == "direct";
-        lane.options.relay = Relays(plan);
-        lane.plan = plan;
-        if (!options.compare_budgets.empty()) absl::StrAppend(&lane.suffix, "/budget-", budget);
-        if (!options.compare_transports.empty()) absl::StrAppend(&lane.suffix, "/", transport);
-        if (!options.compare_plans.empty()) absl::StrAppend(&lane.suffix, "/", plan);
-        lanes.push_back(std::move(lane));
-      }
-    }
+  for (LaneKnobs& knobs : LanesOf(options)) {
+    lanes.push_back(
+        {nullptr, std::move(knobs.session), std::move(knobs.plan), std::move(knobs.suffix)});
   }
   if (!options.trace_file.empty()) lanes[0].options.trace_events = options.trace_events;
   for (Lane& lane : lanes) {
@@ -85,19 +71,41 @@ absl::Status Runner::Poll() {
   return absl::OkStatus();
 }
 
-CasePlaces Runner::Places() const {
+std::vector<size_t> Runner::LanesWithMemory() const {
+  std::vector<size_t> lanes;
+  if (options_->memory == "shared" && !options_->gpu.uses_device()) {
+    for (size_t i = 0; i < lanes_.size(); ++i) {
+      if (lanes_[i].options.direct) lanes.push_back(i);
+    }
+  }
+  if (lanes.empty()) lanes.push_back(0);
+  return lanes;
+}
+
+CasePlaces Runner::Places(size_t lane) const {
   CasePlaces places;
   places.accelerator = lanes_[0].options.accelerator;
   places.src_on_device = options_->gpu.src_device == "cuda";
   places.dst_on_device = options_->gpu.dst_device == "cuda";
   places.late_targets = options_->windowed > 0;
   if (options_->memory == "shared" && !options_->gpu.uses_device()) {
-    // Of whichever session can reach it from other ranks.
-    const auto direct = std::find_if(lanes_.begin(), lanes_.end(),
-                                     [](const Lane& lane) { return lane.options.direct; });
-    places.shared = (direct == lanes_.end() ? lanes_.front() : *direct).session.get();
+    places.shared = lanes_[lane].session.get();
   }
   return places;
+}
+
+absl::StatusOr<std::vector<CaseMemory>> Runner::MakeMemories(const Case& entry,
+                                                             std::vector<LaneRun>* runs) {
+  std::vector<CaseMemory> memories;
+  for (const size_t lane : LanesWithMemory()) {
+    auto memory =
+        CaseMemory::Create(entry.spec, ranks_->rank(), options_->seed,
+                           options_->fingerprint || entry.spec.tensors.size() == 1, Places(lane));
+    if (!memory.ok()) return memory.status();
+    (*runs)[lane].memory = memories.size();
+    memories.push_back(*std::move(memory));
+  }
+  return memories;
 }
 
 absl::Duration Runner::Patience(int64_t bytes) const {
@@ -109,10 +117,14 @@ absl::Status Runner::CheckFits(const Case& entry) const {
   if (!entry.status.ok()) return entry.status;
   const auto available = AvailableBytes();
   if (!available) return absl::OkStatus();
-  std::vector<SessionOptions> sessions;
-  for (const Lane& lane : lanes_) sessions.push_back(lane.options);
+  std::vector<Budget> budgets;
+  for (const Lane& lane : lanes_) {
+    budgets.push_back({lane.session->slots(), lane.session->slot_bytes()});
+  }
   const int64_t baselines = BaselineBytes(options_->baselines, entry.spec);
-  return CheckMemory(entry.spec, RanksOfMyHost(*ranks_), sessions, baselines, *available / 10 * 9);
+  return CheckMemory(entry.spec, RanksOfMyHost(*ranks_),
+                     static_cast<int64_t>(LanesWithMemory().size()), budgets, baselines,
+                     *available / 10 * 9);
 }
 
 absl::StatusOr<std::vector<Runner::LaneRun>> Runner::Compile(const Case& entry, bool* fatal) {
@@ -151,24 +163,23 @@ absl::StatusOr<std::vector<CaseResult>> Runner::Run(const Case& entry, bool* fat
     for (const int64_t size : tensor.shape) elements *= size;
     case_bytes_ += 2 * elements * DTypeBytes(tensor.dst_dtype);
   }
-  auto memory =
-      CaseMemory::Create(entry.spec, ranks_->rank(), options_->seed,
-                         options_->fingerprint || entry.spec.tensors.size() == 1, Places());
-  status = ranks_->AllOk(memory.status(), Patience(case_bytes_), progress);
+  case_bytes_ *= static_cast<int64_t>(LanesWithMemory().size());
+  auto memories = MakeMemories(entry, &*runs);
+  status = ranks_->AllOk(memories.status(), Patience(case_bytes_), progress);
   if (!status.ok()) {
     *fatal = absl::IsDeadlineExceeded(status) || !Poll().ok();
     return status;
   }
-  status = baselines_->Plan(entry.spec, *memory, Patience(case_bytes_), progress);
-  if (status.ok()) status = Iterate(entry, &*memory, &*runs, fatal);
+  status = baselines_->Plan(entry.spec, memories->front(), Patience(case_bytes_), progress);
+  if (status.ok()) status = Iterate(entry, &*memories, &*runs, fatal);
   if (!status.ok()) return status;
   auto results = Collect(entry, *runs, fatal);
   baselines_->Drop();
   return results;
 }
 
-absl::Status Runner::Iterate(const Case& entry, CaseMemory* memory, std::vector<LaneRun>* runs,
-                             bool* fatal) {
+absl::Status Runner::Iterate(const Case& entry, std::vector<CaseMemory>* memories,
+                             std::vector<LaneRun>* runs, bool* fatal) {
   for (const Lane& lane : lanes_) lane.session->ResetCounters();
   const std::vector<BaselineRuns::Entry*> baselines = baselines_->Runnable();
   const size_t turns = lanes_.size() + baselines.size();
@@ -176,9 +187,13 @@ absl::Status Runner::Iterate(const Case& entry, CaseMemory* memory, std::vector<
     for (size_t turn = 0; turn < turns; ++turn) {
       // Every other round backwards, so that nothing always runs after the same one.
       const size_t index = i % 2 == 0 ? turn : turns - 1 - turn;
-      absl::Status status = index < lanes_.size()
-                                ? TakeLaneTurn(entry, index, i, memory, &(*runs)[index])
-                                : TakeBaselineTurn(i, memory, baselines[index - lanes_.size()]);
+      absl::Status status;
+      if (index < lanes_.size()) {
+        LaneRun* const run = &(*runs)[index];
+        status = TakeLaneTurn(entry, index, i, &(*memories)[run->memory], run);
+      } else {
+        status = TakeBaselineTurn(i, &memories->front(), baselines[index - lanes_.size()]);
+      }
       if (!status.ok()) {
         *fatal = index >= lanes_.size() || absl::IsDeadlineExceeded(status) || !Poll().ok();
         return status;
@@ -303,7 +318,7 @@ absl::StatusOr<std::vector<CaseResult>> Runner::Collect(const Case& entry,
     if (!records.ok()) return records.status();
     if (ranks_->rank() != 0) continue;
     results.push_back(Summarise(entry.id + lanes_[i].suffix, entry.spec, *options_,
-                                lanes_[i].session->slots(), one_host, *records));
+                                *lanes_[i].session, one_host, *records));
     results.back().plan = lanes_[i].plan;
     times.push_back(IterationTimes(*records, one_host));
   }

@@ -23,7 +23,7 @@
 
 namespace sluice::bench {
 
-// A session, and the names of its budget and transport where several are compared.
+// A session, and what tells it from others where several are compared: see LaneKnobs.
 struct Lane {
   std::unique_ptr<Session> session;
   SessionOptions options;
@@ -31,8 +31,7 @@ struct Lane {
   std::string suffix;  // of the case's id: "/budget-8/mpi/naive"
 };
 
-// Makes one lane, or one for each budget and transport to compare. Collective; errors as
-// Session::Create.
+// Makes what LanesOf lists. Collective; errors as Session::Create.
 absl::StatusOr<std::vector<Lane>> MakeLanes(const Options& options, const Gpu& gpu,
                                             std::unique_ptr<Fabric> first_fabric);
 
@@ -56,18 +55,24 @@ class Runner {
  private:
   struct LaneRun {
     Transfer* transfer = nullptr;
+    size_t memory = 0;  // which of the case's
     RankRecord record;
   };
 
   absl::Status Poll();
-  CasePlaces Places() const;
+  // The lanes whose sessions share memory between ranks, which is fastest in the session that has
+  // made it: each has tensors of its own, the first of them for all other lanes and the baselines.
+  std::vector<size_t> LanesWithMemory() const;
+  CasePlaces Places(size_t lane) const;
+  absl::StatusOr<std::vector<CaseMemory>> MakeMemories(const Case& entry,
+                                                       std::vector<LaneRun>* runs);
   // How long ranks may be apart while they fill and check `bytes` each.
   absl::Duration Patience(int64_t bytes) const;
   absl::Status CheckFits(const Case& entry) const;
   absl::StatusOr<std::vector<LaneRun>> Compile(const Case& entry, bool* fatal);
   absl::Status Move(Session* session, bool last, CaseMemory* memory, LaneRun* run);
-  absl::Status Iterate(const Case& entry, CaseMemory* memory, std::vector<LaneRun>* runs,
-                       bool* fatal);
+  absl::Status Iterate(const Case& entry, std::vector<CaseMemory>* memories,
+                       std::vector<LaneRun>* runs, bool* fatal);
   absl::Status TakeLaneTurn(const Case& entry, size_t lane, int iteration, CaseMemory* memory,
                             LaneRun* run);
   absl::Status TakeBaselineTurn(int iteration, CaseMemory* memory, BaselineRuns::Entry* baseline);

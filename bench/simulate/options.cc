@@ -81,10 +81,12 @@ void AddSimFlags(CLI::App* app, const std::string& budgets, SimOptions* o) {
                   absl::StrCat("most buckets of a rank at once, one run for each: 0 for no limit [",
                                budgets, "]"))
       ->group(knobs);
-  app->add_option("--max-in-flight", o->max_in_flight, "most buckets of a channel at once [2]")
-      ->check(CLI::Range(1, 1 << 16))
+  app->add_option("--max-in-flight", o->max_in_flight,
+                  "most buckets of a channel at once [2]; 0: automatic, as in a session")
+      ->check(CLI::Range(0, 1 << 16))
       ->group(knobs);
-  app->add_option("--bucket-bytes", o->bucket_bytes_text, "most bytes of a bucket [8M]")
+  app->add_option("--bucket-bytes", o->bucket_bytes_text,
+                  "most bytes of a bucket [8M]; 0: automatic")
       ->group(knobs);
   app->add_option("--plan", o->plan,
                   "relay, or naive: each rank gets its bytes from one that holds them [relay]")
@@ -112,8 +114,8 @@ void AddSimFlags(CLI::App* app, const std::string& budgets, SimOptions* o) {
 absl::Status ParseSimTexts(SimOptions* options) {
   const auto bucket_bytes = ParseBytes(options->bucket_bytes_text);
   if (!bucket_bytes.ok()) return Prefixed("--bucket-bytes", bucket_bytes.status());
-  if (*bucket_bytes < 16 || *bucket_bytes > int64_t{1} << 30) {
-    return absl::InvalidArgumentError("--bucket-bytes: 16 to 1G");
+  if (*bucket_bytes != 0 && (*bucket_bytes < 16 || *bucket_bytes > int64_t{1} << 30)) {
+    return absl::InvalidArgumentError("--bucket-bytes: 16 to 1G, or 0: automatic");
   }
   options->bucket_bytes = *bucket_bytes;
   auto budgets = ParseIntegers(options->budgets_text);

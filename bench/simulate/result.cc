@@ -95,9 +95,9 @@ void CompareWithNoBudget(std::vector<SimResult>* results) {
 std::string SimTableHeader(const SimOptions& options) {
   return absl::StrCat(
       "# simulated; network model ", options.network.Describe(), "\n# bucket_bytes ",
-      options.bucket_bytes, ", max_in_flight ", options.max_in_flight, ", plan ", options.plan,
-      ", look_ahead at most ", options.look_ahead, ", start_skew_us ", options.start_skew_us,
-      ", seed ", options.seed,
+      options.bucket_bytes, ", max_in_flight ", options.max_in_flight, " (0: automatic), plan ",
+      options.plan, ", look_ahead at most ", options.look_ahead, ", start_skew_us ",
+      options.start_skew_us, ", seed ", options.seed,
       "\n# peak: buckets held at once by a rank; bytes: of staging; waits: of ranks' time; held: "
       "of "
       "buckets' time\n",
@@ -169,6 +169,7 @@ std::string SimJson(const SimOptions& options, absl::Span<const SimResult> resul
     row["family"] = r.family;
     row["ranks"] = r.ranks;
     row["budget"] = r.budget;
+    if (options.bucket_bytes == 0) row["bucket_bytes"] = r.bucket_bytes;
     row["max_in_flight"] = r.max_in_flight;
     row["look_ahead"] = r.look_ahead;
     row["peak"] = {{"max", r.peak_max},

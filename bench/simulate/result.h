@@ -19,7 +19,8 @@ struct SimResult {
   std::string family;  // or the name of the case
   int ranks = 0;
   int64_t budget = 0;
-  int max_in_flight = 0;
+  int64_t bucket_bytes = 0;  // in force
+  int max_in_flight = 0;     // likewise
   int look_ahead = 0;
   int64_t buckets = 0;
   int64_t peak_max = 0;  // buckets held at once, on the busiest rank

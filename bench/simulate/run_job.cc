@@ -96,7 +96,7 @@ absl::Status RunBudget(const std::string& name, const PlannedJob& planned, int64
   if (absl::Status status = CheckMemory(plans, budget); !status.ok()) return status;
   sim::SimulationOptions simulation;
   simulation.budget_buckets = budget;
-  simulation.max_in_flight = options.max_in_flight;
+  simulation.max_in_flight = plans.max_in_flight();
   simulation.look_ahead = LookAhead(options, plans.ranks());
   simulation.network = options.network;
   simulation.seed = options.seed;
@@ -111,7 +111,8 @@ absl::Status RunBudget(const std::string& name, const PlannedJob& planned, int64
   SimResult result = Summarize(*outcome);
   result.family = name;
   result.budget = budget;
-  result.max_in_flight = options.max_in_flight;
+  result.bucket_bytes = plans.bucket_bytes();
+  result.max_in_flight = plans.max_in_flight();
   result.look_ahead = simulation.look_ahead;
   result.buckets = plans.buckets();
   result.plan_seconds = planned.seconds;

@@ -26,13 +26,15 @@ namespace sluice {
 
 // Everything here must be equal on all ranks, unless it says otherwise; Create checks it.
 struct SessionOptions {
-  // Most bytes of one bucket on the wire, and the size of a staging slot. 16 .. 1 GiB.
-  int64_t bucket_bytes = int64_t{8} << 20;
-  // Most buckets of one channel (source, destination, transport) in flight at once.
-  int max_in_flight = 2;
+  // Most bytes of one bucket on the wire, and the size of a staging slot. 16 .. 1 GiB. 0,
+  // automatic: each transfer has what suits its sizes, and a slot is 8 MiB, or as much less as it
+  // takes for budget_bytes to be 16 slots (budget_buckets, if that is fewer).
+  int64_t bucket_bytes = 0;
+  // Most buckets of one channel (source, destination, transport) in flight at once. 0: automatic.
+  int max_in_flight = 0;
   // The gate: most buckets, and most bytes of staging, that a rank holds at once over all channels.
-  // Both come down to min(budget_buckets, budget_bytes / bucket_bytes) equal slots. 0: no limit of
-  // this kind; -1 for budget_bytes: 16 x bucket_bytes.
+  // Both come down to min(budget_buckets, budget_bytes / slot) equal slots. 0: no limit of this
+  // kind; -1 for budget_bytes: 16 slots.
   int64_t budget_buckets = 16;
   int64_t budget_bytes = -1;
   // How long a rank may see no progress while it waits, before everything ends with
@@ -77,6 +79,9 @@ struct TransferStats {
   int64_t received_bytes = 0;
   int64_t local_bytes = 0;  // copied within the rank
   uint64_t plan_hash = 0;   // equal on all ranks
+  // The knobs in force, equal on all ranks: as given, or what automatic came to.
+  int64_t bucket_bytes = 0;
+  int max_in_flight = 0;
   // The most this rank could hold with max_in_flight alone: the sum over its channels of the
   // max_in_flight (or fewer) largest buckets; bytes counts staging for dense tensors.
   int64_t peak_buckets_without_budget = 0;
@@ -167,6 +172,8 @@ class Session {
   virtual const SessionOptions& options() const = 0;
   // Slots that the budget comes to; 0 if it sets no limit.
   virtual int64_t slots() const = 0;
+  // The most bytes that a bucket may have: of a slot.
+  virtual int64_t slot_bytes() const = 0;
 
   // Collective; blocks until all ranks have compared their plans. Plans this rank's part. On bad
   // input every rank gets an error, nothing is kept, and the session stays usable: InvalidArgument

@@ -2,6 +2,7 @@
 #include "plan/job_planner.h"
 
 #include "absl/strings/str_cat.h"
+#include "plan/auto_knobs.h"
 #include "plan/job_tables.h"
 #include "plan/rank_planner.h"
 #include "plan/tensor_classes.h"
@@ -14,7 +15,8 @@ constexpr int kLayoutPairMax = ((1 << kCountBits) - 1 - kFanoutShapes) / kFanout
 
 }  // namespace
 
-JobTables::JobTables(const TransferSpec& of, const PlanOptions& how) : spec(of), options(how) {
+JobTables::JobTables(const TransferSpec& of, const PlanOptions& how)
+    : spec(of), options(WithKnobs(of, how)) {
   TensorClasses numbers;
   std::vector<int64_t> seen;  // tensors of each class
   tensors.reserve(spec.tensors.size());

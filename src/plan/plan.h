@@ -24,11 +24,14 @@
 namespace sluice {
 
 struct PlanOptions {
-  int64_t bucket_bytes = int64_t{8} << 20;
-  int max_in_flight = 2;
+  int64_t bucket_bytes = 0;            // 0: automatic (plan/auto_knobs.h)
+  int max_in_flight = 0;               // likewise
   absl::Span<const int> node_of_rank;  // one per rank of the job
   int64_t slots = 0;  // buckets that a rank may hold at once, on all ranks; 0: no limit
   bool relay = true;  // as SessionOptions has it
+  // What automatic goes by beside the transfer, equal on all ranks.
+  int64_t slot_bytes = int64_t{8} << 20;   // the most bytes of an automatic bucket
+  int64_t cache_bytes = int64_t{4} << 20;  // a CPU's share of the last cache
 };
 
 // The part of one tensor inside one bucket, on this rank's side. The runs of a region lead from a
@@ -101,6 +104,8 @@ struct Channel {
 };
 
 struct Plan {
+  int64_t bucket_bytes = 0;     // the knobs in force
+  int max_in_flight = 0;        // of each channel
   std::vector<Bucket> buckets;  // ascending id
   std::vector<Chunk> chunks;
   std::vector<RegionRuns> regions;
@@ -127,6 +132,9 @@ bool IsReduced(const TensorTransfer& tensor);
 // A reduction keeps an accumulator per level and a contribution in one slot: the most bytes of
 // each, or 0 if the slot is too small.
 int64_t ReductionAreaBytes(int64_t bucket_bytes, int64_t levels);
+
+// Shorter rows cost a transport more than they cost the device, which has loops for them.
+inline constexpr int64_t kRowBytesMin = 256;
 
 // Where a bucket's only chunk lies in memory so that it can cross without a copy: as one stretch,
 // or, between ranks of one node, as rows long enough that the transport copies them as fast as the

@@ -59,6 +59,8 @@ PlanHash HashPlan(const TransferSpec& spec, const PlanOptions& options) {
   for (int node : options.node_of_rank) knobs.AddSigned(node);
   knobs.AddSigned(options.slots);
   knobs.Add(options.relay ? 1 : 0);
+  knobs.AddSigned(options.slot_bytes);
+  knobs.AddSigned(options.cache_bytes);
   PlanHash hash{names.value(), tensors.value(), layouts.value(), knobs.value(), 0};
   for (uint64_t part : {hash.names, hash.tensors, hash.layouts, hash.options}) all.Add(part);
   hash.all = all.value();

@@ -65,6 +65,8 @@ class RankPlanner {
     if (absl::Status status = channels_.NumberLinks(); !status.ok()) return status;
     SortBuckets();
     AddStaging(job_.spec, job_.options.max_in_flight, local_shapes_, &plan_);
+    plan_.bucket_bytes = job_.options.bucket_bytes;
+    plan_.max_in_flight = job_.options.max_in_flight;
     return std::move(plan_);
   }
 

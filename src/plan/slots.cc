@@ -9,9 +9,6 @@ namespace {
 // What begins in a slot begins at a multiple of this.
 constexpr int64_t kAreaAlignmentBytes = 8;
 
-// Shorter rows cost a transport more than they cost the device, which has loops for them.
-constexpr int64_t kRowBytesMin = 256;
-
 }  // namespace
 
 std::optional<Rows> RowsAsTheyLie(const Channel& channel, const RegionSide& memory,

@@ -50,6 +50,8 @@ void CompiledTransfer::FillStats(int rank) {
   for (const Channel& channel : plan_.channels) {
     if (channel.src == rank) ++stats_.channels_as_source;
   }
+  stats_.bucket_bytes = plan_.bucket_bytes;
+  stats_.max_in_flight = plan_.max_in_flight;
   stats_.sent_bytes = plan_.sent_bytes;
   stats_.received_bytes = plan_.received_bytes;
   stats_.local_bytes = plan_.local_bytes;

@@ -14,22 +14,26 @@ constexpr int64_t kBucketBytesMin = 16;  // two of the largest elements
 constexpr int64_t kBucketBytesMax = int64_t{1} << 30;
 constexpr int kMaxInFlightMax = 1 << 16;
 constexpr int64_t kDefaultBudgetBuckets = 16;
+constexpr int64_t kAutoSlotBytesMax = int64_t{8} << 20;
+// Below this, slots become fewer instead: a message of its own costs more than its bytes.
+constexpr int64_t kAutoSlotBytesMin = int64_t{64} << 10;
+constexpr int64_t kSlotAlignmentBytes = 64;  // a cache line
 constexpr int64_t kTraceEventsMax = int64_t{1} << 30;
 
 absl::Status OutOfRange(absl::string_view name, int64_t value, absl::string_view range) {
   return absl::InvalidArgumentError(absl::StrCat(name, " is ", value, "; ", range));
 }
 
-}  // namespace
-
-absl::StatusOr<int64_t> ResolveSlots(const SessionOptions& options) {
-  if (options.bucket_bytes < kBucketBytesMin || options.bucket_bytes > kBucketBytesMax) {
-    return OutOfRange("bucket_bytes", options.bucket_bytes,
-                      absl::StrCat("it must be ", kBucketBytesMin, " to ", kBucketBytesMax));
+absl::Status CheckRanges(const SessionOptions& options) {
+  if (options.bucket_bytes != 0 &&
+      (options.bucket_bytes < kBucketBytesMin || options.bucket_bytes > kBucketBytesMax)) {
+    return OutOfRange(
+        "bucket_bytes", options.bucket_bytes,
+        absl::StrCat("it must be ", kBucketBytesMin, " to ", kBucketBytesMax, ", or 0: automatic"));
   }
-  if (options.max_in_flight < 1 || options.max_in_flight > kMaxInFlightMax) {
+  if (options.max_in_flight < 0 || options.max_in_flight > kMaxInFlightMax) {
     return OutOfRange("max_in_flight", options.max_in_flight,
-                      absl::StrCat("it must be 1 to ", kMaxInFlightMax));
+                      absl::StrCat("it must be 1 to ", kMaxInFlightMax, ", or 0: automatic"));
   }
   if (options.budget_buckets < 0) {
     return OutOfRange("budget_buckets", options.budget_buckets, "it must be 0 (no limit) or more");
@@ -44,19 +48,39 @@ absl::StatusOr<int64_t> ResolveSlots(const SessionOptions& options) {
   if (options.timeout <= absl::ZeroDuration()) {
     return absl::InvalidArgumentError("timeout must be positive");
   }
-  const int64_t budget_bytes = options.budget_bytes == -1
-                                   ? kDefaultBudgetBuckets * options.bucket_bytes
-                                   : options.budget_bytes;
-  if (budget_bytes == 0) return options.budget_buckets;
-  const int64_t slots_by_bytes = budget_bytes / options.bucket_bytes;
+  return absl::OkStatus();
+}
+
+// Automatic buckets make room for as many slots as there are by default, in whatever there is.
+int64_t SlotBytesOf(const SessionOptions& options) {
+  if (options.bucket_bytes != 0) return options.bucket_bytes;
+  if (options.budget_bytes <= 0) return kAutoSlotBytesMax;
+  const int64_t slots = options.budget_buckets == 0
+                            ? kDefaultBudgetBuckets
+                            : std::min(kDefaultBudgetBuckets, options.budget_buckets);
+  const int64_t even = options.budget_bytes / slots / kSlotAlignmentBytes * kSlotAlignmentBytes;
+  // A budget that is smaller than that is one slot.
+  const int64_t least = std::clamp(options.budget_bytes, kBucketBytesMin, kAutoSlotBytesMin);
+  return std::clamp(even, least, kAutoSlotBytesMax);
+}
+
+}  // namespace
+
+absl::StatusOr<Budget> ResolveBudget(const SessionOptions& options) {
+  if (absl::Status status = CheckRanges(options); !status.ok()) return status;
+  const int64_t slot_bytes = SlotBytesOf(options);
+  const int64_t budget_bytes =
+      options.budget_bytes == -1 ? kDefaultBudgetBuckets * slot_bytes : options.budget_bytes;
+  if (budget_bytes == 0) return Budget{options.budget_buckets, slot_bytes};
+  const int64_t slots_by_bytes = budget_bytes / slot_bytes;
   if (slots_by_bytes == 0) {
     return absl::InvalidArgumentError(absl::StrCat(
         "the budget has no room for one bucket: budget_bytes ", budget_bytes, " / bucket_bytes ",
-        options.bucket_bytes, " = 0 slots (budget_buckets ", options.budget_buckets,
-        "); raise budget_bytes to at least ", options.bucket_bytes, " or lower bucket_bytes"));
+        slot_bytes, " = 0 slots (budget_buckets ", options.budget_buckets,
+        "); raise budget_bytes to at least ", slot_bytes, " or lower bucket_bytes"));
   }
-  if (options.budget_buckets == 0) return slots_by_bytes;
-  return std::min(options.budget_buckets, slots_by_bytes);
+  if (options.budget_buckets == 0) return Budget{slots_by_bytes, slot_bytes};
+  return Budget{std::min(options.budget_buckets, slots_by_bytes), slot_bytes};
 }
 
 }  // namespace sluice

@@ -9,9 +9,14 @@
 
 namespace sluice {
 
-// The number of equal slots that the budget comes to; 0 if it sets no limit. InvalidArgument, with
-// the breakdown, if an option is out of range or the limits leave no room for one bucket.
-absl::StatusOr<int64_t> ResolveSlots(const SessionOptions& options);
+struct Budget {
+  int64_t slots = 0;       // equal slots, of each rank; 0: no limit
+  int64_t slot_bytes = 0;  // the most bytes that a bucket may have
+};
+
+// InvalidArgument, with the breakdown, if an option is out of range or the limits leave no room for
+// one bucket.
+absl::StatusOr<Budget> ResolveBudget(const SessionOptions& options);
 
 }  // namespace sluice
 

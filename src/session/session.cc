@@ -1,11 +1,14 @@
 // What users call.
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "device/cache_share.h"
+#include "plan/auto_knobs.h"
 #include "plan/groups.h"
 #include "session/backoff.h"
 #include "session/clock.h"
@@ -51,17 +54,19 @@ GroupNeed NeedFrom(const std::string& text) {
 }  // namespace
 
 absl::Status SessionImpl::Open() {
-  absl::StatusOr<int64_t> slots = ResolveSlots(options_);
+  const absl::StatusOr<Budget> budget = ResolveBudget(options_);
   Proposal proposal;
   proposal.call = "Create";
-  proposal.status = slots.status();
+  proposal.status = budget.status();
+  // What is staged on a device passes no cache.
+  proposal.payload = absl::StrCat(options_.accelerator == nullptr ? CacheShareBytes() : 0);
   absl::StatusOr<std::unique_ptr<Device>> device = OpenDevice(options_);
   proposal.status.Update(device.status());
   if (options_.transport != nullptr && options_.accelerator == nullptr) {
     proposal.status.Update(absl::InvalidArgumentError(
         absl::StrCat("the transport ", options_.transport->name(), " needs an accelerator")));
   }
-  if (options_.progress_thread && slots.ok()) {
+  if (options_.progress_thread && budget.ok()) {
     const absl::Status fits = fabric_->CheckOtherThread();
     if (!fits.ok() && proposal.status.ok()) {
       proposal.status =
@@ -78,9 +83,10 @@ absl::Status SessionImpl::Open() {
                      {"the transport", HashOfName(options_.transport.get()), false},
                      {"direct", options_.direct ? 1 : 0}};
   if (absl::Status status = Agree(std::move(proposal)); !status.ok()) return status;
+  budget_ = *budget;
+  cache_bytes_ = SmallestCacheShare();
   absl::StatusOr<std::unique_ptr<Transport>> transport = OpenTransport(device->get());
   if (!transport.ok()) return Poison(transport.status());
-  slots_ = *slots;
   watch_.set_witness(this);
   TraceRecorder* recorder = nullptr;
   int device_track = -1;
@@ -89,8 +95,9 @@ absl::Status SessionImpl::Open() {
     recorder = trace_->AddRecorder(options_.trace_events);
     if (options_.accelerator != nullptr) device_track = trace_->AddTrack("device");
   }
-  runner_ = std::make_unique<Runner>(*std::move(device), *std::move(transport), slots_,
-                                     options_.max_in_flight, recorder, device_track);
+  const int max_in_flight = options_.max_in_flight == 0 ? kAutoMaxInFlight : options_.max_in_flight;
+  runner_ = std::make_unique<Runner>(*std::move(device), *std::move(transport), budget_.slots,
+                                     max_in_flight, recorder, device_track);
   return absl::OkStatus();
 }
 
@@ -115,7 +122,7 @@ absl::StatusOr<Transfer*> SessionImpl::Compile(const TransferSpec& spec) {
   for (int other = 0; other < size(); ++other) {
     most = Most(most, NeedFrom(agreement_.payload(other)));
   }
-  transfer->cut = CutFor(most, slots_, options_.max_in_flight);
+  transfer->cut = CutFor(most, budget_.slots, transfer->plan().max_in_flight);
   transfer->number = static_cast<int>(transfers_.size());
   transfers_.push_back(std::move(transfer));
   return transfers_.back().get();
@@ -250,8 +257,26 @@ absl::Status SessionImpl::Close() {
 }
 
 PlanOptions SessionImpl::PlanOptionsNow() const {
-  return {options_.bucket_bytes, options_.max_in_flight, fabric_->node_of_rank(), slots_,
-          options_.relay};
+  PlanOptions options;
+  options.bucket_bytes = options_.bucket_bytes;
+  options.max_in_flight = options_.max_in_flight;
+  options.node_of_rank = fabric_->node_of_rank();
+  options.slots = budget_.slots;
+  options.slot_bytes = budget_.slot_bytes;
+  options.cache_bytes = cache_bytes_;
+  return options;
+}
+
+// All ranks have to plan alike, also where their hosts are not.
+int64_t SessionImpl::SmallestCacheShare() const {
+  int64_t smallest = std::numeric_limits<int64_t>::max();
+  for (int other = 0; other < size(); ++other) {
+    int64_t share = 0;
+    SLUICE_CHECK(absl::SimpleAtoi(agreement_.payload(other), &share),
+                 "not what a rank says of its cache");
+    smallest = std::min(smallest, share);
+  }
+  return smallest;
 }
 
 absl::Status SessionImpl::Plan(const TransferSpec& spec, const PlanHash& hash,

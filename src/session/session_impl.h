@@ -56,7 +56,8 @@ class SessionImpl : public Session, private Witness, public StreamDriver {
   int rank() const override { return fabric_->rank(); }
   int size() const override { return fabric_->size(); }
   const SessionOptions& options() const override { return options_; }
-  int64_t slots() const override { return slots_; }
+  int64_t slots() const override { return budget_.slots; }
+  int64_t slot_bytes() const override { return budget_.slot_bytes; }
 
   absl::StatusOr<Transfer*> Compile(const TransferSpec& spec) override;
   absl::StatusOr<RunId> Start(Transfer* transfer, absl::Span<const TensorView> src,
@@ -108,6 +109,7 @@ class SessionImpl : public Session, private Witness, public StreamDriver {
   absl::StatusOr<std::vector<std::string>> Exchange(const absl::Status& own,
                                                     const std::string& record, const char* call);
   PlanOptions PlanOptionsNow() const;
+  int64_t SmallestCacheShare() const;
   absl::Status Plan(const TransferSpec& spec, const PlanHash& hash,
                     std::unique_ptr<CompiledTransfer>* transfer);
   CompiledTransfer* Find(const Transfer* transfer) const;
@@ -217,7 +219,8 @@ class SessionImpl : public Session, private Witness, public StreamDriver {
   // Destroyed in reverse order: the runner's transport before its fabric.
   std::unique_ptr<Fabric> fabric_;
   const SessionOptions options_;
-  int64_t slots_ = 0;
+  Budget budget_;
+  int64_t cache_bytes_ = 0;  // the smallest share of any rank; 0: not agreed on yet
   Agreement agreement_;
   Watch watch_;
   std::vector<std::unique_ptr<CompiledTransfer>> transfers_;

@@ -23,6 +23,7 @@ class ThreadedSession final : public Session {
   int size() const override { return session_->size(); }
   const SessionOptions& options() const override { return session_->options(); }
   int64_t slots() const override { return session_->slots(); }
+  int64_t slot_bytes() const override { return session_->slot_bytes(); }
 
   absl::StatusOr<Transfer*> Compile(const TransferSpec& spec) override;
   absl::StatusOr<RunId> Start(Transfer* transfer, absl::Span<const TensorView> src,

@@ -18,8 +18,8 @@ struct FamilyOptions {
   int peers = 256;                        // of peers
   int64_t pair_bytes = int64_t{8} << 20;  // on the wire, of all-to-all and peers: per pair
   int ranks_per_node = 8;
-  int64_t bucket_bytes = int64_t{8} << 20;
-  int max_in_flight = 2;
+  int64_t bucket_bytes = int64_t{8} << 20;  // 0: automatic
+  int max_in_flight = 2;                    // likewise
 };
 
 // A member of the family:

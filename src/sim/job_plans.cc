@@ -180,6 +180,7 @@ absl::StatusOr<JobPlans> JobPlans::Make(const Job& job, const Progress& progress
   options.node_of_rank = job.node_of_rank;
   options.slots = job.slots;
   options.relay = job.relay;
+  options.cache_bytes = 0;  // copies are modelled as those of devices
   JobPlanner planner(job.spec, options);
   JobPlans plans;
   plans.ranks_ = job.ranks;
@@ -192,6 +193,8 @@ absl::StatusOr<JobPlans> JobPlans::Make(const Job& job, const Progress& progress
     }
     const absl::StatusOr<Plan> plan = planner.PlanOf(rank);
     if (!plan.ok()) return plan.status();
+    plans.bucket_bytes_ = plan->bucket_bytes;
+    plans.max_in_flight_ = plan->max_in_flight;
     plans.plans_.push_back(Summarize(*plan, job.spec));
     // A bucket counts at the member that its id names first.
     for (const RankBucket& bucket : plans.plans_.back().buckets) {

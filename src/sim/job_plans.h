@@ -68,10 +68,10 @@ struct Job {
   TransferSpec spec;
   int ranks = 0;
   std::vector<int> node_of_rank;
-  int64_t bucket_bytes = int64_t{8} << 20;
-  int max_in_flight = 2;
-  int64_t slots = 0;  // of each rank; 0: no limit
-  bool relay = true;  // as SessionOptions has it
+  int64_t bucket_bytes = int64_t{8} << 20;  // 0: automatic, as of a session
+  int max_in_flight = 2;                    // likewise
+  int64_t slots = 0;                        // of each rank; 0: no limit
+  bool relay = true;                        // as SessionOptions has it
   // If above 0, it divides `ranks`, and the job looks the same from rank r as from r mod period,
   // with all ranks turned by their difference. Make checks it for a sample.
   int period = 0;
@@ -95,6 +95,9 @@ class JobPlans {
   int64_t needed_bytes(int rank) const { return needed_[static_cast<size_t>(rank % period_)]; }
   int64_t distinct_plans() const { return period_; }
   int64_t memory_bytes() const;
+  // The knobs in force: the job's, or what automatic came to.
+  int64_t bucket_bytes() const { return bucket_bytes_; }
+  int max_in_flight() const { return max_in_flight_; }
   // Of all ranks: buckets, each counted once.
   int64_t buckets() const { return buckets_; }
 
@@ -104,6 +107,8 @@ class JobPlans {
   int ranks_ = 0;
   int period_ = 1;
   int64_t buckets_ = 0;
+  int64_t bucket_bytes_ = 0;
+  int max_in_flight_ = 0;
   std::vector<RankPlan> plans_;
   std::vector<int64_t> needed_;
 };

@@ -66,9 +66,9 @@ TEST(CreateTest, KnobsThatDifferAreNamed) {
         StatusCode::kFailedPrecondition, {text});
   };
   expect([](SessionOptions* o) { o->bucket_bytes = 4096; },
-         "bucket_bytes in Create: 8388608 on ranks 0, 1, 3, 4096 on rank 2");
+         "bucket_bytes in Create: 0 on ranks 0, 1, 3, 4096 on rank 2");
   expect([](SessionOptions* o) { o->max_in_flight = 3; },
-         "max_in_flight in Create: 2 on ranks 0, 1, 3, 3 on rank 2");
+         "max_in_flight in Create: 0 on ranks 0, 1, 3, 3 on rank 2");
   expect([](SessionOptions* o) { o->budget_buckets = 0; },
          "budget_buckets in Create: 16 on ranks 0, 1, 3, 0 on rank 2");
   expect([](SessionOptions* o) { o->budget_bytes = 1 << 30; },
@@ -81,6 +81,7 @@ TEST(CreateTest, KnobsThatDifferAreNamed) {
 TEST(CreateTest, LimitsWithoutRoomPrintTheBreakdownOnAllRanks) {
   const auto options = [](bool bad) {
     SessionOptions result;
+    result.bucket_bytes = 8 << 20;
     if (bad) result.budget_bytes = 1000;
     return result;
   };

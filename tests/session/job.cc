@@ -69,7 +69,7 @@ void ExpectWithinLimits(const Session& session) {
   const SessionCounters counters = session.counters();
   if (session.slots() == 0) return;
   EXPECT_LE(counters.buckets_peak, session.slots());
-  EXPECT_LE(counters.staging_bytes_peak, session.slots() * session.options().bucket_bytes);
+  EXPECT_LE(counters.staging_bytes_peak, session.slots() * session.slot_bytes());
 }
 
 void RunJob(Rank& self, const RandomJob& job, uint64_t seed) {

@@ -20,39 +20,91 @@ SessionOptions Budget(int64_t bucket_bytes, int64_t buckets, int64_t bytes) {
 }
 
 void ExpectRefused(const SessionOptions& options, const std::string& text) {
-  const auto slots = ResolveSlots(options);
-  EXPECT_EQ(slots.status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(slots.status().message()), HasSubstr(text));
+  const auto budget = ResolveBudget(options);
+  EXPECT_EQ(budget.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(budget.status().message()), HasSubstr(text));
 }
 
-TEST(ResolveSlotsTest, TheSmallerLimitCounts) {
-  EXPECT_EQ(ResolveSlots(SessionOptions()).value(), 16);
-  EXPECT_EQ(ResolveSlots(Budget(100, 8, 799)).value(), 7);
-  EXPECT_EQ(ResolveSlots(Budget(100, 8, 800)).value(), 8);
-  EXPECT_EQ(ResolveSlots(Budget(100, 8, 100000)).value(), 8);
-  EXPECT_EQ(ResolveSlots(Budget(100, 1000, -1)).value(), 16);
+int64_t SlotsOf(const SessionOptions& options) {
+  const auto budget = ResolveBudget(options);
+  EXPECT_TRUE(budget.ok()) << budget.status();
+  return budget.ok() ? budget->slots : -1;
 }
 
-TEST(ResolveSlotsTest, ZeroIsNoLimit) {
-  EXPECT_EQ(ResolveSlots(Budget(100, 0, 0)).value(), 0);
-  EXPECT_EQ(ResolveSlots(Budget(100, 0, 250)).value(), 2);
-  EXPECT_EQ(ResolveSlots(Budget(100, 5, 0)).value(), 5);
-  EXPECT_EQ(ResolveSlots(Budget(100, 0, -1)).value(), 16);
+int64_t SlotBytesOf(const SessionOptions& options) {
+  const auto budget = ResolveBudget(options);
+  EXPECT_TRUE(budget.ok()) << budget.status();
+  return budget.ok() ? budget->slot_bytes : -1;
 }
 
-TEST(ResolveSlotsTest, NoRoomForOneBucketPrintsTheBreakdown) {
+TEST(ResolveBudgetTest, TheSmallerLimitCounts) {
+  EXPECT_EQ(SlotsOf(SessionOptions()), 16);
+  EXPECT_EQ(SlotsOf(Budget(100, 8, 799)), 7);
+  EXPECT_EQ(SlotsOf(Budget(100, 8, 800)), 8);
+  EXPECT_EQ(SlotsOf(Budget(100, 8, 100000)), 8);
+  EXPECT_EQ(SlotsOf(Budget(100, 1000, -1)), 16);
+}
+
+TEST(ResolveBudgetTest, ZeroIsNoLimit) {
+  EXPECT_EQ(SlotsOf(Budget(100, 0, 0)), 0);
+  EXPECT_EQ(SlotsOf(Budget(100, 0, 250)), 2);
+  EXPECT_EQ(SlotsOf(Budget(100, 5, 0)), 5);
+  EXPECT_EQ(SlotsOf(Budget(100, 0, -1)), 16);
+}
+
+TEST(ResolveBudgetTest, GivenBucketsAreTheSlots) {
+  EXPECT_EQ(SlotBytesOf(Budget(100, 8, 799)), 100);
+  EXPECT_EQ(SlotBytesOf(Budget(1 << 30, 0, 0)), 1 << 30);
+}
+
+TEST(ResolveBudgetTest, AutomaticBucketsHaveSlotsOfEightMebibytes) {
+  EXPECT_EQ(SlotBytesOf(SessionOptions()), 8 << 20);
+  EXPECT_EQ(SlotBytesOf(Budget(0, 1, -1)), 8 << 20);
+  EXPECT_EQ(SlotBytesOf(Budget(0, 0, 0)), 8 << 20);
+  EXPECT_EQ(SlotsOf(Budget(0, 0, 0)), 0);
+  EXPECT_EQ(SlotBytesOf(Budget(0, 16, int64_t{1} << 40)), 8 << 20);
+}
+
+TEST(ResolveBudgetTest, AutomaticBucketsShareASmallBudget) {
+  EXPECT_EQ(SlotBytesOf(Budget(0, 16, 4 << 20)), 256 << 10);
+  EXPECT_EQ(SlotsOf(Budget(0, 16, 4 << 20)), 16);
+  EXPECT_EQ(SlotBytesOf(Budget(0, 1, 4 << 20)), 4 << 20);
+  EXPECT_EQ(SlotsOf(Budget(0, 1, 4 << 20)), 1);
+  // Slots become fewer before they become tiny.
+  EXPECT_EQ(SlotBytesOf(Budget(0, 16, 200 << 10)), 64 << 10);
+  EXPECT_EQ(SlotsOf(Budget(0, 16, 200 << 10)), 3);
+  EXPECT_EQ(SlotBytesOf(Budget(0, 16, 1000)), 1000);
+  EXPECT_EQ(SlotsOf(Budget(0, 16, 1000)), 1);
+}
+
+TEST(ResolveBudgetTest, WhateverIsGivenAutomaticBucketsFitIt) {
+  for (const int64_t buckets : {0, 1, 3, 16, 1000}) {
+    for (int64_t bytes = 16; bytes < int64_t{1} << 40; bytes = bytes * 3 + 1) {
+      const SessionOptions options = Budget(0, buckets, bytes);
+      EXPECT_GE(SlotsOf(options), 1);
+      EXPECT_LE(SlotsOf(options) * SlotBytesOf(options), bytes);
+      if (buckets > 0) {
+        EXPECT_LE(SlotsOf(options), buckets);
+      }
+    }
+  }
+}
+
+TEST(ResolveBudgetTest, NoRoomForOneBucketPrintsTheBreakdown) {
   ExpectRefused(Budget(1 << 20, 16, (1 << 20) - 1),
                 "budget_bytes 1048575 / bucket_bytes 1048576 = 0 slots (budget_buckets 16)");
+  ExpectRefused(Budget(0, 16, 15), "budget_bytes 15 / bucket_bytes 16 = 0 slots");
 }
 
-TEST(ResolveSlotsTest, OptionsOutOfRangeAreNamed) {
+TEST(ResolveBudgetTest, OptionsOutOfRangeAreNamed) {
   ExpectRefused(Budget(15, 16, 0), "bucket_bytes is 15");
+  ExpectRefused(Budget(-1, 16, 0), "bucket_bytes is -1");
   ExpectRefused(Budget((int64_t{1} << 30) + 1, 16, 0), "bucket_bytes is 1073741825");
   ExpectRefused(Budget(16, -1, 0), "budget_buckets is -1");
   ExpectRefused(Budget(16, 1, -2), "budget_bytes is -2");
   SessionOptions options;
-  options.max_in_flight = 0;
-  ExpectRefused(options, "max_in_flight is 0");
+  options.max_in_flight = -1;
+  ExpectRefused(options, "max_in_flight is -1");
   options.max_in_flight = 65537;
   ExpectRefused(options, "max_in_flight is 65537");
   options = SessionOptions();

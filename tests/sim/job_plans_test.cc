@@ -63,6 +63,26 @@ TEST(JobPlansTest, AWrongPeriodIsNoticed) {
   EXPECT_EQ(JobPlans::Make(*job).status().code(), absl::StatusCode::kInternal);
 }
 
+TEST(JobPlansTest, AutomaticKnobsArePlannedAndTold) {
+  FamilyOptions family;
+  family.ranks = 16;
+  family.pair_bytes = 3 << 20;
+  absl::StatusOr<Job> job = MakeFamily("all-to-all", family);
+  ASSERT_TRUE(job.ok()) << job.status();
+  job->bucket_bytes = 0;
+  job->max_in_flight = 0;
+  const absl::StatusOr<JobPlans> automatic = JobPlans::Make(*job);
+  ASSERT_TRUE(automatic.ok()) << automatic.status();
+  job->bucket_bytes = automatic->bucket_bytes();
+  job->max_in_flight = automatic->max_in_flight();
+  EXPECT_GE(job->bucket_bytes, 256 << 10);
+  EXPECT_GE(job->max_in_flight, 1);
+  const absl::StatusOr<JobPlans> given = JobPlans::Make(*job);
+  ASSERT_TRUE(given.ok()) << given.status();
+  EXPECT_EQ(given->buckets(), automatic->buckets());
+  EXPECT_TRUE(given->plan(0) == automatic->plan(0));
+}
+
 TEST(JobPlansTest, TurnedIdsKeepTheirOrderOfPhases) {
   const BucketId id({.window = 1, .round = 2, .phase = 3, .src = 6, .dst = 1, .n = 4});
   const BucketIdFields turned = TurnedId(id, {3, 8}).fields();

@@ -180,6 +180,24 @@ TEST(PeakCommand, WithoutRelaysItTakesLonger) {
   EXPECT_GT(makespan("naive"), 2 * makespan("relay"));
 }
 
+TEST(PeakCommand, ZeroIsAutomatic) {
+  PeakOptions options;
+  options.workload.preset = "etha-1-no_partial";
+  options.sim.budgets_text = "0,4";
+  options.sim.bucket_bytes_text = "0";
+  options.sim.max_in_flight = 0;
+  options.sim.json_file = FileNamed("automatic.json");
+  const Printed printed = Call(RunPeak, options);
+  EXPECT_EQ(printed.code, EXIT_SUCCESS) << printed.err;
+  const Json json = Json::parse(Read(options.sim.json_file));
+  EXPECT_EQ(json["bucket_bytes"], 0);
+  ASSERT_EQ(json["results"].size(), 2u);
+  for (const Json& row : json["results"]) {
+    EXPECT_GE(row["bucket_bytes"], 256 << 10);
+    EXPECT_GE(row["max_in_flight"], 1);
+  }
+}
+
 TEST(PeakCommand, RefusesWhatMakesNoSense) {
   PeakOptions options;
   options.sim.budgets_text = "8";

@@ -1,0 +1,40 @@
+// What the sessions of one run differ in, where knobs are compared with each other.
+#ifndef SLUICE_BENCH_RESHARD_LANES_H_
+#define SLUICE_BENCH_RESHARD_LANES_H_
+
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "reshard/options.h"
+#include "sluice/session.h"
+
+namespace sluice::bench {
+
+// Each has staging of its own.
+inline constexpr size_t kLanesMax = 64;
+// Entries of one list.
+inline constexpr size_t kComparedMax = 8;
+
+struct LaneKnobs {
+  SessionOptions session;  // without devices and traces
+  std::string plan;        // its name
+  std::string suffix;      // of the case's id: "/budget-8/mpi/naive/bucket-auto/in-flight-2"
+};
+
+// One for each combination of what the --compare flags list, or the one that the other flags
+// describe. A budget of 0 buckets lifts the limit in bytes as well where budgets are compared.
+// `options` are as ParseTexts has left them.
+std::vector<LaneKnobs> LanesOf(const Options& options);
+
+// OK unless that is more than kLanesMax, or a list has more than kComparedMax entries.
+absl::Status CheckLanes(const Options& options);
+
+// Each list that is compared, entry by entry, to be compared across ranks.
+std::vector<std::pair<std::string, int64_t>> ComparedKnobs(const Options& options);
+
+}  // namespace sluice::bench
+
+#endif  // SLUICE_BENCH_RESHARD_LANES_H_

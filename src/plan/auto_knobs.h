@@ -1,0 +1,49 @@
+// Knobs that are automatic: what suits a transfer, as a function of data that all ranks have.
+//
+// Two costs pull in opposite directions. A bucket costs each of its members some microseconds
+// whatever its size, so buckets should be large. But bytes that are packed into a slot, sent from
+// there and unpacked are best found in the cache every time, and some of them should be packed
+// while others cross: so where bytes are staged, buckets should be small beside the cache and
+// beside all that a rank gets. docs/performance.md has the measurements.
+#ifndef SLUICE_SRC_PLAN_AUTO_KNOBS_H_
+#define SLUICE_SRC_PLAN_AUTO_KNOBS_H_
+
+#include <cstdint>
+
+#include "absl/types/span.h"
+#include "plan/plan.h"
+#include "sluice/transfer.h"
+
+namespace sluice {
+
+struct Knobs {
+  int64_t bucket_bytes = 0;
+  int max_in_flight = 0;
+
+  friend bool operator==(const Knobs&, const Knobs&) = default;
+};
+
+// What a transfer asks of a rank that it goes to, on average. Estimates from shapes and layouts,
+// without planning.
+struct TransferLoad {
+  int64_t rank_bytes = 0;    // of its tensors on the wire, in one window
+  int64_t staged_bytes = 0;  // of these, what is packed or reduced on its way
+};
+
+// `spec`, which ValidateSpec has accepted, between ranks on these nodes.
+TransferLoad LoadOf(const TransferSpec& spec, absl::Span<const int> node_of_rank);
+
+// What suits `load` with slots of `slot_bytes` and `cache_bytes` of cache for each rank (0: bytes
+// pass no cache, as on devices). bucket_bytes is at most slot_bytes, and as near to
+// kAutoBucketBytesMin as that allows, or above; it never falls with rank_bytes or cache_bytes.
+inline constexpr int64_t kAutoBucketBytesMin = int64_t{256} << 10;
+// Whatever the load: one is filled or emptied while the other crosses.
+inline constexpr int kAutoMaxInFlight = 2;
+Knobs ChooseKnobs(const TransferLoad& load, int64_t slot_bytes, int64_t cache_bytes);
+
+// `options` with knobs in place of zeros. Equal on all ranks if the arguments are.
+PlanOptions WithKnobs(const TransferSpec& spec, const PlanOptions& options);
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_PLAN_AUTO_KNOBS_H_
