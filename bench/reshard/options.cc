@@ -231,12 +231,6 @@ absl::Status ParseComparedKnobs(Options* options) {
   return CheckLanes(*options);
 }
 
-absl::Status CheckFormat(const std::string& format) {
-  if (format == "table" || format == "osu") return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("--format: there is no \"", format, "\"; there are: table, osu"));
-}
-
 }  // namespace
 
 void AddFlags(CLI::App* app, Options* options) {

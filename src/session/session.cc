@@ -264,6 +264,7 @@ PlanOptions SessionImpl::PlanOptionsNow() const {
   options.slots = budget_.slots;
   options.slot_bytes = budget_.slot_bytes;
   options.cache_bytes = cache_bytes_;
+  options.relay = options_.relay;
   return options;
 }
 

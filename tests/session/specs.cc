@@ -119,10 +119,9 @@ TransferSpec OverlappingMeshes(int size) {
 RandomJob MakeRandomJob(uint64_t seed, int size) {
   oracle::Dice dice(seed);
   RandomJob job;
-  const bool automatic = dice.Between(0, 5) == 0;
   const int64_t bucket_bytes = dice.Pick<int64_t>({16, 17, 40, 256, 1000, 4096, 65536});
-  job.options.bucket_bytes = automatic ? 0 : bucket_bytes;
-  job.options.max_in_flight = dice.Pick<int>({0, 1, 1, 2, 3, 8});
+  job.options.bucket_bytes = bucket_bytes;
+  job.options.max_in_flight = dice.Pick<int>({1, 1, 2, 3, 8});
   job.options.budget_buckets = dice.Pick<int64_t>({0, 1, 1, 2, 3, 16});
   job.options.budget_bytes = dice.Pick<int64_t>({-1, 0, bucket_bytes, 5 * bucket_bytes + 3});
   const int64_t spec_count = dice.Between(1, 2);
@@ -138,6 +137,8 @@ RandomJob MakeRandomJob(uint64_t seed, int size) {
     }
     job.specs.push_back(std::move(spec));
   }
+  if (dice.Between(0, 5) == 0) job.options.bucket_bytes = 0;
+  if (dice.Between(0, 5) == 0) job.options.max_in_flight = 0;
   return job;
 }
 

@@ -48,6 +48,7 @@ TEST_P(RealSessionTest, DoesWhatIsSimulated) {
     for (const int64_t budget : {0, 1, 3}) {
       SessionOptions options;
       options.bucket_bytes = 1024;
+      options.max_in_flight = 2;
       options.budget_buckets = budget;
       options.budget_bytes = 0;
       const Seen seen = RunReally(spec, ranks, options);
