@@ -11,11 +11,10 @@ namespace sluice::session_test {
 
 RankMemory::RankMemory(const TransferSpec& spec, int rank, std::optional<uint64_t> style_seed,
                        const std::shared_ptr<Accelerator>& accelerator) {
-  std::shared_ptr<Device> device;
   if (accelerator != nullptr) {
     absl::StatusOr<std::unique_ptr<Device>> opened = accelerator->OpenDevice();
     EXPECT_TRUE(opened.ok()) << opened.status();
-    if (opened.ok()) device = *std::move(opened);
+    if (opened.ok()) device_ = *std::move(opened);
   }
   oracle::Dice dice(style_seed.value_or(0) * 1000 + static_cast<uint64_t>(rank));
   const auto style = [&] {
@@ -27,8 +26,8 @@ RankMemory::RankMemory(const TransferSpec& spec, int rank, std::optional<uint64_
     src_.emplace_back(spec.tensors[t], t, Side::kSource, rank, style());
     dst_.emplace_back(spec.tensors[t], t, Side::kDestination, rank, style());
     for (TensorMemory* const memory : {&src_.back(), &dst_.back()}) {
-      if (device == nullptr || (style_seed && dice.Chance(25))) continue;
-      memory->PutOn(device, *accelerator);
+      if (device_ == nullptr || (style_seed && dice.Chance(25))) continue;
+      memory->PutOn(device_, *accelerator);
     }
     src_views_.push_back(src_.back().view());
     dst_views_.push_back(dst_.back().view());

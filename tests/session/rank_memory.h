@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "device/device.h"
 #include "session/tensor_memory.h"
 #include "sluice/transfer.h"
 
@@ -34,6 +35,8 @@ class RankMemory {
   bool Untouched(uint64_t round) const;
 
  private:
+  // Kept also where no tensor is there: its end frees memory, which waits for all that the GPU does.
+  std::shared_ptr<Device> device_;
   std::vector<TensorMemory> src_;
   std::vector<TensorMemory> dst_;
   std::vector<TensorView> src_views_;

@@ -137,8 +137,8 @@ RandomJob MakeRandomJob(uint64_t seed, int size) {
     }
     job.specs.push_back(std::move(spec));
   }
-  if (dice.Between(0, 5) == 0) job.options.bucket_bytes = 0;
-  if (dice.Between(0, 5) == 0) job.options.max_in_flight = 0;
+  if (dice.Chance(20)) job.options.bucket_bytes = 0;
+  if (dice.Chance(20)) job.options.max_in_flight = 0;
   return job;
 }
 
