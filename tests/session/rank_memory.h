@@ -35,7 +35,8 @@ class RankMemory {
   bool Untouched(uint64_t round) const;
 
  private:
-  // Kept also where no tensor is there: its end frees memory, which waits for all that the GPU does.
+  // Kept also where no tensor is on it: its end frees memory, which waits for all that the GPU
+  // does.
   std::shared_ptr<Device> device_;
   std::vector<TensorMemory> src_;
   std::vector<TensorMemory> dst_;
