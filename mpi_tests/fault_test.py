@@ -30,12 +30,27 @@ class Results:
         deadline = time.monotonic() + 3 * (TIMEOUT_S + SLACK_S)
         while missing := [rank for rank in ranks if rank not in self.heard]:
             left_s = deadline - time.monotonic()
-            ready = left_s > 0 and select.select([self.pipe], [], [], left_s)[0]
-            check(ready, f"ranks {missing} have not ended")
-            self.heard += [int(word) for word in os.read(self.pipe, 4096).split()]
+            check(left_s > 0 and self.listen(left_s), f"ranks {missing} have not ended")
         for rank in ranks:
             self.heard.remove(rank)
         return [self.read(rank) for rank in ranks]
+
+    def wait_for_end(self, rank, pid):
+        """What `rank` wrote; None if its process has ended without."""
+        deadline = time.monotonic() + 3 * (TIMEOUT_S + SLACK_S)
+        while rank not in self.heard:
+            check(time.monotonic() < deadline, f"rank {rank} has not ended")
+            ended = not os.path.exists(f"/proc/{pid}")
+            if not self.listen(0.1) and ended:
+                return None
+        return self.wait_for([rank])[0]
+
+    def listen(self, seconds):
+        """True if somebody has written within so many seconds."""
+        ready = select.select([self.pipe], [], [], seconds)[0]
+        if ready:
+            self.heard += [int(word) for word in os.read(self.pipe, 4096).split()]
+        return bool(ready)
 
     def read(self, rank):
         return json.loads((self.folder / f"rank-{rank}.json").read_text(encoding="utf-8"))
@@ -55,7 +70,7 @@ def main():
             survivors = results.wait_for([rank for rank in range(world) if rank != victim])
             if stopping is not None:
                 os.kill(stopping["pid"], signal.SIGCONT)
-                judge_resumed(results.wait_for([victim])[0])
+                judge_resumed(results.wait_for_end(victim, stopping["pid"]), "self,tcp" in more)
             output, _ = job.communicate(timeout=TIMEOUT_S + SLACK_S)
         except BaseException:
             job.kill()
@@ -69,9 +84,13 @@ def main():
     print(f"mpirun ended with {job.returncode}\n{output}")
 
 
-def judge_resumed(result):
-    """A rank that goes on after the others have ended ends with an error as well."""
+def judge_resumed(result, over_tcp):
+    """A rank that goes on after the others have ended ends with an error as well. Over TCP it may
+    be Open MPI that ends it, which finds the others' connections closed."""
     print(result)
+    if result is None:
+        check(over_tcp, "the rank that was stopped ended without a word")
+        return
     check(result["code"] != "OK", "the rank that was stopped saw no error")
 
 
