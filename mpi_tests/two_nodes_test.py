@@ -34,19 +34,25 @@ def the_program_s_code_comes_back(script, *_):
     assert code == 5, (code, output)
 
 
-# Rows of node-a to columns of node-b: all payload crosses, once.
-def the_link_counts_what_the_plan_sends(script, _, bench):
-    iterations, warmup, size = 3, 1, 1024
+def rows_of_node_a(script, bench, size, dst_placements, *flags):
+    """What two_nodes.sh says of sluice-bench, which moves size x size f32 from rows on node-a to
+    the ranks of node-b."""
     with tempfile.TemporaryDirectory() as folder:
         file = pathlib.Path(folder) / "out.json"
         code, output = nodes(
             script, "--json", str(file), bench, "reshard", "--shape", f"{size},{size}",
             "--dtype", "f32", "--src-mesh", str(RANKS), "--src-ranks", f"0-{RANKS - 1}",
             "--src-placements", "S(0)", "--dst-mesh", str(RANKS), "--dst-ranks",
-            f"{RANKS}-{2 * RANKS - 1}", "--dst-placements", "S(1)", "--check", "1",
-            "-n", str(iterations), "-w", str(warmup))
+            f"{RANKS}-{2 * RANKS - 1}", "--dst-placements", dst_placements, *flags)
         assert code == 0, output
-        out = json.loads(file.read_text())
+        return json.loads(file.read_text())
+
+
+# To columns of node-b: all payload crosses, once.
+def the_link_counts_what_the_plan_sends(script, _, bench):
+    iterations, warmup, size = 3, 1, 1024
+    out = rows_of_node_a(script, bench, size, "S(1)", "--check", "1", "-n", str(iterations), "-w",
+                         str(warmup))
     result = out["results"]["results"][0]
     assert out["results"]["config"]["host_names"] == ["node-a", "node-b"], out
     assert result["checked"] and result["wrong"] == 0, out
@@ -60,19 +66,11 @@ def the_link_counts_what_the_plan_sends(script, _, bench):
     assert out["runs"] == iterations + warmup and run["median_ms"] > 0, out
 
 
-# Rows of node-a to replicas on node-b: once for all of them, or once for each.
+# To replicas on node-b: once for all of them, or once for each.
 def plans_are_compared_by_what_crosses(script, _, bench):
     runs, size = 4, 512
-    with tempfile.TemporaryDirectory() as folder:
-        file = pathlib.Path(folder) / "out.json"
-        code, output = nodes(
-            script, "--json", str(file), bench, "reshard", "--shape", f"{size},{size}",
-            "--dtype", "f32", "--src-mesh", str(RANKS), "--src-ranks", f"0-{RANKS - 1}",
-            "--src-placements", "S(0)", "--dst-mesh", str(RANKS), "--dst-ranks",
-            f"{RANKS}-{2 * RANKS - 1}", "--dst-placements", "R", "--compare-plans", "relay,naive",
-            "-n", str(runs - 1), "-w", "1")
-        assert code == 0, output
-        out = json.loads(file.read_text())
+    out = rows_of_node_a(script, bench, size, "R", "--compare-plans", "relay,naive", "-n",
+                         str(runs - 1), "-w", "1")
     relay, naive = out["compared"]
     assert (relay["plan"], naive["plan"]) == ("relay", "naive"), out
     assert relay["planned_a_to_b_bytes"] == 4 * size * size, relay

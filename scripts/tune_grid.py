@@ -18,6 +18,7 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 PRESETS = [f"etha-{number}-{source}" for source in ("no_partial", "replicate_dp", "partial_dp")
            for number in range(1, 9)]
+AUTO = "/bucket-auto/in-flight-auto"  # what the lane is called
 TIMEOUT_S = 900
 
 
@@ -57,9 +58,6 @@ def run_preset(preset, options, folder):
     with open(file, encoding="utf-8") as results:
         results = json.load(results)["results"]
     return {result["id"].removeprefix(preset): result for result in results}
-
-
-AUTO = "/bucket-auto/in-flight-auto"
 
 
 def best_of(grid, rounds):

@@ -7,10 +7,10 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
-#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "device/cache_share.h"
 #include "reshard/agreement.h"
 
 namespace sluice::bench {
@@ -87,7 +87,7 @@ absl::Status Ranks::FindHosts(absl::Duration timeout) {
   }
   const auto here = std::count(host_of_rank_.begin(), host_of_rank_.end(),
                                host_of_rank_[static_cast<size_t>(rank_)]);
-  shares_cpus_ = here > static_cast<int64_t>(std::thread::hardware_concurrency());
+  shares_cpus_ = RanksPerCpu(here) > 1;
   return absl::OkStatus();
 }
 
