@@ -12,8 +12,28 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "device/stores.h"
+#include "sluice/layout.h"
+#include "sluice/tensor.h"
 
 namespace sluice {
+
+// A contribution to a fold: what a rank sends to this one, or what lies here.
+struct FoldSource {
+  int peer = -1;                    // who sends it; -1: it lies here
+  int tag = 0;                      // of that send
+  const std::byte* data = nullptr;  // where it lies here, as one stretch or as rows
+  size_t row_bytes = 0;
+  size_t stride_bytes = 0;
+};
+
+// What a receive makes of several sends: contributions of equal length, added up in this order with
+// the results of Reduction (device/reduction.h), and at last divided.
+struct Fold {
+  ReduceOp op = ReduceOp::kSum;
+  DType dtype = DType::kF32;
+  int64_t divisor = 1;
+  absl::Span<const FoldSource> sources;  // two or more, from at least one peer; none twice
+};
 
 // One send or one receive of a whole bucket.
 struct TransportOp {
@@ -34,6 +54,9 @@ struct TransportOp {
   int hop = 0;
   // Of a receive, where it is copied by this host: whether what it brings is read soon.
   Stores stores = Stores::kPlain;
+  // Of a receive: it meets one send of each peer here, of `bytes` bytes, and writes what they come
+  // to. `peer` and `tag` are the first one's. Stays, and all that it points to, until the event.
+  const Fold* fold = nullptr;
 };
 
 inline constexpr int kMaxTransportTag = 1 << 14;
@@ -54,6 +77,8 @@ struct TransportTraits {
   bool takes_device_memory = false;
   // Whether an operation may be rows; otherwise it is one stretch.
   bool takes_rows = true;
+  // Whether a receive may fold; each of its sends then counts as an operation outstanding.
+  bool takes_folds = false;
   // Whether a rank may send to itself: then the receive is in the same group.
   bool takes_own_rank = false;
   // All operations lie in what UseStaging was given, at both ends, if it was given any.
@@ -71,6 +96,8 @@ struct TransportEvent {
 // * A message whose length differs from its receive's does not pass for it: the receive gets a
 //   DataLoss event, or neither it nor its send may ever end, which is for a stall watchdog to find.
 //   Nothing is written past `data + bytes`, and other operations go on.
+// * A receive that folds meets each of its sends as a receive of its own would, writes nothing
+//   before it has met all of them, and gives one event: with the first error, if one of them fails.
 // * Every other started operation gives exactly one event, in any order, also after an error.
 // * At most `capacity` operations are outstanding; Start refuses more with ResourceExhausted and
 //   starts none of the batch. Nothing is allocated per operation.
