@@ -22,9 +22,11 @@ struct BucketIdFields {
   uint64_t window = 0;  // group of tensors that arrive together
   uint64_t round = 0;   // which bucket of its pair of ranks
   uint64_t phase = 0;   // (dst - src) mod mesh size, in positions: rotates who sends to whom
-  uint64_t src = 0;     // or the owner of a reduction
-  uint64_t dst = 0;     // first destination
-  uint64_t n = 0;       // tells apart buckets with other members, and the like
+  // The source, or the owner of a reduction, and the first destination; where an owner is only a
+  // destination, the first contributor and the owner.
+  uint64_t src = 0;
+  uint64_t dst = 0;
+  uint64_t n = 0;  // tells apart buckets with other members, and the like
 
   friend bool operator==(const BucketIdFields&, const BucketIdFields&) = default;
 };
@@ -65,7 +67,7 @@ enum class Role : uint8_t {
   kDestination = 2,  // move, drain: receives from its parent, sends on to its children
   kLocal = 3,        // drain: one strided copy from source to destination memory
   kContributor = 4,  // fill, move: sends its contribution to the owner
-  kOwner = 8,        // move: adds the contributions, its own among them, and sends on the result
+  kOwner = 8,        // move: adds the contributions, perhaps its own too, and sends on the result
 };
 constexpr Role operator|(Role a, Role b) {
   return static_cast<Role>(static_cast<uint8_t>(a) | static_cast<uint8_t>(b));

@@ -152,6 +152,10 @@ void Channels::Connect(const Party& party, Channel* channel) {
     plan_.links.push_back({member.rank, 0});
     ++channel->child_count;
   }
+  const auto own = std::find(party.contributors.begin(), party.contributors.end(), rank_);
+  if (own != party.contributors.end()) {
+    channel->own_contribution = static_cast<int32_t>(own - party.contributors.begin());
+  }
   if (!Has(self.role, Role::kOwner)) return;
   for (int of : party.contributors) plan_.links.push_back({of == rank_ ? -1 : of, 0});
 }

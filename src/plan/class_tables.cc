@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 
 namespace sluice {
@@ -151,14 +152,35 @@ bool ClassTables::NodesMeet() {
   return *nodes_meet_;
 }
 
+// Those with as many ranks that need as that contribute. Fewer would add up more each than the
+// holders do, which one pass instead of three (docs/performance.md) does not make up for.
+const absl::flat_hash_set<int>& ClassTables::ReducingNodes() {
+  if (reducing_nodes_) return *reducing_nodes_;
+  absl::flat_hash_map<int, int64_t> more;  // by node: ranks that need, less those that contribute
+  const auto count = [&](const Mesh& mesh, int64_t by) {
+    for (int rank : mesh.ranks()) more[options_.node_of_rank[static_cast<size_t>(rank)]] += by;
+  };
+  count(mesh(Side::kDst), 1);
+  count(mesh(Side::kSrc), -1);
+  reducing_nodes_.emplace();
+  for (const auto& [node, ranks] : more) {
+    if (ranks >= 0) reducing_nodes_->insert(node);
+  }
+  return *reducing_nodes_;
+}
+
 std::unique_ptr<PartService> ClassTables::Serve(const PartTuple& src_parts,
                                                 absl::Span<const Want> wants) {
   auto service = std::make_unique<PartService>();
   service->holders = RanksOf(Side::kSrc, src_parts);
-  service->table = reduces() ? ServeReduced(service->holders, wants, options_.node_of_rank,
-                                            parties_.element_bytes())
-                             : sluice::Serve(service->holders, wants, options_.node_of_rank,
-                                             NodesMeet(), options_.relay, parties_.element_bytes());
+  if (reduces()) {
+    const Reducers reducers = {service->holders, static_cast<size_t>(src_.contributions()),
+                               &ReducingNodes()};
+    service->table = ServeReduced(reducers, wants, options_.node_of_rank, parties_.element_bytes());
+  } else {
+    service->table = sluice::Serve(service->holders, wants, options_.node_of_rank, NodesMeet(),
+                                   options_.relay, parties_.element_bytes());
+  }
   bytes_ += BytesOf(service->table) + kEntryBytes;
   return service;
 }

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/types/span.h"
 #include "mesh/partition.h"
 #include "plan/party.h"
@@ -108,6 +109,7 @@ class ClassTables {
   const std::vector<PartOverlap>& OverlapsOf(Side side, int dim, int64_t part);
   std::unique_ptr<PartService> Serve(const PartTuple& src_parts, absl::Span<const Want> wants);
   bool NodesMeet();
+  const absl::flat_hash_set<int>& ReducingNodes();
 
   const TensorTransfer& tensor_;
   const PlanOptions& options_;
@@ -119,7 +121,8 @@ class ClassTables {
   Cache<PartTuple, PartService> services_;
   Cache<PairOfParts, PartService> pair_services_;
   Cache<PartTuple, std::vector<Supplier>> suppliers_;
-  std::optional<bool> nodes_meet_;  // a node has ranks of both sides
+  std::optional<bool> nodes_meet_;                          // a node has ranks of both sides
+  std::optional<absl::flat_hash_set<int>> reducing_nodes_;  // as in Reducers
   int64_t bytes_ = 0;
 };
 

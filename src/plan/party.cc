@@ -3,8 +3,14 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 
 namespace sluice {
+
+bool Party::OwnerContributes() const {
+  return contributors.empty() ||
+         std::find(contributors.begin(), contributors.end(), src) != contributors.end();
+}
 
 const Party& PairParties::Of(int src, int dst) {
   const Party*& known = by_ranks_[{src, dst}];
@@ -28,9 +34,11 @@ Parties::Parties(const TensorTransfer& tensor, const Partition& src, const PlanO
       layout_pair_(layout_pair),
       element_bytes_(DTypeBytes(IsReduced(tensor) ? tensor.src_dtype : WireDType(tensor))) {}
 
-absl::Span<const int> Parties::ContributorsWith(absl::Span<const int> holders, int owner) const {
+absl::Span<const int> Parties::ContributorsTo(const Need& need, absl::Span<const int> holders,
+                                              int owner) const {
   if (!reduces()) return {};
   const size_t count = static_cast<size_t>(src_.contributions());
+  if (need.replica >= 0) return holders.subspan(static_cast<size_t>(need.replica) * count, count);
   const auto found = std::find(holders.begin(), holders.end(), owner);
   const size_t row = static_cast<size_t>(found - holders.begin()) / count;
   return holders.subspan(row * count, count);
@@ -57,7 +65,9 @@ void Parties::Clear() {
 // other, so that no destination is the one that passes everything on. The same for all tensors, as
 // small ones only join if their trees are equal.
 size_t Parties::FirstDst(int src) const {
-  int64_t position = *src_mesh_.PositionOf(src);
+  const std::optional<int64_t> as_source = src_mesh_.PositionOf(src);
+  if (!as_source) return 0;  // an owner, which passes on within its node
+  int64_t position = *as_source;
   // Meshes side by side, as those of pipeline stages are, begin one after the other too.
   int64_t first = src_mesh_.ranks()[0] / static_cast<int64_t>(src_mesh_.ranks().size());
   const absl::Span<const int64_t> sizes = src_mesh_.sizes();
@@ -97,7 +107,7 @@ Party Parties::Make(int src, absl::Span<const int> holders, const Need& need,
   Party party;
   party.src = src;
   party.piece_bytes = options_.bucket_bytes;
-  party.contributors = ContributorsWith(holders, src);
+  party.contributors = ContributorsTo(need, holders, src);
   std::vector<int> dsts;
   for (int rank : need.ranks) {
     if (rank == src) {

@@ -20,18 +20,25 @@
 
 namespace sluice {
 
-// Equal (src, first destination, number) means equal parties, within one transfer.
+// Equal (first, last, number) means equal parties, within one transfer.
 struct Party {
   int src = -1;  // has the bytes, or reduces them: the owner
   // The others that need them, in the order of the tree; may be empty.
   absl::InlinedVector<FanoutPlace, 1> dsts;
   bool src_needs = false;              // it needs them itself
-  absl::Span<const int> contributors;  // in the order of addition, the owner among them; or none
+  absl::Span<const int> contributors;  // in the order of addition; or none
   absl::Span<const Level> levels;      // of the reduction
   uint64_t number = 0;                 // 0: two ranks, or one that has what it needs
   int64_t piece_bytes = 0;             // most bytes of one bucket; not the same in equal parties
 
+  // The first destination.
   int dst() const { return dsts.empty() ? src : dsts[0].rank; }
+  // The ranks that name its buckets: source and first destination; but the first contributor and
+  // the owner, where that is a destination only, which may add up several parts of a tensor.
+  int first() const { return OwnerContributes() ? src : contributors[0]; }
+  int last() const { return OwnerContributes() ? dst() : src; }
+  // True also where nothing is reduced.
+  bool OwnerContributes() const;
 };
 
 // Parties of two ranks, or of one that has what it needs, of one rank's plan.
@@ -60,11 +67,13 @@ class Parties {
   // As elements of the class fill buckets: in a reduction, of a contribution.
   int64_t element_bytes() const { return element_bytes_; }
 
-  // The contributions of one replica: those that `owner`, one of the holders, adds up. None unless
+  // The contributions of one replica: those that `owner` of a share of `need` adds up. None unless
   // the class is reduced.
-  absl::Span<const int> ContributorsWith(absl::Span<const int> holders, int owner) const;
+  absl::Span<const int> ContributorsTo(const Need& need, absl::Span<const int> holders,
+                                       int owner) const;
 
-  // Who passes `share` of what the ranks of `need` need together from `src`, one of `holders`.
+  // Who passes `share` of what the ranks of `need` need together from `src`, one of `holders`, or
+  // the owner of a reduction.
   // These lists must stay until Clear; `need` is known by its address. Lives until Clear.
   const Party& Of(int src, absl::Span<const int> holders, const Need& need, const Share& share);
 

@@ -86,9 +86,11 @@ struct Channel {
   // the contributors that are neither.
   int32_t first_member = 0;
   int32_t member_count = 0;
-  int32_t self = 0;  // this rank among them
+  int32_t self = 0;               // this rank among them
+  int32_t own_contribution = -1;  // the number of this rank's contribution; -1: it gives none
   // Into Plan::contributions: the members in the order in which their contributions are added; into
-  // Plan::levels. None unless this is a reduction.
+  // Plan::levels. None unless this is a reduction. An owner contributes too unless it is only a
+  // destination.
   int32_t first_contribution = 0;
   int32_t contribution_count = 0;
   int32_t first_level = 0;

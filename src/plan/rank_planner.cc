@@ -22,8 +22,8 @@ namespace {
 // Where the routes of equal parties are joined. Not across windows.
 struct PartyKey {
   int window;
-  int src;
-  int dst;
+  int src;  // Party::first
+  int dst;  // Party::last
   uint64_t number;
 
   // clang-tidy 14 takes the generated comparison with 0 for a pointer's.
@@ -95,7 +95,7 @@ class RankPlanner {
   absl::Status AddRoutes(int32_t t, absl::Span<const Route> routes, const ClassRoutes& shapes) {
     const int window = job_.spec.tensors[static_cast<size_t>(t)].window;
     for (const Route& route : routes) {
-      const PartyKey key = {window, route.party->src, route.party->dst(), route.party->number};
+      const PartyKey key = {window, route.party->first(), route.party->last(), route.party->number};
       const auto [found, added] = party_of_key_.try_emplace(key, parties_.size());
       if (added) {
         const absl::StatusOr<int64_t> bytes = BucketBytes(t, *route.party);

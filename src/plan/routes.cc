@@ -203,6 +203,12 @@ void ClassRoutes::AppendSourceRoutes(int64_t rotation, Plan* plan, std::vector<R
   }
 }
 
+// True if this rank is one of those whose contributions `owner` of a share of `need` adds up.
+bool ClassRoutes::Contributes(const Need& need, absl::Span<const int> holders, int owner) const {
+  const absl::Span<const int> all = tables_.parties().ContributorsTo(need, holders, owner);
+  return std::find(all.begin(), all.end(), rank_) != all.end();
+}
+
 // As a holder of contributions: what this rank reduces, and what it gives to others that do.
 void ClassRoutes::AppendReducedRoutes(int64_t rotation, Plan* plan, std::vector<Route>* routes) {
   const absl::Span<const int> holders = service_->holders;
@@ -210,11 +216,15 @@ void ClassRoutes::AppendReducedRoutes(int64_t rotation, Plan* plan, std::vector<
   for (const ServeGroup& group : table.groups) {
     for (size_t slot = 0; slot < group.candidates.size(); ++slot) {
       const int owner = group.candidates[group.CandidateOf(slot, rotation)];
-      const absl::Span<const int> row = tables_.parties().ContributorsWith(holders, owner);
-      if (std::find(row.begin(), row.end(), rank_) == row.end()) continue;
+      bool contributes = false;
       for (int32_t s = group.first_share[slot]; s < group.first_share[slot + 1]; ++s) {
         const Share& share = group.shares[static_cast<size_t>(s)];
         const Need& need = table.needs[static_cast<size_t>(share.need)];
+        // An owner that holds a contribution adds up the same ones for all its shares.
+        if (s == group.first_share[slot] || need.replica >= 0) {
+          contributes = Contributes(need, holders, owner);
+        }
+        if (!contributes) continue;
         const size_t crossing = static_cast<size_t>(need.want);
         Route route;
         route.role = owner == rank_ ? Role::kOwner : Role::kContributor;
@@ -264,11 +274,10 @@ void ClassRoutes::AppendSupply(const Supply& supply, int64_t rotation, Plan* pla
     const auto after = std::upper_bound(group.first_share.begin(), group.first_share.end(), s);
     const size_t slot = static_cast<size_t>(after - group.first_share.begin()) - 1;
     const int src = group.candidates[group.CandidateOf(slot, rotation)];
-    const absl::Span<const int> row = tables_.parties().ContributorsWith(holders, src);
     // What this rank contributes to, it has planned as a holder.
-    if (std::find(row.begin(), row.end(), rank_) != row.end()) continue;
+    if (Contributes(need, holders, src)) continue;
     Route route;
-    route.role = Role::kDestination;
+    route.role = src == rank_ ? Role::kOwner | Role::kDestination : Role::kDestination;
     route.party =
         need.apart ? &pairs_.Of(src, rank_) : &tables_.parties().Of(src, holders, need, share);
     route.region = RegionOf(&dst_, crossing, Role::kDestination, plan);

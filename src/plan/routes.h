@@ -74,6 +74,7 @@ class ClassRoutes {
   void PlanAsDestination();
   std::pair<size_t, size_t> PlaceInNeeds(const std::vector<Need>& needs, int32_t want) const;
   void FindShares(Supply* supply) const;
+  bool Contributes(const Need& need, absl::Span<const int> holders, int owner) const;
 
   int32_t AddRegion(const Place& place, size_t crossing, Role role, Plan* plan) const;
   int32_t RegionOf(Place* place, size_t crossing, Role role, Plan* plan) const;

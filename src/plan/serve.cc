@@ -8,6 +8,7 @@
 #include "plan/serve.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <utility>
 
@@ -152,15 +153,17 @@ class Needs {
   ServeTable& table_;
 };
 
+// Elements that ranks send, or add up.
+using Loads = absl::flat_hash_map<int, int64_t>;
+
 // Adds what each candidate of `group` sends to `loads`.
-void AddLoads(const ServeGroup& group, absl::Span<const Need> needs, const CandidateIndex& index,
-              std::vector<int64_t>* loads) {
+void AddLoads(const ServeGroup& group, absl::Span<const Need> needs, Loads* loads) {
   for (size_t q = 0; q < group.candidates.size(); ++q) {
     for (int32_t s = group.first_share[q]; s < group.first_share[q + 1]; ++s) {
       const Share& share = group.shares[static_cast<size_t>(s)];
       const Need& need = needs[static_cast<size_t>(share.need)];
       const int64_t copies = need.apart ? share.end_rank - share.first_rank : 1;
-      (*loads)[index.at(group.candidates[q])] += copies * (share.end - share.begin);
+      (*loads)[group.candidates[q]] += copies * (share.end - share.begin);
     }
   }
 }
@@ -243,56 +246,134 @@ ServeTable Serve(absl::Span<const int> candidates, absl::Span<const Want> wants,
   return table;
 }
 
-ServeTable ServeReduced(absl::Span<const int> candidates, absl::Span<const Want> wants,
-                        absl::Span<const int> node_of_rank, int64_t element_bytes) {
-  ServeTable table;
-  const CandidateIndex index = IndexOf(candidates);
-  const std::map<int, NodeGroup> of_candidates = NodeGroups(candidates, node_of_rank);
+namespace {
 
-  // Wants by who can reduce them: those that need them and could, or else everyone.
-  std::map<std::vector<int>, std::vector<int32_t>> needs_of;
-  for (size_t w = 0; w < wants.size(); ++w) {
+// Needs of a reduction, by who can be their owner.
+class ReducedNeeds {
+ public:
+  ReducedNeeds(const Reducers& reducers, absl::Span<const Want> wants,
+               absl::Span<const int> node_of_rank, int64_t element_bytes, ServeTable* table)
+      : reducers_(reducers),
+        wants_(wants),
+        node_of_rank_(node_of_rank),
+        element_bytes_(element_bytes),
+        table_(*table),
+        holds_(reducers.holders.begin(), reducers.holders.end()),
+        replicas_on_node_(ReplicasByNode()) {
+    for (const int rank : reducers.holders) holder_nodes_.insert(NodeOf(rank));
+  }
+
+  void Add(int32_t want) {
+    const absl::Span<const int> ranks = wants_[static_cast<size_t>(want)].ranks;
     std::vector<int> inside;
-    for (int rank : wants[w].ranks) {
-      if (index.contains(rank)) inside.push_back(rank);
+    std::copy_if(ranks.begin(), ranks.end(), std::back_inserter(inside),
+                 [this](int rank) { return holds_.contains(rank); });
+    if (!inside.empty()) return AddNeed(want, ranks, std::move(inside), -1);
+    if (replicas_on_node_.empty()) return AddNeed(want, ranks, AllHolders(), -1);
+    const RanksByNode nodes(ranks, node_of_rank_);
+    RankList others;
+    for (size_t n = 0; n < nodes.nodes(); ++n) {
+      const absl::Span<const int> of_node = nodes.of(n);
+      const auto replicas = replicas_on_node_.find(NodeOf(of_node[0]));
+      if (replicas == replicas_on_node_.end()) {
+        others.insert(others.end(), of_node.begin(), of_node.end());
+        continue;
+      }
+      const size_t turn = static_cast<size_t>(want) % replicas->second.size();
+      const absl::Span<const int> kept = Keep(of_node);
+      AddNeed(want, kept, {kept.begin(), kept.end()}, replicas->second[turn]);
     }
-    if (inside.empty()) inside.assign(candidates.begin(), candidates.end());
-    needs_of[std::move(inside)].push_back(static_cast<int32_t>(table.needs.size()));
-    const RanksByNode nodes(wants[w].ranks, node_of_rank);
+    if (!others.empty()) AddNeed(want, Keep(others), AllHolders(), -1);
+  }
+
+  // The owners, and the numbers of the needs that they divide, those with the least choice first.
+  using ByOwners = std::map<std::vector<int>, std::vector<int32_t>>;
+  std::vector<const ByOwners::value_type*> ByChoice() const {
+    std::vector<const ByOwners::value_type*> by_choice;
+    by_choice.reserve(needs_of_.size());
+    for (const auto& entry : needs_of_) by_choice.push_back(&entry);
+    std::stable_sort(by_choice.begin(), by_choice.end(), [](const auto* a, const auto* b) {
+      return a->first.size() < b->first.size();
+    });
+    return by_choice;
+  }
+
+ private:
+  int NodeOf(int rank) const { return node_of_rank_[static_cast<size_t>(rank)]; }
+  std::vector<int> AllHolders() const {
+    return {reducers_.holders.begin(), reducers_.holders.end()};
+  }
+  absl::Span<const int> Keep(absl::Span<const int> ranks) {
+    return table_.lists.emplace_back(ranks.begin(), ranks.end());
+  }
+
+  // The replicas whose contributions are all on one reducing node.
+  std::map<int, std::vector<int32_t>> ReplicasByNode() const {
+    std::map<int, std::vector<int32_t>> replicas;
+    const size_t count = reducers_.contributions;
+    for (size_t first = 0; first < reducers_.holders.size(); first += count) {
+      const absl::Span<const int> row = reducers_.holders.subspan(first, count);
+      const int node = NodeOf(row[0]);
+      if (reducers_.reducing_nodes == nullptr || !reducers_.reducing_nodes->contains(node))
+        continue;
+      if (std::all_of(row.begin(), row.end(), [&](int rank) { return NodeOf(rank) == node; })) {
+        replicas[node].push_back(static_cast<int32_t>(first / count));
+      }
+    }
+    return replicas;
+  }
+
+  void AddNeed(int32_t want, absl::Span<const int> ranks, std::vector<int> owners,
+               int32_t replica) {
+    needs_of_[std::move(owners)].push_back(static_cast<int32_t>(table_.needs.size()));
+    const RanksByNode nodes(ranks, node_of_rank_);
     bool near = false;
     for (size_t n = 0; n < nodes.nodes(); ++n) {
-      const int node = node_of_rank[static_cast<size_t>(nodes.of(n)[0])];
-      near = near || of_candidates.contains(node);
+      near = near || holder_nodes_.contains(NodeOf(nodes.of(n)[0]));
     }
-    const int32_t stripes =
-        near ? 1 : StripesOf(nodes.largest(0, nodes.nodes()), wants[w].elements * element_bytes);
-    table.needs.push_back({static_cast<int32_t>(w), wants[w].ranks, false, stripes});
-    table.group_of_need.push_back(0);
+    const int64_t bytes = wants_[static_cast<size_t>(want)].elements * element_bytes_;
+    const int32_t stripes = near ? 1 : StripesOf(nodes.largest(0, nodes.nodes()), bytes);
+    table_.needs.push_back({want, ranks, false, stripes, replica});
+    table_.group_of_need.push_back(0);
   }
-  // Those with the least choice first; the others level what these leave uneven.
-  std::vector<const std::pair<const std::vector<int>, std::vector<int32_t>>*> by_choice;
-  by_choice.reserve(needs_of.size());
-  for (const auto& entry : needs_of) by_choice.push_back(&entry);
-  std::stable_sort(by_choice.begin(), by_choice.end(),
-                   [](const auto* a, const auto* b) { return a->first.size() < b->first.size(); });
+
+  const Reducers& reducers_;
+  const absl::Span<const Want> wants_;
+  const absl::Span<const int> node_of_rank_;
+  const int64_t element_bytes_;
+  ServeTable& table_;
+  const absl::flat_hash_set<int> holds_;
+  const std::map<int, std::vector<int32_t>> replicas_on_node_;
+  absl::flat_hash_set<int> holder_nodes_;
+  ByOwners needs_of_;
+};
+
+}  // namespace
+
+ServeTable ServeReduced(const Reducers& reducers, absl::Span<const Want> wants,
+                        absl::Span<const int> node_of_rank, int64_t element_bytes) {
+  ServeTable table;
+  ReducedNeeds needs(reducers, wants, node_of_rank, element_bytes, &table);
+  for (size_t w = 0; w < wants.size(); ++w) needs.Add(static_cast<int32_t>(w));
   const Line line = {wants, table.needs};
-  std::vector<int64_t> loads(candidates.size(), 0);
-  for (const auto* entry : by_choice) {
-    const auto& [owners, needs] = *entry;
+  Loads loads;
+  // Those with more choice level what the others leave uneven.
+  for (const auto* entry : needs.ByChoice()) {
+    const auto& [owners, of_owners] = *entry;
     ServeGroup group;
     group.candidates = owners;
     std::vector<int64_t> loads_of;
     loads_of.reserve(owners.size());
-    for (int rank : owners) loads_of.push_back(loads[index.at(rank)]);
-    const int64_t total = TotalElements(line, needs);
+    for (int rank : owners) loads_of.push_back(loads[rank]);
+    const int64_t total = TotalElements(line, of_owners);
     group.rotates = std::count(loads_of.begin(), loads_of.end(), loads_of[0]) ==
                     static_cast<ptrdiff_t>(loads_of.size());
-    CutLine(line, needs,
+    CutLine(line, of_owners,
             group.rotates ? EvenStretches(total, owners.size()) : LevelStretches(total, loads_of),
             element_bytes, &group);
     CutStripes(line, element_bytes, &group);
-    AddLoads(group, table.needs, index, &loads);
-    AddGroup(std::move(group), needs, &table);
+    AddLoads(group, table.needs, &loads);
+    AddGroup(std::move(group), of_owners, &table);
   }
   return table;
 }

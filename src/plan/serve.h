@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/types/span.h"
 
 namespace sluice {
@@ -30,6 +31,9 @@ struct Need {
   absl::Span<const int> ranks;
   bool apart = false;   // each of them is served alone; else all are served together
   int32_t stripes = 1;  // served together: how many ranks of a node its bytes come to first
+  // Of a reduction whose owners are among `ranks`: the replica whose contributions they add up.
+  // -1: an owner adds up those of its own replica.
+  int32_t replica = -1;
 };
 
 // Elements [begin, end) of a need's region, for its ranks [first_rank, end_rank).
@@ -44,9 +48,9 @@ struct Share {
   int32_t stripe = -1;
 };
 
-// Candidates that divide some of the needs between them. Slots, not candidates, own shares: which
-// candidate fills which slot rotates from tensor to tensor, so that small needs that are not cut
-// still spread over all candidates.
+// Candidates that divide some of the needs between them: they send, or are the owners. Slots, not
+// candidates, own shares: which candidate fills which slot rotates from tensor to tensor, so that
+// small needs that are not cut still spread over all candidates.
 struct ServeGroup {
   std::vector<int> candidates;       // ranks
   std::vector<Share> shares;         // ascending by need, rank and begin
@@ -83,9 +87,19 @@ ServeTable Serve(absl::Span<const int> candidates, absl::Span<const Want> wants,
                  absl::Span<const int> node_of_rank, bool nodes_meet, bool relay,
                  int64_t element_bytes);
 
-// The same for a part that has to be reduced first: a share is what one candidate, of all that hold
-// contributions, reduces and sends on. Ranks that need what they could reduce themselves do so.
-ServeTable ServeReduced(absl::Span<const int> candidates, absl::Span<const Want> wants,
+// Who can reduce a part.
+struct Reducers {
+  absl::Span<const int> holders;  // of contributions: by replica, then in the order of addition
+  size_t contributions = 2;       // of a replica
+  // The nodes on which ranks that need a part reduce it themselves, if all contributions of a
+  // replica are there.
+  const absl::flat_hash_set<int>* reducing_nodes = nullptr;
+};
+
+// The same for a part that has to be reduced first: a share is what one rank, the owner, reduces
+// and passes on. Owners are those that need a region and hold a contribution to it; or those of a
+// reducing node that need it, for that node; or else all holders.
+ServeTable ServeReduced(const Reducers& reducers, absl::Span<const Want> wants,
                         absl::Span<const int> node_of_rank, int64_t element_bytes);
 
 }  // namespace sluice

@@ -85,9 +85,10 @@ WireMemory AsItLies(const TransferRun& run, const Bucket& bucket, const Chunk& c
 }
 
 WireMemory SrcAsItLies(const TransferRun& run, const Bucket& bucket) {
-  const bool gives = bucket.role != Role::kDestination;
-  if (!gives || bucket.chunk_count != 1) return {};
   const Plan& plan = run.transfer().plan();
+  const Channel& channel = plan.channels[static_cast<size_t>(bucket.channel)];
+  const bool gives = Has(bucket.role, Role::kSource) || channel.own_contribution >= 0;
+  if (!gives || bucket.chunk_count != 1) return {};
   const Chunk& chunk = ChunksOf(plan, bucket)[0];
   const TensorTransfer& tensor = TensorAt(run, chunk);
   if (bucket.contribution_bytes == 0 && tensor.src_dtype != WireDType(tensor)) return {};
@@ -97,16 +98,25 @@ WireMemory SrcAsItLies(const TransferRun& run, const Bucket& bucket) {
   return AsItLies(run, bucket, chunk, SrcSide(copy), memory);
 }
 
-// An owner's result is made elsewhere.
-WireMemory DstAsItLies(const TransferRun& run, const Bucket& bucket) {
-  if (!Has(bucket.role, Role::kDestination) || Has(bucket.role, Role::kOwner) ||
-      bucket.chunk_count != 1) {
-    return {};
-  }
+// True if an owner can leave the adding to the transport, which then reads the contributions where
+// they lie.
+bool Folds(const TransferRun& run, const Bucket& bucket) {
+  const MemoryRules& memory = run.transfer().memory;
+  const Plan& plan = run.transfer().plan();
+  const Channel& channel = plan.channels[static_cast<size_t>(bucket.channel)];
+  return Has(bucket.role, Role::kOwner) && memory.takes_folds &&
+         memory.staging == DeviceKind::kCpu && channel.one_node && channel.level_count == 1 &&
+         bucket.chunk_count == 1;
+}
+
+// The result of an owner that does not fold is made elsewhere.
+WireMemory DstAsItLies(const TransferRun& run, const Bucket& bucket, bool folds) {
+  if (!Has(bucket.role, Role::kDestination) || bucket.chunk_count != 1) return {};
+  if (Has(bucket.role, Role::kOwner) && !folds) return {};
   const Plan& plan = run.transfer().plan();
   const Chunk& chunk = ChunksOf(plan, bucket)[0];
   const TensorTransfer& tensor = TensorAt(run, chunk);
-  if (tensor.dst_dtype != WireDType(tensor)) return {};
+  if (tensor.dst_dtype != (folds ? tensor.src_dtype : WireDType(tensor))) return {};
   const Side memory = MemorySide(DstView(run, chunk), tensor.dst_dtype);
   if (!run.transfer().memory.Takes(memory.kind)) return {};
   const StridedCopy copy = CopyOf(plan, RegionAt(plan, DstRegion(chunk)), chunk, Side(), memory);
@@ -145,10 +155,17 @@ BucketPart PartOf(const TransferRun& run, const Bucket& bucket) {
   }
   part.stages = kStageMove;
   part.src = SrcAsItLies(run, bucket);
-  if (!part.drops) part.dst = DstAsItLies(run, bucket);
+  part.folds = Folds(run, bucket);
+  if (!part.drops) part.dst = DstAsItLies(run, bucket, part.folds);
   if (Has(bucket.role, Role::kOwner)) {
-    if (Has(bucket.role, Role::kDestination) && !part.drops) part.stages |= kStageDrain;
-    part.staging_bytes = SlotBytes(run.transfer().plan(), bucket);
+    const Plan& plan = run.transfer().plan();
+    const Channel& channel = plan.channels[static_cast<size_t>(bucket.channel)];
+    const bool in_place = part.dst.data != nullptr;
+    const bool packs = channel.own_contribution >= 0 && part.src.data == nullptr;
+    if (Has(bucket.role, Role::kDestination) && !part.drops && !in_place) {
+      part.stages |= kStageDrain;
+    }
+    if (!in_place || packs) part.staging_bytes = SlotBytes(plan, bucket);
     return part;
   }
   if (bucket.role != Role::kDestination && part.src.data == nullptr) {

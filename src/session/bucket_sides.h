@@ -31,6 +31,7 @@ struct BucketPart {
   bool drops = false;  // what it gets as a destination has nowhere to go
   WireMemory src;      // in source memory, if they can be sent from there; or null
   WireMemory dst;      // in destination memory, if they can be received there; or null
+  bool folds = false;  // an owner that receives all contributions at once, as their sum
   StageSet stages = 0;
   int64_t staging_bytes = 0;
 };

@@ -27,11 +27,21 @@ Submission BucketWork::SubmissionOf(const TransferRun& run, size_t index) {
   submission.stages = part.stages;
   submission.staging_bytes = part.staging_bytes;
   submission.operations = bucket.role == Role::kLocal ? 0 : std::max(1, channel.child_count);
+  if (part.folds) {
+    submission.operations = std::max(submission.operations, 1 + channel.contribution_count);
+  }
   return submission;
 }
 
-void BucketWork::Admit(TransferRun* run, size_t index, Ticket ticket, std::byte* slot) {
+void BucketWork::Clear() {
+  std::vector<FoldSource> sources = std::move(sources_);
+  sources.clear();
   *this = BucketWork();
+  sources_ = std::move(sources);
+}
+
+void BucketWork::Admit(TransferRun* run, size_t index, Ticket ticket, std::byte* slot) {
+  Clear();
   run_ = run;
   index_ = index;
   ticket_ = ticket;
@@ -41,6 +51,7 @@ void BucketWork::Admit(TransferRun* run, size_t index, Ticket ticket, std::byte*
   dst_ = part.dst;
   stages_ = part.stages;
   drops_ = part.drops;
+  folds_ = part.folds;
 }
 
 absl::Status BucketWork::Next(Stage stage, int rounds_max, uint64_t cookie, CopyQueue* copies,
@@ -72,13 +83,15 @@ absl::Status BucketWork::Move(uint64_t cookie, CopyQueue* copies,
         if (Has(role, Role::kContributor)) {
           if (!BeginRound()) break;
           Send(channel().owner, src_.data != nullptr ? src_ : WireMemory{slot_},
-               {bucket().contribution_bytes, HopOfOwnContribution(), cookie}, messages);
+               {bucket().contribution_bytes, channel().own_contribution, cookie}, messages);
         }
         step_ = Step::kCollect;
         break;
       case Step::kCollect:
         if (Has(role, Role::kOwner) && contribution_ < channel().contribution_count) {
-          if (absl::Status status = Collect(cookie, copies, messages); !status.ok()) return status;
+          absl::Status status =
+              folds_ ? CollectAtOnce(cookie, copies, messages) : Collect(cookie, copies, messages);
+          if (!status.ok()) return status;
         } else {
           step_ = Step::kCast;
         }
@@ -135,6 +148,48 @@ absl::Status BucketWork::Collect(uint64_t cookie, CopyQueue* copies,
   if (src_.one_stretch() && (place > 0 || FoldsItselfLast(contribution_))) return absl::OkStatus();
   if (absl::Status status = Pack(to, true, copies); !status.ok()) return status;
   return copies->Flush();
+}
+
+// Its own contribution has to lie as the others do before they are received, added up.
+absl::Status BucketWork::CollectAtOnce(uint64_t cookie, CopyQueue* copies,
+                                       std::vector<TransportOp>* messages) {
+  const bool contributes = channel().own_contribution >= 0;
+  if (contributes && src_.data == nullptr && !arrived_) {
+    arrived_ = true;
+    if (absl::Status status = Pack(Incoming(), true, copies); !status.ok()) return status;
+    return copies->Flush();
+  }
+  // Other buckets of the channel may take one contribution after another.
+  if (!BeginRounds(channel().contribution_count - (contributes ? 1 : 0))) return absl::OkStatus();
+  contribution_ = channel().contribution_count;
+  AddFold(cookie, messages);
+  return absl::OkStatus();
+}
+
+void BucketWork::AddFold(uint64_t cookie, std::vector<TransportOp>* messages) {
+  const Link* first = nullptr;
+  for (int64_t number = 0; number < channel().contribution_count; ++number) {
+    const Link& link = LinkOf(number);
+    FoldSource source;
+    if (IsOwn(number)) {
+      const WireMemory own = src_.data != nullptr ? src_ : WireMemory{Incoming()};
+      source.data = own.data;
+      source.row_bytes = static_cast<size_t>(own.row_bytes);
+      source.stride_bytes = static_cast<size_t>(own.stride_bytes);
+    } else {
+      source.peer = link.peer;
+      source.tag = TagOf(link);
+      if (first == nullptr) first = &link;
+    }
+    sources_.push_back(source);
+  }
+  const Level& level = levels()[0];
+  const Chunk& chunk = ChunksOf(plan(), bucket())[0];
+  fold_ = {level.op, TensorAt(*run_, chunk).src_dtype, level.op == ReduceOp::kAvg ? level.size : 1,
+           sources_};
+  const WireMemory to = dst_.data != nullptr ? dst_ : WireMemory{Accumulator(0)};
+  Receive(*first, to, {bucket().contribution_bytes, 0, cookie}, messages);
+  messages->back().fold = &fold_;
 }
 
 // Contribution `number` stands where Collect put it. Full accumulators are passed up the levels.
@@ -229,19 +284,10 @@ absl::Status BucketWork::CopyLocally(CopyQueue* copies) {
   return absl::OkStatus();
 }
 
-bool BucketWork::BeginRound() {
-  waits_ = rounds_ >= rounds_max_;
-  if (!waits_) ++rounds_;
+bool BucketWork::BeginRounds(int rounds) {
+  waits_ = rounds > rounds_max_ - rounds_;
+  if (!waits_) rounds_ += rounds;
   return !waits_;
-}
-
-// The place of this rank's contribution among all.
-int64_t BucketWork::HopOfOwnContribution() const {
-  const absl::Span<const int32_t> order =
-      absl::MakeConstSpan(plan().contributions)
-          .subspan(static_cast<size_t>(channel().first_contribution),
-                   static_cast<size_t>(channel().contribution_count));
-  return std::find(order.begin(), order.end(), channel().self) - order.begin();
 }
 
 int64_t BucketWork::HopToChildren() const {
@@ -269,11 +315,7 @@ void BucketWork::AddMessage(TransportOp::Kind kind, const Link& link, const Wire
   TransportOp op;
   op.kind = kind;
   op.peer = link.peer;
-  // Shifted by the transfer, so that ranks which run different ones stall, rather than take each
-  // other's messages.
-  constexpr int kShift = 37;
-  const int run_tag = static_cast<int>(run_->id() % kRunTags);
-  op.tag = run_tag * kLinkTags + (link.tag + run_->transfer().number * kShift) % kLinkTags;
+  op.tag = TagOf(link);
   op.data = memory.data;
   op.row_bytes = static_cast<size_t>(memory.row_bytes);
   op.stride_bytes = static_cast<size_t>(memory.stride_bytes);
@@ -285,6 +327,14 @@ void BucketWork::AddMessage(TransportOp::Kind kind, const Link& link, const Wire
   op.cookie = letter.cookie;
   messages->push_back(op);
   ++pending_;
+}
+
+// Shifted by the transfer, so that ranks which run different ones stall, rather than take each
+// other's messages.
+int BucketWork::TagOf(const Link& link) const {
+  constexpr int kShift = 37;
+  const int run_tag = static_cast<int>(run_->id() % kRunTags);
+  return run_tag * kLinkTags + (link.tag + run_->transfer().number * kShift) % kLinkTags;
 }
 
 std::byte* BucketWork::Area(size_t number) const {
@@ -301,6 +351,7 @@ bool BucketWork::ResultIsCast() const {
 
 WireMemory BucketWork::Wire() const {
   if (Has(bucket().role, Role::kOwner)) {
+    if (dst_.data != nullptr) return dst_;
     return {ResultIsCast() ? Incoming()
                            : Accumulator(static_cast<size_t>(channel().level_count) - 1)};
   }

@@ -37,6 +37,11 @@ class BucketWork {
   // `slot`: the bucket's staging. The run must stay until the bucket has ended.
   void Admit(TransferRun* run, size_t index, Ticket ticket, std::byte* slot);
 
+  // Makes room for the contributions of a fold.
+  void ReserveSources(size_t sources) { sources_.reserve(sources); }
+  // The bucket has ended.
+  void Clear();
+
   // Null before Admit.
   TransferRun* run() const { return run_; }
   size_t index() const { return index_; }
@@ -75,6 +80,9 @@ class BucketWork {
   const Channel& channel() const { return plan().channels[static_cast<size_t>(bucket().channel)]; }
   absl::Status Move(uint64_t cookie, CopyQueue* copies, std::vector<TransportOp>* messages);
   absl::Status Collect(uint64_t cookie, CopyQueue* copies, std::vector<TransportOp>* messages);
+  absl::Status CollectAtOnce(uint64_t cookie, CopyQueue* copies,
+                             std::vector<TransportOp>* messages);
+  void AddFold(uint64_t cookie, std::vector<TransportOp>* messages);
   absl::Status AddContribution(int64_t number, CopyQueue* copies);
   absl::Status Merge(const Level& level, bool last, const std::byte* from, std::byte* accumulator,
                      CopyQueue* copies);
@@ -102,11 +110,12 @@ class BucketWork {
   void AddMessage(TransportOp::Kind kind, const Link& link, const WireMemory& memory,
                   const Letter& letter, std::vector<TransportOp>* messages);
   // The hops of a bucket: its contributions one after another, then the levels of its tree.
-  int64_t HopOfOwnContribution() const;
   int64_t HopToChildren() const;
+  int TagOf(const Link& link) const;
 
-  // Whether a round of messages may begin, which then has.
-  bool BeginRound();
+  // Whether so many rounds of messages may begin, which then have.
+  bool BeginRounds(int rounds);
+  bool BeginRound() { return BeginRounds(1); }
 
   DeviceKind staging() const { return run_->transfer().memory.staging; }
   std::byte* Area(size_t number) const;
@@ -121,6 +130,7 @@ class BucketWork {
   Ticket ticket_ = 0;
   StageSet stages_ = 0;
   bool drops_ = false;  // what it gets has nowhere to go
+  bool folds_ = false;  // as in BucketPart
   std::byte* slot_ = nullptr;
   WireMemory src_;  // source memory, where it can be sent from as it lies; or null
   WireMemory dst_;  // destination memory, where it can be received into; or null
@@ -132,6 +142,8 @@ class BucketWork {
   Step step_ = Step::kGive;
   int64_t contribution_ = 0;  // kCollect: which one
   bool arrived_ = false;      // it is here, and not yet added
+  Fold fold_;                 // of its sources
+  std::vector<FoldSource> sources_;
 };
 
 }  // namespace sluice

@@ -14,6 +14,7 @@ struct MemoryRules {
   bool takes_host_memory = true;             // messages can lie there, outside of slots,
   bool takes_device_memory = false;          // or there,
   bool takes_rows = true;                    // or be rows
+  bool takes_folds = false;                  // a receive can add up several
 
   // True if a message can lie in memory of this kind.
   bool Takes(DeviceKind kind) const {

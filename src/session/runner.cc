@@ -280,7 +280,7 @@ absl::Status Runner::ContinueAlone(size_t slot, Stage stage, int rounds_max) {
   EndStage(slot);
   if (!ends) return absl::OkStatus();
   // An engine made anew gives the same tickets again.
-  work = BucketWork();
+  work.Clear();
   if (in_groups_) groups_.Ended(run, index);
   if (!in_stream_order_) {
     run->BucketDone(index);

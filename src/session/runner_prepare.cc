@@ -25,6 +25,7 @@ MemoryRules Runner::MemoryRulesFor(const Accelerator* accelerator) const {
   rules.takes_host_memory = traits.takes_host_memory && !traits.staged_only;
   rules.takes_device_memory = traits.takes_device_memory && !traits.staged_only;
   rules.takes_rows = traits.takes_rows;
+  rules.takes_folds = traits.takes_folds;
   return rules;
 }
 
@@ -65,6 +66,7 @@ absl::Status Runner::Prepare(CompiledTransfer* transfer) {
     engine_.emplace(options);
     held_.resize(static_cast<size_t>(slots));
   }
+  for (Held& held : held_) held.work.ReserveSources(static_cast<size_t>(operations));
   messages_.reserve(static_cast<size_t>(slots) * static_cast<size_t>(operations));
   if (in_stream_order_) endings_.Reserve(static_cast<size_t>(slots));
   if (in_groups_) hop_.reserve(messages_.capacity());

@@ -1,6 +1,7 @@
 // Compares the plans of all ranks with each other.
 #include "plan/agreement.h"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -55,8 +56,12 @@ absl::Status CheckBucket(const Plan& plan, const Bucket& bucket, const SharedBuc
   }
   const BucketIdFields fields = bucket.id.fields();
   if (fields.run != 0) return Wrong("a planned id has a run");
-  if (fields.src != static_cast<uint64_t>(mine.src) ||
-      fields.dst != static_cast<uint64_t>(mine.dst)) {
+  // An owner that contributes nothing is known by its first contributor.
+  const auto& from = channel.contributions;
+  const bool gets = !from.empty() && std::find(from.begin(), from.end(), 0) == from.end();
+  const int src = gets ? channel.members.at(static_cast<size_t>(from[0])).rank : mine.src;
+  const int dst = gets ? mine.src : mine.dst;
+  if (fields.src != static_cast<uint64_t>(src) || fields.dst != static_cast<uint64_t>(dst)) {
     return Wrong("the id names other ends than the channel");
   }
   return absl::OkStatus();

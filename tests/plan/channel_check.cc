@@ -1,6 +1,7 @@
 // Looks at every rank's channels, then at all ends of links together.
 #include "plan/channel_check.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -71,6 +72,22 @@ absl::Status CheckTree(const ChannelContent& content, const std::vector<int>& no
   return star || chain || tree ? absl::OkStatus() : Wrong("neither star nor chain nor tree");
 }
 
+// An owner contributes, or is a destination on the node of all contributors.
+absl::Status CheckOwner(const ChannelContent& content, const std::vector<int>& node_of_rank) {
+  const Member& owner = content.members[0];
+  if (!Has(owner.role, Role::kOwner)) return absl::OkStatus();
+  const auto& from = content.contributions;
+  if (std::find(from.begin(), from.end(), 0) != from.end()) return absl::OkStatus();
+  if (!Has(owner.role, Role::kDestination)) return Wrong("an owner that neither has nor needs");
+  for (const Member& member : content.members) {
+    if (node_of_rank[static_cast<size_t>(member.rank)] !=
+        node_of_rank[static_cast<size_t>(owner.rank)]) {
+      return Wrong("an owner that only needs, and rank ", member.rank, " on another node");
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckContributions(const ChannelContent& content) {
   int64_t expected = content.levels.empty() ? 0 : 1;
   for (const Level& level : content.levels) {
@@ -84,7 +101,8 @@ absl::Status CheckContributions(const ChannelContent& content) {
   if (distinct.size() != content.contributions.size()) return Wrong("a contribution counts twice");
   for (size_t m = 0; m < content.members.size(); ++m) {
     const Role role = content.members[m].role;
-    const bool contributes = Has(role, Role::kContributor) || Has(role, Role::kOwner);
+    if (Has(role, Role::kOwner)) continue;
+    const bool contributes = Has(role, Role::kContributor);
     if (contributes != distinct.contains(static_cast<int32_t>(m))) {
       return Wrong("rank ", content.members[m].rank, " contributes, or does not");
     }
@@ -102,6 +120,7 @@ absl::Status CheckPlan(int rank, const Plan& plan, const std::vector<int>& node_
     const ChannelContent content = ContentOf(plan, channel);
     if (!keys.insert(content.Key()).second) return Wrong("two channels of equal content");
     if (absl::Status status = CheckTree(content, node_of_rank); !status.ok()) return status;
+    if (absl::Status status = CheckOwner(content, node_of_rank); !status.ok()) return status;
     for (const auto check : {CheckRoles, CheckContributions}) {
       if (absl::Status status = check(content); !status.ok()) return status;
     }

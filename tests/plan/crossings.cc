@@ -13,7 +13,8 @@ namespace {
 
 // Who has one element, and who needs it.
 struct Element {
-  std::map<int, int64_t> contribution_of;  // by rank that holds one
+  std::map<int, int64_t> contribution_of;                     // by rank that holds one
+  std::map<std::vector<int64_t>, std::vector<int>> replicas;  // the ranks of each
   std::set<int> targets;
 };
 
@@ -30,12 +31,22 @@ int64_t ContributionOf(const Layout& layout, int rank, int64_t* count) {
   return number;
 }
 
+// Which replica: its coordinates along the others.
+std::vector<int64_t> ReplicaOf(const Layout& layout, int rank) {
+  std::vector<int64_t> coordinates = *Coordinates(layout.mesh, rank);
+  for (size_t m = 0; m < coordinates.size(); ++m) {
+    if (layout.placements[m].kind == Placement::Kind::kPartial) coordinates[m] = 0;
+  }
+  return coordinates;
+}
+
 std::map<int64_t, Element> ElementsOf(const TensorTransfer& tensor, int64_t* contributions) {
   std::map<int64_t, Element> elements;
   for (const int rank : tensor.src.mesh.ranks()) {
     const int64_t number = ContributionOf(tensor.src, rank, contributions);
     for (int64_t e : FlatIndices(*OwnedLists(tensor.src, tensor.shape, rank), tensor.shape)) {
       elements[e].contribution_of[rank] = number;
+      elements[e].replicas[ReplicaOf(tensor.src, rank)].push_back(rank);
     }
   }
   for (const int rank : tensor.dst.mesh.ranks()) {
@@ -166,6 +177,40 @@ LeastCrossings CountCrossings(const Job& job) {
   return counter.least();
 }
 
+namespace {
+
+// How many contributions to an element ranks give to others.
+int64_t CountContributions(const Job& job, const TensorTransfer& tensor, const Element& element,
+                           int64_t contributions) {
+  const auto node = [&job](int rank) { return job.node_of_rank[static_cast<size_t>(rank)]; };
+  std::set<int> reducing;  // nodes
+  for (const auto& [coordinates, ranks] : element.replicas) {
+    const int first = node(ranks[0]);
+    const auto there = [&](int rank) { return node(rank) == first; };
+    if (!std::all_of(ranks.begin(), ranks.end(), there)) continue;
+    const auto& sources = tensor.src.mesh.ranks();
+    const auto& targets = tensor.dst.mesh.ranks();
+    if (std::count_if(targets.begin(), targets.end(), there) >=
+        std::count_if(sources.begin(), sources.end(), there)) {
+      reducing.insert(first);
+    }
+  }
+  std::set<int> by_targets;
+  bool by_holders = false;
+  for (const int rank : element.targets) {
+    if (element.contribution_of.contains(rank)) return contributions - 1;
+    if (reducing.contains(node(rank))) {
+      by_targets.insert(node(rank));
+    } else {
+      by_holders = true;
+    }
+  }
+  return static_cast<int64_t>(by_targets.size()) * contributions +
+         (by_holders ? contributions - 1 : 0);
+}
+
+}  // namespace
+
 Arrivals CountArrivals(const Job& job) {
   Arrivals arrivals;
   arrivals.stay.resize(job.node_of_rank.size());
@@ -177,8 +222,8 @@ Arrivals CountArrivals(const Job& job) {
         arrivals.stay[static_cast<size_t>(rank)] +=
             static_cast<double>(DTypeBytes(WireDType(tensor)));
       }
-      arrivals.contributions +=
-          static_cast<double>((contributions - 1) * DTypeBytes(tensor.src_dtype));
+      arrivals.contributions += static_cast<double>(
+          CountContributions(job, tensor, element, contributions) * DTypeBytes(tensor.src_dtype));
     }
   }
   return arrivals;

@@ -16,8 +16,10 @@ struct LeastCrossings {
 };
 LeastCrossings CountCrossings(const Job& job);
 
-// Bytes that come to each rank from others and stay, and those of contributions in all, if every
-// element that somebody needs is reduced once.
+// Bytes that come to each rank from others and stay, and those of contributions in all: every
+// element that somebody needs is reduced by a rank that contributes to it; or, unless such a rank
+// needs it, on each node that has all contributions of a replica, and as many targets as sources of
+// the tensor, by a rank that needs it, and only for the others by one that contributes.
 struct Arrivals {
   std::vector<double> stay;  // by rank; where nothing is reduced
   double contributions = 0;

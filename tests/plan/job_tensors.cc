@@ -1,10 +1,12 @@
 // Packs, reduces and unpacks chunks element by element.
 #include "plan/job_tensors.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <utility>
 
 #include "oracle/brute_layout.h"
+#include "plan/channel_content.h"
 #include "plan/wrong.h"
 
 namespace sluice::oracle {
@@ -51,8 +53,13 @@ bool CountsUp(const std::vector<int64_t>& positions) {
   return true;
 }
 
-bool IsSourceSide(Role role) {
-  return Has(role, Role::kSource) || Has(role, Role::kOwner) || Has(role, Role::kContributor);
+bool IsSourceSide(const Plan& plan, const Bucket& bucket) {
+  const ChannelContent content =
+      ContentOf(plan, plan.channels[static_cast<size_t>(bucket.channel)]);
+  const int32_t self = plan.channels[static_cast<size_t>(bucket.channel)].self;
+  return Has(bucket.role, Role::kSource) ||
+         std::find(content.contributions.begin(), content.contributions.end(), self) !=
+             content.contributions.end();
 }
 
 }  // namespace
@@ -145,7 +152,7 @@ absl::Status JobTensors::CheckRegion(int rank, const Chunk& chunk, int32_t regio
 }
 
 absl::Status JobTensors::CheckChunk(int rank, const Bucket& bucket, const Chunk& chunk) const {
-  const bool from_src = IsSourceSide(bucket.role);
+  const bool from_src = IsSourceSide(plans_[static_cast<size_t>(rank)], bucket);
   const bool local = bucket.role == Role::kLocal;
   absl::Status status =
       CheckRegion(rank, chunk, chunk.region, !from_src && !local, from_src && !local);
@@ -293,6 +300,11 @@ absl::Status JobTensors::Arrive(Tensor* tensor, int src, int rank, int64_t offse
 absl::Status JobTensors::CheckServer(const Tensor& tensor, int src, int rank,
                                      int64_t element) const {
   const uint64_t holders = tensor.holders[static_cast<size_t>(element)];
+  const uint64_t mates = node_mates_[static_cast<size_t>(src)];
+  if (tensor.reduced && (holders >> src & 1) == 0) {
+    const bool needs = (tensor.needers[static_cast<size_t>(element)] >> src & 1) != 0;
+    if (needs && (mates >> rank & 1) != 0) return absl::OkStatus();
+  }
   if ((holders >> src & 1) == 0) return Wrong("rank ", src, " does not hold element ", element);
   const bool holds = (holders >> rank & 1) != 0;
   if (tensor.reduced) {
@@ -303,7 +315,6 @@ absl::Status JobTensors::CheckServer(const Tensor& tensor, int src, int rank,
     return absl::OkStatus();
   }
   if (holds && src != rank) return Wrong("rank ", rank, " has element ", element, " itself");
-  const uint64_t mates = node_mates_[static_cast<size_t>(rank)];
   if ((holders & mates) != 0 && (mates >> src & 1) == 0) {
     return Wrong("rank ", rank, " has element ", element, " on its node, gets it from ", src);
   }

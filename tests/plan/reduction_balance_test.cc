@@ -33,7 +33,8 @@ Load LoadOf(const Plan& plan) {
   for (const Bucket& bucket : plan.buckets) {
     const Channel& channel = plan.channels[static_cast<size_t>(bucket.channel)];
     if (Has(bucket.role, Role::kOwner)) {
-      load.contributed += (channel.contribution_count - 1) * bucket.contribution_bytes;
+      const int64_t own = channel.own_contribution >= 0 ? 1 : 0;
+      load.contributed += (channel.contribution_count - own) * bucket.contribution_bytes;
     } else if (Has(bucket.role, Role::kDestination)) {
       load.results += bucket.bytes;
     }
@@ -54,9 +55,9 @@ int64_t Total(const std::vector<Load>& loads, int64_t Load::*what) {
                          [what](int64_t sum, const Load& load) { return sum + load.*what; });
 }
 
-// The busiest of ranks [0, ranks), over their mean.
-double Imbalance(const std::vector<Load>& loads, int ranks, int64_t Load::*what) {
-  const std::vector<Load> group(loads.begin(), loads.begin() + ranks);
+// The busiest of ranks [first, first + ranks), over their mean.
+double Imbalance(const std::vector<Load>& loads, int ranks, int64_t Load::*what, int first = 0) {
+  const std::vector<Load> group(loads.begin() + first, loads.begin() + first + ranks);
   const auto busiest =
       std::max_element(group.begin(), group.end(),
                        [what](const Load& a, const Load& b) { return a.*what < b.*what; });
@@ -74,11 +75,13 @@ struct Reduction {
 // 1021 x 2053 elements: large, and of primes, so that no number of ranks divides them.
 constexpr int64_t kElements = int64_t{1021} * 2053;
 
+// Ranks that only need are on a node of their own.
 Job MakeJob(const Reduction& reduction, DType src_dtype, DType dst_dtype) {
   const auto sources = static_cast<int>(std::accumulate(
       reduction.mesh.begin(), reduction.mesh.end(), int64_t{1}, std::multiplies<>()));
   Job job;
-  job.node_of_rank.assign(static_cast<size_t>(int64_t{sources} + reduction.targets), 0);
+  job.node_of_rank.assign(static_cast<size_t>(int64_t{sources} + reduction.targets), 1);
+  std::fill_n(job.node_of_rank.begin(), sources, 0);
   job.spec.tensors.push_back(MakeTensor(
       "gradient", {1021, 2053}, src_dtype,
       MakeLayout(reduction.mesh, RankRange(0, sources), reduction.src),
@@ -156,6 +159,38 @@ TEST(ReductionBalanceTest, AllReduce) {
   }
 }
 
+// Beside as many targets or more on their node, sources only give: each target, or each group of
+// equal ones, adds up all contributions to what it needs.
+TEST(ReductionBalanceTest, TargetsOfTheNodeAddUpThemselves) {
+  for (const std::string dst : {"R", "S(0)", "S(1)"}) {
+    for (int group = 2; group <= 5; ++group) {
+      for (const int targets : {group, group + 1, 8}) {
+        Job job = MakeJob({{group}, "P(sum)", targets, dst.c_str()}, DType::kF32, DType::kBF16);
+        job.node_of_rank.assign(job.node_of_rank.size(), 0);
+        SCOPED_TRACE(Describe(job));
+        const std::vector<Load> loads = LoadsOf(job);
+        const int64_t copies = dst == "R" ? targets - 1 : 0;
+        EXPECT_EQ(Total(loads, &Load::contributed), group * kElements * 4);
+        EXPECT_EQ(Total(loads, &Load::results), copies * kElements * 2);
+        EXPECT_LE(Imbalance(loads, group, &Load::sent), 1.1);
+        EXPECT_LE(Imbalance(loads, targets, &Load::contributed, group), 1.1);
+      }
+    }
+  }
+}
+
+// With fewer targets than sources on the node, the sources add up.
+TEST(ReductionBalanceTest, FewTargetsOfTheNodeGetSums) {
+  for (const char* dst : {"R", "S(0)"}) {
+    Job job = MakeJob({{4}, "P(sum)", 3, dst}, DType::kF32, DType::kF32);
+    job.node_of_rank.assign(job.node_of_rank.size(), 0);
+    SCOPED_TRACE(Describe(job));
+    const std::vector<Load> loads = LoadsOf(job);
+    EXPECT_EQ(Total(loads, &Load::contributed), 3 * kElements * 4);
+    EXPECT_LE(Imbalance(loads, 4, &Load::contributed), 1.1);
+  }
+}
+
 // Some of the targets hold contributions, and reduce what they need; the rest falls to those that
 // have less to do.
 TEST(ReductionBalanceTest, TargetsThatOverlapTheGroup) {
@@ -168,6 +203,20 @@ TEST(ReductionBalanceTest, TargetsThatOverlapTheGroup) {
       EXPECT_EQ(Total(loads, &Load::contributed), (group - 1) * kElements * 4);
       EXPECT_LE(Imbalance(loads, group, &Load::contributed), 1.1);
     }
+  }
+}
+
+// On one node those others reduce what they need too.
+TEST(ReductionBalanceTest, TargetsOfTheNodeOutsideTheGroup) {
+  Job job = MakeJob({{4}, "P(sum)", 4, "S(0)"}, DType::kF32, DType::kF32);
+  job.node_of_rank.assign(job.node_of_rank.size(), 0);
+  job.spec.tensors[0].dst = MakeLayout({4}, RankRange(2, 4), "S(0)");
+  const std::vector<Load> loads = LoadsOf(job);
+  EXPECT_EQ(Total(loads, &Load::results), 0);
+  for (int rank = 2; rank < 6; ++rank) {
+    const int64_t rows = rank == 5 ? 1021 - 3 * 256 : 256;
+    EXPECT_EQ(loads[static_cast<size_t>(rank)].contributed, (rank < 4 ? 3 : 4) * rows * 2053 * 4)
+        << rank;
   }
 }
 

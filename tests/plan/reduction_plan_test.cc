@@ -54,6 +54,44 @@ TEST(ReductionPlanTest, OneBucketTakesContributionsAndSendsTheSum) {
   EXPECT_EQ(plans[1].peak_bytes_without_budget, 320);
 }
 
+// A target that shares the node, and is not alone against many sources, adds up itself.
+TEST(ReductionPlanTest, TheTargetOfTheNodeIsTheOwner) {
+  Job job = MakeJob(4, {10, 4}, MakeLayout({2}, {1, 0}, "P(sum)"), MakeLayout({2}, {2, 3}, "S(0)"));
+  const std::vector<Plan> plans = Plans(job);
+  for (const int rank : {2, 3}) {
+    const Plan& plan = plans[static_cast<size_t>(rank)];
+    ASSERT_THAT(plan.buckets, SizeIs(1));
+    const auto content = ContentOf(plan, plan.channels[0]);
+    EXPECT_THAT(content.members,
+                ElementsAre(Member{rank, Role::kOwner | Role::kDestination, -1},
+                            Member{1, Role::kContributor, -1}, Member{0, Role::kContributor, -1}));
+    EXPECT_THAT(content.contributions, ElementsAre(1, 2));
+    EXPECT_EQ(plan.channels[0].own_contribution, -1);
+    const BucketIdFields id = plan.buckets[0].id.fields();
+    EXPECT_EQ(id.src, 1);
+    EXPECT_EQ(id.dst, static_cast<uint64_t>(rank));
+    EXPECT_EQ(plan.received_bytes, 80);
+    EXPECT_EQ(plan.sent_bytes, 0);
+  }
+  EXPECT_EQ(plans[0].channels[0].own_contribution, 1);
+  // Not where a contribution is elsewhere.
+  job.node_of_rank[0] = 1;
+  for (const Plan& plan : Plans(job)) {
+    for (const Channel& channel : plan.channels) {
+      const auto content = ContentOf(plan, channel);
+      EXPECT_EQ(content.members[0].role, Role::kOwner);
+    }
+  }
+}
+
+// One target adds up parts that different ranks contribute to: its buckets are not mixed up.
+TEST(ReductionPlanTest, AnOwnerOfSeveralParts) {
+  const Job job = MakeJob(8, {64, 64}, MakeLayout({2, 2}, RankRange(0, 4), "P(sum),S(0)"),
+                          MakeLayout({4}, RankRange(4, 4), "S(1)"));
+  const std::vector<Plan> plans = Plans(job);
+  for (size_t rank = 4; rank < 8; ++rank) EXPECT_THAT(plans[rank].channels, SizeIs(2));
+}
+
 // Mesh (2, 3): the first dimension is reduced first, so its contributions stand side by side.
 TEST(ReductionPlanTest, SeveralDimensionsLeftToRight) {
   const Job job = MakeJob(7, {5}, MakeLayout({2, 3}, RankRange(0, 6), "P(max),P(sum)"),
