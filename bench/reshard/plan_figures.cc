@@ -21,13 +21,15 @@ class Routes {
     for (const Bucket& bucket : plan.buckets) {
       const Channel& channel = plan.channels[static_cast<size_t>(bucket.channel)];
       if (channel.src == rank) ++buckets_;
-      const int hop = HopFrom(plan, channel);
+      const int hop_down = HopFrom(plan, channel);
       for (int32_t i = 0; i < channel.child_count; ++i) {
         const Link& link = plan.links[static_cast<size_t>(int64_t{channel.first_link} + i)];
-        bytes_[{rank, link.peer, hop}] += PayloadBytes(plan, bucket, &WireDType);
+        bytes_[{rank, link.peer, hop_down}] += PayloadBytes(plan, bucket, &WireDType);
       }
       if (Has(bucket.role, Role::kContributor)) {
-        bytes_[{rank, channel.owner.peer, 1}] += PayloadBytes(
+        // A sum comes after what it is made of, and the sum of the step before.
+        const int hop = Has(bucket.role, Role::kOwner) ? channel.step + 2 : 1;
+        bytes_[{rank, channel.owner.peer, hop}] += PayloadBytes(
             plan, bucket, +[](const TensorTransfer& tensor) { return tensor.src_dtype; });
       }
     }
@@ -49,7 +51,7 @@ class Routes {
     const auto member = [&](int32_t i) {
       return plan.members[static_cast<size_t>(int64_t{channel.first_member} + i)];
     };
-    int hop = channel.level_count > 0 ? 2 : 1;
+    int hop = channel.step_count + 1;
     for (int32_t i = channel.self; member(i).parent >= 0; i = member(i).parent) ++hop;
     return hop;
   }

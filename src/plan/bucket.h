@@ -67,7 +67,9 @@ enum class Role : uint8_t {
   kDestination = 2,  // move, drain: receives from its parent, sends on to its children
   kLocal = 3,        // drain: one strided copy from source to destination memory
   kContributor = 4,  // fill, move: sends its contribution to the owner
-  kOwner = 8,        // move: adds the contributions, perhaps its own too, and sends on the result
+  // Move: adds the contributions, perhaps its own too, and sends on the result. With kContributor:
+  // adds those of one step, and gives the sum to the adder of the next.
+  kOwner = 8,
 };
 constexpr Role operator|(Role a, Role b) {
   return static_cast<Role>(static_cast<uint8_t>(a) | static_cast<uint8_t>(b));

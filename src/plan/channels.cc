@@ -120,7 +120,7 @@ void Channels::AppendContent(const Party& party) {
     if (rank == party.src) continue;
     const int32_t place = IndexOf(members(), rank);
     if (place < 0) {
-      plan_.members.push_back({rank, Role::kContributor, -1});
+      plan_.members.push_back({rank, RoleInReduction(party, rank), -1});
     } else {
       Member& member = members()[static_cast<size_t>(place)];
       member.role = member.role | Role::kContributor;
@@ -145,19 +145,41 @@ void Channels::Connect(const Party& party, Channel* channel) {
   });
   const Member& self = members[static_cast<size_t>(channel->self)];
   if (self.parent >= 0) channel->parent.peer = members[static_cast<size_t>(self.parent)].rank;
-  if (Has(self.role, Role::kContributor)) channel->owner.peer = party.src;
   channel->first_link = static_cast<int32_t>(plan_.links.size());
   for (const Member& member : members) {
     if (member.parent != channel->self) continue;
     plan_.links.push_back({member.rank, 0});
     ++channel->child_count;
   }
+  if (!party.contributors.empty()) ConnectReduction(party, channel);
+}
+
+void Channels::ConnectReduction(const Party& party, Channel* channel) {
+  const GatherSteps& steps = party.steps;
+  channel->step_count = static_cast<int32_t>(steps.size());
   const auto own = std::find(party.contributors.begin(), party.contributors.end(), rank_);
+  size_t step = steps.size() - 1;
   if (own != party.contributors.end()) {
     channel->own_contribution = static_cast<int32_t>(own - party.contributors.begin());
+    step = StepOf(steps, channel->own_contribution);
+    const bool passes_on = steps[step].adder == rank_;
+    if (rank_ != party.src) channel->owner.peer = steps[step + (passes_on ? 1 : 0)].adder;
   }
-  if (!Has(self.role, Role::kOwner)) return;
-  for (int of : party.contributors) plan_.links.push_back({of == rank_ ? -1 : of, 0});
+  channel->step = static_cast<int32_t>(step);
+  if (steps[step].adder != rank_) return;
+  const size_t first = static_cast<size_t>(steps[step].first);
+  const size_t end = step + 1 < steps.size() ? static_cast<size_t>(steps[step + 1].first)
+                                             : party.contributors.size();
+  channel->first_added = steps[step].first;
+  const auto node = [this](int rank) { return node_of_rank_[static_cast<size_t>(rank)]; };
+  channel->adds_near = true;
+  const auto add = [&](int from) {
+    plan_.links.push_back({from == rank_ ? -1 : from, 0});
+    ++channel->added_count;
+    channel->adds_near = channel->adds_near && node(from) == node(rank_);
+  };
+  if (step > 0) add(steps[step - 1].adder);
+  for (size_t number = first; number < end; ++number) add(party.contributors[number]);
 }
 
 // By content. The first few members tell most of them apart.
@@ -193,10 +215,7 @@ absl::Status Channels::NumberLinks() {
   for (int32_t index : InOrder()) {
     Channel& channel = plan_.channels[static_cast<size_t>(index)];
     bool fits = number(&channel.parent, &receives) && number(&channel.owner, &sends);
-    const bool owner =
-        Has(plan_.members[static_cast<size_t>(int64_t{channel.first_member} + channel.self)].role,
-            Role::kOwner);
-    const int32_t links = channel.child_count + (owner ? channel.contribution_count : 0);
+    const int32_t links = channel.child_count + channel.added_count;
     for (int32_t i = 0; i < links; ++i) {
       Link* link = &plan_.links[static_cast<size_t>(int64_t{channel.first_link} + i)];
       fits = number(link, i < channel.child_count ? &sends : &receives) && fits;

@@ -45,6 +45,7 @@ class Channels {
 
   void AppendContent(const Party& party);
   void Connect(const Party& party, Channel* channel);
+  void ConnectReduction(const Party& party, Channel* channel);
   std::vector<int32_t> InOrder() const;
 
   const absl::Span<const int> node_of_rank_;

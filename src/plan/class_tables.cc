@@ -175,7 +175,7 @@ std::unique_ptr<PartService> ClassTables::Serve(const PartTuple& src_parts,
   service->holders = RanksOf(Side::kSrc, src_parts);
   if (reduces()) {
     const Reducers reducers = {service->holders, static_cast<size_t>(src_.contributions()),
-                               &ReducingNodes()};
+                               &ReducingNodes(), options_.relay && src_.levels().size() == 1};
     service->table = ServeReduced(reducers, wants, options_.node_of_rank, parties_.element_bytes());
   } else {
     service->table = sluice::Serve(service->holders, wants, options_.node_of_rank, NodesMeet(),

@@ -12,6 +12,11 @@ bool Party::OwnerContributes() const {
          std::find(contributors.begin(), contributors.end(), src) != contributors.end();
 }
 
+Role RoleInReduction(const Party& party, int rank) {
+  if (rank == party.src) return Role::kOwner;
+  return Adds(party.steps, rank) ? Role::kOwner | Role::kContributor : Role::kContributor;
+}
+
 const Party& PairParties::Of(int src, int dst) {
   const Party*& known = by_ranks_[{src, dst}];
   if (known == nullptr) {
@@ -139,6 +144,11 @@ Party Parties::Make(int src, absl::Span<const int> holders, const Need& need,
     party.dsts.assign(tree.begin(), tree.end());
   }
   party.levels = reduces() ? src_.levels() : absl::Span<const Level>();
+  if (need.gathers) {
+    party.steps = GatherByNode(src, party.contributors, options_.node_of_rank);
+  } else if (reduces()) {
+    party.steps = GatherDirectly(src);
+  }
   party.number =
       1 + static_cast<uint64_t>(layout_pair_) * kFanoutShapes + static_cast<uint64_t>(fanout.shape);
   return party;

@@ -14,6 +14,7 @@
 #include "absl/types/span.h"
 #include "mesh/partition.h"
 #include "plan/fanout.h"
+#include "plan/gathering.h"
 #include "plan/plan.h"
 #include "plan/serve.h"
 #include "sluice/transfer.h"
@@ -28,6 +29,7 @@ struct Party {
   bool src_needs = false;              // it needs them itself
   absl::Span<const int> contributors;  // in the order of addition; or none
   absl::Span<const Level> levels;      // of the reduction
+  GatherSteps steps;                   // of it
   uint64_t number = 0;                 // 0: two ranks, or one that has what it needs
   int64_t piece_bytes = 0;             // most bytes of one bucket; not the same in equal parties
 
@@ -40,6 +42,9 @@ struct Party {
   // True also where nothing is reduced.
   bool OwnerContributes() const;
 };
+
+// The role of a contributor to a party.
+Role RoleInReduction(const Party& party, int rank);
 
 // Parties of two ranks, or of one that has what it needs, of one rank's plan.
 class PairParties {

@@ -88,6 +88,13 @@ struct Channel {
   int32_t member_count = 0;
   int32_t self = 0;               // this rank among them
   int32_t own_contribution = -1;  // the number of this rank's contribution; -1: it gives none
+  // The contributions are added up in so many steps (plan/gathering.h), of which this rank belongs
+  // to number `step`; 0: nothing is reduced. What it adds up itself, the sum of the steps before
+  // among it, begins with contribution `first_added`.
+  int32_t step_count = 0;
+  int32_t step = 0;
+  int32_t first_added = 0;
+  int32_t added_count = 0;
   // Into Plan::contributions: the members in the order in which their contributions are added; into
   // Plan::levels. None unless this is a reduction. An owner contributes too unless it is only a
   // destination.
@@ -95,13 +102,15 @@ struct Channel {
   int32_t contribution_count = 0;
   int32_t first_level = 0;
   int32_t level_count = 0;
-  // This rank's links. Those to its children are in Plan::links; after them, where it is the
-  // owner, those from the contributors, as Plan::contributions, with no peer for its own.
+  // This rank's links. Those to its children are in Plan::links; after them, where it adds up,
+  // those from where what it adds comes, in order, with no peer for its own. `owner` leads to whom
+  // it gives its contribution or its sum.
   Link parent;
   Link owner;
   int32_t first_link = 0;
   int32_t child_count = 0;
-  bool one_node = false;  // all members are ranks of one node
+  bool one_node = false;   // all members are ranks of one node
+  bool adds_near = false;  // all that it adds up comes from its node
   int64_t buckets = 0;
 };
 

@@ -227,8 +227,8 @@ void ClassRoutes::AppendReducedRoutes(int64_t rotation, Plan* plan, std::vector<
         if (!contributes) continue;
         const size_t crossing = static_cast<size_t>(need.want);
         Route route;
-        route.role = owner == rank_ ? Role::kOwner : Role::kContributor;
         route.party = &tables_.parties().Of(owner, holders, need, share);
+        route.role = RoleInReduction(*route.party, rank_);
         route.region = RegionOf(&src_, crossing, Role::kSource, plan);
         if (crossing == local_crossing_) {
           route.role = route.role | Role::kDestination;

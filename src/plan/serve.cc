@@ -14,6 +14,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "plan/fanout.h"
+#include "plan/gathering.h"
 #include "plan/serve_line.h"
 
 namespace sluice {
@@ -269,7 +270,7 @@ class ReducedNeeds {
     std::copy_if(ranks.begin(), ranks.end(), std::back_inserter(inside),
                  [this](int rank) { return holds_.contains(rank); });
     if (!inside.empty()) return AddNeed(want, ranks, std::move(inside), -1);
-    if (replicas_on_node_.empty()) return AddNeed(want, ranks, AllHolders(), -1);
+    if (replicas_on_node_.empty()) return AddDistant(want, ranks);
     const RanksByNode nodes(ranks, node_of_rank_);
     RankList others;
     for (size_t n = 0; n < nodes.nodes(); ++n) {
@@ -283,7 +284,7 @@ class ReducedNeeds {
       const absl::Span<const int> kept = Keep(of_node);
       AddNeed(want, kept, {kept.begin(), kept.end()}, replicas->second[turn]);
     }
-    if (!others.empty()) AddNeed(want, Keep(others), AllHolders(), -1);
+    if (!others.empty()) AddDistant(want, Keep(others));
   }
 
   // The owners, and the numbers of the needs that they divide, those with the least choice first.
@@ -300,9 +301,20 @@ class ReducedNeeds {
 
  private:
   int NodeOf(int rank) const { return node_of_rank_[static_cast<size_t>(rank)]; }
-  std::vector<int> AllHolders() const {
-    return {reducers_.holders.begin(), reducers_.holders.end()};
+
+  // For ranks that are served by those that hold contributions.
+  void AddDistant(int32_t want, absl::Span<const int> ranks) {
+    std::vector<int> owners;
+    const size_t count = reducers_.contributions;
+    for (size_t first = 0; first < reducers_.holders.size(); first += count) {
+      absl::Span<const int> row = reducers_.holders.subspan(first, count);
+      if (reducers_.may_gather) row = GatheringOwners(row, node_of_rank_);
+      owners.insert(owners.end(), row.begin(), row.end());
+    }
+    AddNeed(want, ranks, std::move(owners), -1);
+    table_.needs.back().gathers = reducers_.may_gather;
   }
+
   absl::Span<const int> Keep(absl::Span<const int> ranks) {
     return table_.lists.emplace_back(ranks.begin(), ranks.end());
   }

@@ -34,6 +34,8 @@ struct Need {
   // Of a reduction whose owners are among `ranks`: the replica whose contributions they add up.
   // -1: an owner adds up those of its own replica.
   int32_t replica = -1;
+  // Of a reduction: contributions are added up on their nodes, as GatherByNode says.
+  bool gathers = false;
 };
 
 // Elements [begin, end) of a need's region, for its ranks [first_rank, end_rank).
@@ -94,11 +96,14 @@ struct Reducers {
   // The nodes on which ranks that need a part reduce it themselves, if all contributions of a
   // replica are there.
   const absl::flat_hash_set<int>* reducing_nodes = nullptr;
+  // Whether contributions that have to cross may be added up on their nodes first.
+  bool may_gather = false;
 };
 
 // The same for a part that has to be reduced first: a share is what one rank, the owner, reduces
 // and passes on. Owners are those that need a region and hold a contribution to it; or those of a
-// reducing node that need it, for that node; or else all holders.
+// reducing node that need it, for that node; or else all holders, of those to gather the ones that
+// GatheringOwners names.
 ServeTable ServeReduced(const Reducers& reducers, absl::Span<const Want> wants,
                         absl::Span<const int> node_of_rank, int64_t element_bytes);
 

@@ -105,7 +105,7 @@ bool Folds(const TransferRun& run, const Bucket& bucket) {
   const Plan& plan = run.transfer().plan();
   const Channel& channel = plan.channels[static_cast<size_t>(bucket.channel)];
   return Has(bucket.role, Role::kOwner) && memory.takes_folds &&
-         memory.staging == DeviceKind::kCpu && channel.one_node && channel.level_count == 1 &&
+         memory.staging == DeviceKind::kCpu && channel.adds_near && channel.level_count == 1 &&
          bucket.chunk_count == 1;
 }
 

@@ -28,7 +28,7 @@ Submission BucketWork::SubmissionOf(const TransferRun& run, size_t index) {
   submission.staging_bytes = part.staging_bytes;
   submission.operations = bucket.role == Role::kLocal ? 0 : std::max(1, channel.child_count);
   if (part.folds) {
-    submission.operations = std::max(submission.operations, 1 + channel.contribution_count);
+    submission.operations = std::max(submission.operations, 1 + channel.added_count);
   }
   return submission;
 }
@@ -80,24 +80,33 @@ absl::Status BucketWork::Move(uint64_t cookie, CopyQueue* copies,
   while (pending_ == 0 && !waits_ && step_ != Step::kOver) {
     switch (step_) {
       case Step::kGive:
-        if (Has(role, Role::kContributor)) {
+        if (Has(role, Role::kContributor) && !AddsForOther()) {
           if (!BeginRound()) break;
+          const int64_t hop = int64_t{channel().own_contribution} + channel().step;
           Send(channel().owner, src_.data != nullptr ? src_ : WireMemory{slot_},
-               {bucket().contribution_bytes, channel().own_contribution, cookie}, messages);
+               {bucket().contribution_bytes, hop, cookie}, messages);
         }
         step_ = Step::kCollect;
         break;
       case Step::kCollect:
-        if (Has(role, Role::kOwner) && contribution_ < channel().contribution_count) {
+        if (contribution_ < channel().added_count) {
           absl::Status status =
               folds_ ? CollectAtOnce(cookie, copies, messages) : Collect(cookie, copies, messages);
           if (!status.ok()) return status;
         } else {
-          step_ = Step::kCast;
+          step_ = Step::kGiveSum;
         }
         break;
+      case Step::kGiveSum:
+        if (AddsForOther()) {
+          if (!BeginRound()) break;
+          Send(channel().owner, {Accumulator(0)},
+               {bucket().contribution_bytes, HopOf(channel().added_count), cookie}, messages);
+        }
+        step_ = Step::kCast;
+        break;
       case Step::kCast:
-        if (Has(role, Role::kOwner) && ResultIsCast()) {
+        if (Has(role, Role::kOwner) && !AddsForOther() && ResultIsCast()) {
           if (absl::Status status = CastResult(copies); !status.ok()) return status;
         }
         step_ = Step::kReceive;
@@ -133,13 +142,13 @@ absl::Status BucketWork::Collect(uint64_t cookie, CopyQueue* copies,
     if (absl::Status status = AddContribution(contribution_++, copies); !status.ok()) return status;
     return copies->Flush();
   }
-  const int64_t place = contribution_ % levels()[0].size;
+  const int64_t place = contribution_ % AddedTo(0);
   const bool first = place == 0 || (place == 1 && FoldsItselfLast(contribution_ - 1));
   std::byte* const to = first ? Accumulator(0) : Incoming();
   if (!IsOwn(contribution_)) {
     if (!BeginRound()) return absl::OkStatus();
-    Receive(LinkOf(contribution_), {to}, {bucket().contribution_bytes, contribution_, cookie},
-            messages);
+    Receive(LinkOf(contribution_), {to},
+            {bucket().contribution_bytes, HopOf(contribution_), cookie}, messages);
     arrived_ = true;
     return absl::OkStatus();
   }
@@ -160,15 +169,15 @@ absl::Status BucketWork::CollectAtOnce(uint64_t cookie, CopyQueue* copies,
     return copies->Flush();
   }
   // Other buckets of the channel may take one contribution after another.
-  if (!BeginRounds(channel().contribution_count - (contributes ? 1 : 0))) return absl::OkStatus();
-  contribution_ = channel().contribution_count;
+  if (!BeginRounds(channel().added_count - (contributes ? 1 : 0))) return absl::OkStatus();
+  contribution_ = channel().added_count;
   AddFold(cookie, messages);
   return absl::OkStatus();
 }
 
 void BucketWork::AddFold(uint64_t cookie, std::vector<TransportOp>* messages) {
   const Link* first = nullptr;
-  for (int64_t number = 0; number < channel().contribution_count; ++number) {
+  for (int64_t number = 0; number < channel().added_count; ++number) {
     const Link& link = LinkOf(number);
     FoldSource source;
     if (IsOwn(number)) {
@@ -185,20 +194,20 @@ void BucketWork::AddFold(uint64_t cookie, std::vector<TransportOp>* messages) {
   }
   const Level& level = levels()[0];
   const Chunk& chunk = ChunksOf(plan(), bucket())[0];
-  fold_ = {level.op, TensorAt(*run_, chunk).src_dtype, level.op == ReduceOp::kAvg ? level.size : 1,
-           sources_};
+  const bool divides = level.op == ReduceOp::kAvg && !AddsForOther();
+  fold_ = {level.op, TensorAt(*run_, chunk).src_dtype, divides ? level.size : 1, sources_};
   const WireMemory to = dst_.data != nullptr ? dst_ : WireMemory{Accumulator(0)};
-  Receive(*first, to, {bucket().contribution_bytes, 0, cookie}, messages);
+  Receive(*first, to, {bucket().contribution_bytes, HopOf(0), cookie}, messages);
   messages->back().fold = &fold_;
 }
 
 // Contribution `number` stands where Collect put it. Full accumulators are passed up the levels.
 absl::Status BucketWork::AddContribution(int64_t number, CopyQueue* copies) {
   const bool from_memory = (IsOwn(number) && src_.one_stretch()) ||
-                           (number % levels()[0].size == 1 && FoldsItselfLast(number - 1));
+                           (number % AddedTo(0) == 1 && FoldsItselfLast(number - 1));
   const std::byte* from = from_memory ? src_.data : Incoming();
   for (size_t k = 0; k < levels().size(); ++k) {
-    const int64_t size = levels()[k].size;
+    const int64_t size = AddedTo(k);
     const int64_t place = number % size;
     if (place == 0) {
       if (k == 0) return absl::OkStatus();
@@ -227,7 +236,7 @@ const Link& BucketWork::LinkOf(int64_t number) const {
 bool BucketWork::FoldsItselfLast(int64_t number) const {
   const ReduceOp op = levels()[0].op;
   const bool commutes = op != ReduceOp::kMax && op != ReduceOp::kMin;
-  return commutes && src_.one_stretch() && number % levels()[0].size == 0 && IsOwn(number);
+  return commutes && src_.one_stretch() && number % AddedTo(0) == 0 && IsOwn(number);
 }
 
 absl::Status BucketWork::Merge(const Level& level, bool last, const std::byte* from,
@@ -241,7 +250,7 @@ absl::Status BucketWork::Merge(const Level& level, bool last, const std::byte* f
     reduction.dst_kind = staging();
     reduction.dst = accumulator + chunk.contribution_offset;
     reduction.elements = chunk.end - chunk.begin;
-    if (last && level.op == ReduceOp::kAvg) reduction.divisor = level.size;
+    if (last && level.op == ReduceOp::kAvg && !AddsForOther()) reduction.divisor = level.size;
     if (absl::Status status = copies->Add(reduction); !status.ok()) return status;
   }
   return absl::OkStatus();
@@ -290,6 +299,20 @@ bool BucketWork::BeginRounds(int rounds) {
   return !waits_;
 }
 
+int64_t BucketWork::AddedTo(size_t level) const {
+  return channel().step_count > 1 ? channel().added_count : levels()[level].size;
+}
+
+bool BucketWork::AddsForOther() const {
+  return Has(bucket().role, Role::kOwner | Role::kContributor);
+}
+
+// The sum of the steps before comes right before the first contribution of a step, and after the
+// last one of the step before.
+int64_t BucketWork::HopOf(int64_t number) const {
+  return int64_t{channel().first_added} + number + std::max(0, channel().step - 1);
+}
+
 int64_t BucketWork::HopToChildren() const {
   const absl::Span<const Member> members =
       absl::MakeConstSpan(plan().members).subspan(static_cast<size_t>(channel().first_member));
@@ -297,7 +320,7 @@ int64_t BucketWork::HopToChildren() const {
   for (int32_t at = channel().self; members[static_cast<size_t>(at)].parent >= 0; ++depth) {
     at = members[static_cast<size_t>(at)].parent;
   }
-  return channel().contribution_count + depth;
+  return int64_t{channel().contribution_count} + std::max(0, channel().step_count - 1) + depth;
 }
 
 void BucketWork::Send(const Link& link, const WireMemory& memory, const Letter& letter,

@@ -70,6 +70,7 @@ class BucketWork {
   enum class Step : uint8_t {
     kGive,     // contributor: send to the owner
     kCollect,  // owner: take and add one contribution, then the next
+    kGiveSum,  // contributor that adds those of others: send the sum to who adds next
     kCast,     // owner: from the source dtype to that of the wire
     kReceive,  // destination: from its parent
     kForward,  // source, owner, relay: to the children
@@ -87,6 +88,9 @@ class BucketWork {
   absl::Status Merge(const Level& level, bool last, const std::byte* from, std::byte* accumulator,
                      CopyQueue* copies);
   absl::Span<const Level> levels() const;
+  // How many contributions an accumulator of this level is for.
+  int64_t AddedTo(size_t level) const;
+  bool AddsForOther() const;                 // of an owner: it gives its sum to the next one
   const Link& LinkOf(int64_t number) const;  // of an owner: where contribution `number` comes from
   bool IsOwn(int64_t number) const { return LinkOf(number).peer < 0; }
   // True if contribution `number` begins an accumulator, is this rank's own and stays in source
@@ -110,6 +114,7 @@ class BucketWork {
   void AddMessage(TransportOp::Kind kind, const Link& link, const WireMemory& memory,
                   const Letter& letter, std::vector<TransportOp>* messages);
   // The hops of a bucket: its contributions one after another, then the levels of its tree.
+  int64_t HopOf(int64_t number) const;
   int64_t HopToChildren() const;
   int TagOf(const Link& link) const;
 

@@ -26,9 +26,7 @@ RankChannel SummarizeChannel(const Plan& plan, const Channel& channel,
   made.owner = channel.owner.peer;
   made.first_peer = static_cast<int32_t>(peers->size());
   made.children = channel.child_count;
-  const Member& self =
-      plan.members[static_cast<size_t>(channel.first_member) + static_cast<size_t>(channel.self)];
-  if (Has(self.role, Role::kOwner)) made.contributions = channel.contribution_count;
+  made.contributions = channel.added_count;
   for (int32_t i = 0; i < made.children + made.contributions; ++i) {
     peers->push_back(plan.links[static_cast<size_t>(channel.first_link + i)].peer);
   }
@@ -54,7 +52,7 @@ int64_t StayBytes(const Plan& plan, const Bucket& bucket, const TransferSpec& sp
 }
 
 bool Casts(const Plan& plan, const Bucket& bucket, const TransferSpec& spec) {
-  if (!Has(bucket.role, Role::kOwner)) return false;
+  if (!Has(bucket.role, Role::kOwner) || Has(bucket.role, Role::kContributor)) return false;
   const absl::Span<const Chunk> chunks = ChunksOf(plan, bucket);
   return std::any_of(chunks.begin(), chunks.end(), [&spec](const Chunk& chunk) {
     const TensorTransfer& tensor = TensorOf(spec, chunk);

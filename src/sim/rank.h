@@ -16,6 +16,7 @@ namespace sluice::sim {
 enum class MoveStep : uint8_t {
   kGive,     // a contributor sends to the owner
   kCollect,  // an owner takes and adds one contribution, then the next
+  kGiveSum,  // and gives the sum to who adds next, unless it is the last
   kCast,     // an owner makes the result what children get
   kReceive,  // a destination, from its parent
   kForward,  // to all children at once

@@ -229,15 +229,19 @@ class Simulation {
     while (live.pending == 0 && live.step != MoveStep::kOver) {
       switch (live.step) {
         case MoveStep::kGive:
-          if (channel.owner >= 0) Send(place, rank.Named(channel.owner), bucket.contribution_bytes);
+          if (channel.contributions == 0) GiveTo(place, channel.owner, bucket);
           live.step = MoveStep::kCollect;
           break;
         case MoveStep::kCollect:
           if (live.contribution < channel.contributions) {
             CollectNext(place);
           } else {
-            live.step = MoveStep::kCast;
+            live.step = MoveStep::kGiveSum;
           }
+          break;
+        case MoveStep::kGiveSum:
+          if (channel.contributions > 0) GiveTo(place, channel.owner, bucket);
+          live.step = MoveStep::kCast;
           break;
         case MoveStep::kCast:
           if (bucket.casts) StartCopy(place, bucket.contribution_bytes);
@@ -258,6 +262,11 @@ class Simulation {
       }
     }
     if (live.pending == 0) FinishStage(place);
+  }
+
+  // A contribution, or the sum of some.
+  void GiveTo(const Place& place, int32_t adder, const RankBucket& bucket) {
+    if (adder >= 0) Send(place, RankOf(place).Named(adder), bucket.contribution_bytes);
   }
 
   // An owner takes the next contribution, or adds the one that is here: the first one needs no

@@ -31,8 +31,10 @@ absl::Status CheckRoles(const ChannelContent& content) {
     const Member& member = content.members[m];
     const bool contributes = Has(member.role, Role::kContributor);
     const bool needs = Has(member.role, Role::kDestination);
-    const bool other = Has(member.role, Role::kSource) || Has(member.role, Role::kOwner) ||
-                       Has(member.role, Role::kLocal);
+    // Who adds for another owner gives the sum, and needs nothing.
+    const bool adds = Has(member.role, Role::kOwner);
+    const bool other = Has(member.role, Role::kSource) || Has(member.role, Role::kLocal) ||
+                       (adds && member.role != (Role::kOwner | Role::kContributor));
     if (other || (!contributes && !needs) || (contributes && !reduced)) {
       return Wrong("rank ", member.rank, " has a wrong role");
     }
@@ -101,7 +103,7 @@ absl::Status CheckContributions(const ChannelContent& content) {
   if (distinct.size() != content.contributions.size()) return Wrong("a contribution counts twice");
   for (size_t m = 0; m < content.members.size(); ++m) {
     const Role role = content.members[m].role;
-    if (Has(role, Role::kOwner)) continue;
+    if (m == 0) continue;  // CheckOwner's
     const bool contributes = Has(role, Role::kContributor);
     if (contributes != distinct.contains(static_cast<int32_t>(m))) {
       return Wrong("rank ", content.members[m].rank, " contributes, or does not");
@@ -141,10 +143,13 @@ class Links {
     content_ = ContentOf(plan, channel);
     key_ = content_.Key();
     const Member& self = content_.members[static_cast<size_t>(channel.self)];
-    const Member& root = content_.members[0];
-    const bool contributes = Has(self.role, Role::kContributor);
     if (absl::Status s = AddEnd(channel.parent, self.parent, rank, false); !s.ok()) return s;
-    if (absl::Status s = AddEnd(channel.owner, contributes ? 0 : -1, rank, true); !s.ok()) return s;
+    if (Has(self.role, Role::kContributor) != (channel.owner.peer >= 0)) {
+      return Wrong("gives to rank ", channel.owner.peer);
+    }
+    // Whether each gives to whom it should is Deliver's to find out.
+    absl::Status given = AddEnd(channel.owner, MemberOf(channel.owner.peer), rank, true);
+    if (!given.ok()) return given;
     std::vector<std::pair<int32_t, bool>> expected;  // member, and whether this rank sends
     for (size_t m = 0; m < content_.members.size(); ++m) {
       if (content_.members[m].parent == channel.self) expected.emplace_back(m, true);
@@ -152,8 +157,11 @@ class Links {
     if (channel.child_count != static_cast<int32_t>(expected.size())) {
       return Wrong(channel.child_count, " children");
     }
-    if (channel.self == 0 && Has(root.role, Role::kOwner)) {
-      for (const int32_t m : content_.contributions) expected.emplace_back(m > 0 ? m : -1, false);
+    if (Has(self.role, Role::kOwner) != (channel.added_count > 0)) return Wrong("adds, or not");
+    for (int32_t i = 0; i < channel.added_count; ++i) {
+      const Link& link =
+          plan.links.at(static_cast<size_t>(channel.first_link + channel.child_count + i));
+      expected.emplace_back(MemberOf(link.peer), false);
     }
     for (size_t i = 0; i < expected.size(); ++i) {
       const Link& link = plan.links.at(static_cast<size_t>(channel.first_link) + i);
@@ -174,6 +182,13 @@ class Links {
   }
 
  private:
+  int32_t MemberOf(int rank) const {
+    for (size_t m = 0; m < content_.members.size(); ++m) {
+      if (content_.members[m].rank == rank) return static_cast<int32_t>(m);
+    }
+    return -1;
+  }
+
   // `member`: the other end's number, -1 for none.
   absl::Status AddEnd(const Link& link, int32_t member, int rank, bool sends) {
     const int peer = member < 0 ? -1 : content_.members[static_cast<size_t>(member)].rank;

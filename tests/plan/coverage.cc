@@ -37,6 +37,8 @@ void Coverage::CountRoot(const Plan& plan, const Bucket& bucket) {
   if (Has(bucket.role, Role::kOwner)) {
     ++reductions;
     deep_reductions += channel.level_count > 1 ? 1 : 0;
+    gathered_reductions += channel.step_count > 1 ? 1 : 0;
+    owners_that_only_need += channel.own_contribution < 0 ? 1 : 0;
     owners_that_need += Has(bucket.role, Role::kDestination) ? 1 : 0;
   }
   if (channel.member_count < 4) return;

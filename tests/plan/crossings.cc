@@ -179,9 +179,14 @@ LeastCrossings CountCrossings(const Job& job) {
 
 namespace {
 
-// How many contributions to an element ranks give to others.
-int64_t CountContributions(const Job& job, const TensorTransfer& tensor, const Element& element,
-                           int64_t contributions) {
+// How often an element passes between ranks before it is reduced, and after that.
+struct Messages {
+  int64_t contributions = 0;
+  int64_t results = 0;
+};
+
+Messages CountMessages(const Job& job, const TensorTransfer& tensor, const Element& element,
+                       int64_t contributions) {
   const auto node = [&job](int rank) { return job.node_of_rank[static_cast<size_t>(rank)]; };
   std::set<int> reducing;  // nodes
   for (const auto& [coordinates, ranks] : element.replicas) {
@@ -198,15 +203,18 @@ int64_t CountContributions(const Job& job, const TensorTransfer& tensor, const E
   std::set<int> by_targets;
   bool by_holders = false;
   for (const int rank : element.targets) {
-    if (element.contribution_of.contains(rank)) return contributions - 1;
+    if (element.contribution_of.contains(rank)) {
+      return {contributions - 1, static_cast<int64_t>(element.targets.size()) - 1};
+    }
     if (reducing.contains(node(rank))) {
       by_targets.insert(node(rank));
     } else {
       by_holders = true;
     }
   }
-  return static_cast<int64_t>(by_targets.size()) * contributions +
-         (by_holders ? contributions - 1 : 0);
+  const auto nodes = static_cast<int64_t>(by_targets.size());
+  return {nodes * contributions + (by_holders ? contributions - 1 : 0),
+          static_cast<int64_t>(element.targets.size()) - nodes};
 }
 
 }  // namespace
@@ -222,8 +230,10 @@ Arrivals CountArrivals(const Job& job) {
         arrivals.stay[static_cast<size_t>(rank)] +=
             static_cast<double>(DTypeBytes(WireDType(tensor)));
       }
-      arrivals.contributions += static_cast<double>(
-          CountContributions(job, tensor, element, contributions) * DTypeBytes(tensor.src_dtype));
+      const Messages messages = CountMessages(job, tensor, element, contributions);
+      arrivals.contributions +=
+          static_cast<double>(messages.contributions * DTypeBytes(tensor.src_dtype));
+      arrivals.results += static_cast<double>(messages.results * DTypeBytes(WireDType(tensor)));
     }
   }
   return arrivals;

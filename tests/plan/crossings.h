@@ -22,7 +22,8 @@ LeastCrossings CountCrossings(const Job& job);
 // the tensor, by a rank that needs it, and only for the others by one that contributes.
 struct Arrivals {
   std::vector<double> stay;  // by rank; where nothing is reduced
-  double contributions = 0;
+  double contributions = 0;  // or sums of them: a rank gives one or the other
+  double results = 0;        // where all is reduced
 };
 Arrivals CountArrivals(const Job& job);
 

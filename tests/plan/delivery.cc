@@ -35,6 +35,7 @@ class Courier {
   absl::Status Carry(const Views& views);
   absl::Status FillRoot(const Party& party, Wire* wire);
   absl::Status Gather(const Party& party, Wire* wire);
+  absl::Status Order(const Party& party, int32_t adder, std::vector<int32_t>* numbers) const;
   absl::Status Spread(const Party& party, const Wire& wire);
   Moved& Of(int rank) { return moved_[static_cast<size_t>(rank)]; }
 
@@ -111,10 +112,57 @@ absl::Status Courier::Gather(const Party& party, Wire* wire) {
     Of(member.rank).sent += bytes;
     Of(owner).contributed += bytes;
   }
+  std::vector<int32_t> order;
+  if (absl::Status status = Order(party, 0, &order); !status.ok()) return status;
+  for (size_t i = 0; i < order.size(); ++i) {
+    if (order[i] != static_cast<int32_t>(i)) return Wrong("contributions out of order");
+  }
+  if (order.size() != contributions.size()) return Wrong(order.size(), " contributions are added");
   const auto levels = absl::MakeConstSpan(party.plan.levels)
                           .subspan(static_cast<size_t>(party.channel.first_level),
                                    static_cast<size_t>(party.channel.level_count));
   return tensors_.Reduce(owner, *party.views.at(owner), levels, contributions, wire);
+}
+
+// The numbers of the contributions in what `adder`, a member, adds up, in its order: its links lead
+// to whoever gives a contribution, or the sum of some, to it.
+absl::Status Courier::Order(const Party& party, int32_t adder,
+                            std::vector<int32_t>* numbers) const {
+  const auto channel_of = [&](const Member& member) -> const Channel& {
+    const Plan& plan = plans_[static_cast<size_t>(member.rank)];
+    return plan.channels.at(static_cast<size_t>(party.views.at(member.rank)->channel));
+  };
+  const auto number_of = [&](int32_t m) {
+    int32_t c = 0;
+    while (party.plan.contributions.at(
+               static_cast<size_t>(int64_t{party.channel.first_contribution} + c)) != m) {
+      ++c;
+    }
+    return c;
+  };
+  const Member& self = party.member(adder);
+  const Channel& channel = channel_of(self);
+  const Plan& plan = plans_[static_cast<size_t>(self.rank)];
+  for (int32_t i = 0; i < channel.added_count; ++i) {
+    const Link& link =
+        plan.links.at(static_cast<size_t>(channel.first_link + channel.child_count + i));
+    if (link.peer < 0) {
+      numbers->push_back(number_of(adder));
+      continue;
+    }
+    int32_t from = 0;
+    while (from < party.channel.member_count && party.member(from).rank != link.peer) ++from;
+    if (from == party.channel.member_count) return Wrong("rank ", link.peer, " is no member");
+    if (channel_of(party.member(from)).owner.peer != self.rank) {
+      return Wrong("rank ", link.peer, " gives to another one than rank ", self.rank);
+    }
+    if (!Has(party.member(from).role, Role::kOwner)) {
+      numbers->push_back(number_of(from));
+    } else if (absl::Status status = Order(party, from, numbers); !status.ok()) {
+      return status;
+    }
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Courier::Spread(const Party& party, const Wire& wire) {

@@ -67,7 +67,7 @@ void ExpectRatiosOfRoutes(const Job& job, const PlanFigures& figures) {
 void ExpectRoutesOfAllBytes(const Job& job, const PlanFigures& figures) {
   const oracle::Arrivals expected = oracle::CountArrivals(job);
   std::set<std::pair<int, int>> had;  // rank and hop
-  double first_hop = 0;
+  double bytes = 0;
   std::vector<double> stay(job.node_of_rank.size());
   int hops_max = 0;
   for (const RouteBytes& route : figures.routes) {
@@ -75,7 +75,7 @@ void ExpectRoutesOfAllBytes(const Job& job, const PlanFigures& figures) {
     EXPECT_GT(route.bytes, 0);
     had.insert({route.dst, route.hop});
     hops_max = std::max(hops_max, route.hop);
-    if (route.hop == 1) first_hop += static_cast<double>(route.bytes);
+    bytes += static_cast<double>(route.bytes);
     stay[static_cast<size_t>(route.dst)] += static_cast<double>(route.bytes);
   }
   EXPECT_EQ(figures.hops_max, hops_max);
@@ -85,7 +85,7 @@ void ExpectRoutesOfAllBytes(const Job& job, const PlanFigures& figures) {
   }
   if (Reduces(job)) {
     if (job.spec.tensors.size() > 1) return;  // others may not be reduced
-    EXPECT_EQ(first_hop, expected.contributions);
+    EXPECT_EQ(bytes, expected.contributions + expected.results);
   } else {
     EXPECT_EQ(stay, expected.stay);
   }
@@ -154,6 +154,37 @@ TEST(PlanFiguresTest, EachByteCrossesOnceAndAllRanksTakePart) {
       EXPECT_LE(figures.busiest_src_ratio, 1.05);
       EXPECT_LE(figures.busiest_dst_ratio, 1.05);
       EXPECT_LE(figures.hops_max, 3);
+    }
+  }
+}
+
+// Contributions on several nodes: one sum crosses from each to the next, then to the targets' node.
+TEST(PlanFiguresTest, ContributionsCrossAsSumsOfTheirNodes) {
+  const struct {
+    std::vector<int> node_of_source;
+    std::vector<int64_t> mesh;
+    const char* src;
+    int64_t crossings;  // of each element, the results' among them
+  } cases[] = {{{0, 0, 1, 1}, {4}, "P(sum)", 2},
+               {{0, 0, 0, 0, 1, 1, 1, 1}, {4, 2}, "P(max),S(0)", 2},
+               {{0, 0, 1, 1, 2, 2}, {6}, "P(avg)", 3},
+               {{0, 0, 0, 0, 1, 1, 1, 1}, {2, 2, 2}, "R,P(sum),S(1)", 1},
+               {{0, 1, 1, 1, 2, 2}, {6}, "P(sum)", 3}};
+  for (const auto& of : cases) {
+    for (const int64_t slots : {0, 1, 8}) {
+      Job job;
+      job.slots = slots;
+      job.node_of_rank = of.node_of_source;
+      const int sources = static_cast<int>(of.node_of_source.size());
+      job.node_of_rank.insert(job.node_of_rank.end(), {9, 9});
+      job.spec.tensors.push_back(MakeTensor("gradient", {2048, 1024}, DType::kF32,
+                                            MakeLayout(of.mesh, RankRange(0, sources), of.src),
+                                            MakeLayout({2}, RankRange(sources, 2), "S(0)")));
+      SCOPED_TRACE(Describe(job));
+      const PlanFigures figures = Figures(job);
+      EXPECT_EQ(figures.node_bytes, of.crossings * 2048 * 1024 * 4);
+      EXPECT_EQ(figures.node_bytes_ratio, 1);
+      EXPECT_LE(figures.busiest_dst_ratio, 1.05);
     }
   }
 }
