@@ -29,6 +29,8 @@ class RowFold {
   void Fold(absl::Span<const std::byte* const> sources, std::byte* dst, int64_t elements,
             Stores stores) const;
 
+  int64_t element_bytes() const { return element_bytes_; }
+
  private:
   // All but the last step of a fold, or all of it, of few elements.
   void FoldBlock(absl::Span<const std::byte* const> sources, int64_t at, std::byte* dst,
