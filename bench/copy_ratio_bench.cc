@@ -1,4 +1,4 @@
-// Copies and casts of large tensors against memcpy, in turns: each benchmark gives ratios.
+// Copies, casts and folds of large tensors against memcpy, in turns: each benchmark gives ratios.
 //
 // Both sides are larger than the cache, and each turn goes on where the last one ended, so that
 // nothing is found there. The time counted is the thread's own. Counters, each with the quartiles
@@ -19,9 +19,12 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "device/device.h"
+#include "device/fold_rows.h"
 #include "device/host_memory.h"
 #include "device/stores.h"
+#include "device/stream_rows.h"
 #include "device/strided_copy.h"
+#include "sluice/layout.h"
 #include "sluice/tensor.h"
 #include "tensor/run.h"
 
@@ -204,6 +207,34 @@ void NaiveCastRatio(benchmark::State& state) {
   Compare(state, CastWays(4, 2, cast), 1);
 }
 BENCHMARK(NaiveCastRatio)->Iterations(1);
+
+// The sum of contributions that lie apart. Counts bytes written alone: memcpy of the result, which
+// is what a fold saves over adding up elsewhere.
+void FoldRatio(benchmark::State& state, DType dtype, int64_t divisor) {
+  const Stores stores = state.range(1) != 0 ? Stores::kStreaming : Stores::kPlain;
+  std::vector<const std::byte*> sources(static_cast<size_t>(state.range(0)));
+  const Turn fold = [&](const std::byte* src, std::byte* dst, int64_t turn) {
+    const int64_t apart = kMemoryBytes / kTurnBytes / state.range(0);
+    for (size_t i = 0; i < sources.size(); ++i) {
+      sources[i] = src + Offset(turn + static_cast<int64_t>(i) * apart, kTurnBytes);
+    }
+    RowFold(ReduceOp::kAvg, dtype, divisor)
+        .Fold(sources, dst + Offset(turn, kTurnBytes), kTurnBytes / DTypeBytes(dtype), stores);
+    StreamFence();
+    benchmark::ClobberMemory();
+  };
+  Compare(state, {Memcpy(kTurnBytes), fold, 2 * kTurnBytes}, state.range(2));
+}
+#define SLUICE_FOLD_RATIO(name, dtype, divisor)                     \
+  BENCHMARK_CAPTURE(FoldRatio, ratio_##name, DType::dtype, divisor) \
+      ->ArgNames({"sources", "streaming", "threads"})               \
+      ->ArgsProduct({{2, 3, 5}, {0, 1}, {1, 2}})                    \
+      ->Iterations(1)
+SLUICE_FOLD_RATIO(sum_f32, kF32, 1);
+SLUICE_FOLD_RATIO(sum_bf16, kBF16, 1);
+SLUICE_FOLD_RATIO(sum_i64, kI64, 1);
+SLUICE_FOLD_RATIO(avg_f32, kF32, 2);
+#undef SLUICE_FOLD_RATIO
 
 }  // namespace
 }  // namespace sluice

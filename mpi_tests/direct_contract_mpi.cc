@@ -42,6 +42,7 @@ const auto kWorlds = testing::Values(World("Private", 0),
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(FabricContract);
 INSTANTIATE_TEST_SUITE_P(Direct, TransportContract, kWorlds, ContractWorldName);
 INSTANTIATE_TEST_SUITE_P(Direct, GroupContract, kWorlds, ContractWorldName);
+INSTANTIATE_TEST_SUITE_P(Direct, FoldContract, kWorlds, ContractWorldName);
 
 }  // namespace
 }  // namespace sluice

@@ -3,12 +3,15 @@
 #define HWY_TARGET_INCLUDE "device/reduce_rows.cc"
 #include <hwy/foreach_target.h>
 // Must come after foreach_target.h.
+#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 
+#include "device/prefetcher.h"
 #include "device/small_float.inc"
 
 #ifndef SLUICE_SRC_DEVICE_REDUCE_ROWS_CC_ONCE_
@@ -24,12 +27,19 @@
 namespace sluice {
 namespace {
 
+// Between two calls of the prefetcher, which cost as much as a line or two.
+constexpr int64_t kSegmentBytes = 256;
+
 // The folds of one type on one instruction set.
 struct Folds {
-  FoldRow sum;
-  FoldRow max;
-  FoldRow min;
-  FoldRow product;
+  struct Ways {
+    FoldRow row;
+    FoldRow stream;  // or null
+  };
+  Ways sum;
+  Ways max;
+  Ways min;
+  Ways product;
 };
 
 struct Reductions {
@@ -78,33 +88,33 @@ HWY_INLINE V WithOneNaN(D d, V decides, V value) {
 
 struct Sum {
   template <class D, class V>
-  static HWY_INLINE V Apply(D d, V dst, V src) {
-    const V sum = hn::Add(dst, src);
+  static HWY_INLINE V Apply(D d, V left, V right) {
+    const V sum = hn::Add(left, right);
     return WithOneNaN(d, sum, sum);
   }
 };
 
-// Equal values, such as zeros of two signs, keep what is in dst; so does a NaN in dst.
+// Equal values, such as zeros of two signs, keep what is in left; so does a NaN there.
 struct Larger {
   template <class D, class V>
-  static HWY_INLINE V Apply(D d, V dst, V src) {
-    const V larger = hn::IfThenElse(hn::Gt(src, dst), src, dst);
-    return WithOneNaN(d, src, WithOneNaN(d, larger, larger));
+  static HWY_INLINE V Apply(D d, V left, V right) {
+    const V larger = hn::IfThenElse(hn::Gt(right, left), right, left);
+    return WithOneNaN(d, right, WithOneNaN(d, larger, larger));
   }
 };
 
 struct Smaller {
   template <class D, class V>
-  static HWY_INLINE V Apply(D d, V dst, V src) {
-    const V smaller = hn::IfThenElse(hn::Lt(src, dst), src, dst);
-    return WithOneNaN(d, src, WithOneNaN(d, smaller, smaller));
+  static HWY_INLINE V Apply(D d, V left, V right) {
+    const V smaller = hn::IfThenElse(hn::Lt(right, left), right, left);
+    return WithOneNaN(d, right, WithOneNaN(d, smaller, smaller));
   }
 };
 
 struct Product {
   template <class D, class V>
-  static HWY_INLINE V Apply(D d, V dst, V src) {
-    const V product = hn::Mul(dst, src);
+  static HWY_INLINE V Apply(D d, V left, V right) {
+    const V product = hn::Mul(left, right);
     return WithOneNaN(d, product, product);
   }
 };
@@ -117,6 +127,8 @@ struct Whole {
 
   static HWY_INLINE hn::Vec<Tag> Load(const T* src) { return hn::LoadU(Tag(), src); }
   static HWY_INLINE void Store(hn::Vec<Tag> value, T* dst) { hn::StoreU(value, Tag(), dst); }
+  // To a whole vector's alignment.
+  static HWY_INLINE void Stream(hn::Vec<Tag> value, T* dst) { hn::Stream(value, Tag(), dst); }
 };
 
 // The others are computed in f32.
@@ -129,44 +141,79 @@ struct Small {
   static HWY_INLINE void Store(FloatVec value, Element* dst) {
     Narrowed<Format>::Store(value, dst);
   }
+  static HWY_INLINE void Stream(FloatVec value, Element* dst) {
+    hn::Stream(Narrowed<Format>::Codes(value), typename Narrowed<Format>::Tag(), dst);
+  }
 };
 
 template <class Access, class Operation>
-HWY_INLINE void FoldVector(const typename Access::Element* src, typename Access::Element* dst) {
-  const typename Access::Tag d;
-  Access::Store(Operation::Apply(d, Access::Load(dst), Access::Load(src)), dst);
+HWY_INLINE hn::Vec<typename Access::Tag> Folded(const typename Access::Element* left,
+                                                const typename Access::Element* right) {
+  return Operation::Apply(typename Access::Tag(), Access::Load(left), Access::Load(right));
 }
 
 template <class Access, class Operation>
-void Fold(const std::byte* src, std::byte* dst, int64_t elements) {
+void Fold(const std::byte* left, const std::byte* right, std::byte* dst, int64_t elements) {
   using T = typename Access::Element;
   const typename Access::Tag d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const auto* from = reinterpret_cast<const T*>(src);
+  const auto* first = reinterpret_cast<const T*>(left);
+  const auto* second = reinterpret_cast<const T*>(right);
   auto* to = reinterpret_cast<T*>(dst);
-  for (; elements >= lanes; elements -= lanes, from += lanes, to += lanes) {
-    FoldVector<Access, Operation>(from, to);
+  for (; elements >= lanes; elements -= lanes, first += lanes, second += lanes, to += lanes) {
+    Access::Store(Folded<Access, Operation>(first, second), to);
   }
   if (elements <= 0) return;
-  HWY_ALIGN T few_from[hn::MaxLanes(d)] = {};
-  HWY_ALIGN T few_to[hn::MaxLanes(d)] = {};
+  HWY_ALIGN T few_first[hn::MaxLanes(d)] = {};
+  HWY_ALIGN T few_second[hn::MaxLanes(d)] = {};
   const size_t bytes = static_cast<size_t>(elements) * sizeof(T);
-  std::memcpy(few_from, from, bytes);
-  std::memcpy(few_to, to, bytes);
-  FoldVector<Access, Operation>(few_from, few_to);
-  std::memcpy(to, few_to, bytes);
+  std::memcpy(few_first, first, bytes);
+  std::memcpy(few_second, second, bytes);
+  Access::Store(Folded<Access, Operation>(few_first, few_second), few_first);
+  std::memcpy(to, few_first, bytes);
+}
+
+template <class Access, class Operation>
+void StreamFold(const std::byte* left, const std::byte* right, std::byte* dst, int64_t elements) {
+  using T = typename Access::Element;
+  constexpr auto kBytes = static_cast<int64_t>(sizeof(T));
+  constexpr int64_t kLine = kCacheLineBytes / kBytes;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(typename Access::Tag()));
+  const auto to_line = static_cast<int64_t>(-reinterpret_cast<uintptr_t>(dst) % kCacheLineBytes);
+  // Where no element begins a line, there is no vector that may be streamed.
+  if (to_line % kBytes != 0) return Fold<Access, Operation>(left, right, dst, elements);
+  int64_t at = std::min(elements, to_line / kBytes);
+  Fold<Access, Operation>(left, right, dst, at);
+  Prefetcher ahead_left(left, 1, 0, std::max<int64_t>(elements, 1) * kBytes, kSegmentBytes);
+  Prefetcher ahead_right(right, 1, 0, std::max<int64_t>(elements, 1) * kBytes, kSegmentBytes);
+  for (int64_t segment = 0; segment < elements; segment += kSegmentBytes / kBytes) {
+    ahead_left.Next();
+    ahead_right.Next();
+    const int64_t end = std::min(segment + kSegmentBytes / kBytes, elements);
+    for (; at + kLine <= end; at += kLine) {
+      const auto* first = reinterpret_cast<const T*>(left + at * kBytes);
+      const auto* second = reinterpret_cast<const T*>(right + at * kBytes);
+      auto* to = reinterpret_cast<T*>(dst + at * kBytes);
+      for (int64_t i = 0; i < kLine; i += lanes) {
+        Access::Stream(Folded<Access, Operation>(first + i, second + i), to + i);
+      }
+    }
+  }
+  const int64_t done = at * kBytes;
+  Fold<Access, Operation>(left + done, right + done, dst + done, elements - at);
 }
 
 // Vectors of some integers have no product everywhere, and the compiler knows how to do without.
 template <typename T>
-void MultiplyIntegers(const std::byte* src, std::byte* dst, int64_t elements) {
+void MultiplyIntegers(const std::byte* left, const std::byte* right, std::byte* dst,
+                      int64_t elements) {
   for (int64_t i = 0; i < elements; ++i) {
-    T from;
-    T to;
-    std::memcpy(&from, src + i * static_cast<int64_t>(sizeof(T)), sizeof(T));
-    std::memcpy(&to, dst + i * static_cast<int64_t>(sizeof(T)), sizeof(T));
-    to = static_cast<T>(static_cast<uint64_t>(to) * static_cast<uint64_t>(from));
-    std::memcpy(dst + i * static_cast<int64_t>(sizeof(T)), &to, sizeof(T));
+    T first;
+    T second;
+    std::memcpy(&first, left + i * static_cast<int64_t>(sizeof(T)), sizeof(T));
+    std::memcpy(&second, right + i * static_cast<int64_t>(sizeof(T)), sizeof(T));
+    first = static_cast<T>(static_cast<uint64_t>(first) * static_cast<uint64_t>(second));
+    std::memcpy(dst + i * static_cast<int64_t>(sizeof(T)), &first, sizeof(T));
   }
 }
 
@@ -192,16 +239,29 @@ void Divide(std::byte* dst, int64_t elements, int64_t divisor) {
   std::memcpy(to, few, static_cast<size_t>(elements) * sizeof(T));
 }
 
+// Highway may write 16 bytes whatever a vector's length, and a line holds whole vectors.
+template <class Access, class Operation>
+constexpr Folds::Ways WaysOf() {
+  constexpr size_t kBytes = hn::MaxLanes(typename Access::Tag()) * sizeof(typename Access::Element);
+  if constexpr (kBytes < HWY_STREAM_MULTIPLE || kBytes > kCacheLineBytes) {
+    return {&Fold<Access, Operation>, nullptr};
+  } else {
+    return {&Fold<Access, Operation>, &StreamFold<Access, Operation>};
+  }
+}
+
 template <class Access>
 constexpr Folds FloatFolds() {
-  return {&Fold<Access, Sum>, &Fold<Access, Larger>, &Fold<Access, Smaller>,
-          &Fold<Access, Product>};
+  return {WaysOf<Access, Sum>(), WaysOf<Access, Larger>(), WaysOf<Access, Smaller>(),
+          WaysOf<Access, Product>()};
 }
 
 template <typename T>
 constexpr Folds IntegerFolds() {
-  return {&Fold<Whole<std::make_unsigned_t<T>>, Sum>, &Fold<Whole<T>, Larger>,
-          &Fold<Whole<T>, Smaller>, &MultiplyIntegers<T>};
+  return {WaysOf<Whole<std::make_unsigned_t<T>>, Sum>(),
+          WaysOf<Whole<T>, Larger>(),
+          WaysOf<Whole<T>, Smaller>(),
+          {&MultiplyIntegers<T>, nullptr}};
 }
 
 const Reductions* AllReductions() {
@@ -263,6 +323,17 @@ const Folds* FoldsOf(const Reductions& reductions, DType dtype) {
   return nullptr;
 }
 
+template <typename T>
+void DivideIntegers(std::byte* dst, int64_t elements, int64_t divisor) {
+  using Wide = std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>;
+  for (int64_t i = 0; i < elements; ++i) {
+    T value;
+    std::memcpy(&value, dst + i * static_cast<int64_t>(sizeof(T)), sizeof(T));
+    value = static_cast<T>(static_cast<Wide>(value) / static_cast<Wide>(divisor));
+    std::memcpy(dst + i * static_cast<int64_t>(sizeof(T)), &value, sizeof(T));
+  }
+}
+
 DivideRow DivisionOf(const Reductions& reductions, DType dtype) {
   switch (dtype) {
     case DType::kF64:
@@ -277,14 +348,29 @@ DivideRow DivisionOf(const Reductions& reductions, DType dtype) {
       return reductions.divide_f8e4m3;
     case DType::kF8E5M2:
       return reductions.divide_f8e5m2;
-    default:
+    case DType::kI64:
+      return &DivideIntegers<int64_t>;
+    case DType::kI32:
+      return &DivideIntegers<int32_t>;
+    case DType::kI8:
+      return &DivideIntegers<int8_t>;
+    case DType::kU8:
+      return &DivideIntegers<uint8_t>;
+    case DType::kI16:
+      return &DivideIntegers<int16_t>;
+    case DType::kU16:
+      return &DivideIntegers<uint16_t>;
+    case DType::kU32:
+      return &DivideIntegers<uint32_t>;
+    case DType::kU64:
+      return &DivideIntegers<uint64_t>;
+    case DType::kBool:
       return nullptr;
   }
+  return nullptr;
 }
 
-}  // namespace
-
-FoldRow FindFold(DType dtype, ReduceOp op) {
+const Folds::Ways& WaysOf(DType dtype, ReduceOp op) {
   const Folds* folds = FoldsOf(*HWY_DYNAMIC_DISPATCH(AllReductions)(), dtype);
   SLUICE_CHECK(folds != nullptr, "elements of this type are not reduced");
   switch (op) {
@@ -299,8 +385,14 @@ FoldRow FindFold(DType dtype, ReduceOp op) {
       return folds->product;
   }
   SLUICE_CHECK(false, "no such operation");
-  return nullptr;
+  return folds->sum;
 }
+
+}  // namespace
+
+FoldRow FindFold(DType dtype, ReduceOp op) { return WaysOf(dtype, op).row; }
+
+FoldRow FindStreamingFold(DType dtype, ReduceOp op) { return WaysOf(dtype, op).stream; }
 
 DivideRow FindDivide(DType dtype) {
   const DivideRow divide = DivisionOf(*HWY_DYNAMIC_DISPATCH(AllReductions)(), dtype);

@@ -1,4 +1,4 @@
-// Element-wise folds of one row into another, by the widest vectors at hand.
+// Element-wise folds of two rows into one, by the widest vectors at hand.
 //
 // Floats: a NaN on either side, and what has no value, give the one NaN that is quiet, positive and
 // without payload, so that results are the same bits on every processor.
@@ -13,15 +13,21 @@
 
 namespace sluice {
 
-// dst[i] = dst[i] op src[i]. Any alignment will do.
-using FoldRow = void (*)(const std::byte* src, std::byte* dst, int64_t elements);
+// dst[i] = left[i] op right[i]: kMax and kMin keep left of equal values. dst is left, or overlaps
+// neither. Any alignment will do.
+using FoldRow = void (*)(const std::byte* left, const std::byte* right, std::byte* dst,
+                         int64_t elements);
 
 // Sums serve for averages. Types of 8 and 16 bits are computed in f32 and rounded. Integers wrap.
 // There is no fold of bool.
 FoldRow FindFold(DType dtype, ReduceOp op);
 
-// dst[i] = dst[i] / divisor, for floating types. The divisor is first rounded to the type that is
-// computed in.
+// The same with streaming stores for whole lines of dst, as stream_rows.h copies them; null where
+// the vectors are too short for these.
+FoldRow FindStreamingFold(DType dtype, ReduceOp op);
+
+// dst[i] = dst[i] / divisor. For floating types the divisor is first rounded to the type that is
+// computed in; integers divide toward zero. There is none of bool.
 using DivideRow = void (*)(std::byte* dst, int64_t elements, int64_t divisor);
 DivideRow FindDivide(DType dtype);
 

@@ -23,7 +23,7 @@ constexpr size_t kLinesPerOperation = 4;
 }  // namespace
 
 DirectTransport::DirectTransport(DirectNode node)
-    : Transport({.name = "direct"}),
+    : Transport({.name = "direct", .takes_folds = true}),
       node_(std::move(node)),
       backlogs_(node_.peers().size()),
       has_ended_(node_.peers().size()) {
@@ -40,24 +40,24 @@ absl::Status DirectTransport::Reserve(int capacity) {
   copying_.reserve(wanted);
   lines_.reserve(kLinesPerOperation * operations_.size());
   ended_.reserve(2 * wanted);
+  folder_.Reserve(wanted);
   return absl::OkStatus();
 }
 
 absl::Status DirectTransport::Start(absl::Span<const TransportOp> ops) {
   CheckOps(ops, node_.rank(), node_.size(), traits());
   const int capacity = static_cast<int>(operations_.size());
-  if (absl::Status status = CheckCapacity(ops.size(), outstanding_, capacity); !status.ok()) {
+  if (absl::Status status = CheckCapacity(CountOperations(ops), outstanding_, capacity);
+      !status.ok()) {
     return status;
   }
   for (const TransportOp& op : ops) {
-    const Number number = unused_.back();
-    unused_.pop_back();
-    ++outstanding_;
-    Operation& operation = At(number) = Operation();
-    operation.op = op;
-    operation.state = State::kWaiting;
-    operation.peer = node_.PeerOf(op.peer);
-    SLUICE_CHECK(operation.peer >= 0, "the peer is on another node");
+    if (op.fold != nullptr) {
+      StartFold(op);
+      continue;
+    }
+    const Number number = Add(op);
+    const Operation& operation = At(number);
     if (has_ended_[static_cast<size_t>(operation.peer)] != 0) {
       End(number, PeerEndedError(operation));
     } else if (op.kind == TransportOp::Kind::kSend) {
@@ -67,6 +67,24 @@ absl::Status DirectTransport::Start(absl::Span<const TransportOp> ops) {
     }
   }
   return absl::OkStatus();
+}
+
+DirectTransport::Number DirectTransport::Add(const TransportOp& op) {
+  const Number number = unused_.back();
+  unused_.pop_back();
+  ++outstanding_;
+  Operation& operation = At(number) = Operation();
+  operation.op = op;
+  operation.state = State::kWaiting;
+  operation.peer = node_.PeerOf(op.peer);
+  SLUICE_CHECK(operation.peer >= 0, "the peer is on another node");
+  return number;
+}
+
+void DirectTransport::Free(Number number) {
+  At(number) = Operation();
+  unused_.push_back(number);
+  --outstanding_;
 }
 
 void DirectTransport::StartSend(Number number) {
@@ -127,13 +145,17 @@ void DirectTransport::TellAndEnd(Number receive, const DirectMessage& message,
   operation.status = std::move(status);
 }
 
+void DirectTransport::EndTold(Number number) {
+  At(number).is_part ? EndPart(number) : End(number, std::move(At(number).status));
+}
+
 void DirectTransport::TellBacklogs() {
   for (size_t peer = 0; peer < backlogs_.size(); ++peer) {
     Backlog& backlog = backlogs_[peer];
     for (; backlog.first < backlog.words.size(); ++backlog.first) {
       const Unsaid& word = backlog.words[backlog.first];
       if (!PeerAt(static_cast<int>(peer)).out().Push(word.message)) break;
-      if (word.ends != kNone) End(word.ends, std::move(At(word.ends).status));
+      if (word.ends != kNone) EndTold(word.ends);
     }
     if (backlog.first < backlog.words.size()) continue;
     backlog.words.clear();
@@ -197,6 +219,7 @@ void DirectTransport::TakeOffer(int peer, const DirectMessage& offer) {
 // The receive may write from now on.
 void DirectTransport::Meet(Number receive, const DirectMessage& offer) {
   Operation& operation = At(receive);
+  if (operation.is_part) return MeetPart(receive, offer);
   const DirectRows rows = DirectRows::Of(operation.op);
   operation.send = offer.op;
   if (offer.place.rows.bytes != rows.bytes) {
@@ -251,9 +274,7 @@ absl::StatusOr<int> DirectTransport::Poll(absl::Span<TransportEvent> events) {
     const Number number = ended_[first_ended_++];
     Operation& operation = At(number);
     events[static_cast<size_t>(count++)] = {operation.op.cookie, std::move(operation.status)};
-    operation = Operation();
-    unused_.push_back(number);
-    --outstanding_;
+    Free(number);
   }
   if (first_ended_ == ended_.size()) {
     ended_.clear();
@@ -266,7 +287,8 @@ void DirectTransport::Withdraw() {
   for (auto& [key, line] : lines_) {
     while (line.receives.head != kNone) {
       const Number number = TakeFirst(operations_, &line.receives);
-      End(number, WithdrawnError(At(number).op, node_.rank()));
+      At(number).is_part ? WithdrawPart(number)
+                         : End(number, WithdrawnError(At(number).op, node_.rank()));
     }
   }
   for (Operation& operation : operations_) {
@@ -298,10 +320,18 @@ void DirectTransport::Fail(int peer) {
   for (auto& [key, line] : lines_) {
     if (key >> 32 == static_cast<uint64_t>(peer)) line = Line();
   }
+  for (const Operation& part : operations_) {
+    if (part.is_part && part.peer == peer && part.fold != kNone) {
+      EndFold(part.fold, PeerEndedError(part));
+    }
+  }
   for (size_t i = 0; i < operations_.size(); ++i) {
     Operation& operation = operations_[i];
     if (operation.peer != peer) continue;
-    if (operation.state == State::kWaiting || operation.state == State::kCopying) {
+    if (operation.is_part) {
+      // Of a fold that has failed, and nobody is there to be told.
+      EndPart(static_cast<Number>(i));
+    } else if (operation.state == State::kWaiting || operation.state == State::kCopying) {
       End(static_cast<Number>(i), PeerEndedError(operation));
     } else if (operation.state == State::kTelling) {
       End(static_cast<Number>(i), std::move(operation.status));
@@ -321,6 +351,10 @@ absl::Status DirectTransport::PeerEndedError(const Operation& operation) {
 
 absl::Status DirectTransport::CopyError(const Operation& operation, int error) {
   if (error == ESRCH) return PeerEndedError(operation);
+  if (error == ECANCELED) {
+    return absl::CancelledError(absl::StrCat(DescribeOp(operation.op, node_.rank()),
+                                             ": the fold that it belongs to has not taken place"));
+  }
   return absl::ErrnoToStatus(
       error, absl::StrCat(DescribeOp(operation.op, node_.rank()), ": it cannot be copied"));
 }

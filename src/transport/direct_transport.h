@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "transport/direct_channel.h"
+#include "transport/direct_folder.h"
 #include "transport/direct_node.h"
 #include "transport/direct_place.h"
 #include "transport/transport.h"
@@ -26,6 +27,12 @@ namespace sluice {
 // Whoever takes back its receives (Withdraw) closes the claims of those under way and copies the
 // rest alone; a piece that the sender has claimed already is waited for. A peer whose process ends
 // ends its operations with Unavailable.
+//
+// A fold is carried out by its receiver alone, once it has met all of its sends: it reads each
+// where it lies, or piece by piece into memory of its own what only the kernel reaches, and writes
+// the result where it belongs. When it fails, or is taken back, the sends that it has met fail as
+// well, with Cancelled, or DataLoss where their own length is the reason; those that it has not met
+// yet fail when they come, unless Withdraw comes first, and count as outstanding until then.
 //
 // Words wait in memory of the rank that writes them while the queue to the other one is full; the
 // other takes all that there are whenever it polls, so no word waits for another's receive.
@@ -49,14 +56,15 @@ class DirectTransport final : public Transport {
   // In vain, between two looks at whether the other processes are there.
   static constexpr int kPollsPerLook = 256;
 
+  // kMet: part of a fold whose other parts have not met their sends yet, or are being copied.
   // kTelling: all is done, but the other end has not been told yet, and would not be once nobody
   // polls here.
-  enum class State : uint8_t { kUnused, kWaiting, kCopying, kTelling, kEnded };
+  enum class State : uint8_t { kUnused, kWaiting, kMet, kCopying, kTelling, kEnded };
   struct Operation {
     TransportOp op;
     absl::Status status;
     State state = State::kUnused;
-    int peer = -1;                   // index among the node's
+    int peer = -1;                   // index among the node's; -1: a fold
     Number next = kNone;             // receive that waits for the same peer and tag
     Number send = kNone;             // that a receive has met, by the sender's number
     DirectPlace theirs;              // where the bytes lie at the other end
@@ -70,6 +78,11 @@ class DirectTransport final : public Transport {
     uint64_t end_piece = 0;
     uint64_t own_pieces = 0;
     int error = 0;
+    // A fold has a part for each of its sends, which meets it as a receive would and has no event.
+    bool is_part = false;
+    Number fold = kNone;       // of a part: what it belongs to, until that has failed
+    Number next_part = kNone;  // of a fold and its parts: in the order of its sources
+    int left = 0;  // of a fold: parts that have not met their sends, or later not been told
   };
   struct Offer {
     DirectMessage message;
@@ -100,11 +113,15 @@ class DirectTransport final : public Transport {
   static Number TakeFirst(const std::vector<Entry>& entries, List* list);
 
   static uint64_t LineKey(int peer, uint32_t tag);
+  Number Add(const TransportOp& op);
+  void Free(Number number);
   void StartSend(Number number);
   void StartReceive(Number number);
   void Tell(int peer, const DirectMessage& message) { TellOrKeep(peer, {message, kNone}); }
   // The last word about a receive, which then ends with `status`.
   void TellAndEnd(Number receive, const DirectMessage& message, absl::Status status);
+  // What waited for its last word to leave.
+  void EndTold(Number number);
   // False if it has to wait.
   bool TellOrKeep(int peer, const Unsaid& word);
   void TellBacklogs();
@@ -117,12 +134,27 @@ class DirectTransport final : public Transport {
   // Copies up to so many bytes; true if any.
   bool Copy(int64_t bytes_max);
   static bool ClaimPiece(Operation* operation, uint64_t* piece);
+  static int64_t BytesCopied(const Operation& operation);
   int CopyPiece(const Operation& operation, uint64_t piece);
   static void EndPiece(Operation* operation, int error);
   static bool HasEnded(const Operation& operation);
   void EndCopy(Number number);
   void End(Number number, absl::Status status);
   static void CloseClaims(Operation* operation);
+
+  // Folds (direct_fold.cc).
+  void StartFold(const TransportOp& op);
+  void MeetPart(Number number, const DirectMessage& offer);
+  void BeginFold(Number number);
+  int FoldPiece(const Operation& fold, uint64_t begin, uint64_t end);
+  // What was wrong with a part, when all pieces have been folded that could be.
+  absl::Status PartError(const Operation& fold);
+  // Tells all sends that the fold has met what has become of it, and ends it when they have been
+  // told; parts that have not met theirs are on their own from now on. The first call counts.
+  void EndFold(Number number, absl::Status status);
+  void TellPart(Number number, DirectMessage::Kind kind);
+  void EndPart(Number number);
+  void WithdrawPart(Number number);
 
   void LookForEndedPeers();
   void Fail(int peer);
@@ -146,6 +178,7 @@ class DirectTransport final : public Transport {
   Number next_claims_ = 0;
   int outstanding_ = 0;
   int idle_polls_ = 0;
+  DirectFolder folder_;
 };
 
 }  // namespace sluice

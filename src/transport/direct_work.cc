@@ -16,7 +16,7 @@ bool DirectTransport::Copy(int64_t bytes_max) {
     uint64_t piece = 0;
     while (bytes < bytes_max && ClaimPiece(&operation, &piece)) {
       EndPiece(&operation, CopyPiece(operation, piece));
-      bytes += static_cast<int64_t>(operation.piece_bytes);
+      bytes += BytesCopied(operation);
     }
     if (HasEnded(operation)) {
       EndCopy(number);
@@ -37,12 +37,20 @@ bool DirectTransport::ClaimPiece(Operation* operation, uint64_t* piece) {
   return operation->claims != nullptr && operation->may_claim && operation->claims->Claim(piece);
 }
 
+// By a piece; a fold adds up as many as it has sources, all but one.
+int64_t DirectTransport::BytesCopied(const Operation& operation) {
+  const Fold* const fold = operation.op.fold;
+  const size_t copies = fold == nullptr ? 1 : fold->sources.size() - 1;
+  return static_cast<int64_t>(operation.piece_bytes * copies);
+}
+
 int DirectTransport::CopyPiece(const Operation& operation, uint64_t piece) {
   const TransportOp& op = operation.op;
   const DirectRows rows = DirectRows::Of(op);
-  const DirectPeer& peer = PeerAt(operation.peer);
   const uint64_t begin = piece * operation.piece_bytes;
   const uint64_t end = std::min(begin + operation.piece_bytes, rows.bytes);
+  if (op.fold != nullptr) return FoldPiece(operation, begin, end);
+  const DirectPeer& peer = PeerAt(operation.peer);
   if (op.kind == TransportOp::Kind::kReceive) {
     return CopyFromPeer(peer, operation.theirs, op.data, rows, begin, end, op.stores);
   }
@@ -80,6 +88,7 @@ bool DirectTransport::HasEnded(const Operation& operation) {
 
 void DirectTransport::EndCopy(Number number) {
   Operation& operation = At(number);
+  if (operation.op.fold != nullptr) return EndFold(number, PartError(operation));
   const int error = operation.claims != nullptr ? operation.claims->error() : operation.error;
   absl::Status status = error == 0 ? absl::OkStatus() : CopyError(operation, error);
   if (operation.claims != nullptr) {

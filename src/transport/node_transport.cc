@@ -14,7 +14,7 @@ class NodeTransport final : public Transport {
  public:
   NodeTransport(int rank, absl::Span<const int> node_of_rank, std::unique_ptr<Transport> within,
                 std::unique_ptr<Transport> between)
-      : Transport({.name = within->traits().name}),
+      : Transport({.name = within->traits().name, .takes_folds = within->traits().takes_folds}),
         rank_(rank),
         within_(std::move(within)),
         between_(std::move(between)) {
@@ -41,12 +41,14 @@ class NodeTransport final : public Transport {
   absl::Status Start(absl::Span<const TransportOp> ops) override {
     const int size = static_cast<int>(is_near_.size());
     CheckOps(ops, rank_, size, traits());
-    if (absl::Status status = CheckCapacity(ops.size(), outstanding(), capacity_); !status.ok()) {
+    if (absl::Status status = CheckCapacity(CountOperations(ops), outstanding(), capacity_);
+        !status.ok()) {
       return status;
     }
     near_.clear();
     far_.clear();
     for (const TransportOp& op : ops) {
+      CheckFoldIsNear(op);
       (is_near_[static_cast<size_t>(op.peer)] != 0 ? near_ : far_).push_back(op);
     }
     // Only the network can refuse a batch now.
@@ -76,6 +78,14 @@ class NodeTransport final : public Transport {
   int outstanding() const override { return within_->outstanding() + between_->outstanding(); }
 
  private:
+  void CheckFoldIsNear(const TransportOp& op) const {
+    if (op.fold == nullptr) return;
+    for (const FoldSource& source : op.fold->sources) {
+      const bool is_near = source.peer < 0 || is_near_[static_cast<size_t>(source.peer)] != 0;
+      SLUICE_CHECK(is_near, "a fold has a message from another node");
+    }
+  }
+
   const int rank_;
   std::vector<uint8_t> is_near_;  // by rank
   const std::unique_ptr<Transport> within_;

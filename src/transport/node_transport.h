@@ -13,7 +13,7 @@ namespace sluice {
 
 // `within` carries operations with ranks whose node, in `node_of_rank`, is that of `rank`, and
 // `between` all others. Both take host memory and rows, and neither works in stream order or in
-// groups.
+// groups. It folds, if `within` does, what ranks of the node send.
 std::unique_ptr<Transport> MakeNodeTransport(int rank, absl::Span<const int> node_of_rank,
                                              std::unique_ptr<Transport> within,
                                              std::unique_ptr<Transport> between);

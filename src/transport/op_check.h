@@ -15,10 +15,14 @@ namespace sluice {
 // Aborts if an operation of `ops` is none that `rank` of `size` may start on such a transport.
 void CheckOps(absl::Span<const TransportOp> ops, int rank, int size, const TransportTraits& traits);
 
+// How many outstanding operations these come to: each send that a receive folds is one beside it.
+size_t CountOperations(absl::Span<const TransportOp> ops);
+
 // ResourceExhausted with the breakdown, if `ops` more operations do not fit.
 absl::Status CheckCapacity(size_t ops, int outstanding, int capacity);
 
-// "send of 1048576 bytes from rank 0 to rank 3, tag 7"
+// "send of 1048576 bytes from rank 0 to rank 3, tag 7"; of a receive that folds also of how many
+// contributions: "receive of 4096 bytes from rank 3 to rank 0, tag 7, in a fold of 2".
 std::string DescribeOp(const TransportOp& op, int rank);
 
 // The DataLoss event of a receive that met a message of another length.

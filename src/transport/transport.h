@@ -27,7 +27,8 @@ struct FoldSource {
 };
 
 // What a receive makes of several sends: contributions of equal length, added up in this order with
-// the results of Reduction (device/reduction.h), and at last divided.
+// the results of Reduction (device/reduction.h), and at last divided. The receive's memory overlaps
+// none of those that lie here. Elements are whole in every row of either end.
 struct Fold {
   ReduceOp op = ReduceOp::kSum;
   DType dtype = DType::kF32;

@@ -11,6 +11,7 @@
 
 #include "device/each_target.h"
 #include "device/float_oracle.h"
+#include "device/reduction_codes.h"
 #include "gtest/gtest.h"
 #include "sluice/layout.h"
 #include "sluice/tensor.h"
@@ -19,12 +20,6 @@
 namespace sluice {
 namespace {
 
-constexpr std::array<DType, 14> kTypes = {DType::kF64,    DType::kF32,    DType::kF16, DType::kBF16,
-                                          DType::kF8E4M3, DType::kF8E5M2, DType::kI64, DType::kI32,
-                                          DType::kI8,     DType::kU8,     DType::kI16, DType::kU16,
-                                          DType::kU32,    DType::kU64};
-constexpr std::array<ReduceOp, 5> kOps = {ReduceOp::kSum, ReduceOp::kAvg, ReduceOp::kMax,
-                                          ReduceOp::kMin, ReduceOp::kProduct};
 constexpr size_t kGuardBytes = 64;
 constexpr std::byte kUntouched{0xA5};
 
@@ -65,40 +60,8 @@ testing::AssertionResult ReducesAsTheOracle(Reduction reduction, const std::vect
   return testing::AssertionFailure() << "wrote outside its row";
 }
 
-// Any bits; of floats half have a middling exponent, so that sums neither vanish nor overflow.
-uint64_t RandomCode(DType dtype, std::mt19937_64& random) {
-  const uint64_t bits = random() >> (64 - 8 * DTypeBytes(dtype));
-  if (!IsFloating(dtype) || (random() & 1) != 0) return bits;
-  return Encode(dtype, std::ldexp(static_cast<double>(random() % 4096) - 2048, -8));
-}
-
-std::vector<uint64_t> RandomCodes(DType dtype, size_t count, std::mt19937_64& random) {
-  std::vector<uint64_t> codes(count);
-  for (uint64_t& code : codes) code = RandomCode(dtype, random);
-  return codes;
-}
-
-// Zeros, ones, the ends of the range, infinities and NaN of several kinds, of both signs.
-std::vector<uint64_t> SpecialCodes(DType dtype) {
-  const auto bits = static_cast<int>(8 * DTypeBytes(dtype));
-  const uint64_t sign = uint64_t{1} << (bits - 1);
-  std::vector<uint64_t> codes = {0, 1, 2, sign - 1, sign - 2};
-  if (IsFloating(dtype)) {
-    const FloatFormat format = FormatOf(dtype);
-    for (const uint64_t code :
-         {format.special(), format.special() - 1, format.mantissa_mask(),
-          format.mantissa_mask() + 1, Encode(dtype, 1), Encode(dtype, 3), Encode(dtype, 0.1)}) {
-      codes.push_back(code);
-    }
-    if (format.infinities) codes.push_back(format.special() + 1);  // a signaling NaN
-  }
-  const size_t positive = codes.size();
-  for (size_t i = 0; i < positive; ++i) codes.push_back(codes[i] | sign);
-  return codes;
-}
-
 TEST_P(ReductionTest, EveryPairOfSpecialValues) {
-  for (const DType dtype : kTypes) {
+  for (const DType dtype : kReducedTypes) {
     std::vector<uint64_t> dst;
     std::vector<uint64_t> src;
     const std::vector<uint64_t> codes = SpecialCodes(dtype);
@@ -108,7 +71,7 @@ TEST_P(ReductionTest, EveryPairOfSpecialValues) {
         src.push_back(right);
       }
     }
-    for (const ReduceOp op : kOps) {
+    for (const ReduceOp op : kReduceOps) {
       for (const int64_t divisor : {1, 3}) {
         EXPECT_TRUE(ReducesAsTheOracle({op, dtype, nullptr, nullptr, 0, divisor}, dst, src, 0));
       }
@@ -124,7 +87,7 @@ TEST_P(ReductionTest, EveryPairOfEightBits) {
     src[i] = i >> 8;
   }
   for (const DType dtype : {DType::kF8E4M3, DType::kF8E5M2, DType::kI8, DType::kU8}) {
-    for (const ReduceOp op : kOps) {
+    for (const ReduceOp op : kReduceOps) {
       EXPECT_TRUE(ReducesAsTheOracle({op, dtype, nullptr, nullptr, 0, 1}, dst, src, 0));
     }
     EXPECT_TRUE(ReducesAsTheOracle({ReduceOp::kAvg, dtype, nullptr, nullptr, 0, 5}, dst, src, 0));
@@ -135,8 +98,8 @@ TEST_P(ReductionTest, EveryLengthAtAnyAlignment) {
   std::mt19937_64 random(1);
   std::vector<size_t> lengths = {127, 129, 1023, 1024, 1025, 3001};
   for (size_t length = 0; length <= 67; ++length) lengths.push_back(length);
-  for (const DType dtype : kTypes) {
-    for (const ReduceOp op : kOps) {
+  for (const DType dtype : kReducedTypes) {
+    for (const ReduceOp op : kReduceOps) {
       for (const size_t length : lengths) {
         const std::vector<uint64_t> dst = RandomCodes(dtype, length, random);
         const std::vector<uint64_t> src = RandomCodes(dtype, length, random);
@@ -150,7 +113,7 @@ TEST_P(ReductionTest, EveryLengthAtAnyAlignment) {
 
 TEST_P(ReductionTest, DividesByAnyCount) {
   std::mt19937_64 random(2);
-  for (const DType dtype : kTypes) {
+  for (const DType dtype : kReducedTypes) {
     for (const int64_t divisor : {0, 1, 2, 7, 127, 128, 255, 256, 1000, 65536, 16777217}) {
       const std::vector<uint64_t> dst = RandomCodes(dtype, 500, random);
       const std::vector<uint64_t> src = RandomCodes(dtype, 500, random);

@@ -43,6 +43,7 @@ std::vector<ContractWorld> Worlds() {
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(FabricContract);
 INSTANTIATE_TEST_SUITE_P(Direct, TransportContract, testing::ValuesIn(Worlds()), ContractWorldName);
 INSTANTIATE_TEST_SUITE_P(Direct, GroupContract, testing::ValuesIn(Worlds()), ContractWorldName);
+INSTANTIATE_TEST_SUITE_P(Direct, FoldContract, testing::ValuesIn(Worlds()), ContractWorldName);
 
 }  // namespace
 }  // namespace sluice

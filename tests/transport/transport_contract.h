@@ -38,6 +38,9 @@ class FabricContract : public TransportContract {};
 // For transports in groups, which TransportContract is not for, and for all others.
 class GroupContract : public TransportContract {};
 
+// For transports that take folds, beside TransportContract.
+class FoldContract : public TransportContract {};
+
 inline std::string ContractWorldName(const testing::TestParamInfo<ContractWorld>& info) {
   return info.param.name;
 }
