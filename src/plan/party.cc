@@ -135,7 +135,8 @@ Party Parties::Make(int src, absl::Span<const int> holders, const Need& need,
   if (count.relays) {
     party.piece_bytes = std::min(party.piece_bytes, RelayPieceBytes(bytes, options_.bucket_bytes));
   }
-  if (reduces()) {
+  // Targets that reduce for their node have no hops that could overlap.
+  if (reduces() && need.replica < 0) {
     party.piece_bytes =
         std::min(party.piece_bytes, ReductionPieceBytes(bytes, options_.bucket_bytes));
   }
