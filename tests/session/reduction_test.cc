@@ -1,0 +1,126 @@
+// Reductions of contributions that lie on one node or on several, every element compared with the
+// same additions in mesh order.
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "session/job.h"
+#include "transport/loopback.h"
+
+namespace sluice::session_test {
+namespace {
+
+// Runs `body` on `size` ranks, in nodes of `ranks_per_node`.
+void RunRanksByNode(int size, int ranks_per_node, const RankBody& body) {
+  std::vector<int> node_of_rank;
+  for (int rank = 0; rank < size; ++rank) node_of_rank.push_back(rank / ranks_per_node);
+  RunRanksOn(MakeLoopbackFabrics(std::move(node_of_rank)), body, WantsDirect());
+}
+
+struct Case {
+  int sources;  // ranks 0, 1, ...
+  std::vector<int64_t> mesh;
+  const char* src;
+  int targets;  // those after the sources
+  const char* dst;
+  std::vector<int64_t> shape = {96, 160};
+};
+
+TransferSpec SpecOf(const Case& of, DType src_dtype, DType dst_dtype) {
+  TransferSpec spec;
+  for (const char* name : {"first", "second"}) {
+    TensorTransfer tensor;
+    tensor.name = name;
+    tensor.shape = of.shape;
+    tensor.src_dtype = src_dtype;
+    tensor.dst_dtype = dst_dtype;
+    tensor.src = MakeLayout(of.mesh, Ranks(0, of.sources), of.src);
+    tensor.dst = MakeLayout({of.targets}, Ranks(of.sources, of.sources + of.targets), of.dst);
+    spec.tensors.push_back(tensor);
+  }
+  return spec;
+}
+
+std::vector<Case> Cases() {
+  return {{2, {2}, "P(sum)", 2, "S(0)"},
+          {2, {2}, "P(avg)", 3, "R"},
+          {3, {3}, "P(max)", 3, "S(1)"},
+          {4, {2, 2}, "P(sum),S(1)", 4, "R"},
+          {4, {2, 2}, "S(0),P(product)", 5, "S(0)", {97, 33}},
+          {4, {2, 2}, "P(sum),P(max)", 4, "S(0)"},
+          {5, {5}, "P(sum)", 3, "S(0)"},
+          {6, {2, 3}, "R,P(avg)", 2, "R"},
+          {6, {6}, "P(min)", 6, "S(0)", {5, 3}}};
+}
+
+class ReductionTest : public testing::TestWithParam<int> {};
+
+TEST_P(ReductionTest, EveryElementIsRight) {
+  const struct {
+    DType src, dst;
+  } dtypes[] = {{DType::kF32, DType::kF32},
+                {DType::kF32, DType::kBF16},
+                {DType::kBF16, DType::kF32},
+                {DType::kI64, DType::kI64}};
+  for (const Case& of : Cases()) {
+    for (const auto& [src, dst] : dtypes) {
+      const int size = of.sources + of.targets;
+      SCOPED_TRACE(absl::StrCat(of.src, " of ", of.sources, " to ", of.dst, " of ", of.targets,
+                                ", ", DTypeName(src), " to ", DTypeName(dst)));
+      const TransferSpec spec = SpecOf(of, src, dst);
+      RunRanksByNode(size, GetParam(), [&](Rank& self) {
+        SessionOptions options;
+        options.bucket_bytes = 8 << 10;
+        const std::unique_ptr<Session> session = OpenSession(self, options);
+        ASSERT_NE(session, nullptr);
+        for (const uint64_t style : {0, 1}) {
+          Bound bound = CompileBound(session.get(), spec, style);
+          ASSERT_NE(bound.transfer, nullptr);
+          RunOnce(session.get(), &bound, style);
+        }
+        ExpectWithinLimits(*session);
+        EXPECT_TRUE(session->Close().ok());
+      });
+      ASSERT_FALSE(HasFailure());
+    }
+  }
+}
+
+TEST_P(ReductionTest, OneSlotIsEnough) {
+  for (const Case& of : Cases()) {
+    const TransferSpec spec = SpecOf(of, DType::kF32, DType::kF32);
+    SCOPED_TRACE(absl::StrCat(of.src, " of ", of.sources, " to ", of.dst, " of ", of.targets));
+    RunRanksByNode(of.sources + of.targets, GetParam(),
+                   [&](Rank& self) { RunThroughOneSlot(self, spec); });
+    ASSERT_FALSE(HasFailure());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(RanksPerNode, ReductionTest, testing::Values(2, 3, 16),
+                         testing::PrintToStringParamName());
+
+// Over direct copies, targets beside the sources add up what lies there into what lies here.
+TEST(ReductionInPlaceTest, TakesNoStaging) {
+  RunRanksByNode(4, 4, [](Rank& self) {
+    const std::unique_ptr<Session> session = OpenSession(self, SessionOptions());
+    ASSERT_NE(session, nullptr);
+    const TransferSpec spec =
+        SpecOf({2, {2}, "P(sum)", 2, "S(0)", {512, 512}}, DType::kF32, DType::kF32);
+    Bound bound = CompileBound(session.get(), spec);
+    ASSERT_NE(bound.transfer, nullptr);
+    for (uint64_t round = 0; round < 3; ++round) RunOnce(session.get(), &bound, round);
+    const int64_t staging = session->counters().staging_bytes_peak;
+    if (WantsDirect() || self.rank < 2) {
+      EXPECT_EQ(staging, 0);
+    } else {
+      EXPECT_GT(staging, 0);
+    }
+    EXPECT_TRUE(session->Close().ok());
+  });
+}
+
+}  // namespace
+}  // namespace sluice::session_test
