@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "oracle/sampled.h"
 #include "session/job.h"
 
 namespace sluice::session_test {
@@ -54,7 +55,7 @@ TEST(NaivePlanTest, OnlyHoldersSend) {
 }
 
 TEST(NaivePlanTest, EveryByteOfRandomTransfersIsRight) {
-  for (uint64_t seed = 1; seed <= 60; ++seed) {
+  for (uint64_t seed = 1; seed <= uint64_t{oracle::Sampled(60)}; ++seed) {
     RandomJob job = MakeRandomJob(seed, kSize);
     job.options.relay = false;
     RunRanks(kSize, [&](Rank& self) { RunJob(self, job, seed); });

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "oracle/sampled.h"
 #include "transport/transport_contract.h"
 
 namespace sluice {
@@ -42,9 +43,9 @@ struct Shipment {
   Lay receiver;
 };
 
-// Everyone sends `shipment` to the next rank, three times.
+// Everyone sends `shipment` to the next rank, a few times.
 void Ship(const Shipment& shipment, ContractRank& r) {
-  constexpr int kRounds = 3;
+  constexpr int kRounds = oracle::Sampled(3);
   r.Do([&r] { ASSERT_TRUE(r.transport().Reserve(2).ok()); });
   if (r.size() == 1) return;
   auto received = std::make_shared<std::byte*>();
