@@ -54,7 +54,7 @@ struct Case {
   const Lay& LayOf(size_t source) const { return lays[source % lays.size()]; }
 };
 
-// A fold with what it points to.
+// A fold with what it points to: to be kept until it has ended.
 struct Folding {
   Fold fold;
   std::vector<FoldSource> sources;
@@ -511,7 +511,9 @@ TEST_P(FoldContract, WithdrawEndsWhatAFailedFoldStillAwaits) {
       r.Start({(*folding)->op});
     });
     r.UntilAllEnded();
-    r.Do([&r] {
+    r.Do([&r, folding] {
+      const absl::Status& outcome = r.Outcome((*folding)->op.cookie);
+      EXPECT_EQ(outcome.code(), absl::StatusCode::kDataLoss) << outcome;
       EXPECT_EQ(r.transport().outstanding(), 1);
       r.transport().Withdraw();
       EXPECT_EQ(r.transport().outstanding(), 0);
