@@ -19,6 +19,8 @@ std::byte PatternByte(size_t i, uint64_t seed) {
   return static_cast<std::byte>(x >> (8 * (i % 8)));
 }
 
+constexpr int kGoTag = kMaxTransportTag;
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Transport>> HostContractMemory::OpenTransport(Fabric* fabric) {
@@ -202,6 +204,20 @@ void ContractRank::Take(const TransportEvent& event) {
   EXPECT_TRUE(events_.emplace(event.cookie, event.status).second)
       << "two events for one operation of rank " << rank();
   open_.erase(event.cookie);
+}
+
+void Tell(ContractRank& r, int dst) {
+  r.Do([&r, dst] { r.Start({r.Send(dst, kGoTag, r.Buffer(1), 1)}); });
+}
+
+void UntilTold(ContractRank& r, int src) {
+  auto cookie = std::make_shared<uint64_t>(0);
+  r.Do([&r, src, cookie] {
+    const TransportOp op = r.Receive(src, kGoTag, r.Buffer(1), 1);
+    *cookie = op.cookie;
+    r.Start({op});
+  });
+  r.Until("a word from another rank", [&r, cookie] { return r.Ended(*cookie); });
 }
 
 }  // namespace sluice

@@ -159,6 +159,10 @@ class ContractRank {
   size_t started_ = 0;
 };
 
+// A one-byte message with the last of the tags, which lets its receiver go on.
+void Tell(ContractRank& r, int dst);
+void UntilTold(ContractRank& r, int src);
+
 }  // namespace sluice
 
 #endif  // SLUICE_TESTS_TRANSPORT_CONTRACT_RANK_H_

@@ -18,7 +18,6 @@ namespace {
 using testing::HasSubstr;
 
 constexpr int kTag = 5;
-constexpr int kGoTag = kMaxTransportTag;
 constexpr std::byte kGap{0xA5};
 
 // How one end lays out its elements. No rows: one stretch.
@@ -205,20 +204,6 @@ void FoldEverywhere(ContractRank& r, const Case& test, int times = 1) {
     EXPECT_EQ(r.transport().outstanding(), 0);
     for (const auto& folding : *foldings) CheckFold(r, test, *folding);
   });
-}
-
-// A one-byte message that lets its receiver go on.
-void Tell(ContractRank& r, int dst) {
-  r.Do([&r, dst] { r.Start({r.Send(dst, kGoTag, r.Buffer(1), 1)}); });
-}
-void UntilTold(ContractRank& r, int src) {
-  auto cookie = std::make_shared<uint64_t>(0);
-  r.Do([&r, src, cookie] {
-    const TransportOp op = r.Receive(src, kGoTag, r.Buffer(1), 1);
-    *cookie = op.cookie;
-    r.Start({op});
-  });
-  r.Until("a word from another rank", [&r, cookie] { return r.Ended(*cookie); });
 }
 
 // The roles in tests where one rank owns a fold of what two others send: false for all other ranks,

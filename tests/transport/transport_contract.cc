@@ -20,7 +20,6 @@ constexpr size_t kLargeBytes = size_t{1} << 20;   // rendezvous on every transpo
 constexpr size_t kMediumBytes = size_t{1} << 16;  // past the eager limit of shared memory
 constexpr int kTag = 5;
 constexpr int kOtherTag = 6;
-constexpr int kGoTag = kMaxTransportTag;
 
 // Tells messages apart by their content.
 uint64_t Seed(int src, int dst, int tag, int n) {
@@ -79,20 +78,6 @@ void Exchange(ContractRank& r, std::vector<Message> messages) {
   r.Do([&r, shared] {
     for (const Message& message : *shared) Check(r, message);
   });
-}
-
-// A one-byte message that lets its receiver go on.
-void Tell(ContractRank& r, int dst) {
-  r.Do([&r, dst] { r.Start({r.Send(dst, kGoTag, r.Buffer(1), 1)}); });
-}
-void UntilTold(ContractRank& r, int src) {
-  auto cookie = std::make_shared<uint64_t>(0);
-  r.Do([&r, src, cookie] {
-    const TransportOp op = r.Receive(src, kGoTag, r.Buffer(1), 1);
-    *cookie = op.cookie;
-    r.Start({op});
-  });
-  r.Until("a word from another rank", [&r, cookie] { return r.Ended(*cookie); });
 }
 
 TEST_P(TransportContract, KeepsOrderPerPeerAndTag) {
