@@ -45,8 +45,7 @@ void CompiledTransfer::FillStats(int rank) {
     if (channel.src == rank) ++stats_.buckets_as_source;
     if (bucket.role != Role::kLocal) slot_bytes_ = std::max(slot_bytes_, SlotBytes(plan_, bucket));
     operations_max_ = std::max({operations_max_, 1, channel.child_count});
-    // A fold counts beside its contributions.
-    if (channel.adds_near) operations_max_ = std::max(operations_max_, 1 + channel.added_count);
+    if (channel.adds_near) fold_sources_max_ = std::max(fold_sources_max_, channel.added_count);
   }
   stats_.channels = static_cast<int64_t>(plan_.channels.size());
   for (const Channel& channel : plan_.channels) {

@@ -47,8 +47,10 @@ class CompiledTransfer : public Transfer {
 
   // The largest slot that a bucket of this rank needs, in bytes.
   int64_t slot_bytes() const { return slot_bytes_; }
-  // The most operations that one bucket of this rank has under way at once.
+  // The most operations that one bucket of this rank has under way at once, and the most
+  // contributions of one that may be a fold, which has an operation for each and one more.
   int operations_max() const { return operations_max_; }
+  int fold_sources_max() const { return fold_sources_max_; }
 
   // How a run's bytes are stored in destination memory: many are not read before caches overflow.
   Stores stores() const { return stores_; }
@@ -71,6 +73,7 @@ class CompiledTransfer : public Transfer {
   TransferStats stats_;
   int64_t slot_bytes_ = 0;
   int operations_max_ = 0;
+  int fold_sources_max_ = 0;
   Stores stores_ = Stores::kPlain;
   std::vector<ViewNeed> src_needs_;
   std::vector<ViewNeed> dst_needs_;

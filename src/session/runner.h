@@ -140,6 +140,7 @@ class Runner {
   int64_t slots_wanted_ = 0;
   int64_t slot_bytes_ = 64;
   int operations_max_ = 1;
+  int fold_sources_max_ = 0;
   int lane_count_ = 1;
 
   std::optional<Engine> engine_;

@@ -36,7 +36,9 @@ absl::Status Runner::Prepare(CompiledTransfer* transfer) {
   const int64_t most = std::max<int64_t>(1, slots_wanted_ + plan.peak_buckets_without_budget);
   const int64_t wanted = slots_ == 0 ? most : std::min(slots_, most);
   const int64_t slot_bytes = std::max(slot_bytes_, RoundUp(transfer->slot_bytes(), 64));
-  const int operations = std::max(operations_max_, transfer->operations_max());
+  const int sources = transport_->traits().takes_folds ? transfer->fold_sources_max() : 0;
+  const int operations =
+      std::max({operations_max_, transfer->operations_max(), sources > 0 ? 1 + sources : 0});
   if (wanted > std::numeric_limits<int>::max() / 4 / operations ||
       plan.buckets.size() >= uint64_t{1} << BucketWork::kIndexBits) {
     return absl::ResourceExhaustedError(
@@ -66,7 +68,8 @@ absl::Status Runner::Prepare(CompiledTransfer* transfer) {
     engine_.emplace(options);
     held_.resize(static_cast<size_t>(slots));
   }
-  for (Held& held : held_) held.work.ReserveSources(static_cast<size_t>(operations));
+  fold_sources_max_ = std::max(fold_sources_max_, sources);
+  for (Held& held : held_) held.work.ReserveSources(static_cast<size_t>(fold_sources_max_));
   messages_.reserve(static_cast<size_t>(slots) * static_cast<size_t>(operations));
   if (in_stream_order_) endings_.Reserve(static_cast<size_t>(slots));
   if (in_groups_) hop_.reserve(messages_.capacity());
