@@ -305,14 +305,33 @@ class ReducedNeeds {
   // For ranks that are served by those that hold contributions.
   void AddDistant(int32_t want, absl::Span<const int> ranks) {
     std::vector<int> owners;
-    const size_t count = reducers_.contributions;
-    for (size_t first = 0; first < reducers_.holders.size(); first += count) {
-      absl::Span<const int> row = reducers_.holders.subspan(first, count);
-      if (reducers_.may_gather) row = GatheringOwners(row, node_of_rank_);
+    const bool gathers = reducers_.may_gather && GatheringPays(want);
+    for (size_t r = 0; r < Replicas(); ++r) {
+      const absl::Span<const int> row =
+          gathers ? GatheringOwners(RowOf(r), node_of_rank_) : RowOf(r);
       owners.insert(owners.end(), row.begin(), row.end());
     }
     AddNeed(want, ranks, std::move(owners), -1);
-    table_.needs.back().gathers = reducers_.may_gather;
+    table_.needs.back().gathers = gathers;
+  }
+
+  // A sum that passes through two nodes is there as soon as single contributions are, or sooner.
+  // Each node more has to wait for the one before, which for little takes longer than it saves.
+  bool GatheringPays(int32_t want) const {
+    if (BytesOf(want) >= kSharedNeedBytesMin) return true;
+    for (size_t r = 0; r < Replicas(); ++r) {
+      const absl::Span<const int> row = RowOf(r);
+      if (GatherByNode(row.back(), row, node_of_rank_).size() > 2) return false;
+    }
+    return true;
+  }
+
+  size_t Replicas() const { return reducers_.holders.size() / reducers_.contributions; }
+  absl::Span<const int> RowOf(size_t replica) const {
+    return reducers_.holders.subspan(replica * reducers_.contributions, reducers_.contributions);
+  }
+  int64_t BytesOf(int32_t want) const {
+    return wants_[static_cast<size_t>(want)].elements * element_bytes_;
   }
 
   absl::Span<const int> Keep(absl::Span<const int> ranks) {
@@ -322,14 +341,13 @@ class ReducedNeeds {
   // The replicas whose contributions are all on one reducing node.
   std::map<int, std::vector<int32_t>> ReplicasByNode() const {
     std::map<int, std::vector<int32_t>> replicas;
-    const size_t count = reducers_.contributions;
-    for (size_t first = 0; first < reducers_.holders.size(); first += count) {
-      const absl::Span<const int> row = reducers_.holders.subspan(first, count);
+    for (size_t r = 0; r < Replicas(); ++r) {
+      const absl::Span<const int> row = RowOf(r);
       const int node = NodeOf(row[0]);
       if (reducers_.reducing_nodes == nullptr || !reducers_.reducing_nodes->contains(node))
         continue;
       if (std::all_of(row.begin(), row.end(), [&](int rank) { return NodeOf(rank) == node; })) {
-        replicas[node].push_back(static_cast<int32_t>(first / count));
+        replicas[node].push_back(static_cast<int32_t>(r));
       }
     }
     return replicas;
@@ -343,8 +361,7 @@ class ReducedNeeds {
     for (size_t n = 0; n < nodes.nodes(); ++n) {
       near = near || holder_nodes_.contains(NodeOf(nodes.of(n)[0]));
     }
-    const int64_t bytes = wants_[static_cast<size_t>(want)].elements * element_bytes_;
-    const int32_t stripes = near ? 1 : StripesOf(nodes.largest(0, nodes.nodes()), bytes);
+    const int32_t stripes = near ? 1 : StripesOf(nodes.largest(0, nodes.nodes()), BytesOf(want));
     table_.needs.push_back({want, ranks, false, stripes, replica});
     table_.group_of_need.push_back(0);
   }

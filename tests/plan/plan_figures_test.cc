@@ -189,6 +189,22 @@ TEST(PlanFiguresTest, ContributionsCrossAsSumsOfTheirNodes) {
   }
 }
 
+// Of little, sums cross between two nodes, but are not handed on from node to node.
+TEST(PlanFiguresTest, SmallContributionsDoNotWaitForManyNodes) {
+  for (const int nodes : {2, 3}) {
+    Job job;
+    for (int rank = 0; rank < 2 * nodes; ++rank) job.node_of_rank.push_back(rank / 2);
+    job.node_of_rank.push_back(nodes);
+    job.spec.tensors.push_back(
+        MakeTensor("gradient", {64, 64}, DType::kF32,
+                   MakeLayout({2 * nodes}, RankRange(0, 2 * nodes), "P(sum)"),
+                   MakeLayout({1}, {2 * nodes}, "R")));
+    // Owners are of one node, or of all; each gets what others have, and sends what it adds up.
+    const int64_t crossings = nodes == 2 ? 1 : 2 * (nodes - 1);
+    EXPECT_EQ(Figures(job).node_bytes, (crossings + 1) * 64 * 64 * 4);
+  }
+}
+
 // Several nodes on both sides, and targets on a node that has the bytes.
 TEST(PlanFiguresTest, EachByteCrossesOnceToEachOfSeveralNodes) {
   Job job;

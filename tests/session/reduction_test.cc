@@ -53,7 +53,8 @@ std::vector<Case> Cases() {
           {4, {2, 2}, "P(sum),P(max)", 4, "S(0)"},
           {5, {5}, "P(sum)", 3, "S(0)"},
           {6, {2, 3}, "R,P(avg)", 2, "R"},
-          {6, {6}, "P(min)", 6, "S(0)", {5, 3}}};
+          {6, {6}, "P(min)", 6, "S(0)", {5, 3}},
+          {6, {6}, "P(avg)", 2, "S(0)", {256, 160}}};
 }
 
 class ReductionTest : public testing::TestWithParam<int> {};
