@@ -133,13 +133,18 @@ TEST_F(FakeNcclMisuseTest, AStreamOfAnotherDevice) {
 }
 
 TEST_F(FakeNcclMisuseTest, CallsBeforeTheLastOneHasEnded) {
-  RunThreads(1, [](const ncclUniqueId& id, int) {
+  std::atomic<bool> called = false;  // nothing ends before the other rank has come
+  RunThreads(2, [&called](const ncclUniqueId& id, int rank) {
     const FilledMemory memory(10, 1);
     const CudaStream stream;
     ncclComm_t comm = nullptr;
-    EXPECT_EQ(MakeComm(&comm, 1, id, 0, /*blocking=*/0), ncclInProgress);
-    EXPECT_EQ(ncclSend(memory.data(), 10, ncclUint8, 0, comm, stream.get()), ncclInvalidArgument);
-    EXPECT_THAT(FakeCudaMisuse(), ElementsAre(HasSubstr("before the previous operation")));
+    while (rank == 1 && !called) std::this_thread::yield();
+    EXPECT_EQ(MakeComm(&comm, 2, id, rank, /*blocking=*/0), ncclInProgress);
+    if (rank == 0) {
+      EXPECT_EQ(ncclSend(memory.data(), 10, ncclUint8, 1, comm, stream.get()), ncclInvalidArgument);
+      EXPECT_THAT(FakeCudaMisuse(), ElementsAre(HasSubstr("before the previous operation")));
+      called = true;
+    }
     EXPECT_EQ(Settle(comm), ncclSuccess);
     EXPECT_EQ(ncclCommDestroy(comm), ncclSuccess);
   });
