@@ -14,8 +14,7 @@ SourceGroups::SourceGroups(const Layout& layout)
     stride /= size;
     switch (layout.placements[m].kind) {
       case Placement::Kind::kPartial:
-        steps_.push_back({layout.placements[m].op, size});
-        partial_.push_back({size, stride});
+        AddPartial({size, stride}, layout.placements[m].op);
         break;
       case Placement::Kind::kReplicate:
         replicate_.push_back({size, stride});
@@ -29,6 +28,18 @@ SourceGroups::SourceGroups(const Layout& layout)
   partial_offsets_ = Offsets(partial_, true);
   replicate_offsets_ = Offsets(replicate_, false);
   bases_ = Offsets(shard, false);
+}
+
+void SourceGroups::AddPartial(const Dimension& dimension, ReduceOp op) {
+  if (dimension.size == 1) return;
+  const bool in_one = op == ReduceOp::kSum || op == ReduceOp::kMax || op == ReduceOp::kMin;
+  if (in_one && !steps_.empty() && steps_.back().op == op) {
+    steps_.back().ranks *= dimension.size;
+  } else {
+    steps_.push_back({op, dimension.size});
+    last_step_ = static_cast<ptrdiff_t>(partial_.size());
+  }
+  partial_.insert(partial_.begin() + last_step_, dimension);
 }
 
 std::vector<int64_t> SourceGroups::Offsets(const std::vector<Dimension>& dimensions,

@@ -18,7 +18,8 @@ class SourceGroups {
  public:
   explicit SourceGroups(const Layout& layout);  // a valid one
 
-  // The Partial mesh dimensions, left to right.
+  // The Partial mesh dimensions, left to right; neighbours with the same op, sum, max or min, are
+  // one step, whose ranks count as in the mesh.
   const std::vector<ReduceStep>& steps() const { return steps_; }
   // Contributions to each element: the product of the steps' ranks. The rank of the first step
   // counts fastest.
@@ -41,6 +42,7 @@ class SourceGroups {
     int64_t size;
     int64_t stride;
   };
+  void AddPartial(const Dimension& dimension, ReduceOp op);
   static std::vector<int64_t> Offsets(const std::vector<Dimension>& dimensions, bool first_fastest);
   static int64_t PartAlong(const Dimension& dimension, int64_t position) {
     return position / dimension.stride % dimension.size;
@@ -48,7 +50,8 @@ class SourceGroups {
 
   std::vector<int> ranks_;
   std::vector<ReduceStep> steps_;
-  std::vector<Dimension> partial_;
+  std::vector<Dimension> partial_;  // the one that counts fastest first
+  ptrdiff_t last_step_ = 0;         // the first of the last step's
   std::vector<Dimension> replicate_;
   std::vector<int64_t> partial_offsets_;
   std::vector<int64_t> replicate_offsets_;  // ascending

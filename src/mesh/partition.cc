@@ -2,6 +2,14 @@
 #include "mesh/partition.h"
 
 namespace sluice {
+namespace {
+
+// Averages of integers round at each dimension, and products of floats soon need all their bits.
+bool JoinsLevel(ReduceOp op) {
+  return op == ReduceOp::kSum || op == ReduceOp::kMax || op == ReduceOp::kMin;
+}
+
+}  // namespace
 
 Partition::Partition(const Layout& layout, int dims) : dims_(dims) {
   const absl::Span<const int64_t> sizes = layout.mesh.sizes();
@@ -14,9 +22,7 @@ Partition::Partition(const Layout& layout, int dims) : dims_(dims) {
     const bool sharded = placement.kind == Placement::Kind::kShard ||
                          placement.kind == Placement::Kind::kStridedShard;
     if (placement.kind == Placement::Kind::kPartial) {
-      contribution_axes_.insert(contribution_axes_.begin(), {sizes[m], stride});
-      levels_.push_back({sizes[m], placement.op});
-      contributions_ *= sizes[m];
+      AddContributions({sizes[m], stride}, placement.op);
       continue;
     }
     if (!sharded) {
@@ -29,6 +35,18 @@ Partition::Partition(const Layout& layout, int dims) : dims_(dims) {
     cuts_[d].push_back({sizes[m], strided ? placement.split_factor : 1});
     axes_[d].push_back({sizes[m], stride});
   }
+}
+
+void Partition::AddContributions(const Axis& axis, ReduceOp op) {
+  const bool joins = !levels_.empty() && levels_.back().op == op && JoinsLevel(op);
+  if (joins) {
+    levels_.back().size *= axis.size;
+  } else {
+    levels_.push_back({axis.size, op});
+    last_level_axes_ = 0;
+  }
+  contribution_axes_.insert(contribution_axes_.begin() + last_level_axes_++, axis);
+  contributions_ *= axis.size;
 }
 
 int64_t Partition::PositionOf(const PartTuple& parts, int64_t replica, int64_t contribution) const {

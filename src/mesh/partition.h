@@ -18,7 +18,9 @@ namespace sluice {
 // One part number per tensor dimension.
 using PartTuple = std::array<int64_t, kMaxTensorDims>;
 
-// One Partial mesh dimension of more than one rank.
+// Contributions that are reduced one after the other: along a Partial mesh dimension of more than
+// one rank, or along several that follow one another and have the same op. That is sum, max or min:
+// what these come to does not depend on which dimension is first, but for the rounding of sums.
 struct Level {
   int64_t size = 1;
   ReduceOp op = ReduceOp::kSum;
@@ -40,7 +42,7 @@ class Partition {
   int64_t replicas() const { return replicas_; }
 
   // The Partial dimensions, left to right: the order in which they are reduced. Contributions are
-  // numbered so that those of the first level are consecutive.
+  // numbered so that those of the first level are consecutive, and within a level by mesh position.
   absl::Span<const Level> levels() const { return levels_; }
   int64_t contributions() const { return contributions_; }
 
@@ -60,12 +62,14 @@ class Partition {
     int64_t size = 1;
     int64_t stride = 1;  // of the position
   };
+  void AddContributions(const Axis& axis, ReduceOp op);
   static int64_t NumberAlong(const std::vector<Axis>& axes, int64_t position);
 
   std::array<std::vector<Cut>, kMaxTensorDims> cuts_;
   std::array<std::vector<Axis>, kMaxTensorDims> axes_;  // parallel to cuts_
   std::vector<Axis> replica_axes_;
-  std::vector<Axis> contribution_axes_;  // reversed: the first level's is last
+  std::vector<Axis> contribution_axes_;  // the last level's first; a level's as in the mesh
+  ptrdiff_t last_level_axes_ = 0;
   std::vector<Level> levels_;
   int dims_;
   int64_t replicas_ = 1;

@@ -61,7 +61,8 @@ class BucketId {
 enum class TransportKind : uint8_t { kLocal, kMessage };
 
 // What a member does with a bucket's bytes: a set of parts. A rank that both has and needs the
-// bytes is kLocal; the other combinations are kOwner or kContributor with kDestination.
+// bytes is kLocal; the other combinations are kOwner, kContributor or both, perhaps with
+// kDestination.
 enum class Role : uint8_t {
   kSource = 1,       // fill, move: sends to its children
   kDestination = 2,  // move, drain: receives from its parent, sends on to its children
@@ -77,6 +78,11 @@ constexpr Role operator|(Role a, Role b) {
 constexpr bool Has(Role roles, Role part) {
   return (static_cast<uint8_t>(roles) & static_cast<uint8_t>(part)) == static_cast<uint8_t>(part);
 }
+// Adds up the whole; or a part of it, for the one that does.
+constexpr bool OwnsResult(Role roles) {
+  return Has(roles, Role::kOwner) && !Has(roles, Role::kContributor);
+}
+constexpr bool AddsForOwner(Role roles) { return Has(roles, Role::kOwner | Role::kContributor); }
 
 // A rank that takes part in a bucket. The bytes pass down a tree: from the source, or the owner of
 // a reduction, to the destinations.

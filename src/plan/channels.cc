@@ -123,7 +123,7 @@ void Channels::AppendContent(const Party& party) {
       plan_.members.push_back({rank, RoleInReduction(party, rank), -1});
     } else {
       Member& member = members()[static_cast<size_t>(place)];
-      member.role = member.role | Role::kContributor;
+      member.role = member.role | RoleInReduction(party, rank);
     }
   }
   if (party.levels.empty()) return;
@@ -214,12 +214,16 @@ absl::Status Channels::NumberLinks() {
   };
   for (int32_t index : InOrder()) {
     Channel& channel = plan_.channels[static_cast<size_t>(index)];
-    bool fits = number(&channel.parent, &receives) && number(&channel.owner, &sends);
-    const int32_t links = channel.child_count + channel.added_count;
-    for (int32_t i = 0; i < links; ++i) {
-      Link* link = &plan_.links[static_cast<size_t>(int64_t{channel.first_link} + i)];
-      fits = number(link, i < channel.child_count ? &sends : &receives) && fits;
-    }
+    const auto links = absl::MakeSpan(plan_.links)
+                           .subspan(static_cast<size_t>(channel.first_link),
+                                    static_cast<size_t>(channel.child_count) +
+                                        static_cast<size_t>(channel.added_count));
+    const size_t children = static_cast<size_t>(channel.child_count);
+    // A rank may give another its contribution, and the result too.
+    bool fits = number(&channel.owner, &sends);
+    for (Link& link : links.subspan(children)) fits = number(&link, &receives) && fits;
+    fits = number(&channel.parent, &receives) && fits;
+    for (Link& link : links.first(children)) fits = number(&link, &sends) && fits;
     if (!fits) {
       return absl::ResourceExhaustedError(
           absl::StrCat("more than ", kLinkTags, " channels lead from one rank to another"));

@@ -174,9 +174,11 @@ std::unique_ptr<PartService> ClassTables::Serve(const PartTuple& src_parts,
   auto service = std::make_unique<PartService>();
   service->holders = RanksOf(Side::kSrc, src_parts);
   if (reduces()) {
-    const Reducers reducers = {service->holders, static_cast<size_t>(src_.contributions()),
-                               &ReducingNodes(), options_.relay && src_.levels().size() == 1};
-    service->table = ServeReduced(reducers, wants, options_.node_of_rank, parties_.element_bytes());
+    const Reducers reducers = {
+        service->holders,         static_cast<size_t>(src_.contributions()),
+        &ReducingNodes(),         options_.relay && src_.levels().size() == 1,
+        parties_.element_bytes(), DTypeBytes(WireDType(tensor_))};
+    service->table = ServeReduced(reducers, wants, options_.node_of_rank);
   } else {
     service->table = sluice::Serve(service->holders, wants, options_.node_of_rank, NodesMeet(),
                                    options_.relay, parties_.element_bytes());

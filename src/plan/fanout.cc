@@ -58,10 +58,6 @@ Pipeline BestTree(int64_t bytes, int64_t destinations, int64_t bucket_bytes) {
   return BestPipeline(bytes, TreeDepth(destinations), 2, bucket_bytes);
 }
 
-bool SharesNode(int a, int b, absl::Span<const int> node_of_rank) {
-  return node_of_rank[static_cast<size_t>(a)] == node_of_rank[static_cast<size_t>(b)];
-}
-
 }  // namespace
 
 Fanout ChooseFanout(int64_t bytes, int64_t destinations, int64_t bucket_bytes) {

@@ -74,6 +74,10 @@ class RanksByNode {
   std::vector<int> in_order_;  // unless apart: the ranks
 };
 
+inline bool SharesNode(int a, int b, absl::Span<const int> node_of_rank) {
+  return node_of_rank[static_cast<size_t>(a)] == node_of_rank[static_cast<size_t>(b)];
+}
+
 // A place in a tree.
 struct FanoutPlace {
   int rank = -1;

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "absl/container/flat_hash_map.h"
+
 namespace sluice {
 namespace {
 
@@ -10,6 +12,7 @@ namespace {
 struct Stretch {
   size_t begin = 0;
   size_t end = 0;
+  int node = -1;
 
   size_t size() const { return end - begin; }
 };
@@ -17,15 +20,34 @@ using Stretches = absl::InlinedVector<Stretch, 4>;
 
 Stretches StretchesOf(absl::Span<const int> contributors, absl::Span<const int> node_of_rank) {
   Stretches stretches;
-  int last = -1;
   for (size_t i = 0; i < contributors.size(); ++i) {
     const int node = node_of_rank[static_cast<size_t>(contributors[i])];
-    if (stretches.empty() || node != last) stretches.push_back({i, i});
+    if (stretches.empty() || stretches.back().node != node) stretches.push_back({i, i, node});
     stretches.back().end = i + 1;
-    last = node;
   }
   return stretches;
 }
+
+// Contributions that are still to cross, by the node that has them.
+class Waiting {
+ public:
+  void Add(int node, int64_t contributions) {
+    of_node_[node] += contributions;
+    total_ += contributions;
+  }
+  void Clear() {
+    of_node_.clear();
+    total_ = 0;
+  }
+  int64_t NotOn(int node) const {
+    const auto found = of_node_.find(node);
+    return total_ - (found == of_node_.end() ? 0 : found->second);
+  }
+
+ private:
+  absl::flat_hash_map<int, int64_t> of_node_;
+  int64_t total_ = 0;
+};
 
 }  // namespace
 
@@ -57,12 +79,35 @@ GatherSteps GatherByNode(int owner, absl::Span<const int> contributors,
   return steps;
 }
 
-absl::Span<const int> GatheringOwners(absl::Span<const int> contributors,
-                                      absl::Span<const int> node_of_rank) {
+std::vector<GatherEnd> GatherEnds(absl::Span<const int> contributors,
+                                  absl::Span<const int> node_of_rank) {
   const Stretches stretches = StretchesOf(contributors, node_of_rank);
-  const bool several = std::any_of(stretches.begin(), stretches.end() - 1,
-                                   [](const Stretch& each) { return each.size() > 1; });
-  return several ? contributors.subspan(stretches.back().begin) : contributors;
+  std::vector<GatherEnd> ends;
+  ends.reserve(stretches.size());
+  int64_t crossed = 0;  // up to the last sum
+  int adder = -1;       // the node that has it
+  int32_t sums = 0;     // so far
+  Waiting alone;        // what comes after that
+  for (const Stretch& stretch : stretches) {
+    const int64_t here =
+        crossed + (adder >= 0 && adder != stretch.node ? 1 : 0) + alone.NotOn(stretch.node);
+    ends.push_back({static_cast<int32_t>(stretch.begin), static_cast<int32_t>(stretch.end),
+                    stretch.node, here, sums + 1});
+    if (stretch.size() == 1) {
+      alone.Add(stretch.node, 1);
+      continue;
+    }
+    ++sums;
+    crossed = here;
+    adder = stretch.node;
+    alone.Clear();
+  }
+  Waiting after;  // an end, and added up there
+  for (size_t s = stretches.size(); s-- > 0;) {
+    ends[s].crossings += after.NotOn(stretches[s].node);
+    after.Add(stretches[s].node, static_cast<int64_t>(stretches[s].size()));
+  }
+  return ends;
 }
 
 size_t StepOf(const GatherSteps& steps, int64_t number) {

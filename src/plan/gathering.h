@@ -9,6 +9,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <vector>
+
 #include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
 
@@ -33,10 +35,20 @@ GatherSteps GatherDirectly(int owner);
 GatherSteps GatherByNode(int owner, absl::Span<const int> contributors,
                          absl::Span<const int> node_of_rank);
 
-// The contributors on whose nodes sums end, so that they send no contribution on: those of the last
-// stretch, if GatherByNode has several steps for them, or else all.
-absl::Span<const int> GatheringOwners(absl::Span<const int> contributors,
-                                      absl::Span<const int> node_of_rank);
+// A stretch of contributors of one node, one of whom may be the owner.
+struct GatherEnd {
+  int32_t first = 0;  // numbers [first, end) of their contributions
+  int32_t end = 0;
+  int node = -1;
+  int64_t crossings = 0;  // of contributions and sums, between nodes, by GatherByNode
+  int32_t steps = 1;      // of that
+
+  friend bool operator==(const GatherEnd&, const GatherEnd&) = default;
+};
+
+// In the order of addition.
+std::vector<GatherEnd> GatherEnds(absl::Span<const int> contributors,
+                                  absl::Span<const int> node_of_rank);
 
 // True if `rank` adds in one of the steps.
 bool Adds(const GatherSteps& steps, int rank);

@@ -101,9 +101,17 @@ std::vector<FanoutPlace> Parties::TreeOf(int src, const RanksByNode& nodes, int3
     return tree(largest[coincides ? 0 : first % largest.size()], static_cast<size_t>(stripe));
   }
   if (coincides) return tree(0, first % nodes.of(0).size());
-  size_t place = first % nodes.ranks();
+  // The ranks of the source's own node, which an owner has among its destinations, come last.
+  const auto length = [&](size_t node) {
+    const absl::Span<const int> ranks = nodes.of(node);
+    return SharesNode(src, ranks[0], options_.node_of_rank) ? 0 : ranks.size();
+  };
+  size_t others = 0;
+  for (size_t n = 0; n < nodes.nodes(); ++n) others += length(n);
+  if (others == 0) return tree(0, first % nodes.ranks());
+  size_t place = first % others;
   size_t node = 0;
-  while (place >= nodes.of(node).size()) place -= nodes.of(node++).size();
+  while (place >= length(node)) place -= length(node++);
   return tree(node, place);
 }
 

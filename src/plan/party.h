@@ -21,7 +21,9 @@
 
 namespace sluice {
 
-// Equal (first, last, number) means equal parties, within one transfer.
+// Equal (first, last, number) means equal members, in an equal tree, within one transfer. Where
+// little and much are reduced by the same ranks, their steps may differ; then those of the first
+// tensor serve for all.
 struct Party {
   int src = -1;  // has the bytes, or reduces them: the owner
   // The others that need them, in the order of the tree; may be empty.

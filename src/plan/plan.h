@@ -104,7 +104,7 @@ struct Channel {
   int32_t level_count = 0;
   // This rank's links. Those to its children are in Plan::links; after them, where it adds up,
   // those from where what it adds comes, in order, with no peer for its own. `owner` leads to whom
-  // it gives its contribution or its sum.
+  // it gives its contribution or its sum. That may be a child too: then by two links.
   Link parent;
   Link owner;
   int32_t first_link = 0;

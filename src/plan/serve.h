@@ -70,6 +70,9 @@ struct ServeTable {
   ServeTable(const ServeTable&) = delete;  // needs point into lists
   ServeTable& operator=(const ServeTable&) = delete;
 
+  // `members`: numbers of the needs that the group's candidates divide between them.
+  void AddGroup(ServeGroup group, absl::Span<const int32_t> members);
+
   std::vector<Need> needs;             // by ascending want
   std::vector<int32_t> group_of_need;  // parallel to needs
   std::vector<ServeGroup> groups;
@@ -98,14 +101,17 @@ struct Reducers {
   const absl::flat_hash_set<int>* reducing_nodes = nullptr;
   // Whether contributions that have to cross may be added up on their nodes first.
   bool may_gather = false;
+  int64_t contribution_bytes = 1;  // of an element, as it is contributed
+  int64_t result_bytes = 1;        // of an element, as it is passed on
 };
 
 // The same for a part that has to be reduced first: a share is what one rank, the owner, reduces
-// and passes on. Owners are those that need a region and hold a contribution to it; or those of a
-// reducing node that need it, for that node; or else all holders, of those to gather the ones that
-// GatheringOwners names.
+// and passes on. Owners are those of a reducing node that need a region, for that node; or else the
+// holders on the nodes from where contributions, sums and results cross least, and of those the
+// ones that need the region, if there are any. Where contributions are not to be gathered, or too
+// little to wait for, owners are the holders that need the region, or all.
 ServeTable ServeReduced(const Reducers& reducers, absl::Span<const Want> wants,
-                        absl::Span<const int> node_of_rank, int64_t element_bytes);
+                        absl::Span<const int> node_of_rank);
 
 }  // namespace sluice
 

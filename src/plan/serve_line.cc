@@ -12,6 +12,9 @@ namespace {
 constexpr int64_t kSmallestShareBytes = 64 << 10;
 constexpr int64_t kShareAlignmentBytes = 16;
 
+// Least bytes of a stripe: a bucket with several members takes a slot at all of them.
+constexpr int64_t kStripeBytesMin = 256 << 10;
+
 int64_t SmallestShare(int64_t element_bytes) {
   return (kSmallestShareBytes + element_bytes - 1) / element_bytes;
 }
@@ -126,6 +129,11 @@ void CutStripes(const Line& line, int64_t element_bytes, ServeGroup* group) {
   }
   group->first_share.back() = static_cast<int32_t>(shares.size());
   group->shares = std::move(shares);
+}
+
+int32_t StripesOf(size_t largest, int64_t bytes) {
+  const bool worth = bytes >= static_cast<int64_t>(largest) * kStripeBytesMin;
+  return worth ? static_cast<int32_t>(largest) : 1;
 }
 
 int64_t TotalElements(const Line& line, absl::Span<const int32_t> members) {

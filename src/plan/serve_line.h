@@ -11,6 +11,14 @@
 
 namespace sluice {
 
+// Below this many bytes a message more is cheaper than a bucket with several members, which joins
+// fewer small chunks.
+inline constexpr int64_t kSharedNeedBytesMin = 64 << 10;
+
+// How many ranks of a node the bytes of a need come to first: all of its largest node, if there is
+// enough for each.
+int32_t StripesOf(size_t largest, int64_t bytes);
+
 // Needs with their regions. The region of a need whose ranks are served alone is on the line once
 // for each of them.
 struct Line {

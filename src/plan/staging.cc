@@ -21,7 +21,7 @@ class Staging {
   // Adds what this rank's part of a bucket takes if its tensors are dense.
   void AddTo(Bucket* bucket) const {
     if (bucket->role == Role::kLocal) return;
-    if (Has(bucket->role, Role::kOwner)) {
+    if (OwnsResult(bucket->role)) {
       bucket->unpacks = Has(bucket->role, Role::kDestination);
       bucket->staging_bytes = SlotBytes(plan_, *bucket);
       return;
@@ -29,7 +29,9 @@ class Staging {
     const Chunk& chunk = plan_.chunks[static_cast<size_t>(bucket->first_chunk)];
     const TensorTransfer& tensor = spec_.tensors[static_cast<size_t>(chunk.tensor)];
     const DType wire = WireDType(tensor);
-    if (bucket->role != Role::kDestination) {
+    if (AddsForOwner(bucket->role)) {
+      bucket->staging_bytes = SlotBytes(plan_, *bucket);
+    } else if (bucket->role != Role::kDestination) {
       const bool gives = Has(bucket->role, Role::kContributor);
       bucket->packs = !((gives || tensor.src_dtype == wire) &&
                         CrossesAsItLies(*bucket, chunk.region, &Run::src, tensor.src_dtype));

@@ -112,11 +112,12 @@ bool Folds(const TransferRun& run, const Bucket& bucket) {
 // The result of an owner that does not fold is made elsewhere.
 WireMemory DstAsItLies(const TransferRun& run, const Bucket& bucket, bool folds) {
   if (!Has(bucket.role, Role::kDestination) || bucket.chunk_count != 1) return {};
-  if (Has(bucket.role, Role::kOwner) && !folds) return {};
+  const bool owns = OwnsResult(bucket.role);
+  if (owns && !folds) return {};
   const Plan& plan = run.transfer().plan();
   const Chunk& chunk = ChunksOf(plan, bucket)[0];
   const TensorTransfer& tensor = TensorAt(run, chunk);
-  if (tensor.dst_dtype != (folds ? tensor.src_dtype : WireDType(tensor))) return {};
+  if (tensor.dst_dtype != (owns ? tensor.src_dtype : WireDType(tensor))) return {};
   const Side memory = MemorySide(DstView(run, chunk), tensor.dst_dtype);
   if (!run.transfer().memory.Takes(memory.kind)) return {};
   const StridedCopy copy = CopyOf(plan, RegionAt(plan, DstRegion(chunk)), chunk, Side(), memory);
@@ -165,7 +166,8 @@ BucketPart PartOf(const TransferRun& run, const Bucket& bucket) {
     if (Has(bucket.role, Role::kDestination) && !part.drops && !in_place) {
       part.stages |= kStageDrain;
     }
-    if (!in_place || packs) part.staging_bytes = SlotBytes(plan, bucket);
+    const bool sum_in_place = in_place && OwnsResult(bucket.role);
+    if (!sum_in_place || packs) part.staging_bytes = SlotBytes(plan, bucket);
     return part;
   }
   if (bucket.role != Role::kDestination && part.src.data == nullptr) {

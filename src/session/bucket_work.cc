@@ -80,7 +80,7 @@ absl::Status BucketWork::Move(uint64_t cookie, CopyQueue* copies,
   while (pending_ == 0 && !waits_ && step_ != Step::kOver) {
     switch (step_) {
       case Step::kGive:
-        if (Has(role, Role::kContributor) && !AddsForOther()) {
+        if (Has(role, Role::kContributor) && !AddsForOwner(role)) {
           if (!BeginRound()) break;
           const int64_t hop = int64_t{channel().own_contribution} + channel().step;
           Send(channel().owner, src_.data != nullptr ? src_ : WireMemory{slot_},
@@ -98,7 +98,7 @@ absl::Status BucketWork::Move(uint64_t cookie, CopyQueue* copies,
         }
         break;
       case Step::kGiveSum:
-        if (AddsForOther()) {
+        if (AddsForOwner(role)) {
           if (!BeginRound()) break;
           Send(channel().owner, {Accumulator(0)},
                {bucket().contribution_bytes, HopOf(channel().added_count), cookie}, messages);
@@ -106,7 +106,7 @@ absl::Status BucketWork::Move(uint64_t cookie, CopyQueue* copies,
         step_ = Step::kCast;
         break;
       case Step::kCast:
-        if (Has(role, Role::kOwner) && !AddsForOther() && ResultIsCast()) {
+        if (OwnsResult(role) && ResultIsCast()) {
           if (absl::Status status = CastResult(copies); !status.ok()) return status;
         }
         step_ = Step::kReceive;
@@ -194,9 +194,10 @@ void BucketWork::AddFold(uint64_t cookie, std::vector<TransportOp>* messages) {
   }
   const Level& level = levels()[0];
   const Chunk& chunk = ChunksOf(plan(), bucket())[0];
-  const bool divides = level.op == ReduceOp::kAvg && !AddsForOther();
+  const bool divides = level.op == ReduceOp::kAvg && OwnsResult(bucket().role);
   fold_ = {level.op, TensorAt(*run_, chunk).src_dtype, divides ? level.size : 1, sources_};
-  const WireMemory to = dst_.data != nullptr ? dst_ : WireMemory{Accumulator(0)};
+  const bool in_place = OwnsResult(bucket().role) && dst_.data != nullptr;
+  const WireMemory to = in_place ? dst_ : WireMemory{Accumulator(0)};
   Receive(*first, to, {bucket().contribution_bytes, HopOf(0), cookie}, messages);
   messages->back().fold = &fold_;
 }
@@ -250,7 +251,8 @@ absl::Status BucketWork::Merge(const Level& level, bool last, const std::byte* f
     reduction.dst_kind = staging();
     reduction.dst = accumulator + chunk.contribution_offset;
     reduction.elements = chunk.end - chunk.begin;
-    if (last && level.op == ReduceOp::kAvg && !AddsForOther()) reduction.divisor = level.size;
+    const bool divides = level.op == ReduceOp::kAvg && OwnsResult(bucket().role);
+    if (last && divides) reduction.divisor = level.size;
     if (absl::Status status = copies->Add(reduction); !status.ok()) return status;
   }
   return absl::OkStatus();
@@ -301,10 +303,6 @@ bool BucketWork::BeginRounds(int rounds) {
 
 int64_t BucketWork::AddedTo(size_t level) const {
   return channel().step_count > 1 ? channel().added_count : levels()[level].size;
-}
-
-bool BucketWork::AddsForOther() const {
-  return Has(bucket().role, Role::kOwner | Role::kContributor);
 }
 
 // The sum of the steps before comes right before the first contribution of a step, and after the
@@ -373,7 +371,7 @@ bool BucketWork::ResultIsCast() const {
 }
 
 WireMemory BucketWork::Wire() const {
-  if (Has(bucket().role, Role::kOwner)) {
+  if (OwnsResult(bucket().role)) {
     if (dst_.data != nullptr) return dst_;
     return {ResultIsCast() ? Incoming()
                            : Accumulator(static_cast<size_t>(channel().level_count) - 1)};

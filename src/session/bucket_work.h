@@ -90,7 +90,6 @@ class BucketWork {
   absl::Span<const Level> levels() const;
   // How many contributions an accumulator of this level is for.
   int64_t AddedTo(size_t level) const;
-  bool AddsForOther() const;                 // of an owner: it gives its sum to the next one
   const Link& LinkOf(int64_t number) const;  // of an owner: where contribution `number` comes from
   bool IsOwn(int64_t number) const { return LinkOf(number).peer < 0; }
   // True if contribution `number` begins an accumulator, is this rank's own and stays in source

@@ -52,7 +52,7 @@ int64_t StayBytes(const Plan& plan, const Bucket& bucket, const TransferSpec& sp
 }
 
 bool Casts(const Plan& plan, const Bucket& bucket, const TransferSpec& spec) {
-  if (!Has(bucket.role, Role::kOwner) || Has(bucket.role, Role::kContributor)) return false;
+  if (!OwnsResult(bucket.role)) return false;
   const absl::Span<const Chunk> chunks = ChunksOf(plan, bucket);
   return std::any_of(chunks.begin(), chunks.end(), [&spec](const Chunk& chunk) {
     const TensorTransfer& tensor = TensorOf(spec, chunk);

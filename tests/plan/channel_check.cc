@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include "plan/channel_content.h"
 #include "plan/channels.h"
@@ -31,10 +32,10 @@ absl::Status CheckRoles(const ChannelContent& content) {
     const Member& member = content.members[m];
     const bool contributes = Has(member.role, Role::kContributor);
     const bool needs = Has(member.role, Role::kDestination);
-    // Who adds for another owner gives the sum, and needs nothing.
+    // Who adds for the owner gives it the sum.
     const bool adds = Has(member.role, Role::kOwner);
-    const bool other = Has(member.role, Role::kSource) || Has(member.role, Role::kLocal) ||
-                       (adds && member.role != (Role::kOwner | Role::kContributor));
+    const bool other =
+        Has(member.role, Role::kSource) || Has(member.role, Role::kLocal) || (adds && !contributes);
     if (other || (!contributes && !needs) || (contributes && !reduced)) {
       return Wrong("rank ", member.rank, " has a wrong role");
     }
@@ -143,12 +144,14 @@ class Links {
     content_ = ContentOf(plan, channel);
     key_ = content_.Key();
     const Member& self = content_.members[static_cast<size_t>(channel.self)];
-    if (absl::Status s = AddEnd(channel.parent, self.parent, rank, false); !s.ok()) return s;
+    absl::Status parent = AddEnd(channel.parent, self.parent, rank, false, Of::kResult);
+    if (!parent.ok()) return parent;
     if (Has(self.role, Role::kContributor) != (channel.owner.peer >= 0)) {
       return Wrong("gives to rank ", channel.owner.peer);
     }
     // Whether each gives to whom it should is Deliver's to find out.
-    absl::Status given = AddEnd(channel.owner, MemberOf(channel.owner.peer), rank, true);
+    absl::Status given =
+        AddEnd(channel.owner, MemberOf(channel.owner.peer), rank, true, Of::kContribution);
     if (!given.ok()) return given;
     std::vector<std::pair<int32_t, bool>> expected;  // member, and whether this rank sends
     for (size_t m = 0; m < content_.members.size(); ++m) {
@@ -165,7 +168,9 @@ class Links {
     }
     for (size_t i = 0; i < expected.size(); ++i) {
       const Link& link = plan.links.at(static_cast<size_t>(channel.first_link) + i);
-      absl::Status s = AddEnd(link, expected[i].first, rank, expected[i].second);
+      const bool sends = expected[i].second;
+      absl::Status s =
+          AddEnd(link, expected[i].first, rank, sends, sends ? Of::kResult : Of::kContribution);
       if (!s.ok()) return s;
     }
     return absl::OkStatus();
@@ -182,6 +187,8 @@ class Links {
   }
 
  private:
+  enum class Of { kContribution, kResult };  // what passes by a link
+
   int32_t MemberOf(int rank) const {
     for (size_t m = 0; m < content_.members.size(); ++m) {
       if (content_.members[m].rank == rank) return static_cast<int32_t>(m);
@@ -190,20 +197,20 @@ class Links {
   }
 
   // `member`: the other end's number, -1 for none.
-  absl::Status AddEnd(const Link& link, int32_t member, int rank, bool sends) {
+  absl::Status AddEnd(const Link& link, int32_t member, int rank, bool sends, Of of) {
     const int peer = member < 0 ? -1 : content_.members[static_cast<size_t>(member)].rank;
     if (link.peer != peer) return Wrong("a link with ", link.peer, ", not ", peer);
     if (peer < 0) return absl::OkStatus();
     if (link.tag < 0 || link.tag >= kLinkTags) return Wrong("tag ", link.tag);
     const Edge edge = {sends ? rank : peer, sends ? peer : rank, link.tag};
-    const auto [it, added] = channel_of_.try_emplace(edge, key_);
-    if (!added && it->second != key_) return Wrong("two channels use tag ", link.tag);
+    const auto [it, added] = use_of_.try_emplace(edge, key_, of);
+    if (!added && it->second != std::pair(key_, of)) return Wrong("two uses of tag ", link.tag);
     ++ends_[edge];
     return absl::OkStatus();
   }
 
-  using Edge = std::tuple<int, int, int>;  // from, to, tag
-  std::map<Edge, std::vector<int64_t>> channel_of_;
+  using Edge = std::tuple<int, int, int>;                       // from, to, tag
+  std::map<Edge, std::pair<std::vector<int64_t>, Of>> use_of_;  // in which channel, for what
   std::map<Edge, int> ends_;
   ChannelContent content_;  // of the channel that is being added
   std::vector<int64_t> key_;

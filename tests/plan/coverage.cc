@@ -14,7 +14,9 @@ void Coverage::Count(int rank, const Plan& plan) {
     const Channel& channel = plan.channels[static_cast<size_t>(bucket.channel)];
     if (channel.src == rank) CountRoot(plan, bucket);
     if (!Has(bucket.role, Role::kContributor)) continue;
-    ++(Has(bucket.role, Role::kDestination) ? contributors_that_need : contributors_alone);
+    const bool needs = Has(bucket.role, Role::kDestination);
+    ++(needs ? contributors_that_need : contributors_alone);
+    adders_that_need += needs && Has(bucket.role, Role::kOwner) ? 1 : 0;
   }
   for (const Chunk& chunk : plan.chunks) {
     int64_t elements = 1;

@@ -24,6 +24,7 @@ struct Coverage {
   int64_t reductions = 0;
   int64_t deep_reductions = 0;      // over several mesh dimensions
   int64_t gathered_reductions = 0;  // sums of nodes cross
+  int64_t adders_that_need = 0;     // parts of ranks in buckets
   int64_t owners_that_only_need = 0;
   int64_t owners_that_need = 0;
   int64_t contributors_that_need = 0;  // parts of ranks in buckets

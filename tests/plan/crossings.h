@@ -19,7 +19,8 @@ LeastCrossings CountCrossings(const Job& job);
 // Bytes that come to each rank from others and stay, and those of contributions in all: every
 // element that somebody needs is reduced by a rank that contributes to it; or, unless such a rank
 // needs it, on each node that has all contributions of a replica, and as many targets as sources of
-// the tensor, by a rank that needs it, and only for the others by one that contributes.
+// the tensor, by a rank that needs it, and only for the others by one that contributes. Of those
+// that contribute it is one that needs the element, unless less crosses to where nobody needs it.
 struct Arrivals {
   std::vector<double> stay;  // by rank; where nothing is reduced
   double contributions = 0;  // or sums of them: a rank gives one or the other

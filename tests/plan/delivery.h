@@ -25,7 +25,7 @@ struct Moved {
 //  * anything is written or read out of bounds, or a byte of a wire is written twice or never;
 //  * an element comes from a rank although the target rank itself, or else a rank of its node, has
 //    it; or is reduced elsewhere although the target rank holds a contribution to it and the owner
-//    does not need it.
+//    does not need it, unless sums may cross in place of contributions.
 absl::Status Deliver(const Job& job, const std::vector<Plan>& plans, std::vector<Moved>* moved);
 
 }  // namespace sluice::oracle

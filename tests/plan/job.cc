@@ -172,6 +172,37 @@ Job RandomLargeJob(uint64_t seed) {
   return job;
 }
 
+Job RandomReductionJob(uint64_t seed) {
+  Dice dice(seed);
+  Job job;
+  const auto ranks = static_cast<int>(dice.Between(4, 12));
+  const int64_t per_node = dice.Between(2, 4);
+  for (int rank = 0; rank < ranks; ++rank) {
+    job.node_of_rank.push_back(static_cast<int>(rank / per_node));
+  }
+  job.bucket_bytes = dice.Pick<int64_t>({3000, 100001, int64_t{1} << 20});
+  const auto sources = static_cast<int>(dice.Between(ranks / 2, ranks));
+  const Mesh src_mesh = dice.Chance(50) && sources % 2 == 0
+                            ? *Mesh::Create({2, sources / 2}, RankRange(0, sources))
+                            : *Mesh::Create({sources}, RankRange(0, sources));
+  const Mesh dst_mesh = RandomMesh(&dice, RankRange(0, ranks));
+  const int64_t tensors = dice.Between(1, 2);
+  for (int64_t t = 0; t < tensors; ++t) {
+    TensorTransfer tensor;
+    tensor.name = absl::StrCat("reduced", t);
+    tensor.shape = dice.Pick<std::vector<int64_t>>({{300, 200}, {7, 9000}, {20, 30}, {21000}});
+    RandomDTypes(&dice, {DType::kF64, DType::kI64, DType::kF32, DType::kBF16}, &tensor);
+    const auto dims = static_cast<int>(tensor.shape.size());
+    tensor.src = {src_mesh, RandomPlacements(&dice, src_mesh, dims)};
+    tensor.dst = {dst_mesh, RandomPlacements(&dice, dst_mesh, dims)};
+    MakePartial(&dice, 80, &tensor.src);
+    Replicate(&dice, 40, &tensor.dst);
+    job.spec.tensors.push_back(std::move(tensor));
+  }
+  job.slots = dice.Pick<int64_t>({0, 1, 4, 16});
+  return job;
+}
+
 absl::StatusOr<std::vector<Plan>> PlanAllRanks(const Job& job) {
   if (const absl::Status status = ValidateSpec(job.spec, job.ranks()); !status.ok()) return status;
   std::vector<Plan> plans;

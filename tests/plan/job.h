@@ -34,6 +34,9 @@ Job RandomJob(uint64_t seed);
 // that what one target needs is cut between senders, and passed on down trees.
 Job RandomLargeJob(uint64_t seed);
 
+// Tensors that are mostly reduced, from ranks in order over several nodes of up to four.
+Job RandomReductionJob(uint64_t seed);
+
 // Every rank's plan, by rank.
 absl::StatusOr<std::vector<Plan>> PlanAllRanks(const Job& job);
 

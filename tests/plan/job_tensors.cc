@@ -85,6 +85,7 @@ void JobTensors::AddTensor(int index) {
   tensor.src_bytes = DTypeBytes(transfer.src_dtype);
   tensor.wire_bytes = DTypeBytes(WireDType(transfer));
   tensor.reduced = IsReduced(transfer);
+  tensor.gathers = job_.relay && PartialLevels(transfer) == 1;
   int64_t elements = 1;
   for (const int64_t size : transfer.shape) elements *= size;
   tensor.holders.resize(static_cast<size_t>(elements));
@@ -309,7 +310,7 @@ absl::Status JobTensors::CheckServer(const Tensor& tensor, int src, int rank,
   const bool holds = (holders >> rank & 1) != 0;
   if (tensor.reduced) {
     const uint64_t needers = tensor.needers[static_cast<size_t>(element)];
-    if (holds && (needers >> src & 1) == 0) {
+    if (holds && (needers >> src & 1) == 0 && !tensor.gathers) {
       return Wrong("rank ", rank, " could reduce element ", element, " itself, not ", src);
     }
     return absl::OkStatus();

@@ -56,6 +56,7 @@ class JobTensors {
     std::vector<uint64_t> needers;      // by element, a bit per target rank
     int64_t src_bytes, wire_bytes;
     bool reduced;
+    bool gathers;  // reduced where the least crosses, not where it is needed
   };
 
   void AddTensor(int index);

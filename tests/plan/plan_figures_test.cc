@@ -94,7 +94,9 @@ void ExpectRoutesOfAllBytes(const Job& job, const PlanFigures& figures) {
 TEST(PlanFiguresTest, RandomJobs) {
   int crossing = 0, combining = 0;
   for (uint64_t seed = 0; seed < 400; ++seed) {
-    const Job job = seed % 40 == 0 ? oracle::RandomLargeJob(seed) : oracle::RandomJob(seed);
+    const Job job = seed % 40 == 0   ? oracle::RandomLargeJob(seed)
+                    : seed % 50 == 1 ? oracle::RandomReductionJob(seed)
+                                     : oracle::RandomJob(seed);
     SCOPED_TRACE(absl::StrCat("seed ", seed, ": ", Describe(job)));
     const PlanFigures figures = Figures(job);
     ExpectRatiosOfRoutes(job, figures);
@@ -186,6 +188,38 @@ TEST(PlanFiguresTest, ContributionsCrossAsSumsOfTheirNodes) {
       EXPECT_EQ(figures.node_bytes_ratio, 1);
       EXPECT_LE(figures.busiest_dst_ratio, 1.05);
     }
+  }
+}
+
+// Targets that contribute themselves: sums end on the last node, in the order of addition, and what
+// others need goes back from there. So half as much more crosses as would without an order.
+TEST(PlanFiguresTest, SumsComeBackToTargetsThatContribute) {
+  const struct {
+    std::vector<int64_t> mesh;
+    const char* src;
+    const char* dst;
+    int nodes;  // of four ranks each
+    double crossings;
+    double bound;
+  } cases[] = {
+      {{8}, "P(sum)", "S(0)", 2, 1.5, 1},           {{8}, "P(avg)", "R", 2, 2, 2},
+      {{2, 4}, "P(max),P(max)", "S(1)", 2, 1.5, 1}, {{2, 4}, "P(sum),P(sum)", "R", 2, 2, 2},
+      {{16}, "P(sum)", "S(0)", 4, 3.75, 3},         {{16}, "P(sum)", "R", 4, 6, 6}};
+  for (const auto& of : cases) {
+    Job job;
+    for (int rank = 0; rank < 4 * of.nodes; ++rank) job.node_of_rank.push_back(rank / 4);
+    job.spec.tensors.push_back(
+        MakeTensor("gradient", {2048, 1024}, DType::kF32,
+                   MakeLayout(of.mesh, RankRange(0, job.ranks()), of.src),
+                   MakeLayout({job.ranks()}, RankRange(0, job.ranks()), of.dst)));
+    SCOPED_TRACE(Describe(job));
+    const PlanFigures figures = Figures(job);
+    EXPECT_EQ(static_cast<double>(figures.node_bytes), of.crossings * 2048 * 1024 * 4);
+    EXPECT_DOUBLE_EQ(figures.node_bytes_ratio, of.crossings / of.bound);
+    EXPECT_LE(figures.busiest_src_ratio, 2);
+    EXPECT_LE(figures.busiest_dst_ratio, 2);
+    job.relay = false;
+    EXPECT_GE(static_cast<double>(Figures(job).node_bytes), 4 * 2048 * 1024 * 4);
   }
 }
 

@@ -83,6 +83,20 @@ TEST(RandomPlanTest, LargeTensorsArriveWhole) {
   EXPECT_GT(coverage.reductions, 100);
 }
 
+// Of these, sums of nodes cross in place of contributions.
+TEST(RandomPlanTest, ReductionsOverSeveralNodes) {
+  Coverage coverage;
+  for (uint64_t seed = 0; seed < 80; ++seed) {
+    const Job job = oracle::RandomReductionJob(seed);
+    SCOPED_TRACE(absl::StrCat("seed ", seed, ": ", Describe(job)));
+    ExpectGoodPlans(job, &coverage);
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(coverage.reductions, 300);
+  EXPECT_GT(coverage.gathered_reductions, 60);
+  EXPECT_GT(coverage.adders_that_need, 60);
+}
+
 bool HasReplicatedTargets(const Job& job) {
   for (const TensorTransfer& tensor : job.spec.tensors) {
     for (size_t m = 0; m < tensor.dst.placements.size(); ++m) {

@@ -119,6 +119,23 @@ TEST(ReductionPlanTest, WhoNeedsWhatItCouldReduceDoesSo) {
   }
 }
 
+// On two nodes: rank 2 owns all of so little, and rank 0 adds what its node has and gets the
+// result.
+TEST(ReductionPlanTest, WhoAddsForAnOwnerMayNeedTheResult) {
+  Job job = MakeJob(4, {8}, MakeLayout({4}, RankRange(0, 4), "P(sum)"),
+                    MakeLayout({4}, RankRange(0, 4), "R"));
+  job.node_of_rank = {0, 0, 1, 1};
+  for (const Plan& plan : Plans(job)) {
+    ASSERT_THAT(plan.channels, SizeIs(1));
+    const auto content = ContentOf(plan, plan.channels[0]);
+    const Role needs = Role::kContributor | Role::kDestination;
+    EXPECT_THAT(content.members, ElementsAre(Member{2, Role::kOwner | Role::kDestination, -1},
+                                             Member{0, needs | Role::kOwner, 0},
+                                             Member{1, needs, 1}, Member{3, needs, 0}));
+    EXPECT_THAT(content.contributions, ElementsAre(1, 2, 0, 3));
+  }
+}
+
 // A single contribution is the whole: nothing is reduced.
 TEST(ReductionPlanTest, PartialOverOneRankIsACopy) {
   const Job job =

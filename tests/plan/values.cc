@@ -9,46 +9,62 @@
 namespace sluice::oracle {
 namespace {
 
-// The Partial mesh dimensions that have anything to reduce.
-std::vector<size_t> PartialDims(const TensorTransfer& tensor) {
-  std::vector<size_t> dims;
+// The Partial mesh dimensions that have anything to reduce, in groups that are reduced at once.
+std::vector<std::vector<size_t>> PartialDims(const TensorTransfer& tensor) {
+  std::vector<std::vector<size_t>> groups;
   for (size_t m = 0; m < tensor.src.placements.size(); ++m) {
-    const bool partial = tensor.src.placements[m].kind == Placement::Kind::kPartial;
-    if (partial && tensor.src.mesh.sizes()[m] > 1) dims.push_back(m);
+    const Placement& placement = tensor.src.placements[m];
+    if (placement.kind != Placement::Kind::kPartial || tensor.src.mesh.sizes()[m] == 1) continue;
+    const bool joins = placement.op != ReduceOp::kAvg && placement.op != ReduceOp::kProduct &&
+                       !groups.empty() &&
+                       tensor.src.placements[groups.back()[0]].op == placement.op;
+    if (!joins) groups.emplace_back();
+    groups.back().push_back(m);
   }
-  return dims;
+  return groups;
 }
 
-// `coordinates`: along the Partial dimensions.
-Value Contribution(int tensor_index, int64_t element, absl::Span<const int64_t> coordinates) {
+// `coordinates`: of the mesh; those along other dimensions do not count.
+Value Contribution(const TensorTransfer& tensor, int tensor_index, int64_t element,
+                   absl::Span<const int64_t> coordinates) {
   StableHash hash;
   hash.AddSigned(tensor_index);
   hash.AddSigned(element);
-  for (const int64_t coordinate : coordinates) hash.AddSigned(coordinate);
+  for (const std::vector<size_t>& group : PartialDims(tensor)) {
+    for (const size_t m : group) hash.AddSigned(coordinates[m]);
+  }
   return hash.value();
 }
 
-// The first `open` Partial dimensions are still to be reduced; the coordinates of the others are
-// set.
-Value Nested(const TensorTransfer& tensor, int tensor_index, int64_t element,
-             absl::Span<const size_t> dims, size_t open, std::vector<int64_t>* coordinates) {
-  if (open == 0) return Contribution(tensor_index, element, *coordinates);
-  const size_t m = dims[open - 1];
-  std::vector<Value> values;
-  for (int64_t c = 0; c < tensor.src.mesh.sizes()[m]; ++c) {
-    (*coordinates)[open - 1] = c;
-    values.push_back(Nested(tensor, tensor_index, element, dims, open - 1, coordinates));
+// Calls `visit` with each combination of coordinates along `dims`, the last one fastest.
+template <typename Visit>
+void ForEach(const Mesh& mesh, absl::Span<const size_t> dims, std::vector<int64_t>* coordinates,
+             const Visit& visit) {
+  if (dims.empty()) return visit();
+  for (int64_t c = 0; c < mesh.sizes()[dims[0]]; ++c) {
+    (*coordinates)[dims[0]] = c;
+    ForEach(mesh, dims.subspan(1), coordinates, visit);
   }
-  return ReducedValue(tensor.src.placements[m].op, values);
+}
+
+// `groups` of Partial dimensions are still to be reduced; the coordinates along the others are set.
+Value Nested(const TensorTransfer& tensor, int tensor_index, int64_t element,
+             absl::Span<const std::vector<size_t>> groups, std::vector<int64_t>* coordinates) {
+  if (groups.empty()) return Contribution(tensor, tensor_index, element, *coordinates);
+  std::vector<Value> values;
+  ForEach(tensor.src.mesh, groups.back(), coordinates, [&] {
+    values.push_back(
+        Nested(tensor, tensor_index, element, groups.first(groups.size() - 1), coordinates));
+  });
+  return ReducedValue(tensor.src.placements[groups.back()[0]].op, values);
 }
 
 }  // namespace
 
+size_t PartialLevels(const TensorTransfer& tensor) { return PartialDims(tensor).size(); }
+
 Value HeldValue(const TensorTransfer& tensor, int tensor_index, int64_t element, int rank) {
-  const std::vector<int64_t> all = *Coordinates(tensor.src.mesh, rank);
-  std::vector<int64_t> coordinates;
-  for (const size_t m : PartialDims(tensor)) coordinates.push_back(all[m]);
-  return Contribution(tensor_index, element, coordinates);
+  return Contribution(tensor, tensor_index, element, *Coordinates(tensor.src.mesh, rank));
 }
 
 Value ReducedValue(ReduceOp op, absl::Span<const Value> values) {
@@ -60,9 +76,8 @@ Value ReducedValue(ReduceOp op, absl::Span<const Value> values) {
 }
 
 Value ExpectedValue(const TensorTransfer& tensor, int tensor_index, int64_t element) {
-  const std::vector<size_t> dims = PartialDims(tensor);
-  std::vector<int64_t> coordinates(dims.size());
-  return Nested(tensor, tensor_index, element, dims, dims.size(), &coordinates);
+  std::vector<int64_t> coordinates(tensor.src.placements.size());
+  return Nested(tensor, tensor_index, element, PartialDims(tensor), &coordinates);
 }
 
 }  // namespace sluice::oracle

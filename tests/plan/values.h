@@ -2,6 +2,7 @@
 #ifndef SLUICE_TESTS_PLAN_VALUES_H_
 #define SLUICE_TESTS_PLAN_VALUES_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -15,6 +16,9 @@ namespace sluice::oracle {
 // almost surely.
 using Value = uint64_t;
 
+// How many reductions a target's values take, one after the other.
+size_t PartialLevels(const TensorTransfer& tensor);
+
 // What `rank`, which is in the source mesh, holds of the element with flat index `element`: equal
 // for ranks that differ only along dimensions that are not Partial.
 Value HeldValue(const TensorTransfer& tensor, int tensor_index, int64_t element, int rank);
@@ -23,7 +27,8 @@ Value HeldValue(const TensorTransfer& tensor, int tensor_index, int64_t element,
 Value ReducedValue(ReduceOp op, absl::Span<const Value> values);
 
 // What a target must end with: Partial mesh dimensions are reduced one after the other, left to
-// right, each in the order of its coordinates.
+// right, each in the order of its coordinates; those that follow one another and have the same op,
+// sum, max or min, at once, in mesh order.
 Value ExpectedValue(const TensorTransfer& tensor, int tensor_index, int64_t element);
 
 }  // namespace sluice::oracle

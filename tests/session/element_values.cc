@@ -35,9 +35,13 @@ ElementValues::ElementValues(const TensorTransfer& tensor, uint64_t number)
   for (size_t m = 0; m < tensor.src.placements.size(); ++m) {
     const Placement& placement = tensor.src.placements[m];
     const int64_t ranks = tensor.src.mesh.sizes()[m];
-    if (placement.kind == Placement::Kind::kPartial && ranks > 1) {
-      partial_.push_back({m, ranks, placement.op});
+    if (placement.kind != Placement::Kind::kPartial || ranks == 1) continue;
+    const bool nested = placement.op == ReduceOp::kAvg || placement.op == ReduceOp::kProduct;
+    if (nested || partial_.empty() || partial_.back().op != placement.op) {
+      partial_.push_back({{}, 1, placement.op});
     }
+    partial_.back().mesh_dims.push_back(m);
+    partial_.back().ranks *= ranks;
   }
 }
 
@@ -45,7 +49,9 @@ int64_t ElementValues::ContributionOf(int rank) const {
   const std::vector<int64_t> coordinates = *oracle::Coordinates(tensor_.src.mesh, rank);
   int64_t number = 0;
   for (size_t i = partial_.size(); i-- > 0;) {
-    number = number * partial_[i].ranks + coordinates[partial_[i].mesh_dim];
+    for (const size_t m : partial_[i].mesh_dims) {
+      number = number * tensor_.src.mesh.sizes()[m] + coordinates[m];
+    }
   }
   return number;
 }
@@ -63,7 +69,7 @@ uint64_t ElementValues::Target(uint64_t round, int64_t flat) const {
 
 uint64_t ElementValues::Reduced(uint64_t round, int64_t flat, size_t open, int64_t number) const {
   if (open == 0) return Source(round, flat, number);
-  const PartialDim& dim = partial_[open - 1];
+  const Level& dim = partial_[open - 1];
   uint64_t result = Reduced(round, flat, open - 1, number * dim.ranks);
   for (int64_t c = 1; c < dim.ranks; ++c) {
     Reduction step;

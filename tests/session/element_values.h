@@ -25,24 +25,23 @@ class ElementValues {
   uint64_t Source(uint64_t round, int64_t flat, int64_t contribution) const;
 
   // What each target must end with: Partial mesh dimensions are reduced one after the other, left
-  // to right, each in the order of its coordinates, every step rounded to the source dtype; then
-  // cast.
+  // to right, each in the order of its coordinates, neighbours with the same op (sum, max or min)
+  // at once in mesh order; every step rounded to the source dtype; then cast.
   uint64_t Target(uint64_t round, int64_t flat) const;
 
  private:
-  struct PartialDim {
-    size_t mesh_dim;
+  struct Level {
+    std::vector<size_t> mesh_dims;
     int64_t ranks;
     ReduceOp op;
   };
 
-  // Along the first `open` Partial dimensions; `number` stands for the coordinates along the
-  // others.
+  // Along the first `open` levels; `number` stands for the coordinates along the others.
   uint64_t Reduced(uint64_t round, int64_t flat, size_t open, int64_t number) const;
 
   TensorTransfer tensor_;
   uint64_t number_;
-  std::vector<PartialDim> partial_;  // those of several ranks
+  std::vector<Level> partial_;  // dimensions of several ranks
 };
 
 }  // namespace sluice::session_test

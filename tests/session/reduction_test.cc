@@ -27,9 +27,16 @@ struct Case {
   int sources;  // ranks 0, 1, ...
   std::vector<int64_t> mesh;
   const char* src;
-  int targets;  // those after the sources
+  int targets;
   const char* dst;
   std::vector<int64_t> shape = {96, 160};
+  int inside = 0;  // of the targets; the last ones of the sources. The others come after these
+
+  int size() const { return sources + targets - inside; }
+  std::string Describe() const {
+    return absl::StrCat(src, " of ", sources, " to ", dst, " of ", targets, ", ", inside,
+                        " of them sources");
+  }
 };
 
 TransferSpec SpecOf(const Case& of, DType src_dtype, DType dst_dtype) {
@@ -41,7 +48,7 @@ TransferSpec SpecOf(const Case& of, DType src_dtype, DType dst_dtype) {
     tensor.src_dtype = src_dtype;
     tensor.dst_dtype = dst_dtype;
     tensor.src = MakeLayout(of.mesh, Ranks(0, of.sources), of.src);
-    tensor.dst = MakeLayout({of.targets}, Ranks(of.sources, of.sources + of.targets), of.dst);
+    tensor.dst = MakeLayout({of.targets}, Ranks(of.sources - of.inside, of.size()), of.dst);
     spec.tensors.push_back(tensor);
   }
   return spec;
@@ -57,7 +64,15 @@ std::vector<Case> Cases() {
           {5, {5}, "P(sum)", 3, "S(0)"},
           {6, {2, 3}, "R,P(avg)", 2, "R"},
           {6, {6}, "P(min)", 6, "S(0)", {5, 3}},
-          {6, {6}, "P(avg)", 2, "S(0)", {256, 160}}};
+          {6, {6}, "P(avg)", 2, "S(0)", {256, 160}},
+          {4, {2, 2}, "P(sum),P(sum)", 4, "S(0)"},
+          {4, {2, 2}, "P(avg),P(avg)", 4, "R", {96, 160}, 4},
+          {4, {4}, "P(sum)", 4, "R", {96, 160}, 4},
+          {4, {4}, "P(avg)", 4, "S(0)", {384, 192}, 4},
+          {6, {6}, "P(sum)", 6, "S(1)", {192, 384}, 6},
+          {6, {3, 2}, "P(max),P(max)", 6, "R", {96, 160}, 6},
+          {6, {6}, "P(avg)", 6, "R", {256, 96}, 6},
+          {5, {5}, "P(sum)", 5, "R", {256, 80}, 3}};
 }
 
 class ReductionTest : public testing::TestWithParam<int> {};
@@ -72,11 +87,9 @@ TEST_P(ReductionTest, EveryElementIsRight) {
   constexpr auto kTried = static_cast<size_t>(oracle::Sampled(4));
   for (const Case& of : Cases()) {
     for (const auto& [src, dst] : absl::MakeConstSpan(dtypes).first(kTried)) {
-      const int size = of.sources + of.targets;
-      SCOPED_TRACE(absl::StrCat(of.src, " of ", of.sources, " to ", of.dst, " of ", of.targets,
-                                ", ", DTypeName(src), " to ", DTypeName(dst)));
+      SCOPED_TRACE(absl::StrCat(of.Describe(), ", ", DTypeName(src), " to ", DTypeName(dst)));
       const TransferSpec spec = SpecOf(of, src, dst);
-      RunRanksByNode(size, GetParam(), [&](Rank& self) {
+      RunRanksByNode(of.size(), GetParam(), [&](Rank& self) {
         SessionOptions options;
         options.bucket_bytes = 8 << 10;
         const std::unique_ptr<Session> session = OpenSession(self, options);
@@ -97,9 +110,8 @@ TEST_P(ReductionTest, EveryElementIsRight) {
 TEST_P(ReductionTest, OneSlotIsEnough) {
   for (const Case& of : Cases()) {
     const TransferSpec spec = SpecOf(of, DType::kF32, DType::kF32);
-    SCOPED_TRACE(absl::StrCat(of.src, " of ", of.sources, " to ", of.dst, " of ", of.targets));
-    RunRanksByNode(of.sources + of.targets, GetParam(),
-                   [&](Rank& self) { RunThroughOneSlot(self, spec); });
+    SCOPED_TRACE(of.Describe());
+    RunRanksByNode(of.size(), GetParam(), [&](Rank& self) { RunThroughOneSlot(self, spec); });
     ASSERT_FALSE(HasFailure());
   }
 }

@@ -41,6 +41,21 @@ TEST(SourceGroups, TheFirstPartialDimensionCountsFastest) {
   EXPECT_EQ(groups.ContributionOf(4), 3u);
 }
 
+TEST(SourceGroups, NeighboursWithOneOpCountAsInTheMesh) {
+  const SourceGroups groups(
+      MakeLayout({2, 2, 2}, {0, 1, 2, 3, 4, 5, 6, 7}, "P(sum),P(sum),P(max)"));
+  EXPECT_THAT(groups.steps(),
+              ElementsAre(ReduceStep{ReduceOp::kSum, 4}, ReduceStep{ReduceOp::kMax, 2}));
+  std::vector<int> order;
+  for (size_t i = 0; i < groups.contributions(); ++i) order.push_back(groups.LowestHolder(0, i));
+  EXPECT_THAT(order, ElementsAre(0, 2, 4, 6, 1, 3, 5, 7));
+  EXPECT_EQ(groups.ContributionOf(4), 2u);
+  const SourceGroups apart(MakeLayout({2, 2}, {0, 1, 2, 3}, "P(avg),P(avg)"));
+  EXPECT_THAT(apart.steps(),
+              ElementsAre(ReduceStep{ReduceOp::kAvg, 2}, ReduceStep{ReduceOp::kAvg, 2}));
+  EXPECT_EQ(apart.LowestHolder(0, 1), 2);
+}
+
 TEST(SourceGroups, WithoutPartialThereIsOneContribution) {
   const SourceGroups groups(MakeLayout({2, 2}, {0, 1, 2, 3}, "S(0),S(0)"));
   EXPECT_EQ(groups.contributions(), 1u);
