@@ -92,9 +92,9 @@ TEST(RandomPlanTest, ReductionsOverSeveralNodes) {
     ExpectGoodPlans(job, &coverage);
     if (HasFailure()) return;
   }
-  EXPECT_GT(coverage.reductions, 300);
-  EXPECT_GT(coverage.gathered_reductions, 60);
-  EXPECT_GT(coverage.adders_that_need, 60);
+  EXPECT_GT(coverage.reductions, 1000);
+  EXPECT_GT(coverage.gathered_reductions, 400);
+  EXPECT_GT(coverage.adders_that_need, 150);
 }
 
 bool HasReplicatedTargets(const Job& job) {
