@@ -15,8 +15,8 @@ namespace sluice {
 // nearest even; what overflows becomes infinite, or NaN in f8e4m3, which has no infinity. Under
 // Partial source placements, contributions are reduced in `src_dtype`, in mesh order, and cast
 // afterwards. Of several Partial mesh dimensions the first is reduced first; those that follow one
-// another with the same op, sum, max or min, are reduced at once, in the order of the mesh. The bits
-// are the same on any number of nodes.
+// another with the same op, sum, max or min, are reduced at once, in the order of the mesh. The
+// result has the same bits on any number of nodes.
 struct TensorTransfer {
   std::string name;  // for messages
   std::vector<int64_t> shape;

@@ -163,7 +163,7 @@ class Links {
     if (Has(self.role, Role::kOwner) != (channel.added_count > 0)) return Wrong("adds, or not");
     for (int32_t i = 0; i < channel.added_count; ++i) {
       const Link& link =
-          plan.links.at(static_cast<size_t>(channel.first_link + channel.child_count + i));
+          plan.links.at(static_cast<size_t>(int64_t{channel.first_link} + channel.child_count + i));
       expected.emplace_back(MemberOf(link.peer), false);
     }
     for (size_t i = 0; i < expected.size(); ++i) {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "oracle/sampled.h"
 #include "session/job.h"
 #include "session/launch.h"
 
@@ -40,7 +41,7 @@ TEST(AutoTest, TransfersOfDifferentSizesShareASession) {
     EXPECT_EQ(bounds[0].transfer->stats().bucket_bytes, 256 * kKiB);
     EXPECT_GE(bounds[1].transfer->stats().bucket_bytes, kMiB);
     EXPECT_EQ(bounds[2].transfer->stats().bucket_bytes, 256 * kKiB);
-    for (uint64_t round = 0; round < 3; ++round) {
+    for (uint64_t round = 0; round < static_cast<uint64_t>(oracle::Sampled(3)); ++round) {
       for (Bound& bound : bounds) {
         session->ResetCounters();
         RunOnce(session.get(), &bound, round);
@@ -66,7 +67,7 @@ TEST(AutoTest, RunsWithDifferentKnobsGoOnSideBySide) {
     Bound ready = CompileBound(session.get(), Shift(3 * kMiB, false));
     ASSERT_TRUE(staged.transfer != nullptr && ready.transfer != nullptr);
     EXPECT_LT(staged.transfer->stats().bucket_bytes, ready.transfer->stats().bucket_bytes);
-    for (uint64_t round = 0; round < 4; ++round) {
+    for (uint64_t round = 0; round < static_cast<uint64_t>(oracle::Sampled(4)); ++round) {
       std::vector<Session::RunId> runs;
       for (Bound* bound : {&staged, &ready}) {
         bound->memory.Prepare(round);
@@ -96,7 +97,7 @@ TEST(AutoTest, OneSlotIsEnough) {
       ASSERT_NE(bounds.back().transfer, nullptr);
     }
     for (Bound& bound : bounds) {
-      for (int late = 0; late < kSize; ++late) {
+      for (int late = 0; late < oracle::Sampled(kSize); ++late) {
         RunWithLateRank(self, session.get(), &bound, static_cast<uint64_t>(late), late);
       }
     }
