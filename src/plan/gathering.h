@@ -8,7 +8,6 @@
 
 #include <cstddef>
 #include <cstdint>
-
 #include <vector>
 
 #include "absl/container/inlined_vector.h"

@@ -197,6 +197,12 @@ Job RandomReductionJob(uint64_t seed) {
     tensor.dst = {dst_mesh, RandomPlacements(&dice, dst_mesh, dims)};
     MakePartial(&dice, 80, &tensor.src);
     Replicate(&dice, 40, &tensor.dst);
+    // Little and much in equal layouts join.
+    if (t > 0 && job.spec.tensors[0].shape.size() == tensor.shape.size() && dice.Chance(70)) {
+      TensorTransfer other = job.spec.tensors[0];
+      other.shape = tensor.shape;
+      tensor = std::move(other);
+    }
     job.spec.tensors.push_back(std::move(tensor));
   }
   job.slots = dice.Pick<int64_t>({0, 1, 4, 16});
