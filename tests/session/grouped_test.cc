@@ -1,8 +1,12 @@
 // Transfers over a transport that starts operations in groups: every rank must come to the same
 // groups in the same order, or they wait for each other for ever.
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "gtest/gtest.h"
 #include "oracle/sampled.h"
 #include "session/grouped_fabric.h"
@@ -28,6 +32,33 @@ TEST_P(GroupedTest, OneSlotIsEnough) {
   const int size = GetParam();
   for (const TransferSpec& spec : {Ring(size, 64), AllToAll(size, 16 << 10)}) {
     RunRanksInGroups(size, [&](Rank& self) { RunThroughOneSlot(self, spec); });
+  }
+}
+
+// Ranks that add up for their node, and get the result too: each has several messages of a bucket.
+TEST_P(GroupedTest, SumsOfNodesComeBack) {
+  const int size = GetParam();
+  const char* const dsts[] = {"R", "S(0)", "S(1)"};
+  for (const char* dst : absl::MakeConstSpan(dsts).first(size_t{oracle::Sampled(3)})) {
+    TransferSpec spec;
+    for (const int64_t rows : {3, 96}) {
+      TensorTransfer tensor;
+      tensor.name = absl::StrCat(rows, " rows");
+      tensor.shape = {rows * size, 192};
+      tensor.src = MakeLayout({size}, Ranks(0, size), "P(sum)");
+      tensor.dst = MakeLayout({size}, Ranks(0, size), dst);
+      spec.tensors.push_back(tensor);
+    }
+    RunRanksInGroups(size, [&](Rank& self) { RunThroughOneSlot(self, spec); });
+    RunRanksInGroups(size, [&](Rank& self) {
+      const std::unique_ptr<Session> session = OpenSession(self, SessionOptions());
+      ASSERT_NE(session, nullptr);
+      Bound bound = CompileBound(session.get(), spec);
+      ASSERT_NE(bound.transfer, nullptr);
+      for (uint64_t round = 0; round < 2; ++round) RunOnce(session.get(), &bound, round);
+      EXPECT_TRUE(session->Close().ok());
+    });
+    ASSERT_FALSE(HasFailure()) << dst;
   }
 }
 
