@@ -24,7 +24,11 @@ class BenchRun:
         """(exit code, output, results). `world` 0: without mpirun. `by_rank`: {rank: other
         arguments}; results: None if no results file was left. Raises TimeoutExpired if it
         hangs."""
-        results_file = results_file or self.path(f"results-{next(self.runs)}.json")
+        number = next(self.runs)
+        results_file = results_file or self.path(f"results-{number}.json")
+        # Runs of one test go on side by side: see the tests' own folders in CMakeLists.txt.
+        of_mpi = self.path(f"ompi-{number}")
+        os.mkdir(of_mpi)
         command = [] if world == 0 else [self.mpirun, "--oversubscribe"]
         for rank in range(world) if by_rank else range(1):
             if rank > 0:
@@ -36,7 +40,8 @@ class BenchRun:
             command += ["--json", results_file]
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                               timeout=timeout_s, text=True, errors="replace", check=False,
-                              env=dict(os.environ, OMPI_MCA_orte_abort_timeout="5"))
+                              env=dict(os.environ, OMPI_MCA_orte_abort_timeout="5",
+                                       OMPI_MCA_orte_tmpdir_base=of_mpi))
         results = None
         if os.path.exists(results_file):
             with open(results_file, encoding="utf-8") as file:
