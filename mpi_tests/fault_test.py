@@ -69,8 +69,7 @@ def main():
             stopping = results.wait_for([victim])[0] if fault == "stop" else None
             survivors = results.wait_for([rank for rank in range(world) if rank != victim])
             if stopping is not None:
-                os.kill(stopping["pid"], signal.SIGCONT)
-                judge_resumed(results.wait_for_end(victim, stopping["pid"]), "self,tcp" in more)
+                resume(stopping["pid"], results, victim, "self,tcp" in more)
             output, _ = job.communicate(timeout=TIMEOUT_S + SLACK_S)
         except BaseException:
             job.kill()
@@ -84,13 +83,16 @@ def main():
     print(f"mpirun ended with {job.returncode}\n{output}")
 
 
-def judge_resumed(result, over_tcp):
-    """A rank that goes on after the others have ended ends with an error as well. Over TCP it may
-    be Open MPI that ends it, which finds the others' connections closed."""
-    print(result)
-    if result is None:
-        check(over_tcp, "the rank that was stopped ended without a word")
+def resume(pid, results, victim, over_tcp):
+    """A rank that goes on after the others have ended ends with an error as well. Over TCP it is
+    Open MPI that finds the others' connections closed, and may end it or wait for ever."""
+    if over_tcp:
+        os.kill(pid, signal.SIGKILL)
         return
+    os.kill(pid, signal.SIGCONT)
+    result = results.wait_for_end(victim, pid)
+    print(result)
+    check(result is not None, "the rank that was stopped ended without a word")
     check(result["code"] != "OK", "the rank that was stopped saw no error")
 
 
