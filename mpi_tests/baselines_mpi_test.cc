@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "oracle/random_layout.h"
 #include "reshard/baselines/baseline.h"
@@ -73,7 +74,10 @@ TransferSpec RandomSpec(uint64_t seed, Kind kind) {
   oracle::Dice dice(seed * 31 + static_cast<uint64_t>(Size()));
   TransferSpec spec;
   const int64_t tensors = dice.Between(1, 3);
-  for (int64_t i = 0; i < tensors; ++i) spec.tensors.push_back(RandomTensor(&dice, kind));
+  for (int64_t i = 0; i < tensors; ++i) {
+    spec.tensors.push_back(RandomTensor(&dice, kind));
+    spec.tensors.back().name = absl::StrCat("tensor", i);
+  }
   return spec;
 }
 
@@ -87,7 +91,7 @@ class BaselinesMpiTest : public testing::TestWithParam<std::string> {
 
   // Runs `spec` twice. Returns whether the baseline could.
   bool IsRight(const TransferSpec& spec, int64_t seed) {
-    auto memory = CaseMemory::Create(spec, Rank(), seed, false);
+    auto memory = CaseMemory::Create(spec, Rank(), seed, true);
     EXPECT_TRUE(memory.ok());
     const std::unique_ptr<Baseline> baseline = MakeBaseline(GetParam());
     const absl::Status planned =
@@ -171,6 +175,9 @@ TEST_P(BaselinesMpiTest, ManySmallTensorsAndLargeMessages) {
   spec.tensors.assign(20, tensor);
   tensor.shape = {1024, 1024};  // beyond what MPI sends without asking the receiver
   spec.tensors.push_back(tensor);
+  for (size_t i = 0; i < spec.tensors.size(); ++i) {
+    spec.tensors[i].name = absl::StrCat("tensor", i);
+  }
   EXPECT_TRUE(IsRight(spec, 5));
 }
 

@@ -19,11 +19,11 @@ void Abort(const ContractRank& rank) {
   MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
-ContractWorld World(const char* name, size_t shared_bytes) {
-  return {name, [shared_bytes](const ContractScript& script) {
+ContractWorld World(const char* name, size_t shared_bytes, bool fold) {
+  return {name, [shared_bytes, fold](const ContractScript& script) {
             absl::StatusOr<std::unique_ptr<Fabric>> fabric = MakeMpiFabric(MPI_COMM_WORLD);
             ASSERT_TRUE(fabric.ok()) << fabric.status();
-            const absl::Status allowed = CheckDirect(fabric->get());
+            const absl::Status allowed = CheckDirect(fabric->get(), fold);
             if (absl::IsFailedPrecondition(allowed)) GTEST_SKIP() << allowed;
             ContractRank rank(*std::move(fabric), DirectContractMemory(shared_bytes));
             script(rank);
@@ -36,13 +36,15 @@ ContractWorld World(const char* name, size_t shared_bytes) {
           }};
 }
 
-const auto kWorlds = testing::Values(World("Private", 0),
-                                     World("Shared", size_t{64} << 20));  // NOLINT(cert-err58-cpp)
+auto Worlds(bool fold) {
+  return testing::Values(World("Private", 0, fold), World("Shared", size_t{8} << 20, fold));
+}
 
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(FabricContract);
-INSTANTIATE_TEST_SUITE_P(Direct, TransportContract, kWorlds, ContractWorldName);
-INSTANTIATE_TEST_SUITE_P(Direct, GroupContract, kWorlds, ContractWorldName);
-INSTANTIATE_TEST_SUITE_P(Direct, FoldContract, kWorlds, ContractWorldName);
+INSTANTIATE_TEST_SUITE_P(Direct, TransportContract, Worlds(false), ContractWorldName);
+INSTANTIATE_TEST_SUITE_P(Direct, PartContract, Worlds(false), ContractWorldName);
+INSTANTIATE_TEST_SUITE_P(Direct, GroupContract, Worlds(false), ContractWorldName);
+INSTANTIATE_TEST_SUITE_P(Direct, FoldContract, Worlds(true), ContractWorldName);
 
 }  // namespace
 }  // namespace sluice

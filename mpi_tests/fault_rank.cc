@@ -1,17 +1,26 @@
-// One rank of a job of which one rank dies or stops in the middle of a run. Everyone leaves a file
-// that says how it ended; fault_test.py starts the job and judges.
+// One rank of a job of which one rank dies or stops: in the middle of a run, or when the others are
+// about to wait for it elsewhere. Everyone leaves a file that says how it ended; fault_test.py
+// starts the job and judges.
 //
-//   fault_rank FOLDER VICTIM kill|stop sender|receiver|all
+//   fault_rank FOLDER VICTIM kill|stop sender|receiver|all|compile|idle|open|load|save|
+//       loading|saving
 #include <mpi.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "fault_result.h"
 #include "session/clock.h"
 #include "session/job.h"
 #include "session_mpi_rank.h"
+#include "sluice/checkpoint.h"
+#include "sluice/stream.h"
 
 namespace sluice::session_test {
 namespace {
@@ -19,7 +28,6 @@ namespace {
 constexpr int64_t kMiB = int64_t{1} << 20;
 // Rendezvous; and so many in a run that no single Poll, however late it comes, ends the run.
 constexpr int64_t kBucketBytes = 64 << 10;
-constexpr absl::Duration kTimeout = absl::Seconds(3);
 // When the victim goes, of the 256 or more that it has in a run.
 constexpr int64_t kBucketsBefore = 5;
 
@@ -41,12 +49,89 @@ void PollUntilUnderWay(Session* session) {
   }
 }
 
-// The error that ends the job here, also where this rank's part of the run was done before.
-absl::Status UntilError(Session* session, Session::RunId run) {
-  absl::Status status = session->Wait(run);
-  const int64_t deadline_ns = MonotonicNs() + 4 * absl::ToInt64Nanoseconds(kTimeout);
+// The error that ends the job here, for who polls and does nothing else.
+absl::Status PollUntilError(Session* session) {
+  absl::Status status;
+  const int64_t deadline_ns =
+      MonotonicNs() + 4 * absl::ToInt64Nanoseconds(session->options().timeout);
   while (status.ok() && MonotonicNs() < deadline_ns) status = session->Poll();
   return status;
+}
+
+// The same, also where this rank's part of the run was done before.
+absl::Status UntilError(Session* session, Session::RunId run) {
+  const absl::Status status = session->Wait(run);
+  return status.ok() ? PollUntilError(session) : status;
+}
+
+// Checkpoints: so many bytes on each rank that saving them takes longer than the victim lives.
+std::vector<CheckpointTensor> TensorsOf(int size, std::vector<std::byte>* memory) {
+  constexpr int64_t kRows = 32 * kMiB;
+  memory->resize(static_cast<size_t>(kRows));
+  CheckpointTensor tensor;
+  tensor.name = "weights";
+  tensor.shape = {size, kRows};
+  tensor.dtype = DType::kU8;
+  tensor.layout = MakeLayout({size}, Ranks(0, size), "S(0)");
+  tensor.view = DenseView(memory->data(), {1, kRows}, DType::kU8);
+  return {tensor};
+}
+
+// What a survivor does in a call that the victim does not make.
+absl::Status CallAlone(const std::string& part, const std::string& folder, Session* session) {
+  if (part == "compile") return session->Compile(AllToAll(session->size(), kMiB)).status();
+  if (part == "idle") return PollUntilError(session);
+  if (part == "open") {
+    StreamOptions options;
+    options.source.uri = "file:" + folder;
+    return session->OpenStream(options).status();
+  }
+  std::vector<std::byte> memory;
+  const std::vector<CheckpointTensor> tensors = TensorsOf(session->size(), &memory);
+  return part == "load" ? session->LoadCheckpoint("file:" + folder, tensors, {}).status()
+                        : session->SaveCheckpoint(folder, tensors, {}).status();
+}
+
+// Checkpoints again and again, until a rank is gone; it goes in the middle.
+absl::Status CallUntilError(const std::string& part, const std::string& folder, Session* session) {
+  std::vector<std::byte> memory;
+  const std::vector<CheckpointTensor> tensors = TensorsOf(session->size(), &memory);
+  absl::Status status = session->SaveCheckpoint(folder, tensors, {}).status();
+  while (status.ok()) {
+    status = part == "loading" ? session->LoadCheckpoint("file:" + folder, tensors, {}).status()
+                               : session->SaveCheckpoint(folder, tensors, {}).status();
+  }
+  return status;
+}
+
+absl::Status CallTogether(const std::string& part, const std::string& folder, Session* session,
+                          bool is_victim) {
+  const std::string checkpoint = folder + "/checkpoint";
+  mkdir(checkpoint.c_str(), 0700);
+  std::thread end;
+  if (is_victim) {
+    end = std::thread([] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(700));
+      raise(SIGKILL);
+    });
+  }
+  absl::Status status = CallUntilError(part, checkpoint, session);
+  if (is_victim) end.join();
+  return status;
+}
+
+bool IsCall(const std::string& part) {
+  return part == "loading" || part == "saving" || part == "compile" || part == "idle" ||
+         part == "open" || part == "load" || part == "save";
+}
+
+int Leave(const std::string& folder, int rank, Session* session, FaultResult* result) {
+  result->error_ns = MonotonicNs();
+  result->closed = session->Close();
+  result->closed_ns = MonotonicNs();
+  WriteResult(folder, rank, *result);
+  // MPI_Finalize would wait for the operations with the rank that is gone.
+  _exit(testing::UnitTest::GetInstance()->ad_hoc_test_result().Failed() ? 1 : 0);
 }
 
 int Main(const std::string& folder, int victim, bool stop, const std::string& part) {
@@ -55,9 +140,19 @@ int Main(const std::string& folder, int victim, bool stop, const std::string& pa
   SessionOptions options;
   options.bucket_bytes = kBucketBytes;
   options.budget_buckets = 4;
-  options.timeout = kTimeout;
+  options.timeout = TimeoutOf(stop);
   const auto session = OpenSession(self, options);
   if (session == nullptr) return 1;
+  if (IsCall(part)) {
+    self.meet();
+    const bool together = part == "loading" || part == "saving";
+    if (self.rank == victim && !together) Vanish(folder, victim, stop);
+    FaultResult result;
+    result.start_ns = MonotonicNs();
+    result.status = together ? CallTogether(part, folder, session.get(), self.rank == victim)
+                             : CallAlone(part, folder, session.get());
+    return Leave(folder, self.rank, session.get(), &result);
+  }
   Bound bound = CompileBound(session.get(), SpecOf(part, self.size, victim));
   if (bound.transfer == nullptr) return 1;
   for (uint64_t round = 1; round <= 2; ++round) {
@@ -77,12 +172,7 @@ int Main(const std::string& folder, int victim, bool stop, const std::string& pa
   FaultResult result;
   result.start_ns = MonotonicNs();
   result.status = UntilError(session.get(), *run);
-  result.error_ns = MonotonicNs();
-  result.closed = session->Close();
-  result.closed_ns = MonotonicNs();
-  WriteResult(folder, self.rank, result);
-  // MPI_Finalize would wait for the operations with the rank that is gone.
-  _exit(testing::UnitTest::GetInstance()->ad_hoc_test_result().Failed() ? 1 : 0);
+  return Leave(folder, self.rank, session.get(), &result);
 }
 
 }  // namespace

@@ -6,8 +6,13 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 
 namespace sluice::session_test {
+
+// Of sessions and streams. A rank that is killed is noticed long before; of one that is stopped
+// nothing but its silence tells.
+inline absl::Duration TimeoutOf(bool stop) { return absl::Seconds(stop ? 3 : 120); }
 
 struct FaultResult {
   absl::Status status;  // what ended the rank's work

@@ -1,6 +1,10 @@
 // What an MPI fabric makes of its communicator: ranks, nodes, and keeping out of the user's way.
 #include <mpi.h>
+#include <signal.h>
+#include <unistd.h>
 
+#include <array>
+#include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <memory>
@@ -173,6 +177,33 @@ TEST(MpiFabricTest, LeavesTheUsersErrorHandlerAlone) {
   MPI_Comm_get_errhandler(MPI_COMM_WORLD, &handler);
   EXPECT_EQ(handler, MPI_ERRORS_ARE_FATAL);
   MPI_Errhandler_free(&handler);
+}
+
+// What MPI does over TCP when a peer has just died.
+int WriteToNobody() {
+  std::array<int, 2> ends = {-1, -1};
+  EXPECT_EQ(pipe(ends.data()), 0);
+  close(ends[0]);
+  const int error = write(ends[1], "x", 1) < 0 ? errno : 0;
+  close(ends[1]);
+  return error;
+}
+
+TEST(MpiFabricTest, WritingToADeadPeerDoesNotEndTheProcess) {
+  signal(SIGPIPE, SIG_DFL);
+  ASSERT_TRUE(MakeMpiFabric(MPI_COMM_WORLD).ok());
+  EXPECT_EQ(WriteToNobody(), EPIPE);
+}
+
+volatile sig_atomic_t broken_pipes = 0;
+
+TEST(MpiFabricTest, LeavesTheUsersSignalHandlerAlone) {
+  broken_pipes = 0;
+  signal(SIGPIPE, [](int) { broken_pipes = broken_pipes + 1; });
+  ASSERT_TRUE(MakeMpiFabric(MPI_COMM_WORLD).ok());
+  EXPECT_EQ(WriteToNobody(), EPIPE);
+  EXPECT_EQ(broken_pipes, 1);
+  signal(SIGPIPE, SIG_DFL);
 }
 
 TEST(MpiFabricTest, TwoFabricsDoNotMix) {

@@ -1,6 +1,8 @@
 // MPI functions, redefined to fail on demand and to count.
 #include "mpi_faults.h"
 
+#include <utility>
+
 namespace sluice {
 
 MpiFaults& Faults() {
@@ -18,10 +20,10 @@ bool Fails(MpiFault& fault) { return ++fault.calls == fault.fail_at; }
 using sluice::Fails;
 using sluice::Faults;
 
-int MPI_Isend(const void* data, int count, MPI_Datatype type, int dst, int tag, MPI_Comm comm,
-              MPI_Request* request) {
-  if (Fails(Faults().isend)) return Faults().isend.code;
-  return PMPI_Isend(data, count, type, dst, tag, comm, request);
+int MPI_Issend(const void* data, int count, MPI_Datatype type, int dst, int tag, MPI_Comm comm,
+               MPI_Request* request) {
+  if (Fails(Faults().issend)) return Faults().issend.code;
+  return PMPI_Issend(data, count, type, dst, tag, comm, request);
 }
 
 int MPI_Irecv(void* data, int count, MPI_Datatype type, int src, int tag, MPI_Comm comm,
@@ -42,6 +44,13 @@ int MPI_Testsome(int incount, MPI_Request requests[], int* outcount, int indices
     failed = failed || fails;
   }
   return failed ? MPI_ERR_IN_STATUS : MPI_SUCCESS;
+}
+
+int MPI_Cancel(MPI_Request* request) {
+  const int code = PMPI_Cancel(request);
+  const std::function<void()> after = std::exchange(Faults().after_cancel, nullptr);
+  if (after) after();
+  return code;
 }
 
 int MPI_Comm_idup(MPI_Comm comm, MPI_Comm* duplicate, MPI_Request* request) {

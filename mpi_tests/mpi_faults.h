@@ -5,6 +5,8 @@
 
 #include <mpi.h>
 
+#include <functional>
+
 namespace sluice {
 
 // One function: what it is to do, and what has happened since the last reset.
@@ -15,11 +17,12 @@ struct MpiFault {
 };
 
 struct MpiFaults {
-  MpiFault isend;
+  MpiFault issend;
   MpiFault irecv;
   MpiFault testsome;
   MpiFault comm_idup;
   MpiFault comm_free;
+  std::function<void()> after_cancel;  // is called once, after the next MPI_Cancel
   // The completion that MPI_Testsome reports as failed, with its own code in its status, counted
   // from 1 over all calls; 0: none.
   int fail_completion = 0;

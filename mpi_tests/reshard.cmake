@@ -19,8 +19,14 @@ if(TARGET sluice-bench)
     reshard_test(reshard_random_np${np} ${np} reshard_random_test.py ${np} 1)
   endforeach()
   reshard_test(reshard_control 16 reshard_control_test.py)
+  reshard_test(reshard_memory 20 reshard_memory_test.py)
   reshard_test(reshard_bad_input 20 reshard_bad_input_test.py)
   reshard_test(reshard_plan_only 2 reshard_plan_only_test.py)
+  reshard_test(reshard_kill 10 bench_kill_test.py)
+  if(SLUICE_OPEN_MPI)
+    reshard_test(reshard_denied_calls 10 denied_calls_test.py $<TARGET_FILE:deny_calls>)
+    set_tests_properties(reshard_denied_calls PROPERTIES SKIP_RETURN_CODE 77)
+  endif()
 endif()
 
 # The same between processes that each have a GPU of the fake CUDA runtime.
@@ -42,6 +48,13 @@ if(TARGET sluice-bench-fake-gpu)
     endforeach()
     set_property(TEST reshard_fake_gpu_nccl_np${np} APPEND PROPERTY LABELS nccl)
   endforeach()
+  if(SLUICE_OPEN_MPI)
+    add_test(NAME gpu_check
+      COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/mpi_tests/gpu_check_test.py
+              ${PROJECT_SOURCE_DIR}/scripts/gpu_check.sh $<TARGET_FILE:sluice-bench-fake-gpu>)
+    set_tests_properties(gpu_check PROPERTIES LABELS "mpi;cuda;nccl" TIMEOUT 300
+                         ENVIRONMENT FAKE_CUDA_FREE_WHILE_OPEN=1)
+  endif()
 endif()
 
 if(TARGET sluice_baselines)
@@ -60,10 +73,10 @@ if(TARGET mpi_peer)
 endif()
 
 # Two nodes that are namespaces of this machine; only root may make them.
-if(TARGET sluice-bench)
+if(TARGET sluice-bench AND SLUICE_OPEN_MPI)
   add_executable(two_nodes_rank two_nodes_rank.cc)
   target_link_libraries(two_nodes_rank PRIVATE MPI::MPI_CXX)
-  sluice_flags(two_nodes_rank test)
+  sluice_flags(two_nodes_rank program)
   add_test(NAME two_nodes
     COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/mpi_tests/two_nodes_test.py
             ${PROJECT_SOURCE_DIR}/scripts/two_nodes.sh $<TARGET_FILE:two_nodes_rank>

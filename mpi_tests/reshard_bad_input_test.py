@@ -43,6 +43,7 @@ FILES = [
     ({"cases": [7]}, "object"),
     ({"cases": [GOOD, GOOD]}, "good"),
     ('{"shape": [1], "shape": [2]}', "twice"),
+    ('{"cases":[{"shape":' + 200000 * '[' + 200000 * ']' + '}]}', "in each other"),
     (without("shape"), "shape"),
     (without("source"), "source"),
     (without("target"), "target"),

@@ -49,6 +49,19 @@ def good_cases_run_beside_bad_ones(bench):
     assert results["results"][0]["wrong"] == 0
 
 
+def every_fill_checks(bench):
+    file = bench.write("control.json", CASE)
+    for fill in ("hash", "plain"):
+        code, output, results = bench.run(3, ["--cases", file, "--fill", fill, "-n", "1"])
+        assert code == 0 and results["results"][0]["wrong"] == 0, output
+        assert results["config"]["fill"] == fill, results["config"]
+    code, output, results = bench.run(3, ["--cases", file, "--fingerprint", "-n", "1"])
+    assert code == 0 and results["config"]["fill"] == "plain", output
+    for wrong in (["--fill", "hash", "--fingerprint"], ["--fill", "zero"]):
+        code, output, _ = bench.run(3, ["--cases", file] + wrong)
+        assert code != 0 and "--fill" in output, output
+
+
 def presets_have_their_payload(bench):
     code, output, results = bench.run(
         16, ["--preset", "etha-4-no_partial", "--shape", "64,32", "--tensors", "3", "-n", "1"])
@@ -188,6 +201,7 @@ def osu_view_has_three_columns(bench):
 def main():
     bench = Bench(sys.argv[1], sys.argv[2])
     for test in (damage_is_counted, damage_is_counted_without_check, nothing_to_damage_is_an_error,
+                 every_fill_checks,
                  good_cases_run_beside_bad_ones, presets_have_their_payload,
                  sweeps_have_a_row_per_size, budgets_are_compared_in_one_run,
                  plans_are_compared_in_one_run, knobs_are_compared_in_one_run,

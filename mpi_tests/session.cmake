@@ -4,14 +4,41 @@ sluice_mpi_test(session_mpi_test NPS 1 2 3 5 8 16
   DEPS session_test_support sluice_transport_mpi)
 sluice_mpi_test(session_direct_mpi_test NPS 5 PROGRAM session_mpi_test)
 set_property(TEST session_direct_mpi_test_np5 PROPERTY ENVIRONMENT SLUICE_TEST_DIRECT=1)
+sluice_mpi_test(failed_close_mpi_test NPS 2 3 SOURCES failed_close_mpi_test.cc
+  DEPS session_test_support sluice_transport_mpi)
+sluice_mpi_test(failed_close_tcp NPS 2 3 PROGRAM failed_close_mpi_test MCA btl self,tcp)
+sluice_mpi_test(failed_close_direct NPS 3 PROGRAM failed_close_mpi_test)
+set_property(TEST failed_close_direct_np3 PROPERTY ENVIRONMENT SLUICE_TEST_DIRECT=1)
 sluice_mpi_test(session_silence_mpi_test NPS 2 4 SOURCES session_silence_mpi_test.cc
   DEPS session_test_support sluice_transport_mpi)
 sluice_mpi_test(two_sessions_mpi_test NPS 2 3 4 8 SOURCES two_sessions_mpi_test.cc
   DEPS session_test_support sluice_transport_mpi)
-# With the thread level that progress threads need, and with less.
+# With less than the thread level that progress threads need, and with that level.
 sluice_mpi_test(progress_thread_mpi_test NPS 2 3 SOURCES progress_thread_mpi_test.cc
+  DEPS session_test_support sluice_transport_mpi ARGS --gtest_filter=ProgressThreadLevelTest.*)
+sluice_mpi_test(progress_thread_multiple NPS 2 3 5 PROGRAM progress_thread_mpi_test
+  ARGS multiple --gtest_filter=ProgressThreadMpiTest.*)
+
+# What the kernel says of a receiver that asks for nothing, over shared memory, TCP and directly.
+# Over TCP each test has a process of its own: what MPI took in one is free for the next, where
+# nothing would grow. And streams that are closed before their end, with others after them.
+sluice_mpi_test(slow_receiver_mpi_test NPS 2 SOURCES slow_receiver_mpi_test.cc
   DEPS session_test_support sluice_transport_mpi)
-sluice_mpi_test(progress_thread_multiple NPS 2 3 5 PROGRAM progress_thread_mpi_test ARGS multiple)
+sluice_mpi_test(slow_receiver_tcp_test NPS 2 3 PROGRAM slow_receiver_mpi_test MCA btl self,tcp
+  ARGS --gtest_filter=*MemoryComes)
+sluice_mpi_test(slow_receiver_stream_tcp_test NPS 2 3 PROGRAM slow_receiver_mpi_test
+  MCA btl self,tcp ARGS --gtest_filter=*ConsumerStops)
+sluice_mpi_test(slow_receiver_direct_test NPS 2 PROGRAM slow_receiver_mpi_test)
+set_property(TEST slow_receiver_direct_test_np2 PROPERTY ENVIRONMENT SLUICE_TEST_DIRECT=1)
+# What it says of streams of tiny pieces.
+sluice_mpi_test(tiny_pieces_mpi_test NPS 2 4 SOURCES tiny_pieces_mpi_test.cc
+  DEPS session_test_support sluice_transport_mpi)
+sluice_mpi_test(tiny_pieces_tcp_test NPS 2 4 PROGRAM tiny_pieces_mpi_test MCA btl self,tcp)
+sluice_mpi_test(tiny_pieces_direct_test NPS 2 PROGRAM tiny_pieces_mpi_test)
+set_property(TEST tiny_pieces_direct_test_np2 PROPERTY ENVIRONMENT SLUICE_TEST_DIRECT=1)
+sluice_mpi_test(stream_reopen_mpi_test NPS 2 3 SOURCES stream_reopen_mpi_test.cc
+  DEPS session_test_support sluice_transport_mpi)
+sluice_mpi_test(stream_reopen_tcp_test NPS 2 3 PROGRAM stream_reopen_mpi_test MCA btl self,tcp)
 
 # Jobs of which one rank is killed or stopped in the middle of a run. mpirun would end the job with
 # its first rank, so these say --enable-recovery and leave a file per rank.
@@ -25,7 +52,8 @@ foreach(program fault_rank stream_fault_rank)
   sluice_flags(${program} test)
 endforeach()
 
-# fault_test(NP VICTIM kill|stop sender|receiver|all|stream [DIRECT] [argument of mpirun...])
+# fault_test(NP VICTIM kill|stop PART [DIRECT] [argument of mpirun...])
+#   PART: stream, or as fault_rank's.
 function(fault_test np victim fault part)
   cmake_parse_arguments(ARG "DIRECT" "" "" ${ARGN})
   set(name fault_${fault}_${part}_np${np})
@@ -56,8 +84,17 @@ foreach(fault kill stop)
   fault_test(5 3 ${fault} all)
   fault_test(3 1 ${fault} stream)
   fault_test(5 0 ${fault} stream)
-  fault_test(3 1 ${fault} all --mca btl self,tcp)
+  if(SLUICE_OPEN_MPI)
+    fault_test(3 1 ${fault} all --mca btl self,tcp)
+  endif()
   fault_test(3 1 ${fault} sender DIRECT)
   fault_test(3 0 ${fault} receiver DIRECT)
   fault_test(5 3 ${fault} all DIRECT)
 endforeach()
+# In calls that the rank does not make any more, and in those that it is in the middle of.
+foreach(part compile idle open load save loading saving)
+  fault_test(3 2 kill ${part})
+endforeach()
+fault_test(3 1 kill stream --mca btl self,tcp)
+fault_test(3 0 kill compile --mca btl self,tcp)
+fault_test(3 0 stop compile)

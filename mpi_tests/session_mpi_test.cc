@@ -2,9 +2,13 @@
 #include <mpi.h>
 
 #include <cstdint>
+#include <vector>
 
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "session/allocation_round.h"
+#include "session/cancelled_runs.h"
 #include "session/job.h"
 #include "session/late_run.h"
 #include "session/launch.h"
@@ -37,6 +41,54 @@ TEST(SessionMpiTest, ManyRunsAtOnceAndSomeCancelled) {
     RunSchedule(self, job, schedule);
     ASSERT_FALSE(HasFailure()) << "seed " << seed;
   }
+}
+
+TEST(SessionMpiTest, CancelsWithMemoryThatComesLateOrNever) {
+  const int size = World().size;
+  const uint64_t seeds = size <= 3 ? 12 : size <= 8 ? 4 : 1;
+  for (uint64_t seed = 1; seed <= seeds; ++seed) {
+    Rank self = World();
+    ASSERT_NE(self.fabric, nullptr);
+    RunCancelled(self, MakeRandomJob(seed * 100 + static_cast<uint64_t>(size) + 50, size), seed);
+    ASSERT_FALSE(HasFailure()) << "seed " << seed;
+  }
+}
+
+// A rank whose messages have left, and which goes on for many runs before the others cancel.
+TEST(SessionMpiTest, CancelAsksARankThatIsFarAhead) {
+  Rank self = World();
+  ASSERT_NE(self.fabric, nullptr);
+  if (self.size < 2) return;  // nobody to be ahead of
+  SessionOptions options;
+  options.bucket_bytes = 4096;
+  const auto session = OpenSession(self, options);
+  ASSERT_NE(session, nullptr);
+  TransferSpec spec = Ring(2, 1);
+  spec.tensors[0].src = MakeLayout({1}, {0}, "R");
+  spec.tensors[0].dst = MakeLayout({1}, {1}, "R");
+  spec.tensors[0].shape = {100};
+  Bound bound = CompileBound(session.get(), spec);
+  ASSERT_NE(bound.transfer, nullptr);
+  RunOnce(session.get(), &bound, 1);
+  bound.memory.Prepare(2);
+  StartOptions late;
+  late.late_destinations = true;
+  const auto run =
+      session->Start(bound.transfer, bound.memory.src(), std::vector<TensorView>(1), late);
+  ASSERT_TRUE(run.ok()) << run.status();
+  const auto poll_for = [&](absl::Duration time) {
+    const auto begin = absl::Now();
+    while (absl::Now() - begin < time) ASSERT_TRUE(session->Poll().ok());
+  };
+  poll_for(absl::Milliseconds(self.rank == 0 ? 100 : 500));
+  EXPECT_TRUE(session->Cancel(*run).ok());
+  for (uint64_t round = 3; round <= 100; ++round) {
+    RunOnce(session.get(), &bound, round);
+    if (HasFatalFailure()) return;
+  }
+  const absl::Status status = session->Wait(*run);
+  EXPECT_TRUE(status.ok() || absl::IsCancelled(status)) << status;
+  EXPECT_TRUE(session->Close().ok());
 }
 
 // Past the eager limit, several buckets of a channel at once, the last one smaller.
@@ -132,6 +184,7 @@ TEST(SessionMpiTest, SteadyStateAllocatesNothing) {
   SessionOptions options;
   options.bucket_bytes = 8192;
   options.budget_buckets = 3;
+  options.timeout = absl::Minutes(10);  // nobody asks what is the matter, which takes memory
   const auto session = OpenSession(self, options);
   ASSERT_NE(session, nullptr);
   Bound bound = CompileBound(session.get(), AllToAll(self.size, 40000), 1);

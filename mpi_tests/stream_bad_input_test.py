@@ -129,7 +129,7 @@ def storage_that_fails(bench):
     short = ["--request-timeout-s", "0.05", "--attempts", "2", "--compare", "serial"]
     together(functools.partial(fails, bench, world, GENERATOR + ["--fault", fault] + short, text)
              for fault, text in (("permanent:0.3", "stays"), ("short:0.3", "ends before"),
-                                 ("transient:1x9", "passes"), ("hang:1", "no answer"))
+                                 ("transient:1x9", "passes"), ("hang:1", "no byte came"))
              for world in (0, 3))
 
 

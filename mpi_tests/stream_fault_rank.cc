@@ -20,7 +20,6 @@
 namespace sluice::session_test {
 namespace {
 
-constexpr absl::Duration kTimeout = absl::Seconds(3);
 constexpr int64_t kItemBytes = 64 << 10;  // rendezvous
 constexpr int kObjects = 16;
 constexpr int kItemsPerObject = 16;
@@ -36,13 +35,13 @@ void WriteShards(const std::string& folder) {
   }
 }
 
-StreamOptions OptionsOf(const std::string& folder) {
+StreamOptions OptionsOf(const std::string& folder, bool stop) {
   StreamOptions options;
   options.source.uri = "buffered:" + folder;
   options.source.format = ItemFormat::kRaw;
   options.source.item_bytes = kItemBytes;
   options.slots = kSlots;
-  options.timeout = kTimeout;
+  options.timeout = TimeoutOf(stop);
   return options;
 }
 
@@ -66,10 +65,10 @@ int Main(const std::string& folder, int victim, bool stop) {
   }
   self.meet();
   SessionOptions session_options;
-  session_options.timeout = kTimeout;
+  session_options.timeout = TimeoutOf(stop);
   const auto session = OpenSession(self, session_options);
   if (session == nullptr) return 1;
-  auto stream = session->OpenStream(OptionsOf(shards));
+  auto stream = session->OpenStream(OptionsOf(shards, stop));
   if (!stream.ok()) return 1;
   if (!TakeUntilError(stream->get(), kItemsBefore).ok()) return 1;
   if (self.rank == victim) Vanish(folder, victim, stop);

@@ -28,13 +28,25 @@ class Bench(BenchRun):
             assert result["wrong"] == 0, result
             assert result["peak"]["slots"] <= result["limit"]["slots"], result
             assert result["peak"]["bytes"] <= result["limit"]["bytes"], result
+        check_memory(by_mode["sluice"])
         return by_mode
+
+
+BESIDE_STAGING = 8 << 20
+
+
+def check_memory(result):
+    memory = result["memory"]
+    assert memory["method"] in ("peak", "sampled"), memory
+    assert (memory["allowed_bytes"]
+            == result["limit"]["bytes"] + result["device_bytes"] + BESIDE_STAGING), result
+    assert 0 <= memory["growth_bytes"] <= memory["allowed_bytes"], result
 
 
 RESULT_KEYS = {"mode": str, "items": int, "bytes": int, "seconds": float, "bytes_per_s": float,
                "stall_share": float, "first_item_s": float, "half_s": float, "requests": int,
                "bytes_read": int, "opens": int, "hedges": int, "retries": int, "wrong": int,
-               "peak": dict, "limit": dict, "stage_s": dict, "all_seconds": list}
+               "peak": dict, "limit": dict, "memory": dict, "stage_s": dict, "all_seconds": list}
 STAGES = {"read", "exchange", "copy", "consume", "wait"}
 
 

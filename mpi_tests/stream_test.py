@@ -6,7 +6,7 @@
 import json
 import sys
 
-from stream_run import Bench
+from stream_run import Bench, check_memory
 
 ITEMS = 40
 ITEM_BYTES = 20000
@@ -124,6 +124,33 @@ def a_cursor_goes_on(bench):
             expect(mode, ITEMS - 14)
 
 
+def memory_keeps_to_the_budget_when_consumers_stop(bench):
+    bench.shards("large", "raw", 200, 256 << 10)  # 50 MiB: many times what may be held
+    for mca in ({"btl": "self,tcp"}, {"btl": "self,vader"}):
+        for piece, budget in (("4K", "64K"), ("64K", "1M"), ("256K", "4M")):
+            args = ["--source", "buffered:" + bench.path("large"), "--piece-bytes", piece,
+                    "--budget-bytes", budget, "--stop-items", "60"]
+            code, output, results = bench.run(WORLD, args, mca=mca)
+            assert code == 0, output
+            assert results["results"][0]["items"] == 60 * WORLD, results
+            check_memory(results["results"][0])
+
+
+def growth_of_memory_is_found(bench):
+    args = ["--source", "buffered:" + bench.path("npy"), "--fill-seed", "3", "--budget-bytes",
+            "1M"] + BASELINES
+    for world in (0, WORLD):
+        for source in (args, ["--source", "mmap:" + bench.path("raw")] + args[2:]):
+            code, output, results = bench.run(world, source + ["--grow", "64M"])
+            assert code != 0 and "Wrong elements : 0 FAILED" in output, output
+            result = results["results"][0]
+            assert result["memory"]["growth_bytes"] >= 64 << 20, result
+            assert result["memory"]["allowed_bytes"] < 64 << 20, result
+            message = f"the resident memory of rank {result['memory']['rank']} grew by "
+            assert message in results["errors"][0]["message"], results["errors"]
+            bench.good(world, source + ["--grow", "2M"])
+
+
 def traces_are_written(bench):
     trace = bench.path("trace.json")
     bench.good(2, ["--source", "buffered:" + bench.path("npy"), "--fill-seed", "3", "--trace",
@@ -141,7 +168,9 @@ def main():
     for test in (every_format_with_one_rank_and_three, every_kind_of_source,
                  each_byte_is_read_once_or_each_rank_gets_its_own, options_of_delivery,
                  updates_hold_the_generator_back, faults_that_pass_are_tried_again,
-                 slow_reads_are_hedged, a_cursor_goes_on, traces_are_written):
+                 slow_reads_are_hedged, a_cursor_goes_on,
+                 memory_keeps_to_the_budget_when_consumers_stop, growth_of_memory_is_found,
+                 traces_are_written):
         test(bench)
         print(f"ok {test.__name__}", flush=True)
 

@@ -33,6 +33,8 @@ void RunOwnRank(const ContractScript& script) {
 
 INSTANTIATE_TEST_SUITE_P(Mpi, TransportContract,
                          testing::Values(ContractWorld{"World", RunOwnRank}), ContractWorldName);
+INSTANTIATE_TEST_SUITE_P(Mpi, PartContract, testing::Values(ContractWorld{"World", RunOwnRank}),
+                         ContractWorldName);
 INSTANTIATE_TEST_SUITE_P(Mpi, GroupContract, testing::Values(ContractWorld{"World", RunOwnRank}),
                          ContractWorldName);
 INSTANTIATE_TEST_SUITE_P(Mpi, FabricContract, testing::Values(ContractWorld{"World", RunOwnRank}),

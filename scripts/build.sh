@@ -1,5 +1,7 @@
 #!/usr/bin/env bash
-# Configures and builds one preset of CMakePresets.json.
+# Configures and builds one preset of CMakePresets.json. Of these, mpich takes MPICH instead of Open
+# MPI, and installs it first; `ctest --test-dir build-mpich` runs its tests.
+# With CI=true a warning is an error, whatever the preset says.
 # usage: build.sh PRESET [TARGET...]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -15,7 +17,10 @@ if [ -e "$dir" ] && [ ! -w "$dir" ]; then
   exit 1
 fi
 
-if ! log=$(cmake --preset "$preset" 2>&1); then
+if [ "$preset" = mpich ]; then scripts/packages.sh mpich libmpich-dev; fi
+options=()
+[ "${CI:-}" != true ] || options=(-D SLUICE_WERROR=ON)
+if ! log=$(cmake --preset "$preset" "${options[@]}" 2>&1); then
   printf '%s\n' "$log" >&2
   exit 1
 fi

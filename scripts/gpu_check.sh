@@ -1,87 +1,193 @@
 #!/usr/bin/env bash
-# Runs everything that takes a GPU on one: the device's tests, benchmarks and transfers between
-# processes. Writes bench/results/gpu-<device>.json and a table for docs/performance.md.
+# Proves on a machine with a GPU what the fakes cannot: tests, rates, and transfers between
+# processes. Ends with a table of what was proven, what was not, and why.
 #
-# usage: gpu_check.sh [BUILD] [OUT]
-#   BUILD  a folder with bin/, built with CUDA [build; built here if it is missing]
-#   OUT    where to write [bench/results]
-# RUN, in the environment, is put before each program: a wrapper that finds libraries. Needs no
-# network, and at most 8 minutes. Without a GPU it says so and ends with 77.
-set -euo pipefail
+# usage: gpu_check.sh [--limit SECONDS] [--only REGEX] [BUILD [OUT]]
+#        gpu_check.sh --programs: prints what BUILD has to have in bin/
+#   --limit  end in so many seconds: what there is no time for is in the table [560]
+#   --only   the steps whose names match, beside what OUT has of earlier calls
+#   BUILD    a folder with bin/, built with CUDA, NCCL and tests [build; in a bundle, the bundle]
+#   OUT      where to write [bench/results]
+#
+# Everything is written as it comes: OUT/gpu-NAME/ has a log of each step, its JSON and steps.tsv;
+# OUT/gpu-NAME.json and .md are made from them at the end, also when a signal ends the script. RUN,
+# in the environment, is put before each program: a wrapper that finds libraries. NCCL_2_30, a
+# folder with libnccl.so.2 of 2.30.3 or later, is used where two ranks of NCCL share a GPU. Needs no
+# network. 0: all steps passed, or were skipped; 1: one failed; 2: wrong use; 77: there is no GPU.
+set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-build=${1:-build}
-out=${2:-bench/results}
+programs=(cuda_device_gpu_test nccl_transport_gpu_test cuda_transports_gpu_mpi gpu_bench
+          sluice-bench)
+began=$SECONDS limit=560 only=.
+while [ $# -gt 0 ]; do
+  case $1 in
+    --limit) limit=$2; shift 2 ;;
+    --only) only=$2; shift 2 ;;
+    --programs) printf '%s\n' "${programs[@]}"; exit 0 ;;
+    -*) sed -n '2,/^set/p' "$0" | sed '$d; s/^# \{0,1\}//'; exit 2 ;;
+    *) break ;;
+  esac
+done
+build=${1:-} out=${2:-}
+if [ -z "$build" ]; then
+  build=build
+  if [ -x run ] && [ -d bin ]; then build=. RUN=${RUN:-./run} NCCL_2_30=${NCCL_2_30:-nccl}; fi
+fi
+bin=$build/bin out=${out:-bench/results}
 read -ra run <<<"${RUN:-}"
 if [ "$(id -u)" -eq 0 ]; then
   export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 fi
 
-if ! command -v nvidia-smi >/dev/null || ! gpu=$(nvidia-smi --query-gpu=name,driver_version \
-    --format=csv,noheader 2>/dev/null | head -1) || [ -z "$gpu" ]; then
+if ! command -v nvidia-smi >/dev/null || ! gpus=$(nvidia-smi --query-gpu=name,driver_version \
+    --format=csv,noheader 2>/dev/null) || [ -z "$gpus" ]; then
   echo "There is no GPU here (nvidia-smi finds none): nothing was checked."
   exit 77
 fi
-echo "GPU: $gpu"
-if [ ! -x "$build/bin/sluice-bench" ]; then scripts/build.sh release; fi
+gpu=$(head -1 <<<"$gpus")
+count=$(wc -l <<<"$gpus")
+for program in "${programs[@]}"; do
+  if [ ! -x "$bin/$program" ]; then
+    echo "$bin/$program is missing: build with CUDA, NCCL and tests (scripts/build.sh release)" >&2
+    exit 1
+  fi
+done
 
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failures=0
-note() { printf '%s\t%s\n' "$1" "$2" >>"$work/steps.tsv"; }
+name=$(sed 's/,.*//; s/[^A-Za-z0-9]\+/-/g; s/^-\|-$//g' <<<"$gpu" | tr '[:upper:]' '[:lower:]')
+work=$out/gpu-$name
+scratch=$(mktemp -d)
+mkdir -p "$work" && : >>"$work/steps.tsv" || exit 1
+echo "GPU: $gpu ($count)"
 
-# step NAME SECONDS COMMAND...: runs it, and notes whether it passed.
+table() {
+  trap - EXIT
+  rm -rf "$scratch"
+  python3 scripts/gpu_table.py --gpu "$gpu" --gpus "$count" --results "$work" --out "$out"
+}
+trap 'code=$?; table; exit "$code"' EXIT
+trap 'exit 143' TERM INT HUP
+
+# A failure of an earlier call counts until its step passes.
+note() { printf '%s\t%s\t%s\n' "$1" "$2" "$3" >>"$work/steps.tsv"; }
+
+# step NAME SECONDS PROVES COMMAND...: runs it, and notes the outcome. A program of tests that runs
+# none has failed.
 step() {
-  local name=$1 limit=$2 code=0
-  shift 2
+  local name=$1 most=$2 proves=$3 code=0 left
+  shift 3
+  [[ $name =~ $only ]] || return 0
+  left=$((limit - (SECONDS - began)))
+  if [ "$left" -lt 5 ]; then
+    note "$name" "$proves" "not run: no time left (--only $name)"
+    return 0
+  fi
+  [ "$left" -ge "$most" ] || most=$left
   echo "--- $name"
-  timeout "$limit" "${run[@]}" "$@" >"$work/log" 2>&1 || code=$?
-  tail -n 15 "$work/log"
+  note "$name" "$proves" "not ended"
+  timeout -k 5 "$most" "${run[@]}" "$@" >"$work/$name.log" 2>&1 || code=$?
+  tail -n 15 "$work/$name.log"
+  if [ "$code" -eq 0 ] && grep -q '^\[=*\] Running 0 tests' "$work/$name.log"; then code=none; fi
   case $code in
-    0) note "$name" passed ;;
-    77) note "$name" skipped ;;
-    *) note "$name" "failed ($code)"; failures=$((failures + 1)) ;;
+    0) note "$name" "$proves" passed ;;
+    77) note "$name" "$proves" "skipped: $(grep -m1 -iE 'skipped|no GPU' "$work/$name.log")" ;;
+    124 | 137) note "$name" "$proves" "failed: not done after $most s" ;;
+    none) note "$name" "$proves" "failed: no test ran" ;;
+    *) note "$name" "$proves" "failed: exit code $code" ;;
   esac
 }
+# skip NAME PROVES WHY
+skip() { if [[ $1 =~ $only ]]; then note "$1" "$2" "not run: $3"; fi; }
 
-bin=$build/bin
-for test in "$bin"/*_gpu_test; do
-  [ -x "$test" ] && step "$(basename "$test")" 120 "$test"
-done
-if [ -x "$bin/cuda_transports_gpu_mpi" ]; then
-  step "transports between two processes" 120 mpirun -np 2 --oversubscribe \
-    "$bin/cuda_transports_gpu_mpi"
-fi
-if command -v compute-sanitizer >/dev/null && [ -x "$bin/cuda_device_gpu_test" ]; then
-  step "memory checker" 120 compute-sanitizer --error-exitcode 1 "$bin/cuda_device_gpu_test" \
-    --gtest_filter='*Random*'
-else
-  note "memory checker" "not installed"
-fi
-if [ -x "$bin/gpu_bench" ]; then
-  step "rates of the device" 120 "$bin/gpu_bench" --json "$work/device.json"
-fi
-
-# reshard NAME RANKS OPTION...: a redistribution with both sides on the GPU.
+# reshard NAME RANKS SECONDS PROVES OPTION...: a redistribution.
 reshard() {
-  local name=$1 ranks=$2
-  shift 2
-  step "$name" 90 mpirun -np "$ranks" --oversubscribe "$bin/sluice-bench" reshard \
-    --device cuda --shape 16384,8192 --dtype f32 -n 11 "$@" --json "$work/$name.json"
+  local name=$1 ranks=$2 most=$3 proves=$4
+  shift 4
+  step "$name" "$most" "$proves" mpirun -np "$ranks" --oversubscribe --bind-to none \
+    "$bin/sluice-bench" reshard --dtype f32 "$@" --json "$work/$name.json"
 }
+
+# Version of the NCCL that programs load, as a number; empty where there is none.
+nccl_version() {
+  "${run[@]}" python3 -c 'import ctypes
+nccl, version = ctypes.CDLL("libnccl.so.2"), ctypes.c_int()
+nccl.ncclGetVersion(ctypes.byref(version))
+print(version.value)' 2>/dev/null
+}
+
 two=(--src-mesh 2 --src-ranks 0-1 --src-placements 'S(0)'
      --dst-mesh 2 --dst-ranks 0-1 --dst-placements 'S(1)')
 one=(--src-mesh 1 --src-ranks 0 --src-placements R
      --dst-mesh 1 --dst-ranks 0 --dst-placements R)
-reshard local 1 "${one[@]}" --shape 16384,16384
-reshard cuda_ipc 2 "${two[@]}" --transport cuda_ipc
-reshard mpi 2 "${two[@]}"
-reshard mixed 2 "${two[@]}" --dst-device cpu
-"${run[@]}" "$bin/sluice-bench" shards --make raw --dir "$work/shards" --items 512 \
-  --item-bytes 4M >/dev/null
-step stream 90 "$bin/sluice-bench" stream --source "file:$work/shards" --device cuda \
-  --consume-us 500 --trace "$work/stream-trace.txt" --json "$work/stream.json"
-# One GPU takes one rank of NCCL.
-reshard nccl 1 "${one[@]}" --transport nccl
+away=(--src-mesh 1 --src-ranks 0 --src-placements R
+      --dst-mesh 1 --dst-ranks 1 --dst-placements R)
+large=(--shape 16384,8192 -n 7)
+small=(--shape 8,8 --tensors 10000 -n 5)
+cuda=(--device cuda)
 
-python3 scripts/gpu_table.py --gpu "$gpu" --steps "$work/steps.tsv" --results "$work" --out "$out"
-[ "$failures" -eq 0 ] || { echo "$failures steps failed." >&2; exit 1; }
+# What tells most comes first: without the device's tests nothing else means anything.
+step device 60 "kernels load and give the CPU's bits; copies, fences, spans, errors" \
+  "$bin/cuda_device_gpu_test"
+step ipc 120 "CUDA IPC's contract between two processes on one GPU" \
+  mpirun -np 2 --oversubscribe "$bin/cuda_transports_gpu_mpi" --gtest_filter='CudaIpc*'
+step nccl 60 "NCCL's contract of groups, one rank" "$bin/nccl_transport_gpu_test"
+reshard thread 2 40 "a progress thread, which has no context of its own, exports memory" \
+  "${cuda[@]}" --transport cuda_ipc --progress-thread --timeout-s 10 --shape 4096,4096 -n 3 \
+  "${away[@]}"
+reshard local 1 30 "sessions on device memory, within a rank" "${cuda[@]}" "${large[@]}" \
+  "${one[@]}"
+reshard cuda_ipc 2 40 "sessions over CUDA IPC" "${cuda[@]}" "${large[@]}" "${two[@]}" \
+  --transport cuda_ipc
+reshard mpi 2 40 "device memory through pinned staging and MPI" "${cuda[@]}" "${large[@]}" \
+  "${two[@]}"
+reshard mixed 2 40 "device memory to host memory" --src-device cuda --dst-device cpu "${large[@]}" \
+  "${two[@]}"
+
+# Two ranks of NCCL: on a GPU each, or on one, where the version takes two.
+both=(--transport nccl --timeout-s 60 --max-ctas 8)
+between="NCCL sends between two ranks"
+if [ "$count" -ge 2 ]; then
+  reshard nccl_two 2 90 "$between" "${cuda[@]}" "${both[@]}" --shape 4096,4096 -n 3 "${two[@]}"
+  step nccl_two_contract 120 "NCCL's contract of groups between two ranks" \
+    mpirun -np 2 --oversubscribe "$bin/cuda_transports_gpu_mpi" --gtest_filter='Nccl*'
+else
+  if [ -n "${NCCL_2_30:-}" ] && [ -e "$NCCL_2_30/libnccl.so.2" ]; then
+    run=("${run[@]}" env "LD_PRELOAD=$(realpath "$NCCL_2_30/libnccl.so.2")")
+  fi
+  version=$(nccl_version)
+  if [ "${version:-0}" -ge 23003 ]; then
+    export NCCL_MULTI_RANK_GPU_ENABLE=1 NCCL_MAX_CTAS=8 SLUICE_TEST_RANKS_PER_GPU=2
+    reshard nccl_two 2 90 "$between on one GPU (NCCL $version)" "${cuda[@]}" "${both[@]}" \
+      --shape 1024,1024 -n 3 "${two[@]}"
+    step nccl_two_contract 120 "NCCL's contract of groups between two ranks on one GPU" \
+      mpirun -np 2 --oversubscribe "$bin/cuda_transports_gpu_mpi" --gtest_filter='Nccl*'
+    unset NCCL_MULTI_RANK_GPU_ENABLE NCCL_MAX_CTAS SLUICE_TEST_RANKS_PER_GPU
+  else
+    why="one GPU, and NCCL ${version:-that cannot be loaded} (2.30.3 and later take two ranks)"
+    skip nccl_two "$between" "$why"
+    skip nccl_two_contract "NCCL's contract of groups between two ranks" "$why"
+  fi
+  read -ra run <<<"${RUN:-}"
+fi
+
+step rates 90 "rates of the device's copies beside others'" \
+  "$bin/gpu_bench" --bytes 268435456 --json "$work/device.json"
+reshard tiny_local 1 30 "10,000 small tensors within a rank" "${cuda[@]}" "${small[@]}" "${one[@]}"
+reshard tiny_ipc 2 30 "10,000 small tensors over CUDA IPC" "${cuda[@]}" "${small[@]}" \
+  "${away[@]}" --transport cuda_ipc
+step shards 20 "shards for the next step" "$bin/sluice-bench" shards --make raw \
+  --dir "$scratch/shards" --items 256 --item-bytes 4M
+step stream 40 "shards from storage to device memory" "$bin/sluice-bench" stream \
+  --source "file:$scratch/shards" --device cuda --consume-us 500 \
+  --trace "$work/stream-trace.txt" --json "$work/stream.json"
+if command -v compute-sanitizer >/dev/null; then
+  # Tests provoke errors of calls, which the checker would count.
+  step checker 100 "no access out of bounds or misaligned in the device's tests" compute-sanitizer \
+    --report-api-errors no --error-exitcode 9 "$bin/cuda_device_gpu_test" \
+    --gtest_filter='CudaDeviceTest.*-*Spans*'
+else
+  skip checker "no access out of bounds or misaligned in the device's tests" \
+    "compute-sanitizer is not installed"
+fi
+
+table
+if python3 scripts/gpu_table.py --results "$work" --failed; then exit 0; else exit 1; fi

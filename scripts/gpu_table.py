@@ -3,12 +3,51 @@
 import argparse
 import json
 import pathlib
-import re
+import sys
 
 
-def read_steps(path):
-    lines = path.read_text().splitlines()
-    return dict(line.split("\t", 1) for line in lines)
+# What one GPU, or one machine, cannot show: (what, GPUs from which on a step shows it).
+OUT_OF_REACH = [
+    ("copies between GPUs, their rates, and devices that are numbered otherwise", 2),
+    ("three and more ranks of NCCL, and relays over it", 3),
+    ("GPUs on several nodes", None),
+    ("GPUs of several NUMA nodes, MIG, MPS", None),
+    ("architectures other than this one's", None),
+    ("runs of hours", None),
+]
+
+
+def read_steps(folder):
+    """The last outcome of each step: {name: (what it proves, outcome)}, as they came first."""
+    steps = {}
+    path = folder / "steps.tsv"
+    for line in path.read_text().splitlines() if path.exists() else []:
+        name, proves, outcome = line.split("\t", 2)
+        steps[name] = (proves, outcome)
+    return steps
+
+
+def read_results(folder):
+    """What steps have written: {step: JSON}. A step that was ended early leaves none, or half."""
+    results = {}
+    for path in sorted(folder.glob("*.json")):
+        try:
+            results[path.stem] = json.loads(path.read_text())
+        except ValueError:
+            print(f"{path} is not whole")
+    return results
+
+
+def outcome_lines(steps, gpus):
+    passed = {name: proves for name, (proves, outcome) in steps.items() if outcome == "passed"}
+    lines = ["| proven | step |", "|---|---|"]
+    lines += [f"| {proves} | {name} |" for name, proves in passed.items()]
+    lines += ["", "| not proven | why |", "|---|---|"]
+    lines += [f"| {proves} | {name}: {outcome} |" for name, (proves, outcome) in steps.items()
+              if name not in passed]
+    lines += [f"| {what} | no step shows it |" if least is None or gpus >= least else
+              f"| {what} | it takes {least} GPUs |" for what, least in OUT_OF_REACH]
+    return lines
 
 
 def device_rows(report):
@@ -45,39 +84,47 @@ def reshard_row(name, report):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--gpu", required=True, help="name and driver, as nvidia-smi prints them")
-    parser.add_argument("--steps", type=pathlib.Path, required=True)
-    parser.add_argument("--results", type=pathlib.Path, required=True)
-    parser.add_argument("--out", type=pathlib.Path, required=True)
+    parser.add_argument("--results", type=pathlib.Path, required=True,
+                        help="folder with steps.tsv and what the steps have written")
+    parser.add_argument("--failed", action="store_true",
+                        help="only ends with 1 if a step has failed")
+    parser.add_argument("--gpu", default="", help="name and driver, as nvidia-smi prints them")
+    parser.add_argument("--gpus", type=int, default=1, help="how many there are")
+    parser.add_argument("--out", type=pathlib.Path, default=".")
     args = parser.parse_args()
 
-    name, _, driver = args.gpu.partition(",")
-    report = {"gpu": name.strip(), "driver": driver.strip(), "steps": read_steps(args.steps)}
-    for path in sorted(args.results.glob("*.json")):
-        report[path.stem] = json.loads(path.read_text())
+    steps = read_steps(args.results)
+    if args.failed:
+        bad = ("failed", "not ended")
+        return 1 if any(outcome.startswith(bad) for _, outcome in steps.values()) else 0
 
-    lines = [f"On {report['gpu']}, driver {report['driver']}.", "", "| step | outcome |",
-             "|---|---|"]
-    lines += [f"| {step} | {outcome} |" for step, outcome in report["steps"].items()]
-    if "device" in report:
+    name, _, driver = args.gpu.partition(",")
+    results = read_results(args.results)
+    report = {"gpu": name.strip(), "gpus": args.gpus, "driver": driver.strip(),
+              "steps": {step: {"proves": proves, "outcome": outcome}
+                        for step, (proves, outcome) in steps.items()}, **results}
+
+    lines = [f"On {report['gpu']}, driver {report['driver']}.", "",
+             *outcome_lines(steps, args.gpus)]
+    if "device" in results:
         lines += ["", "| case | against a plain copy | GB/s |", "|---|---|---|"]
         lines += [f"| {case} | {ratio:.2f} | {rate:.0f} |"
-                  for case, ratio, rate in device_rows(report["device"])]
-        if rivals := list(rival_rows(report["device"])):
+                  for case, ratio, rate in device_rows(results["device"])]
+        if rivals := list(rival_rows(results["device"])):
             lines += ["", *rival_table(rivals)]
     others = ("device", "stream")
-    names = [path.stem for path in sorted(args.results.glob("*.json")) if path.stem not in others]
-    rows = [row for name in names if (row := reshard_row(name, report[name]))]
+    rows = [row for step, result in results.items()
+            if step not in others and (row := reshard_row(step, result))]
     if rows:
         lines += ["", "| reshard | median us | algbw GB/s | wrong |", "|---|---|---|---|"]
         lines += [f"| {row[0]} | {row[1]:.0f} | {row[2]:.1f} | {row[3]} |" for row in rows]
 
     args.out.mkdir(parents=True, exist_ok=True)
-    stem = "gpu-" + re.sub(r"[^A-Za-z0-9]+", "-", report["gpu"]).strip("-").lower()
-    (args.out / f"{stem}.json").write_text(json.dumps(report, indent=1) + "\n")
-    (args.out / f"{stem}.md").write_text("\n".join(lines) + "\n")
+    (args.out / f"{args.results.name}.json").write_text(json.dumps(report, indent=1) + "\n")
+    (args.out / f"{args.results.name}.md").write_text("\n".join(lines) + "\n")
     print("\n".join(lines))
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

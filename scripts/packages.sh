@@ -10,7 +10,7 @@ packages=(
   cmake ninja-build g++ python3 pkgconf
   openmpi-bin libopenmpi-dev
   liburing-dev libcurl4-openssl-dev libhwloc-dev libdlpack-dev libfuse3-dev fuse3
-  nginx-light libnginx-mod-http-lua openssl
+  nginx-light libnginx-mod-http-lua openssl spin
   libabsl-dev libhwy-dev libgtest-dev libgmock-dev libbenchmark-dev nlohmann-json3-dev libcli11-dev
   "$@"
 )
@@ -48,8 +48,10 @@ else
 fi
 
 . /etc/os-release
-[ "${ID:-}:${VERSION_ID:-}" = debian:12 ] ||
-  echo "Tried on Debian 12 only; this is ${PRETTY_NAME:-another system}. Going on."
+case ${ID:-}:${VERSION_ID:-} in
+  debian:12 | debian:13) ;;
+  *) echo "Tried on Debian 12 and 13 only; this is ${PRETTY_NAME:-another system}. Going on." ;;
+esac
 echo "Installing: ${missing[*]}"
 apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=120)
 "${apt[@]}" update

@@ -37,7 +37,7 @@ class Command {
     report_.hosts = ranks_->hosts();
     status.Update(Load());
     status = ranks_->AllOk(status, timeout(), [] { return absl::OkStatus(); });
-    if (absl::IsDeadlineExceeded(status)) End(status);
+    if (EndsAll(status)) End(status);
     if (status.ok()) {
       Print(stdout, TableHeader(options_, report_));
       status = RunAll();
@@ -151,7 +151,7 @@ class Command {
     const absl::Status written = WriteJson();
     if (!written.ok()) Print(stderr, absl::StrCat("# error: ", written.message(), "\n"));
     // A session that a silent rank has poisoned leaves operations that cannot be finalised.
-    if (absl::IsDeadlineExceeded(status)) MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
+    if (EndsAll(status)) MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
     ranks_.reset();
     MPI_Finalize();
     return report_.errors.empty() && written.ok() ? EXIT_SUCCESS : EXIT_FAILURE;

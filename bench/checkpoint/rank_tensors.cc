@@ -16,13 +16,6 @@ constexpr int64_t kAlignment = 4096;
 
 int64_t RoundUp(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
-// So that no tensor can pass for another, whichever of them a run asks for.
-int64_t SeedOf(const std::string& name, int64_t seed) {
-  uint64_t hash = 14695981039346656037u;  // FNV-1a
-  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
-  return seed + static_cast<int64_t>(hash >> 34);
-}
-
 std::byte* DataOf(const TensorView& view) { return static_cast<std::byte*>(view.data); }
 
 }  // namespace
@@ -44,7 +37,8 @@ absl::StatusOr<RankTensors> RankTensors::Create(const TransferSpec& spec, bool l
                           absl::StrCat("tensor '", tensor.name, "': ", part.status().message()));
     }
     made.view = DenseView(nullptr, part->shape(), made.dtype);
-    side.fillers_.emplace_back(made.dtype, FillModulus(spec), SeedOf(tensor.name, seed));
+    side.fillers_.emplace_back(made.dtype, FillModulus(spec),
+                               ElementHash::Mixed(tensor.name, seed));
     offsets.push_back(side.bytes_);
     side.bytes_ += RoundUp(part->elements() * DTypeBytes(made.dtype));
     side.parts_.push_back(*std::move(part));

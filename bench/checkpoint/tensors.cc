@@ -126,9 +126,10 @@ absl::StatusOr<TransferSpec> OfDirectory(const std::string& directory, const Lay
     if (!header.ok()) return Prefixed(at->path().string(), header.status());
     for (const SafetensorsTensor& tensor : header->tensors) {
       const std::optional<DType> dtype = DTypeOf(tensor.type);
-      if (!dtype) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("tensor '", tensor.name, "' is of ", ElementName(tensor.type)));
+      if (!dtype || !tensor.unreadable.empty()) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            "tensor '", tensor.name,
+            "': ", tensor.unreadable.empty() ? ElementName(tensor.type) : tensor.unreadable));
       }
       std::vector<int64_t> shape = tensor.shape;
       if (shape.empty()) shape.push_back(1);

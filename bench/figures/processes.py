@@ -67,7 +67,8 @@ class _MemoryWatcher:
             except (FileNotFoundError, ProcessLookupError):
                 return
             if found:
-                self._peak_kib = int(found[0].split()[1])
+                # The program itself sets its peak back.
+                self._peak_kib = max(self._peak_kib, int(found[0].split()[1]))
             elif self._peak_kib > 0:
                 return  # it has ended and waits to be collected
             time.sleep(POLL_S)

@@ -23,8 +23,10 @@ absl::Status CheckName(const std::string& flag, const std::string& name,
 void AddGpuFlags(CLI::App* app, GpuOptions* o) {
   const std::string group = "GPU";
   app->add_option("--device", o->device, "memory of both sides: cpu or cuda [cpu]")->group(group);
-  app->add_option("--src-device", o->src_device, "memory of the sources alone")->group(group);
-  app->add_option("--dst-device", o->dst_device, "memory of the targets alone")->group(group);
+  app->add_option("--src-device", o->src_device, "memory of the sources [as --device]")
+      ->group(group);
+  app->add_option("--dst-device", o->dst_device, "memory of the targets [as --device]")
+      ->group(group);
   app->add_option("--transport", o->transport_text,
                   "direct (one copy between ranks of a node, mpi between nodes; host memory), mpi "
                   "(device memory: through pinned memory), nccl, or cuda_ipc (ranks of one node) "
@@ -46,12 +48,15 @@ void AddGpuFlags(CLI::App* app, GpuOptions* o) {
 }
 
 absl::Status CheckGpuOptions(GpuOptions* options) {
-  if (!options->device.empty()) options->src_device = options->dst_device = options->device;
+  for (std::string* side : {&options->src_device, &options->dst_device}) {
+    if (side->empty()) *side = options->device;
+  }
   options->transport = options->uses_device() ? "mpi" : "direct";
   if (!options->transport_text.empty()) options->transport = options->transport_text;
   const std::vector<std::string> devices = {"cpu", "cuda"};
-  absl::Status status = CheckName("--device", options->src_device, devices);
-  if (status.ok()) status = CheckName("--device", options->dst_device, devices);
+  absl::Status status = CheckName("--device", options->device, devices);
+  if (status.ok()) status = CheckName("--src-device", options->src_device, devices);
+  if (status.ok()) status = CheckName("--dst-device", options->dst_device, devices);
   if (status.ok()) {
     status = CheckName("--transport", options->transport, {"direct", "mpi", "nccl", "cuda_ipc"});
   }

@@ -47,6 +47,7 @@ absl::StatusOr<std::vector<Record>> Exchange(const Record& mine, absl::Duration 
     const auto done = fabric->PollAllGather(&all, &missing);
     if (!done.ok()) return done.status();
     if (*done) break;
+    if (absl::Status status = fabric->CheckRanks(); !status.ok()) return status;
     if (absl::Now() > deadline) {
       return absl::DeadlineExceededError(absl::StrCat("no word from ", RanksName(missing),
                                                       " within ", absl::FormatDuration(timeout)));

@@ -1,6 +1,8 @@
 // Filling, poisoning and checking all tensors of a case.
 #include "reshard/case_memory.h"
 
+#include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -15,18 +17,13 @@ namespace {
 
 constexpr int64_t kAlignment = 4096;
 
-// Far enough apart that tensors of everyday sizes do not hold each other's values in place.
-constexpr int64_t kSeedStep = 1000003;
-
 int64_t RoundUp(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 std::unique_ptr<const Values> MakeValues(const TensorTransfer& tensor, bool is_source, int rank,
-                                         uint32_t modulus, int64_t seed) {
-  if (is_source) {
-    return std::make_unique<Filler>(MakeSourceFiller(tensor, rank, modulus, seed));
-  }
-  if (HasPartial(tensor.src)) return std::make_unique<ReducedValues>(tensor, modulus, seed);
-  return std::make_unique<Filler>(tensor.dst_dtype, modulus, seed);
+                                         const Fill& fill) {
+  if (is_source) return std::make_unique<Filler>(MakeSourceFiller(tensor, rank, fill));
+  if (HasPartial(tensor.src)) return std::make_unique<ReducedValues>(tensor, fill);
+  return std::make_unique<Filler>(tensor.dst_dtype, fill.modulus, fill.HashOf(tensor.name));
 }
 
 absl::StatusOr<std::shared_ptr<std::byte>> Allocate(size_t bytes, Session* shared) {
@@ -42,18 +39,17 @@ absl::StatusOr<std::shared_ptr<std::byte>> Allocate(size_t bytes, Session* share
 }  // namespace
 
 absl::StatusOr<CaseMemory::Side> CaseMemory::MakeSide(const TransferSpec& spec, bool is_source,
-                                                      int rank, int64_t seed, bool same_fill,
+                                                      int rank, int64_t seed, bool mixed_fill,
                                                       const CasePlaces& places) {
   Side side;
   std::vector<int64_t> offsets;
-  const uint32_t modulus = FillModulus(spec);
+  const Fill fill = {FillModulus(spec), seed, mixed_fill};
   for (size_t i = 0; i < spec.tensors.size(); ++i) {
     const TensorTransfer& tensor = spec.tensors[i];
     const DType dtype = is_source ? tensor.src_dtype : tensor.dst_dtype;
     auto part = LocalPart::Create(is_source ? tensor.src : tensor.dst, tensor.shape, rank);
     if (!part.ok()) return part.status();
-    const int64_t step = same_fill ? 0 : static_cast<int64_t>(i) * kSeedStep;
-    side.values.push_back(MakeValues(tensor, is_source, rank, modulus, seed + step));
+    side.values.push_back(MakeValues(tensor, is_source, rank, fill));
     offsets.push_back(side.bytes);
     side.bytes += RoundUp(part->elements() * DTypeBytes(dtype));
     side.parts.push_back(*std::move(part));
@@ -78,13 +74,13 @@ absl::StatusOr<CaseMemory::Side> CaseMemory::MakeSide(const TransferSpec& spec, 
 }
 
 absl::StatusOr<CaseMemory> CaseMemory::Create(const TransferSpec& spec, int rank, int64_t seed,
-                                              bool same_fill, const CasePlaces& places) {
+                                              bool mixed_fill, const CasePlaces& places) {
   CaseMemory memory;
   if (absl::Status status = memory.OpenDevice(places); !status.ok()) return status;
-  auto src = MakeSide(spec, true, rank, seed, same_fill, places);
+  auto src = MakeSide(spec, true, rank, seed, mixed_fill, places);
   if (!src.ok()) return src.status();
   memory.src_ = *std::move(src);
-  auto dst = MakeSide(spec, false, rank, seed, same_fill, places);
+  auto dst = MakeSide(spec, false, rank, seed, mixed_fill, places);
   if (!dst.ok()) return dst.status();
   memory.dst_ = *std::move(dst);
   if (places.late_targets) memory.late_.resize(spec.tensors.size());
@@ -96,6 +92,8 @@ absl::StatusOr<CaseMemory> CaseMemory::Create(const TransferSpec& spec, int rank
   if (status.ok() && places.dst_on_device && !places.late_targets) {
     status = memory.Mirror(&memory.dst_);
   }
+  // Also so that physical memory is there before anything is measured.
+  status.Update(memory.PoisonTargets());
   if (!status.ok()) return status;
   return memory;
 }
@@ -141,7 +139,7 @@ absl::Status CaseMemory::AllocateTarget(size_t tensor) {
   const int64_t bytes = LateBytes(tensor);
   const auto size = static_cast<size_t>(bytes);
   Late& late = late_[tensor];
-  late.data.reset(static_cast<std::byte*>(std::aligned_alloc(kAlignment, size)));
+  late.data = MapMemory(std::max(size, static_cast<size_t>(kAlignment)));
   if (late.data == nullptr) {
     return absl::ResourceExhaustedError(
         absl::StrCat("cannot allocate ", BytesName(bytes), " of target ", tensor));

@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "gpu/device_mirror.h"
+#include "memory/mapped_memory.h"
 #include "sluice/accelerator.h"
 #include "sluice/session.h"
 #include "sluice/tensor.h"
@@ -36,17 +36,17 @@ struct CasePlaces {
 // date.
 class CaseMemory {
  public:
-  // Allocates and fills the sources. `same_fill`: every tensor has the documented fill, so that
-  // fingerprints can be recomputed; otherwise tensors differ in their seed, so that one cannot pass
-  // for another. ResourceExhausted if memory cannot be had; errors of the layouts and the device.
-  // Collective where memory is shared.
+  // Allocates and fills the sources, with the mixed or the plain hash of fill.h; tensors are told
+  // apart by their names. ResourceExhausted if memory cannot be had; errors of the layouts and the
+  // device. Collective where memory is shared.
   static absl::StatusOr<CaseMemory> Create(const TransferSpec& spec, int rank, int64_t seed,
-                                           bool same_fill, const CasePlaces& places = {});
+                                           bool mixed_fill, const CasePlaces& places = {});
 
   absl::Span<const TensorView> src() const { return src_.views; }
   absl::Span<const TensorView> dst() const { return dst_.views; }
 
-  // For late targets: gives `tensor` poisoned memory, and takes it back.
+  // For late targets: gives `tensor` poisoned memory, and takes it back. Both change this process's
+  // resident memory by as much as target_bytes().
   absl::Status AllocateTarget(size_t tensor);
   void FreeTarget(size_t tensor);
   bool HoldsTarget(size_t tensor) const { return dst_.views[tensor].data != nullptr; }
@@ -71,9 +71,6 @@ class CaseMemory {
   Fingerprint FingerprintOf(size_t tensor) const;
 
  private:
-  struct Free {
-    void operator()(std::byte* data) const { std::free(data); }  // NOLINT
-  };
   struct Side {
     std::shared_ptr<std::byte> data;
     int64_t bytes = 0;
@@ -85,7 +82,7 @@ class CaseMemory {
   };
   // Of a target.
   struct Late {
-    std::unique_ptr<std::byte[], Free> data;
+    MappedMemory data;
     DeviceMirror mirror;
   };
   CaseMemory() = default;
@@ -94,7 +91,7 @@ class CaseMemory {
   absl::Status Mirror(Side* side) const;
   void PutOnDevice(std::byte* data, TensorView* view) const;
   static absl::StatusOr<Side> MakeSide(const TransferSpec& spec, bool is_source, int rank,
-                                       int64_t seed, bool same_fill, const CasePlaces& places);
+                                       int64_t seed, bool mixed_fill, const CasePlaces& places);
   static int64_t CountWrong(const Side& side);
   int64_t LateBytes(size_t tensor) const;
 

@@ -93,11 +93,19 @@ void AddRunFlags(CLI::App* app, Options* o) {
       ->check(CLI::Range(0, 1))
       ->group(run);
   app->add_option("--seed", o->seed, "added to the element's index in the fill [0]")->group(run);
+  app->add_option("--fill", o->fill,
+                  "hash: values depend on the tensor's name and all of an element's index; plain: "
+                  "on the index's low 32 bits, as checksums of --fingerprint need it [hash]")
+      ->group(run);
   app->add_flag("--fingerprint", o->fingerprint, "report checksums of every target rank")
       ->group(run);
   app->add_option("--corrupt", o->corrupt_bytes,
                   "negative control: flip N bytes after the run, which must then fail")
       ->check(CLI::Range(int64_t{0}, std::numeric_limits<int64_t>::max()))
+      ->group(run);
+  app->add_option("--grow", o->grow_text,
+                  "negative control: have each rank take this much memory in the last run, which "
+                  "must then fail if no budget allows it")
       ->group(run);
   app->add_option("--format", o->format, "table, or osu: size, MB/s and messages/s [table]")
       ->group(run);
@@ -148,6 +156,7 @@ int64_t NumberOf(const std::vector<std::string>& names, const std::vector<std::s
 
 std::vector<std::string> HostTransports() { return {"mpi", "direct"}; }
 std::vector<std::string> Memories() { return {"private", "shared"}; }
+std::vector<std::string> Fills() { return {"hash", "plain"}; }
 std::vector<std::string> Plans() { return {"relay", "naive"}; }
 
 absl::Status CheckName(const std::string& flag, const std::string& name,
@@ -167,6 +176,16 @@ absl::Status CheckWindowed(const Options& options) {
     return absl::InvalidArgumentError("--windowed does not go with --corrupt");
   }
   return absl::OkStatus();
+}
+
+// Fingerprints are for others to compute again, from the plain fill.
+absl::Status ChooseFill(Options* options) {
+  if (options->fill.empty()) options->fill = options->fingerprint ? "plain" : "hash";
+  absl::Status status = CheckName("--fill", options->fill, Fills());
+  if (status.ok() && options->fingerprint && options->fill != "plain") {
+    status = absl::InvalidArgumentError("--fingerprint goes with --fill plain only");
+  }
+  return status;
 }
 
 // A knob that may also be "auto", which reads as 0.
@@ -191,6 +210,9 @@ absl::Status ParseKnobs(Options* options) {
   const auto max_in_flight = ParseCount("--max-in-flight", options->max_in_flight_text);
   if (!max_in_flight.ok()) return max_in_flight.status();
   options->max_in_flight = *max_in_flight;
+  const auto grow_bytes = ParseBytes(options->grow_text);
+  if (!grow_bytes.ok()) return Prefixed("--grow", grow_bytes.status());
+  options->grow_bytes = *grow_bytes;
   if (options->budget_bytes_text.empty()) return absl::OkStatus();
   const auto budget_bytes = ParseBytes(options->budget_bytes_text);
   if (!budget_bytes.ok()) return Prefixed("--budget-bytes", budget_bytes.status());
@@ -258,6 +280,7 @@ absl::Status ParseTexts(Options* options) {
   if (status.ok()) status = CheckName("--plan", options->plan, Plans());
   if (status.ok()) status = CheckName("--memory", options->memory, Memories());
   if (status.ok()) status = CheckName("--format", options->format, {"table", "osu"});
+  if (status.ok()) status = ChooseFill(options);
   if (status.ok()) status = CheckWindowed(*options);
   if (status.ok()) status = CheckGpuOptions(&options->gpu);
   options->gpu.record_spans = !options->trace_file.empty();
@@ -292,6 +315,7 @@ std::vector<std::pair<std::string, int64_t>> Knobs(const Options& options) {
           {"seed", options.seed},
           {"fingerprint", options.fingerprint ? 1 : 0},
           {"corrupt", options.corrupt_bytes},
+          {"grow", options.grow_bytes},
           {"windowed", options.windowed},
           {"progress_thread", options.progress_thread ? 1 : 0}};
 }
@@ -303,6 +327,7 @@ std::vector<std::pair<std::string, int64_t>> Choices(const Options& options) {
           {"plans", NumberOf(options.plan, Plans())},
           {"compared plans", NumberOf(options.compare_plans, Plans())},
           {"memories", NumberOf(options.memory, Memories())},
+          {"fills", NumberOf(options.fill, Fills())},
           {"formats", options.format == "osu" ? 1 : 0},
           {"traces", options.trace_file.empty() ? 0 : 1}};
 }

@@ -30,8 +30,10 @@ struct Options : WorkloadOptions {
   int check = 1;
   int64_t seed = 0;
   bool fingerprint = false;
+  std::string fill;  // hash or plain; empty until ParseTexts: plain with fingerprints, else hash
   bool plan_only = false;
   int64_t corrupt_bytes = 0;
+  int64_t grow_bytes = 0;
   std::string json_file;
   std::vector<int64_t> compare_budgets;         // run each case once per entry, interleaved
   std::vector<std::string> compare_transports;  // the same with each of these
@@ -52,6 +54,7 @@ struct Options : WorkloadOptions {
   std::string bucket_bytes_text = "auto";
   std::string max_in_flight_text = "auto";
   std::string budget_bytes_text;
+  std::string grow_text = "0";
   std::string compare_budgets_text;
   std::string compare_transports_text;
   std::string compare_plans_text;

@@ -39,6 +39,8 @@ std::string Encode(const RankRecord& r) {
                {"wrong", r.wrong},
                {"peak_target", r.peak_target_bytes},
                {"whole_target", r.whole_target_bytes},
+               {"grown", r.grown_bytes},
+               {"grown_by", r.grown_by},
                {"corruptible", r.corruptible_elements},
                {"buckets", s.buckets_as_source},
                {"channels", s.channels_as_source},
@@ -69,6 +71,8 @@ RankRecord Decode(const std::string& text) {
   r.wrong = json["wrong"].get<int64_t>();
   r.peak_target_bytes = json["peak_target"].get<int64_t>();
   r.whole_target_bytes = json["whole_target"].get<int64_t>();
+  r.grown_bytes = json["grown"].get<int64_t>();
+  r.grown_by = json["grown_by"].get<std::string>();
   r.corruptible_elements = json["corruptible"].get<int64_t>();
   r.stats.buckets_as_source = json["buckets"].get<int64_t>();
   r.stats.channels_as_source = json["channels"].get<int64_t>();

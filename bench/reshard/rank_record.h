@@ -18,6 +18,8 @@ struct RankRecord {
   int64_t wrong = 0;
   int64_t peak_target_bytes = 0;     // with --windowed: target memory held at once
   int64_t whole_target_bytes = 0;    // with --windowed: of all its targets
+  int64_t grown_bytes = 0;           // of resident memory, in all iterations
+  std::string grown_by = "none";     // how that is known: MethodName
   int64_t corruptible_elements = 0;  // that --corrupt could have hit, on all ranks
   TransferStats stats;
   SessionCounters counters;

@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 #include <numeric>
 
@@ -12,6 +13,7 @@
 #include "absl/time/clock.h"
 #include "device/cache_share.h"
 #include "reshard/agreement.h"
+#include "transport/introduction.h"
 
 namespace sluice::bench {
 namespace {
@@ -75,12 +77,24 @@ absl::StatusOr<std::unique_ptr<Ranks>> Ranks::Create(absl::Duration timeout) {
 }
 
 absl::Status Ranks::FindHosts(absl::Duration timeout) {
-  char name[MPI_MAX_PROCESSOR_NAME] = {};
+  Introduction own = {0, {}, OwnProcessName()};
   int length = 0;
-  MPI_Get_processor_name(name, &length);
-  const auto names = AllGather(std::string(name, static_cast<size_t>(length)), timeout, NoProgress);
-  if (!names.ok()) return names.status();
-  for (const std::string& host : *names) {
+  MPI_Get_processor_name(own.host.data(), &length);
+  const auto records =
+      AllGather(std::string(reinterpret_cast<const char*>(&own), sizeof(own)), timeout, NoProgress);
+  if (!records.ok()) return records.status();
+  std::vector<Introduction> introductions(records->size());
+  std::vector<ProcessName> processes;
+  for (size_t r = 0; r < records->size(); ++r) {
+    std::memcpy(&introductions[r], (*records)[r].data(), sizeof(Introduction));
+    processes.push_back(introductions[r].process);
+  }
+  const std::vector<int> nodes = NodesOf(introductions);
+  processes_ = std::make_unique<RankProcesses>(rank_, processes, nodes);
+  watch_ =
+      std::make_unique<RankWatch>(rank_, std::make_unique<RankProcesses>(rank_, processes, nodes));
+  for (const Introduction& introduction : introductions) {
+    const std::string host(introduction.host.data());
     const auto found = std::find(hosts_.begin(), hosts_.end(), host);
     host_of_rank_.push_back(static_cast<int>(found - hosts_.begin()));
     if (found == hosts_.end()) hosts_.push_back(host);
@@ -102,6 +116,7 @@ absl::Status Ranks::Await(absl::Duration timeout, Progress progress) {
     int done = 0;
     absl::Status status = FromMpi(MPI_Test(&request_, &done, MPI_STATUS_IGNORE), "MPI_Test");
     if (status.ok() && done != 0) return absl::OkStatus();
+    if (processes_ != nullptr) status.Update(processes_->Check());
     status.Update(progress());
     if (!status.ok()) return status;
     if (absl::Now() > deadline) break;

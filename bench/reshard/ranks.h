@@ -15,11 +15,18 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "reshard/rank_watch.h"
+#include "transport/rank_processes.h"
 
 namespace sluice::bench {
 
 // The library's name and version, as reports give it.
 std::string MpiVersion();
+
+// After such an error of one rank the others may have another one, or none: all of them end.
+inline bool EndsAll(const absl::Status& status) {
+  return absl::IsDeadlineExceeded(status) || absl::IsUnavailable(status);
+}
 
 // How long ranks wait for rank 0 to write the results and end the job, before they end it.
 inline constexpr absl::Duration kGraceForRankZero = absl::Seconds(10);
@@ -43,8 +50,9 @@ class Ranks {
   // This rank's place among those of its host.
   int local_rank() const;
 
-  // All collective. DeadlineExceeded names the ranks that have not come; after any error the
-  // object is good for nothing but its destruction, or the end of the process.
+  // All collective. DeadlineExceeded names the ranks that have not come. Unavailable names those of
+  // this host that have ended. After any error the object is good for nothing but its destruction,
+  // or the end of the process.
   absl::Status Barrier(absl::Duration timeout, Progress progress);
   absl::StatusOr<std::vector<std::string>> AllGather(const std::string& record,
                                                      absl::Duration timeout, Progress progress);
@@ -76,6 +84,8 @@ class Ranks {
   std::vector<std::string> Cut() const;
 
   MPI_Comm comm_;
+  std::unique_ptr<RankProcesses> processes_;  // null: not known yet
+  std::unique_ptr<RankWatch> watch_;
   int rank_ = -1;
   int size_ = 0;
   std::vector<std::string> hosts_;

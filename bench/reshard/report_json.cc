@@ -25,6 +25,7 @@ Json ConfigJson(const Options& options, const RunReport& report) {
   config["compare_bucket_bytes"] = options.compare_bucket_bytes;
   config["compare_max_in_flight"] = options.compare_max_in_flight;
   config["memory"] = options.memory;
+  config["fill"] = options.fill;
   config["baselines"] = options.baselines;
   config["cases"] = options.cases_file;
   config["preset"] = options.preset;
@@ -77,6 +78,14 @@ void AddBaselines(const std::vector<BaselineResult>& baselines, Json* json) {
   if (!reasons.empty()) (*json)["baseline_reasons"] = reasons;
 }
 
+// null: nobody knows, or nothing is promised.
+Json MemoryJson(const MemoryGrowth& m) {
+  return {{"growth_bytes", m.method == "none" ? Json() : Json(m.growth_bytes)},
+          {"allowed_bytes", m.judged ? Json(m.allowed_bytes) : Json()},
+          {"rank", m.rank},
+          {"method", m.method}};
+}
+
 Json ResultJson(const CaseResult& r, bool fingerprint) {
   Json json = {
       {"id", r.id},
@@ -98,6 +107,7 @@ Json ResultJson(const CaseResult& r, bool fingerprint) {
       {"peak", {{"buckets", r.peak_buckets}, {"bytes", r.peak_bytes}, {"ops", r.peak_ops}}},
       {"limit", {{"buckets", r.limit_buckets}, {"bytes", r.limit_bytes}}},
       {"peak_without_budget", {{"buckets", r.free_peak_buckets}, {"bytes", r.free_peak_bytes}}},
+      {"memory", MemoryJson(r.memory)},
       {"wait_share", r.wait_share},
       {"plan_hash", absl::StrFormat("%016x", r.plan_hash)}};
   AddBaselines(r.baselines, &json);

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "memory/memory_watch.h"
 #include "reshard/built_with.h"
 #include "workload/numbers.h"
 
@@ -14,6 +15,12 @@ namespace {
 
 std::string Against(int64_t peak, int64_t limit) {
   return limit > 0 ? absl::StrCat(peak, "/", limit) : absl::StrCat(peak, "/-");
+}
+
+std::string Grown(const MemoryGrowth& memory) {
+  if (memory.method == "none") return "N/A";
+  return absl::StrCat(memory.growth_bytes, "/",
+                      memory.judged ? absl::StrCat(memory.allowed_bytes) : "-");
 }
 
 std::string WindowLine(const CaseResult& r) {
@@ -60,24 +67,29 @@ std::string TableHeader(const Options& options, const RunReport& report) {
                   "algbw; 1 GB = 10^9 bytes\n",
                   "# peaks: most on any rank / limit (-: no limit); bytes are of staging\n"
                   "# wait: share of the run in which the budget alone held a bucket back, mean "
-                  "over ranks\n");
+                  "over ranks\n",
+                  "# memory: by what the resident memory of any rank grew in all runs / "
+                  "staging by the budget and ",
+                  BytesName(kMemoryBesideStaging), "\n");
   for (const std::string& note : report.notes) absl::StrAppend(&text, "# note: ", note, "\n");
   absl::StrAppend(
       &text, "#\n",
-      absl::StrFormat("#%13s %9s %9s %8s %11s %8s %8s %8s %11s %11s %22s %7s  %s\n", "payload",
+      absl::StrFormat("#%13s %9s %9s %8s %11s %8s %8s %8s %11s %11s %22s %7s %22s  %s\n", "payload",
                       "buckets", "channels", "dtype", "time", "algbw", "busbw", "#wrong", "p99",
-                      "buckets", "bytes", "wait", "case"),
-      absl::StrFormat("#%13s %9s %9s %8s %11s %8s %8s %8s %11s %11s %22s %7s\n", "(B)", "", "", "",
-                      "(us)", "(GB/s)", "(GB/s)", "", "(us)", "(peak/lim)", "(peak/lim)", "(%)"));
+                      "buckets", "bytes", "wait", "memory", "case"),
+      absl::StrFormat("#%13s %9s %9s %8s %11s %8s %8s %8s %11s %11s %22s %7s %22s\n", "(B)", "", "",
+                      "", "(us)", "(GB/s)", "(GB/s)", "", "(us)", "(peak/lim)", "(peak/lim)", "(%)",
+                      "(grown/may)"));
   return text;
 }
 
 std::string TableRow(const CaseResult& r) {
   const std::string wrong = r.checked ? absl::StrCat(r.wrong) : "N/A";
-  return absl::StrFormat(" %13d %9d %9d %8s %11.1f %8.3f %8.3f %8s %11.1f %11s %22s %7.1f  %s\n",
-                         r.payload_bytes, r.buckets, r.channels, r.dtype, r.median_us, r.alg_bw,
-                         r.alg_bw, wrong, r.p99_us, Against(r.peak_buckets, r.limit_buckets),
-                         Against(r.peak_bytes, r.limit_bytes), 100 * r.wait_share, r.id) +
+  return absl::StrFormat(
+             " %13d %9d %9d %8s %11.1f %8.3f %8.3f %8s %11.1f %11s %22s %7.1f %22s  %s\n",
+             r.payload_bytes, r.buckets, r.channels, r.dtype, r.median_us, r.alg_bw, r.alg_bw,
+             wrong, r.p99_us, Against(r.peak_buckets, r.limit_buckets),
+             Against(r.peak_bytes, r.limit_bytes), 100 * r.wait_share, Grown(r.memory), r.id) +
          ChosenLine(r) + WindowLine(r) + BaselineLine(r);
 }
 

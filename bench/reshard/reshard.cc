@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "memory/memory_watch.h"
 #include "reshard/agreement.h"
 #include "reshard/baseline_runs.h"
 #include "reshard/lanes.h"
@@ -20,6 +21,7 @@
 #include "reshard/report_table.h"
 #include "reshard/runner.h"
 #include "sluice/mpi.h"
+#include "workload/numbers.h"
 #include "workload/write_file.h"
 
 namespace sluice::bench {
@@ -45,7 +47,7 @@ class Command {
     mine.knobs.emplace_back("number of cases", static_cast<int64_t>(workload.cases.size()));
     mine.knobs.emplace_back("cases", static_cast<int64_t>(HashCases(workload) >> 1));
     status = Agree(mine, options_.timeout(), fabric.get());
-    if (absl::IsDeadlineExceeded(status)) End("", status);
+    if (EndsAll(status)) End("", status);
     if (!status.ok()) return Refuse(status);
     return RunAll(workload, std::move(fabric));
   }
@@ -82,7 +84,7 @@ class Command {
     }
     report_.nccl_bytes = NcclBytes(options_.gpu, report_.world - 1);
     auto lanes = MakeLanes(options_, *gpu, std::move(fabric));
-    if (!lanes.ok() && absl::IsDeadlineExceeded(lanes.status())) End("", lanes.status());
+    if (!lanes.ok() && EndsAll(lanes.status())) End("", lanes.status());
     if (!lanes.ok()) {
       ranks->reset();  // it frees a communicator, which must come before MPI_Finalize
       return Refuse(lanes.status());
@@ -106,7 +108,7 @@ class Command {
 
   void WriteTrace(Runner* runner) {
     const auto line = runner->WriteTrace();
-    if (!line.ok() && absl::IsDeadlineExceeded(line.status())) End("", line.status());
+    if (!line.ok() && EndsAll(line.status())) End("", line.status());
     if (!line.ok()) AddError("", line.status());
     if (line.ok() && !line->empty()) Print(stdout, absl::StrCat("# ", *line, "\n"));
   }
@@ -126,11 +128,25 @@ class Command {
                  absl::FailedPreconditionError("--corrupt: no target has a byte to flip"));
       }
     }
+    for (const CaseResult& result : *results) AddMemoryErrors(result);
     if (!results->empty()) AddBaselineErrors(entry.id, results->front().baselines);
     for (CaseResult& result : *results) report_.results.push_back(std::move(result));
     if (rank_ != 0) return;
     absl::Status written = WriteJson();
     if (!written.ok()) Print(stderr, absl::StrCat("# error: ", written.message(), "\n"));
+  }
+
+  void AddMemoryErrors(const CaseResult& result) {
+    const MemoryGrowth& memory = result.memory;
+    if (!memory.IsTooMuch()) return;
+    AddError(result.id,
+             absl::ResourceExhaustedError(absl::StrCat(
+                 "the resident memory of rank ", memory.rank, " grew by ",
+                 BytesName(memory.growth_bytes), " in the runs; ", BytesName(memory.allowed_bytes),
+                 " are allowed: ", BytesName(memory.allowed_bytes - kMemoryBesideStaging),
+                 result.limit_bytes > 0 ? " of staging by the budget, and "
+                                        : " of staging by the plan without a budget, and ",
+                 BytesName(kMemoryBesideStaging), " beside it")));
   }
 
   void AddBaselineErrors(const std::string& id, const std::vector<BaselineResult>& baselines) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "memory/memory_watch.h"
 
 namespace sluice::bench {
 namespace {
@@ -102,6 +103,23 @@ void AddRank(const RankRecord& record, CaseResult* result) {
   }
 }
 
+// Vendors' libraries for devices keep host memory of their own, of which nothing is promised here.
+MemoryGrowth GrowthOf(const Options& options, const CaseResult& result,
+                      absl::Span<const RankRecord> records) {
+  MemoryGrowth memory;
+  const int64_t staging = result.limit_bytes > 0 ? result.limit_bytes : result.free_peak_bytes;
+  memory.allowed_bytes = staging + kMemoryBesideStaging;
+  memory.growth_bytes = -1;
+  for (size_t r = 0; r < records.size(); ++r) {
+    if (records[r].grown_bytes <= memory.growth_bytes) continue;
+    memory.growth_bytes = records[r].grown_bytes;
+    memory.rank = static_cast<int>(r);
+    memory.method = records[r].grown_by;
+  }
+  memory.judged = !options.gpu.uses_device();
+  return memory;
+}
+
 }  // namespace
 
 std::vector<double> IterationTimes(absl::Span<const RankRecord> records, bool one_host) {
@@ -138,6 +156,7 @@ CaseResult Summarise(const std::string& id, const TransferSpec& spec, const Opti
   result.checked = options.check != 0 || options.corrupt_bytes > 0;
   for (const RankRecord& record : records) AddRank(record, &result);
   result.wait_share /= static_cast<double>(records.size());
+  result.memory = GrowthOf(options, result, records);
   result.iterations_us = IterationTimes(records, one_host);
   SetTimes(Sorted(result.iterations_us), &result);
   result.target_ranks = OrderFingerprints(spec, records);

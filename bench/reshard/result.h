@@ -21,6 +21,17 @@ struct TargetRank {
   Fingerprint fingerprint;
 };
 
+// By how much resident memory grew in the iterations, warm-up included, beside what it may.
+struct MemoryGrowth {
+  int64_t growth_bytes = 0;  // of the rank that grew most
+  int64_t allowed_bytes = 0;
+  int rank = -1;       // the one that grew most
+  std::string method;  // how that is known: MethodName
+  bool judged = true;  // more than is allowed is a failure
+
+  bool IsTooMuch() const { return judged && growth_bytes > allowed_bytes; }
+};
+
 // Another way to carry out the case, run in turns with ours.
 struct BaselineResult {
   std::string name;
@@ -58,6 +69,7 @@ struct CaseResult {
   // With --windowed: on the rank that holds most, target memory and with it staging, beside what
   // the targets come to as a whole on the rank that has most.
   int64_t windowed_target_bytes = 0, windowed_bytes = 0, whole_target_bytes = 0;
+  MemoryGrowth memory;
   std::vector<TargetRank> target_ranks;
   std::vector<BaselineResult> baselines;
 };

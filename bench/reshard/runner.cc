@@ -2,15 +2,19 @@
 #include "reshard/runner.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "memory/resident_memory.h"
 #include "reshard/host_clock.h"
 #include "reshard/lanes.h"
 #include "reshard/memory_need.h"
 #include "reshard/trace_file.h"
 #include "reshard/windowed.h"
 #include "sluice/mpi.h"
+#include "workload/fill.h"
+#include "workload/numbers.h"
 
 namespace sluice::bench {
 namespace {
@@ -98,9 +102,8 @@ absl::StatusOr<std::vector<CaseMemory>> Runner::MakeMemories(const Case& entry,
                                                              std::vector<LaneRun>* runs) {
   std::vector<CaseMemory> memories;
   for (const size_t lane : LanesWithMemory()) {
-    auto memory =
-        CaseMemory::Create(entry.spec, ranks_->rank(), options_->seed,
-                           options_->fingerprint || entry.spec.tensors.size() == 1, Places(lane));
+    auto memory = CaseMemory::Create(entry.spec, ranks_->rank(), options_->seed,
+                                     options_->fill == "hash", Places(lane));
     if (!memory.ok()) return memory.status();
     (*runs)[lane].memory = memories.size();
     memories.push_back(*std::move(memory));
@@ -152,7 +155,7 @@ absl::StatusOr<std::vector<CaseResult>> Runner::Run(const Case& entry, bool* fat
   if (!status.ok()) return status;
   status = ranks_->AllOk(CheckFits(entry), options_->timeout(), progress);
   if (!status.ok()) {
-    *fatal = absl::IsDeadlineExceeded(status) || !Poll().ok();
+    *fatal = EndsAll(status) || !Poll().ok();
     return status;
   }
   auto runs = Compile(entry, fatal);
@@ -167,7 +170,7 @@ absl::StatusOr<std::vector<CaseResult>> Runner::Run(const Case& entry, bool* fat
   auto memories = MakeMemories(entry, &*runs);
   status = ranks_->AllOk(memories.status(), Patience(case_bytes_), progress);
   if (!status.ok()) {
-    *fatal = absl::IsDeadlineExceeded(status) || !Poll().ok();
+    *fatal = EndsAll(status) || !Poll().ok();
     return status;
   }
   status = baselines_->Plan(entry.spec, memories->front(), Patience(case_bytes_), progress);
@@ -195,7 +198,7 @@ absl::Status Runner::Iterate(const Case& entry, std::vector<CaseMemory>* memorie
         status = TakeBaselineTurn(i, &memories->front(), baselines[index - lanes_.size()]);
       }
       if (!status.ok()) {
-        *fatal = index >= lanes_.size() || absl::IsDeadlineExceeded(status) || !Poll().ok();
+        *fatal = index >= lanes_.size() || EndsAll(status) || !Poll().ok();
         return status;
       }
     }
@@ -206,14 +209,25 @@ absl::Status Runner::Iterate(const Case& entry, std::vector<CaseMemory>* memorie
 absl::Status Runner::TakeLaneTurn(const Case& entry, size_t lane, int iteration, CaseMemory* memory,
                                   LaneRun* run) {
   Session* session = lanes_[lane].session.get();
-  absl::Status status = RunOnce(iteration, memory, &run->record, [&]() -> absl::Status {
-    return Move(session, iteration + 1 == options_->warmup + options_->iterations, memory, run);
-  });
+  const bool last = iteration + 1 == options_->warmup + options_->iterations;
+  if (iteration == 0) {  // what grows in the warm-up would be kept, and hidden from later runs
+    TouchSharedTensors();
+    run->watch = std::make_unique<MemoryWatch>();
+  }
+  absl::Status status =
+      RunOnce(iteration, memory, run->watch.get(), &run->record, [&]() -> absl::Status {
+        absl::Status moved = last ? Grow(run) : absl::OkStatus();
+        return moved.ok() ? Move(session, last, memory, run) : moved;
+      });
+  run->grown.reset();
   if (!status.ok()) return status;
   status = memory->Fetch();
   if (!status.ok()) return status;
-  if (iteration + 1 == options_->warmup + options_->iterations) {
+  if (last) {
     run->record.counters = session->counters();
+    run->record.grown_bytes = run->watch->growth();
+    run->record.grown_by = std::string(MethodName(run->watch->method()));
+    run->watch.reset();
     Finish(entry, memory, run);
   } else if (options_->check != 0 && options_->windowed == 0) {
     run->record.wrong += memory->CountWrongTargets();
@@ -221,11 +235,24 @@ absl::Status Runner::TakeLaneTurn(const Case& entry, size_t lane, int iteration,
   return absl::OkStatus();
 }
 
+absl::Status Runner::Grow(LaneRun* run) const {
+  const auto bytes = static_cast<size_t>(options_->grow_bytes);
+  if (bytes == 0) return absl::OkStatus();
+  run->grown = MapMemory(bytes);
+  if (run->grown == nullptr) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("--grow: cannot map ", BytesName(options_->grow_bytes)));
+  }
+  std::memset(run->grown.get(), kPoisonByte, bytes);
+  return absl::OkStatus();
+}
+
 absl::Status Runner::Move(Session* session, bool last, CaseMemory* memory, LaneRun* run) {
   if (options_->windowed > 0) {
     WindowedOutcome outcome;
     const WindowedChecks checks = {options_->check != 0, options_->fingerprint && last};
-    absl::Status status = RunWindowed(session, run->transfer, checks, memory, &outcome);
+    absl::Status status =
+        RunWindowed(session, run->transfer, checks, memory, run->watch.get(), &outcome);
     RankRecord& record = run->record;
     record.wrong += outcome.wrong;
     record.peak_target_bytes = std::max(record.peak_target_bytes, outcome.peak_target_bytes);
@@ -242,7 +269,7 @@ absl::Status Runner::Move(Session* session, bool last, CaseMemory* memory, LaneR
 
 absl::Status Runner::TakeBaselineTurn(int iteration, CaseMemory* memory,
                                       BaselineRuns::Entry* baseline) {
-  absl::Status status = RunOnce(iteration, memory, &baseline->record, [&] {
+  absl::Status status = RunOnce(iteration, memory, nullptr, &baseline->record, [&] {
     return baselines_->Run(baseline, Patience(case_bytes_), [this] { return Poll(); });
   });
   if (!status.ok() || options_->check == 0) return status;
@@ -253,11 +280,14 @@ absl::Status Runner::TakeBaselineTurn(int iteration, CaseMemory* memory,
   return absl::OkStatus();
 }
 
-absl::Status Runner::RunOnce(int iteration, CaseMemory* memory, RankRecord* record,
-                             absl::FunctionRef<absl::Status()> move) {
+absl::Status Runner::RunOnce(int iteration, CaseMemory* memory, MemoryWatch* watch,
+                             RankRecord* record, absl::FunctionRef<absl::Status()> move) {
   const auto progress = [this] { return Poll(); };
   absl::Status status = memory->PoisonTargets();
   if (!status.ok()) return status;
+  // Before the barrier, because others may send from there on, and so that it takes none of the
+  // time.
+  if (watch != nullptr) watch->Begin();
   status = ranks_->Barrier(Patience(case_bytes_), progress);
   if (!status.ok()) return status;
   TraceLog* const trace = lanes_[0].session->trace();
@@ -272,6 +302,7 @@ absl::Status Runner::RunOnce(int iteration, CaseMemory* memory, RankRecord* reco
   // Clocks of several hosts cannot be compared, so there the barrier is timed as well. On one host
   // it keeps those that are done from checking on CPUs that the others still need.
   status = ranks_->Barrier(Patience(case_bytes_), progress);
+  if (watch != nullptr) watch->End();
   if (!status.ok()) return status;
   if (iteration >= options_->warmup) {
     record->start_ns.push_back(start_ns);

@@ -13,6 +13,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "gpu/gpu.h"
+#include "memory/mapped_memory.h"
+#include "memory/memory_watch.h"
 #include "reshard/baseline_runs.h"
 #include "reshard/case_memory.h"
 #include "reshard/options.h"
@@ -57,6 +59,8 @@ class Runner {
     Transfer* transfer = nullptr;
     size_t memory = 0;  // which of the case's
     RankRecord record;
+    std::unique_ptr<MemoryWatch> watch;  // of all iterations
+    MappedMemory grown;                  // of the negative control
   };
 
   absl::Status Poll();
@@ -76,9 +80,11 @@ class Runner {
   absl::Status TakeLaneTurn(const Case& entry, size_t lane, int iteration, CaseMemory* memory,
                             LaneRun* run);
   absl::Status TakeBaselineTurn(int iteration, CaseMemory* memory, BaselineRuns::Entry* baseline);
-  // Poisons the targets, and times `move` from barrier to end.
-  absl::Status RunOnce(int iteration, CaseMemory* memory, RankRecord* record,
+  // Poisons the targets, and times `move` from barrier to end. `watch`: of its memory, or null.
+  absl::Status RunOnce(int iteration, CaseMemory* memory, MemoryWatch* watch, RankRecord* record,
                        absl::FunctionRef<absl::Status()> move);
+  // Takes the memory that the negative control asks for.
+  absl::Status Grow(LaneRun* run) const;
   void Finish(const Case& entry, CaseMemory* memory, LaneRun* run);
   // On rank 0 the records of all ranks; elsewhere nothing.
   absl::StatusOr<std::vector<RankRecord>> Gather(const RankRecord& mine);

@@ -8,12 +8,25 @@
 namespace sluice::bench {
 namespace {
 
+absl::Status Allocate(size_t tensor, CaseMemory* memory, MemoryWatch* watch) {
+  if (watch != nullptr) watch->Pause();
+  absl::Status status = memory->AllocateTarget(tensor);
+  if (watch != nullptr) watch->Resume(memory->target_bytes());
+  return status;
+}
+
+void Free(size_t tensor, CaseMemory* memory, MemoryWatch* watch) {
+  if (watch != nullptr) watch->Pause();
+  memory->FreeTarget(tensor);
+  if (watch != nullptr) watch->Resume(memory->target_bytes());
+}
+
 absl::Status Handle(const Event& event, Session* session, const WindowedChecks& checks,
-                    CaseMemory* memory, WindowedOutcome* outcome) {
+                    CaseMemory* memory, MemoryWatch* watch, WindowedOutcome* outcome) {
   const auto tensor = static_cast<size_t>(std::max(event.tensor, 0));
   switch (event.kind) {
     case Event::Kind::kNeedsMemory: {
-      absl::Status status = memory->AllocateTarget(tensor);
+      absl::Status status = Allocate(tensor, memory, watch);
       if (!status.ok()) return status;
       outcome->peak_target_bytes = std::max(outcome->peak_target_bytes, memory->target_bytes());
       return session->Supply(event.run, event.tensor, memory->dst()[tensor]);
@@ -24,7 +37,7 @@ absl::Status Handle(const Event& event, Session* session, const WindowedChecks& 
       if (checks.fingerprint && memory->HoldsTarget(tensor)) {
         outcome->fingerprints.emplace_back(event.tensor, memory->FingerprintOf(tensor));
       }
-      memory->FreeTarget(tensor);
+      Free(tensor, memory, watch);
       return absl::OkStatus();
     case Event::Kind::kFailed:
       return event.status;
@@ -41,7 +54,7 @@ void AssignWindows(int per_window, TransferSpec* spec) {
 }
 
 absl::Status RunWindowed(Session* session, Transfer* transfer, const WindowedChecks& checks,
-                         CaseMemory* memory, WindowedOutcome* outcome) {
+                         CaseMemory* memory, MemoryWatch* watch, WindowedOutcome* outcome) {
   StartOptions options;
   options.late_destinations = true;
   const auto run = session->Start(transfer, memory->src(), memory->dst(), options);
@@ -56,7 +69,7 @@ absl::Status RunWindowed(Session* session, Transfer* transfer, const WindowedChe
     Event event;
     while (session->PollEvent(&event)) {
       any = true;
-      absl::Status status = Handle(event, session, checks, memory, outcome);
+      absl::Status status = Handle(event, session, checks, memory, watch, outcome);
       if (!status.ok()) return status;
     }
     if (!any) sched_yield();

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "memory/memory_watch.h"
 #include "reshard/case_memory.h"
 #include "sluice/session.h"
 #include "workload/fingerprint.h"
@@ -29,9 +30,10 @@ struct WindowedChecks {
 void AssignWindows(int per_window, TransferSpec* spec);
 
 // Starts a run and carries it to its end. `memory` was created with late targets. Counts into
-// `outcome`; the checks are part of the time that it takes.
+// `outcome`; the checks are part of the time that it takes. `watch` may be null, and does not count
+// the targets.
 absl::Status RunWindowed(Session* session, Transfer* transfer, const WindowedChecks& checks,
-                         CaseMemory* memory, WindowedOutcome* outcome);
+                         CaseMemory* memory, MemoryWatch* watch, WindowedOutcome* outcome);
 
 }  // namespace sluice::bench
 

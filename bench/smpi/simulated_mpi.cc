@@ -9,6 +9,7 @@
 #include <cstring>
 #include <optional>
 
+#include "memory/resident_memory.h"
 #include "reshard/memory_need.h"
 
 extern "C" int __wrap_MPI_Get_processor_name(char* name, int* length) {
@@ -43,6 +44,11 @@ namespace sluice::bench {
 // In the place of AvailableBytes(): what is folded takes none.
 std::optional<int64_t> UnknownBytes() __asm__("__wrap__ZN6sluice5bench14AvailableBytesEv");
 std::optional<int64_t> UnknownBytes() { return std::nullopt; }
+
+// In the place of ReadResidentMemory(): ranks are one process, whose memory is nobody's own.
+std::optional<ResidentMemory> UnknownMemory() __asm__(
+    "__wrap__ZN6sluice5bench18ReadResidentMemoryEv");
+std::optional<ResidentMemory> UnknownMemory() { return std::nullopt; }
 
 }  // namespace sluice::bench
 // NOLINTEND(bugprone-reserved-identifier,bugprone-forward-declaration-namespace)

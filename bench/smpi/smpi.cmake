@@ -13,7 +13,7 @@ target_link_libraries(sluice-bench-smpi PRIVATE sluice_bench_parts)
 foreach(function sched_yield nanosleep ppoll clock_gettime mmap aligned_alloc free
         MPI_Comm_idup MPI_Get_processor_name MPI_Query_thread
         MPI_Test _ZNSt6chrono3_V212steady_clock3nowEv
-        _ZN6sluice5bench14AvailableBytesEv)
+        _ZN6sluice5bench14AvailableBytesEv _ZN6sluice5bench18ReadResidentMemoryEv)
   target_link_options(sluice-bench-smpi PRIVATE -Wl,--wrap=${function})
 endforeach()
 sluice_flags(sluice-bench-smpi library)

@@ -90,7 +90,7 @@ absl::StatusOr<StreamPlan> Contents::PlanOf(const StreamOptions& stream) const {
     if (!cursor.ok()) return Prefixed("--cursor", cursor.status());
     const auto merged = MergeCursors({*cursor});  // as the library does with those of all ranks
     if (!merged.ok()) return Prefixed("--cursor", merged.status());
-    plan.resume = merged->point;
+    plan.released = merged->layers;
   }
   return StreamPlan(plan, 0);
 }

@@ -6,7 +6,7 @@ namespace sluice::bench {
 DeliveryCheck::DeliveryCheck(const StreamPlan& plan, bool in_order)
     : plan_(plan),
       in_order_(in_order),
-      expected_(plan_.CountFromResume()),
+      expected_(plan_.CountToCome()),
       position_(plan_.NextPosition(0)) {
   if (in_order) return;
   due_.resize(static_cast<size_t>(plan_.end()));

@@ -159,6 +159,10 @@ void AddRunFlags(CLI::App* app, StreamBenchOptions* o) {
                   "then be found wrong")
       ->check(CLI::Range(int64_t{0}, kMax64))
       ->group(group);
+  app->add_option("--grow", o->grow_text,
+                  "negative control: have each rank take this much memory before it ends, which "
+                  "must then fail if the budget does not allow it")
+      ->group(group);
   app->add_option("--trace", o->trace_file,
                   "write the first round of sluice here, for ui.perfetto.dev or chrome://tracing")
       ->group(group);

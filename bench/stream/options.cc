@@ -117,6 +117,7 @@ absl::Status ParseStreamTexts(StreamBenchOptions* o) {
   absl::Status status = ParseSize("--item-bytes", o->item_bytes_text, &o->item_bytes);
   if (status.ok()) status = ParseSize("--budget-bytes", o->budget_bytes_text, &o->budget_bytes);
   if (status.ok()) status = ParseSize("--piece-bytes", o->piece_bytes_text, &o->piece_bytes);
+  if (status.ok()) status = ParseSize("--grow", o->grow_text, &o->grow_bytes);
   if (status.ok()) status = ParseModes(o);
   if (!status.ok()) return status;
   if (!o->transform_text.empty()) {
@@ -214,6 +215,7 @@ std::vector<std::pair<std::string, int64_t>> StreamKnobs(const StreamBenchOption
           {"verify", hash_of(o.verify)},
           {"fill-seed", static_cast<int64_t>(o.fill_seed)},
           {"corrupt", o.corrupt},
+          {"grow", o.grow_bytes},
           {"trace", o.trace_file.empty() ? 0 : 1}};
 }
 

@@ -57,6 +57,7 @@ struct StreamBenchOptions {
   std::string verify = "full";
   uint64_t fill_seed = 0;
   int64_t corrupt = 0;
+  int64_t grow_bytes = 0;
 
   int progress_thread = 0;
   double timeout_s = 60;
@@ -72,6 +73,7 @@ struct StreamBenchOptions {
   std::string budget_bytes_text = "256M";
   std::string piece_bytes_text;
   std::string transform_text;
+  std::string grow_text = "0";
 
   // Set by ParseStreamTexts.
   int64_t item_bytes = 0;

@@ -51,6 +51,13 @@ void ForEachLargest(A* a, B* b, Visit visit) {
   ForEachPeak(a, b, visit);
 }
 
+void TakeLargerGrowth(const RankOutcome& from, RankOutcome* to) {
+  if (from.grown_bytes <= to->grown_bytes) return;
+  to->grown_bytes = from.grown_bytes;
+  to->grown_rank = from.grown_rank;
+  to->grown_by = from.grown_by;
+}
+
 constexpr auto kTakeLarger = [](const char*, auto* to, const auto* from) {
   *to = std::max(*to, *from);
 };
@@ -68,6 +75,9 @@ std::string MergedCursor(absl::Span<const RankOutcome> ranks) {
 
 std::string Encode(const RankOutcome& outcome) {
   Json json = {{"cursor", outcome.cursor},
+               {"grown_bytes", outcome.grown_bytes},
+               {"grown_rank", outcome.grown_rank},
+               {"grown_by", outcome.grown_by},
                {"code", static_cast<int>(outcome.status.code())},
                {"message", std::string(outcome.status.message())}};
   const auto put = [&](const char* name, const auto* value, const auto*) { json[name] = *value; };
@@ -83,6 +93,9 @@ RankOutcome DecodeOutcome(const std::string& text) {
   ForEachSum(&outcome, &outcome, get);
   ForEachLargest(&outcome, &outcome, get);
   json.at("cursor").get_to(outcome.cursor);
+  json.at("grown_bytes").get_to(outcome.grown_bytes);
+  json.at("grown_rank").get_to(outcome.grown_rank);
+  json.at("grown_by").get_to(outcome.grown_by);
   outcome.status = absl::Status(static_cast<absl::StatusCode>(json.at("code").get<int>()),
                                 json.at("message").get<std::string>());
   return outcome;
@@ -96,6 +109,7 @@ Result SumOf(const std::string& mode, absl::Span<const RankOutcome> ranks) {
   for (const RankOutcome& rank : ranks) {
     ForEachSum(&total, &rank, [](const char*, auto* to, const auto* from) { *to += *from; });
     ForEachLargest(&total, &rank, kTakeLarger);
+    TakeLargerGrowth(rank, &total);
     later_s += std::max(0.0, rank.seconds - rank.first_item_s);
   }
   if (total.seconds > 0) result.bytes_per_s = static_cast<double>(total.bytes) / total.seconds;
@@ -117,6 +131,7 @@ Result MedianOf(absl::Span<const Result> rounds) {
     median.all_seconds.push_back(round.total.seconds);
     median.total.wrong += round.total.wrong;
     ForEachPeak(&median.total, &round.total, kTakeLarger);
+    TakeLargerGrowth(round.total, &median.total);
   }
   return median;
 }

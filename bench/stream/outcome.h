@@ -41,8 +41,12 @@ struct RankOutcome {
   int64_t limit_slots = 0;
   int64_t limit_bytes = 0;
   int64_t device_bytes = 0;
+  // By how much resident memory grew while items came; -1: nobody knows.
+  int64_t grown_bytes = -1;
+  int64_t grown_rank = -1;  // which rank's it is
   StageSeconds stage_s;
-  std::string cursor;  // of Sluice's own stream
+  std::string cursor;    // of Sluice's own stream
+  std::string grown_by;  // how grown_bytes is known: MethodName
 };
 
 // For the way between ranks.
@@ -50,7 +54,7 @@ std::string Encode(const RankOutcome& outcome);
 RankOutcome DecodeOutcome(const std::string& text);
 
 // Of the job: sums, but the slowest rank's `seconds`, `first_item_s` and `half_s`, and the largest
-// peaks and limits of any rank.
+// peaks, limits and growth of any rank.
 struct Result {
   std::string mode;
   RankOutcome total;

@@ -2,6 +2,8 @@
 #ifndef SLUICE_BENCH_STREAM_REPORT_H_
 #define SLUICE_BENCH_STREAM_REPORT_H_
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,13 +24,20 @@ struct StreamReport {
   bool ok() const;
 };
 
+// What the resident memory of a rank may grow by: the budget, device buffers that are on the host,
+// and kMemoryBesideStaging. Nothing where nothing is promised: of plain loaders, and beside a GPU.
+std::optional<int64_t> AllowedGrowth(const StreamBenchOptions& options, const Result& result);
+// An error for each result whose memory has grown by more; empty: none.
+std::vector<std::string> GrowthErrors(const StreamBenchOptions& options,
+                                      const std::vector<Result>& results);
+
 // The results file. Its keys are an interface.
 std::string StreamJsonText(const StreamBenchOptions& options, const StreamReport& report);
 
 // What is run, and the head of the table.
 std::string StreamTableHeader(const StreamBenchOptions& options, const StreamReport& report);
 // A line for each mode.
-std::string StreamTableRow(const Result& result);
+std::string StreamTableRow(const StreamBenchOptions& options, const Result& result);
 // Errors, and the result in words.
 std::string StreamTableFooter(const StreamReport& report);
 

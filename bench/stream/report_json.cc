@@ -48,6 +48,7 @@ Json ConfigJson(const StreamBenchOptions& o, const StreamReport& report) {
           {"verify", o.verify},
           {"fill_seed", o.fill_seed},
           {"corrupt", o.corrupt},
+          {"grow", o.grow_bytes},
           {"iterations", o.iterations},
           {"compare", compare},
           {"world", report.world},
@@ -56,7 +57,8 @@ Json ConfigJson(const StreamBenchOptions& o, const StreamReport& report) {
           {"mpi", report.mpi}};
 }
 
-Json ResultJson(const Result& result) {
+Json ResultJson(const StreamBenchOptions& options, const Result& result) {
+  const std::optional<int64_t> allowed = AllowedGrowth(options, result);
   const RankOutcome& t = result.total;
   Json json = {{"mode", result.mode},
                {"items", t.items},
@@ -77,6 +79,11 @@ Json ResultJson(const Result& result) {
                {"peak", {{"slots", t.peak_slots}, {"bytes", t.peak_bytes}}},
                {"limit", {{"slots", t.limit_slots}, {"bytes", t.limit_bytes}}},
                {"device_bytes", t.device_bytes},
+               {"memory",
+                {{"growth_bytes", t.grown_bytes < 0 ? Json() : Json(t.grown_bytes)},
+                 {"allowed_bytes", allowed ? Json(*allowed) : Json()},
+                 {"rank", t.grown_rank},
+                 {"method", t.grown_by}}},
                {"stage_s",
                 {{"read", t.stage_s.read},
                  {"exchange", t.stage_s.exchange},
@@ -94,7 +101,9 @@ std::string StreamJsonText(const StreamBenchOptions& options, const StreamReport
   Json json = {{"version", SLUICE_VERSION}, {"built_with", BuiltWith()}};
   json["config"] = ConfigJson(options, report);
   json["results"] = Json::array();
-  for (const Result& result : report.results) json["results"].push_back(ResultJson(result));
+  for (const Result& result : report.results) {
+    json["results"].push_back(ResultJson(options, result));
+  }
   json["errors"] = Json::array();
   for (const std::string& message : report.errors) {
     json["errors"].push_back({{"message", message}});

@@ -2,6 +2,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "memory/memory_watch.h"
 #include "reshard/built_with.h"
 #include "stream/report.h"
 #include "workload/numbers.h"
@@ -41,6 +42,13 @@ std::string KnobLine(const StreamBenchOptions& o) {
       o.progress_thread != 0 ? ", progress thread" : "", "\n");
 }
 
+std::string Grown(const StreamBenchOptions& options, const Result& r) {
+  if (r.total.grown_bytes < 0) return "N/A";
+  const std::optional<int64_t> allowed = AllowedGrowth(options, r);
+  return absl::StrFormat("%.1f/%s", MiB(r.total.grown_bytes),
+                         allowed ? absl::StrFormat("%.1f", MiB(*allowed)) : "-");
+}
+
 std::string InWords(const StreamReport& report) {
   const Result& ours = report.results.front();
   std::string text;
@@ -58,6 +66,27 @@ std::string InWords(const StreamReport& report) {
 
 }  // namespace
 
+std::optional<int64_t> AllowedGrowth(const StreamBenchOptions& options, const Result& result) {
+  if (result.mode != Mode().Name() || options.device != "cpu") return std::nullopt;
+  return result.total.limit_bytes + result.total.device_bytes + kMemoryBesideStaging;
+}
+
+std::vector<std::string> GrowthErrors(const StreamBenchOptions& options,
+                                      const std::vector<Result>& results) {
+  std::vector<std::string> errors;
+  for (const Result& result : results) {
+    const RankOutcome& total = result.total;
+    const std::optional<int64_t> allowed = AllowedGrowth(options, result);
+    if (!allowed || total.grown_bytes <= *allowed) continue;
+    errors.push_back(absl::StrCat(
+        result.mode, ": the resident memory of rank ", total.grown_rank, " grew by ",
+        BytesName(total.grown_bytes), " while items came; ", BytesName(*allowed), " are allowed: ",
+        BytesName(total.limit_bytes), " of staging by the budget, ", BytesName(total.device_bytes),
+        " of device buffers, and ", BytesName(kMemoryBesideStaging), " beside them"));
+  }
+  return errors;
+}
+
 std::string StreamTableHeader(const StreamBenchOptions& options, const StreamReport& report) {
   std::string text = absl::StrCat(
       "# sluice-bench stream ", SLUICE_VERSION, " (", BuiltWith(), ")\n#\n# ", report.world,
@@ -71,27 +100,33 @@ std::string StreamTableHeader(const StreamBenchOptions& options, const StreamRep
           ? absl::StrCat(", median of ", options.iterations, " interleaved rounds")
           : "",
       "\n# stall: consumers' waits after the first item, of the time after it; 1 GB = 10^9 bytes\n"
-      "# peaks: most on any rank / limit\n#\n");
-  absl::StrAppendFormat(&text, "#%13s %10s %8s %7s %10s %9s %7s %8s %11s %16s %8s\n", "mode",
+      "# peaks: most on any rank / limit\n"
+      "# memory: by what the resident memory of any rank grew in MiB / the budget, device buffers "
+      "on "
+      "the host and ",
+      BytesName(kMemoryBesideStaging), "\n#\n");
+  absl::StrAppendFormat(&text, "#%13s %10s %8s %7s %10s %9s %7s %8s %11s %16s %16s %8s\n", "mode",
                         "items/s", "GB/s", "stall", "first", "requests", "hedges", "retries",
-                        "slots", "MiB", "#wrong");
-  absl::StrAppendFormat(&text, "#%13s %10s %8s %7s %10s %9s %7s %8s %11s %16s %8s\n", "", "", "",
-                        "(%)", "(ms)", "", "", "", "(peak/lim)", "(peak/lim)", "");
+                        "slots", "MiB", "memory", "#wrong");
+  absl::StrAppendFormat(&text, "#%13s %10s %8s %7s %10s %9s %7s %8s %11s %16s %16s %8s\n", "", "",
+                        "", "(%)", "(ms)", "", "", "", "(peak/lim)", "(peak/lim)", "(grown/may)",
+                        "");
   return text;
 }
 
-std::string StreamTableRow(const Result& r) {
+std::string StreamTableRow(const StreamBenchOptions& options, const Result& r) {
   const RankOutcome& t = r.total;
-  return absl::StrFormat(
-      " %13s %10.1f %8.3f %7.1f %10.1f %9d %7d %8d %11s %16s %8d\n", r.mode, ItemsPerSecond(r),
-      r.bytes_per_s * 1e-9, 100 * r.stall_share, 1e3 * t.first_item_s, t.requests, t.hedges,
-      t.retries, absl::StrCat(t.peak_slots, "/", t.limit_slots),
-      absl::StrFormat("%.1f/%.1f", MiB(t.peak_bytes), MiB(t.limit_bytes)), t.wrong);
+  return absl::StrFormat(" %13s %10.1f %8.3f %7.1f %10.1f %9d %7d %8d %11s %16s %16s %8d\n", r.mode,
+                         ItemsPerSecond(r), r.bytes_per_s * 1e-9, 100 * r.stall_share,
+                         1e3 * t.first_item_s, t.requests, t.hedges, t.retries,
+                         absl::StrCat(t.peak_slots, "/", t.limit_slots),
+                         absl::StrFormat("%.1f/%.1f", MiB(t.peak_bytes), MiB(t.limit_bytes)),
+                         Grown(options, r), t.wrong);
 }
 
 bool StreamReport::ok() const {
   for (const Result& result : results) {
-    if (result.total.wrong > 0) return false;
+    if (result.total.wrong > 0 || result.total.items == 0) return false;
   }
   return errors.empty();
 }
@@ -101,6 +136,9 @@ std::string StreamTableFooter(const StreamReport& report) {
   for (const Result& result : report.results) wrong += result.total.wrong;
   std::string text =
       absl::StrFormat("#\n# Wrong elements : %d %s\n", wrong, report.ok() ? "OK" : "FAILED");
+  for (const Result& result : report.results) {
+    if (result.total.items == 0) absl::StrAppend(&text, "# ", result.mode, " delivered nothing\n");
+  }
   for (const std::string& message : report.errors) {
     absl::StrAppend(&text, "# error: ", message, "\n");
   }

@@ -1,8 +1,10 @@
 // Modes in turns, between barriers.
 #include "stream/rounds.h"
 
+#include <cstring>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "reshard/agreement.h"
@@ -56,6 +58,13 @@ absl::Status Rounds::Meet() {
   return status;
 }
 
+MappedMemory Rounds::Grow() const {
+  const auto bytes = static_cast<size_t>(options_.grow_bytes);
+  MappedMemory grown = MapMemory(bytes);
+  if (grown != nullptr) std::memset(grown.get(), 1, bytes);
+  return grown;
+}
+
 absl::Status Rounds::Deliver(const Mode& mode, int round, const StreamPlan& plan,
                              Consumer* consumer, RankOutcome* outcome) {
   const BaselineJob job = {&stream_, plan, consumer};
@@ -66,8 +75,15 @@ absl::Status Rounds::Deliver(const Mode& mode, int round, const StreamPlan& plan
   StreamOptions stream = stream_;
   if (round > 0) stream.trace_epochs = 0;
   absl::Status met;
-  absl::Status status = RunSluice(
-      &session_, stream, consumer, [&] { met = Meet(); }, outcome);
+  // Pages of mapped files are no memory of this process.
+  MemoryWatch watch(absl::StartsWith(options_.source, "mmap:"));
+  MappedMemory grown;
+  const auto meet = [&] {
+    grown = Grow();
+    met = Meet();
+  };
+  absl::Status status = RunSluice(&session_, stream, consumer, meet, &watch, outcome);
+  outcome->grown_rank = ranks_.rank();
   return met.ok() ? status : met;
 }
 

@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "memory/mapped_memory.h"
 #include "reshard/ranks.h"
 #include "sluice/session.h"
 #include "stream/consumer.h"
@@ -40,6 +41,8 @@ class Rounds {
   absl::Status RunHere(const Mode& mode, int round, RankOutcome* outcome);
   absl::Status Deliver(const Mode& mode, int round, const StreamPlan& plan, Consumer* consumer,
                        RankOutcome* outcome);
+  // The memory that the negative control asks for.
+  MappedMemory Grow() const;
   // Waits for all ranks, and drives the session meanwhile.
   absl::Status Meet();
   absl::Status Progress();

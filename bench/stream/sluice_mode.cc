@@ -89,13 +89,17 @@ void AddStats(const StreamStats& stats, RankOutcome* outcome) {
 }  // namespace
 
 absl::Status RunSluice(Session* session, const StreamOptions& options, Consumer* consumer,
-                       absl::FunctionRef<void()> meet, RankOutcome* outcome) {
+                       absl::FunctionRef<void()> meet, MemoryWatch* watch, RankOutcome* outcome) {
   consumer->Asked();
   absl::StatusOr<std::unique_ptr<Stream>> stream = session->OpenStream(options);
   if (!stream.ok()) return stream.status();  // on all ranks
+  watch->Begin();
   absl::Status status = ConsumeAll(session->options().accelerator.get(), stream->get(), consumer);
   if (status.ok()) status = ExpectEnd(stream->get(), *consumer);
   meet();
+  watch->End();
+  outcome->grown_bytes = watch->growth();
+  outcome->grown_by = std::string(MethodName(watch->method()));
   AddStats((*stream)->stats(), outcome);
   outcome->cursor = (*stream)->Cursor();
   return status;

@@ -56,7 +56,7 @@ class Command {
     absl::Status status = flags;
     if (status.ok()) status = WriteJson();
     status = Agree({status, StreamKnobs(options_)}, options_.timeout(), fabric.get());
-    if (absl::IsDeadlineExceeded(status)) End(status);
+    if (EndsAll(status)) End(status);
     if (!status.ok()) return Refuse(status);
     auto ranks = Ranks::Create(options_.timeout());
     if (!ranks.ok()) End(ranks.status());
@@ -82,18 +82,18 @@ class Command {
     absl::Status status = contents.status();
     if (status.ok()) status = CheckItems(**contents);
     status = ranks->AllOk(status, options_.timeout(), idle);
-    if (absl::IsDeadlineExceeded(status)) End(status);
+    if (EndsAll(status)) End(status);
     if (!status.ok()) return status;
     GpuOptions gpu_options;
     gpu_options.dst_device = options_.device;
     auto gpu = OpenGpu(gpu_options, ranks->local_rank());
     status = ranks->AllOk(gpu.status(), options_.timeout(), idle);
-    if (absl::IsDeadlineExceeded(status)) End(status);
+    if (EndsAll(status)) End(status);
     if (!status.ok()) return status;
     SessionOptions session_options = SessionOptionsOf(options_);
     session_options.accelerator = gpu->accelerator;
     auto session = Session::Create(std::move(fabric), session_options);
-    if (absl::IsDeadlineExceeded(session.status())) End(session.status());
+    if (EndsAll(session.status())) End(session.status());
     if (!session.ok()) return session.status();
     if (rank_ == 0) Print(stdout, StreamTableHeader(options_, report_));
     RunRounds(**contents, ranks, session->get());
@@ -121,10 +121,13 @@ class Command {
     if (lost) End(status);
     if (!status.ok()) report_.errors.emplace_back(status.message());
     const auto line = rounds.WriteTrace();
-    if (!line.ok() && absl::IsDeadlineExceeded(line.status())) End(line.status());
+    if (!line.ok() && EndsAll(line.status())) End(line.status());
     if (!line.ok()) report_.errors.emplace_back(line.status().message());
+    for (std::string& error : GrowthErrors(options_, report_.results)) {
+      report_.errors.push_back(std::move(error));
+    }
     for (const Result& result : report_.results) {
-      if (rank_ == 0) Print(stdout, StreamTableRow(result));
+      if (rank_ == 0) Print(stdout, StreamTableRow(options_, result));
     }
     if (rank_ == 0 && line.ok() && !line->empty()) Print(stdout, absl::StrCat("# ", *line, "\n"));
     status = session->Close();

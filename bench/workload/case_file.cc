@@ -117,9 +117,7 @@ Case ReadCase(const Json& object, size_t index, std::vector<std::string>* notes)
   return result;
 }
 
-}  // namespace
-
-absl::StatusOr<Workload> ParseCaseFile(absl::string_view text) {
+absl::StatusOr<Workload> Read(absl::string_view text) {
   const auto root = ParseJson(text);
   if (!root.ok()) return root.status();
   if (!root->is_object()) {
@@ -146,6 +144,16 @@ absl::StatusOr<Workload> ParseCaseFile(absl::string_view text) {
           absl::StrCat("two cases have the id \"", workload.cases.back().id, "\""));
     }
   }
+  return workload;
+}
+
+}  // namespace
+
+absl::StatusOr<Workload> ParseCaseFile(absl::string_view text) {
+  absl::StatusOr<Workload> workload = Read(text);
+  if (!workload.ok()) return Readable(workload.status());
+  for (Case& entry : workload->cases) entry.status = Readable(entry.status);
+  for (std::string& note : workload->notes) note = Readable(note);
   return workload;
 }
 

@@ -1,7 +1,8 @@
-// Encoding fill values in each element type.
+// Two hashes, and encoding values in each element type.
 #include "workload/fill.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 
@@ -11,6 +12,42 @@ namespace sluice::bench {
 namespace {
 
 constexpr uint32_t kMultiplier = 2654435761;
+constexpr uint32_t kContributionStep = 40503;
+
+// Hashes of one block stay in the first-level cache.
+constexpr int64_t kBlockElements = 1024;
+
+// A bijection whose every output bit depends on every input bit (the finalizer of SplitMix64).
+uint64_t Mix(uint64_t x) {
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+// FNV-1a.
+uint64_t HashOfText(absl::string_view text) {
+  uint64_t hash = 14695981039346656037u;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
+  return hash;
+}
+
+// These loops carry nothing over, so that the compiler can vectorise them.
+void WritePlain(uint32_t first, uint32_t offset, int64_t count, uint32_t* hashes) {
+  for (int64_t i = 0; i < count; ++i) {
+    hashes[i] = (first + static_cast<uint32_t>(i)) * kMultiplier + offset;
+  }
+}
+
+// Of elements whose indices have one high half, which `salt` comes from.
+void WriteMixed(uint64_t salt, uint32_t first, int64_t count, uint32_t* hashes) {
+  const auto low = static_cast<uint32_t>(salt);
+  const auto high = static_cast<uint32_t>(salt >> 32);
+  for (int64_t i = 0; i < count; ++i) {
+    uint32_t hash = ((first + static_cast<uint32_t>(i)) ^ low) * kMultiplier;
+    hash = ((hash ^ (hash >> 15)) + high) * 2246822519u;
+    hashes[i] = hash ^ (hash >> 13);
+  }
+}
 
 // A small whole number as a binary float of `Bits` with `Mantissa` stored bits: the bits of its
 // f32, cut and with another exponent bias. Exact while the number fits the mantissa.
@@ -33,34 +70,31 @@ struct Plain {
 
 // A loop that the compiler can vectorise: the modulus is a constant and nothing is carried over.
 template <typename Encoder, uint32_t Modulus>
-void WriteRun(uint32_t first, uint32_t offset, int64_t count, std::byte* dst) {
+void EncodeRun(const uint32_t* hashes, int64_t count, std::byte* dst) {
   using Unit = typename Encoder::Unit;
   auto* out = reinterpret_cast<Unit*>(dst);
-  for (int64_t i = 0; i < count; ++i) {
-    const uint32_t hash = (first + static_cast<uint32_t>(i)) * kMultiplier + offset;
-    out[i] = Encoder::Encode(hash % Modulus);
-  }
+  for (int64_t i = 0; i < count; ++i) out[i] = Encoder::Encode(hashes[i] % Modulus);
 }
 
-using WriteFunction = void (*)(uint32_t, uint32_t, int64_t, std::byte*);
+using EncodeFunction = void (*)(const uint32_t*, int64_t, std::byte*);
 
 template <typename Encoder>
-WriteFunction ChooseModulus(uint32_t modulus) {
+EncodeFunction ChooseModulus(uint32_t modulus) {
   switch (modulus) {
     case 65521:
-      return &WriteRun<Encoder, 65521>;
+      return &EncodeRun<Encoder, 65521>;
     case 2039:
-      return &WriteRun<Encoder, 2039>;
+      return &EncodeRun<Encoder, 2039>;
     case 251:
-      return &WriteRun<Encoder, 251>;
+      return &EncodeRun<Encoder, 251>;
     case 127:
-      return &WriteRun<Encoder, 127>;
+      return &EncodeRun<Encoder, 127>;
     case 13:
-      return &WriteRun<Encoder, 13>;
+      return &EncodeRun<Encoder, 13>;
     case 7:
-      return &WriteRun<Encoder, 7>;
+      return &EncodeRun<Encoder, 7>;
     case 2:
-      return &WriteRun<Encoder, 2>;
+      return &EncodeRun<Encoder, 2>;
     default:
       return nullptr;
   }
@@ -104,20 +138,62 @@ uint32_t FillModulus(const TransferSpec& spec) {
   return modulus;
 }
 
+ElementHash ElementHash::Plain(int64_t seed, int q) {
+  return {false, static_cast<uint64_t>(seed), static_cast<uint32_t>(q) * kContributionStep};
+}
+
+ElementHash ElementHash::Mixed(absl::string_view tensor, int64_t seed, int q) {
+  const uint64_t key = Mix(HashOfText(tensor) + static_cast<uint64_t>(seed));
+  return {true, Mix(key + static_cast<uint64_t>(int64_t{q} + 1)), 0};
+}
+
+void ElementHash::Write(int64_t g, int64_t count, uint32_t* hashes) const {
+  if (!mixed_) {
+    return WritePlain(static_cast<uint32_t>(static_cast<uint64_t>(g) + key_), offset_, count,
+                      hashes);
+  }
+  while (count > 0) {
+    const auto index = static_cast<uint64_t>(g);
+    const auto first = static_cast<uint32_t>(index);
+    const int64_t now = std::min<int64_t>(count, (int64_t{1} << 32) - int64_t{first});
+    WriteMixed(Mix(key_ + (index >> 32)), first, now, hashes);
+    g += now;
+    count -= now;
+    hashes += now;
+  }
+}
+
+ElementHash Fill::HashOf(absl::string_view tensor) const {
+  return mixed ? ElementHash::Mixed(tensor, seed) : ElementHash::Plain(seed);
+}
+
+ElementHash Fill::HashOfContribution(absl::string_view tensor, int q) const {
+  return mixed ? ElementHash::Mixed(tensor, seed, q) : ElementHash::Plain(seed, q);
+}
+
 uint32_t FillValue(int64_t g, int64_t seed, uint32_t modulus) {
   const uint64_t index = static_cast<uint64_t>(g) + static_cast<uint64_t>(seed);
   return static_cast<uint32_t>(index) * kMultiplier % modulus;
 }
 
-Filler::Filler(DType dtype, uint32_t modulus, int64_t seed, uint32_t offset)
-    : Values(dtype),
-      seed_(static_cast<uint64_t>(seed)),
-      offset_(offset),
-      write_(Choose(dtype, modulus)) {
-  SLUICE_CHECK(write_ != nullptr, "unknown modulus");
+Filler::Filler(DType dtype, uint32_t modulus, const ElementHash& hash)
+    : Values(dtype), hash_(hash), encode_(Choose(dtype, modulus)) {
+  SLUICE_CHECK(encode_ != nullptr, "unknown modulus");
 }
 
-Filler::WriteFunction Filler::Choose(DType dtype, uint32_t modulus) {
+void Filler::Write(int64_t g, int64_t count, std::byte* dst) const {
+  std::array<uint32_t, kBlockElements> hashes;
+  while (count > 0) {
+    const int64_t now = std::min(count, kBlockElements);
+    hash_.Write(g, now, hashes.data());
+    encode_(hashes.data(), now, dst);
+    g += now;
+    count -= now;
+    dst += now * DTypeBytes(dtype());
+  }
+}
+
+Filler::EncodeFunction Filler::Choose(DType dtype, uint32_t modulus) {
   switch (dtype) {
     case DType::kF64:
       return ChooseModulus<Plain<double>>(modulus);

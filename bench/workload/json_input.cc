@@ -2,25 +2,38 @@
 #include "workload/json_input.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <fstream>
 #include <limits>
 #include <set>
-#include <sstream>
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "storage/quoted.h"
+#include "storage/utf8.h"
+#include "workload/numbers.h"
 
 namespace sluice::bench {
 namespace {
 
-// Watches the parser's events for an object that has one key twice.
-class DuplicateKeyFinder {
+// More than any description of tensors has, and little enough for what walks a value by recursion.
+constexpr int kDepthMax = 64;
+
+// Thrown out of the parser, which has no other way to be stopped.
+struct TooDeep {};
+
+// Watches the parser's events for an object that has one key twice, and for depth.
+class EventWatch {
  public:
-  bool operator()(int /*depth*/, Json::parse_event_t event, Json& parsed) {
+  bool operator()(int depth, Json::parse_event_t event, Json& parsed) {
     switch (event) {
       case Json::parse_event_t::object_start:
         keys_.emplace_back();
+        if (depth >= kDepthMax) throw TooDeep();
+        break;
+      case Json::parse_event_t::array_start:
+        if (depth >= kDepthMax) throw TooDeep();
         break;
       case Json::parse_event_t::object_end:
         keys_.pop_back();
@@ -43,11 +56,18 @@ class DuplicateKeyFinder {
   std::string duplicate_;
 };
 
+// The beginning of JSON text, whole characters of it.
+std::string Excerpt(const std::string& text) {
+  constexpr size_t kMostBytes = 60;
+  if (text.size() <= kMostBytes) return text;
+  size_t bytes = kMostBytes - 3;
+  while (bytes > 0 && (static_cast<unsigned char>(text[bytes]) & 0xC0) == 0x80) --bytes;
+  return absl::StrCat(text.substr(0, bytes), "...");
+}
+
 absl::Status WrongType(const char* key, absl::string_view expected, const Json& found) {
-  std::string text = found.dump();
-  if (text.size() > 60) text = absl::StrCat(text.substr(0, 57), "...");
   return absl::InvalidArgumentError(
-      absl::StrCat("key \"", key, "\" must be ", expected, ", not ", text));
+      absl::StrCat("key \"", key, "\" must be ", expected, ", not ", Excerpt(found.dump())));
 }
 
 absl::StatusOr<const Json*> Find(const Json& object, const char* key) {
@@ -75,23 +95,32 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
         absl::StrCat("cannot open ", path, ": ", std::generic_category().message(error));
     return error == ENOENT ? absl::NotFoundError(message) : absl::UnavailableError(message);
   }
-  std::ostringstream content;
-  content << file.rdbuf();
-  if (file.bad() || (content.fail() && file.peek() != std::ifstream::traits_type::eof())) {
-    return absl::UnavailableError(absl::StrCat("cannot read ", path));
+  std::string content;
+  std::array<char, 1 << 16> block;
+  while (file) {
+    file.read(block.data(), block.size());
+    content.append(block.data(), static_cast<size_t>(file.gcount()));
+    if (static_cast<int64_t>(content.size()) > kFileBytesMax) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(path, " has more than ", BytesName(kFileBytesMax)));
+    }
   }
-  return content.str();
+  if (file.bad()) return absl::UnavailableError(absl::StrCat("cannot read ", path));
+  return content;
 }
 
 absl::StatusOr<Json> ParseJson(absl::string_view text) {
-  DuplicateKeyFinder finder;
+  EventWatch watch;
   try {
-    Json parsed = Json::parse(text.begin(), text.end(), std::ref(finder));
-    if (!finder.duplicate().empty()) {
+    Json parsed = Json::parse(text.begin(), text.end(), std::ref(watch));
+    if (!watch.duplicate().empty()) {
       return absl::InvalidArgumentError(
-          absl::StrCat("key \"", finder.duplicate(), "\" appears twice in one object"));
+          absl::StrCat("key ", Quoted(watch.duplicate()), " appears twice in one object"));
     }
     return parsed;
+  } catch (const TooDeep&) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("more than ", kDepthMax, " lists and objects in each other"));
   } catch (const Json::exception& error) {
     return absl::InvalidArgumentError(absl::StrCat("not JSON: ", error.what()));
   }
@@ -143,9 +172,29 @@ void NoteUnknownKeys(const Json& object, std::initializer_list<absl::string_view
                      absl::string_view where, std::vector<std::string>* notes) {
   for (const auto& [key, value] : object.items()) {
     if (std::find(known.begin(), known.end(), key) == known.end()) {
-      notes->push_back(absl::StrCat(where, ": unknown key \"", key, "\" is ignored"));
+      notes->push_back(absl::StrCat(where, ": unknown key ", Quoted(key), " is ignored"));
     }
   }
+}
+
+std::string Readable(absl::string_view text) {
+  constexpr size_t kMostBytes = 1000;
+  const bool is_text = IsUtf8(text);
+  std::string readable;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const auto c = static_cast<unsigned char>(text[i]);
+    if (readable.size() >= kMostBytes && (!is_text || (c & 0xC0) != 0x80)) return readable + "...";
+    if (c < 0x20 || c == 0x7f || (c >= 0x80 && !is_text)) {
+      absl::StrAppend(&readable, "\\x", absl::Hex(c, absl::kZeroPad2));
+    } else {
+      readable.push_back(text[i]);
+    }
+  }
+  return readable;
+}
+
+absl::Status Readable(const absl::Status& status) {
+  return absl::Status(status.code(), Readable(status.message()));
 }
 
 absl::Status Prefixed(absl::string_view where, const absl::Status& status) {

@@ -17,10 +17,13 @@ namespace sluice::bench {
 // Keeps the keys of an object in the order of the file.
 using Json = nlohmann::ordered_json;
 
-// The whole content of `path`. NotFound, or the reason why it cannot be read.
+// The whole content of `path`. NotFound, InvalidArgument if it is larger than kFileBytesMax, or the
+// reason why it cannot be read.
+inline constexpr int64_t kFileBytesMax = 64 << 20;
 absl::StatusOr<std::string> ReadFile(const std::string& path);
 
-// InvalidArgument says where `text` stops being JSON, or which key one object has twice.
+// InvalidArgument says where `text` stops being JSON, which key one object has twice, or that more
+// than 64 lists and objects are in each other.
 absl::StatusOr<Json> ParseJson(absl::string_view text);
 
 // The member `key` of `object`, if it has the type that is asked for; otherwise InvalidArgument
@@ -34,6 +37,12 @@ absl::StatusOr<const Json*> GetObject(const Json& object, const char* key);
 // Adds one note for each key of `object` that is not among `known`.
 void NoteUnknownKeys(const Json& object, std::initializer_list<absl::string_view> known,
                      absl::string_view where, std::vector<std::string>* notes);
+
+// `text`, part of which comes from a file, as it may stand in a message: control characters, and
+// bytes that are not UTF-8, escaped; cut after 1000 bytes.
+std::string Readable(absl::string_view text);
+// The same code, and such a message.
+absl::Status Readable(const absl::Status& status);
 
 // The same code, with `where` and a colon before the message; OK stays OK.
 absl::Status Prefixed(absl::string_view where, const absl::Status& status);

@@ -1,4 +1,4 @@
-// From index ranges to stretches of elements.
+// From indices of each dimension to stretches of elements.
 #include "workload/local_part.h"
 
 #include <utility>
@@ -9,18 +9,16 @@ namespace sluice::bench {
 
 absl::StatusOr<LocalPart> LocalPart::Create(const Layout& layout, absl::Span<const int64_t> shape,
                                             int rank) {
-  auto ranges = OwnedRanges(layout, shape, rank);
-  if (!ranges.ok()) return ranges.status();
+  if (absl::Status status = ValidateLayout(layout, shape); !status.ok()) return status;
   LocalPart part;
-  part.ranges_ = *std::move(ranges);
   part.global_shape_.assign(shape.begin(), shape.end());
   part.strides_ = DenseStrides(shape);
   part.elements_ = 1;
-  for (const std::vector<IndexRange>& owned : part.ranges_) {
-    int64_t length = 0;
-    for (const IndexRange& range : owned) length += range.end - range.begin;
-    part.shape_.push_back(length);
-    part.elements_ *= length;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    const OwnedIndices owned(layout, static_cast<int>(d), shape[d], rank);
+    part.owned_.push_back(owned.Stretches());
+    part.shape_.push_back(owned.count());
+    part.elements_ *= owned.count();
   }
   return part;
 }
@@ -28,14 +26,14 @@ absl::StatusOr<LocalPart> LocalPart::Create(const Layout& layout, absl::Span<con
 std::optional<int64_t> LocalPart::first() const {
   if (elements_ == 0) return std::nullopt;
   int64_t flat = 0;
-  for (size_t d = 0; d < ranges_.size(); ++d) flat += ranges_[d].front().begin * strides_[d];
+  for (size_t d = 0; d < owned_.size(); ++d) flat += owned_[d].front().begin * strides_[d];
   return flat;
 }
 
 std::optional<int64_t> LocalPart::last() const {
   if (elements_ == 0) return std::nullopt;
   int64_t flat = 0;
-  for (size_t d = 0; d < ranges_.size(); ++d) flat += (ranges_[d].back().end - 1) * strides_[d];
+  for (size_t d = 0; d < owned_.size(); ++d) flat += (owned_[d].back().end - 1) * strides_[d];
   return flat;
 }
 
@@ -54,7 +52,7 @@ void LocalPart::ForEachRun(Visit visit) const {
 void LocalPart::Walk(size_t dim, size_t run_dim, int64_t global, int64_t* local,
                      Visit visit) const {
   const int64_t stride = strides_[dim];
-  for (const IndexRange& range : ranges_[dim]) {
+  for (const OwnedIndices::Stretch& range : owned_[dim]) {
     if (dim == run_dim) {
       const int64_t count = (range.end - range.begin) * stride;
       if (count > 0) visit(*local, global + range.begin * stride, count);

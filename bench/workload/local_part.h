@@ -1,7 +1,7 @@
 // The part of one tensor that one rank owns, as stretches of consecutive global elements.
 //
-// This is the benchmark's own reading of a layout for filling and checking memory: it asks
-// OwnedRanges what is owned and does the rest without the planner.
+// This is the benchmark's own reading of a layout for filling and checking memory. Of the library
+// it asks only whether the layout is valid.
 #ifndef SLUICE_BENCH_WORKLOAD_LOCAL_PART_H_
 #define SLUICE_BENCH_WORKLOAD_LOCAL_PART_H_
 
@@ -13,12 +13,13 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "sluice/layout.h"
+#include "workload/owned_indices.h"
 
 namespace sluice::bench {
 
 class LocalPart {
  public:
-  // Errors as OwnedRanges.
+  // Errors as ValidateLayout.
   static absl::StatusOr<LocalPart> Create(const Layout& layout, absl::Span<const int64_t> shape,
                                           int rank);
 
@@ -41,7 +42,7 @@ class LocalPart {
   size_t RunDimension() const;
   void Walk(size_t dim, size_t run_dim, int64_t global, int64_t* local, Visit visit) const;
 
-  std::vector<std::vector<IndexRange>> ranges_;
+  std::vector<std::vector<OwnedIndices::Stretch>> owned_;  // by tensor dimension
   std::vector<int64_t> global_shape_;
   std::vector<int64_t> strides_;  // of the global tensor, in elements
   std::vector<int64_t> shape_;

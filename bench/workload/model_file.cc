@@ -14,6 +14,8 @@
 namespace sluice::bench {
 namespace {
 
+constexpr int kMostLayers = 1 << 20;
+
 // A name that has a part "marker" followed by a number and a dot.
 struct NumberedName {
   absl::string_view before;  // up to and with the marker
@@ -51,7 +53,12 @@ absl::StatusOr<ModelTensor> ReadTensor(const std::string& name, const Json& obje
   const auto dtype = ParseDType(*dtype_name);
   if (!dtype.ok()) return Prefixed("key \"dtype\"", dtype.status());
   tensor.dtype = *dtype;
-  if (const auto layer = FindNumber(name, "layers.")) tensor.layer = layer->number;
+  if (const auto layer = FindNumber(name, "layers.")) {
+    if (layer->number >= kMostLayers) {
+      return absl::InvalidArgumentError(absl::StrCat("there are no ", kMostLayers, " layers"));
+    }
+    tensor.layer = layer->number;
+  }
   tensor.stacked_experts = absl::StrContains(name, ".experts.");
   return tensor;
 }
@@ -106,9 +113,7 @@ void Scale(int64_t divisor, std::vector<int64_t>* shape) {
   for (int64_t& size : *shape) size = size / divisor + (size % divisor != 0 ? 1 : 0);
 }
 
-}  // namespace
-
-absl::StatusOr<Model> ParseModelFile(absl::string_view text, const ModelCut& cut) {
+absl::StatusOr<Model> Read(absl::string_view text, const ModelCut& cut) {
   if (cut.layers < 0 || cut.scale < 1) {
     return absl::InvalidArgumentError("--layers must not be negative, --scale must be at least 1");
   }
@@ -134,6 +139,15 @@ absl::StatusOr<Model> ParseModelFile(absl::string_view text, const ModelCut& cut
   if (!status.ok()) return status;
   if (model.tensors.empty()) return absl::InvalidArgumentError("a model file without tensors");
   for (ModelTensor& tensor : model.tensors) Scale(cut.scale, &tensor.shape);
+  return model;
+}
+
+}  // namespace
+
+absl::StatusOr<Model> ParseModelFile(absl::string_view text, const ModelCut& cut) {
+  absl::StatusOr<Model> model = Read(text, cut);
+  if (!model.ok()) return Readable(model.status());
+  for (std::string& note : model->notes) note = Readable(note);
   return model;
 }
 

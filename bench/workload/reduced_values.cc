@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "tensor/check.h"
+#include "workload/owned_indices.h"
 
 namespace sluice::bench {
 namespace {
@@ -19,23 +20,23 @@ bool Cuts(const Placement& placement, size_t dim) {
 
 }  // namespace
 
-uint32_t ContributionOffset(int rank) { return static_cast<uint32_t>(rank) * 40503u; }
-
 bool HasPartial(const Layout& layout) {
   return std::any_of(layout.placements.begin(), layout.placements.end(),
                      [](const Placement& p) { return p.kind == Placement::Kind::kPartial; });
 }
 
-Filler MakeSourceFiller(const TensorTransfer& tensor, int rank, uint32_t modulus, int64_t seed) {
+Filler MakeSourceFiller(const TensorTransfer& tensor, int rank, const Fill& fill) {
   const std::optional<int64_t> position = tensor.src.mesh.PositionOf(rank);
-  if (!position || !HasPartial(tensor.src)) return Filler(tensor.src_dtype, modulus, seed);
+  if (!position || !HasPartial(tensor.src)) {
+    return Filler(tensor.src_dtype, fill.modulus, fill.HashOf(tensor.name));
+  }
   const SourceGroups groups(tensor.src);
   const int lowest =
       groups.LowestHolder(groups.BaseOf(*position), groups.ContributionOf(*position));
-  return Filler(tensor.src_dtype, modulus, seed, ContributionOffset(lowest));
+  return Filler(tensor.src_dtype, fill.modulus, fill.HashOfContribution(tensor.name, lowest));
 }
 
-ReducedValues::ReducedValues(const TensorTransfer& tensor, uint32_t modulus, int64_t seed)
+ReducedValues::ReducedValues(const TensorTransfer& tensor, const Fill& fill)
     : Values(tensor.dst_dtype),
       src_dtype_(tensor.src_dtype),
       groups_(tensor.src),
@@ -51,7 +52,8 @@ ReducedValues::ReducedValues(const TensorTransfer& tensor, uint32_t modulus, int
   for (const int64_t base : groups_.bases()) {
     for (size_t i = 0; i < groups_.contributions(); ++i) {
       fillers_[static_cast<size_t>(base)].emplace_back(
-          src_dtype_, modulus, seed, ContributionOffset(groups_.LowestHolder(base, i)));
+          src_dtype_, fill.modulus,
+          fill.HashOfContribution(tensor.name, groups_.LowestHolder(base, i)));
     }
   }
   const auto bytes = static_cast<size_t>(kStretchElements * DTypeBytes(src_dtype_));
@@ -72,9 +74,10 @@ void ReducedValues::AddOwned(const TensorTransfer& tensor, size_t dim) {
     }
     if (!first) continue;
     const int rank = tensor.src.mesh.ranks()[static_cast<size_t>(position)];
-    const auto ranges = OwnedRanges(tensor.src, tensor.shape, rank);
-    SLUICE_CHECK(ranges.ok(), "the layout is valid");
-    for (const IndexRange& r : (*ranges)[dim]) owned_[dim].push_back({r.begin, r.end, position});
+    const OwnedIndices owned(tensor.src, static_cast<int>(dim), shape_[dim], rank);
+    for (const auto& [begin, end] : owned.Stretches()) {
+      owned_[dim].push_back({begin, end, position});
+    }
   }
   std::sort(owned_[dim].begin(), owned_[dim].end(),
             [](const Owned& a, const Owned& b) { return a.begin < b.begin; });

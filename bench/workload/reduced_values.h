@@ -14,19 +14,16 @@
 
 namespace sluice::bench {
 
-// Adds to the hash of a contribution whose lowest holder is `rank`.
-uint32_t ContributionOffset(int rank);
-
 // How `rank`, in the source mesh of `tensor`, fills its elements: with its contribution if a
 // placement is Partial, else with the elements' values.
-Filler MakeSourceFiller(const TensorTransfer& tensor, int rank, uint32_t modulus, int64_t seed);
+Filler MakeSourceFiller(const TensorTransfer& tensor, int rank, const Fill& fill);
 
 bool HasPartial(const Layout& layout);
 
 class ReducedValues final : public Values {
  public:
   // `tensor`: valid, with a cast that ConvertElements has.
-  ReducedValues(const TensorTransfer& tensor, uint32_t modulus, int64_t seed);
+  ReducedValues(const TensorTransfer& tensor, const Fill& fill);
 
   void Write(int64_t g, int64_t count, std::byte* dst) const override;
 

@@ -56,9 +56,7 @@ absl::Status ReadSide(const Json& root, const char* key, Parallelism* side,
   return Prefixed(absl::StrCat("\"", key, "\""), status);
 }
 
-}  // namespace
-
-absl::StatusOr<System> ParseSystemFile(absl::string_view text) {
+absl::StatusOr<System> Read(absl::string_view text) {
   const auto root = ParseJson(text);
   if (!root.ok()) return root.status();
   if (!root->is_object()) return absl::InvalidArgumentError("a system file must be an object");
@@ -67,6 +65,15 @@ absl::StatusOr<System> ParseSystemFile(absl::string_view text) {
   absl::Status status = ReadSide(*root, "train", &system.train, &system.notes);
   status.Update(ReadSide(*root, "generation", &system.generation, &system.notes));
   if (!status.ok()) return status;
+  return system;
+}
+
+}  // namespace
+
+absl::StatusOr<System> ParseSystemFile(absl::string_view text) {
+  absl::StatusOr<System> system = Read(text);
+  if (!system.ok()) return Readable(system.status());
+  for (std::string& note : system->notes) note = Readable(note);
   return system;
 }
 

@@ -4,8 +4,8 @@
 //   absl::StatusOr<CheckpointStats> loaded = session->LoadCheckpoint("file:/models/x", tensors,
 //   {});
 //
-// Each byte that any rank needs is read once per job, by one rank, which passes on to the others
-// what they need of it; no rank ever holds more than the budget beside the tensors.
+// Each byte that any rank needs is read once per job, by one rank, which passes it on to the others
+// that need it. Beside the tensors no rank holds more than the budget and 2 KiB for each tensor.
 #ifndef SLUICE_CHECKPOINT_H_
 #define SLUICE_CHECKPOINT_H_
 
@@ -42,7 +42,7 @@ struct CheckpointOptions {
   // Most bytes of one read, one write and one message.
   int64_t piece_bytes = int64_t{8} << 20;
   RetryOptions retry;  // of reads
-  // How long a rank may see no progress of its own, or hear nothing of another one.
+  // How long a rank that waits may hear of no progress on any rank, or nothing of another one.
   absl::Duration timeout = absl::Seconds(60);
 
   int connections = 64;  // at most, to one HTTP server

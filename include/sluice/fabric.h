@@ -54,6 +54,12 @@ class Fabric {
   // come in the order in which it sent them.
   virtual bool PollPost(int* src, std::vector<std::byte>* record) = 0;
 
+  // OK, or Unavailable, which names ranks whose processes have ended, from some time after their
+  // end on: what they posted before may come first. Ranks of other nodes need not be noticed, nor
+  // any by a fabric that cannot look. Costs little, so it may be called whenever something is
+  // polled.
+  virtual absl::Status CheckRanks() { return absl::OkStatus(); }
+
   // One more message transport between these ranks. Collective, in the same order on all ranks:
   // the n-th ones belong together, and none meets messages of another, whatever their tags. From
   // the second on it may wait until the other ranks have called: DeadlineExceeded if they do not

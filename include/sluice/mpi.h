@@ -13,10 +13,11 @@
 namespace sluice {
 
 struct MpiFabricOptions {
-  // 0: ranks that report one host name share a node. N > 0: ranks k*N .. k*N+N-1 form node k,
-  // whatever their hosts (to plan as if for a larger machine).
+  // 0: ranks that report one host name, on one running system, share a node. N > 0: ranks k*N ..
+  // k*N+N-1 form node k, whatever their hosts (to plan as if for a larger machine).
   int ranks_per_node = 0;
-  // How long the ranks may take to come together, here and in each OpenTransport.
+  // How long the ranks may take to come together, here and in each OpenTransport. A rank that ends
+  // before it has come is found by this only, and without its number: MPI does not tell which.
   absl::Duration timeout = absl::Seconds(30);
 };
 
@@ -24,6 +25,8 @@ struct MpiFabricOptions {
 // and the calling thread to be one that may call MPI until the session is closed
 // (MPI_THREAD_FUNNELED is enough if that is the main thread; FailedPrecondition otherwise).
 // A session with a progress thread needs MPI_THREAD_MULTIPLE.
+// SIGPIPE is ignored from then on in the whole process, unless the program handles it: over TCP it
+// would end those who send to a rank that has died.
 // MPI_Finalize must come after the session that owns the fabric is destroyed.
 absl::StatusOr<std::unique_ptr<Fabric>> MakeMpiFabric(MPI_Comm comm,
                                                       const MpiFabricOptions& options = {});

@@ -26,8 +26,8 @@ namespace sluice {
 
 // Everything here must be equal on all ranks, unless it says otherwise; Create checks it.
 struct SessionOptions {
-  // Most bytes of one bucket on the wire, and the size of a staging slot. 16 .. 1 GiB. 0,
-  // automatic: each transfer has what suits its sizes, and a slot is 8 MiB, or as much less as it
+  // Most bytes of one bucket on the wire, and the size of a staging slot. 16 .. 1 GiB. 0:
+  // automatic. Then each transfer has what suits its sizes. A slot is 8 MiB, or as much less as it
   // takes for budget_bytes to be 16 slots (budget_buckets, if that is fewer).
   int64_t bucket_bytes = 0;
   // Most buckets of one channel (source, destination, transport) in flight at once. 0: automatic.
@@ -38,7 +38,8 @@ struct SessionOptions {
   int64_t budget_buckets = 16;
   int64_t budget_bytes = -1;
   // How long a rank may see no progress while it waits, before everything ends with
-  // DeadlineExceeded. Also the deadline of comparisons between ranks.
+  // DeadlineExceeded. Progress is its own, and that of ranks which it waits for, as they tell. Also
+  // how long a collective call waits for ranks that have not made it, whatever else they do.
   absl::Duration timeout = absl::Seconds(30);
   // Stages of buckets that are recorded, for a trace; what comes after so many is dropped. About
   // 64 bytes each, allocated at once. May differ between ranks.
@@ -57,8 +58,8 @@ struct SessionOptions {
   std::shared_ptr<TransportMaker> transport;
   // Between ranks of one node, without an accelerator: copy straight from source to destination
   // memory, both ends a part of it, instead of sending messages. Where the kernel does not allow
-  // that (process_vm_readv between these processes), the lowest rank says so on stderr, and
-  // messages are sent.
+  // that (process_vm_readv), the lowest rank says so on stderr. What AllocateShared gave at one end
+  // is copied all the same, and messages carry the rest.
   bool direct = true;
   // What several ranks need may pass through one of them on its way to the others: bytes cross
   // between nodes once for all ranks of a node, and a source need not send to everyone itself. If
@@ -144,7 +145,8 @@ class Transfer {
 //
 // Several runs may be in flight at once, under one budget. Each rank works on them in the order in
 // which they were started, as far as the budget has room to choose: those of a lower priority class
-// first. A rank may be ahead of others by up to kMaxRunsInFlight runs.
+// first. A rank may be ahead of others: no run ends on any rank before all ranks have started the
+// run that was started 2 * kMaxRunsInFlight before it.
 //
 // Failure: the first error in a run poisons the session and reaches every rank that polls, or has a
 // progress thread. From
@@ -153,6 +155,11 @@ class Transfer {
 //
 // Thread: one at a time, always the same; IsDone may be called from any. So it is with a progress
 // thread, too, which is the session's own affair.
+//
+// Fork: a session, its transfers and streams belong to the process that made them. A child of
+// fork() has no progress thread, and shares sockets and rings with its parent. There each call of a
+// session that returns a Status, and Stream::Next, returns FailedPrecondition, and PollEvent
+// returns false. A session or stream that is destroyed there leaves all it has as it is.
 class Session {
  public:
   using RunId = int64_t;
@@ -179,8 +186,15 @@ class Session {
   // input every rank gets an error, nothing is kept, and the session stays usable: InvalidArgument
   // (what is wrong with the spec), FailedPrecondition (ranks disagree: which, on what),
   // DeadlineExceeded (ranks that did not call; this one poisons the session). No run may be in
-  // flight. The transfer lives as long as the session.
+  // flight. The transfer lives until Drop, or as long as the session.
   virtual absl::StatusOr<Transfer*> Compile(const TransferSpec& spec) = 0;
+
+  // Collective; blocks until all ranks have called. Ends the transfer, of which all ranks drop the
+  // same: its plan and memory for its runs are given back, and `transfer` may not be used any more.
+  // Staging stays, for transfers to come: without a budget it is what the channels of all transfers
+  // that were there at once can fill. Errors are those of Compile: InvalidArgument if the transfer
+  // is not this session's, FailedPrecondition if a run is in flight.
+  virtual absl::Status Drop(Transfer* transfer) = 0;
 
   // Collective; does not block. Begins a run that carries `src` (one view per tensor of the spec;
   // ignored where this rank is not in the source mesh) into `dst` (likewise). The views' shapes
@@ -204,12 +218,15 @@ class Session {
   // needs none here, or the run is over.
   virtual absl::Status Supply(RunId run, int tensor, const TensorView& dst) = 0;
 
-  // The oldest event not yet taken; false if there is none.
+  // The oldest event not yet taken; false if there is none. Events of a run are kept until 64 later
+  // runs have been started; then those that nobody has taken are dropped.
   virtual bool PollEvent(Event* event) = 0;
 
   // Collective; does not block. Gives the run up: what other ranks wait for is still carried out,
   // the rest is not, and no memory is waited for. Then Wait returns Cancelled, unless this rank's
-  // part was done before, and the destinations are undefined. FailedPrecondition: the run has been
+  // part was done before, and destinations without a TensorDone are undefined. The other ranks need
+  // this one until all agree on what is carried out, also where this rank's part was done before:
+  // go on to poll, or to wait for the run, until IsDone. FailedPrecondition: the run has been
   // cancelled before.
   virtual absl::Status Cancel(RunId run) = 0;
 
@@ -217,7 +234,9 @@ class Session {
   virtual absl::Status Poll() = 0;
 
   // Polls until this rank's part of `run` is done: its sources may change, its destinations are
-  // complete. Yields, then sleeps briefly, while nothing moves; with a progress thread, sleeps.
+  // complete. After Cancel: until what it asked of this rank is done, too. Yields, then sleeps
+  // briefly, while nothing moves; with a progress thread, sleeps. How a run ended is known as long
+  // as the session lives; of those that failed, beyond the newest 256, without the message.
   virtual absl::Status Wait(RunId run) = 0;
 
   // True once Wait(run) would not wait. Any thread.
@@ -234,7 +253,9 @@ class Session {
 
   // Ends the session. OK: no memory is in use any more. FailedPrecondition: a run is in flight, or
   // a stream is open.
-  // After poisoning: waits up to the timeout for operations under way, then DeadlineExceeded.
+  // After poisoning: OK as soon as nothing is under way any more, which takes no time if all ranks
+  // that live poll, or have a progress thread. DeadlineExceeded after the timeout: a rank stays
+  // silent with which something is under way.
   // The progress thread ends, unless a run is in flight.
   virtual absl::Status Close() = 0;
 
@@ -248,25 +269,32 @@ class Session {
 
   // Collective; blocks, and drives streams meanwhile. Fills the views from a checkpoint: "file:DIR"
   // (reads past the page cache), "buffered:DIR" (through it), "mmap:DIR", "http://HOST/BASE/" or
-  // "https://HOST/BASE/". It has a model.safetensors.index.json, or is all *.safetensors of the
-  // directory, or, over HTTP, model.safetensors. Where dtypes differ, elements are cast.
+  // "https://HOST/BASE/". It is the files that model.safetensors.index.json names; without an index
+  // model.safetensors; without either, in a directory, all *.safetensors that are not shards of a
+  // save (docs/checkpoints.md). Where dtypes differ, elements are cast.
   // Bad input is found before anything is written, and every rank gets an error: InvalidArgument
   // (tensors, options, views, a header), NotFound (no checkpoint, or tensors that it lacks),
-  // DataLoss (a file is too short), FailedPrecondition (ranks disagree; a run is in flight). Later
-  // failures reach every rank, too, and leave destinations undefined; the session goes on.
-  // DeadlineExceeded for a rank that does not call, or goes silent: that poisons the session.
+  // DataLoss (a file is too short, or of another save than its index), FailedPrecondition (ranks
+  // disagree; a run is in flight). Later failures reach every rank, too, and leave destinations
+  // undefined; the session goes on. DataLoss names a file that was replaced or written to
+  // meanwhile: beside a save, a load gives one of the checkpoints whole, or an error.
+  // DeadlineExceeded for a rank that does not call, or goes silent: that poisons the session. How
+  // long rank 0 takes for the index and the headers counts against nobody.
   virtual absl::StatusOr<CheckpointStats> LoadCheckpoint(const std::string& uri,
                                                          absl::Span<const CheckpointTensor> tensors,
                                                          const CheckpointOptions& options) = 0;
 
   // The reverse: collective; blocks, and drives streams. Writes the tensors into `directory`, which
   // all ranks see, and which is made if its parent is there: as model.safetensors, or as
-  // model-00001-of-0000N.safetensors and so on with an index. Of replicas, one is written. Names
-  // appear, in place of what has them, once all ranks have written everything and it is on the
-  // storage, the index last; then shards and an index of an older checkpoint are removed. Errors
-  // before that leave the directory as it was and reach every rank as those of LoadCheckpoint do.
-  // Each file is replaced as a whole, but not all at one moment: a job that must be able to go back
-  // to the older checkpoint whatever happens saves into a new directory.
+  // model-00001-of-0000N.safetensors and so on with an index. Where files have these names already,
+  // shards have eight more digits in theirs. Of replicas, one is written.
+  // The directory has the older checkpoint until one file takes or loses its name, and the newer
+  // one from then on. This holds if a rank is killed or the system stops (docs/checkpoints.md).
+  // Older files are removed after that. Errors reach every rank as those of LoadCheckpoint do. They
+  // leave the older checkpoint, unless they begin with "the new checkpoint is in place".
+  // FailedPrecondition also for a directory into which somebody else saves. On a file system
+  // without flock it may come at the end: the directory then has the other save's checkpoint,
+  // unless the error begins as said.
   virtual absl::StatusOr<CheckpointStats> SaveCheckpoint(const std::string& directory,
                                                          absl::Span<const CheckpointTensor> tensors,
                                                          const CheckpointOptions& options) = 0;

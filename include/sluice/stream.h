@@ -103,7 +103,8 @@ struct HedgeOptions {
 struct RetryOptions {
   int attempts_max = 4;                             // per piece
   absl::Duration backoff = absl::Milliseconds(50);  // doubles with each attempt
-  // Of one request; then it counts as a transient failure.
+  // Without a byte of one request, from when it was begun; then it counts as a transient failure,
+  // and fewer requests are made at once. A request whose bytes still come is never late.
   absl::Duration request_timeout = absl::Seconds(20);
 };
 
@@ -251,15 +252,15 @@ class Stream {
   // Items this rank will get from its beginning to its end.
   virtual int64_t items() const = 0;
 
-  // What has been released so far, in a few hundred bytes: see StreamOptions::cursor. Items that
-  // are read ahead, or leased, come again.
+  // What has been released so far, mostly in a few hundred bytes: see StreamOptions::cursor. Items
+  // that are read ahead, or leased, come again. At most 256 KiB: see docs/streaming.md.
   virtual std::string Cursor() const = 0;
 
   virtual StreamStats stats() const = 0;
 };
 
 // One cursor out of those of all ranks, for any number of ranks. InvalidArgument if one is none, or
-// they are of different streams.
+// they are of different streams, or of different data sets.
 absl::StatusOr<std::string> MergeCursors(absl::Span<const std::string> cursors);
 
 }  // namespace sluice

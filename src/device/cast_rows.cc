@@ -215,7 +215,6 @@ HWY_INLINE void StreamRow(const std::byte* src, std::byte* dst, int64_t elements
 template <class Operation>
 void Stream(const std::byte* src, std::byte* dst, const CopyAxis& axis, int64_t piece_elements) {
   constexpr auto kFromBytes = static_cast<int64_t>(sizeof(typename Operation::From));
-  constexpr auto kToBytes = static_cast<int64_t>(sizeof(typename Operation::To));
   Prefetcher prefetcher(src, axis.count, axis.src_stride, piece_elements * kFromBytes,
                         kStreamSegment * kFromBytes);
   for (int64_t i = 0; i < axis.count; ++i) {

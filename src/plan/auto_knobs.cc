@@ -21,6 +21,10 @@ constexpr int64_t kStagedCacheParts = 8;
 constexpr int64_t kRankParts = 8;
 // Automatic sizes are multiples of this, where the slot allows.
 constexpr int64_t kUnitBytes = int64_t{64} << 10;
+// What a channel has in flight hides a round trip, in so many buckets at least and at most.
+constexpr int64_t kChannelBytes = int64_t{256} << 10;
+constexpr int64_t kInFlightMin = 2;
+constexpr int64_t kInFlightMax = 8;
 
 // Where meshes lie. Each is looked at once, as tensors share them.
 class MeshPlaces {
@@ -103,15 +107,23 @@ TransferLoad LoadOf(const TransferSpec& spec, absl::Span<const int> node_of_rank
   return {whole(all / shares), whole(staged / shares)};
 }
 
+int AutoMaxInFlight(int64_t bucket_bytes, int64_t slot_bytes) {
+  const int64_t least =
+      bucket_bytes != 0 ? bucket_bytes : std::min(slot_bytes, kAutoBucketBytesMin);
+  return static_cast<int>(
+      std::clamp(kChannelBytes / std::max<int64_t>(least, 1), kInFlightMin, kInFlightMax));
+}
+
 Knobs ChooseKnobs(const TransferLoad& load, int64_t slot_bytes, int64_t cache_bytes) {
-  if (cache_bytes == 0) return {slot_bytes, kAutoMaxInFlight};
+  const int max_in_flight = AutoMaxInFlight(0, slot_bytes);
+  if (cache_bytes == 0) return {slot_bytes, max_in_flight};
   if (load.staged_bytes <= load.rank_bytes / 2) {
     const int64_t bytes = std::max(kReadyBytesMin, cache_bytes / kReadyCacheParts);
-    return {std::min(bytes, slot_bytes), kAutoMaxInFlight};
+    return {std::min(bytes, slot_bytes), max_in_flight};
   }
   const int64_t most = std::min(cache_bytes / kStagedCacheParts, load.rank_bytes / kRankParts);
   const int64_t bytes = std::max(kAutoBucketBytesMin, most / kUnitBytes * kUnitBytes);
-  return {std::min(bytes, slot_bytes), kAutoMaxInFlight};
+  return {std::min(bytes, slot_bytes), max_in_flight};
 }
 
 PlanOptions WithKnobs(const TransferSpec& spec, const PlanOptions& options) {
@@ -120,7 +132,9 @@ PlanOptions WithKnobs(const TransferSpec& spec, const PlanOptions& options) {
   const Knobs knobs =
       ChooseKnobs(LoadOf(spec, options.node_of_rank), options.slot_bytes, options.cache_bytes);
   if (known.bucket_bytes == 0) known.bucket_bytes = knobs.bucket_bytes;
-  if (known.max_in_flight == 0) known.max_in_flight = knobs.max_in_flight;
+  if (known.max_in_flight == 0) {
+    known.max_in_flight = AutoMaxInFlight(options.bucket_bytes, options.slot_bytes);
+  }
   return known;
 }
 

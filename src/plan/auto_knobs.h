@@ -33,12 +33,16 @@ struct TransferLoad {
 // `spec`, which ValidateSpec has accepted, between ranks on these nodes.
 TransferLoad LoadOf(const TransferSpec& spec, absl::Span<const int> node_of_rank);
 
+// How many buckets of a channel are in flight, whatever the load, where buckets have `bucket_bytes`
+// (0: automatic) and slots `slot_bytes`. Two large ones: one is filled or emptied while the other
+// crosses. More small ones: a bucket ends at its sender only when it has met its receive, which is
+// a round trip, and the others cross meanwhile.
+int AutoMaxInFlight(int64_t bucket_bytes, int64_t slot_bytes);
+
 // What suits `load` with slots of `slot_bytes` and `cache_bytes` of cache for each rank (0: bytes
 // pass no cache, as on devices). bucket_bytes is at most slot_bytes, and as near to
 // kAutoBucketBytesMin as that allows, or above; it never falls with rank_bytes or cache_bytes.
 inline constexpr int64_t kAutoBucketBytesMin = int64_t{256} << 10;
-// Whatever the load: one is filled or emptied while the other crosses.
-inline constexpr int kAutoMaxInFlight = 2;
 Knobs ChooseKnobs(const TransferLoad& load, int64_t slot_bytes, int64_t cache_bytes);
 
 // `options` with knobs in place of zeros. Equal on all ranks if the arguments are.

@@ -144,6 +144,9 @@ void Channels::Connect(const Party& party, Channel* channel) {
     return node(member) == node(members[0]);
   });
   const Member& self = members[static_cast<size_t>(channel->self)];
+  for (int32_t at = self.parent; at >= 0; at = members[static_cast<size_t>(at)].parent) {
+    ++channel->depth;
+  }
   if (self.parent >= 0) channel->parent.peer = members[static_cast<size_t>(self.parent)].rank;
   channel->first_link = static_cast<int32_t>(plan_.links.size());
   for (const Member& member : members) {

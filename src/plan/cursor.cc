@@ -1,160 +1,167 @@
-// Cursors as texts, merged, and kept up to date.
+// Cursors merged, and kept up to date.
 #include "plan/cursor.h"
 
 #include <algorithm>
-#include <array>
+#include <tuple>
+#include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 
 namespace sluice {
 namespace {
 
-constexpr absl::string_view kMagic = "sluice-cursor-1";
-// Positions that a merge looks at one by one; what lies further ahead of the slowest rank comes
-// again.
-constexpr int64_t kMergeScanMax = int64_t{1} << 20;
+// What was released before is taken over into a rank's own part where that takes so many looks, and
+// comes to so many ranges, at most.
+constexpr int64_t kTakeOverMax = int64_t{1} << 16;
+constexpr size_t kTakeOverRanges = 64;
 
-absl::Status NoCursor(absl::string_view text, absl::string_view why) {
-  return absl::InvalidArgumentError(
-      absl::StrCat("not a stream's cursor (", why, "): '", text.substr(0, 100), "'"));
+std::vector<MemberRange> AllRanges(const ReleasedPart& part) {
+  std::vector<MemberRange> ranges;
+  if (part.count > 0) ranges.push_back({0, part.count});
+  ranges.insert(ranges.end(), part.done.begin(), part.done.end());
+  return ranges;
 }
 
-// Fields between blanks, all numbers.
-class Fields {
- public:
-  explicit Fields(absl::string_view text) : fields_(absl::StrSplit(text, ' ', absl::SkipEmpty())) {}
+// What both have released, of the same places.
+ReleasedPart Both(const ReleasedPart& a, const ReleasedPart& b) {
+  ReleasedPart both;
+  both.places = a.places;
+  const std::vector<MemberRange> x = AllRanges(a);
+  const std::vector<MemberRange> y = AllRanges(b);
+  for (size_t i = 0, j = 0; i < x.size() && j < y.size();) {
+    const MemberRange common = {std::max(x[i].begin, y[j].begin), std::min(x[i].end, y[j].end)};
+    if (common.begin < common.end) {
+      if (common.begin == both.end_index()) {
+        (both.done.empty() ? both.count : both.done.back().end) = common.end;
+      } else {
+        both.done.push_back(common);
+      }
+    }
+    ++(x[i].end < y[j].end ? i : j);
+  }
+  return both;
+}
 
-  bool Take(absl::string_view word) {
-    if (next_ >= fields_.size() || fields_[next_] != word) return false;
-    ++next_;
-    return true;
+// One part for each set of places, in their order.
+ReleasedLayer InOrder(ReleasedLayer layer) {
+  const auto key = [](const ReleasedPart& part) {
+    return std::tuple(part.places.step, part.places.end, part.places.first);
+  };
+  std::stable_sort(layer.begin(), layer.end(),
+                   [&](const ReleasedPart& a, const ReleasedPart& b) { return key(a) < key(b); });
+  ReleasedLayer ordered;
+  for (ReleasedPart& part : layer) {
+    if (part.places.count() == 0) continue;  // it counts nothing
+    if (!ordered.empty() && ordered.back().places == part.places) {
+      ordered.back() = Both(ordered.back(), part);
+    } else {
+      ordered.push_back(std::move(part));
+    }
   }
-  template <typename Number>
-  bool TakeNumber(Number* number) {
-    return next_ < fields_.size() && absl::SimpleAtoi(fields_[next_++], number);
-  }
-  bool empty() const { return next_ >= fields_.size(); }
-
- private:
-  std::vector<absl::string_view> fields_;
-  size_t next_ = 0;
-};
-
-bool IsSound(const Cursor& cursor) {
-  const PlaceSet& places = cursor.places;
-  if (cursor.items < 1 || cursor.items > StreamPlan::kItemsMax) return false;
-  if (places.first < 0 || places.step < 1 || places.end < 0 || places.end > cursor.items) {
-    return false;
-  }
-  int64_t last = cursor.point.position;
-  if (last < 0) return false;
-  for (const PositionRange& range : cursor.point.done) {
-    if (range.begin < last || range.end <= range.begin) return false;
-    last = range.end;
-  }
-  return true;
+  return ordered;
 }
 
 }  // namespace
 
-std::string Cursor::ToText() const {
-  std::string text = absl::StrCat(kMagic, " items ", items, " shuffle ", shuffle ? 1 : 0, " seed ",
-                                  seed, " places ", places.first, " ", places.step, " ", places.end,
-                                  " position ", point.position, " done");
-  const size_t ranges = std::min(point.done.size(), kRangesMax);
-  for (size_t i = 0; i < ranges; ++i) {
-    absl::StrAppend(&text, " ", point.done[i].begin, " ", point.done[i].end);
-  }
-  return text;
-}
-
-absl::StatusOr<Cursor> Cursor::Parse(absl::string_view text) {
-  if (text.size() > kBytesMax) return NoCursor(text, "too long");
-  Fields fields(text);
-  if (!fields.Take(kMagic)) return NoCursor(text, "of another kind, or version");
-  Cursor cursor;
-  int shuffle = 0;
-  const bool whole =
-      fields.Take("items") && fields.TakeNumber(&cursor.items) && fields.Take("shuffle") &&
-      fields.TakeNumber(&shuffle) && fields.Take("seed") && fields.TakeNumber(&cursor.seed) &&
-      fields.Take("places") && fields.TakeNumber(&cursor.places.first) &&
-      fields.TakeNumber(&cursor.places.step) && fields.TakeNumber(&cursor.places.end) &&
-      fields.Take("position") && fields.TakeNumber(&cursor.point.position) && fields.Take("done");
-  if (!whole) return NoCursor(text, "cut short");
-  cursor.shuffle = shuffle != 0;
-  while (!fields.empty()) {
-    PositionRange range;
-    if (cursor.point.done.size() == kRangesMax || !fields.TakeNumber(&range.begin) ||
-        !fields.TakeNumber(&range.end)) {
-      return NoCursor(text, "with wrong ranges");
-    }
-    cursor.point.done.push_back(range);
-  }
-  if (!IsSound(cursor)) return NoCursor(text, "with numbers out of range");
-  return cursor;
-}
-
 absl::StatusOr<Cursor> MergeCursors(absl::Span<const Cursor> cursors) {
   if (cursors.empty()) return absl::InvalidArgumentError("no cursors to merge");
   Cursor merged = cursors[0];
-  merged.places = {0, 1, merged.items};
-  merged.point.done.clear();
-  int64_t last = 0;
+  merged.layers.assign(1, {});
   for (const Cursor& cursor : cursors) {
     if (cursor.items != merged.items || cursor.shuffle != merged.shuffle ||
         cursor.seed != merged.seed) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "cursors of different streams: '", cursors[0].ToText(), "' and '", cursor.ToText(), "'"));
+      return absl::InvalidArgumentError(absl::StrCat("cursors of different streams: '",
+                                                     cursors[0].ToText().substr(0, 200), "' and '",
+                                                     cursor.ToText().substr(0, 200), "'"));
     }
-    const ResumePoint& point = cursor.point;
-    merged.point.position = std::min(merged.point.position, point.position);
-    last = std::max({last, point.position, point.done.empty() ? 0 : point.done.back().end});
-  }
-  const auto released = [cursors](int64_t position) {
-    return std::all_of(cursors.begin(), cursors.end(),
-                       [position](const Cursor& cursor) { return cursor.Released(position); });
-  };
-  last = std::min(last, merged.point.position + kMergeScanMax);
-  while (merged.point.position < last && released(merged.point.position)) ++merged.point.position;
-  std::vector<PositionRange>& done = merged.point.done;
-  for (int64_t position = merged.point.position; position < last; ++position) {
-    if (!released(position)) continue;
-    if (!done.empty() && done.back().end == position) {
-      ++done.back().end;
-    } else {
-      if (done.size() == Cursor::kRangesMax) break;
-      done.push_back({position, position + 1});
+    if (merged.data == 0) merged.data = cursor.data;
+    if (cursor.data != 0 && cursor.data != merged.data) {
+      return absl::InvalidArgumentError(
+          "cursors of different data sets: their items are not the "
+          "same ones, though they are as many");
+    }
+    for (size_t i = 0; i < cursor.layers.size(); ++i) {
+      const ReleasedLayer& layer = cursor.layers[i];
+      if (i == 0) {
+        merged.layers[0].insert(merged.layers[0].end(), layer.begin(), layer.end());
+      } else if (std::find(merged.layers.begin() + 1, merged.layers.end(), layer) ==
+                 merged.layers.end()) {
+        merged.layers.push_back(layer);
+      }
     }
   }
+  merged.layers[0] = InOrder(std::move(merged.layers[0]));
   return merged;
 }
 
-// Ranges reach over positions of other ranks: two are one if no position of this rank lies between.
+ReleaseLog::ReleaseLog(const Cursor& order, const StreamPlan* plan) : order_(order), plan_(plan) {
+  own_.places = plan->places();
+  order_.layers.clear();
+  needs_plan_ = !TakeOver();
+}
+
+// False: too much was released, here and there, before.
+bool ReleaseLog::TakeOver() {
+  const Released& before = plan_->released();
+  if (own_.places.count() == 0) return true;
+  int64_t at = before.Next(0);
+  own_.count = own_.places.IndexAt(at, order_.items);
+  std::vector<MemberRange> ranges;
+  int64_t index = own_.count;
+  for (; PositionOf(index) < before.end(); ++index) {
+    if (index - own_.count > kTakeOverMax || ranges.size() > kTakeOverRanges) return false;
+    if (!before.Has(PositionOf(index))) continue;
+    if (!ranges.empty() && ranges.back().end == index) {
+      ++ranges.back().end;
+    } else {
+      ranges.push_back({index, index + 1});
+    }
+  }
+  own_.done = std::move(ranges);
+  return true;
+}
+
+// The first of this rank's from there on that was not released before.
+int64_t ReleaseLog::NextIndex(int64_t index) const {
+  return own_.places.IndexAt(plan_->released().Next(PositionOf(index)), order_.items);
+}
+
+// Two ranges are one if nothing between them is still to come.
 void ReleaseLog::Release(int64_t position) {
-  ResumePoint& point = cursor_.point;
-  std::vector<PositionRange>& done = point.done;
-  auto at = std::lower_bound(
-      done.begin(), done.end(), position,
-      [](const PositionRange& range, int64_t value) { return range.begin < value; });
-  at = done.insert(at, {position, position + 1});
+  std::vector<MemberRange>& done = own_.done;
+  const int64_t index = own_.places.IndexAt(position, order_.items);
+  auto at =
+      std::lower_bound(done.begin(), done.end(), index,
+                       [](const MemberRange& range, int64_t value) { return range.begin < value; });
+  at = done.insert(at, {index, index + 1});
   const auto after = std::next(at);
-  if (after != done.end() && plan_->NextPosition(at->end) >= after->begin) {
+  if (after != done.end() && NextIndex(at->end) >= after->begin) {
     at->end = after->end;
     at = std::prev(done.erase(after));
   }
   if (at != done.begin()) {
     const auto before = std::prev(at);
-    if (plan_->NextPosition(before->end) >= at->begin) {
+    if (NextIndex(before->end) >= at->begin) {
       before->end = at->end;
       done.erase(at);
     }
   }
-  if (plan_->NextPosition(point.position) >= done.front().begin) {
-    point.position = done.front().end;
+  if (NextIndex(own_.count) >= done.front().begin) {
+    own_.count = done.front().end;
     done.erase(done.begin());
   }
+}
+
+Cursor ReleaseLog::cursor() const {
+  Cursor cursor = order_;
+  cursor.layers.emplace_back();
+  if (own_.places.count() > 0) cursor.layers[0].push_back(own_);
+  const bool has_all = !needs_plan_ || PositionOf(own_.count) >= plan_->released().end();
+  // What was released before at places that no rank has now is nowhere else.
+  if (has_all && plan_->covers_released()) return cursor;
+  const std::vector<ReleasedLayer>& before = plan_->released_layers();
+  cursor.layers.insert(cursor.layers.end(), before.begin(), before.end());
+  return cursor;
 }
 
 }  // namespace sluice

@@ -1,7 +1,8 @@
-// How far a stream has been consumed, as a short text that any number of ranks can go on from.
+// How far a stream has been consumed, as a text that any number of ranks can go on from.
 #ifndef SLUICE_SRC_PLAN_CURSOR_H_
 #define SLUICE_SRC_PLAN_CURSOR_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "plan/released.h"
 #include "plan/stream_plan.h"
 
 namespace sluice {
@@ -20,41 +22,46 @@ struct Cursor {
   int64_t items = 1;
   bool shuffle = false;
   uint64_t seed = 0;
-  PlaceSet places;  // of every epoch: whose releases are counted
-  // Of these places, everything below `point.position` and in `point.done` is released.
-  ResumePoint point;
+  // A fingerprint of what the items are; 0: not known.
+  uint64_t data = 0;
+  // First what the ranks of this job have released, then what those of the jobs before it had, as
+  // far as that still counts. A part has places.
+  std::vector<ReleasedLayer> layers;
 
-  // More ranges than these are left out, and their items come again.
-  static constexpr size_t kRangesMax = 16;
-  static constexpr size_t kBytesMax = 1000;
+  static constexpr size_t kBytesMax = size_t{256} << 10;
 
-  // "sluice-cursor 1 items 100 ..."; at most kBytesMax bytes.
+  // "sluice-cursor-2 items 100 ...". A text that would pass kBytesMax leaves out what was released
+  // out of order, and then the jobs before: what is left out comes again.
   std::string ToText() const;
-  // InvalidArgument says what is wrong.
+  // Takes texts of version 1 as well. InvalidArgument says what is wrong.
   static absl::StatusOr<Cursor> Parse(absl::string_view text);
-
-  bool Released(int64_t position) const {
-    return !places.Has(position % items) || point.IsDone(position);
-  }
 };
 
 // What is released at all of the cursors that count it. The cursors are of one order; at least one.
+// Each part costs what it costs alone, however far the ranks are apart.
 absl::StatusOr<Cursor> MergeCursors(absl::Span<const Cursor> cursors);
 
 // The releases of one rank, as they happen. Thread: one.
 class ReleaseLog {
  public:
-  // `start`: what is released before. `plan` must outlive this object.
-  ReleaseLog(const Cursor& start, const StreamPlan* plan) : cursor_(start), plan_(plan) {}
+  // `order` says what the positions are of; its layers do not count: what is released before stands
+  // in `plan`, which must outlive this object.
+  ReleaseLog(const Cursor& order, const StreamPlan* plan);
 
   // A position of this rank; each at most once.
   void Release(int64_t position);
 
-  const Cursor& cursor() const { return cursor_; }
+  Cursor cursor() const;
 
  private:
-  Cursor cursor_;
+  int64_t PositionOf(int64_t index) const { return own_.places.PositionOf(index, order_.items); }
+  int64_t NextIndex(int64_t index) const;
+  bool TakeOver();
+
+  Cursor order_;
   const StreamPlan* plan_;
+  ReleasedPart own_;
+  bool needs_plan_ = false;  // what was released before is not all in own_
 };
 
 }  // namespace sluice

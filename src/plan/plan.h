@@ -87,6 +87,7 @@ struct Channel {
   int32_t first_member = 0;
   int32_t member_count = 0;
   int32_t self = 0;               // this rank among them
+  int32_t depth = 0;              // links between the root and this rank; 0: it is the root
   int32_t own_contribution = -1;  // the number of this rank's contribution; -1: it gives none
   // The contributions are added up in so many steps (plan/gathering.h), of which this rank belongs
   // to number `step`; 0: nothing is reduced. What it adds up itself, the sum of the steps before

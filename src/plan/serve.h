@@ -103,6 +103,11 @@ struct Reducers {
   bool may_gather = false;
   int64_t contribution_bytes = 1;  // of an element, as it is contributed
   int64_t result_bytes = 1;        // of an element, as it is passed on
+
+  size_t replicas() const { return holders.size() / contributions; }
+  absl::Span<const int> ReplicaAt(size_t number) const {
+    return holders.subspan(number * contributions, contributions);
+  }
 };
 
 // The same for a part that has to be reduced first: a share is what one rank, the owner, reduces

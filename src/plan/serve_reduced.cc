@@ -28,9 +28,8 @@ class Endings {
   Endings(const Reducers& reducers, absl::Span<const int> node_of_rank)
       : reducers_(reducers), node_of_rank_(node_of_rank) {
     if (!reducers.may_gather) return;
-    const size_t count = reducers.contributions;
-    for (size_t first = 0; first < reducers.holders.size(); first += count) {
-      const absl::Span<const int> row = reducers.holders.subspan(first, count);
+    for (size_t r = 0; r < reducers.replicas(); ++r) {
+      const absl::Span<const int> row = reducers.ReplicaAt(r);
       for (const GatherEnd& end : GatherEnds(row, node_of_rank)) {
         const Ending ending = {row, end};
         anywhere_.Add(ending);
@@ -130,7 +129,8 @@ class ReducedNeeds {
       }
       const size_t turn = static_cast<size_t>(want) % replicas->second.size();
       const absl::Span<const int> kept = Keep(of_node);
-      AddNeed(want, kept, {kept.begin(), kept.end()}, replicas->second[turn]);
+      AddNeed(want, kept, RanksByNode(kept, node_of_rank_), {kept.begin(), kept.end()},
+              replicas->second[turn]);
     }
     if (!others.empty()) AddOwned(want, Keep(others), {});
   }
@@ -152,8 +152,9 @@ class ReducedNeeds {
 
   // For ranks that are served by those that hold contributions, as those `inside` do.
   void AddOwned(int32_t want, absl::Span<const int> ranks, absl::Span<const int> inside) {
+    const RanksByNode nodes(ranks, node_of_rank_);
     if (reducers_.may_gather) {
-      Endings::Owners owners = endings_.OwnersFor(RanksByNode(ranks, node_of_rank_));
+      Endings::Owners owners = endings_.OwnersFor(nodes);
       std::vector<int> needing;
       const absl::flat_hash_set<int> needed(inside.begin(), inside.end());
       std::copy_if(owners.ranks.begin(), owners.ranks.end(), std::back_inserter(needing),
@@ -161,25 +162,23 @@ class ReducedNeeds {
       const bool sends_back = !inside.empty() && needing.empty();
       if (!needing.empty()) owners.ranks = std::move(needing);
       if (GatheringPays(want, owners.steps + (sends_back ? 1 : 0))) {
-        AddNeed(want, ranks, std::move(owners.ranks), -1);
+        AddNeed(want, ranks, nodes, std::move(owners.ranks), -1);
         table_.needs.back().gathers = true;
         return;
       }
     }
     const absl::Span<const int> owners = inside.empty() ? reducers_.holders : inside;
-    AddNeed(want, ranks, {owners.begin(), owners.end()}, -1);
+    AddNeed(want, ranks, nodes, {owners.begin(), owners.end()}, -1);
   }
 
   // A sum that passes through two ranks is there as soon as single contributions are, or sooner.
   // Each one more has to wait for the one before, which for little takes longer than it saves.
   bool GatheringPays(int32_t want, int32_t steps) const {
-    const int64_t bytes = wants_[static_cast<size_t>(want)].elements * reducers_.contribution_bytes;
-    return steps <= 2 || bytes >= kSharedNeedBytesMin;
+    return steps <= 2 || BytesOf(want) >= kSharedNeedBytesMin;
   }
 
-  size_t Replicas() const { return reducers_.holders.size() / reducers_.contributions; }
-  absl::Span<const int> RowOf(size_t replica) const {
-    return reducers_.holders.subspan(replica * reducers_.contributions, reducers_.contributions);
+  int64_t BytesOf(int32_t want) const {
+    return wants_[static_cast<size_t>(want)].elements * reducers_.contribution_bytes;
   }
 
   absl::Span<const int> Keep(absl::Span<const int> ranks) {
@@ -189,8 +188,8 @@ class ReducedNeeds {
   // The replicas whose contributions are all on one reducing node.
   std::map<int, std::vector<int32_t>> ReplicasByNode() const {
     std::map<int, std::vector<int32_t>> replicas;
-    for (size_t r = 0; r < Replicas(); ++r) {
-      const absl::Span<const int> row = RowOf(r);
+    for (size_t r = 0; r < reducers_.replicas(); ++r) {
+      const absl::Span<const int> row = reducers_.ReplicaAt(r);
       const int node = NodeOf(row[0]);
       if (reducers_.reducing_nodes == nullptr || !reducers_.reducing_nodes->contains(node))
         continue;
@@ -201,16 +200,15 @@ class ReducedNeeds {
     return replicas;
   }
 
-  void AddNeed(int32_t want, absl::Span<const int> ranks, std::vector<int> owners,
-               int32_t replica) {
+  // `nodes`: of `ranks`.
+  void AddNeed(int32_t want, absl::Span<const int> ranks, const RanksByNode& nodes,
+               std::vector<int> owners, int32_t replica) {
     needs_of_[std::move(owners)].push_back(static_cast<int32_t>(table_.needs.size()));
-    const RanksByNode nodes(ranks, node_of_rank_);
     bool near = false;
     for (size_t n = 0; n < nodes.nodes(); ++n) {
       near = near || holder_nodes_.contains(NodeOf(nodes.of(n)[0]));
     }
-    const int64_t bytes = wants_[static_cast<size_t>(want)].elements * reducers_.contribution_bytes;
-    const int32_t stripes = near ? 1 : StripesOf(nodes.largest(0, nodes.nodes()), bytes);
+    const int32_t stripes = near ? 1 : StripesOf(nodes.largest(0, nodes.nodes()), BytesOf(want));
     table_.needs.push_back({want, ranks, false, stripes, replica});
     table_.group_of_need.push_back(0);
   }

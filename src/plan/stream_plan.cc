@@ -7,23 +7,11 @@
 
 namespace sluice {
 
-int64_t PlaceSet::CountBelow(int64_t place) const {
-  const PlaceSet below = {first, step, std::min(end, place)};
-  return below.count();
-}
-
-bool ResumePoint::IsDone(int64_t at) const {
-  if (at < position) return true;
-  const auto after = std::upper_bound(
-      done.begin(), done.end(), at,
-      [](int64_t value, const PositionRange& range) { return value < range.begin; });
-  return after != done.begin() && at < std::prev(after)->end;
-}
-
 StreamPlan::StreamPlan(const StreamPlanOptions& options, int rank)
     : options_(options), rank_(rank), order_(options.items, options.shuffle, options.seed) {
   SLUICE_CHECK(options.items <= kItemsMax, "too many items for bucket ids");
   SLUICE_CHECK(options.epochs < int64_t{1} << kRunBits, "too many epochs for bucket ids");
+  SLUICE_CHECK(options.epochs <= kPositionsMax / options.items, "too many items of all epochs");
   SLUICE_CHECK(rank >= 0 && static_cast<size_t>(rank) < options.places.size(), "no such rank");
   for (size_t i = 0; i < options.places.size(); ++i) {
     const PlaceSet& places = options.places[i];
@@ -33,40 +21,15 @@ StreamPlan::StreamPlan(const StreamPlanOptions& options, int rank)
     Group& group = same != groups_.end() ? *same : groups_.emplace_back(Group{places, {}});
     group.ranks.push_back(static_cast<int>(i));
   }
+  released_ = Released(options.items, places(), options.released);
+  std::vector<PlaceSet> sets;
+  for (const Group& group : groups_) sets.push_back(group.places);
+  covers_released_ = CoverReleased(options.items, sets, options.released);
+  to_come_ = released_.CountBelow(end());
 }
 
 int64_t StreamPlan::NextPosition(int64_t position) const {
-  const PlaceSet& mine = options_.places[static_cast<size_t>(rank_)];
-  if (mine.count() == 0) return end();
-  int64_t next = std::max(position, options_.resume.position);
-  while (next < end()) {
-    const int64_t place = next % items();
-    if (place >= mine.end) {
-      next += items() - place;
-    } else if (place < mine.first) {
-      next += mine.first - place;
-    } else if (const int64_t past = (place - mine.first) % mine.step; past != 0) {
-      next += std::min(mine.step - past, items() - place);
-    } else if (options_.resume.IsDone(next)) {
-      ++next;
-    } else {
-      return next;
-    }
-  }
-  return end();
-}
-
-int64_t StreamPlan::CountFromResume() const {
-  const PlaceSet& mine = options_.places[static_cast<size_t>(rank_)];
-  const auto count_below = [&](int64_t position) {
-    return position / items() * mine.count() + mine.CountBelow(position % items());
-  };
-  int64_t count = count_below(end()) - count_below(std::min(options_.resume.position, end()));
-  for (const PositionRange& range : options_.resume.done) {
-    const int64_t begin = std::min(range.begin, end());
-    count -= count_below(std::min(range.end, end())) - count_below(begin);
-  }
-  return count;
+  return std::min(released_.Next(position), end());
 }
 
 absl::Span<const int> StreamPlan::Sharers(int64_t position) {

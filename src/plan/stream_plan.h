@@ -1,7 +1,6 @@
 // Which items a rank of a data stream gets, who reads them, and how they are cut into buckets.
 //
-// Positions count the items of all epochs in their order: position = epoch * items + place. All is
-// arithmetic on what every rank knows, so no rank has to ask another.
+// All is arithmetic on what every rank knows, so no rank has to ask another.
 #ifndef SLUICE_SRC_PLAN_STREAM_PLAN_H_
 #define SLUICE_SRC_PLAN_STREAM_PLAN_H_
 
@@ -12,40 +11,10 @@
 #include "absl/types/span.h"
 #include "plan/bucket.h"
 #include "plan/epoch_order.h"
+#include "plan/place_set.h"
+#include "plan/released.h"
 
 namespace sluice {
-
-// Places first, first + step, ... below `end` of every epoch.
-struct PlaceSet {
-  int64_t first = 0;
-  int64_t step = 1;
-  int64_t end = 0;
-
-  bool Has(int64_t place) const {
-    return place >= first && place < end && (place - first) % step == 0;
-  }
-  int64_t count() const { return first < end ? (end - first + step - 1) / step : 0; }
-  // The number of members below `place`.
-  int64_t CountBelow(int64_t place) const;
-
-  friend bool operator==(const PlaceSet&, const PlaceSet&) = default;
-};
-
-// Positions [begin, end).
-struct PositionRange {
-  int64_t begin = 0;
-  int64_t end = 0;
-  friend bool operator==(const PositionRange&, const PositionRange&) = default;
-};
-
-// Where a stream begins: at `position`, without what is in `done`, ascending and disjoint, above
-// it.
-struct ResumePoint {
-  int64_t position = 0;
-  std::vector<PositionRange> done;
-
-  bool IsDone(int64_t at) const;
-};
 
 struct StreamPlanOptions {
   int64_t items = 1;
@@ -54,12 +23,14 @@ struct StreamPlanOptions {
   uint64_t seed = 0;
   bool exchange = true;
   std::vector<PlaceSet> places;  // of each rank
-  ResumePoint resume;
+  // What was released before: it does not come again. As MergeCursors makes it.
+  std::vector<ReleasedLayer> released;
 };
 
 class StreamPlan {
  public:
-  // `rank` is one of those that `options.places` lists; epochs fit kRunBits.
+  // `rank` is one of those that `options.places` lists; epochs fit kRunBits, and all positions are
+  // below kPositionsMax.
   StreamPlan(const StreamPlanOptions& options, int rank);
 
   int64_t items() const { return order_.items(); }
@@ -70,10 +41,17 @@ class StreamPlan {
   // Positions end here.
   int64_t end() const { return items() * options_.epochs; }
 
-  // The first position of this rank at or after `position`; end() if there is none.
+  // The first position of this rank, at or after `position`, that was not released before; end() if
+  // there is none.
   int64_t NextPosition(int64_t position) const;
-  // How many positions of this rank are still to come, from the resume point on.
-  int64_t CountFromResume() const;
+  // How many positions of this rank were not released before.
+  int64_t CountToCome() const { return to_come_; }
+
+  const PlaceSet& places() const { return options_.places[static_cast<size_t>(rank_)]; }
+  const Released& released() const { return released_; }
+  // Each place of which something was released before is some rank's of now.
+  bool covers_released() const { return covers_released_; }
+  const std::vector<ReleasedLayer>& released_layers() const { return options_.released; }
 
   // The ranks that need this position and share its reading, ascending; this rank is one of them.
   // Valid until the next call.
@@ -94,6 +72,9 @@ class StreamPlan {
   StreamPlanOptions options_;
   int rank_;
   EpochOrder order_;
+  Released released_;
+  int64_t to_come_ = 0;
+  bool covers_released_ = true;
   // Ranks by equal place sets.
   struct Group {
     PlaceSet places;

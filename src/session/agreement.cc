@@ -102,6 +102,10 @@ absl::Status Agreement::Start(Proposal proposal, absl::Duration timeout) {
   return status;
 }
 
+void Agreement::LimitTo(absl::Duration timeout) {
+  if (deadline_.timeout() == absl::InfiniteDuration()) deadline_ = Deadline(timeout);
+}
+
 bool Agreement::Poll() {
   if (ended_) return true;
   const absl::StatusOr<bool> gathered = fabric_->PollAllGather(&all_, nullptr);
@@ -113,9 +117,12 @@ bool Agreement::Poll() {
   } else if (deadline_.Passed()) {
     const absl::StatusOr<bool> late = fabric_->PollAllGather(&all_, &missing_);
     out_of_step_ = true;
-    outcome_ = absl::DeadlineExceededError(absl::StrCat(
-        missing_.size() == 1 ? "rank " : "ranks ", RankList(missing_), " did not call ",
-        proposal_.call, " within ", absl::FormatDuration(deadline_.timeout())));
+    const std::string lacking = proposal_.lacking.empty()
+                                    ? absl::StrCat("did not call ", proposal_.call)
+                                    : proposal_.lacking;
+    outcome_ = absl::DeadlineExceededError(
+        absl::StrCat(missing_.size() == 1 ? "rank " : "ranks ", RankList(missing_), " ", lacking,
+                     " within ", absl::FormatDuration(deadline_.timeout())));
     if (late.ok() && *late) {
       out_of_step_ = false;
       outcome_ = Compare(all_);
@@ -132,15 +139,30 @@ std::string Agreement::payload(int rank) const {
   return std::string(record.payload, record.payload_bytes);
 }
 
+// Mostly all ranks agree: one pass over the records, which allocates nothing, finds that out.
 absl::Status Agreement::Compare(absl::Span<const std::byte> all) {
+  const Record own = Encode(proposal_);
+  bool equal = true;
+  largest_bucket_ = BucketId();
+  for (int rank = 0; rank < fabric_->size(); ++rank) {
+    const Record record = Decode(all, rank);
+    largest_bucket_ = std::max(largest_bucket_, record.bucket);
+    equal = equal && record.code == 0 && record.format == own.format &&
+            std::strcmp(record.call, own.call) == 0 &&
+            std::equal(std::begin(own.values), std::end(own.values), std::begin(record.values));
+  }
+  return equal ? absl::OkStatus() : Differences(all);
+}
+
+absl::Status Agreement::Differences(absl::Span<const std::byte> all) const {
   const int size = fabric_->size();
+  std::vector<Record> records;
+  records.reserve(static_cast<size_t>(size));
   std::map<uint32_t, std::vector<int>> by_format;
   std::map<std::string, std::vector<int>> by_call;
   std::vector<int> bad;
-  largest_bucket_ = BucketId();
   for (int rank = 0; rank < size; ++rank) {
-    const Record record = Decode(all, rank);
-    largest_bucket_ = std::max(largest_bucket_, record.bucket);
+    const Record& record = records.emplace_back(Decode(all, rank));
     by_format[record.format].push_back(rank);
     by_call[record.call].push_back(rank);
     if (record.code != 0) bad.push_back(rank);
@@ -155,7 +177,7 @@ absl::Status Agreement::Compare(absl::Span<const std::byte> all) {
   }
   if (!bad.empty()) {
     // Everyone's own error says it best; otherwise the first bad rank's, by name.
-    const Record first = Decode(all, bad.front());
+    const Record& first = records[static_cast<size_t>(bad.front())];
     if (static_cast<int>(bad.size()) == size) return proposal_.status;
     return absl::Status(
         static_cast<absl::StatusCode>(first.code),
@@ -164,12 +186,15 @@ absl::Status Agreement::Compare(absl::Span<const std::byte> all) {
   }
   for (size_t i = 0; i < proposal_.values.size(); ++i) {
     std::map<int64_t, std::vector<int>> by_value;
-    for (int rank = 0; rank < size; ++rank) by_value[Decode(all, rank).values[i]].push_back(rank);
+    for (int rank = 0; rank < size; ++rank) {
+      by_value[records[static_cast<size_t>(rank)].values[i]].push_back(rank);
+    }
     if (by_value.size() == 1) continue;
     return absl::FailedPreconditionError(
         absl::StrCat("ranks disagree on ", proposal_.values[i].name, " in ", proposal_.call, ": ",
                      WhoHasWhat(by_value, proposal_.values[i].shown)));
   }
+  // They give values that this rank does not know of.
   return absl::OkStatus();
 }
 

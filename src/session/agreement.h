@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
@@ -31,15 +32,17 @@ struct Proposal {
     int64_t value = 0;
     bool shown = true;
   };
-  std::vector<Value> values;
+  static constexpr size_t kMaxValues = 9;
+  absl::InlinedVector<Value, kMaxValues> values;
   // Whether this rank's own input is good.
   absl::Status status;
   // Carried along, not compared: of all ranks' the largest comes out.
   BucketId bucket;
   // Carried along, not compared: all ranks' come out. At most kMaxPayloadBytes.
   std::string payload;
+  // What ranks that are late have not done, for messages; empty: "did not call Compile".
+  std::string lacking;
 
-  static constexpr size_t kMaxValues = 9;
   static constexpr size_t kMaxPayloadBytes = 1100;
 };
 
@@ -50,6 +53,9 @@ class Agreement {
 
   // Begins. Collective; not before the one before has ended. `timeout` counts from here.
   absl::Status Start(Proposal proposal, absl::Duration timeout);
+
+  // One that was started without a limit has to end within `timeout` from now on.
+  void LimitTo(absl::Duration timeout);
 
   // True once it has ended; then outcome() is
   // * OK: all ranks made the same call with the same values and good input;
@@ -68,6 +74,7 @@ class Agreement {
 
  private:
   absl::Status Compare(absl::Span<const std::byte> all);
+  absl::Status Differences(absl::Span<const std::byte> all) const;
 
   Fabric* fabric_;
   Proposal proposal_;

@@ -37,6 +37,7 @@ struct BucketReport {
   int transfer = 0;                // for kOtherTransfer
   std::string tensor;              // for kWaitsForMemory; cut to kMaxTensorNameBytes on its way
   std::optional<BucketId> oldest;  // the rank's own smallest unfinished bucket, if it has one
+  int64_t moves = 0;               // how often the rank has got on, since it began
 };
 
 // A rank that keeps others waiting: it does not answer. `hops`: how many ranks pass on that it does
@@ -44,6 +45,12 @@ struct BucketReport {
 struct Silence {
   int rank = -1;  // -1: none
   int hops = 0;
+};
+
+// How often a rank had got on when it was last heard of.
+struct Moves {
+  int rank = -1;  // -1: none
+  int64_t count = 0;
 };
 
 // What follows "rank 7 ": "has not admitted it: it waits for the budget; its oldest bucket is run 3

@@ -137,15 +137,19 @@ const TensorTransfer& TensorAt(const TransferRun& run, const Chunk& chunk) {
 
 namespace {
 
-// True if the bucket has nowhere to go to: its run is cancelled, and waited for memory before.
+// True if nothing of the bucket has anywhere to go to.
 bool Drops(const TransferRun& run, const Bucket& bucket) {
   if (!run.cut()) return false;
   const absl::Span<const Chunk> chunks = ChunksOf(run.transfer().plan(), bucket);
-  return std::any_of(chunks.begin(), chunks.end(),
-                     [&run](const Chunk& chunk) { return run.Lacks(chunk.tensor); });
+  return std::all_of(chunks.begin(), chunks.end(),
+                     [&run](const Chunk& chunk) { return IsDropped(run, chunk); });
 }
 
 }  // namespace
+
+bool IsDropped(const TransferRun& run, const Chunk& chunk) {
+  return run.cut() && run.Lacks(chunk.tensor);
+}
 
 BucketPart PartOf(const TransferRun& run, const Bucket& bucket) {
   BucketPart part;

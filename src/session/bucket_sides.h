@@ -15,6 +15,9 @@ namespace sluice {
 
 absl::Span<const Chunk> ChunksOf(const Plan& plan, const Bucket& bucket);
 const TensorTransfer& TensorAt(const TransferRun& run, const Chunk& chunk);
+// True if the chunk, of a destination here, has nowhere to go to: its run was cancelled while it
+// waited for the tensor's memory. Others of its bucket may have.
+bool IsDropped(const TransferRun& run, const Chunk& chunk);
 
 // A bucket's bytes in memory, in the order in which they cross.
 struct WireMemory {
@@ -28,7 +31,7 @@ struct WireMemory {
 
 // What this rank does of each stage, and the staging that it takes.
 struct BucketPart {
-  bool drops = false;  // what it gets as a destination has nowhere to go
+  bool drops = false;  // nothing that it gets as a destination has anywhere to go
   WireMemory src;      // in source memory, if they can be sent from there; or null
   WireMemory dst;      // in destination memory, if they can be received there; or null
   bool folds = false;  // an owner that receives all contributions at once, as their sum

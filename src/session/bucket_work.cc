@@ -281,6 +281,7 @@ absl::Status BucketWork::Pack(std::byte* wire, bool contribution, CopyQueue* cop
 
 absl::Status BucketWork::Unpack(const std::byte* wire, CopyQueue* copies) {
   for (const Chunk& chunk : ChunksOf(plan(), bucket())) {
+    if (IsDropped(*run_, chunk)) continue;
     absl::Status status = copies->Add(UnpackCopy(*run_, chunk, wire));
     if (!status.ok()) return status;
   }
@@ -289,6 +290,7 @@ absl::Status BucketWork::Unpack(const std::byte* wire, CopyQueue* copies) {
 
 absl::Status BucketWork::CopyLocally(CopyQueue* copies) {
   for (const Chunk& chunk : ChunksOf(plan(), bucket())) {
+    if (IsDropped(*run_, chunk)) continue;
     absl::Status status = copies->Add(LocalCopy(*run_, chunk));
     if (!status.ok()) return status;
   }
@@ -312,13 +314,8 @@ int64_t BucketWork::HopOf(int64_t number) const {
 }
 
 int64_t BucketWork::HopToChildren() const {
-  const absl::Span<const Member> members =
-      absl::MakeConstSpan(plan().members).subspan(static_cast<size_t>(channel().first_member));
-  int64_t depth = 0;
-  for (int32_t at = channel().self; members[static_cast<size_t>(at)].parent >= 0; ++depth) {
-    at = members[static_cast<size_t>(at)].parent;
-  }
-  return int64_t{channel().contribution_count} + std::max(0, channel().step_count - 1) + depth;
+  return int64_t{channel().contribution_count} + std::max(0, channel().step_count - 1) +
+         channel().depth;
 }
 
 void BucketWork::Send(const Link& link, const WireMemory& memory, const Letter& letter,
@@ -355,7 +352,8 @@ void BucketWork::AddMessage(TransportOp::Kind kind, const Link& link, const Wire
 int BucketWork::TagOf(const Link& link) const {
   constexpr int kShift = 37;
   const int run_tag = static_cast<int>(run_->id() % kRunTags);
-  return run_tag * kLinkTags + (link.tag + run_->transfer().number * kShift) % kLinkTags;
+  const int shift = run_->transfer().number % kLinkTags * kShift;
+  return run_tag * kLinkTags + (link.tag + shift) % kLinkTags;
 }
 
 std::byte* BucketWork::Area(size_t number) const {

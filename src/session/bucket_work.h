@@ -47,6 +47,8 @@ class BucketWork {
   size_t index() const { return index_; }
   Ticket ticket() const { return ticket_; }
   const Bucket& bucket() const { return run_->transfer().plan().buckets[index_]; }
+  // Its name in this run.
+  BucketId id() const { return bucket().id.WithRun(static_cast<uint64_t>(run_->id())); }
 
   // Copies and messages under way. While there are any, the stage goes on.
   int* pending() { return &pending_; }

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "tensor/stable_hash.h"
+
 namespace sluice {
 
 StreamItem CatalogItems::At(int64_t item) const {
@@ -52,6 +54,28 @@ std::vector<std::string> CatalogItems::object_names() const {
   std::vector<std::string> names;
   for (const Catalog::Object& object : catalog_.objects()) names.push_back(object.name);
   return names;
+}
+
+uint64_t CatalogItems::fingerprint() const {
+  StableHash hash;
+  for (const Catalog::Object& object : catalog_.objects()) {
+    hash.AddText(object.name);
+    hash.AddSigned(object.bytes);
+    hash.AddSigned(object.first_item);
+  }
+  for (const Catalog::Run& run : catalog_.runs()) {
+    for (const int64_t value : {run.first_item, run.offset, run.stride, run.item_bytes}) {
+      hash.AddSigned(value);
+    }
+  }
+  return std::max<uint64_t>(1, hash.value());  // 0: not known
+}
+
+uint64_t GeneratedItems::fingerprint() const {
+  StableHash hash;
+  hash.AddText("generator");
+  hash.AddSigned(item_bytes_);
+  return std::max<uint64_t>(1, hash.value());
 }
 
 }  // namespace sluice

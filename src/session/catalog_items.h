@@ -27,6 +27,7 @@ class CatalogItems final : public StreamItems {
   bool uniform() const override;
   bool aligned_to(int64_t alignment) const override;
   std::vector<std::string> object_names() const override;
+  uint64_t fingerprint() const override;
 
  private:
   const ItemType* TypeOf(const Catalog::Item& item) const;
@@ -50,6 +51,7 @@ class GeneratedItems final : public StreamItems {
   bool uniform() const override { return true; }
   bool aligned_to(int64_t) const override { return true; }  // nothing is rounded
   std::vector<std::string> object_names() const override { return {"the generator"}; }
+  uint64_t fingerprint() const override;
 
  private:
   const int64_t items_;

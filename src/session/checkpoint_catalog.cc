@@ -2,9 +2,6 @@
 #include "session/checkpoint_catalog.h"
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -14,131 +11,19 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "session/read_ranges.h"
+#include "session/checkpoint_contents.h"
+#include "session/checkpoint_headers.h"
+#include "session/checkpoint_names.h"
+#include "session/text_list.h"
 #include "storage/checkpoint_index.h"
-#include "storage/file_source.h"
-#include "storage/http_fetch.h"
-#include "storage/http_source.h"
-#include "storage/mmap_source.h"
-#include "storage/object_name.h"
 #include "storage/safetensors.h"
 #include "tensor/cast.h"
 
 namespace sluice {
 namespace {
 
-HttpOptions HttpOptionsOf(const CheckpointOptions& options) {
-  HttpOptions http;
-  http.connections_per_host = options.connections;
-  http.connections_max = options.connections;
-  http.ca_file = options.ca_file;
-  http.timeout_ns = absl::ToInt64Nanoseconds(options.retry.request_timeout);
-  return http;
-}
-
-// The index; NotFound if there is none.
-absl::StatusOr<std::string> FetchIndexText(const SourceAddress& address,
-                                           const CheckpointOptions& options) {
-  const int64_t bytes_max = CheckpointIndexLimits().text_bytes;
-  if (address.is_http()) {
-    return FetchHttpObject(absl::StrCat(address.place, kCheckpointIndexName), bytes_max,
-                           HttpOptionsOf(options));
-  }
-  const std::string path = absl::StrCat(address.place, "/", kCheckpointIndexName);
-  std::error_code error;
-  if (!std::filesystem::exists(path, error)) {
-    return absl::NotFoundError(absl::StrCat("there is no ", path));
-  }
-  std::ifstream file(path, std::ios::binary);
-  std::string text(std::istreambuf_iterator<char>(file), {});
-  if (!file || file.bad()) return absl::UnavailableError(absl::StrCat("cannot read ", path));
-  return text;
-}
-
-absl::StatusOr<std::vector<std::string>> ListFiles(const std::string& directory) {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (std::filesystem::directory_iterator at(directory, error), end; !error && at != end;
-       at.increment(error)) {
-    const std::filesystem::path& path = at->path();
-    if (path.extension() != ".safetensors" || path.filename().string()[0] == '.') continue;
-    names.push_back(path.filename().string());
-    if (absl::Status status = CheckObjectName(names.back()); !status.ok()) return status;
-  }
-  if (error) {
-    return absl::NotFoundError(absl::StrCat("cannot list ", directory, ": ", error.message()));
-  }
-  if (names.empty()) {
-    return absl::NotFoundError(
-        absl::StrCat(directory, " has no ", kCheckpointIndexName, " and no *.safetensors"));
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
-absl::Status InFile(const std::string& name, const absl::Status& status) {
+absl::Status InFile(absl::string_view name, const absl::Status& status) {
   return absl::Status(status.code(), absl::StrCat(name, ": ", status.message()));
-}
-
-absl::Span<const std::byte> BytesOf(const std::string& text) {
-  return absl::MakeConstSpan(reinterpret_cast<const std::byte*>(text.data()), text.size());
-}
-
-// Of a file in a directory; -1 if that is not known before it is read.
-absl::StatusOr<int64_t> SizeOf(const SourceAddress& address, const std::string& name) {
-  if (address.is_http()) return -1;
-  std::error_code error;
-  const std::uintmax_t bytes = std::filesystem::file_size(address.place + "/" + name, error);
-  if (!error) return static_cast<int64_t>(bytes);
-  return absl::NotFoundError(
-      absl::StrCat("cannot read ", address.place, "/", name,
-                   ", which holds tensors of the checkpoint: ", error.message()));
-}
-
-// Two reads of each file: how long its header is, and the header.
-absl::StatusOr<std::vector<SafetensorsHeader>> ReadHeaders(const SourceAddress& address,
-                                                           const std::vector<std::string>& files,
-                                                           const CheckpointOptions& options,
-                                                           absl::FunctionRef<void()> pause,
-                                                           int64_t* bytes_read) {
-  SourceAddress plain = address;
-  if (plain.scheme == "file") plain.scheme = "buffered";
-  absl::StatusOr<std::unique_ptr<Source>> source = OpenFiles(plain, files, options, 64);
-  if (!source.ok()) return source.status();
-  std::vector<int64_t> sizes;
-  std::vector<RangeRead> ranges;
-  for (const std::string& file : files) {
-    const absl::StatusOr<int64_t> bytes = SizeOf(address, file);
-    if (!bytes.ok()) return bytes.status();
-    sizes.push_back(*bytes);
-    if (*bytes >= 0 && *bytes < kSafetensorsPrefixBytes) {
-      return InFile(file, SafetensorsHeaderBytes({}, *bytes).status());
-    }
-    ranges.push_back({static_cast<int>(ranges.size()), 0, kSafetensorsPrefixBytes, ""});
-  }
-  absl::Status status =
-      ReadRanges(source->get(), files, options.retry, pause, absl::MakeSpan(ranges));
-  if (!status.ok()) return status;
-  std::vector<std::string> prefixes;
-  for (size_t i = 0; i < files.size(); ++i) {
-    const absl::StatusOr<int64_t> bytes = SafetensorsHeaderBytes(BytesOf(ranges[i].text), sizes[i]);
-    if (!bytes.ok()) return InFile(files[i], bytes.status());
-    prefixes.push_back(std::move(ranges[i].text));
-    ranges[i].offset = kSafetensorsPrefixBytes;
-    ranges[i].bytes = *bytes - kSafetensorsPrefixBytes;
-    if (ranges[i].bytes < 1) return absl::InvalidArgumentError(files[i] + ": an empty header");
-    *bytes_read += *bytes;
-  }
-  status = ReadRanges(source->get(), files, options.retry, pause, absl::MakeSpan(ranges));
-  if (!status.ok()) return status;
-  std::vector<SafetensorsHeader> headers;
-  for (size_t i = 0; i < files.size(); ++i) {
-    absl::StatusOr<SafetensorsHeader> header =
-        ParseSafetensorsHeader(BytesOf(prefixes[i] + ranges[i].text), sizes[i]);
-    if (!header.ok()) return InFile(files[i], header.status());
-    headers.push_back(*std::move(header));
-  }
-  return headers;
 }
 
 struct Found {
@@ -173,6 +58,10 @@ std::string ShapeText(absl::Span<const int64_t> shape) {
 }
 
 absl::Status CheckFit(const CheckpointTensor& wanted, const SafetensorsTensor& found) {
+  if (!found.unreadable.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("tensor '", wanted.name, "': ", found.unreadable));
+  }
   const std::vector<int64_t> shape = found.shape.empty() ? std::vector<int64_t>{1} : found.shape;
   if (shape != wanted.shape) {
     return absl::InvalidArgumentError(absl::StrCat("tensor '", wanted.name, "' has shape ",
@@ -215,9 +104,11 @@ absl::Status Resolve(absl::Span<const CheckpointTensor> tensors, const FoundByNa
 
 // What the index says of the tensors that are wanted: their files alone are looked at.
 absl::Status TakeIndex(const std::string& text, absl::Span<const CheckpointTensor> tensors,
-                       CheckpointCatalog* catalog, absl::flat_hash_map<std::string, int>* file_of) {
+                       CheckpointCatalog* catalog, absl::flat_hash_map<std::string, int>* file_of,
+                       std::string* save_id) {
   const absl::StatusOr<CheckpointIndex> index = ParseCheckpointIndex(text);
-  if (!index.ok()) return InFile(std::string(kCheckpointIndexName), index.status());
+  if (!index.ok()) return InFile(kCheckpointIndexName, index.status());
+  *save_id = index->save_id;
   absl::flat_hash_set<absl::string_view> wanted;
   for (const CheckpointTensor& tensor : tensors) wanted.insert(tensor.name);
   std::vector<int> number(index->files.size(), -1);
@@ -238,84 +129,135 @@ absl::Status TakeIndex(const std::string& text, absl::Span<const CheckpointTenso
   return missing.empty() ? absl::OkStatus() : MissingError(missing);
 }
 
+// The files of one save have one id, which their index has, too.
+absl::Status CheckSaveIds(const std::string& save_id, const std::vector<std::string>& files,
+                          const std::vector<SafetensorsHeader>& headers) {
+  if (save_id.empty()) return absl::OkStatus();
+  for (size_t i = 0; i < files.size(); ++i) {
+    const SafetensorsMetadata& metadata = headers[i].metadata;
+    const auto found = std::find_if(metadata.begin(), metadata.end(),
+                                    [](const auto& entry) { return entry.first == kSaveIdKey; });
+    if (found != metadata.end() && found->second == save_id) continue;
+    return absl::DataLossError(absl::StrCat(
+        files[i], " is not of the save that ", kCheckpointIndexName, " is of, by their ",
+        kSaveIdKey, ": the checkpoint was being replaced, or is a mixture"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<CheckpointCatalog> FindIn(const CheckpointContents& contents,
+                                         const SourceAddress& address,
+                                         absl::Span<const CheckpointTensor> tensors,
+                                         const CheckpointOptions& options, const WorkStop& stop) {
+  CheckpointCatalog catalog;
+  absl::flat_hash_map<std::string, int> file_of;
+  std::string save_id;
+  catalog.files = contents.files;
+  if (contents.index_text) {
+    absl::Status status = TakeIndex(*contents.index_text, tensors, &catalog, &file_of, &save_id);
+    if (!status.ok()) return status;
+    catalog.header_bytes += static_cast<int64_t>(contents.index_text->size());
+  }
+  absl::StatusOr<CheckpointHeaders> read = ReadHeaders(address, catalog.files, options, stop);
+  if (absl::IsNotFound(read.status()) || absl::IsPermissionDenied(read.status())) {
+    return contents.index_refused.ok() ? read.status() : contents.index_refused;
+  }
+  if (!read.ok()) return read.status();
+  catalog.header_bytes += read->bytes;
+  catalog.identities = std::move(read->identities);
+  catalog.versions = std::move(read->versions);
+  catalog.beginnings = std::move(read->beginnings);
+  if (absl::Status status = CheckSaveIds(save_id, catalog.files, read->headers); !status.ok()) {
+    return status;
+  }
+  const absl::StatusOr<FoundByName> found =
+      ByName(catalog.files, read->headers, contents.index_text ? &file_of : nullptr);
+  if (!found.ok()) return found.status();
+  if (absl::Status status = Resolve(tensors, *found, &catalog); !status.ok()) return status;
+  if (!contents.index_text) {
+    catalog.ignored = static_cast<int64_t>(found->size() - tensors.size());
+  }
+  return catalog;
+}
+
 }  // namespace
 
 absl::StatusOr<CheckpointCatalog> FindTensors(const SourceAddress& address,
                                               absl::Span<const CheckpointTensor> tensors,
                                               const CheckpointOptions& options,
-                                              absl::FunctionRef<void()> pause) {
-  CheckpointCatalog catalog;
-  absl::flat_hash_map<std::string, int> file_of;
-  const absl::StatusOr<std::string> index = FetchIndexText(address, options);
-  if (index.ok()) {
-    absl::Status status = TakeIndex(*index, tensors, &catalog, &file_of);
-    if (!status.ok()) return status;
-    catalog.header_bytes += static_cast<int64_t>(index->size());
-  } else if (!absl::IsNotFound(index.status())) {
-    return index.status();
-  } else if (address.is_http()) {
-    catalog.files.emplace_back(kCheckpointFileName);
-  } else {
-    absl::StatusOr<std::vector<std::string>> files = ListFiles(address.place);
-    if (!files.ok()) return files.status();
-    catalog.files = *std::move(files);
+                                              const WorkStop& stop) {
+  // Between two looks a save may have ended.
+  constexpr int kLooksMax = 16;
+  for (int look = 0; look < kLooksMax; ++look) {
+    const absl::StatusOr<CheckpointContents> contents = LookForCheckpoint(address, options, stop);
+    if (!contents.ok() && !absl::IsNotFound(contents.status())) return contents.status();
+    absl::StatusOr<CheckpointCatalog> catalog =
+        contents.ok() ? FindIn(*contents, address, tensors, options, stop)
+                      : absl::StatusOr<CheckpointCatalog>(contents.status());
+    const absl::StatusOr<bool> same =
+        HasSameIndex(address, contents.ok() ? *contents : CheckpointContents());
+    if (!same.ok()) return same.status();
+    if (*same || stop.load(std::memory_order_relaxed)) return catalog;
   }
-  const absl::StatusOr<std::vector<SafetensorsHeader>> headers =
-      ReadHeaders(address, catalog.files, options, pause, &catalog.header_bytes);
-  if (!headers.ok()) return headers.status();
-  const absl::StatusOr<FoundByName> found =
-      ByName(catalog.files, *headers, index.ok() ? &file_of : nullptr);
-  if (!found.ok()) return found.status();
-  if (absl::Status status = Resolve(tensors, *found, &catalog); !status.ok()) return status;
-  if (!index.ok()) catalog.ignored = static_cast<int64_t>(found->size() - tensors.size());
-  return catalog;
+  return absl::UnavailableError(absl::StrCat(
+      address.place, " gets one checkpoint after the other, while a load looks for one"));
 }
 
 std::string CatalogText(const CheckpointCatalog& catalog) {
-  std::string text =
-      absl::StrCat(catalog.files.size(), " ", catalog.ignored, " ", catalog.header_bytes, "\n");
-  for (const std::string& file : catalog.files) absl::StrAppend(&text, file, "\n");
+  std::string entries;
   for (const CheckpointCatalog::Entry& entry : catalog.entries) {
-    absl::StrAppend(&text, entry.file, " ", static_cast<int>(entry.dtype), " ", entry.begin, "\n");
+    absl::StrAppend(&entries, entry.file, " ", static_cast<int>(entry.dtype), " ", entry.begin,
+                    "\n");
   }
-  return text;
+  std::vector<std::string> identities;
+  for (const FileIdentity& identity : catalog.identities) {
+    identities.push_back(IdentityText(identity));
+  }
+  std::vector<std::string> versions;
+  for (const HttpVersion& version : catalog.versions) {
+    versions.push_back(version.etag);
+    versions.push_back(version.last_modified);
+  }
+  return JoinTexts({absl::StrCat(catalog.ignored, " ", catalog.header_bytes, " 0"),
+                    JoinTexts(catalog.files), JoinTexts(identities), JoinTexts(versions), entries});
 }
 
 absl::StatusOr<CheckpointCatalog> ParseCatalogText(absl::string_view text) {
-  CheckpointCatalog catalog;
-  const std::vector<absl::string_view> lines = absl::StrSplit(text, '\n', absl::SkipEmpty());
+  const absl::Status bad = absl::InternalError("what rank 0 told of the checkpoint makes no sense");
   const auto three = [](absl::string_view line, int64_t* a, int64_t* b, int64_t* c) {
     const std::vector<absl::string_view> words = absl::StrSplit(line, ' ');
     return words.size() == 3 && absl::SimpleAtoi(words[0], a) && absl::SimpleAtoi(words[1], b) &&
            absl::SimpleAtoi(words[2], c);
   };
-  int64_t files = 0;
-  bool good = !lines.empty() && three(lines[0], &files, &catalog.ignored, &catalog.header_bytes);
-  for (size_t i = 1; good && i < lines.size(); ++i) {
-    if (static_cast<int64_t>(i) <= files) {
-      catalog.files.emplace_back(lines[i]);
-      continue;
-    }
+  const absl::StatusOr<std::vector<std::string>> parts = SplitTexts(text);
+  if (!parts.ok() || parts->size() != 5) return bad;
+  CheckpointCatalog catalog;
+  int64_t zero = 0;
+  if (!three((*parts)[0], &catalog.ignored, &catalog.header_bytes, &zero)) return bad;
+  absl::StatusOr<std::vector<std::string>> files = SplitTexts((*parts)[1]);
+  const absl::StatusOr<std::vector<std::string>> identities = SplitTexts((*parts)[2]);
+  absl::StatusOr<std::vector<std::string>> versions = SplitTexts((*parts)[3]);
+  if (!files.ok() || !identities.ok() || !versions.ok()) return bad;
+  catalog.files = *std::move(files);
+  for (const std::string& identity : *identities) {
+    const absl::optional<FileIdentity> parsed = ParseIdentityText(identity);
+    if (!parsed) return bad;
+    catalog.identities.push_back(*parsed);
+  }
+  if (!catalog.identities.empty() && catalog.identities.size() != catalog.files.size()) return bad;
+  if (!versions->empty() && versions->size() != 2 * catalog.files.size()) return bad;
+  for (size_t i = 0; i < versions->size(); i += 2) {
+    catalog.versions.push_back({std::move((*versions)[i]), std::move((*versions)[i + 1])});
+  }
+  const std::vector<absl::string_view> lines = absl::StrSplit((*parts)[4], '\n', absl::SkipEmpty());
+  for (const absl::string_view line : lines) {
     int64_t file = 0;
     int64_t dtype = 0;
     int64_t begin = 0;
-    good = three(lines[i], &file, &dtype, &begin);
+    if (!three(line, &file, &dtype, &begin)) return bad;
     catalog.entries.push_back({static_cast<int>(file), static_cast<DType>(dtype), begin});
   }
-  if (!good) return absl::InternalError("what rank 0 told of the checkpoint makes no sense");
   return catalog;
-}
-
-absl::StatusOr<std::unique_ptr<Source>> OpenFiles(const SourceAddress& address,
-                                                  const std::vector<std::string>& files,
-                                                  const CheckpointOptions& options,
-                                                  int in_flight_max) {
-  if (address.is_http()) return MakeHttpSource(address.place, files, HttpOptionsOf(options));
-  if (address.scheme == "mmap") return MakeMmapSource(address.place, files, {});
-  FileSourceOptions file;
-  file.access = address.scheme == "file" ? FileAccess::kDirect : FileAccess::kBuffered;
-  file.in_flight_max = in_flight_max;
-  return MakeFileSource(address.place, files, file);
 }
 
 }  // namespace sluice

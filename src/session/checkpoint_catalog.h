@@ -3,22 +3,19 @@
 #define SLUICE_SRC_SESSION_CHECKPOINT_CATALOG_H_
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
-#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "session/own_work.h"
 #include "session/stream_source.h"
 #include "sluice/checkpoint.h"
-#include "storage/source.h"
+#include "storage/file_identity.h"
+#include "storage/http_version.h"
 
 namespace sluice {
-
-inline constexpr absl::string_view kCheckpointIndexName = "model.safetensors.index.json";
-inline constexpr absl::string_view kCheckpointFileName = "model.safetensors";
 
 // Where the tensors lie that were asked for.
 struct CheckpointCatalog {
@@ -28,30 +25,37 @@ struct CheckpointCatalog {
     int64_t begin = 0;  // bytes, in the file
   };
   std::vector<std::string> files;
+  // Of files of a directory: as they were when their headers were read, under the index that names
+  // them. Ranks read these files, or fail.
+  std::vector<FileIdentity> identities;
   std::vector<Entry> entries;  // as the tensors that were asked for
   int64_t ignored = 0;         // tensors of the checkpoint beside them
   int64_t header_bytes = 0;    // read for this
+  // Of files over HTTP: which versions the headers are of. Ranks read these, or fail.
+  HttpVersions versions;
+  // Over HTTP, not passed on: how each file begins, with its header or a part of that.
+  std::vector<std::string> beginnings;
 };
 
 // Reads the index and headers, and checks that the checkpoint has each tensor, in its shape, of a
 // dtype that can be cast. Each file's header is read once, all at a time, and only of files that
-// are needed, where an index tells. Calls `pause` while it waits.
+// are needed, where an index tells. Waits for the storage; gives up once `stop` is set. Any thread.
 // NotFound: no checkpoint, no such file, or tensors that it lacks; InvalidArgument: what does not
-// fit, or is no header; DataLoss: a file is too short.
+// fit, or is no header; DataLoss: a file is too short, or of another save than its index;
+// Unavailable: the directory gets one checkpoint after the other.
 absl::StatusOr<CheckpointCatalog> FindTensors(const SourceAddress& address,
                                               absl::Span<const CheckpointTensor> tensors,
                                               const CheckpointOptions& options,
-                                              absl::FunctionRef<void()> pause);
+                                              const WorkStop& stop);
 
 // As text, for other ranks.
 std::string CatalogText(const CheckpointCatalog& catalog);
 absl::StatusOr<CheckpointCatalog> ParseCatalogText(absl::string_view text);
 
-// A reader of `files`, `in_flight_max` reads at once.
-absl::StatusOr<std::unique_ptr<Source>> OpenFiles(const SourceAddress& address,
-                                                  const std::vector<std::string>& files,
-                                                  const CheckpointOptions& options,
-                                                  int in_flight_max);
+// For a checkpoint that was read over HTTP: DataLoss if a file is of another version, or does not
+// begin as it did. Adds what it reads to header_bytes. Waits as FindTensors does.
+absl::Status CheckUnchanged(const SourceAddress& address, const CheckpointOptions& options,
+                            const WorkStop& stop, CheckpointCatalog* catalog);
 
 }  // namespace sluice
 

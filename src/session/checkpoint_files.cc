@@ -1,125 +1,169 @@
-// Shards, their names, and their index.
+// The steps of a save, in an order in which each of them may be the last.
 #include "session/checkpoint_files.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
+#include <system_error>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
-#include "session/checkpoint_catalog.h"
-#include "session/checkpoint_input.h"
+#include "session/checkpoint_names.h"
 #include "storage/checkpoint_index.h"
-#include "storage/safetensors.h"
+#include "storage/remove_same.h"
+#include "storage/source_check.h"
+#include "storage/whole_file.h"
 
 namespace sluice {
 namespace {
 
-// So that reads past the page cache begin at a block, where tensors are whole blocks.
-constexpr int64_t kDataAlignment = 4096;
-
-int64_t BytesOf(const CheckpointTensor& tensor) {
-  int64_t bytes = DTypeBytes(FileDTypeOf(tensor));
-  for (const int64_t size : tensor.shape) bytes *= size;
-  return bytes;
+bool Exists(const std::string& path) {
+  struct stat facts = {};
+  return lstat(path.c_str(), &facts) == 0;
 }
 
-// Which file each tensor goes to.
-std::vector<int> Divide(absl::Span<const CheckpointTensor> tensors, int64_t shard_bytes_max) {
-  std::vector<int> file_of;
-  int file = 0;
-  int64_t filled = 0;
-  for (const CheckpointTensor& tensor : tensors) {
-    const int64_t bytes = BytesOf(tensor);
-    if (filled > 0 && bytes > shard_bytes_max - filled) {
-      ++file;
-      filled = 0;
-    }
-    filled += bytes;
-    file_of.push_back(file);
+absl::Status Remove(const std::string& path) {
+  if (unlink(path.c_str()) == 0 || errno == ENOENT) return absl::OkStatus();
+  return ReadErrnoStatus(errno, absl::StrCat("cannot remove ", path));
+}
+
+// Names in the directory that `choose` takes.
+template <class Choose>
+absl::StatusOr<std::vector<std::string>> List(const std::string& directory, const Choose& choose) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (std::filesystem::directory_iterator at(directory, error), end; !error && at != end;
+       at.increment(error)) {
+    std::string name = at->path().filename().string();
+    if (choose(name)) names.push_back(std::move(name));
   }
-  return file_of;
+  if (!error) return names;
+  return ReadErrnoStatus(error.value(), absl::StrCat("cannot list ", directory));
 }
 
-// "model-00001-of-00003.safetensors", of any numbers.
-bool IsShardName(const std::string& name) {
-  const std::string pattern = "model-#####-of-#####.safetensors";
-  return name.size() == pattern.size() &&
-         std::equal(name.begin(), name.end(), pattern.begin(),
-                    [](char c, char p) { return p == '#' ? c >= '0' && c <= '9' : c == p; });
+bool Contains(const std::vector<std::string>& names, absl::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// A temporary's name begins with a dot and the file's.
+bool IsTemporary(absl::string_view name) {
+  if (IsTemporaryOf(name, kCheckpointFileName) || IsTemporaryOf(name, kCheckpointIndexName)) {
+    return true;
+  }
+  constexpr absl::string_view kShardEnd = ".safetensors";
+  const size_t end = name.find(kShardEnd);
+  if (name.empty() || end == name.npos) return false;
+  const absl::string_view shard = name.substr(1, end - 1 + kShardEnd.size());
+  return IsShardName(shard) && IsTemporaryOf(name, shard);
+}
+
+absl::Status InPlaceBut(const absl::Status& status) {
+  return absl::Status(status.code(),
+                      absl::StrCat("the new checkpoint is in place, but ", status.message()));
 }
 
 }  // namespace
 
-absl::StatusOr<CheckpointFileLayout> LayOutCheckpoint(absl::Span<const CheckpointTensor> tensors,
-                                                      int64_t shard_bytes_max) {
-  const std::vector<int> file_of = Divide(tensors, shard_bytes_max);
-  const int files = file_of.empty() ? 0 : file_of.back() + 1;
-  CheckpointFileLayout layout;
-  layout.places.resize(tensors.size());
-  CheckpointIndex index;
-  index.total_bytes = 0;
-  size_t next = 0;
-  for (int file = 0; file < files; ++file) {
-    const size_t first = next;
-    std::vector<SafetensorsSpec> specs;
-    for (; next < tensors.size() && file_of[next] == file; ++next) {
-      const CheckpointTensor& tensor = tensors[next];
-      specs.push_back({tensor.name, ElementTypeOf(FileDTypeOf(tensor)), tensor.shape});
-      index.tensors.push_back({tensor.name, file});
-      index.total_bytes += BytesOf(tensor);
-    }
-    absl::StatusOr<SafetensorsLayout> laid_out =
-        LayOutSafetensors(specs, {{"format", "pt"}}, kDataAlignment);
-    if (!laid_out.ok()) return laid_out.status();
-    for (size_t i = 0; i < specs.size(); ++i) {
-      layout.places[first + i] = {file, laid_out->tensors[i].begin};
-    }
-    const std::string name =
-        files == 1 ? std::string(kCheckpointFileName)
-                   : absl::StrFormat("model-%05d-of-%05d.safetensors", file + 1, files);
-    index.files.push_back(name);
-    layout.files.push_back({name, std::move(laid_out->header), laid_out->object_bytes});
-  }
-  if (files == 1) return layout;
-  absl::StatusOr<std::string> text = CheckpointIndexText(index);
-  if (!text.ok()) return text.status();
-  layout.index = *std::move(text);
-  return layout;
+std::string CheckpointFiles::PathOf(absl::string_view name) const {
+  return absl::StrCat(directory_, "/", name);
 }
 
-CheckpointFiles::~CheckpointFiles() {
+std::string CheckpointFiles::RivalPath() const {
+  return PathOf(has_index_ ? kCheckpointFileName : kCheckpointIndexName);
+}
+
+void CheckpointFiles::Discard() {
   files_.clear();
-  std::error_code ignored;  // it is not empty: somebody uses it
-  if (made_directory_) std::filesystem::remove(directory_, ignored);
+  lock_.reset();
+  // If it is not empty, somebody uses it.
+  if (std::exchange(made_directory_, false)) rmdir(directory_.c_str());
+}
+
+absl::Status CheckpointFiles::MakeDirectory() {
+  made_directory_ = mkdir(directory_.c_str(), 0777) == 0;
+  if (made_directory_ || errno == EEXIST) return absl::OkStatus();
+  return ReadErrnoStatus(errno, absl::StrCat("cannot make ", directory_));
+}
+
+void CheckpointFiles::RemoveStale() const {
+  // On a file system without locks, the saver of a temporary may well be alive.
+  if (!lock_->held()) return;
+  const absl::StatusOr<std::vector<std::string>> stale = List(directory_, IsTemporary);
+  if (!stale.ok()) return;
+  // What cannot be removed is in nobody's way.
+  for (const std::string& name : *stale) unlink(PathOf(name).c_str());
+}
+
+absl::Status CheckpointFiles::ChooseNames(const CheckpointFileLayout& layout) {
+  if (!lock_->held()) {
+    const auto rival = IdentifyPath(RivalPath());
+    if (!rival.ok()) return rival.status();
+    rival_ = *rival;
+  }
+  bool is_readable = true;
+  const absl::StatusOr<WholeFile> older =
+      ReadWholeFile(PathOf(kCheckpointIndexName), CheckpointIndexLimits().text_bytes);
+  if (older.ok()) {
+    absl::StatusOr<CheckpointIndex> index = ParseCheckpointIndex(older->text);
+    is_readable = index.ok();
+    if (index.ok()) older_files_ = std::move(index->files);
+  } else if (!absl::IsNotFound(older.status())) {
+    is_readable = false;
+  }
+  for (const CheckpointFileLayout::File& file : layout.files) names_.push_back(file.name);
+  if (!has_index_) return absl::OkStatus();
+  const bool is_free = std::none_of(names_.begin(), names_.end(), [this](const std::string& name) {
+    return Exists(PathOf(name)) || Contains(older_files_, name);
+  });
+  // Without a lock another saver may be about to take the customary names.
+  if (is_free && is_readable && lock_->held()) return absl::OkStatus();
+  const absl::string_view label = absl::string_view(layout.index->save_id).substr(0, 8);
+  const int files = static_cast<int>(names_.size());
+  for (int file = 0; file < files; ++file) {
+    std::string& name = names_[static_cast<size_t>(file)];
+    name = ShardName(label, file, files);
+    if (!Exists(PathOf(name)) && !Contains(older_files_, name)) continue;
+    return absl::AlreadyExistsError(absl::StrCat(PathOf(name), " is there already"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckpointFiles::Add(const std::string& name, absl::string_view text, int64_t bytes) {
+  absl::StatusOr<AtomicFile> file = AtomicFile::Create(PathOf(name));
+  if (!file.ok()) return file.status();
+  files_.push_back(*std::move(file));
+  if (absl::Status status = files_.back().WriteAt(0, text); !status.ok()) return status;
+  return files_.back().Resize(bytes);
 }
 
 absl::Status CheckpointFiles::Create(const std::string& directory,
                                      const CheckpointFileLayout& layout) {
   directory_ = directory;
-  std::error_code error;
-  made_directory_ = std::filesystem::create_directory(directory, error);
-  if (error) {
-    return absl::Status(absl::StatusCode::kNotFound,
-                        absl::StrCat("cannot make ", directory, ": ", error.message()));
+  has_index_ = layout.index.has_value();
+  if (absl::Status status = MakeDirectory(); !status.ok()) return status;
+  absl::StatusOr<DirectoryLock> lock = DirectoryLock::Take(directory_, kCheckpointLockName);
+  if (absl::IsFailedPrecondition(lock.status())) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("another save into ", directory_, " is under way: ", lock.status().message()));
   }
-  const auto add = [this](const std::string& name, const std::string& text,
-                          int64_t bytes) -> absl::Status {
-    absl::StatusOr<AtomicFile> file = AtomicFile::Create(absl::StrCat(directory_, "/", name));
-    if (!file.ok()) return file.status();
-    names_.push_back(name);
-    files_.push_back(*std::move(file));
-    if (absl::Status status = files_.back().WriteAt(0, text); !status.ok()) return status;
-    return files_.back().Resize(bytes);
-  };
-  for (const CheckpointFileLayout::File& file : layout.files) {
-    if (absl::Status status = add(file.name, file.header, file.bytes); !status.ok()) return status;
+  if (!lock.ok()) return lock.status();
+  lock_ = *std::move(lock);
+  RemoveStale();
+  if (absl::Status status = ChooseNames(layout); !status.ok()) return status;
+  for (size_t i = 0; i < layout.files.size(); ++i) {
+    const CheckpointFileLayout::File& file = layout.files[i];
+    if (absl::Status status = Add(names_[i], file.header, file.bytes); !status.ok()) return status;
   }
-  has_index_ = !layout.index.empty();
   if (!has_index_) return absl::OkStatus();
-  return add(std::string(kCheckpointIndexName), layout.index,
-             static_cast<int64_t>(layout.index.size()));
+  CheckpointIndex index = *layout.index;
+  index.files = names_;
+  const absl::StatusOr<std::string> text = CheckpointIndexText(index);
+  if (!text.ok()) return text.status();
+  names_.emplace_back(kCheckpointIndexName);
+  return Add(names_.back(), *text, static_cast<int64_t>(text->size()));
 }
 
 std::vector<std::string> CheckpointFiles::temporaries() const {
@@ -130,45 +174,102 @@ std::vector<std::string> CheckpointFiles::temporaries() const {
 }
 
 absl::Status CheckpointFiles::Commit() {
-  absl::Status status = CommitAll();
+  absl::Status status = SyncAll();
+  if (status.ok()) status = NameShards();
   if (status.ok()) {
-    made_directory_ = false;
-    RemoveOlder();
-    return status;
+    status = Publish();
+  } else {
+    Undo();
   }
-  std::error_code ignored;
-  for (const std::string& path : appeared_) std::filesystem::remove(path, ignored);
+  lock_.reset();
   return status;
 }
 
-absl::Status CheckpointFiles::CommitAll() {
-  for (size_t i = 0; i < files_.size(); ++i) {
-    const std::string path = absl::StrCat(directory_, "/", names_[i]);
-    std::error_code ignored;
-    if (!std::filesystem::exists(path, ignored)) appeared_.push_back(path);
-    if (absl::Status status = files_[i].Commit(); !status.ok()) return status;
+// Whatever gets its name from here on is whole, after a crash of the system too.
+absl::Status CheckpointFiles::SyncAll() {
+  for (AtomicFile& file : files_) {
+    if (absl::Status status = file.Sync(); !status.ok()) return status;
   }
-  return absl::OkStatus();
+  if (!lock_->held()) {
+    const auto own = IdentifyPath(files_.back().temporary());
+    if (!own.ok()) return own.status();
+    published_ = *own;
+  }
+  return made_directory_ ? SyncDirectory(PathOf("..")) : absl::OkStatus();
 }
 
-void CheckpointFiles::RemoveOlder() const {
-  std::error_code ignored;
-  std::vector<std::filesystem::path> older;
-  for (std::filesystem::directory_iterator at(directory_, ignored), end; !ignored && at != end;
-       at.increment(ignored)) {
-    const std::string name = at->path().filename().string();
-    const bool ours =
-        name == kCheckpointFileName || name == kCheckpointIndexName || IsShardName(name);
-    if (ours && std::find(names_.begin(), names_.end(), name) == names_.end()) {
-      older.push_back(at->path());
+// Nobody reads them yet: no index names them.
+absl::Status CheckpointFiles::NameShards() {
+  for (size_t i = 0; i + 1 < files_.size(); ++i) {
+    if (absl::Status status = files_[i].CommitUnsynced(); !status.ok()) return status;
+    appeared_.push_back(PathOf(names_[i]));
+  }
+  return SyncDirectory(directory_);
+}
+
+// A load goes by the index, and by model.safetensors where there is no index; other programs look
+// for model.safetensors first. So each of the two steps changes what one of them reads, from all of
+// the older checkpoint to all of the newer one.
+absl::Status CheckpointFiles::Publish() {
+  const std::string path = PathOf(names_.back());
+  const std::string other = RivalPath();
+  const bool replaces = Exists(path);
+  absl::Status status = files_.back().CommitUnsynced();
+  if (!status.ok()) {
+    Undo();
+    return status;
+  }
+  if (!replaces) appeared_.push_back(path);
+  status = SyncDirectory(directory_);
+  if (status.ok()) status = RemoveRival(other);
+  if (!status.ok()) {
+    if (!replaces) {
+      Undo();
+      return status;
+    }
+    // What had the name is gone: there is no way back.
+    const bool counts = has_index_ || !Exists(other);
+    return counts ? InPlaceBut(status) : status;
+  }
+  made_directory_ = false;
+  status = SyncDirectory(directory_);
+  // Until the storage has the new names, a crash of the system may bring back the old ones.
+  if (status.ok()) status = RemoveOlder();
+  return status.ok() ? status : InPlaceBut(status);
+}
+
+absl::Status CheckpointFiles::RemoveRival(const std::string& path) const {
+  if (lock_->held()) return Remove(path);
+  const absl::StatusOr<bool> removed = RemoveSame(path, rival_);
+  if (!removed.ok()) return removed.status();
+  if (*removed) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "another save has made ", path, " meanwhile, on a file system that has no locks"));
+}
+
+absl::Status CheckpointFiles::RemoveOlder() const {
+  const absl::StatusOr<std::vector<std::string>> older =
+      List(directory_, [this](const std::string& name) {
+        // Without a lock, what no index names may be another saver's.
+        const bool may_be = lock_->held() || Contains(older_files_, name);
+        return may_be && IsShardName(name) && !Contains(names_, name);
+      });
+  if (!older.ok()) return older.status();
+  absl::Status status;
+  for (const std::string& name : *older) status.Update(Remove(PathOf(name)));
+  return status;
+}
+
+void CheckpointFiles::Undo() {
+  // The index, which was the last to appear, first: without it nobody is led to the others.
+  for (size_t i = appeared_.size(); i-- > 0;) {
+    if (lock_->held() || appeared_[i] != PathOf(names_.back())) {
+      unlink(appeared_[i].c_str());
+    } else {
+      RemoveSame(appeared_[i], published_).IgnoreError();
     }
   }
-  // The index first: without it nobody is led to shards that are gone.
-  std::sort(older.begin(), older.end(), [](const auto& a, const auto& b) {
-    return (a.filename().string() == kCheckpointIndexName) >
-           (b.filename().string() == kCheckpointIndexName);
-  });
-  for (const std::filesystem::path& path : older) std::filesystem::remove(path, ignored);
+  appeared_.clear();
 }
 
 }  // namespace sluice

@@ -1,69 +1,80 @@
-// The files of a checkpoint that is saved: what goes where in them, and how they come to be.
+// How the files of a checkpoint that is saved come to be: all of them, or none.
+//
+// The directory holds the older checkpoint until one file takes or loses its name: the index or
+// model.safetensors. It holds the newer one from then on. docs/checkpoints.md has the steps.
 #ifndef SLUICE_SRC_SESSION_CHECKPOINT_FILES_H_
 #define SLUICE_SRC_SESSION_CHECKPOINT_FILES_H_
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
-#include "absl/types/span.h"
-#include "sluice/checkpoint.h"
+#include "session/checkpoint_layout.h"
 #include "storage/atomic_file.h"
+#include "storage/directory_lock.h"
+#include "storage/file_identity.h"
 
 namespace sluice {
 
-// Pure: all ranks come to the same.
-struct CheckpointFileLayout {
-  struct File {
-    std::string name;
-    std::string header;
-    int64_t bytes = 0;  // of the whole file
-  };
-  struct Place {
-    int file = 0;
-    int64_t begin = 0;  // bytes, in it
-  };
-  std::vector<File> files;
-  std::vector<Place> places;  // of the tensors, in their order
-  std::string index;          // empty: one file needs none
-};
-// Tensors in their order, as many in one file as shard_bytes_max allows. InvalidArgument for names
-// and shapes that no reader takes.
-absl::StatusOr<CheckpointFileLayout> LayOutCheckpoint(absl::Span<const CheckpointTensor> tensors,
-                                                      int64_t shard_bytes_max);
-
 // What one rank does for all: temporary files with headers, which get their names at the end.
-// Everything waits for the file system.
+// Everything waits for the file system. Thread: one at a time.
 class CheckpointFiles {
  public:
   CheckpointFiles() = default;
   CheckpointFiles(const CheckpointFiles&) = delete;
   CheckpointFiles& operator=(const CheckpointFiles&) = delete;
-  // Removes what was not committed, and the directory if Create has made it.
-  ~CheckpointFiles();
+  ~CheckpointFiles() { Discard(); }
 
+  // Makes the directory, locks it, removes temporaries of saves that were killed, and makes those
+  // of this one. FailedPrecondition: another save into the directory is under way.
   absl::Status Create(const std::string& directory, const CheckpointFileLayout& layout);
+  // Whether there has been a call of Create.
+  bool begun() const { return !directory_.empty(); }
   // One for each file of the layout.
   std::vector<std::string> temporaries() const;
 
-  // Names for all files, the index last; then removes the index and shards of an older checkpoint
-  // that would be read with, or instead of, this one. On an error what has its name already loses
-  // it again, where there was nothing of that name before.
+  // Once, when all ranks have synced what they wrote. On an error the directory is as it was,
+  // unless the error says that the new checkpoint is in place. FailedPrecondition: on a file system
+  // without locks another save has ended meanwhile, and the directory has that one's checkpoint, or
+  // the one that the error tells of.
   absl::Status Commit();
 
+  // Removes what was not committed, and the directory if Create has made it. More than once changes
+  // nothing.
+  void Discard();
+
  private:
-  absl::Status CommitAll();
-  void RemoveOlder() const;
+  absl::Status MakeDirectory();
+  void RemoveStale() const;
+  // Which names this save takes: none that is there, or that the index of an older save has.
+  absl::Status ChooseNames(const CheckpointFileLayout& layout);
+  absl::Status Add(const std::string& name, absl::string_view text, int64_t bytes);
+
+  std::string PathOf(absl::string_view name) const;
+  // What counts in place of an index, or before model.safetensors.
+  std::string RivalPath() const;
+  absl::Status SyncAll();
+  absl::Status NameShards();
+  absl::Status Publish();
+  // Removes what would count beside the new checkpoint, at `path`.
+  absl::Status RemoveRival(const std::string& path) const;
+  absl::Status RemoveOlder() const;
+  void Undo();
 
   std::string directory_;
   bool made_directory_ = false;
+  absl::optional<DirectoryLock> lock_;
+  std::vector<std::string> older_files_;  // that the older index names
   std::vector<std::string> names_;
-  std::vector<AtomicFile> files_;  // the index is the last one, where there is one
+  // The last one is the index, or model.safetensors: with its name the checkpoint is there.
+  std::vector<AtomicFile> files_;
   bool has_index_ = false;
-  std::vector<std::string> appeared_;  // paths
+  std::vector<std::string> appeared_;  // paths, which nothing had before
+  // Where the file system has no locks, another saver may change both meanwhile:
+  absl::optional<FileIdentity> rival_;      // what RemoveRival may remove
+  absl::optional<FileIdentity> published_;  // the last of files_, once its bytes are written
 };
 
 }  // namespace sluice

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "session/bookkeeping.h"
 #include "session/checkpoint_work.h"
 #include "storage/source.h"
 
@@ -64,7 +65,9 @@ absl::StatusOr<CheckpointLimits> ResolveCheckpointLimits(const CheckpointOptions
         plan.packed_bytes_max() > 0 ? ", or half of one and its parts in order" : "",
         "); piece_bytes makes pieces smaller"));
   }
-  int64_t slots = std::min(options.budget_bytes / limits.block_bytes, kSlotsMax);
+  const Bookkeeping kept = {.messages = plan.messages_max()};
+  int64_t slots =
+      std::min(BlocksInBudget(options.budget_bytes, limits.block_bytes, kept, 1), kSlotsMax);
   slots = std::min(slots, std::max<int64_t>(1, kMessagesMax / std::max(1, plan.messages_max())));
   if (options.slots > 0) slots = std::min(slots, options.slots);
   // No rank has more pieces than there are.

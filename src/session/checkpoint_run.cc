@@ -45,10 +45,12 @@ absl::StatusOr<std::unique_ptr<CheckpointRun>> CheckpointRun::Make(
       options, *run->plan_, own.source == nullptr ? 1 : own.source->alignment());
   if (!limits.ok()) return limits.status();
   run->limits_ = *limits;
-  run->work_ = run->MakeWork(ShardRunner::WindowOf(limits->slots));
+  const int window = ShardRunner::WindowOf(limits->slots);
+  run->work_ = run->MakeWork(window);
   run->work_->set_staging(own.device->traits().staging);
   ShardRunnerOptions runner;
   runner.slots = limits->slots;
+  runner.window = window;
   runner.block_bytes = limits->block_bytes;
   runner.channels = kCheckpointChannels;
   runner.operations_max = run->plan_->messages_max();
@@ -63,6 +65,11 @@ absl::StatusOr<std::unique_ptr<CheckpointRun>> CheckpointRun::Make(
   if (!made.ok()) return made.status();
   run->runner_ = *std::move(made);
   return run;
+}
+
+std::unique_ptr<Source> CheckpointRun::EndReading() {
+  runner_.reset();
+  return std::move(parts_.source);
 }
 
 CheckpointStats CheckpointRun::stats() const {

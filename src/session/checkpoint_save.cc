@@ -9,10 +9,10 @@ namespace sluice {
 
 absl::Status CheckpointWriter::Write(int file, int64_t offset, absl::Span<const std::byte> bytes) {
   const int64_t begin_ns = MonotonicNs();
-  absl::optional<AtomicFile>& open = files_[static_cast<size_t>(file)];
+  absl::optional<AtomicFile>& open = open_[static_cast<size_t>(file)];
   if (!open) {
-    absl::StatusOr<AtomicFile> opened =
-        AtomicFile::OpenTemporary(temporaries_[static_cast<size_t>(file)]);
+    const File& closed = files_[static_cast<size_t>(file)];
+    absl::StatusOr<AtomicFile> opened = AtomicFile::OpenTemporary(closed.temporary, closed.bytes);
     if (!opened.ok()) return opened.status();
     open = *std::move(opened);
   }
@@ -22,7 +22,7 @@ absl::Status CheckpointWriter::Write(int file, int64_t offset, absl::Span<const 
 }
 
 absl::Status CheckpointWriter::Sync() {
-  for (absl::optional<AtomicFile>& file : files_) {
+  for (absl::optional<AtomicFile>& file : open_) {
     if (!file) continue;
     if (absl::Status status = file->Sync(); !status.ok()) return status;
   }

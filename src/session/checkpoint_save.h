@@ -18,8 +18,12 @@ namespace sluice {
 // This rank's writing into the temporary files that rank 0 has made.
 class CheckpointWriter {
  public:
-  explicit CheckpointWriter(std::vector<std::string> temporaries)
-      : temporaries_(std::move(temporaries)), files_(temporaries_.size()) {}
+  struct File {
+    std::string temporary;  // its path
+    int64_t bytes = 0;      // as long as rank 0 has made it
+  };
+  explicit CheckpointWriter(std::vector<File> files)
+      : files_(std::move(files)), open_(files_.size()) {}
 
   // Opens the file if need be. Waits for the file system.
   absl::Status Write(int file, int64_t offset, absl::Span<const std::byte> bytes);
@@ -30,8 +34,8 @@ class CheckpointWriter {
   int64_t writing_ns() const { return writing_ns_; }
 
  private:
-  std::vector<std::string> temporaries_;
-  std::vector<absl::optional<AtomicFile>> files_;
+  std::vector<File> files_;
+  std::vector<absl::optional<AtomicFile>> open_;
   int64_t writing_ns_ = 0;
 };
 

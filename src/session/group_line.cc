@@ -43,6 +43,18 @@ void GroupLine::Cut(const TransferRun& run) {
   DropEnded();
 }
 
+absl::Status GroupLine::BeginHop(int hop) {
+  Group& first = groups_.front();
+  if (hop <= first.hop) {
+    const BucketId id = first.run->transfer().plan().buckets[first.begin].id.WithRun(
+        static_cast<uint64_t>(first.run->id()));
+    return absl::InternalError(absl::StrCat("hop ", hop, " of the group that begins with bucket ",
+                                            id.ToString(), " comes after its hop ", first.hop));
+  }
+  first.hop = hop;
+  return absl::OkStatus();
+}
+
 std::string GroupLine::Describe() const {
   if (groups_.empty()) return "";
   const Group& first = groups_.front();

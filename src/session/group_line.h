@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "session/transfer_run.h"
 
 namespace sluice {
@@ -34,6 +35,9 @@ class GroupLine {
   bool IsInFirst(const TransferRun* run, size_t index) const {
     return !groups_.empty() && groups_.front().Holds(run, index);
   }
+  // The first group's operations of `hop` are about to be started. Internal: those of this hop, or
+  // of a later one, have been. Other ranks would match them with other buckets'.
+  absl::Status BeginHop(int hop);
   // "group 1 of 2: 3 of 4 buckets admitted, 0 ended"; empty if there is none.
   std::string Describe() const;
 
@@ -44,6 +48,7 @@ class GroupLine {
     size_t end = 0;
     size_t admitted = 0;
     size_t ended = 0;
+    int hop = -1;  // the last one that was started
 
     size_t size() const { return end - begin; }
     bool Holds(const TransferRun* of, size_t index) const {

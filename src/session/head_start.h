@@ -14,7 +14,8 @@ namespace sluice {
 // Behind latency all these reads end together, and so the messages of all would be sent together:
 // those of others wait as well, until the first item is there, or for a limited time. No rank waits
 // for another in a circle: whom a rank waits for takes part in its first item, and so waits for
-// that one or for one before it.
+// that one or for one before it. What waits here holds back the later moves of its channel
+// (MoveOrder), none of which is the first item's.
 //
 // Items are numbered from 0, the first one this rank takes part in, whoever reads it.
 class HeadStart {

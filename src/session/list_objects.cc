@@ -56,18 +56,14 @@ absl::StatusOr<std::vector<Listed>> List(const std::string& directory, ItemForma
   return files;
 }
 
-// Reads the first `bytes[i]` bytes of each file, many at a time.
-absl::Status ReadFirst(const std::string& directory, const std::vector<Listed>& files,
-                       const std::vector<int64_t>& bytes, std::vector<std::string>* texts) {
-  std::vector<std::string> names;
-  for (const Listed& file : files) names.push_back(file.name);
-  absl::StatusOr<std::unique_ptr<Source>> source =
-      MakeFileSource(directory, names, {.access = FileAccess::kBuffered});
-  if (!source.ok()) return source.status();
+// Reads the first `bytes[i]` bytes of each file of `source`, many at a time.
+absl::Status ReadFirst(Source* source, const std::vector<int64_t>& bytes,
+                       std::vector<std::string>* texts) {
+  const size_t files = bytes.size();
   const int64_t room = ReadRoom(
       0, std::max<int64_t>(1, *std::max_element(bytes.begin(), bytes.end())), kReadAlignment);
   const size_t lanes = static_cast<size_t>(
-      std::clamp<int64_t>(kHeaderBudgetBytes / room, 1, static_cast<int64_t>(files.size())));
+      std::clamp<int64_t>(kHeaderBudgetBytes / room, 1, static_cast<int64_t>(files)));
   absl::StatusOr<DeviceMemory> memory =
       MakeHostDevice()->AllocateStaging(lanes * static_cast<size_t>(room));
   if (!memory.ok()) return memory.status();
@@ -78,9 +74,9 @@ absl::Status ReadFirst(const std::string& directory, const std::vector<Listed>& 
   Backoff backoff;
   size_t next = 0;
   size_t under_way = 0;
-  while (next < files.size() || under_way > 0) {
+  while (next < files || under_way > 0) {
     std::vector<ReadOp> ops;
-    for (; next < files.size() && !idle.empty(); ++next) {
+    for (; next < files && !idle.empty(); ++next) {
       if (bytes[next] == 0) continue;
       const size_t lane = idle.back();
       idle.pop_back();
@@ -91,8 +87,8 @@ absl::Status ReadFirst(const std::string& directory, const std::vector<Listed>& 
                      .cookie = lane});
     }
     under_way += ops.size();
-    if (absl::Status status = (*source)->Start(ops); !status.ok()) return status;
-    const absl::StatusOr<int> count = (*source)->Poll(absl::MakeSpan(events));
+    if (absl::Status status = source->Start(ops); !status.ok()) return status;
+    const absl::StatusOr<int> count = source->Poll(absl::MakeSpan(events));
     if (!count.ok()) return count.status();
     for (int i = 0; i < *count; ++i) {
       const ReadEvent& event = events[static_cast<size_t>(i)];
@@ -146,9 +142,17 @@ absl::StatusOr<std::vector<std::string>> ReadHeaders(const std::string& director
                                                      ItemFormat format) {
   std::vector<std::string> headers(files.size());
   if (format == ItemFormat::kRaw) return headers;
+  std::vector<std::string> names;
   std::vector<int64_t> bytes;
-  for (const Listed& file : files) bytes.push_back(std::min(file.bytes, kFirstBytes));
-  if (absl::Status s = ReadFirst(directory, files, bytes, &headers); !s.ok()) return s;
+  for (const Listed& file : files) {
+    names.push_back(file.name);
+    bytes.push_back(std::min(file.bytes, kFirstBytes));
+  }
+  // One source for both rounds, so that files stay open in between.
+  absl::StatusOr<std::unique_ptr<Source>> source =
+      MakeFileSource(directory, names, {.access = FileAccess::kBuffered});
+  if (!source.ok()) return source.status();
+  if (absl::Status s = ReadFirst(source->get(), bytes, &headers); !s.ok()) return s;
   bool longer = false;
   for (size_t i = 0; i < files.size(); ++i) {
     const absl::StatusOr<int64_t> header = HeaderBytes(format, headers[i], files[i].bytes);
@@ -159,7 +163,7 @@ absl::StatusOr<std::vector<std::string>> ReadHeaders(const std::string& director
     if (!more) headers[i].resize(static_cast<size_t>(*header));
   }
   if (longer) {
-    if (absl::Status s = ReadFirst(directory, files, bytes, &headers); !s.ok()) return s;
+    if (absl::Status s = ReadFirst(source->get(), bytes, &headers); !s.ok()) return s;
   }
   return headers;
 }

@@ -5,6 +5,7 @@
 #include <signal.h>
 
 #include <system_error>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "session/clock.h"
@@ -40,6 +41,11 @@ void ProgressThread::SleepUntilDone(Session::RunId run) {
 
 void ProgressThread::Join() {
   if (!thread_.joinable()) return;
+  if (session_->fork_guard().InChild()) {
+    // There is no such thread here, and what stands for it can be neither joined nor destroyed.
+    static_cast<void>(new std::thread(std::move(thread_)));
+    return;
+  }
   {
     const std::lock_guard<FairLock> lock(*lock_);
     stopping_ = true;
@@ -57,16 +63,21 @@ void ProgressThread::Run() {
 bool ProgressThread::Round() {
   lock_->lock();
   if (stopping_ || session_->is_poisoned()) {
+    const bool over = stopping_ || session_->Settle();
     lock_->unlock();
-    return false;
+    if (!over) session_->idle_wait()->Pause(Awaited::kRanks);
+    return !over;
   }
-  const size_t runs = session_->runs_in_flight();
+  const int64_t ends = session_->ends();
   const absl::StatusOr<bool> moved = session_->Advance();
-  const bool run_ended = session_->runs_in_flight() < runs;
+  const bool run_ended = session_->ends() > ends;
   const Awaited awaited = session_->awaited();
   const int64_t due_ns = session_->next_due_ns();
   lock_->unlock();
-  if (!moved.ok()) return false;
+  if (!moved.ok()) {
+    Tell(false);
+    return true;
+  }
   if (run_ended) Tell(false);
   if (*moved) {
     session_->idle_wait()->Reset();

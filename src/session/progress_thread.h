@@ -15,7 +15,7 @@ namespace sluice {
 
 // It polls while something is in flight, holding the lock for one round at a time and never while
 // it pauses. Otherwise it sleeps, and looks now and then whether another rank has failed, or asks.
-// It ends by itself once the session is poisoned.
+// It ends by itself once the session is poisoned and has parted from the other ranks.
 class ProgressThread {
  public:
   // Both must outlive the thread. From Start to Join `session` is used under `lock` only, but for

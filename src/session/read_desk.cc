@@ -12,6 +12,12 @@ namespace sluice {
 namespace {
 
 constexpr size_t kEventBatch = 64;
+// A look for spare memory, or for a share, that an answer may have given back.
+constexpr int64_t kHedgeAgainNs = 1'000'000;
+
+int64_t After(int64_t time_ns, int64_t by_ns) {
+  return by_ns > INT64_MAX - time_ns ? INT64_MAX : time_ns + by_ns;
+}
 
 }  // namespace
 
@@ -24,14 +30,18 @@ ReadDesk::ReadDesk(Source* source, std::vector<std::string> names, int slots, in
       block_bytes_(block_bytes),
       spare_count_(spares),
       retry_(retry),
+      timeout_ns_(absl::ToInt64Nanoseconds(retry.request_timeout)),
       hedges_(hedge),
+      pace_(slots + spares),
       slots_(static_cast<size_t>(slots)),
       blocks_(static_cast<size_t>(slots + spares + kept)),
+      progress_(blocks_.size()),
       events_(kEventBatch) {
   for (int slot = 0; slot < slots; ++slot) Of(slot).block = slot;
   for (int spare = spares; spare-- > 0;) spares_.push_back(slots + spare);
   ready_.reserve(blocks_.size());
   retries_.reserve(slots_.size());
+  waiting_.reserve(slots_.size());
 }
 
 void ReadDesk::Exchange(int slot_number, int block) {
@@ -46,19 +56,43 @@ void ReadDesk::Order(const ReadOrder& order, int64_t now_ns) {
   SLUICE_CHECK(!slot.ordered, "a slot has one order at a time");
   SLUICE_CHECK(!At(slot.block).reading, "a slot's memory is being read into");
   slot.order = order;
+  slot.serial = ++serial_;
   slot.ordered = true;
   slot.attempts = 0;
-  Begin(order.slot, slot.block, false, now_ns);
+  Wait(order.slot);
+  BeginWaiting(now_ns);
+}
+
+void ReadDesk::Wait(int slot) {
+  const auto later = [this](int a, int b) { return Of(a).serial > Of(b).serial; };
+  waiting_.push_back(slot);
+  std::push_heap(waiting_.begin(), waiting_.end(), later);
+}
+
+void ReadDesk::BeginWaiting(int64_t now_ns) {
+  const auto later = [this](int a, int b) { return Of(a).serial > Of(b).serial; };
+  while (!waiting_.empty() && counted_ < pace_.limit()) {
+    std::pop_heap(waiting_.begin(), waiting_.end(), later);
+    const int slot = waiting_.back();
+    waiting_.pop_back();
+    Begin(slot, Of(slot).block, false, now_ns);
+  }
 }
 
 void ReadDesk::Begin(int slot_number, int block_number, bool hedge, int64_t now_ns) {
   Slot& slot = Of(slot_number);
   Block& block = At(block_number);
-  block = {.slot = slot_number, .reading = true, .hedge = hedge, .begin_ns = now_ns};
+  block = {
+      .slot = slot_number, .reading = true, .hedge = hedge, .counted = true, .ordered_ns = now_ns};
+  ReadProgress* const progress = &progress_[static_cast<size_t>(block_number)];
+  *progress = {now_ns, now_ns};
+  look_ns_ = std::min(look_ns_, After(now_ns, ShortestNs()));
   block.before = newest_;
   (newest_ == kNone ? oldest_ : At(newest_).after) = block_number;
   newest_ = block_number;
   ++outstanding_;
+  ++counted_;
+  stirred_ = true;
   if (hedge) {
     hedges_.CountHedge();
     ++counters_.hedges;
@@ -71,7 +105,8 @@ void ReadDesk::Begin(int slot_number, int block_number, bool hedge, int64_t now_
                     .data = memory_ + int64_t{block_number} * block_bytes_,
                     .cookie = static_cast<uint64_t>(block_number),
                     .item = slot.order.item,
-                    .attempt = slot.attempts++});
+                    .attempt = slot.attempts++,
+                    .progress = progress});
 }
 
 absl::Status ReadDesk::Flush() {
@@ -87,7 +122,23 @@ void ReadDesk::End(int number) {
   (block.after == kNone ? newest_ : At(block.after).before) = block.before;
   block.reading = false;
   --outstanding_;
+  Discount(&block);
 }
+
+void ReadDesk::Discount(Block* block) {
+  if (std::exchange(block->counted, false)) --counted_;
+}
+
+int64_t ReadDesk::BegunNs(int block) const {
+  return progress_[static_cast<size_t>(block)].begun_ns;
+}
+
+int64_t ReadDesk::LateNs(int block) const {
+  return After(progress_[static_cast<size_t>(block)].moved_ns, timeout_ns_);
+}
+
+// No read needs a look sooner after its order, nor after its begin.
+int64_t ReadDesk::ShortestNs() const { return std::min(timeout_ns_, hedges_.threshold_ns()); }
 
 absl::StatusOr<int> ReadDesk::Poll(absl::Span<ReadDone> done, int64_t now_ns) {
   size_t count = 0;
@@ -101,8 +152,9 @@ absl::StatusOr<int> ReadDesk::Poll(absl::Span<ReadDone> done, int64_t now_ns) {
     if (static_cast<size_t>(*events) < most) break;
   }
   if (!cancelled_) {
-    LookAtOldest(now_ns);
-    BeginRetries(now_ns);
+    LookAtReads(now_ns);
+    QueueRetries(now_ns);
+    BeginWaiting(now_ns);
     if (absl::Status status = Flush(); !status.ok()) return status;
   }
   return static_cast<int>(count);
@@ -112,6 +164,7 @@ bool ReadDesk::Take(const ReadEvent& event, int64_t now_ns, ReadDone* done) {
   const int number = static_cast<int>(event.cookie);
   Block& block = At(number);
   SLUICE_CHECK(block.reading, "an answer to no read");
+  stirred_ = true;
   End(number);
   const int slot_number = std::exchange(block.slot, kNone);
   if (slot_number == kNone) {  // the loser of a hedge
@@ -119,7 +172,9 @@ bool ReadDesk::Take(const ReadEvent& event, int64_t now_ns, ReadDone* done) {
     return false;
   }
   Slot& slot = Of(slot_number);
-  const int64_t latency_ns = now_ns - block.begin_ns;
+  const int64_t begun_ns = BegunNs(number);
+  const int64_t latency_ns =
+      std::max<int64_t>(0, now_ns - (begun_ns == ReadProgress::kNotBegun ? now_ns : begun_ns));
   const int other = slot.block == number ? slot.rival : slot.block;
   const bool rivals = slot.rival != kNone;
   slot.rival = kNone;
@@ -132,17 +187,26 @@ bool ReadDesk::Take(const ReadEvent& event, int64_t now_ns, ReadDone* done) {
       slot.failure = event.status;
       return false;
     }
+    if (block.recalled && absl::IsCancelled(event.status) && !cancelled_) {
+      --slot.attempts;  // it never was one
+      Wait(slot_number);
+      return false;
+    }
     const absl::Status status =
         block.timed_out ? absl::UnavailableError(absl::StrCat(
-                              "no answer within ", absl::FormatDuration(retry_.request_timeout)))
+                              "no byte came for ", absl::FormatDuration(retry_.request_timeout)))
                         : event.status;
     return TakeFailure(slot_number, status, now_ns, done);
   }
+  const int64_t threshold_ns = hedges_.threshold_ns();
   hedges_.Learn(latency_ns);
+  if (hedges_.threshold_ns() != threshold_ns) look_ns_ = now_ns;
+  pace_.Answered();
   if (rivals) {
     slot.block = number;
     if (block.hedge) ++counters_.hedges_won;
     At(other).slot = kNone;
+    Discount(&At(other));
     source_->Cancel(static_cast<uint64_t>(other));
   }
   slot.ordered = false;
@@ -157,7 +221,8 @@ bool ReadDesk::TakeFailure(int slot_number, const absl::Status& status, int64_t 
   const bool transient = absl::IsUnavailable(status) || absl::IsCancelled(status);
   if (transient && !cancelled_ && slot.attempts < retry_.attempts_max) {
     const int doublings = std::min(slot.attempts - 1, 10);
-    slot.retry_ns = now_ns + (absl::ToInt64Nanoseconds(retry_.backoff) << doublings);
+    const int64_t backoff_ns = absl::ToInt64Nanoseconds(retry_.backoff * (int64_t{1} << doublings));
+    slot.retry_ns = After(now_ns, backoff_ns);
     retries_.push_back(slot_number);
     return false;
   }
@@ -176,20 +241,71 @@ absl::Status ReadDesk::Final(const Slot& slot) const {
   return MakeReadFailure(slot.failure.code(), failure);
 }
 
-// The oldest reads are the first ones due, as the same times hold for all.
-void ReadDesk::LookAtOldest(int64_t now_ns) {
-  const int64_t timeout_ns = absl::ToInt64Nanoseconds(retry_.request_timeout);
-  const int64_t hedge_ns = hedges_.threshold_ns();
+// Reads lie in the order in which they were started. None was begun before it was started, so the
+// first one that is too young for anything ends the look.
+void ReadDesk::LookAtReads(int64_t now_ns) {
+  const int64_t grace_ns = timeout_ns_ / 4;
+  const int64_t pause_ns = now_ns - std::exchange(polled_ns_, now_ns);
+  if (pause_ns > grace_ns && now_ns >= After(judge_ns_, timeout_ns_) && stirred_) {
+    // Nobody has driven the source meanwhile, and it may have to catch up. Once, for who sleeps
+    // until the grace is over sleeps a little longer than that.
+    judge_ns_ = After(now_ns, grace_ns);
+    stirred_ = false;
+  }
+  if (now_ns < look_ns_) return;
+  look_ns_ = INT64_MAX;
+  const int64_t shortest_ns = ShortestNs();
+  bool may_hedge = true;
   for (int number = oldest_; number != kNone; number = At(number).after) {
     Block& block = At(number);
-    const int64_t age_ns = now_ns - block.begin_ns;
-    if (age_ns < std::min(timeout_ns, hedge_ns)) return;
-    if (age_ns >= timeout_ns && !block.timed_out) {
-      block.timed_out = true;
-      source_->Cancel(static_cast<uint64_t>(number));
-    } else if (!block.looked_at && !TryHedge(number, now_ns)) {
+    const int64_t young_ns = After(block.ordered_ns, shortest_ns);
+    if (now_ns < young_ns) {
+      look_ns_ = std::min(look_ns_, young_ns);
       return;
     }
+    if (!block.counted) continue;  // late already, or lost
+    if (BegunNs(number) == ReadProgress::kNotBegun) {
+      look_ns_ = std::min(look_ns_, After(now_ns, shortest_ns));
+      continue;
+    }
+    const int64_t late_ns = std::max(LateNs(number), judge_ns_);
+    if (now_ns >= late_ns) {
+      GiveUp(number, now_ns);
+      continue;
+    }
+    look_ns_ = std::min(look_ns_, late_ns);
+    if (block.looked_at || hedges_.threshold_ns() == INT64_MAX) continue;
+    const int64_t hedge_ns = After(BegunNs(number), hedges_.threshold_ns());
+    if (now_ns < hedge_ns) {
+      look_ns_ = std::min(look_ns_, hedge_ns);
+    } else if (!may_hedge || !TryHedge(number, now_ns)) {
+      // An answer has to come first: look again soon, not at once.
+      may_hedge = false;
+      look_ns_ = std::min(look_ns_, After(now_ns, kHedgeAgainNs));
+    }
+  }
+}
+
+void ReadDesk::GiveUp(int number, int64_t now_ns) {
+  int begun = 0;
+  for (int other = oldest_; other != kNone; other = At(other).after) {
+    begun += At(other).counted && BegunNs(other) != ReadProgress::kNotBegun ? 1 : 0;
+  }
+  const bool fell = pace_.Late(BegunNs(number), begun, now_ns);
+  At(number).timed_out = true;
+  Discount(&At(number));
+  source_->Cancel(static_cast<uint64_t>(number));
+  if (fell) RecallQueued();
+}
+
+// What waits in the source would not know of the new limit.
+void ReadDesk::RecallQueued() {
+  for (int number = oldest_; number != kNone; number = At(number).after) {
+    Block& block = At(number);
+    const bool queued = block.slot != kNone && BegunNs(number) == ReadProgress::kNotBegun;
+    if (!queued || block.hedge || Of(block.slot).rival != kNone || block.recalled) continue;
+    block.recalled = true;
+    source_->Cancel(static_cast<uint64_t>(number));
   }
 }
 
@@ -200,7 +316,7 @@ bool ReadDesk::TryHedge(int number, int64_t now_ns) {
     block.looked_at = true;
     return true;
   }
-  if (spares_.empty() || !hedges_.MayHedge()) return false;
+  if (spares_.empty() || !hedges_.MayHedge() || counted_ >= pace_.limit()) return false;
   block.looked_at = true;
   const int rival = spares_.back();
   spares_.pop_back();
@@ -209,7 +325,7 @@ bool ReadDesk::TryHedge(int number, int64_t now_ns) {
   return true;
 }
 
-void ReadDesk::BeginRetries(int64_t now_ns) {
+void ReadDesk::QueueRetries(int64_t now_ns) {
   for (size_t i = 0; i < retries_.size();) {
     const int number = retries_[i];
     Slot& slot = Of(number);
@@ -221,31 +337,20 @@ void ReadDesk::BeginRetries(int64_t now_ns) {
     retries_.pop_back();
     slot.retry_ns = INT64_MAX;
     ++counters_.retries;
-    Begin(number, slot.block, false, now_ns);
+    Wait(number);
   }
 }
 
 int64_t ReadDesk::next_due_ns() const {
-  int64_t due_ns = INT64_MAX;
+  int64_t due_ns = oldest_ == kNone ? INT64_MAX : look_ns_;
   for (const int slot : retries_) due_ns = std::min(due_ns, Of(slot).retry_ns);
-  if (oldest_ == kNone) return due_ns;
-  const int64_t timeout_ns = absl::ToInt64Nanoseconds(retry_.request_timeout);
-  for (int number = oldest_; number != kNone;) {
-    const Block& block = blocks_[static_cast<size_t>(number)];
-    if (!block.timed_out) due_ns = std::min(due_ns, block.begin_ns + timeout_ns);
-    if (!block.looked_at && hedges_.threshold_ns() != INT64_MAX) {
-      // Without a spare block, or share, an answer has to come first: look again soon, not at once.
-      return std::min(due_ns, block.begin_ns + hedges_.threshold_ns());
-    }
-    if (!block.looked_at) return due_ns;
-    number = block.after;
-  }
   return due_ns;
 }
 
 void ReadDesk::CancelAll() {
   cancelled_ = true;
   retries_.clear();
+  waiting_.clear();
   for (const ReadOp& op : ready_) End(static_cast<int>(op.cookie));
   ready_.clear();
   for (int number = oldest_; number != kNone; number = At(number).after) {

@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "session/hedge_policy.h"
+#include "session/request_pace.h"
 #include "sluice/stream.h"
 #include "storage/source.h"
 
@@ -46,6 +47,11 @@ struct ReadDeskCounters {
 // when its read has ended: until then nothing else uses it. Further blocks, `kept`, are the
 // caller's, who may exchange one of them for a slot's.
 //
+// A read is late when no byte of it has come for RetryOptions::request_timeout. What the source
+// tells of its reads counts (ReadProgress), so a read is not late while it waits in a queue of ours
+// or while its bytes come slowly. Late reads lower how many are under way: RequestPace. Orders
+// beyond that wait here, the oldest first.
+//
 // Thread: one.
 class ReadDesk {
  public:
@@ -62,7 +68,7 @@ class ReadDesk {
   // The slot, which has no order, gets `block` of the caller's; its own is the caller's then.
   void Exchange(int slot, int block);
 
-  // Takes an order; the slot has none. Begun with the next Flush.
+  // Takes an order; the slot has none. Begun with the next Flush, or when its turn comes.
   void Order(const ReadOrder& order, int64_t now_ns);
   // Starts what was ordered.
   absl::Status Flush();
@@ -90,9 +96,11 @@ class ReadDesk {
     int slot = kNone;      // whose answer it is to be; kNone: nobody's any more, or no read
     bool reading = false;  // the source may write into it
     bool hedge = false;
+    bool counted = false;    // among those that the pace limits: not lost, not late
     bool looked_at = false;  // a hedge of it was begun, or was not to be had
     bool timed_out = false;
-    int64_t begin_ns = 0;
+    bool recalled = false;  // before its turn in the source came
+    int64_t ordered_ns = 0;
     // Reads that are under way form a list, the oldest first.
     int before = kNone;
     int after = kNone;
@@ -100,7 +108,8 @@ class ReadDesk {
   struct Slot {
     ReadOrder order;
     int block = 0;
-    int rival = kNone;  // the block of its hedge
+    int rival = kNone;    // the block of its hedge
+    uint64_t serial = 0;  // of the order
     int attempts = 0;
     bool ordered = false;
     int64_t retry_ns = INT64_MAX;  // when the next attempt begins
@@ -110,11 +119,19 @@ class ReadDesk {
   const Slot& Of(int slot) const { return slots_[static_cast<size_t>(slot)]; }
   Slot& Of(int slot) { return slots_[static_cast<size_t>(slot)]; }
   Block& At(int block) { return blocks_[static_cast<size_t>(block)]; }
+  void Wait(int slot);
+  void BeginWaiting(int64_t now_ns);
   void Begin(int slot, int block, bool hedge, int64_t now_ns);
   void End(int block);
+  void Discount(Block* block);
+  int64_t BegunNs(int block) const;
+  int64_t LateNs(int block) const;
+  int64_t ShortestNs() const;
   bool TryHedge(int block, int64_t now_ns);
-  void LookAtOldest(int64_t now_ns);
-  void BeginRetries(int64_t now_ns);
+  void LookAtReads(int64_t now_ns);
+  void GiveUp(int block, int64_t now_ns);
+  void RecallQueued();
+  void QueueRetries(int64_t now_ns);
   // True if the slot's order has ended, as `done` says.
   bool Take(const ReadEvent& event, int64_t now_ns, ReadDone* done);
   bool TakeFailure(int slot, const absl::Status& status, int64_t now_ns, ReadDone* done);
@@ -126,16 +143,26 @@ class ReadDesk {
   const int64_t block_bytes_;
   const int spare_count_;
   const RetryOptions retry_;
+  const int64_t timeout_ns_;
   HedgePolicy hedges_;
+  RequestPace pace_;
   std::vector<Slot> slots_;
   std::vector<Block> blocks_;
-  std::vector<int> spares_;    // blocks that nothing uses
-  std::vector<ReadOp> ready_;  // to be started
+  std::vector<ReadProgress> progress_;  // by block, told by the source
+  std::vector<int> spares_;             // blocks that nothing uses
+  std::vector<ReadOp> ready_;           // to be started
   std::vector<ReadEvent> events_;
   std::vector<int> retries_;  // slots whose next attempt is due later
+  std::vector<int> waiting_;  // slots whose turn comes when fewer are under way: a heap
   int oldest_ = kNone;
   int newest_ = kNone;
   int outstanding_ = 0;
+  int counted_ = 0;
+  uint64_t serial_ = 0;
+  int64_t polled_ns_ = 0;        // when Poll was called last
+  int64_t judge_ns_ = 0;         // nothing is called late before
+  int64_t look_ns_ = INT64_MAX;  // no read needs a look before
+  bool stirred_ = false;         // a read was begun, or has ended, since the last grace
   bool cancelled_ = false;
   ReadDeskCounters counters_;
 };

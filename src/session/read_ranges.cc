@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "device/device.h"
+#include "session/backoff.h"
 #include "session/clock.h"
 #include "session/read_desk.h"
 
@@ -18,7 +19,7 @@ constexpr int64_t kSlotsMax = 64;
 }  // namespace
 
 absl::Status ReadRanges(Source* source, const std::vector<std::string>& names,
-                        const RetryOptions& retry, absl::FunctionRef<void()> pause,
+                        const RetryOptions& retry, const WorkStop& stop,
                         absl::Span<RangeRead> ranges) {
   if (ranges.empty()) return absl::OkStatus();
   int64_t room = kReadAlignment;
@@ -36,6 +37,7 @@ absl::Status ReadRanges(Source* source, const std::vector<std::string>& names,
   for (int slot = slots; slot-- > 0;) idle.push_back(slot);
   std::vector<ReadDone> done(static_cast<size_t>(slots));
   absl::Status status;
+  Backoff backoff;
   size_t next = 0;
   size_t ended = 0;
   while (ended < next || (status.ok() && next < ranges.size())) {
@@ -66,7 +68,15 @@ absl::Status ReadRanges(Source* source, const std::vector<std::string>& names,
         desk.CancelAll();
       }
     }
-    if (*count == 0) pause();
+    if (status.ok() && stop.load(std::memory_order_relaxed)) {
+      status = absl::CancelledError("nobody needs what is read any more");
+      desk.CancelAll();
+    }
+    if (*count > 0) {
+      backoff.Reset();
+    } else {
+      backoff.Pause();
+    }
   }
   return status;
 }

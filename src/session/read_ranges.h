@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "session/own_work.h"
 #include "sluice/stream.h"
 #include "storage/source.h"
 
@@ -21,10 +21,10 @@ struct RangeRead {
   std::string text;  // what was read
 };
 
-// `names` are of the source's objects, for messages. Tries again as `retry` says. Calls `pause`
-// when there is nothing to do. The first error that stays, as MakeReadFailure has it.
+// `names` are of the source's objects, for messages. Tries again as `retry` says. Gives up
+// once `stop` is set. The first error that stays, as MakeReadFailure has it. Any thread.
 absl::Status ReadRanges(Source* source, const std::vector<std::string>& names,
-                        const RetryOptions& retry, absl::FunctionRef<void()> pause,
+                        const RetryOptions& retry, const WorkStop& stop,
                         absl::Span<RangeRead> ranges);
 
 }  // namespace sluice

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "session/agreement.h"
@@ -14,6 +15,7 @@ namespace {
 struct RoundRecord {
   enum State : int32_t { kWorking, kDone, kFailed };
   int32_t state = kWorking;
+  int32_t moved = 0;
   int32_t code = 0;
   char message[600] = {};
 };
@@ -25,17 +27,21 @@ Rounds::Rounds(Fabric* fabric, const char* call, absl::Duration timeout)
     : fabric_(fabric),
       call_(call),
       timeout_ns_(absl::ToInt64Nanoseconds(timeout)),
-      since_ns_(MonotonicNs()) {}
+      moved_ns_(MonotonicNs()),
+      since_ns_(moved_ns_) {}
 
-absl::StatusOr<bool> Rounds::Poll(bool done, const absl::Status& own, int64_t now_ns) {
+absl::StatusOr<bool> Rounds::Poll(const Standing& standing, const absl::Status& own,
+                                  int64_t now_ns) {
+  moved_ = moved_ || standing.moved;
   if (fabric_->size() == 1) {
+    if (std::exchange(moved_, false)) moved_ns_ = now_ns;
     if (!own.ok()) return own;
-    return done;
+    return standing.done;
   }
   out_of_step_ = true;
   if (!gathers_) {
-    if (done || !own.ok() || now_ns - since_ns_ > kIntervalNs) {
-      if (absl::Status status = Begin(done, own, now_ns); !status.ok()) return status;
+    if (standing.done || !own.ok() || now_ns - since_ns_ > kIntervalNs) {
+      if (absl::Status status = Begin(standing.done, own, now_ns); !status.ok()) return status;
     }
     return false;
   }
@@ -50,11 +56,12 @@ absl::StatusOr<bool> Rounds::Poll(bool done, const absl::Status& own, int64_t no
   gathers_ = false;
   since_ns_ = now_ns;
   out_of_step_ = false;
-  return End(own);
+  return End(own, now_ns);
 }
 
 absl::Status Rounds::Begin(bool done, const absl::Status& own, int64_t now_ns) {
   RoundRecord record;
+  record.moved = std::exchange(moved_, false) ? 1 : 0;
   if (!own.ok()) {
     record.state = RoundRecord::kFailed;
     record.code = static_cast<int32_t>(own.code());
@@ -70,7 +77,7 @@ absl::Status Rounds::Begin(bool done, const absl::Status& own, int64_t now_ns) {
 }
 
 // All ranks come to the same, but for the words of the first one that has failed.
-absl::StatusOr<bool> Rounds::End(const absl::Status& own) const {
+absl::StatusOr<bool> Rounds::End(const absl::Status& own, int64_t now_ns) {
   bool over = true;
   std::vector<int> failed;
   RoundRecord first;
@@ -78,6 +85,7 @@ absl::StatusOr<bool> Rounds::End(const absl::Status& own) const {
     RoundRecord record;
     std::memcpy(&record, all_.data() + static_cast<size_t>(rank) * sizeof(record), sizeof(record));
     over = over && record.state == RoundRecord::kDone;
+    if (record.moved != 0) moved_ns_ = now_ns;
     if (record.state != RoundRecord::kFailed) continue;
     if (failed.empty()) first = record;
     failed.push_back(rank);

@@ -1,5 +1,6 @@
 // Ranks that each go on for themselves tell each other again and again how they stand: who works,
-// who is done, who has failed. So all end together, and a rank that goes silent is noticed.
+// who moves, who is done, who has failed. So all end together, a rank that goes silent is noticed,
+// and none that waits for the others takes their work for a standstill.
 #ifndef SLUICE_SRC_SESSION_ROUNDS_H_
 #define SLUICE_SRC_SESSION_ROUNDS_H_
 
@@ -25,10 +26,19 @@ class Rounds {
   // object. A rank is silent if it takes longer than `timeout` to join a round.
   Rounds(Fabric* fabric, const char* call, absl::Duration timeout);
 
-  // To be called again and again until it returns true or an error. How this rank stands: `done`,
-  // or failed with `own`; neither is taken back. True: all ranks are done. An error: some rank has
-  // failed, which all ranks hear in the same round; or out_of_step().
-  absl::StatusOr<bool> Poll(bool done, const absl::Status& own, int64_t now_ns);
+  // How a rank stands.
+  struct Standing {
+    bool done = false;   // never taken back
+    bool moved = false;  // since the last Poll, or it waits for a system, which counts as much
+  };
+  // To be called again and again until it returns true or an error. `own` that is not OK: this rank
+  // has failed, for good. True: all ranks are done. An error: some rank has failed, which all ranks
+  // hear in the same round; or out_of_step().
+  absl::StatusOr<bool> Poll(const Standing& standing, const absl::Status& own, int64_t now_ns);
+
+  // When a rank has last been heard to have moved, this one included; at first, when this object
+  // was made. On MonotonicNs's clock.
+  int64_t moved_ns() const { return moved_ns_; }
 
   // After an error: a rank is silent, or the fabric has failed. Ranks may see different things, and
   // a gather may be under way.
@@ -36,11 +46,13 @@ class Rounds {
 
  private:
   absl::Status Begin(bool done, const absl::Status& own, int64_t now_ns);
-  absl::StatusOr<bool> End(const absl::Status& own) const;
+  absl::StatusOr<bool> End(const absl::Status& own, int64_t now_ns);
 
   Fabric* const fabric_;
   const char* const call_;
   const int64_t timeout_ns_;
+  bool moved_ = false;  // this rank, since the last round began
+  int64_t moved_ns_;
   bool gathers_ = false;
   bool out_of_step_ = false;
   int64_t since_ns_;  // when this round began, or the last one ended

@@ -2,7 +2,6 @@
 #include "session/runner.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -133,7 +132,7 @@ absl::StatusOr<bool> Runner::PollTransport() {
       engine_->Fail(TicketOf(event.cookie), failure);
       continue;
     }
-    if (absl::Status status = Continue(slot, held_[slot].stage); !status.ok()) return status;
+    failure.Update(Continue(slot, held_[slot].stage));
   }
   if (!failure.ok()) return failure;
   return *count > 0;
@@ -158,11 +157,11 @@ absl::StatusOr<bool> Runner::PollDevice() {
     const size_t slot = FindWork(cookie);
     int* const pending = held_[slot].work.pending();
     if (--*pending > 0) continue;
-    if (!engine_->status().ok()) {
-      engine_->Fail(TicketOf(cookie), engine_->status());
+    if (!failure.ok() || !engine_->status().ok()) {
+      engine_->Fail(TicketOf(cookie), failure.ok() ? engine_->status() : failure);
       continue;
     }
-    if (absl::Status status = Continue(slot, held_[slot].stage); !status.ok()) return status;
+    failure.Update(Continue(slot, held_[slot].stage));
   }
   if (!failure.ok()) return failure;
   return *count > 0;
@@ -219,7 +218,9 @@ absl::Status Runner::CarryOut(const Command& command) {
     if (in_groups_) groups_.Admitted(*run, held.work.index());
   }
   BeginStage(&held, command.stage);
-  if (command.stage == Stage::kMoving) BeginMove(slot);
+  if (command.stage == Stage::kMoving) {
+    if (absl::Status status = AddMove(slot); !status.ok()) return status;
+  }
   return Continue(slot, command.stage);
 }
 
@@ -231,37 +232,18 @@ absl::Status Runner::Continue(size_t slot, Stage stage) {
 // Continues a move, then those later ones of its channel that waited for it.
 absl::Status Runner::ContinueMove(size_t slot) {
   while (true) {
-    const Held& held = held_[slot];
-    const int after = held.after;
-    const int rounds_max = held.before == kNoSlot
-                               ? std::numeric_limits<int>::max()
-                               : held_[static_cast<size_t>(held.before)].work.rounds();
-    absl::Status status = ContinueAlone(slot, Stage::kMoving, rounds_max);
-    if (!status.ok() || after == kNoSlot || held.work.waits()) return status;
+    const int after = order_.After(slot);
+    absl::Status status = ContinueAlone(slot, Stage::kMoving, order_.RoundsAllowed(slot));
+    if (!status.ok() || after == MoveOrder::kNone || held_[slot].work.waits()) return status;
     if (!held_[static_cast<size_t>(after)].work.waits()) return status;
     slot = static_cast<size_t>(after);
   }
 }
 
-int& Runner::LastMoving(const BucketWork& work) {
+absl::Status Runner::AddMove(size_t slot) {
+  const BucketWork& work = held_[slot].work;
   const size_t channel = static_cast<size_t>(work.bucket().channel);
-  return last_moving_[static_cast<size_t>(work.run()->transfer().engine_channels[channel])];
-}
-
-// The engine lets the buckets of a channel begin to move in their order.
-void Runner::BeginMove(size_t slot) {
-  int& last = LastMoving(held_[slot].work);
-  held_[slot].before = last;
-  held_[slot].after = kNoSlot;
-  if (last != kNoSlot) held_[static_cast<size_t>(last)].after = static_cast<int>(slot);
-  last = static_cast<int>(slot);
-}
-
-void Runner::EndMove(size_t slot) {
-  Held& held = held_[slot];
-  if (held.before != kNoSlot) held_[static_cast<size_t>(held.before)].after = held.after;
-  if (held.after != kNoSlot) held_[static_cast<size_t>(held.after)].before = held.before;
-  if (int& last = LastMoving(held.work); last == static_cast<int>(slot)) last = held.before;
+  return order_.Add(slot, work.run()->transfer().engine_channels[channel], work.id());
 }
 
 // Does what is next of a stage; tells the engine if nothing is.
@@ -269,9 +251,15 @@ absl::Status Runner::ContinueAlone(size_t slot, Stage stage, int rounds_max) {
   BucketWork& work = held_[slot].work;
   const uint64_t cookie = CookieOf(slot, work.ticket());
   absl::Status status = work.Next(stage, rounds_max, cookie, &copies_, &messages_);
-  if (!status.ok()) return Explain(status, cookie);
+  if (status.ok() && stage == Stage::kMoving) status = order_.Begin(slot, work.rounds());
+  if (!status.ok()) {
+    status = Explain(status, cookie);
+    // Otherwise it ends with the last copy that is under way.
+    if (*work.pending() == 0) engine_->Fail(work.ticket(), status);
+    return status;
+  }
   if (*work.pending() > 0 || work.waits()) return absl::OkStatus();
-  if (stage == Stage::kMoving) EndMove(slot);
+  if (stage == Stage::kMoving) order_.End(slot);
   TransferRun* const run = work.run();
   const size_t index = work.index();
   const bool ends = work.EndsWith(stage);
@@ -301,8 +289,7 @@ absl::Status Runner::FlushMessages() {
 }
 
 absl::Status Runner::Explain(const absl::Status& status, uint64_t cookie) const {
-  const BucketWork& work = held_[SlotOf(cookie)].work;
-  const BucketId id = work.bucket().id.WithRun(static_cast<uint64_t>(work.run()->id()));
+  const BucketId id = held_[SlotOf(cookie)].work.id();
   return absl::Status(status.code(),
                       absl::StrCat("bucket ", id.ToString(), ": ", status.message()));
 }
@@ -330,12 +317,15 @@ void Runner::Poison(const absl::Status& status) {
 }
 
 bool Runner::Settle() {
-  if (!engine_) return true;
-  transport_->Withdraw();
+  const bool parted = transport_->Part();
   // Errors of what is taken back change nothing: the runs have failed already.
   if (transport_->outstanding() > 0) static_cast<void>(PollTransport());
   if (copies_.outstanding() > 0) static_cast<void>(PollDevice());
-  return transport_->outstanding() == 0 && copies_.outstanding() == 0;
+  return parted && !has_operations();
+}
+
+bool Runner::has_operations() const {
+  return transport_->outstanding() > 0 || copies_.outstanding() > 0;
 }
 
 void Runner::KeepTime() {

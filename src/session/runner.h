@@ -22,6 +22,7 @@
 #include "session/copy_queue.h"
 #include "session/ending_line.h"
 #include "session/group_line.h"
+#include "session/move_order.h"
 #include "session/transfer_run.h"
 #include "sluice/session.h"
 #include "trace/recorder.h"
@@ -44,6 +45,8 @@ class Runner {
   // staging, transport operations. ResourceExhausted, with the breakdown, if there is none. Not
   // while a run is in flight.
   absl::Status Prepare(CompiledTransfer* transfer);
+  // Takes back what Prepare has counted for it. Staging stays. Not while a run is in flight.
+  void Forget(CompiledTransfer* transfer);
 
   // Takes in a run of a prepared transfer, above all earlier ones, which stays until it is removed.
   // It is carried on once it is released.
@@ -65,8 +68,11 @@ class Runner {
 
   // Fails all runs from outside. A stall is described before, not after.
   void Poison(const absl::Status& status);
-  // After a failure: takes back what is under way; true once nothing is any more.
+  // After a failure: takes back what is under way, and parts from the other ranks; true once that
+  // is over. Call it again if not.
   bool Settle();
+  // Whether anything is under way that uses memory of the runs.
+  bool has_operations() const;
   // True while the device works on what has ended for the runs.
   bool busy() const { return copies_.outstanding() > 0; }
 
@@ -83,17 +89,12 @@ class Runner {
  private:
   using Lane = std::vector<TransferRun*>;  // runs that are not fed to their end, in order
 
-  static constexpr int kNoSlot = -1;
-
   // A bucket that has slots, and the stage it is in.
   struct Held {
     BucketWork work;
     Stage stage = Stage::kWaiting;
     int64_t begin_ns = 0;  // of the stage, while there is a trace
     uint64_t range = 0;    // of the stage, for profilers
-    // While it moves: the slots of its channel's buckets before and after it that move; or kNoSlot.
-    int before = kNoSlot;
-    int after = kNoSlot;
   };
 
   absl::StatusOr<bool> Step();
@@ -109,9 +110,7 @@ class Runner {
   absl::Status Continue(size_t slot, Stage stage);
   absl::Status ContinueMove(size_t slot);
   absl::Status ContinueAlone(size_t slot, Stage stage, int rounds_max);
-  int& LastMoving(const BucketWork& work);
-  void BeginMove(size_t slot);
-  void EndMove(size_t slot);
+  absl::Status AddMove(size_t slot);
   absl::Status FlushMessages();
   absl::Status FlushHop();
   size_t FindWork(uint64_t cookie) const;
@@ -120,8 +119,19 @@ class Runner {
   void EndStage(size_t slot);
   void TraceDevice();
 
+  // The sizes of tables.
+  struct Needs {
+    int64_t slots = 1;
+    int64_t slot_bytes = 64;
+    int operations = 1;  // of a bucket
+    int fold_sources = 0;
+    int lanes = 1;
+  };
+  Needs NeedsOfAll() const;
+  absl::Status MakeRoom(const Needs& needs);
   absl::Status GrowStaging(int64_t slots, int64_t slot_bytes);
-  void NumberChannels(CompiledTransfer* transfer);
+  void CountIn(CompiledTransfer* transfer);
+  void CountOut(CompiledTransfer* transfer);
   absl::Status Explain(const absl::Status& status, uint64_t cookie) const;
   void KeepTime();
 
@@ -135,18 +145,24 @@ class Runner {
   const bool in_groups_;
   CopyQueue copies_;
 
-  // What all compiled transfers together ask for.
-  std::map<std::vector<int64_t>, int> channels_;  // numbers by content and priority class
-  int64_t slots_wanted_ = 0;
+  // What all transfers that are there ask for together. Channels are known by their content and
+  // priority class, whichever transfer they are of.
+  struct SharedChannel {
+    int number = 0;
+    int transfers = 0;      // that have it
+    int64_t in_flight = 0;  // the most buckets that one run of each of them can have in flight
+  };
+  std::vector<const CompiledTransfer*> transfers_;
+  std::map<std::vector<int64_t>, SharedChannel> channels_;
+  std::vector<std::vector<int>> free_channels_;  // numbers of each lane that no transfer uses
+  int channel_numbers_ = 0;                      // in use or free
   int64_t slot_bytes_ = 64;
-  int operations_max_ = 1;
-  int fold_sources_max_ = 0;
   int lane_count_ = 1;
 
   std::optional<Engine> engine_;
   DeviceMemory staging_;
-  std::vector<Held> held_;             // each at its first slot
-  std::vector<int> last_moving_;       // by channel: the slot of its last bucket that moves
+  std::vector<Held> held_;  // each at its first slot
+  MoveOrder order_;
   std::vector<TransportOp> messages_;  // not yet started
   bool commanded_all_ = false;         // the engine had no more commands
   GroupLine groups_;

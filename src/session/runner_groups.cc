@@ -33,6 +33,7 @@ absl::Status Runner::FlushHop() {
   // only once that is over.
   if (absl::Status status = endings_.Mark(&copies_); !status.ok()) return status;
   if (!endings_.all_marked()) return absl::OkStatus();
+  if (absl::Status status = groups_.BeginHop(hop); !status.ok()) return status;
   messages_.erase(messages_.begin(), later);
   // Both ends of a link come to the same order.
   std::sort(hop_.begin(), hop_.end(), [&work_of](const TransportOp& a, const TransportOp& b) {

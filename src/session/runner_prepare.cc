@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "plan/channels.h"
+#include "session/bookkeeping.h"
 #include "session/runner.h"
 #include "tensor/check.h"
 
@@ -12,8 +13,17 @@ namespace sluice {
 namespace {
 
 constexpr int kLookAheadMin = 4096;
+// Beyond so many slots a budget is as good as none.
+constexpr int64_t kSlotsCounted = int64_t{1} << 28;
 
 int64_t RoundUp(int64_t bytes, int64_t unit) { return (bytes + unit - 1) / unit * unit; }
+
+// Channels with equal content are one, but for the lanes that they are of.
+std::vector<int64_t> KeyOf(const CompiledTransfer& transfer, const Channel& channel) {
+  std::vector<int64_t> key = ChannelContent(transfer.plan(), channel);
+  key.push_back(transfer.lane);
+  return key;
+}
 
 }  // namespace
 
@@ -31,46 +41,81 @@ MemoryRules Runner::MemoryRulesFor(const Accelerator* accelerator) const {
 
 absl::Status Runner::Prepare(CompiledTransfer* transfer) {
   SLUICE_CHECK(runs_.empty() && !busy(), "a run is in flight");
-  const Plan& plan = transfer->plan();
-  // More slots than the channels of all transfers can fill would never be used.
-  const int64_t most = std::max<int64_t>(1, slots_wanted_ + plan.peak_buckets_without_budget);
-  const int64_t wanted = slots_ == 0 ? most : std::min(slots_, most);
-  const int64_t slot_bytes = std::max(slot_bytes_, RoundUp(transfer->slot_bytes(), 64));
-  const int sources = transport_->traits().takes_folds ? transfer->fold_sources_max() : 0;
-  const int operations =
-      std::max({operations_max_, transfer->operations_max(), sources > 0 ? 1 + sources : 0});
-  if (wanted > std::numeric_limits<int>::max() / 4 / operations ||
-      plan.buckets.size() >= uint64_t{1} << BucketWork::kIndexBits) {
+  if (transfer->plan().buckets.size() >= uint64_t{1} << BucketWork::kIndexBits) {
     return absl::ResourceExhaustedError(
-        absl::StrCat(wanted, " slots for ", plan.buckets.size(), " buckets are too many"));
+        absl::StrCat(transfer->plan().buckets.size(), " buckets are too many"));
   }
+  CountIn(transfer);
   // An error leaves everything as the transfers before need it.
-  if (absl::Status status = GrowStaging(wanted, slot_bytes); !status.ok()) return status;
-  const int slots = static_cast<int>(wanted);
-  absl::Status reserved = transport_->Reserve(slots * operations);
-  if (!reserved.ok()) return reserved;
-  slots_wanted_ = most;
-  slot_bytes_ = slot_bytes;
-  operations_max_ = operations;
-  // Groups have one order on all ranks, which no rank can change by what is urgent there.
-  transfer->lane = in_groups_ ? 0 : transfer->spec().priority_class;
-  lane_count_ = std::max(lane_count_, transfer->lane + 1);
-  NumberChannels(transfer);
-  last_moving_.resize(channels_.size(), kNoSlot);
+  absl::Status status = MakeRoom(NeedsOfAll());
+  if (!status.ok()) CountOut(transfer);
+  return status;
+}
+
+void Runner::Forget(CompiledTransfer* transfer) {
+  SLUICE_CHECK(runs_.empty() && !busy(), "a run is in flight");
+  CountOut(transfer);
+}
+
+// More slots than the channels of all transfers can fill would never be used. A channel is filled
+// by all transfers that have it, and takes max_in_flight buckets at most: so what is wanted does
+// not grow with each transfer that is like others. What is kept for slots comes out of the budget,
+// so that many tiny buckets do not pass it.
+Runner::Needs Runner::NeedsOfAll() const {
+  Needs needs;
+  int64_t most = 0;
+  for (const auto& [key, channel] : channels_) {
+    most += std::min<int64_t>(channel.in_flight, max_in_flight_);
+  }
+  needs.slots = std::max<int64_t>(1, slots_ == 0 ? most : std::min(slots_, most));
+  int64_t bucket_bytes = 1;
+  for (const CompiledTransfer* transfer : transfers_) {
+    bucket_bytes = std::max(bucket_bytes, transfer->plan().bucket_bytes);
+    const int sources = transport_->traits().takes_folds ? transfer->fold_sources_max() : 0;
+    needs.slot_bytes = std::max(needs.slot_bytes, RoundUp(transfer->slot_bytes(), 64));
+    needs.operations =
+        std::max({needs.operations, transfer->operations_max(), sources > 0 ? 1 + sources : 0});
+    needs.fold_sources = std::max(needs.fold_sources, sources);
+    needs.lanes = std::max(needs.lanes, transfer->lane + 1);
+  }
+  if (slots_ > 0) {
+    const int64_t budget_bytes = std::min(slots_, kSlotsCounted) * bucket_bytes;
+    needs.slots = std::min(
+        needs.slots, BlocksInBudget(budget_bytes, bucket_bytes, {.messages = needs.operations}, 1));
+  }
+  return needs;
+}
+
+absl::Status Runner::MakeRoom(const Needs& needs) {
   EngineOptions options;
-  options.channels = static_cast<int>(channels_.size());
+  options.channels = channel_numbers_;
   options.max_in_flight = max_in_flight_;
-  options.slots = slots;
-  options.look_ahead = std::max(kLookAheadMin, 2 * slots);
-  options.lanes = lane_count_;
-  if (!engine_ || options.channels > engine_->options().channels ||
-      options.slots > engine_->options().slots || options.lanes > engine_->options().lanes) {
+  options.lanes = needs.lanes;
+  // A larger engine will do, where its slots fit the staging.
+  const bool keeps_engine =
+      engine_ && options.channels <= engine_->options().channels &&
+      options.lanes <= engine_->options().lanes && needs.slots <= engine_->options().slots &&
+      engine_->options().slots * needs.slot_bytes <= static_cast<int64_t>(staging_.bytes());
+  const int64_t wanted = keeps_engine ? engine_->options().slots : needs.slots;
+  if (wanted > std::numeric_limits<int>::max() / 4 / needs.operations) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(wanted, " slots with ", needs.operations, " operations each are too many"));
+  }
+  if (absl::Status status = GrowStaging(wanted, needs.slot_bytes); !status.ok()) return status;
+  const int slots = static_cast<int>(wanted);
+  absl::Status reserved = transport_->Reserve(slots * needs.operations);
+  if (!reserved.ok()) return reserved;
+  slot_bytes_ = needs.slot_bytes;
+  if (!keeps_engine) {
+    options.slots = slots;
+    options.look_ahead = std::max(kLookAheadMin, 2 * slots);
     engine_.emplace(options);
     held_.resize(static_cast<size_t>(slots));
   }
-  fold_sources_max_ = std::max(fold_sources_max_, sources);
-  for (Held& held : held_) held.work.ReserveSources(static_cast<size_t>(fold_sources_max_));
-  messages_.reserve(static_cast<size_t>(slots) * static_cast<size_t>(operations));
+  order_.Reserve(static_cast<size_t>(channel_numbers_), held_.size());
+  lane_count_ = engine_->options().lanes;
+  for (Held& held : held_) held.work.ReserveSources(static_cast<size_t>(needs.fold_sources));
+  messages_.reserve(static_cast<size_t>(slots) * static_cast<size_t>(needs.operations));
   if (in_stream_order_) endings_.Reserve(static_cast<size_t>(slots));
   if (in_groups_) hop_.reserve(messages_.capacity());
   return absl::OkStatus();
@@ -93,13 +138,40 @@ absl::Status Runner::GrowStaging(int64_t slots, int64_t slot_bytes) {
   return absl::OkStatus();
 }
 
-void Runner::NumberChannels(CompiledTransfer* transfer) {
-  for (const Channel& channel : transfer->plan().channels) {
-    std::vector<int64_t> key = ChannelContent(transfer->plan(), channel);
-    key.push_back(transfer->lane);
-    const int next = static_cast<int>(channels_.size());
-    transfer->engine_channels.push_back(channels_.try_emplace(std::move(key), next).first->second);
+void Runner::CountIn(CompiledTransfer* transfer) {
+  // Groups have one order on all ranks, which no rank can change by what is urgent there.
+  transfer->lane = in_groups_ ? 0 : transfer->spec().priority_class;
+  const Plan& plan = transfer->plan();
+  const size_t lane = static_cast<size_t>(transfer->lane);
+  if (free_channels_.size() <= lane) free_channels_.resize(lane + 1);
+  for (const Channel& channel : plan.channels) {
+    const auto [found, added] = channels_.try_emplace(KeyOf(*transfer, channel));
+    SharedChannel& shared = found->second;
+    if (added && free_channels_[lane].empty()) {
+      shared.number = channel_numbers_++;
+    } else if (added) {
+      shared.number = free_channels_[lane].back();
+      free_channels_[lane].pop_back();
+    }
+    ++shared.transfers;
+    shared.in_flight += std::min<int64_t>(channel.buckets, plan.max_in_flight);
+    transfer->engine_channels.push_back(shared.number);
   }
+  transfers_.push_back(transfer);
+}
+
+void Runner::CountOut(CompiledTransfer* transfer) {
+  const Plan& plan = transfer->plan();
+  for (const Channel& channel : plan.channels) {
+    const auto found = channels_.find(KeyOf(*transfer, channel));
+    SharedChannel& shared = found->second;
+    shared.in_flight -= std::min<int64_t>(channel.buckets, plan.max_in_flight);
+    if (--shared.transfers > 0) continue;
+    free_channels_[static_cast<size_t>(transfer->lane)].push_back(shared.number);
+    channels_.erase(found);
+  }
+  transfer->engine_channels.clear();
+  transfers_.erase(std::find(transfers_.begin(), transfers_.end(), transfer));
 }
 
 }  // namespace sluice

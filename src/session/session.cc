@@ -26,6 +26,10 @@ namespace {
 // Run numbers are part of bucket ids.
 constexpr int64_t kRunMax = (int64_t{1} << kRunBits) - 1;
 
+// How long Close stays for ranks that have not parted from this one, when nothing is under way
+// here: operations of theirs with this rank may end only meanwhile.
+constexpr absl::Duration kFarewellTime = absl::Seconds(5);
+
 int64_t AsSigned(uint64_t hash) { return static_cast<int64_t>(hash); }
 
 int64_t HashOfName(const TransportMaker* maker) {
@@ -40,18 +44,29 @@ std::string TextOf(const GroupNeed& need) {
                       need.channel_phase);
 }
 
-GroupNeed NeedFrom(const std::string& text) {
+absl::StatusOr<GroupNeed> NeedFrom(const std::string& text, int rank) {
   GroupNeed need;
   const std::vector<std::string> words = absl::StrSplit(text, ' ');
-  SLUICE_CHECK(words.size() == 4 && absl::SimpleAtoi(words[0], &need.round) &&
-                   absl::SimpleAtoi(words[1], &need.phase) &&
-                   absl::SimpleAtoi(words[2], &need.channel_round) &&
-                   absl::SimpleAtoi(words[3], &need.channel_phase),
-               "not what a rank says of its groups");
-  return need;
+  if (words.size() == 4 && absl::SimpleAtoi(words[0], &need.round) &&
+      absl::SimpleAtoi(words[1], &need.phase) && absl::SimpleAtoi(words[2], &need.channel_round) &&
+      absl::SimpleAtoi(words[3], &need.channel_phase)) {
+    return need;
+  }
+  return absl::FailedPreconditionError(
+      absl::StrCat("rank ", rank, " runs another build of Sluice: what it says of its groups ",
+                   "has another form"));
 }
 
 }  // namespace
+
+// In a forked child the ends of connections are the parent's, too.
+SessionImpl::~SessionImpl() {
+  if (!fork_guard_.InChild()) return;
+  static_cast<void>(runner_.release());
+  static_cast<void>(fabric_.release());
+  for (std::unique_ptr<TransferRun>& run : runs_) static_cast<void>(run.release());
+  for (std::unique_ptr<TransferRun>& run : spare_runs_) static_cast<void>(run.release());
+}
 
 absl::Status SessionImpl::Open() {
   const absl::StatusOr<Budget> budget = ResolveBudget(options_);
@@ -95,14 +110,16 @@ absl::Status SessionImpl::Open() {
     recorder = trace_->AddRecorder(options_.trace_events);
     if (options_.accelerator != nullptr) device_track = trace_->AddTrack("device");
   }
-  const int max_in_flight = options_.max_in_flight == 0 ? kAutoMaxInFlight : options_.max_in_flight;
+  const int max_in_flight = options_.max_in_flight != 0
+                                ? options_.max_in_flight
+                                : AutoMaxInFlight(options_.bucket_bytes, budget_.slot_bytes);
   runner_ = std::make_unique<Runner>(*std::move(device), *std::move(transport), budget_.slots,
                                      max_in_flight, recorder, device_track);
   return absl::OkStatus();
 }
 
 absl::StatusOr<Transfer*> SessionImpl::Compile(const TransferSpec& spec) {
-  if (absl::Status status = FinishCancels(); !status.ok()) return status;
+  if (absl::Status status = FinishCollectives(); !status.ok()) return status;
   if (absl::Status status = CheckIdle("Compile"); !status.ok()) return status;
   if (absl::Status status = FinishDeviceWork(); !status.ok()) return status;
   std::unique_ptr<CompiledTransfer> transfer;
@@ -117,15 +134,43 @@ absl::StatusOr<Transfer*> SessionImpl::Compile(const TransferSpec& spec) {
                      {"the planning options", AsSigned(hash.options), false},
                      {"the number of runs started before", last_run_}};
   if (transfer != nullptr) proposal.payload = TextOf(NeedOf(transfer->plan()));
-  if (absl::Status status = Agree(std::move(proposal)); !status.ok()) return status;
+  if (absl::Status status = Agree(std::move(proposal)); !status.ok()) {
+    // It may be another rank that cannot have it.
+    if (transfer != nullptr) runner_->Forget(transfer.get());
+    return status;
+  }
   GroupNeed most;
   for (int other = 0; other < size(); ++other) {
-    most = Most(most, NeedFrom(agreement_.payload(other)));
+    const absl::StatusOr<GroupNeed> need = NeedFrom(agreement_.payload(other), other);
+    if (!need.ok()) return Poison(need.status());
+    most = Most(most, *need);
   }
   transfer->cut = CutFor(most, budget_.slots, transfer->plan().max_in_flight);
-  transfer->number = static_cast<int>(transfers_.size());
-  transfers_.push_back(std::move(transfer));
-  return transfers_.back().get();
+  transfer->number = transfers_compiled_++;
+  return transfers_.emplace(transfer->number, std::move(transfer)).first->second.get();
+}
+
+absl::Status SessionImpl::Drop(Transfer* transfer) {
+  if (absl::Status status = FinishCollectives(); !status.ok()) return status;
+  if (absl::Status status = CheckIdle("Drop"); !status.ok()) return status;
+  if (absl::Status status = FinishDeviceWork(); !status.ok()) return status;
+  CompiledTransfer* const dropped = Find(transfer);
+  Proposal proposal;
+  proposal.call = "Drop";
+  if (dropped == nullptr) {
+    proposal.status = absl::InvalidArgumentError("Drop of a transfer that is not this session's");
+  }
+  proposal.values = {{"the transfer to drop", dropped == nullptr ? -1 : dropped->number},
+                     {"the number of runs started before", last_run_}};
+  if (absl::Status status = Agree(std::move(proposal)); !status.ok()) return status;
+  spare_runs_.erase(std::remove_if(spare_runs_.begin(), spare_runs_.end(),
+                                   [dropped](const std::unique_ptr<TransferRun>& run) {
+                                     return &run->transfer() == dropped;
+                                   }),
+                    spare_runs_.end());
+  runner_->Forget(dropped);
+  transfers_.erase(dropped->number);
+  return absl::OkStatus();
 }
 
 // Runs in streams are done before the device is.
@@ -148,7 +193,7 @@ absl::StatusOr<Session::RunId> SessionImpl::Start(Transfer* transfer,
                                                   absl::Span<const TensorView> src,
                                                   absl::Span<const TensorView> dst,
                                                   const StartOptions& options) {
-  if (!poison_.ok()) return poison_;
+  if (absl::Status status = CheckUsable(); !status.ok()) return status;
   if (last_run_ - done_.all_up_to() >= kMaxRunsInFlight) {
     return absl::FailedPreconditionError(absl::StrCat("Start while ", kMaxRunsInFlight,
                                                       " runs are in flight, from run ",
@@ -183,17 +228,21 @@ absl::StatusOr<Session::RunId> SessionImpl::Start(Transfer* transfer,
   ++last_run_;
   runner_->Add(run.get());
   if (compiled->agreed) {
-    run->Release();
+    Release(run.get());
   } else {
     collectives_.push_back({Collective::Kind::kCompareViews, last_run_, bound});
   }
   runs_.push_back(std::move(run));
+  KeepStep();
+  while (!events_.empty() && events_.front().run <= last_run_ - kEventRuns) events_.pop_front();
   NoteMove();
+  // The others need not wait for this rank's next call to hear of this one.
+  AdvanceCollectives().IgnoreError();
   return last_run_;
 }
 
 absl::Status SessionImpl::Supply(RunId id, int tensor, const TensorView& dst) {
-  if (!poison_.ok()) return poison_;
+  if (absl::Status status = CheckUsable(); !status.ok()) return status;
   if (absl::Status status = CheckRun(id); !status.ok()) return status;
   TransferRun* const run = FindRun(id);
   if (run == nullptr) {
@@ -205,25 +254,31 @@ absl::Status SessionImpl::Supply(RunId id, int tensor, const TensorView& dst) {
 }
 
 bool SessionImpl::PollEvent(Event* event) {
-  if (events_.empty()) return false;
+  if (fork_guard_.InChild() || events_.empty()) return false;
   *event = std::move(events_.front());
   events_.pop_front();
   return true;
 }
 
 absl::Status SessionImpl::Poll() {
-  if (!poison_.ok()) return poison_;
+  if (absl::Status status = fork_guard_.Check(); !status.ok()) return status;
+  if (!poison_.ok()) {
+    Settle();
+    return poison_;
+  }
   return Advance().status();
 }
 
 absl::Status SessionImpl::Wait(RunId run) {
+  if (absl::Status status = fork_guard_.Check(); !status.ok()) return status;
   if (absl::Status status = CheckRun(run); !status.ok()) return status;
   for (bool first = true;; first = false) {
-    // A run that this rank has finished stays finished, whatever happened afterwards.
-    if (done_.Has(run)) return OutcomeOf(run);
-    if (!poison_.ok()) return poison_;
+    // A run that this rank has finished stays finished, whatever happened afterwards. But the other
+    // ranks need this one for a Cancel of it.
+    if (done_.Has(run) && (!poison_.ok() || !pending_cancels_.Has(run))) return outcomes_.Of(run);
+    if (!poison_.ok()) return Poll();
     const absl::StatusOr<bool> moved = Advance();
-    if (!moved.ok()) return moved.status();
+    if (!moved.ok()) continue;
     if (*moved || first) {
       idle_wait_.Reset();
     } else {
@@ -232,9 +287,12 @@ absl::Status SessionImpl::Wait(RunId run) {
   }
 }
 
-bool SessionImpl::IsDone(RunId run) const { return is_poisoned() || done_.Has(run); }
+bool SessionImpl::IsDone(RunId run) const {
+  return is_poisoned() || (done_.Has(run) && !pending_cancels_.Has(run));
+}
 
 absl::Status SessionImpl::Close() {
+  if (absl::Status status = fork_guard_.Check(); !status.ok()) return status;
   if (!streams_.empty()) {
     return absl::FailedPreconditionError(
         absl::StrCat("Close while ", streams_.size(), " streams are open"));
@@ -245,7 +303,9 @@ absl::Status SessionImpl::Close() {
   }
   Backoff backoff;
   const Deadline deadline(options_.timeout);
-  while (runner_ != nullptr && !runner_->Settle()) {
+  const Deadline farewell(std::min(options_.timeout, kFarewellTime));
+  while (!Settle()) {
+    if (farewell.Passed() && !runner_->has_operations()) break;
     if (deadline.Passed()) {
       return absl::DeadlineExceededError(
           absl::StrCat("operations of the failed runs are still under way after ",
@@ -286,16 +346,22 @@ absl::Status SessionImpl::Plan(const TransferSpec& spec, const PlanHash& hash,
   absl::StatusOr<std::unique_ptr<CompiledTransfer>> made =
       CompiledTransfer::Make(spec, PlanOptionsNow(), rank(), hash.all);
   if (!made.ok()) return made.status();
+  (*made)->memory = runner_->MemoryRulesFor(options_.accelerator.get());
+  if (absl::Status status = runner_->Prepare(made->get()); !status.ok()) return status;
   *transfer = *std::move(made);
-  (*transfer)->memory = runner_->MemoryRulesFor(options_.accelerator.get());
-  return runner_->Prepare(transfer->get());
+  return absl::OkStatus();
 }
 
 CompiledTransfer* SessionImpl::Find(const Transfer* transfer) const {
-  for (const auto& owned : transfers_) {
+  for (const auto& [number, owned] : transfers_) {
     if (owned.get() == transfer) return owned.get();
   }
   return nullptr;
+}
+
+absl::Status SessionImpl::CheckUsable() const {
+  if (absl::Status status = fork_guard_.Check(); !status.ok()) return status;
+  return poison_;
 }
 
 TransferRun* SessionImpl::FindRun(RunId id) const {
@@ -327,11 +393,6 @@ std::unique_ptr<TransferRun> SessionImpl::TakeRun(const CompiledTransfer& transf
     return taken;
   }
   return std::make_unique<TransferRun>(&transfer, &events_);
-}
-
-absl::Status SessionImpl::OutcomeOf(RunId run) const {
-  const auto found = outcomes_.find(run);
-  return found == outcomes_.end() ? absl::OkStatus() : found->second;
 }
 
 absl::StatusOr<std::unique_ptr<Session>> Session::Create(std::unique_ptr<Fabric> fabric,

@@ -1,20 +1,20 @@
 // How checkpoints are loaded and saved between ranks.
 #include <algorithm>
-#include <atomic>
-#include <thread>
+#include <string>
 #include <utility>
+#include <vector>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
 #include "session/checkpoint_catalog.h"
 #include "session/checkpoint_files.h"
+#include "session/checkpoint_headers.h"
 #include "session/checkpoint_input.h"
+#include "session/checkpoint_layout.h"
 #include "session/checkpoint_run.h"
 #include "session/clock.h"
 #include "session/open_device.h"
-#include "session/rounds.h"
 #include "session/session_impl.h"
+#include "session/text_list.h"
+#include "tensor/check.h"
 
 namespace sluice {
 namespace {
@@ -61,43 +61,6 @@ absl::StatusOr<std::unique_ptr<Transport>> SessionImpl::OpenCheckpointTransport(
   return transport;
 }
 
-absl::Status SessionImpl::FinishTogether(const char* call, absl::Duration timeout,
-                                         absl::FunctionRef<absl::StatusOr<StepResult>()> step,
-                                         absl::FunctionRef<std::string()> describe) {
-  const int64_t timeout_ns = absl::ToInt64Nanoseconds(timeout);
-  Rounds rounds(fabric_.get(), call, timeout);
-  absl::Status own;
-  StepResult result;
-  int64_t moved_ns = MonotonicNs();
-  call_wait_.Reset();
-  while (true) {
-    if (absl::Status status = CheckAlarm(); !status.ok()) return status;
-    bool moved = AdvanceStreams();
-    int64_t now_ns = MonotonicNs();
-    if (own.ok() && !result.done) {
-      const absl::StatusOr<StepResult> stepped = step();
-      own = stepped.status();
-      result = stepped.value_or(StepResult());
-      moved |= result.moved;
-      now_ns = MonotonicNs();
-      if (result.moved || result.waits) moved_ns = now_ns;
-      if (own.ok() && !result.done && now_ns - moved_ns > timeout_ns) {
-        own = absl::DeadlineExceededError(
-            absl::StrCat("no progress for ", absl::FormatDuration(timeout), "; ", describe()));
-      }
-    }
-    const absl::StatusOr<bool> over = rounds.Poll(result.done, own, now_ns);
-    if (!over.ok()) return rounds.out_of_step() ? Poison(over.status()) : over.status();
-    if (*over) return absl::OkStatus();
-    if (moved) {
-      call_wait_.Reset();
-    } else {
-      call_wait_.Pause(size() > 1 || !streams_.empty() ? Awaited::kRanks : Awaited::kFiles,
-                       std::min(result.due_ns, next_due_ns()) - MonotonicNs());
-    }
-  }
-}
-
 absl::Status SessionImpl::Carry(const char* call, const CheckpointOptions& options,
                                 CheckpointRun* run) {
   ShardRunner* const runner = run->runner();
@@ -117,7 +80,7 @@ absl::Status SessionImpl::Carry(const char* call, const CheckpointOptions& optio
   runner->Poison(status);
   const Deadline deadline(kSettleTime);
   Backoff backoff;
-  while (!runner->Settle() && !deadline.Passed()) PauseFor(&backoff);
+  while (!runner->Settle(true) && !deadline.Passed()) PauseFor(&backoff);
   return status;
 }
 
@@ -128,24 +91,27 @@ absl::StatusOr<CheckpointCatalog> SessionImpl::ShareCatalog(
     const SourceAddress& address, absl::Span<const CheckpointTensor> tensors,
     const CheckpointOptions& options, Transport* transport) {
   std::string text;
-  absl::Status status;
+  absl::StatusOr<CheckpointCatalog> found = CheckpointCatalog();
+  OwnWorkFunction find;
   if (rank() == 0) {
-    Backoff backoff;
-    const absl::StatusOr<CheckpointCatalog> found =
-        FindTensors(address, tensors, options, [&] { PauseFor(&backoff); });
-    status = found.status();
-    if (found.ok()) text = CatalogText(*found);
+    find = [&](const WorkStop& stop) {
+      found = FindTensors(address, tensors, options, stop);
+      if (found.ok()) text = CatalogText(*found);
+      return found.status();
+    };
   }
-  status = ShareText(status, transport, &text, kLoadCall);
+  absl::Status status = WorkTogether(kLoadCall, options.timeout, std::move(find));
   if (!status.ok()) return status;
-  return ParseCatalogText(text);
+  status = ShareText(absl::OkStatus(), transport, &text, kLoadCall);
+  if (!status.ok()) return status;
+  return rank() == 0 ? std::move(found) : ParseCatalogText(text);
 }
 
 absl::StatusOr<CheckpointStats> SessionImpl::LoadCheckpoint(
     const std::string& uri, absl::Span<const CheckpointTensor> tensors,
     const CheckpointOptions& options) {
   const int64_t begin_ns = MonotonicNs();
-  if (absl::Status status = FinishCancels(); !status.ok()) return status;
+  if (absl::Status status = FinishCollectives(); !status.ok()) return status;
   if (absl::Status status = CheckIdle(kLoadCall); !status.ok()) return status;
   const MemoryRules rules = runner_->MemoryRulesFor(options_.accelerator.get());
   CheckpointInput input =
@@ -157,7 +123,7 @@ absl::StatusOr<CheckpointStats> SessionImpl::LoadCheckpoint(
   if (!status.ok()) return status;
   absl::StatusOr<std::unique_ptr<Transport>> transport = OpenCheckpointTransport();
   if (!transport.ok()) return transport.status();
-  const absl::StatusOr<CheckpointCatalog> catalog =
+  absl::StatusOr<CheckpointCatalog> catalog =
       ShareCatalog(*address, tensors, options, transport->get());
   if (!catalog.ok()) return catalog.status();
   CheckpointRunParts parts;
@@ -172,8 +138,9 @@ absl::StatusOr<CheckpointStats> SessionImpl::LoadCheckpoint(
   }
   constexpr int64_t kReadsMax = 4096;
   const int64_t reads = options.budget_bytes / options.piece_bytes + 1;
-  absl::StatusOr<std::unique_ptr<Source>> source =
-      OpenFiles(*address, catalog->files, options, static_cast<int>(std::min(reads, kReadsMax)));
+  const FileStates states = FileStatesOf(*address, *catalog);
+  absl::StatusOr<std::unique_ptr<Source>> source = OpenFiles(
+      *address, catalog->files, options, static_cast<int>(std::min(reads, kReadsMax)), states);
   absl::StatusOr<std::unique_ptr<CheckpointRun>> run = nullptr;
   absl::StatusOr<std::unique_ptr<Device>> device = OpenDevice(options_);
   status = source.status();
@@ -188,6 +155,20 @@ absl::StatusOr<CheckpointStats> SessionImpl::LoadCheckpoint(
   const int64_t planned_ns = MonotonicNs();
   if (status = Carry(kLoadCall, options, run->get()); !status.ok()) return status;
   CheckpointStats stats = (*run)->stats();
+  OwnWorkFunction look_again;
+  if (!address->is_http()) {
+    look_again = [&](const WorkStop&) {
+      (*run)->EndReading().reset();  // looks at each file that it closes
+      return states.identities->outcome();
+    };
+  } else if (rank() == 0) {
+    look_again = [&](const WorkStop& stop) {
+      return CheckUnchanged(*address, options, stop, &*catalog);
+    };
+  }
+  if (status = WorkTogether(kLoadCall, options.timeout, std::move(look_again)); !status.ok()) {
+    return status;
+  }
   stats.tensors_ignored = catalog->ignored;
   if (rank() == 0) stats.header_bytes = catalog->header_bytes;
   stats.planning = absl::Nanoseconds(planned_ns - begin_ns);
@@ -197,31 +178,23 @@ absl::StatusOr<CheckpointStats> SessionImpl::LoadCheckpoint(
 
 // ---- Saving.
 
-absl::Status SessionImpl::SyncFiles(const CheckpointOptions& options, CheckpointWriter* writer) {
-  // A thread of its own waits for the storage: the others are to hear that this rank lives.
-  std::atomic<bool> synced = false;
-  absl::Status outcome;
-  std::thread syncer([&] {
-    outcome = writer->Sync();
-    synced.store(true, std::memory_order_release);
-  });
-  absl::Status status = FinishTogether(
-      kSaveCall, options.timeout,
-      [&]() -> absl::StatusOr<StepResult> {
-        if (!synced.load(std::memory_order_acquire)) return StepResult{.waits = true};
-        if (!outcome.ok()) return outcome;
-        return StepResult{.moved = true, .done = true};
-      },
-      [] { return std::string(); });
-  syncer.join();
-  return status;
-}
-
 absl::StatusOr<CheckpointStats> SessionImpl::SaveCheckpoint(
     const std::string& directory, absl::Span<const CheckpointTensor> tensors,
     const CheckpointOptions& options) {
+  CheckpointFiles files;  // rank 0's
+  absl::StatusOr<CheckpointStats> stats = SaveInto(&files, directory, tensors, options);
+  // Removing what a failure has left waits for the file system, and no other rank waits for it. A
+  // save that was refused has left nothing: in a forked child no thread may be started.
+  if (!stats.ok() && files.begun()) WorkAlone([&files] { files.Discard(); });
+  return stats;
+}
+
+absl::StatusOr<CheckpointStats> SessionImpl::SaveInto(CheckpointFiles* files,
+                                                      const std::string& directory,
+                                                      absl::Span<const CheckpointTensor> tensors,
+                                                      const CheckpointOptions& options) {
   const int64_t begin_ns = MonotonicNs();
-  if (absl::Status status = FinishCancels(); !status.ok()) return status;
+  if (absl::Status status = FinishCollectives(); !status.ok()) return status;
   if (absl::Status status = CheckIdle(kSaveCall); !status.ok()) return status;
   const MemoryRules rules = runner_->MemoryRulesFor(options_.accelerator.get());
   CheckpointInput input =
@@ -231,15 +204,35 @@ absl::StatusOr<CheckpointStats> SessionImpl::SaveCheckpoint(
   if (!status.ok()) return status;
   absl::StatusOr<std::unique_ptr<Transport>> transport = OpenCheckpointTransport();
   if (!transport.ok()) return transport.status();
+  // Rank 0 alone writes headers; places are the same with any id.
   const absl::StatusOr<CheckpointFileLayout> layout =
-      LayOutCheckpoint(tensors, options.shard_bytes_max);
-  CheckpointFiles files;  // rank 0's
-  status = layout.status();
-  if (status.ok() && rank() == 0) status = files.Create(directory, *layout);
-  std::string text = absl::StrJoin(files.temporaries(), "\n");
-  status = ShareText(status, transport->get(), &text, kSaveCall);
+      LayOutCheckpoint(tensors, options.shard_bytes_max, std::string(kSaveIdBytes, '0'));
+  if (!layout.ok()) return layout.status();  // on all ranks
+  OwnWorkFunction create;
+  OwnWorkFunction commit;
+  if (rank() == 0) {
+    create = [&](const WorkStop&) -> absl::Status {
+      const absl::StatusOr<std::string> id = NewSaveId();
+      if (!id.ok()) return id.status();
+      const absl::StatusOr<CheckpointFileLayout> own =
+          LayOutCheckpoint(tensors, options.shard_bytes_max, *id);
+      return own.ok() ? files->Create(directory, *own) : own.status();
+    };
+    commit = [&](const WorkStop&) { return files->Commit(); };
+  }
+  status = WorkTogether(kSaveCall, options.timeout, std::move(create));
   if (!status.ok()) return status;
-  CheckpointWriter writer(absl::StrSplit(text, '\n'));
+  std::string text = JoinTexts(files->temporaries());
+  status = ShareText(absl::OkStatus(), transport->get(), &text, kSaveCall);
+  if (!status.ok()) return status;
+  absl::StatusOr<std::vector<std::string>> temporaries = SplitTexts(text);
+  if (!temporaries.ok()) return temporaries.status();
+  SLUICE_CHECK(temporaries->size() == layout->files.size(), "rank 0 has made other files");
+  std::vector<CheckpointWriter::File> writes;
+  for (size_t i = 0; i < temporaries->size(); ++i) {
+    writes.push_back({std::move((*temporaries)[i]), layout->files[i].bytes});
+  }
+  CheckpointWriter writer(std::move(writes));
   CheckpointRunParts parts;
   parts.flow = CheckpointFlow::kSave;
   parts.rank = rank();
@@ -263,9 +256,11 @@ absl::StatusOr<CheckpointStats> SessionImpl::SaveCheckpoint(
   const int64_t planned_ns = MonotonicNs();
   if (status = Carry(kSaveCall, options, run->get()); !status.ok()) return status;
   const int64_t written_ns = MonotonicNs();
-  if (status = SyncFiles(options, &writer); !status.ok()) return status;
-  if (rank() == 0) status = files.Commit();
-  if (status = AgreeOn(status, kSaveCall); !status.ok()) return status;
+  status = WorkTogether(kSaveCall, options.timeout,
+                        [&writer](const WorkStop&) { return writer.Sync(); });
+  if (!status.ok()) return status;
+  status = WorkTogether(kSaveCall, options.timeout, std::move(commit));
+  if (!status.ok()) return status;
   CheckpointStats stats = (*run)->stats();
   stats.planning = absl::Nanoseconds(planned_ns - begin_ns);
   stats.syncing = absl::Nanoseconds(MonotonicNs() - written_ns);

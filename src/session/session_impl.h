@@ -7,9 +7,10 @@
 #include <array>
 #include <atomic>
 #include <deque>
+#include <functional>
 #include <map>
 #include <numeric>
-#include <set>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -24,11 +25,16 @@
 #include "session/compiled_transfer.h"
 #include "session/done_runs.h"
 #include "session/fair_lock.h"
+#include "session/fork_guard.h"
 #include "session/idle_wait.h"
 #include "session/limits.h"
+#include "session/own_work.h"
+#include "session/pending_cancels.h"
+#include "session/run_outcomes.h"
 #include "session/runner.h"
 #include "session/stream_impl.h"
 #include "session/stream_source.h"
+#include "session/stream_start.h"
 #include "session/transfer_run.h"
 #include "session/watch.h"
 #include "sluice/session.h"
@@ -39,9 +45,9 @@
 
 namespace sluice {
 
+class CheckpointFiles;
 struct CheckpointInput;
 class CheckpointRun;
-class CheckpointWriter;
 
 class SessionImpl : public Session, private Witness, public StreamDriver {
  public:
@@ -50,6 +56,7 @@ class SessionImpl : public Session, private Witness, public StreamDriver {
         options_(options),
         agreement_(fabric_.get()),
         watch_(fabric_.get(), options.timeout) {}
+  ~SessionImpl() override;
 
   // Compares the options on all ranks, then opens what runs need.
   absl::Status Open();
@@ -60,6 +67,7 @@ class SessionImpl : public Session, private Witness, public StreamDriver {
   int64_t slot_bytes() const override { return budget_.slot_bytes; }
 
   absl::StatusOr<Transfer*> Compile(const TransferSpec& spec) override;
+  absl::Status Drop(Transfer* transfer) override;
   absl::StatusOr<RunId> Start(Transfer* transfer, absl::Span<const TensorView> src,
                               absl::Span<const TensorView> dst,
                               const StartOptions& options) override;
@@ -94,12 +102,16 @@ class SessionImpl : public Session, private Witness, public StreamDriver {
   int64_t next_due_ns() const;
   // From now on a thread of the session's drives it, and all calls are made under `lock`.
   void set_lock(FairLock* lock) { lock_ = lock; }
-  size_t runs_in_flight() const { return runs_.size(); }
+  // So many runs, and cancels of runs, have come to their end.
+  int64_t ends() const { return ends_; }
   // Any thread.
+  const ForkGuard& fork_guard() const { return fork_guard_; }
   bool is_poisoned() const { return poisoned_.load(std::memory_order_acquire); }
   absl::Status CheckRun(RunId id) const;
   // The first error wins, reaches every rank, and stays. Returns the one that has won.
   absl::Status Poison(const absl::Status& status);
+  // Of a poisoned session: true once nothing is under way here, nor for other ranks with this one.
+  bool Settle();
 
  private:
   // What carries transfers, by the options. Collective.
@@ -112,17 +124,18 @@ class SessionImpl : public Session, private Witness, public StreamDriver {
   int64_t SmallestCacheShare() const;
   absl::Status Plan(const TransferSpec& spec, const PlanHash& hash,
                     std::unique_ptr<CompiledTransfer>* transfer);
+  // Not OK in a forked child, and once the session is poisoned.
+  absl::Status CheckUsable() const;
   CompiledTransfer* Find(const Transfer* transfer) const;
   TransferRun* FindRun(RunId id) const;
   absl::Status CheckIdle(absl::string_view call) const;
   absl::Status FinishDeviceWork();
 
-  // Other ranks may be waiting for this one's part in the Cancel of a run that is over here. The
-  // poisoning error if there is one.
-  absl::Status FinishCancels();
+  // Other ranks may be waiting for this one's part in what is collective: in the Cancel of a run
+  // that is over here, say. The poisoning error if there is one.
+  absl::Status FinishCollectives();
+  absl::Status FinishCancels();  // those alone
   std::unique_ptr<TransferRun> TakeRun(const CompiledTransfer& transfer);
-  absl::Status OutcomeOf(RunId run) const;
-
   // Compares across ranks, waiting for them. Poisons only if the ranks are out of step then.
   absl::Status Agree(Proposal proposal);
 
@@ -132,17 +145,30 @@ class SessionImpl : public Session, private Witness, public StreamDriver {
   // What all ranks do in the order of their calls, one after the other. A cancelled run is cut once
   // all have called Cancel: until then a rank may wait for it, or for a later one, before its call.
   struct Collective {
-    enum class Kind : uint8_t { kCompareViews, kCancel, kCut };
+    // kKeepStep: ranks tell each other that they have started every kMaxRunsInFlight-th run. What
+    // is 2 * kMaxRunsInFlight runs behind it waits for that.
+    enum class Kind : uint8_t { kCompareViews, kKeepStep, kCancel, kCut };
     Kind kind;
     RunId run;
-    absl::Status status;  // of this rank's views
+    absl::Status status = absl::OkStatus();  // of this rank's views
+    // For cancels, of a run that was over here before: its last bucket here.
+    std::optional<BucketId> over_after = std::nullopt;
   };
-  absl::StatusOr<bool> AdvanceCollective();
-  absl::StatusOr<bool> BeginCollective(const Collective& front);
+  // Goes through them as far as it gets without waiting; true if it got on.
+  absl::StatusOr<bool> AdvanceCollectives();
+  absl::Status BeginCollective(const Collective& front);
+  absl::Status EndCollective();
+  BucketId LastWanted(const Collective& cut, TransferRun* run);
+  void KeepStep();
+  // As soon as all ranks have got so far that it may go on.
+  void Release(TransferRun* run);
+  bool IsStepAwaited() const;
+  // True if this rank waits for one of them.
+  bool AreCollectivesAwaited() const;
 
   // An earlier run of the transfer was compared since this one was started. Ranks that start it
   // only now, knowing that, do not compare either.
-  absl::StatusOr<bool> SkipComparison(TransferRun* run);
+  absl::Status SkipComparison(TransferRun* run);
 
   // The largest bucket of `run`, which is done here: this rank needs no more of the others.
   BucketId LastBucketOf(RunId run) const;
@@ -153,20 +179,21 @@ class SessionImpl : public Session, private Witness, public StreamDriver {
 
   // Ends what is done; true if anything was.
   bool EndRuns();
-  bool IsCancelPending(RunId run) const;
   void End(TransferRun* run, const absl::Status& status);
   BucketReport Report(const BucketQuestion& question) const override;
+  BucketReport StandingOf(const BucketQuestion& question) const;
   void NoteMove();
   absl::StatusOr<bool> CheckStall();
 
   // Streams: how they are opened between ranks.
   struct StreamMeeting {
     std::string catalog_text;              // of a source with a uri
-    std::vector<std::string> requests;     // of all ranks
+    std::vector<StreamRequest> requests;   // of all ranks
     std::unique_ptr<Transport> transport;  // null where nothing is exchanged
   };
   absl::StatusOr<StreamMeeting> MeetForStream(const StreamOptions& options,
                                               const absl::StatusOr<SourceAddress>& address);
+  absl::Status GatherCursors(const std::string& own, std::vector<StreamRequest>* requests);
   // This rank's part, without a word to the others.
   absl::StatusOr<std::unique_ptr<StreamImpl>> MakeStream(const StreamOptions& options,
                                                          const SourceAddress& address,
@@ -183,9 +210,11 @@ class SessionImpl : public Session, private Witness, public StreamDriver {
 
   // Rank 0's text, for all ranks: Agree on how that rank came to it, and how long it is, and pass
   // it on where `transport` is not null. PassText: of a length that all know.
+  // PassNewText: of one that rank 0 alone knows.
   absl::Status ShareText(const absl::Status& own, Transport* transport, std::string* text,
                          const char* call);
   absl::Status PassText(Transport* transport, int64_t bytes, std::string* text, const char* call);
+  absl::Status PassNewText(Transport* transport, std::string* text, const char* call);
   absl::Status RunMessages(Transport* transport, absl::Span<const TransportOp> ops,
                            const char* call);
 
@@ -197,8 +226,11 @@ class SessionImpl : public Session, private Witness, public StreamDriver {
                                                  absl::Span<const CheckpointTensor> tensors,
                                                  const CheckpointOptions& options,
                                                  Transport* transport);
-  // Checkpoints: calls `step` until it is done on all ranks. The first failure on any of them, or a
-  // rank's silence, which poisons, ends it on all.
+  absl::Status Carry(const char* call, const CheckpointOptions& options, CheckpointRun* run);
+
+  // Calls `step` until it is done on all ranks, while streams go on. The first failure on any of
+  // them ends it on all; so does a rank's silence for `timeout`, which poisons, and so does a
+  // `timeout` in which no rank moves.
   struct StepResult {
     bool moved = false;
     bool done = false;
@@ -208,14 +240,23 @@ class SessionImpl : public Session, private Witness, public StreamDriver {
   absl::Status FinishTogether(const char* call, absl::Duration timeout,
                               absl::FunctionRef<absl::StatusOr<StepResult>()> step,
                               absl::FunctionRef<std::string()> describe);
-  absl::Status Carry(const char* call, const CheckpointOptions& options, CheckpointRun* run);
-  absl::Status SyncFiles(const CheckpointOptions& options, CheckpointWriter* writer);
+  // Collective: waits until the `own_work` of each rank has ended, on a thread of its own; null:
+  // this rank has none. However long it takes, it counts against nobody. The first failure on any
+  // of them is the outcome on all; then this returns once this rank's work has ended, too.
+  absl::Status WorkTogether(const char* call, absl::Duration timeout, OwnWorkFunction own_work);
+  // Waits until `work` has ended, on a thread of its own, and drives streams meanwhile.
+  void WorkAlone(const std::function<void()>& work);
+  absl::StatusOr<CheckpointStats> SaveInto(CheckpointFiles* files, const std::string& directory,
+                                           absl::Span<const CheckpointTensor> tensors,
+                                           const CheckpointOptions& options);
 
   // What to ask other ranks about, and which ones.
   bool FindQuestion();
 
-  static constexpr size_t kOutcomesMax = 256;
+  // Of how many runs events are kept that nobody takes.
+  static constexpr int64_t kEventRuns = 4 * kMaxRunsInFlight;
 
+  const ForkGuard fork_guard_;
   // Destroyed in reverse order: the runner's transport before its fabric.
   std::unique_ptr<Fabric> fabric_;
   const SessionOptions options_;
@@ -223,7 +264,8 @@ class SessionImpl : public Session, private Witness, public StreamDriver {
   int64_t cache_bytes_ = 0;  // the smallest share of any rank; 0: not agreed on yet
   Agreement agreement_;
   Watch watch_;
-  std::vector<std::unique_ptr<CompiledTransfer>> transfers_;
+  std::map<int, std::unique_ptr<CompiledTransfer>> transfers_;  // by number
+  int transfers_compiled_ = 0;
   std::deque<Event> events_;
   std::vector<std::unique_ptr<TransferRun>> runs_;  // in flight, ascending
   std::vector<std::unique_ptr<TransferRun>> spare_runs_;
@@ -232,8 +274,12 @@ class SessionImpl : public Session, private Witness, public StreamDriver {
   DirectTransport* direct_ = nullptr;  // of the runner's transport; null: messages alone
   RunId last_run_ = 0;                 // the last one started
   DoneRuns done_;
-  std::map<RunId, absl::Status> outcomes_;  // of the newest runs that did not end well
-  std::set<RunId> cancelled_;
+  RunOutcomes outcomes_;  // of runs that did not end well
+  RunSet cancelled_;      // by a call of this rank
+  PendingCancels pending_cancels_;
+  int64_t ends_ = 0;
+  RunId started_everywhere_ = 0;                             // as far as this rank has heard
+  std::vector<RunId> held_back_;                             // until that is further
   std::array<int, 4 * kMaxRunsInFlight> transfer_of_run_{};  // of ended runs, by number
   std::deque<Collective> collectives_;
   bool comparing_ = false;  // the first of them
@@ -241,6 +287,7 @@ class SessionImpl : public Session, private Witness, public StreamDriver {
   IdleWait idle_wait_;
   IdleWait call_wait_;  // of calls that block: a progress thread pauses on the other one
   int64_t last_look_ns_ = 0;
+  int64_t moves_ = 0;    // how often this rank has got on
   int64_t idle_ns_ = 0;  // without progress, as far as this rank has looked
   BucketQuestion question_;
   std::vector<int> members_;

@@ -1,5 +1,4 @@
 // What carries a session's transfers, and the memory that it carries them to in one copy.
-#include <cstdio>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,6 +8,7 @@
 #include "session/session_impl.h"
 #include "transport/direct_transport.h"
 #include "transport/node_transport.h"
+#include "transport/say_once.h"
 
 namespace sluice {
 
@@ -43,12 +43,16 @@ absl::StatusOr<std::unique_ptr<Transport>> SessionImpl::AddDirect(
       });
   if (!poison_.ok()) return poison_;
   if (!node.ok()) {
-    const std::string why(node.status().message());
     if (rank() == 0) {
-      std::fprintf(stderr, "sluice: transfers within a node are sent as messages: %s\n",
-                   why.c_str());
+      SayOnce(
+          absl::StrCat("transfers within a node are sent as messages: ", node.status().message()));
     }
     return messages;
+  }
+  if (rank() == 0 && node->is_limited()) {
+    SayOnce(absl::StrCat(DescribeLimit(node->limit()),
+                         ". Between such ranks memory from AllocateShared is copied in one copy, "
+                         "and other memory is sent as messages"));
   }
   auto direct = std::make_unique<DirectTransport>(*std::move(node));
   direct_ = direct.get();
@@ -56,7 +60,7 @@ absl::StatusOr<std::unique_ptr<Transport>> SessionImpl::AddDirect(
 }
 
 absl::StatusOr<std::shared_ptr<std::byte>> SessionImpl::AllocateShared(int64_t bytes) {
-  if (absl::Status status = FinishCancels(); !status.ok()) return status;
+  if (absl::Status status = FinishCollectives(); !status.ok()) return status;
   if (absl::Status status = CheckIdle("AllocateShared"); !status.ok()) return status;
   Proposal proposal;
   proposal.call = "AllocateShared";

@@ -1,8 +1,9 @@
 // How streams are opened between ranks.
 //
-// Ranks wait for each other twice. First they compare what they ask for; with it comes how long the
-// text of the catalog is, which rank 0 has fetched for all of them, and where each rank begins.
-// Then each does its part alone, and they tell each other whether it went well.
+// Ranks wait for each other three times. First they compare what they ask for; with it comes where
+// each rank begins. Then rank 0 fetches the text of the catalog for all of them. A store may take
+// longer than a rank may be silent, so a thread does it, and all ranks hear each other. Then each
+// does its part alone, and they tell each other whether it went well.
 #include <algorithm>
 #include <utility>
 
@@ -48,29 +49,68 @@ absl::StatusOr<SessionImpl::StreamMeeting> SessionImpl::MeetForStream(
   proposal.status = CheckStreamOptions(options);
   proposal.status.Update(CheckStreamDevice(options, options_.accelerator.get()));
   proposal.status.Update(address.status());
-  const bool fetches = rank() == 0 || !exchanges;
-  if (proposal.status.ok() && fetches && !address->scheme.empty()) {
-    absl::StatusOr<std::string> text = FetchCatalogText(*address, options.source, options.retry);
-    proposal.status = text.status();
-    if (text.ok()) meeting.catalog_text = *std::move(text);
-  }
   proposal.values = {{"the number of streams opened before", streams_opened_},
                      {"the stream's options", HashOfStream(options), false}};
-  proposal.payload = StreamRequestOf(options, static_cast<int64_t>(meeting.catalog_text.size()));
+  proposal.payload = StreamRequestText(options);
   if (absl::Status status = Agree(std::move(proposal)); !status.ok()) return status;
   ++streams_opened_;
   for (int other = 0; other < size(); ++other) {
-    meeting.requests.push_back(agreement_.payload(other));
+    absl::StatusOr<StreamRequest> request = ParseStreamRequest(agreement_.payload(other), other);
+    // The others see what this rank sees, or that it has gone.
+    if (!request.ok()) return Poison(request.status());
+    meeting.requests.push_back(*std::move(request));
+  }
+  if (absl::Status status = GatherCursors(options.cursor, &meeting.requests); !status.ok()) {
+    return status;
+  }
+  if (!address->scheme.empty()) {
+    OwnWorkFunction fetch;
+    if (rank() == 0 || !exchanges) {
+      fetch = [&](const WorkStop& stop) {
+        absl::StatusOr<std::string> text =
+            FetchCatalogText(*address, options.source, options.retry, &stop);
+        if (text.ok()) meeting.catalog_text = *std::move(text);
+        return text.status();
+      };
+    }
+    absl::Status status = WorkTogether(kCall, options_.timeout, std::move(fetch));
+    if (!status.ok()) return status;
   }
   if (!exchanges) return meeting;
   absl::StatusOr<std::unique_ptr<Transport>> transport = fabric_->OpenTransport();
   if (!transport.ok()) return Poison(transport.status());
   if (absl::Status status = (*transport)->Reserve(size()); !status.ok()) return Poison(status);
   meeting.transport = *std::move(transport);
-  absl::Status status = PassText(meeting.transport.get(), TextBytesOf(meeting.requests[0]),
-                                 &meeting.catalog_text, kCall);
+  absl::Status status = PassNewText(meeting.transport.get(), &meeting.catalog_text, kCall);
   if (!status.ok()) return status;
   return meeting;
+}
+
+// Ranks that pass the same cursor, the merged one, have it already. Others tell what did not fit
+// their requests, piece by piece.
+absl::Status SessionImpl::GatherCursors(const std::string& own,
+                                        std::vector<StreamRequest>* requests) {
+  bool equal = true;
+  size_t longest = 0;
+  for (const StreamRequest& request : *requests) {
+    equal = equal && request.cursor_bytes == (*requests)[0].cursor_bytes &&
+            request.cursor_hash == (*requests)[0].cursor_hash;
+    longest = std::max(longest, static_cast<size_t>(request.cursor_bytes));
+  }
+  if (equal) {
+    for (StreamRequest& request : *requests) request.cursor = own;
+    return absl::OkStatus();
+  }
+  for (size_t begin = kCursorBytes; begin < longest; begin += kCursorBytes) {
+    Proposal more;
+    more.call = kCall;
+    if (begin < own.size()) more.payload = own.substr(begin, kCursorBytes);
+    if (absl::Status status = Agree(std::move(more)); !status.ok()) return status;
+    for (int other = 0; other < size(); ++other) {
+      (*requests)[static_cast<size_t>(other)].cursor += agreement_.payload(other);
+    }
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::unique_ptr<StreamImpl>> SessionImpl::MakeStream(const StreamOptions& options,
@@ -79,12 +119,15 @@ absl::StatusOr<std::unique_ptr<StreamImpl>> SessionImpl::MakeStream(const Stream
                                                                     StreamMeeting meeting) {
   absl::StatusOr<OpenedSource> opened = OpenSource(options, address, meeting.catalog_text);
   if (!opened.ok()) return opened.status();
-  const absl::StatusOr<StreamLimits> limits = ResolveStreamLimits(
-      options, *opened->items, opened->source->alignment(), opened->whole_items);
-  if (!limits.ok()) return limits.status();
+  // Without an exchange each rank may have other items, on a disk of its own.
+  const uint64_t data = options.exchange ? opened->items->fingerprint() : 0;
   absl::StatusOr<StreamStart> start =
-      PlanStream(options, opened->items->items(), rank(), meeting.requests);
+      PlanStream(options, opened->items->items(), data, rank(), meeting.requests);
   if (!start.ok()) return start.status();
+  const StreamShare share = {start->plan->CountToCome(), meeting.transport == nullptr ? 1 : size()};
+  const absl::StatusOr<StreamLimits> limits = ResolveStreamLimits(
+      options, *opened->items, opened->source->alignment(), opened->whole_items, share);
+  if (!limits.ok()) return limits.status();
   absl::StatusOr<std::unique_ptr<Device>> device =
       options.device == DeviceKind::kCpu ? MakeHostDevice() : OpenDevice(options_);
   if (!device.ok()) return device.status();
@@ -97,10 +140,10 @@ absl::StatusOr<std::unique_ptr<StreamImpl>> SessionImpl::MakeStream(const Stream
   parts.source = std::move(opened->source);
   parts.end_update = std::move(opened->end_update);
   parts.plan = std::move(start->plan);
-  parts.start = std::move(start->cursor);
+  parts.order = std::move(start->order);
   parts.device = *std::move(device);
   if (options_.accelerator != nullptr) parts.device_ordinal = options_.accelerator->ordinal();
-  parts.sharers_max = meeting.transport == nullptr ? 1 : size();
+  parts.sharers_max = share.sharers_max;
   parts.transport = std::move(meeting.transport);
   parts.begin_ns = begin_ns;
   if (trace_ != nullptr) {
@@ -116,7 +159,7 @@ absl::StatusOr<std::unique_ptr<StreamImpl>> SessionImpl::MakeStream(const Stream
 
 absl::StatusOr<std::unique_ptr<Stream>> SessionImpl::OpenStream(const StreamOptions& options) {
   const int64_t begin_ns = MonotonicNs();
-  if (absl::Status status = FinishCancels(); !status.ok()) return status;
+  if (absl::Status status = FinishCollectives(); !status.ok()) return status;
   if (absl::Status status = CheckIdle(kCall); !status.ok()) return status;
   const absl::StatusOr<SourceAddress> address = ParseSourceAddress(options.source.uri);
   absl::StatusOr<StreamMeeting> meeting = MeetForStream(options, address);

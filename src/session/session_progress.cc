@@ -20,24 +20,33 @@ absl::Status SessionImpl::TakePoison(const absl::Status& status) {
   for (const auto& run : runs_) run->Fail(status);
   for (StreamImpl* const stream : streams_) stream->Fail(status);
   poisoned_.store(true, std::memory_order_release);
+  // What others still have under way with this rank ends as soon as it parts from them.
+  Settle();
   return poison_;
 }
 
 absl::Status SessionImpl::CheckAlarm() {
   if (absl::Status status = watch_.Poll(MonotonicNs()); !status.ok()) return Poison(status);
-  if (watch_.alarm().ok()) return absl::OkStatus();
-  return TakePoison(watch_.alarm());
+  if (!watch_.alarm().ok()) return TakePoison(watch_.alarm());
+  if (absl::Status status = fabric_->CheckRanks(); !status.ok()) return Poison(status);
+  return absl::OkStatus();
+}
+
+bool SessionImpl::Settle() {
+  for (StreamImpl* const stream : streams_) stream->Settle();
+  return runner_ == nullptr || runner_->Settle();
 }
 
 absl::StatusOr<bool> SessionImpl::Advance() {
   if (absl::Status status = CheckAlarm(); !status.ok()) return status;
   const bool streamed = !streams_.empty() && AdvanceStreams();
   if (runs_.empty() && collectives_.empty() && !runner_->busy()) return streamed;
-  absl::StatusOr<bool> settled = AdvanceCollective();
+  absl::StatusOr<bool> settled = AdvanceCollectives();
   if (!settled.ok()) return settled;
   absl::StatusOr<bool> moved = runner_->Poll();
   if (!moved.ok()) return Poison(moved.status());
   if (EndRuns() || *settled || *moved) {
+    ++moves_;
     NoteMove();
     return true;
   }
@@ -60,7 +69,7 @@ bool SessionImpl::EndRuns() {
   bool any = false;
   for (size_t i = 0; i < runs_.size();) {
     TransferRun* const run = runs_[i].get();
-    if (!run->done() || IsCancelPending(run->id())) {
+    if (!run->done() || pending_cancels_.Has(run->id())) {
       ++i;
       continue;
     }
@@ -78,7 +87,7 @@ bool SessionImpl::EndRuns() {
     }
     absl::Status status;
     if (run->cut()) {
-      status = absl::CancelledError(absl::StrCat("run ", run->id(), " was cancelled"));
+      status = RunOutcomes::Cancelled(run->id());
       run->Fail(status);
     }
     End(run, status);
@@ -88,11 +97,9 @@ bool SessionImpl::EndRuns() {
 
 void SessionImpl::End(TransferRun* run, const absl::Status& status) {
   runner_->Remove(run);
-  if (!status.ok()) {
-    outcomes_[run->id()] = status;
-    if (outcomes_.size() > kOutcomesMax) outcomes_.erase(outcomes_.begin());
-  }
+  if (!status.ok()) outcomes_.Add(run->id(), status);
   done_.Add(run->id());
+  ++ends_;
   transfer_of_run_[static_cast<size_t>(run->id()) % transfer_of_run_.size()] =
       Find(&run->transfer())->number;
   const auto owned = std::find_if(runs_.begin(), runs_.end(),
@@ -102,6 +109,12 @@ void SessionImpl::End(TransferRun* run, const absl::Status& status) {
 }
 
 BucketReport SessionImpl::Report(const BucketQuestion& question) const {
+  BucketReport report = StandingOf(question);
+  report.moves = moves_;
+  return report;
+}
+
+BucketReport SessionImpl::StandingOf(const BucketQuestion& question) const {
   BucketReport report;
   const RunId id = static_cast<RunId>(question.id.fields().run);
   if (id > last_run_) {
@@ -119,7 +132,7 @@ BucketReport SessionImpl::Report(const BucketQuestion& question) const {
   }
   if (run != nullptr) return runner_->Report(*run, question.id);
   report.state = BucketState::kInStage;
-  report.stage = OutcomeOf(id).ok() ? Stage::kDone : Stage::kCancelled;
+  report.stage = outcomes_.Of(id).ok() ? Stage::kDone : Stage::kCancelled;
   return report;
 }
 
@@ -134,10 +147,14 @@ absl::StatusOr<bool> SessionImpl::CheckStall() {
   // look after it cannot find a stall.
   const int64_t timeout_ns = absl::ToInt64Nanoseconds(options_.timeout);
   const int64_t now_ns = MonotonicNs();
+  // Who waits for ranks that get on with older buckets is not stalled, however long that takes.
+  if (watch_.TakeMoves()) idle_ns_ = 0;
   idle_ns_ += std::min(now_ns - std::exchange(last_look_ns_, now_ns), timeout_ns / 8);
   if (idle_ns_ > timeout_ns / 8 && FindQuestion()) watch_.Ask(question_, members_, now_ns);
-  // An agreement has a deadline of its own.
-  if (idle_ns_ <= timeout_ns || comparing_) return false;
+  // An agreement has a deadline of its own, unless nobody waits for it.
+  const bool agrees = comparing_ && collectives_.front().kind != Collective::Kind::kKeepStep;
+  if (idle_ns_ <= timeout_ns || agrees) return false;
+  if (runs_.empty() && !runner_->busy() && !AreCollectivesAwaited()) return false;
   const std::string answers = watch_.Describe(now_ns);
   return Poison(absl::DeadlineExceededError(
       absl::StrCat("rank ", rank(), " saw no progress for ", absl::FormatDuration(options_.timeout),
@@ -147,11 +164,10 @@ absl::StatusOr<bool> SessionImpl::CheckStall() {
 bool SessionImpl::FindQuestion() {
   if (runner_->OldestBucket(&question_, &members_)) return true;
   const bool compares = comparing_ && collectives_.front().kind == Collective::Kind::kCompareViews;
-  if (!compares) return false;
+  if (!compares && !IsStepAwaited()) return false;
   // Do they compare at all, or have they started another transfer?
-  const TransferRun* const run = FindRun(collectives_.front().run);
-  question_ = {BucketId({.run = static_cast<uint64_t>(run->id())}), Find(&run->transfer())->number,
-               run->lane()};
+  const RunId run = collectives_.front().run;
+  question_ = {BucketId({.run = static_cast<uint64_t>(run)}), TransferOf(run), 0};
   members_.resize(static_cast<size_t>(size()));
   std::iota(members_.begin(), members_.end(), 0);
   return true;

@@ -1,6 +1,7 @@
 // A text of one rank's, passed on to all others.
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -59,6 +60,17 @@ absl::Status SessionImpl::PassText(Transport* transport, int64_t bytes, std::str
     if (absl::Status status = RunMessages(transport, ops, call); !status.ok()) return status;
   }
   return absl::OkStatus();
+}
+
+absl::Status SessionImpl::PassNewText(Transport* transport, std::string* text, const char* call) {
+  std::string length(sizeof(int64_t), '\0');
+  const int64_t own = static_cast<int64_t>(text->size());
+  if (rank() == 0) std::memcpy(length.data(), &own, sizeof(own));
+  absl::Status status = PassText(transport, static_cast<int64_t>(length.size()), &length, call);
+  if (!status.ok()) return status;
+  int64_t bytes = 0;
+  std::memcpy(&bytes, length.data(), sizeof(bytes));
+  return PassText(transport, bytes, text, call);
 }
 
 absl::Status SessionImpl::ShareText(const absl::Status& own, Transport* transport,

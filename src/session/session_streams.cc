@@ -12,7 +12,7 @@ namespace sluice {
 // ---- What a stream asks for.
 
 absl::Status SessionImpl::Pump() {
-  if (!poison_.ok()) return poison_;
+  if (!poison_.ok()) return Poll();
   const absl::StatusOr<bool> moved = Advance();
   if (!moved.ok()) return moved.status();
   if (*moved) {
@@ -55,7 +55,7 @@ void SessionImpl::PauseFor(Backoff* backoff) {
 }
 
 Awaited SessionImpl::awaited() const {
-  if (!runs_.empty() || !collectives_.empty() || runner_->busy()) return Awaited::kRanks;
+  if (!runs_.empty() || AreCollectivesAwaited() || runner_->busy()) return Awaited::kRanks;
   Awaited awaited = Awaited::kNothing;
   for (const StreamImpl* const stream : streams_) {
     if (stream->ended()) continue;

@@ -16,6 +16,8 @@ namespace {
 constexpr size_t kEventBatch = 64;
 // Steps of one Poll, so that it returns to the caller now and then.
 constexpr int kStepsPerPoll = 32;
+// Messages that are started at once, unless one bucket has more.
+constexpr size_t kMessagesAtOnce = 1024;
 
 TraceKind KindOf(Stage stage) {
   return stage == Stage::kFilling  ? TraceKind::kStorageRead
@@ -29,8 +31,7 @@ EngineOptions EngineOptionsOf(const ShardRunnerOptions& options) {
   // The budget alone bounds what is read ahead.
   engine.max_in_flight = options.slots;
   engine.slots = options.slots;
-  // Of items that are delivered as they come, the slowest one is overtaken by so many.
-  engine.look_ahead = ShardRunner::WindowOf(options.slots);
+  engine.look_ahead = options.window;
   return engine;
 }
 
@@ -74,13 +75,15 @@ ShardRunner::ShardRunner(ShardWork* work, Device* device, Source* source,
       read_events_(kEventBatch),
       copied_(Device::kMaxOutstanding) {
   drains_.reserve(held_.size());
-  sends_.reserve(held_.size());
-  messages_.reserve(held_.size() * static_cast<size_t>(std::max(1, options.operations_max)));
+  parked_.reserve(held_.size());
+  order_.Reserve(static_cast<size_t>(options.channels), held_.size());
+  messages_.reserve(std::max(kMessagesAtOnce, static_cast<size_t>(options.operations_max)));
 }
 
 ShardRunner::~ShardRunner() {
-  // Nor can a read that storage never answers be taken back.
-  if (has_messages() || reads_.outstanding() > 0) staging_->Abandon();
+  // A read that storage never answers cannot be taken back.
+  if (reads_.outstanding() > 0) staging_->Abandon();
+  if (has_messages()) transport_->KeepUntilOver(staging_);
 }
 
 absl::StatusOr<bool> ShardRunner::Poll() {
@@ -112,7 +115,7 @@ absl::StatusOr<bool> ShardRunner::Step() {
   if (!drained.ok()) return drained;
   // The first item is there: not even the others' beginning holds it up.
   if (held_back && !head_start_.holds()) return true;
-  absl::StatusOr<bool> sent = PollSends();
+  absl::StatusOr<bool> sent = PollParked();
   if (!sent.ok()) return sent;
   Feed();
   bool commanded = false;
@@ -169,12 +172,15 @@ absl::Status ShardRunner::CarryOut(const Command& command) {
       reads_.Order(order, held.begin_ns);
       return absl::OkStatus();
     }
-    case Stage::kMoving:
-      if (!begins && !head_start_.MaySend(held.piece.index, held.begin_ns)) {
-        sends_.push_back(slot);
-        return absl::OkStatus();
-      }
-      return BeginMove(slot);
+    case Stage::kMoving: {
+      const absl::Status status = order_.Add(slot, held.piece.channel, held.piece.id);
+      if (!status.ok()) return FailStage(slot, status);
+      // Receives wait only for what is sent before them in their channel.
+      const bool may_begin = begins || head_start_.MaySend(held.piece.index, held.begin_ns);
+      if (may_begin && order_.MayBegin(slot)) return BeginMove(slot);
+      parked_.push_back(slot);
+      return absl::OkStatus();
+    }
     default:
       work_->Arrived(held.piece);
       if (!work_->MayDrain(held.piece)) {
@@ -190,13 +196,18 @@ absl::Status ShardRunner::EndFill(size_t slot) {
   Held& held = held_[slot];
   copies_.Begin(CookieOf(slot, held.ticket), &held.pending);
   if (absl::Status status = work_->Fill(held.piece, held.data, &copies_); !status.ok()) {
-    return Explain(status, held.piece);
+    return FailStage(slot, Explain(status, held.piece));
   }
-  if (absl::Status status = copies_.Flush(); !status.ok()) return status;
+  if (absl::Status status = copies_.Flush(); !status.ok()) return FailStage(slot, status);
   return held.pending > 0 ? absl::OkStatus() : EndStage(slot);
 }
 
 absl::Status ShardRunner::BeginMove(size_t slot) {
+  const size_t room = messages_.capacity() - messages_.size();
+  if (room < static_cast<size_t>(options_.operations_max)) {
+    if (absl::Status status = Flush(); !status.ok()) return FailStage(slot, status);
+  }
+  if (absl::Status status = order_.Begin(slot, 1); !status.ok()) return FailStage(slot, status);
   Held& held = held_[slot];
   const size_t before = messages_.size();
   work_->AddMessages(held.piece, held.data, CookieOf(slot, held.ticket), &messages_);
@@ -218,10 +229,16 @@ absl::Status ShardRunner::BeginDrain(size_t slot) {
   }
   copies_.Begin(CookieOf(slot, held.ticket), &held.pending);
   if (absl::Status status = work_->Drain(held.piece, held.data, &copies_); !status.ok()) {
-    return Explain(status, held.piece);
+    return FailStage(slot, Explain(status, held.piece));
   }
-  if (absl::Status status = copies_.Flush(); !status.ok()) return status;
+  if (absl::Status status = copies_.Flush(); !status.ok()) return FailStage(slot, status);
   return held.pending > 0 ? absl::OkStatus() : EndStage(slot);
+}
+
+// A stage cannot go on. Where something of it is under way, the bucket ends with that.
+absl::Status ShardRunner::FailStage(size_t slot, const absl::Status& status) {
+  if (held_[slot].pending == 0) engine_.Fail(held_[slot].ticket, status);
+  return status;
 }
 
 absl::Status ShardRunner::EndStage(size_t slot) {
@@ -233,6 +250,7 @@ absl::Status ShardRunner::EndStage(size_t slot) {
   if (options_.trace != nullptr) {
     options_.trace->Stage(KindOf(held.stage), slot, held.piece, held.begin_ns, now_ns);
   }
+  if (held.stage == Stage::kMoving) order_.End(slot);
   absl::Status status;
   if (NextStage(held.stage, held.piece.stages) == Stage::kDone) {
     held.stage = Stage::kWaiting;
@@ -252,13 +270,14 @@ absl::StatusOr<bool> ShardRunner::PollReads() {
   for (int i = 0; i < *count; ++i) {
     const ReadDone& done = read_events_[static_cast<size_t>(i)];
     Held& held = held_[static_cast<size_t>(done.slot)];
-    if (!done.status.ok()) {
-      failure.Update(done.status);
-      engine_.Fail(held.ticket, done.status);
+    failure.Update(engine_.status());
+    failure.Update(done.status);
+    if (!failure.ok()) {
+      engine_.Fail(held.ticket, failure);
       continue;
     }
     held.data = const_cast<std::byte*>(done.data);  // NOLINT: the runner's own memory
-    if (absl::Status status = EndFill(static_cast<size_t>(done.slot)); !status.ok()) return status;
+    failure.Update(EndFill(static_cast<size_t>(done.slot)));
   }
   if (!failure.ok()) return failure;
   return *count > 0;
@@ -279,7 +298,7 @@ absl::StatusOr<bool> ShardRunner::PollTransport() {
       engine_.Fail(held.ticket, failure.ok() ? engine_.status() : failure);
       continue;
     }
-    if (absl::Status status = EndStage(slot); !status.ok()) return status;
+    failure.Update(EndStage(slot));
   }
   if (!failure.ok()) return failure;
   return *count > 0;
@@ -289,16 +308,18 @@ absl::StatusOr<bool> ShardRunner::PollDevice() {
   if (copies_.outstanding() == 0) return false;
   const absl::StatusOr<int> count = copies_.Poll(absl::MakeSpan(copied_));
   if (!count.ok()) return count.status();
+  absl::Status failure;
   for (int i = 0; i < *count; ++i) {
     const size_t slot = FindHeld(copied_[static_cast<size_t>(i)]);
     Held& held = held_[slot];
     if (--held.pending > 0) continue;
-    if (!engine_.status().ok()) {
-      engine_.Fail(held.ticket, engine_.status());
+    if (!failure.ok() || !engine_.status().ok()) {
+      engine_.Fail(held.ticket, failure.ok() ? engine_.status() : failure);
       continue;
     }
-    if (absl::Status status = EndStage(slot); !status.ok()) return status;
+    failure.Update(EndStage(slot));
   }
+  if (!failure.ok()) return failure;
   return *count > 0;
 }
 
@@ -322,16 +343,17 @@ absl::StatusOr<bool> ShardRunner::PollDrains() {
   return any;
 }
 
-absl::StatusOr<bool> ShardRunner::PollSends() {
-  if (sends_.empty()) return false;
-  if (!head_start_.MaySend(held_[sends_.front()].piece.index, MonotonicNs())) return false;
-  for (size_t i = 0; i < sends_.size(); ++i) {
-    if (absl::Status status = BeginMove(sends_[i]); !status.ok()) {
-      sends_.erase(sends_.begin(), sends_.begin() + static_cast<ptrdiff_t>(i) + 1);
+absl::StatusOr<bool> ShardRunner::PollParked() {
+  if (parked_.empty()) return false;
+  // The first one waits for nothing else. Whatever the others wait for is parked before them.
+  if (!head_start_.MaySend(held_[parked_.front()].piece.index, MonotonicNs())) return false;
+  for (size_t i = 0; i < parked_.size(); ++i) {
+    if (absl::Status status = BeginMove(parked_[i]); !status.ok()) {
+      parked_.erase(parked_.begin(), parked_.begin() + static_cast<ptrdiff_t>(i) + 1);
       return status;
     }
   }
-  sends_.clear();
+  parked_.clear();
   return true;
 }
 
@@ -353,21 +375,22 @@ void ShardRunner::Poison(const absl::Status& status) {
   engine_.Poison(status);
   reads_.CancelAll();
   // Nothing goes on with these.
-  for (std::vector<size_t>* const waiting : {&drains_, &sends_}) {
+  for (std::vector<size_t>* const waiting : {&drains_, &parked_}) {
     for (const size_t slot : *waiting) engine_.Fail(held_[slot].ticket, status);
     waiting->clear();
   }
 }
 
-bool ShardRunner::Settle() {
+bool ShardRunner::Settle(bool parts) {
   // Errors of what is taken back change nothing: the stream has failed already.
+  bool parted = true;
   if (transport_ != nullptr) {
-    transport_->Withdraw();
+    if (parts) parted = transport_->Part();
     if (has_messages()) static_cast<void>(PollTransport());
   }
   if (copies_.outstanding() > 0) static_cast<void>(PollDevice());
   if (reads_.outstanding() > 0) static_cast<void>(PollReads());
-  return !has_messages() && copies_.outstanding() == 0 && reads_.outstanding() == 0;
+  return parted && !has_messages() && copies_.outstanding() == 0 && reads_.outstanding() == 0;
 }
 
 absl::Status ShardRunner::Explain(const absl::Status& status, const ShardPiece& piece) const {

@@ -19,6 +19,7 @@
 #include "engine/engine.h"
 #include "session/copy_queue.h"
 #include "session/head_start.h"
+#include "session/move_order.h"
 #include "session/read_desk.h"
 #include "transport/transport.h"
 
@@ -84,6 +85,7 @@ struct ShardRunnerOptions {
   int slots = 1;
   int spares = 0;  // blocks for hedges
   int kept = 0;    // blocks of the work's, which it gives for those that it keeps
+  int window = 0;  // from the smallest unfinished bucket to the last one that NextPiece gave
   int64_t block_bytes = kReadAlignment;
   int channels = 1;
   int operations_max = 0;  // messages of one bucket
@@ -117,10 +119,10 @@ class ShardRunner {
                                                            std::unique_ptr<Transport> transport,
                                                            std::shared_ptr<DeviceMemory> staging,
                                                            const ShardRunnerOptions& options);
-  // Network operations that cannot be taken back keep the staging for ever.
+  // Operations that cannot be taken back keep the staging until they are over; reads, for ever.
   ~ShardRunner();
 
-  // From the smallest unfinished bucket to the last one that NextPiece gave, at most.
+  // A window of buckets that may end in any order: the slowest one is overtaken by so many.
   static constexpr int WindowOf(int slots) { return 4 * slots + 64; }
 
   // Carries on as far as it goes without waiting; true if anything moved. An error is the first
@@ -132,8 +134,9 @@ class ShardRunner {
 
   // Fails everything from outside.
   void Poison(const absl::Status& status);
-  // After a failure: true once nothing is under way any more.
-  bool Settle();
+  // After a failure, or the end: true once nothing is under way any more. `parts`: takes back what
+  // is, and parts from the other ranks.
+  bool Settle(bool parts);
 
   // There are messages under way, which move only inside Poll.
   bool has_messages() const { return messages() > 0; }
@@ -172,12 +175,13 @@ class ShardRunner {
   absl::StatusOr<bool> PollTransport();
   absl::StatusOr<bool> PollDevice();
   absl::StatusOr<bool> PollDrains();
-  absl::StatusOr<bool> PollSends();
+  absl::StatusOr<bool> PollParked();
   void Feed();
   absl::Status CarryOut(const Command& command);
   absl::Status EndFill(size_t slot);
   absl::Status BeginMove(size_t slot);
   absl::Status BeginDrain(size_t slot);
+  absl::Status FailStage(size_t slot, const absl::Status& status);
   absl::Status EndStage(size_t slot);
   absl::Status Flush();
   size_t FindHeld(uint64_t cookie) const;
@@ -200,7 +204,9 @@ class ShardRunner {
   bool delivered_ = false;  // by this step: whoever waits for it should see it before the next one
   std::vector<Held> held_;  // by slot
   std::vector<size_t> drains_;  // slots that wait for memory, in the order they came
-  std::vector<size_t> sends_;   // slots whose messages wait for the first item's
+  MoveOrder order_;
+  // Slots whose messages wait for the first item's, or for those of their channel that do.
+  std::vector<size_t> parked_;
   std::vector<TransportOp> messages_;
   std::vector<TransportEvent> transport_events_;
   std::vector<ReadDone> read_events_;

@@ -1,8 +1,7 @@
 // Indices are fetched, directories listed.
 #include "session/stream_catalog.h"
 
-#include <fstream>
-#include <iterator>
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -10,42 +9,54 @@
 #include "session/list_objects.h"
 #include "storage/http_fetch.h"
 #include "storage/shard_index.h"
+#include "storage/whole_file.h"
 
 namespace sluice {
 namespace {
 
-absl::StatusOr<std::string> FetchIndex(const SourceAddress& address, const StreamSource& source) {
+absl::StatusOr<std::string> FetchIndex(const SourceAddress& address, const StreamSource& source,
+                                       const RetryOptions& retry, const std::atomic<bool>* stop) {
+  const int64_t bytes_max = ShardIndexLimits().text_bytes;
   if (address.is_http()) {
-    return FetchHttpObject(absl::StrCat(address.place, kShardIndexName),
-                           ShardIndexLimits().text_bytes, HttpOptionsOf(source));
+    HttpOptions http = HttpOptionsOf(source);
+    // As for pieces: an index that still comes is not late.
+    http.timeout_ns = INT64_MAX;
+    http.stall_timeout_ns = absl::ToInt64Nanoseconds(retry.request_timeout);
+    return FetchHttpObject(absl::StrCat(address.place, kShardIndexName), bytes_max, http, stop);
   }
   const std::string path = absl::StrCat(address.place, "/", kShardIndexName);
-  std::ifstream file(path, std::ios::binary);
-  if (!file) {
-    return absl::NotFoundError(
-        absl::StrCat("there is no ", path,
-                     ": `sluice-bench shards` writes one, or say what format the files of ",
-                     "the directory have"));
+  absl::StatusOr<WholeFile> file = ReadWholeFile(path, bytes_max);
+  if (file.ok()) return std::move(file->text);
+  if (!absl::IsNotFound(file.status())) return file.status();
+  return absl::NotFoundError(absl::StrCat("there is no ", path,
+                                          ": `sluice-bench shards` writes one, or say what format ",
+                                          "the files of the directory have"));
+}
+
+// False if there is nothing to wait for any more.
+bool Sleep(absl::Duration pause, const std::atomic<bool>* stop) {
+  constexpr absl::Duration kLook = absl::Milliseconds(20);
+  const auto stopped = [stop] { return stop != nullptr && stop->load(std::memory_order_relaxed); };
+  for (; pause > absl::ZeroDuration() && !stopped(); pause -= kLook) {
+    absl::SleepFor(std::min(pause, kLook));
   }
-  std::string text(std::istreambuf_iterator<char>(file), {});
-  if (file.bad()) return absl::UnavailableError(absl::StrCat("cannot read ", path));
-  return text;
+  return !stopped();
 }
 
 }  // namespace
 
 absl::StatusOr<std::string> FetchCatalogText(const SourceAddress& address,
-                                             const StreamSource& source,
-                                             const RetryOptions& retry) {
+                                             const StreamSource& source, const RetryOptions& retry,
+                                             const std::atomic<bool>* stop) {
   if (source.format != ItemFormat::kIndex) {
     if (!address.is_http()) return ListObjects(address, source);
     return absl::InvalidArgumentError("an HTTP source needs an index.json: it cannot be listed");
   }
-  absl::StatusOr<std::string> index = FetchIndex(address, source);
+  absl::StatusOr<std::string> index = FetchIndex(address, source, retry, stop);
   absl::Duration pause = retry.backoff;
   for (int i = 1; i < retry.attempts_max && absl::IsUnavailable(index.status()); ++i) {
-    absl::SleepFor(std::exchange(pause, 2 * pause));
-    index = FetchIndex(address, source);
+    if (!Sleep(std::exchange(pause, 2 * pause), stop)) break;
+    index = FetchIndex(address, source, retry, stop);
   }
   return index;
 }

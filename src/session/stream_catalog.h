@@ -2,6 +2,7 @@
 #ifndef SLUICE_SRC_SESSION_STREAM_CATALOG_H_
 #define SLUICE_SRC_SESSION_STREAM_CATALOG_H_
 
+#include <atomic>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -13,9 +14,10 @@
 namespace sluice {
 
 // The index beside the objects, or what a directory without one has. Blocks; what is transient is
-// tried again as `retry` says.
+// tried again as `retry` says. Ends early, with any error, once `stop`, if there is one, is true.
 absl::StatusOr<std::string> FetchCatalogText(const SourceAddress& address,
-                                             const StreamSource& source, const RetryOptions& retry);
+                                             const StreamSource& source, const RetryOptions& retry,
+                                             const std::atomic<bool>* stop = nullptr);
 
 // The catalog that such a text describes.
 absl::StatusOr<Catalog> ReadCatalogText(absl::string_view text, const StreamSource& source);

@@ -32,7 +32,7 @@ int64_t BufferBytes(const StreamParts& parts) {
 StreamWorkOptions WorkOptionsOf(const StreamParts& parts) {
   StreamWorkOptions options;
   options.piece_bytes = parts.limits.piece_bytes;
-  options.window = ShardRunner::WindowOf(parts.limits.slots);
+  options.window = parts.limits.window;
   options.in_order = parts.options.in_order;
   options.transform = parts.options.transform;
   options.memory = parts.device->traits();
@@ -45,6 +45,7 @@ StreamWorkOptions WorkOptionsOf(const StreamParts& parts) {
 ShardRunnerOptions RunnerOptionsOf(const StreamParts& parts) {
   ShardRunnerOptions options;
   options.slots = parts.limits.slots;
+  options.window = parts.limits.window;
   options.spares = parts.limits.spares;
   options.kept = KeepsBlocks(parts) ? parts.options.device_buffers : 0;
   options.block_bytes = parts.limits.block_bytes;
@@ -117,12 +118,18 @@ StreamImpl::StreamImpl(StreamParts parts, StreamDriver* driver, std::shared_ptr<
       cells_(delivery_.get(), parts_.options.batch_items, parts_.limits.cell_bytes,
              parts_.options.in_order),
       work_(parts_.plan.get(), parts_.rank, parts_.items.get(), &cells_, WorkOptionsOf(parts_)),
-      releases_(parts_.start, parts_.plan.get()) {
+      releases_(parts_.order, parts_.plan.get()) {
   delivery_->set_listener(this);
   buffer_taken_ns_.resize(static_cast<size_t>(delivery_->buffers()));
 }
 
 StreamImpl::~StreamImpl() {
+  if (fork_guard_.InChild()) {
+    // Reads and messages are the parent's.
+    static_cast<void>(runner_.release());
+    static_cast<void>(new StreamParts(std::move(parts_)));
+    return;
+  }
   delivery_->set_listener(nullptr);
   if (runner_ == nullptr) return;
   // Whether it has ended is the session's to know: until it is removed.
@@ -135,7 +142,8 @@ StreamImpl::~StreamImpl() {
   Deadline messages(kMessagesSettleTime);
   int outstanding = runner_->messages();
   Backoff backoff;
-  while (!runner_->Settle() && !(runner_->has_reads() ? reads : messages).Passed()) {
+  // Who has come to the end leaves nobody waiting.
+  while (!runner_->Settle(failed_) && !(runner_->has_reads() ? reads : messages).Passed()) {
     if (const int now = runner_->messages(); std::exchange(outstanding, now) != now) {
       messages = Deadline(kMessagesSettleTime);
     }
@@ -144,7 +152,11 @@ StreamImpl::~StreamImpl() {
 }
 
 bool StreamImpl::Advance(int64_t now_ns) {
-  if (ended_) return false;
+  if (ended_) {
+    // What other ranks still send here ends as soon as this one has parted from them.
+    Settle();
+    return false;
+  }
   absl::StatusOr<bool> moved = runner_->Poll();
   if (!moved.ok()) {
     FailEverywhere(moved.status());
@@ -153,7 +165,7 @@ bool StreamImpl::Advance(int64_t now_ns) {
   if (*moved) TakeStats();
   if (runner_->done()) {
     ended_ = true;
-    const int64_t expected = parts_.plan->CountFromResume();
+    const int64_t expected = parts_.plan->CountToCome();
     delivery_->End(
         work_.items_done() == expected
             ? absl::OkStatus()
@@ -163,6 +175,11 @@ bool StreamImpl::Advance(int64_t now_ns) {
   }
   if (!*moved) CheckTimeout(now_ns);
   return *moved;
+}
+
+bool StreamImpl::Settle() {
+  if (failed_ && !settled_) settled_ = runner_->Settle(true);
+  return !failed_ || settled_;
 }
 
 void StreamImpl::CheckTimeout(int64_t now_ns) {
@@ -183,12 +200,14 @@ void StreamImpl::FailEverywhere(const absl::Status& status) {
 void StreamImpl::Fail(const absl::Status& status) {
   if (ended_) return;
   ended_ = true;
+  failed_ = true;
   runner_->Poison(status);
   TakeStats();
   delivery_->End(status);
 }
 
 absl::StatusOr<Lease> StreamImpl::Next() {
+  if (absl::Status status = fork_guard_.Check(); !status.ok()) return status;
   const int64_t now_ns = MonotonicNs();
   if (taken_ns_ != 0) consuming_ns_ += now_ns - taken_ns_;
   absl::StatusOr<Lease> lease = TakeReady();

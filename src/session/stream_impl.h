@@ -14,6 +14,7 @@
 #include "plan/stream_plan.h"
 #include "session/delivery.h"
 #include "session/device_cells.h"
+#include "session/fork_guard.h"
 #include "session/shard_runner.h"
 #include "session/stream_items.h"
 #include "session/stream_limits.h"
@@ -53,7 +54,7 @@ struct StreamParts {
   std::unique_ptr<Source> source;
   std::function<void(int64_t item)> end_update;  // of a generator; or null
   std::unique_ptr<StreamPlan> plan;
-  Cursor start;
+  Cursor order;
   std::unique_ptr<Device> device;
   int32_t device_ordinal = 0;
   std::unique_ptr<Transport> transport;  // null where nothing is exchanged
@@ -73,7 +74,7 @@ class StreamImpl final : public Stream, private Delivery::Listener {
   absl::StatusOr<Lease> Next() override;
   bool Ready() const override { return delivery_->state() != Delivery::State::kNotReady; }
   void EndUpdate() override;
-  int64_t items() const override { return parts_.plan->CountFromResume(); }
+  int64_t items() const override { return parts_.plan->CountToCome(); }
   std::string Cursor() const override { return releases_.cursor().ToText(); }
   StreamStats stats() const override;
 
@@ -88,7 +89,7 @@ class StreamImpl final : public Stream, private Delivery::Listener {
   // Ends the stream with an error from outside: another rank's, or the session's.
   void Fail(const absl::Status& status);
   // After a failure: goes on until nothing is under way any more; true then.
-  bool Settle() { return runner_->Settle(); }
+  bool Settle();
   bool ended() const { return ended_; }
   bool is_exchanged() const { return parts_.sharers_max > 1; }
   int ready_fd() const { return parts_.source->ready_fd(); }
@@ -110,6 +111,7 @@ class StreamImpl final : public Stream, private Delivery::Listener {
   absl::StatusOr<Lease> TakeReady();
   absl::Status WaitUntilReady();
 
+  const ForkGuard fork_guard_;
   StreamParts parts_;
   StreamDriver* const driver_;
   const std::shared_ptr<Delivery> delivery_;
@@ -118,6 +120,8 @@ class StreamImpl final : public Stream, private Delivery::Listener {
   std::unique_ptr<ShardRunner> runner_;
   bool opened_ = false;
   bool ended_ = false;
+  bool failed_ = false;   // it ended so
+  bool settled_ = false;  // nothing is under way since
 
   // The consumer's.
   ReleaseLog releases_;

@@ -33,6 +33,8 @@ class StreamItems {
   // All items begin at multiples of `alignment`.
   virtual bool aligned_to(int64_t alignment) const = 0;
   virtual std::vector<std::string> object_names() const = 0;
+  // Of where the items lie and how long they are, not of their bytes: equal in every process.
+  virtual uint64_t fingerprint() const = 0;
 };
 
 }  // namespace sluice

@@ -2,9 +2,13 @@
 #include "session/stream_limits.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "session/bookkeeping.h"
+#include "session/shard_runner.h"
 #include "storage/source.h"
+#include "tensor/checked.h"
 
 namespace sluice {
 namespace {
@@ -14,6 +18,9 @@ constexpr int64_t kPieceBytesMin = int64_t{64} << 10;
 // Pieces hold whole elements, and begin at whole cache lines of their item.
 constexpr int64_t kPieceUnit = 64;
 constexpr int64_t kSlotsMax = int64_t{1} << 16;
+
+// What a stream may ask for without passing what an int64_t holds, rounding included.
+constexpr int64_t kBytesMax = int64_t{1} << 60;
 
 int64_t RoundUp(int64_t bytes, int64_t unit) { return (bytes + unit - 1) / unit * unit; }
 
@@ -45,11 +52,28 @@ int64_t CellBytes(const StreamOptions& options, const StreamItems& items) {
   return items.uniform() ? bytes : RoundUp(bytes, kPieceUnit);
 }
 
+// In order, nothing ends before a smaller piece but what has device memory: of items in as many
+// cells as there are. So there is no use in looking further ahead than these and the slots.
+int64_t WindowOf(const StreamOptions& options, int slots, int64_t pieces_per_item) {
+  constexpr int64_t kWaiting = 64;
+  const int64_t any_order = ShardRunner::WindowOf(slots);
+  if (!options.in_order) return any_order;
+  const std::optional<int64_t> ahead =
+      CheckedProduct({options.device_buffers, options.batch_items, pieces_per_item}, kBytesMax);
+  return ahead ? std::min(any_order, slots + *ahead + kWaiting) : any_order;
+}
+
 }  // namespace
 
 absl::StatusOr<StreamLimits> ResolveStreamLimits(const StreamOptions& options,
                                                  const StreamItems& items, int64_t alignment,
-                                                 bool whole_items) {
+                                                 bool whole_items, const StreamShare& share) {
+  // A transform makes at most four times as many bytes.
+  for (const int64_t bytes : {items.item_bytes_max(), options.budget_bytes, options.piece_bytes}) {
+    if (bytes <= kBytesMax / 8) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("items, pieces or a budget of ", bytes, " bytes are too large"));
+  }
   StreamLimits limits;
   limits.piece_bytes = PieceBytes(options, items, whole_items);
   limits.block_bytes = BlockBytes(items, limits.piece_bytes, alignment);
@@ -62,7 +86,10 @@ absl::StatusOr<StreamLimits> ResolveStreamLimits(const StreamOptions& options,
         " bytes at alignment ", alignment, hedges_min > 0 ? ", and one more for a hedge" : "",
         "); piece_bytes makes pieces smaller"));
   }
-  int64_t blocks = std::min(options.budget_bytes / limits.block_bytes, kSlotsMax);
+  const Bookkeeping kept = {.messages = share.sharers_max - 1,
+                            .cells = options.device_buffers * options.batch_items};
+  const int64_t blocks = std::min(
+      BlocksInBudget(options.budget_bytes, limits.block_bytes, kept, 1 + hedges_min), kSlotsMax);
   int64_t spares = 0;
   if (hedges_min > 0) {
     // A loser keeps its block until its read ends, ten times as long as others take: of one in a
@@ -71,11 +98,26 @@ absl::StatusOr<StreamLimits> ResolveStreamLimits(const StreamOptions& options,
   }
   int64_t slots = blocks - spares;
   if (options.slots > 0) slots = std::min(slots, options.slots);
+  // More than there are pieces would never be used.
+  const int64_t item_bytes = std::max<int64_t>(1, items.item_bytes_max());
+  const int64_t pieces_per_item = (item_bytes + limits.piece_bytes - 1) / limits.piece_bytes;
+  const std::optional<int64_t> pieces =
+      CheckedProduct({std::max<int64_t>(1, share.items_to_come), pieces_per_item}, kBytesMax);
+  if (pieces) slots = std::min(slots, *pieces);
   if (spares > 0) spares = std::min(spares, std::max<int64_t>(2, slots / 8));
   limits.slots = static_cast<int>(slots);
   limits.spares = static_cast<int>(spares);
+  limits.window = static_cast<int>(WindowOf(options, limits.slots, pieces_per_item));
   limits.cell_bytes = CellBytes(options, items);
-  limits.buffer_bytes = RoundUp(std::max<int64_t>(1, options.batch_items * limits.cell_bytes), 64);
+  const std::optional<int64_t> batch = CheckedProduct(
+      {options.batch_items, std::max<int64_t>(1, limits.cell_bytes), options.device_buffers},
+      kBytesMax);
+  if (!batch) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        options.device_buffers, " device buffers of ", options.batch_items, " items of ",
+        limits.cell_bytes, " bytes are more than there can be memory for"));
+  }
+  limits.buffer_bytes = RoundUp(*batch / options.device_buffers, 64);
   return limits;
 }
 

@@ -15,15 +15,23 @@ struct StreamLimits {
   int64_t block_bytes = 0;  // memory of one slot: a piece, rounded to the source's alignment
   int slots = 0;
   int spares = 0;          // blocks for hedges
+  int window = 0;          // pieces that may be unfinished at once
   int64_t cell_bytes = 0;  // device memory of one item
   int64_t buffer_bytes = 0;
 };
 
+// What a stream is to this rank.
+struct StreamShare {
+  int64_t items_to_come = 0;  // of all epochs
+  int sharers_max = 1;        // ranks that may need one item, this one among them
+};
+
 // InvalidArgument where the budget does not hold what a stream needs at least: names the floor, and
 // what it is made of. `alignment` is the source's; `whole_items`: it cannot give parts of items.
+// Ranks may come to different numbers of slots, never to different pieces.
 absl::StatusOr<StreamLimits> ResolveStreamLimits(const StreamOptions& options,
                                                  const StreamItems& items, int64_t alignment,
-                                                 bool whole_items);
+                                                 bool whole_items, const StreamShare& share);
 
 }  // namespace sluice
 

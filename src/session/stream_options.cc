@@ -8,6 +8,12 @@
 
 namespace sluice {
 
+namespace {
+
+constexpr int64_t kItemsAtOnceMax = int64_t{1} << 24;
+
+}  // namespace
+
 absl::Status CheckStreamOptions(const StreamOptions& options) {
   const auto at_least = [](absl::string_view name, int64_t value, int64_t least) {
     if (value >= least) return absl::OkStatus();
@@ -26,6 +32,12 @@ absl::Status CheckStreamOptions(const StreamOptions& options) {
   status.Update(at_least("selection.end", options.selection.end, -1));
   status.Update(at_least("retry.attempts_max", options.retry.attempts_max, 1));
   status.Update(at_least("source.connections", options.source.connections, 1));
+  // Each item of a batch, and each buffer, costs some memory of ours beside its bytes.
+  if (status.ok() && options.batch_items > kItemsAtOnceMax / options.device_buffers) {
+    status = absl::InvalidArgumentError(
+        absl::StrCat(options.device_buffers, " device_buffers of ", options.batch_items,
+                     " batch_items are more than ", kItemsAtOnceMax, " items at once"));
+  }
   if (status.ok() && options.timeout <= absl::ZeroDuration()) {
     status = absl::InvalidArgumentError("timeout must be above 0");
   }

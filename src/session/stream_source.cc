@@ -12,6 +12,7 @@
 #include "storage/file_source.h"
 #include "storage/generator_source.h"
 #include "storage/http_source.h"
+#include "storage/http_url.h"
 #include "storage/mmap_source.h"
 
 namespace sluice {
@@ -20,6 +21,17 @@ namespace {
 absl::optional<DType> TransformedType(const StreamOptions& options) {
   if (!options.transform) return absl::nullopt;
   return options.transform->src;
+}
+
+// A transform takes whole elements.
+absl::Status CheckElements(const StreamOptions& options, int64_t item_bytes,
+                           absl::string_view where) {
+  if (!options.transform) return absl::OkStatus();
+  const int64_t element_bytes = DTypeBytes(options.transform->src);
+  if (item_bytes % element_bytes == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("items of ", item_bytes, " bytes", where, " do not hold whole elements of ",
+                   DTypeName(options.transform->src), ", which the transform takes"));
 }
 
 absl::StatusOr<std::unique_ptr<Source>> Delay(std::unique_ptr<Source> source,
@@ -42,8 +54,8 @@ absl::StatusOr<std::unique_ptr<Source>> MakeReader(const SourceAddress& address,
                                                    const Catalog& catalog, int in_flight_max) {
   std::vector<std::string> names;
   HttpOptions http = HttpOptionsOf(options.source);
-  // A request that is late is the stream's to try again.
-  http.timeout_ns = absl::ToInt64Nanoseconds(options.retry.request_timeout);
+  // Which request is late is the stream's to say, who tries it again.
+  http.timeout_ns = http.stall_timeout_ns = INT64_MAX;
   for (const Catalog::Object& object : catalog.objects()) {
     names.push_back(object.name);
     http.object_bytes.push_back(object.bytes);
@@ -70,6 +82,7 @@ absl::StatusOr<SourceAddress> ParseSourceAddress(absl::string_view uri) {
   if (uri.empty()) return SourceAddress();
   for (const absl::string_view scheme : {"http", "https"}) {
     if (!absl::StartsWith(uri, absl::StrCat(scheme, "://"))) continue;
+    if (absl::Status status = CheckHttpUrl(uri); !status.ok()) return status;
     return SourceAddress{std::string(scheme),
                          absl::StrCat(uri, absl::EndsWith(uri, "/") ? "" : "/")};
   }
@@ -81,14 +94,19 @@ absl::StatusOr<SourceAddress> ParseSourceAddress(absl::string_view uri) {
     if (place.empty()) break;
     return SourceAddress{std::string(scheme), std::string(place)};
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("'", uri, "' is no source: file:DIR, buffered:DIR, mmap:DIR, http://HOST/BASE/ ",
-                   "or https://HOST/BASE/"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      ShownUrl(uri), " is no source: file:DIR, buffered:DIR, mmap:DIR, http://HOST/BASE/ ",
+      "or https://HOST/BASE/"));
 }
 
 absl::StatusOr<OpenedSource> OpenCatalog(const SourceAddress& address, const StreamOptions& options,
                                          Catalog catalog, int in_flight_max) {
   if (catalog.items() == 0) return absl::InvalidArgumentError("the source has no items");
+  for (const Catalog::Run& run : catalog.runs()) {
+    const std::string& object = catalog.objects()[static_cast<size_t>(run.object)].name;
+    absl::Status status = CheckElements(options, run.item_bytes, absl::StrCat(" of ", object));
+    if (!status.ok()) return status;
+  }
   OpenedSource opened;
   absl::StatusOr<std::unique_ptr<Source>> reader =
       MakeReader(address, options, catalog, in_flight_max);
@@ -105,6 +123,14 @@ absl::StatusOr<OpenedSource> OpenGenerator(const StreamOptions& options) {
   if (!source.generator || source.generator_items < 1 || source.item_bytes < 1) {
     return absl::InvalidArgumentError(
         "a source needs a uri, or a generator with generator_items and item_bytes");
+  }
+  // Items lie one behind the other in the generator's one object.
+  if (source.generator_items > kObjectBytesMax / source.item_bytes) {
+    return absl::InvalidArgumentError(absl::StrCat(source.generator_items, " items of ",
+                                                   source.item_bytes, " bytes are too many"));
+  }
+  if (absl::Status status = CheckElements(options, source.item_bytes, ""); !status.ok()) {
+    return status;
   }
   OpenedSource opened;
   GeneratorOptions generator;

@@ -9,99 +9,126 @@
 
 #include "absl/strings/str_cat.h"
 #include "session/agreement.h"
-#include "tensor/check.h"
+#include "tensor/stable_hash.h"
 
 namespace sluice {
 namespace {
 
-struct StreamRequest {
-  int64_t text_bytes = 0;
+// Changes with the record: ranks of other builds are told apart.
+constexpr uint64_t kFormat = 0x53545245'414d0002;
+
+struct Record {
+  uint64_t format = kFormat;
   int64_t first = 0;
   int64_t step = 1;
   int64_t end = -1;
   int64_t cursor_bytes = 0;
-  std::array<char, Cursor::kBytesMax> cursor = {};
+  uint64_t cursor_hash = 0;
+  std::array<char, kCursorBytes> cursor = {};
 };
-static_assert(sizeof(StreamRequest) <= Proposal::kMaxPayloadBytes);
+static_assert(sizeof(Record) <= Proposal::kMaxPayloadBytes);
 
-StreamRequest Decode(absl::string_view text) {
-  StreamRequest request;
-  SLUICE_CHECK(text.size() == sizeof(request), "not a stream's request");
-  std::memcpy(static_cast<void*>(&request), text.data(), sizeof(request));
-  return request;
+PlaceSet PlacesOf(const Selection& selection, int64_t items) {
+  return {selection.first, selection.step,
+          selection.end < 0 ? items : std::min(selection.end, items)};
 }
 
-PlaceSet PlacesOf(const StreamRequest& request, int64_t items) {
-  return {request.first, request.step, request.end < 0 ? items : std::min(request.end, items)};
-}
-
-// Where the cursors of all ranks say to go on; the beginning where there are none.
-absl::StatusOr<ResumePoint> ResumeAt(absl::Span<const Cursor> cursors, size_t ranks,
-                                     const StreamOptions& options, int64_t items) {
-  if (cursors.empty()) return ResumePoint();
-  if (cursors.size() != ranks) {
-    return absl::InvalidArgumentError("some ranks pass a cursor and some do not");
+// What the cursors of all ranks say is released; nothing where there are none.
+absl::StatusOr<std::vector<ReleasedLayer>> ReleasedBefore(absl::Span<const StreamRequest> requests,
+                                                          const Cursor& order) {
+  std::vector<Cursor> cursors;
+  const std::string* last = nullptr;
+  for (const StreamRequest& request : requests) {
+    if (request.cursor.empty() != requests[0].cursor.empty()) {
+      return absl::InvalidArgumentError("some ranks pass a cursor and some do not");
+    }
+    // Mostly all ranks pass the same merged one.
+    if (request.cursor.empty() || (last != nullptr && *last == request.cursor)) continue;
+    last = &request.cursor;
+    absl::StatusOr<Cursor> cursor = Cursor::Parse(request.cursor);
+    if (!cursor.ok()) return cursor.status();
+    cursors.push_back(*std::move(cursor));
   }
+  if (cursors.empty()) return std::vector<ReleasedLayer>();
   absl::StatusOr<Cursor> merged = MergeCursors(cursors);
   if (!merged.ok()) return merged.status();
-  if (merged->items != items || merged->shuffle != options.shuffle ||
-      merged->seed != options.seed) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the cursor is of another stream: '", merged->ToText(), "'; here are ", items,
-                     " items, ", options.shuffle ? "shuffled by seed " : "not shuffled",
-                     options.shuffle ? absl::StrCat(options.seed) : ""));
+  if (merged->items != order.items || merged->shuffle != order.shuffle ||
+      merged->seed != order.seed) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the cursor is of another stream: '", merged->ToText().substr(0, 200), "'; here are ",
+        order.items, " items, ", order.shuffle ? "shuffled by seed " : "not shuffled",
+        order.shuffle ? absl::StrCat(order.seed) : ""));
   }
-  return std::move(merged->point);
+  if (merged->data != 0 && order.data != 0 && merged->data != order.data) {
+    return absl::InvalidArgumentError(
+        "the cursor is of another data set: it has as many items, but not the same ones");
+  }
+  if (absl::Status status = CheckReleased(order.items, merged->layers); !status.ok()) {
+    return status;
+  }
+  return std::move(merged->layers);
 }
 
 }  // namespace
 
-std::string StreamRequestOf(const StreamOptions& options, int64_t text_bytes) {
-  StreamRequest request;
-  request.text_bytes = text_bytes;
-  request.first = options.selection.first;
-  request.step = options.selection.step;
-  request.end = options.selection.end;
-  // A longer one is an error of its own.
-  const absl::string_view cursor = absl::string_view(options.cursor).substr(0, Cursor::kBytesMax);
-  request.cursor_bytes = static_cast<int64_t>(cursor.size());
-  std::copy(cursor.begin(), cursor.end(), request.cursor.begin());
-  return std::string(reinterpret_cast<const char*>(&request), sizeof(request));
+std::string StreamRequestText(const StreamOptions& options) {
+  Record record;
+  record.first = options.selection.first;
+  record.step = options.selection.step;
+  record.end = options.selection.end;
+  StableHash hash;
+  hash.AddText(options.cursor);
+  record.cursor_bytes = static_cast<int64_t>(options.cursor.size());
+  record.cursor_hash = hash.value();
+  const absl::string_view cursor = absl::string_view(options.cursor).substr(0, kCursorBytes);
+  std::copy(cursor.begin(), cursor.end(), record.cursor.begin());
+  return std::string(reinterpret_cast<const char*>(&record), sizeof(record));
 }
 
-int64_t TextBytesOf(absl::string_view request) { return Decode(request).text_bytes; }
+absl::StatusOr<StreamRequest> ParseStreamRequest(absl::string_view text, int rank) {
+  Record record;
+  const bool whole = text.size() == sizeof(record);
+  if (whole) std::memcpy(static_cast<void*>(&record), text.data(), sizeof(record));
+  if (!whole || record.format != kFormat || record.cursor_bytes < 0) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "rank ", rank, " runs another build of Sluice: it asks for a stream in ", "another form"));
+  }
+  StreamRequest request;
+  request.selection = {record.first, record.step, record.end};
+  request.cursor_bytes = record.cursor_bytes;
+  request.cursor_hash = record.cursor_hash;
+  request.cursor.assign(record.cursor.data(),
+                        std::min(kCursorBytes, static_cast<size_t>(record.cursor_bytes)));
+  return request;
+}
 
 // All ranks come to the same result, but for their own places.
-absl::StatusOr<StreamStart> PlanStream(const StreamOptions& options, int64_t items, int rank,
-                                       absl::Span<const std::string> requests) {
+absl::StatusOr<StreamStart> PlanStream(const StreamOptions& options, int64_t items, uint64_t data,
+                                       int rank, absl::Span<const StreamRequest> requests) {
   if (items > StreamPlan::kItemsMax) {
     return absl::InvalidArgumentError(absl::StrCat(items, " items are too many"));
   }
+  if (options.epochs > kPositionsMax / items) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(options.epochs, " epochs of ", items, " items are too many"));
+  }
+  StreamStart start;
+  start.order.items = items;
+  start.order.shuffle = options.shuffle;
+  start.order.seed = options.seed;
+  start.order.data = data;
+  absl::StatusOr<std::vector<ReleasedLayer>> released = ReleasedBefore(requests, start.order);
+  if (!released.ok()) return released.status();
   StreamPlanOptions plan;
   plan.items = items;
   plan.epochs = options.epochs;
   plan.shuffle = options.shuffle;
   plan.seed = options.seed;
   plan.exchange = options.exchange;
-  std::vector<Cursor> cursors;
-  for (const std::string& text : requests) {
-    const StreamRequest request = Decode(text);
-    plan.places.push_back(PlacesOf(request, items));
-    if (request.cursor_bytes == 0) continue;
-    absl::StatusOr<Cursor> cursor = Cursor::Parse(
-        absl::string_view(request.cursor.data(), static_cast<size_t>(request.cursor_bytes)));
-    if (!cursor.ok()) return cursor.status();
-    cursors.push_back(*std::move(cursor));
+  plan.released = *std::move(released);
+  for (const StreamRequest& request : requests) {
+    plan.places.push_back(PlacesOf(request.selection, items));
   }
-  absl::StatusOr<ResumePoint> resume = ResumeAt(cursors, requests.size(), options, items);
-  if (!resume.ok()) return resume.status();
-  plan.resume = *std::move(resume);
-  StreamStart start;
-  start.cursor.items = items;
-  start.cursor.shuffle = options.shuffle;
-  start.cursor.seed = options.seed;
-  start.cursor.places = plan.places[static_cast<size_t>(rank)];
-  start.cursor.point = plan.resume;
   start.plan = std::make_unique<StreamPlan>(plan, rank);
   return start;
 }

@@ -15,20 +15,29 @@
 
 namespace sluice {
 
-// What each rank tells the others before anything of the stream is known: its selection and its
-// cursor, and how long the text is that it has to pass on. `options` are checked.
-std::string StreamRequestOf(const StreamOptions& options, int64_t text_bytes);
-// The last one, of such a request.
-int64_t TextBytesOf(absl::string_view request);
+// What a rank asks for: told to the others before anything of the stream is known.
+struct StreamRequest {
+  Selection selection;
+  int64_t cursor_bytes = 0;
+  uint64_t cursor_hash = 0;
+  std::string cursor;  // as much of it as is known
+};
+// The request of this rank, as it goes to the others, with the first kCursorBytes of its cursor.
+inline constexpr size_t kCursorBytes = 1000;
+std::string StreamRequestText(const StreamOptions& options);
+// FailedPrecondition if `rank`, which sent it, runs another build of Sluice.
+absl::StatusOr<StreamRequest> ParseStreamRequest(absl::string_view text, int rank);
 
 struct StreamStart {
-  Cursor cursor;  // this rank's, before anything is released
+  Cursor order;  // what positions are of, for the log of this rank's releases
   std::unique_ptr<StreamPlan> plan;
 };
 
-// `requests` of all ranks. InvalidArgument where cursors are none, or not of this stream.
-absl::StatusOr<StreamStart> PlanStream(const StreamOptions& options, int64_t items, int rank,
-                                       absl::Span<const std::string> requests);
+// `requests` of all ranks, with whole cursors. `data` is a fingerprint of the items, or 0.
+// InvalidArgument where cursors are none, or not of this stream, and for more items than there can
+// be.
+absl::StatusOr<StreamStart> PlanStream(const StreamOptions& options, int64_t items, uint64_t data,
+                                       int rank, absl::Span<const StreamRequest> requests);
 
 }  // namespace sluice
 

@@ -15,7 +15,7 @@ TraceItem Of(int64_t epoch, int64_t item) { return {item, static_cast<int32_t>(e
 }  // namespace
 
 StageTrace::StageTrace(JoinedTraceLog* log, int64_t capacity, int stream, int slots, int64_t epochs)
-    : recorder_(log->AddRecorder(capacity)),
+    : recorder_(log->LendRecorder(capacity)),
       epochs_(epochs),
       stream_track_(log->AddTrack(Named(stream, ""))) {
   for (int slot = 0; slot < slots; ++slot) {
@@ -39,7 +39,7 @@ void StageTrace::Item(int64_t epoch, int64_t item, int64_t bytes, int64_t begin_
 
 ConsumerTrace::ConsumerTrace(JoinedTraceLog* log, int64_t capacity, int stream, int buffers,
                              int64_t epochs)
-    : recorder_(log->AddRecorder(capacity)),
+    : recorder_(log->LendRecorder(capacity)),
       epochs_(epochs),
       wait_track_(log->AddTrack(Named(stream, "consumer"))),
       epoch_track_(log->AddTrack(Named(stream, "epochs"))) {

@@ -31,7 +31,7 @@ class StageTrace {
  private:
   bool Wants(int64_t epoch) const { return epochs_ < 0 || epoch < epochs_; }
 
-  TraceRecorder* const recorder_;
+  const LentRecorder recorder_;
   const int64_t epochs_;
   const int stream_track_;
   std::vector<int> slot_tracks_;
@@ -52,7 +52,7 @@ class ConsumerTrace {
  private:
   bool Wants(int64_t epoch) const { return epochs_ < 0 || epoch < epochs_; }
 
-  TraceRecorder* const recorder_;
+  const LentRecorder recorder_;
   const int64_t epochs_;
   const int wait_track_;
   const int epoch_track_;

@@ -25,7 +25,7 @@ StreamWork::StreamWork(StreamPlan* plan, int rank, const StreamItems* items, Dev
       cells_(cells),
       options_(options),
       pieces_max_(PiecesOf({0, 0, items->item_bytes_max()})),
-      total_(plan->CountFromResume()),
+      total_(plan->CountToCome()),
       position_(plan->NextPosition(0)),
       underway_(static_cast<size_t>(options.window)) {}
 

@@ -52,14 +52,22 @@ absl::StatusOr<std::unique_ptr<Session>> ThreadedSession::Create(
 }
 
 absl::StatusOr<Transfer*> ThreadedSession::Compile(const TransferSpec& spec) {
+  if (absl::Status status = CheckFork(); !status.ok()) return status;
   const Lock lock(lock_);
   return session_->Compile(spec);
+}
+
+absl::Status ThreadedSession::Drop(Transfer* transfer) {
+  if (absl::Status status = CheckFork(); !status.ok()) return status;
+  const Lock lock(lock_);
+  return session_->Drop(transfer);
 }
 
 absl::StatusOr<Session::RunId> ThreadedSession::Start(Transfer* transfer,
                                                       absl::Span<const TensorView> src,
                                                       absl::Span<const TensorView> dst,
                                                       const StartOptions& options) {
+  if (absl::Status status = CheckFork(); !status.ok()) return status;
   absl::StatusOr<RunId> run;
   {
     const Lock lock(lock_);
@@ -70,6 +78,7 @@ absl::StatusOr<Session::RunId> ThreadedSession::Start(Transfer* transfer,
 }
 
 absl::Status ThreadedSession::Supply(RunId id, int tensor, const TensorView& dst) {
+  if (absl::Status status = CheckFork(); !status.ok()) return status;
   absl::Status status;
   {
     const Lock lock(lock_);
@@ -80,11 +89,13 @@ absl::Status ThreadedSession::Supply(RunId id, int tensor, const TensorView& dst
 }
 
 bool ThreadedSession::PollEvent(Event* event) {
+  if (!CheckFork().ok()) return false;
   const Lock lock(lock_);
   return session_->PollEvent(event);
 }
 
 absl::Status ThreadedSession::Cancel(RunId id) {
+  if (absl::Status status = CheckFork(); !status.ok()) return status;
   absl::Status status;
   {
     const Lock lock(lock_);
@@ -95,11 +106,13 @@ absl::Status ThreadedSession::Cancel(RunId id) {
 }
 
 absl::Status ThreadedSession::Poll() {
+  if (absl::Status status = CheckFork(); !status.ok()) return status;
   const Lock lock(lock_);
   return session_->Poll();
 }
 
 absl::Status ThreadedSession::Wait(RunId run) {
+  if (absl::Status status = CheckFork(); !status.ok()) return status;
   {
     const Lock lock(lock_);
     if (absl::Status status = session_->CheckRun(run); !status.ok()) return status;
@@ -110,11 +123,13 @@ absl::Status ThreadedSession::Wait(RunId run) {
 }
 
 absl::StatusOr<std::shared_ptr<std::byte>> ThreadedSession::AllocateShared(int64_t bytes) {
+  if (absl::Status status = CheckFork(); !status.ok()) return status;
   const Lock lock(lock_);
   return session_->AllocateShared(bytes);
 }
 
 absl::Status ThreadedSession::Close() {
+  if (absl::Status status = CheckFork(); !status.ok()) return status;
   absl::Status status;
   {
     const Lock lock(lock_);
@@ -125,6 +140,7 @@ absl::Status ThreadedSession::Close() {
 }
 
 absl::StatusOr<std::unique_ptr<Stream>> ThreadedSession::OpenStream(const StreamOptions& options) {
+  if (absl::Status status = CheckFork(); !status.ok()) return status;
   absl::StatusOr<std::unique_ptr<Stream>> stream;
   {
     const Lock lock(lock_);
@@ -138,6 +154,7 @@ absl::StatusOr<std::unique_ptr<Stream>> ThreadedSession::OpenStream(const Stream
 absl::StatusOr<CheckpointStats> ThreadedSession::LoadCheckpoint(
     const std::string& uri, absl::Span<const CheckpointTensor> tensors,
     const CheckpointOptions& options) {
+  if (absl::Status status = CheckFork(); !status.ok()) return status;
   const Lock lock(lock_);
   return session_->LoadCheckpoint(uri, tensors, options);
 }
@@ -145,6 +162,7 @@ absl::StatusOr<CheckpointStats> ThreadedSession::LoadCheckpoint(
 absl::StatusOr<CheckpointStats> ThreadedSession::SaveCheckpoint(
     const std::string& directory, absl::Span<const CheckpointTensor> tensors,
     const CheckpointOptions& options) {
+  if (absl::Status status = CheckFork(); !status.ok()) return status;
   const Lock lock(lock_);
   return session_->SaveCheckpoint(directory, tensors, options);
 }

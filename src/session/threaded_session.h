@@ -26,6 +26,7 @@ class ThreadedSession final : public Session {
   int64_t slot_bytes() const override { return session_->slot_bytes(); }
 
   absl::StatusOr<Transfer*> Compile(const TransferSpec& spec) override;
+  absl::Status Drop(Transfer* transfer) override;
   absl::StatusOr<RunId> Start(Transfer* transfer, absl::Span<const TensorView> src,
                               absl::Span<const TensorView> dst,
                               const StartOptions& options) override;
@@ -53,6 +54,9 @@ class ThreadedSession final : public Session {
   using Lock = std::lock_guard<FairLock>;
 
   explicit ThreadedSession(std::unique_ptr<SessionImpl> session);
+
+  // Before the lock: in a forked child a thread that is not there may hold it for ever.
+  absl::Status CheckFork() const { return session_->fork_guard().Check(); }
 
   const std::unique_ptr<SessionImpl> session_;
   mutable FairLock lock_;

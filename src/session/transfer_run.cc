@@ -34,6 +34,8 @@ void TransferRun::Reset(Session::RunId id, const StartOptions& options) {
   const absl::Span<const int64_t> chunks = transfer_.tensor_chunks();
   chunks_left_.assign(chunks.begin(), chunks.end());
   over_.assign(src_.size(), false);
+  uses_.Clear();
+  uses_known_ = false;
   released_ = frozen_ = cut_ = asked_ = false;
   next_bucket_ = open_end_ = finished_ = next_window_ = 0;
   end_ = transfer_.plan().buckets.size();
@@ -124,14 +126,22 @@ absl::Status TransferRun::Supply(int tensor, const TensorView& dst) {
 
 // Memory of tensors that are done may have become this one's.
 absl::Status TransferRun::CheckShared(size_t tensor, const BoundView& dst) {
-  const size_t count = dst_.size();
-  for (size_t t = 0; t < count; ++t) {
-    candidate_[t] = over_[t] ? BoundView() : src_[t];
-    candidate_[count + t] = over_[t] ? BoundView() : dst_[t];
+  if (!uses_known_) {
+    for (size_t t = 0; t < dst_.size(); ++t) {
+      if (over_[t]) continue;
+      uses_.Add({t, false}, src_[t]);
+      uses_.Add({t, true}, dst_[t]);
+    }
+    uses_known_ = true;
   }
-  candidate_[count + tensor] = dst;
-  const absl::Span<const BoundView> bound = candidate_;
-  return CheckAliasing(bound.subspan(0, count), bound.subspan(count), transfer_.names());
+  const absl::optional<ViewUse> other =
+      uses_.FindOverlap(dst, [this](const ViewUse& use) -> const BoundView* {
+        if (over_[use.tensor]) return nullptr;
+        return use.is_dst ? &dst_[use.tensor] : &src_[use.tensor];
+      });
+  if (other) return SharedMemoryError(*other, {tensor, true}, transfer_.names());
+  uses_.Add({tensor, true}, dst);
+  return absl::OkStatus();
 }
 
 bool TransferRun::OnDeviceOnly() const {

@@ -18,6 +18,7 @@
 #include "device/device.h"
 #include "plan/bucket.h"
 #include "session/compiled_transfer.h"
+#include "session/memory_uses.h"
 #include "session/views.h"
 #include "sluice/session.h"
 
@@ -113,6 +114,9 @@ class TransferRun {
   std::vector<BoundView> src_;
   std::vector<BoundView> dst_;
   std::vector<BoundView> candidate_;  // scratch
+  // Of tensors that are not over, once there is a Supply.
+  MemoryUses uses_;
+  bool uses_known_ = false;
   // Per tensor: its destination comes, or has come, through Supply.
   std::vector<bool> late_;
   std::vector<bool> over_;            // per tensor: done here

@@ -2,10 +2,14 @@
 #include "session/views.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
+#include "absl/algorithm/container.h"
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "session/self_overlap.h"
 
 namespace sluice {
 namespace {
@@ -15,26 +19,22 @@ struct Axis {
   int64_t stride_bytes;
   int64_t size;
 };
-struct Axes {
-  std::array<Axis, kMaxTensorDims> axis;
-  size_t count = 0;
-};
+using Axes = absl::InlinedVector<Axis, kMaxTensorDims>;
 
 Axes AxesOf(const BoundView& view) {
   Axes axes;
   for (size_t d = 0; d < static_cast<size_t>(view.dims); ++d) {
-    if (view.shape[d] > 1) axes.axis[axes.count++] = {view.stride_bytes[d], view.shape[d]};
+    if (view.shape[d] > 1) axes.push_back({view.stride_bytes[d], view.shape[d]});
   }
-  std::sort(axes.axis.begin(), axes.axis.begin() + static_cast<ptrdiff_t>(axes.count),
-            [](const Axis& a, const Axis& b) { return a.stride_bytes > b.stride_bytes; });
+  absl::c_sort(axes, [](const Axis& a, const Axis& b) { return a.stride_bytes > b.stride_bytes; });
   return axes;
 }
 
 // Bytes from the first to behind the last of axes [first, count).
 int64_t Span(const Axes& axes, size_t first, int64_t element_bytes) {
   int64_t span = element_bytes;
-  for (size_t i = first; i < axes.count; ++i) {
-    span += axes.axis[i].stride_bytes * (axes.axis[i].size - 1);
+  for (size_t i = first; i < axes.size(); ++i) {
+    span += axes[i].stride_bytes * (axes[i].size - 1);
   }
   return span;
 }
@@ -46,8 +46,8 @@ bool Touches(const Axes& axes, size_t first, int64_t element_bytes, int64_t at, 
              int64_t high) {
   const int64_t span = Span(axes, first, element_bytes);
   if (at >= high || at + span <= low) return false;
-  if (first == axes.count) return true;
-  const auto [stride, size] = axes.axis[first];
+  if (first == axes.size()) return true;
+  const auto [stride, size] = axes[first];
   if (stride == 0) return Touches(axes, first + 1, element_bytes, at, low, high);
   // Only positions whose own span reaches into [low, high) can touch it.
   const int64_t below = Span(axes, first + 1, element_bytes);
@@ -61,9 +61,9 @@ bool Touches(const Axes& axes, size_t first, int64_t element_bytes, int64_t at, 
 
 // The inner axes that form one contiguous stretch: how many outer axes are left, and its bytes.
 std::pair<size_t, int64_t> ContiguousTail(const Axes& axes, int64_t element_bytes) {
-  size_t outer = axes.count;
+  size_t outer = axes.size();
   int64_t bytes = element_bytes;
-  while (outer > 0 && axes.axis[outer - 1].stride_bytes <= bytes) {
+  while (outer > 0 && axes[outer - 1].stride_bytes <= bytes) {
     bytes = Span(axes, --outer, element_bytes);
   }
   return {outer, bytes};
@@ -78,9 +78,9 @@ bool AnyRowTouches(const Axes& rows, size_t axis, size_t outer, int64_t row_byte
     return Touches(other, 0, other_view.element_bytes, static_cast<int64_t>(Address(other_view)),
                    at, at + row_bytes);
   }
-  for (int64_t i = 0; i < rows.axis[axis].size; ++i) {
-    if (AnyRowTouches(rows, axis + 1, outer, row_bytes, at + i * rows.axis[axis].stride_bytes,
-                      other, other_view)) {
+  for (int64_t i = 0; i < rows[axis].size; ++i) {
+    if (AnyRowTouches(rows, axis + 1, outer, row_bytes, at + i * rows[axis].stride_bytes, other,
+                      other_view)) {
       return true;
     }
   }
@@ -90,19 +90,9 @@ bool AnyRowTouches(const Axes& rows, size_t axis, size_t outer, int64_t row_byte
 int64_t RowCount(const Axes& axes, size_t outer) {
   int64_t rows = 1;
   for (size_t i = 0; i < outer; ++i) {
-    rows = std::min(kRowsMax + 1, rows * std::min(axes.axis[i].size, kRowsMax));
+    rows = std::min(kRowsMax + 1, rows * std::min(axes[i].size, kRowsMax));
   }
   return rows;
-}
-
-// A sufficient condition that all engines of strided memory share: in order of stride, each one
-// steps over everything below it.
-bool NamesAByteTwice(const BoundView& view) {
-  const Axes axes = AxesOf(view);
-  for (size_t i = 0; i < axes.count; ++i) {
-    if (axes.axis[i].stride_bytes < Span(axes, i + 1, view.element_bytes)) return true;
-  }
-  return false;
 }
 
 bool RangesOverlap(const BoundView& a, const BoundView& b) {
@@ -114,6 +104,23 @@ bool RangesOverlap(const BoundView& a, const BoundView& b) {
 
 std::string ShapeText(absl::Span<const int64_t> shape) {
   return absl::StrCat("[", absl::StrJoin(shape, ","), "]");
+}
+
+absl::Status CheckSelfOverlap(const TensorView& view, absl::Span<const int64_t> strides) {
+  const auto refuse = [&view](absl::string_view why) {
+    return absl::InvalidArgumentError(absl::StrCat("destination view of shape ",
+                                                   ShapeText(view.shape), " with strides ",
+                                                   ShapeText(view.strides), " ", why));
+  };
+  switch (FindSelfOverlap(view.shape, strides.first(view.shape.size()))) {
+    case SelfOverlap::kNo:
+      return absl::OkStatus();
+    case SelfOverlap::kYes:
+      return refuse("overlaps itself");
+    case SelfOverlap::kUnknown:
+      return refuse("may overlap itself: its strides interleave in too many ways to find out");
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -145,23 +152,27 @@ absl::Status BindView(const TensorView& view, const ViewNeed& need, const Memory
   bound->element_bytes = static_cast<int8_t>(element_bytes);
   int64_t dense_stride = 1;
   int64_t span = 0;  // bytes over all dimensions
+  std::array<int64_t, kMaxTensorDims> strides{};
   for (size_t d = view.shape.size(); d-- > 0;) {
-    const int64_t stride = view.strides.empty() ? dense_stride : view.strides[d];
+    // Where there is one position, makers of views write what they like.
+    const bool given = !view.strides.empty() && view.shape[d] > 1;
+    const int64_t stride = given ? view.strides[d] : dense_stride;
+    if (stride < 0) {
+      return absl::InvalidArgumentError(absl::StrCat("view has stride ", stride, " in dimension ",
+                                                     d, ": negative strides are not taken"));
+    }
     int64_t reach = 0;
-    if (stride < 0 || __builtin_mul_overflow(stride, element_bytes, &bound->stride_bytes[d]) ||
+    if (__builtin_mul_overflow(stride, element_bytes, &bound->stride_bytes[d]) ||
         __builtin_mul_overflow(bound->stride_bytes[d], view.shape[d], &reach) ||
         __builtin_add_overflow(span, reach, &span)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("view has stride ", stride, " in dimension ", d));
+      return absl::InvalidArgumentError(absl::StrCat("view has stride ", stride, " in dimension ",
+                                                     d, ": it reaches beyond all memory"));
     }
     bound->shape[d] = view.shape[d];
+    strides[d] = stride;
     dense_stride *= view.shape[d];
   }
-  if (writable && NamesAByteTwice(*bound)) {
-    return absl::InvalidArgumentError(absl::StrCat("destination view with strides ",
-                                                   ShapeText(view.strides), " overlaps itself"));
-  }
-  return absl::OkStatus();
+  return writable ? CheckSelfOverlap(view, strides) : absl::OkStatus();
 }
 
 bool Overlap(const BoundView& a, const BoundView& b) {
@@ -177,41 +188,49 @@ bool Overlap(const BoundView& a, const BoundView& b) {
   return AnyRowTouches(axes_b, 0, outer_b, bytes_b, static_cast<int64_t>(Address(b)), axes_a, a);
 }
 
+AddressRange RangeOf(const BoundView& view) {
+  const int64_t span = Span(AxesOf(view), 0, view.element_bytes);
+  return {Address(view), Address(view) + static_cast<uintptr_t>(span)};
+}
+
+absl::Status SharedMemoryError(const ViewUse& a, const ViewUse& b,
+                               absl::Span<const absl::string_view> names) {
+  const auto text = [&names](const ViewUse& use) {
+    return absl::StrCat(use.is_dst ? "destination" : "source", " of tensor ", use.tensor, " '",
+                        names[use.tensor], "'");
+  };
+  return absl::InvalidArgumentError(absl::StrCat(text(a), " and ", text(b), " share memory"));
+}
+
 absl::Status CheckAliasing(absl::Span<const BoundView> src, absl::Span<const BoundView> dst,
                            absl::Span<const absl::string_view> names) {
   struct Use {
-    uintptr_t begin;
-    uintptr_t end;
+    AddressRange range;
     const BoundView* view;
-    size_t tensor;
-    bool is_dst;
+    ViewUse use;
   };
   std::vector<Use> uses;
   const auto add = [&uses](absl::Span<const BoundView> views, bool is_dst) {
     for (size_t t = 0; t < views.size(); ++t) {
       if (views[t].base == nullptr) continue;
-      const int64_t span = Span(AxesOf(views[t]), 0, views[t].element_bytes);
-      uses.push_back({Address(views[t]), Address(views[t]) + static_cast<uintptr_t>(span),
-                      &views[t], t, is_dst});
+      uses.push_back({RangeOf(views[t]), &views[t], {t, is_dst}});
     }
   };
   add(src, false);
   add(dst, true);
-  std::sort(uses.begin(), uses.end(), [](const Use& a, const Use& b) { return a.begin < b.begin; });
+  std::sort(uses.begin(), uses.end(),
+            [](const Use& a, const Use& b) { return a.range.begin < b.range.begin; });
   // Uses whose range reaches beyond the present begin; views of one buffer are few.
   std::vector<const Use*> open;
   for (const Use& use : uses) {
-    open.erase(std::remove_if(open.begin(), open.end(),
-                              [&use](const Use* other) { return other->end <= use.begin; }),
-               open.end());
+    open.erase(
+        std::remove_if(open.begin(), open.end(),
+                       [&use](const Use* other) { return other->range.end <= use.range.begin; }),
+        open.end());
     for (const Use* other : open) {
-      if ((!use.is_dst && !other->is_dst) || !Overlap(*use.view, *other->view)) continue;
-      const auto text = [&names](const Use& u) {
-        return absl::StrCat(u.is_dst ? "destination" : "source", " of tensor ", u.tensor, " '",
-                            names[u.tensor], "'");
-      };
-      return absl::InvalidArgumentError(
-          absl::StrCat(text(*other), " and ", text(use), " share memory"));
+      const bool written = use.use.is_dst || other->use.is_dst;
+      if (!written || !Overlap(*use.view, *other->view)) continue;
+      return SharedMemoryError(other->use, use.use, names);
     }
     open.push_back(&use);
   }

@@ -34,13 +34,30 @@ struct ViewNeed {
 };
 
 // Checks `view` against `need` and `rules`, and translates it. `writable` views must not name one
-// byte twice. Does not look at the memory.
+// byte twice (self_overlap.h); others may. Strides of dimensions with one position are not looked
+// at. Does not look at the memory.
 absl::Status BindView(const TensorView& view, const ViewNeed& need, const MemoryRules& rules,
                       bool writable, BoundView* bound);
 
 // True if some byte belongs to both. Exact, except that beyond millions of rows views whose address
 // ranges interleave count as overlapping.
 bool Overlap(const BoundView& a, const BoundView& b);
+
+// From the first to past the last byte of a view that has elements.
+struct AddressRange {
+  uintptr_t begin = 0;
+  uintptr_t end = 0;
+};
+AddressRange RangeOf(const BoundView& view);
+
+// A tensor's view on one side.
+struct ViewUse {
+  size_t tensor = 0;
+  bool is_dst = false;
+};
+// InvalidArgument: these have bytes in common.
+absl::Status SharedMemoryError(const ViewUse& a, const ViewUse& b,
+                               absl::Span<const absl::string_view> names);
 
 // Finds tensors whose memory is used twice, at least once as a destination. InvalidArgument names
 // two of them. `names`: one per tensor.

@@ -32,6 +32,7 @@ absl::Status Watch::Poll(int64_t now_ns) {
     if (Decode(post_, &question)) Answer(src, question, now_ns);
     if (Decode(post_, &answer)) TakeAnswer(src, answer);
   }
+  std::erase_if(untold_, [this](const auto& alarm) { return TellOne(alarm.dst, *alarm.record); });
   return other_transfer_;
 }
 
@@ -47,16 +48,21 @@ void Watch::RaiseStreamAlarm(int stream, const absl::Status& status) {
 }
 
 void Watch::Tell(int stream, const absl::Status& status) {
-  AlarmRecord record;
-  record.code = static_cast<int32_t>(status.code());
-  record.stream = stream;
-  record.message = ShortText<kMaxAlarmBytes>(status.message());
+  auto record = std::make_shared<AlarmRecord>();
+  record->code = static_cast<int32_t>(status.code());
+  record->stream = stream;
+  record->message = ShortText<kMaxAlarmBytes>(status.message());
   // Beginning with its neighbours, so that ranks which fail together do not all tell rank 0 first.
-  // Ranks that it cannot be sent to hear of it from the others' alarms, or by silence.
+  // A rank that does not poll has room for few: it is told the rest when it has polled. Ranks that
+  // it cannot be sent to hear of it from the others' alarms, or by silence.
   for (int step = 1; step < fabric_->size(); ++step) {
     const int dst = (fabric_->rank() + step) % fabric_->size();
-    static_cast<void>(fabric_->Post(dst, BytesOf(record)));
+    if (!TellOne(dst, *record)) untold_.push_back({dst, record});
   }
+}
+
+bool Watch::TellOne(int dst, const AlarmRecord& record) {
+  return fabric_->Post(dst, BytesOf(record)).code() != absl::StatusCode::kResourceExhausted;
 }
 
 void Watch::TakeAlarm(int src, const AlarmRecord& record) {
@@ -105,7 +111,7 @@ void Watch::Answer(int src, const QuestionRecord& record, int64_t now_ns) {
       witness_ == nullptr ? BucketReport() : witness_->Report(record.question);
   // Who asks has at most this answer to come, so there is room for it.
   static_cast<void>(
-      fabric_->Post(src, BytesOf(AnswerOf(record.number, report, FindSilence(now_ns)))));
+      fabric_->Post(src, BytesOf(AnswerOf(record.number, report, FindSilence(now_ns), latest_))));
   if (report.state == BucketState::kOtherTransfer) {
     NoteOtherTransfer(record.question.id.fields().run, fabric_->rank(), report.transfer, src,
                       record.question.transfer);
@@ -120,10 +126,22 @@ void Watch::TakeAnswer(int src, const AnswerRecord& record) {
   peer.number = record.number;
   peer.report = ReportOf(record);
   peer.silence = record.silence;
+  NoteMoves({src, record.moves}, false);
+  NoteMoves(record.heard_of, true);
   if (HasAnswered(peer) && record.state == BucketState::kOtherTransfer) {
     NoteOtherTransfer(question_.id.fields().run, fabric_->rank(), question_.transfer, src,
                       record.transfer);
   }
+}
+
+// What is passed on has risen lately. Of the rank that answers only a second answer tells.
+void Watch::NoteMoves(const Moves& moves, bool passed_on) {
+  if (moves.rank < 0 || moves.rank >= fabric_->size() || moves.rank == fabric_->rank()) return;
+  const auto [known, is_new] = moves_.try_emplace(moves.rank, moves.count);
+  if (is_new ? !passed_on : moves.count <= known->second) return;
+  known->second = moves.count;
+  latest_ = moves;
+  others_moved_ = true;
 }
 
 void Watch::NoteOtherTransfer(uint64_t run, int rank, int transfer, int other, int other_transfer) {

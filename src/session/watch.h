@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -70,6 +71,10 @@ class Watch {
   // of the time, so it may be called on every idle poll. Another bucket than before: the answers so
   // far are forgotten.
   void Ask(const BucketQuestion& question, absl::Span<const int> members, int64_t now_ns);
+  // True if a rank that this one waits for has got on since the last call, or one that such a rank
+  // waits for, and so on: as far as answers tell. Each move is told once, so ranks that only wait
+  // for each other do not keep each other waiting.
+  bool TakeMoves() { return std::exchange(others_moved_, false); }
   // There is progress again.
   void StopAsking() { asked_.clear(); }
 
@@ -88,11 +93,20 @@ class Watch {
     Silence silence;       // that it has heard of
   };
 
+  // An alarm that its receiver had no room for.
+  struct Untold {
+    int dst;
+    std::shared_ptr<const AlarmRecord> record;
+  };
+
   void Tell(int stream, const absl::Status& status);
+  // Tells `dst`, as far as the fabric can. False if it has no room for that now.
+  bool TellOne(int dst, const AlarmRecord& record);
   void TakeAlarm(int src, const AlarmRecord& record);
   void Answer(int src, const QuestionRecord& record, int64_t now_ns);
   void TakeAnswer(int src, const AnswerRecord& record);
   void AskOne(int member, int64_t now_ns);
+  void NoteMoves(const Moves& moves, bool passed_on);
   void NoteOtherTransfer(uint64_t run, int rank, int transfer, int other, int other_transfer);
   // True if `rank` was asked and has kept silent for a while.
   bool IsSilent(int rank, int64_t now_ns) const;
@@ -106,6 +120,7 @@ class Watch {
   std::vector<std::byte> post_;  // scratch
 
   bool raised_ = false;
+  std::vector<Untold> untold_;
   absl::Status alarm_;
   std::vector<StreamAlarm> stream_alarms_;
   absl::Status other_transfer_;
@@ -115,6 +130,9 @@ class Watch {
   std::vector<int> asked_;  // the members asked about question_; empty: nobody
   size_t unasked_ = 0;      // members left out, being too many
   std::map<int, Peer> peers_;
+  std::map<int, int64_t> moves_;  // by rank, as often as heard of
+  Moves latest_;                  // of them, the one that rose last
+  bool others_moved_ = false;
 };
 
 }  // namespace sluice

@@ -3,7 +3,8 @@
 
 namespace sluice {
 
-AnswerRecord AnswerOf(uint32_t number, const BucketReport& report, const Silence& silence) {
+AnswerRecord AnswerOf(uint32_t number, const BucketReport& report, const Silence& silence,
+                      const Moves& heard_of) {
   AnswerRecord record;
   record.number = number;
   record.state = report.state;
@@ -12,6 +13,8 @@ AnswerRecord AnswerOf(uint32_t number, const BucketReport& report, const Silence
   record.transfer = report.transfer;
   record.silence = silence;
   record.last_run = report.last_run;
+  record.moves = report.moves;
+  record.heard_of = heard_of;
   record.oldest = report.oldest.value_or(BucketId());
   record.tensor = ShortText<kMaxTensorNameBytes>(report.tensor);
   return record;
@@ -22,6 +25,7 @@ BucketReport ReportOf(const AnswerRecord& record) {
   report.state = record.state;
   report.stage = record.stage;
   report.last_run = record.last_run;
+  report.moves = record.moves;
   report.transfer = record.transfer;
   report.tensor = record.tensor.ToString();
   if (record.has_oldest) report.oldest = record.oldest;

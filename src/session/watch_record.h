@@ -40,7 +40,7 @@ struct ShortText {
 // What each record begins with. Ranks may run different builds: a record of another format, or of
 // another length than its kind has, is passed over.
 struct WatchHeader {
-  static constexpr uint32_t kFormat = 0x51c30103;
+  static constexpr uint32_t kFormat = 0x51c30104;
   enum class Kind : uint32_t { kAlarm = 1, kQuestion, kAnswer };
 
   explicit WatchHeader(Kind of) : kind(of) {}
@@ -74,11 +74,14 @@ struct AnswerRecord {
   int32_t transfer = 0;
   Silence silence;
   int64_t last_run = 0;
+  int64_t moves = 0;  // the answering rank's
+  Moves heard_of;     // the last that another rank has made, as far as the answering one knows
   BucketId oldest;
   ShortText<kMaxTensorNameBytes> tensor;
 };
 
-AnswerRecord AnswerOf(uint32_t number, const BucketReport& report, const Silence& silence);
+AnswerRecord AnswerOf(uint32_t number, const BucketReport& report, const Silence& silence,
+                      const Moves& heard_of);
 BucketReport ReportOf(const AnswerRecord& record);
 
 template <typename Record>

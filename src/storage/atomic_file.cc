@@ -3,14 +3,21 @@
 
 #include <fcntl.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "storage/source_check.h"
 #include "tensor/check.h"
 
@@ -28,6 +35,11 @@ SplitPath Split(const std::string& path) {
   return {slash == 0 ? "/" : path.substr(0, slash), path.substr(slash + 1)};
 }
 
+constexpr size_t kMostNameBytes = 200;
+constexpr absl::string_view kTemporaryEnd = ".tmp";
+
+}  // namespace
+
 absl::StatusOr<uint64_t> RandomNumber() {
   uint64_t number = 0;
   if (getrandom(&number, sizeof(number), 0) != sizeof(number)) {
@@ -39,12 +51,24 @@ absl::StatusOr<uint64_t> RandomNumber() {
 // Several machines may share the directory, so a process number alone is not unique. Hidden, and
 // short enough whatever the name is.
 absl::StatusOr<std::string> TemporaryName(const std::string& path) {
-  constexpr size_t kMostNameBytes = 200;
   const auto number = RandomNumber();
   if (!number.ok()) return number.status();
   const SplitPath split = Split(path);
   return absl::StrCat(split.directory, "/.", split.name.substr(0, kMostNameBytes),
-                      absl::StrFormat(".%d.%016x.tmp", getpid(), *number));
+                      absl::StrFormat(".%d.%016x", getpid(), *number), kTemporaryEnd);
+}
+
+bool IsTemporaryOf(absl::string_view temporary, absl::string_view name) {
+  if (!absl::ConsumePrefix(&temporary, ".") || !absl::ConsumeSuffix(&temporary, kTemporaryEnd) ||
+      !absl::ConsumePrefix(&temporary, name.substr(0, kMostNameBytes)) ||
+      !absl::ConsumePrefix(&temporary, ".")) {
+    return false;
+  }
+  const std::vector<absl::string_view> numbers = absl::StrSplit(temporary, '.');
+  const auto is_hex = [](char c) { return absl::ascii_isxdigit(static_cast<unsigned char>(c)); };
+  int64_t process = 0;
+  return numbers.size() == 2 && absl::SimpleAtoi(numbers[0], &process) && numbers[1].size() == 16 &&
+         std::all_of(numbers[1].begin(), numbers[1].end(), is_hex);
 }
 
 absl::Status SyncDirectory(const std::string& directory) {
@@ -56,8 +80,6 @@ absl::Status SyncDirectory(const std::string& directory) {
   if (error == 0 || error == EINVAL || error == ENOTSUP) return absl::OkStatus();
   return ReadErrnoStatus(error, absl::StrCat("cannot sync ", directory));
 }
-
-}  // namespace
 
 AtomicFile::AtomicFile(int fd, std::string path, std::string temporary)
     : fd_(fd), path_(std::move(path)), temporary_(std::move(temporary)) {}
@@ -94,17 +116,21 @@ absl::StatusOr<AtomicFile> AtomicFile::Create(const std::string& path) {
   }
 }
 
-absl::StatusOr<AtomicFile> AtomicFile::OpenTemporary(const std::string& temporary) {
-  const int fd = open(temporary.c_str(), O_WRONLY | O_CLOEXEC);
+absl::StatusOr<AtomicFile> AtomicFile::OpenTemporary(const std::string& temporary, int64_t bytes) {
+  // O_NONBLOCK: nobody else's pipe is waited for.
+  const int fd = open(temporary.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK);
   if (fd < 0) return ReadErrnoStatus(errno, absl::StrCat("cannot open ", temporary));
-  return AtomicFile(fd, "", temporary);
+  AtomicFile file(fd, "", temporary);
+  struct stat facts = {};
+  if (fstat(fd, &facts) != 0) return file.Error(errno, "look at");
+  if (S_ISREG(facts.st_mode) && facts.st_size == bytes) return file;
+  return absl::FailedPreconditionError(
+      absl::StrCat(temporary, " is not the file of ", bytes, " bytes that another rank has made"));
 }
 
 absl::Status AtomicFile::Error(int error, absl::string_view what) const {
-  const std::string text = absl::StrCat("cannot ", what, " ", path_.empty() ? temporary_ : path_);
-  absl::Status status = ReadErrnoStatus(error, text);
-  if (error != ENOSPC && error != EDQUOT && error != EFBIG) return status;
-  return absl::ResourceExhaustedError(status.message());
+  return ReadErrnoStatus(error,
+                         absl::StrCat("cannot ", what, " ", path_.empty() ? temporary_ : path_));
 }
 
 absl::Status AtomicFile::WriteAt(int64_t offset, absl::Span<const std::byte> bytes) {

@@ -24,9 +24,10 @@ class AtomicFile {
   // any new file. The error names the file and says why.
   static absl::StatusOr<AtomicFile> Create(const std::string& path);
 
-  // Opens the temporary that another process made, for WriteAt and Sync. What this opened it
-  // neither commits nor removes.
-  static absl::StatusOr<AtomicFile> OpenTemporary(const std::string& temporary);
+  // Opens the temporary that another process made, and made `bytes` long, for WriteAt and Sync.
+  // What this opened it neither commits nor removes. FailedPrecondition for anything else of that
+  // name: a file of another length, a symbolic link, a directory.
+  static absl::StatusOr<AtomicFile> OpenTemporary(const std::string& temporary, int64_t bytes);
 
   AtomicFile(AtomicFile&& other) noexcept;
   AtomicFile& operator=(AtomicFile&& other) noexcept;
@@ -52,7 +53,8 @@ class AtomicFile {
   // untouched and the temporary goes with this object. For files that Create made; once.
   absl::Status Commit();
 
-  // Commit without waiting for the storage: after a crash of the system the file may be damaged.
+  // Commit without waiting for the storage. After a crash of the system the file may be damaged
+  // unless it was synced before, and have its older name unless the directory is synced afterwards.
   absl::Status CommitUnsynced();
 
  private:
@@ -66,6 +68,18 @@ class AtomicFile {
   std::string path_;  // empty if this did not make the temporary, or has committed it
   std::string temporary_;
 };
+
+// Waits until names that were made, changed or removed in the directory are on the storage.
+absl::Status SyncDirectory(const std::string& directory);
+
+// Where Create would make a temporary for `path`: a name beside it that no other process has.
+absl::StatusOr<std::string> TemporaryName(const std::string& path);
+
+// Whether `temporary`, without its directory, is what Create calls a temporary of a file `name`.
+bool IsTemporaryOf(absl::string_view temporary, absl::string_view name);
+
+// A number that no other process draws.
+absl::StatusOr<uint64_t> RandomNumber();
 
 // Writes a whole file by AtomicFile, synced.
 absl::Status WriteFileAtomically(const std::string& path, absl::string_view text);

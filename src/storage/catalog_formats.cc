@@ -66,6 +66,10 @@ absl::Status AddSafetensorsObject(std::string name, const SafetensorsHeader& hea
   absl::Status status = catalog->AddObject(std::move(name), header.object_bytes);
   for (const SafetensorsTensor& tensor : header.tensors) {
     if (!status.ok()) return status;
+    if (!tensor.unreadable.empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("tensor ", Quoted(tensor.name), ": ", tensor.unreadable));
+    }
     const ItemType type = {tensor.type, tensor.shape};
     status = catalog->AddItems(1, tensor.begin, tensor.bytes(), tensor.bytes(), &type);
   }

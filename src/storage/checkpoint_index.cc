@@ -34,6 +34,7 @@ class IndexListener final : public JsonListener {
     }
     if (InMap(path)) return WrongKind(path, "a string", kind);
     if (IsTotal(path)) return WrongKind(path, "an integer", kind);
+    if (IsSaveId(path)) return WrongKind(path, "a string", kind);
     return Answer::kSkip;
   }
 
@@ -46,6 +47,7 @@ class IndexListener final : public JsonListener {
     if (path.depth() == 0) return WrongKind(path, "an object", value.kind);
     if (InMap(path)) return Tensor(path, value);
     if (IsTotal(path)) return Total(path, value);
+    if (IsSaveId(path)) return SaveId(path, value);
     const bool is_container = path.depth() == 1 && path.key(0) == "weight_map";
     return is_container ? WrongKind(path, "an object", value.kind) : absl::OkStatus();
   }
@@ -56,6 +58,16 @@ class IndexListener final : public JsonListener {
   }
   static bool IsTotal(const JsonPath& path) {
     return path.depth() == 2 && path.key(0) == "metadata" && path.key(1) == "total_size";
+  }
+
+  static bool IsSaveId(const JsonPath& path) {
+    return path.depth() == 2 && path.key(0) == "metadata" && path.key(1) == kSaveIdKey;
+  }
+
+  absl::Status SaveId(const JsonPath& path, const JsonScalar& value) {
+    absl::StatusOr<std::string> id = StringAt(path, value);
+    if (id.ok()) index_->save_id = *std::move(id);
+    return id.status();
   }
 
   // Some writers divide, and so write a whole number with a fraction of 0.
@@ -137,9 +149,15 @@ absl::StatusOr<std::string> CheckpointIndexText(const CheckpointIndex& index) {
   std::sort(tensors.begin(), tensors.end(), TensorLess);
   std::string text = "{\n  \"metadata\": {";
   if (index.total_bytes >= 0) {
-    absl::StrAppend(&text, "\n    \"total_size\": ", index.total_bytes, "\n  ");
+    absl::StrAppend(&text, "\n    \"total_size\": ", index.total_bytes);
   }
-  absl::StrAppend(&text, "},\n  \"weight_map\": {");
+  if (!index.save_id.empty()) {
+    const auto id = JsonQuoted(index.save_id);
+    if (!id.ok()) return id.status();
+    absl::StrAppend(&text, index.total_bytes >= 0 ? "," : "", "\n    \"", kSaveIdKey, "\": ", *id);
+  }
+  const bool has_metadata = index.total_bytes >= 0 || !index.save_id.empty();
+  absl::StrAppend(&text, has_metadata ? "\n  " : "", "},\n  \"weight_map\": {");
   for (size_t i = 0; i < tensors.size(); ++i) {
     const CheckpointIndex::Entry& entry = tensors[i];
     if (entry.tensor.empty()) return absl::InvalidArgumentError("a tensor has an empty name");

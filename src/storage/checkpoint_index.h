@@ -16,6 +16,9 @@ struct CheckpointIndexLimits {
   int64_t tensors = 4'000'000;
 };
 
+// In the metadata of an index, and of the files that it names.
+inline constexpr absl::string_view kSaveIdKey = "sluice_save_id";
+
 struct CheckpointIndex {
   struct Entry {
     std::string tensor;
@@ -24,6 +27,9 @@ struct CheckpointIndex {
   std::vector<std::string> files;  // distinct, ascending; CheckObjectName is OK for each
   std::vector<Entry> tensors;      // distinct names, ascending
   int64_t total_bytes = -1;        // "total_size" of the metadata: of all tensors; -1 if not given
+  // kSaveIdKey of the metadata, which the files' own metadata has as well: so that files of one
+  // save are known from those of another one. Empty if not given.
+  std::string save_id = {};
 };
 
 // Reads an index; keys that it does not know are passed over. InvalidArgument says what is wrong.

@@ -34,6 +34,7 @@ FileSource::FileSource(UniqueFd directory, std::vector<std::string> names,
       is_direct_(options.access == FileAccess::kDirect),
       in_flight_max_(in_flight_max),
       io_(std::move(io)),
+      identities_(options.identities),
       files_(static_cast<int>(names_.size()),
              options.open_files_max > 0 ? options.open_files_max : OpenFilesMax()),
       waiting_(names_.size()) {}
@@ -41,8 +42,11 @@ FileSource::FileSource(UniqueFd directory, std::vector<std::string> names,
 FileSource::~FileSource() {
   Drain();
   for (size_t i = 0; i < names_.size(); ++i) {
-    const OpenFiles::File& file = files_[static_cast<int>(i)];
-    if (file.fd >= 0) close(file.fd);
+    const int object = static_cast<int>(i);
+    const OpenFiles::File& file = files_[object];
+    if (file.fd < 0) continue;
+    if (identities_ != nullptr) identities_->Closing(object, file.fd);
+    close(file.fd);
   }
 }
 
@@ -78,6 +82,7 @@ FileSource::Read& FileSource::NewRead(const ReadOp& op) {
   read.cancelled = false;
   read.tries = 0;
   read.serial = ++serial_;
+  op.TellWaits();
   Move(read, State::kQueued, &free_, &queued_);
   return read;
 }
@@ -115,6 +120,7 @@ void FileSource::Route(Read& read) {
     return;
   }
   Move(read, State::kWaiting, &queued_, &waiting_[static_cast<size_t>(object)]);
+  if (file.state == OpenFiles::State::kOpening) TellMoved(read);
   if (file.state != OpenFiles::State::kClosed) return;
   files_.Want(object);
   BeginOpens();
@@ -122,14 +128,16 @@ void FileSource::Route(Read& read) {
 
 void FileSource::BeginOpens() {
   while (in_flight_ < in_flight_max_) {
+    int object_to_close = -1;
     int fd_to_close = -1;
-    const int object = files_.NextToOpen(&fd_to_close);
+    const int object = files_.NextToOpen(&object_to_close, &fd_to_close);
     if (object < 0) return;
     OpenFiles::File& file = files_[object];
     if (fd_to_close < 0) {
       AddOpen(file);
       continue;
     }
+    if (identities_ != nullptr) identities_->Closing(object_to_close, fd_to_close);
     ++in_flight_;
     io_->Add({.kind = FileCall::Kind::kClose, .fd = fd_to_close, .tag = TagOf(&file, kToMakeRoom)});
   }
@@ -137,6 +145,7 @@ void FileSource::BeginOpens() {
 
 void FileSource::AddOpen(OpenFiles::File& file) {
   const bool direct = is_direct_ && !file.refuses_direct;
+  for (const Read& read : waiting_[static_cast<size_t>(files_.object_of(file))]) TellMoved(read);
   ++in_flight_;
   io_->Add({.kind = FileCall::Kind::kOpen,
             .fd = directory_.get(),
@@ -145,7 +154,17 @@ void FileSource::AddOpen(OpenFiles::File& file) {
             .tag = TagOf(&file, kForOpen)});
 }
 
+// The kernel has been asked for the read, or for the open that it needs.
+void FileSource::TellMoved(const Read& read) {
+  const ReadOp& op = read.range.op();
+  if (op.progress == nullptr) return;
+  const int64_t now_ns = WakeSet::NowNs();
+  if (op.progress->begun_ns == ReadProgress::kNotBegun) op.TellBegun(now_ns);
+  op.TellMoved(now_ns);
+}
+
 void FileSource::AddRead(Read& read) {
+  TellMoved(read);
   ++in_flight_;
   ++counters_.requests;
   begun_bytes_ += static_cast<int64_t>(read.range.bytes());

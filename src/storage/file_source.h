@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "storage/file_identity.h"
 #include "storage/source.h"
 
 namespace sluice {
@@ -33,6 +34,9 @@ struct FileSourceOptions {
   // Files open at once; others are closed when they are idle, the longest idle first. 0: half of
   // what the process may open, for which its soft limit is raised to the hard one.
   int open_files_max = 0;
+  // Told of each file when it is opened and before it is closed, and asked whether it is the right
+  // one: reads of another one end with DataLoss. Null: whatever has the name is read.
+  std::shared_ptr<FileIdentities> identities = nullptr;
 };
 
 // `names` are relative to `directory` and may have slashes. InvalidArgument for names that lead out

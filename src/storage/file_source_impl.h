@@ -74,6 +74,7 @@ class FileSource : public Source {
   void BeginOpens();
   void AddOpen(OpenFiles::File& file);
   void AddRead(Read& read);
+  static void TellMoved(const Read& read);
 
   void Take(const FileResult& result);
   void TakeRead(Read& read, int64_t value);
@@ -94,6 +95,7 @@ class FileSource : public Source {
   const bool is_direct_;
   const int in_flight_max_;
   const std::unique_ptr<FileIo> io_;
+  const std::shared_ptr<FileIdentities> identities_;  // or null
   OpenFiles files_;
   absl::Status status_;  // of the source as a whole
 

@@ -98,10 +98,12 @@ void FileSource::TakeOpen(OpenFiles::File& file, int64_t value) {
   const int fd = static_cast<int>(value);
   const int object = files_.object_of(file);
   const absl::StatusOr<FileFacts> facts = LearnFileFacts(fd, is_direct_ && !file.refuses_direct);
-  if (!facts.ok()) {
+  absl::Status status = facts.status();
+  if (status.ok() && identities_ != nullptr) status = identities_->Opened(object, fd);
+  if (!status.ok()) {
     close(fd);
     files_.Failed(object);
-    return FailWaiting(object, facts.status());
+    return FailWaiting(object, status);
   }
   ++counters_.opens;
   files_.Opened(object, fd, *facts);
@@ -123,7 +125,10 @@ void FileSource::OpenFailed(OpenFiles::File& file, int error) {
   if (too_many) files_.set_open_max(files_.open());
   const bool again = too_many || (IsInterruption(error) && ++waiting.front().tries < kTriesMax);
   if (again) return files_.Want(object);
-  FailWaiting(object, ReadErrnoStatus(error, "opening it"));
+  absl::Status status;
+  if (identities_ != nullptr && error == ENOENT) status = identities_->Missing(object);
+  if (status.ok()) status = ReadErrnoStatus(error, "opening it");
+  FailWaiting(object, status);
 }
 
 void FileSource::FailWaiting(int object, const absl::Status& status) {

@@ -15,6 +15,7 @@
 #include "storage/own_thread.h"
 #include "storage/ready_flag.h"
 #include "storage/source_check.h"
+#include "storage/wake_set.h"
 
 namespace sluice {
 namespace {
@@ -37,6 +38,7 @@ class Generator : public GeneratorSource {
  private:
   struct Read {
     ReadOp op;
+    int64_t begun_ns = ReadProgress::kNotBegun;
     absl::Status status;
   };
   using Reads = std::list<Read>;
@@ -93,6 +95,7 @@ void Generator::Work() {
     if (ending_) return;
     making_.splice(making_.end(), queued_, queued_.begin());
     Read& read = making_.front();
+    read.begun_ns = WakeSet::NowNs();
     lock.unlock();
     absl::Status status = Generate(read.op);
     lock.lock();
@@ -137,6 +140,8 @@ absl::Status Generator::Start(absl::Span<const ReadOp> ops) {
       if (free_.empty()) free_.emplace_back();
       queued_.splice(queued_.end(), free_, free_.begin());
       queued_.back().op = op;
+      queued_.back().begun_ns = ReadProgress::kNotBegun;
+      op.TellWaits();
     }
   }
   change_.notify_one();
@@ -147,10 +152,12 @@ absl::Status Generator::Start(absl::Span<const ReadOp> ops) {
 
 absl::StatusOr<int> Generator::Poll(absl::Span<ReadEvent> events) {
   const std::lock_guard lock(mutex_);
+  for (const Read& read : making_) read.op.TellBegun(read.begun_ns);
   size_t count = 0;
   for (; count < events.size() && !finished_.empty(); ++count) {
     Read& read = finished_.front();
     if (read.status.ok()) counters_.bytes_read += read.op.bytes;
+    if (read.begun_ns != ReadProgress::kNotBegun) read.op.TellBegun(read.begun_ns);
     events[count] = {.cookie = read.op.cookie, .status = std::move(read.status)};
     free_.splice(free_.end(), finished_, finished_.begin());
   }

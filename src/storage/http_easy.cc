@@ -22,11 +22,7 @@ CURLcode InitLibcurl() {
   return code;
 }
 
-// Without it a server is free to compress.
-curl_slist* PlainHeaders() {
-  static curl_slist* const headers = curl_slist_append(nullptr, "Accept-Encoding: identity");
-  return headers;
-}
+constexpr char kPlain[] = "Accept-Encoding: identity";
 
 absl::StatusCode CodeOf(CURLcode code) {
   switch (code) {
@@ -67,6 +63,18 @@ absl::Status CheckHttpOptions(const HttpOptions& options) {
   return absl::OkStatus();
 }
 
+curl_slist* HttpEasy::PlainHeaders() {
+  static curl_slist* const headers = curl_slist_append(nullptr, kPlain);
+  return headers;
+}
+
+curl_slist* HttpEasy::HeadersWith(const std::string& header) {
+  curl_slist* const plain = curl_slist_append(nullptr, kPlain);
+  curl_slist* const both = plain == nullptr ? nullptr : curl_slist_append(plain, header.c_str());
+  if (both == nullptr) curl_slist_free_all(plain);
+  return both;
+}
+
 HttpEasy::~HttpEasy() { curl_easy_cleanup(easy_); }
 
 absl::Status HttpEasy::Init(const HttpOptions& options) {
@@ -93,6 +101,16 @@ absl::Status HttpEasy::Init(const HttpOptions& options) {
   set(CURLOPT_TCP_KEEPALIVE, 1L);
   if (worst != CURLE_OK) return ErrorStatus(worst, "libcurl's settings");
   return absl::OkStatus();
+}
+
+absl::Status HttpEasy::AnswerStatus(CURLcode code, bool has_head, absl::string_view what) const {
+  constexpr int kTooLarge = 100;  // CURLE_TOO_LARGE, which older versions do not know
+  if (has_head || (code != CURLE_OUT_OF_MEMORY && static_cast<int>(code) != kTooLarge)) {
+    return ErrorStatus(code, what);
+  }
+  return absl::ResourceExhaustedError(absl::StrCat(
+      what, ": the answer's head has a line longer than the 100 KiB that libcurl takes, ",
+      "or no memory is left"));
 }
 
 absl::Status HttpEasy::ErrorStatus(CURLcode code, absl::string_view what) const {

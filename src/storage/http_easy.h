@@ -5,6 +5,7 @@
 #include <curl/curl.h>
 
 #include <array>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -31,8 +32,16 @@ class HttpEasy {
 
   CURL* get() const { return easy_; }
 
+  // The headers of any request: a server would be free to compress without them. Never freed.
+  static curl_slist* PlainHeaders();
+  // The same and one more, for curl_slist_free_all; null if there is no memory.
+  static curl_slist* HeadersWith(const std::string& header);
+
   // The status of a request that libcurl ended with `code`; `what` was asked for.
   absl::Status ErrorStatus(CURLcode code, absl::string_view what) const;
+  // The same, with a clearer text where libcurl has given up the head of the answer. `has_head`:
+  // the head had come whole.
+  absl::Status AnswerStatus(CURLcode code, bool has_head, absl::string_view what) const;
 
  private:
   CURL* easy_ = nullptr;

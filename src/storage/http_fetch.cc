@@ -18,6 +18,7 @@ struct Fetch {
   absl::string_view url;
   int64_t bytes_max = 0;
   HttpResponse response;
+  int64_t head_bytes = 0;
   bool judged = false;
   absl::Status status;
   std::string body;
@@ -31,6 +32,11 @@ absl::Status TooLarge(const Fetch& fetch) {
 size_t OnHeader(char* data, size_t size, size_t count, void* self) {
   auto& fetch = *static_cast<Fetch*>(self);
   const size_t bytes = size * count;
+  fetch.head_bytes += static_cast<int64_t>(bytes);
+  if (!fetch.judged && fetch.head_bytes > kHttpHeadBytesMax) {
+    fetch.status = HttpHeadTooLong(fetch.url);
+    return 0;
+  }
   if (fetch.judged || !fetch.response.AddLine({data, bytes})) return bytes;
   fetch.judged = true;
   fetch.status = CheckWholeResponse(fetch.response, fetch.url);
@@ -51,14 +57,22 @@ size_t OnBody(char* data, size_t size, size_t count, void* self) {
   return bytes;
 }
 
+// libcurl asks about once a second.
+int OnProgress(void* stop, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
+  return static_cast<const std::atomic<bool>*>(stop)->load(std::memory_order_relaxed) ? 1 : 0;
+}
+
+// At most a day: libcurl takes no more milliseconds than fit an int.
 long Milliseconds(int64_t time_ns) {
-  return static_cast<long>(std::max<int64_t>(time_ns / 1'000'000, 1));
+  constexpr int64_t kMost = 86'400'000;
+  return static_cast<long>(std::clamp<int64_t>(time_ns / 1'000'000, 1, kMost));
 }
 
 }  // namespace
 
 absl::StatusOr<std::string> FetchHttpObject(absl::string_view url, int64_t bytes_max,
-                                            const HttpOptions& options) {
+                                            const HttpOptions& options,
+                                            const std::atomic<bool>* stop) {
   if (absl::Status status = CheckHttpUrl(url); !status.ok()) return status;
   if (absl::Status status = CheckHttpOptions(options); !status.ok()) return status;
   HttpEasy easy;
@@ -71,14 +85,25 @@ absl::StatusOr<std::string> FetchHttpObject(absl::string_view url, int64_t bytes
   curl_easy_setopt(easy.get(), CURLOPT_HEADERDATA, &fetch);
   curl_easy_setopt(easy.get(), CURLOPT_WRITEFUNCTION, &OnBody);
   curl_easy_setopt(easy.get(), CURLOPT_WRITEDATA, &fetch);
-  curl_easy_setopt(easy.get(), CURLOPT_TIMEOUT_MS, Milliseconds(options.timeout_ns));
+  if (options.timeout_ns != INT64_MAX) {
+    curl_easy_setopt(easy.get(), CURLOPT_TIMEOUT_MS, Milliseconds(options.timeout_ns));
+  }
+  curl_easy_setopt(easy.get(), CURLOPT_CONNECTTIMEOUT_MS, Milliseconds(options.stall_timeout_ns));
   // In whole seconds only.
   curl_easy_setopt(easy.get(), CURLOPT_LOW_SPEED_LIMIT, 1L);
   curl_easy_setopt(easy.get(), CURLOPT_LOW_SPEED_TIME,
                    (Milliseconds(options.stall_timeout_ns) + 999) / 1000);
+  if (stop != nullptr) {
+    curl_easy_setopt(easy.get(), CURLOPT_NOPROGRESS, 0L);
+    curl_easy_setopt(easy.get(), CURLOPT_XFERINFOFUNCTION, &OnProgress);
+    curl_easy_setopt(easy.get(), CURLOPT_XFERINFODATA, const_cast<std::atomic<bool>*>(stop));
+  }
   const CURLcode code = curl_easy_perform(easy.get());
   if (!fetch.status.ok()) return fetch.status;
-  if (code != CURLE_OK) return easy.ErrorStatus(code, url);
+  if (code == CURLE_ABORTED_BY_CALLBACK) {
+    return absl::CancelledError(absl::StrCat(url, ": given up"));
+  }
+  if (code != CURLE_OK) return easy.AnswerStatus(code, fetch.judged, url);
   if (!fetch.judged) return absl::UnavailableError(absl::StrCat(url, ": no answer of HTTP"));
   return std::move(fetch.body);
 }

@@ -2,6 +2,7 @@
 #ifndef SLUICE_SRC_STORAGE_HTTP_FETCH_H_
 #define SLUICE_SRC_STORAGE_HTTP_FETCH_H_
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 
@@ -13,9 +14,12 @@ namespace sluice {
 
 // The object at `url` (CheckHttpUrl), for which all of `options` but the connections and sizes
 // count. Errors are those of ReadEvent::status and MakeHttpSource; ResourceExhausted if the object
-// has more than `bytes_max` bytes. Blocks, at most for options.timeout_ns. Any thread.
+// has more than `bytes_max` bytes. Blocks, at most for options.timeout_ns,
+// and no longer than options.stall_timeout_ns (in whole seconds) without a byte. Any thread.
+// Ends with Cancelled soon after `stop`, if there is one, has become true.
 absl::StatusOr<std::string> FetchHttpObject(absl::string_view url, int64_t bytes_max,
-                                            const HttpOptions& options);
+                                            const HttpOptions& options,
+                                            const std::atomic<bool>* stop = nullptr);
 
 }  // namespace sluice
 

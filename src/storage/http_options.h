@@ -3,8 +3,11 @@
 #define SLUICE_SRC_STORAGE_HTTP_OPTIONS_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
+
+#include "storage/http_version.h"
 
 namespace sluice {
 
@@ -13,7 +16,8 @@ struct HttpOptions {
   // the two counts, and what is beyond it waits its turn.
   int connections_per_host = 16;
   int connections_max = 64;
-  // From the moment that a request has its turn, connecting included, to its last byte.
+  // From the moment that a request has its turn, connecting included, to its last byte. INT64_MAX:
+  // no limit, of this and of the next one.
   int64_t timeout_ns = 60'000'000'000;
   // Between two bytes, and before the first.
   int64_t stall_timeout_ns = 20'000'000'000;
@@ -22,6 +26,10 @@ struct HttpOptions {
   // Sizes of the objects as far as they are known, -1 where not; empty: none is. An answer that
   // states another size is an error.
   std::vector<int64_t> object_bytes = {};
+  // Versions of the objects as far as they are known, one for each object; or null. A source adds
+  // those that it meets first, within its own calls and by its own thread. An answer of another
+  // version is an error.
+  std::shared_ptr<HttpVersions> versions = nullptr;
 };
 
 }  // namespace sluice

@@ -9,6 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "storage/quoted.h"
 #include "storage/source_check.h"
 
 namespace sluice {
@@ -75,15 +76,33 @@ absl::StatusCode StatusOfCode(int code) {
   }
 }
 
+// Where a redirection leads, without what may be a signature.
+std::string Place(absl::string_view location) {
+  return Quoted(location.substr(0, location.find_first_of("?#")));
+}
+
+absl::Status ChangedError(absl::string_view text) {
+  return absl::DataLossError(
+      absl::StrCat(text, ": the object has changed since it was first asked for"));
+}
+
+// An ETag tells versions apart; without one, a date may.
+bool IsOther(const HttpVersion& version, const HttpVersion& before) {
+  if (!version.etag.empty() && !before.etag.empty()) return version.etag != before.etag;
+  return !version.last_modified.empty() && !before.last_modified.empty() &&
+         version.last_modified != before.last_modified;
+}
+
 // For an answer that is neither 200 nor 206.
 absl::Status CodeError(const HttpResponse& response, absl::string_view text) {
   std::string message = absl::StrCat(text, ": the server answers ", response.code);
   if (!response.retry_after.empty()) {
-    absl::StrAppend(&message, ", and to try again after ", response.retry_after);
+    absl::StrAppend(&message, ", and to try again after ", Quoted(response.retry_after));
   }
   if (response.code / 100 == 3) {
     absl::StrAppend(&message, ", a redirection, and those are not followed",
-                    response.location.empty() ? "" : ": to ", response.location);
+                    response.location.empty() ? "" : ": to ",
+                    response.location.empty() ? "" : Place(response.location));
   }
   return absl::Status(StatusOfCode(response.code), message);
 }
@@ -98,7 +117,7 @@ bool IsEncoded(const HttpResponse& response) {
 
 absl::Status EncodedError(const HttpResponse& response, absl::string_view text) {
   return absl::DataLossError(
-      absl::StrCat(text, ": the answer is encoded as ", response.encoding, ", unasked"));
+      absl::StrCat(text, ": the answer is encoded as ", Quoted(response.encoding), ", unasked"));
 }
 
 absl::Status SizeError(const HttpRange& range, int64_t object_bytes) {
@@ -131,6 +150,8 @@ void HttpResponse::Clear() {
   encoding.clear();
   location.clear();
   retry_after.clear();
+  version.etag.clear();
+  version.last_modified.clear();
 }
 
 bool HttpResponse::AddLine(absl::string_view line) {
@@ -156,15 +177,28 @@ bool HttpResponse::AddLine(absl::string_view line) {
     location.assign(value.data(), value.size());
   } else if (is("retry-after")) {
     retry_after.assign(value.data(), value.size());
+  } else if (is("etag")) {
+    version.etag.assign(value.data(), value.size());
+  } else if (is("last-modified")) {
+    version.last_modified.assign(value.data(), value.size());
   }
   return false;
+}
+
+absl::Status HttpHeadTooLong(absl::string_view text) {
+  return absl::ResourceExhaustedError(
+      absl::StrCat(text, ": the answer has a head of more than ", kHttpHeadBytesMax, " bytes"));
 }
 
 absl::Status CheckRangeResponse(const HttpResponse& response, const HttpRange& range) {
   if (response.code == 416) {
     return absl::DataLossError(absl::StrCat(Text(range), ": the object ends before (416)"));
   }
+  if (response.code == 412) return ChangedError(Text(range));
   if (response.code != 200 && response.code != 206) return CodeError(response, Text(range));
+  if (range.version != nullptr && IsOther(response.version, *range.version)) {
+    return ChangedError(Text(range));
+  }
   if (IsEncoded(response)) return EncodedError(response, Text(range));
   if (response.code == 200) return CheckWholeAsRange(response, range);
   const int64_t last = range.offset + range.bytes - 1;

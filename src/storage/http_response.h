@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "storage/http_version.h"
 
 namespace sluice {
 
@@ -23,6 +24,7 @@ struct HttpResponse {
   std::string encoding;
   std::string location;
   std::string retry_after;
+  HttpVersion version;
 
   // Allocates nothing where the strings had room before.
   void Clear();
@@ -31,12 +33,17 @@ struct HttpResponse {
   bool AddLine(absl::string_view line);
 };
 
+// A longer head, with those of interim answers, is given up: ResourceExhausted.
+inline constexpr int64_t kHttpHeadBytesMax = 256 << 10;
+absl::Status HttpHeadTooLong(absl::string_view text);
+
 // What a request asked for. `object_bytes` is the object's size as far as it is known.
 struct HttpRange {
   absl::string_view object;  // for messages
   int64_t offset = 0;
   int64_t bytes = 0;
   int64_t object_bytes = -1;
+  const HttpVersion* version = nullptr;  // of earlier answers, if there were any
 };
 
 // OK if the body will be the range's bytes: 206 and just this range, or 200 where the range is all

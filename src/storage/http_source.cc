@@ -21,7 +21,8 @@ namespace {
 
 class HttpSource final : public Source {
  public:
-  explicit HttpSource(const HttpOptions& options) : options_(options) {}
+  explicit HttpSource(const HttpOptions& options)
+      : options_(options), versions_(options.versions) {}
   ~HttpSource() override;
   absl::Status Init(absl::string_view base_url, absl::Span<const std::string> names);
 
@@ -44,6 +45,7 @@ class HttpSource final : public Source {
   void DropAll();
 
   const HttpOptions options_;
+  std::shared_ptr<HttpVersions> versions_;
   std::unique_ptr<WakeSet> wake_;
   std::unique_ptr<HttpMulti> multi_;
   std::vector<HttpObject> objects_;
@@ -77,11 +79,17 @@ absl::Status HttpSource::AddObjects(absl::string_view base_url,
     return absl::InvalidArgumentError(
         absl::StrCat(options_.object_bytes.size(), " sizes of ", names.size(), " objects"));
   }
+  if (versions_ == nullptr) versions_ = std::make_shared<HttpVersions>(names.size());
+  if (versions_->size() != names.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(versions_->size(), " versions of ", names.size(), " objects"));
+  }
   for (size_t i = 0; i < names.size(); ++i) {
     absl::StatusOr<std::string> url = JoinHttpUrl(base_url, names[i]);
     if (!url.ok()) return url.status();
     const int64_t bytes = options_.object_bytes.empty() ? -1 : options_.object_bytes[i];
-    objects_.push_back({names[i], *std::move(url), bytes, false});
+    objects_.push_back({names[i], *std::move(url), bytes, false, &(*versions_)[i], nullptr});
+    objects_.back().AskForVersion();
   }
   return CheckHttpUrl(base_url);
 }
@@ -92,7 +100,10 @@ absl::Status HttpSource::Start(absl::Span<const ReadOp> ops) {
   const int objects = static_cast<int>(objects_.size());
   if (absl::Status status = CheckReadOps(ops, objects); !status.ok()) return status;
   if (!multi_->status().ok()) return multi_->status();
-  for (const ReadOp& op : ops) waiting_.Push(op);
+  for (const ReadOp& op : ops) {
+    op.TellWaits();
+    waiting_.Push(op);
+  }
   Advance();
   wake_->SetReady(!finished_.empty() || !multi_->status().ok());
   return absl::OkStatus();
@@ -177,8 +188,11 @@ bool HttpSource::BeginWaiting() {
 }
 
 int64_t HttpSource::DeadlineNs(const HttpTransfer& transfer) const {
-  return std::min(transfer.begun_ns() + options_.timeout_ns,
-                  transfer.last_byte_ns() + options_.stall_timeout_ns);
+  const auto after = [](int64_t time_ns, int64_t limit_ns) {
+    return limit_ns > INT64_MAX - time_ns ? WakeSet::kNever : time_ns + limit_ns;
+  };
+  return std::min(after(transfer.begun_ns(), options_.timeout_ns),
+                  after(transfer.last_byte_ns(), options_.stall_timeout_ns));
 }
 
 void HttpSource::CheckDeadlines() {
@@ -214,6 +228,7 @@ void HttpSource::End(HttpTransfer* transfer, absl::Status status) {
 void HttpSource::DropAll() {
   for (const std::unique_ptr<HttpTransfer>& transfer : transfers_) {
     if (!transfer->busy()) continue;
+    transfer->Forget();
     multi_->Remove(transfer->easy());
     transfer->End();
     idle_.push_back(transfer.get());

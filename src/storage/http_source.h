@@ -22,6 +22,10 @@ namespace sluice {
 // that is late by `options` is Unavailable; a caller that does not poll for so long makes it late.
 // Proxies are taken from the environment, as by curl.
 //
+// An object has to stay as it was first met, or of the version that `options` have: a server that
+// says by ETag or Last-Modified that it is another ends the read with DataLoss, also one that is
+// tried again.
+//
 // InvalidArgument for a URL, a name or an option that makes no sense.
 absl::StatusOr<std::unique_ptr<Source>> MakeHttpSource(absl::string_view base_url,
                                                        absl::Span<const std::string> names,

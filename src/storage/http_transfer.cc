@@ -1,10 +1,12 @@
 // What comes in for one request, and what becomes of it.
 #include "storage/http_transfer.h"
 
+#include <algorithm>
 #include <cinttypes>
 #include <cstdio>
 #include <cstring>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "storage/source_check.h"
 #include "storage/wake_set.h"
@@ -14,8 +16,18 @@ namespace {
 
 // The body of an error is read to its end, to keep the connection, unless it is longer.
 constexpr int64_t kErrorBytesMax = 64 << 10;
+constexpr size_t kEtagBytesMax = 1024;
+// A day, which libcurl takes as a number of milliseconds.
+constexpr int64_t kConnectMsMax = 86'400'000;
 
 }  // namespace
+
+// A weak ETag is good for comparing, not for asking: If-Match never holds with one.
+void HttpObject::AskForVersion() {
+  const std::string& etag = version->etag;
+  if (!absl::StartsWith(etag, "\"") || etag.size() > kEtagBytesMax) return;
+  headers.reset(HttpEasy::HeadersWith(absl::StrCat("If-Match: ", etag)));
+}
 
 absl::Status HttpTransfer::Init(const HttpOptions& options) {
   if (absl::Status status = easy_.Init(options); !status.ok()) return status;
@@ -27,8 +39,9 @@ absl::Status HttpTransfer::Init(const HttpOptions& options) {
   curl_easy_setopt(easy(), CURLOPT_SOCKOPTFUNCTION, &HttpTransfer::OnConnect);
   curl_easy_setopt(easy(), CURLOPT_SOCKOPTDATA, this);
   // The owner knows better when a request is late; libcurl's own limit would end a slow connect.
-  curl_easy_setopt(easy(), CURLOPT_CONNECTTIMEOUT_MS,
-                   static_cast<long>(options.timeout_ns / 1'000'000 + 1000));
+  curl_easy_setopt(
+      easy(), CURLOPT_CONNECTTIMEOUT_MS,
+      static_cast<long>(std::min(options.timeout_ns / 1'000'000, kConnectMsMax) + 1000));
   return absl::OkStatus();
 }
 
@@ -38,18 +51,21 @@ absl::Status HttpTransfer::Begin(const ReadOp& op, HttpObject* object) {
   response_.Clear();
   judged_ = false;
   status_ = absl::OkStatus();
-  filled_ = bytes_received_ = connects_ = 0;
+  filled_ = head_bytes_ = bytes_received_ = connects_ = 0;
   begun_ns_ = last_byte_ns_ = WakeSet::NowNs();
+  op_.TellBegun(begun_ns_);
   char range[48];
   std::snprintf(range, sizeof(range), "%" PRId64 "-%" PRId64, op.offset, op.offset + op.bytes - 1);
   CURLcode code = curl_easy_setopt(easy(), CURLOPT_URL, object->url.c_str());
   if (code == CURLE_OK) code = curl_easy_setopt(easy(), CURLOPT_RANGE, range);
+  curl_slist* const headers = object->headers ? object->headers.get() : HttpEasy::PlainHeaders();
+  if (code == CURLE_OK) code = curl_easy_setopt(easy(), CURLOPT_HTTPHEADER, headers);
   return code == CURLE_OK ? absl::OkStatus() : easy_.ErrorStatus(code, Text());
 }
 
 absl::Status HttpTransfer::Outcome(CURLcode code) const {
   if (!status_.ok()) return status_;
-  if (code != CURLE_OK) return easy_.ErrorStatus(code, Text());
+  if (code != CURLE_OK) return easy_.AnswerStatus(code, judged_, Text());
   if (!judged_) return absl::UnavailableError(absl::StrCat(Text(), ": no answer of HTTP"));
   if (filled_ < op_.bytes) {
     return absl::UnavailableError(
@@ -62,8 +78,13 @@ std::string HttpTransfer::Text() const { return RangeText(object_->name, op_.off
 
 size_t HttpTransfer::OnHeader(char* data, size_t size, size_t count, void* self) {
   auto& transfer = *static_cast<HttpTransfer*>(self);
-  transfer.last_byte_ns_ = WakeSet::NowNs();
+  transfer.Moved();
   const size_t bytes = size * count;
+  transfer.head_bytes_ += static_cast<int64_t>(bytes);
+  if (!transfer.judged_ && transfer.head_bytes_ > kHttpHeadBytesMax) {
+    transfer.status_ = HttpHeadTooLong(transfer.Text());
+    return 0;
+  }
   // What comes after the judgement is a chunked body's trailer.
   if (!transfer.judged_ && transfer.response_.AddLine({data, bytes}) && !transfer.TakeHead()) {
     return 0;
@@ -73,7 +94,7 @@ size_t HttpTransfer::OnHeader(char* data, size_t size, size_t count, void* self)
 
 size_t HttpTransfer::OnBody(char* data, size_t size, size_t count, void* self) {
   auto& transfer = *static_cast<HttpTransfer*>(self);
-  transfer.last_byte_ns_ = WakeSet::NowNs();
+  transfer.Moved();
   const size_t bytes = size * count;
   // 0 would mean that nothing was wrong with nothing.
   return transfer.TakeBody(data, bytes) ? bytes : bytes + 1;
@@ -84,14 +105,27 @@ int HttpTransfer::OnConnect(void* self, curl_socket_t /*fd*/, curlsocktype /*pur
   return CURL_SOCKOPT_OK;
 }
 
+void HttpTransfer::Moved() {
+  last_byte_ns_ = WakeSet::NowNs();
+  op_.TellMoved(last_byte_ns_);
+}
+
+void HttpTransfer::TakeVersion() {
+  if (object_->version->is_known()) return;
+  *object_->version = response_.version;
+  object_->AskForVersion();
+}
+
 // False: not worth reading on.
 bool HttpTransfer::TakeHead() {
   judged_ = true;
-  status_ = CheckRangeResponse(response_, {object_->name, op_.offset, op_.bytes, object_->bytes});
+  status_ = CheckRangeResponse(
+      response_, {object_->name, op_.offset, op_.bytes, object_->bytes, object_->version});
   if (status_.ok()) {
     const bool whole = response_.code == 200;
     const int64_t total = whole ? response_.content_length : response_.object_bytes;
     if (total >= 0) object_->bytes = total;
+    TakeVersion();
     return true;
   }
   if (response_.content_length < 0) return response_.code / 100 != 2;

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "absl/status/status.h"
@@ -16,11 +17,22 @@
 
 namespace sluice {
 
+struct FreeHttpHeaders {
+  void operator()(curl_slist* headers) const { curl_slist_free_all(headers); }
+};
+
 struct HttpObject {
   std::string name;
   std::string url;
   int64_t bytes = -1;      // as given, or as the first answer said; -1: unknown
   bool requested = false;  // ever
+  // As given, or as the first answer said: all later answers have to be of this version. Must
+  // outlive the object.
+  HttpVersion* version = nullptr;
+  std::unique_ptr<curl_slist, FreeHttpHeaders> headers;  // null: those of any request
+
+  // Has later requests ask for the version, once it is known and good for asking.
+  void AskForVersion();
 };
 
 // Checks the answer as it comes in and writes its body to the op's memory, never beyond. Driving
@@ -41,6 +53,8 @@ class HttpTransfer {
   // Between Begin and End.
   bool busy() const { return object_ != nullptr; }
   void End() { object_ = nullptr; }
+  // Nobody asks any more how far the op is.
+  void Forget() { op_.progress = nullptr; }
 
   const ReadOp& op() const { return op_; }
   // "bytes 0 to 4095 of shard-0.bin"
@@ -56,6 +70,8 @@ class HttpTransfer {
   static size_t OnHeader(char* data, size_t size, size_t count, void* self);
   static size_t OnBody(char* data, size_t size, size_t count, void* self);
   static int OnConnect(void* self, curl_socket_t fd, curlsocktype purpose);
+  void Moved();
+  void TakeVersion();
   bool TakeHead();
   bool TakeBody(const char* data, size_t bytes);
 
@@ -66,6 +82,7 @@ class HttpTransfer {
   bool judged_ = false;  // by its head
   absl::Status status_;  // what is wrong with the answer
   int64_t filled_ = 0;   // bytes of the op's memory
+  int64_t head_bytes_ = 0;
   int64_t bytes_received_ = 0;
   int64_t connects_ = 0;
   int64_t begun_ns_ = 0;

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "storage/quoted.h"
 
 namespace sluice {
 namespace {
@@ -37,10 +38,18 @@ std::string PercentEncoded(absl::string_view name) {
 
 }  // namespace
 
+std::string ShownUrl(absl::string_view url) {
+  const absl::string_view shown = url.substr(0, url.find_first_of("?#"));
+  const size_t user_end = shown.rfind('@');
+  if (user_end == shown.npos) return Quoted(shown);
+  return Quoted(absl::StrCat("...", shown.substr(user_end)));
+}
+
 absl::Status CheckHttpUrl(absl::string_view url) {
   absl::string_view rest = url;
   if (!absl::ConsumePrefix(&rest, "http://") && !absl::ConsumePrefix(&rest, "https://")) {
-    return absl::InvalidArgumentError(absl::StrCat("not an http:// or https:// URL: ", url));
+    return absl::InvalidArgumentError(
+        absl::StrCat("not an http:// or https:// URL: ", ShownUrl(url)));
   }
   const absl::string_view host = rest.substr(0, rest.find('/'));
   if (absl::StrContains(host, '@')) {
@@ -48,13 +57,18 @@ absl::Status CheckHttpUrl(absl::string_view url) {
     return absl::InvalidArgumentError("a URL with a user or password in it");
   }
   if (host.empty() || host.front() == ':') {
-    return absl::InvalidArgumentError(absl::StrCat("a URL without a host: ", url));
+    return absl::InvalidArgumentError(absl::StrCat("a URL without a host: ", ShownUrl(url)));
+  }
+  if (absl::StrContains(rest, '?')) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a URL with a query: ", ShownUrl(url), "; a pre-signed one is good for a ",
+                     "single object, and objects are looked for below a base URL"));
   }
   for (const char c : rest) {
     const auto byte = static_cast<unsigned char>(c);
-    if (byte <= ' ' || byte >= 0x7F || c == '?' || c == '#' || c == '\\') {
-      return absl::InvalidArgumentError(
-          absl::StrCat("a URL with a query, a fragment, or what must be percent-encoded: ", url));
+    if (byte <= ' ' || byte >= 0x7F || c == '#' || c == '\\') {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "a URL with a fragment, or with what must be percent-encoded: ", ShownUrl(url)));
     }
   }
   return absl::OkStatus();

@@ -10,8 +10,13 @@
 
 namespace sluice {
 
+// `url` as it may stand in a message: without what follows '?' or '#', which may be a signature,
+// and without a user and password.
+std::string ShownUrl(absl::string_view url);
+
 // InvalidArgument unless `url` is http:// or https://, a host, maybe a port and a path: no user
-// and password (they would be seen in messages), no query, no fragment, no blank.
+// and password (they would be seen in messages), no query, no fragment, no blank. A pre-signed URL
+// is good for one object alone; objects and their index lie below a base URL.
 absl::Status CheckHttpUrl(absl::string_view url);
 
 // The URL of an object below `base`, a URL as above with or without a slash at its end. `name` is

@@ -32,6 +32,7 @@ class MappedFile {
   static absl::StatusOr<MappedFile> Map(int directory_fd, const std::string& name);
 
   bool is_mapped() const { return fd_.get() >= 0; }
+  int fd() const { return fd_.get(); }
   // Asks the kernel to have a range read soon. Of no effect beyond the file.
   void WillNeed(int64_t offset, int64_t bytes) const;
   // Copies `into.size()` bytes from `offset` on. DataLoss where the file ends before them.

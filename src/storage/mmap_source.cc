@@ -11,6 +11,7 @@
 #include "storage/mapped_file.h"
 #include "storage/ready_flag.h"
 #include "storage/source_check.h"
+#include "storage/wake_set.h"
 
 namespace sluice {
 namespace {
@@ -19,6 +20,7 @@ class MmapSource : public Source {
  public:
   MmapSource(UniqueFd directory, std::vector<std::string> names, const MmapSourceOptions& options,
              ReadyFlag ready);
+  ~MmapSource() override;
 
   absl::string_view name() const override { return "mmap"; }
   int64_t alignment() const override { return 1; }
@@ -40,6 +42,7 @@ class MmapSource : public Source {
   using Reads = std::list<Read>;
 
   absl::StatusOr<const MappedFile*> Use(int object);
+  void Unmap(int object);
   // Copies at most `bytes_max` more of a read. Returns how many.
   absl::StatusOr<int64_t> Copy(Read& read, int64_t bytes_max);
   void Finish(Reads::iterator read, const absl::Status& status);
@@ -48,7 +51,8 @@ class MmapSource : public Source {
   const std::vector<std::string> names_;
   const int64_t poll_bytes_max_;
   const size_t files_max_;
-  ReadyFlag ready_;  // set while there are reads
+  const std::shared_ptr<FileIdentities> identities_;  // or null
+  ReadyFlag ready_;                                   // set while there are reads
   std::vector<File> files_;
   std::list<int> used_;  // mapped files, the longest unused first
   Reads free_;
@@ -62,8 +66,19 @@ MmapSource::MmapSource(UniqueFd directory, std::vector<std::string> names,
       names_(std::move(names)),
       poll_bytes_max_(options.poll_bytes_max),
       files_max_(static_cast<size_t>(options.files_max > 0 ? options.files_max : OpenFilesMax())),
+      identities_(options.identities),
       ready_(std::move(ready)),
       files_(names_.size()) {}
+
+MmapSource::~MmapSource() {
+  for (const int object : used_) Unmap(object);
+}
+
+void MmapSource::Unmap(int object) {
+  MappedFile& mapped = files_[static_cast<size_t>(object)].mapped;
+  if (identities_ != nullptr) identities_->Closing(object, mapped.fd());
+  mapped = MappedFile();
+}
 
 absl::StatusOr<const MappedFile*> MmapSource::Use(int object) {
   File& file = files_[static_cast<size_t>(object)];
@@ -72,12 +87,20 @@ absl::StatusOr<const MappedFile*> MmapSource::Use(int object) {
     return &file.mapped;
   }
   if (used_.size() >= files_max_) {
-    files_[static_cast<size_t>(used_.front())].mapped = MappedFile();
+    Unmap(used_.front());
     used_.pop_front();
   }
   absl::StatusOr<MappedFile> mapped =
       MappedFile::Map(directory_.get(), names_[static_cast<size_t>(object)]);
-  if (!mapped.ok()) return mapped.status();
+  absl::Status status = mapped.status();
+  if (identities_ != nullptr) {
+    if (status.ok()) {
+      status = identities_->Opened(object, mapped->fd());
+    } else if (absl::IsNotFound(status)) {
+      if (absl::Status missing = identities_->Missing(object); !missing.ok()) status = missing;
+    }
+  }
+  if (!status.ok()) return status;
   ++counters_.opens;
   file.mapped = *std::move(mapped);
   file.place = used_.insert(used_.end(), object);
@@ -92,6 +115,7 @@ absl::Status MmapSource::Start(absl::Span<const ReadOp> ops) {
     queued_.splice(queued_.end(), free_, free_.begin());
     queued_.back() = {.op = op, .done = 0, .status = absl::OkStatus()};
     ++counters_.requests;
+    op.TellWaits();
     // What cannot be mapped says so when it is its turn.
     const absl::StatusOr<const MappedFile*> file = Use(op.object);
     if (file.ok()) (*file)->WillNeed(op.offset, op.bytes);
@@ -137,9 +161,11 @@ absl::StatusOr<int> MmapSource::Poll(absl::Span<ReadEvent> events) {
     }
     if (queued_.empty() || copied >= poll_bytes_max_) break;
     Read& read = queued_.front();
+    if (read.done == 0) read.op.TellBegun(WakeSet::NowNs());
     const absl::StatusOr<int64_t> bytes = Copy(read, poll_bytes_max_ - copied);
     copied += bytes.value_or(0);
     counters_.bytes_read += bytes.value_or(0);
+    if (copied > 0) read.op.TellMoved(WakeSet::NowNs());
     const bool has_ended = !bytes.ok() || read.done == read.op.bytes;
     if (has_ended) Finish(queued_.begin(), bytes.status());
   }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "storage/file_identity.h"
 #include "storage/source.h"
 
 namespace sluice {
@@ -15,6 +16,7 @@ namespace sluice {
 struct MmapSourceOptions {
   int64_t poll_bytes_max = 1 << 20;  // copied in one call of Poll
   int files_max = 0;                 // mapped at once; the longest unused goes. 0: many
+  std::shared_ptr<FileIdentities> identities = nullptr;  // as FileSourceOptions has it
 };
 
 // Names and errors as for MakeFileSource. An object is mapped whole with its first read, from then

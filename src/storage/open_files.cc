@@ -18,12 +18,13 @@ void OpenFiles::Want(int object) {
   wanted_.splice(wanted_.end(), closed_, file.place);
 }
 
-int OpenFiles::NextToOpen(int* fd_to_close) {
-  *fd_to_close = -1;
+int OpenFiles::NextToOpen(int* object_to_close, int* fd_to_close) {
+  *object_to_close = *fd_to_close = -1;
   if (wanted_.empty()) return -1;
   if (open_ >= open_max_) {
     if (idle_.empty()) return -1;
     File& idle = (*this)[idle_.front()];
+    *object_to_close = object_of(idle);
     *fd_to_close = idle.fd;
     idle.fd = -1;
     idle.state = State::kClosed;

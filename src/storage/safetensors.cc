@@ -34,7 +34,7 @@ class HeaderListener final : public JsonListener {
     if (InMetadata(path)) return WrongKind(path, "a string", kind);
     const std::string& key = path.key(1);
     if (key == "dtype") return WrongKind(path, "a string", kind);
-    if (key != "shape" && key != "data_offsets") return UnknownKey(path);
+    if (key != "shape" && key != "data_offsets") return Answer::kSkip;
     if (kind != JsonKind::kList) return WrongKind(path, "a list", kind);
     (key == "shape" ? has_shape_ : has_offsets_) = true;
     return Answer::kRead;
@@ -57,12 +57,13 @@ class HeaderListener final : public JsonListener {
     SafetensorsTensor& tensor = header_->tensors.back();
     tensor.begin = offsets_[0];
     tensor.end = offsets_[1];
-    tensor.shape.assign(shape_.begin(), shape_.end());
+    if (tensor.unreadable.empty()) tensor.shape.assign(shape_.begin(), shape_.end());
     return absl::OkStatus();
   }
 
   absl::Status Scalar(const JsonPath& path, const JsonScalar& value) override {
     const int depth = path.depth();
+    if (depth == 1 && InMetadata(path) && value.kind == JsonKind::kNull) return absl::OkStatus();
     if (depth < 2) return WrongKind(path, "an object", value.kind);
     if (depth == 2) return InMetadata(path) ? Metadata(path, value) : Type(path, value);
     return Number(path, value);
@@ -70,11 +71,6 @@ class HeaderListener final : public JsonListener {
 
  private:
   static bool InMetadata(const JsonPath& path) { return path.key(0) == kMetadataKey; }
-
-  static absl::Status UnknownKey(const JsonPath& path) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("tensor ", Quoted(path.key(0)), " has an unknown key ", Quoted(path.key(1))));
-  }
 
   absl::Status BeginTensor(const std::string& name) {
     if (name.empty()) return absl::InvalidArgumentError("a tensor has an empty name");
@@ -98,16 +94,16 @@ class HeaderListener final : public JsonListener {
   absl::Status Type(const JsonPath& path, const JsonScalar& value) {
     const std::string& key = path.key(1);
     if (key == "shape" || key == "data_offsets") return WrongKind(path, "a list", value.kind);
-    if (key != "dtype") return UnknownKey(path);
+    if (key != "dtype") return absl::OkStatus();
     const auto text = StringAt(path, value);
     if (!text.ok()) return text.status();
     const auto type = ParseSafetensorsName(*text);
-    if (!type.ok()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("tensor ", Quoted(path.key(0)), ": ", type.status().message()));
-    }
-    header_->tensors.back().type = *type;
     has_type_ = true;
+    if (type.ok()) {
+      header_->tensors.back().type = *type;
+    } else {
+      header_->tensors.back().unreadable = std::string(type.status().message());
+    }
     return absl::OkStatus();
   }
 
@@ -116,13 +112,18 @@ class HeaderListener final : public JsonListener {
     if (!number.ok()) return number.status();
     const bool is_shape = path.key(1) == "shape";
     std::vector<int64_t>& list = is_shape ? shape_ : offsets_;
-    list.push_back(*number);
-    // Longer lists are wrong; how long they are is not worth memory.
+    // How long longer lists are is not worth memory.
     const int most = is_shape ? kMaxTensorDims : 2;
-    if (static_cast<int>(list.size()) <= most) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrCat("tensor ", Quoted(path.key(0)),
-                                                   " has more than ", most,
-                                                   is_shape ? " dimensions" : " data_offsets"));
+    if (static_cast<int>(list.size()) < most) {
+      list.push_back(*number);
+      return absl::OkStatus();
+    }
+    if (!is_shape) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("tensor ", Quoted(path.key(0)), " has more than 2 data_offsets"));
+    }
+    header_->tensors.back().unreadable = absl::StrCat("more than ", most, " dimensions");
+    return absl::OkStatus();
   }
 
   const SafetensorsLimits& limits_;
@@ -141,6 +142,7 @@ absl::Status CheckTensor(const SafetensorsTensor& tensor) {
     return absl::InvalidArgumentError(absl::StrCat("tensor ", name, " ends at ", tensor.end,
                                                    ", before its begin ", tensor.begin));
   }
+  if (!tensor.unreadable.empty()) return absl::OkStatus();
   const auto bytes = TensorBytes(tensor.type, tensor.shape);
   if (!bytes.has_value()) {
     return absl::InvalidArgumentError(
@@ -228,7 +230,7 @@ absl::StatusOr<SafetensorsHeader> ParseSafetensorsHeader(absl::Span<const std::b
   HeaderListener listener(limits, &header);
   // Metadata may hold whole files, such as a tokenizer's.
   const JsonLimits json = {
-      .text_bytes = limits.header_bytes, .string_bytes = limits.header_bytes, .depth = 4};
+      .text_bytes = limits.header_bytes, .string_bytes = limits.header_bytes, .depth = 64};
   absl::Status status = ReadJson(text, json, &listener);
   if (status.ok()) status = PlaceTensors(&header);
   if (!status.ok()) {

@@ -33,6 +33,9 @@ struct SafetensorsTensor {
   std::vector<int64_t> shape;  // at most kMaxTensorDims; none: one element
   int64_t begin = 0;           // bytes, from the beginning of the object
   int64_t end = 0;
+  // Why nothing here can read it, though it is legal: another dtype, or more dimensions. Where it
+  // lies is known; `type` and `shape` are not. Empty: it can be read.
+  std::string unreadable = {};
 
   int64_t bytes() const { return end - begin; }
 };
@@ -55,7 +58,7 @@ absl::StatusOr<int64_t> SafetensorsHeaderBytes(absl::Span<const std::byte> first
 
 // Reads a header from the object's first SafetensorsHeaderBytes(..) bytes; more are ignored. An
 // object of unknown size (-1) may be longer than its data. DataLoss if `first` or the object is too
-// short; InvalidArgument names the tensor and what is wrong with it.
+// short; InvalidArgument names the tensor and what is wrong with it. Unknown keys are passed over.
 absl::StatusOr<SafetensorsHeader> ParseSafetensorsHeader(absl::Span<const std::byte> first,
                                                          int64_t object_bytes,
                                                          const SafetensorsLimits& limits = {});

@@ -16,6 +16,14 @@
 
 namespace sluice {
 
+// How far a read has got, for whoever judges whether it is late. Times are CLOCK_MONOTONIC's.
+struct ReadProgress {
+  static constexpr int64_t kNotBegun = INT64_MAX;
+  // kNotBegun while the read waits for its turn in the source: that is no fault of the storage's.
+  int64_t begun_ns = 0;
+  int64_t moved_ns = 0;  // when its last bytes came; before the first, when it was begun
+};
+
 // One read of a range of an object. Objects are numbered from 0 in the order in which the source
 // was given their names.
 struct ReadOp {
@@ -29,6 +37,20 @@ struct ReadOp {
   // faults, and for messages.
   int64_t item = 0;
   int attempt = 0;
+  // Null, or where the source tells how far the read is: within its own calls alone, and not after
+  // the op's event. Who starts the read has set both times to that of the start; a source in which
+  // reads wait for their turn says so, and when that is over.
+  ReadProgress* progress = nullptr;
+
+  void TellWaits() const {
+    if (progress != nullptr) *progress = {ReadProgress::kNotBegun, ReadProgress::kNotBegun};
+  }
+  void TellBegun(int64_t now_ns) const {
+    if (progress != nullptr) *progress = {now_ns, now_ns};
+  }
+  void TellMoved(int64_t now_ns) const {
+    if (progress != nullptr) progress->moved_ns = now_ns;
+  }
 };
 
 struct ReadEvent {
@@ -68,6 +90,7 @@ constexpr int64_t ReadRoom(int64_t offset, int64_t bytes, int64_t alignment) {
 // * Ops do not wait for each other beyond `in_flight_max` of them: opening an object and learning
 //   its size is part of its first read, is done once, and keeps no other object's reads.
 // * Nothing is written outside the op's memory, and nothing after its event.
+// * A read that waits in the source says so in its progress; one that has begun has its time there.
 // * Nothing blocks, but a page fault where memory is mapped. Nothing is allocated per op once as
 //   many are outstanding as ever were.
 // Thread: one.

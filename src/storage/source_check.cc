@@ -53,10 +53,14 @@ absl::Status ReadErrnoStatus(int error, absl::string_view what) {
       return absl::NotFoundError(text);
     case EACCES:
     case EPERM:
+    case EROFS:
       return absl::PermissionDeniedError(text);
     case EMFILE:
     case ENFILE:
     case ENOMEM:
+    case ENOSPC:  // of bytes or of inodes
+    case EDQUOT:
+    case EFBIG:
       return absl::ResourceExhaustedError(text);
     case EINVAL:
     case EISDIR:

@@ -20,7 +20,8 @@ absl::Status CheckReadOps(absl::Span<const ReadOp> ops, int objects);
 std::string RangeText(absl::string_view object, int64_t offset, int64_t bytes);
 
 // The status of a system call that failed with `error` (an errno): Unavailable for what may pass
-// (EIO, EAGAIN, ETIMEDOUT, ESTALE, ...), NotFound, PermissionDenied, ...
+// (EIO, EAGAIN, ETIMEDOUT, ESTALE, ...), NotFound, PermissionDenied (also where the file system is
+// read-only), ResourceExhausted (descriptors, memory, room on the storage), ...
 absl::Status ReadErrnoStatus(int error, absl::string_view what);
 
 }  // namespace sluice

@@ -96,19 +96,21 @@ std::optional<Rows> RowsOf(const RegionSide& side, int64_t begin, int64_t end) {
   }
   rows.offset = 0;
   int64_t row_elements = 1;
-  int64_t next_stride = 0;  // that would go on with the rows found so far; 0: still within a row
+  // The stride that would go on with the rows found so far; none while still within a row. It may
+  // be 0: rows of a dimension of stride 0 are one and the same.
+  std::optional<int64_t> next_stride;
   for (size_t d = side.runs.size(); d-- > 0;) {
     if (side.runs[d].size() != 1) return std::nullopt;
     const Run& run = side.runs[d][0];
     const int64_t stride = side.strides[d];
     rows.offset += run.*side.first * stride;
     if (run.length == 1) continue;
-    if (next_stride == 0 && stride == row_elements * side.element_bytes) {
+    if (!next_stride && stride == row_elements * side.element_bytes) {
       row_elements *= run.length;
       continue;
     }
-    if (next_stride == 0) rows.stride_bytes = stride;
-    if (next_stride != 0 && stride != next_stride) return std::nullopt;
+    if (!next_stride) rows.stride_bytes = stride;
+    if (next_stride && stride != *next_stride) return std::nullopt;
     next_stride = stride * run.length;
   }
   if (begin % row_elements != 0 || end % row_elements != 0) return std::nullopt;

@@ -23,6 +23,8 @@ struct RegionSide {
 int64_t ContiguousOffset(const RegionSide& side, int64_t begin, int64_t end);
 
 // `count` pieces of `row_bytes` consecutive bytes, `stride_bytes` apart, the first at `offset`.
+// Rows of a side that repeats or overlaps itself do so too: `stride_bytes` may be 0, or below
+// row_bytes.
 struct Rows {
   int64_t offset = 0;
   int64_t count = 0;

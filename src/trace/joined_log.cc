@@ -16,8 +16,19 @@ JoinedTraceLog::JoinedTraceLog(int rank) : rank_(rank) {
 }
 
 TraceRecorder* JoinedTraceLog::AddRecorder(int64_t capacity) {
-  recorders_.push_back(std::make_unique<TraceRecorder>(capacity));
-  return recorders_.back().get();
+  recorders_.push_back(std::make_unique<Recorder>(capacity));
+  return &recorders_.back()->recorder;
+}
+
+LentRecorder JoinedTraceLog::LendRecorder(int64_t capacity) {
+  for (const auto& one : recorders_) {
+    // Acquires what its last user recorded.
+    if (one->recorder.capacity() != capacity || one->lent.load(std::memory_order_acquire)) continue;
+    one->lent.store(true, std::memory_order_relaxed);
+    return LentRecorder(&one->recorder, {&one->lent});
+  }
+  TraceRecorder* const recorder = AddRecorder(capacity);
+  return LentRecorder(recorder, {&recorders_.back()->lent});
 }
 
 int JoinedTraceLog::AddTrack(absl::string_view name) {
@@ -27,19 +38,19 @@ int JoinedTraceLog::AddTrack(absl::string_view name) {
 
 int64_t JoinedTraceLog::capacity() const {
   int64_t sum = 0;
-  for (const auto& recorder : recorders_) sum += recorder->capacity();
+  for (const auto& one : recorders_) sum += one->recorder.capacity();
   return sum;
 }
 
 int64_t JoinedTraceLog::size() const {
   int64_t sum = 0;
-  for (const auto& recorder : recorders_) sum += static_cast<int64_t>(recorder->events().size());
+  for (const auto& one : recorders_) sum += static_cast<int64_t>(one->recorder.events().size());
   return sum;
 }
 
 int64_t JoinedTraceLog::dropped() const {
   int64_t sum = 0;
-  for (const auto& recorder : recorders_) sum += recorder->dropped();
+  for (const auto& one : recorders_) sum += one->recorder.dropped();
   return sum;
 }
 
@@ -47,16 +58,16 @@ std::string JoinedTraceLog::Serialize() const {
   TraceContent content;
   content.rank = rank_;
   content.tracks = tracks_;
-  for (const auto& recorder : recorders_) {
-    const absl::Span<const TraceEvent> events = recorder->events();
+  for (const auto& one : recorders_) {
+    const absl::Span<const TraceEvent> events = one->recorder.events();
     content.events.insert(content.events.end(), events.begin(), events.end());
-    content.dropped += recorder->dropped();
+    content.dropped += one->recorder.dropped();
   }
   return EncodeTrace(content);
 }
 
 void JoinedTraceLog::Clear() {
-  for (const auto& recorder : recorders_) recorder->Clear();
+  for (const auto& one : recorders_) one->recorder.Clear();
 }
 
 }  // namespace sluice

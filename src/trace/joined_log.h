@@ -3,6 +3,7 @@
 #ifndef SLUICE_SRC_TRACE_JOINED_LOG_H_
 #define SLUICE_SRC_TRACE_JOINED_LOG_H_
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -14,6 +15,13 @@
 
 namespace sluice {
 
+// Gives a recorder back to its log, which lends it again. Any thread.
+struct ReturnRecorder {
+  std::atomic<bool>* lent = nullptr;
+  void operator()(TraceRecorder*) const { lent->store(false, std::memory_order_release); }
+};
+using LentRecorder = std::unique_ptr<TraceRecorder, ReturnRecorder>;
+
 // Thread: one, while each recorder is used by a thread of its own.
 class JoinedTraceLog final : public TraceLog {
  public:
@@ -21,6 +29,9 @@ class JoinedTraceLog final : public TraceLog {
 
   // A recorder for one thread, of `capacity` events; lives as long as the log.
   TraceRecorder* AddRecorder(int64_t capacity);
+  // The same for a while: one that was given back, with what it has recorded, or a new one. So a
+  // log has as many as were ever lent at once. To be given back before the log ends.
+  LentRecorder LendRecorder(int64_t capacity);
 
   // The number of a new track for what streams record: "consumer", "stream 0, slot 3". Tracks of
   // the slots of transfers are there without. Recorders may share a track if their spans on it do
@@ -35,8 +46,14 @@ class JoinedTraceLog final : public TraceLog {
   void Clear() override;  // keeps recorders and tracks
 
  private:
+  struct Recorder {
+    explicit Recorder(int64_t capacity) : recorder(capacity) {}
+    TraceRecorder recorder;
+    std::atomic<bool> lent = true;  // or in use for good
+  };
+
   const int rank_;
-  std::vector<std::unique_ptr<TraceRecorder>> recorders_;
+  std::vector<std::unique_ptr<Recorder>> recorders_;
   std::vector<std::string> tracks_;
 };
 

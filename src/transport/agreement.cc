@@ -27,6 +27,7 @@ absl::StatusOr<std::vector<std::byte>> Gather(Fabric* fabric, absl::Span<const s
     const absl::StatusOr<bool> done = fabric->PollAllGather(&all, &missing);
     if (!done.ok()) return done.status();
     if (*done) return all;
+    if (absl::Status status = fabric->CheckRanks(); !status.ok()) return status;
     if (deadline.Passed()) {
       return absl::DeadlineExceededError(absl::StrCat("rank ", fabric->rank(), " has waited ",
                                                       absl::FormatDuration(timeout), " for ranks ",

@@ -27,6 +27,10 @@ namespace sluice {
 // An event is recorded anew for a later operation while a wait for it may not have been put in a
 // stream yet. That wait is then for more than it need be, but never for what waits for it: streams
 // wait only for what was put in some stream before.
+//
+// Parting takes back receives, and ends no send (Transport::Part as it is). A sender cannot tell an
+// offer that was dropped from one whose answer is still to come. The receiver of the latter may be
+// copying out of the sender's memory. So memory of such a send stays in use.
 class CudaIpcTransport final : public Transport {
  public:
   // Collective over the fabric, with the same error on all ranks: FailedPrecondition unless all are

@@ -16,17 +16,20 @@ namespace sluice {
 // One word about an operation.
 struct DirectMessage {
   enum class Kind : uint32_t {
-    kOffer,   // a send has begun: its bytes lie at `place`
-    kAccept,  // the receive it has met has begun: to be copied to `place`, with claims on pieces
-    kDone,    // the receiver has copied all of it by itself
-    kRefuse,  // nothing is copied: `error`, or the receive is of place.rows.bytes
+    kOffer,      // a send has begun: its bytes lie at `place`
+    kAccept,     // the receive it has met has begun: to be copied to `place`, with claims on pieces
+    kDone,       // the receiver has copied all of it by itself
+    kRefuse,     // nothing is copied: `error`, or the receive is of place.rows.bytes
+    kByMessage,  // neither end can copy it: to be sent as a message to the receive, which has begun
   };
   Kind kind = Kind::kOffer;
   uint32_t op = 0;                 // the send, by the sender's number
+  uint32_t generation = 0;         // of this number: how often it had been used before
   uint32_t tag = 0;                // of an offer
   uint32_t claims = 0;             // of an accept: by the receiver's number
   int32_t error = 0;               // of a refusal: an errno, or 0
   Stores stores = Stores::kPlain;  // of an accept
+  bool by_sender = false;          // of an accept: only the sender can copy
   DirectPlace place;
 };
 
@@ -52,9 +55,15 @@ class DirectQueue {
     return true;
   }
 
+  // By the sender: it has parted. It meets none of the other's sends any more, and of those that it
+  // has met it has said what became of them.
+  void Part() { parted_.store(1, std::memory_order_release); }
+  bool HasParted() const { return parted_.load(std::memory_order_acquire) != 0; }
+
  private:
   alignas(64) std::atomic<uint64_t> head_;
   alignas(64) std::atomic<uint64_t> tail_;
+  std::atomic<uint32_t> parted_;
   alignas(64) std::array<DirectMessage, kCapacity> messages_;
 };
 

@@ -2,6 +2,8 @@
 #include "transport/direct_copy.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <optional>
 
 #include "device/copy_rows.h"
 #include "device/stream_rows.h"
@@ -19,21 +21,23 @@ constexpr uint64_t kPiecesWanted = 8;
 constexpr uint64_t kHalfBytesMin = 16 << 10;
 constexpr uint64_t kPageBytes = 4096;
 
-// A side's rows when it is looked at in rows of `row_bytes`; 0 if it cannot be.
-uint64_t StrideFor(const DirectRows& rows, uint64_t row_bytes) {
+// How far apart a side's rows are when it is looked at in rows of `row_bytes`; nothing if it cannot
+// be. 0 for a source that repeats one row.
+std::optional<uint64_t> StrideFor(const DirectRows& rows, uint64_t row_bytes) {
   if (rows.row_bytes == 0) return row_bytes;
-  return rows.row_bytes == row_bytes ? rows.stride_bytes : 0;
+  if (rows.row_bytes != row_bytes) return std::nullopt;
+  return rows.stride_bytes;
 }
 
 void Copy(const std::byte* from, const DirectRows& from_rows, std::byte* to,
           const DirectRows& to_rows, uint64_t begin, uint64_t end, Stores stores) {
   const uint64_t row = std::max(from_rows.row_bytes, to_rows.row_bytes);
-  const uint64_t from_stride = StrideFor(from_rows, row);
-  const uint64_t to_stride = StrideFor(to_rows, row);
-  if (row > 0 && from_stride > 0 && to_stride > 0 && begin % row == 0 && end % row == 0) {
+  const std::optional<uint64_t> from_stride = StrideFor(from_rows, row);
+  const std::optional<uint64_t> to_stride = StrideFor(to_rows, row);
+  if (row > 0 && from_stride && to_stride && begin % row == 0 && end % row == 0) {
     const CopyAxis axis = {static_cast<int64_t>((end - begin) / row),
-                           static_cast<int64_t>(from_stride), static_cast<int64_t>(to_stride)};
-    CopyRows(from + begin / row * from_stride, to + begin / row * to_stride, axis,
+                           static_cast<int64_t>(*from_stride), static_cast<int64_t>(*to_stride)};
+    CopyRows(from + begin / row * *from_stride, to + begin / row * *to_stride, axis,
              static_cast<int64_t>(row), stores);
   } else {
     ForEachStretch(from_rows, to_rows, begin, end,
@@ -60,6 +64,7 @@ int CopyFromPeer(const DirectPeer& peer, const DirectPlace& from, std::byte* to,
                  const DirectRows& to_rows, uint64_t begin, uint64_t end, Stores stores) {
   const std::byte* const reached = peer.Reach(from);
   if (reached == nullptr) {
+    if (peer.HasEndedLately()) return ESRCH;
     return ReadProcessMemory(peer.pid(), from.address, from.rows, to, to_rows, begin, end);
   }
   Copy(reached, from.rows, to, to_rows, begin, end, stores);
@@ -70,6 +75,7 @@ int CopyToPeer(const DirectPeer& peer, const std::byte* from, const DirectRows& 
                const DirectPlace& to, uint64_t begin, uint64_t end, Stores stores) {
   std::byte* const reached = peer.Reach(to);
   if (reached == nullptr) {
+    if (peer.HasEndedLately()) return ESRCH;
     return WriteProcessMemory(peer.pid(), to.address, to.rows, from, from_rows, begin, end);
   }
   Copy(from, from_rows, reached, to.rows, begin, end, stores);

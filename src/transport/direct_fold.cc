@@ -44,6 +44,7 @@ void DirectTransport::MeetPart(Number number, const DirectMessage& offer) {
   const uint64_t bytes = offer.place.rows.bytes;
   part.state = State::kMet;
   part.send = offer.op;
+  part.send_generation = offer.generation;
   part.theirs = offer.place;
   if (part.fold == kNone) return TellPart(number, DirectMessage::Kind::kRefuse);
   if (bytes != part.op.bytes) {
@@ -125,6 +126,7 @@ void DirectTransport::TellPart(Number number, DirectMessage::Kind kind) {
   DirectMessage message;
   message.kind = kind;
   message.op = part.send;
+  message.generation = part.send_generation;
   message.place.rows = DirectRows::Of(part.op);
   if (kind == DirectMessage::Kind::kRefuse && part.theirs.rows.bytes == part.op.bytes) {
     message.error = part.error != 0 ? part.error : ECANCELED;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 
 #include "device/stream_rows.h"
 #include "transport/process_memory.h"
@@ -97,6 +98,7 @@ int DirectFolder::Fetch(const Side& side, std::byte* scratch, uint64_t begin, ui
   *here = side;
   if (side.data != nullptr) return 0;
   *here = {scratch, nullptr, 0, ScratchRows(side.rows.bytes)};
+  if (side.peer->HasEndedLately()) return ESRCH;
   return ReadProcessMemory(side.peer->pid(), side.address, side.rows, scratch, here->rows, begin,
                            end);
 }

@@ -1,8 +1,9 @@
 // How the ranks of a node find one another's memory, and make sure that they may copy to it.
 #include "transport/direct_node.h"
 
-#include <poll.h>
-#include <sys/syscall.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,7 +15,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "tensor/check.h"
+#include "transport/available_memory.h"
 #include "transport/process_memory.h"
 
 namespace sluice {
@@ -22,12 +25,12 @@ namespace {
 
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
 
-constexpr uint64_t kProbe = 0x5c1a17ce0ddba11;
-
 // What each rank says of itself.
 struct Hello {
   SharedSegmentName control;
-  uint64_t probes = 0;  // address of words: kProbe, then one for each rank of the node to write
+  ProcessName process;
+  uint64_t probes = 0;  // address of words: the probe, then one for each rank of the node to write
+  uint64_t probe = 0;   // a word that no other process has at this address
 };
 
 std::vector<int> RanksOfNode(int own, absl::Span<const int> nodes) {
@@ -69,88 +72,106 @@ DirectClaims* ClaimsIn(const SharedSegment& control, size_t ranks) {
   return reinterpret_cast<DirectClaims*>(control.data() + ranks * sizeof(DirectQueue));
 }
 
-int OpenExitDescriptor(pid_t pid) {
-  if (pid == getpid()) return -1;
-  return static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
+uint64_t RandomWord() {
+  uint64_t word = 0;
+  if (getrandom(&word, sizeof(word), GRND_NONBLOCK) == sizeof(word)) return word;
+  return static_cast<uint64_t>(absl::GetCurrentTimeNanos()) ^ static_cast<uint64_t>(getpid()) << 32;
 }
 
-absl::Status CannotReach(int rank, pid_t pid, int error) {
-  const absl::Status status = absl::ErrnoToStatus(
-      error,
-      absl::StrCat("the kernel does not let it copy to and from rank ", rank, ", process ", pid));
-  return absl::FailedPreconditionError(status.message());
-}
+// Under Yama's scope 1 only those copy whom a process names, beside its parents. It can name one
+// process, with all that this one has started, and each call replaces the one before. The ranks of
+// a node have started none of each other. They need not have one parent either: scripts, debuggers
+// and `srun` come in between. So it names any, as Open MPI does. The kernel's other conditions
+// stay: the same user, the same or fewer capabilities, and a process that may be dumped.
+void AllowCopies() { prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0); }
 
 }  // namespace
 
-DirectPeer::DirectPeer(DirectPeer&& other) noexcept
-    : rank_(other.rank_),
-      pid_(other.pid_),
-      exit_fd_(std::exchange(other.exit_fd_, -1)),
-      control_(std::move(other.control_)),
-      segments_(std::move(other.segments_)),
-      in_(other.in_),
-      out_(other.out_),
-      claims_(other.claims_) {}
+bool DirectPeer::HasPlace(const DirectPlace& place) const {
+  if (place.segment == 0) return true;
+  if (place.segment > segments_.size() || segments_[place.segment - 1] == nullptr) return false;
+  const size_t bytes = segments_[place.segment - 1]->bytes();
+  return place.address <= bytes && place.rows.Extent() <= bytes - place.address;
+}
 
-DirectPeer::~DirectPeer() {
-  if (exit_fd_ >= 0) close(exit_fd_);
+bool DirectPeer::HasEndedLately() const {
+  constexpr int64_t kLookNs = 1'000'000;
+  timespec time = {};
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  const int64_t now_ns = int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+  if (looked_ns_ != 0 && now_ns - looked_ns_ < kLookNs) return false;
+  if (HasEnded()) return true;
+  looked_ns_ = now_ns;
+  return false;
 }
 
 std::byte* DirectPeer::Reach(const DirectPlace& place) const {
   if (place.segment > 0) return segments_[place.segment - 1]->data() + place.address;
-  if (pid_ != getpid()) return nullptr;
+  if (pid() != getpid()) return nullptr;
   return reinterpret_cast<std::byte*>(place.address);  // NOLINT(performance-no-int-to-ptr)
 }
 
-bool DirectPeer::HasEnded() const {
-  if (exit_fd_ < 0) return false;
-  pollfd ended = {exit_fd_, POLLIN, 0};
-  return poll(&ended, 1, 0) > 0;
-}
-
 absl::StatusOr<DirectNode> DirectNode::Connect(int rank, absl::Span<const int> node_of_rank,
-                                               DirectExchange exchange) {
+                                               DirectExchange exchange, KernelCopies copies) {
   DirectNode node(rank, static_cast<int>(node_of_rank.size()));
   const std::vector<int> ranks = RanksOfNode(rank, node_of_rank);
   const size_t bytes = ranks.size() * sizeof(DirectQueue) + kClaims * sizeof(DirectClaims);
   absl::StatusOr<std::shared_ptr<SharedSegment>> control = SharedSegment::Create(bytes);
   // Peers write into it until the last gathering; if that fails, nobody knows when.
   auto probes = std::make_unique<std::vector<uint64_t>>(1 + ranks.size());
-  (*probes)[0] = kProbe;
   Hello own;
-  if (control.ok()) own = {(*control)->name(), reinterpret_cast<uint64_t>(probes->data())};
+  own.process = OwnProcessName();
+  own.probes = reinterpret_cast<uint64_t>(probes->data());
+  own.probe = (*probes)[0] = RandomWord();
+  if (control.ok()) own.control = (*control)->name();
+  AllowCopies();
   const auto hellos = Exchange(exchange, control.status(), own);
   if (!hellos.ok()) return hellos.status();
 
   node.control_ = *std::move(control);
   node.claims_ = ClaimsIn(*node.control_, ranks.size());
   absl::Status status;
+  DirectLimit limit;
   const size_t own_place =
       static_cast<size_t>(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin());
   for (size_t i = 0; i < ranks.size() && status.ok(); ++i) {
     if (i == own_place) continue;
     const Hello& hello = (*hellos)[static_cast<size_t>(ranks[i])];
-    status = node.AddPeer(ranks[i], hello.control, i, own_place, ranks.size());
-    if (status.ok()) status = node.CheckAccess(node.peers_.back(), hello.probes, own_place);
+    status = node.AddPeer(ranks[i], hello.control, hello.process, i, own_place, ranks.size());
+    if (!status.ok()) continue;
+    DirectPeer& peer = node.peers_.back();
+    if (copies == KernelCopies::kNever) {
+      limit = node.LimitOf(peer, EPERM);
+    } else {
+      node.CheckAccess(&peer, hello.probes, hello.probe, own_place, &limit);
+    }
   }
   if (status = exchange(status, "").status(); !status.ok()) {
     KeepForEver(std::move(probes));
     return status;
   }
-  for (size_t i = 0; i < ranks.size() && status.ok(); ++i) {
-    if (i != own_place && (*probes)[1 + i] != kProbe) status = CannotReach(ranks[i], 0, EIO);
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    if (i == own_place) continue;
+    DirectPeer& peer = node.peers_[static_cast<size_t>(node.PeerOf(ranks[i]))];
+    peer.writes_here_ = (*probes)[1 + i] == own.probe;
+    // Where the peer has noticed nothing, its words went to another process.
+    if (!peer.writes_here_ && limit.rank < 0) limit = node.LimitOf(peer, EIO);
   }
-  if (status = exchange(status, "").status(); !status.ok()) return status;
+  const auto limits = Exchange(exchange, absl::OkStatus(), limit);
+  if (!limits.ok()) return limits.status();
+  const auto first = std::find_if(limits->begin(), limits->end(),
+                                  [](const DirectLimit& each) { return each.rank >= 0; });
+  if (first != limits->end()) node.limit_ = *first;
   node.control_->CloseDescriptor();
   return node;
 }
 
-absl::Status DirectNode::AddPeer(int rank, const SharedSegmentName& name, size_t place,
-                                 size_t own_place, size_t ranks) {
+absl::Status DirectNode::AddPeer(int rank, const SharedSegmentName& name,
+                                 const ProcessName& process, size_t place, size_t own_place,
+                                 size_t ranks) {
   absl::StatusOr<std::shared_ptr<SharedSegment>> control = SharedSegment::Attach(name);
   if (!control.ok()) return control.status();
-  DirectPeer peer(rank, name.pid, OpenExitDescriptor(name.pid));
+  DirectPeer peer(rank, process);
   peer.control_ = *std::move(control);
   peer.in_ = QueuesIn(*control_) + place;
   peer.out_ = QueuesIn(*peer.control_) + own_place;
@@ -160,24 +181,36 @@ absl::Status DirectNode::AddPeer(int rank, const SharedSegmentName& name, size_t
   return absl::OkStatus();
 }
 
-absl::Status DirectNode::CheckAccess(const DirectPeer& peer, uint64_t probes, size_t own_place) {
+void DirectNode::CheckAccess(DirectPeer* peer, uint64_t probes, uint64_t probe, size_t own_place,
+                             DirectLimit* limit) const {
   const DirectRows word = {sizeof(uint64_t), 0, 0};
-  uint64_t probe = 0;
-  int error = ReadProcessMemory(peer.pid(), probes, word, reinterpret_cast<std::byte*>(&probe),
-                                word, 0, sizeof(probe));
-  if (error == 0 && probe != kProbe) error = EIO;
+  uint64_t read = 0;
+  int error = ReadProcessMemory(peer->pid(), probes, word, reinterpret_cast<std::byte*>(&read),
+                                word, 0, sizeof(read));
+  if (error == 0 && read != probe) error = EIO;
+  peer->reads_ = error == 0;
   if (error == 0) {
-    error = WriteProcessMemory(peer.pid(), probes + (1 + own_place) * sizeof(uint64_t), word,
+    error = WriteProcessMemory(peer->pid(), probes + (1 + own_place) * sizeof(uint64_t), word,
                                reinterpret_cast<const std::byte*>(&probe), word, 0, sizeof(probe));
   }
-  return error == 0 ? absl::OkStatus() : CannotReach(peer.rank(), peer.pid(), error);
+  if (error != 0 && limit->rank < 0) *limit = LimitOf(*peer, error);
+}
+
+bool DirectNode::ReadsAll() const {
+  return std::all_of(peers_.begin(), peers_.end(),
+                     [](const DirectPeer& peer) { return peer.reads(); });
+}
+
+DirectLimit DirectNode::LimitOf(const DirectPeer& peer, int error) const {
+  return {rank_, getpid(), peer.rank(), peer.pid(), error, YamaScope()};
 }
 
 struct DirectNode::ShareRecord {
   static constexpr size_t kUnusedMax = 32;
 
   SharedSegmentName name;
-  uint32_t number = 0;  // of the new segment; 0: none
+  uint64_t available = 0;  // bytes that the system has left before anybody takes any
+  uint32_t number = 0;     // of the new segment; 0: none
   std::array<uint32_t, kUnusedMax> unused = {};
 };
 
@@ -198,8 +231,11 @@ absl::StatusOr<std::shared_ptr<std::byte>> DirectNode::Share(size_t bytes,
       own.number = static_cast<uint32_t>(free - shared_.begin()) + 1;
     }
   }
+  own.available = AvailableMemory();
   const auto records = Exchange(exchange, status, own);
   if (!records.ok()) return records.status();
+  status = CheckAvailable(*records);
+  if (status.ok() && segment != nullptr) status = segment->Reserve();
   for (DirectPeer& peer : peers_) {
     const ShareRecord& record = (*records)[static_cast<size_t>(peer.rank())];
     DropUnused(record, &peer);
@@ -218,6 +254,21 @@ absl::StatusOr<std::shared_ptr<std::byte>> DirectNode::Share(size_t bytes,
   return user;
 }
 
+// What the ranks of the node take together. Without this the system ends a process.
+absl::Status DirectNode::CheckAvailable(absl::Span<const ShareRecord> records) const {
+  uint64_t wanted = records[static_cast<size_t>(rank_)].name.bytes;
+  uint64_t available = records[static_cast<size_t>(rank_)].available;
+  for (const DirectPeer& peer : peers_) {
+    const ShareRecord& record = records[static_cast<size_t>(peer.rank())];
+    wanted += record.name.bytes;
+    available = std::min(available, record.available);
+  }
+  if (wanted <= available) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat("the ", peers_.size() + 1, " ranks of the node ask to share ", wanted,
+                   " bytes of memory, and ", available, " are available"));
+}
+
 void DirectNode::TakeUnused(ShareRecord* record) {
   size_t count = 0;
   for (size_t i = 0; i < shared_.size() && count < ShareRecord::kUnusedMax; ++i) {
@@ -229,7 +280,7 @@ void DirectNode::TakeUnused(ShareRecord* record) {
 
 void DirectNode::DropUnused(const ShareRecord& record, DirectPeer* peer) {
   for (const uint32_t number : record.unused) {
-    if (number > 0) peer->segments_[number - 1] = nullptr;
+    if (number > 0 && number <= peer->segments_.size()) peer->segments_[number - 1] = nullptr;
   }
 }
 

@@ -15,7 +15,9 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "transport/direct_channel.h"
+#include "transport/direct_limit.h"
 #include "transport/direct_place.h"
+#include "transport/process_name.h"
 #include "transport/shared_segment.h"
 
 namespace sluice {
@@ -23,29 +25,39 @@ namespace sluice {
 // The other end of copies.
 class DirectPeer {
  public:
-  DirectPeer(int rank, pid_t pid, int exit_fd) : rank_(rank), pid_(pid), exit_fd_(exit_fd) {}
-  DirectPeer(DirectPeer&& other) noexcept;
-  DirectPeer& operator=(DirectPeer&&) = delete;
-  ~DirectPeer();
+  DirectPeer(int rank, const ProcessName& name) : rank_(rank), process_(name) {}
 
   int rank() const { return rank_; }
-  pid_t pid() const { return pid_; }
+  pid_t pid() const { return process_.pid(); }
 
   DirectQueue& in() { return *in_; }
   DirectQueue& out() { return *out_; }
   DirectClaims& claims(uint32_t number) { return claims_[number]; }
 
+  // Whether the place lies in memory that the peer has shared; true of all that it has not.
+  bool HasPlace(const DirectPlace& place) const;
+  // Whether this process can read what lies at a place of the peer's: it is mapped, or the kernel
+  // copies from there.
+  bool CanRead(const DirectPlace& place) const { return place.segment > 0 || reads_; }
+  bool reads() const { return reads_; }
+  // Whether the peer can write to a place of this process's own, in the same ways.
+  bool CanWriteHere(const DirectPlace& own) const { return own.segment > 0 || writes_here_; }
   // Where this process sees a place of the peer's; null: only the kernel can copy there.
   std::byte* Reach(const DirectPlace& place) const;
   // True once the process has ended. Asks the kernel.
-  bool HasEnded() const;
+  bool HasEnded() const { return process_.HasEnded(); }
+  // The same, as of a millisecond ago at most: to be asked before the kernel is told to copy. The
+  // number of a process goes to another one after its end, but not so soon.
+  bool HasEndedLately() const;
 
  private:
   friend class DirectNode;
 
   const int rank_;
-  const pid_t pid_;
-  int exit_fd_;  // a pidfd; -1: this process, or not to be had
+  ProcessHandle process_;
+  bool reads_ = false;             // the kernel lets this process read all of the peer's memory
+  bool writes_here_ = false;       // and the peer write all of this process's
+  mutable int64_t looked_ns_ = 0;  // by HasEndedLately: when the process was there
   std::shared_ptr<SharedSegment> control_;
   std::vector<std::shared_ptr<SharedSegment>> segments_;
   DirectQueue* in_ = nullptr;
@@ -60,6 +72,9 @@ using DirectExchange = absl::FunctionRef<absl::StatusOr<std::vector<std::string>
     const absl::Status& status, const std::string& record)>;
 inline constexpr size_t kMaxDirectRecordBytes = 256;
 
+// Whether the kernel is to copy what is not mapped. kNever is for tests: as if it never allowed it.
+enum class KernelCopies { kWhereAllowed, kNever };
+
 // Thread: one.
 class DirectNode {
  public:
@@ -67,15 +82,23 @@ class DirectNode {
   static constexpr uint32_t kClaims = 64;
 
   // Collective. Ranks with equal numbers in `node_of_rank` share memory. FailedPrecondition where
-  // the kernel keeps a rank from another one's memory; or what `exchange` returns.
+  // a rank cannot map what another one shares; or what `exchange` returns.
   static absl::StatusOr<DirectNode> Connect(int rank, absl::Span<const int> node_of_rank,
-                                            DirectExchange exchange);
+                                            DirectExchange exchange,
+                                            KernelCopies copies = KernelCopies::kWhereAllowed);
 
   int rank() const { return rank_; }
   int size() const { return static_cast<int>(peer_of_rank_.size()); }
   absl::Span<DirectPeer> peers() { return absl::MakeSpan(peers_); }
   // The index of a rank of this node among the peers; -1 for any other rank.
   int PeerOf(int rank) const { return peer_of_rank_[static_cast<size_t>(rank)]; }
+
+  // The first one of the job, equal on all ranks. Where there is one, some ranks reach no memory of
+  // some others but what these share.
+  const DirectLimit& limit() const { return limit_; }
+  bool is_limited() const { return limit_.rank >= 0; }
+  // Whether the kernel lets this rank read all memory of all peers.
+  bool ReadsAll() const;
 
   // Own claims.
   DirectClaims& claims(uint32_t number) { return claims_[number]; }
@@ -91,18 +114,23 @@ class DirectNode {
   DirectNode(int rank, int size) : rank_(rank), peer_of_rank_(static_cast<size_t>(size), -1) {}
 
   // The rank at `place` among the node's `ranks`, of which this one is at `own_place`.
-  absl::Status AddPeer(int rank, const SharedSegmentName& name, size_t place, size_t own_place,
-                       size_t ranks);
-  // Moves a word through the peer's memory in both ways, as copies are going to.
-  static absl::Status CheckAccess(const DirectPeer& peer, uint64_t probes, size_t own_place);
+  absl::Status AddPeer(int rank, const SharedSegmentName& name, const ProcessName& process,
+                       size_t place, size_t own_place, size_t ranks);
+  // Moves the word `probe` through the peer's memory in both ways, as copies are going to, and
+  // takes down in `limit` what goes wrong, unless something is there.
+  void CheckAccess(DirectPeer* peer, uint64_t probes, uint64_t probe, size_t own_place,
+                   DirectLimit* limit) const;
+  DirectLimit LimitOf(const DirectPeer& peer, int error) const;
 
   // What this rank tells the others in Share.
   struct ShareRecord;
+  absl::Status CheckAvailable(absl::Span<const ShareRecord> records) const;
   // Forgets what nobody uses any more, as far as it fits into one record.
   void TakeUnused(ShareRecord* record);
   static void DropUnused(const ShareRecord& record, DirectPeer* peer);
 
   int rank_;
+  DirectLimit limit_;
   std::vector<int> peer_of_rank_;
   std::vector<DirectPeer> peers_;
   std::shared_ptr<SharedSegment> control_;

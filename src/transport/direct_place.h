@@ -18,6 +18,17 @@ struct DirectRows {
 
   static DirectRows Of(const TransportOp& op) { return {op.bytes, op.row_bytes, op.stride_bytes}; }
 
+  // From the first byte to behind the last one; the largest number if that is more than any memory.
+  uint64_t Extent() const {
+    if (row_bytes == 0 || bytes == 0) return bytes;
+    uint64_t extent = 0;
+    if (__builtin_mul_overflow((bytes - 1) / row_bytes, stride_bytes, &extent) ||
+        __builtin_add_overflow(extent, row_bytes, &extent)) {
+      return ~uint64_t{0};
+    }
+    return extent;
+  }
+
   // Where byte number `at` lies, counted from the first one's place, and how many follow it there.
   uint64_t OffsetOf(uint64_t at) const {
     return row_bytes == 0 ? at : at / row_bytes * stride_bytes + at % row_bytes;

@@ -23,7 +23,7 @@ constexpr size_t kLinesPerOperation = 4;
 }  // namespace
 
 DirectTransport::DirectTransport(DirectNode node)
-    : Transport({.name = "direct", .takes_folds = true}),
+    : NearTransport({.name = "direct", .takes_folds = node.ReadsAll()}),
       node_(std::move(node)),
       backlogs_(node_.peers().size()),
       has_ended_(node_.peers().size()) {
@@ -38,6 +38,7 @@ absl::Status DirectTransport::Reserve(int capacity) {
     operations_.emplace_back();
   }
   copying_.reserve(wanted);
+  handed_over_.reserve(wanted);
   lines_.reserve(kLinesPerOperation * operations_.size());
   ended_.reserve(2 * wanted);
   folder_.Reserve(wanted);
@@ -73,7 +74,7 @@ DirectTransport::Number DirectTransport::Add(const TransportOp& op) {
   const Number number = unused_.back();
   unused_.pop_back();
   ++outstanding_;
-  Operation& operation = At(number) = Operation();
+  Operation& operation = At(number);
   operation.op = op;
   operation.state = State::kWaiting;
   operation.peer = node_.PeerOf(op.peer);
@@ -82,7 +83,9 @@ DirectTransport::Number DirectTransport::Add(const TransportOp& op) {
 }
 
 void DirectTransport::Free(Number number) {
+  const uint32_t generation = At(number).generation + 1;
   At(number) = Operation();
+  At(number).generation = generation;
   unused_.push_back(number);
   --outstanding_;
 }
@@ -92,6 +95,7 @@ void DirectTransport::StartSend(Number number) {
   DirectMessage offer;
   offer.kind = DirectMessage::Kind::kOffer;
   offer.op = number;
+  offer.generation = operation.generation;
   offer.tag = static_cast<uint32_t>(operation.op.tag);
   offer.place = node_.PlaceOf(operation.op.data, DirectRows::Of(operation.op));
   Tell(operation.peer, offer);
@@ -146,7 +150,9 @@ void DirectTransport::TellAndEnd(Number receive, const DirectMessage& message,
 }
 
 void DirectTransport::EndTold(Number number) {
-  At(number).is_part ? EndPart(number) : End(number, std::move(At(number).status));
+  if (At(number).is_part) return EndPart(number);
+  if (At(number).by_message) return HandOver(number);
+  End(number, std::move(At(number).status));
 }
 
 void DirectTransport::TellBacklogs() {
@@ -157,8 +163,12 @@ void DirectTransport::TellBacklogs() {
       if (!PeerAt(static_cast<int>(peer)).out().Push(word.message)) break;
       if (word.ends != kNone) EndTold(word.ends);
     }
-    if (backlog.first < backlog.words.size()) continue;
-    backlog.words.clear();
+    if (backlog.first < std::max(kToldMax, backlog.words.size() / 2) &&
+        backlog.first < backlog.words.size()) {
+      continue;
+    }
+    backlog.words.erase(backlog.words.begin(),
+                        backlog.words.begin() + static_cast<ptrdiff_t>(backlog.first));
     backlog.first = 0;
   }
 }
@@ -166,23 +176,24 @@ void DirectTransport::TellBacklogs() {
 void DirectTransport::Hear() {
   DirectMessage message;
   for (int peer = 0; peer < static_cast<int>(backlogs_.size()); ++peer) {
-    while (PeerAt(peer).in().Pop(&message)) Take(peer, message);
+    while (broken_.ok() && PeerAt(peer).in().Pop(&message)) Take(peer, message);
   }
 }
 
 void DirectTransport::Take(int peer, const DirectMessage& message) {
   if (message.kind == DirectMessage::Kind::kOffer) return TakeOffer(peer, message);
+  if (message.op >= operations_.size()) return Refuse(peer, "of an operation that there is not");
   Operation& send = At(message.op);
+  if (send.peer != peer || send.generation != message.generation || send.state != State::kWaiting ||
+      send.op.kind != TransportOp::Kind::kSend) {
+    return Refuse(peer, "of a send that does not wait");
+  }
   switch (message.kind) {
-    case DirectMessage::Kind::kOffer:
-      break;
     case DirectMessage::Kind::kAccept:
-      send.state = State::kCopying;
-      send.theirs = message.place;
-      send.op.stores = message.stores;
-      send.claims = &PeerAt(peer).claims(message.claims);
-      send.piece_bytes = send.claims->piece_bytes();
-      copying_.push_back(message.op);
+      TakeAccept(peer, message);
+      break;
+    case DirectMessage::Kind::kByMessage:
+      may_hand_over() ? HandOver(message.op) : Refuse(peer, "of a message, which it need not be");
       break;
     case DirectMessage::Kind::kDone:
       End(message.op, absl::OkStatus());
@@ -194,10 +205,42 @@ void DirectTransport::Take(int peer, const DirectMessage& message) {
                                                              ": it met a receive of ",
                                                              message.place.rows.bytes, " bytes")));
       break;
+    default:
+      Refuse(peer, "of no kind");
   }
 }
 
+void DirectTransport::TakeAccept(int peer, const DirectMessage& accept) {
+  if (accept.claims >= DirectNode::kClaims) return Refuse(peer, "with claims that there are not");
+  if (accept.stores != Stores::kPlain && accept.stores != Stores::kStreaming) {
+    return Refuse(peer, "with stores of no kind");
+  }
+  Operation& send = At(accept.op);
+  DirectClaims& claims = PeerAt(peer).claims(accept.claims);
+  const uint64_t piece_bytes = claims.piece_bytes();
+  if (accept.place.rows.bytes != send.op.bytes || !PeerAt(peer).HasPlace(accept.place) ||
+      piece_bytes == 0) {
+    return Refuse(peer, "with a place that there is not");
+  }
+  send.state = State::kCopying;
+  send.theirs = accept.place;
+  send.op.stores = accept.stores;
+  send.by_sender = accept.by_sender;
+  send.claims = &claims;
+  send.piece_bytes = piece_bytes;
+  send.pieces = (send.op.bytes + piece_bytes - 1) / piece_bytes;
+  copying_.push_back(accept.op);
+}
+
+void DirectTransport::Refuse(int peer, const char* what) {
+  broken_.Update(absl::InternalError(absl::StrCat("rank ", PeerAt(peer).rank(), ", process ",
+                                                  PeerAt(peer).pid(), ", has written a word ", what,
+                                                  " to rank ", node_.rank())));
+}
+
 void DirectTransport::TakeOffer(int peer, const DirectMessage& offer) {
+  if (parted_) return;
+  if (!PeerAt(peer).HasPlace(offer.place)) return Refuse(peer, "with a place that there is not");
   const uint64_t key = LineKey(peer, offer.tag);
   Line& line = lines_[key];
   if (line.receives.head != kNone) {
@@ -216,57 +259,13 @@ void DirectTransport::TakeOffer(int peer, const DirectMessage& offer) {
   Append(offers_, &line.offers, number);
 }
 
-// The receive may write from now on.
-void DirectTransport::Meet(Number receive, const DirectMessage& offer) {
-  Operation& operation = At(receive);
-  if (operation.is_part) return MeetPart(receive, offer);
-  const DirectRows rows = DirectRows::Of(operation.op);
-  operation.send = offer.op;
-  if (offer.place.rows.bytes != rows.bytes) {
-    DirectMessage refusal;
-    refusal.kind = DirectMessage::Kind::kRefuse;
-    refusal.op = offer.op;
-    refusal.place.rows = rows;
-    TellAndEnd(receive, refusal, LengthError(operation.op, node_.rank(), offer.place.rows.bytes));
-    return;
-  }
-  operation.state = State::kCopying;
-  operation.theirs = offer.place;
-  operation.piece_bytes = DirectPieceBytes(offer.place.rows, rows);
-  operation.end_piece = (rows.bytes + operation.piece_bytes - 1) / operation.piece_bytes;
-  copying_.push_back(receive);
-  const Number claims = operation.end_piece > 1 ? FreeClaims() : kNone;
-  if (claims == kNone) return;
-  operation.claims = &node_.claims(claims);
-  operation.claims_number = claims;
-  uses_claims_[claims] = true;
-  operation.claims->Begin(operation.end_piece, operation.piece_bytes);
-  operation.next_piece = operation.end_piece;
-  DirectMessage accept;
-  accept.kind = DirectMessage::Kind::kAccept;
-  accept.op = offer.op;
-  accept.claims = claims;
-  accept.place = node_.PlaceOf(operation.op.data, rows);
-  accept.stores = operation.op.stores;
-  Tell(operation.peer, accept);
-}
-
-// Claims that neither end looks at any more; kNone if there are none.
-DirectTransport::Number DirectTransport::FreeClaims() {
-  for (Number tries = 0; tries < DirectNode::kClaims; ++tries) {
-    const Number number = next_claims_;
-    next_claims_ = (next_claims_ + 1) % DirectNode::kClaims;
-    if (!uses_claims_[number] && !node_.claims(number).used()) return number;
-  }
-  return kNone;
-}
-
 absl::StatusOr<int> DirectTransport::Poll(absl::Span<TransportEvent> events) {
   TellBacklogs();
   Hear();
+  if (!broken_.ok()) return broken_;
   if (Copy(kBytesPerPoll) || first_ended_ < ended_.size()) {
     idle_polls_ = 0;
-  } else if (++idle_polls_ % kPollsPerLook == 0) {
+  } else if (++idle_polls_ % (parted_ ? kPollsPerLookParted : kPollsPerLook) == 0) {
     LookForEndedPeers();
   }
   int count = 0;
@@ -334,7 +333,8 @@ void DirectTransport::Fail(int peer) {
     } else if (operation.state == State::kWaiting || operation.state == State::kCopying) {
       End(static_cast<Number>(i), PeerEndedError(operation));
     } else if (operation.state == State::kTelling) {
-      End(static_cast<Number>(i), std::move(operation.status));
+      End(static_cast<Number>(i),
+          operation.by_message ? PeerEndedError(operation) : std::move(operation.status));
     }
   }
   copying_.erase(std::remove_if(copying_.begin(), copying_.end(),

@@ -16,6 +16,7 @@
 #include "transport/direct_folder.h"
 #include "transport/direct_node.h"
 #include "transport/direct_place.h"
+#include "transport/node_transport.h"
 #include "transport/transport.h"
 
 namespace sluice {
@@ -24,22 +25,36 @@ namespace sluice {
 // receiver says where they go, and from then on each end copies the pieces that it claims first, as
 // far as it polls; before, nobody writes there. Small messages the receiver copies alone.
 //
-// Whoever takes back its receives (Withdraw) closes the claims of those under way and copies the
-// rest alone; a piece that the sender has claimed already is waited for. A peer whose process ends
-// ends its operations with Unavailable.
+// Where the kernel does not copy between two processes, memory that one of them shares is copied by
+// the other one. The receiver, which knows both places, says who copies: it alone, the sender
+// alone, both, or neither. What neither can copy is handed over to messages, by both. Then nothing
+// folds.
 //
-// A fold is carried out by its receiver alone, once it has met all of its sends: it reads each
-// where it lies, or piece by piece into memory of its own what only the kernel reaches, and writes
-// the result where it belongs. When it fails, or is taken back, the sends that it has met fail as
-// well, with Cancelled, or DataLoss where their own length is the reason; those that it has not met
-// yet fail when they come, unless Withdraw comes first, and count as outstanding until then.
+// Whoever takes back its receives (Withdraw) closes the claims of those under way and copies the
+// rest alone; a piece that the sender has claimed already is waited for, and so is all that only
+// the sender can copy. A peer whose process ends ends its operations with Unavailable.
+//
+// A fold is carried out by its receiver alone, once it has met all of its sends. It reads each
+// where it lies, and piece by piece into memory of its own what only the kernel reaches. It writes
+// the result where it belongs. When it fails, or is taken back, the sends that it has met fail with
+// Cancelled, or with DataLoss where their own length is the reason. Those that it has not met fail
+// when they come, unless Withdraw comes first. They count as outstanding until then.
+//
+// Who parts says so to each peer, in shared memory, as soon as it meets none of its sends any more.
+// Then what the peer has offered, and is still to offer, comes to nothing. A transport that is
+// destroyed parts.
+//
+// Numbers that another process has written are looked at before they are used. What makes no sense
+// ends the transport: who writes such words may write anywhere.
 //
 // Words wait in memory of the rank that writes them while the queue to the other one is full; the
 // other takes all that there are whenever it polls, so no word waits for another's receive.
-class DirectTransport final : public Transport {
+class DirectTransport final : public NearTransport {
  public:
-  // Operations must be with ranks of the node.
+  // Operations must be with ranks of the node. Where the node is limited, what is handed over has
+  // to be taken after each call.
   explicit DirectTransport(DirectNode node);
+  ~DirectTransport() override;
 
   DirectNode& node() { return node_; }
 
@@ -48,6 +63,9 @@ class DirectTransport final : public Transport {
   absl::Status Start(absl::Span<const TransportOp> ops) override;
   absl::StatusOr<int> Poll(absl::Span<TransportEvent> events) override;
   void Withdraw() override;
+  bool Part() override;
+  bool may_hand_over() const override { return node_.is_limited() && broken_.ok(); }
+  void TakeHandedOver(std::vector<TransportOp>* ops) override;
   int outstanding() const override { return outstanding_; }
 
  private:
@@ -55,6 +73,7 @@ class DirectTransport final : public Transport {
   static constexpr Number kNone = ~Number{0};
   // In vain, between two looks at whether the other processes are there.
   static constexpr int kPollsPerLook = 256;
+  static constexpr int kPollsPerLookParted = 4;  // there is nothing else to do
 
   // kMet: part of a fold whose other parts have not met their sends yet, or are being copied.
   // kTelling: all is done, but the other end has not been told yet, and would not be once nobody
@@ -62,16 +81,21 @@ class DirectTransport final : public Transport {
   enum class State : uint8_t { kUnused, kWaiting, kMet, kCopying, kTelling, kEnded };
   struct Operation {
     TransportOp op;
+    uint32_t generation = 0;  // of its number
     absl::Status status;
     State state = State::kUnused;
-    int peer = -1;                   // index among the node's; -1: a fold
-    Number next = kNone;             // receive that waits for the same peer and tag
-    Number send = kNone;             // that a receive has met, by the sender's number
+    int peer = -1;        // index among the node's; -1: a fold
+    Number next = kNone;  // receive that waits for the same peer and tag
+    Number send = kNone;  // that a receive has met, by the sender's number
+    uint32_t send_generation = 0;
     DirectPlace theirs;              // where the bytes lie at the other end
     DirectClaims* claims = nullptr;  // null: only this end copies
     Number claims_number = kNone;    // of a receive
     bool may_claim = true;
+    bool by_sender = false;   // only the sender copies, whoever takes back what
+    bool by_message = false;  // of a receive: to be handed over when its word has left
     uint64_t piece_bytes = 0;
+    uint64_t pieces = 0;  // all of them
     // Of a receive: the pieces that only this end copies, and how many these are after claims were
     // closed.
     uint64_t next_piece = 0;
@@ -97,6 +121,9 @@ class DirectTransport final : public Transport {
     List offers;
     List receives;
   };
+  // Words told, of those kept, after which the others are moved up: so no more than twice as many
+  // are kept as wait.
+  static constexpr size_t kToldMax = 64;
   // A word that found the queue full, and the operation that ends when it has left.
   struct Unsaid {
     DirectMessage message;
@@ -127,13 +154,22 @@ class DirectTransport final : public Transport {
   void TellBacklogs();
   void Hear();
   void Take(int peer, const DirectMessage& message);
+  void TakeAccept(int peer, const DirectMessage& accept);
+  // The peer has written what makes no sense.
+  void Refuse(int peer, const char* what);
   void TakeOffer(int peer, const DirectMessage& offer);
+
+  // Who copies what has met (direct_meet.cc).
   void Meet(Number receive, const DirectMessage& offer);
+  void BeginReceive(Number receive, const DirectMessage& offer);
+  bool BeginClaims(Number receive);
+  void HandOver(Number number);
   Number FreeClaims();
 
   // Copies up to so many bytes; true if any.
   bool Copy(int64_t bytes_max);
-  static bool ClaimPiece(Operation* operation, uint64_t* piece);
+  bool ClaimPiece(Operation* operation, uint64_t* piece);
+  static bool MayClaim(const Operation& operation);
   static int64_t BytesCopied(const Operation& operation);
   int CopyPiece(const Operation& operation, uint64_t piece);
   static void EndPiece(Operation* operation, int error);
@@ -156,6 +192,12 @@ class DirectTransport final : public Transport {
   void EndPart(Number number);
   void WithdrawPart(Number number);
 
+  // Parting (direct_parting.cc).
+  bool MeetsSendsOf(int peer) const;
+  void TellParting();
+  void EndSendsToParted();
+  void Abandon(Number number);
+
   void LookForEndedPeers();
   void Fail(int peer);
   absl::Status PeerEndedError(const Operation& operation);
@@ -172,10 +214,13 @@ class DirectTransport final : public Transport {
   std::vector<Number> unused_offers_;
   absl::flat_hash_map<uint64_t, Line> lines_;  // by LineKey; those that are empty may be missing
   std::vector<Number> copying_;                // in the order in which they began
+  std::vector<TransportOp> handed_over_;       // not taken yet
   std::vector<Number> ended_;                  // from first_ended_ on: not polled yet
   size_t first_ended_ = 0;
   std::array<bool, DirectNode::kClaims> uses_claims_ = {};  // own ones, until a receive has ended
   Number next_claims_ = 0;
+  bool parted_ = false;
+  absl::Status broken_;  // what a peer has written makes no sense
   int outstanding_ = 0;
   int idle_polls_ = 0;
   DirectFolder folder_;

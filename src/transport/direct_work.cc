@@ -34,7 +34,16 @@ bool DirectTransport::ClaimPiece(Operation* operation, uint64_t* piece) {
     *piece = operation->next_piece++;
     return true;
   }
-  return operation->claims != nullptr && operation->may_claim && operation->claims->Claim(piece);
+  if (operation->claims == nullptr || !MayClaim(*operation)) return false;
+  if (!operation->claims->Claim(piece)) return false;
+  if (*piece < operation->pieces) return true;
+  Refuse(operation->peer, "with more pieces than there are");
+  return false;
+}
+
+bool DirectTransport::MayClaim(const Operation& operation) {
+  if (!operation.by_sender) return operation.may_claim;
+  return operation.op.kind == TransportOp::Kind::kSend;
 }
 
 // By a piece; a fold adds up as many as it has sources, all but one.
@@ -76,7 +85,7 @@ void DirectTransport::EndPiece(Operation* operation, int error) {
 void DirectTransport::CloseClaims(Operation* operation) {
   operation->may_claim = false;
   if (operation->op.kind == TransportOp::Kind::kSend || operation->claims == nullptr) return;
-  if (operation->own_pieces > 0) return;
+  if (operation->own_pieces > 0 || operation->by_sender) return;
   operation->next_piece = std::min(operation->claims->Close(), operation->end_piece);
   operation->own_pieces = operation->end_piece - operation->next_piece;
 }
@@ -98,6 +107,7 @@ void DirectTransport::EndCopy(Number number) {
   DirectMessage outcome;
   outcome.kind = error == 0 ? DirectMessage::Kind::kDone : DirectMessage::Kind::kRefuse;
   outcome.op = operation.send;
+  outcome.generation = operation.send_generation;
   outcome.error = error;
   TellAndEnd(number, outcome, std::move(status));
 }

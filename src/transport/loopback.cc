@@ -75,9 +75,10 @@ class LoopbackFabric final : public Fabric {
 
 }  // namespace
 
-std::vector<std::unique_ptr<Fabric>> MakeLoopbackFabrics(const std::vector<int>& node_of_rank) {
+std::vector<std::unique_ptr<Fabric>> MakeLoopbackFabrics(const std::vector<int>& node_of_rank,
+                                                         LoopbackSends sends) {
   const int size = static_cast<int>(node_of_rank.size());
-  auto control = std::make_shared<LoopbackControl>(size);
+  auto control = std::make_shared<LoopbackControl>(size, sends);
   std::vector<std::unique_ptr<Fabric>> fabrics;
   fabrics.reserve(node_of_rank.size());
   for (int rank = 0; rank < size; ++rank) {

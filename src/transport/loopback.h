@@ -1,6 +1,5 @@
 // All ranks of a job in one process: a fabric and a transport through memory, for tests, examples
-// and simulations. Behaves like the MPI ones, rendezvous included: a send completes only when its
-// receive has been started.
+// and simulations. Behaves like the MPI ones: a send ends only when its receive has been started.
 #ifndef SLUICE_SRC_TRANSPORT_LOOPBACK_H_
 #define SLUICE_SRC_TRANSPORT_LOOPBACK_H_
 
@@ -8,12 +7,14 @@
 #include <vector>
 
 #include "sluice/fabric.h"
+#include "transport/loopback_messages.h"
 
 namespace sluice {
 
 // One fabric per rank, all connected. `node_of_rank` as in Fabric. Each fabric and each
 // transport may be used by a thread of its own; the last one destroyed frees what they share.
-std::vector<std::unique_ptr<Fabric>> MakeLoopbackFabrics(const std::vector<int>& node_of_rank);
+std::vector<std::unique_ptr<Fabric>> MakeLoopbackFabrics(
+    const std::vector<int>& node_of_rank, LoopbackSends sends = LoopbackSends::kMeetTheirReceives);
 
 }  // namespace sluice
 

@@ -57,7 +57,7 @@ bool LoopbackControl::TakePost(int rank, int* src, Record* record) {
 std::shared_ptr<LoopbackMessages> LoopbackControl::Messages(size_t index) {
   const std::lock_guard<std::mutex> lock(mutex_);
   while (messages_.size() <= index) {
-    messages_.push_back(std::make_shared<LoopbackMessages>(static_cast<int>(size())));
+    messages_.push_back(std::make_shared<LoopbackMessages>(static_cast<int>(size()), sends_));
   }
   return messages_[index];
 }

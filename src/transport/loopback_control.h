@@ -21,7 +21,8 @@ class LoopbackControl {
  public:
   using Record = std::vector<std::byte>;
 
-  explicit LoopbackControl(int size) : inboxes_(static_cast<size_t>(size)) {}
+  LoopbackControl(int size, LoopbackSends sends)
+      : sends_(sends), inboxes_(static_cast<size_t>(size)) {}
 
   // Adds the record of `rank` to the gather number `index`.
   void Bring(int rank, size_t index, absl::Span<const std::byte> record);
@@ -47,6 +48,7 @@ class LoopbackControl {
   };
   size_t size() const { return inboxes_.size(); }
 
+  const LoopbackSends sends_;
   std::mutex mutex_;
   size_t first_gather_ = 0;     // number of gathers_.front()
   std::deque<Gather> gathers_;  // those that not all ranks have taken

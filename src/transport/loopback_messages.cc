@@ -39,7 +39,10 @@ class LoopbackTransport final : public Transport {
  public:
   LoopbackTransport(int rank, int size, std::shared_ptr<LoopbackMessages> messages)
       : Transport({.name = "loopback"}), rank_(rank), size_(size), messages_(std::move(messages)) {}
-  ~LoopbackTransport() override { messages_->Forget(rank_); }
+  ~LoopbackTransport() override {
+    messages_->Forget(rank_);
+    TakeKept();
+  }
 
   absl::Status Reserve(int capacity) override {
     messages_->Reserve(rank_, capacity);
@@ -58,6 +61,11 @@ class LoopbackTransport final : public Transport {
   }
 
   void Withdraw() override { messages_->Withdraw(rank_); }
+  bool Part() override {
+    messages_->Withdraw(rank_);
+    messages_->Part(rank_);
+    return outstanding() == 0;
+  }
   int outstanding() const override { return messages_->outstanding(rank_); }
 
  private:
@@ -118,14 +126,25 @@ void LoopbackMessages::StartOne(int rank, const TransportOp& op) {
   entry.status = absl::OkStatus();
   ++end.outstanding;
 
+  const bool send = op.kind == TransportOp::Kind::kSend;
+  if (!send && TakeStored(rank, op, &entry.status)) return Move(end, end.unused, end.ended, index);
   const int partner_index = FindPartner(rank, op);
+  if (partner_index < 0 && send && sends_ == LoopbackSends::kEager) {
+    Stored& stored = ends_[static_cast<size_t>(op.peer)].stored.emplace_back();
+    stored = {rank, op.tag, std::vector<std::byte>(op.bytes)};
+    TransportOp store = op;
+    store.data = stored.bytes.data();
+    store.row_bytes = 0;
+    static_cast<void>(Deliver(op, store, op.peer));
+    return Move(end, end.unused, end.ended, index);
+  }
   if (partner_index < 0) {
     Move(end, end.unused, end.unmatched, index);
     return;
   }
   End& partner_end = ends_[static_cast<size_t>(op.peer)];
   Entry& partner = partner_end.entries[static_cast<size_t>(partner_index)];
-  if (op.kind == TransportOp::Kind::kSend) {
+  if (send) {
     partner.status = Deliver(op, partner.op, op.peer);
   } else {
     entry.status = Deliver(partner.op, op, rank);
@@ -141,6 +160,21 @@ int LoopbackMessages::FindPartner(int rank, const TransportOp& op) const {
     if (other.kind == Opposite(op.kind) && other.peer == rank && other.tag == op.tag) return i;
   }
   return -1;
+}
+
+bool LoopbackMessages::TakeStored(int rank, const TransportOp& op, absl::Status* status) {
+  std::deque<Stored>& all = ends_[static_cast<size_t>(rank)].stored;
+  const auto found = std::find_if(all.begin(), all.end(), [&op](const Stored& stored) {
+    return stored.src == op.peer && stored.tag == op.tag;
+  });
+  if (found == all.end()) return false;
+  TransportOp send = op;
+  send.data = found->bytes.data();
+  send.bytes = found->bytes.size();
+  send.row_bytes = 0;
+  *status = Deliver(send, op, rank);
+  all.erase(found);
+  return true;
 }
 
 int LoopbackMessages::Poll(int rank, absl::Span<TransportEvent> events) {
@@ -176,9 +210,38 @@ void LoopbackMessages::Withdraw(int rank) {
   }
 }
 
+void LoopbackMessages::Part(int rank) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  PartFromAll(rank);
+}
+
+void LoopbackMessages::PartFromAll(int rank) {
+  End& own = ends_[static_cast<size_t>(rank)];
+  if (std::exchange(own.parted, true)) return;
+  for (size_t other = 0; other < ends_.size(); ++other) {
+    if (!ends_[other].parted) continue;
+    EndSends(rank, static_cast<int>(other));
+    EndSends(static_cast<int>(other), rank);
+  }
+}
+
+void LoopbackMessages::EndSends(int src, int dst) {
+  End& end = ends_[static_cast<size_t>(src)];
+  for (int i = end.unmatched.head, next; i >= 0; i = next) {
+    Entry& entry = end.entries[static_cast<size_t>(i)];
+    next = entry.next;
+    if (entry.op.kind != TransportOp::Kind::kSend || entry.op.peer != dst) continue;
+    entry.status = PartedError(entry.op, src);
+    Move(end, end.unmatched, end.ended, i);
+  }
+}
+
 void LoopbackMessages::Forget(int rank) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  ends_[static_cast<size_t>(rank)] = End();
+  PartFromAll(rank);
+  End& end = ends_[static_cast<size_t>(rank)];
+  end = End();
+  end.parted = true;
 }
 
 std::unique_ptr<Transport> MakeLoopbackTransport(int rank, int size,

@@ -1,9 +1,12 @@
 // The messages of a loopback transport: matches sends with receives and copies, in one process.
 //
-// Knows nothing of fabrics. A send ends only when it has met its receive, like a rendezvous.
+// Knows nothing of fabrics.
 #ifndef SLUICE_SRC_TRANSPORT_LOOPBACK_MESSAGES_H_
 #define SLUICE_SRC_TRANSPORT_LOOPBACK_MESSAGES_H_
 
+#include <cstddef>
+#include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -14,10 +17,19 @@
 
 namespace sluice {
 
+// How sends end.
+enum class LoopbackSends : uint8_t {
+  kMeetTheirReceives,  // as the contract has it
+  // At once: messages are stored until somebody asks for them. This breaks the contract of
+  // Transport, so that tests can show that they would notice.
+  kEager,
+};
+
 // Shared by the transports of all ranks. Threads: any; one lock, held while a message is copied.
 class LoopbackMessages {
  public:
-  explicit LoopbackMessages(int size) : ends_(static_cast<size_t>(size)) {}
+  LoopbackMessages(int size, LoopbackSends sends)
+      : sends_(sends), ends_(static_cast<size_t>(size)) {}
 
   // Each as in Transport, for the end of `rank`.
   void Reserve(int rank, int capacity);
@@ -26,7 +38,9 @@ class LoopbackMessages {
   void Withdraw(int rank);
   int outstanding(int rank) const;
 
-  // Forgets all operations of `rank`, so that nobody touches their memory any more.
+  // From now on sends between `rank` and others that have parted end with Cancelled.
+  void Part(int rank);
+  // The same, and forgets all operations of `rank`, so that nobody touches their memory any more.
   void Forget(int rank);
 
  private:
@@ -35,6 +49,11 @@ class LoopbackMessages {
     absl::Status status;
     int previous = -1;
     int next = -1;
+  };
+  struct Stored {
+    int src;
+    int tag;
+    std::vector<std::byte> bytes;
   };
   // A list of entries of one end, by index, so that no operation allocates.
   struct List {
@@ -47,6 +66,8 @@ class LoopbackMessages {
     List unmatched;  // in the order they were started
     List ended;
     int outstanding = 0;
+    std::deque<Stored> stored;  // that came to it eagerly, in the order they were sent
+    bool parted = false;
   };
 
   static void Append(End& end, List& list, int index);
@@ -56,7 +77,14 @@ class LoopbackMessages {
   void StartOne(int rank, const TransportOp& op);
   // The first unmatched entry of `op`'s peer that `op`, started by `rank`, meets; -1: none.
   int FindPartner(int rank, const TransportOp& op) const;
+  void PartFromAll(int rank);
+  // Those of `src` to `dst` that nobody has met.
+  void EndSends(int src, int dst);
 
+  // Takes what was sent eagerly to `rank` for the receive `op`. False: nothing is there.
+  bool TakeStored(int rank, const TransportOp& op, absl::Status* status);
+
+  const LoopbackSends sends_;
   mutable std::mutex mutex_;
   std::vector<End> ends_;
 };

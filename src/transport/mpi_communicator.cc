@@ -1,4 +1,4 @@
-// Communicators of our own: duplicated within a deadline, freed only when nobody uses them.
+// Communicators of our own: duplicated within a deadline, retired when nobody uses them.
 #include "transport/mpi_communicator.h"
 
 #if __has_include(<mpi-ext.h>)
@@ -42,15 +42,16 @@ class ReturnErrors {
   MPI_Errhandler previous_ = MPI_ERRHANDLER_NULL;
 };
 
-// How many times kMpiTagsPerLength tags there are, down to a prime number: by that, lengths that
+// How many times twice kMpiTagsPerLength tags there are, down to a prime number. So lengths that
 // differ by a multiple of some power of two still fall into different classes.
 int LengthClasses() {
   void* value = nullptr;
   int found = 0;
   if (MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &value, &found) != MPI_SUCCESS || found == 0)
     return 1;
-  const int blocks = *static_cast<const int*>(value) / kMpiTagsPerLength;
-  for (const int prime : {65521, 8191, 1021, 251, 61, 31, 13, 7, 3, 2}) {
+  // As many blocks are left for bodies.
+  const int blocks = *static_cast<const int*>(value) / kMpiTagsPerLength / 2;
+  for (const int prime : {32749, 4093, 1021, 509, 127, 61, 31, 13, 7, 3, 2}) {
     if (prime <= blocks) return prime;
   }
   return 1;
@@ -59,7 +60,7 @@ int LengthClasses() {
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<MpiCommunicator>> MpiCommunicator::Duplicate(
-    MPI_Comm comm, const Deadline& deadline) {
+    MPI_Comm comm, const Deadline& deadline, RankProcesses* processes) {
   const ReturnErrors return_errors(comm);
   auto duplication = std::make_unique<Duplication>();
   int code = MPI_Comm_idup(comm, &duplication->comm, &duplication->request);
@@ -73,11 +74,20 @@ absl::StatusOr<std::shared_ptr<MpiCommunicator>> MpiCommunicator::Duplicate(
     }
     if (complete == 0 && deadline.Passed()) {
       static_cast<void>(duplication.release());
-      return absl::DeadlineExceededError(absl::StrCat(kDuplicating, ": after ",
-                                                      absl::FormatDuration(deadline.timeout()),
-                                                      " not all of its ranks have called"));
+      return absl::DeadlineExceededError(absl::StrCat(
+          kDuplicating, ": after ", absl::FormatDuration(deadline.timeout()),
+          " not all of its ranks have called, or one has ended; MPI does not tell which"));
     }
-    if (complete == 0) std::this_thread::yield();
+    if (complete == 0 && processes != nullptr) {
+      if (absl::Status status = processes->Check(); !status.ok()) {
+        static_cast<void>(duplication.release());
+        return absl::Status(status.code(), absl::StrCat(kDuplicating, ": ", status.message()));
+      }
+    }
+    if (complete == 0) {
+      PollRetiredMpiCommunicators();
+      std::this_thread::yield();
+    }
   }
   return std::make_shared<MpiCommunicator>(duplication->comm);
 }
@@ -94,8 +104,23 @@ int MpiCommunicator::ChannelTag(int channel_tag, size_t bytes) const {
   return length_class * kMpiTagsPerLength + kMpiChannelTagBase + channel_tag;
 }
 
+int MpiCommunicator::BodyTag(int channel_tag, size_t bytes) const {
+  return length_classes_ * kMpiTagsPerLength + ChannelTag(channel_tag, bytes);
+}
+
 MpiCommunicator::~MpiCommunicator() {
-  if (!abandoned_ && MpiIsUsable()) MPI_Comm_free(&comm_);
+  if (!abandoned_ && MpiIsUsable()) {
+    RetireMpiCommunicator(comm_, std::move(unfinished_));
+  } else {
+    for (auto& memory : unfinished_.memory) KeepForEver(std::move(memory));
+  }
+}
+
+void MpiCommunicator::Keep(MpiUnfinished unfinished) {
+  std::erase(unfinished.requests, MPI_REQUEST_NULL);
+  if (unfinished.requests.empty()) return;
+  for (const MPI_Request request : unfinished.requests) unfinished_.requests.push_back(request);
+  for (auto& memory : unfinished.memory) unfinished_.memory.push_back(std::move(memory));
 }
 
 bool MpiIsUsable() {

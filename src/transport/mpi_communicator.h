@@ -6,9 +6,12 @@
 
 #include <cstddef>
 #include <memory>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "transport/deadline.h"
+#include "transport/mpi_retired.h"
+#include "transport/rank_processes.h"
 #include "transport/transport.h"
 
 namespace sluice {
@@ -16,17 +19,21 @@ namespace sluice {
 // Tags on it. Control records keep apart from channels, so neither can take the other's messages.
 inline constexpr int kMpiPostTag = 0;
 inline constexpr int kMpiGatherTag = 1;
+inline constexpr int kMpiOverTag = 2;  // of the barrier before a communicator is freed
+inline constexpr int kMpiFarewellTag = 3;
 inline constexpr int kMpiChannelTagBase = 16;
 inline constexpr int kMpiTagsPerLength = 1 << 15;
 static_assert(kMpiChannelTagBase + kMaxTransportTag < kMpiTagsPerLength);
 
-// Owns a duplicate of a communicator; its errors are returned. Shared by all that use it, and freed
-// by the last of them, unless that could hang or crash. Thread: one.
+// Owns a duplicate of a communicator; its errors are returned. Shared by all that use it. The last
+// of them retires it (mpi_retired.h): it is freed once all ranks have done so, and nothing is under
+// way on it any more. For that all sends on it are synchronous. Thread: one.
 class MpiCommunicator {
  public:
-  // Collective over `comm`. DeadlineExceeded if the ranks do not come together in time.
-  static absl::StatusOr<std::shared_ptr<MpiCommunicator>> Duplicate(MPI_Comm comm,
-                                                                    const Deadline& deadline);
+  // Collective over `comm`. DeadlineExceeded if the ranks do not come together in time; what
+  // `processes`, where it is not null, says of ranks that have ended.
+  static absl::StatusOr<std::shared_ptr<MpiCommunicator>> Duplicate(
+      MPI_Comm comm, const Deadline& deadline, RankProcesses* processes = nullptr);
 
   // Takes over `comm`.
   explicit MpiCommunicator(MPI_Comm comm);
@@ -42,8 +49,13 @@ class MpiCommunicator {
   // any, so that ends which disagree never meet: Open MPI 4.1 reads a long message whole into a
   // short receive, past its end, where the sender's memory can be read directly.
   int ChannelTag(int channel_tag, size_t bytes) const;
+  // The tag of what follows a message without bytes that has announced it, by length as well.
+  int BodyTag(int channel_tag, size_t bytes) const;
 
-  // Never to be freed: operations may still be under way on it, here or on another rank.
+  // Operations on it that nobody here asks for any more, and what they read and write.
+  void Keep(MpiUnfinished unfinished);
+
+  // Never to be freed: a collective operation on it may still be under way.
   void Abandon() { abandoned_ = true; }
 
  private:
@@ -52,6 +64,7 @@ class MpiCommunicator {
   int size_ = 0;
   int length_classes_ = 1;  // lengths that tags can tell apart; a prime number, or 1
   bool abandoned_ = false;
+  MpiUnfinished unfinished_;
 };
 
 // True if MPI may still be called.

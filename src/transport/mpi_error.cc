@@ -29,6 +29,10 @@ absl::StatusCode StatusCodeOf(int error_class) {
       return absl::StatusCode::kDataLoss;
     case MPI_ERR_NO_MEM:
       return absl::StatusCode::kResourceExhausted;
+#if defined(MPI_ERR_PROC_FAILED)
+    case MPI_ERR_PROC_FAILED:  // a peer has died, says an MPI that goes on after that
+      return absl::StatusCode::kUnavailable;
+#endif
     default:
       return absl::StatusCode::kInternal;
   }

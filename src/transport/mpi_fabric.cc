@@ -1,29 +1,32 @@
 // How ranks meet over MPI: who shares a node, and what the fabric is made of.
+#include <signal.h>
+
+#include <algorithm>
 #include <array>
 #include <cstring>
-#include <map>
 #include <memory>
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "sluice/mpi.h"
+#include "transport/introduction.h"
 #include "transport/mpi_communicator.h"
 #include "transport/mpi_error.h"
 #include "transport/mpi_gather.h"
 #include "transport/mpi_posts.h"
+#include "transport/mpi_retired.h"
 #include "transport/mpi_transport.h"
+#include "transport/rank_processes.h"
+#include "transport/say_once.h"
 
 namespace sluice {
 namespace {
 
-// What ranks tell each other when they meet.
-struct Introduction {
-  int ranks_per_node;
-  std::array<char, MPI_MAX_PROCESSOR_NAME> host;  // zero-terminated, zeros behind
-};
+static_assert(sizeof(Introduction{}.host) >= MPI_MAX_PROCESSOR_NAME);
 
 absl::string_view ThreadLevelName(int level) {
   switch (level) {
@@ -41,11 +44,12 @@ absl::string_view ThreadLevelName(int level) {
 class MpiFabric final : public Fabric {
  public:
   MpiFabric(std::vector<int> node_of_rank, const std::shared_ptr<MpiCommunicator>& comm,
-            std::unique_ptr<MpiGather> gather, std::unique_ptr<MpiPosts> posts,
-            absl::Duration timeout)
+            std::shared_ptr<RankProcesses> processes, std::unique_ptr<MpiGather> gather,
+            std::unique_ptr<MpiPosts> posts, absl::Duration timeout)
       : Fabric(comm->rank(), std::move(node_of_rank)),
         timeout_(timeout),
         comm_(comm),
+        processes_(std::move(processes)),
         gather_(std::move(gather)),
         posts_(std::move(posts)) {}
 
@@ -54,23 +58,27 @@ class MpiFabric final : public Fabric {
   }
   absl::StatusOr<bool> PollAllGather(std::vector<std::byte>* all,
                                      std::vector<int>* missing) override {
+    PollRetiredMpiCommunicators();
     return gather_->Poll(all, missing);
   }
   absl::Status Post(int dst, absl::Span<const std::byte> record) override {
     return posts_->Post(dst, record);
   }
   bool PollPost(int* src, std::vector<std::byte>* record) override {
+    PollRetiredMpiCommunicators();
     return posts_->Poll(src, record);
   }
 
   // The first transport shares the fabric's communicator: channels have tags of their own on it.
   absl::StatusOr<std::unique_ptr<Transport>> OpenTransport() override {
-    if (!std::exchange(opened_, true)) return std::make_unique<MpiTransport>(comm_);
-    auto own = MpiCommunicator::Duplicate(comm_->get(), Deadline(timeout_));
-    if (own.ok()) return std::make_unique<MpiTransport>(*std::move(own));
+    if (!std::exchange(opened_, true)) return std::make_unique<MpiTransport>(comm_, processes_);
+    auto own = MpiCommunicator::Duplicate(comm_->get(), Deadline(timeout_), processes_.get());
+    if (own.ok()) return std::make_unique<MpiTransport>(*std::move(own), processes_);
     comm_->Abandon();  // the duplication may still be under way on it
     return own.status();
   }
+
+  absl::Status CheckRanks() override { return processes_->Check(); }
 
   absl::Status CheckOtherThread() const override {
     int level = MPI_THREAD_SINGLE;
@@ -84,10 +92,21 @@ class MpiFabric final : public Fabric {
  private:
   const absl::Duration timeout_;
   const std::shared_ptr<MpiCommunicator> comm_;
+  const std::shared_ptr<RankProcesses> processes_;
   const std::unique_ptr<MpiGather> gather_;
   const std::unique_ptr<MpiPosts> posts_;
   bool opened_ = false;
 };
+
+// MPI over TCP writes to sockets whose far end may have died, and the system's answer to that is a
+// signal that ends this process without a word, unless somebody has said what to do with it.
+void IgnoreBrokenPipes() {
+  struct sigaction action = {};
+  if (sigaction(SIGPIPE, nullptr, &action) != 0) return;
+  if ((action.sa_flags & SA_SIGINFO) != 0 || action.sa_handler != SIG_DFL) return;
+  action.sa_handler = SIG_IGN;
+  sigaction(SIGPIPE, &action, nullptr);
+}
 
 absl::Status CheckThread() {
   if (!MpiIsUsable()) {
@@ -113,7 +132,7 @@ absl::Status CheckCommunicator(MPI_Comm comm) {
 }
 
 absl::StatusOr<Introduction> Introduce(int ranks_per_node) {
-  Introduction introduction = {ranks_per_node, {}};
+  Introduction introduction = {ranks_per_node, {}, OwnProcessName()};
   int length = 0;
   const int code = MPI_Get_processor_name(introduction.host.data(), &length);
   if (code != MPI_SUCCESS) return MpiError(code, "MPI_Get_processor_name", "making a fabric");
@@ -137,6 +156,7 @@ absl::StatusOr<std::vector<Introduction>> Meet(MpiGather& gather, const Introduc
           absl::StrCat("making a fabric: after ", absl::FormatDuration(deadline.timeout()),
                        " nothing has come from ranks ", absl::StrJoin(missing, ", ")));
     }
+    PollRetiredMpiCommunicators();
     std::this_thread::yield();
   }
   std::vector<Introduction> introductions(all.size() / sizeof(Introduction));
@@ -144,29 +164,9 @@ absl::StatusOr<std::vector<Introduction>> Meet(MpiGather& gather, const Introduc
   return introductions;
 }
 
-// Node numbers in the order in which nodes first occur. Every rank sees the same records, so every
-// rank comes to the same numbers or the same error.
-absl::StatusOr<std::vector<int>> AssignNodes(absl::Span<const Introduction> introductions) {
-  std::vector<int> nodes;
-  std::map<std::string, int> node_of_host;
-  const int ranks_per_node = introductions[0].ranks_per_node;
-  for (size_t rank = 0; rank < introductions.size(); ++rank) {
-    const Introduction& introduction = introductions[rank];
-    if (introduction.ranks_per_node < 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("ranks_per_node is ", introduction.ranks_per_node, " on rank ", rank));
-    }
-    if (introduction.ranks_per_node != ranks_per_node) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("ranks_per_node is ", ranks_per_node, " on rank 0, but ",
-                       introduction.ranks_per_node, " on rank ", rank));
-    }
-    const int next = static_cast<int>(node_of_host.size());
-    nodes.push_back(ranks_per_node > 0
-                        ? static_cast<int>(rank) / ranks_per_node
-                        : node_of_host.emplace(introduction.host.data(), next).first->second);
-  }
-  return nodes;
+bool IsFirstOfNode(int rank, absl::Span<const int> nodes) {
+  const auto own = nodes.begin() + rank;
+  return std::find(nodes.begin(), own, *own) == own;
 }
 
 }  // namespace
@@ -176,6 +176,7 @@ absl::StatusOr<std::unique_ptr<Fabric>> MakeMpiFabric(MPI_Comm comm,
   const Deadline deadline(options.timeout);
   if (absl::Status status = CheckThread(); !status.ok()) return status;
   if (absl::Status status = CheckCommunicator(comm); !status.ok()) return status;
+  IgnoreBrokenPipes();
   auto own = MpiCommunicator::Duplicate(comm, deadline);
   if (!own.ok()) return own.status();
 
@@ -184,13 +185,19 @@ absl::StatusOr<std::unique_ptr<Fabric>> MakeMpiFabric(MPI_Comm comm,
   auto gather = std::make_unique<MpiGather>(*own);
   const auto introductions = Meet(*gather, *introduction, deadline);
   if (!introductions.ok()) return introductions.status();
-  auto nodes = AssignNodes(*introductions);
+  auto nodes = PlannedNodesOf(*introductions);
   if (!nodes.ok()) return nodes.status();
 
+  std::vector<ProcessName> names;
+  for (const Introduction& each : *introductions) names.push_back(each.process);
+  const std::vector<int> seen_nodes = NodesOf(*introductions);
+  auto processes = std::make_shared<RankProcesses>((*own)->rank(), names, seen_nodes);
+  const std::string limit = processes->Limit();
+  if (!limit.empty() && IsFirstOfNode((*own)->rank(), seen_nodes)) SayOnce(limit);
   auto posts = std::make_unique<MpiPosts>(*own);
   if (absl::Status status = posts->Listen(); !status.ok()) return status;
-  return std::make_unique<MpiFabric>(*std::move(nodes), *own, std::move(gather), std::move(posts),
-                                     options.timeout);
+  return std::make_unique<MpiFabric>(*std::move(nodes), *own, std::move(processes),
+                                     std::move(gather), std::move(posts), options.timeout);
 }
 
 }  // namespace sluice

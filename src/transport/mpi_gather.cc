@@ -20,16 +20,16 @@ std::string Between(bool receive, int rank, int peer) {
 }  // namespace
 
 MpiGather::~MpiGather() {
-  if (messages_ == nullptr || !MpiIsUsable()) return;
-  const size_t size = static_cast<size_t>(comm_->size());
-  bool active = false;
-  for (size_t i = 0; i < messages_->requests.size(); ++i) {
-    MPI_Request* request = &messages_->requests[i];
-    const bool receive = i < size;
-    if (receive ? !WithdrawReceive(request) : *request != MPI_REQUEST_NULL) active = true;
+  if (messages_ == nullptr) return;
+  const std::shared_ptr<Messages> messages = std::move(messages_);
+  if (!MpiIsUsable()) {
+    KeepForEver(messages);
+    return;
   }
-  comm_->Abandon();
-  if (active) static_cast<void>(messages_.release());
+  for (size_t i = 0; i < static_cast<size_t>(comm_->size()); ++i) {
+    WithdrawReceive(&messages->requests[i]);
+  }
+  comm_->Keep({messages->requests, {messages}});
 }
 
 absl::Status MpiGather::Start(absl::Span<const std::byte> record) {
@@ -64,11 +64,11 @@ absl::Status MpiGather::Post() {
     const int dst = (comm_->rank() + step) % size;
     const size_t index = static_cast<size_t>(size) + static_cast<size_t>(dst);
     const int code =
-        MPI_Isend(messages_->record.data(), static_cast<int>(messages_->record.size()), MPI_BYTE,
-                  dst, kMpiGatherTag, comm_->get(), &messages_->requests[index]);
+        MPI_Issend(messages_->record.data(), static_cast<int>(messages_->record.size()), MPI_BYTE,
+                   dst, kMpiGatherTag, comm_->get(), &messages_->requests[index]);
     if (code != MPI_SUCCESS) {
       messages_->requests[index] = MPI_REQUEST_NULL;
-      return MpiError(code, "MPI_Isend", Between(false, comm_->rank(), dst));
+      return MpiError(code, "MPI_Issend", Between(false, comm_->rank(), dst));
     }
   }
   return absl::OkStatus();
@@ -114,7 +114,7 @@ absl::Status MpiGather::CheckOutcome(int index, const MPI_Status& outcome,
   const bool receive = index < comm_->size();
   const int peer = receive ? index : index - comm_->size();
   if (error_in_status && outcome.MPI_ERROR != MPI_SUCCESS) {
-    return MpiError(outcome.MPI_ERROR, receive ? "MPI_Irecv" : "MPI_Isend",
+    return MpiError(outcome.MPI_ERROR, receive ? "MPI_Irecv" : "MPI_Issend",
                     Between(receive, comm_->rank(), peer));
   }
   if (!receive) return absl::OkStatus();

@@ -1,6 +1,8 @@
 // An all-gather of small records by direct messages, so that silent ranks can be named.
 //
-// Each rank sends its record to every other one and receives theirs. Not for payload.
+// Each rank sends its record to every other one and receives theirs. Not for payload. MPI holds at
+// most one record of each rank that has not been asked for: nobody begins the next gather before
+// all have begun this one.
 #ifndef SLUICE_SRC_TRANSPORT_MPI_GATHER_H_
 #define SLUICE_SRC_TRANSPORT_MPI_GATHER_H_
 
@@ -19,7 +21,7 @@ namespace sluice {
 class MpiGather {
  public:
   explicit MpiGather(std::shared_ptr<MpiCommunicator> comm) : comm_(std::move(comm)) {}
-  // Never waits: what is still under way keeps its memory, and the communicator, for ever.
+  // Never waits: what is still under way keeps its memory, and the communicator, until it is over.
   ~MpiGather();
   MpiGather(const MpiGather&) = delete;
   MpiGather& operator=(const MpiGather&) = delete;

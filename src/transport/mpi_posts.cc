@@ -1,4 +1,6 @@
 // Posts over MPI: one standing receive, and sends that nobody waits for.
+//
+// The sends are synchronous: so a receiver that does not poll holds no more than Fabric allows.
 #include "transport/mpi_posts.h"
 
 #include <algorithm>
@@ -14,13 +16,15 @@ MpiPosts::MpiPosts(std::shared_ptr<MpiCommunicator> comm)
     : comm_(std::move(comm)), pending_(static_cast<size_t>(comm_->size())) {}
 
 MpiPosts::~MpiPosts() {
-  if (!MpiIsUsable()) return;
-  bool active = !WithdrawReceive(&messages_->receive);
-  if (!messages_->sends.empty()) ReapSends();
-  active = active || !messages_->sends.empty();
-  // Who has had something to say may still be spoken to.
-  if (active || used_) comm_->Abandon();
-  if (active) static_cast<void>(messages_.release());
+  const std::shared_ptr<Messages> messages = std::move(messages_);
+  if (!MpiIsUsable()) {
+    KeepForEver(messages);
+    return;
+  }
+  WithdrawReceive(&messages->receive);
+  std::vector<MPI_Request> requests = messages->sends;
+  requests.push_back(messages->receive);
+  comm_->Keep({std::move(requests), {messages}});
 }
 
 absl::Status MpiPosts::Listen() {
@@ -39,12 +43,11 @@ absl::Status MpiPosts::Post(int dst, absl::Span<const std::byte> record) {
   if (last_ == nullptr || absl::MakeConstSpan(*last_) != record) {
     last_ = std::make_shared<const Record>(record.begin(), record.end());
   }
-  used_ = true;
   messages_->sends.push_back(MPI_REQUEST_NULL);
   MPI_Request* request = &messages_->sends.back();
-  int code = MPI_Isend(last_->data(), static_cast<int>(last_->size()), MPI_BYTE, dst, kMpiPostTag,
-                       comm_->get(), request);
-  const char* call = "MPI_Isend";
+  int code = MPI_Issend(last_->data(), static_cast<int>(last_->size()), MPI_BYTE, dst, kMpiPostTag,
+                        comm_->get(), request);
+  const char* call = "MPI_Issend";
   int complete = 0;
   if (code == MPI_SUCCESS) {
     call = "MPI_Test";
@@ -105,7 +108,6 @@ bool MpiPosts::Poll(int* src, std::vector<std::byte>* record) {
     return false;
   }
   if (complete == 0) return false;
-  used_ = true;
   int bytes = 0;
   MPI_Get_count(&outcome, MPI_BYTE, &bytes);
   *src = outcome.MPI_SOURCE;

@@ -16,13 +16,13 @@
 
 namespace sluice {
 
-// One standing receive from any rank; a send for each post. Most posts have left when Post returns;
-// only one that has not keeps a copy of its record, which equal posts in a row share, so that one
-// word to all ranks of a large job is kept once. Thread: one.
+// One standing receive from any rank; a send for each post, which is under way until its receiver
+// has polled. It keeps a copy of its record, which equal posts in a row share, so that one word to
+// all ranks of a large job is kept once. Thread: one.
 class MpiPosts {
  public:
   explicit MpiPosts(std::shared_ptr<MpiCommunicator> comm);
-  // Never waits: what is still under way keeps its memory, and the communicator, for ever.
+  // Never waits: what is still under way keeps its memory, and the communicator, until it is over.
   ~MpiPosts();
   MpiPosts(const MpiPosts&) = delete;
   MpiPosts& operator=(const MpiPosts&) = delete;
@@ -40,13 +40,13 @@ class MpiPosts {
   struct Messages {
     std::array<std::byte, Fabric::kMaxPostBytes> received;
     MPI_Request receive = MPI_REQUEST_NULL;
-    // Posts that have not left, one entry each.
+    // Posts that are under way, one entry each.
     std::vector<MPI_Request> sends;
     std::vector<std::shared_ptr<const Record>> records;
     std::vector<int> dsts;
   };
 
-  // Forgets posts that have left.
+  // Forgets posts that have arrived.
   void ReapSends();
   // Keeps what the last entry of `sends`, a post to `dst`, still needs.
   void Keep(int dst);
@@ -54,9 +54,8 @@ class MpiPosts {
   const std::shared_ptr<MpiCommunicator> comm_;
   std::unique_ptr<Messages> messages_ = std::make_unique<Messages>();
   std::shared_ptr<const Record> last_;  // posted
-  std::vector<uint8_t> pending_;        // by rank: posts to it that have not left
+  std::vector<uint8_t> pending_;        // by rank: posts to it that are under way
   std::vector<int> indices_;            // scratch for ReapSends
-  bool used_ = false;                   // something was posted, or came
 };
 
 }  // namespace sluice

@@ -19,13 +19,13 @@ constexpr size_t kTypesMax = 1024;
 }  // namespace
 
 MpiTransport::~MpiTransport() {
-  if (MpiIsUsable()) FreeTypes();
-  if (active_ == 0 || !MpiIsUsable()) return;
-  for (int i = 0; i < active_; ++i) {
-    const size_t slot = static_cast<size_t>(i);
+  if (!MpiIsUsable()) return;
+  FreeTypes();
+  for (size_t slot = static_cast<size_t>(active_); slot-- > 0;) {  // as in Withdraw
     if (ops_[slot].kind == TransportOp::Kind::kReceive) WithdrawReceive(&requests_[slot]);
   }
-  comm_->Abandon();
+  requests_.resize(static_cast<size_t>(active_));
+  comm_->Keep({std::move(requests_), TakeKept()});
 }
 
 absl::Status MpiTransport::Reserve(int capacity) {
@@ -33,6 +33,7 @@ absl::Status MpiTransport::Reserve(int capacity) {
   if (capacity <= capacity_) return absl::OkStatus();
   const size_t slots = static_cast<size_t>(capacity);
   requests_.assign(slots, MPI_REQUEST_NULL);
+  phases_.resize(slots);
   ops_.resize(slots);
   statuses_.resize(slots);
   indices_.resize(slots);
@@ -52,26 +53,49 @@ absl::Status MpiTransport::Start(absl::Span<const TransportOp> ops) {
 
 void MpiTransport::StartOne(const TransportOp& op) {
   const size_t slot = static_cast<size_t>(active_);
-  const bool send = op.kind == TransportOp::Kind::kSend;
-  const bool rows = op.row_bytes != 0;
-  MPI_Datatype type = MPI_BYTE;
-  if (rows) {
-    const absl::StatusOr<MPI_Datatype> made = TypeOf(op);
-    if (!made.ok()) return End(op.cookie, made.status());
-    type = *made;
-  }
-  const int count = rows ? 1 : static_cast<int>(op.bytes);
-  const int tag = comm_->ChannelTag(op.tag, op.bytes);
-  MPI_Request* request = &requests_[slot];
-  const int code = send ? MPI_Isend(op.data, count, type, op.peer, tag, comm_->get(), request)
-                        : MPI_Irecv(op.data, count, type, op.peer, tag, comm_->get(), request);
-  if (code != MPI_SUCCESS) {
-    *request = MPI_REQUEST_NULL;
-    End(op.cookie, MpiError(code, send ? "MPI_Isend" : "MPI_Irecv", DescribeOp(op, comm_->rank())));
-    return;
-  }
   ops_[slot] = op;
+  phases_[slot] = Phase::kEnded;
+  Enter(slot, HasRoom(op, Phase::kWhole) ? Phase::kWhole : Phase::kKnock);
   ++active_;
+  if (absl::Status status = Post(slot); !status.ok()) {
+    EndOne(slot, std::move(status));
+    CloseGaps();
+  }
+}
+
+absl::Status MpiTransport::Post(size_t slot) {
+  const TransportOp& op = ops_[slot];
+  const bool send = op.kind == TransportOp::Kind::kSend;
+  const bool knock = phases_[slot] == Phase::kKnock;
+  MPI_Datatype type = MPI_BYTE;
+  int count = knock ? 0 : static_cast<int>(op.bytes);
+  if (op.row_bytes != 0 && !knock) {
+    const absl::StatusOr<MPI_Datatype> made = TypeOf(op);
+    if (!made.ok()) return made.status();
+    type = *made;
+    count = 1;
+  }
+  MPI_Request* request = &requests_[slot];
+  const int tag = TagOf(slot);
+  // Synchronous: a message that MPI takes on its own account would end before its receive has been
+  // started, and lie in the receiver's memory, where nothing bounds how many of them there are.
+  const int code = send ? MPI_Issend(op.data, count, type, op.peer, tag, comm_->get(), request)
+                        : MPI_Irecv(op.data, count, type, op.peer, tag, comm_->get(), request);
+  if (code == MPI_SUCCESS) return absl::OkStatus();
+  *request = MPI_REQUEST_NULL;
+  return MpiError(code, send ? "MPI_Issend" : "MPI_Irecv", DescribeOp(op, comm_->rank()));
+}
+
+int MpiTransport::TagOf(size_t slot) const {
+  const TransportOp& op = ops_[slot];
+  return phases_[slot] == Phase::kBody ? comm_->BodyTag(op.tag, op.bytes)
+                                       : comm_->ChannelTag(op.tag, op.bytes);
+}
+
+int64_t MpiTransport::UnmetBytes(const TransportOp& op) {
+  // Open MPI's TCP sends so much; its shared memory, UCX and MPICH less.
+  constexpr size_t kMost = size_t{64} << 10;
+  return static_cast<int64_t>(std::min(op.bytes, kMost));
 }
 
 absl::StatusOr<MPI_Datatype> MpiTransport::TypeOf(const TransportOp& op) {
@@ -108,24 +132,65 @@ absl::StatusOr<int> MpiTransport::Poll(absl::Span<TransportEvent> events) {
   return count;
 }
 
+// The last one first: messages come in while this goes on, and each meets the first receive that is
+// left.
 void MpiTransport::Withdraw() {
-  for (size_t slot = 0; slot < static_cast<size_t>(active_); ++slot) {
+  for (size_t slot = static_cast<size_t>(active_); slot-- > 0;) {
     if (ops_[slot].kind == TransportOp::Kind::kReceive) WithdrawOne(slot);
   }
   CloseGaps();
 }
 
+bool MpiTransport::Part() {
+  parting_ = true;
+  Withdraw();
+  if (farewell_ == nullptr) {
+    std::vector<MpiFarewell::Sent> sends;
+    for (size_t slot = 0; slot < static_cast<size_t>(active_); ++slot) {
+      const TransportOp& op = ops_[slot];
+      if (op.kind != TransportOp::Kind::kSend) continue;
+      if (phases_[slot] == Phase::kAnswered) {
+        EndOne(slot, PartedError(op, comm_->rank()));  // its body is not sent any more
+      } else {
+        sends.push_back({op.peer, TagOf(slot)});
+      }
+    }
+    CloseGaps();
+    farewell_ = std::make_unique<MpiFarewell>(comm_, sends, processes_);
+  }
+  if (processes_ != nullptr) processes_->Check().IgnoreError();
+  const bool parted = farewell_->Poll();
+  if (processes_ != nullptr && active_ > 0) GiveUpEnded();
+  return parted && outstanding() == 0;
+}
+
+void MpiTransport::GiveUpEnded() {
+  // What an ended rank had written before is taken in by polls.
+  constexpr int kPollsForLastWords = 16;
+  if (++polls_since_parting_ < kPollsForLastWords) return;
+  for (size_t slot = 0; slot < static_cast<size_t>(active_); ++slot) {
+    const TransportOp& op = ops_[slot];
+    if (!processes_->HasEnded(op.peer)) continue;
+    comm_->Abandon();  // MPI keeps the request
+    EndOne(slot, absl::UnavailableError(absl::StrCat(DescribeOp(op, comm_->rank()), ": rank ",
+                                                     op.peer, " has ended")));
+  }
+  CloseGaps();
+}
+
 void MpiTransport::WithdrawOne(size_t slot) {
-  comm_->Abandon();  // its message may yet come
   const TransportOp& op = ops_[slot];
+  // A knock has met the others. Their bodies come, unless the sender parts too.
+  if (phases_[slot] != Phase::kWhole && !parting_) return;
+  if (phases_[slot] == Phase::kAnswered) return EndOne(slot, WithdrawnError(op, comm_->rank()));
   MPI_Cancel(&requests_[slot]);
   int complete = 0;
   MPI_Status outcome;
   const int code = MPI_Test(&requests_[slot], &complete, &outcome);
-  if (code == MPI_SUCCESS && complete == 0) return;  // a message has met it
-  requests_[slot] = MPI_REQUEST_NULL;
-  End(op.cookie, code == MPI_SUCCESS ? Outcome(op, outcome, false)
-                                     : MpiError(code, "MPI_Irecv", DescribeOp(op, comm_->rank())));
+  if (code != MPI_SUCCESS) {
+    return EndOne(slot, MpiError(code, "MPI_Irecv", DescribeOp(op, comm_->rank())));
+  }
+  if (complete != 0) Completed(slot, outcome, false);  // otherwise a message has met it
 }
 
 absl::Status MpiTransport::Test() {
@@ -138,13 +203,84 @@ absl::Status MpiTransport::Test() {
                     absl::StrCat(active_, " operations of rank ", comm_->rank(), ", the first a ",
                                  DescribeOp(ops_[0], comm_->rank())));
   }
+  if (count == MPI_UNDEFINED) count = 0;  // all have been answered
   for (int k = 0; k < count; ++k) {
     const size_t slot = static_cast<size_t>(indices_[static_cast<size_t>(k)]);
-    requests_[slot] = MPI_REQUEST_NULL;
-    End(ops_[slot].cookie, Outcome(ops_[slot], statuses_[static_cast<size_t>(k)], error_in_status));
+    Completed(slot, statuses_[static_cast<size_t>(k)], error_in_status);
   }
-  if (count > 0) CloseGaps();
+  if (answered_ > 0) PostBodies();
+  if (ended_ > 0) CloseGaps();
   return absl::OkStatus();
+}
+
+void MpiTransport::Completed(size_t slot, const MPI_Status& outcome, bool error_in_status) {
+  const TransportOp& op = ops_[slot];
+  requests_[slot] = MPI_REQUEST_NULL;
+  if (!IsAnswered(slot, outcome, error_in_status)) {
+    return EndOne(slot, Outcome(op, outcome, error_in_status));
+  }
+  if (parting_) {
+    const bool send = op.kind == TransportOp::Kind::kSend;
+    return EndOne(slot, send ? PartedError(op, comm_->rank()) : WithdrawnError(op, comm_->rank()));
+  }
+  Enter(slot, Phase::kAnswered);
+}
+
+// A knock, or a message without bytes where some were to come.
+bool MpiTransport::IsAnswered(size_t slot, const MPI_Status& outcome, bool error_in_status) const {
+  if (error_in_status && outcome.MPI_ERROR != MPI_SUCCESS) return false;
+  if (ops_[slot].kind == TransportOp::Kind::kSend) return phases_[slot] == Phase::kKnock;
+  if (phases_[slot] != Phase::kWhole || ops_[slot].bytes == 0) return false;
+  int cancelled = 0;
+  MPI_Test_cancelled(&outcome, &cancelled);
+  int bytes = -1;
+  MPI_Get_count(&outcome, MPI_BYTE, &bytes);
+  return cancelled == 0 && bytes == 0;
+}
+
+// Bodies meet in the order of their knocks. So an operation waits for those before it in its
+// channel that have not been answered, or wait themselves.
+void MpiTransport::PostBodies() {
+  undecided_.clear();
+  for (size_t slot = 0; slot < static_cast<size_t>(active_); ++slot) {
+    const TransportOp& op = ops_[slot];
+    const bool send = op.kind == TransportOp::Kind::kSend;
+    const bool answered = phases_[slot] == Phase::kAnswered;
+    if (!answered && phases_[slot] != (send ? Phase::kKnock : Phase::kWhole)) continue;
+    if (!answered || !HasRoom(op, Phase::kBody) || undecided_.contains(QueueOf(op))) {
+      undecided_.insert(QueueOf(op));
+      continue;
+    }
+    Enter(slot, Phase::kBody);
+    if (absl::Status status = Post(slot); !status.ok()) EndOne(slot, std::move(status));
+  }
+}
+
+void MpiTransport::Enter(size_t slot, Phase phase) {
+  const TransportOp& op = ops_[slot];
+  if (int64_t* const unmet = UnmetBytesOf(op, phases_[slot])) *unmet -= UnmetBytes(op);
+  if (int64_t* const unmet = UnmetBytesOf(op, phase)) *unmet += UnmetBytes(op);
+  if (phases_[slot] == Phase::kAnswered) --answered_;
+  if (phase == Phase::kAnswered) ++answered_;
+  phases_[slot] = phase;
+}
+
+int64_t* MpiTransport::UnmetBytesOf(const TransportOp& op, Phase phase) {
+  if (op.kind != TransportOp::Kind::kSend) return nullptr;
+  const size_t peer = static_cast<size_t>(op.peer);
+  if (phase == Phase::kWhole) return &unmet_bytes_[peer];
+  return phase == Phase::kBody ? &unmet_bodies_[peer] : nullptr;
+}
+
+bool MpiTransport::HasRoom(const TransportOp& op, Phase phase) {
+  const int64_t* const unmet = UnmetBytesOf(op, phase);
+  return unmet == nullptr || *unmet == 0 || *unmet + UnmetBytes(op) <= unmet_bytes_max_;
+}
+
+void MpiTransport::EndOne(size_t slot, absl::Status status) {
+  Enter(slot, Phase::kEnded);
+  requests_[slot] = MPI_REQUEST_NULL;
+  End(ops_[slot].cookie, std::move(status));
 }
 
 absl::Status MpiTransport::Outcome(const TransportOp& op, const MPI_Status& outcome,
@@ -152,7 +288,7 @@ absl::Status MpiTransport::Outcome(const TransportOp& op, const MPI_Status& outc
   const bool send = op.kind == TransportOp::Kind::kSend;
   // MPI leaves MPI_ERROR alone unless the call says that errors are in the statuses.
   if (error_in_status && outcome.MPI_ERROR != MPI_SUCCESS) {
-    return MpiError(outcome.MPI_ERROR, send ? "MPI_Isend" : "MPI_Irecv",
+    return MpiError(outcome.MPI_ERROR, send ? "MPI_Issend" : "MPI_Irecv",
                     DescribeOp(op, comm_->rank()));
   }
   if (send) return absl::OkStatus();
@@ -175,9 +311,10 @@ void MpiTransport::End(uint64_t cookie, absl::Status status) {
 void MpiTransport::CloseGaps() {
   size_t kept = 0;
   for (size_t slot = 0; slot < static_cast<size_t>(active_); ++slot) {
-    if (requests_[slot] == MPI_REQUEST_NULL) continue;
+    if (phases_[slot] == Phase::kEnded) continue;
     if (kept != slot) {
       requests_[kept] = requests_[slot];
+      phases_[kept] = phases_[slot];
       ops_[kept] = ops_[slot];
     }
     ++kept;

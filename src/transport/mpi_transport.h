@@ -4,23 +4,41 @@
 
 #include <mpi.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
+#include <tuple>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "transport/mpi_communicator.h"
+#include "transport/mpi_farewell.h"
+#include "transport/rank_processes.h"
 #include "transport/transport.h"
 
 namespace sluice {
 
 // Active requests stand in a dense array, so that a poll scans no more than what is active.
+//
+// MPI may send the first bytes of a message before its receive has been started: 64 KiB over Open
+// MPI's TCP. They lie in the receiver's memory until then. So only as many bytes may be on their
+// way to a rank as kUnmetBytesMax allows. Of a message beyond that a knock goes first: a message
+// without bytes, in its place. Once the knock has met the receive, both ends go on with the body.
+// Bodies of one length have a tag of their own, and meet in the order in which they were started.
 class MpiTransport final : public Transport {
  public:
-  explicit MpiTransport(std::shared_ptr<MpiCommunicator> comm)
+  // `processes`, where it is not null, says which ranks have ended.
+  explicit MpiTransport(std::shared_ptr<MpiCommunicator> comm,
+                        std::shared_ptr<RankProcesses> processes = nullptr)
       : Transport({.name = "mpi", .takes_device_memory = MpiTakesDeviceMemory()}),
-        comm_(std::move(comm)) {}
+        comm_(std::move(comm)),
+        processes_(std::move(processes)),
+        unmet_bytes_(static_cast<size_t>(comm_->size())),
+        unmet_bodies_(static_cast<size_t>(comm_->size())),
+        unmet_bytes_max_(UnmetBytesMax(comm_->size())) {}
   ~MpiTransport() override;
 
   absl::Status Reserve(int capacity) override;
@@ -28,14 +46,56 @@ class MpiTransport final : public Transport {
   absl::Status Start(absl::Span<const TransportOp> ops) override;
   absl::StatusOr<int> Poll(absl::Span<TransportEvent> events) override;
   void Withdraw() override;
+  bool Part() override;
   int outstanding() const override { return active_ + ended_; }
 
  private:
+  // Of the 8 MiB that a rank may hold beside its budgets, half, dealt out to those that may send.
+  static constexpr int64_t kUnmetBytesMax = int64_t{4} << 20;
+  // One message of each may always be there.
+  static int64_t UnmetBytesMax(int ranks) {
+    return std::clamp<int64_t>(kUnmetBytesMax / std::max(ranks - 1, 1), 64 << 10,
+                               kUnmetBytesMax / 8);
+  }
+
+  // Where an active operation stands.
+  enum class Phase : uint8_t {
+    kWhole,     // its message is under way; a receive may meet a knock as well
+    kKnock,     // of a send: its knock is under way
+    kAnswered,  // the knock has met its receive, and nothing is under way
+    kBody,      // what the knock has announced is under way
+    kEnded,     // it leaves the array with the next CloseGaps
+  };
+  // Operations among which messages keep their order.
+  using Queue = std::tuple<TransportOp::Kind, int, int>;  // kind, peer, tag with its length
+  Queue QueueOf(const TransportOp& op) const {
+    return {op.kind, op.peer, comm_->BodyTag(op.tag, op.bytes)};
+  }
+
   void StartOne(const TransportOp& op);
+  // Starts the operation's message, or knock, or body.
+  absl::Status Post(size_t slot);
+  // A request has ended with this outcome.
+  void Completed(size_t slot, const MPI_Status& outcome, bool error_in_status);
+  bool IsAnswered(size_t slot, const MPI_Status& outcome, bool error_in_status) const;
+  // Goes on with the bodies of those whose turn it is.
+  void PostBodies();
+  // Enters the operation's next phase, with what is counted of each.
+  void Enter(size_t slot, Phase phase);
+  // What counts unmet bytes of such a message in that phase: null for none.
+  int64_t* UnmetBytesOf(const TransportOp& op, Phase phase);
+  // Of a message that is about to enter that phase. One may always go.
+  bool HasRoom(const TransportOp& op, Phase phase);
+  void EndOne(size_t slot, absl::Status status);
+  int TagOf(size_t slot) const;
+  // What MPI may send of a message before its receive has been started, at most.
+  static int64_t UnmetBytes(const TransportOp& op);
   // The type of an operation's rows, made on first use.
   absl::StatusOr<MPI_Datatype> TypeOf(const TransportOp& op);
   void FreeTypes();
   void WithdrawOne(size_t slot);
+  // Ends operations with ranks that have ended: nobody reads or writes for them any more.
+  void GiveUpEnded();
   // Moves what MPI has completed from the active requests to the ended events.
   absl::Status Test();
   absl::Status Outcome(const TransportOp& op, const MPI_Status& outcome,
@@ -47,16 +107,28 @@ class MpiTransport final : public Transport {
   using RowsKey = std::array<size_t, 3>;
 
   const std::shared_ptr<MpiCommunicator> comm_;
+  const std::shared_ptr<RankProcesses> processes_;
   std::map<RowsKey, MPI_Datatype> types_;
   int capacity_ = 0;
   int active_ = 0;                     // requests_[0 .. active_) and ops_[0 .. active_)
   std::vector<MPI_Request> requests_;  // this and the following: capacity_ entries
+  std::vector<Phase> phases_;
   std::vector<TransportOp> ops_;
   std::vector<MPI_Status> statuses_;
   std::vector<int> indices_;
-  std::vector<TransportEvent> events_;  // a ring: ended_ events from first_ended_ on
+  absl::flat_hash_set<Queue> undecided_;  // of PostBodies
+  std::vector<TransportEvent> events_;    // a ring: ended_ events from first_ended_ on
+  std::vector<int64_t> unmet_bytes_;      // by rank: of whole sends under way
+  // Of bodies under way: apart, so that none waits for a whole send. The receiver starts the body's
+  // receive whenever it polls next, so each of these goes on.
+  std::vector<int64_t> unmet_bodies_;
+  int64_t unmet_bytes_max_ = 0;  // of one rank, and either kind
+  int answered_ = 0;             // operations in that phase
+  bool parting_ = false;         // nothing is begun any more, bodies included
   int first_ended_ = 0;
   int ended_ = 0;
+  std::unique_ptr<MpiFarewell> farewell_;  // null: this rank has not parted
+  int polls_since_parting_ = 0;
 };
 
 }  // namespace sluice

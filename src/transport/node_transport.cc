@@ -1,7 +1,8 @@
-// Sorts operations by the node of their peer.
+// Sorts operations by the node of their peer, and starts again as messages what comes back.
 #include "transport/node_transport.h"
 
 #include <algorithm>
+#include <initializer_list>
 #include <utility>
 
 #include "tensor/check.h"
@@ -12,7 +13,7 @@ namespace {
 
 class NodeTransport final : public Transport {
  public:
-  NodeTransport(int rank, absl::Span<const int> node_of_rank, std::unique_ptr<Transport> within,
+  NodeTransport(int rank, absl::Span<const int> node_of_rank, std::unique_ptr<NearTransport> within,
                 std::unique_ptr<Transport> between)
       : Transport({.name = within->traits().name, .takes_folds = within->traits().takes_folds}),
         rank_(rank),
@@ -30,6 +31,7 @@ class NodeTransport final : public Transport {
     capacity_ = std::max(capacity_, capacity);
     near_.reserve(static_cast<size_t>(capacity_));
     far_.reserve(static_cast<size_t>(capacity_));
+    handed_over_.reserve(static_cast<size_t>(capacity_));
     return status;
   }
 
@@ -55,18 +57,24 @@ class NodeTransport final : public Transport {
     if (!far_.empty()) {
       if (absl::Status status = between_->Start(far_); !status.ok()) return status;
     }
-    return near_.empty() ? absl::OkStatus() : within_->Start(near_);
+    if (near_.empty()) return absl::OkStatus();
+    if (absl::Status status = within_->Start(near_); !status.ok()) return status;
+    StartHandedOver();
+    return absl::OkStatus();
   }
 
   absl::StatusOr<int> Poll(absl::Span<TransportEvent> events) override {
+    if (!broken_.ok()) return broken_;
     int count = 0;
-    for (Transport* const transport : {between_.get(), within_.get()}) {
+    for (Transport* const transport :
+         std::initializer_list<Transport*>{between_.get(), within_.get()}) {
       if (transport->outstanding() == 0) continue;
       const absl::StatusOr<int> polled =
           transport->Poll(events.subspan(static_cast<size_t>(count)));
       if (!polled.ok()) return polled.status();
       count += *polled;
     }
+    StartHandedOver();
     return count;
   }
 
@@ -75,9 +83,28 @@ class NodeTransport final : public Transport {
     between_->Withdraw();
   }
 
+  // Messages are not parted from while some may still be handed over to them: who has parted from
+  // others starts nothing.
+  bool Part() override {
+    const bool within = within_->Part();
+    StartHandedOver();
+    if (!within && within_->may_hand_over()) {
+      between_->Withdraw();
+      return false;
+    }
+    return between_->Part() && within;
+  }
+
   int outstanding() const override { return within_->outstanding() + between_->outstanding(); }
 
  private:
+  // There is room for them: they were outstanding before.
+  void StartHandedOver() {
+    handed_over_.clear();
+    within_->TakeHandedOver(&handed_over_);
+    if (handed_over_.empty() || !broken_.ok()) return;
+    broken_ = between_->Start(handed_over_);
+  }
   void CheckFoldIsNear(const TransportOp& op) const {
     if (op.fold == nullptr) return;
     for (const FoldSource& source : op.fold->sources) {
@@ -88,17 +115,19 @@ class NodeTransport final : public Transport {
 
   const int rank_;
   std::vector<uint8_t> is_near_;  // by rank
-  const std::unique_ptr<Transport> within_;
+  const std::unique_ptr<NearTransport> within_;
   const std::unique_ptr<Transport> between_;
   std::vector<TransportOp> near_;  // of one Start
   std::vector<TransportOp> far_;
+  std::vector<TransportOp> handed_over_;
+  absl::Status broken_;  // messages have refused what was handed over
   int capacity_ = 0;
 };
 
 }  // namespace
 
 std::unique_ptr<Transport> MakeNodeTransport(int rank, absl::Span<const int> node_of_rank,
-                                             std::unique_ptr<Transport> within,
+                                             std::unique_ptr<NearTransport> within,
                                              std::unique_ptr<Transport> between) {
   return std::make_unique<NodeTransport>(rank, node_of_rank, std::move(within), std::move(between));
 }

@@ -104,6 +104,11 @@ absl::Status WithdrawnError(const TransportOp& receive, int rank) {
   return absl::CancelledError(absl::StrCat(DescribeOp(receive, rank), ": withdrawn"));
 }
 
+absl::Status PartedError(const TransportOp& send, int rank) {
+  return absl::CancelledError(
+      absl::StrCat(DescribeOp(send, rank), ": its receiver has parted from the others"));
+}
+
 void CheckPost(int dst, size_t bytes, int rank, int size) {
   SLUICE_CHECK(dst >= 0 && dst < size, "the destination is not a rank of the fabric");
   SLUICE_CHECK(dst != rank, "a rank cannot post to itself");

@@ -31,6 +31,9 @@ absl::Status LengthError(const TransportOp& receive, int rank, size_t message_by
 // The event of a receive that has been taken back.
 absl::Status WithdrawnError(const TransportOp& receive, int rank);
 
+// The event of a send between ranks that have parted.
+absl::Status PartedError(const TransportOp& send, int rank);
+
 // Aborts if `rank` of `size` may not post a record of `bytes` to `dst`.
 void CheckPost(int dst, size_t bytes, int rank, int size);
 

@@ -39,10 +39,14 @@ absl::Status CannotAttach(const SharedSegmentName& name, const std::string& why)
       absl::StrCat("memory shared by process ", name.pid, " cannot be mapped: ", why));
 }
 
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<SharedSegment>> SharedSegment::Create(size_t bytes) {
-  const int fd = memfd_create("sluice", MFD_CLOEXEC);
+  const int fd = memfd_create("sluice", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   const auto failed = [&](const char* what) {
     absl::Status status = absl::ResourceExhaustedError(
         absl::StrCat("cannot share ", bytes, " bytes of memory: ", WithError(what)));
@@ -53,6 +57,9 @@ absl::StatusOr<std::shared_ptr<SharedSegment>> SharedSegment::Create(size_t byte
   struct stat info = {};
   if (fchmod(fd, S_IRUSR | S_IWUSR) != 0) return failed("fchmod");
   if (ftruncate(fd, static_cast<off_t>(bytes)) != 0) return failed("ftruncate");
+  // Whoever touches pages that another process has cut off dies of it.
+  if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
+    return failed("seals");
   if (fstat(fd, &info) != 0) return failed("fstat");
   const SharedSegmentName name = {getpid(), fd, bytes, info.st_dev, info.st_ino};
   absl::StatusOr<std::shared_ptr<SharedSegment>> mapped = Map(fd, name);
@@ -82,6 +89,10 @@ absl::StatusOr<std::shared_ptr<SharedSegment>> SharedSegment::Attach(
     close(fd);
     return CannotAttach(name, absl::StrCat(path, " is something else"));
   }
+  if (static_cast<uint64_t>(info.st_size) < name.bytes) {
+    close(fd);
+    return CannotAttach(name, absl::StrCat(path, " has ", info.st_size, " bytes"));
+  }
   SharedSegmentName own = name;
   own.fd = -1;
   absl::StatusOr<std::shared_ptr<SharedSegment>> mapped = Map(fd, own);
@@ -97,6 +108,17 @@ absl::StatusOr<std::shared_ptr<SharedSegment>> SharedSegment::Map(int fd,
   // Where the system allows it for shared memory: copies then take fewer page faults.
   static_cast<void>(madvise(data, name.bytes, MADV_HUGEPAGE));
   return std::shared_ptr<SharedSegment>(new SharedSegment(static_cast<std::byte*>(data), name));
+}
+
+absl::Status SharedSegment::Reserve() {
+  // As a page fault does, so with huge pages where they may be had.
+  if (madvise(data_, name_.bytes, MADV_POPULATE_WRITE) == 0) return absl::OkStatus();
+  // Linux has it from 5.14 on.
+  if (errno == EINVAL && fallocate(name_.fd, 0, 0, static_cast<off_t>(name_.bytes)) == 0) {
+    return absl::OkStatus();
+  }
+  return absl::ResourceExhaustedError(
+      absl::StrCat("cannot share ", name_.bytes, " bytes of memory: ", WithError("taking pages")));
 }
 
 SharedSegment::~SharedSegment() {

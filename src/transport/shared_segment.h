@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 namespace sluice {
@@ -19,8 +20,9 @@ struct SharedSegmentName {
   uint64_t inode = 0;
 };
 
-// A mapping of a segment. Pages come with first use; they are given back when the last process has
-// unmapped it, however it ends. In one process, all have the same mapping. Thread: any.
+// A mapping of a segment, which keeps its size. Pages come with first use, or Reserve; they are
+// given back when the last process has unmapped it, however it ends. In one process, all have the
+// same mapping. Thread: any.
 class SharedSegment {
  public:
   // Zero bytes, of mode 0600. ResourceExhausted says how many cannot be had.
@@ -32,6 +34,10 @@ class SharedSegment {
   ~SharedSegment();
   SharedSegment(const SharedSegment&) = delete;
   SharedSegment& operator=(const SharedSegment&) = delete;
+
+  // Takes all pages now: afterwards memory that runs out meets others. ResourceExhausted where the
+  // system says that there are not so many. By the maker.
+  absl::Status Reserve();
 
   std::byte* data() const { return data_; }
   size_t bytes() const { return name_.bytes; }

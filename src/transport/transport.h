@@ -6,6 +6,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -94,6 +97,12 @@ struct TransportEvent {
 // Contract, checked by tests/transport/transport_contract.h:
 // * Operations between two ranks with one tag match in the order in which each side started them,
 //   sends with receives. Different tags and peers do not wait for each other.
+// * A send ends only when its receive has been started, whatever its length. Until then its bytes
+//   lie at the sender; copies of some may lie at the receiver, in room of a bounded size. So a
+//   sender cannot run ahead of its receiver, and what a rank holds is what it has started. In
+//   stream order, the device comes past a send only then. In groups, the device may also come past
+//   it when its bytes lie in room that the transport has had since its beginning, which does not
+//   grow with what is sent.
 // * A message whose length differs from its receive's does not pass for it: the receive gets a
 //   DataLoss event, or neither it nor its send may ever end, which is for a stall watchdog to find.
 //   Nothing is written past `data + bytes`, and other operations go on.
@@ -112,8 +121,13 @@ class Transport {
   Transport(const Transport&) = delete;
   Transport& operator=(const Transport&) = delete;
   // Withdraws receives that no message has met yet. Whatever else is outstanding cannot be taken
-  // back: its memory must stay valid until the process ends. Never waits.
-  virtual ~Transport() = default;
+  // back: its memory must stay valid until the process ends, or be kept by KeepUntilOver. What was
+  // sent to it and comes later is never taken for a message of another transport. Never waits.
+  virtual ~Transport();
+
+  // Memory of what is outstanding: stays, beyond the transport's end, until no operation can read
+  // or write it any more; for ever, where the transport cannot tell.
+  void KeepUntilOver(std::shared_ptr<const void> memory) { kept_.push_back(std::move(memory)); }
 
   const TransportTraits& traits() const { return traits_; }
   absl::string_view name() const { return traits_.name; }
@@ -144,11 +158,26 @@ class Transport {
   // started later, fails; all ranks must do the same.
   virtual void Withdraw() = 0;
 
+  // Parts from the other ranks, after a failure: Withdraw; and a send between ranks that have both
+  // parted ends, with OK or Cancelled, though nobody receives it. To be called again and again,
+  // beside Poll, until it is true: nothing is outstanding here, and this rank's parting has come to
+  // all others that live. Nothing may be started afterwards. A kind that cannot end sends so does
+  // no more than Withdraw. Where there are several transports, each is parted from by itself.
+  virtual bool Part() {
+    Withdraw();
+    return outstanding() == 0;
+  }
+
   // Operations started whose event has not been returned.
   virtual int outstanding() const = 0;
 
+ protected:
+  // For the end of a transport that can tell, instead of keeping all for ever.
+  std::vector<std::shared_ptr<const void>> TakeKept() { return std::exchange(kept_, {}); }
+
  private:
   const TransportTraits traits_;
+  std::vector<std::shared_ptr<const void>> kept_;
 };
 
 }  // namespace sluice

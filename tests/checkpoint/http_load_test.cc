@@ -1,19 +1,29 @@
 // Checkpoints on an HTTP server: where sizes are not known before the bytes come.
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <atomic>
+#include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <memory>
 #include <mutex>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "checkpoint/checkpoint_dir.h"
+#include "checkpoint/two_rounds.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "session/checkpoint_catalog.h"
+#include "session/own_work.h"
+#include "session/stream_source.h"
 #include "sluice/session.h"
 #include "storage/nginx_server.h"
 
@@ -21,9 +31,17 @@ namespace sluice {
 namespace {
 
 using checkpoint_test::CheckpointDir;
+using checkpoint_test::kMixture;
+using checkpoint_test::kNewer;
+using checkpoint_test::kNothing;
+using checkpoint_test::kOlder;
+using checkpoint_test::kOneFile;
 using checkpoint_test::kRound;
+using checkpoint_test::LoadRound;
 using checkpoint_test::RandomTensors;
 using checkpoint_test::RankTensors;
+using checkpoint_test::SaveRound;
+using checkpoint_test::TensorsPerFile;
 using checkpoint_test::WithSessions;
 using session_test::Side;
 
@@ -44,6 +62,11 @@ class HttpLoadTest : public testing::Test {
       if (name == cut) text.pop_back();
       server_->Write(name, text);
     }
+  }
+
+  // The folder that is served.
+  std::string Folder() const {
+    return std::filesystem::path(server_->ca_file()).parent_path().string() + "/data";
   }
 
   std::unique_ptr<NginxServer> server_;
@@ -71,6 +94,103 @@ TEST_F(HttpLoadTest, ReadsEachByteOnce) {
   int64_t served = 0;
   for (const NginxServer::Request& request : server_->Stop()) served += request.body_bytes;
   EXPECT_EQ(served, bytes_read + header_bytes);
+}
+
+TEST_F(HttpLoadTest, ALoadBesideASaverIsNoMixture) {
+  const std::string folder = Folder();
+  for (const int64_t shard_bytes_max : {kOneFile, TensorsPerFile(2)}) {
+    ASSERT_TRUE(SaveRound(1, kOlder, folder, shard_bytes_max).ok());
+    const pid_t saver = fork();
+    if (saver == 0) {
+      bool good = true;
+      for (int i = 0; good && !std::filesystem::exists(folder + "/stop"); ++i) {
+        good = SaveRound(1, i % 2 == 0 ? kNewer : kOlder, folder, shard_bytes_max, i % 2 == 0).ok();
+      }
+      _exit(good ? 0 : 1);
+    }
+    int found = 0;
+    for (int i = 0; i < 60; ++i) {
+      absl::Status status;
+      const int64_t round = LoadRound(2, server_->Url("plain"), &status);
+      EXPECT_NE(round, kMixture);
+      if (round > 0) ++found;
+      if (round != kNothing) continue;
+      EXPECT_TRUE(absl::IsDataLoss(status) || absl::IsNotFound(status)) << status;
+    }
+    std::ofstream(folder + "/stop") << "now";
+    int state = 0;
+    ASSERT_EQ(waitpid(saver, &state, 0), saver);
+    EXPECT_EQ(state, 0);
+    std::filesystem::remove(folder + "/stop");
+    absl::Status status;
+    EXPECT_GT(LoadRound(2, server_->Url("plain"), &status), 0) << status;
+    RecordProperty(absl::StrCat("found_", shard_bytes_max), found);
+  }
+}
+
+// Each reader has one connection: one for the index, one for the headers, one of each rank, and one
+// for the look at the end.
+TEST_F(HttpLoadTest, ALoadFromAServerWithTwoVersionsIsNoMixture) {
+  const std::string folder = Folder();
+  ASSERT_TRUE(SaveRound(1, kOlder, folder, kOneFile).ok());
+  ASSERT_TRUE(SaveRound(1, kNewer, folder + "/newer", kOneFile).ok());
+  // Dates have whole seconds.
+  const std::string file = "/model.safetensors";
+  std::filesystem::last_write_time(
+      folder + "/newer" + file,
+      std::filesystem::last_write_time(folder + file) + std::chrono::seconds(5));
+  CheckpointOptions options;
+  options.connections = 1;
+  for (const std::string path : {"switch/", "dated_switch/"}) {
+    for (int at = 2; at <= 5; ++at) {
+      absl::Status status;
+      EXPECT_EQ(LoadRound(2, server_->Url(absl::StrCat(path, at)), &status, options), kNothing)
+          << path << at;
+      EXPECT_TRUE(absl::IsDataLoss(status)) << path << at << ": " << status;
+      EXPECT_THAT(std::string(status.message()), testing::HasSubstr("model.safetensors"));
+      EXPECT_THAT(std::string(status.message()), testing::HasSubstr("has changed"));
+    }
+    absl::Status status;
+    EXPECT_EQ(LoadRound(2, server_->Url(absl::StrCat(path, 6)), &status, options),
+              static_cast<int64_t>(kOlder))
+        << status;
+  }
+}
+
+// As when another rank has gone meanwhile.
+TEST_F(HttpLoadTest, AnIndexThatStillComesIsGivenUp) {
+  const absl::StatusOr<SourceAddress> address = ParseSourceAddress(server_->Url("trickle"));
+  ASSERT_TRUE(address.ok()) << address.status();
+  WorkStop stop = false;
+  absl::Status status;
+  std::thread load([&] { status = FindTensors(*address, {}, {}, stop).status(); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  stop = true;
+  load.join();
+  EXPECT_TRUE(absl::IsCancelled(status)) << status;
+}
+
+TEST_F(HttpLoadTest, AnIndexThatIsRefusedMayBeOneThatIsNotThere) {
+  const std::string folder = Folder();
+  absl::Status status;
+  // nginx answers 403 for a link to itself.
+  std::filesystem::create_symlink("model.safetensors.index.json",
+                                  folder + "/model.safetensors.index.json");
+  EXPECT_EQ(LoadRound(2, server_->Url("plain"), &status), kNothing);
+  EXPECT_TRUE(absl::IsPermissionDenied(status)) << status;
+  EXPECT_THAT(std::string(status.message()), testing::HasSubstr("index.json"));
+  const CheckpointDir dir;
+  ASSERT_TRUE(SaveRound(1, kNewer, dir.path(), kOneFile).ok());
+  std::filesystem::copy(dir.path() + "/model.safetensors", folder);
+  EXPECT_EQ(LoadRound(2, server_->Url("plain"), &status), static_cast<int64_t>(kNewer)) << status;
+}
+
+TEST_F(HttpLoadTest, TheIndexIsAskedForAgain) {
+  const CheckpointDir dir;
+  ASSERT_TRUE(SaveRound(1, kNewer, dir.path(), TensorsPerFile(3)).ok());
+  Serve(dir);
+  absl::Status status;
+  EXPECT_EQ(LoadRound(2, server_->Url("burst/2"), &status), static_cast<int64_t>(kNewer)) << status;
 }
 
 TEST_F(HttpLoadTest, AFailureAmidTheLoadReachesAllRanksAndTheSessionGoesOn) {

@@ -244,6 +244,46 @@ TEST(LoadCheckpointTest, StreamsGoOnMeanwhile) {
   });
 }
 
+TEST(LoadCheckpointTest, WhatCannotBeReadIsRefusedOnlyWhenAskedFor) {
+  // Legal in the format: a type of four bits, nine dimensions, keys of another writer.
+  const std::string json =
+      R"({"__metadata__":null,"f4":{"dtype":"F4","shape":[6],"data_offsets":[0,3]},)"
+      R"("nine":{"dtype":"U8","shape":[1,1,1,1,1,1,1,1,1],"data_offsets":[3,4]},)"
+      R"("a":{"dtype":"U8","shape":[4],"data_offsets":[4,8],"checksum":{"of":["x"]}}})";
+  const CheckpointDir dir;
+  std::string text(8, '\0');
+  text[0] = static_cast<char>(json.size() % 256);
+  text[1] = static_cast<char>(json.size() / 256);
+  std::ofstream(dir.path() + "/model.safetensors", std::ios::binary) << text << json << "____1234";
+  const Layout layout = {*Mesh::Create({2}, {0, 1}), {Placement::Shard(0)}};
+  const auto load = [&](const std::string& name, std::string* got) {
+    absl::Status first;
+    WithSessions(2, [&](int rank, Session* session) {
+      std::string memory(2, '?');
+      CheckpointTensor tensor;
+      tensor.name = name;
+      tensor.shape = {4};
+      tensor.dtype = DType::kU8;
+      tensor.layout = layout;
+      tensor.view = DenseView(memory.data(), {2}, DType::kU8);
+      const absl::Status status = session->LoadCheckpoint(dir.uri(), {tensor}, {}).status();
+      if (rank == 0) {
+        first = status;
+        *got = memory;
+      }
+    });
+    return first;
+  };
+  std::string got;
+  EXPECT_TRUE(load("a", &got).ok());
+  EXPECT_EQ(got, "12");
+  absl::Status status = load("f4", &got);
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("'f4': unknown dtype \"F4\""));
+  status = load("nine", &got);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("'nine': more than 8 dimensions"));
+}
+
 TEST(LoadCheckpointTest, TensorsBesideThoseAskedForAreIgnored) {
   const std::vector<TensorTransfer> tensors = PlainTensors(2);
   for (const bool with_index : {false, true}) {

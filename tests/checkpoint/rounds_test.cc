@@ -21,7 +21,7 @@ using testing::HasSubstr;
 absl::Status PollToTheEnd(Rounds* rounds, bool done, const absl::Status& own) {
   absl::StatusOr<bool> over = false;
   for (int64_t now_ns = MonotonicNs(); over.ok() && !*over; now_ns += Rounds::kIntervalNs) {
-    over = rounds->Poll(done, own, now_ns);
+    over = rounds->Poll({.done = done}, own, now_ns);
   }
   return over.status();
 }
@@ -35,7 +35,7 @@ TEST(RoundsTest, AllEndTogether) {
       absl::StatusOr<bool> over = false;
       for (int64_t now_ns = MonotonicNs(); over.ok() && !*over; now_ns += Rounds::kIntervalNs) {
         EXPECT_FALSE(*over);
-        over = rounds.Poll(looks-- <= 0, absl::OkStatus(), now_ns);
+        over = rounds.Poll({.done = looks-- <= 0}, absl::OkStatus(), now_ns);
       }
       EXPECT_TRUE(over.ok()) << over.status();
       EXPECT_LE(looks, 0);
@@ -60,16 +60,32 @@ TEST(RoundsTest, AFailureReachesThoseThatWorkAndThoseThatAreDone) {
   });
 }
 
+TEST(RoundsTest, AMoveOfOneIsHeardByAll) {
+  for (const int mover : {-1, 1}) {
+    RunRanks(3, [&](Rank& self) {
+      Rounds rounds(self.fabric.get(), "Test", absl::Hours(100000));
+      const int64_t begin_ns = rounds.moved_ns();
+      const Rounds::Standing standing = {.done = true, .moved = self.rank == mover};
+      absl::StatusOr<bool> over = false;
+      int64_t now_ns = MonotonicNs();
+      for (; over.ok() && !*over; ++now_ns) over = rounds.Poll(standing, absl::OkStatus(), now_ns);
+      EXPECT_TRUE(over.ok()) << over.status();
+      EXPECT_EQ(rounds.moved_ns() > begin_ns, mover >= 0);
+      self.meet();
+    });
+  }
+}
+
 TEST(RoundsTest, SilenceIsNamed) {
   RunRanks(3, [&](Rank& self) {
     Rounds rounds(self.fabric.get(), "Test", absl::Seconds(60));
     if (self.rank != 2) {
-      EXPECT_FALSE(*rounds.Poll(true, absl::OkStatus(), MonotonicNs()));
+      EXPECT_FALSE(*rounds.Poll({.done = true}, absl::OkStatus(), MonotonicNs()));
     }
     self.meet();
     if (self.rank != 2) {
       const absl::Status status =
-          rounds.Poll(true, absl::OkStatus(), MonotonicNs() + 61'000'000'000).status();
+          rounds.Poll({.done = true}, absl::OkStatus(), MonotonicNs() + 61'000'000'000).status();
       EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
       EXPECT_THAT(std::string(status.message()), HasSubstr("Test: no word from rank 2 for 1m"));
       EXPECT_TRUE(rounds.out_of_step());

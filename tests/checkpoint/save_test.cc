@@ -206,8 +206,8 @@ TEST(SaveCheckpointTest, AFailureAmidTheWritingLeavesTheDirectoryAsItWas) {
     options.shard_bytes_max = 1;
     options.piece_bytes = 1024;
     meeting.arrive_and_wait();
-    // Three shards and an index.
-    if (rank == 0) few.emplace(5);
+    // A lock, three shards and an index.
+    if (rank == 0) few.emplace(6);
     meeting.arrive_and_wait();
     const absl::Status status = session->SaveCheckpoint(dir.path(), mine.tensors, options).status();
     EXPECT_THAT(std::string(status.message()), testing::HasSubstr("cannot open"));

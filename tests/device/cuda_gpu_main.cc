@@ -5,14 +5,15 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "main/exit_code.h"
 
 int main(int argc, char** argv) {
   int devices = 0;
   const cudaError_t error = cudaGetDeviceCount(&devices);
   if (error != cudaSuccess || devices == 0) {
     std::printf("no GPU here: %s\n", cudaGetErrorString(error));
-    return 77;
+    return sluice::kSomeSkipped;
   }
   testing::InitGoogleMock(&argc, argv);
-  return RUN_ALL_TESTS();
+  return sluice::ExitCode(RUN_ALL_TESTS());
 }

@@ -12,7 +12,8 @@ endfunction()
 
 run(${CMAKE_COMMAND} --install ${built_dir} --prefix ${prefix})
 run(${CMAKE_COMMAND} -S ${outside_dir} -B ${outside_build} -G ${generator}
-    -D CMAKE_BUILD_TYPE=Release -D CMAKE_CXX_COMPILER=${compiler} -D CMAKE_PREFIX_PATH=${prefix})
+    -D CMAKE_BUILD_TYPE=Release -D CMAKE_CXX_COMPILER=${compiler}
+    -D MPI_CXX_COMPILER=${mpi_compiler} -D CMAKE_PREFIX_PATH=${prefix})
 run(${CMAKE_COMMAND} --build ${outside_build})
 run(${outside_build}/without_mpi)
 run(${mpirun} --oversubscribe -np 2 ${outside_build}/with_mpi)

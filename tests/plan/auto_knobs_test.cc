@@ -61,6 +61,20 @@ TEST(ChooseKnobsTest, SmallLoadsStillOverlap) {
   EXPECT_EQ(ChooseKnobs(Staged(0), kSlot, kCache).bucket_bytes, 4 * kMiB);
 }
 
+TEST(AutoMaxInFlightTest, SmallBucketsAreMore) {
+  EXPECT_EQ(AutoMaxInFlight(kMiB, kMiB), 2);
+  EXPECT_EQ(AutoMaxInFlight(0, kSlot), 2);
+  EXPECT_EQ(AutoMaxInFlight(0, 16 * kKiB), AutoMaxInFlight(16 * kKiB, kSlot));
+  EXPECT_GT(AutoMaxInFlight(32 * kKiB, 32 * kKiB), 2);
+  int before = AutoMaxInFlight(1, 1);
+  for (int64_t bytes = 1; bytes <= 8 * kMiB; bytes *= 2) {
+    const int now = AutoMaxInFlight(bytes, bytes);
+    EXPECT_LE(now, before);
+    EXPECT_GE(now, 2);
+    before = now;
+  }
+}
+
 TEST(ChooseKnobsTest, SlotsAreTheLimit) {
   for (const int64_t slot : {int64_t{16}, int64_t{1000}, 64 * kKiB, kMiB, kSlot}) {
     for (const int64_t cache : {int64_t{0}, int64_t{1}, kMiB, kCache, int64_t{1} << 40}) {

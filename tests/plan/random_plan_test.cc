@@ -44,14 +44,20 @@ void ExpectGoodPlans(const Job& job, Coverage* coverage) {
   }
 }
 
-TEST(RandomPlanTest, PlansDeliverAgreeAndCount) {
+// Does so for jobs 0, 1, .. of a family, up to the first that fails.
+Coverage ExpectGoodPlansOf(Job (*random_job)(uint64_t seed), uint64_t seeds) {
   Coverage coverage;
-  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
-    const Job job = oracle::RandomJob(seed);
+  for (uint64_t seed = 0; seed < seeds && !testing::Test::HasFailure(); ++seed) {
+    const Job job = random_job(seed);
     SCOPED_TRACE(absl::StrCat("seed ", seed, ": ", Describe(job)));
     ExpectGoodPlans(job, &coverage);
-    if (HasFailure()) return;
   }
+  return coverage;
+}
+
+TEST(RandomPlanTest, PlansDeliverAgreeAndCount) {
+  const Coverage coverage = ExpectGoodPlansOf(oracle::RandomJob, kSeeds);
+  if (HasFailure()) return;
   EXPECT_GT(coverage.messages, 40000);
   EXPECT_GT(coverage.locals, 5000);
   EXPECT_GT(coverage.joined, 2000);
@@ -69,13 +75,8 @@ TEST(RandomPlanTest, PlansDeliverAgreeAndCount) {
 
 // Of these, senders divide needs between them, and ranks pass on what others need too.
 TEST(RandomPlanTest, LargeTensorsArriveWhole) {
-  Coverage coverage;
-  for (uint64_t seed = 0; seed < 200; ++seed) {
-    const Job job = oracle::RandomLargeJob(seed);
-    SCOPED_TRACE(absl::StrCat("seed ", seed, ": ", Describe(job)));
-    ExpectGoodPlans(job, &coverage);
-    if (HasFailure()) return;
-  }
+  const Coverage coverage = ExpectGoodPlansOf(oracle::RandomLargeJob, 200);
+  if (HasFailure()) return;
   EXPECT_GT(coverage.divided, 50);
   EXPECT_GT(coverage.stars, 15);
   EXPECT_GT(coverage.chains, 100);
@@ -85,13 +86,8 @@ TEST(RandomPlanTest, LargeTensorsArriveWhole) {
 
 // Of these, sums of nodes cross in place of contributions.
 TEST(RandomPlanTest, ReductionsOverSeveralNodes) {
-  Coverage coverage;
-  for (uint64_t seed = 0; seed < 80; ++seed) {
-    const Job job = oracle::RandomReductionJob(seed);
-    SCOPED_TRACE(absl::StrCat("seed ", seed, ": ", Describe(job)));
-    ExpectGoodPlans(job, &coverage);
-    if (HasFailure()) return;
-  }
+  const Coverage coverage = ExpectGoodPlansOf(oracle::RandomReductionJob, 80);
+  if (HasFailure()) return;
   EXPECT_GT(coverage.reductions, 1000);
   EXPECT_GT(coverage.gathered_reductions, 400);
   EXPECT_GT(coverage.adders_that_need, 150);

@@ -11,7 +11,7 @@
 namespace sluice::session_test {
 
 // Runs `bound` with the values of `round`, counted from 1. From the third round on nothing may be
-// allocated.
+// allocated, but where ranks tell each other how far they are: every kMaxRunsInFlight runs.
 inline void RunCountingAllocations(Session* session, Bound* bound, uint64_t round) {
   bound->memory.Prepare(round);
   const int64_t before = AllocationCount();
@@ -21,7 +21,7 @@ inline void RunCountingAllocations(Session* session, Bound* bound, uint64_t roun
   const int64_t allocated = AllocationCount() - before;
   ASSERT_TRUE(status.ok()) << status;
   EXPECT_EQ(bound->memory.Check(round), "");
-  if (round >= 3) {
+  if (round >= 3 && *run % Session::kMaxRunsInFlight > 2) {
     EXPECT_EQ(allocated, 0) << "round " << round;
   }
   // The counter counts: the first run compares, which takes memory.

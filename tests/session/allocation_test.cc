@@ -1,4 +1,5 @@
 // Once a transfer runs, runs allocate nothing.
+#include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "session/allocation_round.h"
 #include "session/job.h"
@@ -11,6 +12,7 @@ TEST(AllocationTest, SteadyStateAllocatesNothing) {
     SessionOptions options;
     options.bucket_bytes = 1000;
     options.budget_buckets = 3;
+    options.timeout = absl::Minutes(10);  // nobody asks what is the matter, which takes memory
     const auto session = OpenSession(self, options);
     ASSERT_NE(session, nullptr);
     Bound bounds[] = {CompileBound(session.get(), AllToAll(5, 3000), 1),

@@ -109,6 +109,147 @@ TEST(CancelTest, MayComeAfterAWaitForALaterRun) {
   });
 }
 
+// Two tensors in one bucket, from rank 0 to rank 1.
+TransferSpec Pair() {
+  TransferSpec spec;
+  for (const char* name : {"a", "b"}) {
+    TensorTransfer tensor;
+    tensor.name = name;
+    tensor.shape = {50};
+    tensor.src = MakeLayout({1}, {0}, "R");
+    tensor.dst = MakeLayout({1}, {1}, "R");
+    spec.tensors.push_back(tensor);
+  }
+  return spec;
+}
+
+TEST(CancelTest, TensorsOfADroppedBucketThatHaveMemoryGetTheirBytes) {
+  for (const size_t supplied : {size_t{0}, size_t{1}}) {
+    RunRanks(2, [supplied](Rank& self) {
+      const auto session = OpenSession(self, Small(2));
+      ASSERT_NE(session, nullptr);
+      Bound bound = CompileBound(session.get(), Pair());
+      ASSERT_NE(bound.transfer, nullptr);
+      EXPECT_EQ(bound.transfer->stats().buckets, 1);
+      RunOnce(session.get(), &bound, 1);  // views have been compared
+      std::vector<float> from(50, 3.f), to(50, -7.f);
+      const TensorView src = DenseView(from.data(), {50}, DType::kF32);
+      TensorView dst = DenseView(nullptr, {50}, DType::kF32);
+      const auto run = session->Start(bound.transfer, {{src, src}}, {{dst, dst}}, Late());
+      ASSERT_TRUE(run.ok()) << run.status();
+      for (int i = 0; i < 200; ++i) ASSERT_TRUE(session->Poll().ok());
+      dst.data = to.data();
+      if (self.rank == 1) {
+        ASSERT_TRUE(session->Supply(*run, static_cast<int>(supplied), dst).ok());
+      }
+      self.meet();  // rank 0 has admitted the bucket
+      EXPECT_TRUE(session->Cancel(*run).ok());
+      ExpectCode(session->Wait(*run), StatusCode::kCancelled, "was cancelled");
+      std::vector<int> done;
+      for (Event event; session->PollEvent(&event);) {
+        if (event.kind == Event::Kind::kTensorDone) done.push_back(event.tensor);
+      }
+      if (self.rank == 1) {
+        EXPECT_THAT(done, testing::ElementsAre(static_cast<int>(supplied)));
+        EXPECT_THAT(to, testing::Each(3.f));
+      }
+      RunOnce(session.get(), &bound, 2);
+      EXPECT_TRUE(session->Close().ok());
+    });
+  }
+}
+
+// A tensor that rank 1 has for itself, and one from rank 0 to rank 2.
+TransferSpec Apart() {
+  TransferSpec spec = Pair();
+  spec.tensors[0].src = spec.tensors[0].dst = MakeLayout({1}, {1}, "R");
+  spec.tensors[1].dst = MakeLayout({1}, {2}, "R");
+  return spec;
+}
+
+// One tensor that `rank` has for itself.
+TransferSpec OnRank(int rank) {
+  TransferSpec spec = Pair();
+  spec.tensors.pop_back();
+  spec.tensors[0].src = spec.tensors[0].dst = MakeLayout({1}, {rank}, "R");
+  return spec;
+}
+
+TEST(CancelTest, WaitGoesOnUntilTheOthersNeedNoMore) {
+  RunRanks(3, [](Rank& self) {
+    SessionOptions options = Small(2);
+    options.timeout = absl::Seconds(10);
+    const auto session = OpenSession(self, options);
+    ASSERT_NE(session, nullptr);
+    Bound bound = CompileBound(session.get(), Apart());
+    ASSERT_NE(bound.transfer, nullptr);
+    RunOnce(session.get(), &bound, 1);
+    bound.memory.Prepare(2);
+    std::vector<TensorView> dst = bound.memory.dst();
+    dst[1].data = nullptr;
+    const auto run = session->Start(bound.transfer, bound.memory.src(), dst, Late());
+    ASSERT_TRUE(run.ok()) << run.status();
+    if (self.rank == 1) {
+      EXPECT_TRUE(session->Wait(*run).ok());
+      EXPECT_TRUE(session->IsDone(*run));
+    }
+    EXPECT_TRUE(session->Cancel(*run).ok());
+    const absl::Status status = session->Wait(*run);
+    EXPECT_EQ(status.ok(), self.rank == 1) << status;
+    EXPECT_TRUE(session->IsDone(*run));
+    self.meet();  // until all others are done, nobody polls
+    RunOnce(session.get(), &bound, 3);
+    EXPECT_TRUE(session->Close().ok());
+  });
+}
+
+TEST(CancelTest, ARankThatDoesNotPollAfterItsCallIsNamed) {
+  RunRanks(3, [](Rank& self) {
+    SessionOptions options = Small(2);
+    options.timeout = absl::Seconds(1);
+    const auto session = OpenSession(self, options);
+    ASSERT_NE(session, nullptr);
+    Bound bound = CompileBound(session.get(), Apart());
+    ASSERT_NE(bound.transfer, nullptr);
+    RunOnce(session.get(), &bound, 1);
+    if (self.rank != 1) self.meet();
+    EXPECT_TRUE(session->Cancel(1).ok());
+    if (self.rank == 1) self.meet();  // the first to call
+    if (self.rank != 1) {
+      ExpectCode(session->Wait(1), StatusCode::kOk, "");  // its part was done before
+      absl::Status status;
+      while (status.ok()) status = session->Poll();
+      ExpectCode(status, StatusCode::kDeadlineExceeded,
+                 "rank 1 called Cancel of run 1 but did not poll within 1s");
+    }
+    self.meet();
+  });
+}
+
+TEST(CancelTest, MayBeAskedForWhenItsRankIsFarAhead) {
+  RunRanks(3, [](Rank& self) {
+    const auto session = OpenSession(self, Small(2));
+    ASSERT_NE(session, nullptr);
+    Bound bound = CompileBound(session.get(), Apart());
+    Bound alone = CompileBound(session.get(), OnRank(1));
+    ASSERT_NE(alone.transfer, nullptr);
+    bound.memory.Prepare(1);
+    std::vector<TensorView> dst = bound.memory.dst();
+    dst[1].data = nullptr;
+    const auto run = session->Start(bound.transfer, bound.memory.src(), dst, Late());
+    ASSERT_TRUE(run.ok()) << run.status();
+    if (self.rank != 1) {
+      for (int i = 0; i < 100; ++i) ASSERT_TRUE(session->Poll().ok());
+    }
+    EXPECT_TRUE(session->Cancel(*run).ok());
+    for (uint64_t round = 2; round <= 100; ++round) RunOnce(session.get(), &alone, round);
+    const absl::Status status = session->Wait(*run);
+    EXPECT_TRUE(absl::IsCancelled(status) || (status.ok() && self.rank == 1)) << status;
+    RunOnce(session.get(), &bound, 101);
+    EXPECT_TRUE(session->Close().ok());
+  });
+}
+
 TEST(CancelTest, MemoryIsNotWaitedForAnyMore) {
   for (const int64_t slots : {1, 3}) {
     // Ranks 0 .. 2 send to each other; rank 3 has no part in it.

@@ -1,7 +1,9 @@
 // Values by hashing, reductions one element at a time.
 #include "session/element_values.h"
 
+#include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "device/float_oracle.h"
 #include "oracle/brute_layout.h"
@@ -30,8 +32,8 @@ uint64_t Number(DType dtype, uint64_t hash) {
 
 }  // namespace
 
-ElementValues::ElementValues(const TensorTransfer& tensor, uint64_t number)
-    : tensor_(tensor), number_(number) {
+ElementValues::ElementValues(const TensorTransfer& tensor, uint64_t number, Likeness likeness)
+    : tensor_(tensor), number_(number), likeness_(std::move(likeness)) {
   for (size_t m = 0; m < tensor.src.placements.size(); ++m) {
     const Placement& placement = tensor.src.placements[m];
     const int64_t ranks = tensor.src.mesh.sizes()[m];
@@ -57,9 +59,30 @@ int64_t ElementValues::ContributionOf(int rank) const {
 }
 
 uint64_t ElementValues::Source(uint64_t round, int64_t flat, int64_t contribution) const {
-  const uint64_t hash = Hash(number_, round, static_cast<uint64_t>(contribution), flat);
+  const uint64_t hash = Hash(number_, round, static_cast<uint64_t>(contribution), KeyOf(flat));
   const DType dtype = tensor_.src_dtype;
   return partial_.empty() || !IsFloat(dtype) ? Bits(dtype, hash) : Number(dtype, hash);
+}
+
+int64_t ElementValues::KeyOf(int64_t flat) const {
+  const std::vector<size_t>& repeated = likeness_.repeated;
+  if (repeated.empty() && likeness_.slid < 0) return flat;
+  std::vector<int64_t> index(tensor_.shape.size());
+  for (size_t d = index.size(); d-- > 0;) {
+    index[d] = flat % tensor_.shape[d];
+    flat /= tensor_.shape[d];
+    if (std::find(repeated.begin(), repeated.end(), d) != repeated.end()) index[d] = 0;
+  }
+  if (likeness_.slid >= 0) {
+    const size_t d = static_cast<size_t>(likeness_.slid);
+    index[d + 1] += std::exchange(index[d], 0);
+  }
+  int64_t key = 0;
+  for (size_t d = 0; d < index.size(); ++d) {
+    const int64_t slid_from = d > 0 ? tensor_.shape[d - 1] : 0;
+    key = key * (tensor_.shape[d] + slid_from) + index[d];
+  }
+  return key;
 }
 
 uint64_t ElementValues::Target(uint64_t round, int64_t flat) const {

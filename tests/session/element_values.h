@@ -13,10 +13,18 @@
 
 namespace sluice::session_test {
 
+// Elements of a tensor that are equal in each source, so that its view may have them at one place.
+struct Likeness {
+  std::vector<size_t> repeated;  // dimensions along which all elements are equal
+  // A dimension: elements are equal where its index and that of the next one have equal sums; -1:
+  // there is none. Neither of the two is repeated.
+  int slid = -1;
+};
+
 class ElementValues {
  public:
   // `number` tells apart the values of different tensors.
-  ElementValues(const TensorTransfer& tensor, uint64_t number);
+  ElementValues(const TensorTransfer& tensor, uint64_t number, Likeness likeness = {});
 
   // Which contribution `rank`, which is in the source mesh, holds; 0 if nothing is reduced.
   int64_t ContributionOf(int rank) const;
@@ -38,9 +46,12 @@ class ElementValues {
 
   // Along the first `open` levels; `number` stands for the coordinates along the others.
   uint64_t Reduced(uint64_t round, int64_t flat, size_t open, int64_t number) const;
+  // Equal for elements that are alike.
+  int64_t KeyOf(int64_t flat) const;
 
   TensorTransfer tensor_;
   uint64_t number_;
+  Likeness likeness_;
   std::vector<Level> partial_;  // dimensions of several ranks
 };
 

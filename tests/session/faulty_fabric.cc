@@ -53,6 +53,7 @@ class FaultyTransport final : public Transport {
   }
 
   void Withdraw() override { inner_->Withdraw(); }
+  bool Part() override { return inner_->Part() && kept_.empty(); }
 
   int outstanding() const override {
     return inner_->outstanding() + static_cast<int>(kept_.size());
@@ -116,6 +117,8 @@ class FaultyFabric final : public Fabric {
   bool PollPost(int* src, std::vector<std::byte>* record) override {
     return inner_->PollPost(src, record);
   }
+
+  absl::Status CheckRanks() override { return inner_->CheckRanks(); }
 
   absl::StatusOr<std::unique_ptr<Transport>> OpenTransport() override {
     if (plan_.failing_open) return Injected("OpenTransport");

@@ -18,9 +18,10 @@ namespace sluice::session_test {
 // When a destination gets its memory.
 enum class Supplied {
   kAtStart,
-  kEarly,    // right after Start
-  kAsked,    // when NeedsMemory says so
-  kHesitant  // some polls after that
+  kEarly,     // right after Start
+  kAsked,     // when NeedsMemory says so
+  kHesitant,  // some polls after that
+  kNever      // of a run that is cancelled
 };
 
 class LateRun {
@@ -30,6 +31,9 @@ class LateRun {
   LateRun(Session* session, Transfer* transfer, uint64_t round, std::vector<Supplied> when);
 
   Session::RunId run() const { return run_; }
+
+  // To be told that this rank has cancelled the run: from then on memory may be refused.
+  void Cancelled() { cancelled_ = true; }
 
   // To be told of each event of this run. Verifies what is done, and frees its memory.
   void Take(const Event& event);
@@ -70,6 +74,7 @@ class LateRun {
   std::vector<Tensor> tensors_;
   size_t late_bytes_ = 0;
   size_t late_bytes_peak_ = 0;
+  bool cancelled_ = false;
   bool failed_ = false;
   absl::Status failure_;
 };

@@ -8,6 +8,23 @@
 #include "oracle/random_layout.h"
 
 namespace sluice::session_test {
+namespace {
+
+// Of each tensor the same on all ranks.
+Likeness RandomLikeness(oracle::Dice* dice, size_t dims) {
+  Likeness alike;
+  if (dims > 1 && dice->Chance(25)) {
+    alike.slid = static_cast<int>(dice->Between(0, static_cast<int64_t>(dims) - 2));
+  }
+  for (size_t d = 0; d < dims; ++d) {
+    const int dim = static_cast<int>(d);
+    const bool slides = alike.slid >= 0 && (dim == alike.slid || dim == alike.slid + 1);
+    if (!slides && dice->Chance(40)) alike.repeated.push_back(d);
+  }
+  return alike;
+}
+
+}  // namespace
 
 RankMemory::RankMemory(const TransferSpec& spec, int rank, std::optional<uint64_t> style_seed,
                        const std::shared_ptr<Accelerator>& accelerator) {
@@ -17,14 +34,19 @@ RankMemory::RankMemory(const TransferSpec& spec, int rank, std::optional<uint64_
     if (opened.ok()) device_ = *std::move(opened);
   }
   oracle::Dice dice(style_seed.value_or(0) * 1000 + static_cast<uint64_t>(rank));
-  const auto style = [&] {
+  oracle::Dice common(style_seed.value_or(0));
+  const auto style = [&](bool alike) {
     if (!style_seed) return ViewStyle::kDense;
-    return dice.Pick<ViewStyle>(
-        {ViewStyle::kDense, ViewStyle::kSlice, ViewStyle::kTransposed, ViewStyle::kSpaced});
+    if (alike && dice.Chance(60)) return ViewStyle::kAlike;
+    return dice.Pick<ViewStyle>({ViewStyle::kDense, ViewStyle::kSlice, ViewStyle::kTransposed,
+                                 ViewStyle::kSpaced, ViewStyle::kRotated, ViewStyle::kInterleaved});
   };
   for (size_t t = 0; t < spec.tensors.size(); ++t) {
-    src_.emplace_back(spec.tensors[t], t, Side::kSource, rank, style());
-    dst_.emplace_back(spec.tensors[t], t, Side::kDestination, rank, style());
+    const TensorTransfer& tensor = spec.tensors[t];
+    const bool has_alike = style_seed && common.Chance(40);
+    const Likeness alike = has_alike ? RandomLikeness(&common, tensor.shape.size()) : Likeness();
+    src_.emplace_back(tensor, t, Side::kSource, rank, style(has_alike), alike);
+    dst_.emplace_back(tensor, t, Side::kDestination, rank, style(false), alike);
     for (TensorMemory* const memory : {&src_.back(), &dst_.back()}) {
       if (device_ == nullptr || (style_seed && dice.Chance(25))) continue;
       memory->PutOn(device_, *accelerator);

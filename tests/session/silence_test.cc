@@ -1,5 +1,6 @@
 // Ranks that do not call, or stop calling: the others end, and say who and where.
 #include <string>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -155,6 +156,54 @@ TEST(SilenceTest, RanksThatRunDifferentTransfersAreTold) {
                 HasSubstr("run 3 is transfer 0 on rank 0 and transfer 1 on rank 1"));
     EXPECT_TRUE(mine.memory.Untouched(2)) << "data of another transfer";
     self.meet();
+  });
+}
+
+// Rank 3 waits for rank 2, which waits for rank 1, which has one slot and older runs to move. That
+// takes longer than the timeout, as rank 0 has memory for one after the other, but it goes on.
+TEST(SilenceTest, RanksThatWaitForOthersThatMoveHaveNotSeenAStall) {
+  RunRanks(kSize, [](Rank& self) {
+    constexpr int kOlderRuns = 12;
+    constexpr absl::Duration kPause = absl::Milliseconds(300);
+    SessionOptions options = Impatient(absl::Seconds(2));
+    options.budget_buckets = 1;
+    const auto session = OpenSession(self, options);
+    ASSERT_NE(session, nullptr);
+    const auto compile = [&session](int src, int dst) {
+      TransferSpec spec = Ring(kSize, 8);
+      spec.tensors[0].src = MakeLayout({1}, {src}, "R");
+      spec.tensors[0].dst = MakeLayout({1}, {dst}, "R");
+      return CompileBound(session.get(), spec);
+    };
+    std::vector<Bound> bounds;
+    for (int i = 0; i < kOlderRuns; ++i) bounds.push_back(compile(1, 0));
+    bounds.push_back(compile(1, 2));
+    bounds.push_back(compile(2, 3));
+    for (Bound& bound : bounds) {
+      ASSERT_NE(bound.transfer, nullptr);
+      RunOnce(session.get(), &bound, 1);
+      bound.memory.Prepare(2);
+    }
+    std::vector<int64_t> runs;
+    for (Bound& bound : bounds) {
+      StartOptions start;
+      start.late_destinations = self.rank == 0;
+      const auto run =
+          self.rank == 0 ? session->Start(bound.transfer, bound.memory.src(), {TensorView()}, start)
+                         : session->Start(bound.transfer, bound.memory.src(), bound.memory.dst());
+      ASSERT_TRUE(run.ok()) << run.status();
+      runs.push_back(*run);
+    }
+    for (size_t i = 0; i < kOlderRuns && self.rank == 0; ++i) {
+      const Deadline pause(kPause);
+      while (!pause.Passed()) ASSERT_TRUE(session->Poll().ok());
+      ASSERT_TRUE(session->Supply(runs[i], 0, bounds[i].memory.dst()[0]).ok());
+    }
+    for (size_t i = runs.size(); i-- > 0;) {
+      const absl::Status status = session->Wait(runs[i]);
+      ASSERT_TRUE(status.ok()) << status;
+      EXPECT_EQ(bounds[i].memory.Check(2), "");
+    }
   });
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "device/copy_flat.h"
@@ -33,8 +34,8 @@ std::vector<int64_t> Offsets(absl::Span<const int64_t> shape, absl::Span<const i
 }  // namespace
 
 TensorMemory::TensorMemory(const TensorTransfer& tensor, uint64_t number, Side side, int rank,
-                           ViewStyle style)
-    : values_(tensor, number), side_(side) {
+                           ViewStyle style, const Likeness& alike)
+    : values_(tensor, number, alike), side_(side) {
   const DType dtype = side == Side::kSource ? tensor.src_dtype : tensor.dst_dtype;
   const std::vector<int64_t>& shape = tensor.shape;
   element_bytes_ = static_cast<size_t>(DTypeBytes(dtype));
@@ -44,28 +45,69 @@ TensorMemory::TensorMemory(const TensorTransfer& tensor, uint64_t number, Side s
   if (lists && side == Side::kSource) contribution_ = values_.ContributionOf(rank);
   if (flat_.empty()) return;  // any view will do: this one has no data
 
-  const size_t dims = shape.size();
-  std::vector<int64_t> local, strides(dims);
+  std::vector<int64_t> local;
   for (const oracle::IndexList& list : *lists) local.push_back(static_cast<int64_t>(list.size()));
-  const int64_t gap = style == ViewStyle::kSlice ? 2 : 0;
-  int64_t stride = style == ViewStyle::kSpaced ? 3 : 1;
-  int64_t origin = 0;
-  for (size_t i = 0; i < dims; ++i) {
-    const size_t d = style == ViewStyle::kTransposed ? i : dims - 1 - i;
-    strides[d] = stride;
-    origin += gap / 2 * stride;
-    stride *= local[d] + gap;
-  }
+  Arrangement arrangement = Arrange(*lists, style, alike);
   const size_t guard = style == ViewStyle::kSpaced ? kGuardBytes + 1 : kGuardBytes;
-  buffer_.resize(static_cast<size_t>(stride) * element_bytes_ + 2 * guard);
-  for (int64_t offset : Offsets(local, strides)) {
-    offset_.push_back(guard + static_cast<size_t>(origin + offset) * element_bytes_);
+  buffer_.resize(static_cast<size_t>(arrangement.extent) * element_bytes_ + 2 * guard);
+  for (int64_t offset : Offsets(local, arrangement.strides)) {
+    offset_.push_back(guard + static_cast<size_t>(arrangement.origin + offset) * element_bytes_);
   }
   view_.data = buffer_.data() + guard;
-  view_.byte_offset = origin * static_cast<int64_t>(element_bytes_);
+  view_.byte_offset = arrangement.origin * static_cast<int64_t>(element_bytes_);
   view_.shape = std::move(local);
-  if (style != ViewStyle::kDense) view_.strides = std::move(strides);
+  if (style != ViewStyle::kDense) view_.strides = std::move(arrangement.strides);
   view_.dtype = dtype;
+}
+
+TensorMemory::Arrangement TensorMemory::Arrange(const std::vector<oracle::IndexList>& lists,
+                                                ViewStyle style, const Likeness& alike) {
+  const size_t dims = lists.size();
+  const auto extent = [&lists](size_t d) { return static_cast<int64_t>(lists[d].size()); };
+  const int64_t gap = style == ViewStyle::kSlice ? 2 : 0;
+  Arrangement made;
+  made.strides.assign(dims, 0);
+  std::vector<bool> placed(dims, false);
+  int64_t stride = style == ViewStyle::kSpaced ? 3 : 1;
+  if (style == ViewStyle::kAlike) {
+    for (const size_t d : alike.repeated) placed[d] = true;
+    // Places follow from indices only where those are consecutive.
+    const auto whole = [&lists](size_t d) {
+      return lists[d].back() - lists[d].front() + 1 == static_cast<int64_t>(lists[d].size());
+    };
+    const size_t slid = static_cast<size_t>(std::max(alike.slid, 0));
+    if (alike.slid >= 0 && whole(slid) && whole(slid + 1)) {
+      made.strides[slid] = made.strides[slid + 1] = stride;
+      placed[slid] = placed[slid + 1] = true;
+      stride *= extent(slid) + extent(slid + 1) - 1;
+    }
+  }
+  if (style == ViewStyle::kInterleaved) {
+    std::vector<size_t> wide;
+    for (size_t d = 0; d < dims; ++d) {
+      if (extent(d) > 1) wide.push_back(d);
+    }
+    if (wide.size() >= 2) {
+      if (extent(wide[1]) > extent(wide[0])) std::swap(wide[0], wide[1]);
+      // i * n + j * (n + 1) for j < n: no two are equal. The smaller n is, the less lies between.
+      const int64_t n = extent(wide[1]);
+      made.strides[wide[0]] = n;
+      made.strides[wide[1]] = n + 1;
+      placed[wide[0]] = placed[wide[1]] = true;
+      stride = n * (extent(wide[0]) - 1) + (n + 1) * (n - 1) + 1;
+    }
+  }
+  for (size_t i = 0; i < dims; ++i) {
+    size_t d = dims - 1 - i;
+    if (style == ViewStyle::kTransposed) d = i;
+    if (style == ViewStyle::kRotated) d = (dims / 2 + i) % dims;
+    if (placed[d]) continue;
+    made.strides[d] = stride;
+    made.origin += gap / 2 * stride;
+    stride *= extent(d) + gap;
+  }
+  made.extent = stride;
+  return made;
 }
 
 void TensorMemory::PutOn(std::shared_ptr<Device> device, const Accelerator& accelerator) {

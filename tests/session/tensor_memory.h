@@ -21,9 +21,12 @@ namespace sluice::session_test {
 // How the view lies in its buffer.
 enum class ViewStyle {
   kDense,
-  kSlice,       // of a larger tensor: gaps behind every row
-  kTransposed,  // the first dimension has the smallest stride
-  kSpaced,      // gaps between elements, and no alignment
+  kSlice,        // of a larger tensor: gaps behind every row
+  kTransposed,   // the first dimension has the smallest stride
+  kSpaced,       // gaps between elements, and no alignment
+  kRotated,      // a dimension in the middle has the smallest stride
+  kInterleaved,  // two dimensions have positions between those of each other
+  kAlike,        // a source alone: elements that are alike lie at one place
 };
 
 enum class Side { kSource, kDestination };
@@ -31,7 +34,9 @@ enum class Side { kSource, kDestination };
 class TensorMemory {
  public:
   // The local tensor of `rank` on one side of `tensor`, which is number `number` of its transfer.
-  TensorMemory(const TensorTransfer& tensor, uint64_t number, Side side, int rank, ViewStyle style);
+  // Elements of all sources are `alike`.
+  TensorMemory(const TensorTransfer& tensor, uint64_t number, Side side, int rank, ViewStyle style,
+               const Likeness& alike = {});
   // Has the view name memory of a device from now on. `device` is one of `accelerator`'s; failures
   // of it are reported to gtest, here and later.
   void PutOn(std::shared_ptr<Device> device, const Accelerator& accelerator);
@@ -54,6 +59,14 @@ class TensorMemory {
   bool IsPoisoned(uint64_t round) const { return Fetched() == Image(round, false); }
 
  private:
+  // Strides and extent in elements; the first element's distance from the view's begin.
+  struct Arrangement {
+    std::vector<int64_t> strides;
+    int64_t extent = 1;
+    int64_t origin = 0;
+  };
+  static Arrangement Arrange(const std::vector<std::vector<int64_t>>& lists, ViewStyle style,
+                             const Likeness& alike);
   std::vector<std::byte> Image(uint64_t round, bool with_values) const;
   // The buffer, up to date with its twin on the device.
   const std::vector<std::byte>& Fetched() const;

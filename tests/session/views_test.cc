@@ -9,6 +9,7 @@
 #include "gtest/gtest.h"
 #include "oracle/random_layout.h"
 #include "oracle/sampled.h"
+#include "session/memory_uses.h"
 
 namespace sluice {
 namespace {
@@ -197,7 +198,7 @@ TEST_F(BindViewTest, NamesWhatIsWrong) {
   view_.strides = {4};
   ExpectRefused("1 strides for 2 dimensions");
   view_.strides = {4, -1};
-  ExpectRefused("stride -1 in dimension 1");
+  ExpectRefused("stride -1 in dimension 1: negative strides are not taken");
   view_.strides = {int64_t{1} << 61, 1};
   ExpectRefused("in dimension 0");
   view_.strides.clear();
@@ -229,6 +230,23 @@ TEST_F(BindViewTest, DestinationsMayNotNameAByteTwice) {
   EXPECT_TRUE(Bind(true).ok());
 }
 
+TEST_F(BindViewTest, DestinationsMayInterleave) {
+  need_.shape = view_.shape = {3, 2};
+  view_.strides = {2, 3};
+  EXPECT_TRUE(Bind(true).ok()) << "at 0 3 2 5 4 7";
+  view_.strides = {2, 4};
+  ExpectRefused("[3,2] with strides [2,4] overlaps itself", true);
+}
+
+TEST_F(BindViewTest, StridesOfOnePositionDoNotMatter) {
+  need_.shape = view_.shape = {1, 4};
+  for (const int64_t stride : {int64_t{0}, int64_t{-7}, int64_t{1} << 62}) {
+    view_.strides = {stride, 1};
+    ASSERT_TRUE(Bind(true).ok()) << stride;
+    EXPECT_EQ(bound_.stride_bytes[1], 4);
+  }
+}
+
 TEST_F(BindViewTest, WhatIsWritableNamesNoByteTwice) {
   oracle::Dice dice(3);
   int accepted = 0;
@@ -252,6 +270,37 @@ TEST_F(BindViewTest, WhatIsWritableNamesNoByteTwice) {
     ASSERT_EQ(bytes.set.size(), bytes.count) << i;
   }
   EXPECT_GT(accepted, 1000);
+}
+
+TEST(MemoryUsesTest, FindsWhatLookingAtAllPairsFinds) {
+  oracle::Dice dice(11);
+  int found = 0;
+  for (int round = 0; round < 200; ++round) {
+    MemoryUses uses;
+    std::vector<BoundView> views;
+    std::vector<bool> free;
+    for (size_t t = 0; t < 40; ++t) {
+      BoundView view = RandomView(&dice);
+      view.base += dice.Between(0, 20) * 500;
+      bool overlaps = false;
+      for (size_t other = 0; other < t; ++other) {
+        overlaps = overlaps || (!free[other] && Overlap(views[other], view));
+      }
+      const auto use = uses.FindOverlap(
+          view, [&](const ViewUse& at) { return free[at.tensor] ? nullptr : &views[at.tensor]; });
+      ASSERT_EQ(use.has_value(), overlaps) << round << " " << t;
+      if (use) {
+        EXPECT_FALSE(free[use->tensor]);
+        EXPECT_TRUE(Overlap(views[use->tensor], view));
+        ++found;
+      }
+      views.push_back(view);
+      free.push_back(false);
+      uses.Add({t, true}, view);
+      if (t % 3 == 2) free[static_cast<size_t>(dice.Between(0, static_cast<int64_t>(t)))] = true;
+    }
+  }
+  EXPECT_GT(found, 100);
 }
 
 }  // namespace

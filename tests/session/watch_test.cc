@@ -4,6 +4,7 @@
 #include <deque>
 #include <memory>
 #include <numeric>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -236,6 +237,24 @@ TEST_F(WatchTest, AnAlarmFindsRoomBesideQuestionsAndAnswers) {
   EXPECT_EQ(watch(1).alarm(), absl::InternalError("rank 0 failed: full"));
 }
 
+// A rank that closes many streams while another is busy.
+TEST_F(WatchTest, AlarmsThatFindNoRoomComeLater) {
+  Open(3);
+  constexpr int kStreams = 20;
+  for (int stream = 0; stream < kStreams; ++stream) {
+    watch(0).RaiseStreamAlarm(stream, absl::CancelledError("closed"));
+  }
+  for (const int rank : {1, 2}) {
+    std::set<int> heard;
+    for (int i = 0; i < kStreams; ++i) {
+      EXPECT_TRUE(Poll(rank).ok());
+      for (const auto& alarm : watch(rank).TakeStreamAlarms()) heard.insert(alarm.stream);
+      EXPECT_TRUE(Poll(0).ok());
+    }
+    EXPECT_EQ(heard.size(), static_cast<size_t>(kStreams)) << "rank " << rank;
+  }
+}
+
 TEST_F(WatchTest, AMemberThatFallsSilentIsNotTakenForItsLastAnswer) {
   Open(2);
   witness(1).report.state = BucketState::kNotFed;
@@ -313,6 +332,55 @@ TEST_F(WatchTest, WordOfARankThatSpeaksAgainDiesOut) {
   EXPECT_THAT(Describe(0), HasSubstr("held up by rank 2"));
   for (int i = 0; i < 12; ++i) turn(true);
   EXPECT_THAT(Describe(0), Not(HasSubstr("held up")));
+}
+
+TEST_F(WatchTest, AMemberThatGetsOnIsHeardOf) {
+  Open(2);
+  for (const int64_t moves : {7, 7, 9, 9, 12}) {
+    const bool is_more = moves > witness(1).report.moves && witness(1).report.moves > 0;
+    witness(1).report.moves = moves;
+    Ask(0, kQuestion, {1});
+    EXPECT_TRUE(Poll(1).ok());
+    EXPECT_TRUE(Poll(0).ok());
+    EXPECT_EQ(watch(0).TakeMoves(), is_more) << moves;
+    EXPECT_FALSE(watch(0).TakeMoves()) << "told once";
+    now_ns_ += 100;
+  }
+}
+
+TEST_F(WatchTest, WordOfMovesTravelsAlongThoseThatWaitAndDiesOut) {
+  constexpr int kSize = 5;
+  Open(kSize);
+  // Each rank waits for the next, and the last for the first; all but one stand still.
+  constexpr int kMover = kSize - 2;
+  std::vector<int> heard(kSize);
+  const auto turn = [&](bool moves) {
+    if (moves) ++witness(kMover).report.moves;
+    for (int rank = 0; rank < kSize; ++rank) {
+      const auto self = static_cast<uint64_t>(rank);
+      Ask(rank, {Bucket(3, self, (self + 1) % kSize), 2, 0}, {rank, (rank + 1) % kSize});
+    }
+    for (int i = 0; i < 2; ++i) {
+      for (int rank = 0; rank < kSize; ++rank) EXPECT_TRUE(Poll(rank).ok());
+    }
+    for (int rank = 0; rank < kSize; ++rank) {
+      heard[static_cast<size_t>(rank)] += watch(rank).TakeMoves() ? 1 : 0;
+    }
+    now_ns_ += 100;
+  };
+  for (int i = 0; i < 4 * kSize; ++i) turn(true);
+  for (int rank = 0; rank < kSize; ++rank) {
+    const int times = heard[static_cast<size_t>(rank)];
+    if (rank == kMover) {
+      EXPECT_EQ(times, 0) << "it knows of its own";
+    } else {
+      EXPECT_GT(times, 2 * kSize) << "rank " << rank;
+    }
+  }
+  for (int i = 0; i < kSize; ++i) turn(false);
+  heard.assign(kSize, 0);
+  for (int i = 0; i < 4 * kSize; ++i) turn(false);
+  EXPECT_THAT(heard, testing::Each(0)) << "nobody moves, and all ask";
 }
 
 TEST_F(WatchTest, DifferentTransfersOfOneRunAreAnErrorAtOnceOnBoth) {

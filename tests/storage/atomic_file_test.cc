@@ -101,12 +101,13 @@ TEST_F(AtomicFileTest, MovingPassesTheTemporaryOn) {
 TEST_F(AtomicFileTest, OtherProcessesWriteRangesOfIt) {
   auto file = AtomicFile::Create(Path("a"));
   ASSERT_TRUE(file.ok());
+  ASSERT_TRUE(file->Resize(12).ok());
   std::vector<pid_t> children;
   for (int i = 0; i < 3; ++i) {
     const pid_t child = fork();
     ASSERT_GE(child, 0);
     if (child == 0) {
-      auto part = AtomicFile::OpenTemporary(file->temporary());
+      auto part = AtomicFile::OpenTemporary(file->temporary(), 12);
       const bool ok = part.ok() && part->WriteAt(i * 4, "part").ok() && part->Sync().ok();
       { const AtomicFile closed = *std::move(part); }
       _exit(ok ? 0 : 1);
@@ -120,6 +121,30 @@ TEST_F(AtomicFileTest, OtherProcessesWriteRangesOfIt) {
   }
   ASSERT_TRUE(file->Commit().ok());
   EXPECT_EQ(Content(Path("a")), "partpartpart");
+}
+
+TEST_F(AtomicFileTest, OpensNothingElseOfThatName) {
+  ASSERT_TRUE(WriteFileAtomically(Path("theirs"), "theirs").ok());
+  ASSERT_EQ(symlink("theirs", Path("link").c_str()), 0);
+  ASSERT_EQ(mkfifo(Path("pipe").c_str(), 0600), 0);
+  for (const char* name : {"link", "pipe"}) {
+    EXPECT_FALSE(AtomicFile::OpenTemporary(Path(name), 6).ok()) << name;
+  }
+  EXPECT_TRUE(AtomicFile::OpenTemporary(Path("theirs"), 6).ok());
+  EXPECT_EQ(AtomicFile::OpenTemporary(Path("theirs"), 7).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(AtomicFileTest, TemporariesAreKnownByTheirNames) {
+  for (const std::string& name : {std::string("a"), std::string("b.c"), std::string(255, 'a')}) {
+    const auto file = AtomicFile::Create(Path(name));
+    ASSERT_TRUE(file.ok());
+    const std::string temporary = fs::path(file->temporary()).filename();
+    EXPECT_TRUE(IsTemporaryOf(temporary, name)) << temporary;
+    EXPECT_FALSE(IsTemporaryOf(temporary, "x")) << temporary;
+    EXPECT_FALSE(IsTemporaryOf(name, name));
+    EXPECT_FALSE(IsTemporaryOf("." + name + ".tmp", name));
+  }
 }
 
 TEST_F(AtomicFileTest, TwoOfOneNameDoNotMeet) {
@@ -153,7 +178,8 @@ TEST_F(AtomicFileTest, ErrorsNameTheFile) {
   const auto nowhere = AtomicFile::Create(Path("none/a"));
   EXPECT_EQ(nowhere.status().code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(nowhere.status().message()), HasSubstr("none/a"));
-  EXPECT_EQ(AtomicFile::OpenTemporary(Path("none")).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(AtomicFile::OpenTemporary(Path("none"), 0).status().code(),
+            absl::StatusCode::kNotFound);
   EXPECT_EQ(AtomicFile::Create(directory_ + "/").status().code(),
             absl::StatusCode::kInvalidArgument);
   // A directory cannot be replaced, and the temporary does not stay.

@@ -89,6 +89,22 @@ TEST(CheckpointIndexTest, WritesWhatItReads) {
   EXPECT_TRUE(ParseCheckpointIndex(*CheckpointIndexText({})).ok());
 }
 
+TEST(CheckpointIndexTest, HasTheIdOfItsSave) {
+  CheckpointIndex index;
+  index.files = {"one.safetensors"};
+  index.tensors = {{"a", 0}};
+  index.save_id = "0123456789abcdef";
+  for (const int64_t total : {-1, 4}) {
+    index.total_bytes = total;
+    const auto read = ParseCheckpointIndex(*CheckpointIndexText(index));
+    ASSERT_TRUE(read.ok()) << read.status();
+    EXPECT_EQ(read->save_id, index.save_id);
+    EXPECT_EQ(read->total_bytes, total);
+  }
+  EXPECT_EQ(ParseCheckpointIndex(R"({"weight_map":{}})")->save_id, "");
+  EXPECT_THAT(WhyNot(R"({"weight_map":{},"metadata":{"sluice_save_id":1}})"), HasSubstr("string"));
+}
+
 TEST(CheckpointIndexTest, RefusesToWriteWhatNoReaderTakes) {
   EXPECT_FALSE(CheckpointIndexText({{"f"}, {{"", 0}}, 0}).ok());
   EXPECT_FALSE(CheckpointIndexText({{"f"}, {{"a", 0}, {"a", 0}}, 0}).ok());

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "storage/http_fetch.h"
 #include "storage/http_source.h"
 #include "storage/nginx_server.h"
 #include "storage/source_run.h"
@@ -124,6 +125,18 @@ TEST_F(HttpFaults, AnEndlessAnswerIsNotReadToItsEnd) {
   EXPECT_LT(source_->counters().bytes_read, 1 << 20);
 }
 
+TEST_F(HttpFaults, AHeadWithoutEndIsCalledOne) {
+  for (const std::string mode : {"long_line", "long_head"}) {
+    const std::string path = absl::StrCat("fault/", mode, "/");
+    Make(path);
+    for (const absl::Status& outcome :
+         {Read(0, 1000), FetchHttpObject(server_->Url(path + "a.bin"), kBytes, {}).status()}) {
+      EXPECT_TRUE(absl::IsResourceExhausted(outcome)) << outcome;
+      EXPECT_THAT(std::string(outcome.message()), testing::ContainsRegex("answer.* head"));
+    }
+  }
+}
+
 TEST_F(HttpFaults, AServerWithoutRangesServesWholeObjectsOnly) {
   Make("whole/");
   EXPECT_TRUE(Read(0, kBytes).ok());
@@ -148,7 +161,7 @@ TEST_F(HttpFaults, ABurstPasses) {
   for (int i = 0; i < 3; ++i) {
     const absl::Status busy = Read(0, 1000);
     EXPECT_TRUE(absl::IsUnavailable(busy)) << busy;
-    EXPECT_THAT(std::string(busy.message()), HasSubstr("after 7"));
+    EXPECT_THAT(std::string(busy.message()), HasSubstr("after \"7\""));
   }
   EXPECT_TRUE(Read(0, 1000).ok());
   EXPECT_EQ(source_->counters().connections, 1);

@@ -103,7 +103,7 @@ TEST(HttpResponse, TellsOfRedirectionsAndRetryAfter) {
   EXPECT_THAT(std::string(moved.message()), HasSubstr("http://other/a.bin"));
   const absl::Status busy = Judge({"HTTP/1.1 503 Busy", "Retry-After: 120"});
   EXPECT_TRUE(absl::IsUnavailable(busy));
-  EXPECT_THAT(std::string(busy.message()), HasSubstr("after 120"));
+  EXPECT_THAT(std::string(busy.message()), HasSubstr("after \"120\""));
 }
 
 TEST(HttpResponse, CountsOnlyTheLastOfSeveralHeads) {
@@ -122,6 +122,46 @@ TEST(HttpResponse, JudgesWholeObjects) {
   EXPECT_TRUE(absl::IsUnavailable(CheckWholeResponse(Parse({"HTTP/1.1 503 Busy"}), "index")));
   EXPECT_TRUE(absl::IsDataLoss(
       CheckWholeResponse(Parse({"HTTP/1.1 200 OK", "Content-Encoding: br"}), "index")));
+}
+
+TEST(HttpResponse, RefusesAnotherVersionOfTheObject) {
+  const auto judge = [](const HttpVersion& before, const std::vector<std::string>& said) {
+    std::vector<std::string> lines = {Status206(), "Content-Range: bytes 100-149/1000"};
+    lines.insert(lines.end(), said.begin(), said.end());
+    HttpRange range = kAsked;
+    range.version = &before;
+    return Judge(lines, range);
+  };
+  const std::string monday = "Mon, 02 Nov 2026 10:00:00 GMT";
+  const std::string tuesday = "Tue, 03 Nov 2026 10:00:00 GMT";
+  EXPECT_TRUE(judge({"\"a\"", ""}, {"ETag: \"a\""}).ok());
+  EXPECT_TRUE(judge({"W/\"a\"", monday}, {"etag:W/\"a\"", "Last-Modified: " + tuesday}).ok());
+  EXPECT_TRUE(judge({"", ""}, {"ETag: \"b\""}).ok());
+  EXPECT_TRUE(judge({"\"a\"", ""}, {}).ok());
+  EXPECT_TRUE(judge({"", monday}, {"Last-Modified: " + monday}).ok());
+  for (const absl::Status& status :
+       {judge({"\"a\"", ""}, {"ETag: \"b\""}), judge({"\"a\"", monday}, {"ETag: W/\"a\""}),
+        judge({"", monday}, {"Last-Modified: " + tuesday}),
+        Judge({"HTTP/1.1 412 Precondition Failed"})}) {
+    EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("a.bin: the object has changed"));
+  }
+}
+
+TEST(HttpResponse, RepeatsNoSignaturesAndNothingUnbounded) {
+  const absl::Status status =
+      Judge({"HTTP/1.1 302 Found", "Location: https://s3.example/a?X-Amz-Signature=secret"});
+  EXPECT_TRUE(absl::IsFailedPrecondition(status));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("https://s3.example/a\""));
+  EXPECT_THAT(std::string(status.message()), testing::Not(HasSubstr("secret")));
+  const std::string wild = "\x1b[31m" + std::string(100'000, 'x');
+  for (const std::string& line : {"Location: " + wild, "Retry-After: " + wild}) {
+    const std::string text(Judge({"HTTP/1.1 302 Found", line}).message());
+    EXPECT_LT(text.size(), 500u);
+    EXPECT_EQ(text.find('\x1b'), std::string::npos);
+  }
+  const std::string text(Judge({Status206(), "Content-Encoding: " + wild}).message());
+  EXPECT_LT(text.size(), 500u);
 }
 
 }  // namespace

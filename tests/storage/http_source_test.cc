@@ -1,6 +1,8 @@
 // HTTP against a real server: the contract of sources, and how connections are used.
 #include "storage/http_source.h"
 
+#include <chrono>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <set>
@@ -185,6 +187,47 @@ TEST_F(HttpSource, EndsCancelledReadsAtOnce) {
   for (const ReadOp& op : ops) EXPECT_TRUE(absl::IsCancelled(run_->Outcome(op.cookie)));
 }
 
+TEST_F(HttpSource, AnObjectThatIsReplacedIsNotMixed) {
+  Make("plain/", {.connections_per_host = 2});
+  std::vector<ReadOp> ops = Ops(4, 1000);
+  ASSERT_TRUE(run_->Start(ops).ok());
+  ASSERT_TRUE(run_->UntilAllEnded());
+  ExpectAll(ops);
+  // As long as before: nothing but its version tells.
+  server_->Write("a.bin", SourceContent(6, 256 * kKiB));
+  std::filesystem::last_write_time(
+      server_->FileOf("a.bin"),
+      std::filesystem::file_time_type::clock::now() + std::chrono::seconds(5));
+  for (int i = 0; i < 2; ++i) {
+    const uint64_t cookie = run_->Read(0, 4000, 1000);
+    ASSERT_TRUE(run_->UntilAllEnded());
+    EXPECT_TRUE(absl::IsDataLoss(run_->Outcome(cookie))) << run_->Outcome(cookie);
+    EXPECT_NE(run_->Outcome(cookie).message().find("has changed"), absl::string_view::npos);
+  }
+  run_->ExpectGuards();
+}
+
+TEST_F(HttpSource, ReadersThatShareVersionsReadOneOfAnObject) {
+  const auto versions = std::make_shared<HttpVersions>(1);
+  Make("plain/", {.versions = versions});
+  run_->Read(0, 0, 1000);
+  ASSERT_TRUE(run_->UntilAllEnded());
+  ASSERT_TRUE((*versions)[0].is_known());
+  EXPECT_FALSE((*versions)[0].etag.empty());
+  for (const bool same : {true, false}) {
+    if (!same) {
+      std::filesystem::last_write_time(
+          server_->FileOf("a.bin"),
+          std::filesystem::file_time_type::clock::now() + std::chrono::seconds(5));
+    }
+    Make("plain/", {.versions = std::make_shared<HttpVersions>(*versions)});
+    const uint64_t cookie = run_->Read(0, 4000, 1000);
+    ASSERT_TRUE(run_->UntilAllEnded());
+    const absl::Status status = run_->Outcome(cookie);
+    EXPECT_EQ(status.code(), same ? absl::StatusCode::kOk : absl::StatusCode::kDataLoss) << status;
+  }
+}
+
 TEST_F(HttpSource, FetchesWholeObjects) {
   EXPECT_TRUE(*FetchHttpObject(server_->Url("plain/a.bin"), 256 * kKiB, {}) == content_);
   EXPECT_TRUE(absl::IsResourceExhausted(
@@ -213,6 +256,9 @@ TEST(HttpSourceOptions, MustMakeSense) {
   HttpOptions sizes;
   sizes.object_bytes = {1, 2};
   EXPECT_EQ(code("http://h/", {"a"}, sizes), kBad);
+  HttpOptions versions;
+  versions.versions = std::make_shared<HttpVersions>(2);
+  EXPECT_EQ(code("http://h/", {"a"}, versions), kBad);
 }
 
 }  // namespace

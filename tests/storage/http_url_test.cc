@@ -44,5 +44,23 @@ TEST(HttpUrl, KeepsPasswordsOutOfMessages) {
   EXPECT_EQ(status.message().find("secret"), absl::string_view::npos) << status;
 }
 
+TEST(HttpUrl, KeepsSignaturesOutOfMessages) {
+  for (const std::string url :
+       {"https://host/a.bin?X-Amz-Signature=secret", "https://host/a b?secret", "host?secret",
+        "http://?secret", "http://host/#secret", "ftp://me:secret@host/", "http:///me:secret@"}) {
+    const absl::Status status = CheckHttpUrl(url);
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << url;
+    EXPECT_EQ(status.message().find("secret"), absl::string_view::npos) << status;
+  }
+  const absl::Status status = CheckHttpUrl("https://host/a.bin?X-Amz-Signature=secret");
+  EXPECT_NE(status.message().find("https://host/a.bin"), absl::string_view::npos) << status;
+  EXPECT_NE(status.message().find("query"), absl::string_view::npos) << status;
+}
+
+TEST(HttpUrl, WhatIsShownIsShortAndPlain) {
+  EXPECT_LT(ShownUrl(std::string(10'000, 'x')).size(), 200u);
+  EXPECT_EQ(ShownUrl("http://h/\x1b[31m").find('\x1b'), std::string::npos);
+}
+
 }  // namespace
 }  // namespace sluice

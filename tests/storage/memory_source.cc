@@ -20,6 +20,7 @@ absl::Status MemorySource::Start(absl::Span<const ReadOp> ops) {
   if (absl::Status status = CheckReadOps(ops, objects); !status.ok()) return status;
   started_.insert(started_.end(), ops.begin(), ops.end());
   waiting_.insert(waiting_.end(), ops.begin(), ops.end());
+  for (const ReadOp& op : ops) op.TellWaits();
   wake_->SetReady(!held_ && !waiting_.empty());
   return absl::OkStatus();
 }
@@ -38,6 +39,7 @@ absl::StatusOr<int> MemorySource::Poll(absl::Span<ReadEvent> events) {
   size_t carried = 0;
   while (!held_ && count < events.size() && carried < waiting_.size()) {
     const ReadOp& op = waiting_[carried++];
+    op.TellBegun(WakeSet::NowNs());
     events[count++] = {op.cookie, Carry(op), 0};
   }
   waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<ptrdiff_t>(carried));

@@ -48,6 +48,10 @@ constexpr char kFaults[] = R"lua(
       gzip = function(a) ngx.header["Content-Encoding"] = "gzip" end,
       longer = function(a) a.body = a.body .. "x"; a.length = #a.body end,
       shorter = function(a) a.body = a.body:sub(1, -2); a.length = #a.body end,
+      long_line = function(a) ngx.header["X-Long"] = string.rep("x", 150000) end,
+      long_head = function(a)
+        for i = 1, 40 do ngx.header["X-Long-" .. i] = string.rep("x", 10000) end
+      end,
       chunked = function(a) a.length = nil end,
       chunked_longer = function(a) a.body = a.body .. "x"; a.length = nil end,
       chunked_shorter = function(a) a.body = a.body:sub(1, -2); a.length = nil end,
@@ -73,6 +77,11 @@ constexpr char kFaults[] = R"lua(
           ngx.print(a.body:sub(i, i)); ngx.flush(true); ngx.sleep(0.02)
         end
       end,
+      slow = function(a)
+        for i = 1, #a.body, 1000 do
+          ngx.print(a.body:sub(i, i + 999)); ngx.flush(true); ngx.sleep(0.03)
+        end
+      end,
       endless = forever,
       endless_error = forever,
     }
@@ -82,6 +91,11 @@ constexpr char kFaults[] = R"lua(
       local file = io.open("@DIR@/data/" .. name, "rb")
       local all = file:read("*a")
       file:close()
+      if not ngx.var.http_range then
+        if change[mode] then change[mode]({body = all}) end
+        ngx.print(all)
+        return
+      end
       local first, last = string.match(ngx.var.http_range, "^bytes=(%d+)-(%d+)$")
       first, last = tonumber(first), tonumber(last)
       local a = {status = 206, first = first, last = last, total = #all, said = true,
@@ -94,6 +108,18 @@ constexpr char kFaults[] = R"lua(
       end
       if a.length then ngx.header["Content-Length"] = a.length end
       if send[mode] then send[mode](a) else ngx.print(a.body) end
+    end
+    -- The folder of the connection's files: "newer/" for the one that is the Nth to ask.
+    function side(path, at)
+      local counts = ngx.shared.counts
+      local asked = path .. at
+      local key = asked .. ":" .. ngx.var.connection
+      local number = counts:get(key)
+      if not number then
+        number = counts:incr(asked, 1, 0)
+        counts:set(key, number)
+      end
+      return number == tonumber(at) and "newer/" or ""
     end
     function enter()
       local counts = ngx.shared.counts
@@ -134,6 +160,23 @@ constexpr char kServer[] = R"(
       }
     }
     location ~ ^/whole/(?<name>.*)$ { max_ranges 0; alias @DIR@/data/$name; }
+    location ~ ^/switch/(?<at>\d+)/(?<name>.*)$ {
+      set_by_lua_block $side { return side("switch", ngx.var.at) }
+      alias @DIR@/data/$side$name;
+    }
+    location ~ ^/dated_switch/(?<at>\d+)/(?<name>.*)$ {
+      etag off;
+      set_by_lua_block $side { return side("dated", ngx.var.at) }
+      alias @DIR@/data/$side$name;
+    }
+    location /trickle/ {
+      content_by_lua_block {
+        for i = 1, 600 do
+          if not ngx.print(" ") or not ngx.flush(true) then return end
+          ngx.sleep(0.05)
+        end
+      }
+    }
     location ~ ^/fault/(?<mode>[a-z_]+)/(?<name>.*)$ {
       content_by_lua_block { serve(ngx.var.mode, ngx.var.name) }
     }

@@ -34,6 +34,8 @@ class NginxServer {
 
   // Puts a file into the folder that is served; `name` may have folders in it.
   void Write(absl::string_view name, absl::string_view content) const;
+  // Where that file lies.
+  std::string FileOf(absl::string_view name) const { return dir_ + "/data/" + std::string(name); }
 
   // "http://127.0.0.1:1234/" and `path`.
   std::string Url(absl::string_view path) const;

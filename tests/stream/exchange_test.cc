@@ -1,15 +1,21 @@
 // Streams of several ranks: read once and exchanged, each rank its own items, failure of one.
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <climits>
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "oracle/sampled.h"
 #include "session/world.h"
 #include "sluice/session.h"
 #include "sluice/stream.h"
@@ -79,6 +85,28 @@ TEST(ExchangeTest, EachRankItsOwnItems) {
         return options;
       },
       [&](int rank, Stream* stream) { EXPECT_EQ(TakeAll(stream, dir), Every(rank, 4, 61)); });
+}
+
+// A rank's items have 16 tags, and it holds more of them than that. While a rank is late for the
+// first one, those that are read ahead wait to be sent, and then all are sent at once.
+TEST(ExchangeTest, ItemsOfOneTagStayInOrderBehindAFirstItemThatIsSlow) {
+  constexpr int64_t kStep = 64;
+  const ShardDir dir(kStep * 48, 128, kStep);
+  for (int stream = 0; stream < oracle::Sampled(20); ++stream) {
+    WithStreams(
+        3,
+        [&](int) {
+          StreamOptions options = dir.Options();
+          options.selection = {stream, kStep, -1};
+          options.slots = 48;
+          return options;
+        },
+        [&](int rank, Stream* items) {
+          const int64_t late_ms = 15 + stream % 10;
+          if (rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(late_ms));
+          EXPECT_EQ(TakeAll(items, dir), Every(stream, kStep, kStep * 48));
+        });
+  }
 }
 
 TEST(ExchangeTest, OverlappingSelectionsShareWhatOverlaps) {
@@ -241,6 +269,49 @@ TEST(ExchangeTest, DifferentOptionsAreAnErrorOnEveryRank) {
     EXPECT_TRUE((*session)->OpenStream(options).ok());
     self.meet();
   });
+}
+
+// Ranks that deal items stop far apart, most of all; others go on, each from the merged cursor or
+// all from their own ones, and may stop again: no item that was released comes twice.
+TEST(ExchangeTest, ResumedRanksGetNoReleasedItemAgain) {
+  const ShardDir dir(400, 100, 40);
+  for (const bool in_order : {true, false}) {
+    std::map<int64_t, int> times;
+    std::mutex mutex;
+    std::vector<std::string> cursors;
+    for (const int ranks : {4, 2, 2, 3, 1}) {
+      const bool last = ranks == 1;
+      const absl::StatusOr<std::string> merged =
+          cursors.empty() ? absl::StatusOr<std::string>("") : MergeCursors(cursors);
+      ASSERT_TRUE(merged.ok()) << merged.status();
+      // As many ranks as before take each its own.
+      const bool own = cursors.size() == static_cast<size_t>(ranks);
+      std::vector<std::string> before = std::exchange(cursors, {});
+      cursors.resize(static_cast<size_t>(ranks));
+      WithStreams(
+          ranks,
+          [&](int rank) {
+            StreamOptions options = dir.Options();
+            options.selection = {.first = rank, .step = ranks};
+            options.in_order = in_order;
+            options.cursor = own ? before[static_cast<size_t>(rank)] : *merged;
+            return options;
+          },
+          [&](int rank, Stream* stream) {
+            const int items = last ? INT_MAX : rank == 0 ? 60 : 3 * rank;
+            for (int i = 0; i < items; ++i) {
+              const absl::StatusOr<Lease> lease = stream->Next();
+              ASSERT_TRUE(lease.ok()) << lease.status();
+              if (lease->end()) break;
+              const std::lock_guard<std::mutex> lock(mutex);
+              ++times[lease->item()];
+            }
+            cursors[static_cast<size_t>(rank)] = stream->Cursor();
+          });
+    }
+    EXPECT_EQ(times.size(), 400u);
+    for (const auto& [item, count] : times) EXPECT_EQ(count, 1) << "item " << item;
+  }
 }
 
 // What goes wrong on one rank when the others have made their part already.

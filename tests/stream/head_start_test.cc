@@ -1,7 +1,10 @@
 // The first item begins alone: step by step on a clock of the test's, and through a runner.
 #include "session/head_start.h"
 
+#include <chrono>
+#include <functional>
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -92,19 +95,24 @@ TEST(HeadStartTest, MessagesWaitForNobodyWithoutALimit) {
   EXPECT_TRUE(head_start.MaySend(1, 1000));
 }
 
-// Items of two pieces, each piece a read of its own, which goes nowhere.
+// Items of two pieces, each piece a read of its own, which goes nowhere. All but the first item
+// share a channel.
 class TwoPieceItems final : public ShardWork {
  public:
   explicit TwoPieceItems(int64_t items) : pieces_(2 * items) {}
 
   StageSet stages = kStageFill | kStageDrain;
   std::vector<int64_t> sent;  // which pieces, in the order in which they might send messages
+  int64_t failing_fill = -1;  // a piece
+  std::function<void()> before_next;  // called whenever the runner asks for pieces, if it is set
 
   bool NextPiece(ShardPiece* piece) override {
+    if (before_next) before_next();
     if (over()) return false;
     *piece = ShardPiece();
     piece->id = BucketId(
         {.window = static_cast<uint64_t>(next_ / 2), .phase = static_cast<uint64_t>(next_ % 2)});
+    piece->channel = next_ < 2 ? 0 : 1;
     piece->stages = stages;
     piece->read = {.offset = next_, .bytes = 1, .item = next_ / 2};
     piece->bytes = 1;
@@ -113,6 +121,10 @@ class TwoPieceItems final : public ShardWork {
     return true;
   }
   bool over() const override { return next_ == pieces_; }
+  absl::Status Fill(const ShardPiece& piece, std::byte*, CopyQueue*) override {
+    return 2 * piece.index + piece.part == failing_fill ? absl::DataLossError("no such bytes")
+                                                        : absl::OkStatus();
+  }
   void AddMessages(const ShardPiece& piece, std::byte*, uint64_t,
                    std::vector<TransportOp>*) override {
     sent.push_back(2 * piece.index + piece.part);
@@ -134,6 +146,8 @@ class RunnerHeadStartTest : public testing::Test {
   void Make(int64_t head_start_ns, int64_t first_sends_ns = 0) {
     ShardRunnerOptions options;
     options.slots = 8;
+    options.window = ShardRunner::WindowOf(options.slots);
+    options.channels = 2;
     options.object_names = {"a.bin"};
     options.head_start_ns = head_start_ns;
     options.first_sends_ns = first_sends_ns;
@@ -146,9 +160,9 @@ class RunnerHeadStartTest : public testing::Test {
     runner_ = *std::move(runner);
   }
   // Begins all reads, in this order; only the first item is sent on before it is there.
-  std::vector<ReadOp> ReadsToSendOn() {
+  std::vector<ReadOp> ReadsToSendOn(int64_t first_sends_ns = kHourNs) {
     work_.stages = kStageFill | kStageMove | kStageDrain;
-    Make(0, kHourNs);
+    Make(0, first_sends_ns);
     Poll();
     return source_.started;
   }
@@ -210,14 +224,44 @@ TEST_F(RunnerHeadStartTest, NothingElseIsSentBeforeTheFirstItemIsThere) {
   EXPECT_TRUE(runner_->done());
 }
 
+// The time for the first item passes while the runner is between two looks at the clock.
+TEST_F(RunnerHeadStartTest, WhatWaitedIsSentBeforeWhatComesAfterTheLimit) {
+  const std::vector<ReadOp> reads = ReadsToSendOn(100'000'000);
+  ASSERT_EQ(reads.size(), 6);
+  source_.Answer(reads[2].cookie);
+  Poll();
+  ASSERT_THAT(work_.sent, ElementsAre());
+  const int64_t limit_ns = runner_->next_due_ns();
+  work_.before_next = [limit_ns] {
+    while (MonotonicNs() <= limit_ns) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  };
+  for (const int place : {5, 3, 4}) source_.Answer(reads[static_cast<size_t>(place)].cookie);
+  Poll();
+  EXPECT_THAT(work_.sent, ElementsAre(2, 3, 4, 5));
+  AnswerAll();
+  Poll();
+  EXPECT_THAT(work_.sent, ElementsAre(2, 3, 4, 5, 0, 1));
+  EXPECT_TRUE(runner_->done());
+}
+
+TEST_F(RunnerHeadStartTest, ABucketThatFailsTakesAlongWhatEndsWithIt) {
+  Make(0);
+  Poll();
+  work_.failing_fill = 3;
+  AnswerAll();
+  EXPECT_TRUE(absl::IsDataLoss(runner_->Poll().status()));
+  EXPECT_EQ(runner_->counters().held_buckets, 0);
+  EXPECT_TRUE(runner_->Settle(true));
+}
+
 TEST_F(RunnerHeadStartTest, WhatWaitsToBeSentFailsWithTheStream) {
   const std::vector<ReadOp> reads = ReadsToSendOn();
   ASSERT_EQ(reads.size(), 6);
-  source_.Answer(reads.back().cookie);
+  source_.Answer(reads[2].cookie);
   Poll();
   runner_->Poison(absl::CancelledError("enough"));
   AnswerAll();
-  EXPECT_TRUE(runner_->Settle());
+  EXPECT_TRUE(runner_->Settle(true));
   EXPECT_THAT(work_.sent, ElementsAre());
 }
 

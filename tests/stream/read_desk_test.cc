@@ -41,6 +41,18 @@ class ReadDeskTest : public testing::Test {
     done.resize(static_cast<size_t>(count.value_or(0)));
     return done;
   }
+  // Polled often enough that nobody can say that nobody polled.
+  void PassTime(int64_t ms) {
+    for (const int64_t end_ns = now_ns_ + ms * kMs; now_ns_ < end_ns;) {
+      now_ns_ = std::min(end_ns, now_ns_ + 100 * kMs);
+      EXPECT_THAT(Poll(), SizeIs(0));
+    }
+  }
+  static std::vector<uint64_t> Slots(const std::vector<ReadOp>& ops) {
+    std::vector<uint64_t> slots;
+    for (const ReadOp& op : ops) slots.push_back(op.cookie);
+    return slots;
+  }
   // Reads that take 10 ms each, so that the desk knows what to expect.
   void Learn(int reads) {
     for (int i = 0; i < reads; ++i) {
@@ -156,8 +168,9 @@ TEST_F(ReadDeskTest, LateRequestsAreCancelledAndTriedAgain) {
   retry.request_timeout = absl::Seconds(1);
   Make(1, 0, {}, retry);
   Order(0);
-  now_ns_ += 1000 * kMs;
-  EXPECT_THAT(Poll(), SizeIs(0));
+  PassTime(999);
+  EXPECT_THAT(source_.cancelled, SizeIs(0));
+  PassTime(1);
   EXPECT_THAT(source_.cancelled, ElementsAre(0));
   source_.Answer(0, absl::CancelledError("cancelled"));
   Poll();
@@ -166,6 +179,96 @@ TEST_F(ReadDeskTest, LateRequestsAreCancelledAndTriedAgain) {
   ASSERT_THAT(source_.open, SizeIs(1));
   source_.Answer(0);
   EXPECT_THAT(Poll(), SizeIs(1));
+}
+
+TEST_F(ReadDeskTest, AReadWhoseBytesStillComeIsNotLate) {
+  RetryOptions retry;
+  retry.request_timeout = absl::Seconds(1);
+  Make(1, 0, {}, retry);
+  Order(0);
+  for (int i = 0; i < 100; ++i) {
+    PassTime(900);
+    source_.open[0].progress->moved_ns = now_ns_;
+  }
+  EXPECT_THAT(source_.cancelled, SizeIs(0));
+  PassTime(999);
+  EXPECT_THAT(source_.cancelled, SizeIs(0));
+  PassTime(1);
+  EXPECT_THAT(source_.cancelled, ElementsAre(0));
+}
+
+TEST_F(ReadDeskTest, AReadThatWaitsInTheSourceIsNotLate) {
+  RetryOptions retry;
+  retry.request_timeout = absl::Seconds(1);
+  HedgeOptions hedge;
+  hedge.enabled = true;
+  Make(1, 1, hedge, retry);
+  Learn(40);
+  Order(0);
+  source_.open[0].TellWaits();
+  for (int i = 0; i < 100; ++i) PassTime(900);
+  EXPECT_THAT(source_.open, SizeIs(1));  // nor hedged
+  EXPECT_THAT(source_.cancelled, SizeIs(0));
+  source_.open[0].TellBegun(now_ns_);
+  PassTime(14);
+  EXPECT_THAT(source_.open, SizeIs(1));
+  PassTime(10);
+  ASSERT_THAT(source_.open, SizeIs(2));
+  source_.open[1].progress->moved_ns = INT64_MAX / 2;
+  PassTime(1000);
+  EXPECT_THAT(source_.cancelled, ElementsAre(source_.open[0].cookie));
+}
+
+// Who does not poll finds late what nobody drove: it has a while to catch up.
+TEST_F(ReadDeskTest, NobodyIsLateWhileNobodyPolls) {
+  RetryOptions retry;
+  retry.request_timeout = absl::Seconds(1);
+  Make(1, 0, {}, retry);
+  Order(0);
+  PassTime(10);
+  now_ns_ += 30'000 * kMs;
+  Poll();
+  EXPECT_THAT(source_.cancelled, SizeIs(0));
+  EXPECT_LE(desk_->next_due_ns(), now_ns_ + 1000 * kMs);
+  // Who sleeps until then sleeps a little longer.
+  now_ns_ = desk_->next_due_ns() + 5000 * kMs;
+  Poll();
+  EXPECT_THAT(source_.cancelled, ElementsAre(0));
+}
+
+TEST_F(ReadDeskTest, LateReadsHalveWhatIsUnderWay) {
+  RetryOptions retry;
+  retry.request_timeout = absl::Seconds(1);
+  retry.attempts_max = 100;
+  Make(16, 0, {}, retry);
+  for (int slot = 0; slot < 16; ++slot) Order(slot);
+  // Half of them are with the storage, the others wait in the source.
+  for (size_t i = 8; i < 16; ++i) source_.open[i].TellWaits();
+  PassTime(1000);
+  EXPECT_THAT(source_.cancelled, SizeIs(16));
+  while (!source_.open.empty()) {
+    source_.Answer(source_.open[0].cookie, absl::CancelledError("cancelled"));
+  }
+  source_.started.clear();
+  PassTime(60);
+  // Four at once. What was not late need not wait for its next try.
+  EXPECT_THAT(Slots(source_.open), ElementsAre(8, 9, 10, 11));
+  int answers = 0;
+  size_t most = 0;
+  for (int i = 0; i < 200 && answers < 16; ++i) {
+    most = std::max(most, source_.open.size());
+    if (!source_.open.empty()) source_.Answer(source_.open[0].cookie);
+    now_ns_ += kMs;
+    for (const ReadDone& done : Poll()) {
+      EXPECT_TRUE(done.status.ok());
+      ++answers;
+    }
+  }
+  EXPECT_EQ(answers, 16);
+  // What did not get to the storage was no attempt, and answers raise the limit.
+  for (const ReadOp& op : source_.started) EXPECT_EQ(op.attempt, op.cookie < 8 ? 1 : 0);
+  EXPECT_EQ(desk_->counters().retries, 8);
+  EXPECT_THAT(most, testing::AllOf(testing::Gt(4u), testing::Lt(9u)));
 }
 
 TEST_F(ReadDeskTest, AHedgeThatAnswersFirstWins) {

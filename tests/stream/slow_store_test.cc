@@ -233,5 +233,79 @@ TEST_F(HttpStreamTest, NoIndexIsNotFoundOnEveryRank) {
   });
 }
 
+// Each piece takes twice as long as a request may be without a byte.
+TEST_F(HttpStreamTest, ASlowButSteadyLinkIsNotLate) {
+  if (!Serve()) return;
+  WithStreams(
+      1,
+      [&](int) {
+        StreamOptions options = Options("fault/slow/");
+        options.source.connections = 16;
+        options.retry.request_timeout = absl::Milliseconds(300);
+        options.retry.attempts_max = 1;
+        return options;
+      },
+      [&](int, Stream* stream) {
+        EXPECT_EQ(TakeAll(stream, dir_), Every(0, 1, kItems));
+        EXPECT_EQ(stream->stats().retries, 0);
+        EXPECT_EQ(stream->stats().requests, kItems);
+      });
+}
+
+// All pieces are asked for at once and share two connections: the last ones wait longer than a
+// request may be without a byte.
+TEST_F(HttpStreamTest, PiecesThatWaitForAConnectionAreNotLate) {
+  if (!Serve()) return;
+  WithStreams(
+      1,
+      [&](int) {
+        StreamOptions options = Options("delay/60/");
+        options.source.connections = 2;
+        options.slots = kItems;
+        options.retry.request_timeout = absl::Milliseconds(600);
+        options.retry.attempts_max = 1;
+        return options;
+      },
+      [&](int, Stream* stream) {
+        EXPECT_EQ(TakeAll(stream, dir_), Every(0, 1, kItems));
+        EXPECT_EQ(stream->stats().requests, kItems);
+      });
+}
+
+// The index takes longer to come than a rank may be silent: rank 0 waits for it, and is heard.
+TEST_F(HttpStreamTest, ASlowIndexPoisonsNobody) {
+  if (!Serve()) return;
+  session_test::RunRanks(3, [&](session_test::Rank& self) {
+    SessionOptions session_options;
+    session_options.timeout = absl::Milliseconds(800);
+    absl::StatusOr<std::unique_ptr<Session>> session =
+        Session::Create(std::move(self.fabric), session_options);
+    ASSERT_TRUE(session.ok()) << session.status();
+    absl::StatusOr<std::unique_ptr<Stream>> stream = (*session)->OpenStream(Options("delay/2500/"));
+    EXPECT_TRUE(stream.ok()) << stream.status();
+    if (stream.ok()) {
+      const absl::StatusOr<Lease> lease = (*stream)->Next();
+      EXPECT_TRUE(lease.ok()) << lease.status();
+    }
+    self.meet();
+    stream = absl::CancelledError();
+    EXPECT_TRUE((*session)->OpenStream(Options("plain/")).ok());
+    self.meet();
+  });
+}
+
+TEST_F(HttpStreamTest, ASignatureIsInNoMessage) {
+  if (!Serve()) return;
+  session_test::RunRanks(1, [&](session_test::Rank& self) {
+    const auto session = Session::Create(std::move(self.fabric), SessionOptions());
+    ASSERT_TRUE(session.ok()) << session.status();
+    const absl::Status status =
+        (*session)->OpenStream(Options("plain/a.bin?X-Amz-Signature=secret")).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    EXPECT_THAT(std::string(status.message()), testing::HasSubstr("query"));
+    EXPECT_THAT(std::string(status.message()), testing::Not(testing::HasSubstr("secret")));
+  });
+}
+
 }  // namespace
 }  // namespace sluice

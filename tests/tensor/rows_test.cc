@@ -1,4 +1,5 @@
 // Rows of regions, against the offsets of all their elements.
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -54,12 +55,18 @@ Region RandomRegion(std::mt19937_64& random) {
     region.strides[d] = stride;
     stride *= random() % 2 == 0 ? length : length + upto(3);
   }
+  // Sources may repeat themselves (stride 0), overlap themselves and have any order of dimensions.
+  for (int64_t& each : region.strides) {
+    if (random() % 8 == 0) each = 0;
+    if (random() % 8 == 0) each = region.element_bytes * (upto(12) - 1);
+  }
+  if (random() % 3 == 0) std::shuffle(region.strides.begin(), region.strides.end(), random);
   return region;
 }
 
 TEST(RowsTest, NameEveryElementInOrder) {
   std::mt19937_64 random(1);
-  int found = 0, several = 0;
+  int found = 0, several = 0, repeated = 0;
   for (int i = 0; i < 20000; ++i) {
     const Region region = RandomRegion(random);
     const int64_t elements = region.elements();
@@ -70,6 +77,7 @@ TEST(RowsTest, NameEveryElementInOrder) {
     if (!rows) continue;
     ++found;
     several += rows->count > 1 ? 1 : 0;
+    repeated += rows->count > 1 && rows->stride_bytes == 0 ? 1 : 0;
     ASSERT_EQ(rows->count * rows->row_bytes, (end - begin) * region.element_bytes);
     for (int64_t e = begin; e < end; ++e) {
       const int64_t at = (e - begin) * region.element_bytes;
@@ -79,6 +87,17 @@ TEST(RowsTest, NameEveryElementInOrder) {
   }
   EXPECT_GT(found, 5000);
   EXPECT_GT(several, 1000);
+  EXPECT_GT(repeated, 100);
+}
+
+TEST(RowsTest, RepeatsARowOnlyWhereAllOuterDimensionsDo) {
+  // [2, 3, 4] bytes of which the middle dimension repeats: two rows, thrice each.
+  const Region middle = {{{0, 0, 2}, {0, 0, 3}, {0, 0, 4}}, {4, 0, 1}, 1};
+  EXPECT_EQ(Find(middle, 0, 24), std::nullopt);
+  EXPECT_EQ(Find(middle, 12, 24), std::nullopt);
+  const Region outer = {{{0, 0, 2}, {0, 0, 3}, {0, 0, 4}}, {0, 0, 1}, 1};
+  EXPECT_EQ(Find(outer, 0, 24), (Rows{0, 6, 4, 0}));
+  EXPECT_EQ(Find(outer, 8, 16), (Rows{0, 2, 4, 0}));
 }
 
 TEST(RowsTest, FindsTheRowsOfABlock) {

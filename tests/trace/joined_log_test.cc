@@ -100,5 +100,23 @@ TEST(JoinedTraceLog, ReadsAndClearsWhileOthersRecord) {
 
 TEST(JoinedTraceLogDeathTest, Arguments) { EXPECT_DEATH(JoinedTraceLog(-1), "not negative"); }
 
+TEST(JoinedTraceLog, LendsARecorderThatWasGivenBackAgain) {
+  JoinedTraceLog log(0);
+  TraceRecorder* const kept = log.AddRecorder(8);
+  const int track = log.AddTrack("stream 0");
+  for (int stream = 0; stream < 100; ++stream) {
+    const LentRecorder stages = log.LendRecorder(8);
+    const LentRecorder consumer = log.LendRecorder(8);
+    EXPECT_NE(stages.get(), consumer.get());
+    EXPECT_NE(stages.get(), kept);
+    if (stream < 5) stages->Span(TraceKind::kItem, track, {stream, 0}, 1, 10, 20);
+  }
+  EXPECT_EQ(log.capacity(), 24);
+  // What is recorded stays until it is cleared, whoever recorded it.
+  EXPECT_EQ(log.size(), 5);
+  const LentRecorder other = log.LendRecorder(9);
+  EXPECT_EQ(log.capacity(), 33);
+}
+
 }  // namespace
 }  // namespace sluice

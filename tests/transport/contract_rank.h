@@ -73,6 +73,8 @@ class ContractRank {
   size_t transports() const { return transports_.size(); }
   // The n-th that was opened; the first one is there from the start.
   Transport& transport(size_t n = 0) { return *transports_[n]; }
+  // Whether the device has not come past all operations that have ended in stream order.
+  bool DeviceIsBusy() { return memory_->IsBusy(); }
   // All ranks but this one, ascending.
   std::vector<int> Peers() const;
 

@@ -31,17 +31,18 @@ auto ExchangeOver(Fabric* fabric) {
   };
 }
 
-absl::StatusOr<DirectNode> ConnectOver(Fabric* fabric) {
-  return DirectNode::Connect(fabric->rank(), fabric->node_of_rank(), ExchangeOver(fabric));
+absl::StatusOr<DirectNode> ConnectOver(Fabric* fabric, KernelCopies copies) {
+  return DirectNode::Connect(fabric->rank(), fabric->node_of_rank(), ExchangeOver(fabric), copies);
 }
 
 // What does not fit shared memory is private.
 class DirectMemory final : public HostContractMemory {
  public:
-  explicit DirectMemory(size_t shared_bytes) : shared_bytes_(shared_bytes) {}
+  DirectMemory(size_t shared_bytes, KernelCopies copies)
+      : shared_bytes_(shared_bytes), copies_(copies) {}
 
   absl::StatusOr<std::unique_ptr<Transport>> OpenTransport(Fabric* fabric) override {
-    absl::StatusOr<DirectNode> node = ConnectOver(fabric);
+    absl::StatusOr<DirectNode> node = ConnectOver(fabric, copies_);
     if (!node.ok()) return node.status();
     auto direct = std::make_unique<DirectTransport>(*std::move(node));
     auto shared = direct->node().Share(shared_bytes_, ExchangeOver(fabric));
@@ -63,16 +64,22 @@ class DirectMemory final : public HostContractMemory {
 
  private:
   const size_t shared_bytes_;
+  const KernelCopies copies_;
   std::vector<std::shared_ptr<std::byte>> shared_;  // by transport; the last one is in use
   size_t used_ = 0;
 };
 
 }  // namespace
 
-std::unique_ptr<ContractMemory> DirectContractMemory(size_t shared_bytes) {
-  return std::make_unique<DirectMemory>(shared_bytes);
+std::unique_ptr<ContractMemory> DirectContractMemory(size_t shared_bytes, KernelCopies copies) {
+  return std::make_unique<DirectMemory>(shared_bytes, copies);
 }
 
-absl::Status CheckDirect(Fabric* fabric) { return ConnectOver(fabric).status(); }
+absl::Status CheckDirect(Fabric* fabric, bool fold) {
+  const absl::StatusOr<DirectNode> node = ConnectOver(fabric, KernelCopies::kWhereAllowed);
+  if (!node.ok()) return node.status();
+  if (!fold || !node->is_limited()) return absl::OkStatus();
+  return absl::FailedPreconditionError(DescribeLimit(node->limit()));
+}
 
 }  // namespace sluice

@@ -7,15 +7,18 @@
 #include <memory>
 
 #include "transport/contract_rank.h"
+#include "transport/direct_node.h"
 
 namespace sluice {
 
 // Buffers are private memory; or, up to `shared_bytes` of each transport, memory that the node
-// shares.
-std::unique_ptr<ContractMemory> DirectContractMemory(size_t shared_bytes);
+// shares. Ranks may give different numbers.
+std::unique_ptr<ContractMemory> DirectContractMemory(
+    size_t shared_bytes, KernelCopies copies = KernelCopies::kWhereAllowed);
 
-// FailedPrecondition, on all ranks, where the kernel does not allow it. Collective.
-absl::Status CheckDirect(Fabric* fabric);
+// FailedPrecondition, on all ranks, where the system does not allow it; or, for those that `fold`,
+// where the kernel does not copy. Collective.
+absl::Status CheckDirect(Fabric* fabric, bool fold);
 
 }  // namespace sluice
 

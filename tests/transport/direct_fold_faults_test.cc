@@ -57,6 +57,9 @@ class Rank {
     };
     auto node = DirectNode::Connect(rank, nodes, exchange);
     status_ = node.status();
+    if (node.ok() && node->is_limited()) {
+      status_ = absl::FailedPreconditionError(DescribeLimit(node->limit()));
+    }
     if (!status_.ok()) return;
     transport_ = std::make_unique<DirectTransport>(*std::move(node));
     status_ = transport_->Reserve(8);
@@ -218,8 +221,52 @@ int SendAndEnd(Rank& rank) {
   return rank.Outcome().ok() ? 0 : 3;
 }
 
+// Words that no transport writes, about a send of rank 0's.
+enum Nonsense { kNoOperation, kOldGeneration, kNoClaims, kNoSegment, kNoKind, kOfferOfNoSegment };
+constexpr std::array kNonsense = {kNoOperation, kOldGeneration, kNoClaims,
+                                  kNoSegment,   kNoKind,        kOfferOfNoSegment};
+
+int WriteNonsense(Rank& rank, Nonsense nonsense) {
+  DirectPeer& peer = rank.transport().node().peers()[0];
+  DirectMessage offer;
+  if (!Until([&] { return peer.in().Pop(&offer); })) return 1;
+  DirectMessage word = offer;
+  word.kind = DirectMessage::Kind::kAccept;
+  if (nonsense == kNoOperation) word.op = 1'000'000;
+  if (nonsense == kOldGeneration) --word.generation;
+  if (nonsense == kNoClaims) word.claims = DirectNode::kClaims;
+  if (nonsense == kNoSegment || nonsense == kOfferOfNoSegment) word.place.segment = 77;
+  if (nonsense == kNoKind) word.kind = static_cast<DirectMessage::Kind>(99);
+  if (nonsense == kOfferOfNoSegment) word.kind = DirectMessage::Kind::kOffer;
+  return peer.out().Push(word) ? WaitForEver(rank) : 2;
+}
+
 INSTANTIATE_TEST_SUITE_P(Memory, DirectFoldFaultsTest, testing::Bool(),
                          [](const auto& memory) { return memory.param ? "Shared" : "Private"; });
+
+// Nothing is read or written where such a word says, and memory stays in use: who writes such words
+// may write more.
+TEST_P(DirectFoldFaultsTest, WordsThatMakeNoSenseEndTheTransport) {
+  for (const Nonsense nonsense : kNonsense) {
+    if (!Start([nonsense](Rank& self) { return WriteNonsense(self, nonsense); }, WaitForEver)) {
+      return;
+    }
+    TransportOp send = rank().Send(rank().Filled(std::byte{3}));
+    send.peer = 1;
+    ASSERT_TRUE(rank().Started(send));
+    absl::Status status;
+    EXPECT_TRUE(Until([&] {
+      status = rank().transport().Poll({}).status();
+      return !status.ok();
+    })) << nonsense;
+    EXPECT_EQ(status.code(), absl::StatusCode::kInternal) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("rank 1, process"));
+    EXPECT_EQ(rank().transport().outstanding(), 1);
+    EXPECT_FALSE(rank().transport().Part());
+    TearDown();
+    SetUp();
+  }
+}
 
 TEST_P(DirectFoldFaultsTest, APeerThatEndsBeforeItSends) {
   if (!Start(WaitForEver, SendInVain)) return;

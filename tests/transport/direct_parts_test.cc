@@ -2,10 +2,12 @@
 // kernel.
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -14,6 +16,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "transport/available_memory.h"
 #include "transport/direct_channel.h"
 #include "transport/direct_copy.h"
 #include "transport/process_memory.h"
@@ -148,6 +151,62 @@ TEST(SharedSegmentTest, IsOneMappingInAProcessAndGoesWithItsUsers) {
   const absl::Status gone = SharedSegment::Attach(name).status();
   EXPECT_EQ(gone.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_NE(fcntl(name.fd, F_GETFD), 0) << "the descriptor is closed";
+}
+
+// A process that opens the descriptor could otherwise have another one die at its next access.
+TEST(SharedSegmentTest, KeepsItsSize) {
+  const auto made = SharedSegment::Create(10000);
+  ASSERT_TRUE(made.ok()) << made.status();
+  const std::string path = absl::StrCat("/proc/self/fd/", (*made)->name().fd);
+  const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  ASSERT_GE(fd, 0);
+  EXPECT_NE(ftruncate(fd, 0), 0);
+  EXPECT_NE(ftruncate(fd, 20000), 0);
+  close(fd);
+  (*made)->data()[9999] = std::byte{7};
+}
+
+TEST(SharedSegmentTest, TakesItsPagesAtOnce) {
+  const auto made = SharedSegment::Create(size_t{1} << 20);
+  ASSERT_TRUE(made.ok()) << made.status();
+  struct stat info = {};
+  ASSERT_EQ(fstat((*made)->name().fd, &info), 0);
+  EXPECT_EQ(info.st_blocks, 0);
+  ASSERT_TRUE((*made)->Reserve().ok());
+  ASSERT_EQ(fstat((*made)->name().fd, &info), 0);
+  EXPECT_GE(info.st_blocks * 512, 1 << 20);
+}
+
+TEST(SharedSegmentTest, ASegmentIsNotShorterThanItsNameSays) {
+  SharedSegmentName name;
+  int said[2] = {-1, -1};
+  ASSERT_EQ(pipe(said), 0);
+  const pid_t other = fork();
+  if (other == 0) {
+    const auto made = SharedSegment::Create(4096);
+    SharedSegmentName own = (*made)->name();
+    own.bytes = 1 << 20;
+    static_cast<void>(!write(said[1], &own, sizeof(own)));
+    while (true) pause();
+  }
+  ASSERT_EQ(read(said[0], &name, sizeof(name)), static_cast<ssize_t>(sizeof(name)));
+  const absl::Status status = SharedSegment::Attach(name).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+  kill(other, SIGKILL);
+  waitpid(other, nullptr, 0);
+}
+
+TEST(AvailableMemoryTest, IsMoreThanNothingAndLessThanEverything) {
+  EXPECT_GT(AvailableMemory(), uint64_t{1} << 20);
+  EXPECT_LT(AvailableMemory(), uint64_t{1} << 60) << "/proc/meminfo says how much";
+}
+
+TEST(DirectRowsTest, ReachFromTheFirstByteBehindTheLast) {
+  EXPECT_EQ((DirectRows{100, 0, 0}.Extent()), 100u);
+  EXPECT_EQ((DirectRows{0, 10, 20}.Extent()), 0u);
+  EXPECT_EQ((DirectRows{30, 10, 20}.Extent()), 50u);
+  EXPECT_EQ((DirectRows{20, 10, uint64_t{1} << 63}.Extent()), (uint64_t{1} << 63) + 10);
+  EXPECT_EQ((DirectRows{30, 10, uint64_t{1} << 63}.Extent()), ~uint64_t{0});
 }
 
 TEST(SharedSegmentTest, SaysWhatCannotBe) {

@@ -21,6 +21,28 @@ RankMaker Ranks(size_t shared_bytes) {
   };
 }
 
+// As where the kernel copies nothing: every `nth_shares`-th rank has shared memory, 0 for none.
+RankMaker LimitedRanks(int nth_shares) {
+  return [nth_shares](std::unique_ptr<Fabric> fabric) {
+    const bool shares = nth_shares > 0 && fabric->rank() % nth_shares == 0;
+    return std::make_unique<ContractRank>(
+        std::move(fabric),
+        DirectContractMemory(shares ? size_t{8} << 20 : 0, KernelCopies::kNever));
+  };
+}
+
+std::vector<ContractWorld> LimitedWorlds() {
+  const auto world = [](const char* name, const std::vector<int>& node_of_rank, int nth_shares) {
+    return ContractWorld{name, [node_of_rank, nth_shares](const ContractScript& script) {
+                           RunOnThreads(node_of_rank, LimitedRanks(nth_shares), script);
+                         }};
+  };
+  const ContractWorld mixed = world("Mixed", {0, 0, 0}, 2);
+  if (oracle::kSanitized) return {mixed};
+  return {world("Private", {0, 0, 0}, 0), world("Shared", {0, 0, 0}, 1), mixed,
+          world("MixedNodes2", {0, 1, 0, 0}, 2)};
+}
+
 std::vector<ContractWorld> Worlds() {
   std::vector<ContractWorld> worlds;
   for (const int size : {2, 3, 8}) {
@@ -28,7 +50,7 @@ std::vector<ContractWorld> Worlds() {
     for (const int nodes : {1, 2}) {
       std::vector<int> node_of_rank;
       for (int rank = 0; rank < size; ++rank) node_of_rank.push_back(rank % nodes);
-      for (const size_t shared_bytes : {size_t{0}, size_t{64} << 20}) {
+      for (const size_t shared_bytes : {size_t{0}, size_t{8} << 20}) {
         worlds.push_back(
             {absl::StrCat("Ranks", size, "Nodes", nodes, shared_bytes > 0 ? "Shared" : "Private"),
              [node_of_rank, shared_bytes](const ContractScript& script) {
@@ -42,8 +64,15 @@ std::vector<ContractWorld> Worlds() {
 
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(FabricContract);
 INSTANTIATE_TEST_SUITE_P(Direct, TransportContract, testing::ValuesIn(Worlds()), ContractWorldName);
+INSTANTIATE_TEST_SUITE_P(Direct, PartContract, testing::ValuesIn(Worlds()), ContractWorldName);
 INSTANTIATE_TEST_SUITE_P(Direct, GroupContract, testing::ValuesIn(Worlds()), ContractWorldName);
 INSTANTIATE_TEST_SUITE_P(Direct, FoldContract, testing::ValuesIn(Worlds()), ContractWorldName);
+INSTANTIATE_TEST_SUITE_P(Limited, TransportContract, testing::ValuesIn(LimitedWorlds()),
+                         ContractWorldName);
+INSTANTIATE_TEST_SUITE_P(Limited, PartContract, testing::ValuesIn(LimitedWorlds()),
+                         ContractWorldName);
+INSTANTIATE_TEST_SUITE_P(Limited, GroupContract, testing::ValuesIn(LimitedWorlds()),
+                         ContractWorldName);
 
 }  // namespace
 }  // namespace sluice

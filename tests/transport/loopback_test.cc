@@ -59,6 +59,7 @@ std::vector<ContractWorld> Worlds() {
 
 INSTANTIATE_TEST_SUITE_P(Loopback, TransportContract, testing::ValuesIn(Worlds()),
                          ContractWorldName);
+INSTANTIATE_TEST_SUITE_P(Loopback, PartContract, testing::ValuesIn(Worlds()), ContractWorldName);
 INSTANTIATE_TEST_SUITE_P(Loopback, GroupContract, testing::ValuesIn(Worlds()), ContractWorldName);
 INSTANTIATE_TEST_SUITE_P(Loopback, FabricContract, testing::ValuesIn(Worlds()), ContractWorldName);
 

@@ -165,5 +165,50 @@ TEST_P(FabricContract, OpensTransportsAfterOthersWereDestroyed) {
   });
 }
 
+// Messages that nobody has asked for when their transport ends, at one end or both, are not taken
+// for those of the next one, whoever of the two ends it first.
+TEST_P(FabricContract, WhatComesLateMeetsNoOtherTransport) {
+  Run([](ContractRank& r) {
+    constexpr int kMessages = 40;
+    constexpr int kRounds = 4;
+    for (int round = 0; round < kRounds; ++round) {
+      const auto late = static_cast<size_t>(1 + 2 * round);
+      const size_t next = late + 1;
+      r.Do([&r, late] {
+        r.OpenTransport();
+        EXPECT_TRUE(r.transport(late).Reserve(kMessages).ok());
+        if (r.rank() != 0) return;
+        auto memory = std::make_shared<std::vector<std::byte>>(kSmallBytes, std::byte{77});
+        for (int n = 0; n < kMessages; ++n) {
+          const TransportOp op = r.Send(1, kTag, memory->data(), kSmallBytes);
+          r.Start({op}, late);
+          r.Forget(op);
+        }
+        r.transport(late).KeepUntilOver(std::move(memory));
+      });
+      // In some rounds they have time to come, in some not.
+      if (round % 2 == 1) {
+        auto looks = std::make_shared<int>(50);
+        r.Until("messages to come", [looks] { return --*looks == 0; });
+      }
+      r.Do([&r, late, next] {
+        r.DestroyTransport(late);
+        r.OpenTransport();
+        EXPECT_TRUE(r.transport(next).Reserve(2 * kMessages * r.size()).ok());
+      });
+      auto list = std::make_shared<std::vector<Received>>();
+      r.Do([&r, next, list] {
+        for (int n = 0; n < kMessages; ++n) {
+          for (const int peer : Partners(r)) StartReceive(r, peer, next, kSmallBytes, list);
+          for (const int peer : Partners(r)) StartSend(r, peer, next, kSmallBytes);
+        }
+      });
+      r.UntilAllEnded();
+      CheckAll(r, list);
+      r.Do([&r, next] { r.DestroyTransport(next); });
+    }
+  });
+}
+
 }  // namespace
 }  // namespace sluice

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "transport/loopback.h"
 #include "transport/transport_contract.h"
 
 namespace sluice {
@@ -17,11 +18,13 @@ std::unique_ptr<ContractRank> MakeHostRank(std::unique_ptr<Fabric> fabric);
 
 // One rank on each of `nodes`. Fails, and goes on, if ranks are stuck for long.
 void RunOnThreads(const std::vector<int>& nodes, const RankMaker& make,
-                  const ContractScript& script);
+                  const ContractScript& script,
+                  LoopbackSends sends = LoopbackSends::kMeetTheirReceives);
 
 // Calls `body` with each rank's fabric, on a thread for each.
 void OnThreads(const std::vector<int>& nodes,
-               const std::function<void(std::unique_ptr<Fabric> fabric)>& body);
+               const std::function<void(std::unique_ptr<Fabric> fabric)>& body,
+               LoopbackSends sends = LoopbackSends::kMeetTheirReceives);
 
 }  // namespace sluice
 

@@ -41,6 +41,9 @@ class GroupContract : public TransportContract {};
 // For transports that take folds, beside TransportContract.
 class FoldContract : public TransportContract {};
 
+// For transports that end sends between ranks which have parted, beside TransportContract.
+class PartContract : public TransportContract {};
+
 inline std::string ContractWorldName(const testing::TestParamInfo<ContractWorld>& info) {
   return info.param.name;
 }

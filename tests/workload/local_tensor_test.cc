@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "workload/fill.h"
@@ -47,6 +49,91 @@ TEST(FillModulus, IsTheNarrowestOfTheCase) {
   EXPECT_EQ(FillModulus(DType::kBool), 2u);
 }
 
+std::vector<uint32_t> Hashes(const ElementHash& hash, int64_t g, int64_t count) {
+  std::vector<uint32_t> hashes(static_cast<size_t>(count));
+  hash.Write(g, count, hashes.data());
+  return hashes;
+}
+
+TEST(ElementHash, PlainIsTheDocumentedProduct) {
+  const std::vector<uint32_t> hashes = Hashes(ElementHash::Plain(7, 3), 90, 20);
+  for (uint64_t i = 0; i < hashes.size(); ++i) {
+    EXPECT_EQ(hashes[i], ((90 + i + 7) * 2654435761u + 3 * 40503u) % (uint64_t{1} << 32)) << i;
+  }
+}
+
+// Word for word as docs/layouts.md gives it.
+uint32_t DocumentedMixedHash(const std::string& name, uint64_t g, uint64_t seed, int q) {
+  const auto mix = [](uint64_t x) {
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+  };
+  uint64_t text = 0xcbf29ce484222325u;
+  for (const char c : name) text = (text ^ static_cast<uint8_t>(c)) * 0x100000001b3u;
+  const uint64_t s = mix(mix(mix(text + seed) + static_cast<uint64_t>(int64_t{q} + 1)) + (g >> 32));
+  uint32_t h = (static_cast<uint32_t>(g) ^ static_cast<uint32_t>(s)) * 2654435761u;
+  h = ((h ^ (h >> 15)) + static_cast<uint32_t>(s >> 32)) * 2246822519u;
+  return h ^ (h >> 13);
+}
+
+TEST(ElementHash, MixedIsAsDocumentedAlsoAcrossAHighHalf) {
+  for (const int64_t g : {int64_t{0}, (int64_t{1} << 32) - 30, (int64_t{5} << 32) + 77}) {
+    const std::vector<uint32_t> hashes = Hashes(ElementHash::Mixed("layers.7.q", 12, 4), g, 60);
+    for (int64_t i = 0; i < 60; ++i) {
+      ASSERT_EQ(hashes[static_cast<size_t>(i)],
+                DocumentedMixedHash("layers.7.q", static_cast<uint64_t>(g + i), 12, 4))
+          << g << " + " << i;
+    }
+  }
+}
+
+// Of `count` values, how many are equal in place.
+int64_t Alike(const ElementHash& a, int64_t a_begin, const ElementHash& b, int64_t b_begin,
+              int64_t count) {
+  const std::vector<uint32_t> x = Hashes(a, a_begin, count);
+  const std::vector<uint32_t> y = Hashes(b, b_begin, count);
+  int64_t alike = 0;
+  for (size_t i = 0; i < x.size(); ++i) alike += x[i] % 251 == y[i] % 251 ? 1 : 0;
+  return alike;
+}
+
+TEST(ElementHash, MixedTellsTensorsOffsetsSeedsAndContributionsApart) {
+  constexpr int64_t kCount = 100000;
+  constexpr int64_t kFew = kCount / 251 * 2;  // twice what chance makes equal
+  const ElementHash mine = ElementHash::Mixed("a", 0);
+  EXPECT_EQ(Alike(mine, 9, mine, 9, kCount), kCount);
+  EXPECT_LT(Alike(mine, 0, ElementHash::Mixed("b", 0), 0, kCount), kFew);
+  EXPECT_LT(Alike(mine, 0, ElementHash::Mixed("a", 1), 0, kCount), kFew);
+  EXPECT_LT(Alike(mine, 0, ElementHash::Mixed("a", 0, 0), 0, kCount), kFew);
+  EXPECT_LT(Alike(ElementHash::Mixed("a", 0, 0), 0, ElementHash::Mixed("a", 0, 1), 0, kCount),
+            kFew);
+  for (const int64_t offset : {1, 2, 3, 4, 64, 251, 4096, 65521, 1 << 20, 1 << 31}) {
+    EXPECT_LT(Alike(mine, 0, mine, offset, kCount), kFew) << offset;
+  }
+  for (int bit = 32; bit < 63; ++bit) {
+    EXPECT_LT(Alike(mine, 5, mine, (int64_t{1} << bit) + 5, kCount), kFew) << bit;
+  }
+}
+
+// The classic error of 32-bit arithmetic: right within a rank's part, 2^32 elements off.
+TEST(CountWrong, TheMixedFillAloneSeesAnOffsetOfTwoToTheThirtyTwo) {
+  std::vector<int> ranks(1 << 12);
+  std::iota(ranks.begin(), ranks.end(), 0);
+  const Layout layout{*Mesh::Create({1 << 12}, ranks), *ParsePlacements("S(0)")};
+  const std::vector<int64_t> shape = {int64_t{1} << 33};
+  const auto right = LocalPart::Create(layout, shape, 2048 + 17);
+  const auto off = LocalPart::Create(layout, shape, 17);
+  ASSERT_EQ(*right->first() - *off->first(), int64_t{1} << 32);
+  std::vector<std::byte> data(static_cast<size_t>(right->elements()));
+  const Filler plain(DType::kU8, 251, ElementHash::Plain(0));
+  FillPart(*off, plain, data.data());
+  EXPECT_EQ(CountWrong(*right, plain, data.data()), 0);
+  const Filler mixed(DType::kU8, 251, ElementHash::Mixed("tensor", 0));
+  FillPart(*off, mixed, data.data());
+  EXPECT_GT(CountWrong(*right, mixed, data.data()), right->elements() / 251 * 249);
+}
+
 // One element alone: its fingerprint's checksum decodes what Filler encoded.
 int64_t Decoded(DType dtype, const std::byte* element) {
   const Layout one{*Mesh::Create({1}, {0}), {Placement::Replicate()}};
@@ -57,7 +144,7 @@ int64_t Decoded(DType dtype, const std::byte* element) {
 TEST(Filler, EveryValueIsExactInItsDType) {
   for (const DType dtype : kAll) {
     const uint32_t modulus = FillModulus(dtype);
-    const Filler filler(dtype, modulus, 11);
+    const Filler filler(dtype, modulus, ElementHash::Plain(11));
     constexpr int64_t kCount = 9000;
     const int64_t size = DTypeBytes(dtype);
     std::vector<std::byte> data(static_cast<size_t>(kCount * size));
@@ -69,6 +156,13 @@ TEST(Filler, EveryValueIsExactInItsDType) {
       seen.insert(value);
     }
     EXPECT_GE(seen.size(), std::min<size_t>(modulus, 1500)) << DTypeName(dtype);
+    const Filler mixed(dtype, modulus, ElementHash::Mixed("x", 1));
+    mixed.Write(0, kCount, data.data());
+    for (int64_t i = 0; i < kCount; ++i) {
+      uint32_t hash = 0;
+      ElementHash::Mixed("x", 1).Write(i, 1, &hash);
+      ASSERT_EQ(Decoded(dtype, data.data() + i * size), hash % modulus) << DTypeName(dtype);
+    }
   }
 }
 
@@ -77,7 +171,7 @@ TEST(Filler, PoisonIsNoFillValue) {
     const auto size = static_cast<size_t>(DTypeBytes(dtype));
     const std::vector<std::byte> poison(size, std::byte{kPoisonByte});
     std::vector<std::byte> value(size);
-    const Filler filler(dtype, FillModulus(dtype), 0);
+    const Filler filler(dtype, FillModulus(dtype), ElementHash::Plain(0));
     for (int64_t g = 0; g < 70000; ++g) {
       filler.Write(g, 1, value.data());
       ASSERT_NE(std::memcmp(value.data(), poison.data(), size), 0) << DTypeName(dtype);
@@ -88,7 +182,7 @@ TEST(Filler, PoisonIsNoFillValue) {
 TEST(CountWrong, FindsEachDifferentElementAndNoOther) {
   const LocalPart part = Part({300, 70}, "S(1)", 1);
   for (const DType dtype : {DType::kF32, DType::kBF16, DType::kU8}) {
-    const Filler filler(dtype, FillModulus(dtype), 3);
+    const Filler filler(dtype, FillModulus(dtype), ElementHash::Plain(3));
     const int64_t size = DTypeBytes(dtype);
     std::vector<std::byte> data(static_cast<size_t>(part.elements() * size));
     FillPart(part, filler, data.data());
@@ -98,7 +192,9 @@ TEST(CountWrong, FindsEachDifferentElementAndNoOther) {
     }
     EXPECT_EQ(CountWrong(part, filler, data.data()), 3);
     // Right values at wrong places are wrong.
-    EXPECT_GT(CountWrong(part, Filler(dtype, FillModulus(dtype), 4), data.data()), 10000);
+    EXPECT_GT(
+        CountWrong(part, Filler(dtype, FillModulus(dtype), ElementHash::Plain(4)), data.data()),
+        10000);
   }
 }
 
@@ -153,7 +249,7 @@ TEST(FlipBytes, DamagesExactlySoManyBytesOverAllSpans) {
 
 TEST(FlipBytes, ChangesTheIntegerOfEveryFillValue) {
   for (const DType dtype : kAll) {
-    const Filler filler(dtype, FillModulus(dtype), 0);
+    const Filler filler(dtype, FillModulus(dtype), ElementHash::Plain(0));
     std::vector<std::byte> element(static_cast<size_t>(DTypeBytes(dtype)));
     for (int64_t g = 0; g < 70000; ++g) {
       filler.Write(g, 1, element.data());

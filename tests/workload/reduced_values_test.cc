@@ -35,7 +35,7 @@ std::vector<int64_t> ValuesOf(const TensorTransfer& tensor, uint32_t modulus, in
   int64_t elements = 1;
   for (const int64_t size : tensor.shape) elements *= size;
   std::vector<int64_t> values(static_cast<size_t>(elements), -1);
-  const ReducedValues reduced(tensor, modulus, seed);
+  const ReducedValues reduced(tensor, Fill{modulus, seed});
   reduced.Write(0, elements, reinterpret_cast<std::byte*>(values.data()));
   return values;
 }
@@ -145,9 +145,9 @@ TEST(ReducedValues, ReduceInTheSourceDTypeThenCast) {
   std::vector<double> wide(5);
   TensorTransfer same = tensor;
   same.dst_dtype = DType::kF64;
-  ReducedValues(same, 251, 0).Write(0, 5, reinterpret_cast<std::byte*>(wide.data()));
+  ReducedValues(same, Fill{251, 0}).Write(0, 5, reinterpret_cast<std::byte*>(wide.data()));
   std::vector<uint16_t> narrow(5);
-  ReducedValues(tensor, 251, 0).Write(0, 5, reinterpret_cast<std::byte*>(narrow.data()));
+  ReducedValues(tensor, Fill{251, 0}).Write(0, 5, reinterpret_cast<std::byte*>(narrow.data()));
   std::vector<uint16_t> cast(5);
   ConvertElements(DType::kF64, reinterpret_cast<const std::byte*>(wide.data()), 5, DType::kBF16,
                   reinterpret_cast<std::byte*>(cast.data()));
@@ -158,7 +158,7 @@ TEST(ReducedValues, AnyStretchIsAPartOfTheWhole) {
   const TensorTransfer tensor = MakeTensor(
       {7, 30, 5}, {2, 3, 2}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, "S(0),P(avg),SS(1,4)");
   const std::vector<int64_t> all = ValuesOf(tensor, 65521, 1);
-  const ReducedValues reduced(tensor, 65521, 1);
+  const ReducedValues reduced(tensor, Fill{65521, 1});
   for (size_t g = 0; g < all.size(); g += 13) {
     const size_t count = std::min<size_t>(all.size() - g, 1 + g % 101);
     std::vector<int64_t> part(count);
@@ -173,7 +173,8 @@ TEST(MakeSourceFiller, ReplicasAgreeAndContributionsDiffer) {
   const TensorTransfer tensor = MakeTensor({4}, {2, 2}, {9, 4, 2, 7}, "R,P(max)");
   const auto first = [&](int rank) {
     int64_t value = 0;
-    MakeSourceFiller(tensor, rank, 65521, 0).Write(0, 1, reinterpret_cast<std::byte*>(&value));
+    MakeSourceFiller(tensor, rank, Fill{65521, 0})
+        .Write(0, 1, reinterpret_cast<std::byte*>(&value));
     return value;
   };
   EXPECT_EQ(first(9), first(2));
@@ -182,8 +183,27 @@ TEST(MakeSourceFiller, ReplicasAgreeAndContributionsDiffer) {
   EXPECT_EQ(first(7), 4 * 40503 % 65521);
   TensorTransfer plain = MakeTensor({4}, {2}, {9, 4}, "S(0)");
   int64_t value = -1;
-  MakeSourceFiller(plain, 9, 65521, 0).Write(0, 1, reinterpret_cast<std::byte*>(&value));
+  MakeSourceFiller(plain, 9, Fill{65521, 0}).Write(0, 1, reinterpret_cast<std::byte*>(&value));
   EXPECT_EQ(value, 0);
+}
+
+// The mixed fill through the same definition: what the ranks' own fills come to.
+TEST(ReducedValues, OfTheMixedFillAreTheSumsOfWhatRanksHold) {
+  TensorTransfer tensor = MakeTensor({50}, {2, 2, 2}, {9, 4, 2, 7, 1, 0, 5, 3}, "P(sum),R,S(0)");
+  tensor.name = "embedding";
+  const Fill fill = {65521, 3, true};
+  std::vector<int64_t> expected(50);
+  ReducedValues(tensor, fill).Write(0, 50, reinterpret_cast<std::byte*>(expected.data()));
+  std::vector<int64_t> sums(50);
+  for (const int rank : {9, 4, 1, 0}) {  // one replica of each contribution to each half
+    const auto lists = oracle::OwnedLists(tensor.src, tensor.shape, rank);
+    for (const int64_t g : (*lists)[0]) {
+      int64_t value = 0;
+      MakeSourceFiller(tensor, rank, fill).Write(g, 1, reinterpret_cast<std::byte*>(&value));
+      sums[static_cast<size_t>(g)] += value;
+    }
+  }
+  EXPECT_EQ(expected, sums);
 }
 
 }  // namespace

@@ -42,8 +42,9 @@ class SerialLoader {
     constexpr int kReadsMax = 4096;
     auto opened = OpenBaselineSource(stream, kReadsMax);
     if (!opened.ok()) return opened.status();
-    const auto limits = ResolveStreamLimits(stream, *opened->items, opened->source->alignment(),
-                                            opened->whole_items);
+    const auto limits =
+        ResolveStreamLimits(stream, *opened->items, opened->source->alignment(),
+                            opened->whole_items, {.items_to_come = opened->items->items()});
     if (!limits.ok()) return limits.status();
     limits_ = *limits;
     items_ = std::move(opened->items);

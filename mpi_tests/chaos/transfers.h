@@ -1,0 +1,91 @@
+// The transfers of a random job: starts runs, supplies late memory, and checks every element.
+#ifndef SLUICE_MPI_TESTS_CHAOS_TRANSFERS_H_
+#define SLUICE_MPI_TESTS_CHAOS_TRANSFERS_H_
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "chaos/memory_watch.h"
+#include "chaos/plain_layout.h"
+#include "chaos/verdict.h"
+#include "nlohmann/json.hpp"
+#include "sluice/session.h"
+
+namespace sluice::chaos {
+
+PlainLayout PlainLayoutOf(const nlohmann::json& json);
+Layout LayoutOf(const PlainLayout& plain);
+
+class Transfers {
+ public:
+  // Lists what this rank owns, which takes memory, before anything is watched.
+  Transfers(Session* session, MemoryWatch* watch, Verdict* verdict, const nlohmann::json& specs);
+
+  // Operations of a job. False: the session has failed.
+  bool Compile(const nlohmann::json& op);
+  bool Start(const nlohmann::json& op);
+  bool Cancel(const nlohmann::json& op);
+  // Waits for all runs, whose results are checked.
+  bool Finish();
+  // Supplies what is due, without waiting.
+  bool Advance();
+
+ private:
+  struct Tensor {
+    std::string name;
+    std::vector<int64_t> shape;
+    DType src_dtype = DType::kF32;
+    DType dst_dtype = DType::kF32;
+    Part src;
+    Part dst;
+    Contributions contributions;
+    int64_t below = 1;  // values
+    uint64_t salt = 0;  // of the name
+  };
+  struct Compiled {
+    TransferSpec spec;
+    Transfer* transfer = nullptr;
+    std::vector<Tensor> tensors;
+  };
+  struct Memory {
+    std::vector<TensorPages> pages;
+    std::vector<TensorView> views;
+  };
+  struct Run {
+    Session::RunId id = 0;
+    const Compiled* compiled = nullptr;
+    uint64_t seed = 0;
+    Memory src;
+    Memory dst;
+    bool withhold = false;
+    int64_t supply_ns = 0;
+    std::vector<bool> checked;
+  };
+  struct Due {
+    int64_t at_ns;
+    Session::RunId run;
+    int tensor;
+  };
+
+  int64_t ValueOf(const Tensor& tensor, uint64_t seed, int64_t index, int64_t contribution) const;
+  int64_t ResultOf(const Tensor& tensor, uint64_t seed, int64_t index) const;
+  TensorView AddView(const Part& part, DType dtype, int64_t pad, bool transposed, Memory* memory);
+  void FillSource(Run* run, size_t tensor);
+  void Check(Run* run, size_t tensor, const char* when);
+  Run* Find(Session::RunId id);
+  std::string Name(const Run& run) const;
+
+  Session* const session_;
+  MemoryWatch* const watch_;
+  Verdict* const verdict_;
+  std::vector<std::unique_ptr<Compiled>> compiled_;  // by number of the spec
+  std::vector<std::unique_ptr<Run>> runs_;
+  std::vector<Due> due_;
+};
+
+}  // namespace sluice::chaos
+
+#endif  // SLUICE_MPI_TESTS_CHAOS_TRANSFERS_H_

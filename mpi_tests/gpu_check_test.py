@@ -1,0 +1,186 @@
+#!/usr/bin/env python3
+"""scripts/gpu_check.sh over the fakes: every step runs, and what it says is so.
+
+usage: gpu_check_test.py GPU_CHECK SLUICE_BENCH_FAKE_GPU
+"""
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+SCRIPT, BENCH = (pathlib.Path(path).resolve() for path in sys.argv[1:3])
+
+# The fakes copy on the host, so what is moved is smaller.
+SMALLER = {"16384,8192": "64,32", "4096,4096": "64,64", "1024,1024": "32,32", "10000": "30",
+           "4M": "4K"}
+BENCH_SCRIPT = """#!/usr/bin/env python3
+import os, sys
+smaller = {smaller!r}
+os.execv({bench!r}, [{bench!r}] + [smaller.get(each, each) for each in sys.argv[1:]])
+"""
+TESTS = """#!/usr/bin/env bash
+echo "$(basename "$0") $*" >>"{calls}"
+echo '[==========] Running 3 tests from 1 test suite.'
+"""
+RATES = """#!/usr/bin/env bash
+while [ $# -gt 0 ]; do [ "$1" != --json ] || echo '{"cases": []}' >"$2"; shift; done
+"""
+NVIDIA_SMI = """#!/usr/bin/env bash
+for i in $(seq {gpus}); do echo "NVIDIA Fake 80GB, 580.1"; done
+"""
+CHECKER = """#!/usr/bin/env bash
+while [ "${1:0:2}" = -- ]; do case $1 in --error-exitcode|--report-api-errors) shift;; esac; shift
+done
+exec "$@"
+"""
+
+
+class GpuCheckTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="sluice-gpu-check-")
+        self.addCleanup(folder.cleanup)
+        self.root = pathlib.Path(folder.name)
+        self.out = self.root / "out"
+        self.calls = self.root / "calls"
+        (self.root / "build" / "bin").mkdir(parents=True)
+        (self.root / "path").mkdir()
+        for name in ("cuda_device_gpu_test", "nccl_transport_gpu_test", "cuda_transports_gpu_mpi"):
+            self.program(name, TESTS.format(calls=self.calls))
+        self.program("gpu_bench", RATES)
+        self.program("sluice-bench", BENCH_SCRIPT.format(smaller=SMALLER, bench=str(BENCH)))
+        self.tool("compute-sanitizer", CHECKER)
+        self.gpus(2)
+
+    def program(self, name, text):
+        self.write(self.root / "build" / "bin" / name, text)
+
+    def tool(self, name, text):
+        self.write(self.root / "path" / name, text)
+
+    def gpus(self, count):
+        self.tool("nvidia-smi", NVIDIA_SMI.format(gpus=count))
+
+    @staticmethod
+    def write(path, text):
+        path.write_text(text, encoding="utf-8")
+        path.chmod(0o755)
+
+    def start(self, *options):
+        environment = dict(os.environ, FAKE_CUDA_DEVICES="2", RUN="",
+                           PATH=f"{self.root / 'path'}:{os.environ['PATH']}")
+        return subprocess.Popen(
+            [str(SCRIPT), *options, str(self.root / "build"), str(self.out)], env=environment,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    def check(self, *options):
+        process = self.start(*options)
+        text, _ = process.communicate(timeout=280)
+        return process.returncode, text
+
+    def report(self):
+        return json.loads((self.out / "gpu-nvidia-fake-80gb.json").read_text(encoding="utf-8"))
+
+    def outcomes(self):
+        return {name: step["outcome"] for name, step in self.report()["steps"].items()}
+
+    def test_every_step_runs_and_passes(self):
+        code, text = self.check()
+        outcomes = self.outcomes()
+        self.assertEqual(code, 0, text)
+        self.assertEqual({name: outcome for name, outcome in outcomes.items()
+                          if outcome != "passed"}, {}, text)
+        for name in ("device", "ipc", "nccl", "thread", "local", "cuda_ipc", "mpi", "mixed",
+                     "nccl_two", "nccl_two_contract", "rates", "tiny_local", "tiny_ipc", "shards",
+                     "stream", "checker"):
+            self.assertIn(name, outcomes)
+        report = self.report()
+        self.assertEqual((report["mixed"]["config"]["src_device"],
+                          report["mixed"]["config"]["dst_device"]), ("cuda", "cpu"))
+        self.assertEqual(report["nccl_two"]["config"]["transport"], "nccl")
+        for name in ("thread", "local", "cuda_ipc", "mpi", "mixed", "nccl_two", "tiny_ipc"):
+            self.assertEqual(report[name]["results"][0]["wrong"], 0, name)
+        table = (self.out / "gpu-nvidia-fake-80gb.md").read_text(encoding="utf-8")
+        self.assertIn("| GPUs on several nodes | no step shows it |", table)
+        self.assertIn("it takes 3 GPUs", table)
+        self.assertIn(table, text)
+        calls = self.calls.read_text(encoding="utf-8")
+        self.assertIn("cuda_transports_gpu_mpi --gtest_filter=Nccl*", calls)
+        self.assertIn("cuda_device_gpu_test --gtest_filter=CudaDeviceTest", calls)
+
+    def test_one_gpu_says_why_nccl_was_not_proven(self):
+        self.gpus(1)
+        self.tool("python3", f'#!/usr/bin/env bash\nif [ "$1" = -c ]; then echo 22809; exit; fi\n'
+                             f'exec {sys.executable} "$@"\n')
+        code, text = self.check("--only", "^(device|nccl_two.*)$")
+        self.assertEqual(code, 0, text)
+        outcomes = self.outcomes()
+        self.assertEqual(outcomes["device"], "passed")
+        self.assertEqual(outcomes["nccl_two"],
+                         "not run: one GPU, and NCCL 22809 (2.30.3 and later take two ranks)")
+        self.assertEqual(outcomes["nccl_two_contract"], outcomes["nccl_two"])
+
+    def test_what_fails_is_said_and_the_rest_goes_on(self):
+        self.program("cuda_device_gpu_test", "#!/bin/bash\necho broken\nexit 3\n")
+        self.program("nccl_transport_gpu_test",
+                     "#!/bin/bash\necho '[==========] Running 0 tests from 0 test suites.'\n")
+        code, text = self.check("--only", "^(device|nccl|rates)$")
+        self.assertEqual(code, 1, text)
+        self.assertEqual(self.outcomes(), {"device": "failed: exit code 3",
+                                           "nccl": "failed: no test ran", "rates": "passed"})
+        # A later call mends one, and the other still counts.
+        self.program("cuda_device_gpu_test", TESTS.format(calls=self.calls))
+        code, text = self.check("--only", "^device$")
+        self.assertEqual(code, 1, text)
+        self.assertEqual(self.outcomes()["device"], "passed")
+        self.assertEqual(self.outcomes()["nccl"], "failed: no test ran")
+
+    def test_what_there_is_no_time_for_is_said(self):
+        code, text = self.check("--limit", "3", "--only", "^device$")
+        self.assertEqual(code, 0, text)
+        self.assertEqual(self.outcomes(), {"device": "not run: no time left (--only device)"})
+
+    def test_a_step_that_hangs_is_ended(self):
+        self.program("cuda_device_gpu_test", "#!/bin/bash\nsleep 100\n")
+        code, text = self.check("--limit", "7", "--only", "^(device|rates)$")
+        self.assertEqual(code, 1, text)
+        self.assertRegex(self.outcomes()["device"], "^failed: not done after [567] s$")
+        self.assertIn("no time left", self.outcomes()["rates"])
+
+    def test_results_survive_a_signal(self):
+        self.program("nccl_transport_gpu_test", "#!/bin/bash\ntouch \"$0.began\"\nsleep 100\n")
+        process = self.start("--only", "^(device|nccl|rates)$")
+        began = self.root / "build" / "bin" / "nccl_transport_gpu_test.began"
+        while not began.exists() and process.poll() is None:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGTERM)
+        # The shell hears of the signal once the step has ended.
+        subprocess.run(["pkill", "-P", str(process.pid), "timeout"], check=False)
+        text, _ = process.communicate(timeout=60)
+        self.assertNotEqual(process.returncode, 0, text)
+        self.assertEqual(self.outcomes()["device"], "passed")
+        self.assertTrue((self.out / "gpu-nvidia-fake-80gb" / "device.log").exists())
+
+    def test_a_build_without_gpu_tests_fails(self):
+        for name in ("cuda_device_gpu_test", "gpu_bench", "cuda_transports_gpu_mpi"):
+            path = self.root / "build" / "bin" / name
+            text = path.read_text(encoding="utf-8")
+            path.unlink()
+            code, said = self.check()
+            self.assertEqual(code, 1)
+            self.assertIn(f"{name} is missing", said)
+            self.program(name, text)
+
+    def test_without_a_gpu_nothing_was_checked(self):
+        self.tool("nvidia-smi", "#!/bin/bash\nexit 9\n")
+        code, text = self.check()
+        self.assertEqual(code, 77)
+        self.assertIn("no GPU", text)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=2)

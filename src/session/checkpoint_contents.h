@@ -1,0 +1,36 @@
+// What a place has of a checkpoint: an index, or files that count without one.
+#ifndef SLUICE_SRC_SESSION_CHECKPOINT_CONTENTS_H_
+#define SLUICE_SRC_SESSION_CHECKPOINT_CONTENTS_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+#include "session/own_work.h"
+#include "session/stream_source.h"
+#include "sluice/checkpoint.h"
+#include "storage/file_identity.h"
+
+namespace sluice {
+
+struct CheckpointContents {
+  absl::optional<std::string> index_text;   // of a place that has an index
+  absl::optional<FileIdentity> index_file;  // of an index in a directory
+  std::vector<std::string> files;           // without an index: those that count
+  // Over HTTP: the index is not for us, which is how some servers say that there is none.
+  absl::Status index_refused;
+};
+
+// Waits for the storage; gives up once `stop` is set. Errors as FindTensors.
+absl::StatusOr<CheckpointContents> LookForCheckpoint(const SourceAddress& address,
+                                                     const CheckpointOptions& options,
+                                                     const WorkStop& stop);
+
+// Whether the directory has the same index as then, or none as then. True over HTTP.
+absl::StatusOr<bool> HasSameIndex(const SourceAddress& address, const CheckpointContents& contents);
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_SESSION_CHECKPOINT_CONTENTS_H_

@@ -1,0 +1,165 @@
+// Headers are read many at a time, from descriptors that tell which file they are of.
+#include "session/checkpoint_headers.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "session/checkpoint_catalog.h"
+#include "session/read_ranges.h"
+#include "storage/file_source.h"
+#include "storage/http_source.h"
+#include "storage/mmap_source.h"
+
+namespace sluice {
+namespace {
+
+// The metadata, with the id of the save, is at the begin of a header.
+constexpr size_t kBeginningBytes = 4096;
+
+absl::Status InFile(const std::string& name, const absl::Status& status) {
+  return absl::Status(status.code(), absl::StrCat(name, ": ", status.message()));
+}
+
+absl::Span<const std::byte> BytesOf(const std::string& text) {
+  return absl::MakeConstSpan(reinterpret_cast<const std::byte*>(text.data()), text.size());
+}
+
+// A clear word about files that are not there, before anything is read.
+absl::Status CheckPresent(const SourceAddress& address, const std::vector<std::string>& files) {
+  for (const std::string& file : files) {
+    const absl::StatusOr<absl::optional<FileIdentity>> identity =
+        IdentifyPath(address.place + "/" + file);
+    if (!identity.ok()) return identity.status();
+    if (!*identity) {
+      return absl::NotFoundError(absl::StrCat("there is no ", address.place, "/", file,
+                                              ", which holds tensors of the checkpoint"));
+    }
+    if ((*identity)->bytes < kSafetensorsPrefixBytes) {
+      return InFile(file, SafetensorsHeaderBytes({}, (*identity)->bytes).status());
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+HttpOptions HttpOptionsOf(const CheckpointOptions& options) {
+  HttpOptions http;
+  http.connections_per_host = options.connections;
+  http.connections_max = options.connections;
+  http.ca_file = options.ca_file;
+  // What still comes is not late.
+  http.timeout_ns = INT64_MAX;
+  http.stall_timeout_ns = absl::ToInt64Nanoseconds(options.retry.request_timeout);
+  return http;
+}
+
+FileStates NewFileStates(const SourceAddress& address, const std::vector<std::string>& files) {
+  if (address.is_http()) return {nullptr, std::make_shared<HttpVersions>(files.size())};
+  return {std::make_shared<FileIdentities>(files), nullptr};
+}
+
+FileStates FileStatesOf(const SourceAddress& address, const CheckpointCatalog& catalog) {
+  if (address.is_http()) return {nullptr, std::make_shared<HttpVersions>(catalog.versions)};
+  return {std::make_shared<FileIdentities>(catalog.files, catalog.identities), nullptr};
+}
+
+absl::StatusOr<std::unique_ptr<Source>> OpenFiles(const SourceAddress& address,
+                                                  const std::vector<std::string>& files,
+                                                  const CheckpointOptions& options,
+                                                  int in_flight_max, const FileStates& states) {
+  if (address.is_http()) {
+    HttpOptions http = HttpOptionsOf(options);
+    // Which request is late is for whoever tries it again to say.
+    http.stall_timeout_ns = INT64_MAX;
+    http.versions = states.versions;
+    return MakeHttpSource(address.place, files, http);
+  }
+  if (address.scheme == "mmap") {
+    return MakeMmapSource(address.place, files, {.identities = states.identities});
+  }
+  FileSourceOptions file;
+  file.access = address.scheme == "file" ? FileAccess::kDirect : FileAccess::kBuffered;
+  file.in_flight_max = in_flight_max;
+  file.identities = states.identities;
+  return MakeFileSource(address.place, files, file);
+}
+
+absl::StatusOr<CheckpointHeaders> ReadHeaders(const SourceAddress& address,
+                                              const std::vector<std::string>& files,
+                                              const CheckpointOptions& options,
+                                              const WorkStop& stop) {
+  SourceAddress plain = address;
+  if (plain.scheme == "file") plain.scheme = "buffered";
+  const FileStates states = NewFileStates(address, files);
+  const FileIdentities* const identities = states.identities.get();
+  if (identities != nullptr) {
+    if (absl::Status status = CheckPresent(address, files); !status.ok()) return status;
+  }
+  absl::StatusOr<std::unique_ptr<Source>> source = OpenFiles(plain, files, options, 64, states);
+  if (!source.ok()) return source.status();
+  std::vector<RangeRead> ranges;
+  for (size_t i = 0; i < files.size(); ++i) {
+    ranges.push_back({static_cast<int>(i), 0, kSafetensorsPrefixBytes, ""});
+  }
+  absl::Status status =
+      ReadRanges(source->get(), files, options.retry, stop, absl::MakeSpan(ranges));
+  if (!status.ok()) return status;
+  CheckpointHeaders read;
+  std::vector<std::string> texts;
+  for (size_t i = 0; i < files.size(); ++i) {
+    int64_t file_bytes = -1;  // not known before all of it is read
+    if (identities != nullptr) {
+      read.identities.push_back(*identities->known(static_cast<int>(i)));
+      file_bytes = read.identities.back().bytes;
+    }
+    const absl::StatusOr<int64_t> bytes =
+        SafetensorsHeaderBytes(BytesOf(ranges[i].text), file_bytes);
+    if (!bytes.ok()) return InFile(files[i], bytes.status());
+    texts.push_back(std::move(ranges[i].text));
+    ranges[i].offset = kSafetensorsPrefixBytes;
+    ranges[i].bytes = *bytes - kSafetensorsPrefixBytes;
+    if (ranges[i].bytes < 1) return absl::InvalidArgumentError(files[i] + ": an empty header");
+    read.bytes += *bytes;
+  }
+  status = ReadRanges(source->get(), files, options.retry, stop, absl::MakeSpan(ranges));
+  if (!status.ok()) return status;
+  source->reset();  // looks at each file that it closes
+  if (identities != nullptr && !identities->outcome().ok()) return identities->outcome();
+  for (size_t i = 0; i < files.size(); ++i) {
+    texts[i] += ranges[i].text;
+    absl::StatusOr<SafetensorsHeader> header = ParseSafetensorsHeader(
+        BytesOf(texts[i]), identities == nullptr ? -1 : read.identities[i].bytes);
+    if (!header.ok()) return InFile(files[i], header.status());
+    read.headers.push_back(*std::move(header));
+    if (address.is_http()) read.beginnings.push_back(texts[i].substr(0, kBeginningBytes));
+  }
+  if (states.versions != nullptr) read.versions = *states.versions;
+  return read;
+}
+
+absl::Status CheckUnchanged(const SourceAddress& address, const CheckpointOptions& options,
+                            const WorkStop& stop, CheckpointCatalog* catalog) {
+  const std::vector<std::string>& files = catalog->files;
+  absl::StatusOr<std::unique_ptr<Source>> source =
+      OpenFiles(address, files, options, 64, FileStatesOf(address, *catalog));
+  if (!source.ok()) return source.status();
+  std::vector<RangeRead> ranges;
+  for (size_t i = 0; i < files.size(); ++i) {
+    const auto bytes = static_cast<int64_t>(catalog->beginnings[i].size());
+    ranges.push_back({static_cast<int>(i), 0, bytes, ""});
+    catalog->header_bytes += bytes;
+  }
+  absl::Status status =
+      ReadRanges(source->get(), files, options.retry, stop, absl::MakeSpan(ranges));
+  if (!status.ok()) return status;
+  for (size_t i = 0; i < files.size(); ++i) {
+    if (ranges[i].text == catalog->beginnings[i]) continue;
+    return absl::DataLossError(absl::StrCat(files[i], " was replaced while it was read"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace sluice

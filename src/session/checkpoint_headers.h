@@ -1,0 +1,59 @@
+// The headers of a checkpoint's files, and how the files are opened.
+#ifndef SLUICE_SRC_SESSION_CHECKPOINT_HEADERS_H_
+#define SLUICE_SRC_SESSION_CHECKPOINT_HEADERS_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "session/checkpoint_catalog.h"
+#include "session/own_work.h"
+#include "session/stream_source.h"
+#include "sluice/checkpoint.h"
+#include "storage/file_identity.h"
+#include "storage/http_options.h"
+#include "storage/http_version.h"
+#include "storage/safetensors.h"
+#include "storage/source.h"
+
+namespace sluice {
+
+HttpOptions HttpOptionsOf(const CheckpointOptions& options);
+
+// What is known of the files, and what a reader of them adds: each is in one state from the first
+// look to the last, whichever rank looks.
+struct FileStates {
+  std::shared_ptr<FileIdentities> identities;  // of files of a directory; or null
+  std::shared_ptr<HttpVersions> versions;      // of files over HTTP; or null
+};
+// Nothing is known yet of `files` at `address`.
+FileStates NewFileStates(const SourceAddress& address, const std::vector<std::string>& files);
+// What the catalog says of its files.
+FileStates FileStatesOf(const SourceAddress& address, const CheckpointCatalog& catalog);
+
+// A reader of `files`, `in_flight_max` reads at once.
+absl::StatusOr<std::unique_ptr<Source>> OpenFiles(const SourceAddress& address,
+                                                  const std::vector<std::string>& files,
+                                                  const CheckpointOptions& options,
+                                                  int in_flight_max, const FileStates& states);
+
+struct CheckpointHeaders {
+  std::vector<SafetensorsHeader> headers;  // of the files, in their order
+  std::vector<FileIdentity> identities;    // where they are files of a directory
+  // Over HTTP, as CheckpointCatalog has them:
+  HttpVersions versions;
+  std::vector<std::string> beginnings;
+  int64_t bytes = 0;  // read
+};
+// Two reads of each file: how long its header is, and the header. Waits for the storage; gives up
+// once `stop` is set. Errors as FindTensors.
+absl::StatusOr<CheckpointHeaders> ReadHeaders(const SourceAddress& address,
+                                              const std::vector<std::string>& files,
+                                              const CheckpointOptions& options,
+                                              const WorkStop& stop);
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_SESSION_CHECKPOINT_HEADERS_H_

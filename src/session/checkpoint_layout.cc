@@ -1,0 +1,84 @@
+// Tensors in files, and their headers.
+#include "session/checkpoint_layout.h"
+
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "session/checkpoint_input.h"
+#include "session/checkpoint_names.h"
+#include "storage/atomic_file.h"
+#include "storage/safetensors.h"
+
+namespace sluice {
+namespace {
+
+// So that reads past the page cache begin at a block, where tensors are whole blocks.
+constexpr int64_t kDataAlignment = 4096;
+
+int64_t BytesOf(const CheckpointTensor& tensor) {
+  int64_t bytes = DTypeBytes(FileDTypeOf(tensor));
+  for (const int64_t size : tensor.shape) bytes *= size;
+  return bytes;
+}
+
+// Which file each tensor goes to.
+std::vector<int> Divide(absl::Span<const CheckpointTensor> tensors, int64_t shard_bytes_max) {
+  std::vector<int> file_of;
+  int file = 0;
+  int64_t filled = 0;
+  for (const CheckpointTensor& tensor : tensors) {
+    const int64_t bytes = BytesOf(tensor);
+    if (filled > 0 && bytes > shard_bytes_max - filled) {
+      ++file;
+      filled = 0;
+    }
+    filled += bytes;
+    file_of.push_back(file);
+  }
+  return file_of;
+}
+
+}  // namespace
+
+absl::StatusOr<CheckpointFileLayout> LayOutCheckpoint(absl::Span<const CheckpointTensor> tensors,
+                                                      int64_t shard_bytes_max,
+                                                      absl::string_view save_id) {
+  const std::vector<int> file_of = Divide(tensors, shard_bytes_max);
+  const int files = file_of.empty() ? 0 : file_of.back() + 1;
+  CheckpointFileLayout layout;
+  layout.places.resize(tensors.size());
+  CheckpointIndex index;
+  index.total_bytes = 0;
+  index.save_id = std::string(save_id);
+  size_t next = 0;
+  for (int file = 0; file < files; ++file) {
+    const size_t first = next;
+    std::vector<SafetensorsSpec> specs;
+    for (; next < tensors.size() && file_of[next] == file; ++next) {
+      const CheckpointTensor& tensor = tensors[next];
+      specs.push_back({tensor.name, ElementTypeOf(FileDTypeOf(tensor)), tensor.shape});
+      index.tensors.push_back({tensor.name, file});
+      index.total_bytes += BytesOf(tensor);
+    }
+    absl::StatusOr<SafetensorsLayout> laid_out = LayOutSafetensors(
+        specs, {{"format", "pt"}, {std::string(kSaveIdKey), index.save_id}}, kDataAlignment);
+    if (!laid_out.ok()) return laid_out.status();
+    for (size_t i = 0; i < specs.size(); ++i) {
+      layout.places[first + i] = {file, laid_out->tensors[i].begin};
+    }
+    const std::string name =
+        files == 1 ? std::string(kCheckpointFileName) : ShardName("", file, files);
+    index.files.push_back(name);
+    layout.files.push_back({name, std::move(laid_out->header), laid_out->object_bytes});
+  }
+  if (files > 1) layout.index = std::move(index);
+  return layout;
+}
+
+absl::StatusOr<std::string> NewSaveId() {
+  const absl::StatusOr<uint64_t> number = RandomNumber();
+  if (!number.ok()) return number.status();
+  return absl::StrFormat("%0*x", kSaveIdBytes, *number);
+}
+
+}  // namespace sluice

@@ -1,0 +1,26 @@
+// The names of a checkpoint's files, and what a directory without an index is taken for.
+#ifndef SLUICE_SRC_SESSION_CHECKPOINT_NAMES_H_
+#define SLUICE_SRC_SESSION_CHECKPOINT_NAMES_H_
+
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace sluice {
+
+inline constexpr absl::string_view kCheckpointIndexName = "model.safetensors.index.json";
+inline constexpr absl::string_view kCheckpointFileName = "model.safetensors";
+// Of the file that a save locks.
+inline constexpr absl::string_view kCheckpointLockName = ".sluice-save.lock";
+
+// "model-00001-of-00003.safetensors" for file 0 of 3, or, with a label,
+// "model-LABEL-00001-of-00003.safetensors".
+std::string ShardName(absl::string_view label, int file, int files);
+
+// Of any numbers and any label of hexadecimal digits. Such a file counts where an index names it,
+// and nowhere else: without one, it is what a save that was killed has left.
+bool IsShardName(absl::string_view name);
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_SESSION_CHECKPOINT_NAMES_H_

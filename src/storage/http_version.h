@@ -1,0 +1,23 @@
+// Which version of an object an answer over HTTP is of, as far as the server says.
+#ifndef SLUICE_SRC_STORAGE_HTTP_VERSION_H_
+#define SLUICE_SRC_STORAGE_HTTP_VERSION_H_
+
+#include <string>
+#include <vector>
+
+namespace sluice {
+
+// Both empty: not known, or the server does not say.
+struct HttpVersion {
+  std::string etag;
+  std::string last_modified;
+
+  bool is_known() const { return !etag.empty() || !last_modified.empty(); }
+};
+
+// One for each object of a source. Processes that read the same objects tell each other.
+using HttpVersions = std::vector<HttpVersion>;
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_STORAGE_HTTP_VERSION_H_

@@ -1,0 +1,47 @@
+// Numbers for nodes.
+#include "transport/introduction.h"
+
+#include <map>
+#include <string>
+#include <tuple>
+
+#include "absl/strings/str_cat.h"
+
+namespace sluice {
+
+std::vector<int> NodesOf(absl::Span<const Introduction> introductions) {
+  std::map<std::tuple<std::string, std::string, uint64_t>, int> known;
+  std::vector<int> nodes;
+  for (const Introduction& introduction : introductions) {
+    const int next = static_cast<int>(known.size());
+    const ProcessName& process = introduction.process;
+    const auto node = std::make_tuple(std::string(introduction.host.data()),
+                                      std::string(process.boot.data()), process.pid_namespace);
+    nodes.push_back(known.emplace(node, next).first->second);
+  }
+  return nodes;
+}
+
+absl::StatusOr<std::vector<int>> PlannedNodesOf(absl::Span<const Introduction> introductions) {
+  const int ranks_per_node = introductions[0].ranks_per_node;
+  for (size_t rank = 0; rank < introductions.size(); ++rank) {
+    const Introduction& introduction = introductions[rank];
+    if (introduction.ranks_per_node < 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("ranks_per_node is ", introduction.ranks_per_node, " on rank ", rank));
+    }
+    if (introduction.ranks_per_node != ranks_per_node) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("ranks_per_node is ", ranks_per_node, " on rank 0, but ",
+                       introduction.ranks_per_node, " on rank ", rank));
+    }
+  }
+  if (ranks_per_node == 0) return NodesOf(introductions);
+  std::vector<int> nodes;
+  for (size_t rank = 0; rank < introductions.size(); ++rank) {
+    nodes.push_back(static_cast<int>(rank) / ranks_per_node);
+  }
+  return nodes;
+}
+
+}  // namespace sluice

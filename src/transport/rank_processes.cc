@@ -1,0 +1,122 @@
+// One epoll set of pidfds; where there are none, a look at each process.
+#include "transport/rank_processes.h"
+
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+
+namespace sluice {
+namespace {
+
+int64_t NowNs() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+}  // namespace
+
+RankProcesses::RankProcesses(int rank, absl::Span<const ProcessName> names,
+                             absl::Span<const int> nodes)
+    : rank_(rank), ended_(names.size()) {
+  const size_t own = static_cast<size_t>(rank);
+  epoll_fd_ = epoll_create1(EPOLL_CLOEXEC);
+  for (size_t other = 0; other < names.size(); ++other) {
+    const ProcessName& name = names[other];
+    if (other == own || nodes[other] != nodes[own] || name.pid == names[own].pid) continue;
+    if (!SeeEachOther(name, names[own])) continue;
+    processes_.push_back({static_cast<int>(other), ProcessHandle(name)});
+    const ProcessHandle& handle = processes_.back().handle;
+    epoll_event event = {};
+    event.events = EPOLLIN;
+    event.data.u64 = processes_.size() - 1;
+    const bool watched = epoll_fd_ >= 0 && handle.exit_fd() >= 0 &&
+                         epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, handle.exit_fd(), &event) == 0;
+    if (!watched || handle.HasEnded()) unwatched_.push_back(processes_.size() - 1);
+  }
+}
+
+RankProcesses::~RankProcesses() {
+  if (epoll_fd_ >= 0) close(epoll_fd_);
+}
+
+std::string RankProcesses::Limit() const {
+  const Process* asked = nullptr;
+  for (const Process& process : processes_) {
+    const int error = process.handle.pidfd_error();
+    if (error == 0) continue;
+    if (!process.handle.can_look()) {
+      return std::string(
+          absl::ErrnoToStatus(
+              error,
+              absl::StrCat("rank ", rank_, " does not notice when rank ", process.rank,
+                           ", process ", process.handle.pid(),
+                           ", ends, but by its silence: there is no /proc to look there, and "
+                           "pidfd_open fails"))
+              .message());
+    }
+    if (asked == nullptr) asked = &process;
+  }
+  if (asked == nullptr) return "";
+  return std::string(absl::ErrnoToStatus(asked->handle.pidfd_error(),
+                                         absl::StrCat("rank ", rank_,
+                                                      " looks in /proc whether others have ended, "
+                                                      "again and again: pidfd_open fails"))
+                         .message());
+}
+
+absl::Status RankProcesses::Check() {
+  if (processes_.empty()) return absl::OkStatus();
+  const int64_t now_ns = NowNs();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (now_ns - looked_ns_ < kLookNs) return status_;
+  looked_ns_ = now_ns;
+  Look(now_ns);
+  if (told_ < seen_) TakeEnds(now_ns);
+  return status_;
+}
+
+bool RankProcesses::HasEnded(int rank) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return ended_[static_cast<size_t>(rank)] != 0;
+}
+
+void RankProcesses::Look(int64_t now_ns) {
+  const auto see = [this, now_ns](Process& process) {
+    if (process.ended_ns != 0) return;
+    process.ended_ns = now_ns;
+    ++seen_;
+  };
+  for (const size_t i : unwatched_) {
+    if (processes_[i].ended_ns == 0 && processes_[i].handle.HasEnded()) see(processes_[i]);
+  }
+  std::array<epoll_event, 16> events;
+  const int count =
+      epoll_fd_ < 0 ? 0 : epoll_wait(epoll_fd_, events.data(), static_cast<int>(events.size()), 0);
+  for (int i = 0; i < count; ++i) {
+    Process& process = processes_[events[static_cast<size_t>(i)].data.u64];
+    see(process);
+    epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, process.handle.exit_fd(), nullptr);
+  }
+}
+
+void RankProcesses::TakeEnds(int64_t now_ns) {
+  std::string text;
+  size_t told = 0;
+  for (const Process& process : processes_) {
+    if (process.ended_ns == 0 || now_ns - process.ended_ns < kLastWordsNs) continue;
+    ++told;
+    ended_[static_cast<size_t>(process.rank)] = 1;
+    absl::StrAppend(&text, text.empty() ? "" : "; ", "rank ", process.rank, ", process ",
+                    process.handle.pid(), ", has ended");
+  }
+  told_ = told;
+  if (told > 0) status_ = absl::UnavailableError(text);
+}
+
+}  // namespace sluice

@@ -1,0 +1,41 @@
+// Random cancels: of several runs at once whose memory comes late or never, with events, on ranks
+// that now and then stay away.
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "oracle/random_layout.h"
+#include "oracle/sampled.h"
+#include "session/cancelled_runs.h"
+#include "session/job.h"
+
+namespace sluice::session_test {
+namespace {
+
+class CancelRandomTest : public testing::TestWithParam<int> {};
+
+TEST_P(CancelRandomTest, EveryTensorThatIsReportedIsRight) {
+  const int size = GetParam();
+  int cancelled = 0;
+  const auto seeds = static_cast<uint64_t>(oracle::Sampled(40));
+  for (uint64_t seed = 1; seed <= seeds; ++seed) {
+    const RandomJob job = MakeRandomJob(seed * 100 + static_cast<uint64_t>(size) + 50, size);
+    std::vector<int> of_rank(static_cast<size_t>(size));
+    RunRanks(size, [&](Rank& self) {
+      of_rank[static_cast<size_t>(self.rank)] = RunCancelled(self, job, seed);
+    });
+    ASSERT_FALSE(HasFailure()) << "seed " << seed << " with " << size << " ranks";
+    for (const int each : of_rank) cancelled += each;
+  }
+  EXPECT_GT(cancelled, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, CancelRandomTest, testing::Values(2, 3, 5),
+                         testing::PrintToStringParamName());
+
+}  // namespace
+}  // namespace sluice::session_test

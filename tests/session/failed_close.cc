@@ -1,0 +1,65 @@
+// A run that all have begun but one.
+#include "session/failed_close.h"
+
+#include <chrono>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "session/job.h"
+
+namespace sluice::session_test {
+namespace {
+
+constexpr int64_t kBytes = int64_t{1} << 20;
+constexpr absl::Duration kTimeout = absl::Seconds(120);
+constexpr std::chrono::seconds kSoon(40);  // a machine with fewer cores than ranks
+constexpr int kPollsBefore = 200;
+
+// What a rank does that fails: it starts a run without views, which cannot be refused any more.
+absl::Status Fail(Session* session, Transfer* transfer) {
+  return session->Start(transfer, {}, {}).status();
+}
+
+}  // namespace
+
+void FailAndClose(Rank& self, Failing failing, bool progress_thread) {
+  SessionOptions options;
+  options.bucket_bytes = 64 << 10;
+  options.budget_buckets = 4;
+  options.timeout = kTimeout;
+  options.progress_thread = progress_thread;
+  const auto session = OpenSession(self, options);
+  ASSERT_NE(session, nullptr);
+  Bound bound = CompileBound(session.get(), AllToAll(self.size, kBytes));
+  ASSERT_NE(bound.transfer, nullptr);
+  RunOnce(session.get(), &bound, 1);
+  bound.memory.Prepare(2);
+  self.meet();
+  const bool fails = self.rank == self.size - 1;
+  if (!fails || failing == Failing::kLateMemory) {
+    StartOptions start;
+    start.late_destinations = failing == Failing::kLateMemory;
+    std::vector<TensorView> dst = bound.memory.dst();
+    if (fails) dst.assign(dst.size(), TensorView());
+    const auto run = session->Start(bound.transfer, bound.memory.src(), dst, start);
+    ASSERT_TRUE(run.ok()) << run.status();
+    for (int i = 0; i < kPollsBefore; ++i) ASSERT_TRUE(session->Poll().ok());
+  }
+  self.meet();
+  absl::Status error = fails ? Fail(session.get(), bound.transfer) : absl::OkStatus();
+  while (error.ok()) error = session->Poll();
+  const auto begin = std::chrono::steady_clock::now();
+  const absl::Status closed = session->Close();
+  const auto took = std::chrono::steady_clock::now() - begin;
+  EXPECT_TRUE(closed.ok()) << closed << ", after " << error;
+  EXPECT_LT(took, kSoon) << "Close has waited for the timeout";
+  if (closed.ok()) bound.memory.Prepare(200);
+  self.meet();
+  // Others may have gone on; memory that was given back is not touched any more.
+  if (closed.ok()) {
+    EXPECT_TRUE(bound.memory.Untouched(200)) << "after Close";
+  }
+  self.meet();
+}
+
+}  // namespace sluice::session_test

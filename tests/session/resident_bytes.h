@@ -1,0 +1,19 @@
+// What the kernel counts of this process.
+#ifndef SLUICE_TESTS_SESSION_RESIDENT_BYTES_H_
+#define SLUICE_TESTS_SESSION_RESIDENT_BYTES_H_
+
+#include <cstdint>
+
+namespace sluice::session_test {
+
+// Memory that is resident.
+int64_t ResidentBytes();
+// The same, where what was freed before does not hide what comes: blocks of a page or more that are
+// allocated after the first call have pages of their own, which go when they are freed. (The arenas
+// of glibc keep the pages of their last free block, and a thread takes over the arena of one that
+// has ended. malloc_trim does not reach that block.)
+int64_t ResidentBytesInUse();
+
+}  // namespace sluice::session_test
+
+#endif  // SLUICE_TESTS_SESSION_RESIDENT_BYTES_H_

@@ -1,0 +1,137 @@
+// Transfers and streams with a receiver that polls and asks for nothing.
+#include "session/slow_receiver.h"
+
+#include <chrono>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "session/resident_bytes.h"
+#include "sluice/session.h"
+#include "sluice/stream.h"
+
+namespace sluice::session_test {
+namespace {
+
+// Long enough for all of it to cross on any machine. Where it is not, a defect is not seen, but no
+// test fails for it.
+constexpr std::chrono::milliseconds kPause{700};
+
+// What the process has grown by since it had `before`, after the session was polled for a while and
+// nothing else was done with it.
+int64_t GrowthWhilePolled(Session* session, int64_t before) {
+  const auto end = std::chrono::steady_clock::now() + kPause;
+  while (std::chrono::steady_clock::now() < end) {
+    EXPECT_TRUE(session->Poll().ok());
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+  return ResidentBytes() - before;
+}
+
+int64_t ValueAt(int64_t i) { return i * 0x9E3779B97F4A7C15 + (i >> 7); }
+
+TensorTransfer OneToOne(int64_t elements) {
+  TensorTransfer tensor;
+  tensor.name = std::string("w");
+  tensor.shape = {elements};
+  tensor.src_dtype = tensor.dst_dtype = DType::kI64;
+  tensor.src = {Mesh::Create({1}, {0}).value(), {Placement::Replicate()}};
+  tensor.dst = {Mesh::Create({1}, {1}).value(), {Placement::Replicate()}};
+  return tensor;
+}
+
+std::unique_ptr<Session> Open(Rank& self, const SessionOptions& options) {
+  auto session = Session::Create(std::move(self.fabric), options);
+  EXPECT_TRUE(session.ok()) << session.status();
+  return session.ok() ? *std::move(session) : nullptr;
+}
+
+}  // namespace
+
+int64_t GrowthBeforeMemoryComes(Rank& self, const SlowReceiver& receiver) {
+  SessionOptions options;
+  options.bucket_bytes = receiver.bucket_bytes;
+  options.budget_bytes = receiver.budget_bytes;
+  options.budget_buckets = static_cast<int>(receiver.budget_bytes / receiver.bucket_bytes);
+  options.timeout = absl::Seconds(60);
+  options.direct = self.direct;
+  const int64_t elements = receiver.total_bytes / 8;
+  TransferSpec spec;
+  spec.tensors = {OneToOne(elements)};
+  std::vector<int64_t> memory;
+  if (self.rank < 2) memory.resize(static_cast<size_t>(elements), -1);
+  if (self.rank == 0) {
+    for (int64_t i = 0; i < elements; ++i) memory[static_cast<size_t>(i)] = ValueAt(i);
+  }
+  const TensorView view = DenseView(memory.data(), {elements}, DType::kI64);
+  const TensorView none = DenseView(nullptr, {elements}, DType::kI64);
+  const std::unique_ptr<Session> session = Open(self, options);
+  const auto transfer = session->Compile(spec);
+  EXPECT_TRUE(transfer.ok()) << transfer.status();
+  StartOptions start;
+  start.late_destinations = true;
+  const int64_t before = ResidentBytesInUse();
+  const auto run = session->Start(*transfer, {self.rank == 0 ? view : none}, {none}, start);
+  EXPECT_TRUE(run.ok()) << run.status();
+  int64_t growth = 0;
+  if (self.rank == 1) {
+    growth = GrowthWhilePolled(session.get(), before);
+    EXPECT_EQ(session->counters().staging_bytes_peak, 0);
+    EXPECT_TRUE(session->Supply(*run, 0, view).ok());
+  }
+  EXPECT_TRUE(session->Wait(*run).ok());
+  if (self.rank == 1) {
+    int64_t wrong = 0;
+    for (int64_t i = 0; i < elements; ++i) wrong += memory[static_cast<size_t>(i)] != ValueAt(i);
+    EXPECT_EQ(wrong, 0);
+  }
+  self.meet();
+  EXPECT_TRUE(session->Close().ok());
+  return growth;
+}
+
+int64_t GrowthWhileAnItemIsHeld(Rank& self, const SlowReceiver& receiver) {
+  StreamOptions options;
+  options.source.item_bytes = receiver.bucket_bytes;
+  options.source.generator_items = receiver.total_bytes / receiver.bucket_bytes;
+  options.source.generator = [](int64_t item, absl::Span<std::byte> into) {
+    std::memset(into.data(), static_cast<int>(item % 251), into.size());
+    return absl::OkStatus();
+  };
+  options.budget_bytes = receiver.budget_bytes;
+  options.device_buffers = 1;
+  options.timeout = absl::Seconds(60);
+  SessionOptions session_options;
+  session_options.timeout = absl::Seconds(60);
+  session_options.direct = self.direct;
+  const std::unique_ptr<Session> session = Open(self, session_options);
+  // All may be there as soon as the first item is.
+  const int64_t before = ResidentBytesInUse();
+  auto stream = session->OpenStream(options);
+  EXPECT_TRUE(stream.ok()) << stream.status();
+  int64_t growth = 0;
+  int64_t items = 0;
+  while (true) {
+    absl::StatusOr<Lease> lease = (*stream)->Next();
+    EXPECT_TRUE(lease.ok()) << lease.status();
+    if (!lease.ok() || lease->end()) break;
+    ++items;
+    const auto expected = static_cast<std::byte>(lease->item() % 251);
+    const auto* const data = static_cast<const std::byte*>(lease->view().data);
+    EXPECT_EQ(data[0], expected);
+    EXPECT_EQ(data[receiver.bucket_bytes - 1], expected);
+    if (self.rank == 1 && items == 1) growth = GrowthWhilePolled(session.get(), before);
+  }
+  EXPECT_EQ(items, options.source.generator_items);
+  const int64_t held = (*stream)->stats().budget_bytes_peak;
+  EXPECT_LE(held, receiver.budget_bytes);
+  stream->reset();
+  self.meet();
+  EXPECT_TRUE(session->Close().ok());
+  return growth;
+}
+
+}  // namespace sluice::session_test

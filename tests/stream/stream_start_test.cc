@@ -1,0 +1,55 @@
+// What ranks tell each other before a stream begins, and what comes of it.
+#include "session/stream_start.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace sluice {
+namespace {
+
+using testing::HasSubstr;
+
+StreamOptions Options() {
+  StreamOptions options;
+  options.selection = {1, 2, 90};
+  return options;
+}
+
+TEST(StreamStartTest, RequestsRoundTrip) {
+  StreamOptions options = Options();
+  options.cursor = std::string(3 * kCursorBytes, 'c');
+  const absl::StatusOr<StreamRequest> request = ParseStreamRequest(StreamRequestText(options), 4);
+  ASSERT_TRUE(request.ok()) << request.status();
+  EXPECT_EQ(request->selection, options.selection);
+  EXPECT_EQ(request->cursor_bytes, static_cast<int64_t>(options.cursor.size()));
+  EXPECT_EQ(request->cursor, options.cursor.substr(0, kCursorBytes));
+}
+
+TEST(StreamStartTest, ARequestOfAnotherBuildNamesItsRank) {
+  const std::string good = StreamRequestText(Options());
+  std::string other = good;
+  other[0] = static_cast<char>(other[0] + 1);
+  for (const std::string& text : {std::string(), std::string("abc"), good + "x", other}) {
+    const absl::Status status = ParseStreamRequest(text, 4).status();
+    EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("rank 4 runs another build"));
+  }
+}
+
+TEST(StreamStartTest, RefusesMorePositionsThanThereCanBe) {
+  StreamOptions options = Options();
+  const std::vector<StreamRequest> requests(1);
+  options.epochs = (int64_t{1} << 24) - 1;
+  absl::Status status = PlanStream(options, int64_t{1} << 39, 0, 0, requests).status();
+  EXPECT_THAT(std::string(status.message()), HasSubstr("epochs"));
+  status = PlanStream(options, StreamPlan::kItemsMax + 1, 0, 0, requests).status();
+  EXPECT_THAT(std::string(status.message()), HasSubstr("items are too many"));
+  EXPECT_TRUE(PlanStream(options, int64_t{1} << 30, 0, 0, requests).ok());
+}
+
+}  // namespace
+}  // namespace sluice
