@@ -17,6 +17,7 @@
 #include "transport/mpi_communicator.h"
 #include "transport/mpi_error.h"
 #include "transport/mpi_gather.h"
+#include "transport/mpi_needs.h"
 #include "transport/mpi_posts.h"
 #include "transport/mpi_retired.h"
 #include "transport/mpi_transport.h"
@@ -193,7 +194,11 @@ absl::StatusOr<std::unique_ptr<Fabric>> MakeMpiFabric(MPI_Comm comm,
   const std::vector<int> seen_nodes = NodesOf(*introductions);
   auto processes = std::make_shared<RankProcesses>((*own)->rank(), names, seen_nodes);
   const std::string limit = processes->Limit();
-  if (!limit.empty() && IsFirstOfNode((*own)->rank(), seen_nodes)) SayOnce(limit);
+  if (IsFirstOfNode((*own)->rank(), seen_nodes)) {
+    for (const std::string& each : {limit, WhatMpiLacks()}) {
+      if (!each.empty()) SayOnce(each);
+    }
+  }
   auto posts = std::make_unique<MpiPosts>(*own);
   if (absl::Status status = posts->Listen(); !status.ok()) return status;
   return std::make_unique<MpiFabric>(*std::move(nodes), *own, std::move(processes),
