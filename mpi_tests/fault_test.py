@@ -97,12 +97,12 @@ def resume(pid, results, victim, over_tcp):
 
 def judge_kill(result, victim, _part):
     """Ranks of a node see each other's end, and nothing that has ended uses memory. An MPI that
-    goes on after the end of a peer may be the first to say so."""
+    goes on after the end of a peer may be the first to say so, of a record."""
     print(result)
     message = result["message"]
     check(result["code"] == "UNAVAILABLE", "another error")
     check(re.search(rf"rank {victim}, process \d+, has ended", message)
-          or ("PROC_FAILED" in message and re.search(rf"rank {victim}\b", message)),
+          or re.search(rf"PROC_FAILED.*all-gather record from rank {victim} ", message),
           "not who has ended")
     check(result["seconds"] < SLACK_S, "too late")
     check(result["close"] == "OK", "Close")

@@ -1,6 +1,6 @@
 // What the library says of the MPI that it runs over: nothing, since it has told this MPI what it
-// needs; where the user has told it something else, and only then, that this will not do. Ranks alone
-// have no shared memory.
+// needs. Where the user has told this MPI something else that will not do, the library says so.
+// Ranks alone have no shared memory.
 //
 // usage: mpi_lacks_test [limited]
 #include <mpi.h>

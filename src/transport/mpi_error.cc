@@ -10,6 +10,12 @@
 namespace sluice {
 namespace {
 
+#if defined(MPI_ERR_PROC_FAILED)
+constexpr int kEndOfRank = MPI_ERR_PROC_FAILED;
+#else
+constexpr int kEndOfRank = -1;  // no class of errors
+#endif
+
 int ErrorClass(int code) {
   int error_class = MPI_ERR_UNKNOWN;
   if (MPI_Error_class(code, &error_class) != MPI_SUCCESS) return MPI_ERR_UNKNOWN;
@@ -24,18 +30,10 @@ std::string ErrorText(int code) {
 }
 
 absl::StatusCode StatusCodeOf(int error_class) {
-  switch (error_class) {
-    case MPI_ERR_TRUNCATE:
-      return absl::StatusCode::kDataLoss;
-    case MPI_ERR_NO_MEM:
-      return absl::StatusCode::kResourceExhausted;
-#if defined(MPI_ERR_PROC_FAILED)
-    case MPI_ERR_PROC_FAILED:  // a peer has died, says an MPI that goes on after that
-      return absl::StatusCode::kUnavailable;
-#endif
-    default:
-      return absl::StatusCode::kInternal;
-  }
+  if (error_class == MPI_ERR_TRUNCATE) return absl::StatusCode::kDataLoss;
+  if (error_class == MPI_ERR_NO_MEM) return absl::StatusCode::kResourceExhausted;
+  if (error_class == kEndOfRank) return absl::StatusCode::kUnavailable;
+  return absl::StatusCode::kInternal;
 }
 
 }  // namespace
@@ -44,6 +42,8 @@ absl::Status MpiError(int code, absl::string_view call, absl::string_view what) 
   return absl::Status(StatusCodeOf(ErrorClass(code)),
                       absl::StrCat(call, " failed: ", ErrorText(code), "; ", what));
 }
+
+bool IsEndOfRank(int code) { return ErrorClass(code) == kEndOfRank; }
 
 bool IsErrorInStatus(int code) { return ErrorClass(code) == MPI_ERR_IN_STATUS; }
 

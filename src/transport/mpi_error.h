@@ -12,6 +12,9 @@ namespace sluice {
 // operation it was and between which ranks.
 absl::Status MpiError(int code, absl::string_view call, absl::string_view what);
 
+// True if `code` says that a rank has ended, as an MPI does that goes on after that.
+bool IsEndOfRank(int code);
+
 // True if `code` says that each request has an error of its own in its status.
 bool IsErrorInStatus(int code);
 

@@ -1,4 +1,4 @@
-// The fragments of Open MPI's shared memory: set before MPI reads how many there may be, and checked.
+// The number of fragments of Open MPI's shared memory: set before MPI reads it, and read back.
 #include "transport/mpi_needs.h"
 
 #include <mpi.h>

@@ -6,14 +6,14 @@
 
 namespace sluice {
 
-// Open MPI 5.0.0 to 5.0.10 may keep acknowledgements back for ever. An acknowledgement that finds all
-// fragments of the shared memory in use is tried again when another message of its own completes, and
-// there may be none (https://github.com/open-mpi/ompi/issues/12979, mended in 5.0.11). Its sender
-// then waits for ever. So there must be fragments enough: when this library is loaded, it sets
-// OMPI_MCA_btl_sm_free_list_max to -1, unless the environment has a value.
+// Open MPI 5.0.0 to 5.0.10 may keep acknowledgements back for ever. An acknowledgement that finds
+// all fragments of the shared memory in use is tried again when another message of its own
+// completes, and there may be none (https://github.com/open-mpi/ompi/issues/12979, mended in
+// 5.0.11). Its sender then waits for ever. So there must be fragments enough: when this library is
+// loaded, it sets OMPI_MCA_btl_sm_free_list_max to -1, unless the environment has a value.
 //
-// This function returns a line for the user, where MPI has been initialized with too few fragments.
-// The line is empty otherwise. MPI must be initialized. Thread: one that may call MPI.
+// This function returns a line for the user, where MPI has been initialized with too few
+// fragments. The line is empty otherwise. MPI must be initialized. Thread: one that may call MPI.
 std::string WhatMpiLacks();
 
 }  // namespace sluice

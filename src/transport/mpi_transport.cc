@@ -16,6 +16,9 @@ namespace {
 // Transfers have few kinds of rows. Types in use outlive their being freed.
 constexpr size_t kTypesMax = 1024;
 
+// A process that MPI says has ended is seen to by then, unless MPI alone has lost it.
+constexpr absl::Duration kProcessEnds = absl::Seconds(1);
+
 }  // namespace
 
 MpiTransport::~MpiTransport() {
@@ -149,8 +152,8 @@ bool MpiTransport::Part() {
     for (size_t slot = 0; slot < static_cast<size_t>(active_); ++slot) {
       const TransportOp& op = ops_[slot];
       if (op.kind != TransportOp::Kind::kSend) continue;
-      if (phases_[slot] == Phase::kAnswered) {
-        EndOne(slot, PartedError(op, comm_->rank()));  // its body is not sent any more
+      if (phases_[slot] == Phase::kAnswered || phases_[slot] == Phase::kCutOff) {
+        EndOne(slot, PartedError(op, comm_->rank()));  // nothing is sent for it any more
       } else {
         sends.push_back({op.peer, TagOf(slot)});
       }
@@ -172,8 +175,7 @@ void MpiTransport::GiveUpEnded() {
     const TransportOp& op = ops_[slot];
     if (!processes_->HasEnded(op.peer)) continue;
     comm_->Abandon();  // MPI keeps the request
-    EndOne(slot, absl::UnavailableError(absl::StrCat(DescribeOp(op, comm_->rank()), ": rank ",
-                                                     op.peer, " has ended")));
+    EndOne(slot, CutOffError(op, absl::StrCat("rank ", op.peer, " has ended")));
   }
   CloseGaps();
 }
@@ -182,7 +184,9 @@ void MpiTransport::WithdrawOne(size_t slot) {
   const TransportOp& op = ops_[slot];
   // A knock has met the others. Their bodies come, unless the sender parts too.
   if (phases_[slot] != Phase::kWhole && !parting_) return;
-  if (phases_[slot] == Phase::kAnswered) return EndOne(slot, WithdrawnError(op, comm_->rank()));
+  if (phases_[slot] == Phase::kAnswered || phases_[slot] == Phase::kCutOff) {
+    return EndOne(slot, WithdrawnError(op, comm_->rank()));
+  }
   MPI_Cancel(&requests_[slot]);
   int complete = 0;
   MPI_Status outcome;
@@ -209,6 +213,7 @@ absl::Status MpiTransport::Test() {
     Completed(slot, statuses_[static_cast<size_t>(k)], error_in_status);
   }
   if (answered_ > 0) PostBodies();
+  if (cut_off_ > 0) EndCutOff();
   if (ended_ > 0) CloseGaps();
   return absl::OkStatus();
 }
@@ -216,6 +221,11 @@ absl::Status MpiTransport::Test() {
 void MpiTransport::Completed(size_t slot, const MPI_Status& outcome, bool error_in_status) {
   const TransportOp& op = ops_[slot];
   requests_[slot] = MPI_REQUEST_NULL;
+  if (error_in_status && IsEndOfRank(outcome.MPI_ERROR) && !parting_ && processes_ != nullptr &&
+      processes_->Sees(op.peer)) {
+    if (cut_off_ == 0) cut_off_until_.emplace(kProcessEnds);
+    return Enter(slot, Phase::kCutOff);
+  }
   if (!IsAnswered(slot, outcome, error_in_status)) {
     return EndOne(slot, Outcome(op, outcome, error_in_status));
   }
@@ -224,6 +234,24 @@ void MpiTransport::Completed(size_t slot, const MPI_Status& outcome, bool error_
     return EndOne(slot, send ? PartedError(op, comm_->rank()) : WithdrawnError(op, comm_->rank()));
   }
   Enter(slot, Phase::kAnswered);
+}
+
+void MpiTransport::EndCutOff() {
+  const absl::Status ended = processes_->Check();
+  const bool passed = cut_off_until_->Passed();
+  for (size_t slot = 0; slot < static_cast<size_t>(active_); ++slot) {
+    if (phases_[slot] != Phase::kCutOff) continue;
+    const TransportOp& op = ops_[slot];
+    if (processes_->HasEnded(op.peer)) {
+      EndOne(slot, CutOffError(op, ended.message()));
+    } else if (passed) {
+      EndOne(slot, CutOffError(op, absl::StrCat("rank ", op.peer, " has ended, says MPI")));
+    }
+  }
+}
+
+absl::Status MpiTransport::CutOffError(const TransportOp& op, absl::string_view who) const {
+  return absl::UnavailableError(absl::StrCat(DescribeOp(op, comm_->rank()), ": ", who));
 }
 
 // A knock, or a message without bytes where some were to come.
@@ -262,6 +290,8 @@ void MpiTransport::Enter(size_t slot, Phase phase) {
   if (int64_t* const unmet = UnmetBytesOf(op, phase)) *unmet += UnmetBytes(op);
   if (phases_[slot] == Phase::kAnswered) --answered_;
   if (phase == Phase::kAnswered) ++answered_;
+  if (phases_[slot] == Phase::kCutOff) --cut_off_;
+  if (phase == Phase::kCutOff) ++cut_off_;
   phases_[slot] = phase;
 }
 

@@ -10,10 +10,13 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <tuple>
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
+#include "absl/strings/string_view.h"
+#include "transport/deadline.h"
 #include "transport/mpi_communicator.h"
 #include "transport/mpi_farewell.h"
 #include "transport/rank_processes.h"
@@ -64,6 +67,7 @@ class MpiTransport final : public Transport {
     kKnock,     // of a send: its knock is under way
     kAnswered,  // the knock has met its receive, and nothing is under way
     kBody,      // what the knock has announced is under way
+    kCutOff,    // MPI says that its peer has ended, and nothing is under way
     kEnded,     // it leaves the array with the next CloseGaps
   };
   // Operations among which messages keep their order.
@@ -96,6 +100,10 @@ class MpiTransport final : public Transport {
   void WithdrawOne(size_t slot);
   // Ends operations with ranks that have ended: nobody reads or writes for them any more.
   void GiveUpEnded();
+  // Ends what MPI has cut off, once it is known which ranks have ended: MPI speaks of the peer,
+  // which may have ended because another rank did, and the first one is to be named.
+  void EndCutOff();
+  absl::Status CutOffError(const TransportOp& op, absl::string_view who) const;
   // Moves what MPI has completed from the active requests to the ended events.
   absl::Status Test();
   absl::Status Outcome(const TransportOp& op, const MPI_Status& outcome,
@@ -124,7 +132,9 @@ class MpiTransport final : public Transport {
   std::vector<int64_t> unmet_bodies_;
   int64_t unmet_bytes_max_ = 0;  // of one rank, and either kind
   int answered_ = 0;             // operations in that phase
-  bool parting_ = false;         // nothing is begun any more, bodies included
+  int cut_off_ = 0;              // and in that one
+  std::optional<Deadline> cut_off_until_;
+  bool parting_ = false;  // nothing is begun any more, bodies included
   int first_ended_ = 0;
   int ended_ = 0;
   std::unique_ptr<MpiFarewell> farewell_;  // null: this rank has not parted

@@ -4,6 +4,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <string>
@@ -84,6 +85,11 @@ absl::Status RankProcesses::Check() {
 bool RankProcesses::HasEnded(int rank) const {
   const std::lock_guard<std::mutex> lock(mutex_);
   return ended_[static_cast<size_t>(rank)] != 0;
+}
+
+bool RankProcesses::Sees(int rank) const {
+  return std::any_of(processes_.begin(), processes_.end(),
+                     [rank](const Process& process) { return process.rank == rank; });
 }
 
 void RankProcesses::Look(int64_t now_ns) {

@@ -36,6 +36,8 @@ class RankProcesses {
   std::string Limit() const;
   // As of the last Check that has looked, and as late.
   bool HasEnded(int rank) const;
+  // Whether that rank's process is looked at.
+  bool Sees(int rank) const;
 
  private:
   static constexpr int64_t kLookNs = 10'000'000;
