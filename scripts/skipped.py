@@ -13,6 +13,9 @@ import xml.etree.ElementTree
 
 ALLOWED = pathlib.Path(__file__).with_name("may_skip.txt")
 CASE = re.compile(r"\[ RUN +\] (\S+)\n(.*?)^\[  SKIPPED \] \1 ", re.MULTILINE | re.DOTALL)
+# mpirun gives its ranks a terminal, for which GoogleTest has colours. CTest writes what begins one
+# in its own way.
+COLOUR = re.compile(r"(?:\[NON-XML-CHAR-0x1B\]|\x1b)\[[0-9;]*[mK]")
 REASON = re.compile(r"^\S+:\d+: Skipped\n(.*?)(?=^\S+:\d+: |\Z)", re.MULTILINE | re.DOTALL)
 
 
@@ -21,10 +24,10 @@ def undone(results):
     for test in xml.etree.ElementTree.parse(results).getroot().iter("testcase"):
         if test.get("status") not in ("notrun", "disabled"):
             continue
-        output = test.findtext("system-out") or ""
+        output = COLOUR.sub("", test.findtext("system-out") or "")
         by_reason = {}
         for case, text in CASE.findall(output):
-            reasons = [" ".join(reason.split()) for reason in REASON.findall(text)]
+            reasons = dict.fromkeys(" ".join(reason.split()) for reason in REASON.findall(text))
             by_reason.setdefault("; ".join(filter(None, reasons)), []).append(case)
         for reason, cases in by_reason.items():
             yield test.get("name"), cases, reason or "no reason given"
