@@ -31,6 +31,8 @@ struct SessionOptions {
   // takes for budget_bytes to be 16 slots (budget_buckets, if that is fewer).
   int64_t bucket_bytes = 0;
   // Most buckets of one channel (source, destination, transport) in flight at once. 0: automatic.
+  // With a budget, more than 512 / (ranks - 1), or 8 if that is more, count as so many. What is on
+  // its way to a rank takes memory there before the rank has asked for it.
   int max_in_flight = 0;
   // The gate: most buckets, and most bytes of staging, that a rank holds at once over all channels.
   // Both come down to min(budget_buckets, budget_bytes / slot) equal slots. 0: no limit of this

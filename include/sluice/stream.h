@@ -55,7 +55,8 @@ struct InjectedDelay {
 
 struct StreamSource {
   // "file:DIR" (asynchronous reads past the page cache), "buffered:DIR" (through it), "mmap:DIR",
-  // "http://HOST/BASE/" or "https://HOST/BASE/"; empty: `generator`.
+  // "http://HOST/BASE/" or "https://HOST/BASE/"; empty: `generator`. Files and objects must stay as
+  // they are: of files that are replaced or written meanwhile, items may have either bytes.
   std::string uri;
   // Anything but kIndex is for directories without an index.json: all files of the directory, in
   // the order of their names.

@@ -83,4 +83,12 @@ absl::StatusOr<Budget> ResolveBudget(const SessionOptions& options) {
   return Budget{std::min(options.budget_buckets, slots_by_bytes), slot_bytes};
 }
 
+int MaxInFlightOf(const SessionOptions& options, int ranks) {
+  if (options.budget_buckets == 0 && options.budget_bytes == 0) return options.max_in_flight;
+  constexpr int kOnTheirWayMax = 2048 / kPriorityClasses;
+  constexpr int kLeast = 8;  // as many as an automatic channel has
+  const int most = std::max(kOnTheirWayMax / std::max(ranks - 1, 1), kLeast);
+  return std::min(options.max_in_flight, most);
+}
+
 }  // namespace sluice

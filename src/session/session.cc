@@ -110,8 +110,8 @@ absl::Status SessionImpl::Open() {
     recorder = trace_->AddRecorder(options_.trace_events);
     if (options_.accelerator != nullptr) device_track = trace_->AddTrack("device");
   }
-  const int max_in_flight = options_.max_in_flight != 0
-                                ? options_.max_in_flight
+  const int max_in_flight = max_in_flight_ != 0
+                                ? max_in_flight_
                                 : AutoMaxInFlight(options_.bucket_bytes, budget_.slot_bytes);
   runner_ = std::make_unique<Runner>(*std::move(device), *std::move(transport), budget_.slots,
                                      max_in_flight, recorder, device_track);
@@ -319,7 +319,7 @@ absl::Status SessionImpl::Close() {
 PlanOptions SessionImpl::PlanOptionsNow() const {
   PlanOptions options;
   options.bucket_bytes = options_.bucket_bytes;
-  options.max_in_flight = options_.max_in_flight;
+  options.max_in_flight = max_in_flight_;
   options.node_of_rank = fabric_->node_of_rank();
   options.slots = budget_.slots;
   options.slot_bytes = budget_.slot_bytes;

@@ -54,6 +54,7 @@ class SessionImpl : public Session, private Witness, public StreamDriver {
   SessionImpl(std::unique_ptr<Fabric> fabric, const SessionOptions& options)
       : fabric_(std::move(fabric)),
         options_(options),
+        max_in_flight_(MaxInFlightOf(options, fabric_->size())),
         agreement_(fabric_.get()),
         watch_(fabric_.get(), options.timeout) {}
   ~SessionImpl() override;
@@ -260,6 +261,7 @@ class SessionImpl : public Session, private Witness, public StreamDriver {
   // Destroyed in reverse order: the runner's transport before its fabric.
   std::unique_ptr<Fabric> fabric_;
   const SessionOptions options_;
+  const int max_in_flight_;  // of a channel; 0: automatic
   Budget budget_;
   int64_t cache_bytes_ = 0;  // the smallest share of any rank; 0: not agreed on yet
   Agreement agreement_;

@@ -112,5 +112,21 @@ TEST(ResolveBudgetTest, OptionsOutOfRangeAreNamed) {
   ExpectRefused(options, "timeout");
 }
 
+TEST(MaxInFlightTest, DeepChannelsAreForFewRanks) {
+  SessionOptions options;
+  EXPECT_EQ(MaxInFlightOf(options, 1000), 0);
+  options.max_in_flight = 5;
+  EXPECT_EQ(MaxInFlightOf(options, 1000), 5);
+  options.max_in_flight = 4096;
+  EXPECT_EQ(MaxInFlightOf(options, 1), 512);
+  EXPECT_EQ(MaxInFlightOf(options, 2), 512);
+  EXPECT_EQ(MaxInFlightOf(options, 9), 64);
+  EXPECT_EQ(MaxInFlightOf(options, 1000), 8);
+  options.budget_bytes = 0;
+  EXPECT_EQ(MaxInFlightOf(options, 9), 64);
+  options.budget_buckets = 0;
+  EXPECT_EQ(MaxInFlightOf(options, 9), 4096);
+}
+
 }  // namespace
 }  // namespace sluice
