@@ -4,22 +4,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <numeric>
 #include <vector>
+
+#include "workload/make_layout.h"
 
 namespace sluice::bench {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-
-Layout MakeLayout(std::vector<int64_t> mesh, const char* placements) {
-  int64_t count = 1;
-  for (const int64_t size : mesh) count *= size;
-  std::vector<int> ranks(static_cast<size_t>(count));
-  std::iota(ranks.begin(), ranks.end(), 0);
-  return {*Mesh::Create(std::move(mesh), std::move(ranks)), *ParsePlacements(placements)};
-}
 
 // The flat indices that a rank owns, checking that runs follow each other without a gap.
 std::vector<int64_t> Owned(const Layout& layout, const std::vector<int64_t>& shape, int rank) {

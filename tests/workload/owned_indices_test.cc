@@ -10,20 +10,13 @@
 
 #include "oracle/brute_layout.h"
 #include "oracle/random_layout.h"
+#include "workload/make_layout.h"
 
 namespace sluice::bench {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-
-Layout MakeLayout(std::vector<int64_t> mesh, const char* placements) {
-  int64_t count = 1;
-  for (const int64_t size : mesh) count *= size;
-  std::vector<int> ranks(static_cast<size_t>(count));
-  std::iota(ranks.begin(), ranks.end(), 0);
-  return {*Mesh::Create(std::move(mesh), std::move(ranks)), *ParsePlacements(placements)};
-}
 
 std::vector<int64_t> Listed(const OwnedIndices& owned) {
   std::vector<int64_t> indices;
