@@ -1,10 +1,11 @@
-// The number of fragments of Open MPI's shared memory: set before MPI reads it, and read back.
+// The number of fragments of Open MPI's shared memory: set in the environment before MPI reads it.
 #include "transport/mpi_needs.h"
 
 #include <mpi.h>
 
 #include <cstdlib>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 
 #if defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION == 5 && OMPI_MINOR_VERSION == 0 && \
@@ -18,26 +19,27 @@ namespace sluice {
 
 namespace {
 
-constexpr char kLimit[] = "btl_sm_free_list_max";
+constexpr char kName[] = "OMPI_MCA_btl_sm_free_list_max";
+constexpr int kDefault = 512;  // of Open MPI 5.0
 
-// MPI_Init reads the environment, and programs call it before they call this library.
-[[maybe_unused]] const int kSet = setenv("OMPI_MCA_btl_sm_free_list_max", "-1", 0);
+// MPI_Init reads the environment, and programs call it before they call this library. True where
+// even the loading of this library comes after it.
+bool SetBeforeMpiReadsIt() {
+  int initialized = 0;
+  MPI_Initialized(&initialized);
+  if (initialized != 0 && std::getenv(kName) == nullptr) return false;
+  setenv(kName, "-1", 0);
+  return true;
+}
+const bool kInTime = SetBeforeMpiReadsIt();
 
-// As MPI has it; -1 where there is none: no limit, or no such transport.
+// What MPI found in the environment. MPI's own interface for such values (MPI_T) is no way to ask:
+// its initialization lowers the thread level that MPI gives the program, and with it MPI's locks
+// (https://github.com/open-mpi/ompi/pull/14164).
 int Limit() {
-  int level = MPI_THREAD_SINGLE;
-  if (MPI_T_init_thread(MPI_THREAD_SINGLE, &level) != MPI_SUCCESS) return -1;
-  int limit = -1;
-  int index = 0;
-  int count = 0;
-  MPI_T_cvar_handle handle = MPI_T_CVAR_HANDLE_NULL;
-  if (MPI_T_cvar_get_index(kLimit, &index) == MPI_SUCCESS &&
-      MPI_T_cvar_handle_alloc(index, nullptr, &handle, &count) == MPI_SUCCESS) {
-    int value = 0;
-    if (count == 1 && MPI_T_cvar_read(handle, &value) == MPI_SUCCESS) limit = value;
-    MPI_T_cvar_handle_free(&handle);
-  }
-  MPI_T_finalize();
+  const char* const text = std::getenv(kName);
+  int limit = kDefault;
+  if (!kInTime || text == nullptr || !absl::SimpleAtoi(text, &limit)) return kDefault;
   return limit;
 }
 

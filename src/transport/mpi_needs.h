@@ -12,8 +12,9 @@ namespace sluice {
 // 5.0.11). Its sender then waits for ever. So there must be fragments enough: when this library is
 // loaded, it sets OMPI_MCA_btl_sm_free_list_max to -1, unless the environment has a value.
 //
-// This function returns a line for the user, where MPI has been initialized with too few
-// fragments. The line is empty otherwise. MPI must be initialized. Thread: one that may call MPI.
+// This function returns a line for the user, where MPI has too few fragments: the environment asks
+// for so few, or MPI was initialized before this library was loaded. The line is empty otherwise.
+// Nothing of MPI is called. Thread: any, as long as none changes the environment.
 std::string WhatMpiLacks();
 
 }  // namespace sluice
