@@ -4,7 +4,8 @@ import random
 
 WIRES = ("tcp", "shm", "direct")
 MPIRUN_OF_WIRE = {
-    "tcp": ["--mca", "btl", "self,tcp"],
+    # Open MPI 5 does not always find its way from a network interface to itself.
+    "tcp": ["--mca", "btl", "self,tcp", "--mca", "btl_tcp_if_include", "lo"],
     "shm": ["--mca", "btl", "self,vader"],
     "direct": [],
 }

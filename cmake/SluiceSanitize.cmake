@@ -1,0 +1,30 @@
+# sluice_sanitizers(VARIABLE) gives the compiler's options for SLUICE_SANITIZE, which this compiler
+# takes together with Abseil.
+
+include(CheckCXXSourceCompiles)
+
+# With its checks for null, GCC does not take the address of a function for a constant. Abseil's hash
+# tables of 2024 compare such addresses with null at compile time
+# (https://github.com/abseil/abseil-cpp/issues/1634). Where both meet, null is left to the address
+# sanitizer, which stops at any access through null.
+set(SLUICE_SANITIZE_WITHOUT "")
+if(SLUICE_SANITIZE MATCHES undefined)
+  set(CMAKE_REQUIRED_FLAGS "-std=c++20 -fsanitize=${SLUICE_SANITIZE}")
+  get_target_property(CMAKE_REQUIRED_INCLUDES absl::flat_hash_set INTERFACE_INCLUDE_DIRECTORIES)
+  set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
+  check_cxx_source_compiles("
+    #include \"absl/container/flat_hash_set.h\"
+    int Size() { absl::flat_hash_set<int> set; set.insert(1); return static_cast<int>(set.size()); }
+    " SLUICE_UBSAN_TAKES_ABSEIL)
+  unset(CMAKE_REQUIRED_FLAGS)
+  unset(CMAKE_REQUIRED_INCLUDES)
+  unset(CMAKE_TRY_COMPILE_TARGET_TYPE)
+  if(NOT SLUICE_UBSAN_TAKES_ABSEIL)
+    set(SLUICE_SANITIZE_WITHOUT -fno-sanitize=null,nonnull-attribute,returns-nonnull-attribute)
+  endif()
+endif()
+
+function(sluice_sanitizers variable)
+  set(${variable} -fsanitize=${SLUICE_SANITIZE} ${SLUICE_SANITIZE_WITHOUT} -fno-omit-frame-pointer
+    -fno-sanitize-recover=all PARENT_SCOPE)
+endfunction()
