@@ -3,8 +3,8 @@
 
 include(CheckCXXSourceCompiles)
 
-# With its checks for null, GCC does not take the address of a function for a constant. Abseil's hash
-# tables of 2024 compare such addresses with null at compile time
+# With its checks for null, GCC does not take the address of a function for a constant. Hash tables
+# of Abseil of 2024 compare such addresses with null at compile time
 # (https://github.com/abseil/abseil-cpp/issues/1634). Where both meet, null is left to the address
 # sanitizer, which stops at any access through null.
 set(SLUICE_SANITIZE_WITHOUT "")
@@ -28,8 +28,7 @@ endif()
 # release build has these warnings, as errors.
 if(SLUICE_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
   list(APPEND SLUICE_SANITIZE_WITHOUT -Wno-array-bounds -Wno-stringop-overflow
-    -Wno-stringop-overread
-    -Wno-maybe-uninitialized)
+    -Wno-stringop-overread -Wno-maybe-uninitialized)
 endif()
 
 function(sluice_sanitizers variable)
