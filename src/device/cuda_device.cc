@@ -28,6 +28,11 @@
 namespace sluice {
 namespace {
 
+bool IsOfNothing(const CopyBatch& batch) {
+  return batch.copies.empty() && batch.reductions.empty() && batch.normalizations.empty() &&
+         batch.after == nullptr && batch.then == nullptr;
+}
+
 class CudaDeviceImpl final : public CudaDevice {
  public:
   CudaDeviceImpl(int ordinal, cudaStream_t stream) : CudaDevice(ordinal, stream) {}
@@ -115,7 +120,8 @@ absl::StatusOr<DeviceMemory> CudaDeviceImpl::AllocateBuffer(size_t bytes) {
 }
 
 absl::Status CudaDeviceImpl::Start(const CopyBatch& batch) {
-  if (!failure_.ok()) return failure_;
+  // A failed device can still say when it touches no memory any more.
+  if (!failure_.ok() && !IsOfNothing(batch)) return failure_;
   if (started_count_ == records_.size()) {
     return absl::ResourceExhaustedError(
         absl::StrCat(kMaxOutstanding, " copy batches are waiting to be polled"));

@@ -126,7 +126,8 @@ class Device {
 
   // Starts a batch; its spans, and what they refer to but memory, need to live only for the call.
   // Batches take effect in the order in which they were started. ResourceExhausted, and nothing is
-  // done, while kMaxOutstanding batches are started and not polled.
+  // done, while kMaxOutstanding batches are started and not polled. After an error of the device:
+  // that error, unless the batch is of nothing.
   virtual absl::Status Start(const CopyBatch& batch) = 0;
 
   // Fills `cookies` from the front with batches that are complete; returns how many. An error

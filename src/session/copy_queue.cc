@@ -70,6 +70,12 @@ absl::StatusOr<int64_t> CopyQueue::Order(Fence* after, Fence* then) {
   return ++orders_begun_;
 }
 
+absl::Status CopyQueue::Finish() {
+  if (absl::Status status = Begin(CopyBatch{.cookie = kOrder}); !status.ok()) return status;
+  ++orders_begun_;
+  return absl::OkStatus();
+}
+
 absl::Status CopyQueue::Begin(const CopyBatch& batch) {
   while (outstanding_ - static_cast<int>(ended_.size()) == Device::kMaxOutstanding) {
     std::array<uint64_t, Device::kMaxOutstanding> cookies{};

@@ -50,6 +50,9 @@ class CopyQueue {
   // which is done once HasEnded of the number that this returns.
   absl::StatusOr<int64_t> Order(Fence* after, Fence* then);
   bool HasEnded(int64_t order) const { return orders_ended_ >= order; }
+  // A batch of nothing, of which outstanding() alone tells, also after a failure. It ends when the
+  // device has come past all that it, or a transport in stream order, has been given.
+  absl::Status Finish();
 
   int outstanding() const { return outstanding_; }
   // Fills `cookies` with batches that have ended; returns how many. The caller counts them down.

@@ -320,6 +320,11 @@ bool Runner::Settle() {
   const bool parted = transport_->Part();
   // Errors of what is taken back change nothing: the runs have failed already.
   if (transport_->outstanding() > 0) static_cast<void>(PollTransport());
+  // What is in the stream still uses memory, though it counts as done.
+  if (in_stream_order_ && !finishes_ && transport_->outstanding() == 0) {
+    finishes_ = true;
+    copies_.Finish().IgnoreError();
+  }
   if (copies_.outstanding() > 0) static_cast<void>(PollDevice());
   return parted && !has_operations();
 }

@@ -168,6 +168,7 @@ class Runner {
   GroupLine groups_;
   std::vector<TransportOp> hop_;  // scratch for FlushHop
   EndingLine endings_;
+  bool finishes_ = false;  // after a failure: the device has been asked to say when it is done
   std::vector<TransportEvent> events_;
   std::vector<uint64_t> copied_;
 

@@ -158,6 +158,28 @@ TEST_F(CudaFaultsTest, TheHostComesAfterAFence) {
   EXPECT_EQ(cudaStreamDestroy(caller), cudaSuccess);
 }
 
+// What counts as done in stream order may still touch memory when the device fails.
+TEST_F(CudaFaultsTest, AFailedDeviceSaysWhenItTouchesNothingMore) {
+  const std::unique_ptr<CudaDevice> device = MakeCudaDevice();
+  KindMemory a(*device, DeviceKind::kCuda, Bytes(1));
+  KindMemory b(*device, DeviceKind::kCuda, Bytes(2));
+  constexpr Stretch kAll = {0, 0, kBytes};
+  const std::array<StridedCopy, 1> copies = {BytesCopy(kAll, a, b)};
+  Held held(device->stream());
+  ASSERT_TRUE(device->Start({copies, 1, {}, {}, true}).ok());
+  ASSERT_EQ(PollOnce(*device), 1);
+  FakeCudaFailAt("cudaEventRecord", 1, cudaErrorUnknown);
+  ASSERT_TRUE(device->Start({{}, 2}).ok());
+  std::array<uint64_t, 64> cookies;
+  EXPECT_FALSE(device->Poll(absl::MakeSpan(cookies)).ok());
+  EXPECT_FALSE(device->Start({copies, 3}).ok());
+  ASSERT_TRUE(device->Start({{}, 4}).ok());
+  EXPECT_EQ(PollOnce(*device), 0);
+  held.LetGo();
+  EXPECT_TRUE(PollUntil(*device, 2).ok());
+  EXPECT_TRUE(b.Content() == Bytes(1));
+}
+
 // Everything a device does, with one of all kinds of steps.
 absl::Status DoEverything() {
   CudaDeviceOptions options;
