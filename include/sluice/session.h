@@ -112,10 +112,15 @@ struct StartOptions {
   // each of them, and nothing of the window moves before all have been supplied. So this rank needs
   // memory for one window at a time, beside the budget.
   bool late_destinations = false;
-  // A stream of the session's accelerator: the run comes after what it holds now, and Wait returns
-  // when what it gets from then on comes after the run, which need not have ended by then where the
-  // transport works in stream order (NCCL, CUDA IPC). TensorDone likewise. Without: memory is ready
-  // at Start, and complete when Wait returns.
+  // A stream of the session's accelerator, in whose order the run takes part. The run comes after
+  // what the stream holds at Start. Memory that Supply gives is touched after what the stream holds
+  // at that call. What the stream gets after Wait has returned comes after the run. What it gets
+  // after PollEvent has returned a TensorDone comes after that tensor. Where the transport works in
+  // stream order (NCCL, CUDA IPC), neither need have ended by then. There the host may use the
+  // memory only once it has waited for the stream. An event that nobody has taken holds nothing up.
+  // The stream stays until the run is done, and is not being captured before. PollEvent puts waits
+  // into it. So does the run's end, which may come on a progress thread.
+  // Without a stream, memory is ready when it is given, and complete at TensorDone and after Wait.
   absl::optional<StreamHandle> stream;
 };
 
@@ -123,7 +128,7 @@ struct Event {
   enum class Kind : uint8_t {
     kNeedsMemory,  // the tensor's destination has to be supplied
     kTensorDone,   // this rank's part of the tensor is done: its destination is complete and may be
-                   // taken away, its source may change
+                   // taken away, its source may change; of a run in a stream: in that stream
     kFailed,       // the run has failed, or was cancelled: `status` says why
   };
   Kind kind = Kind::kTensorDone;
@@ -153,7 +158,8 @@ class Transfer {
 // Failure: the first error in a run poisons the session and reaches every rank that polls, or has a
 // progress thread. From
 // then on all calls return that error; tensors not yet complete are undefined; all memory given to
-// unfinished runs must stay valid until Close() returns OK or the process ends.
+// unfinished runs must stay valid until Close() returns OK or the process ends. A TensorDone of a
+// run in a stream does not help: what the stream had not come to is undefined, too.
 //
 // Thread: one at a time, always the same; IsDone may be called from any. So it is with a progress
 // thread, too, which is the session's own affair.
@@ -217,11 +223,12 @@ class Session {
   // Destination memory for `tensor` of a run with late_destinations; from Start on, also before
   // NeedsMemory asks. On an error nothing has changed, and memory may be supplied again:
   // InvalidArgument as in Start, or no such tensor; FailedPrecondition: the tensor has memory, or
-  // needs none here, or the run is over.
+  // needs none here, or the run is over; what the runtime says, if it cannot mark the run's stream.
   virtual absl::Status Supply(RunId run, int tensor, const TensorView& dst) = 0;
 
   // The oldest event not yet taken; false if there is none. Events of a run are kept until 64 later
-  // runs have been started; then those that nobody has taken are dropped.
+  // runs have been started; then those that nobody has taken are dropped. So is a TensorDone of a
+  // run in a stream that has failed meanwhile. An error of that stream poisons the session.
   virtual bool PollEvent(Event* event) = 0;
 
   // Collective; does not block. Gives the run up: what other ranks wait for is still carried out,

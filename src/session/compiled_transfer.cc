@@ -74,6 +74,7 @@ void CompiledTransfer::FillWindows() {
   for (size_t t = 0; t < spec_.tensors.size(); ++t) {
     tensors[spec_.tensors[t].window].push_back(static_cast<int>(t));
   }
+  windows_of_tensors_.resize(spec_.tensors.size());
   size_t next = 0;
   for (auto& [window_number, of_window] : tensors) {
     Window window;
@@ -83,6 +84,9 @@ void CompiledTransfer::FillWindows() {
     while (next < plan_.buckets.size() && plan_.buckets[next].id.fields().window == id) ++next;
     window.end_bucket = next;
     window.tensors = std::move(of_window);
+    for (const int t : window.tensors) {
+      windows_of_tensors_[static_cast<size_t>(t)] = windows_.size();
+    }
     windows_.push_back(std::move(window));
   }
   tensor_chunks_.resize(spec_.tensors.size());

@@ -42,6 +42,8 @@ class CompiledTransfer : public Transfer {
     std::vector<int> tensors;
   };
   absl::Span<const Window> windows() const { return windows_; }
+  // Which of them each tensor is in.
+  absl::Span<const size_t> windows_of_tensors() const { return windows_of_tensors_; }
   // How many chunks of each tensor this rank's buckets have.
   absl::Span<const int64_t> tensor_chunks() const { return tensor_chunks_; }
 
@@ -78,6 +80,7 @@ class CompiledTransfer : public Transfer {
   std::vector<ViewNeed> src_needs_;
   std::vector<ViewNeed> dst_needs_;
   std::vector<Window> windows_;
+  std::vector<size_t> windows_of_tensors_;
   std::vector<int64_t> tensor_chunks_;
   std::vector<absl::string_view> names_;
 };

@@ -234,7 +234,9 @@ absl::StatusOr<Session::RunId> SessionImpl::Start(Transfer* transfer,
   }
   runs_.push_back(std::move(run));
   KeepStep();
-  while (!events_.empty() && events_.front().run <= last_run_ - kEventRuns) events_.pop_front();
+  while (!events_.empty() && events_.front().event.run <= last_run_ - kEventRuns) {
+    events_.pop_front();
+  }
   NoteMove();
   // The others need not wait for this rank's next call to hear of this one.
   AdvanceCollectives().IgnoreError();
@@ -254,10 +256,27 @@ absl::Status SessionImpl::Supply(RunId id, int tensor, const TensorView& dst) {
 }
 
 bool SessionImpl::PollEvent(Event* event) {
-  if (fork_guard_.InChild() || events_.empty()) return false;
-  *event = std::move(events_.front());
-  events_.pop_front();
-  return true;
+  if (fork_guard_.InChild()) return false;
+  while (!events_.empty()) {
+    RunEvent next = std::move(events_.front());
+    events_.pop_front();
+    if (!HoldBackFor(next)) continue;
+    *event = std::move(next.event);
+    return true;
+  }
+  return false;
+}
+
+// Only now: what the run's stream has got by now is not to wait for the run.
+bool SessionImpl::HoldBackFor(const RunEvent& next) {
+  if (next.mark == 0) return true;
+  TransferRun* const run = FindRun(next.event.run);
+  if (run == nullptr) return true;  // its stream comes after all of it
+  // The device may have come past what has failed.
+  if (!poison_.ok()) return false;
+  const absl::Status status = run->HoldBack(next.mark);
+  if (!status.ok()) Poison(status).IgnoreError();
+  return status.ok();
 }
 
 absl::Status SessionImpl::Poll() {

@@ -178,6 +178,9 @@ class SessionImpl : public Session, private Witness, public StreamDriver {
   int TransferOf(RunId id) const;
   void Refuse(TransferRun* run, const absl::Status& status);
 
+  // Puts the run's stream behind what the event tells of; false if the event is not to be told.
+  bool HoldBackFor(const RunEvent& next);
+
   // Ends what is done; true if anything was.
   bool EndRuns();
   void End(TransferRun* run, const absl::Status& status);
@@ -268,7 +271,7 @@ class SessionImpl : public Session, private Witness, public StreamDriver {
   Watch watch_;
   std::map<int, std::unique_ptr<CompiledTransfer>> transfers_;  // by number
   int transfers_compiled_ = 0;
-  std::deque<Event> events_;
+  std::deque<RunEvent> events_;
   std::vector<std::unique_ptr<TransferRun>> runs_;  // in flight, ascending
   std::vector<std::unique_ptr<TransferRun>> spare_runs_;
   std::unique_ptr<JoinedTraceLog> trace_;  // null: none is wanted

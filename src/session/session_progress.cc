@@ -73,7 +73,6 @@ bool SessionImpl::EndRuns() {
       ++i;
       continue;
     }
-    any = true;
     if (run->in_stream()) {
       const absl::StatusOr<bool> ordered = runner_->EndInStream(run);
       if (!ordered.ok()) {
@@ -85,6 +84,7 @@ bool SessionImpl::EndRuns() {
         continue;
       }
     }
+    any = true;
     absl::Status status;
     if (run->cut()) {
       status = RunOutcomes::Cancelled(run->id());

@@ -9,13 +9,18 @@
 namespace sluice {
 namespace {
 
+// Of nothing, too.
+bool IsOnDevice(const BoundView& view) {
+  return view.base == nullptr || view.kind == DeviceKind::kCuda;
+}
+
 bool HasElements(const ViewNeed& need) {
   return std::find(need.shape.begin(), need.shape.end(), 0) == need.shape.end();
 }
 
 }  // namespace
 
-TransferRun::TransferRun(const CompiledTransfer* transfer, std::deque<Event>* events)
+TransferRun::TransferRun(const CompiledTransfer* transfer, std::deque<RunEvent>* events)
     : transfer_(*transfer), events_(events) {
   const size_t tensors = transfer->spec().tensors.size();
   src_.resize(tensors);
@@ -28,9 +33,9 @@ void TransferRun::Reset(Session::RunId id, const StartOptions& options) {
   id_ = id;
   reports_ = options.events || options.late_destinations;
   late_destinations_ = options.late_destinations;
-  stream_ = options.stream;
-  waits_for_stream_ = false;
-  end_order_ = 0;
+  stream_.Reset(options.stream);
+  unreported_.clear();
+  marked_ = 0;
   const absl::Span<const int64_t> chunks = transfer_.tensor_chunks();
   chunks_left_.assign(chunks.begin(), chunks.end());
   over_.assign(src_.size(), false);
@@ -119,6 +124,9 @@ absl::Status TransferRun::Supply(int tensor, const TensorView& dst) {
   if (!status.ok()) return Explain(status, true, t);
   status = CheckShared(t, bound);
   if (!status.ok()) return status;
+  status = stream_.Mark(transfer_.windows_of_tensors()[t], IsOnDevice(bound));
+  if (!status.ok()) return Explain(status, true, t);
+  uses_.Add({t, true}, bound);
   dst_[t] = bound;
   OpenWindows();
   return absl::OkStatus();
@@ -140,25 +148,39 @@ absl::Status TransferRun::CheckShared(size_t tensor, const BoundView& dst) {
         return use.is_dst ? &dst_[use.tensor] : &src_[use.tensor];
       });
   if (other) return SharedMemoryError(*other, {tensor, true}, transfer_.names());
-  uses_.Add({tensor, true}, dst);
   return absl::OkStatus();
 }
 
 bool TransferRun::OnDeviceOnly() const {
-  const auto on_device = [](const BoundView& view) {
-    return view.base == nullptr || view.kind == DeviceKind::kCuda;
-  };
-  return std::all_of(src_.begin(), src_.end(), on_device) &&
-         std::all_of(dst_.begin(), dst_.end(), on_device);
+  return std::all_of(src_.begin(), src_.end(), IsOnDevice) &&
+         std::all_of(dst_.begin(), dst_.end(), IsOnDevice);
 }
 
-absl::StatusOr<Fence*> TransferRun::FenceOf(Device* device, std::unique_ptr<Fence>* fence) {
-  if (*fence == nullptr) {
-    absl::StatusOr<std::unique_ptr<Fence>> made = device->MakeFence();
-    if (!made.ok()) return made.status();
-    *fence = *std::move(made);
+// What is marked first holds for all windows: they follow one another in the session's stream.
+absl::Status TransferRun::BeginInStream(Device* device, const RunStream::Ways& ways) {
+  stream_.Begin(device, ways, transfer_.windows().size());
+  return stream_.Mark(0, OnDeviceOnly());
+}
+
+absl::StatusOr<bool> TransferRun::AdvanceInStream(CopyQueue* copies) {
+  const absl::StatusOr<bool> awaited = stream_.AwaitMarks(copies);
+  if (!awaited.ok()) return awaited;
+  bool moved = *awaited;
+  if (marked_ > 0 && stream_.TakeMark(*copies)) {
+    ReportUnreported(marked_, stream_.last_mark());
+    moved = true;
   }
-  return fence->get();
+  if (unreported_.empty() || !stream_.CanBeginMark()) return moved;
+  const absl::StatusOr<bool> begun = stream_.BeginMark(copies);
+  if (!begun.ok() || !*begun) return begun.ok() ? moved : begun;
+  marked_ = unreported_.size();
+  return true;
+}
+
+absl::StatusOr<bool> TransferRun::EndInStream(CopyQueue* copies) {
+  const absl::StatusOr<bool> ended = stream_.End(copies);
+  if (ended.ok() && *ended) ReportUnreported(unreported_.size(), 0);
+  return ended;
 }
 
 void TransferRun::Release() {
@@ -174,6 +196,7 @@ void TransferRun::OpenWindows() {
     if (cut_ && window.first_bucket >= end_) return;
     if (!cut_ && !AskForMemory(window)) return;
     asked_ = false;
+    stream_.Open(next_window_);
     ++next_window_;
     open_end_ = std::min(window.end_bucket, end_);
     for (int tensor : window.tensors) {
@@ -195,6 +218,8 @@ bool TransferRun::AskForMemory(const CompiledTransfer::Window& window) {
   if (!late) return true;
   if (finished_ < window.first_bucket) return false;
   if (complete || asked_) return complete;
+  // Their memory may become this window's.
+  if (!unreported_.empty()) return false;
   asked_ = true;
   for (int tensor : window.tensors) {
     if (Lacks(tensor)) {
@@ -220,16 +245,31 @@ void TransferRun::BucketDone(size_t bucket) {
   for (int32_t c = 0; c < of.chunk_count; ++c) {
     const int tensor = plan.chunks[static_cast<size_t>(of.first_chunk + c)].tensor;
     const size_t t = static_cast<size_t>(tensor);
-    if (--chunks_left_[t] == 0 && !Lacks(tensor)) ReportTensor(t);
+    if (--chunks_left_[t] > 0 || Lacks(tensor)) continue;
+    if (stream_.done_in_order()) {
+      unreported_.push_back(tensor);
+    } else {
+      ReportTensor(t);
+    }
   }
   OpenWindows();
 }
 
-void TransferRun::ReportTensor(size_t tensor) {
+void TransferRun::ReportUnreported(size_t count, uint64_t mark) {
+  const auto end = unreported_.begin() + static_cast<ptrdiff_t>(count);
+  for (auto tensor = unreported_.begin(); tensor != end; ++tensor) {
+    ReportTensor(static_cast<size_t>(*tensor), mark);
+  }
+  unreported_.erase(unreported_.begin(), end);
+  marked_ = 0;
+  OpenWindows();
+}
+
+void TransferRun::ReportTensor(size_t tensor, uint64_t mark) {
   over_[tensor] = true;
   // Its memory may be another tensor's from here on.
   if (late_[tensor]) dst_[tensor] = BoundView();
-  Report(Event::Kind::kTensorDone, static_cast<int>(tensor), absl::OkStatus());
+  Report(Event::Kind::kTensorDone, static_cast<int>(tensor), absl::OkStatus(), mark);
 }
 
 void TransferRun::Freeze() {
@@ -255,8 +295,8 @@ void TransferRun::CutAt(const BucketId& last) {
 
 void TransferRun::Fail(const absl::Status& status) { Report(Event::Kind::kFailed, -1, status); }
 
-void TransferRun::Report(Event::Kind kind, int tensor, absl::Status status) {
-  if (reports_) events_->push_back({kind, id_, tensor, std::move(status)});
+void TransferRun::Report(Event::Kind kind, int tensor, absl::Status status, uint64_t mark) {
+  if (reports_) events_->push_back({{kind, id_, tensor, std::move(status)}, mark});
 }
 
 }  // namespace sluice

@@ -13,21 +13,28 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "device/device.h"
 #include "plan/bucket.h"
 #include "session/compiled_transfer.h"
 #include "session/memory_uses.h"
+#include "session/run_stream.h"
 #include "session/views.h"
 #include "sluice/session.h"
 
 namespace sluice {
 
+// An event on its way to the caller.
+struct RunEvent {
+  Event event;
+  // Of the run's RunStream, whose HoldBack has to come before the event is given out; 0: of none.
+  uint64_t mark = 0;
+};
+
 class TransferRun {
  public:
   // Both must outlive the run. Events, if a run asks for them, go to `events`.
-  TransferRun(const CompiledTransfer* transfer, std::deque<Event>* events);
+  TransferRun(const CompiledTransfer* transfer, std::deque<RunEvent>* events);
 
   // Begins anew, as run `id`.
   void Reset(Session::RunId id, const StartOptions& options);
@@ -46,7 +53,7 @@ class TransferRun {
   void Release();
 
   // True if bucket next_bucket() may be submitted: it is there, and its window is open.
-  bool CanFeed() const { return next_bucket_ < open_end_ && !waits_for_stream_; }
+  bool CanFeed() const { return next_bucket_ < open_end_ && !stream_.waits(); }
   size_t next_bucket() const { return next_bucket_; }
   void Fed() { ++next_bucket_; }
   size_t end() const { return end_; }  // buckets before this one are going to be fed
@@ -71,45 +78,46 @@ class TransferRun {
   void CutAt(const BucketId& last);
   bool cut() const { return cut_; }
 
-  // A stream of the caller's that the run takes part in: begins after what that holds, and ends
-  // before what it gets later.
-  bool in_stream() const { return stream_.has_value(); }
-  StreamHandle stream() const { return *stream_; }
+  // A stream of the caller's that the run takes part in. The run begins after what the stream held
+  // at Start, and each window after what the stream held when its memory was given. What the stream
+  // gets later comes after the tensors that were reported, and after the run that has ended.
+  bool in_stream() const { return stream_.is_there(); }
+  // After Bind.
+  absl::Status BeginInStream(Device* device, const RunStream::Ways& ways);
+  // Gets the streams to where they let the run go on; true if that did anything.
+  absl::StatusOr<bool> AdvanceInStream(CopyQueue* copies);
+  // Of a run that is done. True once the stream comes after all of it, and all is reported. Call it
+  // again if not.
+  absl::StatusOr<bool> EndInStream(CopyQueue* copies);
+  // What the stream gets from now on comes after what an event with this mark tells of.
+  absl::Status HoldBack(uint64_t mark) { return stream_.HoldBack(mark); }
   // Nothing is fed while this is true.
-  bool waits_for_stream() const { return waits_for_stream_; }
-  void set_waits_for_stream(bool waits) { waits_for_stream_ = waits; }
-  // The number of the order that marks the run's end for its stream; 0: not given.
-  int64_t end_order() const { return end_order_; }
-  void set_end_order(int64_t order) { end_order_ = order; }
-  // True if none of its tensors here is in host memory.
-  bool OnDeviceOnly() const;
-  // Made once, for all runs that this object is used for.
-  absl::StatusOr<Fence*> BeginFence(Device* device) { return FenceOf(device, &begin_); }
-  absl::StatusOr<Fence*> EndFence(Device* device) { return FenceOf(device, &end_fence_); }
+  bool waits_for_stream() const { return stream_.waits(); }
 
   // Reports a failure, if events are asked for.
   void Fail(const absl::Status& status);
 
  private:
-  static absl::StatusOr<Fence*> FenceOf(Device* device, std::unique_ptr<Fence>* fence);
   absl::Status BindSide(absl::Span<const TensorView> views, bool is_dst);
   absl::Status Explain(const absl::Status& status, bool is_dst, size_t tensor) const;
   absl::Status CheckShared(size_t tensor, const BoundView& dst);
+  bool OnDeviceOnly() const;
   void OpenWindows();
   bool AskForMemory(const CompiledTransfer::Window& window);
-  void ReportTensor(size_t tensor);
-  void Report(Event::Kind kind, int tensor, absl::Status status);
+  void ReportUnreported(size_t count, uint64_t mark);
+  void ReportTensor(size_t tensor, uint64_t mark = 0);
+  void Report(Event::Kind kind, int tensor, absl::Status status, uint64_t mark = 0);
 
   const CompiledTransfer& transfer_;
-  std::deque<Event>* const events_;
+  std::deque<RunEvent>* const events_;
   Session::RunId id_ = 0;
   bool reports_ = false;
   bool late_destinations_ = false;
-  absl::optional<StreamHandle> stream_;
-  bool waits_for_stream_ = false;
-  int64_t end_order_ = 0;
-  std::unique_ptr<Fence> begin_;
-  std::unique_ptr<Fence> end_fence_;
+  RunStream stream_;
+  // Tensors whose work is all in the session's stream; the first `marked_` of them before a mark
+  // that is under way.
+  std::vector<int> unreported_;
+  size_t marked_ = 0;
 
   std::vector<BoundView> src_;
   std::vector<BoundView> dst_;
