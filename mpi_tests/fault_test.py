@@ -14,6 +14,10 @@ TIMEOUT_S = 3.0  # of fault_rank's sessions, where a rank is stopped; otherwise 
 SLACK_S = 20.0  # a machine with fewer cores than ranks
 
 
+class NotEnded(Exception):
+    """Ranks that should have ended by now have not."""
+
+
 class Results:
     """The files that ranks leave. Each writes its number to a pipe when its file is whole."""
 
@@ -29,7 +33,8 @@ class Results:
         deadline = time.monotonic() + 3 * (TIMEOUT_S + SLACK_S)
         while missing := [rank for rank in ranks if rank not in self.heard]:
             left_s = deadline - time.monotonic()
-            check(left_s > 0 and self.listen(left_s), f"ranks {missing} have not ended")
+            if left_s <= 0 or not self.listen(left_s):
+                raise NotEnded(f"ranks {missing} have not ended")
         for rank in ranks:
             self.heard.remove(rank)
         return [self.read(rank) for rank in ranks]
@@ -58,28 +63,42 @@ class Results:
 def main():
     mpirun, program, world, victim, fault, part, *more = sys.argv[1:]
     world, victim = int(world), int(victim)
-    with tempfile.TemporaryDirectory(prefix="fault-") as folder:
-        results = Results(folder)
-        command = [mpirun, "--enable-recovery", "--oversubscribe", *more, "-np", str(world)]
-        job = subprocess.Popen(command + [program, folder, str(victim), fault, part],
-                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                               errors="replace")
-        try:
-            stopping = results.wait_for([victim])[0] if fault == "stop" else None
-            survivors = results.wait_for([rank for rank in range(world) if rank != victim])
-            if stopping is not None:
-                resume(stopping["pid"], results, victim, "self,tcp" in more)
-            output, _ = job.communicate(timeout=TIMEOUT_S + SLACK_S)
-        except BaseException:
-            job.kill()
-            print(job.communicate()[0])
-            raise
+    # Open MPI 4.1's TCP may run in circles for ever inside a call when a peer has ended
+    # (docs/gotchas.md). A library that stands still by itself does so both times.
+    for tries_left in reversed(range(2 if fault == "kill" and "self,tcp" in more else 1)):
+        with tempfile.TemporaryDirectory(prefix="fault-") as folder:
+            command = [mpirun, "--enable-recovery", "--oversubscribe", *more, "-np", str(world),
+                       program, folder, str(victim), fault, part]
+            try:
+                survivors, output = run(command, folder, world, victim, fault, "self,tcp" in more)
+                break
+            except NotEnded as late:
+                check(tries_left > 0, str(late))
+                print(f"{late}: once more")
     for result in survivors:
         (judge_kill if fault == "kill" else judge_stop)(result, victim, part)
     shared = {path for result in survivors for path in result["shared"]}
     left = [path for path in shared if os.path.exists(path.split(" ")[0])]
     check(not left, f"left in shared memory: {left}")
-    print(f"mpirun ended with {job.returncode}\n{output}")
+    print(output)
+
+
+def run(command, folder, world, victim, fault, over_tcp):
+    """What the survivors wrote, and what mpirun did."""
+    results = Results(folder)
+    job = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                           errors="replace")
+    try:
+        stopping = results.wait_for([victim])[0] if fault == "stop" else None
+        survivors = results.wait_for([rank for rank in range(world) if rank != victim])
+        if stopping is not None:
+            resume(stopping["pid"], results, victim, over_tcp)
+        output, _ = job.communicate(timeout=TIMEOUT_S + SLACK_S)
+    except BaseException:
+        job.kill()
+        print(job.communicate()[0])
+        raise
+    return survivors, f"mpirun ended with {job.returncode}\n{output}"
 
 
 def resume(pid, results, victim, over_tcp):

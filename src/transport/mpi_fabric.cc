@@ -199,7 +199,7 @@ absl::StatusOr<std::unique_ptr<Fabric>> MakeMpiFabric(MPI_Comm comm,
       if (!each.empty()) SayOnce(each);
     }
   }
-  auto posts = std::make_unique<MpiPosts>(*own);
+  auto posts = std::make_unique<MpiPosts>(*own, processes);
   if (absl::Status status = posts->Listen(); !status.ok()) return status;
   return std::make_unique<MpiFabric>(*std::move(nodes), *own, std::move(processes),
                                      std::move(gather), std::move(posts), options.timeout);

@@ -54,6 +54,7 @@ void MpiFarewell::Say(int peer) {
   std::sort(list.begin(), list.end());
   list.erase(std::unique(list.begin(), list.end()), list.end());
   MPI_Request& request = messages_->sends[static_cast<size_t>(peer)];
+  if (processes_ != nullptr && processes_->IsGone(peer)) return;  // as in MpiTransport::Post
   // Who cannot be told finds out by this rank's silence.
   if (MPI_Issend(list.data(), static_cast<int>(list.size()), MPI_INT, peer, kMpiFarewellTag,
                  comm_->get(), &request) != MPI_SUCCESS) {

@@ -12,8 +12,10 @@
 
 namespace sluice {
 
-MpiPosts::MpiPosts(std::shared_ptr<MpiCommunicator> comm)
-    : comm_(std::move(comm)), pending_(static_cast<size_t>(comm_->size())) {}
+MpiPosts::MpiPosts(std::shared_ptr<MpiCommunicator> comm, std::shared_ptr<RankProcesses> processes)
+    : comm_(std::move(comm)),
+      processes_(std::move(processes)),
+      pending_(static_cast<size_t>(comm_->size())) {}
 
 MpiPosts::~MpiPosts() {
   const std::shared_ptr<Messages> messages = std::move(messages_);
@@ -37,6 +39,8 @@ absl::Status MpiPosts::Listen() {
 
 absl::Status MpiPosts::Post(int dst, absl::Span<const std::byte> record) {
   CheckPost(dst, record.size(), comm_->rank(), comm_->size());
+  // Nobody is there to read it, and MPI would connect anew (MpiTransport::Post).
+  if (processes_ != nullptr && processes_->IsGone(dst)) return absl::OkStatus();
   uint8_t& pending = pending_[static_cast<size_t>(dst)];
   if (pending >= Fabric::kMaxPostsPending) ReapSends();
   if (pending >= Fabric::kMaxPostsPending) return PostRefusal(dst, pending);

@@ -13,6 +13,7 @@
 #include "absl/types/span.h"
 #include "sluice/fabric.h"
 #include "transport/mpi_communicator.h"
+#include "transport/rank_processes.h"
 
 namespace sluice {
 
@@ -21,7 +22,8 @@ namespace sluice {
 // all ranks of a large job is kept once. Thread: one.
 class MpiPosts {
  public:
-  explicit MpiPosts(std::shared_ptr<MpiCommunicator> comm);
+  // `processes`, or null, tells to whom nothing is posted any more.
+  MpiPosts(std::shared_ptr<MpiCommunicator> comm, std::shared_ptr<RankProcesses> processes);
   // Never waits: what is still under way keeps its memory, and the communicator, until it is over.
   ~MpiPosts();
   MpiPosts(const MpiPosts&) = delete;
@@ -52,6 +54,7 @@ class MpiPosts {
   void Keep(int dst);
 
   const std::shared_ptr<MpiCommunicator> comm_;
+  const std::shared_ptr<RankProcesses> processes_;
   std::unique_ptr<Messages> messages_ = std::make_unique<Messages>();
   std::shared_ptr<const Record> last_;  // posted
   std::vector<uint8_t> pending_;        // by rank: posts to it that are under way

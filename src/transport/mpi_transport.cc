@@ -68,6 +68,12 @@ void MpiTransport::StartOne(const TransportOp& op) {
 
 absl::Status MpiTransport::Post(size_t slot) {
   const TransportOp& op = ops_[slot];
+  // Open MPI 4.1 connects anew over TCP to a rank that has ended, and may then run in circles for
+  // ever inside the next call.
+  if (processes_ != nullptr && processes_->IsGone(op.peer)) {
+    CutOff(slot);
+    return absl::OkStatus();
+  }
   const bool send = op.kind == TransportOp::Kind::kSend;
   const bool knock = phases_[slot] == Phase::kKnock;
   MPI_Datatype type = MPI_BYTE;
@@ -223,8 +229,7 @@ void MpiTransport::Completed(size_t slot, const MPI_Status& outcome, bool error_
   requests_[slot] = MPI_REQUEST_NULL;
   if (error_in_status && IsEndOfRank(outcome.MPI_ERROR) && !parting_ && processes_ != nullptr &&
       processes_->Sees(op.peer)) {
-    if (cut_off_ == 0) cut_off_until_.emplace(kProcessEnds);
-    return Enter(slot, Phase::kCutOff);
+    return CutOff(slot);
   }
   if (!IsAnswered(slot, outcome, error_in_status)) {
     return EndOne(slot, Outcome(op, outcome, error_in_status));
@@ -234,6 +239,11 @@ void MpiTransport::Completed(size_t slot, const MPI_Status& outcome, bool error_
     return EndOne(slot, send ? PartedError(op, comm_->rank()) : WithdrawnError(op, comm_->rank()));
   }
   Enter(slot, Phase::kAnswered);
+}
+
+void MpiTransport::CutOff(size_t slot) {
+  if (cut_off_ == 0) cut_off_until_.emplace(kProcessEnds);
+  Enter(slot, Phase::kCutOff);
 }
 
 void MpiTransport::EndCutOff() {

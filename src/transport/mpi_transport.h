@@ -67,7 +67,7 @@ class MpiTransport final : public Transport {
     kKnock,     // of a send: its knock is under way
     kAnswered,  // the knock has met its receive, and nothing is under way
     kBody,      // what the knock has announced is under way
-    kCutOff,    // MPI says that its peer has ended, and nothing is under way
+    kCutOff,    // its peer has ended, says MPI or the system, and nothing is under way
     kEnded,     // it leaves the array with the next CloseGaps
   };
   // Operations among which messages keep their order.
@@ -100,6 +100,8 @@ class MpiTransport final : public Transport {
   void WithdrawOne(size_t slot);
   // Ends operations with ranks that have ended: nobody reads or writes for them any more.
   void GiveUpEnded();
+  // The operation waits for EndCutOff: its peer has ended.
+  void CutOff(size_t slot);
   // Ends what MPI has cut off, once it is known which ranks have ended: MPI speaks of the peer,
   // which may have ended because another rank did, and the first one is to be named.
   void EndCutOff();

@@ -24,7 +24,7 @@ int64_t NowNs() {
 
 RankProcesses::RankProcesses(int rank, absl::Span<const ProcessName> names,
                              absl::Span<const int> nodes)
-    : rank_(rank), ended_(names.size()) {
+    : rank_(rank), ended_(names.size()), gone_(names.size()) {
   const size_t own = static_cast<size_t>(rank);
   epoll_fd_ = epoll_create1(EPOLL_CLOEXEC);
   for (size_t other = 0; other < names.size(); ++other) {
@@ -92,21 +92,38 @@ bool RankProcesses::Sees(int rank) const {
                      [rank](const Process& process) { return process.rank == rank; });
 }
 
+bool RankProcesses::IsGone(int rank) {
+  if (processes_.empty()) return false;
+  const int64_t now_ns = NowNs();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (now_ns - gone_looked_ns_ >= kGoneLookNs) LookAtWatched(now_ns);
+  return gone_[static_cast<size_t>(rank)] != 0;
+}
+
+void RankProcesses::See(Process* process, int64_t now_ns) {
+  if (process->ended_ns != 0) return;
+  process->ended_ns = now_ns;
+  gone_[static_cast<size_t>(process->rank)] = 1;
+  ++seen_;
+}
+
 void RankProcesses::Look(int64_t now_ns) {
-  const auto see = [this, now_ns](Process& process) {
-    if (process.ended_ns != 0) return;
-    process.ended_ns = now_ns;
-    ++seen_;
-  };
   for (const size_t i : unwatched_) {
-    if (processes_[i].ended_ns == 0 && processes_[i].handle.HasEnded()) see(processes_[i]);
+    if (processes_[i].ended_ns == 0 && processes_[i].handle.HasEnded()) {
+      See(&processes_[i], now_ns);
+    }
   }
+  LookAtWatched(now_ns);
+}
+
+void RankProcesses::LookAtWatched(int64_t now_ns) {
+  gone_looked_ns_ = now_ns;
   std::array<epoll_event, 16> events;
   const int count =
       epoll_fd_ < 0 ? 0 : epoll_wait(epoll_fd_, events.data(), static_cast<int>(events.size()), 0);
   for (int i = 0; i < count; ++i) {
     Process& process = processes_[events[static_cast<size_t>(i)].data.u64];
-    see(process);
+    See(&process, now_ns);
     epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, process.handle.exit_fd(), nullptr);
   }
 }

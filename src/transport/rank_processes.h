@@ -36,11 +36,16 @@ class RankProcesses {
   std::string Limit() const;
   // As of the last Check that has looked, and as late.
   bool HasEnded(int rank) const;
+  // Whether that rank's process has ended, as far as the system tells at once: before Check says
+  // so. For those who are about to send to it. Looks every kGoneLookNs, with one call of the
+  // system.
+  bool IsGone(int rank);
   // Whether that rank's process is looked at.
   bool Sees(int rank) const;
 
  private:
   static constexpr int64_t kLookNs = 10'000'000;
+  static constexpr int64_t kGoneLookNs = 20'000;
   static constexpr int64_t kLastWordsNs = 100'000'000;
 
   struct Process {
@@ -50,6 +55,8 @@ class RankProcesses {
   };
 
   void Look(int64_t now_ns);
+  void LookAtWatched(int64_t now_ns);
+  void See(Process* process, int64_t now_ns);
   void TakeEnds(int64_t now_ns);
 
   const int rank_;
@@ -58,9 +65,11 @@ class RankProcesses {
   std::vector<size_t> unwatched_;  // of processes_: not in the epoll set
   int epoll_fd_ = -1;
   std::vector<uint8_t> ended_;  // by rank
+  std::vector<uint8_t> gone_;   // by rank: its end has been seen
   size_t seen_ = 0;             // processes whose end has been seen
   size_t told_ = 0;             // of those, counted in status_
   int64_t looked_ns_ = 0;
+  int64_t gone_looked_ns_ = 0;
   absl::Status status_;
 };
 

@@ -122,6 +122,26 @@ TEST(RankProcessesTest, NamesWhoHasEnded) {
   EXPECT_TRUE(processes.HasEnded(2));
 }
 
+// Nothing is sent to an ended rank, though its last words may still come.
+TEST(RankProcessesTest, AnEndedRankIsGoneBeforeItIsNamed) {
+  Child first;
+  Child second;
+  const std::vector<ProcessName> names = {OwnProcessName(), first.name(), second.name()};
+  RankProcesses processes(0, names, {0, 0, 0});
+  if (processes.exit_fd() < 0) GTEST_SKIP() << "pidfd_open is refused";
+  EXPECT_FALSE(processes.IsGone(1));
+  EXPECT_FALSE(processes.IsGone(2));
+  second.Kill();
+  usleep(1000);  // for the next look
+  EXPECT_TRUE(processes.IsGone(2));
+  EXPECT_FALSE(processes.IsGone(1));
+  EXPECT_FALSE(processes.IsGone(0));
+  const absl::Status status = CheckOften(&processes, 10'000);
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(status.message(), HasSubstr("rank 2"));
+  EXPECT_TRUE(processes.IsGone(2));
+}
+
 TEST(RankProcessesTest, LeavesOtherNodesAndOtherNamespacesAlone) {
   Child other_node, other_namespace, other_boot;
   std::vector<ProcessName> names = {OwnProcessName(), other_node.name(), other_namespace.name(),
