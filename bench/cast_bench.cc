@@ -13,7 +13,7 @@
 #include "device/strided_copy.h"
 #include "sluice/layout.h"
 #include "sluice/tensor.h"
-#include "tensor/run.h"
+#include "tensor/stretch.h"
 
 namespace sluice {
 namespace {
@@ -64,8 +64,8 @@ BENCHMARK(MemcpyReadWrite)
 void PackF32ToBF16(benchmark::State& state) {
   const int64_t row_bytes = state.range(0);
   const int64_t row_elements = row_bytes / 4;
-  const Run rows = {0, 0, kBlockElements / row_elements};
-  const Run columns = {0, 0, row_elements};
+  const Stretch rows = {0, 0, kBlockElements / row_elements};
+  const Stretch columns = {0, 0, row_elements};
   StridedCopy copy;
   copy.dims = 2;
   copy.runs[0] = absl::MakeConstSpan(&rows, 1);
@@ -93,7 +93,7 @@ BENCHMARK(PackF32ToBF16)
 
 // Whole blocks, without gaps.
 void Cast(benchmark::State& state, DType from, DType to) {
-  const Run run = {0, 0, kBlockElements};
+  const Stretch run = {0, 0, kBlockElements};
   StridedCopy copy;
   copy.runs[0] = absl::MakeConstSpan(&run, 1);
   copy.src_dtype = from;
@@ -131,7 +131,7 @@ SLUICE_CAST_BENCHMARK(bf16_to_f8e4m3, kBF16, kF8E4M3);
 // A square f32 matrix, seen transposed, into bf16.
 void TransposeF32ToBF16(benchmark::State& state) {
   constexpr int64_t kSide = 1024;
-  const Run run = {0, 0, kSide};
+  const Stretch run = {0, 0, kSide};
   StridedCopy copy;
   copy.dims = 2;
   copy.runs[0] = copy.runs[1] = absl::MakeConstSpan(&run, 1);
@@ -176,7 +176,7 @@ SLUICE_SUM_BENCHMARK(i32, kI32, 1);
 
 // What a small cast costs beside its bytes.
 void SmallCast(benchmark::State& state) {
-  const Run run = {0, 0, 64};
+  const Stretch run = {0, 0, 64};
   StridedCopy copy;
   copy.runs[0] = absl::MakeConstSpan(&run, 1);
   copy.src_dtype = DType::kF32;

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "device/strided_copy.h"
-#include "tensor/run.h"
+#include "tensor/stretch.h"
 
 namespace sluice {
 namespace {
@@ -46,7 +46,7 @@ void Memcpy(benchmark::State& state) {
 BENCHMARK(Memcpy)->Unit(benchmark::kMillisecond);
 
 // Column blocks, each with rows of `row_bytes`: the source skips 7/8 of every row of the matrix.
-StridedCopy ColumnBlock(const Run& rows, const Run& columns, int64_t row_bytes) {
+StridedCopy ColumnBlock(const Stretch& rows, const Stretch& columns, int64_t row_bytes) {
   StridedCopy copy;
   copy.dims = 2;
   copy.runs[0] = absl::MakeConstSpan(&rows, 1);
@@ -63,8 +63,8 @@ StridedCopy ColumnBlock(const Run& rows, const Run& columns, int64_t row_bytes) 
 
 void PackColumns(benchmark::State& state) {
   const int64_t row_bytes = state.range(0);
-  const Run rows = {0, 0, kBucketBytes / row_bytes};
-  const Run columns = {0, 0, row_bytes / std::min(row_bytes, int64_t{4})};
+  const Stretch rows = {0, 0, kBucketBytes / row_bytes};
+  const Stretch columns = {0, 0, row_bytes / std::min(row_bytes, int64_t{4})};
   StridedCopy copy = ColumnBlock(rows, columns, row_bytes);
   while (state.KeepRunning()) {
     for (int64_t block = 0; block < kBlocks; ++block) {
@@ -79,8 +79,8 @@ BENCHMARK(PackColumns)->RangeMultiplier(2)->Range(2, kBucketBytes)->Unit(benchma
 
 void UnpackColumns(benchmark::State& state) {
   const int64_t row_bytes = state.range(0);
-  const Run rows = {0, 0, kBucketBytes / row_bytes};
-  const Run columns = {0, 0, row_bytes / std::min(row_bytes, int64_t{4})};
+  const Stretch rows = {0, 0, kBucketBytes / row_bytes};
+  const Stretch columns = {0, 0, row_bytes / std::min(row_bytes, int64_t{4})};
   StridedCopy copy = ColumnBlock(rows, columns, row_bytes);
   std::swap(copy.src_strides, copy.dst_strides);
   copy.src = Bucket().data();
@@ -125,7 +125,7 @@ void Transpose(benchmark::State& state) {
   const int64_t element_bytes = DTypeBytes(dtype);
   int64_t side = 1;
   while (side * side * 4 * element_bytes <= kBucketBytes) side *= 2;
-  const Run run = {0, 0, side};
+  const Stretch run = {0, 0, side};
   StridedCopy copy;
   copy.dims = 2;
   copy.runs[0] = copy.runs[1] = absl::MakeConstSpan(&run, 1);
@@ -149,8 +149,8 @@ BENCHMARK(Transpose)
 
 // What a copy costs beside its bytes.
 void SmallCopy(benchmark::State& state) {
-  const Run rows = {0, 0, 4};
-  const Run columns = {0, 0, 16};
+  const Stretch rows = {0, 0, 4};
+  const Stretch columns = {0, 0, 16};
   StridedCopy copy = ColumnBlock(rows, columns, 64);
   copy.end = 64;
   while (state.KeepRunning()) {

@@ -26,7 +26,7 @@
 #include "device/strided_copy.h"
 #include "sluice/layout.h"
 #include "sluice/tensor.h"
-#include "tensor/run.h"
+#include "tensor/stretch.h"
 
 namespace sluice {
 namespace {
@@ -115,15 +115,15 @@ Turn Memcpy(int64_t bytes) {
   };
 }
 
-// Rows of `row_bytes` with gaps on the sides that `gaps` says: 0 neither, 1 the source, 2 the
-// destination, 3 both; with plain stores or streaming ones; on this many threads at once.
+// Rows of `row_bytes`, with plain stores or streaming ones, on this many threads at once. Gaps are
+// on the sides that `gaps` says: 0 neither, 1 the source, 2 the destination, 3 both.
 void Rows(benchmark::State& state) {
   const int64_t row_bytes = state.range(0);
   const auto pitch = [&](int64_t side) {
     return (state.range(1) & side) != 0 ? row_bytes * kPitches : row_bytes;
   };
-  const Run rows = {0, 0, kTurnBytes / row_bytes};
-  const Run columns = {0, 0, row_bytes};
+  const Stretch rows = {0, 0, kTurnBytes / row_bytes};
+  const Stretch columns = {0, 0, row_bytes};
   StridedCopy copy;
   copy.dims = 2;
   copy.runs[0] = absl::MakeConstSpan(&rows, 1);
@@ -157,7 +157,7 @@ Ways CastWays(int64_t src_bytes, int64_t dst_bytes, Turn cast) {
 void Cast(benchmark::State& state, DType from, DType to) {
   const int64_t src_bytes = DTypeBytes(from);
   const int64_t dst_bytes = DTypeBytes(to);
-  const Run run = {0, 0, kTurnBytes / std::max(src_bytes, dst_bytes)};
+  const Stretch run = {0, 0, kTurnBytes / std::max(src_bytes, dst_bytes)};
   const Turn cast = [&](const std::byte* src, std::byte* dst, int64_t turn) {
     StridedCopy copy;
     copy.runs[0] = absl::MakeConstSpan(&run, 1);

@@ -24,7 +24,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "device/cuda_device.h"
+#include "device/cuda/cuda_device.h"
 #include "device/device.h"
 #include "gpu/cuda_batched_copies.h"
 #include "gpu/cuda_cases.h"
@@ -178,7 +178,7 @@ nlohmann::json Measure(CudaDevice& device, Device& host, const Case& one, int re
       false));
   Finish(host, 1);
 
-  cudaStream_t stream = device.stream();
+  cudaStream_t stream = device.fill_stream();
   const Sides sides = {memory.source(), memory.dst.data(), one.src_kind, DeviceKind::kCuda};
   std::vector<Way> ways;
   ways.push_back({"plain copy",

@@ -82,7 +82,7 @@ class Driver {
     }
   }
 
-  int held_peak() const { return engine_.counters().held_slots_peak; }
+  int held_peak() const { return engine_.counters().held_buckets_peak; }
 
  private:
   void Feed() {

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "storage/http_source.h"
+#include "storage/http/http_source.h"
 
 namespace sluice {
 namespace {

@@ -17,7 +17,7 @@
 #include "device/normalization.h"
 #include "device/strided_copy.h"
 #include "sluice/tensor.h"
-#include "tensor/run.h"
+#include "tensor/stretch.h"
 
 namespace sluice {
 namespace {
@@ -64,7 +64,7 @@ BENCHMARK(WholeMemcpy)->ArgName("KiB")->RangeMultiplier(4)->Range(256, 16384);
 // The same as a strided copy of one run.
 void WholeCopyStrided(benchmark::State& state) {
   const int64_t bytes = state.range(0) << 10;
-  const Run run = {0, 0, bytes};
+  const Stretch run = {0, 0, bytes};
   StridedCopy copy;
   copy.runs[0] = absl::MakeConstSpan(&run, 1);
   copy.src_strides[0] = copy.dst_strides[0] = 1;

@@ -177,7 +177,7 @@ class BySluice {
 
   void Run() {
     const auto run = Get(session_->Start(transfer_, {&src_, 1}, {&dst_, 1}));
-    absl::Status status = session_->Wait(run);
+    absl::Status status = run.Wait();
     if (!status.ok()) Fail(status);
   }
 

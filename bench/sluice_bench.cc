@@ -15,7 +15,9 @@
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/options.h"
 #include "gpu/gpu.h"
-#include "reshard/built_with.h"
+#include "job/built_with.h"
+#include "job/exit_codes.h"
+#include "job/help.h"
 #include "reshard/options.h"
 #include "reshard/plan_only.h"
 #include "reshard/reshard.h"
@@ -23,6 +25,7 @@
 #include "shards/shards.h"
 #include "stream/options.h"
 #include "stream/stream.h"
+#include "workload/presets.h"
 
 namespace {
 
@@ -57,10 +60,11 @@ int main(int argc, char** argv) {
   sluice::bench::Options options;
   sluice::bench::ShardsOptions shards_options;
   sluice::bench::StreamBenchOptions stream_options;
-  CLI::App app("Moves tensors between ranks and data from storage, times and checks it.");
-  app.set_version_flag("--version", absl::StrCat("sluice-bench ", SLUICE_VERSION, " (",
-                                                 sluice::bench::BuiltWith(), ")\nbuilt in: MPI, ",
-                                                 sluice::bench::GpuBuiltWith()));
+  CLI::App app("Moves tensors between ranks and data from storage, times and checks it.",
+               "sluice-bench");
+  app.set_version_flag(
+      "--version", absl::StrCat("sluice-bench ", SLUICE_VERSION, " (", sluice::bench::BuiltWith(),
+                                ")\nbuilt in: MPI, ", sluice::bench::GpuBuiltWith()));
   app.require_subcommand(1);
   CLI::App* reshard = app.add_subcommand("reshard", "redistribute tensors between two layouts");
   sluice::bench::AddFlags(reshard, &options);
@@ -71,34 +75,53 @@ int main(int argc, char** argv) {
   sluice::bench::CheckpointBenchOptions checkpoint_options;
   CLI::App* checkpoint = app.add_subcommand("checkpoint", "load and save checkpoints");
   sluice::bench::AddFlags(checkpoint, &checkpoint_options);
+  sluice::bench::SetHelp(
+      &app,
+      "scripts/mpirun.sh --oversubscribe -np 16 build/bin/sluice-bench reshard \\\n"
+      "  --preset etha-3-no_partial",
+      "sluice-bench COMMAND --help says more of each, and has an example.");
   absl::Status flags;
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return IsFirstProcess() ? app.exit(error) : EXIT_SUCCESS;
-    if (shards->parsed()) return app.exit(error);
+    if (error.get_exit_code() == 0)
+      return IsFirstProcess() ? app.exit(error) : sluice::bench::kGoodExit;
+    if (sluice::bench::NamesNoCommand(app)) {
+      if (IsFirstProcess()) std::cerr << sluice::bench::NoCommandText(app, argc, argv);
+      return sluice::bench::kBadUsageExit;
+    }
+    if (shards->parsed()) {
+      if (IsFirstProcess()) app.exit(error);
+      return sluice::bench::kBadUsageExit;
+    }
     flags = absl::InvalidArgumentError(error.what());
     options.json_file = stream_options.json_file = FindJsonFile(argc, argv);
     checkpoint_options.json_file = options.json_file;
   }
   if (shards->parsed()) {
     // Under mpirun one process does it for all.
-    return IsFirstProcess() ? sluice::bench::RunShards(shards_options) : EXIT_SUCCESS;
+    return IsFirstProcess() ? sluice::bench::RunShards(shards_options) : sluice::bench::kGoodExit;
   }
   if (stream->parsed()) {
     if (flags.ok()) flags = sluice::bench::ParseStreamTexts(&stream_options);
-    if (!StartMpi(&argc, &argv, stream_options.progress_thread != 0)) return EXIT_FAILURE;
+    if (!StartMpi(&argc, &argv, stream_options.progress_thread != 0))
+      return sluice::bench::kFailedExit;
     return sluice::bench::RunStream(stream_options, flags);
   }
   if (checkpoint->parsed()) {
-    if (!StartMpi(&argc, &argv, checkpoint_options.progress_thread)) return EXIT_FAILURE;
+    if (!StartMpi(&argc, &argv, checkpoint_options.progress_thread))
+      return sluice::bench::kFailedExit;
     return sluice::bench::RunCheckpoint(checkpoint_options, flags);
+  }
+  if (flags.ok() && options.list_presets) {
+    if (IsFirstProcess()) std::cout << sluice::bench::PresetListText();
+    return sluice::bench::kGoodExit;
   }
   if (flags.ok()) flags = sluice::bench::ParseTexts(&options);
   if (options.plan_only) {
     // Under mpirun one process plans for all.
-    return IsFirstProcess() ? sluice::bench::RunPlanOnly(options, flags) : EXIT_SUCCESS;
+    return IsFirstProcess() ? sluice::bench::RunPlanOnly(options, flags) : sluice::bench::kGoodExit;
   }
-  if (!StartMpi(&argc, &argv, options.progress_thread)) return EXIT_FAILURE;
+  if (!StartMpi(&argc, &argv, options.progress_thread)) return sluice::bench::kFailedExit;
   return sluice::bench::RunReshard(options, flags);
 }

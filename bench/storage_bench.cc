@@ -1,5 +1,5 @@
-// Reads a file from end to end through a file source, D reads of S bytes at a time, and says how
-// fast and for how much of a processor; to be set against fio with the same D and S.
+// Reads a file from end to end through a file source, D reads of S bytes at a time. Says how fast
+// and for how much of a processor, to be set against fio with the same D and S.
 //
 // usage: storage_bench FILE [--depth D] [--read-bytes S] [--engine uring|threads]
 //                      [--access direct|buffered]
@@ -21,7 +21,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "storage/file_source.h"
+#include "storage/file/file_source.h"
 #include "storage/source.h"
 
 namespace sluice {

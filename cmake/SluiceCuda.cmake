@@ -22,17 +22,19 @@ else()
   set(_look_for_cuda ${SLUICE_CUDA})
 endif()
 
+include(${CMAKE_CURRENT_LIST_DIR}/SluiceVersions.cmake)
 if(_look_for_cuda)
   include(CheckLanguage)
   if(NOT CMAKE_CUDA_HOST_COMPILER AND NOT DEFINED ENV{CUDAHOSTCXX})
     set(CMAKE_CUDA_HOST_COMPILER ${CMAKE_CXX_COMPILER})
   endif()
-  # Machine code for sm_90, and PTX for what comes after it.
-  if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
-    set(CMAKE_CUDA_ARCHITECTURES 90-real 90-virtual)
+  # Machine code for A100, H100, B200 and RTX PRO, and for their relatives; PTX for what comes after
+  # them. The environment variable CUDAARCHS (CMake's own) says otherwise, "90" for quick builds.
+  if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES AND "$ENV{CUDAARCHS}" STREQUAL "")
+    set(CMAKE_CUDA_ARCHITECTURES 80-real 90-real 100-real 120-real 90-virtual)
   endif()
   check_language(CUDA)
-  find_package(CUDAToolkit 12.0 QUIET)
+  find_package(CUDAToolkit ${SLUICE_CUDA_MINIMUM} QUIET)
   if(CMAKE_CUDA_COMPILER AND CUDAToolkit_FOUND)
     set(SLUICE_HAVE_CUDA ON)
     set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)
@@ -47,7 +49,8 @@ if(_look_for_cuda)
     set(CMAKE_CUDA_EXTENSIONS OFF)
   elseif(SLUICE_CUDA STREQUAL ON)
     message(FATAL_ERROR "SLUICE_CUDA is ON, but there is no CUDA compiler that works, or no CUDA "
-                        "toolkit of version 12.0 at least (compiler: ${CMAKE_CUDA_COMPILER}; "
+                        "toolkit of version ${SLUICE_CUDA_MINIMUM} at least (compiler: "
+                        "${CMAKE_CUDA_COMPILER}; "
                         "toolkit: ${CUDAToolkit_VERSION}). Set CUDACXX to nvcc's path.")
   endif()
 endif()
@@ -59,24 +62,28 @@ if(SLUICE_NCCL AND SLUICE_HAVE_CUDA)
   find_path(SLUICE_NCCL_INCLUDE_DIR nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
   find_library(SLUICE_NCCL_LIBRARY nccl HINTS ${CUDAToolkit_LIBRARY_DIR})
   mark_as_advanced(SLUICE_NCCL_INCLUDE_DIR SLUICE_NCCL_LIBRARY)
-  if(SLUICE_NCCL_INCLUDE_DIR AND SLUICE_NCCL_LIBRARY)
+  if(SLUICE_NCCL_INCLUDE_DIR)
+    sluice_nccl_version(${SLUICE_NCCL_INCLUDE_DIR}/nccl.h SLUICE_NCCL_VERSION)
+  endif()
+  if(SLUICE_NCCL_INCLUDE_DIR AND SLUICE_NCCL_LIBRARY AND
+     NOT "${SLUICE_NCCL_VERSION}" VERSION_LESS SLUICE_NCCL_MINIMUM)
     set(SLUICE_HAVE_NCCL ON)
-    file(STRINGS ${SLUICE_NCCL_INCLUDE_DIR}/nccl.h _lines
-         REGEX "^#define NCCL_(MAJOR|MINOR|PATCH) ")
-    list(TRANSFORM _lines REPLACE ".* " "")
-    list(JOIN _lines "." SLUICE_NCCL_VERSION)
     add_library(sluice_nccl_library INTERFACE)
     set_target_properties(sluice_nccl_library PROPERTIES EXPORT_NAME nccl_library)
     target_include_directories(sluice_nccl_library SYSTEM INTERFACE ${SLUICE_NCCL_INCLUDE_DIR})
     target_link_libraries(sluice_nccl_library INTERFACE ${SLUICE_NCCL_LIBRARY})
     set_property(GLOBAL APPEND PROPERTY SLUICE_INSTALL_TARGETS sluice_nccl_library)
   elseif(SLUICE_NCCL STREQUAL ON)
-    message(FATAL_ERROR "SLUICE_NCCL is ON, but NCCL was not found (header: "
-                        "${SLUICE_NCCL_INCLUDE_DIR}; library: ${SLUICE_NCCL_LIBRARY})")
+    message(FATAL_ERROR "SLUICE_NCCL is ON, but no NCCL of version ${SLUICE_NCCL_MINIMUM} at least "
+                        "was found (header: ${SLUICE_NCCL_INCLUDE_DIR}, version "
+                        "\"${SLUICE_NCCL_VERSION}\"; library: ${SLUICE_NCCL_LIBRARY})")
+  elseif(SLUICE_NCCL_INCLUDE_DIR AND SLUICE_NCCL_LIBRARY)
+    message(STATUS "NCCL ${SLUICE_NCCL_VERSION} is too old: ${SLUICE_NCCL_MINIMUM} at least")
   endif()
 endif()
 
 # "CUDA 13.0 (sm_90, PTX), NCCL 2.28.9, CUDA IPC", or what is missing; also for programs to print.
+# SLUICE_CUDA_CODE is "sm_90, PTX".
 if(SLUICE_HAVE_CUDA)
   set(_code ${CMAKE_CUDA_ARCHITECTURES})
   list(TRANSFORM _code REPLACE "^([0-9]+[a-z]?)(-real)?$" "sm_\\1")
@@ -85,9 +92,9 @@ if(SLUICE_HAVE_CUDA)
     list(APPEND _code PTX)
   endif()
   list(REMOVE_DUPLICATES _code)
-  list(JOIN _code ", " _code)
+  list(JOIN _code ", " SLUICE_CUDA_CODE)
   string(REGEX MATCH "^[0-9]+\\.[0-9]+" _version ${CMAKE_CUDA_COMPILER_VERSION})
-  set(SLUICE_ACCELERATORS "CUDA ${_version} (${_code})")
+  set(SLUICE_ACCELERATORS "CUDA ${_version} (${SLUICE_CUDA_CODE})")
   if(SLUICE_HAVE_NCCL)
     string(APPEND SLUICE_ACCELERATORS ", NCCL ${SLUICE_NCCL_VERSION}")
   else()
@@ -96,6 +103,7 @@ if(SLUICE_HAVE_CUDA)
   string(APPEND SLUICE_ACCELERATORS ", CUDA IPC")
 else()
   set(SLUICE_ACCELERATORS "no CUDA")
+  set(SLUICE_CUDA_CODE "sm_90")  # as the fake says
 endif()
 message(STATUS "Sluice: ${SLUICE_ACCELERATORS}")
 

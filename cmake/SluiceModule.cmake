@@ -1,8 +1,9 @@
-# sluice_module(NAME SOURCES file... [DEPS target...] [PRIVATE_DEPS target...]) makes the library of
-# one folder of src/.
-# sluice_flags(TARGET library|program|test|heavy_test) gives a target the project's warnings and
-# sanitizers, and its kind of code: what may go into any binary, into programs only, or into tests
-# only. Tests are quick to compile rather than to run, unless heavy.
+# sluice_module(NAME [SOURCES file...] [DEPS target...] [PRIVATE_DEPS target...]):
+#   The library of one folder of src/, of all its .cc files unless told otherwise.
+# sluice_flags(TARGET library|program|test|heavy_test):
+#   Gives a target the project's warnings and sanitizers, and its kind of code. Code may go into any
+#   binary, into programs only, or into tests only. Tests are quick to compile rather than to run,
+#   unless heavy.
 
 function(sluice_flags target kind)
   set(warnings -Wall -Wextra -Wconversion -Wshadow)
@@ -35,7 +36,10 @@ function(sluice_flags target kind)
 endfunction()
 
 function(sluice_module name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;PRIVATE_DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "ALONE" "" "SOURCES;DEPS;PRIVATE_DEPS" ${ARGN})
+  if(NOT ARG_SOURCES)
+    file(GLOB ARG_SOURCES CONFIGURE_DEPENDS *.cc)
+  endif()
   add_library(sluice_${name} STATIC ${ARG_SOURCES})
   add_library(sluice::${name} ALIAS sluice_${name})
   set_target_properties(sluice_${name} PROPERTIES EXPORT_NAME ${name})
@@ -46,5 +50,8 @@ function(sluice_module name)
   target_compile_features(sluice_${name} PUBLIC cxx_std_20)
   target_link_libraries(sluice_${name} PUBLIC ${ARG_DEPS} PRIVATE ${ARG_PRIVATE_DEPS})
   sluice_flags(sluice_${name} library)
+  if(NOT ARG_ALONE)
+    sluice_unity(sluice_${name})
+  endif()
   set_property(GLOBAL APPEND PROPERTY SLUICE_INSTALL_TARGETS sluice_${name})
 endfunction()

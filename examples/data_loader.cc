@@ -52,13 +52,15 @@ sluice::StreamOptions OptionsOf(const std::string& directory, int rank, int rank
   options.source.uri = "file:" + directory;
   options.source.format = sluice::ItemFormat::kRaw;
   options.source.item_bytes = kRecordBytes;
-  options.selection = {.first = rank, .step = ranks};
-  options.shuffle = true;
-  options.seed = 17;
-  options.epochs = kEpochs;
-  options.batch_items = 8;
-  options.budget_bytes = int64_t{1} << 20;
-  options.transform = sluice::ItemTransform{sluice::DType::kU8, sluice::DType::kF32, 1 / 255.0F, 0};
+  options.selection.first = rank;
+  options.selection.step = ranks;
+  options.order.shuffle = true;
+  options.order.seed = 17;
+  options.order.epochs = kEpochs;
+  options.buffers.batch_items = 8;
+  options.reads.budget_bytes = int64_t{1} << 20;
+  options.buffers.transform =
+      sluice::ItemTransform{sluice::DType::kU8, sluice::DType::kF32, 1 / 255.0F, 0};
   return options;
 }
 
@@ -92,8 +94,8 @@ int64_t Train(sluice::Stream* stream, int64_t items) {
 int64_t RunPart(sluice::Session* session, const sluice::StreamOptions& options, int64_t items,
                 std::string* cursor, int64_t* taken) {
   sluice::StreamOptions resumed = options;
-  resumed.cursor = *cursor;
-  absl::StatusOr<std::unique_ptr<sluice::Stream>> stream = session->OpenStream(resumed);
+  resumed.order.cursor = *cursor;
+  absl::StatusOr<std::unique_ptr<sluice::Stream>> stream = OpenStream(session, resumed);
   if (!stream.ok()) {
     std::fprintf(stderr, "%s\n", stream.status().ToString().c_str());
     return -1;

@@ -147,7 +147,7 @@ int64_t TrainAndServe() {
     weights.Update(step);
     auto run = (*session)->Start(*transfer, weights.views(), served.views());
     CheckOk(run.status());
-    CheckOk((*session)->Wait(*run));
+    CheckOk(run->Wait());
     wrong += served.CountWrong(step);
   }
   CheckOk((*session)->Close());

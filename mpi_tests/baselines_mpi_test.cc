@@ -13,6 +13,8 @@
 #include "oracle/random_layout.h"
 #include "reshard/baselines/baseline.h"
 #include "reshard/case_memory.h"
+#include "workload/collectives.h"
+#include "workload/inline_case.h"
 #include "workload/reduce.h"
 
 namespace sluice::bench {
@@ -140,6 +142,8 @@ TEST_P(BaselinesMpiTest, RandomTransfers) {
   const int done = RunRandom(40, {false, false});
   if (GetParam() == "alltoallw") {
     EXPECT_GE(done, 10) << "of 40 are boxes";
+  } else if (GetParam() == "mpi-collective") {
+    EXPECT_LT(done, 40) << "random layouts are rarely a collective's";
   } else {
     EXPECT_EQ(done, 40);
   }
@@ -147,7 +151,7 @@ TEST_P(BaselinesMpiTest, RandomTransfers) {
 
 TEST_P(BaselinesMpiTest, Casts) {
   const int done = RunRandom(20, {false, true});
-  if (GetParam() == "alltoallw") {
+  if (GetParam() == "alltoallw" || GetParam() == "mpi-collective") {
     EXPECT_LT(done, 20);
   } else {
     EXPECT_EQ(done, 20);
@@ -156,7 +160,7 @@ TEST_P(BaselinesMpiTest, Casts) {
 
 TEST_P(BaselinesMpiTest, PartialSources) {
   const int done = RunRandom(30, {true, true});
-  if (GetParam() == "alltoallw") {
+  if (GetParam() == "alltoallw" || GetParam() == "mpi-collective") {
     EXPECT_LT(done, 30);
   } else {
     EXPECT_EQ(done, 30);
@@ -178,7 +182,26 @@ TEST_P(BaselinesMpiTest, ManySmallTensorsAndLargeMessages) {
   for (size_t i = 0; i < spec.tensors.size(); ++i) {
     spec.tensors[i].name = absl::StrCat("tensor", i);
   }
-  EXPECT_TRUE(IsRight(spec, 5));
+  EXPECT_EQ(IsRight(spec, 5), GetParam() != "mpi-collective");
+}
+
+TEST_P(BaselinesMpiTest, EveryCollective) {
+  for (const std::string& name : CollectiveNames()) {
+    for (const char* dtype : {"f32", "i64", "bf16"}) {
+      InlineFlags flags;
+      flags.collective = name;
+      flags.ranks = Size();
+      flags.dtype = dtype;
+      flags.begin_bytes = "10K";
+      flags.tensors = 2;
+      const auto workload = MakeInlineCases(flags);
+      ASSERT_TRUE(workload.ok()) << workload.status();
+      const bool done = IsRight(workload->cases.at(0).spec, 3);
+      if (GetParam() != "mpi-collective") continue;
+      const bool adds = name == "reduce-scatter" || name == "all-reduce";
+      EXPECT_EQ(done, !adds || absl::string_view(dtype) != "bf16") << name << " of " << dtype;
+    }
+  }
 }
 
 TEST(WireTest, AMessageThatDoesNotComeEndsTheWait) {

@@ -11,8 +11,8 @@ RANKS = 3
 VICTIM = 1
 # A machine with fewer cores than ranks. The benchmark's own limits are longer.
 SOON_S = 60.0
-# One case whose filling, moving and checking take some time each: the rank is killed after so many
-# seconds of the benchmark's, wherever it is by then.
+# One case whose filling, moving and checking take some time each. The rank is killed after each of
+# these seconds of the benchmark's, wherever it is by then.
 DELAYS_S = (0.3, 0.8, 1.5, 2.5)
 
 

@@ -60,16 +60,16 @@ TEST(CheckpointMpiTest, SavedFromOneLayoutLoadedIntoAnother) {
     const std::vector<TensorTransfer> tensors = RandomTensors(seed, self.size, self.size);
     CheckpointOptions options;
     options.piece_bytes = dice.Pick<int64_t>({300, 4096, 1 << 20});
-    options.slots = dice.Pick<int64_t>({0, 1, 3});
+    options.slots = dice.Pick<absl::optional<int64_t>>({absl::nullopt, 1, 3});
     options.shard_bytes_max = dice.Pick<int64_t>({4000, 1 << 30});
     const RankTensors saved(tensors, Side::kSource, self.rank, seed);
     const absl::StatusOr<CheckpointStats> save =
-        (*session)->SaveCheckpoint(dir.path(), saved.tensors, options);
+        SaveCheckpoint(session->get(), dir.path(), saved.tensors, options);
     ASSERT_TRUE(save.ok()) << save.status();
     EXPECT_EQ(SumOver(save->file_bytes), checkpoint_test::FileBytes(tensors));
     const RankTensors loaded(tensors, Side::kDestination, self.rank, seed);
     const absl::StatusOr<CheckpointStats> load =
-        (*session)->LoadCheckpoint("buffered:" + dir.path(), loaded.tensors, options);
+        LoadCheckpoint(session->get(), "buffered:" + dir.path(), loaded.tensors, options);
     ASSERT_TRUE(load.ok()) << load.status();
     loaded.ExpectHolds(kRound);
     EXPECT_EQ(SumOver(load->bytes_read), checkpoint_test::FileBytes(tensors));
@@ -87,7 +87,7 @@ TEST(CheckpointMpiTest, AMissingCheckpointIsAnErrorOnAllRanksAndTheSessionGoesOn
   const std::vector<TensorTransfer> tensors = RandomTensors(3, self.size, self.size);
   const RankTensors mine(tensors, Side::kDestination, self.rank, 1);
   EXPECT_TRUE(absl::IsNotFound(
-      (*session)->LoadCheckpoint("file:" + dir.path(), mine.tensors, {}).status()));
+      LoadCheckpoint(session->get(), "file:" + dir.path(), mine.tensors, {}).status()));
   mine.ExpectPoisoned(kRound);
   EXPECT_TRUE((*session)->Close().ok());
 }

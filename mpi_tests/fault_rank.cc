@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "fault_result.h"
-#include "session/clock.h"
+#include "session/base/clock.h"
 #include "session/job.h"
 #include "session_mpi_rank.h"
 #include "sluice/checkpoint.h"
@@ -59,8 +59,8 @@ absl::Status PollUntilError(Session* session) {
 }
 
 // The same, also where this rank's part of the run was done before.
-absl::Status UntilError(Session* session, Session::RunId run) {
-  const absl::Status status = session->Wait(run);
+absl::Status UntilError(Session* session, Run run) {
+  const absl::Status status = run.Wait();
   return status.ok() ? PollUntilError(session) : status;
 }
 
@@ -84,22 +84,22 @@ absl::Status CallAlone(const std::string& part, const std::string& folder, Sessi
   if (part == "open") {
     StreamOptions options;
     options.source.uri = "file:" + folder;
-    return session->OpenStream(options).status();
+    return OpenStream(session, options).status();
   }
   std::vector<std::byte> memory;
   const std::vector<CheckpointTensor> tensors = TensorsOf(session->size(), &memory);
-  return part == "load" ? session->LoadCheckpoint("file:" + folder, tensors, {}).status()
-                        : session->SaveCheckpoint(folder, tensors, {}).status();
+  return part == "load" ? LoadCheckpoint(session, "file:" + folder, tensors, {}).status()
+                        : SaveCheckpoint(session, folder, tensors, {}).status();
 }
 
 // Checkpoints again and again, until a rank is gone; it goes in the middle.
 absl::Status CallUntilError(const std::string& part, const std::string& folder, Session* session) {
   std::vector<std::byte> memory;
   const std::vector<CheckpointTensor> tensors = TensorsOf(session->size(), &memory);
-  absl::Status status = session->SaveCheckpoint(folder, tensors, {}).status();
+  absl::Status status = SaveCheckpoint(session, folder, tensors, {}).status();
   while (status.ok()) {
-    status = part == "loading" ? session->LoadCheckpoint("file:" + folder, tensors, {}).status()
-                               : session->SaveCheckpoint(folder, tensors, {}).status();
+    status = part == "loading" ? LoadCheckpoint(session, "file:" + folder, tensors, {}).status()
+                               : SaveCheckpoint(session, folder, tensors, {}).status();
   }
   return status;
 }
@@ -159,7 +159,7 @@ int Main(const std::string& folder, int victim, bool stop, const std::string& pa
     bound.memory.Prepare(round);
     self.meet();  // filling memory may take some longer than the timeout
     const auto run = session->Start(bound.transfer, bound.memory.src(), bound.memory.dst());
-    if (!run.ok() || !session->Wait(*run).ok()) return 1;
+    if (!run.ok() || !run->Wait().ok()) return 1;
   }
   bound.memory.Prepare(3);
   self.meet();

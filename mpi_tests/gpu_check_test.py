@@ -95,14 +95,17 @@ class GpuCheckTest(unittest.TestCase):
         self.assertEqual({name: outcome for name, outcome in outcomes.items()
                           if outcome != "passed"}, {}, text)
         for name in ("device", "ipc", "nccl", "thread", "local", "cuda_ipc", "mpi", "mixed",
-                     "nccl_two", "nccl_two_contract", "rates", "tiny_local", "tiny_ipc", "shards",
-                     "stream", "checker"):
+                     "nccl_two", "nccl_registered", "nccl_two_contract", "rates", "tiny_local",
+                     "tiny_ipc", "shards", "stream", "checker"):
             self.assertIn(name, outcomes)
         report = self.report()
         self.assertEqual((report["mixed"]["config"]["src_device"],
                           report["mixed"]["config"]["dst_device"]), ("cuda", "cpu"))
         self.assertEqual(report["nccl_two"]["config"]["transport"], "nccl")
-        for name in ("thread", "local", "cuda_ipc", "mpi", "mixed", "nccl_two", "tiny_ipc"):
+        self.assertEqual([report[name]["config"]["register_staging"]
+                          for name in ("nccl_two", "nccl_registered")], [False, True])
+        for name in ("thread", "local", "cuda_ipc", "mpi", "mixed", "nccl_two", "nccl_registered",
+                     "tiny_ipc"):
             self.assertEqual(report[name]["results"][0]["wrong"], 0, name)
         table = (self.out / "gpu-nvidia-fake-80gb.md").read_text(encoding="utf-8")
         self.assertIn("| GPUs on several nodes | no step shows it |", table)
@@ -116,12 +119,13 @@ class GpuCheckTest(unittest.TestCase):
         self.gpus(1)
         self.tool("python3", f'#!/usr/bin/env bash\nif [ "$1" = -c ]; then echo 22809; exit; fi\n'
                              f'exec {sys.executable} "$@"\n')
-        code, text = self.check("--only", "^(device|nccl_two.*)$")
+        code, text = self.check("--only", "^(device|nccl_.*)$")
         self.assertEqual(code, 0, text)
         outcomes = self.outcomes()
         self.assertEqual(outcomes["device"], "passed")
         self.assertEqual(outcomes["nccl_two"],
                          "not run: one GPU, and NCCL 22809 (2.30.3 and later take two ranks)")
+        self.assertEqual(outcomes["nccl_registered"], outcomes["nccl_two"])
         self.assertEqual(outcomes["nccl_two_contract"], outcomes["nccl_two"])
 
     def test_what_fails_is_said_and_the_rest_goes_on(self):

@@ -16,7 +16,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "sluice/mpi.h"
-#include "transport/transport.h"
+#include "sluice/transport.h"
 
 namespace sluice {
 namespace {

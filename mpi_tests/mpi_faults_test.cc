@@ -1,5 +1,5 @@
 // Errors of MPI come back as Status with their operation and ranks, and nothing hangs or leaks into
-// other operations; and what it costs when nothing fails: no allocation per operation.
+// other operations. When nothing fails, there is no allocation per operation.
 #include "mpi_faults.h"
 
 #include <algorithm>
@@ -15,8 +15,8 @@
 #include "gtest/gtest.h"
 #include "session/allocation_count.h"
 #include "sluice/mpi.h"
-#include "transport/mpi_retired.h"
-#include "transport/transport.h"
+#include "sluice/transport.h"
+#include "transport/mpi/mpi_retired.h"
 
 namespace sluice {
 namespace {

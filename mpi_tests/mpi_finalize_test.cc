@@ -6,7 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "sluice/mpi.h"
-#include "transport/transport.h"
+#include "sluice/transport.h"
 
 namespace {
 

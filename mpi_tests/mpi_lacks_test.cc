@@ -11,7 +11,7 @@
 #include <string>
 
 #include "absl/strings/match.h"
-#include "transport/mpi_needs.h"
+#include "transport/mpi/mpi_needs.h"
 
 namespace {
 

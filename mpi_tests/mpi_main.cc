@@ -1,6 +1,6 @@
-// The main of a suite that runs on several ranks: all run the same tests, and one that fails on any
-// rank fails the program; likewise for one that is skipped. Rank 0 prints as usual, the others only
-// what went wrong. The argument `multiple` asks MPI for that thread level.
+// The main of a suite that runs on several ranks. All ranks run the same tests. A test that fails
+// on any rank fails the program; likewise for one that is skipped. Rank 0 prints as usual, the
+// others only what went wrong. The argument `multiple` asks MPI for that thread level.
 #include <mpi.h>
 
 #include <cstdio>

@@ -68,12 +68,12 @@ TEST_F(ProgressThreadMpiTest, RunsFinishWhileNobodyCalls) {
     const auto run = session->Start(bound.transfer, bound.memory.src(), bound.memory.dst());
     ASSERT_TRUE(run.ok()) << run.status();
     const Deadline deadline(absl::Seconds(100));
-    while (!session->IsDone(*run)) {
+    while (!run->IsDone()) {
       ASSERT_FALSE(deadline.Passed()) << "the run does not end by itself";
       std::this_thread::yield();
     }
     EXPECT_EQ(bound.memory.Check(round), "") << "round " << round;
-    EXPECT_TRUE(session->Wait(*run).ok());
+    EXPECT_TRUE(run->Wait().ok());
   }
   EXPECT_TRUE(session->Close().ok());
 }
@@ -94,13 +94,13 @@ TEST_F(ProgressThreadMpiTest, ARankThatIsBusyWithMpiServesTheOthers) {
     const auto run = session->Start(bound.transfer, bound.memory.src(), bound.memory.dst());
     ASSERT_TRUE(run.ok()) << run.status();
     if (self.rank != 0) {
-      EXPECT_TRUE(session->Wait(*run).ok());
+      EXPECT_TRUE(run->Wait().ok());
     }
     int done = 1, all_done = 0;
     for (int i = 0; i < 50; ++i) {
       MPI_Allreduce(&done, &all_done, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
     }
-    EXPECT_TRUE(session->Wait(*run).ok());
+    EXPECT_TRUE(run->Wait().ok());
     EXPECT_EQ(bound.memory.Check(round), "") << "round " << round;
   }
   EXPECT_TRUE(session->Close().ok());

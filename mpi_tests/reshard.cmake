@@ -23,6 +23,10 @@ if(TARGET sluice-bench)
   reshard_test(reshard_bad_input 20 reshard_bad_input_test.py)
   reshard_test(reshard_plan_only 2 reshard_plan_only_test.py)
   reshard_test(reshard_kill 10 bench_kill_test.py)
+  # The layouts that docs/layouts.md recommends, with every element verified.
+  sluice_mpi_test(reshard_recipes NPS 8 PROGRAM sluice-bench
+    ARGS reshard --cases ${PROJECT_SOURCE_DIR}/docs/recipes.json --iters 1)
+  reshard_test(bench_help 5 help_test.py $<TARGET_FILE:sluice-sim>)
   if(SLUICE_OPEN_MPI)
     reshard_test(reshard_denied_calls 10 denied_calls_test.py $<TARGET_FILE:deny_calls>)
     set_tests_properties(reshard_denied_calls PROPERTIES SKIP_RETURN_CODE 77)

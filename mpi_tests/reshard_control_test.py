@@ -3,6 +3,7 @@
 
   reshard_control_test.py MPIRUN SLUICE_BENCH
 """
+import csv
 import sys
 
 from reshard_oracle import expected_targets
@@ -18,7 +19,7 @@ def damage_is_counted(bench):
     for flips in (1, 2, 77, 9600):
         code, output, results = bench.run(
             3, ["--cases", file, "-n", "1", "--fingerprint", "--corrupt", str(flips)])
-        assert code != 0, output
+        assert code == 1, output
         expected = min(flips, 4800)  # elements have two bytes
         assert results["results"][0]["wrong"] == expected, (flips, results["results"])
         assert f"# Out of bounds values : {expected} FAILED" in output, output
@@ -28,13 +29,13 @@ def damage_is_counted(bench):
 def damage_is_counted_without_check(bench):
     file = bench.write("control.json", CASE)
     code, output, results = bench.run(3, ["--cases", file, "--check", "0", "--corrupt", "3"])
-    assert code != 0 and results["results"][0]["wrong"] == 3, output
+    assert code == 1 and results["results"][0]["wrong"] == 3, output
 
 
 def nothing_to_damage_is_an_error(bench):
     file = bench.write("empty.json", dict(CASE, shape=[0, 50]))
     code, output, results = bench.run(3, ["--cases", file, "--corrupt", "3"])
-    assert code != 0 and results["errors"], output
+    assert code == 1 and results["errors"], output
 
 
 def good_cases_run_beside_bad_ones(bench):
@@ -43,7 +44,7 @@ def good_cases_run_beside_bad_ones(bench):
                    target=dict(CASE["target"], placements=["P(sum)"]))
     file = bench.write("mixed.json", {"cases": [bad, CASE, partial]})
     code, output, results = bench.run(4, ["--cases", file, "-n", "1"])
-    assert code != 0, output
+    assert code == 1, output
     assert [r["id"] for r in results["results"]] == ["control"], results
     assert [e["id"] for e in results["errors"]] == ["bad", "partial"], results
     assert results["results"][0]["wrong"] == 0
@@ -59,7 +60,7 @@ def every_fill_checks(bench):
     assert code == 0 and results["config"]["fill"] == "plain", output
     for wrong in (["--fill", "hash", "--fingerprint"], ["--fill", "zero"]):
         code, output, _ = bench.run(3, ["--cases", file] + wrong)
-        assert code != 0 and "--fill" in output, output
+        assert code == 2 and "--fill" in output, output
 
 
 def presets_have_their_payload(bench):
@@ -82,6 +83,48 @@ def sweeps_have_a_row_per_size(bench):
         "inline/65536", "inline/262144", "inline/1048576"], results
     rows = [line for line in output.splitlines() if "inline/" in line]
     assert len(rows) == 3 and "# Avg bus bandwidth" in output, output
+    assert [row.split()[0] for row in rows] == ["65536", "262144", "1048576"], output
+
+
+def the_busiest_port_and_csv(bench):
+    """Of an all-gather of two, each sends and gets half of the tensor."""
+    code, output, results = bench.run(
+        2, ["--shape", "64,256", "--src", "2:S(0)", "--dst", "2:R", "-n", "1", "--csv"])
+    assert code == 0, output
+    lines = [line for line in output.splitlines() if not line.startswith("#")]
+    [row] = csv.DictReader(lines)
+    result = results["results"][0]
+    size = 64 * 256 * 4
+    assert (result["tensor_bytes"], result["payload_bytes"], result["port_bytes"]) == (
+        size, size, size // 2), result
+    assert abs(result["bus_bw"] - result["alg_bw"] / 2) < 1e-9, result
+    assert (row["size"], row["wrong"], row["case"]) == (str(size), "0", "inline"), row
+    assert abs(float(row["busbw"]) - result["bus_bw"]) < 1e-6, (row, result)
+    code, output, _ = bench.run(0, ["--shape", "8", "--src", "1:R", "--dst", "1:R", "--csv",
+                                    "--format", "osu"])
+    assert code == 2 and "--csv" in output, output
+
+
+def collectives_have_mpi_beside_them(bench):
+    for name in ("all-gather", "reduce-scatter", "all-reduce", "all-to-all", "broadcast", "scatter",
+                 "gather"):
+        code, output, results = bench.run(
+            4, ["--collective", name, "--ranks", "3", "-b", "36K", "-n", "2", "--baseline",
+                "mpi-collective"])
+        assert code == 0, output
+        [result] = results["results"]
+        assert result["id"] == f"{name}/36864" and result["tensor_bytes"] == 36864, result
+        theirs = result["baselines"]["mpi-collective"]
+        assert theirs["wrong"] == 0 and theirs["time_us"] > 0, result
+
+
+def presets_are_listed(bench):
+    """Before MPI is started, so without a results file."""
+    code, output, results = bench.run(0, ["--list-presets"])
+    assert code == 0 and results is None, output
+    assert len(output.splitlines()) == 24, output
+    assert ("etha-4-no_partial    16 ranks  2,2,2,1@0-7:R,S(0),R,S(1) -> "
+            "1,1,4,2@8-15:R,R,SS(0,2),S(0)\n") in output, output
 
 
 def budgets_are_compared_in_one_run(bench):
@@ -93,6 +136,22 @@ def budgets_are_compared_in_one_run(bench):
     assert free["limit"]["buckets"] == 0 and tight["limit"] == {"buckets": 2, "bytes": 8192}
     assert tight["peak"]["buckets"] == 2 < free["peak"]["buckets"], results["results"]
     assert free["peak"]["buckets"] <= free["peak_without_budget"]["buckets"]
+
+
+def flags_have_one_vocabulary(bench):
+    file = bench.write("control.json", dict(CASE, shape=[960, 500]))
+    words = ["--cases", file, "--iters", "2", "--check", "sample", "--timeout-s", "29.5",
+             "--bucket-bytes", "auto", "--max-in-flight", "auto", "--budget-bytes", "auto",
+             "--ranks-per-node", "auto", "--progress-thread", "0", "--fingerprint"]
+    code, output, results = bench.run(3, words)
+    assert code == 0, output
+    config = results["config"]
+    assert (config["timeout_s"], config["check"], config["iters"]) == (29.5, 2, 2), config
+    assert config["fingerprint"] is True and config["progress_thread"] == 0, config
+    assert results["results"][0]["checked"], results
+    # Damage is looked for everywhere.
+    code, output, results = bench.run(3, words + ["--corrupt", "1K"])
+    assert code == 1 and results["results"][0]["wrong"] == 1024, output
 
 
 def plans_are_compared_in_one_run(bench):
@@ -203,6 +262,8 @@ def main():
     for test in (damage_is_counted, damage_is_counted_without_check, nothing_to_damage_is_an_error,
                  every_fill_checks,
                  good_cases_run_beside_bad_ones, presets_have_their_payload,
+                 flags_have_one_vocabulary, the_busiest_port_and_csv, presets_are_listed,
+                 collectives_have_mpi_beside_them,
                  sweeps_have_a_row_per_size, budgets_are_compared_in_one_run,
                  plans_are_compared_in_one_run, knobs_are_compared_in_one_run,
                  automatic_is_the_default, baselines_are_compared_with_every_budget,

@@ -88,12 +88,12 @@ def errors_are_named(bench):
             "target": {"mesh": [1], "ranks": [3], "placements": ["R"]}}
     file = bench.write("cases.json", {"cases": [dict(good, id="bad", dtype="f17"), good]})
     code, output, results = bench.run(0, ["--plan-only", "--cases", file])
-    assert code != 0 and "f17" in output, output
+    assert code == 1 and "f17" in output, (code, output)
     assert [r["id"] for r in results["results"]] == ["good"], results
     assert [e["id"] for e in results["errors"]] == ["bad"], results
     assert results["results"][0]["routes"] == [{"src": 0, "dst": 3, "bytes": 32, "hop": 1}]
     code, output, results = bench.run(0, ["--plan-only", "--preset", "etha-9"])
-    assert code != 0 and results["errors"] and not results["results"], output
+    assert code == 2 and results["errors"] and not results["results"], output
 
 
 def main():

@@ -40,8 +40,8 @@ sluice_mpi_test(stream_reopen_mpi_test NPS 2 3 SOURCES stream_reopen_mpi_test.cc
   DEPS session_test_support sluice_transport_mpi)
 sluice_mpi_test(stream_reopen_tcp_test NPS 2 3 PROGRAM stream_reopen_mpi_test MCA btl self,tcp)
 
-# Jobs of which one rank is killed or stopped in the middle of a run. mpirun would end the job with
-# its first rank, so these say --enable-recovery and leave a file per rank.
+# Jobs of which one rank is killed or stopped in the middle of a run. By default mpirun ends the job
+# with its first rank. So these say --enable-recovery, and leave a file per rank.
 find_package(Python3 3.9 REQUIRED COMPONENTS Interpreter)
 foreach(program fault_rank stream_fault_rank)
   add_executable(${program} ${program}.cc fault_result.cc)

@@ -12,7 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "fault_result.h"
-#include "session/clock.h"
+#include "session/base/clock.h"
 #include "session/job.h"
 #include "session_mpi_rank.h"
 #include "sluice/stream.h"
@@ -40,7 +40,7 @@ StreamOptions OptionsOf(const std::string& folder, bool stop) {
   options.source.uri = "buffered:" + folder;
   options.source.format = ItemFormat::kRaw;
   options.source.item_bytes = kItemBytes;
-  options.slots = kSlots;
+  options.reads.slots = kSlots;
   options.timeout = TimeoutOf(stop);
   return options;
 }
@@ -68,7 +68,7 @@ int Main(const std::string& folder, int victim, bool stop) {
   session_options.timeout = TimeoutOf(stop);
   const auto session = OpenSession(self, session_options);
   if (session == nullptr) return 1;
-  auto stream = session->OpenStream(OptionsOf(shards, stop));
+  auto stream = OpenStream(session.get(), OptionsOf(shards, stop));
   if (!stream.ok()) return 1;
   if (!TakeUntilError(stream->get(), kItemsBefore).ok()) return 1;
   if (self.rank == victim) Vanish(folder, victim, stop);

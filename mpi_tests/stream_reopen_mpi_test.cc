@@ -1,5 +1,5 @@
-// Streams that ranks close before their end, and what comes after them: the next stream has its own
-// items, so has a session of fewer ranks, and MPI's communicators are not used up.
+// Streams that ranks close before their end, and what comes after them. The next stream has its own
+// items, a session of fewer ranks has its own, and MPI's communicators are not used up.
 //
 // SLUICE_EARLY_CLOSES and SLUICE_FULL_STREAMS say how many there are, for longer runs by hand.
 #include <chrono>
@@ -15,7 +15,7 @@
 #include "session_mpi_rank.h"
 #include "sluice/session.h"
 #include "sluice/stream.h"
-#include "transport/mpi_retired.h"
+#include "transport/mpi/mpi_retired.h"
 
 namespace sluice::session_test {
 namespace {
@@ -39,8 +39,8 @@ StreamOptions OptionsOf(int64_t stream, int64_t item_bytes, int64_t items) {
     for (size_t at = 0; at < into.size(); at += 8) std::memcpy(&into[at], &value, 8);
     return absl::OkStatus();
   };
-  options.slots = 4;
-  options.device_buffers = 1;
+  options.reads.slots = 4;
+  options.buffers.count = 1;
   options.timeout = absl::Seconds(60);
   return options;
 }
@@ -80,7 +80,7 @@ void CloseEarly(Session* session, int64_t number, std::mt19937_64& dice) {
   constexpr int64_t kItemBytes[] = {64, 512, 4096, 32768, 131072};
   // The same on all ranks.
   const int64_t item_bytes = kItemBytes[number % 5];
-  auto stream = session->OpenStream(OptionsOf(number, item_bytes, kItems));
+  auto stream = OpenStream(session, OptionsOf(number, item_bytes, kItems));
   ASSERT_TRUE(stream.ok()) << stream.status();
   const int64_t most = std::uniform_int_distribution<int64_t>(0, 1)(dice) == 0
                            ? static_cast<int64_t>(dice() % 8)
@@ -96,7 +96,7 @@ void CloseEarly(Session* session, int64_t number, std::mt19937_64& dice) {
 }
 
 void ExpectWhole(Session* session, int64_t number) {
-  auto stream = session->OpenStream(OptionsOf(number, 512, kItems));
+  auto stream = OpenStream(session, OptionsOf(number, 512, kItems));
   ASSERT_TRUE(stream.ok()) << stream.status();
   const Seen seen = TakeItems(stream->get(), number, kItems + 1);
   EXPECT_EQ(seen.items, kItems) << "stream " << number;
@@ -149,7 +149,7 @@ TEST(StreamReopenTest, CommunicatorsOfClosedStreamsAreFreed) {
   const std::unique_ptr<Session> session = Open(MPI_COMM_WORLD);
   const int before = PollRetiredMpiCommunicators();
   for (int number = 1; number <= streams; ++number) {
-    auto stream = session->OpenStream(OptionsOf(number, 64, 10));
+    auto stream = OpenStream(session.get(), OptionsOf(number, 64, 10));
     ASSERT_TRUE(stream.ok()) << stream.status();
     EXPECT_EQ(TakeItems(stream->get(), number, 11).items, 10);
     stream->reset();

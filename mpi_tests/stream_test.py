@@ -3,6 +3,7 @@
 
   stream_test.py MPIRUN SLUICE_BENCH
 """
+import csv
 import json
 import sys
 
@@ -75,12 +76,25 @@ def options_of_delivery(bench):
                  ["--transform", "i16:f32:0.5:-3", "--verify", "full"],
                  ["--transform", "i16:bf16:1.7:0.3", "--verify", "sample"],
                  ["--verify", "none"],
+                 ["--check", "all", "--hedge", "--iters", "2"],
+                 ["--slots", "auto", "--piece-bytes", "auto", "--exchange", "--progress-thread"],
                  ["--items", "11"]):
         for world in (0, 2):
             items = 11 if "--items" in more else ITEMS
             ranks = 1 if "deal" in more else max(1, world)
             for mode in bench.good(world, source + more + BASELINES).values():
                 expect(mode, items * ranks)
+
+
+def a_table_of_separated_values(bench):
+    source = ["--source", "buffered:" + bench.path("npy"), "--fill-seed", "3", "--csv"]
+    code, output, results = bench.run(0, source + ["--compare", "serial"])
+    assert code == 0, output
+    rows = list(csv.DictReader(line for line in output.splitlines() if not line.startswith("#")))
+    assert [row["mode"] for row in rows] == ["sluice", "serial"], output
+    for row, result in zip(rows, results["results"]):
+        assert (int(row["requests"]), row["wrong"]) == (result["requests"], "0"), (row, result)
+        assert abs(float(row["gb_per_s"]) * 1e9 - result["bytes_per_s"]) < 1e3, (row, result)
 
 
 def updates_hold_the_generator_back(bench):
@@ -170,7 +184,7 @@ def main():
                  updates_hold_the_generator_back, faults_that_pass_are_tried_again,
                  slow_reads_are_hedged, a_cursor_goes_on,
                  memory_keeps_to_the_budget_when_consumers_stop, growth_of_memory_is_found,
-                 traces_are_written):
+                 traces_are_written, a_table_of_separated_values):
         test(bench)
         print(f"ok {test.__name__}", flush=True)
 

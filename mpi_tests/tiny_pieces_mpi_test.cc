@@ -33,13 +33,13 @@ TEST(TinyPiecesMpiTest, KeepToTheBudgetWhileConsumersStop) {
       std::memset(into.data(), static_cast<int>(item % 251), into.size());
       return absl::OkStatus();
     };
-    options.budget_bytes = int64_t{64} << 20;
+    options.reads.budget_bytes = int64_t{64} << 20;
     SessionOptions session_options;
     session_options.direct = self.direct;
     auto session = Session::Create(std::move(self.fabric), session_options);
     ASSERT_TRUE(session.ok()) << session.status();
     const int64_t before = ResidentBytesInUse();
-    auto stream = (*session)->OpenStream(options);
+    auto stream = OpenStream(session->get(), options);
     ASSERT_TRUE(stream.ok()) << stream.status();
     int64_t growth = 0;
     int64_t items = 0;
@@ -55,7 +55,7 @@ TEST(TinyPiecesMpiTest, KeepToTheBudgetWhileConsumersStop) {
       growth = ResidentBytes() - before;
     }
     const StreamStats stats = (*stream)->stats();
-    EXPECT_LE(growth, options.budget_bytes + stats.device_bytes + kBesideStaging)
+    EXPECT_LE(growth, options.reads.budget_bytes + stats.device_bytes + kBesideStaging)
         << "rank " << self.rank << ", items of " << item_bytes << " bytes, " << stats.slots_peak
         << " of " << stats.slots_max << " slots";
     // All have taken what they wanted before anybody closes.

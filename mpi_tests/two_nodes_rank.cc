@@ -1,8 +1,8 @@
 // What scripts/two_nodes.sh promises to a program: MPI finds two nodes, and so does shared memory.
 //
-// Ends with 0 if the ranks that MPI_Comm_split_type puts together are those of one host, half of
-// all, and if a segment of shared memory that one of them makes is seen by all of them, and by
-// nobody else.
+// Ends with 0 if two things hold. The ranks that MPI_Comm_split_type puts together are those of one
+// host, half of all. A segment of shared memory that one of them makes is seen by all of them, and
+// by nobody else.
 #include <fcntl.h>
 #include <mpi.h>
 #include <sys/mman.h>

@@ -49,11 +49,11 @@ class TwoSessionsMpiTest : public testing::Test {
     return bound;
   }
 
-  static Session::RunId StartRun(Session* session, Bound* bound, uint64_t round) {
+  static sluice::Run StartRun(Session* session, Bound* bound, uint64_t round) {
     bound->memory.Prepare(round);
     const auto run = session->Start(bound->transfer, bound->memory.src(), bound->memory.dst());
     EXPECT_TRUE(run.ok()) << run.status();
-    return run.value_or(0);
+    return run.value_or(sluice::Run());
   }
 
   int rank_ = 0;
@@ -69,7 +69,7 @@ class TwoSessionsMpiTest : public testing::Test {
 TEST_F(TwoSessionsMpiTest, RunsAreInFlightTogether) {
   for (uint64_t round = 1; round <= 6; ++round) {
     // Ranks begin with different sessions, and finish whichever comes first.
-    Session::RunId world_run = 0, half_run = 0;
+    sluice::Run world_run, half_run;
     if ((static_cast<uint64_t>(rank_) / 2 + round) % 2 == 0) {
       world_run = StartRun(world_.get(), on_world_, round);
       half_run = StartRun(half_.get(), on_half_, round + 100);
@@ -77,12 +77,12 @@ TEST_F(TwoSessionsMpiTest, RunsAreInFlightTogether) {
       half_run = StartRun(half_.get(), on_half_, round + 100);
       world_run = StartRun(world_.get(), on_world_, round);
     }
-    while (!world_->IsDone(world_run) || !half_->IsDone(half_run)) {
+    while (!world_run.IsDone() || !half_run.IsDone()) {
       ASSERT_TRUE(world_->Poll().ok());
       ASSERT_TRUE(half_->Poll().ok());
     }
-    EXPECT_TRUE(world_->Wait(world_run).ok());
-    EXPECT_TRUE(half_->Wait(half_run).ok());
+    EXPECT_TRUE(world_run.Wait().ok());
+    EXPECT_TRUE(half_run.Wait().ok());
     EXPECT_EQ(on_world_->memory.Check(round), "") << "round " << round;
     EXPECT_EQ(on_half_->memory.Check(round + 100), "") << "round " << round;
   }
@@ -94,18 +94,18 @@ TEST_F(TwoSessionsMpiTest, RunsAreInFlightTogether) {
 TEST_F(TwoSessionsMpiTest, AFailureOfOneLeavesTheOtherAlone) {
   RunOnce(half_.get(), on_half_, 1);
   RunOnce(world_.get(), on_world_, 1);
-  const Session::RunId world_run = StartRun(world_.get(), on_world_, 2);
+  const auto world_run = StartRun(world_.get(), on_world_, 2);
   // The last rank of the half of the even ranks gives no memory: that half ends, the other goes on.
   absl::Status status;
   if (rank_ == 0) {
     status = half_->Start(on_half_->transfer, {}, {}).status();
   } else {
-    const Session::RunId half_run = StartRun(half_.get(), on_half_, 2);
-    while (!half_->IsDone(half_run)) {
+    const auto half_run = StartRun(half_.get(), on_half_, 2);
+    while (!half_run.IsDone()) {
       static_cast<void>(half_->Poll());
       ASSERT_TRUE(world_->Poll().ok());
     }
-    status = half_->Wait(half_run);
+    status = half_run.Wait();
   }
   if (rank_ % 2 == 0) {
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
@@ -117,7 +117,7 @@ TEST_F(TwoSessionsMpiTest, AFailureOfOneLeavesTheOtherAlone) {
     EXPECT_TRUE(status.ok()) << status;
     EXPECT_EQ(on_half_->memory.Check(2), "");
   }
-  ASSERT_TRUE(world_->Wait(world_run).ok());
+  ASSERT_TRUE(world_run.Wait().ok());
   EXPECT_EQ(on_world_->memory.Check(2), "");
   for (uint64_t round = 3; round <= 5; ++round) RunOnce(world_.get(), on_world_, round);
   EXPECT_TRUE(world_->Close().ok());

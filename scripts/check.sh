@@ -53,7 +53,7 @@ fi
 
 # The compiler's commands without precompiled headers, which clang cannot read.
 build=build-tidy
-cmake --preset release -B $build -DSLUICE_PCH=OFF -DSLUICE_CUDA=OFF >/dev/null
+cmake --preset release -B $build -DSLUICE_PCH=OFF -DSLUICE_UNITY=OFF -DSLUICE_CUDA=OFF >/dev/null
 mapfile -t sources < <(python3 - $build/compile_commands.json "${changed[@]}" <<'PYTHON'
 import json, os, sys
 compiled = {os.path.relpath(entry["file"]) for entry in json.load(open(sys.argv[1]))}

@@ -3,12 +3,13 @@
 # but a driver, CUDA's runtime library and Python: no network, no MPI, no compiler.
 #
 # usage: gpu_bundle.sh [--arch N] [--nccl VERSION|none] [OUT]
-#   --arch  compute capability of the GPU, for what is kept of NCCL [90: sm_90]
+#   --arch  compute capability of the GPU, for what is built and kept of NCCL [90: sm_90]
 #   --nccl  a version of PyPI's nvidia-nccl-cu13 that lets two ranks share a GPU [2.30.7]
 #   OUT     the archive [sluice-gpu.tar.xz]
 # There: tar xJf sluice-gpu.tar.xz && sluice-gpu/scripts/gpu_check.sh
 #
-# Programs are built here (scripts/build.sh release). The machine has to have a C library at least
+# Programs are built here (scripts/build.sh release). A build folder that is there already keeps the
+# architectures that it has. The machine has to have a C library at least
 # as new as this one's. NCCL is fetched with pip, and trimmed to one architecture: 250 MB otherwise.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -23,7 +24,7 @@ while [ $# -gt 0 ]; do
 done
 out=${1:-sluice-gpu.tar.xz}
 mapfile -t programs < <(scripts/gpu_check.sh --programs)
-scripts/build.sh release "${programs[@]}"
+CUDAARCHS=${CUDAARCHS:-$arch} scripts/build.sh release "${programs[@]}"
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

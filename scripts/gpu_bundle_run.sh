@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # usage: run PROGRAM [ARGUMENT]...
-# Runs a program with the libraries and the MPI of the bundle that this lies in (gpu_bundle.sh), and
-# with CUDA's libraries of this machine: from the toolkit, or from Python packages.
+# Runs a program with the libraries and the MPI of the bundle that this lies in (gpu_bundle.sh).
+# CUDA's libraries are those of this machine: from the toolkit, or from Python packages.
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cuda=
 for folder in /usr/local/cuda*/lib64 /usr/local/cuda*/targets/x86_64-linux/lib; do

@@ -13,8 +13,9 @@
 #   Where all ranks share few cores, choose a rate at which the link takes the time, not the ranks:
 #   halve it, and the time should double.
 #
-# example, after `cmake --preset release && ninja -C build sluice-bench`: the plan that crosses once
-# against one that sends to each rank by itself, a minute:
+# example, after `cmake --preset release && ninja -C build sluice-bench`. The plan that crosses once
+# against one that sends to each rank by itself, in a minute:
+#
 #   scripts/two_nodes.sh build/bin/sluice-bench reshard --preset etha-3-no_partial \
 #     --shape 4096,4096 --tensors 1 --compare-plans relay,naive -n 11
 set -euo pipefail

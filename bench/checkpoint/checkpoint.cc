@@ -1,10 +1,6 @@
-// From the command line to the exit code.
+// Saves and loads, one after the other.
 #include "checkpoint/checkpoint.h"
 
-#include <mpi.h>
-
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -14,42 +10,22 @@
 #include "absl/strings/str_cat.h"
 #include "checkpoint/rank_tensors.h"
 #include "checkpoint/report.h"
-#include "reshard/ranks.h"
-#include "sluice/mpi.h"
+#include "job/command.h"
 #include "sluice/session.h"
-#include "workload/write_file.h"
 
 namespace sluice::bench {
 namespace {
 
 static_assert(std::is_trivially_copyable_v<CheckpointRecord>);
 
-class Command {
+class CheckpointCommand final : public Command {
  public:
-  explicit Command(const CheckpointBenchOptions& options) : options_(options) {
-    MPI_Comm_size(MPI_COMM_WORLD, &report_.world);
-  }
-
-  int Run(absl::Status status) {
-    auto ranks = Ranks::Create(timeout());
-    if (!ranks.ok()) End(ranks.status());
-    ranks_ = *std::move(ranks);
-    report_.hosts = ranks_->hosts();
-    status.Update(Load());
-    status = ranks_->AllOk(status, timeout(), [] { return absl::OkStatus(); });
-    if (EndsAll(status)) End(status);
-    if (status.ok()) {
-      Print(stdout, TableHeader(options_, report_));
-      status = RunAll();
-    }
-    return Finish(status);
-  }
+  explicit CheckpointCommand(const CheckpointBenchOptions& options)
+      : Command({"checkpoint", options.json_file, options.timeout()}, &report_),
+        options_(options) {}
 
  private:
-  absl::Duration timeout() const { return absl::Seconds(options_.timeout_s); }
-
-  // What each rank finds out for itself.
-  absl::Status Load() {
+  absl::StatusOr<KnobList> Describe() override {
     const absl::StatusOr<CheckpointOptions> call = CallOptionsOf(options_);
     if (!call.ok()) return call.status();
     call_ = *call;
@@ -61,34 +37,39 @@ class Command {
     absl::StatusOr<TransferSpec> spec = TensorsOf(options_);
     if (!spec.ok()) return spec.status();
     spec_ = *std::move(spec);
-    return WriteJson();
+    return CheckpointKnobs(options_);
   }
 
-  absl::Status RunAll() {
-    auto fabric = MakeMpiFabric(MPI_COMM_WORLD, {0, timeout()});
-    if (!fabric.ok()) return fabric.status();
+  absl::Status Run(Ranks* ranks, std::unique_ptr<Fabric> fabric) override {
+    ranks_ = ranks;
+    Print(TableHeader(options_, report_));
     SessionOptions session_options;
-    session_options.timeout = timeout();
+    session_options.timeout = options_.timeout();
     session_options.progress_thread = options_.progress_thread;
-    auto session = Session::Create(*std::move(fabric), session_options);
+    auto session = Session::Create(std::move(fabric), session_options);
     if (!session.ok()) return session.status();
     absl::Status status;
     if (options_.make) status = SaveAll(session->get());
     if (status.ok()) status = LoadAll(session->get());
     const absl::Status closed = (*session)->Close();
-    return status.ok() ? closed : status;
+    // What is left under way cannot be finalised.
+    if (!closed.ok()) End(status.ok() ? closed : status);
+    return status;
   }
 
+  bool IsGood() const override { return true; }  // wrong elements are errors
+  std::string Json() const override { return JsonText(options_, report_); }
+  std::string Footer() const override { return ErrorLines(report_); }
+
   absl::Status SaveAll(Session* session) {
-    absl::StatusOr<RankTensors> mine =
-        RankTensors::Create(spec_, false, ranks_->rank(), options_.seed);
-    absl::Status status = AllOk(mine.status(), session);
+    absl::StatusOr<RankTensors> mine = RankTensors::Create(spec_, false, rank(), options_.seed);
+    absl::Status status = MadeByAll(mine.status(), session);
     if (!status.ok()) return status;
     mine->Fill();
     CheckpointResult result = {.mode = "save"};
     for (int i = 0; i < options_.iterations; ++i) {
       const absl::StatusOr<CheckpointStats> stats =
-          session->SaveCheckpoint(directory_, mine->tensors(), call_);
+          SaveCheckpoint(session, directory_, mine->tensors(), call_);
       if (!stats.ok()) return stats.status();
       if (status = Add({*stats, 0}, session, &result); !status.ok()) return status;
     }
@@ -97,25 +78,25 @@ class Command {
   }
 
   absl::Status LoadAll(Session* session) {
-    absl::StatusOr<RankTensors> mine =
-        RankTensors::Create(spec_, true, ranks_->rank(), options_.seed);
-    absl::Status status = AllOk(mine.status(), session);
+    absl::StatusOr<RankTensors> mine = RankTensors::Create(spec_, true, rank(), options_.seed);
+    absl::Status status = MadeByAll(mine.status(), session);
     if (!status.ok()) return status;
     CheckpointResult result = {.mode = "load"};
+    const Check check = options_.check_or_default();
     for (int i = 0; i < options_.iterations; ++i) {
       mine->Poison();
       const absl::StatusOr<CheckpointStats> stats =
-          session->LoadCheckpoint(UriOf(options_), mine->tensors(), call_);
+          LoadCheckpoint(session, UriOf(options_), mine->tensors(), call_);
       if (!stats.ok()) return stats.status();
-      const int64_t wrong = options_.check == 1 ? mine->CountWrong() : 0;
+      const int64_t wrong = check == Check::kNone ? 0 : mine->CountWrong(check == Check::kSample);
       if (status = Add({*stats, wrong}, session, &result); !status.ok()) return status;
     }
     Report(std::move(result));
     return status;
   }
 
-  absl::Status AllOk(const absl::Status& mine, Session* session) {
-    return ranks_->AllOk(mine, timeout(), [session] { return session->Poll(); });
+  absl::Status MadeByAll(const absl::Status& mine, Session* session) {
+    return AllOk(ranks_, mine, [session] { return session->Poll(); });
   }
 
   // Collective; also keeps ranks from starting the next call before the others.
@@ -123,7 +104,7 @@ class Command {
     std::string bytes(sizeof(record), '\0');
     std::memcpy(bytes.data(), &record, sizeof(record));
     const absl::StatusOr<std::vector<std::string>> all =
-        ranks_->AllGather(bytes, timeout(), [session] { return session->Poll(); });
+        ranks_->AllGather(bytes, options_.timeout(), [session] { return session->Poll(); });
     if (!all.ok()) return all.status();
     std::vector<CheckpointRecord> records(all->size());
     for (size_t i = 0; i < all->size(); ++i) {
@@ -134,61 +115,25 @@ class Command {
   }
 
   void Report(CheckpointResult result) {
-    Print(stdout, TableRow(result));
+    Print(TableRow(result));
     if (result.wrong > 0) {
-      report_.errors.push_back(absl::StrCat(result.wrong, " elements are wrong"));
+      AddError("", absl::DataLossError(absl::StrCat(result.wrong, " elements are wrong")));
     }
     report_.results.push_back(std::move(result));
-  }
-
-  // The orderly end, on all ranks.
-  int Finish(const absl::Status& status) {
-    report_.finished = true;
-    if (!status.ok()) report_.errors.push_back(absl::StrCat(status.message()));
-    for (const std::string& error : report_.errors) {
-      Print(stderr, absl::StrCat("sluice-bench checkpoint: ", error, "\n"));
-    }
-    const absl::Status written = WriteJson();
-    if (!written.ok()) Print(stderr, absl::StrCat("# error: ", written.message(), "\n"));
-    // A session that a silent rank has poisoned leaves operations that cannot be finalised.
-    if (EndsAll(status)) MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
-    ranks_.reset();
-    MPI_Finalize();
-    return report_.errors.empty() && written.ok() ? EXIT_SUCCESS : EXIT_FAILURE;
-  }
-
-  // The end after an error that others may not have: ends the job.
-  [[noreturn]] void End(const absl::Status& status) {
-    std::fputs(absl::StrCat("sluice-bench checkpoint: ", status.message(), "\n").c_str(), stderr);
-    MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
-    std::_Exit(EXIT_FAILURE);
-  }
-
-  absl::Status WriteJson() const {
-    if (ranks_->rank() != 0 || options_.json_file.empty()) return absl::OkStatus();
-    return WriteFile(options_.json_file, JsonText(options_, report_));
-  }
-
-  // On rank 0.
-  void Print(FILE* stream, const std::string& text) const {
-    if (ranks_->rank() != 0) return;
-    std::fputs(text.c_str(), stream);
-    std::fflush(stream);
   }
 
   const CheckpointBenchOptions& options_;
   CheckpointOptions call_;
   std::string directory_;
   TransferSpec spec_;
-  std::unique_ptr<Ranks> ranks_;
+  Ranks* ranks_ = nullptr;
   CheckpointReport report_;
 };
 
 }  // namespace
 
 int RunCheckpoint(const CheckpointBenchOptions& options, const absl::Status& flags) {
-  Command command(options);
-  return command.Run(flags);
+  return CheckpointCommand(options).Execute(flags);
 }
 
 }  // namespace sluice::bench

@@ -5,8 +5,11 @@
 #include <limits>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "job/help.h"
+#include "tensor/stable_hash.h"
 #include "workload/json_input.h"
 #include "workload/numbers.h"
 
@@ -22,45 +25,54 @@ void AddFlags(CLI::App* app, CheckpointBenchOptions* o) {
       ->required()
       ->group(what);
   app->add_option("--layout", o->layout,
-                  "to load into, MESH:PLACEMENTS, e.g. '2,4:R,S(0)'; a tensor without the "
+                  "to load into, MESH@RANKS:PLACEMENTS, e.g. '2,4@0-7:R,S(0)'; without @RANKS on "
+                  "ranks from 0 on; a tensor without the "
                   "dimension that is cut is replicated")
       ->group(what);
-  app->add_flag("--make", o->make, "write the checkpoint first, then load it")->group(what);
+  AddSwitch(app, "--make", &o->make, "write the checkpoint first, then load it")->group(what);
   app->add_option("--save-layout", o->save_layout, "to save from [as --layout]")->group(what);
   app->add_option("--shape", o->shape, "of the tensors, e.g. 4096,4096 [those of the checkpoint]")
       ->group(what);
   app->add_option("--dtype", o->dtype, "of the tensors [f32]")->group(what);
   app->add_option("--tensors", o->tensors, "so many [1]")->check(CLI::Range(1, kMax))->group(what);
-  app->add_option("--model", o->model_file, "model file: {name: {shape, dtype}}")->group(what);
+  app->add_option("--model", o->model_file,
+                  "model file: {name: {shape, dtype}}; bench/models has some")
+      ->group(what);
   app->add_option("--system", o->system_file,
-                  "system file: saved as it trains, loaded as it generates")
+                  "system file: saved as it trains, loaded as it generates; bench/systems has some")
       ->group(what);
   app->add_option("--layers", o->cut.layers, "keep the first N layers of the model")->group(what);
   app->add_option("--scale", o->cut.scale, "divide the dimensions of the model by K")->group(what);
   const char* knobs = "Knobs";
   app->add_option("--budget-bytes", o->budget_bytes, "staging of a rank [256M]")->group(knobs);
-  app->add_option("--slots", o->slots, "most pieces at once [as many as the budget holds]")
-      ->group(knobs);
+  OrAuto(app->add_option("--slots", o->slots,
+                         "most pieces at once [auto: as many as the budget holds]")
+             ->group(knobs));
   app->add_option("--piece-bytes", o->piece_bytes, "most bytes of one read or message [8M]")
       ->group(knobs);
   app->add_option("--shard-bytes", o->shard_bytes, "most bytes of a file that is written [5G]")
       ->group(knobs);
   app->add_option("--ca-file", o->ca_file, "certificates to trust [the system's]")->group(knobs);
-  app->add_flag("--progress-thread", o->progress_thread, "a thread drives each session")
+  AddSwitch(app, "--progress-thread", &o->progress_thread, "a thread drives each session")
       ->group(knobs);
-  app->add_option("--timeout-s", o->timeout_s, "seconds without progress that end the run [60]")
-      ->check(CLI::Range(1, kMax))
+  AddSeconds(app, "--timeout-s", &o->timeout_s, "seconds without progress that end the run [60]")
       ->group(knobs);
   const char* run = "Run";
   app->add_option("-n,--iters", o->iterations, "loads, and with --make saves [1]")
       ->check(CLI::Range(1, 1000000))
       ->group(run);
-  app->add_option("--check", o->check,
-                  "verify every element: of a checkpoint that this command wrote [1]")
-      ->check(CLI::Range(0, 1))
+  AddCheck(
+      app, "--check", [o](Check check) { o->check = check; },
+      "what is verified: no element, 4 KiB of every 64 (and the last), or all [all with --make, "
+      "otherwise none]; only of checkpoints that this command wrote. 0 and 1 are none and all")
       ->group(run);
   app->add_option("--seed", o->seed, "added to the element's index in the fill [0]")->group(run);
   app->add_option("-J,--json", o->json_file, "write the results here, also on failure")->group(run);
+  SetHelp(app,
+          "mkdir -p /tmp/checkpoint\n"
+          "scripts/mpirun.sh --oversubscribe -np 4 build/bin/sluice-bench checkpoint --make \\\n"
+          "  --path buffered:/tmp/checkpoint --shape 1024,1024 --tensors 8 \\\n"
+          "  --save-layout '4:S(0)' --layout '2,2:R,S(1)'");
 }
 
 absl::StatusOr<CheckpointOptions> CallOptionsOf(const CheckpointBenchOptions& o) {
@@ -77,7 +89,7 @@ absl::StatusOr<CheckpointOptions> CallOptionsOf(const CheckpointBenchOptions& o)
     if (!bytes.ok()) return Prefixed(size.flag, bytes.status());
     *size.bytes = *bytes;
   }
-  call.slots = o.slots;
+  if (o.slots != 0) call.slots = o.slots;
   call.ca_file = o.ca_file;
   call.timeout = absl::Seconds(o.timeout_s);
   return call;
@@ -120,8 +132,22 @@ std::vector<std::pair<std::string, std::string>> Config(const CheckpointBenchOpt
           {"progress_thread", absl::StrCat(o.progress_thread ? 1 : 0)},
           {"timeout_s", absl::StrCat(o.timeout_s)},
           {"iters", absl::StrCat(o.iterations)},
-          {"check", absl::StrCat(o.check)},
+          {"check", absl::StrCat(static_cast<int>(o.check_or_default()))},
           {"seed", absl::StrCat(o.seed)}};
+}
+
+std::vector<std::pair<std::string, int64_t>> CheckpointKnobs(const CheckpointBenchOptions& o) {
+  std::vector<std::pair<std::string, int64_t>> knobs;
+  for (const auto& [name, text] : Config(o)) {
+    int64_t value = 0;
+    if (!absl::SimpleAtoi(text, &value)) {
+      StableHash hash;
+      hash.AddText(text);
+      value = static_cast<int64_t>(hash.value() >> 1);
+    }
+    knobs.emplace_back(name, value);
+  }
+  return knobs;
 }
 
 }  // namespace sluice::bench

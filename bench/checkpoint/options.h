@@ -3,12 +3,15 @@
 #define SLUICE_BENCH_CHECKPOINT_OPTIONS_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "job/flags.h"
 #include "sluice/checkpoint.h"
 #include "sluice/transfer.h"
 #include "workload/model_file.h"
@@ -39,11 +42,15 @@ struct CheckpointBenchOptions {
   std::string shard_bytes = "5G";
   std::string ca_file;
   int iterations = 1;
-  int check = 1;
+  std::optional<Check> check;  // all with make, otherwise none
   int64_t seed = 0;
-  int timeout_s = 60;
+  double timeout_s = 60;
   bool progress_thread = false;
   std::string json_file;
+
+  // A checkpoint of others holds no values that could be known.
+  Check check_or_default() const { return check.value_or(make ? Check::kAll : Check::kNone); }
+  absl::Duration timeout() const { return absl::Seconds(timeout_s); }
 };
 
 // Gives `app` the flags, which write to `options`; `options` must live as long as `app` is used.
@@ -56,12 +63,14 @@ absl::StatusOr<CheckpointOptions> CallOptionsOf(const CheckpointBenchOptions& op
 std::string UriOf(const CheckpointBenchOptions& options);
 absl::StatusOr<std::string> DirectoryOf(const CheckpointBenchOptions& options);
 
-// Each tensor with the layout to save from (src) and to load into (dst); from the flags, from a
-// model, or, where neither is given, from the headers of the checkpoint.
+// Each tensor with the layout to save from (src) and to load into (dst). They come from the flags
+// or from a model. Where neither is given, they come from the headers of the checkpoint.
 absl::StatusOr<TransferSpec> TensorsOf(const CheckpointBenchOptions& options);
 
 // All flags that must be equal on all ranks, by their names in results.
 std::vector<std::pair<std::string, std::string>> Config(const CheckpointBenchOptions& options);
+// The same as numbers, to be compared across ranks; texts as hashes.
+std::vector<std::pair<std::string, int64_t>> CheckpointKnobs(const CheckpointBenchOptions& options);
 
 }  // namespace sluice::bench
 

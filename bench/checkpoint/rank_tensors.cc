@@ -64,10 +64,10 @@ void RankTensors::Fill() {
 
 void RankTensors::Poison() { std::memset(data_.get(), kPoisonByte, static_cast<size_t>(bytes_)); }
 
-int64_t RankTensors::CountWrong() const {
+int64_t RankTensors::CountWrong(bool sampled) const {
   int64_t wrong = 0;
   for (size_t i = 0; i < parts_.size(); ++i) {
-    wrong += bench::CountWrong(parts_[i], fillers_[i], DataOf(tensors_[i].view));
+    wrong += bench::CountWrong(parts_[i], fillers_[i], DataOf(tensors_[i].view), sampled);
   }
   return wrong;
 }

@@ -28,8 +28,8 @@ class RankTensors {
   absl::Span<const CheckpointTensor> tensors() const { return tensors_; }
   void Fill();
   void Poison();
-  // Elements that are not what Fill writes.
-  int64_t CountWrong() const;
+  // Elements that are not what Fill writes; of a sample of them.
+  int64_t CountWrong(bool sampled = false) const;
 
  private:
   struct Free {

@@ -3,11 +3,12 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "reshard/built_with.h"
+#include "job/built_with.h"
 
 namespace sluice::bench {
 namespace {
@@ -113,20 +114,18 @@ std::string TableRow(const CheckpointResult& r) {
 }
 
 std::string JsonText(const CheckpointBenchOptions& options, const CheckpointReport& report) {
-  Json json = {{"version", SLUICE_VERSION}, {"built_with", BuiltWith()}};
   Json config;
   for (const auto& [name, value] : Config(options)) config[name] = value;
   config["world"] = report.world;
   config["hosts"] = report.hosts.size();
-  json["config"] = config;
+  Json json = ResultsHead(std::move(config));
   json["results"] = Json::array();
   for (const CheckpointResult& result : report.results) {
     json["results"].push_back(ResultJson(result));
   }
   json["errors"] = Json::array();
-  for (const std::string& error : report.errors) json["errors"].push_back(error);
-  if (!report.finished) json["errors"].push_back("the run has not ended");
-  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  for (const JobError& error : report.ErrorsSoFar()) json["errors"].push_back(error.message);
+  return ResultsText(json);
 }
 
 }  // namespace sluice::bench

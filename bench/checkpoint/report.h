@@ -8,6 +8,7 @@
 
 #include "absl/types/span.h"
 #include "checkpoint/options.h"
+#include "job/job_report.h"
 #include "sluice/checkpoint.h"
 
 namespace sluice::bench {
@@ -28,12 +29,8 @@ struct CheckpointResult {
 
 void AddIteration(absl::Span<const CheckpointRecord> records, CheckpointResult* result);
 
-struct CheckpointReport {
-  int world = 0;
-  std::vector<std::string> hosts;
+struct CheckpointReport : JobReport {
   std::vector<CheckpointResult> results;
-  std::vector<std::string> errors;
-  bool finished = false;
 };
 
 std::string TableHeader(const CheckpointBenchOptions& options, const CheckpointReport& report);

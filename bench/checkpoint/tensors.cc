@@ -3,45 +3,19 @@
 #include <fstream>
 #include <iterator>
 #include <map>
-#include <numeric>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "checkpoint/options.h"
-#include "storage/safetensors.h"
+#include "storage/format/safetensors.h"
 #include "workload/json_input.h"
+#include "workload/layout_text.h"
 #include "workload/model_mapping.h"
 #include "workload/numbers.h"
 #include "workload/system_file.h"
 
 namespace sluice::bench {
 namespace {
-
-// "2,4:R,S(0)", on ranks from 0 on.
-absl::StatusOr<Layout> ParseLayout(absl::string_view text) {
-  const std::vector<absl::string_view> halves = absl::StrSplit(text, absl::MaxSplits(':', 1));
-  if (halves.size() != 2) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("'", text, "' is not MESH:PLACEMENTS, such as 2,4:R,S(0)"));
-  }
-  absl::StatusOr<std::vector<int64_t>> sizes = ParseIntegers(halves[0]);
-  if (!sizes.ok()) return sizes.status();
-  int64_t count = 1;
-  for (const int64_t size : *sizes) {
-    if (size < 1 || size > kMaxListedRanks / count) {
-      return absl::InvalidArgumentError(absl::StrCat("'", text, "' has no such mesh"));
-    }
-    count *= size;
-  }
-  std::vector<int> ranks(static_cast<size_t>(count));
-  std::iota(ranks.begin(), ranks.end(), 0);
-  absl::StatusOr<Mesh> mesh = Mesh::Create(*std::move(sizes), std::move(ranks));
-  if (!mesh.ok()) return mesh.status();
-  absl::StatusOr<std::vector<Placement>> placements = ParsePlacements(halves[1]);
-  if (!placements.ok()) return placements.status();
-  return Layout{*std::move(mesh), *std::move(placements)};
-}
 
 Layout Fitted(Layout layout, size_t dims) {
   for (Placement& placement : layout.placements) {
@@ -56,10 +30,10 @@ struct Layouts {
 };
 
 absl::StatusOr<Layouts> LayoutsOf(const CheckpointBenchOptions& options) {
-  const absl::StatusOr<Layout> load = ParseLayout(options.layout);
+  const absl::StatusOr<Layout> load = ParseLayoutText(options.layout);
   if (!load.ok()) return Prefixed("--layout", load.status());
   if (options.save_layout.empty()) return Layouts{*load, *load};
-  const absl::StatusOr<Layout> save = ParseLayout(options.save_layout);
+  const absl::StatusOr<Layout> save = ParseLayoutText(options.save_layout);
   if (!save.ok()) return Prefixed("--save-layout", save.status());
   return Layouts{*save, *load};
 }

@@ -5,7 +5,7 @@
 #include <array>
 
 #include "absl/types/span.h"
-#include "tensor/run.h"
+#include "tensor/stretch.h"
 
 namespace sluice {
 namespace {
@@ -21,8 +21,8 @@ Case RowsCase(bool packs, int64_t row, int64_t bytes, DeviceKind src_kind = Devi
   made.read = made.written = rows * row;
   made.src_kind = src_kind;
   made.start = [=](Device& device, const Sides& sides, bool in_stream_order) {
-    const Run row_run = {0, 0, rows};
-    const Run column_run = {0, 0, row / 2};
+    const Stretch row_run = {0, 0, rows};
+    const Stretch column_run = {0, 0, row / 2};
     StridedCopy copy;
     copy.dims = 2;
     copy.runs[0] = absl::MakeConstSpan(&row_run, 1);
@@ -47,7 +47,7 @@ Case ContiguousCase(const std::string& name, DType from, DType to, int64_t eleme
   made.dst_bytes = made.written = elements * DTypeBytes(to);
   made.src_kind = src_kind;
   made.start = [=](Device& device, const Sides& sides, bool in_stream_order) {
-    const Run all = {0, 0, elements};
+    const Stretch all = {0, 0, elements};
     StridedCopy copy;
     copy.runs[0] = absl::MakeConstSpan(&all, 1);
     copy.src_strides[0] = DTypeBytes(from);
@@ -71,7 +71,7 @@ Case TransposeCase(int64_t bytes) {
   made.name = "transpose_f32";
   made.src_bytes = made.dst_bytes = made.read = made.written = side * side * 4;
   made.start = [=](Device& device, const Sides& sides, bool in_stream_order) {
-    const Run all = {0, 0, side};
+    const Stretch all = {0, 0, side};
     StridedCopy copy;
     copy.dims = 2;
     copy.runs[0] = copy.runs[1] = absl::MakeConstSpan(&all, 1);
@@ -120,12 +120,12 @@ class Scatter {
   std::vector<CasePiece> Pieces() const {
     std::vector<CasePiece> pieces;
     pieces.reserve(runs_.size());
-    for (const Run& run : runs_) pieces.push_back({2 * run.src, 2 * run.dst, 2 * run.length});
+    for (const Stretch& run : runs_) pieces.push_back({2 * run.src, 2 * run.dst, 2 * run.length});
     return pieces;
   }
 
  private:
-  std::vector<Run> runs_;
+  std::vector<Stretch> runs_;
   int64_t src_ = 0;
   int64_t elements_ = 0;
 };

@@ -27,6 +27,7 @@ NcclOptions NcclOptionsOf(const GpuOptions& options) {
   nccl.max_channels_per_peer = options.max_channels_per_peer;
   nccl.min_ctas = options.min_ctas;
   nccl.max_ctas = options.max_ctas;
+  nccl.register_staging = options.register_staging;
   return nccl;
 }
 #endif

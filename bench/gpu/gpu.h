@@ -21,7 +21,7 @@ struct Gpu {
 // transport. FailedPrecondition names what is not built in; errors of the device otherwise.
 absl::StatusOr<Gpu> OpenGpu(const GpuOptions& options, int local_rank);
 
-// What NCCL takes of a device's memory for messages with so many ranks; 0 without NCCL.
+// What NCCL takes of a device's memory for messages with `peers` ranks; 0 without NCCL.
 int64_t NcclBytes(const GpuOptions& options, int64_t peers);
 
 // "CUDA 13.0 (sm_90, PTX), NCCL 2.28.9, CUDA IPC"; "no CUDA".

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "job/flags.h"
 
 namespace sluice::bench {
 namespace {
@@ -32,9 +33,11 @@ void AddGpuFlags(CLI::App* app, GpuOptions* o) {
                   "(device memory: through pinned memory), nccl, or cuda_ipc (ranks of one node) "
                   "[direct for host memory, otherwise mpi]")
       ->group(group);
-  app->add_option("--gpu", o->ordinal, "number of this rank's device [its place on the host]")
-      ->check(CLI::Range(0, 1023))
-      ->group(group);
+  OrAuto(app->add_option("--gpu", o->ordinal,
+                         "number of this rank's device [auto: its place on the host]")
+             ->check(CLI::Range(-1, 1023))
+             ->group(group),
+         "-1");
   app->add_option("--max-channels-per-peer", o->max_channels_per_peer,
                   "most channels of NCCL to one rank: each takes memory [NCCL's choice]")
       ->check(CLI::Range(1, 64))
@@ -44,6 +47,9 @@ void AddGpuFlags(CLI::App* app, GpuOptions* o) {
       ->group(group);
   app->add_option("--max-ctas", o->max_ctas, "most thread blocks of an NCCL kernel")
       ->check(CLI::Range(1, 64))
+      ->group(group);
+  AddSwitch(app, "--register-staging", &o->register_staging,
+            "stage every bucket in memory that NCCL registers [straight from and into tensors]")
       ->group(group);
 }
 
@@ -65,9 +71,11 @@ absl::Status CheckGpuOptions(GpuOptions* options) {
     return absl::InvalidArgumentError("--transport direct is for host memory");
   }
   const bool ctas = options->min_ctas > 0 || options->max_ctas > 0;
-  if (options->transport != "nccl" && (ctas || options->max_channels_per_peer > 0)) {
+  const bool for_nccl = ctas || options->max_channels_per_peer > 0 || options->register_staging;
+  if (options->transport != "nccl" && for_nccl) {
     return absl::InvalidArgumentError(
-        "--max-channels-per-peer, --min-ctas and --max-ctas go with --transport nccl");
+        "--max-channels-per-peer, --min-ctas, --max-ctas and --register-staging go with "
+        "--transport nccl");
   }
   if (ctas && options->max_ctas > 0 && options->min_ctas > options->max_ctas) {
     return absl::InvalidArgumentError(

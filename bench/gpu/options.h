@@ -21,6 +21,7 @@ struct GpuOptions {
   int max_channels_per_peer = 0;  // of NCCL; 0: as many as it likes
   int min_ctas = 0;
   int max_ctas = 0;
+  bool register_staging = false;
 
   // As typed: of the sides that do not say it themselves, and what to choose otherwise.
   std::string device = "cpu";

@@ -1,5 +1,5 @@
 // Comparing what each rank has understood, by one all-gather over the fabric.
-#include "reshard/agreement.h"
+#include "job/agreement.h"
 
 #include <sched.h>
 
@@ -77,18 +77,6 @@ absl::Status CompareKnob(const std::vector<Record>& records, size_t index,
 }
 
 }  // namespace
-
-uint64_t HashCases(const Workload& workload) {
-  uint64_t hash = 14695981039346656037u;  // FNV-1a
-  const auto add = [&hash](absl::string_view text) {
-    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
-  };
-  for (const Case& entry : workload.cases) {
-    add(entry.id);
-    add(entry.status.ok() ? "\n" : "\r");
-  }
-  return hash;
-}
 
 std::string RanksName(absl::Span<const int> ascending) {
   std::vector<std::string> parts;

@@ -1,6 +1,6 @@
 // The ranks' first exchange: has every rank understood the same flags and files?
-#ifndef SLUICE_BENCH_RESHARD_AGREEMENT_H_
-#define SLUICE_BENCH_RESHARD_AGREEMENT_H_
+#ifndef SLUICE_BENCH_JOB_AGREEMENT_H_
+#define SLUICE_BENCH_JOB_AGREEMENT_H_
 
 #include <cstdint>
 #include <string>
@@ -11,23 +11,21 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "sluice/fabric.h"
-#include "workload/workload.h"
 
 namespace sluice::bench {
+
+// What has to be equal on all ranks, by name. The names are the same on all ranks.
+using KnobList = std::vector<std::pair<std::string, int64_t>>;
 
 // What one rank brings to the comparison.
 struct Understanding {
   absl::Status status;  // of reading flags and files
-  std::vector<std::pair<std::string, int64_t>> knobs;
+  KnobList knobs;
 };
 
-// A value that differs if the cases differ in number, names, or in which of them are readable.
-// What is in them is compared by Session::Compile.
-uint64_t HashCases(const Workload& workload);
-
-// Collective over `fabric`. OK if all ranks have understood and have equal knobs; otherwise an
-// error on all ranks that names those that failed or differ, or that did not come within `timeout`
-// (DeadlineExceeded, on the ranks that came).
+// Collective over `fabric`. OK if all ranks have understood and have equal knobs. Otherwise an
+// error on all ranks that names those that failed or differ. If ranks did not come within
+// `timeout`, the others get DeadlineExceeded, which names the missing ones.
 absl::Status Agree(const Understanding& mine, absl::Duration timeout, Fabric* fabric);
 
 // One status for many ranks: OK if all are; otherwise who says what, ranks that say the same
@@ -39,4 +37,4 @@ std::string RanksName(absl::Span<const int> ascending);
 
 }  // namespace sluice::bench
 
-#endif  // SLUICE_BENCH_RESHARD_AGREEMENT_H_
+#endif  // SLUICE_BENCH_JOB_AGREEMENT_H_

@@ -1,6 +1,6 @@
 // Which version this is, and what it was built with: so that results can be told apart.
-#ifndef SLUICE_BENCH_RESHARD_BUILT_WITH_H_
-#define SLUICE_BENCH_RESHARD_BUILT_WITH_H_
+#ifndef SLUICE_BENCH_JOB_BUILT_WITH_H_
+#define SLUICE_BENCH_JOB_BUILT_WITH_H_
 
 #include <string>
 
@@ -29,4 +29,4 @@ inline std::string BuiltWith() {
 
 }  // namespace sluice::bench
 
-#endif  // SLUICE_BENCH_RESHARD_BUILT_WITH_H_
+#endif  // SLUICE_BENCH_JOB_BUILT_WITH_H_

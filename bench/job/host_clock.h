@@ -1,6 +1,6 @@
 // The clock that ranks of one host have in common.
-#ifndef SLUICE_BENCH_RESHARD_HOST_CLOCK_H_
-#define SLUICE_BENCH_RESHARD_HOST_CLOCK_H_
+#ifndef SLUICE_BENCH_JOB_HOST_CLOCK_H_
+#define SLUICE_BENCH_JOB_HOST_CLOCK_H_
 
 #include <time.h>
 
@@ -17,4 +17,4 @@ inline int64_t NowNs() {
 
 }  // namespace sluice::bench
 
-#endif  // SLUICE_BENCH_RESHARD_HOST_CLOCK_H_
+#endif  // SLUICE_BENCH_JOB_HOST_CLOCK_H_

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "reshard/workload_flags.h"
+#include "job/workload_flags.h"
 #include "workload/case_file.h"
 #include "workload/json_input.h"
 #include "workload/model_mapping.h"
@@ -22,8 +22,10 @@ bool AnyGiven(std::initializer_list<const std::string*> texts) {
 }
 
 bool HasLayoutFlags(const InlineFlags& f) {
-  return AnyGiven({&f.src_mesh, &f.src_ranks, &f.src_placements, &f.dst_mesh, &f.dst_ranks,
-                   &f.dst_placements, &f.begin_bytes, &f.end_bytes, &f.factor});
+  return f.disjoint || f.ranks != 0 ||
+         AnyGiven({&f.collective, &f.src, &f.src_mesh, &f.src_ranks, &f.src_placements, &f.dst,
+                   &f.dst_mesh, &f.dst_ranks, &f.dst_placements, &f.begin_bytes, &f.end_bytes,
+                   &f.factor});
 }
 
 bool HasShapeFlags(const InlineFlags& f) { return AnyGiven({&f.shape, &f.dtype}); }
@@ -37,12 +39,13 @@ absl::Status CheckOneKind(const WorkloadOptions& o) {
   const int kinds = int{cases} + int{preset} + int{model} + int{inline_case};
   if (kinds > 1) {
     return absl::InvalidArgumentError(
-        "--cases, --preset, --model and the --src/--dst flags exclude each other");
+        "--cases, --preset, --model, --collective and the --src/--dst flags exclude each other");
   }
   if (kinds == 0) {
     return absl::InvalidArgumentError(
-        "nothing to move: give --cases, --preset, --model with --system, or --shape with the "
-        "--src and --dst flags");
+        "nothing to move: give --cases, --preset, --model with --system, --collective with "
+        "--ranks, or "
+        "--shape with --src and --dst");
   }
   if ((cases || model) && HasShapeFlags(o.inline_flags)) {
     return absl::InvalidArgumentError("--shape and --dtype do not go with --cases or --model");
@@ -121,7 +124,12 @@ absl::StatusOr<Workload> MakeWorkload(const WorkloadOptions& options) {
   if (!options.model_file.empty()) return ReadModel(options);
   InlineFlags flags = options.inline_flags;
   flags.tensors = options.tensors.value_or(1);
-  return MakeInlineCases(flags);
+  auto workload = MakeInlineCases(flags);
+  // A single case that the flags describe wrongly is a wrong flag.
+  if (workload.ok() && workload->cases.size() == 1 && !workload->cases[0].status.ok()) {
+    return workload->cases[0].status;
+  }
+  return workload;
 }
 
 }  // namespace sluice::bench

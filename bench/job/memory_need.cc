@@ -1,5 +1,5 @@
 // A case's memory, added up over the ranks of this host.
-#include "reshard/memory_need.h"
+#include "job/memory_need.h"
 
 #include <algorithm>
 #include <fstream>

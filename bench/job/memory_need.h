@@ -1,7 +1,7 @@
 // Will a case fit this host's memory? Asked before anything is allocated, because the kernel's
 // answer would be to kill a rank.
-#ifndef SLUICE_BENCH_RESHARD_MEMORY_NEED_H_
-#define SLUICE_BENCH_RESHARD_MEMORY_NEED_H_
+#ifndef SLUICE_BENCH_JOB_MEMORY_NEED_H_
+#define SLUICE_BENCH_JOB_MEMORY_NEED_H_
 
 #include <cstdint>
 #include <optional>
@@ -27,4 +27,4 @@ absl::Status CheckMemory(const TransferSpec& spec, absl::Span<const int> host_ra
 
 }  // namespace sluice::bench
 
-#endif  // SLUICE_BENCH_RESHARD_MEMORY_NEED_H_
+#endif  // SLUICE_BENCH_JOB_MEMORY_NEED_H_

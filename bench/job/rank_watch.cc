@@ -1,5 +1,5 @@
 // Sleeping in poll until the kernel says that a process has ended.
-#include "reshard/rank_watch.h"
+#include "job/rank_watch.h"
 
 #include <poll.h>
 #include <sys/eventfd.h>

@@ -1,6 +1,6 @@
 // Says at once which rank of this host has ended, whatever this one is busy with.
-#ifndef SLUICE_BENCH_RESHARD_RANK_WATCH_H_
-#define SLUICE_BENCH_RESHARD_RANK_WATCH_H_
+#ifndef SLUICE_BENCH_JOB_RANK_WATCH_H_
+#define SLUICE_BENCH_JOB_RANK_WATCH_H_
 
 #include <memory>
 #include <thread>
@@ -30,4 +30,4 @@ class RankWatch {
 
 }  // namespace sluice::bench
 
-#endif  // SLUICE_BENCH_RESHARD_RANK_WATCH_H_
+#endif  // SLUICE_BENCH_JOB_RANK_WATCH_H_

@@ -1,5 +1,5 @@
 // Barriers and gathers that poll the session and give up at a deadline.
-#include "reshard/ranks.h"
+#include "job/ranks.h"
 
 #include <sched.h>
 #include <time.h>
@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "device/cache_share.h"
-#include "reshard/agreement.h"
+#include "job/agreement.h"
 #include "transport/introduction.h"
 
 namespace sluice::bench {
@@ -21,8 +21,8 @@ namespace {
 constexpr int kRollCallTag = 1;
 constexpr absl::Duration kRollCallTime = absl::Milliseconds(500);
 
-// Where ranks share CPUs, who has come first takes time from those that are still at work: a yield
-// only says who is next, and Linux gives all who want to run an equal part.
+// Where ranks share CPUs, a rank that has come first takes time from those that are still at work.
+// A yield only says who is next, and Linux gives all who want to run an equal part.
 constexpr int64_t kYields = 20;
 constexpr int64_t kSleepNs = 50'000;
 

@@ -2,8 +2,8 @@
 //
 // Nothing here blocks in MPI: everything is polled, together with a session's errors and a
 // deadline, so that a rank that has failed or gone silent ends the wait.
-#ifndef SLUICE_BENCH_RESHARD_RANKS_H_
-#define SLUICE_BENCH_RESHARD_RANKS_H_
+#ifndef SLUICE_BENCH_JOB_RANKS_H_
+#define SLUICE_BENCH_JOB_RANKS_H_
 
 #include <mpi.h>
 
@@ -15,7 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "reshard/rank_watch.h"
+#include "job/rank_watch.h"
 #include "transport/rank_processes.h"
 
 namespace sluice::bench {
@@ -27,9 +27,6 @@ std::string MpiVersion();
 inline bool EndsAll(const absl::Status& status) {
   return absl::IsDeadlineExceeded(status) || absl::IsUnavailable(status);
 }
-
-// How long ranks wait for rank 0 to write the results and end the job, before they end it.
-inline constexpr absl::Duration kGraceForRankZero = absl::Seconds(10);
 
 class Ranks {
  public:
@@ -75,7 +72,7 @@ class Ranks {
                         const Collective& records, absl::Duration timeout, Progress progress);
   absl::Status FindHosts(absl::Duration timeout);
   absl::Status Await(absl::Duration timeout, Progress progress);
-  // After so many looks in vain.
+  // To be called after `polls` looks in vain.
   void Pause(int64_t polls) const;
   // Ranks that do not answer any more, among those that wait at the same place.
   std::vector<int> SilentRanks();
@@ -104,4 +101,4 @@ class Ranks {
 
 }  // namespace sluice::bench
 
-#endif  // SLUICE_BENCH_RESHARD_RANKS_H_
+#endif  // SLUICE_BENCH_JOB_RANKS_H_

@@ -1,12 +1,12 @@
 // Gathering traces, and what clocks of different hosts are apart.
-#include "reshard/trace_file.h"
+#include "job/trace_file.h"
 
 #include <cstdint>
 #include <cstring>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "reshard/host_clock.h"
+#include "job/host_clock.h"
 #include "workload/write_file.h"
 
 namespace sluice::bench {

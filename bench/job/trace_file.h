@@ -1,12 +1,12 @@
 // Merges the ranks' traces into one file.
-#ifndef SLUICE_BENCH_RESHARD_TRACE_FILE_H_
-#define SLUICE_BENCH_RESHARD_TRACE_FILE_H_
+#ifndef SLUICE_BENCH_JOB_TRACE_FILE_H_
+#define SLUICE_BENCH_JOB_TRACE_FILE_H_
 
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "reshard/ranks.h"
+#include "job/ranks.h"
 #include "sluice/trace.h"
 
 namespace sluice::bench {
@@ -19,4 +19,4 @@ absl::StatusOr<std::string> WriteTraceFile(const std::string& path, const TraceL
 
 }  // namespace sluice::bench
 
-#endif  // SLUICE_BENCH_RESHARD_TRACE_FILE_H_
+#endif  // SLUICE_BENCH_JOB_TRACE_FILE_H_

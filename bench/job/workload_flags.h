@@ -1,6 +1,6 @@
 // The flags that say what to move: case files, presets, models, or one case in full.
-#ifndef SLUICE_BENCH_RESHARD_WORKLOAD_FLAGS_H_
-#define SLUICE_BENCH_RESHARD_WORKLOAD_FLAGS_H_
+#ifndef SLUICE_BENCH_JOB_WORKLOAD_FLAGS_H_
+#define SLUICE_BENCH_JOB_WORKLOAD_FLAGS_H_
 
 #include <optional>
 #include <string>
@@ -18,6 +18,7 @@ namespace sluice::bench {
 
 struct WorkloadOptions {
   std::string cases_file;
+  bool list_presets = false;
   std::string preset;
   std::optional<int> tensors;  // of a preset (2) or of the flags' shape (1)
   std::string model_file;
@@ -35,4 +36,4 @@ absl::StatusOr<Workload> MakeWorkload(const WorkloadOptions& options);
 
 }  // namespace sluice::bench
 
-#endif  // SLUICE_BENCH_RESHARD_WORKLOAD_FLAGS_H_
+#endif  // SLUICE_BENCH_JOB_WORKLOAD_FLAGS_H_

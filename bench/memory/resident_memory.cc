@@ -75,7 +75,7 @@ bool ResetPeakMemory() {
 void TouchSharedTensors() {
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) {
-    // As src/transport/shared_segment.cc names it.
+    // As src/transport/direct/shared_segment.cc names it.
     if (!absl::StrContains(line, " /memfd:sluice")) continue;
     uintptr_t begin = 0;
     uintptr_t end = 0;

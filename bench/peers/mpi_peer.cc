@@ -1,11 +1,11 @@
 // mpi_peer: a redistribution by hand over any MPI, in the way that way= says.
 //
-//   isend               pack, non-blocking sends and receives of a block each, unpack; dense blocks
-//                       are sent from and received into their own memory
-//   window              the same in messages of message=BYTES, window=N of them posted at a time;
-//                       for dense blocks
-//   alltoallw           one MPI_Alltoallw of vector types
-//   gather-broadcast    gather the matrix on rank 0, broadcast it, and cut it
+//   `isend`             Pack, non-blocking sends and receives of a block each, unpack. Dense blocks
+//                       are sent from and received into their own memory.
+//   `window`            The same in messages of message=BYTES, window=N of them posted at a time.
+//                       For dense blocks.
+//   `alltoallw`         One MPI_Alltoallw of vector types.
+//   `gather-broadcast`  Gather the matrix on rank 0, broadcast it, and cut it.
 //
 // Where ranks outnumber cores whoever waits yields: not every MPI does so by itself.
 #include <mpi.h>

@@ -11,10 +11,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "job/ranks.h"
 #include "reshard/baselines/baseline.h"
 #include "reshard/case_memory.h"
 #include "reshard/rank_record.h"
-#include "reshard/ranks.h"
 
 namespace sluice::bench {
 

@@ -76,6 +76,7 @@ absl::StatusOr<CaseMemory::Side> CaseMemory::MakeSide(const TransferSpec& spec, 
 absl::StatusOr<CaseMemory> CaseMemory::Create(const TransferSpec& spec, int rank, int64_t seed,
                                               bool mixed_fill, const CasePlaces& places) {
   CaseMemory memory;
+  memory.sampled_ = places.sampled;
   if (absl::Status status = memory.OpenDevice(places); !status.ok()) return status;
   auto src = MakeSide(spec, true, rank, seed, mixed_fill, places);
   if (!src.ok()) return src.status();
@@ -169,7 +170,8 @@ void CaseMemory::FreeTarget(size_t tensor) {
 
 int64_t CaseMemory::CountWrongTarget(size_t tensor) const {
   if (!HoldsTarget(tensor)) return 0;
-  return sluice::bench::CountWrong(dst_.parts[tensor], *dst_.values[tensor], dst_.host[tensor]);
+  return sluice::bench::CountWrong(dst_.parts[tensor], *dst_.values[tensor], dst_.host[tensor],
+                                   sampled_);
 }
 
 absl::Status CaseMemory::Fetch() {
@@ -192,10 +194,10 @@ absl::Status CaseMemory::PoisonTargets() {
   return dst_.mirror.exists() ? dst_.mirror.Bring(dst_.data.get()) : absl::OkStatus();
 }
 
-int64_t CaseMemory::CountWrong(const Side& side) {
+int64_t CaseMemory::CountWrong(const Side& side) const {
   int64_t wrong = 0;
   for (size_t i = 0; i < side.parts.size(); ++i) {
-    wrong += sluice::bench::CountWrong(side.parts[i], *side.values[i], side.host[i]);
+    wrong += sluice::bench::CountWrong(side.parts[i], *side.values[i], side.host[i], sampled_);
   }
   return wrong;
 }

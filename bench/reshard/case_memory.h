@@ -30,6 +30,7 @@ struct CasePlaces {
   bool dst_on_device = false;
   bool late_targets = false;  // targets have no memory until AllocateTarget
   Session* shared = nullptr;  // where all other host memory is of this session's AllocateShared
+  bool sampled = false;       // elements are counted by a sample
 };
 
 // What is on a device has a twin on the host, which is filled and checked. Fetch brings it up to
@@ -92,12 +93,13 @@ class CaseMemory {
   void PutOnDevice(std::byte* data, TensorView* view) const;
   static absl::StatusOr<Side> MakeSide(const TransferSpec& spec, bool is_source, int rank,
                                        int64_t seed, bool mixed_fill, const CasePlaces& places);
-  static int64_t CountWrong(const Side& side);
+  int64_t CountWrong(const Side& side) const;
   int64_t LateBytes(size_t tensor) const;
 
   std::shared_ptr<Accelerator> accelerator_;
   std::unique_ptr<Device> device_;  // null: everything is on the host
   bool late_on_device_ = false;
+  bool sampled_ = false;
   Side src_;
   Side dst_;
   std::vector<Late> late_;  // of targets, by tensor

@@ -10,17 +10,20 @@
 namespace sluice::bench {
 
 // Only bytes between nodes count. An element that a node's targets need comes to the node once,
-// unless a rank of the node has it: in the dtype of the wire, from the ranks that have it, each of
-// which sends an equal part. What comes to a node, its ranks receive in equal parts.
+// unless a rank of the node has it. It comes in the dtype of the wire, from the ranks that have it,
+// each of which sends an equal part. What comes to a node, its ranks receive in equal parts.
 //
-// Where an element has to be reduced, a node that has all contributions (that is, whose ranks hold
-// each of them between them) counts as one that has the element: it reduces without sending
-// anything across. If there is no such node, one node combines: from others it gets, once from each
-// node and in the source dtype, the reduction of what that node holds, spread over the node's
-// ranks that hold a contribution; then it is the one that has the element. Whom it asks: always the
-// node that holds most of the contributions still missing, of equals the first. Who combines: the
-// node with which the fewest bytes cross, of equals the first; it may be one that needs the
-// element, even if it holds nothing of it; then all its ranks send equal parts of the result.
+// Where an element has to be reduced, a node may have all contributions: its ranks hold each of
+// them between them. Such a node counts as one that has the element, as it reduces without sending
+// anything across. If there is no such node, one node combines. From each other node it gets once,
+// in the source dtype, the reduction of what the other node holds. This comes from the other node's
+// ranks that hold a contribution, in equal parts. Then the combining node is the one that has the
+// element.
+//
+// Whom it asks: always the node that holds most of the contributions still missing, of equals the
+// first. Who combines: the node with which the fewest bytes cross, of equals the first. It may be
+// one that needs the element, even if it holds nothing of the element. Then all its ranks send
+// equal parts of the result.
 struct CrossingBounds {
   int64_t node_bytes = 0;  // all that crosses
   double busiest_src = 0;  // bytes of the rank that sends most across

@@ -23,16 +23,17 @@ LaneKnobs LaneOf(const Options& options, int64_t budget, const std::string& tran
   LaneKnobs lane;
   lane.plan = plan;
   SessionOptions& session = lane.session;
-  session.bucket_bytes = bucket_bytes;
-  session.max_in_flight = max_in_flight;
-  session.budget_buckets = budget;
-  session.budget_bytes = options.budget_bytes;
+  if (bucket_bytes != 0) session.bucket_bytes = bucket_bytes;
+  if (max_in_flight != 0) session.max_in_flight = max_in_flight;
+  session.budget_buckets = budget != 0 ? budget : kNoLimit;
+  if (options.budget_bytes >= 0) {
+    session.budget_bytes = options.budget_bytes > 0 ? options.budget_bytes : kNoLimit;
+  }
   session.timeout = options.timeout();
   session.progress_thread = options.progress_thread;
   session.direct = transport == "direct";
-  session.relay = Relays(plan);
   if (!options.compare_budgets.empty()) {
-    if (budget == 0) session.budget_bytes = 0;
+    if (budget == 0) session.budget_bytes = kNoLimit;
     absl::StrAppend(&lane.suffix, "/budget-", budget);
   }
   if (!options.compare_transports.empty()) absl::StrAppend(&lane.suffix, "/", transport);

@@ -1,9 +1,8 @@
-// Declaring and reading the flags.
+// Reading the flags that are texts, and what must be equal on all ranks.
 #include "reshard/options.h"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
-#include <limits>
+#include <cmath>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/ascii.h"
@@ -18,110 +17,6 @@
 
 namespace sluice::bench {
 namespace {
-
-void AddKnobFlags(CLI::App* app, Options* o) {
-  constexpr int kMax = std::numeric_limits<int>::max();
-  const char* knobs = "Knobs";
-  app->add_option("--bucket-bytes", o->bucket_bytes_text,
-                  "most bytes of a bucket [auto: what suits the case]")
-      ->group(knobs);
-  app->add_option("--max-in-flight", o->max_in_flight_text,
-                  "most buckets of a channel at once [auto]")
-      ->group(knobs);
-  app->add_option("--budget-buckets", o->budget_buckets,
-                  "most buckets of a rank at once [16]; 0: no limit")
-      ->group(knobs);
-  app->add_option("--budget-bytes", o->budget_bytes_text,
-                  "most staging bytes of a rank at once [16 of the largest buckets]; 0: no limit")
-      ->group(knobs);
-  app->add_option("--compare-budgets", o->compare_budgets_text,
-                  "run every case with each of these budgets of buckets, interleaved, e.g. 0,8")
-      ->group(knobs);
-  app->add_option("--compare-transports", o->compare_transports_text,
-                  "the same with each of these transports, e.g. direct,mpi")
-      ->group(knobs);
-  app->add_option("--plan", o->plan,
-                  "relay: bytes that several ranks of a node need cross once and are handed on; "
-                  "naive: each rank gets them from one that holds them [relay]")
-      ->group(knobs);
-  app->add_option("--compare-plans", o->compare_plans_text,
-                  "run every case with each of these plans, interleaved, e.g. relay,naive")
-      ->group(knobs);
-  app->add_option("--compare-bucket-bytes", o->compare_bucket_bytes_text,
-                  "the same with each of these sizes of buckets, e.g. auto,1M,8M")
-      ->group(knobs);
-  app->add_option("--compare-max-in-flight", o->compare_max_in_flight_text,
-                  "the same with each of these numbers of buckets, e.g. auto,1,2")
-      ->group(knobs);
-  app->add_option(
-         "--baseline", o->baselines_text,
-         "run these as well, in turns, and compare: serial (one chunk at a time), isend (a "
-         "message per chunk, all at once), alltoallw, gather-broadcast; memcpy: the bound, each "
-         "rank "
-         "writes its targets from memory of its own")
-      ->group(knobs);
-  app->add_option("--windowed", o->windowed,
-                  "give targets their memory N tensors at a time, check it and take it back when "
-                  "they are done [0: all from the start]")
-      ->check(CLI::Range(0, kMaxWindow))
-      ->group(knobs);
-  app->add_flag("--progress-thread", o->progress_thread,
-                "a thread of each session's own drives its transfers (MPI_THREAD_MULTIPLE)")
-      ->group(knobs);
-  app->add_option("--memory", o->memory,
-                  "tensors in host memory: shared (mapped by the node's ranks) or private [shared]")
-      ->group(knobs);
-  app->add_option("--ranks-per-node", o->ranks_per_node,
-                  "plan as if every N ranks were a node [by host name]")
-      ->check(CLI::Range(0, kMax))
-      ->group(knobs);
-  app->add_option("--timeout-s", o->timeout_s, "seconds without progress that end the run [30]")
-      ->check(CLI::Range(1, kMax))
-      ->group(knobs);
-}
-
-void AddRunFlags(CLI::App* app, Options* o) {
-  constexpr int kMaxIterations = 1000000;
-  const char* run = "Run";
-  app->add_option("-n,--iters", o->iterations, "timed iterations [10]")
-      ->check(CLI::Range(1, kMaxIterations))
-      ->group(run);
-  app->add_option("-w,--warmup", o->warmup, "iterations before them [1]")
-      ->check(CLI::Range(0, kMaxIterations))
-      ->group(run);
-  app->add_option("--check", o->check, "verify every element after every iteration [1]")
-      ->check(CLI::Range(0, 1))
-      ->group(run);
-  app->add_option("--seed", o->seed, "added to the element's index in the fill [0]")->group(run);
-  app->add_option("--fill", o->fill,
-                  "hash: values depend on the tensor's name and all of an element's index; plain: "
-                  "on the index's low 32 bits, as checksums of --fingerprint need it [hash]")
-      ->group(run);
-  app->add_flag("--fingerprint", o->fingerprint, "report checksums of every target rank")
-      ->group(run);
-  app->add_option("--corrupt", o->corrupt_bytes,
-                  "negative control: flip N bytes after the run, which must then fail")
-      ->check(CLI::Range(int64_t{0}, std::numeric_limits<int64_t>::max()))
-      ->group(run);
-  app->add_option("--grow", o->grow_text,
-                  "negative control: have each rank take this much memory in the last run, which "
-                  "must then fail if no budget allows it")
-      ->group(run);
-  app->add_option("--format", o->format, "table, or osu: size, MB/s and messages/s [table]")
-      ->group(run);
-  app->add_option("--trace", o->trace_file,
-                  "write the timed iterations here, for ui.perfetto.dev or chrome://tracing; with "
-                  "--compare-budgets those of the first budget")
-      ->group(run);
-  app->add_option("--trace-events", o->trace_events, "most events of a rank in it [16384]")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 26))
-      ->group(run);
-  app->add_flag("--plan-only", o->plan_only,
-                "move nothing: print what the plans of all ranks come to between nodes (no mpirun "
-                "needed)")
-      ->group(run);
-  app->add_option("-J,--json", o->json_file, "write the results here, also on failure")->group(run);
-}
 
 // Names that are known, each once.
 absl::Status ParseNames(const std::string& flag, const std::string& text,
@@ -157,6 +52,7 @@ int64_t NumberOf(const std::vector<std::string>& names, const std::vector<std::s
 std::vector<std::string> HostTransports() { return {"mpi", "direct"}; }
 std::vector<std::string> Memories() { return {"private", "shared"}; }
 std::vector<std::string> Fills() { return {"hash", "plain"}; }
+std::vector<std::string> Formats() { return {"table", "osu", "csv"}; }
 std::vector<std::string> Plans() { return {"relay", "naive"}; }
 
 absl::Status CheckName(const std::string& flag, const std::string& name,
@@ -178,6 +74,16 @@ absl::Status CheckWindowed(const Options& options) {
   return absl::OkStatus();
 }
 
+absl::Status ChooseFormat(Options* options) {
+  absl::Status status = CheckName("--format", options->format, Formats());
+  if (!status.ok() || !options->csv) return status;
+  if (options->format == "osu") {
+    return absl::InvalidArgumentError("--csv does not go with --format osu");
+  }
+  options->format = "csv";
+  return status;
+}
+
 // Fingerprints are for others to compute again, from the plain fill.
 absl::Status ChooseFill(Options* options) {
   if (options->fill.empty()) options->fill = options->fingerprint ? "plain" : "hash";
@@ -190,8 +96,7 @@ absl::Status ChooseFill(Options* options) {
 
 // A knob that may also be "auto", which reads as 0.
 absl::StatusOr<int64_t> ParseSize(const std::string& flag, absl::string_view text) {
-  if (absl::StripAsciiWhitespace(text) == "auto") return 0;
-  absl::StatusOr<int64_t> bytes = ParseBytes(text);
+  absl::StatusOr<int64_t> bytes = ParseBytesOrAuto(text);
   return bytes.ok() ? bytes : Prefixed(flag, bytes.status());
 }
 
@@ -213,7 +118,10 @@ absl::Status ParseKnobs(Options* options) {
   const auto grow_bytes = ParseBytes(options->grow_text);
   if (!grow_bytes.ok()) return Prefixed("--grow", grow_bytes.status());
   options->grow_bytes = *grow_bytes;
-  if (options->budget_bytes_text.empty()) return absl::OkStatus();
+  const auto corrupt_bytes = ParseBytes(options->corrupt_text);
+  if (!corrupt_bytes.ok()) return Prefixed("--corrupt", corrupt_bytes.status());
+  options->corrupt_bytes = *corrupt_bytes;
+  if (options->budget_bytes_text == "auto") return absl::OkStatus();
   const auto budget_bytes = ParseBytes(options->budget_bytes_text);
   if (!budget_bytes.ok()) return Prefixed("--budget-bytes", budget_bytes.status());
   options->budget_bytes = *budget_bytes;
@@ -255,17 +163,6 @@ absl::Status ParseComparedKnobs(Options* options) {
 
 }  // namespace
 
-void AddFlags(CLI::App* app, Options* options) {
-  AddWorkloadFlags(app, options);
-  AddKnobFlags(app, options);
-  AddRunFlags(app, options);
-  AddGpuFlags(app, &options->gpu);
-  app->footer(
-      "Many small chunks: 1250 tensors of 8 x 256 B, against one message per chunk (16 ranks):\n"
-      "  --shape 512 --tensors 1250 --src-mesh 8 --src-ranks 0-7 --src-placements 'S(0)'\n"
-      "  --dst-mesh 8 --dst-ranks 8-15 --dst-placements 'S(0)' --baseline isend,serial");
-}
-
 absl::Status ParseTexts(Options* options) {
   absl::Status status =
       ParseNames("--baseline", options->baselines_text, BaselineNames(), &options->baselines);
@@ -279,7 +176,7 @@ absl::Status ParseTexts(Options* options) {
   }
   if (status.ok()) status = CheckName("--plan", options->plan, Plans());
   if (status.ok()) status = CheckName("--memory", options->memory, Memories());
-  if (status.ok()) status = CheckName("--format", options->format, {"table", "osu"});
+  if (status.ok()) status = ChooseFormat(options);
   if (status.ok()) status = ChooseFill(options);
   if (status.ok()) status = CheckWindowed(*options);
   if (status.ok()) status = CheckGpuOptions(&options->gpu);
@@ -308,10 +205,9 @@ std::vector<std::pair<std::string, int64_t>> Knobs(const Options& options) {
           {"budget_buckets", options.budget_buckets},
           {"budget_bytes", options.budget_bytes},
           {"ranks_per_node", options.ranks_per_node},
-          {"timeout_s", options.timeout_s},
           {"iters", options.iterations},
           {"warmup", options.warmup},
-          {"check", options.check},
+          {"check", static_cast<int>(options.check)},
           {"seed", options.seed},
           {"fingerprint", options.fingerprint ? 1 : 0},
           {"corrupt", options.corrupt_bytes},
@@ -321,14 +217,15 @@ std::vector<std::pair<std::string, int64_t>> Knobs(const Options& options) {
 }
 
 std::vector<std::pair<std::string, int64_t>> Choices(const Options& options) {
-  return {{"baselines", NumberOf(options.baselines, BaselineNames())},
+  return {{"timeout_s (in 10^-6)", std::llround(options.timeout_s * 1e6)},
+          {"baselines", NumberOf(options.baselines, BaselineNames())},
           {"transports", NumberOf(options.gpu.transport, {"mpi", "direct", "nccl", "cuda_ipc"})},
           {"compared transports", NumberOf(options.compare_transports, HostTransports())},
           {"plans", NumberOf(options.plan, Plans())},
           {"compared plans", NumberOf(options.compare_plans, Plans())},
           {"memories", NumberOf(options.memory, Memories())},
           {"fills", NumberOf(options.fill, Fills())},
-          {"formats", options.format == "osu" ? 1 : 0},
+          {"formats", NumberOf(options.format, Formats())},
           {"traces", options.trace_file.empty() ? 0 : 1}};
 }
 

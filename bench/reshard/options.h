@@ -10,7 +10,8 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "gpu/options.h"
-#include "reshard/workload_flags.h"
+#include "job/flags.h"
+#include "job/workload_flags.h"
 
 namespace CLI {
 class App;
@@ -22,12 +23,12 @@ struct Options : WorkloadOptions {
   int64_t bucket_bytes = 0;  // 0: automatic
   int max_in_flight = 0;     // likewise
   int64_t budget_buckets = 16;
-  int64_t budget_bytes = -1;  // as SessionOptions has it
+  int64_t budget_bytes = -1;  // 0: no limit; -1: automatic
   int ranks_per_node = 0;
-  int timeout_s = 30;
+  double timeout_s = 30;
   int iterations = 10;
   int warmup = 1;
-  int check = 1;
+  Check check = Check::kAll;
   int64_t seed = 0;
   bool fingerprint = false;
   std::string fill;  // hash or plain; empty until ParseTexts: plain with fingerprints, else hash
@@ -44,6 +45,7 @@ struct Options : WorkloadOptions {
   std::vector<std::string> baselines;           // run each of them as well
   std::string memory = "shared";                // or private
   std::string format = "table";
+  bool csv = false;  // becomes the format
   int windowed = 0;  // tensors per window, whose targets come late; 0: all targets from the start
   std::string trace_file;
   int64_t trace_events = 16384;  // per rank
@@ -53,7 +55,8 @@ struct Options : WorkloadOptions {
   // As they were typed.
   std::string bucket_bytes_text = "auto";
   std::string max_in_flight_text = "auto";
-  std::string budget_bytes_text;
+  std::string budget_bytes_text = "auto";
+  std::string corrupt_text = "0";
   std::string grow_text = "0";
   std::string compare_budgets_text;
   std::string compare_transports_text;
@@ -74,7 +77,7 @@ absl::Status ParseTexts(Options* options);
 
 // The plans to run, in turns: those to compare, or the one.
 std::vector<std::string> PlansOf(const Options& options);
-// SessionOptions::relay of a plan.
+// Whether a plan of this name passes on what several ranks need.
 bool Relays(const std::string& plan);
 
 // Each knob that must be equal on all ranks, by the name it has in results.

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,10 +10,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "device/cache_share.h"
-#include "reshard/built_with.h"
+#include "job/built_with.h"
+#include "job/exit_codes.h"
+#include "job/ranks.h"
 #include "reshard/lanes.h"
 #include "reshard/plan_figures.h"
-#include "reshard/ranks.h"
 #include "reshard/report_json.h"
 #include "session/limits.h"
 #include "workload/write_file.h"
@@ -109,12 +109,13 @@ int RunPlanOnly(const Options& options, const absl::Status& flags) {
     absl::Status written = WriteFile(options.json_file, JsonText(options, report));
     if (!written.ok()) report.errors.push_back({"", std::string(written.message())});
   }
-  for (const CaseError& error : report.errors) {
+  for (const JobError& error : report.errors) {
     const std::string of_case = error.id.empty() ? "" : absl::StrCat(error.id, ": ");
     std::fputs(absl::StrCat("sluice-bench reshard: ", of_case, error.message, "\n").c_str(),
                stderr);
   }
-  return report.errors.empty() ? EXIT_SUCCESS : EXIT_FAILURE;
+  if (!status.ok()) return flags.ok() ? ExitCodeOf(status) : kBadUsageExit;
+  return report.errors.empty() ? kGoodExit : kFailedExit;
 }
 
 }  // namespace sluice::bench

@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "reshard/built_with.h"
 
 namespace sluice::bench {
 namespace {
@@ -16,6 +15,7 @@ using Json = nlohmann::ordered_json;
 Json ConfigJson(const Options& options, const RunReport& report) {
   Json config;
   for (const auto& [name, value] : Knobs(options)) config[name] = value;
+  config["timeout_s"] = options.timeout_s;
   config["fingerprint"] = options.fingerprint;
   config["plan_only"] = options.plan_only;
   config["compare_budgets"] = options.compare_budgets;
@@ -44,6 +44,7 @@ Json ConfigJson(const Options& options, const RunReport& report) {
     config["max_channels_per_peer"] = options.gpu.max_channels_per_peer;
     config["min_ctas"] = options.gpu.min_ctas;
     config["max_ctas"] = options.gpu.max_ctas;
+    config["register_staging"] = options.gpu.register_staging;
   }
   config["clock"] = ClockName(report.hosts.size() <= 1);
   return config;
@@ -92,7 +93,9 @@ Json ResultJson(const CaseResult& r, bool fingerprint) {
       {"plan", r.plan},
       {"dtype", r.dtype},
       {"tensors", r.tensors},
+      {"tensor_bytes", r.tensor_bytes},
       {"payload_bytes", r.payload_bytes},
+      {"port_bytes", r.port_bytes},
       {"buckets", r.buckets},
       {"channels", r.channels},
       {"chosen", {{"bucket_bytes", r.bucket_bytes}, {"max_in_flight", r.max_in_flight}}},
@@ -101,7 +104,7 @@ Json ResultJson(const CaseResult& r, bool fingerprint) {
        {{"min", r.min_us}, {"median", r.median_us}, {"p99", r.p99_us}, {"max", r.max_us}}},
       {"iterations_us", r.iterations_us},
       {"alg_bw", r.alg_bw},
-      {"bus_bw", r.alg_bw},
+      {"bus_bw", r.bus_bw},
       {"checked", r.checked},
       {"wrong", r.wrong},
       {"peak", {{"buckets", r.peak_buckets}, {"bytes", r.peak_bytes}, {"ops", r.peak_ops}}},
@@ -150,8 +153,7 @@ Json PlanJson(const PlanFigures& p) {
 }  // namespace
 
 std::string JsonText(const Options& options, const RunReport& report) {
-  Json json = {{"version", SLUICE_VERSION}, {"built_with", BuiltWith()}};
-  json["config"] = ConfigJson(options, report);
+  Json json = ResultsHead(ConfigJson(options, report));
   if (report.nccl_bytes > 0) json["nccl_bytes_estimate"] = report.nccl_bytes;
   json["results"] = Json::array();
   for (const CaseResult& result : report.results) {
@@ -159,14 +161,11 @@ std::string JsonText(const Options& options, const RunReport& report) {
   }
   for (const PlanFigures& plan : report.plans) json["results"].push_back(PlanJson(plan));
   json["errors"] = Json::array();
-  for (const CaseError& error : report.errors) {
+  for (const JobError& error : report.ErrorsSoFar()) {
     json["errors"].push_back({{"id", error.id}, {"message", error.message}});
   }
-  if (!report.finished) {
-    json["errors"].push_back({{"id", ""}, {"message", "the run has not ended"}});
-  }
   if (!report.notes.empty()) json["notes"] = report.notes;
-  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return ResultsText(json);
 }
 
 }  // namespace sluice::bench

@@ -2,7 +2,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "reshard/built_with.h"
+#include "job/built_with.h"
 #include "reshard/report_table.h"
 
 namespace sluice::bench {

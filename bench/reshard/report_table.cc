@@ -6,8 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "job/built_with.h"
 #include "memory/memory_watch.h"
-#include "reshard/built_with.h"
 #include "workload/numbers.h"
 
 namespace sluice::bench {
@@ -46,7 +46,8 @@ std::string TableHeader(const Options& options, const RunReport& report) {
                                   report.hosts.size() == 1 ? " host: " : " hosts: ",
                                   absl::StrJoin(report.hosts, ","), "; ", report.mpi, "\n#");
   for (const auto& [name, value] : Knobs(options)) absl::StrAppend(&text, " ", name, "=", value);
-  absl::StrAppend(&text, " transport=", options.gpu.transport, " plan=", options.plan);
+  absl::StrAppend(&text, " timeout_s=", options.timeout_s, " transport=", options.gpu.transport,
+                  " plan=", options.plan);
   if (options.gpu.uses_device()) {
     absl::StrAppend(&text, " src_device=", options.gpu.src_device,
                     " dst_device=", options.gpu.dst_device);
@@ -63,8 +64,10 @@ std::string TableHeader(const Options& options, const RunReport& report) {
                              "monotonic clock"
                            : "from barrier to barrier",
                   ", median of the iterations\n",
-                  "# payload: elements delivered to target ranks that did not own them; busbw = "
-                  "algbw; 1 GB = 10^9 bytes\n",
+                  "# size: the case's tensors, each element once; payload: elements delivered to "
+                  "target ranks that did not own them\n"
+                  "# algbw: payload / time; busbw: bytes out of the busiest rank, or delivered to "
+                  "it, / time; 1 GB = 10^9 bytes\n",
                   "# peaks: most on any rank / limit (-: no limit); bytes are of staging\n"
                   "# wait: share of the run in which the budget alone held a bucket back, mean "
                   "over ranks\n",
@@ -72,23 +75,24 @@ std::string TableHeader(const Options& options, const RunReport& report) {
                   "staging by the budget and ",
                   BytesName(kMemoryBesideStaging), "\n");
   for (const std::string& note : report.notes) absl::StrAppend(&text, "# note: ", note, "\n");
+  if (options.format == "csv") return text + CsvHeader();
   absl::StrAppend(
       &text, "#\n",
-      absl::StrFormat("#%13s %9s %9s %8s %11s %8s %8s %8s %11s %11s %22s %7s %22s  %s\n", "payload",
-                      "buckets", "channels", "dtype", "time", "algbw", "busbw", "#wrong", "p99",
-                      "buckets", "bytes", "wait", "memory", "case"),
-      absl::StrFormat("#%13s %9s %9s %8s %11s %8s %8s %8s %11s %11s %22s %7s %22s\n", "(B)", "", "",
-                      "", "(us)", "(GB/s)", "(GB/s)", "", "(us)", "(peak/lim)", "(peak/lim)", "(%)",
-                      "(grown/may)"));
+      absl::StrFormat("#%13s %13s %9s %9s %8s %11s %8s %8s %8s %11s %11s %22s %7s %22s  %s\n",
+                      "size", "payload", "buckets", "channels", "dtype", "time", "algbw", "busbw",
+                      "#wrong", "p99", "buckets", "bytes", "wait", "memory", "case"),
+      absl::StrFormat("#%13s %13s %9s %9s %8s %11s %8s %8s %8s %11s %11s %22s %7s %22s\n", "(B)",
+                      "(B)", "", "", "", "(us)", "(GB/s)", "(GB/s)", "", "(us)", "(peak/lim)",
+                      "(peak/lim)", "(%)", "(grown/may)"));
   return text;
 }
 
 std::string TableRow(const CaseResult& r) {
   const std::string wrong = r.checked ? absl::StrCat(r.wrong) : "N/A";
   return absl::StrFormat(
-             " %13d %9d %9d %8s %11.1f %8.3f %8.3f %8s %11.1f %11s %22s %7.1f %22s  %s\n",
-             r.payload_bytes, r.buckets, r.channels, r.dtype, r.median_us, r.alg_bw, r.alg_bw,
-             wrong, r.p99_us, Against(r.peak_buckets, r.limit_buckets),
+             " %13d %13d %9d %9d %8s %11.1f %8.3f %8.3f %8s %11.1f %11s %22s %7.1f %22s  %s\n",
+             r.tensor_bytes, r.payload_bytes, r.buckets, r.channels, r.dtype, r.median_us, r.alg_bw,
+             r.bus_bw, wrong, r.p99_us, Against(r.peak_buckets, r.limit_buckets),
              Against(r.peak_bytes, r.limit_bytes), 100 * r.wait_share, Grown(r.memory), r.id) +
          ChosenLine(r) + WindowLine(r) + BaselineLine(r);
 }
@@ -110,17 +114,13 @@ std::string TableFooter(const RunReport& report) {
   double bandwidth = 0;
   for (const CaseResult& result : report.results) {
     wrong += result.wrong;
-    bandwidth += result.alg_bw;
+    bandwidth += result.bus_bw;
   }
   if (!report.results.empty()) bandwidth /= static_cast<double>(report.results.size());
   std::string text = absl::StrFormat("# Out of bounds values : %d %s\n", wrong,
                                      wrong == 0 && report.errors.empty() ? "OK" : "FAILED");
   absl::StrAppendFormat(&text, "# Avg bus bandwidth    : %.4f\n", bandwidth);
-  for (const CaseError& error : report.errors) {
-    absl::StrAppend(&text, "# error: ", error.id.empty() ? "" : absl::StrCat(error.id, ": "),
-                    error.message, "\n");
-  }
-  return text;
+  return text + ErrorLines(report);
 }
 
 }  // namespace sluice::bench

@@ -20,6 +20,10 @@ std::string TableRow(const CaseResult& result);
 std::string OsuHeader(const RunReport& report);
 std::string OsuRow(const CaseResult& result);
 
+// The same as comma separated values: their names, which TableHeader ends with, and a row.
+std::string CsvHeader();
+std::string CsvRow(const CaseResult& result);
+
 // How the baselines did, as a comment line; empty without them.
 std::string BaselineLine(const CaseResult& result);
 

@@ -1,128 +1,106 @@
-// From the command line to the exit code.
+// The cases, one after the other.
 #include "reshard/reshard.h"
 
-#include <mpi.h>
-#include <time.h>
-
-#include <cstdio>
-#include <cstdlib>
 #include <memory>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "job/command.h"
 #include "memory/memory_watch.h"
-#include "reshard/agreement.h"
 #include "reshard/baseline_runs.h"
 #include "reshard/lanes.h"
-#include "reshard/ranks.h"
 #include "reshard/report_json.h"
 #include "reshard/report_table.h"
 #include "reshard/runner.h"
-#include "sluice/mpi.h"
 #include "workload/numbers.h"
-#include "workload/write_file.h"
 
 namespace sluice::bench {
 namespace {
 
-// The state of one rank of the subcommand.
-class Command {
- public:
-  explicit Command(const Options& options) : options_(options) {
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
-    MPI_Comm_size(MPI_COMM_WORLD, &report_.world);
-    report_.mpi = MpiVersion();
+// A value that differs if the cases differ in number, names, or in which of them are readable.
+// What is in them is compared by Session::Compile.
+uint64_t HashCases(const Workload& workload) {
+  uint64_t hash = 14695981039346656037u;  // FNV-1a
+  const auto add = [&hash](absl::string_view text) {
+    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
+  };
+  for (const Case& entry : workload.cases) {
+    add(entry.id);
+    add(entry.status.ok() ? "\n" : "\r");
   }
+  return hash;
+}
 
-  int Run(const absl::Status& flags) {
-    absl::Status status = flags;
-    Workload workload;
-    std::unique_ptr<Fabric> fabric = MakeFabric();
-    if (status.ok()) status = Load(&workload);
-    Understanding mine{status, Knobs(options_)};
-    for (auto& choice : Choices(options_)) mine.knobs.push_back(std::move(choice));
-    for (auto& compared : ComparedKnobs(options_)) mine.knobs.push_back(std::move(compared));
-    mine.knobs.emplace_back("number of cases", static_cast<int64_t>(workload.cases.size()));
-    mine.knobs.emplace_back("cases", static_cast<int64_t>(HashCases(workload) >> 1));
-    status = Agree(mine, options_.timeout(), fabric.get());
-    if (EndsAll(status)) End("", status);
-    if (!status.ok()) return Refuse(status);
-    return RunAll(workload, std::move(fabric));
-  }
+class ReshardCommand final : public Command {
+ public:
+  explicit ReshardCommand(const Options& options)
+      : Command({"reshard", options.json_file, options.timeout(), options.ranks_per_node},
+                &report_),
+        options_(options) {}
 
  private:
-  std::unique_ptr<Fabric> MakeFabric() {
-    auto fabric = MakeMpiFabric(MPI_COMM_WORLD, {options_.ranks_per_node, options_.timeout()});
-    if (!fabric.ok()) End("", fabric.status());
-    return *std::move(fabric);
-  }
-
-  absl::Status Load(Workload* workload) {
-    if (rank_ == 0) {
-      absl::Status writable = WriteJson();
-      if (!writable.ok()) return writable;
-    }
+  absl::StatusOr<KnobList> Describe() override {
     auto loaded = MakeWorkload(options_);
     if (!loaded.ok()) return loaded.status();
-    *workload = *std::move(loaded);
-    report_.notes = workload->notes;
+    workload_ = *std::move(loaded);
+    report_.notes = workload_.notes;
+    KnobList knobs = Knobs(options_);
+    for (auto& choice : Choices(options_)) knobs.push_back(std::move(choice));
+    for (auto& compared : ComparedKnobs(options_)) knobs.push_back(std::move(compared));
+    knobs.emplace_back("number of cases", static_cast<int64_t>(workload_.cases.size()));
+    knobs.emplace_back("cases", static_cast<int64_t>(HashCases(workload_) >> 1));
+    return knobs;
+  }
+
+  absl::Status Run(Ranks* ranks, std::unique_ptr<Fabric> fabric) override {
+    auto gpu = OpenGpu(options_.gpu, ranks->local_rank());
+    absl::Status opened = Needs(AllOk(ranks, gpu.status()));
+    if (!opened.ok()) return opened;
+    report_.nccl_bytes = NcclBytes(options_.gpu, report_.world - 1);
+    auto lanes = MakeLanes(options_, *gpu, std::move(fabric));
+    if (!lanes.ok()) return lanes.status();
+    auto baselines = BaselineRuns::Create(options_.baselines, ranks, options_.timeout());
+    if (!baselines.ok()) End(baselines.status());
+    Print(IsOsu() ? OsuHeader(report_) : TableHeader(options_, report_));
+    Runner runner(&options_, ranks, baselines->get(), *std::move(lanes));
+    for (const Case& entry : workload_.cases) RunCase(entry, &runner);
+    WriteTrace(&runner);
+    absl::Status closed = runner.Close();
+    if (!closed.ok()) End(closed);
+    is_whole_ = true;
     return absl::OkStatus();
   }
 
-  int RunAll(const Workload& workload, std::unique_ptr<Fabric> fabric) {
-    auto ranks = Ranks::Create(options_.timeout());
-    if (!ranks.ok()) End("", ranks.status());
-    report_.hosts = (*ranks)->hosts();
-    auto gpu = OpenGpu(options_.gpu, (*ranks)->local_rank());
-    absl::Status opened =
-        (*ranks)->AllOk(gpu.status(), options_.timeout(), [] { return absl::OkStatus(); });
-    if (!opened.ok()) {
-      ranks->reset();
-      return Refuse(opened);
+  bool IsGood() const override {
+    for (const CaseResult& result : report_.results) {
+      if (result.wrong > 0) return false;
     }
-    report_.nccl_bytes = NcclBytes(options_.gpu, report_.world - 1);
-    auto lanes = MakeLanes(options_, *gpu, std::move(fabric));
-    if (!lanes.ok() && EndsAll(lanes.status())) End("", lanes.status());
-    if (!lanes.ok()) {
-      ranks->reset();  // it frees a communicator, which must come before MPI_Finalize
-      return Refuse(lanes.status());
-    }
-    auto baselines = BaselineRuns::Create(options_.baselines, ranks->get(), options_.timeout());
-    if (!baselines.ok()) End("", baselines.status());
-    if (rank_ == 0) {
-      Print(stdout, IsOsu() ? OsuHeader(report_) : TableHeader(options_, report_));
-    }
-    {
-      Runner runner(&options_, ranks->get(), baselines->get(), *std::move(lanes));
-      for (const Case& entry : workload.cases) RunCase(entry, &runner);
-      WriteTrace(&runner);
-      absl::Status closed = runner.Close();
-      if (!closed.ok()) End("", closed);
-    }
-    baselines->reset();
-    ranks->reset();
-    return Finish();
+    return true;
+  }
+  std::string Json() const override { return JsonText(options_, report_); }
+  std::string Footer() const override {
+    const bool has_words = is_whole_ && !options_.model_file.empty() && options_.format != "csv";
+    return absl::StrCat(TableFooter(report_), has_words ? InWords(report_.results) : "");
   }
 
   void WriteTrace(Runner* runner) {
     const auto line = runner->WriteTrace();
-    if (!line.ok() && EndsAll(line.status())) End("", line.status());
+    if (EndsAll(line.status())) End(line.status());
     if (!line.ok()) AddError("", line.status());
-    if (line.ok() && !line->empty()) Print(stdout, absl::StrCat("# ", *line, "\n"));
+    if (line.ok() && !line->empty()) Print(absl::StrCat("# ", *line, "\n"));
   }
 
   void RunCase(const Case& entry, Runner* runner) {
     bool fatal = false;
     auto results = runner->Run(entry, &fatal);
     if (!results.ok()) {
-      if (fatal) End(entry.id, results.status());
+      if (fatal) End(results.status(), entry.id);
       AddError(entry.id, results.status());
       return;
     }
     for (const CaseResult& result : *results) {
-      if (rank_ == 0) Print(stdout, IsOsu() ? OsuRow(result) : TableRow(result));
+      Print(RowOf(result));
       if (options_.corrupt_bytes > 0 && result.corruptible_elements == 0) {
         AddError(entry.id,
                  absl::FailedPreconditionError("--corrupt: no target has a byte to flip"));
@@ -131,9 +109,7 @@ class Command {
     for (const CaseResult& result : *results) AddMemoryErrors(result);
     if (!results->empty()) AddBaselineErrors(entry.id, results->front().baselines);
     for (CaseResult& result : *results) report_.results.push_back(std::move(result));
-    if (rank_ != 0) return;
-    absl::Status written = WriteJson();
-    if (!written.ok()) Print(stderr, absl::StrCat("# error: ", written.message(), "\n"));
+    SaveResults();
   }
 
   void AddMemoryErrors(const CaseResult& result) {
@@ -158,76 +134,21 @@ class Command {
   }
 
   bool IsOsu() const { return options_.format == "osu"; }
-
-  // The orderly end, on all ranks.
-  int Finish() {
-    int code = EXIT_SUCCESS;
-    report_.finished = true;
-    if (rank_ == 0) {
-      Print(stdout, TableFooter(report_));
-      if (!options_.model_file.empty()) Print(stdout, InWords(report_.results));
-      absl::Status written = WriteJson();
-      if (!written.ok()) Print(stderr, absl::StrCat("# error: ", written.message(), "\n"));
-      if (!written.ok()) code = EXIT_FAILURE;
-    }
-    for (const CaseResult& result : report_.results) {
-      if (result.wrong > 0) code = EXIT_FAILURE;
-    }
-    if (!report_.errors.empty()) code = EXIT_FAILURE;
-    MPI_Finalize();
-    return code;
-  }
-
-  // The end after an error that all ranks have, before anything has moved.
-  int Refuse(const absl::Status& status) {
-    report_.finished = true;
-    AddError("", status);
-    if (rank_ == 0) {
-      Print(stderr, absl::StrCat("sluice-bench reshard: ", status.message(), "\n"));
-      WriteJson().IgnoreError();  // the error itself may be that it cannot be written
-    }
-    MPI_Finalize();
-    return EXIT_FAILURE;
-  }
-
-  // The end after an error that others may not have: ends the job.
-  [[noreturn]] void End(const std::string& id, const absl::Status& status) {
-    report_.finished = true;
-    AddError(id, status);
-    if (rank_ == 0) {
-      Print(stdout, TableFooter(report_));
-      WriteJson().IgnoreError();
-    }
-    Print(stderr, absl::StrCat("sluice-bench reshard: rank ", rank_, ": ", status.message(), "\n"));
-    if (rank_ != 0) absl::SleepFor(kGraceForRankZero);
-    MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
-    std::_Exit(EXIT_FAILURE);
-  }
-
-  void AddError(const std::string& id, const absl::Status& status) {
-    report_.errors.push_back({id, absl::StrCat(status.message())});
-  }
-
-  absl::Status WriteJson() {
-    if (rank_ != 0 || options_.json_file.empty()) return absl::OkStatus();
-    return WriteFile(options_.json_file, JsonText(options_, report_));
-  }
-
-  static void Print(FILE* stream, const std::string& text) {
-    std::fputs(text.c_str(), stream);
-    std::fflush(stream);
+  std::string RowOf(const CaseResult& result) const {
+    if (options_.format == "csv") return CsvRow(result);
+    return IsOsu() ? OsuRow(result) : TableRow(result);
   }
 
   const Options& options_;
-  int rank_ = 0;
+  Workload workload_;
   RunReport report_;
+  bool is_whole_ = false;  // all cases have been run
 };
 
 }  // namespace
 
 int RunReshard(const Options& options, const absl::Status& flags) {
-  Command command(options);
-  return command.Run(flags);
+  return ReshardCommand(options).Execute(flags);
 }
 
 }  // namespace sluice::bench

@@ -44,6 +44,7 @@ void SetTimes(const std::vector<double>& sorted, CaseResult* result) {
   result->p99_us = P99(sorted);
   result->max_us = sorted.back();
   result->alg_bw = BandwidthOf(result->payload_bytes, result->median_us);
+  result->bus_bw = BandwidthOf(result->port_bytes, result->median_us);
 }
 
 std::string DTypeOf(const TensorTransfer& tensor) {
@@ -58,6 +59,16 @@ std::string DTypeOf(const TransferSpec& spec) {
     if (DTypeOf(tensor) != name) return "mixed";
   }
   return name;
+}
+
+int64_t BytesOf(const TransferSpec& spec) {
+  int64_t bytes = 0;
+  for (const TensorTransfer& tensor : spec.tensors) {
+    int64_t elements = 1;
+    for (const int64_t size : tensor.shape) elements *= size;
+    bytes += elements * DTypeBytes(tensor.dst_dtype);
+  }
+  return bytes;
 }
 
 // Tensor by tensor, each in the order of its target mesh.
@@ -83,6 +94,8 @@ std::vector<TargetRank> OrderFingerprints(const TransferSpec& spec,
 
 void AddRank(const RankRecord& record, CaseResult* result) {
   result->payload_bytes += record.stats.received_bytes;
+  result->port_bytes =
+      std::max({result->port_bytes, record.stats.sent_bytes, record.stats.received_bytes});
   result->buckets += record.stats.buckets_as_source;
   result->channels += record.stats.channels_as_source;
   result->wrong += record.wrong;
@@ -146,14 +159,16 @@ CaseResult Summarise(const std::string& id, const TransferSpec& spec, const Opti
   result.id = id;
   result.dtype = DTypeOf(spec);
   result.tensors = static_cast<int64_t>(spec.tensors.size());
+  result.tensor_bytes = BytesOf(spec);
   result.bucket_bytes = records[0].stats.bucket_bytes;
   result.max_in_flight = records[0].stats.max_in_flight;
-  result.automatic = session.options().bucket_bytes == 0 || session.options().max_in_flight == 0;
+  result.automatic = !session.options().bucket_bytes || !session.options().max_in_flight;
   result.limit_buckets = session.slots();
   result.limit_bytes = session.slots() * session.slot_bytes();
   result.plan_hash = records[0].stats.plan_hash;
   result.corruptible_elements = records[0].corruptible_elements;
-  result.checked = options.check != 0 || options.corrupt_bytes > 0;
+  result.checked = options.check != Check::kNone || options.corrupt_bytes > 0;
+  result.sampled = options.check == Check::kSample && options.corrupt_bytes == 0;
   for (const RankRecord& record : records) AddRank(record, &result);
   result.wait_share /= static_cast<double>(records.size());
   result.memory = GrowthOf(options, result, records);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "job/job_report.h"
 #include "reshard/options.h"
 #include "reshard/plan_figures.h"
 #include "reshard/rank_record.h"
@@ -48,7 +49,9 @@ struct CaseResult {
   std::string plan;   // of Options::plan's names
   std::string dtype;  // "mixed" if tensors differ
   int64_t tensors = 0;
+  int64_t tensor_bytes = 0;  // of all tensors, each element once, as targets have them
   int64_t payload_bytes = 0;
+  int64_t port_bytes = 0;  // that leave the busiest rank, or come to it to stay
   int64_t buckets = 0;
   int64_t channels = 0;
   int64_t bucket_bytes = 0;  // in force: what was given, or what automatic came to
@@ -58,8 +61,10 @@ struct CaseResult {
   double min_us = 0, median_us = 0, p99_us = 0, max_us = 0;
   std::vector<double> iterations_us;  // in their order
   double alg_bw = 0;                  // decimal GB/s at the median
+  double bus_bw = 0;                  // the same of port_bytes
   int64_t wrong = 0;
   bool checked = true;
+  bool sampled = false;  // only a sample of the elements
   int64_t corruptible_elements = 0;
   int64_t peak_buckets = 0, peak_bytes = 0, peak_ops = 0;
   int64_t limit_buckets = 0, limit_bytes = 0;          // 0: no limit
@@ -74,21 +79,11 @@ struct CaseResult {
   std::vector<BaselineResult> baselines;
 };
 
-struct CaseError {
-  std::string id;  // empty: not of one case
-  std::string message;
-};
-
-struct RunReport {
-  std::string mpi;
-  int world = 0;
-  std::vector<std::string> hosts;
+struct RunReport : JobReport {
   std::vector<std::string> notes;
   int64_t nccl_bytes = 0;  // an estimate of what NCCL takes on each device
   std::vector<CaseResult> results;
   std::vector<PlanFigures> plans;  // instead of results, where nothing is to be moved
-  std::vector<CaseError> errors;
-  bool finished = false;
 };
 
 // How an iteration is timed: "monotonic" or "barrier"; see IterationTimes.

@@ -6,13 +6,14 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "job/host_clock.h"
+#include "job/memory_need.h"
+#include "job/trace_file.h"
 #include "memory/resident_memory.h"
-#include "reshard/host_clock.h"
 #include "reshard/lanes.h"
-#include "reshard/memory_need.h"
-#include "reshard/trace_file.h"
 #include "reshard/windowed.h"
 #include "sluice/mpi.h"
+#include "sluice/testing.h"
 #include "workload/fill.h"
 #include "workload/numbers.h"
 
@@ -42,7 +43,8 @@ absl::Status OpenLane(const Options& options, std::unique_ptr<Fabric> fabric, La
     if (!made.ok()) return made.status();
     fabric = *std::move(made);
   }
-  auto session = Session::Create(std::move(fabric), lane->options);
+  auto session = Relays(lane->plan) ? Session::Create(std::move(fabric), lane->options)
+                                    : CreateNaiveSession(std::move(fabric), lane->options);
   if (!session.ok()) return session.status();
   lane->session = *std::move(session);
   return absl::OkStatus();
@@ -92,6 +94,8 @@ CasePlaces Runner::Places(size_t lane) const {
   places.src_on_device = options_->gpu.src_device == "cuda";
   places.dst_on_device = options_->gpu.dst_device == "cuda";
   places.late_targets = options_->windowed > 0;
+  // Damage that was asked for must all be found.
+  places.sampled = options_->check == Check::kSample && options_->corrupt_bytes == 0;
   if (options_->memory == "shared" && !options_->gpu.uses_device()) {
     places.shared = lanes_[lane].session.get();
   }
@@ -229,7 +233,7 @@ absl::Status Runner::TakeLaneTurn(const Case& entry, size_t lane, int iteration,
     run->record.grown_by = std::string(MethodName(run->watch->method()));
     run->watch.reset();
     Finish(entry, memory, run);
-  } else if (options_->check != 0 && options_->windowed == 0) {
+  } else if (options_->check != Check::kNone && options_->windowed == 0) {
     run->record.wrong += memory->CountWrongTargets();
   }
   return absl::OkStatus();
@@ -250,7 +254,7 @@ absl::Status Runner::Grow(LaneRun* run) const {
 absl::Status Runner::Move(Session* session, bool last, CaseMemory* memory, LaneRun* run) {
   if (options_->windowed > 0) {
     WindowedOutcome outcome;
-    const WindowedChecks checks = {options_->check != 0, options_->fingerprint && last};
+    const WindowedChecks checks = {options_->check != Check::kNone, options_->fingerprint && last};
     absl::Status status =
         RunWindowed(session, run->transfer, checks, memory, run->watch.get(), &outcome);
     RankRecord& record = run->record;
@@ -264,7 +268,7 @@ absl::Status Runner::Move(Session* session, bool last, CaseMemory* memory, LaneR
   }
   const auto id = session->Start(run->transfer, memory->src(), memory->dst());
   if (!id.ok()) return id.status();
-  return session->Wait(*id);
+  return id->Wait();
 }
 
 absl::Status Runner::TakeBaselineTurn(int iteration, CaseMemory* memory,
@@ -272,7 +276,7 @@ absl::Status Runner::TakeBaselineTurn(int iteration, CaseMemory* memory,
   absl::Status status = RunOnce(iteration, memory, nullptr, &baseline->record, [&] {
     return baselines_->Run(baseline, Patience(case_bytes_), [this] { return Poll(); });
   });
-  if (!status.ok() || options_->check == 0) return status;
+  if (!status.ok() || options_->check == Check::kNone) return status;
   baseline->record.wrong += memory->CountWrongTargets();
   if (iteration + 1 == options_->warmup + options_->iterations) {
     baseline->record.wrong += memory->CountWrongSources();
@@ -318,7 +322,7 @@ void Runner::Finish(const Case& entry, CaseMemory* memory, LaneRun* run) {
         memory->CorruptTargets(entry.spec, ranks_->rank(), options_->corrupt_bytes);
   }
   const bool late = options_->windowed > 0;  // these targets have been checked
-  if (options_->check != 0 || options_->corrupt_bytes > 0) {
+  if (options_->check != Check::kNone || options_->corrupt_bytes > 0) {
     record.wrong += (late ? 0 : memory->CountWrongTargets()) + memory->CountWrongSources();
   }
   if (!options_->fingerprint || late) return;

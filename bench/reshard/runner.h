@@ -13,12 +13,12 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "gpu/gpu.h"
+#include "job/ranks.h"
 #include "memory/mapped_memory.h"
 #include "memory/memory_watch.h"
 #include "reshard/baseline_runs.h"
 #include "reshard/case_memory.h"
 #include "reshard/options.h"
-#include "reshard/ranks.h"
 #include "reshard/result.h"
 #include "sluice/session.h"
 #include "workload/workload.h"
@@ -64,8 +64,9 @@ class Runner {
   };
 
   absl::Status Poll();
-  // The lanes whose sessions share memory between ranks, which is fastest in the session that has
-  // made it: each has tensors of its own, the first of them for all other lanes and the baselines.
+  // The lanes whose sessions share memory between ranks. Such memory is fastest in the session that
+  // has made it, so each of these lanes has tensors of its own. The first of these lanes lends its
+  // tensors to all other lanes and the baselines.
   std::vector<size_t> LanesWithMemory() const;
   CasePlaces Places(size_t lane) const;
   absl::StatusOr<std::vector<CaseMemory>> MakeMemories(const Case& entry,

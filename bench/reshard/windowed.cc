@@ -21,15 +21,15 @@ void Free(size_t tensor, CaseMemory* memory, MemoryWatch* watch) {
   if (watch != nullptr) watch->Resume(memory->target_bytes());
 }
 
-absl::Status Handle(const Event& event, Session* session, const WindowedChecks& checks,
-                    CaseMemory* memory, MemoryWatch* watch, WindowedOutcome* outcome) {
+absl::Status Handle(const Event& event, const WindowedChecks& checks, CaseMemory* memory,
+                    MemoryWatch* watch, WindowedOutcome* outcome) {
   const auto tensor = static_cast<size_t>(std::max(event.tensor, 0));
   switch (event.kind) {
     case Event::Kind::kNeedsMemory: {
       absl::Status status = Allocate(tensor, memory, watch);
       if (!status.ok()) return status;
       outcome->peak_target_bytes = std::max(outcome->peak_target_bytes, memory->target_bytes());
-      return session->Supply(event.run, event.tensor, memory->dst()[tensor]);
+      return event.run.Supply(event.tensor, memory->dst()[tensor]);
     }
     case Event::Kind::kTensorDone:
       if (absl::Status status = memory->FetchTarget(tensor); !status.ok()) return status;
@@ -61,7 +61,7 @@ absl::Status RunWindowed(Session* session, Transfer* transfer, const WindowedChe
   if (!run.ok()) return run.status();
   bool done = false;
   while (!done) {
-    done = session->IsDone(*run);
+    done = run->IsDone();
     if (!done) {
       if (absl::Status status = session->Poll(); !status.ok()) return status;
     }
@@ -69,12 +69,12 @@ absl::Status RunWindowed(Session* session, Transfer* transfer, const WindowedChe
     Event event;
     while (session->PollEvent(&event)) {
       any = true;
-      absl::Status status = Handle(event, session, checks, memory, watch, outcome);
+      absl::Status status = Handle(event, checks, memory, watch, outcome);
       if (!status.ok()) return status;
     }
     if (!any) sched_yield();
   }
-  return session->Wait(*run);
+  return run->Wait();
 }
 
 }  // namespace sluice::bench

@@ -10,10 +10,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "storage/atomic_file.h"
-#include "storage/npy.h"
-#include "storage/safetensors.h"
-#include "storage/shard_index.h"
+#include "storage/file/atomic_file.h"
+#include "storage/format/npy.h"
+#include "storage/format/safetensors.h"
+#include "storage/format/shard_index.h"
 #include "tensor/check.h"
 #include "workload/shard_fill.h"
 

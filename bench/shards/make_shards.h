@@ -8,8 +8,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "storage/catalog_formats.h"
 #include "storage/element_type.h"
+#include "storage/format/catalog_formats.h"
 
 namespace sluice::bench {
 

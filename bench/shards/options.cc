@@ -6,6 +6,8 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "job/flags.h"
+#include "job/help.h"
 #include "workload/json_input.h"
 #include "workload/numbers.h"
 
@@ -20,14 +22,18 @@ void AddShardsFlags(CLI::App* app, ShardsOptions* o) {
       ->required()
       ->check(CLI::Range(int64_t{1}, kMostShardItems));
   app->add_option("--item-bytes", o->item_bytes, "bytes of an item, e.g. 150528 or 1M")->required();
-  app->add_option("--items-per-object", o->items_per_object,
-                  "items of an object, the last one may have fewer [as many as make 64M]")
-      ->check(CLI::Range(int64_t{1}, kMostShardItems));
+  OrAuto(app->add_option("--items-per-object", o->items_per_object,
+                         "items of an object, the last one may have fewer [auto: as many as make "
+                         "64M]")
+             ->check(CLI::Range(int64_t{0}, kMostShardItems)));
   app->add_option("--seed", o->seed, "part of the formula that fills the items [0]");
   app->add_option("--dtype", o->dtype, "elements of an item: u8, i16, f16, bf16, f32, ... [u8]");
-  app->add_flag("--force", o->force,
-                "write into a directory that is not empty: files of the same names are replaced, "
-                "others stay");
+  AddSwitch(app, "--force", &o->force,
+            "write into a directory that is not empty: files of the same names are replaced, "
+            "others stay");
+  SetHelp(app,
+          "build/bin/sluice-bench shards --make raw --dir /tmp/shards --items 64 --item-bytes 1M "
+          "--force");
 }
 
 absl::StatusOr<ShardsPlan> ParseShards(const ShardsOptions& options) {

@@ -2,22 +2,22 @@
 #include "shards/shards.h"
 
 #include <cstdio>
-#include <cstdlib>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "job/exit_codes.h"
 #include "shards/make_shards.h"
-#include "storage/shard_index.h"
+#include "storage/format/shard_index.h"
 #include "workload/numbers.h"
 
 namespace sluice::bench {
 namespace {
 
-int Fail(const absl::Status& status) {
+int Fail(const absl::Status& status, int code) {
   absl::FPrintF(stderr, "sluice-bench shards: %s\n", status.message());
-  return EXIT_FAILURE;
+  return code;
 }
 
 void Print(const ShardsPlan& plan, const ShardsMade& made, double seconds) {
@@ -35,12 +35,12 @@ void Print(const ShardsPlan& plan, const ShardsMade& made, double seconds) {
 
 int RunShards(const ShardsOptions& options) {
   const auto plan = ParseShards(options);
-  if (!plan.ok()) return Fail(plan.status());
+  if (!plan.ok()) return Fail(plan.status(), kBadUsageExit);
   const absl::Time start = absl::Now();
   const auto made = MakeShards(*plan);
-  if (!made.ok()) return Fail(made.status());
+  if (!made.ok()) return Fail(made.status(), kFailedExit);
   Print(*plan, *made, absl::ToDoubleSeconds(absl::Now() - start));
-  return EXIT_SUCCESS;
+  return kGoodExit;
 }
 
 }  // namespace sluice::bench

@@ -6,7 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "reshard/workload_flags.h"
+#include "job/workload_flags.h"
 #include "sim/families.h"
 #include "simulate/options.h"
 

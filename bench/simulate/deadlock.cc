@@ -4,7 +4,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -16,9 +15,11 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "job/exit_codes.h"
+#include "job/flags.h"
+#include "job/help.h"
 #include "sim/deadlock/campaign.h"
 #include "sim/deadlock/rules.h"
-#include "simulate/exit_codes.h"
 #include "simulate/interrupt.h"
 #include "simulate/progress_line.h"
 #include "workload/write_file.h"
@@ -139,7 +140,9 @@ CLI::App* AddDeadlockCommand(CLI::App& app, DeadlockOptions* o) {
   command->add_option("--switch-off", o->switch_off,
                       "a premise of escape to do without: reduction-order, slots, start-order, "
                       "group-unit or device-slot-order [none]");
-  command->add_option("--runs", o->runs, "random jobs, each in a random order of events [1000]")
+  command
+      ->add_option("-n,--iters,--runs", o->runs,
+                   "random jobs, each in a random order of events [1000]")
       ->check(CLI::Range(int64_t{1}, kMost));
   command->add_option("--seed", o->seed, "with a run's number all that it depends on [0]");
   command->add_option("--first", o->first, "number of the first run [0]")
@@ -149,16 +152,17 @@ CLI::App* AddDeadlockCommand(CLI::App& app, DeadlockOptions* o) {
   command->add_option("-J,--json", o->json_file, "write the result here");
   command->add_option("--script", o->script_file,
                       "write the smallest stalled run here, as a script for engines");
-  command->add_flag("--progress", o->progress,
-                    "show progress even if standard error is no terminal");
+  AddSwitch(command, "--progress", &o->progress,
+            "show progress even if standard error is no terminal");
+  SetHelp(command, "build/bin/sluice-sim deadlock --rule plain --runs 1000");
   return command;
 }
 
 int RunDeadlock(const DeadlockOptions& options) {
   const absl::StatusOr<CampaignOptions> campaign = Parse(options);
-  if (!campaign.ok()) return Fail(campaign.status(), kBadOptionsExit);
+  if (!campaign.ok()) return Fail(campaign.status(), kBadUsageExit);
   if (absl::Status status = MakeWritable({options.json_file, options.script_file}); !status.ok()) {
-    return Fail(status, kBadOptionsExit);
+    return Fail(status, kBadUsageExit);
   }
   const Interrupt interrupt;
   ProgressLine line(options.progress);
@@ -171,10 +175,10 @@ int RunDeadlock(const DeadlockOptions& options) {
   PrintTable(*campaign, result, interrupted);
   const absl::Status written =
       WriteFiles(options, JsonText(*campaign, result, interrupted), result);
-  if (!written.ok()) return Fail(written, EXIT_FAILURE);
+  if (!written.ok()) return Fail(written, kFailedExit);
   if (interrupted) return kInterruptedExit;
   const bool broken = campaign->rules.rule == GateRule::kEscape && !campaign->rules.off;
-  return broken && result.stalled > 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+  return broken && result.stalled > 0 ? kFailedExit : kGoodExit;
 }
 
 }  // namespace sluice::bench

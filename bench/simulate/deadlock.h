@@ -27,9 +27,10 @@ struct DeadlockOptions {
 // Adds the command to `app` and gives it back; `options` must live as long as `app` is used.
 CLI::App* AddDeadlockCommand(CLI::App& app, DeadlockOptions* options);
 
-// Prints a table and the smallest stalled run. Returns the exit code: 2 for options that make no
-// sense, 1 if a file cannot be written or if the engine's rule stalls with all its premises on, 130
-// after CTRL-C, which ends it with what is known by then.
+// Prints a table and the smallest stalled run. Returns the exit code. Options that make no sense
+// give
+// 2. A file that cannot be written gives 1. The engine's rule gives 1 too, if it stalls with all
+//    its premises on. CTRL-C gives 130, and ends the search with what is known by then.
 int RunDeadlock(const DeadlockOptions& options);
 
 }  // namespace sluice::bench

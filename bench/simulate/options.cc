@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "job/flags.h"
 #include "workload/json_input.h"
 #include "workload/numbers.h"
 #include "workload/write_file.h"
@@ -51,8 +52,11 @@ void AddNetworkFlags(CLI::App* app, SimOptions* o) {
   app->add_option("--copy-latency-us", o->copy_latency_us, "of each such copy")
       ->check(CLI::NonNegativeNumber)
       ->group(network);
-  app->add_flag("--copies-block", o->copies_block,
-                "ranks copy themselves, as without a GPU, and do nothing else meanwhile")
+  AddSwitch(app, "--copies-block", &o->copies_block,
+            "ranks copy themselves, as without a GPU, and do nothing else meanwhile")
+      ->group(network);
+  AddSwitch(app, "--folds", &o->folds,
+            "ranks of a node add up contributions where they lie, as hosts with shared memory")
       ->group(network);
 }
 
@@ -68,6 +72,7 @@ absl::Status ParseNetwork(SimOptions* options) {
   Take(options->copy_rate_gb, 1e9, &model->copy_rate);
   Take(options->copy_latency_us, 1e-6, &model->copy_latency);
   model->copies_block = options->copies_block;
+  model->folds = options->folds;
   options->network = *std::move(model);
   return sim::ValidateNetworkModel(options->network);
 }
@@ -81,12 +86,12 @@ void AddSimFlags(CLI::App* app, const std::string& budgets, SimOptions* o) {
                   absl::StrCat("most buckets of a rank at once, one run for each: 0 for no limit [",
                                budgets, "]"))
       ->group(knobs);
-  app->add_option("--max-in-flight", o->max_in_flight,
-                  "most buckets of a channel at once [2]; 0: automatic, as in a session")
-      ->check(CLI::Range(0, 1 << 16))
-      ->group(knobs);
+  OrAuto(app->add_option("--max-in-flight", o->max_in_flight,
+                         "most buckets of a channel at once [2]; auto or 0: as in a session")
+             ->check(CLI::Range(0, 1 << 16))
+             ->group(knobs));
   app->add_option("--bucket-bytes", o->bucket_bytes_text,
-                  "most bytes of a bucket [8M]; 0: automatic")
+                  "most bytes of a bucket [8M]; auto or 0: as in a session")
       ->group(knobs);
   app->add_option("--plan", o->plan,
                   "relay, or naive: each rank gets its bytes from one that holds them [relay]")
@@ -104,18 +109,18 @@ void AddSimFlags(CLI::App* app, const std::string& budgets, SimOptions* o) {
   const char* output = "Output";
   app->add_option("-J,--json", o->json_file, "write the results here")->group(output);
   app->add_option("--csv", o->csv_file, "write the results here, a line each")->group(output);
-  app->add_flag("--costs", o->costs,
-                "in the JSON, too, what planning and simulating took (which differs between runs)")
+  AddSwitch(app, "--costs", &o->costs,
+            "in the JSON, too, what planning and simulating took (which differs between runs)")
       ->group(output);
-  app->add_flag("--progress", o->progress, "show progress also where stderr is no terminal")
+  AddSwitch(app, "--progress", &o->progress, "show progress also where stderr is no terminal")
       ->group(output);
 }
 
 absl::Status ParseSimTexts(SimOptions* options) {
-  const auto bucket_bytes = ParseBytes(options->bucket_bytes_text);
+  const auto bucket_bytes = ParseBytesOrAuto(options->bucket_bytes_text);
   if (!bucket_bytes.ok()) return Prefixed("--bucket-bytes", bucket_bytes.status());
   if (*bucket_bytes != 0 && (*bucket_bytes < 16 || *bucket_bytes > int64_t{1} << 30)) {
-    return absl::InvalidArgumentError("--bucket-bytes: 16 to 1G, or 0: automatic");
+    return absl::InvalidArgumentError("--bucket-bytes: 16 to 1G, or auto");
   }
   options->bucket_bytes = *bucket_bytes;
   auto budgets = ParseIntegers(options->budgets_text);

@@ -43,6 +43,7 @@ struct SimOptions {
   double copy_rate_gb = -1;
   double copy_latency_us = -1;
   bool copies_block = false;
+  bool folds = false;
 };
 
 // Gives `app` the flags, which write to `options`; `options` must live as long as `app` is used.

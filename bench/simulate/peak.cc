@@ -6,8 +6,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "job/exit_codes.h"
+#include "job/help.h"
 #include "simulate/commands.h"
 #include "simulate/run_job.h"
+#include "workload/presets.h"
 
 namespace sluice::bench {
 namespace {
@@ -54,9 +57,16 @@ absl::Status RunCases(const PeakOptions& options, const Interrupt& interrupt,
 void AddPeakFlags(CLI::App* app, PeakOptions* options) {
   AddWorkloadFlags(app, &options->workload);
   AddSimFlags(app, "0,1,2,4,8,16,32", &options->sim);
+  SetHelp(app,
+          "build/bin/sluice-sim peak --model bench/models/llama-3-8b.json --layers 2 \\\n"
+          "  --system bench/systems/llama-3-8b-fsdp8-tp8.json --budget-buckets 0,8");
 }
 
 int RunPeak(PeakOptions* options) {
+  if (options->workload.list_presets) {
+    std::fputs(PresetListText().c_str(), stdout);
+    return kGoodExit;
+  }
   if (absl::Status status = ParseSimTexts(&options->sim); !status.ok()) return RefuseSim(status);
   const Interrupt interrupt;
   std::vector<SimResult> results;

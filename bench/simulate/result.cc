@@ -144,16 +144,17 @@ std::string SimCsv(const SimOptions& options, absl::Span<const SimResult> result
 }
 
 std::string SimJson(const SimOptions& options, absl::Span<const SimResult> results) {
-  using Json = nlohmann::ordered_json;
+  using ResultJson = nlohmann::ordered_json;
   const sim::NetworkModel& network = options.network;
-  Json json;
+  ResultJson json;
   json["model"] = network.name;
   json["network"] = {{"port_rate", network.port_rate},
                      {"latency_us", network.latency * 1e6},
                      {"ranks_per_node", network.ranks_per_node},
                      {"copy_rate", network.copy_rate},
                      {"copy_latency_us", network.copy_latency * 1e6},
-                     {"copies_block", network.copies_block}};
+                     {"copies_block", network.copies_block},
+                     {"folds", network.folds}};
   if (network.kind == sim::NetworkModel::Kind::kNodes) {
     json["network"]["nics_per_node"] = network.nics_per_node;
     json["network"]["nic_rate"] = network.nic_rate;
@@ -163,9 +164,9 @@ std::string SimJson(const SimOptions& options, absl::Span<const SimResult> resul
   json["plan"] = options.plan;
   json["seed"] = options.seed;
   json["start_skew_us"] = options.start_skew_us;
-  json["results"] = Json::array();
+  json["results"] = ResultJson::array();
   for (const SimResult& r : results) {
-    Json row;
+    ResultJson row;
     row["family"] = r.family;
     row["ranks"] = r.ranks;
     row["budget"] = r.budget;
@@ -181,7 +182,8 @@ std::string SimJson(const SimOptions& options, absl::Span<const SimResult> resul
     row["buckets"] = r.buckets;
     row["makespan_us"] = r.makespan_us;
     row["ratio_to_link_bound"] = r.ratio_to_link_bound;
-    row["ratio_to_no_budget"] = r.ratio_to_no_budget ? Json(*r.ratio_to_no_budget) : Json(nullptr);
+    row["ratio_to_no_budget"] =
+        r.ratio_to_no_budget ? ResultJson(*r.ratio_to_no_budget) : ResultJson(nullptr);
     row["waits"] = {{"budget", r.waits_for_budget}, {"channel", r.waits_for_channel}};
     row["held"] = {
         {"copies", r.held_by_copies}, {"partner", r.held_by_partner}, {"wire", r.held_by_wire}};

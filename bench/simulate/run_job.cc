@@ -4,14 +4,13 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "job/exit_codes.h"
 #include "sim/simulation.h"
-#include "simulate/exit_codes.h"
 #include "simulate/progress_line.h"
 #include "workload/write_file.h"
 
@@ -54,7 +53,7 @@ absl::Status CheckMemory(const sim::JobPlans& plans, int64_t budget) {
     const int64_t most = plans.plan(rank).peak_buckets_without_budget;
     slots += budget == 0 ? most : std::min(budget, most);
   }
-  constexpr int64_t kBytesPerSlot = kBytesPerBucketAhead + 64;
+  constexpr int64_t kBytesPerSlot = kBytesPerBucketAhead + 128;  // a live bucket, and its move
   if (slots <= kSlotBytesMax / kBytesPerSlot) return absl::OkStatus();
   return absl::ResourceExhaustedError(
       absl::StrCat("budget ", budget, ": ", slots, " slots over ", plans.ranks(), " ranks x ",
@@ -151,16 +150,16 @@ absl::Status RunJob(const sim::Job& job, const SimOptions& options, const Interr
 
 int RefuseSim(const absl::Status& status) {
   absl::FPrintF(stderr, "sluice-sim: %s\n", absl::StrCat(status.message()));
-  return kBadOptionsExit;
+  return kBadUsageExit;
 }
 
 int FinishSim(const absl::Status& status, const SimOptions& options, const Interrupt& interrupt,
               const std::vector<SimResult>& results) {
-  int exit_code = EXIT_SUCCESS;
+  int exit_code = kGoodExit;
   const auto complain = [&exit_code](const absl::Status& of) {
     if (of.ok()) return;
     absl::FPrintF(stderr, "sluice-sim: %s\n", absl::StrCat(of.message()));
-    exit_code = EXIT_FAILURE;
+    exit_code = kFailedExit;
   };
   complain(status);
   if (!options.json_file.empty()) {
@@ -169,7 +168,7 @@ int FinishSim(const absl::Status& status, const SimOptions& options, const Inter
   if (!options.csv_file.empty()) complain(WriteFile(options.csv_file, SimCsv(options, results)));
   const bool stalled = std::any_of(results.begin(), results.end(),
                                    [](const SimResult& result) { return result.stalled; });
-  if (stalled) exit_code = EXIT_FAILURE;
+  if (stalled) exit_code = kFailedExit;
   return interrupt.came() ? kInterruptedExit : exit_code;
 }
 

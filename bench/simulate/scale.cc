@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "job/help.h"
 #include "simulate/commands.h"
 #include "simulate/run_job.h"
 #include "workload/json_input.h"
@@ -94,6 +95,7 @@ void AddScaleFlags(CLI::App* app, ScaleOptions* options) {
                   "of all-to-all and peers: from each rank to each of its peers [8M]")
       ->group(what);
   AddSimFlags(app, "8", &options->sim);
+  SetHelp(app, "build/bin/sluice-sim scale --family all-to-all --ranks 16:64:2 --budget-buckets 8");
 }
 
 int RunScale(ScaleOptions* options) {

@@ -1,17 +1,20 @@
 // sluice-sim: what a budget bounds and costs on meshes of any size, by simulation. No MPI.
 #include <CLI/CLI.hpp>
+#include <iostream>
 
 #include "absl/strings/str_cat.h"
+#include "job/exit_codes.h"
+#include "job/help.h"
 #include "simulate/commands.h"
 #include "simulate/deadlock.h"
-#include "simulate/exit_codes.h"
 
 int main(int argc, char** argv) {
   sluice::bench::PeakOptions peak_options;
   sluice::bench::ScaleOptions scale_options;
   CLI::App app(
       "Runs the plans and engines of real jobs in simulated time: how much is alive at once, and "
-      "what a budget costs.");
+      "what a budget costs.",
+      "sluice-sim");
   app.set_version_flag("--version", absl::StrCat("sluice-sim ", SLUICE_VERSION));
   app.require_subcommand(1);
   CLI::App* peak = app.add_subcommand("peak", "given transfers, with several budgets");
@@ -20,10 +23,16 @@ int main(int argc, char** argv) {
   sluice::bench::AddScaleFlags(scale, &scale_options);
   sluice::bench::DeadlockOptions deadlock_options;
   const CLI::App* deadlock = sluice::bench::AddDeadlockCommand(app, &deadlock_options);
+  sluice::bench::SetHelp(&app, "build/bin/sluice-sim peak --preset etha-3-no_partial",
+                         "sluice-sim COMMAND --help says more of each, and has an example.");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : sluice::bench::kBadOptionsExit;
+    if (error.get_exit_code() != 0 && sluice::bench::NamesNoCommand(app)) {
+      std::cerr << sluice::bench::NoCommandText(app, argc, argv);
+      return sluice::bench::kBadUsageExit;
+    }
+    return app.exit(error) == 0 ? sluice::bench::kGoodExit : sluice::bench::kBadUsageExit;
   }
   if (peak->parsed()) return sluice::bench::RunPeak(&peak_options);
   if (deadlock->parsed()) return sluice::bench::RunDeadlock(deadlock_options);

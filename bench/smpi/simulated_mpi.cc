@@ -9,8 +9,8 @@
 #include <cstring>
 #include <optional>
 
+#include "job/memory_need.h"
 #include "memory/resident_memory.h"
-#include "reshard/memory_need.h"
 
 extern "C" int __wrap_MPI_Get_processor_name(char* name, int* length) {
   constexpr char kName[] = "simulated";

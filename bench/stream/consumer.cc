@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <cstddef>
 
-#include "reshard/host_clock.h"
+#include "job/host_clock.h"
 
 namespace sluice::bench {
 namespace {

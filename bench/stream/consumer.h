@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "plan/stream_plan.h"
+#include "plan/shard/stream_plan.h"
 #include "sluice/tensor.h"
 #include "stream/delivery_check.h"
 #include "stream/item_check.h"

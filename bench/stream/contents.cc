@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "plan/cursor.h"
-#include "session/stream_catalog.h"
-#include "session/stream_source.h"
+#include "plan/shard/cursor.h"
+#include "session/stream/stream_catalog.h"
+#include "session/stream/stream_source.h"
 #include "workload/json_input.h"
 
 namespace sluice::bench {
@@ -15,7 +15,7 @@ namespace sluice::bench {
 absl::StatusOr<Catalog> FindCatalog(const StreamOptions& stream) {
   const auto address = ParseSourceAddress(stream.source.uri);
   if (!address.ok()) return address.status();
-  const auto text = FetchCatalogText(*address, stream.source, stream.retry);
+  const auto text = FetchCatalogText(*address, stream.source, stream.reads.retry);
   if (!text.ok()) return text.status();
   return ReadCatalogText(*text, stream.source);
 }
@@ -57,7 +57,7 @@ absl::Status Contents::AddFills(const StreamBenchOptions& options) {
   const int64_t element_bytes = ElementBytes(plain_type_);
   const bool whole =
       item_bytes_ % element_bytes == 0 &&
-      std::all_of(catalog_.runs().begin(), catalog_.runs().end(), [&](const Catalog::Run& run) {
+      std::all_of(catalog_.runs().begin(), catalog_.runs().end(), [&](const Catalog::Stretch& run) {
         return run.type >= 0 || run.item_bytes % element_bytes == 0;
       });
   if (whole) return absl::OkStatus();
@@ -78,15 +78,15 @@ ElementType Contents::TypeOf(int64_t item) const {
 absl::StatusOr<StreamPlan> Contents::PlanOf(const StreamOptions& stream) const {
   StreamPlanOptions plan;
   plan.items = items_;
-  plan.epochs = stream.epochs;
-  plan.shuffle = stream.shuffle;
-  plan.seed = stream.seed;
+  plan.epochs = stream.order.epochs;
+  plan.shuffle = stream.order.shuffle;
+  plan.seed = stream.order.seed;
   plan.exchange = false;
   const Selection& selection = stream.selection;
-  plan.places = {{selection.first, selection.step,
-                  selection.end < 0 ? items_ : std::min(selection.end, items_)}};
-  if (!stream.cursor.empty()) {
-    const auto cursor = Cursor::Parse(stream.cursor);
+  plan.places = {
+      {selection.first, selection.step, std::min(selection.end.value_or(items_), items_)}};
+  if (!stream.order.cursor.empty()) {
+    const auto cursor = Cursor::Parse(stream.order.cursor);
     if (!cursor.ok()) return Prefixed("--cursor", cursor.status());
     const auto merged = MergeCursors({*cursor});  // as the library does with those of all ranks
     if (!merged.ok()) return Prefixed("--cursor", merged.status());

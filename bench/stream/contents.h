@@ -10,7 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "plan/stream_plan.h"
+#include "plan/shard/stream_plan.h"
 #include "sluice/stream.h"
 #include "storage/catalog.h"
 #include "storage/element_type.h"

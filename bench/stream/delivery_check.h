@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "plan/stream_plan.h"
+#include "plan/shard/stream_plan.h"
 
 namespace sluice::bench {
 

@@ -1,19 +1,16 @@
 // Declaring the flags.
+#include "job/flags.h"
+
 #include <CLI/CLI.hpp>
 #include <limits>
 
+#include "job/help.h"
 #include "stream/options.h"
 
 namespace sluice::bench {
 namespace {
 
 constexpr int64_t kMax64 = std::numeric_limits<int64_t>::max();
-
-// What can be waited for: above 0, and within what clocks count.
-const CLI::Range& Seconds() {
-  static const auto* const kSeconds = new CLI::Range(0.001, 1e6);
-  return *kSeconds;
-}
 
 void AddSourceFlags(CLI::App* app, StreamBenchOptions* o) {
   const char* group = "Where items come from";
@@ -40,9 +37,8 @@ void AddSourceFlags(CLI::App* app, StreamBenchOptions* o) {
   app->add_option("--generate-ms", o->generate_ms, "how long the generator takes for an item [0]")
       ->check(CLI::Range(0.0, 1e6))
       ->group(group);
-  app->add_option("--after-update", o->after_update,
-                  "1: the generator begins an item only after the update with the one before [0]")
-      ->check(CLI::Range(0, 1))
+  AddSwitch(app, "--after-update", &o->after_update,
+            "the generator begins an item only after the update with the one before")
       ->group(group);
 }
 
@@ -69,11 +65,14 @@ void AddKnobFlags(CLI::App* app, StreamBenchOptions* o) {
   const char* group = "Knobs";
   app->add_option("--budget-bytes", o->budget_bytes_text, "memory for what is read ahead [256M]")
       ->group(group);
-  app->add_option("--slots", o->slots, "most pieces at once [0: as many as the budget holds]")
-      ->check(CLI::Range(int64_t{0}, int64_t{1} << 20))
-      ->group(group);
-  app->add_option("--piece-bytes", o->piece_bytes_text, "most bytes of one read [8M, or less]")
-      ->group(group);
+  OrAuto(app->add_option("--slots", o->slots,
+                         "most pieces at once [auto: as many as the budget holds]")
+             ->check(CLI::Range(int64_t{0}, int64_t{1} << 20))
+             ->group(group));
+  OrAuto(app->add_option("--piece-bytes", o->piece_bytes_text,
+                         "most bytes of one read [auto: 8M, or less]")
+             ->group(group),
+         "");
   app->add_option("--device-buffers", o->device_buffers, "batches in device memory [2]")
       ->check(CLI::Range(1, 1 << 20))
       ->group(group);
@@ -86,12 +85,9 @@ void AddKnobFlags(CLI::App* app, StreamBenchOptions* o) {
   app->add_option("--order", o->order, "in: the epoch's; completed: as items come [in]")
       ->check(CLI::IsMember({"in", "completed"}))
       ->group(group);
-  app->add_option("--hedge", o->hedge, "1: slow reads are started once more [0]")
-      ->check(CLI::Range(0, 1))
-      ->group(group);
-  app->add_option("--exchange", o->exchange,
-                  "1: ranks that need the same item read it once between them [1]")
-      ->check(CLI::Range(0, 1))
+  AddSwitch(app, "--hedge", &o->hedge, "slow reads are started once more")->group(group);
+  AddSwitch(app, "--exchange", &o->exchange,
+            "ranks that need the same item read it once between them [1]; 0: each for itself")
       ->group(group);
   app->add_option("--share", o->share,
                   "all: every rank gets all items; deal: each item goes to one rank [all with "
@@ -101,18 +97,15 @@ void AddKnobFlags(CLI::App* app, StreamBenchOptions* o) {
   app->add_option("--attempts", o->attempts, "most attempts at a read [4]")
       ->check(CLI::Range(1, 1000))
       ->group(group);
-  app->add_option("--request-timeout-s", o->request_timeout_s, "most time of one request [20]")
-      ->check(Seconds())
+  AddSeconds(app, "--request-timeout-s", &o->request_timeout_s, "most time of one request [20]")
       ->group(group);
   app->add_option("--transform", o->transform_text,
                   "SRC:DST:SCALE:BIAS, such as u8:f32:0.0039:-0.5: what is done to elements")
       ->group(group);
-  app->add_option("--progress-thread", o->progress_thread,
-                  "1: a thread of the session's own drives the stream (MPI_THREAD_MULTIPLE) [0]")
-      ->check(CLI::Range(0, 1))
+  AddSwitch(app, "--progress-thread", &o->progress_thread,
+            "a thread of the session's own drives the stream (MPI_THREAD_MULTIPLE)")
       ->group(group);
-  app->add_option("--timeout-s", o->timeout_s, "longest wait for an item or for ranks [60]")
-      ->check(Seconds())
+  AddSeconds(app, "--timeout-s", &o->timeout_s, "longest wait for an item or for ranks [60]")
       ->group(group);
 }
 
@@ -121,7 +114,7 @@ void AddOrderFlags(CLI::App* app, StreamBenchOptions* o) {
   app->add_option("--epochs", o->epochs, "how often all items come [1]")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30))
       ->group(group);
-  app->add_flag("--shuffle", o->shuffle, "in an order that --seed and the epoch choose")
+  AddSwitch(app, "--shuffle", &o->shuffle, "in an order that --seed and the epoch choose")
       ->group(group);
   app->add_option("--seed", o->seed, "of the order, and of injected latencies and faults [0]")
       ->group(group);
@@ -139,18 +132,21 @@ void AddRunFlags(CLI::App* app, StreamBenchOptions* o) {
   app->add_option("--consume-us", o->consume_us, "how long the consumer computes with an item [0]")
       ->check(CLI::Range(0.0, 1e9))
       ->group(group);
-  app->add_option("--compare", o->compare_texts,
+  app->add_option("--compare,--baseline", o->compare_texts,
                   "run this as well, in turns: serial (one wave at a time) or threads:8x4 (8 "
                   "workers, each up to 4 items ahead, in order); repeat or separate by commas")
       ->delimiter(',')
       ->group(group);
-  app->add_option("--iterations", o->iterations, "rounds of all modes; the median counts [1]")
+  app->add_option("-n,--iters,--iterations", o->iterations,
+                  "rounds of all modes; the median counts [1]")
       ->check(CLI::Range(1, 100000))
       ->group(group);
-  app->add_option("--verify", o->verify,
-                  "full: every element; sample: 4 KiB of every 64, first and last; none: only "
-                  "which items come [full]. Counts as consuming")
-      ->check(CLI::IsMember({"full", "sample", "none"}))
+  const auto verify = [o](Check check) {
+    o->verify = check == Check::kNone ? "none" : check == Check::kSample ? "sample" : "full";
+  };
+  AddCheck(app, "--check,--verify", verify,
+           "all (or full): every element; sample: 4 KiB of every 64, first and last; none: only "
+           "which items come [all]. Counts as consuming")
       ->group(group);
   app->add_option("--fill-seed", o->fill_seed, "--seed that the shards were made with [0]")
       ->group(group);
@@ -172,6 +168,9 @@ void AddRunFlags(CLI::App* app, StreamBenchOptions* o) {
   app->add_option("--trace-events", o->trace_events, "most events of a rank in it [262144]")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 26))
       ->group(group);
+  AddSwitch(app, "--csv", &o->csv,
+            "comma separated values in place of the table, all else in lines that begin with #")
+      ->group(group);
   app->add_option("-J,--json", o->json_file, "write the results here, also on failure")
       ->group(group);
 }
@@ -184,11 +183,12 @@ void AddStreamFlags(CLI::App* app, StreamBenchOptions* options) {
   AddInjectionFlags(app, options);
   AddKnobFlags(app, options);
   AddRunFlags(app, options);
-  app->footer(
-      "Storage of 50 ms per read, against plain loaders:\n"
-      "  sluice-bench shards --make raw --dir /tmp/shards --items 256 --item-bytes 1M\n"
-      "  sluice-bench stream --source file:/tmp/shards --latency-ms 50 --budget-bytes 64M\n"
-      "  --compare serial,threads:8x4");
+  SetHelp(app,
+          "build/bin/sluice-bench shards --make raw --dir /tmp/shards --items 64 --item-bytes 1M "
+          "--force\n"
+          "build/bin/sluice-bench stream --source buffered:/tmp/shards --latency-ms 5 \\\n"
+          "  --budget-bytes 16M --compare serial,threads:8x4",
+          "Under scripts/mpirun.sh every rank gets all items; with --share deal each a part.");
 }
 
 }  // namespace sluice::bench

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "absl/time/clock.h"
-#include "reshard/host_clock.h"
+#include "job/host_clock.h"
 
 namespace sluice::bench {
 

@@ -14,7 +14,7 @@ namespace {
 constexpr uint32_t kFillNumbers = 65536;
 
 constexpr int64_t kSampleBytes = 4096;
-constexpr int64_t kSampleStep = 16;  // one sample of so many
+constexpr int64_t kSampleStep = 16;  // one of this many samples is taken
 
 // value * scale + bias as the library documents it: two roundings to f32, then one to `dst`.
 std::vector<std::byte> TransformedNumbers(const ItemTransform& transform) {

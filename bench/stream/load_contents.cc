@@ -4,8 +4,8 @@
 #include <string>
 #include <utility>
 
-#include "session/stream_catalog.h"
-#include "session/stream_source.h"
+#include "session/stream/stream_catalog.h"
+#include "session/stream/stream_source.h"
 
 namespace sluice::bench {
 namespace {
@@ -29,9 +29,9 @@ absl::StatusOr<Catalog> LoadCatalog(const StreamOptions& stream, Ranks* ranks) {
   if (!address.ok()) {
     text = address.status();
   } else if (ranks->rank() == 0) {
-    text = FetchCatalogText(*address, stream.source, stream.retry);
+    text = FetchCatalogText(*address, stream.source, stream.reads.retry);
   }
-  text = ShareText(std::move(text), stream.timeout + stream.retry.request_timeout, ranks);
+  text = ShareText(std::move(text), stream.timeout + stream.reads.retry.request_timeout, ranks);
   if (!text.ok()) return text.status();
   return ReadCatalogText(*text, stream.source);
 }

@@ -5,15 +5,15 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "reshard/ranks.h"
+#include "job/ranks.h"
 #include "stream/contents.h"
 #include "stream/options.h"
 
 namespace sluice::bench {
 
-// Collective: rank 0 reads the index, or the headers of objects without one, and hands it on, so
-// that a server is asked for it once more by the benchmark, not once per rank. The status is this
-// rank's, and may differ between ranks.
+// Collective. Rank 0 reads the index, or the headers of objects without one, and hands it on. So
+// the benchmark asks a server for it once more, not once per rank. The status is this rank's, and
+// may differ between ranks.
 absl::StatusOr<std::unique_ptr<Contents>> LoadContents(const StreamBenchOptions& options,
                                                        Ranks* ranks);
 

@@ -85,8 +85,8 @@ absl::Status CheckGenerator(const StreamBenchOptions& o) {
 
 // Ranges of flags let what is no number pass.
 absl::Status CheckNumbers(const StreamBenchOptions& o) {
-  for (const double value : {o.generate_ms, o.latency_ms, o.jitter, o.tail_percent, o.tail_factor,
-                             o.request_timeout_s, o.consume_us, o.timeout_s}) {
+  for (const double value :
+       {o.generate_ms, o.latency_ms, o.jitter, o.tail_percent, o.tail_factor, o.consume_us}) {
     if (std::isnan(value)) return Refuse("a flag's value is nan");
   }
   return absl::OkStatus();
@@ -144,29 +144,32 @@ StreamOptions StreamOptionsOf(const StreamBenchOptions& o, int rank, int size) {
   source.generate_after_update = o.after_update != 0;
   source.connections = o.connections;
   source.ca_file = o.ca_file;
-  source.delay = {
-      absl::Milliseconds(o.latency_ms), o.jitter, o.tail_percent, o.tail_factor, o.fault, o.seed};
-  if (o.deals()) stream.selection = {rank, size, -1};
+  if (o.deals()) stream.selection = {rank, size, absl::nullopt};
   if (o.items > 0) stream.selection.end = o.items;
-  stream.shuffle = o.shuffle;
-  stream.seed = o.seed;
-  stream.epochs = o.epochs;
-  stream.cursor = o.cursor;
-  stream.budget_bytes = o.budget_bytes;
-  stream.slots = o.slots;
-  stream.piece_bytes = o.piece_bytes;
-  stream.device_buffers = o.device_buffers;
-  stream.device = o.device == "cuda" ? DeviceKind::kCuda : DeviceKind::kCpu;
-  stream.batch_items = o.batch;
-  stream.transform = o.transform;
-  stream.in_order = o.order == "in";
-  stream.exchange = o.exchange != 0;
-  stream.hedge.enabled = o.hedge != 0;
-  stream.retry.attempts_max = o.attempts;
-  stream.retry.request_timeout = absl::Seconds(o.request_timeout_s);
+  stream.order.shuffle = o.shuffle;
+  stream.order.seed = o.seed;
+  stream.order.epochs = o.epochs;
+  stream.order.cursor = o.cursor;
+  stream.reads.budget_bytes = o.budget_bytes;
+  if (o.slots != 0) stream.reads.slots = o.slots;
+  if (o.piece_bytes > 0) stream.reads.piece_bytes = o.piece_bytes;
+  stream.buffers.count = o.device_buffers;
+  stream.buffers.device = o.device == "cuda" ? DeviceKind::kCuda : DeviceKind::kCpu;
+  stream.buffers.batch_items = o.batch;
+  stream.buffers.transform = o.transform;
+  stream.order.in_order = o.order == "in";
+  stream.reads.exchange = o.exchange != 0;
+  stream.reads.hedge.enabled = o.hedge != 0;
+  stream.reads.retry.attempts_max = o.attempts;
+  stream.reads.retry.request_timeout = absl::Seconds(o.request_timeout_s);
   stream.timeout = o.timeout();
-  stream.trace_epochs = o.trace_epochs;
+  if (o.trace_epochs >= 0) stream.trace_epochs = o.trace_epochs;
   return stream;
+}
+
+InjectedDelay DelayOf(const StreamBenchOptions& o) {
+  return {
+      absl::Milliseconds(o.latency_ms), o.jitter, o.tail_percent, o.tail_factor, o.fault, o.seed};
 }
 
 std::vector<std::pair<std::string, int64_t>> StreamKnobs(const StreamBenchOptions& o) {

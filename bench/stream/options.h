@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "sluice/stream.h"
+#include "sluice/testing.h"
 #include "stream/mode.h"
 
 namespace CLI {
@@ -66,6 +67,7 @@ struct StreamBenchOptions {
   int64_t trace_epochs = -1;
   int64_t trace_events = 262144;  // per rank
   std::string json_file;
+  bool csv = false;
 
   // As they were typed.
   std::vector<std::string> compare_texts;
@@ -98,6 +100,8 @@ Verify VerifyOf(const StreamBenchOptions& options);
 
 // What the library is asked for, of which only the generator is missing. `rank` of `size`.
 StreamOptions StreamOptionsOf(const StreamBenchOptions& options, int rank, int size);
+
+InjectedDelay DelayOf(const StreamBenchOptions& options);
 
 // All that must be equal on all ranks, by the name of its flag; texts as hashes.
 std::vector<std::pair<std::string, int64_t>> StreamKnobs(const StreamBenchOptions& options);

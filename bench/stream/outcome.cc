@@ -5,13 +5,13 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
-#include "plan/cursor.h"
+#include "plan/shard/cursor.h"
 #include "sluice/stream.h"
 
 namespace sluice::bench {
 namespace {
 
-using Json = nlohmann::json;
+using OutcomeJson = nlohmann::json;
 
 // Calls visit(name, field, field of other) for each field that is a number.
 template <typename A, typename B, typename Visit>
@@ -74,20 +74,20 @@ std::string MergedCursor(absl::Span<const RankOutcome> ranks) {
 }  // namespace
 
 std::string Encode(const RankOutcome& outcome) {
-  Json json = {{"cursor", outcome.cursor},
-               {"grown_bytes", outcome.grown_bytes},
-               {"grown_rank", outcome.grown_rank},
-               {"grown_by", outcome.grown_by},
-               {"code", static_cast<int>(outcome.status.code())},
-               {"message", std::string(outcome.status.message())}};
+  OutcomeJson json = {{"cursor", outcome.cursor},
+                      {"grown_bytes", outcome.grown_bytes},
+                      {"grown_rank", outcome.grown_rank},
+                      {"grown_by", outcome.grown_by},
+                      {"code", static_cast<int>(outcome.status.code())},
+                      {"message", std::string(outcome.status.message())}};
   const auto put = [&](const char* name, const auto* value, const auto*) { json[name] = *value; };
   ForEachSum(&outcome, &outcome, put);
   ForEachLargest(&outcome, &outcome, put);
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json.dump(-1, ' ', false, OutcomeJson::error_handler_t::replace);
 }
 
 RankOutcome DecodeOutcome(const std::string& text) {
-  const Json json = Json::parse(text);
+  const OutcomeJson json = OutcomeJson::parse(text);
   RankOutcome outcome;
   const auto get = [&](const char* name, auto* value, auto*) { json.at(name).get_to(*value); };
   ForEachSum(&outcome, &outcome, get);

@@ -7,7 +7,7 @@
 #include <cstdio>
 
 #include "absl/strings/str_format.h"
-#include "reshard/host_clock.h"
+#include "job/host_clock.h"
 
 namespace sluice::bench {
 namespace {

@@ -7,18 +7,14 @@
 #include <string>
 #include <vector>
 
+#include "job/job_report.h"
 #include "stream/options.h"
 #include "stream/outcome.h"
 
 namespace sluice::bench {
 
-struct StreamReport {
-  int world = 0;
-  std::vector<std::string> hosts;
-  std::string mpi;
+struct StreamReport : JobReport {
   std::vector<Result> results;  // sluice first
-  std::vector<std::string> errors;
-  bool finished = false;
 
   // All that was delivered was right, and nothing failed.
   bool ok() const;

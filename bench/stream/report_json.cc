@@ -1,7 +1,6 @@
 // The results file.
 #include <nlohmann/json.hpp>
 
-#include "reshard/built_with.h"
 #include "stream/report.h"
 
 namespace sluice::bench {
@@ -98,18 +97,16 @@ Json ResultJson(const StreamBenchOptions& options, const Result& result) {
 }  // namespace
 
 std::string StreamJsonText(const StreamBenchOptions& options, const StreamReport& report) {
-  Json json = {{"version", SLUICE_VERSION}, {"built_with", BuiltWith()}};
-  json["config"] = ConfigJson(options, report);
+  Json json = ResultsHead(ConfigJson(options, report));
   json["results"] = Json::array();
   for (const Result& result : report.results) {
     json["results"].push_back(ResultJson(options, result));
   }
   json["errors"] = Json::array();
-  for (const std::string& message : report.errors) {
-    json["errors"].push_back({{"message", message}});
+  for (const JobError& error : report.ErrorsSoFar()) {
+    json["errors"].push_back({{"message", error.message}});
   }
-  if (!report.finished) json["errors"].push_back({{"message", "the run has not ended"}});
-  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return ResultsText(json);
 }
 
 }  // namespace sluice::bench

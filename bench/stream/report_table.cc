@@ -2,8 +2,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "job/built_with.h"
 #include "memory/memory_watch.h"
-#include "reshard/built_with.h"
 #include "stream/report.h"
 #include "workload/numbers.h"
 
@@ -47,6 +47,17 @@ std::string Grown(const StreamBenchOptions& options, const Result& r) {
   const std::optional<int64_t> allowed = AllowedGrowth(options, r);
   return absl::StrFormat("%.1f/%s", MiB(r.total.grown_bytes),
                          allowed ? absl::StrFormat("%.1f", MiB(*allowed)) : "-");
+}
+
+std::string CsvRow(const StreamBenchOptions& options, const Result& r) {
+  const RankOutcome& t = r.total;
+  const std::optional<int64_t> allowed = AllowedGrowth(options, r);
+  return absl::StrCat(absl::StrFormat("%s,%.3f,%.6f,%.6f,%.3f,%d,%d,%d,%d,%d,%d,%d,", r.mode,
+                                      ItemsPerSecond(r), r.bytes_per_s * 1e-9, r.stall_share,
+                                      1e3 * t.first_item_s, t.requests, t.hedges, t.retries,
+                                      t.peak_slots, t.limit_slots, t.peak_bytes, t.limit_bytes),
+                      t.grown_bytes < 0 ? "" : absl::StrCat(t.grown_bytes), ",",
+                      allowed ? absl::StrCat(*allowed) : "", ",", t.wrong, "\n");
 }
 
 std::string InWords(const StreamReport& report) {
@@ -105,6 +116,11 @@ std::string StreamTableHeader(const StreamBenchOptions& options, const StreamRep
       "on "
       "the host and ",
       BytesName(kMemoryBesideStaging), "\n#\n");
+  if (options.csv) {
+    return text +
+           "mode,items_per_s,gb_per_s,stall_share,first_ms,requests,hedges,retries,peak_slots,"
+           "limit_slots,peak_bytes,limit_bytes,memory_grown,memory_allowed,wrong\n";
+  }
   absl::StrAppendFormat(&text, "#%13s %10s %8s %7s %10s %9s %7s %8s %11s %16s %16s %8s\n", "mode",
                         "items/s", "GB/s", "stall", "first", "requests", "hedges", "retries",
                         "slots", "MiB", "memory", "#wrong");
@@ -116,6 +132,7 @@ std::string StreamTableHeader(const StreamBenchOptions& options, const StreamRep
 
 std::string StreamTableRow(const StreamBenchOptions& options, const Result& r) {
   const RankOutcome& t = r.total;
+  if (options.csv) return CsvRow(options, r);
   return absl::StrFormat(" %13s %10.1f %8.3f %7.1f %10.1f %9d %7d %8d %11s %16s %16s %8d\n", r.mode,
                          ItemsPerSecond(r), r.bytes_per_s * 1e-9, 100 * r.stall_share,
                          1e3 * t.first_item_s, t.requests, t.hedges, t.retries,
@@ -139,9 +156,7 @@ std::string StreamTableFooter(const StreamReport& report) {
   for (const Result& result : report.results) {
     if (result.total.items == 0) absl::StrAppend(&text, "# ", result.mode, " delivered nothing\n");
   }
-  for (const std::string& message : report.errors) {
-    absl::StrAppend(&text, "# error: ", message, "\n");
-  }
+  absl::StrAppend(&text, ErrorLines(report));
   if (report.errors.empty() && !report.results.empty()) {
     absl::StrAppend(&text, "# ", InWords(report), "\n");
   }

@@ -7,8 +7,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "reshard/agreement.h"
-#include "reshard/trace_file.h"
+#include "job/agreement.h"
+#include "job/trace_file.h"
 #include "stream/baselines/baseline.h"
 #include "stream/consumer.h"
 #include "stream/generate.h"
@@ -67,7 +67,8 @@ MappedMemory Rounds::Grow() const {
 
 absl::Status Rounds::Deliver(const Mode& mode, int round, const StreamPlan& plan,
                              Consumer* consumer, RankOutcome* outcome) {
-  const BaselineJob job = {&stream_, plan, consumer};
+  const InjectedDelay delay = DelayOf(options_);
+  const BaselineJob job = {&stream_, delay, plan, consumer};
   if (mode.kind == Mode::Kind::kSerial) return RunSerial(job, outcome);
   if (mode.kind == Mode::Kind::kThreads) {
     return RunThreads(job, mode.workers, mode.ahead, outcome);
@@ -82,7 +83,7 @@ absl::Status Rounds::Deliver(const Mode& mode, int round, const StreamPlan& plan
     grown = Grow();
     met = Meet();
   };
-  absl::Status status = RunSluice(&session_, stream, consumer, meet, &watch, outcome);
+  absl::Status status = RunSluice(&session_, stream, delay, consumer, meet, &watch, outcome);
   outcome->grown_rank = ranks_.rank();
   return met.ok() ? status : met;
 }
@@ -95,7 +96,7 @@ absl::Status Rounds::RunHere(const Mode& mode, int round, RankOutcome* outcome) 
   consume.stop_items = options_.stop_items;
   consume.corrupt_items = options_.corrupt;
   // The others always deliver in order.
-  consume.in_order = stream_.in_order || mode.kind != Mode::Kind::kSluice;
+  consume.in_order = stream_.order.in_order || mode.kind != Mode::Kind::kSluice;
   Consumer consumer(&contents_, &check_, *plan, consume, &bar_);
   const std::string label =
       options_.iterations > 1

@@ -8,9 +8,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "job/ranks.h"
 #include "memory/mapped_memory.h"
-#include "reshard/ranks.h"
 #include "sluice/session.h"
+#include "sluice/stream.h"
 #include "stream/consumer.h"
 #include "stream/contents.h"
 #include "stream/item_check.h"

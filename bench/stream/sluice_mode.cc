@@ -88,10 +88,11 @@ void AddStats(const StreamStats& stats, RankOutcome* outcome) {
 
 }  // namespace
 
-absl::Status RunSluice(Session* session, const StreamOptions& options, Consumer* consumer,
-                       absl::FunctionRef<void()> meet, MemoryWatch* watch, RankOutcome* outcome) {
+absl::Status RunSluice(Session* session, const StreamOptions& options, const InjectedDelay& delay,
+                       Consumer* consumer, absl::FunctionRef<void()> meet, MemoryWatch* watch,
+                       RankOutcome* outcome) {
   consumer->Asked();
-  absl::StatusOr<std::unique_ptr<Stream>> stream = session->OpenStream(options);
+  absl::StatusOr<std::unique_ptr<Stream>> stream = OpenDelayedStream(session, options, delay);
   if (!stream.ok()) return stream.status();  // on all ranks
   watch->Begin();
   absl::Status status = ConsumeAll(session->options().accelerator.get(), stream->get(), consumer);

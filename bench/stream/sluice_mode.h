@@ -7,6 +7,7 @@
 #include "memory/memory_watch.h"
 #include "sluice/session.h"
 #include "sluice/stream.h"
+#include "sluice/testing.h"
 #include "stream/consumer.h"
 #include "stream/outcome.h"
 
@@ -16,8 +17,9 @@ namespace sluice::bench {
 // looks at memory from when the stream is open until all ranks have met.
 // Collective where ranks exchange: `meet` is called once before a stream that was opened is closed,
 // and has to go on driving the session until all ranks have come.
-absl::Status RunSluice(Session* session, const StreamOptions& options, Consumer* consumer,
-                       absl::FunctionRef<void()> meet, MemoryWatch* watch, RankOutcome* outcome);
+absl::Status RunSluice(Session* session, const StreamOptions& options, const InjectedDelay& delay,
+                       Consumer* consumer, absl::FunctionRef<void()> meet, MemoryWatch* watch,
+                       RankOutcome* outcome);
 
 }  // namespace sluice::bench
 

@@ -1,8 +1,9 @@
 // Elements of each dtype as plain numbers, one at a time: the benchmark's own reading of the
 // formats.
 //
-// A codec has a Unit (the element in memory), a Wide number type that holds every one of its
-// values, Load(Unit) and Store(number), which rounds to nearest even; integers wrap.
+// A codec has a Unit, which is the element in memory. It has a Wide number type that holds every
+// one of its values. Load(Unit) gives a number, and Store(number) rounds to nearest even; integers
+// wrap.
 #ifndef SLUICE_BENCH_WORKLOAD_ELEMENT_H_
 #define SLUICE_BENCH_WORKLOAD_ELEMENT_H_
 

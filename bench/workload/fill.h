@@ -1,8 +1,8 @@
 // The values that tensors are filled with, so that anyone can check where each element came from.
 //
-// A value is a hash of 32 bits modulo m, which depends on the narrowest dtype of the case, such
-// that every value is exact in every dtype. docs/layouts.md says what each of the two hashes can
-// see.
+// A value is a hash of 32 bits modulo m. The modulus m depends on the narrowest dtype of the case,
+// such that every value is exact in every dtype. docs/layouts.md says what each of the two hashes
+// can see.
 #ifndef SLUICE_BENCH_WORKLOAD_FILL_H_
 #define SLUICE_BENCH_WORKLOAD_FILL_H_
 

@@ -4,12 +4,15 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "workload/collectives.h"
 #include "workload/json_input.h"
+#include "workload/layout_text.h"
 #include "workload/numbers.h"
 
 namespace sluice::bench {
@@ -24,6 +27,8 @@ absl::Status RequireFlag(const std::string& value, const char* flag) {
 }
 
 struct SideFlags {
+  const char* flag;
+  const std::string& text;
   const char* mesh_flag;
   const std::string& mesh;
   const char* ranks_flag;
@@ -32,7 +37,19 @@ struct SideFlags {
   const std::string& placements;
 };
 
-absl::StatusOr<Layout> ReadLayout(const SideFlags& flags) {
+// `first_rank`: of a text that names no ranks.
+absl::StatusOr<Layout> ReadSide(const SideFlags& flags, int first_rank) {
+  const bool by_parts = !flags.mesh.empty() || !flags.ranks.empty() || !flags.placements.empty();
+  if (!flags.text.empty()) {
+    if (by_parts) {
+      return absl::InvalidArgumentError(absl::StrCat(flags.flag, " takes the place of ",
+                                                     flags.mesh_flag, ", ", flags.ranks_flag,
+                                                     " and ", flags.placements_flag));
+    }
+    auto layout = ParseLayoutText(flags.text, first_rank);
+    return layout.ok() ? layout : Prefixed(flags.flag, layout.status());
+  }
+  if (!by_parts) return absl::InvalidArgumentError(absl::StrCat(flags.flag, " is missing"));
   absl::Status status = RequireFlag(flags.mesh, flags.mesh_flag);
   status.Update(RequireFlag(flags.ranks, flags.ranks_flag));
   status.Update(RequireFlag(flags.placements, flags.placements_flag));
@@ -50,22 +67,63 @@ absl::StatusOr<Layout> ReadLayout(const SideFlags& flags) {
   return Layout{*std::move(mesh), *std::move(placements)};
 }
 
+absl::StatusOr<CollectiveLayouts> ReadCollective(const InlineFlags& flags) {
+  const auto collective = ParseCollective(flags.collective);
+  if (!collective.ok()) return Prefixed("--collective", collective.status());
+  for (const std::string* given :
+       {&flags.src, &flags.src_mesh, &flags.src_ranks, &flags.src_placements, &flags.dst,
+        &flags.dst_mesh, &flags.dst_ranks, &flags.dst_placements}) {
+    if (given->empty()) continue;
+    return absl::InvalidArgumentError("--collective takes the place of the --src and --dst flags");
+  }
+  if (flags.ranks == 0) return absl::InvalidArgumentError("--collective needs --ranks");
+  auto layouts = LayoutsOf(*collective, flags.ranks);
+  return layouts.ok() ? layouts : Prefixed("--ranks", layouts.status());
+}
+
+// What an even cut of every collective takes.
+int64_t EvenRows(const InlineFlags& flags) { return int64_t{flags.ranks} * flags.ranks; }
+
 absl::StatusOr<TensorTransfer> ReadTensor(const InlineFlags& flags) {
+  constexpr int64_t kDefaultElements = 4 << 20;  // of a collective
   TensorTransfer tensor;
   tensor.name = "tensor";
-  absl::Status status = RequireFlag(flags.shape, "--shape");
-  if (!status.ok()) return status;
-  auto shape = ParseIntegers(flags.shape);
-  if (!shape.ok()) return Prefixed("--shape", shape.status());
-  tensor.shape = *std::move(shape);
+  std::optional<CollectiveLayouts> collective;
+  if (!flags.collective.empty()) {
+    auto layouts = ReadCollective(flags);
+    if (!layouts.ok()) return layouts.status();
+    collective = *std::move(layouts);
+  } else if (flags.ranks != 0) {
+    return absl::InvalidArgumentError("--ranks is of --collective");
+  }
+  if (collective && flags.shape.empty()) {
+    const int64_t even = EvenRows(flags);
+    tensor.shape = {std::max<int64_t>(1, kDefaultElements / even) * even};
+  } else {
+    absl::Status status = RequireFlag(flags.shape, "--shape");
+    if (!status.ok()) return status;
+    auto shape = ParseIntegers(flags.shape);
+    if (!shape.ok()) return Prefixed("--shape", shape.status());
+    tensor.shape = *std::move(shape);
+  }
   const auto dtype = ParseDType(flags.dtype.empty() ? "f32" : flags.dtype);
   if (!dtype.ok()) return Prefixed("--dtype", dtype.status());
   tensor.src_dtype = tensor.dst_dtype = *dtype;
-  auto src = ReadLayout({"--src-mesh", flags.src_mesh, "--src-ranks", flags.src_ranks,
-                         "--src-placements", flags.src_placements});
+  if (collective) {
+    tensor.src = std::move(collective->src);
+    tensor.dst = std::move(collective->dst);
+    return tensor;
+  }
+  auto src = ReadSide({"--src", flags.src, "--src-mesh", flags.src_mesh, "--src-ranks",
+                       flags.src_ranks, "--src-placements", flags.src_placements},
+                      0);
   if (!src.ok()) return src.status();
-  auto dst = ReadLayout({"--dst-mesh", flags.dst_mesh, "--dst-ranks", flags.dst_ranks,
-                         "--dst-placements", flags.dst_placements});
+  if (flags.disjoint && (flags.dst.empty() || NamesRanks(flags.dst))) {
+    return absl::InvalidArgumentError("--disjoint is of a --dst that names no ranks");
+  }
+  auto dst = ReadSide({"--dst", flags.dst, "--dst-mesh", flags.dst_mesh, "--dst-ranks",
+                       flags.dst_ranks, "--dst-placements", flags.dst_placements},
+                      flags.disjoint ? src->mesh.max_rank() + 1 : 0);
   if (!dst.ok()) return dst.status();
   tensor.src = *std::move(src);
   tensor.dst = *std::move(dst);
@@ -132,12 +190,15 @@ absl::StatusOr<Workload> MakeInlineCases(const InlineFlags& flags) {
     return absl::InvalidArgumentError(
         absl::StrCat("--tensors must be at least 1, not ", flags.tensors));
   }
+  const std::string name = flags.collective.empty() ? "inline" : flags.collective;
+  // Of a shape that nobody has given: sizes that are cut evenly.
+  const int64_t multiple = flags.collective.empty() || !flags.shape.empty() ? 1 : EvenRows(flags);
   Workload workload;
   if (flags.begin_bytes.empty()) {
     if (!flags.end_bytes.empty() || !flags.factor.empty()) {
       return absl::InvalidArgumentError("-e and -f need -b");
     }
-    workload.cases.push_back(MakeCase("inline", flags.tensors, *std::move(tensor)));
+    workload.cases.push_back(MakeCase(name, flags.tensors, *std::move(tensor)));
     return workload;
   }
   const auto sizes = SweepSizes(flags);
@@ -146,9 +207,9 @@ absl::StatusOr<Workload> MakeInlineCases(const InlineFlags& flags) {
   if (!row_bytes.ok()) return row_bytes.status();
   for (const int64_t bytes : *sizes) {
     TensorTransfer sized = *tensor;
-    sized.shape[0] = std::max<int64_t>(1, bytes / *row_bytes);
+    sized.shape[0] = std::max<int64_t>(1, bytes / *row_bytes / multiple) * multiple;
     workload.cases.push_back(
-        MakeCase(absl::StrCat("inline/", bytes), flags.tensors, std::move(sized)));
+        MakeCase(absl::StrCat(name, "/", bytes), flags.tensors, std::move(sized)));
   }
   return workload;
 }

@@ -13,21 +13,26 @@ namespace sluice::bench {
 struct InlineFlags {
   std::string shape;
   std::string dtype;
+  std::string src;  // MESH@RANKS:PLACEMENTS, in place of the next three
   std::string src_mesh;
   std::string src_ranks;
   std::string src_placements;
+  std::string dst;  // likewise
   std::string dst_mesh;
   std::string dst_ranks;
   std::string dst_placements;
+  std::string collective;   // in place of both layouts, with the next
+  int ranks = 0;            // of the collective
+  bool disjoint = false;    // ranks of a `dst` that names none begin after those of the source
   std::string begin_bytes;  // -b
   std::string end_bytes;    // -e; as -b where empty
   std::string factor;       // -f; 2 where empty
   int tensors = 1;          // of the same shape and layouts
 };
 
-// One case named "inline", or with -b one per size b, b*f, .. up to e, named "inline/BYTES": the
-// first dimension is as long as fits into that many bytes of the whole tensor, and at least 1.
-// InvalidArgument names the flag.
+// One case named "inline", or as the collective. With -b one case per size b, b*f, .. up to e,
+// named "inline/BYTES". Its first dimension is as long as fits into this many bytes of the whole
+// tensor, and at least 1. InvalidArgument names the flag.
 absl::StatusOr<Workload> MakeInlineCases(const InlineFlags& flags);
 
 }  // namespace sluice::bench

@@ -17,7 +17,11 @@ namespace {
 // Expected values are made in blocks that stay in the first-level cache.
 constexpr int64_t kBlockBytes = 16 << 10;
 
-// Turns the highest byte of any float's fill value into that of another integer; inverting all bits
+// A sample has this many bytes of so many.
+constexpr int64_t kSampleBytes = 4 << 10;
+constexpr int64_t kSampledBytes = 64 << 10;
+
+// Turns the highest byte of any float's fill value into that of another integer. Inverting all bits
 // would turn a zero into a number that is too large to be counted.
 constexpr std::byte kFlip{0x43};
 
@@ -53,6 +57,20 @@ int64_t CountDifferent(DType dtype, const std::byte* found, const std::byte* exp
       dtype, [&](auto codec) { return CountDifferentAs<decltype(codec)>(found, expected, count); });
 }
 
+// Calls of(begin, count) for what a sample has of elements `begin` to `end` of a tensor of `total`.
+template <typename Of>
+void ForEachSample(int64_t begin, int64_t end, int64_t total, int64_t element, const Of& of) {
+  const int64_t length = kSampleBytes / element;
+  const int64_t step = kSampledBytes / element;
+  const int64_t last = std::max<int64_t>(0, total - length);
+  for (int64_t at = begin / step * step; at < end; at += step) {
+    const int64_t from = std::max(at, begin);
+    const int64_t to = std::min({at + length, end, last});
+    if (from < to) of(from, to - from);
+  }
+  if (end > last) of(std::max(begin, last), end - std::max(begin, last));
+}
+
 }  // namespace
 
 void FillPart(const LocalPart& part, const Values& values, std::byte* data) {
@@ -62,12 +80,13 @@ void FillPart(const LocalPart& part, const Values& values, std::byte* data) {
   });
 }
 
-int64_t CountWrong(const LocalPart& part, const Values& values, const std::byte* data) {
+int64_t CountWrong(const LocalPart& part, const Values& values, const std::byte* data,
+                   bool sampled) {
   const int64_t element = DTypeBytes(values.dtype());
   const int64_t block = kBlockBytes / element;
   alignas(64) std::array<std::byte, kBlockBytes> expected;
   int64_t wrong = 0;
-  part.ForEachRun([&](int64_t local, int64_t global, int64_t count) {
+  const auto check = [&](int64_t local, int64_t global, int64_t count) {
     for (int64_t done = 0; done < count; done += block) {
       const int64_t now = std::min(block, count - done);
       values.Write(global + done, now, expected.data());
@@ -76,6 +95,11 @@ int64_t CountWrong(const LocalPart& part, const Values& values, const std::byte*
         wrong += CountDifferent(values.dtype(), found, expected.data(), now);
       }
     }
+  };
+  part.ForEachRun([&](int64_t local, int64_t global, int64_t count) {
+    if (!sampled) return check(local, global, count);
+    ForEachSample(local, local + count, part.elements(), element,
+                  [&](int64_t at, int64_t length) { check(at, global + at - local, length); });
   });
   return wrong;
 }

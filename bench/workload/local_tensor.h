@@ -14,8 +14,10 @@ namespace sluice::bench {
 void FillPart(const LocalPart& part, const Values& values, std::byte* data);
 
 // How many elements of the dense tensor at `data` are not bit for bit what FillPart writes. Where
-// that is no number, any one that is none will do, but for the poison.
-int64_t CountWrong(const LocalPart& part, const Values& values, const std::byte* data);
+// that is no number, any one that is none will do, but for the poison. `sampled`: only 4 KiB of
+// every 64 are looked at, and the last 4 KiB.
+int64_t CountWrong(const LocalPart& part, const Values& values, const std::byte* data,
+                   bool sampled = false);
 
 // Where this rank's elements of one tensor stand among the elements of all targets of a case.
 struct ElementSpan {
@@ -24,9 +26,9 @@ struct ElementSpan {
   int64_t total = 0;  // of all
 };
 
-// This rank's share of damaging `bytes` bytes of all targets: evenly spread over the elements, in
-// the highest byte first, where no fill value survives it; once that is used up in all elements, in
-// the next lower byte, and so on. Never damages one byte twice.
+// This rank's share of damaging `bytes` bytes of all targets, evenly spread over the elements.
+// Damages the highest byte of each element first, where no fill value survives it. Once all highest
+// bytes are used up, damages the next lower bytes, and so on. Never damages one byte twice.
 void FlipBytes(int64_t bytes, const ElementSpan& span, int64_t element_bytes, std::byte* data);
 
 }  // namespace sluice::bench

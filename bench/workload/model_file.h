@@ -31,7 +31,7 @@ struct Model {
 };
 
 struct ModelCut {
-  int layers = 0;     // keep the first so many layers; 0: all
+  int layers = 0;     // keep only the first `layers`; 0: all
   int64_t scale = 1;  // divide every dimension by this, upwards
 };
 

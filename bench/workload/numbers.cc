@@ -92,6 +92,11 @@ absl::StatusOr<int64_t> ParseBytes(absl::string_view text) {
   return static_cast<int64_t>(bytes);
 }
 
+absl::StatusOr<int64_t> ParseBytesOrAuto(absl::string_view text) {
+  if (absl::StripAsciiWhitespace(text) == "auto") return 0;
+  return ParseBytes(text);
+}
+
 absl::StatusOr<std::vector<int64_t>> ParseIntegers(absl::string_view text) {
   std::vector<int64_t> values;
   for (absl::string_view part : absl::StrSplit(text, ',')) {

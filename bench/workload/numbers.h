@@ -16,6 +16,9 @@ namespace sluice::bench {
 // fit.
 absl::StatusOr<int64_t> ParseBytes(absl::string_view text);
 
+// The same, or "auto", which reads as 0.
+absl::StatusOr<int64_t> ParseBytesOrAuto(absl::string_view text);
+
 // Reads "4096,4096"; blanks are ignored. InvalidArgument quotes the text.
 absl::StatusOr<std::vector<int64_t>> ParseIntegers(absl::string_view text);
 

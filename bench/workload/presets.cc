@@ -7,8 +7,10 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "workload/json_input.h"
+#include "workload/layout_text.h"
 
 namespace sluice::bench {
 namespace {
@@ -82,6 +84,19 @@ std::vector<std::string> PresetNames() {
     for (int i = 0; i < kConfigurations; ++i) names.push_back(PresetName(i, source.name));
   }
   return names;
+}
+
+std::string PresetListText() {
+  std::string text;
+  for (const std::string& name : PresetNames()) {
+    const absl::StatusOr<Case> preset = MakePreset(name, {});
+    if (!preset.ok()) continue;
+    const TensorTransfer& tensor = preset->spec.tensors[0];
+    const int ranks = std::max(tensor.src.mesh.max_rank(), tensor.dst.mesh.max_rank()) + 1;
+    absl::StrAppendFormat(&text, "%-20s %d ranks  %s -> %s\n", name, ranks, LayoutText(tensor.src),
+                          LayoutText(tensor.dst));
+  }
+  return text;
 }
 
 absl::StatusOr<Case> MakePreset(absl::string_view name, const PresetOptions& options) {

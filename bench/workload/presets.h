@@ -26,6 +26,9 @@ absl::StatusOr<Case> MakePreset(absl::string_view name, const PresetOptions& opt
 // All names, in order.
 std::vector<std::string> PresetNames();
 
+// A line for each: its name, how many ranks it takes, and its layouts.
+std::string PresetListText();
+
 }  // namespace sluice::bench
 
 #endif  // SLUICE_BENCH_WORKLOAD_PRESETS_H_

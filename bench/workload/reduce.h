@@ -20,10 +20,10 @@ struct ReduceStep {
   friend bool operator==(const ReduceStep&, const ReduceStep&) = default;
 };
 
-// Carries out `steps`, the first one first, in the order of the ranks, on stretches of `count`
-// elements that are as many as the product of the steps' ranks; the rank of the first step counts
-// fastest. Every single operation is rounded to `dtype`; integers wrap, and avg truncates. The
-// result is in stretches[0]; the others lose their content.
+// Carries out `steps`, the first one first, in the order of the ranks. Each stretch has `count`
+// elements, and there are as many stretches as the product of the steps' ranks. The rank of the
+// first step counts fastest. Every single operation is rounded to `dtype`; integers wrap, and avg
+// truncates. The result is in stretches[0]; the others lose their content.
 void ReduceInPlace(absl::Span<const ReduceStep> steps, DType dtype, int64_t count,
                    absl::Span<std::byte* const> stretches);
 

@@ -1,11 +1,11 @@
 // What the items of generated data shards hold, so that anyone can check what a stream delivers.
 //
-// Item i of bytes (u8) is a row of little-endian 64-bit words, the last one cut:
+// Item i of bytes (u8) is a row of little-endian 64-bit words, the last one cut. Word j is
 //   word(i, j) = (i + 1 + seed) * 0x9E3779B97F4A7C15 + (j + 1) * 0xD1B54A32D192ED03  mod 2^64.
 // Of any other type, element e of item i is the number
-//   ((i * 2654435761 + e * 40503 + seed) mod 2^32) mod m,
-// with m = 127 for i8 and i16, 251 for bf16, 2039 for f16, 65521 for i32, i64, f32 and f64, so that
-// it is exact.
+//   ((i * 2654435761 + e * 40503 + seed) mod 2^32) mod m.
+// The modulus m is 127 for i8 and i16, 251 for bf16, 2039 for f16, and 65521 for i32, i64, f32 and
+// f64. So the number is exact.
 #ifndef SLUICE_BENCH_WORKLOAD_SHARD_FILL_H_
 #define SLUICE_BENCH_WORKLOAD_SHARD_FILL_H_
 

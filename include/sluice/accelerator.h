@@ -17,7 +17,7 @@ namespace sluice {
 
 class Device;     // src/device/device.h
 class Fabric;     // sluice/fabric.h
-class Transport;  // src/transport/transport.h
+class Transport;  // sluice/transport.h
 
 // A queue of work on a device, as its runtime knows it: a cudaStream_t. Null is a stream, too: the
 // runtime's default one.
@@ -42,7 +42,7 @@ class Accelerator {
   // OK if `data` is memory of the kind that it is said to be, on this device where that matters.
   // InvalidArgument says what it is instead.
   virtual absl::Status CheckMemory(const void* data, DeviceKind kind) const = 0;
-  // OK if `stream` is this device's.
+  // OK if `stream` is this device's. FailedPrecondition while it is captured into a graph.
   virtual absl::Status CheckStream(StreamHandle stream) const = 0;
 
  protected:

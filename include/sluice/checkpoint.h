@@ -1,8 +1,7 @@
 // Checkpoints in the safetensors format, straight into and out of tensors that lie over meshes.
 //
 //   std::vector<CheckpointTensor> tensors = ...;  // names, shapes, layouts, and this rank's memory
-//   absl::StatusOr<CheckpointStats> loaded = session->LoadCheckpoint("file:/models/x", tensors,
-//   {});
+//   absl::StatusOr<CheckpointStats> loaded = LoadCheckpoint(session, "file:/models/x", tensors);
 //
 // Each byte that any rank needs is read once per job, by one rank, which passes it on to the others
 // that need it. Beside the tensors no rank holds more than the budget and 2 KiB for each tensor.
@@ -13,13 +12,17 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
+#include "absl/types/span.h"
 #include "sluice/layout.h"
 #include "sluice/stream.h"
 #include "sluice/tensor.h"
 
 namespace sluice {
+
+class Session;
 
 // Equal on all ranks but for the view.
 struct CheckpointTensor {
@@ -38,14 +41,15 @@ struct CheckpointTensor {
 struct CheckpointOptions {
   // Host memory for pieces that are read, written or exchanged. May differ between ranks.
   int64_t budget_bytes = int64_t{256} << 20;
-  int64_t slots = 0;  // at most so many pieces at once; 0: as many as the budget holds
+  // Most pieces at once. Without it: as many as the budget holds.
+  absl::optional<int64_t> slots;
   // Most bytes of one read, one write and one message.
   int64_t piece_bytes = int64_t{8} << 20;
   RetryOptions retry;  // of reads
   // How long a rank that waits may hear of no progress on any rank, or nothing of another one.
   absl::Duration timeout = absl::Seconds(60);
 
-  int connections = 64;  // at most, to one HTTP server
+  int connections = 64;  // at most, to one HTTP server: 1 .. 4096
   std::string ca_file;   // certificates to trust, instead of the system's
 
   // SaveCheckpoint: most bytes of tensors in one file, but for a tensor that is larger.
@@ -78,6 +82,38 @@ struct CheckpointStats {
   absl::Duration writing;     // into files,
   absl::Duration syncing;     // until files are on the storage and have their names
 };
+
+// Collective; blocks, and drives streams meanwhile. No run may be in flight. Fills the views from a
+// checkpoint: "file:DIR" (reads past the page cache), "buffered:DIR" (through it), "mmap:DIR",
+// "http://HOST/BASE/" or "https://HOST/BASE/". It is the files that model.safetensors.index.json
+// names; without an index model.safetensors; without either, in a directory, all *.safetensors that
+// are not shards of a save (docs/checkpoints.md). Where dtypes differ, elements are cast.
+// Bad input is found before anything is written, and every rank gets an error. InvalidArgument:
+// tensors, options, views, a header. NotFound: no checkpoint, or tensors that it lacks. DataLoss: a
+// file is too short, or of another save than its index. FailedPrecondition: ranks disagree, or a
+// run is in flight. Later failures reach every rank, too, and leave destinations undefined; the
+// session goes on. DataLoss names a file that was replaced or written to meanwhile. So beside a
+// save, a load gives one of the checkpoints whole, or an error. DeadlineExceeded for a rank that
+// does not call, or goes silent: that poisons the session. How long rank 0 takes for the index and
+// the headers counts against nobody. Thread: the session's.
+absl::StatusOr<CheckpointStats> LoadCheckpoint(Session* session, const std::string& uri,
+                                               absl::Span<const CheckpointTensor> tensors,
+                                               const CheckpointOptions& options = {});
+
+// The reverse: collective; blocks, and drives streams. Writes the tensors into `directory`, which
+// all ranks see, and which is made if its parent is there: as model.safetensors, or as
+// model-00001-of-0000N.safetensors and so on with an index. Where files have these names already,
+// shards have eight more digits in theirs. Of replicas, one is written.
+// The directory has the older checkpoint until one file takes or loses its name, and the newer one
+// from then on. This holds if a rank is killed or the system stops (docs/checkpoints.md). Older
+// files are removed after that. Errors reach every rank as those of LoadCheckpoint do. They leave
+// the older checkpoint, unless they begin with "the new checkpoint is in place".
+// FailedPrecondition also for a directory into which somebody else saves. On a file system without
+// flock it may come at the end: the directory then has the other save's checkpoint, unless the
+// error begins as said. Thread: the session's.
+absl::StatusOr<CheckpointStats> SaveCheckpoint(Session* session, const std::string& directory,
+                                               absl::Span<const CheckpointTensor> tensors,
+                                               const CheckpointOptions& options = {});
 
 }  // namespace sluice
 

@@ -4,6 +4,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <cstdint>
 #include <memory>
 
 #include "absl/status/statusor.h"
@@ -23,11 +24,21 @@ struct CudaOptions {
 // versions), or without a device; InvalidArgument for an ordinal beyond the devices there are.
 absl::StatusOr<std::shared_ptr<Accelerator>> MakeCudaAccelerator(const CudaOptions& options = {});
 
-// Carries buckets between GPUs of one node, and between processes on one GPU: the receiver copies
-// out of the sender's memory, which must be of cudaMalloc, or staging of the session.
-absl::StatusOr<std::shared_ptr<TransportMaker>> MakeCudaIpcTransport(
-    std::shared_ptr<Accelerator> accelerator);
+struct CudaIpcOptions {
+  // Memory of other ranks stays open from one run to the next: at most so many bytes, beside what
+  // is in use. What its owner has freed meanwhile is free only when it is closed. That is so when
+  // the owner uses the address again, when this limit is reached, at the next Compile or Drop, and
+  // at the session's end.
+  int64_t open_bytes_max = int64_t{32} << 30;
+};
 
+// Carries buckets between GPUs of one node, and between processes on one GPU. The receiver copies
+// out of the sender's memory, where that is of cudaMalloc, or else out of the session's staging. A
+// process need not see the others' GPUs. InvalidArgument for a negative limit.
+absl::StatusOr<std::shared_ptr<TransportMaker>> MakeCudaIpcTransport(
+    std::shared_ptr<Accelerator> accelerator, const CudaIpcOptions& options = {});
+
+// Not of cudaStreamPerThread, which is another stream on each thread: Start refuses it.
 inline StreamHandle ToHandle(cudaStream_t stream) { return {stream}; }
 
 }  // namespace sluice

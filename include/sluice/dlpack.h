@@ -19,7 +19,7 @@ namespace sluice {
 // lease is kept then.
 //
 // The consumer's streams must have ended their work when the deleter is called, as DLPack has it;
-// with StreamOptions::await_in_stream they come after Lease::Await first.
+// with StreamBuffers::await_in_stream they come after Lease::Await first.
 absl::StatusOr<DLManagedTensor*> ToDLPack(Lease* lease, int64_t item = -1);
 
 }  // namespace sluice

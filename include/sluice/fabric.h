@@ -16,7 +16,7 @@
 
 namespace sluice {
 
-class Transport;  // src/transport/transport.h
+class Transport;  // sluice/transport.h
 
 // One rank's end of the fabric. Thread: one at a time, the one that uses the session; but see
 // CheckOtherThread. Nothing blocks but OpenTransport.
@@ -66,9 +66,9 @@ class Fabric {
   // in time. Fabric and transports may be destroyed in any order.
   virtual absl::StatusOr<std::unique_ptr<Transport>> OpenTransport() = 0;
 
-  // OK if another thread than the one that made the fabric may use it and its transports, one
-  // thread at a time, while its maker goes on with calls of its own to what lies below.
-  // FailedPrecondition says what that lacks.
+  // OK if another thread than the fabric's maker may use the fabric and its transports, one thread
+  // at a time. The maker goes on meanwhile with calls of its own to the library below.
+  // FailedPrecondition says what that library lacks.
   virtual absl::Status CheckOtherThread() const = 0;
 
  protected:

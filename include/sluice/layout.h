@@ -91,8 +91,9 @@ struct Layout {
   std::vector<Placement> placements;
 };
 
-// OK if `layout` can hold a tensor of `shape`: 1 to kMaxTensorDims dimensions, no negative size, a
-// number of elements that fits, one placement per mesh dimension, sharded dimensions that exist.
+// OK if `layout` can hold a tensor of `shape`. The shape has 1 to kMaxTensorDims dimensions, no
+// negative size, and a number of elements that an int64_t holds. The layout has one placement per
+// mesh dimension, and shards dimensions that exist.
 absl::Status ValidateLayout(const Layout& layout, absl::Span<const int64_t> shape);
 
 // Shape of the dense local tensor of `rank`: how many indices it owns along each dimension, all 0
@@ -101,7 +102,7 @@ absl::StatusOr<std::vector<int64_t>> LocalShape(const Layout& layout,
                                                 absl::Span<const int64_t> shape, int rank);
 
 // The half-open ranges of global indices that `rank` owns along each dimension of a tensor of
-// `shape`, ascending: local position p along dimension d is the p-th index of ranges[d]. A rank
+// `shape`, ascending. Local position p along dimension d is the p-th index of ranges[d]. A rank
 // outside the mesh owns no range. Errors as ValidateLayout.
 struct IndexRange {
   int64_t begin;

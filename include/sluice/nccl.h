@@ -21,9 +21,11 @@ struct NcclOptions {
   // Bounds of the thread blocks, and so of the SMs, that NCCL uses. 0: as NCCL decides.
   int min_ctas = 0;
   int max_ctas = 0;
-  // Whether NCCL reaches the session's staging without buffers of its own. Then every bucket goes
-  // through staging at both ends: NCCL demands that all memory is registered, or none.
-  bool register_staging = true;
+  // Whether the session's staging is memory of ncclMemAlloc, which NCCL registers. Between GPUs of
+  // one node it is then reached without NCCL's own buffers. But every bucket goes through staging
+  // at both ends, as NCCL demands that all memory is registered, or none. Without it, what lies in
+  // one stretch goes straight from tensor to tensor.
+  bool register_staging = false;
   // How long the ranks may take to come together, and each step of connecting them.
   absl::Duration timeout = absl::Seconds(60);
 };
@@ -33,10 +35,10 @@ struct NcclOptions {
 absl::StatusOr<std::shared_ptr<TransportMaker>> MakeNcclTransport(
     std::shared_ptr<Accelerator> accelerator, const NcclOptions& options = {});
 
-// Device memory that NCCL takes on a rank that has exchanged with `peers` others over `channels`
-// channels each; 0 channels: as many as NCCL uses at most between GPUs of one node. An upper
-// estimate: about 10 MiB per peer, channel and direction (allocations as listed in
-// github.com/NVIDIA/nccl/issues/1685); registered staging and network peers take less.
+// Bytes of device memory that NCCL takes on a rank. The rank has exchanged with `peers` others,
+// over `channels` channels each. 0 channels: the most that NCCL uses between GPUs of one node. An
+// upper estimate: about 10 MiB per peer, channel and direction (allocations as listed in
+// github.com/NVIDIA/nccl/issues/1685). Registered staging and network peers take less.
 int64_t NcclBytesEstimate(int peers, int channels);
 
 }  // namespace sluice

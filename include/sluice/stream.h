@@ -1,6 +1,6 @@
 // Data shards from storage in device memory, in order and ahead of who consumes them.
 //
-//   absl::StatusOr<std::unique_ptr<Stream>> stream = session->OpenStream(options);
+//   absl::StatusOr<std::unique_ptr<Stream>> stream = OpenStream(session, options);
 //   while (true) {
 //     absl::StatusOr<Lease> lease = (*stream)->Next();  // waits for the first one only, if storage
 //     if (!lease.ok() || lease->end()) break;           // keeps up
@@ -30,6 +30,8 @@
 
 namespace sluice {
 
+class Session;
+
 // What makes items that do not lie on storage: a simulator, a search, an environment. Writes item
 // number `item` into `into`, all of it. Runs on a thread of its own; what it throws ends the
 // stream.
@@ -40,17 +42,6 @@ enum class ItemFormat : uint8_t {
   kRaw,          // records of equal size, one after the other
   kNpy,          // an item is an index of the first dimension
   kSafetensors,  // an item is a tensor, in the order of offsets
-};
-
-// Latency and faults added to a source, for tests and benchmarks. What happens to a read follows
-// from (seed, item, attempt) alone.
-struct InjectedDelay {
-  absl::Duration latency;
-  double jitter = 0;        // share of the latency, added uniformly
-  double tail_percent = 0;  // of reads, whose latency is multiplied by tail_factor
-  double tail_factor = 10;
-  std::string faults;  // "transient:0.01,permanent:0.001,hang:0.001,short:0.001": probabilities
-  uint64_t seed = 0;
 };
 
 struct StreamSource {
@@ -69,9 +60,8 @@ struct StreamSource {
   // update left behind.
   bool generate_after_update = false;
 
-  int connections = 64;  // at most, to one HTTP server
+  int connections = 64;  // at most, to one HTTP server: 1 .. 4096
   std::string ca_file;   // certificates to trust, instead of the system's
-  InjectedDelay delay;
 };
 
 // Which items a rank gets: positions first, first + step, ... below `end` in each epoch's order.
@@ -80,7 +70,7 @@ struct StreamSource {
 struct Selection {
   int64_t first = 0;
   int64_t step = 1;
-  int64_t end = -1;  // -1: all
+  absl::optional<int64_t> end;  // without it: all
 
   friend bool operator==(const Selection&, const Selection&) = default;
 };
@@ -109,46 +99,57 @@ struct RetryOptions {
   absl::Duration request_timeout = absl::Seconds(20);
 };
 
-// Equal on all ranks, unless it says otherwise; OpenStream checks it.
-struct StreamOptions {
-  StreamSource source;
-  Selection selection;  // may differ between ranks
-
+// Which items come when.
+struct StreamOrder {
   bool shuffle = false;  // the order follows from (seed, epoch), whatever the number of ranks
   uint64_t seed = 0;
   int64_t epochs = 1;
   // Where to go on: what Stream::Cursor or MergeCursors returned; empty: at the beginning. The
   // ranks may pass each its own, of as many ranks as there are now, or all the same merged one.
   std::string cursor;
-
-  // Host memory for what is read ahead, hedges included. May differ between ranks.
-  int64_t budget_bytes = int64_t{256} << 20;
-  int64_t slots = 0;  // at most so many pieces at once; 0: as many as the budget holds
-  // Most bytes of one read. An item is cut into pieces of so many bytes. 0: 8 MiB, or less where
-  // the budget would hold fewer than 8 of them.
-  int64_t piece_bytes = 0;
-
-  // Buffers of device memory, of batch_items items each, beside the budget.
-  int device_buffers = 2;
-  // Which memory they are: the host's, or that of the session's accelerator. May differ between
-  // ranks.
-  DeviceKind device = DeviceKind::kCpu;
-  // Next gives items out once their last copy has been given to the device, rather than when it has
-  // ended: work that reads them goes to a stream that has been through Lease::Await. With a device.
-  bool await_in_stream = false;
-  int64_t batch_items = 1;
-  absl::optional<ItemTransform> transform;
-
   // True: in the order of the epoch. False: as they come.
   bool in_order = true;
+};
+
+// How items are read from storage.
+struct StreamReads {
+  // Host memory for what is read ahead, hedges included. May differ between ranks.
+  int64_t budget_bytes = int64_t{256} << 20;
+  // Most pieces at once. Without it: as many as the budget holds.
+  absl::optional<int64_t> slots;
+  // Most bytes of one read. Larger items are cut into pieces of this size. Without it: 8 MiB, or
+  // less where the budget would hold fewer than 8 of them.
+  absl::optional<int64_t> piece_bytes;
   // Ranks that need the same item read it once between them. False: each reads its own.
   bool exchange = true;
   HedgeOptions hedge;
   RetryOptions retry;
+};
+
+// Where items are put for the consumer, and as what.
+struct StreamBuffers {
+  int count = 2;            // beside the budget of the reads
+  int64_t batch_items = 1;  // in each
+  // Which memory they are: the host's, or that of the session's accelerator. May differ between
+  // ranks.
+  DeviceKind device = DeviceKind::kCpu;
+  // Next gives items out once their last copy has been given to the device; the copy need not have
+  // ended. Work that reads them goes to a stream that has been through Lease::Await. With a device.
+  bool await_in_stream = false;
+  absl::optional<ItemTransform> transform;
+};
+
+// Equal on all ranks, unless it says otherwise; OpenStream checks it.
+struct StreamOptions {
+  StreamSource source;
+  Selection selection;  // may differ between ranks
+  StreamOrder order;
+  StreamReads reads;
+  StreamBuffers buffers;
   // How long Next may wait.
   absl::Duration timeout = absl::Seconds(60);
-  // Of so many epochs spans are recorded, where the session keeps a trace; -1: of all.
-  int64_t trace_epochs = -1;
+  // Spans of the first n epochs are recorded, where the session keeps a trace. Without it: of all.
+  absl::optional<int64_t> trace_epochs;
 };
 
 // What is known of a read that failed for good. In the status that ended the stream.
@@ -253,12 +254,20 @@ class Stream {
   // Items this rank will get from its beginning to its end.
   virtual int64_t items() const = 0;
 
-  // What has been released so far, mostly in a few hundred bytes: see StreamOptions::cursor. Items
+  // What has been released so far, mostly in a few hundred bytes: see StreamOrder::cursor. Items
   // that are read ahead, or leased, come again. At most 256 KiB: see docs/streaming.md.
   virtual std::string Cursor() const = 0;
 
   virtual StreamStats stats() const = 0;
 };
+
+// Collective; blocks until all ranks have compared their options and know the items. No run may be
+// in flight. A stream has a budget of its own, and its failure is its own: the session goes on. On
+// bad input every rank gets an error, and nothing is kept. InvalidArgument, NotFound and the like
+// say what is wrong with the source, options or cursor, and on which ranks. FailedPrecondition:
+// ranks disagree. Streams advance in all calls that make progress, and must be destroyed before the
+// session. Thread: the session's.
+absl::StatusOr<std::unique_ptr<Stream>> OpenStream(Session* session, const StreamOptions& options);
 
 // One cursor out of those of all ranks, for any number of ranks. InvalidArgument if one is none, or
 // they are of different streams, or of different data sets.

@@ -45,10 +45,10 @@ struct TracePart {
   std::string label;  // shown beside the rank's number, such as its node; may be empty
 };
 
-// The JSON text of all parts in one file: a process for each rank, in it a track for each slot with
-// the stages of the buckets that it held, and the counters "buckets in flight" and "bytes in
-// flight". Streams have tracks of their own with the spans epoch, consume, consumer_wait,
-// storage_read, device_copy and exchange, counters of their own, and their items as events that may
+// The JSON text of all parts in one file. Each rank is a process. The process has a track for each
+// slot, with the stages of the buckets that the slot held. It has the counters "buckets in flight"
+// and "bytes in flight". Streams have tracks and counters of their own. Their spans are epoch,
+// consume, consumer_wait, storage_read, device_copy and exchange. Their items are events that may
 // overlap. Times start at 0. InvalidArgument names a part that is no serialised log, and a rank
 // that comes twice.
 absl::StatusOr<std::string> ChromeTrace(absl::Span<const TracePart> parts);

@@ -1,8 +1,9 @@
 // The seam to whatever carries the bytes of buckets between ranks.
 //
-// A transport moves bytes and decides nothing: which bucket goes when is the engine's business.
-#ifndef SLUICE_SRC_TRANSPORT_TRANSPORT_H_
-#define SLUICE_SRC_TRANSPORT_TRANSPORT_H_
+// A transport moves bytes and decides nothing: which bucket goes when is the engine's business. Who
+// writes a Fabric for another bootstrap than MPI returns one from OpenTransport.
+#ifndef SLUICE_TRANSPORT_H_
+#define SLUICE_TRANSPORT_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -14,11 +15,14 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "device/stores.h"
 #include "sluice/layout.h"
+#include "sluice/stores.h"
 #include "sluice/tensor.h"
 
 namespace sluice {
+
+class Device;        // src/device/device.h
+class DeviceMemory;  // likewise
 
 // A contribution to a fold: what a rank sends to this one, or what lies here.
 struct FoldSource {
@@ -30,7 +34,7 @@ struct FoldSource {
 };
 
 // What a receive makes of several sends: contributions of equal length, added up in this order with
-// the results of Reduction (device/reduction.h), and at last divided. The receive's memory overlaps
+// the results of a reduction (docs/layouts.md), and at last divided. The receive's memory overlaps
 // none of those that lie here. Elements are whole in every row of either end.
 struct Fold {
   ReduceOp op = ReduceOp::kSum;
@@ -66,11 +70,14 @@ struct TransportOp {
 inline constexpr int kMaxTransportTag = 1 << 14;
 inline constexpr size_t kMaxTransportBytes = size_t{1} << 30;
 
+// What allocates staging in place of Device::AllocateBuffer, whose contract it keeps.
+using StagingAllocator = absl::StatusOr<DeviceMemory> (*)(Device* device, size_t bytes);
+
 // What kind of transport it is.
 struct TransportTraits {
   absl::string_view name;  // "mpi", "loopback": for error messages and tables; lives for ever
-  // An event says that all that the device does later comes after the operation, rather than that
-  // it has ended; and operations come after all that the device was given before.
+  // An event does not say that the operation has ended. It says that all later work of the device
+  // comes after the operation. Operations come after all work that the device had before.
   bool in_stream_order = false;
   // Operations meet in the order in which they are started, without tags, and Start starts a group
   // that blocks as a whole. All ranks must start groups that meet in one order; within one, the
@@ -84,9 +91,13 @@ struct TransportTraits {
   // Whether a receive may fold; each of its sends then counts as an operation outstanding.
   bool takes_folds = false;
   // Whether a rank may send to itself: then the receive is in the same group.
+  // Sessions never ask for it: they copy. With one GPU a job of NCCL has one rank. Its messages to
+  // itself are then all that the contract can be tried with.
   bool takes_own_rank = false;
   // All operations lie in what UseStaging was given, at both ends, if it was given any.
   bool staged_only = false;
+  // Where UseStaging can prepare no memory but that of an allocator of the transport's: this.
+  StagingAllocator allocate_staging = nullptr;
 };
 
 struct TransportEvent {
@@ -101,19 +112,19 @@ struct TransportEvent {
 //   lie at the sender; copies of some may lie at the receiver, in room of a bounded size. So a
 //   sender cannot run ahead of its receiver, and what a rank holds is what it has started. In
 //   stream order, the device comes past a send only then. In groups, the device may also come past
-//   it when its bytes lie in room that the transport has had since its beginning, which does not
-//   grow with what is sent.
-// * A message whose length differs from its receive's does not pass for it: the receive gets a
-//   DataLoss event, or neither it nor its send may ever end, which is for a stall watchdog to find.
-//   Nothing is written past `data + bytes`, and other operations go on.
-// * A receive that folds meets each of its sends as a receive of its own would, writes nothing
-//   before it has met all of them, and gives one event: with the first error, if one of them fails.
+//   a send whose bytes lie in room of the transport's own. The transport has had this room since
+//   its beginning, and the room does not grow with what is sent.
+// * A message whose length differs from its receive's does not pass for it. The receive gets a
+//   DataLoss event, or neither the receive nor its send ever ends. A stall watchdog finds the
+//   latter. Nothing is written past `data + bytes`, and other operations go on.
+// * A receive that folds meets each of its sends as a receive of its own would. It writes nothing
+//   before it has met all of them. It gives one event, with the first error if one of them fails.
 // * Every other started operation gives exactly one event, in any order, also after an error.
 // * At most `capacity` operations are outstanding; Start refuses more with ResourceExhausted and
 //   starts none of the batch. Nothing is allocated per operation.
 // * Nothing blocks. Messages make progress only inside Start and Poll of both ends.
-// TransportTraits say where a kind of transport is different: one in groups does not look at tags,
-// lengths that differ may fail it as a whole, and Withdraw ends all of it.
+// TransportTraits say where a kind of transport is different. A transport in groups does not look
+// at tags. Lengths that differ may fail it as a whole, and Withdraw ends all of it.
 // Thread: one, the session's.
 class Transport {
  public:
@@ -136,10 +147,17 @@ class Transport {
   // room for none). Allocates; nothing may be outstanding.
   virtual absl::Status Reserve(int capacity) = 0;
 
+  // Whether sends may lie at `data`, which is memory of a kind that it takes. Receives always may.
+  virtual bool CanSendFrom(const std::byte* /*data*/) { return true; }
+
   // Where most operations are going to lie, in memory that it takes: to prepare that, where this
   // helps. Instead of what was given before; nothing may be outstanding. The memory stays until the
   // next call, or the transport's end.
   virtual absl::Status UseStaging(absl::Span<std::byte> staging) = 0;
+
+  // Closes memory of other ranks that it keeps open for operations to come, so that they may free
+  // it. May wait for the device. Nothing may be outstanding.
+  virtual void CloseImports() {}
 
   // Starts all operations of a batch, in order. An error concerns the batch: none was started.
   // An operation that fails by itself reports through its event.
@@ -182,4 +200,4 @@ class Transport {
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_TRANSPORT_TRANSPORT_H_
+#endif  // SLUICE_TRANSPORT_H_

@@ -20,6 +20,7 @@
 #include "nlohmann/json.hpp"
 #include "sluice/mpi.h"
 #include "sluice/session.h"
+#include "sluice/testing.h"
 
 namespace sluice::chaos {
 namespace {
@@ -28,12 +29,11 @@ using nlohmann::json;
 
 SessionOptions OptionsOf(const json& from, size_t rank) {
   SessionOptions options;
-  options.bucket_bytes = from.at("bucket_bytes");
+  if (const int64_t bytes = from.at("bucket_bytes"); bytes > 0) options.bucket_bytes = bytes;
   options.budget_buckets = from.at("budget_buckets");
-  options.max_in_flight = from.at("max_in_flight");
+  if (const int depth = from.at("max_in_flight"); depth > 0) options.max_in_flight = depth;
   options.timeout = absl::Seconds(from.at("timeout_s").get<int64_t>());
   options.direct = from.at("direct");
-  options.relay = from.at("relay");
   options.progress_thread = from.at("progress").at(rank);
   return options;
 }
@@ -51,7 +51,9 @@ class ChaosRank {
     if (!verdict_.Take(fabric.status(), "MakeMpiFabric")) return;
     std::ofstream(absl::StrCat(folder_, "/met-", rank_)).flush();  // the others know its process
     const SessionOptions options = OptionsOf(session, static_cast<size_t>(rank_));
-    auto created = Session::Create(*std::move(fabric), options);
+    auto created = session.at("relay").get<bool>()
+                       ? Session::Create(*std::move(fabric), options)
+                       : CreateNaiveSession(*std::move(fabric), options);
     if (!verdict_.Take(created.status(), "Session::Create")) return;
     session_ = *std::move(created);
     Transfers transfers(session_.get(), &watch_, &verdict_, job_.at("transfers"));

@@ -8,6 +8,7 @@
 
 #include "chaos/transfers.h"
 #include "chaos/values.h"
+#include "sluice/checkpoint.h"
 
 namespace sluice::chaos {
 
@@ -81,7 +82,7 @@ CheckpointOptions Checkpoints::OptionsOf(const json& op) const {
   CheckpointOptions options;
   options.budget_bytes = op.at("budget_bytes");
   options.piece_bytes = op.at("piece_bytes");
-  options.slots = op.at("slots");
+  if (const int64_t slots = op.at("slots"); slots > 0) options.slots = slots;
   options.shard_bytes_max = op.at("shard_bytes_max");
   options.timeout = absl::Seconds(op.at("timeout_s").get<int64_t>());
   return options;
@@ -100,8 +101,8 @@ bool Checkpoints::Save(const json& op) {
   }
   const CheckpointOptions options = OptionsOf(op);
   watch_->Allow(options.budget_bytes);
-  const auto stats = session_->SaveCheckpoint(folder_ + "/" + spec.at("dir").get<std::string>(),
-                                              tensors.list, options);
+  const auto stats = SaveCheckpoint(session_, folder_ + "/" + spec.at("dir").get<std::string>(),
+                                    tensors.list, options);
   watch_->Allow(-options.budget_bytes);
   ++verdict_->counts["saves"];
   return verdict_->Take(stats.status(), "SaveCheckpoint");
@@ -114,10 +115,10 @@ bool Checkpoints::Load(const json& op) {
   Tensors tensors = MakeTensors(spec, "load", parts);
   const CheckpointOptions options = OptionsOf(op);
   watch_->Allow(options.budget_bytes);
-  const auto stats =
-      session_->LoadCheckpoint(absl::StrCat(op.at("scheme").get<std::string>(), ":", folder_, "/",
-                                            spec.at("dir").get<std::string>()),
-                               tensors.list, options);
+  const auto stats = LoadCheckpoint(session_,
+                                    absl::StrCat(op.at("scheme").get<std::string>(), ":", folder_,
+                                                 "/", spec.at("dir").get<std::string>()),
+                                    tensors.list, options);
   watch_->Allow(-options.budget_bytes);
   ++verdict_->counts["loads"];
   if (stats.status().code() == absl::StatusCode::kNotFound && op.at("may_be_absent")) {

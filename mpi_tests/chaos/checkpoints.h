@@ -10,6 +10,7 @@
 #include "chaos/plain_layout.h"
 #include "chaos/verdict.h"
 #include "nlohmann/json.hpp"
+#include "sluice/checkpoint.h"
 #include "sluice/session.h"
 
 namespace sluice::chaos {

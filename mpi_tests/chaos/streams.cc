@@ -11,6 +11,8 @@
 #include <thread>
 
 #include "chaos/values.h"
+#include "sluice/stream.h"
+#include "sluice/testing.h"
 
 namespace sluice::chaos {
 namespace {
@@ -76,31 +78,32 @@ bool Streams::Open(const json& op) {
         absl::StrCat(source, ":", folder_, "/", dataset.at("dir").get<std::string>());
     options.source.format = ItemFormat::kRaw;
   }
-  options.source.delay.latency = absl::Milliseconds(spec.at("latency_ms").get<int64_t>());
-  options.source.delay.jitter = spec.at("jitter");
-  options.source.delay.faults = spec.at("faults");
-  options.source.delay.seed = spec.at("seed");
+  InjectedDelay delay;
+  delay.latency = absl::Milliseconds(spec.at("latency_ms").get<int64_t>());
+  delay.jitter = spec.at("jitter");
+  delay.faults = spec.at("faults");
+  delay.seed = spec.at("seed");
   const json& selection = spec.at("selections").at(rank);
-  options.selection = {selection.at(0), selection.at(1), -1};
-  options.shuffle = spec.at("shuffle");
-  options.seed = spec.at("seed");
-  options.epochs = spec.at("epochs");
-  options.budget_bytes = spec.at("budget_bytes");
-  options.slots = spec.at("slots");
-  options.piece_bytes = spec.at("piece_bytes");
-  options.device_buffers = spec.at("device_buffers");
-  options.batch_items = spec.at("batch_items");
-  options.in_order = spec.at("in_order");
-  options.exchange = spec.at("exchange");
-  options.hedge.enabled = spec.at("hedge");
-  options.hedge.extra_share_max = 0.5;
-  options.retry.backoff = absl::Milliseconds(2);
-  options.retry.attempts_max = 8;
-  options.retry.request_timeout = absl::Seconds(spec.at("request_timeout_s").get<int64_t>());
+  options.selection = {selection.at(0), selection.at(1), absl::nullopt};
+  options.order.shuffle = spec.at("shuffle");
+  options.order.seed = spec.at("seed");
+  options.order.epochs = spec.at("epochs");
+  options.reads.budget_bytes = spec.at("budget_bytes");
+  if (const int64_t slots = spec.at("slots"); slots > 0) options.reads.slots = slots;
+  if (const int64_t bytes = spec.at("piece_bytes"); bytes > 0) options.reads.piece_bytes = bytes;
+  options.buffers.count = spec.at("device_buffers");
+  options.buffers.batch_items = spec.at("batch_items");
+  options.order.in_order = spec.at("in_order");
+  options.reads.exchange = spec.at("exchange");
+  options.reads.hedge.enabled = spec.at("hedge");
+  options.reads.hedge.extra_share_max = 0.5;
+  options.reads.retry.backoff = absl::Milliseconds(2);
+  options.reads.retry.attempts_max = 8;
+  options.reads.retry.request_timeout = absl::Seconds(spec.at("request_timeout_s").get<int64_t>());
   options.timeout = absl::Seconds(spec.at("timeout_s").get<int64_t>());
   Past& past = past_[number];
   if (op.at("resume")) {
-    options.cursor = past.cursor;
+    options.order.cursor = past.cursor;
   } else {
     past = Past();
   }
@@ -109,10 +112,10 @@ bool Streams::Open(const json& op) {
   open.spec = &spec;
   open.number = number;
   open.dataset = op.at("dataset");
-  open.allowed = options.budget_bytes +
-                 (options.device_buffers + 2) * options.batch_items * (item_bytes + 4096);
+  open.allowed = options.reads.budget_bytes +
+                 (options.buffers.count + 2) * options.buffers.batch_items * (item_bytes + 4096);
   watch_->Allow(open.allowed);
-  auto stream = session_->OpenStream(options);
+  auto stream = OpenDelayedStream(session_, options, delay);
   if (!verdict_->Take(stream.status(), absl::StrCat("OpenStream ", number))) {
     open.failed = true;
     return session_->Poll().ok();

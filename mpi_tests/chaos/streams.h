@@ -15,6 +15,7 @@
 #include "chaos/verdict.h"
 #include "nlohmann/json.hpp"
 #include "sluice/session.h"
+#include "sluice/stream.h"
 
 namespace sluice::chaos {
 

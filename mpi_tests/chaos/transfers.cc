@@ -147,7 +147,7 @@ TensorView Transfers::AddView(const Part& part, DType dtype, int64_t pad, bool t
   return view;
 }
 
-void Transfers::FillSource(Run* run, size_t number) {
+void Transfers::FillSource(StartedRun* run, size_t number) {
   const Tensor& tensor = run->compiled->tensors[number];
   const TensorView& view = run->src.views[number];
   std::byte* const data = static_cast<std::byte*>(view.data);
@@ -158,7 +158,7 @@ void Transfers::FillSource(Run* run, size_t number) {
 }
 
 bool Transfers::Start(const json& op) {
-  auto run = std::make_unique<Run>();
+  auto run = std::make_unique<StartedRun>();
   run->compiled = compiled_.at(op.at("transfer")).get();
   run->seed = op.at("seed");
   const size_t rank = static_cast<size_t>(session_->rank());
@@ -197,11 +197,11 @@ bool Transfers::Start(const json& op) {
 bool Transfers::Cancel(const json& op) {
   const size_t back = op.at("back");  // from the newest run on
   if (back >= runs_.size()) return true;
-  const Session::RunId id = runs_[runs_.size() - 1 - back]->id;
-  return verdict_->Take(session_->Cancel(id), "Cancel");
+  const Run id = runs_[runs_.size() - 1 - back]->id;
+  return verdict_->Take(id.Cancel(), "Cancel");
 }
 
-Transfers::Run* Transfers::Find(Session::RunId id) {
+Transfers::StartedRun* Transfers::Find(Run id) {
   for (const auto& run : runs_) {
     if (run->id == id) return run.get();
   }
@@ -211,7 +211,7 @@ Transfers::Run* Transfers::Find(Session::RunId id) {
 bool Transfers::Advance() {
   Event event;
   while (session_->PollEvent(&event)) {
-    Run* const run = Find(event.run);
+    StartedRun* const run = Find(event.run);
     if (run == nullptr) continue;
     if (event.kind == Event::Kind::kTensorDone) {
       Check(run, static_cast<size_t>(event.tensor), "at TensorDone");
@@ -226,11 +226,11 @@ bool Transfers::Advance() {
     }
     const Due due = due_[i];
     due_.erase(due_.begin() + static_cast<ptrdiff_t>(i));
-    Run* const run = Find(due.run);
+    StartedRun* const run = Find(due.run);
     // A run that was cancelled meanwhile needs no memory any more.
-    if (run == nullptr || session_->IsDone(due.run)) continue;
+    if (run == nullptr || due.run.IsDone()) continue;
     const absl::Status status =
-        session_->Supply(due.run, due.tensor, run->dst.views[static_cast<size_t>(due.tensor)]);
+        due.run.Supply(due.tensor, run->dst.views[static_cast<size_t>(due.tensor)]);
     if (status.code() == absl::StatusCode::kFailedPrecondition) continue;
     if (!verdict_->Take(status, "Supply")) return false;
     ++verdict_->counts["supplied"];
@@ -244,17 +244,17 @@ bool Transfers::Finish() {
     if (!verdict_->Take(polled, "Poll")) return false;
     if (!Advance()) return false;
     const bool done = std::all_of(runs_.begin(), runs_.end(),
-                                  [this](const auto& run) { return session_->IsDone(run->id); });
+                                  [this](const auto& run) { return run->id.IsDone(); });
     if (done) break;
     std::this_thread::yield();
   }
   for (const auto& run : runs_) {
-    const absl::Status status = session_->Wait(run->id);
+    const absl::Status status = run->id.Wait();
     if (status.code() == absl::StatusCode::kCancelled) {
       ++verdict_->counts["cancelled"];
       continue;
     }
-    if (!verdict_->Take(status, absl::StrCat("Wait for run ", run->id))) return false;
+    if (!verdict_->Take(status, absl::StrCat("Wait for run ", run->id.number()))) return false;
     for (size_t i = 0; i < run->checked.size(); ++i) Check(run.get(), i, "at the end");
   }
   runs_.clear();
@@ -262,7 +262,7 @@ bool Transfers::Finish() {
   return Advance();
 }
 
-void Transfers::Check(Run* run, size_t number, const char* when) {
+void Transfers::Check(StartedRun* run, size_t number, const char* when) {
   const Tensor& tensor = run->compiled->tensors[number];
   if (tensor.dst.indices.empty()) return;
   const TensorView& view = run->dst.views[number];
@@ -277,8 +277,9 @@ void Transfers::Check(Run* run, size_t number, const char* when) {
   const std::byte* const got = static_cast<const std::byte*>(view.data);
   if (extent == 0 || std::memcmp(want.data(), got, extent) == 0) return;
   const auto differs = std::mismatch(want.data(), want.data() + extent, got);
-  verdict_->Wrong(absl::StrCat("run ", run->id, " (seed ", run->seed, "), tensor ", tensor.name,
-                               " ", when, ": byte ", differs.first - want.data(), " of ", extent));
+  verdict_->Wrong(absl::StrCat("run ", run->id.number(), " (seed ", run->seed, "), tensor ",
+                               tensor.name, " ", when, ": byte ", differs.first - want.data(),
+                               " of ", extent));
 }
 
 }  // namespace sluice::chaos

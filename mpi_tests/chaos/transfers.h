@@ -54,8 +54,8 @@ class Transfers {
     std::vector<TensorPages> pages;
     std::vector<TensorView> views;
   };
-  struct Run {
-    Session::RunId id = 0;
+  struct StartedRun {
+    Run id;
     const Compiled* compiled = nullptr;
     uint64_t seed = 0;
     Memory src;
@@ -66,23 +66,23 @@ class Transfers {
   };
   struct Due {
     int64_t at_ns;
-    Session::RunId run;
+    Run run;
     int tensor;
   };
 
   int64_t ValueOf(const Tensor& tensor, uint64_t seed, int64_t index, int64_t contribution) const;
   int64_t ResultOf(const Tensor& tensor, uint64_t seed, int64_t index) const;
   TensorView AddView(const Part& part, DType dtype, int64_t pad, bool transposed, Memory* memory);
-  void FillSource(Run* run, size_t tensor);
-  void Check(Run* run, size_t tensor, const char* when);
-  Run* Find(Session::RunId id);
-  std::string Name(const Run& run) const;
+  void FillSource(StartedRun* run, size_t tensor);
+  void Check(StartedRun* run, size_t tensor, const char* when);
+  StartedRun* Find(Run id);
+  std::string Name(const StartedRun& run) const;
 
   Session* const session_;
   MemoryWatch* const watch_;
   Verdict* const verdict_;
   std::vector<std::unique_ptr<Compiled>> compiled_;  // by number of the spec
-  std::vector<std::unique_ptr<Run>> runs_;
+  std::vector<std::unique_ptr<StartedRun>> runs_;
   std::vector<Due> due_;
 };
 

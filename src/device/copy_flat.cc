@@ -9,7 +9,7 @@ namespace sluice {
 absl::Status CopyFlat(Device* device, const std::byte* src, DeviceKind src_kind, std::byte* dst,
                       DeviceKind dst_kind, size_t bytes) {
   if (bytes == 0) return absl::OkStatus();
-  const Run run = {0, 0, static_cast<int64_t>(bytes)};
+  const Stretch run = {0, 0, static_cast<int64_t>(bytes)};
   StridedCopy copy;
   copy.runs[0] = absl::MakeConstSpan(&run, 1);
   copy.src_strides[0] = copy.dst_strides[0] = 1;

@@ -9,14 +9,14 @@
 #include "sluice/tensor.h"
 #include "tensor/cast.h"
 #include "tensor/check.h"
-#include "tensor/run.h"
+#include "tensor/stretch.h"
 
 namespace sluice {
 namespace {
 
-int64_t TotalLength(absl::Span<const Run> runs) {
+int64_t TotalLength(absl::Span<const Stretch> runs) {
   int64_t length = 0;
-  for (const Run& run : runs) length += run.length;
+  for (const Stretch& run : runs) length += run.length;
   return length;
 }
 
@@ -44,7 +44,7 @@ CopyRegion::CopyRegion(const StridedCopy& copy) : src(copy.src), dst(copy.dst) {
   SLUICE_CHECK(copy.end <= elements, "strided copy: range ends outside the region");
 }
 
-void CopyRegion::AddDimension(absl::Span<const Run> dimension, int64_t src_stride,
+void CopyRegion::AddDimension(absl::Span<const Stretch> dimension, int64_t src_stride,
                               int64_t dst_stride) {
   RegionAxis axis;
   axis.extent = TotalLength(dimension);

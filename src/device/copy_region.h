@@ -9,17 +9,17 @@
 #include "absl/types/span.h"
 #include "device/strided_copy.h"
 #include "sluice/tensor.h"
-#include "tensor/run.h"
+#include "tensor/stretch.h"
 
 namespace sluice {
 
 // One or several dimensions that are walked as one.
 struct RegionAxis {
-  absl::Span<const Run> runs;  // none: one run from position 0, whose start is in the addresses
-  int64_t scale = 1;           // positions per position of `runs`
-  int64_t extent = 1;          // positions
-  int64_t inner_elements = 1;  // elements under one position
-  int64_t src_stride = 0;      // bytes between positions
+  absl::Span<const Stretch> runs;  // none: one run from position 0, whose start is in the addresses
+  int64_t scale = 1;               // positions per position of `runs`
+  int64_t extent = 1;              // positions
+  int64_t inner_elements = 1;      // elements under one position
+  int64_t src_stride = 0;          // bytes between positions
   int64_t dst_stride = 0;
 };
 
@@ -34,7 +34,7 @@ struct CopyRegion {
   std::array<RegionAxis, kMaxTensorDims> axes;
 
  private:
-  void AddDimension(absl::Span<const Run> dimension, int64_t src_stride, int64_t dst_stride);
+  void AddDimension(absl::Span<const Stretch> dimension, int64_t src_stride, int64_t dst_stride);
   void TakePiece(int64_t src_bytes, int64_t dst_bytes);
 };
 

@@ -23,15 +23,17 @@ namespace sluice {
 // Memory that a device gave out; freed when destroyed. Movable only.
 class DeviceMemory {
  public:
-  using Deleter = void (*)(std::byte* data, size_t bytes);
+  using Deleter = void (*)(std::byte* data, size_t bytes, int ordinal);
 
   DeviceMemory() = default;
-  DeviceMemory(std::byte* data, size_t bytes, Deleter deleter)
-      : data_(data), bytes_(bytes), deleter_(deleter) {}
+  // `ordinal` is that of the device that gave it.
+  DeviceMemory(std::byte* data, size_t bytes, Deleter deleter, int ordinal = 0)
+      : data_(data), bytes_(bytes), deleter_(deleter), ordinal_(ordinal) {}
   DeviceMemory(DeviceMemory&& other) noexcept { *this = static_cast<DeviceMemory&&>(other); }
   DeviceMemory& operator=(DeviceMemory&& other) noexcept {
     Free();
-    data_ = other.data_, bytes_ = other.bytes_, deleter_ = other.deleter_;
+    data_ = other.data_, bytes_ = other.bytes_;
+    deleter_ = other.deleter_, ordinal_ = other.ordinal_;
     other.data_ = nullptr, other.bytes_ = 0;
     return *this;
   }
@@ -48,12 +50,13 @@ class DeviceMemory {
 
  private:
   void Free() {
-    if (data_ != nullptr) deleter_(data_, bytes_);
+    if (data_ != nullptr) deleter_(data_, bytes_, ordinal_);
     data_ = nullptr;
   }
   std::byte* data_ = nullptr;
   size_t bytes_ = 0;
   Deleter deleter_ = nullptr;
+  int ordinal_ = 0;
 };
 
 // A place in the work of a stream, which other streams and the host can wait for: an event. Marks
@@ -70,6 +73,18 @@ class Fence {
   virtual absl::StatusOr<bool> Passed() = 0;
 };
 
+// What a batch is for, so that devices can do several at once. One of kAny comes after all batches
+// that were started before it and before all that are started later, and likewise with what a
+// transport does in stream order. Those of the other kinds keep the order among their own kind, and
+// with those of kAny.
+enum class BatchStage : uint8_t {
+  kAny,
+  kFill,  // writes what a transport is given later, and reads what no other batch writes
+  // Reads what a transport has handed out, or what no other batch writes. Of nothing: it is
+  // complete when all is that was handed out before, and all before it but what fills.
+  kDrain,
+};
+
 // All that one stage of one bucket does to bytes: copies in any order, then reductions one after
 // the other, then normalizations in any order. Of nothing: it is complete when all before it is.
 struct CopyBatch {
@@ -80,9 +95,11 @@ struct CopyBatch {
   // True: its cookie may come as soon as all that the device does later, and all that a transport
   // does in stream order, will find it done. False: when its effects can be seen from anywhere.
   bool in_stream_order = false;
-  // Of MakeFence, or null. It, and all later batches, come after `after`; `then` marks its end.
+  // Of MakeFence, or null, and for batches of kAny only. It, and all later batches, come after
+  // `after`; `then` marks its end.
   Fence* after = nullptr;
   Fence* then = nullptr;
+  BatchStage stage = BatchStage::kAny;
 };
 
 // From when a batch's first work could begin to when its last was done, on CLOCK_MONOTONIC.
@@ -90,13 +107,17 @@ struct DeviceSpan {
   uint64_t cookie = 0;
   int64_t begin_ns = 0;
   int64_t end_ns = 0;
+  int row = 0;  // 0 or 1: spans of one row do not overlap
 };
 
-// What a device gives out, by kind. Copies say of each side which kind of memory it is: any host
-// memory (kCpu), or one of these.
+// What a device gives out, by kind, and what suits it. Copies say of each side which kind of memory
+// it is: any host memory (kCpu), or one of these.
 struct DeviceTraits {
   DeviceKind staging = DeviceKind::kCpu;
   DeviceKind buffers = DeviceKind::kCpu;
+  // So many copies, reductions or normalizations a batch are best, where a stage has as many. Each
+  // batch costs the device something. A large one keeps its caller from other work.
+  size_t batch_items = 32;
 };
 
 class Device {
@@ -112,9 +133,10 @@ class Device {
   // can be handed over as it lies.
   bool staging_is_device_memory() const { return traits_.staging == traits_.buffers; }
 
-  // Staging memory on the host, page-aligned, which the device reaches, too; physical pages come
-  // with first use where the device allows, near the CPUs that the process is bound to at the time
-  // of the call. ResourceExhausted names the bytes. No memory (data() is null) for 0 bytes.
+  // Staging memory on the host, page-aligned, which the device reaches, too. Where the device
+  // allows, physical pages come with first use. They come from near the CPUs that the process is
+  // bound to at the time of the call. ResourceExhausted names the bytes. No memory (data() is null)
+  // for 0 bytes.
   virtual absl::StatusOr<DeviceMemory> AllocateStaging(size_t bytes) = 0;
 
   // The same of the device's own memory, for what consumers are to find there. Aligned to 64 bytes
@@ -125,9 +147,9 @@ class Device {
   virtual absl::StatusOr<std::unique_ptr<Fence>> MakeFence() = 0;
 
   // Starts a batch; its spans, and what they refer to but memory, need to live only for the call.
-  // Batches take effect in the order in which they were started. ResourceExhausted, and nothing is
-  // done, while kMaxOutstanding batches are started and not polled. After an error of the device:
-  // that error, unless the batch is of nothing.
+  // Batches take effect in the order in which they were started, but for what their stages allow.
+  // ResourceExhausted, and nothing is done, while kMaxOutstanding batches are started and not
+  // polled. After an error of the device: that error, unless the batch is of nothing.
   virtual absl::Status Start(const CopyBatch& batch) = 0;
 
   // Fills `cookies` from the front with batches that are complete; returns how many. An error

@@ -20,11 +20,11 @@ class RowFold {
   // `dtype` is not bool. The result is divided by `divisor` if that is above 1.
   RowFold(ReduceOp op, DType dtype, int64_t divisor);
 
-  // dst[i] = ((sources[0][i] op sources[1][i]) op sources[2][i]) ... / divisor: the bits that
-  // Reduction gives, which adds sources[1] to what sources[0] has, then sources[2], and so on.
-  // Two sources or more, contiguous, of any alignment. dst overlaps none of them, or is the first.
-  // Memory is read once, dst not at all, unless it is the first source, and each line of it is
-  // written once. kStreaming (never kAuto) asks for a StreamFence() afterwards, as stream_rows.h
+  // Stores ((sources[0][i] op sources[1][i]) op sources[2][i]) ... / divisor to dst[i]. The bits
+  // are those that Reduction gives, which adds sources[1] to what sources[0] has, then sources[2],
+  // and so on. Two sources or more, contiguous, of any alignment. The destination overlaps none of
+  // them, or is the first. Each source is read once, and each line of dst is written once. Nothing
+  // else is read. kStreaming (never kAuto) asks for a StreamFence() afterwards, as stream_rows.h
   // says. Allocates nothing. Thread: any.
   void Fold(absl::Span<const std::byte* const> sources, std::byte* dst, int64_t elements,
             Stores stores) const;

@@ -37,7 +37,7 @@ void UnmapHostMemory(std::byte* data, size_t bytes) {
   SLUICE_CHECK(munmap(data, RoundUp(bytes, PageBytes())) == 0, "memory could not be unmapped");
 }
 
-absl::StatusOr<DeviceMemory> MapHostMemory(size_t bytes, absl::string_view what) {
+absl::StatusOr<DeviceMemory> MapHostMemory(size_t bytes, absl::string_view what, int node) {
   if (bytes == 0) return DeviceMemory();
   // mmap gives page alignment only: map one huge page more, then give back both ends.
   const size_t spare = bytes >= kHugePageBytes ? kHugePageBytes : 0;
@@ -56,8 +56,10 @@ absl::StatusOr<DeviceMemory> MapHostMemory(size_t bytes, absl::string_view what)
     // Advice only: without huge pages everything still works.
     (void)madvise(data, wanted, MADV_HUGEPAGE);
   }
-  PlaceNearProcess(data, wanted);
-  return DeviceMemory(data, bytes, UnmapHostMemory);
+  if (!PlaceOnNode(data, wanted, node)) PlaceNearProcess(data, wanted);
+  return DeviceMemory(data, bytes, [](std::byte* mapping, size_t length, int) {
+    UnmapHostMemory(mapping, length);
+  });
 }
 
 }  // namespace sluice

@@ -10,10 +10,15 @@
 
 namespace sluice {
 
-// Pages of their own for `bytes`, zero, with physical memory at first use: near the CPUs that this
-// process is bound to, and in huge pages where that takes no more memory than asked for.
-// ResourceExhausted says how many bytes of `what` cannot be had. No memory for 0 bytes.
-absl::StatusOr<DeviceMemory> MapHostMemory(size_t bytes, absl::string_view what);
+// No NUMA node in particular.
+inline constexpr int kNearProcess = -1;
+
+// Pages of their own for `bytes`, zero, with physical memory at first use. They come from NUMA node
+// `node`, or from near the CPUs that this process is bound to. They are huge where that takes no
+// more memory than asked for. ResourceExhausted says how many bytes of `what` cannot be had. No
+// memory for 0 bytes.
+absl::StatusOr<DeviceMemory> MapHostMemory(size_t bytes, absl::string_view what,
+                                           int node = kNearProcess);
 
 // Gives such memory back.
 void UnmapHostMemory(std::byte* data, size_t bytes);

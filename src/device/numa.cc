@@ -50,16 +50,33 @@ Bitmap NearNodes(hwloc_topology_t topology) {
   return nodes;
 }
 
-}  // namespace
+// The one node; null if there is no other or it is not there.
+Bitmap OneNode(hwloc_topology_t topology, int node) {
+  if (node < 0 || hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_NUMANODE) < 2) return nullptr;
+  const hwloc_const_nodeset_t all = hwloc_topology_get_topology_nodeset(topology);
+  if (hwloc_bitmap_isset(all, static_cast<unsigned>(node)) == 0) return nullptr;
+  Bitmap nodes(hwloc_bitmap_alloc());
+  if (nodes != nullptr) hwloc_bitmap_only(nodes.get(), static_cast<unsigned>(node));
+  return nodes;
+}
 
-bool PlaceNearProcess(std::byte* data, size_t bytes) {
-  const hwloc_topology_t topology = Topology();
-  if (topology == nullptr) return false;
-  const Bitmap nodes = NearNodes(topology);
+bool Place(hwloc_topology_t topology, const Bitmap& nodes, std::byte* data, size_t bytes) {
   if (nodes == nullptr) return false;
   // Without HWLOC_MEMBIND_STRICT the nodes are preferred: a full node must not end the process.
   return hwloc_set_area_membind(topology, data, bytes, nodes.get(), HWLOC_MEMBIND_BIND,
                                 HWLOC_MEMBIND_BYNODESET) == 0;
+}
+
+}  // namespace
+
+bool PlaceNearProcess(std::byte* data, size_t bytes) {
+  const hwloc_topology_t topology = Topology();
+  return topology != nullptr && Place(topology, NearNodes(topology), data, bytes);
+}
+
+bool PlaceOnNode(std::byte* data, size_t bytes, int node) {
+  const hwloc_topology_t topology = Topology();
+  return topology != nullptr && Place(topology, OneNode(topology, node), data, bytes);
 }
 
 }  // namespace sluice

@@ -11,10 +11,14 @@ namespace sluice {
 // Asks for the pages of [data, data + bytes), which nobody has touched yet, to come from the NUMA
 // nodes of the CPUs that this process is bound to now. From others where those are full.
 //
-// False, and nothing is asked for, where there is nothing to choose (one node, or a process that
-// may run at all of them) or where the system refuses, as some containers do: the memory is as
-// good as before. Looks the machine up once per process, at the first call. Thread: any.
+// False, and nothing is asked for, where there is nothing to choose: one node, or a process that
+// may run at all of them. False also where the system refuses, as some containers do. The memory is
+// then as good as before. Looks the machine up once per process, at the first call. Thread: any.
 bool PlaceNearProcess(std::byte* data, size_t bytes);
+
+// The same with one node, by the system's number: that of a GPU, say. False also where there is no
+// such node.
+bool PlaceOnNode(std::byte* data, size_t bytes, int node);
 
 }  // namespace sluice
 

@@ -1,7 +1,7 @@
 // Element-wise folds of two rows into one, by the widest vectors at hand.
 //
-// Floats: a NaN on either side, and what has no value, give the one NaN that is quiet, positive and
-// without payload, so that results are the same bits on every processor.
+// Floats: a NaN on either side, and what has no value, give one and the same NaN. This NaN is
+// quiet, positive and without payload, so that results are the same bits on every processor.
 #ifndef SLUICE_SRC_DEVICE_REDUCE_ROWS_H_
 #define SLUICE_SRC_DEVICE_REDUCE_ROWS_H_
 

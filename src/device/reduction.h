@@ -10,9 +10,9 @@
 
 namespace sluice {
 
-// dst[i] = dst[i] op src[i], rounded to `dtype`; then, if `divisor` is above 1,
-// dst[i] = dst[i] / divisor, rounded once more. kAvg adds as kSum does: who adds the last
-// contribution gives the divisor. Both sides are contiguous, of any alignment, and do not overlap.
+// Stores dst[i] op src[i] to dst[i], rounded to `dtype`. Then, if `divisor` is above 1, divides
+// dst[i] by `divisor` and rounds once more. kAvg adds as kSum does: who adds the last contribution
+// gives the divisor. Both sides are contiguous, of any alignment, and do not overlap.
 //
 // Types of 8 and 16 bits are computed in f32. Floats: a NaN on either side gives NaN, and any NaN
 // that results is quiet, positive and without payload. kMax and kMin keep dst of equal values, also

@@ -1,5 +1,4 @@
-// Which stores a copy uses: plain ones, which leave what they write in the cache, or streaming
-// ones, which pass the cache by.
+// Which stores suit a copy.
 //
 // Before a plain store writes part of a line, the line is read; and it pushes out another one. A
 // streaming store does neither, but whoever reads what it wrote has to fetch it from memory.
@@ -8,19 +7,15 @@
 
 #include <cstdint>
 
+#include "sluice/stores.h"
+
 namespace sluice {
 
-enum class Stores : uint8_t {
-  kAuto,       // by the copy's own size, and this machine's cache
-  kPlain,      // for what is read soon
-  kStreaming,  // for large results; still plain for rows where streaming does not pay
-};
-
-// What suits `bytes` bytes that are written before any of them is read, if a CPU's share of the
-// last cache has `cache_bytes`: never kAuto. What is read takes as much room as what is written.
+// The stores that suit `bytes` bytes that are written before any of them is read: never kAuto. A
+// CPU's share of the last cache has `cache_bytes`. What is read counts with the same bytes again.
 Stores StoresFor(int64_t bytes, int64_t cache_bytes);
 
-// `stores`, or on this machine what suits `bytes` bytes instead of kAuto. Thread: any.
+// `stores` unless they are kAuto; then what suits `bytes` bytes on this machine. Thread: any.
 Stores ResolveStores(Stores stores, int64_t bytes);
 
 }  // namespace sluice

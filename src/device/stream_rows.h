@@ -14,9 +14,10 @@ namespace sluice {
 void StreamRows(const std::byte* src, std::byte* dst, const CopyAxis& axis, int64_t piece_bytes);
 
 // True if rows that end up there are copied or cast faster with streaming stores, the cache being
-// too small for what is written. Streamed lines meet in a few write buffers and want to be written
-// whole and one after the other: longer rows are needed where some lines are written in part, and
-// where no gaps in the destination spare what plain stores do best, which is one dense stretch.
+// too small for what is written. Streamed lines meet in a few write buffers, and want to be written
+// whole and one after the other. Longer rows are needed where some lines are written in part. They
+// are also needed where the destination has no gaps: one dense stretch is what plain stores do
+// best.
 bool StreamingPays(const std::byte* dst, const CopyAxis& axis, int64_t piece_bytes);
 
 // Puts the streaming stores of this thread before all that it stores from now on.

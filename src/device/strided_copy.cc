@@ -16,13 +16,13 @@
 #include "device/stores.h"
 #include "device/stream_rows.h"
 #include "sluice/tensor.h"
-#include "tensor/run.h"
+#include "tensor/stretch.h"
 
 namespace sluice {
 namespace {
 
-// Rows that are copied through all runs of the last axis before the next rows, so that what one
-// run leaves of a cache line is still there for the next run.
+// Rows that are copied through all runs of the last axis before the next rows. What one run leaves
+// of a cache line is then still there for the next run.
 constexpr int64_t kRowsPerPass = 32;
 
 class Walk {
@@ -80,7 +80,7 @@ void Walk::ForEachStretch(const RegionAxis& axis, const std::byte* src, std::byt
     return;
   }
   int64_t first = 0;  // position at which the run begins
-  for (const Run& run : axis.runs) {
+  for (const Stretch& run : axis.runs) {
     if (first >= end) return;
     const int64_t length = run.length * axis.scale;
     const int64_t from = std::max(begin - first, int64_t{0});
@@ -175,7 +175,7 @@ bool IsOneStretch(const StridedCopy& copy) {
 }
 
 void MoveStretch(const StridedCopy& copy, Stores stores) {
-  const Run& run = copy.runs[0][0];
+  const Stretch& run = copy.runs[0][0];
   const int64_t element_bytes = DTypeBytes(copy.src_dtype);
   CopyRows(copy.src + (run.src + copy.begin) * element_bytes,
            copy.dst + (run.dst + copy.begin) * element_bytes, {},
@@ -201,13 +201,13 @@ void CopyStrided(const StridedCopy& copy) {
 
 RegionSide SrcSide(const StridedCopy& copy) {
   const size_t dims = static_cast<size_t>(copy.dims);
-  return {absl::MakeConstSpan(copy.runs.data(), dims), &Run::src,
+  return {absl::MakeConstSpan(copy.runs.data(), dims), &Stretch::src,
           absl::MakeConstSpan(copy.src_strides.data(), dims), DTypeBytes(copy.src_dtype)};
 }
 
 RegionSide DstSide(const StridedCopy& copy) {
   const size_t dims = static_cast<size_t>(copy.dims);
-  return {absl::MakeConstSpan(copy.runs.data(), dims), &Run::dst,
+  return {absl::MakeConstSpan(copy.runs.data(), dims), &Stretch::dst,
           absl::MakeConstSpan(copy.dst_strides.data(), dims), DTypeBytes(copy.dst_dtype)};
 }
 

@@ -15,14 +15,14 @@
 #include "device/stores.h"
 #include "sluice/tensor.h"
 #include "tensor/contiguity.h"
-#include "tensor/run.h"
+#include "tensor/stretch.h"
 
 namespace sluice {
 
 struct StridedCopy {
-  int dims = 1;                                            // 1 .. kMaxTensorDims
-  std::array<absl::Span<const Run>, kMaxTensorDims> runs;  // in element order, not empty
-  std::array<int64_t, kMaxTensorDims> src_strides{};       // bytes between positions
+  int dims = 1;                                                // 1 .. kMaxTensorDims
+  std::array<absl::Span<const Stretch>, kMaxTensorDims> runs;  // in element order, not empty
+  std::array<int64_t, kMaxTensorDims> src_strides{};           // bytes between positions
   std::array<int64_t, kMaxTensorDims> dst_strides{};
   const std::byte* src = nullptr;  // address of position (0, 0, ...)
   std::byte* dst = nullptr;

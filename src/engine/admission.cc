@@ -27,7 +27,7 @@ void Engine::Offer(const Channel& channel) {
   if (channel.waiting == kNowhere || !HasRoom(channel)) return;
   const Record& record = At(channel.waiting);
   Lane& lane = LaneOf(record);
-  lane.eligible[record.slot_count - size_t{1}].Push(SequenceOf(lane, record));
+  lane.eligible.Push(SequenceOf(lane, record));
 }
 
 // The smallest unfinished bucket, if there is one and no lane can still bring a smaller one.
@@ -48,53 +48,43 @@ Engine::Place Engine::Smallest() const {
   return smallest;
 }
 
-// The rule, for any bucket but the smallest: after it has been admitted, the slots that are free,
-// with those that the smallest gives back, suffice for any bucket.
-bool Engine::MayAdmit(int slot_count, int held_by_smallest) const {
-  const int free = static_cast<int>(free_slot_count_);
-  return free - slot_count + held_by_smallest >= options_.slots_per_bucket_max;
-}
-
 bool Engine::AdmitOne() {
-  int held_by_smallest = 0;
+  size_t held_by_smallest = 0;
   if (const Place place = Smallest(); place != kNowhere) {
     const Record& smallest = At(place);
     Lane& lane = LaneOf(smallest);
     if (IsHeld(smallest)) {
-      held_by_smallest = smallest.slot_count;
+      held_by_smallest = 1;
     } else if (!lane.Holds(smallest.id)) {
-      // All that is smaller has ended, so its channel has room. The rule was kept until now, so its
-      // slots are free.
-      Admit(lane, lane.eligible[smallest.slot_count - size_t{1}]);
+      // All that is smaller has ended, so its channel has room. The rule was kept until now, so a
+      // slot is free.
+      Admit(lane);
       return true;
     }
   }
-  return std::any_of(lanes_.begin(), lanes_.end(),
-                     [&](Lane& lane) { return AdmitFrom(lane, held_by_smallest); });
+  // The rule, for any bucket but the smallest: after it has been admitted a slot is free, or the
+  // smallest gives one back.
+  if (free_slot_count_ + held_by_smallest < 2) return false;
+  return std::any_of(lanes_.begin(), lanes_.end(), [this](Lane& lane) { return AdmitFrom(lane); });
 }
 
-// Admits the smallest waiting bucket of a lane that the rule allows, if there is one.
-bool Engine::AdmitFrom(Lane& lane, int held_by_smallest) {
-  SequenceHeap* best = nullptr;
-  for (int slot_count = 1; slot_count <= options_.slots_per_bucket_max; ++slot_count) {
-    SequenceHeap& heap = lane.eligible[static_cast<size_t>(slot_count) - 1];
-    if (heap.empty() || !MayAdmit(slot_count, held_by_smallest)) continue;
-    if (lane.Holds(At(lane, heap.top()).id)) continue;  // and all below it, which are larger
-    if (best == nullptr || heap.top() < best->top()) best = &heap;
-  }
-  if (best == nullptr) return false;
-  Admit(lane, *best);
+// Admits the smallest waiting bucket of a lane that its channel and a freeze allow, if there is
+// one.
+bool Engine::AdmitFrom(Lane& lane) {
+  if (lane.eligible.empty()) return false;
+  if (lane.Holds(At(lane, lane.eligible.top()).id)) return false;  // and all others: larger ones
+  Admit(lane);
   return true;
 }
 
-// Admits the bucket on top of `heap`, one of the lane's.
-void Engine::Admit(Lane& lane, SequenceHeap& heap) {
-  const Place place = PlaceOf(lane, heap.top());
-  heap.Pop();
+// Admits the lane's smallest eligible bucket.
+void Engine::Admit(Lane& lane) {
+  const Place place = PlaceOf(lane, lane.eligible.top());
+  lane.eligible.Pop();
   DropStaleOffers(lane);
   Record& record = At(place);
   Channel& channel = ChannelOf(record);
-  TakeSlots(record);
+  TakeSlot(record);
   --waiting_;
   record.progress = Progress::kReady;
   PassWaiting(channel);
@@ -110,9 +100,9 @@ void Engine::PassWaiting(Channel& channel) {
   Offer(channel);
 }
 
-void Engine::TakeSlots(Record& record) {
-  SLUICE_CHECK(free_slot_count_ >= record.slot_count, "the reserved slot is gone");
-  for (size_t i = 0; i < record.slot_count; ++i) record.slots[i] = free_slots_[--free_slot_count_];
+void Engine::TakeSlot(Record& record) {
+  SLUICE_CHECK(free_slot_count_ > 0, "the reserved slot is gone");
+  record.slot = free_slots_[--free_slot_count_];
 
   ChannelCounters& channel = ChannelOf(record).counters;
   ++channel.admitted;
@@ -125,22 +115,17 @@ void Engine::TakeSlots(Record& record) {
   ++all.admitted;
   ++all.held_buckets;
   all.held_buckets_peak = std::max(all.held_buckets_peak, all.held_buckets);
-  all.held_slots += record.slot_count;
-  all.held_slots_peak = std::max(all.held_slots_peak, all.held_slots);
   all.staging_bytes += record.staging_bytes;
   all.staging_bytes_peak = std::max(all.staging_bytes_peak, all.staging_bytes);
 }
 
-void Engine::ReturnSlots(Record& record) {
-  for (size_t i = record.slot_count; i > 0; --i) {
-    free_slots_[free_slot_count_++] = record.slots[i - 1];
-  }
+void Engine::ReturnSlot(Record& record) {
+  free_slots_[free_slot_count_++] = record.slot;
   Channel& channel = ChannelOf(record);
   const bool had_room = HasRoom(channel);
   --channel.counters.in_flight;
   channel.counters.staging_bytes -= record.staging_bytes;
   --counters_.held_buckets;
-  counters_.held_slots -= record.slot_count;
   counters_.staging_bytes -= record.staging_bytes;
   if (!had_room) Offer(channel);
 }
@@ -154,11 +139,10 @@ void Engine::Retire(Lane& lane) {
   } while (lane.head < lane.tail && HasEnded(At(lane, lane.head).stage));
 }
 
-// Takes ended buckets off the tops of the heaps. Those below follow when they come up.
+// Takes ended buckets off the top of the heap. Those below follow when they come up.
 void Engine::DropStaleOffers(Lane& lane) {
-  for (SequenceHeap& heap : lane.eligible) {
-    while (!heap.empty() && HasEnded(At(lane, heap.top()).stage)) heap.Pop();
-  }
+  SequenceHeap& heap = lane.eligible;
+  while (!heap.empty() && HasEnded(At(lane, heap.top()).stage)) heap.Pop();
 }
 
 // Next has given all it can: whatever waits now, and is newer than the last time, has had to wait.
@@ -181,11 +165,9 @@ Blocked Engine::blocked() const {
   if (waiting_ == 0) return Blocked::kNothingWaiting;
   Blocked blocked = Blocked::kChannel;
   for (const Lane& lane : lanes_) {
-    for (const SequenceHeap& heap : lane.eligible) {
-      if (heap.empty()) continue;
-      if (!lane.Holds(At(lane, heap.top()).id)) return Blocked::kBudget;
-      blocked = Blocked::kFrozen;
-    }
+    if (lane.eligible.empty()) continue;
+    if (!lane.Holds(At(lane, lane.eligible.top()).id)) return Blocked::kBudget;
+    blocked = Blocked::kFrozen;
   }
   return blocked;
 }

@@ -89,8 +89,7 @@ std::string Engine::DescribeStall() const {
                    "  stage: ", StageName(oldest.stage), progress, "\n",           //
                    "  channel ", oldest.channel, ": ", channel.in_flight, " of ",  //
                    options_.max_in_flight, " in flight, ", channel.finished, " finished\n");
-  absl::StrAppend(&text, "slots: ", counters_.held_slots, " of ", options_.slots, " held by ",
-                  counters_.held_buckets, " buckets\n");
+  absl::StrAppend(&text, "slots: ", counters_.held_buckets, " of ", options_.slots, " held\n");
   DescribeStages(&text);
   if (options_.lanes > 1) DescribeLanes(&text);
   absl::StrAppend(&text, "admission: ", BlockedText(blocked()), "\n");

@@ -18,11 +18,7 @@ size_t LookAhead(const EngineOptions& options) {
 }
 
 size_t SlotCount(const EngineOptions& options) {
-  SLUICE_CHECK(
-      options.slots_per_bucket_max >= 1 && options.slots_per_bucket_max <= kMaxSlotsPerBucket,
-      "slots_per_bucket_max is 1 or 2");
-  SLUICE_CHECK(options.slots >= options.slots_per_bucket_max,
-               "the budget does not hold one bucket");
+  SLUICE_CHECK(options.slots >= 1, "the budget does not hold one bucket");
   return static_cast<size_t>(options.slots);
 }
 
@@ -50,8 +46,7 @@ Engine::Engine(const EngineOptions& options)
   ring_.resize(lanes_.size() * (place_mask_ + 1));
   for (Lane& lane : lanes_) {
     lane.base = static_cast<Place>(static_cast<size_t>(IndexOf(lane)) * (place_mask_ + 1));
-    lane.eligible = {SequenceHeap(LookAhead(options)),
-                     SequenceHeap(options.slots_per_bucket_max > 1 ? LookAhead(options) : 0)};
+    lane.eligible = SequenceHeap(LookAhead(options));
   }
   for (size_t i = 0; i < free_slots_.size(); ++i) {
     free_slots_[i] = static_cast<int>(free_slots_.size() - 1 - i);
@@ -81,8 +76,6 @@ Ticket Engine::Submit(const Submission& submission) {
   CheckOrder(lane, submission.id);
   SLUICE_CHECK(submission.channel >= 0 && submission.channel < options_.channels,
                "no such channel");
-  SLUICE_CHECK(submission.slots >= 1 && submission.slots <= options_.slots_per_bucket_max,
-               "slots is from 1 to slots_per_bucket_max");
   SLUICE_CHECK(submission.staging_bytes >= 0 && submission.operations >= 0, "a negative amount");
   NextStage(Stage::kWaiting, submission.stages);  // checks that there is one
 
@@ -96,12 +89,10 @@ Ticket Engine::Submit(const Submission& submission) {
   record.ticket =
       static_cast<Ticket>(lane.tail << kLaneBits) | static_cast<Ticket>(submission.lane);
   record.next = kNowhere;
-  record.slots = {-1, -1};
+  record.slot = -1;
   record.stage = Stage::kWaiting;
   record.stages = submission.stages;
-  record.slot_count = static_cast<uint8_t>(submission.slots);
   record.progress = Progress::kQueued;
-  record.cancelled = false;
 
   lane.last = submission.id;
   newest_ = std::max(newest_, submission.id);
@@ -131,9 +122,7 @@ void Engine::Finish(Ticket ticket) {
   Record& record = At(place);
   SLUICE_CHECK(record.progress == Progress::kUnderWay, "no stage of the bucket is under way");
   EndOperations(record);
-  if (record.cancelled) {
-    End(place, Stage::kCancelled);
-  } else if (!status_.ok()) {
+  if (!status_.ok()) {
     End(place, Stage::kFailed);
   } else if (NextStage(record.stage, record.stages) == Stage::kDone) {
     End(place, Stage::kDone);
@@ -149,15 +138,6 @@ void Engine::Fail(Ticket ticket, const absl::Status& status) {
   EndOperations(record);
   End(place, Stage::kFailed);
   Poison(status);
-}
-
-void Engine::Cancel(Ticket ticket) {
-  const Place place = Find(ticket);
-  if (At(place).progress == Progress::kUnderWay) {
-    At(place).cancelled = true;
-  } else {
-    End(place, Stage::kCancelled);
-  }
 }
 
 void Engine::Poison(const absl::Status& status) {
@@ -183,8 +163,6 @@ void Engine::ResetCounters() {
   const EngineCounters now = counters_;
   counters_ = EngineCounters{.held_buckets = now.held_buckets,
                              .held_buckets_peak = now.held_buckets,
-                             .held_slots = now.held_slots,
-                             .held_slots_peak = now.held_slots,
                              .staging_bytes = now.staging_bytes,
                              .staging_bytes_peak = now.staging_bytes,
                              .operations = now.operations,
@@ -245,28 +223,25 @@ void Engine::PushReady(Place place) {
 }
 
 bool Engine::PopReady(Command* command) {
-  while (ready_count_ > 0) {
-    Record& record = At(ready_[ready_begin_]);
-    if (++ready_begin_ == ready_.size()) ready_begin_ = 0;
-    --ready_count_;
-    if (record.progress != Progress::kReady || HasEnded(record.stage)) continue;  // cancelled since
-    record.stage = NextStage(record.stage, record.stages);
-    record.progress = Progress::kUnderWay;
-    if (record.stage == Stage::kMoving) {
-      ChannelCounters& channel = ChannelOf(record).counters;
-      channel.operations += record.operations;
-      channel.operations_peak = std::max(channel.operations_peak, channel.operations);
-      counters_.operations += record.operations;
-      counters_.operations_peak = std::max(counters_.operations_peak, counters_.operations);
-    }
-    *command = {.ticket = record.ticket,
-                .stage = record.stage,
-                .cookie = record.cookie,
-                .id = record.id,
-                .slots = record.slots};
-    return true;
+  if (ready_count_ == 0) return false;
+  Record& record = At(ready_[ready_begin_]);
+  if (++ready_begin_ == ready_.size()) ready_begin_ = 0;
+  --ready_count_;
+  record.stage = NextStage(record.stage, record.stages);
+  record.progress = Progress::kUnderWay;
+  if (record.stage == Stage::kMoving) {
+    ChannelCounters& channel = ChannelOf(record).counters;
+    channel.operations += record.operations;
+    channel.operations_peak = std::max(channel.operations_peak, channel.operations);
+    counters_.operations += record.operations;
+    counters_.operations_peak = std::max(counters_.operations_peak, counters_.operations);
   }
-  return false;
+  *command = {.ticket = record.ticket,
+              .stage = record.stage,
+              .cookie = record.cookie,
+              .id = record.id,
+              .slot = record.slot};
+  return true;
 }
 
 void Engine::EndOperations(Record& record) {
@@ -293,7 +268,7 @@ void Engine::End(Place place, Stage outcome) {
       ++counters_.cancelled;
   }
   if (was_held) {
-    ReturnSlots(record);
+    ReturnSlot(record);
   } else {
     --waiting_;
     if (channel.waiting == place) PassWaiting(channel);

@@ -1,6 +1,6 @@
 // The gate: decides which buckets of one rank are alive, and in which stage each one is.
 //
-// The engine only decides. Events go in (Submit, Finish, Fail, Cancel), commands come out (Next).
+// The engine only decides. Events go in (Submit, Finish, Fail, Thaw), commands come out (Next).
 // It never waits, copies, allocates payload memory, reads a clock, starts a thread, takes a lock or
 // includes a vendor header; equal inputs give equal outputs. Its one rule (docs/gate.md): the
 // smallest unfinished bucket always has a slot.
@@ -10,7 +10,6 @@
 #ifndef SLUICE_SRC_ENGINE_ENGINE_H_
 #define SLUICE_SRC_ENGINE_ENGINE_H_
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -24,14 +23,12 @@
 
 namespace sluice {
 
-inline constexpr int kMaxSlotsPerBucket = 2;
 inline constexpr int kMaxLanes = 4;
 
 struct EngineOptions {
-  int channels = 1;              // channels are 0 .. channels-1; 0 for a rank with nothing to do
-  int max_in_flight = 2;         // admitted and unfinished buckets per channel, at least 1
-  int slots = 16;                // the budget; at least slots_per_bucket_max
-  int slots_per_bucket_max = 1;  // the dearest submission there may be: 1 or 2
+  int channels = 1;       // channels are 0 .. channels-1; 0 for a rank with nothing to do
+  int max_in_flight = 2;  // admitted and unfinished buckets per channel, at least 1
+  int slots = 16;         // the budget, at least 1: a bucket holds one from admission to its end
   int look_ahead = 4096;  // per lane: from its smallest unfinished bucket to its last submitted one
   int lanes = 1;          // 1 to kMaxLanes
 };
@@ -42,8 +39,7 @@ struct Submission {
   int lane = 0;                   // 0 is the most urgent
   int channel = 0;                // belongs to the lane of its first bucket, for good
   StageSet stages = kStageDrain;  // not empty
-  int slots = 1;                  // slots it holds from admission to its end
-  int64_t staging_bytes = 0;      // memory used in these slots; 0 where its side is contiguous
+  int64_t staging_bytes = 0;      // memory used in its slot; 0 where its side is contiguous
   int operations = 1;             // transport operations outstanding while it moves
   uint64_t cookie = 0;            // comes back in commands
 };
@@ -58,7 +54,7 @@ struct Command {
   Stage stage = Stage::kWaiting;  // kFilling, kMoving or kDraining
   uint64_t cookie = 0;
   BucketId id;
-  std::array<int, kMaxSlotsPerBucket> slots = {-1, -1};  // numbers below EngineOptions::slots
+  int slot = -1;  // the bucket's; below EngineOptions::slots
 };
 
 // What holds back the smallest bucket that could be admitted next, after Next returned false.
@@ -66,7 +62,7 @@ enum class Blocked : uint8_t {
   kNothingWaiting,
   kChannel,  // every waiting bucket's channel is full
   kFrozen,   // some waiting buckets' channels have room, but all of these are in a frozen run
-  kBudget,   // some waiting bucket's channel has room, but its slots are not to be had
+  kBudget,   // some waiting bucket's channel has room, but there is no slot for it
 };
 
 // How one bucket stands at this member: for reports across ranks.
@@ -87,10 +83,8 @@ struct EngineCounters {
   int64_t waited_for_channel = 0;
   int64_t waited_for_budget = 0;
   // Now and at most, over all channels. "Held" means admitted and not ended.
-  int held_buckets = 0;
+  int held_buckets = 0;  // each holds a slot
   int held_buckets_peak = 0;
-  int held_slots = 0;
-  int held_slots_peak = 0;
   int64_t staging_bytes = 0;
   int64_t staging_bytes_peak = 0;
   int operations = 0;
@@ -110,27 +104,26 @@ struct ChannelCounters {
 
 // Admission. Of the waiting buckets, each channel offers its smallest while it has fewer than
 // max_in_flight in flight. A bucket is *the smallest* when no unfinished one has a smaller id and
-// no lane can still bring a smaller one. It may be admitted whenever its slots are free, and goes
-// first. Another bucket b may be admitted only while
-//     free - b.slots + (slots the smallest holds) >= slots_per_bucket_max,
-// so that when the smallest one ends, the next one finds its slots. Among those allowed, lower
-// lane first, then smaller id.
+// no lane can still bring a smaller one. It may be admitted whenever a slot is free, and goes
+// first. Another bucket may have a free slot only if the smallest one holds a slot, or if there is
+// a second free one. So when the smallest one ends, the next one finds its slot. Among those
+// allowed, lower lane first, then smaller id.
 //
 // What a lane can bring. A lane is closed at first: whatever comes in it has an id above all ids
 // submitted so far, in any lane. Announce opens it, for ids that are known to come but are not
 // submitted yet; Close says that all of those have been. With one lane neither is ever needed. With
 // several, a caller announces a run before it submits anything of a later run to another lane, and
 // closes the lane when it has submitted all it has announced. While a lane is open and empty at a
-// smaller id, the others have to leave slots_per_bucket_max slots free.
+// smaller id, the others have to leave one slot free.
 //
 // Order. Buckets of one channel begin kMoving in id order (a transport matches both sides' n-th
 // operations), whatever order their fills finish in. A bucket without kStageMove keeps no one.
 //
 // Commands for admitted buckets come before new admissions.
 //
-// Errors are programming errors of the caller and are checked in release builds as well: an id that
-// does not ascend in its lane or was not announced, a channel out of range or of another lane, a
-// ticket that is not live, Submit without room.
+// Errors are programming errors of the caller, and are checked in release builds as well. An id is
+// wrong if it does not ascend in its lane or was not announced. A channel is wrong if it is out of
+// range or of another lane. A ticket is wrong if it is not live. Submit is wrong without room.
 //
 // Cost: O(1) per event and per command, O(log look_ahead) per admission, whatever the number of
 // channels. Allocates only in its constructor (and for texts). Copyable, so that tests can branch.
@@ -145,8 +138,8 @@ class Engine {
   // unfinished one to the last submitted one, and nothing has failed.
   bool CanSubmit(int lane = 0) const;
 
-  // Takes a lane's next bucket. Ids must ascend in a lane; in an open one they start at what was
-  // announced, in a closed one they are above all ids submitted so far, in any lane.
+  // Takes a lane's next bucket. Ids must ascend in a lane. In an open lane they start at the
+  // announced id. In a closed lane they are above all ids submitted so far, in any lane.
   Ticket Submit(const Submission& submission);
 
   // No bucket with an id below `next` will be submitted to `lane` any more; one with this id, or
@@ -167,15 +160,11 @@ class Engine {
   // must not be OK.
   void Fail(Ticket ticket, const absl::Status& status);
 
-  // Gives up a bucket: at once if no stage of it is under way, otherwise when that stage ends. A
-  // peer is not told: all members have to cancel.
-  void Cancel(Ticket ticket);
-
-  // The first half of cancelling a run on all its members alike. Until Thaw, `lane` admits nothing
-  // of `run` or of later runs above the id that this returns: the largest id of `run` that was ever
-  // admitted here, or BucketId() if there is none. What is admitted goes on, earlier runs too, and
-  // the lane can be fed. One run at a time in each lane, which has buckets here that are not
-  // submitted or not ended, or is the last one that had.
+  // The first half of cancelling a run on all its members alike. Returns the largest id of `run`
+  // that was ever admitted here, or BucketId() if there is none. Until Thaw, `lane` admits nothing
+  // of `run` or of later runs above this id. What is admitted goes on, earlier runs go on too, and
+  // the lane can be fed. A lane freezes one run at a time. The run has buckets here that are not
+  // submitted or not ended, or it is the last one that had.
   BucketId Freeze(int lane, uint64_t run);
 
   // The second half: `last` is the largest id that Freeze returned at any member. Cancels what
@@ -183,11 +172,11 @@ class Engine {
   // limit. So each bucket of the run is carried out by all its members or by none.
   void Thaw(int lane, uint64_t run, const BucketId& last);
 
-  // Fails the engine. The first failure is kept in status(); from then on Next gives nothing and
+  // Fails the engine. The first failure is kept in status(). From then on Next gives nothing and
   // nothing can be submitted. Buckets with no stage under way end at once, as kFailed. Finish and
-  // Fail are still taken for stages under way, and then those buckets end (as kFailed) and give
-  // their slots back; when idle() is true again nobody uses the slots any more. Whoever wants to
-  // describe the stall must do so before.
+  // Fail are still taken for stages under way. Their buckets then end, as kFailed, and give their
+  // slots back. Once idle() is true again, nobody uses the slots any more. To describe the stall,
+  // do so before Poison.
   void Poison(const absl::Status& status);
 
   const absl::Status& status() const { return status_; }
@@ -214,8 +203,8 @@ class Engine {
   // O(log look_ahead).
   std::optional<BucketStanding> StandingOf(int lane, const BucketId& id) const;
 
-  // A few lines for people: the smallest unfinished bucket, its stage, ends and channel; slots free
-  // and held; live buckets by stage; each lane, if there are several; what blocks admission.
+  // A few lines for people. The smallest unfinished bucket: its stage, ends and channel. Slots
+  // held, of all. Live buckets by stage. Each lane, if there are several. What blocks admission.
   std::string DescribeStall() const;
 
  private:
@@ -241,12 +230,10 @@ class Engine {
     int32_t operations = 0;
     Ticket ticket = 0;
     Place next = kNowhere;  // the next bucket of its channel
-    std::array<int32_t, kMaxSlotsPerBucket> slots = {-1, -1};
+    int32_t slot = -1;
     Stage stage = Stage::kDone;  // the last one commanded
     StageSet stages = 0;
-    uint8_t slot_count = 0;
     Progress progress = Progress::kQueued;
-    bool cancelled = false;
   };
 
   // A channel's buckets form a list through Record::next, in id order. Both cursors only advance.
@@ -272,9 +259,9 @@ class Engine {
     bool frozen = false;
     BucketId frozen_from;   // meaningful while frozen: ids not below this one ...
     BucketId frozen_above;  // ... and above this one are not admitted
-    // By slot cost: the first waiting bucket of every channel that has room. Cancelled ones may lie
-    // below the top, never on it; so all lie in [head, tail) and are at most look_ahead.
-    std::array<SequenceHeap, kMaxSlotsPerBucket> eligible;
+    // The first waiting bucket of every channel that has room. Cancelled ones may lie below the
+    // top, never on it; so all lie in [head, tail) and are at most look_ahead.
+    SequenceHeap eligible;
 
     bool Holds(const BucketId& id) const {
       return frozen && id >= frozen_from && id > frozen_above;
@@ -322,12 +309,11 @@ class Engine {
   void Append(Channel& channel, Place place);
   void Offer(const Channel& channel);
   Place Smallest() const;
-  bool MayAdmit(int slot_count, int held_by_smallest) const;
   bool AdmitOne();
-  bool AdmitFrom(Lane& lane, int held_by_smallest);
-  void Admit(Lane& lane, SequenceHeap& heap);
-  void TakeSlots(Record& record);
-  void ReturnSlots(Record& record);
+  bool AdmitFrom(Lane& lane);
+  void Admit(Lane& lane);
+  void TakeSlot(Record& record);
+  void ReturnSlot(Record& record);
   void Begin(Place place);
   void PushReady(Place place);
   bool PopReady(Command* command);
@@ -358,9 +344,8 @@ class Engine {
   std::vector<Channel> channels_;
   std::vector<int> free_slots_;  // the last one freed goes out first: its memory is warm
   size_t free_slot_count_ = 0;
-  // A queue of commands to give. Each held bucket is in it at most once and nothing is admitted
-  // before it is empty, so it is as long as there are slots, and a bucket that has left it by being
-  // cancelled is not yet followed by another in its place.
+  // A queue of commands to give, with an entry for each slot. The queue cannot overflow: a held
+  // bucket is in it at most once, and nothing is admitted before it is empty.
   std::vector<Place> ready_;
   size_t ready_begin_ = 0;
   size_t ready_count_ = 0;

@@ -1,5 +1,5 @@
 // A list of moves for each channel.
-#include "session/move_order.h"
+#include "engine/move_order.h"
 
 #include <algorithm>
 #include <limits>

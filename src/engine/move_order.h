@@ -2,8 +2,8 @@
 //
 // A transport matches the n-th operation of one end of a link with the n-th of the other. So a move
 // that has not begun holds back those of its channel that come after it.
-#ifndef SLUICE_SRC_SESSION_MOVE_ORDER_H_
-#define SLUICE_SRC_SESSION_MOVE_ORDER_H_
+#ifndef SLUICE_SRC_ENGINE_MOVE_ORDER_H_
+#define SLUICE_SRC_ENGINE_MOVE_ORDER_H_
 
 #include <cstddef>
 #include <vector>
@@ -67,4 +67,4 @@ class MoveOrder {
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_SESSION_MOVE_ORDER_H_
+#endif  // SLUICE_SRC_ENGINE_MOVE_ORDER_H_

@@ -28,7 +28,8 @@ inline constexpr StageSet kStageMove = 2;
 inline constexpr StageSet kStageDrain = 4;
 
 // The state machine, whole: the stage after `from` for a member whose part is `set`. A bucket that
-// fails or is cancelled leaves it for kFailed or kCancelled, from any stage.
+// fails leaves it for kFailed, from any stage. One that is cancelled leaves kWaiting for
+// kCancelled.
 Stage NextStage(Stage from, StageSet set);
 
 }  // namespace sluice

@@ -12,8 +12,9 @@
 
 namespace sluice {
 
-// A mesh dimension that cuts the tensor dimension: first into `pieces` (1 for a plain Shard), then
-// each piece into `parts`, of which part c of every piece goes to coordinate c.
+// A mesh dimension that cuts the tensor dimension. First it cuts the dimension into `pieces` (1 for
+// a plain Shard). Then it cuts each piece into `parts`, and part c of every piece goes to
+// coordinate c.
 struct Cut {
   int64_t parts = 1;
   int64_t pieces = 1;

@@ -21,7 +21,7 @@ constexpr int64_t kStagedCacheParts = 8;
 constexpr int64_t kRankParts = 8;
 // Automatic sizes are multiples of this, where the slot allows.
 constexpr int64_t kUnitBytes = int64_t{64} << 10;
-// What a channel has in flight hides a round trip, in so many buckets at least and at most.
+// The bytes of a channel in flight that hide a round trip, and the least and most buckets for them.
 constexpr int64_t kChannelBytes = int64_t{256} << 10;
 constexpr int64_t kInFlightMin = 2;
 constexpr int64_t kInFlightMax = 8;

@@ -1,10 +1,10 @@
 // Knobs that are automatic: what suits a transfer, as a function of data that all ranks have.
 //
 // Two costs pull in opposite directions. A bucket costs each of its members some microseconds
-// whatever its size, so buckets should be large. But bytes that are packed into a slot, sent from
-// there and unpacked are best found in the cache every time, and some of them should be packed
-// while others cross: so where bytes are staged, buckets should be small beside the cache and
-// beside all that a rank gets. docs/performance.md has the measurements.
+// whatever its size, so buckets should be large. Staged bytes are packed into a slot, sent from
+// there and unpacked. Each of these steps is fastest when it finds the bytes in the cache, and some
+// buckets should be packed while others cross. So where bytes are staged, buckets should be small
+// beside the cache, and beside all that a rank gets. docs/performance.md has the measurements.
 #ifndef SLUICE_SRC_PLAN_AUTO_KNOBS_H_
 #define SLUICE_SRC_PLAN_AUTO_KNOBS_H_
 
@@ -33,15 +33,15 @@ struct TransferLoad {
 // `spec`, which ValidateSpec has accepted, between ranks on these nodes.
 TransferLoad LoadOf(const TransferSpec& spec, absl::Span<const int> node_of_rank);
 
-// How many buckets of a channel are in flight, whatever the load, where buckets have `bucket_bytes`
-// (0: automatic) and slots `slot_bytes`. Two large ones: one is filled or emptied while the other
-// crosses. More small ones: a bucket ends at its sender only when it has met its receive, which is
-// a round trip, and the others cross meanwhile.
+// How many buckets of a channel are in flight, whatever the load. Buckets have `bucket_bytes` (0:
+// automatic) and slots `slot_bytes`. Large buckets: two, so that one is filled or emptied while the
+// other crosses. Small buckets: more. A bucket ends at its sender only when it has met its receive,
+// which takes a round trip, and the others cross meanwhile.
 int AutoMaxInFlight(int64_t bucket_bytes, int64_t slot_bytes);
 
 // What suits `load` with slots of `slot_bytes` and `cache_bytes` of cache for each rank (0: bytes
-// pass no cache, as on devices). bucket_bytes is at most slot_bytes, and as near to
-// kAutoBucketBytesMin as that allows, or above; it never falls with rank_bytes or cache_bytes.
+// pass no cache, as on devices). The bucket size is at most slot_bytes, and at least the smaller
+// one of slot_bytes and kAutoBucketBytesMin. It never falls when rank_bytes or the cache grows.
 inline constexpr int64_t kAutoBucketBytesMin = int64_t{256} << 10;
 Knobs ChooseKnobs(const TransferLoad& load, int64_t slot_bytes, int64_t cache_bytes);
 

@@ -25,7 +25,7 @@ class Channels {
   // Both must outlive this object.
   Channels(absl::Span<const int> node_of_rank, int rank, Plan* plan);
 
-  // The channel of a party with this rank in it: one that the plan has, or another that is added.
+  // The channel of a party with this rank in it. Adds a channel if the plan has none for it.
   int32_t Add(const Party& party);
 
   // Once all are there: gives tags to the links. Both ends of a link know the same channels with

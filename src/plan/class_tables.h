@@ -86,8 +86,8 @@ class ClassTables {
   const std::vector<Supplier>& SuppliersOf(const PartTuple& dst_parts);
 
  private:
-  // For a part that one rank holds, which serves each want in full, whatever the others are: the
-  // only want is that of `dst_parts`, whose crossing with the part has this many elements.
+  // Short cut for a part with a single holder. The holder serves every want in full, so wants do
+  // not affect each other. Only the want of `dst_parts` is looked at; `crossing` has its elements.
   const PartService& ServiceOf(const PartTuple& src_parts, const PartTuple& dst_parts,
                                const Crossing& crossing);
   Supplier SupplierOf(const PartTuple& dst_parts, const Crossing& crossing);

@@ -19,8 +19,9 @@ int64_t RoundUp(int64_t value, int64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
 
-// Elements per piece of a chunk that travels without others: all of it if it fits one bucket, else
-// even pieces, cut at rows where rows are short, and at a multiple of 16 bytes otherwise.
+// Elements per piece of a chunk that travels without others. A chunk that fits one bucket is one
+// piece. A larger chunk becomes even pieces: cut at rows where rows are short, and at a multiple of
+// 16 bytes otherwise.
 int64_t PieceElements(int64_t elements, int64_t row_elements, int64_t element_bytes,
                       int64_t bucket_bytes) {
   const int64_t most = bucket_bytes / element_bytes;

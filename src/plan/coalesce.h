@@ -27,11 +27,11 @@ class PartyBuckets {
   // Begins with a party. `bucket_bytes`: most bytes of a bucket; in a reduction, of a contribution.
   void Start(int64_t bucket_bytes, bool reduced);
 
-  // A party has at most this many buckets: as many as a BucketId can number.
+  // The most buckets of a party: a BucketId can number no more.
   static constexpr int64_t kBucketsMax = (int64_t{1} << kRoundBits) - 1;
 
-  // Adds `tensor`'s route; tensors come in ascending order. Elements take `wire_bytes` on their way
-  // to a destination and `src_bytes`, at least as many, as contributions.
+  // Adds `tensor`'s route; tensors come in ascending order. An element takes `wire_bytes` on its
+  // way to a destination. As a contribution it takes `src_bytes`, which are no fewer.
   void Add(int32_t tensor, const Route& route, int64_t wire_bytes, int64_t src_bytes);
   // No more routes. Buckets and chunks are complete only then.
   void Finish();

@@ -1,7 +1,7 @@
 // Choosing between star, chain and tree.
 //
 // The model is the usual one of a latency and a bandwidth per port (Hockney 1994,
-// doi:10.1016/S0167-8191(06)80021-9), with time counted in bytes: a message of s bytes keeps a port
+// doi:10.1016/S0167-8191(06)80021-9). Time is counted in bytes. A message of s bytes keeps a port
 // busy for s + L. A pipeline of m pieces over h hops then takes (m + h - 1) steps.
 #include "plan/fanout.h"
 

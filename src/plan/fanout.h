@@ -29,11 +29,11 @@ Fanout ChooseFanout(int64_t bytes, int64_t destinations, int64_t bucket_bytes);
 // In the following, `destinations` are the nodes that a tree leads to. Within a node there is a
 // star of its own.
 
-// True if the trees of all sources to so many nodes are to take them in one and the same order,
-// where a rank holds at most `slots` buckets (0: no limit). Each rank then gets its buckets in the
-// order of their ids, in which it lets them in. Trees that begin at different destinations fill all
-// ports sooner, but few slots are then held by buckets that come late, while others wait
-// (docs/large-meshes.md).
+// True if all sources should visit their destination nodes in the same order. `destinations` is the
+// number of nodes, and `slots` how many buckets a rank may hold (0: no limit). In one order, each
+// rank gets its buckets in the order of their ids, which is the order in which it admits them.
+// Trees that begin at different destinations fill all ports sooner. But where slots are few,
+// buckets that come late hold them while others wait (docs/large-meshes.md).
 bool TreesCoincide(int64_t slots, int64_t destinations);
 // The shape of such a tree for `bytes` of one source.
 Fanout ChooseCoincidingFanout(int64_t bytes, int64_t destinations, int64_t bucket_bytes);
@@ -86,17 +86,17 @@ struct FanoutPlace {
   friend bool operator==(const FanoutPlace&, const FanoutPlace&) = default;
 };
 
-// The tree that brings bytes from `src` to the ranks of `nodes`, without `src`: each of the other
-// nodes gets them once, through one of its ranks, which hands them on to the others. Nodes follow
-// one another in `shape`, from `first_node` (in their list, or above that and so round) on; each
-// gets them through rank `stripe` of its list, round. The ranks of the source's own node, which
-// come last, get them from the source.
+// The tree that brings bytes from `src` to the ranks of `nodes`, without `src`. Each node but the
+// source's gets the bytes once, through one of its ranks, which hands them on to the others. Nodes
+// follow one another in `shape`, as in the list, from number `first_node` on and round. A node's
+// bytes come to rank number `stripe` of its list, counted round. The ranks of the source's own node
+// come last and get the bytes from the source.
 std::vector<FanoutPlace> FanoutTree(int src, const RanksByNode& nodes, FanoutShape shape,
                                     size_t first_node, size_t stripe,
                                     absl::Span<const int> node_of_rank);
 
-// What a tree has to do with nodes. In one node a star is best: there is no port that its source
-// would keep busy, as whoever receives copies.
+// What a tree has to do with nodes. In one node a star is best: receivers copy, so the source keeps
+// no port busy.
 struct FanoutNodes {
   int64_t others = 0;   // nodes that are not the source's
   bool relays = false;  // one of these has several ranks

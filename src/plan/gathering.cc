@@ -1,4 +1,4 @@
-// Stretches of contributions by node, and their adders.
+// Spans of contributions by node, and their adders.
 #include "plan/gathering.h"
 
 #include <algorithm>
@@ -9,23 +9,23 @@ namespace sluice {
 namespace {
 
 // Contributions [begin, end), all of one node.
-struct Stretch {
+struct NodeSpan {
   size_t begin = 0;
   size_t end = 0;
   int node = -1;
 
   size_t size() const { return end - begin; }
 };
-using Stretches = absl::InlinedVector<Stretch, 4>;
+using NodeSpans = absl::InlinedVector<NodeSpan, 4>;
 
-Stretches StretchesOf(absl::Span<const int> contributors, absl::Span<const int> node_of_rank) {
-  Stretches stretches;
+NodeSpans NodeSpansOf(absl::Span<const int> contributors, absl::Span<const int> node_of_rank) {
+  NodeSpans spans;
   for (size_t i = 0; i < contributors.size(); ++i) {
     const int node = node_of_rank[static_cast<size_t>(contributors[i])];
-    if (stretches.empty() || stretches.back().node != node) stretches.push_back({i, i, node});
-    stretches.back().end = i + 1;
+    if (spans.empty() || spans.back().node != node) spans.push_back({i, i, node});
+    spans.back().end = i + 1;
   }
-  return stretches;
+  return spans;
 }
 
 // Contributions that are still to cross, by the node that has them.
@@ -63,17 +63,17 @@ GatherSteps GatherByNode(int owner, absl::Span<const int> contributors,
   const auto place = std::find(contributors.begin(), contributors.end(), owner);
   if (place == contributors.end()) return GatherDirectly(owner);
   const size_t number = static_cast<size_t>(place - contributors.begin());
-  const Stretches stretches = StretchesOf(contributors, node_of_rank);
+  const NodeSpans spans = NodeSpansOf(contributors, node_of_rank);
   size_t own = 0;
-  while (stretches[own].end <= number) ++own;
+  while (spans[own].end <= number) ++own;
   GatherSteps steps;
   size_t first = 0;
   for (size_t s = 0; s < own; ++s) {
-    const Stretch& stretch = stretches[s];
-    if (stretch.size() == 1) continue;  // crosses alone, to whoever adds next
-    const size_t turn = (number - stretches[own].begin) % stretch.size();
-    steps.push_back({static_cast<int32_t>(first), contributors[stretch.begin + turn]});
-    first = stretch.end;
+    const NodeSpan& span = spans[s];
+    if (span.size() == 1) continue;  // crosses alone, to whoever adds next
+    const size_t turn = (number - spans[own].begin) % span.size();
+    steps.push_back({static_cast<int32_t>(first), contributors[span.begin + turn]});
+    first = span.end;
   }
   steps.push_back({static_cast<int32_t>(first), owner});
   return steps;
@@ -81,31 +81,31 @@ GatherSteps GatherByNode(int owner, absl::Span<const int> contributors,
 
 std::vector<GatherEnd> GatherEnds(absl::Span<const int> contributors,
                                   absl::Span<const int> node_of_rank) {
-  const Stretches stretches = StretchesOf(contributors, node_of_rank);
+  const NodeSpans spans = NodeSpansOf(contributors, node_of_rank);
   std::vector<GatherEnd> ends;
-  ends.reserve(stretches.size());
+  ends.reserve(spans.size());
   int64_t crossed = 0;  // up to the last sum
   int adder = -1;       // the node that has it
   int32_t sums = 0;     // so far
   Waiting alone;        // what comes after that
-  for (const Stretch& stretch : stretches) {
+  for (const NodeSpan& span : spans) {
     const int64_t here =
-        crossed + (adder >= 0 && adder != stretch.node ? 1 : 0) + alone.NotOn(stretch.node);
-    ends.push_back({static_cast<int32_t>(stretch.begin), static_cast<int32_t>(stretch.end),
-                    stretch.node, here, sums + 1});
-    if (stretch.size() == 1) {
-      alone.Add(stretch.node, 1);
+        crossed + (adder >= 0 && adder != span.node ? 1 : 0) + alone.NotOn(span.node);
+    ends.push_back({static_cast<int32_t>(span.begin), static_cast<int32_t>(span.end), span.node,
+                    here, sums + 1});
+    if (span.size() == 1) {
+      alone.Add(span.node, 1);
       continue;
     }
     ++sums;
     crossed = here;
-    adder = stretch.node;
+    adder = span.node;
     alone.Clear();
   }
   Waiting after;  // an end, and added up there
-  for (size_t s = stretches.size(); s-- > 0;) {
-    ends[s].crossings += after.NotOn(stretches[s].node);
-    after.Add(stretches[s].node, static_cast<int64_t>(stretches[s].size()));
+  for (size_t s = spans.size(); s-- > 0;) {
+    ends[s].crossings += after.NotOn(spans[s].node);
+    after.Add(spans[s].node, static_cast<int64_t>(spans[s].size()));
   }
   return ends;
 }

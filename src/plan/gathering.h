@@ -1,8 +1,8 @@
 // In what order, and by whom, the contributions to a reduction are added up.
 //
-// The order of addition is that of the contributions, whoever adds. So what a node holds can be
-// added up before it crosses only where it comes first, or once the sum of what comes before it is
-// there: the sum passes from node to node, and each adds what it has.
+// Contributions are added in their order, whoever adds. So a node can add up what it holds before
+// it crosses in two cases only. Either its contributions come first, or the sum of all before them
+// is there. The sum passes from node to node, and each node adds what it has.
 #ifndef SLUICE_SRC_PLAN_GATHERING_H_
 #define SLUICE_SRC_PLAN_GATHERING_H_
 
@@ -15,7 +15,7 @@
 
 namespace sluice {
 
-// A stretch of the contributions, and who adds them to the sum of all before.
+// A span of the contributions, and who adds them to the sum of all before.
 struct GatherStep {
   int32_t first = 0;  // number of its first contribution; its last is the one before the next step
   int adder = -1;     // rank; passes its sum to the next step's adder. The last one is the owner.
@@ -27,20 +27,21 @@ using GatherSteps = absl::InlinedVector<GatherStep, 2>;
 // One step, by the owner.
 GatherSteps GatherDirectly(int owner);
 
-// Where `contributors`, in the order of addition, has stretches of several ranks of one node, a
-// step for each of those before the owner's own. It takes along what comes before its stretch and
-// is in none, and its adder is one of the stretch's ranks, another one for each owner of a node.
-// `owner` is a contributor, or there is one step.
+// One step for each span of several contributors of one node that lies before the owner's
+// span, in the order of addition. The owner's step is last, and adds the rest. A step also adds
+// the single contributors that come before its span. The adder of a step is one of its span's
+// ranks. Owners on one node have different adders, as far as there are enough. If `owner` is no
+// contributor, there is one step.
 GatherSteps GatherByNode(int owner, absl::Span<const int> contributors,
                          absl::Span<const int> node_of_rank);
 
-// A stretch of contributors of one node, one of whom may be the owner.
+// A span of contributors of one node, one of whom may be the owner.
 struct GatherEnd {
   int32_t first = 0;  // numbers [first, end) of their contributions
   int32_t end = 0;
   int node = -1;
   int64_t crossings = 0;  // of contributions and sums, between nodes, by GatherByNode
-  int32_t steps = 1;      // of that
+  int32_t steps = 1;      // of GatherByNode, with an owner here
 
   friend bool operator==(const GatherEnd&, const GatherEnd&) = default;
 };

@@ -10,7 +10,7 @@
 namespace sluice {
 namespace {
 
-// A BucketId has room for so many: a party's number counts pairs and shapes.
+// The most pairs of layouts. A party's number counts pairs and shapes, and has to fit a BucketId.
 constexpr int kLayoutPairMax = ((1 << kCountBits) - 1 - kFanoutShapes) / kFanoutShapes;
 
 }  // namespace

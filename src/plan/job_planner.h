@@ -13,8 +13,8 @@ namespace sluice {
 
 struct JobTables;
 
-// What plans share is computed when the first of them needs it and kept for the others, up to a
-// limit: from one plan to the next no more than about `shared_bytes_max` is kept.
+// What plans share is computed when the first of them needs it, and kept for the others up to a
+// limit. From one plan to the next about `shared_bytes_max` bytes are kept at most.
 //
 // Thread: one at a time. Threads that plan side by side have a planner each.
 class JobPlanner {

@@ -37,8 +37,9 @@ struct Party {
 
   // The first destination.
   int dst() const { return dsts.empty() ? src : dsts[0].rank; }
-  // The ranks that name its buckets: source and first destination; but the first contributor and
-  // the owner, where that is a destination only, which may add up several parts of a tensor.
+  // The ranks that name its buckets: the source and the first destination. An owner that is only a
+  // destination may add up several parts of a tensor: then they are the first contributor and the
+  // owner.
   int first() const { return OwnerContributes() ? src : contributors[0]; }
   int last() const { return OwnerContributes() ? dst() : src; }
   // True also where nothing is reduced.

@@ -1,7 +1,7 @@
 // One rank's part of a transfer: its buckets in id order, what is in them, and their channels.
 //
-// Planning is pure and local: every rank computes only its own part, from data that all ranks have,
-// by interval arithmetic, and both ends of a bucket come to the same result. Nothing here knows
+// Planning is pure and local. Every rank computes only its own part, by interval arithmetic, from
+// data that all ranks have. Both ends of a bucket come to the same result. Nothing here knows
 // memory addresses.
 #ifndef SLUICE_SRC_PLAN_PLAN_H_
 #define SLUICE_SRC_PLAN_PLAN_H_
@@ -19,7 +19,7 @@
 #include "sluice/tensor.h"
 #include "sluice/transfer.h"
 #include "tensor/contiguity.h"
-#include "tensor/run.h"
+#include "tensor/stretch.h"
 
 namespace sluice {
 
@@ -34,9 +34,10 @@ struct PlanOptions {
   int64_t cache_bytes = int64_t{4} << 20;  // a CPU's share of the last cache
 };
 
-// The part of one tensor inside one bucket, on this rank's side. The runs of a region lead from a
-// source's or contributor's local tensor (src) to the wire (dst), from the wire to a destination's
-// local tensor, or, where a rank is both, from local tensor to local tensor.
+// The part of one tensor inside one bucket, on this rank's side. The runs of a region lead from
+// `src` to `dst`. At a source or contributor, `src` is its local tensor and `dst` the wire. At a
+// destination, `src` is the wire and `dst` its local tensor. Where a rank is both, both are local
+// tensors.
 struct Chunk {
   int32_t tensor = 0;
   int32_t region = 0;       // index into Plan::regions; in a reduction, of what is contributed
@@ -58,9 +59,15 @@ struct RegionRuns {
 struct Bucket {
   BucketId id;                // with run 0
   Role role = Role::kSource;  // this rank's
-  // Where this rank's tensors are dense: copies between memory and slot, and what they take of it.
+  // Where this rank's tensors are dense: whether it copies between memory and slot. staging_bytes
+  // is what the copies take of the slot.
   bool packs = false;    // before the bytes cross
-  bool unpacks = false;  // after that
+  bool unpacks = false;  // after the bytes have crossed
+  // Of a rank that adds, with dense tensors again. Its own contribution lies as it crosses, in one
+  // stretch (own_lies) or in rows. The sum can be made where the result goes.
+  bool own_lies : 1 = false;
+  bool own_in_rows : 1 = false;
+  bool sum_in_place : 1 = false;
   int32_t channel = 0;
   int64_t staging_bytes = 0;
   int64_t bytes = 0;               // that a destination gets
@@ -89,23 +96,25 @@ struct Channel {
   int32_t self = 0;               // this rank among them
   int32_t depth = 0;              // links between the root and this rank; 0: it is the root
   int32_t own_contribution = -1;  // the number of this rank's contribution; -1: it gives none
-  // The contributions are added up in so many steps (plan/gathering.h), of which this rank belongs
-  // to number `step`; 0: nothing is reduced. What it adds up itself, the sum of the steps before
-  // among it, begins with contribution `first_added`.
+  // The number of steps in which contributions are added (plan/gathering.h), 0 if nothing is
+  // reduced. This rank takes part in step `step`. It adds up `added_count` inputs itself, beginning
+  // with contribution `first_added`. The sum of the steps before, if there are any, is one of these
+  // inputs.
   int32_t step_count = 0;
   int32_t step = 0;
   int32_t first_added = 0;
   int32_t added_count = 0;
-  // Into Plan::contributions: the members in the order in which their contributions are added; into
-  // Plan::levels. None unless this is a reduction. An owner contributes too unless it is only a
-  // destination.
+  // Contributions are in Plan::contributions: the members in the order of addition. Levels are in
+  // Plan::levels. There are none unless this is a reduction. An owner contributes too, unless it is
+  // only a destination.
   int32_t first_contribution = 0;
   int32_t contribution_count = 0;
   int32_t first_level = 0;
   int32_t level_count = 0;
-  // This rank's links. Those to its children are in Plan::links; after them, where it adds up,
-  // those from where what it adds comes, in order, with no peer for its own. `owner` leads to whom
-  // it gives its contribution or its sum. That may be a child too: then by two links.
+  // This rank's links. Links to its children are in Plan::links, from first_link on. If this rank
+  // adds up, a link for each input follows, in the order of addition; its own input has no peer.
+  // `owner` leads to the rank that gets this rank's contribution or sum. The same rank may be a
+  // child too: then two links lead to it.
   Link parent;
   Link owner;
   int32_t first_link = 0;
@@ -121,7 +130,7 @@ struct Plan {
   std::vector<Bucket> buckets;  // ascending id
   std::vector<Chunk> chunks;
   std::vector<RegionRuns> regions;
-  std::vector<Run> runs;
+  std::vector<Stretch> runs;
   std::vector<Member> members;
   std::vector<Channel> channels;
   std::vector<int32_t> contributions;
@@ -141,6 +150,10 @@ DType WireDType(const TensorTransfer& tensor);
 // True if elements of the tensor have to be reduced: a Partial mesh dimension of several ranks.
 bool IsReduced(const TensorTransfer& tensor);
 
+// True if an owner may leave the adding to a transport that folds, and reads the contributions
+// where they lie.
+bool MayFold(const Channel& channel, const Bucket& bucket);
+
 // A reduction keeps an accumulator per level and a contribution in one slot: the most bytes of
 // each, or 0 if the slot is too small.
 int64_t ReductionAreaBytes(int64_t bucket_bytes, int64_t levels);
@@ -148,9 +161,9 @@ int64_t ReductionAreaBytes(int64_t bucket_bytes, int64_t levels);
 // Shorter rows cost a transport more than they cost the device, which has loops for them.
 inline constexpr int64_t kRowBytesMin = 256;
 
-// Where a bucket's only chunk lies in memory so that it can cross without a copy: as one stretch,
-// or, between ranks of one node, as rows long enough that the transport copies them as fast as the
-// device would. Nothing otherwise. `memory`: the chunk's region on that side.
+// The rows in memory of a bucket's only chunk, if the chunk can cross without a copy. One row can.
+// Several rows can between ranks of one node, if the rows are long enough. The transport then
+// copies them as fast as the device would. `memory`: the chunk's region on this side.
 std::optional<Rows> RowsAsTheyLie(const Channel& channel, const RegionSide& memory,
                                   const Chunk& chunk);
 

@@ -12,7 +12,7 @@ namespace {
 // Released positions that are looked at one by one before a skip is worth its search.
 constexpr int kSteps = 64;
 constexpr int64_t kResiduesMax = int64_t{1} << 16;
-// Pairs of parts are compared up to so many parts.
+// With more parts than these, pairs of parts are not compared.
 constexpr size_t kPairsMax = 1024;
 constexpr int64_t kWalkMax = int64_t{1} << 30;
 
@@ -77,7 +77,7 @@ Released::Released(int64_t items, const PlaceSet& places, const std::vector<Rele
     bool covered = false;
     int64_t below = kPositionsMax;
     for (const ReleasedPart& part : from) {
-      Part own = {part, part.places.And(places), {}};
+      KnownPart own = {part, part.places.And(places), {}};
       if (part.count > 0)
         own.spans.push_back({0, part.places.PositionOf(part.count - 1, items) + 1});
       for (const MemberRange& range : part.done) {
@@ -103,7 +103,7 @@ Released::Released(int64_t items, const PlaceSet& places, const std::vector<Rele
 bool Released::LayerHas(const Layer& layer, int64_t position) const {
   const int64_t place = position % items_;
   bool counted = false;
-  const auto allows = [&](const Part& part) {
+  const auto allows = [&](const KnownPart& part) {
     if (!part.part.places.Has(place)) return true;
     counted = true;
     return part.part.Has(part.part.places.IndexAt(position, items_));
@@ -130,7 +130,7 @@ int64_t Released::Align(int64_t position) const {
 // Of the positions below this one, how many of this rank's the layer, which is disjoint, has.
 int64_t Released::CountIn(const Layer& layer, int64_t position) const {
   int64_t count = 0;
-  for (const Part& part : layer.parts) {
+  for (const KnownPart& part : layer.parts) {
     if (part.common.count() == 0) continue;
     for (const Span& span : part.spans) {
       if (span.begin >= position) break;

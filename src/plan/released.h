@@ -34,8 +34,8 @@ struct ReleasedPart {
 using ReleasedLayer = std::vector<ReleasedPart>;
 
 // What is released in any of several layers, as members of one set of places see it. A position
-// costs the parts of all layers at most; a long stretch of released ones is skipped at once where
-// no two parts of a layer have a place in common.
+// costs at most the parts of all layers. A long stretch of released positions is skipped at once in
+// a layer whose parts have no place in common.
 class Released {
  public:
   Released() = default;
@@ -56,13 +56,13 @@ class Released {
     int64_t begin = 0;
     int64_t end = 0;
   };
-  struct Part {
+  struct KnownPart {
     ReleasedPart part;
     PlaceSet common;  // of its places and this rank's
     std::vector<Span> spans;
   };
   struct Layer {
-    std::vector<Part> parts;
+    std::vector<KnownPart> parts;
     bool disjoint = true;
     // Where all parts have one step: their numbers by residue. Empty otherwise.
     std::vector<std::vector<int>> by_residue;
@@ -82,8 +82,9 @@ class Released {
   int64_t end_ = 0;
 };
 
-// InvalidArgument for layers of which Released would have to look at too many positions one by one:
-// parts of one layer that have places in common, or several layers, billions of items apart.
+// InvalidArgument for layers of which Released would have to look at too many positions one by one.
+// These are several layers, or one layer whose parts have places in common, with positions that are
+// billions of items apart.
 absl::Status CheckReleased(int64_t items, const std::vector<ReleasedLayer>& layers);
 
 // True if all places of the layers are known to be among `sets`. False says nothing.

@@ -11,13 +11,13 @@ namespace {
 
 // Appends the runs of one dimension; positions on a side that is the wire (null) count from 0.
 void AppendRuns(const IntervalList& indices, const IntervalList* src, const IntervalList* dst,
-                std::vector<Run>* runs) {
+                std::vector<Stretch>* runs) {
   const size_t first = runs->size();
   for (const Interval& interval : indices.intervals()) {
     const int64_t from = src != nullptr ? src->PositionOf(interval.begin) : interval.position;
     const int64_t to = dst != nullptr ? dst->PositionOf(interval.begin) : interval.position;
     if (runs->size() > first) {
-      Run& last = runs->back();
+      Stretch& last = runs->back();
       if (last.src + last.length == from && last.dst + last.length == to) {
         last.length += interval.length();
         continue;
@@ -39,9 +39,9 @@ ClassRoutes::ClassRoutes(ClassTables* tables, PairParties* pairs, int rank)
   if (dst_.position) PlanAsDestination();
 }
 
-ClassRoutes::Place ClassRoutes::PlaceOn(Side side, int rank) {
+ClassRoutes::OwnSide ClassRoutes::PlaceOn(Side side, int rank) {
   const size_t dims = static_cast<size_t>(tables_.dims());
-  Place place;
+  OwnSide place;
   place.local_shape.assign(dims, 0);
   place.position = tables_.mesh(side).PositionOf(rank);
   if (!place.position) return place;
@@ -129,7 +129,7 @@ void ClassRoutes::FindShares(Supply* supply) const {
   supply->end_share = static_cast<int32_t>(end - shares.begin());
 }
 
-int32_t ClassRoutes::AddRegion(const Place& place, size_t crossing, Role role, Plan* plan) const {
+int32_t ClassRoutes::AddRegion(const OwnSide& place, size_t crossing, Role role, Plan* plan) const {
   const size_t dims = static_cast<size_t>(tables_.dims());
   RegionRuns region;
   region.dims = static_cast<int8_t>(dims);
@@ -147,7 +147,7 @@ int32_t ClassRoutes::AddRegion(const Place& place, size_t crossing, Role role, P
   return static_cast<int32_t>(plan->regions.size() - 1);
 }
 
-int32_t ClassRoutes::RegionOf(Place* place, size_t crossing, Role role, Plan* plan) const {
+int32_t ClassRoutes::RegionOf(OwnSide* place, size_t crossing, Role role, Plan* plan) const {
   int32_t& region = place->regions[crossing];
   if (region < 0) region = AddRegion(*place, crossing, role, plan);
   return region;

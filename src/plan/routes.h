@@ -51,7 +51,7 @@ class ClassRoutes {
 
  private:
   // What this rank has or needs on one side.
-  struct Place {
+  struct OwnSide {
     std::optional<int64_t> position;
     PartTuple parts{};
     std::array<const IntervalList*, kMaxTensorDims> owned{};
@@ -69,15 +69,15 @@ class ClassRoutes {
   };
   static constexpr size_t kNone = static_cast<size_t>(-1);
 
-  Place PlaceOn(Side side, int rank);
+  OwnSide PlaceOn(Side side, int rank);
   void PlanAsSource();
   void PlanAsDestination();
   std::pair<size_t, size_t> PlaceInNeeds(const std::vector<Need>& needs, int32_t want) const;
   void FindShares(Supply* supply) const;
   bool Contributes(const Need& need, absl::Span<const int> holders, int owner) const;
 
-  int32_t AddRegion(const Place& place, size_t crossing, Role role, Plan* plan) const;
-  int32_t RegionOf(Place* place, size_t crossing, Role role, Plan* plan) const;
+  int32_t AddRegion(const OwnSide& place, size_t crossing, Role role, Plan* plan) const;
+  int32_t RegionOf(OwnSide* place, size_t crossing, Role role, Plan* plan) const;
   void AppendLocalRoute(Plan* plan, std::vector<Route>* routes);
   void AppendSourceRoutes(int64_t rotation, Plan* plan, std::vector<Route>* routes);
   void AppendReducedRoutes(int64_t rotation, Plan* plan, std::vector<Route>* routes);
@@ -87,8 +87,8 @@ class ClassRoutes {
   ClassTables& tables_;
   PairParties& pairs_;
   const int rank_;
-  Place src_;
-  Place dst_;
+  OwnSide src_;
+  OwnSide dst_;
   const PartService* service_ = nullptr;    // of this rank's source part
   size_t local_crossing_ = kNone;           // of the source part: what this rank needs itself
   size_t own_crossing_ = kNone;             // of the destination part: the same

@@ -51,8 +51,8 @@ size_t BlocksOf(size_t ranks, size_t candidates, size_t wants) {
   return std::max<size_t>(1, std::min(least, candidates / wants));
 }
 
-// Stretches of so many bytes differ by a few percent at most, wherever they are cut. Candidates
-// need not take turns then, which would give each more channels with several members.
+// Stretches of this length differ by a few percent at most, wherever they are cut. Candidates then
+// need not take turns. Turns would give each candidate more channels with several members.
 constexpr int64_t kEvenStretchBytes = 4 << 20;
 
 // The needs that are served alike, as they are added.
@@ -75,10 +75,10 @@ class Needs {
     table_.group_of_need.push_back(0);
   }
 
-  // Adds the needs of those `ranks` that want number `want` and share a node with no candidate:
-  // those of a node together; those of all nodes together if each candidate would have to send to
-  // several nodes; little, or without relays, each for itself. True if no candidate will have more
-  // to send than another because of them.
+  // Adds the needs of those `ranks` that want number `want` and share a node with no candidate.
+  // Little, or without relays: each rank is served for itself. No more nodes than candidates: the
+  // ranks of a node are served together. More nodes: ranks of several nodes are served together.
+  // True if no candidate will have more to send than another because of these needs.
   bool AddDistant(int32_t want, absl::Span<const int> ranks, std::vector<int32_t>* members) {
     const int64_t bytes = wants_[static_cast<size_t>(want)].elements * element_bytes_;
     if (!relay_ || bytes < kSharedNeedBytesMin || ranks.size() == 1) {

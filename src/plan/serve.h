@@ -1,9 +1,9 @@
 // Which replica serves whom: of the ranks that hold the same part of a tensor, who sends what to
-// whom; and of those that hold contributions to it, who reduces what.
+// whom. Also who reduces what, of the ranks that hold contributions to a part.
 //
-// Pure functions of what all ranks know, so that all members of a bucket agree without talking:
-// same rank first, then same node, then spread so that the busiest sender sends as little as
-// possible. Needs may be cut between senders.
+// Pure functions of what all ranks know, so that all members of a bucket agree without talking. The
+// same rank comes first, then the same node. What is left is spread so that the busiest sender
+// sends as little as possible. Needs may be cut between senders.
 #ifndef SLUICE_SRC_PLAN_SERVE_H_
 #define SLUICE_SRC_PLAN_SERVE_H_
 
@@ -79,15 +79,15 @@ struct ServeTable {
   std::vector<RankList> lists;  // ranks of needs that are not a stretch of their want's
 };
 
-// Where there are several candidates, those that are served together are at most so many, or as
-// few as there can be without a candidate giving more than whoever passes a want on receives.
+// The most ranks that are served together, where there are several candidates. More are, if in
+// smaller blocks a candidate would give more than a rank receives that passes the want on.
 inline constexpr size_t kNeedRanksMax = 64;
 
 // `candidates`: the ranks that hold the part, in mesh order. `wants`: in an order all ranks share.
-// Ranks of one node that need the same bytes are served together, so that these cross once; ranks
-// of several nodes are where one by one they would load the candidates more. `nodes_meet`: false if
-// no candidate shares a node with a rank that wants. `relay`: false if each rank is to be served
-// alone.
+// Ranks of one node that need the same bytes are served together, so that the bytes cross once.
+// Ranks of several nodes are served together where there are more nodes than candidates.
+// `nodes_meet`: false if no candidate shares a node with a rank that wants. `relay`: false if each
+// rank is to be served alone.
 ServeTable Serve(absl::Span<const int> candidates, absl::Span<const Want> wants,
                  absl::Span<const int> node_of_rank, bool nodes_meet, bool relay,
                  int64_t element_bytes);
@@ -110,11 +110,13 @@ struct Reducers {
   }
 };
 
-// The same for a part that has to be reduced first: a share is what one rank, the owner, reduces
-// and passes on. Owners are those of a reducing node that need a region, for that node; or else the
-// holders on the nodes from where contributions, sums and results cross least, and of those the
-// ones that need the region, if there are any. Where contributions are not to be gathered, or too
-// little to wait for, owners are the holders that need the region, or all.
+// The same for a part that has to be reduced first. A share is what one rank, the owner, reduces
+// and passes on. Owners of a region are chosen in this order:
+// 1. On a reducing node, if no holder needs the region: the node's ranks that need it.
+// 2. If contributions may be gathered, and are enough to wait for: the holders where a sum can end
+//    with the fewest bytes between nodes. Of these, the ones that need the region, if there are
+//    any.
+// 3. Otherwise the holders that need the region, or all holders.
 ServeTable ServeReduced(const Reducers& reducers, absl::Span<const Want> wants,
                         absl::Span<const int> node_of_rank);
 

@@ -38,16 +38,16 @@ int64_t CopiesOf(const Need& need) {
 }
 
 // A place on the line: within copy number `copy` of a need's region.
-struct Place {
+struct LinePosition {
   int64_t copy = 0;
   int64_t offset = 0;
 
-  friend auto operator<=>(const Place&, const Place&) = default;
+  friend auto operator<=>(const LinePosition&, const LinePosition&) = default;
 };
 
 // Appends what lies between two places of a need: the whole copies in one share.
-void AppendShares(int32_t number, const Need& need, int64_t elements, Place from, const Place& to,
-                  std::vector<Share>* shares) {
+void AppendShares(int32_t number, const Need& need, int64_t elements, LinePosition from,
+                  const LinePosition& to, std::vector<Share>* shares) {
   const auto append = [&](int64_t first, int64_t last, int64_t begin, int64_t end) {
     const int64_t ranks = need.apart ? last : static_cast<int64_t>(need.ranks.size());
     shares->push_back(
@@ -68,7 +68,7 @@ void CutLine(const Line& line, absl::Span<const int32_t> members,
              absl::Span<const int64_t> stretches, int64_t element_bytes, ServeGroup* group) {
   group->first_share.assign(1, 0);
   size_t m = 0;
-  Place done;              // of members[m]: what is before it is given out
+  LinePosition done;       // of members[m]: what is before it is given out
   int64_t line_begin = 0;  // where members[m] begins on the line
   int64_t boundary = 0;
   for (size_t q = 0; q < stretches.size(); ++q) {
@@ -78,7 +78,7 @@ void CutLine(const Line& line, absl::Span<const int32_t> members,
       const Need& need = line.needs[static_cast<size_t>(members[m])];
       const Want& region = line.RegionOf(members[m]);
       const int64_t copies = CopiesOf(need);
-      Place cut = {copies, 0};
+      LinePosition cut = {copies, 0};
       if (!last && boundary < line_begin + copies * region.elements) {
         const int64_t offset = std::max<int64_t>(0, boundary - line_begin);
         cut = {offset / region.elements,

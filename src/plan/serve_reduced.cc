@@ -1,8 +1,8 @@
 // Dividing what has to be reduced between owners.
 //
-// As in serve.cc, needs lie one after another on a line, and each owner takes a stretch of it:
-// equal stretches, or, where some owners already reduce more than others, stretches that fill all
-// to one level.
+// As in serve.cc, needs lie one after another on a line, and each owner takes a stretch of it. The
+// stretches are equal, unless some owners already reduce more than others. Then the stretches fill
+// all owners to one level.
 #include <algorithm>
 #include <cstddef>
 #include <iterator>

@@ -19,6 +19,11 @@ std::optional<Rows> RowsAsTheyLie(const Channel& channel, const RegionSide& memo
   return rows;
 }
 
+bool MayFold(const Channel& channel, const Bucket& bucket) {
+  return Has(bucket.role, Role::kOwner) && channel.adds_near && channel.level_count == 1 &&
+         bucket.chunk_count == 1;
+}
+
 int64_t ReductionAreaBytes(int64_t bucket_bytes, int64_t levels) {
   return bucket_bytes / (levels + 1) / kAreaAlignmentBytes * kAreaAlignmentBytes;
 }

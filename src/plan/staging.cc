@@ -21,6 +21,7 @@ class Staging {
   // Adds what this rank's part of a bucket takes if its tensors are dense.
   void AddTo(Bucket* bucket) const {
     if (bucket->role == Role::kLocal) return;
+    if (Has(bucket->role, Role::kOwner)) AddAdder(bucket);
     if (OwnsResult(bucket->role)) {
       bucket->unpacks = Has(bucket->role, Role::kDestination);
       bucket->staging_bytes = SlotBytes(plan_, *bucket);
@@ -34,27 +35,48 @@ class Staging {
     } else if (bucket->role != Role::kDestination) {
       const bool gives = Has(bucket->role, Role::kContributor);
       bucket->packs = !((gives || tensor.src_dtype == wire) &&
-                        CrossesAsItLies(*bucket, chunk.region, &Run::src, tensor.src_dtype));
+                        CrossesAsItLies(*bucket, chunk.region, &Stretch::src, tensor.src_dtype));
       if (bucket->packs) bucket->staging_bytes = gives ? bucket->contribution_bytes : bucket->bytes;
     }
     if (Has(bucket->role, Role::kDestination)) {
       const int32_t region = chunk.dst_region >= 0 ? chunk.dst_region : chunk.region;
       bucket->unpacks = !(tensor.dst_dtype == wire &&
-                          CrossesAsItLies(*bucket, region, &Run::dst, tensor.dst_dtype));
+                          CrossesAsItLies(*bucket, region, &Stretch::dst, tensor.dst_dtype));
       if (bucket->unpacks) bucket->staging_bytes = std::max(bucket->staging_bytes, bucket->bytes);
     }
   }
 
  private:
+  void AddAdder(Bucket* bucket) const {
+    const Chunk& chunk = plan_.chunks[static_cast<size_t>(bucket->first_chunk)];
+    const TensorTransfer& tensor = spec_.tensors[static_cast<size_t>(chunk.tensor)];
+    const Channel& channel = plan_.channels[static_cast<size_t>(bucket->channel)];
+    if (channel.own_contribution >= 0) {
+      const std::optional<Rows> rows =
+          LiesInRows(*bucket, chunk.region, &Stretch::src, tensor.src_dtype);
+      bucket->own_lies = rows && rows->count == 1;
+      bucket->own_in_rows = rows && rows->count > 1;
+    }
+    if (!OwnsResult(bucket->role) || !Has(bucket->role, Role::kDestination)) return;
+    const int32_t region = chunk.dst_region >= 0 ? chunk.dst_region : chunk.region;
+    bucket->sum_in_place = tensor.dst_dtype == tensor.src_dtype &&
+                           CrossesAsItLies(*bucket, region, &Stretch::dst, tensor.dst_dtype);
+  }
+
   // True if a bucket's only chunk needs no copy where this rank's local tensor is dense.
-  bool CrossesAsItLies(const Bucket& bucket, int32_t region_index, int64_t Run::*side,
+  bool CrossesAsItLies(const Bucket& bucket, int32_t region, int64_t Stretch::*side,
                        DType dtype) const {
-    if (bucket.chunk_count != 1) return false;
+    return LiesInRows(bucket, region, side, dtype).has_value();
+  }
+
+  std::optional<Rows> LiesInRows(const Bucket& bucket, int32_t region_index, int64_t Stretch::*side,
+                                 DType dtype) const {
+    if (bucket.chunk_count != 1) return std::nullopt;
     const Chunk& chunk = plan_.chunks[static_cast<size_t>(bucket.first_chunk)];
     const RegionRuns& region = plan_.regions[static_cast<size_t>(region_index)];
     const absl::Span<const int64_t> local = local_shapes_[static_cast<size_t>(region_index)];
     const size_t dims = static_cast<size_t>(region.dims);
-    std::array<absl::Span<const Run>, kMaxTensorDims> runs;
+    std::array<absl::Span<const Stretch>, kMaxTensorDims> runs;
     std::array<int64_t, kMaxTensorDims> strides{};
     int64_t stride = DTypeBytes(dtype);
     for (size_t d = dims; d-- > 0;) {
@@ -67,7 +89,7 @@ class Staging {
     const RegionSide memory = {absl::MakeConstSpan(runs.data(), dims), side,
                                absl::MakeConstSpan(strides.data(), dims), DTypeBytes(dtype)};
     const Channel& channel = plan_.channels[static_cast<size_t>(bucket.channel)];
-    return RowsAsTheyLie(channel, memory, chunk).has_value();
+    return RowsAsTheyLie(channel, memory, chunk);
   }
 
   const TransferSpec& spec_;

@@ -12,9 +12,9 @@
 
 namespace sluice {
 
-// Adds copies and staging to the buckets of a plan that is otherwise complete, and the peaks: the
-// largest buckets of each channel, as many as it may have in flight. `local_shapes`: of the dense
-// local tensor that each region is of; of the source's where a region is of both sides.
+// Adds copies and staging to the buckets of a plan that is otherwise complete. Adds the peaks too:
+// each channel counts with its `max_in_flight` largest buckets. `local_shapes`: for each region,
+// the shape of its dense local tensor; for a region of both sides, of the source's.
 void AddStaging(const TransferSpec& spec, int max_in_flight,
                 absl::Span<const absl::Span<const int64_t>> local_shapes, Plan* plan);
 

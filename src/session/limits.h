@@ -18,11 +18,11 @@ struct Budget {
 // one bucket.
 absl::StatusOr<Budget> ResolveBudget(const SessionOptions& options);
 
-// How many buckets of a channel may be in flight in a session of `ranks` ranks; 0: automatic. It is
-// what the options ask for. With a budget, it is as much less as it takes for 2048 to be on their
-// way to a rank, from all others and of all priority classes, but not less than 8. A message that
-// its receiver has not asked for takes about 0.9 KB of the receiver's memory (Open MPI 4.1.4),
-// which no budget counts. Equal on all ranks.
+// How many buckets of a channel may be in flight in a session of `ranks` ranks; 0: automatic. The
+// result is what the options ask for. With a budget it is at most max(8, 512 / (ranks - 1)). Then
+// at most 2048 buckets of all priority classes are on their way to a rank, where the 8 do not count
+// more. A message that its receiver has not asked for takes about 0.9 KB of the receiver's memory
+// (Open MPI 4.1.4), which no budget counts. Equal on all ranks.
 int MaxInFlightOf(const SessionOptions& options, int ranks);
 
 }  // namespace sluice

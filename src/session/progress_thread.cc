@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "session/clock.h"
+#include "session/base/clock.h"
 
 namespace sluice {
 namespace {
@@ -34,9 +34,9 @@ absl::Status ProgressThread::Start() {
   return absl::OkStatus();
 }
 
-void ProgressThread::SleepUntilDone(Session::RunId run) {
+void ProgressThread::SleepUntilDone(RunId run) {
   std::unique_lock<std::mutex> lock(told_mutex_);
-  told_.wait(lock, [this, run] { return ended_ || session_->IsDone(run); });
+  told_.wait(lock, [this, run] { return ended_ || session_->IsRunDone(run); });
 }
 
 void ProgressThread::Join() {

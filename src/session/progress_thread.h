@@ -8,7 +8,8 @@
 #include <thread>
 
 #include "absl/status/status.h"
-#include "session/fair_lock.h"
+#include "session/base/fair_lock.h"
+#include "session/base/run_id.h"
 #include "session/session_impl.h"
 
 namespace sluice {
@@ -32,7 +33,7 @@ class ProgressThread {
   void Wake() { session_->idle_wait()->Wake(); }
 
   // Sleeps until the run is done or the thread has ended. Without the lock.
-  void SleepUntilDone(Session::RunId run);
+  void SleepUntilDone(RunId run);
 
   // Has the thread end, and waits for it. Without the lock.
   void Join();

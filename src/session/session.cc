@@ -1,30 +1,23 @@
-// What users call.
+// What users call, and one round of progress.
 #include <algorithm>
 #include <limits>
 #include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
 #include "device/cache_share.h"
-#include "plan/auto_knobs.h"
-#include "plan/groups.h"
-#include "session/backoff.h"
-#include "session/clock.h"
+#include "session/base/backoff.h"
+#include "session/base/clock.h"
+#include "session/base/open_device.h"
 #include "session/limits.h"
-#include "session/open_device.h"
+#include "session/run_transport.h"
 #include "session/session_impl.h"
 #include "session/threaded_session.h"
-#include "tensor/check.h"
 #include "tensor/stable_hash.h"
 #include "transport/deadline.h"
 
 namespace sluice {
 namespace {
-
-// Run numbers are part of bucket ids.
-constexpr int64_t kRunMax = (int64_t{1} << kRunBits) - 1;
 
 // How long Close stays for ranks that have not parted from this one, when nothing is under way
 // here: operations of theirs with this rank may end only meanwhile.
@@ -32,41 +25,47 @@ constexpr absl::Duration kFarewellTime = absl::Seconds(5);
 
 int64_t AsSigned(uint64_t hash) { return static_cast<int64_t>(hash); }
 
+// A limit as ranks compare and print it.
+int64_t Shown(int64_t limit) { return limit == kNoLimit ? -1 : limit; }
+
+// Ranks tell each other what is wrong with their options, also where that is the timeout.
+absl::Duration TimeoutOfPeers(const SessionOptions& options) {
+  return options.timeout > absl::ZeroDuration() ? options.timeout : SessionOptions().timeout;
+}
+
 int64_t HashOfName(const TransportMaker* maker) {
   StableHash hash;
   hash.AddText(maker == nullptr ? "" : maker->name());
   return AsSigned(hash.value());
 }
 
-// Numbers that ranks tell each other.
-std::string TextOf(const GroupNeed& need) {
-  return absl::StrCat(need.round, " ", need.phase, " ", need.channel_round, " ",
-                      need.channel_phase);
-}
-
-absl::StatusOr<GroupNeed> NeedFrom(const std::string& text, int rank) {
-  GroupNeed need;
-  const std::vector<std::string> words = absl::StrSplit(text, ' ');
-  if (words.size() == 4 && absl::SimpleAtoi(words[0], &need.round) &&
-      absl::SimpleAtoi(words[1], &need.phase) && absl::SimpleAtoi(words[2], &need.channel_round) &&
-      absl::SimpleAtoi(words[3], &need.channel_phase)) {
-    return need;
+// Whether this rank can have the options: its own limits, device and thread.
+absl::Status CheckOptions(const SessionOptions& options, const Fabric& fabric) {
+  if (options.transport != nullptr && options.accelerator == nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the transport ", options.transport->name(), " needs an accelerator"));
   }
-  return absl::FailedPreconditionError(
-      absl::StrCat("rank ", rank, " runs another build of Sluice: what it says of its groups ",
-                   "has another form"));
+  if (!options.progress_thread) return absl::OkStatus();
+  const absl::Status fits = fabric.CheckOtherThread();
+  return fits.ok() ? fits
+                   : absl::Status(fits.code(), absl::StrCat("progress_thread: ", fits.message()));
 }
 
 }  // namespace
 
-// In a forked child the ends of connections are the parent's, too.
-SessionImpl::~SessionImpl() {
-  if (!fork_guard_.InChild()) return;
-  static_cast<void>(runner_.release());
-  static_cast<void>(fabric_.release());
-  for (std::unique_ptr<TransferRun>& run : runs_) static_cast<void>(run.release());
-  for (std::unique_ptr<TransferRun>& run : spare_runs_) static_cast<void>(run.release());
-}
+SessionImpl::SessionImpl(std::unique_ptr<Fabric> fabric, const SessionOptions& options,
+                         PlanKind kind)
+    : options_(options),
+      kind_(kind),
+      peers_(std::move(fabric), TimeoutOfPeers(options), this),
+      trace_(options.trace_events > 0 ? std::make_unique<JoinedTraceLog>(rank()) : nullptr),
+      max_in_flight_(MaxInFlightOf(options, size())),
+      streams_({.peers = &peers_,
+                .options = &options_,
+                .trace = trace_.get(),
+                .idle_wait = &idle_wait_,
+                .pump = [this] { return Pump(); }}),
+      checkpoints_(&peers_, &options_) {}
 
 absl::Status SessionImpl::Open() {
   const absl::StatusOr<Budget> budget = ResolveBudget(options_);
@@ -77,225 +76,116 @@ absl::Status SessionImpl::Open() {
   proposal.payload = absl::StrCat(options_.accelerator == nullptr ? CacheShareBytes() : 0);
   absl::StatusOr<std::unique_ptr<Device>> device = OpenDevice(options_);
   proposal.status.Update(device.status());
-  if (options_.transport != nullptr && options_.accelerator == nullptr) {
-    proposal.status.Update(absl::InvalidArgumentError(
-        absl::StrCat("the transport ", options_.transport->name(), " needs an accelerator")));
-  }
-  if (options_.progress_thread && budget.ok()) {
-    const absl::Status fits = fabric_->CheckOtherThread();
-    if (!fits.ok() && proposal.status.ok()) {
-      proposal.status =
-          absl::Status(fits.code(), absl::StrCat("progress_thread: ", fits.message()));
+  proposal.status.Update(CheckOptions(options_, *peers_.fabric()));
+  proposal.values = {
+      {"bucket_bytes (0: automatic)", options_.bucket_bytes.value_or(0)},
+      {"max_in_flight (0: automatic)", options_.max_in_flight.value_or(0)},
+      {"budget_buckets (-1: no limit)", Shown(options_.budget_buckets)},
+      {"budget_bytes (0: automatic, -1: no limit)", Shown(options_.budget_bytes.value_or(0))},
+      {"timeout (ns)", absl::ToInt64Nanoseconds(options_.timeout)},
+      {"relay", kind_ == PlanKind::kRelay ? 1 : 0},
+      {"the ranks' nodes", AsSigned(HashPlan({}, PlanOptionsNow()).options), false},
+      {"the transport", HashOfName(options_.transport.get()), false},
+      {"direct", options_.direct ? 1 : 0}};
+  if (absl::Status status = peers_.Agree(std::move(proposal)); !status.ok()) return status;
+  const absl::StatusOr<int64_t> cache_bytes = SmallestCacheShare();
+  if (!cache_bytes.ok()) return cache_bytes.status();
+  budget_ = *budget;
+  cache_bytes_ = *cache_bytes;
+  return OpenTransfers(*std::move(device));
+}
+
+absl::Status SessionImpl::OpenTransfers(std::unique_ptr<Device> device) {
+  absl::StatusOr<RunTransport> carrier = OpenRunTransport(&peers_, options_, device.get());
+  if (!carrier.ok()) return Poison(carrier.status());
+  Transfers::Parts parts;
+  parts.device = std::move(device);
+  parts.transport = std::move(carrier->transport);
+  parts.plan = PlanOptionsNow();
+  if (trace_ != nullptr) {
+    parts.recorder = trace_->AddRecorder(options_.trace_events);
+    if (options_.accelerator != nullptr) {
+      parts.device_track = trace_->AddTrack("device");
+      trace_->AddTrack("device, drains");
     }
   }
-  proposal.values = {{"bucket_bytes", options_.bucket_bytes},
-                     {"max_in_flight", options_.max_in_flight},
-                     {"budget_buckets", options_.budget_buckets},
-                     {"budget_bytes", options_.budget_bytes},
-                     {"timeout (ns)", absl::ToInt64Nanoseconds(options_.timeout)},
-                     {"relay", options_.relay ? 1 : 0},
-                     {"the ranks' nodes", AsSigned(HashPlan({}, PlanOptionsNow()).options), false},
-                     {"the transport", HashOfName(options_.transport.get()), false},
-                     {"direct", options_.direct ? 1 : 0}};
-  if (absl::Status status = Agree(std::move(proposal)); !status.ok()) return status;
-  budget_ = *budget;
-  cache_bytes_ = SmallestCacheShare();
-  absl::StatusOr<std::unique_ptr<Transport>> transport = OpenTransport(device->get());
-  if (!transport.ok()) return Poison(transport.status());
-  watch_.set_witness(this);
-  TraceRecorder* recorder = nullptr;
-  int device_track = -1;
-  if (options_.trace_events > 0) {
-    trace_ = std::make_unique<JoinedTraceLog>(rank());
-    recorder = trace_->AddRecorder(options_.trace_events);
-    if (options_.accelerator != nullptr) device_track = trace_->AddTrack("device");
-  }
-  const int max_in_flight = max_in_flight_ != 0
-                                ? max_in_flight_
-                                : AutoMaxInFlight(options_.bucket_bytes, budget_.slot_bytes);
-  runner_ = std::make_unique<Runner>(*std::move(device), *std::move(transport), budget_.slots,
-                                     max_in_flight, recorder, device_track);
+  transfers_ = std::make_unique<Transfers>(&peers_, &options_, std::move(parts));
+  direct_ = carrier->direct;
   return absl::OkStatus();
 }
 
-absl::StatusOr<Transfer*> SessionImpl::Compile(const TransferSpec& spec) {
-  if (absl::Status status = FinishCollectives(); !status.ok()) return status;
-  if (absl::Status status = CheckIdle("Compile"); !status.ok()) return status;
-  if (absl::Status status = FinishDeviceWork(); !status.ok()) return status;
-  std::unique_ptr<CompiledTransfer> transfer;
-  Proposal proposal;
-  proposal.call = "Compile";
-  const PlanHash hash = HashPlan(spec, PlanOptionsNow());
-  proposal.status = Plan(spec, hash, &transfer);
-  proposal.values = {{"the number of tensors", static_cast<int64_t>(spec.tensors.size())},
-                     {"the tensors' names", AsSigned(hash.names), false},
-                     {"the tensors' shapes or dtypes", AsSigned(hash.tensors), false},
-                     {"the tensors' meshes, ranks or placements", AsSigned(hash.layouts), false},
-                     {"the planning options", AsSigned(hash.options), false},
-                     {"the number of runs started before", last_run_}};
-  if (transfer != nullptr) proposal.payload = TextOf(NeedOf(transfer->plan()));
-  if (absl::Status status = Agree(std::move(proposal)); !status.ok()) {
-    // It may be another rank that cannot have it.
-    if (transfer != nullptr) runner_->Forget(transfer.get());
-    return status;
-  }
-  GroupNeed most;
+PlanOptions SessionImpl::PlanOptionsNow() const {
+  PlanOptions options;
+  options.bucket_bytes = options_.bucket_bytes.value_or(0);
+  options.max_in_flight = max_in_flight_;
+  options.node_of_rank = peers_.fabric()->node_of_rank();
+  options.slots = budget_.slots;
+  options.slot_bytes = budget_.slot_bytes;
+  options.cache_bytes = cache_bytes_;
+  options.relay = kind_ == PlanKind::kRelay;
+  return options;
+}
+
+// All ranks have to plan alike, also where their hosts are not.
+absl::StatusOr<int64_t> SessionImpl::SmallestCacheShare() {
+  int64_t smallest = std::numeric_limits<int64_t>::max();
   for (int other = 0; other < size(); ++other) {
-    const absl::StatusOr<GroupNeed> need = NeedFrom(agreement_.payload(other), other);
-    if (!need.ok()) return Poison(need.status());
-    most = Most(most, *need);
+    int64_t share = 0;
+    if (!absl::SimpleAtoi(peers_.payload(other), &share)) {
+      return Poison(absl::FailedPreconditionError(absl::StrCat(
+          "rank ", other, " runs another build of Sluice: it does not say what cache it has")));
+    }
+    smallest = std::min(smallest, share);
   }
-  transfer->cut = CutFor(most, budget_.slots, transfer->plan().max_in_flight);
-  transfer->number = transfers_compiled_++;
-  return transfers_.emplace(transfer->number, std::move(transfer)).first->second.get();
+  return smallest;
+}
+
+// ---- Transfers and runs.
+
+absl::StatusOr<Transfer*> SessionImpl::Compile(const TransferSpec& spec) {
+  if (absl::Status status = BeginCall("Compile"); !status.ok()) return status;
+  if (absl::Status status = FinishDeviceWork(); !status.ok()) return status;
+  return transfers_->Compile(spec);
 }
 
 absl::Status SessionImpl::Drop(Transfer* transfer) {
-  if (absl::Status status = FinishCollectives(); !status.ok()) return status;
-  if (absl::Status status = CheckIdle("Drop"); !status.ok()) return status;
+  if (absl::Status status = BeginCall("Drop"); !status.ok()) return status;
   if (absl::Status status = FinishDeviceWork(); !status.ok()) return status;
-  CompiledTransfer* const dropped = Find(transfer);
-  Proposal proposal;
-  proposal.call = "Drop";
-  if (dropped == nullptr) {
-    proposal.status = absl::InvalidArgumentError("Drop of a transfer that is not this session's");
-  }
-  proposal.values = {{"the transfer to drop", dropped == nullptr ? -1 : dropped->number},
-                     {"the number of runs started before", last_run_}};
-  if (absl::Status status = Agree(std::move(proposal)); !status.ok()) return status;
-  spare_runs_.erase(std::remove_if(spare_runs_.begin(), spare_runs_.end(),
-                                   [dropped](const std::unique_ptr<TransferRun>& run) {
-                                     return &run->transfer() == dropped;
-                                   }),
-                    spare_runs_.end());
-  runner_->Forget(dropped);
-  transfers_.erase(dropped->number);
-  return absl::OkStatus();
+  return transfers_->Drop(transfer);
 }
 
-// Runs in streams are done before the device is.
-absl::Status SessionImpl::FinishDeviceWork() {
-  Backoff backoff;
-  const Deadline deadline(options_.timeout);
-  while (poison_.ok() && runner_->busy()) {
-    if (deadline.Passed()) {
-      return Poison(absl::DeadlineExceededError(
-          absl::StrCat("the device is still at work for runs that have ended after ",
-                       absl::FormatDuration(options_.timeout))));
-    }
-    if (absl::Status status = Advance().status(); !status.ok()) return status;
-    backoff.Pause();
-  }
-  return poison_;
-}
-
-absl::StatusOr<Session::RunId> SessionImpl::Start(Transfer* transfer,
-                                                  absl::Span<const TensorView> src,
-                                                  absl::Span<const TensorView> dst,
-                                                  const StartOptions& options) {
+absl::StatusOr<RunId> SessionImpl::StartRun(Transfer* transfer, absl::Span<const TensorView> src,
+                                            absl::Span<const TensorView> dst,
+                                            const StartOptions& options) {
   if (absl::Status status = CheckUsable(); !status.ok()) return status;
-  if (last_run_ - done_.all_up_to() >= kMaxRunsInFlight) {
-    return absl::FailedPreconditionError(absl::StrCat("Start while ", kMaxRunsInFlight,
-                                                      " runs are in flight, from run ",
-                                                      done_.all_up_to() + 1, " on"));
-  }
-  if (last_run_ >= kRunMax) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("the session has made all its ", kRunMax, " runs"));
-  }
-  CompiledTransfer* compiled = Find(transfer);
-  if (compiled == nullptr) {
-    return absl::InvalidArgumentError("Start of a transfer that is not this session's");
-  }
-  if (options.stream) {
-    if (options_.accelerator == nullptr) {
-      return absl::FailedPreconditionError(
-          "Start in a stream, but the session was made without an accelerator");
-    }
-    absl::Status own = options_.accelerator->CheckStream(*options.stream);
-    if (!own.ok()) return own;
-  }
-  std::unique_ptr<TransferRun> run = TakeRun(*compiled);
-  run->Reset(last_run_ + 1, options);
-  const absl::Status bound = run->Bind(src, dst);
-  // The others have begun this run, so it cannot be refused any more.
-  if (compiled->agreed && !bound.ok()) return Poison(bound);
-  if (run->in_stream() && bound.ok()) {
-    if (absl::Status status = runner_->BeginInStream(run.get()); !status.ok()) {
-      return Poison(status);
-    }
-  }
-  ++last_run_;
-  runner_->Add(run.get());
-  if (compiled->agreed) {
-    Release(run.get());
-  } else {
-    collectives_.push_back({Collective::Kind::kCompareViews, last_run_, bound});
-  }
-  runs_.push_back(std::move(run));
-  KeepStep();
-  while (!events_.empty() && events_.front().event.run <= last_run_ - kEventRuns) {
-    events_.pop_front();
-  }
-  NoteMove();
-  // The others need not wait for this rank's next call to hear of this one.
-  AdvanceCollectives().IgnoreError();
-  return last_run_;
+  return transfers_->Start(transfer, src, dst, options);
 }
 
-absl::Status SessionImpl::Supply(RunId id, int tensor, const TensorView& dst) {
+absl::Status SessionImpl::SupplyRun(RunId id, int tensor, const TensorView& dst) {
   if (absl::Status status = CheckUsable(); !status.ok()) return status;
-  if (absl::Status status = CheckRun(id); !status.ok()) return status;
-  TransferRun* const run = FindRun(id);
-  if (run == nullptr) {
-    return absl::FailedPreconditionError(absl::StrCat("run ", id, " is over"));
-  }
-  absl::Status status = run->Supply(tensor, dst);
-  if (status.ok()) NoteMove();
-  return status;
+  return transfers_->Supply(id, tensor, dst);
 }
 
-bool SessionImpl::PollEvent(Event* event) {
-  if (fork_guard_.InChild()) return false;
-  while (!events_.empty()) {
-    RunEvent next = std::move(events_.front());
-    events_.pop_front();
-    if (!HoldBackFor(next)) continue;
-    *event = std::move(next.event);
-    return true;
-  }
-  return false;
+absl::Status SessionImpl::CancelRun(RunId id) {
+  if (absl::Status status = CheckUsable(); !status.ok()) return status;
+  return transfers_->Cancel(id);
 }
 
-// Only now: what the run's stream has got by now is not to wait for the run.
-bool SessionImpl::HoldBackFor(const RunEvent& next) {
-  if (next.mark == 0) return true;
-  TransferRun* const run = FindRun(next.event.run);
-  if (run == nullptr) return true;  // its stream comes after all of it
-  // The device may have come past what has failed.
-  if (!poison_.ok()) return false;
-  const absl::Status status = run->HoldBack(next.mark);
-  if (!status.ok()) Poison(status).IgnoreError();
-  return status.ok();
+bool SessionImpl::TakeEvent(Event* event, RunId* run) {
+  return !fork_guard_.InChild() && transfers_->PollEvent(event, run);
 }
 
-absl::Status SessionImpl::Poll() {
-  if (absl::Status status = fork_guard_.Check(); !status.ok()) return status;
-  if (!poison_.ok()) {
-    Settle();
-    return poison_;
-  }
-  return Advance().status();
-}
-
-absl::Status SessionImpl::Wait(RunId run) {
+absl::Status SessionImpl::WaitForRun(RunId run) {
   if (absl::Status status = fork_guard_.Check(); !status.ok()) return status;
   if (absl::Status status = CheckRun(run); !status.ok()) return status;
+  const RunHistory& history = transfers_->history();
   for (bool first = true;; first = false) {
     // A run that this rank has finished stays finished, whatever happened afterwards. But the other
     // ranks need this one for a Cancel of it.
-    if (done_.Has(run) && (!poison_.ok() || !pending_cancels_.Has(run))) return outcomes_.Of(run);
-    if (!poison_.ok()) return Poll();
+    if (history.IsOver(run) && (is_poisoned() || !history.IsCancelPending(run))) {
+      return history.OutcomeOf(run);
+    }
+    if (is_poisoned()) return Poll();
     const absl::StatusOr<bool> moved = Advance();
     if (!moved.ok()) continue;
     if (*moved || first) {
@@ -306,25 +196,134 @@ absl::Status SessionImpl::Wait(RunId run) {
   }
 }
 
-bool SessionImpl::IsDone(RunId run) const {
-  return is_poisoned() || (done_.Has(run) && !pending_cancels_.Has(run));
+// ---- Streams, checkpoints, memory.
+
+absl::StatusOr<std::unique_ptr<Stream>> SessionImpl::OpenStream(const StreamOptions& options,
+                                                                const InjectedDelay& delay) {
+  if (absl::Status status = BeginCall("OpenStream"); !status.ok()) return status;
+  return streams_.Open(options, delay);
+}
+
+absl::StatusOr<CheckpointStats> SessionImpl::LoadCheckpoint(
+    const std::string& uri, absl::Span<const CheckpointTensor> tensors,
+    const CheckpointOptions& options) {
+  if (absl::Status status = BeginCall("LoadCheckpoint"); !status.ok()) return status;
+  return checkpoints_.Load(uri, tensors, options, transfers_->MemoryRulesNow());
+}
+
+absl::StatusOr<CheckpointStats> SessionImpl::SaveCheckpoint(
+    const std::string& directory, absl::Span<const CheckpointTensor> tensors,
+    const CheckpointOptions& options) {
+  if (absl::Status status = BeginCall("SaveCheckpoint"); !status.ok()) return status;
+  return checkpoints_.Save(directory, tensors, options, transfers_->MemoryRulesNow());
+}
+
+absl::StatusOr<std::shared_ptr<std::byte>> SessionImpl::AllocateShared(int64_t bytes) {
+  if (absl::Status status = BeginCall("AllocateShared"); !status.ok()) return status;
+  return AllocateSharedMemory(&peers_, direct_, bytes);
+}
+
+// ---- Progress.
+
+absl::Status SessionImpl::CheckUsable() const {
+  if (absl::Status status = fork_guard_.Check(); !status.ok()) return status;
+  return peers_.poison();
+}
+
+absl::Status SessionImpl::BeginCall(absl::string_view call) {
+  if (absl::Status status = fork_guard_.Check(); !status.ok()) return status;
+  absl::Status status = AdvanceWhile([this] { return transfers_->HasCollectives(); });
+  return status.ok() ? transfers_->CheckIdle(call) : status;
+}
+
+absl::Status SessionImpl::AdvanceWhile(const std::function<bool()>& is_owed) {
+  Backoff backoff;
+  while (!is_poisoned() && is_owed()) {
+    // What comes next has a deadline of its own, which begins with the call.
+    transfers_->LimitCollectives();
+    if (Advance().value_or(false)) {
+      backoff.Reset();
+    } else {
+      backoff.Pause();
+    }
+  }
+  return peers_.poison();
+}
+
+absl::Status SessionImpl::FinishDeviceWork() {
+  Backoff backoff;
+  const Deadline deadline(options_.timeout);
+  while (!is_poisoned() && transfers_->is_device_busy()) {
+    if (deadline.Passed()) {
+      return Poison(absl::DeadlineExceededError(
+          absl::StrCat("the device is still at work for runs that have ended after ",
+                       absl::FormatDuration(options_.timeout))));
+    }
+    if (absl::Status status = Advance().status(); !status.ok()) return status;
+    backoff.Pause();
+  }
+  return peers_.poison();
+}
+
+absl::Status SessionImpl::Poll() {
+  if (absl::Status status = fork_guard_.Check(); !status.ok()) return status;
+  if (!is_poisoned()) return Advance().status();
+  Settle();
+  return peers_.poison();
+}
+
+// For a consumer that waits for its stream.
+absl::Status SessionImpl::Pump() {
+  if (is_poisoned()) return Poll();
+  const absl::StatusOr<bool> moved = Advance();
+  if (!moved.ok()) return moved.status();
+  if (*moved) {
+    idle_wait_.Reset();
+  } else {
+    idle_wait_.Pause(awaited(), next_due_ns() - MonotonicNs());
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> SessionImpl::Advance() {
+  if (absl::Status status = peers_.CheckAlarm(); !status.ok()) return status;
+  const bool streamed = has_streams() && streams_.Advance();
+  if (!transfers_->is_active()) return streamed;
+  const absl::StatusOr<bool> moved = transfers_->Advance();
+  return moved.ok() ? *moved || streamed : moved;
+}
+
+Awaited SessionImpl::awaited() const {
+  return transfers_->AwaitsRanks() ? Awaited::kRanks : streams_.awaited();
+}
+
+// ---- The end.
+
+void SessionImpl::Fail(const absl::Status& status) {
+  if (transfers_ != nullptr) transfers_->Fail(status);
+  streams_.Fail(status);
+}
+
+bool SessionImpl::Settle() {
+  streams_.Settle();
+  return transfers_ == nullptr || transfers_->Settle();
 }
 
 absl::Status SessionImpl::Close() {
   if (absl::Status status = fork_guard_.Check(); !status.ok()) return status;
-  if (!streams_.empty()) {
+  if (has_streams()) {
     return absl::FailedPreconditionError(
-        absl::StrCat("Close while ", streams_.size(), " streams are open"));
+        absl::StrCat("Close while ", streams_.open(), " streams are open"));
   }
-  if (FinishCancels().ok()) {
-    if (absl::Status status = CheckIdle("Close"); !status.ok()) return status;
-    return runner_ == nullptr ? absl::OkStatus() : FinishDeviceWork();
+  if (AdvanceWhile([this] { return transfers_->HasCancels(); }).ok()) {
+    if (absl::Status status = transfers_->CheckIdle("Close"); !status.ok()) return status;
+    return FinishDeviceWork();
   }
   Backoff backoff;
   const Deadline deadline(options_.timeout);
   const Deadline farewell(std::min(options_.timeout, kFarewellTime));
   while (!Settle()) {
-    if (farewell.Passed() && !runner_->has_operations()) break;
+    if (farewell.Passed() && !transfers_->has_operations()) break;
     if (deadline.Passed()) {
       return absl::DeadlineExceededError(
           absl::StrCat("operations of the failed runs are still under way after ",
@@ -335,89 +334,11 @@ absl::Status SessionImpl::Close() {
   return absl::OkStatus();
 }
 
-PlanOptions SessionImpl::PlanOptionsNow() const {
-  PlanOptions options;
-  options.bucket_bytes = options_.bucket_bytes;
-  options.max_in_flight = max_in_flight_;
-  options.node_of_rank = fabric_->node_of_rank();
-  options.slots = budget_.slots;
-  options.slot_bytes = budget_.slot_bytes;
-  options.cache_bytes = cache_bytes_;
-  options.relay = options_.relay;
-  return options;
-}
-
-// All ranks have to plan alike, also where their hosts are not.
-int64_t SessionImpl::SmallestCacheShare() const {
-  int64_t smallest = std::numeric_limits<int64_t>::max();
-  for (int other = 0; other < size(); ++other) {
-    int64_t share = 0;
-    SLUICE_CHECK(absl::SimpleAtoi(agreement_.payload(other), &share),
-                 "not what a rank says of its cache");
-    smallest = std::min(smallest, share);
-  }
-  return smallest;
-}
-
-absl::Status SessionImpl::Plan(const TransferSpec& spec, const PlanHash& hash,
-                               std::unique_ptr<CompiledTransfer>* transfer) {
-  if (absl::Status status = ValidateSpec(spec, size()); !status.ok()) return status;
-  absl::StatusOr<std::unique_ptr<CompiledTransfer>> made =
-      CompiledTransfer::Make(spec, PlanOptionsNow(), rank(), hash.all);
-  if (!made.ok()) return made.status();
-  (*made)->memory = runner_->MemoryRulesFor(options_.accelerator.get());
-  if (absl::Status status = runner_->Prepare(made->get()); !status.ok()) return status;
-  *transfer = *std::move(made);
-  return absl::OkStatus();
-}
-
-CompiledTransfer* SessionImpl::Find(const Transfer* transfer) const {
-  for (const auto& [number, owned] : transfers_) {
-    if (owned.get() == transfer) return owned.get();
-  }
-  return nullptr;
-}
-
-absl::Status SessionImpl::CheckUsable() const {
-  if (absl::Status status = fork_guard_.Check(); !status.ok()) return status;
-  return poison_;
-}
-
-TransferRun* SessionImpl::FindRun(RunId id) const {
-  for (const auto& run : runs_) {
-    if (run->id() == id) return run.get();
-  }
-  return nullptr;
-}
-
-absl::Status SessionImpl::CheckRun(RunId id) const {
-  if (id >= 1 && id <= last_run_) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("there is no run ", id));
-}
-
-absl::Status SessionImpl::CheckIdle(absl::string_view call) const {
-  if (runs_.empty()) return absl::OkStatus();
-  std::vector<std::string> runs;
-  for (const auto& run : runs_) runs.push_back(absl::StrCat(run->id()));
-  return absl::FailedPreconditionError(
-      absl::StrCat(call, " while runs are in flight: ", absl::StrJoin(runs, ", ")));
-}
-
-std::unique_ptr<TransferRun> SessionImpl::TakeRun(const CompiledTransfer& transfer) {
-  for (std::unique_ptr<TransferRun>& run : spare_runs_) {
-    if (&run->transfer() != &transfer) continue;
-    std::swap(run, spare_runs_.back());
-    std::unique_ptr<TransferRun> taken = std::move(spare_runs_.back());
-    spare_runs_.pop_back();
-    return taken;
-  }
-  return std::make_unique<TransferRun>(&transfer, &events_);
-}
-
-absl::StatusOr<std::unique_ptr<Session>> Session::Create(std::unique_ptr<Fabric> fabric,
-                                                         const SessionOptions& options) {
+absl::StatusOr<std::unique_ptr<Session>> CreateSession(std::unique_ptr<Fabric> fabric,
+                                                       const SessionOptions& options,
+                                                       PlanKind kind) {
   if (fabric == nullptr) return absl::InvalidArgumentError("no fabric");
-  auto session = std::make_unique<SessionImpl>(std::move(fabric), options);
+  auto session = std::make_unique<SessionImpl>(std::move(fabric), options, kind);
   if (absl::Status status = session->Open(); !status.ok()) return status;
   if (!options.progress_thread) return session;
   return ThreadedSession::Create(std::move(session));

@@ -63,43 +63,43 @@ absl::Status ThreadedSession::Drop(Transfer* transfer) {
   return session_->Drop(transfer);
 }
 
-absl::StatusOr<Session::RunId> ThreadedSession::Start(Transfer* transfer,
-                                                      absl::Span<const TensorView> src,
-                                                      absl::Span<const TensorView> dst,
-                                                      const StartOptions& options) {
+absl::StatusOr<RunId> ThreadedSession::StartRun(Transfer* transfer,
+                                                absl::Span<const TensorView> src,
+                                                absl::Span<const TensorView> dst,
+                                                const StartOptions& options) {
   if (absl::Status status = CheckFork(); !status.ok()) return status;
   absl::StatusOr<RunId> run;
   {
     const Lock lock(lock_);
-    run = session_->Start(transfer, src, dst, options);
+    run = session_->StartRun(transfer, src, dst, options);
   }
   thread_.Wake();
   return run;
 }
 
-absl::Status ThreadedSession::Supply(RunId id, int tensor, const TensorView& dst) {
+absl::Status ThreadedSession::SupplyRun(RunId id, int tensor, const TensorView& dst) {
   if (absl::Status status = CheckFork(); !status.ok()) return status;
   absl::Status status;
   {
     const Lock lock(lock_);
-    status = session_->Supply(id, tensor, dst);
+    status = session_->SupplyRun(id, tensor, dst);
   }
   thread_.Wake();
   return status;
 }
 
-bool ThreadedSession::PollEvent(Event* event) {
+bool ThreadedSession::TakeEvent(Event* event, RunId* run) {
   if (!CheckFork().ok()) return false;
   const Lock lock(lock_);
-  return session_->PollEvent(event);
+  return session_->TakeEvent(event, run);
 }
 
-absl::Status ThreadedSession::Cancel(RunId id) {
+absl::Status ThreadedSession::CancelRun(RunId id) {
   if (absl::Status status = CheckFork(); !status.ok()) return status;
   absl::Status status;
   {
     const Lock lock(lock_);
-    status = session_->Cancel(id);
+    status = session_->CancelRun(id);
   }
   thread_.Wake();
   return status;
@@ -111,7 +111,7 @@ absl::Status ThreadedSession::Poll() {
   return session_->Poll();
 }
 
-absl::Status ThreadedSession::Wait(RunId run) {
+absl::Status ThreadedSession::WaitForRun(RunId run) {
   if (absl::Status status = CheckFork(); !status.ok()) return status;
   {
     const Lock lock(lock_);
@@ -119,7 +119,7 @@ absl::Status ThreadedSession::Wait(RunId run) {
   }
   thread_.SleepUntilDone(run);
   const Lock lock(lock_);
-  return session_->Wait(run);
+  return session_->WaitForRun(run);
 }
 
 absl::StatusOr<std::shared_ptr<std::byte>> ThreadedSession::AllocateShared(int64_t bytes) {
@@ -139,12 +139,13 @@ absl::Status ThreadedSession::Close() {
   return status;
 }
 
-absl::StatusOr<std::unique_ptr<Stream>> ThreadedSession::OpenStream(const StreamOptions& options) {
+absl::StatusOr<std::unique_ptr<Stream>> ThreadedSession::OpenStream(const StreamOptions& options,
+                                                                    const InjectedDelay& delay) {
   if (absl::Status status = CheckFork(); !status.ok()) return status;
   absl::StatusOr<std::unique_ptr<Stream>> stream;
   {
     const Lock lock(lock_);
-    stream = session_->OpenStream(options);
+    stream = session_->OpenStream(options, delay);
   }
   thread_.Wake();
   return stream;

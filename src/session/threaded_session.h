@@ -6,7 +6,7 @@
 #include <mutex>
 #include <utility>
 
-#include "session/fair_lock.h"
+#include "session/base/fair_lock.h"
 #include "session/progress_thread.h"
 #include "session/session_impl.h"
 
@@ -27,18 +27,19 @@ class ThreadedSession final : public Session {
 
   absl::StatusOr<Transfer*> Compile(const TransferSpec& spec) override;
   absl::Status Drop(Transfer* transfer) override;
-  absl::StatusOr<RunId> Start(Transfer* transfer, absl::Span<const TensorView> src,
-                              absl::Span<const TensorView> dst,
-                              const StartOptions& options) override;
-  absl::Status Supply(RunId id, int tensor, const TensorView& dst) override;
-  bool PollEvent(Event* event) override;
-  absl::Status Cancel(RunId id) override;
+  absl::StatusOr<RunId> StartRun(Transfer* transfer, absl::Span<const TensorView> src,
+                                 absl::Span<const TensorView> dst,
+                                 const StartOptions& options) override;
+  absl::Status SupplyRun(RunId id, int tensor, const TensorView& dst) override;
+  bool TakeEvent(Event* event, RunId* run) override;
+  absl::Status CancelRun(RunId id) override;
   absl::Status Poll() override;
-  absl::Status Wait(RunId run) override;
-  bool IsDone(RunId run) const override { return session_->IsDone(run); }
+  absl::Status WaitForRun(RunId run) override;
+  bool IsRunDone(RunId run) const override { return session_->IsRunDone(run); }
   absl::StatusOr<std::shared_ptr<std::byte>> AllocateShared(int64_t bytes) override;
   absl::Status Close() override;
-  absl::StatusOr<std::unique_ptr<Stream>> OpenStream(const StreamOptions& options) override;
+  absl::StatusOr<std::unique_ptr<Stream>> OpenStream(const StreamOptions& options,
+                                                     const InjectedDelay& delay) override;
   absl::StatusOr<CheckpointStats> LoadCheckpoint(const std::string& uri,
                                                  absl::Span<const CheckpointTensor> tensors,
                                                  const CheckpointOptions& options) override;

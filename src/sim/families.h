@@ -23,17 +23,17 @@ struct FamilyOptions {
 };
 
 // A member of the family:
-//   all-to-all   a matrix cut by rows over all ranks, to be cut by columns over the same ranks:
-//                each rank sends to each other one, and packs what it sends
-//   peers        rank r sends to r + 1, .., r + peers (modulo ranks; all others if there are no
-//                more): as many tensors, each moved on by one rank more, f32 to bf16
-//   fsdp-tp      one layer of Llama-3-70B in bf16: half of the ranks as (replicas, fsdp up to 64,
-//                tp up to 8), to the other half as (replicas, tp up to 8)
-//   pp-ep-tp-dp  one mixture-of-experts layer of Qwen3-235B in bf16 per pipeline stage: half of the
-//                ranks as up to 8 stages of (replicas, ep up to 16), with attention tp up to 4 in
-//                each, to the other half as (replicas, tp up to 8), the experts over all of them
-//                up to 32 ways
-// NotFound lists the names; InvalidArgument says what numbers of ranks the family has.
+//   `all-to-all`   A matrix cut by rows over all ranks, to be cut by columns over the same ranks.
+//                  Each rank sends to each other one, and packs what it sends.
+//   `peers`        Rank r sends to r + 1, .., r + peers (modulo ranks; all others if there are no
+//                  more). There are `peers` tensors, each moved on by one rank more, f32 to bf16.
+//   `fsdp-tp`      One layer of Llama-3-70B in bf16. Half of the ranks have it as (replicas, fsdp
+//                  up to 64, tp up to 8). It goes to the other half as (replicas, tp up to 8).
+//   `pp-ep-tp-dp`  One mixture-of-experts layer of Qwen3-235B in bf16 per pipeline stage. Half of
+//                  the ranks are up to 8 stages of (replicas, ep up to 16), with attention tp up to
+//                  4 in each. It goes to the other half as (replicas, tp up to 8). There the
+//                  experts are cut up to 32 ways.
+// NotFound lists the names. InvalidArgument says what numbers of ranks the family has.
 absl::StatusOr<Job> MakeFamily(absl::string_view name, const FamilyOptions& options);
 // The error that MakeFamily would give, without making anything.
 absl::Status CheckFamily(absl::string_view name, const FamilyOptions& options);

@@ -1,8 +1,8 @@
 // Bytes on their way through a network model: which flows share which port, and when each one ends.
 //
 // A fluid model. All flows through a port have equal shares of it, and a flow goes at the smaller
-// of its two ports' shares: what it leaves of the other one stays unused. So a flow depends on
-// nothing but its two ports, which keeps meshes of tens of thousands of ranks affordable.
+// of its two ports' shares. The rest of its share of the other port stays unused. So a flow depends
+// on nothing but its two ports, which keeps meshes of tens of thousands of ranks affordable.
 #ifndef SLUICE_SRC_SIM_FLOW_NETWORK_H_
 #define SLUICE_SRC_SIM_FLOW_NETWORK_H_
 
@@ -18,8 +18,8 @@
 namespace sluice::sim {
 
 // Flows that a port holds back are served alike, so it keeps one clock for them: the bytes that
-// each has been served. A flow ends when the clock of the port that holds it back reaches its mark,
-// and a port has one event, for its earliest mark, however many flows it has.
+// each has been served. A flow ends when the clock of the port that holds it back reaches the
+// flow's mark. A port has one event, for its earliest mark, however many flows it has.
 //
 // Thread: one.
 class FlowNetwork {

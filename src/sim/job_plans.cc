@@ -7,13 +7,14 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "engine/move.h"
 #include "plan/job_planner.h"
 #include "tensor/check.h"
 
 namespace sluice::sim {
 namespace {
 
-// Of a job that looks alike from many ranks, so many others are planned for themselves and
+// In a job that looks alike from many ranks, this many others are planned for themselves and
 // compared.
 constexpr int kSampledRanks = 8;
 // Ranks planned between two calls of Progress.
@@ -116,6 +117,13 @@ RankPlan Summarize(const Plan& plan, const TransferSpec& spec) {
     part.packs = bucket.packs;
     part.unpacks = bucket.unpacks;
     part.casts = Casts(plan, bucket, spec);
+    part.own_lies = bucket.own_lies;
+    part.own_in_rows = bucket.own_in_rows;
+    part.sum_in_place = bucket.sum_in_place;
+    const MoveShape shape = ShapeOf(plan, bucket);
+    part.own_goes_last = shape.own_goes_last;
+    part.per_sum = shape.per_sum;
+    part.may_fold = MayFold(plan.channels[static_cast<size_t>(bucket.channel)], bucket);
     made.buckets.push_back(part);
   }
   for (size_t i = 1; i < made.buckets.size(); ++i) {
@@ -161,7 +169,9 @@ bool operator==(const RankPlan& a, const RankPlan& b) {
     return x.id == y.id && x.bytes == y.bytes && x.stay_bytes == y.stay_bytes &&
            x.contribution_bytes == y.contribution_bytes && x.staging_bytes == y.staging_bytes &&
            x.role == y.role && x.packs == y.packs && x.unpacks == y.unpacks && x.casts == y.casts &&
-           same_channel(x, y);
+           x.own_lies == y.own_lies && x.own_in_rows == y.own_in_rows &&
+           x.sum_in_place == y.sum_in_place && x.own_goes_last == y.own_goes_last &&
+           x.may_fold == y.may_fold && x.per_sum == y.per_sum && same_channel(x, y);
   };
   return a.channels.size() == b.channels.size() &&
          a.peak_buckets_without_budget == b.peak_buckets_without_budget &&

@@ -31,6 +31,13 @@ struct RankBucket {
   bool unpacks = false;
   bool casts = false;           // an owner's result, before it is sent on
   bool tied_with_next = false;  // ids differ in nothing above the ranks
+  // Of who adds, as in a plan and a MoveShape.
+  bool own_lies : 1 = false;
+  bool own_in_rows : 1 = false;
+  bool sum_in_place : 1 = false;
+  bool own_goes_last : 1 = false;
+  bool may_fold : 1 = false;
+  int32_t per_sum = 1;
 };
 
 // Whom a channel's member exchanges bytes with; ranks, -1 for nobody.

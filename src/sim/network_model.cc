@@ -52,7 +52,7 @@ std::string NetworkModel::Describe() const {
                     " NICs of ", Gigabytes(nic_rate), ", ", Microseconds(nic_latency));
   }
   absl::StrAppend(&text, "; ", copies_block ? "blocking copies " : "copies ", Gigabytes(copy_rate),
-                  ", ", Microseconds(copy_latency), ")");
+                  ", ", Microseconds(copy_latency), folds ? "; folds)" : ")");
   return text;
 }
 

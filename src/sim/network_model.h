@@ -37,19 +37,22 @@ struct NetworkModel {
   // A rank copies by itself, as hosts do, and does nothing else meanwhile; otherwise copies go on
   // beside it, as in a stream of a GPU.
   bool copies_block = false;
+  // Ranks of a node fold: a receive reads several contributions where they lie and adds them up, as
+  // over hosts' shared memory. GPUs and messages do not.
+  bool folds = false;
 
   // "ports (50 GB/s per port, 5 us; copies 1200 GB/s, 3 us)"
   std::string Describe() const;
 };
 
 // A model by its name, as a starting point for other parameters:
-//   ports   the defaults above
-//   nodes   nodes of 8 ranks with links of 450 GB/s, and one NIC of 50 GB/s for all of them
-//   h100    8 x H100: NVLink 4 (900 GB/s per GPU, both directions together) inside the node, a NIC
-//           of 400 Gb/s for each GPU, memory of 3.35 TB/s (NVIDIA's data sheets of H100 and DGX
-//           H100); a copy reads and writes, at about 0.7 of that
-//   gb200   a rack of 72: NVLink 5 (1.8 TB/s per GPU), 400 Gb/s for each GPU, memory of 8 TB/s
-//           (NVIDIA's data sheet of GB200 NVL72)
+//   `ports`  The defaults above.
+//   `nodes`  Nodes of 8 ranks with links of 450 GB/s, and one NIC of 50 GB/s for all of them.
+//   `h100`   8 x H100. NVLink 4 inside the node (900 GB/s per GPU, both directions together). A NIC
+//            of 400 Gb/s for each GPU. Memory of 3.35 TB/s (NVIDIA's data sheets of H100 and DGX
+//            H100). A copy reads and writes, at about 0.7 of this rate.
+//   `gb200`  A rack of 72. NVLink 5 (1.8 TB/s per GPU), 400 Gb/s for each GPU, memory of 8 TB/s
+//            (NVIDIA's data sheet of GB200 NVL72).
 // Latencies are assumptions. NotFound lists the names.
 absl::StatusOr<NetworkModel> NetworkModelNamed(absl::string_view name);
 std::vector<std::string> NetworkModelNames();

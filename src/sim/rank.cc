@@ -21,22 +21,53 @@ EngineOptions Rank::OptionsOf(const RankPlan& plan, int64_t slots, int max_in_fl
   return options;
 }
 
-Rank::Rank(const JobPlans& plans, int rank, int64_t slots, int max_in_flight, int look_ahead)
+Rank::Rank(const JobPlans& plans, int rank, int64_t slots, int max_in_flight, int look_ahead,
+           bool folds)
     : plan_(&plans.plan(rank)),
       turn_(plans.turn(rank)),
+      folds_(folds),
       engine_(OptionsOf(*plan_, slots, max_in_flight, look_ahead)),
       live_(static_cast<size_t>(engine_.options().slots)),
       engine_channel_(plan_->channels.size(), -1),
       buckets_in_(static_cast<size_t>(engine_.options().channels)) {
+  order_.Reserve(buckets_in_.size(), live_.size());
   for (int i = engine_.options().channels; i-- > 0;) free_channels_.push_back(i);
 }
 
-StageSet Rank::StagesOf(const RankBucket& bucket) {
+MoveShape Rank::ShapeOf(const RankBucket& bucket) const {
+  const RankChannel& of = channel(bucket);
+  MoveShape shape;
+  shape.added = of.contributions;
+  for (int32_t i = 0; i < of.contributions; ++i) {
+    if (peer(of, of.children + i) < 0) shape.own = i;
+  }
+  shape.per_sum = bucket.per_sum;
+  shape.children = of.children;
+  shape.gives = of.owner >= 0 && of.contributions == 0;
+  shape.folds = Folds(bucket);
+  // A fold takes rows as well.
+  shape.own_lies = bucket.own_lies || (shape.folds && bucket.own_in_rows);
+  shape.own_goes_last = bucket.own_goes_last;
+  shape.gives_sum = of.owner >= 0 && of.contributions > 0;
+  shape.casts = bucket.casts;
+  shape.has_parent = of.parent >= 0;
+  return shape;
+}
+
+StageSet Rank::StagesOf(const RankBucket& bucket) const {
   if (bucket.role == Role::kLocal) return kStageDrain;
   StageSet stages = kStageMove;
   if (bucket.packs) stages |= kStageFill;
-  if (bucket.unpacks) stages |= kStageDrain;
+  if (bucket.unpacks && !(Folds(bucket) && bucket.sum_in_place)) stages |= kStageDrain;
   return stages;
+}
+
+// A sum that is made in place takes a slot only for its own contribution, where that has to be
+// packed.
+int64_t Rank::StagingBytes(const RankBucket& bucket) const {
+  if (!Folds(bucket) || !bucket.sum_in_place) return bucket.staging_bytes;
+  const MoveShape shape = ShapeOf(bucket);
+  return shape.own >= 0 && !shape.own_lies ? bucket.staging_bytes : 0;
 }
 
 // Ids of one phase are in order of ranks, which another rank's are not once they are turned.
@@ -73,8 +104,11 @@ void Rank::Feed() {
     submission.id = IdOf(bucket);
     submission.channel = TakeChannel(bucket.channel);
     submission.stages = StagesOf(bucket);
-    submission.staging_bytes = bucket.staging_bytes;
+    submission.staging_bytes = StagingBytes(bucket);
     submission.operations = bucket.role == Role::kLocal ? 0 : std::max(1, channel(bucket).children);
+    if (Folds(bucket)) {
+      submission.operations = std::max(submission.operations, 1 + channel(bucket).contributions);
+    }
     submission.cookie = index;
     engine_.Submit(submission);
   }
@@ -83,19 +117,36 @@ void Rank::Feed() {
 LiveBucket* Rank::Next(int* slot) {
   Command command;
   if (!engine_.Next(&command)) return nullptr;
-  *slot = command.slots[0];
+  *slot = command.slot;
   LiveBucket& live = live_[static_cast<size_t>(*slot)];
   live = LiveBucket();
   live.ticket = command.ticket;
   live.index = static_cast<int32_t>(command.cookie);
   live.stage = command.stage;
+  if (live.stage != Stage::kMoving) return &live;
+  const RankBucket& moving = bucket(live);
+  live.shape = ShapeOf(moving);
+  const int32_t number = engine_channel_[static_cast<size_t>(moving.channel)];
+  const absl::Status status = order_.Add(static_cast<size_t>(*slot), number, IdOf(moving));
+  SLUICE_CHECK(status.ok(), "moves of a channel come out of order");
   return &live;
+}
+
+MoveAction Rank::NextAction(int slot) {
+  LiveBucket& live = live_[static_cast<size_t>(slot)];
+  const size_t at = static_cast<size_t>(slot);
+  const MoveAction action = sluice::NextAction(live.shape, order_.RoundsAllowed(at), &live.move);
+  live.waits = action.kind == MoveKind::kWait;
+  const absl::Status status = order_.Begin(at, live.move.rounds);
+  SLUICE_CHECK(status.ok(), "a round begins out of order");
+  return action;
 }
 
 bool Rank::FinishStage(int slot) {
   const LiveBucket& live = live_[static_cast<size_t>(slot)];
   const RankBucket& ended = bucket(live);
   const bool last = NextStage(live.stage, StagesOf(ended)) == Stage::kDone;
+  if (live.stage == Stage::kMoving) order_.End(static_cast<size_t>(slot));
   engine_.Finish(live.ticket);
   if (!last) return false;
   int32_t& number = engine_channel_[static_cast<size_t>(ended.channel)];

@@ -8,42 +8,40 @@
 #include <vector>
 
 #include "engine/engine.h"
+#include "engine/move.h"
+#include "engine/move_order.h"
 #include "sim/job_plans.h"
 
 namespace sluice::sim {
-
-// The steps of a move, in order; each member has some of them.
-enum class MoveStep : uint8_t {
-  kGive,     // a contributor sends to the owner
-  kCollect,  // an owner takes and adds one contribution, then the next
-  kGiveSum,  // and gives the sum to who adds next, unless it is the last
-  kCast,     // an owner makes the result what children get
-  kReceive,  // a destination, from its parent
-  kForward,  // to all children at once
-  kOver,
-};
 
 // A bucket that the engine has let in.
 struct LiveBucket {
   Ticket ticket = 0;
   int32_t index = 0;    // into the plan's buckets
   int32_t pending = 0;  // copies and messages that its stage waits for
-  int32_t contribution = 0;
+  int32_t unmet = 0;    // of a fold: messages that wait for their other side
+  int32_t met = -1;     // and the last one that does not
   Stage stage = Stage::kWaiting;
-  MoveStep step = MoveStep::kGive;
-  bool arrived = false;  // the contribution is here, and not yet added
+  bool waits = false;  // for the next round of the move before it in its channel
+  MoveShape shape;
+  MoveState move;
 };
 
 class Rank {
  public:
-  // `slots`: the budget, 0 for no limit. `look_ahead`: the engine's, at most. `plans` must outlive
-  // this object.
-  Rank(const JobPlans& plans, int rank, int64_t slots, int max_in_flight, int look_ahead);
+  // `slots`: the budget, 0 for no limit. `look_ahead`: the engine's, at most. `folds`: ranks of a
+  // node can fold. `plans` must outlive this object.
+  Rank(const JobPlans& plans, int rank, int64_t slots, int max_in_flight, int look_ahead,
+       bool folds);
 
   // Hands the engine what it has room for.
   void Feed();
   // What the engine commands next, or null. The bucket keeps its place until its end.
   LiveBucket* Next(int* slot);
+  // What is next in the move of the bucket in `slot`, of which nothing is pending.
+  MoveAction NextAction(int slot);
+  // The slot of the move after it in its channel, or MoveOrder::kNone.
+  int After(int slot) const { return order_.After(static_cast<size_t>(slot)); }
   // The stage of the bucket in `slot` is over. True if the bucket has ended.
   bool FinishStage(int slot);
 
@@ -71,16 +69,21 @@ class Rank {
  private:
   static EngineOptions OptionsOf(const RankPlan& plan, int64_t slots, int max_in_flight,
                                  int look_ahead);
-  static StageSet StagesOf(const RankBucket& bucket);
+  bool Folds(const RankBucket& bucket) const { return folds_ && bucket.may_fold; }
+  MoveShape ShapeOf(const RankBucket& bucket) const;
+  StageSet StagesOf(const RankBucket& bucket) const;
+  int64_t StagingBytes(const RankBucket& bucket) const;
   size_t NextIndex();
   int TakeChannel(int32_t channel);
 
   const RankPlan* plan_;
   Turn turn_;
+  bool folds_;
   size_t next_ = 0;  // buckets before it were fed, or are in tied_
   size_t tied_next_ = 0;
   std::vector<size_t> tied_;  // of equal phase, in the order of this rank's ids
   Engine engine_;
+  MoveOrder order_;
   std::vector<LiveBucket> live_;  // by slot
   // Engine channels are used again: a rank has many more than are ever live at once.
   std::vector<int32_t> engine_channel_;  // by plan channel; -1: none

@@ -31,7 +31,7 @@ constexpr int64_t kProgressStride = 4096;
 constexpr int kDescribedRanks = 4;
 
 // A bucket at one of its members.
-struct Place {
+struct SlotRef {
   int32_t rank = 0;
   int32_t slot = 0;
 };
@@ -50,10 +50,11 @@ struct MessageKey {
 };
 
 struct Message {
-  Place src;
-  Place dst;
+  SlotRef src;
+  SlotRef dst;
   int64_t bytes = 0;
   TimePs since = 0;
+  int32_t before = -1;  // of a fold: the one that met its other side before it
 };
 
 class Simulation {
@@ -67,7 +68,7 @@ class Simulation {
     ranks_.reserve(ranks);
     for (int rank = 0; rank < plans.ranks(); ++rank) {
       ranks_.emplace_back(plans, rank, options.budget_buckets, options.max_in_flight,
-                          options.look_ahead);
+                          options.look_ahead, options.network.folds);
       parts_ += static_cast<int64_t>(plans.plan(rank).buckets.size());
     }
     clocks_.resize(ranks);
@@ -114,7 +115,7 @@ class Simulation {
     TimePs end = 0;
   };
 
-  Rank& RankOf(const Place& place) { return ranks_[static_cast<size_t>(place.rank)]; }
+  Rank& RankOf(const SlotRef& place) { return ranks_[static_cast<size_t>(place.rank)]; }
   Clock& ClockOf(int rank) { return clocks_[static_cast<size_t>(rank)]; }
 
   void Handle(const Event& event) {
@@ -176,7 +177,7 @@ class Simulation {
 
   void Charge(HeldCause cause, TimePs time) { outcome_.held[static_cast<size_t>(cause)] += time; }
 
-  void StartCopy(const Place& place, int64_t bytes) {
+  void StartCopy(const SlotRef& place, int64_t bytes) {
     Clock& clock = ClockOf(place.rank);
     const TimePs begin = std::max(now_, clock.copier_free);
     const TimePs copy =
@@ -191,7 +192,7 @@ class Simulation {
                                              static_cast<uint64_t>(place.slot))});
   }
 
-  void CopyEnded(const Place& place) {
+  void CopyEnded(const SlotRef& place) {
     LiveBucket& live = RankOf(place).live(place.slot);
     live.pending = 0;
     ClockOf(place.rank).copying = false;
@@ -209,92 +210,100 @@ class Simulation {
     MarkReady(rank);
     std::deque<int32_t>& arrived = arrived_[static_cast<size_t>(rank)];
     while (!arrived.empty() && !ClockOf(rank).copying) {
-      const Place place = {rank, arrived.front()};
+      const SlotRef place = {rank, arrived.front()};
       arrived.pop_front();
       Continue(place);
     }
   }
 
-  void FinishStage(const Place& place) {
+  void FinishStage(const SlotRef& place) {
     if (RankOf(place).FinishStage(place.slot)) ++outcome_.finished_parts;
     MarkReady(place.rank);
   }
 
-  // Carries a move on as far as it goes without waiting.
-  void Continue(const Place& place) {
+  // Carries a move on as far as it goes, then those later ones of its channel that waited for it.
+  void Continue(SlotRef place) {
+    while (true) {
+      const int after = RankOf(place).After(place.slot);
+      ContinueAlone(place);
+      // A move that is over does not wait, and has left its place.
+      if (after == MoveOrder::kNone || !RankOf(place).live(after).waits) return;
+      if (RankOf(place).live(place.slot).waits) return;
+      place.slot = after;
+      if (!ClockOf(place.rank).copying) continue;
+      RankOf(place).live(after).waits = false;  // it is told when the copy is over
+      arrived_[static_cast<size_t>(place.rank)].push_back(after);
+      return;
+    }
+  }
+
+  void ContinueAlone(const SlotRef& place) {
     Rank& rank = RankOf(place);
     LiveBucket& live = rank.live(place.slot);
+    while (live.pending == 0) {
+      const MoveAction action = rank.NextAction(place.slot);
+      if (action.kind == MoveKind::kWait) return;
+      if (action.kind == MoveKind::kOver) return FinishStage(place);
+      Begin(place, action);
+    }
+  }
+
+  void Begin(const SlotRef& place, const MoveAction& action) {
+    Rank& rank = RankOf(place);
+    const LiveBucket& live = rank.live(place.slot);
     const RankBucket& bucket = rank.bucket(live);
     const RankChannel& channel = rank.channel(bucket);
-    while (live.pending == 0 && live.step != MoveStep::kOver) {
-      switch (live.step) {
-        case MoveStep::kGive:
-          if (channel.contributions == 0) GiveTo(place, channel.owner, bucket);
-          live.step = MoveStep::kCollect;
-          break;
-        case MoveStep::kCollect:
-          if (live.contribution < channel.contributions) {
-            CollectNext(place);
-          } else {
-            live.step = MoveStep::kGiveSum;
-          }
-          break;
-        case MoveStep::kGiveSum:
-          if (channel.contributions > 0) GiveTo(place, channel.owner, bucket);
-          live.step = MoveStep::kCast;
-          break;
-        case MoveStep::kCast:
-          if (bucket.casts) StartCopy(place, bucket.contribution_bytes);
-          live.step = MoveStep::kReceive;
-          break;
-        case MoveStep::kReceive:
-          if (channel.parent >= 0) Receive(place, rank.Named(channel.parent), bucket.bytes);
-          live.step = MoveStep::kForward;
-          break;
-        case MoveStep::kForward:
-          live.step = MoveStep::kOver;
-          for (int32_t i = 0; i < channel.children; ++i) {
-            Send(place, rank.peer(channel, i), bucket.bytes);
-          }
-          break;
-        case MoveStep::kOver:
-          break;
+    switch (action.kind) {
+      case MoveKind::kGive:
+      case MoveKind::kGiveSum:
+        return Send(place, rank.Named(channel.owner), bucket.contribution_bytes);
+      case MoveKind::kTake:
+        return Receive(place, rank.peer(channel, channel.children + action.number),
+                       bucket.contribution_bytes);
+      case MoveKind::kFold:
+        return Fold(place, channel, bucket.contribution_bytes);
+      case MoveKind::kAdd: {
+        // A sum that is complete is passed up: one more pass, if there are further levels.
+        const bool passes_up =
+            live.shape.per_sum < live.shape.added && (action.number + 1) % live.shape.per_sum == 0;
+        return StartCopy(place, int64_t{bucket.contribution_bytes} * (passes_up ? 2 : 1));
       }
+      case MoveKind::kPackOwn:
+      case MoveKind::kCast:
+        return StartCopy(place, bucket.contribution_bytes);
+      case MoveKind::kReceive:
+        return Receive(place, rank.Named(channel.parent), bucket.bytes);
+      case MoveKind::kForward:
+        for (int32_t i = 0; i < channel.children; ++i) {
+          Send(place, rank.peer(channel, i), bucket.bytes);
+        }
+        return;
+      case MoveKind::kWait:
+      case MoveKind::kOver:
+        return;
     }
-    if (live.pending == 0) FinishStage(place);
   }
 
-  // A contribution, or the sum of some.
-  void GiveTo(const Place& place, int32_t adder, const RankBucket& bucket) {
-    if (adder >= 0) Send(place, RankOf(place).Named(adder), bucket.contribution_bytes);
-  }
-
-  // An owner takes the next contribution, or adds the one that is here: the first one needs no
-  // adding, and its own no message.
-  void CollectNext(const Place& place) {
+  // All contributions flow once all of them are there; adding them up is part of that.
+  void Fold(const SlotRef& place, const RankChannel& channel, int64_t bytes) {
     Rank& rank = RankOf(place);
     LiveBucket& live = rank.live(place.slot);
-    const RankBucket& bucket = rank.bucket(live);
-    const RankChannel& channel = rank.channel(bucket);
-    const int peer = rank.peer(channel, channel.children + live.contribution);
-    if (!live.arrived) {
-      live.arrived = true;
-      if (peer >= 0) return Receive(place, peer, bucket.contribution_bytes);
-      return StartCopy(place, bucket.contribution_bytes);
+    live.unmet = channel.contributions - (live.shape.own >= 0 ? 1 : 0);
+    for (int32_t i = 0; i < channel.contributions; ++i) {
+      const int peer = rank.peer(channel, channel.children + i);
+      if (peer >= 0) Receive(place, peer, bytes);
     }
-    live.arrived = false;
-    if (live.contribution++ > 0 && peer >= 0) StartCopy(place, bucket.contribution_bytes);
   }
 
-  void Send(const Place& place, int to, int64_t bytes) {
+  void Send(const SlotRef& place, int to, int64_t bytes) {
     Post(place, {{}, place.rank, to}, true, bytes);
   }
-  void Receive(const Place& place, int from, int64_t bytes) {
+  void Receive(const SlotRef& place, int from, int64_t bytes) {
     Post(place, {{}, from, place.rank}, false, bytes);
   }
 
   // One side of a message is ready.
-  void Post(const Place& place, MessageKey key, bool sends, int64_t bytes) {
+  void Post(const SlotRef& place, MessageKey key, bool sends, int64_t bytes) {
     Rank& rank = RankOf(place);
     LiveBucket& live = rank.live(place.slot);
     ++live.pending;
@@ -310,6 +319,20 @@ class Simulation {
     message.bytes = bytes;
     message.since = now_;
     const int32_t index = Keep(message);
+    LiveBucket& receiver = RankOf(message.dst).live(message.dst.slot);
+    if (receiver.unmet == 0) return Start(index);
+    messages_[static_cast<size_t>(index)].before = std::exchange(receiver.met, index);
+    if (--receiver.unmet > 0) return;
+    int32_t met = std::exchange(receiver.met, -1);
+    while (met >= 0) {
+      const int32_t before = messages_[static_cast<size_t>(met)].before;
+      Start(met);
+      met = before;
+    }
+  }
+
+  void Start(int32_t index) {
+    const Message& message = messages_[static_cast<size_t>(index)];
     const TimePs latency = network_.LatencyPs(message.src.rank, message.dst.rank);
     if (latency == 0) return BeginFlow(index);
     queue_.Push({now_ + latency, NumberOf(EventKind::kFlowBegin, static_cast<uint64_t>(index))});
@@ -335,7 +358,7 @@ class Simulation {
     const Message message = messages_[static_cast<size_t>(index)];
     free_messages_.push_back(index);
     Charge(HeldCause::kWire, 2 * (now_ - message.since));
-    for (const Place& place : {message.src, message.dst}) {
+    for (const SlotRef& place : {message.src, message.dst}) {
       LiveBucket& live = RankOf(place).live(place.slot);
       if (--live.pending > 0) continue;
       if (ClockOf(place.rank).copying) {
@@ -376,7 +399,7 @@ class Simulation {
   }
 
   struct HalfReady {
-    Place place;
+    SlotRef place;
     TimePs since = 0;
   };
 

@@ -2,8 +2,8 @@
 // that takes time.
 //
 // A message moves from when both its ranks are ready for it: after the model's latency, at what the
-// network gives it. A rank makes one copy at a time, in the order in which they came up. Engines
-// decide everything else; deciding takes no time.
+// network gives it. A rank makes one copy at a time, in the order in which they came up. Engines,
+// and the moves of engine/move.h, decide everything else; deciding takes no time.
 #ifndef SLUICE_SRC_SIM_SIMULATION_H_
 #define SLUICE_SRC_SIM_SIMULATION_H_
 

@@ -83,19 +83,13 @@ absl::Status Catalog::AddItems(int64_t count, int64_t offset, int64_t item_bytes
   }
   items_ += count;
   largest_item_bytes_ = std::max(largest_item_bytes_, item_bytes);
-  int64_t bytes = 0;
-  if (__builtin_mul_overflow(count, item_bytes, &bytes) ||
-      __builtin_add_overflow(bytes, total_item_bytes_, &bytes)) {
-    bytes = kObjectBytesMax;
-  }
-  total_item_bytes_ = std::min(bytes, kObjectBytesMax);
   return absl::OkStatus();
 }
 
 // Whether the items only lengthen the last run, which then is done: items_ says how long it is.
 bool Catalog::Extend(int64_t count, int64_t offset, int64_t item_bytes, int64_t stride, int type) {
   if (runs_.empty() || runs_.back().object != static_cast<int>(objects_.size()) - 1) return false;
-  Run& run = runs_.back();
+  Stretch& run = runs_.back();
   if (run.item_bytes != item_bytes || run.type != type) return false;
   const int64_t run_count = items_ - run.first_item;
   const int64_t distance = offset - (run.offset + (run_count - 1) * run.stride);
@@ -113,12 +107,12 @@ int Catalog::TypeId(const ItemType* type) {
 }
 
 absl::Status Catalog::SetItemType(const ItemType& type) {
-  for (const Run& run : runs_) {
+  for (const Stretch& run : runs_) {
     if (absl::Status status = CheckType(type, run.item_bytes); !status.ok()) return status;
   }
   types_ = {type};
   type_ids_ = {{type, 0}};
-  for (Run& run : runs_) run.type = 0;
+  for (Stretch& run : runs_) run.type = 0;
   return absl::OkStatus();
 }
 
@@ -126,8 +120,8 @@ Catalog::Item Catalog::ItemAt(int64_t item) const {
   SLUICE_CHECK(item >= 0 && item < items_, "there is no such item");
   const auto after =
       std::upper_bound(runs_.begin(), runs_.end(), item,
-                       [](int64_t wanted, const Run& run) { return wanted < run.first_item; });
-  const Run& run = *std::prev(after);
+                       [](int64_t wanted, const Stretch& run) { return wanted < run.first_item; });
+  const Stretch& run = *std::prev(after);
   return {run.object, run.offset + (item - run.first_item) * run.stride, run.item_bytes, run.type};
 }
 
@@ -135,7 +129,7 @@ const ItemType* Catalog::UniformType() const {
   if (runs_.empty()) return types_.size() == 1 ? &types_.front() : nullptr;
   const int type = runs_.front().type;
   const bool is_same =
-      std::all_of(runs_.begin(), runs_.end(), [&](const Run& run) { return run.type == type; });
+      std::all_of(runs_.begin(), runs_.end(), [&](const Stretch& run) { return run.type == type; });
   return type >= 0 && is_same ? &types_[static_cast<size_t>(type)] : nullptr;
 }
 
@@ -145,17 +139,17 @@ int64_t Catalog::ItemsOf(int object) const {
   return end - objects_[next - 1].first_item;
 }
 
-absl::Span<const Catalog::Run> Catalog::RunsOf(int object) const {
+absl::Span<const Catalog::Stretch> Catalog::RunsOf(int object) const {
   const auto first = std::partition_point(runs_.begin(), runs_.end(),
-                                          [&](const Run& run) { return run.object < object; });
+                                          [&](const Stretch& run) { return run.object < object; });
   const auto end = std::partition_point(first, runs_.end(),
-                                        [&](const Run& run) { return run.object == object; });
+                                        [&](const Stretch& run) { return run.object == object; });
   const auto begin_at = static_cast<size_t>(first - runs_.begin());
   return absl::MakeConstSpan(runs_).subspan(begin_at, static_cast<size_t>(end - first));
 }
 
-int64_t Catalog::CountOf(const Run& run) const {
-  const Run* next = &run + 1;
+int64_t Catalog::CountOf(const Stretch& run) const {
+  const Stretch* next = &run + 1;
   const int64_t end = next < runs_.data() + runs_.size() ? next->first_item : items_;
   return end - run.first_item;
 }

@@ -53,7 +53,7 @@ class Catalog {
   };
 
   // Items of one object at equal distances: item first_item + i lies at offset + i * stride.
-  struct Run {
+  struct Stretch {
     int64_t first_item = 0;
     int64_t offset = 0;
     int64_t stride = 0;
@@ -78,11 +78,8 @@ class Catalog {
   int64_t items() const { return items_; }
   absl::Span<const Object> objects() const { return objects_; }
   absl::Span<const ItemType> types() const { return types_; }
-  absl::Span<const Run> runs() const { return runs_; }
+  absl::Span<const Stretch> runs() const { return runs_; }
   int64_t largest_item_bytes() const { return largest_item_bytes_; }
-
-  // The sum over all items; kObjectBytesMax if it is more.
-  int64_t total_item_bytes() const { return total_item_bytes_; }
 
   // `item` is from 0 to items() - 1; checked. Takes time that grows as the logarithm of runs().
   Item ItemAt(int64_t item) const;
@@ -92,9 +89,9 @@ class Catalog {
 
   // Items of one object, and its runs.
   int64_t ItemsOf(int object) const;
-  absl::Span<const Run> RunsOf(int object) const;
+  absl::Span<const Stretch> RunsOf(int object) const;
   // How many items a run of runs() has.
-  int64_t CountOf(const Run& run) const;
+  int64_t CountOf(const Stretch& run) const;
 
  private:
   int TypeId(const ItemType* type);
@@ -102,12 +99,11 @@ class Catalog {
 
   std::vector<Object> objects_;
   absl::flat_hash_set<std::string> names_;
-  std::vector<Run> runs_;  // by first_item
+  std::vector<Stretch> runs_;  // by first_item
   std::vector<ItemType> types_;
   absl::flat_hash_map<ItemType, int> type_ids_;
   int64_t items_ = 0;
   int64_t largest_item_bytes_ = 0;
-  int64_t total_item_bytes_ = 0;
 };
 
 }  // namespace sluice

@@ -57,11 +57,13 @@ struct ReadEvent {
   uint64_t cookie = 0;
   // OK: all bytes are there. Otherwise it names the object and the range, and its code tells what
   // is worth another try:
-  //   Unavailable        transient: an I/O error, a reset connection, 503, 429, a stalled socket
-  //   NotFound, PermissionDenied   there is no such object, or not for us
-  //   DataLoss           the object ends before the range does, or the answer is not what was asked
-  //   Cancelled          by Cancel
-  //   anything else      permanent
+  //   `Unavailable`                   Transient: an I/O error, a reset connection, 503, 429, a
+  //                                   stalled socket.
+  //   `NotFound`, `PermissionDenied`  There is no such object, or not for us.
+  //   `DataLoss`                      The object ends before the range does, or the answer is not
+  //                                   what was asked.
+  //   `Cancelled`                     By Cancel.
+  //   Anything else                   Permanent.
   absl::Status status;
   // Where in the op's memory the range begins: the bytes are at data + skew. Below alignment().
   int64_t skew = 0;
@@ -87,8 +89,8 @@ constexpr int64_t ReadRoom(int64_t offset, int64_t bytes, int64_t alignment) {
 
 // Contract, checked by tests/storage/source_contract.h:
 // * Every started op gives exactly one event, in any order, also after an error and after Cancel.
-// * Ops do not wait for each other beyond `in_flight_max` of them: opening an object and learning
-//   its size is part of its first read, is done once, and keeps no other object's reads.
+// * Ops do not wait for each other beyond `in_flight_max` of them. Opening an object and learning
+//   its size is part of its first read. This is done once, and keeps no other object's reads.
 // * Nothing is written outside the op's memory, and nothing after its event.
 // * A read that waits in the source says so in its progress; one that has begun has its time there.
 // * Nothing blocks, but a page fault where memory is mapped. Nothing is allocated per op once as

@@ -1,8 +1,8 @@
 // Finds out whether a range of a region is one consecutive piece of memory on one side.
 //
-// Exact, and without walking elements: consecutive elements differ by a step at one dimension with
-// all dimensions further in wrapping round, so it is enough to look at each kind of step that the
-// range takes.
+// Exact, and without walking elements. Consecutive elements differ by a step at one dimension, and
+// all dimensions further in wrap round. So it is enough to look at each kind of step that the range
+// takes.
 #include "tensor/contiguity.h"
 
 #include "tensor/check.h"
@@ -27,15 +27,15 @@ struct Steps {
   }
 };
 
-int64_t TotalLength(absl::Span<const Run> runs) {
+int64_t TotalLength(absl::Span<const Stretch> runs) {
   int64_t length = 0;
-  for (const Run& run : runs) length += run.length;
+  for (const Stretch& run : runs) length += run.length;
   return length;
 }
 
 // Where element position `position` of the run list lies on a side.
-int64_t Locate(absl::Span<const Run> runs, int64_t Run::*first, int64_t position) {
-  for (const Run& run : runs) {
+int64_t Locate(absl::Span<const Stretch> runs, int64_t Stretch::*first, int64_t position) {
+  for (const Stretch& run : runs) {
     if (position < run.length) return run.*first + position;
     position -= run.length;
   }
@@ -44,11 +44,11 @@ int64_t Locate(absl::Span<const Run> runs, int64_t Run::*first, int64_t position
 
 // True if all steps of one dimension lead to the next element in memory. `wrapped_bytes` is how far
 // the dimensions further in fall back at a step.
-bool StepsAreDense(absl::Span<const Run> runs, int64_t Run::*first, int64_t stride,
+bool StepsAreDense(absl::Span<const Stretch> runs, int64_t Stretch::*first, int64_t stride,
                    int64_t wrapped_bytes, int64_t element_bytes, const Steps& steps) {
   int64_t position = 0;
   int64_t previous = 0;  // last position on this side of the run before
-  for (const Run& run : runs) {
+  for (const Stretch& run : runs) {
     if (position > 0 && steps.Meet(position, position) &&
         (run.*first - previous) * stride - wrapped_bytes != element_bytes) {
       return false;
@@ -71,7 +71,7 @@ int64_t ContiguousOffset(const RegionSide& side, int64_t begin, int64_t end) {
   int64_t inner_elements = 1;
   int64_t wrapped_bytes = 0;
   for (size_t d = side.runs.size(); d-- > 0;) {
-    const absl::Span<const Run> runs = side.runs[d];
+    const absl::Span<const Stretch> runs = side.runs[d];
     const int64_t stride = side.strides[d];
     const int64_t extent = TotalLength(runs);
     SLUICE_CHECK(extent > 0, "a region has a dimension without runs");
@@ -101,7 +101,7 @@ std::optional<Rows> RowsOf(const RegionSide& side, int64_t begin, int64_t end) {
   std::optional<int64_t> next_stride;
   for (size_t d = side.runs.size(); d-- > 0;) {
     if (side.runs[d].size() != 1) return std::nullopt;
-    const Run& run = side.runs[d][0];
+    const Stretch& run = side.runs[d][0];
     const int64_t stride = side.strides[d];
     rows.offset += run.*side.first * stride;
     if (run.length == 1) continue;

@@ -6,15 +6,15 @@
 #include <optional>
 
 #include "absl/types/span.h"
-#include "tensor/run.h"
+#include "tensor/stretch.h"
 
 namespace sluice {
 
 // One side of a region whose dimensions are given as runs.
 struct RegionSide {
-  absl::Span<const absl::Span<const Run>> runs;  // per dimension, in element order, not empty
-  int64_t Run::*first = &Run::src;               // which side
-  absl::Span<const int64_t> strides;             // per dimension, bytes between positions
+  absl::Span<const absl::Span<const Stretch>> runs;  // per dimension, in element order, not empty
+  int64_t Stretch::*first = &Stretch::src;           // which side
+  absl::Span<const int64_t> strides;                 // per dimension, bytes between positions
   int64_t element_bytes = 1;
 };
 

@@ -37,8 +37,6 @@ constexpr bool IsSpan(TraceKind kind) {
 constexpr bool IsStage(TraceKind kind) {
   return kind == TraceKind::kFill || kind == TraceKind::kMove || kind == TraceKind::kDrain;
 }
-// True for what is on a track that has a name.
-constexpr bool IsOfStream(TraceKind kind) { return kind >= TraceKind::kEpoch; }
 
 // What a track shows: "fill", "storage_read". Not for samples.
 const char* TraceKindName(TraceKind kind);

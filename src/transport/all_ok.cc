@@ -1,5 +1,5 @@
 // All-gathers in which one rank's error becomes everybody's.
-#include "transport/agreement.h"
+#include "transport/all_ok.h"
 
 #include <algorithm>
 #include <chrono>

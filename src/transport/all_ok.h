@@ -1,6 +1,6 @@
 // What ranks tell each other while they make a transport: small records, and whether each is well.
-#ifndef SLUICE_SRC_TRANSPORT_AGREEMENT_H_
-#define SLUICE_SRC_TRANSPORT_AGREEMENT_H_
+#ifndef SLUICE_SRC_TRANSPORT_ALL_OK_H_
+#define SLUICE_SRC_TRANSPORT_ALL_OK_H_
 
 #include <cstddef>
 #include <cstring>
@@ -41,4 +41,4 @@ absl::StatusOr<std::vector<T>> ExchangeIfAllOk(Fabric* fabric, const T& value,
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_TRANSPORT_AGREEMENT_H_
+#endif  // SLUICE_SRC_TRANSPORT_ALL_OK_H_

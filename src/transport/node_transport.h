@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "transport/transport.h"
+#include "sluice/transport.h"
 
 namespace sluice {
 
-// Carries what it can, and hands the rest over to messages: operations that have met each other,
-// and then leave it on both sides, in one order for any two ranks.
+// Carries what it can, and hands the rest over to messages. Operations that have met each other
+// leave it on both sides, in one order for any two ranks.
 class NearTransport : public Transport {
  public:
   using Transport::Transport;

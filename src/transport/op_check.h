@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "transport/transport.h"
+#include "sluice/transport.h"
 
 namespace sluice {
 

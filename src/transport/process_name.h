@@ -35,7 +35,7 @@ class ProcessHandle {
   ~ProcessHandle();
 
   int32_t pid() const { return pid_; }
-  // True once the process has ended, also while its parent has not taken note of that. Asks the
+  // True once the process has ended, also while its parent has not taken note of the end. Asks the
   // system. Always false where the process cannot be looked at.
   bool HasEnded() const;
   // Readable once the process has ended; -1: there is no such descriptor.

@@ -1,5 +1,5 @@
 // What all transports share.
-#include "transport/transport.h"
+#include "sluice/transport.h"
 
 namespace sluice {
 

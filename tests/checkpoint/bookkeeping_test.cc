@@ -74,14 +74,14 @@ TEST(CheckpointBookkeepingTest, TinyPiecesKeepToTheBudget) {
     const int64_t allowed = options.budget_bytes + (int64_t{4} << 20);
     EXPECT_LE(HeldIn(tensors, ranks, Side::kDestination,
                      [&](Session* session, absl::Span<const CheckpointTensor> mine) {
-                       return session->LoadCheckpoint(dir.uri(), mine, options);
+                       return LoadCheckpoint(session, dir.uri(), mine, options);
                      }),
               allowed)
         << ranks << " ranks load";
     const CheckpointDir to;
     EXPECT_LE(HeldIn(tensors, ranks, Side::kSource,
                      [&](Session* session, absl::Span<const CheckpointTensor> mine) {
-                       return session->SaveCheckpoint(to.path(), mine, options);
+                       return SaveCheckpoint(session, to.path(), mine, options);
                      }),
               allowed)
         << ranks << " ranks save";

@@ -15,8 +15,8 @@
 #include "gtest/gtest.h"
 #include "oracle/random_layout.h"
 #include "session/world.h"
-#include "storage/checkpoint_index.h"
-#include "storage/safetensors.h"
+#include "storage/format/checkpoint_index.h"
+#include "storage/format/safetensors.h"
 #include "tensor/check.h"
 
 namespace sluice::checkpoint_test {

@@ -1,5 +1,5 @@
-// Calls of the system that change files below a folder, seen before and after they are made: so
-// that a test can count them, let one fail, or end the process there.
+// Calls of the system that change files below a folder, seen before and after they are made. So a
+// test can count them, let one fail, or end the process there.
 //
 // A program that links this has its own rename, unlink and so on in front of the system's. Its
 // fsync waits for nothing: what counts is that it is asked for.

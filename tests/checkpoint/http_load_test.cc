@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -21,9 +22,9 @@
 #include "checkpoint/two_rounds.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "session/checkpoint_catalog.h"
-#include "session/own_work.h"
-#include "session/stream_source.h"
+#include "session/base/own_work.h"
+#include "session/checkpoint/checkpoint_catalog.h"
+#include "session/checkpoint/checkpoint_headers.h"
 #include "sluice/session.h"
 #include "storage/nginx_server.h"
 
@@ -84,7 +85,7 @@ TEST_F(HttpLoadTest, ReadsEachByteOnce) {
     CheckpointOptions options;
     options.piece_bytes = 4096;
     const absl::StatusOr<CheckpointStats> stats =
-        session->LoadCheckpoint(server_->Url("plain"), mine.tensors, options);
+        LoadCheckpoint(session, server_->Url("plain"), mine.tensors, options);
     ASSERT_TRUE(stats.ok()) << stats.status();
     mine.ExpectHolds(kRound);
     bytes_read += stats->bytes_read;
@@ -193,6 +194,58 @@ TEST_F(HttpLoadTest, TheIndexIsAskedForAgain) {
   EXPECT_EQ(LoadRound(2, server_->Url("burst/2"), &status), static_cast<int64_t>(kNewer)) << status;
 }
 
+// The index, the headers and the tensors of each file.
+TEST_F(HttpLoadTest, EachFileIsAskedForAgain) {
+  const CheckpointDir dir;
+  ASSERT_TRUE(SaveRound(1, kNewer, dir.path(), TensorsPerFile(3)).ok());
+  Serve(dir);
+  absl::Status status;
+  EXPECT_EQ(LoadRound(2, server_->Url("each_burst/2"), &status), static_cast<int64_t>(kNewer))
+      << status;
+  std::map<std::string, int> refused;
+  for (const NginxServer::Request& request : server_->Stop()) {
+    if (request.status == 503) ++refused[request.uri];
+  }
+  EXPECT_EQ(refused.size(), dir.Names().size());
+  for (const auto& [uri, times] : refused) EXPECT_EQ(times, 2) << uri;
+}
+
+TEST_F(HttpLoadTest, WhatIsBusyForGoodIsNamed) {
+  CheckpointOptions options;
+  options.retry = {.attempts_max = 2, .backoff = absl::Milliseconds(1)};
+  const WorkStop stop = false;
+  const absl::StatusOr<SourceAddress> busy = ParseSourceAddress(server_->Url("code/503"));
+  ASSERT_TRUE(busy.ok()) << busy.status();
+  const absl::Status index = FindTensors(*busy, {}, options, stop).status();
+  EXPECT_TRUE(absl::IsUnavailable(index)) << index;
+  EXPECT_THAT(std::string(index.message()),
+              testing::HasSubstr("model.safetensors.index.json: gave up after 2 attempts"));
+  const absl::Status header = ReadHeaders(*busy, {"a.safetensors"}, options, stop).status();
+  EXPECT_TRUE(absl::IsUnavailable(header)) << header;
+  EXPECT_THAT(std::string(header.message()),
+              testing::HasSubstr("a.safetensors: gave up after 2 attempts"));
+}
+
+// As when another rank has gone meanwhile.
+TEST_F(HttpLoadTest, PausesBetweenAttemptsAreGivenUp) {
+  CheckpointOptions options;
+  options.retry.backoff = absl::Hours(1);
+  const absl::StatusOr<SourceAddress> busy = ParseSourceAddress(server_->Url("code/503"));
+  ASSERT_TRUE(busy.ok()) << busy.status();
+  WorkStop stop = false;
+  absl::Status index;
+  absl::Status headers;
+  std::thread look([&] { index = FindTensors(*busy, {}, options, stop).status(); });
+  std::thread read(
+      [&] { headers = ReadHeaders(*busy, {"a.safetensors"}, options, stop).status(); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  stop = true;
+  look.join();
+  read.join();
+  EXPECT_TRUE(absl::IsCancelled(index)) << index;
+  EXPECT_TRUE(absl::IsCancelled(headers)) << headers;
+}
+
 TEST_F(HttpLoadTest, AFailureAmidTheLoadReachesAllRanksAndTheSessionGoesOn) {
   const std::vector<TensorTransfer> tensors = RandomTensors(8, 1, 3);
   const CheckpointDir dir;
@@ -212,14 +265,14 @@ TEST_F(HttpLoadTest, AFailureAmidTheLoadReachesAllRanksAndTheSessionGoesOn) {
     CheckpointOptions options;
     options.piece_bytes = 512;
     const absl::Status status =
-        session->LoadCheckpoint(server_->Url("plain"), mine.tensors, options).status();
+        LoadCheckpoint(session, server_->Url("plain"), mine.tensors, options).status();
     EXPECT_THAT(std::string(status.message()), testing::HasSubstr(file));
     {
       const std::lock_guard<std::mutex> lock(mutex);
       codes.insert(status.code());
     }
     // The same session, from a directory that is whole.
-    const absl::Status again = session->LoadCheckpoint(dir.uri(), mine.tensors, options).status();
+    const absl::Status again = LoadCheckpoint(session, dir.uri(), mine.tensors, options).status();
     EXPECT_TRUE(again.ok()) << again;
     mine.ExpectHolds(kRound);
   });

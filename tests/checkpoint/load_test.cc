@@ -42,7 +42,7 @@ void LoadAndCheck(const std::vector<TensorTransfer>& tensors, int ranks, uint64_
       [&](int rank, Session* session) {
         RankTensors mine(tensors, Side::kDestination, rank, seed);
         const absl::StatusOr<CheckpointStats> stats =
-            session->LoadCheckpoint(uri, mine.tensors, options);
+            LoadCheckpoint(session, uri, mine.tensors, options);
         ASSERT_TRUE(stats.ok()) << stats.status();
         mine.ExpectHolds(kRound);
         EXPECT_LE(stats->budget_bytes_peak, options.budget_bytes);
@@ -66,7 +66,7 @@ TEST(LoadCheckpointTest, IntoAnyLayoutReadingEachByteOnce) {
     CheckpointOptions options;
     options.piece_bytes = dice.Pick<int64_t>({64, 500, 4096, 1 << 20});
     options.budget_bytes = int64_t{4} << 20;
-    options.slots = dice.Pick<int64_t>({0, 1, 2, 7});
+    options.slots = dice.Pick<absl::optional<int64_t>>({absl::nullopt, 1, 2, 7});
     Sums sums;
     LoadAndCheck(tensors, ranks, seed, dir.uri(), options, &sums, dice.Chance(20));
     EXPECT_EQ(sums.bytes_read, checkpoint_test::FileBytes(tensors));
@@ -103,7 +103,7 @@ absl::Status LoadBadly(
     RankTensors mine(tensors, Side::kDestination, rank, 1);
     std::vector<CheckpointTensor> asked = mine.tensors;
     spoil(rank, &asked);
-    const absl::Status status = session->LoadCheckpoint(uri, asked, options).status();
+    const absl::Status status = LoadCheckpoint(session, uri, asked, options).status();
     mine.ExpectPoisoned(kRound);
     const std::lock_guard<std::mutex> lock(mutex);
     codes.insert(status.code());
@@ -224,14 +224,14 @@ TEST(LoadCheckpointTest, StreamsGoOnMeanwhile) {
   const stream_test::ShardDir shards(200, 1'000, 10);
   WithSessions(3, [&](int rank, Session* session) {
     StreamOptions stream_options = shards.Options();
-    stream_options.slots = 2;
-    absl::StatusOr<std::unique_ptr<Stream>> stream = session->OpenStream(stream_options);
+    stream_options.reads.slots = 2;
+    absl::StatusOr<std::unique_ptr<Stream>> stream = OpenStream(session, stream_options);
     ASSERT_TRUE(stream.ok()) << stream.status();
     RankTensors mine(tensors, Side::kDestination, rank, 1);
     CheckpointOptions options;
     options.piece_bytes = 256;
     options.slots = 1;
-    const absl::Status status = session->LoadCheckpoint(dir.uri(), mine.tensors, options).status();
+    const absl::Status status = LoadCheckpoint(session, dir.uri(), mine.tensors, options).status();
     EXPECT_TRUE(status.ok()) << status;
     mine.ExpectHolds(kRound);
     int64_t items = 0;
@@ -266,7 +266,7 @@ TEST(LoadCheckpointTest, WhatCannotBeReadIsRefusedOnlyWhenAskedFor) {
       tensor.dtype = DType::kU8;
       tensor.layout = layout;
       tensor.view = DenseView(memory.data(), {2}, DType::kU8);
-      const absl::Status status = session->LoadCheckpoint(dir.uri(), {tensor}, {}).status();
+      const absl::Status status = LoadCheckpoint(session, dir.uri(), {tensor}, {}).status();
       if (rank == 0) {
         first = status;
         *got = memory;
@@ -292,7 +292,7 @@ TEST(LoadCheckpointTest, TensorsBesideThoseAskedForAreIgnored) {
     WithSessions(2, [&](int rank, Session* session) {
       RankTensors mine({tensors[0]}, Side::kDestination, rank, 1);
       const absl::StatusOr<CheckpointStats> stats =
-          session->LoadCheckpoint(dir.uri(), mine.tensors, {});
+          LoadCheckpoint(session, dir.uri(), mine.tensors, {});
       ASSERT_TRUE(stats.ok()) << stats.status();
       mine.ExpectHolds(kRound);
       EXPECT_EQ(stats->tensors_ignored, 2);

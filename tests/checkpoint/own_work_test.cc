@@ -1,5 +1,5 @@
 // Ranks that wait for one rank's own work, or for bytes of others, wait as long as it takes.
-#include "session/own_work.h"
+#include "session/base/own_work.h"
 
 #include <time.h>
 #include <unistd.h>
@@ -86,7 +86,7 @@ TEST(OwnWorkTest, ASlowCommitAndSlowHeadersCountAgainstNobody) {
         nullptr);
     WithShortPatience(3, [&](int rank, Session* session, const CheckpointOptions& options) {
       const RankTensors mine(tensors, Side::kSource, rank, 1);
-      const absl::Status status = session->SaveCheckpoint(place, mine.tensors, options).status();
+      const absl::Status status = SaveCheckpoint(session, place, mine.tensors, options).status();
       EXPECT_TRUE(status.ok()) << status;
     });
     EXPECT_TRUE(slept);
@@ -104,7 +104,7 @@ TEST(OwnWorkTest, ASlowCommitAndSlowHeadersCountAgainstNobody) {
     loads = true;
     const RankTensors mine(tensors, Side::kDestination, rank, 1);
     const absl::Status status =
-        session->LoadCheckpoint("mmap:" + place, mine.tensors, options).status();
+        LoadCheckpoint(session, "mmap:" + place, mine.tensors, options).status();
     EXPECT_TRUE(status.ok()) << status;
     mine.ExpectHolds(kRound);
   });
@@ -139,7 +139,7 @@ TEST(OwnWorkTest, WhatAFailedSaveLeavesIsRemovedOnAThreadOfItsOwn) {
       sessions.insert(std::this_thread::get_id());
     }
     const RankTensors mine(tensors, Side::kSource, rank, 1);
-    EXPECT_FALSE(session->SaveCheckpoint(place, mine.tensors, options).ok());
+    EXPECT_FALSE(SaveCheckpoint(session, place, mine.tensors, options).ok());
   });
   EXPECT_GE(removals, 2) << "a temporary and the directory";
   EXPECT_FALSE(std::filesystem::exists(place));
@@ -155,7 +155,7 @@ TEST(OwnWorkTest, ARankWithNothingToDoIsNotLateWhileAnotherOneMoves) {
   const CheckpointDir dir;
   WithShortPatience(2, [&](int rank, Session* session, const CheckpointOptions& options) {
     const RankTensors mine(tensors, Side::kSource, rank, 1);
-    const absl::Status status = session->SaveCheckpoint(dir.path(), mine.tensors, options).status();
+    const absl::Status status = SaveCheckpoint(session, dir.path(), mine.tensors, options).status();
     EXPECT_TRUE(status.ok()) << status;
   });
   std::atomic<bool> loads = false;
@@ -170,7 +170,7 @@ TEST(OwnWorkTest, ARankWithNothingToDoIsNotLateWhileAnotherOneMoves) {
     loads = true;
     const RankTensors mine(tensors, Side::kDestination, rank, 1);
     const absl::Status status =
-        session->LoadCheckpoint("mmap:" + dir.path(), mine.tensors, options).status();
+        LoadCheckpoint(session, "mmap:" + dir.path(), mine.tensors, options).status();
     EXPECT_TRUE(status.ok()) << status;
     mine.ExpectHolds(kRound);
   });

@@ -11,7 +11,7 @@
 #include "gtest/gtest.h"
 #include "oracle/brute_layout.h"
 #include "oracle/random_layout.h"
-#include "plan/checkpoint_plan.h"
+#include "plan/shard/checkpoint_plan.h"
 
 namespace sluice {
 namespace {
@@ -77,7 +77,7 @@ std::vector<int64_t> InBox(const CheckpointPart& part, CheckpointFlow flow) {
   for (int d = 0; d < part.dims; ++d) {
     const size_t dim = static_cast<size_t>(d);
     std::vector<int64_t> list(static_cast<size_t>(part.extent[dim]), -1);
-    for (const Run& run : part.runs[dim]) {
+    for (const Stretch& run : part.runs[dim]) {
       for (int64_t i = 0; i < run.length; ++i) {
         const bool loads = flow == CheckpointFlow::kLoad;
         list[static_cast<size_t>((loads ? run.dst : run.src) + i)] =

@@ -1,13 +1,13 @@
 // Rounds: all end together, a failure reaches all, and silence has a name. Time is what the test
 // says.
-#include "session/rounds.h"
+#include "session/peers/rounds.h"
 
 #include <cstdint>
 #include <string>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "session/clock.h"
+#include "session/base/clock.h"
 #include "session/world.h"
 
 namespace sluice {
@@ -30,7 +30,7 @@ TEST(RoundsTest, AllEndTogether) {
   for (const int ranks : {1, 2, 5}) {
     RunRanks(ranks, [&](Rank& self) {
       Rounds rounds(self.fabric.get(), "Test", absl::Hours(100000));
-      // Ranks are done after so many looks of their own.
+      // Each rank is done after a number of looks of its own.
       int looks = self.rank * 3;
       absl::StatusOr<bool> over = false;
       for (int64_t now_ns = MonotonicNs(); over.ok() && !*over; now_ns += Rounds::kIntervalNs) {

@@ -41,7 +41,7 @@ void Save(const std::vector<TensorTransfer>& tensors, int ranks, uint64_t seed,
       [&](int rank, Session* session) {
         RankTensors mine(tensors, Side::kSource, rank, seed);
         const absl::StatusOr<CheckpointStats> stats =
-            session->SaveCheckpoint(directory, mine.tensors, options);
+            SaveCheckpoint(session, directory, mine.tensors, options);
         ASSERT_TRUE(stats.ok()) << stats.status();
         EXPECT_LE(stats->budget_bytes_peak, options.budget_bytes);
         written += stats->file_bytes;
@@ -59,7 +59,7 @@ void Load(const std::vector<TensorTransfer>& tensors, int ranks, uint64_t seed,
     CheckpointOptions options;
     options.piece_bytes = 2048;
     const absl::StatusOr<CheckpointStats> stats =
-        session->LoadCheckpoint(dir.uri(), mine.tensors, options);
+        LoadCheckpoint(session, dir.uri(), mine.tensors, options);
     ASSERT_TRUE(stats.ok()) << stats.status();
     mine.ExpectHolds(kRound);
     bytes_read += stats->bytes_read;
@@ -77,7 +77,7 @@ TEST(SaveCheckpointTest, WhatIsSavedFromOneLayoutLoadsIntoAnother) {
     CheckpointOptions options;
     options.piece_bytes = dice.Pick<int64_t>({64, 500, 4096, 1 << 20});
     options.budget_bytes = int64_t{4} << 20;
-    options.slots = dice.Pick<int64_t>({0, 1, 2, 7});
+    options.slots = dice.Pick<absl::optional<int64_t>>({absl::nullopt, 1, 2, 7});
     options.shard_bytes_max = dice.Pick<int64_t>({1, 5000, 1 << 30});
     Save(tensors, save_ranks, seed, dir.path(), options, dice.Chance(20));
     Load(tensors, load_ranks, seed, dir);
@@ -126,12 +126,12 @@ TEST(SaveCheckpointTest, MakesTheDirectoryAndCasts) {
   WithSessions(2, [&](int rank, Session* session) {
     RankTensors mine(tensors, Side::kSource, rank, 1);
     for (CheckpointTensor& tensor : mine.tensors) tensor.file_dtype = DType::kBF16;
-    ASSERT_TRUE(session->SaveCheckpoint(inner, mine.tensors, {}).ok());
+    ASSERT_TRUE(SaveCheckpoint(session, inner, mine.tensors, {}).ok());
   });
   for (TensorTransfer& tensor : tensors) tensor.dst_dtype = DType::kBF16;
   WithSessions(2, [&](int rank, Session* session) {
     RankTensors mine(tensors, Side::kDestination, rank, 1);
-    ASSERT_TRUE(session->LoadCheckpoint("file:" + inner, mine.tensors, {}).ok());
+    ASSERT_TRUE(LoadCheckpoint(session, "file:" + inner, mine.tensors, {}).ok());
     mine.ExpectHolds(kRound);
   });
 }
@@ -144,7 +144,7 @@ absl::Status SaveBadly(const std::vector<TensorTransfer>& tensors, int ranks,
   std::set<absl::StatusCode> codes;
   WithSessions(ranks, [&](int rank, Session* session) {
     RankTensors mine(tensors, Side::kSource, rank, 1);
-    const absl::Status status = session->SaveCheckpoint(directory, mine.tensors, options).status();
+    const absl::Status status = SaveCheckpoint(session, directory, mine.tensors, options).status();
     const std::lock_guard<std::mutex> lock(mutex);
     codes.insert(status.code());
     if (rank == 0) first = status;
@@ -209,7 +209,7 @@ TEST(SaveCheckpointTest, AFailureAmidTheWritingLeavesTheDirectoryAsItWas) {
     // A lock, three shards and an index.
     if (rank == 0) few.emplace(6);
     meeting.arrive_and_wait();
-    const absl::Status status = session->SaveCheckpoint(dir.path(), mine.tensors, options).status();
+    const absl::Status status = SaveCheckpoint(session, dir.path(), mine.tensors, options).status();
     EXPECT_THAT(std::string(status.message()), testing::HasSubstr("cannot open"));
     meeting.arrive_and_wait();
     if (rank == 0) few.reset();
@@ -224,7 +224,7 @@ TEST(SaveCheckpointTest, AFailureAmidTheWritingLeavesTheDirectoryAsItWas) {
     }
     meeting.arrive_and_wait();
     // The session goes on.
-    EXPECT_TRUE(session->SaveCheckpoint(dir.path(), mine.tensors, options).ok());
+    EXPECT_TRUE(SaveCheckpoint(session, dir.path(), mine.tensors, options).ok());
   });
   EXPECT_EQ(codes.size(), 1u);
   Load(tensors, 3, 1, dir);

@@ -72,7 +72,7 @@ absl::Status SaveRound(int ranks, uint64_t round, const std::string& directory,
     if (backwards) std::reverse(mine.tensors.begin(), mine.tensors.end());
     CheckpointOptions options;
     options.shard_bytes_max = shard_bytes_max;
-    const absl::Status status = session->SaveCheckpoint(directory, mine.tensors, options).status();
+    const absl::Status status = SaveCheckpoint(session, directory, mine.tensors, options).status();
     if (rank == 0) outcome = status;
   });
   return outcome;
@@ -88,7 +88,7 @@ int64_t LoadRound(int ranks, const std::string& uri, absl::Status* status,
     options.piece_bytes = 256;
     options.slots = 2;
     options.retry.backoff = absl::Milliseconds(1);
-    const absl::Status outcome = session->LoadCheckpoint(uri, mine.tensors, options).status();
+    const absl::Status outcome = LoadCheckpoint(session, uri, mine.tensors, options).status();
     const std::lock_guard<std::mutex> lock(mutex);
     if (rank == 0) *status = outcome;
     found.insert(!outcome.ok()                     ? kNothing

@@ -14,10 +14,10 @@ namespace sluice::checkpoint_test {
 inline constexpr uint64_t kOlder = 5;
 inline constexpr uint64_t kNewer = 6;
 
-// There are six tensors, of so many bytes each.
+// The bytes of each of the six tensors.
 inline constexpr int64_t kTensorBytes = 16 * 12 * 4;
 
-// In one file, or so many tensors in each.
+// The bytes of a file: all tensors in one, or `count` tensors in each.
 inline constexpr int64_t kOneFile = 1 << 30;
 constexpr int64_t TensorsPerFile(int count) { return count * kTensorBytes; }
 

@@ -43,7 +43,7 @@ CheckpointOptions RandomOptions(oracle::Dice* dice) {
   CheckpointOptions options;
   options.piece_bytes = dice->Pick<int64_t>({64, 500, 4096, 1 << 20});
   options.budget_bytes = int64_t{4} << 20;
-  options.slots = dice->Pick<int64_t>({0, 1, 2, 7});
+  options.slots = dice->Pick<absl::optional<int64_t>>({absl::nullopt, 1, 2, 7});
   return options;
 }
 
@@ -60,14 +60,14 @@ TEST_P(CudaCheckpointTest, WhatIsSavedFromGpusLoadsIntoOthers) {
     const CheckpointOptions saving = RandomOptions(&dice);
     WithGpuSessions(save_ranks, GetParam(), [&](const Rank& self, Session* session) {
       const RankTensors mine(tensors, Side::kSource, self.rank, seed, self.accelerator);
-      const auto saved = session->SaveCheckpoint(dir.path(), mine.tensors, saving);
+      const auto saved = SaveCheckpoint(session, dir.path(), mine.tensors, saving);
       ASSERT_TRUE(saved.ok()) << saved.status();
       mine.ExpectHolds(kRound);
     });
     const CheckpointOptions loading = RandomOptions(&dice);
     WithGpuSessions(load_ranks, GetParam(), [&](const Rank& self, Session* session) {
       const RankTensors mine(tensors, Side::kDestination, self.rank, seed, self.accelerator);
-      const auto loaded = session->LoadCheckpoint(dir.uri(), mine.tensors, loading);
+      const auto loaded = LoadCheckpoint(session, dir.uri(), mine.tensors, loading);
       ASSERT_TRUE(loaded.ok()) << loaded.status();
       mine.ExpectHolds(kRound);
     });
@@ -92,10 +92,10 @@ TEST(CudaCheckpointOrderTest, SlowStreams) {
   options.slots = 2;
   WithGpuSessions(2, FakeTransport::kMessages, [&](const Rank& self, Session* session) {
     const RankTensors from(tensors, Side::kSource, self.rank, 1, self.accelerator);
-    const auto saved = session->SaveCheckpoint(dir.path(), from.tensors, options);
+    const auto saved = SaveCheckpoint(session, dir.path(), from.tensors, options);
     ASSERT_TRUE(saved.ok()) << saved.status();
     const RankTensors into(tensors, Side::kDestination, self.rank, 1, self.accelerator);
-    const auto loaded = session->LoadCheckpoint(dir.uri(), into.tensors, options);
+    const auto loaded = LoadCheckpoint(session, dir.uri(), into.tensors, options);
     ASSERT_TRUE(loaded.ok()) << loaded.status();
     into.ExpectHolds(kRound);
   });
@@ -121,8 +121,8 @@ TEST(CudaCheckpointInputTest, TakesAnAccelerator) {
       if (rank != 0) continue;
       for (CheckpointTensor& tensor : side->tensors) tensor.view.device = DeviceKind::kCuda;
     }
-    names_the_accelerator(rank, session->SaveCheckpoint(empty.path(), from.tensors, {}).status());
-    names_the_accelerator(rank, session->LoadCheckpoint(dir.uri(), into.tensors, {}).status());
+    names_the_accelerator(rank, SaveCheckpoint(session, empty.path(), from.tensors, {}).status());
+    names_the_accelerator(rank, LoadCheckpoint(session, dir.uri(), into.tensors, {}).status());
     into.ExpectPoisoned(kRound);
   });
   EXPECT_THAT(empty.Names(), IsEmpty());

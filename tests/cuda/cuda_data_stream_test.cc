@@ -23,8 +23,8 @@ using stream_test::ShardDir;
 
 StreamOptions OnDevice(const ShardDir& dir) {
   StreamOptions options = dir.Options();
-  options.device = DeviceKind::kCuda;
-  options.device_buffers = 3;
+  options.buffers.device = DeviceKind::kCuda;
+  options.buffers.count = 3;
   return options;
 }
 
@@ -34,7 +34,7 @@ void WithStreams(int ranks, const StreamOptions& options,
   RunRanksOnFakeGpus(ranks, ranks, FakeTransport::kMessages, [&](Rank& self) {
     const auto session = OpenSession(self, SessionOptions());
     ASSERT_NE(session, nullptr);
-    auto stream = session->OpenStream(options);
+    auto stream = OpenStream(session.get(), options);
     ASSERT_TRUE(stream.ok()) << stream.status();
     body(self, stream->get());
     self.meet();
@@ -61,8 +61,8 @@ TEST(CudaDataStreamTest, ItemsAreInDeviceMemory) {
   for (const int ranks : {1, 3}) {
     for (const bool exchange : {true, false}) {
       StreamOptions options = OnDevice(dir);
-      options.exchange = exchange;
-      options.piece_bytes = 4096;
+      options.reads.exchange = exchange;
+      options.reads.piece_bytes = 4096;
       WithStreams(ranks, options, [&](Rank& self, Stream* stream) {
         const auto device = self.accelerator->OpenDevice();
         ASSERT_TRUE(device.ok());
@@ -87,8 +87,8 @@ TEST(CudaDataStreamTest, ItemsAreInDeviceMemory) {
 TEST(CudaDataStreamTest, NormalisesOnTheDevice) {
   const ShardDir dir(24, 3000, 5);
   StreamOptions options = OnDevice(dir);
-  options.batch_items = 4;
-  options.transform = ItemTransform{DType::kU8, DType::kF32, 0.5F, -3};
+  options.buffers.batch_items = 4;
+  options.buffers.transform = ItemTransform{DType::kU8, DType::kF32, 0.5F, -3};
   WithStreams(1, options, [&](Rank& self, Stream* stream) {
     const auto device = self.accelerator->OpenDevice();
     ASSERT_TRUE(device.ok());
@@ -121,7 +121,7 @@ TEST(CudaDataStreamTest, LeasesGoThroughStreams) {
   FakeCudaConfigure(slow);
   const ShardDir dir(80, 5000, 9);
   StreamOptions options = OnDevice(dir);
-  options.await_in_stream = true;
+  options.buffers.await_in_stream = true;
   WithStreams(1, options, [&](Rank& self, Stream* stream) {
     ASSERT_EQ(cudaSetDevice(self.rank), cudaSuccess);
     cudaStream_t consumer = nullptr;
@@ -163,7 +163,7 @@ TEST(CudaDataStreamTest, TakesAnAccelerator) {
   RunRanks(2, [&](Rank& self) {
     const auto session = OpenSession(self, SessionOptions());
     ASSERT_NE(session, nullptr);
-    const auto stream = session->OpenStream(OnDevice(dir));
+    const auto stream = OpenStream(session.get(), OnDevice(dir));
     EXPECT_EQ(stream.status().code(), absl::StatusCode::kInvalidArgument) << stream.status();
     EXPECT_THAT(std::string(stream.status().message()), testing::HasSubstr("accelerator"));
     EXPECT_TRUE(session->Close().ok());

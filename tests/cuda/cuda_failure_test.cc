@@ -9,7 +9,9 @@
 #include "fakes/fake_nccl.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "session/failed_close.h"
 #include "session/job.h"
+#include "sluice/nccl.h"
 
 namespace sluice::session_test {
 namespace {
@@ -35,7 +37,7 @@ TEST_F(CudaFailureTest, MemoryThatIsNotWhatItIsSaidToBe) {
     const auto refused = [&](TensorView src, const std::string& text) {
       const auto run = session->Start(bound.transfer, {src}, bound.memory.dst());
       ASSERT_TRUE(run.ok()) << run.status();
-      ExpectRefused(session->Wait(*run), text);
+      ExpectRefused(run->Wait(), text);
     };
     TensorView other_device = bound.memory.src()[0];
     other_device.device_ordinal = 1 - self.rank;
@@ -85,6 +87,15 @@ TEST_F(CudaFailureTest, AStreamWithoutAnAccelerator) {
   });
 }
 
+// Offers that no receive has met do not hold up Close.
+TEST_F(CudaFailureTest, CudaIpcClosesSoon) {
+  for (const Failing failing : {Failing::kNeverStarts, Failing::kLateMemory}) {
+    RunRanksOnFakeGpus(3, 2, FakeTransport::kCudaIpc,
+                       [failing](Rank& self) { FailAndClose(self, failing, false); });
+    ASSERT_FALSE(HasFailure());
+  }
+}
+
 TEST_F(CudaFailureTest, NcclFailsHalfWay) {
   for (const int kernel : {2, 5}) {
     FakeNcclFailKernel(1, kernel, ncclRemoteError);
@@ -100,11 +111,82 @@ TEST_F(CudaFailureTest, NcclFailsHalfWay) {
       bound.memory.Prepare(1);
       const auto run = session->Start(bound.transfer, bound.memory.src(), bound.memory.dst());
       ASSERT_TRUE(run.ok()) << run.status();
-      EXPECT_FALSE(session->Wait(*run).ok());
+      EXPECT_FALSE(run->Wait().ok());
       const absl::Status closed = session->Close();
       EXPECT_TRUE(closed.ok()) << closed;
     });
     ASSERT_FALSE(HasFailure()) << "kernel " << kernel;
+  }
+}
+
+// Nothing is left of a failed session that is destroyed without Close, either.
+TEST_F(CudaFailureTest, NcclFailsAndNobodyCloses) {
+  FakeNcclFailKernel(1, 2, ncclRemoteError);
+  RunRanksOnFakeGpus(3, 3, FakeTransport::kNccl, [](Rank& self) {
+    SessionOptions options;
+    options.bucket_bytes = 4096;
+    options.timeout = absl::Seconds(20);
+    auto session = OpenSession(self, options);
+    ASSERT_NE(session, nullptr);
+    Bound bound = CompileBound(session.get(), AllToAll(3, 32 << 10));
+    ASSERT_NE(bound.transfer, nullptr);
+    bound.memory.Prepare(1);
+    const auto run = session->Start(bound.transfer, bound.memory.src(), bound.memory.dst());
+    ASSERT_TRUE(run.ok()) << run.status();
+    EXPECT_FALSE(run->Wait().ok());
+    session.reset();
+  });
+}
+
+// What Compile has prepared is given up while the device has not yet come past all of it.
+TEST_F(CudaFailureTest, ARankIsSilentWhileAnotherOneCompiles) {
+  for (const FakeTransport transport : {FakeTransport::kNccl, FakeTransport::kCudaIpc}) {
+    RunRanksOnFakeGpus(2, 2, transport, [](Rank& self) {
+      SessionOptions options;
+      options.timeout = absl::Seconds(2);
+      const auto session = OpenSession(self, options);
+      ASSERT_NE(session, nullptr);
+      absl::Status status;
+      if (self.rank == 0) {
+        status = session->Compile(AllToAll(2, 4096)).status();
+        self.meet();
+      } else {
+        self.meet();
+        while (status.ok()) status = session->Poll();
+      }
+      EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
+      const absl::Status closed = session->Close();
+      EXPECT_TRUE(closed.ok()) << closed;
+    });
+    ASSERT_FALSE(HasFailure()) << NameOf(transport);
+  }
+}
+
+// NCCL's abort may wait for other ranks. All hear what went wrong, and Close says that memory may
+// still be in use.
+TEST_F(CudaFailureTest, AnAbortThatDoesNotComeBackHidesNothing) {
+  FakeNcclHoldAborts(true);
+  FakeNcclFailKernel(1, 2, ncclRemoteError);
+  RunRanksOnFakeGpus(3, 3, FakeTransport::kNccl, [](Rank& self) {
+    self.transport = *MakeNcclTransport(self.accelerator, {.timeout = absl::Seconds(3)});
+    SessionOptions options;
+    options.bucket_bytes = 4096;
+    options.timeout = absl::Seconds(5);
+    const auto session = OpenSession(self, options);
+    ASSERT_NE(session, nullptr);
+    Bound bound = CompileBound(session.get(), Ring(3, 32));
+    ASSERT_NE(bound.transfer, nullptr);
+    bound.memory.Prepare(1);
+    const auto run = session->Start(bound.transfer, bound.memory.src(), bound.memory.dst());
+    ASSERT_TRUE(run.ok()) << run.status();
+    const absl::Status waited = run->Wait();
+    EXPECT_THAT(waited.ToString(), HasSubstr("ncclRemoteError"));
+    EXPECT_EQ(session->Close().code(), absl::StatusCode::kDeadlineExceeded);
+  });
+  FakeNcclHoldAborts(false);
+  // Staging stays for good, for who may still use it. The tensors are gone, though Close warned.
+  for (const std::string& left : FakeCudaCheckClean()) {
+    EXPECT_THAT(left, testing::AnyOf(HasSubstr("memory"), HasSubstr("a kernel of NCCL's uses")));
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include "cuda/fake_world.h"
 #include "fakes/fake_cuda.h"
+#include "fakes/fake_nccl.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "oracle/sampled.h"
@@ -20,7 +21,11 @@ class CudaSessionTest : public testing::TestWithParam<std::tuple<FakeTransport, 
   static FakeTransport transport() { return std::get<0>(GetParam()); }
   static int size() { return std::get<1>(GetParam()); }
   // NCCL takes a GPU for each rank; others share.
-  static int gpus() { return transport() == FakeTransport::kNccl ? size() : (size() + 1) / 2; }
+  static int gpus() {
+    const bool is_nccl =
+        transport() == FakeTransport::kNccl || transport() == FakeTransport::kNcclRegistered;
+    return is_nccl ? size() : (size() + 1) / 2;
+  }
   static void Run(const RankBody& body) { RunRanksOnFakeGpus(size(), gpus(), transport(), body); }
 
   void TearDown() override { EXPECT_THAT(FakeCudaCheckClean(), testing::IsEmpty()); }
@@ -54,15 +59,36 @@ TEST_P(CudaSessionTest, RunsAtOnceAndCancelledOnes) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Fakes, CudaSessionTest,
-                         testing::Combine(testing::Values(FakeTransport::kMessages,
-                                                          FakeTransport::kNccl,
-                                                          FakeTransport::kCudaIpc),
-                                          testing::Values(1, 2, 3, 5)),
-                         [](const auto& test) {
-                           return NameOf(std::get<0>(test.param)) +
-                                  std::to_string(std::get<1>(test.param));
-                         });
+// What lies in one stretch at both ends is copied by NCCL alone; or registered staging is all that
+// NCCL sees.
+TEST_P(CudaSessionTest, StagesOnlyWhatItHasTo) {
+  if (size() == 1) return;  // nothing is sent
+  const TransferSpec spec = Ring(size(), 32);
+  Run([&](Rank& self) {
+    const auto session = OpenSession(self, SessionOptions());
+    ASSERT_NE(session, nullptr);
+    Bound bound = CompileBound(session.get(), spec);
+    ASSERT_NE(bound.transfer, nullptr);
+    RunOnce(session.get(), &bound, 1);
+    const int64_t staged = session->counters().staging_bytes_peak;
+    const bool goes_straight =
+        transport() == FakeTransport::kNccl || transport() == FakeTransport::kCudaIpc;
+    EXPECT_EQ(staged == 0, goes_straight) << staged << " bytes";
+    EXPECT_TRUE(session->Close().ok());
+  });
+  const int64_t registered = FakeNcclRegisteredBytes();
+  EXPECT_EQ(registered > 0, transport() == FakeTransport::kNcclRegistered) << registered;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Fakes, CudaSessionTest,
+    testing::Combine(testing::Values(FakeTransport::kMessages, FakeTransport::kNccl,
+                                     FakeTransport::kNcclRegistered, FakeTransport::kCudaIpc,
+                                     FakeTransport::kCudaIpcOfPools),
+                     testing::Values(1, 2, 3, 5)),
+    [](const auto& test) {
+      return NameOf(std::get<0>(test.param)) + std::to_string(std::get<1>(test.param));
+    });
 
 }  // namespace
 }  // namespace sluice::session_test

@@ -116,7 +116,7 @@ TEST_P(CudaStreamEventsTest, MemoryMayComeAheadAndEventsNeedNotBeTaken) {
   RunBoth(options, [&](Rank& self, Session* session, Transfer* transfer) {
     StreamJob job(self.rank, options);
     ASSERT_TRUE(job.Start(session, transfer, 1).ok());
-    const absl::Status status = session->Wait(job.run());
+    const absl::Status status = job.run().Wait();
     ASSERT_TRUE(status.ok()) << status;
     job.ConsumeRest();
     EXPECT_EQ(job.done(), options.tensors);
@@ -169,7 +169,7 @@ TEST_P(CudaStreamEventsTest, CancelKeepsWhatWasDone) {
         while (job.done() < 3 * round && session->PollEvent(&event)) job.Take(event);
       }
       job.KeepMemory();
-      ASSERT_TRUE(session->Cancel(job.run()).ok());
+      ASSERT_TRUE(job.run().Cancel().ok());
       const absl::Status status = Complete(session, {&job});
       EXPECT_EQ(status.code(), absl::StatusCode::kCancelled) << status;
       EXPECT_EQ(job.failed(), 1);
@@ -195,8 +195,9 @@ TEST_P(CudaStreamEventsTest, FencesAreUsedAgain) {
       EXPECT_EQ(job.CountWrong(), 0);
     }
     self.meet();
-    // Both ranks' together, for 2 x 6 x 24 windows.
-    EXPECT_LE(FakeCudaCalls("cudaEventCreateWithFlags") - before, 2 * 16);
+    // Both ranks' together, for 2 x 6 x 24 windows. Up to 32 a rank are the device's, for its first
+    // batches of nothing.
+    EXPECT_LE(FakeCudaCalls("cudaEventCreateWithFlags") - before, 2 * (16 + 32));
     self.meet();
   });
 }

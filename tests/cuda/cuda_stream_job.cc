@@ -137,7 +137,7 @@ absl::Status StreamJob::Start(Session* session, Transfer* transfer, int round) {
   options.events = true;
   options.late_destinations = options_.given != Given::kAtStart;
   options.stream = StreamHandle{stream_};
-  const absl::StatusOr<Session::RunId> run = session->Start(transfer, src, dst, options);
+  const absl::StatusOr<Run> run = session->Start(transfer, src, dst, options);
   if (!run.ok()) return run.status();
   run_ = *run;
   if (options_.given == Given::kAhead) {
@@ -149,8 +149,8 @@ absl::Status StreamJob::Start(Session* session, Transfer* transfer, int round) {
 void StreamJob::Supply(int tensor) {
   Launch(DstOf(tensor), 1000, [](double* data) { std::fill(data, data + kElements, -5.0); });
   const TensorView view = ViewOf(DstOf(tensor), true, tensor);
-  absl::Status status = session_->Supply(run_, tensor, view);
-  if (!status.ok() && may_be_refused_) status = session_->Supply(run_, tensor, view);
+  absl::Status status = run_.Supply(tensor, view);
+  if (!status.ok() && may_be_refused_) status = run_.Supply(tensor, view);
   EXPECT_TRUE(status.ok() || may_be_refused_) << status;
 }
 
@@ -203,7 +203,7 @@ int StreamJob::done() const {
 }
 
 absl::Status Complete(Session* session, const std::vector<StreamJob*>& jobs) {
-  const auto is_done = [session](const StreamJob* job) { return session->IsDone(job->run()); };
+  const auto is_done = [session](const StreamJob* job) { return job->run().IsDone(); };
   const auto take_all = [&] {
     Event event;
     while (session->PollEvent(&event)) {
@@ -217,7 +217,7 @@ absl::Status Complete(Session* session, const std::vector<StreamJob*>& jobs) {
     take_all();
   }
   absl::Status first;
-  for (const StreamJob* const job : jobs) first.Update(session->Wait(job->run()));
+  for (const StreamJob* const job : jobs) first.Update(job->run().Wait());
   take_all();
   return first;
 }

@@ -48,7 +48,7 @@ class StreamJob {
   // Waits for the stream, puts kernels into it that fill the sources, and starts the run behind
   // them, with events.
   absl::Status Start(Session* session, Transfer* transfer, int round);
-  Session::RunId run() const { return run_; }
+  Run run() const { return run_; }
 
   // To be told of the run's events. Memory is supplied while its former owner still writes to it.
   // What is done is verified, and then spoilt, source and destination, by kernels of the stream.
@@ -88,7 +88,7 @@ class StreamJob {
   std::vector<Memory> dst_;
   std::vector<std::unique_ptr<std::vector<double>>> pinned_;
   Session* session_ = nullptr;
-  Session::RunId run_ = 0;
+  Run run_;
   int round_ = 0;
   bool keeps_memory_ = false;
   bool may_be_refused_ = false;

@@ -104,7 +104,7 @@ TEST_P(CudaStreamOrderTest, ComesAfterEarlierWorkAndBeforeLater) {
         const auto run = session->Start(*transfer, {ViewOf(producer.src(), self.rank)},
                                         {ViewOf(producer.dst(), self.rank)}, in_stream);
         ASSERT_TRUE(run.ok()) << run.status();
-        const absl::Status status = session->Wait(*run);
+        const absl::Status status = run->Wait();
         ASSERT_TRUE(status.ok()) << status;
         const int from = (self.rank + kRanks - 1) % kRanks;
         producer.Consume(100 * from + round, &wrong[static_cast<size_t>(round)]);
@@ -130,7 +130,7 @@ TEST(CudaHostWaitsTest, ThereAreNoneBetweenFillAndDrainOverNccl) {
     self.meet();
     const auto run = session->Start(bound.transfer, bound.memory.src(), bound.memory.dst());
     ASSERT_TRUE(run.ok());
-    ASSERT_TRUE(session->Wait(*run).ok());
+    ASSERT_TRUE(run->Wait().ok());
     self.meet();
     EXPECT_EQ(FakeCudaHostWaits() - before, 0);
     self.meet();

@@ -10,15 +10,19 @@ namespace sluice::session_test {
 
 // What carries buckets.
 enum class FakeTransport {
-  kMessages,  // the loopback's messages, through pinned staging
-  kNccl,      // the fake NCCL
+  kMessages,        // the loopback's messages, through pinned staging
+  kNccl,            // the fake NCCL
+  kNcclRegistered,  // the same, through staging that it registers
   kCudaIpc,
+  kCudaIpcOfPools,  // with most tensors in memory that other ranks cannot open
 };
 
 std::string NameOf(FakeTransport transport);
 
-// As RunRanks. All ranks are on one node, which has a fake GPU for each of `gpus` of them.
-void RunRanksOnFakeGpus(int size, int gpus, FakeTransport transport, const RankBody& body);
+// As RunRanks. All ranks are on one node, which has a fake GPU for each of `gpus` of them, and
+// before these `others` that no rank uses.
+void RunRanksOnFakeGpus(int size, int gpus, FakeTransport transport, const RankBody& body,
+                        int others = 0);
 
 }  // namespace sluice::session_test
 

@@ -9,13 +9,13 @@
 #include <random>
 #include <vector>
 
-#include "device/cuda_cast.h"
-#include "device/cuda_cast_move.h"
-#include "device/cuda_cutter.h"
-#include "device/cuda_move.h"
-#include "device/cuda_normalize.h"
-#include "device/cuda_pieces.h"
-#include "device/cuda_reduce.h"
+#include "device/cuda/cuda_cast.h"
+#include "device/cuda/cuda_cast_move.h"
+#include "device/cuda/cuda_cutter.h"
+#include "device/cuda/cuda_move.h"
+#include "device/cuda/cuda_normalize.h"
+#include "device/cuda/cuda_pieces.h"
+#include "device/cuda/cuda_reduce.h"
 #include "device/float_oracle.h"
 #include "device/normalization.h"
 #include "device/reduction.h"
@@ -25,12 +25,10 @@
 #include "gtest/gtest.h"
 #include "sluice/layout.h"
 #include "sluice/tensor.h"
-#include "tensor/run.h"
+#include "tensor/stretch.h"
 
 namespace sluice {
 namespace {
-
-using Stretch = Run;  // testing::Test has a Run of its own
 
 std::vector<std::byte> RandomBytes(size_t bytes, std::mt19937_64& random) {
   std::vector<std::byte> all(bytes);

@@ -1,6 +1,6 @@
 // The CUDA device: the contract of devices, and batches over all kinds of memory against the host's
 // loops. Runs over the fake runtime, and where there is a GPU on that.
-#include "device/cuda_device.h"
+#include "device/cuda/cuda_device.h"
 
 #include <algorithm>
 #include <array>
@@ -23,12 +23,10 @@
 #include "gtest/gtest.h"
 #include "sluice/layout.h"
 #include "sluice/tensor.h"
-#include "tensor/run.h"
+#include "tensor/stretch.h"
 
 namespace sluice {
 namespace {
-
-using Stretch = Run;  // testing::Test has a Run of its own
 
 std::unique_ptr<Device> MakeAny() { return MakeCudaDevice(); }
 INSTANTIATE_TEST_SUITE_P(Cuda, DeviceContract, testing::Values(&MakeAny));
@@ -94,7 +92,7 @@ TEST(CudaDeviceTest, CopiesBetweenAllKindsOfMemory) {
 
 constexpr int64_t kElements = 700;
 
-StridedCopy ContiguousCopy(const Run& all, KindMemory& src, KindMemory& dst) {
+StridedCopy ContiguousCopy(const Stretch& all, KindMemory& src, KindMemory& dst) {
   StridedCopy copy;
   copy.runs[0] = absl::MakeConstSpan(&all, 1);
   copy.src_strides[0] = copy.dst_strides[0] = 4;

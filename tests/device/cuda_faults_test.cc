@@ -13,7 +13,8 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "cuda_runtime_api.h"
-#include "device/cuda_device.h"
+#include "device/cuda/cuda_device.h"
+#include "device/cuda_held.h"
 #include "device/cuda_rig.h"
 #include "device/device.h"
 #include "device/reduction.h"
@@ -25,13 +26,12 @@
 #include "sluice/cuda.h"
 #include "sluice/layout.h"
 #include "sluice/tensor.h"
-#include "tensor/run.h"
+#include "tensor/stretch.h"
 
 namespace sluice {
 namespace {
 
 using testing::HasSubstr;
-using Stretch = Run;  // testing::Test has a Run of its own
 
 class CudaFaultsTest : public testing::Test {
  protected:
@@ -40,38 +40,9 @@ class CudaFaultsTest : public testing::Test {
 
 constexpr int64_t kBytes = 5000;
 
-StridedCopy BytesCopy(const Run& all, KindMemory& src, KindMemory& dst) {
-  StridedCopy copy;
-  copy.runs[0] = absl::MakeConstSpan(&all, 1);
-  copy.src_strides[0] = copy.dst_strides[0] = 1;
-  copy.src = src.data();
-  copy.dst = dst.data();
-  copy.src_kind = src.kind();
-  copy.dst_kind = dst.kind();
-  copy.end = all.length;
-  return copy;
-}
-
 std::vector<std::byte> Bytes(int value) {
   return std::vector<std::byte>(kBytes, static_cast<std::byte>(value));
 }
-
-// Holds up a stream until it is let go.
-class Held {
- public:
-  explicit Held(cudaStream_t stream) {
-    EXPECT_EQ(FakeCudaEnqueue(stream,
-                              [go = go_] {
-                                while (!go->load()) std::this_thread::yield();
-                              }),
-              cudaSuccess);
-  }
-  ~Held() { LetGo(); }
-  void LetGo() { go_->store(true); }
-
- private:
-  std::shared_ptr<std::atomic<bool>> go_ = std::make_shared<std::atomic<bool>>(false);
-};
 
 int PollOnce(Device& device) {
   std::array<uint64_t, 64> cookies;
@@ -90,7 +61,7 @@ TEST_F(CudaFaultsTest, InStreamOrderIsAsSoonAsAllIsOnTheStream) {
   const std::array<StridedCopy, 1> first = {BytesCopy(kAll, a, b)};
   const std::array<StridedCopy, 1> second = {BytesCopy(kAll, b, c)};
   const std::array<StridedCopy, 1> third = {BytesCopy(kAll, b, d)};
-  Held held(device->stream());
+  Held held(device->fill_stream());
   ASSERT_TRUE(device->Start({first, 1}).ok());
   ASSERT_TRUE(device->Start({second, 2, {}, {}, true}).ok());
   ASSERT_TRUE(device->Start({third, 3, {}, {}, true}).ok());
@@ -116,7 +87,7 @@ TEST_F(CudaFaultsTest, TheHostTouchesPinnedMemoryWhenTheStreamIsDoneWithIt) {
   const std::array<StridedCopy, 1> on_gpu = {BytesCopy(kAll, a, b)};
   const std::array<StridedCopy, 1> on_host = {BytesCopy(kAll, b, c)};
   const std::array<StridedCopy, 1> host_only = {BytesCopy(kAll, c, d)};
-  Held held(device->stream());
+  Held held(device->fill_stream());
   ASSERT_TRUE(device->Start({on_gpu, 1}).ok());
   // Memory that the stream does not know of need not wait for it.
   ASSERT_TRUE(device->Start({host_only, 2}).ok());
@@ -165,7 +136,7 @@ TEST_F(CudaFaultsTest, AFailedDeviceSaysWhenItTouchesNothingMore) {
   KindMemory b(*device, DeviceKind::kCuda, Bytes(2));
   constexpr Stretch kAll = {0, 0, kBytes};
   const std::array<StridedCopy, 1> copies = {BytesCopy(kAll, a, b)};
-  Held held(device->stream());
+  Held held(device->fill_stream());
   ASSERT_TRUE(device->Start({copies, 1, {}, {}, true}).ok());
   ASSERT_EQ(PollOnce(*device), 1);
   FakeCudaFailAt("cudaEventRecord", 1, cudaErrorUnknown);
@@ -178,6 +149,12 @@ TEST_F(CudaFaultsTest, AFailedDeviceSaysWhenItTouchesNothingMore) {
   held.LetGo();
   EXPECT_TRUE(PollUntil(*device, 2).ok());
   EXPECT_TRUE(b.Content() == Bytes(1));
+  // A transport still may: a peer that comes late reads memory until its stream says so.
+  Held reads(device->transport_stream());
+  ASSERT_TRUE(device->Start({{}, 5}).ok());
+  ASSERT_EQ(PollOnce(*device), 0);
+  reads.LetGo();
+  EXPECT_TRUE(PollUntil(*device, 1).ok());
 }
 
 // Everything a device does, with one of all kinds of steps.
@@ -196,7 +173,7 @@ absl::Status DoEverything() {
   if (!fence.ok()) return fence.status();
   std::vector<std::byte> in = Bytes(7);
   std::vector<std::byte> out = Bytes(0);
-  constexpr Run kAll = {0, 0, kBytes};
+  constexpr Stretch kAll = {0, 0, kBytes};
   StridedCopy copy;
   copy.runs[0] = absl::MakeConstSpan(&kAll, 1);
   copy.src_strides[0] = copy.dst_strides[0] = 1;
@@ -341,6 +318,19 @@ TEST_F(CudaFaultsTest, TheCallersDeviceStaysCurrent) {
   EXPECT_TRUE(b.Content() == Bytes(1));
 }
 
+TEST_F(CudaFaultsTest, KernelsThatWereNotBuiltForTheDevice) {
+  FakeCudaConfigure({.compute_capability = 75});
+  const absl::Status status = CudaDevice::Create({}).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(status.message(), HasSubstr("built for sm_"));
+  EXPECT_THAT(status.message(), HasSubstr("cuda:0 is sm_75"));
+}
+
+TEST_F(CudaFaultsTest, TooManyEvents) {
+  FakeCudaConfigure({.events_max = 10});
+  EXPECT_EQ(CudaDevice::Create({}).status().code(), absl::StatusCode::kResourceExhausted);
+}
+
 TEST_F(CudaFaultsTest, AcceleratorsSayWhyThereIsNone) {
   const auto refusal = [](const FakeCudaConfig& config, int ordinal) {
     FakeCudaConfigure(config);
@@ -390,9 +380,12 @@ TEST_F(CudaFaultsTest, AcceleratorsCheckMemoryAndStreams) {
   EXPECT_THAT(refusal(gpu, DeviceKind::kCpu), HasSubstr("it is memory of cuda:1"));
   EXPECT_THAT(refusal(host, DeviceKind::kCudaHost), HasSubstr("said to be pinned"));
   EXPECT_TRUE(accelerator->CheckStream(ToHandle(nullptr)).ok());
-  const absl::Status wrong = accelerator->CheckStream(ToHandle(other->stream()));
+  const absl::Status wrong = accelerator->CheckStream(ToHandle(other->fill_stream()));
   EXPECT_EQ(wrong.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(wrong.message(), HasSubstr("of cuda:0, but work is to be done on cuda:1"));
+  const absl::Status unclear = accelerator->CheckStream(ToHandle(cudaStreamPerThread));
+  EXPECT_EQ(unclear.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(unclear.message(), HasSubstr("cudaStreamPerThread"));
 }
 
 }  // namespace

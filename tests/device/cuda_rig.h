@@ -17,10 +17,12 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "device/cuda_device.h"
+#include "device/cuda/cuda_device.h"
 #include "device/device.h"
+#include "device/strided_copy.h"
 #include "gtest/gtest.h"
 #include "sluice/tensor.h"
+#include "tensor/stretch.h"
 
 namespace sluice {
 
@@ -77,6 +79,19 @@ inline absl::Status PollUntil(Device& device, size_t count,
     if (*got == 0) std::this_thread::yield();
   }
   return absl::OkStatus();
+}
+
+// The run `all` of bytes from `src` to `dst`, which refers to it.
+inline StridedCopy BytesCopy(const Stretch& all, KindMemory& src, KindMemory& dst) {
+  StridedCopy copy;
+  copy.runs[0] = absl::MakeConstSpan(&all, 1);
+  copy.src_strides[0] = copy.dst_strides[0] = 1;
+  copy.src = src.data();
+  copy.dst = dst.data();
+  copy.src_kind = src.kind();
+  copy.dst_kind = dst.kind();
+  copy.end = all.length;
+  return copy;
 }
 
 }  // namespace sluice

@@ -21,17 +21,15 @@
 #include "gtest/gtest.h"
 #include "sluice/layout.h"
 #include "sluice/tensor.h"
-#include "tensor/run.h"
+#include "tensor/stretch.h"
 
 namespace sluice {
 namespace {
 
 using ::testing::HasSubstr;
 
-using Stretch = Run;  // testing::Test has a Run of its own
-
 // A contiguous copy of run.length bytes.
-StridedCopy BytesCopy(const Run& run, const std::byte* src, std::byte* dst) {
+StridedCopy BytesCopy(const Stretch& run, const std::byte* src, std::byte* dst) {
   StridedCopy copy;
   copy.runs[0] = absl::MakeConstSpan(&run, 1);
   copy.src_strides[0] = copy.dst_strides[0] = 1;

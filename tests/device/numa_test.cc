@@ -38,13 +38,16 @@ void Pretend(const char* synthetic) {
   setenv("HWLOC_THISSYSTEM", "1", 1);
 }
 
+constexpr int kNearProcess = -1;
+
 // Places memory, and ends with what came of it.
-[[noreturn]] void PlaceAndExit() {
+[[noreturn]] void PlaceAndExit(int node = kNearProcess) {
   void* const mapped =
       mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapped == MAP_FAILED) _exit(kBadMemory);
   auto* const data = static_cast<std::byte*>(mapped);
-  const bool placed = PlaceNearProcess(data, kBytes);
+  const bool placed =
+      node == kNearProcess ? PlaceNearProcess(data, kBytes) : PlaceOnNode(data, kBytes, node);
   std::memset(data, 7, kBytes);
   if (data[kBytes - 1] != std::byte{7}) _exit(kBadMemory);
   const int policy = PolicyOf(data);
@@ -105,6 +108,25 @@ TEST(NumaDeathTest, MemoryPrefersTheNodesOfTheProcess) {
         PlaceAndExit();
       },
       testing::ExitedWithCode(kPlaced), "policy");
+}
+
+TEST(NumaDeathTest, MemoryPrefersTheNodeAskedFor) {
+  if (!CanPrefer()) GTEST_SKIP() << "mbind is not allowed here";
+  EXPECT_EXIT(
+      {
+        Pretend("node:2 pu:1024");
+        PlaceAndExit(0);
+      },
+      testing::ExitedWithCode(kPlaced), "policy");
+}
+
+TEST(NumaDeathTest, ANodeThatIsNotThereIsNoChoice) {
+  EXPECT_EXIT(
+      {
+        Pretend("node:2 pu:1024");
+        PlaceAndExit(2);
+      },
+      testing::ExitedWithCode(kNotPlaced), "");
 }
 
 // The system knows no node 1: it refuses, and the memory is as good as any.

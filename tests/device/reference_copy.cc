@@ -24,16 +24,16 @@ int64_t Uniform(std::mt19937_64& random, int64_t low, int64_t high) {
 
 bool Chance(std::mt19937_64& random, int percent) { return Uniform(random, 1, 100) <= percent; }
 
-int64_t Extent(const std::vector<Run>& runs) {
+int64_t Extent(const std::vector<Stretch>& runs) {
   int64_t extent = 0;
-  for (const Run& run : runs) extent += run.length;
+  for (const Stretch& run : runs) extent += run.length;
   return extent;
 }
 
 // One more than the last position on a side.
-int64_t Positions(const std::vector<Run>& runs, int64_t Run::*first) {
+int64_t Positions(const std::vector<Stretch>& runs, int64_t Stretch::*first) {
   int64_t positions = 0;
-  for (const Run& run : runs) positions = std::max(positions, run.*first + run.length);
+  for (const Stretch& run : runs) positions = std::max(positions, run.*first + run.length);
   return positions;
 }
 
@@ -46,10 +46,10 @@ void Fill(uint64_t state, std::vector<std::byte>* memory) {
 }
 
 // Ascending runs of `extent` positions together, with gaps on either side or on none.
-std::vector<Run> RandomRuns(std::mt19937_64& random, int64_t extent) {
-  std::vector<Run> runs;
+std::vector<Stretch> RandomRuns(std::mt19937_64& random, int64_t extent) {
+  std::vector<Stretch> runs;
   const bool one = Chance(random, 50);
-  Run next;
+  Stretch next;
   if (Chance(random, 30)) next.src = Uniform(random, 0, 3);
   if (Chance(random, 30)) next.dst = Uniform(random, 0, 3);
   while (extent > 0) {
@@ -70,9 +70,9 @@ RandomCopy::RandomCopy(uint64_t seed) {
   ChooseTypes(random);
   ChooseRuns(random);
   const int64_t src_bytes =
-      ChooseStrides(random, &Run::src, true, DTypeBytes(copy.src_dtype), &copy.src_strides);
+      ChooseStrides(random, &Stretch::src, true, DTypeBytes(copy.src_dtype), &copy.src_strides);
   const int64_t dst_bytes =
-      ChooseStrides(random, &Run::dst, false, DTypeBytes(copy.dst_dtype), &copy.dst_strides);
+      ChooseStrides(random, &Stretch::dst, false, DTypeBytes(copy.dst_dtype), &copy.dst_strides);
   src_memory.resize(static_cast<size_t>(src_bytes + 2 * kGuardBytes));
   dst_memory.resize(static_cast<size_t>(dst_bytes + 2 * kGuardBytes));
   Fill(random(), &src_memory);
@@ -109,7 +109,7 @@ void RandomCopy::ChooseRuns(std::mt19937_64& random) {
 
 // Strides of a tensor that holds all positions, its dimensions in any order in memory, now and then
 // with padding. Returns the bytes that it takes.
-int64_t RandomCopy::ChooseStrides(std::mt19937_64& random, int64_t Run::*first, bool may_repeat,
+int64_t RandomCopy::ChooseStrides(std::mt19937_64& random, int64_t Stretch::*first, bool may_repeat,
                                   int64_t element_bytes,
                                   std::array<int64_t, kMaxTensorDims>* strides) const {
   std::vector<size_t> order(static_cast<size_t>(copy.dims));
@@ -126,13 +126,13 @@ int64_t RandomCopy::ChooseStrides(std::mt19937_64& random, int64_t Run::*first, 
   return bytes;
 }
 
-std::vector<int64_t> RandomCopy::Offsets(int64_t Run::*first,
+std::vector<int64_t> RandomCopy::Offsets(int64_t Stretch::*first,
                                          const std::array<int64_t, kMaxTensorDims>& strides) const {
   std::vector<int64_t> offsets = {0};
   for (size_t d = 0; d < static_cast<size_t>(copy.dims); ++d) {
     std::vector<int64_t> next;
     for (const int64_t offset : offsets) {
-      for (const Run& run : runs[d]) {
+      for (const Stretch& run : runs[d]) {
         for (int64_t i = 0; i < run.length; ++i) {
           next.push_back(offset + (run.*first + i) * strides[d]);
         }

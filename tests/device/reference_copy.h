@@ -13,7 +13,7 @@
 
 #include "device/strided_copy.h"
 #include "sluice/tensor.h"
-#include "tensor/run.h"
+#include "tensor/stretch.h"
 
 namespace sluice {
 
@@ -27,22 +27,22 @@ struct RandomCopy {
   RandomCopy& operator=(const RandomCopy&) = delete;
 
   // Byte offsets of each element of [copy.begin, copy.end) from position (0, 0, ...).
-  std::vector<int64_t> SrcOffsets() const { return Offsets(&Run::src, copy.src_strides); }
-  std::vector<int64_t> DstOffsets() const { return Offsets(&Run::dst, copy.dst_strides); }
+  std::vector<int64_t> SrcOffsets() const { return Offsets(&Stretch::src, copy.src_strides); }
+  std::vector<int64_t> DstOffsets() const { return Offsets(&Stretch::dst, copy.dst_strides); }
   // What `dst_memory` must be afterwards.
   std::vector<std::byte> Expected() const;
 
   StridedCopy copy;
-  std::array<std::vector<Run>, kMaxTensorDims> runs;
+  std::array<std::vector<Stretch>, kMaxTensorDims> runs;
   std::vector<std::byte> src_memory;
   std::vector<std::byte> dst_memory;
 
  private:
-  std::vector<int64_t> Offsets(int64_t Run::*first,
+  std::vector<int64_t> Offsets(int64_t Stretch::*first,
                                const std::array<int64_t, kMaxTensorDims>& strides) const;
   void ChooseTypes(std::mt19937_64& random);
   void ChooseRuns(std::mt19937_64& random);
-  int64_t ChooseStrides(std::mt19937_64& random, int64_t Run::*first, bool may_repeat,
+  int64_t ChooseStrides(std::mt19937_64& random, int64_t Stretch::*first, bool may_repeat,
                         int64_t element_bytes, std::array<int64_t, kMaxTensorDims>* strides) const;
 };
 

@@ -1,5 +1,5 @@
 // Copies with streaming stores against an oracle that copies one byte at a time.
-#include "device/copy_bytes.h"
+#include "device/stream_rows.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -11,11 +11,10 @@
 #include "device/each_target.h"
 #include "device/float_oracle.h"
 #include "device/stores.h"
-#include "device/stream_rows.h"
 #include "device/strided_copy.h"
 #include "gtest/gtest.h"
 #include "sluice/tensor.h"
-#include "tensor/run.h"
+#include "tensor/stretch.h"
 
 namespace sluice {
 namespace {
@@ -61,22 +60,6 @@ TEST_P(StreamingTest, RowsBeginAndEndAnywhere) {
   }
 }
 
-TEST_P(StreamingTest, CopyBytesCopiesAllOfAnyLength) {
-  for (const Stores stores : {Stores::kAuto, Stores::kPlain, Stores::kStreaming}) {
-    for (const size_t bytes : {0, 1, 1023, 1024, 1025, 8191, 8192, 8193, 100000}) {
-      for (const size_t shift : {0, 1, 32, 63}) {
-        const std::vector<std::byte> src = RandomBytes(bytes + shift);
-        std::vector<std::byte> dst(bytes + 2 * kLineBytes, kUntouched);
-        std::vector<std::byte> expected = dst;
-        const size_t at = ToLine(dst) + shift;
-        for (size_t i = 0; i < bytes; ++i) expected[at + i] = src[shift + i];
-        CopyBytes(dst.data() + at, src.data() + shift, bytes, stores);
-        ASSERT_TRUE(dst == expected) << bytes << " bytes, " << shift << " past a line";
-      }
-    }
-  }
-}
-
 // A matrix of `rows` x `columns` elements whose rows have `gap` elements between them.
 struct Matrix {
   Matrix(DType from, DType to, int64_t rows, int64_t columns, int64_t gap)
@@ -115,8 +98,8 @@ struct Matrix {
     return expected;
   }
 
-  Run row_run;
-  Run column_run;
+  Stretch row_run;
+  Stretch column_run;
   std::vector<std::byte> src;
   std::vector<std::byte> dst;
   StridedCopy copy;

@@ -10,14 +10,14 @@
 #include "device/reference_copy.h"
 #include "gtest/gtest.h"
 #include "sluice/tensor.h"
-#include "tensor/run.h"
+#include "tensor/stretch.h"
 
 namespace sluice {
 namespace {
 
 constexpr uint64_t kSeeds = 5000;
 
-using Runs = std::vector<Run>;  // testing::Test has a Run of its own
+using Runs = std::vector<Stretch>;  // testing::Test has a Run of its own
 
 // The offset that ContiguousOffset promises, from the offsets of all elements.
 int64_t OffsetIfContiguous(const std::vector<int64_t>& offsets, int64_t element_bytes) {

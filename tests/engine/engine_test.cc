@@ -18,11 +18,10 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-Submission Bucket(uint64_t n, int channel = 0, StageSet stages = kStageDrain, int slots = 1) {
+Submission Bucket(uint64_t n, int channel = 0, StageSet stages = kStageDrain) {
   return {.id = BucketId({.n = n}),
           .channel = channel,
           .stages = stages,
-          .slots = slots,
           .staging_bytes = 0,
           .operations = 1,
           .cookie = n};
@@ -70,7 +69,7 @@ TEST(Engine, CommandCarriesTheBucket) {
   EXPECT_EQ(command->stage, Stage::kFilling);
   EXPECT_EQ(command->cookie, 7);
   EXPECT_EQ(command->id, BucketId({.n = 7}));
-  EXPECT_THAT(command->slots, ElementsAre(0, -1));
+  EXPECT_EQ(command->slot, 0);
 }
 
 TEST(Engine, TheSlotFreedLastGoesOutFirst) {
@@ -84,8 +83,8 @@ TEST(Engine, TheSlotFreedLastGoesOutFirst) {
   engine.Submit(Bucket(5));
   const std::vector<Command> commands = All(engine);
   ASSERT_EQ(commands.size(), 2);
-  EXPECT_EQ(commands[0].slots[0], 2);
-  EXPECT_EQ(commands[1].slots[0], 1);
+  EXPECT_EQ(commands[0].slot, 2);
+  EXPECT_EQ(commands[1].slot, 1);
 }
 
 TEST(Engine, SmallestFirstAcrossChannels) {
@@ -137,7 +136,7 @@ TEST(Engine, LongRunThroughASmallRing) {
     under_way.erase(one);
   }
   EXPECT_GT(engine.counters().finished, 40000);
-  EXPECT_EQ(engine.counters().held_slots_peak, 3);
+  EXPECT_EQ(engine.counters().held_buckets_peak, 3);
 }
 
 TEST(Engine, LookAheadCountsFromTheSmallestUnfinished) {
@@ -187,7 +186,7 @@ TEST(Engine, TheFirstFailureIsKept) {
   EXPECT_EQ(engine.status(), absl::UnavailableError("link"));
   EXPECT_TRUE(engine.idle());
   EXPECT_EQ(engine.counters().failed, 3);
-  EXPECT_EQ(engine.counters().held_slots, 0);
+  EXPECT_EQ(engine.counters().held_buckets, 0);
 }
 
 TEST(Engine, NoChannelsNoWork) {
@@ -197,19 +196,21 @@ TEST(Engine, NoChannelsNoWork) {
   EXPECT_EQ(engine.blocked(), Blocked::kNothingWaiting);
 }
 
-TEST(Engine, CancellingManyKeepsTheHeapsBounded) {
+TEST(Engine, CancellingManyKeepsTheHeapBounded) {
   Engine engine({.channels = 8, .max_in_flight = 1, .slots = 1, .look_ahead = 16});
   const Ticket held = engine.Submit(Bucket(0));
   EXPECT_EQ(All(engine).size(), 1);
-  std::vector<Ticket> waiting;
-  for (uint64_t n = 1; n < 16; ++n) {
-    waiting.push_back(engine.Submit(Bucket(n, static_cast<int>(n % 8))));
-  }
-  for (const Ticket ticket : waiting) engine.Cancel(ticket);
+  for (uint64_t n = 1; n < 16; ++n) engine.Submit(Bucket(n, static_cast<int>(n % 8)));
+  engine.Thaw(0, 0, engine.Freeze(0, 0));
+  EXPECT_EQ(engine.counters().cancelled, 15);
   EXPECT_EQ(engine.blocked(), Blocked::kNothingWaiting);
   engine.Finish(held);
   EXPECT_TRUE(engine.idle());
-  for (uint64_t n = 16; n < 32; ++n) engine.Submit(Bucket(n, static_cast<int>(n % 8)));
+  for (uint64_t n = 16; n < 32; ++n) {
+    Submission submission = Bucket(n, static_cast<int>(n % 8));
+    submission.id = submission.id.WithRun(1);
+    engine.Submit(submission);
+  }
   int finished = 0;
   while (const std::optional<Command> command = Next(engine)) {
     engine.Finish(command->ticket);
@@ -220,8 +221,6 @@ TEST(Engine, CancellingManyKeepsTheHeapsBounded) {
 
 TEST(EngineDeathTest, Options) {
   EXPECT_DEATH(Engine({.slots = 0}), "does not hold one bucket");
-  EXPECT_DEATH(Engine({.slots = 1, .slots_per_bucket_max = 2}), "does not hold one bucket");
-  EXPECT_DEATH(Engine({.slots_per_bucket_max = 3}), "1 or 2");
   EXPECT_DEATH(Engine({.max_in_flight = 0}), "at least 1");
   EXPECT_DEATH(Engine({.look_ahead = 0}), "look_ahead");
 }
@@ -234,7 +233,6 @@ TEST(EngineDeathTest, Submissions) {
   EXPECT_DEATH(engine.Submit(Bucket(6, 1)), "no such channel");
   EXPECT_DEATH(engine.Submit(Bucket(6, -1)), "no such channel");
   EXPECT_DEATH(engine.Submit(Bucket(6, 0, 0)), "no such stage");
-  EXPECT_DEATH(engine.Submit(Bucket(6, 0, kStageDrain, 2)), "slots_per_bucket_max");
   engine.Submit(Bucket(6));
   EXPECT_DEATH(engine.Submit(Bucket(7)), "without room");
   engine.Poison(absl::InternalError("x"));
@@ -251,10 +249,10 @@ TEST(EngineDeathTest, Tickets) {
   EXPECT_DEATH(engine.Fail(ticket, absl::OkStatus()), "no failure");
   engine.Finish(ticket);
   EXPECT_DEATH(engine.Finish(ticket), "not live");
-  EXPECT_DEATH(engine.Cancel(ticket), "not live");
+  EXPECT_DEATH(engine.Fail(ticket, absl::InternalError("x")), "not live");
   engine.Submit(Bucket(2));
   engine.Submit(Bucket(3));  // takes the place of the first
-  EXPECT_DEATH(engine.Cancel(ticket), "not live");
+  EXPECT_DEATH(engine.Finish(ticket), "not live");
 }
 
 }  // namespace

@@ -23,33 +23,36 @@ std::vector<JobBucket> Renamed(std::vector<JobBucket> buckets, const std::vector
 
 }  // namespace
 
-JobBucket Pair(int src, int dst, int dst_slots) {
-  return {{.rank = src, .stages = kSource}, {.rank = dst, .stages = kSink, .slots = dst_slots}};
+JobBucket Pair(int src, int dst) {
+  return {{.rank = src, .stages = kSource}, {.rank = dst, .stages = kSink}};
 }
 
 JobBucket Relayed(int src, int relay, int dst) {
   return {{.rank = src, .stages = kSource},
-          {.rank = relay, .stages = kStageMove, .slots = 2},
+          {.rank = relay, .stages = kStageMove},
           {.rank = dst, .stages = kSink}};
 }
 
-JobBucket Alone(StageSet stages, int slots) {
-  return {{.rank = 0, .stages = stages, .slots = slots}};
-}
+JobBucket Alone(int rank, StageSet stages) { return {{.rank = rank, .stages = stages}}; }
 
-std::vector<JobBucket> PairsAmong(int ranks, int dst_slots) {
+std::vector<JobBucket> PairsAmong(int ranks) {
   std::vector<JobBucket> kinds;
   for (int src = 0; src < ranks; ++src) {
     for (int dst = 0; dst < ranks; ++dst) {
-      if (src != dst) kinds.push_back(Pair(src, dst, dst_slots));
+      if (src != dst) kinds.push_back(Pair(src, dst));
     }
   }
   return kinds;
 }
 
+std::vector<JobBucket> AllKindsBetweenTwo() {
+  std::vector<JobBucket> kinds = PairsAmong(2);
+  for (const int rank : {0, 1}) kinds.push_back(Alone(rank, kStageFill | kStageDrain));
+  return kinds;
+}
+
 std::vector<JobBucket> AllKindsAmongThree() {
-  std::vector<JobBucket> kinds = PairsAmong(3, 1);
-  for (const JobBucket& dear : PairsAmong(3, 2)) kinds.push_back(dear);
+  std::vector<JobBucket> kinds = PairsAmong(3);
   for (const JobBucket& relayed : {Relayed(0, 1, 2), Relayed(1, 2, 0), Relayed(2, 0, 1)}) {
     kinds.push_back(relayed);
   }

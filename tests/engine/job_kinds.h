@@ -9,16 +9,18 @@
 
 namespace sluice::deadlock {
 
-// One bucket from rank src to rank dst, which holds dst_slots there.
-JobBucket Pair(int src, int dst, int dst_slots = 1);
-// From src over relay, which holds two slots, to dst.
+// One bucket from rank src to rank dst.
+JobBucket Pair(int src, int dst);
+// From src over relay, which only moves it, to dst.
 JobBucket Relayed(int src, int relay, int dst);
 // One bucket of one rank, which has no peer to wait for.
-JobBucket Alone(StageSet stages, int slots = 1);
+JobBucket Alone(int rank, StageSet stages);
 
-// All pairs of different ranks, dst_slots at the destination.
-std::vector<JobBucket> PairsAmong(int ranks, int dst_slots);
-// These for one and for two slots, and three relayed ones.
+// All pairs of different ranks.
+std::vector<JobBucket> PairsAmong(int ranks);
+// Both pairs, and for each of two ranks a bucket of its own.
+std::vector<JobBucket> AllKindsBetweenTwo();
+// All pairs, and three relayed buckets.
 std::vector<JobBucket> AllKindsAmongThree();
 
 // The numbers from 0 that are written as `digits` digits in base `base`, one after the other.

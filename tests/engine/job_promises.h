@@ -14,24 +14,24 @@
 
 namespace sluice::deadlock {
 
-// Slots are distinct, as many as asked for, and never more than the budget; caps are kept.
+// Slots are distinct, one for each bucket, and never more than the budget; caps are kept.
 template <class Gate>
 std::string BrokenLimit(const Job& job, const JobRank<Gate>& rank) {
   std::set<int> taken;
-  size_t slots = 0;
+  size_t buckets = 0;
   bool any_live = false;
   for (const JobPart& part : rank.parts) {
     any_live |= part.live();
     if (!part.live() || part.stage == Stage::kWaiting) continue;
-    slots += static_cast<size_t>(part.member.slots);
-    for (int i = 0; i < part.member.slots; ++i) taken.insert(part.slots[static_cast<size_t>(i)]);
+    ++buckets;
+    taken.insert(part.slot);
   }
-  if (taken.size() != slots) return "two buckets in one slot";
+  if (taken.size() != buckets) return "two buckets in one slot";
   if (!taken.empty() && (*taken.begin() < 0 || *taken.rbegin() >= job.options.slots)) {
     return "a slot number that does not exist";
   }
-  const int held = rank.gate.counters().held_slots;
-  if (held > job.options.slots || held < static_cast<int>(slots)) return "the budget";
+  const int held = rank.gate.counters().held_buckets;
+  if (held > job.options.slots || held < static_cast<int>(buckets)) return "the budget";
   for (int channel = 0; channel < job.options.channels; ++channel) {
     if (rank.gate.channel_counters(channel).in_flight > job.options.max_in_flight) {
       return "max_in_flight";
@@ -43,7 +43,7 @@ std::string BrokenLimit(const Job& job, const JobRank<Gate>& rank) {
 // The smallest unfinished bucket is admitted, and nothing waits that the rule would let in.
 inline std::string BrokenAdmission(const Job& job, const JobRank<Engine>& rank) {
   const EngineOptions& options = job.options;
-  const int free = options.slots - rank.gate.counters().held_slots;
+  const int free = options.slots - rank.gate.counters().held_buckets;
   const JobPart* smallest = nullptr;
   std::set<int> passed_over;  // channels whose first waiting bucket was looked at
   for (const JobPart& part : rank.parts) {
@@ -56,14 +56,13 @@ inline std::string BrokenAdmission(const Job& job, const JobRank<Engine>& rank) 
       }
     }
     if (!part.live() || part.admitted || !passed_over.insert(part.channel).second) continue;
-    const int held_by_smallest = smallest->admitted ? smallest->member.slots : 0;
+    const int held_by_smallest = smallest->admitted ? 1 : 0;
     if (!frozen && rank.gate.channel_counters(part.channel).in_flight < options.max_in_flight &&
-        free - part.member.slots + held_by_smallest >= options.slots_per_bucket_max) {
+        free - 1 + held_by_smallest >= 1) {
       return "a bucket waits that the rule would let in";
     }
   }
-  const bool uniform = options.slots_per_bucket_max == 1;
-  if (uniform && smallest != nullptr && smallest->admitted && free > 0 &&
+  if (smallest != nullptr && smallest->admitted && free > 0 &&
       rank.gate.blocked() == Blocked::kBudget) {
     return "a slot is free and a bucket waits for it";
   }

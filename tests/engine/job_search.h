@@ -61,8 +61,7 @@ class JobSearch {
   void KeepTrace() {
     if (!result_.trace.empty()) return;
     for (const JobEvent& event : path_) {
-      constexpr const char* kNames[] = {"start",  "feed", "ask",    "finish",
-                                        "cancel", "fail", "freeze", "thaw"};
+      constexpr const char* kNames[] = {"start", "feed", "ask", "finish", "fail", "freeze", "thaw"};
       absl::StrAppend(&result_.trace, "rank ", event.rank, " ",
                       kNames[static_cast<size_t>(event.kind)], " ", event.index, "\n");
     }
@@ -79,7 +78,7 @@ SearchResult Search(const Job& job, Asking asking, Feeding feeding = Feeding::kB
   return JobSearch<Gate>(JobWorld<Gate>(job, asking, feeding)).Run();
 }
 
-// One engine alone, with cancels and failures at any time.
+// One engine alone, with failures at any time.
 inline SearchResult SearchWithFailures(const Job& job, Asking asking) {
   JobWorld<Engine> world(job, asking);
   world.AllowFailures();

@@ -1,5 +1,6 @@
-// A job under way: one gate per rank, and the world around the gates, which carries out commands in
-// an order that somebody else chooses (job_search.h: every order; random_jobs_test: a random one).
+// A job under way: one gate per rank, and the world around the gates. The world carries out
+// commands in an order that somebody else chooses (job_search.h: every order; random_jobs_test: a
+// random one).
 //
 // Fills and drains end in any order. A move ends at a member only when all members have begun it: a
 // rendezvous, as with large messages. Ranks start their runs, and feed their gates, at their own
@@ -32,7 +33,7 @@ enum class Asking : uint8_t { kAtOnce, kAnyTime };
 enum class Feeding : uint8_t { kById, kSendsFirst };
 
 struct JobEvent {
-  enum class Kind : uint8_t { kStart, kFeed, kAsk, kFinish, kCancel, kFail, kFreeze, kThaw };
+  enum class Kind : uint8_t { kStart, kFeed, kAsk, kFinish, kFail, kFreeze, kThaw };
   Kind kind = Kind::kFeed;
   int rank = 0;
   size_t index = 0;  // which of the rank's buckets, or which run
@@ -63,8 +64,8 @@ class JobWorld {
     }
   }
 
-  // Lets buckets be cancelled and stages fail, at any time. For jobs of one rank, which has no peer
-  // that would have to be told.
+  // Lets stages fail, at any time. For jobs of one rank, which has no peer that would have to be
+  // told.
   void AllowFailures() { failures_ = true; }
 
   Rank& rank(int rank) { return ranks_[static_cast<size_t>(rank)]; }
@@ -112,7 +113,6 @@ class JobWorld {
             part.under_way && (part.stage != Stage::kMoving || AllHaveBegunToMove(part.bucket));
         if (may_end) events.push_back({Kind::kFinish, r, i});
         if (failures_ && may_end) events.push_back({Kind::kFail, r, i});
-        if (failures_ && part.live() && !part.cancelled) events.push_back({Kind::kCancel, r, i});
       }
     }
     return events;
@@ -139,8 +139,9 @@ class JobWorld {
         state.gate.Finish(state.parts[event.index].ticket);
         StageEnded(state, state.parts[event.index]);
         break;
-      default:
-        Disturb(state, state.parts[event.index], event.kind);
+      case Kind::kFail:
+        Fail(state, state.parts[event.index]);
+        break;
     }
     Check(BrokenLimit(*job_, state));
     if (asking_ == Asking::kAtOnce) {
@@ -177,9 +178,8 @@ class JobWorld {
     if (part.stage == Stage::kWaiting) return part.admitted ? 9 : 1;
     // 9 is an admitted bucket that awaits its turn to move. kFilling 2 or 3, kMoving 4 or 5,
     // kDraining 6 (it is under way or the bucket has ended).
-    const uint64_t code = 2 * static_cast<uint64_t>(part.stage) +
-                          (part.stage != Stage::kDraining && !part.under_way ? 1 : 0);
-    return code + (part.cancelled ? 8 : 0);
+    return 2 * static_cast<uint64_t>(part.stage) +
+           (part.stage != Stage::kDraining && !part.under_way ? 1 : 0);
   }
 
   void Check(const std::string& promise) {
@@ -253,23 +253,15 @@ class JobWorld {
 
   void StageEnded(const Rank& state, Part& part) {
     part.under_way = false;
-    if (part.cancelled) {
-      part.stage = Stage::kCancelled;
-    } else if (state.failed) {
+    if (state.failed) {
       part.stage = Stage::kFailed;
     } else if (NextStage(part.stage, part.member.stages) == Stage::kDone) {
       part.stage = Stage::kDone;
     }
   }
 
-  void Disturb(Rank& state, Part& part, Kind kind) {
+  void Fail(Rank& state, Part& part) {
     if constexpr (kIsEngine) {
-      if (kind == Kind::kCancel) {
-        state.gate.Cancel(part.ticket);
-        part.cancelled = true;
-        if (!part.under_way) part.stage = Stage::kCancelled;
-        return;
-      }
       state.gate.Fail(part.ticket, absl::InternalError("a stage failed"));
       part.under_way = false;
       part.stage = Stage::kFailed;
@@ -285,7 +277,7 @@ class JobWorld {
     while (state.gate.Next(&command)) Obey(state, command);
     state.has_commands = false;
     SeeAdmissions(state);
-    peak_slots_ = std::max(peak_slots_, state.gate.counters().held_slots);
+    peak_slots_ = std::max(peak_slots_, state.gate.counters().held_buckets);
     Check(BrokenLimit(*job_, state));
     if constexpr (kIsEngine) {
       Check(BrokenStanding(state));
@@ -295,12 +287,11 @@ class JobWorld {
 
   void Obey(Rank& state, const Command& command) {
     Part* const part = command.cookie < state.parts.size() ? &state.parts[command.cookie] : nullptr;
-    if (part == nullptr || !part->live() || part->under_way || part->ticket != command.ticket ||
-        part->cancelled) {
+    if (part == nullptr || !part->live() || part->under_way || part->ticket != command.ticket) {
       return Check("a command for a bucket that can have none");
     }
     if (NextStage(part->stage, part->member.stages) != command.stage) Check("a stage out of order");
-    if (part->stage != Stage::kWaiting && part->slots != command.slots) Check("the slots changed");
+    if (part->stage != Stage::kWaiting && part->slot != command.slot) Check("the slot changed");
     for (const Part& other : state.parts) {
       const bool before =
           other.bucket < part->bucket && other.live() && other.channel == part->channel;
@@ -311,7 +302,7 @@ class JobWorld {
     }
     part->stage = command.stage;
     part->under_way = true;
-    part->slots = command.slots;
+    part->slot = command.slot;
   }
 
   // A bucket that moves first and awaits its turn is admitted without a command. A channel admits

@@ -1,5 +1,5 @@
-// Liveness and limits of several runs in several lanes, by exhaustive search: runs that start early
-// on one rank and late on another, and a run that is cancelled everywhere at different times.
+// Liveness and limits of several runs in several lanes, by exhaustive search. Runs start early on
+// one rank and late on another, and a run is cancelled everywhere at different times.
 #include <cstddef>
 #include <cstdint>
 #include <iostream>
@@ -50,7 +50,7 @@ void ForEachJob(int ranks, const std::vector<std::vector<JobBucket>>& jobs,
   int64_t number = 0;
   for (const std::vector<JobBucket>& buckets : jobs) {
     for (const Split& split : splits) {
-      for (const int slots : {1, 3}) {
+      for (const int slots : {1, 2}) {
         for (unsigned late = 0; late < 1U << ranks; late = late == 0 ? 1 : late * 2) {
           if (number++ % stride != 0) continue;
           const EngineOptions options{
@@ -75,21 +75,19 @@ void SearchAll(int ranks, const std::vector<std::vector<JobBucket>>& jobs,
 }
 
 TEST(EveryOrderOfRuns, AmongThreeRanksSampled) {
-  SearchAll(3, AllJobs(3, AllKindsAmongThree(), 3), SplitsOfThree(), 151, Asking::kAtOnce,
+  SearchAll(3, AllJobs(3, AllKindsAmongThree(), 3), SplitsOfThree(), 37, Asking::kAtOnce,
             "runs of three buckets among three ranks");
 }
 
 TEST(EveryOrderOfRuns, BetweenTwoRanks) {
-  std::vector<JobBucket> kinds = PairsAmong(2, 1);
-  for (const JobBucket& dear : PairsAmong(2, 2)) kinds.push_back(dear);
-  SearchAll(2, AllJobs(2, kinds, 4), SplitsOfFour(), 73, Asking::kAnyTime,
+  SearchAll(2, AllJobs(2, AllKindsBetweenTwo(), 4), SplitsOfFour(), 73, Asking::kAnyTime,
             "runs of four buckets between two ranks, asked at any time");
 }
 
 TEST(EveryOrderOfRuns, InRingsAmongFourRanks) {
   const std::vector<std::vector<JobBucket>> jobs = {
       {Pair(0, 1), Pair(1, 2), Pair(2, 3), Pair(3, 0)},
-      {Pair(3, 0), Relayed(0, 1, 2), Pair(2, 3, 2), Pair(1, 0)},
+      {Pair(3, 0), Relayed(0, 1, 2), Pair(2, 3), Pair(1, 0)},
   };
   SearchAll(4, jobs, SplitsOfFour(), 3, Asking::kAtOnce, "runs in rings among four ranks");
 }
@@ -109,15 +107,13 @@ void SearchWithCancelledRun(int ranks, const std::vector<std::vector<JobBucket>>
 }
 
 TEST(EveryOrderOfCancelling, AmongThreeRanksSampled) {
-  SearchWithCancelledRun(3, AllJobs(3, AllKindsAmongThree(), 3), SplitsOfThree(), 3001,
+  SearchWithCancelledRun(3, AllJobs(3, AllKindsAmongThree(), 3), SplitsOfThree(), 1511,
                          Asking::kAtOnce, "a cancelled run among three ranks");
 }
 
 TEST(EveryOrderOfCancelling, BetweenTwoRanks) {
-  std::vector<JobBucket> kinds = PairsAmong(2, 1);
-  for (const JobBucket& dear : PairsAmong(2, 2)) kinds.push_back(dear);
-  SearchWithCancelledRun(2, AllJobs(2, kinds, 4), SplitsOfFour(), 433, Asking::kAnyTime,
-                         "a cancelled run between two ranks, asked at any time");
+  SearchWithCancelledRun(2, AllJobs(2, AllKindsBetweenTwo(), 4), SplitsOfFour(), 433,
+                         Asking::kAnyTime, "a cancelled run between two ranks, asked at any time");
 }
 
 // A job with one slot per rank, in which two ranks meet in two runs of different urgency.
@@ -152,7 +148,7 @@ TEST(WithoutAnnouncements, OneRunDoesNot) {
 TEST(WithoutAnnouncements, ManySmallJobsGetStuck) {
   int stuck = 0;
   int all = 0;
-  ForEachJob(3, AllJobs(3, AllKindsAmongThree(), 3), SplitsOfThree(), 61 * kStride,
+  ForEachJob(3, AllJobs(3, AllKindsAmongThree(), 3), SplitsOfThree(), 17 * kStride,
              [&](const Job& job) {
                ++all;
                if (Search<UnannouncedGate>(job, Asking::kAtOnce).stuck > 0) ++stuck;

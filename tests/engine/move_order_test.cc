@@ -1,5 +1,5 @@
 // Moves that are held back at random, against a list of what each channel has begun.
-#include "session/move_order.h"
+#include "engine/move_order.h"
 
 #include <algorithm>
 #include <array>

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "fakes/fake_cuda.h"
+#include "fakes/fake_cuda_capture.h"
+#include "fakes/fake_cuda_context.h"
 #include "fakes/fake_cuda_state.h"
 
 namespace sluice {
@@ -41,7 +43,6 @@ Calls& TheCalls() {
 }
 
 struct ThreadState {
-  int device = 0;
   cudaError_t error = cudaSuccess;
   uint64_t epoch = 0;
 };
@@ -67,20 +68,24 @@ cudaError_t SystemError(const State& state) {
 cudaError_t DeviceError() {
   State& state = TheState();
   const Lock lock(state.mutex);
-  const auto device = static_cast<size_t>(ThisThread().device);
+  const auto device = static_cast<size_t>(CurrentDevice());
   return device < state.devices.size() ? state.devices[device].error : cudaSuccess;
 }
 
 }  // namespace
 
-cudaError_t CountCall(const char* function) {
+namespace {
+
+enum class Of { kRuntime, kDriver };
+
+cudaError_t Count(const char* function, Of of) {
   Calls& calls = TheCalls();
   const std::lock_guard lock(calls.mutex);
   ++calls.counts[function];
-  ++calls.all;
+  if (of == Of::kRuntime) ++calls.all;
   cudaError_t error = cudaSuccess;
   for (Failure& failure : calls.failures) {
-    if (!failure.function.empty() && failure.function != function) continue;
+    if (failure.function.empty() ? of == Of::kDriver : failure.function != function) continue;
     if (failure.device >= 0 && failure.device != CurrentDevice()) continue;
     if (--failure.in_calls != 0) continue;
     error = failure.error;
@@ -89,13 +94,22 @@ cudaError_t CountCall(const char* function) {
   return error;
 }
 
-Opening Open(const char* function, IfFailed if_failed) {
+}  // namespace
+
+cudaError_t CountCall(const char* function) { return Count(function, Of::kRuntime); }
+
+cudaError_t CountDriverCall(const char* function) { return Count(function, Of::kDriver); }
+
+Opening Open(const char* function, IfFailed if_failed, TakesContext takes_context) {
   const cudaError_t failure = CountCall(function);
   State& state = TheState();
   {
     const Lock lock(state.mutex);
     const cudaError_t error = SystemError(state);
     if (error != cudaSuccess) return {.run = false, .error = error};
+    if (takes_context == TakesContext::kYes) BindContext(state);
+    const cudaError_t refused = CheckCaptures(state, function);
+    if (refused != cudaSuccess) return {.run = false, .error = refused};
   }
   const cudaError_t error = failure != cudaSuccess ? failure : DeviceError();
   return {.run = error == cudaSuccess || if_failed == IfFailed::kDoIt, .error = error};
@@ -108,10 +122,6 @@ cudaError_t Remember(cudaError_t error) {
   thread.epoch = Epoch();
   return error;
 }
-
-int CurrentDevice() { return ThisThread().device; }
-
-void SetCurrentDevice(int device) { ThisThread().device = device; }
 
 void CountHostWait() {
   Calls& calls = TheCalls();

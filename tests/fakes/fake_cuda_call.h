@@ -10,21 +10,26 @@ namespace sluice::fake_cuda {
 // What a call that is to fail does first: nothing, or all the same what it is for.
 enum class IfFailed { kNothing, kDoIt };
 
+enum class TakesContext { kNo, kYes };
+
 struct Opening {
   bool run;           // the call's body
   cudaError_t error;  // to be returned whatever the body says, unless cudaSuccess
 };
 
-Opening Open(const char* function, IfFailed if_failed);
+Opening Open(const char* function, IfFailed if_failed, TakesContext takes_context);
 cudaError_t Remember(cudaError_t error);
 
 // Counts a call that works without a device; what it is to fail with.
 cudaError_t CountCall(const char* function);
 
-// `body` returns the call's result.
+// Counts a call of the driver's. It fails only if a failure of that function was asked for.
+cudaError_t CountDriverCall(const char* function);
+
+// A call that takes a context, and makes one for a thread that has none. `body` returns its result.
 template <class Body>
 cudaError_t Call(const char* function, IfFailed if_failed, const Body& body) {
-  const Opening opening = Open(function, if_failed);
+  const Opening opening = Open(function, if_failed, TakesContext::kYes);
   const cudaError_t result = opening.run ? body() : cudaSuccess;
   return Remember(opening.error != cudaSuccess ? opening.error : result);
 }
@@ -34,8 +39,12 @@ cudaError_t Call(const char* function, const Body& body) {
   return Call(function, IfFailed::kNothing, body);
 }
 
-int CurrentDevice();
-void SetCurrentDevice(int device);
+// A call that takes none.
+template <class Body>
+cudaError_t Query(const char* function, const Body& body) {
+  const Opening opening = Open(function, IfFailed::kNothing, TakesContext::kNo);
+  return Remember(opening.run ? body() : opening.error);
+}
 
 // Counts a call in which the host waits for a device.
 void CountHostWait();

@@ -10,6 +10,7 @@
 
 #include "fakes/fake_cuda.h"
 #include "fakes/fake_cuda_call.h"
+#include "fakes/fake_cuda_context.h"
 #include "fakes/fake_cuda_event.h"
 #include "fakes/fake_cuda_state.h"
 #include "fakes/fake_cuda_stream.h"
@@ -61,8 +62,13 @@ void CheckStreams(State& state) {
     if (!stream->is_null && !stream->is_destroyed) {
       AddMisuse("left: a stream never destroyed, " + Hex(PointerTo(handle)));
     }
+    if (stream->capture != nullptr) {
+      AddMisuse("left: a capture never ended, of stream " + Hex(PointerTo(handle)));
+    }
   }
+  state.captures = 0;
   for (const auto& [handle, stream] : std::exchange(state.streams, {})) {
+    stream->capture.reset();
     stream->links.clear();
     stream->exports.clear();
     Destroy(*stream);
@@ -102,8 +108,9 @@ std::vector<std::string> FakeCudaCheckClean() {
     fake_cuda::CheckMemory(state);
     fake_cuda::CheckStreams(state);
     fake_cuda::CheckEvents(state);
-    state.devices.clear();
-    state.devices.resize(static_cast<size_t>(state.config.devices));
+    for (fake_cuda::DeviceState& device : state.devices) device = {};
+    fake_cuda::ForgetContexts(state);
+    state.held.clear();
   }
   fake_cuda::ForgetCalls();
   return fake_cuda::TakeMisuse();

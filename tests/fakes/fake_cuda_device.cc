@@ -1,19 +1,16 @@
-// The calls about devices, the driver and its functions.
+// The calls about devices and versions.
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
-#include <string_view>
 
 #include "fakes/fake_cuda_call.h"
-#include "fakes/fake_cuda_memory.h"
+#include "fakes/fake_cuda_context.h"
 #include "fakes/fake_cuda_state.h"
 
 namespace sluice::fake_cuda {
 namespace {
 
 // A device like an H200, as far as anybody asks.
-constexpr int kMajor = 9;
-constexpr int kMinor = 0;
 constexpr int kMultiprocessors = 132;
 constexpr int kThreadsPerMultiprocessor = 2048;
 constexpr int kThreadsPerBlock = 1024;
@@ -30,6 +27,13 @@ bool IsDevice(int device) {
   return device >= 0 && static_cast<size_t>(device) < state.devices.size();
 }
 
+// No two devices of the machine have the same.
+int BusOf(int device) {
+  State& state = TheState();
+  const Lock lock(state.mutex);
+  return kFirstBus + CommonNumber(state, device);
+}
+
 cudaError_t Properties(cudaDeviceProp* properties, int device) {
   if (properties == nullptr) return cudaErrorInvalidValue;
   if (!IsDevice(device)) return cudaErrorInvalidDevice;
@@ -39,11 +43,11 @@ cudaError_t Properties(cudaDeviceProp* properties, int device) {
   properties->sharedMemPerBlock = kSharedBytes;
   properties->warpSize = kWarp;
   properties->maxThreadsPerBlock = kThreadsPerBlock;
-  properties->major = kMajor;
-  properties->minor = kMinor;
+  properties->major = FakeCudaConfiguration().compute_capability / 10;
+  properties->minor = FakeCudaConfiguration().compute_capability % 10;
   properties->multiProcessorCount = kMultiprocessors;
   properties->canMapHostMemory = 1;
-  properties->pciBusID = kFirstBus + device;
+  properties->pciBusID = BusOf(device);
   properties->asyncEngineCount = kCopyEngines;
   properties->unifiedAddressing = 1;
   properties->memoryBusWidth = kBusBits;
@@ -51,7 +55,7 @@ cudaError_t Properties(cudaDeviceProp* properties, int device) {
   properties->maxThreadsPerMultiProcessor = kThreadsPerMultiprocessor;
   properties->hostRegisterSupported = 1;
   properties->ipcEventSupported = 1;
-  properties->hostNumaId = -1;
+  properties->hostNumaId = FakeCudaConfiguration().numa_node;
   return cudaSuccess;
 }
 
@@ -69,7 +73,7 @@ int Attribute(cudaDeviceAttr attribute, int device) {
     case cudaDevAttrMultiProcessorCount:
       return kMultiprocessors;
     case cudaDevAttrPciBusId:
-      return kFirstBus + device;
+      return BusOf(device);
     case cudaDevAttrGlobalMemoryBusWidth:
       return kBusBits;
     case cudaDevAttrL2CacheSize:
@@ -79,11 +83,11 @@ int Attribute(cudaDeviceAttr attribute, int device) {
     case cudaDevAttrAsyncEngineCount:
       return kCopyEngines;
     case cudaDevAttrComputeCapabilityMajor:
-      return kMajor;
+      return FakeCudaConfiguration().compute_capability / 10;
     case cudaDevAttrComputeCapabilityMinor:
-      return kMinor;
+      return FakeCudaConfiguration().compute_capability % 10;
     case cudaDevAttrHostNumaId:
-      return -1;
+      return FakeCudaConfiguration().numa_node;
     case cudaDevAttrCanMapHostMemory:
     case cudaDevAttrUnifiedAddressing:
     case cudaDevAttrStreamPrioritiesSupported:
@@ -111,33 +115,9 @@ cudaError_t EnablePeer(int peer, unsigned flags) {
   State& state = TheState();
   const Lock lock(state.mutex);
   if (!state.config.peer_access) return cudaErrorPeerAccessUnsupported;
+  state.devices[static_cast<size_t>(peer)].has_context = true;
   const bool is_new = state.devices[static_cast<size_t>(device)].peers.insert(peer).second;
   return is_new ? cudaSuccess : cudaErrorPeerAccessAlreadyEnabled;
-}
-
-// cuMemGetAddressRange of the driver: its results are CUresult's, whose numbers are the same.
-int MemGetAddressRange(unsigned long long* base, size_t* bytes, unsigned long long pointer) {
-  State& state = TheState();
-  const Lock lock(state.mutex);
-  const Allocation* const found = Find(state, PointerTo(static_cast<uintptr_t>(pointer)));
-  if (found == nullptr || found->kind == MemoryKind::kPinned ||
-      pointer - found->base >= found->bytes) {
-    return cudaErrorInvalidValue;
-  }
-  if (base != nullptr) *base = found->base;
-  if (bytes != nullptr) *bytes = found->bytes;
-  return cudaSuccess;
-}
-
-cudaError_t DriverEntryPoint(std::string_view symbol, void** function,
-                             cudaDriverEntryPointQueryResult* result) {
-  if (function == nullptr) return cudaErrorInvalidValue;
-  const bool is_known = symbol == "cuMemGetAddressRange";
-  *function = is_known ? reinterpret_cast<void*>(MemGetAddressRange) : nullptr;
-  if (result != nullptr) {
-    *result = is_known ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
-  }
-  return is_known || result != nullptr ? cudaSuccess : cudaErrorSymbolNotFound;
 }
 
 }  // namespace
@@ -149,23 +129,27 @@ extern "C" {
 
 cudaError_t cudaGetDeviceCount(int* count) {
   if (count != nullptr) *count = 0;
-  return fake::Call(__func__, [&] {
+  return fake::Query(__func__, [&] {
     if (count == nullptr) return cudaErrorInvalidValue;
-    *count = sluice::FakeCudaConfiguration().devices;
+    fake::State& state = fake::TheState();
+    const fake::Lock lock(state.mutex);
+    *count = static_cast<int>(state.devices.size());
     return cudaSuccess;
   });
 }
 
 cudaError_t cudaSetDevice(int device) {
-  return fake::Call(__func__, [&] {
+  return fake::Query(__func__, [&] {
     if (!fake::IsDevice(device)) return cudaErrorInvalidDevice;
-    fake::SetCurrentDevice(device);
+    fake::State& state = fake::TheState();
+    const fake::Lock lock(state.mutex);
+    fake::ChooseDevice(state, device);
     return cudaSuccess;
   });
 }
 
 cudaError_t cudaGetDevice(int* device) {
-  return fake::Call(__func__, [&] {
+  return fake::Query(__func__, [&] {
     if (device == nullptr) return cudaErrorInvalidValue;
     *device = fake::CurrentDevice();
     return cudaSuccess;
@@ -173,11 +157,11 @@ cudaError_t cudaGetDevice(int* device) {
 }
 
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp* prop, int device) {
-  return fake::Call(__func__, [&] { return fake::Properties(prop, device); });
+  return fake::Query(__func__, [&] { return fake::Properties(prop, device); });
 }
 
 cudaError_t cudaDeviceGetAttribute(int* value, enum cudaDeviceAttr attr, int device) {
-  return fake::Call(__func__, [&] {
+  return fake::Query(__func__, [&] {
     if (value == nullptr) return cudaErrorInvalidValue;
     if (!fake::IsDevice(device)) return cudaErrorInvalidDevice;
     *value = fake::Attribute(attr, device);
@@ -186,11 +170,11 @@ cudaError_t cudaDeviceGetAttribute(int* value, enum cudaDeviceAttr attr, int dev
 }
 
 cudaError_t cudaDeviceGetPCIBusId(char* pciBusId, int len, int device) {
-  return fake::Call(__func__, [&] {
+  return fake::Query(__func__, [&] {
     constexpr int kLongest = 13;
     if (pciBusId == nullptr || len < kLongest) return cudaErrorInvalidValue;
     if (!fake::IsDevice(device)) return cudaErrorInvalidDevice;
-    std::snprintf(pciBusId, static_cast<size_t>(len), "0000:%02X:00.0", fake::kFirstBus + device);
+    std::snprintf(pciBusId, static_cast<size_t>(len), "0000:%02X:00.0", fake::BusOf(device));
     return cudaSuccess;
   });
 }
@@ -205,8 +189,8 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* leastPriority, int* greatestPr
 }
 
 cudaError_t cudaDeviceCanAccessPeer(int* canAccessPeer, int device, int peerDevice) {
-  return fake::Call(__func__,
-                    [&] { return fake::CanAccessPeer(canAccessPeer, device, peerDevice); });
+  return fake::Query(__func__,
+                     [&] { return fake::CanAccessPeer(canAccessPeer, device, peerDevice); });
 }
 
 cudaError_t cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags) {
@@ -228,15 +212,6 @@ cudaError_t cudaRuntimeGetVersion(int* runtimeVersion) {
   if (runtimeVersion == nullptr) return fake::Remember(cudaErrorInvalidValue);
   *runtimeVersion = CUDART_VERSION;
   return cudaSuccess;
-}
-
-cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** funcPtr, unsigned int,
-                                             unsigned long long,
-                                             enum cudaDriverEntryPointQueryResult* driverStatus) {
-  return fake::Call(__func__, [&] {
-    return symbol == nullptr ? cudaErrorInvalidValue
-                             : fake::DriverEntryPoint(symbol, funcPtr, driverStatus);
-  });
 }
 
 }  // extern "C"

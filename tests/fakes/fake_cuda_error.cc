@@ -67,6 +67,19 @@ constexpr std::array kTexts = {
     SLUICE_FAKE_ERROR(cudaErrorSystemNotReady, "system not yet initialized"),
     SLUICE_FAKE_ERROR(cudaErrorSystemDriverMismatch,
                       "system has unsupported display driver / cuda driver combination"),
+    SLUICE_FAKE_ERROR(cudaErrorIllegalState,
+                      "the operation cannot be performed in the present state"),
+    SLUICE_FAKE_ERROR(cudaErrorStreamCaptureUnsupported,
+                      "operation not permitted when stream is capturing"),
+    SLUICE_FAKE_ERROR(cudaErrorStreamCaptureInvalidated,
+                      "operation failed due to a previous error during capture"),
+    SLUICE_FAKE_ERROR(cudaErrorStreamCaptureIsolation,
+                      "dependency created on uncaptured work in another stream"),
+    SLUICE_FAKE_ERROR(
+        cudaErrorStreamCaptureImplicit,
+        "operation would make the legacy stream depend on a capturing blocking stream"),
+    SLUICE_FAKE_ERROR(cudaErrorStreamCaptureWrongThread,
+                      "attempt to terminate a thread-local capture sequence from another thread"),
     SLUICE_FAKE_ERROR(cudaErrorUnknown, "unknown error"),
 };
 

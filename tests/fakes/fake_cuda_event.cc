@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "fakes/fake_cuda_call.h"
+#include "fakes/fake_cuda_context.h"
 
 namespace sluice::fake_cuda {
 namespace {
@@ -167,6 +168,7 @@ cudaError_t CreateEvent(cudaEvent_t* event, unsigned flags) {
   }
   State& state = TheState();
   const Lock lock(state.mutex);
+  if (!HasRoomForEvent(state)) return cudaErrorMemoryAllocation;
   const std::shared_ptr<Event> made = MakeEvent(state, flags);
   if (is_shared) {
     const std::shared_ptr<SharedMemory> memory = SharedMemory::Create(sizeof(SharedEvent));

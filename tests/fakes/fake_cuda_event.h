@@ -47,6 +47,11 @@ struct Event {
 std::shared_ptr<Event> FindEvent(State& state, cudaEvent_t handle, const char* function);
 std::shared_ptr<Event> MakeEvent(State& state, unsigned flags);
 
+// Whether the process may have one more.
+inline bool HasRoomForEvent(const State& state) {
+  return state.events.size() < state.config.events_max + state.events_before;
+}
+
 // Makes the event one that processes share, in this memory.
 void Share(Event& event, const std::shared_ptr<SharedMemory>& memory);
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "fakes/fake_cuda_call.h"
+#include "fakes/fake_cuda_context.h"
 #include "fakes/fake_cuda_event.h"
 #include "fakes/fake_cuda_memory.h"
 #include "fakes/fake_cuda_state.h"
@@ -17,8 +18,9 @@ namespace {
 // What is in a handle.
 struct Ticket {
   uint32_t magic;
-  int32_t device;
+  int32_t device;  // as all processes know it
   SharedKey key;
+  uint64_t base;  // of memory: where its owner has it
 };
 constexpr uint32_t kMemoryMagic = 0x6d656d31;
 constexpr uint32_t kEventMagic = 0x65766e31;
@@ -57,8 +59,23 @@ cudaError_t GetMemoryHandle(cudaIpcMemHandle_t* handle, const void* pointer) {
     AddMisuse("cudaIpcGetMemHandle of " + Hex(pointer) + ", which is no memory of this process's");
     return cudaErrorInvalidValue;
   }
-  Write({kMemoryMagic, found->device, found->memory->key()}, *handle);
+  if (found->device != CurrentDevice()) {
+    AddMisuse("cudaIpcGetMemHandle of " + Hex(pointer) + ", which is memory of device " +
+              std::to_string(found->device) + ", while device " + std::to_string(CurrentDevice()) +
+              " is current");
+    return cudaErrorInvalidValue;
+  }
+  if (found->is_of_pool) return cudaErrorInvalidValue;
+  const int device = CommonNumber(state, found->device);
+  Write({kMemoryMagic, device, found->memory->key(), found->base}, *handle);
   return cudaSuccess;
+}
+
+// What is still open of memory that its owner has freed, and whose place is another one's now.
+bool Overlap(const Allocation& open, const Ticket& ticket) {
+  return open.memory->key().process == ticket.key.process &&
+         open.owner_base < ticket.base + ticket.key.bytes &&
+         ticket.base < open.owner_base + open.bytes;
 }
 
 cudaError_t OpenMemory(void** pointer, const cudaIpcMemHandle_t& handle, unsigned flags) {
@@ -70,18 +87,24 @@ cudaError_t OpenMemory(void** pointer, const cudaIpcMemHandle_t& handle, unsigne
   const cudaError_t error = Open(state, ticket, kMemoryMagic, memory);
   if (error != cudaSuccess) return error;
   const int device = CurrentDevice();
-  if (ticket.device != device && !state.config.peer_access) return cudaErrorPeerAccessUnsupported;
+  const bool is_own = ticket.device == CommonNumber(state, device);
+  if (!is_own && !state.config.peer_access) return cudaErrorPeerAccessUnsupported;
+  // Ranks as threads do not get into one another's way, unless a test has one of them open all.
+  const bool tells_apart = state.config.reuse_addresses || !state.config.same_process_ipc;
+  bool is_in_the_way = false;
   for (auto& [base, allocation] : state.allocations) {
-    if (allocation.kind != MemoryKind::kImported || allocation.memory != memory ||
-        allocation.device != device) {
-      continue;
+    if (allocation.kind != MemoryKind::kImported || allocation.device != device) continue;
+    if (allocation.memory == memory) {
+      ++allocation.opens;
+      *pointer = PointerTo(base);
+      return cudaSuccess;
     }
-    ++allocation.opens;
-    *pointer = PointerTo(base);
-    return cudaSuccess;
+    is_in_the_way |= tells_apart && Overlap(allocation, ticket);
   }
-  const Allocation* const made = MapDevice(state, MemoryKind::kImported, memory, device);
+  if (is_in_the_way) return cudaErrorAlreadyMapped;
+  Allocation* const made = MapDevice(state, MemoryKind::kImported, memory, device);
   if (made == nullptr) return cudaErrorMapBufferObjectFailed;
+  made->owner_base = ticket.base;
   memory->AddUser();
   *pointer = PointerTo(made->base);
   return cudaSuccess;
@@ -95,6 +118,11 @@ cudaError_t CloseMemory(const char* function, void* pointer) {
       found->base != reinterpret_cast<uintptr_t>(pointer)) {
     AddMisuse(std::string(function) + " of " + Hex(pointer) + ", which is not open");
     return cudaErrorInvalidValue;
+  }
+  if (found->device != CurrentDevice()) {
+    AddMisuse(std::string(function) + " of " + Hex(pointer) + ", which device " +
+              std::to_string(found->device) + " has open, while device " +
+              std::to_string(CurrentDevice()) + " is current");
   }
   if (--found->opens > 0) return cudaSuccess;
   const std::shared_ptr<SharedMemory> memory = found->memory;
@@ -112,7 +140,7 @@ cudaError_t GetEventHandle(cudaIpcEventHandle_t* handle, cudaEvent_t event_handl
     return cudaErrorInvalidValue;
   }
   event->is_exported = true;
-  Write({kEventMagic, event->device, event->memory->key()}, *handle);
+  Write({kEventMagic, CommonNumber(state, event->device), event->memory->key(), 0}, *handle);
   return cudaSuccess;
 }
 
@@ -123,6 +151,7 @@ cudaError_t OpenEvent(cudaEvent_t* event, const cudaIpcEventHandle_t& handle) {
   std::shared_ptr<SharedMemory> memory;
   const cudaError_t error = Open(state, Read(handle), kEventMagic, memory);
   if (error != cudaSuccess) return error;
+  if (!HasRoomForEvent(state)) return cudaErrorMemoryAllocation;
   const std::shared_ptr<Event> made =
       MakeEvent(state, cudaEventInterprocess | cudaEventDisableTiming);
   made->is_imported = true;

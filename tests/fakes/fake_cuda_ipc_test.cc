@@ -153,6 +153,95 @@ TEST(FakeCudaIpcTest, RanksAsThreadsOpenEachOthersHandles) {
   EXPECT_EQ(cudaEventDestroy(opened_event), cudaSuccess);
 }
 
+// The driver's functions, as programs get at them.
+template <class Function>
+Function Driver(const char* name) {
+  void* function = nullptr;
+  EXPECT_EQ(cudaGetDriverEntryPointByVersion(name, &function, 12000, 0, nullptr), cudaSuccess);
+  return reinterpret_cast<Function>(function);
+}
+
+TEST(FakeCudaIpcTest, MemoryOfPoolsHasNoHandle) {
+  FakeCudaConfigure({});
+  const CudaMemory own(kBytes);
+  void* pooled = nullptr;
+  {
+    const FakeCudaPool pool;
+    ASSERT_EQ(cudaMalloc(&pooled, kBytes), cudaSuccess);
+  }
+  auto* const ask = Driver<int (*)(void*, int, unsigned long long)>("cuPointerGetAttribute");
+  constexpr int kIsLegacyCudaIpcCapable = 10;
+  const auto is_capable = [ask](const void* pointer) {
+    int is = -1;
+    EXPECT_EQ(ask(&is, kIsLegacyCudaIpcCapable, reinterpret_cast<uintptr_t>(pointer)), 0);
+    return is & 0xff;  // a bool
+  };
+  EXPECT_EQ(is_capable(own.At(7)), 1);
+  EXPECT_EQ(is_capable(pooled), 0);
+  cudaIpcMemHandle_t handle;
+  EXPECT_EQ(cudaIpcGetMemHandle(&handle, own.At(7)), cudaSuccess);
+  EXPECT_EQ(cudaIpcGetMemHandle(&handle, pooled), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaFree(pooled), cudaSuccess);
+}
+
+size_t FreeBytes() {
+  size_t free = 0;
+  size_t total = 0;
+  EXPECT_EQ(cudaMemGetInfo(&free, &total), cudaSuccess);
+  return free;
+}
+
+TEST(FakeCudaIpcTest, FreedMemoryThatIsOpenIsHeldAndInTheWay) {
+  FakeCudaConfigure({.same_process_ipc = true, .free_while_open = true, .reuse_addresses = true});
+  const size_t free_bytes = FreeBytes();
+  cudaIpcMemHandle_t handle;
+  void* stale = nullptr;
+  const void* place = nullptr;
+  {
+    const CudaMemory freed(kBytes);
+    place = freed.data();
+    ASSERT_EQ(cudaIpcGetMemHandle(&handle, freed.data()), cudaSuccess);
+    ASSERT_EQ(cudaIpcOpenMemHandle(&stale, handle, cudaIpcMemLazyEnablePeerAccess), cudaSuccess);
+  }
+  EXPECT_EQ(FreeBytes(), free_bytes - kBytes);
+  const CudaMemory next(kBytes);
+  ASSERT_EQ(next.data(), place);
+  ASSERT_EQ(cudaIpcGetMemHandle(&handle, next.data()), cudaSuccess);
+  void* opened = nullptr;
+  EXPECT_EQ(cudaIpcOpenMemHandle(&opened, handle, cudaIpcMemLazyEnablePeerAccess),
+            cudaErrorAlreadyMapped);
+  EXPECT_EQ(cudaIpcCloseMemHandle(stale), cudaSuccess);
+  EXPECT_EQ(FreeBytes(), free_bytes - kBytes);
+  EXPECT_EQ(cudaIpcOpenMemHandle(&opened, handle, cudaIpcMemLazyEnablePeerAccess), cudaSuccess);
+  EXPECT_EQ(cudaIpcCloseMemHandle(opened), cudaSuccess);
+}
+
+TEST(FakeCudaIpcTest, VisibleDevicesHaveNumbersOfTheirOwn) {
+  FakeCudaConfigure({.devices = 3, .visible = {2, 0}});
+  int count = 0;
+  EXPECT_EQ(cudaGetDeviceCount(&count), cudaSuccess);
+  EXPECT_EQ(count, 2);
+  char id[16];
+  EXPECT_EQ(cudaDeviceGetPCIBusId(id, sizeof(id), 0), cudaSuccess);
+  EXPECT_STREQ(id, "0000:12:00.0");
+  EXPECT_EQ(cudaDeviceGetPCIBusId(id, sizeof(id), 1), cudaSuccess);
+  EXPECT_STREQ(id, "0000:10:00.0");
+  EXPECT_EQ(cudaSetDevice(2), cudaErrorInvalidDevice);
+}
+
+TEST(FakeCudaIpcTest, EventsAreFinite) {
+  FakeCudaConfigure({.same_process_ipc = true, .events_max = 2});
+  const CudaEvent own(kShared);
+  cudaIpcEventHandle_t handle;
+  ASSERT_EQ(cudaIpcGetEventHandle(&handle, own.get()), cudaSuccess);
+  cudaEvent_t opened = nullptr;
+  ASSERT_EQ(cudaIpcOpenEventHandle(&opened, handle), cudaSuccess);
+  cudaEvent_t more = nullptr;
+  EXPECT_EQ(cudaEventCreateWithFlags(&more, kShared), cudaErrorMemoryAllocation);
+  EXPECT_EQ(cudaIpcOpenEventHandle(&more, handle), cudaErrorMemoryAllocation);
+  EXPECT_EQ(cudaEventDestroy(opened), cudaSuccess);
+}
+
 TEST(FakeCudaIpcTest, MisuseIsReported) {
   FakeCudaConfigure({.same_process_ipc = true});
   void* memory = nullptr;

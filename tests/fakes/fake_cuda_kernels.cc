@@ -4,24 +4,42 @@
 // that its pieces reach must lie in one live allocation each.
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "cuda_runtime_api.h"
-#include "device/cuda_cast_move.h"
-#include "device/cuda_elements.h"
-#include "device/cuda_kernels.h"
-#include "device/cuda_move.h"
-#include "device/cuda_normalize.h"
-#include "device/cuda_pieces.h"
-#include "device/cuda_reduce.h"
+#include "device/cuda/cuda_cast_move.h"
+#include "device/cuda/cuda_elements.h"
+#include "device/cuda/cuda_kernels.h"
+#include "device/cuda/cuda_move.h"
+#include "device/cuda/cuda_normalize.h"
+#include "device/cuda/cuda_pieces.h"
+#include "device/cuda/cuda_reduce.h"
 #include "fakes/fake_cuda.h"
+#include "fakes/fake_cuda_state.h"
 #include "fakes/fake_cuda_tiles.h"
 #include "sluice/tensor.h"
 
 namespace sluice {
 namespace {
+
+// One for few pieces, and one for many.
+struct Kernel {
+  const char* few;
+  const char* many;
+};
+constexpr Kernel kMoves = {"the kernel of few moves", "the kernel of many moves"};
+constexpr Kernel kCasts = {"the kernel of few casts", "the kernel of many casts"};
+constexpr Kernel kTransposes = {"the kernel of few transposes", "the kernel of many transposes"};
+constexpr Kernel kReductions = {"the kernel of few reductions", "the kernel of many reductions"};
+constexpr Kernel kNormalizations = {"the kernel of few normalizations",
+                                    "the kernel of many normalizations"};
+
+cudaError_t Load(const Kernel& kernel) {
+  const cudaError_t error = FakeCudaLoad(kernel.few);
+  return error == cudaSuccess ? FakeCudaLoad(kernel.many) : error;
+}
 
 // Where one side of a piece lies, from the lowest to the highest byte.
 struct Extent {
@@ -105,67 +123,66 @@ std::byte* OnHost(const std::byte* at, const Extent& extent) {
 }
 
 template <class Piece, void (*kRun)(const Piece* pieces, int count, uint32_t tiles)>
-cudaError_t Launch(const CudaLaunch& launch, Piece* pieces, Piece* on_device, int count) {
+cudaError_t Launch(const Kernel& kernel, const CudaLaunch& launch, Piece* pieces, int count) {
+  if (count < 1 || count > kPiecesOfLaunch) return cudaErrorInvalidValue;
   const uint32_t tiles = NumberTiles(pieces, count);
-  const size_t table_bytes = static_cast<size_t>(count) * sizeof(Piece);
   std::vector<FakeCudaRange> uses;
   for (int i = 0; i < count; ++i) {
     const Sides sides = SidesOf(pieces[i]);
     uses.push_back(RangeOf(pieces[i].src, sides.src));
     uses.push_back(RangeOf(pieces[i].dst, sides.dst));
   }
-  std::vector<Piece> table(pieces, pieces + count);
-  const bool copies = count > kPiecesOfLaunch;
-  if (copies) {
-    const cudaError_t copied =
-        cudaMemcpyAsync(on_device, pieces, table_bytes, cudaMemcpyHostToDevice, launch.stream);
-    if (copied != cudaSuccess) return copied;
-    uses.push_back({on_device, table_bytes});
-  }
-  return FakeCudaEnqueue(
-      launch.stream,
-      [table = std::move(table), on_device, copies, table_bytes, tiles]() mutable {
-        if (copies) {
-          const void* const copied = FakeCudaHostPointer(on_device, table_bytes);
-          if (copied != nullptr) std::memcpy(table.data(), copied, table_bytes);
-        }
-        for (Piece& piece : table) {
+  return FakeCudaLaunch(
+      count <= kFewPieces ? kernel.few : kernel.many, launch.stream,
+      [launched = std::vector<Piece>(pieces, pieces + count), tiles]() mutable {
+        for (Piece& piece : launched) {
           const Sides sides = SidesOf(piece);
           piece.src = OnHost(piece.src, sides.src);
           piece.dst = OnHost(piece.dst, sides.dst);
           if (piece.src == nullptr || piece.dst == nullptr) return;
         }
-        kRun(table.data(), static_cast<int>(table.size()), tiles);
+        kRun(launched.data(), static_cast<int>(launched.size()), tiles);
+        if (const int64_t misaligned = misaligned_accesses.exchange(0); misaligned > 0) {
+          fake_cuda::AddMisuse(
+              "a kernel's accesses at addresses that are no multiple of their size: " +
+              std::to_string(misaligned));
+        }
       },
       uses);
 }
 
 }  // namespace
 
-cudaError_t LaunchMoves(const CudaLaunch& launch, CudaMove* pieces, CudaMove* on_device,
-                        int count) {
-  return Launch<CudaMove, &RunTiles<CudaMove, &Move>>(launch, pieces, on_device, count);
+cudaError_t LaunchMoves(const CudaLaunch& launch, CudaMove* pieces, int count) {
+  return Launch<CudaMove, &RunTiles<CudaMove, &Move>>(kMoves, launch, pieces, count);
 }
 
-cudaError_t LaunchCasts(const CudaLaunch& launch, CudaMove* pieces, CudaMove* on_device,
-                        int count) {
-  return Launch<CudaMove, &RunTiles<CudaMove, &Cast>>(launch, pieces, on_device, count);
+cudaError_t LaunchCasts(const CudaLaunch& launch, CudaMove* pieces, int count) {
+  return Launch<CudaMove, &RunTiles<CudaMove, &Cast>>(kCasts, launch, pieces, count);
 }
 
-cudaError_t LaunchTransposes(const CudaLaunch& launch, CudaTranspose* pieces,
-                             CudaTranspose* on_device, int count) {
-  return Launch<CudaTranspose, &RunTransposes>(launch, pieces, on_device, count);
+cudaError_t LaunchTransposes(const CudaLaunch& launch, CudaTranspose* pieces, int count) {
+  return Launch<CudaTranspose, &RunTransposes>(kTransposes, launch, pieces, count);
 }
 
-cudaError_t LaunchReductions(const CudaLaunch& launch, CudaReduction* pieces,
-                             CudaReduction* on_device, int count) {
-  return Launch<CudaReduction, &RunTiles<CudaReduction, &Reduce>>(launch, pieces, on_device, count);
+cudaError_t LaunchReductions(const CudaLaunch& launch, CudaReduction* pieces, int count) {
+  return Launch<CudaReduction, &RunTiles<CudaReduction, &Reduce>>(kReductions, launch, pieces,
+                                                                  count);
 }
 
-cudaError_t LaunchNormalizations(const CudaLaunch& launch, CudaNormalization* pieces,
-                                 CudaNormalization* on_device, int count) {
-  return Launch<CudaNormalization, &RunTiles<CudaNormalization, &Normalize>>(launch, pieces,
-                                                                             on_device, count);
+cudaError_t LaunchNormalizations(const CudaLaunch& launch, CudaNormalization* pieces, int count) {
+  return Launch<CudaNormalization, &RunTiles<CudaNormalization, &Normalize>>(kNormalizations,
+                                                                             launch, pieces, count);
 }
+
+cudaError_t LoadMoves() { return Load(kMoves); }
+
+cudaError_t LoadCasts() { return Load(kCasts); }
+
+cudaError_t LoadTransposes() { return Load(kTransposes); }
+
+cudaError_t LoadReductions() { return Load(kReductions); }
+
+cudaError_t LoadNormalizations() { return Load(kNormalizations); }
 
 }  // namespace sluice

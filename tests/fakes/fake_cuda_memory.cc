@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <utility>
@@ -31,6 +32,35 @@ bool Overlaps(uintptr_t base, size_t bytes, const FakeCudaRange& range) {
 
 PlaceKind KindOf(const Allocation& allocation) {
   return allocation.kind == MemoryKind::kPinned ? PlaceKind::kPinned : PlaceKind::kDevice;
+}
+
+// Takes address space of what was freed: the first that is long enough. nullptr if there is none.
+void* Reuse(State& state, size_t reserved) {
+  const auto found =
+      std::find_if(state.reusable.begin(), state.reusable.end(),
+                   [reserved](const auto& range) { return range.second >= reserved; });
+  if (found == state.reusable.end()) return nullptr;
+  const auto [base, bytes] = *found;
+  state.reusable.erase(found);
+  if (bytes > reserved) state.reusable[base + reserved] = bytes - reserved;
+  return PointerTo(base);
+}
+
+void GiveForReuse(State& state, uintptr_t base, size_t reserved) {
+  const auto next = state.reusable.find(base + reserved);
+  if (next != state.reusable.end()) {
+    reserved += next->second;
+    state.reusable.erase(next);
+  }
+  const auto after = state.reusable.upper_bound(base);
+  if (after != state.reusable.begin()) {
+    const auto before = std::prev(after);
+    if (before->first + before->second == base) {
+      before->second += reserved;
+      return;
+    }
+  }
+  state.reusable[base] = reserved;
 }
 
 }  // namespace
@@ -105,8 +135,10 @@ Allocation* MapDevice(State& state, MemoryKind kind, const std::shared_ptr<Share
                       int device) {
   const size_t bytes = memory->key().bytes;
   const size_t reserved = (bytes + kPage - 1) / kPage * kPage + kPage;
-  void* const base =
-      mmap(nullptr, reserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* base = kind == MemoryKind::kDevice ? Reuse(state, reserved) : nullptr;
+  if (base == nullptr) {
+    base = mmap(nullptr, reserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  }
   if (base == MAP_FAILED) return nullptr;
   Allocation& allocation = state.allocations[Address(base)];
   allocation = {.kind = kind,
@@ -137,6 +169,9 @@ void Unmap(State& state, Lock& lock, uintptr_t base, const char* function) {
   const Allocation old = std::move(state.allocations.at(base));
   state.allocations.erase(base);
   if (old.kind == MemoryKind::kPinned) return;
+  if (old.kind == MemoryKind::kDevice && state.config.reuse_addresses) {
+    return GiveForReuse(state, old.base, old.reserved);
+  }
   state.freed.push_back({old.base, old.bytes, old.reserved});
   if (state.freed.size() <= kRemembered) return;
   munmap(PointerTo(state.freed.front().base), state.freed.front().reserved);

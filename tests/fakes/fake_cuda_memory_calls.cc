@@ -6,6 +6,7 @@
 #include <string>
 
 #include "fakes/fake_cuda_call.h"
+#include "fakes/fake_cuda_context.h"
 #include "fakes/fake_cuda_memory.h"
 #include "fakes/fake_cuda_state.h"
 #include "fakes/fake_cuda_stream.h"
@@ -18,19 +19,35 @@ namespace {
 constexpr size_t kJunkBytes = size_t{1} << 20;
 constexpr int kJunk = 0xA5;
 
+// Whether this thread's allocations come from a pool.
+thread_local bool from_pool = false;
+
+// What others have closed by now is not held any more.
+void ReleaseHeld(State& state) {
+  std::erase_if(state.held, [&state](const HeldMemory& held) {
+    if (held.memory->Users() > 0) return false;
+    state.devices[static_cast<size_t>(held.device)].allocated -= held.bytes;
+    return true;
+  });
+}
+
 cudaError_t Malloc(void** pointer, size_t bytes) {
   if (pointer == nullptr) return cudaErrorInvalidValue;
   *pointer = nullptr;
   if (bytes == 0) return cudaSuccess;
+  constexpr size_t kAddressable = size_t{1} << 48;
+  if (bytes > kAddressable) return cudaErrorInvalidValue;
   State& state = TheState();
   const Lock lock(state.mutex);
   const int device = CurrentDevice();
   DeviceState& owner = state.devices[static_cast<size_t>(device)];
+  if (bytes > state.config.memory_bytes - owner.allocated) ReleaseHeld(state);
   if (bytes > state.config.memory_bytes - owner.allocated) return cudaErrorMemoryAllocation;
   const std::shared_ptr<SharedMemory> memory = SharedMemory::Create(bytes);
   if (memory == nullptr) return cudaErrorMemoryAllocation;
-  const Allocation* const made = MapDevice(state, MemoryKind::kDevice, memory, device);
+  Allocation* const made = MapDevice(state, MemoryKind::kDevice, memory, device);
   if (made == nullptr) return cudaErrorMemoryAllocation;
+  made->is_of_pool = from_pool;
   std::memset(made->host, kJunk, std::min(bytes, kJunkBytes));
   owner.allocated += bytes;
   *pointer = PointerTo(made->base);
@@ -59,11 +76,16 @@ cudaError_t Free(const char* function, void* pointer) {
   if (found == nullptr) return cudaErrorInvalidValue;
   const std::shared_ptr<SharedMemory> memory = found->memory;
   const int device = found->device;
-  if (const int users = memory->Users(); users > 0 && !state.config.free_while_open) {
+  const int users = memory->Users();
+  if (users > 0 && !state.config.free_while_open) {
     AddMisuse(std::string(function) + " of " + Hex(pointer) + ", which " + std::to_string(users) +
               " process(es) still have open");
   }
-  state.devices[static_cast<size_t>(device)].allocated -= found->bytes;
+  if (users > 0) {
+    state.held.push_back({device, found->bytes, memory});
+  } else {
+    state.devices[static_cast<size_t>(device)].allocated -= found->bytes;
+  }
   Unmap(state, lock, found->base, function);
   SynchronizeDevice(state, lock, device);
   memory->CloseDescriptor();
@@ -118,6 +140,7 @@ cudaError_t MemoryInfo(size_t* free, size_t* total) {
   if (free == nullptr || total == nullptr) return cudaErrorInvalidValue;
   State& state = TheState();
   const Lock lock(state.mutex);
+  ReleaseHeld(state);
   *total = state.config.memory_bytes;
   *free = *total - state.devices[static_cast<size_t>(CurrentDevice())].allocated;
   return cudaSuccess;
@@ -125,6 +148,13 @@ cudaError_t MemoryInfo(size_t* free, size_t* total) {
 
 }  // namespace
 }  // namespace sluice::fake_cuda
+
+namespace sluice {
+
+FakeCudaPool::FakeCudaPool() { fake_cuda::from_pool = true; }
+FakeCudaPool::~FakeCudaPool() { fake_cuda::from_pool = false; }
+
+}  // namespace sluice
 
 namespace fake = sluice::fake_cuda;
 

@@ -123,6 +123,27 @@ TEST_F(FakeCudaMisuseTest, EventsAndStreamsAfterTheyWereDestroyed) {
 }
 
 // The tests below leave things behind, each its own.
+TEST_F(FakeCudaMisuseTest, KernelsThatAreFirstLaunchedWhileTheDeviceWorks) {
+  const CudaStream stream;
+  ASSERT_EQ(FakeCudaLoad("loaded"), cudaSuccess);
+  Door door(stream.get());
+  EXPECT_EQ(FakeCudaLaunch("loaded", stream.get(), [] {}, {}), cudaSuccess);
+  EXPECT_THAT(FakeCudaMisuse(), IsEmpty());
+  EXPECT_EQ(FakeCudaLaunch("lazy", stream.get(), [] {}, {}), cudaSuccess);
+  EXPECT_THAT(FakeCudaMisuse(), ElementsAre(HasSubstr("the first launch of lazy")));
+  EXPECT_EQ(FakeCudaLaunch("lazy", stream.get(), [] {}, {}), cudaSuccess);
+  door.Open();
+  EXPECT_EQ(cudaStreamSynchronize(stream.get()), cudaSuccess);
+}
+
+TEST_F(FakeCudaMisuseTest, EventsBeyondTheLimit) {
+  FakeCudaConfigure({.events_max = 2});
+  const CudaEvent first;
+  const CudaEvent second;
+  cudaEvent_t third = nullptr;
+  EXPECT_EQ(cudaEventCreateWithFlags(&third, cudaEventDisableTiming), cudaErrorMemoryAllocation);
+}
+
 TEST(FakeCudaLeftTest, MemoryStreamsEventsAndRegistrations) {
   FakeCudaConfigure({});
   EXPECT_THAT(FakeCudaCheckClean(), IsEmpty());

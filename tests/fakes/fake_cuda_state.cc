@@ -8,10 +8,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "fakes/fake_cuda_context.h"
 #include "fakes/fake_cuda_event.h"
 
 namespace sluice {
@@ -26,8 +28,24 @@ int64_t FromEnvironment(const char* name, int64_t otherwise) {
   return value == nullptr ? otherwise : std::strtoll(value, nullptr, 10);
 }
 
+// "2,0"
+std::vector<int> VisibleDevices() {
+  std::vector<int> devices;
+  const char* const value = std::getenv("CUDA_VISIBLE_DEVICES");
+  std::stringstream list(value == nullptr ? "" : value);
+  for (std::string device; std::getline(list, device, ',');) {
+    devices.push_back(static_cast<int>(std::strtol(device.c_str(), nullptr, 10)));
+  }
+  return devices;
+}
+
+size_t CountVisible(const FakeCudaConfig& config) {
+  return config.visible.empty() ? static_cast<size_t>(config.devices) : config.visible.size();
+}
+
 FakeCudaConfig EnvironmentConfig() {
   FakeCudaConfig config;
+  config.visible = VisibleDevices();
   config.devices = static_cast<int>(FromEnvironment("FAKE_CUDA_DEVICES", config.devices));
   const auto mib = static_cast<int64_t>(config.memory_bytes >> 20);
   config.memory_bytes = static_cast<size_t>(FromEnvironment("FAKE_CUDA_MEMORY_MIB", mib)) << 20;
@@ -63,7 +81,7 @@ State& TheState() {
   static auto* const state = [] {
     auto* const made = new State;
     made->config = EnvironmentConfig();
-    made->devices.resize(static_cast<size_t>(made->config.devices));
+    made->devices.resize(CountVisible(made->config));
     return made;
   }();
   return *state;
@@ -79,6 +97,11 @@ std::vector<std::string> TakeMisuse() {
   MisuseList& list = TheMisuse();
   const std::lock_guard lock(list.mutex);
   return std::exchange(list.what, {});
+}
+
+int CommonNumber(const State& state, int device) {
+  const std::vector<int>& visible = state.config.visible;
+  return visible.empty() ? device : visible[static_cast<size_t>(device)];
 }
 
 uintptr_t NewHandle(State& state) {
@@ -104,8 +127,11 @@ void FakeCudaConfigure(const FakeCudaConfig& config) {
     fake_cuda::AddMisuse("FakeCudaConfigure while the runtime is in use");
   }
   state.config = config;
+  state.events_before = state.events.size();
   state.devices.clear();
-  state.devices.resize(static_cast<size_t>(config.devices));
+  state.devices.resize(fake_cuda::CountVisible(config));
+  state.held.clear();
+  fake_cuda::ForgetContexts(state);
 }
 
 FakeCudaConfig FakeCudaConfiguration() {

@@ -38,7 +38,9 @@ struct Allocation {
   std::shared_ptr<SharedMemory> memory = {};  // none if pinned
   size_t reserved = 0;                        // address space at base
   int opens = 1;                              // of an imported one
-  std::vector<Use> uses = {};  // the last of each stream                // that may not be done yet
+  uintptr_t owner_base = 0;                   // of an imported one: where its owner has it
+  bool is_of_pool = false;                    // no other process can open it
+  std::vector<Use> uses = {};                 // the last of each stream that may not be done yet
 };
 
 struct FreedRange {
@@ -47,10 +49,19 @@ struct FreedRange {
   size_t reserved;
 };
 
+// Memory that was freed while others had it open.
+struct HeldMemory {
+  int device;
+  size_t bytes;
+  std::shared_ptr<SharedMemory> memory;
+};
+
 struct DeviceState {
   cudaError_t error = cudaSuccess;  // sticky
+  bool has_context = false;         // its primary one
   size_t allocated = 0;
-  std::set<int> peers;  // whose memory it may use
+  std::set<int> peers;            // whose memory it may use
+  std::set<std::string> kernels;  // that are loaded
   std::shared_ptr<Stream> null_stream;
 };
 
@@ -60,9 +71,13 @@ struct State {
   std::vector<DeviceState> devices;
   std::map<uintptr_t, Allocation> allocations;  // by base
   std::deque<FreedRange> freed;
+  std::map<uintptr_t, size_t> reusable;  // address space: its length, by where it begins
+  std::vector<HeldMemory> held;
   std::map<uintptr_t, std::shared_ptr<Stream>> streams;  // by handle, also destroyed ones
   std::map<uintptr_t, std::shared_ptr<Event>> events;
+  size_t events_before = 0;  // left when the configuration began
   std::set<uintptr_t> destroyed_events;
+  int captures = 0;                // streams that are being captured
   uintptr_t next_handle = 0x1000;  // never the same again, so that old ones are recognized
 };
 
@@ -70,6 +85,9 @@ using Lock = std::unique_lock<std::mutex>;
 
 // Lives until the process has ended.
 State& TheState();
+
+// The number by which all processes know a device of this one's.
+int CommonNumber(const State& state, int device);
 
 // Needs no lock, and may be called under the state's.
 void AddMisuse(std::string what);

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "fakes/fake_cuda_call.h"
+#include "fakes/fake_cuda_context.h"
 #include "fakes/fake_cuda_event.h"
 #include "fakes/fake_cuda_memory.h"
 
@@ -104,6 +105,10 @@ std::shared_ptr<Stream> FindStream(State& state, cudaStream_t handle, const char
     }
     return stream;
   }
+  if (handle == cudaStreamPerThread) {
+    AddMisuse(std::string(function) + " of cudaStreamPerThread, which this fake does not have");
+    return nullptr;
+  }
   const auto found = state.streams.find(reinterpret_cast<uintptr_t>(handle));
   if (found != state.streams.end() && !found->second->is_destroyed) return found->second;
   AddMisuse(std::string(function) +
@@ -114,6 +119,7 @@ std::shared_ptr<Stream> FindStream(State& state, cudaStream_t handle, const char
 }
 
 uint64_t Enqueue(State& state, const std::shared_ptr<Stream>& stream, Operation operation) {
+  if (stream->capture != nullptr) return stream->enqueued;
   operation.sequence = ++stream->enqueued;
   OrderWithNullStream(state, *stream, operation);
   std::erase_if(operation.after,

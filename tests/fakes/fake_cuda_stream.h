@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <random>
+#include <thread>
 #include <vector>
 
 #include "fakes/fake_cuda_state.h"
@@ -46,6 +47,12 @@ struct Export {
   uint64_t generation;
 };
 
+struct Capture {
+  cudaStreamCaptureMode mode;
+  std::thread::id thread;  // that began it
+  bool is_valid;
+};
+
 struct Stream {
   uintptr_t handle = 0;
   int device = 0;
@@ -59,6 +66,7 @@ struct Stream {
   uint64_t seen_done = 0;  // all up to this one, as the host was told
   uint64_t last_work = 0;
   const char* last_work_name = "";
+  std::unique_ptr<Capture> capture;  // under way
   std::vector<Link> links;
   std::vector<Export> exports;
   std::condition_variable arrived;
@@ -70,10 +78,20 @@ struct Stream {
 // none or destroyed.
 std::shared_ptr<Stream> FindStream(State& state, cudaStream_t handle, const char* function);
 
+// Runs `body(state, lock, stream)` if there is such a stream.
+template <class Body>
+cudaError_t WithStream(const char* function, cudaStream_t handle, const Body& body) {
+  State& state = TheState();
+  Lock lock(state.mutex);
+  const std::shared_ptr<Stream> stream = FindStream(state, handle, function);
+  return stream == nullptr ? cudaErrorInvalidResourceHandle : body(state, lock, stream);
+}
+
 std::shared_ptr<Stream> MakeStream(State& state, int device);
 void Destroy(Stream& stream);
 
-// Returns the operation's number. Ranges in `uses` were checked.
+// Returns the operation's number. A stream that is being captured drops it. Ranges in `uses` were
+// checked.
 uint64_t Enqueue(State& state, const std::shared_ptr<Stream>& stream, Operation operation);
 
 // Lets the lock go meanwhile.

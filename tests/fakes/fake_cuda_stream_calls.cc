@@ -1,4 +1,8 @@
 // The calls that make, use and destroy streams.
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -6,6 +10,8 @@
 
 #include "fakes/fake_cuda.h"
 #include "fakes/fake_cuda_call.h"
+#include "fakes/fake_cuda_capture.h"
+#include "fakes/fake_cuda_context.h"
 #include "fakes/fake_cuda_event.h"
 #include "fakes/fake_cuda_memory.h"
 #include "fakes/fake_cuda_state.h"
@@ -27,16 +33,25 @@ cudaError_t CreateStream(cudaStream_t* stream, unsigned flags) {
   return cudaSuccess;
 }
 
-// Runs `body(state, lock, stream)` if there is such a stream.
-template <class Body>
-cudaError_t WithStream(const char* function, cudaStream_t handle, const Body& body) {
-  State& state = TheState();
-  Lock lock(state.mutex);
-  const std::shared_ptr<Stream> stream = FindStream(state, handle, function);
-  return stream == nullptr ? cudaErrorInvalidResourceHandle : body(state, lock, stream);
+// As CUDA loads lazily, at the first launch.
+void LoadAtLaunch(State& state, const char* kernel, int device) {
+  const bool is_new = state.devices[static_cast<size_t>(device)].kernels.insert(kernel).second;
+  const bool is_busy = std::any_of(state.streams.begin(), state.streams.end(), [&](const auto& e) {
+    return e.second->device == device && e.second->done < e.second->enqueued;
+  });
+  if (!is_new || !is_busy) return;
+  AddMisuse(std::string("the first launch of ") + kernel +
+            ", which was not loaded before, on device " + std::to_string(device) +
+            ", which is not idle");
 }
 
-cudaError_t LaunchKernel(cudaStream_t handle, std::function<void()> kernel,
+std::atomic<int64_t>& TheKernelsDone() {
+  static std::atomic<int64_t> done = 0;
+  return done;
+}
+
+// Without a name it counts as loaded.
+cudaError_t LaunchKernel(const char* kernel_name, cudaStream_t handle, std::function<void()> kernel,
                          const std::vector<FakeCudaRange>& uses) {
   constexpr const char* kName = "cudaLaunchKernel";
   return WithStream(kName, handle, [&](State& state, Lock&, const auto& stream) {
@@ -46,7 +61,12 @@ cudaError_t LaunchKernel(cudaStream_t handle, std::function<void()> kernel,
         return cudaErrorIllegalAddress;
       }
     }
-    Enqueue(state, stream, {.what = "a kernel", .run = std::move(kernel), .uses = uses});
+    if (kernel_name != nullptr) LoadAtLaunch(state, kernel_name, stream->device);
+    auto run = [kernel = std::move(kernel)] {
+      kernel();
+      ++TheKernelsDone();
+    };
+    Enqueue(state, stream, {.what = "a kernel", .run = std::move(run), .uses = uses});
     return DeviceError(state, stream->device);
   });
 }
@@ -54,10 +74,29 @@ cudaError_t LaunchKernel(cudaStream_t handle, std::function<void()> kernel,
 }  // namespace
 }  // namespace fake_cuda
 
+int64_t FakeCudaKernelsDone() { return fake_cuda::TheKernelsDone(); }
+
 cudaError_t FakeCudaEnqueue(cudaStream_t stream, std::function<void()> kernel,
                             const std::vector<FakeCudaRange>& uses) {
-  return fake_cuda::Call("cudaLaunchKernel",
-                         [&] { return fake_cuda::LaunchKernel(stream, std::move(kernel), uses); });
+  return FakeCudaLaunch(nullptr, stream, std::move(kernel), uses);
+}
+
+cudaError_t FakeCudaLaunch(const char* kernel, cudaStream_t stream, std::function<void()> body,
+                           const std::vector<FakeCudaRange>& uses) {
+  return fake_cuda::Call("cudaLaunchKernel", [&] {
+    return fake_cuda::LaunchKernel(kernel, stream, std::move(body), uses);
+  });
+}
+
+cudaError_t FakeCudaLoad(const char* kernel) {
+  return fake_cuda::Call("cudaFuncGetAttributes", [&] {
+    constexpr int kOldest = 90;
+    fake_cuda::State& state = fake_cuda::TheState();
+    const fake_cuda::Lock lock(state.mutex);
+    if (state.config.compute_capability < kOldest) return cudaErrorNoKernelImageForDevice;
+    state.devices[static_cast<size_t>(fake_cuda::CurrentDevice())].kernels.insert(kernel);
+    return cudaSuccess;
+  });
 }
 
 }  // namespace sluice
@@ -90,7 +129,8 @@ cudaError_t cudaStreamQuery(cudaStream_t handle) {
   const char* const name = __func__;
   return fake::Call(name, [&] {
     return fake::WithStream(name, handle, [](fake::State& state, fake::Lock&, const auto& stream) {
-      const cudaError_t error = DeviceError(state, stream->device);
+      cudaError_t error = RefuseCapturing(*stream, cudaErrorStreamCaptureUnsupported);
+      if (error == cudaSuccess) error = DeviceError(state, stream->device);
       if (error != cudaSuccess) return error;
       if (stream->done < stream->enqueued) return cudaErrorNotReady;
       SeenDone(*stream, stream->enqueued);
@@ -103,13 +143,15 @@ cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
   const char* const name = __func__;
   return fake::Call(name, fake::IfFailed::kDoIt, [&] {
     fake::CountHostWait();
-    return fake::WithStream(name, handle,
-                            [](fake::State& state, fake::Lock& lock, const auto& stream) {
-                              const uint64_t sequence = stream->enqueued;
-                              fake::WaitUntilDone(lock, {stream, sequence});
-                              SeenDone(*stream, sequence);
-                              return DeviceError(state, stream->device);
-                            });
+    return fake::WithStream(
+        name, handle, [](fake::State& state, fake::Lock& lock, const auto& stream) {
+          const cudaError_t refused = RefuseCapturing(*stream, cudaErrorStreamCaptureUnsupported);
+          if (refused != cudaSuccess) return refused;
+          const uint64_t sequence = stream->enqueued;
+          fake::WaitUntilDone(lock, {stream, sequence});
+          SeenDone(*stream, sequence);
+          return DeviceError(state, stream->device);
+        });
   });
 }
 
@@ -129,7 +171,8 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event, unsigned
   return fake::Call(name, [&] {
     if (flags != cudaEventWaitDefault) return cudaErrorInvalidValue;
     return fake::WithStream(name, handle, [&](fake::State& state, fake::Lock&, const auto& stream) {
-      return fake::StreamWaitEvent(state, stream, event);
+      const cudaError_t refused = RefuseCapturing(*stream, cudaErrorStreamCaptureIsolation);
+      return refused != cudaSuccess ? refused : fake::StreamWaitEvent(state, stream, event);
     });
   });
 }

@@ -337,6 +337,9 @@ TEST_F(FakeCudaTest, EveryCallFailsWhenItIsTo) {
   cudaEvent_t made_event = nullptr;
   cudaDeviceProp properties;
   cudaPointerAttributes attributes;
+  cudaGraph_t graph = nullptr;
+  cudaStreamCaptureStatus status;
+  cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
   cudaIpcMemHandle_t memory_handle = {};
   cudaIpcEventHandle_t event_handle = {};
   const std::map<std::string, std::function<cudaError_t()>> calls = {
@@ -368,6 +371,13 @@ TEST_F(FakeCudaTest, EveryCallFailsWhenItIsTo) {
       {"cudaStreamQuery", [&] { return cudaStreamQuery(stream.get()); }},
       {"cudaStreamSynchronize", [&] { return cudaStreamSynchronize(stream.get()); }},
       {"cudaStreamGetDevice", [&] { return cudaStreamGetDevice(stream.get(), &number); }},
+      {"cudaStreamBeginCapture",
+       [&] { return cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeGlobal); }},
+      {"cudaStreamEndCapture", [&] { return cudaStreamEndCapture(stream.get(), &graph); }},
+      {"cudaStreamIsCapturing", [&] { return cudaStreamIsCapturing(stream.get(), &status); }},
+      {"cudaThreadExchangeStreamCaptureMode",
+       [&] { return cudaThreadExchangeStreamCaptureMode(&mode); }},
+      {"cudaFuncGetAttributes", [&] { return FakeCudaLoad("a kernel"); }},
       {"cudaEventCreateWithFlags", [&] { return cudaEventCreateWithFlags(&made_event, 0); }},
       {"cudaEventRecord", [&] { return cudaEventRecord(event.get(), stream.get()); }},
       {"cudaEventQuery", [&] { return cudaEventQuery(event.get()); }},

@@ -5,9 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "device/cuda_elements.h"
-#include "device/cuda_pieces.h"
-#include "device/cuda_transpose.h"
+#include "device/cuda/cuda_elements.h"
+#include "device/cuda/cuda_pieces.h"
+#include "device/cuda/cuda_transpose.h"
 
 namespace sluice {
 

@@ -12,7 +12,7 @@ std::string DescribePosition(const Block& block, int rank) {
   std::string text = "rank " + std::to_string(rank);
   const RankState state = slot.state.load();
   if (state == RankState::kAbsent) return text + " never came";
-  if (state == RankState::kFinalized || state == RankState::kLeft) text += ", which has left,";
+  if (state == RankState::kFinalized || HasLeft(slot)) text += ", which has left,";
   const Doing doing = slot.doing.load();
   if (doing == Doing::kNothing) {
     return text + " is in no kernel after its kernel " + std::to_string(slot.kernel.load());
@@ -22,6 +22,17 @@ std::string DescribePosition(const Block& block, int rank) {
          (sends ? "send" : "receive") + " message " + std::to_string(slot.message.load()) + " (" +
          std::to_string(slot.bytes.load()) + " bytes) " + (sends ? "to" : "from") + " rank " +
          std::to_string(slot.peer.load());
+}
+
+bool HasLeft(const RankSlot& slot) {
+  const RankState state = slot.state.load();
+  return state == RankState::kLeaving || state == RankState::kLeft;
+}
+
+bool HaveMet(const Block& block, int a, int b) {
+  const auto first = static_cast<size_t>(a);
+  const auto second = static_cast<size_t>(b);
+  return block.channels[first][second].written > 0 || block.channels[second][first].written > 0;
 }
 
 bool IsGone(const RankSlot& slot) {

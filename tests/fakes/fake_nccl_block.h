@@ -14,7 +14,7 @@ constexpr int kMaxRanks = 32;
 constexpr size_t kChunkBytes = size_t{32} << 10;
 constexpr uint64_t kChunks = 8;  // that may lie between a sender and a receiver
 
-enum class RankState : int32_t { kAbsent, kPresent, kFinalized, kLeft, kStuck, kAborted };
+enum class RankState : int32_t { kAbsent, kPresent, kFinalized, kLeaving, kLeft, kStuck, kAborted };
 enum class Doing : int32_t { kNothing, kSending, kReceiving };
 
 // What one rank tells the others. All of it, zero at first, is good.
@@ -61,6 +61,12 @@ struct Block {
 
 // "rank 1, in its kernel 3, waits to send message 2 (64 bytes) to rank 0".
 std::string DescribePosition(const Block& block, int rank);
+
+// Whether the rank has begun to destroy its communicator.
+bool HasLeft(const RankSlot& slot);
+
+// Whether anything went from one of two ranks to the other.
+bool HaveMet(const Block& block, int a, int b);
 
 // Whether the rank can never do its part any more, and this is known for a reason of its own.
 bool IsGone(const RankSlot& slot);

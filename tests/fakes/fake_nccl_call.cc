@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "fakes/fake_cuda_call.h"
+#include "fakes/fake_cuda_context.h"
 #include "fakes/fake_cuda_state.h"
 #include "fakes/fake_nccl.h"
 
@@ -19,6 +20,7 @@ namespace fake_nccl {
 namespace {
 
 constexpr int64_t kDefaultTimeoutMs = 20000;
+constexpr int64_t kDefaultPlanParts = 253;
 
 struct Failure {
   std::string function;  // or empty: any
@@ -41,6 +43,9 @@ struct Calls {
   std::vector<Failure> failures;
   std::vector<KernelFailure> kernel_failures;
   int64_t timeout_ms = 0;
+  int64_t plan_parts = kDefaultPlanParts;
+  bool holds_aborts = false;
+  int version = NCCL_VERSION_CODE;
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   std::string words;
 };
@@ -103,6 +108,18 @@ int64_t TimeoutMs() {
   return calls.timeout_ms;
 }
 
+int64_t PlanParts() {
+  Calls& calls = TheCalls();
+  const std::lock_guard lock(calls.mutex);
+  return calls.plan_parts;
+}
+
+bool HoldsAborts() {
+  Calls& calls = TheCalls();
+  const std::lock_guard lock(calls.mutex);
+  return calls.holds_aborts;
+}
+
 void RememberConfig(const ncclConfig_t& config) {
   Calls& calls = TheCalls();
   const std::lock_guard lock(calls.mutex);
@@ -120,6 +137,12 @@ void ForgetCalls() {
 
 namespace {
 
+int Version() {
+  Calls& calls = TheCalls();
+  const std::lock_guard lock(calls.mutex);
+  return calls.version;
+}
+
 const char* LastWords() {
   thread_local std::string words;
   Calls& calls = TheCalls();
@@ -135,6 +158,24 @@ void FakeNcclSetTimeout(int64_t milliseconds) {
   fake_nccl::Calls& calls = fake_nccl::TheCalls();
   const std::lock_guard lock(calls.mutex);
   calls.timeout_ms = milliseconds;
+}
+
+void FakeNcclSetPlanParts(int64_t parts) {
+  fake_nccl::Calls& calls = fake_nccl::TheCalls();
+  const std::lock_guard lock(calls.mutex);
+  calls.plan_parts = parts == 0 ? fake_nccl::kDefaultPlanParts : parts;
+}
+
+void FakeNcclSetVersion(int version) {
+  fake_nccl::Calls& calls = fake_nccl::TheCalls();
+  const std::lock_guard lock(calls.mutex);
+  calls.version = version == 0 ? NCCL_VERSION_CODE : version;
+}
+
+void FakeNcclHoldAborts(bool hold) {
+  fake_nccl::Calls& calls = fake_nccl::TheCalls();
+  const std::lock_guard lock(calls.mutex);
+  calls.holds_aborts = hold;
 }
 
 void FakeNcclFailAt(int nth_call, ncclResult_t result) { FakeNcclFailAt("", nth_call, result); }
@@ -191,7 +232,7 @@ ncclResult_t ncclGetVersion(int* version) {
   const ncclResult_t failure = sluice::fake_nccl::CountCall(__func__);
   if (failure != ncclSuccess) return failure;
   if (version == nullptr) return ncclInvalidArgument;
-  *version = NCCL_VERSION_CODE;
+  *version = sluice::fake_nccl::Version();
   return ncclSuccess;
 }
 

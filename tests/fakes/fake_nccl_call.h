@@ -23,6 +23,8 @@ ncclResult_t Misuse(ncclResult_t result, const std::string& words);
 ncclResult_t CountKernel(int rank);
 
 int64_t TimeoutMs();
+int64_t PlanParts();
+bool HoldsAborts();
 void RememberConfig(const ncclConfig_t& config);
 void ForgetCalls();
 

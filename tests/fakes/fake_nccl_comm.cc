@@ -1,4 +1,4 @@
-// Making, asking and ending communicators.
+// Making communicators, asking them, and the table of them.
 #include "fakes/fake_nccl_comm.h"
 
 #include <unistd.h>
@@ -18,9 +18,11 @@
 
 #include "fakes/fake_cuda_call.h"
 #include "fakes/fake_cuda_check.h"
-#include "fakes/fake_cuda_memory.h"
+#include "fakes/fake_cuda_context.h"
 #include "fakes/fake_nccl_call.h"
+#include "fakes/fake_nccl_end.h"
 #include "fakes/fake_nccl_group.h"
+#include "fakes/fake_nccl_memory.h"
 
 namespace sluice::fake_nccl {
 namespace {
@@ -50,6 +52,7 @@ Comms& TheComms() {
 }
 
 void CheckLeft() {
+  WaitForEnding();
   Comms& comms = TheComms();
   const std::lock_guard lock(comms.mutex);
   for (const auto& [handle, comm] : comms.live) {
@@ -60,18 +63,11 @@ void CheckLeft() {
   comms.ended.clear();
   comms.ids.clear();
   CheckNoOpenGroup();
+  ForgetMemory();
   ForgetCalls();
 }
 
 uintptr_t NewHandle(Comms& comms) { return comms.next_handle += 0x10; }
-
-void End(const Comm& comm, RankState state) {
-  comm.slot(comm.rank).state = state;
-  Comms& comms = TheComms();
-  const std::lock_guard lock(comms.mutex);
-  comms.live.erase(comm.handle);
-  comms.ended.insert(comm.handle);
-}
 
 int32_t BusId(int device) {
   int id = 0;
@@ -207,73 +203,28 @@ ncclResult_t Init(ncclComm_t* handle, int ranks, const ncclUniqueId& id, int ran
   if (result == ncclSuccess || result == ncclInProgress) {
     *handle = static_cast<ncclComm_t>(fake_cuda::PointerTo(comm->handle));
   } else {
-    End(*comm, RankState::kLeft);
+    Leave(*comm, RankState::kLeft);
   }
   return result;
 }
 
-// What has been launched is done.
-void WaitForKernels(const Comm& comm) {
-  if (comm.last_kernel.stream == nullptr) return;
-  fake_cuda::Lock lock(fake_cuda::TheState().mutex);
-  fake_cuda::WaitUntilDone(lock, comm.last_kernel);
-}
+}  // namespace
 
-ncclResult_t Finalize(const std::shared_ptr<Comm>& comm) {
-  if (comm->is_finalized) return Misuse(ncclInvalidUsage, "ncclCommFinalize twice");
-  comm->is_finalized = true;
-  return RunJob(comm, [comm] {
-    WaitForKernels(*comm);
-    comm->slot(comm->rank).state = RankState::kFinalized;
-    const bool met = WaitFor(*comm, [&] {
-      return AllRanks(*comm, [](const RankSlot& slot) {
-        return slot.state == RankState::kFinalized || slot.state == RankState::kLeft;
-      });
-    });
-    return met ? ncclSuccess : ncclInternalError;
-  });
-}
-
-ncclResult_t Destroy(const std::shared_ptr<Comm>& comm) {
-  if (comm->is_pending) {
-    comm->is_aborted = true;
-    AddMisuse("ncclCommDestroy while an operation is in progress");
-  }
-  if (!comm->registrations.empty()) {
-    AddMisuse("ncclCommDestroy with " + std::to_string(comm->registrations.size()) +
-              " buffer(s) never deregistered");
-  }
-  if (comm->error == ncclSuccess) WaitForKernels(*comm);
-  End(*comm, RankState::kLeft);
-  return ncclSuccess;
-}
-
-ncclResult_t Register(Comm& comm, void* buffer, size_t bytes, void** handle) {
-  if (buffer == nullptr || bytes == 0 || handle == nullptr) return ncclInvalidArgument;
-  {
-    fake_cuda::State& state = fake_cuda::TheState();
-    const fake_cuda::Lock lock(state.mutex);
-    if (fake_cuda::DeviceBytes(state, {buffer, bytes}, comm.device, "ncclCommRegister") ==
-        nullptr) {
-      return Fail(ncclInvalidArgument, "ncclCommRegister of what is no device memory");
-    }
-  }
+std::vector<std::shared_ptr<Comm>> LiveComms() {
   Comms& comms = TheComms();
   const std::lock_guard lock(comms.mutex);
-  comm.registrations.push_back({NewHandle(comms), static_cast<const std::byte*>(buffer), bytes});
-  *handle = fake_cuda::PointerTo(comm.registrations.back().handle);
-  return ncclSuccess;
+  std::vector<std::shared_ptr<Comm>> live;
+  for (const auto& [handle, comm] : comms.live) live.push_back(comm);
+  return live;
 }
 
-ncclResult_t Deregister(Comm& comm, const void* handle) {
-  const size_t erased = std::erase_if(comm.registrations, [&](const Registration& known) {
-    return known.handle == reinterpret_cast<uintptr_t>(handle);
-  });
-  return erased != 0 ? ncclSuccess
-                     : Misuse(ncclInvalidUsage, "ncclCommDeregister of what is not registered");
+void Leave(const Comm& comm, RankState state) {
+  comm.slot(comm.rank).state = state;
+  Comms& comms = TheComms();
+  const std::lock_guard lock(comms.mutex);
+  comms.live.erase(comm.handle);
+  comms.ended.insert(comm.handle);
 }
-
-}  // namespace
 
 std::shared_ptr<Comm> FindComm(ncclComm_t handle, const char* function) {
   Comms& comms = TheComms();
@@ -325,21 +276,6 @@ void Pause(int64_t& pauses) {
   }
 }
 
-namespace {
-
-enum class IfFailed { kNothing, kDoIt };
-
-// Runs `body(comm)` if there is such a communicator.
-template <class Body>
-ncclResult_t Call(const char* function, IfFailed if_failed, ncclComm_t handle, const Body& body) {
-  const ncclResult_t failure = CountCall(function);
-  if (failure != ncclSuccess && if_failed == IfFailed::kNothing) return failure;
-  const std::shared_ptr<Comm> comm = FindComm(handle, function);
-  const ncclResult_t result = comm == nullptr ? ncclInvalidArgument : body(comm);
-  return failure != ncclSuccess ? failure : result;
-}
-
-}  // namespace
 }  // namespace sluice::fake_nccl
 
 namespace fake = sluice::fake_nccl;
@@ -361,45 +297,12 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int nranks, ncclUniqueId c
   return fake::Init(comm, nranks, commId, rank, config);
 }
 
-ncclResult_t ncclCommFinalize(ncclComm_t handle) {
-  return fake::Call(__func__, fake::IfFailed::kNothing, handle, [](const auto& comm) {
-    const ncclResult_t ready = fake::CheckReady(*comm, "ncclCommFinalize");
-    return ready != ncclSuccess ? ready : fake::Finalize(comm);
-  });
-}
-
-ncclResult_t ncclCommDestroy(ncclComm_t handle) {
-  return fake::Call(__func__, fake::IfFailed::kDoIt, handle, fake::Destroy);
-}
-
-ncclResult_t ncclCommAbort(ncclComm_t handle) {
-  return fake::Call(__func__, fake::IfFailed::kDoIt, handle, [](const auto& comm) {
-    // As NCCL does, this ends what is in progress, and so does not come before its end.
-    comm->is_aborted = true;
-    for (int64_t pauses = 0; comm->is_pending;) fake::Pause(pauses);
-    fake::End(*comm, fake::RankState::kAborted);
-    return ncclSuccess;
-  });
-}
-
 ncclResult_t ncclCommGetAsyncError(ncclComm_t handle, ncclResult_t* asyncError) {
   return fake::Call(__func__, fake::IfFailed::kNothing, handle, [&](const auto& comm) {
     if (asyncError == nullptr) return ncclInvalidArgument;
     *asyncError = comm->is_pending ? ncclInProgress : comm->error.load();
     return ncclSuccess;
   });
-}
-
-ncclResult_t ncclCommRegister(const ncclComm_t handle, void* buff, size_t size, void** out) {
-  return fake::Call(__func__, fake::IfFailed::kNothing, handle, [&](const auto& comm) {
-    const ncclResult_t ready = fake::CheckReady(*comm, "ncclCommRegister");
-    return ready != ncclSuccess ? ready : fake::Register(*comm, buff, size, out);
-  });
-}
-
-ncclResult_t ncclCommDeregister(const ncclComm_t handle, void* registration) {
-  return fake::Call(__func__, fake::IfFailed::kDoIt, handle,
-                    [&](const auto& comm) { return fake::Deregister(*comm, registration); });
 }
 
 }  // extern "C"

@@ -10,12 +10,14 @@
 #include <utility>
 #include <vector>
 
+#include "fakes/fake_cuda_context.h"
 #include "fakes/fake_cuda_memory.h"
 #include "fakes/fake_cuda_state.h"
 #include "fakes/fake_cuda_stream.h"
 #include "fakes/fake_nccl_call.h"
 #include "fakes/fake_nccl_comm.h"
 #include "fakes/fake_nccl_kernel.h"
+#include "fakes/fake_nccl_memory.h"
 #include "nccl.h"
 
 namespace sluice::fake_nccl {
@@ -83,13 +85,6 @@ struct Post {
   cudaStream_t stream;
 };
 
-bool IsRegistered(const Comm& comm, const std::byte* data, size_t bytes) {
-  return std::any_of(comm.registrations.begin(), comm.registrations.end(),
-                     [&](const Registration& known) {
-                       return data >= known.data && data + bytes <= known.data + known.bytes;
-                     });
-}
-
 Launch& LaunchOf(Group& group, const std::shared_ptr<Comm>& comm) {
   const auto found = std::find_if(group.launches.begin(), group.launches.end(),
                                   [&](const Launch& launch) { return launch.comm == comm; });
@@ -136,6 +131,47 @@ ncclResult_t Add(Group& group, const Post& post) {
        .is_registered = IsRegistered(*comm, static_cast<const std::byte*>(post.buffer), bytes)});
   if (bytes != 0) launch.uses.push_back(range);
   return ncclSuccess;
+}
+
+// Into how many parts NCCL 2.28 cuts what goes between ranks of a node, one for each channel. It
+// begins with this rank's share of all channels, and takes more while a part is that large.
+int64_t PartsOf(size_t bytes, int ranks) {
+  constexpr int64_t kChannels = 32;
+  constexpr size_t kPartBytes = size_t{16} << 20;
+  int64_t parts = kChannels;
+  while (parts > 1 && parts * ranks > kChannels) parts /= 2;
+  while (parts < kChannels && bytes > static_cast<size_t>(parts) * kPartBytes) parts *= 2;
+  return parts;
+}
+
+// One kernel takes a limited number of parts. NCCL makes several kernels of a larger group, and
+// each rank then cuts by its own part of it. A send and its receive can get into kernels that wait
+// for each other. Here nobody may come to that.
+ncclResult_t CheckPlan(const Launch& launch) {
+  // What goes to the n-th rank from this one shares its parts with what comes from the n-th before.
+  const int ranks = launch.comm->ranks;
+  std::vector<std::vector<int64_t>> sends(static_cast<size_t>(ranks));
+  std::vector<std::vector<int64_t>> receives(static_cast<size_t>(ranks));
+  for (const Transfer& transfer : launch.transfers) {
+    const int away = transfer.peer - launch.comm->rank;
+    const int n = ((transfer.is_send ? away : -away) + ranks) % ranks;
+    (transfer.is_send ? sends : receives)[static_cast<size_t>(n)].push_back(
+        PartsOf(transfer.bytes, ranks));
+  }
+  int64_t parts = 0;
+  for (size_t n = 0; n < sends.size(); ++n) {
+    std::vector<int64_t>& more = sends[n].size() > receives[n].size() ? sends[n] : receives[n];
+    const std::vector<int64_t>& less = &more == &sends[n] ? receives[n] : sends[n];
+    for (size_t i = 0; i < less.size(); ++i) more[i] = std::max(more[i], less[i]);
+    for (const int64_t one : more) parts += one;
+  }
+  const int64_t most = PlanParts();
+  if (parts <= most) return ncclSuccess;
+  return Misuse(ncclInvalidUsage, "a group of " + std::to_string(launch.transfers.size()) +
+                                      " operations in " + std::to_string(parts) +
+                                      " parts, where a kernel takes " + std::to_string(most) +
+                                      ": NCCL may make several kernels of it that wait for those "
+                                      "of other ranks in another order");
 }
 
 // What a rank sends to itself is matched within the group, in order.
@@ -197,7 +233,8 @@ ncclResult_t LaunchAll(Group& group) {
   const std::vector<Launch> launches = std::exchange(group.launches, {});
   if (error != ncclSuccess) return error;
   for (const Launch& launch : launches) {
-    const ncclResult_t verdict = CheckSelf(launch);
+    ncclResult_t verdict = CheckSelf(launch);
+    if (verdict == ncclSuccess) verdict = CheckPlan(launch);
     if (verdict != ncclSuccess) return verdict;
   }
   ncclResult_t result = ncclSuccess;
@@ -259,6 +296,7 @@ ncclResult_t ncclGroupStart() {
 }
 
 ncclResult_t ncclGroupEnd() {
+  const sluice::fake_cuda::DeviceSetAgain device;
   const ncclResult_t failure = fake::CountCall(__func__);
   // The group ends all the same, without anything being launched.
   if (failure != ncclSuccess && fake::IsInGroup()) fake::ThisThread().error = failure;

@@ -152,25 +152,62 @@ TEST_F(FakeNcclMisuseTest, CallsBeforeTheLastOneHasEnded) {
 
 TEST_F(FakeNcclMisuseTest, BuffersRegisteredOnOneSideOnly) {
   RunRanks(2, [](NcclRank& self) {
-    const FilledMemory memory(100, 1);
+    void* memory = nullptr;
+    ASSERT_EQ(ncclMemAlloc(&memory, 100), ncclSuccess);
     void* handle = nullptr;
     const auto move = [&] {
-      EXPECT_EQ(
-          self.rank() == 0 ? self.Send(memory.data(), 50, 1) : self.Receive(memory.At(50), 50, 0),
-          ncclSuccess);
+      auto* const at_50 = static_cast<std::byte*>(memory) + 50;
+      EXPECT_EQ(self.rank() == 0 ? self.Send(memory, 50, 1) : self.Receive(at_50, 50, 0),
+                ncclSuccess);
       EXPECT_EQ(cudaStreamSynchronize(self.stream()), cudaSuccess);
     };
     if (self.rank() == 0) {
-      EXPECT_EQ(ncclCommRegister(self.comm(), memory.data(), 100, &handle), ncclSuccess);
+      EXPECT_EQ(ncclCommRegister(self.comm(), memory, 100, &handle), ncclSuccess);
     }
     move();
     if (self.rank() == 1) {
       EXPECT_THAT(FakeCudaMisuse(), ElementsAre(HasSubstr("only one of both sides")));
-      EXPECT_EQ(ncclCommRegister(self.comm(), memory.data(), 100, &handle), ncclSuccess);
+      EXPECT_EQ(ncclCommRegister(self.comm(), memory, 100, &handle), ncclSuccess);
     }
     move();
     EXPECT_EQ(ncclCommDeregister(self.comm(), handle), ncclSuccess);
+    EXPECT_EQ(ncclMemFree(memory), ncclSuccess);
   });
+}
+
+TEST_F(FakeNcclMisuseTest, MemoryThatIsStillRegisteredOrNotNccls) {
+  RunRanks(1, [](NcclRank& self) {
+    void* memory = nullptr;
+    ASSERT_EQ(ncclMemAlloc(&memory, 100), ncclSuccess);
+    void* handle = nullptr;
+    ASSERT_EQ(ncclCommRegister(self.comm(), memory, 100, &handle), ncclSuccess);
+    EXPECT_EQ(ncclMemFree(memory), ncclSuccess);
+    EXPECT_THAT(FakeCudaMisuse(), ElementsAre(HasSubstr("that is registered, by rank 0")));
+    EXPECT_EQ(ncclCommDeregister(self.comm(), handle), ncclSuccess);
+    ASSERT_EQ(cudaMalloc(&memory, 100), cudaSuccess);
+    EXPECT_EQ(ncclMemFree(memory), ncclSuccess);
+    EXPECT_THAT(FakeCudaMisuse(), ElementsAre(HasSubstr("ncclMemAlloc did not give out")));
+  });
+}
+
+// 16 parts of each operation between two ranks, of which a send and a receive share one.
+TEST_F(FakeNcclMisuseTest, AGroupBeyondOneKernel) {
+  RunRanks(2, [](NcclRank& self) {
+    const FilledMemory memory(20, 1);
+    const int peer = 1 - self.rank();
+    const auto group = [&](int pairs) {
+      EXPECT_EQ(ncclGroupStart(), ncclSuccess);
+      for (int i = 0; i < pairs; ++i) {
+        EXPECT_EQ(self.Send(memory.data(), 10, peer), ncclSuccess);
+        EXPECT_EQ(self.Receive(memory.At(10), 10, peer), ncclSuccess);
+      }
+      return ncclGroupEnd();
+    };
+    EXPECT_EQ(group(15), ncclSuccess);
+    EXPECT_EQ(group(16), ncclInvalidUsage);
+    EXPECT_EQ(cudaStreamSynchronize(self.stream()), cudaSuccess);
+  });
+  EXPECT_THAT(FakeCudaMisuse(), Contains(HasSubstr("a group of 32 operations in 256 parts")));
 }
 
 TEST_F(FakeNcclMisuseTest, WhatIsNeverGivenBack) {

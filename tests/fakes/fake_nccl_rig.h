@@ -59,8 +59,10 @@ class NcclRank {
   void Abort() {
     EXPECT_EQ(ncclCommAbort(comm_), ncclSuccess);
     EXPECT_EQ(cudaStreamSynchronize(stream()), cudaSuccess);
-    comm_ = nullptr;
+    Forget();
   }
+  // Somebody else has ended the communicator.
+  void Forget() { comm_ = nullptr; }
 
  private:
   int rank_;

@@ -204,6 +204,56 @@ TEST_F(FakeNcclTest, OtherRanksWaitForOneThatAbortsUntilTheyAbortToo) {
   });
 }
 
+// Not for one that it has exchanged nothing with.
+TEST_F(FakeNcclTest, DestroyWaitsForTheRanksItHasMet) {
+  std::atomic<bool> has_left = false;
+  RunThreads(3, [&](const ncclUniqueId& id, int rank) {
+    const CudaStream stream;
+    const FilledMemory memory(10, 1);
+    ncclComm_t comm = nullptr;
+    ASSERT_EQ(MakeComm(&comm, 3, id, rank), ncclSuccess);
+    if (rank == 0) {
+      EXPECT_EQ(ncclSend(memory.data(), 10, ncclUint8, 1, comm, stream.get()), ncclSuccess);
+    } else if (rank == 1) {
+      EXPECT_EQ(ncclRecv(memory.data(), 10, ncclUint8, 0, comm, stream.get()), ncclSuccess);
+    }
+    EXPECT_EQ(cudaStreamSynchronize(stream.get()), cudaSuccess);
+    // None of these waits for another rank.
+    EXPECT_EQ(ncclCommFinalize(comm), ncclSuccess);
+    if (rank == 1) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      EXPECT_FALSE(has_left);
+    }
+    EXPECT_EQ(ncclCommDestroy(comm), ncclSuccess);
+    if (rank == 0) has_left = true;
+  });
+}
+
+// But what was under way has ended.
+TEST_F(FakeNcclTest, AnAbortDoesNotComeBackWhileItIsHeld) {
+  FakeNcclHoldAborts(true);
+  std::atomic<bool> is_back = false;
+  std::atomic<bool> is_released = false;
+  RunRanks(2, [&](NcclRank& self) {
+    if (self.rank() == 1) {
+      while (!is_released) std::this_thread::yield();
+      return self.Abort();
+    }
+    const FilledMemory memory(10, 1);
+    EXPECT_EQ(self.Receive(memory.data(), 10, 1), ncclSuccess);
+    std::thread aborting([&] {
+      EXPECT_EQ(ncclCommAbort(self.comm()), ncclSuccess);
+      is_back = true;
+    });
+    EXPECT_EQ(cudaStreamSynchronize(self.stream()), cudaSuccess);
+    EXPECT_FALSE(is_back);
+    FakeNcclHoldAborts(false);
+    is_released = true;
+    aborting.join();
+    self.Forget();
+  });
+}
+
 TEST_F(FakeNcclTest, AKernelFailsHalfWayAndWaitsForTheAbort) {
   FakeNcclFailKernel(1, 2, ncclRemoteError);
   RunRanks(2, [](NcclRank& self) {
@@ -272,6 +322,36 @@ TEST_F(FakeNcclTest, TheConfigurationIsCheckedAndKept) {
   EXPECT_EQ(FakeNcclLastConfig().nChannelsPerNetPeer, 2);
   EXPECT_EQ(FakeNcclLastConfig().maxCTAs, 4);
   EXPECT_EQ(ncclCommDestroy(comm), ncclSuccess);
+}
+
+// As since NCCL 2.24: what came from cudaMalloc is taken, and not registered. So both sides may
+// differ in it.
+TEST_F(FakeNcclTest, OnlyMemoryOfItsOwnIsRegistered) {
+  RunRanks(2, [](NcclRank& self) {
+    const FilledMemory memory(100, 1 + self.rank());
+    void* handle = nullptr;
+    if (self.rank() == 0) {
+      EXPECT_EQ(ncclCommRegister(self.comm(), memory.data(), 100, &handle), ncclSuccess);
+    }
+    EXPECT_EQ(
+        self.rank() == 0 ? self.Send(memory.data(), 100, 1) : self.Receive(memory.data(), 100, 0),
+        ncclSuccess);
+    EXPECT_EQ(cudaStreamSynchronize(self.stream()), cudaSuccess);
+    EXPECT_TRUE(memory.IsAll(1));
+    if (self.rank() == 0) {
+      EXPECT_EQ(ncclCommDeregister(self.comm(), handle), ncclSuccess);
+    }
+  });
+  EXPECT_EQ(FakeNcclRegisteredBytes(), 0);
+  RunRanks(1, [](NcclRank& self) {
+    void* memory = nullptr;
+    ASSERT_EQ(ncclMemAlloc(&memory, 100), ncclSuccess);
+    void* handle = nullptr;
+    EXPECT_EQ(ncclCommRegister(self.comm(), memory, 60, &handle), ncclSuccess);
+    EXPECT_EQ(FakeNcclRegisteredBytes(), 60);
+    EXPECT_EQ(ncclCommDeregister(self.comm(), handle), ncclSuccess);
+    EXPECT_EQ(ncclMemFree(memory), ncclSuccess);
+  });
 }
 
 // Whatever call fails: nobody hangs, and all is given back.

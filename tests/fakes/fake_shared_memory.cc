@@ -92,7 +92,10 @@ std::shared_ptr<SharedMemory> SharedMemory::Open(const SharedKey& key) {
   Mapped& mapped = TheMapped();
   const std::lock_guard lock(mapped.mutex);
   std::weak_ptr<SharedMemory>& known = mapped.memory[KeyOf(key)];
-  if (std::shared_ptr<SharedMemory> memory = known.lock()) return memory;
+  if (std::shared_ptr<SharedMemory> memory = known.lock()) {
+    const bool is_closed = memory->is_mine() && memory->descriptor_ < 0;
+    return is_closed ? nullptr : memory;
+  }
   if (key.process == getpid()) return nullptr;
   const std::string path =
       "/proc/" + std::to_string(key.process) + "/fd/" + std::to_string(key.descriptor);

@@ -13,8 +13,8 @@
 
 namespace sluice::fuse {
 
-// Any number of replies wait at once, as each is an entry and not a thread; a few threads carry out
-// those that are due, in the order in which they became so.
+// Any number of replies wait at once, as each is an entry and not a thread. A few threads carry out
+// the replies that are due, in the order in which they became due.
 class DelayedReplies {
  public:
   // The first `hold` replies are kept until all of them are there: so a test can see that they are

@@ -20,7 +20,7 @@
 
 namespace sluice::fuse {
 
-// Called by the one thread that takes requests, which none of them keeps waiting: what must be slow
+// Called by the one thread that takes requests, which no request keeps waiting. What must be slow
 // becomes an entry of a queue, so that any number of reads is under way at once.
 class SlowFiles {
  public:

@@ -14,7 +14,7 @@ struct SlowFsOptions {
   std::string mount;           // where; an empty directory
   FatePlan fate;               // of reads
   double meta_latency_ms = 0;  // of look-ups, attributes and opens
-  int hold = 0;                // the first so many reads end only once all of them have come
+  int hold = 0;                // the first n reads end only once all n have come
   bool cached = false;         // through the page cache; otherwise every read comes here
   int threads = 4;             // that copy
   std::string log_file;        // counts, as JSON; rewritten on SIGUSR1 and at the end

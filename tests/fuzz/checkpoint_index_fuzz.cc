@@ -3,7 +3,7 @@
 #include <string>
 
 #include "fuzz/fuzz_bytes.h"
-#include "storage/checkpoint_index.h"
+#include "storage/format/checkpoint_index.h"
 #include "storage/object_name.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

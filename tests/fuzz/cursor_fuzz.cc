@@ -1,7 +1,7 @@
 // Fuzz target: whatever the text is, it is no cursor, or one that is written and merged as it was
 // read.
 #include "fuzz/fuzz_bytes.h"
-#include "plan/cursor.h"
+#include "plan/shard/cursor.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using sluice::Cursor;

@@ -36,7 +36,7 @@ inline void CheckError(const absl::Status& status) {
 // All items are inside their objects. Looks at the first and the last of each run.
 inline void CheckInside(const Catalog& catalog) {
   int64_t first = 0;
-  for (const Catalog::Run& run : catalog.runs()) {
+  for (const Catalog::Stretch& run : catalog.runs()) {
     SLUICE_CHECK(run.first_item == first, "runs with a gap");
     const int64_t last = first + catalog.CountOf(run) - 1;
     SLUICE_CHECK(last >= first, "an empty run");

@@ -1,6 +1,6 @@
 // Fuzz target: whatever a server answers, its head is taken or refused with a short text.
 #include "fuzz/fuzz_bytes.h"
-#include "storage/http_response.h"
+#include "storage/http/http_response.h"
 
 namespace sluice {
 namespace {

@@ -2,8 +2,8 @@
 #include <string>
 
 #include "fuzz/fuzz_bytes.h"
-#include "storage/catalog_formats.h"
-#include "storage/npy.h"
+#include "storage/format/catalog_formats.h"
+#include "storage/format/npy.h"
 
 namespace sluice {
 namespace {

@@ -4,8 +4,8 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "fuzz/fuzz_bytes.h"
-#include "storage/catalog_formats.h"
-#include "storage/safetensors.h"
+#include "storage/format/catalog_formats.h"
+#include "storage/format/safetensors.h"
 
 namespace sluice {
 namespace {

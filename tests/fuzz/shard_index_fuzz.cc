@@ -3,8 +3,8 @@
 #include <string>
 
 #include "fuzz/fuzz_bytes.h"
+#include "storage/format/shard_index.h"
 #include "storage/object_name.h"
-#include "storage/shard_index.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace sluice;  // NOLINT(google-build-using-namespace): the target is outside

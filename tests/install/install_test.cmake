@@ -17,3 +17,4 @@ run(${CMAKE_COMMAND} -S ${outside_dir} -B ${outside_build} -G ${generator}
 run(${CMAKE_COMMAND} --build ${outside_build})
 run(${outside_build}/without_mpi)
 run(${mpirun} --oversubscribe -np 2 ${outside_build}/with_mpi)
+run(${outside_build}/own_fabric)

@@ -56,29 +56,67 @@ std::vector<std::string> AboutInclude(std::string_view path, std::string_view in
 }
 
 TEST(RulesTest, LayersIncludeWhatIsBelowThem) {
-  EXPECT_THAT(AboutInclude("src/mesh/a.cc", "\"tensor/run.h\""), IsEmpty());
+  EXPECT_THAT(AboutInclude("src/mesh/a.cc", "\"tensor/stretch.h\""), IsEmpty());
   EXPECT_THAT(AboutInclude("src/plan/a.cc", "\"mesh/axis.h\""), IsEmpty());
   EXPECT_THAT(AboutInclude("src/engine/a.cc", "\"tensor/check.h\""), IsEmpty());
-  EXPECT_THAT(AboutInclude("src/transport/a.cc", "\"plan/bucket.h\""), IsEmpty());
-  EXPECT_THAT(AboutInclude("src/transport/mpi_a.cc", "<mpi.h>"), IsEmpty());
-  EXPECT_THAT(AboutInclude("src/session/a.cc", "\"engine/engine.h\""), IsEmpty());
+  EXPECT_THAT(AboutInclude("src/trace/a.cc", "\"plan/bucket.h\""), IsEmpty());
+  EXPECT_THAT(AboutInclude("src/transport/mpi/a.cc", "<mpi.h>"), IsEmpty());
+  EXPECT_THAT(AboutInclude("src/session/transfer/a.cc", "\"engine/engine.h\""), IsEmpty());
   EXPECT_THAT(AboutInclude("src/session/a.cc", "<chrono>"), IsEmpty());
-  EXPECT_THAT(AboutInclude("tests/session/a.cc", "\"session/runner.h\""), IsEmpty());
+  EXPECT_THAT(AboutInclude("tests/session/a.cc", "\"session/transfer/runner.h\""), IsEmpty());
 }
 
 TEST(RulesTest, LayersIncludeNothingElse) {
   EXPECT_THAT(AboutInclude("src/tensor/a.cc", "\"mesh/axis.h\""),
               ElementsAre("src/tensor/a.cc:2: tensor may not include mesh/axis.h"));
   EXPECT_THAT(AboutInclude("src/engine/a.cc", "\"device/device.h\""), Not(IsEmpty()));
-  EXPECT_THAT(AboutInclude("src/engine/a.cc", "\"tensor/run.h\""), Not(IsEmpty()));
+  EXPECT_THAT(AboutInclude("src/engine/a.cc", "\"tensor/stretch.h\""), Not(IsEmpty()));
   EXPECT_THAT(AboutInclude("src/plan/a.cc", "\"engine/engine.h\""), Not(IsEmpty()));
-  EXPECT_THAT(AboutInclude("src/device/a.cc", "\"transport/transport.h\""), Not(IsEmpty()));
+  EXPECT_THAT(AboutInclude("src/device/a.cc", "\"transport/op_check.h\""), Not(IsEmpty()));
   EXPECT_THAT(AboutInclude("src/transport/a.cc", "\"plan/plan.h\""), Not(IsEmpty()));
-  EXPECT_THAT(AboutInclude("src/transport/a.cc", "\"session/runner.h\""), Not(IsEmpty()));
-  EXPECT_THAT(AboutInclude("src/unknown/a.cc", "\"tensor/run.h\""), Not(IsEmpty()));
+  EXPECT_THAT(AboutInclude("src/transport/a.cc", "\"session/transfer/runner.h\""), Not(IsEmpty()));
+  EXPECT_THAT(AboutInclude("src/unknown/a.cc", "\"tensor/stretch.h\""), Not(IsEmpty()));
   EXPECT_THAT(AboutInclude("src/tensor/a.cc", "\"gtest/gtest.h\""), Not(IsEmpty()));
-  EXPECT_THAT(AboutInclude("include/sluice/mpi.h", "\"tensor/run.h\""),
-              Contains(HasSubstr("a private one: tensor/run.h")));
+  EXPECT_THAT(AboutInclude("include/sluice/mpi.h", "\"tensor/stretch.h\""),
+              Contains(HasSubstr("a private one: tensor/stretch.h")));
+}
+
+TEST(RulesTest, FoldersBelowALayerAreLayersOfTheirOwn) {
+  EXPECT_THAT(AboutInclude("src/plan/a.cc", "\"plan/shard/cursor.h\""), Not(IsEmpty()));
+  EXPECT_THAT(AboutInclude("src/plan/shard/a.cc", "\"plan/plan.h\""), IsEmpty());
+  EXPECT_THAT(AboutInclude("src/device/a.cc", "\"device/cuda/cuda_device.h\""), Not(IsEmpty()));
+  EXPECT_THAT(AboutInclude("src/storage/a.cc", "\"storage/file/file_source.h\""), Not(IsEmpty()));
+  EXPECT_THAT(AboutInclude("src/storage/http/a.cc", "\"storage/file/file_source.h\""),
+              Not(IsEmpty()));
+  EXPECT_THAT(AboutInclude("src/transport/mpi/a.cc", "\"transport/op_check.h\""), IsEmpty());
+  EXPECT_THAT(AboutInclude("src/transport/mpi/a.cc", "\"transport/direct/direct_work.h\""),
+              Not(IsEmpty()));
+}
+
+TEST(RulesTest, MachinesOfASessionDoNotKnowEachOther) {
+  for (const char* other : {"transfer/runner.h", "checkpoint/checkpoint_work.h"}) {
+    const std::string header = std::string("session/") + other;
+    EXPECT_THAT(AboutInclude("src/session/stream/a.cc", "\"" + header + "\""),
+                ElementsAre("src/session/stream/a.cc:2: session/stream may not include " + header));
+  }
+  EXPECT_THAT(AboutInclude("src/session/checkpoint/a.cc", "\"session/stream/stream_work.h\""),
+              Not(IsEmpty()));
+  EXPECT_THAT(AboutInclude("src/session/transfer/a.cc", "\"session/shard/read_desk.h\""),
+              Not(IsEmpty()));
+  EXPECT_THAT(AboutInclude("src/session/shard/a.cc", "\"session/stream/delivery.h\""),
+              Not(IsEmpty()));
+  EXPECT_THAT(AboutInclude("src/session/base/a.cc", "\"session/peers/watch.h\""), Not(IsEmpty()));
+  EXPECT_THAT(AboutInclude("src/session/base/a.cc", "\"session/session_impl.h\""), Not(IsEmpty()));
+}
+
+TEST(RulesTest, BenchmarkCommandsDoNotKnowEachOther) {
+  EXPECT_THAT(AboutInclude("bench/stream/a.cc", "\"reshard/options.h\""),
+              ElementsAre("bench/stream/a.cc:2: another command's header: reshard/options.h"));
+  EXPECT_THAT(AboutInclude("bench/stream/baselines/a.cc", "\"shards/shards.h\""), Not(IsEmpty()));
+  EXPECT_THAT(AboutInclude("bench/job/a.cc", "\"checkpoint/report.h\""), Not(IsEmpty()));
+  EXPECT_THAT(AboutInclude("bench/stream/baselines/a.cc", "\"stream/options.h\""), IsEmpty());
+  EXPECT_THAT(AboutInclude("bench/stream/a.cc", "\"job/command.h\""), IsEmpty());
+  EXPECT_THAT(AboutInclude("bench/sluice_bench.cc", "\"stream/stream.h\""), IsEmpty());
 }
 
 TEST(RulesTest, WhatDecidesKnowsNoClockThreadOrVendor) {
@@ -93,13 +131,15 @@ TEST(RulesTest, WhatDecidesKnowsNoClockThreadOrVendor) {
 }
 
 TEST(RulesTest, VendorsStayInTheirFiles) {
-  EXPECT_THAT(AboutInclude("src/transport/loopback.cc", "<mpi.h>"), Not(IsEmpty()));
+  EXPECT_THAT(AboutInclude("src/transport/loopback/loopback.cc", "<mpi.h>"), Not(IsEmpty()));
   EXPECT_THAT(AboutInclude("src/session/a.cc", "\"sluice/mpi.h\""), Not(IsEmpty()));
   EXPECT_THAT(AboutInclude("src/device/host_device.cc", "<cuda_runtime.h>"), Not(IsEmpty()));
-  EXPECT_THAT(AboutInclude("src/device/cuda_device.cc", "<cuda_runtime.h>"), IsEmpty());
-  EXPECT_THAT(AboutInclude("src/transport/cuda_ipc_handles.cc", "<cuda_runtime.h>"), IsEmpty());
-  EXPECT_THAT(AboutInclude("src/transport/nccl_group.cc", "<cuda_runtime.h>"), IsEmpty());
-  EXPECT_THAT(AboutInclude("src/transport/cuda_ipc_handles.cc", "<nccl.h>"), Not(IsEmpty()));
+  EXPECT_THAT(AboutInclude("src/device/cuda/cuda_device.cc", "<cuda_runtime.h>"), IsEmpty());
+  EXPECT_THAT(AboutInclude("src/transport/cuda_ipc/cuda_ipc_handles.cc", "<cuda_runtime.h>"),
+              IsEmpty());
+  EXPECT_THAT(AboutInclude("src/transport/nccl/group.cc", "<cuda_runtime.h>"), IsEmpty());
+  EXPECT_THAT(AboutInclude("src/transport/cuda_ipc/cuda_ipc_handles.cc", "<nccl.h>"),
+              Not(IsEmpty()));
   EXPECT_THAT(AboutInclude("tests/device/cuda_device_test.cc", "<cuda_runtime.h>"), IsEmpty());
   EXPECT_THAT(AboutInclude("tests/fakes/fake_nccl_call.cc", "\"nccl.h\""), IsEmpty());
   EXPECT_THAT(AboutInclude("tests/session/world.cc", "<cuda_runtime.h>"), Not(IsEmpty()));

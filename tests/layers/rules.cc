@@ -15,25 +15,53 @@ namespace {
 constexpr size_t kMaxColumns = 100;
 
 struct Layer {
-  std::string_view name;
-  std::vector<std::string_view> may_include;  // other folders of src/, or single headers
+  std::string_view folder;                    // of src/
+  std::vector<std::string_view> may_include;  // folders of src/, without what lies below them
 };
 
-// Who may include whom in src/, beside itself, include/sluice and tensor/check.h. A layer that is
+// Who may include whom in src/, beside itself, include/sluice and tensor/check.h. A folder that is
 // not in the table may include nothing: add it here when it is made.
 const std::vector<Layer>& Layers() {
   static const auto* const kLayers = new std::vector<Layer>{
       {"tensor", {}},
-      {"mesh", {"tensor/"}},
-      {"plan", {"mesh/", "tensor/"}},
-      {"engine", {"plan/"}},
-      {"device", {"tensor/"}},
-      {"storage", {"device/", "tensor/"}},
-      {"transport", {"plan/bucket.h", "device/"}},
-      {"trace", {"engine/", "plan/bucket.h"}},
+      {"mesh", {"tensor"}},
+      {"plan", {"mesh", "tensor"}},
+      {"plan/shard", {"plan", "mesh", "tensor"}},
+      {"engine", {"plan"}},
+      {"device", {"tensor"}},
+      {"device/cuda", {"device", "tensor"}},
+      {"storage", {"tensor"}},
+      {"storage/file", {"storage", "tensor"}},
+      {"storage/http", {"storage"}},
+      {"storage/format", {"storage", "tensor"}},
+      {"storage/open", {"storage", "storage/file", "storage/http"}},
+      {"transport", {"device"}},
+      {"transport/direct", {"transport", "device"}},
+      {"transport/loopback", {"transport"}},
+      {"transport/mpi", {"transport"}},
+      {"transport/nccl", {"transport", "device", "device/cuda"}},
+      {"transport/cuda_ipc", {"transport", "device", "device/cuda"}},
+      {"trace", {"plan"}},
+      {"session/base", {"tensor", "plan", "engine", "device", "storage", "transport"}},
+      {"session/peers", {"plan", "engine", "transport", "session/base"}},
+      {"session/transfer",
+       {"tensor", "plan", "engine", "device", "transport", "trace", "session/base",
+        "session/peers"}},
+      {"session/shard",
+       {"tensor", "engine", "device", "storage", "storage/open", "transport", "trace",
+        "session/base"}},
+      {"session/stream",
+       {"tensor", "plan/shard", "device", "storage", "storage/format", "storage/open", "transport",
+        "trace", "session/base", "session/peers", "session/shard"}},
+      {"session/checkpoint",
+       {"tensor", "plan", "plan/shard", "device", "storage", "storage/file", "storage/http",
+        "storage/format", "storage/open", "transport", "session/base", "session/peers",
+        "session/shard"}},
       {"session",
-       {"tensor/", "mesh/", "plan/", "engine/", "device/", "storage/", "transport/", "trace/"}},
-      {"sim", {"engine/", "plan/"}},
+       {"tensor", "plan", "device", "transport", "transport/direct", "trace", "session/base",
+        "session/peers", "session/transfer", "session/stream", "session/checkpoint"}},
+      {"sim", {"engine", "plan"}},
+      {"sim/deadlock", {"engine"}},
   };
   return *kLayers;
 }
@@ -69,17 +97,22 @@ constexpr std::array<std::string_view, 3> kDeviceFiles = {"cuda", "nccl", "fake_
 
 const std::vector<Vendor>& Vendors() {
   static const auto* const kVendors = new std::vector<Vendor>{
-      {"mpi.h", {"include/sluice/mpi.h", "src/transport/mpi_"}},
-      {"sluice/mpi.h", {"src/transport/mpi_"}},
-      {"nccl.h", {"include/sluice/nccl.h", "src/transport/nccl_"}},
+      {"mpi.h", {"include/sluice/mpi.h", "src/transport/mpi/"}},
+      {"sluice/mpi.h", {"src/transport/mpi/"}},
+      {"nccl.h", {"include/sluice/nccl.h", "src/transport/nccl/"}},
       {"cuda",
-       {"include/sluice/cuda.h", "src/device/cuda_", "src/transport/cuda_", "src/transport/nccl_"}},
-      {"liburing.h", {"src/storage/uring"}},
-      {"curl/", {"src/storage/http_"}},
+       {"include/sluice/cuda.h", "src/device/cuda/", "src/transport/cuda_ipc/",
+        "src/transport/nccl/"}},
+      {"liburing.h", {"src/storage/file/uring"}},
+      {"curl/", {"src/storage/http/"}},
       {"hwloc.h", {"src/device/numa"}},
   };
   return *kVendors;
 }
+
+// Folders of bench/ that are one command each.
+constexpr std::array<std::string_view, 5> kCommands = {"checkpoint", "reshard", "shards",
+                                                       "simulate", "stream"};
 
 bool StartsWithAny(std::string_view text, const auto& prefixes) {
   return std::any_of(prefixes.begin(), prefixes.end(),
@@ -95,21 +128,27 @@ std::string_view IncludedName(std::string_view line) {
   return close == line.npos ? std::string_view() : line.substr(open + 1, close - open - 1);
 }
 
+// "plan/shard" for "plan/shard/cursor.h".
+std::string_view FolderOf(std::string_view path) {
+  const size_t slash = path.rfind('/');
+  return slash == path.npos ? std::string_view() : path.substr(0, slash);
+}
+
 // "plan" for "src/plan/plan.h"; nothing outside src/.
 std::string_view LayerOf(std::string_view path) {
   constexpr std::string_view kSrc = "src/";
-  if (!path.starts_with(kSrc)) return {};
-  path.remove_prefix(kSrc.size());
-  return path.substr(0, std::min(path.find('/'), path.size()));
+  return path.starts_with(kSrc) ? FolderOf(path.substr(kSrc.size())) : std::string_view();
 }
 
 bool MayInclude(std::string_view layer, std::string_view name) {
   if (name == "tensor/check.h" || name.starts_with("sluice/") || name.starts_with("absl/")) {
     return true;
   }
-  if (name.starts_with(std::string(layer) + "/")) return true;
+  const std::string_view folder = FolderOf(name);
   for (const Layer& known : Layers()) {
-    if (known.name == layer) return StartsWithAny(name, known.may_include);
+    if (known.folder != layer) continue;
+    return folder == layer ||
+           std::count(known.may_include.begin(), known.may_include.end(), folder) > 0;
   }
   return false;
 }
@@ -121,12 +160,27 @@ std::string DeviceComplaint(std::string_view path, std::string_view name) {
   return "a vendor's header does not belong here: " + std::string(name);
 }
 
+// Benchmark commands know nothing of each other. What they share knows no command.
+std::string CommandComplaint(std::string_view path, std::string_view name) {
+  constexpr std::string_view kBench = "bench/";
+  if (!path.starts_with(kBench)) return {};
+  const std::string_view folder = FolderOf(path.substr(kBench.size()));
+  const std::string_view command = name.substr(0, name.find('/'));
+  const bool is_own = folder.substr(0, folder.find('/')) == command;
+  if (folder.empty() || is_own || std::count(kCommands.begin(), kCommands.end(), command) == 0) {
+    return {};
+  }
+  return "another command's header: " + std::string(name);
+}
+
 std::string IncludeComplaint(std::string_view path, std::string_view line) {
   const std::string_view name = IncludedName(line);
   if (name.empty()) return {};
   const std::string_view layer = LayerOf(path);
   const bool is_public = path.starts_with("include/");
-  if (layer.empty() && !is_public) return DeviceComplaint(path, name);
+  if (layer.empty() && !is_public) {
+    return DeviceComplaint(path, name) + CommandComplaint(path, name);
+  }
   for (const Vendor& vendor : Vendors()) {
     if (name.starts_with(vendor.header) && !StartsWithAny(path, vendor.allowed)) {
       return "a vendor's header does not belong here: " + std::string(name);

@@ -45,7 +45,7 @@ class BaselinesTest : public ::testing::Test {
   RankOutcome Run(const std::string& mode_text) {
     EXPECT_TRUE(ParseStreamTexts(&options_).ok());
     StreamOptions stream = StreamOptionsOf(options_, 0, 1);
-    stream.retry.backoff = absl::Milliseconds(1);
+    stream.reads.retry.backoff = absl::Milliseconds(1);
     absl::StatusOr<Catalog> catalog = Catalog();
     if (!options_.is_generator()) catalog = FindCatalog(stream);
     EXPECT_TRUE(catalog.ok()) << catalog.status();
@@ -61,7 +61,7 @@ class BaselinesTest : public ::testing::Test {
     ConsumerOptions consume;
     consume.stop_items = options_.stop_items;
     Consumer consumer(contents->get(), &check, *plan, consume, &bar);
-    const BaselineJob job = {&stream, *plan, &consumer};
+    const BaselineJob job = {&stream, DelayOf(options_), *plan, &consumer};
     const auto mode = ParseBaselineMode(mode_text);
     EXPECT_TRUE(mode.ok());
     RankOutcome outcome;

@@ -1,8 +1,8 @@
 /* The gate and what it rests on, for three ranks: every job of a few buckets, in every order of
  * events. scripts/model.sh says which switches there are, and what each of them must show.
  *
- * A bucket has one source and one or two destinations, or two contributors and an owner, and costs
- * one slot or two. Buckets of equal ends and lane are a channel, which has a tag of its own. Every
+ * A bucket has one source and one or two destinations, or two contributors and an owner. Each rank
+ * holds one slot for it. Buckets of equal ends and lane are a channel, which has a tag of its own. Every
  * rank starts the runs in their order, at times of its own; a run is in one lane, which is fed in
  * the order of ids, a look-ahead at a time, whenever memory for the next bucket is there. A rank
  * admits as src/engine/admission.cc does. Fills, moves and drains end at any time. Messages of one
@@ -36,13 +36,11 @@
 
 byte src[BUCKETS]; /* sets of ranks: bit r is rank r */
 byte dst[BUCKETS];
-byte cost[BUCKETS];
 byte run_of[BUCKETS];
 byte tag[BUCKETS];
 byte lane_of[2]; /* runs */
 byte runs;
 byte slots;      /* of each rank */
-byte dearest;    /* cost that there is, or may be */
 byte cap;        /* at most so many of a channel are held */
 
 #define HAS(set, r) (((set) >> (r)) & 1)
@@ -60,7 +58,7 @@ byte cap;        /* at most so many of a channel are held */
 
 #define UNFED 0
 #define WAITING 1
-#define HELD 2       /* has its slots; its move has not begun */
+#define HELD 2       /* has its slot; its move has not begun */
 #define MOVING_TWO 3 /* two messages are under way */
 #define MOVING 4     /* one is */
 #define DRAINING 5
@@ -122,7 +120,7 @@ inline EndMessage(r, b) {
   :: STATE(r, b) == MOVING && HAS(dst[b], r) -> STATE(r, b) = DRAINING
   :: STATE(r, b) == MOVING && !HAS(dst[b], r) ->
      STATE(r, b) = DONE;
-     free[r] = free[r] + cost[b]
+     free[r]++
   :: else /* of a stream that its rank has closed */
   fi
 }
@@ -146,7 +144,7 @@ inline Send(b, s, d) {
      sends_wait[at_link] = true;
      Append(at_link, b);
 #ifdef EAGER
-     unasked[d] = unasked[d] + cost[b];
+     unasked[d]++;
      EndMessage(s, b)
 #endif
   fi
@@ -159,7 +157,7 @@ inline Receive(b, s, d) {
      TakeFirst(at_link);
      RightBytes(met, b);
 #ifdef EAGER
-     unasked[d] = unasked[d] - cost[met];
+     unasked[d]--;
 #else
      EndMessage(s, met);
 #endif
@@ -184,10 +182,10 @@ inline Receive(b, s, d) {
   (STATE(r, b) == WAITING && FOR_ALL(NO_EARLIER_ONE_WAITS, r, b) && SUM(IN_FLIGHT, r, b) < cap)
 
 /* The rule, for any bucket but the smallest. */
-#ifdef BY_IDS
-#define IS_ALLOWED(r, b) (free[r] >= cost[b])
+#ifdef NO_RESERVE
+#define IS_ALLOWED(r, b) (free[r] >= 1)
 #else
-#define IS_ALLOWED(r, b) (credit >= cost[b] + dearest)
+#define IS_ALLOWED(r, b) (credit >= 2)
 #endif
 
 #ifdef PLAIN
@@ -204,12 +202,12 @@ inline Next(r) {
      od;
      credit = free[r];
      if
-     :: smallest != NONE && IS_HELD(r, smallest) -> credit = credit + cost[smallest]
+     :: smallest != NONE && IS_HELD(r, smallest) -> credit++
      :: else
      fi;
      pick = NONE;
      if
-     :: smallest != NONE && STATE(r, smallest) == WAITING && free[r] >= cost[smallest] ->
+     :: smallest != NONE && STATE(r, smallest) == WAITING && free[r] >= 1 ->
         pick = smallest
      :: else ->
         k = 0;
@@ -225,15 +223,15 @@ inline Next(r) {
         :: else -> break
         od
      fi;
-#if !defined(NO_ANNOUNCEMENTS) && !defined(BY_IDS)
+#if !defined(NO_ANNOUNCEMENTS) && !defined(NO_RESERVE)
      /* What docs/gate.md proves. */
-     assert(credit >= dearest);
+     assert(credit >= 1);
 #endif
      if
      :: pick == NONE -> break
      :: else ->
         STATE(r, pick) = HELD;
-        free[r] = free[r] - cost[pick]
+        free[r]--
      fi
   od
 }
@@ -373,8 +371,8 @@ hidden byte which;
 #define MAY_FEED_LATE(b)
 #endif
 #ifdef PLAIN
-/* A semaphore: whoever finds its slots free may take them. */
-#define MAY_ADMIT(b) :: IS_OFFERED(r, b) && free[r] >= cost[b] -> event = ADMIT; which = b
+/* A semaphore: whoever finds a slot free may take it. */
+#define MAY_ADMIT(b) :: IS_OFFERED(r, b) && free[r] >= 1 -> event = ADMIT; which = b
 #else
 #define MAY_ADMIT(b)
 #endif
@@ -399,9 +397,9 @@ proctype Rank(byte r) {
        d_step {
          if
          :: event == FEED -> STATE(r, which) = WAITING
-         :: event == ADMIT -> STATE(r, which) = HELD; free[r] = free[r] - cost[which]
+         :: event == ADMIT -> STATE(r, which) = HELD; free[r]--
          :: event == BEGIN -> Begin(r, which)
-         :: event == END -> STATE(r, which) = DONE; free[r] = free[r] + cost[which]
+         :: event == END -> STATE(r, which) = DONE; free[r]++
          :: event == START -> started[r]++
 #ifdef STREAMS
          :: event == CLOSE -> Close(r)
@@ -436,17 +434,6 @@ inline Choose(b) {
   :: b != 0 && !(b == 1 && SWAPS_01) -> src[b] = 2; dst[b] = 4
   :: b != 0 && !(b == 1 && SWAPS_12) -> src[b] = 4; dst[b] = 1
   :: b != 0 && !(b == 1 && (SWAPS_01 || SWAPS_12)) -> src[b] = 4; dst[b] = 2
-  fi;
-  cost[b] = 1;
-#ifdef COSTS
-  if
-  :: true
-  :: cost[b] = 2
-  fi;
-#endif
-  if
-  :: cost[b] > dearest -> dearest = cost[b]
-  :: else
   fi
 }
 
@@ -496,10 +483,9 @@ init {
     fi;
 #endif
 #endif
-    slots = dearest;
     if
-    :: true
-    :: dearest == 1 -> slots = 2
+    :: slots = 1
+    :: slots = 2
     fi;
     cap = 1;
     if

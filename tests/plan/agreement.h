@@ -9,9 +9,9 @@
 
 namespace sluice::oracle {
 
-// Not OK if ids do not ascend, if two members of a bucket differ in its bytes, members, parents,
-// roles, contributions, levels or chunks, if a member does not know it, or if its id does not name
-// its ends. `plans` by rank.
+// Not OK if ids do not ascend, if a member does not know its bucket, or if a bucket's id does not
+// name its ends. Not OK if two members of a bucket differ in its bytes, members, parents, roles,
+// contributions, levels or chunks. `plans` by rank.
 absl::Status CheckAgreement(const std::vector<Plan>& plans);
 
 }  // namespace sluice::oracle

@@ -46,8 +46,8 @@ absl::Status CheckRoles(const ChannelContent& content) {
   return absl::OkStatus();
 }
 
-// Each node but the root's has one member that gets the bytes from another node, and passes them on
-// to the others of its node; those of the root's node get them from the root.
+// Each node but the root's has one member that gets the bytes from another node. This member passes
+// them on to the others of its node. Members of the root's node get them from the root.
 absl::Status CheckTree(const ChannelContent& content, const std::vector<int>& node_of_rank) {
   const auto node = [&](size_t member) {
     return node_of_rank[static_cast<size_t>(content.members[member].rank)];

@@ -10,13 +10,13 @@
 
 namespace sluice::oracle {
 
-// What one party carries of one tensor is small (it fits a bucket and has less than 256 KiB), large
-// (it fits no bucket, or no piece of its pipeline) or in between. A reduction counts contributions,
-// of which a bucket has room for as many bytes as ReductionAreaBytes says. Not OK if
-//  * a bucket's slot is larger than bucket_bytes, or its areas do not hold what goes there,
-//  * two neighbouring buckets of small parts would fit in one,
-//  * a large part has more pieces than it needs, or unequal ones but for the last, or is not alone,
-//  * a part that several ranks need takes another tree than ChooseFanout says.
+// What one party carries of one tensor is small, large or in between. Small: it fits a bucket and
+// has less than 256 KiB. Large: it fits no bucket, or no piece of its pipeline. A reduction counts
+// contributions, of which a bucket has room for as many bytes as ReductionAreaBytes says. Not OK if
+// * a bucket's slot is larger than bucket_bytes, or its areas do not hold what goes there;
+// * two neighbouring buckets of small parts would fit in one;
+// * a large part has more pieces than it needs, or unequal ones but for the last, or is not alone;
+// * a part that several ranks need takes another tree than ChooseFanout says.
 absl::Status CheckBucketSizes(const Job& job, const std::vector<Plan>& plans);
 
 }  // namespace sluice::oracle

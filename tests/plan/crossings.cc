@@ -187,7 +187,7 @@ struct Messages {
   int64_t results = 0;
 };
 
-// What crosses when contribution `owner` of a row takes the others', which lie on `nodes`, as the
+// What crosses when contribution `owner` of a row takes the others', which lie on `nodes`. The
 // stretches of one node before its own come as one sum each, which passes from one to the next.
 struct Gathering {
   int64_t crossings = 0;

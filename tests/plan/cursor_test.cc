@@ -1,5 +1,5 @@
 // Cursors: texts, merging, and jobs that stop and go on, against plain sets of positions.
-#include "plan/cursor.h"
+#include "plan/shard/cursor.h"
 
 #include <algorithm>
 #include <random>
@@ -177,9 +177,9 @@ TEST(CursorTest, WhatWouldTakeForEverIsRefused) {
   EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
 }
 
-// Jobs one after the other, of any ranks with any selections, that each stop anywhere and go on
-// from the merged cursor or from their own ones: nothing that was released at all that share it
-// comes again, and all else does.
+// Jobs one after the other, of any ranks with any selections. Each stops anywhere, and goes on from
+// the merged cursor or from its ranks' own ones. What all ranks that share an item have released
+// does not come again. All else does.
 TEST(CursorTest, JobsGoOnWithExactlyWhatWasNotReleased) {
   for (uint64_t seed = 0; seed < 400; ++seed) {
     Random random(seed);

@@ -20,12 +20,14 @@ struct Moved {
 };
 
 // Moves every bucket, in id order, down its tree, through wires of its size. Not OK if
-//  * a target rank does not end with exactly the elements it should own, each written once, and
-//    each, under Partial placements, reduced from one contribution of each kind in the right order;
-//  * anything is written or read out of bounds, or a byte of a wire is written twice or never;
-//  * an element comes from a rank although the target rank itself, or else a rank of its node, has
-//    it; or is reduced elsewhere although the target rank holds a contribution to it and the owner
-//    does not need it, unless sums may cross in place of contributions.
+// * a target rank does not end with exactly the elements it should own, each written once;
+// * an element under Partial placements is not reduced from one contribution of each kind in the
+//   right order;
+// * anything is written or read out of bounds, or a byte of a wire is written twice or never;
+// * an element comes from a rank although the target rank itself, or else a rank of its node, has
+//   it;
+// * an element is reduced elsewhere although the target rank holds a contribution to it and the
+//   owner does not need it. This is allowed where sums may cross in place of contributions.
 absl::Status Deliver(const Job& job, const std::vector<Plan>& plans, std::vector<Moved>* moved);
 
 }  // namespace sluice::oracle

@@ -30,8 +30,8 @@ struct Job {
 // sources, casts and windows among them.
 Job RandomJob(uint64_t seed);
 
-// 1 or 2 tensors of up to half a megabyte over at most 12 ranks, with many replicas: large enough
-// that what one target needs is cut between senders, and passed on down trees.
+// 1 or 2 tensors of up to half a megabyte over at most 12 ranks, with many replicas. What one
+// target needs is large enough to be cut between senders, and passed on down trees.
 Job RandomLargeJob(uint64_t seed);
 
 // Tensors that are mostly reduced, from ranks in order over several nodes of up to four.

@@ -55,7 +55,7 @@ TEST(JobPlannerTest, WhatIsSharedMayBeForgottenAtAnyTime) {
   }
 }
 
-// `sources` hold replicas of a tensor of so many rows, 512 bytes each, that `replicas` times
+// `sources` hold replicas of a tensor of `rows` rows, 512 bytes each, that `replicas` times
 // `parts` targets need.
 Job BroadcastJob(int64_t rows, int sources, int replicas, int parts) {
   Job job;

@@ -11,10 +11,11 @@
 
 namespace sluice::oracle {
 
-// Not OK if a rank's bytes are not what it moved, or its peaks are not the sums over its channels
-// of the max_in_flight largest buckets. Staging is counted anew: none for a local copy, the whole
-// slot at an owner, else the larger of what the rank sends of its own and what it gets, of which
-// one chunk that is consecutive in its dense tensor, in the dtype that crosses, takes none.
+// Not OK if a rank's bytes are not what it moved. Not OK if its peaks are not the sums over its
+// channels of the max_in_flight largest buckets. Staging is counted anew. A local copy takes none,
+// and an owner the whole slot. Any other member takes the larger of what the rank sends of its own
+// and what it gets. One chunk that is consecutive in its dense tensor, in the dtype that crosses,
+// takes none of this.
 absl::Status CheckStats(const Job& job, const std::vector<Plan>& plans,
                         const std::vector<Moved>& moved);
 

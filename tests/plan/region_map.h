@@ -30,7 +30,7 @@ inline RegionMap MapRegion(const Plan& plan, int32_t index) {
     map.src.emplace_back();
     map.dst.emplace_back();
     for (int32_t r = region.first_run[d]; r < region.first_run[d + 1]; ++r) {
-      const Run& run = plan.runs.at(static_cast<size_t>(r));
+      const Stretch& run = plan.runs.at(static_cast<size_t>(r));
       for (int64_t i = 0; i < run.length; ++i) {
         map.src.back().push_back(run.src + i);
         map.dst.back().push_back(run.dst + i);

@@ -1,5 +1,5 @@
 // Orders, positions, sharers and bucket names of data streams, against plain enumerations.
-#include "plan/stream_plan.h"
+#include "plan/shard/stream_plan.h"
 
 #include <algorithm>
 #include <random>
@@ -9,7 +9,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "plan/epoch_order.h"
+#include "plan/shard/epoch_order.h"
 
 namespace sluice {
 namespace {

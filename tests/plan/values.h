@@ -26,9 +26,9 @@ Value HeldValue(const TensorTransfer& tensor, int tensor_index, int64_t element,
 // `values` reduced left to right.
 Value ReducedValue(ReduceOp op, absl::Span<const Value> values);
 
-// What a target must end with: Partial mesh dimensions are reduced one after the other, left to
-// right, each in the order of its coordinates; those that follow one another and have the same op,
-// sum, max or min, at once, in mesh order.
+// What a target must end with. Partial mesh dimensions are reduced one after the other, left to
+// right, each in the order of its coordinates. Dimensions that follow one another and have the same
+// op, sum, max or min, are reduced at once, in mesh order.
 Value ExpectedValue(const TensorTransfer& tensor, int tensor_index, int64_t element);
 
 }  // namespace sluice::oracle

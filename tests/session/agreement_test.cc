@@ -1,5 +1,5 @@
 // What ranks learn when they compare.
-#include "session/agreement.h"
+#include "session/peers/agreement.h"
 
 #include <functional>
 #include <string>
@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "session/backoff.h"
+#include "session/base/backoff.h"
 #include "session/world.h"
 
 namespace sluice {

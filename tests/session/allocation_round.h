@@ -17,11 +17,11 @@ inline void RunCountingAllocations(Session* session, Bound* bound, uint64_t roun
   const int64_t before = AllocationCount();
   const auto run = session->Start(bound->transfer, bound->memory.src(), bound->memory.dst());
   ASSERT_TRUE(run.ok());
-  const absl::Status status = session->Wait(*run);
+  const absl::Status status = run->Wait();
   const int64_t allocated = AllocationCount() - before;
   ASSERT_TRUE(status.ok()) << status;
   EXPECT_EQ(bound->memory.Check(round), "");
-  if (round >= 3 && *run % Session::kMaxRunsInFlight > 2) {
+  if (round >= 3 && run->number() % Session::kMaxRunsInFlight > 2) {
     EXPECT_EQ(allocated, 0) << "round " << round;
   }
   // The counter counts: the first run compares, which takes memory.

@@ -68,14 +68,14 @@ TEST(AutoTest, RunsWithDifferentKnobsGoOnSideBySide) {
     ASSERT_TRUE(staged.transfer != nullptr && ready.transfer != nullptr);
     EXPECT_LT(staged.transfer->stats().bucket_bytes, ready.transfer->stats().bucket_bytes);
     for (uint64_t round = 0; round < static_cast<uint64_t>(oracle::Sampled(4)); ++round) {
-      std::vector<Session::RunId> runs;
+      std::vector<sluice::Run> runs;
       for (Bound* bound : {&staged, &ready}) {
         bound->memory.Prepare(round);
         const auto run = session->Start(bound->transfer, bound->memory.src(), bound->memory.dst());
         ASSERT_TRUE(run.ok()) << run.status();
         runs.push_back(*run);
       }
-      for (const Session::RunId run : runs) ASSERT_TRUE(session->Wait(run).ok());
+      for (const auto& run : runs) ASSERT_TRUE(run.Wait().ok());
       EXPECT_EQ(staged.memory.Check(round), "");
       EXPECT_EQ(ready.memory.Check(round), "");
     }

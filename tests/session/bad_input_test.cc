@@ -8,6 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "session/job.h"
+#include "sluice/testing.h"
 
 namespace sluice::session_test {
 namespace {
@@ -66,16 +67,38 @@ TEST(CreateTest, KnobsThatDifferAreNamed) {
         StatusCode::kFailedPrecondition, {text});
   };
   expect([](SessionOptions* o) { o->bucket_bytes = 4096; },
-         "bucket_bytes in Create: 0 on ranks 0, 1, 3, 4096 on rank 2");
+         "bucket_bytes (0: automatic) in Create: 0 on ranks 0, 1, 3, 4096 on rank 2");
   expect([](SessionOptions* o) { o->max_in_flight = 3; },
-         "max_in_flight in Create: 0 on ranks 0, 1, 3, 3 on rank 2");
-  expect([](SessionOptions* o) { o->budget_buckets = 0; },
-         "budget_buckets in Create: 16 on ranks 0, 1, 3, 0 on rank 2");
+         "max_in_flight (0: automatic) in Create: 0 on ranks 0, 1, 3, 3 on rank 2");
+  expect([](SessionOptions* o) { o->budget_buckets = kNoLimit; },
+         "budget_buckets (-1: no limit) in Create: 16 on ranks 0, 1, 3, -1 on rank 2");
   expect([](SessionOptions* o) { o->budget_bytes = 1 << 30; },
-         "budget_bytes in Create: -1 on ranks 0, 1, 3, 1073741824 on rank 2");
-  expect([](SessionOptions* o) { o->relay = false; },
-         "relay in Create: 1 on ranks 0, 1, 3, 0 on rank 2");
+         "budget_bytes (0: automatic, -1: no limit) in Create: 0 on ranks 0, 1, 3, 1073741824 on "
+         "rank 2");
   expect([](SessionOptions* o) { o->timeout = absl::Seconds(20); }, "timeout");
+}
+
+TEST(CreateTest, PlansThatDifferAreNamed) {
+  RunRanks(kSize, [](Rank& self) {
+    const auto session = self.rank == 2 ? CreateNaiveSession(std::move(self.fabric), {})
+                                        : Session::Create(std::move(self.fabric), {});
+    ExpectError(session.status(), StatusCode::kFailedPrecondition,
+                {"relay in Create: 1 on ranks 0, 1, 3, 0 on rank 2"});
+  });
+}
+
+TEST(CreateTest, ZeroAndMinusOneAreNoLimits) {
+  const auto refused = [](const std::function<void(SessionOptions*)>& change,
+                          const std::string& text) {
+    SessionOptions options;
+    change(&options);
+    ExpectCreateFails([&](int) { return options; }, StatusCode::kInvalidArgument, {text});
+  };
+  refused([](SessionOptions* o) { o->bucket_bytes = 0; }, "bucket_bytes is 0; it must be 16");
+  refused([](SessionOptions* o) { o->max_in_flight = 0; }, "max_in_flight is 0; it must be 1");
+  refused([](SessionOptions* o) { o->budget_buckets = 0; }, "budget_buckets is 0; it must be 1");
+  refused([](SessionOptions* o) { o->budget_bytes = 0; }, "budget_bytes is 0; it must be 1");
+  refused([](SessionOptions* o) { o->budget_bytes = -1; }, "budget_bytes is -1; it must be 1");
 }
 
 TEST(CreateTest, LimitsWithoutRoomPrintTheBreakdownOnAllRanks) {
@@ -93,6 +116,18 @@ TEST(CreateTest, LimitsWithoutRoomPrintTheBreakdownOnAllRanks) {
 
 TEST(CreateTest, NeedsAFabric) {
   EXPECT_EQ(Session::Create(nullptr, {}).status().code(), StatusCode::kInvalidArgument);
+}
+
+// A timeout that is none does not keep the ranks from telling each other.
+TEST(CreateTest, NeedsATimeout) {
+  SessionOptions bad;
+  for (const absl::Duration timeout : {absl::ZeroDuration(), -absl::InfiniteDuration()}) {
+    bad.timeout = timeout;
+    ExpectCreateFails([&](int) { return bad; }, StatusCode::kInvalidArgument,
+                      {"timeout must be positive"});
+    ExpectCreateFails([&](int rank) { return rank == 1 ? bad : SessionOptions(); },
+                      StatusCode::kInvalidArgument, {"rank 1", "timeout must be positive"});
+  }
 }
 
 TEST(CreateTest, MayWaitForEver) {
@@ -169,7 +204,8 @@ TEST(CompileTest, StagingThatCannotBeHadLeavesEarlierTransfersUsable) {
     SessionOptions options;
     options.bucket_bytes = 1 << 30;
     options.max_in_flight = 1 << 16;
-    options.budget_buckets = options.budget_bytes = 0;
+    options.budget_buckets = kNoLimit;
+    options.budget_bytes = kNoLimit;
     const auto session = OpenSession(self, options);
     ASSERT_NE(session, nullptr);
     Bound bound = CompileBound(session.get(), AllToAll(kSize, 1024));
@@ -201,16 +237,16 @@ void ExpectFirstRunRefused(
     if (everywhere || self.rank == 1) change(&src, &dst);
     const auto run = session->Start(bound.transfer, src, dst);
     ASSERT_TRUE(run.ok()) << run.status();
-    const absl::Status refusal = session->Wait(*run);
+    const absl::Status refusal = run->Wait();
     ExpectError(refusal, StatusCode::kInvalidArgument, {text});
     if (!everywhere) {
       EXPECT_THAT(std::string(refusal.message()), HasSubstr("Start failed on rank 1"));
     }
-    EXPECT_TRUE(session->IsDone(*run));
+    EXPECT_TRUE(run->IsDone());
     EXPECT_TRUE(bound.memory.Untouched(1));
     EXPECT_TRUE(session->Poll().ok());
     RunOnce(session.get(), &bound, 2);
-    EXPECT_EQ(session->Wait(*run), refusal) << "a refused run stays refused";
+    EXPECT_EQ(run->Wait(), refusal) << "a refused run stays refused";
     ExpectUsable(session.get());
   });
 }
@@ -239,7 +275,7 @@ TEST(LaterRunTest, WrongViewsPoisonAllRanks) {
     ASSERT_NE(session, nullptr);
     Bound bound = CompileBound(session.get(), AllToAll(kSize, 1024));
     ASSERT_NE(bound.transfer, nullptr);
-    RunOnce(session.get(), &bound, 1);
+    const auto first = RunOnce(session.get(), &bound, 1);
     self.meet();
     std::vector<TensorView> dst = bound.memory.dst();
     if (self.rank == 1) dst[0].dtype = DType::kI64;
@@ -249,8 +285,8 @@ TEST(LaterRunTest, WrongViewsPoisonAllRanks) {
       EXPECT_FALSE(run.ok());
     } else if (run.ok()) {
       // The alarm may have come before.
-      status = session->Wait(*run);
-      EXPECT_TRUE(session->IsDone(*run));
+      status = run->Wait();
+      EXPECT_TRUE(run->IsDone());
     }
     ExpectError(status, StatusCode::kInvalidArgument, {"view has dtype i64"});
     if (self.rank != 1) {
@@ -258,7 +294,7 @@ TEST(LaterRunTest, WrongViewsPoisonAllRanks) {
     }
     EXPECT_EQ(session->Poll(), status);
     EXPECT_EQ(session->Compile({}).status(), status);
-    EXPECT_EQ(session->Wait(1), absl::OkStatus()) << "what was done stays done";
+    EXPECT_EQ(first.Wait(), absl::OkStatus()) << "what was done stays done";
   });
 }
 
@@ -272,12 +308,11 @@ TEST(MisuseTest, NothingEndsWhileARunIsInFlight) {
       bound.memory.Prepare(round);
       const auto run = session->Start(bound.transfer, bound.memory.src(), bound.memory.dst());
       ASSERT_TRUE(run.ok());
-      EXPECT_FALSE(session->IsDone(*run));
+      EXPECT_FALSE(run->IsDone());
       ExpectError(session->Compile({}).status(), StatusCode::kFailedPrecondition, {"in flight"});
       ExpectError(session->Close(), StatusCode::kFailedPrecondition, {"in flight"});
-      EXPECT_EQ(session->Wait(*run + 1).code(), StatusCode::kInvalidArgument);
-      EXPECT_EQ(session->Wait(0).code(), StatusCode::kInvalidArgument);
-      ASSERT_TRUE(session->Wait(*run).ok());
+      EXPECT_EQ(sluice::Run().Wait().code(), StatusCode::kInvalidArgument);
+      ASSERT_TRUE(run->Wait().ok());
       EXPECT_EQ(bound.memory.Check(round), "");
     }
     EXPECT_TRUE(session->Close().ok());
@@ -312,7 +347,7 @@ TEST(MisuseTest, DifferentTransfersAreNamed) {
     mine.memory.Prepare(1);
     const auto run = session->Start(mine.transfer, mine.memory.src(), mine.memory.dst());
     ASSERT_TRUE(run.ok());
-    ExpectError(session->Wait(*run), StatusCode::kFailedPrecondition,
+    ExpectError(run->Wait(), StatusCode::kFailedPrecondition,
                 {"the transfer to start as run 1 in Start: 0 on ranks 0, 1, 3, 1 on rank 2"});
     EXPECT_TRUE(mine.memory.Untouched(1));
     for (Bound& bound : bounds) RunOnce(session.get(), &bound, 2);

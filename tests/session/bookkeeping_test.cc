@@ -1,6 +1,6 @@
 // What a session keeps for the slots of its transfers: with many tiny buckets, no more than the
 // budget and a constant.
-#include "session/bookkeeping.h"
+#include "session/base/bookkeeping.h"
 
 #include <cstdint>
 #include <utility>
@@ -13,8 +13,8 @@
 namespace sluice::session_test {
 namespace {
 
-// What each rank's heap has grown by when it has compiled a transfer of so many buckets for each
-// priority class: 2048 of them may be in flight at once as far as channels go. Staging is not of
+// What each rank's heap has grown by when it has compiled a transfer of `buckets` buckets for each
+// priority class. As far as channels go, 2048 buckets may be in flight at once. Staging is not of
 // the heap.
 int64_t HeapOf(int64_t bucket_bytes, int64_t buckets, int64_t budget_buckets) {
   int64_t grown = 0;
@@ -22,7 +22,7 @@ int64_t HeapOf(int64_t bucket_bytes, int64_t buckets, int64_t budget_buckets) {
     SessionOptions options;
     options.bucket_bytes = bucket_bytes;
     options.budget_buckets = budget_buckets;
-    options.budget_bytes = 0;
+    options.budget_bytes = kNoLimit;
     options.max_in_flight = 1 << 16;
     auto session = Session::Create(std::move(self.fabric), options);
     ASSERT_TRUE(session.ok()) << session.status();

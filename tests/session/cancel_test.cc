@@ -37,7 +37,7 @@ void ExpectCode(const absl::Status& status, StatusCode code, const std::string& 
 }
 
 // The events of `run`: how many say that it failed, and with which code.
-int CountFailed(Session* session, Session::RunId run, StatusCode code) {
+int CountFailed(Session* session, Run run, StatusCode code) {
   int failed = 0;
   for (Event event; session->PollEvent(&event);) {
     EXPECT_EQ(event.run, run);
@@ -55,18 +55,18 @@ TEST(CancelTest, OfARunThatIsDoneChangesNothing) {
     Bound bound = CompileBound(session.get(), AllToAll(3, 4096));
     ASSERT_NE(bound.transfer, nullptr);
     for (uint64_t round = 1; round <= 3; ++round) {
-      RunOnce(session.get(), &bound, round);
+      const auto run = RunOnce(session.get(), &bound, round);
       self.meet();  // done everywhere
-      const auto run = static_cast<Session::RunId>(round);
-      EXPECT_TRUE(session->Cancel(run).ok());
-      ExpectCode(session->Cancel(run), StatusCode::kFailedPrecondition, "cancelled before");
-      EXPECT_TRUE(session->Wait(run).ok());
+      EXPECT_TRUE(run.Cancel().ok());
+      ExpectCode(run.Cancel(), StatusCode::kFailedPrecondition, "cancelled before");
+      EXPECT_TRUE(run.Wait().ok());
+      ExpectCode(run.Supply(0, TensorView()), StatusCode::kFailedPrecondition, "is over");
       if (round == 2) {
         EXPECT_TRUE(session->Compile({}).ok()) << "waits for the cancel";
       }
     }
-    ExpectCode(session->Cancel(4), StatusCode::kInvalidArgument, "no run 4");
-    ExpectCode(session->Cancel(0), StatusCode::kInvalidArgument, "no run 0");
+    ExpectCode(sluice::Run().Cancel(), StatusCode::kInvalidArgument, "names no run");
+    ExpectCode(sluice::Run().Supply(0, {}), StatusCode::kInvalidArgument, "names no run");
     const absl::Status closed = session->Close();
     EXPECT_TRUE(closed.ok()) << closed;
   });
@@ -83,8 +83,8 @@ TEST(CancelTest, OfARunThatWasRefused) {
     const auto run = session->Start(bound.transfer, bound.memory.src(),
                                     self.rank == 1 ? none : bound.memory.dst());
     ASSERT_TRUE(run.ok());
-    EXPECT_TRUE(session->Cancel(*run).ok());
-    ExpectCode(session->Wait(*run), StatusCode::kInvalidArgument, "destination of tensor 0");
+    EXPECT_TRUE(run->Cancel().ok());
+    ExpectCode(run->Wait(), StatusCode::kInvalidArgument, "destination of tensor 0");
     EXPECT_TRUE(bound.memory.Untouched(1));
     RunOnce(session.get(), &bound, 2);
     EXPECT_TRUE(session->Close().ok());
@@ -101,9 +101,9 @@ TEST(CancelTest, MayComeAfterAWaitForALaterRun) {
     const Flight first = Launch(session.get(), bound.transfer, 1);
     const Flight second = Launch(session.get(), bound.transfer, 2);
     if (self.rank == 0) Land(session.get(), second);
-    EXPECT_TRUE(session->Cancel(first.run).ok());
+    EXPECT_TRUE(first.run.Cancel().ok());
     Land(session.get(), second);
-    const absl::Status status = session->Wait(first.run);
+    const absl::Status status = first.run.Wait();
     EXPECT_TRUE(status.ok() || absl::IsCancelled(status)) << status;
     EXPECT_TRUE(session->Close().ok());
   });
@@ -140,11 +140,11 @@ TEST(CancelTest, TensorsOfADroppedBucketThatHaveMemoryGetTheirBytes) {
       for (int i = 0; i < 200; ++i) ASSERT_TRUE(session->Poll().ok());
       dst.data = to.data();
       if (self.rank == 1) {
-        ASSERT_TRUE(session->Supply(*run, static_cast<int>(supplied), dst).ok());
+        ASSERT_TRUE(run->Supply(static_cast<int>(supplied), dst).ok());
       }
       self.meet();  // rank 0 has admitted the bucket
-      EXPECT_TRUE(session->Cancel(*run).ok());
-      ExpectCode(session->Wait(*run), StatusCode::kCancelled, "was cancelled");
+      EXPECT_TRUE(run->Cancel().ok());
+      ExpectCode(run->Wait(), StatusCode::kCancelled, "was cancelled");
       std::vector<int> done;
       for (Event event; session->PollEvent(&event);) {
         if (event.kind == Event::Kind::kTensorDone) done.push_back(event.tensor);
@@ -190,13 +190,13 @@ TEST(CancelTest, WaitGoesOnUntilTheOthersNeedNoMore) {
     const auto run = session->Start(bound.transfer, bound.memory.src(), dst, Late());
     ASSERT_TRUE(run.ok()) << run.status();
     if (self.rank == 1) {
-      EXPECT_TRUE(session->Wait(*run).ok());
-      EXPECT_TRUE(session->IsDone(*run));
+      EXPECT_TRUE(run->Wait().ok());
+      EXPECT_TRUE(run->IsDone());
     }
-    EXPECT_TRUE(session->Cancel(*run).ok());
-    const absl::Status status = session->Wait(*run);
+    EXPECT_TRUE(run->Cancel().ok());
+    const absl::Status status = run->Wait();
     EXPECT_EQ(status.ok(), self.rank == 1) << status;
-    EXPECT_TRUE(session->IsDone(*run));
+    EXPECT_TRUE(run->IsDone());
     self.meet();  // until all others are done, nobody polls
     RunOnce(session.get(), &bound, 3);
     EXPECT_TRUE(session->Close().ok());
@@ -211,12 +211,12 @@ TEST(CancelTest, ARankThatDoesNotPollAfterItsCallIsNamed) {
     ASSERT_NE(session, nullptr);
     Bound bound = CompileBound(session.get(), Apart());
     ASSERT_NE(bound.transfer, nullptr);
-    RunOnce(session.get(), &bound, 1);
+    const auto run = RunOnce(session.get(), &bound, 1);
     if (self.rank != 1) self.meet();
-    EXPECT_TRUE(session->Cancel(1).ok());
+    EXPECT_TRUE(run.Cancel().ok());
     if (self.rank == 1) self.meet();  // the first to call
     if (self.rank != 1) {
-      ExpectCode(session->Wait(1), StatusCode::kOk, "");  // its part was done before
+      ExpectCode(run.Wait(), StatusCode::kOk, "");  // its part was done before
       absl::Status status;
       while (status.ok()) status = session->Poll();
       ExpectCode(status, StatusCode::kDeadlineExceeded,
@@ -241,9 +241,9 @@ TEST(CancelTest, MayBeAskedForWhenItsRankIsFarAhead) {
     if (self.rank != 1) {
       for (int i = 0; i < 100; ++i) ASSERT_TRUE(session->Poll().ok());
     }
-    EXPECT_TRUE(session->Cancel(*run).ok());
+    EXPECT_TRUE(run->Cancel().ok());
     for (uint64_t round = 2; round <= 100; ++round) RunOnce(session.get(), &alone, round);
-    const absl::Status status = session->Wait(*run);
+    const absl::Status status = run->Wait();
     EXPECT_TRUE(absl::IsCancelled(status) || (status.ok() && self.rank == 1)) << status;
     RunOnce(session.get(), &bound, 101);
     EXPECT_TRUE(session->Close().ok());
@@ -272,17 +272,17 @@ TEST(CancelTest, MemoryIsNotWaitedForAnyMore) {
         const Flight beside = Launch(session.get(), other.transfer, 2);
         for (int i = 0; i < 100; ++i) ASSERT_TRUE(session->Poll().ok());
         self.meet();
-        EXPECT_TRUE(session->Cancel(*run).ok());
+        EXPECT_TRUE(run->Cancel().ok());
         Land(session.get(), beside);
-        const absl::Status status = session->Wait(*run);
+        const absl::Status status = run->Wait();
         if (self.rank == 3) {
           EXPECT_TRUE(status.ok()) << "it was done here: " << status;
           EXPECT_EQ(CountFailed(session.get(), *run, StatusCode::kCancelled), 0);
         } else {
           ExpectCode(status, StatusCode::kCancelled, "was cancelled");
           EXPECT_EQ(CountFailed(session.get(), *run, StatusCode::kCancelled), 1);
-          ExpectCode(session->Supply(*run, 0, bound.memory.dst()[0]),
-                     StatusCode::kFailedPrecondition, "over");
+          ExpectCode(run->Supply(0, bound.memory.dst()[0]), StatusCode::kFailedPrecondition,
+                     "over");
         }
         EXPECT_EQ(bound.memory.CheckSources(1), "");
         if (lacks) {
@@ -324,10 +324,10 @@ void CancelWithoutMemory(Rank& self, const RandomJob& job, uint64_t seed) {
     for (int64_t polls = dice.Between(0, 60); polls > 0; --polls) {
       ASSERT_TRUE(session->Poll().ok());
     }
-    const absl::Status cancelled = session->Cancel(*run);
+    const absl::Status cancelled = run->Cancel();
     ASSERT_TRUE(cancelled.ok()) << cancelled;
     Land(session.get(), beside);
-    const absl::Status status = session->Wait(*run);
+    const absl::Status status = run->Wait();
     EXPECT_TRUE(status.ok() || absl::IsCancelled(status)) << status;
     EXPECT_EQ(CountFailed(session.get(), *run, StatusCode::kCancelled), status.ok() ? 0 : 1);
     EXPECT_EQ(memory.CheckSources(round), "");
@@ -359,9 +359,9 @@ TEST(CancelTest, OfDifferentRunsIsNamed) {
     ASSERT_NE(session, nullptr);
     Bound bound = CompileBound(session.get(), AllToAll(3, 4096));
     ASSERT_NE(bound.transfer, nullptr);
-    RunOnce(session.get(), &bound, 1);
-    RunOnce(session.get(), &bound, 2);
-    EXPECT_TRUE(session->Cancel(self.rank == 1 ? 2 : 1).ok());
+    const auto first = RunOnce(session.get(), &bound, 1);
+    const auto second = RunOnce(session.get(), &bound, 2);
+    EXPECT_TRUE((self.rank == 1 ? second : first).Cancel().ok());
     absl::Status status;
     while (status.ok()) status = session->Poll();
     ExpectCode(status, StatusCode::kFailedPrecondition,
@@ -377,9 +377,9 @@ TEST(CancelTest, AgainstAFirstStartIsNamed) {
     std::array<Bound, 2> bounds = {CompileBound(session.get(), AllToAll(3, 4096)),
                                    CompileBound(session.get(), AllToAll(3, 4096))};
     ASSERT_NE(bounds[1].transfer, nullptr);
-    RunOnce(session.get(), &bounds[0], 1);
+    const auto done = RunOnce(session.get(), &bounds[0], 1);
     if (self.rank == 1) {
-      EXPECT_TRUE(session->Cancel(1).ok());
+      EXPECT_TRUE(done.Cancel().ok());
     } else {
       const auto run =
           session->Start(bounds[1].transfer, bounds[1].memory.src(), bounds[1].memory.dst());

@@ -32,11 +32,11 @@ class Canceller {
         common_(seed),
         own_(seed * 64 + static_cast<uint64_t>(session->rank()) + 1) {}
 
-  void Run() {
-    std::vector<Session::RunId> to_cancel;
+  void Go() {
+    std::vector<Run> to_cancel;
     for (int i = 1; i <= kRuns && !testing::Test::HasFailure(); ++i) {
       const bool is_cancelled = common_.Chance(50);
-      const Session::RunId run = Start(i, is_cancelled);
+      const Run run = Start(i, is_cancelled);
       if (is_cancelled) to_cancel.push_back(run);
       Linger();
       while (!to_cancel.empty() && common_.Chance(40)) {
@@ -47,7 +47,7 @@ class Canceller {
         Linger();
       }
     }
-    for (const Session::RunId run : to_cancel) Cancel(run);
+    for (const Run run : to_cancel) Cancel(run);
     std::vector<LateRun*> all;
     for (auto& [run, started] : runs_) all.push_back(started.late.get());
     Complete(session_, all);
@@ -57,7 +57,7 @@ class Canceller {
   int cut_short() const { return cut_short_; }
 
  private:
-  Session::RunId Start(int number, bool is_cancelled) {
+  Run Start(int number, bool is_cancelled) {
     const auto last = static_cast<int64_t>(transfers_.size()) - 1;
     Transfer* const transfer = transfers_[static_cast<size_t>(common_.Between(0, last))];
     std::vector<Supplied> when;
@@ -68,13 +68,13 @@ class Canceller {
                                                 Supplied::kAsked, Supplied::kHesitant}));
     }
     auto late = std::make_unique<LateRun>(session_, transfer, static_cast<uint64_t>(number), when);
-    const Session::RunId run = late->run();
+    const Run run = late->run();
     runs_.emplace(run, Started{std::move(late), is_cancelled});
     return run;
   }
 
-  void Cancel(Session::RunId run) {
-    const absl::Status status = session_->Cancel(run);
+  void Cancel(Run run) {
+    const absl::Status status = run.Cancel();
     EXPECT_TRUE(status.ok()) << status;
     runs_.at(run).late->Cancelled();
   }
@@ -102,10 +102,10 @@ class Canceller {
     }
   }
 
-  void Check(Session::RunId run, const Started& started) {
-    const absl::Status status = session_->Wait(run);
+  void Check(Run run, const Started& started) {
+    const absl::Status status = run.Wait();
     if (status.ok()) {
-      EXPECT_FALSE(started.late->failed()) << "run " << run;
+      EXPECT_FALSE(started.late->failed()) << "run " << run.number();
       started.late->ExpectAllDone();
       return;
     }
@@ -119,7 +119,7 @@ class Canceller {
   const std::vector<Transfer*> transfers_;
   oracle::Dice common_;
   oracle::Dice own_;
-  std::map<Session::RunId, Started> runs_;
+  std::map<Run, Started> runs_;
   int cut_short_ = 0;
 };
 
@@ -132,7 +132,7 @@ int RunCancelled(Rank& self, const RandomJob& job, uint64_t seed) {
   if (transfers.size() != job.specs.size()) return 0;
   session->ResetCounters();
   Canceller canceller(session.get(), transfers, seed);
-  canceller.Run();
+  canceller.Go();
   if (testing::Test::HasFailure()) return 0;
   ExpectWithinLimits(*session);
   // What was cancelled has left nothing behind.

@@ -92,7 +92,7 @@ INSTANTIATE_TEST_SUITE_P(Ranks, RandomScheduleTest,
                          testing::PrintToStringParamName());
 
 TEST(ConcurrentTest, ClassesStartedTogetherAndWaitedForBackwards) {
-  for (const int64_t slots : {1, 2, 5, 0}) {
+  for (const int64_t slots : {int64_t{1}, int64_t{2}, int64_t{5}, kNoLimit}) {
     RunRanks(4, [slots](Rank& self) {
       const auto session = OpenSession(self, Narrow(slots));
       ASSERT_NE(session, nullptr);
@@ -148,7 +148,7 @@ TEST(ConcurrentTest, AnAheadRankLearnsThatTheFirstRunWasRefused) {
     const auto refused = session->Start(bound.transfer, bound.memory.src(), dst);
     ASSERT_TRUE(refused.ok());
     const auto expect_refused = [&] {
-      EXPECT_EQ(session->Wait(*refused).code(), absl::StatusCode::kInvalidArgument);
+      EXPECT_EQ(refused->Wait().code(), absl::StatusCode::kInvalidArgument);
       EXPECT_TRUE(bound.memory.Untouched(1));
     };
     if (self.rank != 1) expect_refused();
@@ -172,7 +172,7 @@ TEST(ConcurrentTest, WrongViewsOfARunAheadPoison) {
     if (self.rank == 1) dst[0].dtype = DType::kI64;
     const auto second = session->Start(bound.transfer, bound.memory.src(), dst);
     absl::Status status = second.status();
-    if (second.ok()) status = session->Wait(*second);
+    if (second.ok()) status = second->Wait();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
     EXPECT_THAT(std::string(status.message()), HasSubstr("view has dtype i64"));
     self.meet();

@@ -39,8 +39,8 @@ SessionOptions WithoutBudget() {
   SessionOptions options;
   options.bucket_bytes = 256 << 10;
   options.max_in_flight = 4;
-  options.budget_buckets = 0;
-  options.budget_bytes = 0;
+  options.budget_buckets = kNoLimit;
+  options.budget_bytes = kNoLimit;
   return options;
 }
 
@@ -108,9 +108,9 @@ TEST(DropTest, IsComparedAndNeedsAnIdleSession) {
     ExpectCode(session->Drop(b.transfer), StatusCode::kFailedPrecondition, "runs are in flight: 1");
     Land(session.get(), flight);
     self.meet();
-    EXPECT_TRUE(session->Cancel(flight.run).ok());
+    EXPECT_TRUE(flight.run.Cancel().ok());
     EXPECT_TRUE(session->Drop(a.transfer).ok()) << "after the cancel";
-    EXPECT_TRUE(session->Wait(flight.run).ok());
+    EXPECT_TRUE(flight.run.Wait().ok());
     const auto run = session->Start(a.transfer, {}, {});
     ExpectCode(run.status(), StatusCode::kInvalidArgument, "not this session's");
     RunOnce(session.get(), &b, 2);
@@ -178,10 +178,10 @@ TEST(EventsTest, OfOldRunsAreDropped) {
       const auto run =
           session->Start(bound.transfer, bound.memory.src(), bound.memory.dst(), events);
       ASSERT_TRUE(run.ok()) << run.status();
-      ASSERT_TRUE(session->Wait(*run).ok());
+      ASSERT_TRUE(run->Wait().ok());
     }
     int64_t next = kRuns - 63;
-    for (Event event; session->PollEvent(&event); ++next) EXPECT_EQ(event.run, next);
+    for (Event event; session->PollEvent(&event); ++next) EXPECT_EQ(event.run.number(), next);
     EXPECT_EQ(next, kRuns + 1);
     EXPECT_TRUE(session->Close().ok());
   });

@@ -1,5 +1,5 @@
-// What the elements of a tensor hold in a test, on both sides of a transfer: made anew from a round
-// number, reduced and cast by oracles that share no code with the library.
+// What the elements of a tensor hold in a test, on both sides of a transfer. They are made anew
+// from a round number, and reduced and cast by oracles that share no code with the library.
 //
 // Elements are codes: their bytes as a little-endian number.
 #ifndef SLUICE_TESTS_SESSION_ELEMENT_VALUES_H_
@@ -32,9 +32,10 @@ class ElementValues {
   // contributions are reduced, numbers whose sum depends on the order of addition.
   uint64_t Source(uint64_t round, int64_t flat, int64_t contribution) const;
 
-  // What each target must end with: Partial mesh dimensions are reduced one after the other, left
-  // to right, each in the order of its coordinates, neighbours with the same op (sum, max or min)
-  // at once in mesh order; every step rounded to the source dtype; then cast.
+  // What each target must end with. Partial mesh dimensions are reduced one after the other, left
+  // to right, each in the order of its coordinates. Neighbours with the same op (sum, max or min)
+  // are reduced at once, in mesh order. Every step is rounded to the source dtype. The result is
+  // then cast.
   uint64_t Target(uint64_t round, int64_t flat) const;
 
  private:

@@ -114,7 +114,7 @@ TEST(ExtremesTest, TransfersThatGrowShareOneSession) {
   RunRanks(4, [](Rank& self) {
     SessionOptions options;
     options.bucket_bytes = 1 << 16;
-    options.budget_buckets = 0;
+    options.budget_buckets = kNoLimit;
     const auto session = OpenSession(self, options);
     ASSERT_NE(session, nullptr);
     std::vector<Bound> bounds;

@@ -2,7 +2,7 @@
 #include "session/failed_close.h"
 
 #include "gtest/gtest.h"
-#include "transport/loopback.h"
+#include "transport/loopback/loopback.h"
 
 namespace sluice::session_test {
 namespace {

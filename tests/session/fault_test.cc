@@ -11,7 +11,7 @@
 #include "session/job.h"
 #include "session/late_run.h"
 #include "session/launch.h"
-#include "transport/loopback.h"
+#include "transport/loopback/loopback.h"
 
 namespace sluice::session_test {
 namespace {
@@ -71,7 +71,7 @@ absl::Status RunUntilError(Rank& self, Session* session, Bound* bound) {
     bound->memory.Prepare(round);
     const auto run = session->Start(bound->transfer, bound->memory.src(), bound->memory.dst());
     if (!run.ok()) return run.status();
-    absl::Status status = session->Wait(*run);
+    absl::Status status = run->Wait();
     if (!status.ok()) return status;
     EXPECT_EQ(bound->memory.Check(round), "") << "rank " << self.rank;
   }
@@ -216,7 +216,7 @@ TEST(FaultTest, AFabricThatBreaksEndsEveryRank) {
       if (error.ok()) {
         const auto run = (*session)->Start(transfer, memory.src(), memory.dst());
         error.Update(run.status());
-        if (run.ok()) error.Update((*session)->Wait(*run));
+        if (run.ok()) error.Update(run->Wait());
       }
       EXPECT_THAT(Text(error), HasSubstr(std::string(kInjected))) << gather;
       self.meet();

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "oracle/random_layout.h"
-#include "transport/transport.h"
+#include "sluice/transport.h"
 
 namespace sluice::session_test {
 namespace {
@@ -22,8 +22,8 @@ TransportTraits TraitsOf(const Transport& inner) {
 }
 
 // Keeps events back. Until it hands them out their operations count as outstanding, but their
-// memory is free to change: a session that lets go of memory before its events came is found out by
-// the verification of data, one that touches it afterwards by the same.
+// memory is free to change. The verification of data finds a session that lets go of memory before
+// its events came. It also finds one that touches memory afterwards.
 class FaultyTransport final : public Transport {
  public:
   FaultyTransport(std::unique_ptr<Transport> inner, const FaultPlan& plan)

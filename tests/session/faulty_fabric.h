@@ -17,7 +17,7 @@ inline constexpr absl::string_view kInjected = "injected fault";
 struct FaultPlan {
   uint64_t seed = 1;
   bool shuffle = false;         // events come back in random order
-  int delay_polls_max = 0;      // and up to so many polls late
+  int delay_polls_max = 0;      // events come up to n polls late
   int64_t failing_event = -1;   // the n-th event carries an error
   int64_t failing_start = -1;   // the n-th batch is refused
   int64_t failing_poll = -1;    // from the n-th on, polls fail

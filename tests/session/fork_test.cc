@@ -7,12 +7,14 @@
 
 #include "gtest/gtest.h"
 #include "session/job.h"
+#include "sluice/checkpoint.h"
+#include "sluice/stream.h"
 
 namespace sluice::session_test {
 namespace {
 
 // What the child found wrong; 0: nothing.
-int TryInChild(std::unique_ptr<Session> session, Bound* bound) {
+int TryInChild(std::unique_ptr<Session> session, Bound* bound, Run done) {
   const auto refused = [](const absl::Status& status) {
     return status.code() == absl::StatusCode::kFailedPrecondition &&
            status.message().find("forked") != absl::string_view::npos;
@@ -23,15 +25,16 @@ int TryInChild(std::unique_ptr<Session> session, Bound* bound) {
           session->Start(bound->transfer, bound->memory.src(), bound->memory.dst()).status())) {
     return 2;
   }
-  if (!refused(session->Wait(1))) return 3;
-  if (!refused(session->Cancel(1))) return 4;
+  if (!refused(done.Wait())) return 3;
+  if (!refused(done.Cancel())) return 4;
   if (!refused(session->Compile(AllToAll(1, 1024)).status())) return 5;
   if (!refused(session->Drop(bound->transfer))) return 6;
   if (!refused(session->AllocateShared(4096).status())) return 7;
-  if (!refused(session->OpenStream(StreamOptions()).status())) return 8;
-  if (!refused(session->LoadCheckpoint("file:/none", {}, CheckpointOptions()).status())) return 9;
-  if (!refused(session->SaveCheckpoint("/none", {}, CheckpointOptions()).status())) return 10;
-  if (!refused(session->Supply(1, 0, TensorView()))) return 11;
+  if (!refused(OpenStream(session.get(), StreamOptions()).status())) return 8;
+  if (!refused(LoadCheckpoint(session.get(), "file:/none", {}, CheckpointOptions()).status()))
+    return 9;
+  if (!refused(SaveCheckpoint(session.get(), "/none", {}, CheckpointOptions()).status())) return 10;
+  if (!refused(done.Supply(0, TensorView()))) return 11;
   if (session->PollEvent(&event)) return 12;
   if (!refused(session->Close())) return 13;
   session.reset();
@@ -49,12 +52,12 @@ TEST_P(ForkTest, TheChildIsToldAndTheParentGoesOn) {
     ASSERT_NE(session, nullptr);
     Bound bound = CompileBound(session.get(), AllToAll(1, 8192));
     ASSERT_NE(bound.transfer, nullptr);
-    RunOnce(session.get(), &bound, 1);
+    const auto done = RunOnce(session.get(), &bound, 1);
     const pid_t child = fork();
     ASSERT_GE(child, 0);
     if (child == 0) {
       alarm(60);  // a hang ends
-      _exit(TryInChild(std::move(session), &bound));
+      _exit(TryInChild(std::move(session), &bound, done));
     }
     int outcome = 0;
     ASSERT_EQ(waitpid(child, &outcome, 0), child);

@@ -45,7 +45,7 @@ SessionCounters HeldAlone(int size, const SessionOptions& options, const Transfe
       *stats = bound.transfer->stats();
       self.meet();
     }
-    ASSERT_TRUE(session->Wait(*run).ok());
+    ASSERT_TRUE(run->Wait().ok());
     ExpectWithinLimits(*session);
     EXPECT_EQ(bound.memory.Check(1), "");
   });
@@ -58,13 +58,13 @@ TEST(PeakTest, ReachesTheBudget) {
     options.bucket_bytes = 256;  // two rows of a block, too short to cross as they lie
     options.max_in_flight = 3;
     options.budget_buckets = slots;
-    options.budget_bytes = 0;
+    options.budget_bytes = kNoLimit;
     TransferStats stats;
     const SessionCounters held = HeldAlone(8, options, AllToAll(8, 1024), &stats);
     EXPECT_GT(stats.peak_buckets_without_budget, slots);
     // A rank's own bucket may be among the smallest ones; it ends by itself.
     EXPECT_EQ(held.buckets_peak, slots);
-    EXPECT_LE(held.staging_bytes_peak, slots * options.bucket_bytes);
+    EXPECT_LE(held.staging_bytes_peak, slots * *options.bucket_bytes);
     EXPECT_GT(held.staging_bytes_peak, 0);
     EXPECT_GT(held.waited_for_budget, 0);
   }
@@ -73,7 +73,7 @@ TEST(PeakTest, ReachesTheBudget) {
 TEST(PeakTest, ReachesTheBudgetInBytes) {
   SessionOptions options;
   options.bucket_bytes = 4096;
-  options.budget_buckets = 0;
+  options.budget_buckets = kNoLimit;
   options.budget_bytes = 5 * 4096 + 100;
   TransferStats stats;
   EXPECT_EQ(HeldAlone(8, options, AllToAll(8, 40960), &stats).buckets_peak, 5);
@@ -84,7 +84,8 @@ TEST(PeakTest, WithoutABudgetReachesWhatWasForetold) {
     SessionOptions options;
     options.bucket_bytes = 4096;
     options.max_in_flight = max_in_flight;
-    options.budget_buckets = options.budget_bytes = 0;
+    options.budget_buckets = kNoLimit;
+    options.budget_bytes = kNoLimit;
     TransferStats stats;
     // Rank 0 sends to one rank and receives from another, so nothing of it ends before they start.
     const SessionCounters held = HeldAlone(3, options, Ring(3, 24), &stats);
@@ -99,7 +100,8 @@ TEST(PeakTest, ForetoldStagingIsReachedToo) {
   SessionOptions options;
   options.bucket_bytes = 4096;
   options.max_in_flight = 4;
-  options.budget_buckets = options.budget_bytes = 0;
+  options.budget_buckets = kNoLimit;
+  options.budget_bytes = kNoLimit;
   // From rows on ranks 0-3 to columns on ranks 4-7: sources need staging.
   TransferSpec spec = AllToAll(8, 8192);
   spec.tensors[0].src = MakeLayout({4}, Ranks(0, 4), "S(0)");

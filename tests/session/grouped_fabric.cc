@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "transport/loopback.h"
-#include "transport/transport.h"
+#include "sluice/transport.h"
+#include "transport/loopback/loopback.h"
 
 namespace sluice::session_test {
 namespace {

@@ -1,5 +1,5 @@
 // What ends a pause, and what does not. That a pause is short or long is not asserted.
-#include "session/idle_wait.h"
+#include "session/base/idle_wait.h"
 
 #include <sys/eventfd.h>
 #include <unistd.h>

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "sluice/testing.h"
 
 namespace sluice::session_test {
 namespace {
@@ -22,7 +23,8 @@ std::unique_ptr<Session> OpenSession(Rank& self, SessionOptions options) {
   // Filling memory may take a rank longer than others wait for its call.
   if (options.timeout == SessionOptions().timeout) options.timeout = absl::Minutes(3);
 #endif
-  auto session = Session::Create(std::move(self.fabric), options);
+  auto session = self.naive ? CreateNaiveSession(std::move(self.fabric), options)
+                            : Session::Create(std::move(self.fabric), options);
   EXPECT_TRUE(session.ok()) << session.status();
   return session.ok() ? *std::move(session) : nullptr;
 }
@@ -45,14 +47,17 @@ std::vector<Transfer*> CompileAll(Session* session, absl::Span<const TransferSpe
   return transfers;
 }
 
-void RunOnce(Session* session, Bound* bound, uint64_t round) {
+Run RunOnce(Session* session, Bound* bound, uint64_t round) {
   bound->memory.Prepare(round);
   const auto run = session->Start(bound->transfer, bound->memory.src(), bound->memory.dst());
-  ASSERT_TRUE(run.ok()) << run.status();
-  const absl::Status status = session->Wait(*run);
-  ASSERT_TRUE(status.ok()) << status;
-  EXPECT_TRUE(session->IsDone(*run));
+  EXPECT_TRUE(run.ok()) << run.status();
+  if (!run.ok()) return Run();
+  const absl::Status status = run->Wait();
+  EXPECT_TRUE(status.ok()) << status;
+  if (!status.ok()) return *run;
+  EXPECT_TRUE(run->IsDone());
   EXPECT_EQ(bound->memory.Check(round), "") << "rank " << session->rank() << " round " << round;
+  return *run;
 }
 
 void RunWithLateRank(Rank& self, Session* session, Bound* bound, uint64_t round, int late) {
@@ -64,7 +69,7 @@ void RunWithLateRank(Rank& self, Session* session, Bound* bound, uint64_t round,
     for (int i = 0; i < kPollsAlone; ++i) ASSERT_TRUE(session->Poll().ok());
     self.meet();
   }
-  const absl::Status status = session->Wait(*run);
+  const absl::Status status = run->Wait();
   ASSERT_TRUE(status.ok()) << status;
   EXPECT_EQ(bound->memory.Check(round), "") << "rank " << session->rank() << " round " << round;
 }

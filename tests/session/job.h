@@ -32,7 +32,7 @@ Bound CompileBound(Session* session, const TransferSpec& spec,
 std::vector<Transfer*> CompileAll(Session* session, absl::Span<const TransferSpec> specs);
 
 // One run with the values of `round`, verified.
-void RunOnce(Session* session, Bound* bound, uint64_t round);
+Run RunOnce(Session* session, Bound* bound, uint64_t round);
 
 // The same, but rank `late` starts only after all others have gone as far as they can without it.
 void RunWithLateRank(Rank& self, Session* session, Bound* bound, uint64_t round, int late);

@@ -49,7 +49,7 @@ LateRun::LateRun(Session* session, Transfer* transfer, uint64_t round, std::vect
   }
   const auto run = session->Start(transfer, src, dst, options);
   EXPECT_TRUE(run.ok()) << run.status();
-  run_ = run.value_or(0);
+  run_ = run.value_or(Run());
   for (size_t t = 0; t < tensors_.size(); ++t) {
     if (IsLate(tensors_[t]) && tensors_[t].when == Supplied::kEarly) SupplyOne(t);
   }
@@ -66,7 +66,7 @@ void LateRun::SupplyOne(size_t t) {
   Tensor& tensor = tensors_[t];
   tensor.dst = MakeDst(t);
   tensor.patience = -1;
-  const absl::Status status = session_->Supply(run_, static_cast<int>(t), tensor.dst->view());
+  const absl::Status status = run_.Supply(static_cast<int>(t), tensor.dst->view());
   if (cancelled_ && absl::IsFailedPrecondition(status)) {
     tensor.dst.reset();
     return;
@@ -156,7 +156,7 @@ size_t LateRun::window_bytes_max() const {
 }
 
 void Complete(Session* session, const std::vector<LateRun*>& runs) {
-  const auto is_open = [session](const LateRun* run) { return !session->IsDone(run->run()); };
+  const auto is_open = [session](const LateRun* run) { return !run->run().IsDone(); };
   while (true) {
     const bool open = std::any_of(runs.begin(), runs.end(), is_open);
     Event event;
@@ -164,7 +164,7 @@ void Complete(Session* session, const std::vector<LateRun*>& runs) {
       const auto run = std::find_if(runs.begin(), runs.end(), [&event](const LateRun* each) {
         return each->run() == event.run;
       });
-      ASSERT_NE(run, runs.end()) << "an event of run " << event.run;
+      ASSERT_NE(run, runs.end()) << "an event of run " << event.run.number();
       (*run)->Take(event);
     }
     for (LateRun* run : runs) run->Supply();
@@ -194,11 +194,11 @@ void RunLateJob(Rank& self, const RandomJob& job, uint64_t seed) {
     if (testing::Test::HasFatalFailure()) return;
     Land(session.get(), other);
     for (const LateRun* run : pointers) {
-      EXPECT_TRUE(session->Wait(run->run()).ok());
+      EXPECT_TRUE(run->run().Wait().ok());
       run->ExpectAllDone();
     }
     Event event;
-    EXPECT_FALSE(session->PollEvent(&event)) << "of run " << event.run;
+    EXPECT_FALSE(session->PollEvent(&event)) << "of run " << event.run.number();
   }
   ExpectWithinLimits(*session);
   EXPECT_TRUE(session->Close().ok());

@@ -30,7 +30,7 @@ class LateRun {
   // have no element here need nothing.
   LateRun(Session* session, Transfer* transfer, uint64_t round, std::vector<Supplied> when);
 
-  Session::RunId run() const { return run_; }
+  Run run() const { return run_; }
 
   // To be told that this rank has cancelled the run: from then on memory may be refused.
   void Cancelled() { cancelled_ = true; }
@@ -70,7 +70,7 @@ class LateRun {
   Session* const session_;
   const TransferSpec& spec_;
   const uint64_t round_;
-  Session::RunId run_ = 0;
+  Run run_;
   std::vector<Tensor> tensors_;
   size_t late_bytes_ = 0;
   size_t late_bytes_peak_ = 0;

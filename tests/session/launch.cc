@@ -50,18 +50,22 @@ class Pilot {
 
   void Make(const Call& call) {
     if (call.cancels) {
-      const auto run = static_cast<Session::RunId>(call.what);
+      const Run run = runs_.at(call.what - 1);
       cancelled_[run] = true;
-      const absl::Status status = session_->Cancel(run);
+      const absl::Status status = run.Cancel();
       EXPECT_TRUE(status.ok()) << status;
-      EXPECT_EQ(session_->Cancel(run).code(), absl::StatusCode::kFailedPrecondition);
+      EXPECT_EQ(run.Cancel().code(), absl::StatusCode::kFailedPrecondition);
       return;
     }
-    while (started_ - OldestInAir() + 1 >= Session::kMaxRunsInFlight) LandOne(OldestInAir());
-    ++started_;
-    const auto round = static_cast<uint64_t>(started_);
+    const auto number = static_cast<int64_t>(runs_.size()) + 1;
+    while (!in_air_.empty() &&
+           number - in_air_.begin()->first.number() >= Session::kMaxRunsInFlight) {
+      LandOne(in_air_.begin()->first);
+    }
+    const auto round = static_cast<uint64_t>(number);
     Flight flight = Launch(session_, transfers_[call.what], round, seed_ + round);
-    ASSERT_EQ(flight.run, started_);
+    ASSERT_EQ(flight.run.number(), number);
+    runs_.push_back(flight.run);
     in_air_.emplace(flight.run, std::move(flight));
   }
 
@@ -88,25 +92,21 @@ class Pilot {
   }
 
  private:
-  Session::RunId OldestInAir() const {
-    return in_air_.empty() ? started_ + 1 : in_air_.begin()->first;
-  }
-
   void LandAny() {
     auto at = in_air_.begin();
     std::advance(at, dice_.Between(0, static_cast<int64_t>(in_air_.size()) - 1));
     LandOne(at->first);
   }
 
-  void LandOne(Session::RunId run) {
+  void LandOne(Run run) {
     const Flight& flight = in_air_.at(run);
-    const absl::Status status = session_->Wait(run);
+    const absl::Status status = run.Wait();
     if (status.ok()) {
-      EXPECT_EQ(flight.memory.Check(flight.round), "") << "run " << run;
+      EXPECT_EQ(flight.memory.Check(flight.round), "") << "run " << run.number();
     } else {
       EXPECT_EQ(status.code(), absl::StatusCode::kCancelled) << status;
       EXPECT_TRUE(cancelled_[run]) << status;
-      EXPECT_EQ(flight.memory.CheckSources(flight.round), "") << "run " << run;
+      EXPECT_EQ(flight.memory.CheckSources(flight.round), "") << "run " << run.number();
       ++cut_short_;
     }
     landed_.push_back(std::move(in_air_.at(run)));
@@ -117,13 +117,13 @@ class Pilot {
   const std::vector<Transfer*>& transfers_;
   const uint64_t seed_;
   oracle::Dice dice_;
-  Session::RunId started_ = 0;
+  std::vector<Run> runs_;  // in the order of Start
   int cut_short_ = 0;
-  std::map<Session::RunId, Flight> in_air_;
+  std::map<Run, Flight> in_air_;
   // Freeing memory of a GPU waits for all that it does: for later runs, too, and so for other
   // ranks.
   std::vector<Flight> landed_;
-  std::map<Session::RunId, bool> cancelled_;
+  std::map<Run, bool> cancelled_;
 };
 
 }  // namespace
@@ -131,20 +131,20 @@ class Pilot {
 Flight Launch(Session* session, Transfer* transfer, uint64_t round,
               std::optional<uint64_t> style_seed, const StartOptions& options) {
   Flight flight{
-      0, round,
+      Run(), round,
       RankMemory(transfer->spec(), session->rank(), style_seed, session->options().accelerator)};
   flight.memory.Prepare(round);
   const auto run = session->Start(transfer, flight.memory.src(), flight.memory.dst(), options);
   EXPECT_TRUE(run.ok()) << run.status();
-  flight.run = run.value_or(0);
+  flight.run = run.value_or(Run());
   return flight;
 }
 
 void Land(Session* session, const Flight& flight) {
-  const absl::Status status = session->Wait(flight.run);
+  const absl::Status status = flight.run.Wait();
   EXPECT_TRUE(status.ok()) << status;
   EXPECT_EQ(flight.memory.Check(flight.round), "")
-      << "rank " << session->rank() << " run " << flight.run;
+      << "rank " << session->rank() << " run " << flight.run.number();
 }
 
 int RunSchedule(Rank& self, const RandomJob& job, const Schedule& schedule) {

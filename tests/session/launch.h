@@ -13,7 +13,7 @@
 namespace sluice::session_test {
 
 struct Flight {
-  Session::RunId run = 0;  // 0: it could not be started, which was reported
+  Run run;  // Run(): it could not be started, which was reported
   uint64_t round = 0;
   RankMemory memory;
 };

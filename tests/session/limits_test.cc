@@ -11,7 +11,10 @@ namespace {
 
 using testing::HasSubstr;
 
-SessionOptions Budget(int64_t bucket_bytes, int64_t buckets, int64_t bytes) {
+constexpr auto kAutomatic = absl::nullopt;
+
+SessionOptions Budget(absl::optional<int64_t> bucket_bytes, int64_t buckets,
+                      absl::optional<int64_t> bytes) {
   SessionOptions options;
   options.bucket_bytes = bucket_bytes;
   options.budget_buckets = buckets;
@@ -42,50 +45,48 @@ TEST(ResolveBudgetTest, TheSmallerLimitCounts) {
   EXPECT_EQ(SlotsOf(Budget(100, 8, 799)), 7);
   EXPECT_EQ(SlotsOf(Budget(100, 8, 800)), 8);
   EXPECT_EQ(SlotsOf(Budget(100, 8, 100000)), 8);
-  EXPECT_EQ(SlotsOf(Budget(100, 1000, -1)), 16);
+  EXPECT_EQ(SlotsOf(Budget(100, 1000, kAutomatic)), 16);
 }
 
-TEST(ResolveBudgetTest, ZeroIsNoLimit) {
-  EXPECT_EQ(SlotsOf(Budget(100, 0, 0)), 0);
-  EXPECT_EQ(SlotsOf(Budget(100, 0, 250)), 2);
-  EXPECT_EQ(SlotsOf(Budget(100, 5, 0)), 5);
-  EXPECT_EQ(SlotsOf(Budget(100, 0, -1)), 16);
+TEST(ResolveBudgetTest, KNoLimitIsNoLimit) {
+  EXPECT_EQ(SlotsOf(Budget(100, kNoLimit, kNoLimit)), 0);
+  EXPECT_EQ(SlotsOf(Budget(100, kNoLimit, 250)), 2);
+  EXPECT_EQ(SlotsOf(Budget(100, 5, kNoLimit)), 5);
+  EXPECT_EQ(SlotsOf(Budget(100, kNoLimit, kAutomatic)), 16);
 }
 
 TEST(ResolveBudgetTest, GivenBucketsAreTheSlots) {
   EXPECT_EQ(SlotBytesOf(Budget(100, 8, 799)), 100);
-  EXPECT_EQ(SlotBytesOf(Budget(1 << 30, 0, 0)), 1 << 30);
+  EXPECT_EQ(SlotBytesOf(Budget(1 << 30, kNoLimit, kNoLimit)), 1 << 30);
 }
 
 TEST(ResolveBudgetTest, AutomaticBucketsHaveSlotsOfEightMebibytes) {
   EXPECT_EQ(SlotBytesOf(SessionOptions()), 8 << 20);
-  EXPECT_EQ(SlotBytesOf(Budget(0, 1, -1)), 8 << 20);
-  EXPECT_EQ(SlotBytesOf(Budget(0, 0, 0)), 8 << 20);
-  EXPECT_EQ(SlotsOf(Budget(0, 0, 0)), 0);
-  EXPECT_EQ(SlotBytesOf(Budget(0, 16, int64_t{1} << 40)), 8 << 20);
+  EXPECT_EQ(SlotBytesOf(Budget(kAutomatic, 1, kAutomatic)), 8 << 20);
+  EXPECT_EQ(SlotBytesOf(Budget(kAutomatic, kNoLimit, kNoLimit)), 8 << 20);
+  EXPECT_EQ(SlotsOf(Budget(kAutomatic, kNoLimit, kNoLimit)), 0);
+  EXPECT_EQ(SlotBytesOf(Budget(kAutomatic, 16, int64_t{1} << 40)), 8 << 20);
 }
 
 TEST(ResolveBudgetTest, AutomaticBucketsShareASmallBudget) {
-  EXPECT_EQ(SlotBytesOf(Budget(0, 16, 4 << 20)), 256 << 10);
-  EXPECT_EQ(SlotsOf(Budget(0, 16, 4 << 20)), 16);
-  EXPECT_EQ(SlotBytesOf(Budget(0, 1, 4 << 20)), 4 << 20);
-  EXPECT_EQ(SlotsOf(Budget(0, 1, 4 << 20)), 1);
+  EXPECT_EQ(SlotBytesOf(Budget(kAutomatic, 16, 4 << 20)), 256 << 10);
+  EXPECT_EQ(SlotsOf(Budget(kAutomatic, 16, 4 << 20)), 16);
+  EXPECT_EQ(SlotBytesOf(Budget(kAutomatic, 1, 4 << 20)), 4 << 20);
+  EXPECT_EQ(SlotsOf(Budget(kAutomatic, 1, 4 << 20)), 1);
   // Slots become fewer before they become tiny.
-  EXPECT_EQ(SlotBytesOf(Budget(0, 16, 200 << 10)), 64 << 10);
-  EXPECT_EQ(SlotsOf(Budget(0, 16, 200 << 10)), 3);
-  EXPECT_EQ(SlotBytesOf(Budget(0, 16, 1000)), 1000);
-  EXPECT_EQ(SlotsOf(Budget(0, 16, 1000)), 1);
+  EXPECT_EQ(SlotBytesOf(Budget(kAutomatic, 16, 200 << 10)), 64 << 10);
+  EXPECT_EQ(SlotsOf(Budget(kAutomatic, 16, 200 << 10)), 3);
+  EXPECT_EQ(SlotBytesOf(Budget(kAutomatic, 16, 1000)), 1000);
+  EXPECT_EQ(SlotsOf(Budget(kAutomatic, 16, 1000)), 1);
 }
 
 TEST(ResolveBudgetTest, WhateverIsGivenAutomaticBucketsFitIt) {
-  for (const int64_t buckets : {0, 1, 3, 16, 1000}) {
+  for (const int64_t buckets : {kNoLimit, int64_t{1}, int64_t{3}, int64_t{16}, int64_t{1000}}) {
     for (int64_t bytes = 16; bytes < int64_t{1} << 40; bytes = bytes * 3 + 1) {
-      const SessionOptions options = Budget(0, buckets, bytes);
+      const SessionOptions options = Budget(kAutomatic, buckets, bytes);
       EXPECT_GE(SlotsOf(options), 1);
       EXPECT_LE(SlotsOf(options) * SlotBytesOf(options), bytes);
-      if (buckets > 0) {
-        EXPECT_LE(SlotsOf(options), buckets);
-      }
+      EXPECT_LE(SlotsOf(options), buckets);
     }
   }
 }
@@ -93,14 +94,18 @@ TEST(ResolveBudgetTest, WhateverIsGivenAutomaticBucketsFitIt) {
 TEST(ResolveBudgetTest, NoRoomForOneBucketPrintsTheBreakdown) {
   ExpectRefused(Budget(1 << 20, 16, (1 << 20) - 1),
                 "budget_bytes 1048575 / bucket_bytes 1048576 = 0 slots (budget_buckets 16)");
-  ExpectRefused(Budget(0, 16, 15), "budget_bytes 15 / bucket_bytes 16 = 0 slots");
+  ExpectRefused(Budget(kAutomatic, 16, 15), "budget_bytes 15 / bucket_bytes 16 = 0 slots");
 }
 
 TEST(ResolveBudgetTest, OptionsOutOfRangeAreNamed) {
-  ExpectRefused(Budget(15, 16, 0), "bucket_bytes is 15");
-  ExpectRefused(Budget(-1, 16, 0), "bucket_bytes is -1");
-  ExpectRefused(Budget((int64_t{1} << 30) + 1, 16, 0), "bucket_bytes is 1073741825");
-  ExpectRefused(Budget(16, -1, 0), "budget_buckets is -1");
+  ExpectRefused(Budget(15, 16, kNoLimit), "bucket_bytes is 15");
+  ExpectRefused(Budget(-1, 16, kNoLimit), "bucket_bytes is -1");
+  ExpectRefused(Budget(0, 16, kNoLimit), "bucket_bytes is 0");
+  ExpectRefused(Budget(16, 0, kNoLimit), "budget_buckets is 0");
+  ExpectRefused(Budget(16, 1, 0), "budget_bytes is 0");
+  ExpectRefused(Budget(16, 1, -1), "budget_bytes is -1");
+  ExpectRefused(Budget((int64_t{1} << 30) + 1, 16, kNoLimit), "bucket_bytes is 1073741825");
+  ExpectRefused(Budget(16, -1, kNoLimit), "budget_buckets is -1");
   ExpectRefused(Budget(16, 1, -2), "budget_bytes is -2");
   SessionOptions options;
   options.max_in_flight = -1;
@@ -108,13 +113,16 @@ TEST(ResolveBudgetTest, OptionsOutOfRangeAreNamed) {
   options.max_in_flight = 65537;
   ExpectRefused(options, "max_in_flight is 65537");
   options = SessionOptions();
+  options.trace_events = (1 << 24) + 1;
+  ExpectRefused(options, "trace_events is 16777217");
+  options = SessionOptions();
   options.timeout = absl::ZeroDuration();
   ExpectRefused(options, "timeout");
 }
 
 TEST(MaxInFlightTest, DeepChannelsAreForFewRanks) {
   SessionOptions options;
-  EXPECT_EQ(MaxInFlightOf(options, 1000), 0);
+  EXPECT_EQ(MaxInFlightOf(options, 1000), 0) << "automatic";
   options.max_in_flight = 5;
   EXPECT_EQ(MaxInFlightOf(options, 1000), 5);
   options.max_in_flight = 4096;
@@ -122,9 +130,9 @@ TEST(MaxInFlightTest, DeepChannelsAreForFewRanks) {
   EXPECT_EQ(MaxInFlightOf(options, 2), 512);
   EXPECT_EQ(MaxInFlightOf(options, 9), 64);
   EXPECT_EQ(MaxInFlightOf(options, 1000), 8);
-  options.budget_bytes = 0;
+  options.budget_bytes = kNoLimit;
   EXPECT_EQ(MaxInFlightOf(options, 9), 64);
-  options.budget_buckets = 0;
+  options.budget_buckets = kNoLimit;
   EXPECT_EQ(MaxInFlightOf(options, 9), 4096);
 }
 

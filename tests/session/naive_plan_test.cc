@@ -30,7 +30,7 @@ std::vector<int64_t> SentBytes(const TransferSpec& spec, bool relay) {
   RunRanks(kSize, [&](Rank& self) {
     SessionOptions options;
     options.bucket_bytes = 64 << 10;
-    options.relay = relay;
+    self.naive = !relay;
     const std::unique_ptr<Session> session = OpenSession(self, options);
     ASSERT_NE(session, nullptr);
     Bound bound = CompileBound(session.get(), spec);
@@ -56,9 +56,11 @@ TEST(NaivePlanTest, OnlyHoldersSend) {
 
 TEST(NaivePlanTest, EveryByteOfRandomTransfersIsRight) {
   for (uint64_t seed = 1; seed <= uint64_t{oracle::Sampled(60)}; ++seed) {
-    RandomJob job = MakeRandomJob(seed, kSize);
-    job.options.relay = false;
-    RunRanks(kSize, [&](Rank& self) { RunJob(self, job, seed); });
+    const RandomJob job = MakeRandomJob(seed, kSize);
+    RunRanks(kSize, [&](Rank& self) {
+      self.naive = true;
+      RunJob(self, job, seed);
+    });
     ASSERT_FALSE(HasFailure()) << "seed " << seed;
   }
 }

@@ -9,8 +9,9 @@
 #include "session/job.h"
 #include "session/late_run.h"
 #include "session/launch.h"
+#include "session/session_door.h"
 #include "transport/deadline.h"
-#include "transport/loopback.h"
+#include "transport/loopback/loopback.h"
 
 namespace sluice::session_test {
 namespace {
@@ -32,9 +33,9 @@ SessionOptions Impatient() {
 }
 
 // Makes no call that would help the session on.
-void UntilDone(const Session& session, Session::RunId run) {
+void UntilDone(const Session& session, RunId run) {
   const Deadline deadline(absl::Seconds(100));
-  while (!session.IsDone(run)) {
+  while (!SessionDoor::IsRunDone(session, run)) {
     ASSERT_FALSE(deadline.Passed()) << "run " << run << " does not end by itself";
     std::this_thread::yield();
   }
@@ -58,9 +59,9 @@ TEST(ProgressThreadTest, RunsFinishWhileNobodyCalls) {
       bound.memory.Prepare(round);
       const auto run = session->Start(bound.transfer, bound.memory.src(), bound.memory.dst());
       ASSERT_TRUE(run.ok()) << run.status();
-      UntilDone(*session, *run);
+      UntilDone(*session, run->number());
       EXPECT_EQ(bound.memory.Check(round), "") << "round " << round;
-      EXPECT_TRUE(session->Wait(*run).ok());
+      EXPECT_TRUE(run->Wait().ok());
     }
     ExpectWithinLimits(*session);
     EXPECT_TRUE(session->Close().ok());
@@ -79,10 +80,10 @@ TEST(ProgressThreadTest, ARankThatComputesServesTheOthers) {
     const auto run = session->Start(bound.transfer, bound.memory.src(), bound.memory.dst());
     ASSERT_TRUE(run.ok()) << run.status();
     if (self.rank != 1) {
-      EXPECT_TRUE(session->Wait(*run).ok());
+      EXPECT_TRUE(run->Wait().ok());
     }
     self.meet();  // the others have all that they need of rank 1 before it makes its next call
-    EXPECT_TRUE(session->Wait(*run).ok());
+    EXPECT_TRUE(run->Wait().ok());
     EXPECT_EQ(bound.memory.Check(1), "");
   });
 }
@@ -99,8 +100,6 @@ TEST(ProgressThreadTest, ManyRunsAtOnce) {
       EXPECT_LE(session->counters().buckets_peak, 3);
     }
     for (size_t i = flights.size(); i-- > 0;) Land(session.get(), flights[i]);
-    EXPECT_EQ(session->Wait(13).code(), absl::StatusCode::kInvalidArgument);
-    EXPECT_EQ(session->Wait(0).code(), absl::StatusCode::kInvalidArgument);
     EXPECT_TRUE(session->Close().ok());
   });
 }
@@ -137,7 +136,7 @@ TEST(ProgressThreadTest, TheTraceMayBeReadMeanwhile) {
     bound.memory.Prepare(1);
     const auto run = session->Start(bound.transfer, bound.memory.src(), bound.memory.dst());
     ASSERT_TRUE(run.ok()) << run.status();
-    while (!session->IsDone(*run)) EXPECT_FALSE(session->trace()->Serialize().empty());
+    while (!run->IsDone()) EXPECT_FALSE(session->trace()->Serialize().empty());
     EXPECT_GT(session->trace()->size(), 0);
     EXPECT_EQ(session->trace()->rank(), self.rank);
     EXPECT_TRUE(session->Close().ok());
@@ -161,7 +160,7 @@ TEST(ProgressThreadTest, CloseIsRefusedWhileARunIsInFlight) {
                 absl::StatusCode::kFailedPrecondition);
       self.meet();
     }
-    UntilDone(*session, *run);  // the thread has gone on
+    UntilDone(*session, run->number());  // the thread has gone on
     EXPECT_EQ(bound.memory.Check(2), "");
     EXPECT_TRUE(session->Close().ok());
     EXPECT_TRUE(session->Close().ok());
@@ -193,11 +192,11 @@ TEST(ProgressThreadTest, ErrorsReachThoseWhoWaitAndThoseWhoDoNothing) {
       bound.memory.Prepare(1);
       const auto run = session->Start(bound.transfer, bound.memory.src(), bound.memory.dst());
       ASSERT_TRUE(run.ok()) << run.status();
-      if (self.rank == 2) UntilDone(*session, *run);
-      const absl::Status error = session->Wait(*run);
+      if (self.rank == 2) UntilDone(*session, run->number());
+      const absl::Status error = run->Wait();
       EXPECT_THAT(std::string(error.message()), HasSubstr(std::string(kInjected)));
       EXPECT_EQ(session->Poll(), error);
-      EXPECT_EQ(session->Wait(*run), error);
+      EXPECT_EQ(run->Wait(), error);
       EXPECT_EQ(session->Start(bound.transfer, {}, {}).status(), error);
       self.meet();
       // The session ends without Close, maybe with operations under way.
@@ -221,9 +220,9 @@ TEST(ProgressThreadTest, CloseAfterAFailure) {
     const auto run = session->Start(bound.transfer, bound.memory.src(), bound.memory.dst());
     ASSERT_TRUE(run.ok()) << run.status();
     if (self.rank == 1) {
-      EXPECT_FALSE(session->Wait(*run).ok());
+      EXPECT_FALSE(run->Wait().ok());
     } else {
-      UntilDone(*session, *run + 1);  // which is when it has heard of the failure
+      UntilDone(*session, run->number() + 1);  // which is when it has heard of the failure
     }
     const absl::Status closed = session->Close();
     EXPECT_TRUE(closed.ok()) << closed;
@@ -248,7 +247,7 @@ TEST(ProgressThreadTest, IdleRanksHearOfFailuresAndAnswer) {
     }
     const auto run = session->Start(bound.transfer, bound.memory.src(), bound.memory.dst());
     ASSERT_TRUE(run.ok()) << run.status();
-    const absl::Status status = session->Wait(*run);
+    const absl::Status status = run->Wait();
     EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
     EXPECT_THAT(std::string(status.message()),
                 HasSubstr("has not started run 2: the last it has started is 1"));

@@ -11,7 +11,7 @@
 #include "gtest/gtest.h"
 #include "oracle/sampled.h"
 #include "session/job.h"
-#include "transport/loopback.h"
+#include "transport/loopback/loopback.h"
 
 namespace sluice::session_test {
 namespace {

@@ -21,10 +21,14 @@ int64_t ResidentBytes() {
   return 0;
 }
 
+// A sanitizer brings an allocator of its own, so glibc's is not set up there. If two threads set it
+// up at once by trimming it, they end in an assertion of glibc's when they exit.
 int64_t ResidentBytesInUse() {
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   constexpr int kPageBytes = 4096;
   mallopt(M_MMAP_THRESHOLD, kPageBytes);
   malloc_trim(0);
+#endif
   return ResidentBytes();
 }
 

@@ -8,10 +8,10 @@ namespace sluice::session_test {
 
 // Memory that is resident.
 int64_t ResidentBytes();
-// The same, where what was freed before does not hide what comes: blocks of a page or more that are
-// allocated after the first call have pages of their own, which go when they are freed. (The arenas
-// of glibc keep the pages of their last free block, and a thread takes over the arena of one that
-// has ended. malloc_trim does not reach that block.)
+// The same, where what was freed before does not hide what comes. Blocks of a page or more that are
+// allocated after the first call have pages of their own. These pages go when the blocks are freed.
+// (The arenas of glibc keep the pages of their last free block. A thread takes over the arena of
+// one that has ended. malloc_trim does not reach that block.)
 int64_t ResidentBytesInUse();
 
 }  // namespace sluice::session_test

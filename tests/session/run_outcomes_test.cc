@@ -1,5 +1,5 @@
 // How runs ended, however long ago.
-#include "session/run_outcomes.h"
+#include "session/transfer/run_outcomes.h"
 
 #include <set>
 #include <string>

@@ -1,5 +1,5 @@
 // Whether a strided tensor overlaps itself, against the places of all its elements.
-#include "session/self_overlap.h"
+#include "session/base/self_overlap.h"
 
 #include <algorithm>
 #include <cstdint>

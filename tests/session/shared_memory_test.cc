@@ -79,7 +79,7 @@ TEST(SharedMemoryTest, HoldsTensorsWithAndWithoutDirectCopies) {
           tensors.Fill(base);
           const auto run = session->Start(*transfer, {tensors.src()}, {tensors.dst()});
           ASSERT_TRUE(run.ok()) << run.status();
-          const absl::Status status = session->Wait(*run);
+          const absl::Status status = run->Wait();
           ASSERT_TRUE(status.ok()) << status;
           EXPECT_EQ(tensors.CountWrong(base), 0) << "direct " << direct << " round " << round;
         }

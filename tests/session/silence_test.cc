@@ -65,7 +65,7 @@ TEST(SilenceTest, ARankThatNeverStarts) {
     if (self.rank != kSilent) {
       const auto run = session->Start(bound.transfer, bound.memory.src(), bound.memory.dst());
       ASSERT_TRUE(run.ok());
-      ExpectNamed(session->Wait(*run), "rank 2 did not call Start");
+      ExpectNamed(run->Wait(), "rank 2 did not call Start");
       EXPECT_TRUE(session->Close().ok());
     }
     self.meet();
@@ -83,7 +83,7 @@ TEST(SilenceTest, ARankThatStartsAndNeverPolls) {
     const auto run = session->Start(bound.transfer, bound.memory.src(), bound.memory.dst());
     ASSERT_TRUE(run.ok());
     if (self.rank != kSilent) {
-      const absl::Status status = session->Wait(*run);
+      const absl::Status status = run->Wait();
       ExpectNamed(status, "saw no progress for 1s");
       // The oldest bucket, its stage and its ends: one of them is the silent rank.
       EXPECT_THAT(std::string(status.message()), HasSubstr("run 2 window 0 round"));
@@ -93,12 +93,12 @@ TEST(SilenceTest, ARankThatStartsAndNeverPolls) {
       EXPECT_THAT(std::string(status.message()),
                   AnyOf(HasSubstr("rank 2 has not answered"),
                         HasSubstr("held up by rank 2, which does not answer")));
-      EXPECT_TRUE(session->IsDone(*run)) << "waiting would be in vain";
+      EXPECT_TRUE(run->IsDone()) << "waiting would be in vain";
       EXPECT_FALSE(session->Poll().ok());
     }
     self.meet();
     if (self.rank == kSilent) {
-      ExpectNamed(session->Wait(*run), "saw no progress for 1s");
+      ExpectNamed(run->Wait(), "saw no progress for 1s");
     }
     // Sessions end, and memory goes, with operations under way.
   });
@@ -118,18 +118,18 @@ TEST(SilenceTest, RanksThatHadFinishedLearnOfItToo) {
     const auto run = session->Start(bound.transfer, bound.memory.src(), bound.memory.dst());
     ASSERT_TRUE(run.ok());
     if (self.rank >= 2) {
-      EXPECT_TRUE(session->Wait(*run).ok());
+      EXPECT_TRUE(run->Wait().ok());
     }
     if (self.rank == 0) {
-      ExpectNamed(session->Wait(*run), "rank 0 -> 1");
+      ExpectNamed(run->Wait(), "rank 0 -> 1");
     }
     self.meet();
     if (self.rank == 1) {
-      ExpectNamed(session->Wait(*run), "rank 0 failed");
+      ExpectNamed(run->Wait(), "rank 0 failed");
     }
     if (self.rank >= 2) {
       ExpectNamed(session->Poll(), "rank 0 failed");
-      EXPECT_TRUE(session->Wait(*run).ok()) << "it was done here";
+      EXPECT_TRUE(run->Wait().ok()) << "it was done here";
       EXPECT_TRUE(session->Close().ok());
     }
   });
@@ -149,7 +149,7 @@ TEST(SilenceTest, RanksThatRunDifferentTransfersAreTold) {
     mine.memory.Prepare(2);
     const auto run = session->Start(mine.transfer, mine.memory.src(), mine.memory.dst());
     absl::Status status = run.status();
-    if (run.ok()) status = session->Wait(*run);
+    if (run.ok()) status = run->Wait();
     // Long before the timeout: no rank has been without progress for so long.
     EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition) << status;
     EXPECT_THAT(std::string(status.message()),
@@ -184,7 +184,7 @@ TEST(SilenceTest, RanksThatWaitForOthersThatMoveHaveNotSeenAStall) {
       RunOnce(session.get(), &bound, 1);
       bound.memory.Prepare(2);
     }
-    std::vector<int64_t> runs;
+    std::vector<sluice::Run> runs;
     for (Bound& bound : bounds) {
       StartOptions start;
       start.late_destinations = self.rank == 0;
@@ -197,10 +197,10 @@ TEST(SilenceTest, RanksThatWaitForOthersThatMoveHaveNotSeenAStall) {
     for (size_t i = 0; i < kOlderRuns && self.rank == 0; ++i) {
       const Deadline pause(kPause);
       while (!pause.Passed()) ASSERT_TRUE(session->Poll().ok());
-      ASSERT_TRUE(session->Supply(runs[i], 0, bounds[i].memory.dst()[0]).ok());
+      ASSERT_TRUE(runs[i].Supply(0, bounds[i].memory.dst()[0]).ok());
     }
     for (size_t i = runs.size(); i-- > 0;) {
-      const absl::Status status = session->Wait(runs[i]);
+      const absl::Status status = runs[i].Wait();
       ASSERT_TRUE(status.ok()) << status;
       EXPECT_EQ(bounds[i].memory.Check(2), "");
     }
@@ -227,7 +227,7 @@ TEST(SilenceTest, ACallerThatStaysAwayHasNotSeenAStall) {
       EXPECT_TRUE(session->Poll().ok());
       self.meet();
     }
-    EXPECT_TRUE(session->Wait(*run).ok());
+    EXPECT_TRUE(run->Wait().ok());
     EXPECT_EQ(bound.memory.Check(2), "");
   });
 }

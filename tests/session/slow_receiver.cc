@@ -80,9 +80,9 @@ int64_t GrowthBeforeMemoryComes(Rank& self, const SlowReceiver& receiver) {
   if (self.rank == 1) {
     growth = GrowthWhilePolled(session.get(), before);
     EXPECT_EQ(session->counters().staging_bytes_peak, 0);
-    EXPECT_TRUE(session->Supply(*run, 0, view).ok());
+    EXPECT_TRUE(run->Supply(0, view).ok());
   }
-  EXPECT_TRUE(session->Wait(*run).ok());
+  EXPECT_TRUE(run->Wait().ok());
   if (self.rank == 1) {
     int64_t wrong = 0;
     for (int64_t i = 0; i < elements; ++i) wrong += memory[static_cast<size_t>(i)] != ValueAt(i);
@@ -101,8 +101,8 @@ int64_t GrowthWhileAnItemIsHeld(Rank& self, const SlowReceiver& receiver) {
     std::memset(into.data(), static_cast<int>(item % 251), into.size());
     return absl::OkStatus();
   };
-  options.budget_bytes = receiver.budget_bytes;
-  options.device_buffers = 1;
+  options.reads.budget_bytes = receiver.budget_bytes;
+  options.buffers.count = 1;
   options.timeout = absl::Seconds(60);
   SessionOptions session_options;
   session_options.timeout = absl::Seconds(60);
@@ -110,7 +110,7 @@ int64_t GrowthWhileAnItemIsHeld(Rank& self, const SlowReceiver& receiver) {
   const std::unique_ptr<Session> session = Open(self, session_options);
   // All may be there as soon as the first item is.
   const int64_t before = ResidentBytesInUse();
-  auto stream = session->OpenStream(options);
+  auto stream = OpenStream(session.get(), options);
   EXPECT_TRUE(stream.ok()) << stream.status();
   int64_t growth = 0;
   int64_t items = 0;

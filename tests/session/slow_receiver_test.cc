@@ -1,12 +1,12 @@
-// A receiver that asks for nothing holds nothing, over loopback; and over a loopback whose sends
-// end at once this is seen, so that the test can be trusted over MPI (mpi_tests/).
+// A receiver that asks for nothing holds nothing, over loopback. Over a loopback whose sends end at
+// once the test sees that it holds something. So the test can be trusted over MPI (mpi_tests/).
 #include "session/slow_receiver.h"
 
 #include <atomic>
 #include <cstdint>
 
 #include "gtest/gtest.h"
-#include "transport/loopback.h"
+#include "transport/loopback/loopback.h"
 
 namespace sluice::session_test {
 namespace {

@@ -43,7 +43,7 @@ void PickDTypes(oracle::Dice* dice, TensorTransfer* tensor) {
   }
 }
 
-// Makes some placements Partial; `levels_max`: at most so many that have anything to reduce.
+// Makes some placements Partial; At most `levels_max` of them have anything to reduce.
 void AddPartial(oracle::Dice* dice, int levels_max, Layout* layout) {
   int levels = 0;
   for (size_t m = 0; m < layout->placements.size(); ++m) {
@@ -122,8 +122,9 @@ RandomJob MakeRandomJob(uint64_t seed, int size) {
   const int64_t bucket_bytes = dice.Pick<int64_t>({16, 17, 40, 256, 1000, 4096, 65536});
   job.options.bucket_bytes = bucket_bytes;
   job.options.max_in_flight = dice.Pick<int>({1, 1, 2, 3, 8});
-  job.options.budget_buckets = dice.Pick<int64_t>({0, 1, 1, 2, 3, 16});
-  job.options.budget_bytes = dice.Pick<int64_t>({-1, 0, bucket_bytes, 5 * bucket_bytes + 3});
+  job.options.budget_buckets = dice.Pick<int64_t>({kNoLimit, 1, 1, 2, 3, 16});
+  job.options.budget_bytes = dice.Pick<absl::optional<int64_t>>(
+      {absl::nullopt, kNoLimit, bucket_bytes, 5 * bucket_bytes + 3});
   const int64_t spec_count = dice.Between(1, 2);
   for (int64_t s = 0; s < spec_count; ++s) {
     TransferSpec spec;
@@ -137,8 +138,8 @@ RandomJob MakeRandomJob(uint64_t seed, int size) {
     }
     job.specs.push_back(std::move(spec));
   }
-  if (dice.Chance(20)) job.options.bucket_bytes = 0;
-  if (dice.Chance(20)) job.options.max_in_flight = 0;
+  if (dice.Chance(20)) job.options.bucket_bytes.reset();
+  if (dice.Chance(20)) job.options.max_in_flight.reset();
   return job;
 }
 

@@ -1,5 +1,5 @@
 // Views: what is refused, and overlap against sets of bytes.
-#include "session/views.h"
+#include "session/base/views.h"
 
 #include <set>
 #include <string>
@@ -9,7 +9,7 @@
 #include "gtest/gtest.h"
 #include "oracle/random_layout.h"
 #include "oracle/sampled.h"
-#include "session/memory_uses.h"
+#include "session/base/memory_uses.h"
 
 namespace sluice {
 namespace {

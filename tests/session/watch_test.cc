@@ -1,5 +1,5 @@
 // What ranks tell each other beside their transfers, without a session: alarms, questions, answers.
-#include "session/watch.h"
+#include "session/peers/watch.h"
 
 #include <deque>
 #include <memory>
@@ -10,7 +10,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "transport/loopback.h"
+#include "transport/loopback/loopback.h"
 
 namespace sluice {
 namespace {

@@ -6,7 +6,7 @@
 #include <thread>
 #include <utility>
 
-#include "transport/loopback.h"
+#include "transport/loopback/loopback.h"
 
 namespace sluice::session_test {
 

@@ -20,6 +20,7 @@ struct Rank {
   std::shared_ptr<Accelerator> accelerator;
   std::shared_ptr<TransportMaker> transport;
   bool direct = false;  // SessionOptions::direct
+  bool naive = false;   // its session plans without relays
   // Waits until all ranks that are still in their bodies have called it: outside the session, so
   // that tests can put events on different ranks in order.
   std::function<void()> meet;

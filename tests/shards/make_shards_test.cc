@@ -11,11 +11,11 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "storage/atomic_file.h"
 #include "storage/bytes_of.h"
-#include "storage/npy.h"
-#include "storage/safetensors.h"
-#include "storage/shard_index.h"
+#include "storage/file/atomic_file.h"
+#include "storage/format/npy.h"
+#include "storage/format/safetensors.h"
+#include "storage/format/shard_index.h"
 #include "workload/shard_fill.h"
 
 namespace sluice::bench {

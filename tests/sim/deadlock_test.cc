@@ -119,7 +119,6 @@ TEST(Deadlock, ScriptsReplay) {
 TEST(DeadlockJobs, HaveEverythingThatIsSaidOfThem) {
   int members_most = 0;
   int owners = 0;
-  int dear = 0;
   int relays = 0;
   int runs_most = 0;
   int lanes_most = 0;
@@ -128,7 +127,7 @@ TEST(DeadlockJobs, HaveEverythingThatIsSaidOfThem) {
     const Job job = RandomJob(random, 6);
     EXPECT_GE(job.ranks, 2);
     EXPECT_LE(job.ranks, 6);
-    EXPECT_GE(job.options.slots, job.options.slots_per_bucket_max);
+    EXPECT_GE(job.options.slots, 1);
     EXPECT_TRUE(std::is_sorted(job.run.begin(), job.run.end()));
     runs_most = std::max(runs_most, job.runs());
     lanes_most = std::max(lanes_most, job.options.lanes);
@@ -137,7 +136,6 @@ TEST(DeadlockJobs, HaveEverythingThatIsSaidOfThem) {
       for (const JobMember& member : bucket) {
         EXPECT_LT(member.rank, job.ranks);
         owners += member.owner ? 1 : 0;
-        dear += member.slots > 1 ? 1 : 0;
         relays += member.stages == kStageMove ? 1 : 0;
       }
     }
@@ -146,8 +144,6 @@ TEST(DeadlockJobs, HaveEverythingThatIsSaidOfThem) {
   EXPECT_EQ(runs_most, 3);
   EXPECT_EQ(lanes_most, 2);
   EXPECT_GT(owners, 0);
-  EXPECT_GT(dear, 0);
-  EXPECT_LT(dear, owners);
   EXPECT_GT(relays, 0);
 }
 

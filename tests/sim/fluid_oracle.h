@@ -14,8 +14,8 @@ struct OracleFlow {
   double begin_s = 0;
 };
 
-// When each of the flows ends, in seconds, where every rank has one port of `rate` bytes per second
-// each way, and a flow gets the smaller of its ports' equal shares.
+// When each of the flows ends, in seconds. Every rank has one port of `rate` bytes per second each
+// way. A flow gets the smaller of its ports' equal shares.
 std::vector<double> EndsByDefinition(const std::vector<OracleFlow>& flows, double rate);
 
 }  // namespace sluice::sim

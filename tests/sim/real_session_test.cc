@@ -49,21 +49,21 @@ TEST_P(RealSessionTest, DoesWhatIsSimulated) {
       SessionOptions options;
       options.bucket_bytes = 1024;
       options.max_in_flight = 2;
-      options.budget_buckets = budget;
-      options.budget_bytes = 0;
+      options.budget_buckets = budget > 0 ? budget : kNoLimit;
+      options.budget_bytes = kNoLimit;
       const Seen seen = RunReally(spec, ranks, options);
       Job job;
       job.spec = spec;
       job.ranks = ranks;
       job.node_of_rank.assign(static_cast<size_t>(ranks), 0);  // threads of one process
-      job.bucket_bytes = options.bucket_bytes;
-      job.max_in_flight = options.max_in_flight;
+      job.bucket_bytes = *options.bucket_bytes;
+      job.max_in_flight = *options.max_in_flight;
       job.slots = budget;
       const absl::StatusOr<JobPlans> plans = JobPlans::Make(job);
       ASSERT_TRUE(plans.ok()) << plans.status();
       SimulationOptions simulation;
       simulation.budget_buckets = budget;
-      simulation.max_in_flight = options.max_in_flight;
+      simulation.max_in_flight = *options.max_in_flight;
       const absl::StatusOr<SimulationOutcome> outcome = Simulate(*plans, simulation);
       ASSERT_TRUE(outcome.ok()) << outcome.status();
       int64_t finished = 0;

@@ -185,18 +185,60 @@ TEST(SimulationTest, AKnownLookAheadOfOneStillFinishes) {
   EXPECT_EQ(Simulated(*plans, options).finished_parts, Parts(*plans));
 }
 
+// A sum of two ranks that one of them needs.
+Job SumOfTwo(std::vector<int> node_of_rank) {
+  TransferSpec spec = OneTensor(1 << 12, DType::kF32, DType::kF32);
+  spec.tensors[0].src = MakeLayout({2}, {0, 1}, "P(sum)");
+  spec.tensors[0].dst = MakeLayout({1}, {0}, "R");
+  Job job = JobOf(std::move(spec), 2);
+  job.node_of_rank = std::move(node_of_rank);
+  return job;
+}
+
+TEST(SimulationTest, AFoldTakesNoCopyAndNoSlotBetweenRanksOfANode) {
+  SimulationOptions options = Options(1);
+  options.network.port_rate = 1e9;
+  options.network.latency = 2e-6;
+  options.network.copy_rate = 2e9;
+  options.network.copy_latency = 7e-6;
+  const TimePs wire = 2000000 + TimePs{1 << 14} * 1000;
+  const TimePs copy = 7000000 + TimePs{1 << 14} * 500;
+  const absl::StatusOr<JobPlans> near = JobPlans::Make(SumOfTwo({0, 0}));
+  ASSERT_TRUE(near.ok()) << near.status();
+  for (const bool folds : {true, false}) {
+    options.network.folds = folds;
+    const SimulationOutcome outcome = Simulated(*near, options);
+    // Otherwise its own contribution is added from where it lies, and the sum is copied out.
+    EXPECT_EQ(outcome.makespan, folds ? wire : wire + 2 * copy) << folds;
+    EXPECT_EQ(outcome.ranks[0].peak_bytes, folds ? 0 : 2 << 14) << folds;
+    EXPECT_EQ(outcome.ranks[0].peak_operations, folds ? 3 : 1) << folds;
+  }
+  const absl::StatusOr<JobPlans> far = JobPlans::Make(SumOfTwo({0, 1}));
+  ASSERT_TRUE(far.ok()) << far.status();
+  const SimulationOutcome one_by_one = Simulated(*far, options);
+  options.network.folds = true;
+  EXPECT_EQ(Simulated(*far, options).makespan, one_by_one.makespan);
+  EXPECT_GT(one_by_one.ranks[0].peak_bytes, 0);
+}
+
 // Casts, reductions, replicas, uneven shards and windows, on overlapping meshes.
 TEST(SimulationTest, RandomJobsArriveWithEveryBudget) {
   for (uint64_t seed = 0; seed < 60; ++seed) {
     const int ranks = 2 + static_cast<int>(seed % 7);
     for (TransferSpec& spec : session_test::MakeRandomJob(seed, ranks).specs) {
-      const absl::StatusOr<JobPlans> plans = JobPlans::Make(JobOf(std::move(spec), ranks, 1024));
+      Job job = JobOf(std::move(spec), ranks, 1024);
+      if (seed % 4 >= 2) {
+        for (int& node : job.node_of_rank) node /= 3;
+      }
+      const absl::StatusOr<JobPlans> plans = JobPlans::Make(job);
       ASSERT_TRUE(plans.ok()) << plans.status();
       for (const int64_t budget : {0, 1, 2, 5}) {
         SimulationOptions options = Options(budget);
         options.max_in_flight = 1 + static_cast<int>(seed % 3);
         options.start_skew = seed % 2 == 0 ? 0 : 1e-4;
         options.seed = seed;
+        options.network.folds = seed % 3 > 0;
+        options.network.copies_block = seed % 5 == 0;
         const SimulationOutcome outcome = Simulated(*plans, options);
         EXPECT_EQ(outcome.finished_parts, Parts(*plans)) << "seed " << seed;
         EXPECT_GE(outcome.makespan, outcome.link_bound) << "seed " << seed;

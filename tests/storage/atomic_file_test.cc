@@ -1,5 +1,5 @@
 // Files that appear whole or not at all.
-#include "storage/atomic_file.h"
+#include "storage/file/atomic_file.h"
 
 #include <sys/stat.h>
 #include <sys/wait.h>

@@ -1,5 +1,5 @@
 // Reading and writing the index of a checkpoint.
-#include "storage/checkpoint_index.h"
+#include "storage/format/checkpoint_index.h"
 
 #include <string>
 

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
-#include "storage/file_source.h"
+#include "storage/file/file_source.h"
 #include "storage/file_storage.h"
 #include "storage/source_contract.h"
 

@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "gtest/gtest.h"
-#include "storage/file_source.h"
+#include "storage/file/file_source.h"
 #include "storage/file_storage.h"
 #include "storage/source_run.h"
 

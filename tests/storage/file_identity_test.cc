@@ -1,5 +1,5 @@
 // Which file is read, whether it is still the one, locks of directories, and small whole files.
-#include "storage/file_identity.h"
+#include "storage/file/file_identity.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -14,13 +14,13 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "storage/directory_lock.h"
-#include "storage/file_source.h"
+#include "storage/file/directory_lock.h"
+#include "storage/file/file_source.h"
+#include "storage/file/mmap_source.h"
+#include "storage/file/whole_file.h"
 #include "storage/file_storage.h"
-#include "storage/mmap_source.h"
 #include "storage/source_run.h"
 #include "storage/unique_fd.h"
-#include "storage/whole_file.h"
 
 namespace sluice {
 namespace {

@@ -1,5 +1,5 @@
 // Which bytes of a file a read asks for.
-#include "storage/file_read.h"
+#include "storage/file/file_read.h"
 
 #include <cstdint>
 

@@ -1,6 +1,6 @@
 // What sources of files promise beyond the contract: names, what is no file, slow opens, the number
 // of open files, truncation, and threads that come and go.
-#include "storage/file_source.h"
+#include "storage/file/file_source.h"
 
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -16,7 +16,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
-#include "storage/file_directory.h"
+#include "storage/file/file_directory.h"
 #include "storage/file_storage.h"
 #include "storage/source_run.h"
 

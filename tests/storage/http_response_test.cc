@@ -1,5 +1,5 @@
 // Which answers are what was asked, and what the others are called.
-#include "storage/http_response.h"
+#include "storage/http/http_response.h"
 
 #include <string>
 #include <vector>

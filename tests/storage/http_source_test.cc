@@ -1,5 +1,5 @@
 // HTTP against a real server: the contract of sources, and how connections are used.
-#include "storage/http_source.h"
+#include "storage/http/http_source.h"
 
 #include <chrono>
 #include <filesystem>
@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
-#include "storage/http_fetch.h"
+#include "storage/http/http_fetch.h"
 #include "storage/nginx_server.h"
 #include "storage/source_contract.h"
 #include "storage/source_run.h"

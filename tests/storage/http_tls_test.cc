@@ -3,8 +3,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
-#include "storage/http_fetch.h"
-#include "storage/http_source.h"
+#include "storage/http/http_fetch.h"
+#include "storage/http/http_source.h"
 #include "storage/nginx_server.h"
 #include "storage/source_run.h"
 

@@ -1,5 +1,5 @@
 // Names joined to a base URL stay below it.
-#include "storage/http_url.h"
+#include "storage/http/http_url.h"
 
 #include <string>
 

@@ -1,5 +1,5 @@
 // Strict reading of JSON: which events come, what is refused, what the limits hold back.
-#include "storage/json_events.h"
+#include "storage/format/json_events.h"
 
 #include <string>
 

@@ -1,5 +1,5 @@
 // Mapped files: the contract, and what it takes that a page may be gone.
-#include "storage/mmap_source.h"
+#include "storage/file/mmap_source.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

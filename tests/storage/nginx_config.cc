@@ -152,6 +152,13 @@ constexpr char kServer[] = R"(
       }
       alias @DIR@/data/$name;
     }
+    location ~ ^/each_burst/(?<bad>\d+)/(?<name>.*)$ {
+      access_by_lua_block {
+        local asked = ngx.shared.counts:incr("burst of " .. ngx.var.name, 1, 0)
+        if asked <= tonumber(ngx.var.bad) then ngx.exit(503) end
+      }
+      alias @DIR@/data/$name;
+    }
     location ~ ^/code/(?<code>\d+)/(?<name>.*)$ {
       content_by_lua_block {
         local code = tonumber(ngx.var.code)

@@ -7,16 +7,16 @@
 namespace sluice {
 
 // Of nginx with its Lua module. Serves the files in DIR/data under each of these paths:
-//   /plain/NAME         as they are
-//   /delay/MS/NAME      after so many milliseconds
-//   /burst/N/NAME       but the first N requests are answered 503
-//   /code/CODE/NAME     answers this code
-//   /whole/NAME         knows no ranges
-//   /switch/N/NAME      as they are, but as in DIR/data/newer for the Nth connection that asks
-//   /dated_switch/N/NAME  the same, with no other version than a date
-//   /fault/MODE/NAME    answers a range wrongly; the modes are in the text
-//   /trickle/NAME       a byte now and then, for 30 s
-//   /most               the largest number of requests that were ever at work at once
+//   `/plain/NAME`           As they are.
+//   `/delay/MS/NAME`        After MS milliseconds.
+//   `/burst/N/NAME`         The first N requests are answered 503.
+//   `/code/CODE/NAME`       Answers this code.
+//   `/whole/NAME`           Knows no ranges.
+//   `/switch/N/NAME`        As they are. For the Nth connection that asks, as in DIR/data/newer.
+//   `/dated_switch/N/NAME`  The same, with no other version than a date.
+//   `/fault/MODE/NAME`      Answers a range wrongly. The modes are in the text.
+//   `/trickle/NAME`         A byte now and then, for 30 s.
+//   `/most`                 The largest number of requests that were ever at work at once.
 // Each request leaves a line "URI STATUS BODY_BYTES CONNECTION" in DIR/access.log. With `tls`,
 // https is at `tls_port`, with the certificate in DIR/cert.pem and its key in DIR/key.pem.
 std::string NginxConfig(const std::string& dir, int port, bool tls, int tls_port);

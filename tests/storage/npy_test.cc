@@ -1,5 +1,5 @@
 // Reading and writing .npy headers.
-#include "storage/npy.h"
+#include "storage/format/npy.h"
 
 #include <cstdint>
 #include <string>

@@ -1,5 +1,5 @@
 // Reading and writing safetensors headers.
-#include "storage/safetensors.h"
+#include "storage/format/safetensors.h"
 
 #include <cstdint>
 #include <string>

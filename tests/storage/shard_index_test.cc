@@ -1,5 +1,5 @@
 // Reading and writing index.json.
-#include "storage/shard_index.h"
+#include "storage/format/shard_index.h"
 
 #include <cstdint>
 #include <string>

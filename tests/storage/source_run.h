@@ -1,4 +1,4 @@
-// Reads through a source as a test does it: each op has memory of its own between guards, events
+// Reads through a source as a test does it. Each op has memory of its own between guards. Events
 // are waited for on the source's descriptor and checked as they come. Not a test by itself.
 #ifndef SLUICE_TESTS_STORAGE_SOURCE_RUN_H_
 #define SLUICE_TESTS_STORAGE_SOURCE_RUN_H_

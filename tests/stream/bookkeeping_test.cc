@@ -1,6 +1,6 @@
 // What a stream keeps for its slots: no more than its limits count, and with them no more than its
 // budget.
-#include "session/bookkeeping.h"
+#include "session/base/bookkeeping.h"
 
 #include <algorithm>
 #include <atomic>
@@ -14,6 +14,7 @@
 #include "session/heap_bytes.h"
 #include "session/world.h"
 #include "sluice/session.h"
+#include "sluice/stream.h"
 
 namespace sluice {
 namespace {
@@ -77,7 +78,7 @@ Full WhenFull(int ranks, const StreamOptions& options,
     self.meet();
     const int64_t before = HeapBytes();
     self.meet();
-    absl::StatusOr<std::unique_ptr<Stream>> stream = (*session)->OpenStream(options);
+    absl::StatusOr<std::unique_ptr<Stream>> stream = OpenStream(session->get(), options);
     ASSERT_TRUE(stream.ok()) << stream.status();
     absl::StatusOr<Lease> lease = (*stream)->Next();
     ASSERT_TRUE(lease.ok()) << lease.status();
@@ -111,11 +112,11 @@ TEST(BookkeepingTest, SlotsKeepNoMoreThanIsCounted) {
     for (const bool in_order : {true, false}) {
       for (const bool hedges : {false, true}) {
         StreamOptions options = TinyItems(100'000);
-        options.in_order = in_order;
-        options.hedge.enabled = hedges;
-        options.slots = 512;
+        options.order.in_order = in_order;
+        options.reads.hedge.enabled = hedges;
+        options.reads.slots = 512;
         const Full few = WhenFull(ranks, options, AllHeld);
-        options.slots = 4096 + 64;
+        options.reads.slots = 4096 + 64;
         const Full many = WhenFull(ranks, options, AllHeld);
         const int64_t each = (many.heap_bytes - few.heap_bytes) / ranks / (many.slots - few.slots);
         EXPECT_LE(each, kSlotBookkeepingBytes + (ranks - 1) * kMessageBookkeepingBytes)
@@ -130,12 +131,12 @@ TEST(BookkeepingTest, SlotsKeepNoMoreThanIsCounted) {
 TEST(BookkeepingTest, CellsKeepNoMoreThanIsCounted) {
   for (const int batch : {1, 16}) {
     StreamOptions options = TinyItems(200'000);
-    options.slots = 16;
-    options.batch_items = batch;
+    options.reads.slots = 16;
+    options.buffers.batch_items = batch;
     const auto after_all = [](const StreamStats& stats) { return stats.bytes >= 64 * 240; };
-    options.device_buffers = 256 / batch;
+    options.buffers.count = 256 / batch;
     const Full few = WhenFull(1, options, after_all);
-    options.device_buffers = 16'384 / batch;
+    options.buffers.count = 16'384 / batch;
     const auto filled = [](const StreamStats& stats) { return stats.bytes >= 64 * 16'000; };
     const Full many = WhenFull(1, options, filled);
     const int64_t each = (many.heap_bytes - few.heap_bytes) / (16'384 - 256);
@@ -147,20 +148,21 @@ TEST(BookkeepingTest, CellsKeepNoMoreThanIsCounted) {
 TEST(BookkeepingTest, TinyPiecesKeepToTheBudget) {
   for (const int ranks : {1, 2}) {
     StreamOptions options = TinyItems(100'000);
-    options.budget_bytes = int64_t{64} << 20;
+    options.reads.budget_bytes = int64_t{64} << 20;
     const Full full = WhenFull(ranks, options, AllHeld);
     EXPECT_LE(full.heap_bytes / ranks + full.slots * full.slot_bytes,
-              options.budget_bytes + (int64_t{4} << 20));
-    EXPECT_GE(full.slots * full.slot_bytes, options.budget_bytes / 3) << "most of it is for pieces";
+              options.reads.budget_bytes + (int64_t{4} << 20));
+    EXPECT_GE(full.slots * full.slot_bytes, options.reads.budget_bytes / 3)
+        << "most of it is for pieces";
   }
 }
 
 TEST(BookkeepingTest, AFewItemsHaveAsManySlots) {
   for (const bool hedges : {false, true}) {
     StreamOptions options = TinyItems(4);
-    options.budget_bytes = int64_t{1} << 30;
-    options.hedge.enabled = hedges;
-    options.epochs = 2;
+    options.reads.budget_bytes = int64_t{1} << 30;
+    options.reads.hedge.enabled = hedges;
+    options.order.epochs = 2;
     const Full full =
         WhenFull(2, options, [](const StreamStats& stats) { return stats.items > 0; });
     EXPECT_EQ(full.slots, 8 + (hedges ? 2 : 0));

@@ -42,8 +42,8 @@ TEST(ExchangeTest, EveryRankGetsAllAndEachByteIsReadOnce) {
           ranks,
           [&](int) {
             StreamOptions options = dir.Options();
-            options.slots = 5;
-            options.piece_bytes = 1'024;
+            options.reads.slots = 5;
+            options.reads.piece_bytes = 1'024;
             return options;
           },
           [&](int, Stream* stream) {
@@ -65,7 +65,7 @@ TEST(ExchangeTest, WithoutExchangeEachRankReadsAll) {
       3,
       [&](int) {
         StreamOptions options = dir.Options();
-        options.exchange = false;
+        options.reads.exchange = false;
         return options;
       },
       [&](int, Stream* stream) {
@@ -81,7 +81,7 @@ TEST(ExchangeTest, EachRankItsOwnItems) {
       4,
       [&](int rank) {
         StreamOptions options = dir.Options();
-        options.selection = {rank, 4, -1};
+        options.selection = {rank, 4, absl::nullopt};
         return options;
       },
       [&](int rank, Stream* stream) { EXPECT_EQ(TakeAll(stream, dir), Every(rank, 4, 61)); });
@@ -97,8 +97,8 @@ TEST(ExchangeTest, ItemsOfOneTagStayInOrderBehindAFirstItemThatIsSlow) {
         3,
         [&](int) {
           StreamOptions options = dir.Options();
-          options.selection = {stream, kStep, -1};
-          options.slots = 48;
+          options.selection = {stream, kStep, absl::nullopt};
+          options.reads.slots = 48;
           return options;
         },
         [&](int rank, Stream* items) {
@@ -117,7 +117,7 @@ TEST(ExchangeTest, OverlappingSelectionsShareWhatOverlaps) {
       [&](int rank) {
         StreamOptions options = dir.Options();
         options.selection = {rank * 10, 1, rank * 10 + 20};
-        options.slots = 3;
+        options.reads.slots = 3;
         return options;
       },
       [&](int rank, Stream* stream) {
@@ -134,12 +134,12 @@ TEST(ExchangeTest, BudgetsMayDifferBetweenRanksAndBeOne) {
         4,
         [&](int rank) {
           StreamOptions options = dir.Options();
-          options.slots = 1 + rank * 2;
-          options.device_buffers = 1 + rank;
-          options.piece_bytes = 512;
-          options.in_order = in_order;
-          options.shuffle = true;
-          options.epochs = 2;
+          options.reads.slots = 1 + rank * 2;
+          options.buffers.count = 1 + rank;
+          options.reads.piece_bytes = 512;
+          options.order.in_order = in_order;
+          options.order.shuffle = true;
+          options.order.epochs = 2;
           return options;
         },
         [&](int, Stream* stream) { EXPECT_EQ(TakeAll(stream, dir).size(), 100u); });
@@ -149,8 +149,8 @@ TEST(ExchangeTest, BudgetsMayDifferBetweenRanksAndBeOne) {
 TEST(ExchangeTest, CursorsOfFourRanksServeThree) {
   const ShardDir dir(48, 300, 48);
   StreamOptions common = dir.Options();
-  common.shuffle = true;
-  common.seed = 2;
+  common.order.shuffle = true;
+  common.order.seed = 2;
   std::vector<std::string> cursors(4);
   std::mutex mutex;
   std::vector<int64_t> seen;
@@ -158,7 +158,7 @@ TEST(ExchangeTest, CursorsOfFourRanksServeThree) {
       4,
       [&](int rank) {
         StreamOptions options = common;
-        options.selection = {rank, 4, -1};
+        options.selection = {rank, 4, absl::nullopt};
         return options;
       },
       [&](int rank, Stream* stream) {
@@ -176,8 +176,8 @@ TEST(ExchangeTest, CursorsOfFourRanksServeThree) {
       3,
       [&](int rank) {
         StreamOptions options = common;
-        options.selection = {rank, 3, -1};
-        options.cursor = *merged;
+        options.selection = {rank, 3, absl::nullopt};
+        options.order.cursor = *merged;
         return options;
       },
       [&](int, Stream* stream) {
@@ -230,7 +230,7 @@ TEST(ExchangeTest, ARankThatClosesEarlyIsNamed) {
     absl::StatusOr<std::unique_ptr<Session>> session =
         Session::Create(std::move(self.fabric), SessionOptions());
     ASSERT_TRUE(session.ok());
-    absl::StatusOr<std::unique_ptr<Stream>> stream = (*session)->OpenStream(dir.Options());
+    absl::StatusOr<std::unique_ptr<Stream>> stream = OpenStream(session->get(), dir.Options());
     ASSERT_TRUE(stream.ok()) << stream.status();
     if (rank == 0) {
       ASSERT_TRUE((*stream)->Next().ok());
@@ -258,21 +258,21 @@ TEST(ExchangeTest, DifferentOptionsAreAnErrorOnEveryRank) {
         Session::Create(std::move(self.fabric), SessionOptions());
     ASSERT_TRUE(session.ok());
     StreamOptions options = dir.Options();
-    if (rank == 1) options.seed = 7;
-    EXPECT_TRUE(absl::IsFailedPrecondition((*session)->OpenStream(options).status()));
+    if (rank == 1) options.order.seed = 7;
+    EXPECT_TRUE(absl::IsFailedPrecondition(OpenStream(session->get(), options).status()));
     options = dir.Options();
-    if (rank == 2) options.device_buffers = 0;
-    const absl::Status status = (*session)->OpenStream(options).status();
+    if (rank == 2) options.buffers.count = 0;
+    const absl::Status status = OpenStream(session->get(), options).status();
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
-    EXPECT_THAT(std::string(status.message()), testing::HasSubstr("device_buffers"));
+    EXPECT_THAT(std::string(status.message()), testing::HasSubstr("buffers.count is 0"));
     options = dir.Options();
-    EXPECT_TRUE((*session)->OpenStream(options).ok());
+    EXPECT_TRUE(OpenStream(session->get(), options).ok());
     self.meet();
   });
 }
 
-// Ranks that deal items stop far apart, most of all; others go on, each from the merged cursor or
-// all from their own ones, and may stop again: no item that was released comes twice.
+// Ranks that deal items stop far apart, most of all. Others go on, each from the merged cursor or
+// all from their own ones, and may stop again. No item that was released comes twice.
 TEST(ExchangeTest, ResumedRanksGetNoReleasedItemAgain) {
   const ShardDir dir(400, 100, 40);
   for (const bool in_order : {true, false}) {
@@ -292,9 +292,9 @@ TEST(ExchangeTest, ResumedRanksGetNoReleasedItemAgain) {
           ranks,
           [&](int rank) {
             StreamOptions options = dir.Options();
-            options.selection = {.first = rank, .step = ranks};
-            options.in_order = in_order;
-            options.cursor = own ? before[static_cast<size_t>(rank)] : *merged;
+            options.selection = {rank, ranks, absl::nullopt};
+            options.order.in_order = in_order;
+            options.order.cursor = own ? before[static_cast<size_t>(rank)] : *merged;
             return options;
           },
           [&](int rank, Stream* stream) {
@@ -326,23 +326,23 @@ TEST(ExchangeTest, LateDifferencesAreAnErrorOnEveryRank) {
           Session::Create(std::move(self.fabric), session_options);
       ASSERT_TRUE(session.ok());
       StreamOptions options = dir.Options();
-      options.budget_bytes = rank == 1 ? 1'000'000 : 600'000;
-      absl::Status status = (*session)->OpenStream(options).status();
+      options.reads.budget_bytes = rank == 1 ? 1'000'000 : 600'000;
+      absl::Status status = OpenStream(session->get(), options).status();
       EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
       EXPECT_THAT(std::string(status.message()), testing::HasSubstr("piece_bytes"));
       options = dir.Options();
-      if (rank == 2) options.budget_bytes = 1000;
-      status = (*session)->OpenStream(options).status();
+      if (rank == 2) options.reads.budget_bytes = 1000;
+      status = OpenStream(session->get(), options).status();
       EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
       EXPECT_THAT(std::string(status.message()), testing::HasSubstr("the least is"));
       if (rank != 2) {
         EXPECT_THAT(std::string(status.message()), testing::HasSubstr("failed on rank 2"));
       }
       options = dir.Options();
-      if (rank == 0) options.cursor = "nonsense";
-      status = (*session)->OpenStream(options).status();
+      if (rank == 0) options.order.cursor = "nonsense";
+      status = OpenStream(session->get(), options).status();
       EXPECT_THAT(std::string(status.message()), testing::HasSubstr("not a stream's cursor"));
-      EXPECT_TRUE((*session)->OpenStream(dir.Options()).ok());
+      EXPECT_TRUE(OpenStream(session->get(), dir.Options()).ok());
       self.meet();
     });
   }

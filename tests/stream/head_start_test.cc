@@ -1,5 +1,5 @@
 // The first item begins alone: step by step on a clock of the test's, and through a runner.
-#include "session/head_start.h"
+#include "session/shard/head_start.h"
 
 #include <chrono>
 #include <functional>
@@ -9,8 +9,8 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "session/clock.h"
-#include "session/shard_runner.h"
+#include "session/base/clock.h"
+#include "session/shard/shard_runner.h"
 #include "stream/scripted_source.h"
 
 namespace sluice {

@@ -1,5 +1,5 @@
 // When reads count as slow.
-#include "session/hedge_policy.h"
+#include "session/shard/hedge_policy.h"
 
 #include <cstdint>
 

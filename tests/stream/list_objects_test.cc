@@ -1,5 +1,5 @@
 // Directories without an index, from one rank's listing to every rank's catalog.
-#include "session/list_objects.h"
+#include "session/stream/list_objects.h"
 
 #include <unistd.h>
 
@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "storage/npy.h"
+#include "storage/format/npy.h"
 
 namespace sluice {
 namespace {
@@ -35,7 +35,7 @@ class ListObjectsTest : public testing::Test {
   }
   absl::StatusOr<std::string> List(ItemFormat format) {
     source_.format = format;
-    return ListObjects({"file", path_}, source_);
+    return ListObjects({"file", path_}, source_, RetryOptions(), stop_);
   }
   absl::StatusOr<Catalog> Find(ItemFormat format) {
     const absl::StatusOr<std::string> listing = List(format);
@@ -50,6 +50,7 @@ class ListObjectsTest : public testing::Test {
 
   std::string path_;
   StreamSource source_;
+  WorkStop stop_ = false;
 };
 
 TEST_F(ListObjectsTest, RawFilesHaveNoHeaders) {
@@ -71,7 +72,7 @@ TEST_F(ListObjectsTest, RawFilesHaveNoHeaders) {
 TEST_F(ListObjectsTest, NpyHeadersOfAnyLength) {
   const std::string header = *NpyHeaderText(ElementType::kF32, {3, 2, 5}, 64);
   Write("a.npy", absl::StrCat(header, std::string(120, 'a')));
-  // Longer than what is read of every file at first.
+  // As long as what is read of every file at first.
   const std::string wide = *NpyHeaderText(ElementType::kU8, {2, 7}, int64_t{64} << 10);
   Write("b.npy", absl::StrCat(wide, std::string(14, 'b')));
   Write("c.txt", "no array");
@@ -110,6 +111,15 @@ TEST_F(ListObjectsTest, WhatIsWrongNamesTheFile) {
   Write("a.npy", "not an array");
   EXPECT_THAT(std::string(Find(ItemFormat::kNpy).status().message()), HasSubstr("a.npy"));
   EXPECT_TRUE(absl::IsNotFound(Find(ItemFormat::kSafetensors).status()));
+}
+
+TEST_F(ListObjectsTest, AStopEndsTheList) {
+  Write("a.npy", absl::StrCat(*NpyHeaderText(ElementType::kU8, {1, 4}, 64), "aaaa"));
+  stop_ = true;
+  for (const ItemFormat format : {ItemFormat::kNpy, ItemFormat::kRaw}) {
+    const absl::Status status = List(format).status();
+    EXPECT_TRUE(absl::IsCancelled(status)) << status;
+  }
 }
 
 TEST_F(ListObjectsTest, ADamagedListingIsAnError) {

@@ -35,34 +35,33 @@ class Dice {
   std::mt19937_64 random_;
 };
 
-StreamOptions RandomOptions(Dice* dice, const ShardDir& dir, uint64_t seed) {
+StreamOptions RandomOptions(Dice* dice, const ShardDir& dir, uint64_t seed, InjectedDelay* delay) {
   StreamOptions options = dir.Options();
   options.source.uri = std::string(dice->OneIn(3)   ? "file:"
                                    : dice->OneIn(3) ? "mmap:"
                                                     : "buffered:") +
                        dir.path();
-  options.shuffle = dice->OneIn(2);
-  options.seed = seed;
-  options.epochs = dice->Between(1, 2);
-  options.piece_bytes = 64 * dice->Between(2, 40);
-  options.batch_items = dice->Between(1, 3);
-  options.in_order = !dice->OneIn(3);
-  options.exchange = !dice->OneIn(4);
-  options.hedge.enabled = dice->OneIn(2);
-  options.hedge.extra_share_max = 0.2;
-  options.retry.attempts_max = static_cast<int>(dice->Between(1, 4));
-  options.retry.backoff = absl::Microseconds(200);
-  options.retry.request_timeout = absl::Milliseconds(20);
+  options.order.shuffle = dice->OneIn(2);
+  options.order.seed = seed;
+  options.order.epochs = dice->Between(1, 2);
+  options.reads.piece_bytes = 64 * dice->Between(2, 40);
+  options.buffers.batch_items = dice->Between(1, 3);
+  options.order.in_order = !dice->OneIn(3);
+  options.reads.exchange = !dice->OneIn(4);
+  options.reads.hedge.enabled = dice->OneIn(2);
+  options.reads.hedge.extra_share_max = 0.2;
+  options.reads.retry.attempts_max = static_cast<int>(dice->Between(1, 4));
+  options.reads.retry.backoff = absl::Microseconds(200);
+  options.reads.retry.request_timeout = absl::Milliseconds(20);
   options.timeout = absl::Seconds(30);
-  InjectedDelay& delay = options.source.delay;
-  delay.seed = seed;
-  delay.latency = absl::Microseconds(dice->Below(3) * 300);
-  delay.jitter = 0.5;
-  delay.tail_percent = static_cast<double>(dice->Below(2)) * 5;
+  delay->seed = seed;
+  delay->latency = absl::Microseconds(dice->Below(3) * 300);
+  delay->jitter = 0.5;
+  delay->tail_percent = static_cast<double>(dice->Below(2)) * 5;
   const std::vector<std::string> faults = {
       "",           "transient:0.1x3", "hang:0.01",
       "short:0.01", "permanent:0.01",  "transient:0.3,hang:0.02"};
-  delay.faults = faults[static_cast<size_t>(dice->Below(static_cast<int64_t>(faults.size())))];
+  delay->faults = faults[static_cast<size_t>(dice->Below(static_cast<int64_t>(faults.size())))];
   return options;
 }
 
@@ -100,7 +99,8 @@ TEST(RandomStreamTest, EndsWellOrWithAnErrorInTime) {
     SCOPED_TRACE(seed);
     Dice dice(seed);
     const int ranks = static_cast<int>(dice.OneIn(2) ? 1 : dice.Between(2, 3));
-    const StreamOptions common = RandomOptions(&dice, dir, seed);
+    InjectedDelay delay;
+    const StreamOptions common = RandomOptions(&dice, dir, seed, &delay);
     const bool deal = dice.OneIn(3);
     const bool progress_thread = dice.OneIn(4);
     const bool leaves_early = dice.OneIn(8);
@@ -110,15 +110,15 @@ TEST(RandomStreamTest, EndsWellOrWithAnErrorInTime) {
         [&](int rank) {
           Dice own(rank_seed + static_cast<uint64_t>(rank));
           StreamOptions options = common;
-          if (deal) options.selection = {rank, ranks, -1};
-          options.slots = own.Between(1, 8);
-          options.device_buffers = static_cast<int>(own.Between(1, 3));
+          if (deal) options.selection = {rank, ranks, absl::nullopt};
+          options.reads.slots = own.Between(1, 8);
+          options.buffers.count = static_cast<int>(own.Between(1, 3));
           return options;
         },
         [&](int, Stream* stream) {
           Consume(stream, dir, leaves_early && ranks == 1 ? 5 : INT64_MAX, &ends, &failures);
         },
-        progress_thread);
+        progress_thread, delay);
     if (testing::Test::HasFailure()) return;
   }
   // Both happen, or this looks at nothing.

@@ -1,5 +1,5 @@
 // Retries, hedges and final errors of reads, step by step on a clock of the test's.
-#include "session/read_desk.h"
+#include "session/shard/read_desk.h"
 
 #include <cstdlib>
 #include <memory>
@@ -96,7 +96,7 @@ TEST_F(ReadDeskTest, ASlotReadsIntoTheBlockThatItWasGiven) {
   source_.Answer(source_.open[0].cookie);
   ASSERT_THAT(Poll(), SizeIs(1));
   EXPECT_EQ(desk_->BlockNumberOf(0), 0);
-  desk_->Exchange(0, 2);
+  desk_->SwapBlock(0, 2);
   EXPECT_EQ(desk_->BlockOf(0), first + ptrdiff_t{2} * 4096);
   Order(0);
   EXPECT_EQ(source_.open[0].data, desk_->BlockOf(0));
@@ -363,6 +363,23 @@ TEST_F(ReadDeskTest, CancellingEndsWhatWaitsToBeTriedAgain) {
   EXPECT_EQ(desk_->next_due_ns(), INT64_MAX);
 }
 
+// Nobody waits for what was never started.
+TEST_F(ReadDeskTest, AReadThatTheSourceRefusesIsNotOutstanding) {
+  Make(3, 0);
+  Order(0);
+  source_.refusal = absl::ResourceExhaustedError("no descriptors");
+  for (const int slot : {1, 2}) {
+    desk_->Order({.slot = slot, .object = 1, .offset = 100, .bytes = 50, .item = 7}, now_ns_);
+  }
+  EXPECT_EQ(desk_->Flush(), source_.refusal);
+  EXPECT_EQ(desk_->outstanding(), 1);
+  desk_->CancelAll();
+  EXPECT_THAT(source_.cancelled, ElementsAre(0));
+  source_.Answer(0, absl::CancelledError("cancelled"));
+  EXPECT_THAT(Poll(), SizeIs(1));
+  EXPECT_EQ(desk_->outstanding(), 0);
+}
+
 // Whatever storage does, each order has one answer, from memory that no other read writes into.
 TEST_F(ReadDeskTest, RandomAnswersNeverShareMemory) {
   for (uint64_t seed = 0; seed < 50; ++seed) {
@@ -406,7 +423,7 @@ TEST_F(ReadDeskTest, RandomAnswersNeverShareMemory) {
         ++ends;
         if (!done.status.ok() || below(2) == 0) continue;
         const int block = desk_->BlockNumberOf(done.slot);
-        desk_->Exchange(done.slot, std::exchange(kept, block));
+        desk_->SwapBlock(done.slot, std::exchange(kept, block));
       }
     }
     EXPECT_GT(ends, 100) << seed;

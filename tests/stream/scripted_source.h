@@ -21,6 +21,7 @@ class ScriptedSource final : public Source {
   absl::string_view name() const override { return "scripted"; }
   int64_t alignment() const override { return 1; }
   absl::Status Start(absl::Span<const ReadOp> ops) override {
+    if (!refusal.ok()) return refusal;
     started.insert(started.end(), ops.begin(), ops.end());
     open.insert(open.end(), ops.begin(), ops.end());
     return absl::OkStatus();
@@ -46,6 +47,7 @@ class ScriptedSource final : public Source {
   std::vector<ReadOp> started;  // all of them
   std::vector<ReadOp> open;     // those without an answer
   std::vector<uint64_t> cancelled;
+  absl::Status refusal;  // of Start; OK: none
 
  private:
   const int fd_;

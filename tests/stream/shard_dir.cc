@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
-#include "storage/shard_index.h"
+#include "storage/format/shard_index.h"
 #include "tensor/check.h"
 
 namespace sluice::stream_test {
@@ -56,7 +56,7 @@ std::string ShardDir::FileOf(int64_t object) const {
 StreamOptions ShardDir::Options() const {
   StreamOptions options;
   options.source.uri = "buffered:" + path_;
-  options.budget_bytes = int64_t{4} << 20;
+  options.reads.budget_bytes = int64_t{4} << 20;
   options.timeout = absl::Seconds(60);
   return options;
 }

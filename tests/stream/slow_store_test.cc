@@ -16,8 +16,8 @@
 #include "session/world.h"
 #include "sluice/session.h"
 #include "sluice/stream.h"
+#include "storage/format/npy.h"
 #include "storage/nginx_server.h"
-#include "storage/npy.h"
 #include "stream/shard_dir.h"
 #include "stream/take_all.h"
 
@@ -92,7 +92,7 @@ TEST_F(SlowFileSystemTest, AsManyReadsAsSlotsAreInFlight) {
   // The first 16 reads end only when all 16 are there.
   if (!Mount({"--hold=16"})) return;
   StreamOptions options = OptionsWithoutIndex();
-  options.slots = 16;
+  options.reads.slots = 16;
   WithStreams(
       1, [&](int) { return options; },
       [&](int, Stream* stream) { EXPECT_EQ(TakeAll(stream, dir_), Every(0, 1, kItems)); });
@@ -137,8 +137,8 @@ TEST_F(SlowFileSystemTest, HeadersAreReadOnceForAllRanks) {
 TEST_F(SlowFileSystemTest, InputErrorsAreTriedAgain) {
   if (!Mount({"--fault=eio:0.1", "--seed=3"})) return;
   StreamOptions options = OptionsWithoutIndex();
-  options.retry.attempts_max = 12;
-  options.retry.backoff = absl::Milliseconds(1);
+  options.reads.retry.attempts_max = 12;
+  options.reads.retry.backoff = absl::Milliseconds(1);
   WithStreams(
       1, [&](int) { return options; },
       [&](int, Stream* stream) {
@@ -150,8 +150,8 @@ TEST_F(SlowFileSystemTest, InputErrorsAreTriedAgain) {
 TEST_F(SlowFileSystemTest, LastingInputErrorsAreOneError) {
   if (!Mount({"--fault=dead:1"})) return;
   StreamOptions options = OptionsWithoutIndex();
-  options.retry.attempts_max = 2;
-  options.retry.backoff = absl::Milliseconds(1);
+  options.reads.retry.attempts_max = 2;
+  options.reads.retry.backoff = absl::Milliseconds(1);
   WithStreams(
       2, [&](int) { return options; },
       [&](int, Stream* stream) {
@@ -199,7 +199,7 @@ TEST_F(HttpStreamTest, EachByteLeavesOnceOverFewConnections) {
         ranks,
         [&](int) {
           StreamOptions options = Options("delay/2/");
-          options.slots = 8;
+          options.reads.slots = 8;
           options.source.connections = 4;
           return options;
         },
@@ -227,7 +227,7 @@ TEST_F(HttpStreamTest, NoIndexIsNotFoundOnEveryRank) {
     absl::StatusOr<std::unique_ptr<Session>> session =
         Session::Create(std::move(self.fabric), SessionOptions());
     ASSERT_TRUE(session.ok()) << session.status();
-    const absl::Status status = (*session)->OpenStream(Options("plain/nothing/")).status();
+    const absl::Status status = OpenStream(session->get(), Options("plain/nothing/")).status();
     EXPECT_TRUE(absl::IsNotFound(status)) << status;
     self.meet();
   });
@@ -241,8 +241,8 @@ TEST_F(HttpStreamTest, ASlowButSteadyLinkIsNotLate) {
       [&](int) {
         StreamOptions options = Options("fault/slow/");
         options.source.connections = 16;
-        options.retry.request_timeout = absl::Milliseconds(300);
-        options.retry.attempts_max = 1;
+        options.reads.retry.request_timeout = absl::Milliseconds(300);
+        options.reads.retry.attempts_max = 1;
         return options;
       },
       [&](int, Stream* stream) {
@@ -261,9 +261,9 @@ TEST_F(HttpStreamTest, PiecesThatWaitForAConnectionAreNotLate) {
       [&](int) {
         StreamOptions options = Options("delay/60/");
         options.source.connections = 2;
-        options.slots = kItems;
-        options.retry.request_timeout = absl::Milliseconds(600);
-        options.retry.attempts_max = 1;
+        options.reads.slots = kItems;
+        options.reads.retry.request_timeout = absl::Milliseconds(600);
+        options.reads.retry.attempts_max = 1;
         return options;
       },
       [&](int, Stream* stream) {
@@ -281,7 +281,8 @@ TEST_F(HttpStreamTest, ASlowIndexPoisonsNobody) {
     absl::StatusOr<std::unique_ptr<Session>> session =
         Session::Create(std::move(self.fabric), session_options);
     ASSERT_TRUE(session.ok()) << session.status();
-    absl::StatusOr<std::unique_ptr<Stream>> stream = (*session)->OpenStream(Options("delay/2500/"));
+    absl::StatusOr<std::unique_ptr<Stream>> stream =
+        OpenStream(session->get(), Options("delay/2500/"));
     EXPECT_TRUE(stream.ok()) << stream.status();
     if (stream.ok()) {
       const absl::StatusOr<Lease> lease = (*stream)->Next();
@@ -289,7 +290,7 @@ TEST_F(HttpStreamTest, ASlowIndexPoisonsNobody) {
     }
     self.meet();
     stream = absl::CancelledError();
-    EXPECT_TRUE((*session)->OpenStream(Options("plain/")).ok());
+    EXPECT_TRUE(OpenStream(session->get(), Options("plain/")).ok());
     self.meet();
   });
 }
@@ -300,7 +301,7 @@ TEST_F(HttpStreamTest, ASignatureIsInNoMessage) {
     const auto session = Session::Create(std::move(self.fabric), SessionOptions());
     ASSERT_TRUE(session.ok()) << session.status();
     const absl::Status status =
-        (*session)->OpenStream(Options("plain/a.bin?X-Amz-Signature=secret")).status();
+        OpenStream(session->get(), Options("plain/a.bin?X-Amz-Signature=secret")).status();
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
     EXPECT_THAT(std::string(status.message()), testing::HasSubstr("query"));
     EXPECT_THAT(std::string(status.message()), testing::Not(testing::HasSubstr("secret")));

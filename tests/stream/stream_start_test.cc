@@ -1,5 +1,5 @@
 // What ranks tell each other before a stream begins, and what comes of it.
-#include "session/stream_start.h"
+#include "session/stream/stream_start.h"
 
 #include <string>
 #include <vector>
@@ -21,12 +21,12 @@ StreamOptions Options() {
 
 TEST(StreamStartTest, RequestsRoundTrip) {
   StreamOptions options = Options();
-  options.cursor = std::string(3 * kCursorBytes, 'c');
+  options.order.cursor = std::string(3 * kCursorBytes, 'c');
   const absl::StatusOr<StreamRequest> request = ParseStreamRequest(StreamRequestText(options), 4);
   ASSERT_TRUE(request.ok()) << request.status();
   EXPECT_EQ(request->selection, options.selection);
-  EXPECT_EQ(request->cursor_bytes, static_cast<int64_t>(options.cursor.size()));
-  EXPECT_EQ(request->cursor, options.cursor.substr(0, kCursorBytes));
+  EXPECT_EQ(request->cursor_bytes, static_cast<int64_t>(options.order.cursor.size()));
+  EXPECT_EQ(request->cursor, options.order.cursor.substr(0, kCursorBytes));
 }
 
 TEST(StreamStartTest, ARequestOfAnotherBuildNamesItsRank) {
@@ -43,7 +43,7 @@ TEST(StreamStartTest, ARequestOfAnotherBuildNamesItsRank) {
 TEST(StreamStartTest, RefusesMorePositionsThanThereCanBe) {
   StreamOptions options = Options();
   const std::vector<StreamRequest> requests(1);
-  options.epochs = (int64_t{1} << 24) - 1;
+  options.order.epochs = (int64_t{1} << 24) - 1;
   absl::Status status = PlanStream(options, int64_t{1} << 39, 0, 0, requests).status();
   EXPECT_THAT(std::string(status.message()), HasSubstr("epochs"));
   status = PlanStream(options, StreamPlan::kItemsMax + 1, 0, 0, requests).status();

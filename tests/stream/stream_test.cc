@@ -40,9 +40,15 @@ std::unique_ptr<Session> Open(Rank& self) {
 
 // Runs `body` on one rank with a stream.
 void WithStream(const StreamOptions& options, const std::function<void(Stream*)>& body,
-                bool progress_thread = false) {
+                bool progress_thread = false, const InjectedDelay& delay = {}) {
   stream_test::WithStreams(
-      1, [&](int) { return options; }, [&](int, Stream* stream) { body(stream); }, progress_thread);
+      1, [&](int) { return options; }, [&](int, Stream* stream) { body(stream); }, progress_thread,
+      delay);
+}
+
+void WithDelay(const StreamOptions& options, const InjectedDelay& delay,
+               const std::function<void(Stream*)>& body, bool progress_thread = false) {
+  WithStream(options, body, progress_thread, delay);
 }
 
 std::vector<int64_t> Range(int64_t count) { return stream_test::Every(0, 1, count); }
@@ -58,7 +64,7 @@ TEST(StreamTest, DeliversAllItemsInOrder) {
       const StreamStats stats = stream->stats();
       EXPECT_EQ(stats.items, 100);
       EXPECT_EQ(stats.bytes, 1'000'000);
-      EXPECT_LE(stats.budget_bytes_peak, options.budget_bytes);
+      EXPECT_LE(stats.budget_bytes_peak, options.reads.budget_bytes);
     });
   }
 }
@@ -72,10 +78,10 @@ TEST(StreamTest, AProgressThreadDeliversToo) {
 TEST(StreamTest, ItemsLongerThanAPieceAreCut) {
   const ShardDir dir(9, 100'001, 2);
   StreamOptions options = dir.Options();
-  options.piece_bytes = 8192;
-  options.slots = 3;
+  options.reads.piece_bytes = 8192;
+  options.reads.slots = 3;
   for (const bool in_order : {true, false}) {
-    options.in_order = in_order;
+    options.order.in_order = in_order;
     WithStream(options, [&](Stream* stream) {
       std::vector<int64_t> items = TakeAll(stream, dir);
       std::sort(items.begin(), items.end());
@@ -88,11 +94,11 @@ TEST(StreamTest, ItemsLongerThanAPieceAreCut) {
 TEST(StreamTest, OneSlotAndOneBufferAreEnough) {
   const ShardDir dir(20, 3'000, 3);
   StreamOptions options = dir.Options();
-  options.piece_bytes = 1024;
-  options.slots = 1;
-  options.device_buffers = 1;
+  options.reads.piece_bytes = 1024;
+  options.reads.slots = 1;
+  options.buffers.count = 1;
   for (const bool in_order : {true, false}) {
-    options.in_order = in_order;
+    options.order.in_order = in_order;
     WithStream(options, [&](Stream* stream) { EXPECT_EQ(TakeAll(stream, dir).size(), 20u); });
   }
 }
@@ -100,10 +106,11 @@ TEST(StreamTest, OneSlotAndOneBufferAreEnough) {
 TEST(StreamTest, AllFreeSlotsAreFilledAtOnce) {
   const ShardDir dir(64, 4096, 8);
   StreamOptions options = dir.Options();
-  options.slots = 16;
+  options.reads.slots = 16;
   // Long beside what it takes to ask for all, on any machine.
-  options.source.delay.latency = absl::Milliseconds(500);
-  WithStream(options, [&](Stream* stream) {
+  InjectedDelay delay;
+  delay.latency = absl::Milliseconds(500);
+  WithDelay(options, delay, [&](Stream* stream) {
     ASSERT_TRUE(stream->Next().ok());
     EXPECT_EQ(stream->stats().slots_peak, 16);
     EXPECT_GE(stream->stats().requests, 16);
@@ -113,8 +120,8 @@ TEST(StreamTest, AllFreeSlotsAreFilledAtOnce) {
 TEST(StreamTest, BatchesDoNotReachOverEpochs) {
   const ShardDir dir(10, 1'000, 4);
   StreamOptions options = dir.Options();
-  options.batch_items = 4;
-  options.epochs = 2;
+  options.buffers.batch_items = 4;
+  options.order.epochs = 2;
   WithStream(options, [&](Stream* stream) {
     std::vector<int64_t> sizes;
     std::vector<int64_t> epochs;
@@ -139,9 +146,9 @@ TEST(StreamTest, BatchesDoNotReachOverEpochs) {
 TEST(StreamTest, ShufflesEachEpochByTheSeed) {
   const ShardDir dir(50, 100, 50);
   StreamOptions options = dir.Options();
-  options.shuffle = true;
-  options.seed = 9;
-  options.epochs = 2;
+  options.order.shuffle = true;
+  options.order.seed = 9;
+  options.order.epochs = 2;
   std::vector<int64_t> first;
   for (int run = 0; run < 2; ++run) {
     WithStream(options, [&](Stream* stream) {
@@ -159,8 +166,8 @@ TEST(StreamTest, ShufflesEachEpochByTheSeed) {
 TEST(StreamTest, TransformsWhileLoading) {
   const ShardDir dir(5, 1'000, 5);
   StreamOptions options = dir.Options();
-  options.transform = ItemTransform{DType::kU8, DType::kF32, 0.5F, -3.0F};
-  options.piece_bytes = 192;
+  options.buffers.transform = ItemTransform{DType::kU8, DType::kF32, 0.5F, -3.0F};
+  options.reads.piece_bytes = 192;
   WithStream(options, [&](Stream* stream) {
     for (int64_t item = 0; item < 5; ++item) {
       absl::StatusOr<Lease> lease = stream->Next();
@@ -195,7 +202,7 @@ TEST(StreamTest, AskingForMoreThanThereAreBuffersIsAnErrorThatEndsNothing) {
 TEST(StreamTest, LeasesMayBeReleasedInAnyOrderAndOutliveTheStream) {
   const ShardDir dir(10, 1'000, 10);
   StreamOptions options = dir.Options();
-  options.device_buffers = 3;
+  options.buffers.count = 3;
   Lease kept;
   WithStream(options, [&](Stream* stream) {
     Lease first = *stream->Next();
@@ -221,13 +228,13 @@ std::set<const void*> PlacesOf(const StreamOptions& options, const ShardDir& dir
       const auto* const data = static_cast<const std::byte*>(view.data) + view.byte_offset;
       EXPECT_EQ(reinterpret_cast<uintptr_t>(data) % 64, 0u);
       places.insert(data);
-      if (leases.size() < static_cast<size_t>(options.device_buffers)) continue;
+      if (leases.size() < static_cast<size_t>(options.buffers.count)) continue;
       // What was read meanwhile has not touched it.
-      if (!options.transform) dir.Expect(leases.front().view(), leases.front().item(0));
+      if (!options.buffers.transform) dir.Expect(leases.front().view(), leases.front().item(0));
       leases.pop_front();
     }
     EXPECT_EQ(stream->stats().items, dir.items());
-    EXPECT_LE(stream->stats().budget_bytes_peak, options.budget_bytes);
+    EXPECT_LE(stream->stats().budget_bytes_peak, options.reads.budget_bytes);
   });
   return places;
 }
@@ -237,10 +244,10 @@ TEST(StreamTest, WholeItemsAreHandedOverInTheBlocksThatTheyWereReadInto) {
   for (const char* scheme : {"buffered:", "file:", "mmap:"}) {
     StreamOptions options = dir.Options();
     options.source.uri = scheme + dir.path();
-    options.slots = 5;
-    options.device_buffers = 3;
+    options.reads.slots = 5;
+    options.buffers.count = 3;
     EXPECT_EQ(PlacesOf(options, dir).size(), 8u) << scheme;
-    options.slots = 1;
+    options.reads.slots = 1;
     EXPECT_EQ(PlacesOf(options, dir).size(), 4u) << scheme;
   }
 }
@@ -251,27 +258,28 @@ TEST(StreamTest, WhatCannotBeHandedOverIsCopied) {
   const ShardDir odd(60, 5'001, 20);
   StreamOptions options = odd.Options();
   options.source.uri = "file:" + odd.path();
-  options.slots = 5;
+  options.reads.slots = 5;
   EXPECT_GT(PlacesOf(options, odd).size(), 0u);
   const ShardDir dir(60, 4096, 20);
   options = dir.Options();
-  options.slots = 5;
-  options.piece_bytes = 1024;
+  options.reads.slots = 5;
+  options.reads.piece_bytes = 1024;
   EXPECT_EQ(PlacesOf(options, dir).size(), 2u);
-  options.piece_bytes = 0;
-  options.transform = ItemTransform{DType::kU8, DType::kF32, 1.0F, 0.0F};
+  options.reads.piece_bytes.reset();
+  options.buffers.transform = ItemTransform{DType::kU8, DType::kF32, 1.0F, 0.0F};
   EXPECT_EQ(PlacesOf(options, dir).size(), 2u);
 }
 
 TEST(StreamTest, AsTheyComeASlowReadHoldsBackNobody) {
   const ShardDir dir(40, 1'000, 40);
   StreamOptions options = dir.Options();
-  options.in_order = false;
-  options.slots = 4;
-  options.source.delay.latency = absl::Milliseconds(2);
-  options.source.delay.tail_percent = 20;
-  options.source.delay.tail_factor = 50;
-  WithStream(options, [&](Stream* stream) {
+  options.order.in_order = false;
+  options.reads.slots = 4;
+  InjectedDelay delay;
+  delay.latency = absl::Milliseconds(2);
+  delay.tail_percent = 20;
+  delay.tail_factor = 50;
+  WithDelay(options, delay, [&](Stream* stream) {
     std::vector<int64_t> items = TakeAll(stream, dir);
     EXPECT_FALSE(std::is_sorted(items.begin(), items.end()));
     std::sort(items.begin(), items.end());
@@ -283,16 +291,16 @@ TEST(StreamTest, ACursorGoesOnAfterWhatWasReleased) {
   const ShardDir dir(30, 500, 30);
   for (const bool in_order : {true, false}) {
     StreamOptions options = dir.Options();
-    options.shuffle = true;
-    options.seed = 4;
-    options.epochs = 2;
-    options.in_order = in_order;
+    options.order.shuffle = true;
+    options.order.seed = 4;
+    options.order.epochs = 2;
+    options.order.in_order = in_order;
     std::vector<int64_t> all;
     WithStream(options, [&](Stream* stream) { all = TakeAll(stream, dir); });
     std::vector<int64_t> seen;
     std::string cursor;
     while (seen.size() < 60) {
-      options.cursor = cursor;
+      options.order.cursor = cursor;
       WithStream(options, [&](Stream* stream) {
         EXPECT_EQ(stream->items(), 60 - static_cast<int64_t>(seen.size()));
         for (int i = 0; i < 7; ++i) {
@@ -318,12 +326,13 @@ TEST(StreamTest, ACursorGoesOnAfterWhatWasReleased) {
 TEST(StreamTest, RefusesACursorOfAnotherStream) {
   const ShardDir dir(30, 500, 30);
   StreamOptions options = dir.Options();
-  options.cursor = "sluice-cursor-1 items 31 shuffle 0 seed 0 places 0 1 31 position 3 done";
+  options.order.cursor = "sluice-cursor-1 items 31 shuffle 0 seed 0 places 0 1 31 position 3 done";
   RunRanks(1, [&](Rank& self) {
     const std::unique_ptr<Session> session = Open(self);
-    EXPECT_THAT(session->OpenStream(options).status().message(), HasSubstr("of another stream"));
-    options.cursor = "nonsense";
-    EXPECT_THAT(session->OpenStream(options).status().message(),
+    EXPECT_THAT(OpenStream(session.get(), options).status().message(),
+                HasSubstr("of another stream"));
+    options.order.cursor = "nonsense";
+    EXPECT_THAT(OpenStream(session.get(), options).status().message(),
                 HasSubstr("not a stream's cursor"));
   });
 }
@@ -331,15 +340,15 @@ TEST(StreamTest, RefusesACursorOfAnotherStream) {
 TEST(StreamTest, TooSmallABudgetNamesTheFloor) {
   const ShardDir dir(3, 10'000, 3);
   StreamOptions options = dir.Options();
-  options.budget_bytes = 5'000;
+  options.reads.budget_bytes = 5'000;
   RunRanks(1, [&](Rank& self) {
     const std::unique_ptr<Session> session = Open(self);
-    const absl::Status status = session->OpenStream(options).status();
+    const absl::Status status = OpenStream(session.get(), options).status();
     EXPECT_TRUE(absl::IsInvalidArgument(status));
     EXPECT_THAT(status.message(), HasSubstr("the least is 12288"));
     // The session goes on.
-    options.budget_bytes = 12'288;
-    EXPECT_TRUE(session->OpenStream(options).ok());
+    options.reads.budget_bytes = 12'288;
+    EXPECT_TRUE(OpenStream(session.get(), options).ok());
   });
 }
 
@@ -348,17 +357,18 @@ TEST(StreamTest, BadSourcesAreClearErrors) {
   RunRanks(1, [&](Rank& self) {
     const std::unique_ptr<Session> session = Open(self);
     StreamOptions options;
-    EXPECT_THAT(session->OpenStream(options).status().message(), HasSubstr("generator"));
+    EXPECT_THAT(OpenStream(session.get(), options).status().message(), HasSubstr("generator"));
     options.source.uri = "ftp://x/";
-    EXPECT_THAT(session->OpenStream(options).status().message(), HasSubstr("is no source"));
+    EXPECT_THAT(OpenStream(session.get(), options).status().message(), HasSubstr("is no source"));
     options.source.uri = "file:/nowhere/at/all";
-    EXPECT_TRUE(absl::IsNotFound(session->OpenStream(options).status()));
+    EXPECT_TRUE(absl::IsNotFound(OpenStream(session.get(), options).status()));
     options = dir.Options();
-    options.transform = ItemTransform{DType::kI64, DType::kF32};
-    EXPECT_THAT(session->OpenStream(options).status().message(), HasSubstr("no transform"));
+    options.buffers.transform = ItemTransform{DType::kI64, DType::kF32};
+    EXPECT_THAT(OpenStream(session.get(), options).status().message(), HasSubstr("no transform"));
     options = dir.Options();
-    options.device_buffers = 0;
-    EXPECT_THAT(session->OpenStream(options).status().message(), HasSubstr("device_buffers"));
+    options.buffers.count = 0;
+    EXPECT_THAT(OpenStream(session.get(), options).status().message(),
+                HasSubstr("buffers.count is 0"));
   });
 }
 
@@ -367,7 +377,7 @@ TEST(StreamTest, NumbersThatMakeNoSenseAreClearErrors) {
   RunRanks(1, [&](Rank& self) {
     const std::unique_ptr<Session> session = Open(self);
     const auto refuses = [&](const StreamOptions& options, const char* what) {
-      const absl::Status status = session->OpenStream(options).status();
+      const absl::Status status = OpenStream(session.get(), options).status();
       EXPECT_TRUE(absl::IsInvalidArgument(status)) << what << ": " << status;
       EXPECT_THAT(status.message(), HasSubstr(what));
     };
@@ -377,12 +387,24 @@ TEST(StreamTest, NumbersThatMakeNoSenseAreClearErrors) {
     good.source.generator = [](int64_t, absl::Span<std::byte>) { return absl::OkStatus(); };
     for (const int64_t items : {int64_t{1} << 40, int64_t{1} << 61, INT64_MAX}) {
       StreamOptions options = good;
-      options.batch_items = items;
+      options.buffers.batch_items = items;
       refuses(options, "batch_items");
     }
     StreamOptions options = good;
-    options.device_buffers = INT32_MAX;
-    refuses(options, "device_buffers");
+    options.reads.slots = 0;
+    refuses(options, "reads.slots is 0");
+    options = good;
+    options.reads.piece_bytes = 0;
+    refuses(options, "reads.piece_bytes is 0");
+    options = good;
+    options.selection.end = -1;
+    refuses(options, "selection.end is -1");
+    options = good;
+    options.trace_epochs = -1;
+    refuses(options, "trace_epochs is -1");
+    options = good;
+    options.buffers.count = INT32_MAX;
+    refuses(options, "buffers of 1 batch_items");
     options = good;
     options.source.generator_items = 1;
     options.source.item_bytes = INT64_MAX;
@@ -393,20 +415,20 @@ TEST(StreamTest, NumbersThatMakeNoSenseAreClearErrors) {
     options.source.generator_items = int64_t{1} << 56;
     refuses(options, "too many");
     options.source.generator_items = int64_t{1} << 39;
-    options.epochs = (int64_t{1} << 24) - 1;
+    options.order.epochs = (int64_t{1} << 24) - 1;
     refuses(options, "epochs");
     options = dir.Options();
-    options.transform = ItemTransform{DType::kF32, DType::kBF16};
-    EXPECT_TRUE(session->OpenStream(options).ok());
+    options.buffers.transform = ItemTransform{DType::kF32, DType::kBF16};
+    EXPECT_TRUE(OpenStream(session.get(), options).ok());
     options = good;
     options.source.item_bytes = 6;
-    options.transform = ItemTransform{DType::kF32, DType::kBF16};
+    options.buffers.transform = ItemTransform{DType::kF32, DType::kBF16};
     refuses(options, "whole elements");
     options = good;
     options.timeout = absl::InfiniteDuration();
-    options.retry.request_timeout = absl::InfiniteDuration();
-    options.retry.backoff = absl::InfiniteDuration();
-    absl::StatusOr<std::unique_ptr<Stream>> stream = session->OpenStream(options);
+    options.reads.retry.request_timeout = absl::InfiniteDuration();
+    options.reads.retry.backoff = absl::InfiniteDuration();
+    absl::StatusOr<std::unique_ptr<Stream>> stream = OpenStream(session.get(), options);
     ASSERT_TRUE(stream.ok()) << stream.status();
     EXPECT_TRUE((*stream)->Next().ok());
   });
@@ -419,13 +441,13 @@ TEST(StreamTest, AnIndexThatIsNoPlainFileIsAnErrorAtOnce) {
     const std::unique_ptr<Session> session = Open(self);
     std::filesystem::remove(index);
     ASSERT_EQ(mkfifo(index.c_str(), 0600), 0);
-    absl::Status status = session->OpenStream(dir.Options()).status();
+    absl::Status status = OpenStream(session.get(), dir.Options()).status();
     EXPECT_THAT(status.message(), HasSubstr("it is no file"));
     std::filesystem::remove(index);
     std::ofstream(index) << "{}";
     // Sparse: it is not read to find out.
     std::filesystem::resize_file(index, std::uintmax_t{1} << 40);
-    status = session->OpenStream(dir.Options()).status();
+    status = OpenStream(session.get(), dir.Options()).status();
     EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
   });
 }
@@ -441,13 +463,13 @@ TEST(StreamTest, ACursorIsOfItsDataSet) {
   RunRanks(1, [&](Rank& self) {
     const std::unique_ptr<Session> session = Open(self);
     StreamOptions options = other.Options();
-    options.cursor = cursor;
-    const absl::Status status = session->OpenStream(options).status();
+    options.order.cursor = cursor;
+    const absl::Status status = OpenStream(session.get(), options).status();
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
     EXPECT_THAT(status.message(), HasSubstr("another data set"));
     options = one.Options();
-    options.cursor = cursor;
-    EXPECT_TRUE(session->OpenStream(options).ok());
+    options.order.cursor = cursor;
+    EXPECT_TRUE(OpenStream(session.get(), options).ok());
   });
 }
 
@@ -486,10 +508,11 @@ TEST(StreamTest, ATruncatedFileIsDataLoss) {
 TEST(StreamTest, TransientFaultsAreCountedAndOvercome) {
   const ShardDir dir(200, 100, 200);
   StreamOptions options = dir.Options();
-  options.source.delay.faults = "transient:0.2";
-  options.retry.backoff = absl::Microseconds(100);
-  options.retry.attempts_max = 20;
-  WithStream(options, [&](Stream* stream) {
+  InjectedDelay delay;
+  delay.faults = "transient:0.2";
+  options.reads.retry.backoff = absl::Microseconds(100);
+  options.reads.retry.attempts_max = 20;
+  WithDelay(options, delay, [&](Stream* stream) {
     EXPECT_EQ(TakeAll(stream, dir), Range(200));
     EXPECT_GT(stream->stats().retries, 0);
   });
@@ -499,8 +522,9 @@ TEST(StreamTest, AStreamMayBeClosedAtAnyTime) {
   const ShardDir dir(50, 1'000, 10);
   for (int items = 0; items < 5; ++items) {
     StreamOptions options = dir.Options();
-    options.source.delay.latency = absl::Milliseconds(1);
-    WithStream(options, [&](Stream* stream) {
+    InjectedDelay delay;
+    delay.latency = absl::Milliseconds(1);
+    WithDelay(options, delay, [&](Stream* stream) {
       for (int i = 0; i < items; ++i) ASSERT_TRUE(stream->Next().ok());
     });
   }
@@ -509,11 +533,12 @@ TEST(StreamTest, AStreamMayBeClosedAtAnyTime) {
 TEST(StreamTest, AHangingReadEndsInTime) {
   const ShardDir dir(20, 1'000, 10);
   StreamOptions options = dir.Options();
-  options.source.delay.faults = "hang:1";
-  options.retry.request_timeout = absl::Milliseconds(20);
-  options.retry.attempts_max = 2;
-  options.retry.backoff = absl::Milliseconds(1);
-  WithStream(options, [&](Stream* stream) {
+  InjectedDelay delay;
+  delay.faults = "hang:1";
+  options.reads.retry.request_timeout = absl::Milliseconds(20);
+  options.reads.retry.attempts_max = 2;
+  options.reads.retry.backoff = absl::Milliseconds(1);
+  WithDelay(options, delay, [&](Stream* stream) {
     const absl::Status status = stream->Next().status();
     EXPECT_TRUE(absl::IsUnavailable(status)) << status;
     EXPECT_THAT(status.message(), HasSubstr("no byte came for 20ms"));
@@ -524,10 +549,11 @@ TEST(StreamTest, NextWaitsNoLongerThanItsTimeout) {
   const ShardDir dir(20, 1'000, 10);
   for (const bool progress_thread : {false, true}) {
     StreamOptions options = dir.Options();
-    options.source.delay.faults = "hang:1";
+    InjectedDelay delay;
+    delay.faults = "hang:1";
     options.timeout = absl::Milliseconds(50);
-    WithStream(
-        options,
+    WithDelay(
+        options, delay,
         [&](Stream* stream) { EXPECT_TRUE(absl::IsDeadlineExceeded(stream->Next().status())); },
         progress_thread);
   }

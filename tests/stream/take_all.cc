@@ -11,7 +11,8 @@
 namespace sluice::stream_test {
 
 void WithStreams(int ranks, const std::function<StreamOptions(int rank)>& options_of,
-                 const std::function<void(int rank, Stream*)>& body, bool progress_thread) {
+                 const std::function<void(int rank, Stream*)>& body, bool progress_thread,
+                 const InjectedDelay& delay) {
   session_test::RunRanks(ranks, [&](session_test::Rank& self) {
     const int rank = self.rank;
     SessionOptions session_options;
@@ -19,7 +20,8 @@ void WithStreams(int ranks, const std::function<StreamOptions(int rank)>& option
     absl::StatusOr<std::unique_ptr<Session>> session =
         Session::Create(std::move(self.fabric), session_options);
     ASSERT_TRUE(session.ok()) << session.status();
-    absl::StatusOr<std::unique_ptr<Stream>> stream = (*session)->OpenStream(options_of(rank));
+    absl::StatusOr<std::unique_ptr<Stream>> stream =
+        OpenDelayedStream(session->get(), options_of(rank), delay);
     ASSERT_TRUE(stream.ok()) << stream.status();
     body(rank, stream->get());
     self.meet();

@@ -7,13 +7,16 @@
 #include <vector>
 
 #include "sluice/stream.h"
+#include "sluice/testing.h"
 #include "stream/shard_dir.h"
 
 namespace sluice::stream_test {
 
-// Runs `body` on each rank, a thread of its own, with a stream; the sessions end together.
+// Runs `body` on each rank, a thread of its own, with a stream whose source has `delay`. The
+// sessions end together.
 void WithStreams(int ranks, const std::function<StreamOptions(int rank)>& options_of,
-                 const std::function<void(int rank, Stream*)>& body, bool progress_thread = false);
+                 const std::function<void(int rank, Stream*)>& body, bool progress_thread = false,
+                 const InjectedDelay& delay = {});
 
 // Takes all items to the end, checks each, and returns their numbers.
 std::vector<int64_t> TakeAll(Stream* stream, const ShardDir& dir);

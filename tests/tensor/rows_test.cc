@@ -14,13 +14,13 @@ namespace {
 
 // A region with one run in each dimension.
 struct Region {
-  std::vector<Run> runs;
+  std::vector<Stretch> runs;
   std::vector<int64_t> strides;
   int64_t element_bytes = 1;
 
   int64_t elements() const {
     int64_t product = 1;
-    for (const Run& run : runs) product *= run.length;
+    for (const Stretch& run : runs) product *= run.length;
     return product;
   }
   int64_t OffsetOf(int64_t element) const {
@@ -34,9 +34,9 @@ struct Region {
 };
 
 std::optional<Rows> Find(const Region& region, int64_t begin, int64_t end) {
-  std::vector<absl::Span<const Run>> runs;
-  for (const Run& run : region.runs) runs.push_back(absl::MakeConstSpan(&run, 1));
-  return RowsOf({runs, &Run::src, region.strides, region.element_bytes}, begin, end);
+  std::vector<absl::Span<const Stretch>> runs;
+  for (const Stretch& run : region.runs) runs.push_back(absl::MakeConstSpan(&run, 1));
+  return RowsOf({runs, &Stretch::src, region.strides, region.element_bytes}, begin, end);
 }
 
 Region RandomRegion(std::mt19937_64& random) {
@@ -113,11 +113,11 @@ TEST(RowsTest, LeavesUnevenDistancesToOthers) {
   // Two planes of two rows each, with a gap between the planes.
   const Region planes = {{{0, 0, 2}, {0, 0, 2}, {0, 0, 3}}, {100, 10, 1}, 1};
   EXPECT_EQ(Find(planes, 0, 12), std::nullopt);
-  const std::array<sluice::Run, 2> two = {{{0, 0, 2}, {4, 2, 2}}};
-  const std::array<sluice::Run, 1> one = {{{0, 0, 2}}};
-  const std::array<absl::Span<const sluice::Run>, 2> runs = {two, one};
+  const std::array<sluice::Stretch, 2> two = {{{0, 0, 2}, {4, 2, 2}}};
+  const std::array<sluice::Stretch, 1> one = {{{0, 0, 2}}};
+  const std::array<absl::Span<const sluice::Stretch>, 2> runs = {two, one};
   const std::array<int64_t, 2> strides = {10, 1};
-  EXPECT_EQ(RowsOf({runs, &sluice::Run::src, strides, 1}, 0, 8), std::nullopt);
+  EXPECT_EQ(RowsOf({runs, &sluice::Stretch::src, strides, 1}, 0, 8), std::nullopt);
 }
 
 }  // namespace

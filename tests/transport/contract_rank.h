@@ -20,7 +20,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "sluice/fabric.h"
-#include "transport/transport.h"
+#include "sluice/transport.h"
 
 namespace sluice {
 

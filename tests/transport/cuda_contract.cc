@@ -7,7 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "device/cuda_device.h"
+#include "device/cuda/cuda_device.h"
+#include "device/cuda/cuda_load.h"
 #include "gtest/gtest.h"
 
 namespace sluice {
@@ -17,6 +18,7 @@ cudaStream_t MakeStream(int ordinal) {
   EXPECT_EQ(cudaSetDevice(ordinal), cudaSuccess);
   cudaStream_t stream = nullptr;
   EXPECT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+  EXPECT_TRUE(LoadCudaKernels(ordinal).ok());  // as a device does
   return stream;
 }
 
@@ -24,9 +26,13 @@ class StreamOnlyDevice final : public CudaDevice {
  public:
   explicit StreamOnlyDevice(int ordinal) : CudaDevice(ordinal, MakeStream(ordinal)) {}
   ~StreamOnlyDevice() override {
-    EXPECT_EQ(cudaStreamSynchronize(stream()), cudaSuccess);
-    EXPECT_EQ(cudaStreamDestroy(stream()), cudaSuccess);
+    EXPECT_EQ(cudaStreamSynchronize(transport_stream()), cudaSuccess);
+    EXPECT_EQ(cudaStreamDestroy(transport_stream()), cudaSuccess);
   }
+  absl::StatusOr<uint64_t> HoldBackTransport() override { return 1; }
+  void TransportHandedOut(uint64_t /*number*/) override {}
+  cudaStream_t fill_stream() const override { return transport_stream(); }
+  cudaStream_t drain_stream() const override { return transport_stream(); }
 
   absl::StatusOr<DeviceMemory> AllocateStaging(size_t /*bytes*/) override { return None(); }
   absl::StatusOr<DeviceMemory> AllocateBuffer(size_t /*bytes*/) override { return None(); }
@@ -88,7 +94,7 @@ class CudaMemory final : public ContractMemory {
 
  private:
   const CudaDevice& cuda() const { return static_cast<const CudaDevice&>(*device_); }
-  cudaStream_t stream() const { return cuda().stream(); }
+  cudaStream_t stream() const { return cuda().transport_stream(); }
 
   const std::unique_ptr<Device> device_;
   const std::shared_ptr<TransportMaker> maker_;

@@ -1,5 +1,5 @@
-// The contract over CUDA IPC on the fake runtime, ranks as threads and one thread for all of them;
-// and what this transport alone does: handles, freed memory, errors at every call.
+// The contract over CUDA IPC on the fake runtime, with ranks as threads and with one thread for all
+// ranks. And what this transport alone does: handles, freed memory, errors at every call.
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -60,6 +60,7 @@ std::vector<ContractWorld> Worlds() {
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(FabricContract);
 INSTANTIATE_TEST_SUITE_P(CudaIpc, TransportContract, testing::ValuesIn(Worlds()),
                          ContractWorldName);
+INSTANTIATE_TEST_SUITE_P(CudaIpc, PartContract, testing::ValuesIn(Worlds()), ContractWorldName);
 INSTANTIATE_TEST_SUITE_P(CudaIpc, GroupContract, testing::ValuesIn(Worlds()), ContractWorldName);
 
 MATCHER_P2(IsError, code, text, "") {
@@ -88,8 +89,29 @@ TEST(CudaIpcTransportTest, RefusesRanksOnOtherNodes) {
 TEST(CudaIpcTransportTest, SaysWhereGpusDoNotReachOneAnother) {
   FakeCudaConfigure({.devices = 2, .peer_access = false, .same_process_ipc = true});
   EXPECT_THAT(Open({0, 0, 0}, 2),
-              Each(IsError(absl::StatusCode::kFailedPrecondition, "cannot access the memory of")));
+              Each(IsError(absl::StatusCode::kFailedPrecondition,
+                           "rank 0: GPU 0000:10:00.0 cannot access the memory of rank 1, of GPU "
+                           "0000:11:00.0")));
   EXPECT_THAT(Open({0, 0}, 1), Each(testing::Property(&absl::Status::ok, true)));
+}
+
+// As in containers without a common namespace: nothing tells but the opening.
+TEST(CudaIpcTransportTest, SaysWhoCannotOpenWhoseMemory) {
+  Configure(1);
+  FakeCudaFailAt("cudaIpcOpenMemHandle", 1, cudaErrorMapBufferObjectFailed);
+  const std::vector<absl::Status> outcomes = Open({0, 0}, 1);
+  const char* const opener =
+      outcomes[0].message().find("rank 0: ") == std::string::npos ? "rank 1: " : "rank 0: ";
+  EXPECT_THAT(outcomes, Each(IsError(absl::StatusCode::kFailedPrecondition, opener)));
+  EXPECT_THAT(outcomes, Each(IsError(absl::StatusCode::kFailedPrecondition, "memory of rank")));
+  EXPECT_THAT(outcomes, Each(IsError(absl::StatusCode::kFailedPrecondition, "IPC namespace")));
+}
+
+// Ranks that are threads of one process, as CUDA has it.
+TEST(CudaIpcTransportTest, RefusesRanksOfOneProcess) {
+  FakeCudaConfigure({});
+  EXPECT_THAT(Open({0, 0}, 1),
+              Each(IsError(absl::StatusCode::kFailedPrecondition, "processes of their own")));
 }
 
 TEST(CudaIpcTransportTest, RefusesDevicesThatAreNotCuda) {
@@ -113,7 +135,6 @@ std::vector<absl::Status> RunJob(int size, int devices) {
 TEST(CudaIpcTransportTest, FailsOnAllRanksAtEveryCall) {
   for (const char* const call :
        {"cudaDeviceGetPCIBusId", "cudaGetDriverEntryPointByVersion", "cudaDeviceGetAttribute",
-        "cudaGetDeviceCount", "cudaDeviceCanAccessPeer", "cudaDeviceEnablePeerAccess",
         "cudaEventCreateWithFlags", "cudaIpcGetEventHandle", "cudaIpcGetMemHandle",
         "cudaEventRecord", "cudaIpcOpenEventHandle", "cudaIpcOpenMemHandle", "cudaStreamWaitEvent",
         "cudaMemcpyAsync"}) {
@@ -136,8 +157,9 @@ TEST(CudaIpcTransportTest, NeverWaitsForTheDevice) {
   Configure(2);
   const int64_t before = FakeCudaHostWaits();
   EXPECT_EQ(Failed(RunJob(3, 2)), 0);
-  // Each rank gives its one buffer back, and waits for its stream before that and at the end.
-  EXPECT_EQ(FakeCudaHostWaits() - before, 3 * 3);
+  // Each rank frees the memory that others open on trial. It gives its one buffer back, and waits
+  // for its stream before that and at the end.
+  EXPECT_EQ(FakeCudaHostWaits() - before, 3 * 4);
 }
 
 // Sends `data` of rank 0 to rank 1, which returns it; others do nothing.
@@ -164,12 +186,16 @@ TEST(CudaIpcTransportTest, OpensAnAllocationOnce) {
     constexpr size_t kBytes = 1000;
     r.Do([&r] { ASSERT_TRUE(r.transport().Reserve(1).ok()); });
     auto data = std::make_shared<std::byte*>(nullptr);
-    r.Do([&r, data] { *data = r.FilledBuffer(kBytes, 9); });
+    auto opened = std::make_shared<int64_t>(0);  // before
+    r.Do([&r, data, opened] {
+      *data = r.FilledBuffer(kBytes, 9);
+      *opened = FakeCudaCalls("cudaIpcOpenMemHandle");
+    });
     for (int i = 0; i < 5; ++i)
       Ship(
           r, [data] { return *data; }, kBytes, 9);
-    r.Do([] {
-      EXPECT_EQ(FakeCudaCalls("cudaIpcOpenMemHandle"), 1);
+    r.Do([opened] {
+      EXPECT_EQ(FakeCudaCalls("cudaIpcOpenMemHandle"), *opened + 1);
       EXPECT_LE(FakeCudaCalls("cudaIpcOpenEventHandle"), 2);
     });
   });

@@ -1,5 +1,5 @@
-// Ranks as threads that exchange buffers in device memory around a ring as sessions do it: an error
-// of one rank is raised as an alarm, upon which all withdraw and end their transports.
+// Ranks as threads that exchange buffers in device memory around a ring, as sessions do it. An
+// error of one rank is raised as an alarm, upon which all withdraw and end their transports.
 #ifndef SLUICE_TESTS_TRANSPORT_CUDA_JOB_H_
 #define SLUICE_TESTS_TRANSPORT_CUDA_JOB_H_
 

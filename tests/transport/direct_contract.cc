@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "transport/agreement.h"
-#include "transport/direct_transport.h"
+#include "transport/all_ok.h"
+#include "transport/direct/direct_transport.h"
 #include "transport/node_transport.h"
 
 namespace sluice {

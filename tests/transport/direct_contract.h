@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "transport/contract_rank.h"
-#include "transport/direct_node.h"
+#include "transport/direct/direct_node.h"
 
 namespace sluice {
 

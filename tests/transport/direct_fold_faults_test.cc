@@ -19,7 +19,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "session/allocation_count.h"
-#include "transport/direct_transport.h"
+#include "transport/direct/direct_transport.h"
 
 namespace sluice {
 namespace {

@@ -11,10 +11,10 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "transport/agreement.h"
-#include "transport/direct_channel.h"
-#include "transport/direct_transport.h"
-#include "transport/loopback.h"
+#include "transport/all_ok.h"
+#include "transport/direct/direct_channel.h"
+#include "transport/direct/direct_transport.h"
+#include "transport/loopback/loopback.h"
 #include "transport/node_transport.h"
 
 namespace sluice {

@@ -16,11 +16,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
-#include "transport/available_memory.h"
-#include "transport/direct_channel.h"
-#include "transport/direct_copy.h"
-#include "transport/process_memory.h"
-#include "transport/shared_segment.h"
+#include "transport/direct/available_memory.h"
+#include "transport/direct/direct_channel.h"
+#include "transport/direct/direct_copy.h"
+#include "transport/direct/process_memory.h"
+#include "transport/direct/shared_segment.h"
 
 namespace sluice {
 namespace {

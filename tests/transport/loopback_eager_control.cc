@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "transport/loopback.h"
+#include "transport/loopback/loopback.h"
 #include "transport/thread_ranks.h"
 #include "transport/transport_contract.h"
 

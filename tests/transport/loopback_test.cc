@@ -1,5 +1,5 @@
 // The contract over loopback: one thread that drives all ranks in turn, and one thread per rank.
-#include "transport/loopback.h"
+#include "transport/loopback/loopback.h"
 
 #include <memory>
 #include <string>
@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "oracle/sampled.h"
+#include "sluice/local.h"
 #include "transport/thread_ranks.h"
 #include "transport/transport_contract.h"
 
@@ -163,6 +164,25 @@ TEST(LoopbackTest, TransportsOutliveTheirFabric) {
 
 TEST(LoopbackTest, AnyThreadMayUseIt) {
   EXPECT_TRUE(MakeLoopbackFabrics({0})[0]->CheckOtherThread().ok());
+}
+
+TEST(LocalFabricTest, HasOneFabricForEachRank) {
+  const auto fabrics = MakeLocalFabric(3);
+  ASSERT_TRUE(fabrics.ok()) << fabrics.status();
+  ASSERT_EQ(fabrics->size(), 3u);
+  for (int rank = 0; rank < 3; ++rank) {
+    const Fabric& fabric = *(*fabrics)[static_cast<size_t>(rank)];
+    EXPECT_EQ(fabric.rank(), rank);
+    EXPECT_EQ(fabric.size(), 3);
+    for (const int node : fabric.node_of_rank()) EXPECT_EQ(node, 0);
+  }
+}
+
+TEST(LocalFabricTest, RefusesNoRanksAndTooMany) {
+  for (const int ranks : {-1, 0, 4097}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(MakeLocalFabric(ranks).status())) << ranks;
+  }
+  EXPECT_TRUE(MakeLocalFabric(1).ok());
 }
 
 TEST(LoopbackDeathTest, RefusesOperationsThatCannotBe) {

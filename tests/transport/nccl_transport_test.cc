@@ -1,7 +1,9 @@
-// Groups over the fake NCCL, ranks as threads: the contract, and what is NCCL's own: how ranks
-// connect or do not, errors at every call and half way, and the end by Withdraw.
+// Groups over the fake NCCL, ranks as threads. The contract, and what is NCCL's own: how ranks
+// connect or do not, errors at every call and half way, the end by Withdraw.
+#include <atomic>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -91,6 +93,20 @@ TEST(NcclTransportTest, RefusesDevicesThatAreNotCuda) {
   EXPECT_THAT(outcomes, Each(IsError(absl::StatusCode::kInvalidArgument, "rank 1: nccl")));
 }
 
+TEST(NcclTransportTest, RefusesVersionsThatHang) {
+  Configure(2);
+  for (const int version : {22902, 22903, 22906, 22809, 22907, 23007}) {
+    FakeNcclSetVersion(version);
+    const auto outcomes = OpenOn({0, 0}, {0, 1});
+    if (version > 22900 && version < 22907) {
+      EXPECT_THAT(outcomes, Each(IsError(absl::StatusCode::kFailedPrecondition, "NCCL 2.29.")));
+    } else {
+      EXPECT_EQ(Failed(outcomes), 0) << version;
+    }
+  }
+  FakeNcclSetVersion(0);
+}
+
 TEST(NcclTransportTest, FailsOnAllRanksIfOneCannotConnect) {
   for (const char* const call :
        {"ncclGetVersion", "ncclGetUniqueId", "ncclCommInitRankConfig", "ncclCommGetAsyncError"}) {
@@ -149,7 +165,7 @@ TEST(NcclTransportTest, EstimatesMemory) {
 
 // On a GPU for each rank. Who ends in order waits so long for a rank that does not.
 std::vector<absl::Status> RunJob(int size) {
-  const NcclOptions options = {.timeout = absl::Seconds(3)};
+  const NcclOptions options = {.register_staging = true, .timeout = absl::Seconds(3)};
   return CudaJob(size, [&](int rank) { return CudaContractMemory(rank, Maker(options)); }).Run();
 }
 
@@ -209,8 +225,8 @@ TEST(NcclTransportTest, NeverWaitsForTheDevice) {
   EXPECT_EQ(FakeCudaHostWaits() - before, 3 * 3);
 }
 
-// A rank starts a group that nobody else does: its kernel waits in the stream until Withdraw, after
-// which the stream ends, and the transport is good for nothing any more.
+// A rank starts a group that nobody else does. Its kernel waits in the stream until Withdraw. Then
+// the stream ends, and the transport is good for nothing any more.
 TEST(NcclTransportTest, WithdrawEndsWhatIsUnderWay) {
   Configure(2);
   OnThreads(OneNode(2), [&](std::unique_ptr<Fabric> fabric) {
@@ -235,12 +251,79 @@ TEST(NcclTransportTest, WithdrawEndsWhatIsUnderWay) {
     transport.Withdraw();
     static_cast<void>(memory->Read(data, 8));  // waits for the stream
     ASSERT_TRUE(transport.Start({receive}).ok());
-    ASSERT_EQ(transport.Poll(absl::MakeSpan(events)).value_or(0), 1);
+    absl::StatusOr<int> count = 0;  // none before the abort has come back
+    while (count.ok() && *count == 0) count = transport.Poll(absl::MakeSpan(events));
+    ASSERT_EQ(count.value_or(0), 1);
     EXPECT_EQ(events[0].cookie, 7u);
     EXPECT_THAT(events[0].status,
                 IsError(absl::StatusCode::kCancelled, absl::StrCat("from rank ", 1 - rank)));
     EXPECT_EQ(transport.outstanding(), 0);
   });
+}
+
+// One group from rank 0 to rank 1, from what `memory` holds.
+absl::Status MoveOnce(int rank, ContractMemory& memory, Transport& transport) {
+  absl::Status status = transport.Reserve(1);
+  const auto kind = rank == 0 ? TransportOp::Kind::kSend : TransportOp::Kind::kReceive;
+  std::byte* const data = memory.Allocate(CudaJob::kBytes);
+  status.Update(transport.Start({{kind, 1 - rank, 0, data, CudaJob::kBytes, 1}}));
+  std::vector<TransportEvent> events(1);
+  absl::StatusOr<int> count = 0;
+  while (status.ok() && count.ok() && *count == 0) count = transport.Poll(absl::MakeSpan(events));
+  status.Update(count.status());
+  static_cast<void>(memory.Read(data, 8));  // waits for the stream
+  return status;
+}
+
+// NCCL lets a rank that leaves wait for those that it has met. It does not wait for ever.
+TEST(NcclTransportTest, EndsWhileOthersAreLate) {
+  Configure(2);
+  std::atomic<bool> has_ended = false;
+  OnThreads(OneNode(2), [&](std::unique_ptr<Fabric> fabric) {
+    const int rank = fabric->rank();
+    const auto memory = CudaContractMemory(rank, Maker({.timeout = absl::Seconds(2)}));
+    auto opened = memory->OpenTransport(fabric.get());
+    ASSERT_TRUE(opened.ok()) << opened.status();
+    const absl::Status moved = MoveOnce(rank, *memory, **opened);
+    EXPECT_TRUE(moved.ok()) << moved;
+    while (rank == 1 && !has_ended) std::this_thread::yield();
+    opened->reset();
+    if (rank == 0) has_ended = true;
+  });
+  EXPECT_THAT(FakeCudaCheckClean(), testing::IsEmpty());
+}
+
+// An error is told at once; memory counts as used until the abort has come back.
+TEST(NcclTransportTest, TellsAnErrorBeforeItAborts) {
+  Configure(2);
+  FakeNcclHoldAborts(true);
+  FakeNcclFailKernel(1, 1, ncclRemoteError);
+  std::atomic<bool> is_told = false;
+  OnThreads(OneNode(2), [&](std::unique_ptr<Fabric> fabric) {
+    const int rank = fabric->rank();
+    const auto memory = CudaContractMemory(rank, Maker({.timeout = absl::Seconds(2)}));
+    auto opened = memory->OpenTransport(fabric.get());
+    ASSERT_TRUE(opened.ok()) << opened.status();
+    Transport& transport = **opened;
+    ASSERT_TRUE(transport.Reserve(1).ok());
+    const auto kind = rank == 0 ? TransportOp::Kind::kSend : TransportOp::Kind::kReceive;
+    std::byte* const data = memory->Allocate(CudaJob::kBytes);
+    ASSERT_TRUE(transport.Start({{kind, 1 - rank, 0, data, CudaJob::kBytes, 1}}).ok());
+    absl::Status status;
+    std::vector<TransportEvent> events(1);
+    while (status.ok() && !is_told) status = transport.Poll(absl::MakeSpan(events)).status();
+    EXPECT_EQ(status.ok(), rank == 0);
+    if (rank == 1) {
+      EXPECT_THAT(status, IsError(absl::StatusCode::kUnavailable, "ncclRemoteError"));
+      is_told = true;
+    }
+    EXPECT_FALSE(transport.Part());
+    EXPECT_GT(transport.outstanding(), 0);
+    static_cast<void>(memory->Read(data, 8));  // kernels have ended all the same
+    opened->reset();
+  });
+  FakeNcclHoldAborts(false);
+  EXPECT_THAT(FakeCudaCheckClean(), testing::IsEmpty());
 }
 
 }  // namespace

@@ -98,7 +98,7 @@ TEST_P(ProcessHandleTest, TheOwnProcessDoesNotEnd) {
   EXPECT_FALSE(ProcessHandle(OwnProcessName(), GetParam()).HasEnded());
 }
 
-// What Check says at last, if it says anything within so many looks.
+// What Check says at last, if it says anything within `looks` looks.
 absl::Status CheckOften(RankProcesses* processes, int looks) {
   absl::Status status;
   for (int i = 0; i < looks && status.ok(); ++i) {

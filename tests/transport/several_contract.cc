@@ -166,7 +166,7 @@ TEST_P(FabricContract, OpensTransportsAfterOthersWereDestroyed) {
 }
 
 // Messages that nobody has asked for when their transport ends, at one end or both, are not taken
-// for those of the next one, whoever of the two ends it first.
+// for those of the next transport. Either end may end its transport first.
 TEST_P(FabricContract, WhatComesLateMeetsNoOtherTransport) {
   Run([](ContractRank& r) {
     constexpr int kMessages = 40;

@@ -9,7 +9,7 @@
 
 #include "gtest/gtest.h"
 #include "oracle/sampled.h"
-#include "transport/loopback.h"
+#include "transport/loopback/loopback.h"
 
 namespace sluice {
 namespace {

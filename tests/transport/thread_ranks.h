@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "transport/loopback.h"
+#include "transport/loopback/loopback.h"
 #include "transport/transport_contract.h"
 
 namespace sluice {

@@ -66,6 +66,7 @@ TEST(InlineCase, ErrorsNameTheFlag) {
       {&InlineFlags::shape, "4096x4096", "--shape"},
       {&InlineFlags::dtype, "float", "--dtype"},
       {&InlineFlags::src_mesh, "2,3", "--src-mesh"},
+      {&InlineFlags::src, "2:R", "--src takes the place"},
       {&InlineFlags::src_ranks, "", "--src-ranks"},
       {&InlineFlags::src_ranks, "0-2,2", "--src-ranks"},
       {&InlineFlags::dst_ranks, "7-4", "--dst-ranks"},
@@ -85,6 +86,50 @@ TEST(InlineCase, ErrorsNameTheFlag) {
   endless.end_bytes = "2M";
   endless.factor = "1";
   EXPECT_THAT(MakeInlineCases(endless).status().message(), HasSubstr("-f"));
+}
+
+InlineFlags Compact(const std::string& src, const std::string& dst) {
+  InlineFlags flags;
+  flags.shape = "8,8";
+  flags.src = src;
+  flags.dst = dst;
+  return flags;
+}
+
+std::vector<int> TargetRanks(const InlineFlags& flags) {
+  const auto workload = MakeInlineCases(flags);
+  if (!workload.ok()) return {};
+  const auto ranks = workload->cases.at(0).spec.tensors.at(0).dst.mesh.ranks();
+  return {ranks.begin(), ranks.end()};
+}
+
+TEST(InlineCase, ReadsLayoutsFromOneText) {
+  const auto workload = MakeInlineCases(Compact("2,2@4-7:R,S(0)", "2:S(1)"));
+  ASSERT_TRUE(workload.ok()) << workload.status();
+  const TensorTransfer& tensor = workload->cases.at(0).spec.tensors.at(0);
+  EXPECT_THAT(tensor.src.mesh.ranks(), ElementsAre(4, 5, 6, 7));
+  EXPECT_THAT(tensor.dst.mesh.ranks(), ElementsAre(0, 1));
+  EXPECT_THAT(tensor.dst.placements, ElementsAre(Placement::Shard(1)));
+}
+
+TEST(InlineCase, ADisjointTargetBeginsAfterTheSource) {
+  InlineFlags flags = Compact("2@5,3:S(0)", "3:R");
+  flags.disjoint = true;
+  EXPECT_THAT(TargetRanks(flags), ElementsAre(6, 7, 8));
+  flags.dst = "3@0-2:R";
+  EXPECT_THAT(MakeInlineCases(flags).status().message(), HasSubstr("--disjoint"));
+}
+
+TEST(InlineCase, EachSideIsGivenOnceInOneOfTwoWays) {
+  InlineFlags flags = Compact("2:S(0)", "");
+  EXPECT_EQ(MakeInlineCases(flags).status().message(), "--dst is missing");
+  flags.dst_mesh = "2";
+  flags.dst_ranks = "2-3";
+  flags.dst_placements = "R";
+  EXPECT_THAT(TargetRanks(flags), ElementsAre(2, 3));
+  flags.dst = "2:R";
+  EXPECT_THAT(MakeInlineCases(flags).status().message(),
+              HasSubstr("--dst takes the place of --dst-mesh"));
 }
 
 TEST(InlineCase, LayoutsThatDoNotFitAreErrorsOfTheCase) {

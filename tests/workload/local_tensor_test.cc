@@ -198,6 +198,30 @@ TEST(CountWrong, FindsEachDifferentElementAndNoOther) {
   }
 }
 
+TEST(CountWrong, ASampleHasFourKiBOfEvery64AndTheLast) {
+  // 2,500 elements of 4 bytes in each of 300 runs.
+  const LocalPart part = Part({300, 5000}, "S(1)", 1);
+  const Filler filler(DType::kF32, FillModulus(DType::kF32), ElementHash::Plain(3));
+  std::vector<float> data(static_cast<size_t>(part.elements()));
+  auto* const bytes = reinterpret_cast<std::byte*>(data.data());
+  FillPart(part, filler, bytes);
+  EXPECT_EQ(CountWrong(part, filler, bytes, true), 0);
+  std::fill(data.begin(), data.end(), -1.0F);
+  int64_t sampled = 0;
+  for (int64_t i = 0; i < part.elements(); ++i) {
+    if (i % (16 << 10) < 1024 || i >= part.elements() - 1024) ++sampled;
+  }
+  EXPECT_EQ(CountWrong(part, filler, bytes, true), sampled);
+  EXPECT_EQ(CountWrong(part, filler, bytes), part.elements());
+}
+
+TEST(CountWrong, ASampleOfLittleIsAllOfIt) {
+  const LocalPart part = Part({7, 6}, "R", 0);
+  const Filler filler(DType::kF32, FillModulus(DType::kF32), ElementHash::Plain(3));
+  const std::vector<float> data(42, -1.0F);
+  EXPECT_EQ(CountWrong(part, filler, reinterpret_cast<const std::byte*>(data.data()), true), 42);
+}
+
 // Writes one pattern everywhere.
 class Constant final : public Values {
  public:

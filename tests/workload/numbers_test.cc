@@ -54,5 +54,11 @@ TEST(BytesName, PicksTheUnit) {
   EXPECT_EQ(BytesName((int64_t{3} << 30) / 2), "1.5 GiB");
 }
 
+TEST(ParseBytesOrAuto, ReadsBoth) {
+  EXPECT_EQ(*ParseBytesOrAuto("64K"), 65536);
+  EXPECT_EQ(*ParseBytesOrAuto(" auto "), 0);
+  EXPECT_FALSE(ParseBytesOrAuto("automatic").ok());
+}
+
 }  // namespace
 }  // namespace sluice::bench

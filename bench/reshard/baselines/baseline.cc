@@ -13,6 +13,7 @@ constexpr Entry kEntries[] = {{"serial", &MakeSerialBaseline},
                               {"isend", &MakeIsendBaseline},
                               {"alltoallw", &MakeAlltoallwBaseline},
                               {"gather-broadcast", &MakeGatherBroadcastBaseline},
+                              {"mpi-collective", &MakeMpiCollectiveBaseline},
                               {"memcpy", &MakeMemcpyBaseline}};
 
 }  // namespace

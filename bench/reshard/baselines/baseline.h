@@ -47,6 +47,8 @@ std::unique_ptr<Baseline> MakeIsendBaseline();
 std::unique_ptr<Baseline> MakeAlltoallwBaseline();
 // Each tensor gathered whole on the first source rank, broadcast to the targets, and cut there.
 std::unique_ptr<Baseline> MakeGatherBroadcastBaseline();
+// MPI's own collective, where the layouts are one's (workload/collectives.h) and parts are even.
+std::unique_ptr<Baseline> MakeMpiCollectiveBaseline();
 // Not a redistribution: what each rank's targets are to hold, copied there by memcpy from memory of
 // its own. The bound on everything that writes each byte once.
 std::unique_ptr<Baseline> MakeMemcpyBaseline();

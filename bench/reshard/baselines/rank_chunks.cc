@@ -7,7 +7,7 @@ namespace sluice::bench {
 namespace {
 
 // Buffers of different chunks share no cache line.
-constexpr size_t kAlignment = 64;
+constexpr size_t kChunkAlignment = 64;
 
 std::byte* At(const TensorView& view, const Block& block) {
   return static_cast<std::byte*>(view.data) + block.first() * DTypeBytes(view.dtype);
@@ -66,7 +66,7 @@ void RankChunks::PlaceBuffers() {
   const auto place = [&](std::byte** data, int64_t bytes) {
     if (*data != nullptr) return;
     places.emplace_back(data, size);
-    size += (static_cast<size_t>(bytes) + kAlignment - 1) / kAlignment * kAlignment;
+    size += (static_cast<size_t>(bytes) + kChunkAlignment - 1) / kChunkAlignment * kChunkAlignment;
   };
   for (Departure& departure : departures_) {
     if (departure.dst != job_.rank) place(&departure.data, departure.bytes);
@@ -74,9 +74,10 @@ void RankChunks::PlaceBuffers() {
   for (Arrival& arrival : arrivals_) {
     for (std::byte*& data : arrival.data) place(&data, arrival.bytes);
   }
-  buffer_.resize(size + kAlignment);
+  buffer_.resize(size + kChunkAlignment);
   const auto address = reinterpret_cast<uintptr_t>(buffer_.data());
-  std::byte* aligned = buffer_.data() + (kAlignment - address % kAlignment) % kAlignment;
+  std::byte* aligned =
+      buffer_.data() + (kChunkAlignment - address % kChunkAlignment) % kChunkAlignment;
   for (const auto& [data, offset] : places) *data = aligned + offset;
 }
 

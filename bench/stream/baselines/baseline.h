@@ -8,9 +8,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "plan/stream_plan.h"
-#include "session/stream_source.h"
+#include "plan/shard/stream_plan.h"
+#include "session/stream/stream_source.h"
 #include "sluice/stream.h"
+#include "sluice/testing.h"
 #include "stream/consumer.h"
 #include "stream/outcome.h"
 
@@ -18,6 +19,7 @@ namespace sluice::bench {
 
 struct BaselineJob {
   const StreamOptions* stream = nullptr;  // this rank's
+  InjectedDelay delay;                    // of its source
   StreamPlan plan;                        // what it asks for
   Consumer* consumer = nullptr;           // started
 };
@@ -26,15 +28,17 @@ struct BaselineJob {
 // all are consumed in order; then the next wave. With pieces as Sluice cuts them.
 absl::Status RunSerial(const BaselineJob& job, RankOutcome* outcome);
 
-// A loader as PyTorch's DataLoader: `workers` threads, of which number w loads the items at places
-// w, w + workers, ... of this rank's order, one blocking read after the other, and is at most
-// `ahead` items ahead of the consumer, who takes them in order. A worker also does the transform.
+// A loader as PyTorch's DataLoader, of `workers` threads. Thread w loads the items at places w, w +
+// workers, ... of this rank's order, one blocking read after the other. It is at most `ahead` items
+// ahead of the consumer, who takes them in order. A worker also does the transform.
 absl::Status RunThreads(const BaselineJob& job, int workers, int ahead, RankOutcome* outcome);
 
 // A reader of the job's source and its items. The index is read again, as loaders do.
-absl::StatusOr<OpenedSource> OpenBaselineSource(const StreamOptions& stream, int in_flight_max);
+absl::StatusOr<OpenedSource> OpenBaselineSource(const StreamOptions& stream,
+                                                const InjectedDelay& delay, int in_flight_max);
 // The same without looking for the items again.
-absl::StatusOr<OpenedSource> OpenBaselineSource(const StreamOptions& stream, const Catalog& catalog,
+absl::StatusOr<OpenedSource> OpenBaselineSource(const StreamOptions& stream,
+                                                const InjectedDelay& delay, const Catalog& catalog,
                                                 int in_flight_max);
 
 }  // namespace sluice::bench

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "absl/types/optional.h"
-#include "session/stream_items.h"
+#include "session/stream/stream_items.h"
 #include "sluice/stream.h"
 #include "sluice/tensor.h"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "reshard/host_clock.h"
+#include "job/host_clock.h"
 #include "stream/baselines/cell.h"
 
 namespace sluice::bench {
@@ -18,8 +18,9 @@ constexpr int64_t kCacheLine = 64;
 
 int64_t CellBytes(const StreamOptions& stream, const StreamItems& items) {
   int64_t bytes = items.item_bytes_max();
-  if (stream.transform) {
-    bytes = bytes / DTypeBytes(stream.transform->src) * DTypeBytes(stream.transform->dst);
+  if (stream.buffers.transform) {
+    bytes = bytes / DTypeBytes(stream.buffers.transform->src) *
+            DTypeBytes(stream.buffers.transform->dst);
   }
   return std::max(kCacheLine, (bytes + kCacheLine - 1) / kCacheLine * kCacheLine);
 }
@@ -32,7 +33,7 @@ LoaderWorker::LoaderWorker(const BaselineJob& job, const LoaderShare& share, Ope
       share_(share),
       items_(std::move(opened.items)),
       source_(std::move(opened.source)),
-      reader_(source_.get(), stream_.retry),
+      reader_(source_.get(), stream_.reads.retry),
       // A read that begins and ends within a page.
       block_bytes_(ReadRoom(0, items_->item_bytes_max(), kReadAlignment) + kReadAlignment),
       cell_bytes_(CellBytes(stream_, *items_)) {}
@@ -99,7 +100,7 @@ absl::Status LoaderWorker::Load(int64_t item, std::byte* cell) {
   std::vector<const std::byte*> data;
   if (absl::Status status = reader_.Read(absl::MakeSpan(ops), &data); !status.ok()) return status;
   const int64_t begin_ns = NowNs();
-  CopyToCell(stream_.transform, data[0], 0, place.bytes, cell);
+  CopyToCell(stream_.buffers.transform, data[0], 0, place.bytes, cell);
   copying_ns_ += NowNs() - begin_ns;
   return absl::OkStatus();
 }
@@ -118,7 +119,7 @@ absl::Status LoaderWorker::Take(absl::Duration timeout, bool* waited) {
 void LoaderWorker::Consume(int64_t position, Consumer* consumer) {
   const int64_t item = plan_.ItemAt(position);
   consumer->Consume(item, plan_.EpochOf(position),
-                    ViewOfCell(stream_.transform, *items_, item, CellOf(consumed_)));
+                    ViewOfCell(stream_.buffers.transform, *items_, item, CellOf(consumed_)));
   const std::lock_guard lock(mutex_);
   ++consumed_;
   change_.notify_all();

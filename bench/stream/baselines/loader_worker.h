@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "device/device.h"
-#include "session/stream_source.h"
+#include "session/stream/stream_source.h"
 #include "stream/baselines/baseline.h"
 #include "stream/baselines/plain_reader.h"
 #include "stream/outcome.h"

@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "reshard/host_clock.h"
+#include "job/host_clock.h"
 
 namespace sluice::bench {
 namespace {

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "device/device.h"
-#include "reshard/host_clock.h"
-#include "session/stream_limits.h"
+#include "job/host_clock.h"
+#include "session/stream/stream_limits.h"
 #include "stream/baselines/baseline.h"
 #include "stream/baselines/cell.h"
 #include "stream/baselines/plain_reader.h"
@@ -38,9 +38,9 @@ class SerialLoader {
 
   absl::Status Open() {
     StreamOptions stream = *job_.stream;
-    stream.hedge.enabled = false;  // all the budget is for slots
+    stream.reads.hedge.enabled = false;  // all the budget is for slots
     constexpr int kReadsMax = 4096;
-    auto opened = OpenBaselineSource(stream, kReadsMax);
+    auto opened = OpenBaselineSource(stream, job_.delay, kReadsMax);
     if (!opened.ok()) return opened.status();
     const auto limits =
         ResolveStreamLimits(stream, *opened->items, opened->source->alignment(),
@@ -49,7 +49,7 @@ class SerialLoader {
     limits_ = *limits;
     items_ = std::move(opened->items);
     source_ = std::move(opened->source);
-    reader_ = std::make_unique<PlainReader>(source_.get(), stream.retry);
+    reader_ = std::make_unique<PlainReader>(source_.get(), stream.reads.retry);
     const std::unique_ptr<Device> device = MakeHostDevice();
     auto blocks = device->AllocateStaging(static_cast<size_t>(limits_.slots) *
                                           static_cast<size_t>(limits_.block_bytes));
@@ -97,12 +97,13 @@ class SerialLoader {
     for (size_t i = 0; i < pieces_.size(); ++i) {
       const Piece& piece = pieces_[i];
       const int64_t begin_ns = NowNs();
-      CopyToCell(job_.stream->transform, data_[i], piece.offset, piece.bytes, cell_.data());
+      CopyToCell(job_.stream->buffers.transform, data_[i], piece.offset, piece.bytes, cell_.data());
       copying_ns_ += NowNs() - begin_ns;
       if (!piece.last) continue;
       job_.consumer->Arrived(waited);
-      job_.consumer->Consume(piece.item, plan_.EpochOf(piece.position),
-                             ViewOfCell(job_.stream->transform, *items_, piece.item, cell_.data()));
+      job_.consumer->Consume(
+          piece.item, plan_.EpochOf(piece.position),
+          ViewOfCell(job_.stream->buffers.transform, *items_, piece.item, cell_.data()));
       job_.consumer->Asked();
       waited = false;
     }
@@ -119,7 +120,7 @@ class SerialLoader {
     outcome->peak_slots = slots_peak_;
     outcome->peak_bytes = slots_peak_ * limits_.block_bytes;
     outcome->limit_slots = limits_.slots;
-    outcome->limit_bytes = job_.stream->budget_bytes;
+    outcome->limit_bytes = job_.stream->reads.budget_bytes;
     outcome->device_bytes = limits_.cell_bytes;
     outcome->stage_s.read = static_cast<double>(reader_->reading_ns()) * 1e-9;
     outcome->stage_s.copy = static_cast<double>(copying_ns_) * 1e-9;

@@ -22,7 +22,7 @@ absl::Status MakeWorkers(const BaselineJob& job, int count, int ahead, Workers* 
     catalog = *std::move(found);
   }
   for (int w = 0; w < count; ++w) {
-    auto opened = OpenBaselineSource(stream, catalog, 1);
+    auto opened = OpenBaselineSource(stream, job.delay, catalog, 1);
     if (!opened.ok()) return opened.status();
     const LoaderShare share = {w, count, ahead, job.consumer->wanted()};
     auto worker = LoaderWorker::Make(job, share, *std::move(opened));

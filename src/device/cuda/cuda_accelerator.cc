@@ -10,9 +10,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "device/cuda_current.h"
-#include "device/cuda_device.h"
-#include "device/cuda_error.h"
+#include "device/cuda/cuda_current.h"
+#include "device/cuda/cuda_device.h"
+#include "device/cuda/cuda_error.h"
 #include "device/device.h"
 #include "sluice/accelerator.h"
 #include "sluice/cuda.h"
@@ -100,15 +100,26 @@ absl::Status CudaAccelerator::CheckMemory(const void* data, DeviceKind kind) con
 }
 
 absl::Status CudaAccelerator::CheckStream(StreamHandle stream) const {
+  if (stream.value == cudaStreamPerThread) {
+    return absl::InvalidArgumentError(
+        "cudaStreamPerThread is another stream on each thread: name one that is the same on all");
+  }
   // A default stream is the current device's.
   const CurrentCudaDevice current(options_.ordinal);
   if (!current.status().ok()) return current.status();
   int device = 0;
   SLUICE_CUDA_RETURN_IF_ERROR(cudaStreamGetDevice,
                               (static_cast<cudaStream_t>(stream.value), &device));
-  if (device == options_.ordinal) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "the stream is of cuda:", device, ", but work is to be done on cuda:", options_.ordinal));
+  if (device != options_.ordinal) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the stream is of cuda:", device, ", but work is to be done on cuda:", options_.ordinal));
+  }
+  cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+  SLUICE_CUDA_RETURN_IF_ERROR(cudaStreamIsCapturing,
+                              (static_cast<cudaStream_t>(stream.value), &capture));
+  if (capture == cudaStreamCaptureStatusNone) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      "the stream is being captured into a graph, which cannot hold what is done with other ranks");
 }
 
 // Whether CUDA can be used here at all.

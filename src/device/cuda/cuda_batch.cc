@@ -1,12 +1,12 @@
 // Copies what a batch refers to.
-#include "device/cuda_batch.h"
+#include "device/cuda/cuda_batch.h"
 
 #include <cstddef>
 
 #include "absl/types/span.h"
 #include "device/device.h"
 #include "device/strided_copy.h"
-#include "tensor/run.h"
+#include "tensor/stretch.h"
 
 namespace sluice {
 
@@ -16,6 +16,7 @@ void OwnedBatch::Assign(const CopyBatch& batch) {
   normalizations_.assign(batch.normalizations.begin(), batch.normalizations.end());
   cookie_ = batch.cookie;
   in_stream_order_ = batch.in_stream_order;
+  stage_ = batch.stage;
   after_ = batch.after;
   then_ = batch.then;
   // All runs first: what spans refer to must not move any more.

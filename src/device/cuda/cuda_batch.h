@@ -1,6 +1,6 @@
 // A batch with all that it refers to but memory: what is left to do may have to wait.
-#ifndef SLUICE_SRC_DEVICE_CUDA_BATCH_H_
-#define SLUICE_SRC_DEVICE_CUDA_BATCH_H_
+#ifndef SLUICE_SRC_DEVICE_CUDA_CUDA_BATCH_H_
+#define SLUICE_SRC_DEVICE_CUDA_CUDA_BATCH_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -11,7 +11,7 @@
 #include "device/normalization.h"
 #include "device/reduction.h"
 #include "device/strided_copy.h"
-#include "tensor/run.h"
+#include "tensor/stretch.h"
 
 namespace sluice {
 
@@ -27,25 +27,25 @@ class OwnedBatch {
   absl::Span<const StridedCopy> copies() const { return copies_; }
   absl::Span<const Reduction> reductions() const { return reductions_; }
   absl::Span<const Normalization> normalizations() const { return normalizations_; }
-  bool empty() const {
-    return copies_.empty() && reductions_.empty() && normalizations_.empty();
-  }
+  bool empty() const { return copies_.empty() && reductions_.empty() && normalizations_.empty(); }
   uint64_t cookie() const { return cookie_; }
   bool in_stream_order() const { return in_stream_order_; }
+  BatchStage stage() const { return stage_; }
   Fence* after() const { return after_; }
   Fence* then() const { return then_; }
 
  private:
   std::vector<StridedCopy> copies_;
-  std::vector<Run> runs_;
+  std::vector<Stretch> runs_;
   std::vector<Reduction> reductions_;
   std::vector<Normalization> normalizations_;
   uint64_t cookie_ = 0;
   bool in_stream_order_ = false;
+  BatchStage stage_ = BatchStage::kAny;
   Fence* after_ = nullptr;
   Fence* then_ = nullptr;
 };
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_DEVICE_CUDA_BATCH_H_
+#endif  // SLUICE_SRC_DEVICE_CUDA_CUDA_BATCH_H_

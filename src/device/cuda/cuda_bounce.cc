@@ -1,5 +1,5 @@
 // Halves of copies, and who uses a slot until when.
-#include "device/cuda_bounce.h"
+#include "device/cuda/cuda_bounce.h"
 
 #include <cuda_runtime_api.h>
 
@@ -13,12 +13,12 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "device/cuda_event.h"
-#include "device/cuda_memory.h"
+#include "device/cuda/cuda_event.h"
+#include "device/cuda/cuda_memory.h"
 #include "device/strided_copy.h"
 #include "sluice/tensor.h"
 #include "tensor/check.h"
-#include "tensor/run.h"
+#include "tensor/stretch.h"
 
 namespace sluice {
 namespace {
@@ -48,7 +48,7 @@ void BouncedCopy::Assign(const StridedCopy& copy, bool to_gpu) {
     const size_t count = copy.runs[d].size();
     const size_t start = runs_.size();
     int64_t position = 0;
-    for (const Run& run : copy.runs[d]) {
+    for (const Stretch& run : copy.runs[d]) {
       runs_.push_back({run.src, position, run.length});
       position += run.length;
     }
@@ -77,7 +77,7 @@ StridedCopy BouncedCopy::SecondHalf(const std::byte* slot, int64_t begin, int64_
   return half;
 }
 
-absl::StatusOr<std::unique_ptr<BounceRing>> BounceRing::Create(int64_t bytes) {
+absl::StatusOr<std::unique_ptr<BounceRing>> BounceRing::Create(int ordinal, int64_t bytes) {
   constexpr int64_t kAlignment = 64;
   auto ring = absl::WrapUnique(new BounceRing());
   ring->slot_bytes_ = bytes / static_cast<int64_t>(kSlots) / kAlignment * kAlignment;
@@ -85,7 +85,7 @@ absl::StatusOr<std::unique_ptr<BounceRing>> BounceRing::Create(int64_t bytes) {
     return absl::InvalidArgumentError("too little pinned memory to copy through");
   }
   absl::StatusOr<DeviceMemory> memory = AllocatePinned(
-      static_cast<size_t>(ring->slot_bytes_) * kSlots, "pinned memory to copy through");
+      ordinal, static_cast<size_t>(ring->slot_bytes_) * kSlots, "pinned memory to copy through");
   if (!memory.ok()) return memory.status();
   ring->memory_ = *std::move(memory);
   std::byte* data = ring->memory_.data();

@@ -1,7 +1,7 @@
 // The way between a GPU and host memory that it does not reach: through slots of pinned memory,
 // a part at a time.
-#ifndef SLUICE_SRC_DEVICE_CUDA_BOUNCE_H_
-#define SLUICE_SRC_DEVICE_CUDA_BOUNCE_H_
+#ifndef SLUICE_SRC_DEVICE_CUDA_CUDA_BOUNCE_H_
+#define SLUICE_SRC_DEVICE_CUDA_CUDA_BOUNCE_H_
 
 #include <array>
 #include <cstddef>
@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "device/cuda_event.h"
+#include "device/cuda/cuda_event.h"
 #include "device/device.h"
 #include "device/strided_copy.h"
-#include "tensor/run.h"
+#include "tensor/stretch.h"
 
 namespace sluice {
 
@@ -34,7 +34,7 @@ class BouncedCopy {
  private:
   StridedCopy first_;
   StridedCopy second_;
-  std::vector<Run> runs_;  // of first_, then of second_
+  std::vector<Stretch> runs_;  // of first_, then of second_
   int64_t element_bytes_ = 1;
 };
 
@@ -52,7 +52,7 @@ class BounceRing {
   };
 
   // `bytes` in all, of pinned memory.
-  static absl::StatusOr<std::unique_ptr<BounceRing>> Create(int64_t bytes);
+  static absl::StatusOr<std::unique_ptr<BounceRing>> Create(int ordinal, int64_t bytes);
 
   int64_t slot_bytes() const { return slot_bytes_; }
 
@@ -80,4 +80,4 @@ class BounceRing {
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_DEVICE_CUDA_BOUNCE_H_
+#endif  // SLUICE_SRC_DEVICE_CUDA_CUDA_BOUNCE_H_

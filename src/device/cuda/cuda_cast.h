@@ -2,13 +2,13 @@
 // processor.
 //
 // NaNs are taken apart as integers: what a GPU's conversion makes of them is not what a CPU's does.
-#ifndef SLUICE_SRC_DEVICE_CUDA_CAST_H_
-#define SLUICE_SRC_DEVICE_CUDA_CAST_H_
+#ifndef SLUICE_SRC_DEVICE_CUDA_CUDA_CAST_H_
+#define SLUICE_SRC_DEVICE_CUDA_CUDA_CAST_H_
 
 #include <cstdint>
 #include <cstring>
 
-#include "device/cuda_host_device.h"
+#include "device/cuda/cuda_host_device.h"
 #include "device/float_format.h"
 
 namespace sluice {
@@ -134,4 +134,4 @@ SLUICE_HOST_DEVICE double ToF64(float value) {
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_DEVICE_CUDA_CAST_H_
+#endif  // SLUICE_SRC_DEVICE_CUDA_CUDA_CAST_H_

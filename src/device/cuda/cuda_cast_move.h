@@ -1,14 +1,14 @@
 // What one thread does of a piece of a copy between different types: it casts up to four units.
-#ifndef SLUICE_SRC_DEVICE_CUDA_CAST_MOVE_H_
-#define SLUICE_SRC_DEVICE_CUDA_CAST_MOVE_H_
+#ifndef SLUICE_SRC_DEVICE_CUDA_CUDA_CAST_MOVE_H_
+#define SLUICE_SRC_DEVICE_CUDA_CUDA_CAST_MOVE_H_
 
 #include <cstddef>
 #include <cstdint>
 
-#include "device/cuda_cast.h"
-#include "device/cuda_elements.h"
-#include "device/cuda_host_device.h"
-#include "device/cuda_pieces.h"
+#include "device/cuda/cuda_cast.h"
+#include "device/cuda/cuda_elements.h"
+#include "device/cuda/cuda_host_device.h"
+#include "device/cuda/cuda_pieces.h"
 #include "sluice/tensor.h"
 
 namespace sluice {
@@ -121,4 +121,4 @@ SLUICE_HOST_DEVICE void Cast(const CudaMove& piece, uint32_t first, uint32_t ste
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_DEVICE_CUDA_CAST_MOVE_H_
+#endif  // SLUICE_SRC_DEVICE_CUDA_CUDA_CAST_MOVE_H_

@@ -1,27 +1,41 @@
-// Changes the current device only where it is another.
-#include "device/cuda_current.h"
+// Pushes a context onto the thread's, and pops it; takes the capture mode, and gives it back.
+#include "device/cuda/cuda_current.h"
 
-#include <cuda_runtime_api.h>
-
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "device/cuda_error.h"
+#include "device/cuda/cuda_driver.h"
 
 namespace sluice {
 
-CurrentCudaDevice::CurrentCudaDevice(int ordinal) {
-  int before = kNone;
-  if (const cudaError_t error = cudaGetDevice(&before); error != cudaSuccess) {
-    status_ = CudaStatus(error, "cudaGetDevice");
-    return;
+absl::Status CurrentCudaDevice::Enter(int ordinal) {
+  const absl::StatusOr<const CudaDriver*> driver = CudaDriver::Get();
+  if (!driver.ok()) return driver.status();
+  cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+  if (const int result = (*driver)->thread_exchange_capture_mode(&mode); result != 0) {
+    return CudaDriverStatus(result, "cuThreadExchangeStreamCaptureMode");
   }
-  if (before == ordinal) return;
-  status_ = CudaStatus(cudaSetDevice(ordinal), "cudaSetDevice", absl::StrCat("cuda:", ordinal));
-  if (status_.ok()) before_ = before;
+  driver_ = *driver;
+  mode_before_ = mode;
+  const absl::StatusOr<void*> context = driver_->PrimaryContext(ordinal);
+  if (!context.ok()) return context.status();
+  void* before = nullptr;
+  if (const int result = driver_->context_get_current(&before); result != 0) {
+    return CudaDriverStatus(result, "cuCtxGetCurrent");
+  }
+  if (before == *context) return absl::OkStatus();
+  if (const int result = driver_->context_push(*context); result != 0) {
+    return CudaDriverStatus(result, "cuCtxPushCurrent", absl::StrCat("cuda:", ordinal));
+  }
+  pushed_ = true;
+  return absl::OkStatus();
 }
 
 CurrentCudaDevice::~CurrentCudaDevice() {
-  // What was current can be again; if not, there is nobody to tell.
-  if (before_ != kNone) (void)cudaSetDevice(before_);
+  // What was there can be again; if not, there is nobody to tell.
+  void* popped = nullptr;
+  if (pushed_) (void)driver_->context_pop(&popped);
+  if (driver_ != nullptr) (void)driver_->thread_exchange_capture_mode(&mode_before_);
 }
 
 }  // namespace sluice

@@ -1,5 +1,5 @@
 // Walks regions by groups of equal runs, and makes grids of units of them.
-#include "device/cuda_cutter.h"
+#include "device/cuda/cuda_cutter.h"
 
 #include <algorithm>
 #include <array>
@@ -7,13 +7,13 @@
 #include <cstdint>
 
 #include "device/copy_region.h"
-#include "device/cuda_elements.h"
-#include "device/cuda_pieces.h"
+#include "device/cuda/cuda_elements.h"
+#include "device/cuda/cuda_pieces.h"
 #include "device/normalization.h"
 #include "device/reduction.h"
 #include "device/strided_copy.h"
 #include "sluice/tensor.h"
-#include "tensor/run.h"
+#include "tensor/stretch.h"
 
 namespace sluice {
 namespace {
@@ -63,7 +63,7 @@ void RunGroups::TakeRun(Group* group) {
   const int64_t src_stride = axis_->src_stride;
   const int64_t dst_stride = axis_->dst_stride;
   const int64_t scale = axis_->scale;
-  const Run first = axis_->runs[run_];
+  const Stretch first = axis_->runs[run_];
   const int64_t length = std::min(first.length * scale - offset_, left_);
   group->src = (first.src * scale + offset_) * src_stride;
   group->dst = (first.dst * scale + offset_) * dst_stride;
@@ -79,7 +79,7 @@ void RunGroups::TakeRun(Group* group) {
   const int64_t dst_step = axis_->runs[run_].dst - first.dst;
   int64_t count = 1;
   for (; run_ < axis_->runs.size() && left_ >= length; ++run_, ++count, left_ -= length) {
-    const Run& run = axis_->runs[run_];
+    const Stretch& run = axis_->runs[run_];
     if (run.length != first.length || run.src != first.src + count * src_step ||
         run.dst != first.dst + count * dst_step) {
       break;

@@ -1,6 +1,6 @@
 // Cuts copies, reductions and normalizations into the pieces that kernels work on.
-#ifndef SLUICE_SRC_DEVICE_CUDA_CUTTER_H_
-#define SLUICE_SRC_DEVICE_CUDA_CUTTER_H_
+#ifndef SLUICE_SRC_DEVICE_CUDA_CUDA_CUTTER_H_
+#define SLUICE_SRC_DEVICE_CUDA_CUDA_CUTTER_H_
 
 #include <array>
 #include <cstddef>
@@ -8,12 +8,12 @@
 
 #include "absl/types/span.h"
 #include "device/copy_region.h"
-#include "device/cuda_pieces.h"
+#include "device/cuda/cuda_pieces.h"
 #include "device/normalization.h"
 #include "device/reduction.h"
 #include "device/strided_copy.h"
 #include "sluice/tensor.h"
-#include "tensor/run.h"
+#include "tensor/stretch.h"
 
 namespace sluice {
 
@@ -146,4 +146,4 @@ class MoveCutter {
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_DEVICE_CUDA_CUTTER_H_
+#endif  // SLUICE_SRC_DEVICE_CUDA_CUDA_CUTTER_H_

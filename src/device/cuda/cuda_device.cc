@@ -1,5 +1,5 @@
 // Batches in flight: which have been issued, and which are complete.
-#include "device/cuda_device.h"
+#include "device/cuda/cuda_device.h"
 
 #include <cuda_runtime_api.h>
 
@@ -15,15 +15,13 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
-#include "device/cuda_batch.h"
-#include "device/cuda_current.h"
-#include "device/cuda_error.h"
-#include "device/cuda_event.h"
-#include "device/cuda_issuer.h"
-#include "device/cuda_memory.h"
-#include "device/cuda_spans.h"
+#include "device/cuda/cuda_batch.h"
+#include "device/cuda/cuda_current.h"
+#include "device/cuda/cuda_event.h"
+#include "device/cuda/cuda_lanes.h"
+#include "device/cuda/cuda_load.h"
+#include "device/cuda/cuda_memory.h"
 #include "device/device.h"
-#include "sluice/accelerator.h"
 
 namespace sluice {
 namespace {
@@ -35,11 +33,12 @@ bool IsOfNothing(const CopyBatch& batch) {
 
 class CudaDeviceImpl final : public CudaDevice {
  public:
-  CudaDeviceImpl(int ordinal, cudaStream_t stream) : CudaDevice(ordinal, stream) {}
+  CudaDeviceImpl(int ordinal, std::unique_ptr<CudaLanes> lanes)
+      : CudaDevice(ordinal, lanes->transport_stream()), lanes_(std::move(lanes)) {}
   ~CudaDeviceImpl() override;
 
   // The device is current.
-  absl::Status Prepare(const CudaDeviceOptions& options);
+  absl::Status Prepare();
 
   absl::StatusOr<DeviceMemory> AllocateStaging(size_t bytes) override;
   absl::StatusOr<DeviceMemory> AllocateBuffer(size_t bytes) override;
@@ -47,70 +46,59 @@ class CudaDeviceImpl final : public CudaDevice {
   absl::Status Start(const CopyBatch& batch) override;
   absl::StatusOr<int> Poll(absl::Span<uint64_t> cookies) override;
   std::vector<DeviceSpan> TakeSpans() override;
+  absl::StatusOr<uint64_t> HoldBackTransport() override;
+  void TransportHandedOut(uint64_t number) override { lanes_->TransportHandedOut(number); }
+  cudaStream_t fill_stream() const override { return lanes_->fill_stream(); }
+  cudaStream_t drain_stream() const override { return lanes_->drain_stream(); }
 
  private:
   enum class State { kFree, kQueued, kOnStream, kComplete };
   struct Record {
     State state = State::kFree;
     OwnedBatch batch;
-    UniqueCudaEvent done;
+    CudaBatchEnd end;
   };
 
   void Issue();
   absl::StatusOr<bool> IssueOne(Record* record);
   absl::Status LookForComplete();
-  bool TouchesNothingMore();
   int GiveOut(absl::Span<uint64_t> cookies);
   void Fail(const absl::Status& status);
 
-  std::unique_ptr<CudaIssuer> issuer_;
-  std::unique_ptr<CudaSpans> spans_;
+  std::unique_ptr<CudaLanes> lanes_;
   std::array<Record, kMaxOutstanding> records_;
   // Those that are not free, in the order in which they were started.
   std::array<Record*, kMaxOutstanding> started_{};
   size_t started_count_ = 0;
-  size_t issued_count_ = 0;  // the first so many of them
-  bool begun_ = false;       // the one after these
+  size_t queued_count_ = 0;  // those of them that are not issued
   absl::Status failure_;
   bool failure_told_ = false;
-  bool touches_nothing_ = false;
 };
 
 CudaDeviceImpl::~CudaDeviceImpl() {
   const CurrentCudaDevice current(ordinal());
-  // What has to wait for the stream goes on when the stream is done.
-  for (Issue(); issued_count_ < started_count_ && failure_.ok(); Issue()) {
-    if (cudaStreamSynchronize(stream()) != cudaSuccess) break;
+  // What has to wait for a stream goes on when the stream is done.
+  for (Issue(); queued_count_ > 0 && failure_.ok(); Issue()) {
+    if (!lanes_->Synchronize().ok()) break;
   }
-  (void)cudaStreamSynchronize(stream());
-  issuer_.reset();
-  spans_.reset();
-  for (Record& record : records_) record.done = UniqueCudaEvent();
-  (void)cudaStreamDestroy(stream());
+  lanes_->Synchronize().IgnoreError();
+  lanes_.reset();
+  for (Record& record : records_) record.end = CudaBatchEnd();
   (void)cudaGetLastError();
 }
 
-absl::Status CudaDeviceImpl::Prepare(const CudaDeviceOptions& options) {
-  absl::StatusOr<std::unique_ptr<CudaIssuer>> issuer =
-      CudaIssuer::Create(ordinal(), stream(), options.bounce_bytes);
-  if (!issuer.ok()) return issuer.status();
-  issuer_ = *std::move(issuer);
+absl::Status CudaDeviceImpl::Prepare() {
+  if (absl::Status status = LoadCudaKernels(ordinal()); !status.ok()) return status;
   for (Record& record : records_) {
-    absl::StatusOr<UniqueCudaEvent> event = UniqueCudaEvent::Create();
-    if (!event.ok()) return event.status();
-    record.done = *std::move(event);
+    if (absl::Status status = record.end.Prepare(); !status.ok()) return status;
   }
-  if (!options.record_spans) return absl::OkStatus();
-  absl::StatusOr<std::unique_ptr<CudaSpans>> spans = CudaSpans::Create(stream());
-  if (!spans.ok()) return spans.status();
-  spans_ = *std::move(spans);
   return absl::OkStatus();
 }
 
 absl::StatusOr<DeviceMemory> CudaDeviceImpl::AllocateStaging(size_t bytes) {
   const CurrentCudaDevice current(ordinal());
   if (!current.status().ok()) return current.status();
-  return AllocatePinned(bytes, "staging memory");
+  return AllocatePinned(ordinal(), bytes, "staging memory");
 }
 
 absl::StatusOr<DeviceMemory> CudaDeviceImpl::AllocateBuffer(size_t bytes) {
@@ -132,6 +120,7 @@ absl::Status CudaDeviceImpl::Start(const CopyBatch& batch) {
   record.state = State::kQueued;
   record.batch.Assign(batch);
   started_[started_count_++] = &record;
+  ++queued_count_;
   const CurrentCudaDevice current(ordinal());
   if (current.status().ok()) {
     Issue();
@@ -151,80 +140,87 @@ absl::StatusOr<int> CudaDeviceImpl::Poll(absl::Span<uint64_t> cookies) {
   }
   if (failure_.ok()) return GiveOut(cookies);
   if (!std::exchange(failure_told_, true)) return failure_;
-  if (!TouchesNothingMore()) return 0;
+  // Work that came before may still be under way, and a transport may add some. An error says that
+  // there is none.
+  if (started_count_ == 0 || !lanes_->IsIdle()) return 0;
   for (size_t i = 0; i < started_count_; ++i) started_[i]->state = State::kComplete;
-  issued_count_ = started_count_;
+  queued_count_ = 0;
   return GiveOut(cookies);
 }
 
-// As many as can be, in their order.
+// As many as can be, in the order of their lanes.
 void CudaDeviceImpl::Issue() {
-  while (failure_.ok() && issued_count_ < started_count_) {
-    const absl::StatusOr<bool> issued = IssueOne(started_[issued_count_]);
+  std::array<bool, 2> waits{};  // by lane
+  for (size_t i = 0; i < started_count_ && queued_count_ > 0 && failure_.ok(); ++i) {
+    Record* const record = started_[i];
+    if (record->state != State::kQueued) continue;
+    const bool keeps_order = CudaLanes::KeepsOrder(record->batch);
+    bool& lane_waits = waits[static_cast<size_t>(CudaLanes::LaneOf(record->batch))];
+    if (keeps_order ? waits[0] || waits[1] : lane_waits) {
+      if (keeps_order) return;
+      continue;
+    }
+    const absl::StatusOr<bool> issued = IssueOne(record);
     if (!issued.ok()) return Fail(issued.status());
-    if (!*issued) return;
-    ++issued_count_;
+    if (*issued) {
+      --queued_count_;
+    } else if (keeps_order) {
+      return;
+    } else {
+      lane_waits = true;
+    }
   }
 }
 
 absl::StatusOr<bool> CudaDeviceImpl::IssueOne(Record* record) {
   const OwnedBatch& batch = record->batch;
-  if (!begun_) {
-    begun_ = true;
-    if (absl::Status status = issuer_->Begin(batch); !status.ok()) return status;
-    if (spans_ != nullptr) {
-      if (absl::Status status = spans_->Begin(batch.cookie()); !status.ok()) return status;
-    }
-  }
-  absl::StatusOr<bool> issued = issuer_->Continue();
+  absl::StatusOr<bool> issued = lanes_->Issue(batch);
   if (!issued.ok() || !*issued) return issued;
-  begun_ = false;
-  if (spans_ != nullptr) {
-    if (absl::Status status = spans_->End(); !status.ok()) return status;
-  }
-  if (batch.then() != nullptr) {
-    absl::Status status = batch.then()->Record(StreamHandle{stream()});
-    if (!status.ok()) return status;
-  }
-  // One of nothing is there to learn when all before it is complete.
-  if (batch.in_stream_order() || (!issuer_->used_stream() && !batch.empty())) {
+  if (batch.in_stream_order() || !lanes_->IsOnStream(batch)) {
     record->state = State::kComplete;
     return true;
   }
-  if (absl::Status status = record->done.Record(stream()); !status.ok()) return status;
+  if (absl::Status status = lanes_->RecordEnd(batch, &record->end); !status.ok()) return status;
   record->state = State::kOnStream;
   return true;
 }
 
 absl::Status CudaDeviceImpl::LookForComplete() {
-  for (size_t i = 0; i < issued_count_; ++i) {
-    if (started_[i]->state != State::kOnStream) continue;
-    const absl::StatusOr<bool> passed = started_[i]->done.Passed();
+  std::array<bool, 2> waits{};  // by lane
+  for (size_t i = 0; i < started_count_; ++i) {
+    Record* const record = started_[i];
+    if (record->state != State::kOnStream) continue;
+    // A batch of nothing waits for both lanes. Those that come later in a lane wait for it, too.
+    const bool of_nothing = record->batch.empty() && CudaLanes::KeepsOrder(record->batch);
+    bool& lane_waits = waits[static_cast<size_t>(CudaLanes::LaneOf(record->batch))];
+    if (of_nothing ? waits[0] || waits[1] : lane_waits) continue;
+    const absl::StatusOr<bool> passed = record->end.Passed();
     if (!passed.ok()) return passed.status();
-    if (!*passed) return absl::OkStatus();  // later ones have not, either
-    started_[i]->state = State::kComplete;
+    if (*passed) {
+      record->state = State::kComplete;
+    } else if (of_nothing) {
+      return absl::OkStatus();
+    } else {
+      lane_waits = true;
+    }
   }
   return absl::OkStatus();
 }
 
-// After a failure: work that came before it may still be under way. An error says that none is.
-bool CudaDeviceImpl::TouchesNothingMore() {
-  if (touches_nothing_) return true;
-  touches_nothing_ = cudaStreamQuery(stream()) != cudaErrorNotReady;
-  (void)cudaGetLastError();
-  return touches_nothing_;
+absl::StatusOr<uint64_t> CudaDeviceImpl::HoldBackTransport() {
+  const CurrentCudaDevice current(ordinal());
+  if (!current.status().ok()) return current.status();
+  return lanes_->HoldBackTransport();
 }
 
 int CudaDeviceImpl::GiveOut(absl::Span<uint64_t> cookies) {
   size_t given = 0;
   size_t kept = 0;
-  const size_t issued = issued_count_;
   for (size_t i = 0; i < started_count_; ++i) {
     Record* const record = started_[i];
     if (record->state == State::kComplete && given < cookies.size()) {
       cookies[given++] = record->batch.cookie();
       record->state = State::kFree;
-      if (i < issued) --issued_count_;
     } else {
       started_[kept++] = record;
     }
@@ -239,9 +235,8 @@ void CudaDeviceImpl::Fail(const absl::Status& status) {
 
 std::vector<DeviceSpan> CudaDeviceImpl::TakeSpans() {
   std::vector<DeviceSpan> taken;
-  if (spans_ == nullptr) return taken;
   const CurrentCudaDevice current(ordinal());
-  const absl::Status status = current.status().ok() ? spans_->Take(&taken) : current.status();
+  const absl::Status status = current.status().ok() ? lanes_->TakeSpans(&taken) : current.status();
   if (!status.ok()) Fail(status);
   return taken;
 }
@@ -251,11 +246,11 @@ std::vector<DeviceSpan> CudaDeviceImpl::TakeSpans() {
 absl::StatusOr<std::unique_ptr<CudaDevice>> CudaDevice::Create(const CudaDeviceOptions& options) {
   const CurrentCudaDevice current(options.ordinal);
   if (!current.status().ok()) return current.status();
-  cudaStream_t stream = nullptr;
-  // Not held back by what others put on the default stream.
-  SLUICE_CUDA_RETURN_IF_ERROR(cudaStreamCreateWithFlags, (&stream, cudaStreamNonBlocking));
-  auto device = std::make_unique<CudaDeviceImpl>(options.ordinal, stream);
-  if (absl::Status status = device->Prepare(options); !status.ok()) return status;
+  absl::StatusOr<std::unique_ptr<CudaLanes>> lanes =
+      CudaLanes::Create(options.ordinal, options.bounce_bytes, options.record_spans);
+  if (!lanes.ok()) return lanes.status();
+  auto device = std::make_unique<CudaDeviceImpl>(options.ordinal, *std::move(lanes));
+  if (absl::Status status = device->Prepare(); !status.ok()) return status;
   return device;
 }
 

@@ -1,14 +1,16 @@
-// A GPU's memory as a device: copies, casts, reductions and normalizations by kernels, on a stream
+// A GPU's memory as a device: copies, casts, reductions and normalizations by kernels, on streams
 // of its own.
-#ifndef SLUICE_SRC_DEVICE_CUDA_DEVICE_H_
-#define SLUICE_SRC_DEVICE_CUDA_DEVICE_H_
+#ifndef SLUICE_SRC_DEVICE_CUDA_CUDA_DEVICE_H_
+#define SLUICE_SRC_DEVICE_CUDA_CUDA_DEVICE_H_
 
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
 #include <memory>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "device/cuda/cuda_kernels.h"
 #include "device/device.h"
 
 namespace sluice {
@@ -28,24 +30,37 @@ struct CudaDeviceOptions {
 // `then` of a batch is recorded by the time that its cookie is given out.
 class CudaDevice : public Device {
  public:
-  // ResourceExhausted, or what the runtime says.
+  // ResourceExhausted; FailedPrecondition if the kernels were not built for this GPU; or what the
+  // runtime says.
   static absl::StatusOr<std::unique_ptr<CudaDevice>> Create(const CudaDeviceOptions& options);
 
   int ordinal() const { return ordinal_; }
 
-  // Where the work of batches goes, in their order: for transports that work in stream order.
-  cudaStream_t stream() const { return stream_; }
+  // For transports that work in stream order: the stream that they put their work on. It comes
+  // after all batches that fill what they are given, if they call HoldBackTransport before each
+  // piece of work, which returns its number. Before they tell that a piece is on the stream they
+  // call TransportHandedOut: batches that are started later come after it, and all pieces before
+  // it.
+  cudaStream_t transport_stream() const { return transport_stream_; }
+  virtual absl::StatusOr<uint64_t> HoldBackTransport() = 0;
+  virtual void TransportHandedOut(uint64_t number) = 0;
+
+  // Where batches go: those of kAny and kFill to one stream, those of kDrain to another one. For
+  // tests and benchmarks.
+  virtual cudaStream_t fill_stream() const = 0;
+  virtual cudaStream_t drain_stream() const = 0;
 
  protected:
-  static constexpr DeviceTraits kTraits = {DeviceKind::kCudaHost, DeviceKind::kCuda};
-  CudaDevice(int ordinal, cudaStream_t stream)
-      : Device(kTraits), ordinal_(ordinal), stream_(stream) {}
+  static constexpr DeviceTraits kTraits = {DeviceKind::kCudaHost, DeviceKind::kCuda,
+                                           kPiecesOfLaunch};
+  CudaDevice(int ordinal, cudaStream_t transport_stream)
+      : Device(kTraits), ordinal_(ordinal), transport_stream_(transport_stream) {}
 
  private:
   const int ordinal_;
-  const cudaStream_t stream_;
+  const cudaStream_t transport_stream_;
 };
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_DEVICE_CUDA_DEVICE_H_
+#endif  // SLUICE_SRC_DEVICE_CUDA_CUDA_DEVICE_H_

@@ -1,14 +1,15 @@
 // Elements in memory and in registers: packs of them that are loaded and stored at once, and the
 // types that are computed in.
-#ifndef SLUICE_SRC_DEVICE_CUDA_ELEMENTS_H_
-#define SLUICE_SRC_DEVICE_CUDA_ELEMENTS_H_
+#ifndef SLUICE_SRC_DEVICE_CUDA_CUDA_ELEMENTS_H_
+#define SLUICE_SRC_DEVICE_CUDA_CUDA_ELEMENTS_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 
-#include "device/cuda_cast.h"
-#include "device/cuda_host_device.h"
+#include "device/cuda/cuda_cast.h"
+#include "device/cuda/cuda_host_device.h"
 
 namespace sluice {
 
@@ -53,12 +54,27 @@ SLUICE_HOST_DEVICE void StoreBytes(const void* from, std::byte* to) {
   *reinterpret_cast<Raw*>(to) = raw;
 }
 #else
+#ifdef __CUDACC__
+template <int kBytes>
+SLUICE_HOST_DEVICE void NoteAccess(const std::byte*) {}
+#else
+// Accesses of this process to addresses that a GPU would refuse. Hosts forgive them, the kernels'
+// fake does not.
+inline std::atomic<int64_t> misaligned_accesses = 0;
+
+template <int kBytes>
+void NoteAccess(const std::byte* at) {
+  if (reinterpret_cast<uintptr_t>(at) % kBytes != 0) ++misaligned_accesses;
+}
+#endif
 template <int kBytes>
 SLUICE_HOST_DEVICE void LoadBytes(const std::byte* from, void* to) {
+  NoteAccess<kBytes>(from);
   memcpy(to, from, kBytes);
 }
 template <int kBytes>
 SLUICE_HOST_DEVICE void StoreBytes(const void* from, std::byte* to) {
+  NoteAccess<kBytes>(to);
   memcpy(to, from, kBytes);
 }
 #endif
@@ -126,4 +142,4 @@ struct SmallElement {
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_DEVICE_CUDA_ELEMENTS_H_
+#endif  // SLUICE_SRC_DEVICE_CUDA_CUDA_ELEMENTS_H_

@@ -1,5 +1,5 @@
 // Which kind of failure a CUDA error is.
-#include "device/cuda_error.h"
+#include "device/cuda/cuda_error.h"
 
 #include <cuda_runtime_api.h>
 
@@ -26,6 +26,9 @@ absl::StatusCode CodeOf(cudaError_t error) {
     case cudaErrorNoKernelImageForDevice:
     case cudaErrorPeerAccessUnsupported:
     case cudaErrorNotSupported:
+    case cudaErrorStreamCaptureUnsupported:
+    case cudaErrorStreamCaptureIsolation:
+    case cudaErrorStreamCaptureImplicit:
       return absl::StatusCode::kFailedPrecondition;
     case cudaErrorDevicesUnavailable:
     case cudaErrorSystemNotReady:

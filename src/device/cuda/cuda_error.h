@@ -1,6 +1,6 @@
 // Errors of the CUDA runtime as statuses.
-#ifndef SLUICE_SRC_DEVICE_CUDA_ERROR_H_
-#define SLUICE_SRC_DEVICE_CUDA_ERROR_H_
+#ifndef SLUICE_SRC_DEVICE_CUDA_CUDA_ERROR_H_
+#define SLUICE_SRC_DEVICE_CUDA_CUDA_ERROR_H_
 
 #include <cuda_runtime_api.h>
 
@@ -25,4 +25,4 @@ absl::Status CudaStatus(cudaError_t error, absl::string_view call, absl::string_
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_DEVICE_CUDA_ERROR_H_
+#endif  // SLUICE_SRC_DEVICE_CUDA_CUDA_ERROR_H_

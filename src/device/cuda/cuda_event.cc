@@ -1,5 +1,5 @@
 // Events and fences, which are events.
-#include "device/cuda_event.h"
+#include "device/cuda/cuda_event.h"
 
 #include <cuda_runtime_api.h>
 
@@ -8,8 +8,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "device/cuda_current.h"
-#include "device/cuda_error.h"
+#include "device/cuda/cuda_current.h"
+#include "device/cuda/cuda_error.h"
 #include "device/device.h"
 #include "sluice/accelerator.h"
 
@@ -19,6 +19,10 @@ namespace {
 class CudaFence final : public Fence {
  public:
   CudaFence(int ordinal, UniqueCudaEvent event) : ordinal_(ordinal), event_(std::move(event)) {}
+  ~CudaFence() override {
+    const CurrentCudaDevice current(ordinal_);
+    event_ = UniqueCudaEvent();
+  }
 
   absl::Status Record(StreamHandle stream) override {
     const CurrentCudaDevice current(ordinal_);

@@ -1,6 +1,6 @@
 // Events: places in the work of streams.
-#ifndef SLUICE_SRC_DEVICE_CUDA_EVENT_H_
-#define SLUICE_SRC_DEVICE_CUDA_EVENT_H_
+#ifndef SLUICE_SRC_DEVICE_CUDA_CUDA_EVENT_H_
+#define SLUICE_SRC_DEVICE_CUDA_CUDA_EVENT_H_
 
 #include <cuda_runtime_api.h>
 
@@ -12,7 +12,7 @@
 
 namespace sluice {
 
-// An event of the device that is current when it is made. Movable only.
+// An event of the device that is current when it is made, and when it is destroyed. Movable only.
 class UniqueCudaEvent {
  public:
   enum class Timing { kNo, kYes };
@@ -42,4 +42,4 @@ absl::StatusOr<std::unique_ptr<Fence>> MakeCudaFence(int ordinal);
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_DEVICE_CUDA_EVENT_H_
+#endif  // SLUICE_SRC_DEVICE_CUDA_CUDA_EVENT_H_

@@ -1,6 +1,6 @@
 // Marks functions that run on the GPU and on the host alike, so that host tests run what GPUs run.
-#ifndef SLUICE_SRC_DEVICE_CUDA_HOST_DEVICE_H_
-#define SLUICE_SRC_DEVICE_CUDA_HOST_DEVICE_H_
+#ifndef SLUICE_SRC_DEVICE_CUDA_CUDA_HOST_DEVICE_H_
+#define SLUICE_SRC_DEVICE_CUDA_CUDA_HOST_DEVICE_H_
 
 #ifdef __CUDACC__
 #define SLUICE_HOST_DEVICE __host__ __device__ __forceinline__
@@ -17,4 +17,4 @@
 #define SLUICE_NO_UNROLL
 #endif
 
-#endif  // SLUICE_SRC_DEVICE_CUDA_HOST_DEVICE_H_
+#endif  // SLUICE_SRC_DEVICE_CUDA_CUDA_HOST_DEVICE_H_

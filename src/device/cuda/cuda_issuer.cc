@@ -1,5 +1,5 @@
 // Decides who does what, and keeps the order between the host and the stream.
-#include "device/cuda_issuer.h"
+#include "device/cuda/cuda_issuer.h"
 
 #include <cuda_runtime_api.h>
 
@@ -14,26 +14,26 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "device/cuda_batch.h"
-#include "device/cuda_bounce.h"
-#include "device/cuda_cutter.h"
-#include "device/cuda_error.h"
-#include "device/cuda_event.h"
-#include "device/cuda_launcher.h"
-#include "device/cuda_pieces.h"
+#include "device/cuda/cuda_batch.h"
+#include "device/cuda/cuda_bounce.h"
+#include "device/cuda/cuda_cutter.h"
+#include "device/cuda/cuda_error.h"
+#include "device/cuda/cuda_event.h"
+#include "device/cuda/cuda_launcher.h"
+#include "device/cuda/cuda_pieces.h"
 #include "device/device.h"
 #include "device/normalization.h"
 #include "device/reduction.h"
 #include "device/strided_copy.h"
 #include "sluice/accelerator.h"
 #include "sluice/tensor.h"
-#include "tensor/run.h"
+#include "tensor/stretch.h"
 
 namespace sluice {
 namespace {
 
-// Between pinned memory and the GPU the copy engines are faster than kernels, and leave the
-// multiprocessors to others, from so many bytes in one stretch or in one row on.
+// From these sizes on, in one stretch or in one row, copy engines are faster than kernels between
+// pinned memory and the GPU. They also leave the multiprocessors to others.
 constexpr int64_t kCopyEngineStretch = int64_t{64} << 10;
 constexpr int64_t kCopyEngineRow = int64_t{16} << 10;
 constexpr int64_t kMaxPitch = (int64_t{1} << 31) - 1;
@@ -41,7 +41,7 @@ constexpr int64_t kMaxPitch = (int64_t{1} << 31) - 1;
 bool Touches(DeviceKind kind, DeviceKind src, DeviceKind dst) { return src == kind || dst == kind; }
 
 // All elements of something contiguous, as a copy.
-StridedCopy ContiguousCopy(const std::byte* src, std::byte* dst, DType dtype, const Run& all) {
+StridedCopy ContiguousCopy(const std::byte* src, std::byte* dst, DType dtype, const Stretch& all) {
   StridedCopy copy;
   copy.runs[0] = absl::MakeConstSpan(&all, 1);
   copy.src_strides[0] = copy.dst_strides[0] = DTypeBytes(dtype);
@@ -60,7 +60,7 @@ absl::StatusOr<std::unique_ptr<CudaIssuer>> CudaIssuer::Create(int ordinal, cuda
   absl::StatusOr<std::unique_ptr<CudaLauncher>> launcher = CudaLauncher::Create(ordinal, stream);
   if (!launcher.ok()) return launcher.status();
   issuer->launcher_ = *std::move(launcher);
-  absl::StatusOr<std::unique_ptr<BounceRing>> ring = BounceRing::Create(bounce_bytes);
+  absl::StatusOr<std::unique_ptr<BounceRing>> ring = BounceRing::Create(ordinal, bounce_bytes);
   if (!ring.ok()) return ring.status();
   issuer->ring_ = *std::move(ring);
   absl::StatusOr<UniqueCudaEvent> event = UniqueCudaEvent::Create();
@@ -69,17 +69,20 @@ absl::StatusOr<std::unique_ptr<CudaIssuer>> CudaIssuer::Create(int ordinal, cuda
   return issuer;
 }
 
-absl::Status CudaIssuer::Begin(const OwnedBatch& batch) {
+absl::Status CudaIssuer::ComeAfter(Fence* fence) {
+  host_held_back_ = true;
+  stream_is_idle_ = false;
+  return fence->HoldBack(StreamHandle{stream_});
+}
+
+void CudaIssuer::Begin(const OwnedBatch& batch) {
   batch_ = &batch;
   phase_ = Phase::kCopies;
   item_ = 0;
   item_begun_ = false;
-  used_stream_ = batch.after() != nullptr;
-  // A transport may have put work on the stream.
+  used_stream_ = false;
+  // The stream may have been put behind others.
   stream_is_idle_ = false;
-  if (batch.after() == nullptr) return absl::OkStatus();
-  host_held_back_ = true;
-  return batch.after()->HoldBack(StreamHandle{stream_});
 }
 
 size_t CudaIssuer::ItemCount() const {
@@ -150,13 +153,13 @@ absl::Status CudaIssuer::BeginItem() {
   next_element_ = 0;
   if (const auto* reduction = std::get_if<Reduction>(&work_)) {
     end_element_ = reduction->elements;
-    const Run all = {0, 0, end_element_};
+    const Stretch all = {0, 0, end_element_};
     bounced_.Assign(ContiguousCopy(reduction->src, reduction->dst, reduction->dtype, all), to_gpu);
     return absl::OkStatus();
   }
   const auto& normalization = std::get<Normalization>(work_);
   end_element_ = normalization.elements;
-  const Run all = {0, 0, end_element_};
+  const Stretch all = {0, 0, end_element_};
   const DType dtype = to_gpu ? normalization.src_dtype : normalization.dst_dtype;
   bounced_.Assign(ContiguousCopy(normalization.src, normalization.dst, dtype, all), to_gpu);
   return absl::OkStatus();

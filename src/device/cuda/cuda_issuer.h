@@ -1,7 +1,7 @@
 // Carries out batches, one at a time, as far as that goes without waiting: work on the stream, on
 // the host, and on both through pinned memory.
-#ifndef SLUICE_SRC_DEVICE_CUDA_ISSUER_H_
-#define SLUICE_SRC_DEVICE_CUDA_ISSUER_H_
+#ifndef SLUICE_SRC_DEVICE_CUDA_CUDA_ISSUER_H_
+#define SLUICE_SRC_DEVICE_CUDA_CUDA_ISSUER_H_
 
 #include <cuda_runtime_api.h>
 
@@ -13,12 +13,12 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "device/cuda_batch.h"
-#include "device/cuda_bounce.h"
-#include "device/cuda_cutter.h"
-#include "device/cuda_event.h"
-#include "device/cuda_launcher.h"
-#include "device/cuda_pieces.h"
+#include "device/cuda/cuda_batch.h"
+#include "device/cuda/cuda_bounce.h"
+#include "device/cuda/cuda_cutter.h"
+#include "device/cuda/cuda_event.h"
+#include "device/cuda/cuda_launcher.h"
+#include "device/cuda/cuda_pieces.h"
 #include "device/normalization.h"
 #include "device/reduction.h"
 #include "device/strided_copy.h"
@@ -32,13 +32,17 @@ class CudaIssuer {
   static absl::StatusOr<std::unique_ptr<CudaIssuer>> Create(int ordinal, cudaStream_t stream,
                                                             int64_t bounce_bytes);
 
-  // The batch must stay as it is until it is issued. The one before it must be.
-  absl::Status Begin(const OwnedBatch& batch);
+  // All that is done from now on comes after the fence.
+  absl::Status ComeAfter(Fence* fence);
+
+  // The batch must stay as it is until it is issued. The one before it must be. What its fences
+  // say is not for the issuer.
+  void Begin(const OwnedBatch& batch);
 
   // True once all that the host does of the batch is done, and all else is on the stream.
   absl::StatusOr<bool> Continue();
 
-  // Whether any of the batch's work, or what it comes after, is on the stream.
+  // Whether any of the batch's work is on the stream.
   bool used_stream() const { return used_stream_; }
 
  private:
@@ -104,4 +108,4 @@ class CudaIssuer {
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_DEVICE_CUDA_ISSUER_H_
+#endif  // SLUICE_SRC_DEVICE_CUDA_CUDA_ISSUER_H_

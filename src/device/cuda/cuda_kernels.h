@@ -1,35 +1,41 @@
 // Launches of the kernels, for host code.
-#ifndef SLUICE_SRC_DEVICE_CUDA_KERNELS_H_
-#define SLUICE_SRC_DEVICE_CUDA_KERNELS_H_
+#ifndef SLUICE_SRC_DEVICE_CUDA_CUDA_KERNELS_H_
+#define SLUICE_SRC_DEVICE_CUDA_CUDA_KERNELS_H_
 
 #include <cuda_runtime_api.h>
 
-#include "device/cuda_pieces.h"
+#include "device/cuda/cuda_pieces.h"
 
 namespace sluice {
 
-// So many pieces travel with the launch itself; more are copied to the GPU first.
-inline constexpr int kPiecesOfLaunch = 16;
+// So many pieces fit a launch at most: their 32 KiB are nearly all that a launch can carry (32,764
+// bytes since CUDA 12.1, on sm_70 and later). Each launch carries room for as many as this, or, if
+// it has few pieces, for kFewPieces.
+inline constexpr int kPiecesOfLaunch = 255;
+inline constexpr int kFewPieces = 16;
 
 struct CudaLaunch {
   cudaStream_t stream = nullptr;
   int multiprocessors = 1;  // of the stream's device
 };
 
-// Launches a kernel on `count` pieces, at least one; moves are between equal types, casts between
-// different ones. Fills in their first_tile. Where there are
-// more than kPiecesOfLaunch, they must lie in pinned memory and stay as they are, and `on_device`
-// must have room for them and not be used, until the stream has got past this; otherwise neither
-// is needed after the call.
-cudaError_t LaunchMoves(const CudaLaunch& launch, CudaMove* pieces, CudaMove* on_device, int count);
-cudaError_t LaunchCasts(const CudaLaunch& launch, CudaMove* pieces, CudaMove* on_device, int count);
-cudaError_t LaunchTransposes(const CudaLaunch& launch, CudaTranspose* pieces,
-                             CudaTranspose* on_device, int count);
-cudaError_t LaunchReductions(const CudaLaunch& launch, CudaReduction* pieces,
-                             CudaReduction* on_device, int count);
-cudaError_t LaunchNormalizations(const CudaLaunch& launch, CudaNormalization* pieces,
-                                 CudaNormalization* on_device, int count);
+// Launches a kernel on `count` pieces, 1 to kPiecesOfLaunch; moves are between equal types, casts
+// between different ones. Fills in their first_tile. The array has room for kFewPieces, or for
+// kPiecesOfLaunch if there are more: the launch carries what lies behind the pieces too, and the
+// kernel does not look at it. The array is not needed after the call.
+cudaError_t LaunchMoves(const CudaLaunch& launch, CudaMove* pieces, int count);
+cudaError_t LaunchCasts(const CudaLaunch& launch, CudaMove* pieces, int count);
+cudaError_t LaunchTransposes(const CudaLaunch& launch, CudaTranspose* pieces, int count);
+cudaError_t LaunchReductions(const CudaLaunch& launch, CudaReduction* pieces, int count);
+cudaError_t LaunchNormalizations(const CudaLaunch& launch, CudaNormalization* pieces, int count);
+
+// Loads a kernel on the current device, which its first launch would do otherwise.
+cudaError_t LoadMoves();
+cudaError_t LoadCasts();
+cudaError_t LoadTransposes();
+cudaError_t LoadReductions();
+cudaError_t LoadNormalizations();
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_DEVICE_CUDA_KERNELS_H_
+#endif  // SLUICE_SRC_DEVICE_CUDA_CUDA_KERNELS_H_

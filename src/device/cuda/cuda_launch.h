@@ -1,7 +1,7 @@
 // How every kernel is made and launched: blocks share out the tiles of a launch, each a stretch of
 // them. For nvcc's sources only.
-#ifndef SLUICE_SRC_DEVICE_CUDA_LAUNCH_H_
-#define SLUICE_SRC_DEVICE_CUDA_LAUNCH_H_
+#ifndef SLUICE_SRC_DEVICE_CUDA_CUDA_LAUNCH_H_
+#define SLUICE_SRC_DEVICE_CUDA_CUDA_LAUNCH_H_
 
 #include <cuda_runtime.h>
 
@@ -9,8 +9,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "device/cuda_kernels.h"
-#include "device/cuda_pieces.h"
+#include "device/cuda/cuda_kernels.h"
+#include "device/cuda/cuda_pieces.h"
 
 namespace sluice {
 
@@ -18,55 +18,67 @@ namespace sluice {
 // its piece.
 inline constexpr uint32_t kBlocksPerMultiprocessor = 16;
 
-template <class Piece>
+// The pieces of one launch. They travel as the kernel's parameter, which lies in constant memory:
+// no store can change them, and all threads of a warp read one of them at once.
+template <class Piece, int kCount>
 struct LaunchedPieces {
-  Piece pieces[kPiecesOfLaunch];
+  Piece pieces[kCount];
 };
 
-// Tiles of units, each thread's work a function of its own.
+// Tiles of units, each thread's work a function of its own. It works on a copy of the piece in
+// registers: it would otherwise read the piece anew for every unit.
 template <class Piece, void (*kOnUnits)(const Piece&, uint32_t first, uint32_t step)>
 struct UnitTiles {
-  static __device__ __forceinline__ void Do(const Piece& piece, uint32_t tile) {
+  static __device__ __forceinline__ void Do(const Piece& launched, uint32_t tile) {
+    const Piece piece = launched;
     kOnUnits(piece, tile * kTileUnits + threadIdx.x, kBlockThreads);
   }
 };
 
-// Tiles::Do does what one thread does of a tile. `more` has the pieces where they are too many for
-// `few`.
-template <class Piece, class Tiles>
+// Tiles::Do does what one thread does of a tile.
+template <class Piece, class Tiles, int kCount>
 __global__ void __launch_bounds__(kBlockThreads, 4)
-    TileKernel(const __grid_constant__ LaunchedPieces<Piece> few, const Piece* more, int count,
+    TileKernel(const __grid_constant__ LaunchedPieces<Piece, kCount> launched, int count,
                uint32_t tiles) {
-  const Piece* const pieces = more == nullptr ? few.pieces : more;
   auto tile = static_cast<uint32_t>(uint64_t{tiles} * blockIdx.x / gridDim.x);
   const auto end = static_cast<uint32_t>(uint64_t{tiles} * (blockIdx.x + 1) / gridDim.x);
-  for (int piece = PieceOf(pieces, count, tile); tile < end; ++tile) {
-    while (piece + 1 < count && pieces[piece + 1].first_tile <= tile) ++piece;
-    Tiles::Do(pieces[piece], tile - pieces[piece].first_tile);
+  for (int piece = PieceOf(launched.pieces, count, tile); tile < end; ++tile) {
+    while (piece + 1 < count && launched.pieces[piece + 1].first_tile <= tile) ++piece;
+    Tiles::Do(launched.pieces[piece], tile - launched.pieces[piece].first_tile);
   }
 }
 
-template <class Piece, class Tiles>
-cudaError_t LaunchTiles(const CudaLaunch& launch, Piece* pieces, Piece* on_device, int count) {
-  uint32_t tiles = NumberTiles(pieces, count);
-  LaunchedPieces<Piece> few;
-  const Piece* more = nullptr;
-  if (count <= kPiecesOfLaunch) {
-    std::copy_n(pieces, count, few.pieces);
-  } else {
-    const cudaError_t copied =
-        cudaMemcpyAsync(on_device, pieces, static_cast<size_t>(count) * sizeof(Piece),
-                        cudaMemcpyHostToDevice, launch.stream);
-    if (copied != cudaSuccess) return copied;
-    more = on_device;
-  }
+template <class Piece, class Tiles, int kCount>
+cudaError_t LaunchTilesOf(const CudaLaunch& launch, Piece* pieces, int count, uint32_t tiles) {
   const uint32_t most = static_cast<uint32_t>(launch.multiprocessors) * kBlocksPerMultiprocessor;
-  void* arguments[] = {&few, &more, &count, &tiles};
-  return cudaLaunchKernel(reinterpret_cast<const void*>(&TileKernel<Piece, Tiles>),
+  void* arguments[] = {pieces, &count, &tiles};
+  return cudaLaunchKernel(reinterpret_cast<const void*>(&TileKernel<Piece, Tiles, kCount>),
                           dim3(std::min(tiles, most)), dim3(kBlockThreads), arguments, 0,
                           launch.stream);
 }
 
+template <class Piece, class Tiles>
+cudaError_t LaunchTiles(const CudaLaunch& launch, Piece* pieces, int count) {
+  const uint32_t tiles = NumberTiles(pieces, count);
+  if (count <= kFewPieces) {
+    return LaunchTilesOf<Piece, Tiles, kFewPieces>(launch, pieces, count, tiles);
+  }
+  return LaunchTilesOf<Piece, Tiles, kPiecesOfLaunch>(launch, pieces, count, tiles);
+}
+
+template <class Piece, class Tiles, int kCount>
+cudaError_t LoadTilesOf() {
+  cudaFuncAttributes attributes;
+  return cudaFuncGetAttributes(&attributes,
+                               reinterpret_cast<const void*>(&TileKernel<Piece, Tiles, kCount>));
+}
+
+template <class Piece, class Tiles>
+cudaError_t LoadTiles() {
+  const cudaError_t error = LoadTilesOf<Piece, Tiles, kFewPieces>();
+  return error == cudaSuccess ? LoadTilesOf<Piece, Tiles, kPiecesOfLaunch>() : error;
+}
+
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_DEVICE_CUDA_LAUNCH_H_
+#endif  // SLUICE_SRC_DEVICE_CUDA_CUDA_LAUNCH_H_

@@ -1,5 +1,5 @@
-// A ring of tables: each is free again when the stream has got past the launch that uses it.
-#include "device/cuda_launcher.h"
+// Fills launches, and counts those that the stream has not got past.
+#include "device/cuda/cuda_launcher.h"
 
 #include <cuda_runtime_api.h>
 
@@ -8,20 +8,22 @@
 #include <cstdint>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "absl/memory/memory.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "device/cuda_elements.h"
-#include "device/cuda_error.h"
-#include "device/cuda_event.h"
-#include "device/cuda_kernels.h"
-#include "device/cuda_memory.h"
-#include "device/cuda_pieces.h"
+#include "device/cuda/cuda_elements.h"
+#include "device/cuda/cuda_error.h"
+#include "device/cuda/cuda_event.h"
+#include "device/cuda/cuda_kernels.h"
+#include "device/cuda/cuda_pieces.h"
 #include "sluice/tensor.h"
 
 namespace sluice {
 
+// The largest launch's parameters: the pieces, their count and the count of tiles.
+static_assert(kPiecesOfLaunch * sizeof(CudaMove) + 8 <= 32764);
 static_assert(sizeof(CudaTranspose) <= sizeof(CudaMove));
 static_assert(sizeof(CudaReduction) <= sizeof(CudaMove));
 static_assert(sizeof(CudaNormalization) <= sizeof(CudaMove));
@@ -32,6 +34,13 @@ void CudaLauncher::Hull::Add(const std::byte* at, uintptr_t bytes) {
   end = std::max(end, address + bytes);
 }
 
+CudaLauncher::CudaLauncher(const CudaLaunch& launch)
+    : launch_(launch),
+      moves_(kPiecesOfLaunch),
+      transposes_(kPiecesOfLaunch),
+      reductions_(kPiecesOfLaunch),
+      normalizations_(kPiecesOfLaunch) {}
+
 absl::StatusOr<std::unique_ptr<CudaLauncher>> CudaLauncher::Create(int ordinal,
                                                                    cudaStream_t stream) {
   CudaLaunch launch;
@@ -39,27 +48,20 @@ absl::StatusOr<std::unique_ptr<CudaLauncher>> CudaLauncher::Create(int ordinal,
   SLUICE_CUDA_RETURN_IF_ERROR(cudaDeviceGetAttribute,
                               (&launch.multiprocessors, cudaDevAttrMultiProcessorCount, ordinal));
   auto launcher = absl::WrapUnique(new CudaLauncher(launch));
-  absl::StatusOr<DeviceMemory> on_host = AllocatePinned(kTables * kTableBytes, "kernels' tables");
-  if (!on_host.ok()) return on_host.status();
-  launcher->on_host_ = *std::move(on_host);
-  absl::StatusOr<DeviceMemory> on_gpu =
-      AllocateOnGpu(ordinal, kTables * kTableBytes, "kernels' tables");
-  if (!on_gpu.ok()) return on_gpu.status();
-  launcher->on_gpu_ = *std::move(on_gpu);
-  for (Table& table : launcher->tables_) {
+  for (Launch& one : launcher->launches_) {
     absl::StatusOr<UniqueCudaEvent> event = UniqueCudaEvent::Create();
     if (!event.ok()) return event.status();
-    table.passed = *std::move(event);
+    one.passed = *std::move(event);
   }
   return launcher;
 }
 
 absl::StatusOr<bool> CudaLauncher::Add(const CudaMove& piece) {
-  return AddTo(piece.src_dtype == piece.dst_dtype ? Kind::kMove : Kind::kCast, piece);
+  return AddAs(piece.src_dtype == piece.dst_dtype ? Kind::kMove : Kind::kCast, &moves_, piece);
 }
 
 absl::StatusOr<bool> CudaLauncher::Add(const CudaTranspose& piece) {
-  return AddTo(Kind::kTranspose, piece);
+  return AddAs(Kind::kTranspose, &transposes_, piece);
 }
 
 // Those of one launch run in any order: so none of them may touch what another one changes.
@@ -75,7 +77,7 @@ absl::StatusOr<bool> CudaLauncher::Add(const CudaReduction& piece) {
       (changed.Meets(changed_) || changed.Meets(read_) || read.Meets(changed_))) {
     if (absl::Status status = Flush(); !status.ok()) return status;
   }
-  absl::StatusOr<bool> added = AddTo(Kind::kReduction, piece);
+  absl::StatusOr<bool> added = AddAs(Kind::kReduction, &reductions_, piece);
   if (!added.ok() || !*added) return added;
   if (count_ == 1) read_ = changed_ = Hull();
   read_.Add(piece.src, static_cast<uintptr_t>(piece.units * elements * bytes));
@@ -84,62 +86,55 @@ absl::StatusOr<bool> CudaLauncher::Add(const CudaReduction& piece) {
 }
 
 absl::StatusOr<bool> CudaLauncher::Add(const CudaNormalization& piece) {
-  return AddTo(Kind::kNormalization, piece);
+  return AddAs(Kind::kNormalization, &normalizations_, piece);
 }
 
 template <class Piece>
-Piece* CudaLauncher::TableOf(const DeviceMemory& memory) const {
-  return reinterpret_cast<Piece*>(memory.data() + table_ * kTableBytes);
-}
-
-template <class Piece>
-absl::StatusOr<bool> CudaLauncher::AddTo(Kind kind, const Piece& piece) {
-  if (count_ == kTablePieces || (count_ > 0 && kind != kind_)) {
+absl::StatusOr<bool> CudaLauncher::AddAs(Kind kind, std::vector<Piece>* pieces,
+                                         const Piece& piece) {
+  if (count_ == kPiecesOfLaunch || (count_ > 0 && kind != kind_)) {
     if (absl::Status status = Flush(); !status.ok()) return status;
   }
-  Table& table = tables_[table_];
-  if (table.under_way) {
-    absl::StatusOr<bool> passed = table.passed.Passed();
+  Launch& next = launches_[next_];
+  if (next.under_way) {
+    absl::StatusOr<bool> passed = next.passed.Passed();
     if (!passed.ok() || !*passed) return passed;
-    table.under_way = false;
+    next.under_way = false;
   }
   kind_ = kind;
-  TableOf<Piece>(on_host_)[count_++] = piece;
+  (*pieces)[static_cast<size_t>(count_++)] = piece;
   return true;
 }
 
 absl::Status CudaLauncher::Flush() {
   if (count_ == 0) return absl::OkStatus();
   const int count = std::exchange(count_, 0);
-  const auto on = [&]<class Piece>(cudaError_t (*launch)(const CudaLaunch&, Piece*, Piece*, int),
-                                   const char* name) {
-    return CudaStatus(launch(launch_, TableOf<Piece>(on_host_), TableOf<Piece>(on_gpu_), count),
-                      name);
-  };
   absl::Status status;
   switch (kind_) {
     case Kind::kMove:
-      status = on(&LaunchMoves, "launch of the copy kernel");
+      status = CudaStatus(LaunchMoves(launch_, moves_.data(), count), "launch of the copy kernel");
       break;
     case Kind::kCast:
-      status = on(&LaunchCasts, "launch of the cast kernel");
+      status = CudaStatus(LaunchCasts(launch_, moves_.data(), count), "launch of the cast kernel");
       break;
     case Kind::kTranspose:
-      status = on(&LaunchTransposes, "launch of the transposition kernel");
+      status = CudaStatus(LaunchTransposes(launch_, transposes_.data(), count),
+                          "launch of the transposition kernel");
       break;
     case Kind::kReduction:
-      status = on(&LaunchReductions, "launch of the reduction kernel");
+      status = CudaStatus(LaunchReductions(launch_, reductions_.data(), count),
+                          "launch of the reduction kernel");
       break;
     case Kind::kNormalization:
-      status = on(&LaunchNormalizations, "launch of the normalization kernel");
+      status = CudaStatus(LaunchNormalizations(launch_, normalizations_.data(), count),
+                          "launch of the normalization kernel");
       break;
   }
-  // A few pieces travel with the launch, and their table is free again.
-  if (!status.ok() || count <= kPiecesOfLaunch) return status;
-  Table& table = tables_[table_];
-  table.under_way = true;
-  table_ = (table_ + 1) % tables_.size();
-  return table.passed.Record(launch_.stream);
+  if (!status.ok() || count <= kFewPieces) return status;
+  Launch& launched = launches_[next_];
+  launched.under_way = true;
+  next_ = (next_ + 1) % launches_.size();
+  return launched.passed.Record(launch_.stream);
 }
 
 }  // namespace sluice

@@ -1,29 +1,31 @@
-// Collects pieces in tables and launches kernels on them, many pieces at a time.
-#ifndef SLUICE_SRC_DEVICE_CUDA_LAUNCHER_H_
-#define SLUICE_SRC_DEVICE_CUDA_LAUNCHER_H_
+// Collects pieces and launches kernels on them, many pieces at a time.
+#ifndef SLUICE_SRC_DEVICE_CUDA_CUDA_LAUNCHER_H_
+#define SLUICE_SRC_DEVICE_CUDA_CUDA_LAUNCHER_H_
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "device/cuda_event.h"
-#include "device/cuda_kernels.h"
-#include "device/cuda_pieces.h"
-#include "device/device.h"
+#include "device/cuda/cuda_event.h"
+#include "device/cuda/cuda_kernels.h"
+#include "device/cuda/cuda_pieces.h"
 
 namespace sluice {
 
-// Has tables for a bounded number of pieces. What is added is launched when a table is full, when
-// something else follows, or when Flush is called.
+// What is added is launched when a launch is full, when something else follows, or when Flush is
+// called. The number of large launches under way is bounded. Where a stream holds too much, the
+// runtime makes the host wait. Meanwhile the stream may wait for what only this host can do.
 class CudaLauncher {
  public:
   // On a stream of the current device, `ordinal`.
   static absl::StatusOr<std::unique_ptr<CudaLauncher>> Create(int ordinal, cudaStream_t stream);
 
-  // Adds a piece, unless (false) all tables are under way: try again later.
+  // Adds a piece, unless (false) kLaunches launches of more than kFewPieces are under way: try
+  // again later.
   absl::StatusOr<bool> Add(const CudaMove& piece);
   absl::StatusOr<bool> Add(const CudaTranspose& piece);
   absl::StatusOr<bool> Add(const CudaReduction& piece);
@@ -32,16 +34,13 @@ class CudaLauncher {
   // Launches what has been added.
   absl::Status Flush();
 
-  static constexpr int kTablePieces = 512;
-  static constexpr size_t kTables = 8;
+  static constexpr size_t kLaunches = 8;
 
  private:
   enum class Kind { kMove, kCast, kTranspose, kReduction, kNormalization };
-  static constexpr size_t kTableBytes = kTablePieces * sizeof(CudaMove);
-
-  struct Table {
-    UniqueCudaEvent passed;  // the launch that uses it
-    bool under_way = false;  // that launch may still be
+  struct Launch {
+    UniqueCudaEvent passed;
+    bool under_way = false;  // as far as is known
   };
   // Bytes from the lowest to the highest of some stretches.
   struct Hull {
@@ -51,24 +50,25 @@ class CudaLauncher {
     bool Meets(const Hull& other) const { return begin < other.end && other.begin < end; }
   };
 
-  explicit CudaLauncher(const CudaLaunch& launch) : launch_(launch) {}
+  explicit CudaLauncher(const CudaLaunch& launch);
   template <class Piece>
-  absl::StatusOr<bool> AddTo(Kind kind, const Piece& piece);
-  template <class Piece>
-  Piece* TableOf(const DeviceMemory& memory) const;
+  absl::StatusOr<bool> AddAs(Kind kind, std::vector<Piece>* pieces, const Piece& piece);
 
   const CudaLaunch launch_;
-  DeviceMemory on_host_;
-  DeviceMemory on_gpu_;
-  std::array<Table, kTables> tables_;
-  size_t table_ = 0;  // that is being filled
-  int count_ = 0;     // pieces in it
+  // Room for kPiecesOfLaunch each. One of them holds `count_` pieces, of `kind_`.
+  std::vector<CudaMove> moves_;
+  std::vector<CudaTranspose> transposes_;
+  std::vector<CudaReduction> reductions_;
+  std::vector<CudaNormalization> normalizations_;
+  int count_ = 0;
   Kind kind_ = Kind::kMove;
-  // What the reductions in the table read only, and what they change.
+  std::array<Launch, kLaunches> launches_;  // of more than kFewPieces
+  size_t next_ = 0;                         // of them
+  // What the reductions among the pieces read only, and what they change.
   Hull read_;
   Hull changed_;
 };
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_DEVICE_CUDA_LAUNCHER_H_
+#endif  // SLUICE_SRC_DEVICE_CUDA_CUDA_LAUNCHER_H_

@@ -1,5 +1,5 @@
-// Pins mapped pages rather than asking CUDA for pinned ones: so they are near the right CPUs.
-#include "device/cuda_memory.h"
+// Pins mapped pages rather than asking CUDA for pinned ones: so they are near the GPU.
+#include "device/cuda/cuda_memory.h"
 
 #include <cuda_runtime_api.h>
 
@@ -10,38 +10,45 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "device/cuda_error.h"
+#include "device/cuda/cuda_current.h"
+#include "device/cuda/cuda_error.h"
 #include "device/device.h"
 #include "device/host_memory.h"
 
 namespace sluice {
 namespace {
 
-// Errors are not for whoever frees: those of earlier work, or of a runtime that is ending.
-void Unpin(std::byte* data, size_t bytes) {
+// Errors are not for whoever frees: those of earlier work, or of a runtime that is ending. That
+// thread may have another device, or none.
+void Unpin(std::byte* data, size_t bytes, int ordinal) {
+  const CurrentCudaDevice current(ordinal);
   (void)cudaHostUnregister(data);
   (void)cudaGetLastError();
   UnmapHostMemory(data, bytes);
 }
 
-void FreeOnGpu(std::byte* data, size_t) {
+void FreeOnGpu(std::byte* data, size_t, int ordinal) {
+  const CurrentCudaDevice current(ordinal);
   (void)cudaFree(data);
   (void)cudaGetLastError();
 }
 
 }  // namespace
 
-absl::StatusOr<DeviceMemory> AllocatePinned(size_t bytes, absl::string_view what) {
-  absl::StatusOr<DeviceMemory> memory = MapHostMemory(bytes, what);
+absl::StatusOr<DeviceMemory> AllocatePinned(int ordinal, size_t bytes, absl::string_view what) {
+  // What a socket's link to another one lets through is less than a GPU takes.
+  int node = kNearProcess;  // which is also what CUDA says of a GPU near no node
+  SLUICE_CUDA_RETURN_IF_ERROR(cudaDeviceGetAttribute, (&node, cudaDevAttrHostNumaId, ordinal));
+  absl::StatusOr<DeviceMemory> memory = MapHostMemory(bytes, what, node);
   if (!memory.ok() || bytes == 0) return memory;
   const cudaError_t error = cudaHostRegister(memory->data(), bytes, cudaHostRegisterPortable);
   if (error != cudaSuccess) {
-    return CudaStatus(error, absl::StrCat("pinning ", bytes, " bytes of ", what,
-                                          " (limited by ulimit -l, too): cudaHostRegister"));
+    return CudaStatus(error,
+                      absl::StrCat("pinning ", bytes, " bytes of ", what, ": cudaHostRegister"));
   }
   std::byte* const data = memory->data();
   memory->Abandon();
-  return DeviceMemory(data, bytes, Unpin);
+  return DeviceMemory(data, bytes, Unpin, ordinal);
 }
 
 absl::StatusOr<DeviceMemory> AllocateOnGpu(int ordinal, size_t bytes, absl::string_view what) {
@@ -49,7 +56,7 @@ absl::StatusOr<DeviceMemory> AllocateOnGpu(int ordinal, size_t bytes, absl::stri
   void* data = nullptr;
   const cudaError_t error = cudaMalloc(&data, bytes);
   if (error == cudaSuccess) {
-    return DeviceMemory(static_cast<std::byte*>(data), bytes, FreeOnGpu);
+    return DeviceMemory(static_cast<std::byte*>(data), bytes, FreeOnGpu, ordinal);
   }
   const absl::Status status = CudaStatus(error, "cudaMalloc");
   size_t free_bytes = 0;
@@ -60,7 +67,9 @@ absl::StatusOr<DeviceMemory> AllocateOnGpu(int ordinal, size_t bytes, absl::stri
   } else {
     (void)cudaGetLastError();
   }
-  return absl::Status(status.code(),
+  // CUDA calls a size that no GPU has an invalid value.
+  const bool is_too_much = bytes > total_bytes && !left.empty();
+  return absl::Status(is_too_much ? absl::StatusCode::kResourceExhausted : status.code(),
                       absl::StrCat("cannot allocate ", bytes, " bytes of ", what,
                                    " on cuda:", ordinal, left, ": ", status.message()));
 }

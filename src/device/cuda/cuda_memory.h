@@ -1,6 +1,6 @@
 // Pinned memory of the host, and memory of a GPU.
-#ifndef SLUICE_SRC_DEVICE_CUDA_MEMORY_H_
-#define SLUICE_SRC_DEVICE_CUDA_MEMORY_H_
+#ifndef SLUICE_SRC_DEVICE_CUDA_CUDA_MEMORY_H_
+#define SLUICE_SRC_DEVICE_CUDA_CUDA_MEMORY_H_
 
 #include <cstddef>
 
@@ -10,9 +10,9 @@
 
 namespace sluice {
 
-// As host_memory.h gives it, and pinned for all devices. ResourceExhausted says how many bytes of
-// `what` cannot be had.
-absl::StatusOr<DeviceMemory> AllocatePinned(size_t bytes, absl::string_view what);
+// As host_memory.h gives it, near the current device, `ordinal`, and pinned for all devices.
+// ResourceExhausted says how many bytes of `what` cannot be had.
+absl::StatusOr<DeviceMemory> AllocatePinned(int ordinal, size_t bytes, absl::string_view what);
 
 // Memory of the current device, `ordinal`. ResourceExhausted says how many bytes of `what` were
 // asked for, and how many are free and there in all.
@@ -20,4 +20,4 @@ absl::StatusOr<DeviceMemory> AllocateOnGpu(int ordinal, size_t bytes, absl::stri
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_DEVICE_CUDA_MEMORY_H_
+#endif  // SLUICE_SRC_DEVICE_CUDA_CUDA_MEMORY_H_

@@ -1,13 +1,13 @@
 // What one thread does of a piece of a copy between equal types: it moves up to four units.
-#ifndef SLUICE_SRC_DEVICE_CUDA_MOVE_H_
-#define SLUICE_SRC_DEVICE_CUDA_MOVE_H_
+#ifndef SLUICE_SRC_DEVICE_CUDA_CUDA_MOVE_H_
+#define SLUICE_SRC_DEVICE_CUDA_CUDA_MOVE_H_
 
 #include <cstddef>
 #include <cstdint>
 
-#include "device/cuda_elements.h"
-#include "device/cuda_host_device.h"
-#include "device/cuda_pieces.h"
+#include "device/cuda/cuda_elements.h"
+#include "device/cuda/cuda_host_device.h"
+#include "device/cuda/cuda_pieces.h"
 
 namespace sluice {
 
@@ -48,4 +48,4 @@ SLUICE_HOST_DEVICE void Move(const CudaMove& piece, uint32_t first, uint32_t ste
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_DEVICE_CUDA_MOVE_H_
+#endif  // SLUICE_SRC_DEVICE_CUDA_CUDA_MOVE_H_

@@ -1,14 +1,14 @@
 // What one thread does of a normalization: up to four units, with the same bits as normalization.h.
-#ifndef SLUICE_SRC_DEVICE_CUDA_NORMALIZE_H_
-#define SLUICE_SRC_DEVICE_CUDA_NORMALIZE_H_
+#ifndef SLUICE_SRC_DEVICE_CUDA_CUDA_NORMALIZE_H_
+#define SLUICE_SRC_DEVICE_CUDA_CUDA_NORMALIZE_H_
 
 #include <cstddef>
 #include <cstdint>
 
-#include "device/cuda_cast.h"
-#include "device/cuda_elements.h"
-#include "device/cuda_host_device.h"
-#include "device/cuda_pieces.h"
+#include "device/cuda/cuda_cast.h"
+#include "device/cuda/cuda_elements.h"
+#include "device/cuda/cuda_host_device.h"
+#include "device/cuda/cuda_pieces.h"
 #include "sluice/tensor.h"
 
 namespace sluice {
@@ -94,4 +94,4 @@ SLUICE_HOST_DEVICE void Normalize(const CudaNormalization& piece, uint32_t first
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_DEVICE_CUDA_NORMALIZE_H_
+#endif  // SLUICE_SRC_DEVICE_CUDA_CUDA_NORMALIZE_H_

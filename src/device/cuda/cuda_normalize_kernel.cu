@@ -1,15 +1,18 @@
 // The kernel that normalizes units.
-#include "device/cuda_kernels.h"
-#include "device/cuda_launch.h"
-#include "device/cuda_normalize.h"
-#include "device/cuda_pieces.h"
+#include "device/cuda/cuda_kernels.h"
+#include "device/cuda/cuda_launch.h"
+#include "device/cuda/cuda_normalize.h"
+#include "device/cuda/cuda_pieces.h"
 
 namespace sluice {
 
-cudaError_t LaunchNormalizations(const CudaLaunch& launch, CudaNormalization* pieces,
-                                 CudaNormalization* on_device, int count) {
+cudaError_t LaunchNormalizations(const CudaLaunch& launch, CudaNormalization* pieces, int count) {
   return LaunchTiles<CudaNormalization, UnitTiles<CudaNormalization, &Normalize>>(launch, pieces,
-                                                                                  on_device, count);
+                                                                                  count);
+}
+
+cudaError_t LoadNormalizations() {
+  return LoadTiles<CudaNormalization, UnitTiles<CudaNormalization, &Normalize>>();
 }
 
 }  // namespace sluice

@@ -1,12 +1,12 @@
 // What kernels work on: pieces, each cut into units that one thread does at once, and tiles of
 // units that a block does. And the arithmetic from a unit's number to its place in memory.
-#ifndef SLUICE_SRC_DEVICE_CUDA_PIECES_H_
-#define SLUICE_SRC_DEVICE_CUDA_PIECES_H_
+#ifndef SLUICE_SRC_DEVICE_CUDA_CUDA_PIECES_H_
+#define SLUICE_SRC_DEVICE_CUDA_CUDA_PIECES_H_
 
 #include <cstddef>
 #include <cstdint>
 
-#include "device/cuda_host_device.h"
+#include "device/cuda/cuda_host_device.h"
 #include "sluice/layout.h"
 #include "sluice/tensor.h"
 
@@ -17,9 +17,9 @@ inline constexpr uint32_t kUnitsPerThread = 4;
 inline constexpr uint32_t kTileUnits = kBlockThreads * kUnitsPerThread;
 inline constexpr int64_t kMaxPieceUnits = int64_t{1} << 30;
 
-// What a unit is where elements are computed with: as many as FullUnit says, at addresses that are
-// multiples of their bytes together; one element; or one at an address that is no multiple of its
-// size.
+// What a unit is where elements are computed with. `kFull`: as many elements as FullUnit says, at
+// addresses that are multiples of their bytes together. `kElement`: one element. `kUnaligned`: one
+// element at an address that is no multiple of its size.
 enum class CudaUnit : uint8_t { kFull, kElement, kUnaligned };
 
 // Division by a number that is known beforehand.
@@ -159,4 +159,4 @@ SLUICE_HOST_DEVICE int PieceOf(const Piece* pieces, int count, uint32_t tile) {
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_DEVICE_CUDA_PIECES_H_
+#endif  // SLUICE_SRC_DEVICE_CUDA_CUDA_PIECES_H_

@@ -1,17 +1,16 @@
 // Where transports find the stream of a session's device.
-#include "transport/cuda_queue.h"
+#include "device/cuda/cuda_queue.h"
 
 #include <array>
 
 #include "absl/strings/str_cat.h"
-#include "device/cuda_device.h"
-#include "device/cuda_error.h"
+#include "device/cuda/cuda_error.h"
 
 namespace sluice {
 
 absl::StatusOr<CudaQueue> QueueOf(Device* device, const std::string& transport) {
-  const auto* cuda = dynamic_cast<const CudaDevice*>(device);
-  if (cuda != nullptr) return CudaQueue{cuda->ordinal(), cuda->stream()};
+  auto* const cuda = dynamic_cast<CudaDevice*>(device);
+  if (cuda != nullptr) return CudaQueue{cuda->ordinal(), cuda->transport_stream(), cuda};
   return absl::InvalidArgumentError(
       absl::StrCat(transport, " carries what a CUDA device has, and the session's is none"));
 }

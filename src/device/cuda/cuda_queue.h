@@ -1,13 +1,15 @@
 // The stream of a CUDA device on which a transport puts its work.
-#ifndef SLUICE_SRC_TRANSPORT_CUDA_QUEUE_H_
-#define SLUICE_SRC_TRANSPORT_CUDA_QUEUE_H_
+#ifndef SLUICE_SRC_DEVICE_CUDA_CUDA_QUEUE_H_
+#define SLUICE_SRC_DEVICE_CUDA_CUDA_QUEUE_H_
 
 #include <cuda_runtime_api.h>
 
+#include <cstdint>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "device/cuda/cuda_device.h"
 #include "device/device.h"
 
 namespace sluice {
@@ -15,6 +17,13 @@ namespace sluice {
 struct CudaQueue {
   int ordinal = 0;
   cudaStream_t stream = nullptr;
+  CudaDevice* device = nullptr;  // outlives the transport
+
+  // What the stream gets from now on comes after the batches that filled what is to be sent, and
+  // after what they come after. Before each piece of a transport's work; returns its number.
+  absl::StatusOr<uint64_t> ComeAfterBatches() const { return device->HoldBackTransport(); }
+  // Before it is told that the piece is on the stream: what is drained then comes after it.
+  void HandedOut(uint64_t number) const { device->TransportHandedOut(number); }
 };
 
 // That of a device that a CUDA accelerator has opened. InvalidArgument for others, in the name of
@@ -26,4 +35,4 @@ absl::StatusOr<std::string> PciBusIdOf(int ordinal);
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_TRANSPORT_CUDA_QUEUE_H_
+#endif  // SLUICE_SRC_DEVICE_CUDA_CUDA_QUEUE_H_

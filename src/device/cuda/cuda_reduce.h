@@ -1,15 +1,15 @@
 // What one thread does of a reduction: up to four units, with the same bits as reduction.h.
-#ifndef SLUICE_SRC_DEVICE_CUDA_REDUCE_H_
-#define SLUICE_SRC_DEVICE_CUDA_REDUCE_H_
+#ifndef SLUICE_SRC_DEVICE_CUDA_CUDA_REDUCE_H_
+#define SLUICE_SRC_DEVICE_CUDA_CUDA_REDUCE_H_
 
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
 
-#include "device/cuda_cast.h"
-#include "device/cuda_elements.h"
-#include "device/cuda_host_device.h"
-#include "device/cuda_pieces.h"
+#include "device/cuda/cuda_cast.h"
+#include "device/cuda/cuda_elements.h"
+#include "device/cuda/cuda_host_device.h"
+#include "device/cuda/cuda_pieces.h"
 #include "sluice/layout.h"
 #include "sluice/tensor.h"
 
@@ -151,4 +151,4 @@ SLUICE_HOST_DEVICE void Reduce(const CudaReduction& piece, uint32_t first, uint3
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_DEVICE_CUDA_REDUCE_H_
+#endif  // SLUICE_SRC_DEVICE_CUDA_CUDA_REDUCE_H_

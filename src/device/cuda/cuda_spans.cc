@@ -1,5 +1,5 @@
 // Turns the time between events into times of day.
-#include "device/cuda_spans.h"
+#include "device/cuda/cuda_spans.h"
 
 #include <cuda_runtime_api.h>
 
@@ -14,8 +14,8 @@
 #include "absl/memory/memory.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "device/cuda_error.h"
-#include "device/cuda_event.h"
+#include "device/cuda/cuda_error.h"
+#include "device/cuda/cuda_event.h"
 
 namespace sluice {
 namespace {

@@ -1,6 +1,6 @@
 // When a stream was busy with batches, by timed events.
-#ifndef SLUICE_SRC_DEVICE_CUDA_SPANS_H_
-#define SLUICE_SRC_DEVICE_CUDA_SPANS_H_
+#ifndef SLUICE_SRC_DEVICE_CUDA_CUDA_SPANS_H_
+#define SLUICE_SRC_DEVICE_CUDA_CUDA_SPANS_H_
 
 #include <cuda_runtime_api.h>
 
@@ -12,7 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "device/cuda_event.h"
+#include "device/cuda/cuda_event.h"
 #include "device/device.h"
 
 namespace sluice {
@@ -52,4 +52,4 @@ class CudaSpans {
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_DEVICE_CUDA_SPANS_H_
+#endif  // SLUICE_SRC_DEVICE_CUDA_CUDA_SPANS_H_

@@ -1,14 +1,14 @@
 // What one thread does of a square of a transposition: it takes elements to memory that its block
 // shares, and after all have done so, from there.
-#ifndef SLUICE_SRC_DEVICE_CUDA_TRANSPOSE_H_
-#define SLUICE_SRC_DEVICE_CUDA_TRANSPOSE_H_
+#ifndef SLUICE_SRC_DEVICE_CUDA_CUDA_TRANSPOSE_H_
+#define SLUICE_SRC_DEVICE_CUDA_CUDA_TRANSPOSE_H_
 
 #include <cstddef>
 #include <cstdint>
 
-#include "device/cuda_elements.h"
-#include "device/cuda_host_device.h"
-#include "device/cuda_pieces.h"
+#include "device/cuda/cuda_elements.h"
+#include "device/cuda/cuda_host_device.h"
+#include "device/cuda/cuda_pieces.h"
 
 namespace sluice {
 
@@ -75,4 +75,4 @@ SLUICE_HOST_DEVICE void TransposeSquare(const CudaTranspose& piece, uint32_t til
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_DEVICE_CUDA_TRANSPOSE_H_
+#endif  // SLUICE_SRC_DEVICE_CUDA_CUDA_TRANSPOSE_H_

@@ -2,11 +2,11 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "device/cuda_elements.h"
-#include "device/cuda_kernels.h"
-#include "device/cuda_launch.h"
-#include "device/cuda_pieces.h"
-#include "device/cuda_transpose.h"
+#include "device/cuda/cuda_elements.h"
+#include "device/cuda/cuda_kernels.h"
+#include "device/cuda/cuda_launch.h"
+#include "device/cuda/cuda_pieces.h"
+#include "device/cuda/cuda_transpose.h"
 
 namespace sluice {
 namespace {
@@ -24,9 +24,10 @@ struct Squares {
 
 }  // namespace
 
-cudaError_t LaunchTransposes(const CudaLaunch& launch, CudaTranspose* pieces,
-                             CudaTranspose* on_device, int count) {
-  return LaunchTiles<CudaTranspose, Squares>(launch, pieces, on_device, count);
+cudaError_t LaunchTransposes(const CudaLaunch& launch, CudaTranspose* pieces, int count) {
+  return LaunchTiles<CudaTranspose, Squares>(launch, pieces, count);
 }
+
+cudaError_t LoadTransposes() { return LoadTiles<CudaTranspose, Squares>(); }
 
 }  // namespace sluice

@@ -1,5 +1,5 @@
 // Boxes, their members, and what each member has of them.
-#include "plan/checkpoint_plan.h"
+#include "plan/shard/checkpoint_plan.h"
 
 #include <algorithm>
 #include <map>
@@ -43,12 +43,12 @@ int64_t TurnOf(int64_t number, int64_t count) {
 
 // Stretches of a list between positions in a box that begins at `origin` and in the part.
 void AppendRuns(const IntervalList& list, int64_t origin, CheckpointFlow flow,
-                std::vector<Run>* runs) {
+                std::vector<Stretch>* runs) {
   for (const Interval& interval : list.intervals()) {
     const int64_t in_box = interval.begin - origin;
     runs->push_back(flow == CheckpointFlow::kLoad
-                        ? Run{in_box, interval.position, interval.length()}
-                        : Run{interval.position, in_box, interval.length()});
+                        ? Stretch{in_box, interval.position, interval.length()}
+                        : Stretch{interval.position, in_box, interval.length()});
   }
 }
 
@@ -85,8 +85,8 @@ struct CheckpointPlan::TensorClass {
   int64_t boxes = 0;
   bool packs = false;
   int64_t inner_regions = 1;  // combinations of parts behind the cut dimension
-  std::array<std::vector<std::vector<Run>>, kMaxTensorDims> runs;  // behind the cut, by part
-  mutable std::map<int64_t, std::vector<PartOverlap>> cut_parts;   // by range
+  std::array<std::vector<std::vector<Stretch>>, kMaxTensorDims> runs;  // behind the cut, by part
+  mutable std::map<int64_t, std::vector<PartOverlap>> cut_parts;       // by range
 
   // This rank's.
   std::optional<int64_t> position;
@@ -336,7 +336,7 @@ void CheckpointPlan::AppendPart(const Tensor& tensor, int64_t box, int64_t regio
   const IntervalList& indices = of.CutParts(box)[static_cast<size_t>(region)].indices;
   const size_t before = parts->cut_runs.size();
   AppendRuns(indices, begin, flow_, &parts->cut_runs);
-  part.runs[0] = absl::MakeConstSpan(static_cast<const Run*>(nullptr), 0);
+  part.runs[0] = absl::MakeConstSpan(static_cast<const Stretch*>(nullptr), 0);
   part.extent[0] = indices.size();
   part.box_size[0] = end - begin;
   part.elements *= part.extent[0];

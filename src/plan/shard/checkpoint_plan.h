@@ -1,11 +1,11 @@
 // How the tensors of a checkpoint are cut into pieces, and who takes part in each piece.
 //
-// A piece is a box of a row-major tensor that is one range of bytes in its file: indices fixed in
-// the dimensions before the cut one, a range in the cut one, all that is behind it. One rank reads
-// or writes it: the file rank. All is arithmetic on what every rank knows: cost follows a rank's
-// own pieces.
-#ifndef SLUICE_SRC_PLAN_CHECKPOINT_PLAN_H_
-#define SLUICE_SRC_PLAN_CHECKPOINT_PLAN_H_
+// A piece is a box of a row-major tensor that is one range of bytes in its file. Its indices are
+// fixed in the dimensions before the cut one, and a range in the cut one. It has all of the
+// dimensions behind the cut one. One rank reads or writes the piece: the file rank. All is
+// arithmetic on what every rank knows. The cost follows a rank's own pieces.
+#ifndef SLUICE_SRC_PLAN_SHARD_CHECKPOINT_PLAN_H_
+#define SLUICE_SRC_PLAN_SHARD_CHECKPOINT_PLAN_H_
 
 #include <array>
 #include <cstdint>
@@ -17,7 +17,7 @@
 #include "mesh/partition.h"
 #include "plan/bucket.h"
 #include "sluice/layout.h"
-#include "tensor/run.h"
+#include "tensor/stretch.h"
 
 namespace sluice {
 
@@ -49,7 +49,7 @@ struct CheckpointPart {
   int dims = 1;            // from first_dim on; the arrays below begin with it
   // Stretches along each dimension, between the positions in the box and in the part: from the box
   // in kLoad, to it in kSave. Valid as long as the CheckpointParts.
-  std::array<absl::Span<const Run>, kMaxTensorDims> runs;
+  std::array<absl::Span<const Stretch>, kMaxTensorDims> runs;
   std::array<int64_t, kMaxTensorDims> extent{};    // of the part, elements
   std::array<int64_t, kMaxTensorDims> box_size{};  // of the box, elements
   int64_t elements = 0;
@@ -61,7 +61,7 @@ struct CheckpointPart {
 
 struct CheckpointParts {
   std::vector<CheckpointPart> parts;
-  std::vector<Run> cut_runs;  // of the cut dimension
+  std::vector<Stretch> cut_runs;  // of the cut dimension
 };
 
 class CheckpointPlan {
@@ -133,4 +133,4 @@ class CheckpointPlan {
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_PLAN_CHECKPOINT_PLAN_H_
+#endif  // SLUICE_SRC_PLAN_SHARD_CHECKPOINT_PLAN_H_

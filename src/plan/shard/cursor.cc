@@ -1,5 +1,5 @@
 // Cursors merged, and kept up to date.
-#include "plan/cursor.h"
+#include "plan/shard/cursor.h"
 
 #include <algorithm>
 #include <tuple>
@@ -10,8 +10,8 @@
 namespace sluice {
 namespace {
 
-// What was released before is taken over into a rank's own part where that takes so many looks, and
-// comes to so many ranges, at most.
+// What was released before is taken over into a rank's own part where two things hold. It takes at
+// most kTakeOverMax looks, and comes to at most kTakeOverRanges ranges.
 constexpr int64_t kTakeOverMax = int64_t{1} << 16;
 constexpr size_t kTakeOverRanges = 64;
 

@@ -1,6 +1,6 @@
 // How far a stream has been consumed, as a text that any number of ranks can go on from.
-#ifndef SLUICE_SRC_PLAN_CURSOR_H_
-#define SLUICE_SRC_PLAN_CURSOR_H_
+#ifndef SLUICE_SRC_PLAN_SHARD_CURSOR_H_
+#define SLUICE_SRC_PLAN_SHARD_CURSOR_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -12,7 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "plan/released.h"
-#include "plan/stream_plan.h"
+#include "plan/shard/stream_plan.h"
 
 namespace sluice {
 
@@ -66,4 +66,4 @@ class ReleaseLog {
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_PLAN_CURSOR_H_
+#endif  // SLUICE_SRC_PLAN_SHARD_CURSOR_H_

@@ -12,7 +12,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "plan/cursor.h"
+#include "plan/shard/cursor.h"
 
 namespace sluice {
 namespace {

@@ -1,6 +1,6 @@
 // A balanced Feistel network over the smallest even number of bits, walked until it hits an item:
 // J. Black and P. Rogaway, "Ciphers with Arbitrary Finite Domains", CT-RSA 2002, section 5.
-#include "plan/epoch_order.h"
+#include "plan/shard/epoch_order.h"
 
 #include "tensor/check.h"
 

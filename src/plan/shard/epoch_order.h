@@ -1,9 +1,9 @@
 // The order of a data set's items in each epoch: as they are numbered, or shuffled by a seed.
 //
-// Any place can be asked for at once and nothing is stored, so that every rank, however many there
-// are, and a job that goes on where another one ended, sees the same order.
-#ifndef SLUICE_SRC_PLAN_EPOCH_ORDER_H_
-#define SLUICE_SRC_PLAN_EPOCH_ORDER_H_
+// Any place can be asked for at once, and nothing is stored. So every rank sees the same order,
+// however many ranks there are. A job that goes on where another one ended sees it too.
+#ifndef SLUICE_SRC_PLAN_SHARD_EPOCH_ORDER_H_
+#define SLUICE_SRC_PLAN_SHARD_EPOCH_ORDER_H_
 
 #include <cstdint>
 
@@ -29,4 +29,4 @@ class EpochOrder {
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_PLAN_EPOCH_ORDER_H_
+#endif  // SLUICE_SRC_PLAN_SHARD_EPOCH_ORDER_H_

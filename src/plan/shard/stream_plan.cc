@@ -1,5 +1,5 @@
 // Positions, sharers and bucket names of a data stream.
-#include "plan/stream_plan.h"
+#include "plan/shard/stream_plan.h"
 
 #include <algorithm>
 

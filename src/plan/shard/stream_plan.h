@@ -1,8 +1,8 @@
 // Which items a rank of a data stream gets, who reads them, and how they are cut into buckets.
 //
 // All is arithmetic on what every rank knows, so no rank has to ask another.
-#ifndef SLUICE_SRC_PLAN_STREAM_PLAN_H_
-#define SLUICE_SRC_PLAN_STREAM_PLAN_H_
+#ifndef SLUICE_SRC_PLAN_SHARD_STREAM_PLAN_H_
+#define SLUICE_SRC_PLAN_SHARD_STREAM_PLAN_H_
 
 #include <cstdint>
 #include <string>
@@ -10,9 +10,9 @@
 
 #include "absl/types/span.h"
 #include "plan/bucket.h"
-#include "plan/epoch_order.h"
 #include "plan/place_set.h"
 #include "plan/released.h"
+#include "plan/shard/epoch_order.h"
 
 namespace sluice {
 
@@ -86,4 +86,4 @@ class StreamPlan {
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_PLAN_STREAM_PLAN_H_
+#endif  // SLUICE_SRC_PLAN_SHARD_STREAM_PLAN_H_

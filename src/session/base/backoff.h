@@ -2,8 +2,8 @@
 //
 // On a machine with fewer cores than ranks, who polls without yielding starves the peer it waits
 // for. So an idle rank yields at once, and sleeps when nothing has moved for a while.
-#ifndef SLUICE_SRC_SESSION_BACKOFF_H_
-#define SLUICE_SRC_SESSION_BACKOFF_H_
+#ifndef SLUICE_SRC_SESSION_BASE_BACKOFF_H_
+#define SLUICE_SRC_SESSION_BASE_BACKOFF_H_
 
 #include <sched.h>
 #include <time.h>
@@ -48,4 +48,4 @@ class Backoff {
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_SESSION_BACKOFF_H_
+#endif  // SLUICE_SRC_SESSION_BASE_BACKOFF_H_

@@ -1,7 +1,7 @@
-// What the library keeps in host memory for the slots of a stream, a checkpoint or a session's
-// transfers, beside their blocks; and how many slots a budget holds when that counts.
-#ifndef SLUICE_SRC_SESSION_BOOKKEEPING_H_
-#define SLUICE_SRC_SESSION_BOOKKEEPING_H_
+// Host memory that the library keeps for slots beside their blocks, and how many slots a budget
+// holds when this memory counts. For slots of streams, checkpoints and transfers.
+#ifndef SLUICE_SRC_SESSION_BASE_BOOKKEEPING_H_
+#define SLUICE_SRC_SESSION_BASE_BOOKKEEPING_H_
 
 #include <algorithm>
 #include <cstdint>
@@ -11,11 +11,11 @@ namespace sluice {
 // The most that is kept, each with what the allocator adds. The tests bookkeeping_test.cc, of
 // streams, checkpoints and sessions, and mpi_tests/tiny_pieces_mpi_test.cc count it.
 
-// For one slot, or one spare block: the tables of Runner, or of ShardRunner and its ShardWork,
-// which look ahead several pieces for each slot; and a read in its source.
+// For one slot, or one spare block: a read in its source, and the tables of its runner. ShardRunner
+// and its ShardWork look ahead several pieces for each slot.
 inline constexpr int64_t kSlotBookkeepingBytes = 2048;
-// For one message that a slot may have under way: the tables of a transport, the request of the
-// library behind it, and at the other end word of a message whose receive has not been started.
+// For one message that a slot may have under way: the tables of a transport, and the request of the
+// library behind it. At the other end: word of a message whose receive has not been started.
 inline constexpr int64_t kMessageBookkeepingBytes = 1536;
 // For one item in a device buffer, and for that buffer.
 inline constexpr int64_t kCellBookkeepingBytes = 512;
@@ -41,4 +41,4 @@ inline int64_t BlocksInBudget(int64_t budget_bytes, int64_t block_bytes, const B
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_SESSION_BOOKKEEPING_H_
+#endif  // SLUICE_SRC_SESSION_BASE_BOOKKEEPING_H_

@@ -1,9 +1,18 @@
 // Batches of copies.
-#include "session/copy_queue.h"
+#include "session/base/copy_queue.h"
 
 #include <algorithm>
+#include <array>
 
 namespace sluice {
+
+CopyQueue::CopyQueue(Device* device, bool in_stream_order)
+    : device_(device),
+      in_stream_order_(in_stream_order),
+      copies_(device->traits().batch_items),
+      flat_runs_(device->traits().batch_items),
+      reductions_(device->traits().batch_items),
+      normalizations_(device->traits().batch_items) {}
 
 absl::Status CopyQueue::Add(const StridedCopy& copy) {
   // A copy after a reduction may read what that has written.
@@ -52,17 +61,23 @@ absl::Status CopyQueue::Flush() {
   if (copy_count_ == 0 && reduction_count_ == 0 && normalization_count_ == 0) {
     return absl::OkStatus();
   }
-  const CopyBatch batch = {absl::MakeConstSpan(copies_.data(), copy_count_), cookie_,
-                           absl::MakeConstSpan(reductions_.data(), reduction_count_),
-                           absl::MakeConstSpan(normalizations_.data(), normalization_count_),
-                           in_stream_order_};
+  const CopyBatch batch = {
+      .copies = absl::MakeConstSpan(copies_.data(), copy_count_),
+      .cookie = cookie_,
+      .reductions = absl::MakeConstSpan(reductions_.data(), reduction_count_),
+      .normalizations = absl::MakeConstSpan(normalizations_.data(), normalization_count_),
+      .in_stream_order = in_stream_order_,
+      .stage = stage_};
   copy_count_ = reduction_count_ = normalization_count_ = 0;
   if (absl::Status status = Begin(batch); !status.ok()) return status;
   ++*pending_;
+  ++begun_;
   return absl::OkStatus();
 }
 
-absl::Status CopyQueue::Mark(uint64_t cookie) { return Begin(CopyBatch{.cookie = cookie}); }
+absl::Status CopyQueue::Mark(uint64_t cookie) {
+  return Begin(CopyBatch{.cookie = cookie, .stage = BatchStage::kDrain});
+}
 
 absl::StatusOr<int64_t> CopyQueue::Order(Fence* after, Fence* then) {
   const CopyBatch batch = {.cookie = kOrder, .in_stream_order = true, .after = after, .then = then};
@@ -76,15 +91,32 @@ absl::Status CopyQueue::Finish() {
   return absl::OkStatus();
 }
 
+absl::StatusOr<bool> CopyQueue::HasRoom() {
+  if (!is_full(kFull)) return true;
+  if (absl::Status status = TakeEnded(); !status.ok()) return status;
+  return !is_full(kFull);
+}
+
+void CopyQueue::AwaitRoom() {
+  waiting_.push_back(cookie_);
+  ++*pending_;
+}
+
 absl::Status CopyQueue::Begin(const CopyBatch& batch) {
-  while (outstanding_ - static_cast<int>(ended_.size()) == Device::kMaxOutstanding) {
-    std::array<uint64_t, Device::kMaxOutstanding> cookies{};
-    const absl::StatusOr<int> count = device_->Poll(absl::MakeSpan(cookies));
-    if (!count.ok()) return count.status();
-    ended_.insert(ended_.end(), cookies.begin(), cookies.begin() + *count);
+  if (is_full(Device::kMaxOutstanding)) {
+    if (absl::Status status = TakeEnded(); !status.ok()) return status;
   }
   if (absl::Status status = device_->Start(batch); !status.ok()) return status;
   ++outstanding_;
+  return absl::OkStatus();
+}
+
+// One look: the device may be behind others for as long as they like.
+absl::Status CopyQueue::TakeEnded() {
+  std::array<uint64_t, Device::kMaxOutstanding> cookies{};
+  const absl::StatusOr<int> count = device_->Poll(absl::MakeSpan(cookies));
+  if (!count.ok()) return count.status();
+  ended_.insert(ended_.end(), cookies.begin(), cookies.begin() + *count);
   return absl::OkStatus();
 }
 
@@ -103,7 +135,16 @@ absl::StatusOr<int> CopyQueue::Poll(absl::Span<uint64_t> cookies) {
   outstanding_ -= count;
   const auto end = std::remove(cookies.begin(), cookies.begin() + count, kOrder);
   orders_ended_ += cookies.begin() + count - end;
-  return static_cast<int>(end - cookies.begin());
+  return static_cast<int>(end - cookies.begin()) + CallIn(cookies.subspan(end - cookies.begin()));
+}
+
+int CopyQueue::CallIn(absl::Span<uint64_t> cookies) {
+  if (waiting_.empty() || is_full(kFull)) return 0;
+  const size_t count = std::min(waiting_.size(), cookies.size());
+  const auto end = waiting_.begin() + static_cast<ptrdiff_t>(count);
+  std::copy(waiting_.begin(), end, cookies.begin());
+  waiting_.erase(waiting_.begin(), end);
+  return static_cast<int>(count);
 }
 
 }  // namespace sluice

@@ -1,8 +1,7 @@
 // Collects the copies of a bucket's stage into batches, and hands them to the device.
-#ifndef SLUICE_SRC_SESSION_COPY_QUEUE_H_
-#define SLUICE_SRC_SESSION_COPY_QUEUE_H_
+#ifndef SLUICE_SRC_SESSION_BASE_COPY_QUEUE_H_
+#define SLUICE_SRC_SESSION_BASE_COPY_QUEUE_H_
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -12,23 +11,30 @@
 #include "absl/types/span.h"
 #include "device/device.h"
 #include "sluice/tensor.h"
-#include "tensor/run.h"
+#include "tensor/stretch.h"
 
 namespace sluice {
 
 // Copies come first in a batch, reductions after them; batches are carried out one after the other.
+//
+// A device takes so many batches at a time, and its streams may wait for what only this thread can
+// do. So nothing here waits for room: a stage that finds none is called again when there is some.
 class CopyQueue {
  public:
-  // `device` must outlive this object. `in_stream_order`: as in CopyBatch.
-  explicit CopyQueue(Device* device, bool in_stream_order = false)
-      : device_(device), in_stream_order_(in_stream_order) {}
+  // Marks under way, at most.
+  static constexpr int kMarksMax = Device::kMaxOutstanding / 4;
 
-  // What follows belongs to `cookie`; `*pending` counts its batches that have not ended, and must
-  // stay where it is until they have.
-  void Begin(uint64_t cookie, int* pending) {
+  // `device` must outlive this object. `in_stream_order`: as in CopyBatch.
+  explicit CopyQueue(Device* device, bool in_stream_order = false);
+
+  // What follows belongs to `cookie` and `stage`; `*pending` counts its batches that have not
+  // ended, and must stay where it is until they have.
+  void Begin(uint64_t cookie, int* pending, BatchStage stage = BatchStage::kAny) {
     cookie_ = cookie;
     pending_ = pending;
+    stage_ = stage;
   }
+  // The device's error; or ResourceExhausted, where it takes no more batches: see HasRoom.
   absl::Status Add(const StridedCopy& copy);
   // A stretch of memory whose elements lie one after another.
   struct Flat {
@@ -43,8 +49,18 @@ class CopyQueue {
   // Starts what has been added. What is added next sees its results.
   absl::Status Flush();
 
-  // A batch of nothing, with a cookie of its own: it ends when all that was flushed before is
-  // complete.
+  // True if a stage may add what fits into kSpare batches. To be asked before that; what needs more
+  // asks again.
+  absl::StatusOr<bool> HasRoom();
+  // The most items that are one batch.
+  size_t batch_items() const { return copies_.size(); }
+  // Counts one more batch of the stage, which ends when there is room.
+  void AwaitRoom();
+  // So many stages can await room without an allocation.
+  void ReserveWaiting(size_t stages) { waiting_.reserve(stages); }
+
+  // A batch of nothing, with a cookie of its own. It ends when all earlier drains are complete, and
+  // all that a transport in stream order has handed out.
   absl::Status Mark(uint64_t cookie);
   // In stream order: has what is flushed later come after `after`, or marks this place as `then`,
   // which is done once HasEnded of the number that this returns.
@@ -54,33 +70,51 @@ class CopyQueue {
   // device has come past all that it, or a transport in stream order, has been given.
   absl::Status Finish();
 
-  int outstanding() const { return outstanding_; }
+  // Batches of copies since the beginning.
+  int64_t begun() const { return begun_; }
+  // Batches that have not been given out by Poll, and stages that await room.
+  int outstanding() const { return outstanding_ + static_cast<int>(waiting_.size()); }
   // Fills `cookies` with batches that have ended; returns how many. The caller counts them down.
   absl::StatusOr<int> Poll(absl::Span<uint64_t> cookies);
 
  private:
   absl::Status Begin(const CopyBatch& batch);
+  bool is_full(int batches) const {
+    return outstanding_ - static_cast<int>(ended_.size()) >= batches;
+  }
+  absl::Status TakeEnded();
+  // Fills `cookies` with stages that await room, if there is some: with all of them, because the
+  // first may not need it.
+  int CallIn(absl::Span<uint64_t> cookies);
   static constexpr uint64_t kOrder = ~uint64_t{0};  // a cookie
+  // Batches with the device from which on there is room for none but marks, the last one of Finish,
+  // and those of stages that were let in.
+  static constexpr int kSpare = Device::kMaxOutstanding / 8;
+  static constexpr int kFull = Device::kMaxOutstanding - kMarksMax - 1 - kSpare;
 
   Device* const device_;
   const bool in_stream_order_;
   uint64_t cookie_ = 0;
   int* pending_ = nullptr;
-  std::array<StridedCopy, 32> copies_;
-  std::array<Run, 32> flat_runs_;  // of the copies that AddFlat made, by their places
-  std::array<Reduction, 32> reductions_;
-  std::array<Normalization, 32> normalizations_;
+  BatchStage stage_ = BatchStage::kAny;
+  // As long as the device wants batches; the first so many of them are added.
+  std::vector<StridedCopy> copies_;
+  std::vector<Stretch> flat_runs_;  // of the copies that AddFlat made, by their places
+  std::vector<Reduction> reductions_;
+  std::vector<Normalization> normalizations_;
   size_t copy_count_ = 0;
   size_t reduction_count_ = 0;
   size_t normalization_count_ = 0;
+  int64_t begun_ = 0;
   int outstanding_ = 0;
   int64_t orders_begun_ = 0;
   int64_t orders_ended_ = 0;
   // Of batches that ended while there was no room for another to start. As long as the largest
   // bucket has made it.
   std::vector<uint64_t> ended_;
+  std::vector<uint64_t> waiting_;  // for room: cookies, in order
 };
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_SESSION_COPY_QUEUE_H_
+#endif  // SLUICE_SRC_SESSION_BASE_COPY_QUEUE_H_

@@ -1,35 +1,28 @@
-// A short queue of endings, and marks between them.
-#include "session/ending_line.h"
+// A short queue of slots, and marks between them.
+#include "session/base/ending_line.h"
 
-#include "device/device.h"
-#include "session/operation_cookie.h"
+#include "session/base/operation_cookie.h"
 
 namespace sluice {
-namespace {
 
-// Marks under way, so that the device has room for copies.
-constexpr int kMarksMax = Device::kMaxOutstanding / 4;
-
-}  // namespace
+void EndingLine::Reserve(size_t slots) {
+  slots_.reserve(slots);
+  marks_.reserve(CopyQueue::kMarksMax);
+}
 
 absl::Status EndingLine::Mark(CopyQueue* copies) {
-  if (all_marked() || marks() == kMarksMax) return absl::OkStatus();
-  marks_.push_back(endings_.size() - marked_);
-  marked_ = endings_.size();
+  if (all_marked() || marks() == CopyQueue::kMarksMax) return absl::OkStatus();
+  marks_.push_back(slots_.size() - marked_);
+  marked_ = slots_.size();
   return copies->Mark(kMarkCookie);
 }
 
-void EndingLine::TakeMark(Engine* engine) {
-  const auto end = endings_.begin() + static_cast<ptrdiff_t>(marks_.front());
-  for (auto ending = endings_.begin(); ending != end; ++ending) {
-    if (!engine->status().ok()) {
-      engine->Fail(ending->ticket, engine->status());
-      continue;
-    }
-    engine->Finish(ending->ticket);
-    if (ending->run != nullptr) ending->run->BucketDone(ending->index);
-  }
-  endings_.erase(endings_.begin(), end);
+absl::Span<const size_t> EndingLine::First() const {
+  return absl::MakeConstSpan(slots_).first(marks_.front());
+}
+
+void EndingLine::DropFirst() {
+  slots_.erase(slots_.begin(), slots_.begin() + static_cast<ptrdiff_t>(marks_.front()));
   marked_ -= marks_.front();
   marks_.erase(marks_.begin());
 }

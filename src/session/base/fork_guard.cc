@@ -1,5 +1,5 @@
 // A count that each fork's child raises.
-#include "session/fork_guard.h"
+#include "session/base/fork_guard.h"
 
 #include <pthread.h>
 

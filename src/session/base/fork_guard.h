@@ -1,6 +1,6 @@
 // Notices that the process is a child of the one in which something was made.
-#ifndef SLUICE_SRC_SESSION_FORK_GUARD_H_
-#define SLUICE_SRC_SESSION_FORK_GUARD_H_
+#ifndef SLUICE_SRC_SESSION_BASE_FORK_GUARD_H_
+#define SLUICE_SRC_SESSION_BASE_FORK_GUARD_H_
 
 #include <cstdint>
 
@@ -27,4 +27,4 @@ class ForkGuard {
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_SESSION_FORK_GUARD_H_
+#endif  // SLUICE_SRC_SESSION_BASE_FORK_GUARD_H_

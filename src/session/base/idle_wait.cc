@@ -1,5 +1,5 @@
 // Sleeping in ppoll, beside a backoff for what the kernel knows nothing of.
-#include "session/idle_wait.h"
+#include "session/base/idle_wait.h"
 
 #include <sched.h>
 #include <sys/eventfd.h>

@@ -1,6 +1,6 @@
 // How whoever drives a session pauses between two looks at what it waits for.
-#ifndef SLUICE_SRC_SESSION_IDLE_WAIT_H_
-#define SLUICE_SRC_SESSION_IDLE_WAIT_H_
+#ifndef SLUICE_SRC_SESSION_BASE_IDLE_WAIT_H_
+#define SLUICE_SRC_SESSION_BASE_IDLE_WAIT_H_
 
 #include <poll.h>
 
@@ -9,7 +9,7 @@
 #include <mutex>
 #include <vector>
 
-#include "session/backoff.h"
+#include "session/base/backoff.h"
 
 namespace sluice {
 
@@ -68,4 +68,4 @@ class IdleWait {
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_SESSION_IDLE_WAIT_H_
+#endif  // SLUICE_SRC_SESSION_BASE_IDLE_WAIT_H_

@@ -1,5 +1,5 @@
 // Kinds of memory, compared.
-#include "session/memory_rules.h"
+#include "session/base/memory_rules.h"
 
 #include "absl/strings/str_cat.h"
 
@@ -25,6 +25,12 @@ absl::Status CheckKind(const MemoryRules& rules, const TensorView& view) {
 absl::Status CheckMemory(const MemoryRules& rules, const void* data, DeviceKind kind) {
   if (rules.accelerator == nullptr) return absl::OkStatus();
   return rules.accelerator->CheckMemory(data, kind);
+}
+
+bool CanSendFrom(const MemoryRules& rules, const std::byte* data, DeviceKind kind) {
+  if (!rules.Takes(kind)) return false;
+  if (kind != DeviceKind::kCuda || rules.transport == nullptr) return true;
+  return rules.transport->CanSendFrom(data);
 }
 
 }  // namespace sluice

@@ -1,5 +1,5 @@
 // Ranges of addresses in the order of their begins.
-#include "session/memory_uses.h"
+#include "session/base/memory_uses.h"
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 // Which memory a run has been given, by address: so that more of it is checked one view at a time.
-#ifndef SLUICE_SRC_SESSION_MEMORY_USES_H_
-#define SLUICE_SRC_SESSION_MEMORY_USES_H_
+#ifndef SLUICE_SRC_SESSION_BASE_MEMORY_USES_H_
+#define SLUICE_SRC_SESSION_BASE_MEMORY_USES_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -8,7 +8,7 @@
 #include <map>
 
 #include "absl/types/optional.h"
-#include "session/views.h"
+#include "session/base/views.h"
 
 namespace sluice {
 
@@ -28,14 +28,14 @@ class MemoryUses {
   absl::optional<ViewUse> FindOverlap(const BoundView& view, const ViewOf& view_of);
 
  private:
-  struct Place {
+  struct UsedRange {
     uintptr_t end = 0;
     ViewUse use;
   };
-  std::multimap<uintptr_t, Place> by_begin_;
+  std::multimap<uintptr_t, UsedRange> by_begin_;
   uintptr_t longest_ = 0;  // bytes from a begin to its end
 };
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_SESSION_MEMORY_USES_H_
+#endif  // SLUICE_SRC_SESSION_BASE_MEMORY_USES_H_

@@ -1,6 +1,6 @@
 // The device that a session's copies are made with.
-#ifndef SLUICE_SRC_SESSION_OPEN_DEVICE_H_
-#define SLUICE_SRC_SESSION_OPEN_DEVICE_H_
+#ifndef SLUICE_SRC_SESSION_BASE_OPEN_DEVICE_H_
+#define SLUICE_SRC_SESSION_BASE_OPEN_DEVICE_H_
 
 #include <memory>
 
@@ -18,4 +18,4 @@ inline absl::StatusOr<std::unique_ptr<Device>> OpenDevice(const SessionOptions& 
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_SESSION_OPEN_DEVICE_H_
+#endif  // SLUICE_SRC_SESSION_BASE_OPEN_DEVICE_H_

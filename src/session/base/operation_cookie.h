@@ -1,6 +1,6 @@
 // What the cookies of operations say to the runner that has started them.
-#ifndef SLUICE_SRC_SESSION_OPERATION_COOKIE_H_
-#define SLUICE_SRC_SESSION_OPERATION_COOKIE_H_
+#ifndef SLUICE_SRC_SESSION_BASE_OPERATION_COOKIE_H_
+#define SLUICE_SRC_SESSION_BASE_OPERATION_COOKIE_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -18,4 +18,4 @@ inline constexpr uint64_t kMarkCookie = uint64_t{1} << 63;
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_SESSION_OPERATION_COOKIE_H_
+#endif  // SLUICE_SRC_SESSION_BASE_OPERATION_COOKIE_H_

@@ -1,5 +1,5 @@
 // The thread of one rank's own work.
-#include "session/own_work.h"
+#include "session/base/own_work.h"
 
 #include <utility>
 

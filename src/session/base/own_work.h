@@ -1,7 +1,7 @@
 // One rank's work that waits for a file system or a server, on a thread of its own. The session's
 // thread goes on: it drives streams, and tells the other ranks that this one lives.
-#ifndef SLUICE_SRC_SESSION_OWN_WORK_H_
-#define SLUICE_SRC_SESSION_OWN_WORK_H_
+#ifndef SLUICE_SRC_SESSION_BASE_OWN_WORK_H_
+#define SLUICE_SRC_SESSION_BASE_OWN_WORK_H_
 
 #include <atomic>
 #include <functional>
@@ -47,4 +47,4 @@ class OwnWork {
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_SESSION_OWN_WORK_H_
+#endif  // SLUICE_SRC_SESSION_BASE_OWN_WORK_H_

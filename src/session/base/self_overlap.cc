@@ -3,7 +3,7 @@
 // smallest and keeps to what smaller strides can still make up for, so strides that nest cost one
 // step each. The last two dimensions are solved in closed form, and dimensions that cannot
 // interleave are looked at apart.
-#include "session/self_overlap.h"
+#include "session/base/self_overlap.h"
 
 #include <algorithm>
 #include <array>
@@ -21,7 +21,7 @@ namespace {
 // A few milliseconds at most: views are checked whenever a run is started.
 constexpr int64_t kStepsMax = int64_t{1} << 15;
 
-struct Axis {
+struct SteppedAxis {
   int64_t stride = 0;
   int64_t most = 0;  // the largest difference of two positions
 };
@@ -48,7 +48,7 @@ int64_t InverseOf(int64_t a, int64_t modulus) {
 // Axes by falling strides, all above 0.
 class Search {
  public:
-  explicit Search(absl::Span<const Axis> axes) : axes_(axes) {
+  explicit Search(absl::Span<const SteppedAxis> axes) : axes_(axes) {
     for (size_t i = axes.size(); i-- > 0;) {
       reach_[i] = reach_[i + 1] + axes[i].stride * axes[i].most;
       divisor_[i] = std::gcd(divisor_[i + 1], axes[i].stride);
@@ -70,7 +70,7 @@ class Search {
     if (axes_.size() - first == 1) return moved;
     if (--steps_left_ < 0) return false;
     if (axes_.size() - first == 2) return PairFinds(axes_[first], axes_[first + 1], sum, moved);
-    const Axis& axis = axes_[first];
+    const SteppedAxis& axis = axes_[first];
     const int64_t below = reach_[first + 1];
     const auto low = static_cast<int64_t>(
         std::max<Wide>(moved ? -axis.most : 0, CeilingOf(-Wide{sum} - below, axis.stride)));
@@ -84,7 +84,7 @@ class Search {
 
   // a.stride * x + b.stride * y == -sum has the solutions x0 + k * b.stride / g, y0 - k * a.stride
   // / g for all integers k, where g divides both strides, and `sum` too.
-  static bool PairFinds(const Axis& a, const Axis& b, int64_t sum, bool moved) {
+  static bool PairFinds(const SteppedAxis& a, const SteppedAxis& b, int64_t sum, bool moved) {
     const int64_t g = std::gcd(a.stride, b.stride);
     const int64_t step_x = b.stride / g, step_y = a.stride / g;
     const Wide target = -Wide{sum} / g;
@@ -101,7 +101,7 @@ class Search {
     return moved ? low <= high : high >= 1;
   }
 
-  const absl::Span<const Axis> axes_;
+  const absl::Span<const SteppedAxis> axes_;
   // Of axes [i, count): how far they reach together, and what divides all their strides.
   std::array<int64_t, kMaxTensorDims + 1> reach_{};
   std::array<int64_t, kMaxTensorDims + 1> divisor_{};
@@ -111,7 +111,7 @@ class Search {
 }  // namespace
 
 SelfOverlap FindSelfOverlap(absl::Span<const int64_t> shape, absl::Span<const int64_t> strides) {
-  absl::InlinedVector<Axis, kMaxTensorDims> axes;
+  absl::InlinedVector<SteppedAxis, kMaxTensorDims> axes;
   int64_t inner_reach = 0;  // of the axes that are not in a group yet
   for (size_t d = 0; d < shape.size(); ++d) {
     if (shape[d] <= 1) continue;
@@ -119,7 +119,8 @@ SelfOverlap FindSelfOverlap(absl::Span<const int64_t> shape, absl::Span<const in
     axes.push_back({strides[d], shape[d] - 1});
     inner_reach += strides[d] * (shape[d] - 1);
   }
-  absl::c_sort(axes, [](const Axis& a, const Axis& b) { return a.stride > b.stride; });
+  absl::c_sort(axes,
+               [](const SteppedAxis& a, const SteppedAxis& b) { return a.stride > b.stride; });
   // Axes move by multiples of what divides all their strides. Where the smaller ones cannot make up
   // for one, neither can have a difference because of the other.
   SelfOverlap found = SelfOverlap::kNo;

@@ -1,6 +1,6 @@
 // Whether two positions of a strided tensor lie at one place in memory.
-#ifndef SLUICE_SRC_SESSION_SELF_OVERLAP_H_
-#define SLUICE_SRC_SESSION_SELF_OVERLAP_H_
+#ifndef SLUICE_SRC_SESSION_BASE_SELF_OVERLAP_H_
+#define SLUICE_SRC_SESSION_BASE_SELF_OVERLAP_H_
 
 #include <cstdint>
 
@@ -22,4 +22,4 @@ SelfOverlap FindSelfOverlap(absl::Span<const int64_t> shape, absl::Span<const in
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_SESSION_SELF_OVERLAP_H_
+#endif  // SLUICE_SRC_SESSION_BASE_SELF_OVERLAP_H_

@@ -1,5 +1,5 @@
 // Each text after its length, in decimal, and a blank.
-#include "session/text_list.h"
+#include "session/base/text_list.h"
 
 #include <cstdint>
 

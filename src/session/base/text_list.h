@@ -1,6 +1,6 @@
 // Several texts as one, for messages between ranks: whatever bytes they have.
-#ifndef SLUICE_SRC_SESSION_TEXT_LIST_H_
-#define SLUICE_SRC_SESSION_TEXT_LIST_H_
+#ifndef SLUICE_SRC_SESSION_BASE_TEXT_LIST_H_
+#define SLUICE_SRC_SESSION_BASE_TEXT_LIST_H_
 
 #include <string>
 #include <vector>
@@ -19,4 +19,4 @@ absl::StatusOr<std::vector<std::string>> SplitTexts(absl::string_view joined);
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_SESSION_TEXT_LIST_H_
+#endif  // SLUICE_SRC_SESSION_BASE_TEXT_LIST_H_

@@ -1,5 +1,5 @@
 // Checks on strided views.
-#include "session/views.h"
+#include "session/base/views.h"
 
 #include <algorithm>
 #include <array>
@@ -9,7 +9,7 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "session/self_overlap.h"
+#include "session/base/self_overlap.h"
 
 namespace sluice {
 namespace {

@@ -1,6 +1,6 @@
 // Memory that the caller gives to a run: is it what the layouts say, and is it safe to use.
-#ifndef SLUICE_SRC_SESSION_VIEWS_H_
-#define SLUICE_SRC_SESSION_VIEWS_H_
+#ifndef SLUICE_SRC_SESSION_BASE_VIEWS_H_
+#define SLUICE_SRC_SESSION_BASE_VIEWS_H_
 
 #include <array>
 #include <cstddef>
@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "session/memory_rules.h"
+#include "session/base/memory_rules.h"
 #include "sluice/tensor.h"
 
 namespace sluice {
@@ -66,4 +66,4 @@ absl::Status CheckAliasing(absl::Span<const BoundView> src, absl::Span<const Bou
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_SESSION_VIEWS_H_
+#endif  // SLUICE_SRC_SESSION_BASE_VIEWS_H_

@@ -1,5 +1,5 @@
 // From an index and headers to places of tensors.
-#include "session/checkpoint_catalog.h"
+#include "session/checkpoint/checkpoint_catalog.h"
 
 #include <algorithm>
 #include <optional>
@@ -11,12 +11,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "session/checkpoint_contents.h"
-#include "session/checkpoint_headers.h"
-#include "session/checkpoint_names.h"
-#include "session/text_list.h"
-#include "storage/checkpoint_index.h"
-#include "storage/safetensors.h"
+#include "session/base/text_list.h"
+#include "session/checkpoint/checkpoint_contents.h"
+#include "session/checkpoint/checkpoint_headers.h"
+#include "session/checkpoint/checkpoint_names.h"
+#include "storage/format/checkpoint_index.h"
+#include "storage/format/safetensors.h"
 #include "tensor/cast.h"
 
 namespace sluice {
@@ -195,7 +195,7 @@ absl::StatusOr<CheckpointCatalog> FindTensors(const SourceAddress& address,
         contents.ok() ? FindIn(*contents, address, tensors, options, stop)
                       : absl::StatusOr<CheckpointCatalog>(contents.status());
     const absl::StatusOr<bool> same =
-        HasSameIndex(address, contents.ok() ? *contents : CheckpointContents());
+        HasSameIndex(address, contents.ok() ? *contents : CheckpointContents(), options, stop);
     if (!same.ok()) return same.status();
     if (*same || stop.load(std::memory_order_relaxed)) return catalog;
   }

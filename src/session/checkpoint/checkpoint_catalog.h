@@ -1,6 +1,6 @@
 // Finds the tensors of a checkpoint: its index, its headers, and where in which file each one lies.
-#ifndef SLUICE_SRC_SESSION_CHECKPOINT_CATALOG_H_
-#define SLUICE_SRC_SESSION_CHECKPOINT_CATALOG_H_
+#ifndef SLUICE_SRC_SESSION_CHECKPOINT_CHECKPOINT_CATALOG_H_
+#define SLUICE_SRC_SESSION_CHECKPOINT_CHECKPOINT_CATALOG_H_
 
 #include <cstdint>
 #include <string>
@@ -9,11 +9,11 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "session/own_work.h"
-#include "session/stream_source.h"
+#include "session/base/own_work.h"
 #include "sluice/checkpoint.h"
-#include "storage/file_identity.h"
-#include "storage/http_version.h"
+#include "storage/file/file_identity.h"
+#include "storage/http/http_version.h"
+#include "storage/open/source_address.h"
 
 namespace sluice {
 
@@ -59,4 +59,4 @@ absl::Status CheckUnchanged(const SourceAddress& address, const CheckpointOption
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_SESSION_CHECKPOINT_CATALOG_H_
+#endif  // SLUICE_SRC_SESSION_CHECKPOINT_CHECKPOINT_CATALOG_H_

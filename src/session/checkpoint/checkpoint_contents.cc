@@ -1,5 +1,5 @@
 // An index is fetched, or a directory listed.
-#include "session/checkpoint_contents.h"
+#include "session/checkpoint/checkpoint_contents.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -7,60 +7,37 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "session/backoff.h"
-#include "session/checkpoint_headers.h"
-#include "session/checkpoint_names.h"
-#include "session/clock.h"
-#include "storage/checkpoint_index.h"
-#include "storage/http_fetch.h"
+#include "session/checkpoint/checkpoint_headers.h"
+#include "session/checkpoint/checkpoint_names.h"
+#include "session/shard/read_text.h"
+#include "storage/format/checkpoint_index.h"
 #include "storage/object_name.h"
+#include "storage/open/whole_object.h"
 #include "storage/source_check.h"
-#include "storage/whole_file.h"
 
 namespace sluice {
 namespace {
 
-std::string IndexPath(const SourceAddress& address) {
-  return absl::StrCat(address.place, "/", kCheckpointIndexName);
-}
-
-void SleepUnless(const WorkStop& stop, absl::Duration time) {
-  const int64_t end_ns = MonotonicNs() + absl::ToInt64Nanoseconds(time);
-  constexpr timespec kStep = {0, 10'000'000};
-  while (MonotonicNs() < end_ns && !stop.load(std::memory_order_relaxed)) {
-    nanosleep(&kStep, nullptr);
-  }
-}
-
-absl::StatusOr<std::string> FetchIndex(const SourceAddress& address,
+absl::StatusOr<WholeObject> FetchIndex(const SourceAddress& address,
                                        const CheckpointOptions& options, const WorkStop& stop) {
-  const std::string url = absl::StrCat(address.place, kCheckpointIndexName);
-  const int64_t bytes_max = CheckpointIndexLimits().text_bytes;
-  const HttpOptions http = HttpOptionsOf(options);
-  absl::StatusOr<std::string> text = FetchHttpObject(url, bytes_max, http, &stop);
-  absl::Duration pause = options.retry.backoff;
-  for (int i = 1; i < options.retry.attempts_max && absl::IsUnavailable(text.status()); ++i) {
-    SleepUnless(stop, std::exchange(pause, 2 * pause));
-    if (stop.load(std::memory_order_relaxed)) break;
-    text = FetchHttpObject(url, bytes_max, http, &stop);
-  }
-  return text;
+  return FetchText(address, kCheckpointIndexName, CheckpointIndexLimits().text_bytes,
+                   OpenOptionsOf(options), options.retry, stop);
 }
 
 absl::StatusOr<CheckpointContents> LookOverHttp(const SourceAddress& address,
                                                 const CheckpointOptions& options,
                                                 const WorkStop& stop) {
   CheckpointContents contents;
-  absl::StatusOr<std::string> text = FetchIndex(address, options, stop);
-  if (text.ok()) {
-    contents.index_text = *std::move(text);
+  absl::StatusOr<WholeObject> index = FetchIndex(address, options, stop);
+  if (index.ok()) {
+    contents.index_text = std::move(index->text);
     return contents;
   }
   // A store that may not be listed answers 403 for what it does not have.
-  if (absl::IsPermissionDenied(text.status())) {
-    contents.index_refused = text.status();
-  } else if (!absl::IsNotFound(text.status())) {
-    return text.status();
+  if (absl::IsPermissionDenied(index.status())) {
+    contents.index_refused = index.status();
+  } else if (!absl::IsNotFound(index.status())) {
+    return index.status();
   }
   contents.files.emplace_back(kCheckpointFileName);
   return contents;
@@ -101,25 +78,31 @@ absl::StatusOr<CheckpointContents> LookForCheckpoint(const SourceAddress& addres
                                                      const WorkStop& stop) {
   if (address.is_http()) return LookOverHttp(address, options, stop);
   CheckpointContents contents;
-  absl::StatusOr<WholeFile> index =
-      ReadWholeFile(IndexPath(address), CheckpointIndexLimits().text_bytes);
+  absl::StatusOr<WholeObject> index = FetchIndex(address, options, stop);
   if (index.ok()) {
     contents.index_text = std::move(index->text);
     contents.index_file = index->identity;
     return contents;
   }
   if (!absl::IsNotFound(index.status())) return index.status();
-  absl::StatusOr<std::vector<std::string>> files = ListFiles(address.place);
-  if (!files.ok()) return files.status();
-  contents.files = *std::move(files);
+  const absl::Status status = ReadWithRetries(address.place, options.retry, stop, [&] {
+    absl::StatusOr<std::vector<std::string>> files = ListFiles(address.place);
+    if (files.ok()) contents.files = *std::move(files);
+    return files.status();
+  });
+  if (!status.ok()) return status;
   return contents;
 }
 
-absl::StatusOr<bool> HasSameIndex(const SourceAddress& address,
-                                  const CheckpointContents& contents) {
+absl::StatusOr<bool> HasSameIndex(const SourceAddress& address, const CheckpointContents& contents,
+                                  const CheckpointOptions& options, const WorkStop& stop) {
   if (address.is_http()) return true;
-  const absl::StatusOr<absl::optional<FileIdentity>> now = IdentifyPath(IndexPath(address));
-  if (!now.ok()) return now.status();
+  absl::StatusOr<absl::optional<FileIdentity>> now;
+  const absl::Status status = ReadWithRetries(kCheckpointIndexName, options.retry, stop, [&] {
+    now = IdentifyPath(ObjectPath(address, kCheckpointIndexName));
+    return now.status();
+  });
+  if (!status.ok()) return status;
   return *now == contents.index_file;
 }
 

@@ -1,6 +1,6 @@
 // What a place has of a checkpoint: an index, or files that count without one.
-#ifndef SLUICE_SRC_SESSION_CHECKPOINT_CONTENTS_H_
-#define SLUICE_SRC_SESSION_CHECKPOINT_CONTENTS_H_
+#ifndef SLUICE_SRC_SESSION_CHECKPOINT_CHECKPOINT_CONTENTS_H_
+#define SLUICE_SRC_SESSION_CHECKPOINT_CHECKPOINT_CONTENTS_H_
 
 #include <string>
 #include <vector>
@@ -8,10 +8,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
-#include "session/own_work.h"
-#include "session/stream_source.h"
+#include "session/base/own_work.h"
 #include "sluice/checkpoint.h"
-#include "storage/file_identity.h"
+#include "storage/file/file_identity.h"
+#include "storage/open/source_address.h"
 
 namespace sluice {
 
@@ -28,9 +28,11 @@ absl::StatusOr<CheckpointContents> LookForCheckpoint(const SourceAddress& addres
                                                      const CheckpointOptions& options,
                                                      const WorkStop& stop);
 
-// Whether the directory has the same index as then, or none as then. True over HTTP.
-absl::StatusOr<bool> HasSameIndex(const SourceAddress& address, const CheckpointContents& contents);
+// Whether the directory has the same index as then, or none as then. True over HTTP. Waits as
+// LookForCheckpoint does.
+absl::StatusOr<bool> HasSameIndex(const SourceAddress& address, const CheckpointContents& contents,
+                                  const CheckpointOptions& options, const WorkStop& stop);
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_SESSION_CHECKPOINT_CONTENTS_H_
+#endif  // SLUICE_SRC_SESSION_CHECKPOINT_CHECKPOINT_CONTENTS_H_

@@ -1,5 +1,5 @@
 // Bases and strides.
-#include "session/checkpoint_copies.h"
+#include "session/checkpoint/checkpoint_copies.h"
 
 namespace sluice {
 namespace {
@@ -73,7 +73,7 @@ std::optional<Rows> RowsInBox(const CheckpointPart& part, CheckpointFlow flow, D
   const size_t dims = static_cast<size_t>(part.dims);
   const CheckpointSide box = BoxSide(part, nullptr, dtype);
   const RegionSide side = {absl::MakeConstSpan(part.runs.data(), dims),
-                           flow == CheckpointFlow::kLoad ? &Run::src : &Run::dst,
+                           flow == CheckpointFlow::kLoad ? &Stretch::src : &Stretch::dst,
                            absl::MakeConstSpan(box.strides.data(), dims), DTypeBytes(dtype)};
   const std::optional<Rows> rows = RowsOf(side, 0, part.elements);
   if (!rows || rows->count == 1) return rows;

@@ -1,14 +1,14 @@
 // The copies of a checkpoint's piece: between its box, a part of it, and a local tensor.
-#ifndef SLUICE_SRC_SESSION_CHECKPOINT_COPIES_H_
-#define SLUICE_SRC_SESSION_CHECKPOINT_COPIES_H_
+#ifndef SLUICE_SRC_SESSION_CHECKPOINT_CHECKPOINT_COPIES_H_
+#define SLUICE_SRC_SESSION_CHECKPOINT_CHECKPOINT_COPIES_H_
 
 #include <array>
 #include <cstddef>
 #include <optional>
 
 #include "device/strided_copy.h"
-#include "plan/checkpoint_plan.h"
-#include "session/views.h"
+#include "plan/shard/checkpoint_plan.h"
+#include "session/base/views.h"
 #include "sluice/tensor.h"
 #include "tensor/contiguity.h"
 
@@ -33,7 +33,7 @@ StridedCopy BoxCopy(const CheckpointPart& part, const CheckpointSide& src,
                     const CheckpointSide& dst);
 
 // Between a packed part and a local tensor. `runs` must live until the copy is made.
-using WholeRuns = std::array<Run, kMaxTensorDims>;
+using WholeRuns = std::array<Stretch, kMaxTensorDims>;
 StridedCopy PartCopy(const CheckpointPart& part, const CheckpointSide& src,
                      const CheckpointSide& dst, WholeRuns* runs);
 
@@ -42,4 +42,4 @@ std::optional<Rows> RowsInBox(const CheckpointPart& part, CheckpointFlow flow, D
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_SESSION_CHECKPOINT_COPIES_H_
+#endif  // SLUICE_SRC_SESSION_CHECKPOINT_CHECKPOINT_COPIES_H_

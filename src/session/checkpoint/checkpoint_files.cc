@@ -1,5 +1,5 @@
 // The steps of a save, in an order in which each of them may be the last.
-#include "session/checkpoint_files.h"
+#include "session/checkpoint/checkpoint_files.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,11 +11,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "session/checkpoint_names.h"
-#include "storage/checkpoint_index.h"
-#include "storage/remove_same.h"
+#include "session/checkpoint/checkpoint_names.h"
+#include "storage/file/remove_same.h"
+#include "storage/file/whole_file.h"
+#include "storage/format/checkpoint_index.h"
 #include "storage/source_check.h"
-#include "storage/whole_file.h"
 
 namespace sluice {
 namespace {

@@ -2,8 +2,8 @@
 //
 // The directory holds the older checkpoint until one file takes or loses its name: the index or
 // model.safetensors. It holds the newer one from then on. docs/checkpoints.md has the steps.
-#ifndef SLUICE_SRC_SESSION_CHECKPOINT_FILES_H_
-#define SLUICE_SRC_SESSION_CHECKPOINT_FILES_H_
+#ifndef SLUICE_SRC_SESSION_CHECKPOINT_CHECKPOINT_FILES_H_
+#define SLUICE_SRC_SESSION_CHECKPOINT_CHECKPOINT_FILES_H_
 
 #include <string>
 #include <vector>
@@ -11,10 +11,10 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
-#include "session/checkpoint_layout.h"
-#include "storage/atomic_file.h"
-#include "storage/directory_lock.h"
-#include "storage/file_identity.h"
+#include "session/checkpoint/checkpoint_layout.h"
+#include "storage/file/atomic_file.h"
+#include "storage/file/directory_lock.h"
+#include "storage/file/file_identity.h"
 
 namespace sluice {
 
@@ -79,4 +79,4 @@ class CheckpointFiles {
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_SESSION_CHECKPOINT_FILES_H_
+#endif  // SLUICE_SRC_SESSION_CHECKPOINT_CHECKPOINT_FILES_H_

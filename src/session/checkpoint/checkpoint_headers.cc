@@ -1,16 +1,14 @@
 // Headers are read many at a time, from descriptors that tell which file they are of.
-#include "session/checkpoint_headers.h"
+#include "session/checkpoint/checkpoint_headers.h"
 
 #include <algorithm>
 #include <cerrno>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "session/checkpoint_catalog.h"
-#include "session/read_ranges.h"
-#include "storage/file_source.h"
-#include "storage/http_source.h"
-#include "storage/mmap_source.h"
+#include "session/checkpoint/checkpoint_catalog.h"
+#include "session/shard/read_ranges.h"
+#include "session/shard/read_text.h"
 
 namespace sluice {
 namespace {
@@ -27,11 +25,15 @@ absl::Span<const std::byte> BytesOf(const std::string& text) {
 }
 
 // A clear word about files that are not there, before anything is read.
-absl::Status CheckPresent(const SourceAddress& address, const std::vector<std::string>& files) {
+absl::Status CheckPresent(const SourceAddress& address, const std::vector<std::string>& files,
+                          const RetryOptions& retry, const WorkStop& stop) {
   for (const std::string& file : files) {
-    const absl::StatusOr<absl::optional<FileIdentity>> identity =
-        IdentifyPath(address.place + "/" + file);
-    if (!identity.ok()) return identity.status();
+    absl::StatusOr<absl::optional<FileIdentity>> identity;
+    const absl::Status status = ReadWithRetries(file, retry, stop, [&] {
+      identity = IdentifyPath(address.place + "/" + file);
+      return identity.status();
+    });
+    if (!status.ok()) return status;
     if (!*identity) {
       return absl::NotFoundError(absl::StrCat("there is no ", address.place, "/", file,
                                               ", which holds tensors of the checkpoint"));
@@ -45,15 +47,11 @@ absl::Status CheckPresent(const SourceAddress& address, const std::vector<std::s
 
 }  // namespace
 
-HttpOptions HttpOptionsOf(const CheckpointOptions& options) {
-  HttpOptions http;
-  http.connections_per_host = options.connections;
-  http.connections_max = options.connections;
-  http.ca_file = options.ca_file;
-  // What still comes is not late.
-  http.timeout_ns = INT64_MAX;
-  http.stall_timeout_ns = absl::ToInt64Nanoseconds(options.retry.request_timeout);
-  return http;
+OpenOptions OpenOptionsOf(const CheckpointOptions& options) {
+  OpenOptions open;
+  open.connections = options.connections;
+  open.ca_file = options.ca_file;
+  return open;
 }
 
 FileStates NewFileStates(const SourceAddress& address, const std::vector<std::string>& files) {
@@ -70,21 +68,10 @@ absl::StatusOr<std::unique_ptr<Source>> OpenFiles(const SourceAddress& address,
                                                   const std::vector<std::string>& files,
                                                   const CheckpointOptions& options,
                                                   int in_flight_max, const FileStates& states) {
-  if (address.is_http()) {
-    HttpOptions http = HttpOptionsOf(options);
-    // Which request is late is for whoever tries it again to say.
-    http.stall_timeout_ns = INT64_MAX;
-    http.versions = states.versions;
-    return MakeHttpSource(address.place, files, http);
-  }
-  if (address.scheme == "mmap") {
-    return MakeMmapSource(address.place, files, {.identities = states.identities});
-  }
-  FileSourceOptions file;
-  file.access = address.scheme == "file" ? FileAccess::kDirect : FileAccess::kBuffered;
-  file.in_flight_max = in_flight_max;
-  file.identities = states.identities;
-  return MakeFileSource(address.place, files, file);
+  OpenOptions open = OpenOptionsOf(options);
+  open.in_flight_max = in_flight_max;
+  open.states = states;
+  return OpenSource(address, files, open);
 }
 
 absl::StatusOr<CheckpointHeaders> ReadHeaders(const SourceAddress& address,
@@ -96,9 +83,12 @@ absl::StatusOr<CheckpointHeaders> ReadHeaders(const SourceAddress& address,
   const FileStates states = NewFileStates(address, files);
   const FileIdentities* const identities = states.identities.get();
   if (identities != nullptr) {
-    if (absl::Status status = CheckPresent(address, files); !status.ok()) return status;
+    if (absl::Status status = CheckPresent(address, files, options.retry, stop); !status.ok()) {
+      return status;
+    }
   }
-  absl::StatusOr<std::unique_ptr<Source>> source = OpenFiles(plain, files, options, 64, states);
+  absl::StatusOr<std::unique_ptr<Source>> source =
+      OpenFiles(plain, files, options, kRangesAtOnceMax, states);
   if (!source.ok()) return source.status();
   std::vector<RangeRead> ranges;
   for (size_t i = 0; i < files.size(); ++i) {
@@ -144,7 +134,7 @@ absl::Status CheckUnchanged(const SourceAddress& address, const CheckpointOption
                             const WorkStop& stop, CheckpointCatalog* catalog) {
   const std::vector<std::string>& files = catalog->files;
   absl::StatusOr<std::unique_ptr<Source>> source =
-      OpenFiles(address, files, options, 64, FileStatesOf(address, *catalog));
+      OpenFiles(address, files, options, kRangesAtOnceMax, FileStatesOf(address, *catalog));
   if (!source.ok()) return source.status();
   std::vector<RangeRead> ranges;
   for (size_t i = 0; i < files.size(); ++i) {

@@ -1,6 +1,6 @@
 // The headers of a checkpoint's files, and how the files are opened.
-#ifndef SLUICE_SRC_SESSION_CHECKPOINT_HEADERS_H_
-#define SLUICE_SRC_SESSION_CHECKPOINT_HEADERS_H_
+#ifndef SLUICE_SRC_SESSION_CHECKPOINT_CHECKPOINT_HEADERS_H_
+#define SLUICE_SRC_SESSION_CHECKPOINT_CHECKPOINT_HEADERS_H_
 
 #include <cstdint>
 #include <memory>
@@ -8,26 +8,20 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "session/checkpoint_catalog.h"
-#include "session/own_work.h"
-#include "session/stream_source.h"
+#include "session/base/own_work.h"
+#include "session/checkpoint/checkpoint_catalog.h"
 #include "sluice/checkpoint.h"
-#include "storage/file_identity.h"
-#include "storage/http_options.h"
-#include "storage/http_version.h"
-#include "storage/safetensors.h"
+#include "storage/file/file_identity.h"
+#include "storage/format/safetensors.h"
+#include "storage/http/http_version.h"
+#include "storage/open/open_source.h"
+#include "storage/open/source_address.h"
 #include "storage/source.h"
 
 namespace sluice {
 
-HttpOptions HttpOptionsOf(const CheckpointOptions& options);
+OpenOptions OpenOptionsOf(const CheckpointOptions& options);
 
-// What is known of the files, and what a reader of them adds: each is in one state from the first
-// look to the last, whichever rank looks.
-struct FileStates {
-  std::shared_ptr<FileIdentities> identities;  // of files of a directory; or null
-  std::shared_ptr<HttpVersions> versions;      // of files over HTTP; or null
-};
 // Nothing is known yet of `files` at `address`.
 FileStates NewFileStates(const SourceAddress& address, const std::vector<std::string>& files);
 // What the catalog says of its files.
@@ -56,4 +50,4 @@ absl::StatusOr<CheckpointHeaders> ReadHeaders(const SourceAddress& address,
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_SESSION_CHECKPOINT_HEADERS_H_
+#endif  // SLUICE_SRC_SESSION_CHECKPOINT_CHECKPOINT_HEADERS_H_

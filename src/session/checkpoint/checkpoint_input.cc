@@ -1,9 +1,9 @@
 // Names, layouts, dtypes, views.
-#include "session/checkpoint_input.h"
+#include "session/checkpoint/checkpoint_input.h"
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
-#include "session/checkpoint_limits.h"
+#include "session/checkpoint/checkpoint_limits.h"
 #include "tensor/stable_hash.h"
 
 namespace sluice {

@@ -1,15 +1,15 @@
 // What a checkpoint call is given, checked and in the terms of those who carry it out.
-#ifndef SLUICE_SRC_SESSION_CHECKPOINT_INPUT_H_
-#define SLUICE_SRC_SESSION_CHECKPOINT_INPUT_H_
+#ifndef SLUICE_SRC_SESSION_CHECKPOINT_CHECKPOINT_INPUT_H_
+#define SLUICE_SRC_SESSION_CHECKPOINT_CHECKPOINT_INPUT_H_
 
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "plan/checkpoint_plan.h"
 #include "plan/plan.h"
-#include "session/views.h"
+#include "plan/shard/checkpoint_plan.h"
+#include "session/base/views.h"
 #include "sluice/checkpoint.h"
 
 namespace sluice {
@@ -31,4 +31,4 @@ CheckpointInput LookAtInput(CheckpointFlow flow, absl::Span<const CheckpointTens
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_SESSION_CHECKPOINT_INPUT_H_
+#endif  // SLUICE_SRC_SESSION_CHECKPOINT_CHECKPOINT_INPUT_H_

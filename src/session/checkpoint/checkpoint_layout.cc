@@ -1,13 +1,13 @@
 // Tensors in files, and their headers.
-#include "session/checkpoint_layout.h"
+#include "session/checkpoint/checkpoint_layout.h"
 
 #include <utility>
 
 #include "absl/strings/str_format.h"
-#include "session/checkpoint_input.h"
-#include "session/checkpoint_names.h"
-#include "storage/atomic_file.h"
-#include "storage/safetensors.h"
+#include "session/checkpoint/checkpoint_input.h"
+#include "session/checkpoint/checkpoint_names.h"
+#include "storage/file/atomic_file.h"
+#include "storage/format/safetensors.h"
 
 namespace sluice {
 namespace {

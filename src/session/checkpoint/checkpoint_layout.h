@@ -1,6 +1,6 @@
 // What goes where in the files of a checkpoint that is saved.
-#ifndef SLUICE_SRC_SESSION_CHECKPOINT_LAYOUT_H_
-#define SLUICE_SRC_SESSION_CHECKPOINT_LAYOUT_H_
+#ifndef SLUICE_SRC_SESSION_CHECKPOINT_CHECKPOINT_LAYOUT_H_
+#define SLUICE_SRC_SESSION_CHECKPOINT_CHECKPOINT_LAYOUT_H_
 
 #include <cstdint>
 #include <string>
@@ -11,7 +11,7 @@
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "sluice/checkpoint.h"
-#include "storage/checkpoint_index.h"
+#include "storage/format/checkpoint_index.h"
 
 namespace sluice {
 
@@ -21,12 +21,12 @@ struct CheckpointFileLayout {
     std::string header;
     int64_t bytes = 0;  // of the whole file
   };
-  struct Place {
+  struct FilePosition {
     int file = 0;
     int64_t begin = 0;  // bytes, in it
   };
   std::vector<File> files;
-  std::vector<Place> places;  // of the tensors, in their order
+  std::vector<FilePosition> places;  // of the tensors, in their order
   // Its files are `files`, in their order. Nothing: one file needs none.
   absl::optional<CheckpointIndex> index;
 };
@@ -44,4 +44,4 @@ inline constexpr int kSaveIdBytes = 16;
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_SESSION_CHECKPOINT_LAYOUT_H_
+#endif  // SLUICE_SRC_SESSION_CHECKPOINT_CHECKPOINT_LAYOUT_H_

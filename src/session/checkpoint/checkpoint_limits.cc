@@ -1,11 +1,12 @@
 // Budgets in bytes become slots.
-#include "session/checkpoint_limits.h"
+#include "session/checkpoint/checkpoint_limits.h"
 
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "session/bookkeeping.h"
-#include "session/checkpoint_work.h"
+#include "session/base/bookkeeping.h"
+#include "session/base/option_range.h"
+#include "session/checkpoint/checkpoint_work.h"
 #include "storage/source.h"
 
 namespace sluice {
@@ -14,6 +15,8 @@ namespace {
 constexpr int64_t kPieceBytesMin = 64;
 constexpr int64_t kPieceBytesMax = int64_t{1} << 30;
 constexpr int64_t kSlotsMax = int64_t{1} << 14;
+// Beyond so many bytes a budget is as good as none.
+constexpr int64_t kBudgetBytesCounted = int64_t{1} << 60;
 // Messages that a transport has room set aside for, where a piece alone does not have more.
 constexpr int64_t kMessagesMax = int64_t{1} << 17;
 
@@ -22,22 +25,15 @@ int64_t RoundUp(int64_t bytes, int64_t unit) { return (bytes + unit - 1) / unit 
 }  // namespace
 
 absl::Status CheckCheckpointOptions(const CheckpointOptions& options) {
-  const auto at_least = [](absl::string_view name, int64_t value, int64_t least) {
-    if (value >= least) return absl::OkStatus();
-    return absl::InvalidArgumentError(
-        absl::StrCat(name, " is ", value, " but must be at least ", least));
-  };
   absl::Status status;
-  status.Update(at_least("budget_bytes", options.budget_bytes, 1));
-  status.Update(at_least("slots", options.slots, 0));
-  status.Update(at_least("piece_bytes", options.piece_bytes, kPieceBytesMin));
-  status.Update(at_least("shard_bytes_max", options.shard_bytes_max, 1));
-  status.Update(at_least("retry.attempts_max", options.retry.attempts_max, 1));
-  status.Update(at_least("connections", options.connections, 1));
-  if (status.ok() && options.piece_bytes > kPieceBytesMax) {
-    status = absl::InvalidArgumentError(absl::StrCat("piece_bytes is ", options.piece_bytes,
-                                                     " but must be at most ", kPieceBytesMax));
-  }
+  status.Update(CheckAtLeast("budget_bytes", options.budget_bytes, 1));
+  status.Update(CheckAtLeast("slots", options.slots.value_or(1), 1));
+  status.Update(CheckAtLeast("piece_bytes", options.piece_bytes, kPieceBytesMin));
+  status.Update(CheckAtLeast("shard_bytes_max", options.shard_bytes_max, 1));
+  status.Update(CheckAtLeast("retry.attempts_max", options.retry.attempts_max, 1));
+  status.Update(CheckAtLeast("connections", options.connections, 1));
+  status.Update(CheckAtMost("connections", options.connections, kConnectionsMax));
+  status.Update(CheckAtMost("piece_bytes", options.piece_bytes, kPieceBytesMax));
   if (status.ok() && options.timeout <= absl::ZeroDuration()) {
     status = absl::InvalidArgumentError("timeout must be above 0");
   }
@@ -66,10 +62,10 @@ absl::StatusOr<CheckpointLimits> ResolveCheckpointLimits(const CheckpointOptions
         "); piece_bytes makes pieces smaller"));
   }
   const Bookkeeping kept = {.messages = plan.messages_max()};
-  int64_t slots =
-      std::min(BlocksInBudget(options.budget_bytes, limits.block_bytes, kept, 1), kSlotsMax);
+  const int64_t budget_bytes = std::min(options.budget_bytes, kBudgetBytesCounted);
+  int64_t slots = std::min(BlocksInBudget(budget_bytes, limits.block_bytes, kept, 1), kSlotsMax);
   slots = std::min(slots, std::max<int64_t>(1, kMessagesMax / std::max(1, plan.messages_max())));
-  if (options.slots > 0) slots = std::min(slots, options.slots);
+  if (options.slots) slots = std::min(slots, *options.slots);
   // No rank has more pieces than there are.
   limits.slots = static_cast<int>(std::min(slots, std::max<int64_t>(1, plan.boxes())));
   return limits;

@@ -1,12 +1,12 @@
 // What a checkpoint's budget comes to: how many slots, of what size.
-#ifndef SLUICE_SRC_SESSION_CHECKPOINT_LIMITS_H_
-#define SLUICE_SRC_SESSION_CHECKPOINT_LIMITS_H_
+#ifndef SLUICE_SRC_SESSION_CHECKPOINT_CHECKPOINT_LIMITS_H_
+#define SLUICE_SRC_SESSION_CHECKPOINT_CHECKPOINT_LIMITS_H_
 
 #include <cstdint>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "plan/checkpoint_plan.h"
+#include "plan/shard/checkpoint_plan.h"
 #include "sluice/checkpoint.h"
 
 namespace sluice {
@@ -27,4 +27,4 @@ absl::StatusOr<CheckpointLimits> ResolveCheckpointLimits(const CheckpointOptions
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_SESSION_CHECKPOINT_LIMITS_H_
+#endif  // SLUICE_SRC_SESSION_CHECKPOINT_CHECKPOINT_LIMITS_H_

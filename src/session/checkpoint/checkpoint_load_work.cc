@@ -1,5 +1,5 @@
 // From a file into local tensors: the file rank reads a box and sends each member its part.
-#include "session/checkpoint_work.h"
+#include "session/checkpoint/checkpoint_work.h"
 
 namespace sluice {
 

@@ -1,5 +1,5 @@
 // Names of shards, written and recognized.
-#include "session/checkpoint_names.h"
+#include "session/checkpoint/checkpoint_names.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -1,6 +1,6 @@
 // The names of a checkpoint's files, and what a directory without an index is taken for.
-#ifndef SLUICE_SRC_SESSION_CHECKPOINT_NAMES_H_
-#define SLUICE_SRC_SESSION_CHECKPOINT_NAMES_H_
+#ifndef SLUICE_SRC_SESSION_CHECKPOINT_CHECKPOINT_NAMES_H_
+#define SLUICE_SRC_SESSION_CHECKPOINT_CHECKPOINT_NAMES_H_
 
 #include <string>
 
@@ -23,4 +23,4 @@ bool IsShardName(absl::string_view name);
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_SESSION_CHECKPOINT_NAMES_H_
+#endif  // SLUICE_SRC_SESSION_CHECKPOINT_CHECKPOINT_NAMES_H_

@@ -1,5 +1,5 @@
 // Putting a run together.
-#include "session/checkpoint_run.h"
+#include "session/checkpoint/checkpoint_run.h"
 
 #include <algorithm>
 #include <numeric>

@@ -1,6 +1,6 @@
 // One rank's part of a load or a save, from its plan to its numbers. Waits for nobody.
-#ifndef SLUICE_SRC_SESSION_CHECKPOINT_RUN_H_
-#define SLUICE_SRC_SESSION_CHECKPOINT_RUN_H_
+#ifndef SLUICE_SRC_SESSION_CHECKPOINT_CHECKPOINT_RUN_H_
+#define SLUICE_SRC_SESSION_CHECKPOINT_CHECKPOINT_RUN_H_
 
 #include <memory>
 #include <string>
@@ -8,14 +8,14 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "plan/checkpoint_plan.h"
-#include "session/checkpoint_limits.h"
-#include "session/checkpoint_save.h"
-#include "session/checkpoint_work.h"
-#include "session/shard_runner.h"
+#include "plan/shard/checkpoint_plan.h"
+#include "session/checkpoint/checkpoint_limits.h"
+#include "session/checkpoint/checkpoint_save.h"
+#include "session/checkpoint/checkpoint_work.h"
+#include "session/shard/shard_runner.h"
 #include "sluice/checkpoint.h"
+#include "sluice/transport.h"
 #include "storage/source.h"
-#include "transport/transport.h"
 
 namespace sluice {
 
@@ -66,4 +66,4 @@ class CheckpointRun {
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_SESSION_CHECKPOINT_RUN_H_
+#endif  // SLUICE_SRC_SESSION_CHECKPOINT_CHECKPOINT_RUN_H_

@@ -1,9 +1,9 @@
 // Parts become boxes, and boxes ranges of files.
-#include "session/checkpoint_save.h"
+#include "session/checkpoint/checkpoint_save.h"
 
 #include <utility>
 
-#include "session/clock.h"
+#include "session/base/clock.h"
 
 namespace sluice {
 

@@ -1,6 +1,6 @@
 // From local tensors into files: each member sends its part to the file rank, which writes the box.
-#ifndef SLUICE_SRC_SESSION_CHECKPOINT_SAVE_H_
-#define SLUICE_SRC_SESSION_CHECKPOINT_SAVE_H_
+#ifndef SLUICE_SRC_SESSION_CHECKPOINT_CHECKPOINT_SAVE_H_
+#define SLUICE_SRC_SESSION_CHECKPOINT_CHECKPOINT_SAVE_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -10,8 +10,8 @@
 #include "absl/status/status.h"
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
-#include "session/checkpoint_work.h"
-#include "storage/atomic_file.h"
+#include "session/checkpoint/checkpoint_work.h"
+#include "storage/file/atomic_file.h"
 
 namespace sluice {
 
@@ -59,4 +59,4 @@ class CheckpointSaveWork final : public CheckpointWork {
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_SESSION_CHECKPOINT_SAVE_H_
+#endif  // SLUICE_SRC_SESSION_CHECKPOINT_CHECKPOINT_SAVE_H_

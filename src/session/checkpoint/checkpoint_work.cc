@@ -1,5 +1,5 @@
 // What both directions share.
-#include "session/checkpoint_work.h"
+#include "session/checkpoint/checkpoint_work.h"
 
 #include "tensor/check.h"
 

@@ -1,16 +1,16 @@
 // A checkpoint's buckets: pieces of its files on their way into local tensors, or out of them.
-#ifndef SLUICE_SRC_SESSION_CHECKPOINT_WORK_H_
-#define SLUICE_SRC_SESSION_CHECKPOINT_WORK_H_
+#ifndef SLUICE_SRC_SESSION_CHECKPOINT_CHECKPOINT_WORK_H_
+#define SLUICE_SRC_SESSION_CHECKPOINT_CHECKPOINT_WORK_H_
 
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
-#include "plan/checkpoint_plan.h"
-#include "session/checkpoint_copies.h"
-#include "session/shard_runner.h"
-#include "session/views.h"
+#include "plan/shard/checkpoint_plan.h"
+#include "session/base/views.h"
+#include "session/checkpoint/checkpoint_copies.h"
+#include "session/shard/shard_runner.h"
 #include "sluice/tensor.h"
 
 namespace sluice {
@@ -106,4 +106,4 @@ class CheckpointLoadWork final : public CheckpointWork {
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_SESSION_CHECKPOINT_WORK_H_
+#endif  // SLUICE_SRC_SESSION_CHECKPOINT_CHECKPOINT_WORK_H_

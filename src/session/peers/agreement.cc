@@ -1,5 +1,5 @@
 // Comparing one fixed-size record per rank.
-#include "session/agreement.h"
+#include "session/peers/agreement.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,8 +1,8 @@
 // A comparison between all ranks: whether they make the same call with the same input.
 //
 // Started and polled, like everything that waits for other ranks.
-#ifndef SLUICE_SRC_SESSION_AGREEMENT_H_
-#define SLUICE_SRC_SESSION_AGREEMENT_H_
+#ifndef SLUICE_SRC_SESSION_PEERS_AGREEMENT_H_
+#define SLUICE_SRC_SESSION_PEERS_AGREEMENT_H_
 
 #include <array>
 #include <cstddef>
@@ -92,4 +92,4 @@ std::string RankList(absl::Span<const int> ranks);
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_SESSION_AGREEMENT_H_
+#endif  // SLUICE_SRC_SESSION_PEERS_AGREEMENT_H_

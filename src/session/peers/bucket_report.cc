@@ -1,5 +1,5 @@
 // Reports in words.
-#include "session/bucket_report.h"
+#include "session/peers/bucket_report.h"
 
 #include "absl/strings/str_cat.h"
 

@@ -1,6 +1,6 @@
 // Where a rank stands with a bucket: what one asks another, what it answers, and in words.
-#ifndef SLUICE_SRC_SESSION_BUCKET_REPORT_H_
-#define SLUICE_SRC_SESSION_BUCKET_REPORT_H_
+#ifndef SLUICE_SRC_SESSION_PEERS_BUCKET_REPORT_H_
+#define SLUICE_SRC_SESSION_PEERS_BUCKET_REPORT_H_
 
 #include <cstdint>
 #include <optional>
@@ -53,11 +53,12 @@ struct Moves {
   int64_t count = 0;
 };
 
-// What follows "rank 7 ": "has not admitted it: it waits for the budget; its oldest bucket is run 3
-// window 0 round 2 phase 1, rank 7 -> 3, n 0, held up by rank 3, which does not answer".
+// What follows "rank 7 ". An example: "has not admitted it: it waits for the budget; its oldest
+// bucket is run 3 window 0 round 2 phase 1, rank 7 -> 3, n 0, held up by rank 3, which does not
+// answer".
 std::string DescribeReport(const BucketQuestion& question, const BucketReport& report,
                            const Silence& silence);
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_SESSION_BUCKET_REPORT_H_
+#endif  // SLUICE_SRC_SESSION_PEERS_BUCKET_REPORT_H_

@@ -1,13 +1,13 @@
 // One small record per rank and round.
-#include "session/rounds.h"
+#include "session/peers/rounds.h"
 
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "session/agreement.h"
-#include "session/clock.h"
+#include "session/base/clock.h"
+#include "session/peers/agreement.h"
 
 namespace sluice {
 namespace {

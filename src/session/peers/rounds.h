@@ -1,8 +1,8 @@
 // Ranks that each go on for themselves tell each other again and again how they stand: who works,
 // who moves, who is done, who has failed. So all end together, a rank that goes silent is noticed,
 // and none that waits for the others takes their work for a standstill.
-#ifndef SLUICE_SRC_SESSION_ROUNDS_H_
-#define SLUICE_SRC_SESSION_ROUNDS_H_
+#ifndef SLUICE_SRC_SESSION_PEERS_ROUNDS_H_
+#define SLUICE_SRC_SESSION_PEERS_ROUNDS_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -62,4 +62,4 @@ class Rounds {
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_SESSION_ROUNDS_H_
+#endif  // SLUICE_SRC_SESSION_PEERS_ROUNDS_H_

@@ -1,4 +1,6 @@
-// A text of one rank's, passed on to all others.
+// Messages of a text, one after the other.
+#include "session/peers/share_text.h"
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -6,8 +8,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "session/backoff.h"
-#include "session/session_impl.h"
+#include "session/base/backoff.h"
 #include "transport/deadline.h"
 
 namespace sluice {
@@ -16,76 +17,79 @@ namespace {
 // Messages of a text that is passed on.
 constexpr size_t kTextMessageBytes = size_t{1} << 20;
 
-}  // namespace
-
-absl::Status SessionImpl::RunMessages(Transport* transport, absl::Span<const TransportOp> ops,
-                                      const char* call) {
-  if (absl::Status status = transport->Start(ops); !status.ok()) return Poison(status);
-  const Deadline deadline(options_.timeout);
+absl::Status RunMessages(Peers* peers, Transport* transport, absl::Span<const TransportOp> ops,
+                         const char* call) {
+  if (absl::Status status = transport->Start(ops); !status.ok()) return peers->Poison(status);
+  const Deadline deadline(peers->timeout());
   Backoff backoff;
   std::array<TransportEvent, 16> events;
   while (transport->outstanding() > 0) {
     const absl::StatusOr<int> count = transport->Poll(absl::MakeSpan(events));
-    if (!count.ok()) return Poison(count.status());
+    if (!count.ok()) return peers->Poison(count.status());
     for (int i = 0; i < *count; ++i) {
       const absl::Status& status = events[static_cast<size_t>(i)].status;
-      if (!status.ok()) return Poison(status);
+      if (!status.ok()) return peers->Poison(status);
     }
-    if (absl::Status status = CheckAlarm(); !status.ok()) return status;
+    if (absl::Status status = peers->CheckAlarm(); !status.ok()) return status;
     if (deadline.Passed()) {
-      return Poison(absl::DeadlineExceededError(absl::StrCat(call, ": the index does not cross")));
+      return peers->Poison(
+          absl::DeadlineExceededError(absl::StrCat(call, ": the index does not cross")));
     }
-    if (*count == 0) PauseFor(&backoff);
+    if (*count == 0) peers->PauseFor(&backoff);
   }
   return absl::OkStatus();
 }
 
-absl::Status SessionImpl::PassText(Transport* transport, int64_t bytes, std::string* text,
-                                   const char* call) {
+// Of a length that all know.
+absl::Status PassBytes(Peers* peers, Transport* transport, int64_t bytes, std::string* text,
+                       const char* call) {
   text->resize(static_cast<size_t>(bytes));
   for (size_t begin = 0; begin < text->size(); begin += kTextMessageBytes) {
     TransportOp op;
     op.data = reinterpret_cast<std::byte*>(text->data()) + begin;
     op.bytes = std::min(kTextMessageBytes, text->size() - begin);
     std::vector<TransportOp> ops;
-    if (rank() != 0) {
+    if (peers->rank() != 0) {
       op.kind = TransportOp::Kind::kReceive;
       op.peer = 0;
       ops.push_back(op);
     }
-    for (int dst = 1; rank() == 0 && dst < size(); ++dst) {
+    for (int dst = 1; peers->rank() == 0 && dst < peers->size(); ++dst) {
       op.peer = dst;
       ops.push_back(op);
     }
-    if (absl::Status status = RunMessages(transport, ops, call); !status.ok()) return status;
+    if (absl::Status status = RunMessages(peers, transport, ops, call); !status.ok()) return status;
   }
   return absl::OkStatus();
 }
 
-absl::Status SessionImpl::PassNewText(Transport* transport, std::string* text, const char* call) {
+}  // namespace
+
+absl::Status PassText(Peers* peers, Transport* transport, std::string* text, const char* call) {
   std::string length(sizeof(int64_t), '\0');
   const int64_t own = static_cast<int64_t>(text->size());
-  if (rank() == 0) std::memcpy(length.data(), &own, sizeof(own));
-  absl::Status status = PassText(transport, static_cast<int64_t>(length.size()), &length, call);
+  if (peers->rank() == 0) std::memcpy(length.data(), &own, sizeof(own));
+  absl::Status status =
+      PassBytes(peers, transport, static_cast<int64_t>(length.size()), &length, call);
   if (!status.ok()) return status;
   int64_t bytes = 0;
   std::memcpy(&bytes, length.data(), sizeof(bytes));
-  return PassText(transport, bytes, text, call);
+  return PassBytes(peers, transport, bytes, text, call);
 }
 
-absl::Status SessionImpl::ShareText(const absl::Status& own, Transport* transport,
-                                    std::string* text, const char* call) {
+absl::Status ShareText(Peers* peers, const absl::Status& own, Transport* transport,
+                       std::string* text, const char* call) {
   Proposal proposal;
   proposal.call = call;
   proposal.status = own;
   proposal.payload = absl::StrCat(text->size());
-  if (absl::Status status = Agree(std::move(proposal)); !status.ok()) return status;
+  if (absl::Status status = peers->Agree(std::move(proposal)); !status.ok()) return status;
   if (transport == nullptr) return absl::OkStatus();
   int64_t bytes = 0;
-  if (!absl::SimpleAtoi(agreement_.payload(0), &bytes)) {
-    return Poison(absl::InternalError(absl::StrCat(call, ": rank 0 sent no length")));
+  if (!absl::SimpleAtoi(peers->payload(0), &bytes)) {
+    return peers->Poison(absl::InternalError(absl::StrCat(call, ": rank 0 sent no length")));
   }
-  return PassText(transport, bytes, text, call);
+  return PassBytes(peers, transport, bytes, text, call);
 }
 
 }  // namespace sluice

@@ -1,5 +1,5 @@
 // Alarms, questions and answers.
-#include "session/watch.h"
+#include "session/peers/watch.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,7 +1,7 @@
 // What ranks tell each other beside their transfers: that one of them has failed, and, when nothing
 // moves, where each member of a bucket stands with it. Travels by the fabric's posts.
-#ifndef SLUICE_SRC_SESSION_WATCH_H_
-#define SLUICE_SRC_SESSION_WATCH_H_
+#ifndef SLUICE_SRC_SESSION_PEERS_WATCH_H_
+#define SLUICE_SRC_SESSION_PEERS_WATCH_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -15,8 +15,8 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "session/bucket_report.h"
-#include "session/watch_record.h"
+#include "session/peers/bucket_report.h"
+#include "session/peers/watch_record.h"
 #include "sluice/fabric.h"
 
 namespace sluice {
@@ -71,9 +71,9 @@ class Watch {
   // of the time, so it may be called on every idle poll. Another bucket than before: the answers so
   // far are forgotten.
   void Ask(const BucketQuestion& question, absl::Span<const int> members, int64_t now_ns);
-  // True if a rank that this one waits for has got on since the last call, or one that such a rank
-  // waits for, and so on: as far as answers tell. Each move is told once, so ranks that only wait
-  // for each other do not keep each other waiting.
+  // True if a rank that this one waits for has got on since the last call, directly or through
+  // ranks that it waits for in turn, as far as answers tell. Each move is told once. So ranks that
+  // only wait for each other do not keep each other waiting.
   bool TakeMoves() { return std::exchange(others_moved_, false); }
   // There is progress again.
   void StopAsking() { asked_.clear(); }
@@ -137,4 +137,4 @@ class Watch {
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_SESSION_WATCH_H_
+#endif  // SLUICE_SRC_SESSION_PEERS_WATCH_H_

@@ -1,5 +1,5 @@
 // Answers on the wire and in memory.
-#include "session/watch_record.h"
+#include "session/peers/watch_record.h"
 
 namespace sluice {
 

@@ -1,7 +1,7 @@
 // The posts of a watch as they cross: fixed, trivially copyable, in the memory order of the one
 // program that all ranks run.
-#ifndef SLUICE_SRC_SESSION_WATCH_RECORD_H_
-#define SLUICE_SRC_SESSION_WATCH_RECORD_H_
+#ifndef SLUICE_SRC_SESSION_PEERS_WATCH_RECORD_H_
+#define SLUICE_SRC_SESSION_PEERS_WATCH_RECORD_H_
 
 #include <algorithm>
 #include <array>
@@ -13,7 +13,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "session/bucket_report.h"
+#include "session/peers/bucket_report.h"
 #include "sluice/fabric.h"
 
 namespace sluice {
@@ -103,4 +103,4 @@ bool Decode(absl::Span<const std::byte> post, Record* record) {
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_SESSION_WATCH_RECORD_H_
+#endif  // SLUICE_SRC_SESSION_PEERS_WATCH_RECORD_H_

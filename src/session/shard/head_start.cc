@@ -1,5 +1,5 @@
 // Counting the first item's pieces.
-#include "session/head_start.h"
+#include "session/shard/head_start.h"
 
 namespace sluice {
 

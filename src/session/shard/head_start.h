@@ -1,30 +1,30 @@
 // Lets the first item of a stream go first, so that nothing that is read ahead holds it up.
-#ifndef SLUICE_SRC_SESSION_HEAD_START_H_
-#define SLUICE_SRC_SESSION_HEAD_START_H_
+#ifndef SLUICE_SRC_SESSION_SHARD_HEAD_START_H_
+#define SLUICE_SRC_SESSION_SHARD_HEAD_START_H_
 
 #include <algorithm>
 #include <cstdint>
 
 namespace sluice {
 
-// Storage shares its bandwidth among all reads that it has, so the first of 500 that begin at once
-// may end with the last. What a rank reads ahead waits until its first item is there, or for a
-// limited time where that one takes long, as then most of it is latency, which costs no bandwidth.
+// Storage shares its bandwidth among all reads that it has. So the first of 500 reads that begin at
+// once may end with the last. What a rank reads ahead waits until its first item is there, for at
+// most kLongestNs. A first item that takes longer is mostly latency, which costs no bandwidth.
 //
-// Behind latency all these reads end together, and so the messages of all would be sent together:
-// those of others wait as well, until the first item is there, or for a limited time. No rank waits
-// for another in a circle: whom a rank waits for takes part in its first item, and so waits for
-// that one or for one before it. What waits here holds back the later moves of its channel
-// (MoveOrder), none of which is the first item's.
+// Behind latency all these reads end together, and all their messages would be sent together. So
+// messages of other items wait as well, for at most kLongestForSendsNs. No rank waits for another
+// in a circle. Whom a rank waits for takes part in its first item. So that rank waits for this item
+// or for an earlier one. What waits here holds back the later moves of its channel (MoveOrder),
+// none of which is the first item's.
 //
 // Items are numbered from 0, the first one this rank takes part in, whoever reads it.
 class HeadStart {
  public:
-  // Longer than a piece of 1 MiB takes at 300 MB/s, and than the first item's round trip in a node;
-  // next to nothing beside what a stream lasts, or the latency that makes reading ahead worth it.
+  // Longer than a piece of 1 MiB takes at 300 MB/s, and than the first item's round trip in a node.
+  // Next to nothing beside how long a stream lasts.
   static constexpr int64_t kLongestNs = 4'000'000;
-  // Longer than 1 MiB takes to three other ranks that share two cores and touch its memory for the
-  // first time; it is lost once, if the first read takes longer than the others.
+  // Longer than 1 MiB takes to three other ranks that share two cores, and touch the memory for the
+  // first time. A stream loses this time once, if its first read takes longer than the others.
   static constexpr int64_t kLongestForSendsNs = 20'000'000;
 
   // 0: none.
@@ -67,4 +67,4 @@ class HeadStart {
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_SESSION_HEAD_START_H_
+#endif  // SLUICE_SRC_SESSION_SHARD_HEAD_START_H_

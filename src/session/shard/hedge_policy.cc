@@ -1,5 +1,5 @@
 // A histogram of latencies, and a quantile of it.
-#include "session/hedge_policy.h"
+#include "session/shard/hedge_policy.h"
 
 #include <algorithm>
 #include <bit>

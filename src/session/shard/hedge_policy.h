@@ -3,8 +3,8 @@
 // A tenth of reads that take ten times as long hold back everything behind them, in order. One
 // duplicate past a high quantile of what reads usually take mends that for few extra requests: J.
 // Dean, L. Barroso, "The Tail at Scale", CACM 56(2), 2013. Pure: times are the caller's.
-#ifndef SLUICE_SRC_SESSION_HEDGE_POLICY_H_
-#define SLUICE_SRC_SESSION_HEDGE_POLICY_H_
+#ifndef SLUICE_SRC_SESSION_SHARD_HEDGE_POLICY_H_
+#define SLUICE_SRC_SESSION_SHARD_HEDGE_POLICY_H_
 
 #include <array>
 #include <cstdint>
@@ -57,4 +57,4 @@ class HedgePolicy {
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_SESSION_HEDGE_POLICY_H_
+#endif  // SLUICE_SRC_SESSION_SHARD_HEDGE_POLICY_H_

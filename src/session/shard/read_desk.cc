@@ -1,17 +1,17 @@
 // Reads, from order to answer.
-#include "session/read_desk.h"
+#include "session/shard/read_desk.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "session/read_failure.h"
+#include "session/shard/read_failure.h"
 #include "tensor/check.h"
 
 namespace sluice {
 namespace {
 
-constexpr size_t kEventBatch = 64;
+constexpr size_t kSourceEventBatch = 64;
 // A look for spare memory, or for a share, that an answer may have given back.
 constexpr int64_t kHedgeAgainNs = 1'000'000;
 
@@ -36,7 +36,7 @@ ReadDesk::ReadDesk(Source* source, std::vector<std::string> names, int slots, in
       slots_(static_cast<size_t>(slots)),
       blocks_(static_cast<size_t>(slots + spares + kept)),
       progress_(blocks_.size()),
-      events_(kEventBatch) {
+      events_(kSourceEventBatch) {
   for (int slot = 0; slot < slots; ++slot) Of(slot).block = slot;
   for (int spare = spares; spare-- > 0;) spares_.push_back(slots + spare);
   ready_.reserve(blocks_.size());
@@ -44,7 +44,7 @@ ReadDesk::ReadDesk(Source* source, std::vector<std::string> names, int slots, in
   waiting_.reserve(slots_.size());
 }
 
-void ReadDesk::Exchange(int slot_number, int block) {
+void ReadDesk::SwapBlock(int slot_number, int block) {
   Slot& slot = Of(slot_number);
   SLUICE_CHECK(!slot.ordered && !At(slot.block).reading, "a slot's memory is being read into");
   SLUICE_CHECK(!At(block).reading && At(block).slot == kNone, "a block that is in use");
@@ -112,8 +112,17 @@ void ReadDesk::Begin(int slot_number, int block_number, bool hedge, int64_t now_
 absl::Status ReadDesk::Flush() {
   if (ready_.empty()) return absl::OkStatus();
   absl::Status status = source_->Start(ready_);
-  ready_.clear();
+  if (status.ok()) {
+    ready_.clear();
+  } else {
+    DropReady();  // none was started, so none will be answered
+  }
   return status;
+}
+
+void ReadDesk::DropReady() {
+  for (const ReadOp& op : ready_) End(static_cast<int>(op.cookie));
+  ready_.clear();
 }
 
 void ReadDesk::End(int number) {
@@ -351,8 +360,7 @@ void ReadDesk::CancelAll() {
   cancelled_ = true;
   retries_.clear();
   waiting_.clear();
-  for (const ReadOp& op : ready_) End(static_cast<int>(op.cookie));
-  ready_.clear();
+  DropReady();
   for (int number = oldest_; number != kNone; number = At(number).after) {
     source_->Cancel(static_cast<uint64_t>(number));
   }

@@ -2,8 +2,8 @@
 // that takes long, and says in one error what cannot be had.
 //
 // Knows memory blocks and reads, not buckets or items.
-#ifndef SLUICE_SRC_SESSION_READ_DESK_H_
-#define SLUICE_SRC_SESSION_READ_DESK_H_
+#ifndef SLUICE_SRC_SESSION_SHARD_READ_DESK_H_
+#define SLUICE_SRC_SESSION_SHARD_READ_DESK_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -13,8 +13,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "session/hedge_policy.h"
-#include "session/request_pace.h"
+#include "session/shard/hedge_policy.h"
+#include "session/shard/request_pace.h"
 #include "sluice/stream.h"
 #include "storage/source.h"
 
@@ -66,7 +66,7 @@ class ReadDesk {
   // Its number, counted from the beginning of the memory: slots and spares, then what is kept.
   int BlockNumberOf(int slot) const { return Of(slot).block; }
   // The slot, which has no order, gets `block` of the caller's; its own is the caller's then.
-  void Exchange(int slot, int block);
+  void SwapBlock(int slot, int block);
 
   // Takes an order; the slot has none. Begun with the next Flush, or when its turn comes.
   void Order(const ReadOrder& order, int64_t now_ns);
@@ -123,6 +123,8 @@ class ReadDesk {
   void BeginWaiting(int64_t now_ns);
   void Begin(int slot, int block, bool hedge, int64_t now_ns);
   void End(int block);
+  // Reads that the source has not been given, or has refused.
+  void DropReady();
   void Discount(Block* block);
   int64_t BegunNs(int block) const;
   int64_t LateNs(int block) const;
@@ -169,4 +171,4 @@ class ReadDesk {
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_SESSION_READ_DESK_H_
+#endif  // SLUICE_SRC_SESSION_SHARD_READ_DESK_H_

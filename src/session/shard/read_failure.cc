@@ -1,5 +1,5 @@
 // A failure as a payload of a status, as text fields.
-#include "session/read_failure.h"
+#include "session/shard/read_failure.h"
 
 #include <string>
 #include <vector>

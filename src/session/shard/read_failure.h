@@ -1,6 +1,6 @@
 // The one error of a read that failed for good, and what travels inside it.
-#ifndef SLUICE_SRC_SESSION_READ_FAILURE_H_
-#define SLUICE_SRC_SESSION_READ_FAILURE_H_
+#ifndef SLUICE_SRC_SESSION_SHARD_READ_FAILURE_H_
+#define SLUICE_SRC_SESSION_SHARD_READ_FAILURE_H_
 
 #include "absl/status/status.h"
 #include "sluice/stream.h"
@@ -13,4 +13,4 @@ absl::Status MakeReadFailure(absl::StatusCode code, const ReadFailure& failure);
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_SESSION_READ_FAILURE_H_
+#endif  // SLUICE_SRC_SESSION_SHARD_READ_FAILURE_H_

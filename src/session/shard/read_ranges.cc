@@ -1,20 +1,20 @@
 // A read desk with one order after the other.
-#include "session/read_ranges.h"
+#include "session/shard/read_ranges.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "device/device.h"
-#include "session/backoff.h"
-#include "session/clock.h"
-#include "session/read_desk.h"
+#include "session/base/backoff.h"
+#include "session/base/clock.h"
+#include "session/shard/read_desk.h"
 
 namespace sluice {
 namespace {
 
 // Memory for ranges at once, where they are not longer.
 constexpr int64_t kBudgetBytes = int64_t{16} << 20;
-constexpr int64_t kSlotsMax = 64;
 
 }  // namespace
 
@@ -26,8 +26,8 @@ absl::Status ReadRanges(Source* source, const std::vector<std::string>& names,
   for (const RangeRead& range : ranges) {
     room = std::max(room, ReadRoom(range.offset, range.bytes, kReadAlignment));
   }
-  const int slots = static_cast<int>(std::clamp(
-      kBudgetBytes / room, int64_t{1}, std::min(kSlotsMax, static_cast<int64_t>(ranges.size()))));
+  const int64_t slots_max = std::min<int64_t>(kRangesAtOnceMax, std::ssize(ranges));
+  const int slots = static_cast<int>(std::clamp(kBudgetBytes / room, int64_t{1}, slots_max));
   absl::StatusOr<DeviceMemory> memory =
       MakeHostDevice()->AllocateStaging(static_cast<size_t>(slots) * static_cast<size_t>(room));
   if (!memory.ok()) return memory.status();
@@ -40,7 +40,8 @@ absl::Status ReadRanges(Source* source, const std::vector<std::string>& names,
   Backoff backoff;
   size_t next = 0;
   size_t ended = 0;
-  while (ended < next || (status.ok() && next < ranges.size())) {
+  // What waits for another attempt when all is given up does not end: nothing of it is under way.
+  while (status.ok() ? ended < ranges.size() : desk.outstanding() > 0) {
     for (; status.ok() && next < ranges.size() && !idle.empty(); ++next) {
       const int slot = idle.back();
       idle.pop_back();

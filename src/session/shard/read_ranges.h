@@ -1,6 +1,6 @@
 // Reads ranges of objects as a whole, many at a time, and waits: headers, before anything moves.
-#ifndef SLUICE_SRC_SESSION_READ_RANGES_H_
-#define SLUICE_SRC_SESSION_READ_RANGES_H_
+#ifndef SLUICE_SRC_SESSION_SHARD_READ_RANGES_H_
+#define SLUICE_SRC_SESSION_SHARD_READ_RANGES_H_
 
 #include <cstdint>
 #include <string>
@@ -8,11 +8,14 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "session/own_work.h"
+#include "session/base/own_work.h"
 #include "sluice/stream.h"
 #include "storage/source.h"
 
 namespace sluice {
+
+// So many ranges are read at once at most.
+inline constexpr int kRangesAtOnceMax = 128;
 
 struct RangeRead {
   int object = 0;
@@ -29,4 +32,4 @@ absl::Status ReadRanges(Source* source, const std::vector<std::string>& names,
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_SESSION_READ_RANGES_H_
+#endif  // SLUICE_SRC_SESSION_SHARD_READ_RANGES_H_

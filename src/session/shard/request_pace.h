@@ -4,8 +4,8 @@
 // A link that is shared by too many requests answers none of them in time. So what is late halves
 // them, as loss does TCP's window (V. Jacobson, "Congestion Avoidance and Control", SIGCOMM 1988),
 // and answers raise them again. Pure: times are the caller's.
-#ifndef SLUICE_SRC_SESSION_REQUEST_PACE_H_
-#define SLUICE_SRC_SESSION_REQUEST_PACE_H_
+#ifndef SLUICE_SRC_SESSION_SHARD_REQUEST_PACE_H_
+#define SLUICE_SRC_SESSION_SHARD_REQUEST_PACE_H_
 
 #include <algorithm>
 #include <cstdint>
@@ -45,4 +45,4 @@ class RequestPace {
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_SESSION_REQUEST_PACE_H_
+#endif  // SLUICE_SRC_SESSION_SHARD_REQUEST_PACE_H_

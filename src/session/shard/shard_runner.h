@@ -1,9 +1,9 @@
-// Carries out the buckets of a data stream or a checkpoint: feeds an engine of their own, does what
-// it commands with storage, transport and device, and tells it what has finished.
+// Carries out the buckets of a data stream or a checkpoint: feeds an engine of their own, and reads
+// from storage. Its carrier does what else the stages of buckets need, by transport and device.
 //
 // What a bucket's bytes are, and where they go, is its ShardWork's business.
-#ifndef SLUICE_SRC_SESSION_SHARD_RUNNER_H_
-#define SLUICE_SRC_SESSION_SHARD_RUNNER_H_
+#ifndef SLUICE_SRC_SESSION_SHARD_SHARD_RUNNER_H_
+#define SLUICE_SRC_SESSION_SHARD_SHARD_RUNNER_H_
 
 #include <algorithm>
 #include <array>
@@ -17,11 +17,11 @@
 #include "absl/status/statusor.h"
 #include "device/device.h"
 #include "engine/engine.h"
-#include "session/copy_queue.h"
-#include "session/head_start.h"
-#include "session/move_order.h"
-#include "session/read_desk.h"
-#include "transport/transport.h"
+#include "session/base/carrier.h"
+#include "session/base/copy_queue.h"
+#include "session/shard/head_start.h"
+#include "session/shard/read_desk.h"
+#include "sluice/transport.h"
 
 namespace sluice {
 
@@ -60,9 +60,9 @@ class ShardWork {
   virtual void Arrived(const ShardPiece& piece) = 0;
   // True if there is memory for the bucket to be drained into. False: ask again.
   virtual bool MayDrain(const ShardPiece& piece) = 0;
-  // Asked when a drain begins. A work that keeps the bucket's block, which is `memory` and number
-  // `block` and has the bytes from `data` on, returns the number of the kept one that takes its
-  // place. kNoBlock: the bytes are to be copied.
+  // Asked when a drain begins. To keep the bucket's block instead of copying from it, returns the
+  // number of a kept block that takes its place. The block is `memory`, of number `block`, and the
+  // bytes begin at `data`. kNoBlock: the bytes are to be copied.
   static constexpr int kNoBlock = -1;
   virtual int KeepBlock(const ShardPiece&, std::byte* /*data*/, std::byte* /*memory*/,
                         int /*block*/) {
@@ -79,7 +79,7 @@ class ShardWork {
   virtual absl::Status Done(const ShardPiece& piece, const std::byte* data) = 0;
 };
 
-class StageTrace;  // session/stream_trace.h
+class StageTrace;  // session/shard/stage_trace.h
 
 struct ShardRunnerOptions {
   int slots = 1;
@@ -130,7 +130,7 @@ class ShardRunner {
   absl::StatusOr<bool> Poll();
 
   // Everything has been through.
-  bool done() const { return engine_.idle() && work_->over() && !fetched_; }
+  bool done() const { return engine().idle() && work_->over() && !fetched_; }
 
   // Fails everything from outside.
   void Poison(const absl::Status& status);
@@ -140,9 +140,9 @@ class ShardRunner {
 
   // There are messages under way, which move only inside Poll.
   bool has_messages() const { return messages() > 0; }
-  int messages() const { return transport_ == nullptr ? 0 : transport_->outstanding(); }
+  int messages() const { return carrier_.outstanding_messages(); }
   // The device copies, and is heard only inside Poll.
-  bool has_copies() const { return copies_.outstanding() > 0; }
+  bool has_copies() const { return carrier_.outstanding_copies() > 0; }
   // Storage may still write into staging.
   bool has_reads() const { return reads_.outstanding() > 0; }
   // Poll has something to do then at the latest; INT64_MAX: when an event comes.
@@ -151,7 +151,7 @@ class ShardRunner {
   // The smallest unfinished bucket, its stage and its members, in words; empty if there is none.
   std::string DescribeOldest();
 
-  const EngineCounters& counters() const { return engine_.counters(); }
+  const EngineCounters& counters() const { return engine().counters(); }
   const ReadDeskCounters& read_counters() const { return reads_.counters(); }
   const ShardTimes& times() const { return times_; }
   int held_peak() const { return held_peak_; }  // slots and spares
@@ -159,62 +159,59 @@ class ShardRunner {
  private:
   struct Held {
     ShardPiece piece;
-    Ticket ticket = 0;
-    Stage stage = Stage::kWaiting;
     std::byte* data = nullptr;
-    int pending = 0;  // messages or copies
-    int64_t begin_ns = 0;
-    bool waits = false;  // for memory to be drained into
+    int64_t begin_ns = 0;      // of its stage
+    bool awaits_room = false;  // with the device
   };
 
   ShardRunner(ShardWork* work, Device* device, Source* source, std::unique_ptr<Transport> transport,
               std::shared_ptr<DeviceMemory> staging, const ShardRunnerOptions& options);
 
-  absl::StatusOr<bool> Step();
+  // What the carrier asks of its handler.
+  friend class Carrier;
+  absl::StatusOr<bool> PollOthers();
+  absl::StatusOr<Carrier::Fed> Feed();
+  Carrier::Admission Admit(size_t slot, const Command& command);
+  bool Copies(size_t slot, Stage stage) const;
+  absl::Status Begin(size_t slot, Stage stage);
+  absl::Status Continue(size_t slot, Stage stage);
+  void StageOver(size_t slot, Stage stage, bool last);
+  absl::Status BucketOver(size_t slot);
+  absl::Status Flush();
+
   absl::StatusOr<bool> PollReads();
-  absl::StatusOr<bool> PollTransport();
-  absl::StatusOr<bool> PollDevice();
   absl::StatusOr<bool> PollDrains();
   absl::StatusOr<bool> PollParked();
-  void Feed();
-  absl::Status CarryOut(const Command& command);
-  absl::Status EndFill(size_t slot);
+  void Submit();
+  absl::Status BeginFill(size_t slot);
+  absl::Status BeginCopies(size_t slot, Stage stage);
   absl::Status BeginMove(size_t slot);
   absl::Status BeginDrain(size_t slot);
-  absl::Status FailStage(size_t slot, const absl::Status& status);
-  absl::Status EndStage(size_t slot);
-  absl::Status Flush();
-  size_t FindHeld(uint64_t cookie) const;
-  absl::Status Explain(const absl::Status& status, const ShardPiece& piece) const;
+  void NoteHeld();
+  const Engine& engine() const { return *carrier_.engine(); }
   ShardPiece& PieceOf(uint64_t sequence) { return pieces_[sequence % pieces_.size()]; }
   // Bytes of the wire begin here in a slot's block.
   std::byte* BlockOf(size_t slot) const { return reads_.BlockOf(static_cast<int>(slot)); }
 
   ShardWork* const work_;
-  const std::unique_ptr<Transport> transport_;
   const ShardRunnerOptions options_;
   const std::shared_ptr<DeviceMemory> staging_;
-  Engine engine_;
-  CopyQueue copies_;
+  Carrier carrier_;
   ReadDesk reads_;
   std::vector<ShardPiece> pieces_;  // submitted, by sequence
   uint64_t sequence_ = 0;
   bool fetched_ = false;  // the piece of sequence_ is there, but may not begin yet
   HeadStart head_start_;
-  bool delivered_ = false;  // by this step: whoever waits for it should see it before the next one
-  std::vector<Held> held_;  // by slot
+  bool held_back_ = false;      // by the head start, as this step began
+  std::vector<Held> held_;      // by slot
   std::vector<size_t> drains_;  // slots that wait for memory, in the order they came
-  MoveOrder order_;
   // Slots whose messages wait for the first item's, or for those of their channel that do.
   std::vector<size_t> parked_;
-  std::vector<TransportOp> messages_;
-  std::vector<TransportEvent> transport_events_;
   std::vector<ReadDone> read_events_;
-  std::vector<uint64_t> copied_;
   ShardTimes times_;
   int held_peak_ = 0;
 };
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_SESSION_SHARD_RUNNER_H_
+#endif  // SLUICE_SRC_SESSION_SHARD_SHARD_RUNNER_H_

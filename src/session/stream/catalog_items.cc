@@ -1,5 +1,5 @@
 // What a catalog says of its items.
-#include "session/catalog_items.h"
+#include "session/stream/catalog_items.h"
 
 #include <algorithm>
 
@@ -36,15 +36,15 @@ std::vector<int64_t> CatalogItems::ShapeOf(int64_t item) const {
 }
 
 bool CatalogItems::uniform() const {
-  const absl::Span<const Catalog::Run> runs = catalog_.runs();
-  return std::all_of(runs.begin(), runs.end(), [&](const Catalog::Run& run) {
+  const absl::Span<const Catalog::Stretch> runs = catalog_.runs();
+  return std::all_of(runs.begin(), runs.end(), [&](const Catalog::Stretch& run) {
     return run.item_bytes == item_bytes_max() && run.type == runs[0].type;
   });
 }
 
 bool CatalogItems::aligned_to(int64_t alignment) const {
-  const absl::Span<const Catalog::Run> runs = catalog_.runs();
-  return std::all_of(runs.begin(), runs.end(), [&](const Catalog::Run& run) {
+  const absl::Span<const Catalog::Stretch> runs = catalog_.runs();
+  return std::all_of(runs.begin(), runs.end(), [&](const Catalog::Stretch& run) {
     return run.offset % alignment == 0 &&
            (run.stride % alignment == 0 || catalog_.CountOf(run) == 1);
   });
@@ -63,7 +63,7 @@ uint64_t CatalogItems::fingerprint() const {
     hash.AddSigned(object.bytes);
     hash.AddSigned(object.first_item);
   }
-  for (const Catalog::Run& run : catalog_.runs()) {
+  for (const Catalog::Stretch& run : catalog_.runs()) {
     for (const int64_t value : {run.first_item, run.offset, run.stride, run.item_bytes}) {
       hash.AddSigned(value);
     }

@@ -1,6 +1,6 @@
 // The items of a catalog, and those of a generator, as a stream sees them.
-#ifndef SLUICE_SRC_SESSION_CATALOG_ITEMS_H_
-#define SLUICE_SRC_SESSION_CATALOG_ITEMS_H_
+#ifndef SLUICE_SRC_SESSION_STREAM_CATALOG_ITEMS_H_
+#define SLUICE_SRC_SESSION_STREAM_CATALOG_ITEMS_H_
 
 #include <cstdint>
 #include <string>
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/types/optional.h"
-#include "session/stream_items.h"
+#include "session/stream/stream_items.h"
 #include "storage/catalog.h"
 
 namespace sluice {
@@ -61,4 +61,4 @@ class GeneratedItems final : public StreamItems {
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_SESSION_CATALOG_ITEMS_H_
+#endif  // SLUICE_SRC_SESSION_STREAM_CATALOG_ITEMS_H_

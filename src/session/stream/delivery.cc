@@ -1,5 +1,5 @@
 // Publishing, taking and releasing device buffers; leases.
-#include "session/delivery.h"
+#include "session/stream/delivery.h"
 
 #include <utility>
 
@@ -40,7 +40,7 @@ bool Delivery::IsPastFence(int buffer) {
   return memory_.released[static_cast<size_t>(buffer)]->Passed().value_or(true);
 }
 
-int Delivery::Exchange(int buffer, std::byte* memory, int block) {
+int Delivery::SwapBuffer(int buffer, std::byte* memory, int block) {
   At(buffer).memory = memory;
   return std::exchange(At(buffer).block, block);
 }

@@ -2,8 +2,8 @@
 //
 // Two threads meet here: the session's fills buffers and publishes them, the consumer's takes and
 // releases them. A buffer belongs to one of them at any time.
-#ifndef SLUICE_SRC_SESSION_DELIVERY_H_
-#define SLUICE_SRC_SESSION_DELIVERY_H_
+#ifndef SLUICE_SRC_SESSION_STREAM_DELIVERY_H_
+#define SLUICE_SRC_SESSION_STREAM_DELIVERY_H_
 
 #include <atomic>
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 #include "absl/status/status.h"
 #include "device/device.h"
-#include "plan/cursor.h"
+#include "plan/shard/cursor.h"
 #include "sluice/stream.h"
 
 namespace sluice {
@@ -57,7 +57,7 @@ class Delivery {
   std::byte* MemoryOf(int buffer) const { return At(buffer).memory; }
   // A buffer that is the caller's lies in `memory`, of number `block`, from now on; returns the
   // number of where it lay.
-  int Exchange(int buffer, std::byte* memory, int block);
+  int SwapBuffer(int buffer, std::byte* memory, int block);
   // Items of a buffer that is the caller's. Room for batch_items of them is kept.
   std::vector<DeliveredItem>& ItemsOf(int buffer) { return At(buffer).items; }
   // To be recorded before the buffer is published, if not all of it is there.
@@ -132,4 +132,4 @@ class Delivery {
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_SESSION_DELIVERY_H_
+#endif  // SLUICE_SRC_SESSION_STREAM_DELIVERY_H_

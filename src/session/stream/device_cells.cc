@@ -1,5 +1,5 @@
 // Grants and publishing.
-#include "session/device_cells.h"
+#include "session/stream/device_cells.h"
 
 #include <utility>
 
@@ -23,10 +23,10 @@ bool DeviceCells::Grant(DeliveredItem item, Cell* cell) {
   return true;
 }
 
-int DeviceCells::Exchange(const Cell& cell, std::byte* memory, int block, const std::byte* data) {
+int DeviceCells::SwapCell(const Cell& cell, std::byte* memory, int block, const std::byte* data) {
   SLUICE_CHECK(batch_items_ == 1, "other items of the batch are elsewhere");
   delivery_->ItemsOf(cell.buffer)[0].offset = data - memory;
-  return delivery_->Exchange(cell.buffer, memory, block);
+  return delivery_->SwapBuffer(cell.buffer, memory, block);
 }
 
 void DeviceCells::Fill(const Cell& cell) {

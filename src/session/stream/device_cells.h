@@ -1,15 +1,15 @@
 // Places for items in device buffers: granted in the order of delivery, published when full.
 //
 // A buffer has as many cells as a batch has items. Thread: the session's.
-#ifndef SLUICE_SRC_SESSION_DEVICE_CELLS_H_
-#define SLUICE_SRC_SESSION_DEVICE_CELLS_H_
+#ifndef SLUICE_SRC_SESSION_STREAM_DEVICE_CELLS_H_
+#define SLUICE_SRC_SESSION_STREAM_DEVICE_CELLS_H_
 
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <vector>
 
-#include "session/delivery.h"
+#include "session/stream/delivery.h"
 
 namespace sluice {
 
@@ -35,7 +35,7 @@ class DeviceCells {
   }
   // The cell's item begins at `data` in `memory`, a block of number `block` that takes the place of
   // the cell's buffer; returns the number of that. Only where a batch is one item.
-  int Exchange(const Cell& cell, std::byte* memory, int block, const std::byte* data);
+  int SwapCell(const Cell& cell, std::byte* memory, int block, const std::byte* data);
   // Of the cell's buffer.
   Fence* ReadyFence(const Cell& cell) const { return delivery_->ReadyFence(cell.buffer); }
   // The item of the cell is there.
@@ -60,4 +60,4 @@ class DeviceCells {
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_SESSION_DEVICE_CELLS_H_
+#endif  // SLUICE_SRC_SESSION_STREAM_DEVICE_CELLS_H_

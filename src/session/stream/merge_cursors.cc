@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "plan/cursor.h"
+#include "plan/shard/cursor.h"
 #include "sluice/stream.h"
 
 namespace sluice {

@@ -1,12 +1,12 @@
 // The two sides of a stream.
-#include "session/stream_impl.h"
+#include "session/stream/stream_impl.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "session/backoff.h"
-#include "session/clock.h"
+#include "session/base/backoff.h"
+#include "session/base/clock.h"
 #include "transport/deadline.h"
 
 namespace sluice {
@@ -19,10 +19,11 @@ constexpr absl::Duration kReadsSettleTime = absl::Seconds(5);
 constexpr absl::Duration kMessagesSettleTime = absl::Milliseconds(50);
 
 // A block becomes a device buffer where both are the same kind of memory and an item is what was
-// read: not of several pieces, not beside others in a batch, not transformed.
+// read. So the item is one piece, alone in its batch, and not transformed.
 bool KeepsBlocks(const StreamParts& parts) {
-  return parts.device->staging_is_device_memory() && parts.options.batch_items == 1 &&
-         !parts.options.transform && parts.limits.piece_bytes >= parts.items->item_bytes_max();
+  return parts.device->staging_is_device_memory() && parts.options.buffers.batch_items == 1 &&
+         !parts.options.buffers.transform &&
+         parts.limits.piece_bytes >= parts.items->item_bytes_max();
 }
 
 int64_t BufferBytes(const StreamParts& parts) {
@@ -33,10 +34,10 @@ StreamWorkOptions WorkOptionsOf(const StreamParts& parts) {
   StreamWorkOptions options;
   options.piece_bytes = parts.limits.piece_bytes;
   options.window = parts.limits.window;
-  options.in_order = parts.options.in_order;
-  options.transform = parts.options.transform;
+  options.in_order = parts.options.order.in_order;
+  options.transform = parts.options.buffers.transform;
   options.memory = parts.device->traits();
-  options.await_in_stream = parts.options.await_in_stream;
+  options.await_in_stream = parts.options.buffers.await_in_stream;
   options.keep_blocks = KeepsBlocks(parts);
   options.trace = parts.stage_trace.get();
   return options;
@@ -47,13 +48,13 @@ ShardRunnerOptions RunnerOptionsOf(const StreamParts& parts) {
   options.slots = parts.limits.slots;
   options.window = parts.limits.window;
   options.spares = parts.limits.spares;
-  options.kept = KeepsBlocks(parts) ? parts.options.device_buffers : 0;
+  options.kept = KeepsBlocks(parts) ? parts.options.buffers.count : 0;
   options.block_bytes = parts.limits.block_bytes;
   options.channels = kStreamChannels;
   options.operations_max = parts.sharers_max - 1;
   options.object_names = parts.items->object_names();
-  options.hedge = parts.options.hedge;
-  options.retry = parts.options.retry;
+  options.hedge = parts.options.reads.hedge;
+  options.retry = parts.options.reads.retry;
   options.head_start_ns = HeadStart::kLongestNs;
   options.first_sends_ns = HeadStart::kLongestForSendsNs;
   options.trace = parts.stage_trace.get();
@@ -73,13 +74,13 @@ absl::StatusOr<DeliveryMemory> BuffersOf(const StreamParts& parts,
     return memory;
   }
   absl::StatusOr<DeviceMemory> own = parts.device->AllocateBuffer(
-      static_cast<size_t>(parts.options.device_buffers) * static_cast<size_t>(memory.stride));
+      static_cast<size_t>(parts.options.buffers.count) * static_cast<size_t>(memory.stride));
   if (!own.ok()) return own.status();
   memory.data = own->data();
   memory.owner = std::make_shared<DeviceMemory>(*std::move(own));
   memory.kind = parts.device->traits().buffers;
   memory.ordinal = parts.device_ordinal;
-  for (int i = 0; memory.kind != DeviceKind::kCpu && i < parts.options.device_buffers; ++i) {
+  for (int i = 0; memory.kind != DeviceKind::kCpu && i < parts.options.buffers.count; ++i) {
     for (auto* const fences : {&memory.ready, &memory.released}) {
       absl::StatusOr<std::unique_ptr<Fence>> fence = parts.device->MakeFence();
       if (!fence.ok()) return fence.status();
@@ -99,8 +100,8 @@ absl::StatusOr<std::unique_ptr<StreamImpl>> StreamImpl::Make(StreamParts parts,
   if (!staging.ok()) return staging.status();
   absl::StatusOr<DeliveryMemory> buffers = BuffersOf(parts, options, *staging);
   if (!buffers.ok()) return buffers.status();
-  auto delivery = std::make_shared<Delivery>(*std::move(buffers), parts.options.device_buffers,
-                                             parts.options.batch_items);
+  auto delivery = std::make_shared<Delivery>(*std::move(buffers), parts.options.buffers.count,
+                                             parts.options.buffers.batch_items);
   std::unique_ptr<StreamImpl> stream(new StreamImpl(std::move(parts), driver, std::move(delivery)));
   StreamParts& kept = stream->parts_;
   absl::StatusOr<std::unique_ptr<ShardRunner>> runner =
@@ -115,8 +116,8 @@ StreamImpl::StreamImpl(StreamParts parts, StreamDriver* driver, std::shared_ptr<
     : parts_(std::move(parts)),
       driver_(driver),
       delivery_(std::move(delivery)),
-      cells_(delivery_.get(), parts_.options.batch_items, parts_.limits.cell_bytes,
-             parts_.options.in_order),
+      cells_(delivery_.get(), parts_.options.buffers.batch_items, parts_.limits.cell_bytes,
+             parts_.options.order.in_order),
       work_(parts_.plan.get(), parts_.rank, parts_.items.get(), &cells_, WorkOptionsOf(parts_)),
       releases_(parts_.order, parts_.plan.get()) {
   delivery_->set_listener(this);
@@ -283,9 +284,9 @@ void StreamImpl::TakeStats() {
   stats.slots_max = parts_.limits.slots + parts_.limits.spares;
   stats.slots_peak = runner_->held_peak();
   stats.slot_bytes = parts_.limits.block_bytes;
-  stats.budget_bytes = parts_.options.budget_bytes;
+  stats.budget_bytes = parts_.options.reads.budget_bytes;
   stats.budget_bytes_peak = stats.slots_peak * stats.slot_bytes;
-  stats.device_bytes = parts_.options.device_buffers * BufferBytes(parts_);
+  stats.device_bytes = parts_.options.buffers.count * BufferBytes(parts_);
   stats.reading = absl::Nanoseconds(runner_->times().read_ns);
   stats.exchanging = absl::Nanoseconds(runner_->times().exchange_ns);
   stats.copying = absl::Nanoseconds(runner_->times().copy_ns);

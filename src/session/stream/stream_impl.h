@@ -1,7 +1,7 @@
 // One rank's end of a stream: the session's side, which makes progress, and the consumer's, which
 // takes and releases.
-#ifndef SLUICE_SRC_SESSION_STREAM_IMPL_H_
-#define SLUICE_SRC_SESSION_STREAM_IMPL_H_
+#ifndef SLUICE_SRC_SESSION_STREAM_STREAM_IMPL_H_
+#define SLUICE_SRC_SESSION_STREAM_STREAM_IMPL_H_
 
 #include <cstdint>
 #include <memory>
@@ -10,16 +10,17 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "plan/cursor.h"
-#include "plan/stream_plan.h"
-#include "session/delivery.h"
-#include "session/device_cells.h"
-#include "session/fork_guard.h"
-#include "session/shard_runner.h"
-#include "session/stream_items.h"
-#include "session/stream_limits.h"
-#include "session/stream_trace.h"
-#include "session/stream_work.h"
+#include "plan/shard/cursor.h"
+#include "plan/shard/stream_plan.h"
+#include "session/base/fork_guard.h"
+#include "session/shard/shard_runner.h"
+#include "session/shard/stage_trace.h"
+#include "session/stream/consumer_trace.h"
+#include "session/stream/delivery.h"
+#include "session/stream/device_cells.h"
+#include "session/stream/stream_items.h"
+#include "session/stream/stream_limits.h"
+#include "session/stream/stream_work.h"
 #include "sluice/stream.h"
 #include "storage/source.h"
 
@@ -139,4 +140,4 @@ class StreamImpl final : public Stream, private Delivery::Listener {
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_SESSION_STREAM_IMPL_H_
+#endif  // SLUICE_SRC_SESSION_STREAM_STREAM_IMPL_H_

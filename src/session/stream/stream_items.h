@@ -1,6 +1,6 @@
 // The items of a stream's source: where each lies, and what it is to its consumer.
-#ifndef SLUICE_SRC_SESSION_STREAM_ITEMS_H_
-#define SLUICE_SRC_SESSION_STREAM_ITEMS_H_
+#ifndef SLUICE_SRC_SESSION_STREAM_STREAM_ITEMS_H_
+#define SLUICE_SRC_SESSION_STREAM_STREAM_ITEMS_H_
 
 #include <cstdint>
 #include <string>
@@ -39,4 +39,4 @@ class StreamItems {
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_SESSION_STREAM_ITEMS_H_
+#endif  // SLUICE_SRC_SESSION_STREAM_STREAM_ITEMS_H_

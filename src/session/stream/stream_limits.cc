@@ -1,12 +1,12 @@
 // Budgets in bytes become slots.
-#include "session/stream_limits.h"
+#include "session/stream/stream_limits.h"
 
 #include <algorithm>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
-#include "session/bookkeeping.h"
-#include "session/shard_runner.h"
+#include "session/base/bookkeeping.h"
+#include "session/shard/shard_runner.h"
 #include "storage/source.h"
 #include "tensor/checked.h"
 
@@ -27,11 +27,9 @@ int64_t RoundUp(int64_t bytes, int64_t unit) { return (bytes + unit - 1) / unit 
 int64_t PieceBytes(const StreamOptions& options, const StreamItems& items, bool whole_items) {
   const int64_t item_bytes = std::max<int64_t>(1, items.item_bytes_max());
   if (whole_items) return item_bytes;
-  int64_t bytes = options.piece_bytes;
-  if (bytes == 0) {
-    const int64_t eighth = options.budget_bytes / 8 / kReadAlignment * kReadAlignment;
-    bytes = std::clamp(eighth, kPieceBytesMin, kPieceBytesMax);
-  }
+  const int64_t eighth = options.reads.budget_bytes / 8 / kReadAlignment * kReadAlignment;
+  const int64_t bytes =
+      options.reads.piece_bytes.value_or(std::clamp(eighth, kPieceBytesMin, kPieceBytesMax));
   return bytes >= item_bytes ? item_bytes : RoundUp(bytes, kPieceUnit);
 }
 
@@ -46,8 +44,9 @@ int64_t BlockBytes(const StreamItems& items, int64_t piece_bytes, int64_t alignm
 
 int64_t CellBytes(const StreamOptions& options, const StreamItems& items) {
   int64_t bytes = items.item_bytes_max();
-  if (options.transform) {
-    bytes = bytes / DTypeBytes(options.transform->src) * DTypeBytes(options.transform->dst);
+  if (options.buffers.transform) {
+    bytes = bytes / DTypeBytes(options.buffers.transform->src) *
+            DTypeBytes(options.buffers.transform->dst);
   }
   return items.uniform() ? bytes : RoundUp(bytes, kPieceUnit);
 }
@@ -57,9 +56,9 @@ int64_t CellBytes(const StreamOptions& options, const StreamItems& items) {
 int64_t WindowOf(const StreamOptions& options, int slots, int64_t pieces_per_item) {
   constexpr int64_t kWaiting = 64;
   const int64_t any_order = ShardRunner::WindowOf(slots);
-  if (!options.in_order) return any_order;
-  const std::optional<int64_t> ahead =
-      CheckedProduct({options.device_buffers, options.batch_items, pieces_per_item}, kBytesMax);
+  if (!options.order.in_order) return any_order;
+  const std::optional<int64_t> ahead = CheckedProduct(
+      {options.buffers.count, options.buffers.batch_items, pieces_per_item}, kBytesMax);
   return ahead ? std::min(any_order, slots + *ahead + kWaiting) : any_order;
 }
 
@@ -69,7 +68,8 @@ absl::StatusOr<StreamLimits> ResolveStreamLimits(const StreamOptions& options,
                                                  const StreamItems& items, int64_t alignment,
                                                  bool whole_items, const StreamShare& share) {
   // A transform makes at most four times as many bytes.
-  for (const int64_t bytes : {items.item_bytes_max(), options.budget_bytes, options.piece_bytes}) {
+  for (const int64_t bytes : {items.item_bytes_max(), options.reads.budget_bytes,
+                              options.reads.piece_bytes.value_or(0)}) {
     if (bytes <= kBytesMax / 8) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("items, pieces or a budget of ", bytes, " bytes are too large"));
@@ -77,27 +77,27 @@ absl::StatusOr<StreamLimits> ResolveStreamLimits(const StreamOptions& options,
   StreamLimits limits;
   limits.piece_bytes = PieceBytes(options, items, whole_items);
   limits.block_bytes = BlockBytes(items, limits.piece_bytes, alignment);
-  const int64_t hedges_min = options.hedge.enabled ? 1 : 0;
+  const int64_t hedges_min = options.reads.hedge.enabled ? 1 : 0;
   const int64_t floor_bytes = (1 + hedges_min) * limits.block_bytes;
-  if (options.budget_bytes < floor_bytes) {
+  if (options.reads.budget_bytes < floor_bytes) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "budget_bytes ", options.budget_bytes, " is too small: the least is ", floor_bytes, " = ",
-        1 + hedges_min, " x ", limits.block_bytes, " bytes (a piece of ", limits.piece_bytes,
+        "budget_bytes ", options.reads.budget_bytes, " is too small: the least is ", floor_bytes,
+        " = ", 1 + hedges_min, " x ", limits.block_bytes, " bytes (a piece of ", limits.piece_bytes,
         " bytes at alignment ", alignment, hedges_min > 0 ? ", and one more for a hedge" : "",
         "); piece_bytes makes pieces smaller"));
   }
   const Bookkeeping kept = {.messages = share.sharers_max - 1,
-                            .cells = options.device_buffers * options.batch_items};
-  const int64_t blocks = std::min(
-      BlocksInBudget(options.budget_bytes, limits.block_bytes, kept, 1 + hedges_min), kSlotsMax);
+                            .cells = options.buffers.count * options.buffers.batch_items};
+  const int64_t blocks =
+      std::min(BlocksInBudget(options.reads.budget_bytes, limits.block_bytes, kept, 1 + hedges_min),
+               kSlotsMax);
   int64_t spares = 0;
   if (hedges_min > 0) {
     // A loser keeps its block until its read ends, ten times as long as others take: of one in a
     // hundred reads. A twelfth leaves room for four times as many at once.
     spares = std::max({hedges_min, std::min<int64_t>(2, blocks / 4), blocks / 12});
   }
-  int64_t slots = blocks - spares;
-  if (options.slots > 0) slots = std::min(slots, options.slots);
+  int64_t slots = std::min(blocks - spares, options.reads.slots.value_or(kSlotsMax));
   // More than there are pieces would never be used.
   const int64_t item_bytes = std::max<int64_t>(1, items.item_bytes_max());
   const int64_t pieces_per_item = (item_bytes + limits.piece_bytes - 1) / limits.piece_bytes;
@@ -110,14 +110,14 @@ absl::StatusOr<StreamLimits> ResolveStreamLimits(const StreamOptions& options,
   limits.window = static_cast<int>(WindowOf(options, limits.slots, pieces_per_item));
   limits.cell_bytes = CellBytes(options, items);
   const std::optional<int64_t> batch = CheckedProduct(
-      {options.batch_items, std::max<int64_t>(1, limits.cell_bytes), options.device_buffers},
+      {options.buffers.batch_items, std::max<int64_t>(1, limits.cell_bytes), options.buffers.count},
       kBytesMax);
   if (!batch) {
     return absl::InvalidArgumentError(absl::StrCat(
-        options.device_buffers, " device buffers of ", options.batch_items, " items of ",
+        options.buffers.count, " device buffers of ", options.buffers.batch_items, " items of ",
         limits.cell_bytes, " bytes are more than there can be memory for"));
   }
-  limits.buffer_bytes = RoundUp(*batch / options.device_buffers, 64);
+  limits.buffer_bytes = RoundUp(*batch / options.buffers.count, 64);
   return limits;
 }
 

@@ -1,11 +1,11 @@
 // What a stream's budget comes to: how many slots, of what size, and pieces of what size.
-#ifndef SLUICE_SRC_SESSION_STREAM_LIMITS_H_
-#define SLUICE_SRC_SESSION_STREAM_LIMITS_H_
+#ifndef SLUICE_SRC_SESSION_STREAM_STREAM_LIMITS_H_
+#define SLUICE_SRC_SESSION_STREAM_STREAM_LIMITS_H_
 
 #include <cstdint>
 
 #include "absl/status/statusor.h"
-#include "session/stream_items.h"
+#include "session/stream/stream_items.h"
 #include "sluice/stream.h"
 
 namespace sluice {
@@ -35,4 +35,4 @@ absl::StatusOr<StreamLimits> ResolveStreamLimits(const StreamOptions& options,
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_SESSION_STREAM_LIMITS_H_
+#endif  // SLUICE_SRC_SESSION_STREAM_STREAM_LIMITS_H_

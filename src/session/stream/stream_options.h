@@ -1,6 +1,6 @@
 // What a stream's options have to be, on each rank and between ranks.
-#ifndef SLUICE_SRC_SESSION_STREAM_OPTIONS_H_
-#define SLUICE_SRC_SESSION_STREAM_OPTIONS_H_
+#ifndef SLUICE_SRC_SESSION_STREAM_STREAM_OPTIONS_H_
+#define SLUICE_SRC_SESSION_STREAM_STREAM_OPTIONS_H_
 
 #include <cstdint>
 
@@ -20,4 +20,4 @@ int64_t HashOfStream(const StreamOptions& options);
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_SESSION_STREAM_OPTIONS_H_
+#endif  // SLUICE_SRC_SESSION_STREAM_STREAM_OPTIONS_H_

@@ -1,35 +1,22 @@
 // From what a user says of a stream's source to something that reads.
-#ifndef SLUICE_SRC_SESSION_STREAM_SOURCE_H_
-#define SLUICE_SRC_SESSION_STREAM_SOURCE_H_
+#ifndef SLUICE_SRC_SESSION_STREAM_STREAM_SOURCE_H_
+#define SLUICE_SRC_SESSION_STREAM_STREAM_SOURCE_H_
 
 #include <functional>
 #include <memory>
-#include <string>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
-#include "session/stream_items.h"
+#include "session/stream/stream_items.h"
 #include "sluice/stream.h"
+#include "sluice/testing.h"
 #include "storage/catalog.h"
-#include "storage/http_options.h"
+#include "storage/open/open_source.h"
+#include "storage/open/source_address.h"
 #include "storage/source.h"
 
 namespace sluice {
 
-// The scheme of a source's address and the rest: "file" and "/data" of "file:/data".
-struct SourceAddress {
-  std::string scheme;  // "file", "buffered", "mmap", "http", "https"; empty: a generator
-  // The directory, or the whole address of http and https, with a '/' at its end.
-  std::string place;
-
-  bool is_http() const { return scheme == "http" || scheme == "https"; }
-};
-// InvalidArgument for anything else.
-absl::StatusOr<SourceAddress> ParseSourceAddress(absl::string_view uri);
-
-// How an HTTP source is asked.
-HttpOptions HttpOptionsOf(const StreamSource& source);
+OpenOptions OpenOptionsOf(const StreamSource& source);
 
 struct OpenedSource {
   std::unique_ptr<StreamItems> items;
@@ -41,9 +28,11 @@ struct OpenedSource {
 // A reader of `catalog`, `in_flight_max` reads at once. The catalog's types hold, or the
 // transform's where there is one.
 absl::StatusOr<OpenedSource> OpenCatalog(const SourceAddress& address, const StreamOptions& options,
-                                         Catalog catalog, int in_flight_max);
-absl::StatusOr<OpenedSource> OpenGenerator(const StreamOptions& options);
+                                         const InjectedDelay& delay, Catalog catalog,
+                                         int in_flight_max);
+absl::StatusOr<OpenedSource> OpenGenerator(const StreamOptions& options,
+                                           const InjectedDelay& delay);
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_SESSION_STREAM_SOURCE_H_
+#endif  // SLUICE_SRC_SESSION_STREAM_STREAM_SOURCE_H_

@@ -1,5 +1,5 @@
 // Requests as records, and a plan out of all of them.
-#include "session/stream_start.h"
+#include "session/stream/stream_start.h"
 
 #include <algorithm>
 #include <array>
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "session/agreement.h"
+#include "session/peers/agreement.h"
 #include "tensor/stable_hash.h"
 
 namespace sluice {
@@ -17,11 +17,13 @@ namespace {
 // Changes with the record: ranks of other builds are told apart.
 constexpr uint64_t kFormat = 0x53545245'414d0002;
 
+constexpr int64_t kAll = -1;  // the end of a selection without one
+
 struct Record {
   uint64_t format = kFormat;
   int64_t first = 0;
   int64_t step = 1;
-  int64_t end = -1;
+  int64_t end = kAll;
   int64_t cursor_bytes = 0;
   uint64_t cursor_hash = 0;
   std::array<char, kCursorBytes> cursor = {};
@@ -29,8 +31,7 @@ struct Record {
 static_assert(sizeof(Record) <= Proposal::kMaxPayloadBytes);
 
 PlaceSet PlacesOf(const Selection& selection, int64_t items) {
-  return {selection.first, selection.step,
-          selection.end < 0 ? items : std::min(selection.end, items)};
+  return {selection.first, selection.step, std::min(selection.end.value_or(items), items)};
 }
 
 // What the cursors of all ranks say is released; nothing where there are none.
@@ -75,12 +76,12 @@ std::string StreamRequestText(const StreamOptions& options) {
   Record record;
   record.first = options.selection.first;
   record.step = options.selection.step;
-  record.end = options.selection.end;
+  record.end = options.selection.end.value_or(kAll);
   StableHash hash;
-  hash.AddText(options.cursor);
-  record.cursor_bytes = static_cast<int64_t>(options.cursor.size());
+  hash.AddText(options.order.cursor);
+  record.cursor_bytes = static_cast<int64_t>(options.order.cursor.size());
   record.cursor_hash = hash.value();
-  const absl::string_view cursor = absl::string_view(options.cursor).substr(0, kCursorBytes);
+  const absl::string_view cursor = absl::string_view(options.order.cursor).substr(0, kCursorBytes);
   std::copy(cursor.begin(), cursor.end(), record.cursor.begin());
   return std::string(reinterpret_cast<const char*>(&record), sizeof(record));
 }
@@ -94,7 +95,8 @@ absl::StatusOr<StreamRequest> ParseStreamRequest(absl::string_view text, int ran
         "rank ", rank, " runs another build of Sluice: it asks for a stream in ", "another form"));
   }
   StreamRequest request;
-  request.selection = {record.first, record.step, record.end};
+  request.selection = {record.first, record.step, absl::nullopt};
+  if (record.end != kAll) request.selection.end = record.end;
   request.cursor_bytes = record.cursor_bytes;
   request.cursor_hash = record.cursor_hash;
   request.cursor.assign(record.cursor.data(),
@@ -108,23 +110,23 @@ absl::StatusOr<StreamStart> PlanStream(const StreamOptions& options, int64_t ite
   if (items > StreamPlan::kItemsMax) {
     return absl::InvalidArgumentError(absl::StrCat(items, " items are too many"));
   }
-  if (options.epochs > kPositionsMax / items) {
+  if (options.order.epochs > kPositionsMax / items) {
     return absl::InvalidArgumentError(
-        absl::StrCat(options.epochs, " epochs of ", items, " items are too many"));
+        absl::StrCat(options.order.epochs, " epochs of ", items, " items are too many"));
   }
   StreamStart start;
   start.order.items = items;
-  start.order.shuffle = options.shuffle;
-  start.order.seed = options.seed;
+  start.order.shuffle = options.order.shuffle;
+  start.order.seed = options.order.seed;
   start.order.data = data;
   absl::StatusOr<std::vector<ReleasedLayer>> released = ReleasedBefore(requests, start.order);
   if (!released.ok()) return released.status();
   StreamPlanOptions plan;
   plan.items = items;
-  plan.epochs = options.epochs;
-  plan.shuffle = options.shuffle;
-  plan.seed = options.seed;
-  plan.exchange = options.exchange;
+  plan.epochs = options.order.epochs;
+  plan.shuffle = options.order.shuffle;
+  plan.seed = options.order.seed;
+  plan.exchange = options.reads.exchange;
   plan.released = *std::move(released);
   for (const StreamRequest& request : requests) {
     plan.places.push_back(PlacesOf(request.selection, items));

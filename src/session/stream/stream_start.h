@@ -1,6 +1,6 @@
 // Where a stream begins: what the selections and cursors of all ranks come to.
-#ifndef SLUICE_SRC_SESSION_STREAM_START_H_
-#define SLUICE_SRC_SESSION_STREAM_START_H_
+#ifndef SLUICE_SRC_SESSION_STREAM_STREAM_START_H_
+#define SLUICE_SRC_SESSION_STREAM_STREAM_START_H_
 
 #include <cstdint>
 #include <memory>
@@ -9,8 +9,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "plan/cursor.h"
-#include "plan/stream_plan.h"
+#include "plan/shard/cursor.h"
+#include "plan/shard/stream_plan.h"
 #include "sluice/stream.h"
 
 namespace sluice {
@@ -41,4 +41,4 @@ absl::StatusOr<StreamStart> PlanStream(const StreamOptions& options, int64_t ite
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_SESSION_STREAM_START_H_
+#endif  // SLUICE_SRC_SESSION_STREAM_STREAM_START_H_

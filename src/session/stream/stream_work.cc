@@ -1,13 +1,13 @@
 // From positions to pieces, and from pieces to items in device memory.
-#include "session/stream_work.h"
+#include "session/stream/stream_work.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "session/agreement.h"
-#include "session/clock.h"
-#include "session/stream_trace.h"
+#include "session/base/clock.h"
+#include "session/peers/agreement.h"
+#include "session/shard/stage_trace.h"
 #include "tensor/check.h"
 
 namespace sluice {
@@ -145,7 +145,7 @@ int StreamWork::KeepBlock(const ShardPiece& piece, std::byte* data, std::byte* m
   if (!options_.keep_blocks || piece.bytes == 0) return kNoBlock;
   // Consumers find items at whole cache lines, wherever they begin in a file.
   if ((data - memory) % kItemAlignment != 0) return kNoBlock;
-  return cells_->Exchange(At(piece.index).cell, memory, block, data);
+  return cells_->SwapCell(At(piece.index).cell, memory, block, data);
 }
 
 absl::Status StreamWork::Drain(const ShardPiece& piece, std::byte* data, CopyQueue* copies) {

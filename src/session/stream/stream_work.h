@@ -1,7 +1,7 @@
 // A data stream's buckets: which pieces come, whom they are exchanged with, and where in device
 // memory they go.
-#ifndef SLUICE_SRC_SESSION_STREAM_WORK_H_
-#define SLUICE_SRC_SESSION_STREAM_WORK_H_
+#ifndef SLUICE_SRC_SESSION_STREAM_STREAM_WORK_H_
+#define SLUICE_SRC_SESSION_STREAM_STREAM_WORK_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "absl/types/optional.h"
-#include "plan/stream_plan.h"
-#include "session/device_cells.h"
-#include "session/shard_runner.h"
-#include "session/stream_items.h"
+#include "plan/shard/stream_plan.h"
+#include "session/shard/shard_runner.h"
+#include "session/stream/device_cells.h"
+#include "session/stream/stream_items.h"
 #include "sluice/stream.h"
 
 namespace sluice {
@@ -96,4 +96,4 @@ class StreamWork final : public ShardWork {
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_SESSION_STREAM_WORK_H_
+#endif  // SLUICE_SRC_SESSION_STREAM_STREAM_WORK_H_

@@ -1,45 +1,226 @@
-// How streams are driven, and what they ask of their session.
+// How streams are opened between ranks, and driven.
+//
+// Ranks wait for each other three times. First they compare what they ask for; with it comes where
+// each rank begins. Then rank 0 fetches the text of the catalog for all of them. A store may take
+// longer than a rank may be silent, so a thread does it, and all ranks hear each other. Then each
+// does its part alone, and they tell each other whether it went well.
+#include "session/stream/streams.h"
+
 #include <algorithm>
 #include <mutex>
+#include <utility>
 
-#include "session/backoff.h"
-#include "session/clock.h"
-#include "session/session_impl.h"
-#include "session/stream_impl.h"
+#include "session/base/clock.h"
+#include "session/base/open_device.h"
+#include "session/peers/share_text.h"
+#include "session/peers/together.h"
+#include "session/stream/stream_catalog.h"
+#include "session/stream/stream_impl.h"
+#include "session/stream/stream_limits.h"
+#include "session/stream/stream_options.h"
+#include "session/stream/stream_source.h"
+#include "session/stream/stream_start.h"
 
 namespace sluice {
+namespace {
 
-// ---- What a stream asks for.
+constexpr char kCall[] = "OpenStream";
 
-absl::Status SessionImpl::Pump() {
-  if (!poison_.ok()) return Poll();
-  const absl::StatusOr<bool> moved = Advance();
-  if (!moved.ok()) return moved.status();
-  if (*moved) {
-    idle_wait_.Reset();
-  } else {
-    idle_wait_.Pause(awaited(), next_due_ns() - MonotonicNs());
+// Reads that a source may have at once: slots that are not known before its items are.
+int StreamReadsMax(const StreamOptions& options) {
+  constexpr int64_t kReadsMax = 4096;
+  const int64_t slots = std::min(options.reads.slots.value_or(kReadsMax), kReadsMax);
+  return static_cast<int>(std::min(slots + slots / 8 + 2, kReadsMax));
+}
+
+absl::StatusOr<OpenedSource> OpenSource(const StreamOptions& options, const InjectedDelay& delay,
+                                        const SourceAddress& address,
+                                        absl::string_view catalog_text) {
+  if (address.scheme.empty()) return OpenGenerator(options, delay);
+  absl::StatusOr<Catalog> catalog = ReadCatalogText(catalog_text, options.source);
+  if (!catalog.ok()) return catalog.status();
+  return OpenCatalog(address, options, delay, *std::move(catalog), StreamReadsMax(options));
+}
+
+}  // namespace
+
+// Where ranks exchange, rank 0 looks for the catalog for all, so that nothing is read twice.
+absl::StatusOr<Streams::Meeting> Streams::Meet(const StreamOptions& options,
+                                               const absl::StatusOr<SourceAddress>& address) {
+  const bool exchanges = peers().size() > 1 && options.reads.exchange;
+  absl::StatusOr<std::vector<StreamRequest>> requests = GatherRequests(options, address);
+  if (!requests.ok()) return requests.status();
+  Meeting meeting;
+  meeting.requests = *std::move(requests);
+  if (!address->scheme.empty()) {
+    OwnWorkFunction fetch;
+    if (peers().rank() == 0 || !exchanges) {
+      fetch = [&](const WorkStop& stop) {
+        absl::StatusOr<std::string> text =
+            FetchCatalogText(*address, options.source, options.reads.retry, &stop);
+        if (text.ok()) meeting.catalog_text = *std::move(text);
+        return text.status();
+      };
+    }
+    absl::Status status =
+        WorkTogether(parts_.peers, kCall, parts_.options->timeout, std::move(fetch));
+    if (!status.ok()) return status;
+  }
+  if (!exchanges) return meeting;
+  absl::StatusOr<std::unique_ptr<Transport>> transport = peers().OpenTransport();
+  if (!transport.ok()) return transport.status();
+  meeting.transport = *std::move(transport);
+  absl::Status status =
+      PassText(parts_.peers, meeting.transport.get(), &meeting.catalog_text, kCall);
+  if (!status.ok()) return status;
+  return meeting;
+}
+
+absl::StatusOr<std::vector<StreamRequest>> Streams::GatherRequests(
+    const StreamOptions& options, const absl::StatusOr<SourceAddress>& address) {
+  Proposal proposal;
+  proposal.call = kCall;
+  proposal.status = CheckStreamOptions(options);
+  proposal.status.Update(CheckStreamDevice(options, parts_.options->accelerator.get()));
+  proposal.status.Update(address.status());
+  proposal.values = {{"the number of streams opened before", opened_},
+                     {"the stream's options", HashOfStream(options), false}};
+  proposal.payload = StreamRequestText(options);
+  if (absl::Status status = peers().Agree(std::move(proposal)); !status.ok()) return status;
+  ++opened_;
+  std::vector<StreamRequest> requests;
+  for (int other = 0; other < peers().size(); ++other) {
+    absl::StatusOr<StreamRequest> request = ParseStreamRequest(peers().payload(other), other);
+    // The others see what this rank sees, or that it has gone.
+    if (!request.ok()) return peers().Poison(request.status());
+    requests.push_back(*std::move(request));
+  }
+  if (absl::Status status = GatherCursors(options.order.cursor, &requests); !status.ok()) {
+    return status;
+  }
+  return requests;
+}
+
+// Ranks that pass the same cursor, the merged one, have it already. Others tell what did not fit
+// their requests, piece by piece.
+absl::Status Streams::GatherCursors(const std::string& own, std::vector<StreamRequest>* requests) {
+  bool equal = true;
+  size_t longest = 0;
+  for (const StreamRequest& request : *requests) {
+    equal = equal && request.cursor_bytes == (*requests)[0].cursor_bytes &&
+            request.cursor_hash == (*requests)[0].cursor_hash;
+    longest = std::max(longest, static_cast<size_t>(request.cursor_bytes));
+  }
+  if (equal) {
+    for (StreamRequest& request : *requests) request.cursor = own;
+    return absl::OkStatus();
+  }
+  for (size_t begin = kCursorBytes; begin < longest; begin += kCursorBytes) {
+    Proposal more;
+    more.call = kCall;
+    if (begin < own.size()) more.payload = own.substr(begin, kCursorBytes);
+    if (absl::Status status = peers().Agree(std::move(more)); !status.ok()) return status;
+    for (int other = 0; other < peers().size(); ++other) {
+      (*requests)[static_cast<size_t>(other)].cursor += peers().payload(other);
+    }
   }
   return absl::OkStatus();
 }
 
-void SessionImpl::RaiseAlarm(int number, const absl::Status& status) {
-  watch_.RaiseStreamAlarm(number, status);
+// Tracks for this rank's slots, and for its consumer.
+void Streams::AddTraces(StreamParts* stream) const {
+  JoinedTraceLog* const trace = parts_.trace;
+  if (trace == nullptr) return;
+  const int64_t capacity = parts_.options->trace_events;
+  const int64_t epochs = stream->options.trace_epochs.value_or(kNoLimit);
+  stream->stage_trace =
+      std::make_unique<StageTrace>(trace, capacity, stream->number, stream->limits.slots, epochs);
+  stream->consumer_trace = std::make_unique<ConsumerTrace>(trace, capacity, stream->number,
+                                                           stream->options.buffers.count, epochs);
 }
 
-void SessionImpl::Remove(StreamImpl* stream, const absl::Status& unfinished) {
+absl::StatusOr<std::unique_ptr<StreamImpl>> Streams::Make(const StreamOptions& options,
+                                                          const InjectedDelay& delay,
+                                                          const SourceAddress& address,
+                                                          int64_t begin_ns, Meeting meeting) {
+  absl::StatusOr<OpenedSource> opened = OpenSource(options, delay, address, meeting.catalog_text);
+  if (!opened.ok()) return opened.status();
+  // Without an exchange each rank may have other items, on a disk of its own.
+  const uint64_t data = options.reads.exchange ? opened->items->fingerprint() : 0;
+  absl::StatusOr<StreamStart> start =
+      PlanStream(options, opened->items->items(), data, peers().rank(), meeting.requests);
+  if (!start.ok()) return start.status();
+  const StreamShare share = {start->plan->CountToCome(),
+                             meeting.transport == nullptr ? 1 : peers().size()};
+  const absl::StatusOr<StreamLimits> limits = ResolveStreamLimits(
+      options, *opened->items, opened->source->alignment(), opened->whole_items, share);
+  if (!limits.ok()) return limits.status();
+  absl::StatusOr<std::unique_ptr<Device>> device =
+      options.buffers.device == DeviceKind::kCpu ? MakeHostDevice() : OpenDevice(*parts_.options);
+  if (!device.ok()) return device.status();
+  StreamParts parts;
+  parts.number = static_cast<int>(opened_ - 1);
+  parts.rank = peers().rank();
+  parts.options = options;
+  parts.limits = *limits;
+  parts.items = std::move(opened->items);
+  parts.source = std::move(opened->source);
+  parts.end_update = std::move(opened->end_update);
+  parts.plan = std::move(start->plan);
+  parts.order = std::move(start->order);
+  parts.device = *std::move(device);
+  if (parts_.options->accelerator != nullptr)
+    parts.device_ordinal = parts_.options->accelerator->ordinal();
+  parts.sharers_max = share.sharers_max;
+  parts.transport = std::move(meeting.transport);
+  parts.begin_ns = begin_ns;
+  AddTraces(&parts);
+  return StreamImpl::Make(std::move(parts), this);
+}
+
+absl::StatusOr<std::unique_ptr<Stream>> Streams::Open(const StreamOptions& options,
+                                                      const InjectedDelay& delay) {
+  const int64_t begin_ns = MonotonicNs();
+  const absl::StatusOr<SourceAddress> address = ParseSourceAddress(options.source.uri);
+  absl::StatusOr<Meeting> meeting = Meet(options, address);
+  if (!meeting.ok()) return meeting.status();
+  absl::StatusOr<std::unique_ptr<StreamImpl>> stream =
+      Make(options, delay, *address, begin_ns, *std::move(meeting));
+  Proposal last;
+  last.call = kCall;
+  last.status = stream.status();
+  last.values = {{"the bytes of a piece, which follow from budget_bytes: give piece_bytes",
+                  stream.ok() ? (*stream)->piece_bytes() : 0}};
+  if (absl::Status status = peers().Agree(std::move(last)); !status.ok()) return status;
+  (*stream)->Opened();
+  streams_.push_back(stream->get());
+  known_ = (*stream)->number() + 1;
+  for (const Watch::StreamAlarm& alarm : std::exchange(early_alarms_, {})) {
+    if (alarm.stream == (*stream)->number()) (*stream)->Fail(alarm.status);
+  }
+  parts_.idle_wait->Watch((*stream)->ready_fd());
+  return *std::move(stream);
+}
+
+// ---- What a stream asks for.
+
+void Streams::RaiseAlarm(int number, const absl::Status& status) {
+  peers().watch()->RaiseStreamAlarm(number, status);
+}
+
+void Streams::Remove(StreamImpl* stream, const absl::Status& unfinished) {
   std::unique_lock<FairLock> lock;
   if (lock_ != nullptr) lock = std::unique_lock<FairLock>(*lock_);
   streams_.erase(std::remove(streams_.begin(), streams_.end(), stream), streams_.end());
-  idle_wait_.Unwatch(stream->ready_fd());
+  parts_.idle_wait->Unwatch(stream->ready_fd());
   if (!stream->ended() && stream->is_exchanged()) RaiseAlarm(stream->number(), unfinished);
 }
 
 // ---- How streams are driven.
 
-bool SessionImpl::AdvanceStreams() {
-  for (const Watch::StreamAlarm& alarm : watch_.TakeStreamAlarms()) {
-    if (alarm.stream >= streams_known_) early_alarms_.push_back(alarm);
+bool Streams::Advance() {
+  for (const Watch::StreamAlarm& alarm : peers().watch()->TakeStreamAlarms()) {
+    if (alarm.stream >= known_) early_alarms_.push_back(alarm);
     for (StreamImpl* const stream : streams_) {
       if (stream->number() == alarm.stream) stream->Fail(alarm.status);
     }
@@ -50,12 +231,15 @@ bool SessionImpl::AdvanceStreams() {
   return moved;
 }
 
-void SessionImpl::PauseFor(Backoff* backoff) {
-  if (!AdvanceStreams()) backoff->Pause();
+void Streams::Fail(const absl::Status& status) {
+  for (StreamImpl* const stream : streams_) stream->Fail(status);
 }
 
-Awaited SessionImpl::awaited() const {
-  if (!runs_.empty() || AreCollectivesAwaited() || runner_->busy()) return Awaited::kRanks;
+void Streams::Settle() {
+  for (StreamImpl* const stream : streams_) stream->Settle();
+}
+
+Awaited Streams::awaited() const {
   Awaited awaited = Awaited::kNothing;
   for (const StreamImpl* const stream : streams_) {
     if (stream->ended()) continue;
@@ -65,7 +249,7 @@ Awaited SessionImpl::awaited() const {
   return awaited;
 }
 
-int64_t SessionImpl::next_due_ns() const {
+int64_t Streams::next_due_ns() const {
   int64_t due_ns = INT64_MAX;
   for (const StreamImpl* const stream : streams_) {
     if (!stream->ended()) due_ns = std::min(due_ns, stream->next_due_ns());

@@ -1,5 +1,5 @@
 // Addresses, strides and dtypes of both ends of a bucket's copies.
-#include "session/bucket_sides.h"
+#include "session/transfer/bucket_sides.h"
 
 #include <algorithm>
 #include <array>
@@ -94,6 +94,8 @@ WireMemory SrcAsItLies(const TransferRun& run, const Bucket& bucket) {
   if (bucket.contribution_bytes == 0 && tensor.src_dtype != WireDType(tensor)) return {};
   const Side memory = MemorySide(SrcView(run, chunk), tensor.src_dtype);
   if (!run.transfer().memory.Takes(memory.kind)) return {};
+  // An owner reads it here.
+  if (!Has(bucket.role, Role::kOwner) && !run.CanSendSrc(chunk.tensor)) return {};
   const StridedCopy copy = CopyOf(plan, RegionAt(plan, chunk.region), chunk, memory, Side());
   return AsItLies(run, bucket, chunk, SrcSide(copy), memory);
 }
@@ -104,9 +106,7 @@ bool Folds(const TransferRun& run, const Bucket& bucket) {
   const MemoryRules& memory = run.transfer().memory;
   const Plan& plan = run.transfer().plan();
   const Channel& channel = plan.channels[static_cast<size_t>(bucket.channel)];
-  return Has(bucket.role, Role::kOwner) && memory.takes_folds &&
-         memory.staging == DeviceKind::kCpu && channel.adds_near && channel.level_count == 1 &&
-         bucket.chunk_count == 1;
+  return memory.takes_folds && memory.staging == DeviceKind::kCpu && MayFold(channel, bucket);
 }
 
 // The result of an owner that does not fold is made elsewhere.
@@ -120,6 +120,9 @@ WireMemory DstAsItLies(const TransferRun& run, const Bucket& bucket, bool folds)
   if (tensor.dst_dtype != (owns ? tensor.src_dtype : WireDType(tensor))) return {};
   const Side memory = MemorySide(DstView(run, chunk), tensor.dst_dtype);
   if (!run.transfer().memory.Takes(memory.kind)) return {};
+  // What comes in is sent on from there.
+  const bool is_sent_on = plan.channels[static_cast<size_t>(bucket.channel)].child_count > 0;
+  if (is_sent_on && !run.CanSendDst(chunk.tensor)) return {};
   const StridedCopy copy = CopyOf(plan, RegionAt(plan, DstRegion(chunk)), chunk, Side(), memory);
   return AsItLies(run, bucket, chunk, DstSide(copy), memory);
 }

@@ -1,6 +1,6 @@
 // Where a bucket's bytes lie on this rank: in tensors, in its slot, or the same in both.
-#ifndef SLUICE_SRC_SESSION_BUCKET_SIDES_H_
-#define SLUICE_SRC_SESSION_BUCKET_SIDES_H_
+#ifndef SLUICE_SRC_SESSION_TRANSFER_BUCKET_SIDES_H_
+#define SLUICE_SRC_SESSION_TRANSFER_BUCKET_SIDES_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -9,7 +9,7 @@
 #include "device/strided_copy.h"
 #include "engine/stage.h"
 #include "plan/plan.h"
-#include "session/transfer_run.h"
+#include "session/transfer/transfer_run.h"
 
 namespace sluice {
 
@@ -49,4 +49,4 @@ StridedCopy LocalCopy(const TransferRun& run, const Chunk& chunk);
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_SESSION_BUCKET_SIDES_H_
+#endif  // SLUICE_SRC_SESSION_TRANSFER_BUCKET_SIDES_H_

@@ -1,10 +1,10 @@
-// The steps of each role.
-#include "session/bucket_work.h"
+// What the stages of a bucket begin, and its messages.
+#include "session/transfer/bucket_work.h"
 
 #include <algorithm>
 
 #include "plan/channels.h"
-#include "session/bucket_sides.h"
+#include "session/transfer/bucket_sides.h"
 #include "tensor/check.h"
 
 namespace sluice {
@@ -40,142 +40,101 @@ void BucketWork::Clear() {
   sources_ = std::move(sources);
 }
 
-void BucketWork::Admit(TransferRun* run, size_t index, Ticket ticket, std::byte* slot) {
+void BucketWork::Admit(TransferRun* run, size_t index, std::byte* slot) {
   Clear();
   run_ = run;
   index_ = index;
-  ticket_ = ticket;
   slot_ = slot;
   const BucketPart part = PartOf(*run, bucket());
   src_ = part.src;
   dst_ = part.dst;
   stages_ = part.stages;
   drops_ = part.drops;
-  folds_ = part.folds;
+  shape_ = Shape(part.folds);
 }
 
-absl::Status BucketWork::Next(Stage stage, int rounds_max, uint64_t cookie, CopyQueue* copies,
-                              std::vector<TransportOp>* messages) {
-  rounds_max_ = rounds_max;
+absl::Status BucketWork::Next(Stage stage, int rounds_max, const StageOperations& to) {
   waits_ = false;
-  copies->Begin(cookie, &pending_);
-  if (stage == Stage::kMoving) return Move(cookie, copies, messages);
-  begun_ = !begun_;
+  if (stage == Stage::kMoving) return Move(rounds_max, to);
+  if (!is_cut_) begun_ = !begun_;
   if (!begun_) return absl::OkStatus();
   absl::Status status;
   if (stage == Stage::kFilling) {
-    status = Pack(slot_, bucket().contribution_bytes > 0, copies);
+    status = Pack(slot_, bucket().contribution_bytes > 0, to.copies);
   } else if (bucket().role == Role::kLocal) {
-    if (!drops_) status = CopyLocally(copies);
+    if (!drops_) status = CopyLocally(to.copies);
   } else {
-    status = Unpack(Wire().data, copies);
+    status = Unpack(Wire().data, to.copies);
   }
   if (!status.ok()) return status;
-  return copies->Flush();
+  return to.copies->Flush();
 }
 
-absl::Status BucketWork::Move(uint64_t cookie, CopyQueue* copies,
-                              std::vector<TransportOp>* messages) {
-  const Role role = bucket().role;
-  while (pending_ == 0 && !waits_ && step_ != Step::kOver) {
-    switch (step_) {
-      case Step::kGive:
-        if (Has(role, Role::kContributor) && !AddsForOwner(role)) {
-          if (!BeginRound()) break;
-          const int64_t hop = int64_t{channel().own_contribution} + channel().step;
-          Send(channel().owner, src_.data != nullptr ? src_ : WireMemory{slot_},
-               {bucket().contribution_bytes, hop, cookie}, messages);
-        }
-        step_ = Step::kCollect;
-        break;
-      case Step::kCollect:
-        if (contribution_ < channel().added_count) {
-          absl::Status status =
-              folds_ ? CollectAtOnce(cookie, copies, messages) : Collect(cookie, copies, messages);
-          if (!status.ok()) return status;
-        } else {
-          step_ = Step::kGiveSum;
-        }
-        break;
-      case Step::kGiveSum:
-        if (AddsForOwner(role)) {
-          if (!BeginRound()) break;
-          Send(channel().owner, {Accumulator(0)},
-               {bucket().contribution_bytes, HopOf(channel().added_count), cookie}, messages);
-        }
-        step_ = Step::kCast;
-        break;
-      case Step::kCast:
-        if (OwnsResult(role) && ResultIsCast()) {
-          if (absl::Status status = CastResult(copies); !status.ok()) return status;
-        }
-        step_ = Step::kReceive;
-        break;
-      case Step::kReceive:
-        if (channel().parent.peer >= 0) {
-          if (!BeginRound()) break;
-          Receive(channel().parent, Wire(), {bucket().bytes, HopToChildren() - 1, cookie},
-                  messages);
-        }
-        step_ = Step::kForward;
-        break;
-      case Step::kForward:
-        if (channel().child_count > 0 && !BeginRound()) break;
-        for (int32_t i = 0; i < channel().child_count; ++i) {
-          const size_t link = static_cast<size_t>(channel().first_link) + static_cast<size_t>(i);
-          Send(plan().links[link], Wire(), {bucket().bytes, HopToChildren(), cookie}, messages);
-        }
-        step_ = Step::kOver;
-        break;
-      case Step::kOver:
-        break;
-    }
+MoveShape BucketWork::Shape(bool folds) const {
+  MoveShape shape = ShapeOf(plan(), bucket());
+  shape.folds = folds;
+  // A fold takes rows as well.
+  shape.own_lies = folds ? src_.data != nullptr : src_.one_stretch();
+  shape.casts = OwnsResult(bucket().role) && ResultIsCast();
+  return shape;
+}
+
+absl::Status BucketWork::Move(int rounds_max, const StageOperations& to) {
+  while (*to.pending == 0) {
+    if (!is_cut_) action_ = NextAction(shape_, rounds_max, &move_);
+    waits_ = action_.kind == MoveKind::kWait;
+    if (waits_ || action_.kind == MoveKind::kOver) break;
+    if (absl::Status status = CarryOut(action_, to); !status.ok()) return status;
   }
   return absl::OkStatus();
 }
 
-// Takes the next contribution, or adds the one that is here.
-absl::Status BucketWork::Collect(uint64_t cookie, CopyQueue* copies,
-                                 std::vector<TransportOp>* messages) {
-  if (arrived_) {
-    arrived_ = false;
-    if (absl::Status status = AddContribution(contribution_++, copies); !status.ok()) return status;
-    return copies->Flush();
+absl::Status BucketWork::CarryOut(const MoveAction& action, const StageOperations& to) {
+  const int64_t contribution_bytes = bucket().contribution_bytes;
+  std::byte* const area = action.first ? Accumulator(0) : Incoming();
+  absl::Status status;
+  switch (action.kind) {
+    case MoveKind::kGive:
+      Send(channel().owner, src_.data != nullptr ? src_ : WireMemory{slot_},
+           {contribution_bytes, int64_t{channel().own_contribution} + channel().step}, to);
+      break;
+    case MoveKind::kTake:
+      Receive(LinkOf(action.number), {area}, {contribution_bytes, HopOf(action.number)}, to);
+      break;
+    case MoveKind::kPackOwn:
+      status = Pack(area, true, to.copies);
+      break;
+    case MoveKind::kFold:
+      AddFold(to);
+      break;
+    case MoveKind::kAdd:
+      status = AddContribution(action, to.copies);
+      break;
+    case MoveKind::kGiveSum:
+      Send(channel().owner, {Accumulator(0)}, {contribution_bytes, HopOf(channel().added_count)},
+           to);
+      break;
+    case MoveKind::kCast:
+      status = CastResult(to.copies);
+      break;
+    case MoveKind::kReceive:
+      Receive(channel().parent, Wire(), {bucket().bytes, HopToChildren() - 1}, to);
+      break;
+    case MoveKind::kForward:
+      for (int32_t i = 0; i < channel().child_count; ++i) {
+        const size_t link = static_cast<size_t>(channel().first_link) + static_cast<size_t>(i);
+        Send(plan().links[link], Wire(), {bucket().bytes, HopToChildren()}, to);
+      }
+      break;
+    case MoveKind::kWait:
+    case MoveKind::kOver:
+      break;
   }
-  const int64_t place = contribution_ % AddedTo(0);
-  const bool first = place == 0 || (place == 1 && FoldsItselfLast(contribution_ - 1));
-  std::byte* const to = first ? Accumulator(0) : Incoming();
-  if (!IsOwn(contribution_)) {
-    if (!BeginRound()) return absl::OkStatus();
-    Receive(LinkOf(contribution_), {to},
-            {bucket().contribution_bytes, HopOf(contribution_), cookie}, messages);
-    arrived_ = true;
-    return absl::OkStatus();
-  }
-  arrived_ = true;
-  // What lies in source memory as it crosses is added from there.
-  if (src_.one_stretch() && (place > 0 || FoldsItselfLast(contribution_))) return absl::OkStatus();
-  if (absl::Status status = Pack(to, true, copies); !status.ok()) return status;
-  return copies->Flush();
+  if (!status.ok()) return status;
+  return to.copies->Flush();
 }
 
-// Its own contribution has to lie as the others do before they are received, added up.
-absl::Status BucketWork::CollectAtOnce(uint64_t cookie, CopyQueue* copies,
-                                       std::vector<TransportOp>* messages) {
-  const bool contributes = channel().own_contribution >= 0;
-  if (contributes && src_.data == nullptr && !arrived_) {
-    arrived_ = true;
-    if (absl::Status status = Pack(Incoming(), true, copies); !status.ok()) return status;
-    return copies->Flush();
-  }
-  // Other buckets of the channel may take one contribution after another.
-  if (!BeginRounds(channel().added_count - (contributes ? 1 : 0))) return absl::OkStatus();
-  contribution_ = channel().added_count;
-  AddFold(cookie, messages);
-  return absl::OkStatus();
-}
-
-void BucketWork::AddFold(uint64_t cookie, std::vector<TransportOp>* messages) {
+void BucketWork::AddFold(const StageOperations& to) {
   const Link* first = nullptr;
   for (int64_t number = 0; number < channel().added_count; ++number) {
     const Link& link = LinkOf(number);
@@ -197,31 +156,9 @@ void BucketWork::AddFold(uint64_t cookie, std::vector<TransportOp>* messages) {
   const bool divides = level.op == ReduceOp::kAvg && OwnsResult(bucket().role);
   fold_ = {level.op, TensorAt(*run_, chunk).src_dtype, divides ? level.size : 1, sources_};
   const bool in_place = OwnsResult(bucket().role) && dst_.data != nullptr;
-  const WireMemory to = in_place ? dst_ : WireMemory{Accumulator(0)};
-  Receive(*first, to, {bucket().contribution_bytes, HopOf(0), cookie}, messages);
-  messages->back().fold = &fold_;
-}
-
-// Contribution `number` stands where Collect put it. Full accumulators are passed up the levels.
-absl::Status BucketWork::AddContribution(int64_t number, CopyQueue* copies) {
-  const bool from_memory = (IsOwn(number) && src_.one_stretch()) ||
-                           (number % AddedTo(0) == 1 && FoldsItselfLast(number - 1));
-  const std::byte* from = from_memory ? src_.data : Incoming();
-  for (size_t k = 0; k < levels().size(); ++k) {
-    const int64_t size = AddedTo(k);
-    const int64_t place = number % size;
-    if (place == 0) {
-      if (k == 0) return absl::OkStatus();
-      return copies->AddFlat({from, DType::kU8, staging()}, {Accumulator(k), DType::kU8, staging()},
-                             bucket().contribution_bytes);
-    }
-    const bool last = place == size - 1;
-    absl::Status status = Merge(levels()[k], last, from, Accumulator(k), copies);
-    if (!status.ok() || !last) return status;
-    from = Accumulator(k);
-    number /= size;
-  }
-  return absl::OkStatus();
+  const WireMemory area = in_place ? dst_ : WireMemory{Accumulator(0)};
+  Receive(*first, area, {bucket().contribution_bytes, HopOf(0)}, to);
+  to.messages->back().fold = &fold_;
 }
 
 absl::Span<const Level> BucketWork::levels() const {
@@ -232,75 +169,6 @@ absl::Span<const Level> BucketWork::levels() const {
 
 const Link& BucketWork::LinkOf(int64_t number) const {
   return plan().links[static_cast<size_t>(channel().first_link + channel().child_count + number)];
-}
-
-bool BucketWork::FoldsItselfLast(int64_t number) const {
-  const ReduceOp op = levels()[0].op;
-  const bool commutes = op != ReduceOp::kMax && op != ReduceOp::kMin;
-  return commutes && src_.one_stretch() && number % AddedTo(0) == 0 && IsOwn(number);
-}
-
-absl::Status BucketWork::Merge(const Level& level, bool last, const std::byte* from,
-                               std::byte* accumulator, CopyQueue* copies) {
-  for (const Chunk& chunk : ChunksOf(plan(), bucket())) {
-    Reduction reduction;
-    reduction.op = level.op;
-    reduction.dtype = TensorAt(*run_, chunk).src_dtype;
-    reduction.src = from + chunk.contribution_offset;
-    reduction.src_kind = from == src_.data ? src_.kind : staging();
-    reduction.dst_kind = staging();
-    reduction.dst = accumulator + chunk.contribution_offset;
-    reduction.elements = chunk.end - chunk.begin;
-    const bool divides = level.op == ReduceOp::kAvg && OwnsResult(bucket().role);
-    if (last && divides) reduction.divisor = level.size;
-    if (absl::Status status = copies->Add(reduction); !status.ok()) return status;
-  }
-  return absl::OkStatus();
-}
-
-absl::Status BucketWork::CastResult(CopyQueue* copies) {
-  const std::byte* const result = Accumulator(static_cast<size_t>(channel().level_count) - 1);
-  for (const Chunk& chunk : ChunksOf(plan(), bucket())) {
-    const TensorTransfer& tensor = TensorAt(*run_, chunk);
-    absl::Status status = copies->AddFlat(
-        {result + chunk.contribution_offset, tensor.src_dtype, staging()},
-        {Incoming() + chunk.bucket_offset, WireDType(tensor), staging()}, chunk.end - chunk.begin);
-    if (!status.ok()) return status;
-  }
-  return copies->Flush();
-}
-
-absl::Status BucketWork::Pack(std::byte* wire, bool contribution, CopyQueue* copies) {
-  for (const Chunk& chunk : ChunksOf(plan(), bucket())) {
-    absl::Status status = copies->Add(contribution ? ContributionCopy(*run_, chunk, wire)
-                                                   : PackCopy(*run_, chunk, wire));
-    if (!status.ok()) return status;
-  }
-  return absl::OkStatus();
-}
-
-absl::Status BucketWork::Unpack(const std::byte* wire, CopyQueue* copies) {
-  for (const Chunk& chunk : ChunksOf(plan(), bucket())) {
-    if (IsDropped(*run_, chunk)) continue;
-    absl::Status status = copies->Add(UnpackCopy(*run_, chunk, wire));
-    if (!status.ok()) return status;
-  }
-  return absl::OkStatus();
-}
-
-absl::Status BucketWork::CopyLocally(CopyQueue* copies) {
-  for (const Chunk& chunk : ChunksOf(plan(), bucket())) {
-    if (IsDropped(*run_, chunk)) continue;
-    absl::Status status = copies->Add(LocalCopy(*run_, chunk));
-    if (!status.ok()) return status;
-  }
-  return absl::OkStatus();
-}
-
-bool BucketWork::BeginRounds(int rounds) {
-  waits_ = rounds > rounds_max_ - rounds_;
-  if (!waits_) rounds_ += rounds;
-  return !waits_;
 }
 
 int64_t BucketWork::AddedTo(size_t level) const {
@@ -319,17 +187,17 @@ int64_t BucketWork::HopToChildren() const {
 }
 
 void BucketWork::Send(const Link& link, const WireMemory& memory, const Letter& letter,
-                      std::vector<TransportOp>* messages) {
-  AddMessage(TransportOp::Kind::kSend, link, memory, letter, messages);
+                      const StageOperations& to) {
+  AddMessage(TransportOp::Kind::kSend, link, memory, letter, to);
 }
 
 void BucketWork::Receive(const Link& link, const WireMemory& memory, const Letter& letter,
-                         std::vector<TransportOp>* messages) {
-  AddMessage(TransportOp::Kind::kReceive, link, memory, letter, messages);
+                         const StageOperations& to) {
+  AddMessage(TransportOp::Kind::kReceive, link, memory, letter, to);
 }
 
 void BucketWork::AddMessage(TransportOp::Kind kind, const Link& link, const WireMemory& memory,
-                            const Letter& letter, std::vector<TransportOp>* messages) {
+                            const Letter& letter, const StageOperations& to) {
   TransportOp op;
   op.kind = kind;
   op.peer = link.peer;
@@ -342,9 +210,9 @@ void BucketWork::AddMessage(TransportOp::Kind kind, const Link& link, const Wire
   // What lies in staging is unpacked next, and what has children is read for them.
   const bool stays = memory.data == dst_.data && channel().child_count == 0;
   if (kind == TransportOp::Kind::kReceive && stays) op.stores = run_->transfer().stores();
-  op.cookie = letter.cookie;
-  messages->push_back(op);
-  ++pending_;
+  op.cookie = to.cookie;
+  to.messages->push_back(op);
+  ++*to.pending;
 }
 
 // Shifted by the transfer, so that ranks which run different ones stall, rather than take each
@@ -371,8 +239,8 @@ bool BucketWork::ResultIsCast() const {
 WireMemory BucketWork::Wire() const {
   if (OwnsResult(bucket().role)) {
     if (dst_.data != nullptr) return dst_;
-    return {ResultIsCast() ? Incoming()
-                           : Accumulator(static_cast<size_t>(channel().level_count) - 1)};
+    return {shape_.casts ? Incoming()
+                         : Accumulator(static_cast<size_t>(channel().level_count) - 1)};
   }
   const WireMemory& memory = Has(bucket().role, Role::kDestination) ? dst_ : src_;
   return memory.data != nullptr ? memory : WireMemory{slot_};

@@ -1,5 +1,5 @@
 // Planning a transfer, and what its runs need to know of the plan.
-#include "session/compiled_transfer.h"
+#include "session/transfer/compiled_transfer.h"
 
 #include <algorithm>
 #include <map>
@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "device/cache_share.h"
-#include "session/clock.h"
+#include "session/base/clock.h"
 
 namespace sluice {
 
@@ -35,6 +35,7 @@ absl::StatusOr<std::unique_ptr<CompiledTransfer>> CompiledTransfer::Make(const T
     transfer->names_.push_back(tensor.name);
   }
   transfer->FillWindows();
+  transfer->FindSent();
   return transfer;
 }
 
@@ -91,6 +92,25 @@ void CompiledTransfer::FillWindows() {
   }
   tensor_chunks_.resize(spec_.tensors.size());
   for (const Chunk& chunk : plan_.chunks) ++tensor_chunks_[static_cast<size_t>(chunk.tensor)];
+}
+
+void CompiledTransfer::FindSent() {
+  sends_src_.resize(spec_.tensors.size());
+  sends_dst_.resize(spec_.tensors.size());
+  for (const Bucket& bucket : plan_.buckets) {
+    if (bucket.role == Role::kLocal) continue;
+    const Channel& channel = plan_.channels[static_cast<size_t>(bucket.channel)];
+    // An owner adds its own contribution where it lies.
+    const bool gives = !Has(bucket.role, Role::kOwner) &&
+                       (Has(bucket.role, Role::kSource) || Has(bucket.role, Role::kContributor));
+    const bool hands_on = Has(bucket.role, Role::kDestination) && channel.child_count > 0;
+    for (int32_t c = 0; c < bucket.chunk_count; ++c) {
+      const Chunk& chunk = plan_.chunks[static_cast<size_t>(bucket.first_chunk + c)];
+      const size_t tensor = static_cast<size_t>(chunk.tensor);
+      if (gives) sends_src_[tensor] = true;
+      if (hands_on) sends_dst_[tensor] = true;
+    }
+  }
 }
 
 }  // namespace sluice

@@ -1,6 +1,6 @@
 // A transfer that a session has planned: what all its runs share.
-#ifndef SLUICE_SRC_SESSION_COMPILED_TRANSFER_H_
-#define SLUICE_SRC_SESSION_COMPILED_TRANSFER_H_
+#ifndef SLUICE_SRC_SESSION_TRANSFER_COMPILED_TRANSFER_H_
+#define SLUICE_SRC_SESSION_TRANSFER_COMPILED_TRANSFER_H_
 
 #include <memory>
 #include <vector>
@@ -12,8 +12,8 @@
 #include "device/stores.h"
 #include "plan/groups.h"
 #include "plan/plan.h"
-#include "session/memory_rules.h"
-#include "session/views.h"
+#include "session/base/memory_rules.h"
+#include "session/base/views.h"
 #include "sluice/session.h"
 
 namespace sluice {
@@ -47,10 +47,14 @@ class CompiledTransfer : public Transfer {
   // How many chunks of each tensor this rank's buckets have.
   absl::Span<const int64_t> tensor_chunks() const { return tensor_chunks_; }
 
+  // Whether messages of this rank may be sent from the tensor's source, or its destination.
+  bool SendsSrc(size_t tensor) const { return sends_src_[tensor]; }
+  bool SendsDst(size_t tensor) const { return sends_dst_[tensor]; }
+
   // The largest slot that a bucket of this rank needs, in bytes.
   int64_t slot_bytes() const { return slot_bytes_; }
   // The most operations that one bucket of this rank has under way at once, and the most
-  // contributions of one that may be a fold, which has an operation for each and one more.
+  // contributions of one fold. A fold of n contributions has n + 1 operations.
   int operations_max() const { return operations_max_; }
   int fold_sources_max() const { return fold_sources_max_; }
 
@@ -69,6 +73,7 @@ class CompiledTransfer : public Transfer {
   void FillStats(int rank);
   void ChooseStores(int rank, absl::Span<const int> node_of_rank);
   void FillWindows();
+  void FindSent();
 
   TransferSpec spec_;
   Plan plan_;
@@ -82,9 +87,11 @@ class CompiledTransfer : public Transfer {
   std::vector<Window> windows_;
   std::vector<size_t> windows_of_tensors_;
   std::vector<int64_t> tensor_chunks_;
+  std::vector<bool> sends_src_;
+  std::vector<bool> sends_dst_;
   std::vector<absl::string_view> names_;
 };
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_SESSION_COMPILED_TRANSFER_H_
+#endif  // SLUICE_SRC_SESSION_TRANSFER_COMPILED_TRANSFER_H_

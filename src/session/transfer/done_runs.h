@@ -1,10 +1,11 @@
 // Which runs are done, readable from any thread while the session's adds to it.
-#ifndef SLUICE_SRC_SESSION_DONE_RUNS_H_
-#define SLUICE_SRC_SESSION_DONE_RUNS_H_
+#ifndef SLUICE_SRC_SESSION_TRANSFER_DONE_RUNS_H_
+#define SLUICE_SRC_SESSION_TRANSFER_DONE_RUNS_H_
 
 #include <atomic>
 #include <cstdint>
 
+#include "session/base/run_id.h"
 #include "sluice/session.h"
 #include "tensor/check.h"
 
@@ -13,17 +14,17 @@ namespace sluice {
 // All runs up to a number, and some of the next kMaxRunsInFlight: one word.
 class DoneRuns {
  public:
-  bool Has(Session::RunId run) const {
+  bool Has(RunId run) const {
     const uint64_t word = word_.load(std::memory_order_acquire);
-    const Session::RunId all = AllUpTo(word);
+    const RunId all = AllUpTo(word);
     if (run <= all) return true;
     return run - all <= kWindow && (word >> (run - all - 1) & 1) != 0;
   }
 
   // `run` is at most kMaxRunsInFlight above all_up_to(). The session's thread alone.
-  void Add(Session::RunId run) {
+  void Add(RunId run) {
     const uint64_t word = word_.load(std::memory_order_relaxed);
-    Session::RunId all = AllUpTo(word);
+    RunId all = AllUpTo(word);
     SLUICE_CHECK(run > all && run - all <= kWindow, "a run ends out of turn");
     uint64_t later = (word & kMask) | uint64_t{1} << (run - all - 1);
     while ((later & 1) != 0) {
@@ -33,17 +34,15 @@ class DoneRuns {
     word_.store(static_cast<uint64_t>(all) << kWindow | later, std::memory_order_release);
   }
 
-  Session::RunId all_up_to() const { return AllUpTo(word_.load(std::memory_order_relaxed)); }
+  RunId all_up_to() const { return AllUpTo(word_.load(std::memory_order_relaxed)); }
 
  private:
   static constexpr int kWindow = static_cast<int>(Session::kMaxRunsInFlight);
   static constexpr uint64_t kMask = (uint64_t{1} << kWindow) - 1;
-  static Session::RunId AllUpTo(uint64_t word) {
-    return static_cast<Session::RunId>(word >> kWindow);
-  }
+  static RunId AllUpTo(uint64_t word) { return static_cast<RunId>(word >> kWindow); }
   std::atomic<uint64_t> word_ = 0;
 };
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_SESSION_DONE_RUNS_H_
+#endif  // SLUICE_SRC_SESSION_TRANSFER_DONE_RUNS_H_

@@ -1,5 +1,5 @@
 // A short queue of ranges.
-#include "session/group_line.h"
+#include "session/transfer/group_line.h"
 
 #include <algorithm>
 

@@ -3,8 +3,8 @@
 //
 // Groups follow one another in the order of ids, on all ranks. Those that are fed and not started
 // fit the budget together, so that each of them finds its slots.
-#ifndef SLUICE_SRC_SESSION_GROUP_LINE_H_
-#define SLUICE_SRC_SESSION_GROUP_LINE_H_
+#ifndef SLUICE_SRC_SESSION_TRANSFER_GROUP_LINE_H_
+#define SLUICE_SRC_SESSION_TRANSFER_GROUP_LINE_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "session/transfer_run.h"
+#include "session/transfer/transfer_run.h"
 
 namespace sluice {
 
@@ -63,4 +63,4 @@ class GroupLine {
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_SESSION_GROUP_LINE_H_
+#endif  // SLUICE_SRC_SESSION_TRANSFER_GROUP_LINE_H_

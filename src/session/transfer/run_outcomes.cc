@@ -1,11 +1,11 @@
 // Bits by run.
-#include "session/run_outcomes.h"
+#include "session/transfer/run_outcomes.h"
 
 #include "absl/strings/str_cat.h"
 
 namespace sluice {
 
-bool RunSet::Insert(Session::RunId run) {
+bool RunSet::Insert(RunId run) {
   uint64_t& word = pages_[run / kPageRuns][static_cast<size_t>(run % kPageRuns / 64)];
   const uint64_t bit = uint64_t{1} << (run % 64);
   const bool added = (word & bit) == 0;
@@ -13,13 +13,13 @@ bool RunSet::Insert(Session::RunId run) {
   return added;
 }
 
-bool RunSet::Has(Session::RunId run) const {
+bool RunSet::Has(RunId run) const {
   const auto page = pages_.find(run / kPageRuns);
   if (page == pages_.end()) return false;
   return (page->second[static_cast<size_t>(run % kPageRuns / 64)] >> (run % 64) & 1) != 0;
 }
 
-void RunOutcomes::Add(Session::RunId run, const absl::Status& status) {
+void RunOutcomes::Add(RunId run, const absl::Status& status) {
   newest_[run] = status;
   if (newest_.size() <= kWholeMax) return;
   const auto oldest = newest_.begin();
@@ -27,7 +27,7 @@ void RunOutcomes::Add(Session::RunId run, const absl::Status& status) {
   newest_.erase(oldest);
 }
 
-absl::Status RunOutcomes::Of(Session::RunId run) const {
+absl::Status RunOutcomes::Of(RunId run) const {
   const auto whole = newest_.find(run);
   if (whole != newest_.end()) return whole->second;
   for (const auto& [code, runs] : older_) {
@@ -39,7 +39,7 @@ absl::Status RunOutcomes::Of(Session::RunId run) const {
   return absl::OkStatus();
 }
 
-absl::Status RunOutcomes::Cancelled(Session::RunId run) {
+absl::Status RunOutcomes::Cancelled(RunId run) {
   return absl::CancelledError(absl::StrCat("run ", run, " was cancelled"));
 }
 

@@ -1,7 +1,7 @@
 // What a session keeps of runs that are over: which were cancelled, and how those that failed
 // ended. Exact however long the session lives, in a bit per run at most.
-#ifndef SLUICE_SRC_SESSION_RUN_OUTCOMES_H_
-#define SLUICE_SRC_SESSION_RUN_OUTCOMES_H_
+#ifndef SLUICE_SRC_SESSION_TRANSFER_RUN_OUTCOMES_H_
+#define SLUICE_SRC_SESSION_TRANSFER_RUN_OUTCOMES_H_
 
 #include <array>
 #include <cstddef>
@@ -9,6 +9,7 @@
 #include <map>
 
 #include "absl/status/status.h"
+#include "session/base/run_id.h"
 #include "sluice/session.h"
 
 namespace sluice {
@@ -17,8 +18,8 @@ namespace sluice {
 class RunSet {
  public:
   // True if the run was not in the set before.
-  bool Insert(Session::RunId run);
-  bool Has(Session::RunId run) const;
+  bool Insert(RunId run);
+  bool Has(RunId run) const;
 
  private:
   static constexpr int64_t kWords = 64;
@@ -33,17 +34,17 @@ class RunOutcomes {
   static constexpr size_t kWholeMax = 256;
 
   // The run has ended with `status`, which is not OK.
-  void Add(Session::RunId run, const absl::Status& status);
+  void Add(RunId run, const absl::Status& status);
   // OK for a run that was not added.
-  absl::Status Of(Session::RunId run) const;
+  absl::Status Of(RunId run) const;
 
-  static absl::Status Cancelled(Session::RunId run);
+  static absl::Status Cancelled(RunId run);
 
  private:
-  std::map<Session::RunId, absl::Status> newest_;
+  std::map<RunId, absl::Status> newest_;
   std::map<absl::StatusCode, RunSet> older_;
 };
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_SESSION_RUN_OUTCOMES_H_
+#endif  // SLUICE_SRC_SESSION_TRANSFER_RUN_OUTCOMES_H_

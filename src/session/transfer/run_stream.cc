@@ -1,7 +1,8 @@
 // Fences between two streams.
-#include "session/run_stream.h"
+#include "session/transfer/run_stream.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace sluice {
@@ -67,9 +68,24 @@ absl::StatusOr<bool> RunStream::AwaitMarks(CopyQueue* copies) {
     if (!host_may.ok()) return host_may.status();
     if (!*host_may) break;
   }
-  for (size_t i = 0; i < passed; ++i) spare_.push_back(std::move(opened_[i].window.fence));
+  for (size_t i = 0; i < passed; ++i) Retire(std::move(opened_[i].window));
   opened_.erase(opened_.begin(), opened_.begin() + static_cast<ptrdiff_t>(passed));
   return moved || passed > 0;
+}
+
+// Marks are passed in order, so the last one tells of all.
+void RunStream::Retire(Window window) {
+  if (!window.host_waits && ways_.done_in_order) std::swap(newest_, window.fence);
+  if (window.fence != nullptr) spare_.push_back(std::move(window.fence));
+}
+
+void RunStream::HandOver(std::vector<std::unique_ptr<Fence>>* marks) {
+  const auto passed =
+      std::partition(marks->begin(), marks->end(),
+                     [](const std::unique_ptr<Fence>& mark) { return !HasPassed(*mark); });
+  std::move(passed, marks->end(), std::back_inserter(spare_));
+  marks->erase(passed, marks->end());
+  if (newest_ != nullptr) marks->push_back(std::move(newest_));
 }
 
 absl::StatusOr<bool> RunStream::BeginMark(CopyQueue* copies) {
@@ -123,7 +139,8 @@ absl::Status RunStream::FillFence(std::unique_ptr<Fence>* fence) {
 
 // Orders leave room for copies, and are not waited for.
 absl::StatusOr<bool> RunStream::Order(CopyQueue* copies, Fence* after, Fence* then) {
-  if (copies->outstanding() >= Device::kMaxOutstanding * 3 / 4) return false;
+  const absl::StatusOr<bool> room = copies->HasRoom();
+  if (!room.ok() || !*room) return room;
   const absl::StatusOr<int64_t> order = copies->Order(after, then);
   if (!order.ok()) return order.status();
   last_order_ = *order;

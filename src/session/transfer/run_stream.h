@@ -5,8 +5,8 @@
 //
 //   Mark -> Open -> AwaitMarks   the session's stream comes after the caller's
 //   BeginMark -> TakeMark -> HoldBack, End   the caller's stream comes after the session's
-#ifndef SLUICE_SRC_SESSION_RUN_STREAM_H_
-#define SLUICE_SRC_SESSION_RUN_STREAM_H_
+#ifndef SLUICE_SRC_SESSION_TRANSFER_RUN_STREAM_H_
+#define SLUICE_SRC_SESSION_TRANSFER_RUN_STREAM_H_
 
 #include <array>
 #include <cstddef>
@@ -18,13 +18,13 @@
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
 #include "device/device.h"
-#include "session/copy_queue.h"
+#include "session/base/copy_queue.h"
 #include "sluice/accelerator.h"
 
 namespace sluice {
 
 // Puts nothing into the caller's stream but in Mark, HoldBack and End. Keeps its fences for later
-// runs: one for each window that was marked and is not open, and kMarks + 2.
+// runs: one for each window that was marked and is not open, and kMarks + 3.
 class RunStream {
  public:
   // How a session does its work.
@@ -55,6 +55,13 @@ class RunStream {
   bool waits() const { return !opened_.empty(); }
   // Brings that about; true if it got on.
   absl::StatusOr<bool> AwaitMarks(CopyQueue* copies);
+  // True while the caller's stream has not come to the last mark that the host does not wait for.
+  // The device may wait for the caller as long.
+  bool IsHeldBack() const { return newest_ != nullptr && !HasPassed(*newest_); }
+  // After the run, that mark is one of `marks`. Those that have been passed are taken instead.
+  void HandOver(std::vector<std::unique_ptr<Fence>>* marks);
+  // True also if the device has failed, which others tell.
+  static bool HasPassed(Fence& fence) { return fence.Passed().value_or(true); }
 
   // ---- The caller's stream after the session's.
 
@@ -85,6 +92,7 @@ class RunStream {
   absl::StatusOr<std::unique_ptr<Fence>> TakeFence();
   absl::Status FillFence(std::unique_ptr<Fence>* fence);
   absl::StatusOr<bool> Order(CopyQueue* copies, Fence* after, Fence* then);
+  void Retire(Window window);
 
   absl::optional<StreamHandle> stream_;
   Device* device_ = nullptr;  // null: not begun
@@ -94,6 +102,8 @@ class RunStream {
   std::vector<std::unique_ptr<Fence>> spare_;
   std::vector<Window> windows_;
   std::vector<Opened> opened_;  // in order
+  // Of the last window that the session's stream was put behind, where the host has not waited.
+  std::unique_ptr<Fence> newest_;
 
   std::array<std::unique_ptr<Fence>, kMarks> marks_;  // by number, modulo
   uint64_t begun_ = 0;
@@ -105,4 +115,4 @@ class RunStream {
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_SESSION_RUN_STREAM_H_
+#endif  // SLUICE_SRC_SESSION_TRANSFER_RUN_STREAM_H_

@@ -1,13 +1,12 @@
-// Carries out runs: feeds the engine, does what it commands with device and transport, and tells it
-// what has finished. Makes no decisions of its own.
-#ifndef SLUICE_SRC_SESSION_RUNNER_H_
-#define SLUICE_SRC_SESSION_RUNNER_H_
+// Carries out runs: feeds the engine, and says what the stages of buckets do, which its carrier has
+// done by device and transport. Makes no decisions of its own.
+#ifndef SLUICE_SRC_SESSION_TRANSFER_RUNNER_H_
+#define SLUICE_SRC_SESSION_TRANSFER_RUNNER_H_
 
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,24 +15,23 @@
 #include "absl/types/span.h"
 #include "device/device.h"
 #include "engine/engine.h"
-#include "session/bucket_report.h"
-#include "session/bucket_work.h"
-#include "session/compiled_transfer.h"
-#include "session/copy_queue.h"
-#include "session/ending_line.h"
-#include "session/group_line.h"
-#include "session/move_order.h"
-#include "session/transfer_run.h"
+#include "session/base/carrier.h"
+#include "session/peers/bucket_report.h"
+#include "session/transfer/bucket_work.h"
+#include "session/transfer/compiled_transfer.h"
+#include "session/transfer/group_line.h"
+#include "session/transfer/transfer_run.h"
 #include "sluice/session.h"
+#include "sluice/transport.h"
 #include "trace/recorder.h"
-#include "transport/transport.h"
 
 namespace sluice {
 
 class Runner {
  public:
   // `slots`: the budget, 0 for no limit. `trace`: where to record stages, or null; must outlive the
-  // runner. `device_track`: where to record there when the device was busy.
+  // runner. `device_track`: where to record there when the device was busy. The track after it is
+  // for the device's second row.
   Runner(std::unique_ptr<Device> device, std::unique_ptr<Transport> transport, int64_t slots,
          int max_in_flight, TraceRecorder* trace, int device_track);
   ~Runner();
@@ -45,6 +43,10 @@ class Runner {
   // staging, transport operations. ResourceExhausted, with the breakdown, if there is none. Not
   // while a run is in flight.
   absl::Status Prepare(CompiledTransfer* transfer);
+  // What Prepare has replaced may be open on other ranks. To be called on all ranks, in this order:
+  // the first before they meet, the second afterwards. Not while a run is in flight.
+  void CloseImports() { carrier_.transport()->CloseImports(); }
+  void FreeOutgrown() { outgrown_ = DeviceMemory(); }
   // Takes back what Prepare has counted for it. Staging stays. Not while a run is in flight.
   void Forget(CompiledTransfer* transfer);
 
@@ -55,6 +57,9 @@ class Runner {
   absl::Status BeginInStream(TransferRun* run);
   // True once what its stream gets comes after all of the run, which is done. Call it again if not.
   absl::StatusOr<bool> EndInStream(TransferRun* run);
+  // True while the device may wait for a stream of a caller's, which has not come to a run's
+  // beginning: a time that is the caller's.
+  bool IsHeldByCaller() const;
   // Of a run that is done, or was never released.
   void Remove(TransferRun* run);
 
@@ -72,9 +77,9 @@ class Runner {
   // is over. Call it again if not.
   bool Settle();
   // Whether anything is under way that uses memory of the runs.
-  bool has_operations() const;
+  bool has_operations() const { return carrier_.has_operations(); }
   // True while the device works on what has ended for the runs.
-  bool busy() const { return copies_.outstanding() > 0; }
+  bool busy() const { return carrier_.outstanding_copies() > 0; }
 
   // What the runs wait for, in words.
   std::string DescribeStall() const;
@@ -89,34 +94,34 @@ class Runner {
  private:
   using Lane = std::vector<TransferRun*>;  // runs that are not fed to their end, in order
 
-  // A bucket that has slots, and the stage it is in.
+  // A bucket that has its slot.
   struct Held {
     BucketWork work;
-    Stage stage = Stage::kWaiting;
-    int64_t begin_ns = 0;  // of the stage, while there is a trace
-    uint64_t range = 0;    // of the stage, for profilers
+    int64_t begin_ns = 0;  // of its stage, while there is a trace
+    uint64_t range = 0;    // of its stage, for profilers
   };
 
-  absl::StatusOr<bool> Step();
-  absl::StatusOr<bool> PollStreams();
-  absl::StatusOr<bool> PollTransport();
-  absl::StatusOr<bool> PollDevice();
-  void Feed();
+  // What the carrier asks of its handler.
+  friend class Carrier;
+  absl::StatusOr<bool> PollOthers();
+  absl::StatusOr<Carrier::Fed> Feed();
+  Carrier::Admission Admit(size_t slot, const Command& command);
+  static bool Copies(size_t, Stage stage) { return stage != Stage::kMoving; }
+  absl::Status Begin(size_t slot, Stage stage);
+  absl::Status Continue(size_t slot, Stage stage);
+  void StageOver(size_t slot, Stage stage, bool last);
+  absl::Status BucketOver(size_t slot);
+  absl::Status Flush() { return in_groups_ ? FlushHop() : carrier_.Send(); }
+
   void FeedLane(int lane);
   void AnnounceFirst(int lane);
   Lane& LaneOf(const TransferRun& run) { return lanes_[static_cast<size_t>(run.lane())]; }
-
-  absl::Status CarryOut(const Command& command);
-  absl::Status Continue(size_t slot, Stage stage);
-  absl::Status ContinueMove(size_t slot);
-  absl::Status ContinueAlone(size_t slot, Stage stage, int rounds_max);
-  absl::Status AddMove(size_t slot);
-  absl::Status FlushMessages();
+  absl::Status AdvanceChannel(size_t slot);
+  absl::Status AdvanceBucket(size_t slot, Stage stage, int rounds_max);
   absl::Status FlushHop();
-  size_t FindWork(uint64_t cookie) const;
 
-  void BeginStage(Held* held, Stage stage);
-  void EndStage(size_t slot);
+  void TraceBegin(Held* held, Stage stage);
+  void TraceEnd(size_t slot, Stage stage);
   void TraceDevice();
 
   // The sizes of tables.
@@ -129,21 +134,24 @@ class Runner {
   };
   Needs NeedsOfAll() const;
   absl::Status MakeRoom(const Needs& needs);
+  absl::StatusOr<DeviceMemory> AllocateStaging(size_t bytes);
   absl::Status GrowStaging(int64_t slots, int64_t slot_bytes);
   void CountIn(CompiledTransfer* transfer);
   void CountOut(CompiledTransfer* transfer);
-  absl::Status Explain(const absl::Status& status, uint64_t cookie) const;
   void KeepTime();
 
   const int64_t slots_;
   const int max_in_flight_;
-  std::unique_ptr<Device> device_;
-  std::unique_ptr<Transport> transport_;
+  // What the device still does may be in staging, and may wait for what the transport gives up. So
+  // the carrier, which has the transport, ends first, the device next.
+  DeviceMemory staging_;
+  DeviceMemory outgrown_;                             // staging before
+  std::vector<std::unique_ptr<Fence>> caller_marks_;  // where runs that have ended began
+  const std::unique_ptr<Device> device_;
+  Carrier carrier_;
   TraceRecorder* const trace_;
   const int device_track_;
-  const bool in_stream_order_;
   const bool in_groups_;
-  CopyQueue copies_;
 
   // What all transfers that are there ask for together. Channels are known by their content and
   // priority class, whichever transfer they are of.
@@ -159,18 +167,9 @@ class Runner {
   int64_t slot_bytes_ = 64;
   int lane_count_ = 1;
 
-  std::optional<Engine> engine_;
-  DeviceMemory staging_;
-  std::vector<Held> held_;  // each at its first slot
-  MoveOrder order_;
-  std::vector<TransportOp> messages_;  // not yet started
-  bool commanded_all_ = false;         // the engine had no more commands
+  std::vector<Held> held_;  // by slot
   GroupLine groups_;
   std::vector<TransportOp> hop_;  // scratch for FlushHop
-  EndingLine endings_;
-  bool finishes_ = false;  // after a failure: the device has been asked to say when it is done
-  std::vector<TransportEvent> events_;
-  std::vector<uint64_t> copied_;
 
   std::vector<TransferRun*> runs_;
   std::vector<Lane> lanes_;
@@ -182,4 +181,4 @@ class Runner {
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_SESSION_RUNNER_H_
+#endif  // SLUICE_SRC_SESSION_TRANSFER_RUNNER_H_

@@ -2,16 +2,17 @@
 #include <algorithm>
 #include <limits>
 
-#include "session/operation_cookie.h"
-#include "session/runner.h"
+#include "session/base/operation_cookie.h"
+#include "session/transfer/runner.h"
 
 namespace sluice {
 
 // Starts the next hop of the first group, once all of it is there: every bucket has its slots, and
 // what earlier hops, and copies, were for has been started.
 absl::Status Runner::FlushHop() {
-  if (!commanded_all_ || !groups_.first_is_complete() || transport_->outstanding() > 0 ||
-      copies_.outstanding() > endings_.marks()) {
+  std::vector<TransportOp>& messages = *carrier_.messages();
+  if (messages.empty() || !carrier_.commanded_all() || !groups_.first_is_complete() ||
+      carrier_.outstanding_messages() > 0 || carrier_.outstanding_copies() > carrier_.marks()) {
     return absl::OkStatus();
   }
   const auto work_of = [this](const TransportOp& op) -> const BucketWork& {
@@ -21,25 +22,25 @@ absl::Status Runner::FlushHop() {
     return groups_.IsInFirst(work_of(op).run(), work_of(op).index());
   };
   int hop = std::numeric_limits<int>::max();
-  for (const TransportOp& op : messages_) {
+  for (const TransportOp& op : messages) {
     if (in_first(op)) hop = std::min(hop, op.hop);
   }
   const auto later = std::stable_partition(
-      messages_.begin(), messages_.end(),
+      messages.begin(), messages.end(),
       [&in_first, hop](const TransportOp& op) { return op.hop == hop && in_first(op); });
-  hop_.assign(messages_.begin(), later);
+  hop_.assign(messages.begin(), later);
   if (hop_.empty()) return absl::OkStatus();
   // What has ended must not wait for this group, which may wait for calls that other ranks make
   // only once that is over.
-  if (absl::Status status = endings_.Mark(&copies_); !status.ok()) return status;
-  if (!endings_.all_marked()) return absl::OkStatus();
+  const absl::StatusOr<bool> marked = carrier_.MarkEndings();
+  if (!marked.ok() || !*marked) return marked.status();
   if (absl::Status status = groups_.BeginHop(hop); !status.ok()) return status;
-  messages_.erase(messages_.begin(), later);
+  messages.erase(messages.begin(), later);
   // Both ends of a link come to the same order.
   std::sort(hop_.begin(), hop_.end(), [&work_of](const TransportOp& a, const TransportOp& b) {
     return work_of(a).bucket().id < work_of(b).bucket().id;
   });
-  return transport_->Start(hop_);
+  return carrier_.transport()->Start(hop_);
 }
 
 }  // namespace sluice

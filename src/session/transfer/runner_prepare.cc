@@ -5,8 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "plan/channels.h"
-#include "session/bookkeeping.h"
-#include "session/runner.h"
+#include "session/base/bookkeeping.h"
+#include "session/transfer/runner.h"
 #include "tensor/check.h"
 
 namespace sluice {
@@ -28,7 +28,7 @@ std::vector<int64_t> KeyOf(const CompiledTransfer& transfer, const Channel& chan
 }  // namespace
 
 MemoryRules Runner::MemoryRulesFor(const Accelerator* accelerator) const {
-  const TransportTraits& traits = transport_->traits();
+  const TransportTraits& traits = carrier_.transport()->traits();
   MemoryRules rules;
   rules.accelerator = accelerator;
   rules.staging = traits.takes_host_memory ? device_->traits().staging : device_->traits().buffers;
@@ -36,6 +36,7 @@ MemoryRules Runner::MemoryRulesFor(const Accelerator* accelerator) const {
   rules.takes_device_memory = traits.takes_device_memory && !traits.staged_only;
   rules.takes_rows = traits.takes_rows;
   rules.takes_folds = traits.takes_folds;
+  rules.transport = carrier_.transport();
   return rules;
 }
 
@@ -71,7 +72,8 @@ Runner::Needs Runner::NeedsOfAll() const {
   int64_t bucket_bytes = 1;
   for (const CompiledTransfer* transfer : transfers_) {
     bucket_bytes = std::max(bucket_bytes, transfer->plan().bucket_bytes);
-    const int sources = transport_->traits().takes_folds ? transfer->fold_sources_max() : 0;
+    const int sources =
+        carrier_.transport()->traits().takes_folds ? transfer->fold_sources_max() : 0;
     needs.slot_bytes = std::max(needs.slot_bytes, RoundUp(transfer->slot_bytes(), 64));
     needs.operations =
         std::max({needs.operations, transfer->operations_max(), sources > 0 ? 1 + sources : 0});
@@ -92,48 +94,51 @@ absl::Status Runner::MakeRoom(const Needs& needs) {
   options.max_in_flight = max_in_flight_;
   options.lanes = needs.lanes;
   // A larger engine will do, where its slots fit the staging.
+  const Engine* const engine = carrier_.engine();
   const bool keeps_engine =
-      engine_ && options.channels <= engine_->options().channels &&
-      options.lanes <= engine_->options().lanes && needs.slots <= engine_->options().slots &&
-      engine_->options().slots * needs.slot_bytes <= static_cast<int64_t>(staging_.bytes());
-  const int64_t wanted = keeps_engine ? engine_->options().slots : needs.slots;
+      engine != nullptr && options.channels <= engine->options().channels &&
+      options.lanes <= engine->options().lanes && needs.slots <= engine->options().slots &&
+      engine->options().slots * needs.slot_bytes <= static_cast<int64_t>(staging_.bytes());
+  const int64_t wanted = keeps_engine ? engine->options().slots : needs.slots;
   if (wanted > std::numeric_limits<int>::max() / 4 / needs.operations) {
     return absl::ResourceExhaustedError(
         absl::StrCat(wanted, " slots with ", needs.operations, " operations each are too many"));
   }
   if (absl::Status status = GrowStaging(wanted, needs.slot_bytes); !status.ok()) return status;
-  const int slots = static_cast<int>(wanted);
-  absl::Status reserved = transport_->Reserve(slots * needs.operations);
-  if (!reserved.ok()) return reserved;
+  const size_t slots = static_cast<size_t>(wanted);
+  options.slots = static_cast<int>(wanted);
+  options.look_ahead = std::max(kLookAheadMin, 2 * options.slots);
+  const size_t messages = slots * static_cast<size_t>(needs.operations);
+  absl::Status status =
+      carrier_.MakeRoom(keeps_engine ? nullptr : &options, needs.operations, messages);
+  if (!status.ok()) return status;
   slot_bytes_ = needs.slot_bytes;
-  if (!keeps_engine) {
-    options.slots = slots;
-    options.look_ahead = std::max(kLookAheadMin, 2 * slots);
-    engine_.emplace(options);
-    held_.resize(static_cast<size_t>(slots));
-  }
-  order_.Reserve(static_cast<size_t>(channel_numbers_), held_.size());
-  lane_count_ = engine_->options().lanes;
+  held_.resize(slots);
+  lane_count_ = carrier_.engine()->options().lanes;
   for (Held& held : held_) held.work.ReserveSources(static_cast<size_t>(needs.fold_sources));
-  messages_.reserve(static_cast<size_t>(slots) * static_cast<size_t>(needs.operations));
-  if (in_stream_order_) endings_.Reserve(static_cast<size_t>(slots));
-  if (in_groups_) hop_.reserve(messages_.capacity());
+  if (in_groups_) hop_.reserve(carrier_.messages()->capacity());
   return absl::OkStatus();
+}
+
+absl::StatusOr<DeviceMemory> Runner::AllocateStaging(size_t bytes) {
+  const TransportTraits& traits = carrier_.transport()->traits();
+  if (traits.allocate_staging != nullptr) return traits.allocate_staging(device_.get(), bytes);
+  return traits.takes_host_memory ? device_->AllocateStaging(bytes)
+                                  : device_->AllocateBuffer(bytes);
 }
 
 absl::Status Runner::GrowStaging(int64_t slots, int64_t slot_bytes) {
   const size_t staging_bytes = static_cast<size_t>(slots) * static_cast<size_t>(slot_bytes);
   if (staging_bytes <= staging_.bytes()) return absl::OkStatus();
-  absl::StatusOr<DeviceMemory> staging = transport_->traits().takes_host_memory
-                                             ? device_->AllocateStaging(staging_bytes)
-                                             : device_->AllocateBuffer(staging_bytes);
+  absl::StatusOr<DeviceMemory> staging = AllocateStaging(staging_bytes);
   if (!staging.ok()) {
     return absl::Status(staging.status().code(),
                         absl::StrCat("staging of ", slots, " slots x ", slot_bytes,
                                      " bytes: ", staging.status().message()));
   }
   const absl::Span<std::byte> span = absl::MakeSpan(staging->data(), staging->bytes());
-  if (absl::Status status = transport_->UseStaging(span); !status.ok()) return status;
+  if (absl::Status status = carrier_.transport()->UseStaging(span); !status.ok()) return status;
+  outgrown_ = std::move(staging_);
   staging_ = *std::move(staging);
   return absl::OkStatus();
 }

@@ -1,13 +1,15 @@
 // What a runner says of itself: to a watchdog, to other ranks, to a benchmark.
 #include <algorithm>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
-#include "session/runner.h"
+#include "session/transfer/runner.h"
 
 namespace sluice {
 
 std::string Runner::DescribeStall() const {
-  std::string text = engine_ ? engine_->DescribeStall() : std::string("nothing is planned");
+  const Engine* const engine = carrier_.engine();
+  std::string text = engine != nullptr ? engine->DescribeStall() : "nothing is planned";
   if (in_groups_) absl::StrAppend(&text, groups_.Describe(), "\n");
   for (const TransferRun* run : runs_) {
     if (run->waits_for_stream()) {
@@ -22,8 +24,9 @@ std::string Runner::DescribeStall() const {
 }
 
 bool Runner::OldestBucket(BucketQuestion* question, std::vector<int>* members) const {
+  const Engine* const engine = carrier_.engine();
   Engine::Oldest oldest;
-  if (!engine_ || !engine_->OldestUnfinished(&oldest)) return false;
+  if (engine == nullptr || !engine->OldestUnfinished(&oldest)) return false;
   const int64_t id = BucketWork::RunOf(oldest.cookie);
   for (const TransferRun* run : runs_) {
     if (run->id() != id) continue;
@@ -43,10 +46,11 @@ bool Runner::OldestBucket(BucketQuestion* question, std::vector<int>* members) c
 }
 
 BucketReport Runner::Report(const TransferRun& run, const BucketId& id) const {
+  const Engine* const engine = carrier_.engine();
   BucketReport report;
   Engine::Oldest oldest;
-  if (engine_->OldestUnfinished(&oldest)) report.oldest = oldest.id;
-  const std::optional<BucketStanding> standing = engine_->StandingOf(run.lane(), id);
+  if (engine->OldestUnfinished(&oldest)) report.oldest = oldest.id;
+  const std::optional<BucketStanding> standing = engine->StandingOf(run.lane(), id);
   if (!standing) {
     const int tensor = run.tensor_without_memory();
     report.state = tensor < 0 ? BucketState::kNotFed : BucketState::kWaitsForMemory;
@@ -56,8 +60,8 @@ BucketReport Runner::Report(const TransferRun& run, const BucketId& id) const {
     report.state = BucketState::kInStage;
     report.stage = standing->stage;
   } else {
-    report.state = engine_->blocked() == Blocked::kBudget ? BucketState::kWaitsForBudget
-                                                          : BucketState::kWaitsForChannel;
+    report.state = engine->blocked() == Blocked::kBudget ? BucketState::kWaitsForBudget
+                                                         : BucketState::kWaitsForChannel;
   }
   return report;
 }
@@ -66,8 +70,8 @@ SessionCounters Runner::counters() const {
   SessionCounters counters;
   counters.running = absl::Nanoseconds(running_ns_);
   counters.budget_wait = absl::Nanoseconds(budget_wait_ns_);
-  if (!engine_) return counters;
-  const EngineCounters& engine = engine_->counters();
+  if (carrier_.engine() == nullptr) return counters;
+  const EngineCounters& engine = carrier_.engine()->counters();
   counters.buckets_finished = engine.finished;
   counters.buckets_peak = engine.held_buckets_peak;
   counters.staging_bytes_peak = engine.staging_bytes_peak;
@@ -79,7 +83,7 @@ SessionCounters Runner::counters() const {
 
 void Runner::ResetCounters() {
   running_ns_ = budget_wait_ns_ = 0;
-  if (engine_) engine_->ResetCounters();
+  if (carrier_.engine() != nullptr) carrier_.engine()->ResetCounters();
 }
 
 }  // namespace sluice

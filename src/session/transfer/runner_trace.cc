@@ -1,6 +1,6 @@
 // What a runner shows of stages: to profilers, and in the trace.
-#include "session/clock.h"
-#include "session/runner.h"
+#include "session/base/clock.h"
+#include "session/transfer/runner.h"
 #include "trace/profiler_range.h"
 
 namespace sluice {
@@ -14,30 +14,30 @@ TraceKind KindOf(Stage stage) {
 
 }  // namespace
 
-void Runner::BeginStage(Held* held, Stage stage) {
-  held->stage = stage;
+void Runner::TraceBegin(Held* held, Stage stage) {
   held->range = BeginProfilerRange(KindOf(stage), held->work.bucket().bytes);
   if (trace_ == nullptr) return;
   held->begin_ns = MonotonicNs();
-  const EngineCounters& now = engine_->counters();
+  const EngineCounters& now = carrier_.engine()->counters();
   trace_->Sample(held->begin_ns, now.held_buckets, now.staging_bytes);
 }
 
-void Runner::EndStage(size_t slot) {
+void Runner::TraceEnd(size_t slot, Stage stage) {
   const Held& held = held_[slot];
   EndProfilerRange(held.range);
   if (trace_ == nullptr) return;
   const Bucket& bucket = held.work.bucket();
   const int64_t now_ns = MonotonicNs();
-  trace_->Span(KindOf(held.stage), bucket.id.WithRun(static_cast<uint64_t>(held.work.run()->id())),
+  trace_->Span(KindOf(stage), bucket.id.WithRun(static_cast<uint64_t>(held.work.run()->id())),
                static_cast<int>(slot), bucket.bytes, held.begin_ns, now_ns);
-  const EngineCounters& now = engine_->counters();
+  const EngineCounters& now = carrier_.engine()->counters();
   trace_->Sample(now_ns, now.held_buckets, now.staging_bytes);
 }
 
 void Runner::TraceDevice() {
   for (const DeviceSpan& span : device_->TakeSpans()) {
-    trace_->Span(TraceKind::kDeviceCopy, device_track_, TraceItem(), 0, span.begin_ns, span.end_ns);
+    trace_->Span(TraceKind::kDeviceCopy, device_track_ + span.row, TraceItem(), 0, span.begin_ns,
+                 span.end_ns);
   }
 }
 

@@ -1,5 +1,5 @@
 // Bookkeeping of a run: views, windows, events, and where it ends.
-#include "session/transfer_run.h"
+#include "session/transfer/transfer_run.h"
 
 #include <algorithm>
 #include <utility>
@@ -14,6 +14,10 @@ bool IsOnDevice(const BoundView& view) {
   return view.base == nullptr || view.kind == DeviceKind::kCuda;
 }
 
+bool CanSend(const MemoryRules& rules, const BoundView& view) {
+  return view.base != nullptr && CanSendFrom(rules, view.base, view.kind);
+}
+
 bool HasElements(const ViewNeed& need) {
   return std::find(need.shape.begin(), need.shape.end(), 0) == need.shape.end();
 }
@@ -26,10 +30,12 @@ TransferRun::TransferRun(const CompiledTransfer* transfer, std::deque<RunEvent>*
   src_.resize(tensors);
   dst_.resize(tensors);
   candidate_.resize(2 * tensors);
+  src_can_be_sent_.resize(tensors);
+  dst_can_be_sent_.resize(tensors);
   late_.resize(tensors);
 }
 
-void TransferRun::Reset(Session::RunId id, const StartOptions& options) {
+void TransferRun::Reset(RunId id, const StartOptions& options) {
   id_ = id;
   reports_ = options.events || options.late_destinations;
   late_destinations_ = options.late_destinations;
@@ -76,6 +82,10 @@ absl::Status TransferRun::Bind(absl::Span<const TensorView> src, absl::Span<cons
   if (!status.ok()) return status;
   std::copy(candidate_.begin(), middle, src_.begin());
   std::copy(middle, candidate_.end(), dst_.begin());
+  for (size_t t = 0; t < count; ++t) {
+    src_can_be_sent_[t] = transfer_.SendsSrc(t) && CanSend(transfer_.memory, src_[t]);
+    dst_can_be_sent_[t] = transfer_.SendsDst(t) && CanSend(transfer_.memory, dst_[t]);
+  }
   return absl::OkStatus();
 }
 
@@ -128,6 +138,7 @@ absl::Status TransferRun::Supply(int tensor, const TensorView& dst) {
   if (!status.ok()) return Explain(status, true, t);
   uses_.Add({t, true}, bound);
   dst_[t] = bound;
+  dst_can_be_sent_[t] = transfer_.SendsDst(t) && CanSend(transfer_.memory, bound);
   OpenWindows();
   return absl::OkStatus();
 }
@@ -296,7 +307,7 @@ void TransferRun::CutAt(const BucketId& last) {
 void TransferRun::Fail(const absl::Status& status) { Report(Event::Kind::kFailed, -1, status); }
 
 void TransferRun::Report(Event::Kind kind, int tensor, absl::Status status, uint64_t mark) {
-  if (reports_) events_->push_back({{kind, id_, tensor, std::move(status)}, mark});
+  if (reports_) events_->push_back({{kind, Run(), tensor, std::move(status)}, id_, mark});
 }
 
 }  // namespace sluice

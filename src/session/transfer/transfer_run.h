@@ -2,8 +2,8 @@
 // again for later runs, so that these allocate nothing.
 //
 // Moves nothing; the runner does that, and says here what is done.
-#ifndef SLUICE_SRC_SESSION_TRANSFER_RUN_H_
-#define SLUICE_SRC_SESSION_TRANSFER_RUN_H_
+#ifndef SLUICE_SRC_SESSION_TRANSFER_TRANSFER_RUN_H_
+#define SLUICE_SRC_SESSION_TRANSFER_TRANSFER_RUN_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -16,17 +16,19 @@
 #include "absl/types/span.h"
 #include "device/device.h"
 #include "plan/bucket.h"
-#include "session/compiled_transfer.h"
-#include "session/memory_uses.h"
-#include "session/run_stream.h"
-#include "session/views.h"
+#include "session/base/memory_uses.h"
+#include "session/base/run_id.h"
+#include "session/base/views.h"
+#include "session/transfer/compiled_transfer.h"
+#include "session/transfer/run_stream.h"
 #include "sluice/session.h"
 
 namespace sluice {
 
 // An event on its way to the caller.
 struct RunEvent {
-  Event event;
+  Event event;  // without its run
+  RunId run = 0;
   // Of the run's RunStream, whose HoldBack has to come before the event is given out; 0: of none.
   uint64_t mark = 0;
 };
@@ -37,10 +39,10 @@ class TransferRun {
   TransferRun(const CompiledTransfer* transfer, std::deque<RunEvent>* events);
 
   // Begins anew, as run `id`.
-  void Reset(Session::RunId id, const StartOptions& options);
+  void Reset(RunId id, const StartOptions& options);
 
   const CompiledTransfer& transfer() const { return transfer_; }
-  Session::RunId id() const { return id_; }
+  RunId id() const { return id_; }
   int lane() const { return transfer_.lane; }
 
   // Checks views and takes them. Nothing has changed after an error.
@@ -48,6 +50,10 @@ class TransferRun {
   absl::Status Supply(int tensor, const TensorView& dst);
   absl::Span<const BoundView> src() const { return src_; }
   absl::Span<const BoundView> dst() const { return dst_; }
+  // Whether messages can be sent from where the tensor's source, or destination, lies. False where
+  // this rank sends none.
+  bool CanSendSrc(int tensor) const { return src_can_be_sent_[static_cast<size_t>(tensor)]; }
+  bool CanSendDst(int tensor) const { return dst_can_be_sent_[static_cast<size_t>(tensor)]; }
 
   // To be called once all ranks have found their views good: from then on it can be fed.
   void Release();
@@ -91,6 +97,10 @@ class TransferRun {
   absl::StatusOr<bool> EndInStream(CopyQueue* copies);
   // What the stream gets from now on comes after what an event with this mark tells of.
   absl::Status HoldBack(uint64_t mark) { return stream_.HoldBack(mark); }
+  // True while work of the run's is behind the stream, which has not come to it.
+  bool IsHeldBack() const { return stream_.IsHeldBack(); }
+  // As in RunStream.
+  void HandOver(std::vector<std::unique_ptr<Fence>>* marks) { stream_.HandOver(marks); }
   // Nothing is fed while this is true.
   bool waits_for_stream() const { return stream_.waits(); }
 
@@ -110,7 +120,7 @@ class TransferRun {
 
   const CompiledTransfer& transfer_;
   std::deque<RunEvent>* const events_;
-  Session::RunId id_ = 0;
+  RunId id_ = 0;
   bool reports_ = false;
   bool late_destinations_ = false;
   RunStream stream_;
@@ -122,6 +132,8 @@ class TransferRun {
   std::vector<BoundView> src_;
   std::vector<BoundView> dst_;
   std::vector<BoundView> candidate_;  // scratch
+  std::vector<bool> src_can_be_sent_;
+  std::vector<bool> dst_can_be_sent_;
   // Of tensors that are not over, once there is a Supply.
   MemoryUses uses_;
   bool uses_known_ = false;
@@ -143,4 +155,4 @@ class TransferRun {
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_SESSION_TRANSFER_RUN_H_
+#endif  // SLUICE_SRC_SESSION_TRANSFER_TRANSFER_RUN_H_

@@ -10,9 +10,9 @@
 
 namespace sluice::deadlock {
 
-// Each owner takes a contribution from each other contributor (another owner contributes too, to a
-// share that is not its own), and then passes its result on to the members that only receive. Any
-// exchange is a rendezvous: it happens when it is the next one of both its members.
+// Each owner takes a contribution from each other contributor. Another owner contributes too, to a
+// share that is not its own. An owner then passes its result on to the members that only receive.
+// Any exchange is a rendezvous: it happens when it is the next one of both its members.
 class Exchanges {
  public:
   Exchanges() = default;

@@ -13,16 +13,15 @@
 namespace sluice::deadlock {
 
 std::string Job::ToString() const {
-  std::string text =
-      absl::StrCat("late ranks ", late_ranks, ", cancelled run ", cancelled_run, ", slots ",
-                   options.slots, ", dearest ", options.slots_per_bucket_max, ", max_in_flight ",
-                   options.max_in_flight, ", look_ahead ", options.look_ahead, "\n");
+  std::string text = absl::StrCat("late ranks ", late_ranks, ", cancelled run ", cancelled_run,
+                                  ", slots ", options.slots, ", max_in_flight ",
+                                  options.max_in_flight, ", look_ahead ", options.look_ahead, "\n");
   for (size_t i = 0; i < buckets.size(); ++i) {
     absl::StrAppend(&text, "bucket ", i, " run ", run[i], " lane ", LaneOf(run[i]), " channel ",
                     channel[i], ":");
     for (const JobMember& member : buckets[i]) {
-      absl::StrAppend(&text, " rank ", member.rank, " stages ", int{member.stages}, " slots ",
-                      member.slots, member.owner ? " owner;" : ";");
+      absl::StrAppend(&text, " rank ", member.rank, " stages ", int{member.stages},
+                      member.owner ? " owner;" : ";");
     }
     absl::StrAppend(&text, "\n");
   }
@@ -34,19 +33,13 @@ Job WithChannels(int ranks, const EngineOptions& options, std::vector<JobBucket>
       .ranks = ranks, .options = options, .buckets = std::move(buckets), .channel = {}, .run = {}};
   job.run.resize(job.buckets.size());
   std::map<std::vector<int>, int> channels;
-  int dearest = 1;
   for (const JobBucket& bucket : job.buckets) {
     std::vector<int> ends;
-    for (const JobMember& member : bucket) {
-      ends.push_back(member.rank);
-      dearest = std::max(dearest, member.slots);
-    }
+    for (const JobMember& member : bucket) ends.push_back(member.rank);
     const int next = static_cast<int>(channels.size());
     job.channel.push_back(channels.try_emplace(ends, next).first->second);
   }
   job.options.channels = static_cast<int>(channels.size());
-  job.options.slots_per_bucket_max = dearest;
-  job.options.slots = std::max(job.options.slots, dearest);
   return job;
 }
 

@@ -14,12 +14,10 @@ namespace sluice::deadlock {
 struct JobMember {
   int rank = 0;
   StageSet stages = kStageMove;
-  int slots = 1;
   bool owner = false;  // of a reduction: takes the others' contributions
 
   friend bool operator<(const JobMember& a, const JobMember& b) {
-    return std::tie(a.rank, a.stages, a.slots, a.owner) <
-           std::tie(b.rank, b.stages, b.slots, b.owner);
+    return std::tie(a.rank, a.stages, a.owner) < std::tie(b.rank, b.stages, b.owner);
   }
 };
 
@@ -40,7 +38,7 @@ struct Job {
   int cancelled_run = -1;          // cancelled by all ranks, each at a time of its own; -1 for none
 
   // What only world.h plays. Empty: all the same, none.
-  std::vector<int> bytes = {};                     // of every bucket, per slot it costs
+  std::vector<int> bytes = {};                     // of every bucket
   std::vector<int> first_channel = {};             // of every rank: where it begins to go round
   std::vector<std::vector<int>> start_order = {};  // of every rank: the runs as it starts them
   std::vector<int> device_slots = {};  // of every rank: of what it delivers; 0: no consumer

@@ -27,7 +27,7 @@ bool PlainGate::Next(Command* command) {
                   .stage = record.stage,
                   .cookie = record.submission.cookie,
                   .id = record.submission.id,
-                  .slots = record.slots};
+                  .slot = record.slot};
       return true;
     }
   } while (AdmitOne());
@@ -42,10 +42,8 @@ void PlainGate::Finish(Ticket ticket) {
   record.admitted = false;
   --live_;
   --channels_[static_cast<size_t>(record.submission.channel)].in_flight;
-  for (const int slot : record.slots) {
-    if (slot >= 0) free_slots_.push_back(slot);
-  }
-  counters_.held_slots = options_.slots - static_cast<int>(free_slots_.size());
+  free_slots_.push_back(record.slot);
+  --counters_.held_buckets;
 }
 
 // True if a stage comes next and, where it is the move, it is the bucket's turn in its channel.
@@ -96,9 +94,8 @@ std::vector<PlainGate::Record*> PlainGate::InOrderOfAdmission() {
 }
 
 bool PlainGate::MayAdmit(const Record& record, const Record* smallest) const {
-  const auto cost = static_cast<size_t>(record.submission.slots);
   const ChannelCounters& channel = channel_counters(record.submission.channel);
-  if (record.admitted || free_slots_.size() < cost || channel.in_flight == options_.max_in_flight) {
+  if (record.admitted || free_slots_.empty() || channel.in_flight == options_.max_in_flight) {
     return false;
   }
   if (rule_ != PlainRule::kUnannounced || &record == smallest) return true;
@@ -107,9 +104,8 @@ bool PlainGate::MayAdmit(const Record& record, const Record* smallest) const {
         return &other < &record && other.submission.channel == record.submission.channel &&
                !other.admitted && !HasEnded(other.stage);
       });
-  const int held_by_smallest = smallest->admitted ? smallest->submission.slots : 0;
-  return is_first_of_channel && static_cast<int>(free_slots_.size() - cost) + held_by_smallest >=
-                                    options_.slots_per_bucket_max;
+  const size_t held_by_smallest = smallest->admitted ? 1 : 0;
+  return is_first_of_channel && free_slots_.size() + held_by_smallest >= 2;
 }
 
 bool PlainGate::AdmitOne() {
@@ -119,14 +115,12 @@ bool PlainGate::AdmitOne() {
   });
   if (next == order.end()) return false;
   Record& record = **next;
-  for (size_t i = 0; i < static_cast<size_t>(record.submission.slots); ++i) {
-    record.slots[i] = free_slots_.back();
-    free_slots_.pop_back();
-  }
+  record.slot = free_slots_.back();
+  free_slots_.pop_back();
   record.admitted = true;
   next_channel_ = (record.submission.channel + 1) % options_.channels;
   ++channels_[static_cast<size_t>(record.submission.channel)].in_flight;
-  counters_.held_slots = options_.slots - static_cast<int>(free_slots_.size());
+  ++counters_.held_buckets;
   return true;
 }
 

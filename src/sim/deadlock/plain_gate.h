@@ -2,7 +2,6 @@
 #ifndef SLUICE_SRC_SIM_DEADLOCK_PLAIN_GATE_H_
 #define SLUICE_SRC_SIM_DEADLOCK_PLAIN_GATE_H_
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -46,7 +45,7 @@ class PlainGate {
     Stage stage = Stage::kWaiting;
     bool admitted = false;
     bool under_way = false;
-    std::array<int, kMaxSlotsPerBucket> slots = {-1, -1};
+    int slot = -1;
   };
 
   bool MayBegin(const Record& record) const;

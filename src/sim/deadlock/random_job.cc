@@ -48,9 +48,9 @@ JobBucket RandomBroadcast(Random& random, const MeshRanks& from, const MeshRanks
   return bucket;
 }
 
-// Members of one mesh contribute. One of them owns the result, or several a share of it each; all
-// owners of a bucket cost the same. Maybe it goes on to a rank of another mesh.
-JobBucket RandomReduction(Random& random, const MeshRanks& from, const MeshRanks& to, int cost) {
+// Members of one mesh contribute. One of them owns the result, or several a share of it each. Maybe
+// it goes on to a rank of another mesh.
+JobBucket RandomReduction(Random& random, const MeshRanks& from, const MeshRanks& to) {
   JobBucket bucket;
   const int members = random.Between(2, kMembersMax);
   for (const int rank : OthersOf(random, from, {}, members)) {
@@ -59,7 +59,6 @@ JobBucket RandomReduction(Random& random, const MeshRanks& from, const MeshRanks
   const size_t owners = random.OneIn(2) ? 1 : 1 + random.Below(bucket.size());
   for (size_t i = 0; i < owners; ++i) {
     bucket[i].owner = true;
-    bucket[i].slots = cost;
     if (random.OneIn(2)) bucket[i].stages |= kStageDrain;
   }
   if (bucket.size() < kMembersMax && random.OneIn(2)) {
@@ -70,10 +69,10 @@ JobBucket RandomReduction(Random& random, const MeshRanks& from, const MeshRanks
   return bucket;
 }
 
-JobBucket RandomBucket(Random& random, const std::vector<MeshRanks>& meshes, int owner_cost) {
+JobBucket RandomBucket(Random& random, const std::vector<MeshRanks>& meshes) {
   const MeshRanks& from = AnyOf(random, meshes);
   const MeshRanks& to = AnyOf(random, meshes);
-  if (random.OneIn(3)) return RandomReduction(random, from, to, owner_cost);
+  if (random.OneIn(3)) return RandomReduction(random, from, to);
   JobBucket bucket = RandomBroadcast(random, from, to);
   if (bucket.size() == 1) bucket.front().stages = kStageDrain;
   return bucket;
@@ -105,9 +104,8 @@ Job WithRandomRuns(Random& random, Job job) {
 Job RandomJob(Random& random, int ranks_max) {
   const int ranks = random.Between(2, ranks_max);
   const std::vector<MeshRanks> meshes = RandomMeshes(random, ranks);
-  const int owner_cost = random.Between(1, kMaxSlotsPerBucket);
   std::vector<JobBucket> kinds(static_cast<size_t>(random.Between(1, 2 * ranks)));
-  for (JobBucket& kind : kinds) kind = RandomBucket(random, meshes, owner_cost);
+  for (JobBucket& kind : kinds) kind = RandomBucket(random, meshes);
   std::vector<JobBucket> buckets(static_cast<size_t>(random.Between(2, 8 * ranks)));
   for (JobBucket& bucket : buckets) bucket = kinds[random.Below(kinds.size())];
 

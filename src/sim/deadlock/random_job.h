@@ -7,12 +7,12 @@
 
 namespace sluice::deadlock {
 
-// Two to ranks_max ranks. One to four meshes, each a random list of ranks in random order. Buckets
-// go from a mesh to a mesh, maybe the same: a pair, a broadcast, one over a relay, a reduction with
-// one owner or several, which cost two slots or one, or a copy on one rank. A few dozen of them, of
-// a few kinds, so that channels have several; in one to three runs and one or two lanes. The budget
-// is drawn as buckets and as bytes, and the smaller one makes the slots. Some jobs have an ordered
-// transport, and some ranks a consumer.
+// Two to ranks_max ranks. One to four meshes, each a random list of ranks in random order. A few
+// dozen buckets of a few kinds, so that channels have several buckets. One to three runs, and one
+// or two lanes. A bucket goes from a mesh to a mesh, maybe the same. It is a pair, a broadcast, a
+// broadcast over a relay, a reduction with one owner or several, or a copy on one rank. The
+// budget is drawn as buckets and as bytes, and the smaller one makes the slots. Some jobs have an
+// ordered transport, and some ranks a consumer.
 Job RandomJob(Random& random, int ranks_max);
 
 }  // namespace sluice::deadlock

@@ -3,7 +3,6 @@
 #define SLUICE_SRC_SIM_DEADLOCK_RANK_FEED_H_
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -24,9 +23,8 @@ struct JobPart {
   Stage stage = Stage::kWaiting;
   bool admitted = false;
   bool under_way = false;
-  bool cancelled = false;
   Ticket ticket = 0;
-  std::array<int, kMaxSlotsPerBucket> slots = {-1, -1};
+  int slot = -1;
 
   bool live() const { return fed && !HasEnded(stage); }
   BucketId id() const { return IdOf(run, bucket); }
@@ -38,8 +36,8 @@ struct JobPart {
 // A rank's buckets, in id order.
 std::vector<JobPart> PartsOf(const Job& job, int rank);
 
-// What one rank knows of a job: its own channels only, numbered in the order in which it goes round
-// them, and its runs in the order in which it starts them.
+// What one rank knows of a job: its own channels and its runs. Channels are numbered in the order
+// in which the rank goes round them. Runs come in the order in which the rank starts them.
 struct RankView {
   EngineOptions options;
   std::vector<JobPart> parts;  // in the order of this rank's ids
@@ -88,8 +86,7 @@ struct RankFeed {
                                .lane = part.lane,
                                .channel = part.channel,
                                .stages = part.member.stages,
-                               .slots = part.member.slots,
-                               .staging_bytes = 10 * part.member.slots,
+                               .staging_bytes = 10,
                                .operations = 1,
                                .cookie = index});
     SayWhatComes(part.lane);

@@ -1,5 +1,5 @@
-// What a rank has beside its gate, with the premises of law 2 about it on or off (rules.h): an
-// arena of staging bytes, a stream that moves are launched on, device slots for what it delivers.
+// What a rank has beside its gate: an arena of staging bytes, a stream that moves are launched on,
+// device slots for what it delivers. The premises of law 2 about these can be on or off (rules.h).
 // Buckets are named by their index among the rank's.
 #ifndef SLUICE_SRC_SIM_DEADLOCK_RANK_RESOURCES_H_
 #define SLUICE_SRC_SIM_DEADLOCK_RANK_RESOURCES_H_

@@ -39,7 +39,6 @@ ScriptEngine::ScriptEngine(ScriptWords& words) {
   options.channels = words.Take("channels", 1);
   options.max_in_flight = words.Take("max_in_flight", 2);
   options.slots = words.Take("slots", 16);
-  options.slots_per_bucket_max = words.Take("cost_max", 1);
   options.look_ahead = words.Take("look_ahead", 64);
   options.lanes = words.Take("lanes", 1);
   const std::string rule = words.Take("rule", std::string("escape"));
@@ -92,7 +91,6 @@ void ScriptEngine::Tell(ScriptWords& words) {
   }
   if (name == "finish") return Finish(words.number());
   const Ticket ticket = buckets_.at(words.number()).ticket;
-  if (name == "cancel") return engine().Cancel(ticket);
   if (name == "fail") return engine().Fail(ticket, absl::InternalError(words.RestFrom(2)));
   SLUICE_CHECK(false, "a script has an unknown command");
 }
@@ -130,7 +128,6 @@ std::string ScriptEngine::Submit(ScriptWords& words) {
   submission.lane = words.Take("lane", 0);
   submission.channel = words.Take("channel", 0);
   submission.stages = ParseStages(words.Take("stages", std::string("D")));
-  submission.slots = words.Take("slots", 1);
   submission.staging_bytes = words.Take("bytes", 0);
   submission.operations = words.Take("ops", 1);
   submission.cookie = static_cast<uint64_t>(words.number());
@@ -159,10 +156,7 @@ std::string ScriptEngine::Next() {
   if (!NextCommand(&command)) {
     return plain_ ? "none\n" : absl::StrCat("none (", BlockedName(engine_->blocked()), ")\n");
   }
-  std::string line =
-      absl::StrCat(command.cookie, " ", StageName(command.stage), " slot ", command.slots[0]);
-  if (command.slots[1] >= 0) absl::StrAppend(&line, "+", command.slots[1]);
-  return line + "\n";
+  return absl::StrCat(command.cookie, " ", StageName(command.stage), " slot ", command.slot, "\n");
 }
 
 std::string ScriptEngine::All() {
@@ -179,9 +173,8 @@ std::string ScriptEngine::Counters() {
                       c.finished, ", failed ", c.failed, ", cancelled ", c.cancelled, "\n",
                       "waited for channel ", c.waited_for_channel, ", for budget ",
                       c.waited_for_budget, "\n", "held now (peak): buckets ", c.held_buckets, " (",
-                      c.held_buckets_peak, "), slots ", c.held_slots, " (", c.held_slots_peak,
-                      "), bytes ", c.staging_bytes, " (", c.staging_bytes_peak, "), operations ",
-                      c.operations, " (", c.operations_peak, ")\n");
+                      c.held_buckets_peak, "), bytes ", c.staging_bytes, " (", c.staging_bytes_peak,
+                      "), operations ", c.operations, " (", c.operations_peak, ")\n");
 }
 
 std::string ScriptEngine::Channel(ScriptWords& words) {

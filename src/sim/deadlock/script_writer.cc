@@ -24,8 +24,7 @@ class Scribe {
   Ticket Submit(const Submission& submission) {
     absl::StrAppend(text_, "> submit ", (*parts_)[submission.cookie].bucket, RunOf(submission.id),
                     LaneOf(submission.lane), " channel=", submission.channel,
-                    " stages=", StageLetters(submission.stages),
-                    submission.slots == 1 ? "" : absl::StrCat(" slots=", submission.slots), "\n");
+                    " stages=", StageLetters(submission.stages), "\n");
     return 0;
   }
   void Announce(int lane, const BucketId& id) {
@@ -98,8 +97,8 @@ class Writer {
             : std::max(1, static_cast<int>(views_[static_cast<size_t>(r)].parts.size()));
     absl::StrAppend(&text_, "> engine rank=", r, " rule=", NameOf(rules_.rule),
                     " channels=", options.channels, " max_in_flight=", options.max_in_flight,
-                    " slots=", options.slots, " cost_max=", options.slots_per_bucket_max,
-                    " look_ahead=", look_ahead, " lanes=", options.lanes, "\n");
+                    " slots=", options.slots, " look_ahead=", look_ahead, " lanes=", options.lanes,
+                    "\n");
   }
 
   void Tell(const WorldEvent& event) {

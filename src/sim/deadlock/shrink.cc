@@ -25,11 +25,9 @@ void EraseAt(std::vector<T>* items, size_t index) {
   items->erase(items->begin() + static_cast<std::ptrdiff_t>(index));
 }
 
-// Channels, costs and lanes of a job whose buckets have changed.
+// Channels and lanes of a job whose buckets have changed.
 Job Rebuilt(const Job& old) {
-  EngineOptions options = old.options;
-  options.slots_per_bucket_max = 1;
-  const Job fresh = WithRuns(WithChannels(old.ranks, options, old.buckets), old.run, old.lane);
+  const Job fresh = WithRuns(WithChannels(old.ranks, old.options, old.buckets), old.run, old.lane);
   Job job = old;
   job.options = fresh.options;
   job.channel = fresh.channel;
@@ -47,13 +45,6 @@ Job WithoutBucket(Job job, size_t index) {
 std::optional<Job> WithoutMember(Job job, size_t bucket, size_t member) {
   if (job.buckets[bucket].size() <= 2) return std::nullopt;
   EraseAt(&job.buckets[bucket], member);
-  return Rebuilt(job);
-}
-
-std::optional<Job> WithCostOne(Job job, size_t bucket) {
-  bool any = false;
-  for (JobMember& member : job.buckets[bucket]) any |= std::exchange(member.slots, 1) > 1;
-  if (!any) return std::nullopt;
   return Rebuilt(job);
 }
 
@@ -143,9 +134,8 @@ std::vector<Change> ChangesOf(const Job& job) {
     for (size_t member = job.buckets[i].size(); member-- > 0;) {
       changes.emplace_back([=](const Job& old) { return WithoutMember(old, i, member); });
     }
-    changes.emplace_back([=](const Job& old) { return WithCostOne(old, i); });
   }
-  for (int slots = job.options.slots_per_bucket_max; slots < job.options.slots; ++slots) {
+  for (int slots = 1; slots < job.options.slots; ++slots) {
     changes.push_back(SettingOption(&EngineOptions::slots, slots));
   }
   changes.push_back(SettingOption(&EngineOptions::max_in_flight, 1));
@@ -194,9 +184,7 @@ int SizeOf(const Job& job) {
   int size = 100 * static_cast<int>(job.buckets.size()) + 20 * job.ranks + 20 * job.runs() +
              10 * job.options.lanes + 10 * job.options.slots + job.options.max_in_flight +
              (job.ordered_transport ? 10 : 0);
-  for (const JobBucket& bucket : job.buckets) {
-    for (const JobMember& member : bucket) size += 10 + member.slots;
-  }
+  for (const JobBucket& bucket : job.buckets) size += 10 * static_cast<int>(bucket.size());
   for (size_t r = 0; r < static_cast<size_t>(job.ranks); ++r) {
     size += job.device_slots[r] + (job.first_channel[r] == 0 ? 0 : 1);
     size += std::is_sorted(job.start_order[r].begin(), job.start_order[r].end()) ? 0 : 1;

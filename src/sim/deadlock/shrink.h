@@ -14,9 +14,8 @@ struct StalledJob {
   Random order;
 };
 
-// Drops buckets, members, ranks, runs, lanes and whatever else is not needed, lowers costs and
-// slots, and tries a few dozen orders of events on each smaller job. Equal arguments give equal
-// results.
+// Drops buckets, members, ranks, runs, lanes, slots and whatever else is not needed, and tries a
+// few dozen orders of events on each smaller job. Equal arguments give equal results.
 StalledJob Shrink(const StalledJob& stalled, const Rules& rules);
 
 // How much there is to read: what shrinking brings down.

@@ -17,7 +17,7 @@ namespace sluice::deadlock {
 namespace {
 
 // A member of a bucket, as its rank knows it.
-struct Place {
+struct MemberRef {
   size_t rank = 0;
   size_t index = 0;
 };
@@ -139,15 +139,15 @@ class World {
 
   bool HasBegun(size_t bucket, size_t member) const {
     const auto r = static_cast<size_t>(job_.buckets[bucket][member].rank);
-    for (const Place& place : members_[bucket]) {
+    for (const MemberRef& place : members_[bucket]) {
       if (place.rank == r) return ranks_[r].HasBegunToMove(place.index);
     }
     return false;
   }
 
   bool AllMove(size_t bucket) const {
-    const std::vector<Place>& places = members_[bucket];
-    return std::all_of(places.begin(), places.end(), [this](const Place& place) {
+    const std::vector<MemberRef>& places = members_[bucket];
+    return std::all_of(places.begin(), places.end(), [this](const MemberRef& place) {
       return ranks_[place.rank].HasBegunToMove(place.index);
     });
   }
@@ -175,7 +175,7 @@ class World {
         break;
     }
     rank.Obey();
-    peak_slots_ = std::max(peak_slots_, rank.feed().gate.counters().held_slots);
+    peak_slots_ = std::max(peak_slots_, rank.feed().gate.counters().held_buckets);
     MarkStale(r);
   }
 
@@ -185,7 +185,7 @@ class World {
     for (const size_t index : ranks_[r].active()) {
       const JobPart& part = ranks_[r].part(index);
       if (part.stage != Stage::kMoving) continue;
-      for (const Place& place : members_[part.bucket]) is_stale_[place.rank] = true;
+      for (const MemberRef& place : members_[part.bucket]) is_stale_[place.rank] = true;
     }
   }
 
@@ -227,7 +227,7 @@ class World {
   size_t slow_rank_ = NoRank();
   std::vector<WorldRank<Gate>> ranks_;
   std::vector<Exchanges> exchanges_;             // of every bucket
-  std::vector<std::vector<Place>> members_;      // of every bucket
+  std::vector<std::vector<MemberRef>> members_;  // of every bucket
   std::vector<std::vector<WorldEvent>> events_;  // of every rank: what can happen
   std::vector<bool> is_stale_;                   // of every rank: events_ may have changed
   size_t unfinished_ = 0;                        // over all ranks

@@ -107,9 +107,7 @@ class WorldRank {
     if (rules.IsOff(Premise::kSlots)) {
       arena_.emplace(job.options.slots * kSlotBytes);
       place_.resize(feed_.parts.size());
-      for (const JobPart& part : feed_.parts) {
-        bytes_.push_back(job.bytes[part.bucket] * part.member.slots);
-      }
+      for (const JobPart& part : feed_.parts) bytes_.push_back(job.bytes[part.bucket]);
     }
     if (job.ordered_transport) {
       stream_.emplace(PartsWith(kStageMove), !rules.IsOff(Premise::kGroupUnit));

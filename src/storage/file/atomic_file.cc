@@ -1,5 +1,5 @@
 // Temporary files that take a name when they are whole.
-#include "storage/atomic_file.h"
+#include "storage/file/atomic_file.h"
 
 #include <fcntl.h>
 #include <sys/random.h>

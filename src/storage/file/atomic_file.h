@@ -3,8 +3,8 @@
 // Bytes go into a temporary file in the same directory, which then takes the name. Several
 // processes may write ranges of one temporary: one makes it and commits it, the others open it by
 // its name.
-#ifndef SLUICE_SRC_STORAGE_ATOMIC_FILE_H_
-#define SLUICE_SRC_STORAGE_ATOMIC_FILE_H_
+#ifndef SLUICE_SRC_STORAGE_FILE_ATOMIC_FILE_H_
+#define SLUICE_SRC_STORAGE_FILE_ATOMIC_FILE_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -86,4 +86,4 @@ absl::Status WriteFileAtomically(const std::string& path, absl::string_view text
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_STORAGE_ATOMIC_FILE_H_
+#endif  // SLUICE_SRC_STORAGE_FILE_ATOMIC_FILE_H_

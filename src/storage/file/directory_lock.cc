@@ -1,5 +1,5 @@
 // flock on a file that comes and goes.
-#include "storage/directory_lock.h"
+#include "storage/file/directory_lock.h"
 
 #include <fcntl.h>
 #include <sys/file.h>

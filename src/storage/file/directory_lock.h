@@ -1,6 +1,6 @@
 // One writer of a directory at a time, over processes and, where the file system can, over hosts.
-#ifndef SLUICE_SRC_STORAGE_DIRECTORY_LOCK_H_
-#define SLUICE_SRC_STORAGE_DIRECTORY_LOCK_H_
+#ifndef SLUICE_SRC_STORAGE_FILE_DIRECTORY_LOCK_H_
+#define SLUICE_SRC_STORAGE_FILE_DIRECTORY_LOCK_H_
 
 #include <string>
 
@@ -35,4 +35,4 @@ class DirectoryLock {
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_STORAGE_DIRECTORY_LOCK_H_
+#endif  // SLUICE_SRC_STORAGE_FILE_DIRECTORY_LOCK_H_

@@ -1,5 +1,5 @@
 // Names of objects, and how many files may be open.
-#include "storage/file_directory.h"
+#include "storage/file/file_directory.h"
 
 #include <fcntl.h>
 #include <sys/resource.h>

@@ -1,6 +1,6 @@
 // The directory that a source's objects lie in, and the names it accepts for them.
-#ifndef SLUICE_SRC_STORAGE_FILE_DIRECTORY_H_
-#define SLUICE_SRC_STORAGE_FILE_DIRECTORY_H_
+#ifndef SLUICE_SRC_STORAGE_FILE_FILE_DIRECTORY_H_
+#define SLUICE_SRC_STORAGE_FILE_FILE_DIRECTORY_H_
 
 #include <string>
 #include <vector>
@@ -26,4 +26,4 @@ int OpenFilesMax();
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_STORAGE_FILE_DIRECTORY_H_
+#endif  // SLUICE_SRC_STORAGE_FILE_FILE_DIRECTORY_H_

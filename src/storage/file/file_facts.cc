@@ -1,5 +1,5 @@
 // Asks statx about a file.
-#include "storage/file_facts.h"
+#include "storage/file/file_facts.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

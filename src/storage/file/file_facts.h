@@ -1,6 +1,6 @@
 // What a newly opened file allows: is it one, and how must reads around the page cache be aligned?
-#ifndef SLUICE_SRC_STORAGE_FILE_FACTS_H_
-#define SLUICE_SRC_STORAGE_FILE_FACTS_H_
+#ifndef SLUICE_SRC_STORAGE_FILE_FILE_FACTS_H_
+#define SLUICE_SRC_STORAGE_FILE_FILE_FACTS_H_
 
 #include <cstdint>
 
@@ -23,4 +23,4 @@ void MakeFileBuffered(int fd);
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_STORAGE_FILE_FACTS_H_
+#endif  // SLUICE_SRC_STORAGE_FILE_FILE_FACTS_H_

@@ -1,5 +1,5 @@
 // Asks fstat, and compares.
-#include "storage/file_identity.h"
+#include "storage/file/file_identity.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -1,7 +1,7 @@
 // Which file a descriptor is of, and in which state: so that what several processes read, one after
 // the other, is known to be the same bytes.
-#ifndef SLUICE_SRC_STORAGE_FILE_IDENTITY_H_
-#define SLUICE_SRC_STORAGE_FILE_IDENTITY_H_
+#ifndef SLUICE_SRC_STORAGE_FILE_FILE_IDENTITY_H_
+#define SLUICE_SRC_STORAGE_FILE_FILE_IDENTITY_H_
 
 #include <cstdint>
 #include <string>
@@ -75,4 +75,4 @@ class FileIdentities {
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_STORAGE_FILE_IDENTITY_H_
+#endif  // SLUICE_SRC_STORAGE_FILE_FILE_IDENTITY_H_

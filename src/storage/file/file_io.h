@@ -1,8 +1,8 @@
 // System calls on files that run while their caller goes on: started in batches, results polled.
 //
 // It knows no objects and no alignment; it repeats and interprets nothing. FileSource does.
-#ifndef SLUICE_SRC_STORAGE_FILE_IO_H_
-#define SLUICE_SRC_STORAGE_FILE_IO_H_
+#ifndef SLUICE_SRC_STORAGE_FILE_FILE_IO_H_
+#define SLUICE_SRC_STORAGE_FILE_FILE_IO_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -69,4 +69,4 @@ absl::StatusOr<std::unique_ptr<FileIo>> MakeThreadFileIo(int calls_max);
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_STORAGE_FILE_IO_H_
+#endif  // SLUICE_SRC_STORAGE_FILE_FILE_IO_H_

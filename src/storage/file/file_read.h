@@ -1,6 +1,6 @@
 // One read of a file in progress: which bytes to ask for next. Pure.
-#ifndef SLUICE_SRC_STORAGE_FILE_READ_H_
-#define SLUICE_SRC_STORAGE_FILE_READ_H_
+#ifndef SLUICE_SRC_STORAGE_FILE_FILE_READ_H_
+#define SLUICE_SRC_STORAGE_FILE_FILE_READ_H_
 
 #include <algorithm>
 #include <cstddef>
@@ -59,4 +59,4 @@ class FileRead {
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_STORAGE_FILE_READ_H_
+#endif  // SLUICE_SRC_STORAGE_FILE_FILE_READ_H_

@@ -1,5 +1,5 @@
 // Takes reads, gives events, and keeps the kernel busy with as many as it may have.
-#include "storage/file_source.h"
+#include "storage/file/file_source.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -9,18 +9,17 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "storage/file_directory.h"
-#include "storage/file_source_impl.h"
+#include "storage/file/file_directory.h"
+#include "storage/file/file_source_impl.h"
 #include "storage/source_check.h"
 #include "storage/wake_set.h"
 
 namespace sluice {
 namespace {
 
-// To begin a read may take as long as the disk takes to read as much, where its queue is full, or
-// the system to find memory that is used for the first time. What has arrived should not wait until
-// hundreds have begun: a call of the source's begins so many bytes at a time, until it has taken so
-// long.
+// Submitting a read can block: on a full disk queue, or while the system finds pages for fresh
+// memory. Finished reads should not wait until hundreds have been submitted. So a call submits
+// about kBeginBytes at a time, until it has taken kBeginNs.
 constexpr int64_t kBeginBytes = int64_t{1} << 20;
 constexpr int64_t kBeginNs = 200'000;
 

@@ -1,21 +1,21 @@
 // Reads files of a directory, around the page cache or through it, with io_uring or, where that is
 // not allowed, with threads.
-#ifndef SLUICE_SRC_STORAGE_FILE_SOURCE_H_
-#define SLUICE_SRC_STORAGE_FILE_SOURCE_H_
+#ifndef SLUICE_SRC_STORAGE_FILE_FILE_SOURCE_H_
+#define SLUICE_SRC_STORAGE_FILE_FILE_SOURCE_H_
 
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "storage/file_identity.h"
+#include "storage/file/file_identity.h"
 #include "storage/source.h"
 
 namespace sluice {
 
 enum class FileAccess {
-  // Around the page cache (O_DIRECT) where the file system can. alignment() is kReadAlignment, and
-  // a read is rounded to what its file demands: where that is nothing (FUSE, tmpfs), to nothing.
+  // Around the page cache (O_DIRECT) where the file system can. Its alignment() is kReadAlignment.
+  // A read is rounded to what its file demands, which is nothing on FUSE and tmpfs.
   kDirect,
   kBuffered,  // alignment() is 1. What the cache holds is copied within Start.
 };
@@ -31,8 +31,8 @@ struct FileSourceOptions {
   FileEngine engine = FileEngine::kBest;
   int in_flight_max = 128;  // reads and opens that the kernel has at once
   int threads_max = 16;     // the same where threads read
-  // Files open at once; others are closed when they are idle, the longest idle first. 0: half of
-  // what the process may open, for which its soft limit is raised to the hard one.
+  // Files open at once. Beyond this, idle files are closed, the longest idle first. 0: half of what
+  // the process may open, for which its soft limit is raised to the hard one.
   int open_files_max = 0;
   // Told of each file when it is opened and before it is closed, and asked whether it is the right
   // one: reads of another one end with DataLoss. Null: whatever has the name is read.
@@ -40,11 +40,11 @@ struct FileSourceOptions {
 };
 
 // `names` are relative to `directory` and may have slashes. InvalidArgument for names that lead out
-// of it ("..", absolute) or nowhere, NotFound if there is no such directory; whether the files
+// of it ("..", absolute) or nowhere. NotFound if there is no such directory. Whether the files
 // exist shows when they are read. A read ends with
-//   InvalidArgument  for what is no file: a directory, a pipe
-//   Unavailable      for EIO and its like; an interrupted call is repeated at once
-// Start and Poll do not block; the end of the source waits for reads that the kernel has and cannot
+//   `InvalidArgument`  For what is no file: a directory, a pipe.
+//   `Unavailable`      For EIO and its like. An interrupted call is repeated at once.
+// Start and Poll do not block. The end of the source waits for reads that the kernel has and cannot
 // give up. The thread may change between calls.
 absl::StatusOr<std::unique_ptr<Source>> MakeFileSource(const std::string& directory,
                                                        std::vector<std::string> names,
@@ -52,4 +52,4 @@ absl::StatusOr<std::unique_ptr<Source>> MakeFileSource(const std::string& direct
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_STORAGE_FILE_SOURCE_H_
+#endif  // SLUICE_SRC_STORAGE_FILE_FILE_SOURCE_H_

@@ -3,8 +3,8 @@
 // A read waits for its turn, then for its object to be open, is in the kernel, maybe several times,
 // and ends. What may be asked of the kernel is FileIo's business, which bytes FileRead's, which
 // files are open OpenFiles's. Only file_source*.cc include this.
-#ifndef SLUICE_SRC_STORAGE_FILE_SOURCE_IMPL_H_
-#define SLUICE_SRC_STORAGE_FILE_SOURCE_IMPL_H_
+#ifndef SLUICE_SRC_STORAGE_FILE_FILE_SOURCE_IMPL_H_
+#define SLUICE_SRC_STORAGE_FILE_FILE_SOURCE_IMPL_H_
 
 #include <cstdint>
 #include <list>
@@ -16,10 +16,10 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "storage/file_io.h"
-#include "storage/file_read.h"
-#include "storage/file_source.h"
-#include "storage/open_files.h"
+#include "storage/file/file_io.h"
+#include "storage/file/file_read.h"
+#include "storage/file/file_source.h"
+#include "storage/file/open_files.h"
 #include "storage/source.h"
 #include "storage/unique_fd.h"
 
@@ -112,4 +112,4 @@ class FileSource : public Source {
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_STORAGE_FILE_SOURCE_IMPL_H_
+#endif  // SLUICE_SRC_STORAGE_FILE_FILE_SOURCE_IMPL_H_

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "storage/file_source_impl.h"
+#include "storage/file/file_source_impl.h"
 #include "storage/source_check.h"
 
 namespace sluice {

@@ -1,5 +1,5 @@
 // mmap, and copies out of it by the kernel.
-#include "storage/mapped_file.h"
+#include "storage/file/mapped_file.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "storage/file_facts.h"
+#include "storage/file/file_facts.h"
 #include "storage/source_check.h"
 
 namespace sluice {

@@ -1,13 +1,13 @@
 // A file mapped into memory, whose bytes are copied out without a signal if they are gone.
 //
-// Reading a mapped page that its file no longer has (truncated) or that cannot be read (an I/O
-// error) raises SIGBUS, and no check beforehand can exclude that. So the processor never touches
-// the mapping: the kernel copies out of it (process_vm_readv of our own process) and reports a
-// failure as EFAULT, at about three quarters of memcpy's speed. Where it may not (seccomp), and to
-// learn what is wrong with a page, the bytes are read from the file instead. Handling SIGBUS would
-// take a handler away from the program that we are a guest in.
-#ifndef SLUICE_SRC_STORAGE_MAPPED_FILE_H_
-#define SLUICE_SRC_STORAGE_MAPPED_FILE_H_
+// Reading a mapped page raises SIGBUS if its file no longer has it (truncated) or if it cannot be
+// read (an I/O error). No check beforehand can exclude this. So the processor never touches the
+// mapping. The kernel copies out of it (process_vm_readv of our own process) and reports a failure
+// as EFAULT. This has about three quarters of memcpy's speed. Where the kernel may not (seccomp),
+// the bytes are read from the file instead. So are they to learn what is wrong with a page.
+// Handling SIGBUS would take a handler away from the program that we are a guest in.
+#ifndef SLUICE_SRC_STORAGE_FILE_MAPPED_FILE_H_
+#define SLUICE_SRC_STORAGE_FILE_MAPPED_FILE_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -52,4 +52,4 @@ class MappedFile {
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_STORAGE_MAPPED_FILE_H_
+#endif  // SLUICE_SRC_STORAGE_FILE_MAPPED_FILE_H_

@@ -1,5 +1,5 @@
 // Which file is mapped, and which read is copied next.
-#include "storage/mmap_source.h"
+#include "storage/file/mmap_source.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "storage/file_directory.h"
-#include "storage/mapped_file.h"
+#include "storage/file/file_directory.h"
+#include "storage/file/mapped_file.h"
 #include "storage/ready_flag.h"
 #include "storage/source_check.h"
 #include "storage/wake_set.h"

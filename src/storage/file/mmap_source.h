@@ -1,6 +1,6 @@
 // Reads files by mapping them: for files that the page cache holds, or will.
-#ifndef SLUICE_SRC_STORAGE_MMAP_SOURCE_H_
-#define SLUICE_SRC_STORAGE_MMAP_SOURCE_H_
+#ifndef SLUICE_SRC_STORAGE_FILE_MMAP_SOURCE_H_
+#define SLUICE_SRC_STORAGE_FILE_MMAP_SOURCE_H_
 
 #include <cstdint>
 #include <memory>
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "storage/file_identity.h"
+#include "storage/file/file_identity.h"
 #include "storage/source.h"
 
 namespace sluice {
@@ -19,14 +19,14 @@ struct MmapSourceOptions {
   std::shared_ptr<FileIdentities> identities = nullptr;  // as FileSourceOptions has it
 };
 
-// Names and errors as for MakeFileSource. An object is mapped whole with its first read, from then
-// on it is as long as it was then; what is asked for is announced to the kernel (MADV_WILLNEED) and
-// copied by Poll in the order asked for, so a Poll may sleep until the kernel has read a page. A
-// file that is truncated gives DataLoss, not SIGBUS.
+// Names and errors as for MakeFileSource. An object is mapped whole with its first read, and keeps
+// the length that it has then. What is asked for is announced to the kernel (MADV_WILLNEED). Poll
+// copies it in the order asked for, so a Poll may sleep until the kernel has read a page. A file
+// that is truncated gives DataLoss, not SIGBUS.
 absl::StatusOr<std::unique_ptr<Source>> MakeMmapSource(const std::string& directory,
                                                        std::vector<std::string> names,
                                                        const MmapSourceOptions& options);
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_STORAGE_MMAP_SOURCE_H_
+#endif  // SLUICE_SRC_STORAGE_FILE_MMAP_SOURCE_H_

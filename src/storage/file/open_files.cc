@@ -1,5 +1,5 @@
 // The lists of objects by how open they are.
-#include "storage/open_files.h"
+#include "storage/file/open_files.h"
 
 #include "tensor/check.h"
 

@@ -1,13 +1,13 @@
 // Which objects of a source are open, and which to close when there are too many. Opens, closes and
 // reads nothing itself.
-#ifndef SLUICE_SRC_STORAGE_OPEN_FILES_H_
-#define SLUICE_SRC_STORAGE_OPEN_FILES_H_
+#ifndef SLUICE_SRC_STORAGE_FILE_OPEN_FILES_H_
+#define SLUICE_SRC_STORAGE_FILE_OPEN_FILES_H_
 
 #include <cstdint>
 #include <list>
 #include <vector>
 
-#include "storage/file_facts.h"
+#include "storage/file/file_facts.h"
 
 namespace sluice {
 
@@ -62,4 +62,4 @@ class OpenFiles {
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_STORAGE_OPEN_FILES_H_
+#endif  // SLUICE_SRC_STORAGE_FILE_OPEN_FILES_H_

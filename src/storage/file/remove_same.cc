@@ -1,5 +1,5 @@
 // By way of a name that no other process has.
-#include "storage/remove_same.h"
+#include "storage/file/remove_same.h"
 
 #include <unistd.h>
 
@@ -7,7 +7,7 @@
 #include <cstdio>
 
 #include "absl/strings/str_cat.h"
-#include "storage/atomic_file.h"
+#include "storage/file/atomic_file.h"
 #include "storage/source_check.h"
 
 namespace sluice {

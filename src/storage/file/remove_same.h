@@ -1,12 +1,12 @@
 // Removing a file that several processes may replace, where no lock keeps them apart.
-#ifndef SLUICE_SRC_STORAGE_REMOVE_SAME_H_
-#define SLUICE_SRC_STORAGE_REMOVE_SAME_H_
+#ifndef SLUICE_SRC_STORAGE_FILE_REMOVE_SAME_H_
+#define SLUICE_SRC_STORAGE_FILE_REMOVE_SAME_H_
 
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
-#include "storage/file_identity.h"
+#include "storage/file/file_identity.h"
 
 namespace sluice {
 
@@ -20,4 +20,4 @@ absl::StatusOr<bool> RemoveSame(const std::string& path, const absl::optional<Fi
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_STORAGE_REMOVE_SAME_H_
+#endif  // SLUICE_SRC_STORAGE_FILE_REMOVE_SAME_H_

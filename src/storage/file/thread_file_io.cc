@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "storage/file_io.h"
+#include "storage/file/file_io.h"
 #include "storage/own_thread.h"
 #include "storage/source_check.h"
 #include "storage/unique_fd.h"

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "storage/file_io.h"
+#include "storage/file/file_io.h"
 #include "storage/source_check.h"
 #include "tensor/check.h"
 

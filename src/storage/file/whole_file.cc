@@ -1,5 +1,5 @@
 // open, fstat, read.
-#include "storage/whole_file.h"
+#include "storage/file/whole_file.h"
 
 #include <fcntl.h>
 #include <unistd.h>

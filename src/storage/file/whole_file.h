@@ -1,12 +1,12 @@
 // Small files that are read as a whole, such as an index.
-#ifndef SLUICE_SRC_STORAGE_WHOLE_FILE_H_
-#define SLUICE_SRC_STORAGE_WHOLE_FILE_H_
+#ifndef SLUICE_SRC_STORAGE_FILE_WHOLE_FILE_H_
+#define SLUICE_SRC_STORAGE_FILE_WHOLE_FILE_H_
 
 #include <cstdint>
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "storage/file_identity.h"
+#include "storage/file/file_identity.h"
 
 namespace sluice {
 
@@ -22,4 +22,4 @@ absl::StatusOr<WholeFile> ReadWholeFile(const std::string& path, int64_t bytes_m
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_STORAGE_WHOLE_FILE_H_
+#endif  // SLUICE_SRC_STORAGE_FILE_WHOLE_FILE_H_

@@ -1,5 +1,5 @@
 // From headers to items.
-#include "storage/catalog_formats.h"
+#include "storage/format/catalog_formats.h"
 
 #include <utility>
 

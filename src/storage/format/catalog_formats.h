@@ -1,6 +1,6 @@
 // Catalogs of what is in objects of each format.
-#ifndef SLUICE_SRC_STORAGE_CATALOG_FORMATS_H_
-#define SLUICE_SRC_STORAGE_CATALOG_FORMATS_H_
+#ifndef SLUICE_SRC_STORAGE_FORMAT_CATALOG_FORMATS_H_
+#define SLUICE_SRC_STORAGE_FORMAT_CATALOG_FORMATS_H_
 
 #include <cstdint>
 #include <string>
@@ -9,8 +9,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "storage/catalog.h"
-#include "storage/npy.h"
-#include "storage/safetensors.h"
+#include "storage/format/npy.h"
+#include "storage/format/safetensors.h"
 
 namespace sluice {
 
@@ -36,4 +36,4 @@ absl::Status AddSafetensorsObject(std::string name, const SafetensorsHeader& hea
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_STORAGE_CATALOG_FORMATS_H_
+#endif  // SLUICE_SRC_STORAGE_FORMAT_CATALOG_FORMATS_H_

@@ -1,5 +1,5 @@
 // Reading and writing the index of a checkpoint.
-#include "storage/checkpoint_index.h"
+#include "storage/format/checkpoint_index.h"
 
 #include <algorithm>
 #include <cmath>
@@ -10,7 +10,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "storage/json_events.h"
+#include "storage/format/json_events.h"
 #include "storage/object_name.h"
 #include "storage/quoted.h"
 #include "tensor/check.h"

@@ -1,6 +1,6 @@
 // model.safetensors.index.json: which file of a checkpoint in several files holds which tensor.
-#ifndef SLUICE_SRC_STORAGE_CHECKPOINT_INDEX_H_
-#define SLUICE_SRC_STORAGE_CHECKPOINT_INDEX_H_
+#ifndef SLUICE_SRC_STORAGE_FORMAT_CHECKPOINT_INDEX_H_
+#define SLUICE_SRC_STORAGE_FORMAT_CHECKPOINT_INDEX_H_
 
 #include <cstdint>
 #include <string>
@@ -42,4 +42,4 @@ absl::StatusOr<std::string> CheckpointIndexText(const CheckpointIndex& index);
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_STORAGE_CHECKPOINT_INDEX_H_
+#endif  // SLUICE_SRC_STORAGE_FORMAT_CHECKPOINT_INDEX_H_

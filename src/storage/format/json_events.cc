@@ -1,5 +1,5 @@
 // From the parser's events to the listener's, counting and checking.
-#include "storage/json_events.h"
+#include "storage/format/json_events.h"
 
 #include <cstddef>
 #include <limits>

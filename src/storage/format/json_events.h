@@ -3,8 +3,8 @@
 //
 // Refused, beside what is not JSON: one key twice in an object, bytes that are not UTF-8, NUL
 // bytes, and what passes the limits.
-#ifndef SLUICE_SRC_STORAGE_JSON_EVENTS_H_
-#define SLUICE_SRC_STORAGE_JSON_EVENTS_H_
+#ifndef SLUICE_SRC_STORAGE_FORMAT_JSON_EVENTS_H_
+#define SLUICE_SRC_STORAGE_FORMAT_JSON_EVENTS_H_
 
 #include <cstdint>
 #include <string>
@@ -86,4 +86,4 @@ absl::StatusOr<std::string> StringAt(const JsonPath& path, const JsonScalar& val
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_STORAGE_JSON_EVENTS_H_
+#endif  // SLUICE_SRC_STORAGE_FORMAT_JSON_EVENTS_H_

@@ -1,5 +1,5 @@
 // Reading and writing .npy headers.
-#include "storage/npy.h"
+#include "storage/format/npy.h"
 
 #include <algorithm>
 #include <limits>
@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
-#include "storage/npy_dict.h"
+#include "storage/format/npy_dict.h"
 #include "storage/tensor_bytes.h"
 #include "tensor/check.h"
 

@@ -4,8 +4,8 @@
 // version 2 on 4), the header (a Python dict as text), the elements
 // (https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html). This reads and writes
 // headers; the data is for others.
-#ifndef SLUICE_SRC_STORAGE_NPY_H_
-#define SLUICE_SRC_STORAGE_NPY_H_
+#ifndef SLUICE_SRC_STORAGE_FORMAT_NPY_H_
+#define SLUICE_SRC_STORAGE_FORMAT_NPY_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -50,4 +50,4 @@ absl::StatusOr<std::string> NpyHeaderText(ElementType type, absl::Span<const int
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_STORAGE_NPY_H_
+#endif  // SLUICE_SRC_STORAGE_FORMAT_NPY_H_

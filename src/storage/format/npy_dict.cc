@@ -1,5 +1,5 @@
 // A reader of the few Python literals that numpy writes.
-#include "storage/npy_dict.h"
+#include "storage/format/npy_dict.h"
 
 #include <cstddef>
 

@@ -1,6 +1,6 @@
 // The text in a .npy header: a Python dict of three entries, written as a literal.
-#ifndef SLUICE_SRC_STORAGE_NPY_DICT_H_
-#define SLUICE_SRC_STORAGE_NPY_DICT_H_
+#ifndef SLUICE_SRC_STORAGE_FORMAT_NPY_DICT_H_
+#define SLUICE_SRC_STORAGE_FORMAT_NPY_DICT_H_
 
 #include <cstdint>
 #include <string>
@@ -23,4 +23,4 @@ absl::StatusOr<NpyDict> ParseNpyDict(absl::string_view text);
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_STORAGE_NPY_DICT_H_
+#endif  // SLUICE_SRC_STORAGE_FORMAT_NPY_DICT_H_

@@ -1,19 +1,17 @@
 // Reading a safetensors header and checking it against the object.
-#include "storage/safetensors.h"
+#include "storage/format/safetensors.h"
 
 #include <algorithm>
 #include <limits>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "storage/json_events.h"
+#include "storage/format/json_events.h"
 #include "storage/quoted.h"
 #include "storage/tensor_bytes.h"
 
 namespace sluice {
 namespace {
-
-constexpr absl::string_view kMetadataKey = "__metadata__";
 
 // The object's tensors as the JSON has them: offsets from the beginning of the data, unchecked.
 class HeaderListener final : public JsonListener {
@@ -25,7 +23,7 @@ class HeaderListener final : public JsonListener {
     const int depth = path.depth();
     if (depth < 2) {
       if (kind != JsonKind::kObject) return WrongKind(path, "an object", kind);
-      if (depth == 1 && path.key(0) != kMetadataKey) {
+      if (depth == 1 && path.key(0) != kSafetensorsMetadataKey) {
         if (absl::Status status = BeginTensor(path.key(0)); !status.ok()) return status;
       }
       return Answer::kRead;
@@ -41,7 +39,7 @@ class HeaderListener final : public JsonListener {
   }
 
   absl::Status End(const JsonPath& path) override {
-    if (path.depth() != 1 || path.key(0) == kMetadataKey) return absl::OkStatus();
+    if (path.depth() != 1 || path.key(0) == kSafetensorsMetadataKey) return absl::OkStatus();
     const char* missing = !has_type_      ? "dtype"
                           : !has_shape_   ? "shape"
                           : !has_offsets_ ? "data_offsets"
@@ -70,7 +68,7 @@ class HeaderListener final : public JsonListener {
   }
 
  private:
-  static bool InMetadata(const JsonPath& path) { return path.key(0) == kMetadataKey; }
+  static bool InMetadata(const JsonPath& path) { return path.key(0) == kSafetensorsMetadataKey; }
 
   absl::Status BeginTensor(const std::string& name) {
     if (name.empty()) return absl::InvalidArgumentError("a tensor has an empty name");

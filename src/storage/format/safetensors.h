@@ -3,8 +3,8 @@
 // An object is: the length of the header, 8 bytes, little endian; the header, JSON padded with
 // blanks; the tensors' bytes without holes (https://huggingface.co/docs/safetensors). This reads
 // and writes headers; the data is for others.
-#ifndef SLUICE_SRC_STORAGE_SAFETENSORS_H_
-#define SLUICE_SRC_STORAGE_SAFETENSORS_H_
+#ifndef SLUICE_SRC_STORAGE_FORMAT_SAFETENSORS_H_
+#define SLUICE_SRC_STORAGE_FORMAT_SAFETENSORS_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -21,6 +21,8 @@ namespace sluice {
 
 // The first bytes of an object, which tell how long its header is.
 inline constexpr int64_t kSafetensorsPrefixBytes = 8;
+// What the header has beside tensors: texts, under this name.
+inline constexpr absl::string_view kSafetensorsMetadataKey = "__metadata__";
 
 struct SafetensorsLimits {
   int64_t header_bytes = 100'000'000;  // of JSON: as the format's own library has it
@@ -86,4 +88,4 @@ absl::StatusOr<SafetensorsLayout> LayOutSafetensors(
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_STORAGE_SAFETENSORS_H_
+#endif  // SLUICE_SRC_STORAGE_FORMAT_SAFETENSORS_H_

@@ -7,23 +7,22 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "storage/json_events.h"
+#include "storage/format/json_events.h"
+#include "storage/format/safetensors.h"
 #include "storage/quoted.h"
-#include "storage/safetensors.h"
 #include "storage/tensor_bytes.h"
 #include "tensor/check.h"
 
 namespace sluice {
 namespace {
 
-constexpr absl::string_view kMetadataKey = "__metadata__";
-
 absl::Status CheckSpec(const SafetensorsSpec& spec) {
   const auto wrong = [&](absl::string_view what) {
     return absl::InvalidArgumentError(absl::StrCat("tensor ", Quoted(spec.name), " ", what));
   };
   if (spec.name.empty()) return absl::InvalidArgumentError("a tensor has an empty name");
-  if (spec.name == kMetadataKey) return wrong("has a name that the format keeps for itself");
+  if (spec.name == kSafetensorsMetadataKey)
+    return wrong("has a name that the format keeps for itself");
   if (spec.shape.size() > kMaxTensorDims) {
     return wrong(absl::StrCat("has more than ", kMaxTensorDims, " dimensions"));
   }
@@ -86,7 +85,8 @@ absl::StatusOr<std::string> HeaderText(const SafetensorsMetadata& metadata,
   if (!metadata.empty()) {
     const auto text = MetadataText(metadata);
     if (!text.ok()) return text.status();
-    if (absl::Status status = AppendMember(kMetadataKey, *text, &json); !status.ok()) return status;
+    if (absl::Status status = AppendMember(kSafetensorsMetadataKey, *text, &json); !status.ok())
+      return status;
   }
   for (const size_t i : order) {
     const SafetensorsTensor& tensor = tensors[i];

@@ -1,5 +1,5 @@
 // Reading index.json.
-#include "storage/shard_index.h"
+#include "storage/format/shard_index.h"
 
 #include <array>
 #include <optional>
@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "storage/json_events.h"
+#include "storage/format/json_events.h"
 #include "storage/quoted.h"
 
 namespace sluice {

@@ -9,8 +9,8 @@
 // "offset" (0 by default) and "stride" (item_bytes by default) count bytes, as "ranges" of [offset,
 // bytes] do. "dtype" and "shape", of every item, come together or not at all; "bytes" of an object
 // may be left out if it is not known.
-#ifndef SLUICE_SRC_STORAGE_SHARD_INDEX_H_
-#define SLUICE_SRC_STORAGE_SHARD_INDEX_H_
+#ifndef SLUICE_SRC_STORAGE_FORMAT_SHARD_INDEX_H_
+#define SLUICE_SRC_STORAGE_FORMAT_SHARD_INDEX_H_
 
 #include <cstdint>
 #include <string>
@@ -18,7 +18,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "storage/catalog.h"
-#include "storage/catalog_formats.h"
+#include "storage/format/catalog_formats.h"
 
 namespace sluice {
 
@@ -45,4 +45,4 @@ absl::StatusOr<std::string> ShardIndexText(ShardFormat format, const Catalog& ca
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_STORAGE_SHARD_INDEX_H_
+#endif  // SLUICE_SRC_STORAGE_FORMAT_SHARD_INDEX_H_

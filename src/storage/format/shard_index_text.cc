@@ -4,17 +4,17 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "storage/json_events.h"
-#include "storage/shard_index.h"
+#include "storage/format/json_events.h"
+#include "storage/format/shard_index.h"
 
 namespace sluice {
 namespace {
 
 // The members that say where the object's items are. `ranges` counts those of all objects.
 absl::StatusOr<std::string> ItemsText(const Catalog& catalog, int object, int64_t* ranges) {
-  const absl::Span<const Catalog::Run> runs = catalog.RunsOf(object);
+  const absl::Span<const Catalog::Stretch> runs = catalog.RunsOf(object);
   if (runs.size() == 1 && runs[0].item_bytes > 0) {
-    const Catalog::Run& run = runs[0];
+    const Catalog::Stretch& run = runs[0];
     std::string text =
         absl::StrCat("\"items\": ", catalog.CountOf(run), ", \"offset\": ", run.offset,
                      ", \"item_bytes\": ", run.item_bytes);
@@ -28,7 +28,7 @@ absl::StatusOr<std::string> ItemsText(const Catalog& catalog, int object, int64_
         absl::StrCat("a shard index cannot hold more than ", most, " ranges"));
   }
   std::string text = "\"ranges\": [";
-  for (const Catalog::Run& run : runs) {
+  for (const Catalog::Stretch& run : runs) {
     const int64_t count = catalog.CountOf(run);
     for (int64_t i = 0; i < count; ++i) {
       absl::StrAppend(&text, text.back() == '[' ? "[" : ", [", run.offset + i * run.stride, ", ",

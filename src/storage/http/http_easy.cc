@@ -1,5 +1,5 @@
 // Settings of easy handles, and libcurl's codes as statuses.
-#include "storage/http_easy.h"
+#include "storage/http/http_easy.h"
 
 #include <cstdint>
 

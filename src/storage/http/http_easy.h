@@ -1,6 +1,6 @@
 // libcurl's easy handles as we want them: verified, bounded, following nothing; and its errors.
-#ifndef SLUICE_SRC_STORAGE_HTTP_EASY_H_
-#define SLUICE_SRC_STORAGE_HTTP_EASY_H_
+#ifndef SLUICE_SRC_STORAGE_HTTP_HTTP_EASY_H_
+#define SLUICE_SRC_STORAGE_HTTP_HTTP_EASY_H_
 
 #include <curl/curl.h>
 
@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "storage/http_options.h"
+#include "storage/http/http_options.h"
 
 namespace sluice {
 
@@ -25,9 +25,9 @@ class HttpEasy {
   HttpEasy(const HttpEasy&) = delete;
   HttpEasy& operator=(const HttpEasy&) = delete;
 
-  // Makes the handle. All that it will be asked for is sent as HTTP/1.1 with our User-Agent, to
-  // servers whose certificate is verified (TLS 1.2 or later), with no signals and no redirections;
-  // what comes is given out as it is, never decoded.
+  // Makes the handle. All its requests are sent as HTTP/1.1 with our User-Agent, with no signals
+  // and no redirections. A server's certificate is verified (TLS 1.2 or later). What comes is given
+  // out as it is, never decoded.
   absl::Status Init(const HttpOptions& options);
 
   CURL* get() const { return easy_; }
@@ -50,4 +50,4 @@ class HttpEasy {
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_STORAGE_HTTP_EASY_H_
+#endif  // SLUICE_SRC_STORAGE_HTTP_HTTP_EASY_H_

@@ -1,5 +1,5 @@
 // libcurl's easy interface, blocking.
-#include "storage/http_fetch.h"
+#include "storage/http/http_fetch.h"
 
 #include <curl/curl.h>
 
@@ -7,9 +7,9 @@
 #include <cstddef>
 
 #include "absl/strings/str_cat.h"
-#include "storage/http_easy.h"
-#include "storage/http_response.h"
-#include "storage/http_url.h"
+#include "storage/http/http_easy.h"
+#include "storage/http/http_response.h"
+#include "storage/http/http_url.h"
 
 namespace sluice {
 namespace {

@@ -1,6 +1,6 @@
 // One whole object over HTTP, waited for: an index, when a stream is opened. Never on a hot path.
-#ifndef SLUICE_SRC_STORAGE_HTTP_FETCH_H_
-#define SLUICE_SRC_STORAGE_HTTP_FETCH_H_
+#ifndef SLUICE_SRC_STORAGE_HTTP_HTTP_FETCH_H_
+#define SLUICE_SRC_STORAGE_HTTP_HTTP_FETCH_H_
 
 #include <atomic>
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "storage/http_options.h"
+#include "storage/http/http_options.h"
 
 namespace sluice {
 
@@ -23,4 +23,4 @@ absl::StatusOr<std::string> FetchHttpObject(absl::string_view url, int64_t bytes
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_STORAGE_HTTP_FETCH_H_
+#endif  // SLUICE_SRC_STORAGE_HTTP_HTTP_FETCH_H_

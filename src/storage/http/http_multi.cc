@@ -1,5 +1,5 @@
 // libcurl's socket actions (see CURLMOPT_SOCKETFUNCTION and CURLMOPT_TIMERFUNCTION).
-#include "storage/http_multi.h"
+#include "storage/http/http_multi.h"
 
 #include <sys/epoll.h>
 

@@ -1,7 +1,7 @@
 // Many libcurl handles at work at once, without waiting: the sockets and the timer that libcurl
 // wants watched are put into a WakeSet.
-#ifndef SLUICE_SRC_STORAGE_HTTP_MULTI_H_
-#define SLUICE_SRC_STORAGE_HTTP_MULTI_H_
+#ifndef SLUICE_SRC_STORAGE_HTTP_HTTP_MULTI_H_
+#define SLUICE_SRC_STORAGE_HTTP_HTTP_MULTI_H_
 
 #include <curl/curl.h>
 
@@ -21,7 +21,8 @@ class HttpMulti {
   HttpMulti(const HttpMulti&) = delete;
   HttpMulti& operator=(const HttpMulti&) = delete;
 
-  // At most so many connections, at work and kept, of which each carries one request at a time.
+  // At most `connections` connections, at work and kept, of which each carries one request at a
+  // time.
   absl::Status Init(int connections);
 
   // A handle begins at the next RunTimer.
@@ -55,4 +56,4 @@ class HttpMulti {
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_STORAGE_HTTP_MULTI_H_
+#endif  // SLUICE_SRC_STORAGE_HTTP_HTTP_MULTI_H_

@@ -1,13 +1,13 @@
 // How objects are asked for over HTTP: how many connections, how long to wait, whom to trust.
-#ifndef SLUICE_SRC_STORAGE_HTTP_OPTIONS_H_
-#define SLUICE_SRC_STORAGE_HTTP_OPTIONS_H_
+#ifndef SLUICE_SRC_STORAGE_HTTP_HTTP_OPTIONS_H_
+#define SLUICE_SRC_STORAGE_HTTP_HTTP_OPTIONS_H_
 
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "storage/http_version.h"
+#include "storage/http/http_version.h"
 
 namespace sluice {
 
@@ -34,4 +34,4 @@ struct HttpOptions {
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_STORAGE_HTTP_OPTIONS_H_
+#endif  // SLUICE_SRC_STORAGE_HTTP_HTTP_OPTIONS_H_

@@ -1,5 +1,5 @@
 // Parses heads of answers (RFC 9110, 9112), and judges them.
-#include "storage/http_response.h"
+#include "storage/http/http_response.h"
 
 #include <algorithm>
 #include <string>

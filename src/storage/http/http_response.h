@@ -1,13 +1,13 @@
 // The head of a server's answer, and whether it answers what was asked. Knows no libcurl.
-#ifndef SLUICE_SRC_STORAGE_HTTP_RESPONSE_H_
-#define SLUICE_SRC_STORAGE_HTTP_RESPONSE_H_
+#ifndef SLUICE_SRC_STORAGE_HTTP_HTTP_RESPONSE_H_
+#define SLUICE_SRC_STORAGE_HTTP_HTTP_RESPONSE_H_
 
 #include <cstdint>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "storage/http_version.h"
+#include "storage/http/http_version.h"
 
 namespace sluice {
 
@@ -55,4 +55,4 @@ absl::Status CheckWholeResponse(const HttpResponse& response, absl::string_view 
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_STORAGE_HTTP_RESPONSE_H_
+#endif  // SLUICE_SRC_STORAGE_HTTP_HTTP_RESPONSE_H_

@@ -1,5 +1,5 @@
 // Which reads are at the server, which wait, and which are late.
-#include "storage/http_source.h"
+#include "storage/http/http_source.h"
 
 #include <curl/curl.h>
 
@@ -10,9 +10,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "storage/growing_ring.h"
-#include "storage/http_multi.h"
-#include "storage/http_transfer.h"
-#include "storage/http_url.h"
+#include "storage/http/http_multi.h"
+#include "storage/http/http_transfer.h"
+#include "storage/http/http_url.h"
 #include "storage/source_check.h"
 #include "storage/wake_set.h"
 

@@ -1,6 +1,6 @@
 // A source that reads ranges of objects from an HTTP or HTTPS server.
-#ifndef SLUICE_SRC_STORAGE_HTTP_SOURCE_H_
-#define SLUICE_SRC_STORAGE_HTTP_SOURCE_H_
+#ifndef SLUICE_SRC_STORAGE_HTTP_HTTP_SOURCE_H_
+#define SLUICE_SRC_STORAGE_HTTP_HTTP_SOURCE_H_
 
 #include <memory>
 #include <string>
@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "storage/http_options.h"
+#include "storage/http/http_options.h"
 #include "storage/source.h"
 
 namespace sluice {
@@ -22,9 +22,9 @@ namespace sluice {
 // that is late by `options` is Unavailable; a caller that does not poll for so long makes it late.
 // Proxies are taken from the environment, as by curl.
 //
-// An object has to stay as it was first met, or of the version that `options` have: a server that
-// says by ETag or Last-Modified that it is another ends the read with DataLoss, also one that is
-// tried again.
+// An object has to stay as it was first met, or be of the version that `options` have. A read ends
+// with DataLoss if the server says by ETag or Last-Modified that the object is another one. A read
+// that is tried again does too.
 //
 // InvalidArgument for a URL, a name or an option that makes no sense.
 absl::StatusOr<std::unique_ptr<Source>> MakeHttpSource(absl::string_view base_url,
@@ -33,4 +33,4 @@ absl::StatusOr<std::unique_ptr<Source>> MakeHttpSource(absl::string_view base_ur
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_STORAGE_HTTP_SOURCE_H_
+#endif  // SLUICE_SRC_STORAGE_HTTP_HTTP_SOURCE_H_

@@ -1,5 +1,5 @@
 // What comes in for one request, and what becomes of it.
-#include "storage/http_transfer.h"
+#include "storage/http/http_transfer.h"
 
 #include <algorithm>
 #include <cinttypes>

@@ -1,6 +1,6 @@
 // One range request over one easy handle, which is used again and again.
-#ifndef SLUICE_SRC_STORAGE_HTTP_TRANSFER_H_
-#define SLUICE_SRC_STORAGE_HTTP_TRANSFER_H_
+#ifndef SLUICE_SRC_STORAGE_HTTP_HTTP_TRANSFER_H_
+#define SLUICE_SRC_STORAGE_HTTP_HTTP_TRANSFER_H_
 
 #include <curl/curl.h>
 
@@ -10,9 +10,9 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "storage/http_easy.h"
-#include "storage/http_options.h"
-#include "storage/http_response.h"
+#include "storage/http/http_easy.h"
+#include "storage/http/http_options.h"
+#include "storage/http/http_response.h"
 #include "storage/source.h"
 
 namespace sluice {
@@ -91,4 +91,4 @@ class HttpTransfer {
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_STORAGE_HTTP_TRANSFER_H_
+#endif  // SLUICE_SRC_STORAGE_HTTP_HTTP_TRANSFER_H_

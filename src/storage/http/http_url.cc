@@ -1,5 +1,5 @@
 // Checks and joins URLs.
-#include "storage/http_url.h"
+#include "storage/http/http_url.h"
 
 #include <string>
 #include <vector>

@@ -1,6 +1,6 @@
 // Where objects lie: names joined to a base URL, so that none leads out of it.
-#ifndef SLUICE_SRC_STORAGE_HTTP_URL_H_
-#define SLUICE_SRC_STORAGE_HTTP_URL_H_
+#ifndef SLUICE_SRC_STORAGE_HTTP_HTTP_URL_H_
+#define SLUICE_SRC_STORAGE_HTTP_HTTP_URL_H_
 
 #include <string>
 
@@ -14,9 +14,9 @@ namespace sluice {
 // and without a user and password.
 std::string ShownUrl(absl::string_view url);
 
-// InvalidArgument unless `url` is http:// or https://, a host, maybe a port and a path: no user
-// and password (they would be seen in messages), no query, no fragment, no blank. A pre-signed URL
-// is good for one object alone; objects and their index lie below a base URL.
+// InvalidArgument unless `url` is http:// or https://, a host, maybe a port, and a path. It may
+// have no user and password (they would be seen in messages), no query, no fragment, no blank. A
+// pre-signed URL is good for one object alone; objects and their index lie below a base URL.
 absl::Status CheckHttpUrl(absl::string_view url);
 
 // The URL of an object below `base`, a URL as above with or without a slash at its end. `name` is
@@ -26,4 +26,4 @@ absl::StatusOr<std::string> JoinHttpUrl(absl::string_view base, absl::string_vie
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_STORAGE_HTTP_URL_H_
+#endif  // SLUICE_SRC_STORAGE_HTTP_HTTP_URL_H_

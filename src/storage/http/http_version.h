@@ -1,6 +1,6 @@
 // Which version of an object an answer over HTTP is of, as far as the server says.
-#ifndef SLUICE_SRC_STORAGE_HTTP_VERSION_H_
-#define SLUICE_SRC_STORAGE_HTTP_VERSION_H_
+#ifndef SLUICE_SRC_STORAGE_HTTP_HTTP_VERSION_H_
+#define SLUICE_SRC_STORAGE_HTTP_HTTP_VERSION_H_
 
 #include <string>
 #include <vector>
@@ -20,4 +20,4 @@ using HttpVersions = std::vector<HttpVersion>;
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_STORAGE_HTTP_VERSION_H_
+#endif  // SLUICE_SRC_STORAGE_HTTP_HTTP_VERSION_H_

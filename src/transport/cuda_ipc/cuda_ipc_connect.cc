@@ -1,32 +1,61 @@
-// How ranks of a node find out whether their GPUs reach one another, and what users ask that with.
+// How ranks of a node find out whether they can open one another's memory, and what users make
+// transports with.
+#include <algorithm>
 #include <array>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "device/cuda_current.h"
-#include "device/cuda_error.h"
+#include "device/cuda/cuda_current.h"
+#include "device/cuda/cuda_error.h"
 #include "sluice/cuda.h"
-#include "transport/agreement.h"
-#include "transport/cuda_ipc_transport.h"
+#include "transport/all_ok.h"
+#include "transport/cuda_ipc/cuda_ipc_transport.h"
 
 namespace sluice {
 namespace {
 
 constexpr absl::Duration kTimeout = absl::Seconds(60);
 
-using BusId = std::array<char, 32>;
+// What a rank tells the others, for them to try whether they can open its memory.
+struct Probe {
+  std::array<char, 32> gpu = {};  // its PCI bus id, for messages
+  cudaIpcMemHandle_t handle = {};
+};
 
-absl::StatusOr<BusId> OwnBusId(const absl::StatusOr<CudaQueue>& queue) {
-  if (!queue.ok()) return queue.status();
-  const absl::StatusOr<std::string> id = PciBusIdOf(queue->ordinal);
-  if (!id.ok()) return id.status();
-  BusId bus_id{};
-  std::memcpy(bus_id.data(), id->data(), std::min(id->size(), bus_id.size() - 1));
-  return bus_id;
-}
+// Device memory that others open on trial.
+class ProbeMemory {
+ public:
+  explicit ProbeMemory(int ordinal) : ordinal_(ordinal) {}
+  ~ProbeMemory() {
+    if (data_ == nullptr) return;
+    const CurrentCudaDevice current(ordinal_);
+    (void)CudaStatus(cudaFree(data_), "cudaFree");
+  }
+  ProbeMemory(const ProbeMemory&) = delete;
+  ProbeMemory& operator=(const ProbeMemory&) = delete;
+
+  absl::StatusOr<Probe> Make() {
+    // A block of its own: the handle is of all that shares one.
+    constexpr size_t kBytes = size_t{2} << 20;
+    const CurrentCudaDevice current(ordinal_);
+    if (!current.status().ok()) return current.status();
+    const absl::StatusOr<std::string> gpu = PciBusIdOf(ordinal_);
+    if (!gpu.ok()) return gpu.status();
+    SLUICE_CUDA_RETURN_IF_ERROR(cudaMalloc, (&data_, kBytes));
+    Probe probe;
+    std::memcpy(probe.gpu.data(), gpu->data(), std::min(gpu->size(), probe.gpu.size() - 1));
+    SLUICE_CUDA_RETURN_IF_ERROR(cudaIpcGetMemHandle, (&probe.handle, data_));
+    return probe;
+  }
+
+ private:
+  const int ordinal_;
+  void* data_ = nullptr;
+};
 
 absl::Status CheckOneNode(absl::Span<const int> node_of_rank) {
   for (size_t rank = 1; rank < node_of_rank.size(); ++rank) {
@@ -37,45 +66,28 @@ absl::Status CheckOneNode(absl::Span<const int> node_of_rank) {
   return absl::OkStatus();
 }
 
-// This process's number of a GPU; negative: it does not see it.
-absl::StatusOr<int> OrdinalOf(const BusId& bus_id) {
-  int count = 0;
-  SLUICE_CUDA_RETURN_IF_ERROR(cudaGetDeviceCount, (&count));
-  for (int ordinal = 0; ordinal < count; ++ordinal) {
-    const absl::StatusOr<std::string> id = PciBusIdOf(ordinal);
-    if (!id.ok()) return id.status();
-    if (*id == bus_id.data()) return ordinal;
-  }
-  return -1;
+// Opening is the only question whose answer is right everywhere. This process may not see the other
+// GPU (CUDA_VISIBLE_DEVICES), and may be in another container.
+absl::Status Try(const Probe& own, size_t rank, const Probe& probe) {
+  void* data = nullptr;
+  const cudaError_t error =
+      cudaIpcOpenMemHandle(&data, probe.handle, cudaIpcMemLazyEnablePeerAccess);
+  if (error == cudaSuccess) return CudaStatus(cudaIpcCloseMemHandle(data), "cudaIpcCloseMemHandle");
+  const bool lacks_a_way = error == cudaErrorPeerAccessUnsupported;
+  return absl::FailedPreconditionError(absl::StrCat(
+      "GPU ", own.gpu.data(), " cannot access the memory of rank ", rank, ", of GPU ",
+      probe.gpu.data(), ": ", CudaStatus(error, "cudaIpcOpenMemHandle").message(),
+      lacks_a_way ? ""
+                  : " (ranks have to be processes of their own, containers need a common PID and "
+                    "IPC namespace, and slices of MIG do not reach one another)"));
 }
 
-// Lets `own`, which is current, reach the memory of the GPU that `rank` has.
-absl::Status Reach(int own, size_t rank, const BusId& bus_id) {
-  const absl::StatusOr<int> theirs = OrdinalOf(bus_id);
-  if (!theirs.ok()) return theirs.status();
-  if (*theirs == own) return absl::OkStatus();
-  if (*theirs < 0) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("the GPU of rank ", rank, ", ", bus_id.data(),
-                     ", is not visible to this process (CUDA_VISIBLE_DEVICES)"));
-  }
-  int can = 0;
-  SLUICE_CUDA_RETURN_IF_ERROR(cudaDeviceCanAccessPeer, (&can, own, *theirs));
-  if (can == 0) {
-    return absl::FailedPreconditionError(absl::StrCat("GPU ", own, " cannot access the memory of ",
-                                                      "that of rank ", rank, ", ", bus_id.data()));
-  }
-  const cudaError_t error = cudaDeviceEnablePeerAccess(*theirs, 0);
-  const absl::Status status = CudaStatus(error, "cudaDeviceEnablePeerAccess");
-  return error == cudaErrorPeerAccessAlreadyEnabled ? absl::OkStatus() : status;
-}
-
-absl::Status ReachAll(const CudaQueue& queue, const std::vector<BusId>& bus_ids) {
-  const CurrentCudaDevice current(queue.ordinal);
+absl::Status TryAll(int ordinal, size_t own, const std::vector<Probe>& probes) {
+  const CurrentCudaDevice current(ordinal);
   if (!current.status().ok()) return current.status();
-  for (size_t rank = 0; rank < bus_ids.size(); ++rank) {
-    absl::Status status = Reach(queue.ordinal, rank, bus_ids[rank]);
-    if (!status.ok()) return status;
+  for (size_t rank = 0; rank < probes.size(); ++rank) {
+    if (rank == own) continue;
+    if (absl::Status status = Try(probes[own], rank, probes[rank]); !status.ok()) return status;
   }
   return absl::OkStatus();
 }
@@ -87,31 +99,35 @@ absl::Status Agree(Fabric* fabric, const absl::Status& status, absl::Duration ti
 
 class CudaIpcMaker final : public TransportMaker {
  public:
-  explicit CudaIpcMaker(std::shared_ptr<Accelerator> accelerator)
-      : accelerator_(std::move(accelerator)) {}
+  CudaIpcMaker(std::shared_ptr<Accelerator> accelerator, const CudaIpcOptions& options)
+      : accelerator_(std::move(accelerator)), options_(options) {}
 
   std::string name() const override { return "cuda_ipc"; }
 
   absl::StatusOr<std::unique_ptr<Transport>> Open(Fabric* fabric, Device* device) override {
-    return CudaIpcTransport::Connect(fabric, QueueOf(device, name()), kTimeout);
+    return CudaIpcTransport::Connect(fabric, QueueOf(device, name()), options_, kTimeout);
   }
 
  private:
   const std::shared_ptr<Accelerator> accelerator_;  // outlives the transports
+  const CudaIpcOptions options_;
 };
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<CudaIpcTransport>> CudaIpcTransport::Connect(
-    Fabric* fabric, const absl::StatusOr<CudaQueue>& queue, absl::Duration timeout) {
-  const absl::StatusOr<BusId> own = OwnBusId(queue);
-  const auto bus_ids = ExchangeIfAllOk(fabric, own.ok() ? *own : BusId{}, own.status(), timeout);
-  if (!bus_ids.ok()) return bus_ids.status();
+    Fabric* fabric, const absl::StatusOr<CudaQueue>& queue, const CudaIpcOptions& options,
+    absl::Duration timeout) {
+  using Made = absl::StatusOr<std::unique_ptr<CudaIpcTransport>>;
+  Made made = queue.ok() ? Prepare(*fabric, *queue, options) : Made(queue.status());
+  ProbeMemory memory(queue.ok() ? queue->ordinal : 0);
+  using Own = absl::StatusOr<Probe>;
+  const Own own = made.ok() ? memory.Make() : Own(made.status());
+  const auto probes = ExchangeIfAllOk(fabric, own.ok() ? *own : Probe(), own.status(), timeout);
+  if (!probes.ok()) return probes.status();
   if (absl::Status status = CheckOneNode(fabric->node_of_rank()); !status.ok()) return status;
 
-  absl::StatusOr<std::unique_ptr<CudaIpcTransport>> made = Prepare(*fabric, *queue);
-  absl::Status status = made.status();
-  if (status.ok()) status = ReachAll(*queue, *bus_ids);
+  absl::Status status = TryAll(queue->ordinal, static_cast<size_t>(fabric->rank()), *probes);
   if (status = Agree(fabric, status, timeout); !status.ok()) return status;
   status = (*made)->OpenMessages(fabric);
   if (status = Agree(fabric, status, timeout); !status.ok()) return status;
@@ -119,14 +135,14 @@ absl::StatusOr<std::unique_ptr<CudaIpcTransport>> CudaIpcTransport::Connect(
 }
 
 absl::StatusOr<std::unique_ptr<CudaIpcTransport>> CudaIpcTransport::Prepare(
-    const Fabric& fabric, const CudaQueue& queue) {
+    const Fabric& fabric, const CudaQueue& queue, const CudaIpcOptions& options) {
   int multiprocessors = 0;
   SLUICE_CUDA_RETURN_IF_ERROR(cudaDeviceGetAttribute,
                               (&multiprocessors, cudaDevAttrMultiProcessorCount, queue.ordinal));
   const absl::StatusOr<CudaIpcExporter> exporter = CudaIpcExporter::Create();
   if (!exporter.ok()) return exporter.status();
-  return std::unique_ptr<CudaIpcTransport>(
-      new CudaIpcTransport(fabric.rank(), queue, multiprocessors, *exporter, fabric.size()));
+  return std::unique_ptr<CudaIpcTransport>(new CudaIpcTransport(
+      fabric.rank(), queue, multiprocessors, *exporter, fabric.size(), options.open_bytes_max));
 }
 
 absl::Status CudaIpcTransport::OpenMessages(Fabric* fabric) {
@@ -139,8 +155,12 @@ absl::Status CudaIpcTransport::OpenMessages(Fabric* fabric) {
 }
 
 absl::StatusOr<std::shared_ptr<TransportMaker>> MakeCudaIpcTransport(
-    std::shared_ptr<Accelerator> accelerator) {
-  return std::make_shared<CudaIpcMaker>(std::move(accelerator));
+    std::shared_ptr<Accelerator> accelerator, const CudaIpcOptions& options) {
+  if (options.open_bytes_max < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("CudaIpcOptions: open_bytes_max is ", options.open_bytes_max));
+  }
+  return std::make_shared<CudaIpcMaker>(std::move(accelerator), options);
 }
 
 }  // namespace sluice

@@ -1,24 +1,25 @@
 // Exporting and opening handles of device memory and events.
-#include "transport/cuda_ipc_handles.h"
+#include "transport/cuda_ipc/cuda_ipc_handles.h"
 
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <iterator>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "device/cuda_error.h"
+#include "device/cuda/cuda_current.h"
+#include "device/cuda/cuda_driver.h"
+#include "device/cuda/cuda_error.h"
 #include "transport/deadline.h"
 
 namespace sluice {
 namespace {
 
-// Beyond so many, mappings are closed that may be of memory that its owner has freed.
+// With this many mappings, those are closed whose memory its owner may have freed.
 constexpr size_t kMappingsMax = 512;
 constexpr absl::Duration kClosing = absl::Seconds(5);
-// No transport has room for so many operations.
-constexpr uint32_t kEventsMax = 1 << 24;
 
 uint64_t AddressOf(const void* data) { return reinterpret_cast<uintptr_t>(data); }
 
@@ -29,19 +30,18 @@ bool SameHandle(const cudaIpcMemHandle_t& a, const cudaIpcMemHandle_t& b) {
 }  // namespace
 
 absl::StatusOr<CudaIpcExporter> CudaIpcExporter::Create() {
-  constexpr unsigned kVersion = 12000;
-  constexpr unsigned long long kDefault = 0;
-  void* function = nullptr;
-  cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
-  const cudaError_t error = cudaGetDriverEntryPointByVersion("cuMemGetAddressRange", &function,
-                                                             kVersion, kDefault, &found);
-  if (error != cudaSuccess) {
-    return CudaStatus(error, "cudaGetDriverEntryPointByVersion", "cuMemGetAddressRange");
-  }
-  if (found != cudaDriverEntryPointSuccess || function == nullptr) {
-    return absl::FailedPreconditionError("the CUDA driver has no cuMemGetAddressRange");
-  }
-  return CudaIpcExporter(reinterpret_cast<FindRange>(function));
+  const absl::StatusOr<void*> find_range = FindCudaDriverFunction("cuMemGetAddressRange");
+  if (!find_range.ok()) return find_range.status();
+  const absl::StatusOr<void*> ask = FindCudaDriverFunction("cuPointerGetAttribute");
+  if (!ask.ok()) return ask.status();
+  return CudaIpcExporter(reinterpret_cast<FindRange>(*find_range), reinterpret_cast<Ask>(*ask));
+}
+
+bool CudaIpcExporter::CanExport(const std::byte* data) const {
+  constexpr int kIsLegacyCudaIpcCapable = 10;  // CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE
+  int is_capable = 0;                          // the driver writes a bool, which may be one byte
+  const int result = ask_(&is_capable, kIsLegacyCudaIpcCapable, AddressOf(data));
+  return result == 0 && is_capable != 0;
 }
 
 absl::StatusOr<CudaIpcMemory> CudaIpcExporter::Export(const std::byte* data, size_t bytes) const {
@@ -64,6 +64,7 @@ absl::StatusOr<CudaIpcMemory> CudaIpcExporter::Export(const std::byte* data, siz
   }
   CudaIpcMemory memory;
   memory.base = base;
+  memory.bytes = length;
   memory.offset = begin - base;
   const cudaError_t error =
       cudaIpcGetMemHandle(&memory.handle, const_cast<std::byte*>(data) - memory.offset);
@@ -87,64 +88,132 @@ absl::Status CudaIpcExporter::Keep(absl::Span<std::byte> memory) {
 }
 
 CudaIpcImports::~CudaIpcImports() {
-  const Deadline deadline(kClosing);
-  while (!QueueIsIdle()) {
-    if (deadline.Passed()) return;
-    std::this_thread::sleep_for(std::chrono::microseconds(50));
-  }
-  while (!mappings_.empty()) Close(mappings_.begin());
+  const CurrentCudaDevice current(queue_.ordinal);
+  if (!AwaitQueue()) return;
+  for (auto mapping = mappings_.begin(); mapping != mappings_.end();) mapping = Close(mapping);
   for (const std::vector<cudaEvent_t>& events : events_) {
     for (const cudaEvent_t event : events) {
       if (event != nullptr) (void)CudaStatus(cudaEventDestroy(event), "cudaEventDestroy");
     }
   }
+  if (mark_ != nullptr) (void)CudaStatus(cudaEventDestroy(mark_), "cudaEventDestroy");
 }
 
 absl::StatusOr<const std::byte*> CudaIpcImports::Open(int peer, const CudaIpcMemory& memory) {
-  const Key key = {peer, memory.base};
-  auto found = mappings_.find(key);
-  // The peer has freed what was there: it has seen that all use of it has ended.
-  if (found != mappings_.end() && !SameHandle(found->second.handle, memory.handle)) {
-    Close(found);
-    found = mappings_.end();
-  }
-  if (found == mappings_.end()) {
-    MakeRoom();
-    void* data = nullptr;
-    const cudaError_t error =
-        cudaIpcOpenMemHandle(&data, memory.handle, cudaIpcMemLazyEnablePeerAccess);
-    if (error != cudaSuccess) {
-      return CudaStatus(error, "cudaIpcOpenMemHandle", absl::StrCat("memory of rank ", peer));
-    }
-    found = mappings_.emplace(key, Mapping{memory.handle, data, 0}).first;
+  auto found = mappings_.find({peer, memory.base});
+  if (found == mappings_.end() || !SameHandle(found->second.handle, memory.handle)) {
+    CloseFreed(peer, memory);
+    MakeRoom(memory.bytes);
+    const absl::StatusOr<Mappings::iterator> made = Map(peer, memory);
+    if (!made.ok()) return made.status();
+    found = *made;
   }
   found->second.last_use = ++uses_;
   return static_cast<const std::byte*>(found->second.data) + memory.offset;
+}
+
+absl::StatusOr<CudaIpcImports::Mappings::iterator> CudaIpcImports::Map(
+    int peer, const CudaIpcMemory& memory) {
+  void* data = nullptr;
+  const auto open = [&memory, &data] {
+    return cudaIpcOpenMemHandle(&data, memory.handle, cudaIpcMemLazyEnablePeerAccess);
+  };
+  cudaError_t error = open();
+  // What is open may be in the way: memory that its owner has freed keeps its place until then.
+  if (error == cudaErrorAlreadyMapped || error == cudaErrorMemoryAllocation ||
+      error == cudaErrorMapBufferObjectFailed) {
+    (void)CudaStatus(error, "cudaIpcOpenMemHandle");
+    CloseMemory();
+    error = open();
+  }
+  if (error != cudaSuccess) {
+    return CudaStatus(error, "cudaIpcOpenMemHandle", absl::StrCat("memory of rank ", peer));
+  }
+  open_bytes_ += memory.bytes;
+  const Mapping mapping = {memory.handle, memory.bytes, data, 0};
+  return mappings_.emplace(Key(peer, memory.base), mapping).first;
+}
+
+void CudaIpcImports::CloseMemory() {
+  if (mappings_.empty()) return;
+  const CurrentCudaDevice current(queue_.ordinal);
+  if (!AwaitQueue()) return;
+  for (auto mapping = mappings_.begin(); mapping != mappings_.end();) mapping = Close(mapping);
+}
+
+CudaIpcImports::Mappings::iterator CudaIpcImports::Close(Mappings::iterator mapping) {
+  (void)CudaStatus(cudaIpcCloseMemHandle(mapping->second.data), "cudaIpcCloseMemHandle");
+  open_bytes_ -= mapping->second.bytes;
+  return mappings_.erase(mapping);
+}
+
+// The peer has freed what was where this is: it has seen that all use of it has ended.
+void CudaIpcImports::CloseFreed(int peer, const CudaIpcMemory& memory) {
+  auto next = mappings_.lower_bound({peer, memory.base});
+  if (next != mappings_.begin()) {
+    const auto before = std::prev(next);
+    const auto& [key, mapping] = *before;
+    if (key.first == peer && key.second + mapping.bytes > memory.base) next = before;
+  }
+  while (next != mappings_.end() && next->first.first == peer &&
+         next->first.second < memory.base + memory.bytes) {
+    next = Close(next);
+  }
+}
+
+// Room for one more. What the queue has yet to use stays.
+void CudaIpcImports::MakeRoom(uint64_t bytes) {
+  const auto is_full = [this, bytes] {
+    return mappings_.size() >= kMappingsMax || open_bytes_ + bytes > open_bytes_max_;
+  };
+  if (mappings_.empty() || !is_full()) return;
+  const uint64_t passed = PassedUses();
+  while (!mappings_.empty() && is_full()) {
+    const auto oldest = std::min_element(
+        mappings_.begin(), mappings_.end(),
+        [](const auto& a, const auto& b) { return a.second.last_use < b.second.last_use; });
+    if (oldest->second.last_use > passed) return;
+    Close(oldest);
+  }
 }
 
 bool CudaIpcImports::QueueIsIdle() const {
   return CudaStatus(cudaStreamQuery(queue_.stream), "cudaStreamQuery").ok();
 }
 
-void CudaIpcImports::Close(Mappings::iterator mapping) {
-  (void)CudaStatus(cudaIpcCloseMemHandle(mapping->second.data), "cudaIpcCloseMemHandle");
-  mappings_.erase(mapping);
+bool CudaIpcImports::AwaitQueue() const {
+  const Deadline deadline(kClosing);
+  while (!QueueIsIdle()) {
+    if (deadline.Passed()) return false;
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+  return true;
 }
 
-void CudaIpcImports::MakeRoom() {
-  if (mappings_.size() < kMappingsMax) return;
-  if (!QueueIsIdle()) return;
-  while (mappings_.size() >= kMappingsMax) {
-    Close(std::min_element(mappings_.begin(), mappings_.end(), [](const auto& a, const auto& b) {
-      return a.second.last_use < b.second.last_use;
-    }));
+// All uses up to this one are over. Where the queue is never idle, a mark in it tells.
+uint64_t CudaIpcImports::PassedUses() {
+  if (QueueIsIdle()) return passed_uses_ = uses_;
+  if (mark_ == nullptr) {
+    constexpr unsigned kFlags = cudaEventDisableTiming;
+    if (!CudaStatus(cudaEventCreateWithFlags(&mark_, kFlags), "cudaEventCreateWithFlags").ok()) {
+      mark_ = nullptr;
+      return passed_uses_;
+    }
+  } else if (CudaStatus(cudaEventQuery(mark_), "cudaEventQuery").ok()) {
+    passed_uses_ = std::max(passed_uses_, marked_uses_);
+  } else {
+    return passed_uses_;
   }
+  if (CudaStatus(cudaEventRecord(mark_, queue_.stream), "cudaEventRecord").ok()) {
+    marked_uses_ = uses_;
+  }
+  return passed_uses_;
 }
 
 absl::StatusOr<cudaEvent_t> CudaIpcImports::Open(int peer, uint32_t number,
                                                  const cudaIpcEventHandle_t& handle) {
   std::vector<cudaEvent_t>& events = events_[static_cast<size_t>(peer)];
-  if (number >= kEventsMax) {
+  if (number >= kCudaIpcEventsMax) {
     return absl::InternalError(absl::StrCat("rank ", peer, " names an event ", number));
   }
   if (number >= events.size()) events.resize(number + 1, nullptr);

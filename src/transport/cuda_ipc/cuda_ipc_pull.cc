@@ -1,15 +1,16 @@
 // Strided copies of device memory by the copy kernel.
-#include "transport/cuda_ipc_pull.h"
+#include "transport/cuda_ipc/cuda_ipc_pull.h"
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
 #include <numeric>
+#include <vector>
 
 #include "absl/types/span.h"
-#include "device/cuda_error.h"
-#include "device/cuda_kernels.h"
-#include "device/cuda_pieces.h"
+#include "device/cuda/cuda_error.h"
+#include "device/cuda/cuda_kernels.h"
+#include "device/cuda/cuda_pieces.h"
 
 namespace sluice {
 namespace {
@@ -55,19 +56,20 @@ class Launcher {
   explicit Launcher(const CudaLaunch& launch) : launch_(launch) {}
 
   absl::Status Add(const Grid& grid) {
+    if (count_ == kFewPieces) moves_.resize(kPiecesOfLaunch);
     moves_[static_cast<size_t>(count_++)] = ToMove(grid);
     return count_ == kPiecesOfLaunch ? Flush() : absl::OkStatus();
   }
   absl::Status Flush() {
     if (count_ == 0) return absl::OkStatus();
-    const cudaError_t error = LaunchMoves(launch_, moves_.data(), nullptr, count_);
+    const cudaError_t error = LaunchMoves(launch_, moves_.data(), count_);
     count_ = 0;
     return CudaStatus(error, "the launch of a strided copy");
   }
 
  private:
   const CudaLaunch launch_;
-  std::array<CudaMove, kPiecesOfLaunch> moves_;
+  std::vector<CudaMove> moves_ = std::vector<CudaMove>(kFewPieces);  // mostly there is one
   int count_ = 0;
 };
 

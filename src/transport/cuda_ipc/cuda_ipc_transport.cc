@@ -1,30 +1,24 @@
 // Offers, pulls and answers.
-#include "transport/cuda_ipc_transport.h"
+#include "transport/cuda_ipc/cuda_ipc_transport.h"
 
 #include <array>
+#include <numeric>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "device/cuda_current.h"
-#include "device/cuda_error.h"
+#include "device/cuda/cuda_current.h"
+#include "device/cuda/cuda_error.h"
 #include "tensor/check.h"
-#include "transport/cuda_ipc_pull.h"
-#include "transport/cuda_ipc_retired.h"
+#include "transport/cuda_ipc/cuda_ipc_pull.h"
+#include "transport/cuda_ipc/cuda_ipc_retired.h"
 #include "transport/op_check.h"
+#include "transport/say_once.h"
 
 namespace sluice {
 namespace {
 
-// Answers find their offers by what is in them.
-constexpr int kAnswerTag = 0;
-
-// Cookies of messages are slots; from this one on, inboxes.
+// Cookies of messages are slots, kGoodbye, or inboxes from this one on.
 constexpr uint64_t kInbox = uint64_t{1} << 32;
-
-template <class T>
-TransportOp Message(TransportOp::Kind kind, int peer, int tag, T* record, uint64_t cookie) {
-  return {kind, peer, tag, reinterpret_cast<std::byte*>(record), sizeof(T), cookie};
-}
 
 }  // namespace
 
@@ -32,54 +26,73 @@ CudaIpcTransport::~CudaIpcTransport() {
   const bool messages_are_under_way = (offers_ != nullptr && offers_->outstanding() > 0) ||
                                       (answers_ != nullptr && answers_->outstanding() > 0);
   std::vector<cudaEvent_t> events;
-  for (const Slot& slot : messages_->slots) {
-    if (slot.event != nullptr) events.push_back(slot.event);
+  for (const SharedEvent& shared : events_) {
+    if (shared.event != nullptr) events.push_back(shared.event);
   }
-  RetireCudaEvents(events);
+  RetireCudaEvents(queue_.ordinal, events);
   if (messages_are_under_way) static_cast<void>(messages_.release());
 }
 
 absl::Status CudaIpcTransport::Reserve(int capacity) {
   SLUICE_CHECK(outstanding() == 0, "Reserve with operations outstanding");
-  const size_t before = messages_->slots.size();
   const size_t slots = static_cast<size_t>(capacity);
-  if (slots <= before) return absl::OkStatus();
-  for (Transport* messages : {offers_.get(), answers_.get()}) {
-    if (absl::Status status = messages->Reserve(capacity); !status.ok()) return status;
-  }
+  if (slots <= messages_->slots.size()) return absl::OkStatus();
+  absl::Status status = offers_->Reserve(capacity);
+  if (status.ok()) status = answers_->Reserve(capacity + size_);  // with a goodbye to each rank
+  if (!status.ok()) return status;
   offer_ops_.reserve(slots);
   answer_ops_.reserve(slots);
-  unused_.reserve(slots);
-  unused_inboxes_.reserve(slots);
   ended_.resize(slots);
   first_ended_ = 0;
-  const CurrentCudaDevice current(queue_.ordinal);
-  if (!current.status().ok()) return current.status();
-  messages_->slots.reserve(slots);
+  messages_->slots.resize(slots);
   messages_->inboxes.resize(slots);
-  while (messages_->slots.size() < slots) {
-    Slot slot;
-    if (absl::Status status = MakeEvent(&slot); !status.ok()) return status;
-    unused_.push_back(static_cast<uint32_t>(messages_->slots.size()));
-    unused_inboxes_.push_back(unused_.back());
-    messages_->slots.push_back(std::move(slot));
-  }
+  // The lowest number is taken first, so that few events are made where few operations meet.
+  unused_.resize(slots);
+  std::iota(unused_.rbegin(), unused_.rend(), 0);
+  unused_inboxes_ = unused_;
   return absl::OkStatus();
 }
 
-absl::Status CudaIpcTransport::MakeEvent(Slot* slot) const {
+absl::Status CudaIpcTransport::Record(uint32_t number, uint32_t* event,
+                                      cudaIpcEventHandle_t* handle) {
+  *event = number % kCudaIpcEventsMax;
+  SharedEvent& shared = events_[*event];
+  if (shared.event == nullptr) {
+    if (absl::Status status = MakeEvent(&shared); !status.ok()) return status;
+  }
+  *handle = shared.handle;
+  return CudaStatus(cudaEventRecord(shared.event, queue_.stream), "cudaEventRecord");
+}
+
+absl::Status CudaIpcTransport::MakeEvent(SharedEvent* event) const {
   constexpr unsigned kFlags = cudaEventDisableTiming | cudaEventInterprocess;
-  cudaError_t error = cudaEventCreateWithFlags(&slot->event, kFlags);
+  cudaEvent_t made = nullptr;
+  cudaError_t error = cudaEventCreateWithFlags(&made, kFlags);
   if (error != cudaSuccess) return CudaStatus(error, "cudaEventCreateWithFlags");
-  error = cudaIpcGetEventHandle(&slot->handle, slot->event);
-  if (error == cudaSuccess) return absl::OkStatus();
-  (void)cudaEventDestroy(slot->event);
-  return CudaStatus(error, "cudaIpcGetEventHandle");
+  error = cudaIpcGetEventHandle(&event->handle, made);
+  if (error != cudaSuccess) {
+    (void)cudaEventDestroy(made);
+    return CudaStatus(error, "cudaIpcGetEventHandle");
+  }
+  event->event = made;
+  return absl::OkStatus();
 }
 
 absl::Status CudaIpcTransport::UseStaging(absl::Span<std::byte> staging) {
   SLUICE_CHECK(outstanding() == 0, "UseStaging with operations outstanding");
-  return exporter_.Keep(staging);
+  const CurrentCudaDevice current(queue_.ordinal);
+  return current.status().ok() ? exporter_.Keep(staging) : current.status();
+}
+
+bool CudaIpcTransport::CanSendFrom(const std::byte* data) {
+  const CurrentCudaDevice current(queue_.ordinal);
+  if (exporter_.CanExport(data)) return true;
+  SayOnce(
+      "cuda_ipc: other processes cannot open the memory of some tensors, so these are copied "
+      "through staging. Only memory of cudaMalloc can be opened: not memory of pools "
+      "(cudaMallocAsync), not what cuMemMap maps (torch's expandable_segments), not managed "
+      "memory");
+  return false;
 }
 
 absl::Status CudaIpcTransport::Start(absl::Span<const TransportOp> ops) {
@@ -106,6 +119,7 @@ void CudaIpcTransport::Prepare(const TransportOp& op) {
   slot.waits = 1;
   if (op.kind == TransportOp::Kind::kSend) {
     slot.waits = 2;  // for the offer to leave, and its answer to come
+    slot.awaits_answer = true;
     slot.status = FillOffer(number);
     slot.offer.status = ShortStatus(slot.status);
     const uint32_t inbox = unused_inboxes_.back();
@@ -126,17 +140,26 @@ absl::Status CudaIpcTransport::FillOffer(uint32_t number) {
   offer.row_bytes = op.row_bytes;
   offer.stride_bytes = op.stride_bytes;
   offer.slot = number;
-  offer.event = slot.handle;
   if (op.bytes == 0) return absl::OkStatus();
   const size_t extent = ExtentOf(op.bytes, {op.row_bytes, op.stride_bytes});
-  const absl::StatusOr<CudaIpcMemory> memory = exporter_.Export(op.data, extent);
-  absl::Status status = memory.status();
-  if (memory.ok()) {
-    offer.memory = *memory;
-    status = CudaStatus(cudaEventRecord(slot.event, queue_.stream), "cudaEventRecord");
+  const CurrentCudaDevice current(queue_.ordinal);
+  absl::Status status = current.status();
+  if (status.ok()) {
+    const absl::StatusOr<CudaIpcMemory> memory = exporter_.Export(op.data, extent);
+    status = memory.status();
+    if (memory.ok()) offer.memory = *memory;
   }
+  if (status.ok()) status = BeginWork();
+  if (status.ok()) status = Record(number, &offer.event_number, &offer.event);
   if (status.ok()) return status;
   return absl::Status(status.code(), absl::StrCat(DescribeOp(op, rank_), ": ", status.message()));
+}
+
+// Operations end in any order, and small ones are many: what is drained comes after all of them.
+absl::Status CudaIpcTransport::BeginWork() {
+  const absl::StatusOr<uint64_t> number = queue_.ComeAfterBatches();
+  if (number.ok()) queue_.HandedOut(*number);
+  return number.status();
 }
 
 absl::StatusOr<int> CudaIpcTransport::Poll(absl::Span<TransportEvent> events) {
@@ -176,6 +199,7 @@ absl::Status CudaIpcTransport::PollMessages() {
 
 absl::Status CudaIpcTransport::MessageEnded(bool offer, const TransportEvent& event) {
   const auto number = static_cast<uint32_t>(event.cookie);
+  if (event.cookie == kGoodbye) return absl::OkStatus();
   if (event.cookie >= kInbox) return TakeAnswer(number, event.status);
   if (offer) {
     OfferEnded(number, event.status);
@@ -190,17 +214,15 @@ void CudaIpcTransport::OfferEnded(uint32_t number, const absl::Status& outcome) 
   const bool send = slot.op.kind == TransportOp::Kind::kSend;
   if (send || !outcome.ok()) {
     if (absl::IsCancelled(outcome)) {
-      slot.status = WithdrawnError(slot.op, rank_);
+      slot.status = send ? PartedError(slot.op, rank_) : WithdrawnError(slot.op, rank_);
     } else {
       slot.status.Update(outcome);
     }
     return Advance(number);
   }
-  slot.status = Pull(&slot);
+  slot.status = Pull(number);
   Answer& answer = slot.answer;
   answer.offer_slot = slot.offer.slot;
-  answer.slot = number;
-  answer.handle = slot.handle;
   // The sender has not done anything wrong where only the receive has another length.
   answer.status = ShortStatus(absl::IsDataLoss(slot.status) ? absl::OkStatus() : slot.status);
   const TransportOp back =
@@ -211,10 +233,12 @@ void CudaIpcTransport::OfferEnded(uint32_t number, const absl::Status& outcome) 
   }
 }
 
-absl::Status CudaIpcTransport::Pull(Slot* slot) {
-  const TransportOp& op = slot->op;
-  const Offer& offer = slot->offer;
-  slot->answer.has_event = 0;
+absl::Status CudaIpcTransport::Pull(uint32_t number) {
+  Slot& slot = At(number);
+  const TransportOp& op = slot.op;
+  const Offer& offer = slot.offer;
+  Answer& answer = slot.answer;
+  answer.has_event = 0;
   if (!offer.status.ok()) {
     return absl::Status(
         offer.status.code(),
@@ -222,12 +246,12 @@ absl::Status CudaIpcTransport::Pull(Slot* slot) {
   }
   if (offer.bytes != op.bytes) return LengthError(op, rank_, static_cast<size_t>(offer.bytes));
   if (op.bytes == 0) return absl::OkStatus();
-  absl::Status status = EnqueuePullOf(*slot);
+  const CurrentCudaDevice current(queue_.ordinal);
+  absl::Status status = current.status();
+  if (status.ok()) status = EnqueuePullOf(slot);
+  if (status.ok()) status = Record(number, &answer.event_number, &answer.event);
   if (status.ok()) {
-    status = CudaStatus(cudaEventRecord(slot->event, queue_.stream), "cudaEventRecord");
-  }
-  if (status.ok()) {
-    slot->answer.has_event = 1;
+    answer.has_event = 1;
     return status;
   }
   return absl::Status(status.code(), absl::StrCat(DescribeOp(op, rank_), ": ", status.message()));
@@ -236,14 +260,13 @@ absl::Status CudaIpcTransport::Pull(Slot* slot) {
 absl::Status CudaIpcTransport::EnqueuePullOf(const Slot& slot) {
   const TransportOp& op = slot.op;
   const Offer& offer = slot.offer;
-  const CurrentCudaDevice current(queue_.ordinal);
-  if (!current.status().ok()) return current.status();
-  const absl::StatusOr<cudaEvent_t> event = imports_.Open(op.peer, offer.slot, offer.event);
+  const absl::StatusOr<cudaEvent_t> event = imports_.Open(op.peer, offer.event_number, offer.event);
   if (!event.ok()) return event.status();
   const absl::StatusOr<const std::byte*> src = imports_.Open(op.peer, offer.memory);
   if (!src.ok()) return src.status();
-  absl::Status status =
-      CudaStatus(cudaStreamWaitEvent(queue_.stream, *event, 0), "cudaStreamWaitEvent");
+  absl::Status status = BeginWork();
+  if (!status.ok()) return status;
+  status = CudaStatus(cudaStreamWaitEvent(queue_.stream, *event, 0), "cudaStreamWaitEvent");
   if (!status.ok()) return status;
   const PullRows src_rows = {static_cast<size_t>(offer.row_bytes),
                              static_cast<size_t>(offer.stride_bytes)};
@@ -259,11 +282,16 @@ void CudaIpcTransport::AnswerLeft(uint32_t number, const absl::Status& outcome) 
 absl::Status CudaIpcTransport::TakeAnswer(uint32_t inbox, const absl::Status& outcome) {
   const auto& [peer, answer] = messages_->inboxes[inbox];
   unused_inboxes_.push_back(inbox);
-  if (!outcome.ok()) return outcome;  // no telling whose it is
+  if (!outcome.ok() && parting_ == Parting::kNot) return outcome;  // no telling whose it is
+  if (!outcome.ok() || answer.offer_slot == kNoSlot) {
+    has_left_[static_cast<size_t>(peer)] = true;
+    return absl::OkStatus();
+  }
   if (answer.offer_slot >= messages_->slots.size() || At(answer.offer_slot).op.peer != peer) {
     return absl::InternalError(absl::StrCat("rank ", peer, " answers what it was not offered"));
   }
   Slot& asked = At(answer.offer_slot);
+  asked.awaits_answer = false;
   if (!answer.status.ok()) {
     asked.status.Update(absl::Status(
         answer.status.code(),
@@ -278,7 +306,7 @@ absl::Status CudaIpcTransport::TakeAnswer(uint32_t inbox, const absl::Status& ou
 absl::Status CudaIpcTransport::WaitForPull(int peer, const Answer& answer) {
   const CurrentCudaDevice current(queue_.ordinal);
   if (!current.status().ok()) return current.status();
-  const absl::StatusOr<cudaEvent_t> event = imports_.Open(peer, answer.slot, answer.handle);
+  const absl::StatusOr<cudaEvent_t> event = imports_.Open(peer, answer.event_number, answer.event);
   if (!event.ok()) return event.status();
   return CudaStatus(cudaStreamWaitEvent(queue_.stream, *event, 0), "cudaStreamWaitEvent");
 }

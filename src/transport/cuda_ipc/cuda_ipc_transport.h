@@ -1,7 +1,7 @@
 // Buckets in device memory between ranks of one node: the receiver copies out of the sender's
 // memory, in stream order at both ends.
-#ifndef SLUICE_SRC_TRANSPORT_CUDA_IPC_TRANSPORT_H_
-#define SLUICE_SRC_TRANSPORT_CUDA_IPC_TRANSPORT_H_
+#ifndef SLUICE_SRC_TRANSPORT_CUDA_IPC_CUDA_IPC_TRANSPORT_H_
+#define SLUICE_SRC_TRANSPORT_CUDA_IPC_CUDA_IPC_TRANSPORT_H_
 
 #include <cuda_runtime_api.h>
 
@@ -11,39 +11,47 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "device/cuda/cuda_queue.h"
+#include "sluice/cuda.h"
 #include "sluice/fabric.h"
-#include "transport/cuda_ipc_handles.h"
-#include "transport/cuda_queue.h"
-#include "transport/transport.h"
+#include "sluice/transport.h"
+#include "transport/cuda_ipc/cuda_ipc_handles.h"
 #include "transport/wire_status.h"
 
 namespace sluice {
 
 // A send records an event in its stream, and tells the receiver by a message where the bytes are.
-// The receiver's stream waits for that event, copies, and records an event of the receiver's; a
-// message back names it, and the sender's stream waits for it. Only messages pass through the host,
-// by two transports of the fabric: offers from senders to receivers, answers back.
+// The receiver's stream waits for this event, copies, and records an event of the receiver's. A
+// message back names the receiver's event, and the sender's stream waits for it. Only messages pass
+// through the host, by two transports of the fabric: offers from senders to receivers, answers
+// back.
 //
-// An event is recorded anew for a later operation while a wait for it may not have been put in a
-// stream yet. That wait is then for more than it need be, but never for what waits for it: streams
-// wait only for what was put in some stream before.
+// There are kCudaIpcEventsMax events at most, made when they are first needed, as systems have no
+// more. So events are reused. A wait that is enqueued late may therefore wait for a newer record
+// than it needs. This only delays the wait. It cannot form a cycle, because a stream only waits for
+// work that was put in some stream before.
 //
-// Parting takes back receives, and ends no send (Transport::Part as it is). A sender cannot tell an
-// offer that was dropped from one whose answer is still to come. The receiver of the latter may be
-// copying out of the sender's memory. So memory of such a send stays in use.
+// Parting goes step by step. A sender cannot tell an offer that was dropped from one whose answer
+// is still to come, whose receiver may be copying out of the sender's memory. So first the offers
+// part. A rank that has none under way any more says goodbye to all others, behind its last answer
+// to each. What a rank has not answered before its goodbye it has never met.
 class CudaIpcTransport final : public Transport {
  public:
   // Collective over the fabric, with the same error on all ranks: FailedPrecondition unless all are
-  // on one node and every GPU reaches every other's memory. A rank that has no queue says why.
+  // on one node and every rank has opened memory of every other. A rank that has no queue says why.
   static absl::StatusOr<std::unique_ptr<CudaIpcTransport>> Connect(
-      Fabric* fabric, const absl::StatusOr<CudaQueue>& queue, absl::Duration timeout);
+      Fabric* fabric, const absl::StatusOr<CudaQueue>& queue, const CudaIpcOptions& options,
+      absl::Duration timeout);
   ~CudaIpcTransport() override;
 
   absl::Status Reserve(int capacity) override;
+  bool CanSendFrom(const std::byte* data) override;
   absl::Status UseStaging(absl::Span<std::byte> staging) override;
+  void CloseImports() override { imports_.CloseMemory(); }
   absl::Status Start(absl::Span<const TransportOp> ops) override;
   absl::StatusOr<int> Poll(absl::Span<TransportEvent> events) override;
   void Withdraw() override;
+  bool Part() override;
   int outstanding() const override { return outstanding_; }
 
  private:
@@ -54,29 +62,44 @@ class CudaIpcTransport final : public Transport {
     uint64_t bytes = 0;
     uint64_t row_bytes = 0;
     uint64_t stride_bytes = 0;
-    uint32_t slot = 0;  // of the sender
+    uint32_t slot = 0;          // of the sender
+    uint32_t event_number = 0;  // of the sender
     cudaIpcEventHandle_t event = {};
     ShortStatus status;
   };
   // From a receiver: that they are copied, once the stream has got past the event.
   struct Answer {
     uint32_t offer_slot = 0;
-    uint32_t slot = 0;       // of the receiver
-    uint32_t has_event = 0;  // or nothing was copied
-    cudaIpcEventHandle_t handle = {};
+    uint32_t has_event = 0;     // or nothing was copied
+    uint32_t event_number = 0;  // of the receiver
+    cudaIpcEventHandle_t event = {};
     ShortStatus status;
   };
+  // What a goodbye has where an answer has its offer, and its cookie.
+  static constexpr uint32_t kNoSlot = UINT32_MAX;
+  static constexpr uint64_t kGoodbye = UINT64_MAX;
+  // Answers find their offers by what is in them.
+  static constexpr int kAnswerTag = 0;
+  template <class T>
+  static TransportOp Message(TransportOp::Kind kind, int peer, int tag, T* record,
+                             uint64_t cookie) {
+    return {kind, peer, tag, reinterpret_cast<std::byte*>(record), sizeof(T), cookie};
+  }
   // What an operation needs while it is outstanding.
   struct Slot {
     TransportOp op;
     absl::Status status;
     int waits = 0;  // for this many things the operation waits
+    bool awaits_answer = false;
     Offer offer;    // that leaves or comes
     Answer answer;  // of a receive
-    cudaEvent_t event = nullptr;
+  };
+  // Operations whose slots have the same remainder share an event.
+  struct SharedEvent {
+    cudaEvent_t event = nullptr;  // null: not made yet
     cudaIpcEventHandle_t handle = {};
   };
-  // Where any answer of a peer may come in. There are as many under way as sends without answer.
+  // Where any answer of a peer may come in. One is under way for each send without an answer.
   struct Inbox {
     int peer = -1;
     Answer answer;
@@ -85,10 +108,11 @@ class CudaIpcTransport final : public Transport {
   struct Messages {
     std::vector<Slot> slots;
     std::vector<Inbox> inboxes;
+    Answer goodbye;
   };
 
   CudaIpcTransport(int rank, const CudaQueue& queue, int multiprocessors, CudaIpcExporter exporter,
-                   int peers)
+                   int peers, int64_t open_bytes_max)
       : Transport({.name = "cuda_ipc",
                    .in_stream_order = true,
                    .takes_host_memory = false,
@@ -98,27 +122,36 @@ class CudaIpcTransport final : public Transport {
         queue_(queue),
         multiprocessors_(multiprocessors),
         exporter_(exporter),
-        imports_(queue, peers) {}
+        imports_(queue, peers, open_bytes_max) {}
 
   static absl::StatusOr<std::unique_ptr<CudaIpcTransport>> Prepare(const Fabric& fabric,
-                                                                   const CudaQueue& queue);
+                                                                   const CudaQueue& queue,
+                                                                   const CudaIpcOptions& options);
   absl::Status OpenMessages(Fabric* fabric);
-  absl::Status MakeEvent(Slot* slot) const;
+  // Records the event of the slot, and says which it is.
+  absl::Status Record(uint32_t number, uint32_t* event, cudaIpcEventHandle_t* handle);
+  absl::Status MakeEvent(SharedEvent* event) const;
 
   // Gives an operation a slot, and fills in the messages it starts with.
   void Prepare(const TransportOp& op);
   absl::Status FillOffer(uint32_t number);
+  // Before anything is put in the stream.
+  absl::Status BeginWork();
 
   absl::Status PollMessages();
   absl::Status MessageEnded(bool offer, const TransportEvent& event);
   // A slot's offer has left or come.
   void OfferEnded(uint32_t number, const absl::Status& outcome);
-  absl::Status Pull(Slot* slot);
+  absl::Status Pull(uint32_t number);
+  // The queue's GPU is current.
   absl::Status EnqueuePullOf(const Slot& slot);
   // The answer of a receive has left, or one has come into an inbox.
   void AnswerLeft(uint32_t number, const absl::Status& outcome);
   absl::Status TakeAnswer(uint32_t inbox, const absl::Status& outcome);
   absl::Status WaitForPull(int peer, const Answer& answer);
+  absl::Status SayGoodbye();
+  // Ends what those who have said goodbye have never met; true if nothing awaits an answer then.
+  bool EndUnmet();
   // One of the things that the operation waited for has come.
   void Advance(uint32_t number);
   Slot& At(uint32_t number) { return messages_->slots[number]; }
@@ -134,16 +167,21 @@ class CudaIpcTransport final : public Transport {
 
   // Outlive the transport where messages are still under way.
   std::unique_ptr<Messages> messages_ = std::make_unique<Messages>();
+  std::vector<SharedEvent> events_ = std::vector<SharedEvent>(kCudaIpcEventsMax);
   std::vector<uint32_t> unused_;
   std::vector<uint32_t> unused_inboxes_;
   std::vector<uint32_t> ended_;  // a ring: ended_count_ numbers from first_ended_ on
   size_t first_ended_ = 0;
   size_t ended_count_ = 0;
   int outstanding_ = 0;
+  enum class Parting { kNot, kOffers, kGoodbyes, kAnswers };
+  Parting parting_ = Parting::kNot;
+  // By rank: has said goodbye, or cannot.
+  std::vector<bool> has_left_ = std::vector<bool>(static_cast<size_t>(size_));
   std::vector<TransportOp> offer_ops_;  // of one Start
   std::vector<TransportOp> answer_ops_;
 };
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_TRANSPORT_CUDA_IPC_TRANSPORT_H_
+#endif  // SLUICE_SRC_TRANSPORT_CUDA_IPC_CUDA_IPC_TRANSPORT_H_

@@ -1,5 +1,5 @@
 // /proc/meminfo, and version 2 of control groups.
-#include "transport/available_memory.h"
+#include "transport/direct/available_memory.h"
 
 #include <algorithm>
 #include <fstream>

@@ -1,6 +1,6 @@
 // How much memory processes of this system may still take.
-#ifndef SLUICE_SRC_TRANSPORT_AVAILABLE_MEMORY_H_
-#define SLUICE_SRC_TRANSPORT_AVAILABLE_MEMORY_H_
+#ifndef SLUICE_SRC_TRANSPORT_DIRECT_AVAILABLE_MEMORY_H_
+#define SLUICE_SRC_TRANSPORT_DIRECT_AVAILABLE_MEMORY_H_
 
 #include <cstdint>
 
@@ -12,4 +12,4 @@ uint64_t AvailableMemory();
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_TRANSPORT_AVAILABLE_MEMORY_H_
+#endif  // SLUICE_SRC_TRANSPORT_DIRECT_AVAILABLE_MEMORY_H_

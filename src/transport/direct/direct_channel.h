@@ -1,7 +1,7 @@
 // What two processes of a node share to copy together: a queue of words from one to the other, and
 // the claims on the pieces of one copy.
-#ifndef SLUICE_SRC_TRANSPORT_DIRECT_CHANNEL_H_
-#define SLUICE_SRC_TRANSPORT_DIRECT_CHANNEL_H_
+#ifndef SLUICE_SRC_TRANSPORT_DIRECT_DIRECT_CHANNEL_H_
+#define SLUICE_SRC_TRANSPORT_DIRECT_DIRECT_CHANNEL_H_
 
 #include <array>
 #include <atomic>
@@ -9,7 +9,7 @@
 #include <cstdint>
 
 #include "device/stores.h"
-#include "transport/direct_place.h"
+#include "transport/direct/direct_place.h"
 
 namespace sluice {
 
@@ -138,4 +138,4 @@ class DirectClaims {
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_TRANSPORT_DIRECT_CHANNEL_H_
+#endif  // SLUICE_SRC_TRANSPORT_DIRECT_DIRECT_CHANNEL_H_

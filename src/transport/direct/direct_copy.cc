@@ -1,5 +1,5 @@
 // Pieces, and the loops over their rows.
-#include "transport/direct_copy.h"
+#include "transport/direct/direct_copy.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -7,13 +7,13 @@
 
 #include "device/copy_rows.h"
 #include "device/stream_rows.h"
-#include "transport/process_memory.h"
+#include "transport/direct/process_memory.h"
 
 namespace sluice {
 namespace {
 
-// Small enough that both ends get their share of a bucket and end together, large enough that a
-// claim costs nothing beside its copy, and that a piece stays in a core's cache.
+// Small enough that both ends get their share of a bucket and end together, and that a piece stays
+// in a core's cache. Large enough that a claim costs nothing beside its copy.
 constexpr uint64_t kPieceBytesMin = 64 << 10;
 constexpr uint64_t kPieceBytesMax = 256 << 10;
 constexpr uint64_t kPiecesWanted = 8;

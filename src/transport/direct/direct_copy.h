@@ -1,13 +1,13 @@
 // One copy between this process's memory and a peer's, cut into pieces.
-#ifndef SLUICE_SRC_TRANSPORT_DIRECT_COPY_H_
-#define SLUICE_SRC_TRANSPORT_DIRECT_COPY_H_
+#ifndef SLUICE_SRC_TRANSPORT_DIRECT_DIRECT_COPY_H_
+#define SLUICE_SRC_TRANSPORT_DIRECT_DIRECT_COPY_H_
 
 #include <cstddef>
 #include <cstdint>
 
 #include "device/stores.h"
-#include "transport/direct_node.h"
-#include "transport/direct_place.h"
+#include "transport/direct/direct_node.h"
+#include "transport/direct/direct_place.h"
 
 namespace sluice {
 
@@ -24,4 +24,4 @@ int CopyToPeer(const DirectPeer& peer, const std::byte* from, const DirectRows& 
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_TRANSPORT_DIRECT_COPY_H_
+#endif  // SLUICE_SRC_TRANSPORT_DIRECT_DIRECT_COPY_H_

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "transport/direct_copy.h"
-#include "transport/direct_transport.h"
+#include "transport/direct/direct_copy.h"
+#include "transport/direct/direct_transport.h"
 #include "transport/op_check.h"
 
 namespace sluice {

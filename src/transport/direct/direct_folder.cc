@@ -1,12 +1,12 @@
 // Stretches that lie together on all sides, and blocks of what has to be read first.
-#include "transport/direct_folder.h"
+#include "transport/direct/direct_folder.h"
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 
 #include "device/stream_rows.h"
-#include "transport/process_memory.h"
+#include "transport/direct/process_memory.h"
 
 namespace sluice {
 namespace {

@@ -1,6 +1,6 @@
 // Folds of contributions that lie in the memory of several processes of a node, piece by piece.
-#ifndef SLUICE_SRC_TRANSPORT_DIRECT_FOLDER_H_
-#define SLUICE_SRC_TRANSPORT_DIRECT_FOLDER_H_
+#ifndef SLUICE_SRC_TRANSPORT_DIRECT_DIRECT_FOLDER_H_
+#define SLUICE_SRC_TRANSPORT_DIRECT_DIRECT_FOLDER_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -10,9 +10,9 @@
 #include "absl/types/span.h"
 #include "device/fold_rows.h"
 #include "device/stores.h"
-#include "transport/direct_node.h"
-#include "transport/direct_place.h"
-#include "transport/transport.h"
+#include "sluice/transport.h"
+#include "transport/direct/direct_node.h"
+#include "transport/direct/direct_place.h"
 
 namespace sluice {
 
@@ -26,7 +26,7 @@ struct DirectFoldResult {
 // Thread: one.
 class DirectFolder {
  public:
-  // Memory for folds of up to so many contributions; for more it is allocated when they come.
+  // Allocates memory for folds of up to `contributions`. A larger fold allocates when it comes.
   void Reserve(size_t contributions);
 
   // The contributions of the next piece, in their order.
@@ -65,4 +65,4 @@ class DirectFolder {
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_TRANSPORT_DIRECT_FOLDER_H_
+#endif  // SLUICE_SRC_TRANSPORT_DIRECT_DIRECT_FOLDER_H_

@@ -1,5 +1,5 @@
 // Which limit it is, as far as errors and the system's settings tell.
-#include "transport/direct_limit.h"
+#include "transport/direct/direct_limit.h"
 
 #include <fstream>
 

@@ -1,6 +1,6 @@
 // What the kernel keeps a rank from, and what may be done about it, in words.
-#ifndef SLUICE_SRC_TRANSPORT_DIRECT_LIMIT_H_
-#define SLUICE_SRC_TRANSPORT_DIRECT_LIMIT_H_
+#ifndef SLUICE_SRC_TRANSPORT_DIRECT_DIRECT_LIMIT_H_
+#define SLUICE_SRC_TRANSPORT_DIRECT_DIRECT_LIMIT_H_
 
 #include <cstdint>
 #include <string>
@@ -26,4 +26,4 @@ std::string DescribeLimit(const DirectLimit& limit);
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_TRANSPORT_DIRECT_LIMIT_H_
+#endif  // SLUICE_SRC_TRANSPORT_DIRECT_DIRECT_LIMIT_H_

@@ -1,8 +1,8 @@
 // Who copies what has met: both ends, one of them, or neither.
 #include <utility>
 
-#include "transport/direct_copy.h"
-#include "transport/direct_transport.h"
+#include "transport/direct/direct_copy.h"
+#include "transport/direct/direct_transport.h"
 #include "transport/op_check.h"
 
 namespace sluice {

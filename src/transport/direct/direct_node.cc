@@ -1,5 +1,5 @@
 // How the ranks of a node find one another's memory, and make sure that they may copy to it.
-#include "transport/direct_node.h"
+#include "transport/direct/direct_node.h"
 
 #include <sys/prctl.h>
 #include <sys/random.h>
@@ -17,8 +17,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "tensor/check.h"
-#include "transport/available_memory.h"
-#include "transport/process_memory.h"
+#include "transport/direct/available_memory.h"
+#include "transport/direct/process_memory.h"
 
 namespace sluice {
 namespace {

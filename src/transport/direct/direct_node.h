@@ -1,6 +1,6 @@
 // The processes of one node that copy to one another, as each of them sees the others.
-#ifndef SLUICE_SRC_TRANSPORT_DIRECT_NODE_H_
-#define SLUICE_SRC_TRANSPORT_DIRECT_NODE_H_
+#ifndef SLUICE_SRC_TRANSPORT_DIRECT_DIRECT_NODE_H_
+#define SLUICE_SRC_TRANSPORT_DIRECT_DIRECT_NODE_H_
 
 #include <sys/types.h>
 
@@ -14,11 +14,11 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "transport/direct_channel.h"
-#include "transport/direct_limit.h"
-#include "transport/direct_place.h"
+#include "transport/direct/direct_channel.h"
+#include "transport/direct/direct_limit.h"
+#include "transport/direct/direct_place.h"
+#include "transport/direct/shared_segment.h"
 #include "transport/process_name.h"
-#include "transport/shared_segment.h"
 
 namespace sluice {
 
@@ -65,9 +65,10 @@ class DirectPeer {
   DirectClaims* claims_ = nullptr;
 };
 
-// How ranks tell each other something on the way: called by all of them in the same order, each
-// with how it fares and a record of a length that all have. The records of all ranks, if all are
-// well; otherwise an error on each of them, the same wherever the ranks still hear one another.
+// How ranks tell each other something on the way. All ranks call it in the same order, each with
+// how it fares and a record. Records have one length on all ranks. Returns the records of all
+// ranks, if all are well. Otherwise it returns an error on each rank, the same wherever the ranks
+// still hear one another.
 using DirectExchange = absl::FunctionRef<absl::StatusOr<std::vector<std::string>>(
     const absl::Status& status, const std::string& record)>;
 inline constexpr size_t kMaxDirectRecordBytes = 256;
@@ -103,9 +104,9 @@ class DirectNode {
   // Own claims.
   DirectClaims& claims(uint32_t number) { return claims_[number]; }
 
-  // Collective, as Connect: zero bytes that this rank's peers have mapped, or null
-  // for none; the others need not ask for as much. It may outlive this object. When it is gone,
-  // the peers unmap it with the next call.
+  // Collective, as Connect. Makes `bytes` of zeros that this rank's peers have mapped; null for 0
+  // bytes. Ranks may ask for different lengths. The memory may outlive this object. When it is
+  // gone, the peers unmap it with the next call.
   absl::StatusOr<std::shared_ptr<std::byte>> Share(size_t bytes, DirectExchange exchange);
   // What a peer needs to know to find `data`, with which `rows` begin.
   DirectPlace PlaceOf(const std::byte* data, const DirectRows& rows) const;
@@ -145,4 +146,4 @@ class DirectNode {
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_TRANSPORT_DIRECT_NODE_H_
+#endif  // SLUICE_SRC_TRANSPORT_DIRECT_DIRECT_NODE_H_

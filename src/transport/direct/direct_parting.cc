@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "transport/direct_transport.h"
+#include "transport/direct/direct_transport.h"
 #include "transport/op_check.h"
 
 namespace sluice {

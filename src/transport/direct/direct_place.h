@@ -1,12 +1,12 @@
 // Bytes in the memory of one process, as another process of the node finds them.
-#ifndef SLUICE_SRC_TRANSPORT_DIRECT_PLACE_H_
-#define SLUICE_SRC_TRANSPORT_DIRECT_PLACE_H_
+#ifndef SLUICE_SRC_TRANSPORT_DIRECT_DIRECT_PLACE_H_
+#define SLUICE_SRC_TRANSPORT_DIRECT_DIRECT_PLACE_H_
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
-#include "transport/transport.h"
+#include "sluice/transport.h"
 
 namespace sluice {
 
@@ -18,7 +18,7 @@ struct DirectRows {
 
   static DirectRows Of(const TransportOp& op) { return {op.bytes, op.row_bytes, op.stride_bytes}; }
 
-  // From the first byte to behind the last one; the largest number if that is more than any memory.
+  // Bytes from the first one to behind the last one. The largest number if no memory is this long.
   uint64_t Extent() const {
     if (row_bytes == 0 || bytes == 0) return bytes;
     uint64_t extent = 0;
@@ -60,4 +60,4 @@ void ForEachStretch(const DirectRows& from, const DirectRows& to, uint64_t begin
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_TRANSPORT_DIRECT_PLACE_H_
+#endif  // SLUICE_SRC_TRANSPORT_DIRECT_DIRECT_PLACE_H_

@@ -1,5 +1,5 @@
 // Who meets whom: offers, receives, and the words that pass between their ends.
-#include "transport/direct_transport.h"
+#include "transport/direct/direct_transport.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tensor/check.h"
-#include "transport/direct_copy.h"
+#include "transport/direct/direct_copy.h"
 #include "transport/op_check.h"
 
 namespace sluice {

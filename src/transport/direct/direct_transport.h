@@ -1,7 +1,7 @@
 // Buckets between processes of one node: straight from source to destination memory, in one copy
 // that both ends take part in.
-#ifndef SLUICE_SRC_TRANSPORT_DIRECT_TRANSPORT_H_
-#define SLUICE_SRC_TRANSPORT_DIRECT_TRANSPORT_H_
+#ifndef SLUICE_SRC_TRANSPORT_DIRECT_DIRECT_TRANSPORT_H_
+#define SLUICE_SRC_TRANSPORT_DIRECT_DIRECT_TRANSPORT_H_
 
 #include <array>
 #include <cstddef>
@@ -12,26 +12,26 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "transport/direct_channel.h"
-#include "transport/direct_folder.h"
-#include "transport/direct_node.h"
-#include "transport/direct_place.h"
+#include "sluice/transport.h"
+#include "transport/direct/direct_channel.h"
+#include "transport/direct/direct_folder.h"
+#include "transport/direct/direct_node.h"
+#include "transport/direct/direct_place.h"
 #include "transport/node_transport.h"
-#include "transport/transport.h"
 
 namespace sluice {
 
 // A send offers its bytes to the receiver, by a word in shared memory. When the receive begins, the
-// receiver says where they go, and from then on each end copies the pieces that it claims first, as
-// far as it polls; before, nobody writes there. Small messages the receiver copies alone.
+// receiver says where the bytes go. Before, nobody writes there. From then on each end copies the
+// pieces that it claims first, as far as it polls. Small messages the receiver copies alone.
 //
 // Where the kernel does not copy between two processes, memory that one of them shares is copied by
 // the other one. The receiver, which knows both places, says who copies: it alone, the sender
 // alone, both, or neither. What neither can copy is handed over to messages, by both. Then nothing
 // folds.
 //
-// Whoever takes back its receives (Withdraw) closes the claims of those under way and copies the
-// rest alone; a piece that the sender has claimed already is waited for, and so is all that only
+// To take back its receives (Withdraw), a transport closes the claims of those under way and copies
+// the rest alone. It waits for a piece that the sender has claimed already, and for all that only
 // the sender can copy. A peer whose process ends ends its operations with Unavailable.
 //
 // A fold is carried out by its receiver alone, once it has met all of its sends. It reads each
@@ -47,8 +47,8 @@ namespace sluice {
 // Numbers that another process has written are looked at before they are used. What makes no sense
 // ends the transport: who writes such words may write anywhere.
 //
-// Words wait in memory of the rank that writes them while the queue to the other one is full; the
-// other takes all that there are whenever it polls, so no word waits for another's receive.
+// Words wait in memory of the rank that writes them while the queue to the other rank is full. The
+// other rank takes all words there are whenever it polls, so no word waits for another's receive.
 class DirectTransport final : public NearTransport {
  public:
   // Operations must be with ranks of the node. Where the node is limited, what is handed over has
@@ -75,9 +75,9 @@ class DirectTransport final : public NearTransport {
   static constexpr int kPollsPerLook = 256;
   static constexpr int kPollsPerLookParted = 4;  // there is nothing else to do
 
-  // kMet: part of a fold whose other parts have not met their sends yet, or are being copied.
-  // kTelling: all is done, but the other end has not been told yet, and would not be once nobody
-  // polls here.
+  // `kMet`: part of a fold whose other parts have not met their sends yet, or are being copied.
+  // `kTelling`: the copy is done, and the notice to the peer is not sent yet. The notice must be
+  // sent before polling stops, or the peer waits for ever.
   enum class State : uint8_t { kUnused, kWaiting, kMet, kCopying, kTelling, kEnded };
   struct Operation {
     TransportOp op;
@@ -121,8 +121,7 @@ class DirectTransport final : public NearTransport {
     List offers;
     List receives;
   };
-  // Words told, of those kept, after which the others are moved up: so no more than twice as many
-  // are kept as wait.
+  // Words told are dropped once they are at least this many, and half of all that are kept.
   static constexpr size_t kToldMax = 64;
   // A word that found the queue full, and the operation that ends when it has left.
   struct Unsaid {
@@ -166,7 +165,7 @@ class DirectTransport final : public NearTransport {
   void HandOver(Number number);
   Number FreeClaims();
 
-  // Copies up to so many bytes; true if any.
+  // Copies up to `bytes_max` bytes; true if any.
   bool Copy(int64_t bytes_max);
   bool ClaimPiece(Operation* operation, uint64_t* piece);
   static bool MayClaim(const Operation& operation);
@@ -185,8 +184,8 @@ class DirectTransport final : public NearTransport {
   int FoldPiece(const Operation& fold, uint64_t begin, uint64_t end);
   // What was wrong with a part, when all pieces have been folded that could be.
   absl::Status PartError(const Operation& fold);
-  // Tells all sends that the fold has met what has become of it, and ends it when they have been
-  // told; parts that have not met theirs are on their own from now on. The first call counts.
+  // Tells all sends that the fold has met what has become of it. Ends the fold when they have been
+  // told. Parts that have not met their sends are on their own from now on. The first call counts.
   void EndFold(Number number, absl::Status status);
   void TellPart(Number number, DirectMessage::Kind kind);
   void EndPart(Number number);
@@ -228,4 +227,4 @@ class DirectTransport final : public NearTransport {
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_TRANSPORT_DIRECT_TRANSPORT_H_
+#endif  // SLUICE_SRC_TRANSPORT_DIRECT_DIRECT_TRANSPORT_H_

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "transport/direct_copy.h"
-#include "transport/direct_transport.h"
+#include "transport/direct/direct_copy.h"
+#include "transport/direct/direct_transport.h"
 
 namespace sluice {
 

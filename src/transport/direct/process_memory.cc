@@ -1,5 +1,5 @@
 // Batches of stretches for process_vm_readv and process_vm_writev.
-#include "transport/process_memory.h"
+#include "transport/direct/process_memory.h"
 
 #include <sys/uio.h>
 

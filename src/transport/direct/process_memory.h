@@ -1,13 +1,13 @@
 // Copies between this process's memory and another one's, by the kernel, in one copy.
-#ifndef SLUICE_SRC_TRANSPORT_PROCESS_MEMORY_H_
-#define SLUICE_SRC_TRANSPORT_PROCESS_MEMORY_H_
+#ifndef SLUICE_SRC_TRANSPORT_DIRECT_PROCESS_MEMORY_H_
+#define SLUICE_SRC_TRANSPORT_DIRECT_PROCESS_MEMORY_H_
 
 #include <sys/types.h>
 
 #include <cstddef>
 #include <cstdint>
 
-#include "transport/direct_place.h"
+#include "transport/direct/direct_place.h"
 
 namespace sluice {
 
@@ -23,4 +23,4 @@ int WriteProcessMemory(pid_t pid, uint64_t remote, const DirectRows& remote_rows
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_TRANSPORT_PROCESS_MEMORY_H_
+#endif  // SLUICE_SRC_TRANSPORT_DIRECT_PROCESS_MEMORY_H_

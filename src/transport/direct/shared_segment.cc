@@ -1,6 +1,6 @@
 // Segments are memfds: whoever may trace a process may open its descriptors, and when the last
 // process that has one is killed nothing is left behind.
-#include "transport/shared_segment.h"
+#include "transport/direct/shared_segment.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -1,6 +1,6 @@
 // Memory that the processes of a node share, with no name in any file system.
-#ifndef SLUICE_SRC_TRANSPORT_SHARED_SEGMENT_H_
-#define SLUICE_SRC_TRANSPORT_SHARED_SEGMENT_H_
+#ifndef SLUICE_SRC_TRANSPORT_DIRECT_SHARED_SEGMENT_H_
+#define SLUICE_SRC_TRANSPORT_DIRECT_SHARED_SEGMENT_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -35,8 +35,8 @@ class SharedSegment {
   SharedSegment(const SharedSegment&) = delete;
   SharedSegment& operator=(const SharedSegment&) = delete;
 
-  // Takes all pages now: afterwards memory that runs out meets others. ResourceExhausted where the
-  // system says that there are not so many. By the maker.
+  // Takes all pages now. If memory runs out later, it fails for other users. ResourceExhausted
+  // where the system says that it has too few pages. Called by the maker.
   absl::Status Reserve();
 
   std::byte* data() const { return data_; }
@@ -56,4 +56,4 @@ class SharedSegment {
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_TRANSPORT_SHARED_SEGMENT_H_
+#endif  // SLUICE_SRC_TRANSPORT_DIRECT_SHARED_SEGMENT_H_

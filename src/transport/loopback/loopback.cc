@@ -1,13 +1,13 @@
 // A fabric whose ranks share a process.
-#include "transport/loopback.h"
+#include "transport/loopback/loopback.h"
 
 #include <memory>
 #include <optional>
 #include <utility>
 
 #include "tensor/check.h"
-#include "transport/loopback_control.h"
-#include "transport/loopback_messages.h"
+#include "transport/loopback/loopback_control.h"
+#include "transport/loopback/loopback_messages.h"
 #include "transport/op_check.h"
 
 namespace sluice {

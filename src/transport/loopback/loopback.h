@@ -1,13 +1,13 @@
 // All ranks of a job in one process: a fabric and a transport through memory, for tests, examples
 // and simulations. Behaves like the MPI ones: a send ends only when its receive has been started.
-#ifndef SLUICE_SRC_TRANSPORT_LOOPBACK_H_
-#define SLUICE_SRC_TRANSPORT_LOOPBACK_H_
+#ifndef SLUICE_SRC_TRANSPORT_LOOPBACK_LOOPBACK_H_
+#define SLUICE_SRC_TRANSPORT_LOOPBACK_LOOPBACK_H_
 
 #include <memory>
 #include <vector>
 
 #include "sluice/fabric.h"
-#include "transport/loopback_messages.h"
+#include "transport/loopback/loopback_messages.h"
 
 namespace sluice {
 
@@ -18,4 +18,4 @@ std::vector<std::unique_ptr<Fabric>> MakeLoopbackFabrics(
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_TRANSPORT_LOOPBACK_H_
+#endif  // SLUICE_SRC_TRANSPORT_LOOPBACK_LOOPBACK_H_

@@ -1,5 +1,5 @@
 // Gathers, posts and transports between ranks of one process.
-#include "transport/loopback_control.h"
+#include "transport/loopback/loopback_control.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,7 +1,7 @@
 // What the ranks of a loopback fabric share in one process: gathers and posts through memory, and
 // the messages of each of its transports.
-#ifndef SLUICE_SRC_TRANSPORT_LOOPBACK_CONTROL_H_
-#define SLUICE_SRC_TRANSPORT_LOOPBACK_CONTROL_H_
+#ifndef SLUICE_SRC_TRANSPORT_LOOPBACK_LOOPBACK_CONTROL_H_
+#define SLUICE_SRC_TRANSPORT_LOOPBACK_LOOPBACK_CONTROL_H_
 
 #include <cstddef>
 #include <deque>
@@ -12,7 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "transport/loopback_messages.h"
+#include "transport/loopback/loopback_messages.h"
 
 namespace sluice {
 
@@ -58,4 +58,4 @@ class LoopbackControl {
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_TRANSPORT_LOOPBACK_CONTROL_H_
+#endif  // SLUICE_SRC_TRANSPORT_LOOPBACK_LOOPBACK_CONTROL_H_

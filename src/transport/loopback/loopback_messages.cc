@@ -1,5 +1,5 @@
 // Matching sends with receives in memory.
-#include "transport/loopback_messages.h"
+#include "transport/loopback/loopback_messages.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,8 +1,8 @@
 // The messages of a loopback transport: matches sends with receives and copies, in one process.
 //
 // Knows nothing of fabrics.
-#ifndef SLUICE_SRC_TRANSPORT_LOOPBACK_MESSAGES_H_
-#define SLUICE_SRC_TRANSPORT_LOOPBACK_MESSAGES_H_
+#ifndef SLUICE_SRC_TRANSPORT_LOOPBACK_LOOPBACK_MESSAGES_H_
+#define SLUICE_SRC_TRANSPORT_LOOPBACK_LOOPBACK_MESSAGES_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "transport/transport.h"
+#include "sluice/transport.h"
 
 namespace sluice {
 
@@ -95,4 +95,4 @@ std::unique_ptr<Transport> MakeLoopbackTransport(int rank, int size,
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_TRANSPORT_LOOPBACK_MESSAGES_H_
+#endif  // SLUICE_SRC_TRANSPORT_LOOPBACK_LOOPBACK_MESSAGES_H_

@@ -1,5 +1,5 @@
 // Communicators of our own: duplicated within a deadline, retired when nobody uses them.
-#include "transport/mpi_communicator.h"
+#include "transport/mpi/mpi_communicator.h"
 
 #if __has_include(<mpi-ext.h>)
 #include <mpi-ext.h>
@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "transport/mpi_error.h"
+#include "transport/mpi/mpi_error.h"
 
 namespace sluice {
 namespace {

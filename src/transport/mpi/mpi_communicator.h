@@ -1,6 +1,6 @@
 // A communicator of a fabric or of its transports, apart from the user's own.
-#ifndef SLUICE_SRC_TRANSPORT_MPI_COMMUNICATOR_H_
-#define SLUICE_SRC_TRANSPORT_MPI_COMMUNICATOR_H_
+#ifndef SLUICE_SRC_TRANSPORT_MPI_MPI_COMMUNICATOR_H_
+#define SLUICE_SRC_TRANSPORT_MPI_MPI_COMMUNICATOR_H_
 
 #include <mpi.h>
 
@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "sluice/transport.h"
 #include "transport/deadline.h"
-#include "transport/mpi_retired.h"
+#include "transport/mpi/mpi_retired.h"
 #include "transport/rank_processes.h"
-#include "transport/transport.h"
 
 namespace sluice {
 
@@ -79,4 +79,4 @@ bool WithdrawReceive(MPI_Request* request);
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_TRANSPORT_MPI_COMMUNICATOR_H_
+#endif  // SLUICE_SRC_TRANSPORT_MPI_MPI_COMMUNICATOR_H_

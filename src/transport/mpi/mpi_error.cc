@@ -1,5 +1,5 @@
 // The one place that turns MPI codes into Status.
-#include "transport/mpi_error.h"
+#include "transport/mpi/mpi_error.h"
 
 #include <mpi.h>
 

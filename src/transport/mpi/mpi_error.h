@@ -1,6 +1,6 @@
 // MPI's error codes as absl::Status: the one place that knows them.
-#ifndef SLUICE_SRC_TRANSPORT_MPI_ERROR_H_
-#define SLUICE_SRC_TRANSPORT_MPI_ERROR_H_
+#ifndef SLUICE_SRC_TRANSPORT_MPI_MPI_ERROR_H_
+#define SLUICE_SRC_TRANSPORT_MPI_MPI_ERROR_H_
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
@@ -20,4 +20,4 @@ bool IsErrorInStatus(int code);
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_TRANSPORT_MPI_ERROR_H_
+#endif  // SLUICE_SRC_TRANSPORT_MPI_MPI_ERROR_H_

@@ -14,13 +14,13 @@
 #include "absl/strings/str_join.h"
 #include "sluice/mpi.h"
 #include "transport/introduction.h"
-#include "transport/mpi_communicator.h"
-#include "transport/mpi_error.h"
-#include "transport/mpi_gather.h"
-#include "transport/mpi_needs.h"
-#include "transport/mpi_posts.h"
-#include "transport/mpi_retired.h"
-#include "transport/mpi_transport.h"
+#include "transport/mpi/mpi_communicator.h"
+#include "transport/mpi/mpi_error.h"
+#include "transport/mpi/mpi_gather.h"
+#include "transport/mpi/mpi_needs.h"
+#include "transport/mpi/mpi_posts.h"
+#include "transport/mpi/mpi_retired.h"
+#include "transport/mpi/mpi_transport.h"
 #include "transport/rank_processes.h"
 #include "transport/say_once.h"
 
@@ -99,8 +99,8 @@ class MpiFabric final : public Fabric {
   bool opened_ = false;
 };
 
-// MPI over TCP writes to sockets whose far end may have died, and the system's answer to that is a
-// signal that ends this process without a word, unless somebody has said what to do with it.
+// MPI over TCP writes to sockets whose far end may have died. The system answers with a signal.
+// Unless somebody has said what to do with this signal, it ends this process without a word.
 void IgnoreBrokenPipes() {
   struct sigaction action = {};
   if (sigaction(SIGPIPE, nullptr, &action) != 0) return;

@@ -2,7 +2,7 @@
 //
 // MPI keeps the order of messages between two ranks on one communicator. So when a list has come,
 // all that was sent before it is there to be probed for, or has met a receive.
-#include "transport/mpi_farewell.h"
+#include "transport/mpi/mpi_farewell.h"
 
 #include <algorithm>
 #include <new>

@@ -1,7 +1,7 @@
 // How ranks that part end each other's sends: each says which of them nobody has met, and takes in
 // and drops what the others say so of. A send over MPI cannot be taken back.
-#ifndef SLUICE_SRC_TRANSPORT_MPI_FAREWELL_H_
-#define SLUICE_SRC_TRANSPORT_MPI_FAREWELL_H_
+#ifndef SLUICE_SRC_TRANSPORT_MPI_MPI_FAREWELL_H_
+#define SLUICE_SRC_TRANSPORT_MPI_MPI_FAREWELL_H_
 
 #include <mpi.h>
 
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "transport/mpi_communicator.h"
+#include "transport/mpi/mpi_communicator.h"
 #include "transport/rank_processes.h"
 
 namespace sluice {
@@ -44,7 +44,7 @@ class MpiFarewell {
   struct Messages {
     std::vector<std::vector<int>> lists;  // to each rank: tags of this rank's sends, each once
     std::vector<MPI_Request> sends;       // of these, by rank
-    std::vector<int> list;                // that is coming
+    std::vector<int> list;                // the one that is coming in
     MPI_Request receive = MPI_REQUEST_NULL;
     std::unique_ptr<std::byte[]> dropped;  // what a message is received into
     MPI_Request drop = MPI_REQUEST_NULL;
@@ -68,4 +68,4 @@ class MpiFarewell {
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_TRANSPORT_MPI_FAREWELL_H_
+#endif  // SLUICE_SRC_TRANSPORT_MPI_MPI_FAREWELL_H_

@@ -1,12 +1,12 @@
 // All-gather by direct messages, so that silent ranks can be named.
-#include "transport/mpi_gather.h"
+#include "transport/mpi/mpi_gather.h"
 
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "sluice/fabric.h"
 #include "tensor/check.h"
-#include "transport/mpi_error.h"
+#include "transport/mpi/mpi_error.h"
 #include "transport/op_check.h"
 
 namespace sluice {

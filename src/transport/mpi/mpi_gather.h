@@ -3,8 +3,8 @@
 // Each rank sends its record to every other one and receives theirs. Not for payload. MPI holds at
 // most one record of each rank that has not been asked for: nobody begins the next gather before
 // all have begun this one.
-#ifndef SLUICE_SRC_TRANSPORT_MPI_GATHER_H_
-#define SLUICE_SRC_TRANSPORT_MPI_GATHER_H_
+#ifndef SLUICE_SRC_TRANSPORT_MPI_MPI_GATHER_H_
+#define SLUICE_SRC_TRANSPORT_MPI_MPI_GATHER_H_
 
 #include <cstddef>
 #include <memory>
@@ -13,7 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "transport/mpi_communicator.h"
+#include "transport/mpi/mpi_communicator.h"
 
 namespace sluice {
 
@@ -55,4 +55,4 @@ class MpiGather {
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_TRANSPORT_MPI_GATHER_H_
+#endif  // SLUICE_SRC_TRANSPORT_MPI_MPI_GATHER_H_

@@ -1,5 +1,5 @@
 // The number of fragments of Open MPI's shared memory: set in the environment before MPI reads it.
-#include "transport/mpi_needs.h"
+#include "transport/mpi/mpi_needs.h"
 
 #include <mpi.h>
 

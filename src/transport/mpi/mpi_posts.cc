@@ -1,13 +1,13 @@
 // Posts over MPI: one standing receive, and sends that nobody waits for.
 //
 // The sends are synchronous: so a receiver that does not poll holds no more than Fabric allows.
-#include "transport/mpi_posts.h"
+#include "transport/mpi/mpi_posts.h"
 
 #include <algorithm>
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "transport/mpi_error.h"
+#include "transport/mpi/mpi_error.h"
 #include "transport/op_check.h"
 
 namespace sluice {

@@ -1,6 +1,6 @@
 // Short messages between ranks over MPI, outside the order of everything else.
-#ifndef SLUICE_SRC_TRANSPORT_MPI_POSTS_H_
-#define SLUICE_SRC_TRANSPORT_MPI_POSTS_H_
+#ifndef SLUICE_SRC_TRANSPORT_MPI_MPI_POSTS_H_
+#define SLUICE_SRC_TRANSPORT_MPI_MPI_POSTS_H_
 
 #include <array>
 #include <cstddef>
@@ -12,7 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "sluice/fabric.h"
-#include "transport/mpi_communicator.h"
+#include "transport/mpi/mpi_communicator.h"
 #include "transport/rank_processes.h"
 
 namespace sluice {
@@ -63,4 +63,4 @@ class MpiPosts {
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_TRANSPORT_MPI_POSTS_H_
+#endif  // SLUICE_SRC_TRANSPORT_MPI_MPI_POSTS_H_

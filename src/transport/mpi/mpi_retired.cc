@@ -1,5 +1,5 @@
 // Emptying communicators, and the barrier before they are freed.
-#include "transport/mpi_retired.h"
+#include "transport/mpi/mpi_retired.h"
 
 #include <algorithm>
 #include <atomic>
@@ -9,7 +9,7 @@
 #include <mutex>
 #include <utility>
 
-#include "transport/mpi_communicator.h"
+#include "transport/mpi/mpi_communicator.h"
 
 namespace sluice {
 namespace {

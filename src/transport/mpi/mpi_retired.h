@@ -1,17 +1,19 @@
 // Communicators that this rank uses no more, until nothing that was sent on them can still arrive.
 //
-// MPI may give the number of a communicator to the next one as soon as it is freed, and then the
-// next one gets what comes late for the old one: its bytes, or a message of a rank that is not even
-// among its ranks. What one rank knows of its own operations does not tell it what the others have
-// sent. So a communicator is retired first. Each rank that has retired it
+// MPI may give the number of a communicator to the next one as soon as it is freed. The next one
+// then gets what comes late for the old one. This may be bytes of the old one, or a message of a
+// rank that is not even among the ranks of the next one. What one rank knows of its own operations
+// does not tell it what the others have sent. So a communicator is retired first. Each rank that
+// has retired it
 // * takes what still comes and throws it away, so that the sends of the others end;
 // * says so once its own operations have ended, by empty messages of a dissemination barrier;
 // * frees it when all ranks have said so.
-// All sends are synchronous, so that one which has ended has been received: when the barrier is
-// over, nothing is under way (Hoefler, Siebert, Lumsdaine: "Scalable communication protocols for
-// dynamic sparse data exchange", 2010).
-#ifndef SLUICE_SRC_TRANSPORT_MPI_RETIRED_H_
-#define SLUICE_SRC_TRANSPORT_MPI_RETIRED_H_
+//
+// All sends are synchronous, so a send that has ended has been received. When the barrier is over,
+// nothing is under way (Hoefler, Siebert, Lumsdaine: "Scalable communication protocols for dynamic
+// sparse data exchange", 2010).
+#ifndef SLUICE_SRC_TRANSPORT_MPI_MPI_RETIRED_H_
+#define SLUICE_SRC_TRANSPORT_MPI_MPI_RETIRED_H_
 
 #include <mpi.h>
 
@@ -42,4 +44,4 @@ int PollRetiredMpiCommunicators();
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_TRANSPORT_MPI_RETIRED_H_
+#endif  // SLUICE_SRC_TRANSPORT_MPI_MPI_RETIRED_H_

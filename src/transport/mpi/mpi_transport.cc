@@ -1,12 +1,12 @@
 // Buckets as non-blocking MPI messages.
-#include "transport/mpi_transport.h"
+#include "transport/mpi/mpi_transport.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "tensor/check.h"
-#include "transport/mpi_error.h"
+#include "transport/mpi/mpi_error.h"
 #include "transport/op_check.h"
 
 namespace sluice {
@@ -86,8 +86,9 @@ absl::Status MpiTransport::Post(size_t slot) {
   }
   MPI_Request* request = &requests_[slot];
   const int tag = TagOf(slot);
-  // Synchronous: a message that MPI takes on its own account would end before its receive has been
-  // started, and lie in the receiver's memory, where nothing bounds how many of them there are.
+  // Synchronous. A message that MPI takes on its own account would end before its receive has been
+  // started. It would lie in the receiver's memory, where nothing bounds the number of such
+  // messages.
   const int code = send ? MPI_Issend(op.data, count, type, op.peer, tag, comm_->get(), request)
                         : MPI_Irecv(op.data, count, type, op.peer, tag, comm_->get(), request);
   if (code == MPI_SUCCESS) return absl::OkStatus();

@@ -1,6 +1,6 @@
 // Messages between ranks by non-blocking MPI point-to-point. It only moves bytes.
-#ifndef SLUICE_SRC_TRANSPORT_MPI_TRANSPORT_H_
-#define SLUICE_SRC_TRANSPORT_MPI_TRANSPORT_H_
+#ifndef SLUICE_SRC_TRANSPORT_MPI_MPI_TRANSPORT_H_
+#define SLUICE_SRC_TRANSPORT_MPI_MPI_TRANSPORT_H_
 
 #include <mpi.h>
 
@@ -16,20 +16,21 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/string_view.h"
+#include "sluice/transport.h"
 #include "transport/deadline.h"
-#include "transport/mpi_communicator.h"
-#include "transport/mpi_farewell.h"
+#include "transport/mpi/mpi_communicator.h"
+#include "transport/mpi/mpi_farewell.h"
 #include "transport/rank_processes.h"
-#include "transport/transport.h"
 
 namespace sluice {
 
 // Active requests stand in a dense array, so that a poll scans no more than what is active.
 //
 // MPI may send the first bytes of a message before its receive has been started: 64 KiB over Open
-// MPI's TCP. They lie in the receiver's memory until then. So only as many bytes may be on their
-// way to a rank as kUnmetBytesMax allows. Of a message beyond that a knock goes first: a message
-// without bytes, in its place. Once the knock has met the receive, both ends go on with the body.
+// MPI's TCP. They lie in the receiver's memory until then. So at most
+// kUnmetBytesMax bytes may be on their way to a rank. A message beyond this limit sends a knock
+// first: a message without bytes, in its place. Once the knock has met the receive, both ends go on
+// with the body.
 // Bodies of one length have a tag of their own, and meet in the order in which they were started.
 class MpiTransport final : public Transport {
  public:
@@ -86,9 +87,9 @@ class MpiTransport final : public Transport {
   void PostBodies();
   // Enters the operation's next phase, with what is counted of each.
   void Enter(size_t slot, Phase phase);
-  // What counts unmet bytes of such a message in that phase: null for none.
+  // The counter of unmet bytes for a message of this kind in this phase; null: not counted.
   int64_t* UnmetBytesOf(const TransportOp& op, Phase phase);
-  // Of a message that is about to enter that phase. One may always go.
+  // True if a message may enter this phase now. The first message may always go.
   bool HasRoom(const TransportOp& op, Phase phase);
   void EndOne(size_t slot, absl::Status status);
   int TagOf(size_t slot) const;
@@ -133,8 +134,8 @@ class MpiTransport final : public Transport {
   // receive whenever it polls next, so each of these goes on.
   std::vector<int64_t> unmet_bodies_;
   int64_t unmet_bytes_max_ = 0;  // of one rank, and either kind
-  int answered_ = 0;             // operations in that phase
-  int cut_off_ = 0;              // and in that one
+  int answered_ = 0;             // operations in phase kAnswered
+  int cut_off_ = 0;              // operations in phase kCutOff
   std::optional<Deadline> cut_off_until_;
   bool parting_ = false;  // nothing is begun any more, bodies included
   int first_ended_ = 0;
@@ -145,4 +146,4 @@ class MpiTransport final : public Transport {
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_TRANSPORT_MPI_TRANSPORT_H_
+#endif  // SLUICE_SRC_TRANSPORT_MPI_MPI_TRANSPORT_H_

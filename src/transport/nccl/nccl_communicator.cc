@@ -1,5 +1,5 @@
 // Making, watching and ending a non-blocking NCCL communicator.
-#include "transport/nccl_communicator.h"
+#include "transport/nccl/nccl_communicator.h"
 
 #include <algorithm>
 #include <array>
@@ -10,11 +10,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "device/cuda_current.h"
-#include "device/cuda_error.h"
-#include "transport/agreement.h"
-#include "transport/deadline.h"
-#include "transport/nccl_error.h"
+#include "device/cuda/cuda_current.h"
+#include "device/cuda/cuda_error.h"
+#include "transport/all_ok.h"
+#include "transport/nccl/nccl_error.h"
 #include "transport/op_check.h"
 
 namespace sluice {
@@ -24,42 +23,53 @@ namespace {
 constexpr absl::Duration kClosing = absl::Seconds(10);
 // From this version on NCCL decides itself whether two ranks may share a GPU.
 constexpr int kSharesGpus = NCCL_VERSION(2, 30, 0);
+// Versions from the one to before the other are known to hang: 2.29.2 and 2.29.3 were released.
+constexpr int kHangsFrom = NCCL_VERSION(2, 29, 2);
+constexpr int kHangsNoMore = NCCL_VERSION(2, 29, 7);
 
 void Pause() { std::this_thread::sleep_for(std::chrono::microseconds(50)); }
 
 // Which GPU a rank has.
-struct Place {
+struct GpuIdentity {
   std::array<char, 32> bus_id{};
   int32_t version = 0;
 };
 
-absl::Status FindPlace(int ordinal, Place* place) {
+absl::Status FindGpu(int ordinal, GpuIdentity* gpu) {
   const absl::StatusOr<std::string> bus_id = PciBusIdOf(ordinal);
   if (!bus_id.ok()) return bus_id.status();
-  std::memcpy(place->bus_id.data(), bus_id->data(),
-              std::min(bus_id->size(), place->bus_id.size() - 1));
+  std::memcpy(gpu->bus_id.data(), bus_id->data(), std::min(bus_id->size(), gpu->bus_id.size() - 1));
   int version = 0;
   const ncclResult_t result = ncclGetVersion(&version);
   if (result != ncclSuccess) return NcclError(result, "ncclGetVersion", nullptr, "NCCL's set-up");
-  place->version = version;
+  gpu->version = version;
   return absl::OkStatus();
 }
 
-// The same on all ranks, because all see the same places.
-absl::Status CheckPlaces(absl::Span<const int> node_of_rank, const std::vector<Place>& places) {
-  for (size_t high = 0; high < places.size(); ++high) {
-    if (places[high].version != places[0].version) {
-      return absl::FailedPreconditionError(absl::StrCat("rank 0 has NCCL ", places[0].version,
-                                                        ", rank ", high, " has NCCL ",
-                                                        places[high].version));
+std::string VersionText(int version) {
+  return absl::StrCat(version / 10000, ".", version / 100 % 100, ".", version % 100);
+}
+
+// The same on all ranks, because all see the same gpus.
+absl::Status CheckGpus(absl::Span<const int> node_of_rank, const std::vector<GpuIdentity>& gpus) {
+  for (size_t high = 0; high < gpus.size(); ++high) {
+    if (gpus[high].version != gpus[0].version) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("rank 0 has NCCL ", VersionText(gpus[0].version), ", rank ", high,
+                       " has NCCL ", VersionText(gpus[high].version)));
     }
-    if (places[high].version >= kSharesGpus) continue;
+    if (gpus[high].version >= kHangsFrom && gpus[high].version < kHangsNoMore) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("NCCL ", VersionText(gpus[high].version),
+                       " is known to hang; use 2.28.9 or older, or 2.29.7 or later"));
+    }
+    if (gpus[high].version >= kSharesGpus) continue;
     for (size_t low = 0; low < high; ++low) {
       if (node_of_rank[low] != node_of_rank[high]) continue;
-      if (places[low].bus_id != places[high].bus_id) continue;
+      if (gpus[low].bus_id != gpus[high].bus_id) continue;
       return absl::FailedPreconditionError(absl::StrCat(
-          "ranks ", low, " and ", high, " share the GPU ", places[low].bus_id.data(), ", and NCCL ",
-          places[low].version,
+          "ranks ", low, " and ", high, " share the GPU ", gpus[low].bus_id.data(), ", and NCCL ",
+          VersionText(gpus[low].version),
           " refuses two ranks on one GPU (NCCL below 2.30 does); use cuda_ipc between them"));
     }
   }
@@ -94,11 +104,11 @@ ncclConfig_t ConfigOf(const NcclOptions& options) {
 
 absl::StatusOr<std::unique_ptr<NcclCommunicator>> NcclCommunicator::Connect(
     Fabric* fabric, const absl::StatusOr<CudaQueue>& queue, const NcclOptions& options) {
-  Place place;
-  const absl::Status found = queue.ok() ? FindPlace(queue->ordinal, &place) : queue.status();
-  const auto places = ExchangeIfAllOk(fabric, place, found, options.timeout);
-  if (!places.ok()) return places.status();
-  absl::Status status = CheckPlaces(fabric->node_of_rank(), *places);
+  GpuIdentity gpu;
+  const absl::Status found = queue.ok() ? FindGpu(queue->ordinal, &gpu) : queue.status();
+  const auto gpus = ExchangeIfAllOk(fabric, gpu, found, options.timeout);
+  if (!gpus.ok()) return gpus.status();
+  absl::Status status = CheckGpus(fabric->node_of_rank(), *gpus);
   if (!status.ok()) return status;
 
   const absl::StatusOr<ncclUniqueId> id = AgreeOnId(fabric, options.timeout);
@@ -145,19 +155,26 @@ absl::Status NcclCommunicator::UntilAllConnected(Fabric* fabric, absl::Status be
 }
 
 NcclCommunicator::~NcclCommunicator() {
-  if (aborted()) return;
-  if (!Finalize().ok()) {
-    Abort();
-  } else {
-    static_cast<void>(ncclCommDestroy(comm_));
+  if (!aborted()) {
+    if (Finalize(ForLastSteps()).ok()) {
+      ending_.Start(ncclCommDestroy, std::exchange(comm_, nullptr), queue_.ordinal);
+    } else {
+      Abort();
+    }
   }
+  const Deadline deadline = ForLastSteps();
+  while (!ending_.over() && !deadline.Passed()) Pause();
 }
 
-absl::Status NcclCommunicator::Finalize() {
-  absl::Status status = Deregister();
+absl::Status NcclCommunicator::Finalize(const Deadline& deadline) {
+  const CurrentCudaDevice current(queue_.ordinal);  // see Launch
+  if (!current.status().ok()) return current.status();
+  absl::Status status = Deregister(deadline);
   if (status.ok()) status = Check(ncclCommFinalize(comm_), "ncclCommFinalize");
-  return status.ok() ? UntilReady("ncclCommFinalize") : status;
+  return status.ok() ? UntilReady("ncclCommFinalize", deadline) : status;
 }
+
+Deadline NcclCommunicator::ForLastSteps() const { return Deadline(std::min(timeout_, kClosing)); }
 
 absl::StatusOr<bool> NcclCommunicator::Ready() {
   ncclResult_t state = ncclSuccess;
@@ -169,6 +186,12 @@ absl::StatusOr<bool> NcclCommunicator::Ready() {
 
 absl::Status NcclCommunicator::Launch(absl::Span<const TransportOp> first,
                                       absl::Span<const TransportOp> rest) {
+  // NCCL goes back to the thread's device by cudaSetDevice, which makes a context there.
+  const CurrentCudaDevice current(queue_.ordinal);
+  if (!current.status().ok()) return current.status();
+  const absl::StatusOr<uint64_t> number = queue_.ComeAfterBatches();
+  if (!number.ok()) return number.status();
+  last_launched_ = *number;
   absl::Status status = Check(ncclGroupStart(), "ncclGroupStart");
   if (!status.ok()) return status;
   for (const absl::Span<const TransportOp> ops : {first, rest}) {
@@ -190,27 +213,27 @@ absl::Status NcclCommunicator::Issue(const TransportOp& op) {
 }
 
 absl::Status NcclCommunicator::Register(absl::Span<std::byte> memory) {
-  absl::Status status = Deregister();
-  if (!status.ok() || memory.empty()) return status;
-  const CurrentCudaDevice current(queue_.ordinal);
+  const CurrentCudaDevice current(queue_.ordinal);  // see Launch
   if (!current.status().ok()) return current.status();
+  const Deadline deadline = ForLastSteps();
+  absl::Status status = Deregister(deadline);
+  if (!status.ok() || memory.empty()) return status;
   status = Check(ncclCommRegister(comm_, memory.data(), memory.size(), &registration_),
                  "ncclCommRegister");
-  return status.ok() ? UntilReady("ncclCommRegister") : status;
+  return status.ok() ? UntilReady("ncclCommRegister", deadline) : status;
 }
 
-absl::Status NcclCommunicator::Deregister() {
+absl::Status NcclCommunicator::Deregister(const Deadline& deadline) {
   if (registration_ == nullptr) return absl::OkStatus();
-  absl::Status status = UntilIdle();
+  absl::Status status = UntilIdle(deadline);
   if (!status.ok()) return status;
   status = Check(ncclCommDeregister(comm_, registration_), "ncclCommDeregister");
   registration_ = nullptr;
-  return status.ok() ? UntilReady("ncclCommDeregister") : status;
+  return status.ok() ? UntilReady("ncclCommDeregister", deadline) : status;
 }
 
-absl::Status NcclCommunicator::UntilIdle() {
-  if (absl::Status status = UntilReady("the last group"); !status.ok()) return status;
-  const Deadline deadline(std::min(timeout_, kClosing));
+absl::Status NcclCommunicator::UntilIdle(const Deadline& deadline) {
+  if (absl::Status status = UntilReady("the last group", deadline); !status.ok()) return status;
   cudaError_t state = cudaStreamQuery(queue_.stream);
   while (state == cudaErrorNotReady && !deadline.Passed()) {
     (void)CudaStatus(state, "cudaStreamQuery");
@@ -220,8 +243,7 @@ absl::Status NcclCommunicator::UntilIdle() {
   return CudaStatus(state, "cudaStreamQuery", "kernels that use registered memory");
 }
 
-absl::Status NcclCommunicator::UntilReady(absl::string_view call) {
-  const Deadline deadline(std::min(timeout_, kClosing));
+absl::Status NcclCommunicator::UntilReady(absl::string_view call, const Deadline& deadline) {
   for (;;) {
     const absl::StatusOr<bool> ready = Ready();
     if (!ready.ok() || *ready) return ready.status();
@@ -236,7 +258,7 @@ absl::Status NcclCommunicator::UntilReady(absl::string_view call) {
 
 void NcclCommunicator::Abort() {
   if (comm_ == nullptr) return;
-  static_cast<void>(ncclCommAbort(std::exchange(comm_, nullptr)));
+  ending_.Start(ncclCommAbort, std::exchange(comm_, nullptr), queue_.ordinal);
   registration_ = nullptr;
 }
 

@@ -1,20 +1,23 @@
 // A non-blocking NCCL communicator of all ranks of a fabric: how it is made, watched and ended.
-#ifndef SLUICE_SRC_TRANSPORT_NCCL_COMMUNICATOR_H_
-#define SLUICE_SRC_TRANSPORT_NCCL_COMMUNICATOR_H_
+#ifndef SLUICE_SRC_TRANSPORT_NCCL_NCCL_COMMUNICATOR_H_
+#define SLUICE_SRC_TRANSPORT_NCCL_NCCL_COMMUNICATOR_H_
 
 #include <nccl.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "device/cuda/cuda_queue.h"
 #include "sluice/fabric.h"
 #include "sluice/nccl.h"
-#include "transport/cuda_queue.h"
-#include "transport/transport.h"
+#include "sluice/transport.h"
+#include "transport/deadline.h"
+#include "transport/nccl/nccl_ending.h"
 
 namespace sluice {
 
@@ -25,7 +28,8 @@ class NcclCommunicator {
   // queue says why.
   static absl::StatusOr<std::unique_ptr<NcclCommunicator>> Connect(
       Fabric* fabric, const absl::StatusOr<CudaQueue>& queue, const NcclOptions& options);
-  // Lets what has been launched end, for a few seconds at most, and then aborts.
+  // Lets what has been launched end, for 10 s at most, and then aborts. NCCL may wait for ranks
+  // that have not ended yet; after another 10 s it is left to do so on a thread of its own.
   ~NcclCommunicator();
   NcclCommunicator(const NcclCommunicator&) = delete;
   NcclCommunicator& operator=(const NcclCommunicator&) = delete;
@@ -40,14 +44,22 @@ class NcclCommunicator {
   // Hands over one group. Whether its kernel is in the stream is for Ready to say.
   absl::Status Launch(absl::Span<const TransportOp> first, absl::Span<const TransportOp> rest);
 
-  // Memory that is to be sent from and received into, instead of what was before. Waits for NCCL,
-  // but not for other ranks.
+  // The number of the group that was launched last, for HandedOut: what is drained then comes after
+  // this group, and not after later ones.
+  uint64_t last_launched() const { return last_launched_; }
+  void HandedOut(uint64_t number) const { queue_.HandedOut(number); }
+
+  // Registers memory to be sent from and received into, in place of the memory registered before.
+  // Waits for NCCL, but not for other ranks.
   absl::Status Register(absl::Span<std::byte> memory);
 
   // Ends the kernels that are under way on this rank, whatever they wait for. Those of other ranks
-  // go on waiting until these abort, too. For good: no other call but this one may follow.
+  // go on waiting until these abort, too. For good: no other call but this one may follow. Does not
+  // wait for the end, because NCCL may wait for other ranks.
   void Abort();
   bool aborted() const { return comm_ == nullptr; }
+  // True while an abort has not come back. Until then memory of operations may be in use.
+  bool aborting() const { return !ending_.over(); }
 
  private:
   NcclCommunicator(int rank, int size, const CudaQueue& queue, absl::Duration timeout)
@@ -56,11 +68,13 @@ class NcclCommunicator {
   absl::Status Begin(const ncclUniqueId& id, const NcclOptions& options);
   absl::Status UntilAllConnected(Fabric* fabric, absl::Status begun);
   absl::Status Issue(const TransportOp& op);
-  absl::Status Deregister();
-  absl::Status Finalize();
+  absl::Status Finalize(const Deadline& deadline);
+  // The device is current in these two.
+  absl::Status Deregister(const Deadline& deadline);
   // Until no kernel uses memory.
-  absl::Status UntilIdle();
-  absl::Status UntilReady(absl::string_view call);
+  absl::Status UntilIdle(const Deadline& deadline);
+  absl::Status UntilReady(absl::string_view call, const Deadline& deadline);
+  Deadline ForLastSteps() const;
   // OK unless `result` is an error of `call`.
   absl::Status Check(ncclResult_t result, absl::string_view call) const;
   std::string Describe() const;
@@ -69,10 +83,12 @@ class NcclCommunicator {
   const int size_;
   const CudaQueue queue_;
   const absl::Duration timeout_;
+  uint64_t last_launched_ = 0;
   ncclComm_t comm_ = nullptr;
   void* registration_ = nullptr;
+  NcclEnding ending_;
 };
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_TRANSPORT_NCCL_COMMUNICATOR_H_
+#endif  // SLUICE_SRC_TRANSPORT_NCCL_NCCL_COMMUNICATOR_H_

@@ -1,5 +1,5 @@
 // The one place that turns NCCL's results into Status.
-#include "transport/nccl_error.h"
+#include "transport/nccl/nccl_error.h"
 
 #include <string>
 

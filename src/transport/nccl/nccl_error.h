@@ -1,6 +1,6 @@
 // NCCL's results as absl::Status: the one place that knows them.
-#ifndef SLUICE_SRC_TRANSPORT_NCCL_ERROR_H_
-#define SLUICE_SRC_TRANSPORT_NCCL_ERROR_H_
+#ifndef SLUICE_SRC_TRANSPORT_NCCL_NCCL_ERROR_H_
+#define SLUICE_SRC_TRANSPORT_NCCL_NCCL_ERROR_H_
 
 #include <nccl.h>
 
@@ -21,4 +21,4 @@ inline bool IsNcclError(ncclResult_t result) {
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_TRANSPORT_NCCL_ERROR_H_
+#endif  // SLUICE_SRC_TRANSPORT_NCCL_NCCL_ERROR_H_

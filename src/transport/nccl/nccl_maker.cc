@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "sluice/nccl.h"
-#include "transport/nccl_transport.h"
+#include "transport/nccl/nccl_transport.h"
 
 namespace sluice {
 namespace {

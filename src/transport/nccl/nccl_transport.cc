@@ -1,5 +1,5 @@
 // Groups through NCCL.
-#include "transport/nccl_transport.h"
+#include "transport/nccl/nccl_transport.h"
 
 #include <algorithm>
 
@@ -16,7 +16,7 @@ constexpr uint32_t kPollsPerCheck = 32;
 }  // namespace
 
 NcclTransport::~NcclTransport() {
-  if (launched_ != started_) comm_->Abort();
+  if (launched_ != started_ || !failure_.ok()) comm_->Abort();
 }
 
 absl::Status NcclTransport::Reserve(int capacity) {
@@ -38,7 +38,7 @@ absl::Status NcclTransport::UseStaging(absl::Span<std::byte> staging) {
 absl::Status NcclTransport::Start(absl::Span<const TransportOp> ops) {
   CheckOps(ops, comm_->rank(), comm_->size(), traits());
   const int capacity = static_cast<int>(ops_.size());
-  if (absl::Status status = CheckCapacity(ops.size(), outstanding(), capacity); !status.ok()) {
+  if (absl::Status status = CheckCapacity(ops.size(), in_ring(), capacity); !status.ok()) {
     return status;
   }
   if (!failure_.ok()) return failure_;
@@ -56,6 +56,8 @@ absl::StatusOr<int> NcclTransport::Poll(absl::Span<TransportEvent> events) {
   if (!failure_.ok()) return failure_;
   if (events.empty()) polls_ = 0;
   if (absl::Status status = Advance(); !status.ok()) return status;
+  if (comm_->aborting()) return 0;  // whose memory is in use until then
+  if (launched_ != handed_out_) comm_->HandedOut(launched_number_);
   const int count = static_cast<int>(std::min<uint64_t>(launched_ - handed_out_, events.size()));
   for (int i = 0; i < count; ++i) {
     const TransportOp& op = OpAt(handed_out_);
@@ -78,6 +80,7 @@ absl::Status NcclTransport::Advance() {
       if (launching && !*ready) return absl::OkStatus();
     }
     launched_ = in_launch_;
+    launched_number_ = comm_->last_launched();
     if (first_group_ == last_group_) return absl::OkStatus();
     if (absl::Status status = LaunchNext(); !status.ok()) return status;
   }
@@ -99,10 +102,9 @@ absl::Status NcclTransport::Fail(const absl::Status& status) {
   const std::string first =
       waiting == 0 ? ""
                    : absl::StrCat(", the first a ", DescribeOp(OpAt(launched_), comm_->rank()));
-  failure_ = absl::Status(
-      status.code(), absl::StrCat(status.message(), "; the communicator is aborted, with ", waiting,
-                                  " operations that were not under way", first));
-  comm_->Abort();
+  failure_ = absl::Status(status.code(),
+                          absl::StrCat(status.message(), "; the communicator is given up, with ",
+                                       waiting, " operations that were not under way", first));
   handed_out_ = launched_ = in_launch_ = started_;
   first_group_ = last_group_;
   return failure_;

@@ -1,6 +1,6 @@
 // Groups of sends and receives through NCCL, in the order of the device's stream.
-#ifndef SLUICE_SRC_TRANSPORT_NCCL_TRANSPORT_H_
-#define SLUICE_SRC_TRANSPORT_NCCL_TRANSPORT_H_
+#ifndef SLUICE_SRC_TRANSPORT_NCCL_NCCL_TRANSPORT_H_
+#define SLUICE_SRC_TRANSPORT_NCCL_NCCL_TRANSPORT_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -8,8 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "transport/nccl_communicator.h"
-#include "transport/transport.h"
+#include "sluice/transport.h"
+#include "transport/nccl/nccl_communicator.h"
+#include "transport/nccl/nccl_memory.h"
 
 namespace sluice {
 
@@ -28,7 +29,8 @@ class NcclTransport final : public Transport {
                    .takes_device_memory = true,
                    .takes_rows = false,
                    .takes_own_rank = true,
-                   .staged_only = register_staging}),
+                   .staged_only = register_staging,
+                   .allocate_staging = register_staging ? AllocateNcclMemory : nullptr}),
         comm_(std::move(comm)) {}
   // Aborts if a group has not been launched yet; otherwise as the communicator's.
   ~NcclTransport() override;
@@ -38,13 +40,16 @@ class NcclTransport final : public Transport {
   absl::Status Start(absl::Span<const TransportOp> ops) override;
   absl::StatusOr<int> Poll(absl::Span<TransportEvent> events) override;
   void Withdraw() override;
-  int outstanding() const override { return static_cast<int>(started_ - handed_out_); }
+  // An abort that has not come back counts, too: memory may be in use until then.
+  int outstanding() const override { return in_ring() + (comm_->aborting() ? 1 : 0); }
 
  private:
   absl::Status Advance();
   absl::Status LaunchNext();
-  // Ends the communicator because of `status`, and gives it back with what was under way.
+  // Gives `status` back with what was under way. The communicator is good for nothing any more, but
+  // not aborted: that may take long, and others are to hear of `status` before (Withdraw).
   absl::Status Fail(const absl::Status& status);
+  int in_ring() const { return static_cast<int>(started_ - handed_out_); }
   TransportOp& OpAt(uint64_t n) { return ops_[static_cast<size_t>(n % ops_.size())]; }
   uint32_t& GroupAt(uint64_t n) { return groups_[static_cast<size_t>(n % groups_.size())]; }
 
@@ -53,6 +58,7 @@ class NcclTransport final : public Transport {
   // Operations, counted since the beginning; each at most the next.
   uint64_t handed_out_ = 0;
   uint64_t launched_ = 0;
+  uint64_t launched_number_ = 0;  // of the group of the last of these
   uint64_t in_launch_ = 0;
   uint64_t started_ = 0;
   // The sizes of the groups that wait.
@@ -67,4 +73,4 @@ class NcclTransport final : public Transport {
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_TRANSPORT_NCCL_TRANSPORT_H_
+#endif  // SLUICE_SRC_TRANSPORT_NCCL_NCCL_TRANSPORT_H_

@@ -43,10 +43,9 @@ absl::Status MoveAndCheck() {
       src.data(), {rank == 0 ? kRows : 0, rank == 0 ? kColumns : 0}, sluice::DType::kF32)};
   const std::vector<sluice::TensorView> dst_views = {
       sluice::DenseView(dst.data(), {kRows / 2, kColumns}, sluice::DType::kF32)};
-  const absl::StatusOr<sluice::Session::RunId> run =
-      (*session)->Start(*transfer, src_views, dst_views);
+  const absl::StatusOr<sluice::Run> run = (*session)->Start(*transfer, src_views, dst_views);
   if (!run.ok()) return run.status();
-  if (absl::Status status = (*session)->Wait(*run); !status.ok()) return status;
+  if (absl::Status status = run->Wait(); !status.ok()) return status;
   const size_t first = static_cast<size_t>(rank) * dst.size();
   for (size_t i = 0; i < dst.size(); ++i) {
     if (dst[i] != static_cast<float>(first + i)) return absl::DataLossError("a wrong element");

@@ -1,0 +1,119 @@
+// Agreement, output and the ends of a job.
+#include "job/command.h"
+
+#include <mpi.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "sluice/mpi.h"
+#include "workload/write_file.h"
+
+namespace sluice::bench {
+namespace {
+
+// How long ranks wait for rank 0 to write the results and end the job, before they end it.
+constexpr absl::Duration kGraceForRankZero = absl::Seconds(10);
+
+void PrintTo(FILE* stream, const std::string& text) {
+  std::fputs(text.c_str(), stream);
+  std::fflush(stream);
+}
+
+}  // namespace
+
+int Command::Execute(const absl::Status& flags) {
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
+  MPI_Comm_size(MPI_COMM_WORLD, &report_->world);
+  report_->mpi = MpiVersion();
+  auto fabric = MakeMpiFabric(MPI_COMM_WORLD, {settings_.ranks_per_node, settings_.timeout});
+  if (!fabric.ok()) End(fabric.status());
+  Understanding mine{flags, {}};
+  // Before hours of work that nobody could write down.
+  if (mine.status.ok()) mine.status = WriteJson();
+  if (mine.status.ok()) {
+    absl::StatusOr<KnobList> knobs = Describe();
+    mine.status = knobs.status();
+    if (knobs.ok()) mine.knobs = *std::move(knobs);
+  }
+  absl::Status status = Agree(mine, settings_.timeout, fabric->get());
+  if (EndsAll(status)) EndWith(mine.status.ok() ? kFailedExit : kBadUsageExit, status, "");
+  if (!status.ok()) return Refuse(status, kBadUsageExit);
+  auto ranks = Ranks::Create(settings_.timeout);
+  if (!ranks.ok()) End(ranks.status());
+  report_->hosts = (*ranks)->hosts();
+  status = Run(ranks->get(), *std::move(fabric));
+  if (EndsAll(status)) End(status);
+  ranks->reset();  // it frees a communicator, which must come before MPI_Finalize
+  if (status.ok()) return Finish();
+  const int code = ExitCodeOf(status);
+  return Refuse(status, cannot_run_ && code == kFailedExit ? kCannotRunExit : code);
+}
+
+void Command::Print(const std::string& text) const {
+  if (rank_ == 0) PrintTo(stdout, text);
+}
+
+bool Command::SaveResults() const {
+  const absl::Status written = WriteJson();
+  if (written.ok()) return true;
+  PrintTo(stderr, absl::StrCat("# error: ", written.message(), "\n"));
+  return false;
+}
+
+void Command::AddError(const std::string& id, const absl::Status& status) {
+  report_->errors.push_back({id, std::string(status.message())});
+}
+
+absl::Status Command::Needs(const absl::Status& status) {
+  if (!status.ok()) cannot_run_ = true;
+  return status;
+}
+
+absl::Status Command::AllOk(Ranks* ranks, const absl::Status& mine, Ranks::Progress progress) {
+  absl::Status status = ranks->AllOk(mine, settings_.timeout, progress);
+  if (EndsAll(status)) End(status);
+  return status;
+}
+
+void Command::EndWith(int code, const absl::Status& status, const std::string& id) {
+  report_->finished = true;
+  AddError(id, status);
+  if (rank_ == 0) {
+    Print(Footer());
+    WriteJson().IgnoreError();  // the error itself may be that it cannot be written
+  }
+  PrintTo(stderr, absl::StrCat("sluice-bench ", settings_.name, ": rank ", rank_, ": ",
+                               status.message(), "\n"));
+  if (rank_ != 0) absl::SleepFor(kGraceForRankZero);
+  MPI_Abort(MPI_COMM_WORLD, code);
+  std::_Exit(code);
+}
+
+absl::Status Command::WriteJson() const {
+  if (rank_ != 0 || settings_.json_file.empty()) return absl::OkStatus();
+  return WriteFile(settings_.json_file, Json());
+}
+
+int Command::Finish() {
+  report_->finished = true;
+  Print(Footer());
+  const bool is_good = SaveResults() && IsGood() && report_->errors.empty();
+  MPI_Finalize();
+  return is_good ? kGoodExit : kFailedExit;
+}
+
+int Command::Refuse(const absl::Status& status, int code) {
+  report_->finished = true;
+  AddError("", status);
+  if (rank_ == 0) {
+    PrintTo(stderr, absl::StrCat("sluice-bench ", settings_.name, ": ", status.message(), "\n"));
+    WriteJson().IgnoreError();  // the error itself may be that it cannot be written
+  }
+  MPI_Finalize();
+  return code;
+}
+
+}  // namespace sluice::bench

@@ -1,0 +1,27 @@
+// How --help looks in all programs: an example that runs when it is pasted, the flags, and the exit
+// codes.
+#ifndef SLUICE_BENCH_JOB_HELP_H_
+#define SLUICE_BENCH_JOB_HELP_H_
+
+#include <string>
+
+namespace CLI {
+class App;
+class ParseError;
+}  // namespace CLI
+
+namespace sluice::bench {
+
+// `example`: lines to paste into a shell in the repository's folder. `more`: what follows the
+// flags, before the exit codes; may be empty.
+void SetHelp(CLI::App* app, const std::string& example, const std::string& more = "");
+
+// Whether parsing failed before `app` had found which of its commands is meant.
+bool NamesNoCommand(const CLI::App& app);
+
+// What a program of several commands says then: what is wrong, and the help of all its commands.
+std::string NoCommandText(const CLI::App& app, int argc, char** argv);
+
+}  // namespace sluice::bench
+
+#endif  // SLUICE_BENCH_JOB_HELP_H_

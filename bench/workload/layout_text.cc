@@ -1,0 +1,97 @@
+// Taking the text apart, and putting it together.
+#include "workload/layout_text.h"
+
+#include <cstdint>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "workload/json_input.h"
+#include "workload/numbers.h"
+
+namespace sluice::bench {
+namespace {
+
+struct Parts {
+  absl::string_view mesh;
+  absl::string_view ranks;  // no data where the text has none
+  absl::string_view placements;
+};
+
+absl::StatusOr<Parts> Split(absl::string_view text) {
+  const size_t colon = text.find(':');
+  if (colon == absl::string_view::npos) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "\"", text, "\" is not MESH@RANKS:PLACEMENTS, such as 2,4@0-7:R,S(0) or 2,4:R,S(0)"));
+  }
+  Parts parts = {text.substr(0, colon), {}, text.substr(colon + 1)};
+  const size_t at = parts.mesh.find('@');
+  if (at == absl::string_view::npos) return parts;
+  parts.ranks = parts.mesh.substr(at + 1);
+  parts.mesh = parts.mesh.substr(0, at);
+  return parts;
+}
+
+// As many ranks from `first` as a mesh of `sizes` has.
+absl::StatusOr<std::vector<int>> Consecutive(absl::string_view mesh,
+                                             const std::vector<int64_t>& sizes, int first) {
+  int64_t count = 1;
+  for (const int64_t size : sizes) {
+    if (size < 1 || size > kMaxListedRanks / count) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("\"", mesh, "\" is no mesh of 1 to ", kMaxListedRanks, " ranks"));
+    }
+    count *= size;
+  }
+  std::vector<int> ranks(static_cast<size_t>(count));
+  std::iota(ranks.begin(), ranks.end(), first);
+  return ranks;
+}
+
+// "0-3,6" for {0, 1, 2, 3, 6}.
+std::string RanksText(const std::vector<int>& ranks) {
+  std::vector<std::string> parts;
+  for (size_t begin = 0; begin < ranks.size();) {
+    size_t end = begin + 1;
+    while (end < ranks.size() && ranks[end] == ranks[end - 1] + 1) ++end;
+    parts.push_back(end - begin == 1 ? absl::StrCat(ranks[begin])
+                                     : absl::StrCat(ranks[begin], "-", ranks[end - 1]));
+    begin = end;
+  }
+  return absl::StrJoin(parts, ",");
+}
+
+}  // namespace
+
+bool NamesRanks(absl::string_view text) {
+  return text.substr(0, text.find(':')).find('@') != absl::string_view::npos;
+}
+
+absl::StatusOr<Layout> ParseLayoutText(absl::string_view text, int first_rank) {
+  const absl::StatusOr<Parts> parts = Split(text);
+  if (!parts.ok()) return parts.status();
+  absl::StatusOr<std::vector<int64_t>> sizes = ParseIntegers(parts->mesh);
+  if (!sizes.ok()) return sizes.status();
+  absl::StatusOr<std::vector<int>> ranks =
+      NamesRanks(text) ? ParseRanks(parts->ranks) : Consecutive(parts->mesh, *sizes, first_rank);
+  if (!ranks.ok()) return ranks.status();
+  absl::StatusOr<Mesh> mesh = Mesh::Create(*std::move(sizes), *std::move(ranks));
+  if (!mesh.ok()) return Prefixed(absl::StrCat("\"", text, "\""), mesh.status());
+  absl::StatusOr<std::vector<Placement>> placements = ParsePlacements(parts->placements);
+  if (!placements.ok()) return placements.status();
+  return Layout{*std::move(mesh), *std::move(placements)};
+}
+
+std::string LayoutText(const Layout& layout) {
+  const auto name = [](std::string* out, const Placement& placement) {
+    absl::StrAppend(out, PlacementName(placement));
+  };
+  const auto& sizes = layout.mesh.sizes();
+  const auto& ranks = layout.mesh.ranks();
+  return absl::StrCat(absl::StrJoin(sizes, ","), "@", RanksText({ranks.begin(), ranks.end()}), ":",
+                      absl::StrJoin(layout.placements, ",", name));
+}
+
+}  // namespace sluice::bench

@@ -1,0 +1,31 @@
+// Runs this process's rank of a contract test to its end.
+#ifndef SLUICE_MPI_TESTS_CONTRACT_RANK_MPI_H_
+#define SLUICE_MPI_TESTS_CONTRACT_RANK_MPI_H_
+
+#include <chrono>
+#include <cstdio>
+#include <thread>
+
+#include "sluice/mpi.h"
+#include "transport/transport_contract.h"
+
+namespace sluice {
+
+// Carries out the script, and checks its end. A rank that is stuck would hold up all others in the
+// next test, so it ends the program.
+inline void RunToEnd(const ContractScript& script, ContractRank* rank) {
+  script(*rank);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(100);
+  while (rank->Advance()) {
+    if (std::chrono::steady_clock::now() > deadline) {
+      std::fprintf(stderr, "stuck: %s\n", rank->Position().c_str());
+      MPI_Abort(MPI_COMM_WORLD, 1);
+    }
+    std::this_thread::yield();
+  }
+  rank->CheckEnd();
+}
+
+}  // namespace sluice
+
+#endif  // SLUICE_MPI_TESTS_CONTRACT_RANK_MPI_H_

@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+"""The examples in --help run when they are pasted, and what names no command gets the help of all.
+
+  help_test.py MPIRUN SLUICE_BENCH SLUICE_SIM
+"""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+COMMANDS = {"sluice-bench": ["reshard", "shards", "stream", "checkpoint"],
+            "sluice-sim": ["peak", "scale", "deadlock"]}
+
+
+def run(command, **more):
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          timeout=120, check=False, cwd=ROOT, **more)
+    return done.returncode, done.stdout
+
+
+def example_of(text):
+    found = re.match(r"Example, in the repository's folder:\n((?:  .*\n)+)\n", text)
+    assert found, text
+    return found[1]
+
+
+def examples_run(mpirun, programs, folder):
+    for name, program in programs.items():
+        for command in [[], *([one] for one in COMMANDS[name])]:
+            code, text = run([program, *command, "--help"])
+            assert code == 0, (code, text)
+            assert "\nExit codes: 0 all is well; " in text, text
+            script = example_of(text).replace("scripts/mpirun.sh", mpirun)
+            script = script.replace("/tmp/", folder + "/")
+            for each, path in programs.items():
+                script = script.replace("build/bin/" + each, path)
+            assert program in script, script
+            code, output = run(["sh", "-ec", script])
+            assert code == 0, (script, code, output)
+
+
+def no_command_means_help(programs):
+    # A launcher's variables would make sluice-bench one process of many.
+    alone = {k: v for k, v in os.environ.items() if not k.startswith(("OMPI_", "PMI"))}
+    for name, program in programs.items():
+        for arguments in ([], ["wash"], ["--wash"]):
+            code, text = run([program, *arguments], env=alone)
+            assert code == 2, (arguments, code, text)
+            for command in COMMANDS[name]:
+                assert re.search(rf"^  {command} ", text, re.M), (command, text)
+            if arguments:
+                assert text.startswith(f'{name}: "{arguments[0]}" is no command\n'), text
+
+
+def main():
+    mpirun, bench, sim = sys.argv[1:]
+    programs = {"sluice-bench": bench, "sluice-sim": sim}
+    no_command_means_help(programs)
+    with tempfile.TemporaryDirectory(prefix="sluice-help-") as folder:
+        examples_run(mpirun, programs, folder)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,59 @@
+// Asks for each kernel's attributes, which takes its code.
+#include "device/cuda/cuda_load.h"
+
+#include <cuda_runtime_api.h>
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "device/cuda/cuda_error.h"
+#include "device/cuda/cuda_kernels.h"
+
+namespace sluice {
+namespace {
+
+bool IsOfMissingCode(cudaError_t error) {
+  switch (error) {
+    case cudaErrorInvalidDeviceFunction:
+    case cudaErrorInvalidKernelImage:
+    case cudaErrorNoKernelImageForDevice:
+    case cudaErrorJitCompilerNotFound:
+    case cudaErrorUnsupportedPtxVersion:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// "cuda:1 is sm_75".
+absl::StatusOr<std::string> Describe(int ordinal) {
+  int major = 0;
+  int minor = 0;
+  SLUICE_CUDA_RETURN_IF_ERROR(cudaDeviceGetAttribute,
+                              (&major, cudaDevAttrComputeCapabilityMajor, ordinal));
+  SLUICE_CUDA_RETURN_IF_ERROR(cudaDeviceGetAttribute,
+                              (&minor, cudaDevAttrComputeCapabilityMinor, ordinal));
+  return absl::StrCat("cuda:", ordinal, " is sm_", major, minor);
+}
+
+}  // namespace
+
+absl::Status LoadCudaKernels(int ordinal) {
+  for (cudaError_t (*const load)() :
+       {LoadMoves, LoadCasts, LoadTransposes, LoadReductions, LoadNormalizations}) {
+    const cudaError_t error = load();
+    if (error == cudaSuccess) continue;
+    absl::Status status = CudaStatus(error, "cudaFuncGetAttributes");
+    if (!IsOfMissingCode(error)) return status;
+    const absl::StatusOr<std::string> device = Describe(ordinal);
+    if (!device.ok()) return device.status();
+    return absl::FailedPreconditionError(absl::StrCat("the GPU code was built for ",
+                                                      SLUICE_CUDA_CODE, ", and ", *device, ": ",
+                                                      status.message()));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace sluice

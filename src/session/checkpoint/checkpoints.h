@@ -1,0 +1,60 @@
+// A session's checkpoints: loaded and saved by all ranks together.
+#ifndef SLUICE_SRC_SESSION_CHECKPOINT_CHECKPOINTS_H_
+#define SLUICE_SRC_SESSION_CHECKPOINT_CHECKPOINTS_H_
+
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "session/base/memory_rules.h"
+#include "session/checkpoint/checkpoint_catalog.h"
+#include "session/peers/peers.h"
+#include "sluice/checkpoint.h"
+#include "sluice/session.h"
+#include "sluice/transport.h"
+#include "storage/open/source_address.h"
+
+namespace sluice {
+
+class CheckpointFiles;
+struct CheckpointInput;
+class CheckpointRun;
+
+// Both calls are collective, and wait; no run is in flight. `rules`: what the session's device
+// takes. Errors are those of Session. Thread: the session's.
+class Checkpoints {
+ public:
+  // Both must outlive this object.
+  Checkpoints(Peers* peers, const SessionOptions* options) : peers_(peers), options_(options) {}
+
+  absl::StatusOr<CheckpointStats> Load(const std::string& uri,
+                                       absl::Span<const CheckpointTensor> tensors,
+                                       const CheckpointOptions& options, const MemoryRules& rules);
+  absl::StatusOr<CheckpointStats> Save(const std::string& directory,
+                                       absl::Span<const CheckpointTensor> tensors,
+                                       const CheckpointOptions& options, const MemoryRules& rules);
+
+ private:
+  absl::Status AgreeOnInput(const char* call, const CheckpointInput& input, size_t tensors);
+  absl::StatusOr<std::unique_ptr<Transport>> OpenTransport();
+  absl::StatusOr<CheckpointCatalog> ShareCatalog(const SourceAddress& address,
+                                                 absl::Span<const CheckpointTensor> tensors,
+                                                 const CheckpointOptions& options,
+                                                 Transport* transport);
+  // Carries `run` on until it is done on all ranks.
+  absl::Status Carry(const char* call, const CheckpointOptions& options, CheckpointRun* run);
+  absl::StatusOr<CheckpointStats> SaveInto(CheckpointFiles* files, const std::string& directory,
+                                           absl::Span<const CheckpointTensor> tensors,
+                                           const CheckpointOptions& options,
+                                           const MemoryRules& rules);
+
+  Peers* const peers_;
+  const SessionOptions* const options_;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_SESSION_CHECKPOINT_CHECKPOINTS_H_

@@ -1,0 +1,103 @@
+// One rank's dealings with the others beside buckets: agreements, alarms, and the session's
+// failure.
+#ifndef SLUICE_SRC_SESSION_PEERS_PEERS_H_
+#define SLUICE_SRC_SESSION_PEERS_PEERS_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "session/base/backoff.h"
+#include "session/base/fork_guard.h"
+#include "session/base/idle_wait.h"
+#include "session/peers/agreement.h"
+#include "session/peers/watch.h"
+#include "sluice/fabric.h"
+#include "sluice/transport.h"
+
+namespace sluice {
+
+// Thread: the session's.
+class Peers {
+ public:
+  // The session, as its peers know it.
+  class Host {
+   public:
+    virtual ~Host() = default;
+    // Streams go on while a call waits for other ranks. One round of progress; true if any moved.
+    virtual bool AdvanceStreams() = 0;
+    virtual bool has_streams() const = 0;
+    // When something of streams is due, on MonotonicNs's clock; INT64_MAX: nothing is.
+    virtual int64_t next_due_ns() const = 0;
+    // The session has failed: whatever is under way here has that error.
+    virtual void Fail(const absl::Status& status) = 0;
+    // One round of progress towards an end of what has failed; true once nothing is under way.
+    virtual bool Settle() = 0;
+  };
+
+  // `timeout`: how long other ranks may be silent. `host` must outlive this object.
+  Peers(std::unique_ptr<Fabric> fabric, absl::Duration timeout, Host* host);
+  // In a forked child the ends of connections are the parent's, too, and stay.
+  ~Peers();
+
+  int rank() const { return fabric_->rank(); }
+  int size() const { return fabric_->size(); }
+  absl::Duration timeout() const { return timeout_; }
+  Fabric* fabric() const { return fabric_.get(); }
+  Host* host() { return host_; }
+  Watch* watch() { return &watch_; }
+  // How calls that block pause. A progress thread pauses elsewhere.
+  IdleWait* call_wait() { return &call_wait_; }
+
+  // ---- Agreements. One at a time.
+
+  // Compares across ranks, waiting for them. Poisons only if the ranks are out of step then.
+  absl::Status Agree(Proposal proposal);
+  // That all ranks are well.
+  absl::Status AgreeOn(const absl::Status& own, const char* call);
+  // All ranks' records, if all are well.
+  absl::StatusOr<std::vector<std::string>> Exchange(const absl::Status& own,
+                                                    const std::string& record, const char* call);
+  // What `other` brought to the last agreement.
+  std::string payload(int other) const { return agreement_.payload(other); }
+  // For agreements that nobody waits for.
+  Agreement* agreement() { return &agreement_; }
+
+  // A transport of its own, with a tag for each pair of ranks. Collective. Its error poisons.
+  absl::StatusOr<std::unique_ptr<Transport>> OpenTransport();
+
+  // Pauses while other ranks are waited for. Streams go on.
+  void PauseFor(Backoff* backoff);
+
+  // ---- Failure. The first error wins, reaches every rank, and stays.
+
+  // Returns the error that has won.
+  absl::Status Poison(const absl::Status& status);
+  // The poisoning error if there is one, also another rank's of which word has come just now.
+  absl::Status CheckAlarm();
+  const absl::Status& poison() const { return poison_; }
+  // Thread: any.
+  bool is_poisoned() const { return poisoned_.load(std::memory_order_acquire); }
+
+ private:
+  absl::Status TakePoison(const absl::Status& status);
+
+  const ForkGuard fork_guard_;
+  std::unique_ptr<Fabric> fabric_;
+  const absl::Duration timeout_;
+  Host* const host_;
+  Agreement agreement_;
+  Watch watch_;
+  IdleWait call_wait_;
+  absl::Status poison_;
+  std::atomic<bool> poisoned_ = false;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_SESSION_PEERS_PEERS_H_

@@ -1,0 +1,60 @@
+// Attempts, and pauses that a stop cuts short.
+#include "session/shard/read_text.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "session/base/clock.h"
+
+namespace sluice {
+namespace {
+
+bool IsStopped(const WorkStop& stop) { return stop.load(std::memory_order_relaxed); }
+
+absl::Status Stopped() { return absl::CancelledError("nobody needs what is read any more"); }
+
+void SleepUnless(const WorkStop& stop, absl::Duration time) {
+  constexpr int64_t kLookNs = 10'000'000;
+  const int64_t begin_ns = MonotonicNs();
+  int64_t rest_ns = absl::ToInt64Nanoseconds(time);
+  while (rest_ns > 0 && !IsStopped(stop)) {
+    absl::SleepFor(absl::Nanoseconds(std::min(rest_ns, kLookNs)));
+    rest_ns = absl::ToInt64Nanoseconds(time) - (MonotonicNs() - begin_ns);
+  }
+}
+
+}  // namespace
+
+absl::Status ReadWithRetries(absl::string_view what, const RetryOptions& retry,
+                             const WorkStop& stop, absl::FunctionRef<absl::Status()> read) {
+  absl::Duration pause = retry.backoff;
+  for (int attempt = 1; !IsStopped(stop); ++attempt) {
+    const absl::Status status = read();
+    const bool is_last = !absl::IsUnavailable(status) || attempt >= retry.attempts_max;
+    if (is_last && (status.ok() || attempt == 1)) return status;
+    if (is_last) {
+      return absl::Status(status.code(), absl::StrCat(what, ": gave up after ", attempt,
+                                                      " attempts: ", status.message()));
+    }
+    SleepUnless(stop, std::exchange(pause, 2 * pause));
+  }
+  return Stopped();
+}
+
+absl::StatusOr<WholeObject> FetchText(const SourceAddress& address, absl::string_view name,
+                                      int64_t bytes_max, const OpenOptions& options,
+                                      const RetryOptions& retry, const WorkStop& stop) {
+  const int64_t stall_ns = absl::ToInt64Nanoseconds(retry.request_timeout);
+  absl::StatusOr<WholeObject> object = Stopped();
+  const absl::Status status = ReadWithRetries(name, retry, stop, [&] {
+    object = ReadWholeObject(address, name, bytes_max, options, stall_ns, stop);
+    return object.status();
+  });
+  if (!status.ok()) return status;
+  return object;
+}
+
+}  // namespace sluice

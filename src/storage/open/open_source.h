@@ -1,0 +1,47 @@
+// From an address to a reader of its objects: the one place where readers are made.
+#ifndef SLUICE_SRC_STORAGE_OPEN_OPEN_SOURCE_H_
+#define SLUICE_SRC_STORAGE_OPEN_OPEN_SOURCE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "storage/file/file_identity.h"
+#include "storage/http/http_options.h"
+#include "storage/http/http_version.h"
+#include "storage/open/source_address.h"
+#include "storage/source.h"
+
+namespace sluice {
+
+// What is known of the objects, and what a reader of them adds: each object is in one state from
+// the first look to the last, whichever rank looks.
+struct FileStates {
+  std::shared_ptr<FileIdentities> identities;  // of files of a directory; or null
+  std::shared_ptr<HttpVersions> versions;      // of objects over HTTP; or null
+};
+
+struct OpenOptions {
+  int in_flight_max = 128;  // reads of files at once
+  int connections = 64;     // at most, to one HTTP server
+  std::string ca_file;      // certificates to trust, instead of the system's
+  // Over HTTP: sizes of the objects, -1 where a size is not known. Empty: no size is known.
+  std::vector<int64_t> object_bytes;
+  FileStates states;
+};
+
+// How a server is asked. There is no time limit: which request is late is for the caller to say,
+// who tries it again.
+HttpOptions HttpOptionsOf(const OpenOptions& options);
+
+// A reader of the objects `names` at `address`, which is no generator's. Errors are those of
+// MakeHttpSource, MakeMmapSource and MakeFileSource.
+absl::StatusOr<std::unique_ptr<Source>> OpenSource(const SourceAddress& address,
+                                                   std::vector<std::string> names,
+                                                   const OpenOptions& options);
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_STORAGE_OPEN_OPEN_SOURCE_H_

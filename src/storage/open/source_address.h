@@ -1,0 +1,25 @@
+// Where objects are read from, as a user writes it.
+#ifndef SLUICE_SRC_STORAGE_OPEN_SOURCE_ADDRESS_H_
+#define SLUICE_SRC_STORAGE_OPEN_SOURCE_ADDRESS_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace sluice {
+
+// The scheme of a source's address and the rest: "file" and "/data" of "file:/data".
+struct SourceAddress {
+  std::string scheme;  // "file", "buffered", "mmap", "http", "https"; empty: a generator
+  // The directory, or the whole address of http and https, with a '/' at its end.
+  std::string place;
+
+  bool is_http() const { return scheme == "http" || scheme == "https"; }
+};
+// InvalidArgument for anything else.
+absl::StatusOr<SourceAddress> ParseSourceAddress(absl::string_view uri);
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_STORAGE_OPEN_SOURCE_ADDRESS_H_

@@ -1,0 +1,33 @@
+// A GET without a range, or a file to its end.
+#include "storage/open/whole_object.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "storage/file/whole_file.h"
+#include "storage/http/http_fetch.h"
+
+namespace sluice {
+
+std::string ObjectPath(const SourceAddress& address, absl::string_view name) {
+  return absl::StrCat(address.place, address.is_http() ? "" : "/", name);
+}
+
+absl::StatusOr<WholeObject> ReadWholeObject(const SourceAddress& address, absl::string_view name,
+                                            int64_t bytes_max, const OpenOptions& options,
+                                            int64_t stall_ns, const std::atomic<bool>& stop) {
+  const std::string path = ObjectPath(address, name);
+  if (address.is_http()) {
+    HttpOptions http = HttpOptionsOf(options);
+    // An object that still comes is not late.
+    http.stall_timeout_ns = stall_ns;
+    absl::StatusOr<std::string> text = FetchHttpObject(path, bytes_max, http, &stop);
+    if (!text.ok()) return text.status();
+    return WholeObject{*std::move(text), absl::nullopt};
+  }
+  absl::StatusOr<WholeFile> file = ReadWholeFile(path, bytes_max);
+  if (!file.ok()) return file.status();
+  return WholeObject{std::move(file->text), file->identity};
+}
+
+}  // namespace sluice

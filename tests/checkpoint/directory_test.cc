@@ -1,0 +1,239 @@
+// What a directory has of a checkpoint, and how files of a new one come to be in it.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "session/checkpoint/checkpoint_contents.h"
+#include "session/checkpoint/checkpoint_files.h"
+#include "session/checkpoint/checkpoint_save.h"
+
+namespace sluice {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr const char* kIndex = "model.safetensors.index.json";
+constexpr const char* kLock = ".sluice-save.lock";
+
+class CheckpointDirectoryTest : public testing::Test {
+ protected:
+  CheckpointDirectoryTest() {
+    std::string path = (std::filesystem::temp_directory_path() / "sluice-dir-XXXXXX").string();
+    EXPECT_NE(mkdtemp(path.data()), nullptr);
+    path_ = path;
+  }
+  ~CheckpointDirectoryTest() override {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+
+  std::string PathOf(const std::string& name) const { return absl::StrCat(path_, "/", name); }
+  void Write(const std::string& name, const std::string& text) const {
+    std::ofstream(PathOf(name), std::ios::binary) << text;
+  }
+  std::string Read(const std::string& name) const {
+    std::ifstream file(PathOf(name), std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  // All but the lock, in order.
+  std::vector<std::string> Names() const {
+    std::vector<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(path_)) {
+      const std::string name = entry.path().filename().string();
+      if (name != kLock) names.push_back(name);
+    }
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+  absl::StatusOr<CheckpointContents> Look() {
+    return LookForCheckpoint({"file", path_}, CheckpointOptions(), stop_);
+  }
+  // Files "model-0000i-of-0000n.safetensors", or one, of 10 bytes each, which begin with `header`.
+  static CheckpointFileLayout LayoutOf(int files, const std::string& header,
+                                       const std::string& save_id = "0123456789abcdef") {
+    CheckpointFileLayout layout;
+    CheckpointIndex index;
+    index.save_id = save_id;
+    for (int file = 0; file < files; ++file) {
+      const std::string name =
+          files == 1 ? "model.safetensors"
+                     : absl::StrCat("model-0000", file + 1, "-of-0000", files, ".safetensors");
+      layout.files.push_back({name, header, 10});
+      index.files.push_back(name);
+      index.tensors.push_back({absl::StrCat("t", file), file});
+    }
+    if (files > 1) layout.index = index;
+    return layout;
+  }
+  absl::Status Save(const CheckpointFileLayout& layout) const {
+    CheckpointFiles files;
+    if (absl::Status status = files.Create(path_, layout); !status.ok()) return status;
+    return files.Commit();
+  }
+
+  std::string path_;
+  WorkStop stop_ = false;
+};
+
+using CheckpointContentsTest = CheckpointDirectoryTest;
+using CheckpointFilesTest = CheckpointDirectoryTest;
+using CheckpointWriterTest = CheckpointDirectoryTest;
+
+TEST_F(CheckpointContentsTest, AnIndexCountsBeforeFiles) {
+  Write("model.safetensors", "x");
+  Write(kIndex, "{}");
+  const auto contents = Look();
+  ASSERT_TRUE(contents.ok()) << contents.status();
+  EXPECT_EQ(contents->index_text, "{}");
+  EXPECT_TRUE(contents->index_file.has_value());
+  EXPECT_THAT(contents->files, IsEmpty());
+}
+
+TEST_F(CheckpointContentsTest, WithoutAnIndexTheCustomaryFileCountsAlone) {
+  for (const char* name : {"a.safetensors", "model.safetensors", "z.safetensors"}) Write(name, "x");
+  const auto contents = Look();
+  ASSERT_TRUE(contents.ok()) << contents.status();
+  EXPECT_FALSE(contents->index_text.has_value());
+  EXPECT_THAT(contents->files, ElementsAre("model.safetensors"));
+}
+
+TEST_F(CheckpointContentsTest, OtherwiseAllFilesCountButShardsAndHiddenOnes) {
+  for (const char* name : {"b.safetensors", "a.safetensors", ".c.safetensors", "d.bin",
+                           "model-00001-of-00002.safetensors"}) {
+    Write(name, "x");
+  }
+  const auto contents = Look();
+  ASSERT_TRUE(contents.ok()) << contents.status();
+  EXPECT_THAT(contents->files, ElementsAre("a.safetensors", "b.safetensors"));
+}
+
+TEST_F(CheckpointContentsTest, ADirectoryWithoutACheckpointSaysWhatItHas) {
+  EXPECT_THAT(std::string(Look().status().message()), HasSubstr("and no *.safetensors"));
+  Write("model-00001-of-00002.safetensors", "x");
+  const absl::Status status = Look().status();
+  EXPECT_TRUE(absl::IsNotFound(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("a save that did not end"));
+}
+
+TEST_F(CheckpointContentsTest, AnotherIndexIsNoticed) {
+  const SourceAddress address = {"file", path_};
+  const auto same = [&](const CheckpointContents& contents) {
+    const auto is_same = HasSameIndex(address, contents, CheckpointOptions(), stop_);
+    EXPECT_TRUE(is_same.ok()) << is_same.status();
+    return is_same.value_or(false);
+  };
+  Write("model.safetensors", "x");
+  const auto none = Look();
+  ASSERT_TRUE(none.ok()) << none.status();
+  EXPECT_TRUE(same(*none));
+  Write(kIndex, "{}");
+  EXPECT_FALSE(same(*none));
+  const auto one = Look();
+  ASSERT_TRUE(one.ok()) << one.status();
+  EXPECT_TRUE(same(*one));
+  Write("new", "{}");
+  std::filesystem::rename(PathOf("new"), PathOf(kIndex));
+  EXPECT_FALSE(same(*one));
+  std::filesystem::remove(PathOf(kIndex));
+  EXPECT_FALSE(same(*one));
+}
+
+TEST_F(CheckpointFilesTest, FilesGetTheirNamesAtTheEnd) {
+  CheckpointFiles files;
+  EXPECT_FALSE(files.begun());
+  ASSERT_TRUE(files.Create(path_, LayoutOf(2, "head")).ok());
+  EXPECT_TRUE(files.begun());
+  ASSERT_EQ(files.temporaries().size(), 2u);  // the index is no rank's to write
+  for (const std::string& name : Names()) EXPECT_EQ(name[0], '.') << name;
+  std::fstream(files.temporaries()[1], std::ios::in | std::ios::out) << "HEADbody";
+  ASSERT_TRUE(files.Commit().ok());
+  EXPECT_THAT(Names(), ElementsAre("model-00001-of-00002.safetensors",
+                                   "model-00002-of-00002.safetensors", kIndex));
+  EXPECT_EQ(Read("model-00001-of-00002.safetensors"), "head" + std::string(6, '\0'));
+  EXPECT_EQ(Read("model-00002-of-00002.safetensors"), "HEADbody" + std::string(2, '\0'));
+  EXPECT_THAT(Read(kIndex), HasSubstr("model-00002-of-00002.safetensors"));
+}
+
+TEST_F(CheckpointFilesTest, WhatWasNotCommittedLeavesNothing) {
+  const std::string inner = PathOf("new");
+  {
+    CheckpointFiles files;
+    ASSERT_TRUE(files.Create(inner, LayoutOf(1, "head")).ok());
+    EXPECT_TRUE(std::filesystem::exists(files.temporaries()[0]));
+  }
+  EXPECT_FALSE(std::filesystem::exists(inner));
+}
+
+TEST_F(CheckpointFilesTest, TwoSavesAtOnceAreRefused) {
+  CheckpointFiles one;
+  ASSERT_TRUE(one.Create(path_, LayoutOf(1, "one")).ok());
+  CheckpointFiles two;
+  const absl::Status status = two.Create(path_, LayoutOf(1, "two"));
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("another save into"));
+  one.Discard();
+  EXPECT_TRUE(two.Create(path_, LayoutOf(1, "two")).ok());
+}
+
+TEST_F(CheckpointFilesTest, ANewCheckpointTakesTheOldOnesPlace) {
+  ASSERT_TRUE(Save(LayoutOf(1, "single")).ok());
+  Write("mine.txt", "kept");
+  ASSERT_TRUE(Save(LayoutOf(2, "first")).ok());
+  EXPECT_THAT(Names(), ElementsAre("mine.txt", "model-00001-of-00002.safetensors",
+                                   "model-00002-of-00002.safetensors", kIndex));
+  // Its names are taken, so that the next one has a label.
+  ASSERT_TRUE(Save(LayoutOf(2, "again", "fedcba9876543210")).ok());
+  EXPECT_THAT(Names(), ElementsAre("mine.txt", "model-fedcba98-00001-of-00002.safetensors",
+                                   "model-fedcba98-00002-of-00002.safetensors", kIndex));
+  ASSERT_TRUE(Save(LayoutOf(1, "last")).ok());
+  EXPECT_THAT(Names(), ElementsAre("mine.txt", "model.safetensors"));
+  EXPECT_EQ(Read("model.safetensors").substr(0, 4), "last");
+}
+
+TEST_F(CheckpointFilesTest, TemporariesOfSavesThatWereKilledGo) {
+  absl::StatusOr<AtomicFile> left = AtomicFile::Create(PathOf("model.safetensors"));
+  ASSERT_TRUE(left.ok()) << left.status();
+  Write(".mine", "kept");
+  ASSERT_TRUE(Save(LayoutOf(1, "head")).ok());
+  EXPECT_FALSE(std::filesystem::exists(left->temporary()));
+  EXPECT_THAT(Names(), ElementsAre(".mine", "model.safetensors"));
+}
+
+TEST_F(CheckpointWriterTest, RangesLandWhereTheyBelong) {
+  CheckpointFiles files;
+  ASSERT_TRUE(files.Create(path_, LayoutOf(2, "head")).ok());
+  CheckpointWriter writer({{files.temporaries()[0], 10}, {files.temporaries()[1], 10}});
+  const auto write = [&writer](int file, int64_t offset, absl::string_view text) {
+    return writer.Write(
+        file, offset,
+        absl::MakeConstSpan(reinterpret_cast<const std::byte*>(text.data()), text.size()));
+  };
+  EXPECT_TRUE(write(1, 7, "xyz").ok());
+  EXPECT_TRUE(write(1, 4, "abc").ok());
+  EXPECT_TRUE(writer.Sync().ok());
+  ASSERT_TRUE(files.Commit().ok());
+  EXPECT_EQ(Read("model-00001-of-00002.safetensors"), "head" + std::string(6, '\0'));
+  EXPECT_EQ(Read("model-00002-of-00002.safetensors"), "headabcxyz");
+}
+
+TEST_F(CheckpointWriterTest, AFileOfAnotherLengthIsNotWrittenTo) {
+  CheckpointFiles files;
+  ASSERT_TRUE(files.Create(path_, LayoutOf(1, "head")).ok());
+  CheckpointWriter writer({{files.temporaries()[0], 11}});
+  const std::byte byte{};
+  EXPECT_TRUE(absl::IsFailedPrecondition(writer.Write(0, 4, absl::MakeConstSpan(&byte, 1))));
+}
+
+}  // namespace
+}  // namespace sluice

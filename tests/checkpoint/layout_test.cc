@@ -1,0 +1,187 @@
+// Where tensors go in the files of a checkpoint, what these are called, and how they are read.
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "session/checkpoint/checkpoint_layout.h"
+#include "session/checkpoint/checkpoint_limits.h"
+#include "session/checkpoint/checkpoint_names.h"
+#include "sluice/session.h"
+
+namespace sluice {
+namespace {
+
+using testing::HasSubstr;
+using testing::SizeIs;
+
+CheckpointTensor Tensor(const std::string& name, int64_t elements) {
+  CheckpointTensor tensor;
+  tensor.name = name;
+  tensor.shape = {elements};
+  tensor.layout = {*Mesh::Create({1}, {0}), {Placement::Replicate()}};
+  return tensor;
+}
+
+TEST(CheckpointNamesTest, ShardsAreNumberedFromOne) {
+  EXPECT_EQ(ShardName("", 0, 3), "model-00001-of-00003.safetensors");
+  EXPECT_EQ(ShardName("", 122999, 123456), "model-123000-of-123456.safetensors");
+  EXPECT_EQ(ShardName("0a1b2c3d", 2, 3), "model-0a1b2c3d-00003-of-00003.safetensors");
+}
+
+TEST(CheckpointNamesTest, ShardNamesAreKnownAgain) {
+  for (const char* name :
+       {"model-00001-of-00003.safetensors", "model-123000-of-123456.safetensors",
+        "model-0a1B-00003-of-00003.safetensors", "model-12345-00001-of-00002.safetensors"}) {
+    EXPECT_TRUE(IsShardName(name)) << name;
+  }
+  for (const char* name :
+       {"", "model.safetensors", "model-00001-of-00003", "model-0001-of-00003.safetensors",
+        "model-00001-of-0003.safetensors", "model--00001-of-00003.safetensors",
+        "model-xyz-00001-of-00003.safetensors", "model-0a-1b-00001-of-00003.safetensors",
+        "other-00001-of-00003.safetensors", "model-00001-of-00003.safetensors.tmp",
+        "model-0000100003.safetensors", "model-of-00003.safetensors"}) {
+    EXPECT_FALSE(IsShardName(name)) << name;
+  }
+}
+
+TEST(CheckpointLayoutTest, OneFileHasTheCustomaryNameAndNoIndex) {
+  const auto layout = LayOutCheckpoint({Tensor("a", 16), Tensor("b", 8)}, 96, "0123");
+  ASSERT_TRUE(layout.ok()) << layout.status();
+  ASSERT_THAT(layout->files, SizeIs(1));
+  EXPECT_EQ(layout->files[0].name, "model.safetensors");
+  EXPECT_FALSE(layout->index.has_value());
+  EXPECT_THAT(layout->files[0].header, SizeIs(4096));
+  EXPECT_THAT(layout->files[0].header, HasSubstr(R"("sluice_save_id":"0123")"));
+  EXPECT_EQ(layout->files[0].bytes, 4096 + 96);
+  EXPECT_EQ(layout->places[0].begin, 4096);
+  EXPECT_EQ(layout->places[1].begin, 4096 + 64);
+}
+
+TEST(CheckpointLayoutTest, AFileHasAsManyTensorsAsItMayHold) {
+  // 40 and 24 bytes fit 64; 80 are more than a file may have, and 4 come after them.
+  const auto layout = LayOutCheckpoint(
+      {Tensor("d", 10), Tensor("c", 6), Tensor("b", 20), Tensor("a", 1)}, 64, "0123");
+  ASSERT_TRUE(layout.ok()) << layout.status();
+  ASSERT_THAT(layout->files, SizeIs(3));
+  const int files[] = {0, 0, 1, 2};
+  const int64_t begins[] = {4096, 4136, 4096, 4096};
+  for (size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(layout->places[i].file, files[i]) << i;
+    EXPECT_EQ(layout->places[i].begin, begins[i]) << i;
+  }
+  EXPECT_EQ(layout->files[1].name, "model-00002-of-00003.safetensors");
+  EXPECT_EQ(layout->files[1].bytes, 4096 + 80);
+  ASSERT_TRUE(layout->index.has_value());
+  EXPECT_EQ(layout->index->total_bytes, 148);
+  EXPECT_EQ(layout->index->save_id, "0123");
+  ASSERT_THAT(layout->index->files, SizeIs(3));
+  EXPECT_EQ(layout->index->files[2], "model-00003-of-00003.safetensors");
+  ASSERT_THAT(layout->index->tensors, SizeIs(4));
+  EXPECT_EQ(layout->index->tensors[2].tensor, "b");
+  EXPECT_EQ(layout->index->tensors[2].file, 1);
+}
+
+TEST(CheckpointLayoutTest, ATensorThatIsTooLongForAnyFileHasOneOfItsOwn) {
+  const auto layout = LayOutCheckpoint({Tensor("a", 20), Tensor("b", 20)}, 64, "0123");
+  ASSERT_TRUE(layout.ok()) << layout.status();
+  EXPECT_THAT(layout->files, SizeIs(2));
+  EXPECT_EQ(layout->places[0].file, 0);
+  EXPECT_EQ(layout->places[1].file, 1);
+}
+
+TEST(CheckpointLayoutTest, FilesHaveTheTypeThatIsAskedFor) {
+  CheckpointTensor tensor = Tensor("a", 16);
+  tensor.file_dtype = DType::kBF16;
+  const auto layout = LayOutCheckpoint({tensor, Tensor("b", 4)}, 32, "0123");
+  ASSERT_TRUE(layout.ok()) << layout.status();
+  ASSERT_THAT(layout->files, SizeIs(2));
+  EXPECT_EQ(layout->files[0].bytes, 4096 + 32);
+  EXPECT_THAT(layout->files[0].header, HasSubstr(R"("BF16")"));
+}
+
+TEST(CheckpointLayoutTest, BadNamesAreRefused) {
+  const auto layout = LayOutCheckpoint({Tensor("a", 1), Tensor("a", 1)}, 64, "0123");
+  EXPECT_TRUE(absl::IsInvalidArgument(layout.status())) << layout.status();
+}
+
+TEST(CheckpointLayoutTest, EachSaveHasAnIdOfItsOwn) {
+  const auto one = NewSaveId();
+  const auto other = NewSaveId();
+  ASSERT_TRUE(one.ok() && other.ok());
+  EXPECT_THAT(*one, SizeIs(kSaveIdBytes));
+  EXPECT_EQ(one->find_first_not_of("0123456789abcdef"), one->npos) << *one;
+  EXPECT_NE(*one, *other);
+}
+
+template <typename Value>
+void ExpectRefused(Value CheckpointOptions::*option, Value value, const std::string& text) {
+  CheckpointOptions options;
+  options.*option = value;
+  const absl::Status status = CheckCheckpointOptions(options);
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << text << ": " << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr(text));
+}
+
+TEST(CheckpointLimitsTest, OptionsOutOfRangeAreNamed) {
+  using Options = CheckpointOptions;
+  EXPECT_TRUE(CheckCheckpointOptions(Options()).ok());
+  ExpectRefused<int64_t>(&Options::budget_bytes, 0, "budget_bytes is 0 but must be at least 1");
+  ExpectRefused<absl::optional<int64_t>>(&Options::slots, 0, "slots is 0");
+  ExpectRefused<int64_t>(&Options::piece_bytes, 63, "piece_bytes is 63 but must be at least 64");
+  ExpectRefused<int64_t>(&Options::piece_bytes, (1 << 30) + 1,
+                         "piece_bytes is 1073741825 but must be at most 1073741824");
+  ExpectRefused<int64_t>(&Options::shard_bytes_max, 0, "shard_bytes_max is 0");
+  ExpectRefused<int>(&Options::connections, 0, "connections is 0");
+  ExpectRefused<int>(&Options::connections, 4097, "connections is 4097 but must be at most 4096");
+  ExpectRefused<absl::Duration>(&Options::timeout, absl::ZeroDuration(), "timeout must be above 0");
+  Options options;
+  options.retry.attempts_max = 0;
+  EXPECT_THAT(std::string(CheckCheckpointOptions(options).message()),
+              HasSubstr("retry.attempts_max is 0"));
+}
+
+// Boxes of 1024 bytes on one rank.
+CheckpointPlan PlanOf(int64_t boxes) {
+  CheckpointPlanTensor tensor;
+  tensor.shape = {boxes * 1024};
+  tensor.layout = {*Mesh::Create({1}, {0}), {Placement::Replicate()}};
+  return {{tensor}, 1024, CheckpointFlow::kLoad, 0};
+}
+
+TEST(CheckpointLimitsTest, ABlockHoldsAPieceWhereverItBegins) {
+  CheckpointOptions options;
+  const auto exact = ResolveCheckpointLimits(options, PlanOf(4), 1);
+  ASSERT_TRUE(exact.ok()) << exact.status();
+  EXPECT_EQ(exact->block_bytes, 4096);
+  EXPECT_EQ(exact->slots, 4);  // as many as there are pieces
+  const auto aligned = ResolveCheckpointLimits(options, PlanOf(4), 4096);
+  ASSERT_TRUE(aligned.ok()) << aligned.status();
+  EXPECT_EQ(aligned->block_bytes, 8192);
+}
+
+TEST(CheckpointLimitsTest, ABudgetWithoutLimitHoldsNothingUp) {
+  CheckpointOptions options;
+  options.budget_bytes = kNoLimit;
+  const auto limits = ResolveCheckpointLimits(options, PlanOf(100), 1);
+  ASSERT_TRUE(limits.ok()) << limits.status();
+  EXPECT_EQ(limits->slots, 100);
+}
+
+TEST(CheckpointLimitsTest, SlotsFitTheBudget) {
+  CheckpointOptions options;
+  options.budget_bytes = 5 * 4096 + 4095;
+  const auto limits = ResolveCheckpointLimits(options, PlanOf(100), 1);
+  ASSERT_TRUE(limits.ok()) << limits.status();
+  EXPECT_EQ(limits->slots, 5);
+  options.slots = 2;
+  EXPECT_EQ(ResolveCheckpointLimits(options, PlanOf(100), 1)->slots, 2);
+  options.budget_bytes = 8191;
+  EXPECT_EQ(ResolveCheckpointLimits(options, PlanOf(100), 4096).status(),
+            absl::InvalidArgumentError(
+                "budget_bytes 8191 is too small: the least is 8192 (a piece of 1024 bytes at "
+                "alignment 4096); piece_bytes makes pieces smaller"));
+}
+
+}  // namespace
+}  // namespace sluice

@@ -1,0 +1,139 @@
+// Streams that the application captures into graphs while sessions work, over the fakes. A capture
+// forbids there what the vendor's forbids, and is lost if somebody tries.
+#include <cuda_runtime_api.h>
+
+#include <atomic>
+#include <string>
+#include <thread>
+
+#include "cuda/fake_world.h"
+#include "fakes/fake_cuda.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "session/job.h"
+#include "session/specs.h"
+#include "sluice/cuda.h"
+
+namespace sluice::session_test {
+namespace {
+
+// A stream of a device that is being captured, in the mode that forbids most.
+class CapturedStream {
+ public:
+  explicit CapturedStream(int device) {
+    EXPECT_EQ(cudaSetDevice(device), cudaSuccess);
+    EXPECT_EQ(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), cudaSuccess);
+    EXPECT_EQ(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeGlobal), cudaSuccess);
+  }
+  cudaStream_t get() const { return stream_; }
+  // Nothing has invalidated the capture.
+  void End() {
+    cudaGraph_t graph = nullptr;
+    EXPECT_EQ(cudaStreamEndCapture(stream_, &graph), cudaSuccess);
+    if (graph != nullptr) {
+      EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+    }
+    EXPECT_EQ(cudaStreamDestroy(stream_), cudaSuccess);
+  }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+};
+
+// Captures on a thread of its own until told to end.
+class CapturingThread {
+ public:
+  explicit CapturingThread(int device)
+      : thread_([this, device] {
+          CapturedStream stream(device);
+          captures_ = true;
+          while (!ends_) std::this_thread::yield();
+          stream.End();
+        }) {
+    while (!captures_) std::this_thread::yield();
+  }
+  ~CapturingThread() {
+    ends_ = true;
+    thread_.join();
+  }
+
+ private:
+  std::atomic<bool> captures_ = false;
+  std::atomic<bool> ends_ = false;
+  std::thread thread_;
+};
+
+class CudaCaptureTest : public testing::TestWithParam<FakeTransport> {
+ protected:
+  static SessionOptions Options() {
+    SessionOptions options;
+    options.bucket_bytes = 4096;
+    options.progress_thread = true;
+    return options;
+  }
+  void TearDown() override { EXPECT_THAT(FakeCudaCheckClean(), testing::IsEmpty()); }
+};
+
+TEST_P(CudaCaptureTest, AnotherThreadMayCapture) {
+  RunRanksOnFakeGpus(2, 2, GetParam(), [](Rank& self) {
+    const CapturingThread capturing(self.rank);
+    const auto session = OpenSession(self, Options());
+    ASSERT_NE(session, nullptr);
+    Bound bound = CompileBound(session.get(), AllToAll(2, 20000));
+    ASSERT_NE(bound.transfer, nullptr);
+    for (uint64_t round = 1; round <= 2; ++round) RunOnce(session.get(), &bound, round);
+    EXPECT_TRUE(session->Close().ok());
+    self.meet();  // the other's calls are over, too
+  });
+}
+
+// Between the session's calls, while its thread works.
+TEST_P(CudaCaptureTest, TheSessionsOwnThreadMayCapture) {
+  RunRanksOnFakeGpus(2, 2, GetParam(), [](Rank& self) {
+    const auto session = OpenSession(self, Options());
+    ASSERT_NE(session, nullptr);
+    Bound bound = CompileBound(session.get(), AllToAll(2, 20000));
+    ASSERT_NE(bound.transfer, nullptr);
+    for (uint64_t round = 1; round <= 2; ++round) {
+      bound.memory.Prepare(round);
+      const auto run = session->Start(bound.transfer, bound.memory.src(), bound.memory.dst());
+      ASSERT_TRUE(run.ok()) << run.status();
+      CapturedStream stream(self.rank);
+      while (!run->IsDone()) std::this_thread::yield();
+      EXPECT_TRUE(run->Wait().ok());
+      stream.End();
+      EXPECT_EQ(bound.memory.Check(round), "");
+    }
+    cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
+    EXPECT_EQ(cudaThreadExchangeStreamCaptureMode(&mode), cudaSuccess);
+    EXPECT_EQ(mode, cudaStreamCaptureModeGlobal);  // as it was
+    EXPECT_TRUE(session->Close().ok());
+  });
+}
+
+TEST_P(CudaCaptureTest, NoRunTakesPartInACapturedStream) {
+  RunRanksOnFakeGpus(2, 2, GetParam(), [](Rank& self) {
+    const auto session = OpenSession(self, Options());
+    ASSERT_NE(session, nullptr);
+    Bound bound = CompileBound(session.get(), AllToAll(2, 4096));
+    ASSERT_NE(bound.transfer, nullptr);
+    CapturedStream stream(self.rank);
+    StartOptions options;
+    options.stream = ToHandle(stream.get());
+    const auto run =
+        session->Start(bound.transfer, bound.memory.src(), bound.memory.dst(), options);
+    EXPECT_EQ(run.status().code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_THAT(run.status().message(), testing::HasSubstr("captured into a graph"));
+    stream.End();
+    RunOnce(session.get(), &bound, 1);  // the session stays usable
+    EXPECT_TRUE(session->Close().ok());
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Fakes, CudaCaptureTest,
+                         testing::Values(FakeTransport::kMessages, FakeTransport::kNccl,
+                                         FakeTransport::kCudaIpc),
+                         [](const auto& test) { return NameOf(test.param); });
+
+}  // namespace
+}  // namespace sluice::session_test

@@ -1,0 +1,32 @@
+# Versions in headers like NCCL's, and whether they are new enough.
+include(${cmake_dir}/SluiceVersions.cmake)
+
+function(expect major minor patch is_enough)
+  file(WRITE ${work_dir}/nccl.h "#ifndef NCCL_H_\n#define NCCL_H_\n#define NCCL_MAJOR ${major}\n"
+       "#define NCCL_MINOR ${minor}\n#define NCCL_PATCH ${patch}\n#define NCCL_SUFFIX \"\"\n"
+       "#define NCCL_VERSION_CODE 22803\n")
+  sluice_nccl_version(${work_dir}/nccl.h version)
+  if(NOT version STREQUAL "${major}.${minor}.${patch}")
+    message(FATAL_ERROR "read ${version} from ${major}.${minor}.${patch}")
+  endif()
+  if(version VERSION_LESS SLUICE_NCCL_MINIMUM)
+    set(found OFF)
+  else()
+    set(found ON)
+  endif()
+  if(NOT found STREQUAL is_enough)
+    message(FATAL_ERROR "${version} is at least ${SLUICE_NCCL_MINIMUM}: ${found}")
+  endif()
+endfunction()
+
+expect(2 27 7 OFF)
+expect(2 28 1 OFF)
+expect(2 28 3 ON)
+expect(2 28 9 ON)
+expect(2 30 7 ON)
+expect(3 0 0 ON)
+file(WRITE ${work_dir}/nccl.h "// nothing\n")
+sluice_nccl_version(${work_dir}/nccl.h version)
+if(NOT version STREQUAL "" OR NOT "${version}" VERSION_LESS SLUICE_NCCL_MINIMUM)
+  message(FATAL_ERROR "a header without a version: ${version}")
+endif()

@@ -1,0 +1,123 @@
+// What the runs of a transfer need to know of its plan.
+#include "session/transfer/compiled_transfer.h"
+
+#include <memory>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "session/planned.h"
+
+namespace sluice {
+namespace {
+
+using session_test::FromZeroToOne;
+using session_test::MakeLayout;
+using session_test::PlanFor;
+using testing::ElementsAre;
+
+// One tensor of two buckets in window 2, and before it two in window 0: of one bucket, and of none.
+std::vector<TensorTransfer> TwoWindows() {
+  return {FromZeroToOne("late", {32}, 2), FromZeroToOne("soon", {16}), FromZeroToOne("none", {0})};
+}
+
+TEST(CompiledTransferTest, WindowsAreRangesOfBuckets) {
+  const auto transfer = PlanFor(1, TwoWindows());
+  ASSERT_EQ(transfer->windows().size(), 2u);
+  const CompiledTransfer::Window& soon = transfer->windows()[0];
+  EXPECT_EQ(soon.number, 0);
+  EXPECT_EQ(soon.first_bucket, 0u);
+  EXPECT_EQ(soon.end_bucket, 1u);
+  EXPECT_THAT(soon.tensors, ElementsAre(1, 2));
+  const CompiledTransfer::Window& late = transfer->windows()[1];
+  EXPECT_EQ(late.number, 2);
+  EXPECT_EQ(late.first_bucket, 1u);
+  EXPECT_EQ(late.end_bucket, 3u);
+  EXPECT_THAT(late.tensors, ElementsAre(0));
+  EXPECT_THAT(transfer->windows_of_tensors(), ElementsAre(1, 0, 0));
+  EXPECT_THAT(transfer->tensor_chunks(), ElementsAre(2, 1, 0));
+}
+
+TEST(CompiledTransferTest, NeedsAreOfThisRanksLocalTensors) {
+  TensorTransfer tensor = FromZeroToOne("a", {4, 6});
+  tensor.dst = MakeLayout({2}, {0, 1}, "S(1)");
+  tensor.dst_dtype = DType::kBF16;
+  const auto transfer = PlanFor(1, {tensor});
+  EXPECT_THAT(transfer->names(), ElementsAre("a"));
+  EXPECT_THAT(transfer->src_needs()[0].shape, ElementsAre(0, 0));
+  EXPECT_EQ(transfer->src_needs()[0].dtype, DType::kF32);
+  EXPECT_THAT(transfer->dst_needs()[0].shape, ElementsAre(4, 3));
+  EXPECT_EQ(transfer->dst_needs()[0].dtype, DType::kBF16);
+}
+
+TEST(CompiledTransferTest, NumbersCountBytesOnceAtEachEnd) {
+  const auto source = PlanFor(0, TwoWindows());
+  EXPECT_EQ(source->stats().buckets, 3);
+  EXPECT_EQ(source->stats().buckets_as_source, 3);
+  EXPECT_EQ(source->stats().sent_bytes, 192);
+  EXPECT_EQ(source->stats().received_bytes, 0);
+  EXPECT_EQ(source->slot_bytes(), 64);
+  EXPECT_EQ(source->operations_max(), 1);
+  EXPECT_EQ(source->fold_sources_max(), 0);
+  const auto target = PlanFor(1, TwoWindows());
+  EXPECT_EQ(target->stats().buckets, 3);
+  EXPECT_EQ(target->stats().buckets_as_source, 0);
+  EXPECT_EQ(target->stats().received_bytes, 192);
+  const auto neither = PlanFor(2, TwoWindows(), {0, 0, 0});
+  EXPECT_EQ(neither->stats().buckets, 0);
+  EXPECT_EQ(neither->slot_bytes(), 0);
+}
+
+TEST(CompiledTransferTest, CopiesWithinTheRankTakeNoSlot) {
+  TensorTransfer tensor = FromZeroToOne("a", {64});
+  tensor.dst = tensor.src;
+  const auto transfer = PlanFor(0, {tensor});
+  EXPECT_EQ(transfer->stats().local_bytes, 256);
+  EXPECT_EQ(transfer->stats().sent_bytes, 0);
+  EXPECT_EQ(transfer->slot_bytes(), 0);
+  EXPECT_FALSE(transfer->SendsSrc(0));
+  EXPECT_FALSE(transfer->SendsDst(0));
+}
+
+// Rank 0 sends to the two ranks of another node, which hand a half each on to each other.
+TEST(CompiledTransferTest, RanksThatHandOnSendFromTheirDestinations) {
+  TensorTransfer tensor = FromZeroToOne("a", {1 << 20});
+  tensor.dst = MakeLayout({2}, {1, 2}, "R");
+  const std::vector<int> nodes = {0, 1, 1};
+  const auto source = PlanFor(0, {tensor}, nodes, 1 << 20);
+  EXPECT_TRUE(source->SendsSrc(0));
+  EXPECT_FALSE(source->SendsDst(0));
+  EXPECT_EQ(source->stats().sent_bytes, 4 << 20);
+  for (const int rank : {1, 2}) {
+    const auto head = PlanFor(rank, {tensor}, nodes, 1 << 20);
+    EXPECT_FALSE(head->SendsSrc(0));
+    EXPECT_TRUE(head->SendsDst(0));
+    EXPECT_EQ(head->stats().sent_bytes, 2 << 20);
+  }
+  // On one node nobody hands on: each rank gets messages of its own.
+  const auto near = PlanFor(0, {tensor}, {0, 0, 0}, 1 << 20);
+  EXPECT_EQ(near->stats().channels, 2);
+  EXPECT_EQ(near->operations_max(), 1);
+  EXPECT_FALSE(PlanFor(1, {tensor}, {0, 0, 0}, 1 << 20)->SendsDst(0));
+}
+
+TEST(CompiledTransferTest, AHeadSendsABucketToAllOthersOfItsNodeAtOnce) {
+  TensorTransfer tensor = FromZeroToOne("a", {3 << 18});
+  tensor.dst = MakeLayout({3}, {1, 2, 3}, "R");
+  EXPECT_EQ(PlanFor(1, {tensor}, {0, 1, 1, 1}, 1 << 20)->operations_max(), 2);
+}
+
+// An owner adds its own contribution where it lies, and sends none.
+TEST(CompiledTransferTest, ContributorsSendAndOwnersFold) {
+  TensorTransfer tensor = FromZeroToOne("a", {16});
+  tensor.src = MakeLayout({3}, {0, 1, 2}, "P(sum)");
+  const auto owner = PlanFor(1, {tensor}, {0, 0, 0});
+  EXPECT_EQ(owner->fold_sources_max(), 3);
+  EXPECT_FALSE(owner->SendsSrc(0));
+  const auto contributor = PlanFor(2, {tensor}, {0, 0, 0});
+  EXPECT_EQ(contributor->fold_sources_max(), 0);
+  EXPECT_TRUE(contributor->SendsSrc(0));
+}
+
+}  // namespace
+}  // namespace sluice

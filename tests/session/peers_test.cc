@@ -1,0 +1,227 @@
+// One rank's dealings with the others: agreements, the first failure, texts, work of their own.
+#include "session/peers/peers.h"
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "session/peers/share_text.h"
+#include "session/peers/together.h"
+#include "session/world.h"
+
+namespace sluice {
+namespace {
+
+using session_test::RunRanks;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+// A session without streams; counts what it is told.
+class CountingHost final : public Peers::Host {
+ public:
+  bool AdvanceStreams() override { return false; }
+  bool has_streams() const override { return false; }
+  int64_t next_due_ns() const override { return INT64_MAX; }
+  void Fail(const absl::Status& status) override { failures.push_back(status); }
+  bool Settle() override { return true; }
+
+  std::vector<absl::Status> failures;
+};
+
+struct RankPeers {
+  explicit RankPeers(session_test::Rank* self)
+      : meet(self->meet), peers(std::move(self->fabric), absl::Seconds(60), &host) {}
+
+  int rank() const { return peers.rank(); }
+
+  std::function<void()> meet;
+  CountingHost host;
+  Peers peers;
+};
+
+// All ranks end together.
+void WithPeers(int ranks, const std::function<void(RankPeers*)>& body) {
+  RunRanks(ranks, [&body](session_test::Rank& self) {
+    RankPeers own(&self);
+    body(&own);
+    own.meet();
+  });
+}
+
+TEST(PeersTest, OneRanksErrorIsTheAnswerOnAllAndPoisonsNobody) {
+  WithPeers(3, [](RankPeers* own) {
+    const absl::Status bad =
+        own->rank() == 1 ? absl::NotFoundError("no such file") : absl::OkStatus();
+    const absl::Status status = own->peers.AgreeOn(bad, "Open");
+    EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+    EXPECT_THAT(std::string(status.message()), HasSubstr("Open failed on rank 1: no such file"));
+    EXPECT_TRUE(own->peers.poison().ok());
+    EXPECT_TRUE(own->peers.AgreeOn(absl::OkStatus(), "Open").ok());
+    EXPECT_THAT(own->host.failures, IsEmpty());
+  });
+}
+
+TEST(PeersTest, RecordsAreExchangedInTheOrderOfRanks) {
+  WithPeers(3, [](RankPeers* own) {
+    const auto records =
+        own->peers.Exchange(absl::OkStatus(), std::string(own->rank() + 1, 'x'), "Meet");
+    ASSERT_TRUE(records.ok()) << records.status();
+    EXPECT_THAT(*records, ElementsAre("x", "xx", "xxx"));
+  });
+}
+
+TEST(PeersTest, TheFirstFailureReachesAllAndStays) {
+  WithPeers(3, [](RankPeers* own) {
+    absl::Status expected = absl::DataLossError("rank 2 failed: first");
+    if (own->rank() == 2) {
+      expected = absl::DataLossError("first");
+      EXPECT_EQ(own->peers.Poison(expected), expected);
+    } else {
+      Backoff backoff;
+      absl::Status heard;
+      while (heard.ok()) {
+        heard = own->peers.CheckAlarm();
+        backoff.Pause();
+      }
+      EXPECT_EQ(heard, expected);
+    }
+    EXPECT_EQ(own->peers.Poison(absl::InternalError("second")), expected);
+    EXPECT_EQ(own->peers.poison(), expected);
+    EXPECT_TRUE(own->peers.is_poisoned());
+    EXPECT_THAT(own->host.failures, ElementsAre(expected));
+  });
+}
+
+// Both ranks fail by themselves, and hear of each other: the error of each stays, and is told once.
+TEST(PeersTest, AnAlarmThatComesLaterChangesNothing) {
+  WithPeers(2, [](RankPeers* own) {
+    const absl::Status first = absl::DataLossError(absl::StrCat("of rank ", own->rank()));
+    EXPECT_EQ(own->peers.Poison(first), first);
+    own->meet();  // both alarms are under way
+    for (int polls = 0; polls < 1000; ++polls) EXPECT_EQ(own->peers.CheckAlarm(), first);
+    EXPECT_EQ(own->peers.poison(), first);
+    EXPECT_THAT(own->host.failures, ElementsAre(first));
+  });
+}
+
+// Longer than one message.
+std::string LongText() {
+  std::string text;
+  while (text.size() < (2 << 20) + 5) absl::StrAppend(&text, text.size(), ",");
+  return text;
+}
+
+TEST(ShareTextTest, AllRanksGetTheTextOfRankZero) {
+  const std::string sent = LongText();
+  WithPeers(3, [&sent](RankPeers* own) {
+    auto transport = own->peers.OpenTransport();
+    ASSERT_TRUE(transport.ok()) << transport.status();
+    ASSERT_TRUE((*transport)->Reserve(4).ok());
+    for (const std::string& text : {sent, std::string(), std::string("short")}) {
+      std::string got = own->rank() == 0 ? text : "its own";
+      ASSERT_TRUE(PassText(&own->peers, transport->get(), &got, "Load").ok());
+      EXPECT_EQ(got, text);
+      got = own->rank() == 0 ? text : "its own";
+      ASSERT_TRUE(ShareText(&own->peers, absl::OkStatus(), transport->get(), &got, "Load").ok());
+      EXPECT_EQ(got, text);
+    }
+    own->meet();
+  });
+}
+
+TEST(ShareTextTest, ARankThatCannotTakePartIsNamedAndNothingCrosses) {
+  WithPeers(2, [](RankPeers* own) {
+    auto transport = own->peers.OpenTransport();
+    ASSERT_TRUE(transport.ok()) << transport.status();
+    std::string text = own->rank() == 0 ? "text" : "its own";
+    const absl::Status bad =
+        own->rank() == 1 ? absl::ResourceExhaustedError("no memory") : absl::OkStatus();
+    const absl::Status status = ShareText(&own->peers, bad, transport->get(), &text, "Load");
+    EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("Load failed on rank 1: no memory"));
+    EXPECT_EQ(text, own->rank() == 0 ? "text" : "its own");
+    EXPECT_TRUE(ShareText(&own->peers, absl::OkStatus(), nullptr, &text, "Load").ok());
+    EXPECT_EQ(text, own->rank() == 0 ? "text" : "its own");
+    EXPECT_TRUE(own->peers.poison().ok());
+    own->meet();
+  });
+}
+
+TEST(TogetherTest, AllRanksEndOnceTheLastOneIsDone) {
+  std::atomic<int> done = 0;
+  WithPeers(3, [&done](RankPeers* own) {
+    int taken = 0;
+    const int steps = 10 * own->rank();
+    const absl::Status status = FinishTogether(
+        &own->peers, "Save", absl::Seconds(60),
+        [&]() -> absl::StatusOr<TogetherStep> {
+          if (taken++ < steps) return TogetherStep{.moved = true};
+          ++done;
+          return TogetherStep{.done = true};
+        },
+        [] { return std::string(); });
+    EXPECT_TRUE(status.ok()) << status;
+    EXPECT_EQ(taken, steps + 1);  // done is done: it is not called again
+    EXPECT_EQ(done, 3);
+  });
+}
+
+TEST(TogetherTest, TheFirstFailureEndsItOnAll) {
+  WithPeers(3, [](RankPeers* own) {
+    int taken = 0;
+    const absl::Status status = FinishTogether(
+        &own->peers, "Save", absl::Seconds(60),
+        [&]() -> absl::StatusOr<TogetherStep> {
+          if (taken++ < 2) return TogetherStep{.moved = true};
+          if (own->rank() == 1) return absl::DataLossError("torn");
+          return TogetherStep{.waits = true};  // what would not end
+        },
+        [] { return std::string(); });
+    EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+    EXPECT_THAT(std::string(status.message()), HasSubstr("torn"));
+    EXPECT_TRUE(own->peers.poison().ok());
+  });
+}
+
+TEST(TogetherTest, WorkRunsOnAThreadOfItsOwn) {
+  WithPeers(2, [](RankPeers* own) {
+    const std::thread::id caller = std::this_thread::get_id();
+    std::thread::id worker = caller;
+    OwnWorkFunction work;
+    if (own->rank() == 1) {
+      work = [&worker](const WorkStop&) {
+        worker = std::this_thread::get_id();
+        return absl::OkStatus();
+      };
+    }
+    EXPECT_TRUE(WorkTogether(&own->peers, "Save", absl::Seconds(60), work).ok());
+    EXPECT_EQ(worker == caller, own->rank() == 0);
+    bool worked = false;
+    WorkAlone(&own->peers, [&] { worked = std::this_thread::get_id() != caller; });
+    EXPECT_TRUE(worked);
+  });
+}
+
+TEST(TogetherTest, WorkIsToldToStopOnceAnotherRanksHasFailed) {
+  WithPeers(2, [](RankPeers* own) {
+    const absl::Status status = WorkTogether(&own->peers, "Save", absl::Seconds(60),
+                                             [own](const WorkStop& stop) -> absl::Status {
+                                               if (own->rank() == 0)
+                                                 return absl::PermissionDeniedError("read only");
+                                               while (!stop) std::this_thread::yield();
+                                               return absl::OkStatus();
+                                             });
+    EXPECT_TRUE(absl::IsPermissionDenied(status)) << status;
+    EXPECT_TRUE(own->peers.poison().ok());
+  });
+}
+
+}  // namespace
+}  // namespace sluice

@@ -1,0 +1,129 @@
+// What a stream does with its runner, told by a script.
+#include "session/script/shard_rig.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/time.h"
+#include "tensor/check.h"
+
+namespace sluice::session_test {
+namespace {
+
+using deadlock::ScriptWords;
+
+// Longer than any test takes.
+constexpr int64_t kHourNs = 3'600'000'000'000;
+
+int64_t HourIf(ScriptWords& words, const std::string& key) {
+  return words.Take(key, std::string("no")) == "yes" ? kHourNs : 0;
+}
+
+}  // namespace
+
+bool ShardRunnerRig::ObeyOwn(ScriptWords& words) {
+  const std::string& name = words.name();
+  if (name == "slow") {
+    SLUICE_CHECK(source_->BeginLongAgo(words.RestFrom(1)), "a script slows what is not open");
+  } else if (name == "oldest") {
+    log_.Write(runner()->DescribeOldest());
+  } else if (name == "settle") {
+    Settle(words.Take("parts", std::string("yes")) == "yes");
+  } else if (name == "counters") {
+    const EngineCounters& engine = runner()->counters();
+    const ReadDeskCounters& reads = runner()->read_counters();
+    log_.Write(absl::StrCat("finished ", engine.finished, ", failed ", engine.failed, ", held ",
+                            engine.held_buckets, "; peak of blocks ", runner()->held_peak(),
+                            "; retries ", reads.retries, ", hedges ", reads.hedges, ", won ",
+                            reads.hedges_won));
+  } else {
+    return false;
+  }
+  return true;
+}
+
+void ShardRunnerRig::Drive() {
+  bool moved = failure_.ok();
+  while (moved) {
+    const absl::StatusOr<bool> polled = runner()->Poll();
+    moved = polled.ok() && *polled;
+    if (polled.ok()) continue;
+    failure_ = polled.status();
+    log_.Write(absl::StrCat("failed: ", StatusText(failure_)));
+  }
+  if (!failure_.ok()) return Settle(true);
+  if (over_ || !runner()->done()) return;
+  over_ = true;
+  log_.Write("all is done");
+}
+
+void ShardRunnerRig::Settle(bool parts) {
+  // A stream calls it again and again: what one call has taken in the next one sees.
+  if (over_ || (!runner()->Settle(parts) && !runner()->Settle(parts))) return;
+  over_ = true;
+  log_.Write("settled");
+}
+
+void ShardRunnerRig::Poison(const absl::Status& status) {
+  failure_ = status;
+  runner()->Poison(status);
+}
+
+ShardRig::ShardRig(ScriptWords& words) : work_(&log_) {
+  ShardRunnerOptions options;
+  options.slots = words.Take("slots", 2);
+  options.spares = words.Take("spares", 0);
+  options.kept = words.Take("kept", 0);
+  options.window = words.Take("window", ShardRunner::WindowOf(options.slots));
+  options.block_bytes = words.Take("block", 4096);
+  options.channels = words.Take("channels", 2);
+  options.operations_max = words.Take("messages", 2);
+  options.object_names = absl::StrSplit(words.Take("objects", std::string("a.bin")), ',');
+  options.hedge.enabled = words.Take("hedge", std::string("no")) == "yes";
+  options.hedge.extra_share_max = 1;
+  options.retry.attempts_max = words.Take("attempts", 4);
+  options.retry.backoff = absl::ZeroDuration();
+  options.retry.request_timeout = absl::InfiniteDuration();
+  options.head_start_ns = HourIf(words, "head_start");
+  options.first_sends_ns = HourIf(words, "sends_first");
+  work_.SetBlocks(options.slots + options.spares, options.kept);
+  auto device = std::make_unique<LogDevice>(DeviceTraits(), &log_, "block");
+  auto source =
+      std::make_unique<LogSource>(options.object_names, words.Take("alignment", 1), &log_);
+  TransportTraits traits;
+  traits.name = "log";
+  traits.in_stream_order = words.Take("order", std::string("no")) == "yes";
+  auto transport = std::make_unique<LogTransport>(traits, &log_);
+  device_ = device.get();
+  source_ = source.get();
+  transport_ = transport.get();
+  device_->set_unit_bytes(static_cast<size_t>(options.block_bytes));
+  owned_device_ = std::move(device);
+  owned_source_ = std::move(source);
+  absl::StatusOr<std::shared_ptr<DeviceMemory>> staging =
+      ShardRunner::AllocateStaging(device_, options);
+  SLUICE_CHECK(staging.ok(), "fakes have memory");
+  absl::StatusOr<std::unique_ptr<ShardRunner>> made = ShardRunner::Make(
+      &work_, device_, source_, std::move(transport), *std::move(staging), options);
+  SLUICE_CHECK(made.ok(), "fakes make a runner");
+  runner_ = *std::move(made);
+}
+
+bool ShardRig::ObeyOwn(ScriptWords& words) {
+  const std::string& name = words.name();
+  if (name == "piece") {
+    work_.Add(words);
+  } else if (name == "over") {
+    work_.AddNoMore();
+  } else if (name == "memory") {
+    work_.set_has_memory(words.Take("here", std::string("yes")) == "yes");
+  } else {
+    return ShardRunnerRig::ObeyOwn(words);
+  }
+  return true;
+}
+
+void ShardRig::End() { runner_.reset(); }
+
+}  // namespace sluice::session_test

@@ -1,0 +1,126 @@
+// Objects of unknown length: attempts, pauses, and what an error says.
+#include "session/shard/read_text.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "storage/nginx_server.h"
+
+namespace sluice {
+namespace {
+
+using testing::HasSubstr;
+
+class ReadWithRetriesTest : public testing::Test {
+ protected:
+  // Ends as `outcomes` say, one after the other.
+  absl::Status Read(std::vector<absl::Status> outcomes) {
+    attempts_ = 0;
+    return ReadWithRetries("index", retry_, stop_, [&] {
+      stop_ = attempts_ + 1 == stop_at_;
+      return outcomes.at(static_cast<size_t>(attempts_++));
+    });
+  }
+
+  RetryOptions retry_ = {.attempts_max = 3, .backoff = absl::Milliseconds(1)};
+  WorkStop stop_ = false;
+  int stop_at_ = 0;  // the attempt amid which it is told to stop
+  int attempts_ = 0;
+};
+
+const absl::Status kBusy = absl::UnavailableError("busy");
+
+TEST_F(ReadWithRetriesTest, WhatPassesIsTriedAgain) {
+  EXPECT_TRUE(Read({kBusy, kBusy, absl::OkStatus()}).ok());
+  EXPECT_EQ(attempts_, 3);
+}
+
+TEST_F(ReadWithRetriesTest, TheLastErrorSaysHowManyThereWere) {
+  const absl::Status status = Read({kBusy, kBusy, kBusy});
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_EQ(status.message(), "index: gave up after 3 attempts: busy");
+}
+
+TEST_F(ReadWithRetriesTest, WhatStaysIsNotTriedAgain) {
+  EXPECT_EQ(Read({absl::NotFoundError("gone")}), absl::NotFoundError("gone"));
+  const absl::Status status = Read({kBusy, absl::DataLossError("short")});
+  EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+  EXPECT_EQ(attempts_, 2);
+}
+
+TEST_F(ReadWithRetriesTest, AStopEndsThePause) {
+  retry_.backoff = absl::Hours(1);
+  stop_at_ = 1;
+  EXPECT_TRUE(absl::IsCancelled(Read({kBusy})));
+  EXPECT_EQ(attempts_, 1);
+}
+
+class FetchTextTest : public testing::Test {
+ protected:
+  FetchTextTest() {
+    std::string path = (std::filesystem::temp_directory_path() / "sluice-text-XXXXXX").string();
+    EXPECT_NE(mkdtemp(path.data()), nullptr);
+    path_ = path;
+    std::ofstream(path_ + "/index") << "all of it";
+  }
+  ~FetchTextTest() override {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  absl::StatusOr<WholeObject> Fetch(const std::string& uri, int64_t bytes_max = 100) {
+    const absl::StatusOr<SourceAddress> address = ParseSourceAddress(uri);
+    if (!address.ok()) return address.status();
+    return FetchText(*address, "index", bytes_max, OpenOptions(), retry_, stop_);
+  }
+
+  std::string path_;
+  RetryOptions retry_ = {.attempts_max = 3, .backoff = absl::Milliseconds(1)};
+  WorkStop stop_ = false;
+};
+
+TEST_F(FetchTextTest, OfAFileWithItsIdentity) {
+  const absl::StatusOr<WholeObject> object = Fetch("file:" + path_);
+  ASSERT_TRUE(object.ok()) << object.status();
+  EXPECT_EQ(object->text, "all of it");
+  ASSERT_TRUE(object->identity.has_value());
+  EXPECT_EQ(object->identity->bytes, 9);
+  EXPECT_TRUE(absl::IsResourceExhausted(Fetch("file:" + path_, 8).status()));
+  std::filesystem::remove(path_ + "/index");
+  const absl::Status gone = Fetch("mmap:" + path_).status();
+  EXPECT_TRUE(absl::IsNotFound(gone)) << gone;
+  EXPECT_THAT(std::string(gone.message()), HasSubstr(path_ + "/index"));
+}
+
+TEST_F(FetchTextTest, OverHttp) {
+  absl::StatusOr<std::unique_ptr<NginxServer>> server = NginxServer::Make();
+  if (absl::IsUnavailable(server.status())) GTEST_SKIP() << server.status();
+  ASSERT_TRUE(server.ok()) << server.status();
+  (*server)->Write("index", "all of it");
+  const absl::StatusOr<WholeObject> object = Fetch((*server)->Url("burst/2"));
+  ASSERT_TRUE(object.ok()) << object.status();
+  EXPECT_EQ(object->text, "all of it");
+  EXPECT_FALSE(object->identity.has_value());
+  const absl::Status busy = Fetch((*server)->Url("code/503")).status();
+  EXPECT_TRUE(absl::IsUnavailable(busy)) << busy;
+  EXPECT_THAT(std::string(busy.message()), HasSubstr("index: gave up after 3 attempts"));
+  const absl::Status gone = Fetch((*server)->Url("code/404")).status();
+  EXPECT_TRUE(absl::IsNotFound(gone)) << gone;
+  EXPECT_THAT(std::string(gone.message()), HasSubstr("code/404/index"));
+  std::vector<int> codes;
+  for (const NginxServer::Request& request : (*server)->Stop()) codes.push_back(request.status);
+  // The first request is the server's maker's.
+  codes.erase(codes.begin(), codes.end() - std::min<ptrdiff_t>(7, std::ssize(codes)));
+  EXPECT_THAT(codes, testing::ElementsAre(503, 503, 200, 503, 503, 503, 404));
+}
+
+}  // namespace
+}  // namespace sluice

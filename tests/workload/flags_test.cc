@@ -1,0 +1,94 @@
+// Flags that several commands have, as they are typed.
+#include "job/flags.h"
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace sluice::bench {
+namespace {
+
+using ::testing::HasSubstr;
+
+struct Parsed {
+  bool fold = false;
+  int hedge = 0;
+  Check check = Check::kAll;
+  double timeout_s = 30;
+  int slots = 7;
+  std::string error;
+};
+
+Parsed Parse(const std::string& flags) {
+  Parsed parsed;
+  CLI::App app;
+  AddSwitch(&app, "--fold", &parsed.fold, "");
+  AddSwitch(&app, "--hedge", &parsed.hedge, "");
+  AddCheck(
+      &app, "--check,--verify", [&parsed](Check check) { parsed.check = check; }, "");
+  AddSeconds(&app, "--timeout-s", &parsed.timeout_s, "");
+  OrAuto(app.add_option("--slots", parsed.slots)->check(CLI::Range(0, 9)));
+  try {
+    app.parse(flags);
+  } catch (const CLI::ParseError& error) {
+    parsed.error = error.what();
+  }
+  return parsed;
+}
+
+TEST(Flags, ASwitchStandsAloneOrTakesANumber) {
+  const struct {
+    const char* flags;
+    bool fold;
+    int hedge;
+  } kCases[] = {
+      {"", false, 0},
+      {"--fold --hedge", true, 1},
+      {"--hedge --fold", true, 1},
+      {"--fold 1 --hedge 1", true, 1},
+      {"--fold=1 --hedge=1", true, 1},
+      {"--fold 0 --hedge 0", false, 0},
+      {"--fold=0 --hedge --slots 3", false, 1},
+  };
+  for (const auto& expected : kCases) {
+    const Parsed parsed = Parse(expected.flags);
+    EXPECT_EQ(parsed.error, "") << expected.flags;
+    EXPECT_EQ(parsed.fold, expected.fold) << expected.flags;
+    EXPECT_EQ(parsed.hedge, expected.hedge) << expected.flags;
+  }
+  EXPECT_THAT(Parse("--hedge 2").error, HasSubstr("--hedge: \"2\""));
+  EXPECT_THAT(Parse("--fold maybe").error, HasSubstr("--fold: \"maybe\""));
+}
+
+TEST(Flags, ACheckHasNamesAndTheNumbersOfOld) {
+  EXPECT_EQ(Parse("--check none").check, Check::kNone);
+  EXPECT_EQ(Parse("--check 0").check, Check::kNone);
+  EXPECT_EQ(Parse("--verify sample").check, Check::kSample);
+  EXPECT_EQ(Parse("--check none --timeout-s 1").check, Check::kNone);
+  for (const char* all : {"", "--check all", "--check 1", "--verify full"}) {
+    EXPECT_EQ(Parse(all).check, Check::kAll) << all;
+  }
+  EXPECT_THAT(Parse("--check 2").error, HasSubstr("--check: \"2\""));
+  EXPECT_NE(Parse("--check").error, "");
+}
+
+TEST(Flags, SecondsMayHaveAFraction) {
+  EXPECT_EQ(Parse("--timeout-s 2.5").timeout_s, 2.5);
+  EXPECT_EQ(Parse("--timeout-s 2147483647").timeout_s, 2147483647);
+  for (const char* wrong : {"0", "-1", "nan", "inf", "soon"}) {
+    EXPECT_THAT(Parse(std::string("--timeout-s=") + wrong).error, HasSubstr("--timeout-s"))
+        << wrong;
+  }
+}
+
+TEST(Flags, AutomaticIsANumberToo) {
+  EXPECT_EQ(Parse("--slots auto").slots, 0);
+  EXPECT_EQ(Parse("--slots 9").slots, 9);
+  EXPECT_NE(Parse("--slots 10").error, "");
+  EXPECT_NE(Parse("--slots automatic").error, "");
+}
+
+}  // namespace
+}  // namespace sluice::bench

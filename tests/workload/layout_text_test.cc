@@ -1,0 +1,62 @@
+// Layouts as one text.
+#include "workload/layout_text.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace sluice::bench {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+TEST(LayoutText, ReadsMeshRanksAndPlacements) {
+  const auto layout = ParseLayoutText("2,3@7,1-5:R,SS(0,2)");
+  ASSERT_TRUE(layout.ok()) << layout.status();
+  EXPECT_THAT(layout->mesh.sizes(), ElementsAre(2, 3));
+  EXPECT_THAT(layout->mesh.ranks(), ElementsAre(7, 1, 2, 3, 4, 5));
+  EXPECT_THAT(layout->placements,
+              ElementsAre(Placement::Replicate(), Placement::StridedShard(0, 2)));
+}
+
+TEST(LayoutText, WithoutRanksTheyAreConsecutive) {
+  EXPECT_THAT(ParseLayoutText("2,2:R,S(1)")->mesh.ranks(), ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(ParseLayoutText("3:P(sum)", 5)->mesh.ranks(), ElementsAre(5, 6, 7));
+  EXPECT_FALSE(NamesRanks("3:P(sum)"));
+  EXPECT_TRUE(NamesRanks("3@0-2:P(sum)"));
+}
+
+TEST(LayoutText, IsWrittenAsItIsRead) {
+  for (const char* text :
+       {"1@0:R", "2,3@7,1-5:R,SS(0,2)", "4@3,2,1,0:P(max)", "2,2@0-3:S(1),S(0)"}) {
+    const auto layout = ParseLayoutText(text);
+    ASSERT_TRUE(layout.ok()) << layout.status();
+    EXPECT_EQ(LayoutText(*layout), text);
+  }
+}
+
+TEST(LayoutText, ErrorsSayWhatIsWrong) {
+  const struct {
+    const char* text;
+    const char* said;
+  } kWrong[] = {
+      {"", "is not MESH@RANKS:PLACEMENTS"},
+      {"4", "is not MESH@RANKS:PLACEMENTS"},
+      {"x:R", "\"x\""},
+      {"0:R", "\"0\" is no mesh"},
+      {"999999999,999999999:R", "is no mesh of 1 to"},
+      {"2@:R", "neither a rank"},
+      {"2@0-2:R", "\"2@0-2:R\""},
+      {"2@1,1:R", "\"2@1,1:R\""},
+      {"2:Q", "Q"},
+  };
+  for (const auto& wrong : kWrong) {
+    EXPECT_THAT(std::string(ParseLayoutText(wrong.text).status().message()), HasSubstr(wrong.said))
+        << wrong.text;
+  }
+}
+
+}  // namespace
+}  // namespace sluice::bench
