@@ -137,6 +137,7 @@ int Leave(const std::string& folder, int rank, Session* session, FaultResult* re
 int Main(const std::string& folder, int victim, bool stop, const std::string& part) {
   Rank self = MpiRank(MPI_COMM_WORLD);
   if (self.fabric == nullptr) return 1;
+  WatchCallsOf(folder, self.rank);
   SessionOptions options;
   options.bucket_bytes = kBucketBytes;
   options.budget_buckets = 4;

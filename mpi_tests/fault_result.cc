@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "call_watch.h"
 
 namespace sluice::session_test {
 namespace {
@@ -51,6 +52,13 @@ void WriteResult(const std::string& folder, int rank, const FaultResult& result)
                      ", \"seconds\": ", Seconds(result.error_ns - result.start_ns),
                      ", \"close\": ", Quoted(result.closed.ToString()),
                      ", \"close_seconds\": ", Seconds(result.closed_ns - result.error_ns)));
+}
+
+void WatchCallsOf(const std::string& folder, int rank) {
+  WatchCalls(absl::Seconds(15), [folder, rank](const char* call) {
+    Write(folder, rank, absl::StrCat(", \"stuck_in\": ", Quoted(call)));
+    _exit(1);
+  });
 }
 
 void Vanish(const std::string& folder, int rank, bool stop) {

@@ -26,6 +26,10 @@ struct FaultResult {
 // Writes FOLDER/rank-N.json, then tells the test through its pipe that the file is there.
 void WriteResult(const std::string& folder, int rank, const FaultResult& result);
 
+// Watches this process's calls of MPI. Where one lasts for 15 s, says so in FOLDER/rank-N.json
+// instead of a result, and ends the process: nothing else could.
+void WatchCallsOf(const std::string& folder, int rank);
+
 // The victim's end: its process is killed or stopped. Where it is stopped it says so first, so that
 // the test knows whom to wake.
 void Vanish(const std::string& folder, int rank, bool stop);

@@ -58,6 +58,7 @@ absl::Status TakeUntilError(Stream* stream, int items) {
 int Main(const std::string& folder, int victim, bool stop) {
   Rank self = MpiRank(MPI_COMM_WORLD);
   if (self.fabric == nullptr) return 1;
+  WatchCallsOf(folder, self.rank);
   const std::string shards = folder + "/shards";
   if (self.rank == 0) {
     if (mkdir(shards.c_str(), 0700) != 0) return 1;
