@@ -15,7 +15,8 @@ FLAGS = ["--dtype", "f32", "--src-mesh", "2", "--src-ranks", "0-1", "--src-place
 # 32 MiB for each target: more than a rank may take.
 LATE = ["--shape", "1024,1024", "--tensors", "16", "--windowed", "2"]
 WHOLE = ["--shape", "2048,2048", "--tensors", "4"]
-KNOBS = [(LATE, "16K", "16"), (LATE, "256K", "1"), (WHOLE, "64K", "4"), (WHOLE, "8M", "2")]
+KNOBS = [(LATE, "4K", "16"), (LATE, "16K", "16"), (LATE, "256K", "1"), (WHOLE, "64K", "4"),
+         (WHOLE, "1M", "1"), (WHOLE, "8M", "2")]
 WIRES = {"direct": (["--transport", "direct"], {}),
          "shared memory": (["--transport", "mpi"], {"btl": "self,vader"}),
          "tcp": (["--transport", "mpi"], {"btl": "self,tcp"})}

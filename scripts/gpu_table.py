@@ -14,6 +14,9 @@ OUT_OF_REACH = [
     ("GPUs of several NUMA nodes, MIG, MPS", None),
     ("architectures other than this one's", None),
     ("runs of hours", None),
+    ("events, late destinations and runs in the caller's stream", None),
+    ("captures of graphs beside a session", None),
+    ("overlap of packing, moving and unpacking", None),
 ]
 
 

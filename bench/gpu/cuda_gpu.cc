@@ -24,9 +24,9 @@ absl::Status NotBuiltIn(absl::string_view what) {
 #if SLUICE_WITH_NCCL
 NcclOptions NcclOptionsOf(const GpuOptions& options) {
   NcclOptions nccl;
-  nccl.max_channels_per_peer = options.max_channels_per_peer;
-  nccl.min_ctas = options.min_ctas;
-  nccl.max_ctas = options.max_ctas;
+  if (options.max_channels_per_peer > 0) nccl.max_channels_per_peer = options.max_channels_per_peer;
+  if (options.min_ctas > 0) nccl.min_ctas = options.min_ctas;
+  if (options.max_ctas > 0) nccl.max_ctas = options.max_ctas;
   nccl.register_staging = options.register_staging;
   return nccl;
 }
@@ -54,7 +54,7 @@ absl::StatusOr<Gpu> OpenGpu(const GpuOptions& options, [[maybe_unused]] int loca
   CudaOptions cuda;
   cuda.ordinal = options.ordinal;
   cuda.record_spans = options.record_spans;
-  if (cuda.ordinal < 0) {
+  if (options.ordinal < 0) {
     int devices = 0;  // without any, the accelerator says what is wrong
     if (cudaGetDeviceCount(&devices) != cudaSuccess) devices = 0;
     cuda.ordinal = local_rank % std::max(1, devices);
@@ -69,6 +69,19 @@ absl::StatusOr<Gpu> OpenGpu(const GpuOptions& options, [[maybe_unused]] int loca
 #else
   return NotBuiltIn("CUDA");
 #endif
+}
+
+GpuSight LookForGpus() {
+  GpuSight sight;
+#if SLUICE_WITH_CUDA
+  sight.has_cuda = true;
+  // Without a driver it fails, and there are none.
+  if (cudaGetDeviceCount(&sight.visible) != cudaSuccess) sight.visible = 0;
+#endif
+#if SLUICE_WITH_NCCL
+  sight.has_nccl = true;
+#endif
+  return sight;
 }
 
 int64_t NcclBytes([[maybe_unused]] const GpuOptions& options, [[maybe_unused]] int64_t peers) {

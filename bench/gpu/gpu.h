@@ -21,6 +21,14 @@ struct Gpu {
 // transport. FailedPrecondition names what is not built in; errors of the device otherwise.
 absl::StatusOr<Gpu> OpenGpu(const GpuOptions& options, int local_rank);
 
+// What is built in, and how many devices this process sees. Uses no device.
+struct GpuSight {
+  bool has_cuda = false;
+  bool has_nccl = false;
+  int visible = 0;
+};
+GpuSight LookForGpus();
+
 // What NCCL takes of a device's memory for messages with `peers` ranks; 0 without NCCL.
 int64_t NcclBytes(const GpuOptions& options, int64_t peers);
 

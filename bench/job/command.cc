@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "job/fabric_options.h"
 #include "sluice/mpi.h"
 #include "workload/write_file.h"
 
@@ -28,7 +29,8 @@ int Command::Execute(const absl::Status& flags) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
   MPI_Comm_size(MPI_COMM_WORLD, &report_->world);
   report_->mpi = MpiVersion();
-  auto fabric = MakeMpiFabric(MPI_COMM_WORLD, {settings_.ranks_per_node, settings_.timeout});
+  auto fabric =
+      MakeMpiFabric(MPI_COMM_WORLD, FabricOptionsOf(settings_.ranks_per_node, settings_.timeout));
   if (!fabric.ok()) End(fabric.status());
   Understanding mine{flags, {}};
   // Before hours of work that nobody could write down.

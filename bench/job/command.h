@@ -24,7 +24,7 @@ struct CommandSettings {
   std::string name;       // of the subcommand
   std::string json_file;  // the results file; empty: none
   absl::Duration timeout;
-  int ranks_per_node = 0;  // as MpiFabricOptions has it
+  int ranks_per_node = 0;  // 0: by host (FabricOptionsOf)
 };
 
 class Command {

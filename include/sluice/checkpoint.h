@@ -26,31 +26,31 @@ class Session;
 
 // Equal on all ranks but for the view.
 struct CheckpointTensor {
-  std::string name;  // in the checkpoint
+  std::string name = {};  // in the checkpoint
   // Of the whole tensor. A scalar of a checkpoint has shape {1} here.
-  std::vector<int64_t> shape;
+  std::vector<int64_t> shape = {};
   DType dtype = DType::kF32;  // in memory
-  Layout layout;              // without Partial placements
+  Layout layout = {};         // without Partial placements
   // This rank's local tensor, of LocalShape's shape; ignored where it owns nothing.
-  TensorView view;
+  TensorView view = {};
   // What SaveCheckpoint writes; as `dtype` where there is none. A cast must exist. LoadCheckpoint
   // takes what the checkpoint has.
-  absl::optional<DType> file_dtype;
+  absl::optional<DType> file_dtype = absl::nullopt;
 };
 
 struct CheckpointOptions {
   // Host memory for pieces that are read, written or exchanged. May differ between ranks.
   int64_t budget_bytes = int64_t{256} << 20;
   // Most pieces at once. Without it: as many as the budget holds.
-  absl::optional<int64_t> slots;
+  absl::optional<int64_t> slots = absl::nullopt;
   // Most bytes of one read, one write and one message.
   int64_t piece_bytes = int64_t{8} << 20;
-  RetryOptions retry;  // of reads
+  RetryOptions retry = {};  // of reads
   // How long a rank that waits may hear of no progress on any rank, or nothing of another one.
   absl::Duration timeout = absl::Seconds(60);
 
-  int connections = 64;  // at most, to one HTTP server: 1 .. 4096
-  std::string ca_file;   // certificates to trust, instead of the system's
+  int connections = 64;      // at most, to one HTTP server: 1 .. 4096
+  std::string ca_file = {};  // certificates to trust, instead of the system's
 
   // SaveCheckpoint: most bytes of tensors in one file, but for a tensor that is larger.
   int64_t shard_bytes_max = int64_t{5} << 30;
@@ -85,9 +85,10 @@ struct CheckpointStats {
 
 // Collective; blocks, and drives streams meanwhile. No run may be in flight. Fills the views from a
 // checkpoint: "file:DIR" (reads past the page cache), "buffered:DIR" (through it), "mmap:DIR",
-// "http://HOST/BASE/" or "https://HOST/BASE/". It is the files that model.safetensors.index.json
-// names; without an index model.safetensors; without either, in a directory, all *.safetensors that
-// are not shards of a save (docs/checkpoints.md). Where dtypes differ, elements are cast.
+// "http://HOST/BASE/" or "https://HOST/BASE/". The checkpoint is the files that
+// model.safetensors.index.json names. Without an index it is model.safetensors. Without either, in
+// a directory, it is all *.safetensors that are not shards of a save (docs/checkpoints.md). Where
+// dtypes differ, elements are cast.
 // Bad input is found before anything is written, and every rank gets an error. InvalidArgument:
 // tensors, options, views, a header. NotFound: no checkpoint, or tensors that it lacks. DataLoss: a
 // file is too short, or of another save than its index. FailedPrecondition: ranks disagree, or a
@@ -101,7 +102,7 @@ absl::StatusOr<CheckpointStats> LoadCheckpoint(Session* session, const std::stri
                                                const CheckpointOptions& options = {});
 
 // The reverse: collective; blocks, and drives streams. Writes the tensors into `directory`, which
-// all ranks see, and which is made if its parent is there: as model.safetensors, or as
+// all ranks see. The directory is made if its parent is there. The files are model.safetensors, or
 // model-00001-of-0000N.safetensors and so on with an index. Where files have these names already,
 // shards have eight more digits in theirs. Of replicas, one is written.
 // The directory has the older checkpoint until one file takes or loses its name, and the newer one
@@ -109,8 +110,8 @@ absl::StatusOr<CheckpointStats> LoadCheckpoint(Session* session, const std::stri
 // files are removed after that. Errors reach every rank as those of LoadCheckpoint do. They leave
 // the older checkpoint, unless they begin with "the new checkpoint is in place".
 // FailedPrecondition also for a directory into which somebody else saves. On a file system without
-// flock it may come at the end: the directory then has the other save's checkpoint, unless the
-// error begins as said. Thread: the session's.
+// flock this error may come at the end. The directory then has the other save's checkpoint, unless
+// the error begins as said. Thread: the session's.
 absl::StatusOr<CheckpointStats> SaveCheckpoint(Session* session, const std::string& directory,
                                                absl::Span<const CheckpointTensor> tensors,
                                                const CheckpointOptions& options = {});

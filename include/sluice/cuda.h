@@ -8,27 +8,28 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "absl/types/optional.h"
 #include "sluice/accelerator.h"
 
 namespace sluice {
 
 struct CudaOptions {
-  // Of the devices that this process sees. Negative: the one that is current for the calling
+  // Of the devices that this process sees. Not set: the one that is current for the calling
   // thread, which is 0 unless somebody chose another.
-  int ordinal = -1;
+  absl::optional<int> ordinal = absl::nullopt;
   // Whether devices record when they were busy, for traces.
   bool record_spans = false;
 };
 
 // A GPU. FailedPrecondition without a driver, with one that is too old (the message has both
-// versions), or without a device; InvalidArgument for an ordinal beyond the devices there are.
+// versions), or without a device; InvalidArgument for an ordinal that no device here has.
 absl::StatusOr<std::shared_ptr<Accelerator>> MakeCudaAccelerator(const CudaOptions& options = {});
 
 struct CudaIpcOptions {
   // Memory of other ranks stays open from one run to the next: at most so many bytes, beside what
-  // is in use. What its owner has freed meanwhile is free only when it is closed. That is so when
-  // the owner uses the address again, when this limit is reached, at the next Compile or Drop, and
-  // at the session's end.
+  // is in use. What its owner has freed meanwhile is free only when it is closed. Such memory is
+  // closed when the owner uses the address again, or when this limit is reached. It is closed, too,
+  // at the next Compile or Drop, and at the session's end.
   int64_t open_bytes_max = int64_t{32} << 30;
 };
 

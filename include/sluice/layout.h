@@ -96,8 +96,8 @@ struct Layout {
 // mesh dimension, and shards dimensions that exist.
 absl::Status ValidateLayout(const Layout& layout, absl::Span<const int64_t> shape);
 
-// Shape of the dense local tensor of `rank`: how many indices it owns along each dimension, all 0
-// if the rank is not in the mesh. Errors as ValidateLayout.
+// Shape of the dense local tensor of `rank`: how many indices the rank owns along each dimension.
+// All are 0 if the rank is not in the mesh. Errors as ValidateLayout.
 absl::StatusOr<std::vector<int64_t>> LocalShape(const Layout& layout,
                                                 absl::Span<const int64_t> shape, int rank);
 

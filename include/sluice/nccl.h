@@ -8,19 +8,21 @@
 #include <memory>
 
 #include "absl/time/time.h"
+#include "absl/types/optional.h"
 #include "sluice/accelerator.h"
 
 namespace sluice {
 
 // Equal on all ranks.
 struct NcclOptions {
-  // Channels that carry what two ranks exchange; each takes memory (NcclBytesEstimate). 0: as NCCL
-  // decides. Sets NCCL_MAX_P2P_NCHANNELS, unless the environment has it, which NCCL reads once in a
-  // process: before its first communicator is made.
-  int max_channels_per_peer = 0;
-  // Bounds of the thread blocks, and so of the SMs, that NCCL uses. 0: as NCCL decides.
-  int min_ctas = 0;
-  int max_ctas = 0;
+  // Channels that carry what two ranks exchange; each takes memory (NcclBytesEstimate). From
+  // 1 to 64; not set: as NCCL decides. Sets NCCL_MAX_P2P_NCHANNELS, unless the environment has it.
+  // NCCL reads that once in a process: before its first communicator is made.
+  absl::optional<int> max_channels_per_peer = absl::nullopt;
+  // Bounds of the thread blocks, and so of the SMs, that NCCL uses. From 1 to 64; not set: as NCCL
+  // decides.
+  absl::optional<int> min_ctas = absl::nullopt;
+  absl::optional<int> max_ctas = absl::nullopt;
   // Whether the session's staging is memory of ncclMemAlloc, which NCCL registers. Between GPUs of
   // one node it is then reached without NCCL's own buffers. But every bucket goes through staging
   // at both ends, as NCCL demands that all memory is registered, or none. Without it, what lies in

@@ -32,7 +32,7 @@ struct StartOptions {
   // The stream stays until the run is done, and is not being captured before. PollEvent puts waits
   // into it. So does the run's end, which may come on a progress thread.
   // Without a stream, memory is ready when it is given, and complete at TensorDone and after Wait.
-  absl::optional<StreamHandle> stream;
+  absl::optional<StreamHandle> stream = absl::nullopt;
 };
 
 // A run that Session::Start has begun. A small value: copies name the same run. It must not be used

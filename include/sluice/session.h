@@ -39,16 +39,16 @@ struct SessionOptions {
   // Most bytes of one bucket on the wire, and the size of a staging slot. 16 .. 1 GiB. Without it:
   // automatic. Each transfer then chooses its own bucket size, up to one slot. A slot is min(8 MiB,
   // budget_bytes / min(16, budget_buckets)).
-  absl::optional<int64_t> bucket_bytes;
+  absl::optional<int64_t> bucket_bytes = absl::nullopt;
   // Most buckets of one channel (source, destination, transport) in flight at once. 1 .. 65,536.
   // Without it: automatic. With a budget, the most is max(8, 512 / (ranks - 1)). A bucket on its
   // way to a rank takes memory there before the rank has asked for it.
-  absl::optional<int> max_in_flight;
+  absl::optional<int> max_in_flight = absl::nullopt;
   // The gate: most buckets, and most bytes of staging, that a rank holds at once over all channels.
   // Both come down to min(budget_buckets, budget_bytes / slot) equal slots. kNoLimit: no limit of
   // this kind. Without budget_bytes: 16 slots.
   int64_t budget_buckets = 16;
-  absl::optional<int64_t> budget_bytes;
+  absl::optional<int64_t> budget_bytes = absl::nullopt;
   // How long a rank may see no progress while it waits, before everything ends with
   // DeadlineExceeded. Progress is its own, and that of ranks which it waits for, as they tell. Also
   // how long a collective call waits for ranks that have not made it, whatever else they do.
@@ -63,11 +63,11 @@ struct SessionOptions {
   bool progress_thread = false;
   // The device whose memory tensors may be in, beside host memory; null: none. May differ between
   // ranks, as tensors may: each side of each transfer lies where its views say.
-  std::shared_ptr<Accelerator> accelerator;
+  std::shared_ptr<Accelerator> accelerator = nullptr;
   // What carries transfers between ranks; null: messages of the fabric, through pinned staging
   // where these cannot take device memory, and within a node `direct`. Needs an accelerator. Of one
   // kind on all ranks.
-  std::shared_ptr<TransportMaker> transport;
+  std::shared_ptr<TransportMaker> transport = nullptr;
   // Between ranks of one node, without an accelerator: copy straight from source to destination
   // memory, both ends a part of it, instead of sending messages. Where the kernel does not allow
   // that (process_vm_readv), the lowest rank says so on stderr. What AllocateShared gave at one end
@@ -90,7 +90,7 @@ struct TransferStats {
   int64_t bucket_bytes = 0;
   int max_in_flight = 0;
   // The most this rank could hold with max_in_flight alone: the sum over its channels of the
-  // max_in_flight (or fewer) largest buckets; bytes counts staging for dense tensors.
+  // max_in_flight (or fewer) largest buckets. The bytes count staging for dense tensors.
   int64_t peak_buckets_without_budget = 0;
   int64_t peak_bytes_without_budget = 0;
   absl::Duration plan_time;  // spent on planning, without comparing
@@ -122,9 +122,9 @@ class Transfer {
 // to do. Each call is compared across ranks. A rank that differs or stays silent is named.
 //
 // Several runs may be in flight at once, under one budget. Each rank works on them in the order in
-// which they were started, as far as the budget has room to choose: those of a lower priority class
-// first. A rank may be ahead of others: no run ends on any rank before all ranks have started the
-// run that was started 2 * kMaxRunsInFlight before it.
+// which they were started. Where the budget has room to choose, runs of a lower priority class go
+// first. A rank may be ahead of others. But no run ends on any rank before all ranks have started
+// the run 2 * kMaxRunsInFlight before it.
 //
 // Failure: the first error in a run poisons the session and reaches every rank that polls, or has a
 // progress thread. From then on all calls return that error. Tensors not yet complete are
@@ -166,21 +166,22 @@ class Session {
   // flight. The transfer lives until Drop, or as long as the session.
   virtual absl::StatusOr<Transfer*> Compile(const TransferSpec& spec) = 0;
 
-  // Collective; blocks until all ranks have called. Ends the transfer, of which all ranks drop the
-  // same: its plan and memory for its runs are given back, and `transfer` may not be used any more.
-  // Staging stays, for transfers to come: without a budget it is what the channels of all transfers
-  // that were there at once can fill. Errors are those of Compile: InvalidArgument if the transfer
-  // is not this session's, FailedPrecondition if a run is in flight.
+  // Collective; blocks until all ranks have called. Ends the transfer; all ranks drop the same one.
+  // The transfer's plan and memory for its runs are given back, and `transfer` may not be used any
+  // more. Staging stays, for transfers to come: without a budget it is what the channels of all
+  // transfers that were there at once can fill. Errors are those of Compile: InvalidArgument if the
+  // transfer is not this session's, FailedPrecondition if a run is in flight.
   virtual absl::Status Drop(Transfer* transfer) = 0;
 
-  // Collective; does not block. Begins a run that carries `src` (one view per tensor of the spec;
-  // ignored where this rank is not in the source mesh) into `dst` (likewise). The views' shapes
-  // are LocalShape's. A transfer's first run compares across ranks whether all views are right: if
-  // not, Wait returns InvalidArgument on every rank and nothing has moved. Later runs with wrong
-  // views poison the session. InvalidArgument: a view's shape, dtype, device or strides; source
-  // memory that overlaps destination memory. FailedPrecondition: too many runs are in flight; other
-  // ranks have started another transfer as this run (poisons the session, names ranks and runs).
-  // With a stream: FailedPrecondition without accelerator or while captured, else InvalidArgument.
+  // Collective; does not block. Begins a run that carries `src` into `dst`. Each is one view per
+  // tensor of the spec. `src` is ignored where this rank is not in the source mesh, `dst` where it
+  // is not in the destination mesh. The views' shapes are LocalShape's. A transfer's first run
+  // compares across ranks whether all views are right: if not, Wait returns InvalidArgument on
+  // every rank and nothing has moved. Later runs with wrong views poison the session.
+  // InvalidArgument: a view's shape, dtype, device or strides; source memory that overlaps
+  // destination memory. FailedPrecondition: too many runs are in flight; other ranks have started
+  // another transfer as this run (poisons the session, names ranks and runs). With a stream:
+  // FailedPrecondition without accelerator or while captured, else InvalidArgument.
   absl::StatusOr<Run> Start(Transfer* transfer, absl::Span<const TensorView> src,
                             absl::Span<const TensorView> dst, const StartOptions& options = {});
 
@@ -195,10 +196,10 @@ class Session {
   // Collective; blocks until all ranks have called, each for as much as it needs, or 0. Host memory
   // for tensors, zero and page-aligned. The ranks of this node copy to and from it faster than to
   // and from any other memory (SessionOptions::direct). Where they send messages, it is memory as
-  // any other. Null for 0 bytes. May outlive the session; physical memory is given back when it is
-  // gone on this rank and the node's other ranks have called again, or ended their sessions.
-  // ResourceExhausted, on all ranks, if one of them cannot have it; InvalidArgument if `bytes` is
-  // negative. No run may be in flight.
+  // any other. Null for 0 bytes. The memory may outlive the session. Physical memory is given back
+  // when it is gone on this rank and the node's other ranks have called again, or ended their
+  // sessions. ResourceExhausted, on all ranks, if one of them cannot have it; InvalidArgument if
+  // `bytes` is negative. No run may be in flight.
   virtual absl::StatusOr<std::shared_ptr<std::byte>> AllocateShared(int64_t bytes) = 0;
 
   // Ends the session. OK: no memory is in use any more. FailedPrecondition: a run is in flight, or

@@ -48,20 +48,20 @@ struct StreamSource {
   // "file:DIR" (asynchronous reads past the page cache), "buffered:DIR" (through it), "mmap:DIR",
   // "http://HOST/BASE/" or "https://HOST/BASE/"; empty: `generator`. Files and objects must stay as
   // they are: of files that are replaced or written meanwhile, items may have either bytes.
-  std::string uri;
+  std::string uri = {};
   // Anything but kIndex is for directories without an index.json: all files of the directory, in
   // the order of their names.
   ItemFormat format = ItemFormat::kIndex;
   int64_t item_bytes = 0;  // of kRaw, and of what a generator makes
 
-  Generator generator;
+  Generator generator = nullptr;
   int64_t generator_items = 0;
   // No item is begun before EndUpdate was called for the one before: the generator sees what that
   // update left behind.
   bool generate_after_update = false;
 
-  int connections = 64;  // at most, to one HTTP server: 1 .. 4096
-  std::string ca_file;   // certificates to trust, instead of the system's
+  int connections = 64;      // at most, to one HTTP server: 1 .. 4096
+  std::string ca_file = {};  // certificates to trust, instead of the system's
 };
 
 // Which items a rank gets: positions first, first + step, ... below `end` in each epoch's order.
@@ -70,7 +70,7 @@ struct StreamSource {
 struct Selection {
   int64_t first = 0;
   int64_t step = 1;
-  absl::optional<int64_t> end;  // without it: all
+  absl::optional<int64_t> end = absl::nullopt;  // without it: all
 
   friend bool operator==(const Selection&, const Selection&) = default;
 };
@@ -106,7 +106,7 @@ struct StreamOrder {
   int64_t epochs = 1;
   // Where to go on: what Stream::Cursor or MergeCursors returned; empty: at the beginning. The
   // ranks may pass each its own, of as many ranks as there are now, or all the same merged one.
-  std::string cursor;
+  std::string cursor = {};
   // True: in the order of the epoch. False: as they come.
   bool in_order = true;
 };
@@ -116,14 +116,14 @@ struct StreamReads {
   // Host memory for what is read ahead, hedges included. May differ between ranks.
   int64_t budget_bytes = int64_t{256} << 20;
   // Most pieces at once. Without it: as many as the budget holds.
-  absl::optional<int64_t> slots;
+  absl::optional<int64_t> slots = absl::nullopt;
   // Most bytes of one read. Larger items are cut into pieces of this size. Without it: 8 MiB, or
   // less where the budget would hold fewer than 8 of them.
-  absl::optional<int64_t> piece_bytes;
+  absl::optional<int64_t> piece_bytes = absl::nullopt;
   // Ranks that need the same item read it once between them. False: each reads its own.
   bool exchange = true;
-  HedgeOptions hedge;
-  RetryOptions retry;
+  HedgeOptions hedge = {};
+  RetryOptions retry = {};
 };
 
 // Where items are put for the consumer, and as what.
@@ -136,20 +136,20 @@ struct StreamBuffers {
   // Next gives items out once their last copy has been given to the device; the copy need not have
   // ended. Work that reads them goes to a stream that has been through Lease::Await. With a device.
   bool await_in_stream = false;
-  absl::optional<ItemTransform> transform;
+  absl::optional<ItemTransform> transform = absl::nullopt;
 };
 
 // Equal on all ranks, unless it says otherwise; OpenStream checks it.
 struct StreamOptions {
-  StreamSource source;
-  Selection selection;  // may differ between ranks
-  StreamOrder order;
-  StreamReads reads;
-  StreamBuffers buffers;
+  StreamSource source = {};
+  Selection selection = {};  // may differ between ranks
+  StreamOrder order = {};
+  StreamReads reads = {};
+  StreamBuffers buffers = {};
   // How long Next may wait.
   absl::Duration timeout = absl::Seconds(60);
   // Spans of the first n epochs are recorded, where the session keeps a trace. Without it: of all.
-  absl::optional<int64_t> trace_epochs;
+  absl::optional<int64_t> trace_epochs = absl::nullopt;
 };
 
 // What is known of a read that failed for good. In the status that ended the stream.
@@ -233,16 +233,16 @@ class Lease {
 // One rank's end of a stream. Owned by who opened it; to be destroyed before its session.
 //
 // Thread: Next, Ready, EndUpdate, Cursor, stats, and the release of leases belong to one thread.
-// With a progress thread in the session that may be another one than the session's, and then
-// neither Next, while items are ready, nor a release takes a lock.
+// With a progress thread in the session, the stream's thread may be another one than the session's.
+// Then a release takes no lock, and neither does Next while items are ready.
 class Stream {
  public:
   virtual ~Stream() = default;
 
   // The next batch. Waits if it is not ready. Errors end the stream, also for the other ranks where
-  // the stream is exchanged: a read that failed (see ReadFailureOf), a stream that ended short
-  // (DataLoss), DeadlineExceeded. FailedPrecondition, and nothing ends: all device buffers are
-  // leased.
+  // the stream is exchanged. They are: a read that failed (see ReadFailureOf), a stream that ended
+  // short (DataLoss), DeadlineExceeded. FailedPrecondition, and nothing ends: all device buffers
+  // are leased.
   virtual absl::StatusOr<Lease> Next() = 0;
 
   // True if Next would not wait.

@@ -54,13 +54,13 @@ enum class DeviceKind : int32_t { kCpu = 1, kCuda = 2, kCudaHost = 3 };
 struct TensorView {
   void* data = nullptr;
   int64_t byte_offset = 0;
-  std::vector<int64_t> shape;  // elements per dimension
+  std::vector<int64_t> shape = {};  // elements per dimension
   // In elements, >= 0; empty means dense row-major. Those of dimensions of size 1 do not matter. A
   // source may repeat and overlap itself: stride 0 is what `expand` gives. A destination may have
-  // its dimensions in any order, with gaps, and interleaved, but no two elements at one place. It
-  // is refused, too, where three or more large dimensions interleave in so many ways that whether
-  // two elements meet takes too long to find out.
-  std::vector<int64_t> strides;
+  // its dimensions in any order, with gaps, and interleaved, but no two elements at one place. A
+  // destination is refused, too, where finding out whether two elements meet takes too long. This
+  // happens only where three or more large dimensions interleave in many ways.
+  std::vector<int64_t> strides = {};
   DType dtype = DType::kF32;
   DeviceKind device = DeviceKind::kCpu;
   int32_t device_ordinal = 0;

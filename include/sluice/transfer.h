@@ -18,12 +18,12 @@ namespace sluice {
 // dimensions with the same op (sum, max or min) are reduced at once, in the order of the mesh. The
 // result has the same bits on any number of nodes.
 struct TensorTransfer {
-  std::string name;  // for messages
-  std::vector<int64_t> shape;
+  std::string name = {};  // for messages
+  std::vector<int64_t> shape = {};
   DType src_dtype = DType::kF32;
   DType dst_dtype = DType::kF32;
-  Layout src;
-  Layout dst;
+  Layout src = {};
+  Layout dst = {};
   // Tensors of one window move together, and lower windows before higher ones. 0 .. kMaxWindow.
   int window = 0;
 };
@@ -34,7 +34,7 @@ inline constexpr int kPriorityClasses = 4;
 
 // What a transfer is, the same on all ranks, in the same order.
 struct TransferSpec {
-  std::vector<TensorTransfer> tensors;
+  std::vector<TensorTransfer> tensors = {};
   int priority_class = 0;  // 0 (the most urgent) .. kPriorityClasses - 1
 };
 

@@ -33,9 +33,10 @@ struct FoldSource {
   size_t stride_bytes = 0;
 };
 
-// What a receive makes of several sends: contributions of equal length, added up in this order with
-// the results of a reduction (docs/layouts.md), and at last divided. The receive's memory overlaps
-// none of those that lie here. Elements are whole in every row of either end.
+// What a receive makes of several sends, which are contributions of equal length. They are added up
+// in this order with the results of a reduction (docs/layouts.md), and at last divided. The
+// receive's memory overlaps none of those that lie here. Elements are whole in every row of either
+// end.
 struct Fold {
   ReduceOp op = ReduceOp::kSum;
   DType dtype = DType::kF32;
@@ -57,8 +58,8 @@ struct TransportOp {
   // Each end has rows of its own.
   size_t row_bytes = 0;
   size_t stride_bytes = 0;
-  // Which operation of its bucket it is, equal at both ends: it may depend on those of lower hops
-  // of the bucket, and on no other one.
+  // Which operation of its bucket it is, equal at both ends. An operation may depend on those of
+  // lower hops of the bucket, and on no other one.
   int hop = 0;
   // Of a receive, where it is copied by this host: whether what it brings is read soon.
   Stores stores = Stores::kPlain;
@@ -136,8 +137,8 @@ class Transport {
   // sent to it and comes later is never taken for a message of another transport. Never waits.
   virtual ~Transport();
 
-  // Memory of what is outstanding: stays, beyond the transport's end, until no operation can read
-  // or write it any more; for ever, where the transport cannot tell.
+  // Memory of what is outstanding stays, beyond the transport's end, until no operation can read or
+  // write it any more. The memory stays for ever where the transport cannot tell.
   void KeepUntilOver(std::shared_ptr<const void> memory) { kept_.push_back(std::move(memory)); }
 
   const TransportTraits& traits() const { return traits_; }
@@ -178,9 +179,10 @@ class Transport {
 
   // Parts from the other ranks, after a failure: Withdraw; and a send between ranks that have both
   // parted ends, with OK or Cancelled, though nobody receives it. To be called again and again,
-  // beside Poll, until it is true: nothing is outstanding here, and this rank's parting has come to
-  // all others that live. Nothing may be started afterwards. A kind that cannot end sends so does
-  // no more than Withdraw. Where there are several transports, each is parted from by itself.
+  // beside Poll, until it is true. Then nothing is outstanding here, and this rank's parting has
+  // come to all others that live. Nothing may be started afterwards. A kind that cannot end sends
+  // so does no more than Withdraw. Where there are several transports, each is parted from by
+  // itself.
   virtual bool Part() {
     Withdraw();
     return outstanding() == 0;

@@ -46,7 +46,8 @@ class ChaosRank {
   void Run() {
     const json& session = job_.at("session");
     MpiFabricOptions placed;
-    placed.ranks_per_node = session.at("ranks_per_node");
+    const int ranks_per_node = session.at("ranks_per_node");
+    if (ranks_per_node > 0) placed.ranks_per_node = ranks_per_node;
     auto fabric = MakeMpiFabric(MPI_COMM_WORLD, placed);
     if (!verdict_.Take(fabric.status(), "MakeMpiFabric")) return;
     std::ofstream(absl::StrCat(folder_, "/met-", rank_)).flush();  // the others know its process

@@ -1,5 +1,5 @@
 // Long pieces are cast one by one. Short ones are gathered into a block in the first cache, cast
-// there as one row, and scattered: single elements go through the same vector code as rows.
+// there as one row, and scattered. So single elements go through the same vector code as rows.
 #include "device/cast_grid.h"
 
 #include <algorithm>
@@ -19,8 +19,8 @@ namespace {
 // From here on a piece is cast where it lies; shorter ones are gathered.
 constexpr int64_t kLongPieceElements = 128;
 
-// They are cast by segments while what is read later is on its way; also where they follow each
-// other without gaps, which the hardware alone reads a quarter slower.
+// Long pieces are cast by segments while what is read later is on its way. This holds also where
+// long pieces follow each other without gaps, which the hardware alone reads a quarter slower.
 constexpr int64_t kSegmentElements = 256;
 
 // Elements of a block; both sides of it, of at most 8 bytes each, fit the first cache.

@@ -1,8 +1,8 @@
 // Eleven steps that widen to f32 or narrow from it, compiled for several instruction sets, and the
 // casts made of one or two of them.
 //
-// One rounding only: f64 goes to types of 8 and 16 bits through an f32 that is rounded to odd,
-// which keeps what the second rounding has to know.
+// One rounding only: f64 goes to types of 8 and 16 bits through an f32 that is rounded to odd. Such
+// an f32 keeps what the second rounding has to know.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "device/cast_rows.cc"
 #include <hwy/foreach_target.h>
@@ -119,7 +119,7 @@ struct DoubleToFloat {
 };
 
 // Rounded to nearest first. Where that is inexact and even, the odd neighbour is one step away, on
-// the other side of the exact value; from infinity back to the largest number.
+// the other side of the exact value. From infinity it is back to the largest number.
 struct DoubleToOddFloat {
   using From = double;
   using To = float;

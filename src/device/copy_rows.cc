@@ -12,12 +12,12 @@
 namespace sluice {
 namespace {
 
-// Up to here a piece is moved by a few loads and stores in line; above, a call of memcpy is cheap
+// Up to here a piece is moved by a few loads and stores in line. Above, a call of memcpy is cheap
 // beside the bytes it moves.
 constexpr int64_t kInlineBytes = 128;
 
 // Tiles of a transposed grid. The strided side of a tile touches kTileColumns cache lines at a
-// time, which have to fit the ways of one L1 set: strides are often powers of two.
+// time. These have to fit the ways of one L1 set, as strides are often powers of two.
 constexpr int64_t kTileColumns = 8;
 constexpr int64_t kTileRows = 64;
 

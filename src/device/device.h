@@ -74,7 +74,7 @@ class Fence {
 };
 
 // What a batch is for, so that devices can do several at once. One of kAny comes after all batches
-// that were started before it and before all that are started later, and likewise with what a
+// that were started before it and before all that are started later. The same holds with what a
 // transport does in stream order. Those of the other kinds keep the order among their own kind, and
 // with those of kAny.
 enum class BatchStage : uint8_t {
@@ -92,8 +92,9 @@ struct CopyBatch {
   uint64_t cookie = 0;
   absl::Span<const Reduction> reductions = {};
   absl::Span<const Normalization> normalizations = {};
-  // True: its cookie may come as soon as all that the device does later, and all that a transport
-  // does in stream order, will find it done. False: when its effects can be seen from anywhere.
+  // True: its cookie may come as soon as all later work will find it done. This is all that the
+  // device does later, and all that a transport does in stream order. False: when its effects can
+  // be seen from anywhere.
   bool in_stream_order = false;
   // Of MakeFence, or null, and for batches of kAny only. It, and all later batches, come after
   // `after`; `then` marks its end.
@@ -153,12 +154,12 @@ class Device {
   virtual absl::Status Start(const CopyBatch& batch) = 0;
 
   // Fills `cookies` from the front with batches that are complete; returns how many. An error
-  // concerns the device as a whole, and is returned once: later polls return what is outstanding as
+  // concerns the device as a whole, and is returned once. Later polls return what is outstanding as
   // if it were complete, once it touches no memory any more.
   virtual absl::StatusOr<int> Poll(absl::Span<uint64_t> cookies) = 0;
 
-  // When the device was busy with batches, as far as it records that, one span after the other:
-  // what has ended and was not taken yet. Nothing from the host device.
+  // When the device was busy with batches, as far as it records that, one span after the other.
+  // Returns what has ended and was not taken yet. Nothing from the host device.
   virtual std::vector<DeviceSpan> TakeSpans() = 0;
 
   static constexpr int kMaxOutstanding = 64;

@@ -1,4 +1,4 @@
-// Scales and shifts the elements of a row, and changes their type on the way: what is done to data
+// Scales and shifts the elements of a row, and changes their type on the way. This is done to data
 // between its storage format and the model.
 #ifndef SLUICE_SRC_DEVICE_NORMALIZATION_H_
 #define SLUICE_SRC_DEVICE_NORMALIZATION_H_
@@ -15,7 +15,7 @@ namespace sluice {
 //
 // Computed in f32: the product is rounded, then the sum, then the result to dst_dtype, each to
 // nearest even. The bits are the same on every processor. A NaN in src stays NaN: quiet, with its
-// sign and the leading bits of its payload; any other NaN that results is quiet, positive and
+// sign and the leading bits of its payload. Any other NaN that results is quiet, positive and
 // without payload. A scale of 1 and a bias of 0 change no number, but make -0 into 0.
 struct Normalization {
   DType src_dtype = DType::kU8;

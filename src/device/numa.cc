@@ -3,6 +3,7 @@
 
 #include <hwloc.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 
@@ -14,8 +15,8 @@ struct FreeBitmap {
 };
 using Bitmap = std::unique_ptr<hwloc_bitmap_s, FreeBitmap>;
 
-// The machine's NUMA nodes and CPUs, without caches and devices, which take longer to look up; but
-// with groups of CPUs, or nodes would count as near to all CPUs. Null if hwloc cannot tell.
+// The machine's NUMA nodes and CPUs, without caches and devices, which take longer to look up.
+// Groups of CPUs are kept, or nodes would count as near to all CPUs. Null if hwloc cannot tell.
 hwloc_topology_t LoadTopology() {
   hwloc_topology_t topology = nullptr;
   if (hwloc_topology_init(&topology) != 0) return nullptr;
@@ -77,6 +78,13 @@ bool PlaceNearProcess(std::byte* data, size_t bytes) {
 bool PlaceOnNode(std::byte* data, size_t bytes, int node) {
   const hwloc_topology_t topology = Topology();
   return topology != nullptr && Place(topology, OneNode(topology, node), data, bytes);
+}
+
+int NumaNodes() {
+  const hwloc_topology_t topology = Topology();
+  const int nodes =
+      topology == nullptr ? 0 : hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_NUMANODE);
+  return std::max(nodes, 1);
 }
 
 }  // namespace sluice

@@ -11,12 +11,12 @@
 namespace sluice {
 
 // Stores dst[i] op src[i] to dst[i], rounded to `dtype`. Then, if `divisor` is above 1, divides
-// dst[i] by `divisor` and rounds once more. kAvg adds as kSum does: who adds the last contribution
-// gives the divisor. Both sides are contiguous, of any alignment, and do not overlap.
+// dst[i] by `divisor` and rounds once more. The op kAvg adds as kSum does: who adds the last
+// contribution gives the divisor. Both sides are contiguous, of any alignment, and do not overlap.
 //
 // Types of 8 and 16 bits are computed in f32. Floats: a NaN on either side gives NaN, and any NaN
-// that results is quiet, positive and without payload. kMax and kMin keep dst of equal values, also
-// of zeros. Integers wrap, and divide toward zero. There is no reduction of bool.
+// that results is quiet, positive and without payload. The ops kMax and kMin keep dst of equal
+// values, also of zeros. Integers wrap, and divide toward zero. There is no reduction of bool.
 struct Reduction {
   ReduceOp op = ReduceOp::kSum;
   DType dtype = DType::kF32;

@@ -165,7 +165,7 @@ void Walk::MoveGrid(const std::byte* src, std::byte* dst, const CopyAxis& rows,
   CopyGrid(src, dst, rows, columns, elements * src_bytes_, stores_);
 }
 
-// One dimension of one run without gaps, as most small tensors are: to find that out as a
+// One dimension of one run without gaps, as most small tensors are. To find this out as a
 // CopyRegion costs more than copying a few hundred bytes.
 bool IsOneStretch(const StridedCopy& copy) {
   const int64_t element_bytes = DTypeBytes(copy.src_dtype);

@@ -1,5 +1,5 @@
-// Copies part of a region between two strided arrangements of its elements, and casts each element
-// on the way where the two sides differ in type.
+// Copies part of a region between two strided arrangements of its elements. Casts each element on
+// the way where the two sides differ in type.
 //
 // A region is a product of index lists, one per dimension. Along each dimension it is given as
 // runs: stretches that are consecutive on both sides. Elements are numbered row-major through the

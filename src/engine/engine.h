@@ -2,7 +2,7 @@
 //
 // The engine only decides. Events go in (Submit, Finish, Fail, Thaw), commands come out (Next).
 // It never waits, copies, allocates payload memory, reads a clock, starts a thread, takes a lock or
-// includes a vendor header; equal inputs give equal outputs. Its one rule (docs/gate.md): the
+// includes a vendor header. Equal inputs give equal outputs. Its one rule (docs/gate.md): the
 // smallest unfinished bucket always has a slot.
 //
 // Buckets come in lanes, one per class of urgency. Each lane is fed in ascending order of ids, all
@@ -44,8 +44,8 @@ struct Submission {
   uint64_t cookie = 0;            // comes back in commands
 };
 
-// Names a live bucket: its lane, and the number of submissions to that lane before it, modulo 2^30,
-// so that a stale ticket is noticed.
+// Names a live bucket: its lane, and the number of submissions to that lane before it, modulo 2^30.
+// So a stale ticket is noticed.
 using Ticket = uint32_t;
 
 // "Start this stage of this bucket now."
@@ -78,8 +78,8 @@ struct EngineCounters {
   int64_t finished = 0;  // reached kDone
   int64_t failed = 0;
   int64_t cancelled = 0;
-  // Buckets that were still waiting when Next had returned false, each once, by what held it back
-  // then: its channel was full, or otherwise the budget.
+  // Buckets that were still waiting when Next had returned false, each once. They count by what
+  // held them back then: their channel was full, or otherwise the budget.
   int64_t waited_for_channel = 0;
   int64_t waited_for_budget = 0;
   // Now and at most, over all channels. "Held" means admitted and not ended.
@@ -112,7 +112,7 @@ struct ChannelCounters {
 // What a lane can bring. A lane is closed at first: whatever comes in it has an id above all ids
 // submitted so far, in any lane. Announce opens it, for ids that are known to come but are not
 // submitted yet; Close says that all of those have been. With one lane neither is ever needed. With
-// several, a caller announces a run before it submits anything of a later run to another lane, and
+// several, a caller announces a run before it submits anything of a later run to another lane. It
 // closes the lane when it has submitted all it has announced. While a lane is open and empty at a
 // smaller id, the others have to leave one slot free.
 //
@@ -134,8 +134,8 @@ class Engine {
 
   const EngineOptions& options() const { return options_; }
 
-  // True if Submit may be called for `lane`: it has fewer than look_ahead buckets from its smallest
-  // unfinished one to the last submitted one, and nothing has failed.
+  // True if Submit may be called for `lane`. The lane then has fewer than look_ahead buckets from
+  // its smallest unfinished one to the last submitted one, and nothing has failed.
   bool CanSubmit(int lane = 0) const;
 
   // Takes a lane's next bucket. Ids must ascend in a lane. In an open lane they start at the

@@ -8,9 +8,9 @@
 // Contributions are added in the order of their numbers, whenever they come. There is one
 // exception, `own_goes_last`. A fold leaves the order to the transport, which keeps to it.
 //
-// A *round* is what the far end of a link counts as one message: a send, a receive, or a send to
-// all children at once. A transport matches the messages of a link by their order. So the buckets
-// of a channel begin each round in the channel's order (engine/move_order.h). A fold counts as many
+// A *round* is what a link's far end counts as one message: a send, a receive, or a send to all
+// children at once. A transport matches the messages of a link by their order. So the buckets of a
+// channel begin each round in the channel's order (engine/move_order.h). A fold counts as many
 // rounds as its receives would one by one. So both ends of each link count alike, and so do two
 // buckets of a channel of which only one folds.
 #ifndef SLUICE_SRC_ENGINE_MOVE_H_

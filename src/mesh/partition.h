@@ -18,9 +18,10 @@ namespace sluice {
 // One part number per tensor dimension.
 using PartTuple = std::array<int64_t, kMaxTensorDims>;
 
-// Contributions that are reduced one after the other: along a Partial mesh dimension of more than
-// one rank, or along several that follow one another and have the same op. That is sum, max or min:
-// what these come to does not depend on which dimension is first, but for the rounding of sums.
+// Contributions that are reduced one after the other. They are along a Partial mesh dimension of
+// more than one rank, or along several that follow one another and have the same op. The op of
+// several is sum, max or min. What these come to does not depend on which dimension is first, but
+// for the rounding of sums.
 struct Level {
   int64_t size = 1;
   ReduceOp op = ReduceOp::kSum;
@@ -31,8 +32,8 @@ struct Level {
 };
 
 // Ranks with equal part tuples hold the same elements. The contribution number tells apart those
-// whose values have to be reduced (there is one without Partial dimensions), the replica number
-// those that hold the same values.
+// whose values have to be reduced (there is one without Partial dimensions). The replica number
+// tells apart those that hold the same values.
 class Partition {
  public:
   // `layout` must be valid for tensors of `dims` dimensions.

@@ -11,7 +11,7 @@
 namespace sluice {
 namespace {
 
-// A bucket that lies ready is at most this part of the cache: as many bytes again are written, and
+// A bucket that lies ready is at most this part of the cache. As many bytes again are written, and
 // the next one is on its way.
 constexpr int64_t kReadyCacheParts = 4;
 constexpr int64_t kReadyBytesMin = int64_t{1} << 20;

@@ -9,8 +9,8 @@ namespace {
 // Chunks begin at multiples of this in their bucket: the largest element.
 constexpr int64_t kChunkAlignmentBytes = 8;
 
-// From this size on, a chunk in a bucket of its own costs little and may spare both ends a copy:
-// alone, it needs no staging where it is contiguous.
+// From this size on, a chunk in a bucket of its own costs little and may spare both ends a copy.
+// Alone, the chunk needs no staging where it is contiguous.
 int64_t AloneBytes(int64_t bucket_bytes) {
   return std::max<int64_t>(bucket_bytes / 8, int64_t{256} << 10);
 }

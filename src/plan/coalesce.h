@@ -1,8 +1,8 @@
 // Cuts the routes of one party into buckets.
 //
-// A pure function of the sequence of routes and of sizes, which all members share: small
-// chunks join, large ones are split evenly, those in between travel alone. Small chunks join across
-// large ones, as a model alternates between them.
+// A pure function of the sequence of routes and of sizes, which all members share. Small chunks
+// join, large ones are split evenly, those in between travel alone. Small chunks join across large
+// ones, as a model alternates between them.
 #ifndef SLUICE_SRC_PLAN_COALESCE_H_
 #define SLUICE_SRC_PLAN_COALESCE_H_
 

@@ -66,7 +66,7 @@ void Parties::Clear() {
   bytes_ = 0;
 }
 
-// Where the tree of a source begins: along each mesh dimension the sources begin one after the
+// Where the tree of a source begins. Along each mesh dimension the sources begin one after the
 // other, so that no destination is the one that passes everything on. The same for all tensors, as
 // small ones only join if their trees are equal.
 size_t Parties::FirstDst(int src) const {

@@ -154,8 +154,8 @@ bool IsReduced(const TensorTransfer& tensor);
 // where they lie.
 bool MayFold(const Channel& channel, const Bucket& bucket);
 
-// A reduction keeps an accumulator per level and a contribution in one slot: the most bytes of
-// each, or 0 if the slot is too small.
+// A reduction keeps an accumulator per level and a contribution in one slot. Returns the most bytes
+// of each, or 0 if the slot is too small.
 int64_t ReductionAreaBytes(int64_t bucket_bytes, int64_t levels);
 
 // Shorter rows cost a transport more than they cost the device, which has loops for them.
@@ -170,7 +170,7 @@ std::optional<Rows> RowsAsTheyLie(const Channel& channel, const RegionSide& memo
 // The most staging that this rank's part of a bucket can take: the bytes of its slot.
 int64_t SlotBytes(const Plan& plan, const Bucket& bucket);
 
-// Where an owner's slot is divided: the accumulator of level k begins at k areas, and the
+// Where an owner's slot is divided. The accumulator of level k begins at k areas, and the
 // contribution that is being received after all of them.
 int64_t AreaBytes(const Bucket& bucket);
 

@@ -2,8 +2,8 @@
 //
 // The needs of a group lie one after another on a line of elements, and each candidate takes an
 // equal stretch of it. What a candidate gives to its own node does not count: who receives copies
-// it, and no port is busy. A boundary inside a need moves to a row, or to the need's edge where the
-// pieces would be too small to be worth a message.
+// it, and no port is busy. A boundary inside a need moves to a row. It moves to the need's edge
+// where the pieces would be too small to be worth a message.
 #include "plan/serve.h"
 
 #include <algorithm>

@@ -46,12 +46,12 @@ struct Share {
   int64_t begin = 0;
   int64_t end = 0;
   // Where a need served together is cut between the ranks that its bytes come to first: rank
-  // number `stripe` of a node (docs/architecture.md). -1: it is not cut.
+  // number `stripe` of a node (docs/architecture.md). If -1, it is not cut.
   int32_t stripe = -1;
 };
 
 // Candidates that divide some of the needs between them: they send, or are the owners. Slots, not
-// candidates, own shares: which candidate fills which slot rotates from tensor to tensor, so that
+// candidates, own shares. Which candidate fills which slot rotates from tensor to tensor, so that
 // small needs that are not cut still spread over all candidates.
 struct ServeGroup {
   std::vector<int> candidates;       // ranks

@@ -21,8 +21,8 @@
 namespace sluice {
 namespace {
 
-// Where the sums of a part can end: the stretches of contributors that the least has to cross to,
-// of all and of those on each node.
+// Where the sums of a part can end. These are the stretches of contributors that the least has to
+// cross to, of all and of those on each node.
 class Endings {
  public:
   Endings(const Reducers& reducers, absl::Span<const int> node_of_rank)

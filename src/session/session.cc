@@ -20,7 +20,7 @@ namespace sluice {
 namespace {
 
 // How long Close stays for ranks that have not parted from this one, when nothing is under way
-// here: operations of theirs with this rank may end only meanwhile.
+// here. Operations of those ranks with this rank may end only meanwhile.
 constexpr absl::Duration kFarewellTime = absl::Seconds(5);
 
 int64_t AsSigned(uint64_t hash) { return static_cast<int64_t>(hash); }

@@ -1,6 +1,6 @@
 // What every rank of a simulated job has to do: the buckets of real plans, without their contents.
 //
-// Plans come from the planner that real jobs use. Ranks that are alike share one: where a job says
+// Plans come from the planner that real jobs use. Ranks that are alike share one. Where a job says
 // that it looks the same from a rank as from another, ranks renamed, only the first is planned.
 #ifndef SLUICE_SRC_SIM_JOB_PLANS_H_
 #define SLUICE_SRC_SIM_JOB_PLANS_H_
@@ -79,7 +79,7 @@ struct Job {
   int max_in_flight = 2;                    // likewise
   int64_t slots = 0;                        // of each rank; 0: no limit
   bool relay = true;                        // as SessionOptions has it
-  // If above 0, it divides `ranks`, and the job looks the same from rank r as from r mod period,
+  // If above 0, it divides `ranks`. The job then looks the same from rank r as from r mod period,
   // with all ranks turned by their difference. Make checks it for a sample.
   int period = 0;
 };

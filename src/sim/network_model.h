@@ -34,7 +34,7 @@ struct NetworkModel {
   // Packing, unpacking, adding: bytes of payload per second. A rank does one such copy at a time.
   double copy_rate = 1.2e12;
   double copy_latency = 3e-6;  // of each one
-  // A rank copies by itself, as hosts do, and does nothing else meanwhile; otherwise copies go on
+  // A rank copies by itself, as hosts do, and does nothing else meanwhile. Otherwise copies go on
   // beside it, as in a stream of a GPU.
   bool copies_block = false;
   // Ranks of a node fold: a receive reads several contributions where they lie and adds them up, as

@@ -1,4 +1,4 @@
-// One simulated rank: the engine that a real rank would run, fed from its plan, and what is known
+// One simulated rank: the engine that a real rank would run, fed from its plan. Also what is known
 // of the buckets that the engine has let in. Has no notion of time.
 #ifndef SLUICE_SRC_SIM_RANK_H_
 #define SLUICE_SRC_SIM_RANK_H_

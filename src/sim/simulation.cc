@@ -225,7 +225,7 @@ class Simulation {
   void Continue(SlotRef place) {
     while (true) {
       const int after = RankOf(place).After(place.slot);
-      ContinueAlone(place);
+      AdvanceBucket(place);
       // A move that is over does not wait, and has left its place.
       if (after == MoveOrder::kNone || !RankOf(place).live(after).waits) return;
       if (RankOf(place).live(place.slot).waits) return;
@@ -237,7 +237,7 @@ class Simulation {
     }
   }
 
-  void ContinueAlone(const SlotRef& place) {
+  void AdvanceBucket(const SlotRef& place) {
     Rank& rank = RankOf(place);
     LiveBucket& live = rank.live(place.slot);
     while (live.pending == 0) {

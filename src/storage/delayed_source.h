@@ -11,8 +11,8 @@
 namespace sluice {
 
 // Passes every read on at once and keeps its event until the read's latency (FateOf) has passed
-// since its start; a read that takes longer by itself is not delayed. Nobody sleeps, and delays do
-// not add up. A read that is fated to fail is carried out, and its success replaced by an error; an
+// since its start. A read that takes longer by itself is not delayed. Nobody sleeps, and delays do
+// not add up. A read that is fated to fail is carried out, and its success replaced by an error. An
 // error of the inner source is passed on, at its time. A cancelled read ends as soon as the inner
 // source has ended it. Name and counters are the inner source's.
 //

@@ -1,5 +1,5 @@
-// What befalls one attempt at one item under injected latency and faults: a pure function of a
-// seed, so that a run can be repeated whatever its timing.
+// What befalls one attempt at one item under injected latency and faults. It is a pure function of
+// a seed, so that a run can be repeated whatever its timing.
 #ifndef SLUICE_SRC_STORAGE_READ_FATE_H_
 #define SLUICE_SRC_STORAGE_READ_FATE_H_
 

@@ -1,6 +1,6 @@
 // The seam to where data shards lie: files, HTTP servers, a program that makes them.
 //
-// A source reads ranges of bytes of objects; which range goes when, into which memory, and what to
+// A source reads ranges of bytes of objects. Which range goes when, into which memory, and what to
 // do about a failure is its caller's business.
 #ifndef SLUICE_SRC_STORAGE_SOURCE_H_
 #define SLUICE_SRC_STORAGE_SOURCE_H_
@@ -38,8 +38,8 @@ struct ReadOp {
   int64_t item = 0;
   int attempt = 0;
   // Null, or where the source tells how far the read is: within its own calls alone, and not after
-  // the op's event. Who starts the read has set both times to that of the start; a source in which
-  // reads wait for their turn says so, and when that is over.
+  // the op's event. Who starts the read has set both times to that of the start. A source in which
+  // reads wait for their turn says so, and when the wait is over.
   ReadProgress* progress = nullptr;
 
   void TellWaits() const {
@@ -119,8 +119,9 @@ class Source {
   // is none. Its memory stays in use until its event.
   virtual void Cancel(uint64_t cookie) = 0;
 
-  // A file descriptor that polls readable (POLLIN) when Poll may have something to do, as long as
-  // the source lives: events to give, or work to carry on with. For waiting in ppoll or epoll.
+  // A file descriptor that polls readable (POLLIN) when Poll may have something to do: events to
+  // give, or work to carry on with. Valid as long as the source lives. For waiting in ppoll or
+  // epoll.
   virtual int ready_fd() const = 0;
 
   const SourceCounters& counters() const { return counters_; }

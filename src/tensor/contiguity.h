@@ -18,8 +18,8 @@ struct RegionSide {
   int64_t element_bytes = 1;
 };
 
-// If the elements [begin, end), numbered row-major, are consecutive in memory, the byte offset of
-// element `begin` from position (0, 0, ...), and 0 for an empty range; -1 otherwise.
+// The byte offset of element `begin` from position (0, 0, ...), if the elements [begin, end),
+// numbered row-major, are consecutive in memory. It is 0 for an empty range, and -1 otherwise.
 int64_t ContiguousOffset(const RegionSide& side, int64_t begin, int64_t end);
 
 // `count` pieces of `row_bytes` consecutive bytes, `stride_bytes` apart, the first at `offset`.

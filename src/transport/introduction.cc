@@ -8,6 +8,13 @@
 #include "absl/strings/str_cat.h"
 
 namespace sluice {
+namespace {
+
+std::string NumberText(const absl::optional<int>& number) {
+  return number ? absl::StrCat(*number) : "not set";
+}
+
+}  // namespace
 
 std::vector<int> NodesOf(absl::Span<const Introduction> introductions) {
   std::map<std::tuple<std::string, std::string, uint64_t>, int> known;
@@ -23,23 +30,24 @@ std::vector<int> NodesOf(absl::Span<const Introduction> introductions) {
 }
 
 absl::StatusOr<std::vector<int>> PlannedNodesOf(absl::Span<const Introduction> introductions) {
-  const int ranks_per_node = introductions[0].ranks_per_node;
+  const absl::optional<int> ranks_per_node = introductions[0].ranks_per_node;
   for (size_t rank = 0; rank < introductions.size(); ++rank) {
     const Introduction& introduction = introductions[rank];
-    if (introduction.ranks_per_node < 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("ranks_per_node is ", introduction.ranks_per_node, " on rank ", rank));
+    if (introduction.ranks_per_node.value_or(1) < 1) {
+      return absl::InvalidArgumentError(absl::StrCat("ranks_per_node is ",
+                                                     *introduction.ranks_per_node, " on rank ",
+                                                     rank, " but must be at least 1"));
     }
     if (introduction.ranks_per_node != ranks_per_node) {
       return absl::InvalidArgumentError(
-          absl::StrCat("ranks_per_node is ", ranks_per_node, " on rank 0, but ",
-                       introduction.ranks_per_node, " on rank ", rank));
+          absl::StrCat("ranks_per_node is ", NumberText(ranks_per_node), " on rank 0, but ",
+                       NumberText(introduction.ranks_per_node), " on rank ", rank));
     }
   }
-  if (ranks_per_node == 0) return NodesOf(introductions);
+  if (!ranks_per_node) return NodesOf(introductions);
   std::vector<int> nodes;
   for (size_t rank = 0; rank < introductions.size(); ++rank) {
-    nodes.push_back(static_cast<int>(rank) / ranks_per_node);
+    nodes.push_back(static_cast<int>(rank) / *ranks_per_node);
   }
   return nodes;
 }

@@ -25,11 +25,11 @@ class RankProcesses {
 
   // Nobody is looked at.
   bool empty() const { return processes_.empty(); }
-  // OK, or Unavailable, which names the ranks that have ended: some time after their end, so that
-  // what they said before may come first, and from then on. Looks every kLookNs, with one call of
-  // the system, so it may be called whenever something is polled.
+  // OK, or Unavailable, which names the ranks that have ended. Unavailable comes some time after
+  // their end, so that what they said before may come first. It comes from then on. Looks every
+  // kLookNs, with one call of the system, so it may be called whenever something is polled.
   absl::Status Check();
-  // Readable once a process has ended that has not been looked at since. -1: there is no such
+  // Readable once a process has ended that has not been looked at since. If -1, there is no such
   // descriptor for all of them, and only Check finds out.
   int exit_fd() const { return unwatched_.empty() ? epoll_fd_ : -1; }
   // What keeps this rank from noticing the end of others, or from being told of it; empty: nothing.

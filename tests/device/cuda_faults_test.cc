@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "cuda_runtime_api.h"
 #include "device/cuda/cuda_device.h"
@@ -332,26 +333,29 @@ TEST_F(CudaFaultsTest, TooManyEvents) {
 }
 
 TEST_F(CudaFaultsTest, AcceleratorsSayWhyThereIsNone) {
-  const auto refusal = [](const FakeCudaConfig& config, int ordinal) {
+  const auto refusal = [](const FakeCudaConfig& config, absl::optional<int> ordinal) {
     FakeCudaConfigure(config);
     absl::Status status = MakeCudaAccelerator({.ordinal = ordinal}).status();
     FakeCudaCheckClean();
     return status;
   };
-  absl::Status status = refusal({.driver_version = 0}, -1);
+  absl::Status status = refusal({.driver_version = 0}, {});
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(status.message(), HasSubstr("no CUDA driver"));
-  status = refusal({.driver_version = 12040}, -1);
+  status = refusal({.driver_version = 12040}, {});
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(status.message(), HasSubstr("for CUDA 12.4 at most"));
   EXPECT_THAT(status.message(), HasSubstr("built for CUDA 13.0"));
-  status = refusal({.devices = 0}, -1);
+  status = refusal({.devices = 0}, {});
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(status.message(), HasSubstr("there is no CUDA device here"));
   status = refusal({.devices = 2}, 2);
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(status.message(), HasSubstr("no cuda:2 here: this process sees 2 devices"));
-  EXPECT_TRUE(refusal({}, -1).ok());
+  status = refusal({.devices = 2}, -1);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(status.message(), HasSubstr("no cuda:-1 here"));
+  EXPECT_TRUE(refusal({}, {}).ok());
 }
 
 TEST_F(CudaFaultsTest, AcceleratorsCheckMemoryAndStreams) {

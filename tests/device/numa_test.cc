@@ -84,6 +84,15 @@ TEST(NumaDeathTest, OneNodeIsNoChoice) {
       testing::ExitedWithCode(kNotPlaced), "");
 }
 
+TEST(NumaDeathTest, NodesAreCounted) {
+  EXPECT_EXIT(
+      {
+        Pretend("node:3 pu:4");
+        _exit(NumaNodes());
+      },
+      testing::ExitedWithCode(3), "");
+}
+
 TEST(NumaDeathTest, AProcessThatMayRunEverywhereHasNoChoice) {
   if (Cpus() < 2) GTEST_SKIP() << "one CPU only";
   EXPECT_EXIT(

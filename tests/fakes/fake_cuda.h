@@ -40,6 +40,11 @@ struct FakeCudaConfig {
   // Memory gets addresses of what was freed, as drivers do it. Use of freed memory is not seen
   // then.
   bool reuse_addresses = false;
+  // Allocations of up to 1 MiB share blocks of 2 MiB, of which processes open the whole. By default
+  // a handle is of an allocation, and gives where that is in the block. Or it is of the block, and
+  // gives that: then allocations of a block have the same handle.
+  bool handles_open_blocks = false;
+  bool ranges_are_blocks = false;  // what cuMemGetAddressRange says of such an allocation
   // Events of this process, with what it has open of others; beyond: cudaErrorMemoryAllocation.
   size_t events_max = 20000;
   int delay_us = 0;  // up to so long, at random, before each operation of a stream

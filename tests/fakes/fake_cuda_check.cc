@@ -50,6 +50,7 @@ void CheckMemory(State& state) {
     if (allocation.memory != nullptr) left->push_back(std::move(allocation.memory));
   }
   state.allocations.clear();
+  state.blocks.clear();
 }
 
 void CheckStreams(State& state) {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string_view>
 
+#include "fakes/fake_cuda_block.h"
 #include "fakes/fake_cuda_call.h"
 #include "fakes/fake_cuda_capture.h"
 #include "fakes/fake_cuda_context.h"
@@ -114,8 +115,9 @@ int MemGetAddressRange(unsigned long long* base, size_t* bytes, unsigned long lo
     return cudaErrorInvalidValue;
   }
   if (found->device != *current) return kNotFound;
-  if (base != nullptr) *base = found->base;
-  if (bytes != nullptr) *bytes = found->bytes;
+  const bool of_block = state.config.ranges_are_blocks && found->block != nullptr;
+  if (base != nullptr) *base = of_block ? found->block->base : found->base;
+  if (bytes != nullptr) *bytes = of_block ? kBlockBytes : found->bytes;
   return cudaSuccess;
 }
 

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "fakes/fake_cuda_block.h"
 #include "fakes/fake_cuda_call.h"
 #include "fakes/fake_cuda_context.h"
 #include "fakes/fake_cuda_event.h"
@@ -20,7 +21,11 @@ struct Ticket {
   uint32_t magic;
   int32_t device;  // as all processes know it
   SharedKey key;
-  uint64_t base;  // of memory: where its owner has it
+  // Of memory: where its owner has it, which may be a block, and what of it was meant.
+  uint64_t base;
+  uint64_t bytes;
+  uint32_t offset;
+  uint32_t is_block;
 };
 constexpr uint32_t kMemoryMagic = 0x6d656d31;
 constexpr uint32_t kEventMagic = 0x65766e31;
@@ -50,10 +55,18 @@ Ticket Read(const Handle& handle) {
   return ticket;
 }
 
+// Where ranges are blocks, the first byte of one stands for all that is in it.
+const Allocation* FindToShare(const State& state, const void* pointer) {
+  const Allocation* const found = Find(state, pointer);
+  const Block* const block = FindBlock(state, pointer);
+  if (found != nullptr || block == nullptr || !state.config.ranges_are_blocks) return found;
+  return &state.allocations.lower_bound(block->base)->second;
+}
+
 cudaError_t GetMemoryHandle(cudaIpcMemHandle_t* handle, const void* pointer) {
   State& state = TheState();
   const Lock lock(state.mutex);
-  const Allocation* const found = Find(state, pointer);
+  const Allocation* const found = FindToShare(state, pointer);
   if (handle == nullptr) return cudaErrorInvalidValue;
   if (found == nullptr || found->kind != MemoryKind::kDevice) {
     AddMisuse("cudaIpcGetMemHandle of " + Hex(pointer) + ", which is no memory of this process's");
@@ -66,16 +79,35 @@ cudaError_t GetMemoryHandle(cudaIpcMemHandle_t* handle, const void* pointer) {
     return cudaErrorInvalidValue;
   }
   if (found->is_of_pool) return cudaErrorInvalidValue;
-  const int device = CommonNumber(state, found->device);
-  Write({kMemoryMagic, device, found->memory->key(), found->base}, *handle);
+  Ticket ticket = {.magic = kMemoryMagic,
+                   .device = CommonNumber(state, found->device),
+                   .key = found->memory->key(),
+                   .base = found->base,
+                   .bytes = found->bytes,
+                   .offset = 0,
+                   .is_block = 0};
+  if (const Block* const block = found->block.get(); block != nullptr) {
+    ticket.base = block->base;
+    ticket.bytes = kBlockBytes;
+    ticket.is_block = 1;
+    const bool is_named = !state.config.handles_open_blocks;
+    ticket.offset = is_named ? static_cast<uint32_t>(found->base - block->base) : 0;
+  }
+  Write(ticket, *handle);
   return cudaSuccess;
 }
 
 // What is still open of memory that its owner has freed, and whose place is another one's now.
 bool Overlap(const Allocation& open, const Ticket& ticket) {
   return open.memory->key().process == ticket.key.process &&
-         open.owner_base < ticket.base + ticket.key.bytes &&
-         ticket.base < open.owner_base + open.bytes;
+         open.owner_base < ticket.base + ticket.bytes && ticket.base < open.owner_base + open.bytes;
+}
+
+// What a handle gives: where the allocation is in what was mapped, or where that begins.
+void CountOpen(Allocation& mapped, const Ticket& ticket, void** pointer) {
+  ++mapped.opens[mapped.base + ticket.offset];
+  if (mapped.is_imported_block) ++OpensInBlock(*mapped.memory, ticket.offset);
+  *pointer = PointerTo(mapped.base + ticket.offset);
 }
 
 cudaError_t OpenMemory(void** pointer, const cudaIpcMemHandle_t& handle, unsigned flags) {
@@ -95,18 +127,18 @@ cudaError_t OpenMemory(void** pointer, const cudaIpcMemHandle_t& handle, unsigne
   for (auto& [base, allocation] : state.allocations) {
     if (allocation.kind != MemoryKind::kImported || allocation.device != device) continue;
     if (allocation.memory == memory) {
-      ++allocation.opens;
-      *pointer = PointerTo(base);
+      CountOpen(allocation, ticket, pointer);
       return cudaSuccess;
     }
     is_in_the_way |= tells_apart && Overlap(allocation, ticket);
   }
   if (is_in_the_way) return cudaErrorAlreadyMapped;
-  Allocation* const made = MapDevice(state, MemoryKind::kImported, memory, device);
+  Allocation* const made = MapDevice(state, MemoryKind::kImported, memory, ticket.bytes, device);
   if (made == nullptr) return cudaErrorMapBufferObjectFailed;
   made->owner_base = ticket.base;
+  made->is_imported_block = ticket.is_block != 0;
   memory->AddUser();
-  *pointer = PointerTo(made->base);
+  CountOpen(*made, ticket, pointer);
   return cudaSuccess;
 }
 
@@ -114,8 +146,8 @@ cudaError_t CloseMemory(const char* function, void* pointer) {
   State& state = TheState();
   Lock lock(state.mutex);
   Allocation* const found = Find(state, pointer);
-  if (found == nullptr || found->kind != MemoryKind::kImported ||
-      found->base != reinterpret_cast<uintptr_t>(pointer)) {
+  const auto address = reinterpret_cast<uintptr_t>(pointer);
+  if (found == nullptr || found->kind != MemoryKind::kImported || !found->opens.contains(address)) {
     AddMisuse(std::string(function) + " of " + Hex(pointer) + ", which is not open");
     return cudaErrorInvalidValue;
   }
@@ -124,7 +156,9 @@ cudaError_t CloseMemory(const char* function, void* pointer) {
               std::to_string(found->device) + " has open, while device " +
               std::to_string(CurrentDevice()) + " is current");
   }
-  if (--found->opens > 0) return cudaSuccess;
+  if (found->is_imported_block) --OpensInBlock(*found->memory, address - found->base);
+  if (--found->opens.at(address) == 0) found->opens.erase(address);
+  if (!found->opens.empty()) return cudaSuccess;
   const std::shared_ptr<SharedMemory> memory = found->memory;
   Unmap(state, lock, found->base, function);
   memory->RemoveUser();
@@ -140,7 +174,11 @@ cudaError_t GetEventHandle(cudaIpcEventHandle_t* handle, cudaEvent_t event_handl
     return cudaErrorInvalidValue;
   }
   event->is_exported = true;
-  Write({kEventMagic, CommonNumber(state, event->device), event->memory->key(), 0}, *handle);
+  Ticket ticket = {};
+  ticket.magic = kEventMagic;
+  ticket.device = CommonNumber(state, event->device);
+  ticket.key = event->memory->key();
+  Write(ticket, *handle);
   return cudaSuccess;
 }
 

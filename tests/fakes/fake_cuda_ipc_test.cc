@@ -192,26 +192,27 @@ size_t FreeBytes() {
 }
 
 TEST(FakeCudaIpcTest, FreedMemoryThatIsOpenIsHeldAndInTheWay) {
+  constexpr size_t kOwnBytes = size_t{3} << 20;  // in no block that others share
   FakeCudaConfigure({.same_process_ipc = true, .free_while_open = true, .reuse_addresses = true});
   const size_t free_bytes = FreeBytes();
   cudaIpcMemHandle_t handle;
   void* stale = nullptr;
   const void* place = nullptr;
   {
-    const CudaMemory freed(kBytes);
+    const CudaMemory freed(kOwnBytes);
     place = freed.data();
     ASSERT_EQ(cudaIpcGetMemHandle(&handle, freed.data()), cudaSuccess);
     ASSERT_EQ(cudaIpcOpenMemHandle(&stale, handle, cudaIpcMemLazyEnablePeerAccess), cudaSuccess);
   }
-  EXPECT_EQ(FreeBytes(), free_bytes - kBytes);
-  const CudaMemory next(kBytes);
+  EXPECT_EQ(FreeBytes(), free_bytes - kOwnBytes);
+  const CudaMemory next(kOwnBytes);
   ASSERT_EQ(next.data(), place);
   ASSERT_EQ(cudaIpcGetMemHandle(&handle, next.data()), cudaSuccess);
   void* opened = nullptr;
   EXPECT_EQ(cudaIpcOpenMemHandle(&opened, handle, cudaIpcMemLazyEnablePeerAccess),
             cudaErrorAlreadyMapped);
   EXPECT_EQ(cudaIpcCloseMemHandle(stale), cudaSuccess);
-  EXPECT_EQ(FreeBytes(), free_bytes - kBytes);
+  EXPECT_EQ(FreeBytes(), free_bytes - kOwnBytes);
   EXPECT_EQ(cudaIpcOpenMemHandle(&opened, handle, cudaIpcMemLazyEnablePeerAccess), cudaSuccess);
   EXPECT_EQ(cudaIpcCloseMemHandle(opened), cudaSuccess);
 }

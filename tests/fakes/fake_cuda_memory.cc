@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "fakes/fake_cuda_block.h"
 #include "fakes/fake_cuda_stream.h"
 
 namespace sluice::fake_cuda {
@@ -34,16 +35,24 @@ PlaceKind KindOf(const Allocation& allocation) {
   return allocation.kind == MemoryKind::kPinned ? PlaceKind::kPinned : PlaceKind::kDevice;
 }
 
-// Takes address space of what was freed: the first that is long enough. nullptr if there is none.
-void* Reuse(State& state, size_t reserved) {
-  const auto found =
-      std::find_if(state.reusable.begin(), state.reusable.end(),
-                   [reserved](const auto& range) { return range.second >= reserved; });
-  if (found == state.reusable.end()) return nullptr;
+uintptr_t RoundUp(uintptr_t address, size_t alignment) {
+  return (address + alignment - 1) / alignment * alignment;
+}
+
+// Takes address space of what was freed: the first that is long enough. 0 if there is none.
+uintptr_t Reuse(State& state, size_t reserved, size_t alignment) {
+  const auto found = std::find_if(
+      state.reusable.begin(), state.reusable.end(), [reserved, alignment](const auto& range) {
+        return RoundUp(range.first, alignment) + reserved <= range.first + range.second;
+      });
+  if (found == state.reusable.end()) return 0;
   const auto [base, bytes] = *found;
   state.reusable.erase(found);
-  if (bytes > reserved) state.reusable[base + reserved] = bytes - reserved;
-  return PointerTo(base);
+  const uintptr_t taken = RoundUp(base, alignment);
+  if (taken > base) state.reusable[base] = taken - base;
+  const size_t rest = base + bytes - taken - reserved;
+  if (rest > 0) state.reusable[taken + reserved] = rest;
+  return taken;
 }
 
 void GiveForReuse(State& state, uintptr_t base, size_t reserved) {
@@ -61,6 +70,27 @@ void GiveForReuse(State& state, uintptr_t base, size_t reserved) {
     }
   }
   state.reusable[base] = reserved;
+}
+
+uintptr_t FreshAddresses(size_t reserved, size_t alignment) {
+  const size_t more = reserved + alignment;
+  void* const all =
+      mmap(nullptr, more, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (all == MAP_FAILED) return 0;
+  const uintptr_t base = RoundUp(Address(all), alignment);
+  const size_t before = base - Address(all);
+  if (before > 0) munmap(all, before);
+  if (more > before + reserved) munmap(PointerTo(base + reserved), more - before - reserved);
+  return base;
+}
+
+// So that its use is seen for what it is, for a while.
+void Remember(State& state, const FreedRange& range) {
+  state.freed.push_back(range);
+  if (state.freed.size() <= kRemembered) return;
+  const FreedRange& oldest = state.freed.front();
+  if (!oldest.is_part) munmap(PointerTo(oldest.base), oldest.reserved);
+  state.freed.pop_front();
 }
 
 }  // namespace
@@ -94,6 +124,9 @@ Place Locate(const State& state, const FakeCudaRange& range, const char* functio
   }
   for (const FreedRange& freed : state.freed) {
     if (Overlaps(freed.base, freed.reserved, range)) return complain("were freed");
+  }
+  if (FindBlock(state, range.pointer) != nullptr) {
+    return complain("are in a block of small allocations, but in none that is allocated");
   }
   const auto next = state.allocations.upper_bound(Address(range.pointer));
   if (next != state.allocations.end() && Overlaps(next->second.base, next->second.bytes, range)) {
@@ -131,18 +164,26 @@ void AddUse(State& state, const void* pointer, Use use) {
   uses.push_back(std::move(use));
 }
 
+uintptr_t TakeAddresses(State& state, size_t reserved, size_t alignment) {
+  const uintptr_t base = Reuse(state, reserved, alignment);
+  return base != 0 ? base : FreshAddresses(reserved, alignment);
+}
+
+void GiveAddressesBack(State& state, const FreedRange& range) {
+  if (!state.config.reuse_addresses) return Remember(state, range);
+  if (!range.is_part) GiveForReuse(state, range.base, range.reserved);
+}
+
 Allocation* MapDevice(State& state, MemoryKind kind, const std::shared_ptr<SharedMemory>& memory,
-                      int device) {
-  const size_t bytes = memory->key().bytes;
-  const size_t reserved = (bytes + kPage - 1) / kPage * kPage + kPage;
-  void* base = kind == MemoryKind::kDevice ? Reuse(state, reserved) : nullptr;
-  if (base == nullptr) {
-    base = mmap(nullptr, reserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  }
-  if (base == MAP_FAILED) return nullptr;
-  Allocation& allocation = state.allocations[Address(base)];
+                      size_t bytes, int device) {
+  // Drivers map device memory in large pages.
+  const size_t reserved = RoundUp(bytes, kPage) + kPage;
+  const uintptr_t base = kind == MemoryKind::kDevice ? TakeAddresses(state, reserved, kBlockBytes)
+                                                     : FreshAddresses(reserved, kBlockBytes);
+  if (base == 0) return nullptr;
+  Allocation& allocation = state.allocations[base];
   allocation = {.kind = kind,
-                .base = Address(base),
+                .base = base,
                 .bytes = bytes,
                 .host = memory->data(),
                 .device = device,
@@ -169,13 +210,9 @@ void Unmap(State& state, Lock& lock, uintptr_t base, const char* function) {
   const Allocation old = std::move(state.allocations.at(base));
   state.allocations.erase(base);
   if (old.kind == MemoryKind::kPinned) return;
-  if (old.kind == MemoryKind::kDevice && state.config.reuse_addresses) {
-    return GiveForReuse(state, old.base, old.reserved);
-  }
-  state.freed.push_back({old.base, old.bytes, old.reserved});
-  if (state.freed.size() <= kRemembered) return;
-  munmap(PointerTo(state.freed.front().base), state.freed.front().reserved);
-  state.freed.pop_front();
+  if (old.block != nullptr) return EndInBlock(state, old);
+  const FreedRange range = {old.base, old.bytes, old.reserved};
+  old.kind == MemoryKind::kImported ? Remember(state, range) : GiveAddressesBack(state, range);
 }
 
 }  // namespace sluice::fake_cuda

@@ -33,10 +33,16 @@ Allocation* Find(State& state, const void* pointer);
 // Notes a use of the allocation at the pointer, if it is one.
 void AddUse(State& state, const void* pointer, Use use);
 
-// Makes address space for shared memory that the host cannot touch, and enters it. nullptr if the
-// system has none.
+// Takes address space that the host cannot touch, also such as was given back if addresses are
+// reused; 0 if there is none.
+uintptr_t TakeAddresses(State& state, size_t reserved, size_t alignment);
+// Of memory that was freed.
+void GiveAddressesBack(State& state, const FreedRange& range);
+
+// Enters `bytes` bytes of shared memory with address space of their own. nullptr if the system has
+// none.
 Allocation* MapDevice(State& state, MemoryKind kind, const std::shared_ptr<SharedMemory>& memory,
-                      int device);
+                      size_t bytes, int device);
 
 // Ends an allocation whose address is `base`: waits for its uses, and complains if there are any
 // that nobody saw to be done.

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "fakes/fake_cuda_block.h"
 #include "fakes/fake_cuda_call.h"
 #include "fakes/fake_cuda_context.h"
 #include "fakes/fake_cuda_memory.h"
@@ -31,6 +32,12 @@ void ReleaseHeld(State& state) {
   });
 }
 
+// Memory that is shared with no other allocation; nullptr if the system has none.
+Allocation* AllocateAlone(State& state, size_t bytes, int device) {
+  const std::shared_ptr<SharedMemory> memory = SharedMemory::Create(bytes);
+  return memory == nullptr ? nullptr : MapDevice(state, MemoryKind::kDevice, memory, bytes, device);
+}
+
 cudaError_t Malloc(void** pointer, size_t bytes) {
   if (pointer == nullptr) return cudaErrorInvalidValue;
   *pointer = nullptr;
@@ -41,15 +48,19 @@ cudaError_t Malloc(void** pointer, size_t bytes) {
   const Lock lock(state.mutex);
   const int device = CurrentDevice();
   DeviceState& owner = state.devices[static_cast<size_t>(device)];
-  if (bytes > state.config.memory_bytes - owner.allocated) ReleaseHeld(state);
-  if (bytes > state.config.memory_bytes - owner.allocated) return cudaErrorMemoryAllocation;
-  const std::shared_ptr<SharedMemory> memory = SharedMemory::Create(bytes);
-  if (memory == nullptr) return cudaErrorMemoryAllocation;
-  Allocation* const made = MapDevice(state, MemoryKind::kDevice, memory, device);
-  if (made == nullptr) return cudaErrorMemoryAllocation;
+  const bool is_small = bytes <= kSharingMax && !from_pool;
+  Allocation* made = is_small ? AllocateInBlock(state, bytes, device) : nullptr;
+  if (made == nullptr) {
+    const size_t taken = is_small ? kBlockBytes : bytes;
+    if (taken > state.config.memory_bytes - owner.allocated) ReleaseHeld(state);
+    if (taken > state.config.memory_bytes - owner.allocated) return cudaErrorMemoryAllocation;
+    made =
+        is_small ? AllocateInNewBlock(state, bytes, device) : AllocateAlone(state, bytes, device);
+    if (made == nullptr) return cudaErrorMemoryAllocation;
+    owner.allocated += taken;
+  }
   made->is_of_pool = from_pool;
   std::memset(made->host, kJunk, std::min(bytes, kJunkBytes));
-  owner.allocated += bytes;
   *pointer = PointerTo(made->base);
   return cudaSuccess;
 }
@@ -67,6 +78,17 @@ const Allocation* FindToFree(const State& state, const void* pointer, MemoryKind
   return nullptr;
 }
 
+// How many processes have it open. Who opens a block opens all that is in it, so only its last
+// allocation is in use then.
+int UsersOf(const State& state, const Allocation& allocation) {
+  const Block* const block = allocation.block.get();
+  if (block == nullptr) return allocation.memory->Users();
+  const bool is_open = state.config.handles_open_blocks
+                           ? block->parts == 1
+                           : OpensInBlock(*block->memory, allocation.base - block->base) > 0;
+  return is_open ? block->memory->Users() : 0;
+}
+
 cudaError_t Free(const char* function, void* pointer) {
   if (pointer == nullptr) return cudaSuccess;
   CountHostWait();
@@ -76,19 +98,22 @@ cudaError_t Free(const char* function, void* pointer) {
   if (found == nullptr) return cudaErrorInvalidValue;
   const std::shared_ptr<SharedMemory> memory = found->memory;
   const int device = found->device;
-  const int users = memory->Users();
+  const std::shared_ptr<Block> block = found->block;
+  const size_t taken = block != nullptr ? kBlockBytes : found->bytes;
+  const int users = UsersOf(state, *found);
   if (users > 0 && !state.config.free_while_open) {
     AddMisuse(std::string(function) + " of " + Hex(pointer) + ", which " + std::to_string(users) +
               " process(es) still have open");
   }
-  if (users > 0) {
-    state.held.push_back({device, found->bytes, memory});
-  } else {
-    state.devices[static_cast<size_t>(device)].allocated -= found->bytes;
-  }
   Unmap(state, lock, found->base, function);
+  const bool is_last = block == nullptr || block->parts == 0;
+  if (is_last && memory->Users() > 0) {
+    state.held.push_back({device, taken, memory});
+  } else if (is_last) {
+    state.devices[static_cast<size_t>(device)].allocated -= taken;
+  }
   SynchronizeDevice(state, lock, device);
-  memory->CloseDescriptor();
+  if (is_last) memory->CloseDescriptor();
   return cudaSuccess;
 }
 

@@ -16,6 +16,7 @@
 
 namespace sluice::fake_cuda {
 
+struct Block;
 struct Event;
 struct Stream;
 class SharedMemory;
@@ -37,16 +38,21 @@ struct Allocation {
   int device = 0;
   std::shared_ptr<SharedMemory> memory = {};  // none if pinned
   size_t reserved = 0;                        // address space at base
-  int opens = 1;                              // of an imported one
-  uintptr_t owner_base = 0;                   // of an imported one: where its owner has it
+  std::shared_ptr<Block> block = {};          // that it shares with others, if it does
   bool is_of_pool = false;                    // no other process can open it
-  std::vector<Use> uses = {};                 // the last of each stream that may not be done yet
+  // Of an imported one, which may be a block: where its owner has it, and how often what was
+  // opened.
+  bool is_imported_block = false;
+  uintptr_t owner_base = 0;
+  std::map<uintptr_t, int> opens = {};
+  std::vector<Use> uses = {};  // the last of each stream that may not be done yet
 };
 
 struct FreedRange {
   uintptr_t base;
   size_t bytes;
   size_t reserved;
+  bool is_part = false;  // of a block, with which its address space goes
 };
 
 // Memory that was freed while others had it open.
@@ -70,6 +76,7 @@ struct State {
   FakeCudaConfig config;
   std::vector<DeviceState> devices;
   std::map<uintptr_t, Allocation> allocations;  // by base
+  std::vector<std::shared_ptr<Block>> blocks;   // with allocations in them
   std::deque<FreedRange> freed;
   std::map<uintptr_t, size_t> reusable;  // address space: its length, by where it begins
   std::vector<HeldMemory> held;

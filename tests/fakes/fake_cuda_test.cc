@@ -187,8 +187,8 @@ TEST_F(FakeCudaTest, EventsTellTime) {
 }
 
 TEST_F(FakeCudaTest, MemoryIsLimited) {
-  FakeCudaConfigure({.memory_bytes = 1 << 20});
-  const CudaMemory most(1000 << 10);
+  FakeCudaConfigure({.memory_bytes = 4 << 20});
+  const CudaMemory most(4000 << 10);
   void* more = nullptr;
   EXPECT_EQ(cudaMalloc(&more, 100 << 10), cudaErrorMemoryAllocation);
   EXPECT_EQ(more, nullptr);
@@ -196,8 +196,8 @@ TEST_F(FakeCudaTest, MemoryIsLimited) {
   size_t free = 0;
   size_t total = 0;
   ASSERT_EQ(cudaMemGetInfo(&free, &total), cudaSuccess);
-  EXPECT_EQ(free, size_t{24} << 10);
-  EXPECT_EQ(total, size_t{1} << 20);
+  EXPECT_EQ(free, size_t{96} << 10);
+  EXPECT_EQ(total, size_t{4} << 20);
 }
 
 TEST_F(FakeCudaTest, WithoutDeviceOrDriverEveryCallSaysSo) {

@@ -49,10 +49,10 @@ void ExpectOutcome(int size, absl::StatusCode code, const std::string& text,
 }
 
 TEST(RankListTest, JoinsNeighbours) {
-  EXPECT_EQ(RankList({}), "");
-  EXPECT_EQ(RankList({3}), "3");
-  EXPECT_EQ(RankList({3, 4}), "3, 4");
-  EXPECT_EQ(RankList({0, 1, 2, 5, 7, 8, 9}), "0-2, 5, 7-9");
+  EXPECT_EQ(RanksText({}), "");
+  EXPECT_EQ(RanksText({3}), "3");
+  EXPECT_EQ(RanksText({3, 4}), "3, 4");
+  EXPECT_EQ(RanksText({0, 1, 2, 5, 7, 8, 9}), "0-2, 5, 7-9");
 }
 
 TEST(AgreementTest, EqualValuesAgree) {

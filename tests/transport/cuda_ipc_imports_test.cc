@@ -15,7 +15,7 @@
 namespace sluice {
 namespace {
 
-constexpr size_t kBytes = 64 << 10;
+constexpr size_t kBytes = size_t{2} << 20;  // no small allocation, which would share a block
 constexpr int64_t kNoLimit = int64_t{1} << 40;
 constexpr int kPeer = 1;
 
@@ -59,7 +59,7 @@ TEST_F(CudaIpcImportsTest, ClosesWhatWasFreedBeforeItOpensWhatIsInItsPlace) {
   Configure({.reuse_addresses = true});
   to_.emplace(kBytes);
   // Later memory lies where this was, one after another.
-  { const CudaMemory all(8 * kBytes); }
+  { const CudaMemory all(16 * kBytes); }
   CudaIpcImports imports = Imports(kNoLimit);
   std::vector<const void*> places;
   {
@@ -71,7 +71,7 @@ TEST_F(CudaIpcImportsTest, ClosesWhatWasFreedBeforeItOpensWhatIsInItsPlace) {
     EXPECT_EQ(cudaStreamSynchronize(stream_->get()), cudaSuccess);
   }
   EXPECT_EQ(Open(), 3);
-  const CudaMemory next(3 * kBytes);
+  const CudaMemory next(6 * kBytes);
   ASSERT_EQ(next.data(), places[0]);
   ASSERT_GT(next.At(next.bytes()), places[2]);
   OpenAndUse(&imports, next);

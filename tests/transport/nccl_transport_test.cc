@@ -144,13 +144,29 @@ TEST(NcclTransportTest, PassesOptionsOn) {
   EXPECT_EQ(config.nChannelsPerNetPeer, 4);
 }
 
+TEST(NcclTransportTest, LeavesToNcclWhatIsNotSet) {
+  Configure(1);
+  const auto outcomes = OpenOn({0}, {0}, {.min_ctas = 2});
+  EXPECT_TRUE(outcomes[0].ok()) << outcomes[0];
+  const ncclConfig_t config = FakeNcclLastConfig();
+  EXPECT_EQ(config.minCTAs, 2);
+  EXPECT_EQ(config.maxCTAs, NCCL_CONFIG_UNDEF_INT);
+  EXPECT_EQ(config.nChannelsPerNetPeer, NCCL_CONFIG_UNDEF_INT);
+}
+
 TEST(NcclTransportTest, RefusesOptionsThatCannotBe) {
   const auto refused = [](const NcclOptions& options) {
     return MakeNcclTransport(nullptr, options).status();
   };
-  EXPECT_THAT(refused({.max_channels_per_peer = -1}),
-              IsError(absl::StatusCode::kInvalidArgument, "max_channels_per_peer is -1"));
-  EXPECT_THAT(refused({.min_ctas = 65}), IsError(absl::StatusCode::kInvalidArgument, "min_ctas"));
+  for (const int bad : {-1, 0, 65}) {
+    const std::string is_bad = absl::StrCat(" is ", bad, ", not 1 to 64");
+    EXPECT_THAT(refused({.max_channels_per_peer = bad}),
+                IsError(absl::StatusCode::kInvalidArgument, "max_channels_per_peer" + is_bad));
+    EXPECT_THAT(refused({.min_ctas = bad}),
+                IsError(absl::StatusCode::kInvalidArgument, "min_ctas" + is_bad));
+    EXPECT_THAT(refused({.max_ctas = bad}),
+                IsError(absl::StatusCode::kInvalidArgument, "max_ctas" + is_bad));
+  }
   EXPECT_THAT(refused({.min_ctas = 9, .max_ctas = 8}),
               IsError(absl::StatusCode::kInvalidArgument, "above max_ctas"));
   EXPECT_THAT(refused({.timeout = absl::ZeroDuration()}),
@@ -308,8 +324,8 @@ TEST(NcclTransportTest, TellsAnErrorBeforeItAborts) {
     ASSERT_TRUE(transport.Reserve(1).ok());
     const auto kind = rank == 0 ? TransportOp::Kind::kSend : TransportOp::Kind::kReceive;
     std::byte* const data = memory->Allocate(CudaJob::kBytes);
-    ASSERT_TRUE(transport.Start({{kind, 1 - rank, 0, data, CudaJob::kBytes, 1}}).ok());
-    absl::Status status;
+    // A kernel that fails soon may be found by Start already.
+    absl::Status status = transport.Start({{kind, 1 - rank, 0, data, CudaJob::kBytes, 1}});
     std::vector<TransportEvent> events(1);
     while (status.ok() && !is_told) status = transport.Poll(absl::MakeSpan(events)).status();
     EXPECT_EQ(status.ok(), rank == 0);

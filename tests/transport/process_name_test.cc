@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "transport/introduction.h"
@@ -174,7 +175,24 @@ TEST(IntroductionTest, NodesByNumbersOfRanks) {
   for (Introduction& each : all) each.ranks_per_node = 2;
   EXPECT_THAT(*PlannedNodesOf(all), ElementsAre(0, 0, 1));
   all[2].ranks_per_node = 3;
-  EXPECT_EQ(PlannedNodesOf(all).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(PlannedNodesOf(all).status().message(),
+            "ranks_per_node is 2 on rank 0, but 3 on rank 2");
+  all[2].ranks_per_node.reset();
+  const absl::Status differ = PlannedNodesOf(all).status();
+  EXPECT_EQ(differ.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(differ.message(), "ranks_per_node is 2 on rank 0, but not set on rank 2");
+}
+
+TEST(IntroductionTest, NodesWithoutRanksAreRefused) {
+  std::vector<Introduction> all = {On("a", "x", 1), On("b", "x", 1)};
+  EXPECT_THAT(*PlannedNodesOf(all), ElementsAre(0, 1));
+  for (const int none : {0, -1}) {
+    all[1].ranks_per_node = none;
+    const absl::Status status = PlannedNodesOf(all).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_EQ(status.message(),
+              absl::StrCat("ranks_per_node is ", none, " on rank 1 but must be at least 1"));
+  }
 }
 
 }  // namespace

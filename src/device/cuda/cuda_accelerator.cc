@@ -156,10 +156,13 @@ absl::StatusOr<std::shared_ptr<Accelerator>> MakeCudaAccelerator(const CudaOptio
   const absl::StatusOr<int> devices = CountDevices();
   if (!devices.ok()) return devices.status();
   CudaDeviceOptions device;
-  device.ordinal = options.ordinal;
   device.record_spans = options.record_spans;
-  if (options.ordinal < 0) SLUICE_CUDA_RETURN_IF_ERROR(cudaGetDevice, (&device.ordinal));
-  if (device.ordinal >= *devices) {
+  if (options.ordinal) {
+    device.ordinal = *options.ordinal;
+  } else {
+    SLUICE_CUDA_RETURN_IF_ERROR(cudaGetDevice, (&device.ordinal));
+  }
+  if (device.ordinal < 0 || device.ordinal >= *devices) {
     return absl::InvalidArgumentError(absl::StrCat("there is no cuda:", device.ordinal,
                                                    " here: this process sees ", *devices,
                                                    *devices == 1 ? " device" : " devices"));

@@ -39,8 +39,8 @@ class CudaDevice : public Device {
   // For transports that work in stream order: the stream that they put their work on. It comes
   // after all batches that fill what they are given, if they call HoldBackTransport before each
   // piece of work, which returns its number. Before they tell that a piece is on the stream they
-  // call TransportHandedOut: batches that are started later come after it, and all pieces before
-  // it.
+  // call TransportHandedOut. Batches that are started later come after the piece, and after all
+  // pieces before it.
   cudaStream_t transport_stream() const { return transport_stream_; }
   virtual absl::StatusOr<uint64_t> HoldBackTransport() = 0;
   virtual void TransportHandedOut(uint64_t number) = 0;

@@ -1,5 +1,5 @@
-// Carries out batches, one at a time, as far as that goes without waiting: work on the stream, on
-// the host, and on both through pinned memory.
+// Carries out batches, one at a time, as far as that goes without waiting. The work is on the
+// stream, on the host, and on both through pinned memory.
 #ifndef SLUICE_SRC_DEVICE_CUDA_CUDA_ISSUER_H_
 #define SLUICE_SRC_DEVICE_CUDA_CUDA_ISSUER_H_
 

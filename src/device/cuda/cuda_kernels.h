@@ -8,7 +8,7 @@
 
 namespace sluice {
 
-// So many pieces fit a launch at most: their 32 KiB are nearly all that a launch can carry (32,764
+// So many pieces fit a launch at most. Their 32 KiB are nearly all that a launch can carry (32,764
 // bytes since CUDA 12.1, on sm_70 and later). Each launch carries room for as many as this, or, if
 // it has few pieces, for kFewPieces.
 inline constexpr int kPiecesOfLaunch = 255;
@@ -21,7 +21,7 @@ struct CudaLaunch {
 
 // Launches a kernel on `count` pieces, 1 to kPiecesOfLaunch; moves are between equal types, casts
 // between different ones. Fills in their first_tile. The array has room for kFewPieces, or for
-// kPiecesOfLaunch if there are more: the launch carries what lies behind the pieces too, and the
+// kPiecesOfLaunch if there are more. The launch carries what lies behind the pieces too, and the
 // kernel does not look at it. The array is not needed after the call.
 cudaError_t LaunchMoves(const CudaLaunch& launch, CudaMove* pieces, int count);
 cudaError_t LaunchCasts(const CudaLaunch& launch, CudaMove* pieces, int count);

@@ -76,8 +76,8 @@ class CudaLanes {
   // host does of the batch is done, and all else is on a stream. Until then it must stay as it is.
   absl::StatusOr<bool> Issue(const OwnedBatch& batch);
 
-  // Of the batch that was issued last: whether there is anything on a stream to be waited for; and
-  // if so, has `end` say when it is complete.
+  // Of the batch that was issued last: whether there is anything on a stream to be waited for. If
+  // so, RecordEnd has `end` say when the batch is complete.
   bool IsOnStream(const OwnedBatch& batch) const;
   absl::Status RecordEnd(const OwnedBatch& batch, CudaBatchEnd* end);
 
@@ -117,7 +117,7 @@ class CudaLanes {
   Lane fill_;
   Lane drain_;
   std::unique_ptr<CudaStream> transport_;
-  // The transport's work by number: what has begun, what was handed out, and where each ends of
+  // The transport's work by number: what has begun and what was handed out. Also where each ends of
   // what was begun but not handed out, beside the last. `spare_` are events for that.
   uint64_t transport_begun_ = 0;
   uint64_t transport_handed_out_ = 0;

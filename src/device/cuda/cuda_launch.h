@@ -18,8 +18,8 @@ namespace sluice {
 // its piece.
 inline constexpr uint32_t kBlocksPerMultiprocessor = 16;
 
-// The pieces of one launch. They travel as the kernel's parameter, which lies in constant memory:
-// no store can change them, and all threads of a warp read one of them at once.
+// The pieces of one launch. They travel as the kernel's parameter, which lies in constant memory.
+// No store can change them, and all threads of a warp read one of them at once.
 template <class Piece, int kCount>
 struct LaunchedPieces {
   Piece pieces[kCount];

@@ -1,5 +1,5 @@
 // What one thread does of a square of a transposition: it takes elements to memory that its block
-// shares, and after all have done so, from there.
+// shares. After all threads have done so, it takes elements from there.
 #ifndef SLUICE_SRC_DEVICE_CUDA_CUDA_TRANSPOSE_H_
 #define SLUICE_SRC_DEVICE_CUDA_CUDA_TRANSPOSE_H_
 

@@ -32,7 +32,7 @@ int64_t IndexAt(const IntervalList& list, int64_t position) {
 }
 
 // The sum of the digits of `number` to the base `count`, modulo `count`. It goes round like the
-// last digit does, and does not stand still for numbers that are `count` apart, as those of one
+// last digit does. It does not stand still for numbers that are `count` apart, as those of one
 // region's boxes may be.
 int64_t TurnOf(int64_t number, int64_t count) {
   if (count == 1) return 0;

@@ -1,10 +1,10 @@
 // Cursors as texts: "sluice-cursor-2 items 400 shuffle 0 seed 0 data 0 / 0 1 2 400 100 3 2".
 //
 // A layer begins with '/', its further parts with '|'. A part says how many sets of places there
-// are, the first set's first place, step and end, and how many of its members are released. For
-// each range beyond these come two numbers: the members that lie between, and those that the range
-// has. Sets of places of one part begin at neighbouring places and are equal in all else. So ranks
-// that deal items between them, and are as far as each other, cost one part.
+// are. Then come the first set's first place, step and end, and how many of its members are
+// released. For each range beyond these come two numbers: the members that lie between, and those
+// that the range has. Sets of places of one part begin at neighbouring places and are equal in all
+// else. So ranks that deal items between them, and are as far as each other, cost one part.
 #include <algorithm>
 #include <utility>
 

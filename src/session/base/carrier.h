@@ -1,5 +1,5 @@
-// The loop between an engine, a transport and a device, with what is held in each slot: what the
-// runners of transfers and of shards share. Makes no decisions of its own.
+// The loop between an engine, a transport and a device, with what is held in each slot. The runners
+// of transfers and of shards share it. Makes no decisions of its own.
 #ifndef SLUICE_SRC_SESSION_BASE_CARRIER_H_
 #define SLUICE_SRC_SESSION_BASE_CARRIER_H_
 
@@ -111,8 +111,8 @@ class Carrier {
 
   // True if the transport is to be looked at after the slot's copies, before others begin. The
   // device of a host copies within Start, and messages make progress only when the transport is
-  // polled: a rendezvous would wait for a batch of copies. And what was filled can be sent.
-  // The slot's bucket may have ended meanwhile.
+  // polled. Without a look, a rendezvous would wait for a batch of copies. And what was filled can
+  // be sent. The slot's bucket may have ended meanwhile.
   bool IsLookDue(size_t slot) const {
     const Held& held = held_[slot];
     const bool moves_next = held.stage == Stage::kFilling && (held.stages & kStageMove) != 0;

@@ -73,8 +73,7 @@ template <class Handler>
 absl::Status Carrier::CarryOut(const Command& command, Handler* handler) {
   const size_t slot = static_cast<size_t>(command.slot);
   Held& held = held_[slot];
-  // A bucket that the engine has cancelled leaves its slot without a word.
-  if (held.stage == Stage::kWaiting || held.ticket != command.ticket) {
+  if (held.stage == Stage::kWaiting) {
     const Admission admission = handler->Admit(slot, command);
     held = {.id = command.id,
             .ticket = command.ticket,

@@ -62,8 +62,8 @@ class CopyQueue {
   // A batch of nothing, with a cookie of its own. It ends when all earlier drains are complete, and
   // all that a transport in stream order has handed out.
   absl::Status Mark(uint64_t cookie);
-  // In stream order: has what is flushed later come after `after`, or marks this place as `then`,
-  // which is done once HasEnded of the number that this returns.
+  // In stream order: has what is flushed later come after `after`, or marks this place as `then`.
+  // Either is done once HasEnded is true of the number that Order returns.
   absl::StatusOr<int64_t> Order(Fence* after, Fence* then);
   bool HasEnded(int64_t order) const { return orders_ended_ >= order; }
   // A batch of nothing, of which outstanding() alone tells, also after a failure. It ends when the
@@ -87,8 +87,8 @@ class CopyQueue {
   // first may not need it.
   int CallIn(absl::Span<uint64_t> cookies);
   static constexpr uint64_t kOrder = ~uint64_t{0};  // a cookie
-  // Batches with the device from which on there is room for none but marks, the last one of Finish,
-  // and those of stages that were let in.
+  // From kFull batches with the device on, there is room only for marks, the last one of Finish,
+  // and those of stages let in.
   static constexpr int kSpare = Device::kMaxOutstanding / 8;
   static constexpr int kFull = Device::kMaxOutstanding - kMarksMax - 1 - kSpare;
 

@@ -1,5 +1,5 @@
-// Buckets that have ended in stream order: all of their work has been started, and their slots are
-// in use until the device has come to its end. Marks among the device's copies say when it has.
+// Buckets that have ended in stream order: all of their work has been started. Their slots are in
+// use until the device has come to the work's end. Marks among the device's copies say when it has.
 #ifndef SLUICE_SRC_SESSION_BASE_ENDING_LINE_H_
 #define SLUICE_SRC_SESSION_BASE_ENDING_LINE_H_
 

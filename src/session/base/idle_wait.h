@@ -48,9 +48,9 @@ class IdleWait {
   // Something has moved: the next pauses are short.
   void Reset() { backoff_.Reset(); }
 
-  // Pauses: while ranks are awaited as Backoff does, and otherwise until a watched descriptor is
-  // ready or somebody wakes it, up to kLongestNs, and to `longest_ns`: until something is due. True
-  // if it was ended so, by other than time.
+  // Pauses until a watched descriptor is ready or somebody wakes it, up to kLongestNs, and to
+  // `longest_ns`: until something is due. While ranks are awaited, pauses for no longer than
+  // Backoff does. True if the pause was ended by other than time.
   bool Pause(Awaited awaited, int64_t longest_ns = kLongestNs);
 
  private:

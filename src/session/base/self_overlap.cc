@@ -1,6 +1,6 @@
 // Two positions lie at one place if their difference, a nonzero vector of integers below the shape,
 // moves nowhere: sum_d x_d * strides[d] == 0. The search goes from the largest stride to the
-// smallest and keeps to what smaller strides can still make up for, so strides that nest cost one
+// smallest. It keeps to what smaller strides can still make up for, so strides that nest cost one
 // step each. The last two dimensions are solved in closed form, and dimensions that cannot
 // interleave are looked at apart.
 #include "session/base/self_overlap.h"
@@ -83,7 +83,7 @@ class Search {
   }
 
   // a.stride * x + b.stride * y == -sum has the solutions x0 + k * b.stride / g, y0 - k * a.stride
-  // / g for all integers k, where g divides both strides, and `sum` too.
+  // / g for all integers k. Here g divides both strides, and `sum` too.
   static bool PairFinds(const SteppedAxis& a, const SteppedAxis& b, int64_t sum, bool moved) {
     const int64_t g = std::gcd(a.stride, b.stride);
     const int64_t step_x = b.stride / g, step_y = a.stride / g;

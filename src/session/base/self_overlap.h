@@ -15,9 +15,9 @@ enum class SelfOverlap : uint8_t {
 };
 
 // `strides`: one per dimension of `shape`, in elements, >= 0; the element furthest out lies below
-// 2^62. Exact for two dimensions that interleave, whatever lies inside and outside of them; for
-// more it tries a bounded number of combinations, which is enough unless they are large. Allocates
-// nothing.
+// 2^62. Exact for two dimensions that interleave, whatever lies inside and outside of them. For
+// more dimensions it tries a bounded number of combinations, which is enough unless they are large.
+// Allocates nothing.
 SelfOverlap FindSelfOverlap(absl::Span<const int64_t> shape, absl::Span<const int64_t> strides);
 
 }  // namespace sluice

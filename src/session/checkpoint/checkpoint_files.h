@@ -37,8 +37,8 @@ class CheckpointFiles {
 
   // Once, when all ranks have synced what they wrote. On an error the directory is as it was,
   // unless the error says that the new checkpoint is in place. FailedPrecondition: on a file system
-  // without locks another save has ended meanwhile, and the directory has that one's checkpoint, or
-  // the one that the error tells of.
+  // without locks another save has ended meanwhile. The directory then has the other save's
+  // checkpoint, or the one that the error tells of.
   absl::Status Commit();
 
   // Removes what was not committed, and the directory if Create has made it. More than once changes

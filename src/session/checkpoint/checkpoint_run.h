@@ -41,7 +41,7 @@ class CheckpointRun {
   ShardRunner* runner() { return runner_.get(); }
   int ready_fd() const { return parts_.source == nullptr ? -1 : parts_.source->ready_fd(); }
 
-  // What is left to do is with the source alone: takes the runner away, which nobody needs once it
+  // What is left to do is with the source alone. Takes the runner away, which nobody needs once it
   // is done, and gives the source away. After stats().
   std::unique_ptr<Source> EndReading();
 

@@ -69,14 +69,14 @@ std::string WhoHasWhat(const std::map<T, std::vector<int>>& ranks_by_value, bool
   for (const auto& [value, ranks] : order) {
     absl::StrAppend(&text, text.empty() ? "" : show_values ? ", " : " differ from ");
     if (show_values) absl::StrAppend(&text, *value, " on ");
-    absl::StrAppend(&text, ranks->size() == 1 ? "rank " : "ranks ", RankList(*ranks));
+    absl::StrAppend(&text, ranks->size() == 1 ? "rank " : "ranks ", RanksText(*ranks));
   }
   return text;
 }
 
 }  // namespace
 
-std::string RankList(absl::Span<const int> ranks) {
+std::string RanksText(absl::Span<const int> ranks) {
   std::string text;
   for (size_t i = 0; i < ranks.size();) {
     size_t last = i;
@@ -121,7 +121,7 @@ bool Agreement::Poll() {
                                     ? absl::StrCat("did not call ", proposal_.call)
                                     : proposal_.lacking;
     outcome_ = absl::DeadlineExceededError(
-        absl::StrCat(missing_.size() == 1 ? "rank " : "ranks ", RankList(missing_), " ", lacking,
+        absl::StrCat(missing_.size() == 1 ? "rank " : "ranks ", RanksText(missing_), " ", lacking,
                      " within ", absl::FormatDuration(deadline_.timeout())));
     if (late.ok() && *late) {
       out_of_step_ = false;
@@ -182,7 +182,7 @@ absl::Status Agreement::Differences(absl::Span<const std::byte> all) const {
     return absl::Status(
         static_cast<absl::StatusCode>(first.code),
         absl::StrCat(proposal_.call, " failed on ", bad.size() == 1 ? "rank " : "ranks ",
-                     RankList(bad), ": ", first.message));
+                     RanksText(bad), ": ", first.message));
   }
   for (size_t i = 0; i < proposal_.values.size(); ++i) {
     std::map<int64_t, std::vector<int>> by_value;

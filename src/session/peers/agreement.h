@@ -88,7 +88,7 @@ class Agreement {
 };
 
 // "0-2, 5"
-std::string RankList(absl::Span<const int> ranks);
+std::string RanksText(absl::Span<const int> ranks);
 
 }  // namespace sluice
 

@@ -49,7 +49,7 @@ absl::StatusOr<bool> Rounds::Poll(const Standing& standing, const absl::Status& 
   if (!gathered.ok()) return gathered.status();
   if (!*gathered && now_ns - since_ns_ > timeout_ns_) {
     return absl::DeadlineExceededError(absl::StrCat(
-        call_, ": no word from ", missing_.size() == 1 ? "rank " : "ranks ", RankList(missing_),
+        call_, ": no word from ", missing_.size() == 1 ? "rank " : "ranks ", RanksText(missing_),
         " for ", absl::FormatDuration(absl::Nanoseconds(timeout_ns_))));
   }
   if (!*gathered) return false;
@@ -95,7 +95,7 @@ absl::StatusOr<bool> Rounds::End(const absl::Status& own, int64_t now_ns) {
   first.message[sizeof(first.message) - 1] = '\0';
   return absl::Status(static_cast<absl::StatusCode>(first.code),
                       absl::StrCat(call_, " failed on ", failed.size() == 1 ? "rank " : "ranks ",
-                                   RankList(failed), ": ", first.message));
+                                   RanksText(failed), ": ", first.message));
 }
 
 }  // namespace sluice

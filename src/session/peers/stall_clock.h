@@ -20,8 +20,8 @@ class StallClock {
     last_look_ns_ = now_ns;
     idle_ns_ = 0;
   }
-  // Nothing has moved here. A caller that stays away for long has not looked: of such a time an
-  // eighth of the timeout counts, so that one look after it cannot find a stall.
+  // Nothing has moved here. A caller that stays away for long has not looked. Of such a time at
+  // most an eighth of the timeout counts, so that one look afterwards cannot find a stall.
   void NoteIdle(int64_t now_ns) {
     idle_ns_ += std::min(now_ns - std::exchange(last_look_ns_, now_ns), timeout_ns_ / 8);
   }

@@ -1,4 +1,4 @@
-// How ranks that each have something to do of their own end together: none waits for another one
+// How ranks that each have something to do of their own end together. None waits for another one
 // without hearing of it, and streams go on.
 #ifndef SLUICE_SRC_SESSION_PEERS_TOGETHER_H_
 #define SLUICE_SRC_SESSION_PEERS_TOGETHER_H_

@@ -1,5 +1,6 @@
-// What ranks tell each other beside their transfers: that one of them has failed, and, when nothing
-// moves, where each member of a bucket stands with it. Travels by the fabric's posts.
+// What ranks tell each other beside their transfers: that one of them has failed. When nothing
+// moves, they also tell where each member of a bucket stands with it. All of it travels by the
+// fabric's posts.
 #ifndef SLUICE_SRC_SESSION_PEERS_WATCH_H_
 #define SLUICE_SRC_SESSION_PEERS_WATCH_H_
 
@@ -29,8 +30,8 @@ class Witness {
   virtual BucketReport Report(const BucketQuestion& question) const = 0;
 };
 
-// One rank's end. Between any two ranks one question and its answer at most are on their way, so
-// that the alarm always finds room among the posts that a fabric keeps. Times are MonotonicNs's.
+// One rank's end. Between any two ranks one question and its answer at most are on their way. So
+// the alarm always finds room among the posts that a fabric keeps. Times are MonotonicNs's.
 // Allocates only while there is something to tell. Thread: the session's.
 class Watch {
  public:
@@ -47,7 +48,7 @@ class Watch {
 
   // Takes in what has come, and answers. To be called whenever the session makes progress or waits,
   // for whatever reason. FailedPrecondition, from then on, if a rank has started another transfer
-  // as the same run: names both ranks and both transfers, in the same words on both.
+  // as the same run. The error names both ranks and both transfers, in the same words on both.
   absl::Status Poll(int64_t now_ns);
 
   // Tells every other rank that this one has failed, of which `status` (not OK) is the cause. Best
@@ -71,9 +72,9 @@ class Watch {
   // of the time, so it may be called on every idle poll. Another bucket than before: the answers so
   // far are forgotten.
   void Ask(const BucketQuestion& question, absl::Span<const int> members, int64_t now_ns);
-  // True if a rank that this one waits for has got on since the last call, directly or through
-  // ranks that it waits for in turn, as far as answers tell. Each move is told once. So ranks that
-  // only wait for each other do not keep each other waiting.
+  // True if a rank that this one waits for has got on since the last call, as far as answers tell.
+  // This one waits for a rank directly, or through ranks that it waits for in turn. Each move is
+  // told once. So ranks that only wait for each other do not keep each other waiting.
   bool TakeMoves() { return std::exchange(others_moved_, false); }
   // There is progress again.
   void StopAsking() { asked_.clear(); }

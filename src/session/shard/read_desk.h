@@ -1,4 +1,4 @@
-// Sees to it that reads end well: tries again what is transient, starts a second read beside one
+// Sees to it that reads end well. Tries again what is transient, starts a second read beside one
 // that takes long, and says in one error what cannot be had.
 //
 // Knows memory blocks and reads, not buckets or items.
@@ -43,12 +43,12 @@ struct ReadDeskCounters {
 };
 
 // Memory is `slots` + `spares` equal blocks. A slot has one block at any time; a hedge takes a
-// spare one. If the hedge answers first, the two change places, and the other block is spare again
-// when its read has ended: until then nothing else uses it. Further blocks, `kept`, are the
-// caller's, who may exchange one of them for a slot's.
+// spare one. If the hedge answers first, the two change places. The other block is spare again when
+// its read has ended. Until then nothing else uses it. Further blocks, `kept`, are the caller's,
+// who may exchange one of them for a slot's.
 //
 // A read is late when no byte of it has come for RetryOptions::request_timeout. What the source
-// tells of its reads counts (ReadProgress), so a read is not late while it waits in a queue of ours
+// tells of its reads counts (ReadProgress). So a read is not late while it waits in a queue of ours
 // or while its bytes come slowly. Late reads lower how many are under way: RequestPace. Orders
 // beyond that wait here, the oldest first.
 //

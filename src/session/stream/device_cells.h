@@ -33,8 +33,8 @@ class DeviceCells {
   std::byte* MemoryOf(const Cell& cell) const {
     return delivery_->MemoryOf(cell.buffer) + int64_t{cell.index} * cell_bytes_;
   }
-  // The cell's item begins at `data` in `memory`, a block of number `block` that takes the place of
-  // the cell's buffer; returns the number of that. Only where a batch is one item.
+  // The cell's item begins at `data` in `memory`, the block of number `block`. This block takes the
+  // place of the cell's buffer, whose number is returned. Only where a batch is one item.
   int SwapCell(const Cell& cell, std::byte* memory, int block, const std::byte* data);
   // Of the cell's buffer.
   Fence* ReadyFence(const Cell& cell) const { return delivery_->ReadyFence(cell.buffer); }

@@ -100,8 +100,9 @@ void StreamWork::Arrived(const ShardPiece& piece) {
 }
 
 // In order, memory is granted to items whether their bytes have come or not, so that everything
-// before an item can go on. As they come, it is granted to what is here as a whole, for that needs
-// nothing more, and to the first item, whose other pieces nothing holds back.
+// before an item can go on. As they come, memory is granted to what is here as a whole, for such an
+// item needs nothing more. It is granted to the first item, too, whose other pieces nothing holds
+// back.
 bool StreamWork::MayDrain(const ShardPiece& piece) {
   const Underway& item = At(piece.index);
   if (item.granted) return true;
@@ -183,7 +184,7 @@ std::string StreamWork::MembersOf(const ShardPiece& piece) {
   const absl::Span<const int> sharers = plan_->Sharers(item.position);
   if (sharers.size() < 2) return "";
   return absl::StrCat("read by rank ", StreamPlan::ReaderOf(sharers, item.item.object),
-                      " for ranks ", RankList(sharers));
+                      " for ranks ", RanksText(sharers));
 }
 
 absl::Status StreamWork::Done(const ShardPiece& piece, const std::byte*) {

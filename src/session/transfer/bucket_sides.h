@@ -40,8 +40,8 @@ struct BucketPart {
 };
 BucketPart PartOf(const TransferRun& run, const Bucket& bucket);
 
-// Copies of a chunk: into the bucket, whose bytes begin at `wire`; into a contribution; out of the
-// bucket; and where source and destination are on one rank.
+// Copies of a chunk: into the bucket; into a contribution; out of the bucket; and where source and
+// destination are on one rank. The bucket's bytes begin at `wire`.
 StridedCopy PackCopy(const TransferRun& run, const Chunk& chunk, std::byte* wire);
 StridedCopy ContributionCopy(const TransferRun& run, const Chunk& chunk, std::byte* wire);
 StridedCopy UnpackCopy(const TransferRun& run, const Chunk& chunk, const std::byte* wire);

@@ -83,7 +83,7 @@ class BucketWork {
   bool IsOwn(int64_t number) const { return LinkOf(number).peer < 0; }
   absl::Status CastResult(CopyQueue* copies);
   // True if copies can be added now. Otherwise what is being added is cut here, and goes on at the
-  // next call of Next: who adds begins anew where next_level_ and next_chunk_ are.
+  // next call of Next. Who adds begins anew where next_level_ and next_chunk_ are.
   absl::StatusOr<bool> MayAdd(CopyQueue* copies);
   // Has `add` add what is to be done with each chunk, unless it is cut.
   template <class AddOne>

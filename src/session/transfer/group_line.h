@@ -1,5 +1,5 @@
-// Groups of buckets on their way to a transport that starts operations in groups: in which order
-// they are fed, and when all of one is there to be started.
+// Groups of buckets on their way to a transport that starts operations in groups. Says in which
+// order they are fed, and when all of one is there to be started.
 //
 // Groups follow one another in the order of ids, on all ranks. Those that are fed and not started
 // fit the budget together, so that each of them finds its slots.
@@ -18,7 +18,7 @@ namespace sluice {
 
 class GroupLine {
  public:
-  // True if the next bucket of `run`, which can be fed, may be: its group is at the end of the
+  // True if the next bucket of `run`, which can be fed, may be. Its group is then at the end of the
   // line, or finds room there, in `slots` slots. Runs come in order.
   bool MayFeed(const TransferRun& run, int64_t slots);
 

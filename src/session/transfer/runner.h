@@ -58,7 +58,7 @@ class Runner {
   // True once what its stream gets comes after all of the run, which is done. Call it again if not.
   absl::StatusOr<bool> EndInStream(TransferRun* run);
   // True while the device may wait for a stream of a caller's, which has not come to a run's
-  // beginning: a time that is the caller's.
+  // beginning. Such a time is the caller's.
   bool IsHeldByCaller() const;
   // Of a run that is done, or was never released.
   void Remove(TransferRun* run);

@@ -7,8 +7,8 @@
 
 namespace sluice {
 
-// Starts the next hop of the first group, once all of it is there: every bucket has its slots, and
-// what earlier hops, and copies, were for has been started.
+// Starts the next hop of the first group, once all of it is there. Then every bucket has its slots,
+// and what earlier hops, and copies, were for has been started.
 absl::Status Runner::FlushHop() {
   std::vector<TransportOp>& messages = *carrier_.messages();
   if (messages.empty() || !carrier_.commanded_all() || !groups_.first_is_complete() ||

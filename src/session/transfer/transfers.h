@@ -99,7 +99,7 @@ class Transfers final : private Witness {
 
  private:
   // What all ranks do in the order of their calls, one after the other. A cancelled run is cut once
-  // all have called Cancel: until then a rank may wait for it, or for a later one, before its call.
+  // all have called Cancel. Until then a rank may wait for it, or for a later one, before its call.
   struct Collective {
     // kKeepStep: ranks tell each other that they have started every kMaxRunsInFlight-th run. What
     // is 2 * kMaxRunsInFlight runs behind it waits for that.

@@ -45,7 +45,7 @@ struct RankView {
 };
 RankView ViewOf(const Job& job, int rank, bool in_own_start_order);
 
-// Feeds a gate as callers have to (docs/gate.md): each lane in ascending order, and a run is
+// Feeds a gate as callers have to (docs/gate.md). Each lane is fed in ascending order, and a run is
 // announced before anything of a later one is fed. All of it is what an event at one rank can
 // change, so that searches can copy it.
 template <class Gate>

@@ -23,7 +23,7 @@ enum class Premise : uint8_t {
   // one receive slot. On: all in mesh order. Off: each in the order in which it happens to hear of
   // the others.
   kReductionOrder,
-  // On: staging is equal slots. Off: a rank's staging is one arena of as many bytes in all, where
+  // On: staging is equal slots. Off: a rank's staging is one arena of as many bytes in all. There
   // an admitted bucket takes just the bytes it needs, first fit, before its first stage begins.
   kSlots,
   // On: all ranks start the runs in one order. Off: each in an order of its own, and so an id's run

@@ -11,7 +11,7 @@
 namespace sluice::deadlock {
 
 // An engine per rank, what it was told in the order of the trace, and its answers; at the end who
-// waits for what. Where all that matters happens at engines, the script then settles them; what
+// waits for what. Where all that matters happens at engines, the script then settles them. What
 // happens beside them (Premise: all but the order of starts) is only told in comments.
 std::string ScriptOf(const Job& job, const Rules& rules, const Outcome& outcome);
 

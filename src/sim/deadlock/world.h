@@ -1,10 +1,11 @@
 // Plays a job in one random order of events, and says whether it came to its end.
 //
-// Every rank starts its runs, feeds its gate (in full when it starts a run, unless the gate is the
-// engine), and carries out what the gate commands. Fills and drains end in any order. A move is a
-// rendezvous: it ends at a member when all members have begun it, and in a reduction when the
-// member has had its exchanges. Under the rules that are there for comparison the job runs without
-// its ordered transport and its consumers, so that what stalls stalls because of admission.
+// Every rank starts its runs, feeds its gate, and carries out what the gate commands. A gate is fed
+// in full when the rank starts a run, unless the gate is the engine. Fills and drains end in any
+// order. A move is a rendezvous: it ends at a member when all members have begun it. In a reduction
+// the member must also have had its exchanges. Some rules are there for comparison. Under them the
+// job runs without its ordered transport and its consumers, so that what stalls stalls because of
+// admission.
 #ifndef SLUICE_SRC_SIM_DEADLOCK_WORLD_H_
 #define SLUICE_SRC_SIM_DEADLOCK_WORLD_H_
 

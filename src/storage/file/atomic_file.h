@@ -54,7 +54,8 @@ class AtomicFile {
   absl::Status Commit();
 
   // Commit without waiting for the storage. After a crash of the system the file may be damaged
-  // unless it was synced before, and have its older name unless the directory is synced afterwards.
+  // unless it was synced before. The file may have its older name unless the directory is synced
+  // afterwards.
   absl::Status CommitUnsynced();
 
  private:

@@ -31,11 +31,11 @@ struct FileSourceOptions {
   FileEngine engine = FileEngine::kBest;
   int in_flight_max = 128;  // reads and opens that the kernel has at once
   int threads_max = 16;     // the same where threads read
-  // Files open at once. Beyond this, idle files are closed, the longest idle first. 0: half of what
-  // the process may open, for which its soft limit is raised to the hard one.
+  // Files open at once. Beyond this, idle files are closed, the longest idle first. If 0, it is
+  // half of what the process may open, for which its soft limit is raised to the hard one.
   int open_files_max = 0;
   // Told of each file when it is opened and before it is closed, and asked whether it is the right
-  // one: reads of another one end with DataLoss. Null: whatever has the name is read.
+  // one. Reads of another one end with DataLoss. Null: whatever has the name is read.
   std::shared_ptr<FileIdentities> identities = nullptr;
 };
 

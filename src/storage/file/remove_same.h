@@ -14,8 +14,9 @@ namespace sluice {
 // if nothing has the name afterwards. False if another file had it: that file stays.
 //
 // The name is taken away, then what had it is looked at, and put back if it is another file. So a
-// file that takes the name between two steps may lack it for a moment, and is lost to its name only
-// if this process ends in that moment. Waits for the file system. The error names the path.
+// file that takes the name between two steps may lack the name for a moment. The file is lost to
+// its name only if this process ends in that moment. Waits for the file system. The error names the
+// path.
 absl::StatusOr<bool> RemoveSame(const std::string& path, const absl::optional<FileIdentity>& known);
 
 }  // namespace sluice

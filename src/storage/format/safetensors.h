@@ -78,10 +78,10 @@ struct SafetensorsLayout {
   std::vector<SafetensorsTensor> tensors;  // in the order of the specs
 };
 
-// Says where each tensor goes. Those of larger elements go first, otherwise in the order given, so
-// that each begins at a multiple of its element's size: some readers ask for that. Data begins at a
-// multiple of `data_alignment`, a multiple of 8. InvalidArgument for empty or equal names, text
-// that is not UTF-8, shapes that no reader takes, and sizes that do not fit.
+// Says where each tensor goes. Those of larger elements go first, otherwise in the order given. So
+// each begins at a multiple of its element's size, as some readers ask. Data begins at a multiple
+// of `data_alignment`, a multiple of 8. InvalidArgument for empty or equal names, text that is not
+// UTF-8, shapes that no reader takes, and sizes that do not fit.
 absl::StatusOr<SafetensorsLayout> LayOutSafetensors(
     absl::Span<const SafetensorsSpec> specs,
     const SafetensorsMetadata& metadata = {{"format", "pt"}}, int64_t data_alignment = 8);

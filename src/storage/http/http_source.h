@@ -18,8 +18,8 @@ namespace sluice {
 // Each read is one GET with a Range, over HTTP/1.1 and connections that are kept. Reads beyond the
 // limit of connections wait in the order in which they were started. Beside the seam's codes:
 // FailedPrecondition for a certificate that is not trusted and for a redirection (none is
-// followed), Unknown and InvalidArgument for answers that no other try would change. A request
-// that is late by `options` is Unavailable; a caller that does not poll for so long makes it late.
+// followed). Unknown and InvalidArgument for answers that no other try would change. A request that
+// is late by `options` is Unavailable; a caller that does not poll for so long makes it late.
 // Proxies are taken from the environment, as by curl.
 //
 // An object has to stay as it was first met, or be of the version that `options` have. A read ends

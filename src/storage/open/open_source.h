@@ -16,7 +16,7 @@
 
 namespace sluice {
 
-// What is known of the objects, and what a reader of them adds: each object is in one state from
+// What is known of the objects, and what a reader of them adds. So each object is in one state from
 // the first look to the last, whichever rank looks.
 struct FileStates {
   std::shared_ptr<FileIdentities> identities;  // of files of a directory; or null

@@ -23,8 +23,12 @@ constexpr absl::Duration kClosing = absl::Seconds(5);
 
 uint64_t AddressOf(const void* data) { return reinterpret_cast<uintptr_t>(data); }
 
-bool SameHandle(const cudaIpcMemHandle_t& a, const cudaIpcMemHandle_t& b) {
-  return std::memcmp(&a, &b, sizeof(a)) == 0;
+// cuMemGetAddressRange
+using FindRange = int (*)(unsigned long long* base, size_t* bytes, unsigned long long address);
+
+absl::Status NoRange(int result, const char* what) {
+  return absl::FailedPreconditionError(
+      absl::StrCat("cuMemGetAddressRange failed with CUresult ", result, ": ", what));
 }
 
 }  // namespace
@@ -54,9 +58,7 @@ absl::StatusOr<CudaIpcMemory> CudaIpcExporter::Export(const std::byte* data, siz
   unsigned long long base = 0;
   size_t length = 0;
   if (const int result = find_range_(&base, &length, begin); result != 0) {
-    return absl::FailedPreconditionError(absl::StrCat("cuMemGetAddressRange failed with CUresult ",
-                                                      result,
-                                                      ": no device memory of this process"));
+    return NoRange(result, "no device memory of this process");
   }
   if (begin + bytes > base + length) {
     return absl::FailedPreconditionError(
@@ -87,6 +89,11 @@ absl::Status CudaIpcExporter::Keep(absl::Span<std::byte> memory) {
   return absl::OkStatus();
 }
 
+bool CudaIpcImports::Name::operator<(const Name& other) const {
+  if (peer != other.peer) return peer < other.peer;
+  return std::memcmp(&handle, &other.handle, sizeof(handle)) < 0;
+}
+
 CudaIpcImports::~CudaIpcImports() {
   const CurrentCudaDevice current(queue_.ordinal);
   if (!AwaitQueue()) return;
@@ -100,16 +107,18 @@ CudaIpcImports::~CudaIpcImports() {
 }
 
 absl::StatusOr<const std::byte*> CudaIpcImports::Open(int peer, const CudaIpcMemory& memory) {
-  auto found = mappings_.find({peer, memory.base});
-  if (found == mappings_.end() || !SameHandle(found->second.handle, memory.handle)) {
+  auto found = mappings_.find({peer, memory.handle});
+  if (found == mappings_.end()) {
     CloseFreed(peer, memory);
     MakeRoom(memory.bytes);
     const absl::StatusOr<Mappings::iterator> made = Map(peer, memory);
     if (!made.ok()) return made.status();
     found = *made;
   }
-  found->second.last_use = ++uses_;
-  return static_cast<const std::byte*>(found->second.data) + memory.offset;
+  Mapping& mapping = found->second;
+  Cover(&mapping, memory);
+  mapping.last_use = ++uses_;
+  return mapping.data + static_cast<int64_t>(memory.base + memory.offset - mapping.data_at_peer);
 }
 
 absl::StatusOr<CudaIpcImports::Mappings::iterator> CudaIpcImports::Map(
@@ -129,9 +138,41 @@ absl::StatusOr<CudaIpcImports::Mappings::iterator> CudaIpcImports::Map(
   if (error != cudaSuccess) {
     return CudaStatus(error, "cudaIpcOpenMemHandle", absl::StrCat("memory of rank ", peer));
   }
-  open_bytes_ += memory.bytes;
-  const Mapping mapping = {memory.handle, memory.bytes, data, 0};
-  return mappings_.emplace(Key(peer, memory.base), mapping).first;
+  const absl::StatusOr<uint64_t> at_peer = AtPeer(data, memory);
+  if (!at_peer.ok()) {
+    (void)CudaStatus(cudaIpcCloseMemHandle(data), "cudaIpcCloseMemHandle");
+    return at_peer.status();
+  }
+  const Mapping mapping = {static_cast<std::byte*>(data), *at_peer, memory.base, memory.base, 0};
+  return mappings_.emplace(Name{peer, memory.handle}, mapping).first;
+}
+
+// CUDA says that the whole block is opened in which an allocation lies. It does not say whether
+// what one gets is where the allocation begins, or the block. Blocks begin at multiples of their
+// size everywhere. So there is a question only where the allocation does not begin there, but what
+// was opened does.
+absl::StatusOr<uint64_t> CudaIpcImports::AtPeer(const void* opened, const CudaIpcMemory& memory) {
+  constexpr uint64_t kBlockBytes = uint64_t{2} << 20;
+  const uint64_t in_block = memory.base % kBlockBytes;
+  if (in_block == 0 || AddressOf(opened) % kBlockBytes != 0) return memory.base;
+  const absl::StatusOr<void*> find_range = FindCudaDriverFunction("cuMemGetAddressRange");
+  if (!find_range.ok()) return find_range.status();
+  unsigned long long base = 0;
+  size_t length = 0;
+  const int result = reinterpret_cast<FindRange>(*find_range)(&base, &length, AddressOf(opened));
+  if (result != 0) return NoRange(result, "nothing else tells what of a block was opened");
+  const bool is_block = base == AddressOf(opened) && in_block + memory.bytes <= length;
+  return is_block ? memory.base - in_block : memory.base;
+}
+
+// Allocations of one place and one handle come one after the other, so only the last one counts.
+void CudaIpcImports::Cover(Mapping* mapping, const CudaIpcMemory& memory) {
+  open_bytes_ -= mapping->end - mapping->begin;
+  const uint64_t end = memory.base + memory.bytes;
+  const bool is_alone = mapping->begin == memory.base && mapping->data_at_peer == memory.base;
+  mapping->end = is_alone ? end : std::max(mapping->end, end);
+  mapping->begin = std::min(mapping->begin, memory.base);
+  open_bytes_ += mapping->end - mapping->begin;
 }
 
 void CudaIpcImports::CloseMemory() {
@@ -143,21 +184,17 @@ void CudaIpcImports::CloseMemory() {
 
 CudaIpcImports::Mappings::iterator CudaIpcImports::Close(Mappings::iterator mapping) {
   (void)CudaStatus(cudaIpcCloseMemHandle(mapping->second.data), "cudaIpcCloseMemHandle");
-  open_bytes_ -= mapping->second.bytes;
+  open_bytes_ -= mapping->second.end - mapping->second.begin;
   return mappings_.erase(mapping);
 }
 
 // The peer has freed what was where this is: it has seen that all use of it has ended.
 void CudaIpcImports::CloseFreed(int peer, const CudaIpcMemory& memory) {
-  auto next = mappings_.lower_bound({peer, memory.base});
-  if (next != mappings_.begin()) {
-    const auto before = std::prev(next);
-    const auto& [key, mapping] = *before;
-    if (key.first == peer && key.second + mapping.bytes > memory.base) next = before;
-  }
-  while (next != mappings_.end() && next->first.first == peer &&
-         next->first.second < memory.base + memory.bytes) {
-    next = Close(next);
+  auto next = mappings_.lower_bound({peer, {}});
+  while (next != mappings_.end() && next->first.peer == peer) {
+    const Mapping& mapping = next->second;
+    const bool overlaps = mapping.begin < memory.base + memory.bytes && memory.base < mapping.end;
+    next = overlaps ? Close(next) : std::next(next);
   }
 }
 

@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -22,9 +21,12 @@ inline constexpr uint32_t kCudaIpcEventsMax = 1024;
 
 // Where memory lies: in which allocation, and where in it.
 struct CudaIpcMemory {
-  cudaIpcMemHandle_t handle = {};  // no two allocations have the same, at one address or not
-  uint64_t base = 0;               // where its owner has the allocation
-  uint64_t bytes = 0;              // of the allocation
+  // Of the allocation, or of a block that it shares with others: drivers put small allocations
+  // together. What was freed and what lies there later never have the same, unless both are of one
+  // block.
+  cudaIpcMemHandle_t handle = {};
+  uint64_t base = 0;   // where its owner has the allocation
+  uint64_t bytes = 0;  // of the allocation
   uint64_t offset = 0;
 };
 
@@ -57,8 +59,8 @@ class CudaIpcExporter {
   uint64_t kept_end_ = 0;
 };
 
-// What this process has opened of others: each allocation and each event once. The queue's GPU is
-// current in Open.
+// What this process has opened of others: each handle of memory and each event once. The queue's
+// GPU is current in Open.
 class CudaIpcImports {
  public:
   // Beyond `open_bytes`, memory is closed that the queue has got past, what was used longest ago
@@ -84,17 +86,25 @@ class CudaIpcImports {
   absl::StatusOr<cudaEvent_t> Open(int peer, uint32_t number, const cudaIpcEventHandle_t& handle);
 
  private:
-  struct Mapping {
+  struct Name {
+    int peer;
     cudaIpcMemHandle_t handle;
-    uint64_t bytes;
-    void* data;
+    bool operator<(const Name& other) const;
+  };
+  struct Mapping {
+    std::byte* data;
+    uint64_t data_at_peer;  // where the peer has what is at `data`
+    // What the peer has named of it by now, where the peer has it: one allocation, or from the
+    // first to the last of a block. No two of one peer overlap there.
+    uint64_t begin;
+    uint64_t end;
     uint64_t last_use;
   };
-  // By peer, and by where the peer has it. No two of one peer overlap there.
-  using Key = std::pair<int, uint64_t>;
-  using Mappings = std::map<Key, Mapping>;
+  using Mappings = std::map<Name, Mapping>;
 
   absl::StatusOr<Mappings::iterator> Map(int peer, const CudaIpcMemory& memory);
+  static absl::StatusOr<uint64_t> AtPeer(const void* opened, const CudaIpcMemory& memory);
+  void Cover(Mapping* mapping, const CudaIpcMemory& memory);
   Mappings::iterator Close(Mappings::iterator mapping);
   void CloseFreed(int peer, const CudaIpcMemory& memory);
   void MakeRoom(uint64_t bytes);

@@ -1,5 +1,5 @@
-// What two processes of a node share to copy together: a queue of words from one to the other, and
-// the claims on the pieces of one copy.
+// What two processes of a node share to copy together. This is a queue of words from one to the
+// other, and the claims on the pieces of one copy.
 #ifndef SLUICE_SRC_TRANSPORT_DIRECT_DIRECT_CHANNEL_H_
 #define SLUICE_SRC_TRANSPORT_DIRECT_DIRECT_CHANNEL_H_
 

@@ -21,8 +21,8 @@ constexpr uint64_t kPiecesWanted = 8;
 constexpr uint64_t kHalfBytesMin = 16 << 10;
 constexpr uint64_t kPageBytes = 4096;
 
-// How far apart a side's rows are when it is looked at in rows of `row_bytes`; nothing if it cannot
-// be. 0 for a source that repeats one row.
+// How far apart a side's rows are when it is looked at in rows of `row_bytes`. Nothing if the side
+// cannot be looked at so; 0 for a source that repeats one row.
 std::optional<uint64_t> StrideFor(const DirectRows& rows, uint64_t row_bytes) {
   if (rows.row_bytes == 0) return row_bytes;
   if (rows.row_bytes != row_bytes) return std::nullopt;

@@ -14,9 +14,10 @@ namespace sluice {
 // Bytes of a piece: whole rows, as far as these are not longer than it should be.
 uint64_t DirectPieceBytes(const DirectRows& from, const DirectRows& to);
 
-// Copies bytes [begin, end) from the peer's memory to this process's, or back: through a mapping
-// where there is one, by `stores` (not kAuto), and otherwise by the kernel. Returns 0, or as in
-// process_memory.h. What is copied comes before all that this thread stores afterwards.
+// Copies bytes [begin, end) from the peer's memory to this process's, or back. The copy goes
+// through a mapping where there is one, by `stores` (not kAuto), and otherwise by the kernel.
+// Returns 0, or as in process_memory.h. What is copied comes before all that this thread stores
+// afterwards.
 int CopyFromPeer(const DirectPeer& peer, const DirectPlace& from, std::byte* to,
                  const DirectRows& to_rows, uint64_t begin, uint64_t end, Stores stores);
 int CopyToPeer(const DirectPeer& peer, const std::byte* from, const DirectRows& from_rows,

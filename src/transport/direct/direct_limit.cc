@@ -13,18 +13,18 @@ namespace {
 // From this scope on a process cannot allow it to others; from the next one on nobody can.
 constexpr int32_t kScopeOfAdministrators = 2;
 
-absl::string_view Remedy(int32_t yama_scope) {
-  if (yama_scope > kScopeOfAdministrators) {
+}  // namespace
+
+absl::string_view RemedyOf(const DirectLimit& limit) {
+  if (limit.yama_scope > kScopeOfAdministrators) {
     return "kernel.yama.ptrace_scope is 3 there, which only a restart with another setting changes";
   }
-  if (yama_scope == kScopeOfAdministrators) {
+  if (limit.yama_scope == kScopeOfAdministrators) {
     return "kernel.yama.ptrace_scope is 2 there: `sysctl kernel.yama.ptrace_scope=1` allows it";
   }
   return "It takes one user for both, and a seccomp filter that allows process_vm_readv and "
          "process_vm_writev (in containers of Docker: --cap-add=SYS_PTRACE)";
 }
-
-}  // namespace
 
 int32_t YamaScope() {
   std::ifstream file("/proc/sys/kernel/yama/ptrace_scope");
@@ -37,7 +37,7 @@ std::string DescribeLimit(const DirectLimit& limit) {
       limit.error,
       absl::StrCat("the kernel does not let rank ", limit.rank, ", process ", limit.pid,
                    ", copy to and from memory of rank ", limit.peer, ", process ", limit.peer_pid));
-  return absl::StrCat(status.message(), ". ", Remedy(limit.yama_scope));
+  return absl::StrCat(status.message(), ". ", RemedyOf(limit));
 }
 
 }  // namespace sluice

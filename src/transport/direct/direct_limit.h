@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string>
 
+#include "absl/strings/string_view.h"
+
 namespace sluice {
 
 // A rank that the kernel does not let copy to and from memory of another one, unless that memory is
@@ -23,6 +25,8 @@ int32_t YamaScope();
 
 // One sentence or two, without a period at the end.
 std::string DescribeLimit(const DirectLimit& limit);
+// What may be done about it: its last sentence.
+absl::string_view RemedyOf(const DirectLimit& limit);
 
 }  // namespace sluice
 

@@ -117,8 +117,8 @@ class DirectNode {
   // The rank at `place` among the node's `ranks`, of which this one is at `own_place`.
   absl::Status AddPeer(int rank, const SharedSegmentName& name, const ProcessName& process,
                        size_t place, size_t own_place, size_t ranks);
-  // Moves the word `probe` through the peer's memory in both ways, as copies are going to, and
-  // takes down in `limit` what goes wrong, unless something is there.
+  // Moves the word `probe` through the peer's memory in both ways, as copies are going to. Takes
+  // down in `limit` what goes wrong, unless something is there.
   void CheckAccess(DirectPeer* peer, uint64_t probes, uint64_t probe, size_t own_place,
                    DirectLimit* limit) const;
   DirectLimit LimitOf(const DirectPeer& peer, int error) const;

@@ -38,8 +38,8 @@ struct DirectRows {
   }
 };
 
-// The first byte: at an address of the owner's, or, where `segment` is not 0, at an offset in the
-// memory number `segment` that it shares.
+// The first byte: at an address of the owner's. Where `segment` is not 0, it is at an offset in the
+// memory number `segment` that the owner shares.
 struct DirectPlace {
   uint64_t address = 0;
   uint32_t segment = 0;

@@ -1,5 +1,5 @@
-// Segments are memfds: whoever may trace a process may open its descriptors, and when the last
-// process that has one is killed nothing is left behind.
+// Segments are memfds. Whoever may trace a process may open its descriptors. When the last process
+// that has one is killed nothing is left behind.
 #include "transport/direct/shared_segment.h"
 
 #include <fcntl.h>

@@ -73,8 +73,8 @@ bool MpiIsUsable();
 // True if MPI says that messages may lie in the memory of CUDA devices.
 bool MpiTakesDeviceMemory();
 
-// Takes back a receive. True if the request is no longer active; false if a message has met it that
-// has not come whole, so that its memory stays in use. Does not wait.
+// Takes back a receive. True if the request is no longer active. False if a message that has not
+// come whole has met the request: the request's memory stays in use. Does not wait.
 bool WithdrawReceive(MPI_Request* request);
 
 }  // namespace sluice

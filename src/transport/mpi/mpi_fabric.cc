@@ -132,7 +132,7 @@ absl::Status CheckCommunicator(MPI_Comm comm) {
   return absl::InvalidArgumentError("the communicator is an intercommunicator");
 }
 
-absl::StatusOr<Introduction> Introduce(int ranks_per_node) {
+absl::StatusOr<Introduction> Introduce(const absl::optional<int>& ranks_per_node) {
   Introduction introduction = {ranks_per_node, {}, OwnProcessName()};
   int length = 0;
   const int code = MPI_Get_processor_name(introduction.host.data(), &length);

@@ -1,5 +1,5 @@
-// How ranks that part end each other's sends: each says which of them nobody has met, and takes in
-// and drops what the others say so of. A send over MPI cannot be taken back.
+// How ranks that part end each other's sends. Each says which of its sends nobody has met, and
+// takes in and drops what the others say so of. A send over MPI cannot be taken back.
 #ifndef SLUICE_SRC_TRANSPORT_MPI_MPI_FAREWELL_H_
 #define SLUICE_SRC_TRANSPORT_MPI_MPI_FAREWELL_H_
 

@@ -1,8 +1,8 @@
 // An all-gather of small records by direct messages, so that silent ranks can be named.
 //
 // Each rank sends its record to every other one and receives theirs. Not for payload. MPI holds at
-// most one record of each rank that has not been asked for: nobody begins the next gather before
-// all have begun this one.
+// most one record of each rank that has not been asked for. The reason is that nobody begins the
+// next gather before all have begun this one.
 #ifndef SLUICE_SRC_TRANSPORT_MPI_MPI_GATHER_H_
 #define SLUICE_SRC_TRANSPORT_MPI_MPI_GATHER_H_
 

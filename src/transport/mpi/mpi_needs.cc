@@ -33,8 +33,8 @@ bool SetBeforeMpiReadsIt() {
 }
 const bool kInTime = SetBeforeMpiReadsIt();
 
-// What MPI found in the environment. MPI's own interface for such values (MPI_T) is no way to ask:
-// its initialization lowers the thread level that MPI gives the program, and with it MPI's locks
+// What MPI found in the environment. MPI's own interface for such values (MPI_T) is no way to ask.
+// Its initialization lowers the thread level that MPI gives the program, and with it MPI's locks
 // (https://github.com/open-mpi/ompi/pull/14164).
 int Limit() {
   const char* const text = std::getenv(kName);

@@ -12,9 +12,9 @@ namespace sluice {
 // 5.0.11.) Its sender then waits for ever. So there must be fragments enough: when this library is
 // loaded, it sets OMPI_MCA_btl_sm_free_list_max to -1, unless the environment has a value.
 //
-// This function returns a line for the user, where MPI has too few fragments: the environment asks
-// for so few, or MPI was initialized before this library was loaded. The line is empty otherwise.
-// Nothing of MPI is called. Thread: any, as long as none changes the environment.
+// This function returns a line for the user, where MPI has too few fragments. Then the environment
+// asks for so few, or MPI was initialized before this library was loaded. The line is empty
+// otherwise. Nothing of MPI is called. Thread: any, as long as none changes the environment.
 std::string WhatMpiLacks();
 
 }  // namespace sluice

@@ -18,7 +18,7 @@
 namespace sluice {
 
 // One standing receive from any rank; a send for each post, which is under way until its receiver
-// has polled. It keeps a copy of its record, which equal posts in a row share, so that one word to
+// has polled. A send keeps a copy of its record, which equal posts in a row share. So one word to
 // all ranks of a large job is kept once. Thread: one.
 class MpiPosts {
  public:

@@ -93,10 +93,10 @@ absl::StatusOr<ncclUniqueId> AgreeOnId(Fabric* fabric, absl::Duration timeout) {
 ncclConfig_t ConfigOf(const NcclOptions& options) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
-  if (options.min_ctas > 0) config.minCTAs = options.min_ctas;
-  if (options.max_ctas > 0) config.maxCTAs = options.max_ctas;
+  if (options.min_ctas) config.minCTAs = *options.min_ctas;
+  if (options.max_ctas) config.maxCTAs = *options.max_ctas;
   // NCCL_MAX_P2P_NCHANNELS bounds them all; this is the only bound that NCCL has per communicator.
-  if (options.max_channels_per_peer > 0) config.nChannelsPerNetPeer = options.max_channels_per_peer;
+  if (options.max_channels_per_peer) config.nChannelsPerNetPeer = *options.max_channels_per_peer;
   return config;
 }
 
@@ -105,7 +105,9 @@ ncclConfig_t ConfigOf(const NcclOptions& options) {
 absl::StatusOr<std::unique_ptr<NcclCommunicator>> NcclCommunicator::Connect(
     Fabric* fabric, const absl::StatusOr<CudaQueue>& queue, const NcclOptions& options) {
   GpuIdentity gpu;
-  const absl::Status found = queue.ok() ? FindGpu(queue->ordinal, &gpu) : queue.status();
+  absl::Status found = queue.ok() ? FindGpu(queue->ordinal, &gpu) : queue.status();
+  auto ending = NcclEnding::Create();
+  found.Update(ending.status());
   const auto gpus = ExchangeIfAllOk(fabric, gpu, found, options.timeout);
   if (!gpus.ok()) return gpus.status();
   absl::Status status = CheckGpus(fabric->node_of_rank(), *gpus);
@@ -113,8 +115,8 @@ absl::StatusOr<std::unique_ptr<NcclCommunicator>> NcclCommunicator::Connect(
 
   const absl::StatusOr<ncclUniqueId> id = AgreeOnId(fabric, options.timeout);
   if (!id.ok()) return id.status();
-  std::unique_ptr<NcclCommunicator> made(
-      new NcclCommunicator(fabric->rank(), fabric->size(), *queue, options.timeout));
+  std::unique_ptr<NcclCommunicator> made(new NcclCommunicator(
+      fabric->rank(), fabric->size(), *queue, options.timeout, *std::move(ending)));
   status = made->UntilAllConnected(fabric, made->Begin(*id, options));
   if (!status.ok()) {
     made->Abort();
@@ -157,13 +159,13 @@ absl::Status NcclCommunicator::UntilAllConnected(Fabric* fabric, absl::Status be
 NcclCommunicator::~NcclCommunicator() {
   if (!aborted()) {
     if (Finalize(ForLastSteps()).ok()) {
-      ending_.Start(ncclCommDestroy, std::exchange(comm_, nullptr), queue_.ordinal);
+      ending_->Start(ncclCommDestroy, std::exchange(comm_, nullptr), queue_.ordinal);
     } else {
       Abort();
     }
   }
   const Deadline deadline = ForLastSteps();
-  while (!ending_.over() && !deadline.Passed()) Pause();
+  while (!ending_->over() && !deadline.Passed()) Pause();
 }
 
 absl::Status NcclCommunicator::Finalize(const Deadline& deadline) {
@@ -258,7 +260,7 @@ absl::Status NcclCommunicator::UntilReady(absl::string_view call, const Deadline
 
 void NcclCommunicator::Abort() {
   if (comm_ == nullptr) return;
-  ending_.Start(ncclCommAbort, std::exchange(comm_, nullptr), queue_.ordinal);
+  ending_->Start(ncclCommAbort, std::exchange(comm_, nullptr), queue_.ordinal);
   registration_ = nullptr;
 }
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -25,11 +26,11 @@ namespace sluice {
 class NcclCommunicator {
  public:
   // Collective over the fabric; an error on one rank is one on all of them. A rank that has no
-  // queue says why.
+  // queue says why, and so does one that gets no thread for the communicator's end.
   static absl::StatusOr<std::unique_ptr<NcclCommunicator>> Connect(
       Fabric* fabric, const absl::StatusOr<CudaQueue>& queue, const NcclOptions& options);
   // Lets what has been launched end, for 10 s at most, and then aborts. NCCL may wait for ranks
-  // that have not ended yet; after another 10 s it is left to do so on a thread of its own.
+  // that have not ended yet. After another 10 s it is left to do so on a thread of its own.
   ~NcclCommunicator();
   NcclCommunicator(const NcclCommunicator&) = delete;
   NcclCommunicator& operator=(const NcclCommunicator&) = delete;
@@ -59,11 +60,12 @@ class NcclCommunicator {
   void Abort();
   bool aborted() const { return comm_ == nullptr; }
   // True while an abort has not come back. Until then memory of operations may be in use.
-  bool aborting() const { return !ending_.over(); }
+  bool aborting() const { return !ending_->over(); }
 
  private:
-  NcclCommunicator(int rank, int size, const CudaQueue& queue, absl::Duration timeout)
-      : rank_(rank), size_(size), queue_(queue), timeout_(timeout) {}
+  NcclCommunicator(int rank, int size, const CudaQueue& queue, absl::Duration timeout,
+                   std::unique_ptr<NcclEnding> ending)
+      : rank_(rank), size_(size), queue_(queue), timeout_(timeout), ending_(std::move(ending)) {}
 
   absl::Status Begin(const ncclUniqueId& id, const NcclOptions& options);
   absl::Status UntilAllConnected(Fabric* fabric, absl::Status begun);
@@ -86,7 +88,7 @@ class NcclCommunicator {
   uint64_t last_launched_ = 0;
   ncclComm_t comm_ = nullptr;
   void* registration_ = nullptr;
-  NcclEnding ending_;
+  const std::unique_ptr<NcclEnding> ending_;
 };
 
 }  // namespace sluice

@@ -4,8 +4,9 @@
 
 #include <nccl.h>
 
-#include <atomic>
 #include <memory>
+
+#include "absl/status/statusor.h"
 
 namespace sluice {
 
@@ -14,16 +15,29 @@ namespace sluice {
 // one may do so. Thread: the communicator's.
 class NcclEnding {
  public:
+  // Starts the thread, which then waits for Start: at the end it may be too late for a new one.
+  // ResourceExhausted if the system gives none.
+  static absl::StatusOr<std::unique_ptr<NcclEnding>> Create();
+  // Without Start, the thread ends.
+  ~NcclEnding();
+  NcclEnding(const NcclEnding&) = delete;
+  NcclEnding& operator=(const NcclEnding&) = delete;
+
   // Of this object, once. `call` is ncclCommAbort or ncclCommDestroy, `ordinal` the communicator's
   // device. NCCL sets the thread's device again at the end, which makes a context there: the
   // communicator's own is current meanwhile.
   void Start(ncclResult_t (*call)(ncclComm_t), ncclComm_t comm, int ordinal);
   // True from when the call has come back, and before Start. Until then NCCL may use memory that it
   // was given.
-  bool over() const { return under_way_ == nullptr || !under_way_->load(); }
+  bool over() const;
 
  private:
-  std::shared_ptr<std::atomic<bool>> under_way_;
+  struct Handover;  // between the thread and this object, either of which may go first
+
+  explicit NcclEnding(std::shared_ptr<Handover> handover);
+  static void Run(Handover* handover);
+
+  const std::shared_ptr<Handover> handover_;
 };
 
 }  // namespace sluice

@@ -15,10 +15,10 @@ constexpr char kChannelsVariable[] = "NCCL_MAX_P2P_NCHANNELS";
 constexpr int kChannelsMax = 32;
 constexpr int kCtasMax = 64;  // MAXCHANNELS of NCCL
 
-absl::Status CheckOption(absl::string_view name, int value, int max) {
-  if (value >= 0 && value <= max) return absl::OkStatus();
+absl::Status CheckOption(absl::string_view name, const absl::optional<int>& value, int max) {
+  if (!value || (*value >= 1 && *value <= max)) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat("NcclOptions: ", name, " is ", value, ", not 0 to ", max));
+      absl::StrCat("NcclOptions: ", name, " is ", *value, ", not 1 to ", max));
 }
 
 absl::Status CheckOptions(const NcclOptions& options) {
@@ -26,9 +26,10 @@ absl::Status CheckOptions(const NcclOptions& options) {
       CheckOption("max_channels_per_peer", options.max_channels_per_peer, kCtasMax);
   status.Update(CheckOption("min_ctas", options.min_ctas, kCtasMax));
   status.Update(CheckOption("max_ctas", options.max_ctas, kCtasMax));
-  if (status.ok() && options.max_ctas > 0 && options.min_ctas > options.max_ctas) {
-    status = absl::InvalidArgumentError(absl::StrCat("NcclOptions: min_ctas is ", options.min_ctas,
-                                                     ", above max_ctas, ", options.max_ctas));
+  if (status.ok() && options.min_ctas && options.max_ctas &&
+      *options.min_ctas > *options.max_ctas) {
+    status = absl::InvalidArgumentError(absl::StrCat("NcclOptions: min_ctas is ", *options.min_ctas,
+                                                     ", above max_ctas, ", *options.max_ctas));
   }
   if (status.ok() && options.timeout <= absl::ZeroDuration()) {
     status = absl::InvalidArgumentError("NcclOptions: timeout is not positive");
@@ -59,8 +60,8 @@ class NcclMaker final : public TransportMaker {
 absl::StatusOr<std::shared_ptr<TransportMaker>> MakeNcclTransport(
     std::shared_ptr<Accelerator> accelerator, const NcclOptions& options) {
   if (absl::Status status = CheckOptions(options); !status.ok()) return status;
-  if (options.max_channels_per_peer > 0) {
-    setenv(kChannelsVariable, absl::StrCat(options.max_channels_per_peer).c_str(), 0);
+  if (options.max_channels_per_peer) {
+    setenv(kChannelsVariable, absl::StrCat(*options.max_channels_per_peer).c_str(), 0);
   }
   return std::make_shared<NcclMaker>(std::move(accelerator), options);
 }
