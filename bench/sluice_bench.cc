@@ -9,14 +9,15 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/options.h"
+#include "doctor/doctor.h"
+#include "doctor/options.h"
 #include "gpu/gpu.h"
 #include "job/built_with.h"
 #include "job/exit_codes.h"
+#include "job/flags.h"
 #include "job/help.h"
 #include "reshard/options.h"
 #include "reshard/plan_only.h"
@@ -36,16 +37,6 @@ bool IsFirstProcess() {
     if (rank != nullptr) return std::strcmp(rank, "0") == 0;
   }
   return true;
-}
-
-// The results file that was asked for, also where the flags around it cannot be parsed.
-std::string FindJsonFile(int argc, char** argv) {
-  for (int i = 1; i < argc; ++i) {
-    const absl::string_view arg = argv[i];
-    if ((arg == "-J" || arg == "--json") && i + 1 < argc) return argv[i + 1];
-    if (absl::StartsWith(arg, "--json=")) return absl::StrCat(arg.substr(7));
-  }
-  return "";
 }
 
 bool StartMpi(int* argc, char*** argv, bool progress_thread) {
@@ -75,6 +66,9 @@ int main(int argc, char** argv) {
   sluice::bench::CheckpointBenchOptions checkpoint_options;
   CLI::App* checkpoint = app.add_subcommand("checkpoint", "load and save checkpoints");
   sluice::bench::AddFlags(checkpoint, &checkpoint_options);
+  sluice::bench::DoctorOptions doctor_options;
+  CLI::App* doctor = app.add_subcommand("doctor", "what makes a job slower than it could be");
+  sluice::bench::AddDoctorFlags(doctor, &doctor_options);
   sluice::bench::SetHelp(
       &app,
       "scripts/mpirun.sh --oversubscribe -np 16 build/bin/sluice-bench reshard \\\n"
@@ -90,13 +84,11 @@ int main(int argc, char** argv) {
       if (IsFirstProcess()) std::cerr << sluice::bench::NoCommandText(app, argc, argv);
       return sluice::bench::kBadUsageExit;
     }
-    if (shards->parsed()) {
-      if (IsFirstProcess()) app.exit(error);
-      return sluice::bench::kBadUsageExit;
-    }
     flags = absl::InvalidArgumentError(error.what());
-    options.json_file = stream_options.json_file = FindJsonFile(argc, argv);
-    checkpoint_options.json_file = options.json_file;
+    options.json_file = stream_options.json_file = sluice::bench::FindJsonFile(argc, argv);
+    shards_options.flags = flags;
+    shards_options.json_file = options.json_file;
+    checkpoint_options.json_file = doctor_options.json_file = options.json_file;
   }
   if (shards->parsed()) {
     // Under mpirun one process does it for all.
@@ -112,6 +104,11 @@ int main(int argc, char** argv) {
     if (!StartMpi(&argc, &argv, checkpoint_options.progress_thread))
       return sluice::bench::kFailedExit;
     return sluice::bench::RunCheckpoint(checkpoint_options, flags);
+  }
+  if (doctor->parsed()) {
+    // It asks for all threads, to say which of them MPI allows.
+    if (!StartMpi(&argc, &argv, true)) return sluice::bench::kFailedExit;
+    return sluice::bench::RunDoctor(doctor_options, flags);
   }
   if (flags.ok() && options.list_presets) {
     if (IsFirstProcess()) std::cout << sluice::bench::PresetListText();

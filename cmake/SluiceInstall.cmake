@@ -1,11 +1,34 @@
-# Install rules: find_package(sluice) gives sluice::sluice, sluice::mpi and, if built, sluice::cuda.
+# Install rules: the libraries as a package of CMake, and what the programs need to be used.
+#
+# The package has one export set for each component: core (sluice::sluice), mpi, cuda and nccl. So
+# that a machine without MPI or CUDA reads only what it can use.
 include(CMakePackageConfigHelpers)
 get_property(_targets GLOBAL PROPERTY SLUICE_INSTALL_TARGETS)
 set(_config_dir ${CMAKE_INSTALL_LIBDIR}/cmake/sluice)
 
-install(TARGETS ${_targets} EXPORT sluice-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+set(_core_targets ${_targets})
+list(FILTER _core_targets EXCLUDE REGEX "mpi$|cuda|nccl")
+set(_mpi_targets ${_targets})
+list(FILTER _mpi_targets INCLUDE REGEX "mpi$")
+set(_cuda_targets ${_targets})
+list(FILTER _cuda_targets INCLUDE REGEX "cuda")
+set(_nccl_targets ${_targets})
+list(FILTER _nccl_targets INCLUDE REGEX "nccl")
+
+set(SLUICE_INSTALLED_COMPONENTS)
+foreach(_component core mpi cuda nccl)
+  if(NOT _${_component}_targets)
+    continue()
+  endif()
+  list(APPEND SLUICE_INSTALLED_COMPONENTS ${_component})
+  install(TARGETS ${_${_component}_targets} EXPORT sluice-${_component}-targets
+          ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(EXPORT sluice-${_component}-targets NAMESPACE sluice:: DESTINATION ${_config_dir})
+endforeach()
+
+list(JOIN SLUICE_INSTALLED_COMPONENTS ", " SLUICE_INSTALLED_TEXT)
+
 install(DIRECTORY include/sluice DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-install(EXPORT sluice-targets NAMESPACE sluice:: DESTINATION ${_config_dir})
 configure_package_config_file(cmake/sluice-config.cmake.in ${CMAKE_BINARY_DIR}/sluice-config.cmake
                               INSTALL_DESTINATION ${_config_dir})
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/sluice-config-version.cmake
@@ -13,3 +36,18 @@ write_basic_package_version_file(${CMAKE_BINARY_DIR}/sluice-config-version.cmake
 install(FILES ${CMAKE_BINARY_DIR}/sluice-config.cmake
               ${CMAKE_BINARY_DIR}/sluice-config-version.cmake
         DESTINATION ${_config_dir})
+
+# The programs find models and systems in ../share/sluice, wherever the tree is moved to. They find
+# libraries that are in no system folder, as CUDA's, where they were linked.
+if(TARGET sluice-bench)
+  set_target_properties(sluice-bench sluice-sim PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
+  install(TARGETS sluice-bench sluice-sim RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  install(DIRECTORY bench/models bench/systems DESTINATION ${CMAKE_INSTALL_DATADIR}/sluice
+          FILES_MATCHING PATTERN "*.json")
+  install(FILES docs/recipes.json DESTINATION ${CMAKE_INSTALL_DATADIR}/sluice/cases)
+  if(SLUICE_MANUAL)
+    install(DIRECTORY ${CMAKE_BINARY_DIR}/share/man/ DESTINATION ${CMAKE_INSTALL_MANDIR})
+    install(DIRECTORY ${CMAKE_BINARY_DIR}/share/bash-completion
+            DESTINATION ${CMAKE_INSTALL_DATADIR})
+  endif()
+endif()

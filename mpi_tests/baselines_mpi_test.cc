@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "baselines_rig.h"
 #include "gtest/gtest.h"
 #include "oracle/random_layout.h"
 #include "reshard/baselines/baseline.h"
@@ -19,20 +20,6 @@
 
 namespace sluice::bench {
 namespace {
-
-constexpr absl::Duration kPatience = absl::Seconds(60);
-
-int Rank() {
-  int rank = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  return rank;
-}
-
-int Size() {
-  int size = 0;
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
-  return size;
-}
 
 Layout RandomLayout(oracle::Dice* dice, int dims) {
   std::vector<int> ranks(static_cast<size_t>(Size()));
@@ -92,8 +79,8 @@ class BaselinesMpiTest : public testing::TestWithParam<std::string> {
   }
 
   // Runs `spec` twice. Returns whether the baseline could.
-  bool IsRight(const TransferSpec& spec, int64_t seed) {
-    auto memory = CaseMemory::Create(spec, Rank(), seed, true);
+  bool IsRight(const TransferSpec& spec, int64_t seed, const CasePlaces& places = {}) {
+    auto memory = CaseMemory::Create(spec, Rank(), seed, true, places);
     EXPECT_TRUE(memory.ok());
     const std::unique_ptr<Baseline> baseline = MakeBaseline(GetParam());
     const absl::Status planned =
@@ -102,9 +89,11 @@ class BaselinesMpiTest : public testing::TestWithParam<std::string> {
     EXPECT_TRUE(planned.ok()) << planned;
     for (int round = 0; round < 2; ++round) {
       EXPECT_TRUE(memory->PoisonTargets().ok());
+      MPI_Barrier(wire_->comm());
       wire_->Arm(kPatience, nullptr);
       const absl::Status ran = baseline->Run();
       EXPECT_TRUE(ran.ok()) << ran;
+      MPI_Barrier(wire_->comm());
       EXPECT_EQ(memory->CountWrongTargets(), 0) << "seed " << seed;
       EXPECT_EQ(memory->CountWrongSources(), 0) << "seed " << seed;
     }
@@ -183,6 +172,20 @@ TEST_P(BaselinesMpiTest, ManySmallTensorsAndLargeMessages) {
     spec.tensors[i].name = absl::StrCat("tensor", i);
   }
   EXPECT_EQ(IsRight(spec, 5), GetParam() != "mpi-collective");
+}
+
+TEST_P(BaselinesMpiTest, SharedMemory) {
+  const std::unique_ptr<Session> session = MakeSession();
+  ASSERT_NE(session, nullptr);
+  CasePlaces places;
+  places.shared = session.get();
+  for (uint64_t seed = 1; seed <= 5; ++seed) {
+    IsRight(RandomSpec(seed, {false, false}), static_cast<int64_t>(seed), places);
+  }
+  const bool done = IsRight(ToCopies({Size() - 1}, 1 << 20), 7, places);
+  EXPECT_EQ(done, GetParam() != "mpi-collective");
+  if (Size() > 1) IsRight(ToCopies({0, Size() / 2}, 1 << 18), 8, places);
+  EXPECT_TRUE(session->Close().ok());
 }
 
 TEST_P(BaselinesMpiTest, EveryCollective) {

@@ -3,7 +3,10 @@
 
   checkpoint_test.py MPIRUN SLUICE_BENCH
 """
+import json
 import os
+import struct
+import subprocess
 import sys
 
 from bench_run import BenchRun
@@ -28,8 +31,146 @@ def good(bench):
         assert results["config"]["hosts"] == 1, results
         assert [result["mode"] for result in results["results"]] == ["save", "load"], results
         for result in results["results"]:
+            assert result["case"] == result["mode"], result
             assert result["wrong"] == 0 and result["tensors"] == 3, result
             assert result["bytes"] == 3 * 64 * 32 * 4, result
+            times = result["time_us"]
+            assert 0 < times["min"] <= times["median"] <= times["max"], result
+            assert len(result["iterations_us"]) == 2 and result["gb_per_s"] > 0, result
+            assert "baselines" not in result, result
+        assert [r["checked"] for r in results["results"]] == [False, True], results
+        config = results["config"]
+        assert results["version"] and config["make"] is True and config["cold"] is False, results
+        assert config["iters"] == 2 and config["budget_bytes"] == 256 << 20, results
+
+
+def safetensors(path, tensors):
+    """Writes what another program would: {name: (dtype, shape, bytes)}."""
+    header, at = {"__metadata__": {"format": "pt"}}, 0
+    for name, (dtype, shape, data) in tensors.items():
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [at, at + len(data)]}
+        at += len(data)
+    text = json.dumps(header).encode()
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text)
+        for _, _, data in tensors.values():
+            file.write(data)
+
+
+def foreign(bench):
+    """A checkpoint of somebody else's: loaded, and not compared unless that is asked for."""
+    folder = bench.path("foreign")
+    os.mkdir(folder)
+    rows = struct.pack("<24f", *range(24))
+    safetensors(os.path.join(folder, "model.safetensors"),
+                {"w": ("F32", [6, 4], rows), "scale": ("F32", [], rows[:4]),
+                 "empty": ("BF16", [0, 4], b"")})
+    # Another file is no part of a checkpoint that has a model.safetensors.
+    safetensors(os.path.join(folder, "old.safetensors"), {"stale": ("F32", [6, 4], rows)})
+    for more in ([], ["--layout", "3:S(1)"], ["--compare", "mmap"]):
+        code, output, results = bench.run(3, ["--path", folder, *more])
+        assert code == 0, (more, output)
+        result, = results["results"]
+        assert result["tensors"] == 3 and result["bytes"] == 25 * 4, result
+        assert result["checked"] is False and result["wrong"] == 0, result
+    code, output, results = bench.run(3, ["--path", folder, "--check", "all",
+                                          "--compare", "mmap"])
+    assert code == 1, output
+    result, = results["results"]
+    assert result["wrong"] > 0 and result["baselines"]["mmap"]["wrong"] > 0, results
+    assert [error["case"] for error in results["errors"]] == ["load", "mmap"], results
+    assert "# error: load: " in output, output
+
+
+def is_memory(folder):
+    done = subprocess.run(["stat", "-f", "-c", "%T", folder], stdout=subprocess.PIPE, text=True,
+                          check=True)
+    return done.stdout.strip() in ("tmpfs", "ramfs")
+
+
+def other_ways(bench):
+    """Loaded by plain mapping in turns: every element is compared there, too."""
+    folder = bench.path("ways")
+    os.mkdir(folder)
+    # Sixteen files; columns in memory, so that rows are copied with strides.
+    args = ["--path", "buffered:" + folder, "--shape", "64,32", "--tensors", "16",
+            "--layout", "3:S(1)", "--compare", "mmap", "-w", "1", "-n", "3"]
+    for more in (["--make", "--shard-bytes", "8K"], ["--check", "all", "--cold"],
+                 ["--check", "sample", "--new-memory"]):
+        code, output, results = bench.run(3, args + more)
+        if code == 77 and "--cold" in more and is_memory(folder):
+            print("--cold: not tried, as the folder for temporary files is memory")
+            continue
+        assert code == 0, (more, output)
+        load = results["results"][-1]
+        assert load["files"] == 16 and load["checked"] is True and load["wrong"] == 0, load
+        assert load["sampled"] == ("sample" in more), load
+        way = load["baselines"]["mmap"]
+        assert way["wrong"] == 0 and way["time_us"] > 0 and way["gb_per_s"] > 0, way
+        assert 0 < way["ratio_p25"] <= way["ratio_p75"] and way["ratio"] > 0, way
+        assert len(way["iterations_us"]) == len(load["iterations_us"]) == 3, load
+        assert any(line.split()[:2] == ["mmap", "16"] for line in output.splitlines()), output
+    # Made with another seed, every way finds other values.
+    code, output, results = bench.run(3, args + ["--check", "all", "--seed", "5"])
+    assert code == 1, output
+    load, = results["results"]
+    assert load["wrong"] > 0 and load["baselines"]["mmap"]["wrong"] > 0, load
+
+
+def a_way_that_cannot(bench):
+    """Files of another dtype than memory: ours casts, and the table says why mmap does not."""
+    folder = bench.path("cast")
+    os.mkdir(folder)
+    data = struct.pack("<32f", *range(32))
+    safetensors(os.path.join(folder, "model.safetensors"), {"tensor.0": ("F32", [8, 4], data)})
+    args = ["--path", folder, "--shape", "8,4", "--dtype", "bf16", "--compare", "mmap"]
+    code, output, results = bench.run(2, args)
+    assert code == 0, output
+    load, = results["results"]
+    assert load["baselines"] == {"mmap": None}, load
+    assert "nothing casts it" in load["baseline_reasons"]["mmap"], load
+    assert "# mmap: " in output, output
+
+
+def cold_in_memory(bench):
+    """A file system of memory has nothing else to read from: 77, and the reason."""
+    if not os.path.isdir("/dev/shm"):
+        return
+    folder = f"/dev/shm/sluice-checkpoint-{os.getpid()}"
+    os.mkdir(folder)
+    try:
+        code, output, results = bench.run(
+            2, ["--path", "buffered:" + folder, "--make", "--cold", *SMALL])
+        assert code == 77, output
+        assert "stay in the page cache" in results["errors"][0]["message"], results
+        # What was there before is in the file.
+        assert [result["case"] for result in results["results"]] == ["save"], results
+    finally:
+        for name in os.listdir(folder):
+            os.remove(os.path.join(folder, name))
+        os.rmdir(folder)
+
+
+def models(bench):
+    """A model file alone: cut over all ranks. One dimension is shorter than the ranks are many."""
+    model = bench.path("model.json")
+    with open(model, "w", encoding="utf-8") as file:
+        json.dump({"wide": {"shape": [7, 6], "dtype": "F32"},
+                   "short": {"shape": [2, 8], "dtype": "F32"},
+                   "bias": {"shape": [1], "dtype": "F32"}}, file)
+    for number, more in enumerate(([], ["--layout", "2,2:S(1),S(0)", "--save-layout", "4:S(1)"])):
+        folder = bench.path(f"model-{number}")
+        os.mkdir(folder)
+        args = ["--path", "buffered:" + folder, "--model", model, "--compare", "mmap", *more]
+        code, output, results = bench.run(4, args + ["--make"])
+        assert code == 0, output
+        load = results["results"][1]
+        assert load["tensors"] == 3 and load["wrong"] == 0 and load["checked"] is True, load
+        assert load["bytes"] == (42 + 16 + 1) * 4, load
+        assert load["baselines"]["mmap"]["wrong"] == 0, load
+        assert results["config"]["layout"] == (more[1] if more else "4:S(0)"), results
+        code, output, results = bench.run(4, args)
+        assert code == 0 and results["results"][0]["checked"] is False, output
 
 
 def refused(bench, world, args, expected, by_rank=None):
@@ -38,7 +179,8 @@ def refused(bench, world, args, expected, by_rank=None):
     assert code == 2, (args, code, output)
     assert expected in output, (args, output)
     assert "MPI_FINALIZE" not in output, (args, output)
-    assert len(results["errors"]) == 1 and expected in results["errors"][0], (args, results)
+    assert len(results["errors"]) == 1 and expected in results["errors"][0]["message"], \
+        (args, results)
 
 
 def bad_input(bench):
@@ -50,6 +192,13 @@ def bad_input(bench):
             (["--path", bench.path("empty"), "--budget-bytes", "lots"], "--budget-bytes"),
             (["--path", "http://127.0.0.1:1/x", "--make", "--layout", "2:S(0)", *SMALL],
              "no directory"),
+            (["--path", "http://127.0.0.1:1/x", "--compare", "mmap", *SMALL],
+             "--compare needs a directory"),
+            (["--path", "http://127.0.0.1:1/x", "--cold", *SMALL], "--cold needs a directory"),
+            (["--path", bench.path("empty"), "--compare", "magic", *SMALL], "magic"),
+            (["--path", bench.path("empty"), "--system", "none"], "--system needs --model"),
+            (["--path", bench.path("empty"), "--make", "--model", bench.path("none.json")],
+             "none.json"),
             (["--layout", "2:S(0)"], "--path")):
         refused(bench, 2, args, expected)
 
@@ -75,7 +224,7 @@ def a_silent_rank_ends_the_job(bench):
     assert "sluice-bench checkpoint: rank 0: " in output, output
     # The job ends when rank 0 has written this down.
     assert len(results["errors"]) == 1, results
-    assert "no word from rank 2" in results["errors"][0], results
+    assert "no word from rank 2" in results["errors"][0]["message"], results
     assert "# error: no word from rank 2" in output, output
 
 
@@ -89,8 +238,8 @@ def unwritable_results(bench):
 
 def main():
     bench = BenchRun(sys.argv[1], sys.argv[2], "checkpoint")
-    for test in (good, bad_input, other_ranks_are_named, a_silent_rank_ends_the_job,
-                 unwritable_results):
+    for test in (good, foreign, other_ways, a_way_that_cannot, cold_in_memory, models, bad_input,
+                 other_ranks_are_named, a_silent_rank_ends_the_job, unwritable_results):
         test(bench)
         print(f"ok {test.__name__}", flush=True)
 

@@ -11,7 +11,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-COMMANDS = {"sluice-bench": ["reshard", "shards", "stream", "checkpoint"],
+COMMANDS = {"sluice-bench": ["reshard", "shards", "stream", "checkpoint", "doctor"],
             "sluice-sim": ["peak", "scale", "deadlock"]}
 
 
@@ -39,7 +39,8 @@ def examples_run(mpirun, programs, folder):
                 script = script.replace("build/bin/" + each, path)
             assert program in script, script
             code, output = run(["sh", "-ec", script])
-            assert code == 0, (script, code, output)
+            found = [1] if command == ["doctor"] else []  # something to do here
+            assert code in [0, *found], (script, code, output)
 
 
 def no_command_means_help(programs):

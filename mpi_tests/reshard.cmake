@@ -20,6 +20,7 @@ if(TARGET sluice-bench)
   endforeach()
   reshard_test(reshard_control 16 reshard_control_test.py)
   reshard_test(reshard_memory 20 reshard_memory_test.py)
+  reshard_test(reshard_fair_ways 20 fair_ways_test.py)
   reshard_test(reshard_bad_input 20 reshard_bad_input_test.py)
   reshard_test(reshard_plan_only 2 reshard_plan_only_test.py)
   reshard_test(reshard_kill 10 bench_kill_test.py)
@@ -27,6 +28,13 @@ if(TARGET sluice-bench)
   sluice_mpi_test(reshard_recipes NPS 8 PROGRAM sluice-bench
     ARGS reshard --cases ${PROJECT_SOURCE_DIR}/docs/recipes.json --iters 1)
   reshard_test(bench_help 5 help_test.py $<TARGET_FILE:sluice-sim>)
+  reshard_test(bench_doctor 10 doctor_test.py $<TARGET_FILE:deny_calls>)
+  set_tests_properties(bench_doctor PROPERTIES SKIP_RETURN_CODE 77)
+  reshard_test(bench_results_schema 10 results_schema_test.py $<TARGET_FILE:sluice-sim>)
+  set_tests_properties(bench_results_schema PROPERTIES SKIP_RETURN_CODE 77)
+  # What README.md and docs/ tell to run.
+  reshard_test(docs_commands 10 docs_commands_test.py $<TARGET_FILE:sluice-sim>)
+  set_tests_properties(docs_commands PROPERTIES PROCESSORS 2)
   if(SLUICE_OPEN_MPI)
     reshard_test(reshard_denied_calls 10 denied_calls_test.py $<TARGET_FILE:deny_calls>)
     set_tests_properties(reshard_denied_calls PROPERTIES SKIP_RETURN_CODE 77)
@@ -52,6 +60,9 @@ if(TARGET sluice-bench-fake-gpu)
     endforeach()
     set_property(TEST reshard_fake_gpu_nccl_np${np} APPEND PROPERTY LABELS nccl)
   endforeach()
+  reshard_program_test(bench_doctor_fake_gpu 5 sluice-bench-fake-gpu doctor_test.py --fake-gpu)
+  set_property(TEST bench_doctor_fake_gpu APPEND PROPERTY LABELS cuda nccl)
+  set_property(TEST bench_doctor_fake_gpu APPEND PROPERTY ENVIRONMENT FAKE_CUDA_FREE_WHILE_OPEN=1)
   if(SLUICE_OPEN_MPI)
     add_test(NAME gpu_check
       COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/mpi_tests/gpu_check_test.py
@@ -63,8 +74,8 @@ endif()
 
 if(TARGET sluice_baselines)
   sluice_mpi_test(baselines_mpi_test NPS 1 2 3 5 8 16
-    SOURCES baselines_mpi_test.cc
-    DEPS layout_oracle sluice_baselines absl::strings)
+    SOURCES baselines_mpi_test.cc baselines_parts_mpi_test.cc
+    DEPS layout_oracle sluice_baselines sluice::sluice sluice::mpi absl::strings)
 endif()
 
 # What scripts/compare_peers.sh compares with.

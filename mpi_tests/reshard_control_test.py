@@ -240,16 +240,20 @@ def a_baseline_that_cannot_says_why(bench):
     assert "not a box" in output and result["baselines"]["serial"]["wrong"] == 0, output
 
 
-def osu_view_has_three_columns(bench):
+def osu_view_has_three_columns_and_the_case(bench):
     code, output, results = bench.run(
         4, ["--shape", "64,256", "--tensors", "3", "--src-mesh", "2", "--src-ranks", "0-1",
             "--src-placements", "S(0)", "--dst-mesh", "2", "--dst-ranks", "2-3",
-            "--dst-placements", "S(1)", "-b", "16K", "-e", "64K", "-f", "4", "-n", "3",
-            "--format", "osu"])
+            "--dst-placements", "S(1)", "-b", "16K", "-e", "64K", "-i", "48K", "-n", "3",
+            "--baseline", "isend", "--format", "osu"])
     assert code == 0, output
     header = [line for line in output.splitlines() if line.startswith("# Size ")]
-    assert len(header) == 1 and header[0].split()[1:] == ["Size", "MB/s", "Messages/s"], output
-    rows = [line.split() for line in output.splitlines() if line and line[0].isdigit()]
+    assert [h.split()[1:] for h in header] == [["Size", "MB/s", "Messages/s", "Case"]], output
+    lines = output.splitlines()
+    first = lines.index(header[0]) + 1
+    rows = [line.split() for line in lines[first:first + 2]]  # with nothing in between
+    assert [row[3] for row in rows] == ["inline/16384", "inline/65536"], output
+    assert lines[first + 2] == "# inline/16384" and " isend " in lines[first + 3], output
     assert [row[0] for row in rows] == ["49152", "196608"], output
     for row, result in zip(rows, results["results"]):
         seconds = result["time_us"]["median"] * 1e-6
@@ -267,7 +271,7 @@ def main():
                  sweeps_have_a_row_per_size, budgets_are_compared_in_one_run,
                  plans_are_compared_in_one_run, knobs_are_compared_in_one_run,
                  automatic_is_the_default, baselines_are_compared_with_every_budget,
-                 a_baseline_that_cannot_says_why, osu_view_has_three_columns):
+                 a_baseline_that_cannot_says_why, osu_view_has_three_columns_and_the_case):
         test(bench)
         print(f"ok {test.__name__}")
 

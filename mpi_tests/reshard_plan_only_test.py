@@ -63,7 +63,8 @@ def naive_plans_cross_once_for_each_replica(bench):
         code, output, results = bench.run(
             0, ["--plan-only", "--preset", preset, "--shape", "512,256", "--ranks-per-node", "8",
                 "--plan", "naive"])
-        assert code == 0 and results["results"] == [dict(naive, id=preset)], output
+        expected = dict(naive, id=preset, case=preset)
+        assert code == 0 and results["results"] == [expected], output
 
 
 def one_process_prints_for_all(bench):

@@ -7,7 +7,7 @@
 set -euo pipefail
 
 packages=(
-  cmake ninja-build g++ python3 pkgconf
+  cmake ninja-build g++ python3 python3-jsonschema pkgconf
   openmpi-bin libopenmpi-dev
   liburing-dev libcurl4-openssl-dev libhwloc-dev libdlpack-dev libfuse3-dev fuse3
   nginx-light libnginx-mod-http-lua openssl spin

@@ -1,16 +1,21 @@
-// Saves and loads, one after the other.
+// Saves, then loads; other ways to load have their turns with ours.
 #include "checkpoint/checkpoint.h"
 
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "checkpoint/mapped_load.h"
+#include "checkpoint/page_cache.h"
 #include "checkpoint/rank_tensors.h"
 #include "checkpoint/report.h"
 #include "job/command.h"
+#include "job/host_clock.h"
 #include "sluice/session.h"
 
 namespace sluice::bench {
@@ -22,17 +27,20 @@ class CheckpointCommand final : public Command {
  public:
   explicit CheckpointCommand(const CheckpointBenchOptions& options)
       : Command({"checkpoint", options.json_file, options.timeout()}, &report_),
-        options_(options) {}
+        options_(options),
+        check_(options.check_or_default()) {}
 
  private:
   absl::StatusOr<KnobList> Describe() override {
     const absl::StatusOr<CheckpointOptions> call = CallOptionsOf(options_);
     if (!call.ok()) return call.status();
     call_ = *call;
-    if (options_.make) {
-      const absl::StatusOr<std::string> directory = DirectoryOf(options_);
-      if (!directory.ok()) return directory.status();
-      directory_ = *directory;
+    if (absl::Status status = CheckFlags(options_); !status.ok()) return status;
+    const absl::StatusOr<std::string> directory = DirectoryOf(options_);
+    if (directory.ok()) directory_ = *directory;
+    if (options_.make && !directory.ok()) return directory.status();
+    if (options_.layout.empty() && !options_.has_system()) {
+      options_.layout = DefaultLayoutText(report_.world);
     }
     absl::StatusOr<TransferSpec> spec = TensorsOf(options_);
     if (!spec.ok()) return spec.status();
@@ -63,7 +71,7 @@ class CheckpointCommand final : public Command {
 
   absl::Status SaveAll(Session* session) {
     absl::StatusOr<RankTensors> mine = RankTensors::Create(spec_, false, rank(), options_.seed);
-    absl::Status status = MadeByAll(mine.status(), session);
+    absl::Status status = OnAll(mine.status(), session);
     if (!status.ok()) return status;
     mine->Fill();
     CheckpointResult result = {.mode = "save"};
@@ -71,7 +79,9 @@ class CheckpointCommand final : public Command {
       const absl::StatusOr<CheckpointStats> stats =
           SaveCheckpoint(session, directory_, mine->tensors(), call_);
       if (!stats.ok()) return stats.status();
-      if (status = Add({*stats, 0}, session, &result); !status.ok()) return status;
+      const absl::StatusOr<std::vector<CheckpointRecord>> all = Gather({*stats, 0}, session);
+      if (!all.ok()) return all.status();
+      AddIteration(*all, true, &result);
     }
     Report(std::move(result));
     return status;
@@ -79,30 +89,98 @@ class CheckpointCommand final : public Command {
 
   absl::Status LoadAll(Session* session) {
     absl::StatusOr<RankTensors> mine = RankTensors::Create(spec_, true, rank(), options_.seed);
-    absl::Status status = MadeByAll(mine.status(), session);
+    absl::Status status = OnAll(mine.status(), session);
     if (!status.ok()) return status;
-    CheckpointResult result = {.mode = "load"};
-    const Check check = options_.check_or_default();
-    for (int i = 0; i < options_.iterations; ++i) {
-      mine->Poison();
-      const absl::StatusOr<CheckpointStats> stats =
-          LoadCheckpoint(session, UriOf(options_), mine->tensors(), call_);
-      if (!stats.ok()) return stats.status();
-      const int64_t wrong = check == Check::kNone ? 0 : mine->CountWrong(check == Check::kSample);
-      if (status = Add({*stats, wrong}, session, &result); !status.ok()) return status;
+    CheckpointResult result = {
+        .mode = "load", .checked = check_ != Check::kNone, .sampled = check_ == Check::kSample};
+    std::optional<MappedLoad> mapped;
+    for (const std::string& name : options_.compare) {
+      result.others.push_back({.name = name});  // mmap is the only one
+      status = PrepareMapped(*mine, session, &mapped, &result.others.back());
+      if (!status.ok()) return status;
+    }
+    for (int i = -options_.warmup; i < options_.iterations; ++i) {
+      // Every other round the other way first, so that neither always follows the same one.
+      const bool ours_first = i % 2 == 0;
+      if (ours_first) status = LoadOurs(i >= 0, session, &*mine, &result);
+      if (status.ok() && mapped) {
+        status = LoadMapped(i >= 0, *mapped, session, &*mine, &result.others.front());
+      }
+      if (status.ok() && !ours_first) status = LoadOurs(i >= 0, session, &*mine, &result);
+      if (!status.ok()) return status;
     }
     Report(std::move(result));
     return status;
   }
 
-  absl::Status MadeByAll(const absl::Status& mine, Session* session) {
+  absl::Status LoadOurs(bool timed, Session* session, RankTensors* mine, CheckpointResult* result) {
+    if (absl::Status status = BeforeLoad(session, mine); !status.ok()) return status;
+    const absl::StatusOr<CheckpointStats> stats =
+        LoadCheckpoint(session, UriOf(options_), mine->tensors(), call_);
+    if (!stats.ok()) return stats.status();
+    const auto all = Gather({*stats, CountWrong(*mine)}, session);
+    if (!all.ok()) return all.status();
+    AddIteration(*all, timed, result);
+    return absl::OkStatus();
+  }
+
+  absl::Status LoadMapped(bool timed, const MappedLoad& load, Session* session, RankTensors* mine,
+                          OtherWay* way) {
+    if (absl::Status status = BeforeLoad(session, mine); !status.ok()) return status;
+    const int64_t begin_ns = NowNs();
+    const absl::Status loaded = load.Run();
+    CheckpointRecord record;
+    record.stats.seconds = absl::Nanoseconds(NowNs() - begin_ns);
+    if (absl::Status status = OnAll(loaded, session); !status.ok()) return status;
+    record.wrong = CountWrong(*mine);
+    const auto all = Gather(record, session);
+    if (!all.ok()) return all.status();
+    AddIteration(*all, timed, way);
+    return absl::OkStatus();
+  }
+
+  // Leaves `*load` empty, and says why, if some rank cannot load this way.
+  absl::Status PrepareMapped(const RankTensors& mine, Session* session,
+                             std::optional<MappedLoad>* load, OtherWay* way) {
+    absl::StatusOr<MappedLoad> made = MappedLoad::Create(directory_, &mine);
+    absl::Status status = OnAll(made.status(), session);
+    if (absl::IsUnimplemented(status)) {
+      way->reason = absl::StrCat(status.message());
+      return absl::OkStatus();
+    }
+    if (status.ok()) load->emplace(*std::move(made));
+    return status;
+  }
+
+  // What no way is charged for. All ranks are ready when it returns.
+  absl::Status BeforeLoad(Session* session, RankTensors* mine) {
+    absl::Status status;
+    if (options_.new_memory) {
+      status = mine->Renew();
+    } else {
+      mine->Poison();
+    }
+    if (options_.cold && status.ok() && ranks_->local_rank() == 0) {
+      const absl::StatusOr<std::vector<std::string>> files = CheckpointFiles(directory_);
+      status = files.ok() ? DropFromPageCache(*files) : files.status();
+    }
+    status = OnAll(status, session);
+    return absl::IsFailedPrecondition(status) ? Needs(status) : status;
+  }
+
+  int64_t CountWrong(const RankTensors& mine) const {
+    return check_ == Check::kNone ? 0 : mine.CountWrong(check_ == Check::kSample);
+  }
+
+  absl::Status OnAll(const absl::Status& mine, Session* session) {
     return AllOk(ranks_, mine, [session] { return session->Poll(); });
   }
 
   // Collective; also keeps ranks from starting the next call before the others.
-  absl::Status Add(const CheckpointRecord& record, Session* session, CheckpointResult* result) {
-    std::string bytes(sizeof(record), '\0');
-    std::memcpy(bytes.data(), &record, sizeof(record));
+  absl::StatusOr<std::vector<CheckpointRecord>> Gather(const CheckpointRecord& mine,
+                                                       Session* session) {
+    std::string bytes(sizeof(mine), '\0');
+    std::memcpy(bytes.data(), &mine, sizeof(mine));
     const absl::StatusOr<std::vector<std::string>> all =
         ranks_->AllGather(bytes, options_.timeout(), [session] { return session->Poll(); });
     if (!all.ok()) return all.status();
@@ -110,19 +188,24 @@ class CheckpointCommand final : public Command {
     for (size_t i = 0; i < all->size(); ++i) {
       std::memcpy(static_cast<void*>(&records[i]), (*all)[i].data(), sizeof(records[i]));
     }
-    AddIteration(records, result);
-    return absl::OkStatus();
+    return records;
   }
 
   void Report(CheckpointResult result) {
-    Print(TableRow(result));
-    if (result.wrong > 0) {
-      AddError("", absl::DataLossError(absl::StrCat(result.wrong, " elements are wrong")));
-    }
+    Print(TableRows(result));
+    AddWrong(result.mode, result.wrong);
+    for (const OtherWay& way : result.others) AddWrong(way.name, way.wrong);
     report_.results.push_back(std::move(result));
+    SaveResults();  // what is there, should the rest not come to its end
   }
 
-  const CheckpointBenchOptions& options_;
+  void AddWrong(const std::string& way, int64_t wrong) {
+    if (wrong == 0) return;
+    AddError(way, absl::DataLossError(absl::StrCat(wrong, " elements are wrong")));
+  }
+
+  CheckpointBenchOptions options_;  // with what was left out
+  const Check check_;
   CheckpointOptions call_;
   std::string directory_;
   TransferSpec spec_;

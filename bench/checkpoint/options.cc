@@ -5,11 +5,9 @@
 #include <limits>
 
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "job/help.h"
-#include "tensor/stable_hash.h"
 #include "workload/json_input.h"
 #include "workload/numbers.h"
 
@@ -26,8 +24,8 @@ void AddFlags(CLI::App* app, CheckpointBenchOptions* o) {
       ->group(what);
   app->add_option("--layout", o->layout,
                   "to load into, MESH@RANKS:PLACEMENTS, e.g. '2,4@0-7:R,S(0)'; without @RANKS on "
-                  "ranks from 0 on; a tensor without the "
-                  "dimension that is cut is replicated")
+                  "ranks from 0 on; a tensor without the dimension that is cut is replicated "
+                  "[N:S(0), N: all ranks]")
       ->group(what);
   AddSwitch(app, "--make", &o->make, "write the checkpoint first, then load it")->group(what);
   app->add_option("--save-layout", o->save_layout, "to save from [as --layout]")->group(what);
@@ -36,7 +34,8 @@ void AddFlags(CLI::App* app, CheckpointBenchOptions* o) {
   app->add_option("--dtype", o->dtype, "of the tensors [f32]")->group(what);
   app->add_option("--tensors", o->tensors, "so many [1]")->check(CLI::Range(1, kMax))->group(what);
   app->add_option("--model", o->model_file,
-                  "model file: {name: {shape, dtype}}; bench/models has some")
+                  "model file: {name: {shape, dtype}}; bench/models has some. Without --system its "
+                  "tensors lie as --layout says")
       ->group(what);
   app->add_option("--system", o->system_file,
                   "system file: saved as it trains, loaded as it generates; bench/systems has some")
@@ -60,6 +59,22 @@ void AddFlags(CLI::App* app, CheckpointBenchOptions* o) {
   const char* run = "Run";
   app->add_option("-n,--iters", o->iterations, "loads, and with --make saves [1]")
       ->check(CLI::Range(1, 1000000))
+      ->group(run);
+  app->add_option("-w,--warmup", o->warmup, "loads before them, which are not timed [0]")
+      ->check(CLI::Range(0, 1000000))
+      ->group(run);
+  app->add_option("--compare,--baseline", o->compare,
+                  "load this way as well, in turns: mmap (each rank maps all files, and copies "
+                  "its own parts)")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"mmap"}))
+      ->group(run);
+  AddSwitch(app, "--cold", &o->cold,
+            "put the files out of the page cache before each load, whichever way it goes")
+      ->group(run);
+  AddSwitch(app, "--new-memory", &o->new_memory,
+            "load into memory that has not been touched, as a program does that starts; otherwise "
+            "into memory that is there")
       ->group(run);
   AddCheck(
       app, "--check", [o](Check check) { o->check = check; },
@@ -113,41 +128,16 @@ absl::StatusOr<std::string> DirectoryOf(const CheckpointBenchOptions& options) {
   return absl::InvalidArgumentError(absl::StrCat("--path ", uri, " is no directory"));
 }
 
-std::vector<std::pair<std::string, std::string>> Config(const CheckpointBenchOptions& o) {
-  return {{"path", o.path},
-          {"layout", o.layout},
-          {"make", absl::StrCat(o.make ? 1 : 0)},
-          {"save_layout", o.save_layout},
-          {"shape", o.shape},
-          {"dtype", o.dtype},
-          {"tensors", absl::StrCat(o.tensors)},
-          {"model", o.model_file},
-          {"system", o.system_file},
-          {"layers", absl::StrCat(o.cut.layers)},
-          {"scale", absl::StrCat(o.cut.scale)},
-          {"budget_bytes", o.budget_bytes},
-          {"slots", absl::StrCat(o.slots)},
-          {"piece_bytes", o.piece_bytes},
-          {"shard_bytes", o.shard_bytes},
-          {"progress_thread", absl::StrCat(o.progress_thread ? 1 : 0)},
-          {"timeout_s", absl::StrCat(o.timeout_s)},
-          {"iters", absl::StrCat(o.iterations)},
-          {"check", absl::StrCat(static_cast<int>(o.check_or_default()))},
-          {"seed", absl::StrCat(o.seed)}};
+absl::Status CheckFlags(const CheckpointBenchOptions& o) {
+  if (!o.compare.empty() && !DirectoryOf(o).ok()) {
+    return absl::InvalidArgumentError("--compare needs a directory");
+  }
+  if (o.cold && !DirectoryOf(o).ok()) {
+    return absl::InvalidArgumentError("--cold needs a directory");
+  }
+  return absl::OkStatus();
 }
 
-std::vector<std::pair<std::string, int64_t>> CheckpointKnobs(const CheckpointBenchOptions& o) {
-  std::vector<std::pair<std::string, int64_t>> knobs;
-  for (const auto& [name, text] : Config(o)) {
-    int64_t value = 0;
-    if (!absl::SimpleAtoi(text, &value)) {
-      StableHash hash;
-      hash.AddText(text);
-      value = static_cast<int64_t>(hash.value() >> 1);
-    }
-    knobs.emplace_back(name, value);
-  }
-  return knobs;
-}
+std::string DefaultLayoutText(int ranks) { return absl::StrCat(ranks, ":S(0)"); }
 
 }  // namespace sluice::bench

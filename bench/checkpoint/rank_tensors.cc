@@ -1,7 +1,10 @@
 // One allocation for all tensors of a side.
 #include "checkpoint/rank_tensors.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <utility>
 
@@ -63,6 +66,14 @@ void RankTensors::Fill() {
 }
 
 void RankTensors::Poison() { std::memset(data_.get(), kPoisonByte, static_cast<size_t>(bytes_)); }
+
+absl::Status RankTensors::Renew() {
+  if (bytes_ == 0) return absl::OkStatus();
+  if (madvise(data_.get(), static_cast<size_t>(bytes_), MADV_DONTNEED) == 0) {
+    return absl::OkStatus();
+  }
+  return absl::ErrnoToStatus(errno, "madvise of the tensors");
+}
 
 int64_t RankTensors::CountWrong(bool sampled) const {
   int64_t wrong = 0;

@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "sluice/checkpoint.h"
@@ -26,8 +27,12 @@ class RankTensors {
                                             int64_t seed);
 
   absl::Span<const CheckpointTensor> tensors() const { return tensors_; }
+  // What this rank has of the tensor at `place` in tensors().
+  const LocalPart& part(size_t place) const { return parts_[place]; }
   void Fill();
   void Poison();
+  // Gives the memory back to the system: it comes anew, a page at a time, when it is touched.
+  absl::Status Renew();
   // Elements that are not what Fill writes; of a sample of them.
   int64_t CountWrong(bool sampled = false) const;
 

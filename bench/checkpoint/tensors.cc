@@ -7,11 +7,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "checkpoint/options.h"
+#include "checkpoint/plain_files.h"
 #include "storage/format/safetensors.h"
 #include "workload/json_input.h"
 #include "workload/layout_text.h"
 #include "workload/model_mapping.h"
 #include "workload/numbers.h"
+#include "workload/shipped_file.h"
 #include "workload/system_file.h"
 
 namespace sluice::bench {
@@ -64,11 +66,20 @@ absl::StatusOr<TransferSpec> OfFlags(const CheckpointBenchOptions& options,
 }
 
 absl::StatusOr<TransferSpec> OfModel(const CheckpointBenchOptions& options) {
-  const auto model_text = ReadFile(options.model_file);
+  const auto model_text = ReadShippedFile(options.model_file, "models");
   if (!model_text.ok()) return model_text.status();
   const auto model = ParseModelFile(*model_text, options.cut);
   if (!model.ok()) return Prefixed(options.model_file, model.status());
-  const auto system_text = ReadFile(options.system_file);
+  if (!options.has_system()) {
+    const absl::StatusOr<Layouts> layouts = LayoutsOf(options);
+    if (!layouts.ok()) return layouts.status();
+    TransferSpec spec;
+    for (const ModelTensor& tensor : model->tensors) {
+      spec.tensors.push_back(TensorOf(tensor.name, tensor.shape, tensor.dtype, *layouts));
+    }
+    return spec;
+  }
+  const auto system_text = ReadShippedFile(options.system_file, "systems");
   if (!system_text.ok()) return system_text.status();
   auto system = ParseSystemFile(*system_text);
   if (!system.ok()) return Prefixed(options.system_file, system.status());
@@ -79,25 +90,26 @@ absl::StatusOr<TransferSpec> OfModel(const CheckpointBenchOptions& options) {
 
 // Headers alone are read, by each rank.
 absl::StatusOr<TransferSpec> OfDirectory(const std::string& directory, const Layouts& layouts) {
+  const absl::StatusOr<std::vector<std::string>> paths = CheckpointFiles(directory);
+  if (!paths.ok()) return paths.status();
   std::map<std::string, TensorTransfer> by_name;
-  std::error_code error;
-  for (std::filesystem::directory_iterator at(directory, error), end; !error && at != end;
-       at.increment(error)) {
-    if (at->path().extension() != ".safetensors") continue;
-    std::ifstream file(at->path(), std::ios::binary);
+  for (const std::string& path : *paths) {
+    std::ifstream file(path, std::ios::binary);
+    if (!file) return absl::NotFoundError(absl::StrCat("cannot open ", path));
     std::string text(static_cast<size_t>(kSafetensorsPrefixBytes), '\0');
     file.read(text.data(), kSafetensorsPrefixBytes);
     const auto bytes = [&text] {
       return absl::MakeConstSpan(reinterpret_cast<const std::byte*>(text.data()), text.size());
     };
-    const int64_t size = static_cast<int64_t>(at->file_size());
+    std::error_code error;
+    const auto size = static_cast<int64_t>(std::filesystem::file_size(path, error));
     const absl::StatusOr<int64_t> header_bytes = SafetensorsHeaderBytes(bytes(), size);
-    if (!header_bytes.ok()) return Prefixed(at->path().string(), header_bytes.status());
+    if (!header_bytes.ok()) return Prefixed(path, header_bytes.status());
     text.resize(static_cast<size_t>(*header_bytes));
     file.seekg(0);
     file.read(text.data(), *header_bytes);
     const absl::StatusOr<SafetensorsHeader> header = ParseSafetensorsHeader(bytes(), size);
-    if (!header.ok()) return Prefixed(at->path().string(), header.status());
+    if (!header.ok()) return Prefixed(path, header.status());
     for (const SafetensorsTensor& tensor : header->tensors) {
       const std::optional<DType> dtype = DTypeOf(tensor.type);
       if (!dtype || !tensor.unreadable.empty()) {
@@ -110,9 +122,6 @@ absl::StatusOr<TransferSpec> OfDirectory(const std::string& directory, const Lay
       by_name[tensor.name] = TensorOf(tensor.name, std::move(shape), *dtype, layouts);
     }
   }
-  if (error) {
-    return absl::NotFoundError(absl::StrCat("cannot list ", directory, ": ", error.message()));
-  }
   if (by_name.empty()) {
     return absl::NotFoundError(absl::StrCat(directory, " has no *.safetensors with tensors"));
   }
@@ -124,18 +133,15 @@ absl::StatusOr<TransferSpec> OfDirectory(const std::string& directory, const Lay
 }  // namespace
 
 absl::StatusOr<TransferSpec> TensorsOf(const CheckpointBenchOptions& options) {
-  const bool model = !options.model_file.empty() || !options.system_file.empty();
-  if (model) {
-    if (options.model_file.empty() || options.system_file.empty()) {
-      return absl::InvalidArgumentError("--model and --system need each other");
+  if (options.has_system()) {
+    if (options.model_file.empty()) return absl::InvalidArgumentError("--system needs --model");
+    if (!options.layout.empty() || !options.save_layout.empty()) {
+      return absl::InvalidArgumentError("--layout does not go with --system, which has layouts");
     }
-    if (!options.shape.empty() || !options.layout.empty() || !options.save_layout.empty()) {
-      return absl::InvalidArgumentError("--shape and --layout do not go with --model");
-    }
-    return OfModel(options);
   }
-  if (options.layout.empty()) {
-    return absl::InvalidArgumentError("give --layout, or --model with --system");
+  if (!options.model_file.empty()) {
+    if (!options.shape.empty()) return absl::InvalidArgumentError("--shape and --model: give one");
+    return OfModel(options);
   }
   const absl::StatusOr<Layouts> layouts = LayoutsOf(options);
   if (!layouts.ok()) return layouts.status();

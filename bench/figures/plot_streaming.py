@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Draws what streaming.py has measured: SVG plots and streaming.md, tables with goals.
 
-  bench/figures/plot_streaming.py docs/figures/streaming.json docs/figures
+  bench/figures/plot_streaming.py bench/results/streaming.json docs/figures
 
 Parts that are not in the file are left out. Needs matplotlib.
 """

@@ -4,12 +4,17 @@ import os
 
 
 def merge(path, name, part):
-    """Puts `part` under `name`; the others stay. No reader finds half a file."""
+    """Puts `part` under `name`; the others stay."""
     parts = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    parts[name] = rounded(part)
+    parts[name] = part
+    write(path, parts)
+
+
+def write(path, parts):
+    """No reader finds half a file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(path.name + ".draft")
-    draft.write_text(text(parts) + "\n", encoding="utf-8")
+    draft.write_text(text(rounded(parts)) + "\n", encoding="utf-8")
     os.replace(draft, path)
 
 

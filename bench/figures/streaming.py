@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures the goals of streaming, part by part, and writes one JSON of all runs.
 
-  bench/figures/streaming.py --bin build/bin --dir WORKDIR --out docs/figures/streaming.json
+  bench/figures/streaming.py --bin build/bin --dir WORKDIR --out bench/results/streaming.json
 
 A part that is measured again replaces its results, the others stay. Python's standard library,
 nginx, curl and fio. Plots of the results: bench/figures/plot_streaming.py.
@@ -58,9 +58,10 @@ def main():
         begin = time.monotonic()
         part = importlib.import_module(f"parts.{name}").measure(setup)
         minutes = (time.monotonic() - begin) / 60
-        results_file.merge(arguments.out, name,
-                           {"quick": arguments.quick, "machine": machine, "minutes": minutes,
-                            **part})
+        head = facts.head(f"bench/figures/streaming.py --only {name}", arguments.rounds)
+        results_file.merge(arguments.out, name, {
+            "quick": arguments.quick, "machine": machine, "date": head["date"],
+            "commit": head["commit"], "command": head["command"], "minutes": minutes, **part})
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@
 #include <string>
 
 #ifndef SLUICE_VERSION
-#error "the build defines SLUICE_VERSION, e.g. \"0.1.0\""
+#error "the build defines SLUICE_VERSION, e.g. \"0.2.0\""
 #endif
 
 namespace sluice::bench {

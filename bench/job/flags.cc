@@ -6,6 +6,8 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 
 namespace sluice::bench {
 namespace {
@@ -82,6 +84,18 @@ CLI::Option* OrAuto(CLI::Option* option, const std::string& number) {
     return std::string();
   };
   return option->transform(CLI::Validator(replace, ""));
+}
+
+std::string FindJsonFile(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    absl::string_view arg = argv[i];
+    if (arg == "-J" || arg == "--json") {
+      if (i + 1 < argc) return argv[i + 1];
+    } else if (absl::ConsumePrefix(&arg, "--json=") || absl::ConsumePrefix(&arg, "-J")) {
+      return std::string(arg);
+    }
+  }
+  return "";
 }
 
 }  // namespace sluice::bench

@@ -35,6 +35,10 @@ CLI::Option* AddSeconds(CLI::App* app, const std::string& names, double* value,
 // checks, which `number` must pass.
 CLI::Option* OrAuto(CLI::Option* option, const std::string& number = "0");
 
+// The results file that was asked for, also where the flags around it cannot be parsed. Empty:
+// none.
+std::string FindJsonFile(int argc, char** argv);
+
 }  // namespace sluice::bench
 
 #endif  // SLUICE_BENCH_JOB_FLAGS_H_

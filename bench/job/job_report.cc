@@ -16,6 +16,25 @@ std::vector<JobError> JobReport::ErrorsSoFar() const {
   return all;
 }
 
+Json TimesJson(const ResultTimes& times) {
+  Json json = {{"min", times.min}, {"median", times.median}};
+  if (times.p99) json["p99"] = *times.p99;
+  json["max"] = times.max;
+  return json;
+}
+
+double GbPerSecond(int64_t payload_bytes, double median_us) {
+  return median_us > 0 ? static_cast<double>(payload_bytes) / median_us / 1e3 : 0;
+}
+
+Json ErrorsJson(const std::vector<JobError>& errors) {
+  Json json = Json::array();
+  for (const JobError& error : errors) {
+    json.push_back({{"case", error.id}, {"message", error.message}});
+  }
+  return json;
+}
+
 Json ResultsHead(Json config) {
   Json json = {{"version", SLUICE_VERSION}, {"built_with", BuiltWith()}};
   json["config"] = std::move(config);

@@ -2,7 +2,9 @@
 #ifndef SLUICE_BENCH_JOB_JOB_REPORT_H_
 #define SLUICE_BENCH_JOB_JOB_REPORT_H_
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +26,27 @@ struct JobReport {
   // run has left cannot be taken for a good one.
   std::vector<JobError> ErrorsSoFar() const;
 };
+
+// ---- What every results file has; docs/results.md tells it to readers.
+//
+// At the top: `version`, `built_with`, `config` (numbers as numbers), `results`, `errors`. Of each
+// result: `case`, `time_us`, `gb_per_s`. What a command has beside them are keys of its own.
+
+// Microseconds of what was repeated.
+struct ResultTimes {
+  double min = 0;
+  double median = 0;
+  double max = 0;
+  std::optional<double> p99 = std::nullopt;
+};
+// `time_us`: {min, median, p99, max}; without p99 where there is none.
+nlohmann::ordered_json TimesJson(const ResultTimes& times);
+
+// `gb_per_s`: payload in 10^9 bytes, by the median time. 0 where no time was taken.
+double GbPerSecond(int64_t payload_bytes, double median_us);
+
+// `errors`: [{case, message}]; the case is empty where the error is not of one.
+nlohmann::ordered_json ErrorsJson(const std::vector<JobError>& errors);
 
 // How a results file begins: which program wrote it, and with which flags.
 nlohmann::ordered_json ResultsHead(nlohmann::ordered_json config);

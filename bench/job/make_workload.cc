@@ -9,6 +9,7 @@
 #include "workload/model_mapping.h"
 #include "workload/numbers.h"
 #include "workload/presets.h"
+#include "workload/shipped_file.h"
 #include "workload/system_file.h"
 
 namespace sluice::bench {
@@ -25,7 +26,7 @@ bool HasLayoutFlags(const InlineFlags& f) {
   return f.disjoint || f.ranks != 0 ||
          AnyGiven({&f.collective, &f.src, &f.src_mesh, &f.src_ranks, &f.src_placements, &f.dst,
                    &f.dst_mesh, &f.dst_ranks, &f.dst_placements, &f.begin_bytes, &f.end_bytes,
-                   &f.factor});
+                   &f.factor, &f.step});
 }
 
 bool HasShapeFlags(const InlineFlags& f) { return AnyGiven({&f.shape, &f.dtype}); }
@@ -60,7 +61,7 @@ absl::Status CheckOneKind(const WorkloadOptions& o) {
 }
 
 absl::StatusOr<Workload> ReadCases(const std::string& path) {
-  const auto text = ReadFile(path);
+  const auto text = ReadShippedFile(path, "cases");
   if (!text.ok()) return text.status();
   auto workload = ParseCaseFile(*text);
   if (!workload.ok()) return Prefixed(path, workload.status());
@@ -94,11 +95,11 @@ std::string Stem(const std::string& path) {
 }
 
 absl::StatusOr<Workload> ReadModel(const WorkloadOptions& options) {
-  const auto model_text = ReadFile(options.model_file);
+  const auto model_text = ReadShippedFile(options.model_file, "models");
   if (!model_text.ok()) return model_text.status();
   const auto model = ParseModelFile(*model_text, options.cut);
   if (!model.ok()) return Prefixed(options.model_file, model.status());
-  const auto system_text = ReadFile(options.system_file);
+  const auto system_text = ReadShippedFile(options.system_file, "systems");
   if (!system_text.ok()) return system_text.status();
   const auto system = ParseSystemFile(*system_text);
   if (!system.ok()) return Prefixed(options.system_file, system.status());

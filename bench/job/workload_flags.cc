@@ -14,7 +14,10 @@ void AddWorkloadFlags(CLI::App* app, WorkloadOptions* o) {
   const char* what =
       "What to move (one of --cases, --preset, --model, --collective, or --src and --dst)";
   InlineFlags* in = &o->inline_flags;
-  app->add_option("--cases", o->cases_file, "case file: JSON, which docs/layouts.md describes")
+  app->add_option(
+         "--cases", o->cases_file,
+         "case file: JSON, which docs/layouts.md describes; or recipes, which comes with the "
+         "program")
       ->group(what);
   app->add_option("--preset", o->preset,
                   "etha-N-no_partial, -replicate_dp or -partial_dp, N = 1..8: cases of published "
@@ -24,13 +27,15 @@ void AddWorkloadFlags(CLI::App* app, WorkloadOptions* o) {
       ->group(what);
   app->add_option("--tensors", o->tensors, "tensors of a preset [2], or of one --shape [1]")
       ->group(what);
-  app->add_option("--model", o->model_file,
-                  "model file: {name: {shape, dtype}}; bench/models has some")
-      ->group(what);
   app->add_option(
-         "--system", o->system_file,
-         "system file: {train, generation}, which says how many ranks it takes; bench/systems "
-         "has some")
+         "--model", o->model_file,
+         "model file: {name: {shape, dtype}}; or the name of one in share/sluice/models, e.g. "
+         "llama-3-8b (in the repository: bench/models)")
+      ->group(what);
+  app->add_option("--system", o->system_file,
+                  "system file: {train, generation}, which says how many ranks it takes; or the "
+                  "name of one in "
+                  "share/sluice/systems, e.g. llama-3-8b-fsdp4-tp2dp2 (bench/systems)")
       ->group(what);
   app->add_option("--layers", o->cut.layers, "keep the first N layers of the model")->group(what);
   app->add_option("--scale", o->cut.scale, "divide the dimensions of the model by K")->group(what);
@@ -68,6 +73,8 @@ void AddWorkloadFlags(CLI::App* app, WorkloadOptions* o) {
       ->group(what);
   app->add_option("-e,--maxbytes", in->end_bytes, "to this size [as -b]")->group(what);
   app->add_option("-f,--stepfactor", in->factor, "multiplying by this [2]")->group(what);
+  app->add_option("-i,--stepbytes", in->step, "or adding so many bytes, in place of -f")
+      ->group(what);
 }
 
 }  // namespace sluice::bench

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "workload/source_groups.h"
 
@@ -43,8 +44,8 @@ int64_t BaselineBytes(const std::vector<std::string>& names, const TransferSpec&
   for (const std::string& name : names) {
     double largest = 0;
     for (const TensorTransfer& tensor : spec.tensors) {
-      if (name == "serial" || name == "isend") bytes += 2 * MessageBytes(tensor);
-      if (name == "memcpy") bytes += 3 * MessageBytes(tensor);
+      if (name == "serial" || absl::StartsWith(name, "isend")) bytes += 2 * MessageBytes(tensor);
+      if (absl::StartsWith(name, "memcpy") || name == "bound") bytes += 3 * MessageBytes(tensor);
       if (name == "gather-broadcast") largest = std::max(largest, WholeBytes(tensor));
     }
     bytes += largest;  // used again for one tensor after the other

@@ -50,11 +50,10 @@ void AddKnobFlags(CLI::App* app, Options* o) {
   app->add_option(
          "--baseline", o->baselines_text,
          "run these as well, in turns, and compare: serial (one chunk at a time), isend (a "
-         "message per chunk, all at once), alltoallw, gather-broadcast, mpi-collective "
-         "(MPI_Allgather "
-         "and the like, of --collective); memcpy: the bound, each "
-         "rank "
-         "writes its targets from memory of its own")
+         "message per chunk, all at once), isend-packed (chunks joined by peer, unpacked as they "
+         "arrive), alltoallw, gather-broadcast, mpi-collective (MPI_Allgather and the like, of "
+         "--collective); memcpy-own: each rank writes its targets from a copy of its own; bound: "
+         "what all cores of the node can do, each byte of the targets written once")
       ->group(knobs);
   app->add_option("--windowed", o->windowed,
                   "give targets their memory N tensors at a time, check it and take it back when "
@@ -65,7 +64,8 @@ void AddKnobFlags(CLI::App* app, Options* o) {
             "a thread of each session's own drives its transfers (MPI_THREAD_MULTIPLE)")
       ->group(knobs);
   app->add_option("--memory", o->memory,
-                  "tensors in host memory: shared (mapped by the node's ranks) or private [shared]")
+                  "tensors in host memory: private (your own, as a trainer has it) or shared (that "
+                  "Sluice allocated, mapped by the node's ranks) [private]")
       ->group(knobs);
   OrAuto(app->add_option("--ranks-per-node", o->ranks_per_node,
                          "plan as if every N ranks were a node [auto: by host name]")
@@ -89,7 +89,8 @@ void AddRunFlags(CLI::App* app, Options* o) {
       "what is verified after every iteration: no element, 4 KiB of every 64 (and the last), or "
       "all [all]; 0 and 1 are none and all")
       ->group(run);
-  app->add_option("--seed", o->seed, "added to the element's index in the fill [0]")->group(run);
+  app->add_option("--seed,--fill-seed", o->seed, "added to the element's index in the fill [0]")
+      ->group(run);
   app->add_option("--fill", o->fill,
                   "hash: values depend on the tensor's name and all of an element's index; plain: "
                   "on the index's low 32 bits, as checksums of --fingerprint need it [hash]")
@@ -103,9 +104,10 @@ void AddRunFlags(CLI::App* app, Options* o) {
                   "negative control: have each rank take this much memory in the last run, which "
                   "must then fail if no budget allows it")
       ->group(run);
-  app->add_option("--format", o->format,
-                  "table; osu: size, MB/s and messages/s; or csv: comma separated values, all else "
-                  "in lines that begin with # [table]")
+  app->add_option(
+         "--format", o->format,
+         "table; osu: size, MB/s, messages/s and case; or csv: comma separated values, all else "
+         "in lines that begin with # [table]")
       ->group(run);
   AddSwitch(app, "--csv", &o->csv, "the same as --format csv")->group(run);
   app->add_option("--trace", o->trace_file,

@@ -43,7 +43,7 @@ struct Options : WorkloadOptions {
   std::vector<int64_t> compare_bucket_bytes;    // and of these; 0: automatic
   std::vector<int> compare_max_in_flight;       // and of these; 0: automatic
   std::vector<std::string> baselines;           // run each of them as well
-  std::string memory = "shared";                // or private
+  std::string memory = "private";               // or shared
   std::string format = "table";
   bool csv = false;  // becomes the format
   int windowed = 0;  // tensors per window, whose targets come late; 0: all targets from the start

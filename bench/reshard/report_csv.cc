@@ -29,8 +29,8 @@ std::string CsvRow(const CaseResult& r) {
       absl::StrFormat(",%.3f,%d,%d,%d,%d,%.6f,", r.p99_us, r.peak_buckets, r.limit_buckets,
                       r.peak_bytes, r.limit_bytes, r.wait_share),
       grown ? absl::StrCat(r.memory.growth_bytes) : "", ",",
-      grown && r.memory.judged ? absl::StrCat(r.memory.allowed_bytes) : "", ",", Quoted(r.id), "\n",
-      BaselineLine(r));
+      grown && r.memory.judged ? absl::StrCat(r.memory.allowed_bytes) : "", ",", Quoted(r.id),
+      "\n");
 }
 
 }  // namespace sluice::bench

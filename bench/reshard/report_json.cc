@@ -15,6 +15,7 @@ using Json = nlohmann::ordered_json;
 Json ConfigJson(const Options& options, const RunReport& report) {
   Json config;
   for (const auto& [name, value] : Knobs(options)) config[name] = value;
+  config["fill_seed"] = options.seed;
   config["timeout_s"] = options.timeout_s;
   config["fingerprint"] = options.fingerprint;
   config["plan_only"] = options.plan_only;
@@ -90,6 +91,7 @@ Json MemoryJson(const MemoryGrowth& m) {
 Json ResultJson(const CaseResult& r, bool fingerprint) {
   Json json = {
       {"id", r.id},
+      {"case", r.id},
       {"plan", r.plan},
       {"dtype", r.dtype},
       {"tensors", r.tensors},
@@ -101,7 +103,8 @@ Json ResultJson(const CaseResult& r, bool fingerprint) {
       {"chosen", {{"bucket_bytes", r.bucket_bytes}, {"max_in_flight", r.max_in_flight}}},
       {"plan_us", r.plan_us},
       {"time_us",
-       {{"min", r.min_us}, {"median", r.median_us}, {"p99", r.p99_us}, {"max", r.max_us}}},
+       TimesJson({.min = r.min_us, .median = r.median_us, .max = r.max_us, .p99 = r.p99_us})},
+      {"gb_per_s", GbPerSecond(r.payload_bytes, r.median_us)},
       {"iterations_us", r.iterations_us},
       {"alg_bw", r.alg_bw},
       {"bus_bw", r.bus_bw},
@@ -133,6 +136,9 @@ Json RatioJson(double ratio) { return std::isfinite(ratio) ? Json(ratio) : Json(
 
 Json PlanJson(const PlanFigures& p) {
   Json json = {{"id", p.id},
+               {"case", p.id},
+               {"time_us", nullptr},  // nothing moves
+               {"gb_per_s", nullptr},
                {"plan", p.plan},
                {"node_bytes", p.node_bytes},
                {"node_bytes_ratio", RatioJson(p.node_bytes_ratio)},
@@ -160,10 +166,8 @@ std::string JsonText(const Options& options, const RunReport& report) {
     json["results"].push_back(ResultJson(result, options.fingerprint));
   }
   for (const PlanFigures& plan : report.plans) json["results"].push_back(PlanJson(plan));
-  json["errors"] = Json::array();
-  for (const JobError& error : report.ErrorsSoFar()) {
-    json["errors"].push_back({{"id", error.id}, {"message", error.message}});
-  }
+  json["errors"] = ErrorsJson(report.ErrorsSoFar());
+  for (Json& error : json["errors"]) error["id"] = error["case"];
   if (!report.notes.empty()) json["notes"] = report.notes;
   return ResultsText(json);
 }

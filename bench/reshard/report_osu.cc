@@ -1,4 +1,5 @@
-// Results in the manner of the OSU micro-benchmarks: three columns, all else in comments.
+// Results in the manner of the OSU micro-benchmarks: three columns and the case, all else in
+// comments around them.
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -17,25 +18,24 @@ double PerSecond(int64_t count, double time_us) {
 
 }  // namespace
 
-std::string OsuHeader(const RunReport& report) {
-  std::string text = absl::StrCat(
-      "# sluice-bench reshard ", SLUICE_VERSION, " (", BuiltWith(), ")\n# [ ranks: ", report.world,
-      " ] [ hosts: ", absl::StrJoin(report.hosts, ","), " ] [ ", report.mpi, " ]\n");
+std::string OsuHeader(const Options& options, const RunReport& report) {
+  std::string text =
+      absl::StrCat("# sluice-bench reshard ", SLUICE_VERSION, " (", BuiltWith(), "), ",
+                   MemoryWords(options), "\n# [ ranks: ", report.world,
+                   " ] [ hosts: ", absl::StrJoin(report.hosts, ","), " ] [ ", report.mpi, " ]\n");
   for (const std::string& note : report.notes) absl::StrAppend(&text, "# note: ", note, "\n");
   absl::StrAppend(&text,
                   "# Size: bytes delivered to other ranks per run; MB = 10^6 bytes; a message is a "
                   "bucket\n",
-                  absl::StrFormat("%-*s%*s%*s\n", kSizeWidth, "# Size", kColumnWidth, "MB/s",
+                  absl::StrFormat("%-*s%*s%*s  Case\n", kSizeWidth, "# Size", kColumnWidth, "MB/s",
                                   kColumnWidth, "Messages/s"));
   return text;
 }
 
 std::string OsuRow(const CaseResult& r) {
-  return absl::StrCat("# ", r.id, "\n",
-                      absl::StrFormat("%-*d%*.2f%*.2f\n", kSizeWidth, r.payload_bytes, kColumnWidth,
-                                      PerSecond(r.payload_bytes, r.median_us) / 1e6, kColumnWidth,
-                                      PerSecond(r.buckets, r.median_us)),
-                      BaselineLine(r));
+  return absl::StrFormat("%-*d%*.2f%*.2f  %s\n", kSizeWidth, r.payload_bytes, kColumnWidth,
+                         PerSecond(r.payload_bytes, r.median_us) / 1e6, kColumnWidth,
+                         PerSecond(r.buckets, r.median_us), r.id);
 }
 
 }  // namespace sluice::bench

@@ -40,11 +40,19 @@ std::string ChosenLine(const CaseResult& r) {
 
 }  // namespace
 
+std::string MemoryWords(const Options& options) {
+  if (options.gpu.uses_device()) return "in memory of devices";
+  if (options.memory == "private") return "in your own memory";
+  if (options.windowed > 0) return "from memory that Sluice allocated to your own";
+  return "in memory that Sluice allocated";
+}
+
 std::string TableHeader(const Options& options, const RunReport& report) {
-  std::string text = absl::StrCat("# sluice-bench reshard ", SLUICE_VERSION, " (", BuiltWith(),
-                                  ")\n#\n# ", report.world, " ranks on ", report.hosts.size(),
-                                  report.hosts.size() == 1 ? " host: " : " hosts: ",
-                                  absl::StrJoin(report.hosts, ","), "; ", report.mpi, "\n#");
+  std::string text = absl::StrCat(
+      "# sluice-bench reshard ", SLUICE_VERSION, " (", BuiltWith(), "), ", MemoryWords(options),
+      "\n#\n# ", report.world, " ranks on ", report.hosts.size(),
+      report.hosts.size() == 1 ? " host: " : " hosts: ", absl::StrJoin(report.hosts, ","), "; ",
+      report.mpi, "\n#");
   for (const auto& [name, value] : Knobs(options)) absl::StrAppend(&text, " ", name, "=", value);
   absl::StrAppend(&text, " timeout_s=", options.timeout_s, " transport=", options.gpu.transport,
                   " plan=", options.plan);
@@ -121,6 +129,15 @@ std::string TableFooter(const RunReport& report) {
                                      wrong == 0 && report.errors.empty() ? "OK" : "FAILED");
   absl::StrAppendFormat(&text, "# Avg bus bandwidth    : %.4f\n", bandwidth);
   return text + ErrorLines(report);
+}
+
+std::string FooterWithBaselines(const RunReport& report) {
+  std::string text;
+  for (const CaseResult& result : report.results) {
+    if (result.baselines.empty()) continue;
+    absl::StrAppend(&text, "# ", result.id, "\n", BaselineLine(result));
+  }
+  return text + TableFooter(report);
 }
 
 }  // namespace sluice::bench

@@ -62,7 +62,7 @@ class ReshardCommand final : public Command {
     if (!lanes.ok()) return lanes.status();
     auto baselines = BaselineRuns::Create(options_.baselines, ranks, options_.timeout());
     if (!baselines.ok()) End(baselines.status());
-    Print(IsOsu() ? OsuHeader(report_) : TableHeader(options_, report_));
+    Print(IsOsu() ? OsuHeader(options_, report_) : TableHeader(options_, report_));
     Runner runner(&options_, ranks, baselines->get(), *std::move(lanes));
     for (const Case& entry : workload_.cases) RunCase(entry, &runner);
     WriteTrace(&runner);
@@ -80,8 +80,10 @@ class ReshardCommand final : public Command {
   }
   std::string Json() const override { return JsonText(options_, report_); }
   std::string Footer() const override {
-    const bool has_words = is_whole_ && !options_.model_file.empty() && options_.format != "csv";
-    return absl::StrCat(TableFooter(report_), has_words ? InWords(report_.results) : "");
+    const bool has_words = is_whole_ && !options_.model_file.empty() && options_.format == "table";
+    const bool for_programs = options_.format != "table";
+    return absl::StrCat(for_programs ? FooterWithBaselines(report_) : TableFooter(report_),
+                        has_words ? InWords(report_.results) : "");
   }
 
   void WriteTrace(Runner* runner) {

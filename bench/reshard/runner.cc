@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "job/fabric_options.h"
 #include "job/host_clock.h"
 #include "job/memory_need.h"
 #include "job/trace_file.h"
@@ -39,7 +40,8 @@ bool InTargetMesh(const TensorTransfer& tensor, int rank) {
 // Makes the lane's session, on `fabric` or, if that is null, on one of its own.
 absl::Status OpenLane(const Options& options, std::unique_ptr<Fabric> fabric, Lane* lane) {
   if (fabric == nullptr) {
-    auto made = MakeMpiFabric(MPI_COMM_WORLD, {options.ranks_per_node, options.timeout()});
+    auto made =
+        MakeMpiFabric(MPI_COMM_WORLD, FabricOptionsOf(options.ranks_per_node, options.timeout()));
     if (!made.ok()) return made.status();
     fabric = *std::move(made);
   }

@@ -26,17 +26,19 @@ void AddShardsFlags(CLI::App* app, ShardsOptions* o) {
                          "items of an object, the last one may have fewer [auto: as many as make "
                          "64M]")
              ->check(CLI::Range(int64_t{0}, kMostShardItems)));
-  app->add_option("--seed", o->seed, "part of the formula that fills the items [0]");
+  app->add_option("--seed,--fill-seed", o->seed, "part of the formula that fills the items [0]");
   app->add_option("--dtype", o->dtype, "elements of an item: u8, i16, f16, bf16, f32, ... [u8]");
   AddSwitch(app, "--force", &o->force,
             "write into a directory that is not empty: files of the same names are replaced, "
             "others stay");
+  app->add_option("-J,--json", o->json_file, "write the results here, also on failure");
   SetHelp(app,
           "build/bin/sluice-bench shards --make raw --dir /tmp/shards --items 64 --item-bytes 1M "
           "--force");
 }
 
 absl::StatusOr<ShardsPlan> ParseShards(const ShardsOptions& options) {
+  if (!options.flags.ok()) return options.flags;
   ShardsPlan plan;
   const auto format = ParseShardFormat(options.format);
   if (!format.ok()) return Prefixed("--make", format.status());

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "shards/make_shards.h"
 
@@ -16,6 +17,7 @@ namespace sluice::bench {
 
 // The flags as they were typed.
 struct ShardsOptions {
+  absl::Status flags;  // why they could not be parsed
   std::string format;
   std::string directory;
   int64_t items = 0;
@@ -24,6 +26,7 @@ struct ShardsOptions {
   uint64_t seed = 0;
   std::string dtype = "u8";
   bool force = false;
+  std::string json_file;
 };
 
 void AddShardsFlags(CLI::App* app, ShardsOptions* options);

@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -18,6 +20,7 @@
 #include "job/exit_codes.h"
 #include "job/flags.h"
 #include "job/help.h"
+#include "job/job_report.h"
 #include "sim/deadlock/campaign.h"
 #include "sim/deadlock/rules.h"
 #include "simulate/interrupt.h"
@@ -36,7 +39,14 @@ absl::Status About(const char* flag, const absl::Status& status) {
   return absl::Status(status.code(), absl::StrCat(flag, ": ", status.message()));
 }
 
+// As the only result's name: "escape", "escape/slots-off".
+std::string CaseOf(const DeadlockOptions& options) {
+  return options.switch_off.empty() ? options.rule
+                                    : absl::StrCat(options.rule, "/", options.switch_off, "-off");
+}
+
 absl::StatusOr<CampaignOptions> Parse(const DeadlockOptions& options) {
+  if (!options.flags.ok()) return options.flags;
   CampaignOptions campaign{.rules = {},
                            .seed = options.seed,
                            .first = options.first,
@@ -85,8 +95,32 @@ void PrintTable(const CampaignOptions& options, const CampaignResult& result, bo
                smallest.job.buckets.size(), smallest.job.ranks, smallest.script);
 }
 
-std::string JsonText(const CampaignOptions& options, const CampaignResult& result,
-                     bool interrupted) {
+Json ConfigJson(const DeadlockOptions& options) {
+  return {
+      {"command", "deadlock"},         {"rule", options.rule}, {"switch_off", options.switch_off},
+      {"iters", options.runs},         {"seed", options.seed}, {"first", options.first},
+      {"ranks_max", options.ranks_max}};
+}
+
+// What all results files have. A search takes no time that would be of anything but this machine.
+std::string JsonText(const DeadlockOptions& options, const Json& found,
+                     const std::vector<JobError>& errors) {
+  Json json = ResultsHead(ConfigJson(options));
+  if (!found.is_null()) json.update(found);
+  json["results"] = Json::array();
+  if (!found.is_null()) {
+    Json result = {{"case", CaseOf(options)}, {"time_us", nullptr}, {"gb_per_s", nullptr}};
+    for (const char* key :
+         {"runs", "stalled", "stall_rate", "buckets", "events", "reached_budget"}) {
+      result[key] = found[key];
+    }
+    json["results"].push_back(std::move(result));
+  }
+  json["errors"] = ErrorsJson(errors);
+  return ResultsText(json);
+}
+
+Json FoundJson(const CampaignOptions& options, const CampaignResult& result, bool interrupted) {
   Json json = {{"rule", NameOf(options.rules.rule)},
                {"runs", result.runs},
                {"stalled", result.stalled},
@@ -111,12 +145,33 @@ std::string JsonText(const CampaignOptions& options, const CampaignResult& resul
                         {"slots", smallest.job.options.slots},
                         {"script", smallest.script}};
   }
-  return json.dump(1) + "\n";
+  return json;
+}
+
+// Only the engine's rule promises that nothing stalls, and only with all its premises.
+std::vector<JobError> ErrorsOf(const CampaignOptions& options, const CampaignResult& result,
+                               bool interrupted) {
+  std::vector<JobError> errors;
+  const std::string rule(NameOf(options.rules.rule));
+  if (options.rules.rule == GateRule::kEscape && !options.rules.off && result.stalled > 0) {
+    errors.push_back(
+        {rule, absl::StrCat(result.stalled, " runs stalled, the first is ", result.first_stalled)});
+  }
+  if (interrupted) errors.push_back({"", "interrupted: not all has been run"});
+  return errors;
 }
 
 int Fail(const absl::Status& status, int code) {
   absl::FPrintF(stderr, "sluice-sim deadlock: %s\n", status.message());
   return code;
+}
+
+int Refuse(const absl::Status& status, const DeadlockOptions& options) {
+  if (!options.json_file.empty()) {
+    const std::string json = JsonText(options, Json(), {{"", std::string(status.message())}});
+    WriteFile(options.json_file, json).IgnoreError();  // the error may be that it cannot be written
+  }
+  return Fail(status, kBadUsageExit);
 }
 
 absl::Status WriteFiles(const DeadlockOptions& options, const std::string& json,
@@ -149,7 +204,7 @@ CLI::App* AddDeadlockCommand(CLI::App& app, DeadlockOptions* o) {
       ->check(CLI::Range(int64_t{0}, kMost));
   command->add_option("--ranks-max", o->ranks_max, "most ranks of a job [8]")
       ->check(CLI::Range(deadlock::kRanksMin, deadlock::kRanksMost));
-  command->add_option("-J,--json", o->json_file, "write the result here");
+  command->add_option("-J,--json", o->json_file, "write the result here, also on failure");
   command->add_option("--script", o->script_file,
                       "write the smallest stalled run here, as a script for engines");
   AddSwitch(command, "--progress", &o->progress,
@@ -160,10 +215,13 @@ CLI::App* AddDeadlockCommand(CLI::App& app, DeadlockOptions* o) {
 
 int RunDeadlock(const DeadlockOptions& options) {
   const absl::StatusOr<CampaignOptions> campaign = Parse(options);
-  if (!campaign.ok()) return Fail(campaign.status(), kBadUsageExit);
-  if (absl::Status status = MakeWritable({options.json_file, options.script_file}); !status.ok()) {
-    return Fail(status, kBadUsageExit);
+  if (!campaign.ok()) return Refuse(campaign.status(), options);
+  absl::Status status = MakeWritable({options.script_file});
+  if (status.ok() && !options.json_file.empty()) {
+    status =
+        WriteFile(options.json_file, JsonText(options, Json(), {{"", "the run has not ended"}}));
   }
+  if (!status.ok()) return Refuse(status, options);
   const Interrupt interrupt;
   ProgressLine line(options.progress);
   const CampaignResult result = deadlock::RunCampaign(*campaign, [&](const CampaignResult& so_far) {
@@ -173,12 +231,12 @@ int RunDeadlock(const DeadlockOptions& options) {
   line.Clear();
   const bool interrupted = result.runs < campaign->runs;
   PrintTable(*campaign, result, interrupted);
-  const absl::Status written =
-      WriteFiles(options, JsonText(*campaign, result, interrupted), result);
+  const std::vector<JobError> errors = ErrorsOf(*campaign, result, interrupted);
+  const absl::Status written = WriteFiles(
+      options, JsonText(options, FoundJson(*campaign, result, interrupted), errors), result);
   if (!written.ok()) return Fail(written, kFailedExit);
   if (interrupted) return kInterruptedExit;
-  const bool broken = campaign->rules.rule == GateRule::kEscape && !campaign->rules.off;
-  return broken && result.stalled > 0 ? kFailedExit : kGoodExit;
+  return errors.empty() ? kGoodExit : kFailedExit;
 }
 
 }  // namespace sluice::bench

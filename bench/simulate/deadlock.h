@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string>
 
+#include "absl/status/status.h"
+
 namespace CLI {
 class App;
 }
@@ -13,6 +15,7 @@ namespace sluice::bench {
 
 // The flags as they were typed: their names are an interface.
 struct DeadlockOptions {
+  absl::Status flags;  // why they could not be parsed
   std::string rule = "escape";
   std::string switch_off;  // a premise's name; empty for none
   int64_t runs = 1000;
@@ -28,8 +31,8 @@ struct DeadlockOptions {
 CLI::App* AddDeadlockCommand(CLI::App& app, DeadlockOptions* options);
 
 // Prints a table and the smallest stalled run. Returns the exit code. Options that make no sense
-// give
-// 2. A file that cannot be written gives 1. The engine's rule gives 1 too, if it stalls with all
+// give 2. A file that cannot be written gives 1. The engine's rule gives 1 too, if it stalls with
+// all
 //    its premises on. CTRL-C gives 130, and ends the search with what is known by then.
 int RunDeadlock(const DeadlockOptions& options);
 

@@ -87,11 +87,12 @@ void AddSimFlags(CLI::App* app, const std::string& budgets, SimOptions* o) {
                                budgets, "]"))
       ->group(knobs);
   OrAuto(app->add_option("--max-in-flight", o->max_in_flight,
-                         "most buckets of a channel at once [2]; auto or 0: as in a session")
+                         "most buckets of a channel at once [2]; auto or 0: as in a session and in "
+                         "reshard")
              ->check(CLI::Range(0, 1 << 16))
              ->group(knobs));
   app->add_option("--bucket-bytes", o->bucket_bytes_text,
-                  "most bytes of a bucket [8M]; auto or 0: as in a session")
+                  "most bytes of a bucket [8M]; auto or 0: as in a session and in reshard")
       ->group(knobs);
   app->add_option("--plan", o->plan,
                   "relay, or naive: each rank gets its bytes from one that holds them [relay]")
@@ -107,7 +108,8 @@ void AddSimFlags(CLI::App* app, const std::string& budgets, SimOptions* o) {
       ->group(knobs);
   AddNetworkFlags(app, o);
   const char* output = "Output";
-  app->add_option("-J,--json", o->json_file, "write the results here")->group(output);
+  app->add_option("-J,--json", o->json_file, "write the results here, also on failure")
+      ->group(output);
   app->add_option("--csv", o->csv_file, "write the results here, a line each")->group(output);
   AddSwitch(app, "--costs", &o->costs,
             "in the JSON, too, what planning and simulating took (which differs between runs)")
@@ -117,6 +119,7 @@ void AddSimFlags(CLI::App* app, const std::string& budgets, SimOptions* o) {
 }
 
 absl::Status ParseSimTexts(SimOptions* options) {
+  if (!options->flags.ok()) return options->flags;
   const auto bucket_bytes = ParseBytesOrAuto(options->bucket_bytes_text);
   if (!bucket_bytes.ok()) return Prefixed("--bucket-bytes", bucket_bytes.status());
   if (*bucket_bytes != 0 && (*bucket_bytes < 16 || *bucket_bytes > int64_t{1} << 30)) {

@@ -16,6 +16,7 @@ class App;
 namespace sluice::bench {
 
 struct SimOptions {
+  absl::Status flags;  // why they could not be parsed
   sim::NetworkModel network;
   std::vector<int64_t> budgets;  // buckets per rank; 0: no limit
   int64_t bucket_bytes = 0;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "job/exit_codes.h"
@@ -23,14 +22,23 @@ int RanksOf(const TransferSpec& spec) {
   return most + 1;
 }
 
-absl::Status RunCases(const PeakOptions& options, const Interrupt& interrupt,
-                      std::vector<SimResult>* results) {
+nlohmann::ordered_json WhatOf(const WorkloadOptions& o) {
+  const InlineFlags& in = o.inline_flags;
+  return {{"command", "peak"},     {"cases", o.cases_file},   {"preset", o.preset},
+          {"model", o.model_file}, {"system", o.system_file}, {"layers", o.cut.layers},
+          {"scale", o.cut.scale},  {"shape", in.shape},       {"dtype", in.dtype},
+          {"src", in.src},         {"dst", in.dst},           {"collective", in.collective},
+          {"ranks", in.ranks}};
+}
+
+absl::Status RunCases(const PeakOptions& options, const Interrupt& interrupt, SimReport* report) {
   absl::StatusOr<Workload> workload = MakeWorkload(options.workload);
   if (!workload.ok()) return workload.status();
   for (const std::string& note : workload->notes) std::printf("# note: %s\n", note.c_str());
   std::fputs(SimTableHeader(options.sim).c_str(), stdout);
   for (Case& of : workload->cases) {
     if (interrupt.came()) break;
+    report->running = of.id;
     if (!of.status.ok()) {
       return absl::Status(of.status.code(),
                           absl::StrCat("case '", of.id, "': ", of.status.message()));
@@ -44,7 +52,7 @@ absl::Status RunCases(const PeakOptions& options, const Interrupt& interrupt,
     for (int rank = 0; rank < job.ranks; ++rank) {
       job.node_of_rank.push_back(rank / options.sim.network.ranks_per_node);
     }
-    absl::Status status = RunJob(job, options.sim, interrupt, results);
+    absl::Status status = RunJob(job, options.sim, interrupt, report);
     if (!status.ok()) {
       return absl::Status(status.code(), absl::StrCat("case '", job.name, "': ", status.message()));
     }
@@ -67,13 +75,16 @@ int RunPeak(PeakOptions* options) {
     std::fputs(PresetListText().c_str(), stdout);
     return kGoodExit;
   }
-  if (absl::Status status = ParseSimTexts(&options->sim); !status.ok()) return RefuseSim(status);
+  SimReport report;
+  report.what = WhatOf(options->workload);
+  absl::Status status = ParseSimTexts(&options->sim);
+  if (status.ok()) status = SaveSim(options->sim, report);
+  if (!status.ok()) return RefuseSim(status, options->sim, &report);
   const Interrupt interrupt;
-  std::vector<SimResult> results;
-  const absl::Status status = RunCases(*options, interrupt, &results);
+  status = RunCases(*options, interrupt, &report);
   const bool refused = absl::IsInvalidArgument(status) || absl::IsNotFound(status);
-  if (refused && results.empty()) return RefuseSim(status);
-  return FinishSim(status, options->sim, interrupt, results);
+  if (refused && report.results.empty()) return RefuseSim(status, options->sim, &report);
+  return FinishSim(status, options->sim, interrupt, &report);
 }
 
 }  // namespace sluice::bench

@@ -1,8 +1,7 @@
-// Sums and orders of what ranks saw, and the three ways to write it down.
+// Sums and orders of what ranks saw, as a table and as CSV.
 #include "simulate/result.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
@@ -141,63 +140,6 @@ std::string SimCsv(const SimOptions& options, absl::Span<const SimResult> result
         r.held_by_wire, r.stalled ? 1 : 0);
   }
   return text;
-}
-
-std::string SimJson(const SimOptions& options, absl::Span<const SimResult> results) {
-  using ResultJson = nlohmann::ordered_json;
-  const sim::NetworkModel& network = options.network;
-  ResultJson json;
-  json["model"] = network.name;
-  json["network"] = {{"port_rate", network.port_rate},
-                     {"latency_us", network.latency * 1e6},
-                     {"ranks_per_node", network.ranks_per_node},
-                     {"copy_rate", network.copy_rate},
-                     {"copy_latency_us", network.copy_latency * 1e6},
-                     {"copies_block", network.copies_block},
-                     {"folds", network.folds}};
-  if (network.kind == sim::NetworkModel::Kind::kNodes) {
-    json["network"]["nics_per_node"] = network.nics_per_node;
-    json["network"]["nic_rate"] = network.nic_rate;
-    json["network"]["nic_latency_us"] = network.nic_latency * 1e6;
-  }
-  json["bucket_bytes"] = options.bucket_bytes;
-  json["plan"] = options.plan;
-  json["seed"] = options.seed;
-  json["start_skew_us"] = options.start_skew_us;
-  json["results"] = ResultJson::array();
-  for (const SimResult& r : results) {
-    ResultJson row;
-    row["family"] = r.family;
-    row["ranks"] = r.ranks;
-    row["budget"] = r.budget;
-    if (options.bucket_bytes == 0) row["bucket_bytes"] = r.bucket_bytes;
-    row["max_in_flight"] = r.max_in_flight;
-    row["look_ahead"] = r.look_ahead;
-    row["peak"] = {{"max", r.peak_max},
-                   {"median", r.peak_median},
-                   {"mean", r.peak_mean},
-                   {"bytes_max", r.peak_bytes_max},
-                   {"ops_max", r.peak_operations_max}};
-    row["channels_max"] = r.channels_max;
-    row["buckets"] = r.buckets;
-    row["makespan_us"] = r.makespan_us;
-    row["ratio_to_link_bound"] = r.ratio_to_link_bound;
-    row["ratio_to_no_budget"] =
-        r.ratio_to_no_budget ? ResultJson(*r.ratio_to_no_budget) : ResultJson(nullptr);
-    row["waits"] = {{"budget", r.waits_for_budget}, {"channel", r.waits_for_channel}};
-    row["held"] = {
-        {"copies", r.held_by_copies}, {"partner", r.held_by_partner}, {"wire", r.held_by_wire}};
-    row["stalled"] = r.stalled;
-    if (r.stopped) row["stopped"] = true;
-    if (options.costs) {
-      row["costs"] = {{"plan_seconds", r.plan_seconds},
-                      {"distinct_plans", r.distinct_plans},
-                      {"plan_bytes_per_rank", r.plan_bytes_per_rank},
-                      {"simulate_seconds", r.simulate_seconds}};
-    }
-    json["results"].push_back(std::move(row));
-  }
-  return json.dump(1) + "\n";
 }
 
 }  // namespace sluice::bench

@@ -4,11 +4,13 @@
 #define SLUICE_BENCH_SIMULATE_RESULT_H_
 
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/types/span.h"
+#include "job/job_report.h"
 #include "sim/simulation.h"
 #include "simulate/options.h"
 
@@ -23,7 +25,8 @@ struct SimResult {
   int max_in_flight = 0;     // likewise
   int look_ahead = 0;
   int64_t buckets = 0;
-  int64_t peak_max = 0;  // buckets held at once, on the busiest rank
+  int64_t payload_bytes = 0;  // that come to stay at ranks which did not own them
+  int64_t peak_max = 0;       // buckets held at once, on the busiest rank
   double peak_median = 0;
   double peak_mean = 0;
   int64_t peak_bytes_max = 0;
@@ -48,6 +51,13 @@ struct SimResult {
   double simulate_seconds = 0;
 };
 
+// What a run of the program has come to by now. Nothing in it is of MPI.
+struct SimReport : JobReport {
+  nlohmann::ordered_json what;  // the flags that say what is simulated, by name
+  std::string running;          // the case that an error would be of; empty: of none
+  std::vector<SimResult> results;
+};
+
 SimResult Summarize(const sim::SimulationOutcome& outcome);
 
 // Once all results are in: what a budget costs against the run of the same job with none.
@@ -56,7 +66,7 @@ void CompareWithNoBudget(std::vector<SimResult>* results);
 std::string SimTableHeader(const SimOptions& options);
 std::string SimTableRow(const SimResult& result);
 std::string SimCsv(const SimOptions& options, absl::Span<const SimResult> results);
-std::string SimJson(const SimOptions& options, absl::Span<const SimResult> results);
+std::string SimJson(const SimOptions& options, const SimReport& report);
 
 }  // namespace sluice::bench
 

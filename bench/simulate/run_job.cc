@@ -88,6 +88,17 @@ absl::StatusOr<PlannedJob> PlanJob(sim::Job job, int64_t budget, const SimOption
   return PlannedJob{*std::move(plans), seconds, bytes};
 }
 
+// As sessions count it: without what lies at its target already.
+int64_t PayloadBytes(const sim::JobPlans& plans) {
+  int64_t bytes = 0;
+  for (int rank = 0; rank < plans.ranks(); ++rank) {
+    for (const sim::RankBucket& bucket : plans.plan(rank).buckets) {
+      if (bucket.role != Role::kLocal) bytes += bucket.stay_bytes;
+    }
+  }
+  return bytes;
+}
+
 absl::Status RunBudget(const std::string& name, const PlannedJob& planned, int64_t budget,
                        const SimOptions& options, const Interrupt& interrupt,
                        std::vector<SimResult>* results) {
@@ -114,6 +125,7 @@ absl::Status RunBudget(const std::string& name, const PlannedJob& planned, int64
   result.max_in_flight = plans.max_in_flight();
   result.look_ahead = simulation.look_ahead;
   result.buckets = plans.buckets();
+  result.payload_bytes = PayloadBytes(plans);
   result.plan_seconds = planned.seconds;
   result.distinct_plans = plans.distinct_plans();
   result.plan_bytes_per_rank = planned.bytes_per_rank;
@@ -129,46 +141,60 @@ absl::Status RunBudget(const std::string& name, const PlannedJob& planned, int64
 }  // namespace
 
 absl::Status RunJob(const sim::Job& job, const SimOptions& options, const Interrupt& interrupt,
-                    std::vector<SimResult>* results) {
-  const size_t first = results->size();
+                    SimReport* report) {
+  std::vector<SimResult>& results = report->results;
+  const size_t first = results.size();
   for (const int64_t budget : options.budgets) {
     if (interrupt.came()) break;
     // What a budget comes to decides how trees are made, too.
     const absl::StatusOr<PlannedJob> planned = PlanJob(job, budget, options, interrupt);
     if (absl::IsCancelled(planned.status())) break;
     if (!planned.ok()) return planned.status();
-    absl::Status status = RunBudget(job.name, *planned, budget, options, interrupt, results);
+    absl::Status status = RunBudget(job.name, *planned, budget, options, interrupt, &results);
     if (!status.ok()) return status;
   }
-  CompareWithNoBudget(results);
-  for (size_t i = first; i < results->size(); ++i) {
-    std::fputs(SimTableRow((*results)[i]).c_str(), stdout);
+  CompareWithNoBudget(&results);
+  for (size_t i = first; i < results.size(); ++i) {
+    std::fputs(SimTableRow(results[i]).c_str(), stdout);
   }
   std::fflush(stdout);
-  return absl::OkStatus();
+  return SaveSim(options, *report);
 }
 
-int RefuseSim(const absl::Status& status) {
+absl::Status SaveSim(const SimOptions& options, const SimReport& report) {
+  if (options.json_file.empty()) return absl::OkStatus();
+  return WriteFile(options.json_file, SimJson(options, report));
+}
+
+int RefuseSim(const absl::Status& status, const SimOptions& options, SimReport* report) {
   absl::FPrintF(stderr, "sluice-sim: %s\n", absl::StrCat(status.message()));
+  report->finished = true;
+  report->errors.push_back({report->running, std::string(status.message())});
+  SaveSim(options, *report).IgnoreError();  // the error itself may be that it cannot be written
   return kBadUsageExit;
 }
 
 int FinishSim(const absl::Status& status, const SimOptions& options, const Interrupt& interrupt,
-              const std::vector<SimResult>& results) {
+              SimReport* report) {
   int exit_code = kGoodExit;
-  const auto complain = [&exit_code](const absl::Status& of) {
+  const auto complain = [&](const absl::Status& of) {
     if (of.ok()) return;
     absl::FPrintF(stderr, "sluice-sim: %s\n", absl::StrCat(of.message()));
     exit_code = kFailedExit;
   };
   complain(status);
-  if (!options.json_file.empty()) {
-    complain(WriteFile(options.json_file, SimJson(options, results)));
+  report->finished = true;
+  if (!status.ok()) report->errors.push_back({report->running, std::string(status.message())});
+  for (const SimResult& result : report->results) {
+    if (!result.stalled) continue;
+    report->errors.push_back({result.family, absl::StrCat("budget ", result.budget, ": stalled")});
+    exit_code = kFailedExit;
   }
-  if (!options.csv_file.empty()) complain(WriteFile(options.csv_file, SimCsv(options, results)));
-  const bool stalled = std::any_of(results.begin(), results.end(),
-                                   [](const SimResult& result) { return result.stalled; });
-  if (stalled) exit_code = kFailedExit;
+  if (interrupt.came()) report->errors.push_back({"", "interrupted: not all has been run"});
+  complain(SaveSim(options, *report));
+  if (!options.csv_file.empty()) {
+    complain(WriteFile(options.csv_file, SimCsv(options, report->results)));
+  }
   return interrupt.came() ? kInterruptedExit : exit_code;
 }
 

@@ -1,9 +1,7 @@
 // Plans a job once and simulates it with each budget, with progress on stderr, until it is done or
-// the user has had enough.
+// the user has had enough; and how the program ends.
 #ifndef SLUICE_BENCH_SIMULATE_RUN_JOB_H_
 #define SLUICE_BENCH_SIMULATE_RUN_JOB_H_
-
-#include <vector>
 
 #include "absl/status/status.h"
 #include "sim/job_plans.h"
@@ -13,19 +11,24 @@
 
 namespace sluice::bench {
 
-// Prints a row for each budget on stdout, what it cost on stderr, and appends to `results`.
-// Returns early, and OK, once `interrupt` has come. ResourceExhausted, with the breakdown, if the
-// engines would not fit into memory.
+// Prints a row for each budget on stdout, what it cost on stderr, and appends to the report's
+// results. Returns early, and OK, once `interrupt` has come. ResourceExhausted, with the breakdown,
+// if the engines would not fit into memory.
 absl::Status RunJob(const sim::Job& job, const SimOptions& options, const Interrupt& interrupt,
-                    std::vector<SimResult>* results);
+                    SimReport* report);
 
-// Says on stderr what is wrong with the options; the exit status of the program.
-int RefuseSim(const absl::Status& status);
+// Writes the results file as it stands: until FinishSim or RefuseSim it says that the run has not
+// ended. To be called before the first job and after each one.
+absl::Status SaveSim(const SimOptions& options, const SimReport& report);
+
+// Says on stderr, and in the results file, what is wrong with the options; the exit status of the
+// program.
+int RefuseSim(const absl::Status& status, const SimOptions& options, SimReport* report);
 
 // Writes the files that were asked for, and says on stderr which could not be written. The exit
 // status of the program, for runs that ended with `status`.
 int FinishSim(const absl::Status& status, const SimOptions& options, const Interrupt& interrupt,
-              const std::vector<SimResult>& results);
+              SimReport* report);
 
 }  // namespace sluice::bench
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/numbers.h"
@@ -39,13 +40,14 @@ absl::StatusOr<std::vector<sim::FamilyOptions>> Sizes(const ScaleOptions& option
 }
 
 absl::Status RunSizes(const ScaleOptions& options, const std::vector<sim::FamilyOptions>& sizes,
-                      const Interrupt& interrupt, std::vector<SimResult>* results) {
+                      const Interrupt& interrupt, SimReport* report) {
   std::fputs(SimTableHeader(options.sim).c_str(), stdout);
   for (const sim::FamilyOptions& of : sizes) {
     if (interrupt.came()) break;
     const absl::StatusOr<sim::Job> job = sim::MakeFamily(options.family, of);
     if (!job.ok()) return job.status();
-    absl::Status status = RunJob(*job, options.sim, interrupt, results);
+    report->running = job->name;
+    absl::Status status = RunJob(*job, options.sim, interrupt, report);
     if (!status.ok()) {
       return absl::Status(status.code(), absl::StrCat(of.ranks, " ranks: ", status.message()));
     }
@@ -99,13 +101,25 @@ void AddScaleFlags(CLI::App* app, ScaleOptions* options) {
 }
 
 int RunScale(ScaleOptions* options) {
-  if (absl::Status status = ParseSimTexts(&options->sim); !status.ok()) return RefuseSim(status);
-  const absl::StatusOr<std::vector<sim::FamilyOptions>> sizes = Sizes(*options);
-  if (!sizes.ok()) return RefuseSim(sizes.status());
+  SimReport report;
+  report.what = {{"command", "scale"},
+                 {"family", options->family},
+                 {"ranks", options->ranks_text},
+                 {"peers", options->of.peers},
+                 {"pair_bytes", 0}};
+  absl::Status status = ParseSimTexts(&options->sim);
+  std::vector<sim::FamilyOptions> sizes;
+  if (status.ok()) {
+    auto made = Sizes(*options);
+    status = made.status();
+    if (made.ok()) sizes = *std::move(made);
+  }
+  if (!sizes.empty()) report.what["pair_bytes"] = sizes.front().pair_bytes;
+  if (status.ok()) status = SaveSim(options->sim, report);
+  if (!status.ok()) return RefuseSim(status, options->sim, &report);
   const Interrupt interrupt;
-  std::vector<SimResult> results;
-  const absl::Status status = RunSizes(*options, *sizes, interrupt, &results);
-  return FinishSim(status, options->sim, interrupt, results);
+  status = RunSizes(*options, sizes, interrupt, &report);
+  return FinishSim(status, options->sim, interrupt, &report);
 }
 
 }  // namespace sluice::bench

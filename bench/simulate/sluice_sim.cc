@@ -1,9 +1,12 @@
 // sluice-sim: what a budget bounds and costs on meshes of any size, by simulation. No MPI.
 #include <CLI/CLI.hpp>
 #include <iostream>
+#include <string>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "job/exit_codes.h"
+#include "job/flags.h"
 #include "job/help.h"
 #include "simulate/commands.h"
 #include "simulate/deadlock.h"
@@ -32,7 +35,15 @@ int main(int argc, char** argv) {
       std::cerr << sluice::bench::NoCommandText(app, argc, argv);
       return sluice::bench::kBadUsageExit;
     }
-    return app.exit(error) == 0 ? sluice::bench::kGoodExit : sluice::bench::kBadUsageExit;
+    if (error.get_exit_code() == 0) return app.exit(error);
+    const absl::Status flags = absl::InvalidArgumentError(error.what());
+    const std::string json_file = sluice::bench::FindJsonFile(argc, argv);
+    for (sluice::bench::SimOptions* options : {&peak_options.sim, &scale_options.sim}) {
+      options->flags = flags;
+      options->json_file = json_file;
+    }
+    deadlock_options.flags = flags;
+    deadlock_options.json_file = json_file;
   }
   if (peak->parsed()) return sluice::bench::RunPeak(&peak_options);
   if (deadlock->parsed()) return sluice::bench::RunDeadlock(deadlock_options);

@@ -1,12 +1,21 @@
 // The results file.
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "job/flags.h"
 #include "stream/report.h"
 
 namespace sluice::bench {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+// As other commands have it.
+Check CheckOf(const StreamBenchOptions& options) {
+  const Verify verify = VerifyOf(options);
+  if (verify == Verify::kNone) return Check::kNone;
+  return verify == Verify::kSample ? Check::kSample : Check::kAll;
+}
 
 Json ConfigJson(const StreamBenchOptions& o, const StreamReport& report) {
   Json compare = Json::array();
@@ -45,10 +54,12 @@ Json ConfigJson(const StreamBenchOptions& o, const StreamReport& report) {
           {"stop_items", o.stop_items},
           {"consume_us", o.consume_us},
           {"verify", o.verify},
+          {"check", static_cast<int>(CheckOf(o))},
           {"fill_seed", o.fill_seed},
           {"corrupt", o.corrupt},
           {"grow", o.grow_bytes},
           {"iterations", o.iterations},
+          {"iters", o.iterations},
           {"compare", compare},
           {"world", report.world},
           {"hosts", report.hosts.size()},
@@ -56,10 +67,19 @@ Json ConfigJson(const StreamBenchOptions& o, const StreamReport& report) {
           {"mpi", report.mpi}};
 }
 
+// The median is the round that all other figures are of.
+Json TimesOf(const Result& result) {
+  const auto [min, max] = std::minmax_element(result.all_seconds.begin(), result.all_seconds.end());
+  return TimesJson({.min = 1e6 * *min, .median = 1e6 * result.total.seconds, .max = 1e6 * *max});
+}
+
 Json ResultJson(const StreamBenchOptions& options, const Result& result) {
   const std::optional<int64_t> allowed = AllowedGrowth(options, result);
   const RankOutcome& t = result.total;
   Json json = {{"mode", result.mode},
+               {"case", result.mode},
+               {"time_us", TimesOf(result)},
+               {"gb_per_s", GbPerSecond(t.bytes, 1e6 * t.seconds)},
                {"items", t.items},
                {"bytes", t.bytes},
                {"seconds", t.seconds},
@@ -102,10 +122,7 @@ std::string StreamJsonText(const StreamBenchOptions& options, const StreamReport
   for (const Result& result : report.results) {
     json["results"].push_back(ResultJson(options, result));
   }
-  json["errors"] = Json::array();
-  for (const JobError& error : report.ErrorsSoFar()) {
-    json["errors"].push_back({{"message", error.message}});
-  }
+  json["errors"] = ErrorsJson(report.ErrorsSoFar());
   return ResultsText(json);
 }
 

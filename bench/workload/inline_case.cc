@@ -130,17 +130,39 @@ absl::StatusOr<TensorTransfer> ReadTensor(const InlineFlags& flags) {
   return tensor;
 }
 
+// From a size of a sweep to the next one: one of the two stands still.
+struct SweepStep {
+  double factor = 1;
+  double bytes = 0;
+};
+
+absl::StatusOr<SweepStep> ReadStep(const InlineFlags& flags) {
+  SweepStep step;
+  if (flags.step.empty()) {
+    step.factor = 2;
+    if (!flags.factor.empty() && !absl::SimpleAtod(flags.factor, &step.factor)) {
+      return absl::InvalidArgumentError(absl::StrCat("-f: \"", flags.factor, "\" is not a number"));
+    }
+    if (step.factor > 1) return step;
+    return absl::InvalidArgumentError("a sweep needs -f > 1");
+  }
+  if (!flags.factor.empty()) return absl::InvalidArgumentError("-i takes the place of -f");
+  const auto bytes = ParseBytes(flags.step);
+  if (!bytes.ok()) return Prefixed("-i", bytes.status());
+  if (*bytes < 1) return absl::InvalidArgumentError("a sweep needs -i > 0");
+  step.bytes = static_cast<double>(*bytes);
+  return step;
+}
+
 absl::StatusOr<std::vector<int64_t>> SweepSizes(const InlineFlags& flags) {
   const auto begin = ParseBytes(flags.begin_bytes);
   if (!begin.ok()) return Prefixed("-b", begin.status());
   const auto end = ParseBytes(flags.end_bytes.empty() ? flags.begin_bytes : flags.end_bytes);
   if (!end.ok()) return Prefixed("-e", end.status());
-  double factor = 2;
-  if (!flags.factor.empty() && !absl::SimpleAtod(flags.factor, &factor)) {
-    return absl::InvalidArgumentError(absl::StrCat("-f: \"", flags.factor, "\" is not a number"));
-  }
-  if (*begin < 1 || *end < *begin || !(factor > 1)) {
-    return absl::InvalidArgumentError("a sweep needs 0 < -b <= -e and -f > 1");
+  absl::StatusOr<SweepStep> next = ReadStep(flags);
+  if (!next.ok()) return next.status();
+  if (*begin < 1 || *end < *begin) {
+    return absl::InvalidArgumentError("a sweep needs 0 < -b <= -e");
   }
   std::vector<int64_t> sizes;
   double size = static_cast<double>(*begin);
@@ -150,7 +172,7 @@ absl::StatusOr<std::vector<int64_t>> SweepSizes(const InlineFlags& flags) {
     if (sizes.size() > kMaxSweep) {
       return absl::InvalidArgumentError(absl::StrCat("a sweep of more than ", kMaxSweep, " sizes"));
     }
-    size *= factor;
+    size = size * next->factor + next->bytes;
   }
   return sizes;
 }
@@ -195,8 +217,8 @@ absl::StatusOr<Workload> MakeInlineCases(const InlineFlags& flags) {
   const int64_t multiple = flags.collective.empty() || !flags.shape.empty() ? 1 : EvenRows(flags);
   Workload workload;
   if (flags.begin_bytes.empty()) {
-    if (!flags.end_bytes.empty() || !flags.factor.empty()) {
-      return absl::InvalidArgumentError("-e and -f need -b");
+    if (!flags.end_bytes.empty() || !flags.factor.empty() || !flags.step.empty()) {
+      return absl::InvalidArgumentError("-e, -f and -i need -b");
     }
     workload.cases.push_back(MakeCase(name, flags.tensors, *std::move(tensor)));
     return workload;

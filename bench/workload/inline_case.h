@@ -26,13 +26,14 @@ struct InlineFlags {
   bool disjoint = false;    // ranks of a `dst` that names none begin after those of the source
   std::string begin_bytes;  // -b
   std::string end_bytes;    // -e; as -b where empty
-  std::string factor;       // -f; 2 where empty
+  std::string factor;       // -f; 2 where this and the next are empty
+  std::string step;         // -i, in place of -f
   int tensors = 1;          // of the same shape and layouts
 };
 
-// One case named "inline", or as the collective. With -b one case per size b, b*f, .. up to e,
-// named "inline/BYTES". Its first dimension is as long as fits into this many bytes of the whole
-// tensor, and at least 1. InvalidArgument names the flag.
+// One case named "inline", or as the collective. With -b one case per size: b, b*f, b*f*f, .. up to
+// e, or b, b+i, b+2*i, .., named "inline/BYTES". Its first dimension is as long as fits into this
+// many bytes of the whole tensor, and at least 1. InvalidArgument names the flag.
 absl::StatusOr<Workload> MakeInlineCases(const InlineFlags& flags);
 
 }  // namespace sluice::bench

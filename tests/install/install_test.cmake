@@ -1,7 +1,7 @@
 # What a user of an installed sluice does: install, find_package, build, run. Run with cmake -P.
 set(prefix ${work_dir}/prefix)
 set(outside_build ${work_dir}/outside-build)
-file(REMOVE_RECURSE ${prefix} ${outside_build})
+file(REMOVE_RECURSE ${prefix} ${outside_build} ${work_dir}/components)
 
 function(run)
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE result)
@@ -10,11 +10,56 @@ function(run)
   endif()
 endfunction()
 
+set(configure ${CMAKE_COMMAND} -G ${generator} -D CMAKE_BUILD_TYPE=Release
+    -D CMAKE_CXX_COMPILER=${compiler} -D MPI_CXX_COMPILER=${mpi_compiler}
+    -D CMAKE_PREFIX_PATH=${prefix})
+
 run(${CMAKE_COMMAND} --install ${built_dir} --prefix ${prefix})
-run(${CMAKE_COMMAND} -S ${outside_dir} -B ${outside_build} -G ${generator}
-    -D CMAKE_BUILD_TYPE=Release -D CMAKE_CXX_COMPILER=${compiler}
-    -D MPI_CXX_COMPILER=${mpi_compiler} -D CMAKE_PREFIX_PATH=${prefix})
+run(${configure} -S ${outside_dir} -B ${outside_build} -D SOURCE_DIR=${source_dir})
 run(${CMAKE_COMMAND} --build ${outside_build})
 run(${outside_build}/without_mpi)
 run(${mpirun} --oversubscribe -np 2 ${outside_build}/with_mpi)
+run(${mpirun} --oversubscribe -np 8 ${outside_build}/readme_example)
 run(${outside_build}/own_fabric)
+
+# components(NAME EXPECTED|FAILS WITH argument...): asks for them, and gets these targets; or fails
+# with this text.
+function(components name what with)
+  set(build_dir ${work_dir}/components/${name})
+  execute_process(COMMAND ${configure} -S ${outside_dir}/../components -B ${build_dir} ${ARGN}
+                          "-DEXPECTED=${with}"
+                  RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
+  string(REGEX REPLACE "[ \n]+" " " words "${output}")
+  if(what STREQUAL EXPECTED AND NOT result EQUAL 0)
+    message(FATAL_ERROR "${name}: ${output}")
+  elseif(what STREQUAL FAILS AND (result EQUAL 0 OR NOT words MATCHES "${with}"))
+    message(FATAL_ERROR "${name} was to fail with \"${with}\": ${output}")
+  endif()
+endfunction()
+
+set(gpu)
+if(have_cuda)
+  list(APPEND gpu cuda)
+endif()
+if(have_nccl)
+  list(APPEND gpu nccl)
+endif()
+set(no_mpi -D CMAKE_DISABLE_FIND_PACKAGE_MPI=ON)
+components(nothing_asked EXPECTED "sluice;mpi;${gpu}")
+components(mpi EXPECTED "sluice;mpi" -D COMPONENTS=mpi)
+components(without_mpi EXPECTED "sluice;${gpu}" ${no_mpi})
+run(${CMAKE_COMMAND} --build ${work_dir}/components/without_mpi)
+run(${work_dir}/components/without_mpi/without_mpi)
+components(mpi_without_mpi FAILS "component mpi: no MPI for C\\+\\+ was found" ${no_mpi}
+           -D COMPONENTS=mpi)
+components(unknown FAILS "component wings: this sluice was built without it" -D COMPONENTS=wings)
+if(have_cuda)
+  components(cuda EXPECTED "sluice;cuda" -D COMPONENTS=cuda)
+else()
+  components(cuda FAILS "component cuda: this sluice was built without it" -D COMPONENTS=cuda)
+endif()
+
+if(python)
+  run(${CMAKE_COMMAND} -E env PYTHONDONTWRITEBYTECODE=1 ${python} ${outside_dir}/../programs_test.py
+      ${prefix} ${version} ${has_manual})
+endif()

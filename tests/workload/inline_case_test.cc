@@ -50,6 +50,24 @@ TEST(InlineCase, SweepsTheFirstDimensionByBytesOfTheWholeTensor) {
   EXPECT_EQ(workload->cases[1].id, "inline/4194304");
 }
 
+TEST(InlineCase, SweepsByStepsOfBytes) {
+  InlineFlags flags = Flags();
+  flags.begin_bytes = "1M";
+  flags.end_bytes = "2M";
+  flags.step = "384K";
+  const auto workload = MakeInlineCases(flags);
+  ASSERT_TRUE(workload.ok()) << workload.status();
+  std::vector<std::string> ids;
+  for (const Case& entry : workload->cases) ids.push_back(entry.id);
+  EXPECT_THAT(ids, ElementsAre("inline/1048576", "inline/1441792", "inline/1835008"));
+  EXPECT_EQ(workload->cases[1].spec.tensors.at(0).shape[0], 88);
+  flags.factor = "2";
+  EXPECT_THAT(MakeInlineCases(flags).status().message(), HasSubstr("-i takes the place of -f"));
+  flags.factor.clear();
+  flags.step = "0";
+  EXPECT_THAT(MakeInlineCases(flags).status().message(), HasSubstr("-i > 0"));
+}
+
 TEST(InlineCase, ASizeSmallerThanARowKeepsOne) {
   InlineFlags flags = Flags();
   flags.begin_bytes = "1K";
@@ -73,6 +91,7 @@ TEST(InlineCase, ErrorsNameTheFlag) {
       {&InlineFlags::dst_placements, "S(", "--dst-placements"},
       {&InlineFlags::end_bytes, "1M", "-b"},
       {&InlineFlags::factor, "2", "-b"},
+      {&InlineFlags::step, "1M", "-b"},
       {&InlineFlags::begin_bytes, "0", "-b"},
       {&InlineFlags::begin_bytes, "huge", "-b"},
   };

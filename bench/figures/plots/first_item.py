@@ -17,7 +17,7 @@ def draw(part, path):
     axes[0].yaxis.set_major_formatter("{x:g}")
     axes[0].yaxis.set_minor_formatter(NullFormatter())
     style.legend(figure, axes[0], title="latency")
-    style.save(figure, path)
+    style.save(figure, path, part)
 
 
 def _panel(axis, group, rows):

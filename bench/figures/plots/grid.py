@@ -11,7 +11,7 @@ def draw(part, path):
     axes[0].set_ylabel("throughput / bound  (T / T*)")
     axes[0].set_ylim(0, max(1.1, axes[0].get_ylim()[1]))
     style.legend(figure, axes[0], title="latency")
-    style.save(figure, path)
+    style.save(figure, path, part)
 
 
 def _panel(axis, source, rows):
@@ -22,6 +22,6 @@ def _panel(axis, source, rows):
         style.line(axis, [row["window_mib"] for row in line],
                    [row["steady_ratio"] for row in line], number, f"{latency_ms:g} ms")
     style.powers_of_two(axis, windows)
-    axis.axhline(1, color="#555555", linewidth=1, zorder=1)
+    axis.axhline(1, color=style.GREY, linewidth=1, zorder=1)
     axis.set_xlabel("in flight, MiB")
     axis.set_title(f"{source}:")

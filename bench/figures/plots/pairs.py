@@ -10,9 +10,9 @@ def draw_disk(part, path):
     for axis, key, title in ((axes[0], "whole_ratio", "throughput / fio"),
                              (axes[1], "cpu_ratio_without_start", "processor time per GiB / fio")):
         _dots(axis, part, key, "size", labels)
-        axis.axvline(1, color="#555555", linewidth=1, zorder=1)
+        axis.axvline(1, color=style.GREY, linewidth=1, zorder=1)
         axis.set_xlabel(title)
-    style.save(figure, path)
+    style.save(figure, path, part)
 
 
 def draw_http(part, path):
@@ -22,14 +22,14 @@ def draw_http(part, path):
     style.goal(axis, goals.CURL, "goal", along="y")
     axis.set_xlabel("throughput / curl")
     style.legend(figure, axis)
-    style.save(figure, path)
+    style.save(figure, path, part)
 
 
 def _dots(axis, part, key, group, labels):
     """Each pair as a dot; median and quartiles on top."""
     for place, row in enumerate(part["summary"]):
         values = [run[key] for run in part["runs"] if run[group] == row[group]]
-        axis.scatter(values, [place] * len(values), s=14, color="#999999", zorder=2)
+        axis.scatter(values, [place] * len(values), s=14, color=style.GREY, alpha=0.6, zorder=2)
         axis.errorbar([row[key]["median"]], [place], xerr=style.whiskers([row[key]]),
                       color=style.COLORS[0], marker="o", markersize=7, capsize=4, zorder=3)
     axis.set_yticks(range(len(labels)), labels)

@@ -1,16 +1,26 @@
-"""How all plots look, and how they are written: small files, the same for the same numbers."""
+"""How all plots look, on light pages and dark ones, and how they are written: the same for the same
+numbers."""
 import matplotlib
 
 matplotlib.use("svg")
 import matplotlib.pyplot as plt  # noqa: E402  after the choice of how to draw
+from matplotlib.ticker import FuncFormatter, NullFormatter  # noqa: E402
 
-COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")  # told apart by the colour-blind as well
-MARKERS = ("o", "s", "^", "D")
+import fingerprint  # noqa: E402
+
+# Okabe and Ito's, told apart by the colour-blind as well. A dark page swallows the missing ones.
+COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
+MARKERS = ("o", "s", "^", "D", "v", "P")
+GREY = "#808080"  # as far from white as from black: text, axes and lines of reference
 
 plt.rcParams.update({
     "svg.hashsalt": "sluice", "svg.fonttype": "none", "font.family": "sans-serif",
     "font.size": 10, "axes.spines.top": False, "axes.spines.right": False,
-    "axes.grid": True, "axes.axisbelow": True, "axes.grid.axis": "y", "grid.color": "#dddddd",
+    "axes.grid": True, "axes.axisbelow": True, "axes.grid.axis": "y",
+    "grid.color": GREY, "grid.alpha": 0.25, "text.color": GREY, "axes.labelcolor": GREY,
+    "axes.edgecolor": GREY, "xtick.color": GREY, "ytick.color": GREY, "axes.titlecolor": GREY,
+    "axes.facecolor": "none", "figure.facecolor": "none", "savefig.facecolor": "none",
+    "savefig.transparent": True,
     "legend.frameon": False, "lines.linewidth": 1.5, "figure.constrained_layout.use": True})
 
 
@@ -46,7 +56,13 @@ def line(axis, x, spreads, number, label):
 def goal(axis, value, text, along="x"):
     """A line at the goal."""
     draw = axis.axhline if along == "x" else axis.axvline
-    draw(value, color="#555555", linestyle="--", linewidth=1, label=text, zorder=1)
+    draw(value, color=GREY, linestyle="--", linewidth=1, label=text, zorder=1)
+
+
+def label_end(axis, x, y, text, number):
+    """Names a line where it ends."""
+    axis.annotate(text, (x, y), textcoords="offset points", xytext=(2, 7), ha="right",
+                  color=COLORS[number], fontsize=9)
 
 
 def powers_of_two(axis, values):
@@ -55,6 +71,17 @@ def powers_of_two(axis, values):
     axis.minorticks_off()
 
 
-def save(figure, path):
-    figure.savefig(path, metadata={"Date": None, "Creator": None})
+def log_ticks(axis, ticks, name=lambda value: f"{value:,.0f}"):
+    """Of one axis with a logarithmic scale: these ticks, with these names."""
+    axis.set_ticks(ticks)
+    axis.set_major_formatter(FuncFormatter(lambda value, _: name(value)))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def save(figure, path, data=None):
+    metadata = {"Date": None, "Creator": None}
+    if data is not None:
+        metadata["Description"] = fingerprint.note(data)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, metadata=metadata)
     plt.close(figure)

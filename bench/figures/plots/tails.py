@@ -14,9 +14,9 @@ def draw(part, path):
         places = [place + (number - (len(settings) - 1) / 2) * width
                   for place in range(len(sources))]
         axis.bar(places, style.medians(spreads), width * 0.9, color=style.COLORS[number],
-                 yerr=style.whiskers(spreads), capsize=2, label=setting)
+                 yerr=style.whiskers(spreads), ecolor=style.GREY, capsize=2, label=setting)
     style.goal(axis, goals.HEDGED, "goal, hedged")
     axis.set_xticks(range(len(sources)), [f"{source}:" for source in sources])
     axis.set_ylabel("throughput / untailed")
     style.legend(figure, axis)
-    style.save(figure, path)
+    style.save(figure, path, part)

@@ -11,10 +11,13 @@ struct Entry {
 
 constexpr Entry kEntries[] = {{"serial", &MakeSerialBaseline},
                               {"isend", &MakeIsendBaseline},
+                              {"isend-packed", &MakeIsendPackedBaseline},
                               {"alltoallw", &MakeAlltoallwBaseline},
                               {"gather-broadcast", &MakeGatherBroadcastBaseline},
                               {"mpi-collective", &MakeMpiCollectiveBaseline},
-                              {"memcpy", &MakeMemcpyBaseline}};
+                              {"memcpy-own", &MakeMemcpyOwnBaseline},
+                              {"bound", &MakeBoundBaseline},
+                              {"memcpy", &MakeMemcpyOwnBaseline}};  // its old name
 
 }  // namespace
 

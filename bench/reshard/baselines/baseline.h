@@ -34,7 +34,8 @@ class Baseline {
   // Unimplemented says why this case cannot be carried out in this way.
   virtual absl::Status Plan(const BaselineJob& job) = 0;
 
-  // Collective. Fills the destinations once. After an error nothing more can be run.
+  // Collective. Fills the destinations once, between two barriers of the caller: ranks of a node
+  // may write to one another's. After an error nothing more can be run.
   virtual absl::Status Run() = 0;
 };
 
@@ -42,6 +43,9 @@ class Baseline {
 std::unique_ptr<Baseline> MakeSerialBaseline();
 // Every chunk a message, all of them posted at once.
 std::unique_ptr<Baseline> MakeIsendBaseline();
+// The chunks for a peer joined in one message or a few, targets in rotated order, messages unpacked
+// as they arrive.
+std::unique_ptr<Baseline> MakeIsendPackedBaseline();
 // One MPI_Alltoallw with subarray types. Not for Partial sources, casts, and regions that are not
 // boxes.
 std::unique_ptr<Baseline> MakeAlltoallwBaseline();
@@ -49,9 +53,14 @@ std::unique_ptr<Baseline> MakeAlltoallwBaseline();
 std::unique_ptr<Baseline> MakeGatherBroadcastBaseline();
 // MPI's own collective, where the layouts are one's (workload/collectives.h) and parts are even.
 std::unique_ptr<Baseline> MakeMpiCollectiveBaseline();
-// Not a redistribution: what each rank's targets are to hold, copied there by memcpy from memory of
-// its own. The bound on everything that writes each byte once.
-std::unique_ptr<Baseline> MakeMemcpyBaseline();
+// Not a redistribution: what each rank's targets are to hold, copied there by memcpy from a copy of
+// its own. "memcpy" is its old name.
+std::unique_ptr<Baseline> MakeMemcpyOwnBaseline();
+// Not a redistribution: the bound on everything that writes each byte of the targets once. All
+// ranks of a node write together, with streaming stores, in the memory that the targets are in.
+// Where that is private memory, a rank reaches its own targets only: the work is then spread over
+// the ranks that have targets.
+std::unique_ptr<Baseline> MakeBoundBaseline();
 
 // The names, in the order in which they are documented.
 std::vector<std::string> BaselineNames();

@@ -6,8 +6,19 @@
 namespace sluice::bench {
 namespace {
 
-// Buffers of different chunks share no cache line.
+// Buffers of different messages share no cache line.
 constexpr size_t kChunkAlignment = 64;
+
+size_t WholeLines(int64_t bytes) {
+  return (static_cast<size_t>(bytes) + kChunkAlignment - 1) / kChunkAlignment * kChunkAlignment;
+}
+
+// `size` bytes in `buffer`, aligned.
+std::byte* AlignedBytes(size_t size, std::vector<std::byte>* buffer) {
+  buffer->resize(size + kChunkAlignment);
+  const auto address = reinterpret_cast<uintptr_t>(buffer->data());
+  return buffer->data() + (kChunkAlignment - address % kChunkAlignment) % kChunkAlignment;
+}
 
 std::byte* At(const TensorView& view, const Block& block) {
   return static_cast<std::byte*>(view.data) + block.first() * DTypeBytes(view.dtype);
@@ -15,10 +26,16 @@ std::byte* At(const TensorView& view, const Block& block) {
 
 }  // namespace
 
-RankChunks::RankChunks(const BaselineJob& job) : job_(job) {
+RankChunks::RankChunks(const BaselineJob& job, Joining joining) : job_(job) {
   ForEachChunk(*job_.spec, [this](const Chunk& chunk) { AddTurn(chunk); });
+  if (joining == Joining::kByPeer) {
+    JoinMessages();
+    PlaceJoined();
+  }
   PlaceBuffers();
   ShareOwnChunks();
+  for (PeerMessage& message : sends_) message.data = DataOf(message.chunks[0], false);
+  for (PeerMessage& message : receives_) message.data = DataOf(message.chunks[0], true);
 }
 
 void RankChunks::AddTurn(const Chunk& chunk) {
@@ -60,13 +77,60 @@ int64_t RankChunks::AddArrival(const Chunk& chunk) {
   return static_cast<int64_t>(arrivals_.size()) - 1;
 }
 
+void RankChunks::JoinMessages() {
+  std::vector<PeerChunk> leaving;
+  std::vector<PeerChunk> arriving;
+  for (const Turn& turn : turns_) {
+    if (turn.src == turn.dst) continue;
+    if (turn.departure >= 0) {
+      const auto index = static_cast<size_t>(turn.departure);
+      leaving.push_back({turn.dst, index, 0, departures_[index].bytes});
+    }
+    if (turn.arrival >= 0) {
+      const auto index = static_cast<size_t>(turn.arrival);
+      arriving.push_back({turn.src, index, turn.contribution, arrivals_[index].bytes});
+    }
+  }
+  int ranks = 0;
+  MPI_Comm_size(job_.wire->comm(), &ranks);
+  sends_ = JoinByPeer(leaving, job_.rank, ranks, 1);
+  receives_ = JoinByPeer(arriving, job_.rank, ranks, -1);
+}
+
+std::byte*& RankChunks::DataOf(const PeerChunk& chunk, bool arrives) {
+  return arrives ? arrivals_[chunk.index].data[chunk.contribution] : departures_[chunk.index].data;
+}
+
+void RankChunks::PlaceJoined() {
+  size_t size = 0;
+  for (const auto* messages : {&sends_, &receives_}) {
+    for (const PeerMessage& message : *messages) {
+      if (message.chunks.size() > 1) size += WholeLines(message.bytes);
+    }
+  }
+  std::byte* next = AlignedBytes(size, &joined_);
+  for (const auto* messages : {&sends_, &receives_}) {
+    const bool arrives = messages == &receives_;
+    for (const PeerMessage& message : *messages) {
+      if (message.chunks.size() == 1) continue;
+      std::byte* data = next;
+      next += WholeLines(message.bytes);
+      for (const PeerChunk& chunk : message.chunks) {
+        (arrives ? arrivals_[chunk.index].straight : departures_[chunk.index].straight) = false;
+        DataOf(chunk, arrives) = data;
+        data += PaddedBytes(chunk.bytes);
+      }
+    }
+  }
+}
+
 void RankChunks::PlaceBuffers() {
   std::vector<std::pair<std::byte**, size_t>> places;
   size_t size = 0;
   const auto place = [&](std::byte** data, int64_t bytes) {
     if (*data != nullptr) return;
     places.emplace_back(data, size);
-    size += (static_cast<size_t>(bytes) + kChunkAlignment - 1) / kChunkAlignment * kChunkAlignment;
+    size += WholeLines(bytes);
   };
   for (Departure& departure : departures_) {
     if (departure.dst != job_.rank) place(&departure.data, departure.bytes);
@@ -74,11 +138,8 @@ void RankChunks::PlaceBuffers() {
   for (Arrival& arrival : arrivals_) {
     for (std::byte*& data : arrival.data) place(&data, arrival.bytes);
   }
-  buffer_.resize(size + kChunkAlignment);
-  const auto address = reinterpret_cast<uintptr_t>(buffer_.data());
-  std::byte* aligned =
-      buffer_.data() + (kChunkAlignment - address % kChunkAlignment) % kChunkAlignment;
-  for (const auto& [data, offset] : places) *data = aligned + offset;
+  std::byte* const start = AlignedBytes(size, &buffer_);
+  for (const auto& [data, offset] : places) *data = start + offset;
 }
 
 // A chunk that stays here needs one copy where either of its sides is one stretch. A reduction

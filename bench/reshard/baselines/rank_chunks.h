@@ -1,5 +1,5 @@
 // One rank's part of the chunks, with the memory they leave from and arrive in: shared by the
-// baselines that send one message per chunk.
+// baselines that send chunks as messages, each alone or joined by peer.
 #ifndef SLUICE_BENCH_RESHARD_BASELINES_RANK_CHUNKS_H_
 #define SLUICE_BENCH_RESHARD_BASELINES_RANK_CHUNKS_H_
 
@@ -9,6 +9,7 @@
 
 #include "reshard/baselines/baseline.h"
 #include "reshard/baselines/block.h"
+#include "reshard/baselines/peer_messages.h"
 #include "workload/reduce.h"
 
 namespace sluice::bench {
@@ -34,11 +35,13 @@ struct Arrival {
   std::vector<ReduceStep> steps;
 };
 
+enum class Joining { kNone, kByPeer };
+
 class RankChunks {
  public:
-  // Plans this rank's part of `job` and allocates buffers for whatever does not lie in one stretch
-  // or has another dtype than it travels as.
-  explicit RankChunks(const BaselineJob& job);
+  // Plans this rank's part of `job` and allocates buffers for whatever does not lie in one stretch,
+  // has another dtype than it travels as, or travels with other chunks.
+  explicit RankChunks(const BaselineJob& job, Joining joining = Joining::kNone);
 
   // All chunks of the job, in order; with the index of this rank's departure and arrival, or -1.
   struct Turn {
@@ -54,6 +57,10 @@ class RankChunks {
   const std::vector<Departure>& departures() const { return departures_; }
   const std::vector<Arrival>& arrivals() const { return arrivals_; }
 
+  // With Joining::kByPeer, what goes to other ranks and comes from them.
+  const std::vector<PeerMessage>& sends() const { return sends_; }
+  const std::vector<PeerMessage>& receives() const { return receives_; }
+
   // Makes what `departure` sends; nothing if it goes straight.
   void Fill(const Departure& departure) const;
   // Once all its chunks are there: reduces, casts and puts them in their place.
@@ -63,6 +70,10 @@ class RankChunks {
   void AddTurn(const struct Chunk& chunk);
   int64_t AddDeparture(const struct Chunk& chunk);
   int64_t AddArrival(const struct Chunk& chunk);
+  void JoinMessages();
+  std::byte*& DataOf(const PeerChunk& chunk, bool arrives);
+  // Has the chunks of joined messages lie one after the other.
+  void PlaceJoined();
   void PlaceBuffers();
   void ShareOwnChunks();
   const TensorTransfer& TensorOf(size_t index) const { return job_.spec->tensors[index]; }
@@ -71,7 +82,10 @@ class RankChunks {
   std::vector<Turn> turns_;
   std::vector<Departure> departures_;
   std::vector<Arrival> arrivals_;
-  std::vector<std::byte> buffer_;
+  std::vector<PeerMessage> sends_;
+  std::vector<PeerMessage> receives_;
+  std::vector<std::byte> joined_;  // chunks of joined messages
+  std::vector<std::byte> buffer_;  // all others
 };
 
 }  // namespace sluice::bench

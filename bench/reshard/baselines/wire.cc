@@ -104,4 +104,23 @@ absl::Status Wire::Wait(Requests* requests) {
   return absl::OkStatus();
 }
 
+absl::Status Wire::TestSome(Requests* requests, std::vector<int>* done) {
+  int count = 0;
+  done->resize(requests->size());
+  const int code = MPI_Testsome(static_cast<int>(requests->size()), requests->data(), &count,
+                                done->data(), MPI_STATUSES_IGNORE);
+  done->resize(count == MPI_UNDEFINED || code != MPI_SUCCESS ? 0 : static_cast<size_t>(count));
+  return FromMpi(code, "MPI_Testsome");
+}
+
+absl::Status Wire::WaitSome(Requests* requests, std::vector<int>* done) {
+  int64_t polls = 0;
+  while (true) {
+    absl::Status status = TestSome(requests, done);
+    if (!status.ok() || !done->empty()) return status;
+    status = WhileIdle(++polls);
+    if (!status.ok()) return status;
+  }
+}
+
 }  // namespace sluice::bench

@@ -40,6 +40,11 @@ class Wire {
   // Waits for all of `requests` and clears them. DeadlineExceeded, or the error of `progress`.
   absl::Status Wait(Requests* requests);
 
+  // Has `done` name those of `requests` that have ended since they were last looked at, by their
+  // places, which they keep. TestSome may find none; WaitSome waits for one, and there must be one.
+  static absl::Status TestSome(Requests* requests, std::vector<int>* done);
+  absl::Status WaitSome(Requests* requests, std::vector<int>* done);
+
   // Internal, with what the call says, if `code` is not MPI_SUCCESS.
   static absl::Status FromMpi(int code, const char* call);
 

@@ -1,0 +1,24 @@
+// Asks the system, and the library's owners of facts, what this rank may do and has.
+#ifndef SLUICE_BENCH_DOCTOR_LOOK_SYSTEM_H_
+#define SLUICE_BENCH_DOCTOR_LOOK_SYSTEM_H_
+
+#include <string>
+
+#include "doctor/facts.h"
+
+namespace sluice::bench {
+
+// After MPI_Init. None of these waits for other ranks.
+MpiFacts LookAtMpi();
+CpuFacts LookAtCpus();
+LimitFacts LookAtLimits();
+
+// What of the wires a rank finds out alone.
+WireFacts LookAtOwnWires();
+
+// Entries of a directory that begin with `prefix`; 0 if there is none.
+int CountEntries(const std::string& directory, const std::string& prefix);
+
+}  // namespace sluice::bench
+
+#endif  // SLUICE_BENCH_DOCTOR_LOOK_SYSTEM_H_

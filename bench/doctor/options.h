@@ -1,0 +1,28 @@
+// The flags of `sluice-bench doctor`: their names are an interface.
+#ifndef SLUICE_BENCH_DOCTOR_OPTIONS_H_
+#define SLUICE_BENCH_DOCTOR_OPTIONS_H_
+
+#include <string>
+
+#include "absl/time/time.h"
+
+namespace CLI {
+class App;
+}
+
+namespace sluice::bench {
+
+struct DoctorOptions {
+  int ranks_per_node = 0;  // 0: by host (FabricOptionsOf)
+  double timeout_s = 30;
+  std::string json_file;
+
+  absl::Duration timeout() const { return absl::Seconds(timeout_s); }
+};
+
+// Gives `app` the flags, which write to `options`; `options` must live as long as `app` is used.
+void AddDoctorFlags(CLI::App* app, DoctorOptions* options);
+
+}  // namespace sluice::bench
+
+#endif  // SLUICE_BENCH_DOCTOR_OPTIONS_H_

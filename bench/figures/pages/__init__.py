@@ -1,0 +1,1 @@
+"""What the pages say, made from bench/results: one page or one kind of text a module."""

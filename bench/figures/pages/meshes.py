@@ -1,0 +1,168 @@
+"""Tables of docs/large-meshes.md: what sluice-sim found on meshes of up to 65,536 ranks."""
+from pages.markdown import MIB, image, table
+from pages.results import by
+
+MODELS = (("deepseek-v3", "DeepSeek-V3, 128 (pp8 ep16) to 128 (tp8 dp16)"),
+          ("qwen3-235b", "Qwen3-235B, 64 (pp4 tp4 ep8) to 64 (tp8 ep16)"),
+          ("llama-3-70b", "Llama-3-70B, FSDP 512 to 64 (tp8 dp8)"),
+          ("65536-ranks", "Llama-3-70B, one layer, 32,768 to 32,768"))
+
+
+def growing(results):
+    """Meshes that grow: [(title, results)]."""
+    named = (("all to all", "all-to-all"), ("each to 256 others", "peers"))
+    series = [(title, results.simulated(name) + results.simulated(name + "-65536"))
+              for title, name in named]
+    return [(title, found) for title, found in series if found]
+
+
+def jobs(results):
+    """Models, at several budgets: [(title, results)]."""
+    return [(title, results.simulated(name)) for name, title in MODELS if results.simulated(name)]
+
+
+def families(results):
+    return [(name, results.simulated(name)) for name in ("fsdp-tp", "pp-ep-tp-dp")
+            if results.simulated(name)]
+
+
+def peaks(results):
+    series = growing(results)
+    if not series:
+        return ""
+    return "\n\n".join([image("peaks against mesh size", "peaks.svg")] +
+                       [f"{title.capitalize()}:\n\n{growth_table(found)}"
+                        for title, found in series])
+
+
+def small_buckets(results):
+    found = results.simulated("small-buckets")
+    return growth_table(found) if found else ""
+
+
+def models(results):
+    found = jobs(results)
+    if not found:
+        return ""
+    return image("time and peak against budget", "budgets.svg") + "\n\n" + budget_table(found)
+
+
+def family_times(results):
+    found = families(results)
+    return family_table(found) if found else ""
+
+
+def planning(results):
+    alike = [(name, results.simulated(name)) for name in ("all-to-all", "peers", "65536-ranks")]
+    found = [(name, group) for name, group in families(results) + alike if group]
+    return planning_table(found) if found else ""
+
+
+def check(results):
+    data = results.get("large-meshes/check")
+    return check_table(data["rows"]) if data else ""
+
+
+def check_summary(results):
+    """The comparison with SimGrid in ten lines: by ranks."""
+    data = results.get("large-meshes/check")
+    if not data:
+        return ""
+    rows = []
+    for (ranks,), group in sorted(by(data["rows"], "ranks").items()):
+        ratios = sorted(row["sim"]["us"] / row["smpi"]["us"] for row in group)
+        real = [row for row in group if row.get("mpirun")]
+        rows.append([f"{ranks}", str(len(group)), _same(group, "smpi", "buckets"),
+                     _same(group, "smpi", "ops"),
+                     _same(real, "mpirun", "buckets") if real else "not run",
+                     f"{ratios[len(ratios) // 2]:.2f}", f"{ratios[0]:.2f}-{ratios[-1]:.2f}",
+                     str(sum(0.88 <= ratio <= 1 / 0.88 for ratio in ratios))])
+    return table(["ranks", "cases", "peak buckets as SMPI's", "peak messages as SMPI's",
+                  "peak buckets as mpirun's", "time / SMPI's, median", "range", "within 12%"], rows)
+
+
+def _same(rows, other, key):
+    same = sum(row["sim"][key] == row[other][key] for row in rows)
+    return f"{same} of {len(rows)}"
+
+
+def budget_name(budget):
+    return "none" if budget == 0 else str(budget)
+
+
+def growth_table(results):
+    rows = []
+    budgets = sorted({r["budget"] for r in results})
+    header = ["ranks"]
+    for budget in budgets:
+        name = "no budget" if budget == 0 else f"budget {budget}"
+        header += [f"peak, {name}", "bytes", "time / link bound"]
+    for (ranks,), group in sorted(by(results, "ranks").items()):
+        row = [f"{ranks:,}"]
+        for budget in budgets:
+            r = next((r for r in group if r["budget"] == budget), None)
+            row += ["-"] * 3 if r is None else [f"{r['peak']['max']:,}", mib(r),
+                                                f"{r['ratio_to_link_bound']:.3f}"]
+        rows.append(row)
+    return table(header, rows)
+
+
+def mib(result):
+    return f"{result['peak']['bytes_max'] / MIB:,.0f} MiB"
+
+
+def budget_table(named):
+    rows = []
+    for title, results in named:
+        for r in results:
+            ratio = r.get("ratio_to_no_budget")
+            rows.append([title, budget_name(r["budget"]), f"{r['peak']['max']:,}",
+                         f"{r['peak']['median']:,.0f}", mib(r), f"{r['channels_max']:,}",
+                         f"{r['makespan_us'] / 1e3:,.1f}", f"{r['ratio_to_link_bound']:.2f}",
+                         f"{ratio:.2f}" if ratio else "-"])
+            title = ""
+    return table(["job", "budget", "peak", "median rank", "bytes", "channels", "ms",
+                  "/ link bound", "/ no budget"], rows)
+
+
+def family_table(named):
+    rows = []
+    budgets = sorted({r["budget"] for _, results in named for r in results})
+    for title, results in named:
+        for (ranks,), group in sorted(by(results, "ranks").items()):
+            times = {r["budget"]: r["makespan_us"] / 1e3 for r in group}
+            rows.append([title, f"{ranks:,}"] + [f"{times[b]:,.1f}" if b in times else "-"
+                                                 for b in budgets])
+            title = ""
+    return table(["ms", "ranks"] + ["no budget" if b == 0 else f"budget {b}" for b in budgets],
+                 rows)
+
+
+def planning_table(named):
+    rows = []
+    for title, results in named:
+        for (ranks,), group in sorted(by(results, "ranks").items()):
+            if "costs" not in group[0]:
+                continue
+            costs = group[0]["costs"]
+            distinct = costs["distinct_plans"]
+            rows.append([title, f"{ranks:,}", f"{group[0]['channels_max']:,}", f"{distinct:,}",
+                         f"{costs['plan_seconds']:.3f}",
+                         f"{1e3 * costs['plan_seconds'] / distinct:.2f}",
+                         f"{costs['plan_bytes_per_rank'] * ranks / distinct / 1024:,.1f}",
+                         f"{costs['simulate_seconds']:,.1f}"])
+            title = ""
+    return table(["family", "ranks", "channels", "plans made", "s for all", "ms each", "KiB each",
+                  "simulating, s"], rows)
+
+
+def check_table(rows):
+    cells = []
+    for row in rows:
+        sim, smpi, real = row["sim"], row["smpi"], row.get("mpirun")
+        cells.append([row["case"], row["ranks"], budget_name(row["budget"]),
+                      f"{sim['buckets']} / {sim['ops']}", f"{smpi['buckets']} / {smpi['ops']}",
+                      f"{real['buckets']} / {real['ops']}" if real else "",
+                      f"{sim['us']:,.1f}", f"{smpi['us']:,.1f}", f"{sim['us'] / smpi['us']:.3f}"])
+    return table(["case", "ranks", "budget", "sluice-sim", "SMPI", "mpirun", "sluice-sim, us",
+                  "SMPI, us", "ratio"], cells)

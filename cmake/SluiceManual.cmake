@@ -1,0 +1,40 @@
+# Manual pages and bash completions of the programs, made by scripts/manual out of their --help.
+#
+# sluice_manual(PROGRAM): both for one program, as files below share/ of the build folder.
+# SLUICE_MANUAL says whether that is done: not where the programs cannot run while building.
+find_package(Python3 3.9 COMPONENTS Interpreter QUIET)
+if(Python3_Interpreter_FOUND AND NOT CMAKE_CROSSCOMPILING AND NOT SLUICE_SMPI
+   AND NOT SLUICE_SANITIZE)
+  set(SLUICE_MANUAL ON)
+else()
+  set(SLUICE_MANUAL OFF)
+endif()
+
+function(sluice_manual program)
+  if(NOT SLUICE_MANUAL)
+    return()
+  endif()
+  set(scripts ${PROJECT_SOURCE_DIR}/scripts/manual)
+  set(share ${CMAKE_BINARY_DIR}/share)
+  set(page ${share}/man/man1/${program}.1)
+  set(completion ${share}/bash-completion/completions/${program})
+  file(MAKE_DIRECTORY ${share}/man/man1 ${share}/bash-completion/completions)
+  add_custom_command(OUTPUT ${page} ${completion}
+    COMMAND ${CMAKE_COMMAND} -E env PYTHONDONTWRITEBYTECODE=1 ${Python3_EXECUTABLE}
+            ${scripts}/make_manual.py $<TARGET_FILE:${program}> ${PROJECT_VERSION} ${page}
+    COMMAND ${CMAKE_COMMAND} -E env PYTHONDONTWRITEBYTECODE=1 ${Python3_EXECUTABLE}
+            ${scripts}/make_completion.py $<TARGET_FILE:${program}> ${completion}
+    DEPENDS ${program} ${scripts}/help_page.py ${scripts}/make_manual.py
+            ${scripts}/make_completion.py
+    COMMENT "Manual page and completion of ${program}" VERBATIM)
+  add_custom_target(${program}-manual ALL DEPENDS ${page} ${completion})
+endfunction()
+
+# What --model, --system and --cases find by name, beside the programs of the build folder, too.
+file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/share/sluice/cases)
+foreach(folder models systems)
+  file(CREATE_LINK ${PROJECT_SOURCE_DIR}/bench/${folder} ${CMAKE_BINARY_DIR}/share/sluice/${folder}
+       SYMBOLIC)
+endforeach()
+file(CREATE_LINK ${PROJECT_SOURCE_DIR}/docs/recipes.json
+     ${CMAKE_BINARY_DIR}/share/sluice/cases/recipes.json SYMBOLIC)

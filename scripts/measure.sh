@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# Measures what docs/performance.md and the README show, and writes bench/results/*.json.
+#
+# usage: measure.sh [--minutes M] [--only NAME[,NAME...]] [--quick] [--bin FOLDER] [--out FOLDER]
+#   --minutes M   about how long to take [26, on 2 quiet cores]: there are more rounds, or fewer
+#   --only NAME   best-mpi, budget-24, sizes, tiny, latency, checkpoints, two-nodes, copies or
+#                 planning
+#   --quick       one round of small sizes, to see that it works: no results to show anybody
+#   --bin FOLDER  where the programs are [build/bin, built first]
+#   --out FOLDER  where the files go [bench/results]
+#   Each file begins with machine, date, commit, command and rounds. A part that this machine does
+#   not allow (two-nodes takes root) is left out. A part that fails makes this end with 1.
+#   Afterwards: scripts/report.py writes tables and plots of all pages.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+for argument in "$@"; do
+  case $argument in
+    -h | --help)
+      sed -n '/^# usage/,/^set /{/^set /d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}"
+      exit 0
+      ;;
+    --bin | --bin=*) built=1 ;;
+  esac
+done
+[ -n "${built:-}" ] ||
+  scripts/build.sh release sluice-bench sluice-sim plan_bench copy_bench >/dev/null
+exec python3 bench/figures/measure.py "$@"

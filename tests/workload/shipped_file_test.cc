@@ -1,0 +1,59 @@
+// Names of models that are no paths: found in share/sluice, and files here come first.
+#include "workload/shipped_file.h"
+
+#include <filesystem>
+#include <string>
+
+#include "absl/status/status.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "workload/write_file.h"
+
+namespace sluice::bench {
+namespace {
+
+using testing::HasSubstr;
+
+class ShippedFileTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::filesystem::create_directories(share_ + "/models");
+    ASSERT_TRUE(WriteFile(share_ + "/models/small.json", "shipped").ok());
+    ASSERT_TRUE(WriteFile(share_ + "/models/bare", "bare").ok());
+    ASSERT_TRUE(WriteFile(here_, "here").ok());
+  }
+  void TearDown() override { std::filesystem::remove_all(share_); }
+
+  const std::string share_ = testing::TempDir() + "shipped_file_test";
+  const std::string here_ = share_ + "/own.json";
+};
+
+TEST_F(ShippedFileTest, NamesAreLookedForInTheFolder) {
+  EXPECT_EQ(ReadShippedFile("small", "models", share_).value(), "shipped");
+  EXPECT_EQ(ReadShippedFile("small.json", "models", share_).value(), "shipped");
+  EXPECT_EQ(ReadShippedFile("bare", "models", share_).value(), "bare");
+}
+
+TEST_F(ShippedFileTest, PathsAreTakenAsTheyAre) {
+  EXPECT_EQ(ReadShippedFile(here_, "models", share_).value(), "here");
+  EXPECT_TRUE(absl::IsNotFound(ReadShippedFile("./small.json", "models", share_).status()));
+  EXPECT_TRUE(absl::IsNotFound(ReadShippedFile("../models/small", "models", share_).status()));
+}
+
+TEST_F(ShippedFileTest, FilesHereComeFirst) {
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(share_);
+  ASSERT_TRUE(WriteFile("small", "mine").ok());
+  EXPECT_EQ(ReadShippedFile("small", "models", share_).value(), "mine");
+  std::filesystem::current_path(before);
+}
+
+TEST_F(ShippedFileTest, WhatIsNowhereNamesBothPlaces) {
+  const absl::Status status = ReadShippedFile("large", "models", share_).status();
+  EXPECT_TRUE(absl::IsNotFound(status));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("cannot open large"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr(share_ + "/models/large.json"));
+}
+
+}  // namespace
+}  // namespace sluice::bench
