@@ -4,9 +4,17 @@ from pages.markdown import spread_of
 
 
 def text(results):
-    lines = [line for part in (_tiny, _own_memory, _sums, _budget, _consumer, _first_item,
-                               _page_cache, _checkpoints) for line in part(results)]
-    return "\n".join(f"* {line}" for line in lines)
+    return _text(results, (_tiny, _own_memory, _sums, _budget, _real_budget, _consumer,
+                           _first_item, _page_cache, _checkpoints))
+
+
+def short_text(results):
+    """What most users will meet."""
+    return _text(results, (_tiny, _own_memory, _budget, _page_cache, _checkpoints))
+
+
+def _text(results, parts):
+    return "\n".join(f"* {line}" for part in parts for line in part(results))
 
 
 def _tiny(results):
@@ -47,6 +55,9 @@ def _budget(results):
     if highest:
         yield (f"A budget of 8 makes whole models up to {highest:.2f} times as slow "
                "(simulated, [large meshes](large-meshes.md)).")
+
+
+def _real_budget(results):
     worst = budgets.real_worst(results)
     if worst and worst["time_ratio"]["median"] > 1.05:
         yield (f"On 16 real ranks the dearest case of a budget of 8 is `{worst['name']}`, "

@@ -4,10 +4,17 @@ import textwrap
 from pages import budgets, cases, losses, performance, storage
 
 
+WIDTH = 118
+
+
+def _wrapped(lines):
+    return "\n".join(textwrap.fill(line, WIDTH, subsequent_indent="  ", break_long_words=False,
+                                   break_on_hyphens=False) for line in lines)
+
+
 def results_text(results):
-    lines = [line for line in (_peak(results), _crossing(results), _node(results),
-                               _storage(results), _planning(results)) if line]
-    return "\n".join(f"* {line}" for line in lines)
+    return _wrapped(f"* {line}" for line in (_peak(results), _crossing(results), _node(results),
+                                             _storage(results), _planning(results)) if line)
 
 
 def _peak(results):
@@ -16,7 +23,7 @@ def _peak(results):
         return None
     free, eight = found
     return (f"**A peak that you choose.** DeepSeek-V3 from 128 to 128 ranks holds up to "
-            f"{free['peak']['max']:,} buckets at\n  once, or 8. With 8 it takes "
+            f"{free['peak']['max']:,} buckets at once, or 8. With 8 it takes "
             f"{eight['ratio_to_no_budget']:.1f} times as long (simulated, "
             "[large meshes](docs/large-meshes.md)).")
 
@@ -27,8 +34,8 @@ def _crossing(results):
         return None
     case = max(found, key=lambda one: one["bytes_ratio"])
     return (f"**Each byte once to a node.** Two nodes, 16 ranks, {performance.rate(results)}: "
-            f"{case['time_ratio']['median']:.1f} times as fast as a plan\n  that serves each rank "
-            f"by itself. That plan sends {case['bytes_ratio']:.0f} times the bytes "
+            f"{case['time_ratio']['median']:.1f} times as fast as a plan that serves each rank by "
+            f"itself. That plan sends {case['bytes_ratio']:.0f} times the bytes "
             "([performance](docs/performance.md)).")
 
 
@@ -36,18 +43,18 @@ def _node(results):
     own, shared = cases.of(results, "private"), cases.of(results, "shared")
     if not own:
         return None
-    text = (f"**One copy within a node.** Over {len(own)} redistributions on 16 ranks the best "
-            f"other way takes\n  {cases.median(own):.2f} times as long at the median, and "
-            f"{cases.least(own):.2f} at least. That is in your own memory.")
-    return text + (f"\n  In memory that Sluice allocated it is {cases.median(shared):.2f} and "
-                   f"{cases.least(shared):.2f}." if shared else "")
+    text = (f"**One copy within a node.** Over {len(own)} redistributions on 16 ranks, Open MPI's "
+            f"best way takes {cases.median(own):.2f} times as long in your own memory (median; "
+            f"least {cases.least(own):.2f}).")
+    return text + (f" In memory that Sluice allocated it takes {cases.median(shared):.2f} times "
+                   f"(least {cases.least(shared):.2f})." if shared else "")
 
 
 def _storage(results):
     found = storage.of_little(results)
     return found and ("**Storage at full width.** With 200 ms of latency a stream reads at "
-                      f"{found['median']:.2f} of what its budget\n  allows. Ranks that need the "
-                      "same bytes read them once between them ([streaming](docs/streaming.md)).")
+                      f"{found['median']:.2f} of what its budget allows. Ranks that need the same "
+                      "bytes read them once between them ([streaming](docs/streaming.md)).")
 
 
 def _planning(results):
@@ -57,7 +64,5 @@ def _planning(results):
 
 
 def losses_text(results):
-    """What docs/performance.md has, with links from here."""
-    lines = losses.text(results).replace("](", "](docs/").splitlines()
-    return "\n".join(textwrap.fill(line, 110, subsequent_indent="  ", break_long_words=False,
-                                   break_on_hyphens=False) for line in lines)
+    """Some of what docs/performance.md has, with links from here."""
+    return _wrapped(losses.short_text(results).replace("](", "](docs/").splitlines())

@@ -5,7 +5,8 @@ import goals
 import tables
 from pages.markdown import image, spread_of, table
 
-BARS = (("one slab at a time", "serial", "other_whole"),
+BARS = (("one of 8 slabs at a time", "waves:8", "other_whole"),
+        ("the whole budget at a time", "serial", "other_whole"),
         ("8 loader threads", "threads:8x4", "other_whole"),
         ("64 loader threads", "threads:64x1", "other_whole"),
         ("Sluice, whole run", "serial", "whole"), ("Sluice, after its start", "serial", "steady"))

@@ -5,8 +5,9 @@ from spread import summarize
 LATENCIES_MS = (0, 20, 50, 200)
 SLOTS = 64
 ITEMS = 256
-# One wave of as much memory at a time; workers of the usual number; as many workers as slots.
-OTHERS = ("serial", "threads:8x4", f"threads:{SLOTS}x1")
+# One of 8 slabs at a time; the whole budget at a time; workers of the usual number; as many workers
+# as slots.
+OTHERS = ("waves:8", "serial", "threads:8x4", f"threads:{SLOTS}x1")
 
 
 def measure(setup, sources=("buffered", "file"), consume_us=0):
