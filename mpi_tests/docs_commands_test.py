@@ -37,7 +37,7 @@ SMALLER = [
 # (pattern of what a command begins with, why it does not run here).
 NOT_RUN = [
     (r"scripts/(test|smpi|packages|build|check|model)\.sh", "builds, or installs packages"),
-    (r"scripts/(compare_peers|compare_checkpoints)\.sh", "installs, and takes hours"),
+    (r"scripts/compare_(peers|checkpoints|loaders)\.sh", "installs, and takes hours"),
     (r"scripts/(best_mpi|budget_table)\.sh", "takes half an hour"),
     (r"scripts/(measure|large_meshes)\.sh", "takes half an hour"),
     (r"scripts/two_nodes\.sh", "takes root; two_nodes_test.py runs it"),

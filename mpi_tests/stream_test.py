@@ -5,7 +5,11 @@
 """
 import csv
 import json
+import pathlib
+import re
+import subprocess
 import sys
+import xml.etree.ElementTree
 
 from stream_run import Bench, check_memory
 
@@ -13,6 +17,7 @@ ITEMS = 40
 ITEM_BYTES = 20000
 WORLD = 3
 BASELINES = ["--compare", "serial,threads:2x3"]
+DRAW_TRACE = str(pathlib.Path(__file__).parent.parent / "scripts" / "draw_trace.py")
 
 
 def expect(result, items, requests=None):
@@ -84,6 +89,22 @@ def options_of_delivery(bench):
             ranks = 1 if "deal" in more else max(1, world)
             for mode in bench.good(world, source + more + BASELINES).values():
                 expect(mode, items * ranks)
+
+
+def waves_and_warm(bench):
+    """All modes deliver the same; what is slow because of the latency is not in warm."""
+    source = ["--source", "buffered:" + bench.path("npy"), "--fill-seed", "3", "--slots", "8",
+              "--latency-ms", "20", "--compare", "waves:8,waves:2,warm"]
+    for world in (0, 2):
+        modes = bench.good(world, source + ["--share", "deal"])
+        assert list(modes) == ["sluice", "waves:8", "waves:2", "warm"], modes
+        for mode in modes.values():
+            expect(mode, ITEMS, ITEMS)
+        # One read at a time cannot take less than the sum of their latencies.
+        reads = ITEMS // max(1, world)
+        assert modes["waves:8"]["seconds"] >= reads * 0.02, modes["waves:8"]
+    code, output, _ = bench.run(0, source + ["--compare", "waves:9"])
+    assert code == 1 and "8 slots" in output and "9 slabs" in output, output
 
 
 def a_table_of_separated_values(bench):
@@ -175,6 +196,24 @@ def traces_are_written(bench):
     names = {event.get("name", "") for event in events}
     for name in ("storage_read", "device_copy", "exchange", "consume", "consumer_wait"):
         assert any(name in n for n in names), (name, sorted(names)[:40])
+    a_trace_is_drawn(bench, trace)
+
+
+def a_trace_is_drawn(bench, trace):
+    picture = bench.path("trace.svg")
+    for rank in ("0", "1"):
+        drawn = subprocess.run([sys.executable, DRAW_TRACE, "--rank", rank, "--title", "a < b",
+                                trace, picture], capture_output=True, text=True, check=True)
+        overlap, reading = re.match(r"overlap (\S+), reading (\S+) of ", drawn.stdout).groups()
+        assert 0 <= float(overlap) <= 1 and 0 <= float(reading) <= 1, drawn.stdout
+        root = xml.etree.ElementTree.parse(picture).getroot()
+        rows = {rect.get("y") for rect in root.iter("{http://www.w3.org/2000/svg}rect")}
+        # Whoever reads nothing has no row of reads, and items may be taken at once.
+        assert len(rows) >= 2, rows
+    for wrong in (["--rank", "9", trace], [trace + ".none"], ["--from", "5", "--to", "4", trace]):
+        refused = subprocess.run([sys.executable, DRAW_TRACE, *wrong, picture], text=True,
+                                 capture_output=True, check=False)
+        assert refused.returncode == 2 and "draw_trace.py:" in refused.stderr, refused
 
 
 def main():
@@ -184,7 +223,7 @@ def main():
                  updates_hold_the_generator_back, faults_that_pass_are_tried_again,
                  slow_reads_are_hedged, a_cursor_goes_on,
                  memory_keeps_to_the_budget_when_consumers_stop, growth_of_memory_is_found,
-                 traces_are_written, a_table_of_separated_values):
+                 traces_are_written, waves_and_warm, a_table_of_separated_values):
         test(bench)
         print(f"ok {test.__name__}", flush=True)
 

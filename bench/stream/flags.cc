@@ -133,8 +133,10 @@ void AddRunFlags(CLI::App* app, StreamBenchOptions* o) {
       ->check(CLI::Range(0.0, 1e9))
       ->group(group);
   app->add_option("--compare,--baseline", o->compare_texts,
-                  "run this as well, in turns: serial (one wave at a time) or threads:8x4 (8 "
-                  "workers, each up to 4 items ahead, in order); repeat or separate by commas")
+                  "run this as well, in turns: warm (the same without --latency-ms), serial (one "
+                  "wave of the whole budget at a time), waves:8 (the budget in 8 slabs, of which "
+                  "one is filled at a time) or threads:8x4 (8 workers, each up to 4 items ahead, "
+                  "in order); repeat or separate by commas")
       ->delimiter(',')
       ->group(group);
   app->add_option("-n,--iters,--iterations", o->iterations,

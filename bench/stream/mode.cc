@@ -13,13 +13,18 @@ namespace {
 
 constexpr int kMostWorkers = 1024;
 constexpr int kMostAhead = 65536;
+constexpr int kMostSlabs = 65536;
 
 }  // namespace
 
 std::string Mode::Name() const {
   switch (kind) {
+    case Kind::kWarm:
+      return "warm";
     case Kind::kSerial:
       return "serial";
+    case Kind::kWaves:
+      return absl::StrCat("waves:", slabs);
     case Kind::kThreads:
       return absl::StrCat("threads:", workers, "x", ahead);
     case Kind::kSluice:
@@ -29,9 +34,16 @@ std::string Mode::Name() const {
 }
 
 absl::StatusOr<Mode> ParseBaselineMode(absl::string_view text) {
+  if (text == "warm") return Mode{Mode::Kind::kWarm};
   if (text == "serial") return Mode{Mode::Kind::kSerial};
   absl::string_view counts = text;
-  Mode mode{Mode::Kind::kThreads};
+  Mode mode{Mode::Kind::kWaves};
+  if (absl::ConsumePrefix(&counts, "waves:") && absl::SimpleAtoi(counts, &mode.slabs) &&
+      mode.slabs >= 1 && mode.slabs <= kMostSlabs) {
+    return mode;
+  }
+  counts = text;
+  mode = Mode{Mode::Kind::kThreads};
   if (absl::ConsumePrefix(&counts, "threads:")) {
     const std::pair<absl::string_view, absl::string_view> sides =
         absl::StrSplit(counts, absl::MaxSplits('x', 1));
@@ -42,8 +54,8 @@ absl::StatusOr<Mode> ParseBaselineMode(absl::string_view text) {
     }
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("\"", text, "\" is neither serial nor threads:WxQ, W workers (1 to ",
-                   kMostWorkers, ") of Q items each"));
+      absl::StrCat("\"", text, "\" is neither warm, serial, waves:N (N slabs, 1 to ", kMostSlabs,
+                   ") nor threads:WxQ, W workers (1 to ", kMostWorkers, ") of Q items each"));
 }
 
 }  // namespace sluice::bench

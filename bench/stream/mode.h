@@ -11,16 +11,20 @@
 namespace sluice::bench {
 
 struct Mode {
-  enum class Kind : uint8_t { kSluice, kSerial, kThreads };
+  // kWarm: Sluice once more, without the injected latency. It bounds what hiding latency can give.
+  enum class Kind : uint8_t { kSluice, kWarm, kSerial, kWaves, kThreads };
   Kind kind = Kind::kSluice;
   int workers = 0;  // of kThreads,
   int ahead = 0;    // and items of each
+  int slabs = 0;    // of kWaves
 
   std::string Name() const;
+  // A stream of the library's delivers the items.
+  bool is_stream() const { return kind == Kind::kSluice || kind == Kind::kWarm; }
   friend bool operator==(const Mode&, const Mode&) = default;
 };
 
-// Reads "serial" or "threads:8x4". InvalidArgument quotes what is neither.
+// Reads "warm", "serial", "waves:8" or "threads:8x4". InvalidArgument quotes what is none of them.
 absl::StatusOr<Mode> ParseBaselineMode(absl::string_view text);
 
 }  // namespace sluice::bench

@@ -67,14 +67,16 @@ MappedMemory Rounds::Grow() const {
 
 absl::Status Rounds::Deliver(const Mode& mode, int round, const StreamPlan& plan,
                              Consumer* consumer, RankOutcome* outcome) {
-  const InjectedDelay delay = DelayOf(options_);
+  InjectedDelay delay = DelayOf(options_);
+  if (mode.kind == Mode::Kind::kWarm) delay.latency = absl::ZeroDuration();
   const BaselineJob job = {&stream_, delay, plan, consumer};
   if (mode.kind == Mode::Kind::kSerial) return RunSerial(job, outcome);
+  if (mode.kind == Mode::Kind::kWaves) return RunWaves(job, mode.slabs, outcome);
   if (mode.kind == Mode::Kind::kThreads) {
     return RunThreads(job, mode.workers, mode.ahead, outcome);
   }
   StreamOptions stream = stream_;
-  if (round > 0) stream.trace_epochs = 0;
+  if (round > 0 || mode.kind == Mode::Kind::kWarm) stream.trace_epochs = 0;
   absl::Status met;
   // Pages of mapped files are no memory of this process.
   MemoryWatch watch(absl::StartsWith(options_.source, "mmap:"));
@@ -96,7 +98,7 @@ absl::Status Rounds::RunHere(const Mode& mode, int round, RankOutcome* outcome) 
   consume.stop_items = options_.stop_items;
   consume.corrupt_items = options_.corrupt;
   // The others always deliver in order.
-  consume.in_order = stream_.order.in_order || mode.kind != Mode::Kind::kSluice;
+  consume.in_order = stream_.order.in_order || !mode.is_stream();
   Consumer consumer(&contents_, &check_, *plan, consume, &bar_);
   const std::string label =
       options_.iterations > 1

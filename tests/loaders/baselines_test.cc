@@ -66,9 +66,7 @@ class BaselinesTest : public ::testing::Test {
     EXPECT_TRUE(mode.ok());
     RankOutcome outcome;
     consumer.Start();
-    outcome.status = mode->kind == Mode::Kind::kSerial
-                         ? RunSerial(job, &outcome)
-                         : RunThreads(job, mode->workers, mode->ahead, &outcome);
+    outcome.status = Deliver(*mode, job, &outcome);
     consumer.AddTo(&outcome);
     EXPECT_EQ(outcome.wrong, 0);
     EXPECT_LE(outcome.peak_slots, outcome.limit_slots);
@@ -76,11 +74,18 @@ class BaselinesTest : public ::testing::Test {
     return outcome;
   }
 
+  static absl::Status Deliver(const Mode& mode, const BaselineJob& job, RankOutcome* outcome) {
+    if (mode.kind == Mode::Kind::kSerial) return RunSerial(job, outcome);
+    if (mode.kind == Mode::Kind::kWaves) return RunWaves(job, mode.slabs, outcome);
+    return RunThreads(job, mode.workers, mode.ahead, outcome);
+  }
+
   static inline std::string* directory_ = nullptr;
   StreamBenchOptions options_;
 };
 
-constexpr const char* kModes[] = {"serial", "threads:1x1", "threads:3x2", "threads:40x3"};
+constexpr const char* kModes[] = {"serial",      "waves:1",     "waves:3",
+                                  "threads:1x1", "threads:3x2", "threads:40x3"};
 
 TEST_F(BaselinesTest, DeliverEverythingInOrder) {
   options_.epochs = 2;
@@ -150,6 +155,22 @@ TEST_F(BaselinesTest, CutItemsIntoPiecesAsSluiceDoes) {
   EXPECT_TRUE(outcome.status.ok()) << outcome.status;
   EXPECT_EQ(outcome.requests, 3 * kItems);
   EXPECT_EQ(outcome.peak_slots, 2);
+}
+
+// Pieces of an item may lie in several slabs.
+TEST_F(BaselinesTest, WavesFillOneSlabAtATime) {
+  options_.piece_bytes_text = "4096";
+  options_.slots = 9;
+  for (const char* mode : {"waves:1", "waves:2", "waves:4", "waves:9"}) {
+    const RankOutcome outcome = Run(mode);
+    EXPECT_TRUE(outcome.status.ok()) << outcome.status;
+    EXPECT_EQ(outcome.items, kItems) << mode;
+    EXPECT_EQ(outcome.requests, 3 * kItems) << mode;
+    EXPECT_EQ(outcome.limit_slots, 9);
+  }
+  const RankOutcome outcome = Run("waves:10");
+  EXPECT_TRUE(absl::IsInvalidArgument(outcome.status)) << outcome.status;
+  EXPECT_THAT(std::string(outcome.status.message()), HasSubstr("9 slots"));
 }
 
 TEST_F(BaselinesTest, TakeWhatAGeneratorMakes) {

@@ -11,12 +11,13 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST(ModeTest, NamesAreReadBack) {
-  for (const char* text : {"serial", "threads:8x4", "threads:1x1"}) {
+  for (const char* text : {"warm", "serial", "waves:1", "waves:8", "threads:8x4", "threads:1x1"}) {
     const auto mode = ParseBaselineMode(text);
     ASSERT_TRUE(mode.ok()) << mode.status();
     EXPECT_EQ(mode->Name(), text);
   }
   for (const char* text : {"", "sluice", "threads", "threads:8", "threads:x4", "threads:8x",
+                           "waves", "waves:", "waves:0", "waves:-1", "waves:8x2", "waves:99999",
                            "threads:0x1", "threads:8x4x2", "threads:-1x1", "threads:9999x1"}) {
     EXPECT_FALSE(ParseBaselineMode(text).ok()) << text;
   }

@@ -28,6 +28,11 @@ struct BaselineJob {
 // all are consumed in order; then the next wave. With pieces as Sluice cuts them.
 absl::Status RunSerial(const BaselineJob& job, RankOutcome* outcome);
 
+// Waves over a budget in `slabs` equal slabs. A thread fills one slab at a time: all reads of it
+// begin at once, and are waited for. It goes on with the next free slab, while the consumer takes
+// the full ones in order. So the reads of one slab are in flight, whatever the number of slabs is.
+absl::Status RunWaves(const BaselineJob& job, int slabs, RankOutcome* outcome);
+
 // A loader as PyTorch's DataLoader, of `workers` threads. Thread w loads the items at places w, w +
 // workers, ... of this rank's order, one blocking read after the other. It is at most `ahead` items
 // ahead of the consumer, who takes them in order. A worker also does the transform.
