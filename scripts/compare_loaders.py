@@ -8,7 +8,7 @@ machine, commit, command, mpi, rounds. Then come:
   items        {count, bytes: of one}
   consume_us   the consumer computes so long with each item
   budget_items how many items are held ahead of the consumer: Sluice's budget, and workers x ahead
-  workers, ahead, slabs, progress_thread, pinned (of DataLoader's items; null without torch)
+  workers, ahead, slabs, pinned (of DataLoader's items; null without torch)
   verified     how items were verified
   rows         one for each latency and way: {latency_ms, way, shard_items, version, in_order,
                latency_per: what is read in one go; reads_at_once, items_ahead: at most,
@@ -16,14 +16,15 @@ machine, commit, command, mpi, rounds. Then come:
                median), wait_share: {the same; of the time, the consumer waited}, check_us (of an
                item; null for Sluice), ratio: {the same of the rounds' ratios, time over that of
                sluice}, wrong: 0}
-               The ways are sluice, warm (sluice without latency), waves:N, dataloader, and the
-               others, for each number of items in a shard.
+               The ways are sluice, sluice-thread (its progress thread drives the stream), warm
+               (sluice without latency), waves:N, dataloader, and the others, for each number of
+               items in a shard.
   missing      [{way, reason}]: ways that could not be had
 """
 import argparse
 import json
 import os
-import shutil
+import pathlib
 import sys
 import tempfile
 
@@ -35,7 +36,9 @@ LOADER = os.path.join(ROOT, "bench", "stream", "python_loader.py")
 # The packages of each; all take the first one's.
 LIBRARIES = {"dataloader": ["torch", "numpy"], "mosaicml-streaming": ["mosaicml-streaming"],
              "webdataset": ["webdataset"]}
-NAMES = {"sluice": "Sluice", "warm": "Sluice, no latency", "dataloader": "PyTorch DataLoader",
+SLUICE, THREAD = ("sluice", None), ("sluice-thread", None)
+NAMES = {"sluice": "Sluice", "sluice-thread": "Sluice, progress thread",
+         "warm": "Sluice, no latency", "dataloader": "PyTorch DataLoader",
          "mosaicml-streaming": "MosaicML streaming", "webdataset": "webdataset"}
 VERIFIED = ("sluice, warm and waves: every element, with the formula that wrote it; the others: "
             "every byte, with the raw files; each item once")
@@ -64,19 +67,21 @@ class Files:
 
 def loader(environment, action, what):
     """What the loader's last line says."""
-    return json.loads(call([environment.python, "-B", LOADER, action, what]).splitlines()[-1])
+    with tempfile.TemporaryDirectory(prefix="loaders-") as folder:  # for what libraries leave there
+        output = call([environment.python, "-B", LOADER, action, what],
+                      env=dict(os.environ, TMPDIR=folder))
+    return json.loads(output.splitlines()[-1])
 
 
 def read_all(folder):
     """Puts files into the page cache."""
-    for name in os.listdir(folder):
-        with open(os.path.join(folder, name), "rb") as file:
-            while file.read(1 << 22):
-                pass
+    for path in pathlib.Path(folder).iterdir():
+        path.read_bytes()
 
 
-def sluice_turn(args, files, latency):
-    """{(way, None): result} of one process that loads the ways of sluice-bench in turns."""
+def sluice_turn(args, files, way, latency):
+    """{way: result} of a process of Sluice's; with `sluice`, the two that it is compared with."""
+    more = ["--progress-thread"] if way == THREAD else ["--compare", f"waves:{args.slabs},warm"]
     read_all(files.raw)
     with tempfile.TemporaryDirectory(prefix="loaders-") as folder:
         file = os.path.join(folder, "results.json")
@@ -84,8 +89,7 @@ def sluice_turn(args, files, latency):
         call([args.sluice_bench, "stream", "--source", "buffered:" + files.raw, "--latency-ms",
               str(latency), "--budget-bytes", str(args.budget * block_bytes), "--slots",
               str(args.budget), "--piece-bytes", str(args.item_bytes), "--consume-us",
-              str(args.consume_us), "--compare", f"waves:{args.slabs},warm", "--check", "all",
-              "--json", file, *["--progress-thread"] * args.progress_thread])
+              str(args.consume_us), "--check", "all", "--json", file, *more])
         with open(file, encoding="utf-8") as text:
             results = json.load(text)
     turn = {}
@@ -95,7 +99,7 @@ def sluice_turn(args, files, latency):
             raise Failure(f"sluice-bench read {args.items} items otherwise: {result}")
         if result["limit"]["slots"] != args.budget or result["wrong"]:
             raise Failure(f"not {args.budget} slots, or wrong elements: {result}")
-        turn[result["mode"], None] = {
+        turn[way if result["mode"] == "sluice" else (result["mode"], None)] = {
             "time_us": result["time_us"]["median"], "version": results["version"],
             "wait_us": result["stage_s"]["wait"] * 1e6, "in_order": True, "check_us": None}
     return turn
@@ -104,11 +108,8 @@ def sluice_turn(args, files, latency):
 def library_turn(args, environment, files, way, latency):
     """{way: result} of a process that loads all items."""
     read_all(files.stored[way])
-    local = tempfile.mkdtemp(prefix="local-", dir=os.path.dirname(files.raw))
-    try:
+    with tempfile.TemporaryDirectory(prefix="local-", dir=args.folder) as local:
         result = loader(environment, "load", files.job(args, way, latency, local))
-    finally:
-        shutil.rmtree(local)
     if result["wrong"] or result["items"] != args.items:
         raise Failure(f"{way[0]} loaded something else than the files hold: {result}")
     return {way: result}
@@ -117,11 +118,11 @@ def library_turn(args, environment, files, way, latency):
 def measure(args, environment, files, libraries):
     """{latency: [{(way, items of a shard): result}, one for each round]}"""
     def run(latency, way):
-        if way is None:
-            return sluice_turn(args, files, latency)
+        if way in (SLUICE, THREAD):
+            return sluice_turn(args, files, way, latency)
         return library_turn(args, environment, files, way, latency)
 
-    rounds = bench_rounds.measure(args, args.latencies, [None, *libraries], run)
+    rounds = bench_rounds.measure(args, args.latencies, [SLUICE, THREAD, *libraries], run)
     if not all(rounds.values()):
         raise Failure("no round was whole")
     return {latency: [{way: result for turn in whole.values() for way, result in turn.items()}
@@ -129,7 +130,7 @@ def measure(args, environment, files, libraries):
 
 
 def reads_of(args, way, shard_items):
-    """What the latency is of, how many such reads there are at once, and items held ahead."""
+    """What the latency is of, and how many reads and items there are at once, at most."""
     per, at_once, ahead = "item", args.budget, args.budget
     if way.startswith("waves"):
         at_once //= args.slabs
@@ -159,7 +160,7 @@ def rows_of(args, versions, rounds, ways):
                 "time_us": spread, "items_per_s": per_s, "gb_per_s": per_s * args.item_bytes / 1e9,
                 "wait_share": quartiles([one["wait_us"] / one["time_us"] for one in results]),
                 "check_us": bench_rounds.median(checks) if checks else None,
-                "ratio": quartiles([one[way]["time_us"] / one["sluice", None]["time_us"]
+                "ratio": quartiles([one[way]["time_us"] / one[SLUICE]["time_us"]
                                     for one in all_results]), "wrong": 0})
     return rows
 
@@ -187,7 +188,9 @@ def markdown(results):
 
 def listed(kind):
     """A list with commas between, each once. `kind` reads one of it."""
-    return lambda text: list(dict.fromkeys(kind(word) for word in text.split(",")))
+    def list_of_numbers(text):
+        return list(dict.fromkeys(kind(word) for word in text.split(",")))
+    return list_of_numbers
 
 
 def not_negative(text):
@@ -201,7 +204,7 @@ def parse():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     build = os.path.join(ROOT, "build")
-    parser.add_argument("--sluice-bench", default=os.path.join(build, "bin", "sluice-bench"))
+    parser.add_argument("--sluice-bench", default=build + "/bin/sluice-bench")
     parser.add_argument("--items", type=positive, default=256)
     parser.add_argument("--item-bytes", type=size_of, default=1 << 20)
     parser.add_argument("--latencies", type=listed(not_negative), default=[0, 20, 50, 200])
@@ -210,14 +213,13 @@ def parse():
     parser.add_argument("--ahead", type=positive, default=4)
     parser.add_argument("--slabs", type=positive, default=8)
     parser.add_argument("--shard-items", type=listed(positive), default=[1, 8])
-    parser.add_argument("--progress-thread", action="store_true")
     parser.add_argument("--ways", type=listed(str), default=list(LIBRARIES))
     parser.add_argument("--no-torch", action="store_true")
     parser.add_argument("--folder", default=build)
     parser.add_argument("--rounds", type=positive, default=5)
     parser.add_argument("--minutes", type=float, default=0)
-    parser.add_argument("--venv", default=os.path.join(build, "venv-loaders"))
-    parser.add_argument("--json", default=os.path.join(ROOT, "bench", "results", "loaders.json"))
+    parser.add_argument("--venv", default=build + "/venv-loaders")
+    parser.add_argument("--json", default=ROOT + "/bench/results/loaders.json")
     args = parser.parse_args()
     args.budget = args.workers * args.ahead
     if args.budget % args.slabs:
@@ -270,22 +272,18 @@ def main():
     libraries = [(way, count) for way in versions
                  for count in ([None] if way == "dataloader" else args.shard_items)]
     os.makedirs(args.folder, exist_ok=True)
-    folder = tempfile.mkdtemp(prefix="loaders-", dir=args.folder)
-    try:
+    with tempfile.TemporaryDirectory(prefix="loaders-", dir=args.folder) as folder:
         files = Files(args, folder, environment, libraries)
         rounds = measure(args, environment, files, libraries)
-    finally:
-        shutil.rmtree(folder)
     results = bench_rounds.head(args, "compare-loaders")
     for key in ("shape", "tensors", "iters"):
         del results[key]
-    ways = [("sluice", None), ("warm", None), (f"waves:{args.slabs}", None), *libraries]
+    ways = [SLUICE, THREAD, ("warm", None), (f"waves:{args.slabs}", None), *libraries]
     one_round = next(iter(rounds.values()))[0]
     results.update(
         rounds=min(map(len, rounds.values())),
         items={"count": args.items, "bytes": args.item_bytes}, consume_us=args.consume_us,
-        budget_items=args.budget, workers=args.workers, ahead=args.ahead,
-        slabs=args.slabs, progress_thread=args.progress_thread,
+        budget_items=args.budget, workers=args.workers, ahead=args.ahead, slabs=args.slabs,
         pinned=next((one_round[way]["pinned"] for way in libraries), None), verified=VERIFIED,
         rows=rows_of(args, versions, rounds, ways), missing=missing)
     bench_rounds.write(args.json, results)

@@ -12,7 +12,6 @@
 #                      is the product of the two, in items
 #   --slabs N          of that budget, for the way that fills one slab at a time [8]
 #   --shard-items LIST items of a shard of those libraries that read whole shards [1,8]
-#   --progress-thread  a thread of Sluice's own drives the stream
 #   --ways LIST        loaders of Python's [dataloader,mosaicml-streaming,webdataset]
 #   --no-torch         none of them, as all take torch
 #   --folder DIR       files are made there, and removed afterwards [build]
