@@ -144,8 +144,11 @@ def of_file(path, pattern):
 
 
 def git(*words):
-    done = subprocess.run(["git", "-C", ROOT, *words], stdout=subprocess.PIPE,
-                          stderr=subprocess.DEVNULL, text=True, check=False)
+    try:
+        done = subprocess.run(["git", "-C", ROOT, *words], stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL, text=True, check=False)
+    except FileNotFoundError:  # a copy of the sources on a machine without git
+        return None
     return done.stdout.strip() if done.returncode == 0 else None
 
 

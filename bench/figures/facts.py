@@ -40,8 +40,11 @@ def _memory_gib():
 def _commit():
     """Of the sources; `+` where they have changed since. Results are no sources."""
     def git(*command):
-        return subprocess.run(["git", "-C", str(REPOSITORY), *command], stdout=subprocess.PIPE,
-                              stderr=subprocess.DEVNULL, text=True, check=False).stdout.strip()
+        try:
+            return subprocess.run(["git", "-C", str(REPOSITORY), *command], stdout=subprocess.PIPE,
+                                  stderr=subprocess.DEVNULL, text=True, check=False).stdout.strip()
+        except FileNotFoundError:
+            return ""
     changed = git("status", "--porcelain", "--", "src", "include", "bench", "scripts",
                   ":!bench/results")
     return (git("rev-parse", "--short", "HEAD") or "unknown") + ("+" if changed else "")
