@@ -82,6 +82,22 @@ def foreign(bench):
     assert "# error: load: " in output, output
 
 
+def an_index_says_whose_tensor_counts(bench):
+    """A file may hold more than what the index names it for."""
+    folder = bench.path("indexed")
+    os.mkdir(folder)
+    rows = struct.pack("<24f", *range(24))
+    safetensors(os.path.join(folder, "x.safetensors"), {"a": ("F32", [6, 4], rows)})
+    safetensors(os.path.join(folder, "y.safetensors"),
+                {"a": ("F32", [2], rows[:8]), "b": ("F32", [6], rows[:24])})
+    with open(os.path.join(folder, "model.safetensors.index.json"), "w", encoding="utf-8") as file:
+        json.dump({"weight_map": {"a": "x.safetensors", "b": "y.safetensors"}}, file)
+    code, output, results = bench.run(2, ["--path", folder, "--compare", "mmap"])
+    assert code == 0, output
+    result, = results["results"]
+    assert result["tensors"] == 2 and result["bytes"] == 30 * 4, result
+
+
 def is_memory(folder):
     done = subprocess.run(["stat", "-f", "-c", "%T", folder], stdout=subprocess.PIPE, text=True,
                           check=True)
@@ -238,8 +254,9 @@ def unwritable_results(bench):
 
 def main():
     bench = BenchRun(sys.argv[1], sys.argv[2], "checkpoint")
-    for test in (good, foreign, other_ways, a_way_that_cannot, cold_in_memory, models, bad_input,
-                 other_ranks_are_named, a_silent_rank_ends_the_job, unwritable_results):
+    for test in (good, foreign, an_index_says_whose_tensor_counts, other_ways, a_way_that_cannot,
+                 cold_in_memory, models, bad_input, other_ranks_are_named,
+                 a_silent_rank_ends_the_job, unwritable_results):
         test(bench)
         print(f"ok {test.__name__}", flush=True)
 

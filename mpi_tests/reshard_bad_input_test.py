@@ -5,6 +5,7 @@
 """
 import functools
 import json
+import pathlib
 import sys
 
 from reshard_run import Bench
@@ -112,6 +113,7 @@ ARGUMENTS = [
     (INLINE + ["--timeout-s", "0"], "--timeout-s"),
     (INLINE + ["--timeout-s", "nan"], "--timeout-s"),
     (INLINE + ["--corrupt", "-1"], "--corrupt"),
+    (INLINE + ["--windowed", "1", "--corrupt", "1"], "--corrupt"),
     (INLINE + ["--fingerprint", "2"], "--fingerprint"),
     (INLINE + ["-n", "0"], "--iters"),
     (INLINE + ["--check", "2"], "--check"),
@@ -189,6 +191,17 @@ def unwritable_results(bench):
     assert code == 2 and "/nowhere/results.json" in output, (code, output)
 
 
+def results_replace_no_input(bench):
+    good = bench.write("good.json", GOOD)
+    before = pathlib.Path(good).read_bytes()
+    code, output, _ = bench.run(0, ["--cases", good], results_file=good)
+    assert code == 2 and "is the file of --cases" in output, (code, output)
+    assert pathlib.Path(good).read_bytes() == before, good
+    trace = bench.path("trace.json")
+    code, output, _ = bench.run(0, INLINE + ["--trace", trace], results_file=trace)
+    assert code == 2 and "is the file of --trace" in output, (code, output)
+
+
 def without_a_gpu(bench):
     """There may be one: then all is well."""
     code, output, results = bench.run(2, ["--shape", "8", "--device", "cuda", "-n", "1",
@@ -204,6 +217,7 @@ def main():
     bad_arguments(bench)
     other_ranks_are_named(bench)
     unwritable_results(bench)
+    results_replace_no_input(bench)
     without_a_gpu(bench)
     print(f"{next(bench.runs)} runs refused")
 

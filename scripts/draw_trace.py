@@ -10,7 +10,8 @@ one lane overlap, the colour is denser. It prints how much of the time nothing w
   overlap   1 - (time in which the consumer waited) / (time that is drawn)
   reading   the share of the time in which at least one read was under way
 
-Exit code 2: no such file, or no stream of that rank is in it. Standard library only.
+Exit codes: 2, there is no trace with a stream of that rank; 1, OUT cannot be written. Standard
+library only.
 """
 import argparse
 import json
@@ -106,7 +107,7 @@ def main():
     try:
         with open(arguments.trace, encoding="utf-8") as file:
             spans = spans_of(json.load(file), arguments.rank)
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         sys.exit(usage(f"{arguments.trace}: {type(error).__name__}: {error}"))
     if not spans.get("consume"):
         sys.exit(usage(f"{arguments.trace}: rank {arguments.rank} has consumed nothing in it"))
@@ -114,12 +115,16 @@ def main():
     everything = [span for kind in spans.values() for span in kind]
     begin = max(arguments.begin, min(a for a, _, _ in everything))
     end = min(arguments.end, max(b for _, b, _ in everything))
-    if end <= begin:
+    if not end > begin:
         sys.exit(usage("--from and --to leave nothing to draw"))
     lanes = [(name, clip(spans.get(kind, []), begin, end), color) for name, kind, color in LANES]
     waits = clip(spans.get("consumer_wait", []), begin, end)
-    with open(arguments.out, "w", encoding="utf-8") as file:
-        file.write(draw(lanes, waits, begin, end, arguments.title))
+    try:
+        with open(arguments.out, "w", encoding="utf-8") as file:
+            file.write(draw(lanes, waits, begin, end, arguments.title))
+    except OSError as error:
+        print(f"draw_trace.py: {error}", file=sys.stderr)
+        sys.exit(1)
     print(f"overlap {1 - union(waits) / (end - begin):.3f}, "
           f"reading {union(lanes[0][1]) / (end - begin):.3f} of {end - begin:.3f} s")
 

@@ -161,8 +161,12 @@ class CheckpointCommand final : public Command {
       mine->Poison();
     }
     if (options_.cold && status.ok() && ranks_->local_rank() == 0) {
-      const absl::StatusOr<std::vector<std::string>> files = CheckpointFiles(directory_);
-      status = files.ok() ? DropFromPageCache(*files) : files.status();
+      const absl::StatusOr<std::vector<PlainFile>> files = CheckpointFiles(directory_);
+      std::vector<std::string> paths;
+      if (files.ok()) {
+        for (const PlainFile& file : *files) paths.push_back(file.path);
+      }
+      status = files.ok() ? DropFromPageCache(paths) : files.status();
     }
     status = OnAll(status, session);
     return absl::IsFailedPrecondition(status) ? Needs(status) : status;

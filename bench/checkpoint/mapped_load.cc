@@ -34,20 +34,20 @@ bool SameShape(const std::vector<int64_t>& in_file, const std::vector<int64_t>& 
 absl::StatusOr<MappedLoad> MappedLoad::Create(const std::string& directory,
                                               const RankTensors* tensors) {
   MappedLoad load(tensors);
-  absl::StatusOr<std::vector<std::string>> paths = CheckpointFiles(directory);
-  if (!paths.ok()) return paths.status();
-  load.paths_ = *std::move(paths);
+  absl::StatusOr<std::vector<PlainFile>> files = CheckpointFiles(directory);
+  if (!files.ok()) return files.status();
+  load.files_ = *std::move(files);
   for (size_t i = 0; i < tensors->tensors().size(); ++i) {
     load.places_[tensors->tensors()[i].name] = i;
   }
   std::vector<bool> found(tensors->tensors().size(), false);
-  for (const std::string& path : load.paths_) {
+  for (const PlainFile& plain : load.files_) {
     absl::Status wrong;
     const auto visit = [&](size_t place, const PlainTensor& entry, const char*) {
       found[place] = true;
       if (wrong.ok()) wrong = load.Check(place, entry);
     };
-    absl::Status status = load.ForEachTensor(path, visit);
+    absl::Status status = load.ForEachTensor(plain, visit);
     if (status.ok()) status = wrong;
     if (!status.ok()) return status;
   }
@@ -60,17 +60,18 @@ absl::StatusOr<MappedLoad> MappedLoad::Create(const std::string& directory,
 }
 
 absl::Status MappedLoad::Run() const {
-  for (const std::string& path : paths_) {
+  for (const PlainFile& plain : files_) {
     const auto visit = [this](size_t place, const PlainTensor& entry, const char* file) {
       Copy(place, entry, file);
     };
-    if (absl::Status status = ForEachTensor(path, visit); !status.ok()) return status;
+    if (absl::Status status = ForEachTensor(plain, visit); !status.ok()) return status;
   }
   return absl::OkStatus();
 }
 
 template <typename Visit>
-absl::Status MappedLoad::ForEachTensor(const std::string& path, Visit visit) const {
+absl::Status MappedLoad::ForEachTensor(const PlainFile& plain, Visit visit) const {
+  const std::string& path = plain.path;
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return MapError("open", path);
   const absl::Cleanup closed = [fd] { close(fd); };
@@ -86,7 +87,7 @@ absl::Status MappedLoad::ForEachTensor(const std::string& path, Visit visit) con
   if (!header.ok()) return Prefixed(path, header.status());
   for (const PlainTensor& entry : *header) {
     const auto place = places_.find(entry.name);
-    if (place != places_.end()) visit(place->second, entry, file);
+    if (place != places_.end() && plain.Counts(entry.name)) visit(place->second, entry, file);
   }
   return absl::OkStatus();
 }

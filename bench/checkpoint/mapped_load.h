@@ -28,12 +28,12 @@ class MappedLoad {
   explicit MappedLoad(const RankTensors* tensors) : tensors_(tensors) {}
   // Calls `visit(place of the tensor in tensors_, its entry, the file's bytes)`.
   template <typename Visit>
-  absl::Status ForEachTensor(const std::string& path, Visit visit) const;
+  absl::Status ForEachTensor(const PlainFile& plain, Visit visit) const;
   absl::Status Check(size_t place, const PlainTensor& entry) const;
   void Copy(size_t place, const PlainTensor& entry, const char* file) const;
 
   const RankTensors* tensors_;
-  std::vector<std::string> paths_;
+  std::vector<PlainFile> files_;
   std::unordered_map<std::string, size_t> places_;  // of tensors, by name
 };
 

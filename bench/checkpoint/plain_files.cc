@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <system_error>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "workload/json_input.h"
@@ -18,25 +20,27 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kLengthBytes = 8;
 
-absl::StatusOr<std::vector<std::string>> FilesOfIndex(const fs::path& index) {
+absl::StatusOr<std::vector<PlainFile>> FilesOfIndex(const fs::path& index) {
   const absl::StatusOr<std::string> text = ReadFile(index.string());
   if (!text.ok()) return text.status();
   const nlohmann::json json = nlohmann::json::parse(*text, nullptr, false);
   if (!json.is_object() || !json.contains("weight_map") || !json["weight_map"].is_object()) {
     return absl::InvalidArgumentError(absl::StrCat(index.string(), " has no weight_map"));
   }
-  std::set<std::string> names;
+  std::map<std::string, std::set<std::string>> tensors_of;  // by the file's name
   for (const auto& [tensor, file] : json["weight_map"].items()) {
     if (!file.is_string()) {
       return absl::InvalidArgumentError(
           absl::StrCat(index.string(), ": the file of '", Readable(tensor), "' is no text"));
     }
-    names.insert(file.get<std::string>());
+    tensors_of[file.get<std::string>()].insert(tensor);
   }
-  std::vector<std::string> paths;
-  paths.reserve(names.size());
-  for (const std::string& name : names) paths.push_back((index.parent_path() / name).string());
-  return paths;
+  std::vector<PlainFile> files;
+  files.reserve(tensors_of.size());
+  for (auto& [name, tensors] : tensors_of) {
+    files.push_back({(index.parent_path() / name).string(), std::move(tensors)});
+  }
+  return files;
 }
 
 absl::StatusOr<PlainTensor> PlainTensorOf(const std::string& name, const nlohmann::json& entry,
@@ -59,25 +63,26 @@ absl::StatusOr<PlainTensor> PlainTensorOf(const std::string& name, const nlohman
 
 }  // namespace
 
-absl::StatusOr<std::vector<std::string>> CheckpointFiles(const std::string& directory) {
+absl::StatusOr<std::vector<PlainFile>> CheckpointFiles(const std::string& directory) {
   std::error_code error;
   const fs::path folder(directory);
   const fs::path index = folder / "model.safetensors.index.json";
   if (fs::exists(index, error)) return FilesOfIndex(index);
   const fs::path whole = folder / "model.safetensors";
-  if (fs::exists(whole, error)) return std::vector<std::string>{whole.string()};
-  std::vector<std::string> paths;
+  if (fs::exists(whole, error)) return std::vector<PlainFile>{{whole.string()}};
+  std::vector<PlainFile> files;
   for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
-    if (at->path().extension() == ".safetensors") paths.push_back(at->path().string());
+    if (at->path().extension() == ".safetensors") files.push_back({at->path().string()});
   }
   if (error) {
     return absl::NotFoundError(absl::StrCat("cannot list ", directory, ": ", error.message()));
   }
-  if (paths.empty()) {
+  if (files.empty()) {
     return absl::NotFoundError(absl::StrCat(directory, " has no *.safetensors with tensors"));
   }
-  std::sort(paths.begin(), paths.end());
-  return paths;
+  std::sort(files.begin(), files.end(),
+            [](const PlainFile& a, const PlainFile& b) { return a.path < b.path; });
+  return files;
 }
 
 absl::StatusOr<std::vector<PlainTensor>> ParsePlainHeader(absl::string_view file) {

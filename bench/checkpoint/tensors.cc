@@ -90,10 +90,11 @@ absl::StatusOr<TransferSpec> OfModel(const CheckpointBenchOptions& options) {
 
 // Headers alone are read, by each rank.
 absl::StatusOr<TransferSpec> OfDirectory(const std::string& directory, const Layouts& layouts) {
-  const absl::StatusOr<std::vector<std::string>> paths = CheckpointFiles(directory);
-  if (!paths.ok()) return paths.status();
+  const absl::StatusOr<std::vector<PlainFile>> files = CheckpointFiles(directory);
+  if (!files.ok()) return files.status();
   std::map<std::string, TensorTransfer> by_name;
-  for (const std::string& path : *paths) {
+  for (const PlainFile& plain : *files) {
+    const std::string& path = plain.path;
     std::ifstream file(path, std::ios::binary);
     if (!file) return absl::NotFoundError(absl::StrCat("cannot open ", path));
     std::string text(static_cast<size_t>(kSafetensorsPrefixBytes), '\0');
@@ -111,6 +112,7 @@ absl::StatusOr<TransferSpec> OfDirectory(const std::string& directory, const Lay
     const absl::StatusOr<SafetensorsHeader> header = ParseSafetensorsHeader(bytes(), size);
     if (!header.ok()) return Prefixed(path, header.status());
     for (const SafetensorsTensor& tensor : header->tensors) {
+      if (!plain.Counts(tensor.name)) continue;
       const std::optional<DType> dtype = DTypeOf(tensor.type);
       if (!dtype || !tensor.unreadable.empty()) {
         return absl::InvalidArgumentError(absl::StrCat(

@@ -102,7 +102,11 @@ absl::Status Command::WriteJson() const {
 int Command::Finish() {
   report_->finished = true;
   Print(Footer());
-  const bool is_good = SaveResults() && IsGood() && report_->errors.empty();
+  bool is_good = SaveResults() && IsGood() && report_->errors.empty();
+  if (std::ferror(stdout) != 0) {
+    PrintTo(stderr, absl::StrCat("sluice-bench ", settings_.name, ": cannot write to stdout\n"));
+    is_good = false;
+  }
   MPI_Finalize();
   return is_good ? kGoodExit : kFailedExit;
 }

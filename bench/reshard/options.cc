@@ -14,6 +14,7 @@
 #include "reshard/lanes.h"
 #include "workload/json_input.h"
 #include "workload/numbers.h"
+#include "workload/write_file.h"
 
 namespace sluice::bench {
 namespace {
@@ -164,8 +165,14 @@ absl::Status ParseComparedKnobs(Options* options) {
 }  // namespace
 
 absl::Status ParseTexts(Options* options) {
-  absl::Status status =
-      ParseNames("--baseline", options->baselines_text, BaselineNames(), &options->baselines);
+  absl::Status status = KeepApart(&options->json_file, {{"--cases", options->cases_file},
+                                                        {"--model", options->model_file},
+                                                        {"--system", options->system_file},
+                                                        {"--trace", options->trace_file}});
+  if (status.ok()) {
+    status =
+        ParseNames("--baseline", options->baselines_text, BaselineNames(), &options->baselines);
+  }
   if (status.ok()) {
     status = ParseNames("--compare-transports", options->compare_transports_text, HostTransports(),
                         &options->compare_transports);
@@ -178,7 +185,6 @@ absl::Status ParseTexts(Options* options) {
   if (status.ok()) status = CheckName("--memory", options->memory, Memories());
   if (status.ok()) status = ChooseFormat(options);
   if (status.ok()) status = ChooseFill(options);
-  if (status.ok()) status = CheckWindowed(*options);
   if (status.ok()) status = CheckGpuOptions(&options->gpu);
   options->gpu.record_spans = !options->trace_file.empty();
   if (status.ok() && options->gpu.uses_device() && !options->baselines.empty()) {
@@ -189,6 +195,7 @@ absl::Status ParseTexts(Options* options) {
   }
   if (!status.ok()) return status;
   status = ParseKnobs(options);
+  if (status.ok()) status = CheckWindowed(*options);
   return status.ok() ? ParseComparedKnobs(options) : status;
 }
 

@@ -2,6 +2,7 @@
 #include "simulate/options.h"
 
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <limits>
 
 #include "absl/strings/str_cat.h"
@@ -61,6 +62,12 @@ void AddNetworkFlags(CLI::App* app, SimOptions* o) {
 }
 
 absl::Status ParseNetwork(SimOptions* options) {
+  // Ranges of flags let what is no number pass.
+  for (const double value :
+       {options->start_skew_us, options->port_rate_gb, options->latency_us, options->nic_rate_gb,
+        options->nic_latency_us, options->copy_rate_gb, options->copy_latency_us}) {
+    if (std::isnan(value)) return absl::InvalidArgumentError("a flag's value is nan");
+  }
   absl::StatusOr<sim::NetworkModel> model = sim::NetworkModelNamed(options->network_name);
   if (!model.ok()) return Prefixed("--network", model.status());
   Take(options->port_rate_gb, 1e9, &model->port_rate);

@@ -10,6 +10,7 @@
 #include "simulate/commands.h"
 #include "simulate/run_job.h"
 #include "workload/presets.h"
+#include "workload/write_file.h"
 
 namespace sluice::bench {
 namespace {
@@ -77,7 +78,11 @@ int RunPeak(PeakOptions* options) {
   }
   SimReport report;
   report.what = WhatOf(options->workload);
-  absl::Status status = ParseSimTexts(&options->sim);
+  const WorkloadOptions& inputs = options->workload;
+  absl::Status status = KeepApart(&options->sim.json_file, {{"--cases", inputs.cases_file},
+                                                            {"--model", inputs.model_file},
+                                                            {"--system", inputs.system_file}});
+  if (status.ok()) status = ParseSimTexts(&options->sim);
   if (status.ok()) status = SaveSim(options->sim, report);
   if (!status.ok()) return RefuseSim(status, options->sim, &report);
   const Interrupt interrupt;

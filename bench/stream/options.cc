@@ -12,6 +12,7 @@
 #include "tensor/stable_hash.h"
 #include "workload/json_input.h"
 #include "workload/numbers.h"
+#include "workload/write_file.h"
 
 namespace sluice::bench {
 namespace {
@@ -114,7 +115,14 @@ ItemFormat FormatOf(const std::string& name) {
 }  // namespace
 
 absl::Status ParseStreamTexts(StreamBenchOptions* o) {
-  absl::Status status = ParseSize("--item-bytes", o->item_bytes_text, &o->item_bytes);
+  const absl::string_view source = o->source;
+  const size_t scheme = source.find(':');
+  absl::Status status = KeepApart(
+      &o->json_file,
+      {{"--source",
+        scheme == source.npos ? "" : absl::StrCat(source.substr(scheme + 1), "/index.json")},
+       {"--trace", o->trace_file}});
+  if (status.ok()) status = ParseSize("--item-bytes", o->item_bytes_text, &o->item_bytes);
   if (status.ok()) status = ParseSize("--budget-bytes", o->budget_bytes_text, &o->budget_bytes);
   if (status.ok()) status = ParseSize("--piece-bytes", o->piece_bytes_text, &o->piece_bytes);
   if (status.ok()) status = ParseSize("--grow", o->grow_text, &o->grow_bytes);
