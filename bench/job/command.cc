@@ -17,6 +17,9 @@ namespace {
 
 // How long ranks wait for rank 0 to write the results and end the job, before they end it.
 constexpr absl::Duration kGraceForRankZero = absl::Seconds(10);
+// How long rank 0 waits before it ends the job. Some launchers end all ranks at once then, and what
+// the others have to say would be lost.
+constexpr absl::Duration kGraceForOthers = absl::Milliseconds(500);
 
 void PrintTo(FILE* stream, const std::string& text) {
   std::fputs(text.c_str(), stream);
@@ -89,7 +92,7 @@ void Command::EndWith(int code, const absl::Status& status, const std::string& i
   }
   PrintTo(stderr, absl::StrCat("sluice-bench ", settings_.name, ": rank ", rank_, ": ",
                                status.message(), "\n"));
-  if (rank_ != 0) absl::SleepFor(kGraceForRankZero);
+  if (report_->world > 1) absl::SleepFor(rank_ == 0 ? kGraceForOthers : kGraceForRankZero);
   MPI_Abort(MPI_COMM_WORLD, code);
   std::_Exit(code);
 }
