@@ -27,7 +27,8 @@ constexpr int64_t kRingBytes = int64_t{64} << 20;
 // Two rings of buffers, each of kRingBytes, whose turns come one after the other.
 class Ring {
  public:
-  explicit Ring(int64_t buffer_bytes) : buffer_bytes_(buffer_bytes) {}
+  // The memory is there before anything is timed.
+  explicit Ring(int64_t buffer_bytes) : buffer_bytes_(buffer_bytes) { Memory(0); }
 
   void Next() { at_ = at_ + 2 * buffer_bytes_ <= kRingBytes ? at_ + buffer_bytes_ : 0; }
   const std::byte* src() const { return Memory(0).data() + at_; }
@@ -129,6 +130,53 @@ SLUICE_PLAIN_BENCHMARK(int16_t, float);
 SLUICE_PLAIN_BENCHMARK(float, uint16_t);
 SLUICE_PLAIN_BENCHMARK(float, float);
 #undef SLUICE_PLAIN_BENCHMARK
+
+// Images of 224 x 224 pixels, u8 of three channels side by side, each channel with a scale and a
+// bias of its own: what data loaders do to them. Planar: the channels become planes.
+constexpr int64_t kImagePixels = int64_t{224} * 224;
+constexpr int64_t kImageChannels = 3;
+
+void NormalizedImage(benchmark::State& state, DType to, bool planar) {
+  ChannelFactors factors = {};
+  for (size_t c = 0; c < kImageChannels; ++c) {
+    factors.scale[c] = 0.017F + 0.0003F * static_cast<float>(c);
+    factors.bias[c] = -2.1F + 0.1F * static_cast<float>(c);
+  }
+  Normalization how = {DType::kU8, to};
+  how.elements = kImagePixels * kImageChannels;
+  how.pixels = {
+      .channels = kImageChannels, .width = 224, .rows = 224, .columns = 224, .planar = planar};
+  how.factors = &factors;
+  Ring ring(how.elements * DTypeBytes(to));
+  while (state.KeepRunning()) {
+    how.src = ring.src();
+    how.dst = ring.dst();
+    Normalize(how);
+    benchmark::ClobberMemory();
+    ring.Next();
+  }
+  SetRate(state, how.elements * (1 + DTypeBytes(to)));
+}
+
+// A memcpy that reads and writes as many bytes together as an image's normalization to elements of
+// `range(0)` bytes.
+void ImageMemcpy(benchmark::State& state) {
+  const int64_t both = kImagePixels * kImageChannels * (1 + state.range(0));
+  Ring ring(both / 2);
+  while (state.KeepRunning()) {
+    std::memcpy(ring.dst(), ring.src(), static_cast<size_t>(both / 2));
+    benchmark::ClobberMemory();
+    ring.Next();
+  }
+  SetRate(state, both);
+}
+BENCHMARK(ImageMemcpy)->ArgName("bytes_of_element")->Arg(2)->Arg(4);
+BENCHMARK_CAPTURE(NormalizedImage, u8_nhwc_to_f32_nchw, DType::kF32, true);
+BENCHMARK_CAPTURE(NormalizedImage, u8_nhwc_to_f16_nchw, DType::kF16, true);
+BENCHMARK_CAPTURE(NormalizedImage, u8_nhwc_to_bf16_nchw, DType::kBF16, true);
+BENCHMARK_CAPTURE(NormalizedImage, u8_nhwc_to_f32_nhwc, DType::kF32, false);
+BENCHMARK_CAPTURE(NormalizedImage, u8_nhwc_to_f16_nhwc, DType::kF16, false);
+BENCHMARK_CAPTURE(NormalizedImage, u8_nhwc_to_bf16_nhwc, DType::kBF16, false);
 
 #define SLUICE_NORMALIZE_BENCHMARK(name, from, to)            \
   BENCHMARK_CAPTURE(Normalized, name, DType::from, DType::to) \

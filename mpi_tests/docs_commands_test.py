@@ -29,6 +29,7 @@ SMALLER = [
     (r"--peers 256 --ranks 65536", "--peers 16 --ranks 256"),
     (r"--runs 10000", "--runs 200"),
     (r"--items 256 --item-bytes 1M", "--items 32 --item-bytes 64K"),
+    (r"--items 32 --item-bytes 8M", "--items 8 --item-bytes 1M"),
     (r"--latency-ms \d+", "--latency-ms 5"),
     (r"bench/models/llama-3-70b\.json", "bench/models/llama-3-70b.json --layers 2 --scale 8"),
     (r"scripts/chaos\.py --runs 40", "scripts/chaos.py --runs 1 --seed 1"),
@@ -37,7 +38,7 @@ SMALLER = [
 # (pattern of what a command begins with, why it does not run here).
 NOT_RUN = [
     (r"scripts/(test|smpi|packages|build|check|model)\.sh", "builds, or installs packages"),
-    (r"scripts/compare_(peers|checkpoints|loaders)\.sh", "installs, and takes hours"),
+    (r"scripts/compare_(peers|checkpoints|loaders|transforms)\.sh", "installs, and takes hours"),
     (r"scripts/(best_mpi|budget_table)\.sh", "takes half an hour"),
     (r"scripts/(measure|large_meshes)\.sh", "takes half an hour"),
     (r"scripts/two_nodes\.sh", "takes root; two_nodes_test.py runs it"),

@@ -106,6 +106,32 @@ def a_budget_is_priced(bench):
     assert results["summary"]["8"]["ratio"]["cases"] == 1, results["summary"]
 
 
+def models_are_priced_joined_and_apart(bench):
+    code, output, results = script("budget_table.sh", bench, "--models",
+                                   "llama-3-8b:llama-3-8b-fsdp4-tp2dp2:64:2")
+    assert code == 0, output
+    [case] = results["cases"]
+    assert case["case"] == "llama-3-8b/llama-3-8b-fsdp4-tp2dp2", case
+    assert (case["ranks"], case["scale"], case["layers"]) == (8, 64, 2), case
+    assert list(case["budgets"]) == list(case["apart"]) == ["0", "8"], case
+    for way in ("budgets", "apart"):
+        assert case[way]["8"]["peak_buckets"] <= 8 == case[way]["8"]["limit_buckets"], case
+        for of in case[way].values():
+            check_quartiles(of["time_us"], 2)
+            check_quartiles(of["ratio"], 2)
+            assert of["peak_ops"] > 0, of
+    assert set(case["budgets"]["0"]["ratio"]["rounds"]) == {1}, case
+    assert case["apart"]["0"]["buckets"] > case["budgets"]["0"]["buckets"], case
+    for i, ratio in enumerate(case["apart"]["8"]["ratio"]["rounds"]):
+        times = [case[way][budget]["time_us"]["rounds"][i]
+                 for way, budget in (("apart", "8"), ("budgets", "0"))]
+        assert abs(ratio / (times[0] / times[1]) - 1) < 1e-9, case
+    for wrong in ("llama-3-8b", "llama-3-8b:none", "none:llama-3-8b-fsdp4-tp2dp2",
+                  "llama-3-8b:llama-3-8b-fsdp4-tp2dp2:0"):
+        code, output, _ = script("budget_table.sh", bench, "--models", wrong)
+        assert code == 2 and "--models" in output, output
+
+
 def what_is_wrong_ends_the_script(bench):
     damaged = pathlib.Path(bench.path("damaged.sh"))
     program = os.path.abspath(bench.program)
@@ -125,7 +151,8 @@ def what_is_wrong_ends_the_script(bench):
 def main():
     bench = Bench(sys.argv[1], sys.argv[2])
     for test in (tables_say_whose_memory, every_way_keeps_its_name, the_best_of_mpi_is_found,
-                 a_budget_is_priced, what_is_wrong_ends_the_script):
+                 a_budget_is_priced, models_are_priced_joined_and_apart,
+                 what_is_wrong_ends_the_script):
         test(bench)
         print(f"ok {test.__name__}", flush=True)
 

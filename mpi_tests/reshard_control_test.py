@@ -175,6 +175,34 @@ def plans_are_compared_in_one_run(bench):
     assert code == 0 and results["results"][0]["plan"] == "naive", output
     assert results["results"][0]["plan_hash"] == naive["plan_hash"], output
     assert results["results"][0]["id"] == "control", output
+
+
+def joining_is_compared_in_one_run(bench):
+    # 4 x 2 pairs of ranks, and a chunk of each tensor for each pair.
+    flags = ["--shape", "64,96", "--tensors", "10", "--src", "4:S(0)", "--dst", "2@4-5:S(1)",
+             "-n", "2"]
+    code, output, results = bench.run(
+        6, flags + ["--compare-coalesce", "on,off", "--compare-budgets", "0,1,8"])
+    assert code == 0, output
+    assert results["config"]["coalesce"] is True, results["config"]
+    assert results["config"]["compare_coalesce"] == ["on", "off"], results["config"]
+    assert [(r["id"], r["coalesce"], r["buckets"]) for r in results["results"]] == [
+        (f"inline/budget-{budget}/{name}", name == "coalesce", 8 if name == "coalesce" else 80)
+        for budget in (0, 1, 8) for name in ("coalesce", "no-coalesce")], results
+    for result in results["results"]:
+        assert result["wrong"] == 0 and result["checked"], result
+        limit = result["limit"]["buckets"]
+        assert limit == 0 or result["peak"]["buckets"] <= limit, result
+    hashes = [r["plan_hash"] for r in results["results"]]
+    assert hashes[0] != hashes[1], hashes
+    code, output, results = bench.run(6, flags + ["--no-coalesce"])
+    assert code == 0 and " coalesce=0" in output, output
+    assert results["config"]["coalesce"] is False, results["config"]
+    assert [(r["id"], r["buckets"]) for r in results["results"]] == [("inline", 80)], results
+    code, output, _ = bench.run(0, flags + ["--compare-coalesce", "on,yes"])
+    assert code == 2 and "--compare-coalesce" in output, output
+
+
 def knobs_are_compared_in_one_run(bench):
     file = bench.write("control.json", dict(CASE, shape=[960, 500]))
     code, output, results = bench.run(
@@ -269,7 +297,8 @@ def main():
                  flags_have_one_vocabulary, the_busiest_port_and_csv, presets_are_listed,
                  collectives_have_mpi_beside_them,
                  sweeps_have_a_row_per_size, budgets_are_compared_in_one_run,
-                 plans_are_compared_in_one_run, knobs_are_compared_in_one_run,
+                 plans_are_compared_in_one_run, joining_is_compared_in_one_run,
+                 knobs_are_compared_in_one_run,
                  automatic_is_the_default, baselines_are_compared_with_every_budget,
                  a_baseline_that_cannot_says_why, osu_view_has_three_columns_and_the_case):
         test(bench)

@@ -67,6 +67,22 @@ def naive_plans_cross_once_for_each_replica(bench):
         assert code == 0 and results["results"] == [expected], output
 
 
+def without_joining_each_chunk_is_a_bucket(bench):
+    flags = ["--plan-only", "--shape", "64,96", "--tensors", "10", "--src", "4:S(0)", "--dst",
+             "2@4-5:S(1)"]
+    code, output, results = bench.run(0, flags + ["--compare-coalesce", "on,off"])
+    assert code == 0, output
+    joined, apart = results["results"]
+    assert (joined["id"], apart["id"]) == ("inline/coalesce", "inline/no-coalesce"), results
+    assert (joined["coalesce"], apart["coalesce"]) == (True, False), results
+    assert (joined["buckets"], joined["chunks"]) == (8, 80), joined
+    assert (apart["buckets"], apart["chunks"]) == (80, 80), apart
+    assert joined["routes"] == apart["routes"], results
+    code, output, results = bench.run(0, flags + ["--no-coalesce"])
+    assert code == 0 and "coalesce=0" in output, output
+    assert results["results"] == [dict(apart, id="inline", case="inline")], results
+
+
 def one_process_prints_for_all(bench):
     flags = ["--plan-only", "--preset", "etha-3-no_partial", "--ranks-per-node", "8"]
     code, alone, expected = bench.run(0, flags)
@@ -100,7 +116,7 @@ def errors_are_named(bench):
 def main():
     bench = Bench(sys.argv[1], sys.argv[2])
     for test in (figures_are_those_of_the_routes, naive_plans_cross_once_for_each_replica,
-                 one_process_prints_for_all,
+                 without_joining_each_chunk_is_a_bucket, one_process_prints_for_all,
                  on_one_node_nothing_crosses, errors_are_named):
         test(bench)
         print(f"ok {test.__name__}")

@@ -57,7 +57,16 @@ ARGUMENTS = [
     (GENERATOR + ["--compare", "nonsense"], "threads:WxQ"),
     (GENERATOR + ["--compare", "threads:0x4"], "threads:WxQ"),
     (GENERATOR + ["--compare", "serial,serial"], "twice"),
-    (GENERATOR + ["--after-update", "1", "--batch", "2"], "--batch"),
+    (GENERATOR + ["--after-update", "1", "--generate-order", "one-ahead"], "--generate-order"),
+    (GENERATOR + ["--generate-order", "one-ahead", "--generate-ahead", "2"], "--generate-ahead"),
+    (GENERATOR + ["--generate-order", "one-ahead", "--hedge", "1"], "--hedge"),
+    (GENERATOR + ["--generate-order", "one-ahead", "--device-buffers", "1"], "--device-buffers"),
+    (GENERATOR + ["--generate-order", "one-ahead", "--slots", "1"], "two batches"),
+    (GENERATOR + ["--generate-order", "later"], "--generate-order"),
+    (GENERATOR + ["--generator-threads", "0"], "--generator-threads"),
+    (GENERATOR + ["--compare", "loop", "--transform", "u8:f32:1:0"], "--transform"),
+    (["--source", "file:/tmp", "--compare", "loop"], "loop"),
+    (["--source", "file:/tmp", "--generate-order", "free"], "--generate-order"),
     (GENERATOR + ["--after-update", "1", "--compare", "serial"], "--compare"),
     (GENERATOR + ["--cursor", "here"], "cursor"),
     (GENERATOR + ["--unknown"], "--unknown"),
@@ -78,7 +87,7 @@ def refused(bench, name, world, args, expected, by_rank=None, code=1):
 
 
 # Found only by those that reads and deliveries go through: a failure, not bad usage.
-LATE = ("127.0.0.1", "4096", "cursor")
+LATE = ("127.0.0.1", "4096", "cursor", "two batches")
 
 
 def refused_at_once(bench, args, expected):

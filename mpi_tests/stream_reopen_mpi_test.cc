@@ -34,6 +34,7 @@ StreamOptions OptionsOf(int64_t stream, int64_t item_bytes, int64_t items) {
   StreamOptions options;
   options.source.item_bytes = item_bytes;
   options.source.generator_items = items;
+  options.source.generate_ahead = items;  // all that the slots hold
   options.source.generator = [stream](int64_t item, absl::Span<std::byte> into) {
     const int64_t value = ValueOf(stream, item);
     for (size_t at = 0; at < into.size(); at += 8) std::memcpy(&into[at], &value, 8);

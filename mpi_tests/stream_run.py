@@ -46,6 +46,7 @@ def check_memory(result):
 RESULT_KEYS = {"mode": str, "items": int, "bytes": int, "seconds": float, "bytes_per_s": float,
                "stall_share": float, "first_item_s": float, "half_s": float, "requests": int,
                "bytes_read": int, "opens": int, "hedges": int, "retries": int, "wrong": int,
+               "bytes_copied": int, "cpu_s": float, "cpu_s_per_gib": float, "major_faults": int,
                "peak": dict, "limit": dict, "memory": dict, "stage_s": dict, "all_seconds": list}
 STAGES = {"read", "exchange", "copy", "consume", "wait"}
 

@@ -49,6 +49,9 @@ def every_kind_of_source(bench):
         for mode in modes.values():
             expect(mode, 2 * ITEMS, 2 * ITEMS)
         assert modes["sluice"]["opens"] == 6, modes["sluice"]
+        if scheme != "file":  # which copies items at odd places
+            assert modes["sluice"]["bytes_copied"] == 0, modes["sluice"]
+        assert all(mode["cpu_s"] > 0 for mode in modes.values()), modes
     for world in (0, 2):
         modes = bench.good(world, ["--source", "generator", "--items", "30", "--item-bytes",
                                    ITEM_BYTES, "--generate-ms", "0.5"] + BASELINES)
@@ -118,10 +121,28 @@ def a_table_of_separated_values(bench):
         assert abs(float(row["gb_per_s"]) * 1e9 - result["bytes_per_s"]) < 1e3, (row, result)
 
 
-def updates_hold_the_generator_back(bench):
+def a_generator_keeps_its_order(bench):
+    hashes = set()
+    for order, stale in (("after-update", 0), ("one-ahead", 1), ("free", 1)):
+        for world in (0, WORLD):
+            for more in ([], ["--batch", "6", "--generator-threads", "3"]):
+                modes = bench.good(world, ["--source", "generator", "--items", "20", "--item-bytes",
+                                           "1K", "--generate-order", order, "--compare", "loop",
+                                           "--epochs", "2"] + more)
+                ranks = max(1, world)
+                sluice, loop = modes["sluice"], modes["loop"]
+                assert sluice["items"] == loop["items"] == 40 * ranks, modes
+                assert sluice["requests"] == 40, modes  # each made once between all ranks
+                assert loop["requests"] == 40 * ranks, modes
+                assert sluice["item_hash"] == loop["item_hash"], modes
+                assert 0 <= sluice["staleness_max"] <= stale, modes
+                assert order == "free" or sluice["staleness_max"] == stale, modes
+                hashes.add((ranks, sluice["item_hash"]))
+    assert len(hashes) == 2, hashes
     modes = bench.good(0, ["--source", "generator", "--items", "20", "--item-bytes", "1K",
-                           "--after-update", "1"])
-    assert modes["sluice"]["items"] == 20, modes
+                           "--after-update", "1", "--generate-ms", "1", "--consume-us", "500"])
+    assert modes["sluice"]["staleness_max"] == 0, modes
+    assert modes["sluice"]["speed_up_ideal"] == 1, modes
 
 
 def faults_that_pass_are_tried_again(bench):
@@ -171,6 +192,16 @@ def memory_keeps_to_the_budget_when_consumers_stop(bench):
             check_memory(results["results"][0])
 
 
+def what_is_copied_is_counted(bench):
+    source = ["--source", "mmap:" + bench.path("raw"), "--fill-seed", "3", "--touch"]
+    for args, copies in ((["--read-ahead", "0"], False), (["--transform", "i16:f32:1:0"], True)):
+        result = bench.good(0, source + args)["sluice"]
+        assert result["bytes_copied"] == (result["bytes"] if copies else 0), result
+    # The consumer's own mistake, where nobody may write to what it is given.
+    code, output, _ = bench.run(0, source + ["--corrupt", "2"])
+    assert code != 0 and "Wrong elements : 2 FAILED" in output, output
+
+
 def growth_of_memory_is_found(bench):
     args = ["--source", "buffered:" + bench.path("npy"), "--fill-seed", "3", "--budget-bytes",
             "1M"] + BASELINES
@@ -197,6 +228,76 @@ def traces_are_written(bench):
     for name in ("storage_read", "device_copy", "exchange", "consume", "consumer_wait"):
         assert any(name in n for n in names), (name, sorted(names)[:40])
     a_trace_is_drawn(bench, trace)
+    source = ["--source", "buffered:" + bench.path("npy"), "--fill-seed", "3", "--trace", trace]
+    for more, kept, left_out in (([], 5, True), (["--trace-epochs", "-1"], 7, False)):
+        code, output, results = bench.run(0, source + ["--epochs", "7"] + more)
+        assert code == 0, output
+        said = results["trace"]
+        assert said["file"] == trace and said["epochs"] == kept, said
+        assert said["bytes"] == pathlib.Path(trace).stat().st_size, said
+        assert (said["spans_left_out"] > 0) == left_out and said["events_dropped"] == 0, said
+        assert ("spans of epochs from 5 on were left out" in output) == left_out, output
+        with open(trace, encoding="utf-8") as file:
+            events = json.load(file)["traceEvents"]
+        epochs = {event.get("args", {}).get("epoch") for event in events}
+        assert epochs - {None} == set(range(kept)), epochs
+
+
+def blocks_are_shuffled_and_reads_stay_long(bench):
+    directory = bench.shards("blocks", "raw", 512, 4096, "--items-per-object", "512")
+    for scheme in ("file", "buffered"):
+        source = ["--source", f"{scheme}:{directory}", "--shuffle", "--seed", "2", "--epochs", "2"]
+        singly = bench.good(0, source)["sluice"]
+        blocks = bench.good(0, source + ["--shuffle-block-items", "64"])["sluice"]
+        assert singly["items"] == blocks["items"] == 1024, blocks
+        assert singly["requests"] == 1024, singly
+        # 64 neighbours are one stretch; the first block's first item comes alone.
+        assert blocks["requests"] < 200, blocks
+        assert singly["sequential_bytes"] >= 4096, singly
+        assert blocks["sequential_bytes"] > 10 * singly["sequential_bytes"], (blocks, singly)
+    source = ["--source", "buffered:" + directory, "--shuffle", "--seed", "2",
+              "--shuffle-block-items", "64"]
+    for share in ("all", "deal"):
+        modes = bench.good(WORLD, source + ["--share", share] + BASELINES)
+        for mode in modes.values():
+            assert mode["items"] == (512 if share == "deal" else 512 * WORLD), mode
+    code, _, results = bench.run(0, source + ["--stop-items", "100"])
+    assert code == 0, results
+    cursor = results["results"][0]["cursor"]
+    rest = bench.good(0, source + ["--cursor", cursor])["sluice"]
+    assert rest["items"] == 412, rest
+    code, output, _ = bench.run(0, source[:-1] + ["32", "--cursor", cursor])
+    assert code == 1 and "in blocks of 32" in output, output
+    code, output, _ = bench.run(0, ["--source", "buffered:" + directory,
+                                    "--shuffle-block-items", "64"])
+    assert code == 2 and "--shuffle-block-items needs --shuffle" in output, output
+
+
+def a_device_is_emulated(bench):
+    trace = bench.path("emulated.json")
+    for device, rate in (("emulated", 0), ("emulated:2.5", 2.5)):
+        code, output, results = bench.run(2, [
+            "--source", "file:" + bench.path("npy"), "--fill-seed", "3", "--device", device,
+            "--batch", "3", "--device-buffers", "3", "--trace", trace] + BASELINES)
+        assert code == 0 and "emulated device" in output, output
+        assert results["config"]["device"] == "emulated", results["config"]
+        assert results["config"]["device_gb_per_s"] == rate, results["config"]
+        ours, serial = results["results"][:2]
+        expect(ours, 2 * ITEMS)
+        assert ours["wrong"] == 0 and ours["bytes_copied"] == 2 * ITEMS * ITEM_BYTES, ours
+        assert 0 <= ours["overlap"] <= 1 and serial["overlap"] is None, results["results"]
+        assert "emulated device" in pathlib.Path(trace).read_text(encoding="utf-8")
+        picture = bench.path("emulated.svg")
+        subprocess.run([sys.executable, DRAW_TRACE, trace, picture], check=True,
+                       stdout=subprocess.DEVNULL)
+        assert "copy (emulated)" in pathlib.Path(picture).read_text(encoding="utf-8")
+    for wrong in ("emulated:", "emulated:0", "emulated:x", "emulated:nan", "cpu:3", "gpu"):
+        code, output, _ = bench.run(0, ["--source", "file:" + bench.path("npy"),
+                                        "--device", wrong])
+        assert code == 2 and "--device" in output, (wrong, output)
+    code, output, _ = bench.run(0, ["--source", "file:" + bench.path("npy"), "--fill-seed", "3",
+                                    "--device", "emulated", "--corrupt", "1"])
+    assert code == 1 and "FAILED" in output, output
 
 
 def a_trace_is_drawn(bench, trace):
@@ -220,10 +321,12 @@ def main():
     bench = Bench(sys.argv[1], sys.argv[2])
     for test in (every_format_with_one_rank_and_three, every_kind_of_source,
                  each_byte_is_read_once_or_each_rank_gets_its_own, options_of_delivery,
-                 updates_hold_the_generator_back, faults_that_pass_are_tried_again,
+                 a_generator_keeps_its_order, faults_that_pass_are_tried_again,
                  slow_reads_are_hedged, a_cursor_goes_on,
                  memory_keeps_to_the_budget_when_consumers_stop, growth_of_memory_is_found,
-                 traces_are_written, waves_and_warm, a_table_of_separated_values):
+                 what_is_copied_is_counted,
+                 traces_are_written, blocks_are_shuffled_and_reads_stay_long,
+                 a_device_is_emulated, waves_and_warm, a_table_of_separated_values):
         test(bench)
         print(f"ok {test.__name__}", flush=True)
 

@@ -21,14 +21,15 @@ constexpr int64_t kBesideStaging = int64_t{8} << 20;
 // test fails for it.
 constexpr std::chrono::seconds kPause{2};
 
-// Rank 0 makes all items. All ranks take the first one and hold it: so items fill the slots of all,
-// and messages that nobody asks for those of rank 0.
+// All ranks make items in turns, take the first one and hold it. So the slots of all fill up, with
+// items and with messages that nobody asks for.
 TEST(TinyPiecesMpiTest, KeepToTheBudgetWhileConsumersStop) {
   for (const int64_t item_bytes : {64, 4096}) {
     Rank self = MpiRank(MPI_COMM_WORLD);
     StreamOptions options;
     options.source.item_bytes = item_bytes;
     options.source.generator_items = 40'000;
+    options.source.generate_ahead = 40'000;  // all that the budget holds
     options.source.generator = [](int64_t item, absl::Span<std::byte> into) {
       std::memset(into.data(), static_cast<int>(item % 251), into.size());
       return absl::OkStatus();

@@ -4,6 +4,7 @@
 
 #include <time.h>
 
+#include <cerrno>
 #include <cstdint>
 
 namespace sluice::bench {
@@ -13,6 +14,13 @@ inline int64_t NowNs() {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
   return int64_t{now.tv_sec} * 1000000000 + now.tv_nsec;
+}
+
+// As exactly as the kernel lets this thread: see PR_SET_TIMERSLACK.
+inline void SleepUntilNs(int64_t ns) {
+  const timespec until = {ns / 1000000000, ns % 1000000000};
+  while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr) == EINTR) {
+  }
 }
 
 }  // namespace sluice::bench

@@ -57,6 +57,9 @@ absl::Status CheckOneKind(const WorkloadOptions& o) {
   if (model && (o.model_file.empty() || o.system_file.empty())) {
     return absl::InvalidArgumentError("--model and --system need each other");
   }
+  if (!model && !o.replicas.empty()) {
+    return absl::InvalidArgumentError("--replicas goes with --model and --system only");
+  }
   return absl::OkStatus();
 }
 
@@ -103,15 +106,27 @@ absl::StatusOr<Workload> ReadModel(const WorkloadOptions& options) {
   if (!system_text.ok()) return system_text.status();
   const auto system = ParseSystemFile(*system_text);
   if (!system.ok()) return Prefixed(options.system_file, system.status());
-  auto spec = MapModel(*model, *system);
-  if (!spec.ok()) return Prefixed(options.model_file, spec.status());
+  std::vector<int64_t> replicas = {1};
+  if (!options.replicas.empty()) {
+    auto given = ParseIntegers(options.replicas);
+    if (!given.ok()) return Prefixed("--replicas", given.status());
+    replicas = *std::move(given);
+  }
   Workload workload;
   workload.notes = model->notes;
   workload.notes.insert(workload.notes.end(), system->notes.begin(), system->notes.end());
-  Case made;
-  made.id = absl::StrCat(Stem(options.model_file), "/", Stem(options.system_file));
-  made.spec = *std::move(spec);
-  workload.cases.push_back(std::move(made));
+  for (const int64_t count : replicas) {
+    System repeated = *system;
+    absl::Status status = Replicate(count, &repeated);
+    if (!status.ok()) return Prefixed("--replicas", status);
+    auto spec = MapModel(*model, repeated);
+    if (!spec.ok()) return Prefixed(options.model_file, spec.status());
+    Case made;
+    made.id = absl::StrCat(Stem(options.model_file), "/", Stem(options.system_file));
+    if (!options.replicas.empty()) absl::StrAppend(&made.id, "/x", count);
+    made.spec = *std::move(spec);
+    workload.cases.push_back(std::move(made));
+  }
   return workload;
 }
 

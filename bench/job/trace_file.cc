@@ -21,7 +21,8 @@ struct Head {
 
 absl::StatusOr<std::string> WriteTraceFile(const std::string& path, const TraceLog& log,
                                            absl::Duration timeout, Ranks* ranks,
-                                           Ranks::Progress progress) {
+                                           Ranks::Progress progress, const std::string& note,
+                                           TraceFileFacts* facts) {
   if (absl::Status status = ranks->Barrier(timeout, progress); !status.ok()) return status;
   const Head mine = {NowNs(), log.dropped()};
   std::string record(sizeof(Head), '\0');
@@ -40,12 +41,14 @@ absl::StatusOr<std::string> WriteTraceFile(const std::string& path, const TraceL
     part.content = (*records)[r].substr(sizeof(Head));
     if (!one_clock) part.clock_offset_ns = mine.barrier_ns - head.barrier_ns;
     part.label = ranks->hosts()[static_cast<size_t>(ranks->host_of_rank()[r])];
+    if (!note.empty()) absl::StrAppend(&part.label, ", ", note);
     dropped += head.dropped;
     parts.push_back(std::move(part));
   }
   const auto json = ChromeTrace(parts);
   if (!json.ok()) return json.status();
   if (absl::Status status = WriteFile(path, *json); !status.ok()) return status;
+  if (facts != nullptr) *facts = {static_cast<int64_t>(json->size()), dropped};
   return absl::StrCat(
       "trace: ", path, ", ", json->size(), " bytes, for ui.perfetto.dev",
       dropped > 0 ? absl::StrCat("; ", dropped, " events found no room, see --trace-events") : "");

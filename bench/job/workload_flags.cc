@@ -39,6 +39,11 @@ void AddWorkloadFlags(CLI::App* app, WorkloadOptions* o) {
       ->group(what);
   app->add_option("--layers", o->cut.layers, "keep the first N layers of the model")->group(what);
   app->add_option("--scale", o->cut.scale, "divide the dimensions of the model by K")->group(what);
+  app->add_option(
+         "--replicas", o->replicas,
+         "so many times the data-parallel ranks of the system, on both sides; a list makes "
+         "a case of each, e.g. 1,16 [1]")
+      ->group(what);
   app->add_option("--shape", in->shape, "tensor shape, e.g. 4096,4096")->group(what);
   app->add_option("--dtype", in->dtype, "element type, e.g. bf16 [f32]")->group(what);
   app->add_option("--collective", in->collective,

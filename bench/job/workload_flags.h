@@ -24,6 +24,7 @@ struct WorkloadOptions {
   std::string model_file;
   std::string system_file;
   ModelCut cut;
+  std::string replicas;      // of the system: a list; empty: 1
   InlineFlags inline_flags;  // shape and dtype also go with a preset
 };
 

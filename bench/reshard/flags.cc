@@ -41,6 +41,12 @@ void AddKnobFlags(CLI::App* app, Options* o) {
   app->add_option("--compare-plans", o->compare_plans_text,
                   "run every case with each of these plans, interleaved, e.g. relay,naive")
       ->group(knobs);
+  AddSwitch(app, "--no-coalesce", &o->no_coalesce,
+            "small chunks do not join: each chunk is a bucket of its own")
+      ->group(knobs);
+  app->add_option("--compare-coalesce", o->compare_coalesce_text,
+                  "run every case with chunks joined (on) and not (off), interleaved: on,off")
+      ->group(knobs);
   app->add_option("--compare-bucket-bytes", o->compare_bucket_bytes_text,
                   "the same with each of these sizes of buckets, e.g. auto,1M,8M")
       ->group(knobs);

@@ -19,12 +19,13 @@ std::vector<Value> ListOr(const std::vector<Value>& compared, const Value& given
 }
 
 LaneKnobs LaneOf(const Options& options, int64_t budget, const std::string& transport,
-                 const std::string& plan, int64_t bucket_bytes, int max_in_flight) {
+                 const std::string& plan, bool coalesce, int64_t bucket_bytes, int max_in_flight) {
   LaneKnobs lane;
   lane.plan = plan;
   SessionOptions& session = lane.session;
   if (bucket_bytes != 0) session.bucket_bytes = bucket_bytes;
   if (max_in_flight != 0) session.max_in_flight = max_in_flight;
+  session.coalesce = coalesce;
   session.budget_buckets = budget != 0 ? budget : kNoLimit;
   if (options.budget_bytes >= 0) {
     session.budget_bytes = options.budget_bytes > 0 ? options.budget_bytes : kNoLimit;
@@ -38,6 +39,9 @@ LaneKnobs LaneOf(const Options& options, int64_t budget, const std::string& tran
   }
   if (!options.compare_transports.empty()) absl::StrAppend(&lane.suffix, "/", transport);
   if (!options.compare_plans.empty()) absl::StrAppend(&lane.suffix, "/", plan);
+  if (!options.compare_coalesce.empty()) {
+    absl::StrAppend(&lane.suffix, CoalesceSuffix(coalesce));
+  }
   if (!options.compare_bucket_bytes.empty()) {
     absl::StrAppend(&lane.suffix, "/bucket-", NameOf(bucket_bytes));
   }
@@ -49,15 +53,23 @@ LaneKnobs LaneOf(const Options& options, int64_t budget, const std::string& tran
 
 }  // namespace
 
+const char* CoalesceSuffix(bool coalesce) { return coalesce ? "/coalesce" : "/no-coalesce"; }
+
 std::vector<LaneKnobs> LanesOf(const Options& options) {
   std::vector<LaneKnobs> lanes;
+  const auto add_knobs = [&](int64_t budget, const std::string& transport, const std::string& plan,
+                             bool coalesce) {
+    for (const int64_t bucket : ListOr(options.compare_bucket_bytes, options.bucket_bytes)) {
+      for (const int in_flight : ListOr(options.compare_max_in_flight, options.max_in_flight)) {
+        lanes.push_back(LaneOf(options, budget, transport, plan, coalesce, bucket, in_flight));
+      }
+    }
+  };
   for (const int64_t budget : ListOr(options.compare_budgets, options.budget_buckets)) {
     for (const std::string& transport : ListOr(options.compare_transports, options.gpu.transport)) {
       for (const std::string& plan : PlansOf(options)) {
-        for (const int64_t bucket : ListOr(options.compare_bucket_bytes, options.bucket_bytes)) {
-          for (const int in_flight : ListOr(options.compare_max_in_flight, options.max_in_flight)) {
-            lanes.push_back(LaneOf(options, budget, transport, plan, bucket, in_flight));
-          }
+        for (const bool coalesce : CoalesceOf(options)) {
+          add_knobs(budget, transport, plan, coalesce);
         }
       }
     }
@@ -70,6 +82,7 @@ absl::Status CheckLanes(const Options& options) {
       {"--compare-budgets", options.compare_budgets.size()},
       {"--compare-transports", options.compare_transports.size()},
       {"--compare-plans", options.compare_plans.size()},
+      {"--compare-coalesce", options.compare_coalesce.size()},
       {"--compare-bucket-bytes", options.compare_bucket_bytes.size()},
       {"--compare-max-in-flight", options.compare_max_in_flight.size()}};
   size_t lanes = 1;

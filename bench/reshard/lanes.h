@@ -21,8 +21,11 @@ inline constexpr size_t kComparedMax = 8;
 struct LaneKnobs {
   SessionOptions session;  // without devices and traces
   std::string plan;        // its name
-  std::string suffix;      // of the case's id: "/budget-8/mpi/naive/bucket-auto/in-flight-2"
+  std::string suffix;  // of the case's id: "/budget-8/mpi/naive/no-coalesce/bucket-auto" and so on
 };
+
+// What the case's id ends with where joining is compared.
+const char* CoalesceSuffix(bool coalesce);
 
 // One for each combination of what the --compare flags list, or the one that the other flags
 // describe. A budget of 0 buckets lifts the limit in bytes as well where budgets are compared.

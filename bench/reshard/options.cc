@@ -55,6 +55,7 @@ std::vector<std::string> Memories() { return {"private", "shared"}; }
 std::vector<std::string> Fills() { return {"hash", "plain"}; }
 std::vector<std::string> Formats() { return {"table", "osu", "csv"}; }
 std::vector<std::string> Plans() { return {"relay", "naive"}; }
+std::vector<std::string> OnOff() { return {"on", "off"}; }
 
 absl::Status CheckName(const std::string& flag, const std::string& name,
                        const std::vector<std::string>& known) {
@@ -181,6 +182,10 @@ absl::Status ParseTexts(Options* options) {
     status = ParseNames("--compare-plans", options->compare_plans_text, Plans(),
                         &options->compare_plans);
   }
+  if (status.ok()) {
+    status = ParseNames("--compare-coalesce", options->compare_coalesce_text, OnOff(),
+                        &options->compare_coalesce);
+  }
   if (status.ok()) status = CheckName("--plan", options->plan, Plans());
   if (status.ok()) status = CheckName("--memory", options->memory, Memories());
   if (status.ok()) status = ChooseFormat(options);
@@ -204,6 +209,13 @@ std::vector<std::string> PlansOf(const Options& options) {
   return {options.plan};
 }
 
+std::vector<bool> CoalesceOf(const Options& options) {
+  if (options.compare_coalesce.empty()) return {!options.no_coalesce};
+  std::vector<bool> coalesce;
+  for (const std::string& name : options.compare_coalesce) coalesce.push_back(name == "on");
+  return coalesce;
+}
+
 bool Relays(const std::string& plan) { return plan == "relay"; }
 
 std::vector<std::pair<std::string, int64_t>> Knobs(const Options& options) {
@@ -220,7 +232,8 @@ std::vector<std::pair<std::string, int64_t>> Knobs(const Options& options) {
           {"corrupt", options.corrupt_bytes},
           {"grow", options.grow_bytes},
           {"windowed", options.windowed},
-          {"progress_thread", options.progress_thread ? 1 : 0}};
+          {"progress_thread", options.progress_thread ? 1 : 0},
+          {"coalesce", options.no_coalesce ? 0 : 1}};
 }
 
 std::vector<std::pair<std::string, int64_t>> Choices(const Options& options) {
@@ -230,6 +243,7 @@ std::vector<std::pair<std::string, int64_t>> Choices(const Options& options) {
           {"compared transports", NumberOf(options.compare_transports, HostTransports())},
           {"plans", NumberOf(options.plan, Plans())},
           {"compared plans", NumberOf(options.compare_plans, Plans())},
+          {"compared coalesce", NumberOf(options.compare_coalesce, OnOff())},
           {"memories", NumberOf(options.memory, Memories())},
           {"fills", NumberOf(options.fill, Fills())},
           {"formats", NumberOf(options.format, Formats())},

@@ -40,6 +40,8 @@ struct Options : WorkloadOptions {
   std::vector<std::string> compare_transports;  // the same with each of these
   std::string plan = "relay";                   // or naive
   std::vector<std::string> compare_plans;       // the same with each of these
+  bool no_coalesce = false;                     // each chunk is a bucket of its own
+  std::vector<std::string> compare_coalesce;    // the same with each of on, off
   std::vector<int64_t> compare_bucket_bytes;    // and of these; 0: automatic
   std::vector<int> compare_max_in_flight;       // and of these; 0: automatic
   std::vector<std::string> baselines;           // run each of them as well
@@ -61,6 +63,7 @@ struct Options : WorkloadOptions {
   std::string compare_budgets_text;
   std::string compare_transports_text;
   std::string compare_plans_text;
+  std::string compare_coalesce_text;
   std::string compare_bucket_bytes_text;
   std::string compare_max_in_flight_text;
   std::string baselines_text;
@@ -77,6 +80,8 @@ absl::Status ParseTexts(Options* options);
 
 // The plans to run, in turns: those to compare, or the one.
 std::vector<std::string> PlansOf(const Options& options);
+// Whether chunks join, in turns: what is to be compared, or the one.
+std::vector<bool> CoalesceOf(const Options& options);
 // Whether a plan of this name passes on what several ranks need.
 bool Relays(const std::string& plan);
 

@@ -20,7 +20,10 @@ class Routes {
   void Add(int rank, const Plan& plan) {
     for (const Bucket& bucket : plan.buckets) {
       const Channel& channel = plan.channels[static_cast<size_t>(bucket.channel)];
-      if (channel.src == rank) ++buckets_;
+      if (channel.src == rank) {
+        ++buckets_;
+        chunks_ += bucket.chunk_count;
+      }
       const int hop_down = HopFrom(plan, channel);
       for (int32_t i = 0; i < channel.child_count; ++i) {
         const Link& link = plan.links[static_cast<size_t>(int64_t{channel.first_link} + i)];
@@ -36,6 +39,7 @@ class Routes {
   }
 
   int64_t buckets() const { return buckets_; }
+  int64_t chunks() const { return chunks_; }
   std::vector<RouteBytes> List() const {
     std::vector<RouteBytes> list;
     for (const auto& [ends, bytes] : bytes_) {
@@ -70,6 +74,7 @@ class Routes {
   const TransferSpec& spec_;
   std::map<std::tuple<int, int, int>, int64_t> bytes_;  // by source, destination and hop
   int64_t buckets_ = 0;
+  int64_t chunks_ = 0;
 };
 
 double Ratio(double value, double bound) {
@@ -116,6 +121,7 @@ absl::StatusOr<PlanFigures> FiguresOf(const TransferSpec& spec, const PlanOption
     figures.peak_bytes = std::max(figures.peak_bytes, plan->peak_bytes_without_budget);
   }
   figures.buckets = routes.buckets();
+  figures.chunks = routes.chunks();
   figures.routes = routes.List();
   Compare(BoundsOf(spec, options.node_of_rank), options.node_of_rank, &figures);
   return figures;

@@ -25,6 +25,7 @@ struct RouteBytes {
 struct PlanFigures {
   std::string id;
   std::string plan;  // relay or naive
+  bool coalesce = true;
   // What crosses between nodes, over CrossingBounds; 1 where nothing has to and nothing does.
   double node_bytes_ratio = 1;
   double busiest_src_ratio = 1;
@@ -34,6 +35,7 @@ struct PlanFigures {
   int64_t bucket_bytes = 0;  // in force
   int max_in_flight = 0;     // likewise
   int64_t buckets = 0;
+  int64_t chunks = 0;        // in them
   int64_t channels = 0;      // of the rank that has most
   int64_t peak_buckets = 0;  // without a budget, of the rank that holds most
   int64_t peak_bytes = 0;

@@ -36,7 +36,8 @@ std::string Header(const Options& options, int64_t slots) {
   return absl::StrCat(
       "# sluice-bench reshard ", SLUICE_VERSION, " (", BuiltWith(), "), plans only\n",
       "# ranks_per_node=", options.ranks_per_node, " (0: all) bucket_bytes=", options.bucket_bytes,
-      " max_in_flight=", options.max_in_flight, " slots=", slots, " (0: no limit)\n",
+      " max_in_flight=", options.max_in_flight, " slots=", slots,
+      " (0: no limit) coalesce=", options.no_coalesce ? 0 : 1, "\n",
       "# across: bytes between nodes, all over the least that any plan needs; sender, receiver: of "
       "the busiest, over an even spread\n",
       "# most: bytes of a bucket; peak: without a budget, most on any rank\n#\n",
@@ -53,7 +54,7 @@ std::string Row(const PlanFigures& plan) {
 }
 
 absl::StatusOr<PlanFigures> PlanCase(const Case& entry, const Options& options,
-                                     const std::string& name, const Budget& budget) {
+                                     const std::string& name, bool coalesce, const Budget& budget) {
   if (!entry.status.ok()) return entry.status;
   std::vector<int> node_of_rank(static_cast<size_t>(RanksOf(entry.spec)));
   for (size_t rank = 0; options.ranks_per_node > 0 && rank < node_of_rank.size(); ++rank) {
@@ -67,11 +68,30 @@ absl::StatusOr<PlanFigures> PlanCase(const Case& entry, const Options& options,
   plan.slot_bytes = budget.slot_bytes;
   plan.cache_bytes = CacheShareBytes();
   plan.relay = Relays(name);
+  plan.coalesce = coalesce;
   auto figures = FiguresOf(entry.spec, plan);
   if (!figures.ok()) return figures.status();
-  figures->id = absl::StrCat(entry.id, options.compare_plans.empty() ? "" : "/" + name);
+  figures->id = absl::StrCat(entry.id, options.compare_plans.empty() ? "" : "/" + name,
+                             options.compare_coalesce.empty() ? "" : CoalesceSuffix(coalesce));
   figures->plan = name;
+  figures->coalesce = coalesce;
   return figures;
+}
+
+// An error ends the case, and is reported.
+void PlanEach(const Case& entry, const Options& options, const Budget& budget, RunReport* report) {
+  for (const std::string& plan : PlansOf(options)) {
+    for (const bool coalesce : CoalesceOf(options)) {
+      auto figures = PlanCase(entry, options, plan, coalesce, budget);
+      if (!figures.ok()) {
+        report->errors.push_back({entry.id, std::string(figures.status().message())});
+        return;
+      }
+      std::fputs(Row(*figures).c_str(), stdout);
+      std::fflush(stdout);
+      report->plans.push_back(*std::move(figures));
+    }
+  }
 }
 
 absl::Status PlanAll(const Options& options, RunReport* report) {
@@ -81,18 +101,7 @@ absl::Status PlanAll(const Options& options, RunReport* report) {
   if (!workload.ok()) return workload.status();
   report->notes = workload->notes;
   std::fputs(Header(options, budget->slots).c_str(), stdout);
-  for (const Case& entry : workload->cases) {
-    for (const std::string& plan : PlansOf(options)) {
-      auto figures = PlanCase(entry, options, plan, *budget);
-      if (!figures.ok()) {
-        report->errors.push_back({entry.id, std::string(figures.status().message())});
-        break;
-      }
-      std::fputs(Row(*figures).c_str(), stdout);
-      std::fflush(stdout);
-      report->plans.push_back(*std::move(figures));
-    }
-  }
+  for (const Case& entry : workload->cases) PlanEach(entry, options, *budget, report);
   return absl::OkStatus();
 }
 

@@ -23,6 +23,8 @@ Json ConfigJson(const Options& options, const RunReport& report) {
   config["compare_transports"] = options.compare_transports;
   config["plan"] = options.plan;
   config["compare_plans"] = options.compare_plans;
+  config["coalesce"] = !options.no_coalesce;
+  config["compare_coalesce"] = options.compare_coalesce;
   config["compare_bucket_bytes"] = options.compare_bucket_bytes;
   config["compare_max_in_flight"] = options.compare_max_in_flight;
   config["memory"] = options.memory;
@@ -34,6 +36,7 @@ Json ConfigJson(const Options& options, const RunReport& report) {
   config["system"] = options.system_file;
   config["layers"] = options.cut.layers;
   config["scale"] = options.cut.scale;
+  config["replicas"] = options.replicas;
   config["world"] = report.world;
   config["hosts"] = report.hosts.size();
   config["host_names"] = report.hosts;
@@ -93,6 +96,7 @@ Json ResultJson(const CaseResult& r, bool fingerprint) {
       {"id", r.id},
       {"case", r.id},
       {"plan", r.plan},
+      {"coalesce", r.coalesce},
       {"dtype", r.dtype},
       {"tensors", r.tensors},
       {"tensor_bytes", r.tensor_bytes},
@@ -140,6 +144,7 @@ Json PlanJson(const PlanFigures& p) {
                {"time_us", nullptr},  // nothing moves
                {"gb_per_s", nullptr},
                {"plan", p.plan},
+               {"coalesce", p.coalesce},
                {"node_bytes", p.node_bytes},
                {"node_bytes_ratio", RatioJson(p.node_bytes_ratio)},
                {"busiest_src_ratio", RatioJson(p.busiest_src_ratio)},
@@ -147,6 +152,7 @@ Json PlanJson(const PlanFigures& p) {
                {"hops_max", p.hops_max},
                {"chosen", {{"bucket_bytes", p.bucket_bytes}, {"max_in_flight", p.max_in_flight}}},
                {"buckets", p.buckets},
+               {"chunks", p.chunks},
                {"channels", p.channels},
                {"peak_without_budget", {{"buckets", p.peak_buckets}, {"bytes", p.peak_bytes}}}};
   json["routes"] = Json::array();

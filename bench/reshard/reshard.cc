@@ -123,7 +123,7 @@ class ReshardCommand final : public Command {
                  BytesName(memory.growth_bytes), " in the runs; ", BytesName(memory.allowed_bytes),
                  " are allowed: ", BytesName(memory.allowed_bytes - kMemoryBesideStaging),
                  result.limit_bytes > 0 ? " of staging by the budget, and "
-                                        : " of staging by the plan without a budget, and ",
+                                        : " of slots that channels fill without a budget, and ",
                  BytesName(kMemoryBesideStaging), " beside it")));
   }
 

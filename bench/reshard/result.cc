@@ -116,12 +116,18 @@ void AddRank(const RankRecord& record, CaseResult* result) {
   }
 }
 
+// Slots are of equal size: in time each may have held the largest bucket. Without a budget there
+// are as many as channels can fill.
+int64_t StagingOf(const CaseResult& result) {
+  if (result.limit_bytes > 0) return result.limit_bytes;
+  return result.free_peak_buckets * result.bucket_bytes;
+}
+
 // Vendors' libraries for devices keep host memory of their own, of which nothing is promised here.
 MemoryGrowth GrowthOf(const Options& options, const CaseResult& result,
                       absl::Span<const RankRecord> records) {
   MemoryGrowth memory;
-  const int64_t staging = result.limit_bytes > 0 ? result.limit_bytes : result.free_peak_bytes;
-  memory.allowed_bytes = staging + kMemoryBesideStaging;
+  memory.allowed_bytes = StagingOf(result) + kMemoryBesideStaging;
   memory.growth_bytes = -1;
   for (size_t r = 0; r < records.size(); ++r) {
     if (records[r].grown_bytes <= memory.growth_bytes) continue;
@@ -163,6 +169,7 @@ CaseResult Summarise(const std::string& id, const TransferSpec& spec, const Opti
   result.bucket_bytes = records[0].stats.bucket_bytes;
   result.max_in_flight = records[0].stats.max_in_flight;
   result.automatic = !session.options().bucket_bytes || !session.options().max_in_flight;
+  result.coalesce = session.options().coalesce;
   result.limit_buckets = session.slots();
   result.limit_bytes = session.slots() * session.slot_bytes();
   result.plan_hash = records[0].stats.plan_hash;

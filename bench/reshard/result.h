@@ -46,7 +46,8 @@ struct BaselineResult {
 
 struct CaseResult {
   std::string id;
-  std::string plan;   // of Options::plan's names
+  std::string plan;  // of Options::plan's names
+  bool coalesce = true;
   std::string dtype;  // "mixed" if tensors differ
   int64_t tensors = 0;
   int64_t tensor_bytes = 0;  // of all tensors, each element once, as targets have them

@@ -105,6 +105,9 @@ void AddSimFlags(CLI::App* app, const std::string& budgets, SimOptions* o) {
                   "relay, or naive: each rank gets its bytes from one that holds them [relay]")
       ->check(CLI::IsMember({"relay", "naive"}))
       ->group(knobs);
+  AddSwitch(app, "--no-coalesce", &o->no_coalesce,
+            "small chunks do not join: each chunk is a bucket of its own")
+      ->group(knobs);
   app->add_option("--look-ahead", o->look_ahead, "buckets that an engine knows ahead [4096]")
       ->check(CLI::Range(1, 1 << 20))
       ->group(knobs);

@@ -25,6 +25,7 @@ struct SimOptions {
   uint64_t seed = 0;
   double start_skew_us = 0;
   std::string plan = "relay";  // or naive
+  bool no_coalesce = false;    // each chunk is a bucket of its own
   std::string json_file;
   std::string csv_file;
   bool costs = false;

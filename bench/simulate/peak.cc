@@ -25,11 +25,11 @@ int RanksOf(const TransferSpec& spec) {
 
 nlohmann::ordered_json WhatOf(const WorkloadOptions& o) {
   const InlineFlags& in = o.inline_flags;
-  return {{"command", "peak"},     {"cases", o.cases_file},   {"preset", o.preset},
-          {"model", o.model_file}, {"system", o.system_file}, {"layers", o.cut.layers},
-          {"scale", o.cut.scale},  {"shape", in.shape},       {"dtype", in.dtype},
-          {"src", in.src},         {"dst", in.dst},           {"collective", in.collective},
-          {"ranks", in.ranks}};
+  return {{"command", "peak"},           {"cases", o.cases_file},   {"preset", o.preset},
+          {"model", o.model_file},       {"system", o.system_file}, {"layers", o.cut.layers},
+          {"scale", o.cut.scale},        {"replicas", o.replicas},  {"shape", in.shape},
+          {"dtype", in.dtype},           {"src", in.src},           {"dst", in.dst},
+          {"collective", in.collective}, {"ranks", in.ranks}};
 }
 
 absl::Status RunCases(const PeakOptions& options, const Interrupt& interrupt, SimReport* report) {

@@ -95,8 +95,8 @@ std::string SimTableHeader(const SimOptions& options) {
   return absl::StrCat(
       "# simulated; network model ", options.network.Describe(), "\n# bucket_bytes ",
       options.bucket_bytes, ", max_in_flight ", options.max_in_flight, " (0: automatic), plan ",
-      options.plan, ", look_ahead at most ", options.look_ahead, ", start_skew_us ",
-      options.start_skew_us, ", seed ", options.seed,
+      options.plan, options.no_coalesce ? ", each chunk a bucket" : "", ", look_ahead at most ",
+      options.look_ahead, ", start_skew_us ", options.start_skew_us, ", seed ", options.seed,
       "\n# peak: buckets held at once by a rank; bytes: of staging; waits: of ranks' time; held: "
       "of "
       "buckets' time\n",

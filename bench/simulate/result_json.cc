@@ -31,6 +31,7 @@ SimJsonValue ConfigJson(const SimOptions& options, const SimReport& report) {
   config["bucket_bytes"] = options.bucket_bytes;
   config["max_in_flight"] = options.max_in_flight;
   config["plan"] = options.plan;
+  config["coalesce"] = !options.no_coalesce;
   config["look_ahead"] = options.look_ahead;
   config["seed"] = options.seed;
   config["start_skew_us"] = options.start_skew_us;
@@ -92,6 +93,7 @@ std::string SimJson(const SimOptions& options, const SimReport& report) {
   json["network"] = NetworkJson(options.network);
   json["bucket_bytes"] = options.bucket_bytes;
   json["plan"] = options.plan;
+  json["coalesce"] = !options.no_coalesce;
   json["seed"] = options.seed;
   json["start_skew_us"] = options.start_skew_us;
   json["results"] = SimJsonValue::array();

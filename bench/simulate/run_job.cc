@@ -73,6 +73,7 @@ absl::StatusOr<PlannedJob> PlanJob(sim::Job job, int64_t budget, const SimOption
                                    const Interrupt& interrupt) {
   job.slots = budget;
   job.relay = options.plan == "relay";
+  job.coalesce = !options.no_coalesce;
   const Clock::time_point begin = Clock::now();
   absl::StatusOr<sim::JobPlans> plans = [&] {
     ProgressLine line(options.progress);

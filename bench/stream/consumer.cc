@@ -17,10 +17,16 @@ constexpr int64_t kNsPerSecond = 1'000'000'000;
 
 double Seconds(int64_t ns) { return static_cast<double>(ns) / kNsPerSecond; }
 
-void SleepUntil(int64_t ns) {
-  const timespec until = {ns / kNsPerSecond, ns % kNsPerSecond};
-  while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr) == EINTR) {
-  }
+absl::Span<const std::byte> BytesOf(const TensorView& view) {
+  size_t bytes = static_cast<size_t>(DTypeBytes(view.dtype));
+  for (const int64_t size : view.shape) bytes *= static_cast<size_t>(size);
+  return {static_cast<const std::byte*>(view.data) + view.byte_offset, bytes};
+}
+
+absl::Span<const std::byte> BytesOfView(const TensorView& view) {
+  int64_t bytes = DTypeBytes(view.dtype);
+  for (const int64_t size : view.shape) bytes *= size;
+  return {static_cast<const std::byte*>(view.data) + view.byte_offset, static_cast<size_t>(bytes)};
 }
 
 }  // namespace
@@ -56,12 +62,22 @@ void Consumer::Arrived(bool waited) {
   if (waited || items_ == 0) due_ns_ = now_ns;
 }
 
-void Consumer::Corrupt(const TensorView& view) const {
-  auto* const data = static_cast<std::byte*>(view.data) + view.byte_offset;
-  for (const int64_t size : view.shape) {
-    if (size == 0) return;
-  }
-  data[0] ^= std::byte{0x55};
+// What is delivered may lie in a mapped file, which nobody writes to.
+TensorView Consumer::Corrupted(const TensorView& view) {
+  const absl::Span<const std::byte> bytes = BytesOf(view);
+  if (bytes.empty()) return view;
+  corrupted_.assign(bytes.begin(), bytes.end());
+  corrupted_[0] ^= std::byte{0x55};
+  return DenseView(corrupted_.data(), view.shape, view.dtype);
+}
+
+void Consumer::Touch(const TensorView& view) {
+  constexpr size_t kPage = 4096;
+  const absl::Span<const std::byte> bytes = BytesOf(view);
+  unsigned sum = 0;
+  for (size_t i = 0; i < bytes.size(); i += kPage) sum += static_cast<unsigned>(bytes[i]);
+  const volatile unsigned kept = sum;  // so that nothing of this is left out
+  touched_ += kept;
 }
 
 int64_t Consumer::WrongOf(int64_t item, int64_t epoch, const TensorView& view) {
@@ -71,12 +87,13 @@ int64_t Consumer::WrongOf(int64_t item, int64_t epoch, const TensorView& view) {
 
 void Consumer::Consume(int64_t item, int64_t epoch, const TensorView& view) {
   const int64_t begin_ns = NowNs();
-  if (items_ < options_.corrupt_items) Corrupt(view);
-  wrong_ += WrongOf(item, epoch, view);
+  if (options_.touches) Touch(view);
+  wrong_ += WrongOf(item, epoch, items_ < options_.corrupt_items ? Corrupted(view) : view);
   ++items_;
   bytes_ += contents_->BytesOf(item);
+  if (options_.hash_items) hash_.Add(item, epoch, BytesOfView(view));
   due_ns_ = std::max(due_ns_ + options_.consume_ns, NowNs());
-  if (options_.consume_ns > 0) SleepUntil(due_ns_);
+  if (options_.consume_ns > 0) SleepUntilNs(due_ns_);
   end_ns_ = NowNs();
   if (items_ == wanted_ / 2) half_ns_ = end_ns_;
   consume_ns_ += end_ns_ - begin_ns;
@@ -87,6 +104,7 @@ void Consumer::AddTo(RankOutcome* outcome) const {
   outcome->items = items_;
   outcome->bytes = bytes_;
   outcome->wrong = wrong_;
+  outcome->item_hash = hash_.value();
   outcome->seconds = Seconds(end_ns_ - begin_ns_);
   outcome->stage_s.wait = Seconds(wait_ns_);
   outcome->stage_s.consume = Seconds(consume_ns_);

@@ -4,12 +4,15 @@
 #ifndef SLUICE_BENCH_STREAM_CONSUMER_H_
 #define SLUICE_BENCH_STREAM_CONSUMER_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "plan/shard/stream_plan.h"
 #include "sluice/tensor.h"
 #include "stream/delivery_check.h"
 #include "stream/item_check.h"
+#include "stream/item_hash.h"
 #include "stream/outcome.h"
 #include "stream/progress_bar.h"
 
@@ -19,7 +22,9 @@ struct ConsumerOptions {
   int64_t consume_ns = 0;  // with each item
   int64_t stop_items = 0;  // 0: all
   int64_t corrupt_items = 0;
+  bool touches = false;  // a byte of each page
   bool in_order = true;
+  bool hash_items = false;
 };
 
 // Computing is sleeping until a deadline: a step begins when the item has come, or if it was there
@@ -38,7 +43,7 @@ class Consumer {
   // From asking for the next item or batch to its arrival; `waited` if it was not there at once.
   void Asked();
   void Arrived(bool waited);
-  // Checks and computes. `view` may be written to.
+  // Checks and computes.
   void Consume(int64_t item, int64_t epoch, const TensorView& view);
 
   // No more items are wanted.
@@ -50,7 +55,9 @@ class Consumer {
   void AddTo(RankOutcome* outcome) const;
 
  private:
-  void Corrupt(const TensorView& view) const;
+  // A copy of the item with a wrong byte; valid until the next call.
+  TensorView Corrupted(const TensorView& view);
+  void Touch(const TensorView& view);
   int64_t WrongOf(int64_t item, int64_t epoch, const TensorView& view);
 
   const Contents* const contents_;
@@ -72,6 +79,9 @@ class Consumer {
   int64_t items_ = 0;
   int64_t bytes_ = 0;
   int64_t wrong_ = 0;
+  ItemHash hash_;
+  std::vector<std::byte> corrupted_;
+  unsigned touched_ = 0;  // a sum of what was touched
 };
 
 }  // namespace sluice::bench

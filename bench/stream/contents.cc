@@ -75,12 +75,19 @@ ElementType Contents::TypeOf(int64_t item) const {
   return type < 0 ? plain_type_ : catalog_.types()[static_cast<size_t>(type)].element;
 }
 
+std::vector<int64_t> Contents::ShapeOf(int64_t item) const {
+  const int type = has_catalog_ ? catalog_.ItemAt(item).type : -1;
+  if (type >= 0) return catalog_.types()[static_cast<size_t>(type)].shape;
+  return {BytesOf(item) / ElementBytes(plain_type_)};
+}
+
 absl::StatusOr<StreamPlan> Contents::PlanOf(const StreamOptions& stream) const {
   StreamPlanOptions plan;
   plan.items = items_;
   plan.epochs = stream.order.epochs;
   plan.shuffle = stream.order.shuffle;
   plan.seed = stream.order.seed;
+  plan.block_items = stream.order.shuffle_block_items.value_or(1);
   plan.exchange = false;
   const Selection& selection = stream.selection;
   plan.places = {

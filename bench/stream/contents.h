@@ -33,6 +33,8 @@ class Contents {
   int64_t items() const { return items_; }
   int64_t BytesOf(int64_t item) const;  // as they lie on storage
   ElementType TypeOf(int64_t item) const;
+  // As its format says; of items that have none, one dimension of elements.
+  std::vector<int64_t> ShapeOf(int64_t item) const;
   const ShardFill& FillOf(ElementType type) const { return fills_.at(type); }
 
   // The positions of `stream`, which is this rank's: where its cursor says it goes on. Its ranks

@@ -37,8 +37,20 @@ void AddSourceFlags(CLI::App* app, StreamBenchOptions* o) {
   app->add_option("--generate-ms", o->generate_ms, "how long the generator takes for an item [0]")
       ->check(CLI::Range(0.0, 1e6))
       ->group(group);
-  AddSwitch(app, "--after-update", &o->after_update,
-            "the generator begins an item only after the update with the one before")
+  AddSwitch(app, "--after-update", &o->after_update, "the same as --generate-order after-update")
+      ->group(group);
+  app->add_option("--generate-order", o->generate_order,
+                  "free: what can be made is; after-update: a batch is begun after the update with "
+                  "the one before; one-ahead: it is made while that update is computed [free]")
+      ->check(CLI::IsMember({"free", "after-update", "one-ahead"}))
+      ->group(group);
+  app->add_option("--generate-ahead", o->generate_ahead,
+                  "of free: batches begun beyond the one that was taken last [1]")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40))
+      ->group(group);
+  app->add_option("--generator-threads", o->generator_threads,
+                  "how many of a rank's threads make items at once [1]")
+      ->check(CLI::Range(1, 256))
       ->group(group);
 }
 
@@ -59,6 +71,10 @@ void AddInjectionFlags(CLI::App* app, StreamBenchOptions* o) {
   app->add_option("--fault", o->fault,
                   "e.g. transient:0.01,permanent:0.001,short:0.001,hang:0.001: probabilities")
       ->group(group);
+  AddSwitch(app, "--read-ahead", &o->read_ahead,
+            "of mmap: the kernel is told what is needed next [1]; 0: pages are read when the "
+            "consumer touches them")
+      ->group(group);
 }
 
 void AddKnobFlags(CLI::App* app, StreamBenchOptions* o) {
@@ -76,8 +92,9 @@ void AddKnobFlags(CLI::App* app, StreamBenchOptions* o) {
   app->add_option("--device-buffers", o->device_buffers, "batches in device memory [2]")
       ->check(CLI::Range(1, 1 << 20))
       ->group(group);
-  app->add_option("--device", o->device, "which memory they are: cpu or cuda [cpu]")
-      ->check(CLI::IsMember({"cpu", "cuda"}))
+  app->add_option("--device", o->device_text,
+                  "which memory they are: cpu, cuda, or emulated[:GB/S], a thread that copies so "
+                  "fast at most [cpu]")
       ->group(group);
   app->add_option("--batch", o->batch, "items of a device buffer [1]")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30))
@@ -99,8 +116,21 @@ void AddKnobFlags(CLI::App* app, StreamBenchOptions* o) {
       ->group(group);
   AddSeconds(app, "--request-timeout-s", &o->request_timeout_s, "most time of one request [20]")
       ->group(group);
-  app->add_option("--transform", o->transform_text,
-                  "SRC:DST:SCALE:BIAS, such as u8:f32:0.0039:-0.5: what is done to elements")
+  app->add_option(
+         "--transform", o->transform_text,
+         "SRC:DST:SCALE:BIAS, such as u8:f32:0.0039:-0.5: what is done to elements; SRC:DST "
+         "with the flags below, or for 1 and 0")
+      ->group(group);
+  app->add_option("--channel-scale", o->channel_scale_text,
+                  "a,b,c: a scale for each channel, the last dimension of items")
+      ->group(group);
+  app->add_option("--channel-bias", o->channel_bias_text, "a,b,c: the same of biases")
+      ->group(group);
+  app->add_option("--item-shape", o->item_shape_text,
+                  "HEIGHT,WIDTH,CHANNELS of items whose format does not say it")
+      ->group(group);
+  app->add_flag("--planar", o->planar, "the channels of such items become planes")->group(group);
+  app->add_option("--crop", o->crop_text, "TOP,LEFT,HEIGHT,WIDTH: what is kept of such items")
       ->group(group);
   AddSwitch(app, "--progress-thread", &o->progress_thread,
             "a thread of the session's own drives the stream (MPI_THREAD_MULTIPLE)")
@@ -115,6 +145,11 @@ void AddOrderFlags(CLI::App* app, StreamBenchOptions* o) {
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30))
       ->group(group);
   AddSwitch(app, "--shuffle", &o->shuffle, "in an order that --seed and the epoch choose")
+      ->group(group);
+  app->add_option("--shuffle-block-items", o->shuffle_block_items,
+                  "with --shuffle: shuffle blocks of N neighbours, and the items of each block, so "
+                  "that reads stay long; a budget of two blocks or more [0: items singly]")
+      ->check(CLI::Range(int64_t{0}, kMax64))
       ->group(group);
   app->add_option("--seed", o->seed, "of the order, and of injected latencies and faults [0]")
       ->group(group);
@@ -133,7 +168,8 @@ void AddRunFlags(CLI::App* app, StreamBenchOptions* o) {
       ->check(CLI::Range(0.0, 1e9))
       ->group(group);
   app->add_option("--compare,--baseline", o->compare_texts,
-                  "run this as well, in turns: warm (the same without --latency-ms), serial (one "
+                  "run this as well, in turns: warm (the same without --latency-ms), loop (of a "
+                  "generator: make an item, consume it, make the next), serial (one "
                   "wave of the whole budget at a time), waves:8 (the budget in 8 slabs, of which "
                   "one is filled at a time) or threads:8x4 (8 workers, each up to 4 items ahead, "
                   "in order); repeat or separate by commas")
@@ -150,6 +186,9 @@ void AddRunFlags(CLI::App* app, StreamBenchOptions* o) {
            "all (or full): every element; sample: 4 KiB of every 64, first and last; none: only "
            "which items come [all]. Counts as consuming")
       ->group(group);
+  AddSwitch(app, "--touch", &o->touch,
+            "the consumer reads a byte of each page, as whoever uses items does; with --check none")
+      ->group(group);
   app->add_option("--fill-seed", o->fill_seed, "--seed that the shards were made with [0]")
       ->group(group);
   app->add_option("--corrupt", o->corrupt,
@@ -164,7 +203,7 @@ void AddRunFlags(CLI::App* app, StreamBenchOptions* o) {
   app->add_option("--trace", o->trace_file,
                   "write the first round of sluice here, for ui.perfetto.dev or chrome://tracing")
       ->group(group);
-  app->add_option("--trace-epochs", o->trace_epochs, "only the first N epochs of it [-1: all]")
+  app->add_option("--trace-epochs", o->trace_epochs, "only the first N epochs of it; -1: all [5]")
       ->check(CLI::Range(int64_t{-1}, kMax64))
       ->group(group);
   app->add_option("--trace-events", o->trace_events, "most events of a rank in it [262144]")

@@ -29,12 +29,15 @@ class ItemCheck {
   int64_t Wrong(int64_t item, const TensorView& view) const;
 
  private:
+  std::vector<int64_t> ShapeOf(int64_t item) const;
+  std::vector<int64_t> DeliveredShape(int64_t item) const;
+  bool IsOfRightShape(int64_t item, const TensorView& view) const;
   int64_t WrongIn(int64_t item, const std::byte* data, int64_t begin, int64_t end) const;
 
   const Contents* const contents_;
   const Verify verify_;
   const absl::optional<ItemTransform> transform_;
-  // What the fill's numbers become, one behind the other.
+  // What the fill's numbers become, one behind the other, for each channel.
   std::vector<std::byte> transformed_;
 };
 

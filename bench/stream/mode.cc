@@ -23,6 +23,8 @@ std::string Mode::Name() const {
       return "warm";
     case Kind::kSerial:
       return "serial";
+    case Kind::kLoop:
+      return "loop";
     case Kind::kWaves:
       return absl::StrCat("waves:", slabs);
     case Kind::kThreads:
@@ -36,6 +38,7 @@ std::string Mode::Name() const {
 absl::StatusOr<Mode> ParseBaselineMode(absl::string_view text) {
   if (text == "warm") return Mode{Mode::Kind::kWarm};
   if (text == "serial") return Mode{Mode::Kind::kSerial};
+  if (text == "loop") return Mode{Mode::Kind::kLoop};
   absl::string_view counts = text;
   Mode mode{Mode::Kind::kWaves};
   if (absl::ConsumePrefix(&counts, "waves:") && absl::SimpleAtoi(counts, &mode.slabs) &&
@@ -53,9 +56,9 @@ absl::StatusOr<Mode> ParseBaselineMode(absl::string_view text) {
       return mode;
     }
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("\"", text, "\" is neither warm, serial, waves:N (N slabs, 1 to ", kMostSlabs,
-                   ") nor threads:WxQ, W workers (1 to ", kMostWorkers, ") of Q items each"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "\"", text, "\" is neither warm, serial, loop, waves:N (N slabs, 1 to ", kMostSlabs,
+      ") nor threads:WxQ, W workers (1 to ", kMostWorkers, ") of Q items each"));
 }
 
 }  // namespace sluice::bench

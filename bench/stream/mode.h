@@ -12,7 +12,7 @@ namespace sluice::bench {
 
 struct Mode {
   // kWarm: Sluice once more, without the injected latency. It bounds what hiding latency can give.
-  enum class Kind : uint8_t { kSluice, kWarm, kSerial, kWaves, kThreads };
+  enum class Kind : uint8_t { kSluice, kWarm, kSerial, kWaves, kThreads, kLoop };
   Kind kind = Kind::kSluice;
   int workers = 0;  // of kThreads,
   int ahead = 0;    // and items of each
@@ -24,7 +24,8 @@ struct Mode {
   friend bool operator==(const Mode&, const Mode&) = default;
 };
 
-// Reads "warm", "serial", "waves:8" or "threads:8x4". InvalidArgument quotes what is none of them.
+// Reads "warm", "serial", "loop", "waves:8" or "threads:8x4". InvalidArgument quotes what is none
+// of them.
 absl::StatusOr<Mode> ParseBaselineMode(absl::string_view text);
 
 }  // namespace sluice::bench

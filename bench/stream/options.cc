@@ -3,12 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
-#include "device/normalization.h"
 #include "storage/fault_spec.h"
+#include "stream/device_text.h"
 #include "tensor/stable_hash.h"
 #include "workload/json_input.h"
 #include "workload/numbers.h"
@@ -27,26 +26,6 @@ absl::Status ParseSize(const char* flag, const std::string& text, int64_t* bytes
   return absl::OkStatus();
 }
 
-absl::StatusOr<ItemTransform> ParseTransform(const std::string& text) {
-  const std::vector<std::string> parts = absl::StrSplit(text, ':');
-  ItemTransform transform;
-  if (parts.size() != 4 || !absl::SimpleAtof(parts[2], &transform.scale) ||
-      !absl::SimpleAtof(parts[3], &transform.bias) || !std::isfinite(transform.scale) ||
-      !std::isfinite(transform.bias)) {
-    return Refuse(absl::StrCat("\"", text, "\" is not SRC:DST:SCALE:BIAS, such as u8:f32:0.5:-1"));
-  }
-  const absl::StatusOr<DType> src = ParseDType(parts[0]);
-  const absl::StatusOr<DType> dst = ParseDType(parts[1]);
-  if (!src.ok()) return src.status();
-  if (!dst.ok()) return dst.status();
-  transform.src = *src;
-  transform.dst = *dst;
-  if (!NormalizationExists(*src, *dst)) {
-    return Refuse(absl::StrCat("there is no transform from ", parts[0], " to ", parts[1]));
-  }
-  return transform;
-}
-
 absl::Status ParseModes(StreamBenchOptions* options) {
   options->modes = {Mode()};
   for (const std::string& text : options->compare_texts) {
@@ -60,28 +39,48 @@ absl::Status ParseModes(StreamBenchOptions* options) {
   return absl::OkStatus();
 }
 
+absl::Status CheckGenerateOrder(const StreamBenchOptions& o) {
+  const bool ordered = o.generate_order != "free";
+  if (o.after_update != 0 && o.generate_order != "after-update") {
+    return Refuse("--after-update and --generate-order say different things");
+  }
+  if (ordered && o.generate_ahead != 1) {
+    return Refuse("--generate-ahead goes with --generate-order free");
+  }
+  if (ordered && o.hedge != 0) return Refuse("--hedge goes with --generate-order free");
+  if (o.generate_order == "one-ahead" && o.device_buffers < 2) {
+    return Refuse("--generate-order one-ahead needs --device-buffers 2 or more");
+  }
+  for (size_t i = 1; i < o.modes.size(); ++i) {
+    const bool is_loop = o.modes[i].kind == Mode::Kind::kLoop;
+    if (is_loop && o.transform) return Refuse("--compare loop does not go with --transform");
+    if (ordered && !is_loop) {
+      return Refuse(absl::StrCat("--generate-order ", o.generate_order,
+                                 " does not go with --compare ", o.modes[i].Name(),
+                                 ": other loaders know no updates, but loop"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckGenerator(const StreamBenchOptions& o) {
   if (!o.is_generator()) {
     if (o.generate_ms > 0) return Refuse("--generate-ms is of --source generator");
     if (o.after_update != 0) return Refuse("--after-update is of --source generator");
+    if (!o.generate_order.empty()) return Refuse("--generate-order is of --source generator");
+    if (o.generate_ahead != 1) return Refuse("--generate-ahead is of --source generator");
+    if (o.generator_threads != 1) return Refuse("--generator-threads is of --source generator");
+    const Mode loop{Mode::Kind::kLoop};
+    if (std::find(o.modes.begin(), o.modes.end(), loop) != o.modes.end()) {
+      return Refuse("--compare loop is of --source generator");
+    }
     return absl::OkStatus();
   }
   if (o.items < 1 || o.item_bytes < 1) {
     return Refuse("--source generator needs --items and --item-bytes");
   }
   if (o.format != "index") return Refuse("--format is of what lies on storage, not generator");
-  if (o.after_update == 0) return absl::OkStatus();
-  if (o.batch > 1) {
-    return Refuse(
-        "--after-update does not go with --batch: no item of a batch is made before the "
-        "update with the one before it, which comes after the batch");
-  }
-  if (o.modes.size() > 1) {
-    return Refuse(
-        "--after-update does not go with --compare: a wave of items cannot wait for "
-        "updates with them");
-  }
-  return absl::OkStatus();
+  return CheckGenerateOrder(o);
 }
 
 // Ranges of flags let what is no number pass.
@@ -99,7 +98,10 @@ absl::Status CheckTogether(const StreamBenchOptions& o) {
   if (o.tail_percent > 0 && o.latency_ms == 0) {
     return Refuse("--tail-percent makes a latency longer: it needs --latency-ms");
   }
-  if (o.trace_file.empty() && o.trace_epochs >= 0) return Refuse("--trace-epochs needs --trace");
+  if (o.shuffle_block_items > 0 && !o.shuffle) {
+    return Refuse("--shuffle-block-items needs --shuffle");
+  }
+  if (o.trace_file.empty() && o.trace_epochs) return Refuse("--trace-epochs needs --trace");
   if (o.corrupt > 0 && o.verify == "none") return Refuse("--corrupt needs --verify");
   const auto faults = ParseFaultSpec(o.fault);
   if (!faults.ok()) return Prefixed("--fault", faults.status());
@@ -110,6 +112,11 @@ ItemFormat FormatOf(const std::string& name) {
   if (name == "raw") return ItemFormat::kRaw;
   if (name == "npy") return ItemFormat::kNpy;
   return name == "safetensors" ? ItemFormat::kSafetensors : ItemFormat::kIndex;
+}
+
+GenerateOrder OrderOf(const std::string& name) {
+  if (name == "after-update") return GenerateOrder::kAfterUpdate;
+  return name == "one-ahead" ? GenerateOrder::kOneAhead : GenerateOrder::kFree;
 }
 
 }  // namespace
@@ -126,15 +133,22 @@ absl::Status ParseStreamTexts(StreamBenchOptions* o) {
   if (status.ok()) status = ParseSize("--budget-bytes", o->budget_bytes_text, &o->budget_bytes);
   if (status.ok()) status = ParseSize("--piece-bytes", o->piece_bytes_text, &o->piece_bytes);
   if (status.ok()) status = ParseSize("--grow", o->grow_text, &o->grow_bytes);
+  if (status.ok()) status = Prefixed("--device", ParseDeviceText(o));
   if (status.ok()) status = ParseModes(o);
   if (!status.ok()) return status;
-  if (!o->transform_text.empty()) {
-    const auto transform = ParseTransform(o->transform_text);
-    if (!transform.ok()) return Prefixed("--transform", transform.status());
-    o->transform = *transform;
+  const auto transform = ParseTransformFlags(TransformFlagsOf(*o));
+  if (!transform.ok()) return transform.status();
+  o->transform = *transform;
+  if (o->is_generator() && o->generate_order.empty()) {
+    o->generate_order = o->after_update != 0 ? "after-update" : "free";
   }
   if (o->share.empty()) o->share = o->exchange != 0 ? "all" : "deal";
   return CheckTogether(*o);
+}
+
+TransformFlags TransformFlagsOf(const StreamBenchOptions& o) {
+  return {o.transform_text,  o.channel_scale_text, o.channel_bias_text,
+          o.item_shape_text, o.crop_text,          o.planar};
 }
 
 Verify VerifyOf(const StreamBenchOptions& options) {
@@ -149,12 +163,15 @@ StreamOptions StreamOptionsOf(const StreamBenchOptions& o, int rank, int size) {
   source.format = FormatOf(o.format);
   source.item_bytes = o.item_bytes;
   source.generator_items = o.items;
-  source.generate_after_update = o.after_update != 0;
+  source.generate_order = OrderOf(o.generate_order);
+  source.generate_ahead = o.generate_ahead;
+  source.generator_threads = o.generator_threads;
   source.connections = o.connections;
   source.ca_file = o.ca_file;
   if (o.deals()) stream.selection = {rank, size, absl::nullopt};
   if (o.items > 0) stream.selection.end = o.items;
   stream.order.shuffle = o.shuffle;
+  if (o.shuffle_block_items > 0) stream.order.shuffle_block_items = o.shuffle_block_items;
   stream.order.seed = o.seed;
   stream.order.epochs = o.epochs;
   stream.order.cursor = o.cursor;
@@ -162,7 +179,9 @@ StreamOptions StreamOptionsOf(const StreamBenchOptions& o, int rank, int size) {
   if (o.slots != 0) stream.reads.slots = o.slots;
   if (o.piece_bytes > 0) stream.reads.piece_bytes = o.piece_bytes;
   stream.buffers.count = o.device_buffers;
-  stream.buffers.device = o.device == "cuda" ? DeviceKind::kCuda : DeviceKind::kCpu;
+  stream.buffers.device = o.is_emulated()      ? kEmulatedDevice
+                          : o.device == "cuda" ? DeviceKind::kCuda
+                                               : DeviceKind::kCpu;
   stream.buffers.batch_items = o.batch;
   stream.buffers.transform = o.transform;
   stream.order.in_order = o.order == "in";
@@ -171,13 +190,23 @@ StreamOptions StreamOptionsOf(const StreamBenchOptions& o, int rank, int size) {
   stream.reads.retry.attempts_max = o.attempts;
   stream.reads.retry.request_timeout = absl::Seconds(o.request_timeout_s);
   stream.timeout = o.timeout();
-  if (o.trace_epochs >= 0) stream.trace_epochs = o.trace_epochs;
+  stream.trace_epochs = TracedEpochs(o);
   return stream;
 }
 
+int64_t TracedEpochs(const StreamBenchOptions& o) {
+  const int64_t epochs = o.trace_epochs.value_or(5);
+  return epochs < 0 ? std::numeric_limits<int64_t>::max() : epochs;
+}
+
 InjectedDelay DelayOf(const StreamBenchOptions& o) {
-  return {
-      absl::Milliseconds(o.latency_ms), o.jitter, o.tail_percent, o.tail_factor, o.fault, o.seed};
+  return {.latency = absl::Milliseconds(o.latency_ms),
+          .jitter = o.jitter,
+          .tail_percent = o.tail_percent,
+          .tail_factor = o.tail_factor,
+          .faults = o.fault,
+          .seed = o.seed,
+          .read_ahead = o.read_ahead != 0};
 }
 
 std::vector<std::pair<std::string, int64_t>> StreamKnobs(const StreamBenchOptions& o) {
@@ -196,15 +225,21 @@ std::vector<std::pair<std::string, int64_t>> StreamKnobs(const StreamBenchOption
           {"connections", o.connections},
           {"generate-ms (in 10^-6)", micro(o.generate_ms)},
           {"after-update", o.after_update},
+          {"generate-order", hash_of(o.generate_order)},
+          {"generate-ahead", o.generate_ahead},
+          {"generator-threads", o.generator_threads},
           {"latency-ms (in 10^-6)", micro(o.latency_ms)},
           {"jitter (in 10^-6)", micro(o.jitter)},
           {"tail-percent (in 10^-6)", micro(o.tail_percent)},
           {"tail-factor (in 10^-6)", micro(o.tail_factor)},
           {"fault", hash_of(o.fault)},
+          {"read-ahead", o.read_ahead},
           {"budget-bytes", o.budget_bytes},
           {"slots", o.slots},
           {"piece-bytes", o.piece_bytes},
           {"device-buffers", o.device_buffers},
+          {"device", hash_of(o.device)},
+          {"device GB/s (in 10^-6)", micro(o.device_gb_per_s)},
           {"batch", o.batch},
           {"order", hash_of(o.order)},
           {"hedge", o.hedge},
@@ -212,11 +247,12 @@ std::vector<std::pair<std::string, int64_t>> StreamKnobs(const StreamBenchOption
           {"share", hash_of(o.share)},
           {"attempts", o.attempts},
           {"request-timeout-s (in 10^-6)", micro(o.request_timeout_s)},
-          {"transform", hash_of(o.transform_text)},
+          {"transform", hash_of(TransformText(TransformFlagsOf(o)))},
           {"progress-thread", o.progress_thread},
           {"timeout-s (in 10^-6)", micro(o.timeout_s)},
           {"epochs", o.epochs},
           {"shuffle", o.shuffle ? 1 : 0},
+          {"shuffle-block-items", o.shuffle_block_items},
           {"seed", static_cast<int64_t>(o.seed)},
           {"cursor", hash_of(o.cursor)},
           {"stop-items", o.stop_items},
@@ -224,6 +260,7 @@ std::vector<std::pair<std::string, int64_t>> StreamKnobs(const StreamBenchOption
           {"compare", hash_of(compare)},
           {"iterations", o.iterations},
           {"verify", hash_of(o.verify)},
+          {"touch", o.touch},
           {"fill-seed", static_cast<int64_t>(o.fill_seed)},
           {"corrupt", o.corrupt},
           {"grow", o.grow_bytes},

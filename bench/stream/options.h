@@ -12,6 +12,7 @@
 #include "sluice/stream.h"
 #include "sluice/testing.h"
 #include "stream/mode.h"
+#include "stream/transform_flags.h"
 
 namespace CLI {
 class App;
@@ -30,16 +31,21 @@ struct StreamBenchOptions {
   std::string ca_file;
   double generate_ms = 0;
   int after_update = 0;
+  std::string generate_order;  // empty: free, or as after_update says
+  int64_t generate_ahead = 1;
+  int generator_threads = 1;
 
   double latency_ms = 0;
   double jitter = 0;
   double tail_percent = 0;
   double tail_factor = 10;
   std::string fault;
+  int read_ahead = 1;
 
   int64_t slots = 0;
   int device_buffers = 2;
-  std::string device = "cpu";  // or cuda: where these are
+  std::string device = "cpu";  // or cuda, or emulated: where these are
+  double device_gb_per_s = 0;  // of an emulated one; 0: no limit
   int64_t batch = 1;
   std::string order = "in";
   int hedge = 0;
@@ -50,12 +56,14 @@ struct StreamBenchOptions {
 
   int64_t epochs = 1;
   bool shuffle = false;
+  int64_t shuffle_block_items = 0;  // 0: items singly
   uint64_t seed = 0;
   std::string cursor;
   int64_t stop_items = 0;  // of each rank; 0: at the end
 
   double consume_us = 0;
   std::string verify = "full";
+  int touch = 0;
   uint64_t fill_seed = 0;
   int64_t corrupt = 0;
   int64_t grow_bytes = 0;
@@ -64,8 +72,8 @@ struct StreamBenchOptions {
   double timeout_s = 60;
   int iterations = 1;
   std::string trace_file;
-  int64_t trace_epochs = -1;
-  int64_t trace_events = 262144;  // per rank
+  absl::optional<int64_t> trace_epochs;  // -1: all
+  int64_t trace_events = 262144;         // per rank
   std::string json_file;
   bool csv = false;
 
@@ -75,7 +83,13 @@ struct StreamBenchOptions {
   std::string budget_bytes_text = "256M";
   std::string piece_bytes_text;
   std::string transform_text;
+  std::string channel_scale_text;
+  std::string channel_bias_text;
+  std::string item_shape_text;
+  std::string crop_text;
+  bool planar = false;
   std::string grow_text = "0";
+  std::string device_text = "cpu";
 
   // Set by ParseStreamTexts.
   int64_t item_bytes = 0;
@@ -85,6 +99,7 @@ struct StreamBenchOptions {
   absl::optional<ItemTransform> transform;
 
   bool is_generator() const { return source == "generator"; }
+  bool is_emulated() const { return device == "emulated"; }
   bool deals() const { return share == "deal"; }
   absl::Duration timeout() const { return absl::Seconds(timeout_s); }
 };
@@ -96,10 +111,16 @@ void AddStreamFlags(CLI::App* app, StreamBenchOptions* options);
 // InvalidArgument names the flag.
 absl::Status ParseStreamTexts(StreamBenchOptions* options);
 
+// Those of `options` that are of the transform.
+TransformFlags TransformFlagsOf(const StreamBenchOptions& options);
+
 Verify VerifyOf(const StreamBenchOptions& options);
 
 // What the library is asked for, of which only the generator is missing. `rank` of `size`.
 StreamOptions StreamOptionsOf(const StreamBenchOptions& options, int rank, int size);
+
+// Epochs that a trace keeps spans of.
+int64_t TracedEpochs(const StreamBenchOptions& options);
 
 InjectedDelay DelayOf(const StreamBenchOptions& options);
 

@@ -7,6 +7,7 @@
 
 #include "plan/shard/cursor.h"
 #include "sluice/stream.h"
+#include "stream/item_hash.h"
 
 namespace sluice::bench {
 namespace {
@@ -21,12 +22,19 @@ void ForEachSum(A* a, B* b, Visit visit) {
   visit("later_wait_s", &a->later_wait_s, &b->later_wait_s);
   visit("requests", &a->requests, &b->requests);
   visit("bytes_read", &a->bytes_read, &b->bytes_read);
+  visit("read_runs", &a->read_runs, &b->read_runs);
+  visit("trace_left_out", &a->trace_left_out, &b->trace_left_out);
+  visit("busy", &a->busy_s, &b->busy_s);
+  visit("next_wait", &a->next_wait_s, &b->next_wait_s);
   visit("opens", &a->opens, &b->opens);
   visit("connections", &a->connections, &b->connections);
   visit("hedges", &a->hedges, &b->hedges);
   visit("hedges_won", &a->hedges_won, &b->hedges_won);
   visit("retries", &a->retries, &b->retries);
   visit("wrong", &a->wrong, &b->wrong);
+  visit("bytes_copied", &a->bytes_copied, &b->bytes_copied);
+  visit("cpu_s", &a->cpu_s, &b->cpu_s);
+  visit("major_faults", &a->major_faults, &b->major_faults);
   visit("read", &a->stage_s.read, &b->stage_s.read);
   visit("exchange", &a->stage_s.exchange, &b->stage_s.exchange);
   visit("copy", &a->stage_s.copy, &b->stage_s.copy);
@@ -41,6 +49,7 @@ void ForEachPeak(A* a, B* b, Visit visit) {
   visit("limit_slots", &a->limit_slots, &b->limit_slots);
   visit("limit_bytes", &a->limit_bytes, &b->limit_bytes);
   visit("device_bytes", &a->device_bytes, &b->device_bytes);
+  visit("staleness_max", &a->staleness_max, &b->staleness_max);
 }
 
 template <typename A, typename B, typename Visit>
@@ -73,10 +82,16 @@ std::string MergedCursor(absl::Span<const RankOutcome> ranks) {
 
 }  // namespace
 
+double CpuPerGiB(const RankOutcome& outcome) {
+  constexpr double kGiB = 1 << 30;
+  return outcome.bytes > 0 ? outcome.cpu_s * kGiB / static_cast<double>(outcome.bytes) : 0;
+}
+
 std::string Encode(const RankOutcome& outcome) {
   OutcomeJson json = {{"cursor", outcome.cursor},
                       {"grown_bytes", outcome.grown_bytes},
                       {"grown_rank", outcome.grown_rank},
+                      {"item_hash", outcome.item_hash},
                       {"grown_by", outcome.grown_by},
                       {"code", static_cast<int>(outcome.status.code())},
                       {"message", std::string(outcome.status.message())}};
@@ -93,6 +108,7 @@ RankOutcome DecodeOutcome(const std::string& text) {
   ForEachSum(&outcome, &outcome, get);
   ForEachLargest(&outcome, &outcome, get);
   json.at("cursor").get_to(outcome.cursor);
+  json.at("item_hash").get_to(outcome.item_hash);
   json.at("grown_bytes").get_to(outcome.grown_bytes);
   json.at("grown_rank").get_to(outcome.grown_rank);
   json.at("grown_by").get_to(outcome.grown_by);
@@ -101,20 +117,34 @@ RankOutcome DecodeOutcome(const std::string& text) {
   return outcome;
 }
 
+// As scripts/draw_trace.py has it.
+absl::optional<double> OverlapOf(const RankOutcome& outcome) {
+  if (outcome.busy_s <= 0) return absl::nullopt;
+  return std::clamp(1 - outcome.next_wait_s / outcome.busy_s, 0.0, 1.0);
+}
+
+absl::optional<double> SequentialBytes(const RankOutcome& outcome) {
+  if (outcome.read_runs <= 0) return absl::nullopt;
+  return static_cast<double>(outcome.bytes_read) / static_cast<double>(outcome.read_runs);
+}
+
 Result SumOf(const std::string& mode, absl::Span<const RankOutcome> ranks) {
   Result result;
   result.mode = mode;
   RankOutcome& total = result.total;
   double later_s = 0;
+  ItemHash hash;
   for (const RankOutcome& rank : ranks) {
     ForEachSum(&total, &rank, [](const char*, auto* to, const auto* from) { *to += *from; });
     ForEachLargest(&total, &rank, kTakeLarger);
     TakeLargerGrowth(rank, &total);
+    hash.Add(rank.item_hash);
     later_s += std::max(0.0, rank.seconds - rank.first_item_s);
   }
   if (total.seconds > 0) result.bytes_per_s = static_cast<double>(total.bytes) / total.seconds;
   if (later_s > 0) result.stall_share = total.later_wait_s / later_s;
   result.all_seconds = {total.seconds};
+  total.item_hash = hash.value();
   total.cursor = MergedCursor(ranks);
   return result;
 }
@@ -127,6 +157,7 @@ Result MedianOf(absl::Span<const Result> rounds) {
   Result median = rounds[order[(order.size() - 1) / 2]];
   median.all_seconds.clear();
   median.total.wrong = 0;
+  median.total.trace_left_out = rounds[0].total.trace_left_out;  // the one that is recorded
   for (const Result& round : rounds) {
     median.all_seconds.push_back(round.total.seconds);
     median.total.wrong += round.total.wrong;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/types/optional.h"
 #include "absl/types/span.h"
 
 namespace sluice::bench {
@@ -30,12 +31,21 @@ struct RankOutcome {
   double later_wait_s = 0;  // the consumer's, after the first item
   int64_t requests = 0;
   int64_t bytes_read = 0;
+  int64_t read_runs = 0;       // stretches of storage that were read in order
+  int64_t trace_left_out = 0;  // spans of later epochs
+  double busy_s = 0;           // while a read, exchange or copy was under way
+  double next_wait_s = 0;      // the consumer's, in Next
   int64_t opens = 0;
   int64_t connections = 0;
   int64_t hedges = 0;
   int64_t hedges_won = 0;
   int64_t retries = 0;
   int64_t wrong = 0;
+  int64_t staleness_max = 0;  // of a generator's items
+  uint64_t item_hash = 0;     // of these, in their order; of all ranks, in theirs
+  int64_t bytes_copied = 0;   // into device buffers; of Sluice's own stream
+  double cpu_s = 0;           // of this process, while items came
+  int64_t major_faults = 0;   // of the consumer's thread, meanwhile
   int64_t peak_slots = 0;
   int64_t peak_bytes = 0;
   int64_t limit_slots = 0;
@@ -49,9 +59,18 @@ struct RankOutcome {
   std::string grown_by;  // how grown_bytes is known: MethodName
 };
 
+// Processor time for each GiB delivered.
+double CpuPerGiB(const RankOutcome& outcome);
+
 // For the way between ranks.
 std::string Encode(const RankOutcome& outcome);
 RankOutcome DecodeOutcome(const std::string& text);
+
+// The share of the time with reads or copies under way in which no consumer waited; nothing where
+// that time is not known.
+absl::optional<double> OverlapOf(const RankOutcome& outcome);
+// Bytes that were read in the order of storage, on average; nothing where requests are not known.
+absl::optional<double> SequentialBytes(const RankOutcome& outcome);
 
 // Of the job: sums, but the slowest rank's `seconds`, `first_item_s` and `half_s`, and the largest
 // peaks, limits and growth of any rank.

@@ -3,11 +3,12 @@
 
   python_loader.py version WAY     in an environment that has the library
   python_loader.py make JOB        writes the items as the library keeps them
-  python_loader.py load JOB
+  python_loader.py serve           loads for each line of its input, which is a JOB
 
-WAY is dataloader (PyTorch's), mosaicml-streaming or webdataset. JOB is the JSON of a Job. The last
-line of the output is JSON. Workers are processes, and starting them is not in the time: all of them
-wait until the last one has started.
+WAY is dataloader or dataloader-pinned (PyTorch's), mosaicml-streaming or webdataset. JOB is the
+JSON of a Job. Lines that begin with RESULT are the answers, as JSON. Workers are processes, and
+starting them is not in the time: all of them wait until the last one has started. What serves has
+imported the libraries once. A process of its own, forked off, loads for each job.
 """
 import contextlib
 import dataclasses
@@ -19,14 +20,17 @@ import mmap
 import os
 import sys
 import tarfile
+import tempfile
 import time
+import traceback
 import warnings
 
 import numpy as np
 import torch
 
-PACKAGES = {"dataloader": "torch", "mosaicml-streaming": "mosaicml-streaming",
-            "webdataset": "webdataset"}
+PACKAGES = {"dataloader": "torch", "dataloader-pinned": "torch",
+            "mosaicml-streaming": "mosaicml-streaming", "webdataset": "webdataset"}
+RESULT = "result: "
 START_S = 120
 # A loader that gives an item within this has kept nobody waiting: it comes off the computation.
 SHORT_WAIT_S = 1e-3
@@ -43,6 +47,7 @@ class Job:
     consume_us: float   # the consumer computes so long with each item
     workers: int
     ahead: int          # items of each worker
+    scratch: str = ""   # folder for what libraries leave behind
 
 
 @contextlib.contextmanager
@@ -124,8 +129,8 @@ def webdataset_items(job):
         lambda sample: (int(sample["__key__"]), to_tensor(sample["bin"])))
 
 
-DATASETS = {"dataloader": RawItems, "mosaicml-streaming": streaming_items,
-            "webdataset": webdataset_items}
+DATASETS = {"dataloader": RawItems, "dataloader-pinned": RawItems,
+            "mosaicml-streaming": streaming_items, "webdataset": webdataset_items}
 
 
 def raw_bytes(job):
@@ -209,7 +214,7 @@ class Check:
 def load(job):
     context = torch.multiprocessing.get_context("fork")
     gate, check = Gate(context), Check(job)
-    pinned = torch.cuda.is_available()
+    pinned = job.way == "dataloader-pinned"
     iterator = iter(torch.utils.data.DataLoader(
         DATASETS[job.way](job), batch_size=None, num_workers=job.workers, pin_memory=pinned,
         prefetch_factor=job.ahead, multiprocessing_context=context, worker_init_fn=gate))
@@ -234,27 +239,56 @@ def load(job):
             "check_us": float(np.median(checks_s)) * 1e6}
 
 
-def version(way):
+def import_library(way):
     if way == "mosaicml-streaming":
         import streaming  # noqa: F401
     elif way == "webdataset":
         import webdataset  # noqa: F401
-    return importlib.metadata.version(PACKAGES[way])
+
+
+def version(way):
+    """Or why this way cannot be had here."""
+    import_library(way)
+    if way == "dataloader-pinned" and not torch.cuda.is_available():
+        return {"reason": "pinned memory takes CUDA, and PyTorch finds none here"}
+    return {"version": importlib.metadata.version(PACKAGES[way])}
+
+
+def answer(what):
+    print(RESULT + json.dumps(what), flush=True)
+
+
+def serve():
+    for line in sys.stdin:
+        job = Job(**json.loads(line))
+        import_library(job.way)
+        child = os.fork()
+        if child == 0:
+            os.environ["TMPDIR"] = tempfile.tempdir = job.scratch
+            try:
+                answer(load(job))
+            except Exception:  # whatever a library raises; who asked gets to know
+                answer({"error": traceback.format_exc()})
+            return  # an ordinary end, in which libraries put away what they have
+        _, status = os.waitpid(child, 0)
+        if status != 0:
+            answer({"error": f"the process that loads ended with {status}"})
 
 
 def main():
     # More workers than cores; buffers that nobody writes to.
     warnings.filterwarnings("ignore", category=UserWarning)
-    action, what = sys.argv[1:]
+    action = sys.argv[1]
+    if action == "serve":
+        serve()
+        return
+    what = sys.argv[2]
     if action == "version":
-        print(json.dumps({"version": version(what)}))
+        answer(version(what))
         return
     job = Job(**json.loads(what))
-    if action == "make":
-        {"mosaicml-streaming": make_mds, "webdataset": make_tars}[job.way](job)
-        print(json.dumps({}))
-    else:
-        print(json.dumps(load(job)))
+    {"mosaicml-streaming": make_mds, "webdataset": make_tars}[job.way](job)
+    answer({})
 
 
 if __name__ == "__main__":

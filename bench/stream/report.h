@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "job/job_report.h"
+#include "job/trace_file.h"
 #include "stream/options.h"
 #include "stream/outcome.h"
 
@@ -15,6 +16,7 @@ namespace sluice::bench {
 
 struct StreamReport : JobReport {
   std::vector<Result> results;  // sluice first
+  TraceFileFacts trace;         // of the file that was written
 
   // All that was delivered was right, and nothing failed.
   bool ok() const;
@@ -35,7 +37,7 @@ std::string StreamTableHeader(const StreamBenchOptions& options, const StreamRep
 // A line for each mode.
 std::string StreamTableRow(const StreamBenchOptions& options, const Result& result);
 // Errors, and the result in words.
-std::string StreamTableFooter(const StreamReport& report);
+std::string StreamTableFooter(const StreamBenchOptions& options, const StreamReport& report);
 
 }  // namespace sluice::bench
 

@@ -34,6 +34,20 @@ StreamOptions WithGenerator(const StreamBenchOptions& options, const Contents& c
   return stream;
 }
 
+absl::Status RunBaseline(const Mode& mode, const BaselineJob& job, RankOutcome* outcome) {
+  if (mode.kind == Mode::Kind::kLoop) return RunLoop(job, outcome);
+  if (mode.kind == Mode::Kind::kSerial) return RunSerial(job, outcome);
+  if (mode.kind == Mode::Kind::kWaves) return RunWaves(job, mode.slabs, outcome);
+  return RunThreads(job, mode.workers, mode.ahead, outcome);
+}
+
+// The consumer's thread has taken its last item.
+void NoteUsage(const Usage& begin, RankOutcome* outcome) {
+  const Usage now = UsageNow();
+  outcome->cpu_s = now.cpu_s - begin.cpu_s;
+  outcome->major_faults = now.major_faults - begin.major_faults;
+}
+
 }  // namespace
 
 Rounds::Rounds(const StreamBenchOptions* options, const Contents* contents, Ranks* ranks,
@@ -66,14 +80,14 @@ MappedMemory Rounds::Grow() const {
 }
 
 absl::Status Rounds::Deliver(const Mode& mode, int round, const StreamPlan& plan,
-                             Consumer* consumer, RankOutcome* outcome) {
+                             const Usage& begin, Consumer* consumer, RankOutcome* outcome) {
   InjectedDelay delay = DelayOf(options_);
   if (mode.kind == Mode::Kind::kWarm) delay.latency = absl::ZeroDuration();
   const BaselineJob job = {&stream_, delay, plan, consumer};
-  if (mode.kind == Mode::Kind::kSerial) return RunSerial(job, outcome);
-  if (mode.kind == Mode::Kind::kWaves) return RunWaves(job, mode.slabs, outcome);
-  if (mode.kind == Mode::Kind::kThreads) {
-    return RunThreads(job, mode.workers, mode.ahead, outcome);
+  if (!mode.is_stream()) {
+    absl::Status status = RunBaseline(mode, job, outcome);
+    NoteUsage(begin, outcome);
+    return status;
   }
   StreamOptions stream = stream_;
   if (round > 0 || mode.kind == Mode::Kind::kWarm) stream.trace_epochs = 0;
@@ -82,6 +96,7 @@ absl::Status Rounds::Deliver(const Mode& mode, int round, const StreamPlan& plan
   MemoryWatch watch(absl::StartsWith(options_.source, "mmap:"));
   MappedMemory grown;
   const auto meet = [&] {
+    NoteUsage(begin, outcome);
     grown = Grow();
     met = Meet();
   };
@@ -97,6 +112,8 @@ absl::Status Rounds::RunHere(const Mode& mode, int round, RankOutcome* outcome) 
   consume.consume_ns = absl::ToInt64Nanoseconds(absl::Microseconds(options_.consume_us));
   consume.stop_items = options_.stop_items;
   consume.corrupt_items = options_.corrupt;
+  consume.hash_items = options_.is_generator();
+  consume.touches = options_.touch != 0;
   // The others always deliver in order.
   consume.in_order = stream_.order.in_order || !mode.is_stream();
   Consumer consumer(&contents_, &check_, *plan, consume, &bar_);
@@ -107,7 +124,7 @@ absl::Status Rounds::RunHere(const Mode& mode, int round, RankOutcome* outcome) 
   bar_.Begin(label, consumer.wanted());
   if (absl::Status status = Meet(); !status.ok()) return status;
   consumer.Start();
-  absl::Status status = Deliver(mode, round, *plan, &consumer, outcome);
+  absl::Status status = Deliver(mode, round, *plan, UsageNow(), &consumer, outcome);
   consumer.AddTo(outcome);
   bar_.Clear();
   return status;
@@ -147,10 +164,11 @@ absl::Status Rounds::Run(std::vector<Result>* results, bool* lost) {
   return status;
 }
 
-absl::StatusOr<std::string> Rounds::WriteTrace() {
+absl::StatusOr<std::string> Rounds::WriteTrace(TraceFileFacts* facts) {
   if (options_.trace_file.empty()) return std::string();
-  return WriteTraceFile(options_.trace_file, *session_.trace(), options_.timeout(), &ranks_,
-                        [this] { return session_.Poll(); });
+  return WriteTraceFile(
+      options_.trace_file, *session_.trace(), options_.timeout(), &ranks_,
+      [this] { return session_.Poll(); }, options_.is_emulated() ? "emulated device" : "", facts);
 }
 
 }  // namespace sluice::bench

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "job/ranks.h"
+#include "job/trace_file.h"
 #include "memory/mapped_memory.h"
 #include "sluice/session.h"
 #include "sluice/stream.h"
@@ -18,6 +19,7 @@
 #include "stream/options.h"
 #include "stream/outcome.h"
 #include "stream/progress_bar.h"
+#include "stream/usage.h"
 
 namespace sluice::bench {
 
@@ -34,14 +36,14 @@ class Rounds {
   absl::Status Run(std::vector<Result>* results, bool* lost);
 
   // Writes the trace; a line that says so on rank 0.
-  absl::StatusOr<std::string> WriteTrace();
+  absl::StatusOr<std::string> WriteTrace(TraceFileFacts* facts);
 
  private:
   // One mode on all ranks: one status for all of them.
   absl::Status RunMode(size_t mode, int round);
   absl::Status RunHere(const Mode& mode, int round, RankOutcome* outcome);
-  absl::Status Deliver(const Mode& mode, int round, const StreamPlan& plan, Consumer* consumer,
-                       RankOutcome* outcome);
+  absl::Status Deliver(const Mode& mode, int round, const StreamPlan& plan, const Usage& begin,
+                       Consumer* consumer, RankOutcome* outcome);
   // The memory that the negative control asks for.
   MappedMemory Grow() const;
   // Waits for all ranks, and drives the session meanwhile.

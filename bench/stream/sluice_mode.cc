@@ -35,28 +35,64 @@ class ItemFetch {
   std::vector<std::byte> memory_;
 };
 
-absl::Status ConsumeAll(Accelerator* accelerator, Stream* stream, Consumer* consumer) {
-  ItemFetch fetch;
-  bool is_first = true;
-  while (!consumer->done()) {
-    if (!std::exchange(is_first, false)) consumer->Asked();
-    const bool waited = !stream->Ready();
-    const absl::StatusOr<Lease> lease = stream->Next();
+// One consumer's way through a stream. Its clock runs from the opening on.
+class Trainer {
+ public:
+  Trainer(Accelerator* accelerator, Stream* stream, Consumer* consumer)
+      : accelerator_(accelerator), stream_(stream), consumer_(consumer) {}
+
+  absl::Status TakeAll() {
+    while (!consumer_->done()) {
+      const absl::StatusOr<Lease> lease = Take();
+      if (!lease.ok()) return lease.status();
+      if (absl::Status status = Consume(*lease); !status.ok()) return status;
+      stream_->EndUpdate();
+    }
+    return absl::OkStatus();
+  }
+
+  // The order of GenerateOrder::kOneAhead.
+  absl::Status TakeAllOneAhead() {
+    absl::StatusOr<Lease> lease = Take();
+    while (lease.ok()) {
+      if (absl::Status status = Consume(*lease); !status.ok()) return status;
+      if (consumer_->done()) return absl::OkStatus();
+      absl::StatusOr<Lease> next = Take();
+      stream_->EndUpdate();
+      lease = std::move(next);
+    }
+    return lease.status();
+  }
+
+ private:
+  absl::StatusOr<Lease> Take() {
+    if (!std::exchange(is_first_, false)) consumer_->Asked();
+    const bool waited = !stream_->Ready();
+    absl::StatusOr<Lease> lease = stream_->Next();
     if (!lease.ok()) return lease.status();
     if (lease->end()) {
       return absl::DataLossError(
-          absl::StrCat("the stream ended ", consumer->left(), " items before its end"));
+          absl::StrCat("the stream ended ", consumer_->left(), " items before its end"));
     }
-    consumer->Arrived(waited);
-    for (int64_t i = 0; i < lease->items() && !consumer->done(); ++i) {
-      const absl::StatusOr<TensorView> view = fetch.OnHost(accelerator, lease->view(i));
-      if (!view.ok()) return view.status();
-      consumer->Consume(lease->item(i), lease->epoch(i), *view);
-    }
-    stream->EndUpdate();
+    consumer_->Arrived(waited);
+    return lease;
   }
-  return absl::OkStatus();
-}
+
+  absl::Status Consume(const Lease& lease) {
+    for (int64_t i = 0; i < lease.items() && !consumer_->done(); ++i) {
+      const absl::StatusOr<TensorView> view = fetch_.OnHost(accelerator_, lease.view(i));
+      if (!view.ok()) return view.status();
+      consumer_->Consume(lease.item(i), lease.epoch(i), *view);
+    }
+    return absl::OkStatus();
+  }
+
+  Accelerator* const accelerator_;
+  Stream* const stream_;
+  Consumer* const consumer_;
+  ItemFetch fetch_;
+  bool is_first_ = true;
+};
 
 // What comes after the last item must be the end.
 absl::Status ExpectEnd(Stream* stream, const Consumer& consumer) {
@@ -71,11 +107,17 @@ absl::Status ExpectEnd(Stream* stream, const Consumer& consumer) {
 void AddStats(const StreamStats& stats, RankOutcome* outcome) {
   outcome->requests = stats.requests;
   outcome->bytes_read = stats.bytes_read;
+  outcome->read_runs = stats.read_runs;
+  outcome->trace_left_out = stats.trace_left_out;
+  outcome->busy_s = absl::ToDoubleSeconds(stats.busy);
+  outcome->next_wait_s = absl::ToDoubleSeconds(stats.waiting);
   outcome->opens = stats.opens;
   outcome->connections = stats.connections;
   outcome->hedges = stats.hedges;
   outcome->hedges_won = stats.hedges_won;
   outcome->retries = stats.retries;
+  outcome->staleness_max = stats.staleness_max;
+  outcome->bytes_copied = stats.bytes_copied;
   outcome->peak_slots = stats.slots_peak;
   outcome->peak_bytes = stats.budget_bytes_peak;
   outcome->limit_slots = stats.slots_max;
@@ -95,7 +137,10 @@ absl::Status RunSluice(Session* session, const StreamOptions& options, const Inj
   absl::StatusOr<std::unique_ptr<Stream>> stream = OpenDelayedStream(session, options, delay);
   if (!stream.ok()) return stream.status();  // on all ranks
   watch->Begin();
-  absl::Status status = ConsumeAll(session->options().accelerator.get(), stream->get(), consumer);
+  Trainer trainer(session->options().accelerator.get(), stream->get(), consumer);
+  absl::Status status = options.source.generate_order == GenerateOrder::kOneAhead
+                            ? trainer.TakeAllOneAhead()
+                            : trainer.TakeAll();
   if (status.ok()) status = ExpectEnd(stream->get(), *consumer);
   meet();
   watch->End();

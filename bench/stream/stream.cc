@@ -43,11 +43,13 @@ class StreamCommand final : public Command {
     if (status.ok()) status = CheckItems(**contents);
     if (status = AllOk(ranks, status); !status.ok()) return status;
     GpuOptions gpu_options;
-    gpu_options.dst_device = options_.device;
+    gpu_options.dst_device = options_.is_emulated() ? "cpu" : options_.device;
     auto gpu = OpenGpu(gpu_options, ranks->local_rank());
     if (status = Needs(AllOk(ranks, gpu.status())); !status.ok()) return status;
     SessionOptions session_options = SessionOptionsOf(options_);
-    session_options.accelerator = gpu->accelerator;
+    session_options.accelerator = options_.is_emulated()
+                                      ? MakeEmulatedAccelerator(1e9 * options_.device_gb_per_s)
+                                      : gpu->accelerator;
     auto session = Session::Create(std::move(fabric), session_options);
     if (!session.ok()) return session.status();
     Print(StreamTableHeader(options_, report_));
@@ -57,7 +59,7 @@ class StreamCommand final : public Command {
 
   bool IsGood() const override { return report_.ok(); }
   std::string Json() const override { return StreamJsonText(options_, report_); }
-  std::string Footer() const override { return StreamTableFooter(report_); }
+  std::string Footer() const override { return StreamTableFooter(options_, report_); }
 
   absl::Status CheckItems(const Contents& contents) const {
     if (options_.items > contents.items()) {
@@ -79,14 +81,22 @@ class StreamCommand final : public Command {
     absl::Status status = rounds.Run(&report_.results, &lost);
     if (lost) End(status);
     if (!status.ok()) AddError("", status);
-    const auto line = rounds.WriteTrace();
+    const auto line = rounds.WriteTrace(&report_.trace);
     if (EndsAll(line.status())) End(line.status());
     if (!line.ok()) AddError("", line.status());
     for (std::string& error : GrowthErrors(options_, report_.results)) {
       report_.errors.push_back({"", std::move(error)});
     }
     for (const Result& result : report_.results) Print(StreamTableRow(options_, result));
-    if (line.ok() && !line->empty()) Print(absl::StrCat("# ", *line, "\n"));
+    if (line.ok() && !line->empty()) {
+      Print(absl::StrCat("# ", *line, "\n"));
+      const int64_t left_out =
+          report_.results.empty() ? 0 : report_.results.front().total.trace_left_out;
+      if (left_out > 0) {
+        Print(absl::StrCat("# trace: ", left_out, " spans of epochs from ", TracedEpochs(options_),
+                           " on were left out, see --trace-epochs\n"));
+      }
+    }
     status = session->Close();
     if (!status.ok()) End(status);
   }

@@ -77,4 +77,21 @@ absl::StatusOr<System> ParseSystemFile(absl::string_view text) {
   return system;
 }
 
+absl::Status Replicate(int64_t replicas, System* system) {
+  if (replicas < 1 || replicas > kMaxListedRanks) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(replicas, " is not 1 to ", kMaxListedRanks, " replicas"));
+  }
+  for (Parallelism* side : {&system->train, &system->generation}) {
+    side->num_gpus *= replicas;
+    side->dp_size *= replicas;
+    if (side->num_gpus > kMaxListedRanks) {
+      return absl::InvalidArgumentError(absl::StrCat(replicas, " replicas of a side are ",
+                                                     side->num_gpus, " ranks; at most ",
+                                                     kMaxListedRanks));
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace sluice::bench

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
@@ -33,6 +34,10 @@ struct System {
 // {"train": {"num_gpus", "tp_size", ..}, "generation": {..}}; sizes that are missing are 1.
 // InvalidArgument names the side and the sizes that do not divide its ranks.
 absl::StatusOr<System> ParseSystemFile(absl::string_view text);
+
+// The same with so many times the data-parallel ranks on both sides. InvalidArgument if a side then
+// has more ranks than a file may name, or none.
+absl::Status Replicate(int64_t replicas, System* system);
 
 }  // namespace sluice::bench
 

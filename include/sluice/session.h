@@ -44,6 +44,9 @@ struct SessionOptions {
   // Without it: automatic. With a budget, the most is max(8, 512 / (ranks - 1)). A bucket on its
   // way to a rank takes memory there before the rank has asked for it.
   absl::optional<int> max_in_flight = absl::nullopt;
+  // Chunks of several tensors with the same members join into one bucket. False: each chunk is a
+  // bucket of its own.
+  bool coalesce = true;
   // The gate: most buckets, and most bytes of staging, that a rank holds at once over all channels.
   // Both come down to min(budget_buckets, budget_bytes / slot) equal slots. kNoLimit: no limit of
   // this kind. Without budget_bytes: 16 slots.

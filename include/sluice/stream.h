@@ -33,9 +33,35 @@ namespace sluice {
 class Session;
 
 // What makes items that do not lie on storage: a simulator, a search, an environment. Writes item
-// number `item` into `into`, all of it. Runs on a thread of its own; what it throws ends the
-// stream.
+// number `item` into `into`, all of it. Runs on threads of the stream (`generator_threads`); what
+// it throws ends the stream.
 using Generator = std::function<absl::Status(int64_t item, absl::Span<std::byte> into)>;
+
+// The same, for items whose lengths vary: returns how many bytes of `into` the item has. The rest
+// of `into` is not handed out.
+using SizedGenerator =
+    std::function<absl::StatusOr<int64_t>(int64_t item, absl::Span<std::byte> into)>;
+
+// Which updates of a trainer a generated item sees. Batch N is what the N-th call of Next returns,
+// and update N is the trainer's update with batch N. Both count from 0, on each rank by itself.
+enum class GenerateOrder : uint8_t {
+  // Whatever there is. Batches are begun up to `generate_ahead` beyond the one that was taken last.
+  kFree,
+  // Batch N + 1 sees update N. Nothing is made while the trainer updates:
+  //   lease = Next(); train and publish what the generator reads; EndUpdate();
+  kAfterUpdate,
+  // Batch N + 1 sees update N - 1 and never update N. It is made while the trainer computes update
+  // N. The trainer publishes update N once batch N + 1 is there:
+  //   lease = Next();                       // batch 0
+  //   while (!lease.end()) {
+  //     compute update N from the lease;    // in memory that the generator does not read
+  //     next = Next();                      // batch N + 1, made meanwhile
+  //     publish update N to the generator;  // nothing is being made now
+  //     EndUpdate();                        // batch N + 2 may begin
+  //     lease = std::move(next);
+  //   }
+  kOneAhead,
+};
 
 enum class ItemFormat : uint8_t {
   kIndex,        // as the index.json beside the objects says
@@ -48,17 +74,27 @@ struct StreamSource {
   // "file:DIR" (asynchronous reads past the page cache), "buffered:DIR" (through it), "mmap:DIR",
   // "http://HOST/BASE/" or "https://HOST/BASE/"; empty: `generator`. Files and objects must stay as
   // they are: of files that are replaced or written meanwhile, items may have either bytes.
+  // Items of "mmap:" may lie in the mapped file. They may only be read, and the process gets a
+  // handler for SIGBUS: see docs/streaming.md.
   std::string uri = {};
   // Anything but kIndex is for directories without an index.json: all files of the directory, in
   // the order of their names.
   ItemFormat format = ItemFormat::kIndex;
   int64_t item_bytes = 0;  // of kRaw, and of what a generator makes
 
+  // One of the two makes items of a stream without a uri. An item has `item_bytes`, or at most
+  // `item_bytes` from a `sized_generator`.
   Generator generator = nullptr;
+  SizedGenerator sized_generator = nullptr;
   int64_t generator_items = 0;
-  // No item is begun before EndUpdate was called for the one before: the generator sees what that
-  // update left behind.
-  bool generate_after_update = false;
+  GenerateOrder generate_order = GenerateOrder::kFree;
+  bool generate_after_update = false;  // the older name of kAfterUpdate
+  // Batches that may be begun beyond the one that Next returned last, at least 1; the budget bounds
+  // them, too. Under kFree alone: the other orders say by themselves how far a generator runs.
+  int64_t generate_ahead = 1;
+  // How many threads of a rank make items at once: 1 .. 256. More than one call the generator
+  // concurrently. Where ranks share items, each makes an equal share of them.
+  int generator_threads = 1;
 
   int connections = 64;      // at most, to one HTTP server: 1 .. 4096
   std::string ca_file = {};  // certificates to trust, instead of the system's
@@ -75,12 +111,31 @@ struct Selection {
   friend bool operator==(const Selection&, const Selection&) = default;
 };
 
+// A part of an image: rows [top, top + height) and columns [left, left + width).
+struct ItemCrop {
+  int64_t top = 0;
+  int64_t left = 0;
+  int64_t height = 0;
+  int64_t width = 0;
+};
+
 // value * scale + bias, in f32, rounded to `dst`. From u8, i16, f16, bf16, f32 to f16, bf16, f32.
+// Normalizing with a mean and a standard deviation is scale = 1 / std, bias = -mean / std.
 struct ItemTransform {
   DType src = DType::kU8;
   DType dst = DType::kF32;
   float scale = 1;
   float bias = 0;
+  // One for each channel, the last dimension of an item, instead of `scale` and `bias`. Both are
+  // empty, or both have as many as there are channels: at most 64.
+  std::vector<float> channel_scale = {};
+  std::vector<float> channel_bias = {};
+  // {height, width, channels} of an item whose format does not say it; empty: as the format says.
+  std::vector<int64_t> shape = {};
+  // Items of shape {height, width, channels} become {channels, height, width}.
+  bool planar = false;
+  // What is left of items of shape {height, width, channels}, before they become planar.
+  absl::optional<ItemCrop> crop = absl::nullopt;
 };
 
 struct HedgeOptions {
@@ -103,6 +158,10 @@ struct RetryOptions {
 struct StreamOrder {
   bool shuffle = false;  // the order follows from (seed, epoch), whatever the number of ranks
   uint64_t seed = 0;
+  // With it, blocks of so many items, neighbours in the source, are shuffled, and the items within
+  // each block. Items of a block are read together, with long reads, as far as the budget holds two
+  // blocks. Without it: items singly.
+  absl::optional<int64_t> shuffle_block_items = absl::nullopt;
   int64_t epochs = 1;
   // Where to go on: what Stream::Cursor or MergeCursors returned; empty: at the beginning. The
   // ranks may pass each its own, of as many ranks as there are now, or all the same merged one.
@@ -148,7 +207,8 @@ struct StreamOptions {
   StreamBuffers buffers = {};
   // How long Next may wait.
   absl::Duration timeout = absl::Seconds(60);
-  // Spans of the first n epochs are recorded, where the session keeps a trace. Without it: of all.
+  // Spans of the first n epochs are recorded, where the session keeps a trace. Without it: of 5.
+  // StreamStats counts the others.
   absl::optional<int64_t> trace_epochs = absl::nullopt;
 };
 
@@ -168,6 +228,7 @@ struct StreamStats {
   int64_t bytes = 0;     // of these, as they lie on storage
   int64_t requests = 0;  // to storage, hedges and retries among them
   int64_t bytes_read = 0;
+  int64_t read_runs = 0;  // reads that do not begin where the one begun before them ends
   int64_t opens = 0;
   int64_t connections = 0;
   int64_t hedges = 0;
@@ -178,13 +239,17 @@ struct StreamStats {
   int64_t budget_bytes = 0;  // the limit
   int64_t budget_bytes_peak = 0;
   int64_t slot_bytes = 0;
-  int64_t device_bytes = 0;   // of device buffers
-  absl::Duration first_item;  // from OpenStream to the first delivery
-  absl::Duration reading;     // sums over pieces: from request to answer,
-  absl::Duration exchanging;  // while bytes cross between ranks,
-  absl::Duration copying;     // into device memory
-  absl::Duration waiting;     // the consumer's, in Next
-  absl::Duration consuming;   // the consumer's, from Next to Next
+  int64_t device_bytes = 0;  // of device buffers
+  int64_t bytes_copied = 0;  // into device buffers; 0 where leases point to what was read or mapped
+  int64_t staleness_max = 0;   // of generated batch N: N less the updates before its begin
+  int64_t trace_left_out = 0;  // spans of epochs from StreamOptions::trace_epochs on
+  absl::Duration first_item;   // from OpenStream to the first delivery
+  absl::Duration reading;      // sums over pieces: from request to answer,
+  absl::Duration exchanging;   // while bytes cross between ranks,
+  absl::Duration copying;      // into device memory
+  absl::Duration busy;         // while at least one of these three went on
+  absl::Duration waiting;      // the consumer's, in Next
+  absl::Duration consuming;    // the consumer's, from Next to Next
 };
 
 // Device memory that holds one batch of items, until this is dropped. Movable only. Must be dropped
@@ -203,6 +268,7 @@ class Lease {
   int64_t item(int64_t i = 0) const;  // its number in the source
   int64_t epoch(int64_t i = 0) const;
   // Of the i-th item: the shape of the format, or one dimension of bytes; after the transform.
+  // Begins at 64 bytes where the item was read or copied, and of "mmap:" where its dtype allows.
   TensorView view(int64_t i = 0) const;
   // True if the items are of one type and shape, and lie one behind the other.
   bool is_batch() const;
@@ -248,7 +314,7 @@ class Stream {
   // True if Next would not wait.
   virtual bool Ready() const = 0;
 
-  // The trainer's update with the last item taken has ended: see generate_after_update.
+  // The trainer's update has ended, and the generator may see it: see GenerateOrder.
   virtual void EndUpdate() = 0;
 
   // Items this rank will get from its beginning to its end.

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <thread>
 
 #include "chaos/values.h"
@@ -68,6 +69,8 @@ bool Streams::Open(const json& op) {
   options.source.item_bytes = item_bytes;
   if (source == "generator") {
     options.source.generator_items = items;
+    // Ranks take as many as they like: none may wait for another one's consumer.
+    options.source.generate_ahead = std::numeric_limits<int64_t>::max();
     options.source.generator = [seed = dataset.at("seed").get<uint64_t>()](
                                    int64_t item, absl::Span<std::byte> into) {
       FillItem(seed, item, into);

@@ -1,11 +1,12 @@
-// Scales and shifts the elements of a row, and changes their type on the way. This is done to data
-// between its storage format and the model.
+// Scales and shifts elements, and changes their type and their places on the way. This is done to
+// data between its storage format and the model.
 #ifndef SLUICE_SRC_DEVICE_NORMALIZATION_H_
 #define SLUICE_SRC_DEVICE_NORMALIZATION_H_
 
 #include <cstddef>
 #include <cstdint>
 
+#include "device/pixel_grid.h"
 #include "sluice/tensor.h"
 
 namespace sluice {
@@ -27,6 +28,14 @@ struct Normalization {
   int64_t elements = 0;
   DeviceKind src_kind = DeviceKind::kCpu;  // as in StridedCopy
   DeviceKind dst_kind = DeviceKind::kCpu;
+  // With channels: `src` holds elements of an item of pixels from number `first` on, of which the
+  // grid says what is kept. `dst` is where all that is kept of the item begins: what other elements
+  // make of it is not touched. Without channels: as above.
+  PixelGrid pixels = {};
+  int64_t first = 0;
+  // Of each channel, instead of `scale` and `bias`. Null: these. With at most kMaxChannels
+  // channels.
+  const ChannelFactors* factors = nullptr;
 };
 
 // True from u8, i16, f16, bf16 and f32 to f16, bf16 and f32.

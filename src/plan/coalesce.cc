@@ -51,7 +51,10 @@ void PartyBuckets::Add(int32_t tensor, const Route& route, int64_t wire_bytes, i
   const Chunk chunk = {tensor, route.region, route.dst_region, route.begin, route.end, 0, 0};
   if (elements * element_bytes < AloneBytes(bucket_bytes_) &&
       elements * element_bytes <= bucket_bytes_) {
-    return Join(chunk, wire_bytes, src_bytes);
+    if (coalesce_) return Join(chunk, wire_bytes, src_bytes);
+    // As it would have joined: whole, whatever the party's pieces are.
+    if (++wanted_ <= kBucketsMax) AppendAlone(chunk, wire_bytes, src_bytes);
+    return;
   }
   const int64_t step = PieceElements(elements, route.row_elements, element_bytes,
                                      std::min(bucket_bytes_, route.party->piece_bytes));

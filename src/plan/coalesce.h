@@ -2,7 +2,7 @@
 //
 // A pure function of the sequence of routes and of sizes, which all members share. Small chunks
 // join, large ones are split evenly, those in between travel alone. Small chunks join across large
-// ones, as a model alternates between them.
+// ones, as a model alternates between them. Without joining each chunk is a bucket of its own.
 #ifndef SLUICE_SRC_PLAN_COALESCE_H_
 #define SLUICE_SRC_PLAN_COALESCE_H_
 
@@ -23,6 +23,9 @@ class PartyBuckets {
     size_t first_chunk = 0;          // into chunks()
     size_t chunk_count = 0;
   };
+
+  // `coalesce`: small chunks join.
+  explicit PartyBuckets(bool coalesce) : coalesce_(coalesce) {}
 
   // Begins with a party. `bucket_bytes`: most bytes of a bucket; in a reduction, of a contribution.
   void Start(int64_t bucket_bytes, bool reduced);
@@ -46,6 +49,7 @@ class PartyBuckets {
   void Join(Chunk chunk, int64_t wire_bytes, int64_t src_bytes);
   void AppendAlone(const Chunk& chunk, int64_t wire_bytes, int64_t src_bytes);
 
+  const bool coalesce_;
   int64_t bucket_bytes_ = 0;
   bool reduced_ = false;
   int64_t wanted_ = 0;

@@ -27,8 +27,9 @@ struct PlanOptions {
   int64_t bucket_bytes = 0;            // 0: automatic (plan/auto_knobs.h)
   int max_in_flight = 0;               // likewise
   absl::Span<const int> node_of_rank;  // one per rank of the job
-  int64_t slots = 0;  // buckets that a rank may hold at once, on all ranks; 0: no limit
-  bool relay = true;  // as SessionOptions has it
+  int64_t slots = 0;     // buckets that a rank may hold at once, on all ranks; 0: no limit
+  bool relay = true;     // false: each rank is served alone
+  bool coalesce = true;  // as SessionOptions has it
   // What automatic goes by beside the transfer, equal on all ranks.
   int64_t slot_bytes = int64_t{8} << 20;   // the most bytes of an automatic bucket
   int64_t cache_bytes = int64_t{4} << 20;  // a CPU's share of the last cache

@@ -59,6 +59,7 @@ PlanHash HashPlan(const TransferSpec& spec, const PlanOptions& options) {
   for (int node : options.node_of_rank) knobs.AddSigned(node);
   knobs.AddSigned(options.slots);
   knobs.Add(options.relay ? 1 : 0);
+  knobs.Add(options.coalesce ? 1 : 0);
   knobs.AddSigned(options.slot_bytes);
   knobs.AddSigned(options.cache_bytes);
   PlanHash hash{names.value(), tensors.value(), layouts.value(), knobs.value(), 0};

@@ -151,7 +151,7 @@ class RankPlanner {
     const std::vector<size_t> routes = ByParty(parties);
     plan_.chunks.reserve(pending_.size());
     plan_.buckets.reserve(pending_.size());
-    PartyBuckets buckets;
+    PartyBuckets buckets(job_.options.coalesce);
     size_t next = 0;
     for (size_t p : parties) {
       const PartyRoutes& party = parties_[p];

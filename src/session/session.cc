@@ -84,6 +84,7 @@ absl::Status SessionImpl::Open() {
       {"budget_bytes (0: automatic, -1: no limit)", Shown(options_.budget_bytes.value_or(0))},
       {"timeout (ns)", absl::ToInt64Nanoseconds(options_.timeout)},
       {"relay", kind_ == PlanKind::kRelay ? 1 : 0},
+      {"coalesce", options_.coalesce ? 1 : 0},
       {"the ranks' nodes", AsSigned(HashPlan({}, PlanOptionsNow()).options), false},
       {"the transport", HashOfName(options_.transport.get()), false},
       {"direct", options_.direct ? 1 : 0}};
@@ -123,6 +124,7 @@ PlanOptions SessionImpl::PlanOptionsNow() const {
   options.slot_bytes = budget_.slot_bytes;
   options.cache_bytes = cache_bytes_;
   options.relay = kind_ == PlanKind::kRelay;
+  options.coalesce = options_.coalesce;
   return options;
 }
 

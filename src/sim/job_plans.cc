@@ -188,6 +188,7 @@ absl::StatusOr<JobPlans> JobPlans::Make(const Job& job, const Progress& progress
   options.node_of_rank = job.node_of_rank;
   options.slots = job.slots;
   options.relay = job.relay;
+  options.coalesce = job.coalesce;
   options.cache_bytes = 0;  // copies are modelled as those of devices
   JobPlanner planner(job.spec, options);
   JobPlans plans;

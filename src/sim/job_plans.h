@@ -78,7 +78,8 @@ struct Job {
   int64_t bucket_bytes = int64_t{8} << 20;  // 0: automatic, as of a session
   int max_in_flight = 2;                    // likewise
   int64_t slots = 0;                        // of each rank; 0: no limit
-  bool relay = true;                        // as SessionOptions has it
+  bool relay = true;                        // false: each rank is served alone
+  bool coalesce = true;                     // as SessionOptions has it
   // If above 0, it divides `ranks`. The job then looks the same from rank r as from r mod period,
   // with all ranks turned by their difference. Make checks it for a sample.
   int period = 0;

@@ -24,6 +24,7 @@ class DelayedSource final : public Source {
 
   absl::string_view name() const override { return inner_->name(); }
   int64_t alignment() const override { return inner_->alignment(); }
+  bool lends() const override { return inner_->lends(); }
   absl::Status Start(absl::Span<const ReadOp> ops) override;
   absl::StatusOr<int> Poll(absl::Span<ReadEvent> events) override;
   void Cancel(uint64_t cookie) override;
@@ -49,7 +50,7 @@ class DelayedSource final : public Source {
   };
 
   size_t TakePlace();
-  void TakeEvent(const ReadEvent& inner, int64_t now_ns);
+  void TakeEvent(ReadEvent& inner, int64_t now_ns);
   void Give(size_t at);
   void GiveDue(int64_t now_ns);
   absl::Status TakeInner();
@@ -86,8 +87,8 @@ absl::Status DelayedSource::Start(absl::Span<const ReadOp> ops) {
   for (ReadOp& op : batch_) {
     const size_t at = TakePlace();
     const ReadFate fate = FateOf(options_, op.item, op.attempt);
-    reads_[at] = {State::kInner,     ++serial_, false, fate, now_ns + fate.latency_ns,
-                  {op.cookie, {}, 0}};
+    reads_[at] = {State::kInner,        ++serial_, false, fate, now_ns + fate.latency_ns,
+                  {.cookie = op.cookie}};
     op.cookie = at;
   }
   absl::Status status = inner_->Start(batch_);
@@ -157,13 +158,16 @@ absl::Status InjectedStatus(ReadFate::Fault fault) {
   return absl::OkStatus();
 }
 
-void DelayedSource::TakeEvent(const ReadEvent& inner, int64_t now_ns) {
+void DelayedSource::TakeEvent(ReadEvent& inner, int64_t now_ns) {
   const auto at = static_cast<size_t>(inner.cookie);
   SLUICE_CHECK(at < reads_.size() && reads_[at].state == State::kInner,
                "the inner source ended a read that it did not have");
   Read& read = reads_[at];
   read.state = State::kKept;
   read.event.skew = inner.skew;
+  read.event.at_once = inner.at_once && read.fate.latency_ns == 0;
+  read.event.lent = inner.lent;
+  read.event.lender = std::move(inner.lender);
   read.event.status = inner.status.ok() ? InjectedStatus(read.fate.fault) : inner.status;
   if (read.cancelled) return Give(at);
   if (read.fate.fault == ReadFate::Fault::kHang) return;

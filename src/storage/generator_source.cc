@@ -1,19 +1,21 @@
-// The thread that makes items, and the queue before it.
+// The threads that make items, and the queue before them.
 #include "storage/generator_source.h"
 
 #include <algorithm>
-#include <condition_variable>
+#include <atomic>
 #include <exception>
+#include <iterator>
 #include <list>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "storage/own_thread.h"
 #include "storage/ready_flag.h"
+#include "storage/sized_item.h"
 #include "storage/source_check.h"
 #include "storage/wake_set.h"
 
@@ -23,9 +25,13 @@ namespace {
 class Generator : public GeneratorSource {
  public:
   Generator(GenerateItem generate, const GeneratorOptions& options, ReadyFlag ready)
-      : generate_(std::move(generate)), options_(options), ready_(std::move(ready)) {}
+      : generate_(std::move(generate)),
+        options_(options),
+        stored_bytes_(options.sized ? StoredBytes(options.item_bytes) : options.item_bytes),
+        batches_(options.batches),
+        ready_(std::move(ready)) {}
   ~Generator() override;
-  absl::Status StartThread();
+  absl::Status StartThreads();
 
   absl::string_view name() const override { return "generator"; }
   int64_t alignment() const override { return 1; }
@@ -33,118 +39,174 @@ class Generator : public GeneratorSource {
   absl::StatusOr<int> Poll(absl::Span<ReadEvent> events) override;
   void Cancel(uint64_t cookie) override;
   int ready_fd() const override { return ready_.fd(); }
-  void UpdateEnded(int64_t item) override;
+  void Allow(int64_t batches, int64_t updates) override;
+  int64_t staleness_max() const override { return staleness_max_.load(std::memory_order_relaxed); }
 
  private:
   struct Read {
     ReadOp op;
     int64_t begun_ns = ReadProgress::kNotBegun;
+    int64_t length = 0;  // once it is made
     absl::Status status;
   };
   using Reads = std::list<Read>;
 
-  int64_t ItemOf(const ReadOp& op) const { return op.offset / options_.item_bytes; }
+  int64_t ItemOf(const ReadOp& op) const { return op.offset / stored_bytes_; }
   absl::Status Check(absl::Span<const ReadOp> ops) const;
+  void Queue(const ReadOp& op);  // with the lock
+  bool MayBegin() const;         // with the lock
+  bool Begin(Reads::iterator* read);
   void Work();
-  bool MayBegin() const;  // with the lock
-  absl::Status Generate(const ReadOp& op) const;
+  void Wake();
+  void Generate(Read* read) const;
+  absl::StatusOr<int64_t> Call(const ReadOp& op) const;
+  absl::Status CheckLength(int64_t length) const;
 
   const GenerateItem generate_;
   const GeneratorOptions options_;
+  const int64_t stored_bytes_;
+
+  // How far reads may begin. `updates_` is written first and read last.
+  std::atomic<int64_t> batches_;
+  std::atomic<int64_t> updates_{0};
+  std::atomic<int64_t> staleness_max_{0};
+  std::atomic<uint32_t> changes_{0};  // threads without work wait for the next one
+  std::atomic<bool> ending_{false};
 
   std::mutex mutex_;  // for all below
-  std::condition_variable change_;
-  ReadyFlag ready_;  // set while something is finished
+  ReadyFlag ready_;   // set while something is finished
   Reads free_;
-  Reads queued_;
-  Reads making_;  // one at most
+  Reads queued_;  // by batch
+  Reads making_;
   Reads finished_;
-  std::optional<int64_t> made_;     // the last item
-  std::optional<int64_t> updated_;  // the largest item that UpdateEnded was called for
-  bool ending_ = false;
 
-  std::thread thread_;
+  std::vector<std::thread> threads_;
 };
 
-absl::Status Generator::StartThread() {
-  absl::StatusOr<std::thread> thread = StartOwnThread([this] { Work(); });
-  if (!thread.ok()) return thread.status();
-  thread_ = *std::move(thread);
+absl::Status Generator::StartThreads() {
+  for (int i = 0; i < options_.threads; ++i) {
+    absl::StatusOr<std::thread> thread = StartOwnThread([this] { Work(); });
+    if (!thread.ok()) return thread.status();
+    threads_.push_back(*std::move(thread));
+  }
   return absl::OkStatus();
 }
 
 Generator::~Generator() {
-  {
-    const std::lock_guard lock(mutex_);
-    ending_ = true;
-  }
-  change_.notify_all();
-  if (thread_.joinable()) thread_.join();
+  ending_.store(true);
+  Wake();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+void Generator::Wake() {
+  changes_.fetch_add(1, std::memory_order_release);
+  changes_.notify_all();
+}
+
+void Generator::Allow(int64_t batches, int64_t updates) {
+  updates_.store(updates, std::memory_order_release);
+  if (batches_.exchange(batches, std::memory_order_acq_rel) != batches) Wake();
 }
 
 bool Generator::MayBegin() const {
-  if (queued_.empty()) return false;
-  if (!options_.after_update || !made_.has_value()) return true;
-  return updated_.has_value() && *updated_ >= *made_;
+  return !queued_.empty() && queued_.front().op.batch < batches_.load(std::memory_order_acquire);
+}
+
+bool Generator::Begin(Reads::iterator* read) {
+  const std::lock_guard lock(mutex_);
+  if (!MayBegin()) return false;
+  making_.splice(making_.end(), queued_, queued_.begin());
+  *read = std::prev(making_.end());
+  (*read)->begun_ns = WakeSet::NowNs();
+  const int64_t staleness = (*read)->op.batch - updates_.load(std::memory_order_acquire);
+  if (staleness > staleness_max()) staleness_max_.store(staleness, std::memory_order_relaxed);
+  return true;
 }
 
 void Generator::Work() {
-  std::unique_lock lock(mutex_);
   while (true) {
-    change_.wait(lock, [this] { return ending_ || MayBegin(); });
-    if (ending_) return;
-    making_.splice(making_.end(), queued_, queued_.begin());
-    Read& read = making_.front();
-    read.begun_ns = WakeSet::NowNs();
-    lock.unlock();
-    absl::Status status = Generate(read.op);
-    lock.lock();
-    // One that failed is updated by nobody.
-    if (status.ok()) made_ = ItemOf(read.op);
-    read.status = std::move(status);
-    finished_.splice(finished_.end(), making_);
+    // Whatever comes after this look is a change.
+    const uint32_t seen = changes_.load(std::memory_order_acquire);
+    if (ending_.load()) return;
+    Reads::iterator read;
+    if (!Begin(&read)) {
+      changes_.wait(seen, std::memory_order_acquire);
+      continue;
+    }
+    Generate(&*read);
+    const std::lock_guard lock(mutex_);
+    finished_.splice(finished_.end(), making_, read);
     ready_.Set(true);
   }
 }
 
-absl::Status Generator::Generate(const ReadOp& op) const {
-  const int64_t item = ItemOf(op);
-  const std::string what = absl::StrCat("making item ", item, ": ");
-  try {
-    absl::Status status = generate_(item, absl::MakeSpan(op.data, static_cast<size_t>(op.bytes)));
-    if (status.ok()) return status;
-    return absl::Status(status.code(), absl::StrCat(what, status.message()));
-  } catch (const std::exception& exception) {
-    return absl::InternalError(absl::StrCat(what, "the generator threw: ", exception.what()));
-  } catch (...) {
-    return absl::InternalError(absl::StrCat(what, "the generator threw what is no exception"));
+void Generator::Generate(Read* read) const {
+  const absl::StatusOr<int64_t> length = Call(read->op);
+  read->status = length.ok() ? CheckLength(*length) : length.status();
+  if (!read->status.ok()) {
+    read->status = absl::Status(read->status.code(), absl::StrCat("making item ", ItemOf(read->op),
+                                                                  ": ", read->status.message()));
+    return;
   }
+  read->length = *length;
+  if (options_.sized) StoreLength(read->op.data, stored_bytes_, *length);
+}
+
+absl::StatusOr<int64_t> Generator::Call(const ReadOp& op) const {
+  try {
+    return generate_(ItemOf(op), absl::MakeSpan(op.data, static_cast<size_t>(options_.item_bytes)));
+  } catch (const std::exception& exception) {
+    return absl::InternalError(absl::StrCat("the generator threw: ", exception.what()));
+  } catch (...) {
+    return absl::InternalError("the generator threw what is no exception");
+  }
+}
+
+absl::Status Generator::CheckLength(int64_t length) const {
+  if (length < 0 || length > options_.item_bytes) {
+    return absl::InvalidArgumentError(absl::StrCat("the generator returned ", length,
+                                                   " bytes, of at most ", options_.item_bytes));
+  }
+  if (length % options_.element_bytes != 0) {
+    return absl::InvalidArgumentError(absl::StrCat("the generator returned ", length,
+                                                   " bytes, which are not whole elements of ",
+                                                   options_.element_bytes));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Generator::Check(absl::Span<const ReadOp> ops) const {
   if (absl::Status status = CheckReadOps(ops, 1); !status.ok()) return status;
   for (const ReadOp& op : ops) {
-    if (op.bytes == options_.item_bytes && op.offset % options_.item_bytes == 0) continue;
+    if (op.bytes == stored_bytes_ && op.offset % stored_bytes_ == 0) continue;
     return absl::InvalidArgumentError(absl::StrCat("a read of ", op.bytes, " bytes at ", op.offset,
-                                                   " of items of ", options_.item_bytes));
+                                                   " of items of ", stored_bytes_));
   }
   return absl::OkStatus();
+}
+
+// Reads come in the order of their batches, but for those that are tried again.
+void Generator::Queue(const ReadOp& op) {
+  if (free_.empty()) free_.emplace_back();
+  auto before = queued_.end();
+  while (before != queued_.begin() && std::prev(before)->op.batch > op.batch) --before;
+  const auto read = free_.begin();
+  queued_.splice(before, free_, read);
+  read->op = op;
+  read->begun_ns = ReadProgress::kNotBegun;
+  op.TellWaits();
 }
 
 absl::Status Generator::Start(absl::Span<const ReadOp> ops) {
   if (absl::Status status = Check(ops); !status.ok()) return status;
   if (ops.empty()) return absl::OkStatus();
+  bool may_begin = false;
   {
     const std::lock_guard lock(mutex_);
-    for (const ReadOp& op : ops) {
-      if (free_.empty()) free_.emplace_back();
-      queued_.splice(queued_.end(), free_, free_.begin());
-      queued_.back().op = op;
-      queued_.back().begun_ns = ReadProgress::kNotBegun;
-      op.TellWaits();
-    }
+    for (const ReadOp& op : ops) Queue(op);
+    may_begin = MayBegin();
   }
-  change_.notify_one();
+  if (may_begin) Wake();
   counters_.opens = 1;
   counters_.requests += static_cast<int64_t>(ops.size());
   return absl::OkStatus();
@@ -152,11 +214,17 @@ absl::Status Generator::Start(absl::Span<const ReadOp> ops) {
 
 absl::StatusOr<int> Generator::Poll(absl::Span<ReadEvent> events) {
   const std::lock_guard lock(mutex_);
-  for (const Read& read : making_) read.op.TellBegun(read.begun_ns);
+  if (!making_.empty()) {
+    const int64_t now_ns = WakeSet::NowNs();
+    for (const Read& read : making_) {
+      read.op.TellBegun(read.begun_ns);
+      read.op.TellMoved(now_ns);  // as long as the callback takes
+    }
+  }
   size_t count = 0;
   for (; count < events.size() && !finished_.empty(); ++count) {
     Read& read = finished_.front();
-    if (read.status.ok()) counters_.bytes_read += read.op.bytes;
+    if (read.status.ok()) counters_.bytes_read += read.length;
     if (read.begun_ns != ReadProgress::kNotBegun) read.op.TellBegun(read.begun_ns);
     events[count] = {.cookie = read.op.cookie, .status = std::move(read.status)};
     free_.splice(free_.end(), finished_, finished_.begin());
@@ -175,25 +243,20 @@ void Generator::Cancel(uint64_t cookie) {
   ready_.Set(true);
 }
 
-void Generator::UpdateEnded(int64_t item) {
-  {
-    const std::lock_guard lock(mutex_);
-    updated_ = std::max(updated_.value_or(item), item);
-  }
-  change_.notify_one();
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<GeneratorSource>> MakeGeneratorSource(
     GenerateItem generate, const GeneratorOptions& options) {
-  if (options.item_bytes < 1 || generate == nullptr) {
+  if (options.item_bytes < 1 || options.element_bytes < 1 || generate == nullptr) {
     return absl::InvalidArgumentError("a generator makes items of at least a byte");
+  }
+  if (options.threads < 1) {
+    return absl::InvalidArgumentError("a generator needs a thread");
   }
   absl::StatusOr<ReadyFlag> ready = ReadyFlag::Make();
   if (!ready.ok()) return ready.status();
   auto source = std::make_unique<Generator>(std::move(generate), options, *std::move(ready));
-  if (absl::Status status = source->StartThread(); !status.ok()) return status;
+  if (absl::Status status = source->StartThreads(); !status.ok()) return status;
   return source;
 }
 

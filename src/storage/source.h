@@ -24,6 +24,16 @@ struct ReadProgress {
   int64_t moved_ns = 0;  // when its last bytes came; before the first, when it was begun
 };
 
+// Memory of a source that holds bytes of an object. It stays as long as anybody has it, also after
+// the source. Thread: any.
+class LentMemory {
+ public:
+  virtual ~LentMemory() = default;
+  // DataLoss if some byte before `end` of the object is no longer what it was: the object has
+  // become shorter, or could not be read. Whoever has read such a byte has read a zero.
+  virtual absl::Status Check(int64_t end) const = 0;
+};
+
 // One read of a range of an object. Objects are numbered from 0 in the order in which the source
 // was given their names.
 struct ReadOp {
@@ -37,6 +47,15 @@ struct ReadOp {
   // faults, and for messages.
   int64_t item = 0;
   int attempt = 0;
+  // Begins where the op before it in its batch ends, and may be one request with it.
+  bool may_join = false;
+  // Which of its consumer's batches it is for: a generator keeps their order.
+  int64_t batch = 0;
+  // The source may give memory of its own in the event, instead of writing to `data`.
+  bool may_lend = false;
+  // Whoever starts the read has something else to do: bytes that the source could copy at once are
+  // rather copied by another thread, where the source has one.
+  bool aside = false;
   // Null, or where the source tells how far the read is: within its own calls alone, and not after
   // the op's event. Who starts the read has set both times to that of the start. A source in which
   // reads wait for their turn says so, and when the wait is over.
@@ -64,9 +83,15 @@ struct ReadEvent {
   //                                   what was asked.
   //   `Cancelled`                     By Cancel.
   //   Anything else                   Permanent.
-  absl::Status status;
+  absl::Status status = {};
   // Where in the op's memory the range begins: the bytes are at data + skew. Below alignment().
   int64_t skew = 0;
+  // The bytes were in memory already: nobody waited for storage. A source that cannot tell says no.
+  bool at_once = false;
+  // Of an op that may_lend, or null: nothing was written to the op's memory. The bytes are at
+  // `lent`, which may only be read, for as long as anybody has the lender.
+  const std::byte* lent = nullptr;
+  std::shared_ptr<const LentMemory> lender = nullptr;
 };
 
 // What a source has done since it was made. `requests` and `bytes_read` count what was asked of the
@@ -106,6 +131,9 @@ class Source {
 
   // Offsets and lengths are rounded to multiples of this, a power of two; 1 if they are not.
   virtual int64_t alignment() const = 0;
+
+  // True if ops that may_lend get memory of the source's, mostly.
+  virtual bool lends() const { return false; }
 
   // Starts all reads of a batch. An error concerns the batch: none was started.
   virtual absl::Status Start(absl::Span<const ReadOp> ops) = 0;

@@ -113,6 +113,48 @@ TEST(CudaDataStreamTest, NormalisesOnTheDevice) {
   });
 }
 
+// In pieces that end within pixels, and of which the device makes planes.
+TEST(CudaDataStreamTest, MakesPlanesOnTheDevice) {
+  const ShardDir dir(24, 40 * 30 * 3, 5);
+  StreamOptions options = OnDevice(dir);
+  options.buffers.batch_items = 4;
+  options.reads.piece_bytes = 640;
+  ItemTransform transform;
+  transform.shape = {40, 30, 3};
+  transform.channel_scale = {0.5F, 1, 2};
+  transform.channel_bias = {-3, 0, 7};
+  transform.planar = true;
+  transform.crop = ItemCrop{3, 4, 30, 20};
+  options.buffers.transform = transform;
+  for (const int ranks : {1, 2}) {
+    WithStreams(ranks, options, [&](Rank& self, Stream* stream) {
+      const auto device = self.accelerator->OpenDevice();
+      ASSERT_TRUE(device.ok());
+      int64_t items = 0;
+      while (true) {
+        absl::StatusOr<Lease> lease = stream->Next();
+        ASSERT_TRUE(lease.ok()) << lease.status();
+        if (lease->end()) break;
+        std::vector<std::byte> memory;
+        const TensorView batch = Fetch(device->get(), lease->batch(), &memory);
+        ASSERT_THAT(batch.shape, testing::ElementsAre(4, 3, 30, 20));
+        const auto* values = reinterpret_cast<const float*>(memory.data());
+        for (int64_t i = 0; i < lease->items(); ++i, ++items) {
+          for (int64_t c = 0; c < 3; ++c) {
+            for (int64_t pixel = 0; pixel < 30 * 20; ++pixel) {
+              const int64_t at = ((3 + pixel / 20) * 30 + 4 + pixel % 20) * 3 + c;
+              const auto byte = static_cast<float>(ShardDir::ByteOf(lease->item(i), at));
+              ASSERT_EQ(*values++, byte * transform.channel_scale[static_cast<size_t>(c)] +
+                                       transform.channel_bias[static_cast<size_t>(c)]);
+            }
+          }
+        }
+      }
+      EXPECT_EQ(items, 24);
+    });
+  }
+}
+
 // The consumer never waits for the GPU: its kernels come after the copies, and copies into a buffer
 // after its kernels.
 TEST(CudaDataStreamTest, LeasesGoThroughStreams) {

@@ -14,10 +14,13 @@
 #include "device/cuda/cuda_cutter.h"
 #include "device/cuda/cuda_move.h"
 #include "device/cuda/cuda_normalize.h"
+#include "device/cuda/cuda_normalize_pixels.h"
 #include "device/cuda/cuda_pieces.h"
+#include "device/cuda/cuda_pixel_cutter.h"
 #include "device/cuda/cuda_reduce.h"
 #include "device/float_oracle.h"
 #include "device/normalization.h"
+#include "device/plain_normalization.h"
 #include "device/reduction.h"
 #include "device/reference_copy.h"
 #include "device/strided_copy.h"
@@ -366,6 +369,26 @@ TEST(CudaNormalizeTest, GivesTheBitsOfTheHost) {
         ASSERT_TRUE(dst == expected) << DTypeName(from) << " to " << DTypeName(to);
       }
     }
+  }
+}
+
+TEST(CudaNormalizePixelsTest, GivesTheBitsOfPlainCode) {
+  for (uint64_t seed = 0; seed < 3000; ++seed) {
+    RandomPixels random(seed);
+    const std::vector<std::byte> expected = random.Expected();
+    std::vector<CudaPixels> pieces;
+    PixelCutter cutter(random.how);
+    for (CudaPixels piece; cutter.Next(&piece);) {
+      ASSERT_GT(piece.units, 0u);
+      pieces.push_back(piece);
+    }
+    ASSERT_LE(pieces.size(), 5u);
+    const int count = static_cast<int>(pieces.size());
+    const uint32_t tiles = NumberTiles(pieces.data(), count);
+    const int64_t misaligned = misaligned_accesses;
+    RunTiles<CudaPixels, &NormalizePixels>(pieces.data(), count, tiles);
+    ASSERT_TRUE(random.dst_memory == expected) << "seed " << seed;
+    ASSERT_EQ(misaligned_accesses, misaligned) << "seed " << seed;
   }
 }
 

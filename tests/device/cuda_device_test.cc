@@ -17,6 +17,7 @@
 #include "device/device.h"
 #include "device/device_contract.h"
 #include "device/normalization.h"
+#include "device/plain_normalization.h"
 #include "device/reduction.h"
 #include "device/reference_copy.h"
 #include "device/strided_copy.h"
@@ -161,6 +162,43 @@ TEST(CudaDeviceTest, StepsFollowEachOtherWhereverTheyAreDone) {
     for (size_t i = 0; i < kinds.size(); ++i) {
       ASSERT_TRUE(chain.memory[i].Content() == expected.memory[i].Content())
           << "round " << round << " memory " << i;
+    }
+  }
+}
+
+// Many at once, between memory of all kinds, whose factors nobody keeps.
+TEST(CudaDeviceTest, NormalizesPixelsWhereverTheyAre) {
+  const std::unique_ptr<CudaDevice> wide = MakeCudaDevice();
+  const std::unique_ptr<CudaDevice> narrow = MakeCudaDevice(SmallBounce());
+  std::mt19937_64 random(8);
+  uint64_t seed = 0;
+  for (int round = 0; round < 20; ++round) {
+    CudaDevice& device = round % 2 == 0 ? *wide : *narrow;
+    std::deque<RandomPixels> all;
+    std::deque<KindMemory> memory;
+    std::vector<Normalization> work;
+    const size_t count = round < 10 ? 1 : 60;
+    for (size_t i = 0; i < count; ++i) {
+      RandomPixels& one = all.emplace_back(seed++);
+      KindMemory& src = memory.emplace_back(device, AnyKind(random), one.src_memory);
+      KindMemory& dst = memory.emplace_back(device, AnyKind(random), one.dst_memory);
+      Normalization how = one.how;
+      how.src = src.data() + (one.how.src - one.src_memory.data());
+      how.dst = dst.data() + one.dst_offset;
+      how.src_kind = src.kind();
+      how.dst_kind = dst.kind();
+      work.push_back(how);
+    }
+    std::vector<std::vector<std::byte>> expected;
+    for (const RandomPixels& one : all) expected.push_back(one.Expected());
+    CopyBatch batch;
+    batch.cookie = 1;
+    batch.normalizations = work;
+    ASSERT_TRUE(device.Start(batch).ok());
+    for (RandomPixels& one : all) one.factors = {};
+    ASSERT_TRUE(PollUntil(device, 1).ok());
+    for (size_t i = 0; i < count; ++i) {
+      ASSERT_TRUE(memory[2 * i + 1].Content() == expected[i]) << "round " << round << " of " << i;
     }
   }
 }

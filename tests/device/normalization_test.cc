@@ -14,6 +14,7 @@
 
 #include "device/each_target.h"
 #include "device/float_oracle.h"
+#include "device/plain_normalization.h"
 #include "gtest/gtest.h"
 #include "sluice/tensor.h"
 
@@ -25,7 +26,6 @@ constexpr std::array<DType, 5> kSources = {DType::kU8, DType::kI16, DType::kF16,
 constexpr std::array<DType, 3> kDestinations = {DType::kF16, DType::kBF16, DType::kF32};
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
-constexpr uint64_t kOneNaN = 0x7FC00000;  // of f32: quiet, positive, without payload
 
 struct Factors {
   float scale;
@@ -43,28 +43,6 @@ constexpr std::array<Factors, 7> kOddFactors = {{{0, 0},
 
 class NormalizationTest : public EachTarget {};
 INSTANTIATE_TEST_SUITE_P(Targets, NormalizationTest, AllTargets(), TargetNameOf);
-
-// The element as f32, which holds it exactly.
-uint64_t WidenedCode(DType from, uint64_t code) {
-  if (from == DType::kU8) return std::bit_cast<uint32_t>(static_cast<float>(code));
-  if (from == DType::kI16) {
-    return std::bit_cast<uint32_t>(static_cast<float>(static_cast<int16_t>(code)));
-  }
-  return CastCode(from, DType::kF32, code);
-}
-
-// The sum and the product of two floats, rounded once: doubles hold the one exactly and the other
-// well enough.
-uint64_t NormalizedCode(const Normalization& how, uint64_t code) {
-  const uint64_t wide = WidenedCode(how.src_dtype, code);
-  const double value = Decode(DType::kF32, wide);
-  // CastCode has made it quiet, except where there was nothing to cast.
-  if (std::isnan(value)) return CastCode(DType::kF32, how.dst_dtype, wide | 0x00400000);
-  const auto product = static_cast<float>(value * double{how.scale});
-  const auto sum = static_cast<float>(double{product} + double{how.bias});
-  const uint64_t result = std::isnan(sum) ? kOneNaN : std::bit_cast<uint32_t>(sum);
-  return CastCode(DType::kF32, how.dst_dtype, result);
-}
 
 // Normalizes all codes in one row, and says which is the first that is not as the oracle has it.
 testing::AssertionResult NormalizesAsTheOracle(Normalization how,
@@ -184,6 +162,71 @@ TEST_P(NormalizationTest, EveryLengthAtAnyAlignmentStaysInItsRow) {
   }
 }
 
+constexpr uint64_t kPixelSeeds = 3000;
+
+TEST_P(NormalizationTest, PixelsAsPlainCodeHasThem) {
+  for (uint64_t seed = 0; seed < kPixelSeeds; ++seed) {
+    RandomPixels random(seed);
+    const std::vector<std::byte> expected = random.Expected();
+    Normalize(random.how);
+    ASSERT_TRUE(random.dst_memory == expected) << "seed " << seed;
+  }
+}
+
+// However an item is cut: in the middle of a pixel, of a row, of what is left out.
+TEST_P(NormalizationTest, PartsOfAnItemMakeTheWhole) {
+  for (uint64_t seed = 0; seed < kPixelSeeds / 10; ++seed) {
+    RandomPixels random(seed);
+    const std::vector<std::byte> expected = random.Expected();
+    Normalization part = random.how;
+    std::mt19937_64 cuts(seed);
+    for (int64_t left = random.how.elements; left > 0; left -= part.elements) {
+      part.elements = 1 + static_cast<int64_t>(cuts() % static_cast<uint64_t>(left));
+      Normalize(part);
+      part.src += part.elements * DTypeBytes(part.src_dtype);
+      part.first += part.elements;
+    }
+    ASSERT_TRUE(random.dst_memory == expected) << "seed " << seed;
+  }
+}
+
+// Plain code could be wrong as well: two pixels of three channels, one of them left out.
+TEST_P(NormalizationTest, PlanesAndCropsByHand) {
+  const std::array<uint8_t, 12> src = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};  // 2 x 2 pixels
+  ChannelFactors factors = {};
+  for (const size_t c : {0, 1, 2}) factors.scale[c] = static_cast<float>(c + 1);
+  factors.bias[2] = 100;
+  std::array<float, 12> dst = {};
+  Normalization how = {DType::kU8, DType::kF32};
+  how.src = reinterpret_cast<const std::byte*>(src.data());
+  how.dst = reinterpret_cast<std::byte*>(dst.data());
+  how.elements = 12;
+  how.factors = &factors;
+  how.pixels = {.channels = 3, .width = 2, .rows = 2, .columns = 2, .planar = true};
+  Normalize(how);
+  EXPECT_EQ(dst, (std::array<float, 12>{1, 4, 7, 10, 4, 10, 16, 22, 109, 118, 127, 136}));
+  dst = {};
+  how.pixels = {.channels = 3, .width = 2, .left = 1, .rows = 2, .columns = 1, .planar = true};
+  Normalize(how);
+  EXPECT_EQ(dst, (std::array<float, 12>{4, 10, 10, 22, 118, 136}));
+  dst = {};
+  how.pixels.planar = false;
+  Normalize(how);
+  EXPECT_EQ(dst, (std::array<float, 12>{4, 10, 118, 10, 22, 136}));
+}
+
+TEST(PixelBoxesTest, AreAtMostFive) {
+  for (uint64_t seed = 0; seed < 1000; ++seed) {
+    const RandomPixels random(seed);
+    const PixelGrid& grid = random.how.pixels;
+    PixelBoxes boxes(grid, grid.KeptBefore(random.how.first),
+                     grid.KeptBefore(random.how.first + random.how.elements));
+    int count = 0;
+    for (PixelBox box; boxes.Next(&box);) ++count;
+    ASSERT_LE(count, 5) << "seed " << seed;
+  }
+}
+
 TEST(NormalizationExistsTest, FromFiveTypesToThree) {
   for (int from = 0; from <= static_cast<int>(DType::kBool); ++from) {
     for (int to = 0; to <= static_cast<int>(DType::kBool); ++to) {
@@ -202,6 +245,10 @@ TEST(NormalizationDeathTest, Arguments) {
   EXPECT_DEATH(Normalize({DType::kU8, DType::kU8}), "none between these types");
   EXPECT_DEATH(Normalize({DType::kU8, DType::kF32, 1, 0, nullptr, nullptr, -1}),
                "fewer than no elements");
+  const ChannelFactors factors = {};
+  Normalization row = {DType::kU8, DType::kF32};
+  row.factors = &factors;
+  EXPECT_DEATH(Normalize(row), "factors of no channels");
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "device/cuda/cuda_kernels.h"
 #include "device/cuda/cuda_move.h"
 #include "device/cuda/cuda_normalize.h"
+#include "device/cuda/cuda_normalize_pixels.h"
 #include "device/cuda/cuda_pieces.h"
 #include "device/cuda/cuda_reduce.h"
 #include "fakes/fake_cuda.h"
@@ -35,6 +36,7 @@ constexpr Kernel kTransposes = {"the kernel of few transposes", "the kernel of m
 constexpr Kernel kReductions = {"the kernel of few reductions", "the kernel of many reductions"};
 constexpr Kernel kNormalizations = {"the kernel of few normalizations",
                                     "the kernel of many normalizations"};
+constexpr Kernel kPixels = {"the kernel of few pixel boxes", "the kernel of many pixel boxes"};
 
 cudaError_t Load(const Kernel& kernel) {
   const cudaError_t error = FakeCudaLoad(kernel.few);
@@ -111,6 +113,17 @@ Sides SidesOf(const CudaNormalization& piece) {
   return {{0, elements * DTypeBytes(piece.src_dtype)}, {0, elements * DTypeBytes(piece.dst_dtype)}};
 }
 
+Sides SidesOf(const CudaPixels& piece) {
+  const int64_t columns = piece.columns.divisor;
+  const int64_t channels = int64_t{piece.units_of_pixel.divisor} * piece.channels_of_unit;
+  const int64_t rows = piece.units / (columns * piece.units_of_pixel.divisor);
+  const int64_t src_bytes = DTypeBytes(piece.src_dtype);
+  const int64_t src_last = (rows - 1) * piece.src_row + (columns - 1) * piece.src_pixel;
+  const int64_t dst_last = (rows - 1) * piece.dst_row + (columns - 1) * piece.dst_pixel +
+                           (channels - 1) * piece.dst_channel;
+  return {{0, src_last + channels * src_bytes}, {0, dst_last + DTypeBytes(piece.dst_dtype)}};
+}
+
 FakeCudaRange RangeOf(const std::byte* at, const Extent& extent) {
   return {at + extent.begin, static_cast<size_t>(extent.end - extent.begin)};
 }
@@ -124,7 +137,7 @@ std::byte* OnHost(const std::byte* at, const Extent& extent) {
 
 template <class Piece, void (*kRun)(const Piece* pieces, int count, uint32_t tiles)>
 cudaError_t Launch(const Kernel& kernel, const CudaLaunch& launch, Piece* pieces, int count) {
-  if (count < 1 || count > kPiecesOfLaunch) return cudaErrorInvalidValue;
+  if (count < 1 || count > LaunchRoom<Piece>::kMany) return cudaErrorInvalidValue;
   const uint32_t tiles = NumberTiles(pieces, count);
   std::vector<FakeCudaRange> uses;
   for (int i = 0; i < count; ++i) {
@@ -133,7 +146,7 @@ cudaError_t Launch(const Kernel& kernel, const CudaLaunch& launch, Piece* pieces
     uses.push_back(RangeOf(pieces[i].dst, sides.dst));
   }
   return FakeCudaLaunch(
-      count <= kFewPieces ? kernel.few : kernel.many, launch.stream,
+      count <= LaunchRoom<Piece>::kFew ? kernel.few : kernel.many, launch.stream,
       [launched = std::vector<Piece>(pieces, pieces + count), tiles]() mutable {
         for (Piece& piece : launched) {
           const Sides sides = SidesOf(piece);
@@ -175,6 +188,11 @@ cudaError_t LaunchNormalizations(const CudaLaunch& launch, CudaNormalization* pi
                                                                              launch, pieces, count);
 }
 
+cudaError_t LaunchPixels(const CudaLaunch& launch, CudaPixels* pieces, int count) {
+  return Launch<CudaPixels, &RunTiles<CudaPixels, &NormalizePixels>>(kPixels, launch, pieces,
+                                                                     count);
+}
+
 cudaError_t LoadMoves() { return Load(kMoves); }
 
 cudaError_t LoadCasts() { return Load(kCasts); }
@@ -184,5 +202,7 @@ cudaError_t LoadTransposes() { return Load(kTransposes); }
 cudaError_t LoadReductions() { return Load(kReductions); }
 
 cudaError_t LoadNormalizations() { return Load(kNormalizations); }
+
+cudaError_t LoadPixels() { return Load(kPixels); }
 
 }  // namespace sluice

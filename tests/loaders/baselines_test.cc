@@ -75,6 +75,7 @@ class BaselinesTest : public ::testing::Test {
   }
 
   static absl::Status Deliver(const Mode& mode, const BaselineJob& job, RankOutcome* outcome) {
+    if (mode.kind == Mode::Kind::kLoop) return RunLoop(job, outcome);
     if (mode.kind == Mode::Kind::kSerial) return RunSerial(job, outcome);
     if (mode.kind == Mode::Kind::kWaves) return RunWaves(job, mode.slabs, outcome);
     return RunThreads(job, mode.workers, mode.ahead, outcome);
@@ -103,6 +104,17 @@ TEST_F(BaselinesTest, DeliverEverythingInOrder) {
 TEST_F(BaselinesTest, TransformOnTheWay) {
   options_.transform_text = "u8:bf16:0.37:-1";
   for (const char* mode : kModes) EXPECT_EQ(Run(mode).items, kItems) << mode;
+  options_.transform_text = "u8:f32";
+  options_.item_shape_text = absl::StrCat("2,", kItemBytes / 4, ",2");
+  options_.channel_scale_text = "0.5,2";
+  options_.channel_bias_text = "1,0";
+  options_.crop_text = absl::StrCat("1,3,1,", kItemBytes / 8);
+  options_.planar = true;
+  for (const char* mode : kModes) {
+    const RankOutcome outcome = Run(mode);
+    EXPECT_TRUE(outcome.status.ok()) << outcome.status;
+    EXPECT_EQ(outcome.items, kItems) << mode;
+  }
 }
 
 TEST_F(BaselinesTest, TryAgainWhatIsTransient) {
@@ -178,6 +190,13 @@ TEST_F(BaselinesTest, TakeWhatAGeneratorMakes) {
   options_.items = 30;
   options_.item_bytes_text = "777";
   for (const char* mode : kModes) EXPECT_EQ(Run(mode).items, 30) << mode;
+  options_.epochs = 2;
+  options_.shuffle = true;
+  const RankOutcome loop = Run("loop");
+  EXPECT_TRUE(loop.status.ok()) << loop.status;
+  EXPECT_EQ(loop.items, 60);
+  EXPECT_EQ(loop.requests, 60);
+  EXPECT_EQ(loop.bytes_read, 60 * 777);
 }
 
 }  // namespace

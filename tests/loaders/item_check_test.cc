@@ -85,6 +85,58 @@ INSTANTIATE_TEST_SUITE_P(All, ItemCheckTest,
                                          "i16:f32:0.37:7", "f16:bf16:-1.5:0.25", "bf16:f16:0.001:0",
                                          "f32:f32:1e-3:1e-6", "f32:f16:2:-100"));
 
+// Items of 100 x 125 pixels of four channels, as plain loops make them.
+TEST_F(ItemCheckTest, Images) {
+  constexpr int64_t kHeight = 100;
+  constexpr int64_t kWidth = 125;
+  for (const bool planar : {true, false}) {
+    for (const bool crops : {true, false}) {
+      options_ = StreamBenchOptions();
+      options_.planar = planar;
+      options_.item_shape_text = "100,125,4";
+      options_.channel_scale_text = "0.5,1,2,0.25";
+      options_.channel_bias_text = "1,-2,3,0";
+      if (crops) options_.crop_text = "7,11,80,90";
+      const auto contents = Make("u8:f32");
+      const ItemTransform& transform = *options_.transform;
+      const ItemCrop crop = crops ? *transform.crop : ItemCrop{0, 0, kHeight, kWidth};
+      std::vector<std::byte> item(static_cast<size_t>(kElements));
+      contents->FillOf(ElementType::kU8).FillItem(1, 0, absl::MakeSpan(item));
+      std::vector<float> made;
+      const auto add = [&](int64_t y, int64_t x, int64_t c) {
+        const auto at = static_cast<size_t>(((crop.top + y) * kWidth + crop.left + x) * 4 + c);
+        const auto channel = static_cast<size_t>(c);
+        made.push_back(static_cast<float>(item[at]) * transform.channel_scale[channel] +
+                       transform.channel_bias[channel]);
+      };
+      for (int64_t c = 0; c < (planar ? 4 : 1); ++c) {
+        for (int64_t y = 0; y < crop.height; ++y) {
+          for (int64_t x = 0; x < crop.width; ++x) {
+            if (planar) add(y, x, c);
+            for (int64_t side = 0; !planar && side < 4; ++side) add(y, x, side);
+          }
+        }
+      }
+      const std::vector<int64_t> shape = planar ? std::vector<int64_t>{4, crop.height, crop.width}
+                                                : std::vector<int64_t>{crop.height, crop.width, 4};
+      const TensorView view =
+          DenseView(reinterpret_cast<std::byte*>(made.data()), shape, DType::kF32);
+      const ItemCheck full(contents.get(), Verify::kFull, options_.transform);
+      const ItemCheck sample(contents.get(), Verify::kSample, options_.transform);
+      EXPECT_EQ(full.Wrong(1, view), 0);
+      EXPECT_EQ(sample.Wrong(1, view), 0);
+      EXPECT_GT(full.Wrong(2, view), crop.height * crop.width);
+      made.front() += 1;
+      made[made.size() / 2] += 1;
+      made.back() += 1;
+      EXPECT_EQ(full.Wrong(1, view), 3);
+      const TensorView other = DenseView(reinterpret_cast<std::byte*>(made.data()),
+                                         {static_cast<int64_t>(made.size())}, DType::kF32);
+      EXPECT_EQ(full.Wrong(1, other), kElements);
+    }
+  }
+}
+
 TEST(DeliveryCheckTest, InOrder) {
   StreamPlanOptions options;
   options.items = 4;

@@ -27,11 +27,15 @@ TEST(OutcomeTest, TravelsAsText) {
   sent.status = absl::NotFoundError("no \"object\"");
   sent.cursor = "here";
   sent.wrong = 3;
+  sent.staleness_max = 2;
+  sent.item_hash = 0xFEDCBA9876543210u;  // more than a signed number holds
   const RankOutcome got = DecodeOutcome(Encode(sent));
   EXPECT_EQ(got.status, sent.status);
   EXPECT_EQ(got.cursor, "here");
   EXPECT_EQ(got.items, 7);
   EXPECT_EQ(got.wrong, 3);
+  EXPECT_EQ(got.staleness_max, 2);
+  EXPECT_EQ(got.item_hash, sent.item_hash);
   EXPECT_EQ(got.seconds, 2.5);
   EXPECT_EQ(got.half_s, 1.25);
   EXPECT_EQ(got.peak_slots, 7);
@@ -48,6 +52,17 @@ TEST(OutcomeTest, RanksAddUpByTheSlowestOnesTime) {
   EXPECT_EQ(sum.total.stage_s.read, 0.5);
   EXPECT_EQ(sum.bytes_per_s, 1000);
   EXPECT_EQ(sum.stall_share, 0.25);  // 2 x 0.5 s of 1 s and 3 s
+}
+
+TEST(OutcomeTest, TheHashOfItemsIsOfAllRanksInTheirOrder) {
+  RankOutcome one;
+  RankOutcome other;
+  one.item_hash = 1;
+  other.item_hash = 2;
+  const uint64_t hash = SumOf("sluice", {one, other}).total.item_hash;
+  EXPECT_EQ(SumOf("loop", {one, other}).total.item_hash, hash);
+  EXPECT_NE(SumOf("loop", {other, one}).total.item_hash, hash);
+  EXPECT_NE(SumOf("loop", {one, one}).total.item_hash, hash);
 }
 
 TEST(OutcomeTest, TheMedianRoundCountsAndEveryWrongElement) {

@@ -35,8 +35,9 @@ Given GivenOf(const Party& party, int64_t elements, int64_t wire_bytes, int64_t 
   return given;
 }
 
-PartyBuckets Cut(const std::vector<Given>& all, int64_t bucket_bytes, bool reduced) {
-  PartyBuckets buckets;
+PartyBuckets Cut(const std::vector<Given>& all, int64_t bucket_bytes, bool reduced,
+                 bool coalesce = true) {
+  PartyBuckets buckets(coalesce);
   buckets.Start(bucket_bytes, reduced);
   for (size_t t = 0; t < all.size(); ++t) {
     buckets.Add(static_cast<int32_t>(t), all[t].route, all[t].wire_bytes, all[t].src_bytes);
@@ -105,7 +106,12 @@ TEST(CoalesceTest, EveryElementIsInOneBucketThatFits) {
       all.push_back(GivenOf(party, dice.Between(1, 3 * most), wire_bytes, src_bytes));
       all.back().route.row_elements = dice.Between(1, 40);
     }
-    ExpectWellCut(Cut(all, bucket_bytes, reduced), all, bucket_bytes, reduced);
+    const PartyBuckets joined = Cut(all, bucket_bytes, reduced);
+    ExpectWellCut(joined, all, bucket_bytes, reduced);
+    const PartyBuckets apart = Cut(all, bucket_bytes, reduced, false);
+    ExpectWellCut(apart, all, bucket_bytes, reduced);
+    EXPECT_THAT(ChunkCounts(apart), testing::Each(1));
+    EXPECT_EQ(apart.chunks().size(), joined.chunks().size());
   }
 }
 
@@ -119,6 +125,21 @@ TEST(CoalesceTest, SmallChunksJoinAcrossLargeOnes) {
   const PartyBuckets buckets = Cut(all, kBucketBytes, false);
   EXPECT_THAT(ChunkCounts(buckets), testing::ElementsAre(1, 1, 1, 3));
   ExpectWellCut(buckets, all, kBucketBytes, false);
+}
+
+TEST(CoalesceTest, WithoutJoiningASmallChunkIsABucketAsItIs) {
+  Party party;
+  party.piece_bytes = 16;  // smaller than the chunks, which would have joined whole
+  const std::vector<Given> all(5, GivenOf(party, 40, 2, 4));
+  for (const bool reduced : {false, true}) {
+    const PartyBuckets buckets = Cut(all, kBucketBytes, reduced, false);
+    EXPECT_THAT(ChunkCounts(buckets), testing::ElementsAre(1, 1, 1, 1, 1));
+    for (const PartyBuckets::Draft& draft : buckets.drafts()) {
+      EXPECT_EQ(draft.bytes, 80);
+      EXPECT_EQ(draft.contribution_bytes, reduced ? 160 : 0);
+    }
+    ExpectWellCut(buckets, all, kBucketBytes, reduced);
+  }
 }
 
 TEST(CoalesceTest, AChunkTravelsAloneFromAnEighthOfABucketOn) {
@@ -174,7 +195,7 @@ TEST(CoalesceTest, MoreBucketsThanAnIdCanNumberAreCountedAndNotMade) {
   Party party;
   party.piece_bytes = 1;
   const Given given = GivenOf(party, PartyBuckets::kBucketsMax + 1, 1, 1);
-  PartyBuckets buckets;
+  PartyBuckets buckets(true);
   buckets.Start(1, false);
   buckets.Add(0, given.route, 1, 1);
   EXPECT_EQ(buckets.wanted(), PartyBuckets::kBucketsMax + 1);
@@ -185,7 +206,7 @@ TEST(CoalesceTest, APartyBeginsWithNothingOfTheOneBefore) {
   Party party;
   party.piece_bytes = 64;
   const std::vector<Given> all = {GivenOf(party, 10, 1, 1)};
-  PartyBuckets buckets;
+  PartyBuckets buckets(true);
   buckets.Start(64, false);
   buckets.Add(0, all[0].route, 1, 1);  // still to be joined
   buckets.Start(64, true);

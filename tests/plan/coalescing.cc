@@ -55,6 +55,7 @@ class PartyCheck {
     for (const auto& [tensor, part] : parts_) {
       if (absl::Status s = CheckPieces(part); !s.ok()) return Wrong("tensor ", tensor, s.message());
     }
+    if (!job_.coalesce) return CheckApart();
     for (size_t b = 1; b < buckets_.size(); ++b) {
       const Bucket& left = *buckets_[b - 1];
       const Bucket& right = *buckets_[b];
@@ -69,6 +70,15 @@ class PartyCheck {
  private:
   int64_t Filled(const Bucket& bucket) const {
     return reduced_ ? bucket.contribution_bytes : bucket.bytes;
+  }
+
+  absl::Status CheckApart() const {
+    for (const Bucket* bucket : buckets_) {
+      if (bucket->chunk_count != 1) {
+        return Wrong(bucket->id.ToString(), " has ", bucket->chunk_count, " chunks");
+      }
+    }
+    return absl::OkStatus();
   }
 
   absl::Status CheckSlots() const {

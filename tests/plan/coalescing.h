@@ -14,7 +14,8 @@ namespace sluice::oracle {
 // has less than 256 KiB. Large: it fits no bucket, or no piece of its pipeline. A reduction counts
 // contributions, of which a bucket has room for as many bytes as ReductionAreaBytes says. Not OK if
 // * a bucket's slot is larger than bucket_bytes, or its areas do not hold what goes there;
-// * two neighbouring buckets of small parts would fit in one;
+// * two neighbouring buckets of small parts would fit in one; where the job does not join: a bucket
+//   has several chunks;
 // * a large part has more pieces than it needs, or unequal ones but for the last, or is not alone;
 // * a part that several ranks need takes another tree than ChooseFanout says.
 absl::Status CheckBucketSizes(const Job& job, const std::vector<Plan>& plans);

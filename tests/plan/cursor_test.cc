@@ -49,6 +49,24 @@ TEST(PlaceSetTest, WhatTwoSetsShareIsWhatBothHave) {
   EXPECT_EQ((PlaceSet{1, INT64_MAX, most}).count(), 1);
 }
 
+TEST(CursorTest, BlocksAreInTheTextWhereThereAreSome) {
+  Cursor cursor;
+  cursor.items = 100;
+  cursor.shuffle = true;
+  EXPECT_THAT(cursor.ToText(), testing::Not(HasSubstr("block")));
+  EXPECT_EQ(Cursor::Parse(cursor.ToText())->block_items, 1);
+  cursor.block_items = 64;
+  EXPECT_THAT(cursor.ToText(), HasSubstr(" data 0 block 64"));
+  const absl::StatusOr<Cursor> parsed = Cursor::Parse(cursor.ToText());
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_EQ(parsed->block_items, 64);
+  for (const char* block : {"0", "-1", "x", ""}) {
+    EXPECT_FALSE(
+        Cursor::Parse(absl::StrCat("sluice-cursor-2 items 4 shuffle 1 seed 0 data 0 block ", block))
+            .ok());
+  }
+}
+
 TEST(CursorTest, TextsRoundTrip) {
   Cursor cursor = Of(
       100,
@@ -138,6 +156,9 @@ TEST(CursorTest, MergingRefusesOtherStreams) {
   Cursor one;
   Cursor two;
   two.seed = 1;
+  EXPECT_THAT(MergeCursors({one, two}).status().message(), HasSubstr("different streams"));
+  two = one;
+  two.block_items = 64;
   EXPECT_THAT(MergeCursors({one, two}).status().message(), HasSubstr("different streams"));
   two = one;
   one.data = 1;

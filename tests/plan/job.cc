@@ -221,10 +221,10 @@ absl::StatusOr<std::vector<Plan>> PlanAllRanks(const Job& job) {
 }
 
 std::string Describe(const Job& job) {
-  std::string text =
-      absl::StrCat(job.ranks(), " ranks on nodes [", absl::StrJoin(job.node_of_rank, ","),
-                   "], bucket_bytes ", job.bucket_bytes, ", max_in_flight ", job.max_in_flight,
-                   ", slots ", job.slots, job.relay ? "" : ", no relays");
+  std::string text = absl::StrCat(
+      job.ranks(), " ranks on nodes [", absl::StrJoin(job.node_of_rank, ","), "], bucket_bytes ",
+      job.bucket_bytes, ", max_in_flight ", job.max_in_flight, ", slots ", job.slots,
+      job.relay ? "" : ", no relays", job.coalesce ? "" : ", each chunk a bucket");
   for (const TensorTransfer& tensor : job.spec.tensors) {
     absl::StrAppend(&text, "\n  ", tensor.name, " window ", tensor.window, " ",
                     DTypeName(tensor.src_dtype), " from ", Describe(tensor.src, tensor.shape),

@@ -21,9 +21,12 @@ struct Job {
   int max_in_flight = 2;
   int64_t slots = 0;
   bool relay = true;
+  bool coalesce = true;
 
   int ranks() const { return static_cast<int>(node_of_rank.size()); }
-  PlanOptions options() const { return {bucket_bytes, max_in_flight, node_of_rank, slots, relay}; }
+  PlanOptions options() const {
+    return {bucket_bytes, max_in_flight, node_of_rank, slots, relay, coalesce};
+  }
 };
 
 // 1 to 4 tensors of at most a few thousand elements over at most 12 ranks, with replicas, Partial

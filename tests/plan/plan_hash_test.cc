@@ -107,6 +107,7 @@ const std::vector<Change>& SinglePartChanges() {
       {"max_in_flight", "options", [](Job* j) { j->max_in_flight += 1; }},
       {"slots", "options", [](Job* j) { j->slots += 1; }},
       {"relays", "options", [](Job* j) { j->relay = false; }},
+      {"joining", "options", [](Job* j) { j->coalesce = false; }},
       {"nodes", "options",
        [](Job* j) {
          j->node_of_rank = {0, 1, 0, 1};

@@ -151,6 +151,48 @@ TEST(RandomPlanTest, WithoutRelaysEachIsServedAlone) {
   EXPECT_GT(coverage.reductions, 1000);
 }
 
+// The tensors and elements of all chunks of a rank's plan, each party's in order.
+std::vector<std::vector<int64_t>> ChunksOf(const Plan& plan) {
+  std::vector<std::vector<int64_t>> chunks;
+  for (const Bucket& bucket : plan.buckets) {
+    const BucketIdFields id = bucket.id.fields();
+    for (int32_t c = 0; c < bucket.chunk_count; ++c) {
+      const Chunk& chunk = plan.chunks[static_cast<size_t>(bucket.first_chunk + c)];
+      chunks.push_back({static_cast<int64_t>(id.window), static_cast<int64_t>(id.src),
+                        static_cast<int64_t>(id.dst), static_cast<int64_t>(id.n), chunk.tensor,
+                        chunk.begin, chunk.end});
+    }
+  }
+  std::sort(chunks.begin(), chunks.end());
+  return chunks;
+}
+
+TEST(RandomPlanTest, WithoutJoiningEachChunkIsABucket) {
+  Coverage coverage;
+  int more = 0;
+  for (uint64_t seed = 0; seed < 800; ++seed) {
+    Job job = seed % 4 == 0   ? oracle::RandomLargeJob(seed)
+              : seed % 4 == 1 ? oracle::RandomReductionJob(seed)
+                              : oracle::RandomJob(seed);
+    const auto joined = PlanAllRanks(job);
+    job.coalesce = false;
+    SCOPED_TRACE(absl::StrCat("seed ", seed, ": ", Describe(job)));
+    ExpectGoodPlans(job, &coverage);
+    const auto apart = PlanAllRanks(job);
+    ASSERT_TRUE(joined.ok() && apart.ok());
+    for (size_t rank = 0; rank < apart->size(); ++rank) {
+      const Plan& plan = (*apart)[rank];
+      EXPECT_EQ(plan.buckets.size(), plan.chunks.size());
+      EXPECT_EQ(ChunksOf(plan), ChunksOf((*joined)[rank]));
+      more += plan.buckets.size() > (*joined)[rank].buckets.size() ? 1 : 0;
+    }
+    if (HasFailure()) return;
+  }
+  EXPECT_EQ(coverage.joined, 0);
+  EXPECT_GT(more, 300);
+  EXPECT_GT(coverage.reductions, 1000);
+}
+
 TEST(RandomPlanTest, EqualInputsGiveEqualPlans) {
   for (uint64_t seed = 0; seed < 300; ++seed) {
     const Job job = oracle::RandomJob(seed);

@@ -75,6 +75,34 @@ TEST(StreamPlanTest, PositionsAreThoseOfTheSelectionInEachEpoch) {
   EXPECT_EQ(plan.CountToCome(), 6);
 }
 
+// How many positions each rank makes, of those that it shares.
+std::vector<int64_t> Made(const StreamPlanOptions& options) {
+  std::vector<int64_t> made(options.places.size());
+  StreamPlan plan(options, 0);
+  for (int64_t at = 0; at < plan.end(); ++at) {
+    const absl::Span<const int> sharers = plan.Sharers(at);
+    if (sharers.empty()) continue;
+    const int maker = plan.MakerOf(at, sharers);
+    EXPECT_TRUE(std::find(sharers.begin(), sharers.end(), maker) != sharers.end()) << at;
+    ++made[static_cast<size_t>(maker)];
+  }
+  return made;
+}
+
+TEST(StreamPlanTest, WhoSharesItemsMakesEqualSharesOfThem) {
+  EXPECT_THAT(Made(Options(12, 1, {{0, 1, 12}, {0, 1, 12}, {0, 1, 12}})), ElementsAre(4, 4, 4));
+  // What does not come out even goes to others in the next epoch.
+  EXPECT_THAT(Made(Options(13, 3, {{0, 1, 13}, {0, 1, 13}, {0, 1, 13}})), ElementsAre(13, 13, 13));
+  // Two pairs, each with every other item.
+  EXPECT_THAT(Made(Options(40, 1, {{0, 2, 40}, {0, 2, 40}, {1, 2, 40}, {1, 2, 40}})),
+              ElementsAre(10, 10, 10, 10));
+  EXPECT_THAT(Made(Options(40, 1, {{0, 2, 40}, {1, 2, 40}})), ElementsAre(20, 20));
+  // The second shares half of what the first has: a half of this half, by a hash.
+  const std::vector<int64_t> made = Made(Options(4000, 1, {{0, 1, 4000}, {0, 2, 4000}}));
+  EXPECT_NEAR(static_cast<double>(made[1]), 1000, 100);
+  EXPECT_EQ(made[0] + made[1], 4000);
+}
+
 TEST(StreamPlanTest, RandomSelectionsMatchEnumeration) {
   std::mt19937_64 random(1);
   const auto below = [&random](int64_t n) {

@@ -75,6 +75,8 @@ TEST(CreateTest, KnobsThatDifferAreNamed) {
   expect([](SessionOptions* o) { o->budget_bytes = 1 << 30; },
          "budget_bytes (0: automatic, -1: no limit) in Create: 0 on ranks 0, 1, 3, 1073741824 on "
          "rank 2");
+  expect([](SessionOptions* o) { o->coalesce = false; },
+         "coalesce in Create: 1 on ranks 0, 1, 3, 0 on rank 2");
   expect([](SessionOptions* o) { o->timeout = absl::Seconds(20); }, "timeout");
 }
 

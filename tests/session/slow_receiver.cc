@@ -1,13 +1,18 @@
 // Transfers and streams with a receiver that polls and asks for nothing.
 #include "session/slow_receiver.h"
 
+#include <errno.h>
+#include <unistd.h>
+
 #include <chrono>
-#include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "session/resident_bytes.h"
 #include "sluice/session.h"
@@ -29,6 +34,25 @@ int64_t GrowthWhilePolled(Session* session, int64_t before) {
     std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
   return ResidentBytes() - before;
+}
+
+// Equal on the ranks of one job on this machine, be they processes of one parent or threads, and of
+// no other program.
+std::string DirectoryOfJob() {
+  return absl::StrCat(std::filesystem::temp_directory_path().string(), "/",
+                      program_invocation_short_name, "-", getppid());
+}
+
+// Each item's bytes are its number.
+void WriteItems(const std::string& directory, int64_t count, int64_t item_bytes) {
+  std::filesystem::create_directories(directory);
+  std::ofstream file(directory + "/items", std::ios::binary);
+  for (int64_t item = 0; item < count; ++item) {
+    const std::string bytes(static_cast<size_t>(item_bytes), static_cast<char>(item % 251));
+    file.write(bytes.data(), item_bytes);
+  }
+  file.close();
+  EXPECT_TRUE(file.good()) << directory;
 }
 
 int64_t ValueAt(int64_t i) { return i * 0x9E3779B97F4A7C15 + (i >> 7); }
@@ -94,13 +118,15 @@ int64_t GrowthBeforeMemoryComes(Rank& self, const SlowReceiver& receiver) {
 }
 
 int64_t GrowthWhileAnItemIsHeld(Rank& self, const SlowReceiver& receiver) {
+  // All items are of one object, which rank 0 reads for the others.
+  const int64_t count = receiver.total_bytes / receiver.bucket_bytes;
+  const std::string directory = DirectoryOfJob();
+  if (self.rank == 0) WriteItems(directory, count, receiver.bucket_bytes);
+  self.meet();
   StreamOptions options;
+  options.source.uri = absl::StrCat("buffered:", directory);
+  options.source.format = ItemFormat::kRaw;
   options.source.item_bytes = receiver.bucket_bytes;
-  options.source.generator_items = receiver.total_bytes / receiver.bucket_bytes;
-  options.source.generator = [](int64_t item, absl::Span<std::byte> into) {
-    std::memset(into.data(), static_cast<int>(item % 251), into.size());
-    return absl::OkStatus();
-  };
   options.reads.budget_bytes = receiver.budget_bytes;
   options.buffers.count = 1;
   options.timeout = absl::Seconds(60);
@@ -125,11 +151,12 @@ int64_t GrowthWhileAnItemIsHeld(Rank& self, const SlowReceiver& receiver) {
     EXPECT_EQ(data[receiver.bucket_bytes - 1], expected);
     if (self.rank == 1 && items == 1) growth = GrowthWhilePolled(session.get(), before);
   }
-  EXPECT_EQ(items, options.source.generator_items);
+  EXPECT_EQ(items, count);
   const int64_t held = (*stream)->stats().budget_bytes_peak;
   EXPECT_LE(held, receiver.budget_bytes);
   stream->reset();
   self.meet();
+  if (self.rank == 0) std::filesystem::remove_all(directory);
   EXPECT_TRUE(session->Close().ok());
   return growth;
 }

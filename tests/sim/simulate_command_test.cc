@@ -180,6 +180,76 @@ TEST(PeakCommand, WithoutRelaysItTakesLonger) {
   EXPECT_GT(makespan("naive"), 2 * makespan("relay"));
 }
 
+TEST(PeakCommand, WithoutJoiningEachChunkIsABucket) {
+  const auto row = [](bool no_coalesce, const std::string& budget) {
+    PeakOptions options;
+    options.workload.inline_flags.shape = "64,64";
+    options.workload.inline_flags.src = "4:S(0)";
+    options.workload.inline_flags.dst = "4@4-7:S(1)";
+    options.workload.tensors = 20;
+    options.sim.budgets_text = budget;
+    options.sim.no_coalesce = no_coalesce;
+    options.sim.json_file = FileNamed("apart.json");
+    const Printed printed = Call(RunPeak, options);
+    EXPECT_EQ(printed.code, EXIT_SUCCESS) << printed.err;
+    EXPECT_EQ(printed.out.find("each chunk a bucket") != std::string::npos, no_coalesce);
+    const Json json = Json::parse(Read(options.sim.json_file));
+    EXPECT_EQ(json["coalesce"], !no_coalesce);
+    EXPECT_EQ(json["config"]["coalesce"], !no_coalesce);
+    return json["results"][0];
+  };
+  for (const char* budget : {"0", "1", "8"}) {
+    const Json joined = row(false, budget);
+    const Json apart = row(true, budget);
+    EXPECT_EQ(joined["buckets"], 16);
+    EXPECT_EQ(apart["buckets"], 16 * 20);
+    EXPECT_EQ(joined["payload_bytes"], apart["payload_bytes"]);
+    EXPECT_GT(apart["makespan_us"], joined["makespan_us"]);
+  }
+}
+
+TEST(ScaleCommand, WithoutJoiningThereAreAsManyBytesInMoreBuckets) {
+  const auto row = [](bool no_coalesce) {
+    ScaleOptions options = Scale("pp-ep-tp-dp", "16", "8");
+    options.sim.no_coalesce = no_coalesce;
+    options.sim.json_file = FileNamed("apart.json");
+    const Printed printed = Call(RunScale, options);
+    EXPECT_EQ(printed.code, EXIT_SUCCESS) << printed.err;
+    return Json::parse(Read(options.sim.json_file))["results"][0];
+  };
+  EXPECT_GT(row(true)["buckets"], row(false)["buckets"]);
+  EXPECT_EQ(row(true)["payload_bytes"], row(false)["payload_bytes"]);
+}
+
+TEST(PeakCommand, ReplicasOfASystemAreCasesOfOneRun) {
+  PeakOptions options;
+  options.workload.model_file = FileNamed("model.json");
+  options.workload.system_file = FileNamed("system.json");
+  std::ofstream(options.workload.model_file)
+      << R"({"model.layers.0.q_proj.weight": {"shape": [64, 64], "dtype": "BF16"}})";
+  std::ofstream(options.workload.system_file) << R"({"train": {"num_gpus": 2, "fsdp_size": 2},
+             "generation": {"num_gpus": 2, "tp_size": 2}})";
+  options.workload.replicas = "1,4";
+  options.sim.budgets_text = "0,8";
+  options.sim.json_file = FileNamed("replicas.json");
+  const Printed printed = Call(RunPeak, options);
+  EXPECT_EQ(printed.code, EXIT_SUCCESS) << printed.err;
+  const Json json = Json::parse(Read(options.sim.json_file));
+  EXPECT_EQ(json["config"]["replicas"], "1,4");
+  ASSERT_EQ(json["results"].size(), 4u);
+  EXPECT_EQ(json["results"][0]["family"], "model/system/x1");
+  EXPECT_EQ(json["results"][0]["ranks"], 4);
+  EXPECT_EQ(json["results"][3]["family"], "model/system/x4");
+  EXPECT_EQ(json["results"][3]["ranks"], 16);
+  EXPECT_EQ(json["results"][3]["payload_bytes"], 4 * 64 * 64 * 2);
+  for (const char* wrong : {"0", "1,x", "200000"}) {
+    options.workload.replicas = wrong;
+    const Printed refused = Call(RunPeak, options);
+    EXPECT_EQ(refused.code, 2) << wrong;
+    EXPECT_THAT(refused.err, HasSubstr("--replicas"));
+  }
+}
+
 TEST(PeakCommand, ZeroIsAutomatic) {
   PeakOptions options;
   options.workload.preset = "etha-1-no_partial";

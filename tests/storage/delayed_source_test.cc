@@ -65,6 +65,16 @@ class DelayedSource : public testing::Test {
   std::unique_ptr<SourceRun> run_;
 };
 
+TEST_F(DelayedSource, WhatWasThereAtOnceIsSoWithoutADelayAlone) {
+  for (const int64_t latency_ns : {int64_t{0}, kMillisecond}) {
+    Make({.latency_ns = latency_ns});
+    ReadOp op = Op(0);
+    Start(op);
+    ASSERT_TRUE(run_->UntilAllEnded());
+    EXPECT_EQ(run_->AtOnce(op.cookie), latency_ns == 0);
+  }
+}
+
 TEST_F(DelayedSource, KeepsEventsUntilTheirTime) {
   Make({.latency_ns = 20 * kMillisecond});
   const int64_t begin_ns = WakeSet::NowNs();

@@ -40,7 +40,7 @@ absl::StatusOr<int> MemorySource::Poll(absl::Span<ReadEvent> events) {
   while (!held_ && count < events.size() && carried < waiting_.size()) {
     const ReadOp& op = waiting_[carried++];
     op.TellBegun(WakeSet::NowNs());
-    events[count++] = {op.cookie, Carry(op), 0};
+    events[count++] = {.cookie = op.cookie, .status = Carry(op), .at_once = true};
   }
   waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<ptrdiff_t>(carried));
   wake_->SetReady(!cancelled_.empty() || (!held_ && !waiting_.empty()));

@@ -44,6 +44,7 @@ class SourceRun {
   int64_t outstanding() const { return outstanding_; }
   bool Ended(uint64_t cookie) const { return reads_.at(cookie).ended; }
   const absl::Status& Outcome(uint64_t cookie) const { return reads_.at(cookie).event.status; }
+  bool AtOnce(uint64_t cookie) const { return reads_.at(cookie).event.at_once; }
   // What an ended read has brought.
   absl::string_view Bytes(uint64_t cookie) const;
   // Expects an OK outcome and these bytes.

@@ -52,6 +52,7 @@ StreamOptions TinyItems(int64_t items) {
   StreamOptions options;
   options.source.item_bytes = 64;
   options.source.generator_items = items;
+  options.source.generate_ahead = items;  // all that the budget holds
   options.source.generator = [](int64_t item, absl::Span<std::byte> into) {
     std::memset(into.data(), static_cast<int>(item % 251), into.size());
     return absl::OkStatus();

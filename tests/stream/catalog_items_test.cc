@@ -116,6 +116,19 @@ TEST(GeneratedItemsTest, LieOneBehindTheOther) {
   EXPECT_THAT(floats.ShapeOf(3), ElementsAre(6));
   EXPECT_EQ(floats.fingerprint(), items.fingerprint());
   EXPECT_NE(GeneratedItems(10, 25, absl::nullopt).fingerprint(), items.fingerprint());
+  EXPECT_TRUE(items.made());
+  EXPECT_FALSE(items.sized());
+}
+
+TEST(GeneratedItemsTest, OfVaryingSizeHaveRoomForTheirLength) {
+  const GeneratedItems items(10, 21, absl::nullopt, true);
+  EXPECT_TRUE(items.sized());
+  EXPECT_FALSE(items.uniform());
+  EXPECT_EQ(items.item_bytes_max(), 32);
+  EXPECT_EQ(items.payload_bytes_max(), 21);
+  EXPECT_EQ(items.At(3).offset, 96);
+  EXPECT_EQ(items.At(3).bytes, 32);
+  EXPECT_NE(GeneratedItems(10, 21, absl::nullopt).fingerprint(), items.fingerprint());
 }
 
 }  // namespace

@@ -49,6 +49,45 @@ TEST(StreamOptionsTest, WhatIsOutOfRangeIsNamed) {
                 [](auto* o) { o->reads.retry.request_timeout = absl::Seconds(-1); });
 }
 
+TEST(StreamOptionsTest, GeneratorsThatCannotKeepTheirOrderAreRefused) {
+  ExpectRefused("generate_ahead is 0", [](auto* o) { o->source.generate_ahead = 0; });
+  ExpectRefused("generator_threads is 0", [](auto* o) { o->source.generator_threads = 0; });
+  ExpectRefused("generator_threads is 257 but must be at most 256",
+                [](auto* o) { o->source.generator_threads = 257; });
+  ExpectRefused("both given", [](StreamOptions* o) {
+    o->source.generator = [](int64_t, absl::Span<std::byte>) { return absl::OkStatus(); };
+    o->source.sized_generator = [](int64_t, absl::Span<std::byte>) { return int64_t{0}; };
+  });
+  ExpectRefused("the older name of another generate_order", [](StreamOptions* o) {
+    o->source.generate_after_update = true;
+    o->source.generate_order = GenerateOrder::kOneAhead;
+  });
+  for (const GenerateOrder order : {GenerateOrder::kAfterUpdate, GenerateOrder::kOneAhead}) {
+    ExpectRefused("generate_ahead is 2, but the generate_order", [order](StreamOptions* o) {
+      o->source.generate_order = order;
+      o->source.generate_ahead = 2;
+    });
+    ExpectRefused("hedges make an item twice", [order](StreamOptions* o) {
+      o->source.generate_order = order;
+      o->reads.hedge.enabled = true;
+    });
+  }
+  ExpectRefused("buffers.count of at least 2", [](StreamOptions* o) {
+    o->source.generate_order = GenerateOrder::kOneAhead;
+    o->buffers.count = 1;
+  });
+  ExpectRefused("goes with scale and bias alone", [](StreamOptions* o) {
+    o->source.sized_generator = [](int64_t, absl::Span<std::byte>) { return int64_t{0}; };
+    o->buffers.transform.emplace();
+    o->buffers.transform->planar = true;
+  });
+  const auto both_names = With([](StreamOptions* o) {
+    o->source.generate_after_update = true;
+    o->source.generate_order = GenerateOrder::kAfterUpdate;
+  });
+  EXPECT_TRUE(CheckStreamOptions(both_names).ok());
+}
+
 TEST(StreamOptionsTest, TheFirstOfSeveralIsNamed) {
   ExpectRefused("budget_bytes is 0", [](StreamOptions* options) {
     options->buffers.batch_items = 0;
@@ -124,6 +163,12 @@ TEST(StreamOptionsTest, TheHashIsOfWhatRanksMustShare) {
       [](auto* o) { o->source.format = ItemFormat::kNpy; },
       [](auto* o) { o->source.item_bytes = 4; },
       [](auto* o) { o->source.generator_items = 4; },
+      [](auto* o) { o->source.generate_order = GenerateOrder::kOneAhead; },
+      [](auto* o) { o->source.generate_ahead = 2; },
+      [](auto* o) { o->source.generator_threads = 2; },
+      [](StreamOptions* o) {
+        o->source.sized_generator = [](int64_t, absl::Span<std::byte>) { return int64_t{0}; };
+      },
       [](auto* o) { o->order.shuffle = true; },
       [](auto* o) { o->order.seed = 1; },
       [](auto* o) { o->order.epochs = 2; },
@@ -138,6 +183,9 @@ TEST(StreamOptionsTest, TheHashIsOfWhatRanksMustShare) {
       [](auto* o) { o->order.in_order = false; }, [](auto* o) { o->order.cursor = "x"; },
   };
   index = 0;
+  EXPECT_EQ(
+      HashOfStream(With([](auto* o) { o->source.generate_after_update = true; })),
+      HashOfStream(With([](auto* o) { o->source.generate_order = GenerateOrder::kAfterUpdate; })));
   for (const Change& change : own) EXPECT_EQ(HashOfStream(With(change)), plain) << index++;
 }
 

@@ -271,6 +271,25 @@ TEST_F(ReadDeskTest, LateReadsHalveWhatIsUnderWay) {
   EXPECT_THAT(most, testing::AllOf(testing::Gt(4u), testing::Lt(9u)));
 }
 
+// A generator makes no later item before this one was taken.
+TEST_F(ReadDeskTest, WhatWaitsInTheSourceHoldsUpNoOlderOrder) {
+  RetryOptions retry;
+  retry.request_timeout = absl::Seconds(1);
+  Make(2, 0, {}, retry);
+  Order(0);
+  Order(1);
+  source_.open[1].TellWaits();
+  PassTime(1000);
+  ASSERT_THAT(source_.cancelled, ElementsAre(0, 1));  // the pace is one at a time
+  source_.Answer(0, absl::CancelledError("cancelled"));
+  source_.Answer(1, absl::CancelledError("cancelled"));
+  PassTime(1);
+  ASSERT_THAT(Slots(source_.open), ElementsAre(1));
+  source_.open[0].TellWaits();
+  PassTime(60);
+  EXPECT_THAT(Slots(source_.open), ElementsAre(1, 0));
+}
+
 TEST_F(ReadDeskTest, AHedgeThatAnswersFirstWins) {
   HedgeOptions hedge;
   hedge.enabled = true;

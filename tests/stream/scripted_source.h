@@ -41,13 +41,14 @@ class ScriptedSource final : public Source {
                                  [cookie](const ReadOp& op) { return op.cookie == cookie; });
     SLUICE_CHECK(at != open.end(), "no such read");
     open.erase(at);
-    ready_.push_back({cookie, status, skew});
+    ready_.push_back({.cookie = cookie, .status = status, .skew = skew, .at_once = at_once});
   }
 
   std::vector<ReadOp> started;  // all of them
   std::vector<ReadOp> open;     // those without an answer
   std::vector<uint64_t> cancelled;
   absl::Status refusal;  // of Start; OK: none
+  bool at_once = false;  // nobody waited for what is answered from now on
 
  private:
   const int fd_;

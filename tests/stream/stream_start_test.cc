@@ -40,6 +40,24 @@ TEST(StreamStartTest, ARequestOfAnotherBuildNamesItsRank) {
   }
 }
 
+TEST(StreamStartTest, ACursorOfAnotherBlockSizeIsRefused) {
+  StreamOptions options = Options();
+  options.order.shuffle = true;
+  options.order.shuffle_block_items = 16;
+  std::vector<StreamRequest> requests(1);
+  const absl::StatusOr<StreamStart> start = PlanStream(options, 100, 0, 0, requests);
+  ASSERT_TRUE(start.ok()) << start.status();
+  EXPECT_EQ(start->order.block_items, 16);
+  requests[0].cursor = start->order.ToText();
+  EXPECT_TRUE(PlanStream(options, 100, 0, 0, requests).ok());
+  options.order.shuffle_block_items = 8;
+  const std::string message(PlanStream(options, 100, 0, 0, requests).status().message());
+  EXPECT_THAT(message, HasSubstr("block 16"));
+  EXPECT_THAT(message, HasSubstr("in blocks of 8"));
+  options.order.shuffle_block_items = absl::nullopt;
+  EXPECT_FALSE(PlanStream(options, 100, 0, 0, requests).ok());
+}
+
 TEST(StreamStartTest, RefusesMorePositionsThanThereCanBe) {
   StreamOptions options = Options();
   const std::vector<StreamRequest> requests(1);

@@ -241,7 +241,7 @@ std::set<const void*> PlacesOf(const StreamOptions& options, const ShardDir& dir
 
 TEST(StreamTest, WholeItemsAreHandedOverInTheBlocksThatTheyWereReadInto) {
   const ShardDir dir(60, 4096, 20);
-  for (const char* scheme : {"buffered:", "file:", "mmap:"}) {
+  for (const char* scheme : {"buffered:", "file:"}) {
     StreamOptions options = dir.Options();
     options.source.uri = scheme + dir.path();
     options.reads.slots = 5;
@@ -399,6 +399,12 @@ TEST(StreamTest, NumbersThatMakeNoSenseAreClearErrors) {
     options = good;
     options.selection.end = -1;
     refuses(options, "selection.end is -1");
+    options = good;
+    options.order.shuffle_block_items = 4;
+    refuses(options, "order.shuffle_block_items goes with order.shuffle");
+    options.order.shuffle = true;
+    options.order.shuffle_block_items = 0;
+    refuses(options, "order.shuffle_block_items is 0");
     options = good;
     options.trace_epochs = -1;
     refuses(options, "trace_epochs is -1");

@@ -74,13 +74,15 @@ TEST(StageTraceTest, LaterEpochsAreLeftOut) {
   trace->Stage(TraceKind::kExchange, 0, Piece(2, 1, 1), 10, 20);
   trace->Item(2, 1, 1, 10, 20);
   trace->Item(1, 7, 1, 10, 20);
+  trace->Sample(30, 1, 1);  // it would be of a later epoch, too
+  EXPECT_EQ(trace->left_out(), 2);
   trace.reset();
   EXPECT_THAT(EventsOf(&log), ElementsAre(Span(TraceKind::kItem, 0, 1, 7, 1, 10, 20)));
 }
 
 TEST(ConsumerTraceTest, AnEpochLastsFromItsFirstWaitToTheNextOnes) {
   JoinedTraceLog log(0);
-  std::optional<ConsumerTrace> trace(std::in_place, &log, 16, 1, 2, INT64_MAX);
+  std::optional<ConsumerTrace> trace(std::in_place, &log, 16, 1, 2, INT64_MAX, "device");
   trace->Wait(Delivered(0, 4), 10, 20);
   trace->Wait(Delivered(0, 5), 30, 40);
   trace->Wait(Delivered(1, 6), 50, 60);
@@ -96,7 +98,7 @@ TEST(ConsumerTraceTest, AnEpochLastsFromItsFirstWaitToTheNextOnes) {
 
 TEST(ConsumerTraceTest, ABufferCountsTheBytesOfItsItems) {
   JoinedTraceLog log(0);
-  std::optional<ConsumerTrace> trace(std::in_place, &log, 16, 1, 2, 1);
+  std::optional<ConsumerTrace> trace(std::in_place, &log, 16, 1, 2, 1, "device");
   trace->Consume(1, {Delivered(0, 4), Delivered(0, 5, {5})}, 10, 20);
   trace->Consume(1, {}, 20, 30);
   trace->Consume(0, {Delivered(1, 6)}, 30, 40);  // beyond the epochs that are recorded
@@ -106,9 +108,10 @@ TEST(ConsumerTraceTest, ABufferCountsTheBytesOfItsItems) {
 
 TEST(ConsumerTraceTest, EpochsThatAreNotRecordedHaveNoSpan) {
   JoinedTraceLog log(0);
-  std::optional<ConsumerTrace> trace(std::in_place, &log, 16, 1, 1, 1);
+  std::optional<ConsumerTrace> trace(std::in_place, &log, 16, 1, 1, 1, "device");
   trace->Wait(Delivered(1, 6), 50, 60);
   trace->End(70);
+  EXPECT_EQ(trace->left_out(), 2);
   trace.reset();
   EXPECT_TRUE(EventsOf(&log).empty());
 }

@@ -129,6 +129,30 @@ TEST(SystemFile, ReadsBothSidesAndMapsThemOneAfterTheOther) {
   EXPECT_THAT(spec->tensors[0].dst.mesh.ranks(), ElementsAre(4, 5, 6, 7));
 }
 
+TEST(SystemFile, ReplicasMultiplyTheDataParallelRanksOfBothSides) {
+  auto system = ParseSystemFile(R"({
+    "train": {"num_gpus": 4, "pp_size": 2, "fsdp_size": 2},
+    "generation": {"num_gpus": 4, "tp_size": 2, "dp_size": 2}})");
+  ASSERT_TRUE(system.ok()) << system.status();
+  ASSERT_TRUE(Replicate(3, &*system).ok());
+  EXPECT_EQ(system->train.num_gpus, 12);
+  EXPECT_EQ(system->generation.num_gpus, 12);
+  EXPECT_EQ(system->generation.dp_size, 6);
+  Model model;
+  model.layers = 2;
+  model.tensors.push_back(Tensor("q_proj.weight", {8, 8}));
+  model.tensors.back().layer = 1;
+  const auto spec = MapModel(model, *system);
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  // The second of two stages: three replicas of two ranks each.
+  EXPECT_THAT(spec->tensors[0].src.mesh.sizes(), ElementsAre(3, 2, 1));
+  EXPECT_THAT(spec->tensors[0].src.mesh.ranks(), ElementsAre(6, 7, 8, 9, 10, 11));
+  EXPECT_THAT(spec->tensors[0].dst.mesh.sizes(), ElementsAre(6, 1, 2));
+  for (const int64_t replicas : {int64_t{0}, int64_t{-1}, int64_t{1} << 40, int64_t{20000}}) {
+    EXPECT_FALSE(Replicate(replicas, &*system).ok()) << replicas;
+  }
+}
+
 TEST(SystemFile, ErrorsNameTheSideAndTheSizes) {
   const struct {
     const char* train;

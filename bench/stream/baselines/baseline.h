@@ -38,6 +38,10 @@ absl::Status RunWaves(const BaselineJob& job, int slabs, RankOutcome* outcome);
 // ahead of the consumer, who takes them in order. A worker also does the transform.
 absl::Status RunThreads(const BaselineJob& job, int workers, int ahead, RankOutcome* outcome);
 
+// What a program does without a stream: makes an item, consumes it, makes the next one. Of a
+// generator, without a transform.
+absl::Status RunLoop(const BaselineJob& job, RankOutcome* outcome);
+
 // A reader of the job's source and its items. The index is read again, as loaders do.
 absl::StatusOr<OpenedSource> OpenBaselineSource(const StreamOptions& stream,
                                                 const InjectedDelay& delay, int in_flight_max);

@@ -13,9 +13,9 @@
 namespace sluice::bench {
 
 // Copies `bytes` of an item, from `offset` on, to their place in `cell`; transforms them on the
-// way.
-void CopyToCell(const absl::optional<ItemTransform>& transform, const std::byte* src,
-                int64_t offset, int64_t bytes, std::byte* cell);
+// way. The library has checked the transform.
+void CopyToCell(const absl::optional<ItemTransform>& transform, const StreamItems& items,
+                int64_t item, const std::byte* src, int64_t offset, int64_t bytes, std::byte* cell);
 
 // The whole item, once it is there.
 TensorView ViewOfCell(const absl::optional<ItemTransform>& transform, const StreamItems& items,

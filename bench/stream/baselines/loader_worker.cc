@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "job/host_clock.h"
+#include "session/stream/item_normalizer.h"
 #include "stream/baselines/cell.h"
 
 namespace sluice::bench {
@@ -17,11 +18,7 @@ namespace {
 constexpr int64_t kCacheLine = 64;
 
 int64_t CellBytes(const StreamOptions& stream, const StreamItems& items) {
-  int64_t bytes = items.item_bytes_max();
-  if (stream.buffers.transform) {
-    bytes = bytes / DTypeBytes(stream.buffers.transform->src) *
-            DTypeBytes(stream.buffers.transform->dst);
-  }
+  const int64_t bytes = DeliveredSizesOf(stream.buffers.transform, items).bytes_max;
   return std::max(kCacheLine, (bytes + kCacheLine - 1) / kCacheLine * kCacheLine);
 }
 
@@ -100,7 +97,7 @@ absl::Status LoaderWorker::Load(int64_t item, std::byte* cell) {
   std::vector<const std::byte*> data;
   if (absl::Status status = reader_.Read(absl::MakeSpan(ops), &data); !status.ok()) return status;
   const int64_t begin_ns = NowNs();
-  CopyToCell(stream_.buffers.transform, data[0], 0, place.bytes, cell);
+  CopyToCell(stream_.buffers.transform, *items_, item, data[0], 0, place.bytes, cell);
   copying_ns_ += NowNs() - begin_ns;
   return absl::OkStatus();
 }

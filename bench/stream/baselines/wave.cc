@@ -76,7 +76,8 @@ void WaveReader::Consume(const Wave& wave, bool waited) {
   for (size_t i = 0; i < wave.pieces.size(); ++i) {
     const Wave::Piece& piece = wave.pieces[i];
     const int64_t begin_ns = NowNs();
-    CopyToCell(transform, wave.data[i], piece.offset, piece.bytes, cell_.data());
+    CopyToCell(transform, *items_, piece.item, wave.data[i], piece.offset, piece.bytes,
+               cell_.data());
     copying_ns_ += NowNs() - begin_ns;
     if (!piece.last) continue;
     job_.consumer->Arrived(std::exchange(waited_, false));

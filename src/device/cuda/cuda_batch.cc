@@ -2,9 +2,12 @@
 #include "device/cuda/cuda_batch.h"
 
 #include <cstddef>
+#include <utility>
 
 #include "absl/types/span.h"
 #include "device/device.h"
+#include "device/normalization.h"
+#include "device/pixel_grid.h"
 #include "device/strided_copy.h"
 #include "tensor/stretch.h"
 
@@ -33,6 +36,26 @@ void OwnedBatch::Assign(const CopyBatch& batch) {
       copy.runs[d] = absl::MakeConstSpan(runs_).subspan(first, count);
       first += count;
     }
+  }
+  AssignFactors();
+}
+
+// Those of one stream of items are mostly the same ones.
+void OwnedBatch::AssignFactors() {
+  factors_.clear();
+  const ChannelFactors* last = nullptr;
+  const auto is_new = [&last](const Normalization& normalization) {
+    if (normalization.factors == nullptr) return false;
+    return std::exchange(last, normalization.factors) != normalization.factors;
+  };
+  for (const Normalization& normalization : normalizations_) {
+    if (is_new(normalization)) factors_.push_back(*normalization.factors);
+  }
+  last = nullptr;
+  size_t next = 0;
+  for (Normalization& normalization : normalizations_) {
+    if (is_new(normalization)) ++next;
+    if (normalization.factors != nullptr) normalization.factors = &factors_[next - 1];
   }
 }
 

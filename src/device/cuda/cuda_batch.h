@@ -9,6 +9,7 @@
 #include "absl/types/span.h"
 #include "device/device.h"
 #include "device/normalization.h"
+#include "device/pixel_grid.h"
 #include "device/reduction.h"
 #include "device/strided_copy.h"
 #include "tensor/stretch.h"
@@ -35,10 +36,13 @@ class OwnedBatch {
   Fence* then() const { return then_; }
 
  private:
+  void AssignFactors();
+
   std::vector<StridedCopy> copies_;
   std::vector<Stretch> runs_;
   std::vector<Reduction> reductions_;
   std::vector<Normalization> normalizations_;
+  std::vector<ChannelFactors> factors_;
   uint64_t cookie_ = 0;
   bool in_stream_order_ = false;
   BatchStage stage_ = BatchStage::kAny;

@@ -21,6 +21,7 @@
 #include "device/cuda/cuda_event.h"
 #include "device/cuda/cuda_launcher.h"
 #include "device/cuda/cuda_pieces.h"
+#include "device/cuda/cuda_pixel_cutter.h"
 #include "device/device.h"
 #include "device/normalization.h"
 #include "device/reduction.h"
@@ -51,6 +52,8 @@ StridedCopy ContiguousCopy(const std::byte* src, std::byte* dst, DType dtype, co
   copy.end = all.length;
   return copy;
 }
+
+bool HasPixels(const Normalization& normalization) { return normalization.pixels.channels > 0; }
 
 }  // namespace
 
@@ -160,7 +163,9 @@ absl::Status CudaIssuer::BeginItem() {
   const auto& normalization = std::get<Normalization>(work_);
   end_element_ = normalization.elements;
   const Stretch all = {0, 0, end_element_};
-  const DType dtype = to_gpu ? normalization.src_dtype : normalization.dst_dtype;
+  // Pixels do not stay side by side: the second half takes them apart, wherever it is done.
+  const bool first_copies = to_gpu || HasPixels(normalization);
+  const DType dtype = first_copies ? normalization.src_dtype : normalization.dst_dtype;
   bounced_.Assign(ContiguousCopy(normalization.src, normalization.dst, dtype, all), to_gpu);
   return absl::OkStatus();
 }
@@ -228,7 +233,7 @@ absl::Status CudaIssuer::TakeArrived() {
 
 CudaIssuer::Work CudaIssuer::FirstHalf(std::byte* slot, int64_t begin, int64_t end) const {
   const auto* const whole = std::get_if<Normalization>(&work_);
-  if (whole == nullptr || route_ == Route::kHostThenGpu) {
+  if (whole == nullptr || route_ == Route::kHostThenGpu || HasPixels(*whole)) {
     return bounced_.FirstHalf(slot, begin, end);
   }
   Normalization half = *whole;
@@ -249,13 +254,17 @@ CudaIssuer::Work CudaIssuer::SecondHalf(std::byte* slot, int64_t begin, int64_t 
     return half;
   }
   const auto* const whole = std::get_if<Normalization>(&work_);
-  if (whole == nullptr || route_ == Route::kGpuThenHost) {
+  if (whole == nullptr || (route_ == Route::kGpuThenHost && !HasPixels(*whole))) {
     return bounced_.SecondHalf(slot, begin, end);
   }
   Normalization half = *whole;
   half.src = slot;
   half.src_kind = DeviceKind::kCudaHost;
-  half.dst += begin * DTypeBytes(whole->dst_dtype);
+  if (HasPixels(*whole)) {
+    half.first += begin;
+  } else {
+    half.dst += begin * DTypeBytes(whole->dst_dtype);
+  }
   half.elements = end - begin;
   return half;
 }
@@ -295,8 +304,11 @@ void CudaIssuer::BeginOnGpu(const Work& work) {
     moves_.emplace(*copy, copy_engine_may_);
   } else if (const auto* reduction = std::get_if<Reduction>(&gpu_work_)) {
     stretches_.emplace(CutterOf(*reduction));
+  } else if (const auto& normalization = std::get<Normalization>(gpu_work_);
+             HasPixels(normalization)) {
+    pixels_.emplace(normalization);
   } else {
-    stretches_.emplace(CutterOf(std::get<Normalization>(gpu_work_)));
+    stretches_.emplace(CutterOf(normalization));
   }
 }
 
@@ -306,8 +318,11 @@ absl::StatusOr<bool> CudaIssuer::ContinueOnGpu() {
     done = AddMoves();
   } else if (const auto* reduction = std::get_if<Reduction>(&gpu_work_)) {
     done = AddStretches<Reduction, CudaReduction>(*reduction);
+  } else if (const auto& normalization = std::get<Normalization>(gpu_work_);
+             HasPixels(normalization)) {
+    done = AddPixels();
   } else {
-    done = AddStretches<Normalization, CudaNormalization>(std::get<Normalization>(gpu_work_));
+    done = AddStretches<Normalization, CudaNormalization>(normalization);
   }
   if (done.ok() && *done) on_gpu_ = false;
   return done;
@@ -361,6 +376,16 @@ absl::StatusOr<bool> CudaIssuer::AddStretches(const OneWork& work) {
   while (holds_piece_ || stretches_->Next(&stretch_)) {
     holds_piece_ = true;
     absl::StatusOr<bool> added = launcher_->Add(PieceOf(work, stretch_));
+    if (!added.ok() || !*added) return added;
+    holds_piece_ = false;
+  }
+  return true;
+}
+
+absl::StatusOr<bool> CudaIssuer::AddPixels() {
+  while (holds_piece_ || pixels_->Next(&pixel_piece_)) {
+    holds_piece_ = true;
+    absl::StatusOr<bool> added = launcher_->Add(pixel_piece_);
     if (!added.ok() || !*added) return added;
     holds_piece_ = false;
   }

@@ -19,6 +19,7 @@
 #include "device/cuda/cuda_event.h"
 #include "device/cuda/cuda_launcher.h"
 #include "device/cuda/cuda_pieces.h"
+#include "device/cuda/cuda_pixel_cutter.h"
 #include "device/normalization.h"
 #include "device/reduction.h"
 #include "device/strided_copy.h"
@@ -70,6 +71,7 @@ class CudaIssuer {
   absl::StatusOr<bool> AddByCopyEngine(const CudaMove& piece);
   template <class OneWork, class Piece>
   absl::StatusOr<bool> AddStretches(const OneWork& work);
+  absl::StatusOr<bool> AddPixels();
 
   const cudaStream_t stream_;
   std::unique_ptr<CudaLauncher> launcher_;
@@ -101,9 +103,11 @@ class CudaIssuer {
   bool copy_engine_may_ = false;
   std::optional<MoveCutter> moves_;
   std::optional<StretchCutter> stretches_;
+  std::optional<PixelCutter> pixels_;
   bool holds_piece_ = false;  // one that did not fit
   CudaMove move_;
   CudaStretch stretch_;
+  CudaPixels pixel_piece_;
 };
 
 }  // namespace sluice

@@ -14,20 +14,34 @@ namespace sluice {
 inline constexpr int kPiecesOfLaunch = 255;
 inline constexpr int kFewPieces = 16;
 
+// How many pieces of a kind launches have room for.
+template <class Piece>
+struct LaunchRoom {
+  static constexpr int kFew = kFewPieces;
+  static constexpr int kMany = kPiecesOfLaunch;
+};
+// They carry the factors of their channels.
+template <>
+struct LaunchRoom<CudaPixels> {
+  static constexpr int kFew = 2;
+  static constexpr int kMany = 48;
+};
+
 struct CudaLaunch {
   cudaStream_t stream = nullptr;
   int multiprocessors = 1;  // of the stream's device
 };
 
-// Launches a kernel on `count` pieces, 1 to kPiecesOfLaunch; moves are between equal types, casts
-// between different ones. Fills in their first_tile. The array has room for kFewPieces, or for
-// kPiecesOfLaunch if there are more. The launch carries what lies behind the pieces too, and the
-// kernel does not look at it. The array is not needed after the call.
+// Launches a kernel on `count` pieces, 1 to LaunchRoom's kMany; moves are between equal types,
+// casts between different ones. Fills in their first_tile. The array has room for kFew pieces, or
+// for kMany if there are more. The launch carries what lies behind the pieces too, and the kernel
+// does not look at it. The array is not needed after the call.
 cudaError_t LaunchMoves(const CudaLaunch& launch, CudaMove* pieces, int count);
 cudaError_t LaunchCasts(const CudaLaunch& launch, CudaMove* pieces, int count);
 cudaError_t LaunchTransposes(const CudaLaunch& launch, CudaTranspose* pieces, int count);
 cudaError_t LaunchReductions(const CudaLaunch& launch, CudaReduction* pieces, int count);
 cudaError_t LaunchNormalizations(const CudaLaunch& launch, CudaNormalization* pieces, int count);
+cudaError_t LaunchPixels(const CudaLaunch& launch, CudaPixels* pieces, int count);
 
 // Loads a kernel on the current device, which its first launch would do otherwise.
 cudaError_t LoadMoves();
@@ -35,6 +49,7 @@ cudaError_t LoadCasts();
 cudaError_t LoadTransposes();
 cudaError_t LoadReductions();
 cudaError_t LoadNormalizations();
+cudaError_t LoadPixels();
 
 }  // namespace sluice
 

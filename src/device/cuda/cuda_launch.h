@@ -60,10 +60,11 @@ cudaError_t LaunchTilesOf(const CudaLaunch& launch, Piece* pieces, int count, ui
 template <class Piece, class Tiles>
 cudaError_t LaunchTiles(const CudaLaunch& launch, Piece* pieces, int count) {
   const uint32_t tiles = NumberTiles(pieces, count);
-  if (count <= kFewPieces) {
-    return LaunchTilesOf<Piece, Tiles, kFewPieces>(launch, pieces, count, tiles);
+  using Room = LaunchRoom<Piece>;
+  if (count <= Room::kFew) {
+    return LaunchTilesOf<Piece, Tiles, Room::kFew>(launch, pieces, count, tiles);
   }
-  return LaunchTilesOf<Piece, Tiles, kPiecesOfLaunch>(launch, pieces, count, tiles);
+  return LaunchTilesOf<Piece, Tiles, Room::kMany>(launch, pieces, count, tiles);
 }
 
 template <class Piece, class Tiles, int kCount>
@@ -75,8 +76,9 @@ cudaError_t LoadTilesOf() {
 
 template <class Piece, class Tiles>
 cudaError_t LoadTiles() {
-  const cudaError_t error = LoadTilesOf<Piece, Tiles, kFewPieces>();
-  return error == cudaSuccess ? LoadTilesOf<Piece, Tiles, kPiecesOfLaunch>() : error;
+  using Room = LaunchRoom<Piece>;
+  const cudaError_t error = LoadTilesOf<Piece, Tiles, Room::kFew>();
+  return error == cudaSuccess ? LoadTilesOf<Piece, Tiles, Room::kMany>() : error;
 }
 
 }  // namespace sluice

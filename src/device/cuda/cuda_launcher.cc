@@ -27,6 +27,7 @@ static_assert(kPiecesOfLaunch * sizeof(CudaMove) + 8 <= 32764);
 static_assert(sizeof(CudaTranspose) <= sizeof(CudaMove));
 static_assert(sizeof(CudaReduction) <= sizeof(CudaMove));
 static_assert(sizeof(CudaNormalization) <= sizeof(CudaMove));
+static_assert(LaunchRoom<CudaPixels>::kMany * sizeof(CudaPixels) + 8 <= 32764);
 
 void CudaLauncher::Hull::Add(const std::byte* at, uintptr_t bytes) {
   const auto address = reinterpret_cast<uintptr_t>(at);
@@ -39,7 +40,8 @@ CudaLauncher::CudaLauncher(const CudaLaunch& launch)
       moves_(kPiecesOfLaunch),
       transposes_(kPiecesOfLaunch),
       reductions_(kPiecesOfLaunch),
-      normalizations_(kPiecesOfLaunch) {}
+      normalizations_(kPiecesOfLaunch),
+      pixels_(LaunchRoom<CudaPixels>::kMany) {}
 
 absl::StatusOr<std::unique_ptr<CudaLauncher>> CudaLauncher::Create(int ordinal,
                                                                    cudaStream_t stream) {
@@ -89,10 +91,14 @@ absl::StatusOr<bool> CudaLauncher::Add(const CudaNormalization& piece) {
   return AddAs(Kind::kNormalization, &normalizations_, piece);
 }
 
+absl::StatusOr<bool> CudaLauncher::Add(const CudaPixels& piece) {
+  return AddAs(Kind::kPixels, &pixels_, piece);
+}
+
 template <class Piece>
 absl::StatusOr<bool> CudaLauncher::AddAs(Kind kind, std::vector<Piece>* pieces,
                                          const Piece& piece) {
-  if (count_ == kPiecesOfLaunch || (count_ > 0 && kind != kind_)) {
+  if (count_ > 0 && (kind != kind_ || count_ == LaunchRoom<Piece>::kMany)) {
     if (absl::Status status = Flush(); !status.ok()) return status;
   }
   Launch& next = launches_[next_];
@@ -109,6 +115,7 @@ absl::StatusOr<bool> CudaLauncher::AddAs(Kind kind, std::vector<Piece>* pieces,
 absl::Status CudaLauncher::Flush() {
   if (count_ == 0) return absl::OkStatus();
   const int count = std::exchange(count_, 0);
+  int few = kFewPieces;
   absl::Status status;
   switch (kind_) {
     case Kind::kMove:
@@ -129,8 +136,13 @@ absl::Status CudaLauncher::Flush() {
       status = CudaStatus(LaunchNormalizations(launch_, normalizations_.data(), count),
                           "launch of the normalization kernel");
       break;
+    case Kind::kPixels:
+      status =
+          CudaStatus(LaunchPixels(launch_, pixels_.data(), count), "launch of the pixel kernel");
+      few = LaunchRoom<CudaPixels>::kFew;
+      break;
   }
-  if (!status.ok() || count <= kFewPieces) return status;
+  if (!status.ok() || count <= few) return status;
   Launch& launched = launches_[next_];
   launched.under_way = true;
   next_ = (next_ + 1) % launches_.size();

@@ -24,12 +24,13 @@ class CudaLauncher {
   // On a stream of the current device, `ordinal`.
   static absl::StatusOr<std::unique_ptr<CudaLauncher>> Create(int ordinal, cudaStream_t stream);
 
-  // Adds a piece, unless (false) kLaunches launches of more than kFewPieces are under way: try
+  // Adds a piece, unless (false) kLaunches launches of more than a few are under way: try
   // again later.
   absl::StatusOr<bool> Add(const CudaMove& piece);
   absl::StatusOr<bool> Add(const CudaTranspose& piece);
   absl::StatusOr<bool> Add(const CudaReduction& piece);
   absl::StatusOr<bool> Add(const CudaNormalization& piece);
+  absl::StatusOr<bool> Add(const CudaPixels& piece);
 
   // Launches what has been added.
   absl::Status Flush();
@@ -37,7 +38,7 @@ class CudaLauncher {
   static constexpr size_t kLaunches = 8;
 
  private:
-  enum class Kind { kMove, kCast, kTranspose, kReduction, kNormalization };
+  enum class Kind { kMove, kCast, kTranspose, kReduction, kNormalization, kPixels };
   struct Launch {
     UniqueCudaEvent passed;
     bool under_way = false;  // as far as is known
@@ -55,14 +56,15 @@ class CudaLauncher {
   absl::StatusOr<bool> AddAs(Kind kind, std::vector<Piece>* pieces, const Piece& piece);
 
   const CudaLaunch launch_;
-  // Room for kPiecesOfLaunch each. One of them holds `count_` pieces, of `kind_`.
+  // Room for as many as a launch has. One of them holds `count_` pieces, of `kind_`.
   std::vector<CudaMove> moves_;
   std::vector<CudaTranspose> transposes_;
   std::vector<CudaReduction> reductions_;
   std::vector<CudaNormalization> normalizations_;
+  std::vector<CudaPixels> pixels_;
   int count_ = 0;
   Kind kind_ = Kind::kMove;
-  std::array<Launch, kLaunches> launches_;  // of more than kFewPieces
+  std::array<Launch, kLaunches> launches_;  // of more than a few
   size_t next_ = 0;                         // of them
   // What the reductions among the pieces read only, and what they change.
   Hull read_;

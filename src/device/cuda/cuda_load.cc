@@ -42,7 +42,7 @@ absl::StatusOr<std::string> Describe(int ordinal) {
 
 absl::Status LoadCudaKernels(int ordinal) {
   for (cudaError_t (*const load)() :
-       {LoadMoves, LoadCasts, LoadTransposes, LoadReductions, LoadNormalizations}) {
+       {LoadMoves, LoadCasts, LoadTransposes, LoadReductions, LoadNormalizations, LoadPixels}) {
     const cudaError_t error = load();
     if (error == cudaSuccess) continue;
     absl::Status status = CudaStatus(error, "cudaFuncGetAttributes");

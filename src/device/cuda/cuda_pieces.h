@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "device/cuda/cuda_host_device.h"
+#include "device/pixel_grid.h"
 #include "sluice/layout.h"
 #include "sluice/tensor.h"
 
@@ -105,6 +106,29 @@ struct CudaNormalization {
   DType src_dtype = DType::kU8;
   DType dst_dtype = DType::kF32;
   CudaUnit unit = CudaUnit::kElement;
+};
+
+// Boxes of pixels that normalization.h makes of an item of pixels. A unit is a pixel where channels
+// become planes, so that threads next to each other store side by side; otherwise one element.
+struct CudaPixels {
+  const std::byte* src = nullptr;  // of unit 0
+  std::byte* dst = nullptr;
+  int64_t src_row = 0;  // bytes from one row to the next
+  int64_t dst_row = 0;
+  int64_t src_pixel = 0;
+  int64_t dst_pixel = 0;
+  int64_t dst_channel = 0;  // of the source's: one element
+  FastDivisor units_of_pixel;
+  FastDivisor columns;
+  uint32_t channels_of_unit = 1;
+  uint32_t units = 0;
+  uint32_t first_tile = 0;
+  DType src_dtype = DType::kU8;
+  DType dst_dtype = DType::kF32;
+  bool aligned = true;             // single elements are
+  bool by_channel = false;         // false: the first scale and bias are those of all elements
+  float scale[kMaxChannels] = {};  // from unit 0's channel on
+  float bias[kMaxChannels] = {};
 };
 
 struct CudaPlace {

@@ -69,7 +69,7 @@ absl::StatusOr<Cursor> MergeCursors(absl::Span<const Cursor> cursors) {
   merged.layers.assign(1, {});
   for (const Cursor& cursor : cursors) {
     if (cursor.items != merged.items || cursor.shuffle != merged.shuffle ||
-        cursor.seed != merged.seed) {
+        cursor.seed != merged.seed || cursor.block_items != merged.block_items) {
       return absl::InvalidArgumentError(absl::StrCat("cursors of different streams: '",
                                                      cursors[0].ToText().substr(0, 200), "' and '",
                                                      cursor.ToText().substr(0, 200), "'"));

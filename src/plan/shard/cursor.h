@@ -22,6 +22,7 @@ struct Cursor {
   int64_t items = 1;
   bool shuffle = false;
   uint64_t seed = 0;
+  int64_t block_items = 1;  // see EpochOrder
   // A fingerprint of what the items are; 0: not known.
   uint64_t data = 0;
   // First what the ranks of this job have released, then what those of the jobs before it had, as

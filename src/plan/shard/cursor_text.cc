@@ -1,5 +1,8 @@
 // Cursors as texts: "sluice-cursor-2 items 400 shuffle 0 seed 0 data 0 / 0 1 2 400 100 3 2".
 //
+// Where blocks of items are shuffled, "block 64" follows after the data. Older versions refuse
+// that.
+//
 // A layer begins with '/', its further parts with '|'. A part says how many sets of places there
 // are. Then come the first set's first place, step and end, and how many of its members are
 // released. For each range beyond these come two numbers: the members that lie between, and those
@@ -163,6 +166,7 @@ std::string TextOf(const Cursor& cursor, size_t layers_max, size_t ranges_max) {
   std::string text =
       absl::StrCat(kMagic, " items ", cursor.items, " shuffle ", cursor.shuffle ? 1 : 0, " seed ",
                    cursor.seed, " data ", cursor.data);
+  if (cursor.block_items != 1) absl::StrAppend(&text, " block ", cursor.block_items);
   for (size_t l = 0; l < std::min(layers_max, cursor.layers.size()); ++l) {
     absl::StrAppend(&text, " /");
     const ReleasedLayer& layer = cursor.layers[l];
@@ -206,8 +210,11 @@ absl::StatusOr<Cursor> Cursor::Parse(absl::string_view text) {
                      fields.TakeNumber(&cursor.seed) &&
                      (before || (fields.Take("data") && fields.TakeNumber(&cursor.data)));
   if (!whole) return NoCursor(text, "cut short");
+  if (fields.Take("block") && !fields.TakeNumber(&cursor.block_items)) {
+    return NoCursor(text, "cut short");
+  }
   cursor.shuffle = shuffle != 0;
-  if (cursor.items < 1 || cursor.items > StreamPlan::kItemsMax) {
+  if (cursor.items < 1 || cursor.items > StreamPlan::kItemsMax || cursor.block_items < 1) {
     return NoCursor(text, "with numbers out of range");
   }
   absl::Status status =

@@ -1,57 +1,56 @@
-// A balanced Feistel network over the smallest even number of bits, walked until it hits an item:
-// J. Black and P. Rogaway, "Ciphers with Arbitrary Finite Domains", CT-RSA 2002, section 5.
+// From a place to its block, and to the item inside the block.
 #include "plan/shard/epoch_order.h"
+
+#include <algorithm>
 
 #include "tensor/check.h"
 
 namespace sluice {
-namespace {
 
-constexpr int kRounds = 6;
-
-// The finalizer of SplitMix64: G. Steele, D. Lea, C. Flood, "Fast Splittable Pseudorandom Number
-// Generators", OOPSLA 2014.
-uint64_t Mix(uint64_t value) {
-  value += 0x9E3779B97F4A7C15u;
-  value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9u;
-  value = (value ^ (value >> 27)) * 0x94D049BB133111EBu;
-  return value ^ (value >> 31);
+EpochOrder::EpochOrder(int64_t items, bool shuffle, uint64_t seed, int64_t block_items)
+    : items_(items),
+      shuffle_(shuffle),
+      seed_(seed),
+      block_items_(std::clamp<int64_t>(block_items, 1, std::max<int64_t>(1, items))),
+      last_items_(items - (items - 1) / block_items_ * block_items_),
+      blocks_((items - 1) / block_items_ + 1),
+      within_(block_items_),
+      within_last_(last_items_) {
+  SLUICE_CHECK(items >= 1 && block_items >= 1, "an order of no items");
 }
 
-}  // namespace
+uint64_t EpochOrder::KeyOf(int64_t epoch) const {
+  return MixBits(seed_ ^ MixBits(static_cast<uint64_t>(epoch)));
+}
 
-EpochOrder::EpochOrder(int64_t items, bool shuffle, uint64_t seed)
-    : items_(items), shuffle_(shuffle), seed_(seed) {
-  SLUICE_CHECK(items >= 1, "an order of no items");
-  while (half_bits_ < 31 && (uint64_t{1} << (2 * half_bits_)) < static_cast<uint64_t>(items)) {
-    ++half_bits_;
-  }
-  SLUICE_CHECK((uint64_t{1} << (2 * half_bits_)) >= static_cast<uint64_t>(items),
-               "too many items to order");
+// Where the short block comes, all after it begin earlier than whole blocks would.
+EpochOrder::Spot EpochOrder::SpotOf(int64_t place, uint64_t key) const {
+  const int64_t turn = place / block_items_;
+  if (last_items_ == block_items_) return {turn, place % block_items_};
+  const int64_t short_turn = blocks_.PlaceOf(blocks_.values() - 1, key);
+  if (turn < short_turn) return {turn, place % block_items_};
+  const int64_t after = place - short_turn * block_items_;
+  if (after < last_items_) return {short_turn, after};
+  const int64_t beyond = after - last_items_;
+  return {short_turn + 1 + beyond / block_items_, beyond % block_items_};
 }
 
 int64_t EpochOrder::ItemAt(int64_t epoch, int64_t place) const {
   SLUICE_CHECK(place >= 0 && place < items_, "no such place in an epoch");
   if (!shuffle_) return place;
-  const uint64_t key = Mix(seed_ ^ Mix(static_cast<uint64_t>(epoch)));
-  // At most four times as many values as items, so the walk is short.
-  uint64_t value = static_cast<uint64_t>(place);
-  do {
-    value = Permute(value, key);
-  } while (value >= static_cast<uint64_t>(items_));
-  return static_cast<int64_t>(value);
+  const uint64_t key = KeyOf(epoch);
+  const Spot spot = SpotOf(place, key);
+  const int64_t block = blocks_.At(spot.turn, key);
+  if (block_items_ == 1) return block;
+  // Each block has an order of its own.
+  const uint64_t inner_key = MixBits(key ^ MixBits(static_cast<uint64_t>(block)));
+  const Permutation& inner = block == blocks_.values() - 1 ? within_last_ : within_;
+  return block * block_items_ + inner.At(spot.within, inner_key);
 }
 
-uint64_t EpochOrder::Permute(uint64_t value, uint64_t key) const {
-  const uint64_t mask = (uint64_t{1} << half_bits_) - 1;
-  uint64_t left = value >> half_bits_;
-  uint64_t right = value & mask;
-  for (uint64_t round = 0; round < kRounds; ++round) {
-    const uint64_t next = left ^ (Mix(key + round * 0xD1B54A32D192ED03u + right) & mask);
-    left = right;
-    right = next;
-  }
-  return (left << half_bits_) | right;
+int64_t EpochOrder::BlockAt(int64_t epoch, int64_t place) const {
+  SLUICE_CHECK(place >= 0 && place < items_, "no such place in an epoch");
+  return shuffle_ ? SpotOf(place, KeyOf(epoch)).turn : place / block_items_;
 }
 
 }  // namespace sluice

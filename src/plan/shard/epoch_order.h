@@ -7,24 +7,40 @@
 
 #include <cstdint>
 
+#include "plan/shard/permutation.h"
+
 namespace sluice {
 
 class EpochOrder {
  public:
-  // `items` at least 1. A shuffled order is a permutation that `seed` and the epoch choose.
-  EpochOrder(int64_t items, bool shuffle, uint64_t seed);
+  // `items` and `block_items` at least 1. A shuffled order is a permutation that `seed` and the
+  // epoch choose: of blocks of `block_items` neighbours, and of the items within each block. Of
+  // blocks of one, it is one of items. The last block may be shorter, and comes anywhere.
+  EpochOrder(int64_t items, bool shuffle, uint64_t seed, int64_t block_items = 1);
 
   int64_t items() const { return items_; }
   // The item at `place`, 0 .. items()-1, of `epoch`.
   int64_t ItemAt(int64_t epoch, int64_t place) const;
+  // Which of an epoch's blocks `place` is in, counted in the order in which they come.
+  int64_t BlockAt(int64_t epoch, int64_t place) const;
+  int64_t blocks() const { return blocks_.values(); }
 
  private:
-  uint64_t Permute(uint64_t value, uint64_t key) const;
+  struct Spot {
+    int64_t turn = 0;    // of the block, in the epoch's order
+    int64_t within = 0;  // the place inside the block
+  };
+  uint64_t KeyOf(int64_t epoch) const;
+  Spot SpotOf(int64_t place, uint64_t key) const;
 
   int64_t items_;
   bool shuffle_;
   uint64_t seed_;
-  int half_bits_ = 1;  // of a block that the permutation is over: at least `items` values
+  int64_t block_items_;
+  int64_t last_items_;  // of the last block as items are numbered
+  Permutation blocks_;
+  Permutation within_;
+  Permutation within_last_;
 };
 
 }  // namespace sluice

@@ -4,11 +4,14 @@
 #include <algorithm>
 
 #include "tensor/check.h"
+#include "tensor/stable_hash.h"
 
 namespace sluice {
 
 StreamPlan::StreamPlan(const StreamPlanOptions& options, int rank)
-    : options_(options), rank_(rank), order_(options.items, options.shuffle, options.seed) {
+    : options_(options),
+      rank_(rank),
+      order_(options.items, options.shuffle, options.seed, options.block_items) {
   SLUICE_CHECK(options.items <= kItemsMax, "too many items for bucket ids");
   SLUICE_CHECK(options.epochs < int64_t{1} << kRunBits, "too many epochs for bucket ids");
   SLUICE_CHECK(options.epochs <= kPositionsMax / options.items, "too many items of all epochs");
@@ -45,6 +48,22 @@ absl::Span<const int> StreamPlan::Sharers(int64_t position) {
   }
   std::sort(sharers_.begin(), sharers_.end());
   return sharers_;
+}
+
+// Those that ask for equal places take turns. Where others share some of these places, no turn fits
+// all, and a hash deals.
+int StreamPlan::MakerOf(int64_t position, absl::Span<const int> sharers) const {
+  const uint64_t count = static_cast<uint64_t>(sharers.size());
+  if (count < 2) return sharers[0];
+  const int64_t place = position % items();
+  for (const Group& group : groups_) {
+    if (group.ranks.size() != sharers.size() || !group.places.Has(place)) continue;
+    const int64_t turn = (place - group.places.first) / group.places.step + EpochOf(position);
+    return sharers[static_cast<uint64_t>(turn) % count];
+  }
+  StableHash hash;
+  hash.AddSigned(position);
+  return sharers[hash.value() % count];
 }
 
 BucketId StreamPlan::IdOf(int64_t position, int64_t piece, int reader) const {

@@ -21,6 +21,7 @@ struct StreamPlanOptions {
   int64_t epochs = 1;
   bool shuffle = false;
   uint64_t seed = 0;
+  int64_t block_items = 1;  // see EpochOrder
   bool exchange = true;
   std::vector<PlaceSet> places;  // of each rank
   // What was released before: it does not come again. As MergeCursors makes it.
@@ -37,6 +38,11 @@ class StreamPlan {
   int64_t EpochOf(int64_t position) const { return position / items(); }
   int64_t ItemAt(int64_t position) const {
     return order_.ItemAt(position / items(), position % items());
+  }
+  // Which block of all epochs' the position is in: ascends with positions, from 0 on.
+  int64_t BlockOf(int64_t position) const {
+    const int64_t epoch = position / items();
+    return epoch * order_.blocks() + order_.BlockAt(epoch, position % items());
   }
   // Positions end here.
   int64_t end() const { return items() * options_.epochs; }
@@ -62,6 +68,10 @@ class StreamPlan {
   static int ReaderOf(absl::Span<const int> sharers, int64_t object) {
     return sharers[static_cast<size_t>(object % static_cast<int64_t>(sharers.size()))];
   }
+
+  // Who of `sharers`, those of `position`, makes its item where any of them can: all make equal
+  // shares of what they share, and of each stretch of it.
+  int MakerOf(int64_t position, absl::Span<const int> sharers) const;
 
   // The bucket of a piece. Ascends with position, then piece.
   static constexpr int64_t kPiecesMax = int64_t{1} << kPhaseBits;

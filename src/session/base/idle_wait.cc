@@ -40,7 +40,8 @@ void IdleWait::Unwatch(int fd) {
 void IdleWait::Wake() {
   wakes_.fetch_add(1);
   // Whoever falls asleep only now looks at wakes_ first.
-  if (!asleep_.load()) return;
+  // One call of the system wakes them, however many wakes there are until then.
+  if (!asleep_.load() || !asleep_.exchange(false)) return;
   const uint64_t one = 1;
   // It fails only when it is readable already.
   if (wake_fd_ >= 0) static_cast<void>(!write(wake_fd_, &one, sizeof(one)));

@@ -32,7 +32,7 @@ struct Proposal {
     int64_t value = 0;
     bool shown = true;
   };
-  static constexpr size_t kMaxValues = 9;
+  static constexpr size_t kMaxValues = 10;
   absl::InlinedVector<Value, kMaxValues> values;
   // Whether this rank's own input is good.
   absl::Status status;

@@ -99,6 +99,11 @@ void ReadDesk::Begin(int slot_number, int block_number, bool hedge, int64_t now_
   } else {
     hedges_.CountRequest();
   }
+  const bool follows =
+      slot.order.object == last_object_ && slot.order.offset == last_end_ && slot.order.bytes > 0;
+  if (!follows) ++counters_.runs;
+  last_object_ = slot.order.object;
+  last_end_ = slot.order.offset + slot.order.bytes;
   ready_.push_back({.object = slot.order.object,
                     .offset = slot.order.offset,
                     .bytes = slot.order.bytes,
@@ -106,6 +111,10 @@ void ReadDesk::Begin(int slot_number, int block_number, bool hedge, int64_t now_
                     .cookie = static_cast<uint64_t>(block_number),
                     .item = slot.order.item,
                     .attempt = slot.attempts++,
+                    .may_join = slot.order.may_join && follows && !hedge && !ready_.empty(),
+                    .batch = slot.order.batch,
+                    .may_lend = slot.order.may_lend,
+                    .aside = slot.order.aside,
                     .progress = progress});
 }
 
@@ -169,7 +178,7 @@ absl::StatusOr<int> ReadDesk::Poll(absl::Span<ReadDone> done, int64_t now_ns) {
   return static_cast<int>(count);
 }
 
-bool ReadDesk::Take(const ReadEvent& event, int64_t now_ns, ReadDone* done) {
+bool ReadDesk::Take(ReadEvent& event, int64_t now_ns, ReadDone* done) {
   const int number = static_cast<int>(event.cookie);
   Block& block = At(number);
   SLUICE_CHECK(block.reading, "an answer to no read");
@@ -219,7 +228,13 @@ bool ReadDesk::Take(const ReadEvent& event, int64_t now_ns, ReadDone* done) {
     source_->Cancel(static_cast<uint64_t>(other));
   }
   slot.ordered = false;
-  *done = {slot_number, absl::OkStatus(), BlockOf(slot_number) + event.skew, latency_ns};
+  const bool is_lent = event.lender != nullptr;
+  *done = {.slot = slot_number,
+           .data = is_lent ? event.lent : BlockOf(slot_number) + event.skew,
+           .latency_ns = latency_ns,
+           .at_once = event.at_once && !slot.order.aside,
+           .aside = slot.order.aside,
+           .lender = std::move(event.lender)};
   return true;
 }
 
@@ -236,7 +251,7 @@ bool ReadDesk::TakeFailure(int slot_number, const absl::Status& status, int64_t 
     return false;
   }
   slot.ordered = false;
-  *done = {slot_number, Final(slot), nullptr, 0};
+  *done = {.slot = slot_number, .status = Final(slot)};
   return true;
 }
 
@@ -346,8 +361,24 @@ void ReadDesk::QueueRetries(int64_t now_ns) {
     retries_.pop_back();
     slot.retry_ns = INT64_MAX;
     ++counters_.retries;
-    Wait(number);
+    // What waits in the source may wait for this order, as a generator's items do. Then nothing
+    // else would ever make room for it.
+    if (OthersWaitFor(number)) {
+      Begin(number, slot.block, false, now_ns);
+    } else {
+      Wait(number);
+    }
   }
+}
+
+bool ReadDesk::OthersWaitFor(int slot) const {
+  for (int number = oldest_; number != kNone; number = At(number).after) {
+    const Block& block = At(number);
+    if (!block.counted || block.slot == kNone) continue;
+    if (BegunNs(number) != ReadProgress::kNotBegun) return false;  // it will end by itself
+    if (Of(block.slot).serial < Of(slot).serial) return false;
+  }
+  return true;
 }
 
 int64_t ReadDesk::next_due_ns() const {

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -27,19 +28,28 @@ struct ReadOrder {
   int64_t offset = 0;
   int64_t bytes = 0;
   int64_t item = 0;
+  int64_t batch = 0;      // see ReadOp
+  bool may_lend = false;  // the source may answer with memory of its own
+  bool aside = false;     // see ReadOp
+  bool may_join = false;  // begins where the order before it ends, and may be one request with it
 };
 
 struct ReadDone {
   int slot = 0;
-  absl::Status status;              // not OK: has a ReadFailure
+  absl::Status status = {};         // not OK: has a ReadFailure
   const std::byte* data = nullptr;  // where the range begins, until the slot's next order
   int64_t latency_ns = 0;
+  bool at_once = false;  // nobody waited for storage; not told of what is read aside
+  bool aside = false;    // it was asked for so
+  // Not null: `data` is the source's, may only be read, and stays as long as anybody has this.
+  std::shared_ptr<const LentMemory> lender = nullptr;
 };
 
 struct ReadDeskCounters {
   int64_t hedges = 0;
   int64_t hedges_won = 0;
   int64_t retries = 0;
+  int64_t runs = 0;  // requests that do not begin where the one before ends
 };
 
 // Memory is `slots` + `spares` equal blocks. A slot has one block at any time; a hedge takes a
@@ -118,6 +128,7 @@ class ReadDesk {
 
   const Slot& Of(int slot) const { return slots_[static_cast<size_t>(slot)]; }
   Slot& Of(int slot) { return slots_[static_cast<size_t>(slot)]; }
+  const Block& At(int block) const { return blocks_[static_cast<size_t>(block)]; }
   Block& At(int block) { return blocks_[static_cast<size_t>(block)]; }
   void Wait(int slot);
   void BeginWaiting(int64_t now_ns);
@@ -134,8 +145,10 @@ class ReadDesk {
   void GiveUp(int block, int64_t now_ns);
   void RecallQueued();
   void QueueRetries(int64_t now_ns);
+  // True if all that is under way waits in the source, and was ordered after the slot's order.
+  bool OthersWaitFor(int slot) const;
   // True if the slot's order has ended, as `done` says.
-  bool Take(const ReadEvent& event, int64_t now_ns, ReadDone* done);
+  bool Take(ReadEvent& event, int64_t now_ns, ReadDone* done);
   bool TakeFailure(int slot, const absl::Status& status, int64_t now_ns, ReadDone* done);
   absl::Status Final(const Slot& slot) const;
 
@@ -161,6 +174,9 @@ class ReadDesk {
   int outstanding_ = 0;
   int counted_ = 0;
   uint64_t serial_ = 0;
+  // Where the request that was begun last ends.
+  int last_object_ = kNone;
+  int64_t last_end_ = 0;
   int64_t polled_ns_ = 0;        // when Poll was called last
   int64_t judge_ns_ = 0;         // nothing is called late before
   int64_t look_ns_ = INT64_MAX;  // no read needs a look before

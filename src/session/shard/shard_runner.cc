@@ -58,7 +58,9 @@ ShardRunner::ShardRunner(ShardWork* work, Device* device, Source* source,
       carrier_(device, std::move(transport)),
       reads_(source, options.object_names, options.slots, options.spares, options.kept,
              staging_->data(), options.block_bytes, options.hedge, options.retry),
+      grouped_(options.slots),
       pieces_(static_cast<size_t>(options.window)),
+      read_ahead_(options.few_slots, options.slots),
       head_start_(options.head_start_ns, options.first_sends_ns),
       held_(static_cast<size_t>(options.slots)),
       read_events_(kReadEventBatch) {
@@ -95,12 +97,22 @@ absl::StatusOr<Carrier::Fed> ShardRunner::Feed() {
   return *drained || *sent ? Carrier::Fed::kSome : Carrier::Fed::kNothing;
 }
 
+bool ShardRunner::MaySubmit() const {
+  if (aside_ || read_ahead_.limit() == ReadAhead::kAll) return true;
+  const EngineCounters& counters = engine().counters();
+  const int64_t ended = counters.finished + counters.failed + counters.cancelled;
+  return counters.submitted - ended < read_ahead_.limit();
+}
+
 void ShardRunner::Submit() {
   const int64_t now_ns = MonotonicNs();
   Engine* const engine = carrier_.engine();
-  while (engine->CanSubmit()) {
+  while (engine->CanSubmit() && MaySubmit()) {
     ShardPiece& piece = PieceOf(sequence_);
-    if (!fetched_ && !work_->NextPiece(&piece)) return;
+    if (!fetched_ && !work_->NextPiece(&piece)) {
+      if (work_->over()) grouped_.AnnounceEnd();
+      return;
+    }
     fetched_ = !head_start_.MayBegin(piece.index, now_ns);
     if (fetched_) return;
     Submission submission;
@@ -109,6 +121,9 @@ void ShardRunner::Submit() {
     submission.stages = piece.stages;
     submission.staging_bytes = options_.block_bytes;
     submission.operations = (piece.stages & kStageMove) != 0 ? 1 : 0;
+    if (piece.group >= 0) {
+      grouped_.Announce(piece.group, (piece.stages & kStageFill) != 0 && piece.read.bytes > 0);
+    }
     submission.cookie = sequence_++;
     engine->Submit(submission);
   }
@@ -119,7 +134,7 @@ absl::StatusOr<bool> ShardRunner::PollReads() {
   if (!count.ok()) return count.status();
   absl::Status failure;
   for (int i = 0; i < *count; ++i) {
-    const ReadDone& done = read_events_[static_cast<size_t>(i)];
+    ReadDone& done = read_events_[static_cast<size_t>(i)];
     const size_t slot = static_cast<size_t>(done.slot);
     failure.Update(engine().status());
     failure.Update(done.status);
@@ -127,7 +142,10 @@ absl::StatusOr<bool> ShardRunner::PollReads() {
       carrier_.Drop(slot, failure);
       continue;
     }
-    held_[slot].data = const_cast<std::byte*>(done.data);  // NOLINT: the runner's own memory
+    // The runner's own memory, or it is lent and only read.
+    held_[slot].data = const_cast<std::byte*>(done.data);  // NOLINT
+    held_[slot].lender = std::move(done.lender);
+    if (!done.aside) read_ahead_.Answered(done.at_once);
     failure.Update(BeginCopies(slot, Stage::kFilling));
   }
   if (!failure.ok()) return failure;
@@ -136,8 +154,29 @@ absl::StatusOr<bool> ShardRunner::PollReads() {
 
 absl::Status ShardRunner::Flush() {
   NoteHeld();
+  OrderGrouped();
   if (absl::Status status = reads_.Flush(); !status.ok()) return status;
   return carrier_.Send();
+}
+
+void ShardRunner::OrderGrouped() {
+  if (grouped_.empty()) return;
+  Engine::Oldest oldest;
+  if (!engine().OldestUnfinished(&oldest)) return;
+  const int64_t now_ns = MonotonicNs();
+  for (const ReadOrder& order : grouped_.Take(PieceOf(oldest.cookie).group)) {
+    held_[static_cast<size_t>(order.slot)].begin_ns = now_ns;
+    Busy(now_ns);
+    reads_.Order(order, now_ns);
+  }
+}
+
+void ShardRunner::Busy(int64_t now_ns) {
+  if (busy_stages_++ == 0) busy_since_ns_ = now_ns;
+}
+
+void ShardRunner::Idle(int64_t now_ns) {
+  if (--busy_stages_ == 0) times_.busy_ns += now_ns - busy_since_ns_;
 }
 
 void ShardRunner::NoteHeld() {
@@ -151,6 +190,7 @@ void ShardRunner::NoteHeld() {
 void ShardRunner::Poison(const absl::Status& status) {
   carrier_.Poison(status);
   reads_.CancelAll();
+  grouped_.Clear();
   // Nothing goes on with these.
   for (std::vector<size_t>* const waiting : {&drains_, &parked_}) {
     for (const size_t slot : *waiting) carrier_.Drop(slot, status);

@@ -19,7 +19,9 @@
 #include "engine/engine.h"
 #include "session/base/carrier.h"
 #include "session/base/copy_queue.h"
+#include "session/shard/grouped_reads.h"
 #include "session/shard/head_start.h"
+#include "session/shard/read_ahead.h"
 #include "session/shard/read_desk.h"
 #include "sluice/transport.h"
 
@@ -32,6 +34,7 @@ struct ShardPiece {
   StageSet stages = 0;  // fill: read from storage, or copied here; move: messages; drain: copies
   ReadOrder read;       // of a reader; the slot is the runner's; no bytes: a fill reads nothing
   int64_t bytes = 0;
+  int64_t group = -1;  // its reads go to storage together: see GroupedReads; -1: it goes by itself
   // The work's own. `index` of a stream: which item, from 0 on.
   int64_t index = 0;
   int64_t part = 0;
@@ -68,6 +71,12 @@ class ShardWork {
                         int /*block*/) {
     return kNoBlock;
   }
+  // Asked instead when a drain begins of what the source has lent (read.may_lend). True: the work
+  // keeps `lender`, and nothing is copied from `data`. False: the bytes are to be copied.
+  virtual bool KeepLent(const ShardPiece&, const std::byte* /*data*/,
+                        const std::shared_ptr<const LentMemory>& /*lender*/) {
+    return false;
+  }
   // Adds the copies from `data`, or within the bucket's block.
   virtual absl::Status Drain(const ShardPiece& piece, std::byte* data, CopyQueue* copies) = 0;
 
@@ -83,9 +92,10 @@ class StageTrace;  // session/shard/stage_trace.h
 
 struct ShardRunnerOptions {
   int slots = 1;
-  int spares = 0;  // blocks for hedges
-  int kept = 0;    // blocks of the work's, which it gives for those that it keeps
-  int window = 0;  // from the smallest unfinished bucket to the last one that NextPiece gave
+  int spares = 0;     // blocks for hedges
+  int kept = 0;       // blocks of the work's, which it gives for those that it keeps
+  int few_slots = 0;  // how many are used where storage answers at once, see ReadAhead; 0: all
+  int window = 0;     // from the smallest unfinished bucket to the last one that NextPiece gave
   int64_t block_bytes = kReadAlignment;
   int channels = 1;
   int operations_max = 0;  // messages of one bucket
@@ -102,6 +112,7 @@ struct ShardTimes {
   int64_t read_ns = 0;
   int64_t exchange_ns = 0;
   int64_t copy_ns = 0;
+  int64_t busy_ns = 0;  // no sum: while there was at least one of these
 };
 
 // Thread: one.
@@ -128,6 +139,10 @@ class ShardRunner {
   // Carries on as far as it goes without waiting; true if anything moved. An error is the first
   // failure; nothing new is started after it.
   absl::StatusOr<bool> Poll();
+
+  // Whoever drives the runner has something else to do between two calls, and would rather not copy
+  // what storage has at once: see ReadOp. As much is read ahead as there is room for.
+  void ReadAside(bool aside) { aside_ = aside; }
 
   // Everything has been through.
   bool done() const { return engine().idle() && work_->over() && !fetched_; }
@@ -160,8 +175,9 @@ class ShardRunner {
   struct Held {
     ShardPiece piece;
     std::byte* data = nullptr;
-    int64_t begin_ns = 0;      // of its stage
-    bool awaits_room = false;  // with the device
+    std::shared_ptr<const LentMemory> lender = nullptr;  // not null: of `data`, only to be read
+    int64_t begin_ns = 0;                                // of its stage
+    bool awaits_room = false;                            // with the device
   };
 
   ShardRunner(ShardWork* work, Device* device, Source* source, std::unique_ptr<Transport> transport,
@@ -188,6 +204,13 @@ class ShardRunner {
   absl::Status BeginMove(size_t slot);
   absl::Status BeginDrain(size_t slot);
   void NoteHeld();
+  // Another piece may be submitted.
+  bool MaySubmit() const;
+  // Orders the reads that need not wait for others.
+  void OrderGrouped();
+  // A stage begins, or has ended, at `now_ns`.
+  void Busy(int64_t now_ns);
+  void Idle(int64_t now_ns);
   const Engine& engine() const { return *carrier_.engine(); }
   ShardPiece& PieceOf(uint64_t sequence) { return pieces_[sequence % pieces_.size()]; }
   // Bytes of the wire begin here in a slot's block.
@@ -198,9 +221,12 @@ class ShardRunner {
   const std::shared_ptr<DeviceMemory> staging_;
   Carrier carrier_;
   ReadDesk reads_;
+  GroupedReads grouped_;
   std::vector<ShardPiece> pieces_;  // submitted, by sequence
   uint64_t sequence_ = 0;
   bool fetched_ = false;  // the piece of sequence_ is there, but may not begin yet
+  ReadAhead read_ahead_;
+  bool aside_ = false;
   HeadStart head_start_;
   bool held_back_ = false;      // by the head start, as this step began
   std::vector<Held> held_;      // by slot
@@ -209,6 +235,8 @@ class ShardRunner {
   std::vector<size_t> parked_;
   std::vector<ReadDone> read_events_;
   ShardTimes times_;
+  int busy_stages_ = 0;
+  int64_t busy_since_ns_ = 0;
   int held_peak_ = 0;
 };
 

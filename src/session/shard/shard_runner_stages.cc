@@ -40,6 +40,7 @@ absl::Status ShardRunner::Begin(size_t slot, Stage stage) {
     case Stage::kMoving: {
       // Receives wait only for what is sent before them in their channel.
       const bool receives = (held.piece.stages & kStageFill) == 0;
+      Busy(held.begin_ns);
       const bool may_begin = receives || head_start_.MaySend(held.piece.index, held.begin_ns);
       if (may_begin && carrier_.order()->MayBegin(slot)) return BeginMove(slot);
       parked_.push_back(slot);
@@ -55,9 +56,18 @@ absl::Status ShardRunner::Begin(size_t slot, Stage stage) {
 
 absl::Status ShardRunner::BeginFill(size_t slot) {
   const Held& held = held_[slot];
-  if (held.piece.read.bytes == 0) return BeginCopies(slot, Stage::kFilling);
+  if (held.piece.read.bytes == 0) {
+    Busy(held.begin_ns);
+    return BeginCopies(slot, Stage::kFilling);
+  }
   ReadOrder order = held.piece.read;
   order.slot = static_cast<int>(slot);
+  order.aside = read_ahead_.SharesCopies() || aside_;
+  if (held.piece.group >= 0) {
+    grouped_.Add(held.piece.group, order);
+    return absl::OkStatus();
+  }
+  Busy(held.begin_ns);
   reads_.Order(order, held.begin_ns);
   return absl::OkStatus();
 }
@@ -98,6 +108,12 @@ absl::Status ShardRunner::BeginMove(size_t slot) {
 absl::Status ShardRunner::BeginDrain(size_t slot) {
   Held& held = held_[slot];
   held.begin_ns = MonotonicNs();
+  Busy(held.begin_ns);
+  if (held.lender != nullptr) {
+    return work_->KeepLent(held.piece, held.data, held.lender)
+               ? carrier_.EndStage(slot, this)
+               : BeginCopies(slot, Stage::kDraining);
+  }
   const int block = reads_.BlockNumberOf(static_cast<int>(slot));
   const int given = work_->KeepBlock(held.piece, held.data, BlockOf(slot), block);
   if (given == ShardWork::kNoBlock) return BeginCopies(slot, Stage::kDraining);
@@ -115,14 +131,16 @@ void ShardRunner::StageOver(size_t slot, Stage stage, bool) {
   (stage == Stage::kFilling  ? times_.read_ns
    : stage == Stage::kMoving ? times_.exchange_ns
                              : times_.copy_ns) += now_ns - held.begin_ns;
+  Idle(now_ns);
   if (options_.trace != nullptr) {
     options_.trace->Stage(KindOf(stage), slot, held.piece, held.begin_ns, now_ns);
   }
 }
 
 absl::Status ShardRunner::BucketOver(size_t slot) {
-  const Held& held = held_[slot];
+  Held& held = held_[slot];
   absl::Status status = work_->Done(held.piece, held.data);
+  held.lender = nullptr;
   head_start_.Ended(held.piece.index);
   // Whoever waits for it should see it before the next step.
   carrier_.LeaveAfterStep();

@@ -22,17 +22,26 @@ class StageTrace {
              int64_t end_ns);
   // From the first read to the delivery.
   void Item(int64_t epoch, int64_t item, int64_t bytes, int64_t begin_ns, int64_t end_ns);
+  // Not once buckets of a later epoch have ended.
   void Sample(int64_t now_ns, int buckets, int64_t bytes) {
-    recorder_->StreamSample(now_ns, stream_track_, buckets, bytes);
+    if (left_out_ == 0 && epochs_ > 0) {
+      recorder_->StreamSample(now_ns, stream_track_, buckets, bytes);
+    }
   }
+  // Spans of epochs from `epochs` on.
+  int64_t left_out() const { return left_out_; }
 
  private:
-  bool Wants(int64_t epoch) const { return epoch < epochs_; }
+  bool Wants(int64_t epoch) {
+    if (epoch >= epochs_) ++left_out_;
+    return epoch < epochs_;
+  }
 
   const LentRecorder recorder_;
   const int64_t epochs_;
   const int stream_track_;
   std::vector<int> slot_tracks_;
+  int64_t left_out_ = 0;
 };
 
 }  // namespace sluice

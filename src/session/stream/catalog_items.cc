@@ -3,9 +3,20 @@
 
 #include <algorithm>
 
+#include "tensor/checked.h"
 #include "tensor/stable_hash.h"
 
 namespace sluice {
+namespace {
+
+// Of items that do not say it themselves.
+std::vector<int64_t> ShapeOfElements(int64_t elements, const std::vector<int64_t>& shape) {
+  const std::optional<int64_t> wanted = CheckedProduct(shape);
+  if (shape.empty() || wanted != elements) return {elements};
+  return shape;
+}
+
+}  // namespace
 
 StreamItem CatalogItems::At(int64_t item) const {
   const Catalog::Item found = catalog_.ItemAt(item);
@@ -30,9 +41,22 @@ DType CatalogItems::DTypeOf(int64_t item) const {
 std::vector<int64_t> CatalogItems::ShapeOf(int64_t item) const {
   const Catalog::Item found = catalog_.ItemAt(item);
   const ItemType* const type = TypeOf(found);
-  if (type == nullptr) return {found.bytes / DTypeBytes(dtype_.value_or(DType::kU8))};
+  if (type == nullptr) {
+    return ShapeOfElements(found.bytes / DTypeBytes(dtype_.value_or(DType::kU8)), shape_);
+  }
+  // A mere length.
+  if (type->shape.size() == 1) return ShapeOfElements(type->shape[0], shape_);
   // A view has a dimension at least.
   return type->shape.empty() ? std::vector<int64_t>{1} : type->shape;
+}
+
+// All items of a run are alike.
+absl::Status CatalogItems::EachShape(
+    const std::function<absl::Status(absl::Span<const int64_t> shape)>& see) const {
+  for (const Catalog::Stretch& run : catalog_.runs()) {
+    if (absl::Status status = see(ShapeOf(run.first_item)); !status.ok()) return status;
+  }
+  return absl::OkStatus();
 }
 
 bool CatalogItems::uniform() const {
@@ -71,10 +95,15 @@ uint64_t CatalogItems::fingerprint() const {
   return std::max<uint64_t>(1, hash.value());  // 0: not known
 }
 
+std::vector<int64_t> GeneratedItems::ShapeOf(int64_t) const {
+  return ShapeOfElements(item_bytes_ / DTypeBytes(dtype_), shape_);
+}
+
 uint64_t GeneratedItems::fingerprint() const {
   StableHash hash;
   hash.AddText("generator");
   hash.AddSigned(item_bytes_);
+  if (sized_) hash.AddText("sized");
   return std::max<uint64_t>(1, hash.value());
 }
 

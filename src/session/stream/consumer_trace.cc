@@ -15,13 +15,14 @@ TraceItem Of(int64_t epoch, int64_t item) { return {item, static_cast<int32_t>(e
 }  // namespace
 
 ConsumerTrace::ConsumerTrace(JoinedTraceLog* log, int64_t capacity, int stream, int buffers,
-                             int64_t epochs)
+                             int64_t epochs, absl::string_view memory)
     : recorder_(log->LendRecorder(capacity)),
       epochs_(epochs),
       wait_track_(log->AddTrack(Named(stream, "consumer"))),
       epoch_track_(log->AddTrack(Named(stream, "epochs"))) {
   for (int buffer = 0; buffer < buffers; ++buffer) {
-    buffer_tracks_.push_back(log->AddTrack(Named(stream, absl::StrCat("device buffer ", buffer))));
+    buffer_tracks_.push_back(
+        log->AddTrack(Named(stream, absl::StrCat(memory, " buffer ", buffer))));
   }
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "session/stream/delivery.h"
 #include "trace/joined_log.h"
@@ -15,7 +16,9 @@ namespace sluice {
 // consumer's.
 class ConsumerTrace {
  public:
-  ConsumerTrace(JoinedTraceLog* log, int64_t capacity, int stream, int buffers, int64_t epochs);
+  // `memory` says where buffers are: "device".
+  ConsumerTrace(JoinedTraceLog* log, int64_t capacity, int stream, int buffers, int64_t epochs,
+                absl::string_view memory);
 
   // It waited for the item that begins a batch.
   void Wait(const DeliveredItem& first, int64_t begin_ns, int64_t end_ns);
@@ -23,15 +26,21 @@ class ConsumerTrace {
   void Consume(int buffer, absl::Span<const DeliveredItem> items, int64_t begin_ns, int64_t end_ns);
   // Nothing more will be taken.
   void End(int64_t now_ns);
+  // Spans of epochs from `epochs` on.
+  int64_t left_out() const { return left_out_; }
 
  private:
-  bool Wants(int64_t epoch) const { return epoch < epochs_; }
+  bool Wants(int64_t epoch) {
+    if (epoch >= epochs_) ++left_out_;
+    return epoch < epochs_;
+  }
 
   const LentRecorder recorder_;
   const int64_t epochs_;
   const int wait_track_;
   const int epoch_track_;
   std::vector<int> buffer_tracks_;
+  int64_t left_out_ = 0;
   int64_t epoch_ = -1;  // the one that is being consumed
   int64_t epoch_begin_ns_ = 0;
 };

@@ -76,6 +76,7 @@ Delivery::State Delivery::state() const {
 Lease Delivery::Take(const std::shared_ptr<Delivery>& self) {
   const int buffer = self->ring_[self->taken_++ % self->ring_.size()];
   ++self->leased_;
+  self->At(buffer).leased = true;
   return Lease(self, buffer);
 }
 
@@ -87,9 +88,18 @@ void Delivery::Sleep() {
 void Delivery::Release(int buffer) {
   SLUICE_CHECK(leased_ > 0, "a release of nothing");
   --leased_;
+  At(buffer).leased = false;
   if (listener_ != nullptr) listener_->Releasing(buffer, At(buffer).items);
+  // What was lent goes back now, not when the buffer is used again.
+  for (DeliveredItem& item : At(buffer).items) item.lender = nullptr;
   At(buffer).free.store(true, std::memory_order_release);
   if (listener_ != nullptr) listener_->Released();
+}
+
+void Delivery::ForgetUntaken() {
+  for (const std::unique_ptr<Buffer>& buffer : buffers_) {
+    if (!buffer->leased) buffer->items.clear();
+  }
 }
 
 namespace {
@@ -181,20 +191,22 @@ int64_t Lease::epoch(int64_t i) const {
 TensorView Lease::view(int64_t i) const {
   SLUICE_CHECK(!end(), "an item of no lease");
   const DeliveredItem& item = ItemAt(*buffers_, buffer_, i);
-  return ViewIn(*buffers_, buffers_->MemoryOf(buffer_) + item.offset, item.shape, item.dtype);
+  return ViewIn(*buffers_, buffers_->DataOf(buffer_, item), item.shape, item.dtype);
 }
 
 bool Lease::is_batch() const {
   SLUICE_CHECK(!end(), "an item of no lease");
   const DeliveredItem& first = ItemAt(*buffers_, buffer_, 0);
+  const std::byte* next = buffers_->DataOf(buffer_, first);
   int64_t item_bytes = DTypeBytes(first.dtype);
   for (const int64_t size : first.shape) item_bytes *= size;
   for (int64_t i = 0; i < items(); ++i) {
     const DeliveredItem& item = ItemAt(*buffers_, buffer_, i);
     if (item.shape != first.shape || item.dtype != first.dtype ||
-        item.offset != first.offset + i * item_bytes) {
+        buffers_->DataOf(buffer_, item) != next) {
       return false;
     }
+    next += item_bytes;
   }
   return true;
 }
@@ -204,7 +216,7 @@ TensorView Lease::batch() const {
   const DeliveredItem& first = ItemAt(*buffers_, buffer_, 0);
   std::vector<int64_t> shape = {items()};
   shape.insert(shape.end(), first.shape.begin(), first.shape.end());
-  return ViewIn(*buffers_, buffers_->MemoryOf(buffer_) + first.offset, shape, first.dtype);
+  return ViewIn(*buffers_, buffers_->DataOf(buffer_, first), shape, first.dtype);
 }
 
 }  // namespace sluice

@@ -15,6 +15,7 @@
 #include "device/device.h"
 #include "plan/shard/cursor.h"
 #include "sluice/stream.h"
+#include "storage/source.h"
 
 namespace sluice {
 
@@ -24,6 +25,12 @@ struct DeliveredItem {
   int64_t epoch = 0;
   int64_t position = 0;
   int64_t offset = 0;  // bytes from the buffer's beginning
+  // Not null: the item lies in memory of the source's instead, which may only be read.
+  const std::byte* lent = nullptr;
+  // Not null: bytes of the item are lent, or were copied from such; up to this one of its object.
+  std::shared_ptr<const LentMemory> lender = nullptr;
+  int64_t lent_bytes = 0;
+  int64_t lent_end = 0;
   DType dtype = DType::kU8;
   std::vector<int64_t> shape;
 };
@@ -95,8 +102,15 @@ class Delivery {
     virtual void Released() = 0;
   };
   void set_listener(Listener* listener) { listener_ = listener; }
+  // The stream is over, and nothing more is filled or taken: gives back what was lent to buffers
+  // that are not leased.
+  void ForgetUntaken();
 
   // A lease's.
+  std::byte* DataOf(int buffer, const DeliveredItem& item) const {
+    if (item.lent == nullptr) return MemoryOf(buffer) + item.offset;
+    return const_cast<std::byte*>(item.lent);  // NOLINT: sluice/stream.h tells its consumer
+  }
   const std::vector<DeliveredItem>& LeasedItems(int buffer) const { return At(buffer).items; }
 
  private:
@@ -104,6 +118,7 @@ class Delivery {
     std::byte* memory = nullptr;
     int block = 0;
     std::vector<DeliveredItem> items;
+    bool leased = false;  // the consumer's to know
     bool fenced = false;  // in use until its fence has passed; handed over by `free`
     std::atomic<bool> free{true};
   };

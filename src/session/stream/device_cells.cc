@@ -1,6 +1,7 @@
 // Grants and publishing.
 #include "session/stream/device_cells.h"
 
+#include <cstring>
 #include <utility>
 
 #include "tensor/check.h"
@@ -29,6 +30,38 @@ int DeviceCells::SwapCell(const Cell& cell, std::byte* memory, int block, const 
   return delivery_->SwapBuffer(cell.buffer, memory, block);
 }
 
+void DeviceCells::Lend(const Cell& cell, const std::byte* data, int64_t bytes,
+                       std::shared_ptr<const LentMemory> lender, int64_t end) {
+  DeliveredItem& item = delivery_->ItemsOf(cell.buffer)[static_cast<size_t>(cell.index)];
+  item.lent = data;
+  item.lent_bytes = bytes;
+  item.lender = std::move(lender);
+  item.lent_end = end;
+}
+
+// Items of a batch are lent where they are neighbours. It takes a mapping that could not be lent
+// halfway through a batch to make them none.
+void DeviceCells::Gather(int buffer) {
+  std::vector<DeliveredItem>& items = delivery_->ItemsOf(buffer);
+  if (items.size() < 2) return;
+  const std::byte* next = items[0].lent;
+  bool are_neighbours = true;
+  bool any_lent = false;
+  for (const DeliveredItem& item : items) {
+    are_neighbours = are_neighbours && item.lent != nullptr && item.lent == next;
+    any_lent = any_lent || item.lent != nullptr;
+    next = item.lent + item.lent_bytes;
+  }
+  if (are_neighbours || !any_lent) return;
+  for (DeliveredItem& item : items) {
+    if (item.lent == nullptr) continue;
+    std::memcpy(delivery_->MemoryOf(buffer) + item.offset, item.lent,
+                static_cast<size_t>(item.lent_bytes));
+    bytes_copied_ += item.lent_bytes;
+    item.lent = nullptr;
+  }
+}
+
 void DeviceCells::Fill(const Cell& cell) {
   ++filled_[static_cast<size_t>(cell.buffer)];
   PublishFull();
@@ -45,6 +78,7 @@ void DeviceCells::PublishFull() {
     const bool full = at->closed && filled_[static_cast<size_t>(at->buffer)] ==
                                         delivery_->ItemsOf(at->buffer).size();
     if (full) {
+      Gather(at->buffer);
       delivery_->Publish(at->buffer);
       at = opened_.erase(at);
     } else if (in_order_) {

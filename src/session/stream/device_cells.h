@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "session/stream/delivery.h"
@@ -36,6 +38,16 @@ class DeviceCells {
   // The cell's item begins at `data` in `memory`, the block of number `block`. This block takes the
   // place of the cell's buffer, whose number is returned. Only where a batch is one item.
   int SwapCell(const Cell& cell, std::byte* memory, int block, const std::byte* data);
+  // The cell's item turns out to be of this shape.
+  void SetShape(const Cell& cell, std::vector<int64_t> shape) {
+    delivery_->ItemsOf(cell.buffer)[static_cast<size_t>(cell.index)].shape = std::move(shape);
+  }
+  // Bytes of the cell's item are lent. `item` is where all of it lies there; null: it lies in its
+  // cell. `end` is of the lent bytes, in their object.
+  void Lend(const Cell& cell, const std::byte* item, int64_t bytes,
+            std::shared_ptr<const LentMemory> lender, int64_t end);
+  // Of what was lent, copied into cells all the same.
+  int64_t bytes_copied() const { return bytes_copied_; }
   // Of the cell's buffer.
   Fence* ReadyFence(const Cell& cell) const { return delivery_->ReadyFence(cell.buffer); }
   // The item of the cell is there.
@@ -49,6 +61,8 @@ class DeviceCells {
     bool closed;
   };
   void PublishFull();
+  // Makes a batch lie in one place, if its items are lent here and there.
+  void Gather(int buffer);
 
   Delivery* const delivery_;
   const int64_t batch_items_;
@@ -56,6 +70,7 @@ class DeviceCells {
   const bool in_order_;
   std::vector<size_t> filled_;  // cells, by buffer
   std::deque<Opened> opened_;   // not published; only the last may be open
+  int64_t bytes_copied_ = 0;
 };
 
 }  // namespace sluice

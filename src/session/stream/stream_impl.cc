@@ -26,6 +26,13 @@ bool KeepsBlocks(const StreamParts& parts) {
          parts.limits.piece_bytes >= parts.items->item_bytes_max();
 }
 
+// Whoever takes items where they lie in host memory may as well take them where the source has
+// them.
+bool LendsItems(const StreamParts& parts) {
+  return parts.source->lends() && parts.device->staging_is_device_memory() &&
+         !parts.options.buffers.transform;
+}
+
 int64_t BufferBytes(const StreamParts& parts) {
   return KeepsBlocks(parts) ? parts.limits.block_bytes : parts.limits.buffer_bytes;
 }
@@ -39,6 +46,10 @@ StreamWorkOptions WorkOptionsOf(const StreamParts& parts) {
   options.memory = parts.device->traits();
   options.await_in_stream = parts.options.buffers.await_in_stream;
   options.keep_blocks = KeepsBlocks(parts);
+  options.lends = LendsItems(parts);
+  options.batch_items = parts.options.buffers.batch_items;
+  options.groups_reads =
+      parts.options.order.shuffle_block_items.value_or(1) > 1 && !parts.items->made();
   options.trace = parts.stage_trace.get();
   return options;
 }
@@ -46,6 +57,11 @@ StreamWorkOptions WorkOptionsOf(const StreamParts& parts) {
 ShardRunnerOptions RunnerOptionsOf(const StreamParts& parts) {
   ShardRunnerOptions options;
   options.slots = parts.limits.slots;
+  // Ranks that wait for each other read ahead for each other, too. Reads that go together fill more
+  // slots than few.
+  const bool may_be_few =
+      parts.sharers_max == 1 && parts.options.order.shuffle_block_items.value_or(1) == 1;
+  if (may_be_few) options.few_slots = ReadAhead::FewOf(parts.limits.block_bytes);
   options.window = parts.limits.window;
   options.spares = parts.limits.spares;
   options.kept = KeepsBlocks(parts) ? parts.options.buffers.count : 0;
@@ -55,8 +71,11 @@ ShardRunnerOptions RunnerOptionsOf(const StreamParts& parts) {
   options.object_names = parts.items->object_names();
   options.hedge = parts.options.reads.hedge;
   options.retry = parts.options.reads.retry;
-  options.head_start_ns = HeadStart::kLongestNs;
-  options.first_sends_ns = HeadStart::kLongestForSendsNs;
+  // What is made takes no bandwidth from the first item.
+  if (!parts.items->made()) {
+    options.head_start_ns = HeadStart::kLongestNs;
+    options.first_sends_ns = HeadStart::kLongestForSendsNs;
+  }
   options.trace = parts.stage_trace.get();
   return options;
 }
@@ -119,7 +138,8 @@ StreamImpl::StreamImpl(StreamParts parts, StreamDriver* driver, std::shared_ptr<
       cells_(delivery_.get(), parts_.options.buffers.batch_items, parts_.limits.cell_bytes,
              parts_.options.order.in_order),
       work_(parts_.plan.get(), parts_.rank, parts_.items.get(), &cells_, WorkOptionsOf(parts_)),
-      releases_(parts_.order, parts_.plan.get()) {
+      releases_(parts_.order, parts_.plan.get()),
+      gate_(parts_.options.source) {
   delivery_->set_listener(this);
   buffer_taken_ns_.resize(static_cast<size_t>(delivery_->buffers()));
 }
@@ -150,6 +170,7 @@ StreamImpl::~StreamImpl() {
     }
     backoff.Pause();
   }
+  delivery_->ForgetUntaken();
 }
 
 bool StreamImpl::Advance(int64_t now_ns) {
@@ -157,6 +178,10 @@ bool StreamImpl::Advance(int64_t now_ns) {
     // What other ranks still send here ends as soon as this one has parted from them.
     Settle();
     return false;
+  }
+  if (lent_.gone()) {
+    FailEverywhere(lent_.status());
+    return true;
   }
   absl::StatusOr<bool> moved = runner_->Poll();
   if (!moved.ok()) {
@@ -210,14 +235,29 @@ void StreamImpl::Fail(const absl::Status& status) {
 absl::StatusOr<Lease> StreamImpl::Next() {
   if (absl::Status status = fork_guard_.Check(); !status.ok()) return status;
   const int64_t now_ns = MonotonicNs();
-  if (taken_ns_ != 0) consuming_ns_ += now_ns - taken_ns_;
+  const int64_t computed_ns = taken_ns_ != 0 ? now_ns - taken_ns_ : 0;
+  consuming_ns_ += computed_ns;
+  if (lent_.LookAtHeld(*delivery_)) driver_->Wake();
+  if (lent_.gone()) {
+    // The other ranks are to hear of it; the session says what else is wrong.
+    if (!driver_->has_thread()) driver_->Pump().IgnoreError();
+    return lent_.status();
+  }
   absl::StatusOr<Lease> lease = TakeReady();
   taken_ns_ = MonotonicNs();
   waiting_ns_ += taken_ns_ - now_ns;
+  if (!driver_->has_thread()) {
+    share_.Add(computed_ns, taken_ns_ - now_ns);
+    runner_->ReadAside(share_.computes());
+  }
   if (lease.ok() && !lease->end()) {
     if (items_delivered_ == 0) first_item_ns_ = taken_ns_ - parts_.begin_ns;
     items_delivered_ += lease->items();
-    last_item_ = lease->item(lease->items() - 1);
+    if (parts_.generator != nullptr) {
+      gate_.Taken();
+      parts_.generator->Allow(gate_.batches(), gate_.updates());
+    }
+    lent_.Taken(lease->buffer_, delivery_->LeasedItems(lease->buffer_));
     buffer_taken_ns_[static_cast<size_t>(lease->buffer_)] = taken_ns_;
     if (parts_.consumer_trace != nullptr) {
       parts_.consumer_trace->Wait(delivery_->LeasedItems(lease->buffer_)[0], now_ns, taken_ns_);
@@ -258,16 +298,22 @@ absl::Status StreamImpl::WaitUntilReady() {
 }
 
 void StreamImpl::Releasing(int buffer, absl::Span<const DeliveredItem> items) {
-  for (const DeliveredItem& item : items) releases_.Release(item.position);
+  if (lent_.Release(buffer, items)) driver_->Wake();
+  // Whoever goes on from the cursor gets again what may have been zeros.
+  if (!lent_.gone()) {
+    for (const DeliveredItem& item : items) releases_.Release(item.position);
+  }
   if (parts_.consumer_trace == nullptr) return;
   parts_.consumer_trace->Consume(buffer, items, buffer_taken_ns_[static_cast<size_t>(buffer)],
                                  MonotonicNs());
 }
 
 void StreamImpl::EndUpdate() {
-  if (!parts_.end_update || last_item_ < 0) return;
-  parts_.end_update(last_item_);
-  driver_->Wake();
+  if (parts_.generator == nullptr) return;
+  gate_.UpdateEnded();
+  parts_.generator->Allow(gate_.batches(), gate_.updates());
+  // Whoever trains now may not come back for long. The generator should have what it can make.
+  if (!driver_->has_thread()) Advance(MonotonicNs());
 }
 
 void StreamImpl::TakeStats() {
@@ -281,15 +327,19 @@ void StreamImpl::TakeStats() {
   stats.hedges = runner_->read_counters().hedges;
   stats.hedges_won = runner_->read_counters().hedges_won;
   stats.retries = runner_->read_counters().retries;
+  stats.read_runs = runner_->read_counters().runs;
+  if (parts_.stage_trace != nullptr) stats.trace_left_out = parts_.stage_trace->left_out();
   stats.slots_max = parts_.limits.slots + parts_.limits.spares;
   stats.slots_peak = runner_->held_peak();
   stats.slot_bytes = parts_.limits.block_bytes;
   stats.budget_bytes = parts_.options.reads.budget_bytes;
   stats.budget_bytes_peak = stats.slots_peak * stats.slot_bytes;
+  stats.bytes_copied = work_.bytes_copied();
   stats.device_bytes = parts_.options.buffers.count * BufferBytes(parts_);
   stats.reading = absl::Nanoseconds(runner_->times().read_ns);
   stats.exchanging = absl::Nanoseconds(runner_->times().exchange_ns);
   stats.copying = absl::Nanoseconds(runner_->times().copy_ns);
+  stats.busy = absl::Nanoseconds(runner_->times().busy_ns);
   const std::lock_guard<std::mutex> lock(stats_mutex_);
   session_stats_ = stats;
 }
@@ -300,7 +350,9 @@ StreamStats StreamImpl::stats() const {
     const std::lock_guard<std::mutex> lock(stats_mutex_);
     stats = session_stats_;
   }
+  if (parts_.generator != nullptr) stats.staleness_max = parts_.generator->staleness_max();
   stats.items = items_delivered_;
+  if (parts_.consumer_trace != nullptr) stats.trace_left_out += parts_.consumer_trace->left_out();
   stats.first_item = absl::Nanoseconds(first_item_ns_);
   stats.waiting = absl::Nanoseconds(waiting_ns_);
   stats.consuming = absl::Nanoseconds(consuming_ns_);

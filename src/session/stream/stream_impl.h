@@ -15,13 +15,17 @@
 #include "session/base/fork_guard.h"
 #include "session/shard/shard_runner.h"
 #include "session/shard/stage_trace.h"
+#include "session/stream/consumer_share.h"
 #include "session/stream/consumer_trace.h"
 #include "session/stream/delivery.h"
 #include "session/stream/device_cells.h"
+#include "session/stream/generate_gate.h"
+#include "session/stream/lent_leases.h"
 #include "session/stream/stream_items.h"
 #include "session/stream/stream_limits.h"
 #include "session/stream/stream_work.h"
 #include "sluice/stream.h"
+#include "storage/generator_source.h"
 #include "storage/source.h"
 
 namespace sluice {
@@ -53,7 +57,7 @@ struct StreamParts {
   StreamLimits limits;
   std::unique_ptr<StreamItems> items;
   std::unique_ptr<Source> source;
-  std::function<void(int64_t item)> end_update;  // of a generator; or null
+  GeneratorSource* generator = nullptr;  // within `source`, if that is one
   std::unique_ptr<StreamPlan> plan;
   Cursor order;
   std::unique_ptr<Device> device;
@@ -127,12 +131,14 @@ class StreamImpl final : public Stream, private Delivery::Listener {
   // The consumer's.
   ReleaseLog releases_;
   int64_t items_delivered_ = 0;
-  int64_t last_item_ = -1;  // taken
-  int64_t taken_ns_ = 0;    // when Next last returned
+  GenerateGate gate_;  // of a generator
+  ConsumerShare share_;
+  int64_t taken_ns_ = 0;  // when Next last returned
   int64_t waiting_ns_ = 0;
   int64_t consuming_ns_ = 0;
   int64_t first_item_ns_ = 0;
   std::vector<int64_t> buffer_taken_ns_;  // by device buffer
+  LentLeases lent_;
 
   mutable std::mutex stats_mutex_;  // not taken by Next or releases
   StreamStats session_stats_;       // the session's side

@@ -7,6 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "session/base/bookkeeping.h"
 #include "session/shard/shard_runner.h"
+#include "session/stream/generate_gate.h"
+#include "session/stream/item_normalizer.h"
 #include "storage/source.h"
 #include "tensor/checked.h"
 
@@ -43,12 +45,8 @@ int64_t BlockBytes(const StreamItems& items, int64_t piece_bytes, int64_t alignm
 }
 
 int64_t CellBytes(const StreamOptions& options, const StreamItems& items) {
-  int64_t bytes = items.item_bytes_max();
-  if (options.buffers.transform) {
-    bytes = bytes / DTypeBytes(options.buffers.transform->src) *
-            DTypeBytes(options.buffers.transform->dst);
-  }
-  return items.uniform() ? bytes : RoundUp(bytes, kPieceUnit);
+  const DeliveredSizes sizes = DeliveredSizesOf(options.buffers.transform, items);
+  return sizes.uniform ? sizes.bytes_max : RoundUp(sizes.bytes_max, kPieceUnit);
 }
 
 // In order, nothing ends before a smaller piece but what has device memory: of items in as many
@@ -60,6 +58,21 @@ int64_t WindowOf(const StreamOptions& options, int slots, int64_t pieces_per_ite
   const std::optional<int64_t> ahead = CheckedProduct(
       {options.buffers.count, options.buffers.batch_items, pieces_per_item}, kBytesMax);
   return ahead ? std::min(any_order, slots + *ahead + kWaiting) : any_order;
+}
+
+// While batch N + 1 is made, batch N + 2 waits for the update. So a trainer that never comes back
+// to the stream meanwhile leaves the generator with something to do.
+absl::Status CheckOneAhead(const StreamOptions& options, const StreamLimits& limits,
+                           const StreamShare& share) {
+  const bool one_ahead =
+      options.source.uri.empty() && GenerateOrderOf(options.source) == GenerateOrder::kOneAhead;
+  const int64_t items = std::min(2 * options.buffers.batch_items, share.items_to_come);
+  if (!one_ahead || limits.slots >= items) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("generating one ahead takes memory for two batches, ", items, " items of ",
+                   limits.block_bytes, " bytes: budget_bytes ", options.reads.budget_bytes,
+                   options.reads.slots ? absl::StrCat(" and slots ", *options.reads.slots) : "",
+                   " hold ", limits.slots));
 }
 
 }  // namespace
@@ -106,6 +119,7 @@ absl::StatusOr<StreamLimits> ResolveStreamLimits(const StreamOptions& options,
   if (pieces) slots = std::min(slots, *pieces);
   if (spares > 0) spares = std::min(spares, std::max<int64_t>(2, slots / 8));
   limits.slots = static_cast<int>(slots);
+  if (absl::Status status = CheckOneAhead(options, limits, share); !status.ok()) return status;
   limits.spares = static_cast<int>(spares);
   limits.window = static_cast<int>(WindowOf(options, limits.slots, pieces_per_item));
   limits.cell_bytes = CellBytes(options, items);

@@ -2,12 +2,16 @@
 #include "session/stream/stream_source.h"
 
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "session/stream/catalog_items.h"
+#include "session/stream/generate_gate.h"
+#include "session/stream/item_normalizer.h"
 #include "storage/delayed_source.h"
 #include "storage/fault_spec.h"
 #include "storage/generator_source.h"
+#include "storage/sized_item.h"
 
 namespace sluice {
 namespace {
@@ -15,6 +19,11 @@ namespace {
 absl::optional<DType> TransformedType(const StreamOptions& options) {
   if (!options.buffers.transform) return absl::nullopt;
   return options.buffers.transform->src;
+}
+
+std::vector<int64_t> TransformedShape(const StreamOptions& options) {
+  if (!options.buffers.transform) return {};
+  return options.buffers.transform->shape;
 }
 
 // A transform takes whole elements.
@@ -45,15 +54,27 @@ absl::StatusOr<std::unique_ptr<Source>> Delay(std::unique_ptr<Source> source,
 
 absl::StatusOr<std::unique_ptr<Source>> MakeReader(const SourceAddress& address,
                                                    const StreamOptions& options,
-                                                   const Catalog& catalog, int in_flight_max) {
+                                                   const Catalog& catalog, bool read_ahead,
+                                                   int in_flight_max) {
   std::vector<std::string> names;
   OpenOptions open = OpenOptionsOf(options.source);
   open.in_flight_max = in_flight_max;
+  open.read_ahead = read_ahead;
   for (const Catalog::Object& object : catalog.objects()) {
     names.push_back(object.name);
     open.object_bytes.push_back(object.bytes);
   }
   return OpenSource(address, std::move(names), open);
+}
+
+// Whoever makes whole items says nothing of their length.
+GenerateItem GenerateItemOf(const StreamSource& source) {
+  if (source.sized_generator != nullptr) return source.sized_generator;
+  return [make = source.generator](int64_t item,
+                                   absl::Span<std::byte> into) -> absl::StatusOr<int64_t> {
+    if (absl::Status status = make(item, into); !status.ok()) return status;
+    return static_cast<int64_t>(into.size());
+  };
 }
 
 }  // namespace
@@ -76,24 +97,32 @@ absl::StatusOr<OpenedSource> OpenCatalog(const SourceAddress& address, const Str
   }
   OpenedSource opened;
   absl::StatusOr<std::unique_ptr<Source>> reader =
-      MakeReader(address, options, catalog, in_flight_max);
+      MakeReader(address, options, catalog, delay.read_ahead, in_flight_max);
   if (!reader.ok()) return reader.status();
   absl::StatusOr<std::unique_ptr<Source>> source = Delay(*std::move(reader), delay);
   if (!source.ok()) return source.status();
   opened.source = *std::move(source);
-  opened.items = std::make_unique<CatalogItems>(std::move(catalog), TransformedType(options));
+  opened.items = std::make_unique<CatalogItems>(std::move(catalog), TransformedType(options),
+                                                TransformedShape(options));
+  if (absl::Status status = CheckTransformOf(options.buffers.transform, *opened.items);
+      !status.ok()) {
+    return status;
+  }
   return opened;
 }
 
 absl::StatusOr<OpenedSource> OpenGenerator(const StreamOptions& options,
                                            const InjectedDelay& delay) {
   const StreamSource& source = options.source;
-  if (!source.generator || source.generator_items < 1 || source.item_bytes < 1) {
+  const bool sized = source.sized_generator != nullptr;
+  if ((!source.generator && !sized) || source.generator_items < 1 || source.item_bytes < 1) {
     return absl::InvalidArgumentError(
         "a source needs a uri, or a generator with generator_items and item_bytes");
   }
   // Items lie one behind the other in the generator's one object.
-  if (source.generator_items > kObjectBytesMax / source.item_bytes) {
+  if (source.item_bytes > kObjectBytesMax / 2 ||
+      source.generator_items >
+          kObjectBytesMax / (sized ? StoredBytes(source.item_bytes) : source.item_bytes)) {
     return absl::InvalidArgumentError(absl::StrCat(source.generator_items, " items of ",
                                                    source.item_bytes, " bytes are too many"));
   }
@@ -103,17 +132,26 @@ absl::StatusOr<OpenedSource> OpenGenerator(const StreamOptions& options,
   OpenedSource opened;
   GeneratorOptions generator;
   generator.item_bytes = source.item_bytes;
-  generator.after_update = source.generate_after_update;
+  generator.sized = sized;
+  if (options.buffers.transform) {
+    generator.element_bytes = DTypeBytes(options.buffers.transform->src);
+  }
+  generator.threads = source.generator_threads;
+  generator.batches = GenerateGate(source).batches();
   absl::StatusOr<std::unique_ptr<GeneratorSource>> made =
-      MakeGeneratorSource(source.generator, generator);
+      MakeGeneratorSource(GenerateItemOf(source), generator);
   if (!made.ok()) return made.status();
-  GeneratorSource* const reader = made->get();
-  opened.end_update = [reader](int64_t item) { reader->UpdateEnded(item); };
+  opened.generator = made->get();
   absl::StatusOr<std::unique_ptr<Source>> delayed = Delay(*std::move(made), delay);
   if (!delayed.ok()) return delayed.status();
   opened.source = *std::move(delayed);
-  opened.items = std::make_unique<GeneratedItems>(source.generator_items, source.item_bytes,
-                                                  TransformedType(options));
+  opened.items =
+      std::make_unique<GeneratedItems>(source.generator_items, source.item_bytes,
+                                       TransformedType(options), sized, TransformedShape(options));
+  if (absl::Status status = CheckTransformOf(options.buffers.transform, *opened.items);
+      !status.ok()) {
+    return status;
+  }
   opened.whole_items = true;
   return opened;
 }

@@ -2,7 +2,6 @@
 #ifndef SLUICE_SRC_SESSION_STREAM_STREAM_SOURCE_H_
 #define SLUICE_SRC_SESSION_STREAM_STREAM_SOURCE_H_
 
-#include <functional>
 #include <memory>
 
 #include "absl/status/statusor.h"
@@ -10,6 +9,7 @@
 #include "sluice/stream.h"
 #include "sluice/testing.h"
 #include "storage/catalog.h"
+#include "storage/generator_source.h"
 #include "storage/open/open_source.h"
 #include "storage/open/source_address.h"
 #include "storage/source.h"
@@ -21,8 +21,8 @@ OpenOptions OpenOptionsOf(const StreamSource& source);
 struct OpenedSource {
   std::unique_ptr<StreamItems> items;
   std::unique_ptr<Source> source;
-  std::function<void(int64_t item)> end_update;  // of a generator; or null
-  bool whole_items = false;                      // it cannot give parts of items
+  GeneratorSource* generator = nullptr;  // within `source`, if that is one
+  bool whole_items = false;              // it cannot give parts of items
 };
 
 // A reader of `catalog`, `in_flight_max` reads at once. The catalog's types hold, or the

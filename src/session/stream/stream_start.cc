@@ -54,11 +54,12 @@ absl::StatusOr<std::vector<ReleasedLayer>> ReleasedBefore(absl::Span<const Strea
   absl::StatusOr<Cursor> merged = MergeCursors(cursors);
   if (!merged.ok()) return merged.status();
   if (merged->items != order.items || merged->shuffle != order.shuffle ||
-      merged->seed != order.seed) {
+      merged->seed != order.seed || merged->block_items != order.block_items) {
     return absl::InvalidArgumentError(absl::StrCat(
         "the cursor is of another stream: '", merged->ToText().substr(0, 200), "'; here are ",
         order.items, " items, ", order.shuffle ? "shuffled by seed " : "not shuffled",
-        order.shuffle ? absl::StrCat(order.seed) : ""));
+        order.shuffle ? absl::StrCat(order.seed) : "",
+        order.block_items != 1 ? absl::StrCat(", in blocks of ", order.block_items) : ""));
   }
   if (merged->data != 0 && order.data != 0 && merged->data != order.data) {
     return absl::InvalidArgumentError(
@@ -118,6 +119,7 @@ absl::StatusOr<StreamStart> PlanStream(const StreamOptions& options, int64_t ite
   start.order.items = items;
   start.order.shuffle = options.order.shuffle;
   start.order.seed = options.order.seed;
+  start.order.block_items = options.order.shuffle_block_items.value_or(1);
   start.order.data = data;
   absl::StatusOr<std::vector<ReleasedLayer>> released = ReleasedBefore(requests, start.order);
   if (!released.ok()) return released.status();
@@ -126,6 +128,7 @@ absl::StatusOr<StreamStart> PlanStream(const StreamOptions& options, int64_t ite
   plan.epochs = options.order.epochs;
   plan.shuffle = options.order.shuffle;
   plan.seed = options.order.seed;
+  plan.block_items = start.order.block_items;
   plan.exchange = options.reads.exchange;
   plan.released = *std::move(released);
   for (const StreamRequest& request : requests) {

@@ -5,13 +5,16 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/types/optional.h"
+#include "device/pixel_grid.h"
 #include "plan/shard/stream_plan.h"
 #include "session/shard/shard_runner.h"
 #include "session/stream/device_cells.h"
+#include "session/stream/item_normalizer.h"
 #include "session/stream/stream_items.h"
 #include "sluice/stream.h"
 
@@ -22,6 +25,9 @@ struct StreamWorkOptions {
   int window = 1;           // pieces that may be unfinished at once: ShardRunner's look-ahead
   bool in_order = true;
   bool keep_blocks = false;  // items are handed over in the blocks that they were read into
+  bool lends = false;        // items may be handed over where the source has them
+  int64_t batch_items = 1;
+  bool groups_reads = false;  // items of a block of the order are read together
   absl::optional<ItemTransform> transform;
   bool await_in_stream = false;  // items are there when their last copy has been started
   DeviceTraits memory;           // which kinds pieces are read into, and items are delivered in
@@ -45,6 +51,8 @@ class StreamWork final : public ShardWork {
   void Arrived(const ShardPiece& piece) override;
   bool MayDrain(const ShardPiece& piece) override;
   int KeepBlock(const ShardPiece& piece, std::byte* data, std::byte* memory, int block) override;
+  bool KeepLent(const ShardPiece& piece, const std::byte* data,
+                const std::shared_ptr<const LentMemory>& lender) override;
   absl::Status Drain(const ShardPiece& piece, std::byte* data, CopyQueue* copies) override;
   std::string MembersOf(const ShardPiece& piece) override;
   absl::Status Done(const ShardPiece& piece, const std::byte* data) override;
@@ -52,25 +60,44 @@ class StreamWork final : public ShardWork {
   // Items whose pieces have all been drained.
   int64_t items_done() const { return items_done_; }
   int64_t bytes_done() const { return bytes_done_; }
+  // Into device buffers, as they lie on storage.
+  int64_t bytes_copied() const { return bytes_copied_ + cells_->bytes_copied(); }
 
  private:
   // An item of which some piece was given out and not all are done.
   struct Underway {
     int64_t position = 0;
     StreamItem item;
-    int64_t pieces = 1;
-    int64_t arrived = 0;
-    int64_t started = 0;  // drains
-    int64_t drained = 0;
+    int64_t payload = 0;  // bytes that are handed out
+    int32_t pieces = 1;   // at most StreamPlan::kPiecesMax
+    int32_t arrived = 0;
+    int32_t started = 0;  // drains
+    int32_t drained = 0;
     int64_t begin_ns = 0;  // of its first stage
     bool granted = false;
     Cell cell;
   };
+  // What the source has lent of such an item.
+  struct Lent {
+    int64_t pieces = 0;
+    int64_t bytes = 0;                 // of the item, up to the end of its last lent piece
+    const std::byte* begin = nullptr;  // of the item
+    std::shared_ptr<const LentMemory> lender = nullptr;
+  };
 
   int64_t PiecesOf(const StreamItem& item) const;
-  Underway& At(int64_t index) { return underway_[static_cast<size_t>(index) % underway_.size()]; }
+  int ReaderOf(const Underway& item, absl::Span<const int> sharers) const;
+  void CountIntoBatch();
+  bool IsLastOfEpoch(int64_t position) const;
+  int64_t TakeLength(const ShardPiece& piece, const std::byte* data);
+  size_t PlaceOf(int64_t index) const { return static_cast<size_t>(index) % underway_.size(); }
+  Underway& At(int64_t index) { return underway_[PlaceOf(index)]; }
   bool Grant(int64_t index);
-  int64_t DeliveredBytes(int64_t bytes) const;
+  // The item at position_ may be lent: it is this rank's alone, and its batch can lie where it is.
+  bool MayLend(const StreamItem& item);
+  bool MayLendAlone(int64_t position, const StreamItem& item);
+  bool MayLendBatch(const StreamItem& first);
+  void EndLent(int64_t index);
   absl::Status AddCopy(const ShardPiece& piece, std::byte* data, CopyQueue* copies);
 
   StreamPlan* const plan_;
@@ -78,6 +105,7 @@ class StreamWork final : public ShardWork {
   const StreamItems* const items_;
   DeviceCells* const cells_;
   const StreamWorkOptions options_;
+  absl::optional<ItemNormalizer> normalizer_;
   const int64_t pieces_max_;
   const int64_t total_;  // items of this rank
 
@@ -85,13 +113,23 @@ class StreamWork final : public ShardWork {
   int64_t position_;
   int64_t index_ = 0;
   int64_t part_ = 0;
+  int64_t batch_ = 0;        // that item's
+  int64_t batch_taken_ = 0;  // its items up to that one
+  int64_t last_given_epoch_ = 0;
+  bool may_lend_ = false;    // that item
+  int64_t batch_left_ = 0;   // items that follow in its batch
+  int64_t batch_epoch_ = 0;  // of that batch
 
+  // There are four for each slot and more: none has what only few streams need.
   std::vector<Underway> underway_;  // by index
+  std::vector<Lent> lent_;          // by index, where the source lends
+  std::vector<PixelGrid> grids_;    // by index, with a transform
   int64_t first_ungranted_ = 0;
   int64_t granted_ = 0;
   int64_t last_epoch_ = 0;  // of the last granted one
   int64_t items_done_ = 0;
   int64_t bytes_done_ = 0;
+  int64_t bytes_copied_ = 0;
 };
 
 }  // namespace sluice

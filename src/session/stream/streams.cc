@@ -14,17 +14,22 @@
 #include "session/base/open_device.h"
 #include "session/peers/share_text.h"
 #include "session/peers/together.h"
+#include "session/stream/generate_gate.h"
 #include "session/stream/stream_catalog.h"
 #include "session/stream/stream_impl.h"
 #include "session/stream/stream_limits.h"
 #include "session/stream/stream_options.h"
 #include "session/stream/stream_source.h"
 #include "session/stream/stream_start.h"
+#include "sluice/testing.h"
 
 namespace sluice {
 namespace {
 
 constexpr char kCall[] = "OpenStream";
+
+// Spans of so many epochs are recorded where nothing else is said: the next ones look alike.
+constexpr int64_t kTraceEpochs = 5;
 
 // Reads that a source may have at once: slots that are not known before its items are.
 int StreamReadsMax(const StreamOptions& options) {
@@ -132,17 +137,24 @@ void Streams::AddTraces(StreamParts* stream) const {
   JoinedTraceLog* const trace = parts_.trace;
   if (trace == nullptr) return;
   const int64_t capacity = parts_.options->trace_events;
-  const int64_t epochs = stream->options.trace_epochs.value_or(kNoLimit);
+  const int64_t epochs = stream->options.trace_epochs.value_or(kTraceEpochs);
+  // Viewers should not take an emulated device for a real one.
+  const bool emulated = stream->options.buffers.device == kEmulatedDevice;
   stream->stage_trace =
       std::make_unique<StageTrace>(trace, capacity, stream->number, stream->limits.slots, epochs);
   stream->consumer_trace = std::make_unique<ConsumerTrace>(trace, capacity, stream->number,
-                                                           stream->options.buffers.count, epochs);
+                                                           stream->options.buffers.count, epochs,
+                                                           emulated ? "emulated device" : "device");
 }
 
-absl::StatusOr<std::unique_ptr<StreamImpl>> Streams::Make(const StreamOptions& options,
+absl::StatusOr<std::unique_ptr<StreamImpl>> Streams::Make(StreamOptions options,
                                                           const InjectedDelay& delay,
                                                           const SourceAddress& address,
                                                           int64_t begin_ns, Meeting meeting) {
+  // Batches that are to see this or that update come one after the other.
+  if (address.scheme.empty() && GenerateOrderOf(options.source) != GenerateOrder::kFree) {
+    options.order.in_order = true;
+  }
   absl::StatusOr<OpenedSource> opened = OpenSource(options, delay, address, meeting.catalog_text);
   if (!opened.ok()) return opened.status();
   // Without an exchange each rank may have other items, on a disk of its own.
@@ -165,7 +177,7 @@ absl::StatusOr<std::unique_ptr<StreamImpl>> Streams::Make(const StreamOptions& o
   parts.limits = *limits;
   parts.items = std::move(opened->items);
   parts.source = std::move(opened->source);
-  parts.end_update = std::move(opened->end_update);
+  parts.generator = opened->generator;
   parts.plan = std::move(start->plan);
   parts.order = std::move(start->order);
   parts.device = *std::move(device);

@@ -72,7 +72,7 @@ class Streams final : private StreamDriver {
       const StreamOptions& options, const absl::StatusOr<SourceAddress>& address);
   absl::Status GatherCursors(const std::string& own, std::vector<StreamRequest>* requests);
   // This rank's part, without a word to the others.
-  absl::StatusOr<std::unique_ptr<StreamImpl>> Make(const StreamOptions& options,
+  absl::StatusOr<std::unique_ptr<StreamImpl>> Make(StreamOptions options,
                                                    const InjectedDelay& delay,
                                                    const SourceAddress& address, int64_t begin_ns,
                                                    Meeting meeting);

@@ -4,6 +4,8 @@
 #ifndef SLUICE_SRC_STORAGE_FILE_FILE_IO_H_
 #define SLUICE_SRC_STORAGE_FILE_FILE_IO_H_
 
+#include <sys/uio.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -16,9 +18,10 @@ namespace sluice {
 
 struct FileCall {
   enum class Kind : uint8_t {
-    kOpen,   // openat(fd, path, flags); `path` stays valid until the result
-    kRead,   // pread(fd, data, bytes, offset)
-    kClose,  // close(fd)
+    kOpen,       // openat(fd, path, flags); `path` stays valid until the result
+    kRead,       // pread(fd, data, bytes, offset)
+    kReadParts,  // preadv(fd, parts, part_count, offset); `parts` stay valid until the result
+    kClose,      // close(fd)
   };
   Kind kind = Kind::kRead;
   int fd = -1;
@@ -26,13 +29,20 @@ struct FileCall {
   const char* path = nullptr;
   std::byte* data = nullptr;
   uint32_t bytes = 0;
+  const iovec* parts = nullptr;
+  int part_count = 0;
   int64_t offset = 0;
   uint64_t tag = 0;  // comes back with the result; unique, and at least 8
+  // Of kRead. Through the page cache: whoever carries it out tells whether the bytes were there.
+  bool cached = false;
+  bool aside = false;  // not within Submit, even if it could end there
 };
 
 struct FileResult {
   uint64_t tag = 0;
   int64_t value = 0;  // what the call returned, or -errno
+  // Of a `cached` read: known to have found all of what it returned in the page cache.
+  bool at_once = false;
 };
 
 // Thread: one at a time, which may change.

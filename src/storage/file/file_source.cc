@@ -23,6 +23,9 @@ namespace {
 constexpr int64_t kBeginBytes = int64_t{1} << 20;
 constexpr int64_t kBeginNs = 200'000;
 
+// Less is copied sooner than another thread is woken.
+constexpr uint32_t kAsideBytesMin = 128U << 10;
+
 }  // namespace
 
 FileSource::FileSource(UniqueFd directory, std::vector<std::string> names,
@@ -79,7 +82,10 @@ FileSource::Read& FileSource::NewRead(const ReadOp& op) {
   Read& read = free_.front();
   read.range.Begin(op, 1);
   read.cancelled = false;
+  read.alone = false;
+  read.first = nullptr;
   read.tries = 0;
+  read.at_once = true;
   read.serial = ++serial_;
   op.TellWaits();
   Move(read, State::kQueued, &free_, &queued_);
@@ -100,12 +106,23 @@ void FileSource::Carry() {
   bool is_late = false;
   do {
     begun_bytes_ = 0;
+    ++round_;
     while (MayBegin() && begun_bytes_ < kBeginBytes) Route(queued_.front());
     BeginOpens();
     if (absl::Status status = io_->Submit(); !status.ok()) Break(std::move(status));
+    if (!is_direct_) TakeAtOnce();
     is_late = WakeSet::NowNs() - begin_ns >= kBeginNs;
   } while (MayBegin() && !is_late);
-  if (MayBegin()) io_->Wake();  // for the next Poll
+  if (!status_.ok()) return;
+  if (MayBegin() || !finished_.empty()) io_->Wake();  // for the next Poll
+  if (absl::Status status = io_->Submit(); !status.ok()) Break(std::move(status));
+}
+
+void FileSource::TakeAtOnce() {
+  in_round_ = true;
+  FileResult result;
+  while (status_.ok() && io_->Next(&result)) Take(result);
+  in_round_ = false;
 }
 
 void FileSource::Route(Read& read) {
@@ -115,7 +132,7 @@ void FileSource::Route(Read& read) {
     read.range.Begin(read.range.op(), file.facts.alignment);
     Move(read, State::kRunning, &queued_, &running_);
     files_.BeginRead(object);
-    AddRead(read);
+    if (!AddParts(read)) AddRead(read);
     return;
   }
   Move(read, State::kWaiting, &queued_, &waiting_[static_cast<size_t>(object)]);
@@ -167,12 +184,17 @@ void FileSource::AddRead(Read& read) {
   ++in_flight_;
   ++counters_.requests;
   begun_bytes_ += static_cast<int64_t>(read.range.bytes());
+  read.round = round_;
+  const OpenFiles::File& file = files_[read.range.op().object];
+  const bool cached = !file.facts.direct;
   io_->Add({.kind = FileCall::Kind::kRead,
-            .fd = files_[read.range.op().object].fd,
+            .fd = file.fd,
             .data = read.range.data(),
             .bytes = read.range.bytes(),
             .offset = read.range.offset(),
-            .tag = TagOf(&read, kForRead)});
+            .tag = TagOf(&read, kForRead),
+            .cached = cached,
+            .aside = cached && read.range.op().aside && read.range.bytes() >= kAsideBytesMin});
 }
 
 absl::StatusOr<int> FileSource::Poll(absl::Span<ReadEvent> events) {
@@ -188,15 +210,12 @@ absl::StatusOr<int> FileSource::Poll(absl::Span<ReadEvent> events) {
     Read& read = finished_.front();
     events[count++] = {.cookie = read.range.op().cookie,
                        .status = std::move(read.status),
-                       .skew = read.range.skew()};
+                       .skew = read.range.skew(),
+                       .at_once = read.at_once};
     Move(read, State::kFree, &finished_, &free_);
   }
   Carry();
   if (!status_.ok()) return status_;
-  if (!finished_.empty()) {
-    io_->Wake();
-    Carry();
-  }
   return static_cast<int>(count);
 }
 
@@ -206,7 +225,7 @@ void FileSource::Cancel(uint64_t cookie) {
     if (read->state == State::kFinished || read->cancelled) return;
     read->cancelled = true;
     if (read->state == State::kRunning) {
-      io_->Cancel(TagOf(read, kForRead));
+      io_->Cancel(CallOf(*read));
     } else {
       const int object = read->range.op().object;
       const bool was_waiting = read->state == State::kWaiting;
@@ -225,7 +244,7 @@ void FileSource::Cancel(uint64_t cookie) {
 }
 
 void FileSource::Drain() {
-  for (Read& read : running_) io_->Cancel(TagOf(&read, kForRead));
+  for (Read& read : running_) io_->Cancel(CallOf(read));
   for (size_t i = 0; i < names_.size(); ++i) {
     OpenFiles::File& file = files_[static_cast<int>(i)];
     if (file.state == OpenFiles::State::kOpening) io_->Cancel(TagOf(&file, kForOpen));

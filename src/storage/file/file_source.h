@@ -17,7 +17,9 @@ enum class FileAccess {
   // Around the page cache (O_DIRECT) where the file system can. Its alignment() is kReadAlignment.
   // A read is rounded to what its file demands, which is nothing on FUSE and tmpfs.
   kDirect,
-  kBuffered,  // alignment() is 1. What the cache holds is copied within Start.
+  // alignment() is 1. What the cache holds is copied within Start and Poll, or by threads of the
+  // kernel's where an op is to be read aside.
+  kBuffered,
 };
 
 enum class FileEngine {

@@ -50,14 +50,21 @@ class FileSource : public Source {
     FileRead range;
     State state = State::kFree;
     bool cancelled = false;
+    bool alone = false;   // it was one call with others, which brought less than all
     uint64_t serial = 0;  // by the order of Start
     int tries = 0;
+    uint64_t round = 0;   // of Carry, in which the kernel was asked last
+    bool at_once = true;  // so far
     absl::Status status;
     std::list<Read>::iterator self;
+    // Of reads that are one call: the first one, which has the others.
+    Read* first = nullptr;
+    std::vector<Read*> others;
+    std::vector<iovec> parts;
   };
   using Reads = std::list<Read>;
   // What a call was for, in the low bits of its tag; above them is the address of a Read or a File.
-  enum Purpose : uint64_t { kForRead, kForOpen, kToMakeRoom };
+  enum Purpose : uint64_t { kForRead, kForOpen, kToMakeRoom, kForParts };
   static constexpr uint64_t kPurposeBits = 7;
   static uint64_t TagOf(const void* whose, Purpose purpose) {
     return reinterpret_cast<uint64_t>(whose) | purpose;
@@ -70,14 +77,23 @@ class FileSource : public Source {
   bool MayBegin() const { return status_.ok() && in_flight_ < in_flight_max_ && !queued_.empty(); }
   // Begins what may begin, for a limited time.
   void Carry();
+  // Takes what the kernel has answered within the call that asked.
+  void TakeAtOnce();
   void Route(Read& read);
   void BeginOpens();
   void AddOpen(OpenFiles::File& file);
   void AddRead(Read& read);
+  // Makes one call of the read and of those that follow and may join it. False: there are none.
+  bool AddParts(Read& first);
+  static uint64_t CallOf(const Read& read) {
+    return read.first != nullptr ? TagOf(read.first, kForParts) : TagOf(&read, kForRead);
+  }
   static void TellMoved(const Read& read);
 
   void Take(const FileResult& result);
-  void TakeRead(Read& read, int64_t value);
+  void TakeRead(Read& read, const FileResult& result);
+  void TakeParts(Read& first, int64_t value);
+  void TakePart(Read& read, int64_t value);
   void TakeOpen(OpenFiles::File& file, int64_t value);
   // Whether the read goes on with another alignment, or through the page cache.
   bool Realign(Read& read);
@@ -100,7 +116,9 @@ class FileSource : public Source {
   absl::Status status_;  // of the source as a whole
 
   int in_flight_ = 0;        // calls
-  int64_t begun_bytes_ = 0;  // by the Carry under way
+  int64_t begun_bytes_ = 0;  // in the round under way
+  uint64_t round_ = 0;       // Carry asks the kernel once in each
+  bool in_round_ = false;    // what the kernel answers now is taken in the round that asked
   uint64_t serial_ = 0;      // of the read started last
   Reads free_;
   Reads queued_;

@@ -1,6 +1,7 @@
 // What a call of the kernel's has brought: another call, or a read's end.
 #include <unistd.h>
 
+#include <algorithm>
 #include <bit>
 #include <cerrno>
 #include <string>
@@ -28,7 +29,9 @@ void FileSource::Take(const FileResult& result) {
   void* const whose = std::bit_cast<void*>(result.tag & ~kPurposeBits);
   switch (result.tag & kPurposeBits) {
     case kForRead:
-      return TakeRead(*static_cast<Read*>(whose), result.value);
+      return TakeRead(*static_cast<Read*>(whose), result);
+    case kForParts:
+      return TakeParts(*static_cast<Read*>(whose), result.value);
     case kForOpen:
       return TakeOpen(*static_cast<OpenFiles::File*>(whose), result.value);
     case kToMakeRoom:
@@ -36,7 +39,11 @@ void FileSource::Take(const FileResult& result) {
   }
 }
 
-void FileSource::TakeRead(Read& read, int64_t value) {
+void FileSource::TakeRead(Read& read, const FileResult& result) {
+  const int64_t value = result.value;
+  const bool is_cached = !files_[read.range.op().object].facts.direct;
+  const bool answered = result.at_once || (in_round_ && read.round == round_);
+  read.at_once = read.at_once && is_cached && answered;
   if (value < 0) {
     const int error = static_cast<int>(-value);
     const bool again = error == EINVAL

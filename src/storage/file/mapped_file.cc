@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -15,6 +16,20 @@
 
 namespace sluice {
 namespace {
+
+// Of one MADV_WILLNEED the kernel reads no more than its device's read-ahead, 128 KiB mostly, and
+// forgets the rest.
+constexpr int64_t kAdvisedBytes = int64_t{128} << 10;
+
+// Pages of a range that are in the page cache or on their way there; -1 if the kernel does not say.
+// That takes a fraction of what it takes to have the kernel look whether it should read them.
+int64_t CachedPages(int fd, int64_t offset, int64_t bytes) {
+  constexpr int64_t kCachestat = 451;  // since Linux 6.5; older headers do not know it
+  const uint64_t range[2] = {static_cast<uint64_t>(offset), static_cast<uint64_t>(bytes)};
+  uint64_t counts[5];
+  const bool known = syscall(kCachestat, fd, range, counts, 0U) == 0;
+  return known ? static_cast<int64_t>(counts[0]) : -1;
+}
 
 absl::Status TooShort() { return absl::DataLossError("the file ends before them"); }
 
@@ -54,7 +69,13 @@ void MappedFile::WillNeed(int64_t offset, int64_t bytes) const {
   const int64_t page = sysconf(_SC_PAGESIZE);
   const int64_t begin = offset / page * page;
   const int64_t end = std::min(offset + bytes, bytes_);
-  if (begin < end) madvise(data_ + begin, static_cast<size_t>(end - begin), MADV_WILLNEED);
+  if (begin >= end ||
+      CachedPages(fd_.get(), begin, end - begin) == (end - begin + page - 1) / page) {
+    return;
+  }
+  for (int64_t at = begin; at < end; at += kAdvisedBytes) {
+    madvise(data_ + at, static_cast<size_t>(std::min(kAdvisedBytes, end - at)), MADV_WILLNEED);
+  }
 }
 
 absl::StatusOr<int64_t> MappedFile::ReadSome(int64_t offset, absl::Span<std::byte> into) const {

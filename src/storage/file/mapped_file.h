@@ -1,11 +1,13 @@
-// A file mapped into memory, whose bytes are copied out without a signal if they are gone.
+// A file mapped into memory, whose bytes are copied out without a signal if they are gone. Who
+// takes them where they lie does so under a guard.
 //
 // Reading a mapped page raises SIGBUS if its file no longer has it (truncated) or if it cannot be
 // read (an I/O error). No check beforehand can exclude this. So the processor never touches the
 // mapping. The kernel copies out of it (process_vm_readv of our own process) and reports a failure
 // as EFAULT. This has about three quarters of memcpy's speed. Where the kernel may not (seccomp),
 // the bytes are read from the file instead. So are they to learn what is wrong with a page.
-// Handling SIGBUS would take a handler away from the program that we are a guest in.
+// So nothing handles SIGBUS in a program that only copies. Once a mapping is lent, there is a
+// handler: see storage/file/bus_guard.h.
 #ifndef SLUICE_SRC_STORAGE_FILE_MAPPED_FILE_H_
 #define SLUICE_SRC_STORAGE_FILE_MAPPED_FILE_H_
 
@@ -31,9 +33,10 @@ class MappedFile {
   // Maps the whole file, as it is now. NotFound, InvalidArgument if it is no file, ...
   static absl::StatusOr<MappedFile> Map(int directory_fd, const std::string& name);
 
-  bool is_mapped() const { return fd_.get() >= 0; }
   int fd() const { return fd_.get(); }
-  // Asks the kernel to have a range read soon. Of no effect beyond the file.
+  const std::byte* data() const { return data_; }  // null if the file is empty
+  int64_t bytes() const { return bytes_; }
+  // Asks the kernel to have a range read soon, all of it. Of no effect beyond the file.
   void WillNeed(int64_t offset, int64_t bytes) const;
   // Copies `into.size()` bytes from `offset` on. DataLoss where the file ends before them.
   absl::Status Read(int64_t offset, absl::Span<std::byte> into) const;

@@ -2,19 +2,27 @@
 #include "storage/file/mmap_source.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <list>
+#include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "storage/file/file_directory.h"
 #include "storage/file/mapped_file.h"
+#include "storage/file/shared_mapping.h"
 #include "storage/ready_flag.h"
 #include "storage/source_check.h"
 #include "storage/wake_set.h"
 
 namespace sluice {
 namespace {
+
+// With more mappings than this no new one is lent: a process may have 65,530 of all kinds.
+constexpr int kMappingsMax = 1 << 15;
 
 class MmapSource : public Source {
  public:
@@ -24,6 +32,7 @@ class MmapSource : public Source {
 
   absl::string_view name() const override { return "mmap"; }
   int64_t alignment() const override { return 1; }
+  bool lends() const override { return true; }
   absl::Status Start(absl::Span<const ReadOp> ops) override;
   absl::StatusOr<int> Poll(absl::Span<ReadEvent> events) override;
   void Cancel(uint64_t cookie) override;
@@ -31,18 +40,24 @@ class MmapSource : public Source {
 
  private:
   struct File {
-    MappedFile mapped;
-    std::list<int>::iterator place;  // in used_, while it is mapped
+    std::shared_ptr<SharedMapping> mapping;  // null: not mapped, or only for those that it is lent
+    std::weak_ptr<SharedMapping> lent;
+    std::list<int>::iterator place;  // in used_, while there is a mapping
   };
   struct Read {
     ReadOp op;
     int64_t done = 0;  // bytes copied
-    absl::Status status;
+    absl::Status status = {};
+    const std::byte* lent = nullptr;
+    std::shared_ptr<const LentMemory> lender = nullptr;
   };
   using Reads = std::list<Read>;
 
-  absl::StatusOr<const MappedFile*> Use(int object);
+  absl::StatusOr<SharedMapping*> Use(int object);
+  absl::StatusOr<std::shared_ptr<SharedMapping>> Map(int object);
   void Unmap(int object);
+  // False if it is to be copied.
+  absl::StatusOr<bool> Lend(Read& read);
   // Copies at most `bytes_max` more of a read. Returns how many.
   absl::StatusOr<int64_t> Copy(Read& read, int64_t bytes_max);
   void Finish(Reads::iterator read, const absl::Status& status);
@@ -51,7 +66,10 @@ class MmapSource : public Source {
   const std::vector<std::string> names_;
   const int64_t poll_bytes_max_;
   const size_t files_max_;
+  const int lent_max_;  // so many mappings at once, and no new one is lent
+  const bool read_ahead_;
   const std::shared_ptr<FileIdentities> identities_;  // or null
+  const std::shared_ptr<std::atomic<int>> alive_;     // mappings, those of the lent ones included
   ReadyFlag ready_;                                   // set while there are reads
   std::vector<File> files_;
   std::list<int> used_;  // mapped files, the longest unused first
@@ -66,7 +84,10 @@ MmapSource::MmapSource(UniqueFd directory, std::vector<std::string> names,
       names_(std::move(names)),
       poll_bytes_max_(options.poll_bytes_max),
       files_max_(static_cast<size_t>(options.files_max > 0 ? options.files_max : OpenFilesMax())),
+      lent_max_(static_cast<int>(std::min<size_t>(files_max_ + files_max_ / 2, kMappingsMax))),
+      read_ahead_(options.read_ahead),
       identities_(options.identities),
+      alive_(std::make_shared<std::atomic<int>>(0)),
       ready_(std::move(ready)),
       files_(names_.size()) {}
 
@@ -75,23 +96,14 @@ MmapSource::~MmapSource() {
 }
 
 void MmapSource::Unmap(int object) {
-  MappedFile& mapped = files_[static_cast<size_t>(object)].mapped;
-  if (identities_ != nullptr) identities_->Closing(object, mapped.fd());
-  mapped = MappedFile();
+  File& file = files_[static_cast<size_t>(object)];
+  if (identities_ != nullptr) identities_->Closing(object, file.mapping->file().fd());
+  file.mapping = nullptr;
 }
 
-absl::StatusOr<const MappedFile*> MmapSource::Use(int object) {
-  File& file = files_[static_cast<size_t>(object)];
-  if (file.mapped.is_mapped()) {
-    used_.splice(used_.end(), used_, file.place);
-    return &file.mapped;
-  }
-  if (used_.size() >= files_max_) {
-    Unmap(used_.front());
-    used_.pop_front();
-  }
-  absl::StatusOr<MappedFile> mapped =
-      MappedFile::Map(directory_.get(), names_[static_cast<size_t>(object)]);
+absl::StatusOr<std::shared_ptr<SharedMapping>> MmapSource::Map(int object) {
+  const std::string& name = names_[static_cast<size_t>(object)];
+  absl::StatusOr<MappedFile> mapped = MappedFile::Map(directory_.get(), name);
   absl::Status status = mapped.status();
   if (identities_ != nullptr) {
     if (status.ok()) {
@@ -102,9 +114,33 @@ absl::StatusOr<const MappedFile*> MmapSource::Use(int object) {
   }
   if (!status.ok()) return status;
   ++counters_.opens;
-  file.mapped = *std::move(mapped);
+  return std::make_shared<SharedMapping>(*std::move(mapped), name, alive_);
+}
+
+// A mapping that is lent is used again: neighbours in the file then are neighbours in memory.
+absl::StatusOr<SharedMapping*> MmapSource::Use(int object) {
+  File& file = files_[static_cast<size_t>(object)];
+  if (file.mapping != nullptr && !file.mapping->damaged()) {
+    used_.splice(used_.end(), used_, file.place);
+    return file.mapping.get();
+  }
+  if (file.mapping != nullptr) {
+    Unmap(object);
+    used_.erase(file.place);
+  }
+  std::shared_ptr<SharedMapping> mapping = file.lent.lock();
+  if (mapping == nullptr || mapping->damaged()) {
+    absl::StatusOr<std::shared_ptr<SharedMapping>> mapped = Map(object);
+    if (!mapped.ok()) return mapped.status();
+    mapping = *std::move(mapped);
+  }
+  if (used_.size() >= files_max_) {
+    Unmap(used_.front());
+    used_.pop_front();
+  }
+  file.mapping = std::move(mapping);
   file.place = used_.insert(used_.end(), object);
-  return &file.mapped;
+  return file.mapping.get();
 }
 
 absl::Status MmapSource::Start(absl::Span<const ReadOp> ops) {
@@ -113,29 +149,50 @@ absl::Status MmapSource::Start(absl::Span<const ReadOp> ops) {
   for (const ReadOp& op : ops) {
     if (free_.empty()) free_.emplace_back();
     queued_.splice(queued_.end(), free_, free_.begin());
-    queued_.back() = {.op = op, .done = 0, .status = absl::OkStatus()};
+    queued_.back() = {.op = op};
     ++counters_.requests;
     op.TellWaits();
+    if (!read_ahead_) continue;
     // What cannot be mapped says so when it is its turn.
-    const absl::StatusOr<const MappedFile*> file = Use(op.object);
-    if (file.ok()) (*file)->WillNeed(op.offset, op.bytes);
+    const absl::StatusOr<SharedMapping*> mapping = Use(op.object);
+    if (mapping.ok()) (*mapping)->file().WillNeed(op.offset, op.bytes);
   }
   ready_.Set(!queued_.empty() || !finished_.empty());
   return absl::OkStatus();
 }
 
+absl::StatusOr<bool> MmapSource::Lend(Read& read) {
+  const ReadOp& op = read.op;
+  const absl::StatusOr<SharedMapping*> mapping = Use(op.object);
+  if (!mapping.ok()) return mapping.status();
+  const int64_t end = op.offset + op.bytes;
+  if (end > (*mapping)->file().bytes()) return false;  // a copy says what is wrong
+  File& file = files_[static_cast<size_t>(op.object)];
+  const bool is_lent = file.lent.lock() == file.mapping;
+  if (!is_lent && alive_->load(std::memory_order_relaxed) > lent_max_) return false;
+  if (!(*mapping)->Guard()) return false;
+  if (absl::Status status = (*mapping)->file().CheckEnd(end); !status.ok()) return status;
+  file.lent = file.mapping;
+  read.lent = (*mapping)->file().data() + op.offset;
+  read.lender = file.mapping;
+  return true;
+}
+
 absl::StatusOr<int64_t> MmapSource::Copy(Read& read, int64_t bytes_max) {
-  const absl::StatusOr<const MappedFile*> file = Use(read.op.object);
-  if (!file.ok()) return file.status();
+  const absl::StatusOr<SharedMapping*> mapping = Use(read.op.object);
+  if (!mapping.ok()) return mapping.status();
+  const MappedFile& file = (*mapping)->file();
   const int64_t count = std::min(bytes_max, read.op.bytes - read.done);
   absl::Status status =
-      (*file)->Read(read.op.offset + read.done,
-                    absl::MakeSpan(read.op.data + read.done, static_cast<size_t>(count)));
+      file.Read(read.op.offset + read.done,
+                absl::MakeSpan(read.op.data + read.done, static_cast<size_t>(count)));
   if (!status.ok()) return status;
   read.done += count;
   if (read.done < read.op.bytes) return count;
-  status = (*file)->CheckEnd(read.op.offset + read.op.bytes);
+  status = file.CheckEnd(read.op.offset + read.op.bytes);
   if (!status.ok()) return status;
+  // Somebody who was lent the page has found that it cannot be read.
+  if ((*mapping)->damaged()) return (*mapping)->Check(0);
   return count;
 }
 
@@ -155,13 +212,24 @@ absl::StatusOr<int> MmapSource::Poll(absl::Span<ReadEvent> events) {
   while (count < events.size()) {
     if (!finished_.empty()) {
       Read& read = finished_.front();
-      events[count++] = {.cookie = read.op.cookie, .status = std::move(read.status)};
+      events[count++] = {.cookie = read.op.cookie,
+                         .status = std::move(read.status),
+                         .lent = read.lent,
+                         .lender = std::move(read.lender)};
       free_.splice(free_.end(), finished_, finished_.begin());
       continue;
     }
     if (queued_.empty() || copied >= poll_bytes_max_) break;
     Read& read = queued_.front();
     if (read.done == 0) read.op.TellBegun(WakeSet::NowNs());
+    if (read.op.may_lend && read.done == 0) {
+      const absl::StatusOr<bool> lent = Lend(read);
+      if (lent.value_or(true)) {
+        if (lent.ok()) counters_.bytes_read += read.op.bytes;
+        Finish(queued_.begin(), lent.status());
+        continue;
+      }
+    }
     const absl::StatusOr<int64_t> bytes = Copy(read, poll_bytes_max_ - copied);
     copied += bytes.value_or(0);
     counters_.bytes_read += bytes.value_or(0);

@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -22,7 +23,14 @@
 namespace sluice {
 namespace {
 
-int64_t Run(const FileCall& call) {
+// What the page cache has of a read, without waiting; -1: nothing, or this kernel or file system
+// cannot tell.
+int64_t ReadCached(const FileCall& call) {
+  const iovec into = {call.data, call.bytes};
+  return preadv2(call.fd, &into, 1, call.offset, RWF_NOWAIT);
+}
+
+FileResult Run(const FileCall& call) {
   int64_t value = 0;
   switch (call.kind) {
     case FileCall::Kind::kOpen:
@@ -30,13 +38,18 @@ int64_t Run(const FileCall& call) {
       value = openat(call.fd, call.path, call.flags | O_NONBLOCK);
       break;
     case FileCall::Kind::kRead:
+      if (call.cached) value = ReadCached(call);
+      if (call.cached && value > 0) return {.tag = call.tag, .value = value, .at_once = true};
       value = pread(call.fd, call.data, call.bytes, call.offset);
+      break;
+    case FileCall::Kind::kReadParts:
+      value = preadv(call.fd, call.parts, call.part_count, call.offset);
       break;
     case FileCall::Kind::kClose:
       value = close(call.fd);
       break;
   }
-  return value < 0 ? -errno : value;
+  return {.tag = call.tag, .value = value < 0 ? -errno : value};
 }
 
 class ThreadFileIo : public FileIo {
@@ -107,10 +120,10 @@ void ThreadFileIo::Work() {
     const FileCall call = waiting_.front();
     waiting_.erase(waiting_.begin());
     lock.unlock();
-    const int64_t value = Run(call);
+    const FileResult result = Run(call);
     lock.lock();
     const bool is_first = finished_.empty();
-    finished_.push_back({.tag = call.tag, .value = value});
+    finished_.push_back(result);
     if (is_first) eventfd_write(ready_.get(), 1);
   }
 }

@@ -26,8 +26,9 @@ absl::StatusOr<std::unique_ptr<Source>> OpenSource(const SourceAddress& address,
                                                    const OpenOptions& options) {
   if (address.is_http()) return MakeHttpSource(address.place, names, HttpOptionsOf(options));
   if (address.scheme == "mmap") {
-    return MakeMmapSource(address.place, std::move(names),
-                          {.identities = options.states.identities});
+    return MakeMmapSource(
+        address.place, std::move(names),
+        {.identities = options.states.identities, .read_ahead = options.read_ahead});
   }
   FileSourceOptions file;
   file.access = address.scheme == "file" ? FileAccess::kDirect : FileAccess::kBuffered;

@@ -30,6 +30,7 @@ struct OpenOptions {
   // Over HTTP: sizes of the objects, -1 where a size is not known. Empty: no size is known.
   std::vector<int64_t> object_bytes;
   FileStates states;
+  bool read_ahead = true;  // of mapped files: as MmapSourceOptions has it
 };
 
 // How a server is asked. There is no time limit: which request is late is for the caller to say,

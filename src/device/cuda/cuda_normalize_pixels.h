@@ -1,0 +1,85 @@
+// What one thread does of pixels that are normalized: up to four units, with the same bits as
+// normalization.h.
+#ifndef SLUICE_SRC_DEVICE_CUDA_CUDA_NORMALIZE_PIXELS_H_
+#define SLUICE_SRC_DEVICE_CUDA_CUDA_NORMALIZE_PIXELS_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "device/cuda/cuda_elements.h"
+#include "device/cuda/cuda_host_device.h"
+#include "device/cuda/cuda_normalize.h"
+#include "device/cuda/cuda_pieces.h"
+#include "sluice/tensor.h"
+
+namespace sluice {
+
+template <class Source, class Destination>
+SLUICE_HOST_DEVICE void NormalizePixelUnit(const CudaPixels& piece, uint32_t unit) {
+  using From = typename Source::Element;
+  using To = typename Destination::Element;
+  const uint32_t pixel = piece.units_of_pixel.Quotient(unit);
+  const uint32_t channel = unit - pixel * piece.units_of_pixel.divisor;
+  const uint32_t row = piece.columns.Quotient(pixel);
+  const uint32_t column = pixel - row * piece.columns.divisor;
+  const std::byte* src =
+      piece.src + row * piece.src_row + column * piece.src_pixel + channel * int64_t{sizeof(From)};
+  std::byte* dst =
+      piece.dst + row * piece.dst_row + column * piece.dst_pixel + channel * piece.dst_channel;
+  SLUICE_NO_UNROLL
+  for (uint32_t i = 0; i < piece.channels_of_unit; ++i) {
+    const uint32_t factor = piece.by_channel ? channel + i : 0;
+    const Pack<From, 1> from = LoadPack<From, 1>(src, piece.aligned);
+    const float value =
+        ScaledAndShifted(Source::From(from.e[0]), piece.scale[factor], piece.bias[factor]);
+    Pack<To, 1> to;
+    to.e[0] = Destination::To(value);
+    StorePack(to, dst, piece.aligned);
+    src += sizeof(From);
+    dst += piece.dst_channel;
+  }
+}
+
+template <class Source, class Destination>
+SLUICE_HOST_DEVICE void NormalizePixelUnits(const CudaPixels& piece, uint32_t first,
+                                            uint32_t step) {
+  SLUICE_NO_UNROLL
+  for (uint32_t i = 0; i < kUnitsPerThread; ++i) {
+    const uint32_t unit = first + i * step;
+    if (unit >= piece.units) return;
+    NormalizePixelUnit<Source, Destination>(piece, unit);
+  }
+}
+
+template <class Source>
+SLUICE_HOST_DEVICE void NormalizePixelsFrom(const CudaPixels& piece, uint32_t first,
+                                            uint32_t step) {
+  switch (piece.dst_dtype) {
+    case DType::kF16:
+      return NormalizePixelUnits<Source, SmallElement<F16>>(piece, first, step);
+    case DType::kBF16:
+      return NormalizePixelUnits<Source, SmallElement<BF16>>(piece, first, step);
+    default:
+      return NormalizePixelUnits<Source, WholeElement<float>>(piece, first, step);
+  }
+}
+
+// Units first, first + step ..., kUnitsPerThread of them or as many as there are.
+SLUICE_HOST_DEVICE void NormalizePixels(const CudaPixels& piece, uint32_t first, uint32_t step) {
+  switch (piece.src_dtype) {
+    case DType::kU8:
+      return NormalizePixelsFrom<IntegerElement<uint8_t>>(piece, first, step);
+    case DType::kI16:
+      return NormalizePixelsFrom<IntegerElement<int16_t>>(piece, first, step);
+    case DType::kF16:
+      return NormalizePixelsFrom<SmallElement<F16>>(piece, first, step);
+    case DType::kBF16:
+      return NormalizePixelsFrom<SmallElement<BF16>>(piece, first, step);
+    default:
+      return NormalizePixelsFrom<WholeElement<float>>(piece, first, step);
+  }
+}
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_DEVICE_CUDA_CUDA_NORMALIZE_PIXELS_H_

@@ -1,0 +1,109 @@
+// Which reads of a file say that nobody waited for storage, and that reading aside brings the same.
+#include <fcntl.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "storage/file/file_source.h"
+#include "storage/file_storage.h"
+#include "storage/source_run.h"
+
+namespace sluice {
+namespace {
+
+constexpr int64_t kBytes = int64_t{1} << 20;
+
+class AtOnceTest : public testing::TestWithParam<FileEngine> {
+ protected:
+  void SetUp() override {
+    content_ = SourceContent(1, kBytes);
+    storage_.Write("a", content_);
+    FileSourceOptions options;
+    options.access = FileAccess::kBuffered;
+    options.engine = GetParam();
+    absl::StatusOr<std::unique_ptr<Source>> source =
+        MakeFileSource(storage_.directory(), {"a"}, options);
+    if (absl::IsUnavailable(source.status())) GTEST_SKIP() << source.status();
+    ASSERT_TRUE(source.ok()) << source.status();
+    source_ = *std::move(source);
+    run_ = std::make_unique<SourceRun>(source_.get());
+  }
+  // The page cache has the whole file, and says so.
+  bool IsCached() const {
+    const int fd = open(storage_.Path("a").c_str(), O_RDONLY | O_CLOEXEC);
+    std::string bytes(kBytes, 0);
+    const iovec into = {bytes.data(), bytes.size()};
+    const ssize_t read = preadv2(fd, &into, 1, 0, RWF_NOWAIT);
+    close(fd);
+    return read == kBytes;
+  }
+  // Out of the page cache. What is not on the disk yet cannot be dropped.
+  void Drop() const {
+    const int fd = open(storage_.Path("a").c_str(), O_RDONLY | O_CLOEXEC);
+    EXPECT_EQ(fsync(fd), 0);
+    EXPECT_EQ(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED), 0);
+    close(fd);
+  }
+  // Reads the file once, and looks afterwards whether the page cache has it.
+  bool ReadsAtOnce(bool* cached) {
+    const uint64_t cookie = run_->Read(0, 0, kBytes);
+    if (!run_->UntilAllEnded()) return false;
+    run_->ExpectBytes(cookie, content_);
+    *cached = IsCached();
+    return run_->AtOnce(cookie);
+  }
+
+  FileStorage storage_;
+  std::string content_;
+  std::unique_ptr<Source> source_;
+  std::unique_ptr<SourceRun> run_;
+};
+
+TEST_P(AtOnceTest, WhatThePageCacheHasIsThereAtOnce) {
+  bool cached = false;
+  // The kernel may drop pages at any time, and say no for reasons of its own.
+  for (int i = 0; i < 100; ++i) {
+    if (ReadsAtOnce(&cached)) return;
+  }
+  if (!cached) GTEST_SKIP() << "no page cache here tells what it has";
+  FAIL() << "a file in the page cache was never there at once";
+}
+
+TEST_P(AtOnceTest, WhatThePageCacheHasNotIsWaitedFor) {
+  Drop();
+  if (IsCached()) GTEST_SKIP() << "a file system without a disk";
+  Drop();
+  const uint64_t cookie = run_->Read(0, 0, kBytes);
+  ASSERT_TRUE(run_->UntilAllEnded());
+  run_->ExpectBytes(cookie, content_);
+  EXPECT_FALSE(run_->AtOnce(cookie));
+}
+
+TEST_P(AtOnceTest, ReadingAsideBringsTheSame) {
+  std::vector<ReadOp> ops;
+  for (int64_t i = 0; i < 8; ++i) {
+    const int64_t offset = i * 1000;
+    ops.push_back(run_->Op(0, offset, i % 2 == 0 ? kBytes - offset : 10));
+    ops.back().aside = true;
+  }
+  ASSERT_TRUE(run_->Start(ops).ok());
+  ASSERT_TRUE(run_->UntilAllEnded());
+  for (const ReadOp& op : ops) {
+    run_->ExpectBytes(op.cookie, absl::string_view(content_).substr(static_cast<size_t>(op.offset),
+                                                                    static_cast<size_t>(op.bytes)));
+  }
+  run_->ExpectGuards();
+}
+
+INSTANTIATE_TEST_SUITE_P(Engines, AtOnceTest,
+                         testing::Values(FileEngine::kUring, FileEngine::kThreads),
+                         [](const testing::TestParamInfo<FileEngine>& engine) {
+                           return engine.param == FileEngine::kUring ? "Uring" : "Threads";
+                         });
+
+}  // namespace
+}  // namespace sluice

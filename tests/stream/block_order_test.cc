@@ -1,0 +1,135 @@
+// Streams whose blocks of items are shuffled: what comes, and how it is read.
+#include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "sluice/stream.h"
+#include "stream/shard_dir.h"
+#include "stream/take_all.h"
+
+namespace sluice {
+namespace {
+
+using stream_test::Every;
+using stream_test::ShardDir;
+using stream_test::TakeAll;
+using testing::HasSubstr;
+
+StreamOptions Blocks(const ShardDir& dir, int64_t block) {
+  StreamOptions options = dir.Options();
+  options.order.shuffle = true;
+  options.order.seed = 9;
+  options.order.shuffle_block_items = block;
+  return options;
+}
+
+TEST(BlockOrderStream, EachItemComesOnceWhateverTheBlock) {
+  const ShardDir dir(101, 4096, 30);
+  for (const char* scheme : {"buffered:", "file:", "mmap:"}) {
+    for (const int64_t block : {1, 2, 16, 101, 1000}) {
+      for (const int64_t slots : {1, 3, 20, 64}) {
+        StreamOptions options = Blocks(dir, block);
+        options.source.uri = scheme + dir.path();
+        options.reads.slots = slots;
+        options.order.in_order = slots != 20;
+        stream_test::WithStreams(
+            1, [&](int) { return options; },
+            [&](int, Stream* stream) {
+              std::vector<int64_t> items = TakeAll(stream, dir);
+              std::sort(items.begin(), items.end());
+              EXPECT_EQ(items, Every(0, 1, 101)) << block << " " << slots;
+            },
+            slots == 3);
+      }
+    }
+  }
+}
+
+// With room for four blocks, a block comes as one stretch. The first item of all is read alone.
+TEST(BlockOrderStream, ReadsAreLong) {
+  const ShardDir dir(128, 4096, 128);
+  for (const char* scheme : {"buffered:", "file:"}) {
+    StreamOptions options = Blocks(dir, 16);
+    options.source.uri = scheme + dir.path();
+    options.reads.slots = 64;
+    int64_t requests = 0;
+    stream_test::WithStreams(
+        1, [&](int) { return options; },
+        [&](int, Stream* stream) {
+          EXPECT_EQ(TakeAll(stream, dir).size(), 128u);
+          const StreamStats stats = stream->stats();
+          EXPECT_GE(stats.read_runs, 8);
+          EXPECT_LE(stats.read_runs, 24);
+          requests = stats.requests;
+        });
+    // Neighbours are one request, both ways around.
+    EXPECT_LE(requests, 40) << scheme;
+    options.order.shuffle_block_items = absl::nullopt;
+    stream_test::WithStreams(
+        1, [&](int) { return options; },
+        [&](int, Stream* stream) {
+          EXPECT_EQ(TakeAll(stream, dir).size(), 128u);
+          EXPECT_GT(stream->stats().read_runs, 100);
+          EXPECT_EQ(stream->stats().requests, 128);
+        });
+  }
+}
+
+// Ranks that share all items read each once between them, and wait for no group of another's.
+TEST(BlockOrderStream, RanksThatShareAndRanksThatDeal) {
+  const ShardDir dir(90, 3000, 20);
+  for (const bool deals : {false, true}) {
+    for (const int64_t slots : {1, 4, 40}) {
+      std::vector<std::vector<int64_t>> taken(3);
+      stream_test::WithStreams(
+          3,
+          [&](int rank) {
+            StreamOptions options = Blocks(dir, 12);
+            options.order.epochs = 2;
+            options.reads.slots = slots;
+            if (deals) options.selection = {rank, 3, absl::nullopt};
+            return options;
+          },
+          [&](int rank, Stream* stream) {
+            taken[static_cast<size_t>(rank)] = TakeAll(stream, dir);
+          });
+      if (!deals) {
+        EXPECT_EQ(taken[0], taken[1]);
+        EXPECT_EQ(taken[0].size(), 180u);
+        continue;
+      }
+      std::multiset<int64_t> all;
+      for (const std::vector<int64_t>& items : taken) all.insert(items.begin(), items.end());
+      for (int64_t item = 0; item < 90; ++item) EXPECT_EQ(all.count(item), 2u);
+    }
+  }
+}
+
+TEST(BlockOrderStream, ACursorGoesOnInItsOrderAlone) {
+  const ShardDir dir(50, 1000, 10);
+  StreamOptions options = Blocks(dir, 7);
+  std::vector<int64_t> whole;
+  stream_test::WithStreams(
+      1, [&](int) { return options; }, [&](int, Stream* stream) { whole = TakeAll(stream, dir); });
+  std::vector<int64_t> parts;
+  std::string cursor;
+  stream_test::WithStreams(
+      1, [&](int) { return options; },
+      [&](int, Stream* stream) {
+        for (int i = 0; i < 23; ++i) parts.push_back(stream->Next()->item());
+        cursor = stream->Cursor();
+      });
+  options.order.cursor = cursor;
+  stream_test::WithStreams(
+      1, [&](int) { return options; },
+      [&](int, Stream* stream) {
+        for (const int64_t item : TakeAll(stream, dir)) parts.push_back(item);
+      });
+  EXPECT_EQ(parts, whole);
+}
+
+}  // namespace
+}  // namespace sluice
