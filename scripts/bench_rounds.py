@@ -74,13 +74,17 @@ def mpi_version():
 
 
 def run_case(args, case, flags, mca=()):
+    """The results of one mpirun, of a preset."""
+    return run_reshard(args, args.ranks, ["--preset", case, "--shape", args.shape, "--tensors",
+                                          str(args.tensors), *flags], mca)
+
+
+def run_reshard(args, ranks, flags, mca=()):
     """The results of one mpirun."""
     with tempfile.TemporaryDirectory(prefix="bench-rounds-") as folder:
         file = os.path.join(folder, "results.json")
-        command = [MPIRUN, "--oversubscribe", *mca, "-np", str(args.ranks), args.sluice_bench,
-                   "reshard", "--preset", case, "--shape", args.shape, "--tensors",
-                   str(args.tensors), "-n", str(args.iters), "--check", "all", *flags,
-                   "--json", file]
+        command = [MPIRUN, "--oversubscribe", *mca, "-np", str(ranks), args.sluice_bench,
+                   "reshard", "-n", str(args.iters), "--check", "all", *flags, "--json", file]
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                               timeout=TIMEOUT_S, check=False)
         if done.returncode != 0:

@@ -2,7 +2,7 @@
 # What a budget holds down and what it costs, in each preset: scripts/budget_table.py says how, and
 # what it writes.
 #
-# usage: budget_table.sh [--cases LIST] [--shape 2048,2048] [--rounds 5] [--minutes M] [--json
+# usage: budget_table.sh [--cases LIST] [--models LIST] [--rounds 5] [--minutes M] [--json
 # FILE] ...
 #   --help has all options, and the format of the results file.
 #   SLUICE_BENCH names the program; otherwise sluice-bench is built first.

@@ -8,7 +8,7 @@ machine, commit, command, mpi, rounds. Then come:
   items        {count, bytes: of one}
   consume_us   the consumer computes so long with each item
   budget_items how many items are held ahead of the consumer: Sluice's budget, and workers x ahead
-  workers, ahead, slabs, pinned (of DataLoader's items; null without torch)
+  workers, ahead, slabs, pinned (dataloader-pinned was measured; null without torch)
   verified     how items were verified
   rows         one for each latency and way: {latency_ms, way, shard_items, version, in_order,
                latency_per: what is read in one go; reads_at_once, items_ahead: at most,
@@ -17,110 +17,51 @@ machine, commit, command, mpi, rounds. Then come:
                item; null for Sluice), ratio: {the same of the rounds' ratios, time over that of
                sluice}, wrong: 0}
                The ways are sluice, sluice-thread (its progress thread drives the stream), warm
-               (sluice without latency), waves:N, dataloader, and the others, for each number of
-               items in a shard.
+               (sluice without latency), waves:N, serial and threads:WxN (plain loaders of
+               sluice-bench's own), dataloader, dataloader-pinned, and the others, for each number
+               of items in a shard.
+  goals        [{goal, words, setting, least, measured: {n, median, q1, q3}, reached}]: times of
+               others over Sluice's
   missing      [{way, reason}]: ways that could not be had
 """
 import argparse
-import json
+import contextlib
 import os
 import pathlib
+import shlex
 import sys
 import tempfile
 
 import bench_rounds
 from bench_rounds import ROOT, Failure, positive, quartiles
-from compare_checkpoints import Environment, call, size_of
+from compare_checkpoints import Environment, size_of
+from loader_turns import SLUICE, THREAD, Files, LoaderServer, library_turn, loader, sluice_turn
 
-LOADER = os.path.join(ROOT, "bench", "stream", "python_loader.py")
+sys.path.insert(0, os.path.join(ROOT, "bench", "figures"))
+import results_file  # noqa: E402  after the folder is known
+import verdict  # noqa: E402
+from spread import spread  # noqa: E402
+
 # The packages of each; all take the first one's.
-LIBRARIES = {"dataloader": ["torch", "numpy"], "mosaicml-streaming": ["mosaicml-streaming"],
-             "webdataset": ["webdataset"]}
-SLUICE, THREAD = ("sluice", None), ("sluice-thread", None)
+LIBRARIES = {"dataloader": ["torch", "numpy"], "dataloader-pinned": ["torch", "numpy"],
+             "mosaicml-streaming": ["mosaicml-streaming"], "webdataset": ["webdataset"]}
+IN_SHARDS = ("mosaicml-streaming", "webdataset")  # they read whole shards
+# What is to be reached: of the time of the best of them, and of DataLoader's from so many ms on.
+BEST, DATALOADER, DATALOADER_MS = 1.0, 2.0, 50
 NAMES = {"sluice": "Sluice", "sluice-thread": "Sluice, progress thread",
-         "warm": "Sluice, no latency", "dataloader": "PyTorch DataLoader",
+         "warm": "Sluice, no latency", "serial": "the whole budget at a time",
+         "dataloader": "PyTorch DataLoader", "dataloader-pinned": "PyTorch DataLoader, pinned",
          "mosaicml-streaming": "MosaicML streaming", "webdataset": "webdataset"}
-VERIFIED = ("sluice, warm and waves: every element, with the formula that wrote it; the others: "
+VERIFIED = ("ways of sluice-bench: every element, with the formula that wrote it; the others: "
             "every byte, with the raw files; each item once")
 
 
-class Files:
-    """The items, as each loader reads them. `ways`: (way, items of a shard)."""
-
-    def __init__(self, args, folder, environment, ways):
-        self.raw = os.path.join(folder, "raw")
-        call([args.sluice_bench, "shards", "--make", "raw", "--dir", self.raw, "--items",
-              str(args.items), "--item-bytes", str(args.item_bytes)])
-        self.stored = {}
-        for way in ways:
-            self.stored[way] = self.raw
-            if way[1] is not None:
-                self.stored[way] = tempfile.mkdtemp(prefix=f"{way[0]}-", dir=folder)
-                loader(environment, "make", self.job(args, way, 0, ""))
-
-    def job(self, args, way, latency, local):
-        return json.dumps({"way": way[0], "raw": self.raw, "stored": self.stored[way],
-                           "local": local, "shard_items": way[1] or 0, "latency_ms": latency,
-                           "consume_us": args.consume_us, "workers": args.workers,
-                           "ahead": args.ahead})
-
-
-def loader(environment, action, what):
-    """What the loader's last line says."""
-    with tempfile.TemporaryDirectory(prefix="loaders-") as folder:  # for what libraries leave there
-        output = call([environment.python, "-B", LOADER, action, what],
-                      env=dict(os.environ, TMPDIR=folder))
-    return json.loads(output.splitlines()[-1])
-
-
-def read_all(folder):
-    """Puts files into the page cache."""
-    for path in pathlib.Path(folder).iterdir():
-        path.read_bytes()
-
-
-def sluice_turn(args, files, way, latency):
-    """{way: result} of a process of Sluice's; with `sluice`, the two that it is compared with."""
-    more = ["--progress-thread"] if way == THREAD else ["--compare", f"waves:{args.slabs},warm"]
-    read_all(files.raw)
-    with tempfile.TemporaryDirectory(prefix="loaders-") as folder:
-        file = os.path.join(folder, "results.json")
-        block_bytes = -(-args.item_bytes // 4096) * 4096
-        call([args.sluice_bench, "stream", "--source", "buffered:" + files.raw, "--latency-ms",
-              str(latency), "--budget-bytes", str(args.budget * block_bytes), "--slots",
-              str(args.budget), "--piece-bytes", str(args.item_bytes), "--consume-us",
-              str(args.consume_us), "--check", "all", "--json", file, *more])
-        with open(file, encoding="utf-8") as text:
-            results = json.load(text)
-    turn = {}
-    for result in results["results"]:
-        # So that the latency is that of an item, and the budget what the page says.
-        if result["items"] != args.items or result["requests"] != args.items:
-            raise Failure(f"sluice-bench read {args.items} items otherwise: {result}")
-        if result["limit"]["slots"] != args.budget or result["wrong"]:
-            raise Failure(f"not {args.budget} slots, or wrong elements: {result}")
-        turn[way if result["mode"] == "sluice" else (result["mode"], None)] = {
-            "time_us": result["time_us"]["median"], "version": results["version"],
-            "wait_us": result["stage_s"]["wait"] * 1e6, "in_order": True, "check_us": None}
-    return turn
-
-
-def library_turn(args, environment, files, way, latency):
-    """{way: result} of a process that loads all items."""
-    read_all(files.stored[way])
-    with tempfile.TemporaryDirectory(prefix="local-", dir=args.folder) as local:
-        result = loader(environment, "load", files.job(args, way, latency, local))
-    if result["wrong"] or result["items"] != args.items:
-        raise Failure(f"{way[0]} loaded something else than the files hold: {result}")
-    return {way: result}
-
-
-def measure(args, environment, files, libraries):
+def measure(args, server, files, libraries):
     """{latency: [{(way, items of a shard): result}, one for each round]}"""
     def run(latency, way):
         if way in (SLUICE, THREAD):
             return sluice_turn(args, files, way, latency)
-        return library_turn(args, environment, files, way, latency)
+        return library_turn(args, server, files, way, latency)
 
     rounds = bench_rounds.measure(args, args.latencies, [SLUICE, THREAD, *libraries], run)
     if not all(rounds.values()):
@@ -134,7 +75,7 @@ def reads_of(args, way, shard_items):
     per, at_once, ahead = "item", args.budget, args.budget
     if way.startswith("waves"):
         at_once //= args.slabs
-    elif way in LIBRARIES:
+    elif way in LIBRARIES or way.startswith("threads"):
         at_once = args.workers
     if shard_items is not None:
         per = f"shard of {shard_items} item{'s' * (shard_items > 1)}"
@@ -165,8 +106,31 @@ def rows_of(args, versions, rounds, ways):
     return rows
 
 
+def goals_of(rounds, libraries):
+    """Of each latency: how long others take beside Sluice."""
+    def against(words, least, ways):
+        found = spread(min(one[way]["time_us"] for way in ways) / one[SLUICE]["time_us"]
+                       for one in all_results)
+        lines.append(verdict.at_least(words, f"{latency:g} ms", least, found))
+
+    lines = []
+    item_by_item = [way for way in libraries if way[1] in (None, 1)]
+    torch = [way for way in libraries if way[0].startswith("dataloader")]
+    for latency, all_results in rounds.items():
+        if item_by_item:
+            against("the best loader that reads item by item, time over Sluice's", BEST,
+                    item_by_item)
+        if len(item_by_item) < len(libraries):
+            against("the best loader, whole shards too, time over Sluice's", BEST, libraries)
+        if torch and latency >= DATALOADER_MS:
+            against("PyTorch's DataLoader, time over Sluice's", DATALOADER, torch)
+    return lines
+
+
 def markdown(results):
     def name(way):
+        if way.startswith("threads"):
+            return f"{results['workers']} loader threads"
         return NAMES.get(way, f"one of {results['slabs']} slabs at a time")
 
     lines = ["| latency ms | way | is that of | reads at once | items ahead | items/s | waiting | "
@@ -180,9 +144,9 @@ def markdown(results):
     lines += [f"| | {name(one['way'])} | | | | | | {one['reason']} |" for one in results["missing"]]
     lines += ["", f"{results['items']['count']} items of {results['items']['bytes']} bytes; the "
               f"consumer computes {results['consume_us']:g} us with each."]
-    if results["pinned"] is not None:
-        lines[-1] += (" DataLoader's items are in pinned memory." if results["pinned"] else
-                      " Nothing is in pinned memory, as there is no CUDA here.")
+    lines += [f"{'reached' if goal['reached'] else 'MISSED'}: {goal['goal']}: "
+              f"{goal['measured']['median']:.2f} (goal {goal['least']:g})"
+              for goal in results["goals"]]
     return "\n".join(lines)
 
 
@@ -205,7 +169,7 @@ def parse():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     build = os.path.join(ROOT, "build")
     parser.add_argument("--sluice-bench", default=build + "/bin/sluice-bench")
-    parser.add_argument("--items", type=positive, default=256)
+    parser.add_argument("--items", type=positive, default=160)
     parser.add_argument("--item-bytes", type=size_of, default=1 << 20)
     parser.add_argument("--latencies", type=listed(not_negative), default=[0, 20, 50, 200])
     parser.add_argument("--consume-us", type=not_negative, default=2000)
@@ -222,6 +186,7 @@ def parse():
     parser.add_argument("--json", default=ROOT + "/bench/results/loaders.json")
     args = parser.parse_args()
     args.budget = args.workers * args.ahead
+    args.plain = [f"waves:{args.slabs}", "warm", "serial", f"threads:{args.workers}x{args.ahead}"]
     if args.budget % args.slabs:
         parser.error(f"--slabs: {args.budget} items are not {args.slabs} equal slabs")
     if args.items < args.budget:
@@ -240,7 +205,8 @@ def version_of(environment, way):
     if reason:
         return None, reason
     try:
-        return loader(environment, "version", way)["version"], None
+        said = loader(environment, "version", way)
+        return said.get("version"), said.get("reason")
     except Failure as error:
         return None, f"it cannot be imported: {str(error).splitlines()[-1]}"
 
@@ -265,28 +231,40 @@ def available(args, environment):
     return versions, missing
 
 
+def command_of(words):
+    """As it was typed, but for where this machine has things."""
+    kept = list(words)
+    for flag in ("--sluice-bench", "--venv", "--folder", "--json"):
+        while flag in kept:
+            at = kept.index(flag)
+            del kept[at:at + 2]
+    return shlex.join(["scripts/compare_loaders.sh", *kept])
+
+
 def main():
     args = parse()
     environment = None if args.no_torch else Environment(args.venv)
     versions, missing = available(args, environment)
     libraries = [(way, count) for way in versions
-                 for count in ([None] if way == "dataloader" else args.shard_items)]
+                 for count in (args.shard_items if way in IN_SHARDS else [None])]
     os.makedirs(args.folder, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="loaders-", dir=args.folder) as folder:
         files = Files(args, folder, environment, libraries)
-        rounds = measure(args, environment, files, libraries)
+        with LoaderServer(environment) if libraries else contextlib.nullcontext() as server:
+            rounds = measure(args, server, files, libraries)
     results = bench_rounds.head(args, "compare-loaders")
     for key in ("shape", "tensors", "iters"):
         del results[key]
-    ways = [SLUICE, THREAD, ("warm", None), (f"waves:{args.slabs}", None), *libraries]
-    one_round = next(iter(rounds.values()))[0]
+    ways = [SLUICE, THREAD, *((way, None) for way in args.plain), *libraries]
     results.update(
+        command=command_of(sys.argv[1:]),
         rounds=min(map(len, rounds.values())),
         items={"count": args.items, "bytes": args.item_bytes}, consume_us=args.consume_us,
         budget_items=args.budget, workers=args.workers, ahead=args.ahead, slabs=args.slabs,
-        pinned=next((one_round[way]["pinned"] for way in libraries), None), verified=VERIFIED,
-        rows=rows_of(args, versions, rounds, ways), missing=missing)
-    bench_rounds.write(args.json, results)
+        pinned="dataloader-pinned" in versions if libraries else None, verified=VERIFIED,
+        goals=goals_of(rounds, libraries), rows=rows_of(args, versions, rounds, ways),
+        missing=missing)
+    results_file.write(pathlib.Path(args.json), results)
     print(markdown(results))
     return 0
 

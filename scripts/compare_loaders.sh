@@ -3,7 +3,7 @@
 # DataLoader, MosaicML streaming and webdataset.
 #
 # usage: compare_loaders.sh [OPTION...]
-#   --items N          [256]
+#   --items N          [160]
 #   --item-bytes N     such as 64K, 1M [1M]
 #   --latencies LIST   least time of each read, in milliseconds [0,20,50,200]
 #   --consume-us T     the consumer computes so long with each item, its check included [2000]
@@ -12,7 +12,8 @@
 #                      is the product of the two, in items
 #   --slabs N          of that budget, for the way that fills one slab at a time [8]
 #   --shard-items LIST items of a shard of those libraries that read whole shards [1,8]
-#   --ways LIST        loaders of Python's [dataloader,mosaicml-streaming,webdataset]
+#   --ways LIST        loaders of Python's [dataloader,dataloader-pinned,mosaicml-streaming,
+#                      webdataset]; pinned memory takes CUDA
 #   --no-torch         none of them, as all take torch
 #   --folder DIR       files are made there, and removed afterwards [build]
 #   --rounds N         rounds in which every way has its turn [5]

@@ -5,9 +5,10 @@ usage: draw_trace.py [--rank R] [--from S] [--to S] [--title TEXT] TRACE.json OU
 
 TRACE.json: what `sluice-bench stream --trace` or ChromeTrace writes. Lanes, from above: reads of
 storage, copies into device buffers, items that are ready and wait, and the consumer. Where spans of
-one lane overlap, the colour is denser. It prints how much of the time nothing waited:
+one lane overlap, the colour is denser. Where the device is emulated, the lane says so. It prints:
 
-  overlap   1 - (time in which the consumer waited) / (time that is drawn)
+  overlap   1 - (time in which the consumer waited) / (time in which a read, an exchange or a copy
+            was under way): as `sluice-bench stream` has it, but of what is drawn
   reading   the share of the time in which at least one read was under way
 
 Exit codes: 2, there is no trace with a stream of that rank; 1, OUT cannot be written. Standard
@@ -22,7 +23,7 @@ from xml.sax.saxutils import escape
 LANES = [("storage", "storage_read", "#0072b2"), ("copy", "device_copy", "#009e73"),
          ("queue", "queued", "#e69f00"), ("consumer", "consume", "#cc79a7")]
 WAIT = "#d55e00"
-WIDTH, LEFT, LANE, GAP, TOP = 900, 90, 34, 12, 46
+WIDTH, LEFT, LANE, GAP, TOP = 900, 130, 34, 12, 46
 
 
 def parse_arguments():
@@ -38,10 +39,11 @@ def parse_arguments():
 
 
 def spans_of(trace, rank):
-    """(begin, end, item or None) in seconds, by name."""
+    """(begin, end, item or None) in seconds, by name; and whether the device is emulated."""
     events = trace["traceEvents"]
     # "rank 3", or "rank 3 (its label)".
-    processes = {event["pid"] for event in events if event.get("name") == "process_name"
+    processes = {event["pid"]: event["args"]["name"] for event in events
+                 if event.get("name") == "process_name"
                  and event["args"]["name"].split(" (")[0] == f"rank {rank}"}
     spans = {}
     for event in events:
@@ -50,7 +52,9 @@ def spans_of(trace, rank):
             args = event.get("args", {})
             spans.setdefault(event["name"], []).append(
                 (begin, begin + event["dur"] / 1e6, (args.get("epoch"), args.get("item"))))
-    return spans
+    threads = [event["args"]["name"] for event in events
+               if event.get("name") == "thread_name" and event.get("pid") in processes]
+    return spans, any("emulated" in name for name in [*processes.values(), *threads])
 
 
 def queued(spans):
@@ -106,7 +110,7 @@ def main():
     arguments = parse_arguments()
     try:
         with open(arguments.trace, encoding="utf-8") as file:
-            spans = spans_of(json.load(file), arguments.rank)
+            spans, emulated = spans_of(json.load(file), arguments.rank)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         sys.exit(usage(f"{arguments.trace}: {type(error).__name__}: {error}"))
     if not spans.get("consume"):
@@ -118,6 +122,10 @@ def main():
     if not end > begin:
         sys.exit(usage("--from and --to leave nothing to draw"))
     lanes = [(name, clip(spans.get(kind, []), begin, end), color) for name, kind, color in LANES]
+    if emulated:
+        lanes[1] = ("copy (emulated)", *lanes[1][1:])
+    work = [span for kind in ("storage_read", "exchange", "device_copy")
+            for span in clip(spans.get(kind, []), begin, end)]
     waits = clip(spans.get("consumer_wait", []), begin, end)
     try:
         with open(arguments.out, "w", encoding="utf-8") as file:
@@ -125,7 +133,8 @@ def main():
     except OSError as error:
         print(f"draw_trace.py: {error}", file=sys.stderr)
         sys.exit(1)
-    print(f"overlap {1 - union(waits) / (end - begin):.3f}, "
+    overlap = max(0.0, 1 - union(waits) / union(work)) if union(work) > 0 else 1.0
+    print(f"overlap {overlap:.3f}, "
           f"reading {union(lanes[0][1]) / (end - begin):.3f} of {end - begin:.3f} s")
 
 

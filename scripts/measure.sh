@@ -2,9 +2,10 @@
 # Measures what docs/performance.md and the README show, and writes bench/results/*.json.
 #
 # usage: measure.sh [--minutes M] [--only NAME[,NAME...]] [--quick] [--bin FOLDER] [--out FOLDER]
-#   --minutes M   about how long to take [26, on 2 quiet cores]: there are more rounds, or fewer
-#   --only NAME   best-mpi, budget-24, sizes, tiny, latency, checkpoints, two-nodes, copies or
-#                 planning
+#   --minutes M   about how long to take [49, on 2 quiet cores]: there are more rounds, or fewer
+#   --only NAME   best-mpi, serial, budget-24, budget-models, sizes, squares, tiny, latency,
+#                 checkpoints, two-nodes, copies, planning, waves, slots, hand-over, mmap, stages
+#                 or generate
 #   --quick       one round of small sizes, to see that it works: no results to show anybody
 #   --bin FOLDER  where the programs are [build/bin, built first]
 #   --out FOLDER  where the files go [bench/results]
@@ -23,5 +24,6 @@ for argument in "$@"; do
   esac
 done
 [ -n "${built:-}" ] ||
-  scripts/build.sh release sluice-bench sluice-sim plan_bench copy_bench >/dev/null
+  scripts/build.sh release sluice-bench sluice-sim plan_bench copy_bench hand_over_bench \
+    >/dev/null
 exec python3 bench/figures/measure.py "$@"

@@ -67,7 +67,13 @@ def read_results(file):
     file.unlink()
     if results["errors"] or any(result["wrong"] for result in results["results"]):
         raise RuntimeError(f"a run failed: {results['errors']}")
-    return {result["mode"]: {key: result[key] for key in KEPT} for result in results["results"]}
+    return {result["mode"]: {**{key: result[key] for key in KEPT},
+                             "wait_s": result["stage_s"]["wait"]} for result in results["results"]}
+
+
+def wait_share(run):
+    """Of the whole run, the part in which the consumer of its only rank waited."""
+    return run["wait_s"] / run["seconds"]
 
 
 def whole(run):

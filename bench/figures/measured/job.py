@@ -65,10 +65,12 @@ class Job:
         found["command"] = shlex.join(str(part) for part in (f"scripts/{script}", *flags))
         return found
 
-    def reshard(self, ranks, *flags):
-        """What `sluice-bench reshard` found. Nothing in it tells where it ran."""
+    def reshard(self, ranks, *flags, variables=None):
+        """What `sluice-bench reshard` found. Nothing in it tells where it ran. `variables`: of the
+        environment, for MPI."""
         found = self.run_for_json(["scripts/mpirun.sh", "--oversubscribe", "-np", ranks,
-                                   self.bin / "sluice-bench", "reshard", *flags])
+                                   self.bin / "sluice-bench", "reshard", *flags],
+                                  env={**os.environ, **(variables or {})})
         if found["errors"] or any(result["wrong"] for result in found["results"]):
             raise RuntimeError(f"a run failed: {found['errors']}")
         return [without_rounds(result) for result in found["results"]]

@@ -3,25 +3,34 @@ import pathlib
 import re
 
 import fingerprint
-from pages import budgets, cases, checkpoints, copies, heads, losses, meshes, pair
-from pages import performance, readme, storage
+from pages import budgets, cases, checkpoints, copies, heads, loaders, losses, meshes, origins, pair
+from pages import performance, readme, squares, storage, waves
 from pages.markdown import block_names, block_pattern, fill
 
 # {page: {block: what makes its text}}
 PAGES = {
     "docs/performance.md": {
         "answers": performance.answers, "where": heads.where, "cases": performance.case_picture,
-        "sizes": performance.sizes_picture, "budgets": budgets.picture,
+        "sizes": performance.sizes_picture, "squares": squares.picture, "budgets": budgets.picture,
         "latency": storage.latency, "loses": losses.text},
     "docs/figures/performance.md": {
-        "cases": cases.way_tables, "sizes": pair.sizes_table, "latency": storage.latency_table,
+        "cases": cases.way_tables, "sizes": pair.sizes_table, "squares": squares.squares_table,
+        "budgets": budgets.real_text, "latency": storage.latency_table,
         "casts": copies.casts, "rows": copies.rows},
     "docs/large-meshes.md": {
-        "peaks": meshes.peaks, "models": meshes.models, "small buckets": meshes.small_buckets,
+        "peaks": meshes.peaks, "models": meshes.models, "replicas": meshes.replicas,
+        "small buckets": meshes.small_buckets,
         "families": meshes.family_times, "check": meshes.check_summary},
     "docs/notes/2026-11-large-meshes.md": {"planning": meshes.planning, "check": meshes.check},
     "docs/streaming.md": {"streaming": storage.goals_table},
     "docs/checkpoints.md": {"checkpoints": checkpoints.text},
+    "docs/loaders.md": {
+        "waves": waves.waves, "slots": waves.slots, "loaders": loaders.loaders,
+        "waiting": loaders.waiting, "hand-over": loaders.hand_over, "where": loaders.where},
+    "docs/origins.md": {
+        "filling": origins.filling, "reading": origins.reading, "peaks": origins.peaks,
+        "stages": origins.stages,
+        "generation": origins.generation, "where": origins.where},
     "README.md": {"results": readme.results_text, "losses": readme.losses_text},
 }
 OPTIONAL = (("README.md", "losses"),)  # may be in words of its own
@@ -34,7 +43,10 @@ PLOTS = {
     "docs/images/sizes.svg": lambda results: {
         memory: pair.curves(results, memory) for memory in ("private", "shared")}
     if results.get("sizes") else None,
+    "docs/images/squares.svg": squares.curves,
     "docs/images/latency.svg": storage.bars,
+    "docs/images/waves.svg": waves.bars,
+    "docs/images/slots.svg": waves.slot_lines,
     **{f"docs/figures/streaming-{part.replace('_', '-')}.svg": storage.part_of(part)
        for part in storage.DRAWN},
 }

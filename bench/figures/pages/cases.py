@@ -38,6 +38,29 @@ def _spread(quartiles):
             "q3": quartiles["p75"]}
 
 
+def serial(results, memory):
+    """{case: spread of the time of one chunk at a time over ours}, of serial.json."""
+    data = results.get("serial")
+    found = {}
+    for result in data["results"] if data else ():
+        theirs = (result.get("baselines") or {}).get("serial")
+        if result["memory"] == memory and theirs:
+            found[result["id"]] = {"median": theirs["ratio"], "q1": theirs["ratio_p25"],
+                                   "q3": theirs["ratio_p75"]}
+    return found
+
+
+def serial_text(results):
+    """One sentence for both kinds of memory, or nothing."""
+    parts = []
+    for memory, words in MEMORIES:
+        ratios = sorted(entry["median"] for entry in serial(results, memory).values())
+        if ratios:
+            parts.append(f"{statistics.median(ratios):.2f} times as long {words} (median; "
+                         f"{ratios[0]:.2f} to {ratios[-1]:.2f})")
+    return f"One chunk at a time (`serial`) takes {' and '.join(parts)}." if parts else ""
+
+
 def both(results):
     """What the picture shows."""
     found = {memory: of(results, memory) for memory, _ in MEMORIES}
@@ -74,11 +97,14 @@ def way_tables(results):
         if not found:
             continue
         ways = sorted({way for case in found for way in case["ways"]})
+        chunkwise = serial(results, memory)
         rows = [[case["name"], f"{case['ours_ms']:.1f}"] +
                 [spread_of(case["ways"][way]) if way in case["ways"] else "-" for way in ways] +
-                [spread_of(case["bound"])] for case in found]
+                [spread_of(chunkwise[case["name"]]) if case["name"] in chunkwise else "-"] *
+                bool(chunkwise) + [spread_of(case["bound"])] for case in found]
         parts.append(f"{words.capitalize()}; times over ours:\n\n" +
-                     table(["case", "ours, ms", *ways, "bound"], rows))
+                     table(["case", "ours, ms", *ways, *["serial"] * bool(chunkwise), "bound"],
+                           rows))
     return "\n\n".join(parts)
 
 

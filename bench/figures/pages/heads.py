@@ -1,6 +1,6 @@
 """Where figures are from: the head of a file of results in words."""
-MEASURED = ("best-mpi", "budget-24", "sizes", "tiny", "latency", "checkpoints", "two-nodes",
-            "copies", "planning")
+MEASURED = ("best-mpi", "serial", "budget-24", "budget-models", "sizes", "squares", "tiny",
+            "latency", "checkpoints", "two-nodes", "copies", "planning")
 
 
 def head_of(data):
@@ -21,10 +21,10 @@ def machine_text(machine):
             f"Linux {machine['kernel']}")
 
 
-def where(results):
+def where(results, measured=MEASURED):
     """A line for each machine, date and commit; a warning where a quick run is among them."""
     groups, quick = {}, []
-    for name in MEASURED:
+    for name in measured:
         head = head_of(results.get(name))
         if not head:
             continue

@@ -1,11 +1,11 @@
 """The section "Where it loses": what is slower, or dearer, with the figures that say so."""
-from pages import budgets, cases, checkpoints, pair, storage
+from pages import budgets, cases, checkpoints, loaders, pair, storage
 from pages.markdown import spread_of
 
 
 def text(results):
     return _text(results, (_tiny, _own_memory, _sums, _budget, _real_budget, _consumer,
-                           _first_item, _page_cache, _checkpoints))
+                           _first_item, _page_cache, _loaders, _hand_over, _checkpoints))
 
 
 def short_text(results):
@@ -94,6 +94,26 @@ def _page_cache(results):
     word = "ahead" if loader["median"] > ours["median"] else "level"
     yield (f"Data in the page cache, without latency: plain loader threads are {word}, "
            f"{loader['median'] / 1e9:.1f} GB/s beside {ours['median'] / 1e9:.1f}.")
+
+
+def _loaders(results):
+    """The one that is farthest ahead."""
+    found = loaders.ahead(results)
+    if found:
+        latency_ms, row = min(found, key=lambda one: one[1]["ratio"]["median"])
+        inverse = {"median": 1 / row["ratio"]["median"], "q1": 1 / row["ratio"]["p75"],
+                   "q3": 1 / row["ratio"]["p25"]}
+        yield (f"{latency_ms:g} ms of latency: {loaders.full_name(row)} is {spread_of(inverse)} "
+               "times as fast ([loaders](loaders.md)).")
+
+
+def _hand_over(results):
+    found = loaders.slower(results)
+    if found:
+        processes, ratio = max(found, key=lambda one: one[1]["median"])
+        yield (f"Handing an item over, {processes} process{'es' * (processes > 1)} on 2 cores: a "
+               f"queue with a mutex is {spread_of(ratio, 1)} times as fast "
+               "([loaders](loaders.md#handing-over)).")
 
 
 def _checkpoints(results):

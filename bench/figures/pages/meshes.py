@@ -18,7 +18,17 @@ def growing(results):
 
 def jobs(results):
     """Models, at several budgets: [(title, results)]."""
-    return [(title, results.simulated(name)) for name, title in MODELS if results.simulated(name)]
+    return [(title, _with_free(results, name)) for name, title in MODELS if results.simulated(name)]
+
+
+def _with_free(results, name):
+    """A run without a budget may stand in a file of its own, as it takes more memory."""
+    found = results.simulated(name)
+    free = results.simulated(name + "-free")
+    if not free or any(r["budget"] == 0 for r in found):
+        return found
+    return [*free, *({**r, "ratio_to_no_budget": r["makespan_us"] / free[0]["makespan_us"]}
+                     for r in found)]
 
 
 def families(results):
@@ -33,6 +43,55 @@ def peaks(results):
     return "\n\n".join([image("peaks against mesh size", "peaks.svg")] +
                        [f"{title.capitalize()}:\n\n{growth_table(found)}"
                         for title, found in series])
+
+
+# Models whose data-parallel ranks are repeated: files large-meshes/replicas-NAME[-apart].json.
+REPEATED = (("qwen3-235b", "Qwen3-235B, 2 layers, tp2 pp2 ep4 to tp8 ep16"),
+            ("llama-3-8b", "Llama-3-8B, 1 layer, fsdp16 to tp8"),
+            ("deepseek-v3", "DeepSeek-V3, 4 layers, pp2 ep8 to tp4 ep16"))
+
+
+def repeated(results):
+    """[(title, {joined: results, apart: results})]"""
+    found = [(title, {"joined": results.simulated(f"replicas-{name}"),
+                      "apart": results.simulated(f"replicas-{name}-apart")})
+             for name, title in REPEATED]
+    return [(title, ways) for title, ways in found if any(ways.values())]
+
+
+def replicas(results):
+    found = repeated(results)
+    return replicas_table(found) if found else ""
+
+
+def replicas_table(named):
+    rows = []
+    for title, ways in named:
+        sizes = sorted({r["ranks"] for found in ways.values() for r in found})
+        for ranks in sizes:
+            for way, words in (("joined", "joined"), ("apart", "not")):
+                free, eight = (_one(ways[way], ranks, budget) for budget in (0, 8))
+                if not free and not eight:
+                    continue
+                rows.append([title, f"{ranks:,}", words, *_held(free), *_held(eight),
+                             ratio_of(free, eight)])
+                title = ""
+    return table(["model", "ranks", "chunks", "peak, no budget", "bytes", "messages", "ms",
+                  "peak, budget 8", "bytes", "messages", "ms", "time, 8 / none"], rows, left=1)
+
+
+def _one(found, ranks, budget):
+    return next((r for r in found if r["ranks"] == ranks and r["budget"] == budget), None)
+
+
+def _held(r):
+    return [f"{r['peak']['max']:,}", mib(r), f"{r['peak']['ops_max']:,}",
+            f"{r['makespan_us'] / 1e3:,.1f}"] if r else ["-"] * 4
+
+
+def ratio_of(free, eight):
+    """Time with a budget over time without."""
+    return f"{eight['makespan_us'] / free['makespan_us']:.2f}" if free and eight else "-"
 
 
 def small_buckets(results):
@@ -103,8 +162,10 @@ def growth_table(results):
             r = next((r for r in group if r["budget"] == budget), None)
             row += ["-"] * 3 if r is None else [f"{r['peak']['max']:,}", mib(r),
                                                 f"{r['ratio_to_link_bound']:.3f}"]
+        if 0 in budgets and 8 in budgets:
+            row.append(ratio_of(*(_one(group, ranks, budget) for budget in (0, 8))))
         rows.append(row)
-    return table(header, rows)
+    return table(header + ["time, 8 / none"] * (0 in budgets and 8 in budgets), rows)
 
 
 def mib(result):
@@ -117,12 +178,18 @@ def budget_table(named):
         for r in results:
             ratio = r.get("ratio_to_no_budget")
             rows.append([title, budget_name(r["budget"]), f"{r['peak']['max']:,}",
-                         f"{r['peak']['median']:,.0f}", mib(r), f"{r['channels_max']:,}",
-                         f"{r['makespan_us'] / 1e3:,.1f}", f"{r['ratio_to_link_bound']:.2f}",
-                         f"{ratio:.2f}" if ratio else "-"])
+                         f"{ratio:.2f}" if ratio else "-",
+                         f"{r['peak']['median']:,.0f}", mib(r), _messages(r),
+                         f"{r['channels_max']:,}", f"{r['makespan_us'] / 1e3:,.1f}",
+                         f"{r['ratio_to_link_bound']:.2f}"])
             title = ""
-    return table(["job", "budget", "peak", "median rank", "bytes", "channels", "ms",
-                  "/ link bound", "/ no budget"], rows)
+    return table(["job", "budget", "peak", "time / no budget", "median rank", "bytes", "messages",
+                  "channels", "ms", "/ link bound"], rows)
+
+
+def _messages(r):
+    count = r["peak"].get("ops_max")
+    return "-" if count is None else f"{count:,}"
 
 
 def family_table(named):

@@ -92,7 +92,8 @@ def case_picture(results):
     if not cases.of(results, "private") and not cases.of(results, "shared"):
         return ""
     return image("Time of each other way over ours, for 24 redistributions", "cases.svg") + \
-        "\n\n" + cases.summary_table(results)
+        "\n\n" + cases.summary_table(results) + \
+        (f"\n\n{cases.serial_text(results)}" if cases.serial_text(results) else "")
 
 
 def sizes_picture(results):

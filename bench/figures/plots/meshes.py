@@ -6,7 +6,9 @@ from plots import style
 
 def draw_peaks(series, path):
     """`series`: (title, results) of meshes that grow."""
-    figure, axes = style.panels(len(series), width=4.6, height=3.5)
+    figure, panels = style.panels(len(series) + 1, width=4.2, height=3.5)
+    axes, cost = panels[:-1], panels[-1]
+    _draw_cost(cost, series)
     for axis, (title, results) in zip(axes, series):
         axis.set_title(title, fontsize=10, loc="left")
         axis.set_xscale("log", base=2)
@@ -26,6 +28,27 @@ def draw_peaks(series, path):
         axis.set_xlabel("ranks")
     axes[0].set_ylabel("most buckets at once on any rank")
     style.save(figure, path, series)
+
+
+def _draw_cost(axis, series):
+    """Time with a budget over time without, where there are both."""
+    axis.set_title("what the budget of 8 costs", fontsize=10, loc="left")
+    axis.set_xscale("log", base=2)
+    counts, highest = set(), 1
+    for number, (title, results) in enumerate(series):
+        times = {(r["ranks"], r["budget"]): r["makespan_us"] for r in results}
+        xs = sorted(ranks for ranks, budget in times if budget == 8 and (ranks, 0) in times)
+        ratios = [times[ranks, 8] / times[ranks, 0] for ranks in xs]
+        highest = max([highest, *ratios])
+        axis.plot(xs, ratios, color=style.COLORS[number], marker=style.MARKERS[number],
+                  markersize=4, label=title)
+        counts |= set(xs)
+    style.log_ticks(axis.xaxis, sorted(counts))
+    axis.tick_params(axis="x", labelsize=8, rotation=30)
+    axis.set_ylim(bottom=0, top=1.2 * highest)
+    axis.set_xlabel("ranks")
+    axis.set_ylabel("time / time without a budget")
+    axis.legend(loc="lower right", fontsize=9)
 
 
 def draw_budgets(jobs, path):

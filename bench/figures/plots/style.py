@@ -30,6 +30,17 @@ def panels(count, width=4.6, height=3.4, **more):
     return figure, axes[0]
 
 
+def grid(count, columns, width=4.6, height=3.1, **more):
+    """The same in rows of so many columns; those that are too many are empty."""
+    rows = -(-count // columns)
+    figure, axes = plt.subplots(rows, columns, figsize=(width * columns, height * rows),
+                                squeeze=False, **more)
+    every = [axis for row in axes for axis in row]
+    for axis in every[count:]:
+        axis.set_axis_off()
+    return figure, every[:count]
+
+
 def legend(figure, axis, **more):
     """Beside the panels, the goal last."""
     handles, labels = axis.get_legend_handles_labels()
