@@ -53,6 +53,7 @@ class Trainer {
 
   // The order of GenerateOrder::kOneAhead.
   absl::Status TakeAllOneAhead() {
+    if (consumer_->done()) return absl::OkStatus();
     absl::StatusOr<Lease> lease = Take();
     while (lease.ok()) {
       if (absl::Status status = Consume(*lease); !status.ok()) return status;

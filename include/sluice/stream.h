@@ -166,7 +166,7 @@ struct StreamOrder {
   // Where to go on: what Stream::Cursor or MergeCursors returned; empty: at the beginning. The
   // ranks may pass each its own, of as many ranks as there are now, or all the same merged one.
   std::string cursor = {};
-  // True: in the order of the epoch. False: as they come.
+  // True: in the order of the epoch. False: as they come. May differ between ranks.
   bool in_order = true;
 };
 
@@ -185,12 +185,12 @@ struct StreamReads {
   RetryOptions retry = {};
 };
 
-// Where items are put for the consumer, and as what.
+// Where items are put for the consumer, and as what. All but the transform may differ between
+// ranks.
 struct StreamBuffers {
   int count = 2;            // beside the budget of the reads
   int64_t batch_items = 1;  // in each
-  // Which memory they are: the host's, or that of the session's accelerator. May differ between
-  // ranks.
+  // Which memory they are: the host's, or that of the session's accelerator.
   DeviceKind device = DeviceKind::kCpu;
   // Next gives items out once their last copy has been given to the device; the copy need not have
   // ended. Work that reads them goes to a stream that has been through Lease::Await. With a device.

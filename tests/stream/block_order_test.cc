@@ -1,7 +1,9 @@
 // Streams whose blocks of items are shuffled: what comes, and how it is read.
 #include <algorithm>
+#include <barrier>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -106,6 +108,35 @@ TEST(BlockOrderStream, RanksThatShareAndRanksThatDeal) {
       for (int64_t item = 0; item < 90; ++item) EXPECT_EQ(all.count(item), 2u);
     }
   }
+}
+
+// One rank gives its only buffer back when the other one has the next batch. So no read may wait
+// for what only the rank that keeps it can take.
+TEST(BlockOrderStream, RanksThatShareMayWaitForEachOther) {
+  const ShardDir dir(96, 1000, 8);
+  std::barrier<> step(2);
+  stream_test::WithStreams(
+      2,
+      [&](int rank) {
+        StreamOptions options = Blocks(dir, 16);
+        options.reads.slots = 8;
+        options.buffers.batch_items = 3;
+        options.buffers.count = rank == 0 ? 1 : 3;
+        return options;
+      },
+      [&](int rank, Stream* stream) {
+        Lease held;
+        for (int batch = 0; batch < 32; ++batch) {
+          absl::StatusOr<Lease> lease = stream->Next();
+          EXPECT_TRUE(lease.ok()) << batch << ": " << lease.status();
+          if (!lease.ok()) return step.arrive_and_drop();
+          held = *std::move(lease);
+          if (rank == 0 || batch > 0) step.arrive_and_wait();
+          if (rank == 0) held.Release();
+        }
+        if (rank == 1) step.arrive_and_wait();
+      },
+      /*progress_thread=*/true);
 }
 
 TEST(BlockOrderStream, ACursorGoesOnInItsOrderAlone) {

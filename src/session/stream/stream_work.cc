@@ -65,7 +65,9 @@ bool StreamWork::NextPiece(ShardPiece* piece) {
   piece->index = index_;
   piece->part = part_;
   piece->stages = kStageDrain;
-  if (options_.groups_reads) piece->group = plan_->BlockOf(position_);
+  // What is kept back here alone would hold up ranks that share it. They may be those that this
+  // rank's consumer waits for.
+  if (options_.groups_reads && sharers.size() == 1) piece->group = plan_->BlockOf(position_);
   if (piece->bytes > 0) {
     if (reader == rank_) piece->stages |= kStageFill;
     if (sharers.size() > 1) piece->stages |= kStageMove;
