@@ -38,7 +38,9 @@ sluice_mpi_test(tiny_pieces_direct_test NPS 2 PROGRAM tiny_pieces_mpi_test)
 set_property(TEST tiny_pieces_direct_test_np2 PROPERTY ENVIRONMENT SLUICE_TEST_DIRECT=1)
 sluice_mpi_test(stream_reopen_mpi_test NPS 2 3 SOURCES stream_reopen_mpi_test.cc
   DEPS session_test_support sluice_transport_mpi)
-sluice_mpi_test(stream_reopen_tcp_test NPS 2 3 PROGRAM stream_reopen_mpi_test MCA btl self,tcp)
+if(SLUICE_OPEN_MPI)
+  sluice_mpi_test(stream_reopen_tcp_test NPS 2 3 PROGRAM stream_reopen_mpi_test MCA btl self,tcp)
+endif()
 
 # Jobs of which one rank is killed or stopped in the middle of a run. By default mpirun ends the job
 # with its first rank. So these say --enable-recovery, and leave a file per rank.

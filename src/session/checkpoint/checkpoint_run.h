@@ -42,7 +42,7 @@ class CheckpointRun {
   int ready_fd() const { return parts_.source == nullptr ? -1 : parts_.source->ready_fd(); }
 
   // What is left to do is with the source alone. Takes the runner away, which nobody needs once it
-  // is done, and gives the source away. After stats().
+  // is done, and gives the source away. After stats(). The source may be destroyed by any thread.
   std::unique_ptr<Source> EndReading();
 
   // Of what is known here.

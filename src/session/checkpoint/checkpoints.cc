@@ -148,9 +148,12 @@ absl::StatusOr<CheckpointStats> Checkpoints::Load(const std::string& uri,
   if (status = Carry(kLoadCall, options, run->get()); !status.ok()) return status;
   CheckpointStats stats = (*run)->stats();
   OwnWorkFunction look_again;
+  std::unique_ptr<Source> files;
   if (!address->is_http()) {
+    // The runner ends here: its transport belongs to this thread.
+    files = (*run)->EndReading();
     look_again = [&](const WorkStop&) {
-      (*run)->EndReading().reset();  // looks at each file that it closes
+      files.reset();  // looks at each file that it closes
       return states.identities->outcome();
     };
   } else if (peers_->rank() == 0) {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "tensor/check.h"
 #include "transport/mpi/mpi_error.h"
 
 namespace sluice {
@@ -110,6 +111,10 @@ int MpiCommunicator::BodyTag(int channel_tag, size_t bytes) const {
 
 MpiCommunicator::~MpiCommunicator() {
   if (!abandoned_ && MpiIsUsable()) {
+    int level = MPI_THREAD_SINGLE;
+    MPI_Query_thread(&level);
+    SLUICE_CHECK(level >= MPI_THREAD_SERIALIZED || std::this_thread::get_id() == thread_,
+                 "a thread ends what another one's calls of MPI have made");
     RetireMpiCommunicator(comm_, std::move(unfinished_));
   } else {
     for (auto& memory : unfinished_.memory) KeepForEver(std::move(memory));

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -27,7 +28,8 @@ static_assert(kMpiChannelTagBase + kMaxTransportTag < kMpiTagsPerLength);
 
 // Owns a duplicate of a communicator; its errors are returned. Shared by all that use it. The last
 // of them retires it (mpi_retired.h): it is freed once all ranks have done so, and nothing is under
-// way on it any more. For that all sends on it are synchronous. Thread: one.
+// way on it any more. For that all sends on it are synchronous. Thread: one. Where MPI takes calls
+// of one thread alone, the destructor checks that it is the one that made this.
 class MpiCommunicator {
  public:
   // Collective over `comm`. DeadlineExceeded if the ranks do not come together in time; what
@@ -62,6 +64,7 @@ class MpiCommunicator {
   MPI_Comm comm_;
   int rank_ = 0;
   int size_ = 0;
+  const std::thread::id thread_ = std::this_thread::get_id();
   int length_classes_ = 1;  // lengths that tags can tell apart; a prime number, or 1
   bool abandoned_ = false;
   MpiUnfinished unfinished_;
