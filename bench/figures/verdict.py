@@ -2,8 +2,7 @@
 
 
 def at_least(words, setting, least, found):
-    """`setting`: where the goal is to be reached. `found`: a spread, of which the median counts, to
-    two digits."""
+    """`setting`: where the goal is to be reached. `found`: a spread, of which the median counts."""
     return {"goal": f"{words}, {setting}", "words": words, "setting": setting, "least": least,
             "measured": {key: found[key] for key in ("n", "median", "q1", "q3")},
-            "reached": round(found["median"], 2) >= least}
+            "reached": found["median"] >= least}
