@@ -71,8 +71,9 @@ def hand_over_file(queue_over):
 
 
 class Goals(unittest.TestCase):
-    def test_two_digits_count(self):
-        self.assertTrue(verdict.at_least("a", "b", 1.0, spread([0.995, 0.996]))["reached"])
+    def test_the_exact_median_counts(self):
+        self.assertFalse(verdict.at_least("a", "b", 1.0, spread([0.995, 0.996]))["reached"])
+        self.assertTrue(verdict.at_least("a", "b", 1.0, spread([1.0, 1.2]))["reached"])
         self.assertFalse(verdict.at_least("a", "b", 1.0, spread([0.993, 0.994]))["reached"])
 
     def test_the_best_loader_is_that_of_each_round(self):

@@ -22,7 +22,7 @@ def goals_text(*files):
     missed = [line for line in lines if not line["reached"]]
     return _joined(f"Goals reached: {len(lines) - len(missed)} of {len(lines)}.", missed and table(
         ["goal that was missed", "where", "at least", "measured"],
-        [[line["words"], line["setting"], f"{line['least']:g}", spread_of(line["measured"])]
+        [[line["words"], line["setting"], f"{line['least']:g}", _cell(line["measured"], 3)]
          for line in missed], left=2))
 
 
