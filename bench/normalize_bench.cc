@@ -45,20 +45,24 @@ class Ring {
   int64_t at_ = 0;
 };
 
-void SetRate(benchmark::State& state, int64_t bytes) {
+// Times `step`, which takes a source and a destination of `buffer_bytes` and moves `bytes` in all.
+template <typename Step>
+void Time(benchmark::State& state, int64_t buffer_bytes, int64_t bytes, Step step) {
+  Ring ring(buffer_bytes);
+  while (state.KeepRunning()) {
+    step(ring.src(), ring.dst());
+    benchmark::ClobberMemory();
+    ring.Next();
+  }
   state.SetBytesProcessed(state.iterations() * bytes);
 }
 
 // `range(0)` KiB read and as many written.
 void WholeMemcpy(benchmark::State& state) {
   const int64_t bytes = state.range(0) << 10;
-  Ring ring(bytes);
-  while (state.KeepRunning()) {
-    std::memcpy(ring.dst(), ring.src(), static_cast<size_t>(bytes));
-    benchmark::ClobberMemory();
-    ring.Next();
-  }
-  SetRate(state, 2 * bytes);
+  Time(state, bytes, 2 * bytes, [&](const std::byte* src, std::byte* dst) {
+    std::memcpy(dst, src, static_cast<size_t>(bytes));
+  });
 }
 BENCHMARK(WholeMemcpy)->ArgName("KiB")->RangeMultiplier(4)->Range(256, 16384);
 
@@ -70,17 +74,22 @@ void WholeCopyStrided(benchmark::State& state) {
   copy.runs[0] = absl::MakeConstSpan(&run, 1);
   copy.src_strides[0] = copy.dst_strides[0] = 1;
   copy.end = bytes;
-  Ring ring(bytes);
-  while (state.KeepRunning()) {
-    copy.src = ring.src();
-    copy.dst = ring.dst();
+  Time(state, bytes, 2 * bytes, [&](const std::byte* src, std::byte* dst) {
+    copy.src = src;
+    copy.dst = dst;
     CopyStrided(copy);
-    benchmark::ClobberMemory();
-    ring.Next();
-  }
-  SetRate(state, 2 * bytes);
+  });
 }
 BENCHMARK(WholeCopyStrided)->ArgName("KiB")->RangeMultiplier(4)->Range(256, 16384);
+
+void TimeNormalize(benchmark::State& state, int64_t buffer_bytes, int64_t bytes,
+                   Normalization how) {
+  Time(state, buffer_bytes, bytes, [&](const std::byte* src, std::byte* dst) {
+    how.src = src;
+    how.dst = dst;
+    Normalize(how);
+  });
+}
 
 // Of sources of `range(0)` KiB.
 void Normalized(benchmark::State& state, DType from, DType to) {
@@ -88,15 +97,7 @@ void Normalized(benchmark::State& state, DType from, DType to) {
   Normalization how = {from, to, 1.0f / 255, -0.5f};
   how.elements = elements;
   const int64_t larger = std::max(DTypeBytes(from), DTypeBytes(to));
-  Ring ring(elements * larger);
-  while (state.KeepRunning()) {
-    how.src = ring.src();
-    how.dst = ring.dst();
-    Normalize(how);
-    benchmark::ClobberMemory();
-    ring.Next();
-  }
-  SetRate(state, elements * (DTypeBytes(from) + DTypeBytes(to)));
+  TimeNormalize(state, elements * larger, elements * (DTypeBytes(from) + DTypeBytes(to)), how);
 }
 
 // What one writes by hand; bf16 without NaN, and no f16, which the language does not know.
@@ -104,10 +105,10 @@ template <typename From, typename To>
 void Plain(benchmark::State& state) {
   const int64_t elements = (state.range(0) << 10) / static_cast<int64_t>(sizeof(From));
   const auto larger = static_cast<int64_t>(std::max(sizeof(From), sizeof(To)));
-  Ring ring(elements * larger);
-  while (state.KeepRunning()) {
-    const auto* src = reinterpret_cast<const From*>(ring.src());
-    auto* dst = reinterpret_cast<To*>(ring.dst());
+  const int64_t both = elements * static_cast<int64_t>(sizeof(From) + sizeof(To));
+  Time(state, elements * larger, both, [&](const std::byte* from, std::byte* to) {
+    const auto* src = reinterpret_cast<const From*>(from);
+    auto* dst = reinterpret_cast<To*>(to);
     for (int64_t i = 0; i < elements; ++i) {
       const float value = static_cast<float>(src[i]) * (1.0f / 255) - 0.5f;
       if constexpr (std::is_same_v<To, float>) {
@@ -117,10 +118,7 @@ void Plain(benchmark::State& state) {
         dst[i] = static_cast<uint16_t>((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16);
       }
     }
-    benchmark::ClobberMemory();
-    ring.Next();
-  }
-  SetRate(state, elements * static_cast<int64_t>(sizeof(From) + sizeof(To)));
+  });
 }
 #define SLUICE_PLAIN_BENCHMARK(from, to) \
   BENCHMARK_TEMPLATE(Plain, from, to)->ArgName("KiB")->RangeMultiplier(8)->Range(256, 16384)
@@ -147,28 +145,16 @@ void NormalizedImage(benchmark::State& state, DType to, bool planar) {
   how.pixels = {
       .channels = kImageChannels, .width = 224, .rows = 224, .columns = 224, .planar = planar};
   how.factors = &factors;
-  Ring ring(how.elements * DTypeBytes(to));
-  while (state.KeepRunning()) {
-    how.src = ring.src();
-    how.dst = ring.dst();
-    Normalize(how);
-    benchmark::ClobberMemory();
-    ring.Next();
-  }
-  SetRate(state, how.elements * (1 + DTypeBytes(to)));
+  TimeNormalize(state, how.elements * DTypeBytes(to), how.elements * (1 + DTypeBytes(to)), how);
 }
 
 // A memcpy that reads and writes as many bytes together as an image's normalization to elements of
 // `range(0)` bytes.
 void ImageMemcpy(benchmark::State& state) {
   const int64_t both = kImagePixels * kImageChannels * (1 + state.range(0));
-  Ring ring(both / 2);
-  while (state.KeepRunning()) {
-    std::memcpy(ring.dst(), ring.src(), static_cast<size_t>(both / 2));
-    benchmark::ClobberMemory();
-    ring.Next();
-  }
-  SetRate(state, both);
+  Time(state, both / 2, both, [&](const std::byte* src, std::byte* dst) {
+    std::memcpy(dst, src, static_cast<size_t>(both / 2));
+  });
 }
 BENCHMARK(ImageMemcpy)->ArgName("bytes_of_element")->Arg(2)->Arg(4);
 BENCHMARK_CAPTURE(NormalizedImage, u8_nhwc_to_f32_nchw, DType::kF32, true);

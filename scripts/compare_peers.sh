@@ -17,11 +17,8 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-case " $* " in
-  *' --help '* | *' -h '*)
-    sed -n '/^# usage/,/^$/{s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}" | sed '/^set /,$d'
-    exit 0 ;;
-esac
+. scripts/usage.sh
+show_usage "scripts/${0##*/}" "$@"
 
 scripts/packages.sh mpich libmpich-dev libgloo-dev
 [ -n "${SLUICE_BENCH:-}" ] || scripts/build.sh release sluice-bench >/dev/null

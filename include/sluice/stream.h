@@ -159,8 +159,8 @@ struct StreamOrder {
   bool shuffle = false;  // the order follows from (seed, epoch), whatever the number of ranks
   uint64_t seed = 0;
   // With it, blocks of so many items, neighbours in the source, are shuffled, and the items within
-  // each block. Items of a block are read together, with long reads, as far as the budget holds two
-  // blocks. Without it: items singly.
+  // each block. What one rank alone takes of a block is read together, with long reads, as far as
+  // the budget holds two blocks. Without it: items singly.
   absl::optional<int64_t> shuffle_block_items = absl::nullopt;
   int64_t epochs = 1;
   // Where to go on: what Stream::Cursor or MergeCursors returned; empty: at the beginning. The

@@ -10,11 +10,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "device/carry_out.h"
 #include "device/device.h"
 #include "device/host_memory.h"
-#include "device/normalization.h"
-#include "device/reduction.h"
-#include "device/strided_copy.h"
 
 namespace sluice {
 namespace {
@@ -49,9 +47,7 @@ absl::Status HostDevice::Start(const CopyBatch& batch) {
     return absl::ResourceExhaustedError(
         absl::StrCat(kMaxOutstanding, " copy batches are waiting to be polled"));
   }
-  for (const StridedCopy& copy : batch.copies) CopyStrided(copy);
-  for (const Reduction& reduction : batch.reductions) Reduce(reduction);
-  for (const Normalization& normalization : batch.normalizations) Normalize(normalization);
+  CarryOut(batch);
   complete_[(first_ + complete_count_++) % complete_.size()] = batch.cookie;
   return absl::OkStatus();
 }

@@ -2,6 +2,7 @@
 #include "device/later_batch.h"
 
 #include "absl/types/span.h"
+#include "device/carry_out.h"
 
 namespace sluice {
 
@@ -38,9 +39,8 @@ void LaterBatch::Assign(const CopyBatch& batch) {
 }
 
 void LaterBatch::CarryOut() const {
-  for (const StridedCopy& copy : copies_) CopyStrided(copy);
-  for (const Reduction& reduction : reductions_) Reduce(reduction);
-  for (const Normalization& normalization : normalizations_) Normalize(normalization);
+  sluice::CarryOut(
+      {.copies = copies_, .reductions = reductions_, .normalizations = normalizations_});
 }
 
 int64_t LaterBatch::BytesOf(DeviceKind kind) const {

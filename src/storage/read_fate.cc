@@ -1,26 +1,20 @@
 // Draws fates by hashing, not from a generator: the order of reads does not matter.
 #include "storage/read_fate.h"
 
+#include "tensor/mix_bits.h"
+
 namespace sluice {
 namespace {
 
 // What is drawn. Draws for different purposes are independent.
 enum class Purpose : uint64_t { kJitter = 1, kTail, kItemFault, kAttemptFault };
 
-// SplitMix64's finaliser (Steele, Lea, Flood 2014).
-uint64_t Mix(uint64_t x) {
-  x += 0x9E3779B97F4A7C15;
-  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9;
-  x = (x ^ (x >> 27)) * 0x94D049BB133111EB;
-  return x ^ (x >> 31);
-}
-
 // Uniform in [0, 1).
 double Draw(uint64_t seed, Purpose purpose, int64_t item, int attempt) {
-  uint64_t bits = Mix(seed);
-  bits = Mix(bits ^ static_cast<uint64_t>(purpose));
-  bits = Mix(bits ^ static_cast<uint64_t>(item));
-  bits = Mix(bits ^ static_cast<uint64_t>(attempt));
+  uint64_t bits = MixBits(seed);
+  bits = MixBits(bits ^ static_cast<uint64_t>(purpose));
+  bits = MixBits(bits ^ static_cast<uint64_t>(item));
+  bits = MixBits(bits ^ static_cast<uint64_t>(attempt));
   return static_cast<double>(bits >> 11) * 0x1p-53;
 }
 

@@ -7,18 +7,13 @@
 #include <cstdint>
 
 #include "absl/strings/string_view.h"
+#include "tensor/mix_bits.h"
 
 namespace sluice {
 
 class StableHash {
  public:
-  // The finaliser of SplitMix64 (Steele, Lea, Flood 2014) over the running state and the value.
-  void Add(uint64_t value) {
-    uint64_t z = state_ + 0x9e3779b97f4a7c15u + value;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    state_ = z ^ (z >> 31);
-  }
+  void Add(uint64_t value) { state_ = MixBits(state_ + value); }
   void AddSigned(int64_t value) { Add(static_cast<uint64_t>(value)); }
   void AddText(absl::string_view text) {
     Add(text.size());

@@ -11,6 +11,7 @@
 #include "gtest/gtest.h"
 #include "session/base/clock.h"
 #include "session/shard/shard_runner.h"
+#include "stream/drained_work.h"
 #include "stream/scripted_source.h"
 
 namespace sluice {
@@ -97,7 +98,7 @@ TEST(HeadStartTest, MessagesWaitForNobodyWithoutALimit) {
 
 // Items of two pieces, each piece a read of its own, which goes nowhere. All but the first item
 // share a channel.
-class TwoPieceItems final : public ShardWork {
+class TwoPieceItems final : public stream_test::DrainedWork {
  public:
   explicit TwoPieceItems(int64_t items) : pieces_(2 * items) {}
 
@@ -129,12 +130,6 @@ class TwoPieceItems final : public ShardWork {
                    std::vector<TransportOp>*) override {
     sent.push_back(2 * piece.index + piece.part);
   }
-  void Arrived(const ShardPiece&) override {}
-  bool MayDrain(const ShardPiece&) override { return true; }
-  absl::Status Drain(const ShardPiece&, std::byte*, CopyQueue*) override {
-    return absl::OkStatus();
-  }
-  absl::Status Done(const ShardPiece&, const std::byte*) override { return absl::OkStatus(); }
 
  private:
   const int64_t pieces_;

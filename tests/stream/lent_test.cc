@@ -17,6 +17,7 @@
 #include "session/world.h"
 #include "sluice/session.h"
 #include "sluice/stream.h"
+#include "stream/mapped.h"
 #include "stream/shard_dir.h"
 #include "stream/take_all.h"
 
@@ -26,22 +27,11 @@ namespace {
 using session_test::Rank;
 using session_test::RunRanks;
 using stream_test::Every;
+using stream_test::Mapped;
 using stream_test::ShardDir;
 using stream_test::TakeAll;
+using stream_test::WithStream;
 using stream_test::WithStreams;
-
-StreamOptions Mapped(const ShardDir& dir) {
-  StreamOptions options = dir.Options();
-  options.source.uri = "mmap:" + dir.path();
-  return options;
-}
-
-void WithStream(const StreamOptions& options, const std::function<void(Stream*)>& body,
-                bool progress_thread = false, const InjectedDelay& delay = {}) {
-  WithStreams(
-      1, [&](int) { return options; }, [&](int, Stream* stream) { body(stream); }, progress_thread,
-      delay);
-}
 
 // The name of what is mapped at `data`; empty: memory of nobody else's.
 std::string MappedAt(const void* data) {

@@ -9,6 +9,7 @@
 #include "gtest/gtest.h"
 #include "session/shard/shard_runner.h"
 #include "session/stream/consumer_share.h"
+#include "stream/drained_work.h"
 #include "stream/scripted_source.h"
 
 namespace sluice {
@@ -83,7 +84,7 @@ TEST(ConsumerShareTest, TellsWhatTheConsumerMostlyDoes) {
 }
 
 // Items of one read each, which are drained as soon as they are there.
-class ManyReads final : public ShardWork {
+class ManyReads final : public stream_test::DrainedWork {
  public:
   explicit ManyReads(int64_t items) : items_(items) {}
   bool NextPiece(ShardPiece* piece) override {
@@ -97,13 +98,6 @@ class ManyReads final : public ShardWork {
     return true;
   }
   bool over() const override { return next_ == items_; }
-  void AddMessages(const ShardPiece&, std::byte*, uint64_t, std::vector<TransportOp>*) override {}
-  void Arrived(const ShardPiece&) override {}
-  bool MayDrain(const ShardPiece&) override { return true; }
-  absl::Status Drain(const ShardPiece&, std::byte*, CopyQueue*) override {
-    return absl::OkStatus();
-  }
-  absl::Status Done(const ShardPiece&, const std::byte*) override { return absl::OkStatus(); }
 
  private:
   const int64_t items_;

@@ -12,6 +12,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "sluice/stream.h"
+#include "stream/mapped.h"
 #include "stream/shard_dir.h"
 #include "stream/take_all.h"
 
@@ -19,22 +20,12 @@ namespace sluice {
 namespace {
 
 using stream_test::Every;
+using stream_test::Mapped;
 using stream_test::ShardDir;
 using stream_test::TakeAll;
+using stream_test::WithStream;
 using stream_test::WithStreams;
 using testing::HasSubstr;
-
-StreamOptions Mapped(const ShardDir& dir) {
-  StreamOptions options = dir.Options();
-  options.source.uri = "mmap:" + dir.path();
-  return options;
-}
-
-void WithStream(const StreamOptions& options, const std::function<void(Stream*)>& body,
-                bool progress_thread = false) {
-  WithStreams(
-      1, [&](int) { return options; }, [&](int, Stream* stream) { body(stream); }, progress_thread);
-}
 
 TEST(ShrinkingFileTest, AFileThatShrinksUnderALeaseIsAnErrorAndNotASignal) {
   for (const bool progress_thread : {false, true}) {

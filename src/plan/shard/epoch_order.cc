@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "tensor/check.h"
+#include "tensor/mix_bits.h"
 
 namespace sluice {
 

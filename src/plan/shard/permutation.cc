@@ -3,6 +3,7 @@
 #include "plan/shard/permutation.h"
 
 #include "tensor/check.h"
+#include "tensor/mix_bits.h"
 
 namespace sluice {
 namespace {
@@ -14,15 +15,6 @@ uint64_t Scramble(uint64_t key, int round, uint64_t half) {
 }
 
 }  // namespace
-
-// The finalizer of SplitMix64: G. Steele, D. Lea, C. Flood, "Fast Splittable Pseudorandom Number
-// Generators", OOPSLA 2014.
-uint64_t MixBits(uint64_t value) {
-  value += 0x9E3779B97F4A7C15u;
-  value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9u;
-  value = (value ^ (value >> 27)) * 0x94D049BB133111EBu;
-  return value ^ (value >> 31);
-}
 
 Permutation::Permutation(int64_t values) : values_(values) {
   SLUICE_CHECK(values >= 1, "a permutation of nothing");

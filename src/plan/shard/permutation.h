@@ -6,9 +6,6 @@
 
 namespace sluice {
 
-// 64 bits into 64 bits, one to one, in which each bit of the result depends on all of `value`.
-uint64_t MixBits(uint64_t value);
-
 class Permutation {
  public:
   // Of `values` values, at least 1.

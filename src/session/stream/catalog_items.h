@@ -14,8 +14,9 @@
 
 namespace sluice {
 
-// Items of types without a DType, or of no type, are bytes; with a transform, elements of its type
-// and of its shape, where they have as many and the format says a length at most.
+// Items of types without a DType, or of no type, are bytes. With a transform they are elements of
+// its type. They have its shape, too, where they have as many elements and the format says no more
+// than a length.
 class CatalogItems final : public StreamItems {
  public:
   CatalogItems(Catalog catalog, absl::optional<DType> dtype, std::vector<int64_t> shape = {})
