@@ -93,7 +93,7 @@ def _pacing(part):
     make, step = p["generate_ms"], p["consume_us"] * 1e-3
     # An item that waits for the update before it overlaps with nothing.
     made = [[*(("after the update", "1") if row["after_update"] else
-               ("ahead, as far as the budget", _number((make + step) / max(make, step), 3))),
+               ("one batch ahead", _number((make + step) / max(make, step), 3))),
              str(row["progress_thread"]), _spread(row["speed_up"], 3)]
             for row in part["generator_summary"]]
     return (_table(["source", "step / production", "progress thread", "goal", "stall", "goal",

@@ -16,7 +16,7 @@ def measure(setup):
     settings = [(source, slots) for source in SOURCES for slots in setup.some(SLOTS)]
     for number, (source, slots) in setup.turns("first_item", setup.rounds(3), settings):
         uri = f"{source}:{folder}"
-        base = steady(full_window(setup.bench, uri, slots, ITEMS, ITEMS))
+        base = steady(full_window(setup.bench, uri, slots, ITEMS, ITEMS, fills=False))
         for ranks in RANKS:
             for latency_ms in setup.some(LATENCIES_MS):
                 run = setup.bench.stream(uri, ranks=0 if ranks == 1 else ranks, stop_items=1,
