@@ -148,11 +148,13 @@ def _memory(part):
 def _crowd(part):
     count = part["parameters"]["processes"]
     return _table(
-        ["source", "processes", "alone, MB/s", "goal", "median share", "least share",
-         "all at once, of the longest run"],
-        [[f"{row['source']}:", str(count), _spread(row["alone"], 1, 1e-6),
-          f"at least {goals.CROWD}", _spread(row["share_median"], 3), _spread(row["share_min"], 3),
-          _spread(row["all_at_once"])] for row in part["summary"]])
+        ["source", "latency, ms", "processes", "alone, MB/s", "goal", "median share",
+         "least / median", "together / alone", "all at once, of the longest run"],
+        [[f"{row['source']}:", str(row["latency_ms"]), str(count), _spread(row["alone"], 1, 1e-6),
+          f"at least {goals.CROWD}" if row["latency_ms"] > 0 else "-",
+          _spread(row["share_median"], 3), _spread(row["least_of_median"], 3),
+          _spread(row["together_of_alone"], 1), _spread(row["all_at_once"])]
+         for row in part["summary"]])
 
 
 def _first_item(part):

@@ -1,4 +1,5 @@
-"""Many processes at once, each bound by latency: what each gets of what it has alone."""
+"""Many processes at once: what each gets of what it has alone, and all of them together. With a
+latency each is bound by it. Without one they share the processors: all bytes are cached."""
 import os
 import subprocess
 import time
@@ -6,36 +7,45 @@ import time
 from runs import ALONE, read_results, steady, window
 from spread import spread, summarize
 
+SOURCE = "buffered"
 PROCESSES = 64
 SLOTS = 4
 ITEM = 128 << 10
-LATENCY_MS = 50
+LATENCIES_MS = (50, 0)
 RUN_S = 15
+CACHED_ITEMS = 16384  # for each process, without latency
 ITEMS = 512
 
 
 def measure(setup):
     folder = setup.folder(items=ITEMS, item_bytes=ITEM)
     processes = setup.count(PROCESSES, 4)
-    # A process alone brings SLOTS items in a latency.
-    items = round(setup.seconds(RUN_S) * SLOTS / (LATENCY_MS * 1e-3))
-    flags = {"latency_ms": LATENCY_MS, "stop_items": items, "epochs": items // ITEMS + 1,
-             **window(SLOTS, ITEM)}
     runs = []
-    for number, source in setup.turns("crowd", setup.rounds(2), ("buffered",)):
-        alone = _together(setup, f"{source}:{folder}", 1, flags)
-        crowd = _together(setup, f"{source}:{folder}", processes, flags)
+    for number, latency_ms in setup.turns("crowd", setup.rounds(3), LATENCIES_MS):
+        items = _items(setup, latency_ms)
+        flags = {"latency_ms": latency_ms, "stop_items": items, "epochs": items // ITEMS + 1,
+                 **window(SLOTS, ITEM)}
+        alone = _together(setup, f"{SOURCE}:{folder}", 1, flags)
+        crowd = _together(setup, f"{SOURCE}:{folder}", processes, flags)
         fair = alone["each"][0]
         shares = [each / fair for each in crowd["each"]]
-        runs.append({"source": source, "round": number, "alone": fair,
-                     "share": spread(shares), "share_min": min(shares),
+        runs.append({"source": SOURCE, "latency_ms": latency_ms, "round": number, "items": items,
+                     "alone": fair, "share": spread(shares), "share_min": min(shares),
                      "share_median": spread(shares)["median"], "shares": shares,
-                     "all_at_once": crowd["all_at_once"]})
-    return {"parameters": {"processes": processes, "slots": SLOTS, "item_bytes": ITEM,
-                           "latency_ms": LATENCY_MS, "items": items},
+                     "least_of_median": min(shares) / spread(shares)["median"],
+                     "together_of_alone": sum(shares), "all_at_once": crowd["all_at_once"]})
+    return {"parameters": {"processes": processes, "slots": SLOTS, "item_bytes": ITEM},
             "runs": runs,
-            "summary": summarize(runs, ("source",),
-                                 ("share_median", "share_min", "alone", "all_at_once"))}
+            "summary": summarize(runs, ("source", "latency_ms"),
+                                 ("share_median", "share_min", "least_of_median",
+                                  "together_of_alone", "alone", "all_at_once"))}
+
+
+def _items(setup, latency_ms):
+    """For each process. With a latency, one that is alone brings SLOTS items in a latency."""
+    if latency_ms == 0:
+        return setup.count(CACHED_ITEMS, ITEMS)
+    return round(setup.seconds(RUN_S) * SLOTS / (latency_ms * 1e-3))
 
 
 def _together(setup, source, count, flags):
