@@ -3,7 +3,8 @@ BOUND = 0.90           # of min(B0, M / (L + s/B0))
 AMPLE = 0.95           # of the throughput without latency, with a window of twice the product
 HEDGED = 0.90          # of the throughput without slow reads
 EXTRA_REQUESTS = 0.03  # at most, for hedges
-STALL = 0.01           # at most, of a consumer whose step is 1.2 times the production time
+# At most, of a consumer whose step is 1.2 times the production time, by progress_thread.
+STALL = {1: 0.01, 0: 0.05}
 OVERLAP = 0.95         # of the time that the consumer's steps alone would take
 FIO_CPU = 1.25         # times fio's processor time, at most
 CURL = 0.95            # of curl's throughput

@@ -84,10 +84,11 @@ def _tails(part):
 
 
 def _pacing(part):
-    with_goal = (f"at most {goals.STALL:.0%}", f"at least {goals.OVERLAP}")
+    at_most = {thread: f"at most {goal:.0%}" for thread, goal in goals.STALL.items()}
     streams = [[f"{row['source']}:", f"{row['step']:g}", str(row["progress_thread"]),
-                with_goal[0] if row["step"] > 1 else "-", _percent(row["stall_share"]),
-                with_goal[1], _spread(row["overlap"], 3), _spread(row["production_us"], 0)]
+                at_most[row["progress_thread"]] if row["step"] > 1 else "-",
+                _percent(row["stall_share"]), f"at least {goals.OVERLAP}",
+                _spread(row["overlap"], 3), _spread(row["production_us"], 0)]
                for row in part["summary"]]
     p = part["parameters"]
     make, step = p["generate_ms"], p["consume_us"] * 1e-3

@@ -108,7 +108,7 @@ def _pacing(part):
         rows = [row for row in part["summary"]
                 if row["progress_thread"] == thread and row["step"] > 1]
         yield [f"stall of a consumer whose step is 1.2 times the production, {words} a progress "
-               "thread", f"{goals.STALL:.0%}", "; ".join(
+               "thread", f"{goals.STALL[thread]:.0%}", "; ".join(
                    f"{row['source']}: {row['stall_share']['median']:.1%}" for row in rows),
                _n(rows, "stall_share")]
 
