@@ -51,14 +51,14 @@ def serial(results, memory):
 
 
 def serial_text(results):
-    """One sentence for both kinds of memory, or nothing."""
+    """A sentence for each kind of memory, or nothing."""
     parts = []
     for memory, words in MEMORIES:
         ratios = sorted(entry["median"] for entry in serial(results, memory).values())
         if ratios:
-            parts.append(f"{statistics.median(ratios):.2f} times as long {words} (median; "
-                         f"{ratios[0]:.2f} to {ratios[-1]:.2f})")
-    return f"One chunk at a time (`serial`) takes {' and '.join(parts)}." if parts else ""
+            parts.append(f"One chunk at a time (`serial`) takes {statistics.median(ratios):.2f} "
+                         f"times as long {words} (median; {ratios[0]:.2f} to {ratios[-1]:.2f}).")
+    return " ".join(parts)
 
 
 def both(results):
