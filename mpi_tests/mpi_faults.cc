@@ -32,6 +32,11 @@ int MPI_Irecv(void* data, int count, MPI_Datatype type, int src, int tag, MPI_Co
   return PMPI_Irecv(data, count, type, src, tag, comm, request);
 }
 
+int MPI_Iprobe(int src, int tag, MPI_Comm comm, int* found, MPI_Status* status) {
+  if (Fails(Faults().iprobe)) return Faults().iprobe.code;
+  return PMPI_Iprobe(src, tag, comm, found, status);
+}
+
 int MPI_Testsome(int incount, MPI_Request requests[], int* outcount, int indices[],
                  MPI_Status statuses[]) {
   if (Fails(Faults().testsome)) return Faults().testsome.code;

@@ -20,6 +20,7 @@ struct MpiFaults {
   MpiFault issend;
   MpiFault irecv;
   MpiFault testsome;
+  MpiFault iprobe;
   MpiFault comm_idup;
   MpiFault comm_free;
   std::function<void()> after_cancel;  // is called once, after the next MPI_Cancel

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "session/allocation_count.h"
@@ -378,15 +379,61 @@ TEST_F(MpiFaultsTest, RanksThatSayNothingAreNamed) {
   }
 }
 
-TEST_F(MpiFaultsTest, GatherThatFailsStaysFailed) {
-  Open();
-  const std::vector<std::byte> record(8);
-  Faults().irecv = {1, MPI_ERR_OTHER};
-  const absl::Status status = fabric_->StartAllGather(record);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("MPI_Irecv failed"));
+// What the gather that is under way comes to.
+absl::StatusOr<bool> PollGather(Fabric& fabric) {
   std::vector<std::byte> all;
-  EXPECT_EQ(fabric_->PollAllGather(&all, nullptr).status(), status);
-  EXPECT_EQ(fabric_->StartAllGather(record), status);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(100);
+  while (true) {
+    const absl::StatusOr<bool> complete = fabric.PollAllGather(&all, nullptr);
+    if (!complete.ok() || *complete) return complete;
+    if (std::chrono::steady_clock::now() > deadline) return absl::DeadlineExceededError("no end");
+    std::this_thread::yield();
+  }
+}
+
+TEST_F(MpiFaultsTest, GatherThatFailsStaysFailed) {
+  struct Case {
+    MpiFault MpiFaults::*fault;
+    const char* what;
+  };
+  for (const auto& [fault, call] : {Case{&MpiFaults::irecv, "MPI_Irecv failed"},
+                                    Case{&MpiFaults::testsome, "MPI_Testsome failed"},
+                                    Case{&MpiFaults::iprobe, "MPI_Iprobe failed"}}) {
+    Open();
+    MPI_Barrier(MPI_COMM_WORLD);  // nobody has begun a gather that another one hears of already
+    const std::vector<std::byte> record(8);
+    ASSERT_TRUE(fabric_->StartAllGather(record).ok());
+    Faults().*fault = {1, MPI_ERR_OTHER};
+    const absl::Status status = PollGather(*fabric_).status();
+    EXPECT_THAT(std::string(status.message()),
+                AllOf(HasSubstr(call), HasSubstr("all-gather"), HasSubstr("rank")));
+    std::vector<std::byte> all;
+    EXPECT_EQ(fabric_->PollAllGather(&all, nullptr).status(), status);
+    EXPECT_EQ(fabric_->StartAllGather(record), status);
+    Close();
+    ExpectFreed(1);
+  }
+}
+
+TEST_F(MpiFaultsTest, GatherSaysWhichSendFailed) {
+  Open();
+  Faults().issend = {1, MPI_ERR_OTHER};
+  const absl::Status status = fabric_->StartAllGather(std::vector<std::byte>(8));
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("MPI_Issend failed"),
+                    HasSubstr(absl::StrCat("all-gather record from rank ", rank_, " to rank ",
+                                           (rank_ + 1) % size_))));
+  Close();
+  ExpectFreed(1);
+}
+
+TEST_F(MpiFaultsTest, GatherSaysWhichMessageFailed) {
+  Open();
+  MPI_Barrier(MPI_COMM_WORLD);
+  ASSERT_TRUE(fabric_->StartAllGather(std::vector<std::byte>(8)).ok());
+  Faults().fail_completion = 1;
+  EXPECT_THAT(std::string(PollGather(*fabric_).status().message()),
+              AllOf(HasSubstr("failed"), HasSubstr("all-gather record from rank ")));
   Close();
   ExpectFreed(1);
 }

@@ -1,154 +1,222 @@
-// All-gather by direct messages, so that silent ranks can be named.
+// All-gathers over MPI: sends that wait for their receivers, and receives of what has been found.
 #include "transport/mpi/mpi_gather.h"
 
+#include <algorithm>
+#include <chrono>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "sluice/fabric.h"
 #include "tensor/check.h"
 #include "transport/mpi/mpi_error.h"
-#include "transport/op_check.h"
 
 namespace sluice {
 namespace {
 
-std::string Between(bool receive, int rank, int peer) {
-  return absl::StrCat("all-gather record from rank ", receive ? peer : rank, " to rank ",
-                      receive ? rank : peer);
+// Of one rank's part in a gather, in one call. Others may bring as many again meanwhile.
+constexpr int kMaxTurns = 64;
+
+int64_t NowNs() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+size_t MaxMessageBytes(int size) {
+  return std::max(TreeGather::kDefaultMaxMessageBytes, TreeGather::MinMessageBytes(size));
 }
 
 }  // namespace
 
+MpiGather::MpiGather(std::shared_ptr<MpiCommunicator> comm)
+    : comm_(std::move(comm)),
+      tree_(comm_->rank(), comm_->size(), MaxMessageBytes(comm_->size())),
+      sends_(static_cast<size_t>(comm_->size())) {}
+
 MpiGather::~MpiGather() {
-  if (messages_ == nullptr) return;
+  if (messages_->requests.empty()) return;
   const std::shared_ptr<Messages> messages = std::move(messages_);
   if (!MpiIsUsable()) {
     KeepForEver(messages);
     return;
-  }
-  for (size_t i = 0; i < static_cast<size_t>(comm_->size()); ++i) {
-    WithdrawReceive(&messages->requests[i]);
   }
   comm_->Keep({messages->requests, {messages}});
 }
 
 absl::Status MpiGather::Start(absl::Span<const std::byte> record) {
   if (!status_.ok()) return status_;
-  if (messages_ != nullptr) return absl::FailedPreconditionError("an all-gather is under way");
-  SLUICE_CHECK(record.size() <= Fabric::kMaxRecordBytes, "the record is too long");
-  const size_t size = static_cast<size_t>(comm_->size());
-  messages_ = std::make_unique<Messages>();
-  messages_->record.assign(record.begin(), record.end());
-  messages_->inbox.resize(size * Fabric::kMaxRecordBytes);
-  messages_->requests.assign(2 * size, MPI_REQUEST_NULL);
-  messages_->statuses.resize(2 * size);
-  messages_->indices.resize(2 * size);
-  return status_ = Post();
+  if (tree_.is_under_way()) return absl::FailedPreconditionError("an all-gather is under way");
+  tree_.Start(record, NowNs());
+  return status_ = Send().status();
 }
 
-absl::Status MpiGather::Post() {
-  const int size = comm_->size();
-  // Beginning with its neighbours spreads a rank's messages over the others.
-  for (int step = 1; step < size; ++step) {
-    const int src = (comm_->rank() + size - step) % size;
-    const size_t index = static_cast<size_t>(src);
-    const int code =
-        MPI_Irecv(&messages_->inbox[index * Fabric::kMaxRecordBytes], Fabric::kMaxRecordBytes,
-                  MPI_BYTE, src, kMpiGatherTag, comm_->get(), &messages_->requests[index]);
-    if (code != MPI_SUCCESS) {
-      messages_->requests[index] = MPI_REQUEST_NULL;
-      return MpiError(code, "MPI_Irecv", Between(true, comm_->rank(), src));
-    }
+absl::StatusOr<bool> MpiGather::Poll(std::vector<std::byte>* all, std::vector<int>* missing) {
+  if (!status_.ok()) return status_;
+  SLUICE_CHECK(tree_.is_under_way(), "no all-gather is under way");
+  status_ = Advance();
+  if (!status_.ok()) return status_;
+  if (tree_.IsReady() && needed_ > 0) {
+    if (missing != nullptr) *missing = Takers();
+    return false;
   }
-  for (int step = 1; step < size; ++step) {
-    const int dst = (comm_->rank() + step) % size;
-    const size_t index = static_cast<size_t>(size) + static_cast<size_t>(dst);
-    const int code =
-        MPI_Issend(messages_->record.data(), static_cast<int>(messages_->record.size()), MPI_BYTE,
-                   dst, kMpiGatherTag, comm_->get(), &messages_->requests[index]);
-    if (code != MPI_SUCCESS) {
-      messages_->requests[index] = MPI_REQUEST_NULL;
-      return MpiError(code, "MPI_Issend", Between(false, comm_->rank(), dst));
+  const absl::StatusOr<bool> complete = tree_.Poll(all, missing);
+  status_ = complete.status();
+  return complete;
+}
+
+absl::Status MpiGather::Advance() {
+  bool moved = true;
+  for (int turn = 0; moved && turn < kMaxTurns; ++turn) {
+    moved = false;
+    for (const auto& step : {&MpiGather::Receive, &MpiGather::Test, &MpiGather::Send}) {
+      const absl::StatusOr<bool> has = (this->*step)();
+      if (!has.ok()) return has.status();
+      moved = moved || *has;
     }
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<bool> MpiGather::Poll(std::vector<std::byte>* all, std::vector<int>* missing) {
-  if (!status_.ok()) return status_;
-  SLUICE_CHECK(messages_ != nullptr, "no all-gather is under way");
-  status_ = Test();
-  if (!status_.ok()) return status_;
-  std::vector<int> silent = Missing();
-  const bool complete = silent.empty();
-  if (missing != nullptr) *missing = std::move(silent);
-  if (!complete) return false;
-  *all = Assemble();
-  messages_.reset();
+// A message that nobody receives yet. The one that was found is the one that a receive from its
+// sender meets, as nothing else receives these messages.
+absl::StatusOr<bool> MpiGather::Find(MPI_Status* found) {
+  int is_found = 0;
+  const int code = MPI_Iprobe(MPI_ANY_SOURCE, kMpiGatherTag, comm_->get(), &is_found, found);
+  if (code == MPI_SUCCESS) return is_found != 0;
+  const Message from_anyone = {MPI_ANY_SOURCE, true, false, {}};
+  if (!IsEndOfRank(code)) return MpiError(code, "MPI_Iprobe", Describe(from_anyone));
+  // Some rank has ended. An MPI that goes on after that tells which one if it is asked about it.
+  for (int src = 0; src < comm_->size(); ++src) {
+    if (src == comm_->rank()) continue;
+    const int own_code = MPI_Iprobe(src, kMpiGatherTag, comm_->get(), &is_found, found);
+    if (own_code != MPI_SUCCESS) {
+      return MpiError(own_code, "MPI_Iprobe", Describe({src, true, false, {}}));
+    }
+    if (is_found != 0) return true;
+  }
+  return false;
+}
+
+absl::StatusOr<bool> MpiGather::Receive() {
+  MPI_Status found;
+  const absl::StatusOr<bool> is_found = Find(&found);
+  if (!is_found.ok() || !*is_found) return is_found;
+  int bytes = 0;
+  MPI_Get_count(&found, MPI_BYTE, &bytes);
+  Message message = {found.MPI_SOURCE, true, false, {}};
+  if (bytes < 0 || static_cast<size_t>(bytes) > MaxMessageBytes(comm_->size())) {
+    return absl::DataLossError(absl::StrCat(Describe(message), ": it has ", bytes, " bytes"));
+  }
+  message.bytes.resize(static_cast<size_t>(bytes));
+  if (absl::Status status = Begin(std::move(message)); !status.ok()) return status;
   return true;
 }
 
-absl::Status MpiGather::Test() {
+absl::StatusOr<bool> MpiGather::Send() {
+  const auto busy = [this](int dst) { return sends_[static_cast<size_t>(dst)] != 0; };
+  TreeGather::Outgoing out;
+  bool sent = false;
+  while (tree_.Next(NowNs(), busy, &out)) {
+    sent = true;
+    absl::Status status = Begin({out.dst, false, out.is_needed, std::move(out.bytes)});
+    if (!status.ok()) return status;
+  }
+  return sent;
+}
+
+absl::Status MpiGather::Begin(Message message) {
   Messages& messages = *messages_;
+  messages.list.push_back(std::move(message));
+  messages.requests.push_back(MPI_REQUEST_NULL);
+  Message& begun = messages.list.back();
+  MPI_Request* const request = &messages.requests.back();
+  const int bytes = static_cast<int>(begun.bytes.size());
+  const int code = begun.is_receive ? MPI_Irecv(begun.bytes.data(), bytes, MPI_BYTE, begun.peer,
+                                                kMpiGatherTag, comm_->get(), request)
+                                    : MPI_Issend(begun.bytes.data(), bytes, MPI_BYTE, begun.peer,
+                                                 kMpiGatherTag, comm_->get(), request);
+  if (code != MPI_SUCCESS) {
+    absl::Status status =
+        MpiError(code, begun.is_receive ? "MPI_Irecv" : "MPI_Issend", Describe(begun));
+    messages.list.pop_back();
+    messages.requests.pop_back();
+    return status;
+  }
+  if (begun.is_receive) return absl::OkStatus();
+  sends_[static_cast<size_t>(begun.peer)] = 1;
+  if (begun.is_needed) ++needed_;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> MpiGather::Test() {
+  Messages& messages = *messages_;
+  if (messages.requests.empty()) return false;
   int count = 0;
+  indices_.resize(messages.requests.size());
+  statuses_.resize(messages.requests.size());
   const int code =
       MPI_Testsome(static_cast<int>(messages.requests.size()), messages.requests.data(), &count,
-                   messages.indices.data(), messages.statuses.data());
+                   indices_.data(), statuses_.data());
   const bool error_in_status = code != MPI_SUCCESS && IsErrorInStatus(code);
   if (code != MPI_SUCCESS && !error_in_status) {
     return MpiError(code, "MPI_Testsome", absl::StrCat("all-gather of rank ", comm_->rank()));
   }
-  if (count == MPI_UNDEFINED) return absl::OkStatus();  // nothing is active: all have come
+  if (count == MPI_UNDEFINED || count == 0) return false;
   absl::Status first_error;
   for (int k = 0; k < count; ++k) {
-    const int index = messages.indices[static_cast<size_t>(k)];
-    messages.requests[static_cast<size_t>(index)] = MPI_REQUEST_NULL;
+    const size_t index = static_cast<size_t>(indices_[static_cast<size_t>(k)]);
+    const MPI_Status& outcome = statuses_[static_cast<size_t>(k)];
+    messages.requests[index] = MPI_REQUEST_NULL;
     first_error.Update(
-        CheckOutcome(index, messages.statuses[static_cast<size_t>(k)], error_in_status));
+        End(messages.list[index], error_in_status ? outcome.MPI_ERROR : MPI_SUCCESS, &outcome));
   }
-  return first_error;
+  size_t kept = 0;
+  for (size_t i = 0; i < messages.requests.size(); ++i) {
+    if (messages.requests[i] == MPI_REQUEST_NULL) continue;
+    messages.requests[kept] = messages.requests[i];
+    if (kept != i) messages.list[kept] = std::move(messages.list[i]);
+    ++kept;
+  }
+  messages.requests.resize(kept);
+  messages.list.erase(messages.list.begin() + static_cast<ptrdiff_t>(kept), messages.list.end());
+  if (!first_error.ok()) return first_error;
+  return true;
 }
 
-absl::Status MpiGather::CheckOutcome(int index, const MPI_Status& outcome,
-                                     bool error_in_status) const {
-  const bool receive = index < comm_->size();
-  const int peer = receive ? index : index - comm_->size();
-  if (error_in_status && outcome.MPI_ERROR != MPI_SUCCESS) {
-    return MpiError(outcome.MPI_ERROR, receive ? "MPI_Irecv" : "MPI_Issend",
-                    Between(receive, comm_->rank(), peer));
+// What follows from a message that is over.
+absl::Status MpiGather::End(const Message& message, int code, const MPI_Status* status) {
+  if (!message.is_receive) {
+    sends_[static_cast<size_t>(message.peer)] = 0;
+    if (message.is_needed) --needed_;
   }
-  if (!receive) return absl::OkStatus();
+  if (code != MPI_SUCCESS) {
+    return MpiError(code, message.is_receive ? "MPI_Irecv" : "MPI_Issend", Describe(message));
+  }
+  if (!message.is_receive) return absl::OkStatus();
   int bytes = 0;
-  MPI_Get_count(&outcome, MPI_BYTE, &bytes);
-  if (static_cast<size_t>(bytes) == messages_->record.size()) return absl::OkStatus();
-  return RecordLengthError(peer, static_cast<size_t>(bytes), comm_->rank(),
-                           messages_->record.size());
+  MPI_Get_count(status, MPI_BYTE, &bytes);
+  if (static_cast<size_t>(bytes) != message.bytes.size()) {
+    return absl::DataLossError(absl::StrCat(Describe(message), ": it has ", bytes, " bytes, but ",
+                                            message.bytes.size(), " had been found"));
+  }
+  return tree_.Take(message.peer, message.bytes);
 }
 
-std::vector<std::byte> MpiGather::Assemble() const {
-  const std::vector<std::byte>& own = messages_->record;
-  std::vector<std::byte> all;
-  all.reserve(static_cast<size_t>(comm_->size()) * own.size());
-  for (int src = 0; src < comm_->size(); ++src) {
-    const std::byte* record =
-        src == comm_->rank()
-            ? own.data()
-            : &messages_->inbox[static_cast<size_t>(src) * Fabric::kMaxRecordBytes];
-    all.insert(all.end(), record, record + own.size());
-  }
-  return all;
+std::string MpiGather::Describe(const Message& message) const {
+  const std::string peer =
+      message.peer == MPI_ANY_SOURCE ? "any rank" : absl::StrCat("rank ", message.peer);
+  const std::string own = absl::StrCat("rank ", comm_->rank());
+  return absl::StrCat("all-gather record from ", message.is_receive ? peer : own, " to ",
+                      message.is_receive ? own : peer);
 }
 
-std::vector<int> MpiGather::Missing() const {
-  std::vector<int> missing;
-  const size_t size = static_cast<size_t>(comm_->size());
-  for (size_t rank = 0; rank < size; ++rank) {
-    if (messages_->requests[rank] != MPI_REQUEST_NULL ||
-        messages_->requests[size + rank] != MPI_REQUEST_NULL) {
-      missing.push_back(static_cast<int>(rank));
-    }
+std::vector<int> MpiGather::Takers() const {
+  std::vector<int> takers;
+  for (const Message& message : messages_->list) {
+    if (!message.is_receive && message.is_needed) takers.push_back(message.peer);
   }
-  return missing;
+  std::sort(takers.begin(), takers.end());
+  return takers;
 }
 
 }  // namespace sluice

@@ -1,26 +1,28 @@
-// An all-gather of small records by direct messages, so that silent ranks can be named.
+// An all-gather of small records over MPI: TreeGather's messages as messages of MPI.
 //
-// Each rank sends its record to every other one and receives theirs. Not for payload. MPI holds at
-// most one record of each rank that has not been asked for. The reason is that nobody begins the
-// next gather before all have begun this one.
+// Not for payload. Nobody receives before a rank looks. So MPI holds, at a rank that does not look,
+// at most one message of each other rank, since each waits for its last one to be taken.
 #ifndef SLUICE_SRC_TRANSPORT_MPI_MPI_GATHER_H_
 #define SLUICE_SRC_TRANSPORT_MPI_MPI_GATHER_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "transport/mpi/mpi_communicator.h"
+#include "transport/tree_gather.h"
 
 namespace sluice {
 
 // One gather after the other. Thread: one.
 class MpiGather {
  public:
-  explicit MpiGather(std::shared_ptr<MpiCommunicator> comm) : comm_(std::move(comm)) {}
+  explicit MpiGather(std::shared_ptr<MpiCommunicator> comm);
   // Never waits: what is still under way keeps its memory, and the communicator, until it is over.
   ~MpiGather();
   MpiGather(const MpiGather&) = delete;
@@ -32,24 +34,38 @@ class MpiGather {
   absl::StatusOr<bool> Poll(std::vector<std::byte>* all, std::vector<int>* missing);
 
  private:
-  // What MPI reads and writes while a gather is under way.
+  struct Message {
+    int peer;
+    bool is_receive;
+    bool is_needed;  // a send that this rank's gather waits for
+    std::vector<std::byte> bytes;
+  };
+  // What MPI reads and writes, one entry per message under way.
   struct Messages {
-    std::vector<std::byte> record;
-    // Room for the longest record from each rank, so that no message is longer than its receive.
-    std::vector<std::byte> inbox;
-    std::vector<MPI_Request> requests;  // receives from each rank, then sends to each
-    std::vector<MPI_Status> statuses;
-    std::vector<int> indices;
+    std::vector<MPI_Request> requests;
+    std::vector<Message> list;
   };
 
-  absl::Status Post();
-  absl::Status Test();
-  absl::Status CheckOutcome(int index, const MPI_Status& outcome, bool error_in_status) const;
-  std::vector<int> Missing() const;
-  std::vector<std::byte> Assemble() const;
+  // Each true if something has moved.
+  absl::StatusOr<bool> Receive();
+  absl::StatusOr<bool> Send();
+  absl::StatusOr<bool> Test();
+  absl::Status Advance();
+
+  absl::StatusOr<bool> Find(MPI_Status* found);
+  absl::Status Begin(Message message);
+  absl::Status End(const Message& message, int code, const MPI_Status* status);
+  std::string Describe(const Message& message) const;
+  // Those that have not taken what this rank's gather waits for.
+  std::vector<int> Takers() const;
 
   const std::shared_ptr<MpiCommunicator> comm_;
-  std::unique_ptr<Messages> messages_;  // null: none under way
+  TreeGather tree_;
+  std::unique_ptr<Messages> messages_ = std::make_unique<Messages>();
+  std::vector<uint8_t> sends_;  // by rank: 1 while a message to it is under way
+  int needed_ = 0;              // sends under way that this rank's gather waits for
+  std::vector<int> indices_;    // scratch for Test
+  std::vector<MPI_Status> statuses_;
   absl::Status status_;
 };
 
