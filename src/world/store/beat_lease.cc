@@ -1,0 +1,230 @@
+// Claiming a key by its beat, and the thread that renews it.
+#include "world/store/beat_lease.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "world/store/store_check.h"
+#include "world/store/store_clock.h"
+#include "world/store/store_thread.h"
+
+namespace sluice {
+namespace {
+
+// So often is a beat renewed within its lease.
+constexpr int kBeatsPerLease = 5;
+constexpr std::chrono::milliseconds kClaimAgain(50);
+// A holder that dies while others look on is noticed after its lease, and this.
+constexpr int64_t kClaimSlackNs = 2'000'000'000;
+
+class BeatLease : public Lease {
+ public:
+  BeatLease(Store& store, absl::string_view key, StoreBeat beat)
+      : store_(store),
+        key_(key),
+        beat_key_(absl::StrCat(kStoreBeatPrefix, key)),
+        beat_(std::move(beat)),
+        text_(beat_.Text()),
+        state_(std::make_unique<State>()) {}
+
+  ~BeatLease() override {
+    static_cast<void>(Release());
+    // A child has neither the thread nor a use of its lock.
+    if (InChild()) static_cast<void>(state_.release());
+  }
+
+  absl::Status Start() {
+    auto thread = StartStoreThread("sluice-lease", [this] { Renew(); });
+    if (!thread.ok()) return thread.status();
+    state_->thread = *std::move(thread);
+    return absl::OkStatus();
+  }
+
+  absl::Status status() const override {
+    if (InChild()) return StoreForkedError();
+    const std::lock_guard<std::mutex> lock(state_->mutex);
+    return CopyForThread(state_->status);
+  }
+
+  absl::Status Release() override {
+    if (InChild()) return StoreForkedError();
+    std::thread thread;
+    {
+      const std::lock_guard<std::mutex> lock(state_->mutex);
+      if (std::exchange(state_->stopped, true)) return state_->released;
+      thread = std::move(state_->thread);
+    }
+    state_->changed.notify_all();
+    if (thread.joinable()) thread.join();
+    absl::Status released = Remove();
+    const std::lock_guard<std::mutex> lock(state_->mutex);
+    state_->released = released;
+    return released;
+  }
+
+ private:
+  struct State {
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::thread thread;
+    bool stopped = false;
+    absl::Status status;    // of the lease
+    absl::Status released;  // what Release came to
+  };
+
+  bool InChild() const { return getpid() != process_; }
+
+  // The thread has ended.
+  absl::Status Remove() {
+    if (absl::IsAborted(state_->status)) return absl::OkStatus();  // others have removed it
+    // The beat is this holder's until the key is gone. So the key is not another's by then.
+    if (absl::Status status = RenewOnce(); !status.ok()) {
+      return absl::IsAborted(status) ? absl::OkStatus() : status;
+    }
+    if (absl::Status status = store_.Set(key_, ""); !status.ok()) return status;
+    return store_.CompareSet(beat_key_, text_, "").status();
+  }
+
+  // Counts on; the new text.
+  std::string Next() {
+    ++beat_.count;
+    text_ = beat_.Text();
+    return text_;
+  }
+
+  // The thread's.
+  void Renew() {
+    const int64_t lease_ns = beat_.lease_ms * kStoreNsPerMs;
+    int64_t renewed_ns = StoreNowNs();
+    std::unique_lock<std::mutex> lock(state_->mutex);
+    while (true) {
+      state_->changed.wait_until(lock, StoreTimePoint(StoreNowNs() + lease_ns / kBeatsPerLease),
+                                 [this] { return state_->stopped; });
+      if (state_->stopped) return;
+      lock.unlock();
+      const int64_t before_ns = StoreNowNs();
+      absl::Status lost = RenewOnce();
+      const bool renewed = lost.ok();
+      if (renewed) renewed_ns = before_ns;
+      const bool over = !renewed && StoreNowNs() - renewed_ns > lease_ns;
+      lock.lock();
+      if (absl::IsAborted(lost) || over) {
+        state_->status = std::move(lost);
+        return;
+      }
+    }
+  }
+
+  // Aborted: the key is not this holder's any more.
+  absl::Status RenewOnce() {
+    const std::string before = text_;
+    const auto now = store_.CompareSet(beat_key_, before, Next());
+    if (!now.ok()) {
+      return absl::UnavailableError(absl::StrCat("the lease of the store's key ", ShownBytes(key_),
+                                                 " cannot be renewed: ", now.status().message()));
+    }
+    if (*now == text_) return absl::OkStatus();
+    const StoreBeat other = StoreBeat::Parse(*now);
+    if (other.holder == beat_.holder) {
+      // An earlier renewal was carried out though its call failed.
+      beat_.count = other.count;
+      text_ = *now;
+      return absl::OkStatus();
+    }
+    return absl::AbortedError(absl::StrCat("the lease of the store's key ", ShownBytes(key_),
+                                           " is over: it was not renewed for ", beat_.lease_ms,
+                                           " ms, and others were told"));
+  }
+
+  const pid_t process_ = getpid();
+  Store& store_;
+  const std::string key_;
+  const std::string beat_key_;
+  // The thread's while it runs.
+  StoreBeat beat_;
+  std::string text_;
+  std::unique_ptr<State> state_;
+};
+
+absl::Status HeldAlready(absl::string_view key) {
+  return absl::AlreadyExistsError(
+      absl::StrCat("the store's key ", ShownBytes(key), " is held already, by one who lives"));
+}
+
+// Sets the beat, as soon as nobody lives who has it. Returns whether a dead holder had it.
+absl::StatusOr<bool> Claim(Store& store, StoreBeats& beats, absl::string_view key,
+                           const std::string& own) {
+  const std::string beat_key = absl::StrCat(kStoreBeatPrefix, key);
+  const int64_t begin_ns = StoreNowNs();
+  StoreBeat first;
+  while (true) {
+    StoreBeats::Look look;
+    look.asked_ns = StoreNowNs();
+    const auto now = store.CompareSet(beat_key, "", own);
+    if (!now.ok()) return now.status();
+    if (*now == own) return false;
+    look.answered_ns = StoreNowNs();
+    if (beats.IsOver(beat_key, *now, look)) {
+      const auto taken = store.CompareSet(beat_key, *now, own);
+      if (!taken.ok()) return taken.status();
+      if (*taken == own) return true;
+    }
+    const StoreBeat other = StoreBeat::Parse(*now);
+    if (!first.holder.empty() && other.holder == first.holder && other.count != first.count) {
+      return HeldAlready(key);
+    }
+    first = other;
+    if (look.answered_ns - begin_ns > 2 * other.lease_ms * kStoreNsPerMs + kClaimSlackNs) {
+      return HeldAlready(key);
+    }
+    std::this_thread::sleep_for(kClaimAgain);
+  }
+}
+
+// Sets the key itself, once the beat is this holder's.
+absl::Status SetHeld(Store& store, absl::string_view key, absl::string_view value, bool was_held) {
+  if (was_held) return store.Set(key, value);
+  const auto before = store.Get(key, absl::ZeroDuration());
+  if (!before.ok() && !absl::IsDeadlineExceeded(before.status())) return before.status();
+  if (!before.ok()) {
+    const auto now = store.CompareSet(key, "", value);
+    if (!now.ok()) return now.status();
+    if (*now == value) return absl::OkStatus();
+  }
+  return absl::AlreadyExistsError(absl::StrCat("the store's key ", ShownBytes(key),
+                                               " has a value already, which nobody holds"));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Lease>> HoldByBeats(Store& store, StoreBeats& beats,
+                                                   absl::string_view key, absl::string_view value,
+                                                   absl::Duration lease) {
+  if (absl::Status status = CheckStoreHold(key, value, lease); !status.ok()) return status;
+  if (absl::Status status = CheckStoreKey(absl::StrCat(kStoreBeatPrefix, key)); !status.ok()) {
+    return status;
+  }
+  auto name = MakeHolderName();
+  if (!name.ok()) return name.status();
+  const StoreBeat beat = {*std::move(name), absl::ToInt64Milliseconds(lease), 0};
+  const auto was_held = Claim(store, beats, key, beat.Text());
+  if (!was_held.ok()) return was_held.status();
+  if (absl::Status status = SetHeld(store, key, value, *was_held); !status.ok()) {
+    static_cast<void>(store.CompareSet(absl::StrCat(kStoreBeatPrefix, key), beat.Text(), ""));
+    return status;
+  }
+  auto held = std::make_unique<BeatLease>(store, key, beat);
+  if (absl::Status status = held->Start(); !status.ok()) return status;
+  return held;
+}
+
+}  // namespace sluice

@@ -1,0 +1,89 @@
+// What a store does that has no more than the five calls: leases by heartbeat, and watching by
+// asking again.
+#include "sluice/store.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "world/store/beat_lease.h"
+#include "world/store/store_beats.h"
+#include "world/store/store_check.h"
+#include "world/store/store_clock.h"
+
+namespace sluice {
+namespace {
+
+constexpr int64_t kAskAgainNs = 100'000'000;
+
+// FNV-1a over all bytes and their lengths; never 0.
+uint64_t VersionOf(const StoreEntries& entries) {
+  uint64_t hash = 14695981039346656037u;
+  const auto add = [&](absl::string_view text) {
+    const auto add_byte = [&](uint8_t byte) { hash = (hash ^ byte) * 1099511628211u; };
+    for (size_t length = text.size(), i = 0; i < sizeof(length); ++i, length >>= 8) {
+      add_byte(static_cast<uint8_t>(length));
+    }
+    for (const char c : text) add_byte(static_cast<uint8_t>(c));
+  };
+  for (const auto& [key, value] : entries) {
+    add(key);
+    add(value);
+  }
+  return std::max(hash, uint64_t{1});
+}
+
+// Looks once: removes what has died, and leaves it out.
+absl::StatusOr<StoreEntries> LookAtLiving(Store& store, StoreBeats& beats,
+                                          absl::string_view prefix) {
+  // Beats first. So a key whose beat is gone by then has been removed before the keys are listed.
+  StoreBeats::Look look;
+  look.asked_ns = StoreNowNs();
+  const auto all_beats = store.List(absl::StrCat(kStoreBeatPrefix, prefix));
+  if (!all_beats.ok()) return all_beats.status();
+  look.answered_ns = StoreNowNs();
+  auto entries = store.List(prefix);
+  if (!entries.ok()) return entries.status();
+  std::set<std::string, std::less<>> dead;
+  for (const auto& [beat_key, beat] : beats.Over(prefix, *all_beats, look)) {
+    if (!RemoveDeadKey(store, beat_key, beat)) continue;
+    dead.insert(beat_key.substr(kStoreBeatPrefix.size()));
+  }
+  const auto is_out = [&](const auto& entry) {
+    return dead.count(entry.first) > 0 || absl::StartsWith(entry.first, kStoreBeatPrefix);
+  };
+  entries->erase(std::remove_if(entries->begin(), entries->end(), is_out), entries->end());
+  return entries;
+}
+
+}  // namespace
+
+Store::Store() : beats_(std::make_unique<StoreBeats>()) {}
+Store::~Store() = default;
+
+absl::StatusOr<std::unique_ptr<Lease>> Store::Hold(absl::string_view key, absl::string_view value,
+                                                   absl::Duration lease) {
+  return HoldByBeats(*this, *beats_, key, value, lease);
+}
+
+absl::StatusOr<StoreView> Store::Watch(absl::string_view prefix, uint64_t version,
+                                       absl::Duration timeout) {
+  const int64_t end_ns = StoreNowNs() + StoreWaitNs(version == 0 ? absl::ZeroDuration() : timeout);
+  while (true) {
+    auto entries = LookAtLiving(*this, *beats_, prefix);
+    if (!entries.ok()) return entries.status();
+    const uint64_t now_version = VersionOf(*entries);
+    const int64_t now_ns = StoreNowNs();
+    if (now_version != version || now_ns >= end_ns) {
+      return StoreView{now_version, *std::move(entries)};
+    }
+    std::this_thread::sleep_for(std::chrono::nanoseconds(std::min(kAskAgainNs, end_ns - now_ns)));
+  }
+}
+
+}  // namespace sluice

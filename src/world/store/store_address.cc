@@ -1,0 +1,127 @@
+// Parsing and resolving.
+#include "world/store/store_address.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "world/store/store_check.h"
+
+namespace sluice {
+namespace {
+
+constexpr size_t kMaxHostBytes = 255;
+constexpr int kMaxPort = 65535;
+
+bool IsHost(absl::string_view host) {
+  return host.size() <= kMaxHostBytes && std::all_of(host.begin(), host.end(), [](char c) {
+           return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || c == '-' ||
+                  c == '_' || c == ':' || c == '%';
+         });
+}
+
+}  // namespace
+
+std::string StoreAddress::Text() const {
+  return absl::StrContains(host, ':') ? absl::StrCat("tcp://[", host, "]:", port)
+                                      : absl::StrCat("tcp://", host, ":", port);
+}
+
+absl::StatusOr<StoreAddress> ParseStoreAddress(absl::string_view text) {
+  const auto bad = [&](absl::string_view why) {
+    return absl::InvalidArgumentError(absl::StrCat("the store's address '", ShownBytes(text, 200),
+                                                   "' is not tcp://HOST:PORT: ", why));
+  };
+  absl::string_view rest = text;
+  if (!absl::ConsumePrefix(&rest, "tcp://")) return bad("it does not begin with tcp://");
+  const size_t colon = rest.rfind(':');
+  if (colon == rest.npos) return bad("there is no port");
+  absl::string_view host = rest.substr(0, colon);
+  StoreAddress address;
+  // SimpleAtoi takes signs and blanks, too.
+  const absl::string_view port = rest.substr(colon + 1);
+  const bool digits = std::all_of(port.begin(), port.end(), [](char c) {
+    return std::isdigit(static_cast<unsigned char>(c)) != 0;
+  });
+  if (!digits || !absl::SimpleAtoi(port, &address.port) || address.port < 1 ||
+      address.port > kMaxPort) {
+    return bad("the port is not a number from 1 to 65535");
+  }
+  const bool bracketed = absl::ConsumePrefix(&host, "[");
+  if (bracketed && !absl::ConsumeSuffix(&host, "]")) return bad("a bracket is open");
+  if (!bracketed && absl::StrContains(host, ':')) return bad("an IPv6 address takes brackets");
+  if (host.empty()) return bad("there is no host");
+  if (!IsHost(host)) return bad("that host can have no such name");
+  address.host = std::string(host);
+  return address;
+}
+
+bool SocketAddress::IsLoopback() const {
+  constexpr uint32_t kLoopbackNet = 127;
+  if (storage.ss_family == AF_INET) {
+    sockaddr_in in;
+    std::memcpy(&in, &storage, sizeof(in));
+    return ntohl(in.sin_addr.s_addr) >> 24 == kLoopbackNet;
+  }
+  if (storage.ss_family != AF_INET6) return false;
+  sockaddr_in6 in;
+  std::memcpy(&in, &storage, sizeof(in));
+  if (IN6_IS_ADDR_V4MAPPED(&in.sin6_addr)) return in.sin6_addr.s6_addr[12] == kLoopbackNet;
+  return IN6_IS_ADDR_LOOPBACK(&in.sin6_addr);
+}
+
+int SocketAddress::port() const {
+  // Both kinds have the port at one place.
+  sockaddr_in in;
+  std::memcpy(&in, &storage, sizeof(in));
+  return ntohs(in.sin_port);
+}
+
+std::string SocketAddress::Text() const {
+  char host[NI_MAXHOST] = "";
+  if (getnameinfo(get(), bytes, host, sizeof(host), nullptr, 0, NI_NUMERICHOST) != 0) {
+    return "an unknown address";
+  }
+  const bool brackets = std::strchr(host, ':') != nullptr;
+  return absl::StrCat(brackets ? "[" : "", host, brackets ? "]:" : ":", port());
+}
+
+absl::StatusOr<std::vector<SocketAddress>> ResolveStoreHost(const std::string& host, int port) {
+  if (!IsHost(host)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the store's host '", ShownBytes(host, 200), "' can have no such name"));
+  }
+  addrinfo hints = {};
+  hints.ai_family = host.empty() ? AF_INET : AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICSERV | (host.empty() ? AI_PASSIVE : 0);
+  addrinfo* found = nullptr;
+  const std::string service = absl::StrCat(port);
+  const int error =
+      getaddrinfo(host.empty() ? nullptr : host.c_str(), service.c_str(), &hints, &found);
+  if (error != 0) {
+    return absl::UnavailableError(
+        absl::StrCat("the store's host '", host, "' is not known: ", gai_strerror(error)));
+  }
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(found, &freeaddrinfo);
+  std::vector<SocketAddress> addresses;
+  for (const addrinfo* at = found; at != nullptr; at = at->ai_next) {
+    if (at->ai_addrlen > sizeof(sockaddr_storage)) continue;
+    SocketAddress& address = addresses.emplace_back();
+    std::memcpy(&address.storage, at->ai_addr, at->ai_addrlen);
+    address.bytes = at->ai_addrlen;
+  }
+  return addresses;
+}
+
+}  // namespace sluice

@@ -1,0 +1,44 @@
+// Addresses of stores as texts, and what they stand for.
+#ifndef SLUICE_SRC_WORLD_STORE_STORE_ADDRESS_H_
+#define SLUICE_SRC_WORLD_STORE_STORE_ADDRESS_H_
+
+#include <sys/socket.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace sluice {
+
+struct StoreAddress {
+  std::string host;  // a name, or an address without brackets
+  int port = 0;
+
+  // tcp://HOST:PORT
+  std::string Text() const;
+};
+
+// InvalidArgument: it is not tcp://HOST:PORT.
+absl::StatusOr<StoreAddress> ParseStoreAddress(absl::string_view text);
+
+struct SocketAddress {
+  sockaddr_storage storage = {};
+  socklen_t bytes = 0;
+
+  // Whether only processes of this host can be there.
+  bool IsLoopback() const;
+  int port() const;
+  std::string Text() const;  // 10.0.0.7:4711
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
+};
+
+// All that a host's name stands for; all interfaces of this one if it is empty. May take as long as
+// the system's resolver. InvalidArgument: it is no name or address. Unavailable: it stands for
+// nothing now.
+absl::StatusOr<std::vector<SocketAddress>> ResolveStoreHost(const std::string& host, int port);
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_WORLD_STORE_STORE_ADDRESS_H_

@@ -1,0 +1,57 @@
+// Checks of arguments.
+#include "world/store/store_check.h"
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "sluice/store.h"
+
+namespace sluice {
+
+std::string ShownBytes(absl::string_view bytes, size_t most) {
+  const std::string shown = absl::CHexEscape(bytes.substr(0, most));
+  return bytes.size() <= most ? shown : absl::StrCat(shown, "...");
+}
+
+absl::Status CheckStoreKey(absl::string_view key) {
+  if (key.empty()) return absl::InvalidArgumentError("a key of the store is empty");
+  return CheckStorePrefix(key);
+}
+
+absl::Status CheckStorePrefix(absl::string_view prefix) {
+  if (prefix.size() <= kMaxStoreKeyBytes) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("a key of the store has ", prefix.size(),
+                                                 " bytes, more than ", kMaxStoreKeyBytes, ": ",
+                                                 ShownBytes(prefix)));
+}
+
+absl::Status CheckStoreValue(absl::string_view key, absl::string_view value) {
+  if (value.size() <= kMaxStoreValueBytes) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("the value of the store's key ", ShownBytes(key),
+                                                 " has ", value.size(), " bytes, more than ",
+                                                 kMaxStoreValueBytes));
+}
+
+absl::Status CheckStoreHold(absl::string_view key, absl::string_view value, absl::Duration lease) {
+  if (absl::Status status = CheckStoreKey(key); !status.ok()) return status;
+  if (absl::Status status = CheckStoreValue(key, value); !status.ok()) return status;
+  if (value.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the key ", ShownBytes(key), " cannot be held with an empty value"));
+  }
+  if (lease >= absl::Milliseconds(100) && lease <= absl::Hours(1)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("the lease of the key ", ShownBytes(key), " is ",
+                                                 absl::FormatDuration(lease),
+                                                 ", not from 100ms to 1h"));
+}
+
+absl::Status CopyForThread(const absl::Status& status) {
+  return absl::Status(status.code(), status.message());
+}
+
+absl::Status StoreForkedError() {
+  return absl::FailedPreconditionError(
+      "the store belongs to the process that opened it, and this is a child that was forked: open "
+      "the store anew here");
+}
+
+}  // namespace sluice

@@ -1,0 +1,30 @@
+// What every store asks of keys, values and times, and how messages show them.
+#ifndef SLUICE_SRC_WORLD_STORE_STORE_CHECK_H_
+#define SLUICE_SRC_WORLD_STORE_STORE_CHECK_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+
+namespace sluice {
+
+// Any bytes as a short text that can be printed.
+std::string ShownBytes(absl::string_view bytes, size_t most = 64);
+
+absl::Status CheckStoreKey(absl::string_view key);
+absl::Status CheckStorePrefix(absl::string_view prefix);
+absl::Status CheckStoreValue(absl::string_view key, absl::string_view value);
+absl::Status CheckStoreHold(absl::string_view key, absl::string_view value, absl::Duration lease);
+
+// The same, without sharing its text with another thread's copy. The thread sanitizer does not see
+// how Abseil's installed library counts copies.
+absl::Status CopyForThread(const absl::Status& status);
+
+// What calls of a forked child get.
+absl::Status StoreForkedError();
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_WORLD_STORE_STORE_CHECK_H_

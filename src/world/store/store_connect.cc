@@ -1,0 +1,157 @@
+// Connecting within a time, and retrying.
+#include "world/store/store_connect.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "world/store/store_clock.h"
+#include "world/store/store_wire.h"
+
+namespace sluice {
+namespace {
+
+constexpr int64_t kTryAgainNs = 50'000'000;
+// A host that does not answer at all must not use up the time of the others.
+constexpr int64_t kOneTryNs = 5'000'000'000;
+
+absl::Status NoAnswer(const StoreAddress& address, absl::string_view why) {
+  return absl::UnavailableError(
+      absl::StrCat("the store at ", address.Text(), " does not answer: ", why));
+}
+
+absl::Status WithAddress(const StoreAddress& address, const absl::Status& status) {
+  return absl::Status(status.code(),
+                      absl::StrCat("the store at ", address.Text(), ": ", status.message()));
+}
+
+// Waits for `events` of the socket.
+absl::Status AwaitSocket(const StoreAddress& address, int fd, short events, int64_t end_ns,
+                         int stop_fd) {
+  while (true) {
+    const int64_t now_ns = StoreNowNs();
+    if (now_ns >= end_ns) return NoAnswer(address, "the time is over");
+    pollfd fds[] = {{fd, events, 0}, {stop_fd, POLLIN, 0}};
+    const int ready = poll(fds, stop_fd < 0 ? 1 : 2, StoreWaitMs(now_ns, end_ns));
+    if (stop_fd >= 0 && (fds[1].revents & POLLIN) != 0) return NoAnswer(address, "given up");
+    if (ready > 0 && fds[0].revents != 0) return absl::OkStatus();
+    if (ready < 0 && errno != EINTR) return NoAnswer(address, "poll fails");
+  }
+}
+
+absl::StatusOr<StoreSocket> ConnectSocket(const StoreAddress& address, const SocketAddress& to,
+                                          int64_t end_ns, int stop_fd) {
+  StoreSocket made(socket(to.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!made) return NoAnswer(address, absl::ErrnoToStatus(errno, "socket").message());
+  if (connect(made.get(), to.get(), to.bytes) != 0) {
+    if (errno != EINPROGRESS)
+      return NoAnswer(address, absl::ErrnoToStatus(errno, to.Text()).message());
+    absl::Status status = AwaitSocket(address, made.get(), POLLOUT, end_ns, stop_fd);
+    if (!status.ok()) return status;
+    int error = 0;
+    socklen_t bytes = sizeof(error);
+    getsockopt(made.get(), SOL_SOCKET, SO_ERROR, &error, &bytes);
+    if (error != 0) return NoAnswer(address, absl::ErrnoToStatus(error, to.Text()).message());
+  }
+  // A port that nobody listens at may be chosen for this very end, and the kernel connects it to
+  // itself.
+  const auto own = AddressOfSocket(made.get());
+  if (!own.ok() || own->Text() == to.Text()) return NoAnswer(address, "nobody listens there");
+  SetConnectionOptions(made.get());
+  return made;
+}
+
+absl::Status SendAll(const StoreAddress& address, int fd, std::string bytes, int64_t end_ns,
+                     int stop_fd) {
+  absl::string_view rest = bytes;
+  while (!rest.empty()) {
+    const StoreIo io = WriteSome(fd, rest);
+    // What the server said before it went away is read afterwards.
+    if (io.ended) return absl::OkStatus();
+    rest.remove_prefix(io.bytes);
+    if (rest.empty()) break;
+    absl::Status status = AwaitSocket(address, fd, POLLOUT, end_ns, stop_fd);
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<StoreConnection> Greet(const StoreAddress& address, const StoreSide& side,
+                                      StoreSocket connected, int64_t end_ns, int stop_fd) {
+  ClientGreeting greeting(&side);
+  auto hello = greeting.Hello();
+  if (!hello.ok()) return hello.status();
+  std::string out = *std::move(hello);
+  StoreInbox inbox(kMaxGreetingBytes);
+  // An error's text may be longer than a greeting.
+  inbox.set_max_frame_bytes(kMaxGreetingBytes + 1024);
+  bool ended = false;
+  while (true) {
+    absl::Status status =
+        SendAll(address, connected.get(), std::exchange(out, {}), end_ns, stop_fd);
+    if (!status.ok()) return status;
+    while (true) {
+      const auto frame = inbox.Next();
+      if (!frame.ok()) return WithAddress(address, frame.status());
+      if (frame->empty()) break;
+      const auto done = greeting.Take(*frame, &out);
+      if (!done.ok()) return WithAddress(address, done.status());
+      if (*done) return StoreConnection{std::move(connected), greeting.instance()};
+    }
+    if (!out.empty()) continue;
+    if (ended) return NoAnswer(address, "it has closed the connection");
+    status = AwaitSocket(address, connected.get(), POLLIN, end_ns, stop_fd);
+    if (!status.ok()) return status;
+    std::string bytes;
+    ended = ReadSome(connected.get(), &bytes).ended;
+    inbox.Append(bytes);
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<StoreConnection> ConnectOnce(const StoreAddress& address, const StoreSide& side,
+                                            int64_t end_ns, int stop_fd) {
+  const auto resolved = ResolveStoreHost(address.host, address.port);
+  if (!resolved.ok()) return resolved.status();
+  absl::Status last = NoAnswer(address, "its host has no address");
+  for (const SocketAddress& to : *resolved) {
+    if (side.token.empty() && !to.IsLoopback()) {
+      last = absl::FailedPreconditionError(
+          absl::StrCat("the store at ", address.Text(),
+                       " is beyond this host's loopback interface, which takes a token"));
+      continue;
+    }
+    const int64_t try_end_ns = std::min(end_ns, StoreNowNs() + kOneTryNs);
+    auto connected = ConnectSocket(address, to, try_end_ns, stop_fd);
+    if (!connected.ok()) {
+      last = connected.status();
+      continue;
+    }
+    auto greeted = Greet(address, side, *std::move(connected), try_end_ns, stop_fd);
+    if (greeted.ok() || !absl::IsUnavailable(greeted.status())) return greeted;
+    last = greeted.status();
+  }
+  return last;
+}
+
+absl::StatusOr<StoreConnection> ConnectInTime(const StoreAddress& address, const StoreSide& side,
+                                              int64_t end_ns) {
+  while (true) {
+    auto connection = ConnectOnce(address, side, end_ns, -1);
+    const bool may_come =
+        absl::IsUnavailable(connection.status()) || absl::IsResourceExhausted(connection.status());
+    const int64_t left_ns = end_ns - StoreNowNs();
+    if (!may_come || left_ns <= kTryAgainNs) return connection;
+    std::this_thread::sleep_for(std::chrono::nanoseconds(kTryAgainNs));
+  }
+}
+
+}  // namespace sluice

@@ -1,0 +1,109 @@
+// A server: its options, its listener, and its thread.
+#include <unistd.h>
+
+#include <cerrno>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "sluice/store.h"
+#include "world/store/store_address.h"
+#include "world/store/store_check.h"
+#include "world/store/store_loop.h"
+#include "world/store/store_proof.h"
+#include "world/store/store_socket.h"
+#include "world/store/store_thread.h"
+
+namespace sluice {
+namespace {
+
+constexpr int kLastPort = 65535;
+
+absl::Status CheckServerOptions(const StoreServerOptions& options) {
+  const StoreLimits& limits = options.limits;
+  if (options.port < 0 || options.port > kLastPort) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the port of a store is ", options.port, ", not 0 to ", kLastPort));
+  }
+  if (options.token.size() > kMaxStoreTokenBytes) {
+    return absl::InvalidArgumentError(absl::StrCat("the token of a store has ",
+                                                   options.token.size(), " bytes, more than ",
+                                                   kMaxStoreTokenBytes));
+  }
+  if (limits.keys < 1 || limits.bytes < 1 || limits.connections < 1 ||
+      limits.hello <= absl::ZeroDuration() || limits.silence <= absl::ZeroDuration()) {
+    return absl::InvalidArgumentError("each limit of a store is to be more than 0");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+class StoreServer::Impl {
+ public:
+  Impl(std::unique_ptr<StoreLoop> loop, const StoreAddress& address)
+      : loop_(std::move(loop)), address_(address) {}
+
+  ~Impl() {
+    if (getpid() != process_) {
+      // A child has no such thread, and the parent needs what it works on.
+      static_cast<void>(loop_.release());
+      new std::thread(std::move(thread_));
+      return;
+    }
+    loop_->Stop();
+    if (thread_.joinable()) thread_.join();
+  }
+
+  absl::Status Start() {
+    auto thread = StartStoreThread("sluice-serve", [this] { loop_->Run(); });
+    if (!thread.ok()) return thread.status();
+    thread_ = *std::move(thread);
+    return absl::OkStatus();
+  }
+
+  const StoreAddress& address() const { return address_; }
+
+ private:
+  const pid_t process_ = getpid();
+  std::unique_ptr<StoreLoop> loop_;
+  const StoreAddress address_;
+  std::thread thread_;
+};
+
+StoreServer::StoreServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+StoreServer::~StoreServer() = default;
+
+absl::StatusOr<std::unique_ptr<StoreServer>> StoreServer::Listen(
+    const StoreServerOptions& options) {
+  if (absl::Status status = CheckServerOptions(options); !status.ok()) return status;
+  const auto resolved = ResolveStoreHost(options.bind, options.port);
+  if (!resolved.ok()) return resolved.status();
+  if (resolved->empty()) return absl::UnavailableError("the store's host has no address");
+  const SocketAddress& at = resolved->front();
+  if (options.token.empty() && !at.IsLoopback()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("a store at ", at.Text(),
+                     " can be reached from elsewhere, which takes a token: give it one, or bind it "
+                     "to 127.0.0.1"));
+  }
+  auto listener = ListenAt(at);
+  if (!listener.ok()) return listener.status();
+  const auto bound = AddressOfSocket(listener->get());
+  if (!bound.ok()) return bound.status();
+  auto loop = StoreLoop::Make(*std::move(listener), options.token, options.limits);
+  if (!loop.ok()) return loop.status();
+  auto impl = std::make_unique<Impl>(
+      *std::move(loop),
+      StoreAddress{options.bind.empty() ? "0.0.0.0" : options.bind, bound->port()});
+  if (absl::Status status = impl->Start(); !status.ok()) return status;
+  return std::unique_ptr<StoreServer>(new StoreServer(std::move(impl)));
+}
+
+int StoreServer::port() const { return impl_->address().port; }
+std::string StoreServer::address() const { return impl_->address().Text(); }
+
+}  // namespace sluice

@@ -1,0 +1,56 @@
+// Sockets of the store: closed with their owner, and in children that are forked.
+#ifndef SLUICE_SRC_WORLD_STORE_STORE_SOCKET_H_
+#define SLUICE_SRC_WORLD_STORE_STORE_SOCKET_H_
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "world/store/store_address.h"
+
+namespace sluice {
+
+// A socket, or another descriptor. A child that is forked closes its copy at once. Otherwise a
+// connection would outlive the process that made it, and others would take that one to be alive.
+class StoreSocket {
+ public:
+  StoreSocket() = default;
+  explicit StoreSocket(int fd);  // below 0: none
+  StoreSocket(StoreSocket&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  StoreSocket& operator=(StoreSocket&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~StoreSocket() { Close(); }
+
+  int get() const { return fd_; }
+  explicit operator bool() const { return fd_ >= 0; }
+  void Close();
+
+ private:
+  int fd_ = -1;
+};
+
+// All sockets do not wait. errno is that of the call on error.
+absl::StatusOr<StoreSocket> ListenAt(const SocketAddress& address);
+absl::StatusOr<SocketAddress> AddressOfSocket(int fd);
+// Sends at once, and notices a host that has gone within about a minute.
+void SetConnectionOptions(int fd);
+
+// What a read or write came to.
+struct StoreIo {
+  size_t bytes = 0;
+  bool ended = false;  // by the other side, or by an error: nothing comes or goes any more
+};
+// Appends what has come, at most 64 KiB.
+StoreIo ReadSome(int fd, std::string* bytes);
+StoreIo WriteSome(int fd, absl::string_view bytes);
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_WORLD_STORE_STORE_SOCKET_H_

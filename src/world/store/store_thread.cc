@@ -1,0 +1,33 @@
+// Threads with all signals blocked.
+#include "world/store/store_thread.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace sluice {
+
+absl::StatusOr<std::thread> StartStoreThread(const char* name, std::function<void()> work) {
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  std::thread thread;
+  absl::Status status;
+  try {
+    thread = std::thread(std::move(work));
+    pthread_setname_np(thread.native_handle(), name);
+  } catch (const std::system_error& error) {
+    status = absl::ResourceExhaustedError(
+        absl::StrCat("the store gets no thread from the system: ", error.what()));
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (!status.ok()) return status;
+  return thread;
+}
+
+}  // namespace sluice

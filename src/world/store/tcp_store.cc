@@ -1,0 +1,194 @@
+// A store over TCP: each call is a request to its server.
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "sluice/store.h"
+#include "world/store/store_address.h"
+#include "world/store/store_check.h"
+#include "world/store/store_clock.h"
+#include "world/store/store_link.h"
+#include "world/store/store_proof.h"
+#include "world/store/store_wire.h"
+
+namespace sluice {
+namespace {
+
+StoreRequest MakeRequest(StoreCall call, absl::string_view key) {
+  StoreRequest request;
+  request.call = call;
+  request.key = key;
+  return request;
+}
+
+// Rounded up, so that nobody waits for less.
+int64_t WaitMs(absl::Duration wait) {
+  return absl::ToInt64Milliseconds(
+      absl::Ceil(std::clamp(wait, absl::ZeroDuration(), kLongestStoreWait), absl::Milliseconds(1)));
+}
+
+class TcpLease : public Lease {
+ public:
+  TcpLease(std::shared_ptr<StoreLink> link, std::shared_ptr<StoreFate> fate, absl::string_view key,
+           int64_t hold, int64_t lease_ms)
+      : link_(std::move(link)),
+        fate_(std::move(fate)),
+        key_(key),
+        hold_(hold),
+        lease_ms_(lease_ms) {}
+
+  ~TcpLease() override {
+    if (link_->InChild()) {
+      // Whoever destroys the last one would wait for a thread that is not here.
+      new std::shared_ptr<StoreLink>(link_);
+      return;
+    }
+    if (released_.exchange(true)) return;
+    link_->Post(Request(), fate_);
+    link_->RemoveLease(lease_ms_);
+  }
+
+  absl::Status status() const override {
+    return link_->InChild() ? StoreForkedError() : fate_->Get();
+  }
+
+  absl::Status Release() override {
+    if (link_->InChild()) return StoreForkedError();
+    if (released_.exchange(true)) return absl::OkStatus();
+    absl::Status status = fate_->Get();
+    if (status.ok()) status = link_->Call(Request()).status();
+    link_->RemoveLease(lease_ms_);
+    return absl::IsAborted(status) ? absl::OkStatus() : status;
+  }
+
+ private:
+  StoreRequest Request() const {
+    StoreRequest request = MakeRequest(StoreCall::kRelease, key_);
+    request.number = hold_;
+    return request;
+  }
+
+  const std::shared_ptr<StoreLink> link_;
+  const std::shared_ptr<StoreFate> fate_;
+  const std::string key_;
+  const int64_t hold_;
+  const int64_t lease_ms_;
+  std::atomic<bool> released_ = false;
+};
+
+class TcpStore : public Store {
+ public:
+  explicit TcpStore(std::shared_ptr<StoreLink> link) : link_(std::move(link)) {}
+
+  ~TcpStore() override {
+    if (link_->InChild()) {
+      new std::shared_ptr<StoreLink>(link_);
+    } else {
+      link_->Close();
+    }
+  }
+
+  absl::Status Set(absl::string_view key, absl::string_view value) override {
+    if (absl::Status status = CheckStoreKey(key); !status.ok()) return status;
+    if (absl::Status status = CheckStoreValue(key, value); !status.ok()) return status;
+    StoreRequest request = MakeRequest(StoreCall::kSet, key);
+    request.value = value;
+    return link_->Call(request).status();
+  }
+
+  absl::StatusOr<std::string> Get(absl::string_view key, absl::Duration timeout) override {
+    if (absl::Status status = CheckStoreKey(key); !status.ok()) return status;
+    StoreRequest request = MakeRequest(StoreCall::kGet, key);
+    request.number = WaitMs(timeout);
+    auto answer = link_->Call(request, timeout);
+    if (!answer.ok()) return answer.status();
+    return std::move(answer->reply.value);
+  }
+
+  absl::StatusOr<int64_t> Add(absl::string_view key, int64_t delta) override {
+    if (absl::Status status = CheckStoreKey(key); !status.ok()) return status;
+    StoreRequest request = MakeRequest(StoreCall::kAdd, key);
+    request.number = delta;
+    const auto answer = link_->Call(request);
+    if (!answer.ok()) return answer.status();
+    return answer->reply.number;
+  }
+
+  absl::StatusOr<std::string> CompareSet(absl::string_view key, absl::string_view expected,
+                                         absl::string_view desired) override {
+    if (absl::Status status = CheckStoreKey(key); !status.ok()) return status;
+    if (absl::Status status = CheckStoreValue(key, expected); !status.ok()) return status;
+    if (absl::Status status = CheckStoreValue(key, desired); !status.ok()) return status;
+    StoreRequest request = MakeRequest(StoreCall::kCompareSet, key);
+    request.expected = expected;
+    request.value = desired;
+    auto answer = link_->Call(request);
+    if (!answer.ok()) return answer.status();
+    return std::move(answer->reply.value);
+  }
+
+  absl::StatusOr<StoreEntries> List(absl::string_view prefix) override {
+    if (absl::Status status = CheckStorePrefix(prefix); !status.ok()) return status;
+    auto answer = link_->Call(MakeRequest(StoreCall::kList, prefix));
+    if (!answer.ok()) return answer.status();
+    return std::move(answer->reply.entries);
+  }
+
+  absl::StatusOr<std::unique_ptr<Lease>> Hold(absl::string_view key, absl::string_view value,
+                                              absl::Duration lease) override {
+    if (link_->InChild()) return StoreForkedError();
+    if (absl::Status status = CheckStoreHold(key, value, lease); !status.ok()) return status;
+    StoreRequest request = MakeRequest(StoreCall::kHold, key);
+    request.value = value;
+    request.number = WaitMs(lease);
+    // Before the server knows of the lease, and counts the silence.
+    link_->AddLease(request.number);
+    const auto answer = link_->Call(request);
+    if (!answer.ok()) {
+      link_->RemoveLease(request.number);
+      return answer.status();
+    }
+    return std::make_unique<TcpLease>(link_, answer->fate, key, answer->reply.number,
+                                      request.number);
+  }
+
+  absl::StatusOr<StoreView> Watch(absl::string_view prefix, uint64_t version,
+                                  absl::Duration timeout) override {
+    if (absl::Status status = CheckStorePrefix(prefix); !status.ok()) return status;
+    StoreRequest request = MakeRequest(StoreCall::kWatch, prefix);
+    request.version = version;
+    request.number = version == 0 ? 0 : WaitMs(timeout);
+    auto answer = link_->Call(request, timeout);
+    if (!answer.ok()) return answer.status();
+    return StoreView{answer->reply.version, std::move(answer->reply.entries)};
+  }
+
+ private:
+  const std::shared_ptr<StoreLink> link_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Store>> ConnectStore(absl::string_view address,
+                                                    const StoreOptions& options) {
+  const auto parsed = ParseStoreAddress(address);
+  if (!parsed.ok()) return parsed.status();
+  if (options.timeout <= absl::ZeroDuration()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the timeout of a store is ", absl::FormatDuration(options.timeout), ", not more than 0"));
+  }
+  if (options.token.size() > kMaxStoreTokenBytes) {
+    return absl::InvalidArgumentError(absl::StrCat("the token of a store has ",
+                                                   options.token.size(), " bytes, more than ",
+                                                   kMaxStoreTokenBytes));
+  }
+  auto link = StoreLink::Open(*parsed, options.token, options.timeout);
+  if (!link.ok()) return link.status();
+  return std::make_unique<TcpStore>(*std::move(link));
+}
+
+}  // namespace sluice

@@ -1,0 +1,120 @@
+// Addresses of stores, and who listens there.
+#include "world/store_door.h"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "world/store/store_address.h"
+#include "world/time_limit.h"
+#include "world/world_options.h"
+
+namespace sluice {
+namespace {
+
+// How long one attempt, and later one call, may take.
+constexpr absl::Duration kAttempt = absl::Seconds(30);
+
+bool IsFirstMember(const WorldOptions& options) {
+  return options.rank == 0 && DeclaredRoles(options)[0].role == options.role;
+}
+
+// True if the system lets this process have the address.
+bool CanBind(const SocketAddress& address) {
+  const int fd = socket(address.get()->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return false;
+  const bool bound = bind(fd, address.get(), address.bytes) == 0;
+  close(fd);
+  return bound;
+}
+
+absl::StatusOr<std::unique_ptr<StoreServer>> Serve(const StoreAddress& at, const std::string& token,
+                                                   const WorldOptions& options) {
+  StoreServerOptions server;
+  // The name of a host may stand for its loopback interface in its own tables, so others could not
+  // reach what listens at the name.
+  server.bind = IsLoopbackHost(at.host) ? at.host : "";
+  server.port = at.port;
+  server.token = token;
+  int members = 0;
+  for (const RoleSize& role : DeclaredRoles(options)) members += role.size;
+  server.limits.connections = std::max(server.limits.connections, members + members / 8);
+  return StoreServer::Listen(server);
+}
+
+absl::StatusOr<std::shared_ptr<Store>> Connect(const std::string& address, const std::string& token,
+                                               const TimeLimit& limit) {
+  StoreOptions options;
+  options.token = token;
+  while (true) {
+    options.timeout = std::clamp(limit.Left(), absl::Milliseconds(10), kAttempt);
+    const bool is_last = limit.Left() <= kAttempt;
+    absl::StatusOr<std::unique_ptr<Store>> store = ConnectStore(address, options);
+    if (store.ok()) return std::shared_ptr<Store>(*std::move(store));
+    const bool may_come =
+        absl::IsUnavailable(store.status()) || absl::IsDeadlineExceeded(store.status());
+    if (!may_come) return store.status();
+    if (is_last || limit.Passed()) {
+      return absl::UnavailableError(absl::StrCat("there is no store at ", address, " within ",
+                                                 absl::FormatDuration(limit.length()), ": ",
+                                                 store.status().message()));
+    }
+    absl::SleepFor(absl::Milliseconds(50));
+  }
+}
+
+}  // namespace
+
+bool IsLoopbackHost(absl::string_view host) {
+  return host == "localhost" || host == "::1" || absl::StartsWith(host, "127.");
+}
+
+bool IsOwnHost(const std::string& host) {
+  const absl::StatusOr<std::vector<SocketAddress>> addresses = ResolveStoreHost(host, 0);
+  return addresses.ok() && std::any_of(addresses->begin(), addresses->end(), CanBind);
+}
+
+absl::StatusOr<StoreDoor> OpenStoreDoor(const WorldOptions& options) {
+  StoreDoor door;
+  if (options.own_store != nullptr) {
+    if (options.store.empty() && !options.serve.value_or(false)) {
+      door.store = options.own_store;
+      return door;
+    }
+    return absl::InvalidArgumentError(
+        "there are a store of the caller's and an address of a store; one of them is enough");
+  }
+  const TimeLimit limit(options.store_timeout);
+  const absl::StatusOr<StoreAddress> at = ParseStoreAddress(options.store);
+  if (!at.ok()) return at.status();
+  const absl::StatusOr<std::string> token = TokenOf(options);
+  if (!token.ok()) return token.status();
+  const bool may_serve = options.serve.value_or(IsFirstMember(options) && IsOwnHost(at->host));
+  if (may_serve) {
+    absl::StatusOr<std::unique_ptr<StoreServer>> server = Serve(*at, *token, options);
+    if (server.ok()) {
+      door.server = *std::move(server);
+    } else if (options.serve.has_value() || !absl::IsUnavailable(server.status())) {
+      return absl::Status(server.status().code(),
+                          absl::StrCat("cannot serve the store at ", options.store, ": ",
+                                       server.status().message()));
+    }
+  }
+  door.address = options.store;
+  // Not every network lets a host reach itself by the address that others use.
+  const bool is_beside = door.server != nullptr && !IsLoopbackHost(at->host);
+  const std::string reached =
+      is_beside ? absl::StrCat("tcp://127.0.0.1:", at->port) : options.store;
+  absl::StatusOr<std::shared_ptr<Store>> store = Connect(reached, *token, limit);
+  if (!store.ok()) return store.status();
+  door.store = *std::move(store);
+  return door;
+}
+
+}  // namespace sluice

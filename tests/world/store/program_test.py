@@ -1,0 +1,69 @@
+#!/usr/bin/env python3
+"""sluice-store: what it prints, refuses and ends with.
+
+  program_test.py SLUICE_STORE
+"""
+import os
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+
+PROGRAM = sys.argv[1]
+
+
+def refused(*flags):
+    """What it says on stderr; it has ended with 2 or 1."""
+    done = subprocess.run([PROGRAM, *flags], capture_output=True, text=True, timeout=60,
+                          check=False)
+    assert done.returncode in (1, 2) and not done.stdout, done
+    assert done.stderr.startswith("sluice-store: ") and done.stderr.count("\n") == 1, done
+    return done.stderr
+
+
+def serves(ends_by, *flags):
+    with subprocess.Popen([PROGRAM, *flags], stdout=subprocess.PIPE, text=True) as server:
+        try:
+            line = server.stdout.readline()
+            found = re.fullmatch(r"listening on tcp://([\w.]+):(\d+)\n", line)
+            assert found, line
+            port = int(found[2])
+            with socket.create_connection(("127.0.0.1", port), timeout=60) as stranger:
+                stranger.sendall(b"GET / HTTP/1.1\r\n\r\n")
+                while stranger.recv(4096):
+                    pass
+            server.send_signal(ends_by)
+            assert server.stdout.read() == ""
+            assert server.wait(timeout=60) == 0
+        finally:
+            server.kill()
+    return found[1], port
+
+
+def main():
+    text = subprocess.run([PROGRAM, "--help"], capture_output=True, text=True, check=True).stdout
+    for flag in ("--bind", "--port", "--token-file", "Exit codes: 0 "):
+        assert flag in text, text
+    assert subprocess.run([PROGRAM, "--version"], capture_output=True, text=True,
+                          check=True).stdout.startswith("sluice-store ")
+    host, port = serves(signal.SIGTERM)
+    assert host == "127.0.0.1"
+    assert serves(signal.SIGINT, "--port", str(port)) == (host, port)
+    assert "takes a token" in refused("--bind", "0.0.0.0")
+    assert "--port" in refused("--port", "70000")
+    assert "--wash" in refused("--wash")
+    assert "cannot be read" in refused("--token-file", "/none")
+    with tempfile.TemporaryDirectory(prefix="sluice-store-") as folder:
+        token = pathlib.Path(folder) / "token"
+        token.write_text("\n", encoding="utf-8")
+        assert "has no token" in refused("--token-file", os.fspath(token))
+        token.write_text("secret\n", encoding="utf-8")
+        host, _ = serves(signal.SIGTERM, "--bind", "", "--token-file", os.fspath(token))
+        assert host == "0.0.0.0"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,105 @@
+// The stores that keep the contract: of one process, over TCP, and what has no more than five
+// calls.
+#include "world/store/store_contract.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "sluice/store.h"
+#include "world/store/store_tools.h"
+
+namespace sluice {
+namespace {
+
+// Another end of a store that several share.
+class SharedStore : public Store {
+ public:
+  explicit SharedStore(std::shared_ptr<Store> inner) : inner_(std::move(inner)) {}
+
+  absl::Status Set(absl::string_view key, absl::string_view value) override {
+    return inner_->Set(key, value);
+  }
+  absl::StatusOr<std::string> Get(absl::string_view key, absl::Duration timeout) override {
+    return inner_->Get(key, timeout);
+  }
+  absl::StatusOr<int64_t> Add(absl::string_view key, int64_t delta) override {
+    return inner_->Add(key, delta);
+  }
+  absl::StatusOr<std::string> CompareSet(absl::string_view key, absl::string_view expected,
+                                         absl::string_view desired) override {
+    return inner_->CompareSet(key, expected, desired);
+  }
+  absl::StatusOr<StoreEntries> List(absl::string_view prefix) override {
+    return inner_->List(prefix);
+  }
+  absl::StatusOr<std::unique_ptr<Lease>> Hold(absl::string_view key, absl::string_view value,
+                                              absl::Duration lease) override {
+    return inner_->Hold(key, value, lease);
+  }
+  absl::StatusOr<StoreView> Watch(absl::string_view prefix, uint64_t version,
+                                  absl::Duration timeout) override {
+    return inner_->Watch(prefix, version, timeout);
+  }
+
+ private:
+  const std::shared_ptr<Store> inner_;
+};
+
+class MemoryRig : public StoreRig {
+ public:
+  std::unique_ptr<Store> Open() override { return std::make_unique<SharedStore>(store_); }
+
+ private:
+  const std::shared_ptr<Store> store_ = MakeMemoryStore();
+};
+
+class TcpRig : public StoreRig {
+ public:
+  explicit TcpRig(const std::string& token) : token_(token) {
+    StoreServerOptions options;
+    options.token = token;
+    auto server = StoreServer::Listen(options);
+    EXPECT_TRUE(server.ok()) << server.status();
+    server_ = *std::move(server);
+  }
+
+  std::unique_ptr<Store> Open() override {
+    StoreOptions options;
+    options.token = token_;
+    options.timeout = absl::Seconds(120);
+    auto store = ConnectStore(server_->address(), options);
+    EXPECT_TRUE(store.ok()) << store.status();
+    return *std::move(store);
+  }
+
+ private:
+  const std::string token_;
+  std::unique_ptr<StoreServer> server_;
+};
+
+class FiveCallsRig : public StoreRig {
+ public:
+  explicit FiveCallsRig(std::unique_ptr<StoreRig> inner) : inner_(std::move(inner)) {}
+  std::unique_ptr<Store> Open() override { return MakeFiveCalls(inner_->Open()); }
+
+ private:
+  const std::unique_ptr<StoreRig> inner_;
+};
+
+const StoreKind kKinds[] = {
+    {"Memory", [] { return std::make_unique<MemoryRig>(); }},
+    {"Tcp", [] { return std::make_unique<TcpRig>(""); }},
+    {"TcpWithToken", [] { return std::make_unique<TcpRig>("a secret"); }},
+    {"FiveCalls", [] { return std::make_unique<FiveCallsRig>(std::make_unique<MemoryRig>()); }},
+    {"FiveCallsOverTcp",
+     [] { return std::make_unique<FiveCallsRig>(std::make_unique<TcpRig>("")); }},
+};
+
+std::string NameOf(const testing::TestParamInfo<StoreKind>& info) { return info.param.name; }
+
+INSTANTIATE_TEST_SUITE_P(Stores, StoreContract, testing::ValuesIn(kKinds), NameOf);
+INSTANTIATE_TEST_SUITE_P(Stores, StoreLeaseContract, testing::ValuesIn(kKinds), NameOf);
+
+}  // namespace
+}  // namespace sluice

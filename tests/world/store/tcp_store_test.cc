@@ -1,0 +1,215 @@
+// A client whose server is late, dead, another one, or no store at all.
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "sluice/store.h"
+#include "world/store/raw_client.h"
+#include "world/store/store_tools.h"
+#include "world/store/test_proxy.h"
+
+namespace sluice {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr absl::Duration kNone = absl::ZeroDuration();
+constexpr absl::Duration kForEver = absl::Hours(1);
+constexpr absl::Duration kShort = absl::Milliseconds(200);
+
+StoreOptions Limit(absl::Duration timeout, const std::string& token = "") {
+  StoreOptions options;
+  options.timeout = timeout;
+  options.token = token;
+  return options;
+}
+
+// A listener whose connections nobody accepts, or answers.
+struct Deaf {
+  Deaf() : fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in at = {};
+    at.sin_family = AF_INET;
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&at), sizeof(at)), 0);
+    EXPECT_EQ(listen(fd, 10), 0);
+    socklen_t bytes = sizeof(at);
+    EXPECT_EQ(getsockname(fd, reinterpret_cast<sockaddr*>(&at), &bytes), 0);
+    port = ntohs(at.sin_port);
+  }
+  ~Deaf() { close(fd); }
+  std::string address() const { return absl::StrCat("tcp://127.0.0.1:", port); }
+
+  int fd;
+  int port = 0;
+};
+
+void ExpectUnavailable(const absl::Status& status, const std::string& address) {
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr(address));
+}
+
+TEST(TcpStoreTest, ConnectingWaitsForAServer) {
+  int port = 0;
+  { port = Deaf().port; }  // free again
+  std::unique_ptr<StoreServer> server;
+  std::thread late([&] {
+    absl::SleepFor(absl::Milliseconds(300));
+    StoreServerOptions options;
+    options.port = port;
+    server = Serve(options);
+  });
+  const auto store = ConnectStore(absl::StrCat("tcp://127.0.0.1:", port), Limit(absl::Minutes(2)));
+  late.join();
+  ASSERT_TRUE(store.ok()) << store.status();
+  EXPECT_TRUE((*store)->Set("a", "1").ok());
+}
+
+TEST(TcpStoreTest, NobodyThereIsUnavailable) {
+  std::string address;
+  { address = Deaf().address(); }
+  ExpectUnavailable(ConnectStore(address, Limit(kShort)).status(), address);
+  const Deaf deaf;
+  ExpectUnavailable(ConnectStore(deaf.address(), Limit(kShort)).status(), deaf.address());
+  EXPECT_TRUE(
+      absl::IsUnavailable(ConnectStore("tcp://no-such-host.invalid:80", Limit(kShort)).status()));
+}
+
+TEST(TcpStoreTest, WhatIsNoStoreIsNamed) {
+  const Deaf other;
+  std::thread talks([&] {
+    const int fd = accept4(other.fd, nullptr, nullptr, SOCK_CLOEXEC);
+    const std::string text = "HTTP/1.1 400 Bad Request\r\n\r\n";
+    EXPECT_GT(send(fd, text.data(), text.size(), MSG_NOSIGNAL), 0);
+    char byte = 0;
+    while (recv(fd, &byte, 1, 0) > 0) {
+    }
+    close(fd);
+  });
+  const auto store = ConnectStore(other.address(), Limit(kForEver));
+  talks.join();
+  EXPECT_TRUE(absl::IsInvalidArgument(store.status())) << store.status();
+  EXPECT_THAT(std::string(store.status().message()), HasSubstr(other.address()));
+}
+
+TEST(TcpStoreTest, ADeadServerFailsAllCalls) {
+  auto server = Serve();
+  const std::string address = server->address();
+  const auto store = Reach(*server);
+  const auto lease = store->Hold("m/1", "here", kForEver);
+  ASSERT_TRUE(lease.ok()) << lease.status();
+  std::thread waits([&] { ExpectUnavailable(store->Get("never", kForEver).status(), address); });
+  std::thread watches([&] {
+    absl::StatusOr<StoreView> view = StoreView();
+    while (view.ok()) view = store->Watch("never", view->version, kForEver);
+    ExpectUnavailable(view.status(), address);
+  });
+  server.reset();
+  waits.join();
+  watches.join();
+  ExpectUnavailable(store->Set("a", "1"), address);
+  ExpectUnavailable(store->Get("a", kNone).status(), address);
+  ExpectUnavailable(store->Add("a", 1).status(), address);
+  ExpectUnavailable(store->CompareSet("a", "", "1").status(), address);
+  ExpectUnavailable(store->List("").status(), address);
+  ExpectUnavailable(store->Watch("", 0, kNone).status(), address);
+  ExpectUnavailable(store->Hold("m/2", "v").status(), address);
+  ExpectUnavailable((*lease)->status(), address);
+  ExpectUnavailable((*lease)->Release(), address);
+}
+
+TEST(TcpStoreTest, ARestartedServerIsNotTakenForTheSame) {
+  auto server = Serve();
+  const auto store = Reach(*server);
+  EXPECT_TRUE(store->Set("a", "1").ok());
+  StoreServerOptions same;
+  same.port = server->port();
+  server.reset();
+  server = Serve(same);
+  absl::Status status;
+  // The call that meets the end of the old one may be told of that.
+  do {
+    status = store->Get("a", kNone).status();
+  } while (absl::IsUnavailable(status));
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr(server->address()));
+  EXPECT_TRUE(absl::IsFailedPrecondition(store->Set("a", "2")));  // from then on
+  EXPECT_TRUE(Reach(*server)->Set("a", "3").ok());
+}
+
+TEST(TcpStoreTest, ABrokenConnectionIsMadeAnewAndItsLeasesAreNot) {
+  const auto server = Serve();
+  TestProxy proxy(server->port());
+  const auto direct = Reach(*server);
+  const auto store = ConnectStore(proxy.address(), Limit(absl::Minutes(2)));
+  ASSERT_TRUE(store.ok()) << store.status();
+  EXPECT_TRUE((*store)->Set("a", "1").ok());
+  const auto lease = (*store)->Hold("m/1", "here", kForEver);
+  ASSERT_TRUE(lease.ok()) << lease.status();
+  proxy.Cut();
+  WatchUntil(*direct, "m/", [](const StoreView& view) { return view.entries.empty(); });
+  absl::StatusOr<std::string> value;
+  do {
+    value = (*store)->Get("a", kNone);
+  } while (absl::IsUnavailable(value.status()));
+  ASSERT_TRUE(value.ok()) << value.status();
+  EXPECT_EQ(*value, "1");
+  ExpectUnavailable((*lease)->status(), proxy.address());
+  const auto again = (*store)->Hold("m/1", "again", kForEver);
+  ASSERT_TRUE(again.ok()) << again.status();
+  // The old one's end is not the new one's.
+  EXPECT_FALSE((*lease)->Release().ok());
+  EXPECT_EQ(*direct->Get("m/1", kNone), "again");
+}
+
+TEST(TcpStoreTest, APartitionEndsTheLeaseAtBothEnds) {
+  const auto server = Serve();
+  TestProxy proxy(server->port());
+  const auto direct = Reach(*server);
+  const auto store = ConnectStore(proxy.address(), Limit(absl::Minutes(2)));
+  ASSERT_TRUE(store.ok()) << store.status();
+  const auto lease = (*store)->Hold("m/1", "here", absl::Seconds(1));
+  ASSERT_TRUE(lease.ok()) << lease.status();
+  std::thread waits(
+      [&] { ExpectUnavailable((*store)->Get("never", kForEver).status(), proxy.address()); });
+  proxy.Freeze(true);
+  WatchUntil(*direct, "m/", [](const StoreView& view) { return view.entries.empty(); });
+  waits.join();
+  ExpectUnavailable((*lease)->status(), proxy.address());
+  proxy.Freeze(false);
+  absl::Status status;
+  do {
+    status = (*store)->Set("back", "1");
+  } while (absl::IsUnavailable(status));
+  EXPECT_TRUE(status.ok()) << status;
+}
+
+TEST(TcpStoreTest, ACallHasALimit) {
+  const auto server = Serve();
+  TestProxy proxy(server->port());
+  const auto store = ConnectStore(proxy.address(), Limit(absl::Seconds(1)));
+  ASSERT_TRUE(store.ok()) << store.status();
+  proxy.Freeze(true);
+  ExpectUnavailable((*store)->Set("a", "1"), proxy.address());
+  ExpectUnavailable((*store)->Get("a", kNone).status(), proxy.address());
+}
+
+TEST(TcpStoreTest, TheServerPartsFromASilentClientThatHoldsNothing) {
+  StoreServerOptions options;
+  options.limits.silence = absl::Milliseconds(200);
+  const auto server = Serve(options);
+  RawClient silent(server->port());
+  ASSERT_TRUE(silent.Greet());
+  EXPECT_TRUE(absl::IsAborted(silent.AwaitError()));
+  EXPECT_TRUE(silent.AwaitEnd());
+}
+
+}  // namespace
+}  // namespace sluice

@@ -1,0 +1,49 @@
+// A network between clients and a server that a test can cut, or let drop everything.
+#ifndef SLUICE_TESTS_WORLD_STORE_TEST_PROXY_H_
+#define SLUICE_TESTS_WORLD_STORE_TEST_PROXY_H_
+
+#include <atomic>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace sluice {
+
+class TestProxy {
+ public:
+  // Between clients and a port of the loopback interface.
+  explicit TestProxy(int to_port);
+  ~TestProxy();
+  TestProxy(const TestProxy&) = delete;
+  TestProxy& operator=(const TestProxy&) = delete;
+
+  std::string address() const;
+
+  // Ends all connections. New ones work.
+  void Cut() { cut_ = true; }
+  // Nothing passes any more, and nobody is told. New connections get no answer either.
+  void Freeze(bool frozen) { frozen_ = frozen; }
+
+ private:
+  using Pair = std::pair<int, int>;  // the client's and the server's
+
+  void Run();
+  void Accept();
+  void EndAll();
+  // False: the connection has ended.
+  static bool Pass(int from, int to);
+
+  const int to_port_;
+  int listener_ = -1;
+  int port_ = 0;
+  std::atomic<bool> stopped_ = false;
+  std::atomic<bool> cut_ = false;
+  std::atomic<bool> frozen_ = false;
+  std::vector<Pair> pairs_;  // the thread's
+  std::thread thread_;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_TESTS_WORLD_STORE_TEST_PROXY_H_
