@@ -1,0 +1,76 @@
+// A rank's call to another one: tries all of its addresses until the right rank answers at one.
+#ifndef SLUICE_SRC_TRANSPORT_TCP_TCP_CALL_H_
+#define SLUICE_SRC_TRANSPORT_TCP_TCP_CALL_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "transport/tcp/tcp_address.h"
+#include "transport/tcp/tcp_handshake.h"
+#include "transport/tcp/tcp_socket.h"
+
+namespace sluice {
+
+// Hosts and containers may share addresses, so that somebody else listens at some of them. One
+// address after the other is called, a little later each, and they go on side by side. Thread: one.
+class TcpCall {
+ public:
+  enum class State : uint8_t { kCalls, kAnswered, kFailed };
+
+  // `identity` and `addresses` stay.
+  TcpCall(const TcpIdentity& identity, int dst, const std::vector<TcpAddress>& addresses,
+          int64_t timeout_ns);
+
+  // Where there is nobody for the timeout, or nobody listens in any of several rounds: kFailed. Who
+  // has taken the connection and does not answer is waited for: its process may compute.
+  State Progress(int64_t now_ns);
+  // This rank has given its proof. The other one may have taken the connection as theirs.
+  bool has_proved() const { return proved_; }
+  // The connection, of a call that has been answered.
+  OwnedFd Take() { return std::move(taken_); }
+  // What became of it at each address.
+  std::string failures() const;
+
+ private:
+  struct Line {
+    OwnedFd fd;
+    const TcpAddress* address = nullptr;
+    bool connected = false;
+    TcpHello hello = {};
+    std::array<std::byte, sizeof(TcpChallenge)> read = {};
+    size_t bytes = 0;  // of `read`
+  };
+
+  void Dial(int64_t now_ns);
+  bool StartLine(const TcpAddress& address);
+  // Both: false once it has failed.
+  bool Advance(Line& line);
+  bool Hear(Line& line);
+  bool Answer(Line& line, const TcpChallenge& challenge);
+  bool Fail(const Line& line, const std::string& why);
+  void Note(const TcpAddress& address, const std::string& why);
+  bool AnyConnected() const;
+
+  const TcpIdentity& identity_;
+  const int dst_;
+  const std::vector<TcpAddress>& addresses_;
+  const int64_t timeout_ns_;
+  int64_t since_ns_ = 0;
+  int64_t next_dial_ns_ = 0;
+  size_t next_ = 0;  // of addresses_
+  int round_ = 0;
+  bool refused_ = false;   // somewhere in this round
+  bool doubtful_ = false;  // somebody may be there: in this round
+  bool proved_ = false;
+  std::vector<Line> lines_;
+  std::vector<std::string> failures_;  // by address: the last one
+  OwnedFd taken_;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_TRANSPORT_TCP_TCP_CALL_H_

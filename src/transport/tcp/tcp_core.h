@@ -1,0 +1,145 @@
+// What all of a rank's TCP connections share: who is connected, and where frames go.
+#ifndef SLUICE_SRC_TRANSPORT_TCP_TCP_CORE_H_
+#define SLUICE_SRC_TRANSPORT_TCP_TCP_CORE_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "transport/tcp/tcp_call.h"
+#include "transport/tcp/tcp_door.h"
+#include "transport/tcp/tcp_link.h"
+#include "transport/tcp/tcp_links.h"
+#include "transport/tcp/tcp_mailbox.h"
+#include "transport/tcp/tcp_peer.h"
+
+namespace sluice {
+
+class TcpCore final : public TcpLinks,
+                      public std::enable_shared_from_this<TcpCore>,
+                      private TcpLinkUser,
+                      private TcpOutlet {
+ public:
+  TcpCore(const TcpLinksOptions& options, TcpListener listener);
+  ~TcpCore() override;
+  absl::Status Open();
+
+  int rank() const override { return identity_.rank; }
+  int size() const override { return identity_.size; }
+  const std::string& address() const override { return address_; }
+  absl::Status SetPeers(const std::vector<std::string>& addresses) override;
+  void Connect(int dst) override;
+  bool IsConnected(int dst) const override;
+  absl::Status SendControl(int dst, uint8_t kind, absl::Span<const std::byte> record) override;
+  bool PollControl(uint8_t kind, int* src, std::vector<std::byte>* record) override;
+  int UntakenRecords(int dst, uint8_t kind) const override;
+  uint64_t Mark(int dst) const override;
+  bool IsSent(int dst, uint64_t mark) const override;
+  absl::Status CheckRanks() override;
+  bool HasLeft(int rank) const override;
+  absl::StatusOr<std::unique_ptr<Transport>> OpenTransport(int number) override;
+  void Progress() override;
+
+  // --- For transports, which hold the lock while they use their mailbox.
+  std::mutex& mutex() { return mutex_; }
+  // Writes what has been queued.
+  void Flush();
+  void ProgressLocked();
+  // Unless it has been done just now.
+  void ProgressUnlessFresh(int64_t fresh_ns);
+  void CloseMailbox(uint32_t number);
+  // By rank: what has been queued by now, and whether that has left, for all ranks that can be
+  // written to.
+  void TakeMarks(std::vector<uint64_t>* marks) const;
+  bool HasPassed(const std::vector<uint64_t>& marks) const;
+
+ private:
+  struct Record {
+    int src;
+    std::vector<std::byte> bytes;
+  };
+
+  TcpPeer& At(int rank) { return *peers_[static_cast<size_t>(rank)]; }
+  const TcpPeer& At(int rank) const { return *peers_[static_cast<size_t>(rank)]; }
+  TcpMailbox* Find(uint32_t number);
+
+  static int64_t NowNs();
+
+  // Connections.
+  void StartCall(TcpPeer& peer);
+  void ProgressCalls(int64_t now_ns);
+  void TakeArrival(TcpArrival arrival);
+  void Welcome(TcpPeer& peer, OwnedFd fd);
+  void Join(TcpPeer& peer, OwnedFd fd);
+  void EndLink(TcpPeer& peer, bool left, std::string why);
+  void TellOfBroken(int64_t now_ns);
+  void LookForSilence();
+  void WaitForEvents(int timeout_ms);
+  void ServeReady();
+  void Serve(TcpPeer& peer);
+  void MarkReady(TcpPeer& peer);
+  void SayFarewell();
+  bool HasOutput() const;
+
+  // TcpLinkUser.
+  absl::Status OnFrame(TcpLink& link, const TcpFrame& frame, TcpRows* rows) override;
+  absl::Status OnPayload(TcpLink& link, const TcpFrame& frame) override;
+  void OnSent(TcpLink& link, const TcpFrame& frame, uint32_t owner) override;
+  void Refill(TcpLink& link) override;
+  absl::Status OnControl(TcpPeer& peer, const TcpFrame& frame, TcpRows* rows);
+  absl::Status OnTaken(TcpPeer& peer, const TcpFrame& frame);
+  absl::Status OnMessage(TcpPeer& peer, const TcpFrame& frame, TcpRows* rows);
+
+  // TcpOutlet.
+  void Send(int dst, const TcpFrame& frame) override;
+  void SendBorrowed(int dst, const TcpFrame& frame, const TcpRows& rows, uint32_t owner) override;
+  void SendMessage(int dst, uint32_t transport, uint32_t owner) override;
+  void Recall(int dst, uint32_t transport, int64_t owner) override;
+  bool TakeCredit(int dst) override;
+  void GiveCredit(int dst) override { ++At(dst).credits; }
+  int TakeRoom(int src) override { return At(src).TakeRoom(); }
+  std::byte* Room(int src, int slot) override { return At(src).Room(slot); }
+  void FreeRoom(int src, int slot) override { At(src).FreeRoom(slot); }
+  void DropIncoming(int src, uint32_t transport) override;
+  absl::Status Broken(int dst) override;
+  bool IsGone(int dst) override { return At(dst).state == TcpPeer::State::kLeft; }
+  bool IsLinked(int dst) override;
+
+  const TcpLinksOptions options_;
+  const TcpIdentity identity_;
+  const std::string address_;
+  const int pid_;
+  mutable std::mutex mutex_;
+  TcpDoor door_;
+  OwnedFd epoll_;
+  bool knows_peers_ = false;
+  std::vector<std::unique_ptr<TcpPeer>> peers_;  // by rank
+  std::vector<int> ready_;                       // ranks whose links have something to do
+  std::vector<int> serving_;                     // scratch
+  std::vector<int> calling_;
+  std::vector<int> broken_;  // ranks whose end has not been told
+  std::vector<TcpArrival> arrivals_;
+  bool knocked_ = false;
+  int64_t progressed_ns_ = 0;
+  int64_t looked_ns_ = 0;
+  int64_t looked_for_silence_ns_ = 0;
+  std::string broken_text_;  // of those that have been told
+  std::array<std::deque<Record>, kKinds> inboxes_;
+  std::map<uint32_t, std::unique_ptr<TcpMailbox>> mailboxes_;
+  // Transports that have been opened here; those that have ended are in it, and in no mailbox.
+  std::set<uint32_t> opened_;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_TRANSPORT_TCP_TCP_CORE_H_

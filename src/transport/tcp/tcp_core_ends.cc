@@ -1,0 +1,107 @@
+// How connections end: broken, or with a farewell.
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "transport/tcp/tcp_core.h"
+
+namespace sluice {
+namespace {
+
+// What a rank had sent before its connection broke has so long to be asked for.
+constexpr int64_t kLastWordsNs = 100'000'000;
+constexpr int64_t kFarewellNs = 1'000'000'000;
+// Whoever asks again and again who has ended polls for other things besides.
+constexpr int64_t kFreshNs = 1'000'000;
+
+}  // namespace
+
+void TcpCore::EndLink(TcpPeer& peer, bool left, std::string why) {
+  peer.link.Close();
+  peer.link.Clear();
+  peer.sends.Clear();
+  peer.arrival.Close();
+  if (left) {
+    peer.state = TcpPeer::State::kLeft;
+    for (auto& [number, mailbox] : mailboxes_) mailbox->OnLeft(peer.rank);
+    return;
+  }
+  peer.state = TcpPeer::State::kBroken;
+  peer.why = absl::StrCat("the connection to rank ", peer.rank, " broke: ", why);
+  peer.broken_ns = NowNs();
+  broken_.push_back(peer.rank);
+}
+
+// What it had sent before comes first.
+void TcpCore::TellOfBroken(int64_t now_ns) {
+  std::erase_if(broken_, [&](int rank) {
+    TcpPeer& peer = At(rank);
+    if (peer.in_inboxes > 0 && now_ns - peer.broken_ns < kLastWordsNs) return false;
+    const absl::Status why = absl::UnavailableError(peer.why);
+    for (auto& [number, mailbox] : mailboxes_) mailbox->OnBroken(rank, why);
+    absl::StrAppend(&broken_text_, broken_text_.empty() ? "" : "; ", "rank ", rank,
+                    " is lost: ", peer.why);
+    return true;
+  });
+}
+
+void TcpCore::LookForSilence() {
+  for (const auto& peer : peers_) {
+    if (peer->state != TcpPeer::State::kUp || !IsSilent(peer->link.fd(), options_.silence))
+      continue;
+    EndLink(*peer, /*left=*/false, "its host gives no sign");
+  }
+}
+
+bool TcpCore::HasOutput() const {
+  return std::any_of(peers_.begin(), peers_.end(), [](const auto& peer) {
+    return (peer->state == TcpPeer::State::kUp || peer->state == TcpPeer::State::kCalling) &&
+           peer->link.has_output();
+  });
+}
+
+void TcpCore::SayFarewell() {
+  const int64_t deadline_ns = NowNs() + kFarewellNs;
+  TcpFrame farewell;
+  farewell.kind = TcpFrameKind::kFarewell;
+  for (const auto& peer : peers_) {
+    const bool calls = peer->state == TcpPeer::State::kCalling && peer->link.has_output();
+    if (calls || peer->state == TcpPeer::State::kUp) peer->link.Queue(farewell);
+    MarkReady(*peer);
+  }
+  ProgressLocked();
+  while (HasOutput() && NowNs() < deadline_ns) {
+    WaitForEvents(1);
+    ProgressLocked();
+  }
+  for (const auto& peer : peers_) {
+    if (peer->state != TcpPeer::State::kUp) continue;
+    // What has not been read would make the system end the connection at once.
+    shutdown(peer->link.fd(), SHUT_WR);
+    std::array<std::byte, 4096> unread;
+    for (int i = 0; i < 1024 && ReadTcp(peer->link.fd(), unread.data(), unread.size()) > 0; ++i) {
+    }
+  }
+}
+
+TcpCore::~TcpCore() {
+  // A child has the parent's connections.
+  if (getpid() == pid_) SayFarewell();
+}
+
+absl::Status TcpCore::CheckRanks() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  ProgressUnlessFresh(kFreshNs);
+  return broken_text_.empty() ? absl::OkStatus() : absl::UnavailableError(broken_text_);
+}
+
+bool TcpCore::HasLeft(int rank) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return At(rank).state == TcpPeer::State::kLeft;
+}
+
+}  // namespace sluice

@@ -1,0 +1,127 @@
+// Accepting, and the listener's half of the handshake.
+#include "transport/tcp/tcp_door.h"
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace sluice {
+namespace {
+
+// Of one Progress, so that a flood of strangers does not hold a rank.
+constexpr int kAcceptsPerLook = 64;
+constexpr int kEventsPerLook = 64;
+
+}  // namespace
+
+TcpDoor::TcpDoor(OwnedFd listener, const TcpIdentity& identity, int64_t timeout_ns)
+    : identity_(identity), timeout_ns_(timeout_ns), listener_(std::move(listener)) {
+  callers_.reserve(kMaxHalfOpen);
+}
+
+absl::Status TcpDoor::Open() {
+  epoll_ = OwnedFd(epoll_create1(EPOLL_CLOEXEC));
+  epoll_event event = {EPOLLIN, {}};
+  event.data.fd = listener_.get();
+  if (!epoll_.is_open() || epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, listener_.get(), &event) != 0) {
+    return absl::UnavailableError(absl::StrCat("epoll: ", ErrorText(errno)));
+  }
+  return absl::OkStatus();
+}
+
+bool TcpDoor::MakeRoom(int64_t now_ns) {
+  if (callers_.size() < kMaxHalfOpen) return true;
+  const auto silent = std::find_if(callers_.begin(), callers_.end(), [&](const Caller& caller) {
+    return !caller.greeted && now_ns - caller.since_ns > kPatienceNs;
+  });
+  if (silent == callers_.end()) return false;
+  callers_.erase(silent);
+  return true;
+}
+
+void TcpDoor::Accept(int64_t now_ns) {
+  for (int i = 0; i < kAcceptsPerLook && MakeRoom(now_ns); ++i) {
+    OwnedFd fd(accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (!fd.is_open()) return;
+    epoll_event event = {EPOLLIN | EPOLLRDHUP, {}};
+    event.data.fd = fd.get();
+    if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd.get(), &event) != 0) continue;
+    Caller& caller = callers_.emplace_back();
+    caller.fd = std::move(fd);
+    caller.since_ns = now_ns;
+  }
+}
+
+void TcpDoor::Progress(int64_t now_ns, std::vector<TcpArrival>* arrivals) {
+  std::array<epoll_event, kEventsPerLook> events;
+  const int count = epoll_wait(epoll_.get(), events.data(), kEventsPerLook, 0);
+  for (int i = 0; i < count; ++i) {
+    const int fd = events[static_cast<size_t>(i)].data.fd;
+    if (fd == listener_.get()) {
+      Accept(now_ns);
+    } else {
+      Serve(fd, arrivals);
+    }
+  }
+}
+
+void TcpDoor::Serve(int fd, std::vector<TcpArrival>* arrivals) {
+  const auto caller = std::find_if(callers_.begin(), callers_.end(),
+                                   [fd](const Caller& each) { return each.fd.get() == fd; });
+  if (caller == callers_.end()) return;  // it has made room for another one
+  const Step step = Hear(*caller);
+  if (step == Step::kWaits) return;
+  if (step == Step::kEnters) {
+    // What comes next is for another one to read.
+    epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
+    arrivals->push_back({std::move(caller->fd), caller->hello.src});
+  }
+  callers_.erase(caller);
+}
+
+void TcpDoor::DropSilent(int64_t now_ns) {
+  std::erase_if(callers_,
+                [&](const Caller& caller) { return now_ns - caller.since_ns > timeout_ns_; });
+}
+
+TcpDoor::Step TcpDoor::Hear(Caller& caller) {
+  while (true) {
+    const size_t wanted = caller.greeted ? sizeof(TcpProof) : sizeof(TcpHello);
+    const ssize_t count =
+        ReadTcp(caller.fd.get(), caller.read.data() + caller.bytes, wanted - caller.bytes);
+    if (count < 0 && errno == EAGAIN) return Step::kWaits;
+    if (count <= 0) return Step::kGoes;
+    caller.bytes += static_cast<size_t>(count);
+    if (caller.bytes < wanted) continue;
+    caller.bytes = 0;
+    if (!caller.greeted) {
+      if (TakeHello(caller) == Step::kGoes) return Step::kGoes;
+      continue;
+    }
+    TcpProof proof;
+    std::memcpy(&proof, caller.read.data(), sizeof(proof));
+    const bool right = CheckProof(identity_, caller.hello, caller.challenge, proof).ok();
+    return right ? Step::kEnters : Step::kGoes;
+  }
+}
+
+// A stranger is told nothing.
+TcpDoor::Step TcpDoor::TakeHello(Caller& caller) {
+  std::memcpy(&caller.hello, caller.read.data(), sizeof(caller.hello));
+  if (!CheckHello(identity_, caller.hello).ok()) return Step::kGoes;
+  const absl::StatusOr<TcpChallenge> challenge = MakeChallenge(identity_, caller.hello);
+  if (!challenge.ok()) return Step::kGoes;
+  caller.challenge = *challenge;
+  caller.greeted = true;
+  // A new connection has room for so little.
+  const ssize_t sent = WriteTcp(caller.fd.get(), &*challenge, sizeof(*challenge));
+  return sent == sizeof(*challenge) ? Step::kWaits : Step::kGoes;
+}
+
+}  // namespace sluice

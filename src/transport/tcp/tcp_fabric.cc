@@ -1,0 +1,160 @@
+// Gathers and posts as control records of TCP links.
+#include "transport/tcp/tcp_fabric.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "tensor/check.h"
+#include "transport/op_check.h"
+#include "transport/tree_gather.h"
+
+namespace sluice {
+namespace {
+
+// So many messages of a gather may be on their way to a rank.
+constexpr int kGatherMessages = 8;
+
+size_t GatherMessageBytes(int size) {
+  return std::max(TcpLinks::kMaxControlBytes / kGatherMessages, TreeGather::MinMessageBytes(size));
+}
+
+class TcpFabric final : public Fabric {
+ public:
+  explicit TcpFabric(TcpFabricOptions options)
+      : Fabric(options.links->rank(), options.node_of_rank),
+        options_(std::move(options)),
+        links_(options_.links),
+        gather_(rank(), size(), GatherMessageBytes(size())),
+        busy_from_(std::max(
+            1, static_cast<int>(TcpLinks::kMaxControlBytes / GatherMessageBytes(size())))) {}
+
+  absl::Status StartAllGather(absl::Span<const std::byte> record) override {
+    if (gather_.is_under_way()) {
+      return absl::FailedPreconditionError("an all-gather is under way");
+    }
+    SLUICE_CHECK(record.size() <= kMaxRecordBytes, "the record is too long");
+    told_.clear();
+    gather_.Start(record, GatherNs());
+    return Carry();
+  }
+
+  absl::StatusOr<bool> PollAllGather(std::vector<std::byte>* all,
+                                     std::vector<int>* missing) override {
+    SLUICE_CHECK(gather_.is_under_way(), "no all-gather is under way");
+    if (absl::Status status = Carry(); !status.ok()) return status;
+    if (gather_.IsReady() && !HasTold(missing)) {
+      all->clear();
+      return false;
+    }
+    return gather_.Poll(all, missing);
+  }
+
+  absl::Status Post(int dst, absl::Span<const std::byte> record) override {
+    CheckPost(dst, record.size(), rank(), size());
+    const int pending = links_->UntakenRecords(dst, post_kind());
+    if (pending >= kMaxPostsPending) {
+      links_->Progress();  // receipts may have come
+      if (links_->UntakenRecords(dst, post_kind()) >= kMaxPostsPending) {
+        return PostRefusal(dst, pending);
+      }
+    }
+    const absl::Status status = links_->SendControl(dst, post_kind(), record);
+    // Nobody who has ended is kept from anything.
+    return absl::IsUnavailable(status) ? absl::OkStatus() : status;
+  }
+
+  bool PollPost(int* src, std::vector<std::byte>* record) override {
+    carried_ = Carry();
+    return links_->PollControl(post_kind(), src, record);
+  }
+
+  absl::Status CheckRanks() override {
+    if (!carried_.ok()) return carried_;
+    if (absl::Status status = links_->CheckRanks(); !status.ok()) return status;
+    return options_.check_ranks == nullptr ? absl::OkStatus() : options_.check_ranks();
+  }
+
+  absl::StatusOr<std::unique_ptr<Transport>> OpenTransport() override {
+    const int number = transports_++;
+    if (options_.open_transport != nullptr) return options_.open_transport(number);
+    SLUICE_CHECK(number < kTcpFabricTransports, "the fabric has opened too many transports");
+    return links_->OpenTransport(options_.number * kTcpFabricTransports + number);
+  }
+
+  absl::Status CheckOtherThread() const override { return absl::OkStatus(); }
+
+ private:
+  uint8_t gather_kind() const { return static_cast<uint8_t>(2 * options_.number); }
+  uint8_t post_kind() const { return static_cast<uint8_t>(2 * options_.number + 1); }
+
+  static int64_t GatherNs() {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(
+               std::chrono::steady_clock::now().time_since_epoch())
+        .count();
+  }
+
+  // What has been sent to a rank.
+  struct Told {
+    int dst;
+    uint64_t mark;
+  };
+
+  // Takes and sends the messages of gathers.
+  absl::Status Carry() {
+    int src = -1;
+    std::vector<std::byte> message;
+    while (links_->PollControl(gather_kind(), &src, &message)) {
+      if (absl::Status status = gather_.Take(src, message); !status.ok()) return status;
+    }
+    const auto busy = [this](int dst) {
+      return links_->UntakenRecords(dst, gather_kind()) >= busy_from_;
+    };
+    TreeGather::Outgoing out;
+    while (gather_.Next(GatherNs(), busy, &out)) {
+      const absl::Status status = links_->SendControl(out.dst, gather_kind(), out.bytes);
+      // Who has ended needs it no more; CheckRanks says who did so without a farewell.
+      if (!status.ok() && !absl::IsUnavailable(status)) return status;
+      if (out.is_needed) told_.push_back({out.dst, links_->Mark(out.dst)});
+    }
+    return absl::OkStatus();
+  }
+
+  // Whether what others need of this rank in this gather reaches them, whatever this one does next.
+  bool HasTold(std::vector<int>* missing) {
+    std::erase_if(told_, [this](const Told& told) { return links_->IsSent(told.dst, told.mark); });
+    if (missing != nullptr) {
+      missing->clear();
+      for (const Told& told : told_) missing->push_back(told.dst);
+      std::sort(missing->begin(), missing->end());
+      missing->erase(std::unique(missing->begin(), missing->end()), missing->end());
+    }
+    return told_.empty();
+  }
+
+  const TcpFabricOptions options_;
+  const std::shared_ptr<TcpLinks> links_;
+  TreeGather gather_;
+  const int busy_from_;
+  std::vector<Told> told_;  // that others need
+  absl::Status carried_;
+  int transports_ = 0;  // opened
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Fabric>> MakeTcpFabric(TcpFabricOptions options) {
+  if (options.number < 0 || options.number >= kMaxTcpFabrics) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("fabric ", options.number, "; 0 .. ", kMaxTcpFabrics - 1));
+  }
+  if (options.links == nullptr) return absl::InvalidArgumentError("a fabric without links");
+  if (options.node_of_rank.size() != static_cast<size_t>(options.links->size())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(options.node_of_rank.size(), " nodes of ", options.links->size(), " ranks"));
+  }
+  return std::make_unique<TcpFabric>(std::move(options));
+}
+
+}  // namespace sluice

@@ -1,0 +1,37 @@
+// A fabric over TCP links: records by a tree, posts and payload by the connections between ranks.
+#ifndef SLUICE_SRC_TRANSPORT_TCP_TCP_FABRIC_H_
+#define SLUICE_SRC_TRANSPORT_TCP_TCP_FABRIC_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "sluice/fabric.h"
+#include "transport/tcp/tcp_links.h"
+
+namespace sluice {
+
+struct TcpFabricOptions {
+  std::shared_ptr<TcpLinks> links;  // which know their peers
+  std::vector<int> node_of_rank;    // as Fabric has them
+  // Which of several fabrics over the same links it is, equal on all ranks. 0 .. kMaxTcpFabrics - 1
+  int number = 0;
+  // Makes its transports, of the numbers 0, 1, ... of this fabric. Null: TcpTransports.
+  std::function<absl::StatusOr<std::unique_ptr<Transport>>(int number)> open_transport;
+  // What else tells which ranks have ended; null: nothing.
+  std::function<absl::Status()> check_ranks;
+};
+
+// Each takes two kinds of control records: 2 * number and the next one. Others may use the rest.
+inline constexpr int kMaxTcpFabrics = 16;
+// TcpTransports of fabric n have numbers from n * kTcpFabricTransports on.
+inline constexpr int kTcpFabricTransports = 1 << 20;
+
+// InvalidArgument: there is no such fabric, or as many nodes as ranks there are not.
+absl::StatusOr<std::unique_ptr<Fabric>> MakeTcpFabric(TcpFabricOptions options);
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_TRANSPORT_TCP_TCP_FABRIC_H_

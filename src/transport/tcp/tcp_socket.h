@@ -1,0 +1,67 @@
+// Sockets as the links need them: what they are set to, and that they are closed.
+#ifndef SLUICE_SRC_TRANSPORT_TCP_TCP_SOCKET_H_
+#define SLUICE_SRC_TRANSPORT_TCP_TCP_SOCKET_H_
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "transport/tcp/tcp_address.h"
+
+namespace sluice {
+
+// A descriptor that is closed with its owner.
+class OwnedFd {
+ public:
+  explicit OwnedFd(int fd = -1) : fd_(fd) {}
+  OwnedFd(OwnedFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  OwnedFd& operator=(OwnedFd&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~OwnedFd() { Close(); }
+
+  int get() const { return fd_; }
+  bool is_open() const { return fd_ >= 0; }
+  void Close();
+
+ private:
+  int fd_;
+};
+
+struct TcpListener {
+  OwnedFd fd;
+  std::string address;  // as TcpLinks::address() has it
+};
+
+// Listens at `bind`, or at all addresses of this host if it is empty.
+absl::StatusOr<TcpListener> ListenTcp(const std::string& bind, int port);
+
+// Begins to connect; the result is there when the descriptor is writable.
+absl::StatusOr<OwnedFd> ConnectTcp(const TcpAddress& address);
+
+// What became of a connect: 0, EINPROGRESS while it is under way, or the error.
+int ConnectOutcome(int fd);
+
+// Small frames go at once, and a peer's host that is gone is noticed after `silence` while nothing
+// is under way.
+void PrepareTcp(int fd, absl::Duration silence);
+
+// Whether bytes or probes are under way that the peer's host has not answered for `silence`.
+bool IsSilent(int fd, absl::Duration silence);
+
+// As read and write, of what is there or has room; -1 with EAGAIN: nothing. Never a signal.
+ssize_t ReadTcp(int fd, void* data, size_t bytes);
+ssize_t WriteTcp(int fd, const void* data, size_t bytes);
+
+// "Connection refused".
+std::string ErrorText(int error);
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_TRANSPORT_TCP_TCP_SOCKET_H_

@@ -1,0 +1,249 @@
+// TCP transports whose other end is slow, or ends early.
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "gmock/gmock.h"
+#include "session/allocation_count.h"
+#include "transport/tcp_end.h"
+#include "transport/tcp_ranks.h"
+
+namespace sluice {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr size_t kLarge = size_t{16} << 20;
+
+// The receiver looks away while the sender pushes; nothing is lost, and others are served.
+TEST(TcpEndsTest, ASlowReceiverHoldsNobodyElse) {
+  const auto links = MakeTcpLinks(3);
+  TcpEnd a(links[0]), b(links[1]), c(links[2]);
+  std::vector<std::byte> sent = Pattern(kLarge, 1), received(kLarge);
+  std::vector<std::byte> small = Pattern(3000, 2), other(3000);
+  b.Start({ReceiveFrom(0, received, 1)});
+  a.Start({SendTo(1, sent, 1)});
+  // Until the system takes no more.
+  for (int n = 0; n < 2000; ++n) a.Poll();
+  EXPECT_TRUE(a.events.empty());
+  a.Start({SendTo(2, small, 2)});
+  c.Start({ReceiveFrom(0, other, 1)});
+  EXPECT_TRUE(PollUntil({&a, &c}, [&] { return !a.events.empty() && !c.events.empty(); }));
+  EXPECT_EQ(a.events[0].cookie, 2u);
+  EXPECT_EQ(other, small);
+  EXPECT_TRUE(PollUntil({&a, &b}, [&] { return a.events.size() == 2 && !b.events.empty(); }));
+  EXPECT_TRUE(received == sent);
+}
+
+// Control passes while a long message goes.
+TEST(TcpEndsTest, ControlPassesLongMessages) {
+  const auto links = MakeTcpLinks(2);
+  TcpEnd a(links[0]), b(links[1]);
+  std::vector<std::byte> sent = Pattern(kLarge * 4, 1), received(kLarge * 4);
+  b.Start({ReceiveFrom(0, received, 1)});
+  a.Start({SendTo(1, sent, 1)});
+  bool told = false;
+  bool came_before = false;
+  EXPECT_TRUE(PollUntil({&a, &b}, [&] {
+    if (!told && received[kLarge] == sent[kLarge] && sent[kLarge] != std::byte{0}) {
+      EXPECT_TRUE(links[0]->SendControl(1, 0, {std::byte{1}}).ok());
+      told = true;
+    }
+    int src = -1;
+    std::vector<std::byte> record;
+    if (links[1]->PollControl(0, &src, &record)) came_before = b.events.empty();
+    return !a.events.empty() && !b.events.empty();
+  }));
+  EXPECT_TRUE(!told || came_before);
+  EXPECT_TRUE(received == sent);
+}
+
+TEST(TcpEndsTest, TheSendersEndFailsWhatHasBeenMet) {
+  const auto links = MakeTcpLinks(2);
+  auto a = std::make_unique<TcpEnd>(links[0]);
+  TcpEnd b(links[1]);
+  auto kept = std::make_shared<std::vector<std::byte>>(Pattern(kLarge, 1));
+  const std::weak_ptr<std::vector<std::byte>> watched = kept;
+  std::vector<std::byte> received(kLarge);
+  b.Start({ReceiveFrom(0, received, 1)});
+  a->Start({SendTo(1, *kept, 1)});
+  EXPECT_TRUE(PollUntil({a.get(), &b}, [&] { return received[100] == (*kept)[100]; }));
+  a->transport->KeepUntilOver(std::move(kept));
+  if (a->events.empty()) {
+    a = nullptr;
+    EXPECT_TRUE(watched.expired()) << "nothing reads it any more";
+    EXPECT_TRUE(PollAllUntil(
+        [&] {
+          links[0]->Progress();
+          b.Poll();
+        },
+        [&] { return !b.events.empty(); }));
+    EXPECT_TRUE(absl::IsUnavailable(b.events[0].status)) << b.events[0].status;
+    EXPECT_THAT(std::string(b.events[0].status.message()), HasSubstr("from rank 0 to rank 1"));
+  }
+  // The connection is well.
+  TcpEnd next_a(links[0], 1), next_b(links[1], 1);
+  std::vector<std::byte> small = Pattern(50000, 3), other(50000);
+  next_a.Start({SendTo(1, small, 1)});
+  next_b.Start({ReceiveFrom(0, other, 1)});
+  EXPECT_TRUE(PollUntil({&next_a, &next_b},
+                        [&] { return !next_a.events.empty() && !next_b.events.empty(); }));
+  EXPECT_EQ(other, small);
+}
+
+TEST(TcpEndsTest, TheReceiversEndLeavesItsMemoryAlone) {
+  const auto links = MakeTcpLinks(2);
+  TcpEnd a(links[0]);
+  auto b = std::make_unique<TcpEnd>(links[1]);
+  std::vector<std::byte> sent = Pattern(kLarge, 1), received(kLarge);
+  b->Start({ReceiveFrom(0, received, 1)});
+  a.Start({SendTo(1, sent, 1)});
+  EXPECT_TRUE(PollUntil({&a, b.get()}, [&] { return received[100] == sent[100]; }));
+  b = nullptr;
+  const std::vector<std::byte> before = received;
+  EXPECT_TRUE(PollAllUntil(
+      [&] {
+        a.Poll();
+        links[1]->Progress();
+      },
+      [&] { return !a.events.empty(); }));
+  EXPECT_TRUE(received == before);
+}
+
+// Short and long messages that nobody has met go with their transport, at either end.
+TEST(TcpEndsTest, UnmetMessagesEndWithTheirTransport) {
+  for (const bool sender_first : {true, false}) {
+    const auto links = MakeTcpLinks(2);
+    for (int number = 0; number < 40; number += 2) {
+      auto a = std::make_unique<TcpEnd>(links[0], number);
+      auto b = std::make_unique<TcpEnd>(links[1], number);
+      std::vector<std::byte> small = Pattern(1000, 1), large = Pattern(200000, 2);
+      std::vector<TransportOp> ops;
+      for (int n = 0; n < 20; ++n) ops.push_back(SendTo(1, n % 3 == 0 ? large : small, 1, n));
+      a->Start(ops);
+      for (int n = 0; n < number; ++n) {
+        a->Poll();
+        b->Poll();
+      }
+      (sender_first ? a : b) = nullptr;
+      links[0]->Progress();
+      (sender_first ? b : a) = nullptr;
+      // The room is free again for the next one.
+      TcpEnd next_a(links[0], number + 1), next_b(links[1], number + 1);
+      std::vector<std::byte> received(1000);
+      for (uint64_t n = 1; n <= 40; ++n) {
+        next_a.Start({SendTo(1, small, n)});
+        next_b.Start({ReceiveFrom(0, received, n)});
+        ASSERT_TRUE(PollUntil({&next_a, &next_b}, [&] {
+          return next_a.events.size() == n && next_b.events.size() == n;
+        }));
+      }
+      EXPECT_EQ(received, small);
+    }
+  }
+}
+
+// A transport that its peer opens much later.
+TEST(TcpEndsTest, OffersWaitForTheirTransport) {
+  const auto links = MakeTcpLinks(2);
+  TcpEnd a(links[0], 7);
+  std::vector<std::byte> small = Pattern(1000, 1), large = Pattern(200000, 2);
+  a.Start({SendTo(1, small, 1), SendTo(1, large, 2, 5)});
+  for (int n = 0; n < 200; ++n) {
+    a.Poll();
+    links[1]->Progress();
+  }
+  EXPECT_TRUE(a.events.empty());
+  TcpEnd b(links[1], 7);
+  std::vector<std::byte> one(1000), other(200000);
+  b.Start({ReceiveFrom(0, other, 2, 5), ReceiveFrom(0, one, 1)});
+  EXPECT_TRUE(PollUntil({&a, &b}, [&] { return a.events.size() == 2 && b.events.size() == 2; }));
+  EXPECT_EQ(one, small);
+  EXPECT_EQ(other, large);
+}
+
+TEST(TcpEndsTest, ALeftRankDoesNotHoldWhoParts) {
+  auto links = MakeTcpLinks(2);
+  std::vector<std::byte> small = Pattern(1000, 1), large = Pattern(200000, 2), received(10);
+  TcpEnd a(links[0]);
+  {
+    TcpEnd b(links[1]);
+    a.Start({SendTo(1, small, 1), SendTo(1, large, 2, 5), ReceiveFrom(1, received, 3)});
+    for (int n = 0; n < 50; ++n) {
+      a.Poll();
+      b.Poll();
+    }
+    links[1] = nullptr;
+  }
+  EXPECT_TRUE(PollUntil({&a}, [&] { return links[0]->HasLeft(1); }));
+  EXPECT_TRUE(links[0]->CheckRanks().ok());
+  EXPECT_TRUE(a.events.empty()) << a.events[0].status;
+  EXPECT_TRUE(PollUntil({&a}, [&] { return a.transport->Part(); }));
+  for (const uint64_t cookie : {1, 2, 3}) {
+    EXPECT_TRUE(absl::IsCancelled(a.StatusOf(cookie))) << a.StatusOf(cookie);
+  }
+}
+
+TEST(TcpEndsTest, AllocatesNothingPerOperation) {
+  const auto links = MakeTcpLinks(2);
+  TcpEnd a(links[0]), b(links[1]);
+  a.events.reserve(100000);
+  b.events.reserve(100000);
+  std::vector<std::byte> small = Pattern(1000, 1), large = Pattern(600000, 2);
+  std::vector<std::byte> one(1000), other(600000);
+  const std::vector<TransportOp> sends = {SendTo(1, small, 1), SendTo(1, large, 2, 1),
+                                          SendTo(1, small, 3)};
+  const std::vector<TransportOp> receives = {ReceiveFrom(0, one, 1), ReceiveFrom(0, other, 2, 1),
+                                             ReceiveFrom(0, one, 3)};
+  int64_t before = 0;
+  for (size_t round = 1; round <= 60; ++round) {
+    if (round == 21) before = session_test::AllocationCount();
+    if (round % 2 == 0) b.Start(receives);
+    a.Start(sends);
+    if (round % 2 == 1) b.Start(receives);
+    while (a.events.size() < 3 * round || b.events.size() < 3 * round) {
+      a.Poll();
+      b.Poll();
+    }
+  }
+  EXPECT_EQ(session_test::AllocationCount() - before, 0);
+}
+
+// Every rank to every other one, all sizes, with rows at either end.
+TEST(TcpEndsTest, SixteenRanksExchangeOddSizes) {
+  constexpr int kRanks = 16;
+  const auto links = MakeTcpLinks(kRanks);
+  std::vector<std::unique_ptr<TcpEnd>> ends;
+  std::vector<TcpEnd*> all;
+  for (const auto& each : links) {
+    ends.push_back(std::make_unique<TcpEnd>(each, 0, 4 * kRanks));
+    all.push_back(ends.back().get());
+  }
+  const auto bytes_of = [](int src, int dst) {
+    return static_cast<size_t>(1 + src * 7919 + dst * 104729);
+  };
+  std::vector<std::vector<std::byte>> sent(kRanks * kRanks), received(kRanks * kRanks);
+  for (int src = 0; src < kRanks; ++src) {
+    for (int dst = 0; dst < kRanks; ++dst) {
+      if (src == dst) continue;
+      const auto pair = static_cast<size_t>(src * kRanks + dst);
+      sent[pair] = Pattern(bytes_of(src, dst), src * kRanks + dst);
+      received[pair].resize(sent[pair].size());
+      ends[static_cast<size_t>(src)]->Start({SendTo(dst, sent[pair], 1)});
+      ends[static_cast<size_t>(dst)]->Start({ReceiveFrom(src, received[pair], 2)});
+    }
+  }
+  EXPECT_TRUE(PollUntil(all, [&] {
+    return std::all_of(all.begin(), all.end(),
+                       [](TcpEnd* end) { return end->events.size() == 2 * (kRanks - 1); });
+  }));
+  EXPECT_TRUE(sent == received);
+}
+
+}  // namespace
+}  // namespace sluice

@@ -1,0 +1,135 @@
+// What a fabric over TCP links adds to its contract: several over the same links, lost ranks.
+#include "transport/tcp/tcp_fabric.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "gmock/gmock.h"
+#include "transport/tcp_ranks.h"
+
+namespace sluice {
+namespace {
+
+using testing::HasSubstr;
+using Record = std::vector<std::byte>;
+
+TEST(TcpFabricTest, OneRankGathersFromItself) {
+  const auto fabrics = MakeTcpFabrics(MakeTcpLinks(1));
+  const Record record = {std::byte{1}, std::byte{2}};
+  for (int round = 0; round < 3; ++round) {
+    ASSERT_TRUE(fabrics[0]->StartAllGather(record).ok());
+    Record all;
+    std::vector<int> missing;
+    ASSERT_EQ(fabrics[0]->PollAllGather(&all, &missing).value_or(false), true);
+    EXPECT_EQ(all, record);
+    EXPECT_TRUE(missing.empty());
+  }
+  EXPECT_TRUE(fabrics[0]->OpenTransport().ok());
+  EXPECT_TRUE(fabrics[0]->CheckRanks().ok());
+  EXPECT_TRUE(fabrics[0]->CheckOtherThread().ok());
+}
+
+TEST(TcpFabricTest, FabricsOverTheSameLinksDoNotMeet) {
+  const auto links = MakeTcpLinks(2);
+  const auto ones = MakeTcpFabrics(links, 3);
+  const auto others = MakeTcpFabrics(links, 4);
+  ASSERT_TRUE(ones[0]->Post(1, Record(1, std::byte{1})).ok());
+  ASSERT_TRUE(others[0]->Post(1, Record(1, std::byte{2})).ok());
+  ASSERT_TRUE(ones[0]->StartAllGather(Record(4, std::byte{3})).ok());
+  ASSERT_TRUE(others[1]->StartAllGather(Record(4, std::byte{4})).ok());
+  Record record, all;
+  int src = -1;
+  EXPECT_TRUE(PollAllUntil([&] { links[0]->Progress(); },
+                           [&] { return others[1]->PollPost(&src, &record); }));
+  EXPECT_EQ(record, Record(1, std::byte{2}));
+  EXPECT_TRUE(PollAllUntil([&] { links[0]->Progress(); },
+                           [&] { return ones[1]->PollPost(&src, &record); }));
+  EXPECT_EQ(record, Record(1, std::byte{1}));
+  EXPECT_FALSE(ones[0]->PollAllGather(&all, nullptr).value_or(true));
+  EXPECT_FALSE(others[1]->PollAllGather(&all, nullptr).value_or(true));
+  const auto one = ones[0]->OpenTransport();
+  const auto other = others[0]->OpenTransport();
+  EXPECT_TRUE(one.ok() && other.ok());
+}
+
+TEST(TcpFabricTest, AsksWhoElseKnowsWhoHasEnded) {
+  TcpFabricOptions options;
+  options.links = MakeTcpLinks(1)[0];
+  options.node_of_rank = {0};
+  int opened = -1;
+  options.open_transport = [&opened](int number) -> absl::StatusOr<std::unique_ptr<Transport>> {
+    opened = number;
+    return absl::UnimplementedError("none");
+  };
+  options.check_ranks = [] { return absl::UnavailableError("a lease ran out"); };
+  const auto fabric = *MakeTcpFabric(options);
+  EXPECT_EQ(fabric->CheckRanks(), absl::UnavailableError("a lease ran out"));
+  EXPECT_TRUE(absl::IsUnimplemented(fabric->OpenTransport().status()));
+  EXPECT_EQ(opened, 0);
+  EXPECT_FALSE(fabric->OpenTransport().ok());
+  EXPECT_EQ(opened, 1);
+}
+
+TEST(TcpFabricTest, RefusesWhatCannotBe) {
+  TcpFabricOptions options;
+  EXPECT_TRUE(absl::IsInvalidArgument(MakeTcpFabric(options).status()));
+  options.links = MakeTcpLinks(1)[0];
+  EXPECT_TRUE(absl::IsInvalidArgument(MakeTcpFabric(options).status()));
+  options.node_of_rank = {0};
+  EXPECT_TRUE(MakeTcpFabric(options).ok());
+  for (const int number : {-1, kMaxTcpFabrics}) {
+    options.number = number;
+    EXPECT_TRUE(absl::IsInvalidArgument(MakeTcpFabric(options).status()));
+  }
+}
+
+// A rank that has left takes no posts, and keeps nobody waiting for the others.
+TEST(TcpFabricTest, PostsToARankThatHasLeftAreDropped) {
+  auto links = MakeTcpLinks(3);
+  auto fabrics = MakeTcpFabrics(links);
+  ASSERT_TRUE(fabrics[0]->Post(1, Record(1)).ok());
+  Record record;
+  int src = -1;
+  EXPECT_TRUE(PollAllUntil([&] { links[0]->Progress(); },
+                           [&] { return fabrics[1]->PollPost(&src, &record); }));
+  fabrics[1] = nullptr;
+  links[1] = nullptr;
+  EXPECT_TRUE(PollAllUntil([&] { links[0]->Progress(); }, [&] { return links[0]->HasLeft(1); }));
+  for (int n = 0; n < 20; ++n) EXPECT_TRUE(fabrics[0]->Post(1, Record(1)).ok());
+  ASSERT_TRUE(fabrics[0]->Post(2, Record(7)).ok());
+  EXPECT_TRUE(PollAllUntil([&] { links[0]->Progress(); },
+                           [&] { return fabrics[2]->PollPost(&src, &record); }));
+  EXPECT_EQ(record, Record(7));
+}
+
+// What is sent right before a rank's end comes: others need it to end the gather themselves.
+TEST(TcpFabricTest, AGatherThatHasEndedHereEndsElsewhere) {
+  for (int round = 0; round < 20; ++round) {
+    auto links = MakeTcpLinks(4);
+    auto fabrics = MakeTcpFabrics(links);
+    for (const auto& fabric : fabrics) {
+      ASSERT_TRUE(fabric->StartAllGather(Record(100, std::byte{9})).ok());
+    }
+    size_t left = fabrics.size();
+    EXPECT_TRUE(PollAllUntil([] {},
+                             [&] {
+                               for (size_t rank = 0; rank < fabrics.size(); ++rank) {
+                                 if (fabrics[rank] == nullptr) continue;
+                                 Record all;
+                                 auto done = fabrics[rank]->PollAllGather(&all, nullptr);
+                                 EXPECT_TRUE(done.ok()) << done.status();
+                                 if (!done.value_or(true)) continue;
+                                 EXPECT_EQ(all, Record(400, std::byte{9}));
+                                 fabrics[rank] = nullptr;  // calls nothing any more
+                                 --left;
+                               }
+                               return left == 0;
+                             }));
+  }
+}
+
+}  // namespace
+}  // namespace sluice

@@ -1,0 +1,316 @@
+// Strangers at a rank's port, and a rank of the world that breaks the rules.
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <list>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "gmock/gmock.h"
+#include "transport/tcp/tcp_door.h"
+#include "transport/tcp/tcp_frame.h"
+#include "transport/tcp/tcp_handshake.h"
+#include "transport/tcp_ranks.h"
+#include "transport/tcp_stranger.h"
+
+namespace sluice {
+namespace {
+
+using testing::HasSubstr;
+using Links = std::vector<std::shared_ptr<TcpLinks>>;
+using Record = std::vector<std::byte>;
+
+void ProgressAll(const Links& links) {
+  for (const auto& each : links) each->Progress();
+}
+
+TcpIdentity IdentityOf(int rank, int size) {
+  const TcpLinksOptions options = TcpTestOptions(rank, size);
+  return {rank, size, options.world, options.secret};
+}
+
+// Ranks 0 and 1 can talk, for the first time or again.
+void ExpectToTalk(const Links& links) {
+  const Record record(100, std::byte{5});
+  ASSERT_TRUE(links[1]->SendControl(0, 3, record).ok());
+  Record came;
+  int src = -1;
+  EXPECT_TRUE(PollAllUntil([&] { ProgressAll(links); },
+                           [&] { return links[0]->PollControl(3, &src, &came); }));
+  EXPECT_EQ(src, 1);
+  EXPECT_EQ(came, record);
+  for (const auto& each : links) EXPECT_TRUE(each->CheckRanks().ok()) << each->CheckRanks();
+}
+
+void ExpectToBeSentAway(const Links& links, TcpStranger& stranger) {
+  EXPECT_TRUE(PollAllUntil([&] { ProgressAll(links); }, [&] { return stranger.IsClosed(); }));
+}
+
+TEST(TcpStrangersTest, SendsAwayWhoSaysSomethingElse) {
+  const Links links = MakeTcpLinks(2);
+  std::mt19937_64 random(1);
+  for (int n = 0; n < 50; ++n) {
+    TcpStranger stranger(links[0]->address());
+    std::vector<uint64_t> garbage(8 + random() % 10000);
+    for (uint64_t& each : garbage) each = random();
+    if (n == 0) garbage.assign(8, 0);
+    stranger.Send(garbage.data(), garbage.size() * 8);
+    if (n % 10 == 5) ExpectToTalk(links);
+    ExpectToBeSentAway(links, stranger);
+  }
+  ExpectToTalk(links);
+}
+
+TEST(TcpStrangersTest, SendsAwayWhoIsNotOfThisWorld) {
+  const Links links = MakeTcpLinks(2);
+  const TcpIdentity right = IdentityOf(1, 2);
+  const std::vector<std::function<void(TcpHello*)>> wrongs = {
+      [](TcpHello* hello) { hello->world += 1; },
+      [](TcpHello* hello) { hello->dst = 1; },
+      [](TcpHello* hello) { hello->src = 0; },
+      [](TcpHello* hello) { hello->src = 2; },
+      [](TcpHello* hello) { hello->src = -1; },
+      [](TcpHello* hello) { hello->version = 0; },
+      [](TcpHello* hello) { hello->byte_order = 0x04030201; }};
+  for (const auto& make_wrong : wrongs) {
+    TcpHello hello = *MakeHello(right, 0);
+    make_wrong(&hello);
+    TcpStranger stranger(links[0]->address());
+    EXPECT_TRUE(stranger.Send(&hello, sizeof(hello)));
+    ExpectToBeSentAway(links, stranger);
+  }
+  ExpectToTalk(links);
+}
+
+TEST(TcpStrangersTest, SendsAwayWhoDoesNotKnowTheSecret) {
+  const Links links = MakeTcpLinks(2);
+  TcpIdentity wrong = IdentityOf(1, 2);
+  wrong.secret = "a guess";
+  TcpStranger stranger(links[0]->address());
+  const TcpHello hello = *MakeHello(wrong, 0);
+  EXPECT_TRUE(stranger.Send(&hello, sizeof(hello)));
+  TcpChallenge challenge;
+  EXPECT_TRUE(PollAllUntil(
+      [&] { ProgressAll(links); },
+      [&] { return stranger.Read(&challenge, sizeof(challenge)) == sizeof(challenge); }));
+  EXPECT_TRUE(absl::IsPermissionDenied(CheckChallenge(wrong, hello, challenge)));
+  const TcpProof proof = *MakeProof(wrong, hello, challenge);
+  EXPECT_TRUE(stranger.Send(&proof, sizeof(proof)));
+  ExpectToBeSentAway(links, stranger);
+  ExpectToTalk(links);
+}
+
+TEST(TcpStrangersTest, HearsWhoEndsInTheMiddle) {
+  const Links links = MakeTcpLinks(2);
+  const TcpHello hello = *MakeHello(IdentityOf(1, 2), 0);
+  for (const size_t bytes : {size_t{0}, size_t{1}, size_t{63}, sizeof(hello)}) {
+    {
+      TcpStranger stranger(links[0]->address());
+      EXPECT_TRUE(bytes == 0 || stranger.Send(&hello, bytes));
+      links[0]->Progress();
+    }
+    links[0]->Progress();
+  }
+  ExpectToTalk(links);
+}
+
+// Byte by byte, as slow networks may have it.
+TEST(TcpStrangersTest, TakesAHelloInPieces) {
+  const Links links = MakeTcpLinks(2);
+  const TcpIdentity right = IdentityOf(1, 2);
+  TcpStranger caller(links[0]->address());
+  const TcpHello hello = *MakeHello(right, 0);
+  const auto* const bytes = reinterpret_cast<const std::byte*>(&hello);
+  for (size_t i = 0; i < sizeof(hello); ++i) {
+    EXPECT_TRUE(caller.Send(bytes + i, 1));
+    links[0]->Progress();
+  }
+  TcpChallenge challenge;
+  EXPECT_TRUE(PollAllUntil(
+      [&] { ProgressAll(links); },
+      [&] { return caller.Read(&challenge, sizeof(challenge)) == sizeof(challenge); }));
+  EXPECT_TRUE(CheckChallenge(right, hello, challenge).ok());
+}
+
+TEST(TcpStrangersTest, ManySilentOnesLeaveRoomForRanks) {
+  const Links links = MakeTcpLinks(2);
+  std::list<TcpStranger> strangers;
+  for (size_t n = 0; n < 3 * TcpDoor::kMaxHalfOpen; ++n) {
+    strangers.emplace_back(links[0]->address());
+    if (n % 10 == 0) links[0]->Progress();
+  }
+  ExpectToTalk(links);
+  size_t closed = 0;
+  for (TcpStranger& stranger : strangers) closed += stranger.IsClosed() ? 1 : 0;
+  EXPECT_GE(closed, strangers.size() - TcpDoor::kMaxHalfOpen);
+}
+
+TEST(TcpStrangersTest, SilenceEndsAfterItsTime) {
+  const Links links = MakeTcpLinks(
+      2, [](TcpLinksOptions* options) { options->handshake_timeout = absl::Milliseconds(50); });
+  TcpStranger silent(links[0]->address());
+  TcpStranger half(links[0]->address());
+  const TcpHello hello = *MakeHello(IdentityOf(1, 2), 0);
+  EXPECT_TRUE(half.Send(&hello, sizeof(hello) - 1));
+  ExpectToBeSentAway(links, silent);
+  ExpectToBeSentAway(links, half);
+  ExpectToTalk(links);
+}
+
+TEST(TcpStrangersTest, RanksWithAnotherSecretAreToldSo) {
+  const Links links = MakeTcpLinks(3, [](TcpLinksOptions* options) {
+    options->connect_timeout = absl::Milliseconds(300);
+    if (options->rank == 2) options->secret = "another one";
+  });
+  ASSERT_TRUE(links[2]->SendControl(0, 0, Record(1)).ok());
+  EXPECT_TRUE(
+      PollAllUntil([&] { ProgressAll(links); }, [&] { return !links[2]->CheckRanks().ok(); }));
+  EXPECT_THAT(std::string(links[2]->CheckRanks().message()),
+              HasSubstr("does not know this world's secret"));
+  EXPECT_TRUE(links[0]->CheckRanks().ok());
+  const Links others = {links[0], links[1]};
+  ExpectToTalk(others);
+}
+
+// A connection by hand that rank 0 takes for rank 1's.
+OwnedFd BecomeRankOne(const Links& links) {
+  const TcpIdentity right = IdentityOf(1, 3);
+  TcpStranger caller(links[0]->address());
+  const TcpHello hello = *MakeHello(right, 0);
+  EXPECT_TRUE(caller.Send(&hello, sizeof(hello)));
+  TcpChallenge challenge;
+  EXPECT_TRUE(PollAllUntil(
+      [&] { links[0]->Progress(); },
+      [&] { return caller.Read(&challenge, sizeof(challenge)) == sizeof(challenge); }));
+  const TcpProof proof = *MakeProof(right, hello, challenge);
+  EXPECT_TRUE(caller.Send(&proof, sizeof(proof)));
+  caller.StartOver();
+  TcpWelcome welcome;
+  EXPECT_TRUE(
+      PollAllUntil([&] { links[0]->Progress(); },
+                   [&] { return caller.Read(&welcome, sizeof(welcome)) == sizeof(welcome); }));
+  EXPECT_TRUE(CheckWelcome(welcome).ok());
+  return caller.Take();
+}
+
+void ExpectRankOneLost(const Links& links) {
+  EXPECT_TRUE(
+      PollAllUntil([&] { links[0]->Progress(); }, [&] { return !links[0]->CheckRanks().ok(); }));
+  const std::string message(links[0]->CheckRanks().message());
+  EXPECT_THAT(message, HasSubstr("rank 1 is lost"));
+  EXPECT_THAT(message, testing::Not(HasSubstr("rank 2")));
+  // The others go on.
+  const Record record(5, std::byte{1});
+  ASSERT_TRUE(links[0]->SendControl(2, 0, record).ok());
+  Record came;
+  int src = -1;
+  EXPECT_TRUE(PollAllUntil([&] { ProgressAll(links); },
+                           [&] { return links[2]->PollControl(0, &src, &came); }));
+  EXPECT_EQ(came, record);
+}
+
+TEST(TcpStrangersTest, EndsTheConnectionOfARankThatBreaksTheRules) {
+  const auto frame = [](TcpFrameKind kind) {
+    TcpFrame made;
+    made.kind = kind;
+    return made;
+  };
+  std::vector<TcpFrame> wrongs;
+  wrongs.push_back(frame(static_cast<TcpFrameKind>(77)));
+  for (const TcpFrameKind kind : {TcpFrameKind::kGrant, TcpFrameKind::kMet, TcpFrameKind::kData,
+                                  TcpFrameKind::kAbort, TcpFrameKind::kTaken}) {
+    wrongs.push_back(frame(kind));  // of a transport that nobody has opened, or of no record
+  }
+  TcpFrame wrong = frame(TcpFrameKind::kControl);
+  wrong.length = TcpLinks::kMaxControlBytes + 1;
+  wrongs.push_back(wrong);
+  wrong.length = ~uint64_t{0};
+  wrongs.push_back(wrong);
+  wrong = frame(TcpFrameKind::kControl);
+  wrong.channel = TcpLinks::kKinds;
+  wrongs.push_back(wrong);
+  wrong = frame(TcpFrameKind::kOffer);
+  wrong.length = 5;  // more than it says
+  wrongs.push_back(wrong);
+  wrong = frame(TcpFrameKind::kOffer);
+  wrong.bytes = kMaxTransportBytes + 1;
+  wrongs.push_back(wrong);
+  wrong = frame(TcpFrameKind::kOffer);
+  wrong.tag = kMaxTransportTag + 1;
+  wrongs.push_back(wrong);
+  wrong = frame(TcpFrameKind::kOffer);
+  wrong.flags = kEagerFlag;
+  wrong.bytes = wrong.length = kEagerBytes + 1;
+  wrongs.push_back(wrong);
+  wrong = frame(TcpFrameKind::kPart);
+  wrong.length = 1;
+  wrongs.push_back(wrong);
+  for (const TcpFrame& each : wrongs) {
+    const Links links = MakeTcpLinks(3);
+    const OwnedFd fd = BecomeRankOne(links);
+    EXPECT_EQ(WriteTcp(fd.get(), &each, sizeof(each)), sizeof(each));
+    ExpectRankOneLost(links);
+  }
+}
+
+// More short messages ahead of their receives than there are slots.
+TEST(TcpStrangersTest, EndsTheConnectionOfARankThatOverrunsItsRoom) {
+  const Links links = MakeTcpLinks(3);
+  const auto transport = *links[0]->OpenTransport(0);
+  const OwnedFd fd = BecomeRankOne(links);
+  for (int n = 0; n < kEagerSlots + 1; ++n) {
+    TcpFrame frame;
+    frame.kind = TcpFrameKind::kOffer;
+    frame.flags = kEagerFlag;
+    frame.slot = static_cast<uint32_t>(n);
+    EXPECT_EQ(WriteTcp(fd.get(), &frame, sizeof(frame)), sizeof(frame));
+    if (n < kEagerSlots) links[0]->Progress();
+  }
+  ExpectRankOneLost(links);
+}
+
+// Frames of random kinds and fields, about operations that there are. Whatever they do, nothing is
+// written beyond a buffer and the other ranks are well.
+TEST(TcpStrangersTest, SurvivesRandomFrames) {
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    std::mt19937_64 random(seed);
+    const Links links = MakeTcpLinks(3);
+    const auto transport = *links[0]->OpenTransport(0);
+    ASSERT_TRUE(transport->Reserve(8).ok());
+    std::vector<std::byte> memory(3 * 4096, std::byte{0xA5});
+    std::vector<TransportOp> ops;
+    for (int tag = 0; tag < 4; ++tag) {
+      const auto kind = tag < 2 ? TransportOp::Kind::kReceive : TransportOp::Kind::kSend;
+      ops.push_back({kind, 1, tag, memory.data() + 4096, 4096, 1});
+    }
+    const OwnedFd fd = BecomeRankOne(links);
+    ASSERT_TRUE(transport->Start(ops).ok());
+    for (int n = 0; n < 40; ++n) {
+      TcpFrame frame;
+      frame.kind = static_cast<TcpFrameKind>(random() % 10);
+      frame.channel = static_cast<uint8_t>(random() % 3);
+      frame.flags = static_cast<uint8_t>(random() % 4);
+      frame.transport = static_cast<uint32_t>(random() % 8 == 0);
+      frame.tag = static_cast<uint32_t>(random() % 3);
+      frame.slot = static_cast<uint32_t>(random() % 5);
+      frame.bytes = random() % 2 == 0 ? 4096 : random() % 5000;
+      if (random() % 2 == 0) frame.bytes = 0;
+      frame.length = random() % 2 == 0 ? frame.bytes : 0;
+      std::vector<std::byte> all(sizeof(frame) + frame.length, std::byte{7});
+      std::memcpy(all.data(), &frame, sizeof(frame));
+      static_cast<void>(WriteTcp(fd.get(), all.data(), all.size()));
+      TransportEvent events[8];
+      EXPECT_TRUE(transport->Poll(absl::MakeSpan(events)).ok());
+    }
+    for (size_t i = 0; i < memory.size(); ++i) {
+      if (i >= 4096 && i < 2 * 4096) continue;
+      ASSERT_EQ(memory[i], std::byte{0xA5}) << "seed " << seed << ", byte " << i;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace sluice
