@@ -1,0 +1,200 @@
+// Making a worker of UCX, and its end.
+#include "transport/ucx/ucx_hub.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <random>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/time.h"
+#include "tensor/check.h"
+#include "transport/deadline.h"
+#include "transport/ucx/rdma_device.h"
+#include "transport/ucx/ucx_transport.h"
+
+namespace sluice {
+namespace {
+
+constexpr unsigned kUcxApiMajor = 1;
+constexpr unsigned kUcxApiMinor = 13;  // nothing younger is used
+
+// A hint by which UCX chooses networks, not a limit. With many, it leaves TCP out.
+constexpr size_t kEndpointsHint = 8;
+
+// What has been promised to ranks that do not read gives up then.
+constexpr absl::Duration kLastWords = absl::Seconds(1);
+
+uint64_t RandomBits() {
+  std::random_device device;
+  return uint64_t{device()} << 32 | device();
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<UcxWorker>> UcxWorker::Create() {
+  const absl::StatusOr<const UcxLibrary*> library = UcxLibrary::Get();
+  if (!library.ok()) return library.status();
+  return UcxHub::Make(**library);
+}
+
+absl::StatusOr<std::shared_ptr<UcxHub>> UcxHub::Make(const UcxLibrary& library) {
+  std::shared_ptr<UcxHub> hub(new UcxHub(library, RandomBits()));
+  if (absl::Status status = hub->Begin(); !status.ok()) return status;
+  return hub;
+}
+
+absl::Status UcxHub::Begin() {
+  ucp_config_t* config = nullptr;
+  ucs_status_t status = library_.ucp_config_read(nullptr, nullptr, &config);
+  if (status != UCS_OK) return library_.Error(status, "reading UCX's environment");
+  // Over TCP, UCX 1.13.1 ends the process by an assertion of its own (uct_iface.h, comp->count) if
+  // a peer is killed while bytes go to it from where they lie. So they are copied once, unless the
+  // user decides. Devices for RDMA are not concerned.
+  if (!HasRdmaDevice() && std::getenv("UCX_ZCOPY_THRESH") == nullptr) {
+    status = library_.ucp_config_modify(config, "ZCOPY_THRESH", "inf");
+    if (status != UCS_OK) {
+      library_.ucp_config_release(config);
+      return library_.Error(status, "setting UCX's ZCOPY_THRESH");
+    }
+  }
+  ucp_params_t params = {};
+  params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS;
+  params.features = UCP_FEATURE_TAG | UCP_FEATURE_AM;
+  params.estimated_num_eps = kEndpointsHint;
+  status = library_.ucp_init_version(kUcxApiMajor, kUcxApiMinor, &params, config, &context_);
+  library_.ucp_config_release(config);
+  if (status != UCS_OK) {
+    context_ = nullptr;
+    return library_.Error(status, "making a UCX context");
+  }
+  ucp_worker_params_t worker_params = {};
+  worker_params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
+  worker_params.thread_mode = UCS_THREAD_MODE_SERIALIZED;
+  status = library_.ucp_worker_create(context_, &worker_params, &worker_);
+  if (status != UCS_OK) {
+    worker_ = nullptr;
+    return library_.Error(status, "making a UCX worker");
+  }
+  flights_ = std::make_unique<UcxFlights>(library_, worker_);
+  ucp_am_handler_param_t handler = {};
+  handler.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB |
+                       UCP_AM_HANDLER_PARAM_FIELD_ARG;
+  handler.id = kUcxActiveMessage;
+  handler.cb = OnMessage;
+  handler.arg = this;
+  status = library_.ucp_worker_set_am_recv_handler(worker_, &handler);
+  if (status != UCS_OK) return library_.Error(status, "listening to a UCX worker");
+  auto address = AskForAddress();
+  if (!address.ok()) return address.status();
+  address_ = PackUcxAddress({token_, *std::move(address)});
+  if (address_.size() > kMaxAddressBytes) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the address of the UCX worker has ", address_.size(), " bytes, and ",
+                     kMaxAddressBytes, " is the most: UCX_NET_DEVICES can choose fewer devices"));
+  }
+  // Where nobody guesses them.
+  next_data_ = RandomBits() >> 1;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> UcxHub::AskForAddress() const {
+  ucp_worker_attr_t attributes = {};
+  attributes.field_mask = UCP_WORKER_ATTR_FIELD_ADDRESS;
+  const ucs_status_t status = library_.ucp_worker_query(worker_, &attributes);
+  if (status != UCS_OK) return library_.Error(status, "asking for the address of a UCX worker");
+  std::string address(reinterpret_cast<const char*>(attributes.address), attributes.address_length);
+  library_.ucp_worker_release_address(worker_, attributes.address);
+  return address;
+}
+
+UcxHub::~UcxHub() {
+  // No transport is left: they keep this.
+  const Deadline deadline(kLastWords);
+  const auto is_owed = [](const auto& peer) { return peer->HasMoreToTell(); };
+  while (std::any_of(peers_.begin(), peers_.end(), is_owed) && !deadline.Passed()) {
+    Advance();
+    std::this_thread::yield();
+  }
+  for (const auto& peer : peers_) {
+    peer->Break(absl::UnavailableError("this rank's worker ends"));  // so none connects again
+    peer->Close();
+  }
+  const auto is_closed = [](const auto& peer) { return peer->is_closed(); };
+  while (!std::all_of(peers_.begin(), peers_.end(), is_closed) && !deadline.Passed()) {
+    Advance();
+    std::this_thread::yield();
+  }
+  if (flights_ != nullptr) flights_->KeepAllForEver();
+  if (worker_ != nullptr) library_.ucp_worker_destroy(worker_);
+  flights_ = nullptr;
+  if (context_ != nullptr) library_.ucp_cleanup(context_);
+}
+
+absl::Status UcxHub::SetPeers(int rank, std::vector<std::string> addresses) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!peers_.empty()) return absl::FailedPreconditionError("the UCX worker has its peers already");
+  if (rank < 0 || static_cast<size_t>(rank) >= addresses.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("rank ", rank, " is none of ", addresses.size(), " UCX workers"));
+  }
+  if (addresses[static_cast<size_t>(rank)] != address_) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the UCX address of rank ", rank, " is not the one of its own worker"));
+  }
+  std::vector<UcxAddress> unpacked;
+  unpacked.reserve(addresses.size());
+  for (size_t peer = 0; peer < addresses.size(); ++peer) {
+    auto address = UnpackUcxAddress(addresses[peer]);
+    if (!address.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("rank ", peer, ": ", address.status().message()));
+    }
+    unpacked.push_back(*std::move(address));
+  }
+  rank_ = rank;
+  shared_.emplace(UcxPeersShared{library_, worker_, rank, {}, {}});
+  for (size_t peer = 0; peer < unpacked.size(); ++peer) {
+    peers_.push_back(
+        std::make_unique<UcxPeer>(&*shared_, static_cast<int>(peer), std::move(unpacked[peer])));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<Transport>> UcxHub::OpenTransport(int number) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (peers_.empty()) return absl::FailedPreconditionError("the UCX worker has no peers yet");
+  SLUICE_CHECK(number >= 0 && number < kMaxTransports, "the transport's number is out of range");
+  std::unique_ptr<UcxPost>& post = posts_[number];
+  if (closed_[static_cast<size_t>(number)] || (post != nullptr && post->transport != nullptr)) {
+    if (post == nullptr) posts_.erase(number);
+    return absl::FailedPreconditionError(
+        absl::StrCat("transport ", number, " of the UCX worker has been opened before"));
+  }
+  if (post == nullptr) {
+    post = std::make_unique<UcxPost>(size());
+  } else {
+    --unopened_;
+  }
+  auto transport = std::make_unique<UcxTransport>(shared_from_this(), number, post.get());
+  post->transport = transport.get();
+  return transport;
+}
+
+void UcxHub::CloseTransport(int number) {
+  closed_[static_cast<size_t>(number)] = true;
+  posts_.erase(number);
+}
+
+absl::Status UcxHub::CheckRanks() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<absl::string_view> broken;
+  for (const auto& peer : peers_) {
+    if (!peer->failure().ok()) broken.push_back(peer->failure().message());
+  }
+  if (broken.empty()) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrJoin(broken, "; "));
+}
+
+}  // namespace sluice

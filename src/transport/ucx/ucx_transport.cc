@@ -1,0 +1,214 @@
+// Operations of one transport: what is said of them, and how they end.
+#include "transport/ucx/ucx_transport.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "tensor/check.h"
+#include "transport/op_check.h"
+
+namespace sluice {
+
+UcxTransport::UcxTransport(std::shared_ptr<UcxHub> hub, int number, UcxPost* post)
+    : Transport({.name = "ucx"}),
+      hub_(std::move(hub)),
+      number_(number),
+      post_(post),
+      heard_(static_cast<size_t>(hub_->size())) {}
+
+UcxTransport::~UcxTransport() {
+  const std::lock_guard<std::mutex> lock(hub_->mutex());
+  auto kept = std::make_shared<std::vector<std::shared_ptr<const void>>>(TakeKept());
+  for (Slot& slot : slots_) {
+    if (slot.phase != Phase::kFlying) continue;
+    UcxFlights::Abandon(slot.flight, kept);
+    if (slot.op.kind == TransportOp::Kind::kSend) continue;
+    hub_->flights().Cancel(slot.flight);
+    Tell(slot.op.peer, {.kind = UcxRecord::Kind::kRefused, .send = slot.send});
+  }
+  // What waits here is forgotten, and what waits for this rank need not.
+  for (int rank = 0; !parted_ && rank < hub_->size(); ++rank) {
+    if (hub_->peer(rank).endpoint() == nullptr) continue;
+    Tell(rank, {.kind = UcxRecord::Kind::kParted, .bytes = 1});
+  }
+  hub_->CloseTransport(number_);
+  hub_->Attend();
+}
+
+absl::Status UcxTransport::Reserve(int capacity) {
+  const std::lock_guard<std::mutex> lock(hub_->mutex());
+  SLUICE_CHECK(active_ + ended_ == 0, "Reserve with operations outstanding");
+  if (capacity > UcxMeetings::kMaxAnnounced) {
+    return absl::ResourceExhaustedError(absl::StrCat("a transport over UCX has room for ",
+                                                     UcxMeetings::kMaxAnnounced,
+                                                     " operations, and ", capacity, " were asked"));
+  }
+  for (int slot = static_cast<int>(slots_.size()); slot < capacity; ++slot) free_.push_back(slot);
+  if (static_cast<size_t>(capacity) <= slots_.size()) return absl::OkStatus();
+  slots_.resize(static_cast<size_t>(capacity));
+  events_.resize(slots_.size());
+  first_ended_ = 0;
+  return absl::OkStatus();
+}
+
+absl::Status UcxTransport::Start(absl::Span<const TransportOp> ops) {
+  const std::lock_guard<std::mutex> lock(hub_->mutex());
+  CheckOps(ops, hub_->rank(), hub_->size(), traits());
+  const int capacity = static_cast<int>(slots_.size());
+  if (absl::Status status = CheckCapacity(ops.size(), active_ + ended_, capacity); !status.ok()) {
+    return status;
+  }
+  for (const TransportOp& op : ops) StartOne(op);
+  hub_->Attend();
+  return absl::OkStatus();
+}
+
+void UcxTransport::StartOne(const TransportOp& op) {
+  const int index = free_.back();
+  free_.pop_back();
+  Slot& slot = slots_[static_cast<size_t>(index)];
+  slot.op = op;
+  ++slot.uses;
+  slot.failure = absl::OkStatus();
+  slot.landed = false;
+  ++active_;
+  UcxPeer& peer = hub_->peer(op.peer);
+  peer.Connect();
+  if (!peer.failure().ok()) {
+    slot.phase = Phase::kWaiting;
+    return End(slot, LostError(op, peer.failure()));
+  }
+  if (op.kind == TransportOp::Kind::kSend) {
+    slot.phase = Phase::kAnnounced;
+    return Tell(op.peer, {.kind = UcxRecord::Kind::kAnnounce,
+                          .tag = static_cast<uint32_t>(op.tag),
+                          .bytes = op.bytes,
+                          .send = NameOf(index)});
+  }
+  slot.phase = Phase::kWaiting;
+  UcxMeetings::Announced message;
+  if (post_->meetings.Receive(op.peer, op.tag, index, &message)) Meet(index, message);
+}
+
+void UcxTransport::Tell(int rank, UcxRecord record) {
+  record.transport = static_cast<uint16_t>(number_);
+  hub_->peer(rank).Tell(record);
+}
+
+void UcxTransport::Meet(int index, const UcxMeetings::Announced& message) {
+  Slot& slot = slots_[static_cast<size_t>(index)];
+  const int src = slot.op.peer;
+  if (message.bytes != slot.op.bytes || message.bytes == 0) {
+    Tell(src, {.kind = UcxRecord::Kind::kDone, .send = message.send});
+    return End(slot, message.bytes == slot.op.bytes
+                         ? absl::OkStatus()
+                         : LengthError(slot.op, hub_->rank(), message.bytes));
+  }
+  const uint64_t data = hub_->NextData();
+  slot.phase = Phase::kFlying;
+  slot.send = message.send;
+  slot.flight = hub_->flights().Receive(this, index, slot.op, data);
+  if (slot.flight->request == nullptr) return;  // UCX refuses: it has landed with an error
+  Tell(
+      src,
+      {.kind = UcxRecord::Kind::kGo, .send = message.send, .receive = NameOf(index), .data = data});
+}
+
+UcxTransport::Slot* UcxTransport::Find(uint64_t name, TransportOp::Kind kind, int peer) {
+  const uint64_t index = name & UINT32_MAX;
+  if (index >= slots_.size()) return nullptr;
+  Slot& slot = slots_[index];
+  const bool same = slot.uses == name >> 32 && slot.op.kind == kind && slot.op.peer == peer;
+  return same && slot.phase != Phase::kFree ? &slot : nullptr;
+}
+
+bool UcxTransport::Go(int src, const UcxRecord& record) {
+  Slot* const slot = Find(record.send, TransportOp::Kind::kSend, src);
+  UcxPeer& peer = hub_->peer(src);
+  if (slot == nullptr || slot->phase != Phase::kAnnounced || peer.endpoint() == nullptr) {
+    return false;
+  }
+  slot->phase = Phase::kFlying;
+  slot->flight = hub_->flights().Send(this, IndexOf(*slot), slot->op, peer.endpoint(), record.data);
+  return true;
+}
+
+void UcxTransport::EndSend(int src, const UcxRecord& record) {
+  Slot* const slot = Find(record.send, TransportOp::Kind::kSend, src);
+  if (slot == nullptr) return;
+  if (record.kind == UcxRecord::Kind::kRefused) {
+    slot->failure = absl::UnavailableError(
+        absl::StrCat(DescribeOp(slot->op, hub_->rank()), ": its receiver has not got all of it"));
+  }
+  slot->landed = slot->failure.ok();
+  // What UCX still reads ends when it has landed here as well.
+  if (slot->phase != Phase::kFlying) End(*slot, std::move(slot->failure));
+}
+
+void UcxTransport::Lose(int src, const UcxRecord& record) {
+  Slot* const slot = Find(record.receive, TransportOp::Kind::kReceive, src);
+  if (slot == nullptr || slot->phase != Phase::kFlying) return;
+  slot->failure = absl::UnavailableError(
+      absl::StrCat(DescribeOp(slot->op, hub_->rank()), ": its sender's transport has ended"));
+  hub_->flights().Cancel(slot->flight);
+}
+
+void UcxTransport::Land(const UcxFlight& flight) {
+  Slot& slot = slots_[static_cast<size_t>(flight.slot)];
+  const TransportOp& op = slot.op;
+  const bool send = op.kind == TransportOp::Kind::kSend;
+  slot.flight = nullptr;
+  absl::Status status = std::move(slot.failure);
+  slot.failure = absl::OkStatus();
+  if (status.ok() && flight.status == UCS_OK && send && !slot.landed) {
+    slot.phase = Phase::kFlown;
+    return;
+  }
+  if (status.ok() && (flight.status == UCS_ERR_MESSAGE_TRUNCATED ||
+                      (flight.status == UCS_OK && !send && flight.came_bytes != op.bytes))) {
+    status = LengthError(op, hub_->rank(), flight.came_bytes);
+  } else if (status.ok() && flight.status != UCS_OK) {
+    const absl::Status& lost = hub_->peer(op.peer).failure();
+    status = lost.ok() ? hub_->library().Error(flight.status, DescribeOp(op, hub_->rank()))
+                       : LostError(op, lost);
+  }
+  if (!send) {
+    Tell(op.peer, {.kind = status.ok() ? UcxRecord::Kind::kLanded : UcxRecord::Kind::kRefused,
+                   .send = slot.send});
+  }
+  End(slot, std::move(status));
+}
+
+void UcxTransport::End(Slot& slot, absl::Status status) {
+  TransportEvent& event = events_[static_cast<size_t>(first_ended_ + ended_) % events_.size()];
+  event.cookie = slot.op.cookie;
+  event.status = std::move(status);
+  ++ended_;
+  --active_;
+  slot.phase = Phase::kFree;
+  free_.push_back(IndexOf(slot));
+}
+
+absl::Status UcxTransport::LostError(const TransportOp& op, const absl::Status& why) const {
+  return absl::UnavailableError(absl::StrCat(DescribeOp(op, hub_->rank()), ": ", why.message()));
+}
+
+absl::StatusOr<int> UcxTransport::Poll(absl::Span<TransportEvent> events) {
+  const std::lock_guard<std::mutex> lock(hub_->mutex());
+  if (ended_ == 0) hub_->Advance();
+  const int count = std::min(ended_, static_cast<int>(events.size()));
+  for (int i = 0; i < count; ++i) {
+    events[static_cast<size_t>(i)] = std::move(events_[static_cast<size_t>(first_ended_)]);
+    first_ended_ = (first_ended_ + 1) % static_cast<int>(events_.size());
+  }
+  ended_ -= count;
+  return count;
+}
+
+int UcxTransport::outstanding() const {
+  const std::lock_guard<std::mutex> lock(hub_->mutex());
+  return active_ + ended_;
+}
+
+}  // namespace sluice

@@ -1,0 +1,289 @@
+// Workers of UCX: what they refuse, how their transports end, and what comes late.
+#include "transport/ucx/ucx_worker.h"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "transport/ucx_settings.h"
+
+namespace sluice {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr std::chrono::seconds kPatience{120};
+
+// Workers of one process, which one thread drives in turn.
+class UcxWorkerTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    ApplyUcxSettings({"tcp", ""});
+    if (const std::string why = WhyNoUcx(); !why.empty()) GTEST_SKIP() << why;
+  }
+
+  // `count` workers that know each other.
+  void Connect(int count) {
+    std::vector<std::string> addresses;
+    for (int rank = 0; rank < count; ++rank) {
+      auto worker = UcxWorker::Create();
+      ASSERT_TRUE(worker.ok()) << worker.status();
+      workers_.push_back(*std::move(worker));
+      addresses.push_back(workers_.back()->address());
+    }
+    for (int rank = 0; rank < count; ++rank) {
+      const absl::Status status = workers_[static_cast<size_t>(rank)]->SetPeers(rank, addresses);
+      ASSERT_TRUE(status.ok()) << status;
+    }
+  }
+
+  std::unique_ptr<Transport> Open(int rank, int number, int capacity = 64) {
+    auto transport = workers_[static_cast<size_t>(rank)]->OpenTransport(number);
+    EXPECT_TRUE(transport.ok()) << transport.status();
+    EXPECT_TRUE((*transport)->Reserve(capacity).ok());
+    return *std::move(transport);
+  }
+
+  void ProgressAll() {
+    for (const auto& worker : workers_) {
+      if (worker != nullptr) worker->Progress();
+    }
+    std::this_thread::yield();
+  }
+
+  // Drives all until `done`.
+  void Until(const std::function<bool()>& done) {
+    const auto deadline = std::chrono::steady_clock::now() + kPatience;
+    while (!done()) {
+      ProgressAll();
+      ASSERT_LT(std::chrono::steady_clock::now(), deadline) << "stuck";
+    }
+  }
+
+  // The next event of the transport.
+  TransportEvent Next(Transport& transport) {
+    TransportEvent event;
+    Until([&] {
+      const auto count = transport.Poll(absl::MakeSpan(&event, 1));
+      EXPECT_TRUE(count.ok()) << count.status();
+      return count.value_or(1) == 1;
+    });
+    return event;
+  }
+
+  std::vector<std::shared_ptr<UcxWorker>> workers_;
+};
+
+TransportOp SendOf(int peer, int tag, std::vector<std::byte>* data, uint64_t cookie) {
+  return {TransportOp::Kind::kSend, peer, tag, data->data(), data->size(), cookie};
+}
+TransportOp ReceiveOf(int peer, int tag, std::vector<std::byte>* data, uint64_t cookie) {
+  return {TransportOp::Kind::kReceive, peer, tag, data->data(), data->size(), cookie};
+}
+
+TEST(UcxLibraryTest, SaysWhyThereIsNoLibrary) {
+  setenv("SLUICE_UCX_LIBRARY", "/nowhere/libucp.so.0", 1);
+  const absl::Status missing = UcxWorker::Create().status();
+  EXPECT_TRUE(absl::IsUnavailable(missing)) << missing;
+  EXPECT_THAT(std::string(missing.message()), HasSubstr("/nowhere/libucp.so.0"));
+  setenv("SLUICE_UCX_LIBRARY", "libc.so.6", 1);
+  const absl::Status other = UcxWorker::Create().status();
+  EXPECT_TRUE(absl::IsUnavailable(other)) << other;
+  EXPECT_THAT(std::string(other.message()), HasSubstr("ucp_get_version"));
+  unsetenv("SLUICE_UCX_LIBRARY");
+}
+
+TEST_F(UcxWorkerTest, SaysWhatUcxLacks) {
+  ApplyUcxSettings({"nothing_of_the_kind", ""});
+  const absl::Status status = UcxWorker::Create().status();
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("UCX says"));
+}
+
+TEST_F(UcxWorkerTest, SaysItsVersionAndItsAddress) {
+  Connect(1);
+  EXPECT_THAT(workers_[0]->version(), testing::MatchesRegex("1\\.[0-9]+\\.[0-9]+"));
+  EXPECT_LE(workers_[0]->address().size(), UcxWorker::kMaxAddressBytes);
+  EXPECT_TRUE(workers_[0]->CheckRanks().ok());
+}
+
+TEST_F(UcxWorkerTest, RefusesPeersThatCannotBe) {
+  auto worker = UcxWorker::Create();
+  ASSERT_TRUE(worker.ok());
+  const std::string own = (*worker)->address();
+  EXPECT_EQ((*worker)->OpenTransport(0).status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_TRUE(absl::IsInvalidArgument((*worker)->SetPeers(1, {own})));
+  EXPECT_TRUE(absl::IsInvalidArgument((*worker)->SetPeers(-1, {own})));
+  EXPECT_TRUE(absl::IsInvalidArgument((*worker)->SetPeers(0, {})));
+  EXPECT_TRUE(absl::IsInvalidArgument((*worker)->SetPeers(0, {"", own})));
+  const absl::Status damaged = (*worker)->SetPeers(0, {own, own.substr(1)});
+  EXPECT_TRUE(absl::IsInvalidArgument(damaged)) << damaged;
+  EXPECT_THAT(std::string(damaged.message()), HasSubstr("rank 1"));
+  EXPECT_TRUE((*worker)->SetPeers(0, {own}).ok());
+  EXPECT_EQ((*worker)->SetPeers(0, {own}).code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(UcxWorkerTest, OpensEachTransportOnce) {
+  Connect(1);
+  auto transport = Open(0, 3);
+  const auto again = [this] { return workers_[0]->OpenTransport(3).status().code(); };
+  EXPECT_EQ(again(), absl::StatusCode::kFailedPrecondition);
+  transport = nullptr;
+  EXPECT_EQ(again(), absl::StatusCode::kFailedPrecondition);
+  transport = Open(0, 2);
+  EXPECT_TRUE(transport->Part());  // from nobody
+}
+
+TEST_F(UcxWorkerTest, MessagesWaitForATransportThatIsOpenedLate) {
+  Connect(2);
+  std::vector<std::byte> sent(100000, std::byte{7});
+  std::vector<std::byte> received(sent.size());
+  const auto src = Open(0, 5);
+  ASSERT_TRUE(src->Start({SendOf(1, 0, &sent, 1)}).ok());
+  const auto other = Open(0, 0);
+  const auto first = Open(1, 0);
+  std::vector<std::byte> word(1);
+  ASSERT_TRUE(other->Start({SendOf(1, 0, &word, 2)}).ok());
+  ASSERT_TRUE(first->Start({ReceiveOf(0, 0, &word, 3)}).ok());
+  EXPECT_TRUE(Next(*first).status.ok());  // by now the other message is known of
+  const auto late = Open(1, 5);
+  ASSERT_TRUE(late->Start({ReceiveOf(0, 0, &received, 4)}).ok());
+  EXPECT_TRUE(Next(*late).status.ok());
+  EXPECT_TRUE(Next(*src).status.ok());
+  EXPECT_EQ(received, sent);
+}
+
+// Its memory is given back though its sends have met no receive; its peer's parting ends.
+TEST_F(UcxWorkerTest, TransportsEndWithSendsThatNobodyMeets) {
+  Connect(2);
+  auto kept = std::make_shared<std::vector<std::byte>>(1 << 20);
+  const std::weak_ptr<std::vector<std::byte>> watch = kept;
+  auto src = Open(0, 0);
+  auto dst = Open(1, 0);
+  ASSERT_TRUE(src->Start({SendOf(1, 4, kept.get(), 1)}).ok());
+  std::vector<std::byte> unmet(8);
+  ASSERT_TRUE(dst->Start({SendOf(0, 4, &unmet, 2)}).ok());
+  src->KeepUntilOver(std::exchange(kept, nullptr));
+  src = nullptr;
+  EXPECT_TRUE(watch.expired());
+  Until([&] {
+    TransportEvent event;
+    EXPECT_TRUE(dst->Poll(absl::MakeSpan(&event, 1)).ok());
+    return dst->Part();
+  });
+  EXPECT_EQ(dst->outstanding(), 0);
+}
+
+// The receiver's transport ends after its receive has met the message. What comes then is dropped,
+// its memory is given back, and the sender goes on.
+TEST_F(UcxWorkerTest, ReceiversEndInTheMiddleOfAMessage) {
+  for (const char* rendezvous : {"inf", "1", ""}) {
+    workers_.clear();
+    ApplyUcxSettings({"tcp", rendezvous});
+    Connect(2);
+    for (int number = 0; number < 8; ++number) {
+      std::vector<std::byte> sent(size_t{4} << 20, std::byte{9});
+      auto kept = std::make_shared<std::vector<std::byte>>(sent.size());
+      const std::weak_ptr<std::vector<std::byte>> watch = kept;
+      const auto src = Open(0, number);
+      auto dst = Open(1, number);
+      ASSERT_TRUE(src->Start({SendOf(1, 0, &sent, 1)}).ok());
+      ASSERT_TRUE(dst->Start({ReceiveOf(0, 0, kept.get(), 2)}).ok());
+      TransportEvent event;
+      for (int look = 0; look < number * 2; ++look) {
+        ProgressAll();
+        if (dst->Poll(absl::MakeSpan(&event, 1)).value_or(0) == 1) break;
+      }
+      dst->KeepUntilOver(std::exchange(kept, nullptr));
+      dst = nullptr;
+      // Had its receive met nothing, its sender is told of the end when it parts.
+      Until([&] {
+        EXPECT_TRUE(src->Poll(absl::MakeSpan(&event, 1)).ok());
+        return src->Part();
+      });
+      Until([&] { return watch.expired(); });
+      // Other transports go on.
+      const auto next_src = Open(0, 100 + number);
+      const auto next_dst = Open(1, 100 + number);
+      std::vector<std::byte> received(sent.size());
+      ASSERT_TRUE(next_dst->Start({ReceiveOf(0, 0, &received, 3)}).ok());
+      ASSERT_TRUE(next_src->Start({SendOf(1, 0, &sent, 4)}).ok());
+      EXPECT_TRUE(Next(*next_dst).status.ok());
+      EXPECT_TRUE(Next(*next_src).status.ok());
+      EXPECT_TRUE(received == sent);
+    }
+  }
+}
+
+// The sender's transport ends before it has been let go.
+TEST_F(UcxWorkerTest, SendersEndBeforeTheirReceiveStarts) {
+  Connect(2);
+  std::vector<std::byte> sent(size_t{1} << 20);
+  std::vector<std::byte> received(sent.size());
+  auto src = Open(0, 0);
+  const auto dst = Open(1, 0);
+  const auto other_src = Open(0, 1);
+  const auto other_dst = Open(1, 1);
+  std::vector<std::byte> word(1);
+  ASSERT_TRUE(src->Start({SendOf(1, 0, &sent, 1)}).ok());
+  ASSERT_TRUE(other_src->Start({SendOf(1, 0, &word, 2)}).ok());
+  ASSERT_TRUE(other_dst->Start({ReceiveOf(0, 0, &word, 3)}).ok());
+  EXPECT_TRUE(Next(*other_dst).status.ok());  // so the announcement has come as well
+  src = nullptr;
+  ASSERT_TRUE(dst->Start({ReceiveOf(0, 0, &received, 4)}).ok());
+  const TransportEvent event = Next(*dst);
+  EXPECT_TRUE(absl::IsUnavailable(event.status)) << event.status;
+  EXPECT_THAT(std::string(event.status.message()), HasSubstr("from rank 0 to rank 1"));
+}
+
+// A worker that ends is noticed by those that were connected with it, whatever they wait for.
+TEST_F(UcxWorkerTest, OperationsWithAWorkerThatHasEndedFail) {
+  Connect(3);
+  std::vector<std::unique_ptr<Transport>> ends;
+  for (int rank = 0; rank < 3; ++rank) ends.push_back(Open(rank, 0));
+  std::vector<std::byte> word(1);
+  ASSERT_TRUE(ends[1]->Start({SendOf(0, 9, &word, 1)}).ok());
+  ASSERT_TRUE(ends[0]->Start({ReceiveOf(1, 9, &word, 2)}).ok());
+  EXPECT_TRUE(Next(*ends[0]).status.ok());
+  EXPECT_TRUE(Next(*ends[1]).status.ok());
+  std::vector<std::byte> large(size_t{1} << 20);
+  ASSERT_TRUE(ends[0]->Start({SendOf(1, 0, &large, 3), ReceiveOf(1, 1, &word, 4)}).ok());
+  ends[1] = nullptr;
+  workers_[1] = nullptr;
+  for (int n = 0; n < 2; ++n) {
+    const TransportEvent event = Next(*ends[0]);
+    EXPECT_TRUE(absl::IsUnavailable(event.status)) << event.status;
+    EXPECT_THAT(std::string(event.status.message()), HasSubstr("rank 1 is not reached by rank 0"));
+  }
+  EXPECT_THAT(std::string(workers_[0]->CheckRanks().message()), HasSubstr("rank 1"));
+  // Later ones fail as well, and the others go on.
+  ASSERT_TRUE(ends[0]->Start({SendOf(1, 0, &large, 5)}).ok());
+  EXPECT_TRUE(absl::IsUnavailable(Next(*ends[0]).status));
+  std::vector<std::byte> received(large.size());
+  ASSERT_TRUE(ends[0]->Start({SendOf(2, 0, &large, 6)}).ok());
+  ASSERT_TRUE(ends[2]->Start({ReceiveOf(0, 0, &received, 7)}).ok());
+  EXPECT_TRUE(Next(*ends[2]).status.ok());
+  EXPECT_TRUE(Next(*ends[0]).status.ok());
+  Until([&] {
+    const bool first = ends[0]->Part();
+    return ends[2]->Part() && first;
+  });
+}
+
+TEST_F(UcxWorkerTest, RefusesMoreRoomThanItHas) {
+  Connect(1);
+  const auto transport = Open(0, 0);
+  EXPECT_TRUE(absl::IsResourceExhausted(transport->Reserve(1 << 20)));
+}
+
+}  // namespace
+}  // namespace sluice
