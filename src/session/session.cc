@@ -225,6 +225,18 @@ absl::StatusOr<std::shared_ptr<std::byte>> SessionImpl::AllocateShared(int64_t b
   return AllocateSharedMemory(&peers_, direct_, bytes);
 }
 
+// ---- Other calls.
+
+absl::Status SessionImpl::MakeCall(absl::string_view call, Work work) {
+  if (absl::Status status = BeginCall(call); !status.ok()) return status;
+  return work(&peers_, transfers_->MemoryRulesNow());
+}
+
+absl::StatusOr<MemoryRules> SessionImpl::CurrentMemoryRules() const {
+  if (absl::Status status = fork_guard_.Check(); !status.ok()) return status;
+  return transfers_->MemoryRulesNow();
+}
+
 // ---- Progress.
 
 absl::Status SessionImpl::CheckUsable() const {

@@ -16,6 +16,7 @@
 #include "session/base/fork_guard.h"
 #include "session/base/idle_wait.h"
 #include "session/checkpoint/checkpoints.h"
+#include "session/connect/call_door.h"
 #include "session/limits.h"
 #include "session/peers/peers.h"
 #include "session/stream/streams.h"
@@ -42,7 +43,7 @@ absl::StatusOr<std::unique_ptr<Session>> CreateSession(std::unique_ptr<Fabric> f
 
 // Checks that a call is allowed, drives the machines, and passes calls on to them. Each machine
 // has its own state.
-class SessionImpl final : public Session, private Peers::Host {
+class SessionImpl final : public Session, public CallDoor, private Peers::Host {
  public:
   SessionImpl(std::unique_ptr<Fabric> fabric, const SessionOptions& options, PlanKind kind);
   ~SessionImpl() override = default;
@@ -76,6 +77,8 @@ class SessionImpl final : public Session, private Peers::Host {
   absl::StatusOr<CheckpointStats> SaveCheckpoint(const std::string& directory,
                                                  absl::Span<const CheckpointTensor> tensors,
                                                  const CheckpointOptions& options) override;
+  absl::Status MakeCall(absl::string_view call, Work work) override;
+  absl::StatusOr<MemoryRules> CurrentMemoryRules() const override;
   TraceLog* trace() override { return trace_.get(); }
   SessionCounters counters() const override { return transfers_->counters(); }
   void ResetCounters() override { transfers_->ResetCounters(); }

@@ -168,6 +168,18 @@ absl::StatusOr<CheckpointStats> ThreadedSession::SaveCheckpoint(
   return session_->SaveCheckpoint(directory, tensors, options);
 }
 
+absl::Status ThreadedSession::MakeCall(absl::string_view call, Work work) {
+  if (absl::Status status = CheckFork(); !status.ok()) return status;
+  const Lock lock(lock_);
+  return session_->MakeCall(call, work);
+}
+
+absl::StatusOr<MemoryRules> ThreadedSession::CurrentMemoryRules() const {
+  if (absl::Status status = CheckFork(); !status.ok()) return status;
+  const Lock lock(lock_);
+  return session_->CurrentMemoryRules();
+}
+
 SessionCounters ThreadedSession::counters() const {
   const Lock lock(lock_);
   return session_->counters();

@@ -14,7 +14,7 @@ namespace sluice {
 
 // Decides nothing. Once its thread has ended, after Close or a failure, the caller drives the
 // session as without one.
-class ThreadedSession final : public Session {
+class ThreadedSession final : public Session, public CallDoor {
  public:
   // `session` is open. ResourceExhausted if there is no thread for it.
   static absl::StatusOr<std::unique_ptr<Session>> Create(std::unique_ptr<SessionImpl> session);
@@ -46,6 +46,8 @@ class ThreadedSession final : public Session {
   absl::StatusOr<CheckpointStats> SaveCheckpoint(const std::string& directory,
                                                  absl::Span<const CheckpointTensor> tensors,
                                                  const CheckpointOptions& options) override;
+  absl::Status MakeCall(absl::string_view call, Work work) override;
+  absl::StatusOr<MemoryRules> CurrentMemoryRules() const override;
   TraceLog* trace() override { return trace_.get(); }
   SessionCounters counters() const override;
   void ResetCounters() override;

@@ -1,0 +1,126 @@
+// Transfers of which each rank describes only what it has.
+//
+// Sources and targets meet by name. On a trainer's ranks:
+//
+//   ConnectSpec own;
+//   own.sources.push_back({.name = "wte", .shape = {50257, 768}, .dtype = DType::kF32,
+//                          .layout = {trainer_mesh, {Placement::Shard(0)}}, .view = wte});
+//   absl::StatusOr<std::unique_ptr<Connection>> weights = Connect(session, own);
+//
+// On a server's ranks, which do not know how the trainer cuts its tensors:
+//
+//   own.targets.push_back({.name = "embed", .shape = {50257, 768}, .dtype = DType::kBF16,
+//                          .layout = {server_mesh, {Placement::Shard(1)}}, .view = embed});
+//   own.renames = {{"embed", "wte"}};  // target, source
+//
+// And on all of them, for each new version of the weights:
+//
+//   absl::StatusOr<Run> run = (*weights)->Run(version);
+//   if (run.ok()) absl::Status moved = run->Wait();
+//
+// Session::Compile stays for those who know both sides.
+#ifndef SLUICE_CONNECT_H_
+#define SLUICE_CONNECT_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+#include "absl/types/span.h"
+#include "sluice/layout.h"
+#include "sluice/run.h"
+#include "sluice/tensor.h"
+
+namespace sluice {
+
+class Session;
+class Transfer;
+
+// A tensor of which this rank has a part. All ranks of the layout's mesh give it, alike but for the
+// view. A rank that owns no element of it may leave it out.
+struct ConnectTensor {
+  std::string name = {};            // 1 .. 1024 bytes
+  std::vector<int64_t> shape = {};  // of the whole tensor
+  DType dtype = DType::kF32;
+  Layout layout = {};  // over the session's ranks
+  // This rank's local tensor, of LocalShape's shape; ignored where it owns nothing.
+  TensorView view = {};
+  // As TensorTransfer has it. A target's counts; where it has none, its source's; else 0.
+  absl::optional<int> window = absl::nullopt;
+};
+
+// What one rank has. Both lists may be empty. A rank may give a name as source and as target.
+struct ConnectSpec {
+  std::vector<ConnectTensor> sources = {};
+  std::vector<ConnectTensor> targets = {};
+  // Names of targets, and of their sources, where these differ. Those of all ranks count together,
+  // so either side may give them. Several targets may have one source. Names that nobody asks for
+  // do not matter.
+  std::map<std::string, std::string> renames = {};
+  // Sources that no target asks for are no error. Enough if one rank says so.
+  bool ignore_unused_sources = false;
+  // This rank's targets may lack data. Rebind gives it, or Run::Supply for each run on its own. May
+  // differ between ranks.
+  bool late_targets = false;
+  // As TransferSpec has it. Equal on the ranks that give one; 0 if none does.
+  absl::optional<int> priority_class = absl::nullopt;
+};
+
+// A transfer and this rank's memory for it. It may outlive its session, but is of no use then.
+//
+// Thread: the session's.
+class Connection {
+ public:
+  // Leaves the transfer to its session, as nothing here may wait for other ranks. See Drop.
+  virtual ~Connection() = default;
+
+  // What was compiled. Its tensors have the targets' names. They come in the order in which the
+  // lowest rank gave its targets, then the next rank those that were new, and so on. Event::tensor
+  // and Run::Supply count in this order. Null after Drop.
+  virtual Transfer* transfer() const = 0;
+
+  // Collective; does not block. Session::Start with the memory that is bound. Errors are the same.
+  virtual absl::StatusOr<sluice::Run> Start(const StartOptions& options = {}) = 0;
+  // The same. `version` is what the caller calls the tensors' content. Ranks are not compared.
+  // InvalidArgument, and nothing begins, if it is not above that of the run before.
+  virtual absl::StatusOr<sluice::Run> Run(int64_t version, const StartOptions& options = {}) = 0;
+  // The last that Run began here with.
+  virtual absl::optional<int64_t> version() const = 0;
+
+  // Other memory for tensors of this rank, by name, from the next run on. Runs under way keep
+  // theirs. All or none is bound. InvalidArgument: a view does not fit, or shares memory as
+  // Session::Start forbids; NotFound: this rank has no such tensor.
+  using NamedView = std::pair<std::string, TensorView>;
+  virtual absl::Status Rebind(absl::Span<const NamedView> sources,
+                              absl::Span<const NamedView> targets) = 0;
+
+  // Collective, as Session::Drop: all ranks drop the same connection, and no run may be in flight.
+  // Then its other calls return FailedPrecondition.
+  virtual absl::Status Drop() = 0;
+};
+
+// Collective; blocks until all ranks have called, have heard what the others have, and have planned
+// the transfer. No run may be in flight. Targets of one name may lie on several meshes with no rank
+// in common: each gets all of its source. Where nobody has anything, the transfer is empty.
+//
+// Bad input is found before anything moves. Every rank gets an error that names tensors and ranks,
+// nothing is kept, and the session stays usable:
+// * InvalidArgument: what a rank gives makes no sense by itself, or a view does not fit its layout.
+//   Memory is used twice as Session::Start forbids. Ranks that have a part of a tensor do not give
+//   it, or others do. Shapes differ, there is no cast, or nobody asks for a source.
+// * NotFound: nobody has a target's source.
+// * FailedPrecondition: ranks disagree, or a run is in flight.
+// * ResourceExhausted: the ranks' descriptions come to more than 64 MiB, or to 2^20 tensors.
+// * DeadlineExceeded: a rank does not call, which poisons the session.
+// Thread: the session's.
+absl::StatusOr<std::unique_ptr<Connection>> Connect(Session* session, const ConnectSpec& own);
+
+}  // namespace sluice
+
+#endif  // SLUICE_CONNECT_H_

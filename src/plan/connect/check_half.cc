@@ -1,0 +1,129 @@
+// Checks on one half, tensor by tensor.
+#include "plan/connect/check_half.h"
+
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "plan/connect/texts.h"
+#include "sluice/transfer.h"
+
+namespace sluice {
+namespace {
+
+bool HasPartial(const Layout& layout) {
+  for (const Placement& placement : layout.placements) {
+    if (placement.kind == Placement::Kind::kPartial) return true;
+  }
+  return false;
+}
+
+absl::Status CheckLayout(const Layout& layout, const std::vector<int64_t>& shape, int ranks) {
+  if (absl::Status status = ValidateLayout(layout, shape); !status.ok()) return status;
+  if (layout.mesh.sizes().size() > kMeshDimsMax) {
+    return absl::InvalidArgumentError(absl::StrCat("a mesh of ", layout.mesh.sizes().size(),
+                                                   " dimensions; at most ", kMeshDimsMax,
+                                                   " are possible"));
+  }
+  if (layout.mesh.max_rank() >= ranks) {
+    return absl::InvalidArgumentError(absl::StrCat("rank ", layout.mesh.max_rank(),
+                                                   " is outside the job's ranks 0..", ranks - 1));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckUse(const TensorKind& kind, const Layout& layout, bool is_target) {
+  if (!HasPartial(layout)) return absl::OkStatus();
+  if (is_target) {
+    return absl::InvalidArgumentError(
+        "only a source may be Partial, as many contributions make one sum");
+  }
+  if (kind.dtype == DType::kBool) {
+    return absl::InvalidArgumentError("it is Partial, and there is no reduction of bool");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckName(absl::string_view name) {
+  if (name.empty()) return absl::InvalidArgumentError("it has no name");
+  if (name.size() <= kTensorNameBytesMax) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("its name has ", name.size(), " bytes; at most ",
+                                                 kTensorNameBytesMax, " are possible"));
+}
+
+absl::Status CheckTensors(const Half& half, const std::vector<HalfTensor>& tensors, bool is_target,
+                          const std::vector<absl::Status>& kinds) {
+  absl::flat_hash_set<absl::string_view> names;
+  for (const HalfTensor& tensor : tensors) {
+    const TensorKind& kind = half.KindOf(tensor);
+    absl::Status status = CheckName(tensor.name);
+    if (status.ok()) status = kinds[static_cast<size_t>(tensor.kind)];
+    if (status.ok()) status = CheckUse(kind, half.LayoutOf(kind), is_target);
+    if (status.ok() && tensor.window && (*tensor.window < 0 || *tensor.window > kMaxWindow)) {
+      status = absl::InvalidArgumentError(
+          absl::StrCat("window is ", *tensor.window, "; it must be 0 to ", kMaxWindow));
+    }
+    if (status.ok() && !names.insert(tensor.name).second) {
+      status = absl::InvalidArgumentError("it is given twice");
+    }
+    if (status.ok()) continue;
+    return absl::Status(status.code(),
+                        absl::StrCat(is_target ? "target " : "source ", QuotedName(tensor.name),
+                                     ": ", status.message()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckRenames(const Half& half) {
+  absl::flat_hash_set<absl::string_view> targets;
+  for (const auto& [target, source] : half.renames) {
+    absl::Status status = CheckName(target);
+    if (status.ok()) status = CheckName(source);
+    if (status.ok() && !targets.insert(target).second) {
+      status = absl::InvalidArgumentError("it is given twice");
+    }
+    if (status.ok()) continue;
+    return absl::Status(status.code(), absl::StrCat("the rename of ", QuotedName(target), " to ",
+                                                    QuotedName(source), ": ", status.message()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckLimits(const Half& half) {
+  const auto tensors =
+      static_cast<int64_t>(half.sources.size() + half.targets.size() + half.renames.size());
+  if (tensors > kHalfTensorsMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(tensors, " tensors and renames; at most ", kHalfTensorsMax, " are possible"));
+  }
+  int64_t mesh_ranks = 0;
+  for (const Layout& layout : half.layouts) {
+    mesh_ranks += static_cast<int64_t>(layout.mesh.ranks().size());
+  }
+  if (mesh_ranks <= kHalfMeshRanksMax) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("the distinct layouts have ", mesh_ranks,
+                                                 " ranks, summed up; at most ", kHalfMeshRanksMax,
+                                                 " are possible"));
+}
+
+}  // namespace
+
+absl::Status CheckHalf(const Half& half, int ranks) {
+  if (absl::Status status = CheckLimits(half); !status.ok()) return status;
+  if (half.priority_class &&
+      (*half.priority_class < 0 || *half.priority_class >= kPriorityClasses)) {
+    return absl::InvalidArgumentError(absl::StrCat("priority_class is ", *half.priority_class,
+                                                   "; it must be 0 to ", kPriorityClasses - 1));
+  }
+  std::vector<absl::Status> kinds;
+  kinds.reserve(half.kinds.size());
+  for (const TensorKind& kind : half.kinds) {
+    kinds.push_back(CheckLayout(half.LayoutOf(kind), kind.shape, ranks));
+  }
+  if (absl::Status s = CheckTensors(half, half.sources, false, kinds); !s.ok()) return s;
+  if (absl::Status s = CheckTensors(half, half.targets, true, kinds); !s.ok()) return s;
+  return CheckRenames(half);
+}
+
+}  // namespace sluice

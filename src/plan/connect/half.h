@@ -1,0 +1,60 @@
+// What one rank says of the tensors that it has, without their memory: its half of a connection.
+#ifndef SLUICE_SRC_PLAN_CONNECT_HALF_H_
+#define SLUICE_SRC_PLAN_CONNECT_HALF_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/types/optional.h"
+#include "sluice/layout.h"
+#include "sluice/tensor.h"
+
+namespace sluice {
+
+// Of the halves of all ranks together where they are gathered, so that nobody can make another rank
+// run out of memory.
+inline constexpr int64_t kHalfBytesMax = int64_t{64} << 20;       // as they are sent
+inline constexpr int64_t kHalfNamesBytesMax = int64_t{64} << 20;  // of names, once read
+inline constexpr int64_t kHalfTensorsMax = int64_t{1} << 20;
+inline constexpr int64_t kHalfMeshRanksMax = int64_t{1} << 22;  // of the distinct meshes, summed up
+// Of one name, and of one mesh.
+inline constexpr size_t kTensorNameBytesMax = 1024;
+inline constexpr size_t kMeshDimsMax = 64;
+
+// What tensors have in common: a thousand tensors are of a dozen kinds.
+struct TensorKind {
+  std::vector<int64_t> shape = {};  // of the whole tensor
+  DType dtype = DType::kF32;
+  int layout = 0;  // index into Half::layouts
+};
+
+struct HalfTensor {
+  std::string name = {};
+  int kind = 0;  // index into Half::kinds
+  absl::optional<int> window = absl::nullopt;
+};
+
+// Equal on all ranks that have the same parts of the same tensors.
+struct Half {
+  std::vector<Layout> layouts = {};  // distinct
+  std::vector<TensorKind> kinds = {};
+  std::vector<HalfTensor> sources = {};
+  std::vector<HalfTensor> targets = {};
+  std::vector<std::pair<std::string, std::string>> renames = {};  // target, source; by target
+  bool ignore_unused_sources = false;
+  absl::optional<int> priority_class = absl::nullopt;
+
+  const TensorKind& KindOf(const HalfTensor& tensor) const {
+    return kinds[static_cast<size_t>(tensor.kind)];
+  }
+  const Layout& LayoutOf(const TensorKind& kind) const {
+    return layouts[static_cast<size_t>(kind.layout)];
+  }
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_PLAN_CONNECT_HALF_H_

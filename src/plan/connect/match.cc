@@ -1,0 +1,197 @@
+// Each target finds its source.
+#include "plan/connect/match.h"
+
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "plan/connect/offers.h"
+#include "plan/connect/texts.h"
+#include "tensor/cast.h"
+
+namespace sluice {
+namespace {
+
+std::string RanksOfHalves(absl::Span<const RankedHalf> halves, size_t a) {
+  return RanksInWords(halves[a].ranks);
+}
+
+// Target names and the names of their sources, of all ranks.
+class Renames {
+ public:
+  // FailedPrecondition: ranks disagree on one.
+  absl::Status Read(absl::Span<const RankedHalf> halves) {
+    FaultList faults;
+    for (size_t h = 0; h < halves.size(); ++h) {
+      for (const auto& [target, source] : halves[h].half.renames) {
+        const auto [at, is_new] = sources_.try_emplace(target, Known{source, h});
+        if (is_new || at->second.source == source) continue;
+        faults.Add(absl::StrCat(QuotedName(target), ": ", QuotedName(at->second.source), " on ",
+                                RanksOfHalves(halves, at->second.half), ", ", QuotedName(source),
+                                " on ", RanksOfHalves(halves, h)));
+      }
+    }
+    if (faults.empty()) return absl::OkStatus();
+    return absl::FailedPreconditionError(
+        absl::StrCat("ranks disagree on the source of target ", faults.Text()));
+  }
+
+  absl::string_view SourceOf(absl::string_view target) const {
+    const auto at = sources_.find(target);
+    return at == sources_.end() ? target : at->second.source;
+  }
+
+ private:
+  struct Known {
+    absl::string_view source;
+    size_t half;
+  };
+  absl::flat_hash_map<absl::string_view, Known> sources_;
+};
+
+absl::StatusOr<int> PriorityClassOf(absl::Span<const RankedHalf> halves) {
+  absl::optional<size_t> first;
+  for (size_t h = 0; h < halves.size(); ++h) {
+    if (!halves[h].half.priority_class) continue;
+    if (!first) first = h;
+    const int a = *halves[*first].half.priority_class;
+    const int b = *halves[h].half.priority_class;
+    if (a == b) continue;
+    return absl::FailedPreconditionError(absl::StrCat("ranks disagree on priority_class: ", a,
+                                                      " on ", RanksOfHalves(halves, *first), ", ",
+                                                      b, " on ", RanksOfHalves(halves, h)));
+  }
+  return first ? *halves[*first].half.priority_class : 0;
+}
+
+struct Pair {
+  const Offer* source;
+  const Offer* target;
+};
+
+class Matcher {
+ public:
+  explicit Matcher(absl::Span<const RankedHalf> halves)
+      : halves_(halves),
+        kinds_(halves),
+        sources_(halves, &kinds_, false),
+        targets_(halves, &kinds_, true) {}
+
+  absl::StatusOr<Match> Run() {
+    Match match;
+    const absl::StatusOr<int> priority_class = PriorityClassOf(halves_);
+    if (!priority_class.ok()) return priority_class.status();
+    match.spec.priority_class = *priority_class;
+    if (absl::Status status = renames_.Read(halves_); !status.ok()) return status;
+    for (const Offers* offers : {&sources_, &targets_}) {
+      if (absl::Status status = offers->CheckAgreed(); !status.ok()) return status;
+    }
+    for (const Offers* offers : {&sources_, &targets_}) {
+      if (absl::Status status = offers->CheckComplete(); !status.ok()) return status;
+    }
+    if (absl::Status status = FindPairs(); !status.ok()) return status;
+    if (absl::Status status = CheckPairs(); !status.ok()) return status;
+    for (const Pair& pair : pairs_) Append(pair, &match);
+    return match;
+  }
+
+ private:
+  absl::Status FindPairs() {
+    std::vector<bool> used(sources_.all().size(), false);
+    FaultList lacking;
+    for (const Offer& target : targets_.all()) {
+      const absl::string_view name = renames_.SourceOf(target.name);
+      const absl::Span<const size_t> found = sources_.Find(name);
+      if (!found.empty()) {
+        used[found.front()] = true;
+        pairs_.push_back({&sources_.all()[found.front()], &target});
+      } else if (lacking.wants_words()) {
+        lacking.Add(absl::StrCat(
+            targets_.InWords(target),
+            name == target.name ? "" : absl::StrCat(" (renamed from ", QuotedName(name), ")")));
+      } else {
+        lacking.Count();
+      }
+    }
+    FaultList unused;
+    for (size_t i = 0; i < used.size(); ++i) {
+      if (used[i]) continue;
+      if (unused.wants_words()) {
+        unused.Add(sources_.InWords(sources_.all()[i]));
+      } else {
+        unused.Count();
+      }
+    }
+    const std::string nobody_asks =
+        unused.empty() ? "" : absl::StrCat("no target asks for source ", unused.Text(", "));
+    if (!lacking.empty()) {
+      return absl::NotFoundError(absl::StrCat("no rank has a source for target ",
+                                              lacking.Text(", "), unused.empty() ? "" : "; ",
+                                              nobody_asks));
+    }
+    if (unused.empty() || IgnoresUnused()) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat(nobody_asks, "; ignore_unused_sources would allow it"));
+  }
+
+  bool IgnoresUnused() const {
+    for (const RankedHalf& ranked : halves_) {
+      if (ranked.half.ignore_unused_sources) return true;
+    }
+    return false;
+  }
+
+  absl::Status CheckPairs() const {
+    FaultList shapes, casts;
+    for (const Pair& pair : pairs_) {
+      const TensorKind& src = kinds_.kind(pair.source->kind);
+      const TensorKind& dst = kinds_.kind(pair.target->kind);
+      if (src.shape != dst.shape) {
+        shapes.Add(absl::StrCat(sources_.InWords(*pair.source), " has shape ",
+                                ShapeInWords(src.shape), ", target ",
+                                targets_.InWords(*pair.target), " ", ShapeInWords(dst.shape)));
+      }
+      if (!CastExists(src.dtype, dst.dtype)) {
+        casts.Add(absl::StrCat(sources_.InWords(*pair.source), " is ", DTypeName(src.dtype),
+                               ", target ", targets_.InWords(*pair.target), " ",
+                               DTypeName(dst.dtype)));
+      }
+    }
+    if (!shapes.empty()) {
+      return absl::InvalidArgumentError(absl::StrCat("shapes differ: source ", shapes.Text()));
+    }
+    if (casts.empty()) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat(
+        "no cast exists, as casts are between floating dtypes: source ", casts.Text()));
+  }
+
+  void Append(const Pair& pair, Match* match) const {
+    const TensorKind& src = kinds_.kind(pair.source->kind);
+    const TensorKind& dst = kinds_.kind(pair.target->kind);
+    TensorTransfer tensor;
+    tensor.name = std::string(pair.target->name);
+    tensor.shape = dst.shape;
+    tensor.src_dtype = src.dtype;
+    tensor.dst_dtype = dst.dtype;
+    tensor.src = kinds_.layout(pair.source->kind);
+    tensor.dst = kinds_.layout(pair.target->kind);
+    tensor.window = pair.target->window.value_or(pair.source->window.value_or(0));
+    match->spec.tensors.push_back(std::move(tensor));
+    match->source_names.emplace_back(pair.source->name);
+  }
+
+  const absl::Span<const RankedHalf> halves_;
+  const JoinedKinds kinds_;
+  const Offers sources_;
+  const Offers targets_;
+  Renames renames_;
+  std::vector<Pair> pairs_;
+};
+
+}  // namespace
+
+absl::StatusOr<Match> MatchHalves(absl::Span<const RankedHalf> halves) {
+  return Matcher(halves).Run();
+}
+
+}  // namespace sluice

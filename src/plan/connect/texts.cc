@@ -1,0 +1,76 @@
+// Short texts about long lists.
+#include "plan/connect/texts.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace sluice {
+namespace {
+
+constexpr size_t kNameBytesShown = 60;
+constexpr size_t kRunsShown = 6;
+
+}  // namespace
+
+std::string QuotedName(absl::string_view name) {
+  return absl::StrCat("'", absl::CHexEscape(name.substr(0, kNameBytesShown)),
+                      name.size() > kNameBytesShown ? "...'" : "'");
+}
+
+std::string RanksInWords(absl::Span<const int> ranks) {
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  size_t runs = 0;
+  for (size_t i = 0; i < ranks.size(); ++runs) {
+    if (runs == kRunsShown) {
+      absl::StrAppend(&text, " and ", ranks.size() - i, " more");
+      break;
+    }
+    size_t last = i;
+    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
+    absl::StrAppend(&text, i == 0 ? "" : ", ", ranks[i]);
+    if (last > i) absl::StrAppend(&text, last == i + 1 ? ", " : "-", ranks[last]);
+    i = last + 1;
+  }
+  return text;
+}
+
+std::string ShapeInWords(absl::Span<const int64_t> shape) {
+  return absl::StrCat("[", absl::StrJoin(shape, ","), "]");
+}
+
+std::string LayoutInWords(const Layout& layout) {
+  constexpr size_t kDimsShown = 8;
+  const size_t dims = std::min(layout.placements.size(), kDimsShown);
+  const std::string placements =
+      absl::StrJoin(absl::MakeConstSpan(layout.placements).first(dims), ",",
+                    [](std::string* out, const Placement& placement) {
+                      absl::StrAppend(out, PlacementName(placement));
+                    });
+  std::vector<int> ranks(layout.mesh.ranks().begin(), layout.mesh.ranks().end());
+  const bool ascends = std::is_sorted(ranks.begin(), ranks.end());
+  std::sort(ranks.begin(), ranks.end());
+  const absl::Span<const int64_t> sizes = layout.mesh.sizes();
+  return absl::StrCat(placements, dims < layout.placements.size() ? ",..." : "", " on mesh ",
+                      ShapeInWords(sizes.first(std::min(sizes.size(), kDimsShown))), " of ",
+                      RanksInWords(ranks), ascends ? "" : " in another order");
+}
+
+void FaultList::Add(std::string fault) {
+  if (wants_words()) {
+    faults_.push_back(std::move(fault));
+  } else {
+    Count();
+  }
+}
+
+std::string FaultList::Text(absl::string_view between) const {
+  std::string text = absl::StrJoin(faults_, between);
+  if (others_ > 0) absl::StrAppend(&text, between, "and ", others_, " more");
+  return text;
+}
+
+}  // namespace sluice

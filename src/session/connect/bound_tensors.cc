@@ -1,0 +1,108 @@
+// Views by name and by tensor.
+#include "session/connect/bound_tensors.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "plan/connect/texts.h"
+#include "session/connect/fit_view.h"
+
+namespace sluice {
+namespace {
+
+ViewNeed NeedOf(const Layout& layout, const std::vector<int64_t>& shape, DType dtype, int rank) {
+  // The layout has been found valid.
+  return {LocalShape(layout, shape, rank).value(), dtype};
+}
+
+}  // namespace
+
+absl::Status BoundTensors::Bind(const Match& match, const ConnectSpec& own, int rank,
+                                const MemoryRules& rules) {
+  absl::flat_hash_map<absl::string_view, const ConnectTensor*> sources, targets;
+  for (const ConnectTensor& tensor : own.sources) {
+    sources[tensor.name] = &tensor;
+    src_.tensors[tensor.name];
+  }
+  for (const ConnectTensor& tensor : own.targets) {
+    targets[tensor.name] = &tensor;
+    dst_.tensors[tensor.name];
+  }
+  const std::vector<TensorTransfer>& tensors = match.spec.tensors;
+  src_.views.resize(tensors.size());
+  dst_.views.resize(tensors.size());
+  for (size_t t = 0; t < tensors.size(); ++t) {
+    const TensorTransfer& tensor = tensors[t];
+    names_.push_back(tensor.name);
+    src_.needs.push_back(NeedOf(tensor.src, tensor.shape, tensor.src_dtype, rank));
+    dst_.needs.push_back(NeedOf(tensor.dst, tensor.shape, tensor.dst_dtype, rank));
+    // Who has no element may have left it out.
+    const auto source = sources.find(match.source_names[t]);
+    if (source != sources.end() && tensor.src.mesh.PositionOf(rank)) {
+      src_.views[t] = source->second->view;
+      src_.tensors[source->first].push_back(t);
+    }
+    // Another mesh may ask for the same name.
+    const auto target = targets.find(tensor.name);
+    if (target != targets.end() && tensor.dst.mesh.PositionOf(rank)) {
+      dst_.views[t] = target->second->view;
+      dst_.tensors[target->first].push_back(t);
+    }
+  }
+  may_lack_data_ = own.late_targets;
+  return Check(src_.views, dst_.views, rules);
+}
+
+absl::Status BoundTensors::Replace(absl::Span<const Connection::NamedView> views,
+                                   const char* side_name, const Side& side,
+                                   std::vector<TensorView>* replaced) {
+  for (const auto& [name, view] : views) {
+    const auto at = side.tensors.find(name);
+    if (at == side.tensors.end()) {
+      return absl::NotFoundError(
+          absl::StrCat("this rank gave no ", side_name, " ", QuotedName(name), " to Connect"));
+    }
+    for (const size_t t : at->second) (*replaced)[t] = view;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status BoundTensors::Rebind(absl::Span<const Connection::NamedView> sources,
+                                  absl::Span<const Connection::NamedView> targets,
+                                  const MemoryRules& rules) {
+  std::vector<TensorView> src = src_.views;
+  std::vector<TensorView> dst = dst_.views;
+  if (absl::Status s = Replace(sources, "source", src_, &src); !s.ok()) return s;
+  if (absl::Status s = Replace(targets, "target", dst_, &dst); !s.ok()) return s;
+  if (absl::Status s = Check(src, dst, rules); !s.ok()) return s;
+  src_.views = std::move(src);
+  dst_.views = std::move(dst);
+  return absl::OkStatus();
+}
+
+absl::Status BoundTensors::BindSide(const Side& side, const std::vector<TensorView>& views,
+                                    bool are_targets, const MemoryRules& rules,
+                                    std::vector<BoundView>* bound) const {
+  bound->resize(views.size());
+  for (size_t t = 0; t < views.size(); ++t) {
+    if (are_targets && may_lack_data_ && views[t].data == nullptr) continue;
+    const absl::Status status = FitView(views[t], side.needs[t], rules, are_targets, &(*bound)[t]);
+    if (status.ok()) continue;
+    return absl::Status(status.code(), absl::StrCat(are_targets ? "target " : "source of ",
+                                                    QuotedName(names_[t]), ": ", status.message()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status BoundTensors::Check(const std::vector<TensorView>& src,
+                                 const std::vector<TensorView>& dst,
+                                 const MemoryRules& rules) const {
+  std::vector<BoundView> bound_src, bound_dst;
+  if (absl::Status s = BindSide(src_, src, false, rules, &bound_src); !s.ok()) return s;
+  if (absl::Status s = BindSide(dst_, dst, true, rules, &bound_dst); !s.ok()) return s;
+  std::vector<absl::string_view> names(names_.begin(), names_.end());
+  return CheckAliasing(bound_src, bound_dst, names);
+}
+
+}  // namespace sluice

@@ -1,0 +1,29 @@
+// What calls beside Session's own use of a session: its peers, and what memory it takes.
+#ifndef SLUICE_SRC_SESSION_CONNECT_CALL_DOOR_H_
+#define SLUICE_SRC_SESSION_CONNECT_CALL_DOOR_H_
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "session/base/memory_rules.h"
+#include "session/peers/peers.h"
+
+namespace sluice {
+
+// Each session is one. Thread: the session's.
+class CallDoor {
+ public:
+  virtual ~CallDoor() = default;
+
+  using Work = absl::FunctionRef<absl::Status(Peers* peers, const MemoryRules& rules)>;
+  // Collective: begins as Session::Compile does, then does `work`, and returns what that returns.
+  virtual absl::Status MakeCall(absl::string_view call, Work work) = 0;
+
+  // FailedPrecondition in a forked child.
+  virtual absl::StatusOr<MemoryRules> CurrentMemoryRules() const = 0;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_SESSION_CONNECT_CALL_DOOR_H_

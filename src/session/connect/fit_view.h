@@ -1,0 +1,23 @@
+// Whether a view is what a tensor needs, as Session::Start will ask.
+#ifndef SLUICE_SRC_SESSION_CONNECT_FIT_VIEW_H_
+#define SLUICE_SRC_SESSION_CONNECT_FIT_VIEW_H_
+
+#include "absl/status/status.h"
+#include "session/base/memory_rules.h"
+#include "session/base/views.h"
+#include "sluice/tensor.h"
+
+namespace sluice {
+
+// As BindView and CheckMemory.
+inline absl::Status FitView(const TensorView& view, const ViewNeed& need, const MemoryRules& rules,
+                            bool writable, BoundView* bound) {
+  if (absl::Status status = BindView(view, need, rules, writable, bound); !status.ok()) {
+    return status;
+  }
+  return bound->base == nullptr ? absl::OkStatus() : CheckMemory(rules, bound->base, bound->kind);
+}
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_SESSION_CONNECT_FIT_VIEW_H_

@@ -1,0 +1,86 @@
+// Connect: the ranks' own tensors become a transfer, and their memory stays bound to it.
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "session/connect/bound_tensors.h"
+#include "session/connect/call_door.h"
+#include "session/connect/join_halves.h"
+#include "sluice/connect.h"
+#include "sluice/session.h"
+
+namespace sluice {
+namespace {
+
+class ConnectionImpl final : public Connection {
+ public:
+  ConnectionImpl(Session* session, CallDoor* door, Transfer* transfer, BoundTensors bound)
+      : session_(session), door_(door), transfer_(transfer), bound_(std::move(bound)) {}
+
+  Transfer* transfer() const override { return transfer_; }
+
+  absl::StatusOr<sluice::Run> Start(const StartOptions& options) override {
+    if (absl::Status status = CheckThere(); !status.ok()) return status;
+    return session_->Start(transfer_, bound_.src(), bound_.dst(), options);
+  }
+
+  absl::StatusOr<sluice::Run> Run(int64_t version, const StartOptions& options) override {
+    if (version_ && version <= *version_) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("version ", version, " is to follow version ", *version_));
+    }
+    absl::StatusOr<sluice::Run> run = Start(options);
+    if (run.ok()) version_ = version;
+    return run;
+  }
+
+  absl::optional<int64_t> version() const override { return version_; }
+
+  absl::Status Rebind(absl::Span<const NamedView> sources,
+                      absl::Span<const NamedView> targets) override {
+    if (absl::Status status = CheckThere(); !status.ok()) return status;
+    const absl::StatusOr<MemoryRules> rules = door_->CurrentMemoryRules();
+    if (!rules.ok()) return rules.status();
+    return bound_.Rebind(sources, targets, *rules);
+  }
+
+  absl::Status Drop() override {
+    if (absl::Status status = CheckThere(); !status.ok()) return status;
+    absl::Status status = session_->Drop(transfer_);
+    if (status.ok()) transfer_ = nullptr;
+    return status;
+  }
+
+ private:
+  absl::Status CheckThere() const {
+    if (transfer_ != nullptr) return absl::OkStatus();
+    return absl::FailedPreconditionError("the connection has been dropped");
+  }
+
+  Session* const session_;
+  CallDoor* const door_;  // of the session
+  Transfer* transfer_;
+  BoundTensors bound_;
+  absl::optional<int64_t> version_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Connection>> Connect(Session* session, const ConnectSpec& own) {
+  if (session == nullptr) return absl::InvalidArgumentError("no session");
+  auto* const door = dynamic_cast<CallDoor*>(session);
+  if (door == nullptr) {
+    return absl::InvalidArgumentError("Connect takes sessions that Session::Create has made");
+  }
+  Match match;
+  BoundTensors bound;
+  const absl::Status joined =
+      door->MakeCall("Connect", [&](Peers* peers, const MemoryRules& rules) {
+        return JoinHalves(peers, rules, own, &match, &bound);
+      });
+  if (!joined.ok()) return joined;
+  const absl::StatusOr<Transfer*> transfer = session->Compile(match.spec);
+  if (!transfer.ok()) return transfer.status();
+  return std::make_unique<ConnectionImpl>(session, door, *transfer, std::move(bound));
+}
+
+}  // namespace sluice

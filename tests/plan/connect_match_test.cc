@@ -1,0 +1,153 @@
+// Halves that become a transfer, and what is said of those that do not.
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "plan/connect/half_builder.h"
+#include "plan/connect/match.h"
+#include "plan/connect/texts.h"
+
+namespace sluice {
+namespace {
+
+using absl::StatusCode;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+struct Given {
+  std::string name;
+  std::vector<int> mesh;
+  std::vector<int64_t> shape = {8};
+  DType dtype = DType::kF32;
+  absl::optional<int> window = absl::nullopt;
+};
+
+// All cut along dimension 0 of a mesh of one dimension.
+RankedHalf MakeHalf(std::vector<int> ranks, const std::vector<Given>& sources,
+                    const std::vector<Given>& targets) {
+  HalfBuilder builder;
+  std::vector<Layout> layouts;
+  layouts.reserve(sources.size() + targets.size());
+  const auto describe = [&](const std::vector<Given>& given) {
+    std::vector<HalfTensor> tensors;
+    for (const Given& each : given) {
+      layouts.push_back({*Mesh::Create({static_cast<int64_t>(each.mesh.size())}, each.mesh),
+                         {Placement::Shard(0)}});
+      tensors.push_back(
+          {each.name, builder.KindOf(each.shape, each.dtype, layouts.back()), each.window});
+    }
+    return tensors;
+  };
+  std::vector<HalfTensor> described = describe(sources);
+  std::vector<HalfTensor> wanted = describe(targets);
+  RankedHalf half = {std::move(*builder.half()), std::move(ranks)};
+  half.half.sources = std::move(described);
+  half.half.targets = std::move(wanted);
+  return half;
+}
+
+void ExpectError(const std::vector<RankedHalf>& halves, StatusCode code, const std::string& text) {
+  const absl::Status status = MatchHalves(halves).status();
+  EXPECT_EQ(status.code(), code) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr(text));
+}
+
+std::vector<std::string> Names(const Match& match) {
+  std::vector<std::string> names;
+  for (const TensorTransfer& tensor : match.spec.tensors) names.push_back(tensor.name);
+  return names;
+}
+
+TEST(MatchTest, TensorsComeInTheOrderOfTheirTargets) {
+  const auto match = MatchHalves(std::vector<RankedHalf>{
+      MakeHalf({0, 1}, {{"a", {0, 1}}, {"b", {0, 1}}, {"c", {0, 1}}}, {}),
+      MakeHalf({2}, {}, {{"c", {2, 3}}}),
+      MakeHalf({3}, {}, {{"b", {3}}, {"c", {2, 3}}, {"a", {3}}}),
+  });
+  ASSERT_TRUE(match.ok()) << match.status();
+  EXPECT_THAT(Names(*match), ElementsAre("c", "b", "a"));
+  EXPECT_THAT(match->source_names, ElementsAre("c", "b", "a"));
+}
+
+TEST(MatchTest, SeveralTargetsOfOneSource) {
+  std::vector<RankedHalf> halves = {
+      MakeHalf({0}, {{"embed", {0}}}, {}),
+      MakeHalf({1}, {}, {{"embed", {1}, {8}, DType::kBF16}, {"lm_head", {1}}}),
+      MakeHalf({2}, {}, {{"embed", {2}, {8}, DType::kF16}}),
+  };
+  halves[1].half.renames = {{"lm_head", "embed"}};
+  const auto match = MatchHalves(halves);
+  ASSERT_TRUE(match.ok()) << match.status();
+  EXPECT_THAT(Names(*match), ElementsAre("embed", "lm_head", "embed"));
+  EXPECT_THAT(match->source_names, ElementsAre("embed", "embed", "embed"));
+  EXPECT_THAT(match->spec.tensors[2].dst.mesh.ranks(), ElementsAre(2));
+  EXPECT_EQ(match->spec.tensors[2].dst_dtype, DType::kF16);
+}
+
+TEST(MatchTest, WindowsOfTargetsComeFirst) {
+  const auto match = MatchHalves(std::vector<RankedHalf>{
+      MakeHalf({0}, {{"a", {0}, {8}, DType::kF32, 1}, {"b", {0}, {8}, DType::kF32, 2}, {"c", {0}}},
+               {{"a", {0}}, {"b", {0}, {8}, DType::kF32, 0}, {"c", {0}}})});
+  ASSERT_TRUE(match.ok()) << match.status();
+  EXPECT_EQ(match->spec.tensors[0].window, 1);
+  EXPECT_EQ(match->spec.tensors[1].window, 0);
+  EXPECT_EQ(match->spec.tensors[2].window, 0);
+}
+
+TEST(MatchTest, WhoHasNothingMayBeSilent) {
+  // 2 elements over 3 ranks: the last has none.
+  EXPECT_TRUE(MatchHalves(std::vector<RankedHalf>{
+                              MakeHalf({0, 1}, {{"a", {0, 1, 2}, {2}}}, {{"a", {0, 1, 2}, {2}}}),
+                              MakeHalf({2}, {}, {}),
+                          })
+                  .ok());
+  ExpectError(
+      {MakeHalf({0, 1}, {{"a", {0, 1, 2}, {3}}}, {{"a", {0, 1}, {3}}}), MakeHalf({2}, {}, {})},
+      StatusCode::kInvalidArgument,
+      "source 'a' of ranks 0, 1 lies on rank 2, too, which does not give it");
+}
+
+TEST(MatchTest, SourcesOfOneNameHaveOneMesh) {
+  ExpectError({MakeHalf({0}, {{"a", {0}}}, {}), MakeHalf({1}, {{"a", {1}}}, {{"a", {1}}})},
+              StatusCode::kFailedPrecondition,
+              "ranks disagree on source 'a': S(0) on mesh [1] of rank 0 on rank 0, S(0) on mesh "
+              "[1] of rank 1 on rank 1");
+}
+
+TEST(MatchTest, TargetsOfOneNameThatShareARank) {
+  ExpectError({MakeHalf({0}, {{"a", {0}}}, {{"a", {0, 1}}}), MakeHalf({1}, {}, {{"a", {1, 2}}}),
+               MakeHalf({2}, {}, {{"a", {1, 2}}})},
+              StatusCode::kFailedPrecondition, "ranks disagree on target 'a'");
+}
+
+TEST(MatchTest, RanksOutsideOfTheMesh) {
+  ExpectError({MakeHalf({0, 1}, {{"a", {0}}}, {{"a", {0, 1}}})}, StatusCode::kInvalidArgument,
+              "source 'a' is given by rank 1, outside of its mesh of rank 0");
+}
+
+TEST(MatchTest, FaultsOfOneKindAreNamedTogether) {
+  ExpectError({MakeHalf({0}, {{"a", {0}}, {"b", {0}}}, {{"a", {0}, {9}}, {"b", {0}, {7}}})},
+              StatusCode::kInvalidArgument,
+              "shapes differ: source 'a' of rank 0 has shape [8], target 'a' of rank 0 [9]; 'b' of "
+              "rank 0 has shape [8], target 'b' of rank 0 [7]");
+  std::vector<Given> many;
+  for (int i = 0; i < 10; ++i) many.push_back({"n" + std::to_string(i), {0}});
+  ExpectError({MakeHalf({0}, many, {})}, StatusCode::kInvalidArgument,
+              "no target asks for source 'n0' of rank 0, 'n1' of rank 0, 'n2' of rank 0, 'n3' of "
+              "rank 0, and 6 more");
+}
+
+TEST(TextsTest, LongListsAreCut) {
+  EXPECT_EQ(RanksInWords(std::vector<int>{3}), "rank 3");
+  EXPECT_EQ(RanksInWords(std::vector<int>{0, 1, 2, 5, 7, 8}), "ranks 0-2, 5, 7, 8");
+  std::vector<int> even;
+  for (int rank = 0; rank < 40; rank += 2) even.push_back(rank);
+  EXPECT_EQ(RanksInWords(even), "ranks 0, 2, 4, 6, 8, 10 and 14 more");
+  EXPECT_EQ(QuotedName("a\x01"), "'a\\x01'");
+  EXPECT_EQ(QuotedName(std::string(61, 'a')), "'" + std::string(60, 'a') + "...'");
+}
+
+}  // namespace
+}  // namespace sluice

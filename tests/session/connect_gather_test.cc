@@ -1,0 +1,102 @@
+// Halves that are gathered: whole on every rank, whoever has which.
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "oracle/random_layout.h"
+#include "oracle/sampled.h"
+#include "session/connect/gather_halves.h"
+#include "session/world.h"
+
+namespace sluice {
+namespace {
+
+using testing::HasSubstr;
+
+class QuietHost final : public Peers::Host {
+ public:
+  bool AdvanceStreams() override { return false; }
+  bool has_streams() const override { return false; }
+  int64_t next_due_ns() const override { return INT64_MAX; }
+  void Fail(const absl::Status&) override {}
+  bool Settle() override { return true; }
+};
+
+void WithPeers(int ranks, const std::function<void(Peers*)>& body) {
+  session_test::RunRanks(ranks, [&body](session_test::Rank& self) {
+    QuietHost host;
+    Peers peers(std::move(self.fabric), absl::Seconds(60), &host);
+    body(&peers);
+    self.meet();
+  });
+}
+
+std::string RandomBytes(oracle::Dice* dice, int64_t count) {
+  std::string bytes;
+  for (int64_t i = 0; i < count; ++i) bytes.push_back(static_cast<char>(dice->Between(0, 255)));
+  return bytes;
+}
+
+TEST(GatherHalvesTest, EveryRankGetsEveryHalf) {
+  for (uint64_t seed = 1; seed <= static_cast<uint64_t>(oracle::Sampled(40)); ++seed) {
+    oracle::Dice dice(seed);
+    const int size = static_cast<int>(dice.Between(1, 9));
+    std::vector<std::string> distinct;
+    for (int64_t i = dice.Between(1, 4); i > 0; --i) {
+      const int64_t length = dice.Pick<int64_t>({0, 1, 1099, 1100, 1101, 2200, 9000, 30000});
+      distinct.push_back(RandomBytes(&dice, length));
+    }
+    std::vector<std::string> halves;
+    for (int rank = 0; rank < size; ++rank) halves.push_back(dice.Pick(distinct));
+    WithPeers(size, [&](Peers* peers) {
+      const auto gathered =
+          GatherHalves(peers, absl::OkStatus(), halves[static_cast<size_t>(peers->rank())]);
+      ASSERT_TRUE(gathered.ok()) << gathered.status();
+      EXPECT_TRUE(gathered->loss.ok()) << gathered->loss;
+      std::vector<bool> seen(static_cast<size_t>(size), false);
+      int lowest = -1;
+      for (const GatheredHalf& half : gathered->halves) {
+        ASSERT_FALSE(half.ranks.empty());
+        EXPECT_LT(lowest, half.ranks.front());
+        lowest = half.ranks.front();
+        for (const int rank : half.ranks) {
+          EXPECT_EQ(half.bytes, halves[static_cast<size_t>(rank)]) << rank;
+          EXPECT_FALSE(seen[static_cast<size_t>(rank)]);
+          seen[static_cast<size_t>(rank)] = true;
+        }
+      }
+      EXPECT_EQ(seen, std::vector<bool>(static_cast<size_t>(size), true));
+    });
+    ASSERT_FALSE(HasFailure()) << "seed " << seed;
+  }
+}
+
+TEST(GatherHalvesTest, TooMuchIsRefusedOnAllRanks) {
+  WithPeers(3, [](Peers* peers) {
+    const std::string half(peers->rank() == 1 ? 700 : 200, 'x');
+    const auto refused = GatherHalves(peers, absl::OkStatus(), half, 899);
+    EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted) << refused.status();
+    EXPECT_THAT(std::string(refused.status().message()),
+                HasSubstr("more than 899 bytes: rank 1 alone has 700"));
+    // The ranks are in step, and what just fits is taken.
+    EXPECT_TRUE(GatherHalves(peers, absl::OkStatus(), half, 900).ok());
+  });
+}
+
+TEST(GatherHalvesTest, OneRankWithoutAHalf) {
+  WithPeers(3, [](Peers* peers) {
+    const absl::Status own =
+        peers->rank() == 2 ? absl::InvalidArgumentError("no good") : absl::OkStatus();
+    const auto refused = GatherHalves(peers, own, "half");
+    EXPECT_EQ(refused.status().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(refused.status().message()),
+                HasSubstr("Connect failed on rank 2: no good"));
+    EXPECT_TRUE(GatherHalves(peers, absl::OkStatus(), "half").ok());
+  });
+}
+
+}  // namespace
+}  // namespace sluice
