@@ -1,0 +1,180 @@
+// A world: processes that no mpirun started, in one job or in several, meet at a store and get a
+// Fabric.
+//
+//   // In the trainer's processes; the servers' say role = "server".
+//   sluice::WorldOptions options;
+//   options.store = "tcp://10.0.0.1:29600";
+//   options.role = "trainer";
+//   options.rank = rank;
+//   options.size = 2;
+//   options.roles = {{"trainer", 2}, {"server", 4}};
+//   auto world = sluice::World::Join(options);
+//   auto fabric = (*world)->MakeFabric();  // ranks 0 and 1: trainers; 2 .. 5: servers
+//   auto session = sluice::Session::Create(*std::move(fabric), {});
+#ifndef SLUICE_WORLD_H_
+#define SLUICE_WORLD_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "absl/types/span.h"
+#include "sluice/fabric.h"
+
+namespace sluice {
+
+class Store;  // sluice/store.h
+
+struct RoleSize {
+  std::string role;
+  // How many members it has; 0: as many as its own members say.
+  int size = 0;
+};
+
+struct WorldOptions {
+  // Where members meet: "tcp://HOST:PORT". A `sluice-store` listens there, or one member does.
+  std::string store;
+  // A store of another kind, in place of `store`.
+  std::shared_ptr<Store> own_store;
+  // Whether this member serves the store, at the port of `store`, for as long as its World lives.
+  // Not set: it does if nobody listens there, and it is rank 0 of the first role, and HOST is an
+  // address of this host.
+  absl::optional<bool> serve = absl::nullopt;
+  // What all members know and strangers do not. In place of `token`, a file may hold the token.
+  std::string token;
+  std::string token_file;
+  // Tells worlds apart that meet at one store. Letters, digits, '_', '-' and '.'.
+  std::string name = "sluice";
+
+  // Which member this one is: `rank` of the `size` members of its role. Role names are as `name`.
+  std::string role = "member";
+  int rank = -1;
+  int size = 0;
+  // All roles that take part, in one order on all members. Empty: `role` alone.
+  std::vector<RoleSize> roles;
+
+  // How long a call waits for members that have not come, and for those that have not called.
+  absl::Duration timeout = absl::InfiniteDuration();
+  // How long Join waits for the store itself.
+  absl::Duration store_timeout = absl::Minutes(5);
+  // After how long a member that the store hears nothing of is lost. A member whose process ends
+  // is lost at once, if the store is one of Sluice's own.
+  absl::Duration lease = absl::Seconds(10);
+  // What carries payload between nodes. "auto": UCX if all members have it, and RDMA devices; else
+  // TCP. "ucx": an error if a member lacks UCX. "tcp". One member's "tcp" makes it TCP for all.
+  std::string wires = "auto";
+  // The address at which others reach this member, if it is not to listen on all of its host's.
+  std::string bind;
+};
+
+// What the environment says. From the first of these that is there:
+// * Sluice's own: SLUICE_RANK and SLUICE_SIZE;
+// * torchrun's: RANK and WORLD_SIZE;
+// * Open MPI's: OMPI_COMM_WORLD_RANK and OMPI_COMM_WORLD_SIZE;
+// * Slurm's: SLURM_PROCID and SLURM_NTASKS (PMIx launchers under Slurm set both).
+// The address of the store is SLUICE_WORLD=tcp://HOST:PORT. Without SLUICE_WORLD the address is
+// MASTER_ADDR with MASTER_PORT + 1, because torch's own store listens at MASTER_PORT. Under Slurm
+// HOST is SLURM_LAUNCH_NODE_IPADDR or the first host of SLURM_JOB_NODELIST, and the port follows
+// from SLURM_JOB_ID. Rank 0 serves the store, unless SLUICE_WORLD says where one is.
+// Further: SLUICE_TOKEN or SLUICE_TOKEN_FILE, SLUICE_ROLE, SLUICE_ROLES="trainer:2,server:4" or
+// "trainer,server", SLUICE_WORLD_NAME, SLUICE_WORLD_TIMEOUT="90s", SLUICE_WIRES, SLUICE_BIND,
+// SLUICE_SERVE=0|1. An empty variable counts as not set.
+// InvalidArgument names the variable that is wrong, missing, or contradicts another one.
+absl::StatusOr<WorldOptions> WorldOptionsFromEnvironment();
+
+// Whether the environment says enough for WorldOptionsFromEnvironment: for programs that choose.
+bool EnvironmentHasWorld();
+
+struct WorldMember {
+  std::string role;
+  int rank = 0;
+  std::string host;
+  int pid = 0;
+  bool alive = false;  // false: it is lost, and has not said farewell
+
+  // "server 3 (process 4711 on node7)"
+  std::string Describe() const;
+};
+
+struct MakeFabricOptions {
+  // In place of WorldOptions::timeout.
+  absl::optional<absl::Duration> timeout = absl::nullopt;
+};
+
+struct EpochOptions {
+  // How many members of a role are enough. Roles that are not named need all that were declared.
+  // Equal on all members.
+  std::vector<RoleSize> at_least = {};
+  // In place of WorldOptions::timeout.
+  absl::optional<absl::Duration> timeout = absl::nullopt;
+};
+
+// One process's membership. Thread: any, one call at a time.
+class World {
+ public:
+  // Connects to the store, or serves it, and registers this member. Waits for the store, and for no
+  // other member.
+  // * InvalidArgument: the options are bad.
+  // * PermissionDenied or Unauthenticated: the token is wrong.
+  // * AlreadyExists: another process is this member; names its host and process.
+  // * FailedPrecondition: another member declares other roles or sizes; names who says what.
+  // * Unavailable or DeadlineExceeded: there is no store, within `store_timeout`.
+  static absl::StatusOr<std::unique_ptr<World>> Join(const WorldOptions& options);
+
+  // Says farewell: this member is no longer missed, and is not lost. Fabrics stay. If this member
+  // serves the store, the store ends; fabrics and sessions go on without it.
+  virtual ~World() = default;
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+
+  // Those that have come and have not left, in the order of fabric ranks. Asks the store.
+  virtual absl::StatusOr<std::vector<WorldMember>> members() = 0;
+  // Those that are waited for: "server 1", "server 3". A role whose size nobody has said yet counts
+  // as one that lacks its rank 0. A lost member is missing until another process takes its place.
+  virtual absl::StatusOr<std::vector<std::string>> missing() = 0;
+
+  // Waits until nobody is missing. DeadlineExceeded names who has not come. Unavailable names a
+  // member that has come and was lost meanwhile. FailedPrecondition as Join.
+  virtual absl::Status WaitForAll(absl::Duration timeout) = 0;
+
+  // A fabric of all members: roles in declared order, and ranks within a role. Collective, in the
+  // same order on all members; waits for all of them. Each fabric has connections of its own. The
+  // World may be destroyed before the fabric or after it. A failed call fails on all members, and
+  // counts as one.
+  // * DeadlineExceeded: names the members that have not come, or have not called.
+  // * Unavailable: names a member that was lost or has left.
+  // * FailedPrecondition: members want wires that others lack, or another version of Sluice.
+  virtual absl::StatusOr<std::unique_ptr<Fabric>> MakeFabric(
+      const MakeFabricOptions& options = {}) = 0;
+
+  // A fabric of the members that are there now, without those that are lost: they and this one are
+  // an epoch of the world. For worlds whose members come and go between transfers. Collective over
+  // the members of the epoch before and those that have joined since. So a session that has failed
+  // because a member was lost is destroyed, and the others go on with the next epoch. A member that
+  // joins while others make an epoch waits here for the one after it. An epoch is made again
+  // without members that are lost meanwhile. Ranks are as in MakeFabric, without gaps.
+  // Errors are those of MakeFabric. InvalidArgument: `at_least` is not of the declared roles.
+  virtual absl::StatusOr<std::unique_ptr<Fabric>> NextEpoch(const EpochOptions& options = {}) = 0;
+  // The number of this member's last epoch, equal on all its members, and growing; 0: none yet. Its
+  // members, in the order of fabric ranks.
+  virtual int64_t epoch() const = 0;
+  virtual std::vector<WorldMember> epoch_members() const = 0;
+
+  // The fabric rank of a member: in MakeFabric's order. -1: there is none, or sizes are not known.
+  virtual int FabricRank(const std::string& role, int rank) const = 0;
+
+  // "tcp://HOST:PORT" of the store; "" for a store of the caller's.
+  virtual std::string store_address() const = 0;
+
+ protected:
+  World() = default;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_WORLD_H_

@@ -1,0 +1,136 @@
+// Members in the order in which they came, and then by rank.
+#include "world/attendance.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "world/world_options.h"
+
+namespace sluice {
+namespace {
+
+constexpr absl::string_view kHere = "/here";
+constexpr absl::string_view kSaid = "/said";
+
+std::string MemberKey(absl::string_view world, absl::string_view role, int rank,
+                      absl::string_view kind) {
+  return absl::StrCat(MembersPrefix(world), role, "/", absl::StrFormat("%06d", rank), kind);
+}
+
+// The declarations so far, each with who made it.
+class Declarations {
+ public:
+  // OK, and takes over what is new in it; or what it contradicts.
+  absl::Status Take(const Member& member) {
+    const absl::StatusOr<std::vector<RoleSize>> parsed = ParseRoles(member.roles);
+    if (!parsed.ok()) return parsed.status();
+    std::vector<RoleSize> roles = *parsed;
+    if (roles_.empty()) {
+      roles_ = roles;
+      said_by_.assign(roles.size(), member);
+      return absl::OkStatus();
+    }
+    if (roles.size() != roles_.size()) return Contradiction(member, said_by_[0]);
+    for (size_t i = 0; i < roles.size(); ++i) {
+      const bool sizes_differ =
+          roles[i].size != 0 && roles_[i].size != 0 && roles[i].size != roles_[i].size;
+      if (roles[i].role != roles_[i].role || sizes_differ) {
+        return Contradiction(member, said_by_[i]);
+      }
+    }
+    for (size_t i = 0; i < roles.size(); ++i) {
+      if (roles_[i].size != 0 || roles[i].size == 0) continue;
+      roles_[i].size = roles[i].size;
+      said_by_[i] = member;
+    }
+    return absl::OkStatus();
+  }
+
+  const std::vector<RoleSize>& roles() const { return roles_; }
+
+ private:
+  static absl::Status Contradiction(const Member& later, const Member& earlier) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(later.Describe(), " declares the roles \"", later.roles, "\", but ",
+                     earlier.Describe(), ", which came before, declares \"", earlier.roles, "\""));
+  }
+
+  std::vector<RoleSize> roles_;
+  std::vector<Member> said_by_;  // by role
+};
+
+bool ComesBefore(const Member& a, const Member& b) {
+  return std::tie(a.number, a.id) < std::tie(b.number, b.id);
+}
+
+}  // namespace
+
+std::string MembersPrefix(absl::string_view world) { return absl::StrCat(world, "/member/"); }
+
+std::string HereKey(absl::string_view world, absl::string_view role, int rank) {
+  return MemberKey(world, role, rank, kHere);
+}
+
+std::string SaidKey(absl::string_view world, absl::string_view role, int rank) {
+  return MemberKey(world, role, rank, kSaid);
+}
+
+Attendance TakeAttendance(const Member& own, absl::Span<const StoreEntries::value_type> entries) {
+  std::vector<Member> here = {own};
+  std::vector<Member> said;
+  for (const auto& [key, value] : entries) {
+    absl::StatusOr<Member> member = ParseMember(value);
+    if (!member.ok()) continue;  // another version's, which does not count
+    const bool is_own = member->role == own.role && member->rank == own.rank;
+    if (is_own) continue;
+    (absl::EndsWith(key, kHere) ? here : said).push_back(*std::move(member));
+  }
+  std::sort(here.begin(), here.end(), ComesBefore);
+
+  Attendance attendance;
+  Declarations declarations;
+  std::map<std::pair<std::string, int>, const Member*> places;
+  for (const Member& member : here) {
+    const absl::Status status = declarations.Take(member);
+    if (status.ok()) {
+      places[{member.role, member.rank}] = &member;
+    } else if (member.id == own.id) {
+      attendance.conflict = status;
+      return attendance;
+    }
+  }
+  attendance.roles = declarations.roles();
+  std::map<std::pair<std::string, int>, const Member*> lost;
+  for (const Member& member : said) lost[{member.role, member.rank}] = &member;
+  for (const RoleSize& role : attendance.roles) {
+    for (int rank = 0; rank < std::max(role.size, 1); ++rank) {
+      if (const auto place = places.find({role.role, rank}); place != places.end()) {
+        attendance.present.push_back(*place->second);
+        continue;
+      }
+      attendance.missing.push_back(MemberName(role.role, rank));
+      const auto gone = lost.find({role.role, rank});
+      if (gone != lost.end()) attendance.lost.push_back(*gone->second);
+    }
+  }
+  return attendance;
+}
+
+std::string NamesText(absl::Span<const std::string> names) {
+  constexpr size_t kShown = 8;
+  const size_t shown = names.size() <= kShown + 1 ? names.size() : kShown;
+  std::string text;
+  for (size_t i = 0; i < shown; ++i) {
+    const bool is_last = i + 1 == names.size();
+    absl::StrAppend(&text, i == 0 ? "" : is_last ? " and " : ", ", names[i]);
+  }
+  if (shown < names.size()) absl::StrAppend(&text, " and ", names.size() - shown, " more");
+  return text;
+}
+
+}  // namespace sluice

@@ -1,0 +1,64 @@
+// How members agree at the store who is in the next epoch of their world.
+//
+// Epochs have numbers, and each number one list of members, which the first one that asks writes
+// down. Whoever is not in the list waits for the next number. A list with a member that is gone is
+// passed over by all.
+#ifndef SLUICE_SRC_WORLD_EPOCHS_H_
+#define SLUICE_SRC_WORLD_EPOCHS_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "sluice/store.h"
+#include "sluice/world.h"
+#include "world/member.h"
+#include "world/roster.h"
+#include "world/time_limit.h"
+
+namespace sluice {
+
+struct Epoch {
+  int64_t number = 0;
+  std::vector<Member> members;  // in the order of fabric ranks
+  int rank = -1;                // of this member
+  bool is_whole = true;         // false: one of them is gone, of which no more than the id is known
+};
+
+// Thread: one at a time.
+class Epochs {
+ public:
+  // `roster` must outlive this object.
+  Epochs(std::shared_ptr<Store> store, std::string world, Roster* roster)
+      : store_(std::move(store)), world_(std::move(world)), roster_(roster) {}
+
+  // The first epoch after those that this member has passed in which it is. Waits until each role
+  // has as many members as `at_least` says, or all, if it does not say.
+  absl::StatusOr<Epoch> Agree(absl::Span<const RoleSize> at_least, const TimeLimit& limit);
+
+  // The epoch has failed, or is over: the next one counts.
+  void Pass(const Epoch& epoch) { passed_ = epoch.number; }
+
+  // The epoch has begun on all members. Those that join find the next one.
+  void Begin(const Epoch& epoch);
+
+ private:
+  absl::Status WaitForEnough(absl::Span<const RoleSize> at_least, const TimeLimit& limit);
+  absl::StatusOr<int64_t> NextNumber();
+  std::string ListKey(int64_t number) const;
+  std::string BegunKey() const;
+
+  const std::shared_ptr<Store> store_;
+  const std::string world_;
+  Roster* const roster_;
+  int64_t passed_ = 0;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_WORLD_EPOCHS_H_

@@ -1,0 +1,150 @@
+// Cards, a count of those who have come, and a word that ends the wait.
+#include "world/meeting.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
+#include "world/attendance.h"
+
+namespace sluice {
+namespace {
+
+constexpr absl::string_view kAllHere = "all here";
+constexpr absl::string_view kFailed = "failed ";
+constexpr size_t kErrorBytesMax = 2000;
+constexpr absl::Duration kWordLook = absl::Seconds(1);
+
+// What a word says that ends a meeting: "failed 14 on server 3 (process 4711 on node7): why".
+absl::Status FailureIn(absl::string_view word) {
+  const size_t end = word.find(" on ");
+  int code = 0;
+  if (!absl::ConsumePrefix(&word, kFailed) || end == word.npos || end < kFailed.size() ||
+      !absl::SimpleAtoi(word.substr(0, end - kFailed.size()), &code) || code < 1 || code > 16) {
+    return absl::DataLossError("what the store says of the others is garbage");
+  }
+  return absl::Status(static_cast<absl::StatusCode>(code),
+                      absl::StrCat("MakeFabric failed", word.substr(end - kFailed.size())));
+}
+
+}  // namespace
+
+// Digits, so that keys are sorted by rank.
+std::string Meeting::CardKey(int rank) const {
+  return absl::StrCat(prefix_, "card/", absl::StrFormat("%06d", rank));
+}
+std::string Meeting::CountKey() const { return absl::StrCat(prefix_, "count"); }
+std::string Meeting::WordKey() const { return absl::StrCat(prefix_, "word"); }
+
+std::vector<std::string> Meeting::OwnKeys() const {
+  std::vector<std::string> keys = {CardKey(rank_)};
+  if (has_word_ || rank_ == 0) keys.push_back(WordKey());
+  if (rank_ == 0) keys.push_back(CountKey());
+  return keys;
+}
+
+absl::StatusOr<bool> Meeting::IsOver() {
+  const absl::StatusOr<std::string> word = store_->Get(WordKey(), absl::ZeroDuration());
+  if (absl::IsDeadlineExceeded(word.status())) return false;
+  if (!word.ok()) return word.status();
+  return absl::StartsWith(*word, kFailed);
+}
+
+absl::StatusOr<std::vector<Card>> Meeting::Exchange(const Card& own, const TimeLimit& limit,
+                                                    absl::FunctionRef<absl::Status()> check) {
+  absl::StatusOr<std::vector<Card>> cards = Meet(own, limit, check);
+  // Those that this member has given up waiting for may have come at the last moment.
+  if (cards.ok() || Fail(cards.status())) return cards;
+  return Cards();
+}
+
+bool Meeting::Fail(const absl::Status& status) {
+  const std::string word = absl::StrCat(kFailed, static_cast<int>(status.code()), " on ",
+                                        member(static_cast<size_t>(rank_)).Describe(), ": ",
+                                        status.message().substr(0, kErrorBytesMax));
+  const absl::StatusOr<std::string> said = store_->CompareSet(WordKey(), "", word);
+  has_word_ = said.ok() && *said == word;
+  return !said.ok() || *said != kAllHere;
+}
+
+absl::StatusOr<std::vector<Card>> Meeting::Meet(const Card& own, const TimeLimit& limit,
+                                                absl::FunctionRef<absl::Status()> check) {
+  if (absl::Status status = store_->Set(CardKey(rank_), CardBytes(own)); !status.ok()) {
+    return status;
+  }
+  const absl::StatusOr<int64_t> count = store_->Add(CountKey(), 1);
+  if (!count.ok()) return count.status();
+  if (*count == static_cast<int64_t>(members_.size())) {
+    const absl::Status status = store_->CompareSet(WordKey(), "", kAllHere).status();
+    if (!status.ok()) return status;
+  }
+  if (absl::Status status = WaitForWord(limit, check); !status.ok()) return status;
+  return Cards();
+}
+
+absl::Status Meeting::WaitForWord(const TimeLimit& limit, absl::FunctionRef<absl::Status()> check) {
+  while (true) {
+    const absl::StatusOr<std::string> word =
+        store_->Get(WordKey(), std::min(limit.Left(), kWordLook));
+    if (word.ok() && *word == kAllHere) return absl::OkStatus();
+    if (word.ok()) return FailureIn(*word);
+    if (!absl::IsDeadlineExceeded(word.status())) return word.status();
+    if (absl::Status status = check(); !status.ok()) return status;
+    if (limit.Passed()) return NameThoseLate(limit);
+  }
+}
+
+absl::Status Meeting::NameThoseLate(const TimeLimit& limit) {
+  const absl::StatusOr<StoreEntries> entries = ListCards();
+  if (!entries.ok()) return entries.status();
+  std::vector<std::string> late;
+  for (size_t rank = 0; rank < members_.size(); ++rank) {
+    const std::string key = CardKey(static_cast<int>(rank));
+    const bool has_come = std::any_of(entries->begin(), entries->end(),
+                                      [&](const auto& entry) { return entry.first == key; });
+    if (!has_come) late.push_back(members_[rank].Describe());
+  }
+  if (late.empty()) return absl::DeadlineExceededError("the last members have come too late");
+  return absl::DeadlineExceededError(
+      absl::StrCat(NamesText(late), late.size() == 1 ? " has" : " have",
+                   " not called MakeFabric within ", absl::FormatDuration(limit.length())));
+}
+
+// A thousand at a time: a store lists so many bytes at once.
+absl::StatusOr<StoreEntries> Meeting::ListCards() {
+  StoreEntries all;
+  for (size_t first = 0; first < members_.size(); first += 1000) {
+    const std::string thousand = CardKey(static_cast<int>(first));
+    absl::StatusOr<StoreEntries> entries =
+        store_->List(absl::string_view(thousand).substr(0, thousand.size() - 3));
+    if (!entries.ok()) return entries.status();
+    std::move(entries->begin(), entries->end(), std::back_inserter(all));
+  }
+  return all;
+}
+
+absl::StatusOr<std::vector<Card>> Meeting::Cards() {
+  const absl::StatusOr<StoreEntries> entries = ListCards();
+  if (!entries.ok()) return entries.status();
+  if (entries->size() != members_.size()) {
+    return absl::UnavailableError(absl::StrCat("only ", entries->size(), " of ", members_.size(),
+                                               " members have their address at the store"));
+  }
+  std::vector<Card> cards;
+  cards.reserve(members_.size());
+  for (size_t rank = 0; rank < members_.size(); ++rank) {
+    absl::StatusOr<Card> card = ParseCard((*entries)[rank].second);
+    if (!card.ok()) {
+      return absl::Status(card.status().code(),
+                          absl::StrCat(members_[rank].Describe(), ": ", card.status().message()));
+    }
+    cards.push_back(*std::move(card));
+  }
+  return cards;
+}
+
+}  // namespace sluice

@@ -1,0 +1,73 @@
+// How members exchange their cards at the store: each calls it a few times, however many they are.
+#ifndef SLUICE_SRC_WORLD_MEETING_H_
+#define SLUICE_SRC_WORLD_MEETING_H_
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "sluice/store.h"
+#include "world/card.h"
+#include "world/member.h"
+#include "world/time_limit.h"
+
+namespace sluice {
+
+// One meeting of a list of members, which its prefix names. Thread: one.
+class Meeting {
+ public:
+  // `members` in the order of ranks, this one at `rank`.
+  Meeting(std::shared_ptr<Store> store, std::string prefix, std::vector<Member> members, int rank)
+      : store_(std::move(store)),
+        prefix_(std::move(prefix)),
+        members_(std::move(members)),
+        rank_(rank) {}
+  Meeting(const Meeting&) = delete;
+  Meeting& operator=(const Meeting&) = delete;
+
+  // Whether it has failed before this member came: then the next one counts.
+  absl::StatusOr<bool> IsOver();
+
+  // The cards of all, by rank, once all have come. `check` is asked every second whether the
+  // members are still there. An error here ends the meeting for all members. DeadlineExceeded names
+  // those that have not come.
+  absl::StatusOr<std::vector<Card>> Exchange(const Card& own, const TimeLimit& limit,
+                                             absl::FunctionRef<absl::Status()> check);
+
+  // Ends it with an error on all members that wait in it, unless all have come. False: all have.
+  bool Fail(const absl::Status& status);
+
+  // What this member has left at the store. Others may need it until all are known to have the
+  // cards, or until this member leaves.
+  std::vector<std::string> OwnKeys() const;
+
+  const std::vector<Member>& members() const { return members_; }
+  int rank() const { return rank_; }
+  const Member& member(size_t rank) const { return members_[rank]; }
+
+ private:
+  absl::StatusOr<std::vector<Card>> Meet(const Card& own, const TimeLimit& limit,
+                                         absl::FunctionRef<absl::Status()> check);
+  absl::Status WaitForWord(const TimeLimit& limit, absl::FunctionRef<absl::Status()> check);
+  absl::StatusOr<StoreEntries> ListCards();
+  absl::StatusOr<std::vector<Card>> Cards();
+  absl::Status NameThoseLate(const TimeLimit& limit);
+  std::string CardKey(int rank) const;
+  std::string CountKey() const;
+  std::string WordKey() const;
+
+  const std::shared_ptr<Store> store_;
+  const std::string prefix_;
+  const std::vector<Member> members_;
+  const int rank_;
+  bool has_word_ = false;  // the word is of this member
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_WORLD_MEETING_H_

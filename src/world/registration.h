@@ -1,0 +1,54 @@
+// A member's place in a world, from its arrival to its farewell.
+#ifndef SLUICE_SRC_WORLD_REGISTRATION_H_
+#define SLUICE_SRC_WORLD_REGISTRATION_H_
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "sluice/store.h"
+#include "world/member.h"
+
+namespace sluice {
+
+// Thread: one at a time.
+class Registration {
+ public:
+  // Numbers `member` and holds its place. AlreadyExists names who has the place.
+  static absl::StatusOr<std::unique_ptr<Registration>> Make(std::shared_ptr<Store> store,
+                                                            std::string world, Member member,
+                                                            absl::Duration lease);
+  // Farewell, as far as the store can be reached.
+  ~Registration();
+  Registration(const Registration&) = delete;
+  Registration& operator=(const Registration&) = delete;
+
+  const Member& member() const { return member_; }
+  // Whether the place is held still, as far as is known. Does not wait.
+  bool is_held() const { return lease_ != nullptr && lease_->status().ok(); }
+
+  // Takes the place again if it was lost meanwhile: this process was stopped, or its connection
+  // broke. Others may have named it as lost. AlreadyExists: another process has taken the place.
+  absl::Status Keep();
+
+ private:
+  Registration(std::shared_ptr<Store> store, std::string world, Member member, absl::Duration lease)
+      : store_(std::move(store)),
+        world_(std::move(world)),
+        member_(std::move(member)),
+        lease_length_(lease) {}
+  absl::Status Hold();
+
+  const std::shared_ptr<Store> store_;
+  const std::string world_;
+  const Member member_;
+  const absl::Duration lease_length_;
+  std::unique_ptr<Lease> lease_;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_WORLD_REGISTRATION_H_

@@ -1,0 +1,106 @@
+// Looks at the store, and what has changed between them.
+#include "world/roster.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+
+namespace sluice {
+namespace {
+
+// All members look whenever one has come, so in a large world they do so less often.
+absl::Duration PauseFor(size_t members) {
+  return std::min(absl::Microseconds(500) * static_cast<int64_t>(members), absl::Seconds(1));
+}
+
+std::string Describe(absl::Span<const Member> members) {
+  std::vector<std::string> names;
+  names.reserve(members.size());
+  for (const Member& member : members) names.push_back(member.Describe());
+  return NamesText(names);
+}
+
+bool Has(absl::Span<const Member> members, const std::string& id) {
+  return std::any_of(members.begin(), members.end(),
+                     [&](const Member& member) { return member.id == id; });
+}
+
+absl::Status LostError(absl::Span<const Member> lost) {
+  return absl::UnavailableError(absl::StrCat(Describe(lost), lost.size() == 1 ? " was" : " were",
+                                             " lost: the process has ended, or the "
+                                             "store hears nothing of it"));
+}
+
+}  // namespace
+
+Roster::Roster(std::shared_ptr<Store> store, std::string world,
+               std::unique_ptr<Registration> registration)
+    : store_(std::move(store)), world_(std::move(world)), registration_(std::move(registration)) {}
+
+absl::Status Roster::Look(absl::Duration wait) {
+  if (absl::Status status = registration_->Keep(); !status.ok()) return status;
+  const absl::StatusOr<StoreView> view =
+      store_->Watch(MembersPrefix(world_), wait > absl::ZeroDuration() ? version_ : 0, wait);
+  if (!view.ok()) return view.status();
+  version_ = view->version;
+  attendance_ = TakeAttendance(own(), view->entries);
+  if (attendance_.conflict.ok()) NoteLosses();
+  return attendance_.conflict;
+}
+
+void Roster::NoteLosses() {
+  for (const auto& [name, member] : seen_) {
+    if (Has(attendance_.lost, member.id)) untold_.emplace(name, member);
+  }
+  seen_.clear();
+  for (const Member& member : attendance_.present) {
+    seen_.emplace(member.Name(), member);
+    untold_.erase(member.Name());
+  }
+}
+
+absl::Status Roster::TellLosses() {
+  std::vector<Member> lost;
+  for (const auto& [name, member] : std::exchange(untold_, {})) lost.push_back(member);
+  return lost.empty() ? absl::OkStatus() : LostError(lost);
+}
+
+absl::Status Roster::WaitForAll(const TimeLimit& limit) {
+  absl::Duration wait = absl::ZeroDuration();
+  while (true) {
+    if (absl::Status status = Look(wait); !status.ok()) return status;
+    if (absl::Status status = TellLosses(); !status.ok()) return status;
+    if (attendance_.complete()) return absl::OkStatus();
+    if (limit.Passed()) {
+      return absl::DeadlineExceededError(absl::StrCat(
+          "after ", absl::FormatDuration(limit.length()), " ", NamesText(attendance_.missing),
+          attendance_.missing.size() == 1 ? " has" : " have", " not come"));
+    }
+    absl::SleepFor(std::min(PauseFor(attendance_.present.size()), limit.Left()));
+    wait = std::clamp(limit.Left(), absl::Milliseconds(1), kLook);
+  }
+}
+
+absl::Status Roster::Check(absl::Span<const Member> members, NeedsStore needs_store) {
+  if (needs_store == NeedsStore::kNo && (store_is_gone_ || !is_held())) return absl::OkStatus();
+  if (absl::Status status = Look(absl::ZeroDuration()); !status.ok()) {
+    if (needs_store == NeedsStore::kYes || !absl::IsUnavailable(status)) return status;
+    store_is_gone_ = true;
+    return absl::OkStatus();
+  }
+  store_is_gone_ = false;
+  std::vector<Member> lost;
+  std::vector<Member> left;
+  for (const Member& member : members) {
+    if (Has(attendance_.present, member.id)) continue;
+    (Has(attendance_.lost, member.id) ? lost : left).push_back(member);
+  }
+  if (!lost.empty()) return LostError(lost);
+  if (left.empty()) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat(Describe(left), " left, or joined anew"));
+}
+
+}  // namespace sluice

@@ -1,0 +1,69 @@
+// The members of a world as one of them has seen them at the store.
+#ifndef SLUICE_SRC_WORLD_ROSTER_H_
+#define SLUICE_SRC_WORLD_ROSTER_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "sluice/store.h"
+#include "world/attendance.h"
+#include "world/registration.h"
+#include "world/time_limit.h"
+
+namespace sluice {
+
+// Whether a step can do nothing without the store.
+enum class NeedsStore { kYes, kNo };
+
+// Thread: one at a time.
+class Roster {
+ public:
+  Roster(std::shared_ptr<Store> store, std::string world,
+         std::unique_ptr<Registration> registration);
+
+  const Member& own() const { return registration_->member(); }
+  bool is_held() const { return registration_->is_held(); }
+  // As of the last look.
+  const Attendance& attendance() const { return attendance_; }
+
+  // Looks at the store. May wait for a change there, but at most `wait`. FailedPrecondition: roles
+  // or sizes in conflict.
+  absl::Status Look(absl::Duration wait);
+
+  // Waits until nobody is missing. Unavailable names members that this roster has seen alive and
+  // that are lost; each is named once, and is then waited for as one that has not come.
+  absl::Status WaitForAll(const TimeLimit& limit);
+
+  // Whether these members are there still. Unavailable names those that are lost or have left. If
+  // the store is not needed, a store that is gone is no error, and is not asked again.
+  absl::Status Check(absl::Span<const Member> members, NeedsStore needs_store);
+
+  // How long the store may take to say that something has changed, at most.
+  static constexpr absl::Duration kLook = absl::Seconds(1);
+
+ private:
+  // Compares the last look with the one before.
+  void NoteLosses();
+  // The error for losses that have not been told.
+  absl::Status TellLosses();
+
+  const std::shared_ptr<Store> store_;
+  const std::string world_;
+  const std::unique_ptr<Registration> registration_;
+  Attendance attendance_;
+  uint64_t version_ = 0;
+  bool store_is_gone_ = false;            // as Check has found
+  std::map<std::string, Member> seen_;    // by name: present at the last look
+  std::map<std::string, Member> untold_;  // by name: lost, and WaitForAll has not said so
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_WORLD_ROSTER_H_

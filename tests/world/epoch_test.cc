@@ -1,0 +1,169 @@
+// Epochs of a world: members are lost, come back, and join, and the others go on.
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "sluice/fabric.h"
+#include "sluice/store.h"
+#include "sluice/world.h"
+#include "world/members.h"
+
+namespace sluice::world_test {
+namespace {
+
+using absl::StatusCode;
+using testing::HasSubstr;
+
+using Fabrics = std::vector<std::unique_ptr<Fabric>>;
+using Worlds = std::vector<std::unique_ptr<World>>;
+
+const std::vector<RoleSize>& Roles() {
+  static const auto* const kRoles = new std::vector<RoleSize>{{"trainer", 1}, {"server", 4}};
+  return *kRoles;
+}
+
+std::unique_ptr<World> JoinOne(const std::shared_ptr<Store>& store, const std::string& role,
+                               int rank) {
+  auto world = World::Join(MemberOptions(store, Roles(), role, rank));
+  EXPECT_TRUE(world.ok()) << world.status();
+  return world.ok() ? *std::move(world) : nullptr;
+}
+
+EpochOptions AtLeast(int servers) {
+  EpochOptions options;
+  options.at_least = {{"server", servers}};
+  return options;
+}
+
+// The next epoch of each world, in their order, which is that of ranks.
+Fabrics NextEpochs(const Worlds& worlds, int servers) {
+  Fabrics fabrics(worlds.size());
+  OnThreads(static_cast<int>(worlds.size()), [&](int i) {
+    const auto at = static_cast<size_t>(i);
+    auto fabric = worlds[at]->NextEpoch(AtLeast(servers));
+    EXPECT_TRUE(fabric.ok()) << fabric.status();
+    if (fabric.ok()) fabrics[at] = *std::move(fabric);
+  });
+  for (const auto& world : worlds) {
+    EXPECT_EQ(world->epoch(), worlds[0]->epoch());
+    EXPECT_EQ(world->epoch_members().size(), worlds.size());
+  }
+  return fabrics;
+}
+
+TEST(EpochTest, OfAllMembers) {
+  const std::shared_ptr<Store> store = MakeMemoryStore();
+  const Worlds worlds = JoinAll(AllOptions(store, Roles()));
+  EXPECT_EQ(worlds[0]->epoch(), 0);
+  for (int i = 1; i <= 20; ++i) {
+    const Fabrics fabrics = NextEpochs(worlds, 4);
+    EXPECT_EQ(worlds[0]->epoch(), i);
+    if (i % 5 == 0) ExpectGathers(fabrics);
+  }
+  // Nothing grows at the store.
+  EXPECT_LE(store->List("sluice/fabric/")->size(), 0u);
+  EXPECT_LE(store->List("sluice/epoch/")->size(), 20u);
+}
+
+TEST(EpochTest, WithoutThoseThatHaveLeftAndWithThoseThatJoin) {
+  const std::shared_ptr<Store> store = MakeMemoryStore();
+  Worlds worlds;
+  worlds.push_back(JoinOne(store, "trainer", 0));
+  worlds.push_back(JoinOne(store, "server", 1));
+  worlds.push_back(JoinOne(store, "server", 3));
+  ExpectGathers(NextEpochs(worlds, 2));
+  EXPECT_EQ(worlds[0]->epoch_members()[2].rank, 3);
+  worlds.erase(worlds.begin() + 1);
+  ExpectGathers(NextEpochs(worlds, 1));
+  EXPECT_EQ(worlds[0]->epoch_members()[1].rank, 3);
+  worlds.insert(worlds.begin() + 1, JoinOne(store, "server", 0));
+  ExpectGathers(NextEpochs(worlds, 1));
+  EXPECT_EQ(worlds[1]->epoch(), worlds[0]->epoch());
+}
+
+// As if the process had died: its lease ends without farewell, and it never calls.
+TEST(EpochTest, WithoutTheLost) {
+  const std::shared_ptr<Store> store = MakeMemoryStore();
+  Worlds worlds = JoinAll(AllOptions(store, Roles()));
+  const Fabrics first = NextEpochs(worlds, 1);
+  const std::unique_ptr<World> lost = std::move(worlds[2]);
+  worlds.erase(worlds.begin() + 2);
+  EXPECT_TRUE(store->Set("sluice/member/server/000001/here", "").ok());
+  ExpectGathers(NextEpochs(worlds, 1));
+  const auto members = worlds[0]->members();
+  ASSERT_EQ(members->size(), 5u);
+  EXPECT_FALSE((*members)[2].alive);
+}
+
+// The list of the epoch has it, and the others wait for it.
+TEST(EpochTest, WithoutThoseThatAreLostMeanwhile) {
+  const std::shared_ptr<Store> store = MakeMemoryStore();
+  Worlds worlds = JoinAll(AllOptions(store, Roles()));
+  const std::unique_ptr<World> lost = std::move(worlds[2]);
+  worlds.erase(worlds.begin() + 2);
+  Fabrics fabrics;
+  OnThreads(2, [&](int i) {
+    if (i == 0) {
+      fabrics = NextEpochs(worlds, 1);
+      return;
+    }
+    StoreView view;
+    while (view.entries.size() < 5) {  // four cards and the count
+      const auto next = store->Watch("sluice/fabric/", view.version, absl::Seconds(1));
+      ASSERT_TRUE(next.ok()) << next.status();
+      view = *next;
+    }
+    EXPECT_TRUE(store->Set("sluice/member/server/000001/here", "").ok());
+  });
+  ExpectGathers(fabrics);
+  EXPECT_EQ(worlds[0]->epoch_members().size(), 4u);
+}
+
+// It asks while the others are busy with an epoch; they come when they are done.
+TEST(EpochTest, AJoinerWaitsForTheOthers) {
+  const std::shared_ptr<Store> store = MakeMemoryStore();
+  Worlds worlds;
+  worlds.push_back(JoinOne(store, "trainer", 0));
+  worlds.push_back(JoinOne(store, "server", 0));
+  const Fabrics first = NextEpochs(worlds, 1);
+  worlds.push_back(JoinOne(store, "server", 1));
+  Fabrics fabrics(3);
+  OnThreads(2, [&](int i) {
+    if (i == 0) {
+      auto fabric = worlds[2]->NextEpoch(AtLeast(1));
+      EXPECT_TRUE(fabric.ok()) << fabric.status();
+      if (fabric.ok()) fabrics[2] = *std::move(fabric);
+      return;
+    }
+    ExpectGathers(first);
+    OnThreads(2, [&](int rank) {
+      const auto at = static_cast<size_t>(rank);
+      auto fabric = worlds[at]->NextEpoch(AtLeast(1));
+      EXPECT_TRUE(fabric.ok()) << fabric.status();
+      if (fabric.ok()) fabrics[at] = *std::move(fabric);
+    });
+  });
+  ExpectGathers(fabrics);
+  EXPECT_EQ(worlds[0]->epoch_members().size(), 3u);
+}
+
+TEST(EpochTest, WaitingForEnoughHasALimit) {
+  const auto world = JoinOne(MakeMemoryStore(), "server", 1);
+  EpochOptions options = AtLeast(2);
+  options.timeout = absl::Milliseconds(20);
+  const absl::Status status = world->NextEpoch(options).status();
+  EXPECT_EQ(status.code(), StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(status.ToString(), HasSubstr("1 of role server and 1 of role trainer"));
+  for (const RoleSize& bad :
+       {RoleSize{"judge", 1}, RoleSize{"server", 5}, RoleSize{"server", -1}}) {
+    options.at_least = {bad};
+    EXPECT_EQ(world->NextEpoch(options).status().code(), StatusCode::kInvalidArgument);
+  }
+}
+
+}  // namespace
+}  // namespace sluice::world_test

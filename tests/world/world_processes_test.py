@@ -1,0 +1,323 @@
+#!/usr/bin/env python3
+"""Members of worlds as processes that nobody's mpirun has started, and what befalls them.
+
+  world_processes_test.py WORLD_MEMBER
+"""
+import os
+import signal
+import subprocess
+import sys
+import unittest
+
+from members import Site
+
+PROGRAM = sys.argv.pop(1)
+# Whoever names another library for UCX takes it away, as under sanitizers.
+WIRES = ("tcp",) if "SLUICE_UCX_LIBRARY" in os.environ else ("tcp", "ucx")
+
+
+def all_done(members):
+    for member in members:
+        member.expect("done")
+        assert member.wait() == 0, member
+
+
+def errors(members):
+    """What each says last, after which it ends by itself."""
+    said = []
+    for member in members:
+        said.append(member.expect("error"))
+        assert member.wait() == 1, member
+    return said
+
+
+class OneJob(unittest.TestCase):
+    def test_of_many_sizes(self):
+        for size in (1, 2, 3, 5, 7, 16):
+            with self.subTest(size=size), Site(PROGRAM, {"member": size}) as site:
+                members = site.all(kib=8)
+                for rank, member in enumerate(members):
+                    line = member.expect("fabric")
+                    nodes = ",".join("0" * size)
+                    self.assertEqual(line, f"fabric {rank} of {size} on nodes {nodes}")
+                all_done(members)
+
+    def test_as_torchrun_would_start_it(self):
+        with Site(PROGRAM, {"member": 3}) as site:
+            members = [
+                site.member("member", rank, SLUICE_WORLD="", SLUICE_ROLES="", SLUICE_ROLE="",
+                            SLUICE_RANK="", SLUICE_SIZE="", RANK=str(rank), WORLD_SIZE="3",
+                            MASTER_ADDR="127.0.0.1", MASTER_PORT=str(site.port - 1))
+                for rank in range(3)]
+            all_done(members)
+
+    def test_without_direct_copies(self):
+        with Site(PROGRAM, {"member": 3}) as site:
+            all_done(site.all("no-direct", kib=1000))
+
+    def test_over_what_wires_there_are(self):
+        for wires in WIRES:
+            with self.subTest(wires=wires), Site(PROGRAM, {"member": 2}) as site:
+                all_done(site.all("no-direct", SLUICE_WIRES=wires))
+
+    def test_members_that_have_done_their_part_may_leave(self):
+        for args in ((), ("no-direct",)):
+            with self.subTest(args=args), Site(PROGRAM, {"member": 12}) as site:
+                site.store()
+                last = site.member("member", 5, "wait-end", *args)
+                others = [site.member("member", rank, *args) for rank in range(12) if rank != 5]
+                last.expect("waits")
+                all_done(others)
+                last.go_on()
+                all_done([last])
+
+
+class TwoJobs(unittest.TestCase):
+    ROLES = {"trainer": 2, "server": 3}
+
+    def test_trainers_first(self):
+        with Site(PROGRAM, self.ROLES) as site:
+            trainers = site.job("trainer")
+            for trainer in trainers:
+                trainer.expect("joined")
+            servers = site.job("server")
+            all_done(trainers + servers)
+            self.assertIn("fabric 2 of 5 on nodes 0,0,0,0,0", servers[0].said)
+
+    def test_servers_first(self):
+        with Site(PROGRAM, self.ROLES) as site:
+            servers = site.job("server")
+            all_done(site.job("trainer") + servers)
+
+    def test_servers_first_at_a_store_apart(self):
+        with Site(PROGRAM, self.ROLES) as site:
+            site.store()
+            servers = site.job("server")
+            for server in servers:
+                server.expect("joined")
+            all_done(site.job("trainer") + servers)
+
+    def test_each_knows_its_own_size_alone(self):
+        with Site(PROGRAM, self.ROLES) as site:
+            site.store()
+            all_done(site.all(SLUICE_ROLES="trainer,server"))
+
+    def test_one_after_the_other_at_one_store(self):
+        with Site(PROGRAM, self.ROLES) as site:
+            site.store()
+            for _ in range(2):
+                all_done(site.all())
+
+
+class BadInput(unittest.TestCase):
+    def test_a_wrong_token(self):
+        with Site(PROGRAM, {"member": 2}) as site:
+            site.store()
+            said = errors([site.member("member", 0, SLUICE_TOKEN="wrong")])
+            self.assertIn("PERMISSION_DENIED", said[0])
+
+    def test_two_members_of_one_rank(self):
+        with Site(PROGRAM, {"member": 2}) as site:
+            site.store()
+            first = site.member("member", 1)
+            first.expect("joined")
+            said = errors([site.member("member", 1)])[0]
+            self.assertIn("ALREADY_EXISTS", said)
+            self.assertIn(f"process {first.process.pid} ", said)
+            all_done([site.member("member", 0), first])
+
+    def test_another_size(self):
+        with Site(PROGRAM, {"member": 2}) as site:
+            site.store()
+            first = site.member("member", 1)
+            first.expect("joined")
+            said = errors([site.member("member", 0, SLUICE_SIZE="3", SLUICE_ROLES="member:3")])[0]
+            self.assertIn("FAILED_PRECONDITION", said)
+            self.assertIn("member:3", said)
+            self.assertIn(f"process {first.process.pid} ", said)
+            all_done([site.member("member", 0), first])
+
+    def test_someone_who_does_not_come(self):
+        with Site(PROGRAM, {"member": 3}) as site:
+            site.store()
+            members = [site.member("member", rank, SLUICE_WORLD_TIMEOUT="1s") for rank in (0, 2)]
+            for said in errors(members):
+                self.assertIn("DEADLINE_EXCEEDED", said)
+                self.assertIn("member 1", said)
+
+    def test_no_store(self):
+        with Site(PROGRAM, {"member": 2}) as site:
+            said = errors([site.member("member", 1, SLUICE_WORLD="tcp://127.0.0.1")])[0]
+            self.assertIn("tcp://HOST:PORT", said)
+
+
+class Ends(unittest.TestCase):
+    ROLES = {"trainer": 1, "server": 3}
+
+    def kill_in_transfer(self, victim, *args):
+        with Site(PROGRAM, self.ROLES) as site:
+            members = site.all(*args, steps=0, kib=1000)
+            for member in members:
+                member.expect("step 3")
+            members[victim].signal(signal.SIGKILL)
+            survivors = members[:victim] + members[victim + 1:]
+            for said in errors(survivors):
+                self.assertIn(f"rank {victim}", said)
+
+    def test_kill_in_a_transfer(self):
+        for victim in range(4):
+            with self.subTest(victim=victim):
+                self.kill_in_transfer(victim)
+
+    def test_kill_in_a_transfer_without_direct_copies(self):
+        for victim in range(4):
+            with self.subTest(victim=victim):
+                self.kill_in_transfer(victim, "no-direct")
+
+    def test_kill_before_the_fabric(self):
+        with Site(PROGRAM, self.ROLES) as site:
+            site.store()
+            late = site.member("server", 2, "wait-fabric")
+            late.expect("joined")
+            others = [site.member("trainer", 0), site.member("server", 0),
+                      site.member("server", 1)]
+            for other in others:
+                other.expect("joined")
+            late.signal(signal.SIGKILL)
+            for said in errors(others):
+                self.assertIn("server 2 (process", said)
+
+    def test_kill_after_the_fabric(self):
+        with Site(PROGRAM, self.ROLES) as site:
+            site.store()
+            late = site.member("server", 2, "wait-session")
+            others = [site.member("trainer", 0), site.member("server", 0),
+                      site.member("server", 1)]
+            late.expect("fabric")
+            for other in others:
+                other.expect("fabric")
+            late.signal(signal.SIGKILL)
+            for said in errors(others):
+                self.assertIn("rank 3", said)
+
+    def test_the_store_ends_before_the_fabric(self):
+        with Site(PROGRAM, self.ROLES) as site:
+            store = site.store()
+            members = [site.member("trainer", 0), site.member("server", 1)]
+            for member in members:
+                member.expect("joined")
+            store.signal(signal.SIGKILL)
+            for said in errors(members):
+                self.assertIn("UNAVAILABLE", said)
+
+    def test_the_store_ends_after_the_fabric(self):
+        with Site(PROGRAM, self.ROLES) as site:
+            store = site.store()
+            members = site.all("wait-session", steps=20)
+            for member in members:
+                member.expect("fabric")
+            store.signal(signal.SIGKILL)
+            store.wait()
+            for member in members:
+                member.go_on()
+            all_done(members)
+
+    def test_a_stopped_member_goes_on(self):
+        with Site(PROGRAM, self.ROLES) as site:
+            site.store()
+            members = site.all(steps=50)
+            members[2].expect("step 1")
+            members[2].signal(signal.SIGSTOP)
+            members[0].expect("step 1")
+            members[2].signal(signal.SIGCONT)
+            all_done(members)
+
+    def test_a_stopped_member_is_named(self):
+        for args in ((), ("no-direct",)):
+            with self.subTest(args=args), Site(PROGRAM, self.ROLES) as site:
+                members = site.all(*args, steps=0, silence_s=10)
+                for member in members:
+                    member.expect("step 3")
+                members[2].signal(signal.SIGSTOP)
+                for said in errors(members[:2] + members[3:]):
+                    self.assertIn("rank 2", said)
+                    self.assertIn("DEADLINE_EXCEEDED", said)
+
+
+def may_unshare(*flags):
+    return subprocess.run(["unshare", *flags, "true"], stdout=subprocess.DEVNULL,
+                          stderr=subprocess.DEVNULL, check=False).returncode == 0
+
+
+class Containers(unittest.TestCase):
+    """Members of one host that namespaces keep apart, or not."""
+
+    PIDS = ("--pid", "--fork", "--kill-child", "--mount-proc")
+
+    def nodes(self, flags, *args, below=(), **environment):
+        if not may_unshare(*flags):
+            self.skipTest(f"unshare {' '.join(flags)} is not allowed here")
+        with Site(PROGRAM, {"member": 4}) as site:
+            inside = ("unshare", *flags, *below)
+            members = [site.member("member", rank, *args, below=inside if rank == 2 else (),
+                                   **environment) for rank in range(4)]
+            line = members[2].expect("fabric")
+            all_done(members)
+        return line.split()[-1]
+
+    def test_other_process_numbers_are_another_node(self):
+        for wires in WIRES:
+            with self.subTest(wires=wires):
+                self.assertEqual(self.nodes(self.PIDS, SLUICE_WIRES=wires), "0,0,1,0")
+
+    def kill_across_nodes(self, victim, wires):
+        with Site(PROGRAM, {"member": 4}) as site:
+            members = [site.member("member", rank, steps=0, kib=500, SLUICE_WIRES=wires,
+                                   below=("unshare", *self.PIDS) if rank > 1 else ())
+                       for rank in range(4)]
+            for member in members:
+                member.expect("step 3")
+            members[victim].signal(signal.SIGKILL)  # unshare takes the member with it
+            for said in errors(members[:victim] + members[victim + 1:]):
+                self.assertIn(f"rank {victim}", said)
+
+    def test_a_kill_is_noticed_across_nodes(self):
+        if not may_unshare(*self.PIDS):
+            self.skipTest("unshare is not allowed here")
+        for wires in WIRES:
+            for victim in (0, 3):
+                with self.subTest(wires=wires, victim=victim):
+                    self.kill_across_nodes(victim, wires)
+
+    def test_another_user_namespace_is_another_node(self):
+        self.assertEqual(self.nodes(("--user",)), "0,0,1,0")
+
+    def test_another_host_name_is_the_same_node(self):
+        renamed = ("sh", "-c", 'hostname elsewhere; exec "$@"', "sh")
+        self.assertEqual(self.nodes(("--uts",), below=renamed), "0,0,0,0")
+
+
+class Epochs(unittest.TestCase):
+    ROLES = {"trainer": 1, "server": 3}
+
+    def test_others_go_on_and_a_new_process_joins(self):
+        for args in ((), ("no-direct",)):
+            with self.subTest(args=args), Site(PROGRAM, self.ROLES) as site:
+                site.store()
+                members = site.all("epochs", *args, steps=20)
+                for member in members:
+                    member.expect("epoch .* of 4")
+                    member.expect("step 3")
+                members[2].signal(signal.SIGKILL)
+                survivors = members[:2] + members[3:]
+                for survivor in survivors:
+                    survivor.expect("epoch .* of 3")
+                    survivor.expect("step 3")
+                joiner = site.member("server", 1, "epochs", *args, steps=20)
+                for member in [*survivors, joiner]:
+                    member.expect("epoch .* of 4")
+                    member.expect("step 20")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,66 @@
+// Sessions over worlds: whole jobs with every byte verified, and what is left of them after the
+// world.
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "oracle/sampled.h"
+#include "session/job.h"
+#include "session/world.h"
+#include "sluice/store.h"
+#include "transport/ucx/ucx_worker.h"
+#include "world/members.h"
+
+namespace sluice::world_test {
+namespace {
+
+using session_test::MakeRandomJob;
+using session_test::RandomJob;
+using session_test::Rank;
+using session_test::RunJob;
+using session_test::RunRanksOn;
+
+class WorldSessionTest : public testing::TestWithParam<int> {};
+
+TEST_P(WorldSessionTest, EveryByteIsRight) {
+  const int size = GetParam();
+  const auto seeds = static_cast<uint64_t>(oracle::Sampled(48 / (size + 3)));
+  for (uint64_t seed = 1; seed <= seeds; ++seed) {
+    const RandomJob job = MakeRandomJob(seed * 100 + static_cast<uint64_t>(size), size);
+    const bool direct = seed % 2 == 0;
+    RunRanksOn(
+        WorldFabrics(size), [&](Rank& self) { RunJob(self, job, seed); }, direct);
+    ASSERT_FALSE(HasFailure()) << "seed " << seed << " with " << size << " ranks";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, WorldSessionTest, testing::Values(1, 2, 3, 5, 8, 16),
+                         testing::PrintToStringParamName());
+
+TEST(WorldSessionUcxTest, EveryByteIsRight) {
+  if (oracle::kSanitized) GTEST_SKIP() << "UCX patches functions that sanitizers patch too";
+  if (const auto worker = UcxWorker::Create(); !worker.ok()) GTEST_SKIP() << worker.status();
+  for (uint64_t seed = 1; seed <= 4; ++seed) {
+    const RandomJob job = MakeRandomJob(seed, 3);
+    RunRanksOn(WorldFabrics(3, "ucx"), [&](Rank& self) { RunJob(self, job, seed); });
+  }
+}
+
+// Two sessions of one world, one after the other and both at once.
+TEST(WorldSessionsTest, SeveralOfOneWorld) {
+  const auto worlds = JoinAll(AllOptions(MakeMemoryStore(), {{"trainer", 1}, {"server", 2}}));
+  auto first = MakeFabrics(worlds);
+  auto second = MakeFabrics(worlds);
+  OnThreads(2, [&](int i) {
+    const auto seed = static_cast<uint64_t>(i) + 1;
+    const RandomJob job = MakeRandomJob(seed, 3);
+    RunRanksOn(std::move(i == 0 ? first : second), [&](Rank& self) { RunJob(self, job, seed); });
+  });
+  const RandomJob job = MakeRandomJob(3, 3);
+  RunRanksOn(MakeFabrics(worlds), [&](Rank& self) { RunJob(self, job, 3); });
+}
+
+}  // namespace
+}  // namespace sluice::world_test
