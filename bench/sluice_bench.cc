@@ -1,10 +1,5 @@
-// sluice-bench: measures and checks Sluice, mostly under mpirun.
-#include <mpi.h>
-
+// sluice-bench: measures and checks Sluice, on one rank or many, whatever has started them.
 #include <CLI/CLI.hpp>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <iostream>
 #include <string>
 
@@ -19,6 +14,8 @@
 #include "job/exit_codes.h"
 #include "job/flags.h"
 #include "job/help.h"
+#include "job/job.h"
+#include "job/launch.h"
 #include "reshard/options.h"
 #include "reshard/plan_only.h"
 #include "reshard/reshard.h"
@@ -28,26 +25,9 @@
 #include "stream/stream.h"
 #include "workload/presets.h"
 
-namespace {
-
-// Before MPI is initialised, only the launcher's environment tells which process is to print.
-bool IsFirstProcess() {
-  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"}) {
-    const char* rank = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): one thread yet
-    if (rank != nullptr) return std::strcmp(rank, "0") == 0;
-  }
-  return true;
-}
-
-bool StartMpi(int* argc, char*** argv, bool progress_thread) {
-  int provided = 0;
-  const int wanted = progress_thread ? MPI_THREAD_MULTIPLE : MPI_THREAD_FUNNELED;
-  return MPI_Init_thread(argc, argv, wanted, &provided) == MPI_SUCCESS;
-}
-
-}  // namespace
-
 int main(int argc, char** argv) {
+  // Before there is a job, only the launcher's environment tells which process is to print.
+  const bool is_first = sluice::bench::OwnLaunch().rank == 0;
   sluice::bench::Options options;
   sluice::bench::ShardsOptions shards_options;
   sluice::bench::StreamBenchOptions stream_options;
@@ -55,7 +35,8 @@ int main(int argc, char** argv) {
                "sluice-bench");
   app.set_version_flag(
       "--version", absl::StrCat("sluice-bench ", SLUICE_VERSION, " (", sluice::bench::BuiltWith(),
-                                ")\nbuilt in: MPI, ", sluice::bench::GpuBuiltWith()));
+                                ")\nbuilt in: ", sluice::bench::HasMpi() ? "MPI, " : "no MPI, ",
+                                sluice::bench::GpuBuiltWith()));
   app.require_subcommand(1);
   CLI::App* reshard = app.add_subcommand("reshard", "redistribute tensors between two layouts");
   sluice::bench::AddFlags(reshard, &options);
@@ -78,47 +59,49 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0)
-      return IsFirstProcess() ? app.exit(error) : sluice::bench::kGoodExit;
+    if (error.get_exit_code() == 0) return is_first ? app.exit(error) : sluice::bench::kGoodExit;
     if (sluice::bench::NamesNoCommand(app)) {
-      if (IsFirstProcess()) std::cerr << sluice::bench::NoCommandText(app, argc, argv);
+      if (is_first) std::cerr << sluice::bench::NoCommandText(app, argc, argv);
       return sluice::bench::kBadUsageExit;
     }
     flags = absl::InvalidArgumentError(error.what());
+    options.fabric = stream_options.fabric = sluice::bench::FindFabric(argc, argv);
+    checkpoint_options.fabric = doctor_options.fabric = options.fabric;
     options.json_file = stream_options.json_file = sluice::bench::FindJsonFile(argc, argv);
     shards_options.flags = flags;
     shards_options.json_file = options.json_file;
     checkpoint_options.json_file = doctor_options.json_file = options.json_file;
   }
   if (shards->parsed()) {
-    // Under mpirun one process does it for all.
-    return IsFirstProcess() ? sluice::bench::RunShards(shards_options) : sluice::bench::kGoodExit;
+    // Of many processes one does it for all.
+    return is_first ? sluice::bench::RunShards(shards_options) : sluice::bench::kGoodExit;
   }
+  // Each command waits for ranks as long as its own flags say.
+  const auto start = [&](const auto& of_command, bool all_threads) {
+    return sluice::bench::StartJob(
+        {of_command.fabric, all_threads, of_command.timeout(), &argc, &argv});
+  };
   if (stream->parsed()) {
     if (flags.ok()) flags = sluice::bench::ParseStreamTexts(&stream_options);
-    if (!StartMpi(&argc, &argv, stream_options.progress_thread != 0))
-      return sluice::bench::kFailedExit;
-    return sluice::bench::RunStream(stream_options, flags);
+    return sluice::bench::RunStream(start(stream_options, stream_options.progress_thread != 0),
+                                    stream_options, flags);
   }
   if (checkpoint->parsed()) {
-    if (!StartMpi(&argc, &argv, checkpoint_options.progress_thread))
-      return sluice::bench::kFailedExit;
-    return sluice::bench::RunCheckpoint(checkpoint_options, flags);
+    return sluice::bench::RunCheckpoint(
+        start(checkpoint_options, checkpoint_options.progress_thread), checkpoint_options, flags);
   }
   if (doctor->parsed()) {
     // It asks for all threads, to say which of them MPI allows.
-    if (!StartMpi(&argc, &argv, true)) return sluice::bench::kFailedExit;
-    return sluice::bench::RunDoctor(doctor_options, flags);
+    return sluice::bench::RunDoctor(start(doctor_options, true), doctor_options, flags);
   }
   if (flags.ok() && options.list_presets) {
-    if (IsFirstProcess()) std::cout << sluice::bench::PresetListText();
+    if (is_first) std::cout << sluice::bench::PresetListText();
     return sluice::bench::kGoodExit;
   }
   if (flags.ok()) flags = sluice::bench::ParseTexts(&options);
   if (options.plan_only) {
-    // Under mpirun one process plans for all.
-    return IsFirstProcess() ? sluice::bench::RunPlanOnly(options, flags) : sluice::bench::kGoodExit;
+    // Of many processes one plans for all.
+    return is_first ? sluice::bench::RunPlanOnly(options, flags) : sluice::bench::kGoodExit;
   }
-  if (!StartMpi(&argc, &argv, options.progress_thread)) return sluice::bench::kFailedExit;
-  return sluice::bench::RunReshard(options, flags);
+  return sluice::bench::RunReshard(start(options, options.progress_thread), options, flags);
 }

@@ -40,8 +40,9 @@ install(FILES ${CMAKE_BINARY_DIR}/sluice-config.cmake
 # The programs find models and systems in ../share/sluice, wherever the tree is moved to. They find
 # libraries that are in no system folder, as CUDA's, where they were linked.
 if(TARGET sluice-bench)
-  set_target_properties(sluice-bench sluice-sim PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
-  install(TARGETS sluice-bench sluice-sim RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  set(_programs sluice-bench sluice-sim sluice-store)
+  set_target_properties(${_programs} PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
+  install(TARGETS ${_programs} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
   install(DIRECTORY bench/models bench/systems DESTINATION ${CMAKE_INSTALL_DATADIR}/sluice
           FILES_MATCHING PATTERN "*.json")
   install(FILES docs/recipes.json DESTINATION ${CMAKE_INSTALL_DATADIR}/sluice/cases)

@@ -5,7 +5,7 @@
 // anew in each epoch. Every value of every batch is checked.
 //
 //   mpirun -np 4 data_loader [DIRECTORY for the records]
-#include <mpi.h>
+//   scripts/spawn.sh -n 4 data_loader     # without MPI
 #include <unistd.h>
 
 #include <array>
@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "sluice/mpi.h"
+#include "ranks.h"
 #include "sluice/session.h"
 #include "sluice/stream.h"
 
@@ -91,8 +91,9 @@ int64_t Train(sluice::Stream* stream, int64_t items) {
 
 // One part of the job: opens the stream where `cursor` says and takes `items` of it. Afterwards
 // `cursor` says where to go on.
-int64_t RunPart(sluice::Session* session, const sluice::StreamOptions& options, int64_t items,
-                std::string* cursor, int64_t* taken) {
+int64_t RunPart(examples::Ranks* ranks, sluice::Session* session,
+                const sluice::StreamOptions& options, int64_t items, std::string* cursor,
+                int64_t* taken) {
   sluice::StreamOptions resumed = options;
   resumed.order.cursor = *cursor;
   absl::StatusOr<std::unique_ptr<sluice::Stream>> stream = OpenStream(session, resumed);
@@ -103,28 +104,34 @@ int64_t RunPart(sluice::Session* session, const sluice::StreamOptions& options, 
   const int64_t wrong = Train(stream->get(), items);
   *cursor = (*stream)->Cursor();
   *taken += (*stream)->stats().items;
-  MPI_Barrier(MPI_COMM_WORLD);  // who closes a shared stream early ends it for the others
+  ranks->Barrier();  // who closes a shared stream early ends it for the others
   return wrong;
 }
 
-int Run(const std::string& directory, int rank, int ranks) {
-  absl::StatusOr<std::unique_ptr<sluice::Fabric>> fabric = sluice::MakeMpiFabric(MPI_COMM_WORLD);
+int Run(const std::string& directory, examples::Ranks* job) {
+  const int rank = job->rank();
+  const int ranks = job->size();
+  absl::StatusOr<std::unique_ptr<sluice::Fabric>> fabric = job->MakeFabric();
   if (!fabric.ok()) return 1;
   auto session = sluice::Session::Create(*std::move(fabric), {});
   if (!session.ok()) {
     std::fprintf(stderr, "%s\n", session.status().ToString().c_str());
     return 1;
   }
+  job->SetMeanwhile([&] { (*session)->Poll().IgnoreError(); });
   const sluice::StreamOptions options = OptionsOf(directory, rank, ranks);
   const int64_t half = kFiles * kRecordsPerFile * kEpochs / ranks / 2;
   std::string cursor;
   std::array<int64_t, 2> sums = {0, 0};  // wrong values, items
   for (const int64_t items : {half, INT64_MAX}) {
-    const int64_t wrong = RunPart(session->get(), options, items, &cursor, &sums[1]);
-    if (wrong < 0) return 1;
+    const int64_t wrong = RunPart(job, session->get(), options, items, &cursor, &sums[1]);
     sums[0] += wrong;
+    if (wrong >= 0) continue;
+    job->SetMeanwhile(nullptr);
+    return 1;
   }
-  MPI_Allreduce(MPI_IN_PLACE, sums.data(), 2, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
+  for (int64_t& sum : sums) sum = job->Sum(sum);
+  job->SetMeanwhile(nullptr);
   const int64_t expected = kFiles * kRecordsPerFile * kEpochs;
   if (rank == 0) {
     std::printf("%lld of %lld records came to %d ranks in %lld epochs, %lld values wrong\n",
@@ -137,26 +144,18 @@ int Run(const std::string& directory, int rank, int ranks) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  int rank = 0;
-  int ranks = 1;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  const std::unique_ptr<examples::Ranks> ranks = examples::Ranks::Start(&argc, &argv);
   // Rank 0 writes the records where all can read them.
-  std::array<char, 4096> directory = {};
-  int written = 0;
-  if (rank == 0) {
-    const std::string pattern = std::string(argc > 1 ? argv[1] : "/tmp") + "/records-XXXXXX";
-    pattern.copy(directory.data(), directory.size() - 1);
-    written = mkdtemp(directory.data()) != nullptr && WriteRecords(directory.data()) ? 1 : 0;
-    if (written == 0) std::fprintf(stderr, "cannot write records as %s\n", pattern.c_str());
+  std::string directory;  // empty: there are none
+  if (ranks->rank() == 0) {
+    std::string pattern = std::string(argc > 1 ? argv[1] : "/tmp") + "/records-XXXXXX";
+    if (mkdtemp(pattern.data()) != nullptr && WriteRecords(pattern)) directory = pattern;
+    if (directory.empty()) std::fprintf(stderr, "cannot write records as %s\n", pattern.c_str());
   }
-  MPI_Bcast(directory.data(), static_cast<int>(directory.size()), MPI_CHAR, 0, MPI_COMM_WORLD);
-  MPI_Bcast(&written, 1, MPI_INT, 0, MPI_COMM_WORLD);
-  const int failed = written == 1 ? Run(directory.data(), rank, ranks) : 1;
-  MPI_Barrier(MPI_COMM_WORLD);
+  directory = ranks->AllGather(directory)[0];
+  const int failed = directory.empty() ? 1 : Run(directory, ranks.get());
+  ranks->Barrier();
   std::error_code ignored;
-  if (rank == 0) std::filesystem::remove_all(directory.data(), ignored);
-  MPI_Finalize();
+  if (ranks->rank() == 0 && !directory.empty()) std::filesystem::remove_all(directory, ignored);
   return failed;
 }

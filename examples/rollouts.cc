@@ -10,11 +10,10 @@
 // cores.
 //
 //   mpirun -np 4 rollouts [--trace FILE] [--messages]
+//   scripts/spawn.sh -n 4 rollouts     # without MPI
 //     --trace FILE  writes what stream and transfers did, on all ranks, for ui.perfetto.dev
 //     --messages    sends messages within a node, too, instead of copying
 #include "rollouts.h"
-
-#include <mpi.h>
 
 #include <algorithm>
 #include <atomic>
@@ -27,14 +26,12 @@
 
 #include "absl/time/clock.h"
 #include "rollouts_report.h"
-#include "sluice/mpi.h"
 #include "sluice/session.h"
 #include "sluice/stream.h"
 
 namespace {
 
 using rollouts::Check;
-using rollouts::CheckOk;
 using rollouts::Head;
 using rollouts::kBatches;
 using rollouts::kPerBatch;
@@ -74,11 +71,13 @@ sluice::TransferSpec MakeSpec(int ranks, int trainers) {
 
 class Actor {
  public:
-  Actor(sluice::Session* session, int trainers)
-      : session_(session), transfer_(Check(session->Compile(MakeSpec(session->size(), trainers)))) {
+  Actor(examples::Ranks* ranks, sluice::Session* session, int trainers)
+      : ranks_(ranks),
+        session_(session),
+        transfer_(Check(ranks, session->Compile(MakeSpec(session->size(), trainers)))) {
     const sluice::TensorTransfer& weights = transfer_->spec().tensors[0];
     if (session->rank() < trainers) {
-      const auto ranges = Check(OwnedRanges(weights.src, weights.shape, session->rank()));
+      const auto ranges = Check(ranks, OwnedRanges(weights.src, weights.shape, session->rank()));
       if (!ranges[0].empty()) {  // uneven shards may be
         first_ = static_cast<size_t>(ranges[0].front().begin);
         shard_.resize(static_cast<size_t>(ranges[0].back().end) - first_, rollouts::kNothing);
@@ -89,14 +88,14 @@ class Actor {
   // Takes all batches: computes an update with each while the next is made, then has all ranks
   // play with it.
   void Run() {
-    stream_ = Check(OpenStream(session_, Options()));
-    sluice::Lease lease = Check(stream_->Next());
+    stream_ = Check(ranks_, OpenStream(session_, Options()));
+    sluice::Lease lease = Check(ranks_, stream_->Next());
     for (int64_t batch = 0; !lease.end(); ++batch) {
       const uint64_t digest = Look(lease, batch);
       rollouts::Learn(digest, first_, absl::MakeSpan(shard_));
       ++updates_;
       absl::SleepFor(kUpdateTime);
-      sluice::Lease next = Check(stream_->Next());
+      sluice::Lease next = Check(ranks_, stream_->Next());
       Publish();  // nothing is being made now
       stream_->EndUpdate();
       lease = std::move(next);
@@ -163,9 +162,10 @@ class Actor {
     const std::vector<sluice::TensorView> to = {
         sluice::DenseView(policy_.weights.data(), all, kU64),
         sluice::DenseView(&policy_.updates, one, kU64)};
-    CheckOk(Check(session_->Start(transfer_, from, to)).Wait());
+    ranks_->CheckOk(Check(ranks_, session_->Start(transfer_, from, to)).Wait());
   }
 
+  examples::Ranks* const ranks_;
   sluice::Session* const session_;
   sluice::Transfer* const transfer_;
   Policy policy_;                // what this rank plays with
@@ -178,7 +178,7 @@ class Actor {
   uint64_t digest_ = rollouts::kNothing;
 };
 
-int Run(int argc, char** argv, bool threads) {
+int Run(int argc, char** argv, examples::Ranks* ranks) {
   std::string trace;
   sluice::SessionOptions options;
   for (int i = 1; i < argc; ++i) {
@@ -188,36 +188,36 @@ int Run(int argc, char** argv, bool threads) {
     } else if (argument == "--trace" && i + 1 < argc) {
       trace = argv[++i];
     } else {
-      return rollouts::Usage(argument);
+      return rollouts::Usage(*ranks, argument);
     }
   }
   options.budget_buckets = kBuckets;
   options.bucket_bytes = 64 << 10;
-  options.progress_thread = threads;  // so that rollouts cross while a trainer computes
   options.trace_events = trace.empty() ? 0 : 1 << 16;
-  auto session =
-      Check(sluice::Session::Create(Check(sluice::MakeMpiFabric(MPI_COMM_WORLD)), options));
+  auto fabric = Check(ranks, ranks->MakeFabric());
+  // So that rollouts cross while a trainer computes, where the fabric allows it.
+  options.progress_thread = fabric->CheckOtherThread().ok();
+  auto session = Check(ranks, sluice::Session::Create(std::move(fabric), options));
+  ranks->SetMeanwhile([&] { session->Poll().IgnoreError(); });
 
   const absl::Time begin = absl::Now();
-  Actor actor(session.get(), std::max(1, session->size() / 2));
+  Actor actor(ranks, session.get(), std::max(1, session->size() / 2));
   actor.Run();
   Seen seen = actor.seen();
   seen.took_us = absl::ToInt64Microseconds(absl::Now() - begin);
   seen.computed_us = absl::ToInt64Microseconds(kBatches * kUpdateTime);
   seen.buckets_peak = session->counters().buckets_peak;
   seen.staging_peak = session->counters().staging_bytes_peak;
-  bool right = rollouts::Report(seen, actor.digest(), kBuckets);
-  if (!trace.empty()) right = rollouts::WriteTrace(*session, trace) && right;
-  CheckOk(session->Close());
+  bool right = rollouts::Report(ranks, seen, actor.digest(), kBuckets);
+  if (!trace.empty()) right = rollouts::WriteTrace(ranks, *session, trace) && right;
+  ranks->SetMeanwhile(nullptr);
+  ranks->CheckOk(session->Close());
   return right ? 0 : 1;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  int provided = 0;
-  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
-  const int failed = Run(argc, argv, provided == MPI_THREAD_MULTIPLE);
-  MPI_Finalize();
-  return failed;
+  const std::unique_ptr<examples::Ranks> ranks = examples::Ranks::Start(&argc, &argv);
+  return Run(argc, argv, ranks.get());
 }

@@ -3,33 +3,25 @@
 #ifndef SLUICE_EXAMPLES_ROLLOUTS_REPORT_H_
 #define SLUICE_EXAMPLES_ROLLOUTS_REPORT_H_
 
-#include <mpi.h>
-
+#include <algorithm>
 #include <cstdint>
 #include <fstream>
 #include <iostream>
-#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "ranks.h"
 #include "rollouts.h"
 #include "sluice/session.h"
 #include "sluice/trace.h"
 
 namespace rollouts {
 
-// Ends the whole job: ranks that wait for this one would wait for ever.
-inline void CheckOk(const absl::Status& status) {
-  if (status.ok()) return;
-  std::cerr << "rollouts: " << status << std::endl;
-  MPI_Abort(MPI_COMM_WORLD, 1);
-}
-
 template <typename T>
-T Check(absl::StatusOr<T> value) {
-  CheckOk(value.status());
+T Check(examples::Ranks* ranks, absl::StatusOr<T> value) {
+  ranks->CheckOk(value.status());
   return *std::move(value);
 }
 
@@ -49,38 +41,35 @@ struct Seen {
   int64_t took_us = 0;
 };
 
-inline int64_t OverRanks(int64_t value, MPI_Op op) {
-  int64_t result = 0;
-  MPI_Allreduce(&value, &result, 1, MPI_INT64_T, op, MPI_COMM_WORLD);
-  return result;
+inline int64_t MostOf(examples::Ranks* ranks, int64_t value) {
+  const std::vector<int64_t> all = ranks->AllGather(value);
+  return *std::max_element(all.begin(), all.end());
 }
 
+inline int64_t LeastOf(examples::Ranks* ranks, int64_t value) { return -MostOf(ranks, -value); }
+
 // Says what is in it on rank 0, and on all ranks whether all of it is right. Collective.
-inline bool Report(const Seen& mine, uint64_t digest, int64_t buckets) {
-  int ranks = 1;
-  int rank = 0;
-  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+inline bool Report(examples::Ranks* ranks, const Seen& mine, uint64_t digest, int64_t buckets) {
   const uint64_t wanted = DigestWithoutOverlap();
-  const int64_t missing = OverRanks(kBatches * kPerBatch - mine.rollouts, MPI_SUM);
-  const int64_t out_of_order = OverRanks(mine.out_of_order, MPI_SUM);
-  const int64_t wrong_update = OverRanks(mine.wrong_update, MPI_SUM);
-  const int64_t same = OverRanks(digest == wanted ? 1 : 0, MPI_SUM);
-  const int64_t least_made = OverRanks(mine.made_here, MPI_MIN);
-  const int64_t most_made = OverRanks(mine.made_here, MPI_MAX);
-  const int64_t staleness = OverRanks(mine.staleness, MPI_MAX);
-  const int64_t stream_peak = OverRanks(mine.stream_peak, MPI_MAX);
-  const int64_t buckets_peak = OverRanks(mine.buckets_peak, MPI_MAX);
-  const int64_t staging_peak = OverRanks(mine.staging_peak, MPI_MAX);
-  const int64_t played_us = OverRanks(mine.played_us, MPI_MAX);
-  const int64_t took_us = OverRanks(mine.took_us, MPI_MAX);
-  if (rank == 0) {
+  const int64_t missing = ranks->Sum(kBatches * kPerBatch - mine.rollouts);
+  const int64_t out_of_order = ranks->Sum(mine.out_of_order);
+  const int64_t wrong_update = ranks->Sum(mine.wrong_update);
+  const int64_t same = ranks->Sum(digest == wanted ? 1 : 0);
+  const int64_t least_made = LeastOf(ranks, mine.made_here);
+  const int64_t most_made = MostOf(ranks, mine.made_here);
+  const int64_t staleness = MostOf(ranks, mine.staleness);
+  const int64_t stream_peak = MostOf(ranks, mine.stream_peak);
+  const int64_t buckets_peak = MostOf(ranks, mine.buckets_peak);
+  const int64_t staging_peak = MostOf(ranks, mine.staging_peak);
+  const int64_t played_us = MostOf(ranks, mine.played_us);
+  const int64_t took_us = MostOf(ranks, mine.took_us);
+  if (ranks->rank() == 0) {
     std::cout << kBatches << " batches of " << kPerBatch << " rollouts: each rank made "
               << least_made << " to " << most_made << " of them and got all\n"
               << "of all ranks' rollouts " << missing << " are missing, " << out_of_order
               << " out of order, " << wrong_update << " saw another update than they should\n"
               << "they were begun with " << staleness << " update missing at most; " << same
-              << " of " << ranks << " ranks have hash " << std::hex << wanted << std::dec
+              << " of " << ranks->size() << " ranks have hash " << std::hex << wanted << std::dec
               << ", that of a loop without overlap\n"
               << "most at once on a rank: " << buckets_peak << " of " << buckets
               << " buckets of weights with " << staging_peak / 1024 << " KiB of staging, "
@@ -89,7 +78,7 @@ inline bool Report(const Seen& mine, uint64_t digest, int64_t buckets) {
               << mine.computed_us / 1000 << " ms; with transfers all took " << took_us / 1000
               << " ms" << std::endl;
   }
-  return missing == 0 && out_of_order == 0 && wrong_update == 0 && same == ranks &&
+  return missing == 0 && out_of_order == 0 && wrong_update == 0 && same == ranks->size() &&
          staleness == 1 && stream_peak <= mine.stream_budget && buckets_peak <= buckets;
 }
 
@@ -102,23 +91,13 @@ inline int64_t Count(const std::string& text, const std::string& what) {
 
 // One file of all ranks, written by rank 0. False, on all ranks, if it cannot be, or lacks stream
 // or transfers. The ranks must share a clock: one node. Collective.
-inline bool WriteTrace(sluice::Session& session, const std::string& path) {
-  const std::string mine = session.trace()->Serialize();
-  const int bytes = static_cast<int>(mine.size());
-  std::vector<int> sizes(static_cast<size_t>(session.size()));
-  MPI_Allgather(&bytes, 1, MPI_INT, sizes.data(), 1, MPI_INT, MPI_COMM_WORLD);
-  std::vector<int> begins(sizes.size());
-  std::exclusive_scan(sizes.begin(), sizes.end(), begins.begin(), 0);
-  std::string all(static_cast<size_t>(begins.back() + sizes.back()), '\0');
-  MPI_Gatherv(mine.data(), bytes, MPI_CHAR, all.data(), sizes.data(), begins.data(), MPI_CHAR, 0,
-              MPI_COMM_WORLD);
-  int written = 0;
+inline bool WriteTrace(examples::Ranks* ranks, sluice::Session& session, const std::string& path) {
+  const std::vector<std::string> all = ranks->AllGather(session.trace()->Serialize());
+  int64_t written = 0;
   if (session.rank() == 0) {
-    std::vector<sluice::TracePart> parts(sizes.size());
-    for (size_t r = 0; r < parts.size(); ++r) {
-      parts[r].content = all.substr(static_cast<size_t>(begins[r]), static_cast<size_t>(sizes[r]));
-    }
-    const std::string json = Check(sluice::ChromeTrace(parts));
+    std::vector<sluice::TracePart> parts(all.size());
+    for (size_t r = 0; r < parts.size(); ++r) parts[r].content = all[r];
+    const std::string json = Check(ranks, sluice::ChromeTrace(parts));
     const int64_t of_stream = Count(json, "\"cat\":\"stream\"");
     const int64_t of_buckets = Count(json, "\"cat\":\"bucket\"");
     std::ofstream file(path, std::ios::binary);
@@ -127,15 +106,12 @@ inline bool WriteTrace(sluice::Session& session, const std::string& path) {
     std::cout << (written == 1 ? "wrote " : "cannot use ") << path << ": " << of_stream
               << " events of the stream, " << of_buckets << " stages of buckets" << std::endl;
   }
-  MPI_Bcast(&written, 1, MPI_INT, 0, MPI_COMM_WORLD);
-  return written == 1;
+  return ranks->Sum(written) == 1;
 }
 
 // Says how it is called; the exit code for that.
-inline int Usage(const std::string& argument) {
-  int rank = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  if (rank == 0) {
+inline int Usage(const examples::Ranks& ranks, const std::string& argument) {
+  if (ranks.rank() == 0) {
     std::cerr << "rollouts: " << argument << "?\nusage: rollouts [--trace FILE] [--messages]\n";
   }
   return 2;

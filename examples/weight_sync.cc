@@ -6,8 +6,7 @@
 // every element.
 //
 //   mpirun -np 4 weight_sync
-#include <mpi.h>
-
+//   scripts/spawn.sh -n 4 weight_sync     # without MPI
 #include <algorithm>
 #include <cstdio>
 #include <functional>
@@ -15,8 +14,8 @@
 #include <numeric>
 #include <vector>
 
+#include "ranks.h"
 #include "sluice/layout.h"
-#include "sluice/mpi.h"
 #include "sluice/session.h"
 #include "sluice/tensor.h"
 #include "sluice/transfer.h"
@@ -122,23 +121,16 @@ sluice::TransferSpec MakeSpec(int job_ranks) {
   return spec;
 }
 
-// Ends the whole job: ranks that wait for this one would wait for ever.
-void CheckOk(const absl::Status& status) {
-  if (status.ok()) return;
-  std::fprintf(stderr, "weight_sync: %s\n", status.ToString().c_str());
-  MPI_Abort(MPI_COMM_WORLD, 1);
-}
-
-int64_t TrainAndServe() {
-  auto fabric = sluice::MakeMpiFabric(MPI_COMM_WORLD);
-  CheckOk(fabric.status());
+int64_t TrainAndServe(examples::Ranks* ranks) {
+  auto fabric = ranks->MakeFabric();
+  ranks->CheckOk(fabric.status());
   auto session = sluice::Session::Create(*std::move(fabric), {});
-  CheckOk(session.status());
+  ranks->CheckOk(session.status());
   const int rank = (*session)->rank();
 
   const sluice::TransferSpec spec = MakeSpec((*session)->size());
   auto transfer = (*session)->Compile(spec);
-  CheckOk(transfer.status());
+  ranks->CheckOk(transfer.status());
 
   LocalTensors weights(spec, rank, /*is_dst=*/false);
   LocalTensors served(spec, rank, /*is_dst=*/true);
@@ -146,27 +138,22 @@ int64_t TrainAndServe() {
   for (int step = 1; step <= kSteps; ++step) {
     weights.Update(step);
     auto run = (*session)->Start(*transfer, weights.views(), served.views());
-    CheckOk(run.status());
-    CheckOk(run->Wait());
+    ranks->CheckOk(run.status());
+    ranks->CheckOk(run->Wait());
     wrong += served.CountWrong(step);
   }
-  CheckOk((*session)->Close());
+  ranks->CheckOk((*session)->Close());
   return wrong;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  const int64_t wrong = TrainAndServe();
-  int64_t wrong_total = 0;
-  MPI_Allreduce(&wrong, &wrong_total, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
-  int rank = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  if (rank == 0) {
+  const std::unique_ptr<examples::Ranks> ranks = examples::Ranks::Start(&argc, &argv);
+  const int64_t wrong_total = ranks->Sum(TrainAndServe(ranks.get()));
+  if (ranks->rank() == 0) {
     std::printf("weight_sync: %d steps, %lld wrong elements\n", kSteps,
                 static_cast<long long>(wrong_total));
   }
-  MPI_Finalize();
   return wrong_total == 0 ? 0 : 1;
 }

@@ -13,6 +13,7 @@
 #include "gtest/gtest.h"
 #include "oracle/random_layout.h"
 #include "reshard/baselines/baseline.h"
+#include "reshard/baselines/wire.h"
 #include "reshard/case_memory.h"
 #include "workload/collectives.h"
 #include "workload/inline_case.h"

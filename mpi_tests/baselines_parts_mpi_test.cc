@@ -9,6 +9,7 @@
 #include "gtest/gtest.h"
 #include "reshard/baselines/baseline.h"
 #include "reshard/baselines/peer_messages.h"
+#include "reshard/baselines/wire.h"
 #include "reshard/case_memory.h"
 
 namespace sluice::bench {

@@ -15,7 +15,7 @@ import sys
 
 from bench_run import BenchRun
 
-CHECKS = ["build", "mpi", "mpi_threads", "ranks", "nodes", "wire_rank", "wire_node",
+CHECKS = ["build", "fabric", "mpi", "mpi_threads", "ranks", "nodes", "wire_rank", "wire_node",
           "wire_messages", "wire_network", "gpus", "wire_gpu_ipc", "wire_gpu_nccl", "cores",
           "binding", "yielding", "cache", "ptrace", "memfd", "dev_shm", "memlock", "open_files",
           "io_uring"]

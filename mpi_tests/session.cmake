@@ -2,6 +2,9 @@
 sluice_mpi_test(session_mpi_test NPS 1 2 3 5 8 16
   SOURCES session_mpi_test.cc ${PROJECT_SOURCE_DIR}/tests/session/allocation_count.cc
   DEPS session_test_support sluice_transport_mpi)
+sluice_mpi_test(connect_mpi_test NPS 1 2 4 7
+  SOURCES connect_mpi_test.cc ${PROJECT_SOURCE_DIR}/tests/session/connect_job.cc
+  DEPS session_test_support sluice_transport_mpi)
 sluice_mpi_test(session_direct_mpi_test NPS 5 PROGRAM session_mpi_test)
 set_property(TEST session_direct_mpi_test_np5 PROPERTY ENVIRONMENT SLUICE_TEST_DIRECT=1)
 sluice_mpi_test(failed_close_mpi_test NPS 2 3 SOURCES failed_close_mpi_test.cc
@@ -10,6 +13,8 @@ sluice_mpi_test(failed_close_tcp NPS 2 3 PROGRAM failed_close_mpi_test MCA btl s
 sluice_mpi_test(failed_close_direct NPS 3 PROGRAM failed_close_mpi_test)
 set_property(TEST failed_close_direct_np3 PROPERTY ENVIRONMENT SLUICE_TEST_DIRECT=1)
 sluice_mpi_test(session_silence_mpi_test NPS 2 4 SOURCES session_silence_mpi_test.cc
+  DEPS session_test_support sluice_transport_mpi)
+sluice_mpi_test(control_messages_mpi_test NPS 1 2 5 12 16 SOURCES control_messages_mpi_test.cc
   DEPS session_test_support sluice_transport_mpi)
 sluice_mpi_test(two_sessions_mpi_test NPS 2 3 4 8 SOURCES two_sessions_mpi_test.cc
   DEPS session_test_support sluice_transport_mpi)

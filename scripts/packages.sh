@@ -8,8 +8,8 @@ set -euo pipefail
 
 packages=(
   cmake ninja-build g++ python3 python3-jsonschema pkgconf
-  openmpi-bin libopenmpi-dev
-  liburing-dev libcurl4-openssl-dev libhwloc-dev libdlpack-dev libfuse3-dev fuse3
+  openmpi-bin libopenmpi-dev libucx-dev
+  liburing-dev libcurl4-openssl-dev libssl-dev libhwloc-dev libdlpack-dev libfuse3-dev fuse3
   nginx-light libnginx-mod-http-lua openssl spin
   libabsl-dev libhwy-dev libgtest-dev libgmock-dev libbenchmark-dev nlohmann-json3-dev libcli11-dev
   "$@"

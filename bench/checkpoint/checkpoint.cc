@@ -219,8 +219,9 @@ class CheckpointCommand final : public Command {
 
 }  // namespace
 
-int RunCheckpoint(const CheckpointBenchOptions& options, const absl::Status& flags) {
-  return CheckpointCommand(options).Execute(flags);
+int RunCheckpoint(absl::StatusOr<std::unique_ptr<Job>> job, const CheckpointBenchOptions& options,
+                  const absl::Status& flags) {
+  return CheckpointCommand(options).Execute(std::move(job), flags);
 }
 
 }  // namespace sluice::bench

@@ -54,6 +54,7 @@ void AddFlags(CLI::App* app, CheckpointBenchOptions* o) {
   app->add_option("--ca-file", o->ca_file, "certificates to trust [the system's]")->group(knobs);
   AddSwitch(app, "--progress-thread", &o->progress_thread, "a thread drives each session")
       ->group(knobs);
+  AddFabric(app, &o->fabric)->group(knobs);
   AddSeconds(app, "--timeout-s", &o->timeout_s, "seconds without progress that end the run [60]")
       ->group(knobs);
   const char* run = "Run";

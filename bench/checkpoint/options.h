@@ -50,6 +50,7 @@ struct CheckpointBenchOptions {
   std::optional<Check> check;  // all with make, otherwise none
   int64_t seed = 0;
   double timeout_s = 60;
+  std::string fabric = "auto";  // as AddFabric
   bool progress_thread = false;
   std::string json_file;
 

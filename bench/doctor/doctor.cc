@@ -16,6 +16,8 @@
 #include "doctor/table.h"
 #include "job/built_with.h"
 #include "job/command.h"
+#include "job/launch.h"
+#include "sluice/transport.h"
 #include "transport/process_name.h"
 
 namespace sluice::bench {
@@ -31,18 +33,21 @@ class DoctorCommand final : public Command {
 
  private:
   absl::StatusOr<KnobList> Describe() override {
-    return KnobList{{"timeout_us", absl::ToInt64Microseconds(options_.timeout())}};
+    return KnobList{{"timeout_us", absl::ToInt64Microseconds(options_.timeout())},
+                    {"ranks_per_node", options_.ranks_per_node}};
   }
 
   absl::Status Run(Ranks* ranks, std::unique_ptr<Fabric> fabric) override {
     JobFacts job;
     job.node_of_rank.assign(fabric->node_of_rank().begin(), fabric->node_of_rank().end());
     job.nodes_are_given = options_.ranks_per_node > 0;
+    absl::Status status = FindFabric(fabric.get(), &job);
+    if (!status.ok()) return status;
     RankFacts own = LookAlone(*ranks);
-    absl::Status status =
-        TryDirect(ranks, job.node_of_rank, options_.timeout(), &own.wires, &job.limit);
+    status = TryDirect(ranks, job.node_of_rank, options_.timeout(), &own.wires, &job.limit);
     if (status.ok()) {
-      status = TryGpus(ranks, job.node_of_rank, options_, &own.gpu, &job.cuda_ipc, &job.nccl);
+      status = TryGpus(this->job(), ranks, job.node_of_rank, options_, &own.gpu, &job.cuda_ipc,
+                       &job.nccl);
     }
     if (!status.ok()) return status;
     const auto texts = ranks->GatherToFirst(ToText(own), options_.timeout(), &NoNews);
@@ -66,6 +71,18 @@ class DoctorCommand final : public Command {
 
   std::string Footer() const override { return ErrorLines(report_); }
 
+  // What ranks meet over. Where nothing tells beforehand what carries their messages, such a
+  // transport is opened for trial.
+  absl::Status FindFabric(Fabric* fabric, JobFacts* facts) const {
+    facts->fabric = job()->fabric();
+    facts->started_by = OwnLaunch().by;
+    facts->uses_mpi = job()->kind() == FabricKind::kMpi;
+    if (facts->uses_mpi) return absl::OkStatus();
+    const absl::StatusOr<std::unique_ptr<Transport>> transport = fabric->OpenTransport();
+    if (transport.ok()) facts->messages = std::string((*transport)->name());
+    return transport.status();
+  }
+
   RankFacts LookAlone(const Ranks& ranks) const {
     RankFacts facts;
     const ProcessName process = OwnProcessName();
@@ -73,7 +90,7 @@ class DoctorCommand final : public Command {
         ranks.hosts()[static_cast<size_t>(ranks.host_of_rank()[static_cast<size_t>(rank())])];
     facts.machine = process.boot.data();
     facts.pid_namespace = process.pid_namespace;
-    facts.mpi = LookAtMpi();
+    if (job()->kind() == FabricKind::kMpi) facts.mpi = LookAtMpi();
     facts.wires = LookAtOwnWires();
     facts.cpu = LookAtCpus();
     facts.limits = LookAtLimits();
@@ -113,8 +130,9 @@ class DoctorCommand final : public Command {
 
 }  // namespace
 
-int RunDoctor(const DoctorOptions& options, const absl::Status& flags) {
-  return DoctorCommand(options).Execute(flags);
+int RunDoctor(absl::StatusOr<std::unique_ptr<Job>> job, const DoctorOptions& options,
+              const absl::Status& flags) {
+  return DoctorCommand(options).Execute(std::move(job), flags);
 }
 
 }  // namespace sluice::bench

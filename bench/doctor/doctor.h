@@ -2,14 +2,19 @@
 #ifndef SLUICE_BENCH_DOCTOR_DOCTOR_H_
 #define SLUICE_BENCH_DOCTOR_DOCTOR_H_
 
+#include <memory>
+
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "doctor/options.h"
+#include "job/job.h"
 
 namespace sluice::bench {
 
-// Collective over MPI_COMM_WORLD, after MPI_Init. `flags` says whether they could be read. Returns
-// what main returns, or ends the job.
-int RunDoctor(const DoctorOptions& options, const absl::Status& flags);
+// Collective over all ranks of `job`. `flags` says whether they could be read. Returns what main
+// returns, or ends the job.
+int RunDoctor(absl::StatusOr<std::unique_ptr<Job>> job, const DoctorOptions& options,
+              const absl::Status& flags);
 
 }  // namespace sluice::bench
 

@@ -138,6 +138,10 @@ Finding ExamineYielding(const JobFacts& job, const RankFacts& facts, bool is_ove
     finding.value = "not needed: no two ranks share a CPU";
     return finding;
   }
+  if (!job.uses_mpi) {
+    finding.value = "on: ranks that wait leave the CPU to others";
+    return finding;
+  }
   if (!job.is_open_mpi()) {
     return {"yielding", "MPI's own waits take a CPU each (MPICH does not yield)", State::kSlow,
             "start fewer ranks; sessions of Sluice yield in any case", ""};

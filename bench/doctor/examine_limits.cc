@@ -57,6 +57,7 @@ Finding ExamineMemfd(const WireFacts& wires) {
 }
 
 Finding ExamineShm(const JobFacts& job, const LimitFacts& limits) {
+  if (!job.uses_mpi) return {"dev_shm", "not needed", State::kOk, "", ""};
   if (limits.shm_bytes < 0) {
     return {"dev_shm", "there is no /dev/shm, which MPI takes for messages within a node",
             State::kMissing, "mount a tmpfs there", ""};

@@ -1,4 +1,4 @@
-// What was started: the build, MPI, ranks and nodes.
+// What was started: the build, the fabric, MPI, ranks and nodes.
 #include <map>
 #include <set>
 #include <string>
@@ -21,7 +21,14 @@ Finding ExamineBuild(const JobFacts& job) {
           ""};
 }
 
+Finding ExamineFabric(const JobFacts& job) {
+  const std::string by =
+      job.started_by.empty() ? "" : absl::StrCat(", started by ", job.started_by);
+  return {"fabric", absl::StrCat(job.fabric, by), State::kOk, "", ""};
+}
+
 Finding ExamineMpi(const JobFacts& job, const RankFacts& facts) {
+  if (!job.uses_mpi) return {"mpi", "not in use", State::kOk, "", ""};
   Finding finding = {"mpi", job.mpi, State::kOk, "", ""};
   const MpiFacts& mpi = facts.mpi;
   if (!mpi.components.empty()) absl::StrAppend(&finding.value, ", with ", mpi.components);
@@ -32,7 +39,8 @@ Finding ExamineMpi(const JobFacts& job, const RankFacts& facts) {
   return finding;
 }
 
-Finding ExamineThreads(const RankFacts& facts) {
+Finding ExamineThreads(const JobFacts& job, const RankFacts& facts) {
+  if (!job.uses_mpi) return {"mpi_threads", "not in use", State::kOk, "", ""};
   const MpiFacts& mpi = facts.mpi;
   if (mpi.has_all_threads) {
     return {"mpi_threads", absl::StrCat(mpi.thread_level, ": progress threads can be used"),
@@ -111,12 +119,12 @@ Finding ExamineNodes(const JobFacts& job) {
 }  // namespace
 
 Findings ExamineStart(const JobFacts& job) {
-  Findings all = {ExamineBuild(job)};
+  Findings all = {ExamineBuild(job), ExamineFabric(job)};
   const auto add = [&](const auto& judge) {
     for (Finding& finding : ForRanks(job, judge)) all.push_back(std::move(finding));
   };
   add([&](const RankFacts& facts, int) { return ExamineMpi(job, facts); });
-  add([](const RankFacts& facts, int) { return ExamineThreads(facts); });
+  add([&](const RankFacts& facts, int) { return ExamineThreads(job, facts); });
   add([&](const RankFacts& facts, int) { return ExamineRanks(job, facts); });
   all.push_back(ExamineNodes(job));
   return all;

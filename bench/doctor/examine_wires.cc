@@ -54,7 +54,8 @@ Finding ExamineNode(const JobFacts& job) {
   if (!HasPairs(job)) return ExamineAlone(job);
   const std::string& error = job.ranks.front().wires.direct_error;
   if (!error.empty()) {
-    return {"wire_node", absl::StrCat("mpi: messages, as direct cannot be used: ", error),
+    return {"wire_node",
+            absl::StrCat(job.messages, ": messages, as direct cannot be used: ", error),
             State::kSlow,
             "one user, one PID namespace and one user namespace for all ranks of a node; "
             "docs/cluster.md, \"Containers\"",
@@ -67,8 +68,8 @@ Finding ExamineNode(const JobFacts& job) {
   }
   const DirectLimit& limit = job.limit;
   return {"wire_node",
-          absl::StrCat("direct for memory of AllocateShared, and mpi (messages) for other memory: ",
-                       "the kernel does not let rank ", limit.rank,
+          absl::StrCat("direct for memory of AllocateShared, and ", job.messages,
+                       " (messages) for other memory: the kernel does not let rank ", limit.rank,
                        " copy to and from memory of rank ", limit.peer, ": ",
                        ErrorText(limit.error), ". So it is with ", RanksName(refused)),
           State::kSlow,
@@ -93,6 +94,10 @@ Finding ExamineMessages(const JobFacts& job, const RankFacts& facts) {
     finding.value = "none within a node";
     return finding;
   }
+  if (!job.uses_mpi) {
+    finding.value = absl::StrCat("within a node over ", job.messages);
+    return finding;
+  }
   if (!job.is_open_mpi() || absl::StrContains(mpi.components, "ucx")) return finding;
   if (LeavesOutSharedMemory(mpi.btl)) {
     return {"wire_messages", absl::StrCat("within a node over TCP: btl is ", mpi.btl), State::kSlow,
@@ -115,12 +120,26 @@ Finding ExamineMessages(const JobFacts& job, const RankFacts& facts) {
   return finding;
 }
 
+// UCX takes what the machine has. TCP is what is there without UCX.
+void ExamineWorldNetwork(const JobFacts& job, const RankFacts& facts, Finding* finding) {
+  if (job.messages != "tcp" || facts.wires.rdma_devices == 0) return;
+  finding->state = State::kSlow;
+  absl::StrAppend(&finding->value, ", which leave the RDMA devices here alone (",
+                  facts.wires.rdma_devices, ")");
+  finding->todo = "UCX (libucp) on all ranks, and SLUICE_WIRES unset";
+}
+
 Finding ExamineNetwork(const JobFacts& job, const RankFacts& facts) {
   if (RanksOfNodes(job).size() < 2) {
     return {"wire_network", "none: all ranks share one node", State::kOk, "", ""};
   }
+  Finding finding = {"wire_network", absl::StrCat(job.messages, ": messages between nodes"),
+                     State::kOk, "", ""};
+  if (!job.uses_mpi) {
+    ExamineWorldNetwork(job, facts, &finding);
+    return finding;
+  }
   const MpiFacts& mpi = facts.mpi;
-  Finding finding = {"wire_network", "mpi: messages between nodes", State::kOk, "", ""};
   if (facts.wires.rdma_devices == 0) {
     absl::StrAppend(&finding.value, "; no RDMA device is here, so they cross TCP");
     return finding;

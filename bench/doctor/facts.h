@@ -84,6 +84,10 @@ struct GpuTrial {
 struct JobFacts {
   std::string build;  // as BuiltWith
   std::string mpi;    // as MpiVersion
+  bool uses_mpi = true;
+  std::string fabric = "mpi";    // what ranks meet over, as Job::fabric
+  std::string started_by;        // as Launch::by
+  std::string messages = "mpi";  // what carries messages between ranks: its name
   std::vector<RankFacts> ranks;
   std::vector<int> node_of_rank;  // as Sluice has them
   bool nodes_are_given = false;   // by --ranks-per-node

@@ -34,7 +34,7 @@ int Problems(absl::Span<const Finding> findings);
 
 // ---- The parts of Examine.
 
-Findings ExamineStart(const JobFacts& job);   // build, MPI, ranks, nodes
+Findings ExamineStart(const JobFacts& job);   // build, fabric, MPI, ranks, nodes
 Findings ExamineWires(const JobFacts& job);   // between whom what carries bytes of host memory
 Findings ExamineGpus(const JobFacts& job);    // GPUs, and what carries bytes of theirs
 Findings ExamineCpus(const JobFacts& job);    // cores, binding, caches

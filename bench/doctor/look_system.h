@@ -8,7 +8,8 @@
 
 namespace sluice::bench {
 
-// After MPI_Init. None of these waits for other ranks.
+// None of these waits for other ranks. LookAtMpi is for jobs of MPI; in programs without MPI there
+// is nothing that it sees.
 MpiFacts LookAtMpi();
 CpuFacts LookAtCpus();
 LimitFacts LookAtLimits();

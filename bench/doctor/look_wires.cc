@@ -8,8 +8,6 @@
 
 #include "doctor/look_system.h"
 #include "gpu/gpu.h"
-#include "job/fabric_options.h"
-#include "sluice/mpi.h"
 #include "sluice/session.h"
 #include "transport/direct/direct_node.h"
 
@@ -19,8 +17,8 @@ namespace {
 absl::Status Nothing() { return absl::OkStatus(); }
 
 // Whether a transport can be opened between these ranks.
-absl::Status TryTransport(Ranks* ranks, const std::string& name, const DoctorOptions& options,
-                          GpuTrial* trial) {
+absl::Status TryTransport(Job* job, Ranks* ranks, const std::string& name,
+                          const DoctorOptions& options, GpuTrial* trial) {
   GpuOptions gpu_options;
   gpu_options.src_device = gpu_options.dst_device = "cuda";
   gpu_options.transport = name;
@@ -30,8 +28,7 @@ absl::Status TryTransport(Ranks* ranks, const std::string& name, const DoctorOpt
   trial->was_tried = true;
   trial->error = std::string(opened.message());
   if (!opened.ok()) return absl::OkStatus();
-  auto fabric =
-      MakeMpiFabric(MPI_COMM_WORLD, FabricOptionsOf(options.ranks_per_node, options.timeout()));
+  auto fabric = job->MakeFabric(options.ranks_per_node, options.timeout());
   if (!fabric.ok()) return fabric.status();
   SessionOptions session_options;
   session_options.timeout = options.timeout();
@@ -67,8 +64,9 @@ absl::Status TryDirect(Ranks* ranks, absl::Span<const int> node_of_rank, absl::D
   return ranks->Barrier(timeout, &Nothing);
 }
 
-absl::Status TryGpus(Ranks* ranks, absl::Span<const int> node_of_rank, const DoctorOptions& options,
-                     GpuFacts* facts, GpuTrial* cuda_ipc, GpuTrial* nccl) {
+absl::Status TryGpus(Job* job, Ranks* ranks, absl::Span<const int> node_of_rank,
+                     const DoctorOptions& options, GpuFacts* facts, GpuTrial* cuda_ipc,
+                     GpuTrial* nccl) {
   const GpuSight sight = LookForGpus();
   facts->built_in = GpuBuiltWith();
   facts->has_cuda = sight.has_cuda;
@@ -92,8 +90,8 @@ absl::Status TryGpus(Ranks* ranks, absl::Span<const int> node_of_rank, const Doc
   const bool is_one_node =
       std::all_of(node_of_rank.begin(), node_of_rank.end(), [](int node) { return node == 0; });
   absl::Status status;
-  if (is_one_node) status = TryTransport(ranks, "cuda_ipc", options, cuda_ipc);
-  if (status.ok() && sight.has_nccl) status = TryTransport(ranks, "nccl", options, nccl);
+  if (is_one_node) status = TryTransport(job, ranks, "cuda_ipc", options, cuda_ipc);
+  if (status.ok() && sight.has_nccl) status = TryTransport(job, ranks, "nccl", options, nccl);
   return status;
 }
 

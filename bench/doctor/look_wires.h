@@ -7,6 +7,7 @@
 #include "absl/types/span.h"
 #include "doctor/facts.h"
 #include "doctor/options.h"
+#include "job/job.h"
 #include "job/ranks.h"
 
 namespace sluice::bench {
@@ -18,8 +19,9 @@ absl::Status TryDirect(Ranks* ranks, absl::Span<const int> node_of_rank, absl::D
                        WireFacts* facts, DirectLimit* limit);
 
 // This rank's GPU, and sessions over them if all ranks have one.
-absl::Status TryGpus(Ranks* ranks, absl::Span<const int> node_of_rank, const DoctorOptions& options,
-                     GpuFacts* facts, GpuTrial* cuda_ipc, GpuTrial* nccl);
+absl::Status TryGpus(Job* job, Ranks* ranks, absl::Span<const int> node_of_rank,
+                     const DoctorOptions& options, GpuFacts* facts, GpuTrial* cuda_ipc,
+                     GpuTrial* nccl);
 
 }  // namespace sluice::bench
 

@@ -13,6 +13,7 @@ void AddDoctorFlags(CLI::App* app, DoctorOptions* o) {
   OrAuto(app->add_option("--ranks-per-node", o->ranks_per_node,
                          "take every N ranks for a node [auto: by host and namespace]")
              ->check(CLI::Range(0, std::numeric_limits<int>::max())));
+  AddFabric(app, &o->fabric);
   AddSeconds(app, "--timeout-s", &o->timeout_s,
              "seconds that ranks may take to come together [30]");
   app->add_option("-J,--json", o->json_file, "write the findings here, also on failure");

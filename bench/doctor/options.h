@@ -13,7 +13,8 @@ class App;
 namespace sluice::bench {
 
 struct DoctorOptions {
-  int ranks_per_node = 0;  // 0: by host (FabricOptionsOf)
+  int ranks_per_node = 0;       // 0: by host (Job::MakeFabric)
+  std::string fabric = "auto";  // as AddFabric
   double timeout_s = 30;
   std::string json_file;
 

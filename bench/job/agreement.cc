@@ -35,18 +35,18 @@ Record MakeRecord(const Understanding& mine) {
   return record;
 }
 
-absl::StatusOr<std::vector<Record>> Exchange(const Record& mine, absl::Duration timeout,
-                                             Fabric* fabric) {
+// The bytes of all ranks, in rank order.
+absl::StatusOr<std::vector<std::byte>> GatherBytes(absl::Span<const std::byte> mine,
+                                                   absl::Duration timeout, Fabric* fabric) {
   const absl::Time deadline = absl::Now() + timeout;
-  const auto* bytes = reinterpret_cast<const std::byte*>(&mine);
-  absl::Status started = fabric->StartAllGather({bytes, sizeof(Record)});
+  absl::Status started = fabric->StartAllGather(mine);
   if (!started.ok()) return started;
   std::vector<std::byte> all;
   std::vector<int> missing;
   while (true) {
     const auto done = fabric->PollAllGather(&all, &missing);
     if (!done.ok()) return done.status();
-    if (*done) break;
+    if (*done) return all;
     if (absl::Status status = fabric->CheckRanks(); !status.ok()) return status;
     if (absl::Now() > deadline) {
       return absl::DeadlineExceededError(absl::StrCat("no word from ", RanksName(missing),
@@ -54,8 +54,15 @@ absl::StatusOr<std::vector<Record>> Exchange(const Record& mine, absl::Duration 
     }
     sched_yield();
   }
+}
+
+absl::StatusOr<std::vector<Record>> Exchange(const Record& mine, absl::Duration timeout,
+                                             Fabric* fabric) {
+  const auto* bytes = reinterpret_cast<const std::byte*>(&mine);
+  const auto all = GatherBytes({bytes, sizeof(Record)}, timeout, fabric);
+  if (!all.ok()) return all.status();
   std::vector<Record> records(static_cast<size_t>(fabric->size()));
-  std::memcpy(static_cast<void*>(records.data()), all.data(), all.size());
+  std::memcpy(static_cast<void*>(records.data()), all->data(), all->size());
   return records;
 }
 
@@ -77,6 +84,11 @@ absl::Status CompareKnob(const std::vector<Record>& records, size_t index,
 }
 
 }  // namespace
+
+void AwaitAll(absl::Duration timeout, Fabric* fabric) {
+  const std::byte nothing{};
+  GatherBytes({&nothing, 1}, timeout, fabric).status().IgnoreError();
+}
 
 std::string RanksName(absl::Span<const int> ascending) {
   std::vector<std::string> parts;

@@ -28,6 +28,10 @@ struct Understanding {
 // `timeout`, the others get DeadlineExceeded, which names the missing ones.
 absl::Status Agree(const Understanding& mine, absl::Duration timeout, Fabric* fabric);
 
+// Collective over `fabric`. Waits until all ranks have called, or some are gone, but no longer than
+// `timeout`.
+void AwaitAll(absl::Duration timeout, Fabric* fabric);
+
 // One status for many ranks: OK if all are; otherwise who says what, ranks that say the same
 // together.
 absl::Status CombineStatuses(absl::Span<const absl::Status> status_by_rank);

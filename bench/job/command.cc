@@ -1,15 +1,12 @@
 // Agreement, output and the ends of a job.
 #include "job/command.h"
 
-#include <mpi.h>
-
 #include <cstdio>
 #include <cstdlib>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "job/fabric_options.h"
-#include "sluice/mpi.h"
+#include "job/launch.h"
 #include "workload/write_file.h"
 
 namespace sluice::bench {
@@ -28,12 +25,13 @@ void PrintTo(FILE* stream, const std::string& text) {
 
 }  // namespace
 
-int Command::Execute(const absl::Status& flags) {
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
-  MPI_Comm_size(MPI_COMM_WORLD, &report_->world);
-  report_->mpi = MpiVersion();
-  auto fabric =
-      MakeMpiFabric(MPI_COMM_WORLD, FabricOptionsOf(settings_.ranks_per_node, settings_.timeout));
+int Command::Execute(absl::StatusOr<std::unique_ptr<Job>> job, const absl::Status& flags) {
+  if (!job.ok()) return StayAlone(flags.ok() ? job.status() : flags);
+  job_ = *std::move(job);
+  rank_ = job_->rank();
+  report_->world = job_->size();
+  report_->mpi = job_->mpi();
+  auto fabric = job_->MakeFabric(settings_.ranks_per_node, settings_.timeout);
   if (!fabric.ok()) End(fabric.status());
   Understanding mine{flags, {}};
   // Before hours of work that nobody could write down.
@@ -45,16 +43,33 @@ int Command::Execute(const absl::Status& flags) {
   }
   absl::Status status = Agree(mine, settings_.timeout, fabric->get());
   if (EndsAll(status)) EndWith(mine.status.ok() ? kFailedExit : kBadUsageExit, status, "");
-  if (!status.ok()) return Refuse(status, kBadUsageExit);
-  auto ranks = Ranks::Create(settings_.timeout);
+  if (!status.ok()) {
+    // MPI_Finalize does so, too.
+    if (job_->kind() != FabricKind::kMpi) AwaitAll(settings_.timeout, fabric->get());
+    return Refuse(status, kBadUsageExit);
+  }
+  auto ranks = job_->MakeRanks(settings_.timeout);
   if (!ranks.ok()) End(ranks.status());
   report_->hosts = (*ranks)->hosts();
   status = Run(ranks->get(), *std::move(fabric));
   if (EndsAll(status)) End(status);
-  ranks->reset();  // it frees a communicator, which must come before MPI_Finalize
+  (*ranks)->Part(settings_.timeout);
+  ranks->reset();  // it may have a communicator, whose end must come before MPI_Finalize
   if (status.ok()) return Finish();
   const int code = ExitCodeOf(status);
   return Refuse(status, cannot_run_ && code == kFailedExit ? kCannotRunExit : code);
+}
+
+int Command::StayAlone(const absl::Status& status) {
+  const Launch launch = OwnLaunch();
+  rank_ = launch.rank;
+  report_->world = launch.size;
+  report_->finished = true;
+  AddError("", status);
+  PrintTo(stderr, absl::StrCat("sluice-bench ", settings_.name, ": rank ", rank_, ": ",
+                               status.message(), "\n"));
+  WriteJson().IgnoreError();  // the error has been said
+  return ExitCodeOf(status);
 }
 
 void Command::Print(const std::string& text) const {
@@ -93,7 +108,7 @@ void Command::EndWith(int code, const absl::Status& status, const std::string& i
   PrintTo(stderr, absl::StrCat("sluice-bench ", settings_.name, ": rank ", rank_, ": ",
                                status.message(), "\n"));
   if (report_->world > 1) absl::SleepFor(rank_ == 0 ? kGraceForOthers : kGraceForRankZero);
-  MPI_Abort(MPI_COMM_WORLD, code);
+  job_->Abort(code);
   std::_Exit(code);
 }
 
@@ -110,7 +125,7 @@ int Command::Finish() {
     PrintTo(stderr, absl::StrCat("sluice-bench ", settings_.name, ": cannot write to stdout\n"));
     is_good = false;
   }
-  MPI_Finalize();
+  job_->Leave();
   return is_good ? kGoodExit : kFailedExit;
 }
 
@@ -121,7 +136,7 @@ int Command::Refuse(const absl::Status& status, int code) {
     PrintTo(stderr, absl::StrCat("sluice-bench ", settings_.name, ": ", status.message(), "\n"));
     WriteJson().IgnoreError();  // the error itself may be that it cannot be written
   }
-  MPI_Finalize();
+  job_->Leave();
   return code;
 }
 

@@ -14,6 +14,7 @@
 #include "absl/time/time.h"
 #include "job/agreement.h"
 #include "job/exit_codes.h"
+#include "job/job.h"
 #include "job/job_report.h"
 #include "job/ranks.h"
 #include "sluice/fabric.h"
@@ -24,7 +25,7 @@ struct CommandSettings {
   std::string name;       // of the subcommand
   std::string json_file;  // the results file; empty: none
   absl::Duration timeout;
-  int ranks_per_node = 0;  // 0: by host (FabricOptionsOf)
+  int ranks_per_node = 0;  // 0: by host (Job::MakeFabric)
 };
 
 class Command {
@@ -33,9 +34,9 @@ class Command {
   Command(const Command&) = delete;
   Command& operator=(const Command&) = delete;
 
-  // Collective over MPI_COMM_WORLD, after MPI_Init. `flags` says whether this rank's flags could be
-  // read. Finalises MPI and returns the exit code, or ends the job.
-  int Execute(const absl::Status& flags);
+  // Collective over `job`, which may be an error: then there is none. `flags` says whether this
+  // rank's flags could be read. Leaves the job and returns the exit code, or ends the job.
+  int Execute(absl::StatusOr<std::unique_ptr<Job>> job, const absl::Status& flags);
 
  protected:
   // `report` is a member of the command, so that it is made after this object.
@@ -59,6 +60,7 @@ class Command {
 
   // ---- What a command uses.
 
+  Job* job() const { return job_.get(); }
   int rank() const { return rank_; }
   // To the standard output of rank 0.
   void Print(const std::string& text) const;
@@ -82,6 +84,8 @@ class Command {
  private:
   [[noreturn]] void EndWith(int code, const absl::Status& status, const std::string& id);
   absl::Status WriteJson() const;
+  // The end where there is no job, because of `status`.
+  int StayAlone(const absl::Status& status);
   // The orderly end, on all ranks, which have the same report.
   int Finish();
   // The end after an error that all ranks have; `code` is returned.
@@ -89,6 +93,7 @@ class Command {
 
   const CommandSettings settings_;
   JobReport* const report_;
+  std::unique_ptr<Job> job_;  // null: there is none
   int rank_ = 0;
   bool cannot_run_ = false;
 };

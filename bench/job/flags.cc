@@ -86,6 +86,26 @@ CLI::Option* OrAuto(CLI::Option* option, const std::string& number) {
   return option->transform(CLI::Validator(replace, ""));
 }
 
+CLI::Option* AddFabric(CLI::App* app, std::string* fabric) {
+  return app
+      ->add_option("--fabric", *fabric,
+                   "what ranks meet over: mpi, or world: by the address in SLUICE_WORLD or what "
+                   "torchrun and srun say [auto: by what started the processes]")
+      ->check(CLI::IsMember({"auto", "mpi", "world"}));
+}
+
+std::string FindFabric(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    absl::string_view arg = argv[i];
+    if (arg == "--fabric" && i + 1 < argc)
+      arg = argv[i + 1];
+    else if (!absl::ConsumePrefix(&arg, "--fabric="))
+      continue;
+    if (arg == "mpi" || arg == "world") return std::string(arg);
+  }
+  return "auto";
+}
+
 std::string FindJsonFile(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     absl::string_view arg = argv[i];

@@ -35,6 +35,12 @@ CLI::Option* AddSeconds(CLI::App* app, const std::string& names, double* value,
 // checks, which `number` must pass.
 CLI::Option* OrAuto(CLI::Option* option, const std::string& number = "0");
 
+// --fabric: what the ranks meet over; see ChooseFabric.
+CLI::Option* AddFabric(CLI::App* app, std::string* fabric);
+
+// Its value, also where the flags around it cannot be parsed.
+std::string FindFabric(int argc, char** argv);
+
 // The results file that was asked for, also where the flags around it cannot be parsed. Empty:
 // none.
 std::string FindJsonFile(int argc, char** argv);

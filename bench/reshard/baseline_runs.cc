@@ -57,9 +57,9 @@ absl::StatusOr<std::unique_ptr<BaselineRuns>> BaselineRuns::Create(
     const std::vector<std::string>& names, Ranks* ranks, absl::Duration timeout) {
   auto runs = std::unique_ptr<BaselineRuns>(new BaselineRuns(names, ranks));
   if (names.empty()) return runs;
-  auto wire = Wire::Create(timeout);
-  if (!wire.ok()) return wire.status();
-  runs->wire_ = *std::move(wire);
+  auto maker = MakeBaselineMaker(timeout);
+  if (!maker.ok()) return maker.status();
+  runs->maker_ = *std::move(maker);
   return runs;
 }
 
@@ -69,10 +69,10 @@ absl::Status BaselineRuns::Plan(const TransferSpec& spec, const CaseMemory& memo
   for (const std::string& name : names_) {
     Entry& entry = entries_.emplace_back();
     entry.name = name;
-    entry.baseline = MakeBaseline(name);
-    wire_->Arm(patience, progress);
+    entry.baseline = maker_->Make(name);
+    maker_->Arm(patience, progress);
     absl::Status mine =
-        entry.baseline->Plan({&spec, memory.src(), memory.dst(), ranks_->rank(), wire_.get()});
+        entry.baseline->Plan({&spec, memory.src(), memory.dst(), ranks_->rank(), maker_->wire()});
     absl::Status all = ranks_->AllOk(mine, patience, progress);
     if (absl::IsUnimplemented(all)) {
       entry.reason = absl::StrCat(all.message());
@@ -93,7 +93,7 @@ std::vector<BaselineRuns::Entry*> BaselineRuns::Runnable() {
 }
 
 absl::Status BaselineRuns::Run(Entry* entry, absl::Duration patience, const Progress& progress) {
-  wire_->Arm(patience, progress);
+  maker_->Arm(patience, progress);
   absl::Status status = entry->baseline->Run();
   if (status.ok()) return status;
   return absl::Status(status.code(),

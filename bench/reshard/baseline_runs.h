@@ -59,7 +59,7 @@ class BaselineRuns {
 
   std::vector<std::string> names_;
   Ranks* ranks_;
-  std::unique_ptr<Wire> wire_;  // before the entries, which use it until they are gone
+  std::unique_ptr<BaselineMaker> maker_;  // before the entries, which use its wire
   std::vector<Entry> entries_;
 };
 

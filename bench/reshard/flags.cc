@@ -77,6 +77,7 @@ void AddKnobFlags(CLI::App* app, Options* o) {
                          "plan as if every N ranks were a node [auto: by host name]")
              ->check(CLI::Range(0, kMax))
              ->group(knobs));
+  AddFabric(app, &o->fabric)->group(knobs);
   AddSeconds(app, "--timeout-s", &o->timeout_s, "seconds without progress that end the run [30]")
       ->group(knobs);
 }

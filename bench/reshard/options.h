@@ -25,6 +25,7 @@ struct Options : WorkloadOptions {
   int64_t budget_buckets = 16;
   int64_t budget_bytes = -1;  // 0: no limit; -1: automatic
   int ranks_per_node = 0;
+  std::string fabric = "auto";  // as AddFabric
   double timeout_s = 30;
   int iterations = 10;
   int warmup = 1;

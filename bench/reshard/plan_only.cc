@@ -12,7 +12,7 @@
 #include "device/cache_share.h"
 #include "job/built_with.h"
 #include "job/exit_codes.h"
-#include "job/ranks.h"
+#include "job/job.h"
 #include "reshard/lanes.h"
 #include "reshard/plan_figures.h"
 #include "reshard/report_json.h"

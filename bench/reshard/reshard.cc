@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "job/command.h"
 #include "memory/memory_watch.h"
 #include "reshard/baseline_runs.h"
@@ -41,6 +42,7 @@ class ReshardCommand final : public Command {
 
  private:
   absl::StatusOr<KnobList> Describe() override {
+    if (absl::Status status = CheckBaselines(); !status.ok()) return status;
     auto loaded = MakeWorkload(options_);
     if (!loaded.ok()) return loaded.status();
     workload_ = *std::move(loaded);
@@ -58,7 +60,7 @@ class ReshardCommand final : public Command {
     absl::Status opened = Needs(AllOk(ranks, gpu.status()));
     if (!opened.ok()) return opened;
     report_.nccl_bytes = NcclBytes(options_.gpu, report_.world - 1);
-    auto lanes = MakeLanes(options_, *gpu, std::move(fabric));
+    auto lanes = MakeLanes(options_, *gpu, job(), std::move(fabric));
     if (!lanes.ok()) return lanes.status();
     auto baselines = BaselineRuns::Create(options_.baselines, ranks, options_.timeout());
     if (!baselines.ok()) End(baselines.status());
@@ -84,6 +86,14 @@ class ReshardCommand final : public Command {
     const bool for_programs = options_.format != "table";
     return absl::StrCat(for_programs ? FooterWithBaselines(report_) : TableFooter(report_),
                         has_words ? InWords(report_.results) : "");
+  }
+
+  // Baselines are what one would write with MPI.
+  absl::Status CheckBaselines() const {
+    if (options_.baselines.empty() || job()->kind() == FabricKind::kMpi) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--baseline ", absl::StrJoin(options_.baselines, ","), ": takes messages of ", "MPI; ",
+        HasMpi() ? "--fabric mpi under mpirun has them" : "this program is built without MPI"));
   }
 
   void WriteTrace(Runner* runner) {
@@ -149,8 +159,9 @@ class ReshardCommand final : public Command {
 
 }  // namespace
 
-int RunReshard(const Options& options, const absl::Status& flags) {
-  return ReshardCommand(options).Execute(flags);
+int RunReshard(absl::StatusOr<std::unique_ptr<Job>> job, const Options& options,
+               const absl::Status& flags) {
+  return ReshardCommand(options).Execute(std::move(job), flags);
 }
 
 }  // namespace sluice::bench

@@ -6,14 +6,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "job/fabric_options.h"
 #include "job/host_clock.h"
 #include "job/memory_need.h"
 #include "job/trace_file.h"
 #include "memory/resident_memory.h"
 #include "reshard/lanes.h"
 #include "reshard/windowed.h"
-#include "sluice/mpi.h"
 #include "sluice/testing.h"
 #include "workload/fill.h"
 #include "workload/numbers.h"
@@ -38,10 +36,10 @@ bool InTargetMesh(const TensorTransfer& tensor, int rank) {
 }
 
 // Makes the lane's session, on `fabric` or, if that is null, on one of its own.
-absl::Status OpenLane(const Options& options, std::unique_ptr<Fabric> fabric, Lane* lane) {
+absl::Status OpenLane(const Options& options, Job* job, std::unique_ptr<Fabric> fabric,
+                      Lane* lane) {
   if (fabric == nullptr) {
-    auto made =
-        MakeMpiFabric(MPI_COMM_WORLD, FabricOptionsOf(options.ranks_per_node, options.timeout()));
+    auto made = job->MakeFabric(options.ranks_per_node, options.timeout());
     if (!made.ok()) return made.status();
     fabric = *std::move(made);
   }
@@ -54,7 +52,7 @@ absl::Status OpenLane(const Options& options, std::unique_ptr<Fabric> fabric, La
 
 }  // namespace
 
-absl::StatusOr<std::vector<Lane>> MakeLanes(const Options& options, const Gpu& gpu,
+absl::StatusOr<std::vector<Lane>> MakeLanes(const Options& options, const Gpu& gpu, Job* job,
                                             std::unique_ptr<Fabric> first_fabric) {
   std::vector<Lane> lanes;
   for (LaneKnobs& knobs : LanesOf(options)) {
@@ -65,7 +63,7 @@ absl::StatusOr<std::vector<Lane>> MakeLanes(const Options& options, const Gpu& g
   for (Lane& lane : lanes) {
     lane.options.accelerator = gpu.accelerator;
     lane.options.transport = gpu.transport;
-    absl::Status status = OpenLane(options, std::move(first_fabric), &lane);
+    absl::Status status = OpenLane(options, job, std::move(first_fabric), &lane);
     if (!status.ok()) return status;
   }
   return lanes;

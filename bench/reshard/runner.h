@@ -1,4 +1,4 @@
-// Runs cases over MPI: brings the ranks together, moves, times, checks and collects.
+// Runs cases: brings the ranks together, moves, times, checks and collects.
 //
 // All ranks do the same in the same order. What it decides is only who failed and whether to go on.
 #ifndef SLUICE_BENCH_RESHARD_RUNNER_H_
@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "gpu/gpu.h"
+#include "job/job.h"
 #include "job/ranks.h"
 #include "memory/mapped_memory.h"
 #include "memory/memory_watch.h"
@@ -34,7 +35,7 @@ struct Lane {
 };
 
 // Makes what LanesOf lists. Collective; errors as Session::Create.
-absl::StatusOr<std::vector<Lane>> MakeLanes(const Options& options, const Gpu& gpu,
+absl::StatusOr<std::vector<Lane>> MakeLanes(const Options& options, const Gpu& gpu, Job* job,
                                             std::unique_ptr<Fabric> first_fabric);
 
 class Runner {

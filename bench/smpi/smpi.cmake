@@ -9,7 +9,7 @@ add_library(sluice-bench-smpi MODULE
 set_target_properties(sluice-bench-smpi PROPERTIES
   PREFIX "" SUFFIX "" LIBRARY_OUTPUT_DIRECTORY ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
 target_compile_definitions(sluice-bench-smpi PRIVATE SLUICE_ACCELERATORS="SimGrid's SMPI")
-target_link_libraries(sluice-bench-smpi PRIVATE sluice_bench_parts)
+target_link_libraries(sluice-bench-smpi PRIVATE sluice_bench_with_mpi)
 foreach(function sched_yield nanosleep ppoll clock_gettime mmap aligned_alloc free
         MPI_Comm_idup MPI_Get_processor_name MPI_Query_thread
         MPI_Test _ZNSt6chrono3_V212steady_clock3nowEv

@@ -135,6 +135,7 @@ void AddKnobFlags(CLI::App* app, StreamBenchOptions* o) {
   AddSwitch(app, "--progress-thread", &o->progress_thread,
             "a thread of the session's own drives the stream (MPI_THREAD_MULTIPLE)")
       ->group(group);
+  AddFabric(app, &o->fabric)->group(group);
   AddSeconds(app, "--timeout-s", &o->timeout_s, "longest wait for an item or for ranks [60]")
       ->group(group);
 }

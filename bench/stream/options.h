@@ -69,6 +69,7 @@ struct StreamBenchOptions {
   int64_t grow_bytes = 0;
 
   int progress_thread = 0;
+  std::string fabric = "auto";  // as AddFabric
   double timeout_s = 60;
   int iterations = 1;
   std::string trace_file;

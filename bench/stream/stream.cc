@@ -107,8 +107,9 @@ class StreamCommand final : public Command {
 
 }  // namespace
 
-int RunStream(const StreamBenchOptions& options, const absl::Status& flags) {
-  return StreamCommand(options).Execute(flags);
+int RunStream(absl::StatusOr<std::unique_ptr<Job>> job, const StreamBenchOptions& options,
+              const absl::Status& flags) {
+  return StreamCommand(options).Execute(std::move(job), flags);
 }
 
 }  // namespace sluice::bench

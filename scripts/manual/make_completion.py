@@ -83,7 +83,7 @@ def completion(program):
         words = " ".join(each for option in page.options() for each in option.names)
         options.append(f'    "{command}") options="{words}" ;;')
     return SCRIPT.format(name=name, function=function,
-                         commands=" ".join(commands), commands_or=" | ".join(commands),
+                         commands=" ".join(commands), commands_or=" | ".join(commands) or "''",
                          values="\n".join(values), options="\n".join(options))
 
 

@@ -55,8 +55,13 @@ def manual(name, version, main, commands):
     out = [f'.\\" Made out of {name} --help.',
            f'.TH {escaped(name.upper())} 1 "" "sluice {version}" "User Commands"',
            ".SH NAME", f"{escaped(name)} \\- {escaped(main.about.rstrip('.'))}",
-           ".SH SYNOPSIS", f".B {escaped(name)}", "\\fICOMMAND\\fR [\\fIOPTION\\fR]...",
-           ".SH DESCRIPTION", line(main.about), ".PP", "Commands are:"]
+           ".SH SYNOPSIS", f".B {escaped(name)}",
+           "\\fICOMMAND\\fR [\\fIOPTION\\fR]..." if commands else "[\\fIOPTION\\fR]...",
+           ".SH DESCRIPTION", line(main.about)]
+    if commands:
+        out += [".PP", "Commands are:"]
+    elif footer(main):
+        out += [".PP", line(" ".join(footer(main).split()))]
     for command, text in main.commands.items():
         out += [".TP", f"\\fB{escaped(command)}\\fR", line(text)]
     out += [".SH OPTIONS", *options(main)]
@@ -66,10 +71,12 @@ def manual(name, version, main, commands):
             out += verbatim(footer(page).splitlines())
         out += [".PP", "Example:", *verbatim(page.example)]
     out += exit_status(main)
-    out += [".SH FILES", ".TP", "\\fIshare/sluice/models\\fR, \\fIsystems\\fR, \\fIcases\\fR",
-            "Files that \\fB\\-\\-model\\fR, \\fB\\-\\-system\\fR and \\fB\\-\\-cases\\fR find by "
-            "name, beside the program\\(aqs own folder.",
-            ".SH EXAMPLES", *verbatim(main.example)]
+    if commands:
+        out += [".SH FILES", ".TP",
+                "\\fIshare/sluice/models\\fR, \\fIsystems\\fR, \\fIcases\\fR",
+                "Files that \\fB\\-\\-model\\fR, \\fB\\-\\-system\\fR and \\fB\\-\\-cases\\fR "
+                "find by name, beside the program\\(aqs own folder."]
+    out += [".SH EXAMPLES", *verbatim(main.example)]
     others = [other for other in ("sluice-bench", "sluice-sim") if other != name]
     return "\n".join([*out, ".SH SEE ALSO", f".BR {escaped(others[0])} (1)"]) + "\n"
 

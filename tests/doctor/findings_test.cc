@@ -34,10 +34,10 @@ TEST(FindingsTest, EveryCheckIsThereAndOnce) {
   std::vector<std::string> checks;
   for (const Finding& finding : Examine(GoodJob(2, 2))) checks.push_back(finding.check);
   EXPECT_THAT(checks,
-              ElementsAre("build", "mpi", "mpi_threads", "ranks", "nodes", "wire_rank", "wire_node",
-                          "wire_messages", "wire_network", "gpus", "wire_gpu_ipc", "wire_gpu_nccl",
-                          "cores", "binding", "yielding", "cache", "ptrace", "memfd", "dev_shm",
-                          "memlock", "open_files", "io_uring"));
+              ElementsAre("build", "fabric", "mpi", "mpi_threads", "ranks", "nodes", "wire_rank",
+                          "wire_node", "wire_messages", "wire_network", "gpus", "wire_gpu_ipc",
+                          "wire_gpu_nccl", "cores", "binding", "yielding", "cache", "ptrace",
+                          "memfd", "dev_shm", "memlock", "open_files", "io_uring"));
 }
 
 // One fault of each rank, or of some, and where it shows.

@@ -129,6 +129,7 @@ def main():
         manual_is_whole(prefix, name, version)
         completion_knows_all(prefix, name)
     completion_knows_values(prefix)
+    manual_is_whole(prefix, "sluice-store", version)
 
 
 if __name__ == "__main__":

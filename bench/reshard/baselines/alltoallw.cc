@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "reshard/baselines/baseline.h"
 #include "reshard/baselines/chunks.h"
+#include "reshard/baselines/wire.h"
 #include "workload/reduced_values.h"
 
 namespace sluice::bench {

@@ -1,5 +1,9 @@
-// Baselines by name.
+// Baselines by name, over messages of MPI.
 #include "reshard/baselines/baseline.h"
+
+#include <utility>
+
+#include "reshard/baselines/wire.h"
 
 namespace sluice::bench {
 namespace {
@@ -19,19 +23,33 @@ constexpr Entry kEntries[] = {{"serial", &MakeSerialBaseline},
                               {"bound", &MakeBoundBaseline},
                               {"memcpy", &MakeMemcpyOwnBaseline}};  // its old name
 
-}  // namespace
+class MakerOverMpi final : public BaselineMaker {
+ public:
+  explicit MakerOverMpi(std::unique_ptr<Wire> wire) : wire_(std::move(wire)) {}
 
-std::vector<std::string> BaselineNames() {
-  std::vector<std::string> names;
-  for (const Entry& entry : kEntries) names.emplace_back(entry.name);
-  return names;
-}
+  std::unique_ptr<Baseline> Make(absl::string_view name) override { return MakeBaseline(name); }
+  void Arm(absl::Duration patience, std::function<absl::Status()> progress) override {
+    wire_->Arm(patience, std::move(progress));
+  }
+  Wire* wire() override { return wire_.get(); }
+
+ private:
+  const std::unique_ptr<Wire> wire_;
+};
+
+}  // namespace
 
 std::unique_ptr<Baseline> MakeBaseline(absl::string_view name) {
   for (const Entry& entry : kEntries) {
     if (name == entry.name) return entry.make();
   }
   return nullptr;
+}
+
+absl::StatusOr<std::unique_ptr<BaselineMaker>> MakeBaselineMaker(absl::Duration timeout) {
+  absl::StatusOr<std::unique_ptr<Wire>> wire = Wire::Create(timeout);
+  if (!wire.ok()) return wire.status();
+  return std::make_unique<MakerOverMpi>(*std::move(wire));
 }
 
 }  // namespace sluice::bench

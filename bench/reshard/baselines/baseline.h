@@ -4,17 +4,21 @@
 #ifndef SLUICE_BENCH_RESHARD_BASELINES_BASELINE_H_
 #define SLUICE_BENCH_RESHARD_BASELINES_BASELINE_H_
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "reshard/baselines/wire.h"
 #include "sluice/transfer.h"
 
 namespace sluice::bench {
+
+class Wire;  // reshard/baselines/wire.h
 
 // What to carry out. All of it must outlive the baseline; views are dense.
 struct BaselineJob {
@@ -62,11 +66,24 @@ std::unique_ptr<Baseline> MakeMemcpyOwnBaseline();
 // the ranks that have targets.
 std::unique_ptr<Baseline> MakeBoundBaseline();
 
-// The names, in the order in which they are documented.
+// The names, in the order in which they are documented; also where none can be made.
 std::vector<std::string> BaselineNames();
 
 // `name`: one of BaselineNames; null otherwise.
 std::unique_ptr<Baseline> MakeBaseline(absl::string_view name);
+
+// Makes the baselines of a run, and has the messages that they share.
+class BaselineMaker {
+ public:
+  virtual ~BaselineMaker() = default;
+  virtual std::unique_ptr<Baseline> Make(absl::string_view name) = 0;
+  // As Wire::Arm.
+  virtual void Arm(absl::Duration patience, std::function<absl::Status()> progress) = 0;
+  virtual Wire* wire() = 0;
+};
+
+// Collective over MPI_COMM_WORLD. Unimplemented in programs without MPI.
+absl::StatusOr<std::unique_ptr<BaselineMaker>> MakeBaselineMaker(absl::Duration timeout);
 
 }  // namespace sluice::bench
 

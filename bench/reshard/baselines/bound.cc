@@ -21,6 +21,7 @@
 #include "reshard/baselines/baseline.h"
 #include "reshard/baselines/seen_memory.h"
 #include "reshard/baselines/target_bytes.h"
+#include "reshard/baselines/wire.h"
 
 namespace sluice::bench {
 namespace {

@@ -8,6 +8,7 @@
 #include "reshard/baselines/baseline.h"
 #include "reshard/baselines/block.h"
 #include "reshard/baselines/rank_sets.h"
+#include "reshard/baselines/wire.h"
 #include "tensor/check.h"
 #include "workload/source_groups.h"
 

@@ -4,6 +4,7 @@
 
 #include "reshard/baselines/baseline.h"
 #include "reshard/baselines/rank_chunks.h"
+#include "reshard/baselines/wire.h"
 
 namespace sluice::bench {
 namespace {

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "reshard/baselines/baseline.h"
 #include "reshard/baselines/rank_sets.h"
+#include "reshard/baselines/wire.h"
 #include "workload/collectives.h"
 #include "workload/reduced_values.h"
 

@@ -2,6 +2,7 @@
 #include "reshard/baselines/rank_chunks.h"
 
 #include "reshard/baselines/chunks.h"
+#include "reshard/baselines/wire.h"
 
 namespace sluice::bench {
 namespace {

@@ -1,0 +1,29 @@
+// What a program without MPI has in the place of what takes MPI.
+#include "doctor/look_system.h"
+#include "job/job.h"
+#include "reshard/baselines/baseline.h"
+
+namespace sluice::bench {
+namespace {
+
+absl::Status NotBuiltIn() {
+  return absl::UnimplementedError("this program is built without MPI (SLUICE_MPI)");
+}
+
+}  // namespace
+
+bool HasMpi() { return false; }
+
+std::string MpiVersion() { return "no MPI"; }
+
+absl::StatusOr<std::unique_ptr<Job>> StartMpiJob(const JobOptions& /*options*/) {
+  return NotBuiltIn();
+}
+
+MpiFacts LookAtMpi() { return {}; }
+
+absl::StatusOr<std::unique_ptr<BaselineMaker>> MakeBaselineMaker(absl::Duration /*timeout*/) {
+  return NotBuiltIn();
+}
+
+}  // namespace sluice::bench
