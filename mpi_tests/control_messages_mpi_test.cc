@@ -17,6 +17,7 @@
 #include "session/specs.h"
 #include "session_mpi_rank.h"
 #include "transport/mpi/mpi_communicator.h"
+#include "transport/passing_fabric.h"
 #include "transport/tree_gather.h"
 
 namespace sluice::session_test {
@@ -43,35 +44,17 @@ int MostMessages(int size) {
 }
 
 // A fabric that counts its gathers, and hands on everything else.
-class CountingFabric final : public Fabric {
+class CountingFabric final : public PassingFabric {
  public:
   CountingFabric(std::unique_ptr<Fabric> fabric, int* gathers)
-      : Fabric(fabric->rank(), {fabric->node_of_rank().begin(), fabric->node_of_rank().end()}),
-        fabric_(std::move(fabric)),
-        gathers_(gathers) {}
+      : PassingFabric(std::move(fabric)), gathers_(gathers) {}
 
   absl::Status StartAllGather(absl::Span<const std::byte> record) override {
     ++*gathers_;
-    return fabric_->StartAllGather(record);
+    return PassingFabric::StartAllGather(record);
   }
-  absl::StatusOr<bool> PollAllGather(std::vector<std::byte>* all,
-                                     std::vector<int>* missing) override {
-    return fabric_->PollAllGather(all, missing);
-  }
-  absl::Status Post(int dst, absl::Span<const std::byte> record) override {
-    return fabric_->Post(dst, record);
-  }
-  bool PollPost(int* src, std::vector<std::byte>* record) override {
-    return fabric_->PollPost(src, record);
-  }
-  absl::Status CheckRanks() override { return fabric_->CheckRanks(); }
-  absl::StatusOr<std::unique_ptr<Transport>> OpenTransport() override {
-    return fabric_->OpenTransport();
-  }
-  absl::Status CheckOtherThread() const override { return fabric_->CheckOtherThread(); }
 
  private:
-  const std::unique_ptr<Fabric> fabric_;
   int* const gathers_;
 };
 

@@ -11,7 +11,7 @@
 
 namespace sluice {
 
-absl::StatusOr<std::thread> StartOwnThread(std::function<void()> work) {
+absl::StatusOr<std::thread> StartOwnThread(std::function<void()> work, const char* name) {
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
@@ -20,6 +20,7 @@ absl::StatusOr<std::thread> StartOwnThread(std::function<void()> work) {
   absl::Status status;
   try {
     thread = std::thread(std::move(work));
+    if (name != nullptr) pthread_setname_np(thread.native_handle(), name);
   } catch (const std::system_error& error) {
     status = absl::ResourceExhaustedError(absl::StrCat("no thread: ", error.what()));
   }

@@ -9,8 +9,9 @@
 
 namespace sluice {
 
-// ResourceExhausted if the system has no more threads for us.
-absl::StatusOr<std::thread> StartOwnThread(std::function<void()> work);
+// ResourceExhausted if the system has no more threads for us. `name`, of at most 15 bytes, is what
+// the system's tools show; null: the program's.
+absl::StatusOr<std::thread> StartOwnThread(std::function<void()> work, const char* name = nullptr);
 
 }  // namespace sluice
 

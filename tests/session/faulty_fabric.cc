@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "oracle/random_layout.h"
 #include "sluice/transport.h"
+#include "transport/passing_fabric.h"
 
 namespace sluice::session_test {
 namespace {
@@ -95,12 +96,10 @@ class FaultyTransport final : public Transport {
   int64_t events_ = 0;
 };
 
-class FaultyFabric final : public Fabric {
+class FaultyFabric final : public PassingFabric {
  public:
   FaultyFabric(std::unique_ptr<Fabric> inner, const FaultPlan& plan)
-      : Fabric(inner->rank(), {inner->node_of_rank().begin(), inner->node_of_rank().end()}),
-        inner_(std::move(inner)),
-        plan_(plan) {}
+      : PassingFabric(std::move(inner)), plan_(plan) {}
 
   absl::Status StartAllGather(absl::Span<const std::byte> record) override {
     ++gathers_;
@@ -111,15 +110,6 @@ class FaultyFabric final : public Fabric {
     if (plan_.failing_gather >= 0 && gathers_ > plan_.failing_gather) return Injected("a gather");
     return inner_->PollAllGather(all, missing);
   }
-  absl::Status Post(int dst, absl::Span<const std::byte> record) override {
-    return inner_->Post(dst, record);
-  }
-  bool PollPost(int* src, std::vector<std::byte>* record) override {
-    return inner_->PollPost(src, record);
-  }
-
-  absl::Status CheckRanks() override { return inner_->CheckRanks(); }
-
   absl::StatusOr<std::unique_ptr<Transport>> OpenTransport() override {
     if (plan_.failing_open) return Injected("OpenTransport");
     absl::StatusOr<std::unique_ptr<Transport>> inner = inner_->OpenTransport();
@@ -132,7 +122,6 @@ class FaultyFabric final : public Fabric {
   }
 
  private:
-  std::unique_ptr<Fabric> inner_;
   const FaultPlan plan_;
   int64_t gathers_ = 0;
 };

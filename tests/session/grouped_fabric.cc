@@ -7,6 +7,7 @@
 
 #include "sluice/transport.h"
 #include "transport/loopback/loopback.h"
+#include "transport/passing_fabric.h"
 
 namespace sluice::session_test {
 namespace {
@@ -59,34 +60,15 @@ class GroupedTransport final : public Transport {
   int count_ = 0;
 };
 
-class GroupedFabric final : public Fabric {
+class GroupedFabric final : public PassingFabric {
  public:
-  explicit GroupedFabric(std::unique_ptr<Fabric> inner)
-      : Fabric(inner->rank(), {inner->node_of_rank().begin(), inner->node_of_rank().end()}),
-        inner_(std::move(inner)) {}
+  using PassingFabric::PassingFabric;
 
-  absl::Status StartAllGather(absl::Span<const std::byte> record) override {
-    return inner_->StartAllGather(record);
-  }
-  absl::StatusOr<bool> PollAllGather(std::vector<std::byte>* all,
-                                     std::vector<int>* missing) override {
-    return inner_->PollAllGather(all, missing);
-  }
-  absl::Status Post(int dst, absl::Span<const std::byte> record) override {
-    return inner_->Post(dst, record);
-  }
-  bool PollPost(int* src, std::vector<std::byte>* record) override {
-    return inner_->PollPost(src, record);
-  }
   absl::StatusOr<std::unique_ptr<Transport>> OpenTransport() override {
     absl::StatusOr<std::unique_ptr<Transport>> inner = inner_->OpenTransport();
     if (!inner.ok()) return inner;
     return std::make_unique<GroupedTransport>(*std::move(inner));
   }
-  absl::Status CheckOtherThread() const override { return inner_->CheckOtherThread(); }
-
- private:
-  std::unique_ptr<Fabric> inner_;
 };
 
 }  // namespace

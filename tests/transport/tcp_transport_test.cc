@@ -1,9 +1,7 @@
 // The contract of transports and fabrics over TCP links, with a thread for each rank.
-#include <barrier>
 #include <chrono>
 #include <memory>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -11,6 +9,7 @@
 #include "gtest/gtest.h"
 #include "oracle/sampled.h"
 #include "transport/tcp_ranks.h"
+#include "transport/thread_ranks.h"
 #include "transport/transport_contract.h"
 
 namespace sluice {
@@ -18,35 +17,12 @@ namespace {
 
 constexpr std::chrono::seconds kPatience{60};
 
-void RunTcpRank(ContractRank& rank, const ContractScript& script) {
-  script(rank);
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
-  while (rank.Advance()) {
-    if (std::chrono::steady_clock::now() > deadline) {
-      ADD_FAILURE() << "stuck: " << rank.Position();
-      return;
-    }
-    std::this_thread::yield();
-  }
-  rank.CheckEnd();
-}
-
 void RunOnTcp(int size, bool connected, const ContractScript& script) {
-  std::barrier all_have_ended(size);
   std::vector<std::shared_ptr<TcpLinks>> links = MakeTcpLinks(size);
   if (connected) ConnectAll(links);
   std::vector<std::unique_ptr<Fabric>> fabrics = MakeTcpFabrics(links);
   links.clear();
-  std::vector<std::thread> threads;
-  for (std::unique_ptr<Fabric>& fabric : fabrics) {
-    threads.emplace_back([&script, &all_have_ended, own = std::move(fabric)]() mutable {
-      ContractRank rank(std::move(own));
-      RunTcpRank(rank, script);
-      rank.DestroyTransports();
-      all_have_ended.arrive_and_wait();
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  RunFabricsOnThreads(std::move(fabrics), MakeHostRank, script, kPatience);
 }
 
 std::vector<ContractWorld> Worlds(bool connected, const std::vector<int>& sizes) {

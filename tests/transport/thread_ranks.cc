@@ -17,9 +17,9 @@ namespace {
 // Under a sanitizer on a busy machine one fold of 3 MiB took 19 s.
 constexpr std::chrono::seconds kPatience{oracle::kSanitized ? 180 : 20};
 
-void RunOne(ContractRank& rank, const ContractScript& script) {
+void RunOne(ContractRank& rank, const ContractScript& script, std::chrono::seconds patience) {
   script(rank);
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  const auto deadline = std::chrono::steady_clock::now() + patience;
   while (rank.Advance()) {
     if (std::chrono::steady_clock::now() > deadline) {
       ADD_FAILURE() << "stuck: " << rank.Position();
@@ -30,33 +30,43 @@ void RunOne(ContractRank& rank, const ContractScript& script) {
   rank.CheckEnd();
 }
 
+// Calls `body` with each fabric, on a thread for each.
+void OnThreadsOf(std::vector<std::unique_ptr<Fabric>> fabrics,
+                 const std::function<void(std::unique_ptr<Fabric> fabric)>& body) {
+  std::vector<std::thread> threads;
+  for (auto& fabric : fabrics) {
+    threads.emplace_back([&body](std::unique_ptr<Fabric> own) { body(std::move(own)); },
+                         std::move(fabric));
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
 }  // namespace
 
 std::unique_ptr<ContractRank> MakeHostRank(std::unique_ptr<Fabric> fabric) {
   return std::make_unique<ContractRank>(std::move(fabric));
 }
 
-void RunOnThreads(const std::vector<int>& nodes, const RankMaker& make,
-                  const ContractScript& script, LoopbackSends sends) {
-  std::barrier all_have_ended(static_cast<std::ptrdiff_t>(nodes.size()));
-  const auto run = [&](std::unique_ptr<Fabric> fabric) {
+void RunFabricsOnThreads(std::vector<std::unique_ptr<Fabric>> fabrics, const RankMaker& make,
+                         const ContractScript& script, std::chrono::seconds patience) {
+  std::barrier all_have_ended(static_cast<std::ptrdiff_t>(fabrics.size()));
+  OnThreadsOf(std::move(fabrics), [&](std::unique_ptr<Fabric> fabric) {
     const std::unique_ptr<ContractRank> rank = make(std::move(fabric));
-    RunOne(*rank, script);
+    RunOne(*rank, script, patience);
     rank->DestroyTransports();
     all_have_ended.arrive_and_wait();
-  };
-  OnThreads(nodes, run, sends);
+  });
+}
+
+void RunOnThreads(const std::vector<int>& nodes, const RankMaker& make,
+                  const ContractScript& script, LoopbackSends sends) {
+  RunFabricsOnThreads(MakeLoopbackFabrics(nodes, sends), make, script, kPatience);
 }
 
 void OnThreads(const std::vector<int>& nodes,
                const std::function<void(std::unique_ptr<Fabric> fabric)>& body,
                LoopbackSends sends) {
-  std::vector<std::thread> threads;
-  for (auto& fabric : MakeLoopbackFabrics(nodes, sends)) {
-    threads.emplace_back([&body](std::unique_ptr<Fabric> own) { body(std::move(own)); },
-                         std::move(fabric));
-  }
-  for (std::thread& thread : threads) thread.join();
+  OnThreadsOf(MakeLoopbackFabrics(nodes, sends), body);
 }
 
 }  // namespace sluice

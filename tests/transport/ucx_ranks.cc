@@ -8,32 +8,25 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "gtest/gtest.h"
+#include "transport/passing_fabric.h"
 #include "transport/thread_ranks.h"
 
 namespace sluice {
 namespace {
 
-class UcxTestFabric final : public Fabric {
+class UcxTestFabric final : public PassingFabric {
  public:
   UcxTestFabric(std::unique_ptr<Fabric> control, std::shared_ptr<UcxWorker> worker)
-      : Fabric(control->rank(), {control->node_of_rank().begin(), control->node_of_rank().end()}),
-        control_(std::move(control)),
-        worker_(std::move(worker)) {}
+      : PassingFabric(std::move(control)), worker_(std::move(worker)) {}
 
-  absl::Status StartAllGather(absl::Span<const std::byte> record) override {
-    return control_->StartAllGather(record);
-  }
   absl::StatusOr<bool> PollAllGather(std::vector<std::byte>* all,
                                      std::vector<int>* missing) override {
     worker_->Progress();
-    return control_->PollAllGather(all, missing);
-  }
-  absl::Status Post(int dst, absl::Span<const std::byte> record) override {
-    return control_->Post(dst, record);
+    return PassingFabric::PollAllGather(all, missing);
   }
   bool PollPost(int* src, std::vector<std::byte>* record) override {
     worker_->Progress();
-    return control_->PollPost(src, record);
+    return PassingFabric::PollPost(src, record);
   }
   absl::StatusOr<std::unique_ptr<Transport>> OpenTransport() override {
     return worker_->OpenTransport(opened_++);
@@ -41,7 +34,6 @@ class UcxTestFabric final : public Fabric {
   absl::Status CheckOtherThread() const override { return absl::OkStatus(); }
 
  private:
-  const std::unique_ptr<Fabric> control_;
   const std::shared_ptr<UcxWorker> worker_;
   int opened_ = 0;
 };

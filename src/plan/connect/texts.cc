@@ -7,6 +7,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "mesh/ranks_text.h"
 
 namespace sluice {
 namespace {
@@ -22,20 +23,7 @@ std::string QuotedName(absl::string_view name) {
 }
 
 std::string RanksInWords(absl::Span<const int> ranks) {
-  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-  size_t runs = 0;
-  for (size_t i = 0; i < ranks.size(); ++runs) {
-    if (runs == kRunsShown) {
-      absl::StrAppend(&text, " and ", ranks.size() - i, " more");
-      break;
-    }
-    size_t last = i;
-    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
-    absl::StrAppend(&text, i == 0 ? "" : ", ", ranks[i]);
-    if (last > i) absl::StrAppend(&text, last == i + 1 ? ", " : "-", ranks[last]);
-    i = last + 1;
-  }
-  return text;
+  return absl::StrCat(ranks.size() == 1 ? "rank " : "ranks ", RankRunsText(ranks, kRunsShown));
 }
 
 std::string ShapeInWords(absl::Span<const int64_t> shape) {

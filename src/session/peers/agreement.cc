@@ -6,6 +6,7 @@
 #include <map>
 
 #include "absl/strings/str_cat.h"
+#include "mesh/ranks_text.h"
 #include "tensor/check.h"
 
 namespace sluice {
@@ -76,17 +77,7 @@ std::string WhoHasWhat(const std::map<T, std::vector<int>>& ranks_by_value, bool
 
 }  // namespace
 
-std::string RanksText(absl::Span<const int> ranks) {
-  std::string text;
-  for (size_t i = 0; i < ranks.size();) {
-    size_t last = i;
-    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
-    absl::StrAppend(&text, i == 0 ? "" : ", ", ranks[i]);
-    if (last > i) absl::StrAppend(&text, last == i + 1 ? ", " : "-", ranks[last]);
-    i = last + 1;
-  }
-  return text;
-}
+std::string RanksText(absl::Span<const int> ranks) { return RankRunsText(ranks); }
 
 absl::Status Agreement::Start(Proposal proposal, absl::Duration timeout) {
   SLUICE_CHECK(ended_, "an agreement is under way");

@@ -13,9 +13,9 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "storage/own_thread.h"
 #include "world/store/store_check.h"
 #include "world/store/store_clock.h"
-#include "world/store/store_thread.h"
 
 namespace sluice {
 namespace {
@@ -43,7 +43,7 @@ class BeatLease : public Lease {
   }
 
   absl::Status Start() {
-    auto thread = StartStoreThread("sluice-lease", [this] { Renew(); });
+    auto thread = StartOwnThread([this] { Renew(); }, "sluice-lease");
     if (!thread.ok()) return thread.status();
     state_->thread = *std::move(thread);
     return absl::OkStatus();

@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "storage/own_thread.h"
 #include "world/store/store_check.h"
 #include "world/store/store_clock.h"
-#include "world/store/store_thread.h"
 
 namespace sluice {
 namespace {
@@ -47,7 +47,7 @@ absl::StatusOr<std::shared_ptr<StoreLink>> StoreLink::Open(const StoreAddress& a
   link->connection_ = *std::move(connection);
   link->fate_ = std::make_shared<StoreFate>();
   link->heard_ns_ = StoreNowNs();
-  auto thread = StartStoreThread("sluice-store", [raw = link.get()] { raw->Run(); });
+  auto thread = StartOwnThread([raw = link.get()] { raw->Run(); }, "sluice-store");
   if (!thread.ok()) return thread.status();
   link->thread_ = *std::move(thread);
   return link;

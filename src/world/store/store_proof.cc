@@ -1,47 +1,36 @@
-// HMAC-SHA256 by OpenSSL's libcrypto.
+// Proofs and random bytes as texts.
 #include "world/store/store_proof.h"
 
-#include <openssl/crypto.h>
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
-#include <sys/random.h>
-
-#include <cerrno>
+#include <algorithm>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "transport/hmac.h"
 
 namespace sluice {
 
 absl::StatusOr<std::string> MakeStoreRandom(size_t bytes) {
   std::string random(bytes, '\0');
-  size_t have = 0;
-  while (have < bytes) {
-    const ssize_t got = getrandom(&random[have], bytes - have, 0);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return absl::UnavailableError(absl::StrCat("no random numbers: errno ", errno));
-    have += static_cast<size_t>(got);
-  }
+  const absl::Status status =
+      FillRandom(absl::MakeSpan(reinterpret_cast<std::byte*>(&random[0]), random.size()));
+  if (!status.ok()) return status;
   return random;
 }
 
 absl::StatusOr<std::string> MakeStoreProof(absl::string_view token, absl::string_view who,
                                            absl::string_view said) {
-  const std::string text = absl::StrCat("sluice store ", who, "\n", said);
-  std::string proof(kStoreProofBytes, '\0');
-  unsigned length = 0;
-  const unsigned char* const made =
-      HMAC(EVP_sha256(), token.data(), static_cast<int>(token.size()),
-           reinterpret_cast<const unsigned char*>(text.data()), text.size(),
-           reinterpret_cast<unsigned char*>(&proof[0]), &length);
-  if (made == nullptr || length != kStoreProofBytes) {
-    return absl::InternalError("OpenSSL makes no HMAC-SHA256");
-  }
-  return proof;
+  const absl::StatusOr<HmacDigest> proof = HmacSha256(token, {"sluice store ", who, "\n", said});
+  if (!proof.ok()) return proof.status();
+  return std::string(reinterpret_cast<const char*>(proof->data()), proof->size());
 }
 
 bool IsSameProof(absl::string_view a, absl::string_view b) {
-  return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
+  HmacDigest one;
+  HmacDigest other;
+  if (a.size() != one.size() || b.size() != other.size()) return false;
+  std::copy(a.begin(), a.end(), reinterpret_cast<char*>(one.data()));
+  std::copy(b.begin(), b.end(), reinterpret_cast<char*>(other.data()));
+  return EqualDigests(one, other);
 }
 
 }  // namespace sluice

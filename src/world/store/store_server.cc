@@ -10,12 +10,12 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "sluice/store.h"
+#include "storage/own_thread.h"
 #include "world/store/store_address.h"
 #include "world/store/store_check.h"
 #include "world/store/store_loop.h"
 #include "world/store/store_proof.h"
 #include "world/store/store_socket.h"
-#include "world/store/store_thread.h"
 
 namespace sluice {
 namespace {
@@ -59,7 +59,7 @@ class StoreServer::Impl {
   }
 
   absl::Status Start() {
-    auto thread = StartStoreThread("sluice-serve", [this] { loop_->Run(); });
+    auto thread = StartOwnThread([this] { loop_->Run(); }, "sluice-serve");
     if (!thread.ok()) return thread.status();
     thread_ = *std::move(thread);
     return absl::OkStatus();

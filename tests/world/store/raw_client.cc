@@ -88,6 +88,31 @@ bool RawClient::Greet(const std::string& token) {
   }
 }
 
+std::string Request(StoreCall call, absl::string_view key, absl::string_view value, int64_t number,
+                    uint32_t id) {
+  StoreRequest request;
+  request.id = id;
+  request.call = call;
+  request.key = key;
+  request.value = value;
+  request.number = number;
+  return EncodeRequest(request);
+}
+
+StoreServerOptions Patient() {
+  StoreServerOptions options;
+  options.limits.hello = absl::Hours(1);
+  options.limits.silence = absl::Hours(1);
+  return options;
+}
+
+StoreOptions Limit(absl::Duration timeout, const std::string& token) {
+  StoreOptions options;
+  options.timeout = timeout;
+  options.token = token;
+  return options;
+}
+
 std::unique_ptr<StoreServer> Serve(const StoreServerOptions& options) {
   auto server = StoreServer::Listen(options);
   EXPECT_TRUE(server.ok()) << server.status();
@@ -96,10 +121,7 @@ std::unique_ptr<StoreServer> Serve(const StoreServerOptions& options) {
 
 std::unique_ptr<Store> Reach(const StoreServer& server, const std::string& token,
                              absl::Duration timeout) {
-  StoreOptions options;
-  options.token = token;
-  options.timeout = timeout;
-  auto store = ConnectStore(absl::StrCat("tcp://127.0.0.1:", server.port()), options);
+  auto store = ConnectStore(absl::StrCat("tcp://127.0.0.1:", server.port()), Limit(timeout, token));
   EXPECT_TRUE(store.ok()) << store.status();
   return store.ok() ? *std::move(store) : nullptr;
 }

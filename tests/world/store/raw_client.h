@@ -2,6 +2,7 @@
 #ifndef SLUICE_TESTS_WORLD_STORE_RAW_CLIENT_H_
 #define SLUICE_TESTS_WORLD_STORE_RAW_CLIENT_H_
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -42,6 +43,15 @@ class RawClient {
   bool connected_ = false;
   StoreInbox inbox_{kMaxReplyBytes};
 };
+
+// A request as a client sends it.
+std::string Request(StoreCall call, absl::string_view key, absl::string_view value = "",
+                    int64_t number = 0, uint32_t id = 1);
+
+// Options of a server that parts from nobody for being slow.
+StoreServerOptions Patient();
+// Options of a client.
+StoreOptions Limit(absl::Duration timeout, const std::string& token = "");
 
 // A server on any port of the loopback interface.
 std::unique_ptr<StoreServer> Serve(const StoreServerOptions& options = {});

@@ -13,26 +13,10 @@ namespace sluice {
 namespace {
 
 // Another end of a store that several share.
-class SharedStore : public Store {
+class SharedStore : public FiveCalls {
  public:
-  explicit SharedStore(std::shared_ptr<Store> inner) : inner_(std::move(inner)) {}
+  using FiveCalls::FiveCalls;
 
-  absl::Status Set(absl::string_view key, absl::string_view value) override {
-    return inner_->Set(key, value);
-  }
-  absl::StatusOr<std::string> Get(absl::string_view key, absl::Duration timeout) override {
-    return inner_->Get(key, timeout);
-  }
-  absl::StatusOr<int64_t> Add(absl::string_view key, int64_t delta) override {
-    return inner_->Add(key, delta);
-  }
-  absl::StatusOr<std::string> CompareSet(absl::string_view key, absl::string_view expected,
-                                         absl::string_view desired) override {
-    return inner_->CompareSet(key, expected, desired);
-  }
-  absl::StatusOr<StoreEntries> List(absl::string_view prefix) override {
-    return inner_->List(prefix);
-  }
   absl::StatusOr<std::unique_ptr<Lease>> Hold(absl::string_view key, absl::string_view value,
                                               absl::Duration lease) override {
     return inner_->Hold(key, value, lease);
@@ -41,9 +25,6 @@ class SharedStore : public Store {
                                   absl::Duration timeout) override {
     return inner_->Watch(prefix, version, timeout);
   }
-
- private:
-  const std::shared_ptr<Store> inner_;
 };
 
 class MemoryRig : public StoreRig {

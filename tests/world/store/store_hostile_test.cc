@@ -22,32 +22,6 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr absl::Duration kForEver = absl::Hours(1);
-
-// Nothing is parted from for being slow, unless a test says so.
-StoreServerOptions Patient() {
-  StoreServerOptions options;
-  options.limits.hello = kForEver;
-  options.limits.silence = kForEver;
-  return options;
-}
-
-std::string Request(StoreCall call, absl::string_view key, absl::string_view value = "",
-                    int64_t number = 0, uint32_t id = 1) {
-  StoreRequest request;
-  request.id = id;
-  request.call = call;
-  request.key = key;
-  request.value = value;
-  request.number = number;
-  return EncodeRequest(request);
-}
-
-bool IsGone(Store& store, const std::string& key) {
-  WatchUntil(store, key, [](const StoreView& view) { return view.entries.empty(); });
-  return absl::IsDeadlineExceeded(store.Get(key, absl::ZeroDuration()).status());
-}
-
 TEST(StoreHostileTest, GarbageEndsItsConnectionOnly) {
   const auto server = Serve(Patient());
   const auto member = Reach(*server);

@@ -21,13 +21,6 @@ constexpr absl::Duration kNone = absl::ZeroDuration();
 constexpr absl::Duration kForEver = absl::Hours(1);
 constexpr absl::Duration kShort = absl::Milliseconds(200);
 
-StoreOptions Limit(absl::Duration timeout, const std::string& token = "") {
-  StoreOptions options;
-  options.timeout = timeout;
-  options.token = token;
-  return options;
-}
-
 TEST(StoreOptionsTest, BadOptionsAreRefused) {
   const auto refused = [](const std::string& address, const StoreOptions& options) {
     return absl::IsInvalidArgument(ConnectStore(address, options).status());

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "sluice/store.h"
 
@@ -17,7 +18,35 @@ bool Shows(const StoreView& view, const std::string& key, const std::string& val
 StoreView WatchUntil(Store& store, const std::string& prefix,
                      const std::function<bool(const StoreView&)>& is_right);
 
+// Waits until nothing lies below the key, and looks whether it has no value either.
+bool IsGone(Store& store, const std::string& key);
+
 // Passes the five calls on, and has nothing else.
+class FiveCalls : public Store {
+ public:
+  explicit FiveCalls(std::shared_ptr<Store> inner) : inner_(std::move(inner)) {}
+
+  absl::Status Set(absl::string_view key, absl::string_view value) override {
+    return inner_->Set(key, value);
+  }
+  absl::StatusOr<std::string> Get(absl::string_view key, absl::Duration timeout) override {
+    return inner_->Get(key, timeout);
+  }
+  absl::StatusOr<int64_t> Add(absl::string_view key, int64_t delta) override {
+    return inner_->Add(key, delta);
+  }
+  absl::StatusOr<std::string> CompareSet(absl::string_view key, absl::string_view expected,
+                                         absl::string_view desired) override {
+    return inner_->CompareSet(key, expected, desired);
+  }
+  absl::StatusOr<StoreEntries> List(absl::string_view prefix) override {
+    return inner_->List(prefix);
+  }
+
+ protected:
+  const std::shared_ptr<Store> inner_;
+};
+
 std::unique_ptr<Store> MakeFiveCalls(std::shared_ptr<Store> inner);
 
 }  // namespace sluice

@@ -25,13 +25,6 @@ constexpr absl::Duration kNone = absl::ZeroDuration();
 constexpr absl::Duration kForEver = absl::Hours(1);
 constexpr absl::Duration kShort = absl::Milliseconds(200);
 
-StoreOptions Limit(absl::Duration timeout, const std::string& token = "") {
-  StoreOptions options;
-  options.timeout = timeout;
-  options.token = token;
-  return options;
-}
-
 // A listener whose connections nobody accepts, or answers.
 struct Deaf {
   Deaf() : fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
