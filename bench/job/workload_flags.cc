@@ -56,7 +56,8 @@ void AddWorkloadFlags(CLI::App* app, WorkloadOptions* o) {
       ->group(what);
   app->add_option("--src", in->src,
                   "source layout, MESH@RANKS:PLACEMENTS, e.g. 2,4@0-7:R,S(0); without @RANKS on "
-                  "ranks from 0 on")
+                  "ranks from 0 on; mesh dimensions are visited left to right, or in an order that "
+                  "follows: 2,4:S(0),S(0):1,0")
       ->group(what);
   app->add_option("--dst", in->dst,
                   "target layout, likewise: without @RANKS on ranks from 0 on, too")

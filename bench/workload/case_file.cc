@@ -50,6 +50,16 @@ absl::StatusOr<Layout> ReadLayout(const Json& side) {
     if (!placement.ok()) return Prefixed("key \"placements\"", placement.status());
     layout.placements.push_back(*placement);
   }
+  if (!side.contains("order")) return layout;
+  const auto order = GetIntegers(side, "order");
+  if (!order.ok()) return order.status();
+  for (const int64_t dim : *order) {
+    if (dim < 0 || dim >= static_cast<int64_t>(layout.placements.size())) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("key \"order\": there is no mesh dimension ", dim));
+    }
+    layout.order.push_back(static_cast<int>(dim));
+  }
   return layout;
 }
 
@@ -59,7 +69,7 @@ absl::Status ReadSide(const Json& object, const char* key, DType case_dtype, Lay
   const auto side = GetObject(object, key);
   if (!side.ok()) return side.status();
   const std::string where = absl::StrCat("\"", key, "\"");
-  NoteUnknownKeys(**side, {"mesh", "ranks", "placements", "dtype"}, where, notes);
+  NoteUnknownKeys(**side, {"mesh", "ranks", "placements", "order", "dtype"}, where, notes);
   auto side_layout = ReadLayout(**side);
   if (!side_layout.ok()) return Prefixed(where, side_layout.status());
   const auto side_dtype = ReadDType(**side, case_dtype);

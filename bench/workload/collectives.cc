@@ -26,7 +26,7 @@ absl::StatusOr<Layout> Over(int ranks, const Placement& placement) {
 }
 
 bool Equal(const Layout& a, const Layout& b) {
-  return a.mesh == b.mesh && a.placements == b.placements;
+  return a.mesh == b.mesh && a.placements == b.placements && a.order == b.order;
 }
 
 }  // namespace

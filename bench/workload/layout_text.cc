@@ -18,6 +18,7 @@ struct Parts {
   absl::string_view mesh;
   absl::string_view ranks;  // no data where the text has none
   absl::string_view placements;
+  absl::string_view order;  // no data where the text has none
 };
 
 absl::StatusOr<Parts> Split(absl::string_view text) {
@@ -26,7 +27,12 @@ absl::StatusOr<Parts> Split(absl::string_view text) {
     return absl::InvalidArgumentError(absl::StrCat(
         "\"", text, "\" is not MESH@RANKS:PLACEMENTS, such as 2,4@0-7:R,S(0) or 2,4:R,S(0)"));
   }
-  Parts parts = {text.substr(0, colon), {}, text.substr(colon + 1)};
+  Parts parts = {text.substr(0, colon), {}, text.substr(colon + 1), {}};
+  const size_t second = parts.placements.find(':');
+  if (second != absl::string_view::npos) {
+    parts.order = parts.placements.substr(second + 1);
+    parts.placements = parts.placements.substr(0, second);
+  }
   const size_t at = parts.mesh.find('@');
   if (at == absl::string_view::npos) return parts;
   parts.ranks = parts.mesh.substr(at + 1);
@@ -48,6 +54,19 @@ absl::StatusOr<std::vector<int>> Consecutive(absl::string_view mesh,
   std::vector<int> ranks(static_cast<size_t>(count));
   std::iota(ranks.begin(), ranks.end(), first);
   return ranks;
+}
+
+absl::StatusOr<std::vector<int>> ParseOrder(absl::string_view text, size_t dims) {
+  const absl::StatusOr<std::vector<int64_t>> listed = ParseIntegers(text);
+  if (!listed.ok()) return Prefixed("order", listed.status());
+  std::vector<int> order;
+  for (const int64_t dim : *listed) {
+    if (dim < 0 || dim >= static_cast<int64_t>(dims)) {
+      return absl::InvalidArgumentError(absl::StrCat("order: there is no mesh dimension ", dim));
+    }
+    order.push_back(static_cast<int>(dim));
+  }
+  return order;
 }
 
 // "0-3,6" for {0, 1, 2, 3, 6}.
@@ -81,7 +100,12 @@ absl::StatusOr<Layout> ParseLayoutText(absl::string_view text, int first_rank) {
   if (!mesh.ok()) return Prefixed(absl::StrCat("\"", text, "\""), mesh.status());
   absl::StatusOr<std::vector<Placement>> placements = ParsePlacements(parts->placements);
   if (!placements.ok()) return placements.status();
-  return Layout{*std::move(mesh), *std::move(placements)};
+  Layout layout = {*std::move(mesh), *std::move(placements), {}};
+  if (parts->order.data() == nullptr) return layout;
+  absl::StatusOr<std::vector<int>> order = ParseOrder(parts->order, layout.placements.size());
+  if (!order.ok()) return Prefixed(absl::StrCat("\"", text, "\""), order.status());
+  layout.order = *std::move(order);
+  return layout;
 }
 
 std::string LayoutText(const Layout& layout) {
@@ -91,7 +115,8 @@ std::string LayoutText(const Layout& layout) {
   const auto& sizes = layout.mesh.sizes();
   const auto& ranks = layout.mesh.ranks();
   return absl::StrCat(absl::StrJoin(sizes, ","), "@", RanksText({ranks.begin(), ranks.end()}), ":",
-                      absl::StrJoin(layout.placements, ",", name));
+                      absl::StrJoin(layout.placements, ",", name), layout.order.empty() ? "" : ":",
+                      absl::StrJoin(layout.order, ","));
 }
 
 }  // namespace sluice::bench

@@ -1,4 +1,5 @@
-// A layout as one text: MESH@RANKS:PLACEMENTS, such as "2,4@0-7:R,S(0)".
+// A layout as one text: MESH@RANKS:PLACEMENTS, such as "2,4@0-7:R,S(0)". An order in which mesh
+// dimensions are visited may follow: "2,4@0-7:S(0),S(0):1,0".
 #ifndef SLUICE_BENCH_WORKLOAD_LAYOUT_TEXT_H_
 #define SLUICE_BENCH_WORKLOAD_LAYOUT_TEXT_H_
 

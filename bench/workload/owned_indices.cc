@@ -42,7 +42,8 @@ OwnedIndices::OwnedIndices(const Layout& layout, int dim, int64_t size, int rank
   in_mesh_ = coordinates.size() == layout.placements.size() && !coordinates.empty();
   if (!in_mesh_) return;
   count_ = size;
-  for (size_t m = 0; m < layout.placements.size(); ++m) {
+  for (size_t visit = 0; visit < layout.placements.size(); ++visit) {
+    const size_t m = layout.order.empty() ? visit : static_cast<size_t>(layout.order[visit]);
     const Placement& placement = layout.placements[m];
     const bool strided = placement.kind == Placement::Kind::kStridedShard;
     if (!strided && placement.kind != Placement::Kind::kShard) continue;

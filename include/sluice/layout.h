@@ -1,8 +1,8 @@
 // How a tensor lies over a mesh of ranks, with the meaning of PyTorch DTensor.
 //
 // For each tensor dimension d a rank owns an ascending list of global indices L_d, at first
-// 0..S_d-1. Mesh dimensions are visited left to right; each one's placement cuts at most one L_d.
-// docs/layouts.md gives the rule and examples.
+// 0..S_d-1. Mesh dimensions are visited one after the other; each one's placement cuts at most one
+// L_d. docs/layouts.md gives the rule and examples.
 #ifndef SLUICE_LAYOUT_H_
 #define SLUICE_LAYOUT_H_
 
@@ -87,13 +87,21 @@ std::string PlacementName(const Placement& placement);
 
 // A mesh and one placement for each of its dimensions.
 struct Layout {
-  Mesh mesh;
-  std::vector<Placement> placements;
+  Mesh mesh = {};
+  std::vector<Placement> placements = {};
+  // The mesh dimensions in the order in which they are visited: a permutation of 0 .. dimensions-1.
+  // Empty: left to right. FSDP over tensor parallelism on a (dp, tp) mesh is S(0), S(0) in the
+  // order {1, 0}: cut by tp first. Coordinates, which ranks are replicas, and the order in which
+  // Partial dimensions are reduced do not depend on it.
+  std::vector<int> order = {};
 };
+
+// True if mesh dimensions are visited left to right, whether the layout says so or nothing.
+bool IsLeftToRight(const Layout& layout);
 
 // OK if `layout` can hold a tensor of `shape`. The shape has 1 to kMaxTensorDims dimensions, no
 // negative size, and a number of elements that an int64_t holds. The layout has one placement per
-// mesh dimension, and shards dimensions that exist.
+// mesh dimension, shards dimensions that exist, and visits each mesh dimension once.
 absl::Status ValidateLayout(const Layout& layout, absl::Span<const int64_t> shape);
 
 // Shape of the dense local tensor of `rank`: how many indices the rank owns along each dimension.

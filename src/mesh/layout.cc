@@ -72,7 +72,30 @@ absl::Status ValidateIntervalCounts(const Layout& layout, absl::Span<const int64
   return absl::OkStatus();
 }
 
+absl::Status ValidateOrder(const Layout& layout) {
+  if (layout.order.empty()) return absl::OkStatus();
+  std::vector<int> sorted = layout.order;
+  std::sort(sorted.begin(), sorted.end());
+  bool each_once = sorted.size() == layout.placements.size();
+  for (size_t m = 0; each_once && m < sorted.size(); ++m) {
+    each_once = sorted[m] == static_cast<int>(m);
+  }
+  if (each_once) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("order [", absl::StrJoin(layout.order, ","),
+                                                 "] does not visit each of the mesh's ",
+                                                 layout.placements.size(), " dimensions once"));
+}
+
 }  // namespace
+
+bool IsLeftToRight(const Layout& layout) {
+  if (layout.order.empty()) return true;
+  if (layout.order.size() != layout.placements.size()) return false;
+  for (size_t i = 0; i < layout.order.size(); ++i) {
+    if (layout.order[i] != static_cast<int>(i)) return false;
+  }
+  return true;
+}
 
 absl::Status ValidateLayout(const Layout& layout, absl::Span<const int64_t> shape) {
   if (absl::Status status = ValidateShape(shape); !status.ok()) return status;
@@ -82,6 +105,7 @@ absl::Status ValidateLayout(const Layout& layout, absl::Span<const int64_t> shap
                                                    " placements for a mesh of ",
                                                    layout.mesh.sizes().size(), " dimensions"));
   }
+  if (absl::Status status = ValidateOrder(layout); !status.ok()) return status;
   for (size_t m = 0; m < layout.placements.size(); ++m) {
     absl::Status status = ValidatePlacement(layout.placements[m], m, shape.size());
     if (!status.ok()) return status;

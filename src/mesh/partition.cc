@@ -13,27 +13,26 @@ bool JoinsLevel(ReduceOp op) {
 
 Partition::Partition(const Layout& layout, int dims) : dims_(dims) {
   const absl::Span<const int64_t> sizes = layout.mesh.sizes();
-  int64_t stride = 1;
-  for (int64_t size : sizes) stride *= size;
+  std::vector<int64_t> strides(sizes.size(), 1);
+  for (size_t m = sizes.size(); m-- > 1;) strides[m - 1] = strides[m] * sizes[m];
   for (size_t m = 0; m < sizes.size(); ++m) {
-    stride /= sizes[m];
     if (sizes[m] == 1) continue;  // one coordinate: cuts nothing off, tells nobody apart
     const Placement& placement = layout.placements[m];
-    const bool sharded = placement.kind == Placement::Kind::kShard ||
-                         placement.kind == Placement::Kind::kStridedShard;
     if (placement.kind == Placement::Kind::kPartial) {
-      AddContributions({sizes[m], stride}, placement.op);
-      continue;
-    }
-    if (!sharded) {
-      replica_axes_.push_back({sizes[m], stride});
+      AddContributions({sizes[m], strides[m]}, placement.op);
+    } else if (placement.kind == Placement::Kind::kReplicate) {
+      replica_axes_.push_back({sizes[m], strides[m]});
       replicas_ *= sizes[m];
-      continue;
     }
-    const size_t d = static_cast<size_t>(placement.dim);
+  }
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    const size_t m = layout.order.empty() ? i : static_cast<size_t>(layout.order[i]);
+    const Placement& placement = layout.placements[m];
     const bool strided = placement.kind == Placement::Kind::kStridedShard;
+    if (sizes[m] == 1 || (!strided && placement.kind != Placement::Kind::kShard)) continue;
+    const size_t d = static_cast<size_t>(placement.dim);
     cuts_[d].push_back({sizes[m], strided ? placement.split_factor : 1});
-    axes_[d].push_back({sizes[m], stride});
+    axes_[d].push_back({sizes[m], strides[m]});
   }
 }
 

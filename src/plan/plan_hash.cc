@@ -34,6 +34,8 @@ void AddLayout(const Layout& layout, MeshHashes* meshes, StableHash* hash) {
     hash->AddSigned(placement.split_factor);
     hash->Add(static_cast<uint64_t>(placement.op));
   }
+  if (IsLeftToRight(layout)) return;
+  for (const int dim : layout.order) hash->AddSigned(dim);
 }
 
 }  // namespace

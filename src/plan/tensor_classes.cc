@@ -2,6 +2,7 @@
 #include "plan/tensor_classes.h"
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "plan/plan.h"
 
 namespace sluice {
@@ -38,6 +39,7 @@ void TensorClasses::AppendLayout(const Layout& layout, std::string* key) {
   for (const Placement& placement : layout.placements) {
     absl::StrAppend(key, ",", PlacementName(placement));
   }
+  if (!IsLeftToRight(layout)) absl::StrAppend(key, ":", absl::StrJoin(layout.order, ","));
 }
 
 int TensorClasses::MeshNumber(const Mesh& mesh) {

@@ -44,6 +44,7 @@ Job RandomJob(uint64_t seed) {
     tensor.layout.mesh = oracle::RandomMesh(&dice, ranks);
     tensor.layout.placements =
         oracle::RandomPlacements(&dice, tensor.layout.mesh, static_cast<int>(tensor.shape.size()));
+    tensor.layout.order = oracle::RandomOrder(&dice, tensor.layout.mesh);
     job.tensors.push_back(std::move(tensor));
   }
   return job;

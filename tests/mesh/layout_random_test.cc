@@ -95,6 +95,7 @@ TEST(LayoutRandomTest, OwnershipEqualsTheOracle) {
     layout.mesh = oracle::RandomMesh(&dice, ranks);
     layout.placements =
         oracle::RandomPlacements(&dice, layout.mesh, static_cast<int>(shape.size()));
+    layout.order = oracle::RandomOrder(&dice, layout.mesh);
     SCOPED_TRACE(absl::StrCat("seed ", seed, ": ", oracle::Describe(layout, shape)));
     ASSERT_TRUE(ValidateLayout(layout, shape).ok()) << ValidateLayout(layout, shape);
     for (const int rank : layout.mesh.ranks()) {
@@ -123,6 +124,7 @@ TEST(LayoutRandomTest, OwnedElementsAddUpToElementsTimesReplicas) {
     layout.mesh = oracle::RandomMesh(&dice, ranks);
     layout.placements =
         oracle::RandomPlacements(&dice, layout.mesh, static_cast<int>(shape.size()));
+    layout.order = oracle::RandomOrder(&dice, layout.mesh);
     SCOPED_TRACE(absl::StrCat("seed ", seed, ": ", oracle::Describe(layout, shape)));
     int64_t replicas = 1;
     for (size_t m = 0; m < layout.placements.size(); ++m) {

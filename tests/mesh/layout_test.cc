@@ -53,8 +53,8 @@ Lists OwnedIndices(const Layout& layout, const std::vector<int64_t>& shape, int 
 
 // What every position of the mesh owns, as flat indices.
 Lists FlatByPosition(const std::vector<int64_t>& shape, std::vector<int64_t> mesh_sizes,
-                     std::vector<Placement> placements) {
-  const Layout layout = {MakeMesh(std::move(mesh_sizes)), std::move(placements)};
+                     std::vector<Placement> placements, std::vector<int> order = {}) {
+  const Layout layout = {MakeMesh(std::move(mesh_sizes)), std::move(placements), std::move(order)};
   Lists flat;
   for (const int rank : layout.mesh.ranks()) {
     flat.push_back(oracle::FlatIndices(OwnedIndices(layout, shape, rank), shape));
@@ -71,6 +71,35 @@ TEST(LayoutExampleTest, UnevenShard) {
   EXPECT_THAT(FlatByPosition({10}, {4}, {kS0}),
               ElementsAre(ElementsAre(0, 1, 2), ElementsAre(3, 4, 5), ElementsAre(6, 7, 8),
                           ElementsAre(9)));
+}
+
+// FSDP over tensor parallelism on (dp, tp) = (3, 2): 4 and 3 rows by tp, then each by dp.
+TEST(LayoutExampleTest, OrderCutsTheLastDimensionFirst) {
+  EXPECT_THAT(FlatByPosition({7}, {3, 2}, {kS0, kS0}, {1, 0}),
+              ElementsAre(ElementsAre(0, 1), ElementsAre(4), ElementsAre(2, 3), ElementsAre(5),
+                          IsEmpty(), ElementsAre(6)));
+  const Lists left_to_right = FlatByPosition({7}, {3, 2}, {kS0, kS0});
+  EXPECT_EQ(FlatByPosition({7}, {3, 2}, {kS0, kS0}, {0, 1}), left_to_right);
+  EXPECT_THAT(left_to_right, ElementsAre(ElementsAre(0, 1), ElementsAre(2), ElementsAre(3, 4),
+                                         ElementsAre(5), ElementsAre(6), IsEmpty()));
+}
+
+TEST(LayoutExampleTest, OrderOfCutsOfTwoDimensionsDoesNotMatter) {
+  EXPECT_EQ(FlatByPosition({5, 7}, {2, 3}, {kS0, kS1}, {1, 0}),
+            FlatByPosition({5, 7}, {2, 3}, {kS0, kS1}));
+}
+
+TEST(LayoutExampleTest, OrderVisitsEachDimensionOnce) {
+  for (const std::vector<int>& order :
+       {std::vector<int>{0}, {0, 0}, {1, 2}, {-1, 0}, {0, 1, 2}, {1, 1}}) {
+    const Layout layout = {MakeMesh({3, 2}), {kS0, kS0}, order};
+    const absl::Status status = ValidateLayout(layout, {7});
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(status.message(), ::testing::HasSubstr("each of the mesh's 2 dimensions once"));
+    EXPECT_FALSE(IsLeftToRight(layout));
+  }
+  EXPECT_TRUE(IsLeftToRight({MakeMesh({3, 2}), {kS0, kS0}, {0, 1}}));
+  EXPECT_TRUE(IsLeftToRight({MakeMesh({3, 2}), {kS0, kS0}, {}}));
 }
 
 TEST(LayoutExampleTest, TrailingPartsAreEmpty) {

@@ -26,6 +26,7 @@ Layout RandomLayout(Dice* dice, int dims) {
   Layout layout;
   layout.mesh = oracle::RandomMesh(dice, ranks);
   layout.placements = oracle::RandomPlacements(dice, layout.mesh, dims);
+  layout.order = oracle::RandomOrder(dice, layout.mesh);
   for (Placement& placement : layout.placements) {
     if (dice->Chance(40)) {
       placement = Placement::Partial(dice->Pick<ReduceOp>({ReduceOp::kSum, ReduceOp::kMin}));

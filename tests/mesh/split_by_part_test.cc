@@ -75,6 +75,7 @@ Layout RandomLayout(oracle::Dice* dice, int ranks, int tensor_dims) {
   Layout layout;
   layout.mesh = oracle::RandomMesh(dice, all);
   layout.placements = oracle::RandomPlacements(dice, layout.mesh, tensor_dims);
+  layout.order = oracle::RandomOrder(dice, layout.mesh);
   return layout;
 }
 

@@ -39,7 +39,8 @@ std::optional<std::vector<IndexList>> OwnedLists(const Layout& layout,
     std::iota(all.begin(), all.end(), 0);
     lists.push_back(all);
   }
-  for (size_t m = 0; m < layout.placements.size(); ++m) {
+  for (size_t visit = 0; visit < layout.placements.size(); ++visit) {
+    const size_t m = layout.order.empty() ? visit : static_cast<size_t>(layout.order[visit]);
     const Placement& placement = layout.placements[m];
     const int64_t n = layout.mesh.sizes()[m];
     const int64_t c = (*coordinates)[m];

@@ -2,6 +2,7 @@
 #include "oracle/random_layout.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -80,13 +81,22 @@ std::vector<Placement> RandomPlacements(Dice* dice, const Mesh& mesh, int tensor
   return placements;
 }
 
+std::vector<int> RandomOrder(Dice* dice, const Mesh& mesh) {
+  if (dice->Chance(50)) return {};
+  std::vector<int> order(mesh.sizes().size());
+  std::iota(order.begin(), order.end(), 0);
+  dice->Shuffle(&order);
+  return order;
+}
+
 std::string Describe(const Layout& layout, absl::Span<const int64_t> shape) {
   return absl::StrCat(
       "shape (", absl::StrJoin(shape, ","), ") mesh (", absl::StrJoin(layout.mesh.sizes(), ","),
       ") ranks [", absl::StrJoin(layout.mesh.ranks(), ","), "] placements ",
-      absl::StrJoin(layout.placements, ",", [](std::string* out, const Placement& p) {
-        absl::StrAppend(out, PlacementName(p));
-      }));
+      absl::StrJoin(
+          layout.placements, ",",
+          [](std::string* out, const Placement& p) { absl::StrAppend(out, PlacementName(p)); }),
+      " order [", absl::StrJoin(layout.order, ","), "]");
 }
 
 }  // namespace sluice::oracle

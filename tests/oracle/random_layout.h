@@ -40,7 +40,11 @@ Mesh RandomMesh(Dice* dice, std::vector<int> ranks);
 // Any mix of R, S(d) and SS(d,k), with repeated cuts of one dimension.
 std::vector<Placement> RandomPlacements(Dice* dice, const Mesh& mesh, int tensor_dims);
 
-// "shape (3,4) mesh (2,2) ranks [0,3,1,2] placements R,S(0)", for traces.
+// An order in which its dimensions are visited, any permutation; or none.
+std::vector<int> RandomOrder(Dice* dice, const Mesh& mesh);
+
+// "shape (3,4) mesh (2,2) ranks [0,3,1,2] placements R,S(0) order []", for
+// traces.
 std::string Describe(const Layout& layout, absl::Span<const int64_t> shape);
 
 }  // namespace sluice::oracle

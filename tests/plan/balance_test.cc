@@ -87,6 +87,8 @@ Job LargeJob(uint64_t seed) {
   tensor.dst.mesh = oracle::RandomMesh(&dice, dst);
   tensor.src.placements = oracle::RandomPlacements(&dice, tensor.src.mesh, dims);
   tensor.dst.placements = oracle::RandomPlacements(&dice, tensor.dst.mesh, dims);
+  tensor.src.order = oracle::RandomOrder(&dice, tensor.src.mesh);
+  tensor.dst.order = oracle::RandomOrder(&dice, tensor.dst.mesh);
   job.spec.tensors.push_back(std::move(tensor));
   return job;
 }

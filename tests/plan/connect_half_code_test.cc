@@ -123,6 +123,26 @@ TEST(HalfCodeTest, RoomIsTakenByAllHalvesTogether) {
   room = {};
   room.mesh_ranks = 127;
   EXPECT_EQ(twice(room).code(), absl::StatusCode::kResourceExhausted);
+  room = {};
+  room.kinds = 2 * static_cast<int64_t>(ModelHalf(100, 64).kinds.size());
+  EXPECT_TRUE(twice(room).ok());
+  --room.kinds;
+  EXPECT_EQ(twice(room).code(), absl::StatusCode::kResourceExhausted);
+}
+
+// A kind takes three bytes here, and more than ten times as much once it is read.
+TEST(HalfCodeTest, KindsThatNoTensorHasAreRefusedBeforeTheyAreRead) {
+  Half half = ModelHalf(1, 4);
+  ASSERT_FALSE(half.kinds.empty());
+  half.kinds.assign(static_cast<size_t>(kHalfKindsMax) + 1,
+                    {.shape = {}, .dtype = DType::kF32, .layout = half.kinds[0].layout});
+  const std::string bytes = EncodeHalf(half);
+  EXPECT_LT(static_cast<int64_t>(bytes.size()), kHalfBytesMax) << "as long as ranks may send it";
+  const absl::Status status = Decode(bytes, 4).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("more than 1048576 kinds of tensors"));
+  half.kinds.pop_back();
+  EXPECT_TRUE(Decode(EncodeHalf(half), 4).ok());
 }
 
 TEST(HalfBuilderTest, EqualLayoutsAndKindsAreOne) {

@@ -37,6 +37,8 @@ void AddTensors(oracle::Dice* dice, int ranks, bool are_targets, std::vector<Lay
     Layout& layout = layouts->emplace_back();
     layout.mesh = oracle::RandomMesh(dice, SomeRanks(dice, ranks));
     layout.placements = oracle::RandomPlacements(dice, layout.mesh, static_cast<int>(shape.size()));
+    layout.order = oracle::RandomOrder(dice, layout.mesh);
+    if (IsLeftToRight(layout)) layout.order.clear();  // as it is read again
     if (!are_targets && dice->Chance(30)) {
       layout.placements[0] = Placement::Partial(dice->Pick<ReduceOp>(
           {ReduceOp::kSum, ReduceOp::kAvg, ReduceOp::kMax, ReduceOp::kMin, ReduceOp::kProduct}));

@@ -109,6 +109,26 @@ TEST(MatchTest, WhoHasNothingMayBeSilent) {
       "source 'a' of ranks 0, 1 lies on rank 2, too, which does not give it");
 }
 
+// Replicas of an inference server: each rank wants its own copy.
+TEST(MatchTest, OneNameOnAsManyMeshesAsThereAreRanks) {
+  constexpr int kReplicas = 3000;
+  std::vector<RankedHalf> halves = {MakeHalf({0}, {{"a", {0}}, {"b", {0}}}, {})};
+  for (int rank = 1; rank <= kReplicas; ++rank) {
+    halves.push_back(MakeHalf({rank}, {}, {{"a", {rank}}, {"b", {rank}, {8}, DType::kF32, 2}}));
+  }
+  const auto match = MatchHalves(halves);
+  ASSERT_TRUE(match.ok()) << match.status();
+  ASSERT_EQ(match->spec.tensors.size(), size_t{2 * kReplicas});
+  for (int rank = 1; rank <= kReplicas; ++rank) {
+    for (const size_t t : {size_t{0}, size_t{1}}) {
+      const TensorTransfer& tensor = match->spec.tensors[2 * static_cast<size_t>(rank - 1) + t];
+      EXPECT_EQ(tensor.name, t == 0 ? "a" : "b");
+      EXPECT_EQ(tensor.window, t == 0 ? 0 : 2);
+      EXPECT_THAT(tensor.dst.mesh.ranks(), ElementsAre(rank));
+    }
+  }
+}
+
 TEST(MatchTest, SourcesOfOneNameHaveOneMesh) {
   ExpectError({MakeHalf({0}, {{"a", {0}}}, {}), MakeHalf({1}, {{"a", {1}}}, {{"a", {1}}})},
               StatusCode::kFailedPrecondition,

@@ -72,6 +72,13 @@ void RandomDTypes(Dice* dice, const std::vector<DType>& dtypes, TensorTransfer* 
   tensor->dst_dtype = dice->Pick(floating);
 }
 
+Layout RandomLayout(Dice* dice, const Mesh& mesh, int dims) {
+  Layout layout = {mesh, {}, {}};
+  layout.placements = RandomPlacements(dice, mesh, dims);
+  layout.order = RandomOrder(dice, mesh);
+  return layout;
+}
+
 // Turns each placement into replication, `percent` times in a hundred.
 void Replicate(Dice* dice, int percent, Layout* layout) {
   for (Placement& placement : layout->placements) {
@@ -125,8 +132,8 @@ Job RandomJob(uint64_t seed) {
     tensor.shape = RandomShape(&dice, dice.Chance(80) ? 3 : 8, elements_max);
     RandomDTypes(&dice, AllDTypes(), &tensor);
     const auto dims = static_cast<int>(tensor.shape.size());
-    tensor.src = {src_mesh, RandomPlacements(&dice, src_mesh, dims)};
-    tensor.dst = {dst_mesh, RandomPlacements(&dice, dst_mesh, dims)};
+    tensor.src = RandomLayout(&dice, src_mesh, dims);
+    tensor.dst = RandomLayout(&dice, dst_mesh, dims);
     const bool reducible = tensor.src_dtype != DType::kBool;
     if (dice.Chance(40) && reducible) MakePartial(&dice, 50, &tensor.src);
     if (dice.Chance(30)) Replicate(&dice, 60, &tensor.dst);
@@ -161,8 +168,8 @@ Job RandomLargeJob(uint64_t seed) {
         {{60000}, {300, 200}, {7, 9000}, {1300, 47}, {20, 30, 100}, {3, 4, 5, 1000}, {21000}});
     RandomDTypes(&dice, {DType::kF64, DType::kI64, DType::kF32, DType::kBF16}, &tensor);
     const auto dims = static_cast<int>(tensor.shape.size());
-    tensor.src = {src_mesh, RandomPlacements(&dice, src_mesh, dims)};
-    tensor.dst = {dst_mesh, RandomPlacements(&dice, dst_mesh, dims)};
+    tensor.src = RandomLayout(&dice, src_mesh, dims);
+    tensor.dst = RandomLayout(&dice, dst_mesh, dims);
     Replicate(&dice, 50, &tensor.src);
     Replicate(&dice, fans_out ? 90 : 50, &tensor.dst);
     if (dice.Chance(35)) MakePartial(&dice, 60, &tensor.src);
@@ -193,8 +200,8 @@ Job RandomReductionJob(uint64_t seed) {
     tensor.shape = dice.Pick<std::vector<int64_t>>({{130, 140}, {3, 6000}, {20, 30}, {12000}});
     RandomDTypes(&dice, {DType::kF64, DType::kI64, DType::kF32}, &tensor);
     const auto dims = static_cast<int>(tensor.shape.size());
-    tensor.src = {src_mesh, RandomPlacements(&dice, src_mesh, dims)};
-    tensor.dst = {dst_mesh, RandomPlacements(&dice, dst_mesh, dims)};
+    tensor.src = RandomLayout(&dice, src_mesh, dims);
+    tensor.dst = RandomLayout(&dice, dst_mesh, dims);
     MakePartial(&dice, 80, &tensor.src);
     Replicate(&dice, 40, &tensor.dst);
     // Little and much in equal layouts join.

@@ -101,6 +101,10 @@ const std::vector<Change>& SinglePartChanges() {
        [](Job* j) { j->spec.tensors[1].src.placements[1] = Placement::Partial(ReduceOp::kSum); }},
       {"op of contributions", "layouts",
        [](Job* j) { j->spec.tensors[1].src.placements[1] = Placement::Partial(ReduceOp::kMax); }},
+      {"order of visits", "layouts",
+       [](Job* j) {
+         j->spec.tensors[1].src.order = {1, 0};
+       }},
       {"sides swapped", "layouts",
        [](Job* j) { std::swap(j->spec.tensors[1].src, j->spec.tensors[1].dst); }},
       {"bucket_bytes", "options", [](Job* j) { j->bucket_bytes += 1; }},

@@ -87,6 +87,7 @@ TEST(Intersect, IsWhatBothOwnInTheSameOrder) {
       layouts[side].mesh = oracle::RandomMesh(&dice, {0, 1, 2, 3, 4, 5});
       layouts[side].placements =
           oracle::RandomPlacements(&dice, layouts[side].mesh, static_cast<int>(shape.size()));
+      layouts[side].order = oracle::RandomOrder(&dice, layouts[side].mesh);
       ranks[side] = layouts[side].mesh.ranks()[0];
       owned[side] =
           oracle::FlatIndices(*oracle::OwnedLists(layouts[side], shape, ranks[side]), shape);

@@ -44,6 +44,14 @@ TEST(CaseFile, ReadsABareCase) {
   EXPECT_THAT(workload->notes, ElementsAre());
 }
 
+TEST(CaseFile, ReadsAnOrder) {
+  const auto workload = ParseCaseFile(With("\"S(0)\"]", "\"S(0)\"], \"order\": [1, 0]"));
+  ASSERT_TRUE(workload->cases[0].status.ok()) << workload->cases[0].status;
+  EXPECT_THAT(workload->cases[0].spec.tensors[0].src.order, ElementsAre(1, 0));
+  EXPECT_THAT(workload->cases[0].spec.tensors[0].dst.order, ElementsAre());
+  EXPECT_THAT(workload->notes, ElementsAre());
+}
+
 TEST(CaseFile, ReadsAListAndKeepsBadCasesWithTheirIds) {
   const std::string bad = absl::StrReplaceAll(kBare, {{"\"a\"", "\"b\""}, {"\"f16\"", "\"f17\""}});
   const auto workload = ParseCaseFile(absl::StrCat("{\"cases\": [", kBare, ",", bad, "]}"));
@@ -97,6 +105,10 @@ TEST(CaseFile, WrongCasesNameTheKey) {
       {"\"S(0)\"", "\"S[0]\"", "S[0]"},
       {"\"SS(1,2)\"", "\"SS(1,0)\"", "\"target\""},
       {"[\"SS(1,2)\"]", "\"SS(1,2)\"", "\"placements\""},
+      {"\"S(0)\"]", "\"S(0)\"], \"order\": [1, 1]", "does not visit each"},
+      {"\"S(0)\"]", "\"S(0)\"], \"order\": [1]", "does not visit each"},
+      {"\"S(0)\"]", "\"S(0)\"], \"order\": [2, 0]", "there is no mesh dimension 2"},
+      {"\"S(0)\"]", "\"S(0)\"], \"order\": \"1,0\"", "\"order\""},
   };
   for (const auto& wrong : kWrong) {
     const auto workload = ParseCaseFile(With(wrong.piece, wrong.replacement));

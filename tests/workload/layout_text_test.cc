@@ -28,9 +28,14 @@ TEST(LayoutText, WithoutRanksTheyAreConsecutive) {
   EXPECT_TRUE(NamesRanks("3@0-2:P(sum)"));
 }
 
+TEST(LayoutText, AnOrderMayFollow) {
+  EXPECT_THAT(ParseLayoutText("3,2:S(0),S(0):1, 0")->order, ElementsAre(1, 0));
+  EXPECT_THAT(ParseLayoutText("3,2:S(0),S(0)")->order, ElementsAre());
+}
+
 TEST(LayoutText, IsWrittenAsItIsRead) {
-  for (const char* text :
-       {"1@0:R", "2,3@7,1-5:R,SS(0,2)", "4@3,2,1,0:P(max)", "2,2@0-3:S(1),S(0)"}) {
+  for (const char* text : {"1@0:R", "2,3@7,1-5:R,SS(0,2)", "4@3,2,1,0:P(max)", "2,2@0-3:S(1),S(0)",
+                           "3,2@0-5:S(0),S(0):1,0"}) {
     const auto layout = ParseLayoutText(text);
     ASSERT_TRUE(layout.ok()) << layout.status();
     EXPECT_EQ(LayoutText(*layout), text);
@@ -51,6 +56,9 @@ TEST(LayoutText, ErrorsSayWhatIsWrong) {
       {"2@0-2:R", "\"2@0-2:R\""},
       {"2@1,1:R", "\"2@1,1:R\""},
       {"2:Q", "Q"},
+      {"2:R:", "order"},
+      {"2:R:x", "order"},
+      {"2:R:1", "there is no mesh dimension 1"},
   };
   for (const auto& wrong : kWrong) {
     EXPECT_THAT(std::string(ParseLayoutText(wrong.text).status().message()), HasSubstr(wrong.said))

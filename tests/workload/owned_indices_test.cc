@@ -94,6 +94,7 @@ Layout RandomLayout(oracle::Dice* dice, size_t dims) {
   Layout layout;
   layout.mesh = oracle::RandomMesh(dice, ranks);
   layout.placements = oracle::RandomPlacements(dice, layout.mesh, static_cast<int>(dims));
+  layout.order = oracle::RandomOrder(dice, layout.mesh);
   return layout;
 }
 

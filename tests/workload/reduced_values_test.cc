@@ -123,6 +123,7 @@ TEST(ReducedValues, AreAsTheDefinitionSaysForRandomLayouts) {
     tensor.src.mesh = oracle::RandomMesh(&dice, all);
     tensor.src.placements =
         oracle::RandomPlacements(&dice, tensor.src.mesh, static_cast<int>(tensor.shape.size()));
+    tensor.src.order = oracle::RandomOrder(&dice, tensor.src.mesh);
     for (Placement& placement : tensor.src.placements) {
       if (!dice.Chance(50)) continue;
       placement = Placement::Partial(kOps[dice.Between(0, 4)]);

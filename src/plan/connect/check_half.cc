@@ -1,6 +1,7 @@
 // Checks on one half, tensor by tensor.
 #include "plan/connect/check_half.h"
 
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
@@ -17,6 +18,25 @@ bool HasPartial(const Layout& layout) {
     if (placement.kind == Placement::Kind::kPartial) return true;
   }
   return false;
+}
+
+// Enumerators may come from anywhere. Nothing else looks at them before they name something.
+absl::Status CheckEnumerators(const TensorKind& kind, const Layout& layout) {
+  if (kind.dtype > DType::kBool) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("there is no dtype ", static_cast<int>(kind.dtype)));
+  }
+  for (const Placement& placement : layout.placements) {
+    if (placement.kind > Placement::Kind::kPartial) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("there is no kind ", static_cast<int>(placement.kind), " of placement"));
+    }
+    if (placement.kind == Placement::Kind::kPartial && placement.op > ReduceOp::kProduct) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("there is no reduction ", static_cast<int>(placement.op)));
+    }
+  }
+  return absl::OkStatus();
 }
 
 absl::Status CheckLayout(const Layout& layout, const std::vector<int64_t>& shape, int ranks) {
@@ -119,7 +139,10 @@ absl::Status CheckHalf(const Half& half, int ranks) {
   std::vector<absl::Status> kinds;
   kinds.reserve(half.kinds.size());
   for (const TensorKind& kind : half.kinds) {
-    kinds.push_back(CheckLayout(half.LayoutOf(kind), kind.shape, ranks));
+    const Layout& layout = half.LayoutOf(kind);
+    absl::Status status = CheckEnumerators(kind, layout);
+    if (status.ok()) status = CheckLayout(layout, kind.shape, ranks);
+    kinds.push_back(std::move(status));
   }
   if (absl::Status s = CheckTensors(half, half.sources, false, kinds); !s.ok()) return s;
   if (absl::Status s = CheckTensors(half, half.targets, true, kinds); !s.ok()) return s;

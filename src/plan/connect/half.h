@@ -19,6 +19,7 @@ namespace sluice {
 inline constexpr int64_t kHalfBytesMax = int64_t{64} << 20;       // as they are sent
 inline constexpr int64_t kHalfNamesBytesMax = int64_t{64} << 20;  // of names, once read
 inline constexpr int64_t kHalfTensorsMax = int64_t{1} << 20;
+inline constexpr int64_t kHalfKindsMax = kHalfTensorsMax;       // each is some tensor's
 inline constexpr int64_t kHalfMeshRanksMax = int64_t{1} << 22;  // of the distinct meshes, summed up
 // Of one name, and of one mesh.
 inline constexpr size_t kTensorNameBytesMax = 1024;

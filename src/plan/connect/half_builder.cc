@@ -12,12 +12,15 @@ namespace {
 // Whatever the numbers are: nothing has been checked.
 void AddKey(const Layout& layout, ByteWriter* key) {
   key->Add(reinterpret_cast<uintptr_t>(layout.mesh.identity()));
+  key->Add(layout.placements.size());
+  key->Add(layout.order.size());
   for (const Placement& placement : layout.placements) {
     key->Add(static_cast<uint64_t>(placement.kind));
     key->AddSigned(placement.dim);
     key->AddSigned(placement.split_factor);
     key->Add(static_cast<uint64_t>(placement.op));
   }
+  for (const int dim : layout.order) key->AddSigned(dim);
 }
 
 }  // namespace
@@ -27,9 +30,10 @@ int HalfBuilder::LayoutOf(const Layout& layout) {
   AddKey(layout, &key);
   const auto [known, is_new] = known_layouts_.try_emplace(key.Take(), 0);
   if (!is_new) return known->second;
-  // The number of placements keeps apart what would read alike.
+  // The numbers of placements and visits keep apart what would read alike.
   ByteWriter content;
   content.Add(layout.placements.size());
+  content.Add(layout.order.size());
   content.AddBytes(EncodeLayout(layout));
   const auto number = static_cast<int>(half_.layouts.size());
   const auto [at, is_first] = layouts_.try_emplace(content.Take(), number);

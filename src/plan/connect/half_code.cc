@@ -88,6 +88,9 @@ void AddLayout(const Layout& layout, ByteWriter* out) {
   for (const int64_t size : layout.mesh.sizes()) out->Add(static_cast<uint64_t>(size));
   AddRanks(layout.mesh.ranks(), out);
   for (const Placement& placement : layout.placements) AddPlacement(placement, out);
+  out->Add(IsLeftToRight(layout) ? 0 : 1);
+  if (IsLeftToRight(layout)) return;
+  for (const int dim : layout.order) out->Add(static_cast<uint64_t>(dim));
 }
 
 absl::Status NoHalf(absl::string_view why) {
@@ -123,6 +126,12 @@ absl::Status TakeLayout(ByteReader* in, int ranks, HalfRoom* room, Layout* layou
   layout->placements.resize(dims);
   for (Placement& placement : layout->placements) {
     if (!TakePlacement(in, &placement)) return NoHalf("a placement");
+  }
+  size_t has_order = 0;
+  if (!in->TakeUpTo(1, &has_order)) return NoHalf("an order");
+  layout->order.resize(has_order == 0 ? 0 : dims);
+  for (int& dim : layout->order) {
+    if (!in->TakeUpTo(dims - 1, &dim)) return NoHalf("an order");
   }
   return absl::OkStatus();
 }
@@ -280,6 +289,9 @@ absl::StatusOr<Half> DecodeHalf(absl::string_view bytes, int ranks, HalfRoom* ro
     if (absl::Status status = TakeLayout(&in, ranks, room, &layout); !status.ok()) return status;
   }
   if (!in.TakeCount(&count)) return NoHalf("a number of kinds");
+  if (absl::Status s = TakeRoom(count, kHalfKindsMax, "kinds of tensors", &room->kinds); !s.ok()) {
+    return s;
+  }
   while (half.kinds.size() < count) {
     if (!TakeKind(&in, half.layouts.size(), &half.kinds.emplace_back())) return NoHalf("a kind");
   }

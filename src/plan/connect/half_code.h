@@ -23,6 +23,7 @@ std::string EncodeHalf(const Half& half);
 // What halves that are read one after the other may still take.
 struct HalfRoom {
   int64_t tensors = kHalfTensorsMax;
+  int64_t kinds = kHalfKindsMax;
   int64_t names_bytes = kHalfNamesBytesMax;
   int64_t mesh_ranks = kHalfMeshRanksMax;
 };

@@ -73,13 +73,13 @@ Offers::Offers(absl::Span<const RankedHalf> halves, const JoinedKinds* kinds, bo
 
 void Offers::Add(size_t half, const HalfTensor& tensor) {
   const int kind = kinds_->NumberOf(half, tensor.kind);
-  std::vector<size_t>& known = by_name_[tensor.name];
-  for (const size_t i : known) {
-    if (offers_[i].kind != kind || offers_[i].window != tensor.window) continue;
-    offers_[i].halves.push_back(half);
+  const auto [at, is_new] =
+      known_.try_emplace({tensor.name, kind, tensor.window.value_or(-1)}, offers_.size());
+  if (!is_new) {
+    offers_[at->second].halves.push_back(half);
     return;
   }
-  known.push_back(offers_.size());
+  by_name_[tensor.name].push_back(offers_.size());
   offers_.push_back({tensor.name, kind, tensor.window, {half}});
 }
 

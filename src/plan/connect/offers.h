@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -81,6 +82,8 @@ class Offers {
   const JoinedKinds* const kinds_;
   const bool are_targets_;
   std::vector<Offer> offers_;
+  // By name, kind and window (-1: none). A name may have as many offers as there are ranks.
+  absl::flat_hash_map<std::tuple<absl::string_view, int, int>, size_t> known_;
   absl::flat_hash_map<absl::string_view, std::vector<size_t>> by_name_;
 };
 

@@ -42,7 +42,14 @@ std::string LayoutInWords(const Layout& layout) {
   const bool ascends = std::is_sorted(ranks.begin(), ranks.end());
   std::sort(ranks.begin(), ranks.end());
   const absl::Span<const int64_t> sizes = layout.mesh.sizes();
-  return absl::StrCat(placements, dims < layout.placements.size() ? ",..." : "", " on mesh ",
+  const std::string order =
+      IsLeftToRight(layout)
+          ? ""
+          : absl::StrCat(" in order ",
+                         absl::StrJoin(absl::MakeConstSpan(layout.order)
+                                           .first(std::min(layout.order.size(), kDimsShown)),
+                                       ","));
+  return absl::StrCat(placements, dims < layout.placements.size() ? ",..." : "", order, " on mesh ",
                       ShapeInWords(sizes.first(std::min(sizes.size(), kDimsShown))), " of ",
                       RanksInWords(ranks), ascends ? "" : " in another order");
 }

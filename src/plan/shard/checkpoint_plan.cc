@@ -243,6 +243,9 @@ CheckpointPlan::CheckpointPlan(std::vector<CheckpointPlanTensor> tensors, int64_
       key.push_back(placement.dim);
       key.push_back(placement.split_factor);
     }
+    if (!IsLeftToRight(tensor.layout)) {
+      key.insert(key.end(), tensor.layout.order.begin(), tensor.layout.order.end());
+    }
     TensorClass*& of = known[std::move(key)];
     if (of == nullptr) {
       classes_.push_back(std::make_unique<TensorClass>(tensor, piece_bytes, flow, rank));
