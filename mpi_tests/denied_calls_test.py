@@ -48,6 +48,11 @@ def check(mpirun, program, deny, calls, memory, said):
     assert len(lines) == len(said), f"{what}: {lines}\n{output}"
     for line, part in zip(sorted(lines), said):
         assert part in line, f"{what}: {line}"
+    # The results say so, too.
+    wires = results["wires"]
+    assert [each["wire"] for each in wires] == ["direct"], f"{what}: {wires}"
+    limited = "does not let rank 0, process" in wires[0]["why"]
+    assert limited == (COPIES in calls), f"{what}: {wires}"
     print(f"{what}: {json.dumps(lines)}")
 
 

@@ -2,7 +2,7 @@
 // about to wait for it elsewhere. Everyone leaves a file that says how it ended; fault_test.py
 // starts the job and judges.
 //
-//   fault_rank FOLDER VICTIM kill|stop sender|receiver|all|compile|idle|open|load|save|
+//   fault_rank FOLDER VICTIM kill|stop sender|receiver|all|late|compile|idle|open|load|save|
 //       loading|saving
 #include <mpi.h>
 #include <sys/stat.h>
@@ -33,7 +33,7 @@ constexpr int64_t kBucketsBefore = 5;
 
 TransferSpec SpecOf(const std::string& part, int size, int victim) {
   TransferSpec spec = AllToAll(size, 8 * kMiB);
-  if (part == "all") return spec;
+  if (part == "all" || part == "late") return spec;
   const Layout alone = MakeLayout({1}, {victim}, "R");
   const Layout shards = MakeLayout({size}, Ranks(0, size), "S(0)");
   spec.tensors[0].shape = {size, 16 * kMiB / 8};
@@ -45,6 +45,14 @@ TransferSpec SpecOf(const std::string& part, int size, int victim) {
 void PollUntilUnderWay(Session* session) {
   session->ResetCounters();
   while (session->counters().buckets_finished < kBucketsBefore) {
+    if (!session->Poll().ok()) std::abort();
+  }
+}
+
+// For longer than the others would wait for a rank that did not answer.
+void PollWithoutStarting(Session* session) {
+  const int64_t end_ns = MonotonicNs() + 2 * absl::ToInt64Nanoseconds(session->options().timeout);
+  while (MonotonicNs() < end_ns) {
     if (!session->Poll().ok()) std::abort();
   }
 }
@@ -164,13 +172,19 @@ int Main(const std::string& folder, int victim, bool stop, const std::string& pa
   }
   bound.memory.Prepare(3);
   self.meet();
+  FaultResult result;
+  if (self.rank == victim && part == "late") {
+    PollWithoutStarting(session.get());
+    Vanish(folder, victim, stop);
+    result.status = PollUntilError(session.get());
+    return Leave(folder, self.rank, session.get(), &result);
+  }
   const auto run = session->Start(bound.transfer, bound.memory.src(), bound.memory.dst());
   if (!run.ok()) return 1;
   if (self.rank == victim) {
     PollUntilUnderWay(session.get());
     Vanish(folder, victim, stop);
   }
-  FaultResult result;
   result.start_ns = MonotonicNs();
   result.status = UntilError(session.get(), *run);
   return Leave(folder, self.rank, session.get(), &result);

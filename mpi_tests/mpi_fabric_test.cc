@@ -87,6 +87,15 @@ TEST(MpiFabricTest, RanksOfOneHostShareANode) {
   EXPECT_THAT((*fabric)->node_of_rank(), Each(0));
 }
 
+TEST(MpiFabricTest, SaysWhichLibraryCarriesMessages) {
+  const auto fabric = MakeMpiFabric(MPI_COMM_SELF);
+  ASSERT_TRUE(fabric.ok()) << fabric.status();
+  const WireReport wire = (*fabric)->DescribeWire(0);
+  EXPECT_EQ(wire.wire, "mpi");
+  EXPECT_THAT(wire.library, HasSubstr("MP"));
+  EXPECT_FALSE(wire.why.empty());
+}
+
 TEST(MpiFabricTest, NodesCanBeImagined) {
   MpiFabricOptions options;
   options.ranks_per_node = 2;

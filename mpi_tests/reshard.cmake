@@ -99,4 +99,9 @@ if(TARGET sluice-bench AND SLUICE_OPEN_MPI)
             ${PROJECT_SOURCE_DIR}/scripts/two_nodes.sh $<TARGET_FILE:two_nodes_rank>
             $<TARGET_FILE:sluice-bench>)
   set_tests_properties(two_nodes PROPERTIES LABELS "mpi;nodes" TIMEOUT 300 SKIP_RETURN_CODE 77)
+  add_test(NAME compare_wires
+    COMMAND ${PROJECT_SOURCE_DIR}/scripts/compare_wires.sh --rounds 2 --iterations 1 --from 64K
+            --to 256K --wires tcp $<TARGET_FILE:sluice-bench>)
+  set_tests_properties(compare_wires PROPERTIES LABELS "mpi;nodes" TIMEOUT 300
+                                                SKIP_RETURN_CODE 77)
 endif()

@@ -14,6 +14,8 @@ sluice_mpi_test(failed_close_direct NPS 3 PROGRAM failed_close_mpi_test)
 set_property(TEST failed_close_direct_np3 PROPERTY ENVIRONMENT SLUICE_TEST_DIRECT=1)
 sluice_mpi_test(session_silence_mpi_test NPS 2 4 SOURCES session_silence_mpi_test.cc
   DEPS session_test_support sluice_transport_mpi)
+sluice_mpi_test(session_patience_mpi_test NPS 3 SOURCES session_patience_mpi_test.cc
+  DEPS session_test_support sluice_transport_mpi)
 sluice_mpi_test(control_messages_mpi_test NPS 1 2 5 12 16 SOURCES control_messages_mpi_test.cc
   DEPS session_test_support sluice_transport_mpi)
 sluice_mpi_test(two_sessions_mpi_test NPS 2 3 4 8 SOURCES two_sessions_mpi_test.cc
@@ -98,6 +100,8 @@ foreach(fault kill stop)
   fault_test(3 0 ${fault} receiver DIRECT)
   fault_test(5 3 ${fault} all DIRECT)
 endforeach()
+# While the others wait for a rank that is late.
+fault_test(3 1 stop late)
 # In calls that the rank does not make any more, and in those that it is in the middle of.
 foreach(part compile idle open load save loading saving)
   fault_test(3 2 kill ${part})

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -17,6 +18,19 @@
 namespace sluice {
 
 class Transport;  // sluice/transport.h
+
+// What carries bytes to one rank, and why that.
+struct WireReport {
+  int rank = -1;
+  int node = -1;  // the rank's, as in Fabric::node_of_rank
+  // "direct", "ucx", "tcp", "mpi", "nccl", "cuda_ipc" or "loopback"; "messages" if nobody says.
+  std::string wire;
+  // The library below it with the version that has been loaded: "UCX 1.13.1". Empty: Sluice alone.
+  std::string library;
+  std::string why;  // for people: "all members have RDMA devices"
+  // The wire that was to be taken before this one. `why` says what kept it from being taken.
+  std::string fell_back_from;
+};
 
 // One rank's end of the fabric. Thread: one at a time, the one that uses the session; but see
 // CheckOtherThread. Nothing blocks but OpenTransport.
@@ -65,6 +79,15 @@ class Fabric {
   // the second on it may wait until the other ranks have called: DeadlineExceeded if they do not
   // in time. Fabric and transports may be destroyed in any order.
   virtual absl::StatusOr<std::unique_ptr<Transport>> OpenTransport() = 0;
+
+  // What its messages to `peer` cross by, but for `rank` and `node`. The same as long as the fabric
+  // lives.
+  virtual WireReport DescribeWire(int /*peer*/) const {
+    WireReport report;
+    report.wire = "messages";
+    report.why = "of the caller's own fabric";
+    return report;
+  }
 
   // OK if another thread than the fabric's maker may use the fabric and its transports, one thread
   // at a time. The maker goes on meanwhile with calls of its own to the library below.

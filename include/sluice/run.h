@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "sluice/accelerator.h"
 #include "sluice/tensor.h"
@@ -49,6 +51,12 @@ class Run {
   // briefly, while nothing moves; with a progress thread, sleeps. How a run ended is known as long
   // as the session lives. Of those that failed, beyond the newest 256, the message is lost.
   absl::Status Wait() const;
+
+  // The same for `limit` at most: true if the run is over, and Wait would return OK; an error is
+  // that of Wait. False: it is not over yet. Then nothing has changed, and this rank may wait again
+  // or do other things meanwhile. But the others hear of it only while it waits or polls, or has a
+  // progress thread (SessionOptions::timeout). A limit of zero or less is one look.
+  absl::StatusOr<bool> WaitFor(absl::Duration limit) const;
 
   // True once Wait would not wait. Any thread.
   bool IsDone() const;

@@ -53,16 +53,25 @@ struct SessionOptions {
   int64_t budget_buckets = 16;
   absl::optional<int64_t> budget_bytes = absl::nullopt;
   // How long a rank may see no progress while it waits, before everything ends with
-  // DeadlineExceeded. Progress is its own, and that of ranks which it waits for, as they tell. Also
-  // how long a collective call waits for ranks that have not made it, whatever else they do.
+  // DeadlineExceeded. Progress is its own, and that of ranks which it waits for, as they tell.
+  // Ranks that are late have `patience` instead.
   absl::Duration timeout = absl::Seconds(30);
+  // How long ranks are waited for that are late, from the last progress on. Then everything ends
+  // with DeadlineExceeded, which names them. A rank is late with a run or a collective call if it
+  // has not started it, and answers. A rank answers while it waits for a run or a stream, in Poll,
+  // and while it has a progress thread. One that does neither is silent, for which `timeout` counts
+  // from the time that it was asked. So it is with one that waits in another collective call. Less
+  // than `timeout` is as much as `timeout`. May differ between ranks: the first one that loses
+  // patience ends it for all. Create, and what streams and checkpoints do after their beginnings,
+  // know `timeout` alone.
+  absl::Duration patience = absl::InfiniteDuration();
   // Most stages of buckets that are recorded, for a trace. Later ones are dropped. 0 .. 2^24. Each
   // takes about 64 bytes, allocated at once. May differ between ranks.
   int64_t trace_events = 0;
   // A thread of the session's own drives its runs, so that they go on while the caller computes,
-  // and Wait sleeps. Waiting then begins with Start: `timeout` has to cover how far apart ranks
-  // start a run, and how long a late destination takes. The fabric must allow it: over MPI,
-  // initialise with MPI_THREAD_MULTIPLE. May differ between ranks.
+  // and Wait sleeps. Waiting then begins with Start: `timeout` has to cover how long a late
+  // destination takes. The fabric must allow it: over MPI, initialise with MPI_THREAD_MULTIPLE. May
+  // differ between ranks.
   bool progress_thread = false;
   // The device whose memory tensors may be in, beside host memory; null: none. May differ between
   // ranks, as tensors may: each side of each transfer lies where its views say.
@@ -109,6 +118,16 @@ struct SessionCounters {
   int64_t waited_for_budget = 0;
   absl::Duration running;      // with a run in flight
   absl::Duration budget_wait;  // of that, with a bucket held back by the budget alone
+};
+
+// What carries a session's transfers between this rank and the others.
+struct SessionReport {
+  int rank = 0;
+  std::vector<WireReport> wires;  // one for each other rank, ascending
+
+  // For people, on one line, equal ranks together: "rank 0 to ranks 1-7: direct (shared memory of
+  // this node); to ranks 8-15: tcp, not ucx (no member has an RDMA device)".
+  std::string ToString() const;
 };
 
 // A compiled transfer. Owned by its session.
@@ -165,8 +184,8 @@ class Session {
   // Collective; blocks until all ranks have compared their plans. Plans this rank's part. On bad
   // input every rank gets an error, nothing is kept, and the session stays usable: InvalidArgument
   // (what is wrong with the spec), FailedPrecondition (ranks disagree: which, on what),
-  // DeadlineExceeded (ranks that did not call; this one poisons the session). No run may be in
-  // flight. The transfer lives until Drop, or as long as the session.
+  // DeadlineExceeded (ranks that did not call: SessionOptions::patience; this one poisons the
+  // session). No run may be in flight. The transfer lives until Drop, or as long as the session.
   virtual absl::StatusOr<Transfer*> Compile(const TransferSpec& spec) = 0;
 
   // Collective; blocks until all ranks have called. Ends the transfer; all ranks drop the same one.
@@ -201,8 +220,9 @@ class Session {
   // and from any other memory (SessionOptions::direct). Where they send messages, it is memory as
   // any other. Null for 0 bytes. The memory may outlive the session. Physical memory is given back
   // when it is gone on this rank and the node's other ranks have called again, or ended their
-  // sessions. ResourceExhausted, on all ranks, if one of them cannot have it; InvalidArgument if
-  // `bytes` is negative. No run may be in flight.
+  // sessions. ResourceExhausted, on all ranks, if one of them cannot have it, or a node's ranks ask
+  // for more than the node has left; InvalidArgument if `bytes` is negative. No run may be in
+  // flight.
   virtual absl::StatusOr<std::shared_ptr<std::byte>> AllocateShared(int64_t bytes) = 0;
 
   // Ends the session. OK: no memory is in use any more. FailedPrecondition: a run is in flight, or
@@ -215,6 +235,9 @@ class Session {
 
   // What has been recorded; null if trace_events is 0.
   virtual TraceLog* trace() = 0;
+
+  // The same as long as the session lives. Thread: any.
+  virtual SessionReport Report() const = 0;
 
   virtual SessionCounters counters() const = 0;
   virtual void ResetCounters() = 0;
@@ -229,7 +252,7 @@ class Session {
                                            const StartOptions& options) = 0;
   virtual absl::Status SupplyRun(int64_t run, int tensor, const TensorView& dst) = 0;
   virtual absl::Status CancelRun(int64_t run) = 0;
-  virtual absl::Status WaitForRun(int64_t run) = 0;
+  virtual absl::StatusOr<bool> WaitForRun(int64_t run, absl::Duration limit) = 0;
   virtual bool IsRunDone(int64_t run) const = 0;
   // `run`: the number of the event's run, which the event itself does not name.
   virtual bool TakeEvent(Event* event, int64_t* run) = 0;

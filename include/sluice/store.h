@@ -22,6 +22,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "absl/types/optional.h"
 
 namespace sluice {
 
@@ -129,11 +130,13 @@ struct StoreOptions {
   std::string token;
   // Of connecting, and of the answer to each call.
   absl::Duration timeout = absl::Seconds(30);
+  // Of the first connecting alone, in place of `timeout`.
+  absl::optional<absl::Duration> connect_timeout = absl::nullopt;
 };
 
 // A connection to a StoreServer. `address` is tcp://HOST:PORT; an IPv6 address has brackets. Waits,
-// within the timeout, for a store that does not listen yet. A thread of the store's own keeps the
-// connection and its leases alive.
+// within the time for connecting, for a store that does not listen yet. A thread of the store's own
+// keeps the connection and its leases alive.
 //
 // InvalidArgument: no such address. PermissionDenied: another token, at either end, or none.
 // FailedPrecondition: no token for a store beyond the loopback interface; a server of another

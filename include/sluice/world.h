@@ -144,11 +144,13 @@ class World {
 
   // A fabric of all members: roles in declared order, and ranks within a role. Collective, in the
   // same order on all members; waits for all of them. Each fabric has connections of its own. The
-  // World may be destroyed before the fabric or after it. A failed call fails on all members, and
-  // counts as one.
+  // World may be destroyed before the fabric or after it. A call that fails fails on all members
+  // that wait in it, and counts as one. A member that comes later passes over it, and meets the
+  // others in their next call. The order of calls of MakeFabric and NextEpoch counts, too.
   // * DeadlineExceeded: names the members that have not come, or have not called.
   // * Unavailable: names a member that was lost or has left.
-  // * FailedPrecondition: members want wires that others lack, or another version of Sluice.
+  // * FailedPrecondition: members want wires that others lack, or another version of Sluice; or a
+  //   member waits for this one in NextEpoch, and is named.
   virtual absl::StatusOr<std::unique_ptr<Fabric>> MakeFabric(
       const MakeFabricOptions& options = {}) = 0;
 
@@ -157,13 +159,28 @@ class World {
   // the members of the epoch before and those that have joined since. So a session that has failed
   // because a member was lost is destroyed, and the others go on with the next epoch. A member that
   // joins while others make an epoch waits here for the one after it. An epoch is made again
-  // without members that are lost meanwhile. Ranks are as in MakeFabric, without gaps.
+  // without members that are lost meanwhile. A member that the others have taken for lost, and that
+  // comes back, takes part in the next one. Ranks are as in MakeFabric, without gaps.
   // Errors are those of MakeFabric. InvalidArgument: `at_least` is not of the declared roles.
   virtual absl::StatusOr<std::unique_ptr<Fabric>> NextEpoch(const EpochOptions& options = {}) = 0;
   // The number of this member's last epoch, equal on all its members, and growing; 0: none yet. Its
   // members, in the order of fabric ranks.
   virtual int64_t epoch() const = 0;
   virtual std::vector<WorldMember> epoch_members() const = 0;
+
+  // Ends this member's epoch at a version boundary: `after_version` is the last version that the
+  // members of the epoch run. Any of them may call it. The first call counts, and later ones change
+  // nothing. A member may call it before it starts that version. Then every other member that has
+  // received the version finds the word by EpochEndsAfter. The word ends nothing by itself: members
+  // ask for it between versions, and call NextEpoch.
+  // FailedPrecondition: this member has had no epoch. Unavailable: the store cannot be reached.
+  virtual absl::Status EndEpoch(int64_t after_version) = 0;
+  // The version that EndEpoch has named for this member's epoch; nothing: nobody has called it.
+  // Asks the store. Errors are those of EndEpoch.
+  virtual absl::StatusOr<absl::optional<int64_t>> EpochEndsAfter() = 0;
+  // Members that are there now and are not in this member's epoch, in the order of fabric ranks.
+  // They take part in the next one. Before the first epoch: all other members. Asks the store.
+  virtual absl::StatusOr<std::vector<WorldMember>> Joiners() = 0;
 
   // The fabric rank of a member: in MakeFabric's order. -1: there is none, or sizes are not known.
   virtual int FabricRank(const std::string& role, int rank) const = 0;

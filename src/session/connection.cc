@@ -24,6 +24,7 @@ class ConnectionImpl final : public Connection {
   }
 
   absl::StatusOr<sluice::Run> Run(int64_t version, const StartOptions& options) override {
+    if (absl::Status status = CheckThere(); !status.ok()) return status;
     if (version_ && version <= *version_) {
       return absl::InvalidArgumentError(
           absl::StrCat("version ", version, " is to follow version ", *version_));

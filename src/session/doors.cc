@@ -27,8 +27,11 @@ bool Session::PollEvent(Event* event) {
   return true;
 }
 
-absl::Status Run::Wait() const {
-  return session_ == nullptr ? NoRun() : session_->WaitForRun(number_);
+absl::Status Run::Wait() const { return WaitFor(absl::InfiniteDuration()).status(); }
+
+absl::StatusOr<bool> Run::WaitFor(absl::Duration limit) const {
+  if (session_ == nullptr) return NoRun();
+  return session_->WaitForRun(number_, limit);
 }
 
 bool Run::IsDone() const { return session_ == nullptr || session_->IsRunDone(number_); }

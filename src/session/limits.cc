@@ -51,6 +51,9 @@ absl::Status CheckRanges(const SessionOptions& options) {
   if (options.timeout <= absl::ZeroDuration()) {
     return absl::InvalidArgumentError("timeout must be positive");
   }
+  if (options.patience < absl::ZeroDuration()) {
+    return absl::InvalidArgumentError("patience must not be negative");
+  }
   return absl::OkStatus();
 }
 

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <system_error>
 #include <utility>
 
@@ -12,6 +13,9 @@
 
 namespace sluice {
 namespace {
+
+// What is longer does not end. The end of what is shorter fits the clock.
+constexpr absl::Duration kForEver = absl::Hours(24 * 365);
 
 // Signals go to the caller's threads, which may have handlers that expect so.
 void BlockSignals() {
@@ -34,9 +38,15 @@ absl::Status ProgressThread::Start() {
   return absl::OkStatus();
 }
 
-void ProgressThread::SleepUntilDone(RunId run) {
+bool ProgressThread::SleepUntilDone(RunId run, absl::Duration limit) {
   std::unique_lock<std::mutex> lock(told_mutex_);
-  told_.wait(lock, [this, run] { return ended_ || session_->IsRunDone(run); });
+  const auto is_over = [this, run] { return ended_ || session_->IsRunDone(run); };
+  if (limit < kForEver) {
+    const absl::Duration pause = std::max(limit, absl::ZeroDuration());
+    return told_.wait_for(lock, absl::ToChronoNanoseconds(pause), is_over);
+  }
+  told_.wait(lock, is_over);
+  return true;
 }
 
 void ProgressThread::Join() {

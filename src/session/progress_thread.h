@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "session/base/fair_lock.h"
 #include "session/base/run_id.h"
 #include "session/session_impl.h"
@@ -32,8 +33,9 @@ class ProgressThread {
   // There is something new to look at. Without the lock.
   void Wake() { session_->idle_wait()->Wake(); }
 
-  // Sleeps until the run is done or the thread has ended. Without the lock.
-  void SleepUntilDone(RunId run);
+  // Sleeps until the run is done or the thread has ended. False if neither has come within `limit`.
+  // Without the lock.
+  bool SleepUntilDone(RunId run, absl::Duration limit);
 
   // Has the thread end, and waits for it. Without the lock.
   void Join();

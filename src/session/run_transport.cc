@@ -1,11 +1,16 @@
 // Messages, and direct copies beside them.
 #include "session/run_transport.h"
 
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <map>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "device/host_memory.h"
+#include "transport/direct/available_memory.h"
 #include "transport/node_transport.h"
 #include "transport/say_once.h"
 
@@ -29,7 +34,7 @@ absl::StatusOr<RunTransport> AddDirect(Peers* peers, std::unique_ptr<Transport> 
       SayOnce(
           absl::StrCat("transfers within a node are sent as messages: ", node.status().message()));
     }
-    return RunTransport{std::move(messages)};
+    return RunTransport{std::move(messages), nullptr, std::string(node.status().message())};
   }
   if (peers->rank() == 0 && node->is_limited()) {
     SayOnce(absl::StrCat(DescribeLimit(node->limit()),
@@ -39,7 +44,41 @@ absl::StatusOr<RunTransport> AddDirect(Peers* peers, std::unique_ptr<Transport> 
   auto direct = std::make_unique<DirectTransport>(*std::move(node));
   DirectTransport* const part = direct.get();
   return RunTransport{
-      MakeNodeTransport(peers->rank(), nodes, std::move(direct), std::move(messages)), part};
+      MakeNodeTransport(peers->rank(), nodes, std::move(direct), std::move(messages)), part, ""};
+}
+
+// What a rank says of the memory that it asks for.
+struct Asked {
+  int64_t bytes = 0;
+  uint64_t available = 0;  // to the rank, before anybody has taken any
+};
+
+// Whether each node has what its ranks ask for together. A mapping alone takes no memory, so that
+// the kernel makes larger ones than it can ever fill, and ends a process that tries to.
+absl::Status CheckAvailable(const Peers& peers) {
+  const absl::Span<const int> nodes = peers.fabric()->node_of_rank();
+  struct OfNode {
+    uint64_t bytes = 0;
+    uint64_t available = UINT64_MAX;
+    int ranks = 0;
+  };
+  std::map<int, OfNode> by_node;
+  for (int rank = 0; rank < peers.size(); ++rank) {
+    const std::string payload = peers.payload(rank);
+    Asked asked;
+    if (payload.size() == sizeof(asked)) std::memcpy(&asked, payload.data(), sizeof(asked));
+    OfNode& node = by_node[nodes[static_cast<size_t>(rank)]];
+    node.bytes += std::min(static_cast<uint64_t>(asked.bytes), UINT64_MAX - node.bytes);
+    node.available = std::min(node.available, asked.available);
+    ++node.ranks;
+  }
+  for (const auto& [number, node] : by_node) {
+    if (node.bytes <= node.available) continue;
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "AllocateShared: the ", node.ranks, " ranks of node ", number, " ask to share ", node.bytes,
+        " bytes of memory, and ", node.available, " are available"));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -54,7 +93,7 @@ absl::StatusOr<RunTransport> OpenRunTransport(Peers* peers, const SessionOptions
       options.transport == nullptr && options.direct && options.accelerator == nullptr;
   // Groups have an order that only one transport can keep.
   if (!may_be_direct || (*transport)->traits().in_groups) {
-    return RunTransport{*std::move(transport)};
+    return RunTransport{*std::move(transport), nullptr, ""};
   }
   return AddDirect(peers, *std::move(transport));
 }
@@ -67,18 +106,22 @@ absl::StatusOr<std::shared_ptr<std::byte>> AllocateSharedMemory(Peers* peers,
   if (bytes < 0) {
     proposal.status = absl::InvalidArgumentError(absl::StrCat(bytes, " bytes cannot be shared"));
   }
-  std::shared_ptr<std::byte> memory;
-  if (direct == nullptr && bytes > 0) {
-    auto mapped = MapHostMemory(static_cast<size_t>(bytes), "memory for tensors");
-    proposal.status.Update(mapped.status());
-    if (mapped.ok()) {
-      auto owner = std::make_shared<DeviceMemory>(*std::move(mapped));
-      memory = std::shared_ptr<std::byte>(owner, owner->data());
-    }
-  }
+  const Asked asked = {std::max<int64_t>(bytes, 0), AvailableMemory()};
+  proposal.payload.assign(reinterpret_cast<const char*>(&asked), sizeof(asked));
   if (absl::Status status = peers->Agree(std::move(proposal)); !status.ok()) return status;
-  if (direct == nullptr) return memory;
-  return direct->node().Share(static_cast<size_t>(bytes), ExchangeFor(peers, "AllocateShared"));
+  // All ranks look at the same numbers, and come to the same.
+  if (absl::Status status = CheckAvailable(*peers); !status.ok()) return status;
+  if (direct != nullptr) {
+    return direct->node().Share(static_cast<size_t>(bytes), ExchangeFor(peers, "AllocateShared"));
+  }
+  absl::StatusOr<DeviceMemory> mapped =
+      MapHostMemory(static_cast<size_t>(bytes), "memory for tensors");
+  if (absl::Status status = peers->AgreeOn(mapped.status(), "AllocateShared"); !status.ok()) {
+    return status;
+  }
+  if (bytes == 0) return nullptr;
+  auto owner = std::make_shared<DeviceMemory>(*std::move(mapped));
+  return std::shared_ptr<std::byte>(owner, owner->data());
 }
 
 }  // namespace sluice

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "device/device.h"
@@ -18,6 +19,7 @@ namespace sluice {
 struct RunTransport {
   std::unique_ptr<Transport> transport;
   DirectTransport* direct = nullptr;  // a part of it; null: messages alone
+  std::string why_not_direct;         // where it was to be; empty: it was not
 };
 
 // By the options. Collective.

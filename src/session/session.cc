@@ -12,6 +12,7 @@
 #include "session/limits.h"
 #include "session/run_transport.h"
 #include "session/session_impl.h"
+#include "session/session_report.h"
 #include "session/threaded_session.h"
 #include "tensor/stable_hash.h"
 #include "transport/deadline.h"
@@ -57,7 +58,7 @@ SessionImpl::SessionImpl(std::unique_ptr<Fabric> fabric, const SessionOptions& o
                          PlanKind kind)
     : options_(options),
       kind_(kind),
-      peers_(std::move(fabric), TimeoutOfPeers(options), this),
+      peers_(std::move(fabric), TimeoutOfPeers(options), this, options.patience),
       trace_(options.trace_events > 0 ? std::make_unique<JoinedTraceLog>(rank()) : nullptr),
       max_in_flight_(MaxInFlightOf(options, size())),
       streams_({.peers = &peers_,
@@ -99,6 +100,7 @@ absl::Status SessionImpl::Open() {
 absl::Status SessionImpl::OpenTransfers(std::unique_ptr<Device> device) {
   absl::StatusOr<RunTransport> carrier = OpenRunTransport(&peers_, options_, device.get());
   if (!carrier.ok()) return Poison(carrier.status());
+  report_ = MakeSessionReport(*peers_.fabric(), options_, *carrier);
   Transfers::Parts parts;
   parts.device = std::move(device);
   parts.transport = std::move(carrier->transport);
@@ -145,12 +147,14 @@ absl::StatusOr<int64_t> SessionImpl::SmallestCacheShare() {
 // ---- Transfers and runs.
 
 absl::StatusOr<Transfer*> SessionImpl::Compile(const TransferSpec& spec) {
+  const Peers::CallScope scope(&peers_, "Compile");
   if (absl::Status status = BeginCall("Compile"); !status.ok()) return status;
   if (absl::Status status = FinishDeviceWork(); !status.ok()) return status;
   return transfers_->Compile(spec);
 }
 
 absl::Status SessionImpl::Drop(Transfer* transfer) {
+  const Peers::CallScope scope(&peers_, "Drop");
   if (absl::Status status = BeginCall("Drop"); !status.ok()) return status;
   if (absl::Status status = FinishDeviceWork(); !status.ok()) return status;
   return transfers_->Drop(transfer);
@@ -177,23 +181,27 @@ bool SessionImpl::TakeEvent(Event* event, RunId* run) {
   return !fork_guard_.InChild() && transfers_->PollEvent(event, run);
 }
 
-absl::Status SessionImpl::WaitForRun(RunId run) {
+absl::StatusOr<bool> SessionImpl::WaitForRun(RunId run, absl::Duration limit) {
   if (absl::Status status = fork_guard_.Check(); !status.ok()) return status;
   if (absl::Status status = CheckRun(run); !status.ok()) return status;
   const RunHistory& history = transfers_->history();
+  const Deadline deadline(limit);
   for (bool first = true;; first = false) {
     // A run that this rank has finished stays finished, whatever happened afterwards. But the other
     // ranks need this one for a Cancel of it.
     if (history.IsOver(run) && (is_poisoned() || !history.IsCancelPending(run))) {
-      return history.OutcomeOf(run);
+      if (absl::Status status = history.OutcomeOf(run); !status.ok()) return status;
+      return true;
     }
     if (is_poisoned()) return Poll();
+    // Whoever asks without waiting helps the run on, too.
+    if (!first && deadline.Passed()) return false;
     const absl::StatusOr<bool> moved = Advance();
     if (!moved.ok()) continue;
     if (*moved || first) {
       idle_wait_.Reset();
     } else {
-      idle_wait_.Pause(awaited());
+      idle_wait_.Pause(awaited(), absl::ToInt64Nanoseconds(deadline.Left()));
     }
   }
 }
@@ -202,6 +210,7 @@ absl::Status SessionImpl::WaitForRun(RunId run) {
 
 absl::StatusOr<std::unique_ptr<Stream>> SessionImpl::OpenStream(const StreamOptions& options,
                                                                 const InjectedDelay& delay) {
+  const Peers::CallScope scope(&peers_, "OpenStream");
   if (absl::Status status = BeginCall("OpenStream"); !status.ok()) return status;
   return streams_.Open(options, delay);
 }
@@ -209,6 +218,7 @@ absl::StatusOr<std::unique_ptr<Stream>> SessionImpl::OpenStream(const StreamOpti
 absl::StatusOr<CheckpointStats> SessionImpl::LoadCheckpoint(
     const std::string& uri, absl::Span<const CheckpointTensor> tensors,
     const CheckpointOptions& options) {
+  const Peers::CallScope scope(&peers_, "LoadCheckpoint");
   if (absl::Status status = BeginCall("LoadCheckpoint"); !status.ok()) return status;
   return checkpoints_.Load(uri, tensors, options, transfers_->MemoryRulesNow());
 }
@@ -216,11 +226,13 @@ absl::StatusOr<CheckpointStats> SessionImpl::LoadCheckpoint(
 absl::StatusOr<CheckpointStats> SessionImpl::SaveCheckpoint(
     const std::string& directory, absl::Span<const CheckpointTensor> tensors,
     const CheckpointOptions& options) {
+  const Peers::CallScope scope(&peers_, "SaveCheckpoint");
   if (absl::Status status = BeginCall("SaveCheckpoint"); !status.ok()) return status;
   return checkpoints_.Save(directory, tensors, options, transfers_->MemoryRulesNow());
 }
 
 absl::StatusOr<std::shared_ptr<std::byte>> SessionImpl::AllocateShared(int64_t bytes) {
+  const Peers::CallScope scope(&peers_, "AllocateShared");
   if (absl::Status status = BeginCall("AllocateShared"); !status.ok()) return status;
   return AllocateSharedMemory(&peers_, direct_, bytes);
 }
@@ -228,6 +240,7 @@ absl::StatusOr<std::shared_ptr<std::byte>> SessionImpl::AllocateShared(int64_t b
 // ---- Other calls.
 
 absl::Status SessionImpl::MakeCall(absl::string_view call, Work work) {
+  const Peers::CallScope scope(&peers_, call);
   if (absl::Status status = BeginCall(call); !status.ok()) return status;
   return work(&peers_, transfers_->MemoryRulesNow());
 }
@@ -253,14 +266,14 @@ absl::Status SessionImpl::BeginCall(absl::string_view call) {
 absl::Status SessionImpl::AdvanceWhile(const std::function<bool()>& is_owed) {
   Backoff backoff;
   while (!is_poisoned() && is_owed()) {
-    // What comes next has a deadline of its own, which begins with the call.
-    transfers_->LimitCollectives();
+    transfers_->AwaitCollectives(true);
     if (Advance().value_or(false)) {
       backoff.Reset();
     } else {
       backoff.Pause();
     }
   }
+  transfers_->AwaitCollectives(false);
   return peers_.poison();
 }
 

@@ -65,7 +65,7 @@ class SessionImpl final : public Session, public CallDoor, private Peers::Host {
   bool TakeEvent(Event* event, RunId* run) override;
   absl::Status CancelRun(RunId id) override;
   absl::Status Poll() override;
-  absl::Status WaitForRun(RunId run) override;
+  absl::StatusOr<bool> WaitForRun(RunId run, absl::Duration limit) override;
   bool IsRunDone(RunId run) const override { return is_poisoned() || transfers_->IsDone(run); }
   absl::StatusOr<std::shared_ptr<std::byte>> AllocateShared(int64_t bytes) override;
   absl::Status Close() override;
@@ -80,6 +80,7 @@ class SessionImpl final : public Session, public CallDoor, private Peers::Host {
   absl::Status MakeCall(absl::string_view call, Work work) override;
   absl::StatusOr<MemoryRules> CurrentMemoryRules() const override;
   TraceLog* trace() override { return trace_.get(); }
+  SessionReport Report() const override { return report_; }
   SessionCounters counters() const override { return transfers_->counters(); }
   void ResetCounters() override { transfers_->ResetCounters(); }
 
@@ -137,6 +138,7 @@ class SessionImpl final : public Session, public CallDoor, private Peers::Host {
   const int max_in_flight_;               // of a channel; 0: automatic
   std::unique_ptr<Transfers> transfers_;  // null until it is open
   DirectTransport* direct_ = nullptr;     // of its transport; null: messages alone
+  SessionReport report_;                  // of what it has opened
   Streams streams_;
   Checkpoints checkpoints_;
 };

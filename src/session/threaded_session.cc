@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include "transport/deadline.h"
+
 namespace sluice {
 
 // What the thread records may be read at any time.
@@ -111,15 +113,16 @@ absl::Status ThreadedSession::Poll() {
   return session_->Poll();
 }
 
-absl::Status ThreadedSession::WaitForRun(RunId run) {
+absl::StatusOr<bool> ThreadedSession::WaitForRun(RunId run, absl::Duration limit) {
   if (absl::Status status = CheckFork(); !status.ok()) return status;
+  const Deadline deadline(limit);
   {
     const Lock lock(lock_);
     if (absl::Status status = session_->CheckRun(run); !status.ok()) return status;
   }
-  thread_.SleepUntilDone(run);
+  if (!thread_.SleepUntilDone(run, limit)) return false;
   const Lock lock(lock_);
-  return session_->WaitForRun(run);
+  return session_->WaitForRun(run, deadline.Left());
 }
 
 absl::StatusOr<std::shared_ptr<std::byte>> ThreadedSession::AllocateShared(int64_t bytes) {

@@ -34,7 +34,7 @@ class ThreadedSession final : public Session, public CallDoor {
   bool TakeEvent(Event* event, RunId* run) override;
   absl::Status CancelRun(RunId id) override;
   absl::Status Poll() override;
-  absl::Status WaitForRun(RunId run) override;
+  absl::StatusOr<bool> WaitForRun(RunId run, absl::Duration limit) override;
   bool IsRunDone(RunId run) const override { return session_->IsRunDone(run); }
   absl::StatusOr<std::shared_ptr<std::byte>> AllocateShared(int64_t bytes) override;
   absl::Status Close() override;
@@ -49,6 +49,7 @@ class ThreadedSession final : public Session, public CallDoor {
   absl::Status MakeCall(absl::string_view call, Work work) override;
   absl::StatusOr<MemoryRules> CurrentMemoryRules() const override;
   TraceLog* trace() override { return trace_.get(); }
+  SessionReport Report() const override { return session_->Report(); }
   SessionCounters counters() const override;
   void ResetCounters() override;
 

@@ -2,6 +2,7 @@
 #ifndef SLUICE_SRC_TRANSPORT_DEADLINE_H_
 #define SLUICE_SRC_TRANSPORT_DEADLINE_H_
 
+#include <algorithm>
 #include <chrono>
 
 #include "absl/time/time.h"
@@ -15,6 +16,11 @@ class Deadline {
   absl::Duration timeout() const { return timeout_; }
   bool Passed() const {
     return absl::FromChrono(std::chrono::steady_clock::now() - start_) > timeout_;
+  }
+  // Zero once it has passed.
+  absl::Duration Left() const {
+    const auto passed = std::chrono::steady_clock::now() - start_;
+    return std::max(absl::ZeroDuration(), timeout_ - absl::FromChrono(passed));
   }
 
  private:

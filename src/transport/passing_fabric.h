@@ -41,6 +41,7 @@ class PassingFabric : public Fabric {
   absl::StatusOr<std::unique_ptr<Transport>> OpenTransport() override {
     return inner_->OpenTransport();
   }
+  WireReport DescribeWire(int peer) const override { return inner_->DescribeWire(peer); }
   absl::Status CheckOtherThread() const override { return inner_->CheckOtherThread(); }
 
  protected:

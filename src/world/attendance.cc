@@ -121,6 +121,35 @@ Attendance TakeAttendance(const Member& own, absl::Span<const StoreEntries::valu
   return attendance;
 }
 
+int FabricRankIn(absl::Span<const RoleSize> roles, absl::string_view role, int rank) {
+  int first = 0;
+  for (const RoleSize& each : roles) {
+    if (each.role == role) {
+      const bool is_known = rank >= 0 && (each.size == 0 ? rank == 0 : rank < each.size);
+      return is_known ? first + rank : -1;
+    }
+    if (each.size == 0) return -1;
+    first += each.size;
+  }
+  return -1;
+}
+
+std::vector<WorldMember> WhoHasCome(const Attendance& attendance) {
+  const auto at = [&](const Member& member) {
+    return FabricRankIn(attendance.roles, member.role, member.rank);
+  };
+  std::vector<WorldMember> members;
+  auto lost = attendance.lost.begin();
+  for (const Member& member : attendance.present) {
+    while (lost != attendance.lost.end() && at(*lost) < at(member)) {
+      members.push_back((lost++)->ToWorldMember(false));
+    }
+    members.push_back(member.ToWorldMember(true));
+  }
+  while (lost != attendance.lost.end()) members.push_back((lost++)->ToWorldMember(false));
+  return members;
+}
+
 std::string NamesText(absl::Span<const std::string> names) {
   constexpr size_t kShown = 8;
   const size_t shown = names.size() <= kShown + 1 ? names.size() : kShown;

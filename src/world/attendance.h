@@ -36,6 +36,13 @@ struct Attendance {
 // members that say otherwise and came later do not count, for they fail by themselves.
 Attendance TakeAttendance(const Member& own, absl::Span<const StoreEntries::value_type> entries);
 
+// Where a member is among all: roles in declared order, then ranks. -1: there is none, or sizes are
+// not known.
+int FabricRankIn(absl::Span<const RoleSize> roles, absl::string_view role, int rank);
+
+// Those that are present and those that are lost, in that order.
+std::vector<WorldMember> WhoHasCome(const Attendance& attendance);
+
 // "server 1, server 3 and 12 more".
 std::string NamesText(absl::Span<const std::string> names);
 

@@ -7,12 +7,15 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "world/meeting.h"
 
 namespace sluice {
 namespace {
 
-// How many lists of older epochs stay, for members that are about to look at one.
-constexpr int64_t kListsKept = 16;
+// Of how many older epochs the lists and words stay, for members that are about to look at one.
+constexpr int64_t kEpochsKept = 16;
+constexpr absl::string_view kEpochName = "epoch-";
 
 std::string IdsText(absl::Span<const Member> members) {
   std::string text;
@@ -65,8 +68,19 @@ absl::StatusOr<std::vector<std::string>> Lacks(const Attendance& attendance,
 
 }  // namespace
 
+std::string EpochName(int64_t number) { return absl::StrCat(kEpochName, number); }
+
+int64_t EpochNumber(absl::string_view name) {
+  int64_t number = 0;
+  const bool is_epoch = absl::ConsumePrefix(&name, kEpochName) && absl::SimpleAtoi(name, &number);
+  return is_epoch ? number : 0;
+}
+
 std::string Epochs::ListKey(int64_t number) const {
   return absl::StrCat(world_, "/epoch/", number, "/members");
+}
+std::string Epochs::EndKey(int64_t number) const {
+  return absl::StrCat(world_, "/epoch/", number, "/end");
 }
 std::string Epochs::BegunKey() const { return absl::StrCat(world_, "/epoch/begun"); }
 
@@ -82,27 +96,42 @@ absl::Status Epochs::WaitForEnough(absl::Span<const RoleSize> at_least, const Ti
                                                       " after ",
                                                       absl::FormatDuration(limit.length())));
     }
+    roster_->Pause(limit);
     wait = std::clamp(limit.Left(), absl::Milliseconds(1), Roster::kLook);
   }
 }
 
-absl::StatusOr<int64_t> Epochs::NextNumber() {
+absl::StatusOr<int64_t> Epochs::Begun() {
   const absl::StatusOr<std::string> begun = store_->Get(BegunKey(), absl::ZeroDuration());
-  if (!begun.ok() && !absl::IsDeadlineExceeded(begun.status())) return begun.status();
+  if (absl::IsDeadlineExceeded(begun.status())) return 0;
+  if (!begun.ok()) return begun.status();
   int64_t number = 0;
-  if (begun.ok() && (!absl::SimpleAtoi(*begun, &number) || number < 0)) {
-    return absl::DataLossError("what the store says of epochs is garbage");
-  }
-  return std::max(passed_ + 1, number);
+  if (absl::SimpleAtoi(*begun, &number) && number >= 0) return number;
+  return absl::DataLossError("what the store says of epochs is garbage");
+}
+
+absl::StatusOr<bool> Epochs::HasBegunAfter(int64_t number) {
+  const absl::StatusOr<int64_t> begun = Begun();
+  if (!begun.ok()) return begun.status();
+  return *begun > number;
+}
+
+absl::StatusOr<bool> Epochs::IsAwaited(int64_t number) {
+  if (number <= passed_) return false;
+  const absl::StatusOr<std::string> list = store_->Get(ListKey(number), absl::ZeroDuration());
+  if (absl::IsDeadlineExceeded(list.status())) return false;
+  if (!list.ok()) return list.status();
+  return Recognize(*list, *roster_).rank >= 0;
 }
 
 absl::StatusOr<Epoch> Epochs::Agree(absl::Span<const RoleSize> at_least, const TimeLimit& limit) {
   while (true) {
     if (absl::Status status = WaitForEnough(at_least, limit); !status.ok()) return status;
-    const absl::StatusOr<int64_t> number = NextNumber();
-    if (!number.ok()) return number.status();
+    const absl::StatusOr<int64_t> begun = Begun();
+    if (!begun.ok()) return begun.status();
+    const int64_t number = std::max(passed_ + 1, *begun);
     const absl::StatusOr<std::string> list =
-        store_->CompareSet(ListKey(*number), "", IdsText(roster_->attendance().present));
+        store_->CompareSet(ListKey(number), "", IdsText(roster_->attendance().present));
     if (!list.ok()) return list.status();
     Epoch epoch = Recognize(*list, *roster_);
     if (epoch.rank >= 0 && !epoch.is_whole) {
@@ -110,7 +139,7 @@ absl::StatusOr<Epoch> Epochs::Agree(absl::Span<const RoleSize> at_least, const T
       if (absl::Status status = roster_->Look(absl::ZeroDuration()); !status.ok()) return status;
       epoch = Recognize(*list, *roster_);
     }
-    epoch.number = *number;
+    epoch.number = number;
     if (epoch.rank >= 0) return epoch;
     Pass(epoch);
   }
@@ -118,11 +147,51 @@ absl::StatusOr<Epoch> Epochs::Agree(absl::Span<const RoleSize> at_least, const T
 
 void Epochs::Begin(const Epoch& epoch) {
   Pass(epoch);
-  if (epoch.rank != 0) return;
-  static_cast<void>(store_->Set(BegunKey(), absl::StrCat(epoch.number)));
-  if (epoch.number > kListsKept) {
-    static_cast<void>(store_->Set(ListKey(epoch.number - kListsKept), ""));
+  RaiseBegun(epoch.number);
+  if (epoch.rank == 0) RemoveUpTo(epoch.number - kEpochsKept);
+}
+
+// Each member says it: one that says it alone may be lost before it does.
+void Epochs::RaiseBegun(int64_t number) {
+  const std::string own = absl::StrCat(number);
+  std::string before;
+  while (true) {
+    absl::StatusOr<std::string> now = store_->CompareSet(BegunKey(), before, own);
+    if (!now.ok() || *now == own) return;
+    int64_t known = 0;
+    if (absl::SimpleAtoi(*now, &known) && known >= number) return;
+    before = *std::move(now);
   }
+}
+
+// Numbers may have gaps, and members that were lost have left what they had said.
+void Epochs::RemoveUpTo(int64_t number) {
+  if (number <= 0) return;
+  const std::string prefix = absl::StrCat(world_, "/epoch/");
+  const absl::StatusOr<StoreEntries> kept = store_->List(prefix);
+  if (!kept.ok()) return;
+  for (const auto& [key, value] : *kept) {
+    const absl::string_view rest = absl::StripPrefix(key, prefix);
+    int64_t old = 0;
+    if (!absl::SimpleAtoi(rest.substr(0, rest.find('/')), &old) || old > number) continue;
+    const absl::StatusOr<StoreEntries> cards = store_->List(MeetingPrefix(world_, EpochName(old)));
+    if (!cards.ok()) return;
+    for (const auto& [card, bytes] : *cards) static_cast<void>(store_->Set(card, ""));
+    static_cast<void>(store_->Set(key, ""));
+  }
+}
+
+absl::Status Epochs::End(int64_t number, int64_t after_version) {
+  return store_->CompareSet(EndKey(number), "", absl::StrCat(after_version)).status();
+}
+
+absl::StatusOr<absl::optional<int64_t>> Epochs::EndsAfter(int64_t number) {
+  const absl::StatusOr<std::string> word = store_->Get(EndKey(number), absl::ZeroDuration());
+  if (absl::IsDeadlineExceeded(word.status())) return absl::optional<int64_t>();
+  if (!word.ok()) return word.status();
+  int64_t version = 0;
+  if (absl::SimpleAtoi(*word, &version)) return absl::optional<int64_t>(version);
+  return absl::DataLossError("what the store says of the end of an epoch is garbage");
 }
 
 }  // namespace sluice

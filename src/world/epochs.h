@@ -2,7 +2,8 @@
 //
 // Epochs have numbers, and each number one list of members, which the first one that asks writes
 // down. Whoever is not in the list waits for the next number. A list with a member that is gone is
-// passed over by all.
+// passed over by all. Each member that begins an epoch says its number, so that whoever still waits
+// for an older one learns that the others went on.
 #ifndef SLUICE_SRC_WORLD_EPOCHS_H_
 #define SLUICE_SRC_WORLD_EPOCHS_H_
 
@@ -14,6 +15,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "sluice/store.h"
 #include "sluice/world.h"
@@ -22,6 +24,10 @@
 #include "world/time_limit.h"
 
 namespace sluice {
+
+// What the meeting of an epoch is called, and the number in such a name; 0: the name is another's.
+std::string EpochName(int64_t number);
+int64_t EpochNumber(absl::string_view name);
 
 struct Epoch {
   int64_t number = 0;
@@ -44,13 +50,29 @@ class Epochs {
   // The epoch has failed, or is over: the next one counts.
   void Pass(const Epoch& epoch) { passed_ = epoch.number; }
 
-  // The epoch has begun on all members. Those that join find the next one.
+  // The epoch has begun on all members. Those that join find the next one. What is left at the
+  // store of epochs of long ago goes.
   void Begin(const Epoch& epoch);
+
+  // Whether this member has yet to come to an epoch in whose list it is: the others wait for it.
+  absl::StatusOr<bool> IsAwaited(int64_t number);
+
+  // Whether a later epoch has begun, on any member: nobody comes to this one any more.
+  absl::StatusOr<bool> HasBegunAfter(int64_t number);
+
+  // Says after which version an epoch ends, unless somebody has; and what was said. The word stays
+  // for as long as some later epochs last.
+  absl::Status End(int64_t number, int64_t after_version);
+  absl::StatusOr<absl::optional<int64_t>> EndsAfter(int64_t number);
 
  private:
   absl::Status WaitForEnough(absl::Span<const RoleSize> at_least, const TimeLimit& limit);
-  absl::StatusOr<int64_t> NextNumber();
+  // The newest epoch that has begun; 0: none.
+  absl::StatusOr<int64_t> Begun();
+  void RaiseBegun(int64_t number);
+  void RemoveUpTo(int64_t number);
   std::string ListKey(int64_t number) const;
+  std::string EndKey(int64_t number) const;
   std::string BegunKey() const;
 
   const std::shared_ptr<Store> store_;

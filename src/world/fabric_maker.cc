@@ -3,20 +3,20 @@
 #include "world/fabric_maker.h"
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstring>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "transport/say_once.h"
 #include "transport/tcp/tcp_fabric.h"
 #include "transport/tcp/tcp_links.h"
 #include "transport/ucx/rdma_device.h"
 #include "transport/ucx/ucx_worker.h"
-#include "world/attendance.h"
+#include "transport/wire_status.h"
+#include "world/link_gather.h"
 #include "world/rank_ends.h"
 #include "world/reach.h"
 #include "world/wires.h"
@@ -31,9 +31,9 @@ constexpr int kMadeFabric = 1;
 // What each rank says in the gather.
 struct Standing {
   uint64_t reach = 0;
-  int32_t code = 0;  // absl::StatusCode: whether it can go on
-  std::array<char, 500> message = {};
+  WireStatus<500> status;  // whether it can go on
 };
+static_assert(std::is_trivially_copyable_v<Standing>);
 static_assert(sizeof(Standing) <= Fabric::kMaxRecordBytes);
 
 // This member's ends, of which its card tells.
@@ -118,95 +118,38 @@ class Maker {
     for (const Card& card : cards_) reach.push_back(card.reach);
     Standing own;
     own.reach = ReachOf(meeting_->rank(), reach);
-    own.code = static_cast<int32_t>(status.code());
-    const size_t length = std::min(status.message().size(), own.message.size() - 1);
-    std::copy_n(status.message().begin(), length, own.message.begin());
+    own.status = WireStatus<500>(status);
     return own;
   }
 
   // Each rank says how it fares and whom it reaches. The nodes.
   absl::StatusOr<std::vector<int>> MeetOverLinks(const absl::Status& status) {
     const Standing own = OwnStanding(status);
-    TcpFabricOptions options;
-    options.links = ends_.links;
-    options.number = kGatherFabric;
-    for (size_t rank = 0; rank < size(); ++rank) {
-      options.node_of_rank.push_back(static_cast<int>(rank));
-    }
-    absl::StatusOr<std::unique_ptr<Fabric>> fabric = MakeTcpFabric(std::move(options));
-    if (!fabric.ok()) return fabric.status();
-    const absl::StatusOr<std::vector<std::byte>> all = Gather(
-        fabric->get(), absl::MakeConstSpan(reinterpret_cast<const std::byte*>(&own), sizeof(own)));
+    const absl::StatusOr<std::vector<std::byte>> all =
+        GatherOverLinks(ends_.links, kGatherFabric, *meeting_, limit_, check_,
+                        {reinterpret_cast<const std::byte*>(&own), sizeof(own)});
     if (!all.ok()) return all.status();
     std::vector<uint64_t> reach;
     for (size_t rank = 0; rank < size(); ++rank) {
       Standing standing;
       std::memcpy(&standing, all->data() + rank * sizeof(Standing), sizeof(Standing));
-      standing.message.back() = '\0';
-      if (standing.code != 0) {
+      if (!standing.status.ok()) {
         return absl::Status(
-            static_cast<absl::StatusCode>(standing.code),
+            standing.status.code(),
             absl::StrCat("MakeFabric failed on rank ", rank, ", ",
-                         meeting_->member(rank).Describe(), ": ", standing.message.data()));
+                         meeting_->member(rank).Describe(), ": ", standing.status.message()));
       }
       reach.push_back(standing.reach);
     }
     return NodesByReach(reach);
   }
 
-  absl::StatusOr<std::vector<std::byte>> Gather(Fabric* fabric, absl::Span<const std::byte> own) {
-    if (absl::Status status = fabric->StartAllGather(own); !status.ok()) return status;
-    std::vector<std::byte> all;
-    std::vector<int> missing;
-    TimeLimit look(kLook);
-    absl::Duration pause = absl::Microseconds(50);
-    while (true) {
-      const absl::StatusOr<bool> complete = fabric->PollAllGather(&all, &missing);
-      if (!complete.ok()) return Explain(complete.status());
-      if (*complete) return all;
-      if (absl::Status status = fabric->CheckRanks(); !status.ok()) return Explain(status);
-      if (absl::Status status = CheckFarewells(missing); !status.ok()) return status;
-      if (look.Passed()) {
-        look = TimeLimit(kLook);
-        if (absl::Status status = check_(NeedsStore::kNo); !status.ok()) return status;
-      }
-      if (limit_.Passed()) return LateError(missing);
-      absl::SleepFor(pause);
-      pause = std::min(pause * 2, absl::Milliseconds(2));
-    }
-  }
-
-  // Whoever fails alone says farewell to those that wait for it.
-  absl::Status CheckFarewells(absl::Span<const int> missing) const {
-    for (const int rank : missing) {
-      if (!ends_.links->HasLeft(rank)) continue;
-      return absl::UnavailableError(
-          absl::StrCat("MakeFabric: rank ", rank, ", ",
-                       meeting_->member(static_cast<size_t>(rank)).Describe(), ", has given up"));
-    }
-    return absl::OkStatus();
-  }
-
-  static absl::Status Explain(const absl::Status& status) {
-    return absl::Status(status.code(),
-                        absl::StrCat("MakeFabric: the members cannot connect: ", status.message()));
-  }
-
-  absl::Status LateError(absl::Span<const int> missing) const {
-    std::vector<std::string> names;
-    for (const int rank : missing) {
-      names.push_back(absl::StrCat("rank ", rank, ", ",
-                                   meeting_->member(static_cast<size_t>(rank)).Describe()));
-    }
-    return absl::DeadlineExceededError(absl::StrCat("MakeFabric: nothing has come over TCP from ",
-                                                    NamesText(names), " within ",
-                                                    absl::FormatDuration(limit_.length())));
-  }
-
   absl::StatusOr<std::unique_ptr<Fabric>> MakeFabric(std::vector<int> nodes) {
     const bool is_one_node = std::all_of(nodes.begin(), nodes.end(), [](int n) { return n == 0; });
     // Nothing crosses between nodes, and UCX helps nobody within one.
-    if (is_one_node && !wires_.insists) wires_ = Wires();
+    if (is_one_node && !wires_.insists && !WantsTcp()) {
+      wires_ = {false, false, "", "all members share a node"};
+    }
     if (meeting_->rank() == 0 && !wires_.reason.empty()) {
       SayOnce(absl::StrCat("payload between nodes crosses by TCP: ", wires_.reason));
     }
@@ -222,6 +165,7 @@ class Maker {
     if (ucx != nullptr) {
       options.open_transport = [ucx](int number) { return ucx->OpenTransport(number); };
     }
+    options.wire = DescribeWire(is_one_node);
     // UCX does not tell a rank that has done its part and left from one that has died. The links
     // and the processes do; and operations with the dead fail.
     options.check_ranks = [ucx, ends] {
@@ -231,14 +175,26 @@ class Maker {
     return MakeTcpFabric(std::move(options));
   }
 
+  bool WantsTcp() const {
+    return std::any_of(cards_.begin(), cards_.end(),
+                       [](const Card& card) { return card.wires == "tcp"; });
+  }
+
+  WireReport DescribeWire(bool is_one_node) const {
+    WireReport report;
+    report.wire = wires_.ucx ? "ucx" : "tcp";
+    if (wires_.ucx) report.library = absl::StrCat("UCX ", ends_.ucx->version());
+    report.why = wires_.why;
+    if (!wires_.ucx && !WantsTcp() && !is_one_node) report.fell_back_from = "ucx";
+    return report;
+  }
+
   // Once on each node.
   void SayLimit(const RankEnds& ends, absl::Span<const int> nodes) const {
     const auto own = nodes.begin() + meeting_->rank();
     const std::string limit = ends.Limit();
     if (!limit.empty() && std::find(nodes.begin(), own, *own) == own) SayOnce(limit);
   }
-
-  static constexpr absl::Duration kLook = absl::Seconds(1);
 
   Meeting* const meeting_;
   const FabricMakerOptions& options_;

@@ -6,7 +6,6 @@
 #include <memory>
 #include <string>
 
-#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "sluice/fabric.h"
@@ -22,9 +21,6 @@ struct FabricMakerOptions {
   std::string secret;  // of this fabric
   uint64_t id = 0;     // of this fabric
 };
-
-// Whether the members are still there. With kNo, the store may be gone.
-using MembersCheck = absl::FunctionRef<absl::Status(NeedsStore needs_store)>;
 
 // Collective over the meeting's members.
 absl::StatusOr<std::unique_ptr<Fabric>> MakeMembersFabric(Meeting* meeting,

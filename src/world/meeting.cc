@@ -17,7 +17,15 @@ namespace {
 constexpr absl::string_view kAllHere = "all here";
 constexpr absl::string_view kFailed = "failed ";
 constexpr size_t kErrorBytesMax = 2000;
+// How often a member that waits looks who is still there: seldom, but soon at first.
 constexpr absl::Duration kWordLook = absl::Seconds(1);
+constexpr absl::Duration kFirstWordLook = absl::Milliseconds(50);
+constexpr absl::Duration kFirstWordLookPerMember = absl::Milliseconds(1);
+
+std::string FailedWord(const Member& who, const absl::Status& status) {
+  return absl::StrCat(kFailed, static_cast<int>(status.code()), " on ", who.Describe(), ": ",
+                      status.message().substr(0, kErrorBytesMax));
+}
 
 // What a word says that ends a meeting: "failed 14 on server 3 (process 4711 on node7): why".
 absl::Status FailureIn(absl::string_view word) {
@@ -33,22 +41,32 @@ absl::Status FailureIn(absl::string_view word) {
 
 }  // namespace
 
+std::string MeetingPrefix(absl::string_view world, absl::string_view name) {
+  return absl::StrCat(world, "/fabric/", name, "/");
+}
+
+std::string WordKey(absl::string_view prefix) { return absl::StrCat(prefix, "word"); }
+
+absl::StatusOr<std::string> SayFailed(Store& store, absl::string_view prefix, const Member& who,
+                                      const absl::Status& status) {
+  return store.CompareSet(WordKey(prefix), "", FailedWord(who, status));
+}
+
 // Digits, so that keys are sorted by rank.
 std::string Meeting::CardKey(int rank) const {
   return absl::StrCat(prefix_, "card/", absl::StrFormat("%06d", rank));
 }
 std::string Meeting::CountKey() const { return absl::StrCat(prefix_, "count"); }
-std::string Meeting::WordKey() const { return absl::StrCat(prefix_, "word"); }
 
 std::vector<std::string> Meeting::OwnKeys() const {
   std::vector<std::string> keys = {CardKey(rank_)};
-  if (has_word_ || rank_ == 0) keys.push_back(WordKey());
+  if (has_word_ || rank_ == 0) keys.push_back(WordKey(prefix_));
   if (rank_ == 0) keys.push_back(CountKey());
   return keys;
 }
 
 absl::StatusOr<bool> Meeting::IsOver() {
-  const absl::StatusOr<std::string> word = store_->Get(WordKey(), absl::ZeroDuration());
+  const absl::StatusOr<std::string> word = store_->Get(WordKey(prefix_), absl::ZeroDuration());
   if (absl::IsDeadlineExceeded(word.status())) return false;
   if (!word.ok()) return word.status();
   return absl::StartsWith(*word, kFailed);
@@ -63,12 +81,10 @@ absl::StatusOr<std::vector<Card>> Meeting::Exchange(const Card& own, const TimeL
 }
 
 bool Meeting::Fail(const absl::Status& status) {
-  const std::string word = absl::StrCat(kFailed, static_cast<int>(status.code()), " on ",
-                                        member(static_cast<size_t>(rank_)).Describe(), ": ",
-                                        status.message().substr(0, kErrorBytesMax));
-  const absl::StatusOr<std::string> said = store_->CompareSet(WordKey(), "", word);
-  has_word_ = said.ok() && *said == word;
-  return !said.ok() || *said != kAllHere;
+  const Member& own = member(static_cast<size_t>(rank_));
+  const absl::StatusOr<std::string> word = SayFailed(*store_, prefix_, own, status);
+  has_word_ = word.ok() && *word == FailedWord(own, status);
+  return !word.ok() || *word != kAllHere;
 }
 
 absl::StatusOr<std::vector<Card>> Meeting::Meet(const Card& own, const TimeLimit& limit,
@@ -79,7 +95,7 @@ absl::StatusOr<std::vector<Card>> Meeting::Meet(const Card& own, const TimeLimit
   const absl::StatusOr<int64_t> count = store_->Add(CountKey(), 1);
   if (!count.ok()) return count.status();
   if (*count == static_cast<int64_t>(members_.size())) {
-    const absl::Status status = store_->CompareSet(WordKey(), "", kAllHere).status();
+    const absl::Status status = store_->CompareSet(WordKey(prefix_), "", kAllHere).status();
     if (!status.ok()) return status;
   }
   if (absl::Status status = WaitForWord(limit, check); !status.ok()) return status;
@@ -87,9 +103,12 @@ absl::StatusOr<std::vector<Card>> Meeting::Meet(const Card& own, const TimeLimit
 }
 
 absl::Status Meeting::WaitForWord(const TimeLimit& limit, absl::FunctionRef<absl::Status()> check) {
+  const auto members = static_cast<int64_t>(members_.size());
+  absl::Duration look = std::clamp(kFirstWordLookPerMember * members, kFirstWordLook, kWordLook);
   while (true) {
     const absl::StatusOr<std::string> word =
-        store_->Get(WordKey(), std::min(limit.Left(), kWordLook));
+        store_->Get(WordKey(prefix_), std::min(limit.Left(), look));
+    look = std::min(2 * look, kWordLook);
     if (word.ok() && *word == kAllHere) return absl::OkStatus();
     if (word.ok()) return FailureIn(*word);
     if (!absl::IsDeadlineExceeded(word.status())) return word.status();

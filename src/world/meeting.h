@@ -18,6 +18,16 @@
 
 namespace sluice {
 
+// Below which a meeting's keys lie. `name` has no '/'.
+std::string MeetingPrefix(absl::string_view world, absl::string_view name);
+
+// Ends a meeting with an error, in which `who` need not take part. Returns the word that counts now
+// for those who wait there: of this member, of another one that has failed, or that all have come.
+absl::StatusOr<std::string> SayFailed(Store& store, absl::string_view prefix, const Member& who,
+                                      const absl::Status& status);
+// The key of that word.
+std::string WordKey(absl::string_view prefix);
+
 // One meeting of a list of members, which its prefix names. Thread: one.
 class Meeting {
  public:
@@ -33,9 +43,9 @@ class Meeting {
   // Whether it has failed before this member came: then the next one counts.
   absl::StatusOr<bool> IsOver();
 
-  // The cards of all, by rank, once all have come. `check` is asked every second whether the
-  // members are still there. An error here ends the meeting for all members. DeadlineExceeded names
-  // those that have not come.
+  // The cards of all, by rank, once all have come. `check` is asked every second, and sooner at
+  // first, whether the members are still there. An error here ends the meeting for all members.
+  // DeadlineExceeded names those that have not come.
   absl::StatusOr<std::vector<Card>> Exchange(const Card& own, const TimeLimit& limit,
                                              absl::FunctionRef<absl::Status()> check);
 
@@ -59,7 +69,6 @@ class Meeting {
   absl::Status NameThoseLate(const TimeLimit& limit);
   std::string CardKey(int rank) const;
   std::string CountKey() const;
-  std::string WordKey() const;
 
   const std::shared_ptr<Store> store_;
   const std::string prefix_;

@@ -1,12 +1,10 @@
 // Members as lines of text.
 #include "world/member.h"
 
-#include <sys/random.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -18,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "world/store/store_proof.h"
 #include "world/world_options.h"
 
 namespace sluice {
@@ -62,11 +61,9 @@ std::string WorldMember::Describe() const {
 }
 
 absl::StatusOr<std::string> RandomHex(size_t bytes) {
-  std::string random(bytes, '\0');
-  if (getrandom(random.data(), bytes, 0) != static_cast<ssize_t>(bytes)) {
-    return absl::ErrnoToStatus(errno, "getrandom fails");
-  }
-  return absl::BytesToHexString(random);
+  const absl::StatusOr<std::string> random = MakeStoreRandom(bytes);
+  if (!random.ok()) return random.status();
+  return absl::BytesToHexString(*random);
 }
 
 absl::StatusOr<Member> OwnMember(const WorldOptions& options) {

@@ -1,10 +1,10 @@
 // Pages that members look for.
 #include "world/reach.h"
 
-#include <sys/random.h>
-
 #include <cstring>
 #include <map>
+
+#include "transport/hmac.h"
 
 namespace sluice {
 namespace {
@@ -25,7 +25,7 @@ ReachPage ReachPage::Make() {
   ReachPage made;
   made.card_.process = OwnProcessName();
   uint64_t word = 0;
-  if (getrandom(&word, sizeof(word), 0) != sizeof(word)) return made;
+  if (!FillRandom({reinterpret_cast<std::byte*>(&word), sizeof(word)}).ok()) return made;
   auto page = SharedSegment::Create(sizeof(word));
   if (!page.ok()) return made;
   std::memcpy((*page)->data(), &word, sizeof(word));

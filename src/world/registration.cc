@@ -9,9 +9,11 @@
 namespace sluice {
 namespace {
 
-// Who has the place, for the error of who has not got it.
-absl::Status Taken(Store* store, const std::string& key, const Member& member) {
-  const absl::StatusOr<std::string> text = store->Get(key, absl::ZeroDuration());
+// How often a place is tried for that was taken and is free again.
+constexpr int kHoldTries = 5;
+
+// The error of `member` where the place's text is another one's.
+absl::Status Taken(const absl::StatusOr<std::string>& text, const Member& member) {
   const absl::StatusOr<Member> holder = text.ok() ? ParseMember(*text) : text.status();
   return absl::AlreadyExistsError(absl::StrCat(
       member.Describe(),
@@ -36,11 +38,23 @@ absl::StatusOr<std::unique_ptr<Registration>> Registration::Make(std::shared_ptr
 absl::Status Registration::Hold() {
   const std::string key = HereKey(world_, member_.role, member_.rank);
   const std::string text = MemberText(member_);
-  absl::StatusOr<std::unique_ptr<Lease>> lease = store_->Hold(key, text, lease_length_);
-  if (absl::IsAlreadyExists(lease.status())) return Taken(store_.get(), key, member_);
-  if (!lease.ok()) return lease.status();
-  lease_ = *std::move(lease);
-  return store_->Set(SaidKey(world_, member_.role, member_.rank), text);
+  for (int tries = 1;; ++tries) {
+    absl::StatusOr<std::unique_ptr<Lease>> lease = store_->Hold(key, text, lease_length_);
+    if (lease.ok()) {
+      lease_ = *std::move(lease);
+      return store_->Set(SaidKey(world_, member_.role, member_.rank), text);
+    }
+    if (!absl::IsAlreadyExists(lease.status())) return lease.status();
+    const absl::StatusOr<std::string> holder = store_->Get(key, absl::ZeroDuration());
+    const bool is_own = holder.ok() && *holder == text;
+    const bool is_free = absl::IsDeadlineExceeded(holder.status());
+    if (tries == kHoldTries || (!is_own && !is_free)) return Taken(holder, member_);
+    // Its own hold of before, over a connection whose end the store has not noticed yet.
+    if (is_own) {
+      const absl::Status status = store_->CompareSet(key, text, "").status();
+      if (!status.ok()) return status;
+    }
+  }
 }
 
 absl::Status Registration::Keep() {

@@ -11,11 +11,6 @@
 namespace sluice {
 namespace {
 
-// All members look whenever one has come, so in a large world they do so less often.
-absl::Duration PauseFor(size_t members) {
-  return std::min(absl::Microseconds(500) * static_cast<int64_t>(members), absl::Seconds(1));
-}
-
 std::string Describe(absl::Span<const Member> members) {
   std::vector<std::string> names;
   names.reserve(members.size());
@@ -68,6 +63,12 @@ absl::Status Roster::TellLosses() {
   return lost.empty() ? absl::OkStatus() : LostError(lost);
 }
 
+void Roster::Pause(const TimeLimit& limit) const {
+  const auto members = static_cast<int64_t>(attendance_.present.size());
+  const absl::Duration pause = std::min(absl::Microseconds(500) * members, absl::Seconds(1));
+  absl::SleepFor(std::min(pause, limit.Left()));
+}
+
 absl::Status Roster::WaitForAll(const TimeLimit& limit) {
   absl::Duration wait = absl::ZeroDuration();
   while (true) {
@@ -79,7 +80,7 @@ absl::Status Roster::WaitForAll(const TimeLimit& limit) {
           "after ", absl::FormatDuration(limit.length()), " ", NamesText(attendance_.missing),
           attendance_.missing.size() == 1 ? " has" : " have", " not come"));
     }
-    absl::SleepFor(std::min(PauseFor(attendance_.present.size()), limit.Left()));
+    Pause(limit);
     wait = std::clamp(limit.Left(), absl::Milliseconds(1), kLook);
   }
 }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -21,6 +22,9 @@ namespace sluice {
 
 // Whether a step can do nothing without the store.
 enum class NeedsStore { kYes, kNo };
+
+// Whether the members are still there. With kNo, the store may be gone.
+using MembersCheck = absl::FunctionRef<absl::Status(NeedsStore needs_store)>;
 
 // Thread: one at a time.
 class Roster {
@@ -44,6 +48,10 @@ class Roster {
   // Whether these members are there still. Unavailable names those that are lost or have left. If
   // the store is not needed, a store that is gone is no error, and is not asked again.
   absl::Status Check(absl::Span<const Member> members, NeedsStore needs_store);
+
+  // Sleeps before another look for somebody's arrival: the longer, the more members there are,
+  // because all of them look.
+  void Pause(const TimeLimit& limit) const;
 
   // How long the store may take to say that something has changed, at most.
   static constexpr absl::Duration kLook = absl::Seconds(1);

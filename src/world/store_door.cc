@@ -18,7 +18,7 @@
 namespace sluice {
 namespace {
 
-// How long one attempt, and later one call, may take.
+// How long one attempt may take, and later each call, whatever is left of the time for joining.
 constexpr absl::Duration kAttempt = absl::Seconds(30);
 
 bool IsFirstMember(const WorldOptions& options) {
@@ -52,8 +52,9 @@ absl::StatusOr<std::shared_ptr<Store>> Connect(const std::string& address, const
                                                const TimeLimit& limit) {
   StoreOptions options;
   options.token = token;
+  options.timeout = kAttempt;
   while (true) {
-    options.timeout = std::clamp(limit.Left(), absl::Milliseconds(10), kAttempt);
+    options.connect_timeout = std::clamp(limit.Left(), absl::Milliseconds(10), kAttempt);
     const bool is_last = limit.Left() <= kAttempt;
     absl::StatusOr<std::unique_ptr<Store>> store = ConnectStore(address, options);
     if (store.ok()) return std::shared_ptr<Store>(*std::move(store));

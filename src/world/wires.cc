@@ -9,6 +9,8 @@
 namespace sluice {
 namespace {
 
+constexpr absl::string_view kNobodyHasRdma = "no member has an RDMA device";
+
 // "1.13" of "1.13.1": releases of one minor version understand each other.
 std::string MinorVersion(const std::string& version) {
   const std::vector<std::string> parts = absl::StrSplit(version, '.');
@@ -48,11 +50,11 @@ absl::StatusOr<Wires> ChooseWires(absl::Span<const Card> cards, absl::Span<const
                                                       Named(ucx, members), ", and \"tcp\" on ",
                                                       Named(tcp, members)));
   }
-  if (tcp >= 0) return Wires();
+  if (tcp >= 0) return Wires{false, false, "", absl::StrCat(Named(tcp, members), " wants TCP")};
   const int looked = FirstOf(cards, [](const Card& card) {
     return !card.ucx_address.empty() || card.ucx_lack != kNoRdmaDevice;
   });
-  if (looked < 0) return Wires();
+  if (looked < 0) return Wires{false, false, "", std::string(kNobodyHasRdma)};
   std::string reason;
   if (lacks >= 0) {
     reason = absl::StrCat(Named(lacks, members),
@@ -62,8 +64,11 @@ absl::StatusOr<Wires> ChooseWires(absl::Span<const Card> cards, absl::Span<const
                           cards[static_cast<size_t>(other)].ucx_version, ", and ",
                           Named(0, members), ", has UCX ", cards[0].ucx_version);
   }
-  if (reason.empty()) return Wires{true, ucx >= 0, ""};
-  if (ucx < 0) return Wires{false, false, reason};
+  if (reason.empty() && ucx < 0) return Wires{true, false, "", "all members have RDMA devices"};
+  if (reason.empty()) {
+    return Wires{true, true, "", absl::StrCat(Named(ucx, members), " wants UCX")};
+  }
+  if (ucx < 0) return Wires{false, false, reason, reason};
   return absl::FailedPreconditionError(
       absl::StrCat("the wires are to be \"ucx\" on ", Named(ucx, members), ", but ", reason));
 }

@@ -21,6 +21,8 @@ struct Wires {
   bool insists = false;
   // Why it is not UCX, for people; empty: nobody has to be told.
   std::string reason;
+  // Why it is what it is, for reports.
+  std::string why;
 };
 
 // FailedPrecondition: a member insists on UCX, and another has none or insists on TCP. If a member

@@ -3,9 +3,12 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "world/epochs.h"
 #include "world/fabric_maker.h"
 #include "world/meeting.h"
@@ -13,6 +16,7 @@
 #include "world/roster.h"
 #include "world/store_door.h"
 #include "world/time_limit.h"
+#include "world/waiting_call.h"
 #include "world/world_options.h"
 
 namespace sluice {
@@ -52,18 +56,7 @@ class JoinedWorld final : public World {
 
   absl::StatusOr<std::vector<WorldMember>> members() override {
     if (absl::Status status = roster_.Look(absl::ZeroDuration()); !status.ok()) return status;
-    std::vector<WorldMember> members;
-    auto lost = roster_.attendance().lost.begin();
-    const auto end = roster_.attendance().lost.end();
-    for (const Member& member : roster_.attendance().present) {
-      while (lost != end &&
-             FabricRank(lost->role, lost->rank) < FabricRank(member.role, member.rank)) {
-        members.push_back((lost++)->ToWorldMember(false));
-      }
-      members.push_back(member.ToWorldMember(true));
-    }
-    while (lost != end) members.push_back((lost++)->ToWorldMember(false));
-    return members;
+    return WhoHasCome(roster_.attendance());
   }
 
   absl::StatusOr<std::vector<std::string>> missing() override {
@@ -79,18 +72,19 @@ class JoinedWorld final : public World {
     const TimeLimit limit(options.timeout.value_or(options_.timeout));
     if (absl::Status status = roster_.WaitForAll(limit); !status.ok()) return status;
     const std::vector<Member> members = roster_.attendance().present;
-    std::string list;
-    for (const Member& member : members) absl::StrAppend(&list, member.id, ",");
-    Tries& tries = tries_[Hash(list)];
+    const std::string list = ListName(members);
+    Tries& tries = tries_[list];
     while (true) {
-      const std::string name =
-          absl::StrCat(absl::Hex(Hash(list), absl::kZeroPad16), "-", tries.count++);
-      Meeting meeting(door_.store, absl::StrCat(options_.name, "/fabric/", name, "/"), members,
+      const std::string name = absl::StrCat(list, "-", tries.count);
+      Meeting meeting(door_.store, MeetingPrefix(options_.name, name), members,
                       FabricRank(options_.role, options_.rank));
+      // A call that has not come so far is none: the others have not heard of it.
       const absl::StatusOr<bool> is_over = meeting.IsOver();
       if (!is_over.ok()) return is_over.status();
+      ++tries.count;
       if (*is_over) continue;
-      return Make(&meeting, name, limit, &tries);
+      return Make(&meeting, name, limit, &tries,
+                  [&](NeedsStore needs_store) { return roster_.Check(members, needs_store); });
     }
   }
 
@@ -99,23 +93,33 @@ class JoinedWorld final : public World {
     while (true) {
       absl::StatusOr<Epoch> epoch = epochs_.Agree(options.at_least, limit);
       if (!epoch.ok()) return epoch.status();
-      const std::string name = absl::StrCat("epoch-", epoch->number);
-      Meeting meeting(door_.store, absl::StrCat(options_.name, "/fabric/", name, "/"),
-                      epoch->members, epoch->rank);
+      const std::string name = EpochName(epoch->number);
+      Meeting meeting(door_.store, MeetingPrefix(options_.name, name), epoch->members, epoch->rank);
       const absl::StatusOr<bool> is_over = meeting.IsOver();
       if (!is_over.ok()) return is_over.status();
       epochs_.Pass(*epoch);
       if (*is_over) continue;
-      if (!epoch->is_whole && meeting.Fail(absl::UnavailableError("a member is gone"))) continue;
-      absl::StatusOr<std::unique_ptr<Fabric>> fabric = Make(&meeting, name, limit, &epoch_tries_);
+      if (!epoch->is_whole && meeting.Fail(absl::UnavailableError("a member is gone"))) {
+        Keep(meeting, &epoch_tries_);
+        continue;
+      }
+      absl::StatusOr<std::unique_ptr<Fabric>> fabric =
+          Make(&meeting, name, limit, &epoch_tries_,
+               [&](NeedsStore needs_store) { return CheckEpoch(*epoch, needs_store); });
       if (fabric.ok()) {
         epochs_.Begin(*epoch);
         epoch_ = *std::move(epoch);
         return fabric;
       }
+      // The others may have taken this member for lost, and gone on.
+      if (epochs_.HasBegunAfter(epoch->number).value_or(false)) continue;
       // Without those that are gone it may work. The links may have noticed before the store.
-      if (absl::IsUnavailable(fabric.status())) static_cast<void>(roster_.Look(Roster::kLook));
-      if (roster_.Check(epoch->members, NeedsStore::kYes).ok()) return fabric;
+      bool all_are_there = roster_.Check(epoch->members, NeedsStore::kYes).ok();
+      if (all_are_there && absl::IsUnavailable(fabric.status())) {
+        static_cast<void>(roster_.Look(Roster::kLook));
+        all_are_there = roster_.Check(epoch->members, NeedsStore::kYes).ok();
+      }
+      if (all_are_there) return fabric;
     }
   }
 
@@ -127,38 +131,123 @@ class JoinedWorld final : public World {
     return members;
   }
 
-  int FabricRank(const std::string& role, int rank) const override {
-    int first = 0;
-    for (const RoleSize& each : roster_.attendance().roles) {
-      if (each.role == role) {
-        const bool is_known = rank >= 0 && (each.size == 0 ? rank == 0 : rank < each.size);
-        return is_known ? first + rank : -1;
-      }
-      if (each.size == 0) return -1;
-      first += each.size;
+  absl::Status EndEpoch(int64_t after_version) override {
+    if (epoch_.number == 0) return NoEpoch();
+    return epochs_.End(epoch_.number, after_version);
+  }
+
+  absl::StatusOr<absl::optional<int64_t>> EpochEndsAfter() override {
+    if (epoch_.number == 0) return NoEpoch();
+    return epochs_.EndsAfter(epoch_.number);
+  }
+
+  absl::StatusOr<std::vector<WorldMember>> Joiners() override {
+    if (absl::Status status = roster_.Look(absl::ZeroDuration()); !status.ok()) return status;
+    std::set<std::string> known = {roster_.own().id};
+    for (const Member& member : epoch_.members) known.insert(member.id);
+    std::vector<WorldMember> joiners;
+    for (const Member& member : roster_.attendance().present) {
+      if (known.count(member.id) == 0) joiners.push_back(member.ToWorldMember(true));
     }
-    return -1;
+    return joiners;
+  }
+
+  int FabricRank(const std::string& role, int rank) const override {
+    return FabricRankIn(roster_.attendance().roles, role, rank);
   }
 
   std::string store_address() const override { return door_.address; }
 
  private:
+  // The list of members that a meeting of MakeFabric is named after.
+  static std::string ListName(absl::Span<const Member> members) {
+    std::string list;
+    for (const Member& member : members) absl::StrAppend(&list, member.id, ",");
+    return absl::StrCat(absl::Hex(Hash(list), absl::kZeroPad16));
+  }
+
+  // Whether another member waits for this one in a meeting of this name, to which this one has yet
+  // to come. `own` is the meeting that this one waits in.
+  absl::StatusOr<bool> IsAwaitedElsewhere(const std::string& own, const std::string& name) {
+    const int64_t number = EpochNumber(name);
+    const bool is_same_call = (number > 0) == (EpochNumber(own) > 0);
+    if (is_same_call) return false;
+    if (number > 0) return epochs_.IsAwaited(number);
+    const std::pair<std::string, std::string> parts = absl::StrSplit(name, absl::MaxSplits('-', 1));
+    int count = 0;
+    if (parts.first != ListName(roster_.attendance().present)) return false;
+    return absl::SimpleAtoi(parts.second, &count) && tries_[parts.first].count <= count;
+  }
+
+  // FailedPrecondition: a member of the meeting waits in another call for this one, as this one
+  // waits for it.
+  absl::Status CheckCalls(const Meeting& meeting, const std::string& name, WaitingCall* waiting) {
+    const absl::StatusOr<std::map<std::string, std::string>> others = waiting->Others();
+    if (!others.ok()) return others.status();
+    for (const Member& member : meeting.members()) {
+      const auto other = others->find(member.id);
+      if (other == others->end()) continue;
+      const absl::StatusOr<bool> is_awaited = IsAwaitedElsewhere(name, other->second);
+      if (!is_awaited.ok()) return is_awaited.status();
+      if (!*is_awaited) continue;
+      const bool is_epoch = EpochNumber(name) > 0;
+      const absl::Status status = absl::FailedPreconditionError(absl::StrCat(
+          member.Describe(), " waits in ", is_epoch ? "MakeFabric" : "NextEpoch", ", and ",
+          roster_.own().Describe(), " in ", is_epoch ? "NextEpoch" : "MakeFabric",
+          ": all members make the same calls in the same order"));
+      EndOther(other->second, status);
+      return status;
+    }
+    return absl::OkStatus();
+  }
+
+  // This member is about to leave its own call, and would not be seen in it any more.
+  void EndOther(const std::string& name, const absl::Status& status) {
+    const std::string prefix = MeetingPrefix(options_.name, name);
+    const auto word = SayFailed(*door_.store, prefix, roster_.own(), status);
+    if (!word.ok()) return;
+    Tries& tries = EpochNumber(name) > 0 ? epoch_tries_ : tries_[name.substr(0, name.find('-'))];
+    tries.keys.push_back(WordKey(prefix));
+  }
+
+  static absl::Status NoEpoch() {
+    return absl::FailedPreconditionError("this member has had no epoch: NextEpoch makes one");
+  }
+
+  // Whether there is still somebody to wait for.
+  absl::Status CheckEpoch(const Epoch& epoch, NeedsStore needs_store) {
+    absl::Status status = roster_.Check(epoch.members, needs_store);
+    if (!status.ok() || needs_store == NeedsStore::kNo) return status;
+    const absl::StatusOr<bool> begun = epochs_.HasBegunAfter(epoch.number);
+    if (!begun.ok()) return begun.status();
+    return *begun ? absl::AbortedError("the others have begun a later epoch") : absl::OkStatus();
+  }
+
   absl::StatusOr<std::unique_ptr<Fabric>> Make(Meeting* meeting, const std::string& name,
-                                               const TimeLimit& limit, Tries* tries) {
+                                               const TimeLimit& limit, Tries* tries,
+                                               MembersCheck check) {
     FabricMakerOptions options;
     options.wires = options_.wires;
     options.bind = options_.bind;
     options.secret = absl::StrCat(secret_, " ", name);
     options.id = Hash(options.secret);
-    const std::vector<Member>& members = meeting->members();
-    absl::StatusOr<std::unique_ptr<Fabric>> fabric = MakeMembersFabric(
-        meeting, options, limit,
-        [&](NeedsStore needs_store) { return roster_.Check(members, needs_store); });
-    const std::vector<std::string> keys = meeting->OwnKeys();
-    tries->keys.insert(tries->keys.end(), keys.begin(), keys.end());
+    WaitingCall waiting(door_.store, options_.name, roster_.own().id, name, options_.lease);
+    absl::StatusOr<std::unique_ptr<Fabric>> fabric =
+        MakeMembersFabric(meeting, options, limit, [&](NeedsStore needs_store) {
+          absl::Status status = check(needs_store);
+          if (!status.ok() || needs_store == NeedsStore::kNo) return status;
+          return CheckCalls(*meeting, name, &waiting);
+        });
+    Keep(*meeting, tries);
     // All members have come to the end of this try, so nobody needs what was left by older ones.
     if (fabric.ok()) Remove(tries);
     return fabric;
+  }
+
+  // What this member has left there is to go one day.
+  static void Keep(const Meeting& meeting, Tries* tries) {
+    const std::vector<std::string> keys = meeting.OwnKeys();
+    tries->keys.insert(tries->keys.end(), keys.begin(), keys.end());
   }
 
   void Remove(Tries* tries) {
@@ -173,7 +262,7 @@ class JoinedWorld final : public World {
   Epochs epochs_;
   Epoch epoch_;  // the last one that has begun
   Tries epoch_tries_;
-  std::map<uint64_t, Tries> tries_;  // by the hash of the members' ids
+  std::map<std::string, Tries> tries_;  // by the name of the list of members
 };
 
 }  // namespace

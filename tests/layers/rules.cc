@@ -120,8 +120,8 @@ const std::vector<Vendor>& Vendors() {
 }
 
 // Folders of bench/ that are one command each.
-constexpr std::array<std::string_view, 6> kCommands = {"checkpoint", "doctor",   "reshard",
-                                                       "shards",     "simulate", "stream"};
+constexpr std::array<std::string_view, 7> kCommands = {"checkpoint", "doctor", "reshard", "shards",
+                                                       "simulate",   "stream", "sync"};
 
 bool StartsWithAny(std::string_view text, const auto& prefixes) {
   return std::any_of(prefixes.begin(), prefixes.end(),

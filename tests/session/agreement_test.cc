@@ -3,7 +3,9 @@
 
 #include <functional>
 #include <string>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
@@ -132,6 +134,38 @@ TEST(AgreementTest, SilentRanksAreNamed) {
     EXPECT_EQ(outcome.code(), absl::StatusCode::kDeadlineExceeded);
     EXPECT_EQ(outcome.message(), "ranks 1, 3, 4 did not call Compile within 50ms");
     EXPECT_TRUE(agreement.out_of_step());
+  });
+}
+
+TEST(AgreementTest, GivesUpWhenTold) {
+  RunRanks(3, [](Rank& self) {
+    if (self.rank == 1) return;
+    Agreement agreement(self.fabric.get());
+    EXPECT_EQ(agreement.number(), 0);
+    ASSERT_TRUE(agreement.Start(Propose(1, 1), absl::InfiniteDuration()).ok());
+    EXPECT_EQ(agreement.number(), 1);
+    while (agreement.FindMissing() != std::vector<int>{1}) std::this_thread::yield();
+    EXPECT_FALSE(agreement.Poll());
+    agreement.GiveUp(absl::Seconds(5), "and so on");
+    EXPECT_TRUE(agreement.Poll());
+    EXPECT_EQ(agreement.outcome(),
+              absl::DeadlineExceededError("rank 1 did not call Compile within 5s; and so on"));
+    EXPECT_TRUE(agreement.out_of_step());
+    EXPECT_THAT(agreement.FindMissing(), testing::IsEmpty());
+  });
+}
+
+TEST(AgreementTest, DoesNotGiveUpWhatIsThere) {
+  RunRanks(2, [](Rank& self) {
+    Agreement agreement(self.fabric.get());
+    ASSERT_TRUE(agreement.Start(Propose(1, 1), absl::InfiniteDuration()).ok());
+    self.meet();
+    while (!agreement.FindMissing().empty()) std::this_thread::yield();
+    agreement.GiveUp(absl::Seconds(5));
+    ASSERT_TRUE(agreement.Poll());
+    EXPECT_TRUE(agreement.outcome().ok()) << agreement.outcome();
+    EXPECT_FALSE(agreement.out_of_step());
+    self.meet();
   });
 }
 

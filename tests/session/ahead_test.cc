@@ -29,7 +29,7 @@ TransferSpec WithoutRank0() {
 SessionOptions Options(absl::Duration timeout) {
   SessionOptions options;
   options.bucket_bytes = 1024;
-  options.timeout = timeout;
+  options.timeout = options.patience = timeout;
   return options;
 }
 

@@ -50,6 +50,11 @@ TEST(BucketReportTest, EachStateHasItsWords) {
   report = In(BucketState::kWaitsForMemory);
   report.tensor = "embed";
   EXPECT_EQ(Describe(report), "has not admitted it: it waits for memory for tensor embed");
+  EXPECT_EQ(Describe(In(BucketState::kNotCalled)), "answers, and has not called");
+  EXPECT_EQ(Describe(In(BucketState::kCalled)), "has called");
+  report = In(BucketState::kRunNotStarted);
+  report.call = "Compile";
+  EXPECT_EQ(Describe(report), "has not started run 3: it has started none, and waits in Compile");
   EXPECT_EQ(Describe(In(static_cast<BucketState>(99))),
             "gives an answer that this rank does not know");
 }
@@ -90,8 +95,9 @@ TEST(WatchRecordTest, AnAnswerCrossesWhole) {
                                .transfer = 12,
                                .tensor = std::string(300, 't'),
                                .oldest = Bucket(2, 13),
-                               .moves = 14};
-  const AnswerRecord sent = AnswerOf(15, report, {16, 17}, {18, 19});
+                               .moves = 14,
+                               .call = "LoadCheckpoint"};
+  const AnswerRecord sent = AnswerOf(15, report, {16, 17}, {18, 19}, {20, 21});
   AnswerRecord got;
   ASSERT_TRUE(Decode(BytesOf(sent), &got));
   EXPECT_EQ(got.number, 15u);
@@ -99,6 +105,8 @@ TEST(WatchRecordTest, AnAnswerCrossesWhole) {
   EXPECT_EQ(got.silence.hops, 17);
   EXPECT_EQ(got.heard_of.rank, 18);
   EXPECT_EQ(got.heard_of.count, 19);
+  EXPECT_EQ(got.lateness.rank, 20);
+  EXPECT_EQ(got.lateness.times, 21);
   const BucketReport read = ReportOf(got);
   EXPECT_EQ(read.state, BucketState::kWaitsForMemory);
   EXPECT_EQ(read.stage, Stage::kFilling);
@@ -107,10 +115,11 @@ TEST(WatchRecordTest, AnAnswerCrossesWhole) {
   EXPECT_EQ(read.tensor, std::string(200, 't'));
   EXPECT_EQ(read.oldest, Bucket(2, 13));
   EXPECT_EQ(read.moves, 14);
+  EXPECT_EQ(read.call, "LoadCheckpoint");
 }
 
 TEST(WatchRecordTest, NoOldestBucketStaysNone) {
-  EXPECT_FALSE(ReportOf(AnswerOf(1, {}, {}, {})).oldest.has_value());
+  EXPECT_FALSE(ReportOf(AnswerOf(1, {}, {}, {}, {})).oldest.has_value());
 }
 
 TEST(WatchRecordTest, OtherRecordsArePassedOver) {

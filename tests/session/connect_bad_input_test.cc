@@ -1,103 +1,19 @@
 // Halves that do not fit together: the same error on every rank, nothing moved, and the session
 // goes on.
-#include <array>
-#include <functional>
-#include <mutex>
 #include <string>
-#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "session/connect_job.h"
+#include "session/connect_own.h"
 #include "session/job.h"
 
 namespace sluice::session_test {
 namespace {
 
 using absl::StatusCode;
-using testing::HasSubstr;
-
-constexpr int kSize = 4;
-
-using Texts = std::vector<std::string>;
-
-// Ranks 0 and 1 have "w" by rows, ranks 2 and 3 want it by columns.
-struct Own {
-  std::array<float, 64> memory{};
-  ConnectSpec spec;
-
-  explicit Own(int rank) {
-    const bool is_source = rank < 2;
-    ConnectTensor tensor = {
-        "w",         {4, 8},
-        DType::kF32, is_source ? MakeLayout({2}, {0, 1}, "S(0)") : MakeLayout({2}, {2, 3}, "S(1)"),
-        {},          absl::nullopt};
-    tensor.view =
-        DenseView(memory.data(),
-                  is_source ? std::vector<int64_t>{2, 8} : std::vector<int64_t>{4, 4}, DType::kF32);
-    (is_source ? spec.sources : spec.targets).push_back(tensor);
-  }
-  ConnectTensor& tensor() {
-    return spec.sources.empty() ? spec.targets.front() : spec.sources.front();
-  }
-};
-
-using Change = std::function<void(int rank, Own* own)>;
-
-void RunGood(Session* session, int rank) {
-  Own own(rank);
-  own.memory.fill(rank < 2 ? static_cast<float>(rank + 1) : 0.0f);
-  const auto connection = Connect(session, own.spec);
-  ASSERT_TRUE(connection.ok()) << connection.status();
-  const auto run = (*connection)->Run(1);
-  ASSERT_TRUE(run.ok()) << run.status();
-  ASSERT_TRUE(run->Wait().ok());
-  if (rank < 2) return;
-  for (size_t i = 0; i < 16; ++i) EXPECT_EQ(own.memory[i], i < 8 ? 1 : 2) << i;
-}
-
-// Expects Connect to fail alike on all ranks, and to work afterwards. With `alike` false, each rank
-// has its own words.
-void ExpectFails(const Change& change, StatusCode code, const Texts& texts, bool alike = true,
-                 bool progress_thread = false) {
-  std::mutex mutex;
-  std::vector<std::string> errors;
-  RunRanks(kSize, [&](Rank& self) {
-    SessionOptions options;
-    options.progress_thread = progress_thread;
-    const auto session = OpenSession(self, options);
-    ASSERT_NE(session, nullptr);
-    Own own(self.rank);
-    change(self.rank, &own);
-    const absl::Status status = Connect(session.get(), own.spec).status();
-    EXPECT_EQ(status.code(), code) << status;
-    for (const std::string& text : texts) {
-      EXPECT_THAT(std::string(status.message()), HasSubstr(text));
-    }
-    EXPECT_LT(status.message().size(), 2000u);
-    {
-      const std::lock_guard<std::mutex> lock(mutex);
-      errors.push_back(status.ToString());
-    }
-    RunGood(session.get(), self.rank);
-    EXPECT_TRUE(session->Close().ok());
-  });
-  for (const std::string& error : errors) {
-    if (alike) {
-      EXPECT_EQ(error, errors.front());
-    }
-  }
-}
-
-// The change is made on one rank alone.
-Change On(int rank, const std::function<void(Own*)>& change) {
-  return [rank, change](int self, Own* own) {
-    if (self == rank) change(own);
-  };
-}
 
 TEST(ConnectBadInputTest, GoodInputIsGood) {
-  RunRanks(kSize, [](Rank& self) {
+  RunRanks(kOwnRanks, [](Rank& self) {
     const auto session = OpenSession(self, {});
     ASSERT_NE(session, nullptr);
     RunGood(session.get(), self.rank);
@@ -206,90 +122,6 @@ TEST(ConnectBadInputTest, MeshesAndTheRanksThatGive) {
               {"Connect failed on rank 2: target 'w': rank 4 is outside the job's ranks 0..3"});
 }
 
-TEST(ConnectBadInputTest, TensorsThatMakeNoSense) {
-  const auto expect = [](const std::function<void(Own*)>& change, const std::string& text) {
-    ExpectFails(On(2, change), StatusCode::kInvalidArgument, {"Connect failed on rank 2", text});
-  };
-  expect([](Own* own) { own->spec.targets.push_back(own->tensor()); },
-         "target 'w': it is given twice");
-  expect([](Own* own) { own->tensor().name = ""; }, "target '': it has no name");
-  expect([](Own* own) { own->tensor().name = std::string(2000, 'n'); },
-         "its name has 2000 bytes; at most 1024 are possible");
-  expect(
-      [](Own* own) {
-        own->tensor().name = "a\nb";
-        own->tensor().shape = {};
-      },
-      "'a\\nb'");
-  expect([](Own* own) { own->tensor().shape = {-1, 8}; }, "negative size");
-  expect([](Own* own) { own->tensor().shape = {}; }, "dimensions");
-  expect([](Own* own) { own->tensor().layout = {}; }, "the mesh is empty");
-  expect([](Own* own) { own->tensor().layout.placements.clear(); }, "0 placements for a mesh of 1");
-  expect(
-      [](Own* own) {
-        own->tensor().layout = MakeLayout({2}, {2, 3}, "S(2)");
-      },
-      "cuts dimension 2");
-  expect(
-      [](Own* own) {
-        own->tensor().layout = MakeLayout({2}, {2, 3}, "P(sum)");
-      },
-      "only a source may be Partial");
-  expect([](Own* own) { own->tensor().window = -1; }, "window is -1");
-  expect([](Own* own) { own->tensor().window = kMaxWindow + 1; }, "window is 65536");
-  expect([](Own* own) { own->spec.priority_class = kPriorityClasses; }, "priority_class is 4");
-  ExpectFails(On(0,
-                 [](Own* own) {
-                   own->tensor().dtype = own->tensor().view.dtype = DType::kBool;
-                   own->tensor().layout = MakeLayout({2}, {0, 1}, "P(max)");
-                 }),
-              StatusCode::kInvalidArgument, {"rank 0", "there is no reduction of bool"});
-}
-
-TEST(ConnectBadInputTest, ViewsThatDoNotFit) {
-  const auto expect = [](const std::function<void(Own*)>& change, const Texts& texts) {
-    ExpectFails(On(3, change), StatusCode::kInvalidArgument, texts);
-  };
-  expect(
-      [](Own* own) {
-        own->tensor().view.shape = {4, 3};
-      },
-      {"Connect failed on rank 3: target 'w': view has shape [4,3], the layout needs [4,4]"});
-  expect([](Own* own) { own->tensor().view.dtype = DType::kF64; },
-         {"rank 3: target 'w': view has dtype f64"});
-  expect([](Own* own) { own->tensor().view.data = nullptr; },
-         {"rank 3: target 'w': view has no data"});
-  expect(
-      [](Own* own) {
-        own->tensor().view.strides = {1, 1};
-      },
-      {"rank 3: target 'w': destination view of shape [4,4]", "overlaps itself"});
-  expect([](Own* own) { own->tensor().view.device = DeviceKind::kCuda; }, {"rank 3: target 'w'"});
-}
-
-TEST(ConnectBadInputTest, MemoryThatIsUsedTwice) {
-  ExpectFails(
-      [](int rank, Own* own) {
-        if (rank < 2) return;
-        ConnectTensor again = own->tensor();
-        again.name = "again";
-        again.view.byte_offset = rank == 2 ? 256 : 4;
-        own->spec.renames["again"] = "w";
-        own->memory.fill(0);
-        own->spec.targets.push_back(again);
-        if (rank == 2)
-          own->spec.targets.back().view = DenseView(&own->memory[16], {4, 4}, DType::kF32);
-      },
-      StatusCode::kInvalidArgument,
-      {"Connect failed on rank 3: destination of tensor 0 'w' and destination of tensor 1 'again' "
-       "share memory"});
-}
-
-TEST(ConnectBadInputTest, AllRanksAreBad) {
-  ExpectFails([](int, Own* own) { own->tensor().name = ""; }, StatusCode::kInvalidArgument,
-              {"it has no name"}, /*alike=*/false);
-}
-
 TEST(ConnectBadInputTest, ManyFaultsAreCounted) {
   ExpectFails(
       [](int rank, Own* own) {
@@ -310,61 +142,6 @@ TEST(ConnectBadInputTest, ManyFaultsAreCounted) {
 TEST(ConnectBadInputTest, WithAProgressThread) {
   ExpectFails(On(1, [](Own* own) { own->spec.sources.clear(); }), StatusCode::kInvalidArgument,
               {"lies on rank 1"}, true, true);
-}
-
-TEST(ConnectBadInputTest, NoSession) {
-  EXPECT_EQ(Connect(nullptr, {}).status().code(), StatusCode::kInvalidArgument);
-}
-
-TEST(ConnectBadInputTest, OneRankMakesAnotherCall) {
-  RunRanks(kSize, [](Rank& self) {
-    const auto session = OpenSession(self, {});
-    ASSERT_NE(session, nullptr);
-    Own own(self.rank);
-    const absl::Status status =
-        self.rank == 2 ? session->Compile({}).status() : Connect(session.get(), own.spec).status();
-    EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition) << status;
-    EXPECT_THAT(std::string(status.message()),
-                HasSubstr("Connect on ranks 0, 1, 3, Compile on rank 2"));
-    RunGood(session.get(), self.rank);
-    EXPECT_TRUE(session->Close().ok());
-  });
-}
-
-TEST(ConnectBadInputTest, ARunIsInFlight) {
-  RunRanks(kSize, [](Rank& self) {
-    const auto session = OpenSession(self, {});
-    ASSERT_NE(session, nullptr);
-    Own own(self.rank);
-    const auto connection = Connect(session.get(), own.spec);
-    ASSERT_TRUE(connection.ok()) << connection.status();
-    const auto run = (*connection)->Run(1);
-    ASSERT_TRUE(run.ok()) << run.status();
-    for (const absl::Status& status :
-         {Connect(session.get(), own.spec).status(), (*connection)->Drop()}) {
-      EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition) << status;
-    }
-    ASSERT_TRUE(run->Wait().ok());
-    self.meet();  // nobody calls Drop before all have been refused
-    EXPECT_TRUE((*connection)->Drop().ok());
-    RunGood(session.get(), self.rank);
-    EXPECT_TRUE(session->Close().ok());
-  });
-}
-
-TEST(ConnectBadInputTest, ARankThatDoesNotCallIsNamed) {
-  RunRanks(3, [](Rank& self) {
-    SessionOptions options;
-    options.timeout = absl::Seconds(5);
-    const auto session = OpenSession(self, options);
-    ASSERT_NE(session, nullptr);
-    if (self.rank != 1) {
-      const absl::Status status = Connect(session.get(), {}).status();
-      EXPECT_EQ(status.code(), StatusCode::kDeadlineExceeded) << status;
-      EXPECT_THAT(std::string(status.message()), HasSubstr("rank 1 did not call Connect"));
-    }
-    self.meet();
-  });
 }
 
 }  // namespace

@@ -19,6 +19,7 @@ Layout TargetLayout(oracle::Dice* dice, std::vector<int> ranks, size_t dims) {
   Layout layout;
   layout.mesh = oracle::RandomMesh(dice, std::move(ranks));
   layout.placements = oracle::RandomPlacements(dice, layout.mesh, static_cast<int>(dims));
+  layout.order = oracle::RandomOrder(dice, layout.mesh);
   return layout;
 }
 

@@ -153,6 +153,7 @@ TEST(ConnectTest, ADroppedConnectionHasNoTransfer) {
     EXPECT_EQ(all.connection->transfer(), nullptr);
     for (const absl::Status& status :
          {all.connection->Start().status(), all.connection->Run(2).status(),
+          all.connection->Run(1).status(),  // whose version is not above the last one either
           all.connection->Rebind({}, {}), all.connection->Drop()}) {
       ExpectCode(status, StatusCode::kFailedPrecondition, "the connection has been dropped");
     }

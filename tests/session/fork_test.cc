@@ -26,6 +26,7 @@ int TryInChild(std::unique_ptr<Session> session, Bound* bound, Run done) {
     return 2;
   }
   if (!refused(done.Wait())) return 3;
+  if (!refused(done.WaitFor(absl::ZeroDuration()).status())) return 14;
   if (!refused(done.Cancel())) return 4;
   if (!refused(session->Compile(AllToAll(1, 1024)).status())) return 5;
   if (!refused(session->Drop(bound->transfer))) return 6;

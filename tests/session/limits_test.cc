@@ -118,6 +118,9 @@ TEST(ResolveBudgetTest, OptionsOutOfRangeAreNamed) {
   options = SessionOptions();
   options.timeout = absl::ZeroDuration();
   ExpectRefused(options, "timeout");
+  options = SessionOptions();
+  options.patience = -absl::Seconds(1);
+  ExpectRefused(options, "patience");
 }
 
 TEST(MaxInFlightTest, DeepChannelsAreForFewRanks) {

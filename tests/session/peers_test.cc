@@ -36,8 +36,8 @@ class CountingHost final : public Peers::Host {
 };
 
 struct RankPeers {
-  explicit RankPeers(session_test::Rank* self)
-      : meet(self->meet), peers(std::move(self->fabric), absl::Seconds(60), &host) {}
+  RankPeers(session_test::Rank* self, absl::Duration timeout, absl::Duration patience)
+      : meet(self->meet), peers(std::move(self->fabric), timeout, &host, patience) {}
 
   int rank() const { return peers.rank(); }
 
@@ -47,9 +47,11 @@ struct RankPeers {
 };
 
 // All ranks end together.
-void WithPeers(int ranks, const std::function<void(RankPeers*)>& body) {
-  RunRanks(ranks, [&body](session_test::Rank& self) {
-    RankPeers own(&self);
+void WithPeers(int ranks, const std::function<void(RankPeers*)>& body,
+               absl::Duration timeout = absl::Seconds(60),
+               absl::Duration patience = absl::InfiniteDuration()) {
+  RunRanks(ranks, [&](session_test::Rank& self) {
+    RankPeers own(&self, timeout, patience);
     body(&own);
     own.meet();
   });
@@ -109,6 +111,60 @@ TEST(PeersTest, AnAlarmThatComesLaterChangesNothing) {
     EXPECT_EQ(own->peers.poison(), first);
     EXPECT_THAT(own->host.failures, ElementsAre(first));
   });
+}
+
+// Its rank is late with whatever it is asked about.
+class LateWitness final : public Witness {
+ public:
+  BucketReport Report(const BucketQuestion& question) const override {
+    asked.push_back(question);
+    BucketReport report;
+    report.state = BucketState::kNotCalled;
+    report.is_late = true;
+    return report;
+  }
+  int64_t last_run() const override { return 3; }
+  mutable std::vector<BucketQuestion> asked;
+};
+
+TEST(PeersTest, ALateRankIsWaitedForUntilPatienceEnds) {
+  const auto body = [](RankPeers* own) {
+    LateWitness witness;
+    own->peers.watch()->set_witness(&witness);
+    absl::Status status = own->peers.AgreeOn(absl::OkStatus(), "Open");
+    EXPECT_TRUE(status.ok()) << status;
+    Backoff backoff;
+    if (own->rank() == 0) {
+      status = own->peers.AgreeOn(absl::OkStatus(), "Meet");
+      EXPECT_EQ(status, absl::DeadlineExceededError(
+                            "rank 1 did not call Meet within 3s; rank 1 answers, and has not "
+                            "called"));
+    } else {
+      while (own->peers.CheckAlarm().ok()) backoff.Pause();
+      ASSERT_FALSE(witness.asked.empty());
+      EXPECT_EQ(witness.asked[0].agreement, 2);
+      EXPECT_EQ(witness.asked[0].id.fields().run, 3u);
+    }
+    own->peers.watch()->set_witness(nullptr);
+  };
+  WithPeers(2, body, absl::Seconds(1), absl::Seconds(3));
+}
+
+// What the others had told before they gave up is all that this rank lacks.
+TEST(PeersTest, WhoComesTooLateHearsThatTheOthersHaveFailed) {
+  const auto body = [](RankPeers* own) {
+    absl::Status status;
+    if (own->rank() == 0) status = own->peers.AgreeOn(absl::OkStatus(), "Meet");
+    own->meet();
+    if (own->rank() == 1) {
+      status = own->peers.AgreeOn(absl::OkStatus(), "Meet");
+      EXPECT_THAT(std::string(status.message()), HasSubstr("rank 0 failed"));
+    }
+    EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("rank 1 did not call Meet within 200ms"));
+    EXPECT_EQ(own->peers.poison(), status);
+  };
+  WithPeers(2, body, absl::Milliseconds(200));
 }
 
 // Longer than one message.

@@ -118,6 +118,14 @@ TEST(SharedMemoryTest, WhatOneRankCannotHaveNobodyGets) {
       EXPECT_NE(negative.message().find("-5 bytes"), std::string::npos) << negative;
       const auto huge = session->AllocateShared(self.rank == 2 ? int64_t{1} << 60 : 4096).status();
       EXPECT_EQ(huge.code(), absl::StatusCode::kResourceExhausted) << huge;
+      // The kernel maps this much, but no machine can fill it.
+      const auto large = session->AllocateShared(self.rank == 2 ? int64_t{1} << 46 : 0).status();
+      EXPECT_EQ(large.code(), absl::StatusCode::kResourceExhausted) << large;
+      EXPECT_NE(large.message().find("ask to share 70368744177664 bytes"), std::string::npos)
+          << large;
+      // Together more than any number.
+      const auto most = session->AllocateShared(INT64_MAX).status();
+      EXPECT_EQ(most.code(), absl::StatusCode::kResourceExhausted) << most;
       EXPECT_TRUE(session->AllocateShared(4096).ok());
       EXPECT_TRUE(session->Close().ok());
     });

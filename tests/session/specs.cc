@@ -25,6 +25,7 @@ Layout RandomLayout(oracle::Dice* dice, int size, int dims) {
   Layout layout;
   layout.mesh = oracle::RandomMesh(dice, std::move(ranks));
   layout.placements = oracle::RandomPlacements(dice, layout.mesh, dims);
+  layout.order = oracle::RandomOrder(dice, layout.mesh);
   return layout;
 }
 

@@ -21,7 +21,7 @@ int64_t SecondsUntilStalled(StallClock* clock, int64_t begin_ns) {
 }
 
 TEST(StallClockTest, AsksAfterAnEighthAndGivesUpAfterTheTimeout) {
-  StallClock clock(absl::Seconds(16));
+  StallClock clock(absl::Seconds(16), absl::InfiniteDuration());
   clock.NoteMove(0);
   clock.NoteIdle(2 * kSecond);
   EXPECT_FALSE(clock.IsTimeToAsk());
@@ -32,7 +32,7 @@ TEST(StallClockTest, AsksAfterAnEighthAndGivesUpAfterTheTimeout) {
 }
 
 TEST(StallClockTest, AMoveBeginsAnew) {
-  StallClock clock(absl::Seconds(16));
+  StallClock clock(absl::Seconds(16), absl::InfiniteDuration());
   clock.NoteMove(0);
   for (int64_t second = 1; second <= 16; ++second) clock.NoteIdle(second * kSecond);
   EXPECT_FALSE(clock.IsStalled());
@@ -42,7 +42,7 @@ TEST(StallClockTest, AMoveBeginsAnew) {
 }
 
 TEST(StallClockTest, OthersThatMoveCount) {
-  StallClock clock(absl::Seconds(16));
+  StallClock clock(absl::Seconds(16), absl::InfiniteDuration());
   clock.NoteMove(0);
   for (int64_t second = 1; second <= 60; ++second) {
     clock.NoteOthersMoved();
@@ -51,8 +51,53 @@ TEST(StallClockTest, OthersThatMoveCount) {
   }
 }
 
+TEST(StallClockTest, LatenessIsWaitedForWithoutEnd) {
+  StallClock clock(absl::Seconds(16), absl::InfiniteDuration());
+  clock.NoteMove(0);
+  for (int64_t second = 1; second <= 1000; ++second) {
+    if (second % 10 == 0) clock.NoteLateness();
+    clock.NoteIdle(second * kSecond);
+    EXPECT_FALSE(clock.IsStalled());
+  }
+  // The last word came after 1000 seconds.
+  EXPECT_EQ(SecondsUntilStalled(&clock, 1000 * kSecond), 16);
+  EXPECT_EQ(clock.limit(), absl::Seconds(16));
+}
+
+TEST(StallClockTest, PatienceRunsFromTheLastProgress) {
+  StallClock clock(absl::Seconds(16), absl::Seconds(40));
+  clock.NoteMove(0);
+  for (int64_t begin = 0; begin <= 120; begin += 40) {
+    clock.NoteOthersMoved();
+    for (int64_t second = begin + 1; second <= begin + 40; ++second) {
+      clock.NoteLateness();
+      clock.NoteIdle(second * kSecond);
+      EXPECT_FALSE(clock.IsStalled()) << second;
+    }
+  }
+  clock.NoteLateness();
+  clock.NoteIdle(161 * kSecond);
+  EXPECT_TRUE(clock.IsStalled());
+  EXPECT_EQ(clock.limit(), absl::Seconds(40));
+}
+
+TEST(StallClockTest, LessPatienceThanTheTimeoutIsTheTimeout) {
+  for (const absl::Duration patience : {absl::ZeroDuration(), absl::Seconds(16)}) {
+    StallClock clock(absl::Seconds(16), patience);
+    clock.NoteMove(0);
+    for (int64_t second = 1; second <= 16; ++second) {
+      clock.NoteLateness();
+      clock.NoteIdle(second * kSecond);
+      EXPECT_FALSE(clock.IsStalled()) << second;
+    }
+    clock.NoteIdle(17 * kSecond);
+    EXPECT_TRUE(clock.IsStalled());
+    EXPECT_EQ(clock.limit(), absl::Seconds(16));
+  }
+}
+
 TEST(StallClockTest, ACallerThatWasAwayHasNotLooked) {
-  StallClock clock(absl::Seconds(16));
+  StallClock clock(absl::Seconds(16), absl::InfiniteDuration());
   clock.NoteMove(0);
   clock.NoteIdle(3600 * kSecond);
   EXPECT_FALSE(clock.IsStalled());

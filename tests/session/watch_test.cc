@@ -20,7 +20,8 @@ using testing::EndsWith;
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr absl::Duration kTimeout = absl::Nanoseconds(800);  // asked again after 100
+constexpr absl::Duration kTimeout =
+    absl::Nanoseconds(800);  // silent after 100, asked again after 25
 
 // Says what a test tells it to.
 class ScriptedWitness final : public Witness {
@@ -29,7 +30,9 @@ class ScriptedWitness final : public Witness {
     asked.push_back(question);
     return report;
   }
+  int64_t last_run() const override { return last; }
   BucketReport report;
+  int64_t last = 0;
   mutable std::vector<BucketQuestion> asked;
 };
 
@@ -192,7 +195,7 @@ TEST_F(WatchTest, AMemberIsAskedAgainForItsNewState) {
   EXPECT_TRUE(Poll(1).ok());
   EXPECT_TRUE(Poll(0).ok());
   witness(1).report.state = BucketState::kNotFed;
-  now_ns_ += 99;
+  now_ns_ += 24;
   Ask(0, kQuestion, {1});
   EXPECT_TRUE(Poll(1).ok());
   EXPECT_EQ(witness(1).asked.size(), 1u) << "too early";
@@ -383,6 +386,97 @@ TEST_F(WatchTest, WordOfMovesTravelsAlongThoseThatWaitAndDiesOut) {
   EXPECT_THAT(heard, testing::Each(0)) << "nobody moves, and all ask";
 }
 
+TEST_F(WatchTest, AMemberThatIsLateSaysSoOnceForEachQuestion) {
+  Open(2);
+  for (const bool is_late : {true, true, false, true, false}) {
+    witness(1).report.is_late = is_late;
+    Ask(0, kQuestion, {1});
+    EXPECT_TRUE(Poll(1).ok());
+    EXPECT_TRUE(Poll(0).ok());
+    EXPECT_EQ(watch(0).TakeLateness(now_ns_), is_late);
+    EXPECT_FALSE(watch(0).TakeLateness(now_ns_)) << "told once";
+    now_ns_ += 100;
+  }
+}
+
+TEST_F(WatchTest, LatenessWithAnotherQuestionIsNoWord) {
+  Open(2);
+  witness(1).report.is_late = true;
+  Ask(0, kQuestion, {1});
+  EXPECT_TRUE(Poll(1).ok());
+  watch(0).StopAsking();
+  Ask(0, {Bucket(4, 0, 1), 2, 0}, {1});
+  EXPECT_TRUE(Poll(0).ok());
+  EXPECT_FALSE(watch(0).TakeLateness(now_ns_));
+}
+
+TEST_F(WatchTest, ASilentMemberIsNotExcusedByALateOne) {
+  Open(3);
+  witness(1).report.is_late = true;
+  const auto turn = [this](bool with_last) {
+    Ask(0, kQuestion, {1, 2});
+    EXPECT_TRUE(Poll(1).ok());
+    if (with_last) {
+      EXPECT_TRUE(Poll(2).ok());
+    }
+    EXPECT_TRUE(Poll(0).ok());
+    now_ns_ += 100;
+    return watch(0).TakeLateness(now_ns_);
+  };
+  EXPECT_TRUE(turn(true));
+  EXPECT_FALSE(turn(false));
+  EXPECT_FALSE(turn(false));
+  EXPECT_TRUE(turn(true)) << "it had only been slow";
+}
+
+TEST_F(WatchTest, WordOfALateRankTravelsAlongThoseThatWaitAndDiesOut) {
+  constexpr int kSize = 5;
+  Open(kSize);
+  // Each rank waits for the next, and the last for the first.
+  constexpr int kLate = kSize - 2;
+  std::vector<int> heard(kSize);
+  const auto turn = [&] {
+    for (int rank = 0; rank < kSize; ++rank) {
+      const auto self = static_cast<uint64_t>(rank);
+      Ask(rank, {Bucket(3, self, (self + 1) % kSize), 2, 0}, {rank, (rank + 1) % kSize});
+    }
+    for (int i = 0; i < 2; ++i) {
+      for (int rank = 0; rank < kSize; ++rank) EXPECT_TRUE(Poll(rank).ok());
+    }
+    for (int rank = 0; rank < kSize; ++rank) {
+      heard[static_cast<size_t>(rank)] += watch(rank).TakeLateness(now_ns_) ? 1 : 0;
+    }
+    now_ns_ += 100;
+  };
+  witness(kLate).report.is_late = true;
+  for (int i = 0; i < 4 * kSize; ++i) turn();
+  for (int rank = 0; rank < kSize; ++rank) {
+    const int times = heard[static_cast<size_t>(rank)];
+    if (rank == kLate) {
+      EXPECT_EQ(times, 0) << "it knows of its own";
+    } else {
+      EXPECT_GT(times, 2 * kSize) << "rank " << rank;
+    }
+  }
+  EXPECT_THAT(Describe(0), EndsWith("; rank 3, which holds up others, is late"));
+  EXPECT_THAT(Describe(kLate - 1), Not(HasSubstr("holds up others"))) << "it was asked itself";
+  witness(kLate).report.is_late = false;
+  for (int i = 0; i < kSize; ++i) turn();
+  heard.assign(kSize, 0);
+  for (int i = 0; i < 4 * kSize; ++i) turn();
+  EXPECT_THAT(heard, testing::Each(0)) << "nobody is late, and all ask";
+}
+
+TEST_F(WatchTest, DescribesSomeOfThoseThatWereAsked) {
+  Open(4);
+  Ask(0, kQuestion, {1, 2, 3});
+  EXPECT_TRUE(Poll(2).ok());
+  EXPECT_TRUE(Poll(0).ok());
+  const std::vector<int> only = {0, 2, 3};
+  EXPECT_EQ(watch(0).Describe(now_ns_, &only),
+            "rank 2 answers, but does not know of it; rank 3 has not answered");
+}
+
 TEST_F(WatchTest, DifferentTransfersOfOneRunAreAnErrorAtOnceOnBoth) {
   Open(4);
   witness(0).report.state = BucketState::kOtherTransfer;
@@ -410,6 +504,23 @@ TEST_F(WatchTest, ProgressForgetsTheAnswers) {
   EXPECT_EQ(Describe(0), "rank 1 has not answered");
   EXPECT_TRUE(Poll(1).ok());
   EXPECT_EQ(witness(1).asked.size(), 2u);
+}
+
+TEST_F(WatchTest, OfManyMembersOneThatIsLateIsFound) {
+  constexpr int kMembers = 2 * static_cast<int>(Watch::kMaxMembersAsked) + 20;
+  Open(kMembers);
+  std::vector<int> members(ranks_.size());
+  std::iota(members.begin(), members.end(), 0);
+  witness(kMembers - 1).report.is_late = true;
+  int heard = 0;
+  for (int i = 0; i < 10; ++i) {
+    Ask(0, kQuestion, members);
+    for (int rank = 1; rank < kMembers; ++rank) EXPECT_TRUE(Poll(rank).ok());
+    for (int j = 0; j < kMembers; ++j) EXPECT_TRUE(Poll(0).ok());
+    heard += watch(0).TakeLateness(now_ns_) ? 1 : 0;
+    now_ns_ += 100;
+  }
+  EXPECT_EQ(heard, 8) << "from the third time on";
 }
 
 TEST_F(WatchTest, OfManyMembersTheFirstAreAsked) {

@@ -167,6 +167,27 @@ TEST(TcpEndsTest, OffersWaitForTheirTransport) {
   EXPECT_EQ(other, large);
 }
 
+// The word that a rank has parted is lost on a peer that has not opened the transport by then.
+TEST(TcpEndsTest, WhoOpensItsTransportAfterItsPeerHasPartedCanPart) {
+  const auto links = MakeTcpLinks(2);
+  ConnectAll(links);
+  TcpEnd a(links[0], 7);
+  EXPECT_TRUE(PollUntil({&a}, [&] { return a.transport->Part(); }));
+  // Comes after that word.
+  EXPECT_TRUE(links[0]->SendControl(1, 0, {std::byte{3}}).ok());
+  int src = -1;
+  std::vector<std::byte> record;
+  EXPECT_TRUE(PollAllUntil([&] { links[0]->Progress(); },
+                           [&] { return links[1]->PollControl(0, &src, &record); }));
+  TcpEnd b(links[1], 7);
+  std::vector<std::byte> small = Pattern(1000, 1), large = Pattern(200000, 2);
+  b.Start({SendTo(0, small, 1), SendTo(0, large, 2, 5)});
+  EXPECT_TRUE(PollUntil({&a, &b}, [&] { return b.transport->Part(); }));
+  for (const uint64_t cookie : {1, 2}) {
+    EXPECT_TRUE(absl::IsCancelled(b.StatusOf(cookie))) << b.StatusOf(cookie);
+  }
+}
+
 TEST(TcpEndsTest, ALeftRankDoesNotHoldWhoParts) {
   auto links = MakeTcpLinks(2);
   std::vector<std::byte> small = Pattern(1000, 1), large = Pattern(200000, 2), received(10);

@@ -55,6 +55,29 @@ TEST(TcpFabricTest, FabricsOverTheSameLinksDoNotMeet) {
   EXPECT_TRUE(one.ok() && other.ok());
 }
 
+// Others hear what this rank has said before they notice that its payload has ended.
+TEST(TcpFabricTest, LinksEndBeforeWhatPayloadCrossesBy) {
+  auto links = MakeTcpLinks(2);
+  const std::weak_ptr<TcpLinks> own = links[0];
+  bool links_had_ended = false;
+  std::shared_ptr<int> payload(new int, [&](const int* memory) {
+    links_had_ended = own.expired();
+    delete memory;
+  });
+  TcpFabricOptions options;
+  options.links = links[0];
+  options.node_of_rank = {0, 1};
+  options.open_transport =
+      [payload = std::move(payload)](int) -> absl::StatusOr<std::unique_ptr<Transport>> {
+    return absl::UnimplementedError("none");
+  };
+  auto fabric = *MakeTcpFabric(std::move(options));
+  links[0] = nullptr;
+  fabric = nullptr;
+  EXPECT_TRUE(own.expired());
+  EXPECT_TRUE(links_had_ended);
+}
+
 TEST(TcpFabricTest, AsksWhoElseKnowsWhoHasEnded) {
   TcpFabricOptions options;
   options.links = MakeTcpLinks(1)[0];

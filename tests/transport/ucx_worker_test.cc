@@ -279,6 +279,28 @@ TEST_F(UcxWorkerTest, OperationsWithAWorkerThatHasEndedFail) {
   });
 }
 
+// Elsewhere it may be known who has failed first. Whoever parts has heard enough.
+TEST_F(UcxWorkerTest, WhoPartsIsToldAtOnceOfWhatHasBeenCutOff) {
+  Connect(2);
+  std::vector<std::unique_ptr<Transport>> ends;
+  for (int rank = 0; rank < 2; ++rank) ends.push_back(Open(rank, 0));
+  std::vector<std::byte> word(1);
+  ASSERT_TRUE(ends[1]->Start({SendOf(0, 9, &word, 1)}).ok());
+  ASSERT_TRUE(ends[0]->Start({ReceiveOf(1, 9, &word, 2)}).ok());
+  EXPECT_TRUE(Next(*ends[0]).status.ok());
+  EXPECT_TRUE(Next(*ends[1]).status.ok());
+  ASSERT_TRUE(ends[0]->Start({ReceiveOf(1, 1, &word, 3)}).ok());
+  ends[1] = nullptr;
+  workers_[1] = nullptr;
+  Until([&] { return !workers_[0]->CheckRanks().ok(); });
+  EXPECT_EQ(ends[0]->outstanding(), 1);
+  ends[0]->Part();
+  TransportEvent event;
+  ASSERT_EQ(ends[0]->Poll(absl::MakeSpan(&event, 1)).value_or(-1), 1);
+  EXPECT_TRUE(absl::IsUnavailable(event.status)) << event.status;
+  EXPECT_TRUE(ends[0]->Part());
+}
+
 TEST_F(UcxWorkerTest, RefusesMoreRoomThanItHas) {
   Connect(1);
   const auto transport = Open(0, 0);

@@ -84,6 +84,7 @@ TEST(WiresTest, TcpIfOneLacksIt) {
   ASSERT_TRUE(wires.ok()) << wires.status();
   EXPECT_FALSE(wires->ucx);
   EXPECT_EQ(wires->reason, "rank 1, server 1 (process 11 on h), has no UCX: no libucp");
+  EXPECT_EQ(wires->why, wires->reason);
 }
 
 TEST(WiresTest, TcpWithoutAWordIfNobodyLooked) {

@@ -16,7 +16,9 @@ namespace sluice::world_test {
 namespace {
 
 using absl::StatusCode;
+using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 
 using Fabrics = std::vector<std::unique_ptr<Fabric>>;
 using Worlds = std::vector<std::unique_ptr<World>>;
@@ -149,6 +151,100 @@ TEST(EpochTest, AJoinerWaitsForTheOthers) {
   });
   ExpectGathers(fabrics);
   EXPECT_EQ(worlds[0]->epoch_members().size(), 3u);
+}
+
+TEST(EpochTest, TheFirstWordOfItsEndCounts) {
+  const std::shared_ptr<Store> store = MakeMemoryStore();
+  const Worlds worlds = JoinAll(AllOptions(store, Roles()));
+  EXPECT_EQ(worlds[0]->EndEpoch(1).code(), StatusCode::kFailedPrecondition);
+  EXPECT_EQ(worlds[0]->EpochEndsAfter().status().code(), StatusCode::kFailedPrecondition);
+  for (const int64_t version : {int64_t{7}, int64_t{0}, int64_t{1} << 40}) {
+    NextEpochs(worlds, 1);
+    for (const auto& world : worlds) {
+      const auto word = world->EpochEndsAfter();
+      ASSERT_TRUE(word.ok()) << word.status();
+      EXPECT_FALSE(word->has_value());
+    }
+    EXPECT_TRUE(worlds[3]->EndEpoch(version).ok());
+    EXPECT_TRUE(worlds[0]->EndEpoch(version + 2).ok());
+    for (const auto& world : worlds) {
+      const auto word = world->EpochEndsAfter();
+      ASSERT_TRUE(word.ok()) << word.status();
+      EXPECT_EQ(*word, version);
+    }
+  }
+}
+
+TEST(EpochTest, AnEndThatIsGarbageIsAnError) {
+  const std::shared_ptr<Store> store = MakeMemoryStore();
+  const Worlds worlds = JoinAll(AllOptions(store, Roles()));
+  NextEpochs(worlds, 1);
+  EXPECT_TRUE(store->Set("sluice/epoch/1/end", "soon").ok());
+  EXPECT_EQ(worlds[0]->EpochEndsAfter().status().code(), StatusCode::kDataLoss);
+}
+
+std::vector<int> RanksOf(const absl::StatusOr<std::vector<WorldMember>>& members) {
+  EXPECT_TRUE(members.ok()) << members.status();
+  std::vector<int> ranks;
+  if (!members.ok()) return ranks;
+  for (const WorldMember& member : *members) ranks.push_back(member.rank);
+  return ranks;
+}
+
+TEST(EpochTest, JoinersAreThoseOfNoEpochOfThisMember) {
+  const std::shared_ptr<Store> store = MakeMemoryStore();
+  Worlds worlds;
+  worlds.push_back(JoinOne(store, "trainer", 0));
+  worlds.push_back(JoinOne(store, "server", 1));
+  worlds.push_back(JoinOne(store, "server", 3));
+  // There has been no epoch: all others have come for the first one.
+  EXPECT_THAT(RanksOf(worlds[0]->Joiners()), ElementsAre(1, 3));
+  NextEpochs(worlds, 1);
+  for (const auto& world : worlds) EXPECT_THAT(RanksOf(world->Joiners()), IsEmpty());
+  auto joiner = JoinOne(store, "server", 2);
+  for (const auto& world : worlds) EXPECT_THAT(RanksOf(world->Joiners()), ElementsAre(2));
+  joiner.reset();
+  EXPECT_THAT(RanksOf(worlds[0]->Joiners()), IsEmpty());
+  // Another process in the place of one that has left is no member of the epoch.
+  worlds.erase(worlds.begin() + 1);
+  worlds.insert(worlds.begin() + 1, JoinOne(store, "server", 1));
+  EXPECT_THAT(RanksOf(worlds[0]->Joiners()), ElementsAre(1));
+  NextEpochs(worlds, 1);
+  for (const auto& world : worlds) EXPECT_THAT(RanksOf(world->Joiners()), IsEmpty());
+}
+
+// Each epoch ends with a word, and each second number is of a joiner that has given up.
+TEST(EpochTest, WhatEndedEpochsHaveLeftGoes) {
+  const std::shared_ptr<Store> store = MakeMemoryStore();
+  Worlds worlds;
+  worlds.push_back(JoinOne(store, "trainer", 0));
+  worlds.push_back(JoinOne(store, "server", 0));
+  NextEpochs(worlds, 1);
+  EpochOptions soon = AtLeast(1);
+  soon.timeout = absl::Milliseconds(1);
+  for (int i = 0; i < 40; ++i) {
+    EXPECT_TRUE(worlds[static_cast<size_t>(i % 2)]->EndEpoch(i).ok());
+    {
+      const auto joiner = JoinOne(store, "server", 1);
+      EXPECT_EQ(joiner->NextEpoch(soon).status().code(), StatusCode::kDeadlineExceeded);
+    }
+    NextEpochs(worlds, 1);
+  }
+  EXPECT_THAT(*store->List("sluice/fabric/"), IsEmpty());
+  // A list for each number and a word for each second one, of the last sixteen numbers.
+  EXPECT_LE(store->List("sluice/epoch/")->size(), 30u);
+}
+
+// As if they had been lost before they could take back what they had said.
+TEST(EpochTest, WhatTheLostHaveLeftGoes) {
+  const std::shared_ptr<Store> store = MakeMemoryStore();
+  const Worlds worlds = JoinAll(AllOptions(store, Roles()));
+  EXPECT_TRUE(store->Set("sluice/epoch/1/members", "lost").ok());
+  EXPECT_TRUE(store->Set("sluice/fabric/epoch-1/card/000009", "card").ok());
+  EXPECT_TRUE(store->Set("sluice/fabric/epoch-1/word", "failed").ok());
+  EXPECT_TRUE(store->Set("sluice/epoch/begun", "2").ok());
+  for (int i = 0; i < 20; ++i) NextEpochs(worlds, 4);
+  EXPECT_THAT(*store->List("sluice/fabric/"), IsEmpty());
 }
 
 TEST(EpochTest, WaitingForEnoughHasALimit) {

@@ -47,11 +47,14 @@ void WaitForLine() {
   std::getline(std::cin, line);
 }
 
-absl::Status RunSteps(const Job& job, Session* session) {
+// `kept` outlives the session: a run that fails may use it until then.
+absl::Status RunSteps(const Job& job, Session* session,
+                      std::unique_ptr<session_test::RankMemory>* kept) {
   const TransferSpec spec = session_test::AllToAll(session->size(), job.kib << 10);
   const absl::StatusOr<Transfer*> transfer = session->Compile(spec);
   if (!transfer.ok()) return transfer.status();
-  session_test::RankMemory memory(spec, session->rank());
+  *kept = std::make_unique<session_test::RankMemory>(spec, session->rank());
+  session_test::RankMemory& memory = **kept;
   for (int step = 1; job.steps == 0 || step <= job.steps; ++step) {
     const auto round = static_cast<uint64_t>(step);
     memory.Prepare(round);
@@ -81,9 +84,11 @@ absl::Status RunEpochs(const Job& job, const std::vector<RoleSize>& roles, World
     absl::StatusOr<std::unique_ptr<Fabric>> fabric = world->NextEpoch(options);
     if (!fabric.ok()) return fabric.status();
     Say(absl::StrCat("epoch ", world->epoch(), " of ", (*fabric)->size()));
+    std::unique_ptr<session_test::RankMemory> memory;
     absl::StatusOr<std::unique_ptr<Session>> session =
         Session::Create(*std::move(fabric), job.session);
-    const absl::Status status = session.ok() ? RunSteps(job, session->get()) : session.status();
+    const absl::Status status =
+        session.ok() ? RunSteps(job, session->get(), &memory) : session.status();
     if (!status.ok()) Say(absl::StrCat("failed: ", status.ToString()));
   }
 }
@@ -101,10 +106,11 @@ absl::Status RunMember(const Job& job) {
   Say(absl::StrCat("fabric ", (*fabric)->rank(), " of ", (*fabric)->size(), " on nodes ",
                    absl::StrJoin((*fabric)->node_of_rank(), ",")));
   if (job.waits_for_session) WaitForLine();
+  std::unique_ptr<session_test::RankMemory> memory;
   absl::StatusOr<std::unique_ptr<Session>> session =
       Session::Create(*std::move(fabric), job.session);
   if (!session.ok()) return session.status();
-  return RunSteps(job, session->get());
+  return RunSteps(job, session->get(), &memory);
 }
 
 int Serve(const std::string& port, const std::string& token) {

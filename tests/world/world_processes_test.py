@@ -4,6 +4,7 @@
   world_processes_test.py WORLD_MEMBER
 """
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -249,6 +250,13 @@ def may_unshare(*flags):
                           stderr=subprocess.DEVNULL, check=False).returncode == 0
 
 
+# How errors name a rank that is gone, whatever has told of it.
+LOST = re.compile(r"rank (\d+)(?: is lost| broke|, process \d+, has ended| is not reached|"
+                  r" has left| has ended its)")
+# UCX 1.13.1 over TCP, in a survivor of a kill, once in a hundred times or less.
+UCX_ASSERTION = re.compile(r"\[.*tcp_ep\.c:\d+ +Assertion `.*' failed")
+
+
 class Containers(unittest.TestCase):
     """Members of one host that namespaces keep apart, or not."""
 
@@ -271,6 +279,7 @@ class Containers(unittest.TestCase):
                 self.assertEqual(self.nodes(self.PIDS, SLUICE_WIRES=wires), "0,0,1,0")
 
     def kill_across_nodes(self, victim, wires):
+        """False: UCX has ended a survivor, so that nothing has been shown."""
         with Site(PROGRAM, {"member": 4}) as site:
             members = [site.member("member", rank, steps=0, kib=500, SLUICE_WIRES=wires,
                                    below=("unshare", *self.PIDS) if rank > 1 else ())
@@ -278,8 +287,20 @@ class Containers(unittest.TestCase):
             for member in members:
                 member.expect("step 3")
             members[victim].signal(signal.SIGKILL)  # unshare takes the member with it
-            for said in errors(members[:victim] + members[victim + 1:]):
-                self.assertIn(f"rank {victim}", said)
+            # Survivors fail and end one after the other. Each of them names who was killed, and
+            # none names a rank that has ended only because of that.
+            survivors = members[:victim] + members[victim + 1:]
+            try:
+                all_said = errors(survivors)
+            except AssertionError:
+                lines = [line for survivor in survivors for line in survivor.said]
+                if wires == "ucx" and any(UCX_ASSERTION.match(line) for line in lines):
+                    return False
+                raise
+            for said in all_said:
+                self.assertIn("UNAVAILABLE", said)
+                self.assertEqual(set(LOST.findall(said)), {str(victim)}, said)
+        return True
 
     def test_a_kill_is_noticed_across_nodes(self):
         if not may_unshare(*self.PIDS):
@@ -287,7 +308,8 @@ class Containers(unittest.TestCase):
         for wires in WIRES:
             for victim in (0, 3):
                 with self.subTest(wires=wires, victim=victim):
-                    self.kill_across_nodes(victim, wires)
+                    attempts = (self.kill_across_nodes(victim, wires) for _ in range(4))
+                    self.assertTrue(any(attempts), "UCX has ended survivors each time")
 
     def test_another_user_namespace_is_another_node(self):
         self.assertEqual(self.nodes(("--user",)), "0,0,1,0")

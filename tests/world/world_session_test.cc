@@ -48,6 +48,28 @@ TEST(WorldSessionUcxTest, EveryByteIsRight) {
   }
 }
 
+TEST(WorldSessionReportTest, SaysWhatMessagesCrossBy) {
+  std::vector<std::string> all_wires = {"tcp", "auto"};
+  if (!oracle::kSanitized && UcxWorker::Create().ok()) all_wires.push_back("ucx");
+  for (const std::string& wires : all_wires) {
+    RunRanksOn(WorldFabrics(2, wires), [&](Rank& self) {
+      SessionOptions options;
+      options.direct = false;
+      const auto session = Session::Create(std::move(self.fabric), options);
+      ASSERT_TRUE(session.ok()) << session.status();
+      const SessionReport report = (*session)->Report();
+      ASSERT_EQ(report.wires.size(), 1u);
+      const WireReport& wire = report.wires[0];
+      EXPECT_EQ(wire.wire, wires == "ucx" ? "ucx" : "tcp") << report.ToString();
+      EXPECT_EQ(wire.library.rfind("UCX 1.", 0) == 0, wires == "ucx") << report.ToString();
+      EXPECT_EQ(wire.fell_back_from, "") << "both are on one node";
+      const std::string why = wires == "auto" ? "all members share a node" : "member 0 (process ";
+      EXPECT_NE(wire.why.find(why), std::string::npos) << report.ToString();
+      self.meet();
+    });
+  }
+}
+
 // Two sessions of one world, one after the other and both at once.
 TEST(WorldSessionsTest, SeveralOfOneWorld) {
   const auto worlds = JoinAll(AllOptions(MakeMemoryStore(), {{"trainer", 1}, {"server", 2}}));

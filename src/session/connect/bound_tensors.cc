@@ -5,16 +5,31 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "plan/connect/half_builder.h"
 #include "plan/connect/texts.h"
 #include "session/connect/fit_view.h"
 
 namespace sluice {
 namespace {
 
-ViewNeed NeedOf(const Layout& layout, const std::vector<int64_t>& shape, DType dtype, int rank) {
-  // The layout has been found valid.
-  return {LocalShape(layout, shape, rank).value(), dtype};
-}
+// What views of one rank have to be. A thousand tensors are of a dozen kinds, and local shapes take
+// longer than to tell these apart.
+class Needs {
+ public:
+  explicit Needs(int rank) : rank_(rank) {}
+
+  ViewNeed Of(const Layout& layout, const std::vector<int64_t>& shape, DType dtype) {
+    const auto kind = static_cast<size_t>(kinds_.KindOf(shape, dtype, layout));
+    // Kinds are numbered as they come. The layout has been found valid.
+    if (kind == shapes_.size()) shapes_.push_back(LocalShape(layout, shape, rank_).value());
+    return {shapes_[kind], dtype};
+  }
+
+ private:
+  const int rank_;
+  HalfBuilder kinds_;
+  std::vector<std::vector<int64_t>> shapes_;
+};
 
 }  // namespace
 
@@ -29,14 +44,15 @@ absl::Status BoundTensors::Bind(const Match& match, const ConnectSpec& own, int 
     targets[tensor.name] = &tensor;
     dst_.tensors[tensor.name];
   }
+  Needs needs(rank);
   const std::vector<TensorTransfer>& tensors = match.spec.tensors;
   src_.views.resize(tensors.size());
   dst_.views.resize(tensors.size());
   for (size_t t = 0; t < tensors.size(); ++t) {
     const TensorTransfer& tensor = tensors[t];
     names_.push_back(tensor.name);
-    src_.needs.push_back(NeedOf(tensor.src, tensor.shape, tensor.src_dtype, rank));
-    dst_.needs.push_back(NeedOf(tensor.dst, tensor.shape, tensor.dst_dtype, rank));
+    src_.needs.push_back(needs.Of(tensor.src, tensor.shape, tensor.src_dtype));
+    dst_.needs.push_back(needs.Of(tensor.dst, tensor.shape, tensor.dst_dtype));
     // Who has no element may have left it out.
     const auto source = sources.find(match.source_names[t]);
     if (source != sources.end() && tensor.src.mesh.PositionOf(rank)) {

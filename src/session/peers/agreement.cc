@@ -84,6 +84,7 @@ absl::Status Agreement::Start(Proposal proposal, absl::Duration timeout) {
   SLUICE_CHECK(proposal.values.size() <= Proposal::kMaxValues, "too many values to agree on");
   SLUICE_CHECK(proposal.payload.size() <= Proposal::kMaxPayloadBytes, "the payload is too long");
   proposal_ = std::move(proposal);
+  ++number_;
   deadline_ = Deadline(timeout);
   out_of_step_ = false;
   const Record record = Encode(proposal_);
@@ -93,36 +94,35 @@ absl::Status Agreement::Start(Proposal proposal, absl::Duration timeout) {
   return status;
 }
 
-void Agreement::LimitTo(absl::Duration timeout) {
-  if (deadline_.timeout() == absl::InfiniteDuration()) deadline_ = Deadline(timeout);
+bool Agreement::Poll() {
+  if (ended_ || Look(nullptr)) return true;
+  if (deadline_.Passed()) GiveUp(deadline_.timeout());
+  return ended_;
 }
 
-bool Agreement::Poll() {
-  if (ended_) return true;
-  const absl::StatusOr<bool> gathered = fabric_->PollAllGather(&all_, nullptr);
-  if (!gathered.ok()) {
-    out_of_step_ = true;
-    outcome_ = gathered.status();
-  } else if (*gathered) {
-    outcome_ = Compare(all_);
-  } else if (deadline_.Passed()) {
-    const absl::StatusOr<bool> late = fabric_->PollAllGather(&all_, &missing_);
-    out_of_step_ = true;
-    const std::string lacking = proposal_.lacking.empty()
-                                    ? absl::StrCat("did not call ", proposal_.call)
-                                    : proposal_.lacking;
-    outcome_ = absl::DeadlineExceededError(
-        absl::StrCat(missing_.size() == 1 ? "rank " : "ranks ", RanksText(missing_), " ", lacking,
-                     " within ", absl::FormatDuration(deadline_.timeout())));
-    if (late.ok() && *late) {
-      out_of_step_ = false;
-      outcome_ = Compare(all_);
-    }
-  } else {
-    return false;
-  }
+bool Agreement::Look(std::vector<int>* missing) {
+  const absl::StatusOr<bool> gathered = fabric_->PollAllGather(&all_, missing);
+  if (gathered.ok() && !*gathered) return false;
+  out_of_step_ = !gathered.ok();
+  outcome_ = gathered.ok() ? Compare(all_) : gathered.status();
   ended_ = true;
   return true;
+}
+
+const std::vector<int>& Agreement::FindMissing() {
+  if (ended_ || Look(&missing_)) missing_.clear();
+  return missing_;
+}
+
+void Agreement::GiveUp(absl::Duration after, const std::string& note) {
+  if (ended_ || Look(&missing_)) return;
+  const std::string lacking =
+      proposal_.lacking.empty() ? absl::StrCat("did not call ", proposal_.call) : proposal_.lacking;
+  outcome_ = absl::DeadlineExceededError(
+      absl::StrCat(missing_.size() == 1 ? "rank " : "ranks ", RanksText(missing_), " ", lacking,
+                   " within ", absl::FormatDuration(after), note.empty() ? "" : "; ", note));
+  out_of_step_ = true;
+  ended_ = true;
 }
 
 std::string Agreement::payload(int rank) const {

@@ -54,8 +54,8 @@ class Agreement {
   // Begins. Collective; not before the one before has ended. `timeout` counts from here.
   absl::Status Start(Proposal proposal, absl::Duration timeout);
 
-  // One that was started without a limit has to end within `timeout` from now on.
-  void LimitTo(absl::Duration timeout);
+  // How many have been started, this one included: a number that all ranks know it by.
+  int64_t number() const { return number_; }
 
   // True once it has ended; then outcome() is
   // * OK: all ranks made the same call with the same values and good input;
@@ -65,6 +65,10 @@ class Agreement {
   // * the fabric's error.
   // After the last two the ranks may have come to different outcomes: out_of_step() is true.
   bool Poll();
+  // The ranks that have not come to it, as far as the fabric knows; none once it has ended.
+  const std::vector<int>& FindMissing();
+  // Ends it with DeadlineExceeded if it cannot end otherwise. `after` has passed; `note` says more.
+  void GiveUp(absl::Duration after, const std::string& note = "");
   const absl::Status& outcome() const { return outcome_; }
   bool out_of_step() const { return out_of_step_; }
   // After OK: the largest Proposal::bucket.
@@ -73,12 +77,15 @@ class Agreement {
   std::string payload(int rank) const;
 
  private:
+  // True if it ends by what has come.
+  bool Look(std::vector<int>* missing);
   absl::Status Compare(absl::Span<const std::byte> all);
   absl::Status Differences(absl::Span<const std::byte> all) const;
 
   Fabric* fabric_;
   Proposal proposal_;
   Deadline deadline_{absl::ZeroDuration()};
+  int64_t number_ = 0;
   bool ended_ = true;
   bool out_of_step_ = false;
   absl::Status outcome_;

@@ -40,6 +40,10 @@ std::string StateText(uint64_t run, const BucketReport& report) {
       return absl::StrCat("has not admitted it: it waits for memory for tensor ", report.tensor);
     case BucketState::kInStage:
       return StageText(report.stage);
+    case BucketState::kNotCalled:
+      return "answers, and has not called";
+    case BucketState::kCalled:
+      return "has called";
   }
   return "gives an answer that this rank does not know";
 }
@@ -49,6 +53,7 @@ std::string StateText(uint64_t run, const BucketReport& report) {
 std::string DescribeReport(const BucketQuestion& question, const BucketReport& report,
                            const Silence& silence) {
   std::string text = StateText(question.id.fields().run, report);
+  if (!report.call.empty()) absl::StrAppend(&text, ", and waits in ", report.call);
   if (report.oldest.has_value() && *report.oldest != question.id) {
     absl::StrAppend(&text, "; its oldest bucket is ", report.oldest->ToString());
   }

@@ -15,6 +15,9 @@ struct BucketQuestion {
   BucketId id;       // with the asker's run
   int transfer = 0;  // the number of the transfer that the asker runs as this run
   int lane = 0;      // the asker's, as the session counts them; not looked at here
+  // The number of the agreement that the asker waits in, which it asks about. `id` then has the
+  // last run that the asker has started. 0: it asks about the bucket.
+  int64_t agreement = 0;
 
   friend bool operator==(const BucketQuestion&, const BucketQuestion&) = default;
 };
@@ -28,6 +31,8 @@ enum class BucketState : uint8_t {
   kWaitsForBudget,   // not admitted: no slot is to be had
   kWaitsForMemory,   // not admitted: the memory of `tensor` has not been supplied
   kInStage,          // it stands in `stage`, which is any but kWaiting
+  kNotCalled,        // it has not come to the agreement
+  kCalled,           // it has
 };
 
 struct BucketReport {
@@ -38,6 +43,10 @@ struct BucketReport {
   std::string tensor;              // for kWaitsForMemory; cut to kMaxTensorNameBytes on its way
   std::optional<BucketId> oldest;  // the rank's own smallest unfinished bucket, if it has one
   int64_t moves = 0;               // how often the rank has got on, since it began
+  std::string call;                // that it waits in, for other ranks; empty: none
+  // It has not begun what it is asked about, and its caller alone can. False in a call that waits
+  // for other ranks: these might wait for each other.
+  bool is_late = false;
 };
 
 // A rank that keeps others waiting: it does not answer. `hops`: how many ranks pass on that it does
@@ -51,6 +60,12 @@ struct Silence {
 struct Moves {
   int rank = -1;  // -1: none
   int64_t count = 0;
+};
+
+// A rank that has said that it is late, and how often it had said so.
+struct Lateness {
+  int rank = -1;  // -1: none
+  int64_t times = 0;
 };
 
 // What follows "rank 7 ". An example: "has not admitted it: it waits for the budget; its oldest

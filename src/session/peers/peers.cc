@@ -1,15 +1,19 @@
 // Waits for other ranks, and spreads the first error.
 #include "session/peers/peers.h"
 
+#include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "session/base/clock.h"
 
 namespace sluice {
 
-Peers::Peers(std::unique_ptr<Fabric> fabric, absl::Duration timeout, Host* host)
+Peers::Peers(std::unique_ptr<Fabric> fabric, absl::Duration timeout, Host* host,
+             absl::Duration patience)
     : fabric_(std::move(fabric)),
       timeout_(timeout),
+      patience_(patience),
       host_(host),
       agreement_(fabric_.get()),
       watch_(fabric_.get(), timeout) {}
@@ -19,16 +23,53 @@ Peers::~Peers() {
 }
 
 absl::Status Peers::Agree(Proposal proposal) {
-  if (absl::Status status = agreement_.Start(std::move(proposal), timeout_); !status.ok()) {
-    return Poison(status);
-  }
+  absl::Status status = agreement_.Start(std::move(proposal), absl::InfiniteDuration());
+  if (!status.ok()) return Poison(status);
   Backoff backoff;
+  StallClock clock(timeout_, patience_);
+  clock.NoteMove(MonotonicNs());
   while (!agreement_.Poll()) {
-    if (absl::Status status = CheckAlarm(); !status.ok()) return status;
-    PauseFor(&backoff);
+    if (status = CheckAlarm(); !status.ok()) return status;
+    if (IsWaitOver(&clock)) {
+      GiveUpAgreement(clock.limit());
+    } else {
+      PauseFor(&backoff);
+    }
   }
+  watch_.StopAsking();
   if (agreement_.out_of_step()) return Poison(agreement_.outcome());
-  return agreement_.outcome();
+  if (!agreement_.outcome().ok()) return agreement_.outcome();
+  // The others' parts may be what they had told before they gave up.
+  return HearAlarm();
+}
+
+// What else the others do is no progress of this call.
+bool Peers::IsWaitOver(StallClock* clock) {
+  const int64_t now_ns = MonotonicNs();
+  if (watch_.TakeLateness(now_ns)) clock->NoteLateness();
+  clock->NoteIdle(now_ns);
+  if (clock->IsTimeToAsk()) {
+    FindLate(&question_, &members_);
+    watch_.Ask(question_, members_, now_ns);
+  }
+  return clock->IsStalled();
+}
+
+void Peers::FindLate(BucketQuestion* question, std::vector<int>* ranks) {
+  *question = {BucketId({.run = static_cast<uint64_t>(watch_.last_run())}), 0, 0,
+               agreement_.number()};
+  ranks->resize(static_cast<size_t>(size()));
+  std::iota(ranks->begin(), ranks->end(), 0);
+  if (ranks->size() <= Watch::kMaxMembersAsked) return;
+  const std::vector<int>& missing = agreement_.FindMissing();
+  std::stable_partition(ranks->begin(), ranks->end(), [&missing](int rank) {
+    return std::binary_search(missing.begin(), missing.end(), rank);
+  });
+}
+
+void Peers::GiveUpAgreement(absl::Duration after) {
+  const std::vector<int> missing = agreement_.FindMissing();
+  agreement_.GiveUp(after, watch_.Describe(MonotonicNs(), &missing));
 }
 
 absl::Status Peers::AgreeOn(const absl::Status& own, const char* call) {
@@ -80,9 +121,14 @@ absl::Status Peers::TakePoison(const absl::Status& status) {
   return poison_;
 }
 
-absl::Status Peers::CheckAlarm() {
+absl::Status Peers::HearAlarm() {
   if (absl::Status status = watch_.Poll(MonotonicNs()); !status.ok()) return Poison(status);
   if (!watch_.alarm().ok()) return TakePoison(watch_.alarm());
+  return poison_;
+}
+
+absl::Status Peers::CheckAlarm() {
+  if (absl::Status status = HearAlarm(); !status.ok()) return status;
   if (absl::Status status = fabric_->CheckRanks(); !status.ok()) return Poison(status);
   return poison_;
 }

@@ -7,15 +7,18 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "session/base/backoff.h"
 #include "session/base/fork_guard.h"
 #include "session/base/idle_wait.h"
 #include "session/peers/agreement.h"
+#include "session/peers/stall_clock.h"
 #include "session/peers/watch.h"
 #include "sluice/fabric.h"
 #include "sluice/transport.h"
@@ -40,8 +43,10 @@ class Peers {
     virtual bool Settle() = 0;
   };
 
-  // `timeout`: how long other ranks may be silent. `host` must outlive this object.
-  Peers(std::unique_ptr<Fabric> fabric, absl::Duration timeout, Host* host);
+  // `timeout`: how long other ranks may be silent. `patience`: how long ranks are waited for that
+  // answer. `host` must outlive this object.
+  Peers(std::unique_ptr<Fabric> fabric, absl::Duration timeout, Host* host,
+        absl::Duration patience = absl::InfiniteDuration());
   // In a forked child the ends of connections are the parent's, too, and stay.
   ~Peers();
 
@@ -56,7 +61,9 @@ class Peers {
 
   // ---- Agreements. One at a time.
 
-  // Compares across ranks, waiting for them. Poisons only if the ranks are out of step then.
+  // Compares across ranks, waiting for them. Poisons only if the ranks are out of step then. A rank
+  // is waited for while it answers that it is late, up to the patience. Otherwise it has the
+  // timeout. After an alarm of another rank the outcome is not OK.
   absl::Status Agree(Proposal proposal);
   // That all ranks are well.
   absl::Status AgreeOn(const absl::Status& own, const char* call);
@@ -67,6 +74,29 @@ class Peers {
   std::string payload(int other) const { return agreement_.payload(other); }
   // For agreements that nobody waits for.
   Agreement* agreement() { return &agreement_; }
+  // Ends the agreement under way for want of ranks, and says how these answer. `after`: what has
+  // passed.
+  void GiveUpAgreement(absl::Duration after);
+  // What to ask of the agreement under way, and whom: all ranks. Where these are many, those that
+  // have not come to it are first.
+  void FindLate(BucketQuestion* question, std::vector<int>* ranks);
+
+  // While there is one, this rank is in a call that waits for other ranks and that they make, too.
+  // Answers to questions say so. `call` must outlive it.
+  class CallScope {
+   public:
+    CallScope(Peers* peers, absl::string_view call)
+        : peers_(peers), outer_(std::exchange(peers->call_, call)) {}
+    ~CallScope() { peers_->call_ = outer_; }
+    CallScope(const CallScope&) = delete;
+    CallScope& operator=(const CallScope&) = delete;
+
+   private:
+    Peers* const peers_;
+    const absl::string_view outer_;
+  };
+  // The call that this rank is in; empty: none.
+  absl::string_view call() const { return call_; }
 
   // A transport of its own, with a tag for each pair of ranks. Collective. Its error poisons.
   absl::StatusOr<std::unique_ptr<Transport>> OpenTransport();
@@ -86,13 +116,21 @@ class Peers {
 
  private:
   absl::Status TakePoison(const absl::Status& status);
+  // Word of other ranks' failures, which are not looked for.
+  absl::Status HearAlarm();
+  // Asks ranks that are late; true once this one has waited long enough.
+  bool IsWaitOver(StallClock* clock);
 
   const ForkGuard fork_guard_;
   std::unique_ptr<Fabric> fabric_;
   const absl::Duration timeout_;
+  const absl::Duration patience_;
   Host* const host_;
   Agreement agreement_;
   Watch watch_;
+  absl::string_view call_;
+  BucketQuestion question_;   // of Agree
+  std::vector<int> members_;  // that it goes to
   IdleWait call_wait_;
   absl::Status poison_;
   std::atomic<bool> poisoned_ = false;

@@ -20,7 +20,9 @@ constexpr int kMaxHops = 8;
 }  // namespace
 
 Watch::Watch(Fabric* fabric, absl::Duration timeout)
-    : fabric_(fabric), interval_ns_(absl::ToInt64Nanoseconds(timeout) / 8) {}
+    : fabric_(fabric),
+      silent_ns_(absl::ToInt64Nanoseconds(timeout) / 8),
+      again_ns_(silent_ns_ / 4) {}
 
 absl::Status Watch::Poll(int64_t now_ns) {
   int src = -1;
@@ -79,25 +81,39 @@ void Watch::Ask(const BucketQuestion& question, absl::Span<const int> members, i
   if (asked_.empty() || !(question == question_)) {
     question_ = question;
     ++number_;
-    asked_.clear();
-    unasked_ = 0;
-    for (const int member : members) {
-      if (member == fabric_->rank()) continue;
-      if (asked_.size() < kMaxMembersAsked) {
-        asked_.push_back(member);
-      } else {
-        ++unasked_;
-      }
-    }
+    first_ = 0;
+  } else if (unasked_ > 0 && MayAskOthers(now_ns)) {
+    first_ += kMaxMembersAsked;
   }
+  ChooseMembers(members);
   for (const int member : asked_) AskOne(member, now_ns);
+}
+
+// One that is late, or does not answer, is what this rank waits for.
+bool Watch::MayAskOthers(int64_t now_ns) const {
+  return std::all_of(asked_.begin(), asked_.end(), [this, now_ns](int rank) {
+    const Peer& peer = peers_.at(rank);
+    return HasAnswered(peer) && !peer.waiting && !peer.is_late &&
+           now_ns - peer.asked_ns >= again_ns_;
+  });
+}
+
+void Watch::ChooseMembers(absl::Span<const int> members) {
+  asked_.clear();
+  const auto others = static_cast<size_t>(std::count_if(
+      members.begin(), members.end(), [this](int member) { return member != fabric_->rank(); }));
+  for (size_t i = 0; asked_.size() < std::min(others, kMaxMembersAsked); ++i) {
+    const int member = members[(first_ + i) % members.size()];
+    if (member != fabric_->rank()) asked_.push_back(member);
+  }
+  unasked_ = others - asked_.size();
 }
 
 void Watch::AskOne(int member, int64_t now_ns) {
   Peer& peer = peers_[member];
   // What has not been answered is not asked again: the member is told nothing new by that.
   if (peer.waiting) return;
-  if (peer.asked == number_ && now_ns - peer.asked_ns < interval_ns_) return;
+  if (peer.asked == number_ && now_ns - peer.asked_ns < again_ns_) return;
   QuestionRecord record;
   record.number = number_;
   record.question = question_;
@@ -109,9 +125,11 @@ void Watch::AskOne(int member, int64_t now_ns) {
 void Watch::Answer(int src, const QuestionRecord& record, int64_t now_ns) {
   const BucketReport report =
       witness_ == nullptr ? BucketReport() : witness_->Report(record.question);
+  const Lateness lateness = report.is_late ? Lateness{fabric_->rank(), ++times_late_} : lateness_;
+  const AnswerRecord answer =
+      AnswerOf(record.number, report, FindSilence(now_ns), latest_, lateness);
   // Who asks has at most this answer to come, so there is room for it.
-  static_cast<void>(
-      fabric_->Post(src, BytesOf(AnswerOf(record.number, report, FindSilence(now_ns), latest_))));
+  static_cast<void>(fabric_->Post(src, BytesOf(answer)));
   if (report.state == BucketState::kOtherTransfer) {
     NoteOtherTransfer(record.question.id.fields().run, fabric_->rank(), report.transfer, src,
                       record.question.transfer);
@@ -126,8 +144,11 @@ void Watch::TakeAnswer(int src, const AnswerRecord& record) {
   peer.number = record.number;
   peer.report = ReportOf(record);
   peer.silence = record.silence;
+  peer.is_late = record.lateness.rank == src;
   NoteMoves({src, record.moves}, false);
   NoteMoves(record.heard_of, true);
+  // What is late with another question is no word on this one.
+  if (HasAnswered(peer) || record.lateness.rank != src) NoteLateness(record.lateness);
   if (HasAnswered(peer) && record.state == BucketState::kOtherTransfer) {
     NoteOtherTransfer(question_.id.fields().run, fabric_->rank(), question_.transfer, src,
                       record.transfer);
@@ -144,6 +165,23 @@ void Watch::NoteMoves(const Moves& moves, bool passed_on) {
   others_moved_ = true;
 }
 
+// A rank says so in answer to a question, so a number that has risen is fresh.
+void Watch::NoteLateness(const Lateness& lateness) {
+  if (lateness.rank < 0 || lateness.rank >= fabric_->size()) return;
+  if (lateness.rank == fabric_->rank()) return;
+  int64_t& times = times_heard_[lateness.rank];
+  if (lateness.times <= times) return;
+  times = lateness.times;
+  lateness_ = lateness;
+  others_late_ = true;
+}
+
+bool Watch::TakeLateness(int64_t now_ns) {
+  const auto is_silent = [this, now_ns](int rank) { return IsSilent(rank, now_ns); };
+  if (!others_late_ || std::any_of(asked_.begin(), asked_.end(), is_silent)) return false;
+  return std::exchange(others_late_, false);
+}
+
 void Watch::NoteOtherTransfer(uint64_t run, int rank, int transfer, int other, int other_transfer) {
   if (!other_transfer_.ok()) return;
   if (other < rank) {
@@ -158,7 +196,7 @@ void Watch::NoteOtherTransfer(uint64_t run, int rank, int transfer, int other, i
 bool Watch::IsSilent(int rank, int64_t now_ns) const {
   const auto found = peers_.find(rank);
   return found != peers_.end() && found->second.waiting &&
-         now_ns - found->second.asked_ns >= interval_ns_;
+         now_ns - found->second.asked_ns >= silent_ns_;
 }
 
 Silence Watch::FindSilence(int64_t now_ns) const {
@@ -175,9 +213,10 @@ Silence Watch::FindSilence(int64_t now_ns) const {
   return nearest;
 }
 
-std::string Watch::Describe(int64_t now_ns) const {
+std::string Watch::Describe(int64_t now_ns, const std::vector<int>* only) const {
   std::string text;
   for (const int rank : asked_) {
+    if (only != nullptr && std::find(only->begin(), only->end(), rank) == only->end()) continue;
     const Peer& peer = peers_.at(rank);
     absl::StrAppend(&text, text.empty() ? "" : "; ", "rank ", rank, " ");
     if (!HasAnswered(peer)) {
@@ -190,6 +229,11 @@ std::string Watch::Describe(int64_t now_ns) const {
                       "; before, it said that it ");
     }
     absl::StrAppend(&text, DescribeReport(question_, peer.report, peer.silence));
+  }
+  if (only != nullptr) return text;
+  const bool was_asked = std::find(asked_.begin(), asked_.end(), lateness_.rank) != asked_.end();
+  if (lateness_.rank >= 0 && !was_asked) {
+    absl::StrAppend(&text, "; rank ", lateness_.rank, ", which holds up others, is late");
   }
   if (unasked_ > 0) absl::StrAppend(&text, "; ", unasked_, " more members were not asked");
   return text;

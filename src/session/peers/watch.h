@@ -28,6 +28,8 @@ class Witness {
   virtual ~Witness() = default;
   // Where this rank stands with the bucket. Called from Watch::Poll.
   virtual BucketReport Report(const BucketQuestion& question) const = 0;
+  // The number of the last run that this rank has started; 0: none.
+  virtual int64_t last_run() const = 0;
 };
 
 // One rank's end. Between any two ranks one question and its answer at most are on their way. So
@@ -35,16 +37,20 @@ class Witness {
 // Allocates only while there is something to tell. Thread: the session's.
 class Watch {
  public:
-  // Of a bucket with more members, the first so many others are asked.
+  // Of a bucket with more members, so many others are asked at once. Once all of these have
+  // answered and none is late, the next ones are.
   static constexpr size_t kMaxMembersAsked = 64;
 
-  // `fabric` must outlive this object. `timeout` is the session's: a member is asked again after an
-  // eighth of it.
+  // `fabric` must outlive this object. `timeout` is the session's. A member that does not answer
+  // for an eighth of it is silent. One that does is asked again after a quarter of that: so word
+  // passes along many ranks that wait for one another before the first of them gives up.
   Watch(Fabric* fabric, absl::Duration timeout);
 
   // Who answers from now on; must outlive this object or be replaced. Null: this rank says no more
   // than that it is there.
   void set_witness(const Witness* witness) { witness_ = witness; }
+  // As of the witness; 0 without one.
+  int64_t last_run() const { return witness_ == nullptr ? 0 : witness_->last_run(); }
 
   // Takes in what has come, and answers. To be called whenever the session makes progress or waits,
   // for whatever reason. FailedPrecondition, from then on, if a rank has started another transfer
@@ -69,19 +75,27 @@ class Watch {
   }
 
   // Asks the members of a bucket, other than this rank, where they stand with it. Does nothing most
-  // of the time, so it may be called on every idle poll. Another bucket than before: the answers so
-  // far are forgotten.
+  // of the time, so it may be called on every idle poll. Another question than before: the answers
+  // so far are forgotten.
   void Ask(const BucketQuestion& question, absl::Span<const int> members, int64_t now_ns);
   // True if a rank that this one waits for has got on since the last call, as far as answers tell.
   // This one waits for a rank directly, or through ranks that it waits for in turn. Each move is
   // told once. So ranks that only wait for each other do not keep each other waiting.
   bool TakeMoves() { return std::exchange(others_moved_, false); }
+  // True if a rank that this one waits for, in the same ways, has said since the last call that it
+  // is late. But while a rank that was asked keeps silent, this stays to be told: a rank that is
+  // late does not excuse it. Each saying is told once, as with moves.
+  bool TakeLateness(int64_t now_ns);
   // There is progress again.
-  void StopAsking() { asked_.clear(); }
+  void StopAsking() {
+    asked_.clear();
+    lateness_ = Lateness();
+    others_late_ = false;
+  }
 
   // The members' answers, for an error: "rank 3 has it in stage moving; rank 7 has not answered".
-  // Empty if nobody was asked.
-  std::string Describe(int64_t now_ns) const;
+  // Empty if nobody was asked. `only`, if not null: of these ranks alone.
+  std::string Describe(int64_t now_ns, const std::vector<int>* only = nullptr) const;
 
  private:
   // What this rank and another have exchanged.
@@ -92,6 +106,7 @@ class Watch {
     uint32_t number = 0;   // of the last question it answered
     BucketReport report;   // its answer
     Silence silence;       // that it has heard of
+    bool is_late = false;  // by its answer
   };
 
   // An alarm that its receiver had no room for.
@@ -108,6 +123,9 @@ class Watch {
   void TakeAnswer(int src, const AnswerRecord& record);
   void AskOne(int member, int64_t now_ns);
   void NoteMoves(const Moves& moves, bool passed_on);
+  void NoteLateness(const Lateness& lateness);
+  bool MayAskOthers(int64_t now_ns) const;
+  void ChooseMembers(absl::Span<const int> members);
   void NoteOtherTransfer(uint64_t run, int rank, int transfer, int other, int other_transfer);
   // True if `rank` was asked and has kept silent for a while.
   bool IsSilent(int rank, int64_t now_ns) const;
@@ -116,7 +134,8 @@ class Watch {
   bool HasAnswered(const Peer& peer) const { return peer.number == number_; }
 
   Fabric* const fabric_;
-  const int64_t interval_ns_;
+  const int64_t silent_ns_;
+  const int64_t again_ns_;
   const Witness* witness_ = nullptr;
   std::vector<std::byte> post_;  // scratch
 
@@ -130,10 +149,15 @@ class Watch {
   uint32_t number_ = 0;     // of question_; 0: there was none
   std::vector<int> asked_;  // the members asked about question_; empty: nobody
   size_t unasked_ = 0;      // members left out, being too many
+  size_t first_ = 0;        // where among the members those that are asked begin
   std::map<int, Peer> peers_;
   std::map<int, int64_t> moves_;  // by rank, as often as heard of
   Moves latest_;                  // of them, the one that rose last
   bool others_moved_ = false;
+  int64_t times_late_ = 0;              // that this rank has said so
+  std::map<int, int64_t> times_heard_;  // by rank, that it has said so, as far as heard of
+  Lateness lateness_;                   // of them, the one that rose last; while this rank asks
+  bool others_late_ = false;
 };
 
 }  // namespace sluice

@@ -4,7 +4,7 @@
 namespace sluice {
 
 AnswerRecord AnswerOf(uint32_t number, const BucketReport& report, const Silence& silence,
-                      const Moves& heard_of) {
+                      const Moves& heard_of, const Lateness& lateness) {
   AnswerRecord record;
   record.number = number;
   record.state = report.state;
@@ -15,7 +15,9 @@ AnswerRecord AnswerOf(uint32_t number, const BucketReport& report, const Silence
   record.last_run = report.last_run;
   record.moves = report.moves;
   record.heard_of = heard_of;
+  record.lateness = lateness;
   record.oldest = report.oldest.value_or(BucketId());
+  record.call = ShortText<kMaxCallBytes>(report.call);
   record.tensor = ShortText<kMaxTensorNameBytes>(report.tensor);
   return record;
 }
@@ -28,6 +30,7 @@ BucketReport ReportOf(const AnswerRecord& record) {
   report.moves = record.moves;
   report.transfer = record.transfer;
   report.tensor = record.tensor.ToString();
+  report.call = record.call.ToString();
   if (record.has_oldest) report.oldest = record.oldest;
   return report;
 }

@@ -20,6 +20,7 @@ namespace sluice {
 
 inline constexpr size_t kMaxAlarmBytes = 1000;
 inline constexpr size_t kMaxTensorNameBytes = 200;
+inline constexpr size_t kMaxCallBytes = 15;
 
 // Text of at most N bytes; what is longer is cut.
 template <size_t N>
@@ -40,7 +41,7 @@ struct ShortText {
 // What each record begins with. Ranks may run different builds: a record of another format, or of
 // another length than its kind has, is passed over.
 struct WatchHeader {
-  static constexpr uint32_t kFormat = 0x51c30104;
+  static constexpr uint32_t kFormat = 0x51c30105;
   enum class Kind : uint32_t { kAlarm = 1, kQuestion, kAnswer };
 
   explicit WatchHeader(Kind of) : kind(of) {}
@@ -76,12 +77,15 @@ struct AnswerRecord {
   int64_t last_run = 0;
   int64_t moves = 0;  // the answering rank's
   Moves heard_of;     // the last that another rank has made, as far as the answering one knows
+  Lateness lateness;  // of the answering rank, or the last that it has heard of
   BucketId oldest;
+  ShortText<kMaxCallBytes> call;
   ShortText<kMaxTensorNameBytes> tensor;
 };
 
 AnswerRecord AnswerOf(uint32_t number, const BucketReport& report, const Silence& silence,
-                      const Moves& heard_of);
+                      const Moves& heard_of, const Lateness& lateness);
+// But for `is_late`: its answer's `lateness` says that.
 BucketReport ReportOf(const AnswerRecord& record);
 
 template <typename Record>

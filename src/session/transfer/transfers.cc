@@ -35,7 +35,7 @@ Transfers::Transfers(Peers* peers, const SessionOptions* options, Parts parts)
       runner_(std::make_unique<Runner>(std::move(parts.device), std::move(parts.transport),
                                        parts.plan.slots, MaxInFlightIn(parts.plan), parts.recorder,
                                        parts.device_track)),
-      stall_clock_(options->timeout) {
+      stall_clock_(options->timeout, options->patience) {
   peers->watch()->set_witness(this);
 }
 

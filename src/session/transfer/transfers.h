@@ -77,6 +77,8 @@ class Transfers final : private Witness {
 
   // One round; true if anything moved. Its errors poison.
   absl::StatusOr<bool> Advance();
+  // While true, this rank waits for all that HasCollectives tells of.
+  void AwaitCollectives(bool awaits);
   // False: Advance has nothing to do.
   bool is_active() const { return !runs_.empty() || !collectives_.empty() || is_device_busy(); }
   bool is_device_busy() const { return runner_->busy(); }
@@ -86,8 +88,6 @@ class Transfers final : private Witness {
   // that is over here, say. True while there is such a part and no run is in flight.
   bool HasCollectives() const { return runs_.empty() && !collectives_.empty(); }
   bool HasCancels() const;  // those alone
-  // What comes next of it has a deadline from now on.
-  void LimitCollectives();
 
   // ---- Failure.
 
@@ -118,7 +118,6 @@ class Transfers final : private Witness {
   void KeepStep();
   // As soon as all ranks have got so far that it may go on.
   void Release(TransferRun* run);
-  bool IsStepAwaited() const;
   // True if this rank waits for one of them.
   bool AreCollectivesAwaited() const;
   // An earlier run of the transfer was compared since this one was started. Ranks that start it
@@ -144,9 +143,11 @@ class Transfers final : private Witness {
   bool EndRuns();
   void End(TransferRun* run, const absl::Status& status);
   BucketReport Report(const BucketQuestion& question) const override;
+  int64_t last_run() const override { return history_.last(); }
   BucketReport StandingOf(const BucketQuestion& question) const;
+  BucketReport StandingInAgreement(const BucketQuestion& question) const;
   void NoteMove();
-  // Poisons if nothing has moved for too long.
+  // Poisons if nothing has moved for too long, and no rank that is late excuses it.
   absl::Status CheckStall();
   // What to ask other ranks about, and which ones.
   bool FindQuestion();
@@ -166,7 +167,8 @@ class Transfers final : private Witness {
   std::vector<RunId> held_back_;  // until that is further
   std::deque<Collective> collectives_;
   bool comparing_ = false;  // the first of them
-  std::string compared_;    // a name that the agreement refers to
+  bool awaits_all_ = false;
+  std::string compared_;  // a name that the agreement refers to
   StallClock stall_clock_;
   int64_t moves_ = 0;  // how often this rank has got on
   BucketQuestion question_;

@@ -15,8 +15,9 @@ bool Transfers::HasCancels() const {
   return runs_.empty() && std::any_of(collectives_.begin(), collectives_.end(), is_cancel);
 }
 
-void Transfers::LimitCollectives() {
-  if (comparing_) peers_->agreement()->LimitTo(options_->timeout);
+void Transfers::AwaitCollectives(bool awaits) {
+  if (awaits && !awaits_all_) NoteMove();  // waiting begins here
+  awaits_all_ = awaits;
 }
 
 absl::StatusOr<bool> Transfers::AdvanceCollectives() {
@@ -73,7 +74,6 @@ absl::Status Transfers::BeginCollective(const Collective& front) {
   }
   Proposal proposal;
   proposal.status = front.status;
-  absl::Duration timeout = options_->timeout;
   switch (front.kind) {
     case Collective::Kind::kCancel:
       proposal.call = "Cancel";
@@ -87,8 +87,6 @@ absl::Status Transfers::BeginCollective(const Collective& front) {
       proposal.lacking = absl::StrCat("called Cancel of run ", front.run, " but did not poll");
       break;
     case Collective::Kind::kKeepStep:
-      timeout = absl::InfiniteDuration();  // nobody waits yet
-      [[fallthrough]];
     case Collective::Kind::kCompareViews:
       proposal.call = "Start";
       compared_ = absl::StrCat("the transfer to start as run ", front.run);
@@ -96,7 +94,8 @@ absl::Status Transfers::BeginCollective(const Collective& front) {
                          {compared_, TransferOf(front.run)}};
       break;
   }
-  absl::Status status = peers_->agreement()->Start(std::move(proposal), timeout);
+  // How long it may take is a matter of the stall clock.
+  absl::Status status = peers_->agreement()->Start(std::move(proposal), absl::InfiniteDuration());
   if (!status.ok()) return peers_->Poison(status);
   comparing_ = true;
   return absl::OkStatus();
@@ -131,13 +130,8 @@ void Transfers::Release(TransferRun* run) {
   }
 }
 
-bool Transfers::IsStepAwaited() const {
-  return comparing_ && collectives_.front().kind == Collective::Kind::kKeepStep &&
-         AreCollectivesAwaited();
-}
-
 bool Transfers::AreCollectivesAwaited() const {
-  return !held_back_.empty() ||
+  return (awaits_all_ && !collectives_.empty()) || !held_back_.empty() ||
          std::any_of(collectives_.begin(), collectives_.end(), [](const Collective& each) {
            return each.kind != Collective::Kind::kKeepStep;
          });

@@ -1,6 +1,5 @@
 // One round of progress, the ends of runs, and stalls.
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -78,8 +77,20 @@ void Transfers::End(TransferRun* run, const absl::Status& status) {
 }
 
 BucketReport Transfers::Report(const BucketQuestion& question) const {
-  BucketReport report = StandingOf(question);
+  BucketReport report =
+      question.agreement > 0 ? StandingInAgreement(question) : StandingOf(question);
   report.moves = moves_;
+  report.call = std::string(peers_->call());
+  return report;
+}
+
+// A rank that waits for runs which the asker has not started might wait for the asker.
+BucketReport Transfers::StandingInAgreement(const BucketQuestion& question) const {
+  BucketReport report;
+  const bool has_called = peers_->agreement()->number() >= question.agreement;
+  report.state = has_called ? BucketState::kCalled : BucketState::kNotCalled;
+  report.is_late = !has_called && peers_->call().empty() &&
+                   history_.last() <= static_cast<RunId>(question.id.fields().run);
   return report;
 }
 
@@ -89,6 +100,7 @@ BucketReport Transfers::StandingOf(const BucketQuestion& question) const {
   if (id > history_.last()) {
     report.state = BucketState::kRunNotStarted;
     report.last_run = history_.last();
+    report.is_late = peers_->call().empty();
     return report;
   }
   const TransferRun* const run = FindRun(id);
@@ -113,29 +125,34 @@ void Transfers::NoteMove() {
 absl::Status Transfers::CheckStall() {
   const int64_t now_ns = MonotonicNs();
   if (peers_->watch()->TakeMoves()) stall_clock_.NoteOthersMoved();
+  if (peers_->watch()->TakeLateness(now_ns)) stall_clock_.NoteLateness();
   stall_clock_.NoteIdle(now_ns);
   if (stall_clock_.IsTimeToAsk() && runner_->IsHeldByCaller()) stall_clock_.NoteHeldByCaller();
   if (stall_clock_.IsTimeToAsk() && FindQuestion()) {
     peers_->watch()->Ask(question_, members_, now_ns);
   }
-  // An agreement has a deadline of its own, unless nobody waits for it.
-  const bool agrees = comparing_ && collectives_.front().kind != Collective::Kind::kKeepStep;
-  if (!stall_clock_.IsStalled() || agrees || !AwaitsRanks()) return absl::OkStatus();
+  if (!stall_clock_.IsStalled() || !AwaitsRanks()) return absl::OkStatus();
+  // That some have not called says more than what waits for it.
+  if (comparing_ && (awaits_all_ || collectives_.front().kind != Collective::Kind::kKeepStep)) {
+    peers_->GiveUpAgreement(stall_clock_.limit());
+    if (absl::Status status = AdvanceCollectives().status(); !status.ok()) return status;
+    NoteMove();  // they have called just now
+    return absl::OkStatus();
+  }
   const std::string answers = peers_->watch()->Describe(now_ns);
   return peers_->Poison(absl::DeadlineExceededError(absl::StrCat(
-      "rank ", peers_->rank(), " saw no progress for ", absl::FormatDuration(options_->timeout),
+      "rank ", peers_->rank(), " saw no progress for ", absl::FormatDuration(stall_clock_.limit()),
       "; ", answers, answers.empty() ? "" : "\n", runner_->DescribeStall())));
 }
 
 bool Transfers::FindQuestion() {
   if (runner_->OldestBucket(&question_, &members_)) return true;
-  const bool compares = comparing_ && collectives_.front().kind == Collective::Kind::kCompareViews;
-  if (!compares && !IsStepAwaited()) return false;
-  // Do they compare at all, or have they started another transfer?
-  const RunId run = collectives_.front().run;
-  question_ = {BucketId({.run = static_cast<uint64_t>(run)}), TransferOf(run), 0};
-  members_.resize(static_cast<size_t>(peers_->size()));
-  std::iota(members_.begin(), members_.end(), 0);
+  if (!comparing_ || !AreCollectivesAwaited()) return false;
+  peers_->FindLate(&question_, &members_);
+  const Collective& front = collectives_.front();
+  if (front.kind == Collective::Kind::kCancel || front.kind == Collective::Kind::kCut) return true;
+  // Have they started the run, or another transfer as this run?
+  question_ = {BucketId({.run = static_cast<uint64_t>(front.run)}), TransferOf(front.run)};
   return true;
 }
 

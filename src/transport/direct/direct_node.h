@@ -40,6 +40,7 @@ class DirectPeer {
   // copies from there.
   bool CanRead(const DirectPlace& place) const { return place.segment > 0 || reads_; }
   bool reads() const { return reads_; }
+  bool writes_here() const { return writes_here_; }
   // Whether the peer can write to a place of this process's own, in the same ways.
   bool CanWriteHere(const DirectPlace& own) const { return own.segment > 0 || writes_here_; }
   // Where this process sees a place of the peer's; null: only the kernel can copy there.

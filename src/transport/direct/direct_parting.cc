@@ -45,11 +45,16 @@ bool DirectTransport::Part() {
     parted_ = true;
     lines_.clear();  // of offers alone
   }
+  TellCutOff();
   if (!broken_.ok()) return outstanding_ == 0;
   TellBacklogs();
   TellParting();
   EndSendsToParted();
   return outstanding_ == 0;
+}
+
+void DirectTransport::TellCutOff() {
+  cut_off_.Release(parted_, [this](Number number) { ended_.push_back(number); });
 }
 
 bool DirectTransport::MeetsSendsOf(int peer) const {

@@ -263,6 +263,7 @@ absl::StatusOr<int> DirectTransport::Poll(absl::Span<TransportEvent> events) {
   TellBacklogs();
   Hear();
   if (!broken_.ok()) return broken_;
+  TellCutOff();
   if (Copy(kBytesPerPoll) || first_ended_ < ended_.size()) {
     idle_polls_ = 0;
   } else if (++idle_polls_ % (parted_ ? kPollsPerLookParted : kPollsPerLook) == 0) {
@@ -300,7 +301,11 @@ void DirectTransport::End(Number number, absl::Status status) {
   if (At(number).claims_number != kNone) uses_claims_[At(number).claims_number] = false;
   At(number).status = std::move(status);
   At(number).state = State::kEnded;
-  ended_.push_back(number);
+  if (!parted_ && absl::IsUnavailable(At(number).status)) {
+    cut_off_.Hold(number);
+  } else {
+    ended_.push_back(number);
+  }
 }
 
 void DirectTransport::LookForEndedPeers() {

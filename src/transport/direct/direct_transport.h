@@ -17,6 +17,7 @@
 #include "transport/direct/direct_folder.h"
 #include "transport/direct/direct_node.h"
 #include "transport/direct/direct_place.h"
+#include "transport/last_words.h"
 #include "transport/node_transport.h"
 
 namespace sluice {
@@ -152,6 +153,7 @@ class DirectTransport final : public NearTransport {
   // False if it has to wait.
   bool TellOrKeep(int peer, const Unsaid& word);
   void TellBacklogs();
+  void TellCutOff();
   void Hear();
   void Take(int peer, const DirectMessage& message);
   void TakeAccept(int peer, const DirectMessage& accept);
@@ -217,6 +219,7 @@ class DirectTransport final : public NearTransport {
   std::vector<TransportOp> handed_over_;       // not taken yet
   std::vector<Number> ended_;                  // from first_ended_ on: not polled yet
   size_t first_ended_ = 0;
+  LastWords<Number> cut_off_;                               // ended, and not told of yet
   std::array<bool, DirectNode::kClaims> uses_claims_ = {};  // own ones, until a receive has ended
   Number next_claims_ = 0;
   bool parted_ = false;

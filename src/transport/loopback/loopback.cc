@@ -63,6 +63,12 @@ class LoopbackFabric final : public Fabric {
   absl::StatusOr<std::unique_ptr<Transport>> OpenTransport() override {
     return MakeLoopbackTransport(rank(), size(), control_->Messages(transports_++));
   }
+  WireReport DescribeWire(int /*peer*/) const override {
+    WireReport report;
+    report.wire = "loopback";
+    report.why = "all ranks are in one process";
+    return report;
+  }
   absl::Status CheckOtherThread() const override { return absl::OkStatus(); }
 
  private:

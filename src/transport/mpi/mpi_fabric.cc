@@ -81,6 +81,18 @@ class MpiFabric final : public Fabric {
 
   absl::Status CheckRanks() override { return processes_->Check(); }
 
+  WireReport DescribeWire(int /*peer*/) const override {
+    std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text = {};
+    int length = 0;
+    MPI_Get_library_version(text.data(), &length);
+    const std::string version(text.data(), static_cast<size_t>(length));
+    WireReport report;
+    report.wire = "mpi";
+    report.library = version.substr(0, version.find_first_of(",\n"));
+    report.why = "a fabric over MPI";
+    return report;
+  }
+
   absl::Status CheckOtherThread() const override {
     int level = MPI_THREAD_SINGLE;
     MPI_Query_thread(&level);

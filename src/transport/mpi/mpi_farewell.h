@@ -1,5 +1,12 @@
 // How ranks that part end each other's sends. Each says which of its sends nobody has met, and
 // takes in and drops what the others say so of. A send over MPI cannot be taken back.
+//
+// Ranks part after a failure alone, and then each sends one message to each other rank, most of
+// them empty. A tree would send fewer, but is not safe here, for two reasons. MPI keeps the order
+// of messages between two ranks. So a list that comes straight from its rank comes after all that
+// it names; one that comes through a third rank may overtake it. And a rank that has ended, which
+// is the failure as a rule, would cut off all ranks behind it. The orderly end of a communicator
+// needs none of this: it is a barrier of few messages (mpi_retired.h).
 #ifndef SLUICE_SRC_TRANSPORT_MPI_MPI_FAREWELL_H_
 #define SLUICE_SRC_TRANSPORT_MPI_MPI_FAREWELL_H_
 

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <list>
+#include <map>
 #include <mutex>
 #include <utility>
 
@@ -123,18 +124,33 @@ class Retired {
   bool failed_ = false;
 };
 
-// Those of this process. Whoever polls carries on with all of them, so that communicators of a
-// session that has ended are freed while the next one lives.
+// Those of this rank. Whoever polls carries on with all of them, so that communicators of a session
+// that has ended are freed while the next one lives.
 struct AllRetired {
   std::mutex mutex;
   std::list<Retired> list;
+  std::list<Retired> failed;
   std::atomic<int> count = 0;  // of `list`, to be read without the lock
 };
 
+// Communicators that are not freed yet, of all ranks in this process.
+std::atomic<int> under_way = 0;
+
+// A process is one rank. But a simulated MPI has many ranks in one process, and its calls act for
+// the rank that makes them. So each rank there carries on with its own communicators alone.
 AllRetired& All() {
   // Never destroyed: MPI may still read and write what the last ones keep.
-  static auto* const all = new AllRetired;
-  return *all;
+  static auto* const mutex = new std::mutex;
+  static auto* const all = new std::map<int, AllRetired>;
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  const std::lock_guard<std::mutex> lock(*mutex);
+  return (*all)[rank];
+}
+
+void SetCount(AllRetired* all) {
+  const int count = static_cast<int>(all->list.size());
+  under_way += count - all->count.exchange(count);
 }
 
 }  // namespace
@@ -144,14 +160,14 @@ void RetireMpiCommunicator(MPI_Comm comm, MpiUnfinished unfinished) {
   {
     const std::lock_guard<std::mutex> lock(all.mutex);
     all.list.emplace_back(comm, std::move(unfinished));
-    all.count = static_cast<int>(all.list.size());
+    SetCount(&all);
   }
   PollRetiredMpiCommunicators();
 }
 
 int PollRetiredMpiCommunicators() {
+  if (under_way == 0) return 0;
   AllRetired& all = All();
-  if (all.count == 0) return 0;
   const std::unique_lock<std::mutex> lock(all.mutex, std::try_to_lock);
   if (!lock.owns_lock()) return all.count;
   for (auto it = all.list.begin(); it != all.list.end();) {
@@ -162,15 +178,13 @@ int PollRetiredMpiCommunicators() {
       case Retired::Outcome::kOver:
         all.list.erase(it);
         break;
-      case Retired::Outcome::kFailed: {
-        static auto* const failed = new std::list<Retired>;
-        failed->splice(failed->end(), all.list, it);
+      case Retired::Outcome::kFailed:
+        all.failed.splice(all.failed.end(), all.list, it);
         break;
-      }
     }
     it = next;
   }
-  all.count = static_cast<int>(all.list.size());
+  SetCount(&all);
   return all.count;
 }
 

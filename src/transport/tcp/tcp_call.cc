@@ -18,15 +18,18 @@ constexpr int64_t kStaggerNs = 100'000'000;
 constexpr int64_t kRoundNs = 200'000'000;
 // A rank listens before others hear of its addresses. So who is refused so often comes too late.
 constexpr int kRefusedRounds = 5;
+// How often hosts are looked at that owe an answer.
+constexpr int64_t kHostLookNs = 1'000'000'000;
 
 }  // namespace
 
 TcpCall::TcpCall(const TcpIdentity& identity, int dst, const std::vector<TcpAddress>& addresses,
-                 int64_t timeout_ns)
+                 int64_t timeout_ns, absl::Duration silence)
     : identity_(identity),
       dst_(dst),
       addresses_(addresses),
       timeout_ns_(timeout_ns),
+      silence_(silence),
       failures_(addresses.size()) {
   lines_.reserve(addresses.size());
 }
@@ -48,6 +51,10 @@ TcpCall::State TcpCall::Progress(int64_t now_ns) {
     }
     ++i;
   }
+  if (now_ns - looked_for_silence_ns_ > kHostLookNs) {
+    looked_for_silence_ns_ = now_ns;
+    DropSilent();
+  }
   if (!lines_.empty() && AnyConnected()) return State::kCalls;
   if (now_ns - since_ns_ > timeout_ns_) return State::kFailed;
   if (!lines_.empty() || next_ < addresses_.size()) return State::kCalls;
@@ -58,6 +65,16 @@ TcpCall::State TcpCall::Progress(int64_t now_ns) {
   next_ = 0;
   next_dial_ns_ = now_ns + kRoundNs;
   return State::kCalls;
+}
+
+void TcpCall::DropSilent() {
+  std::erase_if(lines_, [this](const Line& line) {
+    if (!line.connected || !IsSilent(line.fd.get(), silence_)) return false;
+    doubtful_ = true;
+    proved_ = false;  // of this line, if of any
+    Note(*line.address, "its host gives no sign");
+    return true;
+  });
 }
 
 bool TcpCall::AnyConnected() const {
@@ -79,6 +96,7 @@ bool TcpCall::StartLine(const TcpAddress& address) {
   }
   Line& line = lines_.emplace_back();
   line.fd = *std::move(fd);
+  PrepareTcp(line.fd.get(), silence_);
   line.address = &address;
   return true;
 }

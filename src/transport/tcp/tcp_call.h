@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "transport/tcp/tcp_address.h"
 #include "transport/tcp/tcp_handshake.h"
 #include "transport/tcp/tcp_socket.h"
@@ -23,10 +24,11 @@ class TcpCall {
 
   // `identity` and `addresses` stay.
   TcpCall(const TcpIdentity& identity, int dst, const std::vector<TcpAddress>& addresses,
-          int64_t timeout_ns);
+          int64_t timeout_ns, absl::Duration silence);
 
   // Where there is nobody for the timeout, or nobody listens in any of several rounds: kFailed. Who
-  // has taken the connection and does not answer is waited for: its process may compute.
+  // has taken the connection and does not answer is waited for: its process may compute. But a host
+  // that gives no sign for `silence` counts as nobody.
   State Progress(int64_t now_ns);
   // This rank has given its proof. The other one may have taken the connection as theirs.
   bool has_proved() const { return proved_; }
@@ -54,12 +56,15 @@ class TcpCall {
   bool Fail(const Line& line, const std::string& why);
   void Note(const TcpAddress& address, const std::string& why);
   bool AnyConnected() const;
+  void DropSilent();
 
   const TcpIdentity& identity_;
   const int dst_;
   const std::vector<TcpAddress>& addresses_;
   const int64_t timeout_ns_;
+  const absl::Duration silence_;
   int64_t since_ns_ = 0;
+  int64_t looked_for_silence_ns_ = 0;
   int64_t next_dial_ns_ = 0;
   size_t next_ = 0;  // of addresses_
   int round_ = 0;

@@ -102,7 +102,8 @@ void TcpCore::StartCall(TcpPeer& peer) {
   SLUICE_CHECK(knows_peers_, "the links do not know their peers");
   peer.state = TcpPeer::State::kCalling;
   peer.call = std::make_unique<TcpCall>(identity_, peer.rank, peer.addresses,
-                                        absl::ToInt64Nanoseconds(options_.connect_timeout));
+                                        absl::ToInt64Nanoseconds(options_.connect_timeout),
+                                        options_.silence);
   calling_.push_back(peer.rank);
 }
 

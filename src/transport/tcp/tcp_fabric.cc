@@ -83,6 +83,8 @@ class TcpFabric final : public Fabric {
     return links_->OpenTransport(options_.number * kTcpFabricTransports + number);
   }
 
+  WireReport DescribeWire(int /*peer*/) const override { return options_.wire; }
+
   absl::Status CheckOtherThread() const override { return absl::OkStatus(); }
 
  private:

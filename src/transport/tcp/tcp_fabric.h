@@ -14,12 +14,15 @@
 namespace sluice {
 
 struct TcpFabricOptions {
+  // Makes its transports, of the numbers 0, 1, ... of this fabric. Null: TcpTransports. What it
+  // holds ends after the links, when what this rank had to say to others has left.
+  std::function<absl::StatusOr<std::unique_ptr<Transport>>(int number)> open_transport;
   std::shared_ptr<TcpLinks> links;  // which know their peers
   std::vector<int> node_of_rank;    // as Fabric has them
   // Which of several fabrics over the same links it is, equal on all ranks. 0 .. kMaxTcpFabrics - 1
   int number = 0;
-  // Makes its transports, of the numbers 0, 1, ... of this fabric. Null: TcpTransports.
-  std::function<absl::StatusOr<std::unique_ptr<Transport>>(int number)> open_transport;
+  // What its transports cross by, for Fabric::DescribeWire.
+  WireReport wire = {-1, -1, "tcp", "", "a fabric over TCP", ""};
   // What else tells which ranks have ended; null: nothing.
   std::function<absl::Status()> check_ranks;
 };

@@ -29,10 +29,10 @@ struct TcpLinksOptions {
   uint64_t world = 0;
   // How long this rank tries to reach another one that does not answer.
   absl::Duration connect_timeout = absl::Seconds(30);
-  // How long a stranger at this rank's port, or an address of another rank, may be silent.
+  // How long a stranger at this rank's port may be silent.
   absl::Duration handshake_timeout = absl::Seconds(10);
-  // After so long without any sign of another rank's host the connection counts as broken. The host
-  // gives signs while its process sleeps or computes.
+  // After so long without any sign of another rank's host the connection counts as broken, also one
+  // that is still being made. The host gives signs while its process sleeps or computes.
   absl::Duration silence = absl::Seconds(30);
 };
 

@@ -87,7 +87,15 @@ void TcpMailbox::End(int slot, absl::Status status) {
   last_ended_ = slot;
 }
 
+void TcpMailbox::CutOff(int slot, absl::Status status) {
+  Op& op = At(slot);
+  op.state = State::kCutOff;
+  op.status = std::move(status);
+  cut_off_.Hold(slot);
+}
+
 int TcpMailbox::Poll(absl::Span<TransportEvent> events) {
+  cut_off_.Release(parted_, [this](int slot) { End(slot, std::move(At(slot).status)); });
   size_t count = 0;
   for (; count < events.size() && first_ended_ >= 0; ++count) {
     const int slot = first_ended_;

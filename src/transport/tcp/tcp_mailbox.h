@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "sluice/transport.h"
+#include "transport/last_words.h"
 #include "transport/tcp/tcp_frame.h"
 #include "transport/tcp/tcp_rows.h"
 
@@ -53,6 +54,8 @@ class TcpMailbox {
   // Each as in Transport.
   void Reserve(int capacity);
   absl::Status Start(absl::Span<const TransportOp> ops);
+  // Events of operations that another rank's orderly end has cut off come late, or once this rank
+  // has parted: see LastWords.
   int Poll(absl::Span<TransportEvent> events);
   void Withdraw();
   int outstanding() const { return outstanding_; }
@@ -81,6 +84,7 @@ class TcpMailbox {
     kGranted,  // a send whose bytes go
     kWaits,    // a receive that nothing has met
     kMet,      // a receive whose bytes come
+    kCutOff,   // of which Poll does not tell yet
     kEnded,
   };
   struct Op {
@@ -126,6 +130,8 @@ class TcpMailbox {
 
   int TakeSlot(const TransportOp& op, State state);
   void End(int slot, absl::Status status);
+  // Ends the operation later: another rank has ended in the middle of it.
+  void CutOff(int slot, absl::Status status);
   void StartSend(int slot);
   void StartReceive(int slot);
   void TakeFromRoom(int slot, int offer);
@@ -161,6 +167,7 @@ class TcpMailbox {
   int first_free_ = -1;
   int first_ended_ = -1;
   int last_ended_ = -1;
+  LastWords<int> cut_off_;  // slots in state kCutOff
   int outstanding_ = 0;
   absl::flat_hash_map<uint64_t, Channel> channels_;
   std::vector<Offer> offers_;

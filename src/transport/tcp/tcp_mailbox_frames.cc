@@ -94,7 +94,8 @@ absl::Status TcpMailbox::OnOffer(int src, const TcpFrame& frame, TcpRows* rows) 
     return BreaksRules("an offer");
   }
   if (parted_) {
-    TellParted(src, /*gone=*/false);
+    // Told again: it may have opened its transport since, and had none to tell of the parting.
+    outlet_->Send(src, FrameOf(TcpFrameKind::kPart, 0));
     return absl::OkStatus();
   }
   Channel& channel = ChannelOf(src, frame.tag);
@@ -199,9 +200,9 @@ absl::Status TcpMailbox::OnMet(int src, const TcpFrame& frame) {
 absl::Status TcpMailbox::OnAbort(int src, const TcpFrame& frame) {
   Op* const op = Find(src, frame.slot, State::kMet);
   if (op == nullptr || op->eager) return absl::OkStatus();
-  End(static_cast<int>(frame.slot),
-      absl::UnavailableError(absl::StrCat(DescribeOp(op->op, rank_), ": rank ", src,
-                                          " has ended its transport before all bytes had come")));
+  CutOff(static_cast<int>(frame.slot), absl::UnavailableError(absl::StrCat(
+                                           DescribeOp(op->op, rank_), ": rank ", src,
+                                           " has ended its transport before all bytes had come")));
   return absl::OkStatus();
 }
 
@@ -244,7 +245,10 @@ void TcpMailbox::OnBroken(int peer, const absl::Status& why) {
   }
   for (int slot = 0; slot < static_cast<int>(ops_.size()); ++slot) {
     const Op& op = At(slot);
-    if (op.op.peer != peer || op.state == State::kFree || op.state == State::kEnded) continue;
+    if (op.op.peer != peer || op.state == State::kFree || op.state == State::kEnded ||
+        op.state == State::kCutOff) {
+      continue;
+    }
     End(slot, absl::UnavailableError(absl::StrCat(DescribeOp(op.op, rank_), ": ", why.message())));
   }
 }
@@ -256,8 +260,8 @@ void TcpMailbox::OnLeft(int peer) {
   for (int slot = 0; slot < static_cast<int>(ops_.size()); ++slot) {
     const Op& op = At(slot);
     if (op.op.peer != peer || (op.state != State::kGranted && op.state != State::kMet)) continue;
-    End(slot, absl::UnavailableError(absl::StrCat(DescribeOp(op.op, rank_), ": rank ", peer,
-                                                  " has left before all bytes had gone")));
+    CutOff(slot, absl::UnavailableError(absl::StrCat(DescribeOp(op.op, rank_), ": rank ", peer,
+                                                     " has left before all bytes had gone")));
   }
   if (parted_) EndSends(peer);
 }

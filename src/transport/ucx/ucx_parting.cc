@@ -39,12 +39,13 @@ bool UcxTransport::Part() {
     }
   }
   hub_->Advance();
+  TellCutOff();
   for (int rank = 0; rank < hub_->size(); ++rank) {
     const size_t at = static_cast<size_t>(rank);
     if (rank == hub_->rank() || !hub_->peer(rank).failure().ok()) continue;
     if (post_->parted[at] == 0 || heard_[at] == 0) return false;
   }
-  return active_ + ended_ == 0;
+  return OutstandingNow() == 0;
 }
 
 // Whatever it had let go before has been said before: records keep their order.

@@ -38,7 +38,7 @@ UcxTransport::~UcxTransport() {
 
 absl::Status UcxTransport::Reserve(int capacity) {
   const std::lock_guard<std::mutex> lock(hub_->mutex());
-  SLUICE_CHECK(active_ + ended_ == 0, "Reserve with operations outstanding");
+  SLUICE_CHECK(OutstandingNow() == 0, "Reserve with operations outstanding");
   if (capacity > UcxMeetings::kMaxAnnounced) {
     return absl::ResourceExhaustedError(absl::StrCat("a transport over UCX has room for ",
                                                      UcxMeetings::kMaxAnnounced,
@@ -56,7 +56,7 @@ absl::Status UcxTransport::Start(absl::Span<const TransportOp> ops) {
   const std::lock_guard<std::mutex> lock(hub_->mutex());
   CheckOps(ops, hub_->rank(), hub_->size(), traits());
   const int capacity = static_cast<int>(slots_.size());
-  if (absl::Status status = CheckCapacity(ops.size(), active_ + ended_, capacity); !status.ok()) {
+  if (absl::Status status = CheckCapacity(ops.size(), OutstandingNow(), capacity); !status.ok()) {
     return status;
   }
   for (const TransportOp& op : ops) StartOne(op);
@@ -181,13 +181,23 @@ void UcxTransport::Land(const UcxFlight& flight) {
 }
 
 void UcxTransport::End(Slot& slot, absl::Status status) {
-  TransportEvent& event = events_[static_cast<size_t>(first_ended_ + ended_) % events_.size()];
-  event.cookie = slot.op.cookie;
-  event.status = std::move(status);
-  ++ended_;
   --active_;
   slot.phase = Phase::kFree;
   free_.push_back(IndexOf(slot));
+  if (!parted_ && absl::IsUnavailable(status)) {
+    cut_off_.Hold({slot.op.cookie, std::move(status)});
+  } else {
+    AddEvent({slot.op.cookie, std::move(status)});
+  }
+}
+
+void UcxTransport::AddEvent(TransportEvent event) {
+  events_[static_cast<size_t>(first_ended_ + ended_) % events_.size()] = std::move(event);
+  ++ended_;
+}
+
+void UcxTransport::TellCutOff() {
+  cut_off_.Release(parted_, [this](TransportEvent event) { AddEvent(std::move(event)); });
 }
 
 absl::Status UcxTransport::LostError(const TransportOp& op, const absl::Status& why) const {
@@ -197,6 +207,7 @@ absl::Status UcxTransport::LostError(const TransportOp& op, const absl::Status& 
 absl::StatusOr<int> UcxTransport::Poll(absl::Span<TransportEvent> events) {
   const std::lock_guard<std::mutex> lock(hub_->mutex());
   if (ended_ == 0) hub_->Advance();
+  TellCutOff();
   const int count = std::min(ended_, static_cast<int>(events.size()));
   for (int i = 0; i < count; ++i) {
     events[static_cast<size_t>(i)] = std::move(events_[static_cast<size_t>(first_ended_)]);
@@ -208,7 +219,7 @@ absl::StatusOr<int> UcxTransport::Poll(absl::Span<TransportEvent> events) {
 
 int UcxTransport::outstanding() const {
   const std::lock_guard<std::mutex> lock(hub_->mutex());
-  return active_ + ended_;
+  return OutstandingNow();
 }
 
 }  // namespace sluice

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sluice/transport.h"
+#include "transport/last_words.h"
 #include "transport/ucx/ucx_flights.h"
 #include "transport/ucx/ucx_hub.h"
 #include "transport/ucx/ucx_meetings.h"
@@ -67,6 +68,7 @@ class UcxTransport final : public Transport {
     absl::Status failure;  // of a flight that cannot come whole
   };
 
+  int OutstandingNow() const { return active_ + ended_ + static_cast<int>(cut_off_.size()); }
   uint64_t NameOf(int slot) const {
     return uint64_t{slots_[static_cast<size_t>(slot)].uses} << 32 | static_cast<uint32_t>(slot);
   }
@@ -76,7 +78,11 @@ class UcxTransport final : public Transport {
 
   void StartOne(const TransportOp& op);
   void Tell(int rank, UcxRecord record);
+  // An operation that another rank's end has cut off is told of late, as LastWords has it: what UCX
+  // finds out may come before what control links bring.
   void End(Slot& slot, absl::Status status);
+  void AddEvent(TransportEvent event);
+  void TellCutOff();
   absl::Status LostError(const TransportOp& op, const absl::Status& why) const;
   void WithdrawNow();
   // Of this kind and phase with the rank.
@@ -89,7 +95,8 @@ class UcxTransport final : public Transport {
   std::vector<Slot> slots_;
   std::vector<int> free_;               // of slots_
   std::vector<TransportEvent> events_;  // a ring: ended_ events from first_ended_ on
-  int active_ = 0;
+  LastWords<TransportEvent> cut_off_;
+  int active_ = 0;  // started, and neither ended nor cut off
   int first_ended_ = 0;
   int ended_ = 0;
   std::vector<int> taken_;  // scratch: receives that are taken back

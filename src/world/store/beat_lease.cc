@@ -11,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "storage/own_thread.h"
@@ -23,8 +24,28 @@ namespace {
 // So often is a beat renewed within its lease.
 constexpr int kBeatsPerLease = 5;
 constexpr std::chrono::milliseconds kClaimAgain(50);
+// So often is a key changed for which others are quicker.
+constexpr int kChangeTries = 100;
 // A holder that dies while others look on is noticed after its lease, and this.
 constexpr int64_t kClaimSlackNs = 2'000'000'000;
+
+// Changes the key that belongs to a beat; an empty value removes the key. `renew` renews the beat,
+// or says with Aborted that the beat is another's by now. The value that is changed was read before
+// that. So if another holder has come, the value is still this one's, or is not changed.
+absl::Status ChangeHeld(Store& store, absl::string_view key, absl::string_view value,
+                        absl::FunctionRef<absl::Status()> renew) {
+  for (int tries = 0; tries < kChangeTries; ++tries) {
+    absl::StatusOr<std::string> before = store.Get(key, absl::ZeroDuration());
+    if (absl::IsDeadlineExceeded(before.status())) before = std::string();
+    if (!before.ok()) return before.status();
+    if (absl::Status status = renew(); !status.ok()) return status;
+    const auto now = store.CompareSet(key, *before, value);
+    if (!now.ok()) return now.status();
+    if (*now == value) return absl::OkStatus();
+  }
+  return absl::UnavailableError(
+      absl::StrCat("the store's key ", ShownBytes(key), " is changed by others all the time"));
+}
 
 class BeatLease : public Lease {
  public:
@@ -59,15 +80,21 @@ class BeatLease : public Lease {
     if (InChild()) return StoreForkedError();
     std::thread thread;
     {
-      const std::lock_guard<std::mutex> lock(state_->mutex);
-      if (std::exchange(state_->stopped, true)) return state_->released;
+      std::unique_lock<std::mutex> lock(state_->mutex);
+      if (std::exchange(state_->stopped, true)) {
+        // Another caller is about to know.
+        state_->changed.wait(lock, [this] { return state_->is_released; });
+        return CopyForThread(state_->released);
+      }
       thread = std::move(state_->thread);
     }
     state_->changed.notify_all();
     if (thread.joinable()) thread.join();
     absl::Status released = Remove();
     const std::lock_guard<std::mutex> lock(state_->mutex);
-    state_->released = released;
+    state_->released = CopyForThread(released);
+    state_->is_released = true;
+    state_->changed.notify_all();
     return released;
   }
 
@@ -77,7 +104,8 @@ class BeatLease : public Lease {
     std::condition_variable changed;
     std::thread thread;
     bool stopped = false;
-    absl::Status status;    // of the lease
+    absl::Status status;  // of the lease
+    bool is_released = false;
     absl::Status released;  // what Release came to
   };
 
@@ -86,11 +114,9 @@ class BeatLease : public Lease {
   // The thread has ended.
   absl::Status Remove() {
     if (absl::IsAborted(state_->status)) return absl::OkStatus();  // others have removed it
-    // The beat is this holder's until the key is gone. So the key is not another's by then.
-    if (absl::Status status = RenewOnce(); !status.ok()) {
-      return absl::IsAborted(status) ? absl::OkStatus() : status;
-    }
-    if (absl::Status status = store_.Set(key_, ""); !status.ok()) return status;
+    const absl::Status status = ChangeHeld(store_, key_, "", [this] { return RenewOnce(); });
+    if (absl::IsAborted(status)) return absl::OkStatus();  // likewise
+    if (!status.ok()) return status;
     return store_.CompareSet(beat_key_, text_, "").status();
   }
 
@@ -191,8 +217,20 @@ absl::StatusOr<bool> Claim(Store& store, StoreBeats& beats, absl::string_view ke
 }
 
 // Sets the key itself, once the beat is this holder's.
-absl::Status SetHeld(Store& store, absl::string_view key, absl::string_view value, bool was_held) {
-  if (was_held) return store.Set(key, value);
+absl::Status SetHeld(Store& store, absl::string_view key, absl::string_view value, bool was_held,
+                     StoreBeat* beat) {
+  if (was_held) {
+    // A dead holder's value may be there. This process may have been stopped since it took the
+    // beat, and be taken for dead itself.
+    const absl::Status status = ChangeHeld(store, key, value, [&]() -> absl::Status {
+      const std::string before = beat->Text();
+      ++beat->count;
+      const auto now = store.CompareSet(absl::StrCat(kStoreBeatPrefix, key), before, beat->Text());
+      if (!now.ok()) return now.status();
+      return *now == beat->Text() ? absl::OkStatus() : absl::AbortedError("");
+    });
+    return absl::IsAborted(status) ? HeldAlready(key) : status;
+  }
   const auto before = store.Get(key, absl::ZeroDuration());
   if (!before.ok() && !absl::IsDeadlineExceeded(before.status())) return before.status();
   if (!before.ok()) {
@@ -215,10 +253,10 @@ absl::StatusOr<std::unique_ptr<Lease>> HoldByBeats(Store& store, StoreBeats& bea
   }
   auto name = MakeHolderName();
   if (!name.ok()) return name.status();
-  const StoreBeat beat = {*std::move(name), absl::ToInt64Milliseconds(lease), 0};
+  StoreBeat beat = {*std::move(name), absl::ToInt64Milliseconds(lease), 0};
   const auto was_held = Claim(store, beats, key, beat.Text());
   if (!was_held.ok()) return was_held.status();
-  if (absl::Status status = SetHeld(store, key, value, *was_held); !status.ok()) {
+  if (absl::Status status = SetHeld(store, key, value, *was_held, &beat); !status.ok()) {
     static_cast<void>(store.CompareSet(absl::StrCat(kStoreBeatPrefix, key), beat.Text(), ""));
     return status;
   }

@@ -1,10 +1,6 @@
 // Reading beats, and judging by the watcher's own clock.
 #include "world/store/store_beats.h"
 
-#include <sys/random.h>
-
-#include <array>
-#include <cerrno>
 #include <utility>
 
 #include "absl/strings/escaping.h"
@@ -13,11 +9,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "world/store/store_clock.h"
+#include "world/store/store_proof.h"
 
 namespace sluice {
 namespace {
 
 constexpr int64_t kLongestLeaseMs = 3'600'000;
+// So often is a dead holder's key removed for which others are quicker.
+constexpr int kRemoveTries = 100;
 
 }  // namespace
 
@@ -40,11 +39,10 @@ StoreBeat StoreBeat::Parse(absl::string_view text) {
 }
 
 absl::StatusOr<std::string> MakeHolderName() {
-  std::array<char, 12> bytes = {};
-  if (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
-    return absl::UnavailableError(absl::StrCat("no random numbers: errno ", errno));
-  }
-  return absl::BytesToHexString(absl::string_view(bytes.data(), bytes.size()));
+  constexpr size_t kNameBytes = 12;
+  const absl::StatusOr<std::string> bytes = MakeStoreRandom(kNameBytes);
+  if (!bytes.ok()) return bytes.status();
+  return absl::BytesToHexString(*bytes);
 }
 
 bool StoreBeats::IsOverLocked(absl::string_view beat_key, absl::string_view value,
@@ -91,13 +89,22 @@ bool RemoveDeadKey(Store& store, absl::string_view beat_key, absl::string_view b
   const auto now = store.CompareSet(beat_key, beat, own);
   if (!now.ok()) return true;
   if (*now != own) return StoreBeat::Parse(*now).holder != dead.holder;
+  // Whoever changes the key meanwhile leaves it the dead holder's.
   const absl::string_view key = beat_key.substr(kStoreBeatPrefix.size());
-  const auto value = store.Get(key, absl::ZeroDuration());
-  if (value.ok() ? !store.CompareSet(key, *value, "").ok()
-                 : !absl::IsDeadlineExceeded(value.status())) {
-    return true;
+  for (int tries = 0; tries < kRemoveTries; ++tries) {
+    const auto value = store.Get(key, absl::ZeroDuration());
+    bool is_gone = absl::IsDeadlineExceeded(value.status());
+    if (value.ok()) {
+      const auto left = store.CompareSet(key, *value, "");
+      if (!left.ok()) return true;
+      is_gone = left->empty();
+    }
+    if (is_gone) {
+      static_cast<void>(store.CompareSet(beat_key, own, ""));
+      return true;
+    }
+    if (!value.ok()) return true;
   }
-  static_cast<void>(store.CompareSet(beat_key, own, ""));
   return true;
 }
 

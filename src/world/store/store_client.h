@@ -9,6 +9,7 @@
 
 #include "absl/strings/string_view.h"
 #include "world/store/store_greeting.h"
+#include "world/store/store_outbox.h"
 #include "world/store/store_socket.h"
 #include "world/store/store_wire.h"
 
@@ -26,16 +27,16 @@ struct StoreClient {
 
   // With more than this unsent, a client is not listened to.
   static constexpr size_t kRoomBytes = size_t{256} << 10;
+  // So much is read at once of one that has not proved itself: a greeting is less.
+  static constexpr size_t kStrangerBytes = 2 * kMaxGreetingBytes;
 
-  size_t unsent() const { return out.size() - sent; }
-  bool HasRoom() const { return unsent() < kRoomBytes; }
+  size_t unsent() const { return outbox.unsent().size(); }
 
   StoreSocket socket;
   ServerGreeting greeting;
   Stage stage = Stage::kGreeting;
   StoreInbox inbox{kMaxGreetingBytes};
-  std::string out;
-  size_t sent = 0;       // of out
+  StoreOutbox outbox;
   int64_t end_ns = 0;    // of greeting, or of leaving
   int64_t heard_ns = 0;  // its last whole frame
   int64_t wrote_ns = 0;  // when it took bytes last, or had none to take

@@ -39,10 +39,12 @@ StoreLink::StoreLink(const StoreAddress& address, const std::string& token, absl
 
 absl::StatusOr<std::shared_ptr<StoreLink>> StoreLink::Open(const StoreAddress& address,
                                                            const std::string& token,
-                                                           absl::Duration timeout) {
+                                                           absl::Duration timeout,
+                                                           absl::Duration connect_timeout) {
   std::shared_ptr<StoreLink> link(new StoreLink(address, token, timeout));
   if (!link->wake_ || !link->stop_) return absl::ErrnoToStatus(errno, "eventfd");
-  auto connection = ConnectInTime(address, link->side_, StoreNowNs() + StoreWaitNs(timeout));
+  auto connection =
+      ConnectInTime(address, link->side_, StoreNowNs() + StoreWaitNs(connect_timeout));
   if (!connection.ok()) return connection.status();
   link->connection_ = *std::move(connection);
   link->fate_ = std::make_shared<StoreFate>();
@@ -112,6 +114,7 @@ void StoreLink::Post(const StoreRequest& request, const std::shared_ptr<StoreFat
 
 void StoreLink::AddLease(int64_t lease_ms) {
   const std::lock_guard<std::mutex> lock(mutex_);
+  if (leases_ms_.empty() || lease_ms < *leases_ms_.begin()) tightened_ns_ = StoreNowNs();
   leases_ms_.insert(lease_ms);
   Wake();
 }

@@ -44,9 +44,11 @@ class StoreLink {
     std::shared_ptr<StoreFate> fate;
   };
 
+  // `timeout` is that of each call.
   static absl::StatusOr<std::shared_ptr<StoreLink>> Open(const StoreAddress& address,
                                                          const std::string& token,
-                                                         absl::Duration timeout);
+                                                         absl::Duration timeout,
+                                                         absl::Duration connect_timeout);
   ~StoreLink();
   StoreLink(const StoreLink&) = delete;
   StoreLink& operator=(const StoreLink&) = delete;
@@ -83,7 +85,13 @@ class StoreLink {
   absl::Status TakeFrame(absl::string_view frame);
   void SendRequests(int64_t now_ns);
   void Break(const absl::Status& why);
-  int64_t SilenceNs() const;
+  // How long the server may be silent, and since when that counts. Who was content with rare words
+  // and now holds a key of a short lease gives the server that lease's time to speak.
+  struct Silence {
+    int64_t limit_ns = 0;
+    int64_t since_ns = 0;
+  };
+  Silence AllowedSilence() const;
 
   void Wake() const;
   bool Stopped();
@@ -111,6 +119,7 @@ class StoreLink {
   absl::flat_hash_map<uint32_t, std::shared_ptr<Pending>> calls_;
   std::string requests_;  // that the thread has not taken yet
   std::multiset<int64_t> leases_ms_;
+  int64_t tightened_ns_ = 0;  // when the shortest lease became shorter
   std::shared_ptr<StoreFate> fate_;
   absl::Status lost_;  // once another store answers
 };

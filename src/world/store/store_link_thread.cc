@@ -23,10 +23,10 @@ int64_t PingEveryNs(int64_t silence_ns) { return std::min(kPingNs, silence_ns / 
 
 }  // namespace
 
-int64_t StoreLink::SilenceNs() const {
+StoreLink::Silence StoreLink::AllowedSilence() const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (!leases_ms_.empty()) return *leases_ms_.begin() * kStoreNsPerMs;
-  return std::max(StoreWaitNs(timeout_), kLeastSilenceNs);
+  if (leases_ms_.empty()) return {std::max(StoreWaitNs(timeout_), kLeastSilenceNs), heard_ns_};
+  return {*leases_ms_.begin() * kStoreNsPerMs, std::max(heard_ns_, tightened_ns_)};
 }
 
 void StoreLink::Run() {
@@ -77,8 +77,8 @@ void StoreLink::Reconnect() {
 }
 
 void StoreLink::Attend() {
-  const int64_t silence_ns = SilenceNs();
-  const int64_t every_ns = PingEveryNs(silence_ns);
+  const Silence silence = AllowedSilence();
+  const int64_t every_ns = PingEveryNs(silence.limit_ns);
   SendRequests(StoreNowNs());
   if (!connection_.socket) return;
   const short writes = sent_ < unsent_.size() ? POLLOUT : 0;
@@ -86,7 +86,7 @@ void StoreLink::Attend() {
                   {wake_.get(), POLLIN, 0}};
   // A ping goes out after what is being sent.
   const int64_t ping_ns = writes != 0 ? kStoreNever : pinged_ns_ + every_ns;
-  const int64_t next_ns = std::min(ping_ns, heard_ns_ + silence_ns + kStoreNsPerMs);
+  const int64_t next_ns = std::min(ping_ns, silence.since_ns + silence.limit_ns + kStoreNsPerMs);
   static_cast<void>(poll(fds, 2, StoreWaitMs(StoreNowNs(), next_ns)));
   if ((fds[1].revents & POLLIN) != 0) {
     eventfd_t count = 0;
@@ -98,10 +98,10 @@ void StoreLink::Attend() {
     Break(status);
     return;
   }
-  if (asked_ns - heard_ns_ > silence_ns) {
-    Break(
-        absl::UnavailableError(absl::StrCat("the store at ", address_.Text(), " was silent for ",
-                                            absl::FormatDuration(absl::Nanoseconds(silence_ns)))));
+  if (asked_ns - std::max(heard_ns_, silence.since_ns) > silence.limit_ns) {
+    const std::string limit = absl::FormatDuration(absl::Nanoseconds(silence.limit_ns));
+    Break(absl::UnavailableError(
+        absl::StrCat("the store at ", address_.Text(), " was silent for ", limit)));
   }
 }
 
@@ -142,7 +142,7 @@ absl::Status StoreLink::TakeFrame(absl::string_view frame) {
 }
 
 void StoreLink::SendRequests(int64_t now_ns) {
-  const int64_t every_ns = PingEveryNs(SilenceNs());
+  const int64_t every_ns = PingEveryNs(AllowedSilence().limit_ns);
   if (sent_ == unsent_.size()) {
     unsent_.clear();
     sent_ = 0;

@@ -132,7 +132,7 @@ bool StoreLoop::RemoveUnproven() {
 
 void StoreLoop::WatchFor(uint64_t id, StoreClient* client) {
   uint32_t wanted = EPOLLRDHUP;
-  if (client->HasRoom()) wanted |= EPOLLIN;
+  if (HasRoom(*client)) wanted |= EPOLLIN;
   if (client->unsent() > 0) wanted |= EPOLLOUT;
   if (client->watched == wanted) return;
   client->watched = wanted;
@@ -146,7 +146,10 @@ void StoreLoop::PartFrom(uint64_t id, StoreClient* client, const absl::Status& w
     desk_.Forget(id);
   }
   client->stage = StoreClient::Stage::kLeaving;
-  client->end_ns = StoreNowNs() + StoreWaitNs(limits_.hello);
+  client->inbox = StoreInbox(kMaxGreetingBytes);
+  queued_ -= client->outbox.DropUnbegun();
+  client->wrote_ns = StoreNowNs();
+  client->end_ns = client->wrote_ns + StoreWaitNs(limits_.hello);
   ExpectAt(client->end_ns);
   Queue(client, EncodeError(why));
   static_cast<void>(Flush(id, client));
@@ -194,8 +197,16 @@ void StoreLoop::Expire(int64_t looked_ns) {
   }
   for (const uint64_t id : over) {
     StoreClient& client = clients_.at(id);
-    if (client.stage != StoreClient::Stage::kMember || client.unsent() > 0) {
+    if (client.stage != StoreClient::Stage::kMember) {
       Remove(id);
+      continue;
+    }
+    if (client.unsent() > 0) {
+      PartFrom(id, &client,
+               absl::ResourceExhaustedError(
+                   absl::StrCat("this client has taken nothing of its answers for ",
+                                absl::FormatDuration(limits_.hello), ", and ", client.unsent(),
+                                " bytes lie here: its keys are removed, and others see it gone")));
       continue;
     }
     const int64_t silent_ns = EndOf(id, client) - client.heard_ns;

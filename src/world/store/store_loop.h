@@ -40,11 +40,13 @@ class StoreLoop {
   // Takes the frames that have come, as long as there is room for the replies. False: it left.
   bool TakeFrames(uint64_t id, StoreClient* client);
   absl::Status TakeFrame(uint64_t id, StoreClient* client, absl::string_view frame);
-  void Queue(StoreClient* client, absl::string_view bytes);
+  // Whether a client may be listened to, as far as its answers and those of all have room.
+  bool HasRoom(const StoreClient& client) const;
+  void Queue(StoreClient* client, absl::string_view frames);
   // Sends what it can. False: the connection has ended, and the client is no more.
   bool Flush(uint64_t id, StoreClient* client);
   void WatchFor(uint64_t id, StoreClient* client);
-  // Tells it why, and hears nothing of it any more. Its keys go.
+  // Tells it why in place of answers, and hears nothing of it any more. Its keys go.
   void PartFrom(uint64_t id, StoreClient* client, const absl::Status& why);
   void Remove(uint64_t id);
   // The one that has waited longest without proving itself. False: there is none.

@@ -12,10 +12,16 @@
 namespace sluice {
 namespace {
 
-// So much may lie unsent for all clients together before long answers wait.
+// So much may lie unsent for all clients together. Then long answers wait, and whoever has answers
+// to take is not listened to.
 constexpr size_t kMaxQueuedBytes = size_t{64} << 20;
 
 }  // namespace
+
+bool StoreLoop::HasRoom(const StoreClient& client) const {
+  if (client.outbox.empty()) return true;
+  return client.unsent() < StoreClient::kRoomBytes && queued_ < kMaxQueuedBytes;
+}
 
 void StoreLoop::Attend(uint64_t id, uint32_t events) {
   const auto at = clients_.find(id);
@@ -24,7 +30,7 @@ void StoreLoop::Attend(uint64_t id, uint32_t events) {
   if ((events & EPOLLOUT) != 0 && !Flush(id, client)) return;
   // Replies have left: there may be room for what came before.
   if (!TakeFrames(id, client)) return;
-  if ((events & EPOLLIN) != 0 && client->HasRoom()) {
+  if ((events & EPOLLIN) != 0 && HasRoom(*client)) {
     Read(id, client);
     return;
   }
@@ -38,7 +44,10 @@ void StoreLoop::Attend(uint64_t id, uint32_t events) {
 
 void StoreLoop::Read(uint64_t id, StoreClient* client) {
   std::string bytes;
-  const StoreIo io = ReadSome(client->socket.get(), &bytes);
+  const bool is_stranger = client->stage == StoreClient::Stage::kGreeting;
+  const StoreIo io = is_stranger
+                         ? ReadSome(client->socket.get(), &bytes, StoreClient::kStrangerBytes)
+                         : ReadSome(client->socket.get(), &bytes);
   if (client->stage != StoreClient::Stage::kLeaving) {
     client->inbox.Append(bytes);
     if (!TakeFrames(id, client)) return;
@@ -51,7 +60,7 @@ void StoreLoop::Read(uint64_t id, StoreClient* client) {
 }
 
 bool StoreLoop::TakeFrames(uint64_t id, StoreClient* client) {
-  while (client->stage != StoreClient::Stage::kLeaving && client->HasRoom()) {
+  while (client->stage != StoreClient::Stage::kLeaving && HasRoom(*client)) {
     const auto frame = client->inbox.Next();
     if (frame.ok() && frame->empty()) return true;
     const absl::Status status = frame.ok() ? TakeFrame(id, client, *frame) : frame.status();
@@ -94,38 +103,33 @@ absl::Status StoreLoop::TakeFrame(uint64_t id, StoreClient* client, absl::string
   return absl::OkStatus();
 }
 
-void StoreLoop::Queue(StoreClient* client, absl::string_view bytes) {
+void StoreLoop::Queue(StoreClient* client, absl::string_view frames) {
   if (client->unsent() == 0) {
     client->wrote_ns = StoreNowNs();
     ExpectAt(client->wrote_ns + StoreWaitNs(limits_.hello));
   }
-  client->out.append(bytes.data(), bytes.size());
-  queued_ += bytes.size();
+  client->outbox.Append(frames);
+  queued_ += frames.size();
 }
 
 bool StoreLoop::Flush(uint64_t id, StoreClient* client) {
   while (client->unsent() > 0) {
-    const StoreIo io =
-        WriteSome(client->socket.get(), absl::string_view(client->out).substr(client->sent));
+    const StoreIo io = WriteSome(client->socket.get(), client->outbox.unsent());
     if (io.ended) {
       Remove(id);
       return false;
     }
     if (io.bytes == 0) break;
-    client->sent += io.bytes;
+    client->outbox.NoteSent(io.bytes);
     queued_ -= io.bytes;
     client->wrote_ns = StoreNowNs();
   }
-  if (client->unsent() == 0) {
-    client->sent = 0;
-    client->out.clear();
-    if (client->out.capacity() > StoreClient::kRoomBytes) client->out.shrink_to_fit();
-    // What it still sends is read and dropped: with bytes unread, the system would take back the
-    // error that was sent to it.
-    if (client->stage == StoreClient::Stage::kLeaving && !client->shut) {
-      client->shut = true;
-      shutdown(client->socket.get(), SHUT_WR);
-    }
+  // What it still sends is read and dropped: with bytes unread, the system would take back the
+  // error that was sent to it.
+  const bool is_told = client->stage == StoreClient::Stage::kLeaving && client->outbox.empty();
+  if (is_told && !client->shut) {
+    client->shut = true;
+    shutdown(client->socket.get(), SHUT_WR);
   }
   WatchFor(id, client);
   return true;
@@ -134,7 +138,7 @@ bool StoreLoop::Flush(uint64_t id, StoreClient* client) {
 void StoreLoop::AnswerDue() {
   const auto can_take = [&](uint64_t id) {
     const auto at = clients_.find(id);
-    return at != clients_.end() && at->second.HasRoom() && queued_ < kMaxQueuedBytes;
+    return at != clients_.end() && HasRoom(at->second) && queued_ < kMaxQueuedBytes;
   };
   std::vector<uint64_t> answered;
   desk_.AnswerDue(StoreNowNs(), can_take, [&](uint64_t id, const StoreReply& reply) {

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -85,6 +86,7 @@ absl::StatusOr<SocketAddress> AddressOfSocket(int fd) {
 }
 
 void SetConnectionOptions(int fd) {
+  constexpr int kSystemBytes = 256 << 10;
   const auto set = [&](int level, int name, int value) {
     setsockopt(fd, level, name, &value, sizeof(value));
   };
@@ -93,13 +95,15 @@ void SetConnectionOptions(int fd) {
   set(IPPROTO_TCP, TCP_KEEPIDLE, 30);
   set(IPPROTO_TCP, TCP_KEEPINTVL, 10);
   set(IPPROTO_TCP, TCP_KEEPCNT, 3);
+  set(SOL_SOCKET, SO_SNDBUF, kSystemBytes);
+  set(SOL_SOCKET, SO_RCVBUF, kSystemBytes);
 }
 
-StoreIo ReadSome(int fd, std::string* bytes) {
+StoreIo ReadSome(int fd, std::string* bytes, size_t most) {
   std::array<char, size_t{64} << 10> room;
   ssize_t got = 0;
   do {
-    got = recv(fd, room.data(), room.size(), 0);
+    got = recv(fd, room.data(), std::min(room.size(), most), 0);
   } while (got < 0 && errno == EINTR);
   if (got > 0) {
     bytes->append(room.data(), static_cast<size_t>(got));

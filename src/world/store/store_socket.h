@@ -39,7 +39,8 @@ class StoreSocket {
 // All sockets do not wait. errno is that of the call on error.
 absl::StatusOr<StoreSocket> ListenAt(const SocketAddress& address);
 absl::StatusOr<SocketAddress> AddressOfSocket(int fd);
-// Sends at once, and notices a host that has gone within about a minute.
+// Sends at once, and notices a host that has gone within about a minute. The system keeps a few
+// hundred KiB for it each way: left alone, it would keep MiB for a side that takes nothing.
 void SetConnectionOptions(int fd);
 
 // What a read or write came to.
@@ -47,8 +48,8 @@ struct StoreIo {
   size_t bytes = 0;
   bool ended = false;  // by the other side, or by an error: nothing comes or goes any more
 };
-// Appends what has come, at most 64 KiB.
-StoreIo ReadSome(int fd, std::string* bytes);
+// Appends what has come, at most `most` bytes, and 64 KiB.
+StoreIo ReadSome(int fd, std::string* bytes, size_t most = size_t{64} << 10);
 StoreIo WriteSome(int fd, absl::string_view bytes);
 
 }  // namespace sluice

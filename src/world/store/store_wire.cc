@@ -179,6 +179,15 @@ absl::Status ParseError(absl::string_view frame) {
   return MakeStatus(code, Printable(text));
 }
 
+FrameSpan FrameAt(absl::string_view frames, size_t at) {
+  FrameSpan span;
+  while (span.end < frames.size() && span.end <= at) {
+    span.begin = span.end;
+    span.end += kLengthBytes + Fields(frames.substr(span.begin)).TakeNumber<uint32_t>();
+  }
+  return span.end <= at ? FrameSpan{span.end, span.end} : span;
+}
+
 absl::StatusOr<absl::string_view> StoreInbox::Next() {
   if (taken_ == bytes_.size()) {
     bytes_.clear();

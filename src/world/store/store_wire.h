@@ -72,6 +72,14 @@ std::string EncodeRequest(const StoreRequest& request);
 std::string EncodeReply(const StoreReply& reply);
 std::string EncodeError(const absl::Status& status);
 
+// Of frames one after the other: where the one begins and ends that has the byte `at`. At the end
+// of all frames both are that end.
+struct FrameSpan {
+  size_t begin = 0;
+  size_t end = 0;
+};
+FrameSpan FrameAt(absl::string_view frames, size_t at);
+
 // Of what follows the length. InvalidArgument: it is not such a frame, to the last byte.
 absl::StatusOr<StoreRequest> ParseRequest(absl::string_view frame);
 absl::StatusOr<StoreReply> ParseReply(absl::string_view frame);

@@ -177,16 +177,18 @@ absl::StatusOr<std::unique_ptr<Store>> ConnectStore(absl::string_view address,
                                                     const StoreOptions& options) {
   const auto parsed = ParseStoreAddress(address);
   if (!parsed.ok()) return parsed.status();
-  if (options.timeout <= absl::ZeroDuration()) {
+  const absl::Duration connect_timeout = options.connect_timeout.value_or(options.timeout);
+  const absl::Duration shorter = std::min(options.timeout, connect_timeout);
+  if (shorter <= absl::ZeroDuration()) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "the timeout of a store is ", absl::FormatDuration(options.timeout), ", not more than 0"));
+        "the timeout of a store is ", absl::FormatDuration(shorter), ", not more than 0"));
   }
   if (options.token.size() > kMaxStoreTokenBytes) {
     return absl::InvalidArgumentError(absl::StrCat("the token of a store has ",
                                                    options.token.size(), " bytes, more than ",
                                                    kMaxStoreTokenBytes));
   }
-  auto link = StoreLink::Open(*parsed, options.token, options.timeout);
+  auto link = StoreLink::Open(*parsed, options.token, options.timeout, connect_timeout);
   if (!link.ok()) return link.status();
   return std::make_unique<TcpStore>(*std::move(link));
 }

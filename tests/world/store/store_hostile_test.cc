@@ -1,6 +1,8 @@
 // A server among strangers and clients that send nonsense, or nothing: others do not notice.
+#include <malloc.h>
 #include <sys/resource.h>
 
+#include <bit>
 #include <chrono>
 #include <limits>
 #include <memory>
@@ -14,6 +16,7 @@
 #include "gtest/gtest.h"
 #include "sluice/store.h"
 #include "world/store/raw_client.h"
+#include "world/store/store_greeting.h"
 #include "world/store/store_tools.h"
 #include "world/store/store_wire.h"
 
@@ -58,6 +61,25 @@ TEST(StoreHostileTest, GarbageOfAMemberEndsItsConnectionOnly) {
     EXPECT_TRUE(absl::IsInvalidArgument(broken.AwaitError()));
     EXPECT_TRUE(broken.AwaitEnd());
     EXPECT_TRUE(IsGone(*member, "m/1"));
+  }
+}
+
+// As members of another release, or of a host that writes numbers the other way round.
+TEST(StoreHostileTest, OtherVersionsAndByteOrdersAreTurnedAway) {
+  const auto server = Serve(Patient());
+  const auto member = Reach(*server);
+  StoreSide newer;
+  newer.version = kStoreVersion + 1;
+  StoreSide swapped;
+  swapped.byte_order = std::endian::native == std::endian::little ? 2 : 1;
+  for (const StoreSide& side : {newer, swapped}) {
+    RawClient stranger(server->port());
+    ClientGreeting greeting(&side);
+    EXPECT_TRUE(stranger.Send(*greeting.Hello()));
+    const absl::Status error = stranger.AwaitError();
+    EXPECT_TRUE(absl::IsFailedPrecondition(error)) << error;
+    EXPECT_TRUE(stranger.AwaitEnd());
+    EXPECT_TRUE(member->Set("b", "member").ok());
   }
 }
 
@@ -173,6 +195,28 @@ std::vector<std::unique_ptr<RawClient>> ManySilent(const StoreServer& server, si
     EXPECT_TRUE(silent.back()->connected());
   }
   return silent;
+}
+
+// What they send before they have proved themselves is not kept.
+TEST(StoreHostileTest, StrangersTakeLittleMemory) {
+  constexpr size_t kStrangers = 200;
+  const auto server = Serve(Patient());
+  const auto member = Reach(*server);
+  const auto strangers = ManySilent(*server, kStrangers);
+  if (strangers.empty()) GTEST_SKIP() << "this process may not have so many descriptors";
+  EXPECT_TRUE(member->Set("a", "1").ok());
+  const auto in_use = [] {
+    const auto memory = mallinfo2();
+    return memory.uordblks + memory.hblkhd;
+  };
+  const size_t before = in_use();
+  // A frame that is too long, and much behind it.
+  std::string garbage = std::string("\x01\x01\x00\x00", 4) + std::string(60'000, 'x');
+  for (const auto& stranger : strangers) EXPECT_TRUE(stranger->Send(garbage));
+  for (const auto& stranger : strangers) EXPECT_FALSE(stranger->AwaitError().ok());
+  const size_t after = in_use();
+  // 64 KiB of each had been kept for as long as its connection stood.
+  EXPECT_LE(after, before + kStrangers * 16'000);
 }
 
 TEST(StoreHostileTest, AThousandSilentConnectionsHinderNobody) {

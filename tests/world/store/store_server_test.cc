@@ -82,6 +82,28 @@ TEST(StoreServerTest, AMemberThatReadsNothingIsPartedFrom) {
   EXPECT_EQ(other->List("big/")->size(), 100u);
 }
 
+// It hears why when it reads again, after the answer that had begun to leave.
+TEST(StoreServerTest, AMemberThatReadsNothingIsTold) {
+  StoreServerOptions options = Patient();
+  options.limits.hello = absl::Seconds(5);
+  const auto server = Serve(options);
+  const auto other = Reach(*server);
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_TRUE(other->Set(absl::StrCat("big/", i), std::string(kMaxStoreValueBytes, 'v')).ok());
+  }
+  RawClient deaf(server->port());
+  ASSERT_TRUE(deaf.Greet());
+  EXPECT_TRUE(deaf.Send(Request(StoreCall::kHold, "m/1", "here", 3'600'000)));
+  for (uint32_t id = 2; id < 50; ++id) {
+    EXPECT_TRUE(deaf.Send(Request(StoreCall::kList, "big/", "", 0, id)));
+  }
+  EXPECT_TRUE(IsGone(*other, "m/1"));
+  const absl::Status told = deaf.AwaitError();
+  EXPECT_TRUE(absl::IsResourceExhausted(told)) << told;
+  EXPECT_THAT(std::string(told.message()), HasSubstr("taken nothing of its answers for 5s"));
+  EXPECT_TRUE(deaf.AwaitEnd());
+}
+
 TEST(StoreServerTest, AHolderThatFallsSilentLosesItsKeys) {
   const auto server = Serve(Patient());
   const auto other = Reach(*server);

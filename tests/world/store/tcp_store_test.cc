@@ -184,6 +184,89 @@ TEST(TcpStoreTest, APartitionEndsTheLeaseAtBothEnds) {
   EXPECT_TRUE(status.ok()) << status;
 }
 
+// The server closes its half, as after a cut that nobody tells the client of: the lease ends.
+TEST(TcpStoreTest, HalfAConnectionEndsTheLease) {
+  const auto server = Serve();
+  TestProxy proxy(server->port());
+  const auto direct = Reach(*server);
+  const auto store = ConnectStore(proxy.address(), Limit(absl::Minutes(2)));
+  ASSERT_TRUE(store.ok()) << store.status();
+  const auto lease = (*store)->Hold("m/1", "here", absl::Seconds(1));
+  ASSERT_TRUE(lease.ok()) << lease.status();
+  proxy.CutServers();
+  EXPECT_TRUE(IsGone(*direct, "m/1"));
+  ExpectUnavailable((*store)->Get("never", kForEver).status(), proxy.address());
+  ExpectUnavailable((*lease)->status(), proxy.address());
+  absl::Status status;
+  do {
+    status = (*store)->Set("back", "1");
+  } while (absl::IsUnavailable(status));
+  EXPECT_TRUE(status.ok()) << status;
+}
+
+// The client closes its half, and the server is not told: only the lease ends the hold.
+TEST(TcpStoreTest, HalfAConnectionIsSilentForTheServer) {
+  const auto server = Serve();
+  TestProxy proxy(server->port());
+  const auto direct = Reach(*server);
+  const auto store = ConnectStore(proxy.address(), Limit(absl::Minutes(2)));
+  ASSERT_TRUE(store.ok()) << store.status();
+  const auto lease = (*store)->Hold("m/1", "here", absl::Seconds(2));
+  ASSERT_TRUE(lease.ok()) << lease.status();
+  proxy.CutClients();
+  const absl::Time end = absl::Now() + absl::Minutes(2);
+  while ((*lease)->status().ok() && absl::Now() < end) absl::SleepFor(absl::Milliseconds(5));
+  ExpectUnavailable((*lease)->status(), proxy.address());
+  EXPECT_TRUE(IsGone(*direct, "m/1"));
+}
+
+// The server was last heard of longer ago than the lease lasts that now begins.
+TEST(TcpStoreTest, AShortLeaseMayBeginAfterASilence) {
+  const auto server = Serve();
+  constexpr int kTries = 5;
+  for (int i = 0; i < kTries; ++i) {
+    TestProxy proxy(server->port());
+    const auto store = ConnectStore(proxy.address(), Limit(absl::Minutes(2)));
+    ASSERT_TRUE(store.ok()) << store.status();
+    // It ends with the connection, which is made anew for calls that come later.
+    const auto first = (*store)->Hold(absl::StrCat("m/", i), "here", kForEver);
+    ASSERT_TRUE(first.ok()) << first.status();
+    proxy.Freeze(true);
+    absl::SleepFor(absl::Milliseconds(2200));
+    std::thread thaws([&] {
+      absl::SleepFor(absl::Milliseconds(200));
+      proxy.Freeze(false);
+    });
+    const auto lease = (*store)->Hold(absl::StrCat("s/", i), "here", absl::Seconds(2));
+    thaws.join();
+    // A machine that stands still for so long may lose the lease, but not each time.
+    if (lease.ok() && (*first)->status().ok()) return;
+  }
+  ADD_FAILURE() << "no lease has begun";
+}
+
+TEST(TcpStoreTest, ConnectingHasALimitOfItsOwn) {
+  const auto server = Serve();
+  TestProxy proxy(server->port());
+  StoreOptions options = Limit(absl::Minutes(2));
+  options.connect_timeout = absl::Seconds(2);
+  const auto store = ConnectStore(proxy.address(), options);
+  ASSERT_TRUE(store.ok()) << store.status();
+  proxy.Freeze(true);
+  std::thread thaws([&] {
+    absl::SleepFor(absl::Seconds(3));
+    proxy.Freeze(false);
+  });
+  const absl::Status status = (*store)->Set("a", "1");
+  thaws.join();
+  EXPECT_TRUE(status.ok()) << status;
+  const Deaf deaf;
+  options.connect_timeout = kShort;
+  ExpectUnavailable(ConnectStore(deaf.address(), options).status(), deaf.address());
+  options.connect_timeout = kNone;
+  EXPECT_TRUE(absl::IsInvalidArgument(ConnectStore(proxy.address(), options).status()));
+}
+
 TEST(TcpStoreTest, ACallHasALimit) {
   const auto server = Serve();
   TestProxy proxy(server->port());

@@ -39,6 +39,7 @@ TestProxy::~TestProxy() {
   stopped_ = true;
   thread_.join();
   EndAll();
+  for (const int half : halves_) close(half);
   close(listener_);
 }
 
@@ -48,6 +49,18 @@ void TestProxy::EndAll() {
   for (const auto& [client, server] : pairs_) {
     close(client);
     close(server);
+  }
+  pairs_.clear();
+}
+
+void TestProxy::CutAsTold() {
+  if (cut_.exchange(false)) EndAll();
+  const bool clients = cut_clients_.exchange(false);
+  const bool servers = cut_servers_.exchange(false);
+  if (!clients && !servers) return;
+  for (const auto& [client, server] : pairs_) {
+    close(clients ? client : server);
+    halves_.push_back(clients ? server : client);
   }
   pairs_.clear();
 }
@@ -73,7 +86,7 @@ bool TestProxy::Pass(int from, int to) {
 
 void TestProxy::Run() {
   while (!stopped_) {
-    if (cut_.exchange(false)) EndAll();
+    CutAsTold();
     std::vector<pollfd> fds = {{listener_, POLLIN, 0}};
     for (const auto& [client, server] : pairs_) {
       fds.push_back({client, POLLIN, 0});

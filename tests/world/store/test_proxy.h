@@ -22,6 +22,9 @@ class TestProxy {
 
   // Ends all connections. New ones work.
   void Cut() { cut_ = true; }
+  // As Cut, but one side is not told: it keeps half a connection.
+  void CutClients() { cut_clients_ = true; }
+  void CutServers() { cut_servers_ = true; }
   // Nothing passes any more, and nobody is told. New connections get no answer either.
   void Freeze(bool frozen) { frozen_ = frozen; }
 
@@ -31,6 +34,7 @@ class TestProxy {
   void Run();
   void Accept();
   void EndAll();
+  void CutAsTold();
   // False: the connection has ended.
   static bool Pass(int from, int to);
 
@@ -39,8 +43,11 @@ class TestProxy {
   int port_ = 0;
   std::atomic<bool> stopped_ = false;
   std::atomic<bool> cut_ = false;
+  std::atomic<bool> cut_clients_ = false;
+  std::atomic<bool> cut_servers_ = false;
   std::atomic<bool> frozen_ = false;
   std::vector<Pair> pairs_;  // the thread's
+  std::vector<int> halves_;  // likewise: connected to one side, and forgotten
   std::thread thread_;
 };
 

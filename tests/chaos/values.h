@@ -1,6 +1,6 @@
 // What every element of a random job must be: a hash of all that tells it from any other one.
-#ifndef SLUICE_MPI_TESTS_CHAOS_VALUES_H_
-#define SLUICE_MPI_TESTS_CHAOS_VALUES_H_
+#ifndef SLUICE_TESTS_CHAOS_VALUES_H_
+#define SLUICE_TESTS_CHAOS_VALUES_H_
 
 #include <cstdint>
 #include <cstring>
@@ -54,4 +54,4 @@ inline void Encode(int64_t value, DType dtype, std::byte* into) {
 
 }  // namespace sluice::chaos
 
-#endif  // SLUICE_MPI_TESTS_CHAOS_VALUES_H_
+#endif  // SLUICE_TESTS_CHAOS_VALUES_H_

@@ -1,6 +1,6 @@
 // The streams of a random job: opens them, takes items, checks every byte, and goes on elsewhere.
-#ifndef SLUICE_MPI_TESTS_CHAOS_STREAMS_H_
-#define SLUICE_MPI_TESTS_CHAOS_STREAMS_H_
+#ifndef SLUICE_TESTS_CHAOS_STREAMS_H_
+#define SLUICE_TESTS_CHAOS_STREAMS_H_
 
 #include <cstdint>
 #include <functional>
@@ -79,4 +79,4 @@ class Streams {
 
 }  // namespace sluice::chaos
 
-#endif  // SLUICE_MPI_TESTS_CHAOS_STREAMS_H_
+#endif  // SLUICE_TESTS_CHAOS_STREAMS_H_

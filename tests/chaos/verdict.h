@@ -1,6 +1,6 @@
 // What one rank found out about its job, for scripts/chaos.py to judge.
-#ifndef SLUICE_MPI_TESTS_CHAOS_VERDICT_H_
-#define SLUICE_MPI_TESTS_CHAOS_VERDICT_H_
+#ifndef SLUICE_TESTS_CHAOS_VERDICT_H_
+#define SLUICE_TESTS_CHAOS_VERDICT_H_
 
 #include <cstdint>
 #include <map>
@@ -36,4 +36,4 @@ struct Verdict {
 
 }  // namespace sluice::chaos
 
-#endif  // SLUICE_MPI_TESTS_CHAOS_VERDICT_H_
+#endif  // SLUICE_TESTS_CHAOS_VERDICT_H_

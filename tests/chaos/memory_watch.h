@@ -1,6 +1,6 @@
 // What a process's memory grows by beyond its tensors, as the kernel counts it.
-#ifndef SLUICE_MPI_TESTS_CHAOS_MEMORY_WATCH_H_
-#define SLUICE_MPI_TESTS_CHAOS_MEMORY_WATCH_H_
+#ifndef SLUICE_TESTS_CHAOS_MEMORY_WATCH_H_
+#define SLUICE_TESTS_CHAOS_MEMORY_WATCH_H_
 
 #include <atomic>
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace sluice::chaos {
 // budgets allow is told to it. Any thread.
 class MemoryWatch {
  public:
-  // Beyond budgets: plans, queues, and what MPI keeps per peer.
+  // Beyond budgets: plans, queues, and what MPI or UCX keeps per peer.
   static constexpr int64_t kConstantBytes = int64_t{16} << 20;
 
   MemoryWatch() = default;
@@ -72,4 +72,4 @@ class TensorPages {
 
 }  // namespace sluice::chaos
 
-#endif  // SLUICE_MPI_TESTS_CHAOS_MEMORY_WATCH_H_
+#endif  // SLUICE_TESTS_CHAOS_MEMORY_WATCH_H_

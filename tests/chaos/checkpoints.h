@@ -1,6 +1,6 @@
 // The checkpoints of a random job: saves tensors, loads them into other layouts, checks them.
-#ifndef SLUICE_MPI_TESTS_CHAOS_CHECKPOINTS_H_
-#define SLUICE_MPI_TESTS_CHAOS_CHECKPOINTS_H_
+#ifndef SLUICE_TESTS_CHAOS_CHECKPOINTS_H_
+#define SLUICE_TESTS_CHAOS_CHECKPOINTS_H_
 
 #include <string>
 #include <utility>
@@ -48,4 +48,4 @@ class Checkpoints {
 
 }  // namespace sluice::chaos
 
-#endif  // SLUICE_MPI_TESTS_CHAOS_CHECKPOINTS_H_
+#endif  // SLUICE_TESTS_CHAOS_CHECKPOINTS_H_

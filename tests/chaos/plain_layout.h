@@ -1,6 +1,6 @@
 // What a rank owns of a tensor, by the definition of placements alone: nothing of src/ is used.
-#ifndef SLUICE_MPI_TESTS_CHAOS_PLAIN_LAYOUT_H_
-#define SLUICE_MPI_TESTS_CHAOS_PLAIN_LAYOUT_H_
+#ifndef SLUICE_TESTS_CHAOS_PLAIN_LAYOUT_H_
+#define SLUICE_TESTS_CHAOS_PLAIN_LAYOUT_H_
 
 #include <cstdint>
 #include <string>
@@ -36,4 +36,4 @@ Contributions ContributionsOf(const PlainLayout& layout);
 
 }  // namespace sluice::chaos
 
-#endif  // SLUICE_MPI_TESTS_CHAOS_PLAIN_LAYOUT_H_
+#endif  // SLUICE_TESTS_CHAOS_PLAIN_LAYOUT_H_

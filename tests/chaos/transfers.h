@@ -1,6 +1,6 @@
 // The transfers of a random job: starts runs, supplies late memory, and checks every element.
-#ifndef SLUICE_MPI_TESTS_CHAOS_TRANSFERS_H_
-#define SLUICE_MPI_TESTS_CHAOS_TRANSFERS_H_
+#ifndef SLUICE_TESTS_CHAOS_TRANSFERS_H_
+#define SLUICE_TESTS_CHAOS_TRANSFERS_H_
 
 #include <cstdint>
 #include <deque>
@@ -88,4 +88,4 @@ class Transfers {
 
 }  // namespace sluice::chaos
 
-#endif  // SLUICE_MPI_TESTS_CHAOS_TRANSFERS_H_
+#endif  // SLUICE_TESTS_CHAOS_TRANSFERS_H_

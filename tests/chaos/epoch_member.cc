@@ -1,0 +1,160 @@
+// One member of a world whose members come and go, for scripts/chaos_epochs.py.
+//
+//   epoch_member FOLDER STEPS KIB SILENCE_S LEASE_MS [no-direct]
+//
+// It goes from epoch to epoch. In each it runs STEPS transfers of KIB KiB between each two members
+// and checks every element. When the store has lost its keys, it joins anew. It leaves between two
+// epochs once FOLDER/leave-PID is there. What happens to it, it says in lines of JSON. The
+// environment says which member of which world it is.
+#include <unistd.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "nlohmann/json.hpp"
+#include "session/rank_memory.h"
+#include "session/specs.h"
+#include "sluice/session.h"
+#include "sluice/world.h"
+
+namespace sluice::chaos {
+namespace {
+
+using nlohmann::json;
+
+struct Job {
+  std::string folder;
+  int steps = 0;
+  int64_t kib = 0;
+  SessionOptions session;
+  absl::Duration lease;
+};
+
+void Say(const std::string& what, json more = json::object()) {
+  more["say"] = what;
+  std::cout << more.dump(-1, ' ', false, json::error_handler_t::replace) << std::endl;
+}
+
+json ErrorOf(const absl::Status& status) {
+  return {{"code", absl::StatusCodeToString(status.code())},
+          {"message", std::string(status.message())}};
+}
+
+bool IsToLeave(const Job& job) {
+  return std::filesystem::exists(absl::StrCat(job.folder, "/leave-", getpid()));
+}
+
+// A session, and the memory of its runs. The session goes first.
+struct EpochWork {
+  std::unique_ptr<session_test::RankMemory> memory;
+  std::unique_ptr<Session> session;
+};
+
+absl::Status RunSteps(const Job& job, int64_t epoch, std::unique_ptr<Fabric> fabric,
+                      EpochWork* work) {
+  absl::StatusOr<std::unique_ptr<Session>> session =
+      Session::Create(std::move(fabric), job.session);
+  if (!session.ok()) return session.status();
+  work->session = *std::move(session);
+  const TransferSpec spec = session_test::AllToAll(work->session->size(), job.kib << 10);
+  const absl::StatusOr<Transfer*> transfer = work->session->Compile(spec);
+  if (!transfer.ok()) return transfer.status();
+  work->memory = std::make_unique<session_test::RankMemory>(spec, work->session->rank());
+  for (int step = 1; step <= job.steps; ++step) {
+    // Other values in each epoch, so that bytes of an older one are wrong.
+    const auto round = static_cast<uint64_t>(epoch * 1000 + step);
+    work->memory->Prepare(round);
+    absl::StatusOr<Run> run =
+        work->session->Start(*transfer, work->memory->src(), work->memory->dst());
+    if (!run.ok()) return run.status();
+    if (absl::Status status = run->Wait(); !status.ok()) return status;
+    if (const std::string wrong = work->memory->Check(round); !wrong.empty()) {
+      Say("wrong", {{"epoch", epoch}, {"step", step}, {"what", wrong}});
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Until this member is to leave, or the world has failed. Memory that others may still use goes to
+// `kept`.
+absl::Status RunEpochs(const Job& job, const std::vector<RoleSize>& roles, World* world,
+                       std::vector<EpochWork>* kept) {
+  EpochOptions options;
+  for (const RoleSize& each : roles) options.at_least.push_back({each.role, 1});
+  while (!IsToLeave(job)) {
+    absl::StatusOr<std::unique_ptr<Fabric>> fabric = world->NextEpoch(options);
+    if (!fabric.ok()) return fabric.status();
+    const int64_t epoch = world->epoch();
+    json members = json::array();
+    for (const WorldMember& each : world->epoch_members()) members.push_back(each.pid);
+    Say("epoch", {{"number", epoch}, {"members", members}});
+    EpochWork work;
+    absl::Status status = RunSteps(job, epoch, *std::move(fabric), &work);
+    const absl::Status closed = work.session == nullptr ? absl::OkStatus() : work.session->Close();
+    if (status.ok()) status = closed;
+    json how = status.ok() ? json::object() : ErrorOf(status);
+    how["number"] = epoch;
+    Say(status.ok() ? "done" : "failed", std::move(how));
+    if (!closed.ok()) kept->push_back(std::move(work));
+  }
+  return absl::OkStatus();
+}
+
+// The keys are lost with a store that ends. Its successor knows nobody.
+bool MayJoinAnew(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsFailedPrecondition(status);
+}
+
+absl::Status RunMember(const Job& job) {
+  absl::StatusOr<WorldOptions> options = WorldOptionsFromEnvironment();
+  if (!options.ok()) return options.status();
+  options->lease = job.lease;
+  std::vector<EpochWork> kept;
+  while (true) {
+    absl::StatusOr<std::unique_ptr<World>> world = World::Join(*options);
+    absl::Status status = world.status();
+    if (status.ok()) {
+      Say("joined");
+      status = RunEpochs(job, options->roles, world->get(), &kept);
+    }
+    if (!MayJoinAnew(status)) return status;
+    Say("joins anew", ErrorOf(status));
+    // It may have failed for a reason that stays.
+    absl::SleepFor(absl::Milliseconds(50));
+  }
+}
+
+int Main(const std::vector<std::string>& args) {
+  Job job;
+  int silence_s = 0;
+  int64_t lease_ms = 0;
+  if (args.size() < 6 || !absl::SimpleAtoi(args[2], &job.steps) ||
+      !absl::SimpleAtoi(args[3], &job.kib) || !absl::SimpleAtoi(args[4], &silence_s) ||
+      !absl::SimpleAtoi(args[5], &lease_ms)) {
+    std::cerr << "usage: see epoch_member.cc\n";
+    return 2;
+  }
+  job.folder = args[1];
+  job.session.timeout = absl::Seconds(silence_s);
+  job.session.direct = args.size() == 6;
+  job.lease = absl::Milliseconds(lease_ms);
+  const absl::Status status = RunMember(job);
+  Say(status.ok() ? "left" : "ended", status.ok() ? json::object() : ErrorOf(status));
+  return status.ok() ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace sluice::chaos
+
+int main(int argc, char** argv) {
+  return sluice::chaos::Main(std::vector<std::string>(argv, argv + argc));
+}

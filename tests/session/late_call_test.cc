@@ -1,0 +1,46 @@
+// A collective call that a rank makes after the others have given it up.
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "session/job.h"
+#include "sluice/connect.h"
+
+namespace sluice::session_test {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(LateCallTest, HearsThatTheOthersHaveFailed) {
+  for (const std::string call : {"Compile", "Drop", "AllocateShared", "Connect"}) {
+    RunRanks(3, [&call](Rank& self) {
+      SessionOptions options;
+      options.timeout = absl::Seconds(1);
+      const auto session = OpenSession(self, options);
+      ASSERT_NE(session, nullptr);
+      Bound bound = CompileBound(session.get(), Ring(3, 8));
+      ASSERT_NE(bound.transfer, nullptr);
+      const auto make = [&]() -> absl::Status {
+        if (call == "Compile") return session->Compile(Ring(3, 8)).status();
+        if (call == "Drop") return session->Drop(bound.transfer);
+        if (call == "Connect") return Connect(session.get(), {}).status();
+        return session->AllocateShared(4096).status();
+      };
+      absl::Status status;
+      if (self.rank != 2) status = make();
+      self.meet();  // rank 2 has been silent until now
+      if (self.rank == 2) {
+        status = make();
+        EXPECT_THAT(std::string(status.message()), HasSubstr("failed: "));
+      }
+      EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+      EXPECT_THAT(std::string(status.message()),
+                  HasSubstr("rank 2 did not call " + call + " within 1s"));
+      EXPECT_EQ(session->Poll(), status);
+      self.meet();
+    });
+  }
+}
+
+}  // namespace
+}  // namespace sluice::session_test
