@@ -3,14 +3,16 @@
 // The lower half of the ranks has a model's weights by rows, the upper half wants them by columns.
 // With --stages, each of the lower ranks has tensors of its own, so that no two of them share the
 // work of describing them. Compile of the whole transfer, which all ranks know, comes beside it.
-// Prints the slowest rank's times, medians of --rounds.
-#include <mpi.h>
-
+// Prints medians over --rounds of the slowest rank's times.
+//
+//   scripts/spawn.sh -n 64 build/bin/connect_bench --json connect.json
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <cstring>
+#include <fstream>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -18,11 +20,13 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "job/fabric_ranks.h"
 #include "sluice/connect.h"
-#include "sluice/mpi.h"
 #include "sluice/session.h"
+#include "sluice/world.h"
 
 namespace {
 
@@ -31,14 +35,18 @@ using sluice::DType;
 using sluice::Layout;
 using sluice::Mesh;
 using sluice::Placement;
+using sluice::bench::Ranks;
+
+constexpr absl::Duration kTimeout = absl::Minutes(2);
 
 struct Options {
   int tensors = 1000;
-  int rounds = 5;
+  int rounds = 11;
   bool stages = false;
+  std::string json;
 };
 
-std::vector<int> Ranks(int begin, int end) {
+std::vector<int> RanksFrom(int begin, int end) {
   std::vector<int> ranks(static_cast<size_t>(end - begin));
   std::iota(ranks.begin(), ranks.end(), begin);
   return ranks;
@@ -69,9 +77,9 @@ void MakeJob(const Options& options, int rank, int size, Job* job) {
     if (options.stages) {
       src = {*Mesh::Create({1}, {t * trainers / options.tensors}), {Placement::Replicate()}};
     } else {
-      src = {*Mesh::Create({trainers}, Ranks(0, trainers)), {Placement::Shard(0)}};
+      src = {*Mesh::Create({trainers}, RanksFrom(0, trainers)), {Placement::Shard(0)}};
     }
-    dst = {*Mesh::Create({servers}, Ranks(first_server, size)), {Placement::Shard(1)}};
+    dst = {*Mesh::Create({servers}, RanksFrom(first_server, size)), {Placement::Shard(1)}};
     job->whole.tensors.push_back({NameOf(t), shape, DType::kBF16, DType::kBF16, src, dst});
     for (const auto& [layout, tensors] :
          {std::make_pair(src, &job->own.sources), std::make_pair(dst, &job->own.targets)}) {
@@ -89,13 +97,6 @@ void MakeJob(const Options& options, int rank, int size, Job* job) {
   }
 }
 
-// The slowest rank's.
-double Slowest(absl::Duration own) {
-  double ms = absl::ToDoubleMilliseconds(own), slowest = 0;
-  MPI_Allreduce(&ms, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-  return slowest;
-}
-
 double Median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return values[values.size() / 2];
@@ -106,53 +107,101 @@ bool Fails(const absl::Status& status) {
   return !status.ok();
 }
 
-int Measure(const Options& options) {
-  auto fabric = sluice::MakeMpiFabric(MPI_COMM_WORLD);
-  if (Fails(fabric.status())) return 1;
-  const int rank = (*fabric)->rank(), size = (*fabric)->size();
-  auto session = sluice::Session::Create(*std::move(fabric), {});
-  if (Fails(session.status())) return 1;
-  Job job;
-  MakeJob(options, rank, size, &job);
-  std::vector<double> connects, compiles;
-  for (int round = 0; round < options.rounds; ++round) {
-    MPI_Barrier(MPI_COMM_WORLD);
-    absl::Time begin = absl::Now();
-    const auto connection = sluice::Connect(session->get(), job.own);
-    connects.push_back(Slowest(absl::Now() - begin));
-    if (Fails(connection.status()) || Fails((*connection)->Drop())) return 1;
-    MPI_Barrier(MPI_COMM_WORLD);
-    begin = absl::Now();
-    const auto transfer = (*session)->Compile(job.whole);
-    compiles.push_back(Slowest(absl::Now() - begin));
-    if (Fails(transfer.status()) || Fails((*session)->Drop(*transfer))) return 1;
+absl::Status NoProgress() { return absl::OkStatus(); }
+
+// Calls `work` on all ranks at once. Milliseconds of the slowest one; negative: it has failed.
+template <typename Work>
+double Time(Ranks* ranks, Work work) {
+  if (Fails(ranks->Barrier(kTimeout, NoProgress))) return -1;
+  const absl::Time begin = absl::Now();
+  const absl::Status status = work();
+  const double own = absl::ToDoubleMilliseconds(absl::Now() - begin);
+  if (Fails(status)) return -1;
+  std::string record(sizeof(own), '\0');
+  std::memcpy(record.data(), &own, sizeof(own));
+  const auto all = ranks->AllGather(record, kTimeout, NoProgress);
+  if (Fails(all.status())) return -1;
+  double slowest = 0;
+  for (const std::string& each : *all) {
+    double other = 0;
+    std::memcpy(&other, each.data(), sizeof(other));
+    slowest = std::max(slowest, other);
   }
-  if (Fails((*session)->Close())) return 1;
-  if (rank != 0) return 0;
+  return slowest;
+}
+
+struct Times {
+  std::vector<double> connects, compiles;  // milliseconds
+};
+
+bool Report(const Options& options, int size, const Times& times) {
   std::printf(
       "%d ranks, %d tensors%s: Connect %.1f ms (first %.1f, slowest %.1f), "
       "Compile alone %.1f ms\n",
-      size, options.tensors, options.stages ? ", stages" : "", Median(connects), connects.front(),
-      *std::max_element(connects.begin(), connects.end()), Median(compiles));
-  return 0;
+      size, options.tensors, options.stages ? ", stages" : "", Median(times.connects),
+      times.connects.front(), *std::max_element(times.connects.begin(), times.connects.end()),
+      Median(times.compiles));
+  if (options.json.empty()) return true;
+  std::ofstream file(options.json);
+  file << "{\"ranks\": " << size << ", \"tensors\": " << options.tensors
+       << ", \"stages\": " << (options.stages ? "true" : "false") << ", \"connect_ms\": ["
+       << absl::StrJoin(times.connects, ", ") << "], \"compile_ms\": ["
+       << absl::StrJoin(times.compiles, ", ") << "]}\n";
+  file.close();
+  if (!file) std::fprintf(stderr, "connect_bench: cannot write %s\n", options.json.c_str());
+  return static_cast<bool>(file);
+}
+
+int Measure(const Options& options) {
+  const absl::StatusOr<sluice::WorldOptions> where = sluice::WorldOptionsFromEnvironment();
+  if (Fails(where.status())) return 1;
+  const auto world = sluice::World::Join(*where);
+  if (Fails(world.status())) return 1;
+  auto beside = (*world)->MakeFabric();  // for what is no part of the session
+  if (Fails(beside.status())) return 1;
+  auto ranks = sluice::bench::FabricRanks::Create(*std::move(beside), kTimeout);
+  if (Fails(ranks.status())) return 1;
+  auto fabric = (*world)->MakeFabric();
+  if (Fails(fabric.status())) return 1;
+  const int rank = (*fabric)->rank(), size = (*fabric)->size();
+  sluice::SessionOptions session_options;
+  session_options.timeout = kTimeout;
+  const auto session = sluice::Session::Create(*std::move(fabric), session_options);
+  if (Fails(session.status())) return 1;
+  Job job;
+  MakeJob(options, rank, size, &job);
+  Times times;
+  for (int round = 0; round < options.rounds; ++round) {
+    std::unique_ptr<sluice::Connection> connection;
+    times.connects.push_back(Time(ranks->get(), [&] {
+      auto made = sluice::Connect(session->get(), job.own);
+      if (made.ok()) connection = *std::move(made);
+      return made.status();
+    }));
+    if (times.connects.back() < 0 || Fails(connection->Drop())) return 1;
+    sluice::Transfer* transfer = nullptr;
+    times.compiles.push_back(Time(ranks->get(), [&] {
+      const auto made = (*session)->Compile(job.whole);
+      if (made.ok()) transfer = *made;
+      return made.status();
+    }));
+    if (times.compiles.back() < 0 || Fails((*session)->Drop(transfer))) return 1;
+  }
+  (*ranks)->Part(kTimeout);
+  ranks->reset();  // it reports processes that end, so none does before all have come here
+  if (Fails((*session)->Compile({}).status()) || Fails((*session)->Close())) return 1;
+  return rank != 0 || Report(options, size, times) ? 0 : 1;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
   Options options;
-  CLI::App app("Measures Connect.");
+  CLI::App app("Measures Connect on the ranks of a world.");
   app.add_option("--tensors", options.tensors)->check(CLI::Range(1, 1 << 20));
   app.add_option("--rounds", options.rounds)->check(CLI::Range(1, 1000));
   app.add_flag("--stages", options.stages);
-  int code = 0;
-  try {
-    app.parse(argc, argv);
-    code = Measure(options);
-  } catch (const CLI::ParseError& error) {
-    code = app.exit(error);
-  }
-  MPI_Finalize();
-  return code;
+  app.add_option("--json", options.json, "what rank 0 writes");
+  CLI11_PARSE(app, argc, argv);
+  return Measure(options);
 }

@@ -23,6 +23,8 @@
 #include "shards/shards.h"
 #include "stream/options.h"
 #include "stream/stream.h"
+#include "sync/options.h"
+#include "sync/sync.h"
 #include "workload/presets.h"
 
 int main(int argc, char** argv) {
@@ -50,6 +52,9 @@ int main(int argc, char** argv) {
   sluice::bench::DoctorOptions doctor_options;
   CLI::App* doctor = app.add_subcommand("doctor", "what makes a job slower than it could be");
   sluice::bench::AddDoctorFlags(doctor, &doctor_options);
+  sluice::bench::SyncOptions sync_options;
+  CLI::App* sync = app.add_subcommand("sync", "one side of a weight sync between two jobs");
+  sluice::bench::AddFlags(sync, &sync_options);
   sluice::bench::SetHelp(
       &app,
       "scripts/mpirun.sh --oversubscribe -np 16 build/bin/sluice-bench reshard \\\n"
@@ -71,11 +76,14 @@ int main(int argc, char** argv) {
     shards_options.flags = flags;
     shards_options.json_file = options.json_file;
     checkpoint_options.json_file = doctor_options.json_file = options.json_file;
+    sync_options.json_file = options.json_file;
   }
   if (shards->parsed()) {
     // Of many processes one does it for all.
     return is_first ? sluice::bench::RunShards(shards_options) : sluice::bench::kGoodExit;
   }
+  // Whose processes are no ranks of one job.
+  if (sync->parsed()) return sluice::bench::RunSync(&sync_options, flags);
   // Each command waits for ranks as long as its own flags say.
   const auto start = [&](const auto& of_command, bool all_threads) {
     return sluice::bench::StartJob(

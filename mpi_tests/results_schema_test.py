@@ -8,6 +8,7 @@ import functools
 import json
 import os
 import pathlib
+import socket
 import subprocess
 import sys
 
@@ -15,7 +16,7 @@ from bench_run import BenchRun
 from together import together
 
 DOCS = pathlib.Path(__file__).resolve().parent.parent / "docs"
-NAMES = ("reshard", "stream", "shards", "checkpoint", "doctor", "sluice-sim")
+NAMES = ("reshard", "stream", "shards", "checkpoint", "sync", "doctor", "sluice-sim")
 # Objects whose keys are names that a user or a program chose.
 NAMED = ("baselines", "baseline_reasons")
 LAYOUTS = ["--src", "2:S(0)", "--dst", "2:R"]
@@ -163,6 +164,35 @@ def checkpoint(bench, schema):
     good = ["--path", f"buffered:{folder}", "--shape", "8,8", "--layout", "2:S(0)"]
     ran(bench, schema, 2, ["--make", *good, "-n", "3"], "bytes")
     failed(bench, schema, 2, [*good, "--layout", "two"])
+
+
+def sync(bench, schema):
+    # Bound and not listening: trainer 0 can listen there, and nobody else gets it.
+    with socket.socket() as kept:
+        kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        kept.bind(("127.0.0.1", 0))
+        meet = ["--world", f"tcp://127.0.0.1:{kept.getsockname()[1]}", "--rank", "0", "--size", "1"]
+        good = [*meet, "--tensors", "2,8,8", "--versions", "3"]
+        server_file = bench.path("server.json")
+        server = subprocess.Popen([bench.program, "sync", "--role", "server", *good, "--json",
+                                   server_file], stdout=subprocess.DEVNULL)
+        results = ran(bench, schema, 0, ["--role", "trainer", *good], "payload_bytes")
+        assert server.wait(timeout=120) == 0
+        failed(bench, schema, 0, ["--role", "trainer", *good, "--wait-s", "0.5"], code=1)
+    for each in (results, json.loads(pathlib.Path(server_file).read_text())):
+        schema.check(each)
+        assert [entry["version"] for entry in each["versions"]] == [1, 2, 3], each
+        for key in each["versions"][0]:
+            damaged = copy.deepcopy(each)
+            damaged["versions"][0][key] = "nothing of the kind"
+            schema.refuses(damaged)
+    loss = {"member": "server 1", "process": "process 2 on a", "epoch": 1, "version": 2,
+            "noticed_us": 3}
+    schema.check(dict(results, lost=[loss]))
+    for key in loss:
+        schema.refuses(dict(results, lost=[{k: v for k, v in loss.items() if k != key}]))
+    failed(bench, schema, 0, ["--role", "trainer", "--nonsense"])
+    failed(bench, schema, 0, ["--role", "trainer", *meet])
 
 
 def doctor(bench, schema):

@@ -52,7 +52,7 @@ class CheckpointCommand final : public Command {
     ranks_ = ranks;
     Print(TableHeader(options_, report_));
     SessionOptions session_options;
-    session_options.timeout = options_.timeout();
+    session_options.timeout = session_options.patience = options_.timeout();
     session_options.progress_thread = options_.progress_thread;
     auto session = Session::Create(std::move(fabric), session_options);
     if (!session.ok()) return session.status();

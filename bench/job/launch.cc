@@ -29,6 +29,13 @@ constexpr Launcher kWorldLaunchers[] = {
     {"torchrun", FabricKind::kWorld, "RANK", "WORLD_SIZE", "MASTER_ADDR"},
     {"srun", FabricKind::kWorld, "SLURM_PROCID", "SLURM_NTASKS", "SLURM_STEP_ID"}};
 
+// Where SLUICE_WORLD says where ranks meet, the numbers are enough. The order is that of
+// WorldOptionsFromEnvironment.
+constexpr Launcher kRanksOfAWorld[] = {
+    {"PMIx and SLUICE_SIZE", FabricKind::kWorld, "PMIX_RANK", "SLUICE_SIZE", "SLUICE_SIZE"},
+    {"torchrun", FabricKind::kWorld, "RANK", "WORLD_SIZE", "MASTER_ADDR"},
+    {"RANK", FabricKind::kWorld, "RANK", "WORLD_SIZE"}};
+
 bool IsSet(Environment environment, const char* name) {
   const char* const text = *name == '\0' ? nullptr : environment(name);
   return text != nullptr && *text != '\0';
@@ -66,7 +73,7 @@ Launch ReadLaunch(Environment environment) {
   if (IsSet(environment, "SLUICE_WORLD")) {
     // The world's own order of variables.
     if (!Find(environment, kWorldLaunchers[0], &launch) &&
-        !Find(environment, kWorldLaunchers[1], &launch) &&
+        !FindAny(environment, kRanksOfAWorld, &launch) &&
         !FindAny(environment, kMpiLaunchers, &launch)) {
       Find(environment, kWorldLaunchers[2], &launch);
     }

@@ -30,7 +30,7 @@ LaneKnobs LaneOf(const Options& options, int64_t budget, const std::string& tran
   if (options.budget_bytes >= 0) {
     session.budget_bytes = options.budget_bytes > 0 ? options.budget_bytes : kNoLimit;
   }
-  session.timeout = options.timeout();
+  session.timeout = session.patience = options.timeout();
   session.progress_thread = options.progress_thread;
   session.direct = transport == "direct";
   if (!options.compare_budgets.empty()) {

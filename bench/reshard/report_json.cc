@@ -1,6 +1,7 @@
 // Writing the results file.
 #include "reshard/report_json.h"
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -43,7 +44,7 @@ Json ConfigJson(const Options& options, const RunReport& report) {
   config["mpi"] = report.mpi;
   config["src_device"] = options.gpu.src_device;
   config["dst_device"] = options.gpu.dst_device;
-  config["transport"] = options.gpu.transport;
+  config["transport"] = TransportName(options, report);
   if (options.gpu.transport == "nccl") {
     config["max_channels_per_peer"] = options.gpu.max_channels_per_peer;
     config["min_ctas"] = options.gpu.min_ctas;
@@ -162,11 +163,37 @@ Json PlanJson(const PlanFigures& p) {
   return json;
 }
 
+// Equal ranks together.
+Json WiresJson(const std::vector<LaneWires>& lanes) {
+  Json json = Json::array();
+  for (const LaneWires& lane : lanes) {
+    for (const WireReport& wire : lane.report.wires) {
+      const Json entry = {{"lane", lane.suffix},
+                          {"wire", wire.wire},
+                          {"library", wire.library},
+                          {"why", wire.why},
+                          {"fell_back_from", wire.fell_back_from}};
+      auto same = std::find_if(json.begin(), json.end(), [&](const Json& other) {
+        return std::all_of(entry.items().begin(), entry.items().end(),
+                           [&](const auto& field) { return other[field.key()] == field.value(); });
+      });
+      if (same == json.end()) {
+        json.push_back(entry);
+        same = json.end() - 1;
+        (*same)["ranks"] = Json::array();
+      }
+      (*same)["ranks"].push_back(wire.rank);
+    }
+  }
+  return json;
+}
+
 }  // namespace
 
 std::string JsonText(const Options& options, const RunReport& report) {
   Json json = ResultsHead(ConfigJson(options, report));
   if (report.nccl_bytes > 0) json["nccl_bytes_estimate"] = report.nccl_bytes;
+  if (!report.wires.empty()) json["wires"] = WiresJson(report.wires);
   json["results"] = Json::array();
   for (const CaseResult& result : report.results) {
     json["results"].push_back(ResultJson(result, options.fingerprint));

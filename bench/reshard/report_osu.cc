@@ -19,10 +19,10 @@ double PerSecond(int64_t count, double time_us) {
 }  // namespace
 
 std::string OsuHeader(const Options& options, const RunReport& report) {
-  std::string text =
-      absl::StrCat("# sluice-bench reshard ", SLUICE_VERSION, " (", BuiltWith(), "), ",
-                   MemoryWords(options), "\n# [ ranks: ", report.world,
-                   " ] [ hosts: ", absl::StrJoin(report.hosts, ","), " ] [ ", report.mpi, " ]\n");
+  std::string text = absl::StrCat("# sluice-bench reshard ", SLUICE_VERSION, " (", BuiltWith(),
+                                  "), ", MemoryWords(options), "\n# [ ranks: ", report.world,
+                                  " ] [ hosts: ", absl::StrJoin(report.hosts, ","), " ] [ ",
+                                  report.mpi, " ]", WireLines(report), "\n");
   for (const std::string& note : report.notes) absl::StrAppend(&text, "# note: ", note, "\n");
   absl::StrAppend(&text,
                   "# Size: bytes delivered to other ranks per run; MB = 10^6 bytes; a message is a "

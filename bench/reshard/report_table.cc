@@ -47,6 +47,16 @@ std::string MemoryWords(const Options& options) {
   return "in memory that Sluice allocated";
 }
 
+std::string WireLines(const RunReport& report) {
+  std::string text;
+  for (const LaneWires& lane : report.wires) {
+    absl::StrAppend(&text, "\n# wires",
+                    lane.suffix.empty() ? "" : absl::StrCat(" of ", lane.suffix), ": ",
+                    lane.report.ToString());
+  }
+  return text;
+}
+
 std::string TableHeader(const Options& options, const RunReport& report) {
   std::string text = absl::StrCat(
       "# sluice-bench reshard ", SLUICE_VERSION, " (", BuiltWith(), "), ", MemoryWords(options),
@@ -54,14 +64,15 @@ std::string TableHeader(const Options& options, const RunReport& report) {
       report.hosts.size() == 1 ? " host: " : " hosts: ", absl::StrJoin(report.hosts, ","), "; ",
       report.mpi, "\n#");
   for (const auto& [name, value] : Knobs(options)) absl::StrAppend(&text, " ", name, "=", value);
-  absl::StrAppend(&text, " timeout_s=", options.timeout_s, " transport=", options.gpu.transport,
-                  " plan=", options.plan);
+  absl::StrAppend(&text, " timeout_s=", options.timeout_s,
+                  " transport=", TransportName(options, report), " plan=", options.plan);
   if (options.gpu.uses_device()) {
     absl::StrAppend(&text, " src_device=", options.gpu.src_device,
                     " dst_device=", options.gpu.dst_device);
   } else {
     absl::StrAppend(&text, " memory=", options.memory);
   }
+  absl::StrAppend(&text, WireLines(report));
   if (report.nccl_bytes > 0) {
     absl::StrAppend(&text, "\n# NCCL may take ", report.nccl_bytes >> 20,
                     " MiB of each device for its connections");

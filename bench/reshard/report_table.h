@@ -13,6 +13,9 @@ namespace sluice::bench {
 // Whose memory the tensors are in, for the first line of a table: "in your own memory".
 std::string MemoryWords(const Options& options);
 
+// What carries the bytes, as lines of a header: each begins with a line break.
+std::string WireLines(const RunReport& report);
+
 // What precedes the rows: versions, knobs, notes, column names and units.
 std::string TableHeader(const Options& options, const RunReport& report);
 

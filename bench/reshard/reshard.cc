@@ -64,6 +64,9 @@ class ReshardCommand final : public Command {
     if (!lanes.ok()) return lanes.status();
     auto baselines = BaselineRuns::Create(options_.baselines, ranks, options_.timeout());
     if (!baselines.ok()) End(baselines.status());
+    for (const Lane& lane : *lanes) {
+      report_.wires.push_back({lane.suffix, lane.session->Report()});
+    }
     Print(IsOsu() ? OsuHeader(options_, report_) : TableHeader(options_, report_));
     Runner runner(&options_, ranks, baselines->get(), *std::move(lanes));
     for (const Case& entry : workload_.cases) RunCase(entry, &runner);

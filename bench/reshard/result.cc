@@ -141,6 +141,14 @@ MemoryGrowth GrowthOf(const Options& options, const CaseResult& result,
 
 }  // namespace
 
+std::string TransportName(const Options& options, const RunReport& report) {
+  const bool is_one_lane = options.compare_transports.empty() && !report.wires.empty();
+  if (options.gpu.transport != "mpi" || !is_one_lane) return options.gpu.transport;
+  const std::vector<WireReport>& wires = report.wires.front().report.wires;
+  // Between them are no direct copies, so all ranks are reached alike.
+  return wires.empty() ? options.gpu.transport : wires.front().wire;
+}
+
 std::vector<double> IterationTimes(absl::Span<const RankRecord> records, bool one_host) {
   std::vector<double> times;
   for (size_t i = 0; i < records[0].start_ns.size(); ++i) {

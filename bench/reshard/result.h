@@ -80,12 +80,22 @@ struct CaseResult {
   std::vector<BaselineResult> baselines;
 };
 
+// What carries a lane's transfers between rank 0 and the others.
+struct LaneWires {
+  std::string suffix;  // the lane's: of the ids of its results
+  SessionReport report;
+};
+
 struct RunReport : JobReport {
+  std::vector<LaneWires> wires;
   std::vector<std::string> notes;
   int64_t nccl_bytes = 0;  // an estimate of what NCCL takes on each device
   std::vector<CaseResult> results;
   std::vector<PlanFigures> plans;  // instead of results, where nothing is to be moved
 };
+
+// "mpi" is what the flags call the fabric's messages. What these are in truth: "tcp", "ucx".
+std::string TransportName(const Options& options, const RunReport& report);
 
 // How an iteration is timed: "monotonic" or "barrier"; see IterationTimes.
 const char* ClockName(bool one_host);

@@ -7,6 +7,7 @@
 #include <mpi.h>
 
 #include <cstring>
+#include <memory>
 #include <optional>
 
 #include "job/memory_need.h"
@@ -29,6 +30,30 @@ extern "C" int __wrap_MPI_Query_thread(int* level) {
 extern "C" int __wrap_MPI_Comm_idup(MPI_Comm comm, MPI_Comm* duplicate, MPI_Request* request) {
   *request = MPI_REQUEST_NULL;
   return MPI_Comm_dup(comm, duplicate);
+}
+
+// It has no matched probes. All ranks are contexts of one thread, so nobody else takes a message
+// between its being found and its being received.
+namespace {
+struct Found {
+  int source;
+  int tag;
+  MPI_Comm comm;
+};
+}  // namespace
+extern "C" int __wrap_MPI_Improbe(int source, int tag, MPI_Comm comm, int* found,
+                                  MPI_Message* message, MPI_Status* status) {
+  const int code = MPI_Iprobe(source, tag, comm, found, status);
+  if (code == MPI_SUCCESS && *found != 0) {
+    *message = new Found{status->MPI_SOURCE, status->MPI_TAG, comm};
+  }
+  return code;
+}
+extern "C" int __wrap_MPI_Imrecv(void* data, int count, MPI_Datatype type, MPI_Message* message,
+                                 MPI_Request* request) {
+  const std::unique_ptr<const Found> found(static_cast<Found*>(*message));
+  *message = MPI_MESSAGE_NULL;
+  return MPI_Irecv(data, count, type, found->source, found->tag, found->comm, request);
 }
 
 // And it leaves `complete` alone where there is no request.

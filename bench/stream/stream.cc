@@ -23,7 +23,7 @@ SessionOptions SessionOptionsOf(const StreamBenchOptions& options) {
   session.bucket_bytes = 64 << 10;
   session.budget_buckets = 1;
   session.budget_bytes = session.bucket_bytes;
-  session.timeout = options.timeout();
+  session.timeout = session.patience = options.timeout();
   if (!options.trace_file.empty()) session.trace_events = options.trace_events;
   session.progress_thread = options.progress_thread != 0;
   return session;

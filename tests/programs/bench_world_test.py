@@ -24,12 +24,23 @@ def reshard(bench, ranks):
     results = is_good(bench.run(ranks, *reshard_args(ranks)), ranks)
     assert results["config"]["mpi"] == "no MPI", results["config"]
     assert results["results"], results
+    assert [(wire["wire"], len(wire["ranks"])) for wire in results["wires"]] == \
+        ([("direct", ranks - 1)] if ranks > 1 else []), results["wires"]
     # Messages instead of copies, several sessions, planned nodes, a trace and a thread each.
     trace = bench.path(f"trace-{ranks}.json")
     more = ["--compare-transports", "direct,mpi", "--ranks-per-node", 2, "--trace", trace,
             "--progress-thread"]
     results = is_good(bench.run(ranks, *reshard_args(ranks), *more), ranks)
     assert len(results["results"]) == 2, results["results"]
+    wires = {(wire["lane"], wire["wire"]) for wire in results["wires"]}
+    assert ranks == 1 or ("/mpi", "tcp") in wires, results["wires"]
+    assert ranks == 1 or ("/direct", "direct") in wires, results["wires"]
+    # What carries messages is said in the header, too.
+    code, output, results = bench.run(ranks, *reshard_args(ranks), "--transport", "mpi")
+    assert code == 0, output
+    if ranks > 1:
+        assert results["config"]["transport"] == "tcp", results["config"]
+        assert " transport=tcp " in output and "# wires: rank 0 to rank" in output, output
     assert len(json.loads(pathlib.Path(trace).read_text())["traceEvents"]) > 0
 
 

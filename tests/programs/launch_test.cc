@@ -76,6 +76,19 @@ TEST(LaunchTest, MpiComesBeforeOthersButNotBeforeAWorldThatIsAskedFor) {
   EXPECT_EQ(LaunchOf(world).fabric, FabricKind::kWorld);
 }
 
+// Each process of a shell's loop, too: it has set the numbers, and where the ranks meet.
+TEST(LaunchTest, AWorldNeedsNoMasterForItsRanks) {
+  const Variables world = {{"SLUICE_WORLD", "tcp://node1:29600"}};
+  Launch launch = LaunchOf(Joined({{"RANK", "2"}, {"WORLD_SIZE", "4"}}, world));
+  EXPECT_EQ(launch.fabric, FabricKind::kWorld);
+  EXPECT_EQ(launch.rank, 2);
+  EXPECT_EQ(launch.size, 4);
+  EXPECT_EQ(launch.by, "RANK");
+  launch = LaunchOf(Joined({{"PMIX_RANK", "1"}, {"SLUICE_SIZE", "3"}}, world));
+  EXPECT_EQ(launch.rank, 1);
+  EXPECT_EQ(launch.size, 3);
+}
+
 TEST(LaunchTest, WhatIsNotAWholeLauncherIsNone) {
   for (const Variables& variables :
        {Variables{{"RANK", "1"}, {"WORLD_SIZE", "2"}}, Variables{{"WORLD_SIZE", "2"}},

@@ -1,0 +1,112 @@
+// Memory in one piece, with each tensor on pages of its own.
+#include "sync/holding.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "workload/local_tensor.h"
+#include "workload/numbers.h"
+
+namespace sluice::bench {
+namespace {
+
+constexpr size_t kPageBytes = 4096;
+
+uint32_t ModulusOfAll(const SyncWeights& weights) {
+  uint32_t modulus = FillModulus(DType::kF32);
+  for (const ModelTensor& tensor : weights.tensors()) {
+    modulus = std::min(modulus, FillModulus(tensor.dtype));
+  }
+  return modulus;
+}
+
+}  // namespace
+
+Holding::Holding(const SyncWeights& weights, int64_t seed, const Place& place)
+    : weights_(weights), seed_(seed), place_(place), modulus_(ModulusOfAll(weights)) {}
+
+absl::StatusOr<std::shared_ptr<Holding>> Holding::Make(const SyncWeights& weights,
+                                                       absl::Span<const Layouts> sides, int rank,
+                                                       int64_t seed, const Place& place) {
+  std::shared_ptr<Holding> holding(new Holding(weights, seed, place));
+  std::vector<size_t> offsets;
+  for (size_t i = 0; i < weights.tensors().size(); ++i) {
+    const ModelTensor& tensor = weights.tensors()[i];
+    Piece piece;
+    offsets.push_back(holding->bytes_);
+    for (const Layouts& layouts : sides) {
+      if (!layouts[i].mesh.PositionOf(rank)) continue;
+      auto part = LocalPart::Create(layouts[i], tensor.shape, rank);
+      if (!part.ok()) return part.status();
+      const auto bytes = static_cast<size_t>(part->elements() * DTypeBytes(tensor.dtype));
+      holding->bytes_ += (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
+      piece.part = *std::move(part);
+    }
+    holding->pieces_.push_back(std::move(piece));
+  }
+  holding->bytes_ = std::max(holding->bytes_, kPageBytes);
+  holding->data_ = MapMemory(holding->bytes_);
+  if (holding->data_ == nullptr) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "cannot allocate ", BytesName(static_cast<int64_t>(holding->bytes_)), " of tensors"));
+  }
+  for (size_t i = 0; i < holding->pieces_.size(); ++i) {
+    Piece& piece = holding->pieces_[i];
+    if (!piece.part) continue;
+    piece.view = DenseView(holding->data_.get() + offsets[i], piece.part->shape(),
+                           weights.tensors()[i].dtype);
+  }
+  holding->Poison();
+  return holding;
+}
+
+Filler Holding::FillerOf(size_t tensor, int64_t version) const {
+  const ModelTensor& model = weights_.tensors()[tensor];
+  // Far apart, so that no two versions of two seeds meet by chance.
+  constexpr int kBitsOfVersion = 40;
+  const uint64_t seed =
+      (static_cast<uint64_t>(seed_) << kBitsOfVersion) + static_cast<uint64_t>(version);
+  const bench::Fill fill = {modulus_, static_cast<int64_t>(seed), /*mixed=*/true};
+  return Filler(model.dtype, modulus_, fill.HashOf(model.name));
+}
+
+void Holding::Fill(size_t tensor, int64_t version) {
+  const Piece& piece = pieces_[tensor];
+  if (!piece.part) return;
+  FillPart(*piece.part, FillerOf(tensor, version), static_cast<std::byte*>(piece.view.data));
+}
+
+int64_t Holding::CountWrong(size_t tensor, int64_t version) const {
+  const Piece& piece = pieces_[tensor];
+  if (!piece.part) return 0;
+  return bench::CountWrong(*piece.part, FillerOf(tensor, version),
+                           static_cast<const std::byte*>(piece.view.data));
+}
+
+void Holding::Poison() {
+  version_ = 0;
+  std::memset(data_.get(), kPoisonByte, bytes_);
+}
+
+void Holding::Give(const Layouts& layouts, int rank, std::vector<ConnectTensor>* tensors) const {
+  for (size_t i = 0; i < pieces_.size(); ++i) {
+    if (!pieces_[i].part || !layouts[i].mesh.PositionOf(rank)) continue;
+    const ModelTensor& model = weights_.tensors()[i];
+    tensors->push_back({.name = model.name,
+                        .shape = model.shape,
+                        .dtype = model.dtype,
+                        .layout = layouts[i],
+                        .view = pieces_[i].view});
+  }
+}
+
+std::vector<Connection::NamedView> Holding::Views() const {
+  std::vector<Connection::NamedView> views;
+  for (size_t i = 0; i < pieces_.size(); ++i) {
+    if (pieces_[i].part) views.emplace_back(weights_.tensors()[i].name, pieces_[i].view);
+  }
+  return views;
+}
+
+}  // namespace sluice::bench

@@ -1,0 +1,242 @@
+// Epochs, and who is lost between them.
+#include "sync/member.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "job/host_clock.h"
+#include "job/ranks.h"
+#include "sluice/elastic.h"
+#include "workload/json_input.h"
+
+namespace sluice::bench {
+namespace {
+
+// How long the store may take to hear that a member is lost, beyond what other members know.
+constexpr absl::Duration kNamesWithin = absl::Seconds(2);
+// How often the store is asked.
+constexpr absl::Duration kStoreLook = absl::Milliseconds(10);
+// Failures in a row, without a version between them, of which nobody knows the cause.
+constexpr int kFailuresMax = 5;
+// How long the last members wait for others before they look whether those have left.
+constexpr absl::Duration kLastWait = absl::Seconds(5);
+constexpr int64_t kNsOfUs = 1000;
+
+void SayLine(const std::string& line) {
+  std::fputs(line.c_str(), stdout);
+  std::fflush(stdout);
+}
+
+bool IsSameProcess(const WorldMember& a, const WorldMember& b) {
+  return a.role == b.role && a.rank == b.rank && a.pid == b.pid && a.host == b.host;
+}
+
+// Without line ends behind it. Empty if there is none.
+absl::StatusOr<std::string> TokenOf(const WorldOptions& world) {
+  if (world.token_file.empty()) return world.token;
+  auto token = ReadFile(world.token_file);
+  if (token.ok()) token->erase(token->find_last_not_of("\r\n") + 1);
+  return token;
+}
+
+// How long work on the tensors may take between two looks, beside the timeout: filling and
+// verifying are done by slow cores, too.
+absl::Duration PatienceFor(const SyncWeights& weights) {
+  constexpr int64_t kBytesOfSecond = 256 << 20;
+  return absl::Seconds(weights.bytes() / kBytesOfSecond);
+}
+
+}  // namespace
+
+SyncMember::SyncMember(const SyncOptions* options, const SyncWeights* weights, SyncReport* report)
+    : options_(*options), weights_(*weights), report_(report) {
+  state_.options = options;
+  state_.weights = weights;
+  state_.tell = [this](const SyncVersion& version) { Tell(version); };
+  state_.tell_ready = [this](int trainers, int servers) { TellReady(trainers, servers); };
+}
+
+absl::Status SyncMember::Run(const WorldOptions& world) {
+  state_.is_trainer = world.role == kTrainer;
+  auto joined = World::Join(world);
+  if (!joined.ok()) return joined.status();
+  world_ = *std::move(joined);
+  state_.world = world_.get();
+  report_->store = world_->store_address();
+  if (report_->rank == 0) {
+    SayLine(absl::StrCat("# sync: ", report_->role, " 0 of ", report_->size, ", world at ",
+                         report_->store, "\n", VersionHeader()));
+  }
+  if (absl::Status status = WaitForBeginning(world); !status.ok()) return status;
+  while (true) {
+    auto session = NextSessionOfAll();
+    if (!session.ok()) return session.status();
+    if (*session == nullptr) break;
+    const auto is_over = RunEpoch(*std::move(session));
+    if (!is_over.ok()) return is_over.status();
+    if (*is_over) break;
+  }
+  if (!Leads()) return absl::OkStatus();
+  // Another sync may meet there. A store that nobody serves any more has forgotten it.
+  const auto store = ConnectStore(report_->store, store_options_);
+  if (store.ok()) (*store)->Set(begun_key_, "").IgnoreError();
+  return absl::OkStatus();
+}
+
+absl::Status SyncMember::WaitForBeginning(const WorldOptions& world) {
+  if (Leads()) {
+    if (absl::Status status = WaitForServers(); !status.ok()) return status;
+  }
+  auto token = TokenOf(world);
+  if (!token.ok()) return token.status();
+  store_options_.token = *std::move(token);
+  const auto store = ConnectStore(report_->store, store_options_);
+  if (!store.ok()) return store.status();
+  begun_key_ = absl::StrCat("sluice-bench-sync/", world.name, "/begun");
+  if (Leads()) return (*store)->Set(begun_key_, "1");
+  const absl::Status begun = (*store)->Get(begun_key_, options_.wait()).status();
+  if (!absl::IsDeadlineExceeded(begun)) return begun;
+  return absl::DeadlineExceededError(absl::StrCat("trainer 0 has not begun after --wait-s ",
+                                                  options_.wait_s,
+                                                  ": it has not come, or waits for others"));
+}
+
+absl::StatusOr<bool> SyncMember::HasEnough() {
+  if (options_.at_least == 0) {
+    const auto missing = world_->missing();
+    if (!missing.ok()) return missing.status();
+    return missing->empty();
+  }
+  const auto members = world_->members();
+  if (!members.ok()) return members.status();
+  const auto servers = std::count_if(members->begin(), members->end(), [](const WorldMember& m) {
+    return m.role == kServer && m.alive;
+  });
+  return servers >= options_.at_least;
+}
+
+absl::Status SyncMember::WaitForServers() {
+  constexpr absl::Duration kLook = absl::Milliseconds(50);
+  const absl::Time end = absl::Now() + options_.wait();
+  while (true) {
+    const auto has_enough = HasEnough();
+    if (!has_enough.ok()) return has_enough.status();
+    if (*has_enough) return absl::OkStatus();
+    if (absl::Now() >= end) {
+      const auto missing = world_->missing();
+      return absl::DeadlineExceededError(
+          absl::StrCat("these members have not come after --wait-s ", options_.wait_s, ": ",
+                       missing.ok() ? absl::StrJoin(*missing, ", ") : "nobody knows which"));
+    }
+    absl::SleepFor(kLook);
+  }
+}
+
+// Null: the last version has come to all, and the others have left.
+absl::StatusOr<std::unique_ptr<Session>> SyncMember::NextSessionOfAll() {
+  SessionOptions session;
+  session.timeout = absl::Seconds(options_.timeout_s) + PatienceFor(weights_);
+  session.progress_thread = options_.progress_thread;
+  EpochOptions epoch;
+  epoch.at_least = {{kServer, options_.servers_needed()}};
+  const bool is_last = state_.reached == options_.versions;
+  const int64_t start_ns = NowNs();
+  epoch.timeout = is_last ? std::min(kLastWait, options_.wait()) : options_.wait();
+  while (true) {
+    if (is_last && HaveOthersLeft()) return nullptr;
+    auto next = NextSession(world_.get(), session, epoch);
+    if (next.ok() || !is_last || !EndsAll(next.status())) {
+      if (!next.ok()) return next.status();
+      NoteLost();
+      members_ = world_->epoch_members();
+      epoch_ = world_->epoch();
+      session_ns_ = NowNs();
+      session_us_ = (session_ns_ - start_ns) / kNsOfUs;
+      return next;
+    }
+  }
+}
+
+absl::StatusOr<bool> SyncMember::RunEpoch(std::unique_ptr<Session> session) {
+  auto epoch = std::make_unique<SyncEpoch>(&state_, std::move(session));
+  const absl::Status status = epoch->Run();
+  const bool has_lost = !status.ok() && EndsAll(status) && AwaitLost();
+  if (!epoch->Close()) kept_.push_back(std::move(epoch));
+  if (status.ok()) {
+    failures_ = 0;
+    return state_.reached == options_.versions;
+  }
+  if (!EndsAll(status)) return status;
+  failures_ = has_lost ? 0 : failures_ + 1;
+  if (failures_ > kFailuresMax) return status;
+  if (!has_lost) {
+    SayLine(absl::StrCat("# ", report_->role, " ", report_->rank, ": epoch ", epoch_,
+                         " has failed: ", status.message(), "\n"));
+  }
+  return false;
+}
+
+void SyncMember::AddLost(const WorldMember& member) {
+  SyncLost lost;
+  lost.member = absl::StrCat(member.role, " ", member.rank);
+  lost.process = absl::StrCat("process ", member.pid, " on ", member.host);
+  lost.epoch = epoch_;
+  lost.version = std::max<int64_t>(state_.reached, 0) + 1;
+  lost.noticed_us = UnixUs();
+  report_->lost.push_back(lost);
+  SayLine(LostLine(*report_, lost));
+}
+
+bool SyncMember::NoteLost() {
+  const auto there = world_->members();
+  if (!there.ok()) return false;
+  const auto is_gone = [&](const WorldMember& member) {
+    return std::none_of(there->begin(), there->end(), [&](const WorldMember& other) {
+      return other.alive && IsSameProcess(member, other);
+    });
+  };
+  const auto gone = std::stable_partition(members_.begin(), members_.end(),
+                                          [&](const WorldMember& m) { return !is_gone(m); });
+  const bool has_lost = gone != members_.end();
+  std::for_each(gone, members_.end(), [this](const WorldMember& m) { AddLost(m); });
+  members_.erase(gone, members_.end());
+  return has_lost;
+}
+
+bool SyncMember::AwaitLost() {
+  const absl::Time end = absl::Now() + kNamesWithin;
+  while (!NoteLost()) {
+    if (absl::Now() >= end) return false;
+    absl::SleepFor(kStoreLook);
+  }
+  return true;
+}
+
+bool SyncMember::HaveOthersLeft() {
+  const auto there = world_->members();
+  if (!there.ok()) return true;  // trainer 0 may serve the store
+  return std::any_of(members_.begin(), members_.end(), [&](const WorldMember& member) {
+    return std::none_of(there->begin(), there->end(), [&](const WorldMember& other) {
+      return other.role == member.role && other.rank == member.rank;
+    });
+  });
+}
+
+void SyncMember::TellReady(int trainers, int servers) {
+  const SyncEpochTimes times = {epoch_, trainers, servers, session_us_,
+                                (NowNs() - session_ns_) / kNsOfUs};
+  report_->epochs.push_back(times);
+  if (report_->rank == 0) SayLine(EpochLine(times));
+}
+
+void SyncMember::Tell(const SyncVersion& version) {
+  report_->versions.push_back(version);
+  if (report_->rank == 0) SayLine(VersionLine(version));
+}
+
+}  // namespace sluice::bench

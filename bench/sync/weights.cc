@@ -1,0 +1,156 @@
+// From flags to tensors and layouts.
+#include "sync/weights.h"
+
+#include <functional>
+#include <numeric>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "sluice/tensor.h"
+#include "workload/json_input.h"
+#include "workload/model_mapping.h"
+#include "workload/numbers.h"
+#include "workload/shipped_file.h"
+
+namespace sluice::bench {
+namespace {
+
+// The ranks of one copy of the model.
+int64_t RanksOfCopy(const Parallelism& side) {
+  return std::lcm(side.fsdp_size * side.tp_size, side.ep_size) * side.pp_size;
+}
+
+int64_t ElementsOf(const ModelTensor& tensor) {
+  return std::accumulate(tensor.shape.begin(), tensor.shape.end(), int64_t{1}, std::multiplies<>());
+}
+
+absl::StatusOr<Model> MakeToyModel(const std::string& text) {
+  const absl::StatusOr<std::vector<int64_t>> numbers = ParseIntegers(text);
+  if (!numbers.ok()) return Prefixed("--tensors", numbers.status());
+  constexpr int64_t kMost = 1 << 20;
+  const bool is_good = numbers->size() == 3 && (*numbers)[0] >= 1 && (*numbers)[0] <= kMost &&
+                       (*numbers)[1] >= 1 && (*numbers)[1] <= kMost && (*numbers)[2] >= 1 &&
+                       (*numbers)[2] <= kMost;
+  if (!is_good) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--tensors: \"", text, "\" is not N,ROWS,COLUMNS, each 1 to ", kMost));
+  }
+  Model model;
+  model.layers = static_cast<int>((*numbers)[0]);
+  for (int layer = 0; layer < model.layers; ++layer) {
+    ModelTensor tensor;
+    tensor.name = absl::StrCat("model.layers.", layer, ".mlp.up_proj.weight");
+    tensor.shape = {(*numbers)[1], (*numbers)[2]};
+    tensor.layer = layer;
+    model.tensors.push_back(std::move(tensor));
+  }
+  return model;
+}
+
+absl::StatusOr<Model> ReadSyncModel(const SyncOptions& options) {
+  if (options.model_file.empty()) return MakeToyModel(options.tensors);
+  const auto text = ReadShippedFile(options.model_file, "models");
+  if (!text.ok()) return text.status();
+  auto model = ParseModelFile(*text, options.cut);
+  if (!model.ok()) return Prefixed(options.model_file, model.status());
+  return model;
+}
+
+// FNV-1a of whatever ranks must have been given alike.
+class AlikeHash {
+ public:
+  void Add(absl::string_view text) {
+    for (const char c : text) value_ = (value_ ^ static_cast<unsigned char>(c)) * 1099511628211u;
+  }
+  void Add(int64_t number) { Add(absl::StrCat(number, ";")); }
+  void Add(const Parallelism& side) {
+    for (const int64_t size :
+         {side.tp_size, side.cp_size, side.ep_size, side.pp_size, side.fsdp_size}) {
+      Add(size);
+    }
+  }
+  int64_t value() const { return static_cast<int64_t>(value_ >> 1); }
+
+ private:
+  uint64_t value_ = 14695981039346656037u;
+};
+
+}  // namespace
+
+absl::StatusOr<SyncWeights> SyncWeights::Make(const SyncOptions& options) {
+  auto model = ReadSyncModel(options);
+  if (!model.ok()) return model.status();
+  System system;
+  if (!options.system_file.empty()) {
+    const auto text = ReadShippedFile(options.system_file, "systems");
+    if (!text.ok()) return text.status();
+    auto parsed = ParseSystemFile(*text);
+    if (!parsed.ok()) return Prefixed(options.system_file, parsed.status());
+    system = *std::move(parsed);
+  }
+  SyncWeights weights(*std::move(model), std::move(system));
+  weights.cuts_by_trainers_ = options.system_file.empty();
+  AlikeHash hash;
+  for (const ModelTensor& tensor : weights.tensors()) {
+    weights.bytes_ += ElementsOf(tensor) * DTypeBytes(tensor.dtype);
+    hash.Add(tensor.name);
+    for (const int64_t size : tensor.shape) hash.Add(size);
+    hash.Add(static_cast<int64_t>(tensor.dtype));
+  }
+  hash.Add(weights.system_.train);
+  hash.Add(weights.system_.generation);
+  hash.Add(options.versions);
+  hash.Add(options.seed);
+  weights.hash_ = hash.value();
+  return weights;
+}
+
+int64_t SyncWeights::replica() const { return RanksOfCopy(system_.generation); }
+
+absl::StatusOr<Layouts> SyncWeights::OfTrainers(int trainers) const {
+  System system;
+  system.train = system_.train;
+  system.train.num_gpus = trainers;
+  if (cuts_by_trainers_) system.train.fsdp_size = trainers;
+  const int64_t copy = RanksOfCopy(system.train);
+  if (trainers % copy != 0) {
+    return absl::InvalidArgumentError(absl::StrCat("--system trains on a multiple of ", copy,
+                                                   " ranks, and there are ", trainers));
+  }
+  auto spec = MapModel(model_, system);
+  if (!spec.ok()) return spec.status();
+  Layouts layouts;
+  for (TensorTransfer& tensor : spec->tensors) layouts.push_back(std::move(tensor.src));
+  return layouts;
+}
+
+absl::StatusOr<std::vector<Layouts>> SyncWeights::OfServers(int trainers, int servers) const {
+  const int64_t in_whole = servers / replica() * replica();
+  const int64_t left_over = servers - in_whole;
+  std::vector<std::pair<int64_t, Parallelism>> sides;  // the first rank, and what begins there
+  if (in_whole > 0) {
+    Parallelism whole = system_.generation;
+    whole.num_gpus = in_whole;
+    sides.emplace_back(trainers, whole);
+  }
+  if (left_over > 0) {
+    Parallelism rest;
+    rest.num_gpus = rest.tp_size = left_over;
+    sides.emplace_back(trainers + in_whole, rest);
+  }
+  std::vector<Layouts> all;
+  for (const auto& [first, side] : sides) {
+    System system;
+    system.train.num_gpus = first;  // the ranks before it, however they lie
+    system.generation = side;
+    auto spec = MapModel(model_, system);
+    if (!spec.ok()) return spec.status();
+    Layouts layouts;
+    for (TensorTransfer& tensor : spec->tensors) layouts.push_back(std::move(tensor.dst));
+    all.push_back(std::move(layouts));
+  }
+  return all;
+}
+
+}  // namespace sluice::bench
