@@ -1,27 +1,32 @@
-"""Makes random jobs for chaos.py: plain data that every rank reads (mpi_tests/chaos)."""
+"""Makes random jobs for chaos.py: plain data that every rank reads (tests/chaos)."""
 import copy
 import random
 
-WIRES = ("tcp", "shm", "direct")
-MPIRUN_OF_WIRE = {
-    # Open MPI 5 does not always find its way from a network interface to itself.
-    "tcp": ["--mca", "btl", "self,tcp", "--mca", "btl_tcp_if_include", "lo"],
-    "shm": ["--mca", "btl", "self,vader"],
-    "direct": [],
-}
+import chaos_draws
+import chaos_worlds
+from chaos_draws import FLOATS, INTEGERS
+
+MPI_WIRES = ("tcp", "shm", "direct")
+WORLD_WIRES = ("world_direct", "world_tcp", "world_ucx")
+WIRES = MPI_WIRES + WORLD_WIRES
+WORLD_SHARE = 1 / 3  # of the jobs
 KIB = 1024
 TIMEOUT_S = 30
 KILL_TIMEOUT_S = 4  # so that a job of which a rank is killed ends soon
-INTEGERS = ("i32", "i64")
-FLOATS = ("f64", "f32", "bf16")
 
 
-def make(seed, wire=None):
-    """The job of a seed, over `wire` if one is given."""
+def make(seed, wire=None, has_mpi=True):
+    """The job of a seed, over `wire` if one is given. Without MPI every job is a world."""
     rng = random.Random(seed)
-    chosen = rng.choice(WIRES)
-    job = Maker(rng, wire or chosen).job
+    chosen = rng.choice(MPI_WIRES)
+    world_rng = random.Random(f"{seed}/world")
+    is_world = world_rng.random() < WORLD_SHARE or not has_mpi
+    world_wire = world_rng.choice(WORLD_WIRES)
+    wire = wire or (world_wire if is_world else chosen)
+    job = Maker(rng, wire).job
     job["seed"] = seed
+    if wire in WORLD_WIRES:
+        chaos_worlds.add_world(job, world_rng)
     return job
 
 
@@ -35,8 +40,11 @@ def verification_of(job):
     # A rank may have been killed before any save was done.
     load = dict(io_options(random.Random(job["seed"]), TIMEOUT_S), op="load", checkpoint=0,
                 scheme="file", may_be_absent=True, seeds=job["seeds_of_saves"])
-    alone.update(ranks=1, faults=[], kills=False, transfers=[], streams=[], datasets=[],
-                 ops=[load], wire="shm")
+    alone.update(ranks=1, faults=[], kills=False, transfers=[], streams=[], datasets=[], ops=[load])
+    if "world" in alone:
+        alone["world"] = chaos_worlds.quiet_world([["member", 1]], "auto")
+    else:
+        alone["wire"] = "shm"
     alone["session"]["progress"] = [False]
     alone["session"]["timeout_s"] = TIMEOUT_S
     return alone
@@ -49,7 +57,7 @@ def io_options(rng, timeout_s):
             "timeout_s": timeout_s}
 
 
-class Maker:
+class Maker(chaos_draws.Draws):
     """Draws one job."""
 
     def __init__(self, rng, wire):
@@ -66,8 +74,8 @@ class Maker:
             "session": {
                 "bucket_bytes": bucket, "budget_buckets": rng.choice([1, 1, 2, 3, 4, 8, 16]),
                 "max_in_flight": rng.choice([0, 0, 1, 2, 4]), "timeout_s": self.timeout_s,
-                "direct": wire == "direct", "relay": rng.random() < 0.85,
-                "ranks_per_node": rng.choice([0, 0, 0, 1, 2]) if wire != "direct" else 0,
+                "direct": wire in ("direct", "world_direct"), "relay": rng.random() < 0.85,
+                "ranks_per_node": 0 if wire == "direct" else rng.choice([0, 0, 0, 1, 2]),
                 "progress": [rng.random() < 0.3 for _ in range(self.ranks)]
                 if rng.random() < 0.4 else [False] * self.ranks,
             },
@@ -77,95 +85,6 @@ class Maker:
         self.job["kinds"] = list(parts)
         self.script(parts)
         self.misfortune()
-
-    # --- What ranks draw.
-
-    def of_ranks(self, draw):
-        return [draw() for _ in range(self.ranks)]
-
-    def delays(self, most_ms, share=0.3):
-        return self.of_ranks(
-            lambda: self.rng.randint(0, most_ms) if self.rng.random() < share else 0)
-
-    def op(self, name, **fields):
-        self.job["ops"].append(dict(fields, op=name))
-
-    # --- Layouts.
-
-    def layout(self, dims, partial=()):
-        rng = self.rng
-        order = list(range(self.ranks))
-        rng.shuffle(order)
-        sizes = rng.choice([s for s in ([1], [2], [3], [4], [5], [6], [2, 2], [2, 3], [3, 2],
-                                        [1, 2], [2, 1, 2])
-                            if product(s) <= self.ranks])
-        placements = []
-        op = rng.choice(partial) if partial else None
-        for _ in sizes:
-            kind = rng.random()
-            if op and kind < 0.5:
-                placements.append(f"P({op})")
-            elif kind < 0.3:
-                placements.append("R")
-            elif kind < 0.85:
-                placements.append(f"S({rng.randrange(dims)})")
-            else:
-                placements.append(f"SS({rng.randrange(dims)},{rng.randint(2, 3)})")
-        return {"sizes": sizes, "ranks": order[:product(sizes)], "placements": placements}
-
-    def shape(self, most_elements):
-        dims = self.rng.randint(1, 3)
-        elements = max(1, int(most_elements * self.rng.random() ** 3))
-        shape = []
-        for _ in range(dims - 1):
-            shape.append(self.rng.randint(1, max(1, min(64, elements))))
-            elements = max(1, elements // shape[-1])
-        return shape + [elements]
-
-    # --- Transfers.
-
-    def add_transfer(self, most_elements):
-        rng = self.rng
-        tensors = []
-        windows = rng.randint(1, 3)
-        for i in range(rng.randint(1, 4)):
-            shape = self.shape(most_elements)
-            partial = ("sum", "max", "min") if rng.random() < 0.2 else ()
-            if partial:
-                src = dst = rng.choice(INTEGERS)
-            elif rng.random() < 0.3:
-                src, dst = rng.choice(FLOATS), rng.choice(FLOATS)
-            else:
-                src = dst = rng.choice(INTEGERS + FLOATS + ("u8",))
-            tensors.append({"name": f"t{i}", "shape": shape, "src_dtype": src, "dst_dtype": dst,
-                            "src": self.layout(len(shape), partial),
-                            "dst": self.layout(len(shape)), "window": rng.randrange(windows)})
-        self.job["transfers"].append({"priority": rng.randrange(4), "tensors": tensors})
-        self.op("compile", transfer=len(self.job["transfers"]) - 1)
-
-    def add_runs(self, transfers):
-        rng = self.rng
-        cancelled = False
-        for _ in range(rng.randint(1, 5)):
-            late = rng.random() < 0.35
-            # Memory that never comes is for runs that are cancelled.
-            withhold = late and rng.random() < 0.2
-            self.op("run", transfer=rng.choice(transfers), seed=rng.getrandbits(32),
-                    events=rng.random() < 0.5, late=self.of_ranks(lambda: late and
-                                                                  rng.random() < 0.7),
-                    withhold=self.of_ranks(lambda: withhold and rng.random() < 0.5),
-                    supply_ms=self.delays(60, 0.5),
-                    pad=self.of_ranks(lambda: rng.choice([0, 0, 3])),
-                    transposed=self.of_ranks(lambda: rng.random() < 0.2))
-            if withhold or rng.random() < 0.1:
-                if rng.random() < 0.5:
-                    self.op("sleep", ms=self.delays(40))
-                self.op("cancel", back=0)
-                cancelled = True
-            if rng.random() < 0.3:
-                self.op("sleep", ms=self.delays(100, 0.2))
-        if cancelled and "cancels" not in self.job["kinds"]:
-            self.job["kinds"].append("cancels")
 
     # --- Streams.
 
@@ -346,9 +265,3 @@ class Maker:
         if self.job["storage_fails"]:
             self.job["kinds"].append("storage that fails")
 
-
-def product(sizes):
-    total = 1
-    for size in sizes:
-        total *= size
-    return total

@@ -3,9 +3,12 @@
 # own with a network model of its own. An independent check of sluice-sim, see docs/large-meshes.md.
 #
 # usage: smpi.sh -n RANKS [--port-rate GB/S] [--latency-us US] [--poll-us US] RESHARD-FLAG...
+#        smpi.sh -n RANKS [the same options] --messages [PROGRAM]
 #   Each rank has a host with one port out and one in (50 GB/s), full bisection, a latency between
 #   any two (5 us); copies take no time. A rank that waits looks again after --poll-us (1).
 #   Times are simulated. Payload is folded: all ranks share a few pages, so nothing is checked.
+#   --messages counts the messages that each rank sends in each stage of a session's life, as JSON.
+#   Control messages are all but those of tensors. PROGRAM is sluice-smpi-messages, if it is built.
 #
 # example: smpi.sh -n 64 --shape 8192,8192 --src-mesh 64 --src-ranks 0-63 --src-placements 'S(0)' \
 #            --dst-mesh 64 --dst-ranks 0-63 --dst-placements 'S(1)' --budget-buckets 8
@@ -16,7 +19,7 @@ usage() {
   sed -n '/^# usage/,/^$/{s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}" | sed '/^set /,$d'
 }
 
-ranks='' port_rate=50 latency_us=5 poll_us=1
+ranks='' port_rate=50 latency_us=5 poll_us=1 messages=false program=''
 while [ $# -gt 0 ]; do
   case $1 in
     -n | --port-rate | --latency-us | --poll-us)
@@ -28,6 +31,7 @@ while [ $# -gt 0 ]; do
     --port-rate) port_rate=$2; shift 2 ;;
     --latency-us) latency_us=$2; shift 2 ;;
     --poll-us) poll_us=$2; shift 2 ;;
+    --messages) messages=true program=${2:-}; break ;;
     -h | --help) usage; exit 0 ;;
     *) break ;;
   esac
@@ -37,8 +41,19 @@ if ! [[ $ranks =~ ^[1-9][0-9]*$ ]]; then
   exit 2
 fi
 
-"$here/packages.sh" libsimgrid-dev
-"$here/build.sh" smpi sluice-bench-smpi >/dev/null
+if ! $messages; then
+  target=sluice-bench-smpi
+  arguments=(reshard --check 0 --warmup 0 --iters 1 --ranks-per-node 8 --budget-bytes 0
+             --timeout-s 1000000 --transport mpi --memory private "$@")
+else
+  target=sluice-smpi-messages
+  arguments=()
+fi
+if [ -z "$program" ]; then
+  "$here/packages.sh" libsimgrid-dev
+  "$here/build.sh" smpi "$target" >/dev/null
+  program=$here/../build-smpi/bin/$target
+fi
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -64,6 +79,4 @@ simgrid=(
 )
 export SLUICE_SMPI_POLL_US=$poll_us
 smpirun -no-privatize -np "$ranks" -platform "$work/platform.xml" -hostfile "$work/hosts" \
-  "${simgrid[@]/#/--cfg=}" --log=root.thres:error \
-  "$here/../build-smpi/bin/sluice-bench-smpi" reshard --check 0 --warmup 0 --iters 1 \
-  --ranks-per-node 8 --budget-bytes 0 --timeout-s 1000000 --transport mpi --memory private "$@"
+  "${simgrid[@]/#/--cfg=}" --log=root.thres:error "$program" "${arguments[@]}"

@@ -12,6 +12,7 @@ code is that of the process that failed first (128 + N after signal N). Ctrl-C a
 import argparse
 import ctypes
 import os
+import re
 import secrets
 import signal
 import socket
@@ -22,6 +23,8 @@ import time
 
 ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 PR_SET_PDEATHSIG = 1
+# What this library and launchers read, but for what says which UCX to take.
+OF_LAUNCHERS = re.compile(r"^(SLUICE_(?!UCX_)|OMPI_|PMI|SLURM_|MASTER_|RANK$|WORLD_SIZE$)")
 
 
 def arguments():
@@ -45,6 +48,11 @@ def arguments():
     if not 0 <= options.grace <= 1e6:
         parser.error(f"-g {options.grace}: 0 to 1000000 seconds")
     return options
+
+
+def clean_environment():
+    """That of this process, without what a launcher has left in it."""
+    return {key: value for key, value in os.environ.items() if not OF_LAUNCHERS.match(key)}
 
 
 def reserve_port():

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # All tests. Those of the release build run with mpirun and from an install tree, too. Then come the
-# model of the gate and 40 random jobs. Tests of code that handles memory run under the address and
-# undefined sanitizers, with two ranks under mpirun too. Tests with threads run under the thread
-# sanitizer. (The presets asan and tsan have all suites of one process.) Installs missing packages
-# first. Ends with what was skipped, and why. With CI=true it fails if more is skipped than
-# scripts/may_skip.txt allows.
+# model of the gate, 40 random jobs, and 10 worlds whose members come and go. Tests of code that
+# handles memory run under the address and undefined sanitizers, with two ranks under mpirun too.
+# Tests with threads run under the thread sanitizer. (The presets asan and tsan have all suites of
+# one process.) Installs missing packages first. Ends with what was skipped, and why. With CI=true
+# it fails if more is skipped than scripts/may_skip.txt allows.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 jobs=$(nproc)
@@ -16,6 +16,7 @@ scripts/build.sh release
 ctest --test-dir build --output-on-failure -j "$jobs" --output-junit tests.xml
 scripts/model.sh
 scripts/chaos.py --runs 40
+scripts/chaos_epochs.py --runs 10
 
 # The thread sanitizer of GCC 12 cannot place its shadow memory where the kernel randomises more
 # address bits than it knows of.

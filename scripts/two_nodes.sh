@@ -1,10 +1,13 @@
 #!/usr/bin/env bash
-# Runs a program under mpirun on two nodes that are namespaces of this machine, and counts the bytes
-# that cross the link between them.
+# Runs a program on two nodes that are namespaces of this machine, under mpirun or without MPI, and
+# counts the bytes that cross the link between them.
 #
-# usage: two_nodes.sh [--ranks N] [--rate RATE] [--json FILE] PROGRAM [ARGUMENT...]
+# usage: two_nodes.sh [--ranks N] [--rate RATE] [--fabric mpi|world] [--json FILE]
+#                     PROGRAM [ARGUMENT...]
 #   --ranks N      ranks of each node [8]; ranks 0 to N-1 are on node-a, the others on node-b
-#   --rate RATE    of the link, in each direction, as tc spells it [1gbit]
+#   --rate RATE    of the link, in each direction, as tc spells it [1gbit]; none: no limit
+#   --fabric F     mpi: one mpirun on both nodes. world: scripts/spawn.sh on each node, and the
+#                  ranks join a world; SLUICE_WIRES says what carries tensors [mpi]
 #   --json FILE    writes what is printed here, with the results of `sluice-bench reshard` in it
 #   Needs root; ends with 77 where it may not make namespaces. Otherwise with the program's code.
 #   Whatever ends this script ends its processes, and with them the nodes and the link.
@@ -32,22 +35,28 @@ fail() {
 
 # A node is a process that sleeps in namespaces of its own: network, host name, shared memory (of
 # System V and of POSIX). Ranks of different nodes share files on disk only, and MPI sees two hosts.
+# Members of a world look further: processes that see each other are on one node. So the nodes of a
+# world have namespaces of process numbers, too. UCX finds its devices in /sys.
 start_node() {
-  local i=$1 host=${hosts[$1]}
-  unshare --net --uts --ipc --mount sh -c '
+  local i=$1 host=${hosts[$1]} flags=()
+  [ "$fabric" = mpi ] || flags=(--pid --fork)
+  unshare --net --uts --ipc --mount "${flags[@]}" sh -c '
+    read -r pid rest </proc/self/stat
+    [ $$ = "$pid" ] || { mount -t proc proc /proc && mount -t sysfs sysfs /sys; } || exit 1
     hostname "$1" && mount -t tmpfs -o size=50% tmpfs /dev/shm &&
-      mount --bind "$2/hosts" /etc/hosts && ip link set lo up && touch "$2/$1.ready" &&
-      exec sleep infinity' node "$host" "$work" &
-  nodes[i]=$!
-  echo "$!" >"$work/$host.pid"
-  while [ ! -e "$work/$host.ready" ]; do
-    kill -0 "${nodes[i]}" 2>/dev/null || fail 77 "could not make $host"
+      mount --bind "$2/hosts" /etc/hosts && ip link set lo up && echo "$pid" >"$2/$1.new" &&
+      mv "$2/$1.new" "$2/$1.pid" && exec sleep infinity' node "$host" "$work" &
+  local started=$!
+  while [ ! -e "$work/$host.pid" ]; do
+    kill -0 "$started" 2>/dev/null || fail 77 "could not make $host"
     sleep 0.02
   done
+  nodes[i]=$(cat "$work/$host.pid")
 }
 
 # A burst takes two of the segments that the kernel hands over as one, of up to 64 KiB each.
 limit_link() {
+  [ "$rate" != none ] || return 0
   local in_node=(nsenter -t "${nodes[$1]}" -n)
   "${in_node[@]}" tc qdisc add dev veth0 root handle 1: htb default 1 &&
     "${in_node[@]}" tc class add dev veth0 parent 1: classid 1:1 htb \
@@ -85,6 +94,16 @@ run_on_nodes() {
   for i in 0 1; do echo "${addresses[i]} ${hosts[i]}" >>"$work/hosts"; done
   for i in 0 1; do start_node "$i"; done
   join_nodes
+  before=$(link_bytes)
+  start=$(date +%s.%N)
+  "run_$fabric" "$@" || code=$?
+  end=$(date +%s.%N)
+  after=$(link_bytes)
+  echo "$before $after $start $end" >"$work/link"
+  exit "$code"
+}
+
+run_mpi() {
   write_agent
   mkdir "$work/tmp"
   # There are as many slots as ranks, so mpirun would not know that ranks outnumber cores and that
@@ -95,13 +114,25 @@ run_on_nodes() {
     --mca oob_tcp_if_include veth0 --mca btl_tcp_if_include veth0
     --mca pml ob1 --mca btl self,vader,tcp --mca mpi_yield_when_idle 1
   )
-  before=$(link_bytes)
-  start=$(date +%s.%N)
-  nsenter -t "${nodes[0]}" -n -u -i -m --wd="$PWD" "${mpirun[@]}" "$@" || code=$?
-  end=$(date +%s.%N)
-  after=$(link_bytes)
-  echo "$before $after $start $end" >"$work/link"
-  exit "$code"
+  nsenter -t "${nodes[0]}" -n -u -i -m --wd="$PWD" "${mpirun[@]}" "$@"
+}
+
+# Each node's ranks are a role of the world. A node whose ranks have failed does not wait for the
+# other one's.
+run_world() {
+  local i code=0
+  SLUICE_WORLD=tcp://${addresses[0]}:29600
+  SLUICE_TOKEN=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
+  SLUICE_ROLES=${hosts[0]}:$ranks,${hosts[1]}:$ranks
+  export SLUICE_WORLD SLUICE_TOKEN SLUICE_ROLES
+  for i in 0 1; do
+    SLUICE_ROLE=${hosts[i]} nsenter -t "${nodes[i]}" -n -u -i -m -p --wd="$PWD" \
+      "$here/spawn.sh" -n "$ranks" "$@" &
+  done
+  for i in 0 1; do
+    wait -n || { code=$?; break; }  # whichever ends first: the nodes themselves do not end
+  done
+  return "$code"
 }
 
 # Where `sluice-bench reshard` writes its results; nothing for other programs.
@@ -118,8 +149,8 @@ find_results() {
 }
 
 if [ "${1:-}" = --inside ]; then
-  work=$2 ranks=$3 rate=$4
-  shift 4
+  work=$2 ranks=$3 rate=$4 fabric=$5
+  shift 5
   run_on_nodes "$@"
 fi
 
@@ -127,12 +158,13 @@ usage() {
   sed -n '/^# usage/,/^$/{s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}" | sed '/^set /,$d'
 }
 
-ranks=8 rate=1gbit json=
+ranks=8 rate=1gbit fabric=mpi json=
 while [ $# -gt 0 ]; do
   case $1 in
-    --ranks | --rate | --json) [ $# -ge 2 ] || fail 2 "$1 takes a value" ;;&
+    --ranks | --rate | --fabric | --json) [ $# -ge 2 ] || fail 2 "$1 takes a value" ;;&
     --ranks) ranks=$2; shift 2 ;;
     --rate) rate=$2; shift 2 ;;
+    --fabric) fabric=$2; shift 2 ;;
     --json) json=$2; shift 2 ;;
     -h | --help) usage; exit 0 ;;
     -*) fail 2 "there is no option $1" ;;
@@ -140,8 +172,9 @@ while [ $# -gt 0 ]; do
   esac
 done
 [[ $ranks =~ ^[1-9][0-9]*$ ]] || fail 2 "--ranks takes a number, not '$ranks'"
-[[ $rate =~ ^[0-9]+(\.[0-9]+)?([kmgt]i?)?(bit|bps)$ ]] ||
-  fail 2 "--rate takes a rate such as 1gbit, not '$rate'"
+[[ $rate =~ ^([0-9]+(\.[0-9]+)?([kmgt]i?)?(bit|bps)|none)$ ]] ||
+  fail 2 "--rate takes a rate such as 1gbit, or none, not '$rate'"
+[[ $fabric =~ ^(mpi|world)$ ]] || fail 2 "--fabric takes mpi or world, not '$fabric'"
 if [ $# -eq 0 ]; then
   usage >&2
   exit 2
@@ -166,14 +199,15 @@ trap 'exit 143' TERM HUP
 results='' extra=()
 find_results "$@"
 setpriv --pdeathsig KILL unshare --pid --fork --kill-child --mount-proc \
-  bash "${BASH_SOURCE[0]}" --inside "$work" "$ranks" "$rate" "$@" "${extra[@]}" &
+  bash "${BASH_SOURCE[0]}" --inside "$work" "$ranks" "$rate" "$fabric" "$@" "${extra[@]}" &
 job=$!
 code=0
 wait "$job" || code=$?
 job=
 [ -e "$work/link" ] || exit "$code"
 read -r in_before out_before in_after out_after start end <"$work/link"
-python3 "$here/two_nodes_report.py" --rate "$rate" --ranks "$ranks" --json "$json" \
+python3 "$here/two_nodes_report.py" --rate "$rate" --fabric "$fabric" --ranks "$ranks" \
+  --json "$json" \
   --results "$results" --seconds "$(awk "BEGIN { print $end - $start }")" --exit-code "$code" \
   --a-to-b $((out_after - out_before)) --b-to-a $((in_after - in_before)) -- "$@"
 exit "$code"

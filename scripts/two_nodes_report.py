@@ -88,7 +88,8 @@ def add_results(args, bench, out):
 
 
 def report(args):
-    out = {"rate": args.rate, "ranks_per_node": args.ranks, "command": args.command,
+    out = {"rate": args.rate, "fabric": args.fabric, "ranks_per_node": args.ranks,
+           "command": args.command,
            "exit_code": args.exit_code, "seconds": args.seconds,
            "a_to_b_bytes": args.a_to_b, "b_to_a_bytes": args.b_to_a, "includes": INCLUDES}
     if args.results and os.path.exists(args.results):
@@ -109,8 +110,8 @@ def result_line(facts):
 
 
 def show(out):
-    print(f"# Two nodes of {out['ranks_per_node']} ranks, link of {out['rate']} each way; mpirun "
-          f"took {out['seconds']:.2f} s")
+    print(f"# Two nodes of {out['ranks_per_node']} ranks, link of {out['rate']} each way; the "
+          f"job took {out['seconds']:.2f} s")
     for facts in out.get("compared", []):
         print(result_line(facts))
     print(f"# Link, node-a to node-b : {out['a_to_b_bytes']} bytes; back: {out['b_to_a_bytes']}")
@@ -123,6 +124,7 @@ def show(out):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rate", required=True)
+    parser.add_argument("--fabric", required=True)
     parser.add_argument("--ranks", type=int, required=True)
     parser.add_argument("--seconds", type=float, required=True)
     parser.add_argument("--exit-code", type=int, required=True)

@@ -30,6 +30,11 @@ class Job:
     def minutes(self, usual):
         return round(usual * self._share, 2)
 
+    @staticmethod
+    def variables(more):
+        """The environment with more in it."""
+        return {**os.environ, **more}
+
     def run(self, command, **more):
         """The program's standard output. It must end well."""
         command = [str(part) for part in command]
@@ -60,7 +65,7 @@ class Job:
 
     def script(self, script, flags):
         """What a script of scripts/ found, with a command that names no folder."""
-        env = {**os.environ, "SLUICE_BENCH": str(self.bin / "sluice-bench")}
+        env = self.variables({"SLUICE_BENCH": str(self.bin / "sluice-bench")})
         found = self.run_for_json([f"scripts/{script}", *flags], env=env)
         found["command"] = shlex.join(str(part) for part in (f"scripts/{script}", *flags))
         return found
@@ -70,7 +75,7 @@ class Job:
         environment, for MPI."""
         found = self.run_for_json(["scripts/mpirun.sh", "--oversubscribe", "-np", ranks,
                                    self.bin / "sluice-bench", "reshard", *flags],
-                                  env={**os.environ, **(variables or {})})
+                                  env=self.variables(variables or {}))
         if found["errors"] or any(result["wrong"] for result in found["results"]):
             raise RuntimeError(f"a run failed: {found['errors']}")
         return [without_rounds(result) for result in found["results"]]

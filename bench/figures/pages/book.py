@@ -3,8 +3,8 @@ import pathlib
 import re
 
 import fingerprint
-from pages import budgets, cases, checkpoints, copies, heads, loaders, losses, meshes, origins, pair
-from pages import performance, readme, squares, storage, waves
+from pages import budgets, cases, checkpoints, connect, copies, heads, loaders, losses, meshes
+from pages import origins, pair, performance, readme, squares, storage, waves, worlds
 from pages.markdown import block_names, block_pattern, fill
 
 # {page: {block: what makes its text}}
@@ -20,9 +20,12 @@ PAGES = {
     "docs/large-meshes.md": {
         "peaks": meshes.peaks, "models": meshes.models, "replicas": meshes.replicas,
         "small buckets": meshes.small_buckets,
-        "families": meshes.family_times, "check": meshes.check_summary},
+        "families": meshes.family_times, "check": meshes.check_summary,
+        "messages": meshes.messages},
     "docs/notes/2026-11-large-meshes.md": {"planning": meshes.planning, "check": meshes.check},
     "docs/streaming.md": {"streaming": storage.goals_table},
+    "docs/joining.md": {"connect": connect.times, "wires": worlds.wires,
+                        "redistributions": worlds.redistributions, "where": worlds.where},
     "docs/checkpoints.md": {"checkpoints": checkpoints.text},
     "docs/loaders.md": {
         "waves": waves.waves, "slots": waves.slots, "loaders": loaders.loaders,

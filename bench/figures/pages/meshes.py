@@ -140,6 +140,28 @@ def check_summary(results):
                   "peak buckets as mpirun's", "time / SMPI's, median", "range", "within 12%"], rows)
 
 
+def messages(results):
+    """Control messages of the busiest rank in each stage of a session, as SimGrid's MPI had them:
+    of Sluice before and now."""
+    data = results.get("large-meshes/messages")
+    if not data:
+        return ""
+    found = {(row["code"], row["ranks"]): {stage["stage"]: stage for stage in row["stages"]}
+             for row in data["rows"]}
+    sizes = sorted({ranks for code, ranks in found if code == "now"})
+    rows = []
+    for stage in found["now", sizes[-1]]:
+        row = [stage]
+        for ranks in sizes:
+            row.append(" / ".join(f"{found[code, ranks][stage]['control_max']:,}"
+                                  if (code, ranks) in found else "-" for code in ("before", "now")))
+        row.append(" / ".join(f"{found[code, sizes[-1]][stage]['us']:,.0f}"
+                              if (code, sizes[-1]) in found else "-" for code in ("before", "now")))
+        rows.append(row)
+    return table(["before / now"] + [f"{ranks} ranks" for ranks in sizes] +
+                 [f"us, {sizes[-1]} ranks"], rows)
+
+
 def _same(rows, other, key):
     same = sum(row["sim"][key] == row[other][key] for row in rows)
     return f"{same} of {len(rows)}"

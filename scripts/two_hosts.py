@@ -1,0 +1,139 @@
+"""Two hosts that are namespaces of this machine, with a link between them: for two_jobs.py and for
+tests. A host has a network, processes, a name and shared memory of its own. Files on disk are
+common to all.
+"""
+import contextlib
+import ctypes
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import time
+
+NAMES = ("host-a", "host-b")
+ADDRESSES = ("10.78.0.1", "10.78.0.2")
+DEVICE = "veth0"
+NOBODY = "02:00:00:00:00:99"  # an Ethernet address that no device has
+PR_SET_PDEATHSIG = 1
+# What a host runs first. It sleeps, and all other processes of the host end with it.
+FIRST = ("hostname {name} && mount -t tmpfs -o size=50% tmpfs /dev/shm && ip link set lo up && "
+         "echo up && exec sleep infinity")
+
+
+class NotAllowed(Exception):
+    """This system does not let this user make namespaces, or lacks a program for it."""
+
+
+def check_rate(text):
+    """A rate as tc spells it, such as 10gbit."""
+    if not re.fullmatch(r"[0-9]+(\.[0-9]+)?([kmgt]i?)?(bit|bps)", text):
+        raise ValueError(f"a rate such as 10gbit, not '{text}'")
+    return text
+
+
+ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@contextlib.contextmanager
+def uninterrupted():
+    """Signals that end this process come later: between the start of another one and a note of it
+    they would leave that one alone."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDINGS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def die_with_parent():
+    """In a new process, before its program."""
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+class TwoHosts:
+    """Made by its constructor, which raises NotAllowed. `end` ends the hosts, and all that runs on
+    them. So does the end of this process."""
+
+    def __init__(self, rate=None):
+        self.hosts = []  # processes of `unshare`
+        self.firsts = []  # process ids of the first process of each
+        if os.getuid() != 0:
+            raise NotAllowed("making network namespaces takes root")
+        for program in ("ip", "tc", "unshare", "nsenter"):
+            if shutil.which(program) is None:
+                raise NotAllowed(f"there is no program '{program}' here")
+        try:
+            for name in NAMES:
+                self._start(name)
+            self._link(rate)
+        except BaseException:
+            self.end()
+            raise
+
+    def _start(self, name):
+        command = ["unshare", "--net", "--uts", "--ipc", "--mount", "--pid", "--fork",
+                   "--kill-child", "--mount-proc", "sh", "-c", FIRST.format(name=name)]
+        with uninterrupted():
+            host = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                    stderr=subprocess.PIPE, text=True, preexec_fn=die_with_parent)
+            self.hosts.append(host)
+        if host.stdout.readline() != "up\n":
+            raise NotAllowed(f"this system does not let root make namespaces: "
+                             f"{host.stderr.read().strip()}")
+        children = pathlib.Path(f"/proc/{host.pid}/task/{host.pid}/children").read_text()
+        self.firsts.append(children.split()[0])
+
+    def _link(self, rate):
+        self._run(["ip", "link", "add", DEVICE, "netns", self.firsts[0], "type", "veth", "peer",
+                   "name", DEVICE, "netns", self.firsts[1]])
+        for host, address in enumerate(ADDRESSES):
+            if rate is not None:
+                # A burst takes two of the segments that the kernel hands over as one.
+                self._run(self.on(host, ["tc", "qdisc", "add", "dev", DEVICE, "root", "handle",
+                                         "1:", "htb", "default", "1"]))
+                self._run(self.on(host, ["tc", "class", "add", "dev", DEVICE, "parent", "1:",
+                                         "classid", "1:1", "htb", "rate", rate, "burst", "128k",
+                                         "cburst", "128k", "quantum", "65536"]))
+            self._run(self.on(host, ["ip", "address", "add", f"{address}/24", "dev", DEVICE]))
+            self._run(self.on(host, ["ip", "link", "set", DEVICE, "up"]))
+
+    @staticmethod
+    def _run(command):
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              check=False)
+        if done.returncode != 0:
+            raise NotAllowed(f"'{' '.join(command)}' fails: {done.stdout.strip()}")
+        return done.stdout
+
+    def on(self, host, command):
+        """The command that runs `command` on host 0 or 1, in the folder of the caller."""
+        return ["nsenter", "-t", self.firsts[host], "-n", "-u", "-i", "-m", "-p",
+                f"--wd={os.getcwd()}", *command]
+
+    def cut(self):
+        """From now on no packet arrives, in both directions, and nobody is told: frames go to an
+        Ethernet address that no device has."""
+        for host in range(2):
+            self._run(self.on(host, ["ip", "neigh", "replace", ADDRESSES[1 - host], "lladdr",
+                                     NOBODY, "dev", DEVICE, "nud", "permanent"]))
+
+    def heal(self):
+        for host in range(2):
+            self._run(self.on(host, ["ip", "neigh", "del", ADDRESSES[1 - host], "dev", DEVICE]))
+
+    def end(self):
+        for host in self.hosts:
+            host.kill()  # its child, the first process of the host, dies with it
+            host.wait()
+            host.stdout.close()
+            host.stderr.close()
+        deadline = time.monotonic() + 5
+        while time.monotonic() < deadline and any(map(_runs, self.firsts)):
+            time.sleep(0.01)
+
+
+def _runs(pid):
+    return pathlib.Path("/proc", pid).exists()
