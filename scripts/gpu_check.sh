@@ -31,7 +31,10 @@ done
 build=${1:-} out=${2:-}
 if [ -z "$build" ]; then
   build=build
-  if [ -x run ] && [ -d bin ]; then build=. RUN=${RUN:-./run} NCCL_2_30=${NCCL_2_30:-nccl}; fi
+  if [ -x run ] && [ -d bin ]; then build=.; fi
+fi
+if [ -x "$build/run" ]; then  # a bundle
+  RUN=${RUN:-$build/run} NCCL_2_30=${NCCL_2_30:-$build/nccl}
 fi
 bin=$build/bin out=${out:-bench/results}
 read -ra run <<<"${RUN:-}"
