@@ -5,9 +5,8 @@
 //   while (true) {
 //     auto session = sluice::NextSession(world.get(), {}, epoch);
 //     if (!session.ok()) return session.status();
-//     // Connect, and run versions. When a run fails because a member is lost, or the epoch ends
-//     for
-//     // those that have joined, destroy the session and go round again.
+//     // Connect, and run versions. Go round again when a run fails because a member is lost, or
+//     // when the epoch ends for those that have joined. Destroy the session before.
 //   }
 #ifndef SLUICE_ELASTIC_H_
 #define SLUICE_ELASTIC_H_

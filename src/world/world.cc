@@ -24,6 +24,9 @@ namespace {
 
 constexpr size_t kSecretBytes = 32;
 
+// So often one call of NextEpoch sees a member unreachable that the store has not lost.
+constexpr int kUnexplainedMax = 3;
+
 uint64_t Hash(absl::string_view text) {
   uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
@@ -90,6 +93,7 @@ class JoinedWorld final : public World {
 
   absl::StatusOr<std::unique_ptr<Fabric>> NextEpoch(const EpochOptions& options) override {
     const TimeLimit limit(options.timeout.value_or(options_.timeout));
+    int unexplained = 0;
     while (true) {
       absl::StatusOr<Epoch> epoch = epochs_.Agree(options.at_least, limit);
       if (!epoch.ok()) return epoch.status();
@@ -119,7 +123,9 @@ class JoinedWorld final : public World {
         static_cast<void>(roster_.Look(Roster::kLook));
         all_are_there = roster_.Check(epoch->members, NeedsStore::kYes).ok();
       }
-      if (all_are_there) return fabric;
+      if (!all_are_there) continue;
+      // A member that was stopped for longer than its lease is there again, and was lost meanwhile.
+      if (!absl::IsUnavailable(fabric.status()) || ++unexplained == kUnexplainedMax) return fabric;
     }
   }
 

@@ -29,14 +29,14 @@ using session_test::ViewStyle;
 std::vector<TensorTransfer> RandomTensors(uint64_t seed, int save_ranks, int load_ranks,
                                           bool casts) {
   Dice dice(seed);
-  const auto layout = [&dice](int ranks, const std::vector<int64_t>& shape) {
+  const auto draw_layout = [&dice](int ranks, const std::vector<int64_t>& shape) {
     std::vector<int> list;
     for (int rank = 0; rank < ranks; ++rank) list.push_back(rank);
     const Mesh mesh = oracle::RandomMesh(&dice, std::move(list));
-    Layout layout = {mesh, {}, {}};
-    layout.placements = oracle::RandomPlacements(&dice, mesh, static_cast<int>(shape.size()));
-    layout.order = oracle::RandomOrder(&dice, mesh);
-    return layout;
+    Layout drawn = {mesh, {}, {}};
+    drawn.placements = oracle::RandomPlacements(&dice, mesh, static_cast<int>(shape.size()));
+    drawn.order = oracle::RandomOrder(&dice, mesh);
+    return drawn;
   };
   std::vector<TensorTransfer> tensors;
   const int64_t count = dice.Between(1, 8);
@@ -50,8 +50,8 @@ std::vector<TensorTransfer> RandomTensors(uint64_t seed, int save_ranks, int loa
     tensor.dst_dtype = casts && floating && dice.Chance(50)
                            ? dice.Pick<DType>({DType::kF32, DType::kBF16, DType::kF16})
                            : tensor.src_dtype;
-    tensor.src = layout(save_ranks, tensor.shape);
-    tensor.dst = layout(load_ranks, tensor.shape);
+    tensor.src = draw_layout(save_ranks, tensor.shape);
+    tensor.dst = draw_layout(load_ranks, tensor.shape);
     tensors.push_back(std::move(tensor));
   }
   return tensors;
