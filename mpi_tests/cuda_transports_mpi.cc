@@ -1,9 +1,8 @@
 // The contract of the transports for device memory, each rank a process: over the fakes, and on
 // GPUs where there are as many as a world takes.
-#include <cuda_runtime_api.h>
-
 #include <memory>
 
+#include "cuda_gpus.h"
 #include "cuda_rank_mpi.h"
 #include "gtest/gtest.h"
 #include "sluice/cuda.h"
@@ -14,13 +13,8 @@
 namespace sluice {
 namespace {
 
-int Devices() {
-  int devices = 0;
-  return cudaGetDeviceCount(&devices) == cudaSuccess ? devices : 0;
-}
-
 void RunOnOneGpu(const ContractScript& script) {
-  if (Devices() == 0) GTEST_SKIP() << "no GPU";
+  if (Gpus() == 0) GTEST_SKIP() << "no GPU";
   RunOwnRank(script, 0, *MakeCudaIpcTransport(nullptr));
 }
 
@@ -29,8 +23,8 @@ void RunOnGpuEach(const ContractScript& script,
   int rank = 0, size = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
-  if (Devices() < size) GTEST_SKIP() << Devices() << " GPUs for " << size << " ranks";
-  RunOwnRank(script, rank, *maker);
+  if (!HasGpusFor(size)) GTEST_SKIP() << Gpus() << " GPUs for " << size << " ranks";
+  RunOwnRank(script, GpuOf(rank), *maker);
 }
 void RunOverIpc(const ContractScript& script) {
   RunOnGpuEach(script, MakeCudaIpcTransport(nullptr));

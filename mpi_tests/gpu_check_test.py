@@ -27,6 +27,14 @@ TESTS = """#!/usr/bin/env bash
 echo "$(basename "$0") $*" >>"{calls}"
 echo '[==========] Running 3 tests from 1 test suite.'
 """
+SKIPPING = """#!/usr/bin/env bash
+echo '[==========] Running 5 tests from 1 test suite.'
+echo 'some_test.cc:32: Skipped'
+echo '1 GPUs for 2 ranks'
+echo '[  PASSED  ] {passed} tests.'
+echo '[  SKIPPED ] 3 tests, listed below:'
+exit 77
+"""
 RATES = """#!/usr/bin/env bash
 while [ $# -gt 0 ]; do [ "$1" != --json ] || echo '{"cases": []}' >"$2"; shift; done
 """
@@ -49,7 +57,8 @@ class GpuCheckTest(unittest.TestCase):
         self.calls = self.root / "calls"
         (self.root / "build" / "bin").mkdir(parents=True)
         (self.root / "path").mkdir()
-        for name in ("cuda_device_gpu_test", "nccl_transport_gpu_test", "cuda_transports_gpu_mpi"):
+        for name in ("cuda_device_gpu_test", "nccl_transport_gpu_test", "cuda_transports_gpu_mpi",
+                     "cuda_streams_gpu_mpi"):
             self.program(name, TESTS.format(calls=self.calls))
         self.program("gpu_bench", RATES)
         self.program("sluice-bench", BENCH_SCRIPT.format(smaller=SMALLER, bench=str(BENCH)))
@@ -95,7 +104,8 @@ class GpuCheckTest(unittest.TestCase):
         self.assertEqual({name: outcome for name, outcome in outcomes.items()
                           if outcome != "passed"}, {}, text)
         for name in ("device", "ipc", "nccl", "thread", "local", "cuda_ipc", "mpi", "mixed",
-                     "nccl_two", "nccl_registered", "nccl_two_contract", "rates", "tiny_local",
+                     "streams", "captures", "memory", "nccl_two", "nccl_registered",
+                     "nccl_two_contract", "nccl_streams", "nccl_captures", "rates", "tiny_local",
                      "tiny_ipc", "shards", "stream", "checker"):
             self.assertIn(name, outcomes)
         report = self.report()
@@ -108,29 +118,44 @@ class GpuCheckTest(unittest.TestCase):
                      "tiny_ipc"):
             self.assertEqual(report[name]["results"][0]["wrong"], 0, name)
         table = (self.out / "gpu-nvidia-fake-80gb.md").read_text(encoding="utf-8")
-        for what in ("GPUs on several nodes",
-                     "events, late destinations and runs in the caller's stream",
-                     "captures of graphs beside a session",
-                     "overlap of packing, moving and unpacking"):
+        for what in ("GPUs on several nodes", "overlap of packing, moving and unpacking"):
             self.assertIn(f"| {what} | no step shows it |", table)
+        self.assertIn("| captures of graphs beside sessions | captures |", table)
         self.assertIn("it takes 3 GPUs", table)
         self.assertIn(table, text)
         calls = self.calls.read_text(encoding="utf-8")
         self.assertIn("cuda_transports_gpu_mpi --gtest_filter=Nccl*", calls)
+        self.assertIn("cuda_transports_gpu_mpi --gtest_filter=CudaIpc*\n", calls)
         self.assertIn("cuda_device_gpu_test --gtest_filter=CudaDeviceTest", calls)
 
     def test_one_gpu_says_why_nccl_was_not_proven(self):
         self.gpus(1)
         self.tool("python3", f'#!/usr/bin/env bash\nif [ "$1" = -c ]; then echo 22809; exit; fi\n'
                              f'exec {sys.executable} "$@"\n')
-        code, text = self.check("--only", "^(device|nccl_.*)$")
+        code, text = self.check("--only", "^(device|ipc|nccl_.*)$")
         self.assertEqual(code, 0, text)
+        self.assertIn("--gtest_filter=CudaIpc*/OneGpu\n", self.calls.read_text(encoding="utf-8"))
         outcomes = self.outcomes()
         self.assertEqual(outcomes["device"], "passed")
         self.assertEqual(outcomes["nccl_two"],
                          "not run: one GPU, and NCCL 22809 (2.30.3 and later take two ranks)")
         self.assertEqual(outcomes["nccl_registered"], outcomes["nccl_two"])
-        self.assertEqual(outcomes["nccl_two_contract"], outcomes["nccl_two"])
+        for name in ("nccl_two_contract", "nccl_streams", "nccl_captures"):
+            self.assertEqual(outcomes[name], outcomes["nccl_two"])
+        # Steps that this call was not to take.
+        table = (self.out / "gpu-nvidia-fake-80gb.md").read_text(encoding="utf-8")
+        self.assertIn("| captures of graphs beside a session | captures: not run |", table)
+
+    def test_a_program_that_skips_some_tests_has_passed_and_says_so(self):
+        for name, passed in (("cuda_device_gpu_test", 2), ("nccl_transport_gpu_test", 0)):
+            self.program(name, SKIPPING.format(passed=passed))
+        code, text = self.check("--only", "^(device|nccl)$")
+        self.assertEqual(code, 0, text)
+        self.assertEqual(self.outcomes(), {"device": "passed, 3 skipped: 1 GPUs for 2 ranks",
+                                           "nccl": "skipped: 1 GPUs for 2 ranks"})
+        proven, _, others = text.partition("| not proven | why |")
+        self.assertIn("| device, 3 skipped: 1 GPUs for 2 ranks |", proven)
+        self.assertIn("| nccl: skipped: 1 GPUs for 2 ranks |", others)
 
     def test_what_fails_is_said_and_the_rest_goes_on(self):
         self.program("cuda_device_gpu_test", "#!/bin/bash\necho broken\nexit 3\n")

@@ -31,6 +31,8 @@ export OPAL_PREFIX=$here/openmpi OPAL_BINDIR=$here/bin OPAL_LIBDIR=$here/lib \
   OPAL_DATADIR=$here/openmpi/share OPAL_SYSCONFDIR=$here/openmpi/etc
 export OMPI_MCA_mca_base_component_path=$here/openmpi/plugins OMPI_MCA_plm_rsh_agent=false \
   OMPI_MCA_btl=self,vader,tcp OMPI_MCA_pml=ob1
+# PMIx need not say that it compresses nothing.
+export PMIX_MCA_pcompress_base_silence_warning=1 PMIX_MCA_mca_base_component_show_load_errors=0
 export PMIX_MCA_mca_base_component_path=$here/pmix PMIX_INSTALL_PREFIX=$here
 if [ "$(id -u)" -eq 0 ]; then
   export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1

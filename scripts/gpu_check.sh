@@ -7,7 +7,7 @@
 #   --limit  end in so many seconds: what there is no time for is in the table [560]
 #   --only   the steps whose names match, beside what OUT has of earlier calls
 #   BUILD    a folder with bin/, built with CUDA, NCCL and tests [build; in a bundle, the bundle]
-#   OUT      where to write [bench/results]
+#   OUT      where to write [bench/results/gpus]
 #
 # Everything is written as it comes: OUT/gpu-NAME/ has a log of each step, its JSON and steps.tsv;
 # OUT/gpu-NAME.json and .md are made from them at the end, also when a signal ends the script. RUN,
@@ -16,8 +16,8 @@
 # network. 0: all steps passed, or were skipped; 1: one failed; 2: wrong use; 77: there is no GPU.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-programs=(cuda_device_gpu_test nccl_transport_gpu_test cuda_transports_gpu_mpi gpu_bench
-          sluice-bench)
+programs=(cuda_device_gpu_test nccl_transport_gpu_test cuda_transports_gpu_mpi
+          cuda_streams_gpu_mpi gpu_bench sluice-bench)
 began=$SECONDS limit=560 only=.
 while [ $# -gt 0 ]; do
   case $1 in
@@ -36,11 +36,14 @@ fi
 if [ -x "$build/run" ]; then  # a bundle
   RUN=${RUN:-$build/run} NCCL_2_30=${NCCL_2_30:-$build/nccl}
 fi
-bin=$build/bin out=${out:-bench/results}
+bin=$build/bin out=${out:-bench/results/gpus}
 read -ra run <<<"${RUN:-}"
 if [ "$(id -u)" -eq 0 ]; then
   export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 fi
+# Logs are read below. PMIx need not say that it compresses nothing.
+export GTEST_COLOR=no PMIX_MCA_pcompress_base_silence_warning=1 \
+  PMIX_MCA_mca_base_component_show_load_errors=0
 
 if ! command -v nvidia-smi >/dev/null || ! gpus=$(nvidia-smi --query-gpu=name,driver_version \
     --format=csv,noheader 2>/dev/null) || [ -z "$gpus" ]; then
@@ -73,10 +76,23 @@ trap 'exit 143' TERM INT HUP
 # A failure of an earlier call counts until its step passes.
 note() { printf '%s\t%s\t%s\n' "$1" "$2" "$3" >>"$work/steps.tsv"; }
 
+# tests WHICH LOG: how many tests of a program have PASSED, or were SKIPPED.
+tests() {
+  local of
+  of=$(sed -n "s/^\[  $1 *\] \([0-9]\{1,\}\) tests\{0,1\}[.,].*/\1/p" "$2" | head -1)
+  echo "${of:-0}"
+}
+# Why the first one was.
+reason() {
+  local line
+  line=$(grep -m1 -A1 ': Skipped' "$1" | sed -n 2p | tr -d '\r')
+  echo "${line:-$(grep -m1 -iE 'skipped|no GPU' "$1")}"
+}
+
 # step NAME SECONDS PROVES COMMAND...: runs it, and notes the outcome. A program of tests that runs
-# none has failed.
+# none has failed. One that skips some ends with 77, like one that skips all.
 step() {
-  local name=$1 most=$2 proves=$3 code=0 left
+  local name=$1 most=$2 proves=$3 code=0 left log=$work/$1.log outcome
   shift 3
   [[ $name =~ $only ]] || return 0
   left=$((limit - (SECONDS - began)))
@@ -87,18 +103,23 @@ step() {
   [ "$left" -ge "$most" ] || most=$left
   echo "--- $name"
   note "$name" "$proves" "not ended"
-  timeout -k 5 "$most" "${run[@]}" "$@" >"$work/$name.log" 2>&1 || code=$?
-  tail -n 15 "$work/$name.log"
+  timeout -k 5 "$most" "${run[@]}" "$@" >"$log" 2>&1 || code=$?
+  tail -n 15 "$log"
   # There is a GPU here, so a benchmark that says it cannot run has failed.
   case "$code $*" in 77*/sluice-bench\ *) code='77 of sluice-bench' ;; esac
-  if [ "$code" = 0 ] && grep -q '^\[=*\] Running 0 tests' "$work/$name.log"; then code=none; fi
+  if [ "$code" = 0 ] && grep -q '^\[=*\] Running 0 tests' "$log"; then code=none; fi
   case $code in
-    0) note "$name" "$proves" passed ;;
-    77) note "$name" "$proves" "skipped: $(grep -m1 -iE 'skipped|no GPU' "$work/$name.log")" ;;
-    124 | 137) note "$name" "$proves" "failed: not done after $most s" ;;
-    none) note "$name" "$proves" "failed: no test ran" ;;
-    *) note "$name" "$proves" "failed: exit code $code" ;;
+    0) outcome=passed ;;
+    77) if [ "$(tests PASSED "$log")" -gt 0 ]; then
+          outcome="passed, $(tests SKIPPED "$log") skipped: $(reason "$log")"
+        else
+          outcome="skipped: $(reason "$log")"
+        fi ;;
+    124 | 137) outcome="failed: not done after $most s" ;;
+    none) outcome='failed: no test ran' ;;
+    *) outcome="failed: exit code $code" ;;
   esac
+  note "$name" "$proves" "$outcome"
 }
 # skip NAME PROVES WHY
 skip() { if [[ $1 =~ $only ]]; then note "$1" "$2" "not run: $3"; fi; }
@@ -132,8 +153,13 @@ cuda=(--device cuda)
 # What tells most comes first: without the device's tests nothing else means anything.
 step device 60 "kernels load and give the CPU's bits; copies, fences, spans, errors" \
   "$bin/cuda_device_gpu_test"
-step ipc 120 "CUDA IPC's contract between two processes on one GPU" \
-  mpirun -np 2 --oversubscribe "$bin/cuda_transports_gpu_mpi" --gtest_filter='CudaIpc*'
+if [ "$count" -ge 2 ]; then
+  which='CudaIpc*' where='on one GPU, and on one each'
+else
+  which='CudaIpc*/OneGpu' where='on one GPU'
+fi
+step ipc 120 "CUDA IPC's contract between two processes $where" \
+  mpirun -np 2 --oversubscribe "$bin/cuda_transports_gpu_mpi" --gtest_filter="$which"
 step nccl 60 "NCCL's contract of groups, one rank" "$bin/nccl_transport_gpu_test"
 reshard thread 2 40 "a progress thread, which has no context of its own, exports memory" \
   "${cuda[@]}" --transport cuda_ipc --progress-thread --timeout-s 10 --shape 4096,4096 -n 3 \
@@ -147,6 +173,16 @@ reshard mpi 2 40 "device memory through pinned staging and MPI" "${cuda[@]}" "${
 reshard mixed 2 40 "device memory to host memory" --src-device cuda --dst-device cpu "${large[@]}" \
   "${two[@]}"
 
+# streams NAME SECONDS PROVES FILTER: tests of the caller's streams, captures and memory.
+streams() {
+  step "$1" "$2" "$3" mpirun -np 2 --oversubscribe --bind-to none "$bin/cuda_streams_gpu_mpi" \
+    multiple --gtest_filter="$4"
+}
+streams streams 120 "events, late destinations and runs in the caller's stream" \
+  '*CudaStream*Mpi*-*Nccl*'
+streams captures 60 'captures of graphs beside sessions' '*CudaCaptures*-*Nccl*'
+streams memory 60 'memory of pools and managed memory over CUDA IPC' '*CudaMemory*'
+
 # Two ranks of NCCL: on a GPU each, or on one, where the version takes two.
 both=(--transport nccl --timeout-s 60 --max-ctas 8)
 between="NCCL sends between two ranks"
@@ -157,6 +193,8 @@ if [ "$count" -ge 2 ]; then
   reshard nccl_registered 2 90 "$registered" "${nccl[@]}" --register-staging
   step nccl_two_contract 120 "NCCL's contract of groups between two ranks" \
     mpirun -np 2 --oversubscribe "$bin/cuda_transports_gpu_mpi" --gtest_filter='Nccl*'
+  streams nccl_streams 150 "events and runs in the caller's stream over NCCL" '*CudaStream*Nccl*'
+  streams nccl_captures 60 'captures of graphs beside sessions over NCCL' '*CudaCaptures*Nccl*'
 else
   if [ -n "${NCCL_2_30:-}" ] && [ -e "$NCCL_2_30/libnccl.so.2" ]; then
     run=("${run[@]}" env "LD_PRELOAD=$(realpath "$NCCL_2_30/libnccl.so.2")")
@@ -169,12 +207,18 @@ else
     reshard nccl_registered 2 90 "$registered (one GPU)" "${nccl[@]}" --register-staging
     step nccl_two_contract 120 "NCCL's contract of groups between two ranks on one GPU" \
       mpirun -np 2 --oversubscribe "$bin/cuda_transports_gpu_mpi" --gtest_filter='Nccl*'
+    streams nccl_streams 150 "events and runs in the caller's stream over NCCL (one GPU)" \
+      '*CudaStream*Nccl*'
+    streams nccl_captures 60 'captures of graphs beside sessions over NCCL (one GPU)' \
+      '*CudaCaptures*Nccl*'
     unset NCCL_MULTI_RANK_GPU_ENABLE NCCL_MAX_CTAS SLUICE_TEST_RANKS_PER_GPU
   else
     why="one GPU, and NCCL ${version:-that cannot be loaded} (2.30.3 and later take two ranks)"
     skip nccl_two "$between" "$why"
     skip nccl_registered "$registered" "$why"
     skip nccl_two_contract "NCCL's contract of groups between two ranks" "$why"
+    skip nccl_streams "events and runs in the caller's stream over NCCL" "$why"
+    skip nccl_captures 'captures of graphs beside sessions over NCCL' "$why"
   fi
   read -ra run <<<"${RUN:-}"
 fi

@@ -27,8 +27,10 @@ if(SLUICE_SMPI)
   target_compile_definitions(sluice-bench-smpi PRIVATE SLUICE_ACCELERATORS="SimGrid's SMPI")
 endif()
 
-# Small enough for every tree, so that a test runs it: what needs MPI is compiled for it anew.
-file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/transport/mpi/*.cc)
-sluice_smpi_program(sluice-smpi-messages SOURCES smpi/message_counts.cc ${sources}
-                                         DEPS sluice::sluice absl::strings
-                                         WRAPS MPI_Isend MPI_Issend)
+# Small enough for every tree with MPI, so that a test runs it: what needs MPI is compiled anew.
+if(SLUICE_HAVE_MPI OR SLUICE_SMPI)
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/transport/mpi/*.cc)
+  sluice_smpi_program(sluice-smpi-messages SOURCES smpi/message_counts.cc ${sources}
+                                           DEPS sluice::sluice absl::strings
+                                           WRAPS MPI_Isend MPI_Issend)
+endif()

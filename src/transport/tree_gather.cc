@@ -31,10 +31,11 @@ int UnitOf(int step) {
 
 }  // namespace
 
-TreeGather::TreeGather(int rank, int size, size_t max_message_bytes)
+TreeGather::TreeGather(int rank, int size, size_t max_message_bytes, int64_t patience_ns)
     : rank_(rank),
       size_(size),
       max_message_bytes_(max_message_bytes),
+      patience_ns_(patience_ns),
       steps_(StepsOf(size)),
       lives_(static_cast<size_t>(size)) {
   SLUICE_CHECK(size >= 1 && rank >= 0 && rank < size, "there is no such rank");
@@ -77,7 +78,7 @@ void TreeGather::Start(absl::Span<const std::byte> record, int64_t now_ns) {
   Prepare(&now_);
   now_ns_ = now_ns;
   started_ns_ = now_ns;
-  beat_ns_ = now_ns + kPatienceNs;
+  beat_ns_ = now_ns + patience_ns_;
   slow_ = false;
   turn_ = 0;
   quick_beats_ = 0;

@@ -15,7 +15,7 @@
 // three messages, one after the other; with a radix of two it would take nine. This counts where
 // ranks look seldom. Each rank of 512 sends 21 messages.
 //
-// A gather that has not ended after kPatienceNs is slow: some rank has not started it, or has
+// A gather that has not ended after its patience is slow: some rank has not started it, or has
 // stopped in it. From then on a rank beats: it sends hints, which say who has been heard of. Beats
 // become rarer as the wait becomes longer, and go to few ranks each. So the number of messages that
 // a late rank costs each other one grows with the logarithm of the wait.
@@ -46,9 +46,11 @@ class TreeGather {
   static constexpr uint32_t kSilentMs = 2'000;
   static constexpr size_t kDefaultMaxMessageBytes = 1 << 20;
 
+  // `patience_ns`: when a gather counts as slow, and the least time between two beats.
   // `max_message_bytes`: of messages in and out; longer ones are cut between records. At least
   // MinMessageBytes(size), and the same on all ranks.
-  TreeGather(int rank, int size, size_t max_message_bytes = kDefaultMaxMessageBytes);
+  TreeGather(int rank, int size, size_t max_message_bytes = kDefaultMaxMessageBytes,
+             int64_t patience_ns = kPatienceNs);
   // 65,536 ranks: 257 KiB.
   static size_t MinMessageBytes(int size);
   TreeGather(const TreeGather&) = delete;
@@ -84,11 +86,10 @@ class TreeGather {
   bool IsReady() const;
 
   // As Fabric::PollAllGather, while one is under way, which ends with true or an error. `missing`
-  // is never empty with false. After kPatienceNs and some messages' time it lists exactly the ranks
-  // that have not started, but for those that wait in the gather before. A rank that has started
-  // and stopped later joins them once it has been silent for kSilentMs, and for half as long as the
-  // most silent one. DataLoss names a rank whose
-  // record has another length than this rank's.
+  // is never empty with false. After the patience and some messages' time it lists exactly the
+  // ranks that have not started, but for those that wait in the gather before. A rank that has
+  // started and stopped later joins them once it has been silent for kSilentMs, and for half as long
+  // as the most silent one. DataLoss names a rank whose record has another length than this rank's.
   absl::StatusOr<bool> Poll(std::vector<std::byte>* all, std::vector<int>* missing);
 
  private:
@@ -144,6 +145,7 @@ class TreeGather {
   const int rank_;
   const int size_;
   const size_t max_message_bytes_;
+  const int64_t patience_ns_;
   std::vector<int> steps_;  // ascending
   bool under_way_ = false;
   uint64_t number_ = 0;  // of the gather under way, or of the last one

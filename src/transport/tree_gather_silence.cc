@@ -44,7 +44,7 @@ void TreeGather::HearState(Gather* gather, int rank, TreeLife::State state) {
   Hear(rank);
   if (!slow_ || gather != &now_) return;
   quick_beats_ = kQuickBeats;
-  beat_ns_ = std::min(beat_ns_, now_ns_ + kPatienceNs);
+  beat_ns_ = std::min(beat_ns_, now_ns_ + patience_ns_);
 }
 
 // A hint of the gather before this one comes from a rank that waits in that one. Such a rank cannot
@@ -101,7 +101,7 @@ void TreeGather::Beat() {
   const bool is_quick = quick_beats_ > 0;
   if (is_quick) --quick_beats_;
   const int64_t pause_ns = is_quick ? 0 : (now_ns_ - started_ns_) / kBeatsPerWait;
-  beat_ns_ = now_ns_ + std::max(kPatienceNs, pause_ns);
+  beat_ns_ = now_ns_ + std::max(patience_ns_, pause_ns);
   hints_.clear();
   // Friends in their order lie nearer or further. One of each part of them soon reaches all ranks.
   const size_t count = now_.friends.size();

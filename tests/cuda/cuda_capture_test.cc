@@ -2,10 +2,10 @@
 // forbids there what the vendor's forbids, and is lost if somebody tries.
 #include <cuda_runtime_api.h>
 
-#include <atomic>
 #include <string>
 #include <thread>
 
+#include "cuda/cuda_captured_stream.h"
 #include "cuda/fake_world.h"
 #include "fakes/fake_cuda.h"
 #include "gmock/gmock.h"
@@ -16,52 +16,6 @@
 
 namespace sluice::session_test {
 namespace {
-
-// A stream of a device that is being captured, in the mode that forbids most.
-class CapturedStream {
- public:
-  explicit CapturedStream(int device) {
-    EXPECT_EQ(cudaSetDevice(device), cudaSuccess);
-    EXPECT_EQ(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), cudaSuccess);
-    EXPECT_EQ(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeGlobal), cudaSuccess);
-  }
-  cudaStream_t get() const { return stream_; }
-  // Nothing has invalidated the capture.
-  void End() {
-    cudaGraph_t graph = nullptr;
-    EXPECT_EQ(cudaStreamEndCapture(stream_, &graph), cudaSuccess);
-    if (graph != nullptr) {
-      EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
-    }
-    EXPECT_EQ(cudaStreamDestroy(stream_), cudaSuccess);
-  }
-
- private:
-  cudaStream_t stream_ = nullptr;
-};
-
-// Captures on a thread of its own until told to end.
-class CapturingThread {
- public:
-  explicit CapturingThread(int device)
-      : thread_([this, device] {
-          CapturedStream stream(device);
-          captures_ = true;
-          while (!ends_) std::this_thread::yield();
-          stream.End();
-        }) {
-    while (!captures_) std::this_thread::yield();
-  }
-  ~CapturingThread() {
-    ends_ = true;
-    thread_.join();
-  }
-
- private:
-  std::atomic<bool> captures_ = false;
-  std::atomic<bool> ends_ = false;
-  std::thread thread_;
-};
 
 class CudaCaptureTest : public testing::TestWithParam<FakeTransport> {
  protected:

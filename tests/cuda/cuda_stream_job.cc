@@ -3,11 +3,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <thread>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "fakes/fake_cuda.h"
 #include "gtest/gtest.h"
 #include "session/specs.h"
 
@@ -39,13 +38,15 @@ TransferSpec StreamJobSpec(int tensors) {
   return spec;
 }
 
-StreamJob::StreamJob(int rank, const StreamJobOptions& options) : rank_(rank), options_(options) {
-  EXPECT_EQ(cudaSetDevice(rank), cudaSuccess);
+StreamJob::StreamJob(int rank, const StreamJobOptions& options)
+    : rank_(rank), options_(options), ordinal_(options.ordinal.value_or(rank)) {
+  EXPECT_EQ(cudaSetDevice(ordinal_), cudaSuccess);
   if (options.stream != StreamKind::kDefault) {
     const unsigned flags =
         options.stream == StreamKind::kOwn ? cudaStreamNonBlocking : cudaStreamDefault;
     EXPECT_EQ(cudaStreamCreateWithFlags(&stream_, flags), cudaSuccess);
   }
+  kernels_ = std::make_unique<StreamKernels>(stream_, kBytes);
   for (int t = 0; t < options.tensors; ++t) src_.push_back(Allocate(DeviceKind::kCuda));
   const int buffers = options.given == Given::kAsked ? 2 : options.tensors;
   for (int i = 0; i < buffers; ++i) dst_.push_back(Allocate(options.dst_kind));
@@ -53,10 +54,10 @@ StreamJob::StreamJob(int rank, const StreamJobOptions& options) : rank_(rank), o
 
 StreamJob::~StreamJob() {
   Synchronize();
-  for (const Memory& memory : src_) EXPECT_EQ(cudaFree(memory.device), cudaSuccess);
+  for (const Memory& memory : src_) EXPECT_EQ(cudaFree(memory.data), cudaSuccess);
   for (const Memory& memory : dst_) {
-    EXPECT_EQ(options_.dst_kind == DeviceKind::kCuda ? cudaFree(memory.device)
-                                                     : cudaHostUnregister(memory.device),
+    EXPECT_EQ(options_.dst_kind == DeviceKind::kCuda ? cudaFree(memory.data)
+                                                     : cudaHostUnregister(memory.data),
               cudaSuccess);
   }
   if (stream_ != nullptr) {
@@ -69,11 +70,12 @@ StreamJob::Memory StreamJob::Allocate(DeviceKind kind) {
   if (kind == DeviceKind::kCuda) {
     EXPECT_EQ(cudaMalloc(&data, kBytes), cudaSuccess);
   } else {
-    pinned_.push_back(std::make_unique<std::vector<double>>(kElements));
-    data = pinned_.back()->data();
+    // Pages of its own: no page can be registered twice.
+    pinned_.emplace_back(std::aligned_alloc(4096, kBytes), &std::free);
+    data = pinned_.back().get();
     EXPECT_EQ(cudaHostRegister(data, kBytes, cudaHostRegisterDefault), cudaSuccess);
   }
-  return {static_cast<double*>(data), static_cast<double*>(FakeCudaHostPointer(data, kBytes))};
+  return {static_cast<double*>(data), kind};
 }
 
 StreamJob::Memory StreamJob::DstOf(int tensor) const {
@@ -82,10 +84,10 @@ StreamJob::Memory StreamJob::DstOf(int tensor) const {
 
 TensorView StreamJob::ViewOf(const Memory& memory, bool is_dst, int tensor) const {
   const bool by_columns = is_dst && PathOf(tensor) == Path::kHalves;
-  TensorView view = by_columns ? DenseView(memory.device, {2, kElements / 2}, DType::kF64)
-                               : DenseView(memory.device, {1, kElements}, DType::kF64);
-  view.device = is_dst ? options_.dst_kind : DeviceKind::kCuda;
-  view.device_ordinal = view.device == DeviceKind::kCuda ? rank_ : 0;
+  TensorView view = by_columns ? DenseView(memory.data, {2, kElements / 2}, DType::kF64)
+                               : DenseView(memory.data, {1, kElements}, DType::kF64);
+  view.device = memory.kind;
+  view.device_ordinal = view.device == DeviceKind::kCuda ? ordinal_ : 0;
   return view;
 }
 
@@ -105,14 +107,14 @@ double StreamJob::ExpectedOf(int tensor, size_t element) const {
   return ValueOf(tensor, rank_);
 }
 
-void StreamJob::Launch(const Memory& memory, int slow_us, std::function<void(double*)> kernel) {
-  const auto run = [host = memory.host, slow_us, kernel = std::move(kernel)] {
-    std::this_thread::sleep_for(std::chrono::microseconds(slow_us));
-    kernel(host);
-  };
+void StreamJob::Launch(const Memory& memory, int slow_us,
+                       const std::function<void(double*)>& kernel) {
   // The default stream is the current device's.
-  EXPECT_EQ(cudaSetDevice(rank_), cudaSuccess);
-  EXPECT_EQ(FakeCudaEnqueue(stream_, run, {{memory.device, kBytes}}), cudaSuccess);
+  EXPECT_EQ(cudaSetDevice(ordinal_), cudaSuccess);
+  kernels_->Launch(memory.data, memory.kind, kBytes, [slow_us, kernel](void* data) {
+    std::this_thread::sleep_for(std::chrono::microseconds(slow_us));
+    kernel(static_cast<double*>(data));
+  });
 }
 
 absl::Status StreamJob::Start(Session* session, Transfer* transfer, int round) {
@@ -169,6 +171,7 @@ void StreamJob::Consume(int tensor) {
 void StreamJob::Take(const Event& event) {
   switch (event.kind) {
     case Event::Kind::kNeedsMemory:
+      if (options_.given == Given::kAhead) return;  // it has come meanwhile
       EXPECT_EQ(options_.given, Given::kAsked);
       if (!keeps_memory_) Supply(event.tensor);
       return;
@@ -188,7 +191,7 @@ void StreamJob::ConsumeRest() {
 }
 
 void StreamJob::Synchronize() const {
-  EXPECT_EQ(cudaSetDevice(rank_), cudaSuccess);
+  EXPECT_EQ(cudaSetDevice(ordinal_), cudaSuccess);
   EXPECT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
 }
 

@@ -9,8 +9,10 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
+#include "cuda/cuda_stream_kernels.h"
 #include "session/world.h"
 #include "sluice/session.h"
 
@@ -31,6 +33,7 @@ struct StreamJobOptions {
   StreamKind stream = StreamKind::kOwn;
   Given given = Given::kAtStart;
   DeviceKind dst_kind = DeviceKind::kCuda;  // or kCudaHost
+  std::optional<int> ordinal = {};          // the rank's GPU; not set: the one of its number
 };
 
 // Tensors cross to the other one of two ranks, stay, or do both by halves, in turns. Each is a
@@ -39,7 +42,7 @@ TransferSpec StreamJobSpec(int tensors);
 
 class StreamJob {
  public:
-  // Rank `rank` of two, on the GPU of that number.
+  // Rank `rank` of two.
   StreamJob(int rank, const StreamJobOptions& options);
   ~StreamJob();
   StreamJob(const StreamJob&) = delete;
@@ -69,24 +72,26 @@ class StreamJob {
 
  private:
   struct Memory {
-    double* device = nullptr;  // as kernels and views know it
-    double* host = nullptr;    // where the fake has it
+    double* data = nullptr;
+    DeviceKind kind = DeviceKind::kCuda;
   };
   Memory Allocate(DeviceKind kind);
   Memory DstOf(int tensor) const;
   TensorView ViewOf(const Memory& memory, bool is_dst, int tensor) const;
   void Supply(int tensor);
   void Consume(int tensor);
-  void Launch(const Memory& memory, int slow_us, std::function<void(double*)> kernel);
+  void Launch(const Memory& memory, int slow_us, const std::function<void(double*)>& kernel);
   double ValueOf(int tensor, int rank) const;
   double ExpectedOf(int tensor, size_t element) const;
 
   const int rank_;
   const StreamJobOptions options_;
+  const int ordinal_;
   cudaStream_t stream_ = nullptr;
+  std::unique_ptr<StreamKernels> kernels_;
   std::vector<Memory> src_;
   std::vector<Memory> dst_;
-  std::vector<std::unique_ptr<std::vector<double>>> pinned_;
+  std::vector<std::unique_ptr<void, void (*)(void*)>> pinned_;
   Session* session_ = nullptr;
   Run run_;
   int round_ = 0;

@@ -71,6 +71,17 @@ TEST_F(FakeCudaCaptureTest, TheThreadThatCapturesMayNotAllocate) {
   EXPECT_EQ(cudaFree(memory), cudaSuccess);
 }
 
+// As driver 580 does it on an H200.
+TEST_F(FakeCudaCaptureTest, TheQuestionForItsDeviceEndsAStreamsCapture) {
+  const CudaStream stream;
+  ASSERT_EQ(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeRelaxed), cudaSuccess);
+  int device = -1;
+  EXPECT_EQ(cudaStreamGetDevice(stream.get(), &device), cudaErrorStreamCaptureUnsupported);
+  EXPECT_EQ(device, -1);
+  cudaGraph_t graph = nullptr;
+  EXPECT_EQ(cudaStreamEndCapture(stream.get(), &graph), cudaErrorStreamCaptureInvalidated);
+}
+
 TEST_F(FakeCudaCaptureTest, ACapturedStreamRunsNothingAndWaitsForNothingOutside) {
   const CudaStream stream;
   const CudaEvent event;

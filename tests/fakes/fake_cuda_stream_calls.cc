@@ -160,8 +160,9 @@ cudaError_t cudaStreamGetDevice(cudaStream_t handle, int* device) {
   return fake::Call(name, [&] {
     if (device == nullptr) return cudaErrorInvalidValue;
     return fake::WithStream(name, handle, [&](fake::State&, fake::Lock&, const auto& stream) {
-      *device = stream->device;
-      return cudaSuccess;
+      const cudaError_t refused = RefuseCapturing(*stream, cudaErrorStreamCaptureUnsupported);
+      if (refused == cudaSuccess) *device = stream->device;
+      return refused;
     });
   });
 }

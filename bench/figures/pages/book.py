@@ -24,8 +24,9 @@ PAGES = {
         "messages": meshes.messages},
     "docs/notes/2026-11-large-meshes.md": {"planning": meshes.planning, "check": meshes.check},
     "docs/streaming.md": {"streaming": storage.goals_table},
-    "docs/joining.md": {"connect": connect.times, "wires": worlds.wires,
-                        "redistributions": worlds.redistributions, "where": worlds.where},
+    "docs/joining.md": {"connect": connect.times},
+    "docs/figures/worlds.md": {"wires": worlds.wires, "redistributions": worlds.redistributions,
+                               "where": worlds.where},
     "docs/checkpoints.md": {"checkpoints": checkpoints.text},
     "docs/loaders.md": {
         "waves": waves.waves, "slots": waves.slots, "loaders": loaders.loaders,

@@ -107,19 +107,21 @@ absl::Status CudaAccelerator::CheckStream(StreamHandle stream) const {
   // A default stream is the current device's.
   const CurrentCudaDevice current(options_.ordinal);
   if (!current.status().ok()) return current.status();
-  int device = 0;
-  SLUICE_CUDA_RETURN_IF_ERROR(cudaStreamGetDevice,
-                              (static_cast<cudaStream_t>(stream.value), &device));
-  if (device != options_.ordinal) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the stream is of cuda:", device, ", but work is to be done on cuda:", options_.ordinal));
-  }
+  // First: cudaStreamGetDevice ends the capture of its stream.
   cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
   SLUICE_CUDA_RETURN_IF_ERROR(cudaStreamIsCapturing,
                               (static_cast<cudaStream_t>(stream.value), &capture));
-  if (capture == cudaStreamCaptureStatusNone) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      "the stream is being captured into a graph, which cannot hold what is done with other ranks");
+  if (capture != cudaStreamCaptureStatusNone) {
+    return absl::FailedPreconditionError(
+        "the stream is being captured into a graph, which cannot hold what is done with other "
+        "ranks");
+  }
+  int device = 0;
+  SLUICE_CUDA_RETURN_IF_ERROR(cudaStreamGetDevice,
+                              (static_cast<cudaStream_t>(stream.value), &device));
+  if (device == options_.ordinal) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the stream is of cuda:", device, ", but work is to be done on cuda:", options_.ordinal));
 }
 
 // Whether CUDA can be used here at all.

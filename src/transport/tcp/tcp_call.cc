@@ -14,6 +14,8 @@ namespace {
 
 // Until the next address is called beside those that have not answered.
 constexpr int64_t kStaggerNs = 100'000'000;
+// So much longer where a host has taken a call: as a rule its process is busy.
+constexpr int64_t kAnswerNs = 1'000'000'000;
 // Between two rounds over all addresses.
 constexpr int64_t kRoundNs = 200'000'000;
 // A rank listens before others hear of its addresses. So who is refused so often comes too late.
@@ -82,7 +84,8 @@ bool TcpCall::AnyConnected() const {
 }
 
 void TcpCall::Dial(int64_t now_ns) {
-  while (!proved_ && next_ < addresses_.size() && (now_ns >= next_dial_ns_)) {
+  const int64_t answer_ns = AnyConnected() ? kAnswerNs : 0;
+  while (!proved_ && next_ < addresses_.size() && now_ns >= next_dial_ns_ + answer_ns) {
     const bool under_way = StartLine(addresses_[next_++]);
     if (under_way) next_dial_ns_ = now_ns + kStaggerNs;
   }

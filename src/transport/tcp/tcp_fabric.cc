@@ -20,13 +20,21 @@ size_t GatherMessageBytes(int size) {
   return std::max(TcpLinks::kMaxControlBytes / kGatherMessages, TreeGather::MinMessageBytes(size));
 }
 
+// A hint to a rank that nothing has gone to costs a connection. Where many processes share few
+// cores, gathers are slower without anybody being silent.
+int64_t GatherPatienceNs(int size) {
+  constexpr int kRanks = 16;
+  constexpr int kMost = 10;
+  return TreeGather::kPatienceNs * std::clamp(size / kRanks, 1, kMost);
+}
+
 class TcpFabric final : public Fabric {
  public:
   explicit TcpFabric(TcpFabricOptions options)
       : Fabric(options.links->rank(), options.node_of_rank),
         options_(std::move(options)),
         links_(options_.links),
-        gather_(rank(), size(), GatherMessageBytes(size())),
+        gather_(rank(), size(), GatherMessageBytes(size()), GatherPatienceNs(size())),
         busy_from_(std::max(
             1, static_cast<int>(TcpLinks::kMaxControlBytes / GatherMessageBytes(size())))) {}
 
