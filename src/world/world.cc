@@ -85,7 +85,10 @@ class JoinedWorld final : public World {
       const absl::StatusOr<bool> is_over = meeting.IsOver();
       if (!is_over.ok()) return is_over.status();
       ++tries.count;
-      if (*is_over) continue;
+      if (*is_over) {
+        Keep(meeting, &tries);
+        continue;
+      }
       return Make(&meeting, name, limit, &tries,
                   [&](NeedsStore needs_store) { return roster_.Check(members, needs_store); });
     }
@@ -102,7 +105,10 @@ class JoinedWorld final : public World {
       const absl::StatusOr<bool> is_over = meeting.IsOver();
       if (!is_over.ok()) return is_over.status();
       epochs_.Pass(*epoch);
-      if (*is_over) continue;
+      if (*is_over) {
+        Keep(meeting, &epoch_tries_);
+        continue;
+      }
       if (!epoch->is_whole && meeting.Fail(absl::UnavailableError("a member is gone"))) {
         Keep(meeting, &epoch_tries_);
         continue;
@@ -250,7 +256,7 @@ class JoinedWorld final : public World {
     return fabric;
   }
 
-  // What this member has left there is to go one day.
+  // What this member has left there is to go one day, and what others have that it is to clear.
   static void Keep(const Meeting& meeting, Tries* tries) {
     const std::vector<std::string> keys = meeting.OwnKeys();
     tries->keys.insert(tries->keys.end(), keys.begin(), keys.end());

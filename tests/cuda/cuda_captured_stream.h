@@ -33,6 +33,13 @@ class CapturedStream {
     EXPECT_EQ(cudaStreamDestroy(stream_), cudaSuccess);
   }
 
+  // Somebody has.
+  void Lose() {
+    cudaGraph_t graph = nullptr;
+    EXPECT_EQ(cudaStreamEndCapture(stream_, &graph), cudaErrorStreamCaptureInvalidated);
+    EXPECT_EQ(cudaStreamDestroy(stream_), cudaSuccess);
+  }
+
  private:
   cudaStream_t stream_ = nullptr;
 };

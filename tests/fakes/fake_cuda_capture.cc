@@ -96,6 +96,12 @@ cudaError_t CheckCaptures(State& state, std::string_view function) {
   return is_prohibited ? cudaErrorStreamCaptureUnsupported : cudaSuccess;
 }
 
+cudaError_t CheckUnsafeCall() {
+  State& state = TheState();
+  const Lock lock(state.mutex);
+  return CheckCaptures(state, kUnsafe.front());
+}
+
 cudaError_t RefuseCapturing(Stream& stream, cudaError_t error) {
   if (stream.capture == nullptr) return cudaSuccess;
   stream.capture->is_valid = false;

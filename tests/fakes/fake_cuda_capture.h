@@ -11,6 +11,9 @@ namespace sluice::fake_cuda {
 // What the call fails with on this thread because of a capture. Those captures are invalid then.
 cudaError_t CheckCaptures(State& state, std::string_view function);
 
+// The same of a call that no capture allows, on a thread of a library's.
+cudaError_t CheckUnsafeCall();
+
 // What a call about a stream fails with that cannot be captured. The stream's capture is invalid
 // then.
 cudaError_t RefuseCapturing(Stream& stream, cudaError_t error);

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "fakes/fake_cuda_call.h"
+#include "fakes/fake_cuda_capture.h"
 #include "fakes/fake_cuda_check.h"
 #include "fakes/fake_cuda_context.h"
 #include "fakes/fake_nccl_call.h"
@@ -196,7 +197,10 @@ ncclResult_t Init(ncclComm_t* handle, int ranks, const ncclUniqueId& id, int ran
     comms.live[comm->handle] = comm;
   }
   const ncclResult_t result = RunJob(comm, [comm] {
-    const ncclResult_t met = Meet(*comm);
+    // It allocates, on a thread of its own that captures in the global mode forbid that.
+    const bool may_work = fake_cuda::CheckUnsafeCall() == cudaSuccess;
+    const ncclResult_t met =
+        may_work ? Meet(*comm) : Fail(ncclUnhandledCudaError, "a stream is being captured");
     ForgetId(comm->memory);
     return met;
   });
