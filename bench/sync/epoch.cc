@@ -47,7 +47,13 @@ absl::Status SyncEpoch::Run() {
 
 bool SyncEpoch::Close() {
   if (target_ != nullptr) target_->set_version(0);
-  if (!session_->Close().ok()) return false;
+  if (!session_->Close().ok()) {
+    if (state_->is_trainer) {
+      given_ = std::move(state_->newest);
+      state_->filled = 0;
+    }
+    return false;
+  }
   catch_up_ = nullptr;
   if (state_->spare == nullptr) state_->spare = std::move(target_);
   return true;

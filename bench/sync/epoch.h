@@ -54,7 +54,8 @@ class SyncEpoch {
   // joined. Unavailable and DeadlineExceeded: a member is lost, or silent. FailedPrecondition:
   // members were given different things.
   absl::Status Run();
-  // To be called at the end. False: others may still use memory of this epoch, so it must stay.
+  // To be called at the end. False: others may still use memory of this epoch, so it must stay as
+  // it is. What a trainer gave stays with it.
   bool Close();
 
  private:
@@ -103,7 +104,8 @@ class SyncEpoch {
   std::unique_ptr<CatchUp> catch_up_;
   std::vector<bool> catches_up_;  // by server
   bool is_catch_up_told_ = false;
-  bool is_timed_ = false;  // a version is under way
+  bool is_timed_ = false;           // a version is under way
+  std::shared_ptr<Holding> given_;  // of a trainer, that others may still read
 };
 
 }  // namespace sluice::bench

@@ -151,8 +151,8 @@ class Transfer {
 // Failure: the first error in a run poisons the session and reaches every rank that polls, or has a
 // progress thread. From then on all calls return that error. Tensors not yet complete are
 // undefined. All memory given to unfinished runs must stay valid until Close() returns OK or the
-// process ends. A TensorDone of a run in a stream does not help: what the stream had not come to is
-// undefined.
+// process ends. Nobody may write it until then: a rank that was stopped may still copy from it. A
+// TensorDone of a run in a stream does not help: what the stream had not come to is undefined.
 //
 // Thread: one at a time, always the same; IsDone may be called from any. So it is with a progress
 // thread, too, which is the session's own affair.

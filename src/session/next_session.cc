@@ -1,19 +1,39 @@
 // Epochs of a world, until a session of one of them is made.
+#include <algorithm>
 #include <memory>
 #include <utility>
 
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "sluice/elastic.h"
 
 namespace sluice {
+namespace {
+
+// So often in a row a member is silent that has not been lost before.
+constexpr int kSilencesMax = 3;
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<Session>> NextSession(World* world, const SessionOptions& options,
                                                      const EpochOptions& epoch) {
+  const absl::Time start = absl::Now();
+  EpochOptions left = epoch;
+  int silences = 0;
   while (true) {
-    absl::StatusOr<std::unique_ptr<Fabric>> fabric = world->NextEpoch(epoch);
+    if (epoch.timeout.has_value()) {
+      left.timeout = std::max(*epoch.timeout - (absl::Now() - start), absl::ZeroDuration());
+    }
+    absl::StatusOr<std::unique_ptr<Fabric>> fabric = world->NextEpoch(left);
     if (!fabric.ok()) return fabric.status();
     absl::StatusOr<std::unique_ptr<Session>> session = Session::Create(*std::move(fabric), options);
     // Some members may have a session already. They hear of the failure at their first call.
-    if (session.ok() || !absl::IsUnavailable(session.status())) return session;
+    if (session.ok()) return session;
+    if (absl::IsUnavailable(session.status())) continue;
+    // A member that is stopped between its fabric and its session keeps its connections. Its lease
+    // ends meanwhile, and the next epoch is without it.
+    if (absl::IsDeadlineExceeded(session.status()) && ++silences < kSilencesMax) continue;
+    return session;
   }
 }
 

@@ -127,6 +127,11 @@ absl::StatusOr<bool> Epochs::IsAwaited(int64_t number) {
 absl::StatusOr<Epoch> Epochs::Agree(absl::Span<const RoleSize> at_least, const TimeLimit& limit) {
   while (true) {
     if (absl::Status status = WaitForEnough(at_least, limit); !status.ok()) return status;
+    // After a lost lease this member may not be seen yet. It would write a list without itself.
+    if (!roster_->is_present() && !limit.Passed()) {
+      roster_->Pause(limit);
+      continue;
+    }
     const absl::StatusOr<int64_t> begun = Begun();
     if (!begun.ok()) return begun.status();
     const int64_t number = std::max(passed_ + 1, *begun);

@@ -46,6 +46,8 @@ absl::Status Roster::Look(absl::Duration wait) {
   return attendance_.conflict;
 }
 
+bool Roster::is_present() const { return Has(attendance_.present, own().id); }
+
 void Roster::NoteLosses() {
   for (const auto& [name, member] : seen_) {
     if (Has(attendance_.lost, member.id)) untold_.emplace(name, member);

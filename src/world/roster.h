@@ -34,6 +34,8 @@ class Roster {
 
   const Member& own() const { return registration_->member(); }
   bool is_held() const { return registration_->is_held(); }
+  // Whether the last look has seen this member.
+  bool is_present() const;
   // As of the last look.
   const Attendance& attendance() const { return attendance_; }
 

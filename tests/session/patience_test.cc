@@ -275,6 +275,29 @@ TEST(PatienceTest, ALateRankDoesNotExcuseASilentOne) {
   });
 }
 
+// A bucket waits for the silent one, and views are compared with the late one.
+TEST(PatienceTest, ASilentRankIsNamedWhereAnotherOneIsLate) {
+  RunRanks(3, [](Rank& self) {
+    SessionOptions options = Options();
+    options.budget_buckets = 1;
+    const auto session = OpenSession(self, options);
+    ASSERT_NE(session, nullptr);
+    Bound long_one = CompileBound(session.get(), FromTo(1, 0));
+    Bound new_one = CompileBound(session.get(), FromTo(1, 0));
+    ASSERT_TRUE(long_one.transfer != nullptr && new_one.transfer != nullptr);
+    RunOnce(session.get(), &long_one, 1);
+    const auto run = StartRun(session.get(), &long_one, 2);
+    if (self.rank != 2) StartRun(session.get(), &new_one, 3);
+    if (self.rank == 0) {
+      const absl::Status status = run.Wait();
+      ExpectDeadline(status, "rank 0 saw no progress for 1s");
+      EXPECT_THAT(std::string(status.message()), HasSubstr("rank 1 has not answered"));
+    }
+    if (self.rank == 2) ExpectDeadline(PollUntilError(session.get()), "rank 0 failed");
+    self.meet();
+  });
+}
+
 TEST(PatienceTest, RanksThatWaitForEachOtherInDifferentCallsAreNotLate) {
   RunRanks(2, [](Rank& self) {
     const auto session = OpenSession(self, Options());

@@ -65,6 +65,28 @@ TEST(NextSessionTest, MembersLeaveAndJoin) {
   EXPECT_GT(worlds[0]->epoch(), epoch);
 }
 
+// Its connections stay, as those of a process that is stopped.
+TEST(NextSessionTest, AMemberThatIsStoppedBeforeItsSessionCostsAnotherEpoch) {
+  const std::shared_ptr<Store> store = MakeMemoryStore();
+  auto worlds = JoinAll(AllOptions(store, RolesOfSync()));
+  std::unique_ptr<Fabric> stopped;
+  OnThreads(4, [&](int i) {
+    auto& world = worlds[static_cast<size_t>(i)];
+    if (i == 2) {
+      auto fabric = world->NextEpoch(OneServerAtLeast());
+      ASSERT_TRUE(fabric.ok()) << fabric.status();
+      stopped = *std::move(fabric);
+      world = nullptr;  // its lease ends
+      return;
+    }
+    SessionOptions options;
+    options.timeout = absl::Seconds(2);
+    const auto session = NextSession(world.get(), options, OneServerAtLeast());
+    ASSERT_TRUE(session.ok()) << session.status();
+    EXPECT_EQ((*session)->size(), 3);
+  });
+}
+
 TEST(NextSessionTest, ErrorsOfTheEpochAndOfTheSession) {
   const std::shared_ptr<Store> store = MakeMemoryStore();
   const auto worlds = JoinAll(AllOptions(store, {{"trainer", 1}, {"server", 1}}));

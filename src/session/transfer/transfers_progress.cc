@@ -45,6 +45,8 @@ bool Transfers::EndRuns() {
       ++i;
       continue;
     }
+    // Who has failed may write again to what this run has read.
+    if (!peers_->CheckAlarm().ok()) return true;
     if (run->in_stream()) {
       const absl::StatusOr<bool> ordered = runner_->EndInStream(run);
       if (!ordered.ok()) {
@@ -132,8 +134,11 @@ absl::Status Transfers::CheckStall() {
     peers_->watch()->Ask(question_, members_, now_ns);
   }
   if (!stall_clock_.IsStalled() || !AwaitsRanks()) return absl::OkStatus();
-  // That some have not called says more than what waits for it.
-  if (comparing_ && (awaits_all_ || collectives_.front().kind != Collective::Kind::kKeepStep)) {
+  // That some have not called says more than what waits for it. But where a bucket waits, others
+  // were asked for the bucket, and who has not called may be late.
+  const bool no_bucket_waits = !runner_->OldestBucket(&question_, &members_);
+  if (comparing_ && (awaits_all_ || (no_bucket_waits &&
+                                     collectives_.front().kind != Collective::Kind::kKeepStep))) {
     peers_->GiveUpAgreement(stall_clock_.limit());
     if (absl::Status status = AdvanceCollectives().status(); !status.ok()) return status;
     NoteMove();  // they have called just now

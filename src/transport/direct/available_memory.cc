@@ -27,11 +27,23 @@ uint64_t AvailableInSystem() {
   return kUnknown;
 }
 
+// What the group holds of files, which goes where memory is needed.
+uint64_t CachedInGroup() {
+  std::ifstream file("/sys/fs/cgroup/memory.stat");
+  std::string name;
+  uint64_t bytes = 0, cached = 0;
+  while (file >> name >> bytes) {
+    if (name == "inactive_file" || name == "active_file") cached += bytes;
+  }
+  return cached;
+}
+
 uint64_t AvailableInGroup() {
   const uint64_t most = ReadNumber("/sys/fs/cgroup/memory.max");
   const uint64_t used = ReadNumber("/sys/fs/cgroup/memory.current");
   if (most == kUnknown || used == kUnknown) return kUnknown;
-  return most - std::min(most, used);
+  const uint64_t kept = used - std::min(used, CachedInGroup());
+  return most - std::min(most, kept);
 }
 
 }  // namespace
