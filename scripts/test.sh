@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # All tests. Those of the release build run with mpirun and from an install tree, too. Then come the
-# model of the gate, 30 random jobs, and 10 worlds whose members come and go. Tests of code that
+# model of the gate, 40 random jobs, and 10 worlds whose members come and go. Tests of code that
 # handles memory run under the address and undefined sanitizers, with two ranks under mpirun too.
 # Tests with threads run under the thread sanitizer. (The presets asan and tsan have all suites of
 # one process.) Installs missing packages first. Ends with what was skipped, and why. With CI=true
@@ -15,7 +15,7 @@ scripts/packages.sh
 scripts/build.sh release
 ctest --test-dir build --output-on-failure -j "$jobs" --output-junit tests.xml
 scripts/model.sh
-scripts/chaos.py --runs 30
+scripts/chaos.py --runs 40
 scripts/chaos_epochs.py --runs 10
 
 # The thread sanitizer of GCC 12 cannot place its shadow memory where the kernel randomises more
