@@ -197,7 +197,10 @@ absl::StatusOr<CheckpointCatalog> FindTensors(const SourceAddress& address,
     const absl::StatusOr<bool> same =
         HasSameIndex(address, contents.ok() ? *contents : CheckpointContents(), options, stop);
     if (!same.ok()) return same.status();
-    if (*same || stop.load(std::memory_order_relaxed)) return catalog;
+    // A file that was listed is gone: an index has come and gone meanwhile.
+    const bool was_replaced = contents.ok() && !contents->index_text && !address.is_http() &&
+                              absl::IsNotFound(catalog.status());
+    if ((*same && !was_replaced) || stop.load(std::memory_order_relaxed)) return catalog;
   }
   return absl::UnavailableError(absl::StrCat(
       address.place, " gets one checkpoint after the other, while a load looks for one"));
