@@ -220,6 +220,12 @@ bool SyncMember::AwaitLost() {
 bool SyncMember::HaveOthersLeft() {
   const auto there = world_->members();
   if (!there.ok()) return true;  // trainer 0 may serve the store
+  // Those that have left may have been taken for lost.
+  const bool is_alone =
+      std::none_of(there->begin(), there->end(), [this](const WorldMember& other) {
+        return other.alive && (other.role != report_->role || other.rank != report_->rank);
+      });
+  if (is_alone) return true;
   return std::any_of(members_.begin(), members_.end(), [&](const WorldMember& member) {
     return std::none_of(there->begin(), there->end(), [&](const WorldMember& other) {
       return other.role == member.role && other.rank == member.rank;

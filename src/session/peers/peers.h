@@ -110,14 +110,14 @@ class Peers {
   absl::Status Poison(const absl::Status& status);
   // The poisoning error if there is one, also another rank's of which word has come just now.
   absl::Status CheckAlarm();
+  // The same without a look at who has ended: word of other ranks' failures alone.
+  absl::Status HearAlarm();
   const absl::Status& poison() const { return poison_; }
   // Thread: any.
   bool is_poisoned() const { return poisoned_.load(std::memory_order_acquire); }
 
  private:
   absl::Status TakePoison(const absl::Status& status);
-  // Word of other ranks' failures, which are not looked for.
-  absl::Status HearAlarm();
   // Asks ranks that are late; true once this one has waited long enough.
   bool IsWaitOver(StallClock* clock);
 
