@@ -76,7 +76,10 @@ absl::Status SyncMember::Run(const WorldOptions& world) {
   while (true) {
     auto session = NextSessionOfAll();
     if (!session.ok()) return session.status();
-    if (*session == nullptr) break;
+    if (*session == nullptr) {
+      TellLast();
+      break;
+    }
     const auto is_over = RunEpoch(*std::move(session));
     if (!is_over.ok()) return is_over.status();
     if (*is_over) break;
@@ -231,6 +234,15 @@ bool SyncMember::HaveOthersLeft() {
       return other.role == member.role && other.rank == member.rank;
     });
   });
+}
+
+// The others have left, so it has come to them. Their times are not known here.
+void SyncMember::TellLast() {
+  if (!state_.untold || state_.reached < state_.untold->version) return;
+  state_.untold->time_us = std::max(state_.untold->time_us, state_.time_us);
+  state_.untold->wrong += state_.wrong;
+  state_.tell(*state_.untold);
+  state_.untold = std::nullopt;
 }
 
 void SyncMember::TellReady(int trainers, int servers) {

@@ -48,6 +48,8 @@ class SyncMember {
   // Whether the others have seen the last version come to all members, and have left.
   bool HaveOthersLeft();
   void Tell(const SyncVersion& version);
+  // The last version, where no exchange has told that it has come to all.
+  void TellLast();
   void TellReady(int trainers, int servers);
 
   const SyncOptions& options_;
