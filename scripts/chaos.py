@@ -11,13 +11,10 @@ TCP or UCX. Ranks are stopped for a while, or one is killed. Storage is slow, fa
 short. Streams are closed early and opened again with other contents. Runs are cancelled. In worlds
 members come late, the store ends or is restarted, and strangers talk to ports.
 """
-import argparse
 import collections
-import concurrent.futures
 import json
 import os
 import pathlib
-import random
 import re
 import shutil
 import signal
@@ -29,44 +26,28 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 sys.dont_write_bytecode = True
 import chaos_jobs  # noqa: E402  (beside this file)
 from chaos_judge import LIMIT_S, Judge, Outcome, judge_second  # noqa: E402
-from chaos_launch import ROOT, launch, tail  # noqa: E402
+from chaos_launch import launch, tail  # noqa: E402
+from chaos_run import make_parser, run_all  # noqa: E402
 
 
 def main():
     arguments = parse()
-    seeds = [arguments.only] if arguments.only is not None else [
-        random.Random(f"{arguments.seed}/{i}").getrandbits(48) for i in range(arguments.runs)]
-    totals = collections.Counter()
-    failed = []
-    started = time.monotonic()
-    with concurrent.futures.ThreadPoolExecutor(max_workers=arguments.jobs) as pool:
-        for outcome in pool.map(lambda seed: run(seed, arguments), seeds):
-            totals.update(outcome.counts)
-            totals["runs of jobs"] += 1
-            for problem in outcome.problems:
-                totals[f"failed, {problem.split(':')[0]}"] += 1
-                print(f"seed {outcome.seed}: {problem}", flush=True)
-            if outcome.problems:
-                failed.append(outcome.seed)
-                print(f"  again: scripts/chaos.py --only {outcome.seed}"
-                      + f" --wire {outcome.job['wire']}", flush=True)
-    for name, count in sorted(totals.items()):
-        print(f"{count:10d}  {name}")
-    print(f"{len(seeds)} jobs in {time.monotonic() - started:.0f} s: "
-          f"{len(failed)} failed" + (f", seeds {failed}" if failed else ": all right"))
-    return 1 if failed else 0
+
+    def run_one(seed):
+        outcome = run(seed, arguments)
+        counts = collections.Counter(outcome.counts)
+        counts["runs of jobs"] += 1
+        for problem in outcome.problems:
+            counts[f"failed, {problem.split(':')[0]}"] += 1
+        again = f"scripts/chaos.py --only {outcome.seed} --wire {outcome.job['wire']}"
+        return outcome.problems, counts, again
+    return run_all(arguments, "job", run_one)
 
 
 def parse():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--runs", type=int, default=40, help="jobs (40)")
-    parser.add_argument("--seed", type=int, default=1, help="which jobs (1)")
-    parser.add_argument("--only", type=int, help="the seed of one job, to run it again")
+    parser = make_parser(__doc__, "job", 40)
     parser.add_argument("--wire", choices=chaos_jobs.WIRES, help="all jobs over this one")
     parser.add_argument("--worlds", action="store_true", help="all jobs are worlds")
-    parser.add_argument("--jobs", type=int, default=2, help="so many at a time (2)")
-    parser.add_argument("--build", default=str(ROOT / "build"), help="build folder (build)")
-    parser.add_argument("--keep", action="store_true", help="keep the folders of jobs")
     arguments = parser.parse_args()
     programs = pathlib.Path(arguments.build, "bin")
     arguments.has_mpi = (programs / "chaos_rank").exists() and not arguments.worlds

@@ -10,55 +10,27 @@ stopped for less and for more than their lease, leave, and join. The store may b
 loses its keys. Then nothing happens any more. All members that are there have to come to one epoch
 of all of them, and to end it with right contents.
 """
-import argparse
-import collections
-import concurrent.futures
 import pathlib
 import random
 import shutil
 import sys
 import tempfile
-import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 sys.dont_write_bytecode = True
 from chaos_elastic import ElasticWorld  # noqa: E402  (beside this file)
-from chaos_launch import ROOT  # noqa: E402
+from chaos_run import make_parser, run_all  # noqa: E402
 
 WIRES = ("tcp", "ucx", "auto")
 
 
 def main():
-    arguments = parse()
-    seeds = [arguments.only] if arguments.only is not None else [
-        random.Random(f"{arguments.seed}/{i}").getrandbits(48) for i in range(arguments.runs)]
-    totals = collections.Counter()
-    failed = []
-    started = time.monotonic()
-    with concurrent.futures.ThreadPoolExecutor(max_workers=arguments.jobs) as pool:
-        for seed, problems, counts in pool.map(lambda seed: run(seed, arguments), seeds):
-            totals.update(counts)
-            for problem in problems:
-                print(f"seed {seed}: {problem}", flush=True)
-            if problems:
-                failed.append(seed)
-                print(f"  again: scripts/chaos_epochs.py --only {seed}", flush=True)
-    for name, count in sorted(totals.items()):
-        print(f"{count:10d}  {name}")
-    print(f"{len(seeds)} worlds in {time.monotonic() - started:.0f} s: "
-          f"{len(failed)} failed" + (f", seeds {failed}" if failed else ": all right"))
-    return 1 if failed else 0
+    arguments = make_parser(__doc__, "world", 10).parse_args()
 
-
-def parse():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
-    parser.add_argument("--runs", type=int, default=10, help="worlds (10)")
-    parser.add_argument("--seed", type=int, default=1, help="which worlds (1)")
-    parser.add_argument("--only", type=int, help="the seed of one world, to run it again")
-    parser.add_argument("--jobs", type=int, default=2, help="so many at a time (2)")
-    parser.add_argument("--build", default=str(ROOT / "build"), help="build folder (build)")
-    parser.add_argument("--keep", action="store_true", help="keep the folders of worlds")
-    return parser.parse_args()
+    def run_one(seed):
+        problems, counts = run(seed, arguments)
+        return problems, counts, f"scripts/chaos_epochs.py --only {seed}"
+    return run_all(arguments, "world", run_one)
 
 
 def make(seed):
@@ -98,7 +70,7 @@ def run(seed, arguments):
             print(f"seed {seed}: see {folder}")
         else:
             shutil.rmtree(folder, ignore_errors=True)
-    return seed, world.problems, world.counts
+    return world.problems, world.counts
 
 
 if __name__ == "__main__":

@@ -23,8 +23,7 @@ namespace sluice {
 // A session of the members that are there now: World::NextEpoch, and Session::Create over its
 // fabric. Collective, as NextEpoch. A member that is lost before the session is made costs another
 // epoch, and is no error. So does one that is silent for a session's timeout, twice at most. The
-// session may outlive the world. Its ranks are those of
-// world->epoch_members().
+// session may outlive the world. Its ranks are those of world->epoch_members().
 // Errors are those of NextEpoch and of Create. Thread: the world's, and then the session's.
 absl::StatusOr<std::unique_ptr<Session>> NextSession(World* world, const SessionOptions& options,
                                                      const EpochOptions& epoch = {});

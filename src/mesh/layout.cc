@@ -72,15 +72,20 @@ absl::Status ValidateIntervalCounts(const Layout& layout, absl::Span<const int64
   return absl::OkStatus();
 }
 
+// 0 .. dimensions-1, ascending.
+bool CountsUp(absl::Span<const int> order, size_t dimensions) {
+  if (order.size() != dimensions) return false;
+  for (size_t m = 0; m < dimensions; ++m) {
+    if (order[m] != static_cast<int>(m)) return false;
+  }
+  return true;
+}
+
 absl::Status ValidateOrder(const Layout& layout) {
   if (layout.order.empty()) return absl::OkStatus();
   std::vector<int> sorted = layout.order;
   std::sort(sorted.begin(), sorted.end());
-  bool each_once = sorted.size() == layout.placements.size();
-  for (size_t m = 0; each_once && m < sorted.size(); ++m) {
-    each_once = sorted[m] == static_cast<int>(m);
-  }
-  if (each_once) return absl::OkStatus();
+  if (CountsUp(sorted, layout.placements.size())) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("order [", absl::StrJoin(layout.order, ","),
                                                  "] does not visit each of the mesh's ",
                                                  layout.placements.size(), " dimensions once"));
@@ -89,12 +94,7 @@ absl::Status ValidateOrder(const Layout& layout) {
 }  // namespace
 
 bool IsLeftToRight(const Layout& layout) {
-  if (layout.order.empty()) return true;
-  if (layout.order.size() != layout.placements.size()) return false;
-  for (size_t i = 0; i < layout.order.size(); ++i) {
-    if (layout.order[i] != static_cast<int>(i)) return false;
-  }
-  return true;
+  return layout.order.empty() || CountsUp(layout.order, layout.placements.size());
 }
 
 absl::Status ValidateLayout(const Layout& layout, absl::Span<const int64_t> shape) {

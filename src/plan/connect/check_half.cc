@@ -7,6 +7,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "plan/connect/last_values.h"
 #include "plan/connect/texts.h"
 #include "sluice/transfer.h"
 
@@ -22,16 +23,16 @@ bool HasPartial(const Layout& layout) {
 
 // Enumerators may come from anywhere. Nothing else looks at them before they name something.
 absl::Status CheckEnumerators(const TensorKind& kind, const Layout& layout) {
-  if (kind.dtype > DType::kBool) {
+  if (kind.dtype > kLastDType) {
     return absl::InvalidArgumentError(
         absl::StrCat("there is no dtype ", static_cast<int>(kind.dtype)));
   }
   for (const Placement& placement : layout.placements) {
-    if (placement.kind > Placement::Kind::kPartial) {
+    if (placement.kind > kLastPlacement) {
       return absl::InvalidArgumentError(
           absl::StrCat("there is no kind ", static_cast<int>(placement.kind), " of placement"));
     }
-    if (placement.kind == Placement::Kind::kPartial && placement.op > ReduceOp::kProduct) {
+    if (placement.kind == Placement::Kind::kPartial && placement.op > kLastOp) {
       return absl::InvalidArgumentError(
           absl::StrCat("there is no reduction ", static_cast<int>(placement.op)));
     }

@@ -8,15 +8,19 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "plan/connect/byte_code.h"
+#include "plan/connect/last_values.h"
 #include "sluice/transfer.h"
 
 namespace sluice {
 namespace {
 
-constexpr auto kLastDType = static_cast<uint64_t>(DType::kBool);
-constexpr auto kLastPlacement = static_cast<uint64_t>(Placement::Kind::kPartial);
-constexpr auto kLastOp = static_cast<uint64_t>(ReduceOp::kProduct);
 constexpr uint64_t kLargest = std::numeric_limits<int64_t>::max();
+
+// A value of an enumeration, of which there is none after `last`.
+template <class Value>
+bool TakeValue(ByteReader* in, Value last, Value* value) {
+  return in->TakeUpTo(static_cast<uint64_t>(last), value);
+}
 
 // ---- Layouts.
 
@@ -39,7 +43,7 @@ void AddPlacement(const Placement& placement, ByteWriter* out) {
 }
 
 bool TakePlacement(ByteReader* in, Placement* placement) {
-  if (!in->TakeUpTo(kLastPlacement, &placement->kind)) return false;
+  if (!TakeValue(in, kLastPlacement, &placement->kind)) return false;
   switch (placement->kind) {
     case Placement::Kind::kReplicate:
       return true;
@@ -49,7 +53,7 @@ bool TakePlacement(ByteReader* in, Placement* placement) {
       return in->TakeUpTo(kMaxTensorDims, &placement->dim) &&
              in->TakeUpTo(kLargest, &placement->split_factor);
     case Placement::Kind::kPartial:
-      return in->TakeUpTo(kLastOp, &placement->op);
+      return TakeValue(in, kLastOp, &placement->op);
   }
   return false;
 }
@@ -152,7 +156,7 @@ bool TakeKind(ByteReader* in, size_t layouts, TensorKind* kind) {
   for (int64_t& size : kind->shape) {
     if (!in->TakeUpTo(kLargest, &size)) return false;
   }
-  return in->TakeUpTo(kLastDType, &kind->dtype) && layouts > 0 &&
+  return TakeValue(in, kLastDType, &kind->dtype) && layouts > 0 &&
          in->TakeUpTo(layouts - 1, &kind->layout);
 }
 

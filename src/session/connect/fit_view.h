@@ -4,6 +4,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "plan/connect/last_values.h"
 #include "session/base/memory_rules.h"
 #include "session/base/views.h"
 #include "sluice/tensor.h"
@@ -13,7 +14,7 @@ namespace sluice {
 // As BindView and CheckMemory. InvalidArgument as well where the view's dtype is none.
 inline absl::Status FitView(const TensorView& view, const ViewNeed& need, const MemoryRules& rules,
                             bool writable, BoundView* bound) {
-  if (view.dtype > DType::kBool) {
+  if (view.dtype > kLastDType) {
     return absl::InvalidArgumentError(
         absl::StrCat("view has dtype ", static_cast<int>(view.dtype), ", which there is not"));
   }
