@@ -1,14 +1,17 @@
 # sluice_sanitizers(VARIABLE) gives the compiler's options for SLUICE_SANITIZE, which this compiler
 # takes together with Abseil.
+# sluice_plain_sources(FILE...) compiles files without sanitizers.
 
 include(CheckCXXSourceCompiles)
 
-# With its checks for null, GCC does not take the address of a function for a constant. Hash tables
-# of Abseil of 2024 compare such addresses with null at compile time
-# (https://github.com/abseil/abseil-cpp/issues/1634). Where both meet, null is left to the address
-# sanitizer, which stops at any access through null.
+# Null and the bounds of objects are left to the address sanitizer, which stops at any such access.
+# Their checks take a fifth of the time to compile.
 set(SLUICE_SANITIZE_WITHOUT "")
 if(SLUICE_SANITIZE MATCHES undefined)
+  set(SLUICE_SANITIZE_WITHOUT -fno-sanitize=null,object-size,vptr)
+  # With its checks for null, GCC does not take the address of a function for a constant. Hash
+  # tables of Abseil of 2024 compare such addresses with null at compile time
+  # (https://github.com/abseil/abseil-cpp/issues/1634).
   set(CMAKE_REQUIRED_FLAGS "-std=c++20 -fsanitize=${SLUICE_SANITIZE}")
   get_target_property(CMAKE_REQUIRED_INCLUDES absl::flat_hash_set INTERFACE_INCLUDE_DIRECTORIES)
   set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
@@ -20,7 +23,8 @@ if(SLUICE_SANITIZE MATCHES undefined)
   unset(CMAKE_REQUIRED_INCLUDES)
   unset(CMAKE_TRY_COMPILE_TARGET_TYPE)
   if(NOT SLUICE_UBSAN_TAKES_ABSEIL)
-    set(SLUICE_SANITIZE_WITHOUT -fno-sanitize=null,nonnull-attribute,returns-nonnull-attribute)
+    list(APPEND SLUICE_SANITIZE_WITHOUT
+      -fno-sanitize=nonnull-attribute,returns-nonnull-attribute)
   endif()
 endif()
 
@@ -40,7 +44,22 @@ if(SLUICE_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
     -Wno-stringop-overread -Wno-maybe-uninitialized)
 endif()
 
+# Highway compiles loops for each set of instructions, which takes minutes under sanitizers. On x86
+# all are left out but AVX2 and the least: the sets between, and those of 512 bits.
+if(SLUICE_SANITIZE AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  list(APPEND SLUICE_SANITIZE_WITHOUT -DHWY_DISABLED_TARGETS=0x19FF)
+endif()
+
 function(sluice_sanitizers variable)
   set(${variable} -fsanitize=${SLUICE_SANITIZE} ${SLUICE_SANITIZE_WITHOUT} -fno-omit-frame-pointer
     -fno-sanitize-recover=all PARENT_SCOPE)
+endfunction()
+
+# sluice_plain_sources(FILE...) compiles oracles of tests without sanitizers, and optimized: most of
+# what sanitized tests did was to work out what they expect. Such a file touches memory that others
+# touch through memcpy, memcmp and memset only. Sanitizers check these wherever they are called.
+function(sluice_plain_sources)
+  if(SLUICE_SANITIZE)
+    sluice_source_options(OPTIONS -O2 -fno-sanitize=all SOURCES ${ARGN})
+  endif()
 endfunction()

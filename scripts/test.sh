@@ -5,15 +5,22 @@
 # Tests with threads run under the thread sanitizer. (The presets asan and tsan have all suites of
 # one process.) Installs missing packages first. Ends with what was skipped, and why. With CI=true
 # it fails if more is skipped than scripts/may_skip.txt allows.
+# usage: test.sh [--thorough]
+# --thorough: the tests that try at random, or all of many cases, try several times as many.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-jobs=$(nproc)
+case ${1:-} in
+  '') ;;
+  --thorough) export SLUICE_TEST_THOROUGH=1 ;;
+  *) echo "usage: scripts/test.sh [--thorough]" >&2; exit 2 ;;
+esac
+at_once=$(($(nproc) + 1))  # many tests wait most of their time
 : "${CUDAARCHS:=90}"  # quicker than for all that a release has; a build folder keeps its first
 export CUDAARCHS
 
 scripts/packages.sh
 scripts/build.sh release
-ctest --test-dir build --output-on-failure -j "$jobs" --output-junit tests.xml
+ctest --test-dir build --output-on-failure -j "$at_once" --output-junit tests.xml
 scripts/model.sh
 scripts/chaos.py --runs 40
 scripts/chaos_epochs.py --runs 10
@@ -23,8 +30,8 @@ scripts/chaos_epochs.py --runs 10
 fixed_addresses=()
 if setarch -R true 2>/dev/null; then fixed_addresses=(setarch -R); fi
 scripts/build.sh asan sluice_memory_tests
-"${fixed_addresses[@]}" ctest --preset asan-memory -j "$jobs" --output-junit tests.xml
+"${fixed_addresses[@]}" ctest --preset asan-memory -j "$at_once" --output-junit tests.xml
 scripts/build.sh tsan sluice_thread_tests
-"${fixed_addresses[@]}" ctest --preset tsan -j "$jobs" -L threads --output-junit tests.xml
+"${fixed_addresses[@]}" ctest --preset tsan -j "$at_once" -L threads --output-junit tests.xml
 scripts/skipped.py build/tests.xml build-asan/tests.xml build-tsan/tests.xml
 echo "All tests passed: release, with mpirun, from an install tree, model, random jobs, sanitizers."

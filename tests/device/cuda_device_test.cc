@@ -22,6 +22,7 @@
 #include "device/reference_copy.h"
 #include "device/strided_copy.h"
 #include "gtest/gtest.h"
+#include "oracle/sampled.h"
 #include "sluice/layout.h"
 #include "sluice/tensor.h"
 #include "tensor/stretch.h"
@@ -71,7 +72,7 @@ TEST(CudaDeviceTest, CopiesBetweenAllKindsOfMemory) {
   const std::unique_ptr<CudaDevice> wide = MakeCudaDevice();
   const std::unique_ptr<CudaDevice> narrow = MakeCudaDevice(SmallBounce());
   std::mt19937_64 random(1);
-  for (uint64_t round = 0; round < 150; ++round) {
+  for (uint64_t round = 0; round < static_cast<uint64_t>(oracle::Sampled(150)); ++round) {
     CudaDevice& device = round % 2 == 0 ? *wide : *narrow;
     std::deque<PlacedCopy> placed;
     size_t batches = 0;
@@ -172,12 +173,12 @@ TEST(CudaDeviceTest, NormalizesPixelsWhereverTheyAre) {
   const std::unique_ptr<CudaDevice> narrow = MakeCudaDevice(SmallBounce());
   std::mt19937_64 random(8);
   uint64_t seed = 0;
-  for (int round = 0; round < 20; ++round) {
+  for (int round = 0; round < oracle::Sampled(20); ++round) {
     CudaDevice& device = round % 2 == 0 ? *wide : *narrow;
     std::deque<RandomPixels> all;
     std::deque<KindMemory> memory;
     std::vector<Normalization> work;
-    const size_t count = round < 10 ? 1 : 60;
+    const size_t count = round < oracle::Sampled(10) ? 1 : 60;
     for (size_t i = 0; i < count; ++i) {
       RandomPixels& one = all.emplace_back(seed++);
       KindMemory& src = memory.emplace_back(device, AnyKind(random), one.src_memory);

@@ -16,6 +16,7 @@
 #include "device/float_oracle.h"
 #include "device/plain_normalization.h"
 #include "gtest/gtest.h"
+#include "oracle/sampled.h"
 #include "sluice/tensor.h"
 
 namespace sluice {
@@ -162,7 +163,7 @@ TEST_P(NormalizationTest, EveryLengthAtAnyAlignmentStaysInItsRow) {
   }
 }
 
-constexpr uint64_t kPixelSeeds = 3000;
+constexpr uint64_t kPixelSeeds = oracle::Sampled(3000);
 
 TEST_P(NormalizationTest, PixelsAsPlainCodeHasThem) {
   for (uint64_t seed = 0; seed < kPixelSeeds; ++seed) {

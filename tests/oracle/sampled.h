@@ -3,7 +3,8 @@
 #define SLUICE_TESTS_ORACLE_SAMPLED_H_
 
 #include <algorithm>
-#include <cstdint>
+#include <cstdlib>
+#include <vector>
 
 namespace sluice::oracle {
 
@@ -19,6 +20,27 @@ inline constexpr bool kSanitized = false;
 // So many tries of `tries`: all, or an eighth under a sanitizer, at least one. What sanitizers look
 // for is in every kind of try; what differs from try to try is looked for without them.
 constexpr int Sampled(int tries) { return kSanitized ? std::max(1, tries / 8) : tries; }
+
+// Whether tests take their time, as in `scripts/test.sh --thorough`.
+inline bool IsThorough() {
+  static const bool is_thorough = std::getenv("SLUICE_TEST_THOROUGH") != nullptr;
+  return is_thorough;
+}
+
+// For tries that take long without a sanitizer, too: Sampled where tests are thorough, else a
+// fourth of Sampled, at least one.
+inline int Thinned(int tries) {
+  return IsThorough() ? Sampled(tries) : std::max(1, Sampled(tries) / 4);
+}
+
+// The numbers of ranks to try: under a sanitizer those up to 5, unless tests are thorough. Threads
+// that meet in twos and fives meet in the same ways in sixteens.
+inline std::vector<int> JobSizes(std::vector<int> sizes) {
+  if (!kSanitized || IsThorough()) return sizes;
+  sizes.erase(std::remove_if(sizes.begin(), sizes.end(), [](int size) { return size > 5; }),
+              sizes.end());
+  return sizes;
+}
 
 }  // namespace sluice::oracle
 

@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "oracle/sampled.h"
 #include "plan/agreement.h"
 #include "plan/channel_check.h"
 #include "plan/coalescing.h"
@@ -75,13 +76,14 @@ TEST(RandomPlanTest, PlansDeliverAgreeAndCount) {
 
 // Of these, senders divide needs between them, and ranks pass on what others need too.
 TEST(RandomPlanTest, LargeTensorsArriveWhole) {
-  const Coverage coverage = ExpectGoodPlansOf(oracle::RandomLargeJob, 200);
+  const Coverage coverage =
+      ExpectGoodPlansOf(oracle::RandomLargeJob, static_cast<uint64_t>(oracle::Thinned(200)));
   if (HasFailure()) return;
-  EXPECT_GT(coverage.divided, 50);
-  EXPECT_GT(coverage.stars, 15);
-  EXPECT_GT(coverage.chains, 100);
-  EXPECT_GT(coverage.trees, 20);
-  EXPECT_GT(coverage.reductions, 100);
+  EXPECT_GT(coverage.divided, oracle::Thinned(50));
+  EXPECT_GT(coverage.stars, oracle::Thinned(15));
+  EXPECT_GT(coverage.chains, oracle::Thinned(100));
+  EXPECT_GT(coverage.trees, oracle::Thinned(20));
+  EXPECT_GT(coverage.reductions, oracle::Thinned(100));
 }
 
 // Of these, sums of nodes cross in place of contributions.
@@ -129,7 +131,8 @@ bool AreSame(const std::vector<Plan>& a, const std::vector<Plan>& b) {
 TEST(RandomPlanTest, WithoutRelaysEachIsServedAlone) {
   Coverage coverage;
   int alike = 0, different = 0;
-  for (uint64_t seed = 0; seed < 800; ++seed) {
+  const auto seeds = static_cast<uint64_t>(oracle::Thinned(800));
+  for (uint64_t seed = 0; seed < seeds; ++seed) {
     Job job = seed % 4 == 0 ? oracle::RandomLargeJob(seed) : oracle::RandomJob(seed);
     const auto relaying = PlanAllRanks(job);
     job.relay = false;
@@ -145,10 +148,10 @@ TEST(RandomPlanTest, WithoutRelaysEachIsServedAlone) {
     alike += may_differ ? 0 : 1;
     different += same ? 0 : 1;
   }
-  EXPECT_GT(alike, 200);
-  EXPECT_GT(different, 30);
-  EXPECT_GT(coverage.divided, 30);
-  EXPECT_GT(coverage.reductions, 1000);
+  EXPECT_GT(alike, oracle::Thinned(200));
+  EXPECT_GT(different, oracle::Thinned(30));
+  EXPECT_GT(coverage.divided, oracle::Thinned(30));
+  EXPECT_GT(coverage.reductions, oracle::Thinned(1000));
 }
 
 // The tensors and elements of all chunks of a rank's plan, each party's in order.
@@ -170,7 +173,8 @@ std::vector<std::vector<int64_t>> ChunksOf(const Plan& plan) {
 TEST(RandomPlanTest, WithoutJoiningEachChunkIsABucket) {
   Coverage coverage;
   int more = 0;
-  for (uint64_t seed = 0; seed < 800; ++seed) {
+  const auto seeds = static_cast<uint64_t>(oracle::Thinned(800));
+  for (uint64_t seed = 0; seed < seeds; ++seed) {
     Job job = seed % 4 == 0   ? oracle::RandomLargeJob(seed)
               : seed % 4 == 1 ? oracle::RandomReductionJob(seed)
                               : oracle::RandomJob(seed);
@@ -189,8 +193,8 @@ TEST(RandomPlanTest, WithoutJoiningEachChunkIsABucket) {
     if (HasFailure()) return;
   }
   EXPECT_EQ(coverage.joined, 0);
-  EXPECT_GT(more, 300);
-  EXPECT_GT(coverage.reductions, 1000);
+  EXPECT_GT(more, oracle::Thinned(300));
+  EXPECT_GT(coverage.reductions, oracle::Thinned(1000));
 }
 
 TEST(RandomPlanTest, EqualInputsGiveEqualPlans) {

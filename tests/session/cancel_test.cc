@@ -350,7 +350,7 @@ TEST_P(CancelJobTest, WithMemoryThatNeverComes) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Ranks, CancelJobTest, testing::Values(1, 2, 3, 5, 8),
+INSTANTIATE_TEST_SUITE_P(Ranks, CancelJobTest, testing::ValuesIn(oracle::JobSizes({1, 2, 3, 5, 8})),
                          testing::PrintToStringParamName());
 
 TEST(CancelTest, OfDifferentRunsIsNamed) {

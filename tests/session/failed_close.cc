@@ -5,12 +5,13 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "oracle/sampled.h"
 #include "session/job.h"
 
 namespace sluice::session_test {
 namespace {
 
-constexpr int64_t kBytes = int64_t{1} << 20;
+constexpr int64_t kBytes = int64_t{1} << (oracle::kSanitized ? 18 : 20);
 constexpr absl::Duration kTimeout = absl::Seconds(120);
 constexpr std::chrono::seconds kSoon(40);  // a machine with fewer cores than ranks
 constexpr int kPollsBefore = 200;

@@ -2,6 +2,7 @@
 #include <functional>
 
 #include "gtest/gtest.h"
+#include "oracle/sampled.h"
 #include "session/job.h"
 
 namespace sluice::session_test {
@@ -18,7 +19,8 @@ TEST_P(OneSlotTest, Ring) { Run(Ring(GetParam(), 24)); }
 TEST_P(OneSlotTest, AllToAll) { Run(AllToAll(GetParam(), 80 << 10)); }
 TEST_P(OneSlotTest, OverlappingMeshes) { Run(OverlappingMeshes(GetParam())); }
 
-INSTANTIATE_TEST_SUITE_P(Ranks, OneSlotTest, testing::Values(1, 2, 3, 5, 8, 16),
+INSTANTIATE_TEST_SUITE_P(Ranks, OneSlotTest,
+                         testing::ValuesIn(oracle::JobSizes({1, 2, 3, 5, 8, 16})),
                          testing::PrintToStringParamName());
 
 // What rank 0 holds when it goes as far as it can before anybody else starts.

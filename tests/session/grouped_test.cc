@@ -75,7 +75,7 @@ TEST_P(GroupedTest, RunsAtOnceAndCancelledOnes) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Ranks, GroupedTest, testing::Values(1, 2, 3, 5, 8),
+INSTANTIATE_TEST_SUITE_P(Ranks, GroupedTest, testing::ValuesIn(oracle::JobSizes({1, 2, 3, 5, 8})),
                          testing::PrintToStringParamName());
 
 }  // namespace

@@ -21,7 +21,8 @@ TEST_P(RandomTransferTest, EveryByteIsRight) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Ranks, RandomTransferTest, testing::Values(1, 2, 3, 5, 8, 16),
+INSTANTIATE_TEST_SUITE_P(Ranks, RandomTransferTest,
+                         testing::ValuesIn(oracle::JobSizes({1, 2, 3, 5, 8, 16})),
                          testing::PrintToStringParamName());
 
 }  // namespace

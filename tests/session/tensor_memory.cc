@@ -1,4 +1,5 @@
-// Strided test memory with guards.
+// Strided test memory with guards. Sanitizers see its accesses of the buffer, which a session
+// touches too, because they are calls of memcpy, memcmp and memset (sluice_plain_sources).
 #include "session/tensor_memory.h"
 
 #include <algorithm>
@@ -149,15 +150,24 @@ std::vector<std::byte> TensorMemory::Image(uint64_t round, bool with_values) con
   return image;
 }
 
+bool TensorMemory::Is(const std::vector<std::byte>& image) const {
+  Fetched();
+  return image.empty() || std::memcmp(buffer_.data(), image.data(), image.size()) == 0;
+}
+
+bool TensorMemory::Holds(uint64_t round) const { return Is(Image(round, true)); }
+
+bool TensorMemory::IsPoisoned(uint64_t round) const { return Is(Image(round, false)); }
+
 std::string TensorMemory::Difference(uint64_t round) const {
   const std::vector<std::byte> image = Image(round, true);
-  Fetched();
+  const std::vector<std::byte> buffer = Fetched();
   for (size_t i = 0; i < flat_.size(); ++i) {
     const auto at = static_cast<ptrdiff_t>(offset_[i]);
     const auto bytes = static_cast<ptrdiff_t>(element_bytes_);
-    if (std::equal(image.begin() + at, image.begin() + at + bytes, buffer_.begin() + at)) continue;
+    if (std::equal(image.begin() + at, image.begin() + at + bytes, buffer.begin() + at)) continue;
     uint64_t is = 0, should_be = 0;
-    std::memcpy(&is, buffer_.data() + at, element_bytes_);
+    std::memcpy(&is, buffer.data() + at, element_bytes_);
     std::memcpy(&should_be, image.data() + at, element_bytes_);
     return absl::StrCat("element ", flat_[i], " is ", absl::Hex(is), " and should be ",
                         absl::Hex(should_be));
@@ -168,12 +178,12 @@ std::string TensorMemory::Difference(uint64_t round) const {
 // Both write into the buffer that the view names, which must not move.
 void TensorMemory::Fill(uint64_t round) {
   const std::vector<std::byte> image = Image(round, true);
-  std::copy(image.begin(), image.end(), buffer_.begin());
+  if (!image.empty()) std::memcpy(buffer_.data(), image.data(), image.size());
   Bring();
 }
 
 void TensorMemory::Poison(uint64_t round) {
-  std::fill(buffer_.begin(), buffer_.end(), PoisonByte(round));
+  std::memset(buffer_.data(), std::to_integer<int>(PoisonByte(round)), buffer_.size());
   Bring();
 }
 

@@ -53,10 +53,10 @@ class TensorMemory {
   // Sets all bytes to the round's poison.
   void Poison(uint64_t round);
   // True if all bytes are as Fill(round) sets them.
-  bool Holds(uint64_t round) const { return Fetched() == Image(round, true); }
+  bool Holds(uint64_t round) const;
   // The first byte that is not, in words.
   std::string Difference(uint64_t round) const;
-  bool IsPoisoned(uint64_t round) const { return Fetched() == Image(round, false); }
+  bool IsPoisoned(uint64_t round) const;
 
  private:
   // Strides and extent in elements; the first element's distance from the view's begin.
@@ -68,6 +68,7 @@ class TensorMemory {
   static Arrangement Arrange(const std::vector<std::vector<int64_t>>& lists, ViewStyle style,
                              const Likeness& alike);
   std::vector<std::byte> Image(uint64_t round, bool with_values) const;
+  bool Is(const std::vector<std::byte>& image) const;
   // The buffer, up to date with its twin on the device.
   const std::vector<std::byte>& Fetched() const;
   void Bring();

@@ -47,7 +47,7 @@ TEST_P(LateJobTest, EveryTensorIsRightWhenItIsDone) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Ranks, LateJobTest, testing::Values(1, 2, 3, 5, 8),
+INSTANTIATE_TEST_SUITE_P(Ranks, LateJobTest, testing::ValuesIn(oracle::JobSizes({1, 2, 3, 5, 8})),
                          testing::PrintToStringParamName());
 
 TEST(WindowTest, AReceiverHoldsOneWindow) {

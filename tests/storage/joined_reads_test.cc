@@ -4,6 +4,7 @@
 
 #include "absl/strings/string_view.h"
 #include "gtest/gtest.h"
+#include "oracle/sampled.h"
 #include "storage/file/file_source.h"
 #include "storage/file_storage.h"
 #include "storage/source_run.h"
@@ -122,7 +123,7 @@ TEST_P(JoinedReads, AFileThatEndsFailsTheReadsBeyond) {
 TEST_P(JoinedReads, ACancelledPartTakesNoOtherWithIt) {
   if (source_ == nullptr) GTEST_SKIP() << "no io_uring";
   SourceRun run(source_.get());
-  for (int round = 0; round < 50; ++round) {
+  for (int round = 0; round < oracle::Sampled(50); ++round) {
     const std::vector<ReadOp> ops = Neighbours(&run, 0, {65536, 65536, 65536, 65536});
     ASSERT_TRUE(run.Start(ops).ok());
     source_->Cancel(ops[2].cookie);

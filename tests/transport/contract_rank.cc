@@ -6,19 +6,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "transport/contract_content.h"
 
 namespace sluice {
 namespace {
 
 constexpr size_t kGuardBytes = 64;
 constexpr std::byte kGuard{0xA5};
-
-std::byte PatternByte(size_t i, uint64_t seed) {
-  uint64_t x = (i / 8 + 1) * 0x9E3779B97F4A7C15u + seed * 0xBF58476D1CE4E5B9u;
-  x ^= x >> 29;
-  return static_cast<std::byte>(x >> (8 * (i % 8)));
-}
-
 constexpr int kGoTag = kMaxTransportTag;
 
 }  // namespace
@@ -147,19 +141,13 @@ void ContractRank::FreeBuffer(const std::byte* data) {
 }
 
 std::byte* ContractRank::FilledBuffer(size_t bytes, uint64_t seed) {
-  std::vector<std::byte> content(bytes);
-  for (size_t i = 0; i < bytes; ++i) content[i] = PatternByte(i, seed);
   std::byte* const data = Buffer(bytes);
-  Write(data, content);
+  Write(data, PatternContent(bytes, seed));
   return data;
 }
 
 bool ContractRank::Matches(const std::byte* data, size_t bytes, uint64_t seed) const {
-  const std::vector<std::byte> content = Read(data, bytes);
-  for (size_t i = 0; i < bytes; ++i) {
-    if (content[i] != PatternByte(i, seed)) return false;
-  }
-  return true;
+  return AreSame(Read(data, bytes), PatternContent(bytes, seed));
 }
 
 TransportOp ContractRank::Op(TransportOp::Kind kind, int peer, int tag, std::byte* data,

@@ -2,7 +2,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +9,7 @@
 #include "absl/status/status.h"
 #include "device/reduction.h"
 #include "gmock/gmock.h"
+#include "transport/contract_content.h"
 #include "transport/transport_contract.h"
 
 namespace sluice {
@@ -18,26 +18,6 @@ namespace {
 using testing::HasSubstr;
 
 constexpr int kTag = 5;
-constexpr std::byte kGap{0xA5};
-
-// How one end lays out its elements. No rows: one stretch.
-struct Lay {
-  size_t row_bytes = 0;
-  size_t stride_bytes = 0;
-
-  size_t Extent(size_t bytes) const {
-    if (row_bytes == 0 || bytes == 0) return bytes;
-    return (bytes / row_bytes - 1) * stride_bytes + row_bytes;
-  }
-  std::vector<std::byte> Spread(const std::vector<std::byte>& content) const {
-    std::vector<std::byte> spread(Extent(content.size()), kGap);
-    for (size_t i = 0; i < content.size(); ++i) {
-      spread[row_bytes == 0 ? i : i / row_bytes * stride_bytes + i % row_bytes] = content[i];
-    }
-    return spread;
-  }
-};
-
 // What each rank folds of what it and the others of its node contribute.
 struct Case {
   std::vector<int> offsets;  // each source: by how many ranks of the node it is after the owner
@@ -45,12 +25,12 @@ struct Case {
   ReduceOp op = ReduceOp::kSum;
   DType dtype = DType::kF32;
   int64_t divisor = 1;
-  std::vector<Lay> lays = {{}};  // of the sources, in turn
-  Lay to = {};
+  std::vector<RowLay> lays = {{}};  // of the sources, in turn
+  RowLay to = {};
   Stores stores = Stores::kPlain;
 
   size_t bytes() const { return elements * static_cast<size_t>(DTypeBytes(dtype)); }
-  const Lay& LayOf(size_t source) const { return lays[source % lays.size()]; }
+  const RowLay& LayOf(size_t source) const { return lays[source % lays.size()]; }
 };
 
 // A fold with what it points to: to be kept until it has ended.
@@ -78,21 +58,9 @@ size_t PlaceOf(const std::vector<int>& members, int rank) {
   return place;
 }
 
-// Elements of any bits; a third of them zeros, NaN and the like, of both signs.
 std::vector<std::byte> Contribution(const Case& test, int owner, size_t source) {
-  std::mt19937_64 random(static_cast<uint64_t>(owner) * 100 + source);
-  std::vector<std::byte> content(test.bytes());
-  const auto element = static_cast<size_t>(DTypeBytes(test.dtype));
-  for (size_t at = 0; at < content.size(); at += element) {
-    const uint64_t bits = random();
-    const bool special = bits % 3 == 0;
-    for (size_t i = 0; i < element; ++i) {
-      const std::byte same{static_cast<unsigned char>((bits & 8) != 0 ? 0xFF : 0)};
-      content[at + i] = special ? same : static_cast<std::byte>(random());
-    }
-    if (special) content[at + element - 1] ^= (bits & 16) != 0 ? std::byte{0x80} : std::byte{};
-  }
-  return content;
+  return ElementContent(test.elements, static_cast<size_t>(DTypeBytes(test.dtype)),
+                        static_cast<uint64_t>(owner) * 100 + source);
 }
 
 // One contribution added to what is there after the other.
@@ -106,8 +74,8 @@ std::vector<std::byte> Expected(const Case& test, int owner) {
   return sum;
 }
 
-std::byte* Spread(ContractRank& r, const Lay& lay, const std::vector<std::byte>& content) {
-  const std::vector<std::byte> spread = lay.Spread(content);
+std::byte* Spread(ContractRank& r, const RowLay& lay, const std::vector<std::byte>& content) {
+  const std::vector<std::byte> spread = SpreadContent(lay, content);
   std::byte* const data = r.Buffer(spread.size());
   r.Write(data, spread);
   return data;
@@ -125,7 +93,7 @@ std::shared_ptr<Folding> MakeFold(ContractRank& r, const Case& test, int tag) {
   const FoldSource* first = nullptr;
   for (size_t i = 0; i < test.offsets.size(); ++i) {
     const int rank = RankAt(test, members, r.rank(), i);
-    const Lay& lay = test.LayOf(i);
+    const RowLay& lay = test.LayOf(i);
     FoldSource source;
     if (rank != r.rank()) {
       source.peer = rank;
@@ -141,7 +109,7 @@ std::shared_ptr<Folding> MakeFold(ContractRank& r, const Case& test, int tag) {
     if (source.peer >= 0 && first == nullptr) first = &source;
   }
   folding->fold = {test.op, test.dtype, test.divisor, folding->sources};
-  folding->to = Spread(r, test.to, std::vector<std::byte>(test.bytes(), kGap));
+  folding->to = Spread(r, test.to, std::vector<std::byte>(test.bytes(), kContractGap));
   TransportOp& op = folding->op;
   op = r.Receive(first->peer, first->tag, folding->to, test.bytes());
   op.row_bytes = test.to.row_bytes;
@@ -152,7 +120,7 @@ std::shared_ptr<Folding> MakeFold(ContractRank& r, const Case& test, int tag) {
 }
 
 TransportOp MakeSend(ContractRank& r, const Case& test, int owner, size_t source, int tag) {
-  const Lay& lay = test.LayOf(source);
+  const RowLay& lay = test.LayOf(source);
   TransportOp send = r.Send(owner, tag + static_cast<int>(source),
                             Spread(r, lay, Contribution(test, owner, source)), test.bytes());
   send.row_bytes = lay.row_bytes;
@@ -163,14 +131,14 @@ TransportOp MakeSend(ContractRank& r, const Case& test, int owner, size_t source
 void CheckFold(const ContractRank& r, const Case& test, const Folding& folding) {
   ASSERT_TRUE(r.Ended(folding.op.cookie));
   EXPECT_TRUE(r.Outcome(folding.op.cookie).ok()) << r.Outcome(folding.op.cookie);
-  const std::vector<std::byte> expected = test.to.Spread(Expected(test, r.rank()));
-  EXPECT_TRUE(r.Read(folding.to, expected.size()) == expected)
+  const std::vector<std::byte> expected = SpreadContent(test.to, Expected(test, r.rank()));
+  EXPECT_TRUE(AreSame(r.Read(folding.to, expected.size()), expected))
       << test.offsets.size() << " sources of " << test.elements << " elements";
 }
 
 void ExpectUntouched(const ContractRank& r, const Case& test, const Folding& folding) {
-  const std::vector<std::byte> expected(test.to.Extent(test.bytes()), kGap);
-  EXPECT_TRUE(r.Read(folding.to, expected.size()) == expected) << "written too early";
+  const std::vector<std::byte> expected(test.to.Extent(test.bytes()), kContractGap);
+  EXPECT_TRUE(AreSame(r.Read(folding.to, expected.size()), expected)) << "written too early";
 }
 
 void Reserve(ContractRank& r, int capacity) {
@@ -259,11 +227,11 @@ TEST_P(FoldContract, FoldsRowsAsTheyLie) {
   constexpr size_t kRow = 768;
   constexpr size_t kElements = 128 * kRow / 4;  // long enough for several pieces
   // 512 bytes meet rows of 768 only after 1536.
-  const std::vector<Lay> lays = {{}, {kRow, 1000}, {512, 520}, {kRow * 4, kRow * 4}, {4, 6}};
+  const std::vector<RowLay> lays = {{}, {kRow, 1000}, {512, 520}, {kRow * 4, kRow * 4}, {4, 6}};
   for (size_t i = 0; i < lays.size(); ++i) {
     Case test = {{1, 0, 2}, kElements};
     test.lays = {lays[i], lays[(i + 1) % lays.size()], lays[(i + 3) % lays.size()]};
-    for (const Lay& to : {Lay{}, lays[1], lays[2]}) {
+    for (const RowLay& to : {RowLay{}, lays[1], lays[2]}) {
       test.to = to;
       test.stores = i % 2 == 0 ? Stores::kStreaming : Stores::kPlain;
       Run([&](ContractRank& r) { FoldEverywhere(r, test); });
