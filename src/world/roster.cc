@@ -88,7 +88,7 @@ absl::Status Roster::WaitForAll(const TimeLimit& limit) {
 }
 
 absl::Status Roster::Check(absl::Span<const Member> members, NeedsStore needs_store) {
-  if (needs_store == NeedsStore::kNo && (store_is_gone_ || !is_held())) return absl::OkStatus();
+  if (needs_store == NeedsStore::kNo && store_is_gone_) return absl::OkStatus();
   if (absl::Status status = Look(absl::ZeroDuration()); !status.ok()) {
     if (needs_store == NeedsStore::kYes || !absl::IsUnavailable(status)) return status;
     store_is_gone_ = true;
