@@ -5,7 +5,7 @@
 #   --minutes M   about how long to take [73, on 2 quiet cores]: there are more rounds, or fewer
 #   --only NAME   best-mpi, serial, budget-24, budget-models, sizes, squares, tiny, latency,
 #                 checkpoints, two-nodes, copies, planning, waves, slots, hand-over, mmap, stages,
-#                 generate, connect, wires or worlds
+#                 generate, connect, wires, worlds or members
 #   --quick       one round of small sizes, to see that it works: no results to show anybody
 #   --bin FOLDER  where the programs are [build/bin, built first]
 #   --out FOLDER  where the files go [bench/results]

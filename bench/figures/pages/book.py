@@ -26,7 +26,7 @@ PAGES = {
     "docs/streaming.md": {"streaming": storage.goals_table},
     "docs/joining.md": {"connect": connect.times},
     "docs/figures/worlds.md": {"wires": worlds.wires, "redistributions": worlds.redistributions,
-                               "where": worlds.where},
+                               "members": worlds.members, "where": worlds.where},
     "docs/checkpoints.md": {"checkpoints": checkpoints.text},
     "docs/loaders.md": {
         "waves": waves.waves, "slots": waves.slots, "loaders": loaders.loaders,

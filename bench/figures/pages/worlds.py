@@ -1,4 +1,5 @@
-"""Worlds beside mpirun: what carries buckets between nodes, and 24 redistributions."""
+"""Worlds beside mpirun: what carries buckets between nodes, 24
+redistributions, and members that come and go."""
 from pages import heads
 from pages.markdown import size, spread_of, table
 
@@ -36,5 +37,21 @@ def redistributions(results):
     return table(["mpirun's time / the world's", "median", "least", "most", "at least 0.95"], rows)
 
 
+def members(results):
+    """What a killed member and a joining one cost the others."""
+    data = results.get("members")
+    if not data:
+        return ""
+    kill, join = data["kill"], data["join"]
+    rows = [[f"all of {data['processes'] - 1} survivors have named the killed one, s",
+             "1", spread_of(kill["named_s"])],
+            ["after that, all have the next version, s", "1", spread_of(kill["arrived_s"])],
+            ["1 GiB: what the trainer sends for a server that joins, bytes", "0",
+             spread_of(join["trainer_bytes"], 0)],
+            ["versions meanwhile: their time over that of others", "1.1",
+             spread_of(join["slower"])]]
+    return table(["", "goal, at most", "measured"], rows, left=1)
+
+
 def where(results):
-    return heads.where(results, ("wires", "worlds"))
+    return heads.where(results, ("wires", "worlds", "members"))
