@@ -8,6 +8,7 @@ join that world instead, with the token that is set: SLUICE_ROLE=server spawn.sh
 
 If a process fails, the others have a while to say so and to end. Then they are ended, too. The exit
 code is that of the process that failed first (128 + N after signal N). Ctrl-C and SIGTERM end all.
+Rank 0 reads what is piped into this script.
 """
 import argparse
 import ctypes
@@ -65,8 +66,12 @@ def reserve_port():
 
 
 def prepare():
-    """In the new process, before its program: signals as they are usual, and no life without this
-    one."""
+    """In the new process, before its program: a group of its own, signals as they are usual, and no
+    life without this one.
+
+    Not a session of its own: Linux shares CPUs out by session (sched_autogroup_enabled). Among more
+    ranks than CPUs a rank that waits could yield to none of the others."""
+    os.setpgid(0, 0)
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
@@ -87,9 +92,11 @@ class Processes:
 
     def start(self, rank, command, environment):
         pipe = subprocess.PIPE if self.label else None
+        # A terminal stops whoever reads from it in the background.
+        reads = rank == 0 and not os.isatty(0)
         process = subprocess.Popen(
-            command, env=environment, stdin=None if rank == 0 else subprocess.DEVNULL, stdout=pipe,
-            stderr=pipe, start_new_session=True, preexec_fn=prepare)
+            command, env=environment, stdin=None if reads else subprocess.DEVNULL, stdout=pipe,
+            stderr=pipe, preexec_fn=prepare)
         self.running[process.pid] = (rank, process)
         if self.label:
             for source, target in ((process.stdout, sys.stdout), (process.stderr, sys.stderr)):

@@ -1,5 +1,5 @@
-// Cards at the store first, then one gather over the links: it shows that they work, and tells the
-// nodes.
+// Cards at the store first, then a gather over the links: it shows that they work, and tells the
+// nodes. A second one tells where ranks of a node leave records for each other.
 #include "world/fabric_maker.h"
 
 #include <algorithm>
@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "transport/direct/node_records.h"
+#include "transport/near_records.h"
 #include "transport/say_once.h"
 #include "transport/tcp/tcp_fabric.h"
 #include "transport/tcp/tcp_links.h"
@@ -24,9 +26,10 @@
 namespace sluice {
 namespace {
 
-// Numbers of fabrics over the same links: the gather's, and the one that is made.
+// Numbers of fabrics over the same links: the gathers', and the one that is made.
 constexpr int kGatherFabric = 0;
 constexpr int kMadeFabric = 1;
+constexpr int kInboxFabric = 2;
 
 // What each rank says in the gather.
 struct Standing {
@@ -61,7 +64,9 @@ class Maker {
     if (absl::Status status = SetPeers(); !status.ok()) return status;
     absl::StatusOr<std::vector<int>> nodes = MeetOverLinks(SetUcxPeers());
     if (!nodes.ok()) return nodes.status();
-    return MakeFabric(*std::move(nodes));
+    auto near = MeetOnNode(*nodes);
+    if (!near.ok()) return near.status();
+    return MakeFabric(*std::move(nodes), *std::move(near));
   }
 
  private:
@@ -144,7 +149,27 @@ class Maker {
     return NodesByReach(reach);
   }
 
-  absl::StatusOr<std::unique_ptr<Fabric>> MakeFabric(std::vector<int> nodes) {
+  // What carries control records within a node; null if all nodes have one rank. A rank without an
+  // inbox gets its records over the links.
+  absl::StatusOr<std::shared_ptr<NearRecords>> MeetOnNode(absl::Span<const int> nodes) {
+    if (static_cast<size_t>(*std::max_element(nodes.begin(), nodes.end())) + 1 == nodes.size()) {
+      return nullptr;
+    }
+    auto near = NodeRecords::Make(meeting_->rank(), nodes);
+    const SharedSegmentName own = near.ok() ? (*near)->name() : SharedSegmentName();
+    const absl::StatusOr<std::vector<std::byte>> all =
+        GatherOverLinks(ends_.links, kInboxFabric, *meeting_, limit_, check_,
+                        {reinterpret_cast<const std::byte*>(&own), sizeof(own)});
+    if (!all.ok()) return all.status();
+    if (!near.ok()) return nullptr;
+    std::vector<SharedSegmentName> names(size());
+    std::memcpy(names.data(), all->data(), size() * sizeof(SharedSegmentName));
+    (*near)->Attach(names);
+    return *std::move(near);
+  }
+
+  absl::StatusOr<std::unique_ptr<Fabric>> MakeFabric(std::vector<int> nodes,
+                                                     std::shared_ptr<NearRecords> near) {
     const bool is_one_node = std::all_of(nodes.begin(), nodes.end(), [](int n) { return n == 0; });
     // Nothing crosses between nodes, and UCX helps nobody within one.
     if (is_one_node && !wires_.insists && !WantsTcp()) {
@@ -160,6 +185,7 @@ class Maker {
     TcpFabricOptions options;
     options.links = ends_.links;
     options.node_of_rank = std::move(nodes);
+    options.near = std::move(near);
     options.number = kMadeFabric;
     const std::shared_ptr<UcxWorker> ucx = wires_.ucx ? ends_.ucx : nullptr;
     if (ucx != nullptr) {

@@ -47,6 +47,7 @@ class TcpCore final : public TcpLinks,
   bool IsSent(int dst, uint64_t mark) const override;
   absl::Status CheckRanks() override;
   bool HasLeft(int rank) const override;
+  bool HasEnded(int rank) const override;
   absl::StatusOr<std::unique_ptr<Transport>> OpenTransport(int number) override;
   void Progress() override;
 

@@ -104,4 +104,10 @@ bool TcpCore::HasLeft(int rank) const {
   return At(rank).state == TcpPeer::State::kLeft;
 }
 
+bool TcpCore::HasEnded(int rank) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const TcpPeer::State state = At(rank).state;
+  return state == TcpPeer::State::kLeft || state == TcpPeer::State::kBroken;
+}
+
 }  // namespace sluice

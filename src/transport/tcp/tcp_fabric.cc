@@ -1,4 +1,4 @@
-// Gathers and posts as control records of TCP links.
+// Gathers and posts as control records of TCP links, or of what is nearer.
 #include "transport/tcp/tcp_fabric.h"
 
 #include <algorithm>
@@ -33,6 +33,7 @@ class TcpFabric final : public Fabric {
   explicit TcpFabric(TcpFabricOptions options)
       : Fabric(options.links->rank(), options.node_of_rank),
         options_(std::move(options)),
+        near_(options_.near.get()),
         links_(options_.links),
         gather_(rank(), size(), GatherMessageBytes(size()), GatherPatienceNs(size())),
         busy_from_(std::max(
@@ -61,27 +62,36 @@ class TcpFabric final : public Fabric {
 
   absl::Status Post(int dst, absl::Span<const std::byte> record) override {
     CheckPost(dst, record.size(), rank(), size());
-    const int pending = links_->UntakenRecords(dst, post_kind());
+    const int pending = Untaken(dst, kPost);
     if (pending >= kMaxPostsPending) {
       links_->Progress();  // receipts may have come
-      if (links_->UntakenRecords(dst, post_kind()) >= kMaxPostsPending) {
-        return PostRefusal(dst, pending);
+      if (Untaken(dst, kPost) >= kMaxPostsPending) {
+        return links_->HasEnded(dst) ? absl::OkStatus() : PostRefusal(dst, pending);
       }
     }
-    const absl::Status status = links_->SendControl(dst, post_kind(), record);
+    const absl::Status status = Send(dst, kPost, record);
     // Nobody who has ended is kept from anything.
     return absl::IsUnavailable(status) ? absl::OkStatus() : status;
   }
 
   bool PollPost(int* src, std::vector<std::byte>* record) override {
     carried_ = Carry();
-    return links_->PollControl(post_kind(), src, record);
+    return Take(kPost, src, record);
   }
 
   absl::Status CheckRanks() override {
     if (!carried_.ok()) return carried_;
-    if (absl::Status status = links_->CheckRanks(); !status.ok()) return status;
-    return options_.check_ranks == nullptr ? absl::OkStatus() : options_.check_ranks();
+    if (near_ != nullptr) {
+      if (absl::Status status = near_->Check(); !status.ok()) return status;
+    }
+    absl::Status status = links_->CheckRanks();
+    if (status.ok() && options_.check_ranks != nullptr) status = options_.check_ranks();
+    // What a near rank sent before its end comes first, if it is asked for now.
+    if (!status.ok() && near_ != nullptr && !std::exchange(knows_of_ends_, true) &&
+        (near_->HasArrived(kGather) || near_->HasArrived(kPost))) {
+      return absl::OkStatus();
+    }
+    return status;
   }
 
   absl::StatusOr<std::unique_ptr<Transport>> OpenTransport() override {
@@ -96,8 +106,29 @@ class TcpFabric final : public Fabric {
   absl::Status CheckOtherThread() const override { return absl::OkStatus(); }
 
  private:
-  uint8_t gather_kind() const { return static_cast<uint8_t>(2 * options_.number); }
-  uint8_t post_kind() const { return static_cast<uint8_t>(2 * options_.number + 1); }
+  // Kinds of records.
+  static constexpr int kGather = 0;
+  static constexpr int kPost = 1;
+
+  uint8_t LinkKind(int kind) const { return static_cast<uint8_t>(2 * options_.number + kind); }
+  bool IsNear(int rank) const { return near_ != nullptr && near_->Reaches(rank); }
+
+  absl::Status Send(int dst, int kind, absl::Span<const std::byte> record) {
+    if (IsNear(dst)) return near_->Send(dst, kind, record);
+    return links_->SendControl(dst, LinkKind(kind), record);
+  }
+  bool Take(int kind, int* src, std::vector<std::byte>* record) {
+    if (near_ != nullptr && near_->Poll(kind, src, record)) return true;
+    return links_->PollControl(LinkKind(kind), src, record);
+  }
+  int Untaken(int dst, int kind) const {
+    return IsNear(dst) ? near_->Untaken(dst, kind) : links_->UntakenRecords(dst, LinkKind(kind));
+  }
+  uint64_t Mark(int dst) const { return IsNear(dst) ? near_->Mark(dst) : links_->Mark(dst); }
+  bool IsSent(int dst, uint64_t mark) const {
+    if (!IsNear(dst)) return links_->IsSent(dst, mark);
+    return near_->IsSent(dst, mark) || links_->HasEnded(dst);
+  }
 
   static int64_t GatherNs() {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -115,25 +146,23 @@ class TcpFabric final : public Fabric {
   absl::Status Carry() {
     int src = -1;
     std::vector<std::byte> message;
-    while (links_->PollControl(gather_kind(), &src, &message)) {
+    while (Take(kGather, &src, &message)) {
       if (absl::Status status = gather_.Take(src, message); !status.ok()) return status;
     }
-    const auto busy = [this](int dst) {
-      return links_->UntakenRecords(dst, gather_kind()) >= busy_from_;
-    };
+    const auto busy = [this](int dst) { return Untaken(dst, kGather) >= busy_from_; };
     TreeGather::Outgoing out;
     while (gather_.Next(GatherNs(), busy, &out)) {
-      const absl::Status status = links_->SendControl(out.dst, gather_kind(), out.bytes);
+      const absl::Status status = Send(out.dst, kGather, out.bytes);
       // Who has ended needs it no more; CheckRanks says who did so without a farewell.
       if (!status.ok() && !absl::IsUnavailable(status)) return status;
-      if (out.is_needed) told_.push_back({out.dst, links_->Mark(out.dst)});
+      if (out.is_needed) told_.push_back({out.dst, Mark(out.dst)});
     }
     return absl::OkStatus();
   }
 
   // Whether what others need of this rank in this gather reaches them, whatever this one does next.
   bool HasTold(std::vector<int>* missing) {
-    std::erase_if(told_, [this](const Told& told) { return links_->IsSent(told.dst, told.mark); });
+    std::erase_if(told_, [this](const Told& told) { return IsSent(told.dst, told.mark); });
     if (missing != nullptr) {
       missing->clear();
       for (const Told& told : told_) missing->push_back(told.dst);
@@ -144,11 +173,13 @@ class TcpFabric final : public Fabric {
   }
 
   const TcpFabricOptions options_;
+  NearRecords* const near_;  // null: all records go over the links
   const std::shared_ptr<TcpLinks> links_;
   TreeGather gather_;
   const int busy_from_;
   std::vector<Told> told_;  // that others need
   absl::Status carried_;
+  bool knows_of_ends_ = false;
   int transports_ = 0;  // opened
 };
 

@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "sluice/fabric.h"
+#include "transport/near_records.h"
 #include "transport/tcp/tcp_links.h"
 
 namespace sluice {
@@ -19,6 +20,8 @@ struct TcpFabricOptions {
   std::function<absl::StatusOr<std::unique_ptr<Transport>>(int number)> open_transport;
   std::shared_ptr<TcpLinks> links;  // which know their peers
   std::vector<int> node_of_rank;    // as Fabric has them
+  // What carries records and posts to the ranks that it reaches, in place of the links; or null.
+  std::shared_ptr<NearRecords> near;
   // Which of several fabrics over the same links it is, equal on all ranks. 0 .. kMaxTcpFabrics - 1
   int number = 0;
   // What its transports cross by, for Fabric::DescribeWire.

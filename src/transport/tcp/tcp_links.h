@@ -99,6 +99,8 @@ class TcpLinks {
 
   // Whether `rank` has said farewell.
   virtual bool HasLeft(int rank) const = 0;
+  // Whether it has, or its connection broke.
+  virtual bool HasEnded(int rank) const = 0;
 
   // The transport of this number, the same on all ranks that use it. Each number is used once:
   // FailedPrecondition. Needs no other rank. Transport and links may be destroyed in any order.
