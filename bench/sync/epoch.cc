@@ -131,7 +131,7 @@ absl::Status SyncEpoch::StartCatchUp(absl::Span<const SyncRow> rows) {
     if (state_->newest != nullptr && state_->newest->version() == next_ - 1) from = state_->newest;
     if (catches_up_[static_cast<size_t>(OwnPlace().index)]) {
       auto made = Holding::Make(*state_->weights, server_layouts_, session_->rank(),
-                                state_->options->seed, OwnPlace());
+                                state_->options->seed, &state_->shelf, OwnPlace());
       if (!made.ok()) return made.status();
       to = *std::move(made);
     }
@@ -146,7 +146,7 @@ absl::Status SyncEpoch::Prepare() {
   if (state_->is_trainer) {
     if (state_->newest == nullptr) {
       auto made = Holding::Make(*state_->weights, {&trainer_layouts_, 1}, session_->rank(),
-                                state_->options->seed);
+                                state_->options->seed, &state_->shelf);
       if (!made.ok()) return made.status();
       state_->newest = *std::move(made);
     }
@@ -167,7 +167,7 @@ absl::Status SyncEpoch::Prepare() {
   } else {
     state_->spare = nullptr;
     auto made = Holding::Make(*state_->weights, server_layouts_, session_->rank(),
-                              state_->options->seed, OwnPlace());
+                              state_->options->seed, &state_->shelf, OwnPlace());
     if (!made.ok()) return made.status();
     target_ = *std::move(made);
   }

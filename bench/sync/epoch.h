@@ -18,6 +18,7 @@
 #include "sync/holding.h"
 #include "sync/options.h"
 #include "sync/report.h"
+#include "sync/shelf.h"
 #include "sync/weights.h"
 
 namespace sluice::bench {
@@ -32,6 +33,8 @@ struct SyncState {
   std::function<void(const SyncVersion&)> tell;
   // Is told when an epoch is ready for versions, of so many trainers and servers.
   std::function<void(int trainers, int servers)> tell_ready;
+
+  Shelf shelf = {};  // before what it is to outlive
 
   // Of a trainer what it gives, of a server the newest version that it has whole; null: nothing.
   std::shared_ptr<Holding> newest = nullptr;

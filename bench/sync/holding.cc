@@ -23,30 +23,52 @@ uint32_t ModulusOfAll(const SyncWeights& weights) {
 
 }  // namespace
 
-Holding::Holding(const SyncWeights& weights, int64_t seed, const Place& place)
-    : weights_(weights), seed_(seed), place_(place), modulus_(ModulusOfAll(weights)) {}
+Holding::Holding(const SyncWeights& weights, int64_t seed, Shelf* shelf, const Place& place)
+    : weights_(weights),
+      seed_(seed),
+      shelf_(shelf),
+      place_(place),
+      modulus_(ModulusOfAll(weights)) {}
 
-absl::StatusOr<std::shared_ptr<Holding>> Holding::Make(const SyncWeights& weights,
-                                                       absl::Span<const Layouts> sides, int rank,
-                                                       int64_t seed, const Place& place) {
-  std::shared_ptr<Holding> holding(new Holding(weights, seed, place));
-  std::vector<size_t> offsets;
-  for (size_t i = 0; i < weights.tensors().size(); ++i) {
-    const ModelTensor& tensor = weights.tensors()[i];
+Holding::~Holding() { shelf_->Put(std::move(data_)); }
+
+absl::Status Holding::LayOut(absl::Span<const Layouts> sides, int rank,
+                             std::vector<size_t>* offsets) {
+  for (size_t i = 0; i < weights_.tensors().size(); ++i) {
+    const ModelTensor& tensor = weights_.tensors()[i];
     Piece piece;
-    offsets.push_back(holding->bytes_);
+    offsets->push_back(bytes_);
     for (const Layouts& layouts : sides) {
       if (!layouts[i].mesh.PositionOf(rank)) continue;
       auto part = LocalPart::Create(layouts[i], tensor.shape, rank);
       if (!part.ok()) return part.status();
       const auto bytes = static_cast<size_t>(part->elements() * DTypeBytes(tensor.dtype));
-      holding->bytes_ += (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
+      bytes_ += (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
       piece.part = *std::move(part);
     }
-    holding->pieces_.push_back(std::move(piece));
+    pieces_.push_back(std::move(piece));
   }
-  holding->bytes_ = std::max(holding->bytes_, kPageBytes);
-  holding->data_ = MapMemory(holding->bytes_);
+  bytes_ = std::max(bytes_, kPageBytes);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<size_t> Holding::BytesOf(const SyncWeights& weights, absl::Span<const Layouts> sides,
+                                        int rank) {
+  Shelf none;
+  Holding holding(weights, 0, &none, {});
+  std::vector<size_t> offsets;
+  if (absl::Status status = holding.LayOut(sides, rank, &offsets); !status.ok()) return status;
+  return holding.bytes_;
+}
+
+absl::StatusOr<std::shared_ptr<Holding>> Holding::Make(const SyncWeights& weights,
+                                                       absl::Span<const Layouts> sides, int rank,
+                                                       int64_t seed, Shelf* shelf,
+                                                       const Place& place) {
+  std::shared_ptr<Holding> holding(new Holding(weights, seed, shelf, place));
+  std::vector<size_t> offsets;
+  if (absl::Status status = holding->LayOut(sides, rank, &offsets); !status.ok()) return status;
+  holding->data_ = shelf->Take(holding->bytes_);
   if (holding->data_ == nullptr) {
     return absl::ResourceExhaustedError(absl::StrCat(
         "cannot allocate ", BytesName(static_cast<int64_t>(holding->bytes_)), " of tensors"));

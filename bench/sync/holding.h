@@ -11,11 +11,13 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "memory/mapped_memory.h"
 #include "sluice/connect.h"
 #include "sluice/tensor.h"
+#include "sync/shelf.h"
 #include "sync/weights.h"
 #include "workload/fill.h"
 #include "workload/local_part.h"
@@ -32,11 +34,20 @@ struct Place {
 
 class Holding {
  public:
-  // Of `rank`, by all of `sides`, of which at most one has the rank for each tensor. Poisoned.
-  // `weights` must outlive it. ResourceExhausted: there is not so much memory.
+  // Of `rank`, by all of `sides`, of which at most one has the rank for each tensor. Poisoned. Its
+  // memory is of `shelf`, and goes back there. `weights` and `shelf` must outlive it.
+  // ResourceExhausted: there is not so much memory.
   static absl::StatusOr<std::shared_ptr<Holding>> Make(const SyncWeights& weights,
                                                        absl::Span<const Layouts> sides, int rank,
-                                                       int64_t seed, const Place& place = {});
+                                                       int64_t seed, Shelf* shelf,
+                                                       const Place& place = {});
+  ~Holding();
+  Holding(const Holding&) = delete;
+  Holding& operator=(const Holding&) = delete;
+
+  // How much memory such a one takes.
+  static absl::StatusOr<size_t> BytesOf(const SyncWeights& weights, absl::Span<const Layouts> sides,
+                                        int rank);
 
   const Place& place() const { return place_; }
   // That all of it is of; 0: of none, or of several.
@@ -62,11 +73,14 @@ class Holding {
     std::optional<LocalPart> part;
     TensorView view;
   };
-  Holding(const SyncWeights& weights, int64_t seed, const Place& place);
+  Holding(const SyncWeights& weights, int64_t seed, Shelf* shelf, const Place& place);
+  // Its pieces, without memory. `offsets`: where each will begin.
+  absl::Status LayOut(absl::Span<const Layouts> sides, int rank, std::vector<size_t>* offsets);
   Filler FillerOf(size_t tensor, int64_t version) const;
 
   const SyncWeights& weights_;
   const int64_t seed_;
+  Shelf* const shelf_;
   const Place place_;
   uint32_t modulus_;
   int64_t version_ = 0;

@@ -26,6 +26,10 @@ constexpr int kFailuresMax = 5;
 // How long the last members wait for others before they look whether those have left.
 constexpr absl::Duration kLastWait = absl::Seconds(5);
 constexpr int64_t kNsOfUs = 1000;
+// What it catches up with, while the next one comes, and the one after that.
+constexpr int kVersionsOfJoiner = 3;
+// A store that does not answer within this time has seen no sync begin.
+constexpr absl::Duration kStoreThere = absl::Milliseconds(300);
 
 void SayLine(const std::string& line) {
   std::fputs(line.c_str(), stdout);
@@ -63,6 +67,8 @@ SyncMember::SyncMember(const SyncOptions* options, const SyncWeights* weights, S
 
 absl::Status SyncMember::Run(const WorldOptions& world) {
   state_.is_trainer = world.role == kTrainer;
+  begun_key_ = absl::StrCat("sluice-bench-sync/", world.name, "/begun");
+  if (!state_.is_trainer) StockForJoining(world);
   auto joined = World::Join(world);
   if (!joined.ok()) return joined.status();
   world_ = *std::move(joined);
@@ -91,6 +97,23 @@ absl::Status SyncMember::Run(const WorldOptions& world) {
   return absl::OkStatus();
 }
 
+// Whatever is wrong, joining says so.
+void SyncMember::StockForJoining(const WorldOptions& world) {
+  auto token = TokenOf(world);
+  if (!token.ok()) return;
+  StoreOptions once;
+  once.token = *std::move(token);
+  once.connect_timeout = kStoreThere;
+  const auto store = ConnectStore(world.store, once);
+  if (!store.ok() || !(*store)->Get(begun_key_, absl::ZeroDuration()).ok()) return;
+  // How many servers there will be is not known yet. The part of a whole replica is the usual one.
+  const auto replica = static_cast<int>(weights_.replica());
+  const auto layouts = weights_.OfServers(/*trainers=*/1, replica);
+  if (!layouts.ok()) return;
+  const auto bytes = Holding::BytesOf(weights_, *layouts, 1 + report_->rank % replica);
+  if (bytes.ok()) state_.shelf.Stock(kVersionsOfJoiner, *bytes);
+}
+
 absl::Status SyncMember::WaitForBeginning(const WorldOptions& world) {
   if (Leads()) {
     if (absl::Status status = WaitForServers(); !status.ok()) return status;
@@ -100,7 +123,6 @@ absl::Status SyncMember::WaitForBeginning(const WorldOptions& world) {
   store_options_.token = *std::move(token);
   const auto store = ConnectStore(report_->store, store_options_);
   if (!store.ok()) return store.status();
-  begun_key_ = absl::StrCat("sluice-bench-sync/", world.name, "/begun");
   if (Leads()) return (*store)->Set(begun_key_, "1");
   const absl::Status begun = (*store)->Get(begun_key_, options_.wait()).status();
   if (!absl::IsDeadlineExceeded(begun)) return begun;

@@ -35,6 +35,9 @@ class SyncMember {
   // themselves.
   absl::Status WaitForBeginning(const WorldOptions& world);
   absl::Status WaitForServers();
+  // Of a server that comes to a sync that has begun: takes its memory now. Once it has joined, the
+  // others would wait for it.
+  void StockForJoining(const WorldOptions& world);
   bool Leads() const { return state_.is_trainer && report_->rank == 0; }
   absl::StatusOr<bool> HasEnough();
   absl::StatusOr<std::unique_ptr<Session>> NextSessionOfAll();
