@@ -2,7 +2,7 @@
 # Measures what docs/performance.md and the README show, and writes bench/results/*.json.
 #
 # usage: measure.sh [--minutes M] [--only NAME[,NAME...]] [--quick] [--bin FOLDER] [--out FOLDER]
-#   --minutes M   about how long to take [73, on 2 quiet cores]: there are more rounds, or fewer
+#   --minutes M   about how long to take [90, on 2 quiet cores]: there are more rounds, or fewer
 #   --only NAME   best-mpi, serial, budget-24, budget-models, sizes, squares, tiny, latency,
 #                 checkpoints, two-nodes, copies, planning, waves, slots, hand-over, mmap, stages,
 #                 generate, connect, wires, worlds or members

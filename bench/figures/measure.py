@@ -18,7 +18,7 @@ MINUTES = {"best_mpi": 13, "serial": 2.5, "budget_24": 3, "budget_models": 4.5, 
            "squares": 4, "tiny": 0.3, "latency": 2,
            "checkpoints": 2.5, "two_nodes": 1.5, "copies": 0.3, "planning": 0.7, "waves": 4,
            "slots": 3, "hand_over": 1.5, "mmap": 1.5, "stages": 1, "generate": 1.5, "connect": 2,
-           "wires": 14, "worlds": 8, "members": 5}
+           "wires": 14, "worlds": 9, "members": 15}
 
 
 def parse_arguments():

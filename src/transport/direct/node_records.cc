@@ -1,6 +1,8 @@
 // Records as units in rings, and what has been taken of them.
 #include "transport/direct/node_records.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -14,12 +16,12 @@ namespace {
 
 constexpr size_t kLine = 64;
 
+// Of each ring few pages are used, and of most rings none.
+void UseSmallPages(const SharedSegment& segment) {
+  static_cast<void>(madvise(segment.data(), segment.bytes(), MADV_NOHUGEPAGE));
+}
+
 size_t RoundUp(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
-
-// What a record counts as while it is not taken, so that empty ones count, too.
-uint32_t CostOf(size_t bytes) { return static_cast<uint32_t>(bytes + RecordRing::kUnit); }
-
-constexpr uint64_t kMostUntaken = NearRecords::kMaxBytes + RecordRing::kUnit;
 
 }  // namespace
 
@@ -38,6 +40,7 @@ absl::StatusOr<std::unique_ptr<NodeRecords>> NodeRecords::Make(int rank,
   auto inbox = SharedSegment::Create(records->InboxBytes());
   if (!inbox.ok()) return inbox.status();
   records->inbox_ = *std::move(inbox);
+  UseSmallPages(*records->inbox_);
   return records;
 }
 
@@ -68,6 +71,7 @@ void NodeRecords::Attach(absl::Span<const SharedSegmentName> names) {
     if (!segment.ok()) continue;
     Peer& peer = At(rank);
     peer.segment = *std::move(segment);
+    UseSmallPages(*peer.segment);
     peer.bells = BellsIn(*peer.segment);
     peer.out = RingIn(*peer.segment, own_place_);
   }
@@ -80,15 +84,14 @@ absl::Status NodeRecords::Send(int dst, int kind, absl::Span<const std::byte> re
   if (peer.is_broken) return absl::OkStatus();  // Check says so
   CountTaken(dst, kind);
   Count& count = peer.counts[static_cast<size_t>(kind)];
-  const uint32_t cost = CostOf(record.size());
-  if (count.untaken_bytes + cost > kMostUntaken) {
+  if (count.untaken_bytes + record.size() > kMaxBytes || count.untaken.size() >= kMaxRecords) {
     return absl::ResourceExhaustedError(absl::StrCat("rank ", dst, " has not taken ",
                                                      count.untaken.size(), " records; ",
                                                      record.size(), " bytes more are too much"));
   }
   ++count.sent;
-  count.untaken.push_back(cost);
-  count.untaken_bytes += cost;
+  count.untaken.push_back(static_cast<uint32_t>(record.size()));
+  count.untaken_bytes += record.size();
   const Head head = {static_cast<uint32_t>(record.size()), static_cast<uint32_t>(kind)};
   const size_t begin = peer.backlog.size();
   const size_t bytes = sizeof(head) + RoundUp(record.size(), RecordRing::kUnit);
@@ -152,7 +155,9 @@ bool NodeRecords::Poll(int kind, int* src, std::vector<std::byte>* record) {
   *src = arrived.front().src;
   *record = std::move(arrived.front().bytes);
   arrived.pop_front();
-  At(*src).counts[static_cast<size_t>(kind)].arrived_bytes -= CostOf(record->size());
+  Count& count = At(*src).counts[static_cast<size_t>(kind)];
+  count.arrived_bytes -= record->size();
+  --count.arrived;
   RingIn(*inbox_, PlaceOf(*src))->Take(kind);
   return true;
 }
@@ -213,9 +218,9 @@ bool NodeRecords::ReceiveRecord(int src, RecordRing* ring, uint64_t available) {
   if (peer.record.size() < whole) return false;
   peer.in_record = false;
   peer.record.resize(peer.head.bytes);
-  uint64_t& arrived_bytes = peer.counts[peer.head.kind].arrived_bytes;
-  arrived_bytes += CostOf(peer.head.bytes);
-  if (arrived_bytes > kMostUntaken) {
+  Count& count = peer.counts[peer.head.kind];
+  count.arrived_bytes += peer.head.bytes;
+  if (count.arrived_bytes > kMaxBytes || ++count.arrived > kMaxRecords) {
     Break(src, "it has sent more than there is room for");
     return false;
   }

@@ -58,7 +58,8 @@ class NodeRecords final : public NearRecords {
     uint32_t sent = 0;
     std::deque<uint32_t> untaken;  // bytes of records that were sent and not taken
     uint64_t untaken_bytes = 0;
-    uint64_t arrived_bytes = 0;  // of records that have come and were not taken
+    size_t arrived = 0;  // records that have come and were not taken
+    uint64_t arrived_bytes = 0;
   };
   struct Peer {
     // To it.
