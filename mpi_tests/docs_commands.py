@@ -4,8 +4,8 @@ import re
 
 # What a line of a shell block begins with, behind "$ " and variables.
 HEADS = re.compile(r"(\$ )?(\w+=\S+ )*(sudo )?(scripts/|build/bin/|bench/figures/|"
-                   r"sluice-\w+ [-a-z]|(mpirun|srun|sbatch|docker|apptainer|cmake|ctest|tar|"
-                   r"python3?|curl|git|sysctl|setarch|export|cd|man|mkdir|rm)\b)")
+                   r"sluice-\w+ [-a-z]|(mpirun|torchrun|srun|sbatch|docker|apptainer|cmake|ctest|"
+                   r"tar|python3?|curl|git|sysctl|setarch|export|cd|man|mkdir|rm)\b)")
 OURS = re.compile(r"(\$ )?(\w+=\S+ )*(scripts/|build/bin/)")
 # A paragraph that ends like this announces output of the command before it.
 ANNOUNCES = re.compile(r"\b(prints|ends with|shows|says)\b[^.]*:$")

@@ -46,8 +46,10 @@ NOT_RUN = [
     (r"scripts/report\.py", "takes matplotlib, and writes pages"),
     (r"scripts/chaos(_epochs)?\.py", "takes minutes; tests/chaos runs some of it"),
     (r"bench/figures/", "takes root and an hour"),
-    (r"(mpirun|srun|sbatch|docker|apptainer|sysctl|setarch|tar|curl|git|ctest|man)\b",
+    (r"(\w+=\S+ )*(mpirun|torchrun|srun|sbatch|docker|apptainer)\b",
      "takes a cluster, or is another project's"),
+    (r"(sysctl|setarch|tar|curl|git|ctest|man)\b",
+     "is another project's"),
     (r"cmake\b", "install_test.cmake does it"),
     (r"(export|cd)\b", "belongs to another command"),
 ]
