@@ -75,6 +75,7 @@ TEST(NodeRecordsTest, RanksOfOneNodeReachEachOther) {
 TEST(NodeRecordsTest, ARankWithoutAnInboxIsNotReachedAndReachesOthers) {
   std::vector<Rank> ranks;
   const std::vector<int> nodes = {0, 0};
+  ranks.reserve(2);
   for (int rank = 0; rank < 2; ++rank) ranks.push_back(*NodeRecords::Make(rank, nodes));
   SharedSegmentName gone = ranks[1]->name();
   gone.inode += 1;
@@ -185,6 +186,7 @@ TEST(NodeRecordsTest, WhatIsNotTakenHasABound) {
 void SendAll(int count, int records, size_t longest) {
   const auto ranks = MakeNode(std::vector<int>(static_cast<size_t>(count), 3));
   std::vector<std::thread> threads;
+  threads.reserve(static_cast<size_t>(count));
   for (int self = 0; self < count; ++self) {
     threads.emplace_back([&, self] {
       NodeRecords& own = *ranks[static_cast<size_t>(self)];

@@ -152,7 +152,7 @@ class TcpFabric final : public Fabric {
     const auto busy = [this](int dst) { return Untaken(dst, kGather) >= busy_from_; };
     TreeGather::Outgoing out;
     while (gather_.Next(GatherNs(), busy, &out)) {
-      const absl::Status status = Send(out.dst, kGather, out.bytes);
+      absl::Status status = Send(out.dst, kGather, out.bytes);
       // Who has ended needs it no more; CheckRanks says who did so without a farewell.
       if (!status.ok() && !absl::IsUnavailable(status)) return status;
       if (out.is_needed) told_.push_back({out.dst, Mark(out.dst)});
