@@ -183,7 +183,7 @@ void Count::Add(const TensorTransfer& tensor, int64_t times) {
     for (int d = 0; d < dims; ++d) {
       const size_t i = static_cast<size_t>(d);
       const int64_t size = tensor.shape[i];
-      overlaps.push_back(SplitByPart(size, dst.cuts(d), src.Owned(d, parts[i], size)));
+      overlaps.push_back(dst.Split(d, size, src.Owned(d, parts[i], size)));
       cells *= overlaps.back().size();
     }
     for (size_t cell = 0; cell < cells; ++cell) {

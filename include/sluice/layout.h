@@ -85,7 +85,52 @@ absl::StatusOr<std::vector<Placement>> ParsePlacements(absl::string_view text);
 // The text that ParsePlacement reads.
 std::string PlacementName(const Placement& placement);
 
-// A mesh and one placement for each of its dimensions.
+// Global indices [offset[d], offset[d] + shape[d]) of each tensor dimension d.
+struct Box {
+  std::vector<int64_t> offset = {};
+  std::vector<int64_t> shape = {};
+
+  friend bool operator==(const Box&, const Box&) = default;
+};
+
+// What one rank holds: boxes in the order of its views.
+struct RankBoxes {
+  int rank = -1;
+  std::vector<Box> boxes = {};
+};
+
+// Which boxes of a tensor which ranks hold. Immutable; copies share their content.
+class BoxList {
+ public:
+  // The most boxes of a list.
+  static constexpr int64_t kBoxesMax = int64_t{1} << 20;
+
+  // An empty list.
+  BoxList();
+
+  // InvalidArgument says which of these does not hold: ranks are distinct and not negative, each
+  // has a box, all boxes have one number of dimensions, none is empty, and those of one rank do not
+  // overlap. ResourceExhausted: there are more than kBoxesMax, or too many to find out.
+  static absl::StatusOr<BoxList> Create(std::vector<RankBoxes> ranks);
+
+  absl::Span<const RankBoxes> ranks() const { return *ranks_; }
+  bool empty() const { return ranks_->empty(); }
+  // The boxes of `rank`; none if it is not in the list. O(log ranks).
+  absl::Span<const Box> Of(int rank) const;
+
+  // True if both have the same content.
+  friend bool operator==(const BoxList& a, const BoxList& b);
+
+  // As Mesh has it.
+  const void* identity() const { return ranks_.get(); }
+
+ private:
+  explicit BoxList(std::shared_ptr<const std::vector<RankBoxes>> ranks)
+      : ranks_(std::move(ranks)) {}
+  std::shared_ptr<const std::vector<RankBoxes>> ranks_;  // ascending
+};
+
+// A mesh and one placement for each of its dimensions; or boxes in place of both.
 struct Layout {
   Mesh mesh = {};
   std::vector<Placement> placements = {};
@@ -94,24 +139,37 @@ struct Layout {
   // order {1, 0}: cut by tp first. Coordinates, which ranks are replicas, and the order in which
   // Partial dimensions are reduced do not depend on it.
   std::vector<int> order = {};
+  // Of a tensor that is a slice of a larger one. The placements cut the larger tensor, of shape
+  // `whole`. The tensor of this layout begins at `offset` in it, and each rank owns what it owns of
+  // the larger one there. Both have a number for each tensor dimension; or none, for no slice.
+  std::vector<int64_t> whole = {};
+  std::vector<int64_t> offset = {};
+  // In place of all the others: each rank holds its boxes, and nothing else. Ranks may hold the
+  // same elements. A source has to hold all that its target needs.
+  BoxList boxes = {};
 };
+
+// The largest rank that the layout names; -1 if it names none.
+int MaxRank(const Layout& layout);
 
 // True if mesh dimensions are visited left to right, whether the layout says so or nothing.
 bool IsLeftToRight(const Layout& layout);
 
 // OK if `layout` can hold a tensor of `shape`. The shape has 1 to kMaxTensorDims dimensions, no
 // negative size, and a number of elements that an int64_t holds. The layout has one placement per
-// mesh dimension, shards dimensions that exist, and visits each mesh dimension once.
+// mesh dimension, shards dimensions that exist, and visits each mesh dimension once. A slice lies
+// in its larger tensor.
 absl::Status ValidateLayout(const Layout& layout, absl::Span<const int64_t> shape);
 
 // Shape of the dense local tensor of `rank`: how many indices the rank owns along each dimension.
-// All are 0 if the rank is not in the mesh. Errors as ValidateLayout.
+// All are 0 if the rank is not in the mesh. Errors as ValidateLayout; InvalidArgument of a layout
+// with boxes, each of which has a shape of its own.
 absl::StatusOr<std::vector<int64_t>> LocalShape(const Layout& layout,
                                                 absl::Span<const int64_t> shape, int rank);
 
 // The half-open ranges of global indices that `rank` owns along each dimension of a tensor of
 // `shape`, ascending. Local position p along dimension d is the p-th index of ranges[d]. A rank
-// outside the mesh owns no range. Errors as ValidateLayout.
+// outside the mesh owns no range. Errors as LocalShape.
 struct IndexRange {
   int64_t begin;
   int64_t end;

@@ -91,7 +91,51 @@ absl::Status ValidateOrder(const Layout& layout) {
                                                  layout.placements.size(), " dimensions once"));
 }
 
+absl::Status ValidateSlice(const Layout& layout, absl::Span<const int64_t> shape) {
+  if (layout.whole.empty() && layout.offset.empty()) return absl::OkStatus();
+  const std::string text = absl::StrCat("a slice [", absl::StrJoin(shape, ","), "] at [",
+                                        absl::StrJoin(layout.offset, ","), "] of [",
+                                        absl::StrJoin(layout.whole, ","), "]");
+  if (layout.whole.size() != shape.size() || layout.offset.size() != shape.size()) {
+    return absl::InvalidArgumentError(absl::StrCat(text, ": numbers of dimensions differ"));
+  }
+  if (absl::Status status = ValidateShape(layout.whole); !status.ok()) return status;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    if (layout.offset[d] >= 0 && shape[d] <= layout.whole[d] &&
+        layout.offset[d] <= layout.whole[d] - shape[d]) {
+      continue;
+    }
+    return absl::InvalidArgumentError(absl::StrCat(text, " does not lie in it"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ValidateBoxes(const Layout& layout, absl::Span<const int64_t> shape) {
+  if (!layout.mesh.sizes().empty() || !layout.placements.empty() || !layout.order.empty() ||
+      !layout.whole.empty() || !layout.offset.empty()) {
+    return absl::InvalidArgumentError("a layout has boxes, or a mesh and placements, not both");
+  }
+  for (const RankBoxes& of : layout.boxes.ranks()) {
+    for (const Box& box : of.boxes) {
+      bool inside = box.shape.size() == shape.size();
+      for (size_t d = 0; inside && d < shape.size(); ++d) {
+        inside = box.shape[d] <= shape[d] && box.offset[d] <= shape[d] - box.shape[d];
+      }
+      if (inside) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat("rank ", of.rank, ": box [", absl::StrJoin(box.shape, ","), "] at [",
+                       absl::StrJoin(box.offset, ","), "] does not lie in a tensor of shape [",
+                       absl::StrJoin(shape, ","), "]"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
+
+int MaxRank(const Layout& layout) {
+  return layout.boxes.empty() ? layout.mesh.max_rank() : layout.boxes.ranks().back().rank;
+}
 
 bool IsLeftToRight(const Layout& layout) {
   return layout.order.empty() || CountsUp(layout.order, layout.placements.size());
@@ -99,6 +143,7 @@ bool IsLeftToRight(const Layout& layout) {
 
 absl::Status ValidateLayout(const Layout& layout, absl::Span<const int64_t> shape) {
   if (absl::Status status = ValidateShape(shape); !status.ok()) return status;
+  if (!layout.boxes.empty()) return ValidateBoxes(layout, shape);
   if (layout.mesh.sizes().empty()) return absl::InvalidArgumentError("the mesh is empty");
   if (layout.placements.size() != layout.mesh.sizes().size()) {
     return absl::InvalidArgumentError(absl::StrCat(layout.placements.size(),
@@ -106,17 +151,21 @@ absl::Status ValidateLayout(const Layout& layout, absl::Span<const int64_t> shap
                                                    layout.mesh.sizes().size(), " dimensions"));
   }
   if (absl::Status status = ValidateOrder(layout); !status.ok()) return status;
+  if (absl::Status status = ValidateSlice(layout, shape); !status.ok()) return status;
   for (size_t m = 0; m < layout.placements.size(); ++m) {
     absl::Status status = ValidatePlacement(layout.placements[m], m, shape.size());
     if (!status.ok()) return status;
   }
-  return ValidateIntervalCounts(layout, shape);
+  return ValidateIntervalCounts(layout, layout.whole.empty() ? shape : layout.whole);
 }
 
 absl::StatusOr<std::vector<std::vector<IndexRange>>> OwnedRanges(const Layout& layout,
                                                                  absl::Span<const int64_t> shape,
                                                                  int rank) {
   if (absl::Status status = ValidateLayout(layout, shape); !status.ok()) return status;
+  if (!layout.boxes.empty()) {
+    return absl::InvalidArgumentError("boxes are no product of ranges: they say what they hold");
+  }
   std::vector<std::vector<IndexRange>> ranges(shape.size());
   const std::optional<int64_t> position = layout.mesh.PositionOf(rank);
   if (!position) return ranges;

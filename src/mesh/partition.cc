@@ -11,7 +11,8 @@ bool JoinsLevel(ReduceOp op) {
 
 }  // namespace
 
-Partition::Partition(const Layout& layout, int dims) : dims_(dims) {
+Partition::Partition(const Layout& layout, int dims)
+    : whole_(layout.whole), offset_(layout.offset), dims_(dims) {
   const absl::Span<const int64_t> sizes = layout.mesh.sizes();
   std::vector<int64_t> strides(sizes.size(), 1);
   for (size_t m = sizes.size(); m-- > 1;) strides[m - 1] = strides[m] * sizes[m];
@@ -94,7 +95,19 @@ IntervalList Partition::Owned(int dim, int64_t part, int64_t size) const {
     coords[i] = part % dim_cuts[i].parts;
     part /= dim_cuts[i].parts;
   }
-  return OwnedIndices(size, dim_cuts, coords);
+  if (whole_.empty()) return OwnedIndices(size, dim_cuts, coords);
+  const size_t d = static_cast<size_t>(dim);
+  return OwnedIndices(whole_[d], dim_cuts, coords).From(offset_[d], offset_[d] + size);
+}
+
+std::vector<PartOverlap> Partition::Split(int dim, int64_t size, const IntervalList& query) const {
+  if (whole_.empty()) return SplitByPart(size, cuts(dim), query);
+  const size_t d = static_cast<size_t>(dim);
+  std::vector<PartOverlap> parts = SplitByPart(whole_[d], cuts(dim), query.MovedUp(offset_[d]));
+  for (PartOverlap& part : parts) {
+    part.indices = part.indices.From(offset_[d], offset_[d] + size);
+  }
+  return parts;
 }
 
 }  // namespace sluice

@@ -57,6 +57,8 @@ class Partition {
 
   // The indices of [0, size) that part `part` of tensor dimension `dim` owns.
   IntervalList Owned(int dim, int64_t part, int64_t size) const;
+  // Splits `query`, a subset of [0, size), by the part of tensor dimension `dim` that owns it.
+  std::vector<PartOverlap> Split(int dim, int64_t size, const IntervalList& query) const;
 
  private:
   struct Axis {
@@ -72,6 +74,8 @@ class Partition {
   std::vector<Axis> contribution_axes_;  // the last level's first; a level's as in the mesh
   ptrdiff_t last_level_axes_ = 0;
   std::vector<Level> levels_;
+  std::vector<int64_t> whole_;  // of the layout
+  std::vector<int64_t> offset_;
   int dims_;
   int64_t replicas_ = 1;
   int64_t contributions_ = 1;

@@ -97,7 +97,7 @@ const std::vector<PartOverlap>& ClassTables::OverlapsOf(Side side, int dim, int6
   std::unique_ptr<std::vector<PartOverlap>>& overlaps = TablesOf(side).overlaps[i][part];
   if (overlaps == nullptr) {
     overlaps = std::make_unique<std::vector<PartOverlap>>(
-        SplitByPart(tensor_.shape[i], partition(Other(side)).cuts(dim), Owned(side, dim, part)));
+        partition(Other(side)).Split(dim, tensor_.shape[i], Owned(side, dim, part)));
     bytes_ += BytesOf(*overlaps) + kEntryBytes;
     for (const PartOverlap& overlap : *overlaps) bytes_ += BytesOf(overlap.indices);
   }

@@ -34,8 +34,14 @@ void AddLayout(const Layout& layout, MeshHashes* meshes, StableHash* hash) {
     hash->AddSigned(placement.split_factor);
     hash->Add(static_cast<uint64_t>(placement.op));
   }
-  if (IsLeftToRight(layout)) return;
-  for (const int dim : layout.order) hash->AddSigned(dim);
+  hash->Add(IsLeftToRight(layout) ? 0 : layout.order.size());
+  if (!IsLeftToRight(layout)) {
+    for (const int dim : layout.order) hash->AddSigned(dim);
+  }
+  for (const auto* of_dims : {&layout.whole, &layout.offset}) {
+    hash->Add(of_dims->size());
+    for (const int64_t number : *of_dims) hash->AddSigned(number);
+  }
 }
 
 }  // namespace

@@ -40,6 +40,9 @@ void TensorClasses::AppendLayout(const Layout& layout, std::string* key) {
     absl::StrAppend(key, ",", PlacementName(placement));
   }
   if (!IsLeftToRight(layout)) absl::StrAppend(key, ":", absl::StrJoin(layout.order, ","));
+  if (layout.whole.empty()) return;
+  absl::StrAppend(key, "/", absl::StrJoin(layout.whole, ","), "+",
+                  absl::StrJoin(layout.offset, ","));
 }
 
 int TensorClasses::MeshNumber(const Mesh& mesh) {

@@ -32,6 +32,25 @@ void IntervalList::AppendSlice(const IntervalList& other, int64_t from, int64_t 
   }
 }
 
+IntervalList IntervalList::From(int64_t begin, int64_t end) const {
+  IntervalList found;
+  auto it = std::upper_bound(intervals_.begin(), intervals_.end(), begin,
+                             [](int64_t i, const Interval& interval) { return i < interval.end; });
+  for (; it != intervals_.end() && it->begin < end; ++it) {
+    found.Append(std::max(it->begin, begin) - begin, std::min(it->end, end) - begin);
+  }
+  return found;
+}
+
+IntervalList IntervalList::MovedUp(int64_t by) const {
+  IntervalList moved = *this;
+  for (Interval& interval : moved.intervals_) {
+    interval.begin += by;
+    interval.end += by;
+  }
+  return moved;
+}
+
 int64_t IntervalList::PositionOf(int64_t index) const {
   auto it =
       std::upper_bound(intervals_.begin(), intervals_.end(), index,

@@ -33,10 +33,11 @@ std::vector<TensorTransfer> RandomTensors(uint64_t seed, int save_ranks, int loa
     std::vector<int> list;
     for (int rank = 0; rank < ranks; ++rank) list.push_back(rank);
     const Mesh mesh = oracle::RandomMesh(&dice, std::move(list));
-    Layout drawn = {mesh, {}, {}};
-    drawn.placements = oracle::RandomPlacements(&dice, mesh, static_cast<int>(shape.size()));
-    drawn.order = oracle::RandomOrder(&dice, mesh);
-    return drawn;
+    Layout layout;
+    layout.mesh = mesh;
+    layout.placements = oracle::RandomPlacements(&dice, mesh, static_cast<int>(shape.size()));
+    layout.order = oracle::RandomOrder(&dice, mesh);
+    return layout;
   };
   std::vector<TensorTransfer> tensors;
   const int64_t count = dice.Between(1, 8);

@@ -34,7 +34,7 @@ std::optional<std::vector<IndexList>> OwnedLists(const Layout& layout,
   const auto coordinates = Coordinates(layout.mesh, rank);
   if (!coordinates.has_value()) return std::nullopt;
   std::vector<IndexList> lists;
-  for (const int64_t size : shape) {
+  for (const int64_t size : layout.whole.empty() ? shape : absl::MakeConstSpan(layout.whole)) {
     IndexList all(static_cast<size_t>(size));
     std::iota(all.begin(), all.end(), 0);
     lists.push_back(all);
@@ -56,6 +56,14 @@ std::optional<std::vector<IndexList>> OwnedLists(const Layout& layout,
       }
       list = kept;
     }
+  }
+  for (size_t d = 0; d < layout.whole.size(); ++d) {
+    IndexList inside;
+    for (const int64_t index : lists[d]) {
+      const int64_t in_slice = index - layout.offset[d];
+      if (in_slice >= 0 && in_slice < shape[d]) inside.push_back(in_slice);
+    }
+    lists[d] = inside;
   }
   return lists;
 }

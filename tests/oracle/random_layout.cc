@@ -89,6 +89,64 @@ std::vector<int> RandomOrder(Dice* dice, const Mesh& mesh) {
   return order;
 }
 
+void RandomSlice(Dice* dice, absl::Span<const int64_t> shape, Layout* layout) {
+  if (dice->Chance(70)) return;
+  for (const int64_t size : shape) {
+    const int64_t before = dice->Pick<int64_t>({0, 0, 1, 2, 5});
+    layout->offset.push_back(before);
+    layout->whole.push_back(before + size + dice->Pick<int64_t>({0, 0, 1, 3}));
+  }
+}
+
+namespace {
+
+// Cuts `box` into `parts` boxes or fewer.
+std::vector<Box> RandomParts(Dice* dice, const Box& box, int64_t parts) {
+  if (parts <= 1) return {box};
+  const auto d = static_cast<size_t>(dice->Between(0, static_cast<int64_t>(box.shape.size()) - 1));
+  if (box.shape[d] < 2) return {box};
+  const int64_t at = dice->Between(1, box.shape[d] - 1);
+  Box first = box;
+  Box second = box;
+  first.shape[d] = at;
+  second.offset[d] += at;
+  second.shape[d] -= at;
+  std::vector<Box> found = RandomParts(dice, first, parts / 2);
+  const std::vector<Box> others = RandomParts(dice, second, parts - parts / 2);
+  found.insert(found.end(), others.begin(), others.end());
+  return found;
+}
+
+}  // namespace
+
+BoxList RandomBoxes(Dice* dice, absl::Span<const int64_t> shape, std::vector<int> ranks,
+                    bool covers) {
+  const Box whole = {std::vector<int64_t>(shape.size(), 0), {shape.begin(), shape.end()}};
+  std::vector<RankBoxes> lists;
+  dice->Shuffle(&ranks);
+  for (size_t first = 0; first < ranks.size();) {
+    // A family of ranks cuts the tensor in a way of its own, and divides the boxes.
+    const auto left = static_cast<int64_t>(ranks.size() - first);
+    const int64_t family = dice->Between(1, left);
+    std::vector<Box> parts = RandomParts(dice, whole, dice->Between(1, 3 * family));
+    std::vector<std::vector<Box>> of(static_cast<size_t>(family));
+    for (const Box& part : parts) {
+      const bool kept = (covers && first == 0) || dice->Chance(70);
+      if (kept) of[static_cast<size_t>(dice->Between(0, family - 1))].push_back(part);
+    }
+    for (size_t i = 0; i < of.size(); ++i) {
+      if (i > 0 && of[i].empty() && dice->Chance(50)) of[i] = of[i - 1];  // a replica
+      if (!of[i].empty()) lists.push_back({ranks[first + i], of[i]});
+    }
+    if (lists.empty()) lists.push_back({ranks[first], {whole}});
+    first += static_cast<size_t>(family);
+    if (dice->Chance(50)) break;
+  }
+  absl::StatusOr<BoxList> list = BoxList::Create(std::move(lists));
+  SLUICE_CHECK(list.ok(), "generated boxes must be valid");
+  return *std::move(list);
+}
+
 std::string Describe(const Layout& layout, absl::Span<const int64_t> shape) {
   return absl::StrCat(
       "shape (", absl::StrJoin(shape, ","), ") mesh (", absl::StrJoin(layout.mesh.sizes(), ","),
@@ -96,7 +154,8 @@ std::string Describe(const Layout& layout, absl::Span<const int64_t> shape) {
       absl::StrJoin(
           layout.placements, ",",
           [](std::string* out, const Placement& p) { absl::StrAppend(out, PlacementName(p)); }),
-      " order [", absl::StrJoin(layout.order, ","), "]");
+      " order [", absl::StrJoin(layout.order, ","), "] slice at [",
+      absl::StrJoin(layout.offset, ","), "] of [", absl::StrJoin(layout.whole, ","), "]");
 }
 
 }  // namespace sluice::oracle

@@ -43,6 +43,14 @@ std::vector<Placement> RandomPlacements(Dice* dice, const Mesh& mesh, int tensor
 // An order in which its dimensions are visited, any permutation; or none.
 std::vector<int> RandomOrder(Dice* dice, const Mesh& mesh);
 
+// Makes `layout` that of a slice, of shape `shape`, of a larger tensor; or leaves it.
+void RandomSlice(Dice* dice, absl::Span<const int64_t> shape, Layout* layout);
+
+// Boxes of a tensor of `shape` on some of `ranks`. Those of all ranks together cover it, where
+// `covers`. Now and then ranks hold the same ones, and the same elements in others.
+BoxList RandomBoxes(Dice* dice, absl::Span<const int64_t> shape, std::vector<int> ranks,
+                    bool covers);
+
 // "shape (3,4) mesh (2,2) ranks [0,3,1,2] placements R,S(0) order []", for
 // traces.
 std::string Describe(const Layout& layout, absl::Span<const int64_t> shape);

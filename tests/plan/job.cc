@@ -72,9 +72,11 @@ void RandomDTypes(Dice* dice, const std::vector<DType>& dtypes, TensorTransfer* 
   tensor->dst_dtype = dice->Pick(floating);
 }
 
-Layout RandomLayout(Dice* dice, const Mesh& mesh, int dims) {
-  Layout layout = {mesh, {}, {}};
-  layout.placements = RandomPlacements(dice, mesh, dims);
+Layout RandomLayout(Dice* dice, const Mesh& mesh, absl::Span<const int64_t> shape) {
+  Layout layout;
+  layout.mesh = mesh;
+  layout.placements = RandomPlacements(dice, mesh, static_cast<int>(shape.size()));
+  RandomSlice(dice, shape, &layout);
   layout.order = RandomOrder(dice, mesh);
   return layout;
 }
@@ -131,9 +133,8 @@ Job RandomJob(uint64_t seed) {
     tensor.name = absl::StrCat("t", t);
     tensor.shape = RandomShape(&dice, dice.Chance(80) ? 3 : 8, elements_max);
     RandomDTypes(&dice, AllDTypes(), &tensor);
-    const auto dims = static_cast<int>(tensor.shape.size());
-    tensor.src = RandomLayout(&dice, src_mesh, dims);
-    tensor.dst = RandomLayout(&dice, dst_mesh, dims);
+    tensor.src = RandomLayout(&dice, src_mesh, tensor.shape);
+    tensor.dst = RandomLayout(&dice, dst_mesh, tensor.shape);
     const bool reducible = tensor.src_dtype != DType::kBool;
     if (dice.Chance(40) && reducible) MakePartial(&dice, 50, &tensor.src);
     if (dice.Chance(30)) Replicate(&dice, 60, &tensor.dst);
@@ -167,9 +168,8 @@ Job RandomLargeJob(uint64_t seed) {
     tensor.shape = dice.Pick<std::vector<int64_t>>(
         {{60000}, {300, 200}, {7, 9000}, {1300, 47}, {20, 30, 100}, {3, 4, 5, 1000}, {21000}});
     RandomDTypes(&dice, {DType::kF64, DType::kI64, DType::kF32, DType::kBF16}, &tensor);
-    const auto dims = static_cast<int>(tensor.shape.size());
-    tensor.src = RandomLayout(&dice, src_mesh, dims);
-    tensor.dst = RandomLayout(&dice, dst_mesh, dims);
+    tensor.src = RandomLayout(&dice, src_mesh, tensor.shape);
+    tensor.dst = RandomLayout(&dice, dst_mesh, tensor.shape);
     Replicate(&dice, 50, &tensor.src);
     Replicate(&dice, fans_out ? 90 : 50, &tensor.dst);
     if (dice.Chance(35)) MakePartial(&dice, 60, &tensor.src);
@@ -199,15 +199,18 @@ Job RandomReductionJob(uint64_t seed) {
     tensor.name = absl::StrCat("reduced", t);
     tensor.shape = dice.Pick<std::vector<int64_t>>({{130, 140}, {3, 6000}, {20, 30}, {12000}});
     RandomDTypes(&dice, {DType::kF64, DType::kI64, DType::kF32}, &tensor);
-    const auto dims = static_cast<int>(tensor.shape.size());
-    tensor.src = RandomLayout(&dice, src_mesh, dims);
-    tensor.dst = RandomLayout(&dice, dst_mesh, dims);
+    tensor.src = RandomLayout(&dice, src_mesh, tensor.shape);
+    tensor.dst = RandomLayout(&dice, dst_mesh, tensor.shape);
     MakePartial(&dice, 80, &tensor.src);
     Replicate(&dice, 40, &tensor.dst);
-    // Little and much in equal layouts join.
+    // Little and much in equal layouts join. A slice is of one shape.
     if (t > 0 && job.spec.tensors[0].shape.size() == tensor.shape.size() && dice.Chance(70)) {
       TensorTransfer other = job.spec.tensors[0];
       other.shape = tensor.shape;
+      for (Layout* layout : {&other.src, &other.dst}) {
+        layout->whole.clear();
+        layout->offset.clear();
+      }
       tensor = std::move(other);
     }
     job.spec.tensors.push_back(std::move(tensor));

@@ -109,7 +109,7 @@ CheckpointPlan::TensorClass::TensorClass(const CheckpointPlanTensor& tensor, int
   SLUICE_CHECK(partition.contributions() == 1, "no checkpoint of Partial tensors");
   if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return;
   for (size_t d = 0; d < dims(); ++d) {
-    parts[d] = SplitByPart(shape[d], partition.cuts(static_cast<int>(d)), IntervalList(shape[d]));
+    parts[d] = partition.Split(static_cast<int>(d), shape[d], IntervalList(shape[d]));
   }
   Cut(piece_bytes);
   packs = NeedsPacking();
@@ -223,7 +223,7 @@ const std::vector<PartOverlap>& CheckpointPlan::TensorClass::CutParts(int64_t bo
     const auto [begin, end] = RangeOf(box);
     IntervalList range;
     range.Append(begin, end);
-    known->second = SplitByPart(shape[cut], partition.cuts(static_cast<int>(cut)), range);
+    known->second = partition.Split(static_cast<int>(cut), shape[cut], range);
   }
   return known->second;
 }
@@ -242,6 +242,10 @@ CheckpointPlan::CheckpointPlan(std::vector<CheckpointPlanTensor> tensors, int64_
       key.push_back(static_cast<int64_t>(placement.kind));
       key.push_back(placement.dim);
       key.push_back(placement.split_factor);
+    }
+    for (const auto* of_dims : {&tensor.layout.whole, &tensor.layout.offset}) {
+      key.push_back(-1);
+      key.insert(key.end(), of_dims->begin(), of_dims->end());
     }
     if (!IsLeftToRight(tensor.layout)) {
       key.insert(key.end(), tensor.layout.order.begin(), tensor.layout.order.end());
