@@ -56,6 +56,13 @@ std::optional<int64_t> ReadGroupAvailable() {
 }
 
 int64_t SideBytes(const Layout& layout, absl::Span<const int64_t> shape, DType dtype, int rank) {
+  int64_t of_boxes = 0;
+  for (const Box& box : layout.boxes.Of(rank)) {
+    int64_t bytes = DTypeBytes(dtype);
+    for (const int64_t size : box.shape) bytes = MultiplyUpTo(bytes, size);
+    of_boxes = AddUpTo(of_boxes, bytes);
+  }
+  if (!layout.boxes.empty()) return of_boxes;
   const auto local = LocalShape(layout, shape, rank);
   if (!local.ok()) return 0;
   int64_t bytes = DTypeBytes(dtype);

@@ -5,6 +5,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "plan/box_cells.h"
+#include "workload/layout_ranks.h"
 #include "workload/source_groups.h"
 
 namespace sluice::bench {
@@ -21,7 +23,7 @@ double Elements(absl::Span<const int64_t> shape) {
 // Bytes that leave sources and arrive at targets of one tensor if each region travels by itself.
 double MessageBytes(const TensorTransfer& tensor) {
   double elements = 0;
-  for (const int dst : tensor.dst.mesh.ranks()) {
+  for (const int dst : RanksOf(tensor.dst)) {
     const auto local = LocalShape(tensor.dst, tensor.shape, dst);
     if (local.ok()) elements += Elements(*local);
   }
@@ -69,6 +71,10 @@ absl::Status BaselineRuns::Plan(const TransferSpec& spec, const CaseMemory& memo
   for (const std::string& name : names_) {
     Entry& entry = entries_.emplace_back();
     entry.name = name;
+    if (HasBoxes(spec)) {
+      entry.reason = "it knows no boxes";
+      continue;
+    }
     entry.baseline = maker_->Make(name);
     maker_->Arm(patience, progress);
     absl::Status mine =

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "workload/fill.h"
+#include "workload/layout_ranks.h"
 #include "workload/local_tensor.h"
 #include "workload/numbers.h"
 #include "workload/reduced_values.h"
@@ -56,7 +57,7 @@ absl::StatusOr<CaseMemory::Side> CaseMemory::MakeSide(const TransferSpec& spec, 
   }
   if (places.late_targets && !is_source) {
     for (size_t i = 0; i < side.parts.size(); ++i) {
-      side.views.push_back(DenseView(nullptr, side.parts[i].shape(), side.values[i]->dtype()));
+      side.views.push_back(side.parts[i].View(nullptr, side.values[i]->dtype()));
       side.host.push_back(nullptr);
     }
     side.bytes = 0;
@@ -68,7 +69,7 @@ absl::StatusOr<CaseMemory::Side> CaseMemory::MakeSide(const TransferSpec& spec, 
   side.data = *std::move(data);
   for (size_t i = 0; i < side.parts.size(); ++i) {
     side.host.push_back(side.data.get() + offsets[i]);
-    side.views.push_back(DenseView(side.host[i], side.parts[i].shape(), side.values[i]->dtype()));
+    side.views.push_back(side.parts[i].View(side.host[i], side.values[i]->dtype()));
   }
   return side;
 }
@@ -115,15 +116,21 @@ absl::Status CaseMemory::Mirror(Side* side) const {
   if (!mirror.ok()) return mirror.status();
   side->mirror = *std::move(mirror);
   for (size_t i = 0; i < side->views.size(); ++i) {
-    PutOnDevice(side->mirror.data() + (side->host[i] - side->data.get()), &side->views[i]);
+    std::byte* const data = side->mirror.data() + (side->host[i] - side->data.get());
+    side->views[i] = ViewOnDevice(side->parts[i], data, side->values[i]->dtype());
   }
   return side->mirror.Bring(side->data.get());
 }
 
-void CaseMemory::PutOnDevice(std::byte* data, TensorView* view) const {
-  view->data = data;
-  view->device = accelerator_->kind();
-  view->device_ordinal = accelerator_->ordinal();
+TensorView CaseMemory::ViewOnDevice(const LocalPart& part, std::byte* data, DType dtype) const {
+  const auto place = [this](TensorView* view) {
+    view->device = accelerator_->kind();
+    view->device_ordinal = accelerator_->ordinal();
+  };
+  TensorView view = part.View(data, dtype);
+  place(&view);
+  for (TensorView& box : view.boxes) place(&box);
+  return view;
 }
 
 int64_t CaseMemory::LateBytes(size_t tensor) const {
@@ -147,12 +154,13 @@ absl::Status CaseMemory::AllocateTarget(size_t tensor) {
   }
   std::memset(late.data.get(), kPoisonByte, size);
   dst_.host[tensor] = late.data.get();
-  dst_.views[tensor].data = late.data.get();
+  const DType dtype = dst_.values[tensor]->dtype();
+  dst_.views[tensor] = dst_.parts[tensor].View(late.data.get(), dtype);
   if (late_on_device_) {
     absl::StatusOr<DeviceMirror> mirror = DeviceMirror::Make(device_.get(), size);
     if (!mirror.ok()) return mirror.status();
     late.mirror = *std::move(mirror);
-    PutOnDevice(late.mirror.data(), &dst_.views[tensor]);
+    dst_.views[tensor] = ViewOnDevice(dst_.parts[tensor], late.mirror.data(), dtype);
     absl::Status status = late.mirror.Bring(late.data.get());
     if (!status.ok()) return status;
   }
@@ -164,7 +172,7 @@ void CaseMemory::FreeTarget(size_t tensor) {
   if (!HoldsTarget(tensor)) return;
   late_[tensor] = Late();
   dst_.host[tensor] = nullptr;
-  dst_.views[tensor].data = nullptr;
+  dst_.views[tensor] = dst_.parts[tensor].View(nullptr, dst_.values[tensor]->dtype());
   late_bytes_ -= LateBytes(tensor);
 }
 
@@ -207,7 +215,7 @@ int64_t CaseMemory::CorruptTargets(const TransferSpec& spec, int rank, int64_t b
   int64_t total = 0;
   for (size_t i = 0; i < spec.tensors.size(); ++i) {
     const TensorTransfer& tensor = spec.tensors[i];
-    for (const int target : tensor.dst.mesh.ranks()) {
+    for (const int target : RanksOf(tensor.dst)) {
       const auto part = LocalPart::Create(tensor.dst, tensor.shape, target);
       const int64_t elements = part.ok() ? part->elements() : 0;
       if (target == rank) mine.push_back({i, {total, elements, 0}});

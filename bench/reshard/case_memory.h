@@ -50,7 +50,7 @@ class CaseMemory {
   // resident memory by as much as target_bytes().
   absl::Status AllocateTarget(size_t tensor);
   void FreeTarget(size_t tensor);
-  bool HoldsTarget(size_t tensor) const { return dst_.views[tensor].data != nullptr; }
+  bool HoldsTarget(size_t tensor) const { return dst_.host[tensor] != nullptr; }
   int64_t target_bytes() const { return late_bytes_; }  // held now
   int64_t whole_target_bytes() const;                   // if all had their memory
   // 0 if `tensor` has no memory.
@@ -90,7 +90,7 @@ class CaseMemory {
   absl::Status OpenDevice(const CasePlaces& places);
   // Has the views of `side` lie on the device.
   absl::Status Mirror(Side* side) const;
-  void PutOnDevice(std::byte* data, TensorView* view) const;
+  TensorView ViewOnDevice(const LocalPart& part, std::byte* data, DType dtype) const;
   static absl::StatusOr<Side> MakeSide(const TransferSpec& spec, bool is_source, int rank,
                                        int64_t seed, bool mixed_fill, const CasePlaces& places);
   int64_t CountWrong(const Side& side) const;

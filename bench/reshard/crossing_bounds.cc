@@ -10,8 +10,10 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "mesh/partition.h"
+#include "plan/box_cells.h"
 #include "plan/plan.h"
 #include "plan/tensor_classes.h"
+#include "tensor/check.h"
 
 namespace sluice::bench {
 namespace {
@@ -215,6 +217,7 @@ CrossingBounds Count::bounds() const {
 }  // namespace
 
 CrossingBounds BoundsOf(const TransferSpec& spec, absl::Span<const int> node_of_rank) {
+  SLUICE_CHECK(!HasBoxes(spec), "bounds are of what is planned");
   TensorClasses classes;
   struct Alike {
     const TensorTransfer* tensor;

@@ -30,7 +30,8 @@ struct CrossingBounds {
   double busiest_dst = 0;  // bytes of the rank that receives most from other nodes
 };
 
-// `spec` is valid for ranks 0 .. node_of_rank.size() - 1.
+// `spec` is valid for ranks 0 .. node_of_rank.size() - 1, and has no boxes: of a spec with boxes,
+// its CellSpec.
 CrossingBounds BoundsOf(const TransferSpec& spec, absl::Span<const int> node_of_rank);
 
 }  // namespace sluice::bench

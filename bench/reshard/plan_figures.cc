@@ -5,7 +5,9 @@
 #include <limits>
 #include <map>
 #include <tuple>
+#include <utility>
 
+#include "plan/box_cells.h"
 #include "plan/job_planner.h"
 #include "reshard/crossing_bounds.h"
 
@@ -104,9 +106,16 @@ void Compare(const CrossingBounds& bounds, absl::Span<const int> node_of_rank,
 
 }  // namespace
 
-absl::StatusOr<PlanFigures> FiguresOf(const TransferSpec& spec, const PlanOptions& options) {
+absl::StatusOr<PlanFigures> FiguresOf(const TransferSpec& given, const PlanOptions& options) {
   const int ranks = static_cast<int>(options.node_of_rank.size());
-  if (absl::Status status = ValidateSpec(spec, ranks); !status.ok()) return status;
+  if (absl::Status status = ValidateSpec(given, ranks); !status.ok()) return status;
+  CellSpec cells;
+  if (HasBoxes(given)) {
+    absl::StatusOr<CellSpec> cut = CutIntoCells(given);
+    if (!cut.ok()) return cut.status();
+    cells = *std::move(cut);
+  }
+  const TransferSpec& spec = HasBoxes(given) ? cells.spec : given;
   JobPlanner planner(spec, options);
   Routes routes(spec);
   PlanFigures figures;

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "memory/memory_watch.h"
+#include "workload/layout_ranks.h"
 
 namespace sluice::bench {
 namespace {
@@ -82,7 +83,7 @@ std::vector<TargetRank> OrderFingerprints(const TransferSpec& spec,
   }
   std::vector<TargetRank> ordered;
   for (size_t i = 0; i < spec.tensors.size(); ++i) {
-    for (const int rank : spec.tensors[i].dst.mesh.ranks()) {
+    for (const int rank : RanksOf(spec.tensors[i].dst)) {
       const auto found = by_tensor[i].find(rank);
       if (found == by_tensor[i].end()) continue;
       ordered.push_back(

@@ -14,6 +14,7 @@
 #include "reshard/windowed.h"
 #include "sluice/testing.h"
 #include "workload/fill.h"
+#include "workload/layout_ranks.h"
 #include "workload/numbers.h"
 
 namespace sluice::bench {
@@ -31,9 +32,7 @@ std::vector<int> RanksOfMyHost(const Ranks& ranks) {
   return mine;
 }
 
-bool InTargetMesh(const TensorTransfer& tensor, int rank) {
-  return tensor.dst.mesh.PositionOf(rank).has_value();
-}
+bool InTargetMesh(const TensorTransfer& tensor, int rank) { return HasRank(tensor.dst, rank); }
 
 // Makes the lane's session, on `fabric` or, if that is null, on one of its own.
 absl::Status OpenLane(const Options& options, Job* job, std::unique_ptr<Fabric> fabric,

@@ -39,7 +39,56 @@ absl::StatusOr<Mesh> ReadMesh(const Json& side) {
   return mesh;
 }
 
+absl::StatusOr<std::vector<Box>> ReadParts(const Json& of_rank) {
+  if (!of_rank.contains("parts") || !of_rank["parts"].is_array()) {
+    return absl::InvalidArgumentError("key \"parts\" must be a list");
+  }
+  std::vector<Box> boxes;
+  for (const Json& part : of_rank["parts"]) {
+    if (!part.is_object()) return absl::InvalidArgumentError("a part must be an object");
+    auto offset = GetIntegers(part, "offset");
+    if (!offset.ok()) return offset.status();
+    auto shape = GetIntegers(part, "shape");
+    if (!shape.ok()) return shape.status();
+    boxes.push_back({*std::move(offset), *std::move(shape)});
+  }
+  return boxes;
+}
+
+// "boxes": [{"rank": 3, "parts": [{"offset": [0, 512], "shape": [4096, 512]}]}]
+absl::StatusOr<Layout> ReadBoxes(const Json& side) {
+  for (const char* other : {"mesh", "ranks", "placements", "order"}) {
+    if (!side.contains(other)) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("both \"boxes\" and \"", other, "\": which of them is meant?"));
+  }
+  const Json& listed = side["boxes"];
+  if (!listed.is_array() || listed.empty()) {
+    return absl::InvalidArgumentError("key \"boxes\" must be a list of at least one rank");
+  }
+  std::vector<RankBoxes> ranks;
+  for (const Json& of_rank : listed) {
+    if (!of_rank.is_object()) {
+      return absl::InvalidArgumentError("key \"boxes\": each of its entries must be an object");
+    }
+    const auto rank = GetInteger(of_rank, "rank");
+    if (!rank.ok()) return Prefixed("key \"boxes\"", rank.status());
+    if (*rank < 0 || *rank > std::numeric_limits<int>::max()) {
+      return absl::InvalidArgumentError(absl::StrCat("key \"boxes\": there is no rank ", *rank));
+    }
+    auto boxes = ReadParts(of_rank);
+    if (!boxes.ok()) return Prefixed(absl::StrCat("boxes of rank ", *rank), boxes.status());
+    ranks.push_back({static_cast<int>(*rank), *std::move(boxes)});
+  }
+  auto list = BoxList::Create(std::move(ranks));
+  if (!list.ok()) return Prefixed("key \"boxes\"", list.status());
+  Layout layout;
+  layout.boxes = *std::move(list);
+  return layout;
+}
+
 absl::StatusOr<Layout> ReadLayout(const Json& side) {
+  if (side.contains("boxes")) return ReadBoxes(side);
   auto mesh = ReadMesh(side);
   if (!mesh.ok()) return mesh.status();
   const auto names = GetStrings(side, "placements");
@@ -69,7 +118,7 @@ absl::Status ReadSide(const Json& object, const char* key, DType case_dtype, Lay
   const auto side = GetObject(object, key);
   if (!side.ok()) return side.status();
   const std::string where = absl::StrCat("\"", key, "\"");
-  NoteUnknownKeys(**side, {"mesh", "ranks", "placements", "order", "dtype"}, where, notes);
+  NoteUnknownKeys(**side, {"mesh", "ranks", "placements", "order", "boxes", "dtype"}, where, notes);
   auto side_layout = ReadLayout(**side);
   if (!side_layout.ok()) return Prefixed(where, side_layout.status());
   const auto side_dtype = ReadDType(**side, case_dtype);

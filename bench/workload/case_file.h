@@ -3,8 +3,9 @@
 // {"cases": [{"id", "shape", "dtype",
 //             "source": {"mesh", "ranks", "placements", "order", "dtype"},
 //             "target": {the same}}]}, or one bare case. "dtype" defaults to f32; a side's own goes
-// before the case's. "order" may be left out: left to right. Whether a layout fits the tensor and
-// the job is Session::Compile's to say.
+// before the case's. "order" may be left out: left to right. In place of mesh, ranks, placements
+// and order a side may have "boxes": [{"rank", "parts": [{"offset", "shape"}]}]. Whether a layout
+// fits the tensor and the job is Session::Compile's to say.
 #ifndef SLUICE_BENCH_WORKLOAD_CASE_FILE_H_
 #define SLUICE_BENCH_WORKLOAD_CASE_FILE_H_
 

@@ -5,6 +5,7 @@
 #ifndef SLUICE_BENCH_WORKLOAD_LOCAL_PART_H_
 #define SLUICE_BENCH_WORKLOAD_LOCAL_PART_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -13,21 +14,26 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "sluice/layout.h"
+#include "sluice/tensor.h"
 #include "workload/owned_indices.h"
 
 namespace sluice::bench {
 
+// Boxes of a rank lie one after the other, each dense.
 class LocalPart {
  public:
   // Errors as ValidateLayout.
   static absl::StatusOr<LocalPart> Create(const Layout& layout, absl::Span<const int64_t> shape,
                                           int rank);
 
-  // Of the dense local tensor; elements per dimension.
+  // Of the dense local tensor; elements per dimension. With boxes: the number of elements alone.
   const std::vector<int64_t>& shape() const { return shape_; }
   int64_t elements() const { return elements_; }
 
-  // Row-major flat indices of the first and the last element owned, if there are any.
+  // A view of it at `data`, as a transfer takes it; null `data`: of memory to come.
+  TensorView View(std::byte* data, DType dtype) const;
+
+  // Row-major flat indices of the first and the last local element, if there are any.
   std::optional<int64_t> first() const;
   std::optional<int64_t> last() const;
 
@@ -37,12 +43,23 @@ class LocalPart {
   void ForEachRun(Visit visit) const;
 
  private:
-  LocalPart() = default;
-  // The last dimension that needs walking: all after it are owned whole.
-  size_t RunDimension() const;
-  void Walk(size_t dim, size_t run_dim, int64_t global, int64_t* local, Visit visit) const;
+  using Stretches = std::vector<OwnedIndices::Stretch>;
+  // A dense piece of it.
+  struct Block {
+    std::vector<Stretches> owned;  // by tensor dimension
+    std::vector<int64_t> shape;
+    int64_t elements = 1;
+  };
 
-  std::vector<std::vector<OwnedIndices::Stretch>> owned_;  // by tensor dimension
+  LocalPart() = default;
+  void Add(Block block);
+  // The last dimension that needs walking: all after it are owned whole.
+  size_t RunDimension(const Block& block) const;
+  void Walk(const Block& block, size_t dim, size_t run_dim, int64_t global, int64_t* local,
+            Visit visit) const;
+
+  bool has_boxes_ = false;
+  std::vector<Block> blocks_;  // boxes; or the local tensor
   std::vector<int64_t> global_shape_;
   std::vector<int64_t> strides_;  // of the global tensor, in elements
   std::vector<int64_t> shape_;

@@ -64,6 +64,9 @@ struct TensorView {
   DType dtype = DType::kF32;
   DeviceKind device = DeviceKind::kCpu;
   int32_t device_ordinal = 0;
+  // Where the rank holds boxes (Layout::boxes): a view of each, in the order of the list. All that
+  // is above is then not looked at.
+  std::vector<TensorView> boxes = {};
 };
 
 // A dense row-major view of host memory at `data`.

@@ -16,15 +16,15 @@
 namespace sluice {
 
 // A tensor of the spec, or a part of one.
-struct Cell {
+struct BoxCell {
   int32_t tensor = 0;                // of the spec
   std::vector<int64_t> offset = {};  // in the tensor; empty: the cell is all of it
 };
 
 // What is planned in place of a spec.
 struct CellSpec {
-  TransferSpec spec;        // without boxes; cells have no names
-  std::vector<Cell> cells;  // parallel to the spec's tensors
+  TransferSpec spec;           // without boxes; cells have no names
+  std::vector<BoxCell> cells;  // parallel to the spec's tensors
 
   // The most cells of a spec.
   static constexpr int64_t kCellsMax = int64_t{1} << 22;

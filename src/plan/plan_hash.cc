@@ -6,9 +6,26 @@
 namespace sluice {
 namespace {
 
-// Meshes are large and shared between tensors: each is hashed once.
+// Meshes and lists of boxes are large and shared between tensors: each is hashed once.
 class MeshHashes {
  public:
+  uint64_t Of(const BoxList& boxes) {
+    const auto [it, added] = by_identity_.try_emplace(boxes.identity(), 0);
+    if (added) {
+      StableHash hash;
+      hash.Add(boxes.ranks().size());
+      for (const RankBoxes& of : boxes.ranks()) {
+        hash.AddSigned(of.rank);
+        hash.Add(of.boxes.size());
+        for (const Box& box : of.boxes) {
+          for (const int64_t number : box.offset) hash.AddSigned(number);
+          for (const int64_t number : box.shape) hash.AddSigned(number);
+        }
+      }
+      it->second = hash.value();
+    }
+    return it->second;
+  }
   uint64_t Of(const Mesh& mesh) {
     const auto [it, added] = by_identity_.try_emplace(mesh.identity(), 0);
     if (added) {
@@ -42,6 +59,7 @@ void AddLayout(const Layout& layout, MeshHashes* meshes, StableHash* hash) {
     hash->Add(of_dims->size());
     for (const int64_t number : *of_dims) hash->AddSigned(number);
   }
+  hash->Add(layout.boxes.empty() ? 0 : meshes->Of(layout.boxes));
 }
 
 }  // namespace

@@ -12,9 +12,9 @@ constexpr int kRanksMax = 1 << kRankBits;
 
 absl::Status ValidateSide(const Layout& layout, absl::Span<const int64_t> shape, int job_ranks) {
   if (absl::Status status = ValidateLayout(layout, shape); !status.ok()) return status;
-  if (layout.mesh.max_rank() >= job_ranks) {
+  if (MaxRank(layout) >= job_ranks) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "rank ", layout.mesh.max_rank(), " is outside the job's ranks 0..", job_ranks - 1));
+        "rank ", MaxRank(layout), " is outside the job's ranks 0..", job_ranks - 1));
   }
   return absl::OkStatus();
 }

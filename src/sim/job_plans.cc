@@ -5,9 +5,11 @@
 #include <cstddef>
 #include <numeric>
 #include <set>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "engine/move.h"
+#include "plan/box_cells.h"
 #include "plan/job_planner.h"
 #include "tensor/check.h"
 
@@ -79,7 +81,8 @@ absl::StatusOr<int64_t> NeededBytes(const TransferSpec& spec, int rank) {
   return bytes;
 }
 
-absl::Status CheckSample(const Job& job, const JobPlans& plans, JobPlanner* planner) {
+absl::Status CheckSample(const Job& job, const TransferSpec& spec, const JobPlans& plans,
+                         JobPlanner* planner) {
   std::set<int> sample;
   for (int64_t i = 1; i <= kSampledRanks; ++i) {
     sample.insert(static_cast<int>(i * (job.ranks - 1) / kSampledRanks));
@@ -87,7 +90,7 @@ absl::Status CheckSample(const Job& job, const JobPlans& plans, JobPlanner* plan
   for (const int rank : sample) {
     const absl::StatusOr<Plan> plan = planner->PlanOf(rank);
     if (!plan.ok()) return plan.status();
-    if (!(Summarize(*plan, job.spec) == Turned(plans.plan(rank), plans.turn(rank)))) {
+    if (!(Summarize(*plan, spec) == Turned(plans.plan(rank), plans.turn(rank)))) {
       return absl::InternalError(absl::StrCat("job '", job.name, "': rank ", rank,
                                               " is not planned like rank ", rank % job.period));
     }
@@ -190,7 +193,14 @@ absl::StatusOr<JobPlans> JobPlans::Make(const Job& job, const Progress& progress
   options.relay = job.relay;
   options.coalesce = job.coalesce;
   options.cache_bytes = 0;  // copies are modelled as those of devices
-  JobPlanner planner(job.spec, options);
+  CellSpec cells;
+  if (HasBoxes(job.spec)) {
+    absl::StatusOr<CellSpec> cut = CutIntoCells(job.spec);
+    if (!cut.ok()) return cut.status();
+    cells = *std::move(cut);
+  }
+  const TransferSpec& spec = HasBoxes(job.spec) ? cells.spec : job.spec;
+  JobPlanner planner(spec, options);
   JobPlans plans;
   plans.ranks_ = job.ranks;
   plans.period_ = job.period > 0 ? job.period : job.ranks;
@@ -204,7 +214,7 @@ absl::StatusOr<JobPlans> JobPlans::Make(const Job& job, const Progress& progress
     if (!plan.ok()) return plan.status();
     plans.bucket_bytes_ = plan->bucket_bytes;
     plans.max_in_flight_ = plan->max_in_flight;
-    plans.plans_.push_back(Summarize(*plan, job.spec));
+    plans.plans_.push_back(Summarize(*plan, spec));
     // A bucket counts at the member that its id names first.
     for (const RankBucket& bucket : plans.plans_.back().buckets) {
       if (static_cast<int>(bucket.id.fields().src) == rank) ++plans.buckets_;
@@ -212,12 +222,12 @@ absl::StatusOr<JobPlans> JobPlans::Make(const Job& job, const Progress& progress
   }
   plans.buckets_ *= job.ranks / plans.period_;
   for (int rank = 0; rank < plans.period_; ++rank) {
-    const absl::StatusOr<int64_t> bytes = NeededBytes(job.spec, rank);
+    const absl::StatusOr<int64_t> bytes = NeededBytes(spec, rank);
     if (!bytes.ok()) return bytes.status();
     plans.needed_.push_back(*bytes);
   }
   if (plans.period_ < job.ranks) {
-    if (absl::Status status = CheckSample(job, plans, &planner); !status.ok()) return status;
+    if (absl::Status status = CheckSample(job, spec, plans, &planner); !status.ok()) return status;
   }
   return plans;
 }

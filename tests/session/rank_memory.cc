@@ -2,6 +2,7 @@
 #include "session/rank_memory.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
@@ -45,41 +46,51 @@ RankMemory::RankMemory(const TransferSpec& spec, int rank, std::optional<uint64_
     const TensorTransfer& tensor = spec.tensors[t];
     const bool has_alike = style_seed && common.Chance(40);
     const Likeness alike = has_alike ? RandomLikeness(&common, tensor.shape.size()) : Likeness();
-    src_.emplace_back(tensor, t, Side::kSource, rank, style(has_alike), alike);
-    dst_.emplace_back(tensor, t, Side::kDestination, rank, style(false), alike);
-    for (TensorMemory* const memory : {&src_.back(), &dst_.back()}) {
-      if (device_ == nullptr || (style_seed && dice.Chance(25))) continue;
-      memory->PutOn(device_, *accelerator);
-    }
-    src_views_.push_back(src_.back().view());
-    dst_views_.push_back(dst_.back().view());
+    const auto add = [&](std::vector<Memory>* memories, Side side, const Box* box) {
+      TensorMemory memory(tensor, t, side, rank, style(side == Side::kSource && has_alike), alike,
+                          box);
+      if (device_ != nullptr && !(style_seed && dice.Chance(25))) {
+        memory.PutOn(device_, *accelerator);
+      }
+      memories->push_back({t, std::move(memory)});
+      return memories->back().memory.view();
+    };
+    const auto add_side = [&](std::vector<Memory>* memories, Side side, const Layout& layout) {
+      if (layout.boxes.empty()) return add(memories, side, nullptr);
+      TensorView view;
+      for (const Box& box : layout.boxes.Of(rank)) view.boxes.push_back(add(memories, side, &box));
+      return view;
+    };
+    src_views_.push_back(add_side(&src_, Side::kSource, tensor.src));
+    dst_views_.push_back(add_side(&dst_, Side::kDestination, tensor.dst));
   }
 }
 
 void RankMemory::Prepare(uint64_t round) {
-  for (TensorMemory& memory : src_) memory.Fill(round);
-  for (TensorMemory& memory : dst_) memory.Poison(round);
+  for (Memory& each : src_) each.memory.Fill(round);
+  for (Memory& each : dst_) each.memory.Poison(round);
 }
 
 std::string RankMemory::Check(uint64_t round) const {
-  for (size_t t = 0; t < dst_.size(); ++t) {
-    if (dst_[t].Holds(round)) continue;
-    return absl::StrCat("destination of tensor ", t, ": ", dst_[t].Difference(round));
+  for (const Memory& each : dst_) {
+    if (each.memory.Holds(round)) continue;
+    return absl::StrCat("destination of tensor ", each.tensor, ": ", each.memory.Difference(round));
   }
   return CheckSources(round);
 }
 
 std::string RankMemory::CheckSources(uint64_t round) const {
-  for (size_t t = 0; t < src_.size(); ++t) {
-    if (src_[t].Holds(round)) continue;
-    return absl::StrCat("source of tensor ", t, " has changed: ", src_[t].Difference(round));
+  for (const Memory& each : src_) {
+    if (each.memory.Holds(round)) continue;
+    return absl::StrCat("source of tensor ", each.tensor,
+                        " has changed: ", each.memory.Difference(round));
   }
   return "";
 }
 
 bool RankMemory::Untouched(uint64_t round) const {
   return std::all_of(dst_.begin(), dst_.end(),
-                     [&](const TensorMemory& memory) { return memory.IsPoisoned(round); });
+                     [&](const Memory& each) { return each.memory.IsPoisoned(round); });
 }
 
 }  // namespace sluice::session_test

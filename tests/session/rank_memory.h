@@ -38,8 +38,13 @@ class RankMemory {
   // Kept also where no tensor is on it: its end frees memory, which waits for all that the GPU
   // does.
   std::shared_ptr<Device> device_;
-  std::vector<TensorMemory> src_;
-  std::vector<TensorMemory> dst_;
+  // Of a tensor, or of a box of it.
+  struct Memory {
+    size_t tensor;
+    TensorMemory memory;
+  };
+  std::vector<Memory> src_;
+  std::vector<Memory> dst_;
   std::vector<TensorView> src_views_;
   std::vector<TensorView> dst_views_;
 };

@@ -144,4 +144,24 @@ RandomJob MakeRandomJob(uint64_t seed, int size) {
   return job;
 }
 
+RandomJob MakeRandomBoxJob(uint64_t seed, int size) {
+  RandomJob job = MakeRandomJob(seed, size);
+  oracle::Dice dice(seed + 77);
+  for (TransferSpec& spec : job.specs) {
+    for (TensorTransfer& tensor : spec.tensors) {
+      if (std::find(tensor.shape.begin(), tensor.shape.end(), 0) != tensor.shape.end()) continue;
+      Layout boxes;
+      if (dice.Chance(60)) {
+        boxes.boxes = oracle::RandomBoxes(&dice, tensor.shape, Ranks(0, size), true);
+        tensor.src = boxes;
+      }
+      if (dice.Chance(60)) {
+        boxes.boxes = oracle::RandomBoxes(&dice, tensor.shape, Ranks(0, size), false);
+        tensor.dst = boxes;
+      }
+    }
+  }
+  return job;
+}
+
 }  // namespace sluice::session_test

@@ -36,6 +36,9 @@ struct RandomJob {
 };
 RandomJob MakeRandomJob(uint64_t seed, int size);
 
+// The same job with boxes on a side, or both, of most tensors.
+RandomJob MakeRandomBoxJob(uint64_t seed, int size);
+
 }  // namespace sluice::session_test
 
 #endif  // SLUICE_TESTS_SESSION_SPECS_H_

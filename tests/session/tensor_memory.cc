@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -17,6 +19,15 @@ namespace {
 constexpr size_t kGuardBytes = 64;
 
 std::byte PoisonByte(uint64_t round) { return static_cast<std::byte>(0xa5 + round); }
+
+std::optional<std::vector<oracle::IndexList>> ListsOf(const Box& box) {
+  std::vector<oracle::IndexList> lists;
+  for (size_t d = 0; d < box.shape.size(); ++d) {
+    lists.emplace_back(static_cast<size_t>(box.shape[d]));
+    std::iota(lists.back().begin(), lists.back().end(), box.offset[d]);
+  }
+  return lists;
+}
 
 // Element offsets of all positions, row-major.
 std::vector<int64_t> Offsets(absl::Span<const int64_t> shape, absl::Span<const int64_t> strides) {
@@ -35,15 +46,19 @@ std::vector<int64_t> Offsets(absl::Span<const int64_t> shape, absl::Span<const i
 }  // namespace
 
 TensorMemory::TensorMemory(const TensorTransfer& tensor, uint64_t number, Side side, int rank,
-                           ViewStyle style, const Likeness& alike)
+                           ViewStyle style, const Likeness& alike, const Box* box)
     : values_(tensor, number, alike), side_(side) {
   const DType dtype = side == Side::kSource ? tensor.src_dtype : tensor.dst_dtype;
   const std::vector<int64_t>& shape = tensor.shape;
   element_bytes_ = static_cast<size_t>(DTypeBytes(dtype));
   const auto lists =
-      oracle::OwnedLists(side == Side::kSource ? tensor.src : tensor.dst, shape, rank);
+      box != nullptr
+          ? ListsOf(*box)
+          : oracle::OwnedLists(side == Side::kSource ? tensor.src : tensor.dst, shape, rank);
   if (lists) flat_ = oracle::FlatIndices(*lists, shape);
-  if (lists && side == Side::kSource) contribution_ = values_.ContributionOf(rank);
+  if (lists && side == Side::kSource && box == nullptr) {
+    contribution_ = values_.ContributionOf(rank);
+  }
   if (flat_.empty()) return;  // any view will do: this one has no data
 
   std::vector<int64_t> local;

@@ -33,10 +33,10 @@ enum class Side { kSource, kDestination };
 
 class TensorMemory {
  public:
-  // The local tensor of `rank` on one side of `tensor`, which is number `number` of its transfer.
-  // Elements of all sources are `alike`.
+  // The local tensor of `rank` on one side of `tensor`, which is number `number` of its transfer;
+  // or `box` of it. Elements of all sources are `alike`.
   TensorMemory(const TensorTransfer& tensor, uint64_t number, Side side, int rank, ViewStyle style,
-               const Likeness& alike = {});
+               const Likeness& alike = {}, const Box* box = nullptr);
   // Has the view name memory of a device from now on. `device` is one of `accelerator`'s; failures
   // of it are reported to gtest, here and later.
   void PutOn(std::shared_ptr<Device> device, const Accelerator& accelerator);

@@ -52,6 +52,46 @@ TEST(CaseFile, ReadsAnOrder) {
   EXPECT_THAT(workload->notes, ElementsAre());
 }
 
+std::string WithBoxes(const std::string& boxes) {
+  return absl::StrCat(R"({"shape": [8, 4], "source": {"boxes": )", boxes,
+                      R"(}, "target": {"mesh": [1], "ranks": [2], "placements": ["R"]}})");
+}
+
+TEST(CaseFile, ReadsBoxes) {
+  const auto workload = ParseCaseFile(WithBoxes(
+      R"([{"rank": 3, "parts": [{"offset": [4, 0], "shape": [4, 4]}]},
+          {"rank": 0, "parts": [{"offset": [0, 2], "shape": [4, 2]},
+                                {"offset": [0, 0], "shape": [4, 2]}]}])"));
+  ASSERT_TRUE(workload->cases[0].status.ok()) << workload->cases[0].status;
+  const BoxList& boxes = workload->cases[0].spec.tensors[0].src.boxes;
+  ASSERT_EQ(boxes.ranks().size(), 2u);
+  EXPECT_EQ(boxes.Of(3)[0], (Box{{4, 0}, {4, 4}}));
+  ASSERT_EQ(boxes.Of(0).size(), 2u);
+  EXPECT_EQ(boxes.Of(0)[0], (Box{{0, 2}, {4, 2}})) << "in the order of the file";
+  EXPECT_THAT(workload->notes, ElementsAre());
+}
+
+TEST(CaseFile, SaysWhatIsWrongWithBoxes) {
+  const auto status_of = [](const std::string& boxes) {
+    return std::string(ParseCaseFile(WithBoxes(boxes))->cases[0].status.message());
+  };
+  EXPECT_THAT(status_of("3"), HasSubstr("must be a list"));
+  EXPECT_THAT(status_of("[]"), HasSubstr("at least one rank"));
+  EXPECT_THAT(status_of("[4]"), HasSubstr("must be an object"));
+  EXPECT_THAT(status_of(R"([{"parts": []}])"), HasSubstr("rank"));
+  EXPECT_THAT(status_of(R"([{"rank": -1, "parts": []}])"), HasSubstr("there is no rank -1"));
+  EXPECT_THAT(status_of(R"([{"rank": 1}])"), HasSubstr("\"parts\" must be a list"));
+  EXPECT_THAT(status_of(R"([{"rank": 1, "parts": []}])"), HasSubstr("has no boxes"));
+  EXPECT_THAT(status_of(R"([{"rank": 1, "parts": [{"offset": [0, 0], "shape": [9, 1]}]}])"),
+              HasSubstr("does not lie in a tensor"));
+  EXPECT_THAT(status_of(R"([{"rank": 1, "parts": [{"offset": [0, 0], "shape": [2, 2]},
+                                                  {"offset": [1, 1], "shape": [2, 2]}]}])"),
+              HasSubstr("overlap"));
+  EXPECT_THAT(status_of(R"([{"rank": 1, "parts": [{"offset": [0, 0], "shape": [2, 2]}]}],
+                           "mesh": [1])"),
+              HasSubstr("which of them is meant?"));
+}
+
 TEST(CaseFile, ReadsAListAndKeepsBadCasesWithTheirIds) {
   const std::string bad = absl::StrReplaceAll(kBare, {{"\"a\"", "\"b\""}, {"\"f16\"", "\"f17\""}});
   const auto workload = ParseCaseFile(absl::StrCat("{\"cases\": [", kBare, ",", bad, "]}"));

@@ -61,6 +61,28 @@ TEST(LocalPart, WholeTrailingDimensionsMakeOneRun) {
   EXPECT_THAT(lengths, ElementsAre(30, 30));
 }
 
+TEST(LocalPart, BoxesLieOneAfterTheOther) {
+  Layout layout;
+  layout.boxes =
+      BoxList::Create({{1, {{{2, 1}, {2, 2}}, {{0, 0}, {1, 4}}}}, {4, {{{0, 0}, {4, 4}}}}}).value();
+  const auto part = LocalPart::Create(layout, {4, 4}, 1);
+  ASSERT_TRUE(part.ok()) << part.status();
+  EXPECT_EQ(part->shape(), std::vector<int64_t>({8}));
+  EXPECT_EQ(part->first(), 9);
+  EXPECT_EQ(part->last(), 3);
+  std::vector<int64_t> global(8, -1);
+  part->ForEachRun([&](int64_t local, int64_t first, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) global[static_cast<size_t>(local + i)] = first + i;
+  });
+  EXPECT_EQ(global, std::vector<int64_t>({9, 10, 13, 14, 0, 1, 2, 3}));
+  std::vector<std::byte> memory(8);
+  const TensorView view = part->View(memory.data(), DType::kU8);
+  ASSERT_EQ(view.boxes.size(), 2u);
+  EXPECT_EQ(view.boxes[0].shape, std::vector<int64_t>({2, 2}));
+  EXPECT_EQ(view.boxes[1].data, memory.data() + 4);
+  EXPECT_EQ(LocalPart::Create(layout, {4, 4}, 0)->elements(), 0);
+}
+
 TEST(LocalPart, NothingIsOwnedOutsideTheMeshOrOfNothing) {
   const auto outside = LocalPart::Create(MakeLayout({2}, "S(0)"), std::vector<int64_t>{4}, 7);
   ASSERT_TRUE(outside.ok());

@@ -42,6 +42,9 @@ absl::Status CheckEnumerators(const TensorKind& kind, const Layout& layout) {
 
 absl::Status CheckLayout(const Layout& layout, const std::vector<int64_t>& shape, int ranks) {
   if (absl::Status status = ValidateLayout(layout, shape); !status.ok()) return status;
+  if (!layout.boxes.empty() || !layout.whole.empty()) {
+    return absl::UnimplementedError("Connect takes layouts with a mesh, not boxes or slices");
+  }
   if (layout.mesh.sizes().size() > kMeshDimsMax) {
     return absl::InvalidArgumentError(absl::StrCat("a mesh of ", layout.mesh.sizes().size(),
                                                    " dimensions; at most ", kMeshDimsMax,

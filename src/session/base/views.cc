@@ -194,16 +194,19 @@ AddressRange RangeOf(const BoundView& view) {
 }
 
 absl::Status SharedMemoryError(const ViewUse& a, const ViewUse& b,
-                               absl::Span<const absl::string_view> names) {
-  const auto text = [&names](const ViewUse& use) {
-    return absl::StrCat(use.is_dst ? "destination" : "source", " of tensor ", use.tensor, " '",
+                               absl::Span<const absl::string_view> names,
+                               absl::Span<const int> numbers) {
+  const auto text = [&](const ViewUse& use) {
+    const size_t number = numbers.empty() ? use.tensor : static_cast<size_t>(numbers[use.tensor]);
+    return absl::StrCat(use.is_dst ? "destination" : "source", " of tensor ", number, " '",
                         names[use.tensor], "'");
   };
   return absl::InvalidArgumentError(absl::StrCat(text(a), " and ", text(b), " share memory"));
 }
 
 absl::Status CheckAliasing(absl::Span<const BoundView> src, absl::Span<const BoundView> dst,
-                           absl::Span<const absl::string_view> names) {
+                           absl::Span<const absl::string_view> names,
+                           absl::Span<const int> numbers) {
   struct Use {
     AddressRange range;
     const BoundView* view;
@@ -230,7 +233,7 @@ absl::Status CheckAliasing(absl::Span<const BoundView> src, absl::Span<const Bou
     for (const Use* other : open) {
       const bool written = use.use.is_dst || other->use.is_dst;
       if (!written || !Overlap(*use.view, *other->view)) continue;
-      return SharedMemoryError(other->use, use.use, names);
+      return SharedMemoryError(other->use, use.use, names, numbers);
     }
     open.push_back(&use);
   }

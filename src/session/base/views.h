@@ -55,14 +55,17 @@ struct ViewUse {
   size_t tensor = 0;
   bool is_dst = false;
 };
-// InvalidArgument: these have bytes in common.
+// InvalidArgument: these have bytes in common. `names`: one per tensor; `numbers`, too: what the
+// caller calls them; none: as they are.
 absl::Status SharedMemoryError(const ViewUse& a, const ViewUse& b,
-                               absl::Span<const absl::string_view> names);
+                               absl::Span<const absl::string_view> names,
+                               absl::Span<const int> numbers = {});
 
 // Finds tensors whose memory is used twice, at least once as a destination. InvalidArgument names
-// two of them. `names`: one per tensor.
+// two of them, as SharedMemoryError does.
 absl::Status CheckAliasing(absl::Span<const BoundView> src, absl::Span<const BoundView> dst,
-                           absl::Span<const absl::string_view> names);
+                           absl::Span<const absl::string_view> names,
+                           absl::Span<const int> numbers = {});
 
 }  // namespace sluice
 

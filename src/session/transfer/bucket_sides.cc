@@ -135,7 +135,7 @@ absl::Span<const Chunk> ChunksOf(const Plan& plan, const Bucket& bucket) {
 }
 
 const TensorTransfer& TensorAt(const TransferRun& run, const Chunk& chunk) {
-  return run.transfer().spec().tensors[static_cast<size_t>(chunk.tensor)];
+  return run.transfer().planned().tensors[static_cast<size_t>(chunk.tensor)];
 }
 
 namespace {

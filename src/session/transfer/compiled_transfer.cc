@@ -16,23 +16,26 @@ absl::StatusOr<std::unique_ptr<CompiledTransfer>> CompiledTransfer::Make(const T
                                                                          int rank,
                                                                          uint64_t plan_hash) {
   const int64_t begin_ns = MonotonicNs();
-  absl::StatusOr<Plan> plan = MakePlan(spec, options, rank);
-  if (!plan.ok()) return plan.status();
   std::unique_ptr<CompiledTransfer> transfer(new CompiledTransfer());
-  transfer->stats_.plan_time = absl::Nanoseconds(MonotonicNs() - begin_ns);
+  if (HasBoxes(spec)) {
+    absl::StatusOr<CellSpec> cells = CutIntoCells(spec);
+    if (!cells.ok()) return cells.status();
+    transfer->cells_ = std::make_unique<const CellSpec>(*std::move(cells));
+  }
   transfer->spec_ = spec;
+  absl::StatusOr<Plan> plan = MakePlan(transfer->planned(), options, rank);
+  if (!plan.ok()) return plan.status();
+  transfer->stats_.plan_time = absl::Nanoseconds(MonotonicNs() - begin_ns);
   transfer->plan_ = *std::move(plan);
   transfer->stats_.plan_hash = plan_hash;
   transfer->FillStats(rank);
   transfer->ChooseStores(rank, options.node_of_rank);
-  for (const TensorTransfer& tensor : transfer->spec_.tensors) {
-    absl::StatusOr<std::vector<int64_t>> src = LocalShape(tensor.src, tensor.shape, rank);
-    absl::StatusOr<std::vector<int64_t>> dst = LocalShape(tensor.dst, tensor.shape, rank);
-    if (!src.ok()) return src.status();
-    if (!dst.ok()) return dst.status();
-    transfer->src_needs_.push_back({*std::move(src), tensor.src_dtype});
-    transfer->dst_needs_.push_back({*std::move(dst), tensor.dst_dtype});
-    transfer->names_.push_back(tensor.name);
+  absl::StatusOr<TensorParts> parts =
+      TensorParts::Make(transfer->spec_, transfer->cells_.get(), rank);
+  if (!parts.ok()) return parts.status();
+  transfer->parts_ = std::make_unique<const TensorParts>(*std::move(parts));
+  for (const int tensor : transfer->parts_->tensors_of_parts()) {
+    transfer->names_.push_back(transfer->spec_.tensors[static_cast<size_t>(tensor)].name);
   }
   transfer->FillWindows();
   transfer->FindSent();
@@ -72,10 +75,10 @@ void CompiledTransfer::ChooseStores(int rank, absl::Span<const int> node_of_rank
 
 void CompiledTransfer::FillWindows() {
   std::map<int, std::vector<int>> tensors;
-  for (size_t t = 0; t < spec_.tensors.size(); ++t) {
-    tensors[spec_.tensors[t].window].push_back(static_cast<int>(t));
+  for (size_t t = 0; t < planned().tensors.size(); ++t) {
+    tensors[planned().tensors[t].window].push_back(static_cast<int>(t));
   }
-  windows_of_tensors_.resize(spec_.tensors.size());
+  windows_of_tensors_.resize(planned().tensors.size());
   size_t next = 0;
   for (auto& [window_number, of_window] : tensors) {
     Window window;
@@ -90,13 +93,13 @@ void CompiledTransfer::FillWindows() {
     }
     windows_.push_back(std::move(window));
   }
-  tensor_chunks_.resize(spec_.tensors.size());
+  tensor_chunks_.resize(planned().tensors.size());
   for (const Chunk& chunk : plan_.chunks) ++tensor_chunks_[static_cast<size_t>(chunk.tensor)];
 }
 
 void CompiledTransfer::FindSent() {
-  sends_src_.resize(spec_.tensors.size());
-  sends_dst_.resize(spec_.tensors.size());
+  sends_src_.resize(planned().tensors.size());
+  sends_dst_.resize(planned().tensors.size());
   for (const Bucket& bucket : plan_.buckets) {
     if (bucket.role == Role::kLocal) continue;
     const Channel& channel = plan_.channels[static_cast<size_t>(bucket.channel)];

@@ -10,10 +10,12 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "device/stores.h"
+#include "plan/box_cells.h"
 #include "plan/groups.h"
 #include "plan/plan.h"
 #include "session/base/memory_rules.h"
 #include "session/base/views.h"
+#include "session/transfer/tensor_parts.h"
 #include "sluice/session.h"
 
 namespace sluice {
@@ -29,9 +31,11 @@ class CompiledTransfer : public Transfer {
   const TransferStats& stats() const override { return stats_; }
   const Plan& plan() const { return plan_; }
 
-  // What this rank's views have to be, one per tensor.
-  absl::Span<const ViewNeed> src_needs() const { return src_needs_; }
-  absl::Span<const ViewNeed> dst_needs() const { return dst_needs_; }
+  // What is planned: the tensors of spec(), or parts of them. Where tensors are spoken of below,
+  // they are these.
+  const TransferSpec& planned() const { return cells_ == nullptr ? spec_ : cells_->spec; }
+  const TensorParts& parts() const { return *parts_; }
+  // Of the tensors of spec() that they are of.
   absl::Span<const absl::string_view> names() const { return names_; }
 
   // A window of the spec that has a tensor, ascending: its buckets are [first_bucket, end_bucket).
@@ -76,14 +80,14 @@ class CompiledTransfer : public Transfer {
   void FindSent();
 
   TransferSpec spec_;
+  std::unique_ptr<const CellSpec> cells_;  // null: tensors are planned as they are
+  std::unique_ptr<const TensorParts> parts_;
   Plan plan_;
   TransferStats stats_;
   int64_t slot_bytes_ = 0;
   int operations_max_ = 0;
   int fold_sources_max_ = 0;
   Stores stores_ = Stores::kPlain;
-  std::vector<ViewNeed> src_needs_;
-  std::vector<ViewNeed> dst_needs_;
   std::vector<Window> windows_;
   std::vector<size_t> windows_of_tensors_;
   std::vector<int64_t> tensor_chunks_;

@@ -18,7 +18,7 @@ std::string Runner::DescribeStall() const {
     const int tensor = run->tensor_without_memory();
     if (tensor < 0) continue;
     absl::StrAppend(&text, "run ", run->id(), " waits for memory for tensor ", tensor, " '",
-                    run->transfer().names()[static_cast<size_t>(tensor)], "'\n");
+                    run->transfer().spec().tensors[static_cast<size_t>(tensor)].name, "'\n");
   }
   return text;
 }

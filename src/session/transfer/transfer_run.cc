@@ -18,15 +18,11 @@ bool CanSend(const MemoryRules& rules, const BoundView& view) {
   return view.base != nullptr && CanSendFrom(rules, view.base, view.kind);
 }
 
-bool HasElements(const ViewNeed& need) {
-  return std::find(need.shape.begin(), need.shape.end(), 0) == need.shape.end();
-}
-
 }  // namespace
 
 TransferRun::TransferRun(const CompiledTransfer* transfer, std::deque<RunEvent>* events)
     : transfer_(*transfer), events_(events) {
-  const size_t tensors = transfer->spec().tensors.size();
+  const size_t tensors = transfer->planned().tensors.size();
   src_.resize(tensors);
   dst_.resize(tensors);
   candidate_.resize(2 * tensors);
@@ -45,6 +41,11 @@ void TransferRun::Reset(RunId id, const StartOptions& options) {
   const absl::Span<const int64_t> chunks = transfer_.tensor_chunks();
   chunks_left_.assign(chunks.begin(), chunks.end());
   over_.assign(src_.size(), false);
+  const TensorParts& parts = transfer_.parts();
+  parts_left_.resize(parts.tensors());
+  for (size_t t = 0; t < parts.tensors(); ++t) {
+    parts_left_[t] = static_cast<int32_t>(parts.EndPart(t) - parts.FirstPart(t));
+  }
   uses_.Clear();
   uses_known_ = false;
   released_ = frozen_ = cut_ = asked_ = false;
@@ -54,14 +55,17 @@ void TransferRun::Reset(RunId id, const StartOptions& options) {
 
 absl::Status TransferRun::Bind(absl::Span<const TensorView> src, absl::Span<const TensorView> dst) {
   const size_t count = src_.size();
-  if (src.size() != count || dst.size() != count) {
-    return absl::InvalidArgumentError(absl::StrCat("the transfer has ", count, " tensors, but ",
-                                                   src.size(), " source and ", dst.size(),
-                                                   " destination views are given"));
+  const TensorParts& parts = transfer_.parts();
+  if (src.size() != parts.tensors() || dst.size() != parts.tensors()) {
+    return absl::InvalidArgumentError(absl::StrCat("the transfer has ", parts.tensors(),
+                                                   " tensors, but ", src.size(), " source and ",
+                                                   dst.size(), " destination views are given"));
   }
-  for (size_t t = 0; t < count; ++t) {
-    late_[t] =
-        late_destinations_ && dst[t].data == nullptr && HasElements(transfer_.dst_needs()[t]);
+  for (size_t t = 0; t < parts.tensors(); ++t) {
+    const bool late = late_destinations_ && parts.IsNull(t, dst[t]);
+    for (size_t part = parts.FirstPart(t); part < parts.EndPart(t); ++part) {
+      late_[part] = late && parts.Holds(part, /*is_dst=*/true);
+    }
   }
   if (absl::Status status = BindSide(src, false); !status.ok()) return status;
   if (absl::Status status = BindSide(dst, true); !status.ok()) return status;
@@ -74,11 +78,12 @@ absl::Status TransferRun::Bind(absl::Span<const TensorView> src, absl::Span<cons
     const BoundView& view = candidate_[i];
     if (view.base == nullptr) continue;
     absl::Status status = CheckMemory(transfer_.memory, view.base, view.kind);
-    if (!status.ok()) return Explain(status, i >= count, i % count);
+    const auto tensor = static_cast<size_t>(parts.TensorOf(i % count));
+    if (!status.ok()) return Explain(status, i >= count, tensor);
   }
   const absl::Span<const BoundView> bound = candidate_;
-  absl::Status status =
-      CheckAliasing(bound.subspan(0, count), bound.subspan(count), transfer_.names());
+  absl::Status status = CheckAliasing(bound.subspan(0, count), bound.subspan(count),
+                                      transfer_.names(), parts.tensors_of_parts());
   if (!status.ok()) return status;
   std::copy(candidate_.begin(), middle, src_.begin());
   std::copy(middle, candidate_.end(), dst_.begin());
@@ -90,15 +95,20 @@ absl::Status TransferRun::Bind(absl::Span<const TensorView> src, absl::Span<cons
 }
 
 absl::Status TransferRun::BindSide(absl::Span<const TensorView> views, bool is_dst) {
-  const absl::Span<const ViewNeed> needs = is_dst ? transfer_.dst_needs() : transfer_.src_needs();
-  const size_t first = is_dst ? views.size() : 0;
+  const TensorParts& parts = transfer_.parts();
+  const absl::Span<BoundView> bound =
+      absl::MakeSpan(candidate_).subspan(is_dst ? src_.size() : 0, src_.size());
   for (size_t t = 0; t < views.size(); ++t) {
-    if (is_dst && late_[t]) {
-      candidate_[first + t] = BoundView();
+    const size_t first = parts.FirstPart(t);
+    const size_t count = parts.EndPart(t) - first;
+    const auto late = late_.begin() + static_cast<ptrdiff_t>(first);
+    if (is_dst && std::find(late, late + static_cast<ptrdiff_t>(count), true) !=
+                      late + static_cast<ptrdiff_t>(count)) {
+      std::fill_n(bound.begin() + first, count, BoundView());
       continue;
     }
     absl::Status status =
-        BindView(views[t], needs[t], transfer_.memory, is_dst, &candidate_[first + t]);
+        parts.Bind(t, is_dst, views[t], transfer_.memory, bound.subspan(first, count));
     if (!status.ok()) return Explain(status, is_dst, t);
   }
   return absl::OkStatus();
@@ -107,40 +117,68 @@ absl::Status TransferRun::BindSide(absl::Span<const TensorView> views, bool is_d
 absl::Status TransferRun::Explain(const absl::Status& status, bool is_dst, size_t tensor) const {
   return absl::Status(status.code(),
                       absl::StrCat(is_dst ? "destination" : "source", " of tensor ", tensor, " '",
-                                   transfer_.names()[tensor], "': ", status.message()));
+                                   transfer_.spec().tensors[tensor].name, "': ", status.message()));
 }
 
-absl::Status TransferRun::Supply(int tensor, const TensorView& dst) {
-  const int count = static_cast<int>(dst_.size());
+absl::Status TransferRun::CheckSupply(int tensor) const {
+  const TensorParts& parts = transfer_.parts();
+  const auto count = static_cast<int>(parts.tensors());
   if (tensor < 0 || tensor >= count) {
     return absl::InvalidArgumentError(
         absl::StrCat("run ", id_, " has no tensor ", tensor, ", only 0 .. ", count - 1));
   }
-  const size_t t = static_cast<size_t>(tensor);
+  const auto t = static_cast<size_t>(tensor);
   if (cut_) return absl::FailedPreconditionError(absl::StrCat("run ", id_, " is cancelled"));
-  if (!late_[t]) {
-    return absl::FailedPreconditionError(absl::StrCat("tensor ", tensor, " '", transfer_.names()[t],
-                                                      "' of run ", id_,
-                                                      " waits for no memory on this rank"));
+  bool late = false;
+  for (size_t part = parts.FirstPart(t); part < parts.EndPart(t); ++part) {
+    if (Lacks(static_cast<int>(part))) return absl::OkStatus();
+    late = late || late_[part];
   }
-  if (!Lacks(tensor)) {
-    return absl::FailedPreconditionError(absl::StrCat("tensor ", tensor, " '", transfer_.names()[t],
-                                                      "' of run ", id_, " has had its memory"));
+  return absl::FailedPreconditionError(
+      absl::StrCat("tensor ", tensor, " '", transfer_.spec().tensors[t].name, "' of run ", id_,
+                   late ? " has had its memory" : " waits for no memory on this rank"));
+}
+
+absl::Status TransferRun::Supply(int tensor, const TensorView& dst) {
+  if (absl::Status status = CheckSupply(tensor); !status.ok()) return status;
+  const TensorParts& parts = transfer_.parts();
+  const auto t = static_cast<size_t>(tensor);
+  const size_t first = parts.FirstPart(t);
+  const absl::Span<BoundView> bound =
+      absl::MakeSpan(candidate_).subspan(src_.size() + first, parts.EndPart(t) - first);
+  absl::Status status = parts.Bind(t, true, dst, transfer_.memory, bound);
+  for (const BoundView& view : bound) {
+    if (status.ok() && view.base != nullptr) {
+      status = CheckMemory(transfer_.memory, view.base, view.kind);
+    }
   }
-  BoundView bound;
-  absl::Status status = BindView(dst, transfer_.dst_needs()[t], transfer_.memory, true, &bound);
   if (!status.ok()) return Explain(status, true, t);
-  if (bound.base != nullptr) status = CheckMemory(transfer_.memory, bound.base, bound.kind);
-  if (!status.ok()) return Explain(status, true, t);
-  status = CheckShared(t, bound);
-  if (!status.ok()) return status;
-  status = stream_.Mark(transfer_.windows_of_tensors()[t], IsOnDevice(bound));
-  if (!status.ok()) return Explain(status, true, t);
-  uses_.Add({t, true}, bound);
-  dst_[t] = bound;
-  dst_can_be_sent_[t] = transfer_.SendsDst(t) && CanSend(transfer_.memory, bound);
+  if (status = TakeSupplied(t); !status.ok()) {
+    // What has been taken of it is forgotten: memory that is free.
+    for (size_t part = first; part < parts.EndPart(t); ++part) dst_[part] = BoundView();
+    return status;
+  }
+  for (size_t part = first; part < parts.EndPart(t); ++part) {
+    dst_can_be_sent_[part] = transfer_.SendsDst(part) && CanSend(transfer_.memory, dst_[part]);
+  }
   OpenWindows();
   return absl::OkStatus();
+}
+
+// The views are in candidate_.
+absl::Status TransferRun::TakeSupplied(size_t tensor) {
+  const TensorParts& parts = transfer_.parts();
+  bool on_device = true;
+  for (size_t part = parts.FirstPart(tensor); part < parts.EndPart(tensor); ++part) {
+    const BoundView& view = candidate_[src_.size() + part];
+    if (absl::Status status = CheckShared(part, view); !status.ok()) return status;
+    uses_.Add({part, true}, view);
+    dst_[part] = view;
+    on_device = on_device && IsOnDevice(view);
+  }
+  const absl::Status status =
+      stream_.Mark(transfer_.windows_of_tensors()[parts.FirstPart(tensor)], on_device);
+  return status.ok() ? status : Explain(status, true, tensor);
 }
 
 // Memory of tensors that are done may have become this one's.
@@ -156,9 +194,13 @@ absl::Status TransferRun::CheckShared(size_t tensor, const BoundView& dst) {
   const absl::optional<ViewUse> other =
       uses_.FindOverlap(dst, [this](const ViewUse& use) -> const BoundView* {
         if (over_[use.tensor]) return nullptr;
-        return use.is_dst ? &dst_[use.tensor] : &src_[use.tensor];
+        if (!use.is_dst) return &src_[use.tensor];
+        return dst_[use.tensor].base == nullptr ? nullptr : &dst_[use.tensor];
       });
-  if (other) return SharedMemoryError(*other, {tensor, true}, transfer_.names());
+  if (other) {
+    return SharedMemoryError(*other, {tensor, true}, transfer_.names(),
+                             transfer_.parts().tensors_of_parts());
+  }
   return absl::OkStatus();
 }
 
@@ -232,10 +274,11 @@ bool TransferRun::AskForMemory(const CompiledTransfer::Window& window) {
   // Their memory may become this window's.
   if (!unreported_.empty()) return false;
   asked_ = true;
+  int told = -1;  // parts of one of the caller's tensors are neighbours
   for (int tensor : window.tensors) {
-    if (Lacks(tensor)) {
-      Report(Event::Kind::kNeedsMemory, tensor, absl::OkStatus());
-    }
+    const int of = transfer_.parts().TensorOf(static_cast<size_t>(tensor));
+    if (!Lacks(tensor) || std::exchange(told, of) == of) continue;
+    Report(Event::Kind::kNeedsMemory, of, absl::OkStatus());
   }
   return false;
 }
@@ -243,7 +286,7 @@ bool TransferRun::AskForMemory(const CompiledTransfer::Window& window) {
 int TransferRun::tensor_without_memory() const {
   if (!asked_) return -1;
   for (int tensor : transfer_.windows()[next_window_].tensors) {
-    if (Lacks(tensor)) return tensor;
+    if (Lacks(tensor)) return transfer_.parts().TensorOf(static_cast<size_t>(tensor));
   }
   return -1;
 }
@@ -280,7 +323,9 @@ void TransferRun::ReportTensor(size_t tensor, uint64_t mark) {
   over_[tensor] = true;
   // Its memory may be another tensor's from here on.
   if (late_[tensor]) dst_[tensor] = BoundView();
-  Report(Event::Kind::kTensorDone, static_cast<int>(tensor), absl::OkStatus(), mark);
+  const int of = transfer_.parts().TensorOf(tensor);
+  if (--parts_left_[static_cast<size_t>(of)] > 0) return;
+  Report(Event::Kind::kTensorDone, of, absl::OkStatus(), mark);
 }
 
 void TransferRun::Freeze() {

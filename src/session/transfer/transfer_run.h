@@ -64,12 +64,13 @@ class TransferRun {
   void Fed() { ++next_bucket_; }
   size_t end() const { return end_; }  // buckets before this one are going to be fed
   bool fed() const { return released_ && next_bucket_ == end_; }
-  // True if the tensor's destination has no memory yet.
+  // True if the destination has no memory yet. As `CanSendSrc` and the spans above, and whatever
+  // is private here, of a tensor of the plan.
   bool Lacks(int tensor) const {
     const size_t t = static_cast<size_t>(tensor);
     return late_[t] && !over_[t] && dst_[t].base == nullptr;
   }
-  // The first tensor whose memory the run waits for; -1 if it waits for none.
+  // The first of the caller's tensors whose memory the run waits for; -1 if it waits for none.
   int tensor_without_memory() const;
 
   // A bucket of this run is done.
@@ -109,7 +110,10 @@ class TransferRun {
 
  private:
   absl::Status BindSide(absl::Span<const TensorView> views, bool is_dst);
+  // What is wrong with the view of one of the caller's tensors.
   absl::Status Explain(const absl::Status& status, bool is_dst, size_t tensor) const;
+  absl::Status CheckSupply(int tensor) const;
+  absl::Status TakeSupplied(size_t tensor);
   absl::Status CheckShared(size_t tensor, const BoundView& dst);
   bool OnDeviceOnly() const;
   void OpenWindows();
@@ -141,6 +145,7 @@ class TransferRun {
   std::vector<bool> late_;
   std::vector<bool> over_;            // per tensor: done here
   std::vector<int64_t> chunks_left_;  // per tensor
+  std::vector<int32_t> parts_left_;   // of each of the caller's tensors: not over
 
   bool released_ = false;
   bool frozen_ = false;

@@ -1,0 +1,174 @@
+// Places of cells in boxes and in local tensors.
+#include "session/transfer/tensor_parts.h"
+
+#include <algorithm>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/strings/str_cat.h"
+
+namespace sluice {
+namespace {
+
+bool HasElements(const ViewNeed& need) {
+  return std::find(need.shape.begin(), need.shape.end(), 0) == need.shape.end();
+}
+
+bool Contains(const Box& box, absl::Span<const int64_t> offset, absl::Span<const int64_t> shape) {
+  for (size_t d = 0; d < shape.size(); ++d) {
+    if (offset[d] < box.offset[d] || offset[d] + shape[d] > box.offset[d] + box.shape[d]) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// How many of a rank's indices along a dimension lie before `end`.
+int64_t CountBefore(absl::Span<const IndexRange> ranges, int64_t end) {
+  int64_t count = 0;
+  for (const IndexRange& range : ranges) {
+    if (range.begin >= end) break;
+    count += std::min(range.end, end) - range.begin;
+  }
+  return count;
+}
+
+}  // namespace
+
+absl::StatusOr<TensorParts::Side> TensorParts::SideOf(const Layout& layout,
+                                                      absl::Span<const int64_t> shape, DType dtype,
+                                                      int rank) {
+  Side side;
+  side.has_boxes = !layout.boxes.empty();
+  if (side.has_boxes) {
+    for (const Box& box : layout.boxes.Of(rank)) side.views.push_back({box.shape, dtype});
+    return side;
+  }
+  absl::StatusOr<std::vector<int64_t>> local = LocalShape(layout, shape, rank);
+  if (!local.ok()) return local.status();
+  side.views.push_back({*std::move(local), dtype});
+  return side;
+}
+
+absl::StatusOr<TensorParts::Place> TensorParts::PlaceOf(const Layout& layout,
+                                                        absl::Span<const int64_t> shape,
+                                                        const BoxCell& cell, const Layout& of_cell,
+                                                        absl::Span<const int64_t> cell_shape,
+                                                        int rank) {
+  Place place;
+  if (!layout.boxes.empty()) {
+    // The ranks that the plan lets hold the cell are those with a box around it.
+    if (!of_cell.mesh.PositionOf(rank)) return place;
+    const absl::Span<const Box> boxes = layout.boxes.Of(rank);
+    for (size_t b = 0; b < boxes.size() && place.view < 0; ++b) {
+      if (!Contains(boxes[b], cell.offset, cell_shape)) continue;
+      place.view = static_cast<int>(b);
+      place.shape.assign(cell_shape.begin(), cell_shape.end());
+      for (size_t d = 0; d < cell_shape.size(); ++d) {
+        place.begin.push_back(cell.offset[d] - boxes[b].offset[d]);
+      }
+    }
+    return place;
+  }
+  const auto owned = OwnedRanges(layout, shape, rank);
+  if (!owned.ok()) return owned.status();
+  absl::StatusOr<std::vector<int64_t>> local = LocalShape(of_cell, cell_shape, rank);
+  if (!local.ok()) return local.status();
+  place.shape = *std::move(local);
+  if (std::find(place.shape.begin(), place.shape.end(), 0) != place.shape.end()) return place;
+  place.view = 0;
+  for (size_t d = 0; d < cell_shape.size(); ++d) {
+    place.begin.push_back(CountBefore((*owned)[d], cell.offset[d]));
+  }
+  return place;
+}
+
+absl::StatusOr<TensorParts> TensorParts::Make(const TransferSpec& spec, const CellSpec* cells,
+                                              int rank) {
+  TensorParts made;
+  for (const TensorTransfer& tensor : spec.tensors) {
+    auto src = SideOf(tensor.src, tensor.shape, tensor.src_dtype, rank);
+    if (!src.ok()) return src.status();
+    auto dst = SideOf(tensor.dst, tensor.shape, tensor.dst_dtype, rank);
+    if (!dst.ok()) return dst.status();
+    made.is_cut_.push_back(src->has_boxes || dst->has_boxes);
+    made.sides_.emplace_back(*std::move(src), *std::move(dst));
+  }
+  if (cells != nullptr) {
+    if (absl::Status status = made.AddCells(spec, *cells, rank); !status.ok()) return status;
+    return made;
+  }
+  for (size_t t = 0; t < spec.tensors.size(); ++t) {
+    made.first_part_.push_back(t);
+    made.tensor_of_.push_back(static_cast<int>(t));
+  }
+  made.first_part_.push_back(spec.tensors.size());
+  return made;
+}
+
+absl::Status TensorParts::AddCells(const TransferSpec& spec, const CellSpec& cells, int rank) {
+  const size_t parts = cells.cells.size();
+  places_.resize(parts);
+  size_t part = 0;
+  for (size_t t = 0; t < spec.tensors.size(); ++t) {
+    const TensorTransfer& tensor = spec.tensors[t];
+    first_part_.push_back(part);
+    for (; part < parts && cells.cells[part].tensor == static_cast<int32_t>(t); ++part) {
+      tensor_of_.push_back(static_cast<int>(t));
+      if (!is_cut_[t]) continue;
+      const TensorTransfer& of_cell = cells.spec.tensors[part];
+      const BoxCell& cell = cells.cells[part];
+      auto from = PlaceOf(tensor.src, tensor.shape, cell, of_cell.src, of_cell.shape, rank);
+      if (!from.ok()) return from.status();
+      auto to = PlaceOf(tensor.dst, tensor.shape, cell, of_cell.dst, of_cell.shape, rank);
+      if (!to.ok()) return to.status();
+      places_[part] = {*std::move(from), *std::move(to)};
+    }
+  }
+  first_part_.push_back(part);
+  return absl::OkStatus();
+}
+
+bool TensorParts::Holds(size_t part, bool is_dst) const {
+  const auto tensor = static_cast<size_t>(tensor_of_[part]);
+  if (is_cut_[tensor]) return PlaceAt(part, is_dst).view >= 0;
+  return HasElements(SideAt(tensor, is_dst).views[0]);
+}
+
+bool TensorParts::IsNull(size_t tensor, const TensorView& view) const {
+  if (!SideAt(tensor, /*is_dst=*/true).has_boxes) return view.data == nullptr;
+  return std::all_of(view.boxes.begin(), view.boxes.end(),
+                     [](const TensorView& box) { return box.data == nullptr; });
+}
+
+absl::Status TensorParts::Bind(size_t tensor, bool is_dst, const TensorView& view,
+                               const MemoryRules& rules, absl::Span<BoundView> parts) const {
+  const Side& side = SideAt(tensor, is_dst);
+  if (!is_cut_[tensor]) return BindView(view, side.views[0], rules, is_dst, &parts[0]);
+  if (side.has_boxes && view.boxes.size() != side.views.size()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "views of ", view.boxes.size(), " boxes, but this rank has ", side.views.size()));
+  }
+  absl::InlinedVector<BoundView, 4> bound(side.views.size());
+  for (size_t v = 0; v < bound.size(); ++v) {
+    const TensorView& given = side.has_boxes ? view.boxes[v] : view;
+    absl::Status status = BindView(given, side.views[v], rules, is_dst, &bound[v]);
+    if (status.ok()) continue;
+    if (!side.has_boxes) return status;
+    return absl::Status(status.code(), absl::StrCat("box ", v, ": ", status.message()));
+  }
+  const size_t first = FirstPart(tensor);
+  for (size_t part = first; part < EndPart(tensor); ++part) {
+    const Place& place = PlaceAt(part, is_dst);
+    BoundView& of_part = parts[part - first];
+    of_part = BoundView();
+    if (place.view < 0) continue;
+    of_part = bound[static_cast<size_t>(place.view)];
+    for (size_t d = 0; d < place.shape.size(); ++d) {
+      of_part.base += place.begin[d] * of_part.stride_bytes[d];
+      of_part.shape[d] = place.shape[d];
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace sluice
