@@ -10,9 +10,11 @@ from reshard_numbers import combine, rounded
 
 MODULUS = {"f64": 65521, "f32": 65521, "i64": 65521, "i32": 65521, "f16": 2039, "bf16": 251,
            "u8": 251, "i8": 127, "f8e4m3": 13, "f8e5m2": 7, "u64": 65521, "u32": 65521,
-           "i16": 127, "u16": 127, "bool": 2}
+           "i16": 127, "u16": 127, "bool": 2, "c64": 65521, "c128": 65521, "f8e8m0": 251,
+           "f4e2m1x2": 251, "i4x2": 251, "f8e4m3fnuz": 251, "f8e5m2fnuz": 251}
 BYTES = {"f64": 8, "i64": 8, "f32": 4, "i32": 4, "f16": 2, "bf16": 2, "u8": 1, "i8": 1,
-         "f8e4m3": 1, "f8e5m2": 1, "u64": 8, "u32": 4, "i16": 2, "u16": 2, "bool": 1}
+         "f8e4m3": 1, "f8e5m2": 1, "u64": 8, "u32": 4, "i16": 2, "u16": 2, "bool": 1, "c64": 8,
+         "c128": 16, "f8e8m0": 1, "f4e2m1x2": 1, "i4x2": 1, "f8e4m3fnuz": 1, "f8e5m2fnuz": 1}
 
 
 def chunk(indices, parts):
@@ -44,8 +46,9 @@ def owned_lists(side, shape, rank):
         return None
     coordinates = coordinates_of(side, rank)
     lists = [list(range(size)) for size in shape]
-    for size, coordinate, text in zip(side["mesh"], coordinates, side["placements"]):
-        placement = parse_placement(text)
+    for m in side.get("order", range(len(side["mesh"]))):
+        size, coordinate = side["mesh"][m], coordinates[m]
+        placement = parse_placement(side["placements"][m])
         if placement[0] == "S":
             dim = placement[1]
             lists[dim] = chunk(lists[dim], size)[coordinate]
@@ -63,6 +66,28 @@ def flat_indices(lists, shape):
     return flat
 
 
+def ranks_of(side):
+    """As reports list them."""
+    if "boxes" in side:
+        return sorted(of["rank"] for of in side["boxes"])
+    return side["ranks"]
+
+
+def held_by(side, shape, rank):
+    """The flat indices of what `rank` holds, in the order of its memory, and its local shape."""
+    if "boxes" not in side:
+        lists = owned_lists(side, shape, rank)
+        if lists is None:
+            return [], None
+        return flat_indices(lists, shape), [len(l) for l in lists]
+    flat = []
+    for of in side["boxes"]:
+        for part in of["parts"] if of["rank"] == rank else []:
+            flat += flat_indices([list(range(begin, begin + size)) for begin, size
+                                  in zip(part["offset"], part["shape"])], shape)
+    return flat, [len(flat)]
+
+
 def value(g, seed, modulus, q=0):
     return (((g + seed) * 2654435761 + q * 40503) % 2**32) % modulus
 
@@ -74,7 +99,8 @@ def dtypes(case):
 
 
 def is_partial(case):
-    return any(parse_placement(text)[0] == "P" for text in case["source"]["placements"])
+    placements = case["source"].get("placements", [])
+    return any(parse_placement(text)[0] == "P" for text in placements)
 
 
 @functools.lru_cache(maxsize=2**16)
@@ -100,7 +126,7 @@ def source_values(case, seed):
     side, shape = case["source"], case["shape"]
     src_dtype, dst_dtype = dtypes(case)
     modulus = min(MODULUS[src_dtype], MODULUS[dst_dtype])
-    placements = [parse_placement(text) for text in side["placements"]]
+    placements = [parse_placement(text) for text in side.get("placements", [])]
     partial = [m for m, p in enumerate(placements) if p[0] == "P"]
     if not partial:
         return {g: value(g, seed, modulus) for g in range(math.prod(shape))}
@@ -131,13 +157,12 @@ def expected_targets(case, seed):
     if is_partial(case) and src_dtype != dst_dtype:
         held = {g: rounded(number, dst_dtype) for g, number in held.items()}
     reports = []
-    for rank in case["target"]["ranks"]:
-        lists = owned_lists(case["target"], shape, rank)
-        flat = flat_indices(lists, shape)
+    for rank in ranks_of(case["target"]):
+        flat, local_shape = held_by(case["target"], shape, rank)
         values = [as_integer(held[g]) for g in flat]
         checksum = (sum(values) + 2**63) % 2**64 - 2**63
         ordered = sum((p + 1) * v for p, v in enumerate(values)) % 2**64
-        reports.append({"rank": rank, "local_shape": [len(l) for l in lists],
+        reports.append({"rank": rank, "local_shape": local_shape,
                         "checksum": checksum, "ordered_checksum": str(ordered),
                         "first": flat[0] if flat else None, "last": flat[-1] if flat else None})
     return reports
@@ -153,9 +178,8 @@ def expected_payload(case):
     if math.prod(shape) == 0:
         return 0
     payload = 0
-    for rank in case["target"]["ranks"]:
-        wanted = set(flat_indices(owned_lists(case["target"], shape, rank), shape))
-        lists = owned_lists(case["source"], shape, rank)
-        had = set(flat_indices(lists, shape)) if lists is not None else set()
+    for rank in ranks_of(case["target"]):
+        wanted = set(held_by(case["target"], shape, rank)[0])
+        had = set(held_by(case["source"], shape, rank)[0])
         payload += len(wanted - had) * size
     return payload

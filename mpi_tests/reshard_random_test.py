@@ -8,13 +8,14 @@ With flags for GPUs: fewer cases, and none of what goes with host memory or one 
 import math
 import sys
 
-from reshard_cases import random_cases
+from reshard_cases import random_box_cases, random_cases
 from reshard_oracle import BYTES, dtypes, expected_payload, expected_targets, is_partial
 from reshard_run import Bench
 
 CASES = 40
 MAX_ELEMENTS = 6000  # most of the time goes into the oracle, which visits each
 GPU_CASES = 12
+BOX_CASES = 25
 KNOBS = [
     ["--bucket-bytes", "1K", "--max-in-flight", "1", "--budget-buckets", "1"],
     ["--bucket-bytes", "4K", "--budget-buckets", "3", "--ranks-per-node", "2",
@@ -69,14 +70,10 @@ def check_case(case, result, seed):
     check_limits(result)
 
 
-def main():
-    mpirun, program, world, seed = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
-    gpu = sys.argv[5:]
-    bench = Bench(mpirun, program)
-    cases = random_cases(1000 * seed + world, world, GPU_CASES if gpu else CASES, MAX_ELEMENTS)
+def run_cases(bench, world, cases, all_knobs, gpu):
     file = bench.write("cases.json", {"cases": cases})
     hashes = None
-    for i, knobs in enumerate(GPU_KNOBS if gpu else KNOBS):
+    for i, knobs in enumerate(all_knobs):
         fill_seed = 7 * i
         args = ["--cases", file, "-n", "2", "-w", "0", "--fingerprint", "--seed", str(fill_seed)]
         code, output, results = bench.run(world, args + knobs + gpu)
@@ -89,7 +86,19 @@ def main():
         new_hashes = [result["plan_hash"] for result in results["results"]]
         assert new_hashes != hashes, "other options are another plan"
         hashes = new_hashes
+
+
+def main():
+    mpirun, program, world, seed = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+    gpu = sys.argv[5:]
+    bench = Bench(mpirun, program)
+    cases = random_cases(1000 * seed + world, world, GPU_CASES if gpu else CASES, MAX_ELEMENTS)
+    run_cases(bench, world, cases, GPU_KNOBS if gpu else KNOBS, gpu)
     print(f"{len(KNOBS)} x {CASES} redistributions on {world} ranks are as the oracle says")
+    if not gpu:
+        boxes = random_box_cases(1000 * seed + world, world, BOX_CASES, MAX_ELEMENTS)
+        run_cases(bench, world, boxes, KNOBS[:-1], gpu)  # baselines know no boxes
+        print(f"{len(KNOBS) - 1} x {BOX_CASES} with boxes are, too")
 
 
 if __name__ == "__main__":

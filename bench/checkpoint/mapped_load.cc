@@ -100,7 +100,7 @@ absl::Status MappedLoad::Check(size_t place, const PlainTensor& entry) const {
         absl::StrCat(name, "has shape ", absl::StrJoin(entry.shape, ","),
                      " in the checkpoint, not ", absl::StrJoin(tensor.shape, ",")));
   }
-  const absl::string_view dtype = SafetensorsName(ElementTypeOf(tensor.dtype));
+  const absl::string_view dtype = SafetensorsName(*ElementTypeOf(tensor.dtype));
   if (entry.dtype != dtype) {
     return absl::UnimplementedError(absl::StrCat(name, "is ", Readable(entry.dtype),
                                                  " in the checkpoint, and nothing casts it"));

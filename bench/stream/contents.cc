@@ -43,7 +43,7 @@ absl::Status Contents::AddFill(ElementType type, uint64_t seed) {
 }
 
 absl::Status Contents::AddFills(const StreamBenchOptions& options) {
-  if (options.transform) plain_type_ = ElementTypeOf(options.transform->src);
+  if (options.transform) plain_type_ = *ElementTypeOf(options.transform->src);
   if (absl::Status status = AddFill(plain_type_, options.fill_seed); !status.ok()) return status;
   for (const ItemType& type : catalog_.types()) {
     if (options.transform && type.element != plain_type_) {

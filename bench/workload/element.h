@@ -91,6 +91,22 @@ struct PlainNumber {
   }
 };
 
+// 16 bytes that only move: a number, and its complement so that each byte counts.
+struct PairNumber {
+  struct Unit {
+    uint64_t number;
+    uint64_t complement;
+  };
+  using Wide = uint64_t;
+  static Wide Load(Unit value) {
+    return value.complement == ~value.number ? value.number : ~value.number;
+  }
+  template <typename Other>
+  static Unit Store(Other value) {
+    return {static_cast<uint64_t>(value), ~static_cast<uint64_t>(value)};
+  }
+};
+
 using F16 = SmallFloat<uint16_t, 5, 10>;
 using BF16 = SmallFloat<uint16_t, 8, 7>;
 using F8E4M3 = SmallFloat<uint8_t, 4, 3, true>;
@@ -130,6 +146,16 @@ auto WithCodec(DType dtype, Visit visit) {
       return visit(PlainNumber<uint64_t>());
     case DType::kBool:
       return visit(PlainNumber<uint8_t>());  // what is neither 0 nor 1 has to show
+    case DType::kF8E8M0:
+    case DType::kF4E2M1x2:
+    case DType::kI4x2:
+    case DType::kF8E4M3Fnuz:
+    case DType::kF8E5M2Fnuz:
+      return visit(PlainNumber<uint8_t>());  // opaque ones: their bits
+    case DType::kC64:
+      return visit(PlainNumber<uint64_t>());
+    case DType::kC128:
+      return visit(PairNumber());
   }
   SLUICE_CHECK(false, "unknown dtype");
 }

@@ -68,6 +68,15 @@ struct Plain {
   static Unit Encode(uint32_t value) { return static_cast<Unit>(static_cast<int32_t>(value)); }
 };
 
+// A number of 64 bits, and its complement: see PairNumber of element.h.
+struct Pair {
+  struct Unit {
+    uint64_t number;
+    uint64_t complement;
+  };
+  static Unit Encode(uint32_t value) { return {value, ~uint64_t{value}}; }
+};
+
 // A loop that the compiler can vectorise: the modulus is a constant and nothing is carried over.
 template <typename Encoder, uint32_t Modulus>
 void EncodeRun(const uint32_t* hashes, int64_t count, std::byte* dst) {
@@ -110,11 +119,18 @@ uint32_t FillModulus(DType dtype) {
     case DType::kI32:
     case DType::kU64:
     case DType::kU32:
+    case DType::kC64:
+    case DType::kC128:
       return 65521;
     case DType::kF16:
       return 2039;
     case DType::kBF16:
     case DType::kU8:
+    case DType::kF8E8M0:
+    case DType::kF4E2M1x2:
+    case DType::kI4x2:
+    case DType::kF8E4M3Fnuz:
+    case DType::kF8E5M2Fnuz:
       return 251;
     case DType::kI8:
     case DType::kI16:
@@ -224,7 +240,16 @@ Filler::EncodeFunction Filler::Choose(DType dtype, uint32_t modulus) {
     case DType::kU64:
       return ChooseModulus<Plain<uint64_t>>(modulus);
     case DType::kBool:
+    case DType::kF8E8M0:
+    case DType::kF4E2M1x2:
+    case DType::kI4x2:
+    case DType::kF8E4M3Fnuz:
+    case DType::kF8E5M2Fnuz:
       return ChooseModulus<Plain<uint8_t>>(modulus);
+    case DType::kC64:
+      return ChooseModulus<Plain<uint64_t>>(modulus);
+    case DType::kC128:
+      return ChooseModulus<Pair>(modulus);
   }
   return nullptr;
 }

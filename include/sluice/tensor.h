@@ -16,7 +16,8 @@ namespace sluice {
 // Tensors have 1 to this many dimensions.
 inline constexpr int kMaxTensorDims = 8;
 
-// Values travel between ranks: new ones come at the end. A bool is one byte, 0 or 1.
+// Values travel between ranks: new ones come at the end. A bool is one byte, 0 or 1. Those from
+// kF8E8M0 on are opaque: they move as they are, and are neither cast nor reduced.
 enum class DType : uint8_t {
   kF64,
   kF32,
@@ -33,6 +34,13 @@ enum class DType : uint8_t {
   kU32,
   kU64,
   kBool,
+  kF8E8M0,      // OCP MX's scale: an exponent
+  kF4E2M1x2,    // two OCP MX floats of four bits: an element is a byte, as PyTorch counts them
+  kI4x2,        // two integers of four bits
+  kF8E4M3Fnuz,  // of AMD and Graphcore: one zero, no infinity
+  kF8E5M2Fnuz,
+  kC64,   // two f32: real, imaginary
+  kC128,  // two f64
 };
 
 // Bytes of one element.

@@ -318,6 +318,13 @@ const Folds* FoldsOf(const Reductions& reductions, DType dtype) {
     case DType::kU64:
       return &reductions.u64;
     case DType::kBool:
+    case DType::kF8E8M0:
+    case DType::kF4E2M1x2:
+    case DType::kI4x2:
+    case DType::kF8E4M3Fnuz:
+    case DType::kF8E5M2Fnuz:
+    case DType::kC64:
+    case DType::kC128:
       return nullptr;
   }
   return nullptr;
@@ -365,6 +372,13 @@ DivideRow DivisionOf(const Reductions& reductions, DType dtype) {
     case DType::kU64:
       return &DivideIntegers<uint64_t>;
     case DType::kBool:
+    case DType::kF8E8M0:
+    case DType::kF4E2M1x2:
+    case DType::kI4x2:
+    case DType::kF8E4M3Fnuz:
+    case DType::kF8E5M2Fnuz:
+    case DType::kC64:
+    case DType::kC128:
       return nullptr;
   }
   return nullptr;

@@ -16,7 +16,8 @@ namespace sluice {
 //
 // Types of 8 and 16 bits are computed in f32. Floats: a NaN on either side gives NaN, and any NaN
 // that results is quiet, positive and without payload. The ops kMax and kMin keep dst of equal
-// values, also of zeros. Integers wrap, and divide toward zero. There is no reduction of bool.
+// values, also of zeros. Integers wrap, and divide toward zero. There is none of bool, and of
+// opaque types.
 struct Reduction {
   ReduceOp op = ReduceOp::kSum;
   DType dtype = DType::kF32;

@@ -13,8 +13,8 @@ constexpr int kRanksMax = 1 << kRankBits;
 absl::Status ValidateSide(const Layout& layout, absl::Span<const int64_t> shape, int job_ranks) {
   if (absl::Status status = ValidateLayout(layout, shape); !status.ok()) return status;
   if (MaxRank(layout) >= job_ranks) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "rank ", MaxRank(layout), " is outside the job's ranks 0..", job_ranks - 1));
+    return absl::InvalidArgumentError(
+        absl::StrCat("rank ", MaxRank(layout), " is outside the job's ranks 0..", job_ranks - 1));
   }
   return absl::OkStatus();
 }
@@ -30,17 +30,18 @@ absl::Status ValidateTarget(const Layout& layout, absl::Span<const int64_t> shap
   return absl::OkStatus();
 }
 
-// Contributions of bool are a question of "and" or "or", which no reduction names.
+// Contributions of bool are a question of "and" or "or", which no reduction names. What opaque
+// elements mean is not known here.
 absl::Status ValidateSource(const TensorTransfer& tensor, int job_ranks) {
   if (absl::Status status = ValidateSide(tensor.src, tensor.shape, job_ranks); !status.ok()) {
     return status;
   }
-  if (tensor.src_dtype != DType::kBool) return absl::OkStatus();
+  if (ReductionExists(tensor.src_dtype)) return absl::OkStatus();
   for (size_t m = 0; m < tensor.src.placements.size(); ++m) {
     if (tensor.src.placements[m].kind != Placement::Kind::kPartial) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("placement ", PlacementName(tensor.src.placements[m]), " of mesh dimension ",
-                     m, ": there is no reduction of bool"));
+                     m, ": there is no reduction of ", DTypeName(tensor.src_dtype)));
   }
   return absl::OkStatus();
 }

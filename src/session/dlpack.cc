@@ -15,7 +15,11 @@ namespace {
 // Newer codes than Debian's header has, of DLPack 1.1.
 constexpr uint8_t kBoolCode = 6;
 constexpr uint8_t kF8E4M3Code = 10;  // kDLFloat8_e4m3fn
+constexpr uint8_t kF8E4M3FnuzCode = 11;
 constexpr uint8_t kF8E5M2Code = 12;  // kDLFloat8_e5m2
+constexpr uint8_t kF8E5M2FnuzCode = 13;
+constexpr uint8_t kF8E8M0Code = 14;  // kDLFloat8_e8m0fnu
+constexpr uint8_t kF4E2M1Code = 17;  // kDLFloat4_e2m1fn
 
 uint8_t CodeOf(DType dtype) {
   switch (dtype) {
@@ -41,6 +45,19 @@ uint8_t CodeOf(DType dtype) {
       return kDLUInt;
     case DType::kBool:
       return kBoolCode;
+    case DType::kF8E8M0:
+      return kF8E8M0Code;
+    case DType::kF4E2M1x2:
+      return kF4E2M1Code;
+    case DType::kF8E4M3Fnuz:
+      return kF8E4M3FnuzCode;
+    case DType::kF8E5M2Fnuz:
+      return kF8E5M2FnuzCode;
+    case DType::kC64:
+    case DType::kC128:
+      return kDLComplex;
+    case DType::kI4x2:
+      return kDLInt;
   }
   return kDLOpaqueHandle;
 }
@@ -73,7 +90,10 @@ absl::StatusOr<DLManagedTensor*> ToDLPack(Lease* lease, int64_t item) {
   tensor.data = view.data;
   tensor.device = {static_cast<DLDeviceType>(view.device), view.device_ordinal};
   tensor.ndim = static_cast<int32_t>(view.shape.size());
-  tensor.dtype = {CodeOf(view.dtype), static_cast<uint8_t>(8 * DTypeBytes(view.dtype)), 1};
+  const bool halves = view.dtype == DType::kF4E2M1x2 || view.dtype == DType::kI4x2;
+  const auto bits = static_cast<uint8_t>(8 * DTypeBytes(view.dtype));
+  tensor.dtype = {CodeOf(view.dtype), static_cast<uint8_t>(halves ? bits / 2 : bits),
+                  static_cast<uint16_t>(halves ? 2 : 1)};
   tensor.shape = exported->view.shape.data();
   tensor.strides = exported->strides.data();
   tensor.byte_offset = 0;

@@ -8,7 +8,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "storage/quoted.h"
-#include "tensor/check.h"
 
 namespace sluice {
 namespace {
@@ -21,7 +20,7 @@ struct ElementInfo {
   absl::string_view npy_descr;  // https://numpy.org/doc/stable/reference/arrays.interface.html
 };
 
-constexpr std::array<ElementInfo, 17> kElements = {{
+constexpr std::array<ElementInfo, 19> kElements = {{
     {ElementType::kBool, 1, "bool", "BOOL", "|b1"},
     {ElementType::kU8, 1, "u8", "U8", "|u1"},
     {ElementType::kI8, 1, "i8", "I8", "|i1"},
@@ -39,6 +38,8 @@ constexpr std::array<ElementInfo, 17> kElements = {{
     {ElementType::kF64, 8, "f64", "F64", "<f8"},
     {ElementType::kI64, 8, "i64", "I64", "<i8"},
     {ElementType::kU64, 8, "u64", "U64", "<u8"},
+    {ElementType::kF8E4M3Fnuz, 1, "f8e4m3fnuz", "F8_E4M3FNUZ", ""},
+    {ElementType::kF8E5M2Fnuz, 1, "f8e5m2fnuz", "F8_E5M2FNUZ", ""},
 }};
 
 const ElementInfo& InfoOf(ElementType type) { return kElements[static_cast<size_t>(type)]; }
@@ -60,10 +61,9 @@ std::optional<DType> DTypeOf(ElementType type) {
   return dtype.ok() ? std::optional<DType>(*dtype) : std::nullopt;
 }
 
-ElementType ElementTypeOf(DType dtype) {
+std::optional<ElementType> ElementTypeOf(DType dtype) {
   const absl::StatusOr<ElementType> type = ParseElementType(DTypeName(dtype));
-  SLUICE_CHECK(type.ok(), "a dtype that no file can name");
-  return *type;
+  return type.ok() ? std::optional<ElementType>(*type) : std::nullopt;
 }
 
 absl::StatusOr<ElementType> ParseElementType(absl::string_view text) {

@@ -29,7 +29,9 @@ enum class ElementType : uint8_t {
   kC64,
   kF64,
   kI64,
-  kU64
+  kU64,
+  kF8E4M3Fnuz,
+  kF8E5M2Fnuz
 };
 
 // Bytes of one element.
@@ -47,7 +49,8 @@ absl::string_view NpyDescr(ElementType type);
 // The type that this library computes with, if there is one.
 std::optional<DType> DTypeOf(ElementType type);
 
-ElementType ElementTypeOf(DType dtype);
+// The type as files name it, if they can: none has half a byte, or 16 bytes.
+std::optional<ElementType> ElementTypeOf(DType dtype);
 
 // Reads a short name or a safetensors name. InvalidArgument quotes the text that is neither.
 absl::StatusOr<ElementType> ParseElementType(absl::string_view text);

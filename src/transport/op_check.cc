@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "sluice/fabric.h"
 #include "sluice/tensor.h"
+#include "tensor/cast.h"
 #include "tensor/check.h"
 
 namespace sluice {
@@ -30,7 +31,7 @@ void CheckFold(const TransportOp& op, int rank, int size) {
   const Fold& fold = *op.fold;
   const auto element_bytes = static_cast<size_t>(DTypeBytes(fold.dtype));
   SLUICE_CHECK(op.kind == TransportOp::Kind::kReceive, "only a receive folds");
-  SLUICE_CHECK(fold.dtype != DType::kBool, "elements of this type are not reduced");
+  SLUICE_CHECK(ReductionExists(fold.dtype), "elements of this type are not reduced");
   SLUICE_CHECK(op.bytes % element_bytes == 0, "the fold has half an element");
   SLUICE_CHECK(op.row_bytes % element_bytes == 0, "a row ends inside an element");
   SLUICE_CHECK(fold.sources.size() >= 2, "there is nothing to fold");

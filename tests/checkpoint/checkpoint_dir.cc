@@ -90,7 +90,7 @@ void CheckpointDir::Write(const std::vector<TensorTransfer>& tensors, int files,
     std::vector<size_t> numbers;
     for (size_t t = static_cast<size_t>(file); t < tensors.size();
          t += static_cast<size_t>(files)) {
-      specs.push_back({tensors[t].name, ElementTypeOf(tensors[t].src_dtype), tensors[t].shape});
+      specs.push_back({tensors[t].name, *ElementTypeOf(tensors[t].src_dtype), tensors[t].shape});
       numbers.push_back(t);
       index.tensors.push_back({tensors[t].name, file});
     }

@@ -229,8 +229,8 @@ TEST(PixelBoxesTest, AreAtMostFive) {
 }
 
 TEST(NormalizationExistsTest, FromFiveTypesToThree) {
-  for (int from = 0; from <= static_cast<int>(DType::kBool); ++from) {
-    for (int to = 0; to <= static_cast<int>(DType::kBool); ++to) {
+  for (int from = 0; from <= static_cast<int>(DType::kC128); ++from) {
+    for (int to = 0; to <= static_cast<int>(DType::kC128); ++to) {
       const auto src = static_cast<DType>(from);
       const auto dst = static_cast<DType>(to);
       const bool expected =

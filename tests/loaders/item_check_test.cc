@@ -56,7 +56,7 @@ TEST_F(ItemCheckTest, PlainBytes) {
 TEST_P(ItemCheckTest, AfterATransform) {
   const auto contents = Make(GetParam());
   const ItemTransform& transform = *options_.transform;
-  const ElementType type = ElementTypeOf(transform.src);
+  const ElementType type = *ElementTypeOf(transform.src);
   std::vector<std::byte> item(static_cast<size_t>(options_.item_bytes));
   contents->FillOf(type).FillItem(1, 0, absl::MakeSpan(item));
   const auto dst_bytes = static_cast<size_t>(DTypeBytes(transform.dst));

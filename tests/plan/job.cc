@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "oracle/random_layout.h"
+#include "tensor/cast.h"
 #include "tensor/check.h"
 
 namespace sluice::oracle {
@@ -55,10 +56,12 @@ int64_t RandomBucketBytes(Dice* dice) {
 }
 
 const std::vector<DType>& AllDTypes() {
-  static const auto* const kAll =
-      new std::vector<DType>{DType::kF64,    DType::kF32, DType::kF16, DType::kBF16, DType::kF8E4M3,
-                             DType::kF8E5M2, DType::kI64, DType::kI32, DType::kI8,   DType::kU8,
-                             DType::kI16,    DType::kU16, DType::kU32, DType::kU64,  DType::kBool};
+  static const auto* const kAll = new std::vector<DType>{
+      DType::kF64,    DType::kF32,      DType::kF16,  DType::kBF16,       DType::kF8E4M3,
+      DType::kF8E5M2, DType::kI64,      DType::kI32,  DType::kI8,         DType::kU8,
+      DType::kI16,    DType::kU16,      DType::kU32,  DType::kU64,        DType::kBool,
+      DType::kF8E8M0, DType::kF4E2M1x2, DType::kI4x2, DType::kF8E4M3Fnuz, DType::kF8E5M2Fnuz,
+      DType::kC64,    DType::kC128};
   return *kAll;
 }
 
@@ -72,11 +75,12 @@ void RandomDTypes(Dice* dice, const std::vector<DType>& dtypes, TensorTransfer* 
   tensor->dst_dtype = dice->Pick(floating);
 }
 
-Layout RandomLayout(Dice* dice, const Mesh& mesh, absl::Span<const int64_t> shape) {
+Layout RandomLayout(Dice* dice, const Mesh& mesh, absl::Span<const int64_t> shape,
+                    bool may_be_slice = true) {
   Layout layout;
   layout.mesh = mesh;
   layout.placements = RandomPlacements(dice, mesh, static_cast<int>(shape.size()));
-  RandomSlice(dice, shape, &layout);
+  if (may_be_slice) RandomSlice(dice, shape, &layout);
   layout.order = RandomOrder(dice, mesh);
   return layout;
 }
@@ -135,7 +139,7 @@ Job RandomJob(uint64_t seed) {
     RandomDTypes(&dice, AllDTypes(), &tensor);
     tensor.src = RandomLayout(&dice, src_mesh, tensor.shape);
     tensor.dst = RandomLayout(&dice, dst_mesh, tensor.shape);
-    const bool reducible = tensor.src_dtype != DType::kBool;
+    const bool reducible = ReductionExists(tensor.src_dtype);
     if (dice.Chance(40) && reducible) MakePartial(&dice, 50, &tensor.src);
     if (dice.Chance(30)) Replicate(&dice, 60, &tensor.dst);
     if (windows) tensor.window = dice.Pick<int>({0, 1, 2, kMaxWindow});
@@ -168,8 +172,9 @@ Job RandomLargeJob(uint64_t seed) {
     tensor.shape = dice.Pick<std::vector<int64_t>>(
         {{60000}, {300, 200}, {7, 9000}, {1300, 47}, {20, 30, 100}, {3, 4, 5, 1000}, {21000}});
     RandomDTypes(&dice, {DType::kF64, DType::kI64, DType::kF32, DType::kBF16}, &tensor);
-    tensor.src = RandomLayout(&dice, src_mesh, tensor.shape);
-    tensor.dst = RandomLayout(&dice, dst_mesh, tensor.shape);
+    const bool slices = dice.Chance(10);  // of which few parts are large enough to be passed on
+    tensor.src = RandomLayout(&dice, src_mesh, tensor.shape, slices);
+    tensor.dst = RandomLayout(&dice, dst_mesh, tensor.shape, slices);
     Replicate(&dice, 50, &tensor.src);
     Replicate(&dice, fans_out ? 90 : 50, &tensor.dst);
     if (dice.Chance(35)) MakePartial(&dice, 60, &tensor.src);

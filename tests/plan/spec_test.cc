@@ -95,14 +95,16 @@ TEST(ValidateSpecTest, TakesPartialSources) {
   }
 }
 
-TEST(ValidateSpecTest, PartialSourcesOfBool) {
+TEST(ValidateSpecTest, PartialSourcesOfWhatIsNotReduced) {
   TensorTransfer tensor = GoodTensor("");
-  tensor.src_dtype = tensor.dst_dtype = DType::kBool;
-  for (const char* placement : {"P(sum)", "P(avg)", "P(max)", "P(min)", "P(product)"}) {
-    tensor.src = MakeLayout({2}, {0, 1}, placement);
-    ExpectRefused(tensor, placement);
-    ExpectRefused(tensor, "source");
-    ExpectRefused(tensor, "no reduction of bool");
+  for (const DType dtype : {DType::kF8E8M0, DType::kC64, DType::kC128, DType::kBool}) {
+    tensor.src_dtype = tensor.dst_dtype = dtype;
+    for (const char* placement : {"P(sum)", "P(avg)", "P(max)", "P(min)", "P(product)"}) {
+      tensor.src = MakeLayout({2}, {0, 1}, placement);
+      ExpectRefused(tensor, placement);
+      ExpectRefused(tensor, "source");
+      ExpectRefused(tensor, absl::StrCat("no reduction of ", DTypeName(dtype)));
+    }
   }
   // As for targets: nothing to reduce, and yet no meaning.
   tensor.src = MakeLayout({2, 1}, {0, 1}, "S(0),P(max)");
@@ -111,8 +113,11 @@ TEST(ValidateSpecTest, PartialSourcesOfBool) {
 
 constexpr DType kFloating[] = {DType::kF64,  DType::kF32,    DType::kF16,
                                DType::kBF16, DType::kF8E4M3, DType::kF8E5M2};
-constexpr DType kIntegers[] = {DType::kI64, DType::kI32, DType::kI8,  DType::kU8,  DType::kI16,
-                               DType::kU16, DType::kU32, DType::kU64, DType::kBool};
+constexpr DType kIntegers[] = {
+    DType::kI64,        DType::kI32,        DType::kI8,       DType::kU8,
+    DType::kI16,        DType::kU16,        DType::kU32,      DType::kU64,
+    DType::kBool,       DType::kF8E8M0,     DType::kF4E2M1x2, DType::kI4x2,
+    DType::kF8E4M3Fnuz, DType::kF8E5M2Fnuz, DType::kC64,      DType::kC128};
 
 void ExpectNoCast(DType from, DType to) {
   TensorTransfer tensor = GoodTensor("");

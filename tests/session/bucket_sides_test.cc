@@ -29,9 +29,10 @@ class OneTensor {
     StartOptions options;
     options.late_destinations = late;
     run_.Reset(1, options);
-    TensorView dst = ViewOf(transfer_->dst_needs()[0], dst_.data());
+    TensorView dst = ViewOf(rank, tensor.dst, tensor.dst_dtype, dst_.data());
     if (late) dst.data = nullptr;
-    const absl::Status status = run_.Bind({ViewOf(transfer_->src_needs()[0], src_.data())}, {dst});
+    const TensorView src = ViewOf(rank, tensor.src, tensor.src_dtype, src_.data());
+    const absl::Status status = run_.Bind({src}, {dst});
     SLUICE_CHECK(status.ok(), "a test's views are good");
     run_.Release();
   }
@@ -49,8 +50,8 @@ class OneTensor {
     transfer_->memory = memory;
     return {transfer_.get(), &events_};
   }
-  static TensorView ViewOf(const ViewNeed& need, void* data) {
-    return DenseView(data, need.shape, need.dtype);
+  TensorView ViewOf(int rank, const Layout& layout, DType dtype, void* data) const {
+    return DenseView(data, *LocalShape(layout, transfer_->spec().tensors[0].shape, rank), dtype);
   }
 
   std::unique_ptr<CompiledTransfer> transfer_;

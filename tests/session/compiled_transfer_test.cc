@@ -1,6 +1,8 @@
 // What the runs of a transfer need to know of its plan.
 #include "session/transfer/compiled_transfer.h"
 
+#include <array>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -38,16 +40,25 @@ TEST(CompiledTransferTest, WindowsAreRangesOfBuckets) {
   EXPECT_THAT(transfer->tensor_chunks(), ElementsAre(2, 1, 0));
 }
 
-TEST(CompiledTransferTest, NeedsAreOfThisRanksLocalTensors) {
+TEST(CompiledTransferTest, PartsAreOfThisRanksLocalTensors) {
   TensorTransfer tensor = FromZeroToOne("a", {4, 6});
   tensor.dst = MakeLayout({2}, {0, 1}, "S(1)");
   tensor.dst_dtype = DType::kBF16;
   const auto transfer = PlanFor(1, {tensor});
   EXPECT_THAT(transfer->names(), ElementsAre("a"));
-  EXPECT_THAT(transfer->src_needs()[0].shape, ElementsAre(0, 0));
-  EXPECT_EQ(transfer->src_needs()[0].dtype, DType::kF32);
-  EXPECT_THAT(transfer->dst_needs()[0].shape, ElementsAre(4, 3));
-  EXPECT_EQ(transfer->dst_needs()[0].dtype, DType::kBF16);
+  const TensorParts& parts = transfer->parts();
+  ASSERT_EQ(parts.parts(), 1u);
+  EXPECT_FALSE(parts.Holds(0, false));
+  EXPECT_TRUE(parts.Holds(0, true));
+  std::array<uint16_t, 12> memory{};
+  const auto bind = [&](bool is_dst, std::vector<int64_t> shape, DType dtype) {
+    BoundView bound;
+    return parts.Bind(0, is_dst, DenseView(memory.data(), shape, dtype), {}, {&bound, 1}).code();
+  };
+  EXPECT_EQ(bind(true, {4, 3}, DType::kBF16), absl::StatusCode::kOk);
+  EXPECT_EQ(bind(true, {4, 6}, DType::kBF16), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(bind(true, {4, 3}, DType::kF32), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(bind(false, {9, 9}, DType::kF64), absl::StatusCode::kOk) << "it has no source";
 }
 
 TEST(CompiledTransferTest, NumbersCountBytesOnceAtEachEnd) {

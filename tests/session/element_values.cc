@@ -19,7 +19,9 @@ uint64_t Hash(uint64_t tensor, uint64_t round, uint64_t contribution, int64_t fl
   return z ^ (z >> 33);
 }
 
-uint64_t Bits(DType dtype, uint64_t hash) { return hash >> (64 - 8 * DTypeBytes(dtype)); }
+uint64_t Bits(DType dtype, uint64_t hash) {
+  return hash >> (64 - 8 * std::min<int64_t>(8, DTypeBytes(dtype)));
+}
 
 bool IsFloat(DType dtype) { return dtype <= DType::kF8E5M2; }
 

@@ -1,12 +1,15 @@
 // What the elements of a tensor hold in a test, on both sides of a transfer. They are made anew
 // from a round number, and reduced and cast by oracles that share no code with the library.
 //
-// Elements are codes: their bytes as a little-endian number.
+// Elements are codes: their bytes as a little-endian number. Of elements with 16 bytes the code is
+// the first half, and the second half is its complement: see CodeBytes.
 #ifndef SLUICE_TESTS_SESSION_ELEMENT_VALUES_H_
 #define SLUICE_TESTS_SESSION_ELEMENT_VALUES_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 #include "sluice/transfer.h"
@@ -20,6 +23,14 @@ struct Likeness {
   // there is none. Neither of the two is repeated.
   int slid = -1;
 };
+
+// The bytes of an element; the first DTypeBytes of them count.
+inline std::array<std::byte, 16> CodeBytes(uint64_t code) {
+  const std::array<uint64_t, 2> halves = {code, ~code};
+  std::array<std::byte, 16> bytes;
+  std::memcpy(bytes.data(), halves.data(), bytes.size());
+  return bytes;
+}
 
 class ElementValues {
  public:

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "oracle/random_layout.h"
+#include "tensor/cast.h"
 #include "tensor/check.h"
 
 namespace sluice::session_test {
@@ -31,10 +32,12 @@ Layout RandomLayout(oracle::Dice* dice, int size, int dims) {
 
 // Equal ones, or any pair of floating ones.
 void PickDTypes(oracle::Dice* dice, TensorTransfer* tensor) {
-  const std::vector<DType> all = {DType::kF64,    DType::kF32,    DType::kF16, DType::kBF16,
-                                  DType::kF8E4M3, DType::kF8E5M2, DType::kI64, DType::kI32,
-                                  DType::kI8,     DType::kU8,     DType::kI16, DType::kU16,
-                                  DType::kU32,    DType::kU64,    DType::kBool};
+  const std::vector<DType> all = {
+      DType::kF64,    DType::kF32,      DType::kF16,  DType::kBF16,       DType::kF8E4M3,
+      DType::kF8E5M2, DType::kI64,      DType::kI32,  DType::kI8,         DType::kU8,
+      DType::kI16,    DType::kU16,      DType::kU32,  DType::kU64,        DType::kBool,
+      DType::kF8E8M0, DType::kF4E2M1x2, DType::kI4x2, DType::kF8E4M3Fnuz, DType::kF8E5M2Fnuz,
+      DType::kC64,    DType::kC128};
   const std::vector<DType> floats(all.begin(), all.begin() + 6);
   if (dice->Chance(50)) {
     tensor->src_dtype = dice->Pick(floats);
@@ -67,8 +70,8 @@ TensorTransfer RandomTensor(oracle::Dice* dice, int size, int64_t bucket_bytes) 
   tensor.src = RandomLayout(dice, size, dims);
   tensor.dst = RandomLayout(dice, size, dims);
   PickDTypes(dice, &tensor);
-  // A reduction over n mesh dimensions needs buckets of 8 * (n + 1) bytes. Of bool there is none.
-  if (partial && tensor.src_dtype != DType::kBool) {
+  // A reduction over n mesh dimensions needs buckets of 8 * (n + 1) bytes. Some types have none.
+  if (partial && ReductionExists(tensor.src_dtype)) {
     AddPartial(dice, static_cast<int>(std::min<int64_t>(4, bucket_bytes / 8 - 1)), &tensor.src);
   }
   return tensor;

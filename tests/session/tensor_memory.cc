@@ -160,7 +160,7 @@ std::vector<std::byte> TensorMemory::Image(uint64_t round, bool with_values) con
   for (size_t i = 0; i < flat_.size(); ++i) {
     const uint64_t value = side_ == Side::kSource ? values_.Source(round, flat_[i], contribution_)
                                                   : values_.Target(round, flat_[i]);
-    std::memcpy(image.data() + offset_[i], &value, element_bytes_);
+    std::memcpy(image.data() + offset_[i], CodeBytes(value).data(), element_bytes_);
   }
   return image;
 }
@@ -182,8 +182,9 @@ std::string TensorMemory::Difference(uint64_t round) const {
     const auto bytes = static_cast<ptrdiff_t>(element_bytes_);
     if (std::equal(image.begin() + at, image.begin() + at + bytes, buffer.begin() + at)) continue;
     uint64_t is = 0, should_be = 0;
-    std::memcpy(&is, buffer.data() + at, element_bytes_);
-    std::memcpy(&should_be, image.data() + at, element_bytes_);
+    const size_t shown = std::min(element_bytes_, sizeof(is));
+    std::memcpy(&is, buffer.data() + at, shown);
+    std::memcpy(&should_be, image.data() + at, shown);
     return absl::StrCat("element ", flat_[i], " is ", absl::Hex(is), " and should be ",
                         absl::Hex(should_be));
   }

@@ -190,7 +190,7 @@ TEST(SafetensorsTest, WhatIsLegalAndUnknownConcernsItsTensorAlone) {
   const Unreadable cases[] = {
       {R"({"a":{"dtype":"F4","shape":[6],"data_offsets":[0,3]}})", 3, "unknown dtype \"F4\""},
       {R"({"a":{"dtype":"F6_E2M3","shape":[4],"data_offsets":[0,3]}})", 3, "\"F6_E2M3\""},
-      {R"({"a":{"dtype":"F8_E4M3FNUZ","shape":[3],"data_offsets":[0,3]}})", 3, "F8_E4M3FNUZ"},
+      {R"({"a":{"dtype":"F6_E3M2","shape":[4],"data_offsets":[0,3]}})", 3, "\"F6_E3M2\""},
       {R"({"a":{"dtype":"U8","shape":[1,1,1,1,1,1,1,1,3],"data_offsets":[0,3]}})", 3,
        "more than 8 dimensions"},
       {R"({"a":{"dtype":"U8","shape":[3],"data_offsets":[0,3],"x":1,"y":[[[[[{}]]]]]}})", 3, ""},

@@ -39,6 +39,13 @@ constexpr Known kKnown[] = {
     {DType::kU32, 4, "u32", "U32"},
     {DType::kU64, 8, "u64", "U64"},
     {DType::kBool, 1, "bool", "BOOL"},
+    {DType::kF8E8M0, 1, "f8e8m0", "F8_E8M0"},
+    {DType::kF4E2M1x2, 1, "f4e2m1x2", "F4_E2M1_X2"},
+    {DType::kI4x2, 1, "i4x2", "I4_X2"},
+    {DType::kF8E4M3Fnuz, 1, "f8e4m3fnuz", "F8_E4M3FNUZ"},
+    {DType::kF8E5M2Fnuz, 1, "f8e5m2fnuz", "F8_E5M2FNUZ"},
+    {DType::kC64, 8, "c64", "C64"},
+    {DType::kC128, 16, "c128", "C128"},
 };
 
 TEST(DTypeTest, BytesAndNames) {
@@ -48,7 +55,7 @@ TEST(DTypeTest, BytesAndNames) {
     EXPECT_EQ(DTypeName(known.dtype), known.name);
     names.insert(DTypeName(known.dtype));
   }
-  EXPECT_EQ(names.size(), 15u);
+  EXPECT_EQ(names.size(), 22u);
 }
 
 // They are part of what ranks compare and of what is written down.
@@ -70,7 +77,7 @@ TEST(DTypeTest, BothSpellingsAreRead) {
 
 TEST(DTypeTest, OtherTextsAreQuoted) {
   for (const char* text : {"f33", "float32", "bf", "bf160", "Bool", "u128", "U6", "i161", "f8",
-                           "F8_E4", " f32", "f32 ", "f3", "F8_E4M3FN"}) {
+                           "F8_E4", "F4", " f32", "f32 ", "f3", "F8_E4M3FN"}) {
     const auto parsed = ParseDType(text);
     ASSERT_EQ(parsed.status().code(), absl::StatusCode::kInvalidArgument) << text;
     EXPECT_THAT(std::string(parsed.status().message()), HasSubstr(text));

@@ -56,6 +56,7 @@ TEST(OpCheckDeathTest, RefusesFoldsThatCannotBe) {
   EXPECT_DEATH(Folding().Check({.name = "mpi"}), "does not fold");
   ExpectDeath("only a receive", [](Folding* f) { f->op.kind = TransportOp::Kind::kSend; });
   ExpectDeath("not reduced", [](Folding* f) { f->fold.dtype = DType::kBool; });
+  ExpectDeath("not reduced", [](Folding* f) { f->fold.dtype = DType::kC64; });
   ExpectDeath("half an element", [](Folding* f) { f->op.bytes = 118; });
   ExpectDeath("inside an element", [](Folding* f) { f->op.row_bytes = 6; });
   ExpectDeath("nothing to fold", [](Folding* f) { f->sources.resize(1); });

@@ -16,9 +16,12 @@
 namespace sluice::bench {
 namespace {
 
-constexpr DType kAll[] = {DType::kF64,    DType::kF32, DType::kF16, DType::kBF16, DType::kF8E4M3,
-                          DType::kF8E5M2, DType::kI64, DType::kI32, DType::kI8,   DType::kU8,
-                          DType::kI16,    DType::kU16, DType::kU32, DType::kU64,  DType::kBool};
+constexpr DType kAll[] = {DType::kF64,      DType::kF32,    DType::kF16,        DType::kBF16,
+                          DType::kF8E4M3,   DType::kF8E5M2, DType::kI64,        DType::kI32,
+                          DType::kI8,       DType::kU8,     DType::kI16,        DType::kU16,
+                          DType::kU32,      DType::kU64,    DType::kBool,       DType::kF8E8M0,
+                          DType::kF4E2M1x2, DType::kI4x2,   DType::kF8E4M3Fnuz, DType::kF8E5M2Fnuz,
+                          DType::kC64,      DType::kC128};
 
 LocalPart Part(const std::vector<int64_t>& shape, const char* placements, int rank) {
   const Layout layout{*Mesh::Create({2}, {0, 1}), *ParsePlacements(placements)};

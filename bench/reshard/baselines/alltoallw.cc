@@ -20,6 +20,8 @@ MPI_Datatype ElementType(int64_t bytes) {
       return MPI_UINT16_T;
     case 4:
       return MPI_UINT32_T;
+    case 16:
+      return MPI_C_DOUBLE_COMPLEX;
     case 8:
       return MPI_UINT64_T;
     default:

@@ -145,6 +145,13 @@ SLUICE_HOST_DEVICE void Reduce(const CudaReduction& piece, uint32_t first, uint3
     case DType::kU64:
       return ReduceAs<WholeElement<uint64_t>>(piece, first, step);
     case DType::kBool:
+    case DType::kF8E8M0:
+    case DType::kF4E2M1x2:
+    case DType::kI4x2:
+    case DType::kF8E4M3Fnuz:
+    case DType::kF8E5M2Fnuz:
+    case DType::kC64:
+    case DType::kC128:
       return;  // there is none
   }
 }

@@ -7,7 +7,7 @@
 
 namespace sluice {
 
-inline constexpr DType kLastDType = DType::kBool;
+inline constexpr DType kLastDType = DType::kC128;
 inline constexpr Placement::Kind kLastPlacement = Placement::Kind::kPartial;
 inline constexpr ReduceOp kLastOp = ReduceOp::kProduct;
 

@@ -4,6 +4,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "session/checkpoint/checkpoint_limits.h"
+#include "storage/element_type.h"
 #include "tensor/stable_hash.h"
 
 namespace sluice {
@@ -30,6 +31,11 @@ absl::Status CheckTensors(absl::Span<const CheckpointTensor> tensors) {
     if (tensor.name.empty()) return absl::InvalidArgumentError("a tensor has no name");
     if (!names.insert(tensor.name).second) {
       return absl::InvalidArgumentError(absl::StrCat("tensor '", tensor.name, "' is there twice"));
+    }
+    if (!ElementTypeOf(FileDTypeOf(tensor))) {
+      return absl::InvalidArgumentError(absl::StrCat("tensor '", tensor.name,
+                                                     "': no file of safetensors has elements of ",
+                                                     DTypeName(FileDTypeOf(tensor))));
     }
     for (const Placement& placement : tensor.layout.placements) {
       if (placement.kind != Placement::Kind::kPartial) continue;

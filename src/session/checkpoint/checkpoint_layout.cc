@@ -56,7 +56,7 @@ absl::StatusOr<CheckpointFileLayout> LayOutCheckpoint(absl::Span<const Checkpoin
     std::vector<SafetensorsSpec> specs;
     for (; next < tensors.size() && file_of[next] == file; ++next) {
       const CheckpointTensor& tensor = tensors[next];
-      specs.push_back({tensor.name, ElementTypeOf(FileDTypeOf(tensor)), tensor.shape});
+      specs.push_back({tensor.name, *ElementTypeOf(FileDTypeOf(tensor)), tensor.shape});
       index.tensors.push_back({tensor.name, file});
       index.total_bytes += BytesOf(tensor);
     }

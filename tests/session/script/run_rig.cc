@@ -93,12 +93,14 @@ void RunRig::AddTensor(ScriptWords& words) {
   spec_.tensors.push_back(std::move(tensor));
 }
 
-TensorView RunRig::Allocate(const std::string& name, const ViewNeed& need) {
-  int64_t bytes = DTypeBytes(need.dtype);
-  for (const int64_t size : need.shape) bytes *= size;
+TensorView RunRig::Allocate(const std::string& name, const Layout& layout,
+                            const std::vector<int64_t>& whole, DType dtype) {
+  const std::vector<int64_t> shape = *LocalShape(layout, whole, rank_);
+  int64_t bytes = DTypeBytes(dtype);
+  for (const int64_t size : shape) bytes *= size;
   memory_.emplace_back(static_cast<size_t>(bytes));
   if (bytes > 0) log_.Name(memory_.back().data(), memory_.back().size(), name);
-  return DenseView(memory_.back().data(), need.shape, need.dtype);
+  return DenseView(memory_.back().data(), shape, dtype);
 }
 
 void RunRig::Plan(ScriptWords& words) {
@@ -119,10 +121,11 @@ void RunRig::Plan(ScriptWords& words) {
     log_.Write(absl::StrCat("not prepared: ", StatusText(prepared)));
     return;
   }
-  for (size_t t = 0; t < transfer->names().size(); ++t) {
-    const std::string name(transfer->names()[t]);
-    planned.src.push_back(Allocate(name + ".src", transfer->src_needs()[t]));
-    planned.dst.push_back(Allocate(name + ".dst", transfer->dst_needs()[t]));
+  for (const TensorTransfer& tensor : transfer->spec().tensors) {
+    planned.src.push_back(
+        Allocate(tensor.name + ".src", tensor.src, tensor.shape, tensor.src_dtype));
+    planned.dst.push_back(
+        Allocate(tensor.name + ".dst", tensor.dst, tensor.shape, tensor.dst_dtype));
   }
   plans_.push_back(std::move(planned));
 }

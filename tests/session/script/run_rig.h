@@ -60,7 +60,8 @@ class RunRig final : public ScriptRig {
   void Tell(deadlock::ScriptWords& words);
   void TellOldest();
   void TellReport(const TransferRun& run, const BucketId& id);
-  TensorView Allocate(const std::string& name, const ViewNeed& need);
+  TensorView Allocate(const std::string& name, const Layout& layout,
+                      const std::vector<int64_t>& whole, DType dtype);
   TransferRun* FindRun(const deadlock::ScriptWords& words);
   BucketId IdOf(const TransferRun& run, int bucket) const;
   bool EndRuns();
