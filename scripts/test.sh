@@ -6,12 +6,15 @@
 # one process.) Installs missing packages first. Ends with what was skipped, and why. With CI=true
 # it fails if more is skipped than scripts/may_skip.txt allows.
 # usage: test.sh [--thorough]
-# --thorough: the tests that try at random, or all of many cases, try several times as many.
+# --thorough: the tests that try at random, or all of many cases, try several times as many. Those
+# with a stand-in for a GPU run under the thread sanitizer, too.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 case ${1:-} in
-  '') ;;
-  --thorough) export SLUICE_TEST_THOROUGH=1 ;;
+  '') thread_tests=sluice_thread_tests thread_labels='^threads$' ;;
+  --thorough)
+    export SLUICE_TEST_THOROUGH=1
+    thread_tests=sluice_all_thread_tests thread_labels='threads$' ;;
   *) echo "usage: scripts/test.sh [--thorough]" >&2; exit 2 ;;
 esac
 at_once=$(($(nproc) + 1))  # many tests wait most of their time
@@ -31,7 +34,7 @@ fixed_addresses=()
 if setarch -R true 2>/dev/null; then fixed_addresses=(setarch -R); fi
 scripts/build.sh asan sluice_memory_tests
 "${fixed_addresses[@]}" ctest --preset asan-memory -j "$at_once" --output-junit tests.xml
-scripts/build.sh tsan sluice_thread_tests
-"${fixed_addresses[@]}" ctest --preset tsan -j "$at_once" -L threads --output-junit tests.xml
+scripts/build.sh tsan "$thread_tests"
+"${fixed_addresses[@]}" ctest --preset tsan -j "$at_once" -L "$thread_labels" --output-junit tests.xml
 scripts/skipped.py build/tests.xml build-asan/tests.xml build-tsan/tests.xml
 echo "All tests passed: release, with mpirun, from an install tree, model, random jobs, sanitizers."

@@ -17,9 +17,9 @@ inline constexpr bool kSanitized = __has_feature(address_sanitizer) ||  // NOLIN
 inline constexpr bool kSanitized = false;
 #endif
 
-// So many tries of `tries`: all, or an eighth under a sanitizer, at least one. What sanitizers look
-// for is in every kind of try; what differs from try to try is looked for without them.
-constexpr int Sampled(int tries) { return kSanitized ? std::max(1, tries / 8) : tries; }
+// So many tries of `tries`: all, or a sixteenth under a sanitizer, at least one. What sanitizers
+// look for is in every kind of try; what differs from try to try is looked for without them.
+constexpr int Sampled(int tries) { return kSanitized ? std::max(1, tries / 16) : tries; }
 
 // Whether tests take their time, as in `scripts/test.sh --thorough`.
 inline bool IsThorough() {
