@@ -4,6 +4,7 @@ Written from the definition of layouts alone (docs/architecture.md) and independ
 no interval arithmetic, no planner. Python 3 standard library only.
 """
 import functools
+import itertools
 import math
 
 from reshard_numbers import combine, rounded
@@ -111,11 +112,17 @@ def combined(op, values, dtype):
 
 def reduced(contributions, ops, dtype):
     """`contributions`: {coordinates in the Partial mesh dimensions: value}. Folds one dimension
-    after the other, left to right, in the order of the coordinates."""
-    for op in ops:
+    after the other, left to right, in the order of the coordinates. Neighbours with the same op
+    (sum, max or min) count as one."""
+    runs = [len(list(run)) for _, run in itertools.groupby(
+        range(len(ops)), lambda i: ops[i] if ops[i] in ("sum", "max", "min") else i)]
+    first = 0
+    for dims in runs:
+        op = ops[first]
+        first += dims
         folded = {}
         for coordinates in sorted(contributions):
-            folded.setdefault(coordinates[1:], []).append(contributions[coordinates])
+            folded.setdefault(coordinates[dims:], []).append(contributions[coordinates])
         contributions = {rest: combined(op, tuple(values), dtype)
                          for rest, values in folded.items()}
     return contributions[()]
@@ -127,9 +134,9 @@ def source_values(case, seed):
     src_dtype, dst_dtype = dtypes(case)
     modulus = min(MODULUS[src_dtype], MODULUS[dst_dtype])
     placements = [parse_placement(text) for text in side.get("placements", [])]
-    partial = [m for m, p in enumerate(placements) if p[0] == "P"]
-    if not partial:
+    if not is_partial(case):
         return {g: value(g, seed, modulus) for g in range(math.prod(shape))}
+    partial = [m for m, p in enumerate(placements) if p[0] == "P" and side["mesh"][m] > 1]
     lowest = {}  # {flat index: {coordinates in the Partial dimensions: lowest rank}}
     for rank in sorted(side["ranks"]):
         coordinates = coordinates_of(side, rank)

@@ -35,6 +35,7 @@ if setarch -R true 2>/dev/null; then fixed_addresses=(setarch -R); fi
 scripts/build.sh asan sluice_memory_tests
 "${fixed_addresses[@]}" ctest --preset asan-memory -j "$at_once" --output-junit tests.xml
 scripts/build.sh tsan "$thread_tests"
-"${fixed_addresses[@]}" ctest --preset tsan -j "$at_once" -L "$thread_labels" --output-junit tests.xml
+"${fixed_addresses[@]}" ctest --preset tsan -j "$at_once" -L "$thread_labels" \
+  --output-junit tests.xml
 scripts/skipped.py build/tests.xml build-asan/tests.xml build-tsan/tests.xml
 echo "All tests passed: release, with mpirun, from an install tree, model, random jobs, sanitizers."
