@@ -5,6 +5,8 @@
 //
 // Each byte that any rank needs is read once per job, by one rank, which passes it on to the others
 // that need it. Beside the tensors no rank holds more than the budget and 2 KiB for each tensor.
+// Tensors that lie in boxes take as much again for each part that the boxes of all ranks cut them
+// into. Tensors of one shape and layout share that.
 #ifndef SLUICE_CHECKPOINT_H_
 #define SLUICE_CHECKPOINT_H_
 
@@ -12,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
@@ -30,8 +33,12 @@ struct CheckpointTensor {
   // Of the whole tensor. A scalar of a checkpoint has shape {1} here.
   std::vector<int64_t> shape = {};
   DType dtype = DType::kF32;  // in memory
-  Layout layout = {};         // without Partial placements
-  // This rank's local tensor, of LocalShape's shape; ignored where it owns nothing.
+  // Without Partial placements. Or boxes: those of all ranks, as in a transfer. A load fills the
+  // boxes, whatever they leave out. In a save they cover the tensor, and of elements that several
+  // ranks hold, one rank's are written.
+  Layout layout = {};
+  // This rank's local tensor, of LocalShape's shape; ignored where it owns nothing. With boxes: a
+  // view of each, in TensorView::boxes.
   TensorView view = {};
   // What SaveCheckpoint writes; as `dtype` where there is none. A cast must exist. LoadCheckpoint
   // takes what the checkpoint has.
@@ -54,6 +61,10 @@ struct CheckpointOptions {
 
   // SaveCheckpoint: most bytes of tensors in one file, but for a tensor that is larger.
   int64_t shard_bytes_max = int64_t{5} << 30;
+
+  // What this rank's caller has found wrong before the call. Where it is not OK, every rank gets an
+  // error of this code that names this rank, and nothing is read or written.
+  absl::Status refusal = absl::OkStatus();
 };
 
 // This rank's, unless it says otherwise.
@@ -90,13 +101,14 @@ struct CheckpointStats {
 // a directory, it is all *.safetensors that are not shards of a save (docs/checkpoints.md). Where
 // dtypes differ, elements are cast.
 // Bad input is found before anything is written, and every rank gets an error. InvalidArgument:
-// tensors, options, views, a header. NotFound: no checkpoint, or tensors that it lacks. DataLoss: a
-// file is too short, or of another save than its index. FailedPrecondition: ranks disagree, or a
-// run is in flight. Later failures reach every rank, too, and leave destinations undefined; the
-// session goes on. DataLoss names a file that was replaced or written to meanwhile. So beside a
-// save, a load gives one of the checkpoints whole, or an error. DeadlineExceeded for a rank that
-// does not call, or goes silent: that poisons the session. How long rank 0 takes for the index and
-// the headers counts against nobody. Thread: the session's.
+// tensors, options, views, a header. ResourceExhausted: boxes cut a tensor into too many parts.
+// NotFound: no checkpoint, or tensors that it lacks. DataLoss: a file is too short, or of another
+// save than its index. FailedPrecondition: ranks disagree, or a run is in flight. Later failures
+// reach every rank, too, and leave destinations undefined; the session goes on. DataLoss names a
+// file that was replaced or written to meanwhile. So beside a save, a load gives one of the
+// checkpoints whole, or an error. DeadlineExceeded for a rank that does not call, or goes silent:
+// that poisons the session. How long rank 0 takes for the index and the headers counts against
+// nobody. Thread: the session's.
 absl::StatusOr<CheckpointStats> LoadCheckpoint(Session* session, const std::string& uri,
                                                absl::Span<const CheckpointTensor> tensors,
                                                const CheckpointOptions& options = {});

@@ -42,14 +42,19 @@ namespace sluice {
 class Session;
 class Transfer;
 
-// A tensor of which this rank has a part. All ranks of the layout's mesh give it, alike but for the
-// view. A rank that owns no element of it may leave it out.
+// A tensor of which this rank has a part. A layout has a mesh and placements, or boxes:
+// * Ranks of a mesh all give the tensor, alike but for the view. One that owns no element may leave
+//   it out.
+// * A list of boxes is of this rank alone. Each rank that has boxes of the tensor gives its own,
+//   and shape, dtype and window as the others do. Together they are one layout. On one side all
+//   ranks that give a name have boxes, or none has.
 struct ConnectTensor {
   std::string name = {};            // 1 .. 1024 bytes
   std::vector<int64_t> shape = {};  // of the whole tensor
   DType dtype = DType::kF32;
   Layout layout = {};  // over the session's ranks
-  // This rank's local tensor, of LocalShape's shape; ignored where it owns nothing.
+  // This rank's local tensor, of LocalShape's shape; ignored where it owns nothing. With boxes: a
+  // view of each, in TensorView::boxes.
   TensorView view = {};
   // As TensorTransfer has it. A target's counts; where it has none, its source's; else 0.
   absl::optional<int> window = absl::nullopt;
@@ -70,6 +75,9 @@ struct ConnectSpec {
   bool late_targets = false;
   // As TransferSpec has it. Equal on the ranks that give one; 0 if none does.
   absl::optional<int> priority_class = absl::nullopt;
+  // What this rank's caller has found wrong before the call. Where it is not OK, nothing else here
+  // is looked at. Every rank gets an error of this code that names this rank.
+  absl::Status refusal = absl::OkStatus();
 };
 
 // A transfer and this rank's memory for it. It may outlive its session, but is of no use then.
@@ -106,17 +114,24 @@ class Connection {
 };
 
 // Collective; blocks until all ranks have called, have heard what the others have, and have planned
-// the transfer. No run may be in flight. Targets of one name may lie on several meshes with no rank
-// in common: each gets all of its source. Where nobody has anything, the transfer is empty.
+// the transfer. No run may be in flight. Where nobody has anything, the transfer is empty.
+//
+// Targets of one name may lie on several meshes with no rank in common: each gets all of its
+// source. Sources of one name may lie on several such meshes, too, if these have equal sizes,
+// placements and orders: each has a copy. They become one mesh whose first dimension replicates. So
+// a rank that has a whole tensor gives it on a mesh of itself alone.
 //
 // Bad input is found before anything moves. Every rank gets an error that names tensors and ranks,
 // nothing is kept, and the session stays usable:
 // * InvalidArgument: what a rank gives makes no sense by itself, or a view does not fit its layout.
 //   Memory is used twice as Session::Start forbids. Ranks that have a part of a tensor do not give
-//   it, or others do. Shapes differ, there is no cast, or nobody asks for a source.
+//   it, or others do. A rank gives boxes of others. No source box has an element that a target
+//   needs. Shapes differ, there is no cast, or nobody asks for a source.
 // * NotFound: nobody has a target's source.
 // * FailedPrecondition: ranks disagree, or a run is in flight.
-// * ResourceExhausted: the ranks' descriptions come to more than 64 MiB, or to 2^20 tensors.
+// * ResourceExhausted: the ranks' descriptions come to more than 64 MiB, to 2^20 tensors, or to
+//   2^20 boxes in distinct lists. A tensor has more than BoxList::kBoxesMax boxes, or distinct
+//   layouts together have 2^21.
 // * DeadlineExceeded: a rank does not call, which poisons the session.
 // Thread: the session's.
 absl::StatusOr<std::unique_ptr<Connection>> Connect(Session* session, const ConnectSpec& own);

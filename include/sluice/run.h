@@ -35,6 +35,9 @@ struct StartOptions {
   // into it. So does the run's end, which may come on a progress thread.
   // Without a stream, memory is ready when it is given, and complete at TensorDone and after Wait.
   absl::optional<StreamHandle> stream = absl::nullopt;
+  // What this rank's caller has found wrong with its memory since the memory was bound; else OK.
+  // Counts as a wrong view: every rank hears of it, and nothing moves from or to this rank.
+  absl::Status refusal = absl::OkStatus();
 };
 
 // A run that Session::Start has begun. A small value: copies name the same run. It must not be used

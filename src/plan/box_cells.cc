@@ -206,6 +206,15 @@ class Cutter {
   const std::vector<int>* dst_ranks_ = nullptr;  // of the target box; null: placements
 };
 
+// Growing by and by would hold all cells twice. The first tensors tell how many there will be.
+void ReserveFor(const TransferSpec& spec, size_t cut, CellSpec* out) {
+  const auto each = static_cast<double>(out->cells.size()) / static_cast<double>(cut);
+  const double all = 1.05 * each * static_cast<double>(spec.tensors.size());
+  const auto most = static_cast<double>(CellSpec::kCellsMax);
+  out->cells.reserve(static_cast<size_t>(std::min(all, most)));
+  out->spec.tensors.reserve(out->cells.capacity());
+}
+
 }  // namespace
 
 bool HasBoxes(const TransferSpec& spec) {
@@ -215,10 +224,12 @@ bool HasBoxes(const TransferSpec& spec) {
 }
 
 absl::StatusOr<CellSpec> CutIntoCells(const TransferSpec& spec) {
+  constexpr size_t kTellingTensors = 256;
   CellSpec out;
   out.spec.priority_class = spec.priority_class;
   Cutter cutter(&out);
   for (size_t t = 0; t < spec.tensors.size(); ++t) {
+    if (t == kTellingTensors) ReserveFor(spec, t, &out);
     const absl::Status status = cutter.Add(static_cast<int32_t>(t), spec.tensors[t]);
     if (status.ok()) continue;
     return absl::Status(status.code(), absl::StrCat("tensor ", t, " '", spec.tensors[t].name,

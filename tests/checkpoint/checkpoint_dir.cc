@@ -58,6 +58,25 @@ std::vector<TensorTransfer> RandomTensors(uint64_t seed, int save_ranks, int loa
   return tensors;
 }
 
+std::vector<TensorTransfer> RandomBoxTensors(uint64_t seed, int save_ranks, int load_ranks) {
+  Dice dice(seed + 300);
+  std::vector<TensorTransfer> tensors = RandomTensors(seed, save_ranks, load_ranks);
+  const auto put_in_boxes = [&dice](const TensorTransfer& tensor, int ranks, bool covers,
+                                    Layout* layout) {
+    if (std::find(tensor.shape.begin(), tensor.shape.end(), 0) != tensor.shape.end()) return;
+    if (!dice.Chance(70)) return;
+    std::vector<int> list;
+    for (int rank = 0; rank < ranks; ++rank) list.push_back(rank);
+    *layout = {};
+    layout->boxes = oracle::RandomBoxes(&dice, tensor.shape, std::move(list), covers);
+  };
+  for (TensorTransfer& tensor : tensors) {
+    put_in_boxes(tensor, save_ranks, true, &tensor.src);
+    put_in_boxes(tensor, load_ranks, false, &tensor.dst);
+  }
+  return tensors;
+}
+
 int64_t FileBytes(const std::vector<TensorTransfer>& tensors) {
   int64_t bytes = 0;
   for (const TensorTransfer& tensor : tensors) {
@@ -139,35 +158,43 @@ RankTensors::RankTensors(const std::vector<TensorTransfer>& of, Side side, int r
   }
   memory.reserve(of.size());
   for (size_t t = 0; t < of.size(); ++t) {
-    const auto style = static_cast<ViewStyle>(dice.Between(0, 3));
-    memory.emplace_back(of[t], t, side, rank, style);
-    if (device != nullptr && dice.Chance(75)) memory.back().PutOn(device, *accelerator);
+    const auto add = [&](const Box* box) {
+      const auto style = static_cast<ViewStyle>(dice.Between(0, 3));
+      memory.emplace_back(of[t], t, side, rank, style, session_test::Likeness(), box);
+      tensor_of.push_back(t);
+      if (device != nullptr && dice.Chance(75)) memory.back().PutOn(device, *accelerator);
+      if (side == Side::kSource) {
+        memory.back().Fill(kRound);
+      } else {
+        memory.back().Poison(kRound);
+      }
+      return memory.back().view();
+    };
     CheckpointTensor tensor;
     tensor.name = of[t].name;
     tensor.shape = of[t].shape;
     tensor.dtype = side == Side::kSource ? of[t].src_dtype : of[t].dst_dtype;
     tensor.layout = side == Side::kSource ? of[t].src : of[t].dst;
-    tensor.view = memory.back().view();
-    tensors.push_back(std::move(tensor));
-    if (side == Side::kSource) {
-      memory.back().Fill(kRound);
+    if (tensor.layout.boxes.empty()) {
+      tensor.view = add(nullptr);
     } else {
-      memory.back().Poison(kRound);
+      for (const Box& box : tensor.layout.boxes.Of(rank)) tensor.view.boxes.push_back(add(&box));
     }
+    tensors.push_back(std::move(tensor));
   }
 }
 
 void RankTensors::ExpectHolds(uint64_t round) const {
-  for (size_t t = 0; t < memory.size(); ++t) {
-    EXPECT_TRUE(memory[t].Holds(round))
-        << tensors[t].name << ": " << memory[t].Difference(round) << "; "
-        << oracle::Describe(tensors[t].layout, tensors[t].shape);
+  for (size_t m = 0; m < memory.size(); ++m) {
+    const CheckpointTensor& tensor = tensors[tensor_of[m]];
+    EXPECT_TRUE(memory[m].Holds(round)) << tensor.name << ": " << memory[m].Difference(round)
+                                        << "; " << oracle::Describe(tensor.layout, tensor.shape);
   }
 }
 
 void RankTensors::ExpectPoisoned(uint64_t round) const {
-  for (size_t t = 0; t < memory.size(); ++t) {
-    EXPECT_TRUE(memory[t].IsPoisoned(round)) << tensors[t].name;
+  for (size_t m = 0; m < memory.size(); ++m) {
+    EXPECT_TRUE(memory[m].IsPoisoned(round)) << tensors[tensor_of[m]].name;
   }
 }
 

@@ -50,10 +50,14 @@ class CheckpointDir {
 // The bytes of the tensors in files.
 int64_t FileBytes(const std::vector<TensorTransfer>& tensors);
 
+// The same tensors, of which most lie in boxes on either side.
+std::vector<TensorTransfer> RandomBoxTensors(uint64_t seed, int save_ranks, int load_ranks);
+
 // One rank's memory of all tensors on one side, and the tensors as a checkpoint call takes them.
 // With an accelerator, most are in its memory.
 struct RankTensors {
-  std::vector<session_test::TensorMemory> memory;
+  std::vector<session_test::TensorMemory> memory;  // of a local tensor, or of a box
+  std::vector<size_t> tensor_of;                   // parallel to it
   std::vector<CheckpointTensor> tensors;
 
   RankTensors(const std::vector<TensorTransfer>& of, session_test::Side side, int rank,

@@ -244,6 +244,189 @@ TEST(CheckpointPlanTest, EveryElementReachesItsOwnersAndNobodyElse) {
   }
 }
 
+// The same where tensors lie in boxes.
+
+Job RandomBoxJob(uint64_t seed, CheckpointFlow flow) {
+  Job job = RandomJob(seed);
+  Dice dice(seed + 9000);
+  std::vector<int> ranks;
+  for (int r = 0; r < job.ranks; ++r) ranks.push_back(r);
+  for (CheckpointPlanTensor& tensor : job.tensors) {
+    if (std::find(tensor.shape.begin(), tensor.shape.end(), 0) != tensor.shape.end()) continue;
+    tensor.layout = {};
+    tensor.layout.boxes =
+        oracle::RandomBoxes(&dice, tensor.shape, ranks, flow == CheckpointFlow::kSave);
+  }
+  // A class of several tensors, with lists that are equal but not one.
+  CheckpointPlanTensor again = job.tensors.front();
+  const absl::Span<const RankBoxes> lists = again.layout.boxes.ranks();
+  again.layout.boxes = *BoxList::Create({lists.begin(), lists.end()});
+  job.tensors.push_back(std::move(again));
+  return job;
+}
+
+// Flat indices of a box, row-major.
+IndexList FlatOf(const Box& box, const std::vector<int64_t>& shape) {
+  IndexList flat;
+  for (const std::vector<int64_t>& tuple : Tuples(box.shape)) {
+    int64_t at = 0;
+    for (size_t d = 0; d < shape.size(); ++d) at = at * shape[d] + box.offset[d] + tuple[d];
+    flat.push_back(at);
+  }
+  return flat;
+}
+
+// What a rank's own parts are of a piece, in elements of the tensor. They lie at their places.
+IndexList OwnElements(const CheckpointPlan& plan, const CheckpointPlanTensor& tensor, int rank,
+                      const CheckpointPiece& piece) {
+  CheckpointParts own;
+  plan.OwnPart(piece, &own);
+  EXPECT_FALSE(own.parts.empty());
+  IndexList elements;
+  for (const CheckpointPart& part : own.parts) {
+    IndexList in_box = InBox(part, plan.flow());
+    for (int64_t& at : in_box) at += piece.offset / tensor.element_bytes;
+    if (!tensor.layout.boxes.empty()) {
+      const Box& box = tensor.layout.boxes.Of(rank)[static_cast<size_t>(part.view)];
+      const IndexList held = FlatOf(box, tensor.shape);
+      IndexList by_local;
+      for (const int64_t at : InLocal(part, box.shape)) {
+        by_local.push_back(held[static_cast<size_t>(at)]);
+      }
+      EXPECT_EQ(by_local, in_box);
+    }
+    EXPECT_EQ(part.elements, static_cast<int64_t>(in_box.size()));
+    elements.insert(elements.end(), in_box.begin(), in_box.end());
+  }
+  return elements;
+}
+
+IndexList HeldBy(const CheckpointPlanTensor& tensor, int rank) {
+  if (tensor.layout.boxes.empty()) return Owned(tensor, rank);
+  IndexList held;
+  for (const Box& box : tensor.layout.boxes.Of(rank)) {
+    const IndexList of = FlatOf(box, tensor.shape);
+    held.insert(held.end(), of.begin(), of.end());
+  }
+  return held;
+}
+
+void CheckBoxJob(const Job& job, CheckpointFlow flow) {
+  std::vector<std::unique_ptr<CheckpointPlan>> plans;
+  std::map<int64_t, CheckpointPiece> pieces;
+  std::map<int64_t, std::set<int>> members;
+  // How often ranks take part with each element of each tensor.
+  std::vector<std::vector<IndexList>> taken(job.tensors.size());
+  for (auto& of : taken) of.resize(static_cast<size_t>(job.ranks));
+  for (int rank = 0; rank < job.ranks; ++rank) {
+    plans.push_back(std::make_unique<CheckpointPlan>(job.tensors, job.piece_bytes, flow, rank));
+    int64_t before = -1;
+    for (const CheckpointPiece& piece : PiecesOf(plans.back().get())) {
+      EXPECT_LT(before, piece.number);
+      before = piece.number;
+      const auto [known, added] = pieces.insert({piece.number, piece});
+      EXPECT_EQ(known->second.file_rank, piece.file_rank);
+      EXPECT_EQ(known->second.offset, piece.offset);
+      EXPECT_EQ(known->second.bytes, piece.bytes);
+      members[piece.number].insert(rank);
+      const auto t = static_cast<size_t>(piece.tensor);
+      EXPECT_LE(piece.bytes, std::max(job.piece_bytes, job.tensors[t].element_bytes));
+      const IndexList own = OwnElements(*plans.back(), job.tensors[t], rank, piece);
+      IndexList& of_rank = taken[t][static_cast<size_t>(rank)];
+      of_rank.insert(of_rank.end(), own.begin(), own.end());
+    }
+  }
+  for (const auto& [number, piece] : pieces) {
+    const CheckpointPlan& reader = *plans[static_cast<size_t>(piece.file_rank)];
+    CheckpointParts others;
+    reader.OtherParts(piece, &others);
+    std::map<int, std::vector<IndexList>> named;
+    int messages = 0;
+    for (const CheckpointPart& part : others.parts) {
+      for (const int rank : part.ranks) {
+        named[rank].push_back(InBox(part, flow));
+        ++messages;
+      }
+    }
+    EXPECT_LE(messages, reader.messages_max());
+    EXPECT_EQ(piece.alone, named.empty());
+    std::set<int> took = {piece.file_rank};
+    for (const auto& [rank, parts] : named) {
+      EXPECT_TRUE(took.insert(rank).second);
+      CheckpointParts own;
+      plans[static_cast<size_t>(rank)]->OwnPart(piece, &own);
+      std::vector<IndexList> theirs;
+      for (const CheckpointPart& part : own.parts) theirs.push_back(InBox(part, flow));
+      EXPECT_EQ(parts, theirs) << "in the order in which messages meet";
+    }
+    EXPECT_EQ(took, members[number]);
+  }
+  for (size_t t = 0; t < job.tensors.size(); ++t) {
+    IndexList saved;
+    for (int rank = 0; rank < job.ranks; ++rank) {
+      IndexList& of_rank = taken[t][static_cast<size_t>(rank)];
+      std::sort(of_rank.begin(), of_rank.end());
+      saved.insert(saved.end(), of_rank.begin(), of_rank.end());
+      if (flow == CheckpointFlow::kSave) continue;
+      IndexList held = HeldBy(job.tensors[t], rank);
+      std::sort(held.begin(), held.end());
+      EXPECT_EQ(of_rank, held) << "tensor " << t << " rank " << rank;
+    }
+    if (flow == CheckpointFlow::kLoad) continue;
+    IndexList all;
+    int64_t elements = 1;
+    for (const int64_t size : job.tensors[t].shape) elements *= size;
+    for (int64_t g = 0; g < elements; ++g) all.push_back(g);
+    std::sort(saved.begin(), saved.end());
+    EXPECT_EQ(saved, all) << "each element comes from one rank";
+  }
+}
+
+TEST(CheckpointPlanTest, BoxesGetAndGiveTheirElements) {
+  for (uint64_t seed = 1; seed <= 100; ++seed) {
+    for (const CheckpointFlow flow : {CheckpointFlow::kLoad, CheckpointFlow::kSave}) {
+      CheckBoxJob(RandomBoxJob(seed, flow), flow);
+      if (testing::Test::HasFailure()) {
+        FAIL() << "seed " << seed << (flow == CheckpointFlow::kSave ? ", save" : "");
+      }
+    }
+  }
+}
+
+// Two of four ranks hold half of the rows: what nobody holds is not read.
+TEST(CheckpointPlanTest, WhatNobodyHoldsIsNotRead) {
+  CheckpointPlanTensor tensor = {{64, 16}, 2, {}};
+  tensor.layout.boxes = *BoxList::Create({{1, {{{0, 0}, {16, 16}}}}, {3, {{{48, 0}, {16, 16}}}}});
+  int64_t bytes = 0;
+  for (int rank = 0; rank < 4; ++rank) {
+    CheckpointPlan plan({tensor}, 128, CheckpointFlow::kLoad, rank);
+    for (const CheckpointPiece& piece : PiecesOf(&plan)) {
+      EXPECT_EQ(piece.file_rank, rank);
+      EXPECT_TRUE(piece.alone);
+      bytes += piece.bytes;
+    }
+  }
+  EXPECT_EQ(bytes, 2 * 16 * 16 * 2);
+}
+
+// Some ranks have one mesh for all tensors, others make one for each: they plan alike.
+TEST(CheckpointPlanTest, EqualMeshesNeedNotBeOne) {
+  const auto tensors = [](bool shared) {
+    std::vector<CheckpointPlanTensor> made;
+    const Layout all = {*Mesh::Create({3}, {0, 1, 2}), {Placement::Replicate()}};
+    for (int t = 0; t < 12; ++t) {
+      const Layout own = {*Mesh::Create({3}, {0, 1, 2}), {Placement::Replicate()}};
+      made.push_back({{4 + t % 2}, 4, shared ? all : own});
+    }
+    return made;
+  };
+  CheckpointPlan one(tensors(true), 8, CheckpointFlow::kLoad, 0);
+  CheckpointPlan many(tensors(false), 8, CheckpointFlow::kLoad, 0);
+  const std::vector<CheckpointPiece> a = PiecesOf(&one), b = PiecesOf(&many);
+  ASSERT_EQ(a.size(), b.size());
+  for (size_t i = 0; i < a.size(); ++i) EXPECT_EQ(a[i].file_rank, b[i].file_rank) << i;
+}
+
 Layout LayoutOf(std::vector<int64_t> sizes, absl::string_view placements) {
   int64_t ranks = 1;
   for (const int64_t size : sizes) ranks *= size;

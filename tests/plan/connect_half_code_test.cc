@@ -145,6 +145,98 @@ TEST(HalfCodeTest, KindsThatNoTensorHasAreRefusedBeforeTheyAreRead) {
   EXPECT_TRUE(Decode(EncodeHalf(half), 4).ok());
 }
 
+Layout InBoxes(std::vector<Box> boxes, int rank = kHalfBoxesRank) {
+  std::vector<RankBoxes> lists = {{rank, std::move(boxes)}};
+  Layout layout;
+  layout.boxes = *BoxList::Create(std::move(lists));
+  return layout;
+}
+
+// `count` boxes of one element each.
+Half HalfOfBoxes(int64_t count) {
+  std::vector<Box> boxes;
+  for (int64_t i = 0; i < count; ++i) boxes.push_back({{i}, {1}});
+  HalfBuilder builder;
+  const Layout layout = InBoxes(std::move(boxes));
+  const int kind = builder.KindOf({count}, DType::kF32, layout);
+  Half half = std::move(*builder.half());
+  half.sources = {{"w", kind, absl::nullopt}};
+  return half;
+}
+
+TEST(HalfCodeTest, BoxesOfAHalfAreLimited) {
+  EXPECT_LT(EncodeHalf(HalfOfBoxes(10000)).size(), 20100u);
+  const std::string bytes = EncodeHalf(HalfOfBoxes(100));
+  HalfRoom room;
+  room.boxes = 250;
+  EXPECT_TRUE(DecodeHalf(bytes, 4, &room).ok());
+  EXPECT_TRUE(DecodeHalf(bytes, 4, &room).ok());
+  const absl::Status status = DecodeHalf(bytes, 4, &room).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("boxes in distinct layouts"));
+  Half half = HalfOfBoxes(kHalfBoxesMax);
+  EXPECT_TRUE(CheckHalf(half, 4).ok());
+  half.layouts.push_back(InBoxes({{{0}, {1}}}));
+  EXPECT_EQ(CheckHalf(half, 4).code(), absl::StatusCode::kResourceExhausted);
+}
+
+// Format, one layout of one list; the rank, how many boxes, their dimensions, and the boxes follow.
+std::string BytesOfBoxes(int64_t rank, uint64_t count, uint64_t dims,
+                         const std::vector<int64_t>& steps) {
+  ByteWriter out;
+  for (const uint64_t number :
+       {uint64_t{kHalfFormat}, uint64_t{1}, uint64_t{kMeshDimsMax + 1}, uint64_t{1}}) {
+    out.Add(number);
+  }
+  out.AddSigned(rank);
+  out.Add(count);
+  out.Add(dims);
+  for (const int64_t step : steps) out.AddSigned(step);
+  for (int i = 0; i < 6; ++i) out.Add(0);  // kinds, sources, targets, renames, two options
+  return out.Take();
+}
+
+TEST(HalfCodeTest, BoxesThatNobodyMayHaveAreRefused) {
+  const auto refused = [](const std::string& bytes, const std::string& why) {
+    const absl::Status status = Decode(bytes, 8).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << why << ": " << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(why));
+  };
+  EXPECT_TRUE(Decode(BytesOfBoxes(0, 2, 1, {0, 3, 3, 0}), 8).ok());
+  refused(BytesOfBoxes(0, 2, 1, {0, 3, 2, 0}), "overlap");
+  refused(BytesOfBoxes(0, 1, 1, {0, 0}), "is empty");
+  refused(BytesOfBoxes(0, 1, 1, {-1, 3}), "a box");
+  refused(BytesOfBoxes(0, 1, 1, {0, -3}), "a box");
+  refused(BytesOfBoxes(0, 2, 1, {INT64_MAX, 1, INT64_MAX, 0}), "a box");
+  refused(BytesOfBoxes(0, 1, 1, {INT64_MAX, 1}), "lies in no tensor");
+  refused(BytesOfBoxes(5, 1, 1, {0, 3}), "boxes");
+  refused(BytesOfBoxes(0, 1, 9, std::vector<int64_t>(18, 1)), "boxes");
+  refused(BytesOfBoxes(0, 0, 1, {}), "it has no boxes");
+  refused(BytesOfBoxes(0, 1, 0, {}), "0 dimensions");
+  refused(BytesOfBoxes(0, 1000, 1, {0, 3}), "boxes");
+}
+
+TEST(CheckHalfTest, BoxesLieInTheirTensorAndAreOfOneRank) {
+  Half half = HalfOfBoxes(8);
+  EXPECT_TRUE(CheckHalf(half, 1).ok());
+  half.kinds[0].shape = {7};
+  EXPECT_THAT(std::string(CheckHalf(half, 1).message()), HasSubstr("does not lie in a tensor"));
+  half = HalfOfBoxes(8);
+  half.layouts[0] = InBoxes({{{0}, {1}}}, 3);
+  EXPECT_THAT(std::string(CheckHalf(half, 4).message()), HasSubstr("of one rank alone"));
+  half.layouts[0] = {*Mesh::Create({1}, {0}), {Placement::Replicate()}, {}, {9}, {0}};
+  EXPECT_EQ(CheckHalf(half, 4).code(), absl::StatusCode::kUnimplemented);
+}
+
+TEST(HalfBuilderTest, SlicesAreTheirOwnLayouts) {
+  HalfBuilder builder;
+  const Layout whole = {*Mesh::Create({2}, {0, 1}), {Placement::Shard(0)}};
+  Layout slice = whole;
+  slice.whole = {8};
+  slice.offset = {1};
+  EXPECT_NE(builder.KindOf({4}, DType::kF32, whole), builder.KindOf({4}, DType::kF32, slice));
+}
+
 TEST(HalfBuilderTest, EqualLayoutsAndKindsAreOne) {
   HalfBuilder builder;
   const Layout a = {*Mesh::Create({2}, {0, 1}), {Placement::Shard(0)}};

@@ -43,6 +43,11 @@ void AddTensors(oracle::Dice* dice, int ranks, bool are_targets, std::vector<Lay
       layout.placements[0] = Placement::Partial(dice->Pick<ReduceOp>(
           {ReduceOp::kSum, ReduceOp::kAvg, ReduceOp::kMax, ReduceOp::kMin, ReduceOp::kProduct}));
     }
+    const bool has_elements = std::find(shape.begin(), shape.end(), 0) == shape.end();
+    if (has_elements && dice->Chance(30)) {
+      layout = {};
+      layout.boxes = oracle::RandomBoxes(dice, shape, {kHalfBoxesRank}, dice->Chance(50));
+    }
     HalfTensor tensor = {RandomName(dice, i),
                          builder->KindOf(shape, static_cast<DType>(dice->Between(0, 13)), layout),
                          absl::nullopt};
@@ -51,13 +56,26 @@ void AddTensors(oracle::Dice* dice, int ranks, bool are_targets, std::vector<Lay
   }
 }
 
+std::string BoxesInWords(const BoxList& list) {
+  std::string text;
+  for (const RankBoxes& of : list.ranks()) {
+    absl::StrAppend(&text, of.rank, ":");
+    for (const Box& box : of.boxes) {
+      absl::StrAppend(&text, " [", absl::StrJoin(box.shape, ","), "] at [",
+                      absl::StrJoin(box.offset, ","), "]");
+    }
+  }
+  return text;
+}
+
 std::string TensorsInWords(const std::vector<HalfTensor>& tensors, const Half& half) {
   std::string text;
   for (const HalfTensor& tensor : tensors) {
     const TensorKind& kind = half.KindOf(tensor);
     absl::StrAppend(&text, tensor.name, "|", DTypeName(kind.dtype), "|",
                     tensor.window ? absl::StrCat(*tensor.window) : "-", "|",
-                    oracle::Describe(half.LayoutOf(kind), kind.shape), "\n");
+                    oracle::Describe(half.LayoutOf(kind), kind.shape), "|",
+                    BoxesInWords(half.LayoutOf(kind).boxes), "\n");
   }
   return text;
 }

@@ -129,11 +129,64 @@ TEST(MatchTest, OneNameOnAsManyMeshesAsThereAreRanks) {
   }
 }
 
-TEST(MatchTest, SourcesOfOneNameHaveOneMesh) {
-  ExpectError({MakeHalf({0}, {{"a", {0}}}, {}), MakeHalf({1}, {{"a", {1}}}, {{"a", {1}}})},
+TEST(MatchTest, SourcesOfOneNameHaveOneMeshOrCopies) {
+  ExpectError({MakeHalf({0}, {{"a", {0}}}, {}), MakeHalf({1, 2}, {{"a", {1, 2}}}, {{"a", {1, 2}}})},
               StatusCode::kFailedPrecondition,
               "ranks disagree on source 'a': S(0) on mesh [1] of rank 0 on rank 0, S(0) on mesh "
-              "[1] of rank 1 on rank 1");
+              "[2] of ranks 1, 2 on ranks 1, 2");
+  ExpectError({MakeHalf({0}, {{"a", {0}}}, {}),
+               MakeHalf({1}, {{"a", {1}, {8}, DType::kF16}}, {{"a", {1}}})},
+              StatusCode::kFailedPrecondition,
+              "ranks disagree on source 'a': f32 on rank 0, f16 on rank 1");
+  // Two of them share a rank, neither of them with the first.
+  ExpectError({MakeHalf({0, 1}, {{"a", {0, 1}}}, {}), MakeHalf({2, 3}, {{"a", {2, 3}}}, {}),
+               MakeHalf({4}, {{"a", {3, 4}}}, {})},
+              StatusCode::kFailedPrecondition,
+              "S(0) on mesh [2] of ranks 2, 3 on ranks 2, 3, S(0) on mesh [2] of ranks 3, 4");
+}
+
+TEST(MatchTest, CopiesBecomeOneMeshThatReplicates) {
+  std::vector<RankedHalf> halves = {
+      MakeHalf({0, 4}, {{"a", {4, 0}}, {"b", {4, 0}}}, {{"a", {0, 4}}, {"b", {0, 4}}}),
+      MakeHalf({1, 2}, {{"b", {1, 2}}, {"a", {1, 2}}}, {}),
+      MakeHalf({3, 5}, {{"a", {5, 3}}}, {}),
+  };
+  const auto match = MatchHalves(halves);
+  ASSERT_TRUE(match.ok()) << match.status();
+  const Layout& a = match->spec.tensors[0].src;
+  EXPECT_THAT(a.mesh.sizes(), ElementsAre(3, 2));
+  EXPECT_THAT(a.mesh.ranks(), ElementsAre(4, 0, 1, 2, 5, 3));
+  EXPECT_THAT(a.placements, ElementsAre(Placement::Replicate(), Placement::Shard(0)));
+  EXPECT_TRUE(a.order.empty());
+  EXPECT_THAT(match->spec.tensors[1].src.mesh.ranks(), ElementsAre(4, 0, 1, 2));
+  halves[1].half.targets = {halves[1].half.sources[0]};
+  halves[1].half.targets[0].name = "c";
+  halves[1].half.renames = {{"c", "d"}};
+  ExpectError(halves, StatusCode::kNotFound, "'c' of ranks 1, 2 (renamed from 'd')");
+  // Nobody asks: the name comes once, with all its ranks.
+  halves[0].half.targets.clear();
+  halves[1].half.targets.clear();
+  ExpectError(halves, StatusCode::kInvalidArgument,
+              "no target asks for source 'a' of ranks 0-5, 'b' of ranks 0-2, 4;");
+}
+
+TEST(MatchTest, CopiesKeepTheirOrder) {
+  const auto half = [](std::vector<int> ranks) {
+    HalfBuilder builder;
+    const Layout layout = {
+        *Mesh::Create({2, 2}, ranks), {Placement::Shard(0), Placement::Shard(0)}, {1, 0}};
+    const int kind = builder.KindOf({8}, DType::kF32, layout);
+    RankedHalf made = {std::move(*builder.half()), std::move(ranks)};
+    made.half.sources = {{"a", kind, absl::nullopt}};
+    return made;
+  };
+  std::vector<RankedHalf> halves = {half({0, 1, 2, 3}), half({4, 5, 6, 7}),
+                                    MakeHalf({8}, {}, {{"a", {8}}})};
+  const auto match = MatchHalves(halves);
+  ASSERT_TRUE(match.ok()) << match.status();
+  EXPECT_THAT(match->spec.tensors[0].src.order, ElementsAre(0, 2, 1));
+  halves[1].half.layouts[0].order = {0, 1};
+  ExpectError(halves, StatusCode::kFailedPrecondition, "in order 1,0 on mesh");
 }
 
 TEST(MatchTest, TargetsOfOneNameThatShareARank) {

@@ -300,6 +300,33 @@ TEST(LaterRunTest, WrongViewsPoisonAllRanks) {
   });
 }
 
+// As wrong views do: of a first run and of a later one.
+TEST(RefusalTest, EveryRankHearsOfIt) {
+  RunRanks(kSize, [](Rank& self) {
+    const auto session = OpenSession(self, {});
+    ASSERT_NE(session, nullptr);
+    Bound bound = CompileBound(session.get(), AllToAll(kSize, 1024));
+    ASSERT_NE(bound.transfer, nullptr);
+    StartOptions options;
+    if (self.rank == 1) options.refusal = absl::InvalidArgumentError("'t' was freed");
+    const auto start = [&] {
+      return session->Start(bound.transfer, bound.memory.src(), bound.memory.dst(), options);
+    };
+    bound.memory.Prepare(1);
+    const auto first = start();
+    ASSERT_TRUE(first.ok()) << first.status();
+    ExpectError(first->Wait(), StatusCode::kInvalidArgument,
+                {"Start failed on rank 1", "'t' was freed"});
+    EXPECT_TRUE(bound.memory.Untouched(1));
+    RunOnce(session.get(), &bound, 2);
+    self.meet();
+    const auto later = start();
+    const absl::Status status = later.ok() ? later->Wait() : later.status();
+    ExpectError(status, StatusCode::kInvalidArgument, {"'t' was freed"});
+    EXPECT_EQ(session->Poll(), status);
+  });
+}
+
 TEST(MisuseTest, NothingEndsWhileARunIsInFlight) {
   RunRanks(kSize, [](Rank& self) {
     const auto session = OpenSession(self, {});

@@ -43,6 +43,53 @@ std::string RandomName(oracle::Dice* dice, size_t number) {
   }
 }
 
+// What a rank gives in place of `layout`: its own boxes, or the mesh of its copy.
+Layout LayoutOfRank(const Layout& layout, int copies, int rank) {
+  Layout own = layout;
+  if (!layout.boxes.empty()) {
+    const absl::Span<const Box> boxes = layout.boxes.Of(rank);
+    std::vector<RankBoxes> list = {{rank, {boxes.begin(), boxes.end()}}};
+    own.boxes = BoxList::Create(std::move(list)).value();
+    return own;
+  }
+  if (copies == 1) return own;
+  const absl::Span<const int> ranks = layout.mesh.ranks();
+  const size_t each = ranks.size() / static_cast<size_t>(copies);
+  const auto first = static_cast<size_t>(*layout.mesh.PositionOf(rank)) / each * each;
+  const absl::Span<const int> own_ranks = ranks.subspan(first, each);
+  const absl::Span<const int64_t> sizes = layout.mesh.sizes().subspan(1);
+  own.mesh =
+      Mesh::Create({sizes.begin(), sizes.end()}, {own_ranks.begin(), own_ranks.end()}).value();
+  own.placements.erase(own.placements.begin());
+  own.order.clear();
+  for (const int dim : layout.order) {
+    if (dim > 0) own.order.push_back(dim - 1);
+  }
+  return own;
+}
+
+// Puts copies of the source on other ranks, as many as they are enough for and three at most.
+int AddCopies(int size, oracle::Dice* dice, Layout* layout) {
+  std::vector<int> others;
+  for (int rank = 0; rank < size; ++rank) {
+    if (!layout->mesh.PositionOf(rank)) others.push_back(rank);
+  }
+  dice->Shuffle(&others);
+  const size_t each = layout->mesh.ranks().size();
+  const size_t copies = std::min<size_t>(3, 1 + others.size() / each);
+  if (copies == 1) return 1;
+  std::vector<int64_t> sizes = {static_cast<int64_t>(copies)};
+  sizes.insert(sizes.end(), layout->mesh.sizes().begin(), layout->mesh.sizes().end());
+  std::vector<int> ranks(layout->mesh.ranks().begin(), layout->mesh.ranks().end());
+  ranks.insert(ranks.end(), others.begin(),
+               others.begin() + static_cast<ptrdiff_t>((copies - 1) * each));
+  layout->mesh = Mesh::Create(std::move(sizes), std::move(ranks)).value();
+  layout->placements.insert(layout->placements.begin(), Placement::Replicate());
+  for (int& dim : layout->order) ++dim;
+  if (!layout->order.empty()) layout->order.insert(layout->order.begin(), 0);
+  return static_cast<int>(copies);
+}
+
 bool OwnsNothing(const Layout& layout, const std::vector<int64_t>& shape, int rank) {
   const auto lists = oracle::OwnedLists(layout, shape, rank);
   return std::any_of(lists->begin(), lists->end(), [](const auto& list) { return list.empty(); });
@@ -50,10 +97,16 @@ bool OwnsNothing(const Layout& layout, const std::vector<int64_t>& shape, int ra
 
 // Whether the rank names the tensor. The lowest rank of a mesh always does: somebody has to.
 bool Gives(const Layout& layout, const std::vector<int64_t>& shape, int rank, oracle::Dice* dice) {
+  if (!layout.boxes.empty()) return !layout.boxes.Of(rank).empty();
   if (!layout.mesh.PositionOf(rank)) return false;
   const absl::Span<const int> ranks = layout.mesh.ranks();
   if (rank == *std::min_element(ranks.begin(), ranks.end())) return true;
   return !OwnsNothing(layout, shape, rank) || dice->Chance(50);
+}
+
+bool HasSome(const Layout& layout, int rank) {
+  return layout.boxes.empty() ? layout.mesh.PositionOf(rank).has_value()
+                              : !layout.boxes.Of(rank).empty();
 }
 
 ViewStyle RandomStyle(oracle::Dice* dice) {
@@ -117,28 +170,75 @@ ConnectJob MakeConnectJob(uint64_t seed, int size) {
   return job;
 }
 
+ConnectJob MakeConnectBoxJob(uint64_t seed, int size) {
+  oracle::Dice dice(seed + 7000);
+  ConnectJob job = MakeConnectJob(seed, size);
+  std::map<std::string, Layout> sources;  // by name: targets may share one
+  std::map<std::string, int> targets;     // how many have the name
+  for (const TensorTransfer& tensor : job.truth.tensors) ++targets[tensor.name];
+  for (size_t t = 0; t < job.truth.tensors.size(); ++t) {
+    TensorTransfer& tensor = job.truth.tensors[t];
+    const auto [source, is_new] = sources.try_emplace(job.sources[t], tensor.src);
+    const bool is_empty =
+        std::find(tensor.shape.begin(), tensor.shape.end(), 0) != tensor.shape.end();
+    Layout boxes;
+    if (is_new && !is_empty && dice.Chance(60)) {
+      boxes.boxes = oracle::RandomBoxes(&dice, tensor.shape, Ranks(0, size), /*covers=*/true);
+      source->second = boxes;
+    } else if (is_new && dice.Chance(60)) {
+      job.copies[job.sources[t]] = AddCopies(size, &dice, &source->second);
+    }
+    tensor.src = source->second;
+    if (is_empty || targets[tensor.name] > 1 || !dice.Chance(60)) continue;
+    boxes.boxes = oracle::RandomBoxes(&dice, tensor.shape, Ranks(0, size), /*covers=*/false);
+    tensor.dst = boxes;
+  }
+  return job;
+}
+
+TensorView ConnectMemory::Remember(const TensorTransfer& tensor, uint64_t number, Side side,
+                                   int rank, const std::function<ViewStyle()>& style,
+                                   std::vector<TensorMemory>* memories) {
+  const Layout& layout = side == Side::kSource ? tensor.src : tensor.dst;
+  if (layout.boxes.empty()) {
+    memories->emplace_back(tensor, number, side, rank, style());
+    return memories->back().view();
+  }
+  TensorView view;
+  for (const Box& box : layout.boxes.Of(rank)) {
+    memories->emplace_back(tensor, number, side, rank, style(), Likeness(), &box);
+    view.boxes.push_back(memories->back().view());
+  }
+  return view;
+}
+
 ConnectMemory::ConnectMemory(const ConnectJob& job, int rank, oracle::Dice* dice,
                              bool random_styles) {
-  const auto style = [&] { return random_styles ? RandomStyle(dice) : ViewStyle::kDense; };
+  const std::function<ViewStyle()> style = [&] {
+    return random_styles ? RandomStyle(dice) : ViewStyle::kDense;
+  };
   std::map<std::string, uint64_t> numbers;  // of sources
   bool is_source = false, is_target = false;
   for (size_t t = 0; t < job.truth.tensors.size(); ++t) {
     const TensorTransfer& tensor = job.truth.tensors[t];
     const std::string& source = job.sources[t];
     const auto [number, is_new] = numbers.try_emplace(source, t);
-    if (is_new && Gives(tensor.src, tensor.shape, rank, dice)) {
+    const auto copies = job.copies.find(source);
+    const int count = copies == job.copies.end() ? 1 : copies->second;
+    const bool has_source = HasSome(tensor.src, rank);
+    const Layout own_src = has_source ? LayoutOfRank(tensor.src, count, rank) : Layout();
+    if (is_new && has_source && Gives(own_src, tensor.shape, rank, dice)) {
       is_source = true;
-      const auto [at, added] =
-          src_.try_emplace(source, TensorMemory(tensor, t, Side::kSource, rank, style()));
+      const TensorView view = Remember(tensor, t, Side::kSource, rank, style, &src_[source]);
       spec_.sources.push_back(
-          {source, tensor.shape, tensor.src_dtype, tensor.src, at->second.view(), absl::nullopt});
+          {source, tensor.shape, tensor.src_dtype, own_src, view, absl::nullopt});
     }
-    if (Gives(tensor.dst, tensor.shape, rank, dice)) {
+    if (HasSome(tensor.dst, rank) && Gives(tensor.dst, tensor.shape, rank, dice)) {
       is_target = true;
-      const auto [at, added] = dst_.try_emplace(
-          tensor.name, TensorMemory(tensor, number->second, Side::kDestination, rank, style()));
-      spec_.targets.push_back({tensor.name, tensor.shape, tensor.dst_dtype, tensor.dst,
-                               at->second.view(), tensor.window});
+      const TensorView view =
+          Remember(tensor, number->second, Side::kDestination, rank, style, &dst_[tensor.name]);
+      spec_.targets.push_back({tensor.name, tensor.shape, tensor.dst_dtype,
+                               LayoutOfRank(tensor.dst, 1, rank), view, tensor.window});
     }
   }
   Shuffle(dice, &spec_.sources);
@@ -148,23 +248,32 @@ ConnectMemory::ConnectMemory(const ConnectJob& job, int rank, oracle::Dice* dice
 }
 
 void ConnectMemory::Prepare(uint64_t round) {
-  for (auto& [name, memory] : src_) memory.Fill(round);
-  for (auto& [name, memory] : dst_) memory.Poison(round);
+  for (auto& [name, memories] : src_) {
+    for (TensorMemory& memory : memories) memory.Fill(round);
+  }
+  for (auto& [name, memories] : dst_) {
+    for (TensorMemory& memory : memories) memory.Poison(round);
+  }
 }
 
 std::string ConnectMemory::Check(uint64_t round) const {
-  for (const auto& [name, memory] : dst_) {
-    if (!memory.Holds(round)) return absl::StrCat("target ", name, memory.Difference(round));
-  }
-  for (const auto& [name, memory] : src_) {
-    if (!memory.Holds(round)) return absl::StrCat("source ", name, memory.Difference(round));
-  }
-  return "";
+  const auto difference = [round](const char* side, const Memories& all) -> std::string {
+    for (const auto& [name, memories] : all) {
+      for (const TensorMemory& memory : memories) {
+        if (!memory.Holds(round)) return absl::StrCat(side, name, ": ", memory.Difference(round));
+      }
+    }
+    return "";
+  };
+  std::string wrong = difference("target ", dst_);
+  return wrong.empty() ? difference("source ", src_) : wrong;
 }
 
 bool ConnectMemory::Untouched(uint64_t round) const {
-  return std::all_of(dst_.begin(), dst_.end(),
-                     [round](const auto& each) { return each.second.IsPoisoned(round); });
+  return std::all_of(dst_.begin(), dst_.end(), [round](const auto& each) {
+    return std::all_of(each.second.begin(), each.second.end(),
+                       [round](const TensorMemory& memory) { return memory.IsPoisoned(round); });
+  });
 }
 
 std::vector<std::string> PromisedOrder(const std::vector<ConnectSpec>& specs) {

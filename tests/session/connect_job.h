@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -21,11 +22,17 @@ struct ConnectJob {
   std::vector<std::string> sources;  // the name of each one's source
   std::map<std::string, std::string> renames;
   bool sources_rename = false;  // the source side gives them
+  // By source: on how many meshes it lies whole. In `truth` these are one, whose first dimension
+  // replicates.
+  std::map<std::string, int> copies;
 };
 
 // Depends on the seed alone. Roles overlap or not; some targets share a source, some have another
 // name, some names are asked for on two meshes.
 ConnectJob MakeConnectJob(uint64_t seed, int size);
+
+// The same with boxes on sides of most tensors, and with sources of which there are copies.
+ConnectJob MakeConnectBoxJob(uint64_t seed, int size);
 
 // Sets names and renames of `truth`, of which every source has its target's name.
 ConnectJob PlainJob(TransferSpec truth);
@@ -34,7 +41,7 @@ ConnectJob PlainJob(TransferSpec truth);
 class ConnectMemory {
  public:
   // `dice` says in which order the rank names its tensors, and how they lie in memory. It may leave
-  // out those of which it has nothing.
+  // out those of which it has nothing. Of boxes it names its own.
   ConnectMemory(const ConnectJob& job, int rank, oracle::Dice* dice, bool random_styles = true);
 
   // What the rank gives to Connect.
@@ -47,8 +54,14 @@ class ConnectMemory {
   bool Untouched(uint64_t round) const;
 
  private:
-  std::map<std::string, TensorMemory> src_;
-  std::map<std::string, TensorMemory> dst_;
+  // Of a local tensor, or of each box.
+  using Memories = std::map<std::string, std::vector<TensorMemory>>;
+  static TensorView Remember(const TensorTransfer& tensor, uint64_t number, Side side, int rank,
+                             const std::function<ViewStyle()>& style,
+                             std::vector<TensorMemory>* memories);
+
+  Memories src_;
+  Memories dst_;
   ConnectSpec spec_;
 };
 

@@ -10,6 +10,7 @@
 #include "plan/connect/last_values.h"
 #include "plan/connect/texts.h"
 #include "sluice/transfer.h"
+#include "tensor/cast.h"
 
 namespace sluice {
 namespace {
@@ -40,11 +41,18 @@ absl::Status CheckEnumerators(const TensorKind& kind, const Layout& layout) {
   return absl::OkStatus();
 }
 
+// Those of other ranks are not for this half to say.
+absl::Status CheckBoxes(const BoxList& boxes) {
+  if (boxes.ranks().size() == 1 && boxes.ranks()[0].rank == kHalfBoxesRank) return absl::OkStatus();
+  return absl::InvalidArgumentError("a half has boxes of one rank alone");
+}
+
 absl::Status CheckLayout(const Layout& layout, const std::vector<int64_t>& shape, int ranks) {
   if (absl::Status status = ValidateLayout(layout, shape); !status.ok()) return status;
-  if (!layout.boxes.empty() || !layout.whole.empty()) {
-    return absl::UnimplementedError("Connect takes layouts with a mesh, not boxes or slices");
+  if (!layout.whole.empty()) {
+    return absl::UnimplementedError("it is a slice, but Connect takes whole tensors");
   }
+  if (!layout.boxes.empty()) return CheckBoxes(layout.boxes);
   if (layout.mesh.sizes().size() > kMeshDimsMax) {
     return absl::InvalidArgumentError(absl::StrCat("a mesh of ", layout.mesh.sizes().size(),
                                                    " dimensions; at most ", kMeshDimsMax,
@@ -63,8 +71,9 @@ absl::Status CheckUse(const TensorKind& kind, const Layout& layout, bool is_targ
     return absl::InvalidArgumentError(
         "only a source may be Partial, as many contributions make one sum");
   }
-  if (kind.dtype == DType::kBool) {
-    return absl::InvalidArgumentError("it is Partial, and there is no reduction of bool");
+  if (!ReductionExists(kind.dtype)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("it is Partial, and there is no reduction of ", DTypeName(kind.dtype)));
   }
   return absl::OkStatus();
 }
@@ -122,8 +131,17 @@ absl::Status CheckLimits(const Half& half) {
         absl::StrCat(tensors, " tensors and renames; at most ", kHalfTensorsMax, " are possible"));
   }
   int64_t mesh_ranks = 0;
+  int64_t boxes = 0;
   for (const Layout& layout : half.layouts) {
     mesh_ranks += static_cast<int64_t>(layout.mesh.ranks().size());
+    for (const RankBoxes& of : layout.boxes.ranks()) {
+      boxes += static_cast<int64_t>(of.boxes.size());
+    }
+  }
+  if (boxes > kHalfBoxesMax) {
+    return absl::ResourceExhaustedError(absl::StrCat("the distinct layouts have ", boxes,
+                                                     " boxes, summed up; at most ", kHalfBoxesMax,
+                                                     " are possible"));
   }
   if (mesh_ranks <= kHalfMeshRanksMax) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("the distinct layouts have ", mesh_ranks,

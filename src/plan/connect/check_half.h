@@ -10,7 +10,7 @@ namespace sluice {
 // OK, or InvalidArgument, which names the tensor. Tensors have names, each once among the sources
 // and once among the targets. Layouts can hold their tensors, can be a source's or target's, and
 // lie within the job's `ranks` ranks. Windows and the priority class exist. The half alone keeps
-// within the limits of half.h.
+// within the limits of half.h. ResourceExhausted: it has too many boxes.
 absl::Status CheckHalf(const Half& half, int ranks);
 
 }  // namespace sluice

@@ -21,9 +21,14 @@ inline constexpr int64_t kHalfNamesBytesMax = int64_t{64} << 20;  // of names, o
 inline constexpr int64_t kHalfTensorsMax = int64_t{1} << 20;
 inline constexpr int64_t kHalfKindsMax = kHalfTensorsMax;       // each is some tensor's
 inline constexpr int64_t kHalfMeshRanksMax = int64_t{1} << 22;  // of the distinct meshes, summed up
+inline constexpr int64_t kHalfBoxesMax = int64_t{1} << 20;  // of the distinct layouts, summed up
 // Of one name, and of one mesh.
 inline constexpr size_t kTensorNameBytesMax = 1024;
 inline constexpr size_t kMeshDimsMax = 64;
+
+// Boxes of a half are those of each rank that has the half. Their list says that they are of this
+// rank. So ranks with equal boxes have equal halves.
+inline constexpr int kHalfBoxesRank = 0;
 
 // What tensors have in common: a thousand tensors are of a dozen kinds.
 struct TensorKind {

@@ -9,9 +9,18 @@
 namespace sluice {
 namespace {
 
+// No half has slices. They are told apart all the same, so that CheckHalf sees each.
+void AddSlice(const Layout& layout, ByteWriter* key) {
+  for (const auto* of_dims : {&layout.whole, &layout.offset}) {
+    key->Add(of_dims->size());
+    for (const int64_t number : *of_dims) key->AddSigned(number);
+  }
+}
+
 // Whatever the numbers are: nothing has been checked.
 void AddKey(const Layout& layout, ByteWriter* key) {
   key->Add(reinterpret_cast<uintptr_t>(layout.mesh.identity()));
+  key->Add(reinterpret_cast<uintptr_t>(layout.boxes.identity()));
   key->Add(layout.placements.size());
   key->Add(layout.order.size());
   for (const Placement& placement : layout.placements) {
@@ -21,6 +30,7 @@ void AddKey(const Layout& layout, ByteWriter* key) {
     key->Add(static_cast<uint64_t>(placement.op));
   }
   for (const int dim : layout.order) key->AddSigned(dim);
+  AddSlice(layout, key);
 }
 
 }  // namespace
@@ -34,6 +44,7 @@ int HalfBuilder::LayoutOf(const Layout& layout) {
   ByteWriter content;
   content.Add(layout.placements.size());
   content.Add(layout.order.size());
+  AddSlice(layout, &content);
   content.AddBytes(EncodeLayout(layout));
   const auto number = static_cast<int>(half_.layouts.size());
   const auto [at, is_first] = layouts_.try_emplace(content.Take(), number);

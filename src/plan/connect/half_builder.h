@@ -26,7 +26,7 @@ class HalfBuilder {
   int LayoutOf(const Layout& layout);
 
   Half half_;
-  // By the mesh's identity and the placements, and by all that it says.
+  // By the identities of mesh and boxes and by the placements, and by all that it says.
   absl::flat_hash_map<std::string, int> known_layouts_;
   absl::flat_hash_map<std::string, int> layouts_;
   absl::flat_hash_map<std::string, int> kinds_;

@@ -87,7 +87,37 @@ bool TakeRanks(ByteReader* in, size_t count, int ranks, std::vector<int>* out) {
   return true;
 }
 
+// In place of the number of mesh dimensions.
+constexpr uint64_t kHasBoxes = kMeshDimsMax + 1;
+
+// Boxes of a list are much like those before them.
+void AddBoxes(const BoxList& list, ByteWriter* out) {
+  out->Add(list.ranks().size());
+  int64_t last_rank = 0;
+  for (const RankBoxes& of : list.ranks()) {
+    out->AddSigned(of.rank - last_rank);
+    last_rank = of.rank;
+    const size_t dims = of.boxes[0].shape.size();
+    out->Add(of.boxes.size());
+    out->Add(dims);
+    const Box none = {std::vector<int64_t>(dims, 0), std::vector<int64_t>(dims, 0)};
+    const Box* last = &none;
+    for (const Box& box : of.boxes) {
+      for (size_t d = 0; d < dims; ++d) {
+        out->AddSigned(box.offset[d] - last->offset[d]);
+        out->AddSigned(box.shape[d] - last->shape[d]);
+      }
+      last = &box;
+    }
+  }
+}
+
 void AddLayout(const Layout& layout, ByteWriter* out) {
+  if (!layout.boxes.empty()) {
+    out->Add(kHasBoxes);
+    AddBoxes(layout.boxes, out);
+    return;
+  }
   out->Add(layout.mesh.sizes().size());
   for (const int64_t size : layout.mesh.sizes()) out->Add(static_cast<uint64_t>(size));
   AddRanks(layout.mesh.ranks(), out);
@@ -108,9 +138,48 @@ absl::Status TakeRoom(size_t count, int64_t most, absl::string_view what, int64_
       absl::StrCat("what the ranks give has more than ", most, " ", what));
 }
 
+// A number that differs by so much from the one before.
+bool TakeStep(ByteReader* in, int64_t before, int64_t* number) {
+  int64_t step = 0;
+  return in->TakeSigned(&step) && !__builtin_add_overflow(before, step, number) && *number >= 0;
+}
+
+// Of one rank, as a half has them.
+absl::Status TakeBoxes(ByteReader* in, HalfRoom* room, BoxList* list) {
+  size_t ranks = 0, count = 0, dims = 0;
+  int64_t rank = 0;
+  if (!in->TakeUpTo(1, &ranks) || ranks != 1 || !in->TakeSigned(&rank) || rank != kHalfBoxesRank ||
+      !in->TakeCount(&count) || !in->TakeUpTo(kMaxTensorDims, &dims)) {
+    return NoHalf("boxes");
+  }
+  if (absl::Status s = TakeRoom(count, kHalfBoxesMax, "boxes in distinct layouts", &room->boxes);
+      !s.ok()) {
+    return s;
+  }
+  RankBoxes of = {kHalfBoxesRank, {}};
+  of.boxes.reserve(count);
+  Box box = {std::vector<int64_t>(dims, 0), std::vector<int64_t>(dims, 0)};
+  while (of.boxes.size() < count) {
+    for (size_t d = 0; d < dims; ++d) {
+      if (!TakeStep(in, box.offset[d], &box.offset[d]) ||
+          !TakeStep(in, box.shape[d], &box.shape[d])) {
+        return NoHalf("a box");
+      }
+    }
+    of.boxes.push_back(box);
+  }
+  std::vector<RankBoxes> lists;
+  lists.push_back(std::move(of));
+  absl::StatusOr<BoxList> made = BoxList::Create(std::move(lists));
+  if (!made.ok()) return made.status();
+  *list = *std::move(made);
+  return absl::OkStatus();
+}
+
 absl::Status TakeLayout(ByteReader* in, int ranks, HalfRoom* room, Layout* layout) {
   size_t dims = 0;
-  if (!in->TakeUpTo(kMeshDimsMax, &dims)) return NoHalf("a layout");
+  if (!in->TakeUpTo(kHasBoxes, &dims)) return NoHalf("a layout");
+  if (dims == kHasBoxes) return TakeBoxes(in, room, &layout->boxes);
   std::vector<int64_t> sizes(dims);
   int64_t count = 1;
   for (int64_t& size : sizes) {

@@ -15,7 +15,7 @@
 namespace sluice {
 
 // Of these bytes. Ranks of other builds may have another one.
-inline constexpr int kHalfFormat = 1;
+inline constexpr int kHalfFormat = 2;
 
 // `half` has passed CheckHalf. Equal halves have equal bytes.
 std::string EncodeHalf(const Half& half);
@@ -26,13 +26,14 @@ struct HalfRoom {
   int64_t kinds = kHalfKindsMax;
   int64_t names_bytes = kHalfNamesBytesMax;
   int64_t mesh_ranks = kHalfMeshRanksMax;
+  int64_t boxes = kHalfBoxesMax;
 };
 
 // Takes what the half needs out of `room`. InvalidArgument: these are no bytes of a half of a job
 // of `ranks` ranks. ResourceExhausted: there is no room. The half has yet to pass CheckHalf.
 absl::StatusOr<Half> DecodeHalf(absl::string_view bytes, int ranks, HalfRoom* room);
 
-// Equal for equal layouts alone. `layout` has a placement for each mesh dimension.
+// Equal for equal layouts alone. `layout` has a placement for each mesh dimension, and is no slice.
 std::string EncodeLayout(const Layout& layout);
 
 }  // namespace sluice

@@ -1,10 +1,14 @@
 // Each target finds its source.
 #include "plan/connect/match.h"
 
+#include <map>
+#include <tuple>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "plan/connect/box_coverage.h"
+#include "plan/connect/merged_layouts.h"
 #include "plan/connect/offers.h"
 #include "plan/connect/texts.h"
 #include "tensor/cast.h"
@@ -89,8 +93,12 @@ class Matcher {
     for (const Offers* offers : {&sources_, &targets_}) {
       if (absl::Status status = offers->CheckComplete(); !status.ok()) return status;
     }
+    for (Offers* offers : {&sources_, &targets_}) {
+      if (absl::Status status = offers->Merge(&layouts_); !status.ok()) return status;
+    }
     if (absl::Status status = FindPairs(); !status.ok()) return status;
     if (absl::Status status = CheckPairs(); !status.ok()) return status;
+    if (absl::Status status = CheckCoverage(); !status.ok()) return status;
     for (const Pair& pair : pairs_) Append(pair, &match);
     return match;
   }
@@ -165,6 +173,49 @@ class Matcher {
         "no cast exists, as casts are between floating dtypes: source ", casts.Text()));
   }
 
+  // Boxes hold what they hold, and nobody has looked yet whether that is enough.
+  absl::Status CheckCoverage() const {
+    FaultList faults;
+    // A thousand pairs have a dozen pairs of layouts. Where the target has placements, it needs
+    // everything.
+    using Key = std::tuple<const void*, const void*, std::vector<int64_t>>;
+    std::map<Key, absl::optional<CoverageHole>> known;
+    for (const Pair& pair : pairs_) {
+      const Layout& src = *pair.source->merged;
+      const Layout& dst = *pair.target->merged;
+      if (src.boxes.empty()) continue;
+      const std::vector<int64_t>& shape = kinds_.kind(pair.target->kind).shape;
+      const void* const needs = dst.boxes.empty() ? nullptr : dst.boxes.identity();
+      const auto [at, is_new] = known.try_emplace(Key(src.boxes.identity(), needs, shape));
+      if (is_new) {
+        absl::StatusOr<absl::optional<CoverageHole>> hole = FindHole(src.boxes, dst, shape);
+        if (!hole.ok()) {
+          return absl::Status(
+              hole.status().code(),
+              absl::StrCat("source ", sources_.InWords(*pair.source), ", target ",
+                           targets_.InWords(*pair.target), ": ", hole.status().message()));
+        }
+        at->second = *std::move(hole);
+      }
+      if (!at->second) continue;
+      if (faults.wants_words()) {
+        faults.Add(HoleInWords(pair, *at->second));
+      } else {
+        faults.Count();
+      }
+    }
+    if (faults.empty()) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat("no box holds an element that a target needs: ", faults.Text()));
+  }
+
+  std::string HoleInWords(const Pair& pair, const CoverageHole& hole) const {
+    const std::vector<int> ranks = hole.ranks.empty() ? targets_.RanksOf(*pair.target) : hole.ranks;
+    return absl::StrCat("element ", ShapeInWords(hole.element), " of source ",
+                        sources_.InWords(*pair.source), ", for target ",
+                        QuotedName(pair.target->name), " of ", RanksInWords(ranks));
+  }
+
   void Append(const Pair& pair, Match* match) const {
     const TensorKind& src = kinds_.kind(pair.source->kind);
     const TensorKind& dst = kinds_.kind(pair.target->kind);
@@ -173,8 +224,8 @@ class Matcher {
     tensor.shape = dst.shape;
     tensor.src_dtype = src.dtype;
     tensor.dst_dtype = dst.dtype;
-    tensor.src = kinds_.layout(pair.source->kind);
-    tensor.dst = kinds_.layout(pair.target->kind);
+    tensor.src = *pair.source->merged;
+    tensor.dst = *pair.target->merged;
     tensor.window = pair.target->window.value_or(pair.source->window.value_or(0));
     match->spec.tensors.push_back(std::move(tensor));
     match->source_names.emplace_back(pair.source->name);
@@ -182,8 +233,9 @@ class Matcher {
 
   const absl::Span<const RankedHalf> halves_;
   const JoinedKinds kinds_;
-  const Offers sources_;
-  const Offers targets_;
+  MergedLayouts layouts_;
+  Offers sources_;
+  Offers targets_;
   Renames renames_;
   std::vector<Pair> pairs_;
 };

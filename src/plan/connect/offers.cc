@@ -45,20 +45,24 @@ JoinedKinds::JoinedKinds(absl::Span<const RankedHalf> halves) {
     const Half& half = ranked.half;
     std::vector<int> layout_numbers;
     for (const Layout& layout : half.layouts) {
-      const auto next = static_cast<int>(layouts.size());
-      layout_numbers.push_back(layouts.try_emplace(EncodeLayout(layout), next).first->second);
+      const auto next = static_cast<int>(layouts_.size());
+      const auto [at, is_new] = layouts.try_emplace(EncodeLayout(layout), next);
+      if (is_new) layouts_.push_back(&layout);
+      layout_numbers.push_back(at->second);
     }
-    std::vector<int>& numbers = numbers_.emplace_back();
+    std::vector<Numbers>& numbers = numbers_.emplace_back();
     for (const TensorKind& kind : half.kinds) {
       const int layout_number = layout_numbers[static_cast<size_t>(kind.layout)];
+      const Layout& layout = half.LayoutOf(kind);
+      const bool has_boxes = !layout.boxes.empty();
       ByteWriter key;
       for (const int64_t size : kind.shape) key.AddSigned(size);
       key.Add(static_cast<uint64_t>(kind.dtype));
-      key.Add(static_cast<uint64_t>(layout_number));
+      key.AddSigned(has_boxes ? -1 : layout_number);
       const auto next = static_cast<int>(kinds_.size());
       const auto [at, is_new] = kinds.try_emplace(key.Take(), next);
-      if (is_new) kinds_.push_back({&kind, &half.LayoutOf(kind), layout_number});
-      numbers.push_back(at->second);
+      if (is_new) kinds_.push_back({&kind, has_boxes ? nullptr : &layout});
+      numbers.push_back({at->second, layout_number});
     }
   }
 }
@@ -75,12 +79,12 @@ void Offers::Add(size_t half, const HalfTensor& tensor) {
   const int kind = kinds_->NumberOf(half, tensor.kind);
   const auto [at, is_new] =
       known_.try_emplace({tensor.name, kind, tensor.window.value_or(-1)}, offers_.size());
-  if (!is_new) {
-    offers_[at->second].halves.push_back(half);
-    return;
+  if (is_new) {
+    by_name_[tensor.name].push_back(offers_.size());
+    offers_.push_back({tensor.name, kind, tensor.window});
   }
-  by_name_[tensor.name].push_back(offers_.size());
-  offers_.push_back({tensor.name, kind, tensor.window, {half}});
+  offers_[at->second].halves.push_back(half);
+  offers_[at->second].layouts.push_back(kinds_->LayoutNumberOf(half, tensor.kind));
 }
 
 absl::Span<const size_t> Offers::Find(absl::string_view name) const {
@@ -101,11 +105,17 @@ std::string Offers::InWords(const Offer& offer) const {
   return absl::StrCat(QuotedName(offer.name), " of ", RanksInWords(RanksOf(offer)));
 }
 
-// Sources of one name have one mesh. Targets may have several, in which no rank comes twice.
-absl::optional<std::pair<size_t, size_t>> Offers::FindConflict(
+bool Offers::AreCopies(const Offer& a, const Offer& b) const {
+  const TensorKind& kind_a = kinds_->kind(a.kind);
+  const TensorKind& kind_b = kinds_->kind(b.kind);
+  return kind_a.shape == kind_b.shape && kind_a.dtype == kind_b.dtype && a.window == b.window &&
+         !kinds_->has_boxes(a.kind) && !kinds_->has_boxes(b.kind) &&
+         MergedLayouts::AreCopies(kinds_->layout(a.kind), kinds_->layout(b.kind));
+}
+
+// None of the offers has boxes.
+absl::optional<std::pair<size_t, size_t>> Offers::FindSharedRank(
     const std::vector<size_t>& alike) const {
-  if (alike.size() < 2) return absl::nullopt;
-  if (!are_targets_) return std::make_pair(alike[0], alike[1]);
   absl::flat_hash_map<int, size_t> offer_of_rank;
   for (const size_t i : alike) {
     for (const int rank : kinds_->layout(offers_[i].kind).mesh.ranks()) {
@@ -114,6 +124,25 @@ absl::optional<std::pair<size_t, size_t>> Offers::FindConflict(
     }
   }
   return absl::nullopt;
+}
+
+// Sources of one name are on one mesh, or copies on several ones. Targets may have several meshes,
+// in which no rank comes twice. Ranks with boxes are one offer.
+absl::optional<std::pair<size_t, size_t>> Offers::FindConflict(
+    const std::vector<size_t>& alike) const {
+  for (const size_t i : alike) {
+    if (i == alike[0]) continue;
+    const Offer& first = offers_[alike[0]];
+    const bool boxes = kinds_->has_boxes(first.kind) || kinds_->has_boxes(offers_[i].kind);
+    if (boxes || (!are_targets_ && !AreCopies(first, offers_[i]))) {
+      return std::make_pair(alike[0], i);
+    }
+  }
+  return alike.size() < 2 ? absl::nullopt : FindSharedRank(alike);
+}
+
+std::string Offers::LayoutText(const Offer& offer) const {
+  return kinds_->has_boxes(offer.kind) ? "boxes" : LayoutInWords(kinds_->layout(offer.kind));
 }
 
 std::string Offers::Difference(const Offer& a, const Offer& b) const {
@@ -127,9 +156,7 @@ std::string Offers::Difference(const Offer& a, const Offer& b) const {
     return text(absl::StrCat("shape ", ShapeInWords(kind_a.shape)), ShapeInWords(kind_b.shape));
   }
   if (kind_a.dtype != kind_b.dtype) return text(DTypeName(kind_a.dtype), DTypeName(kind_b.dtype));
-  if (kinds_->layout_number(a.kind) != kinds_->layout_number(b.kind)) {
-    return text(LayoutInWords(kinds_->layout(a.kind)), LayoutInWords(kinds_->layout(b.kind)));
-  }
+  if (a.kind != b.kind) return text(LayoutText(a), LayoutText(b));
   return text(WindowInWords(a.window), WindowInWords(b.window));
 }
 
@@ -152,6 +179,7 @@ absl::Status Offers::CheckAgreed() const {
 }
 
 std::string Offers::Incompleteness(const Offer& offer) const {
+  if (kinds_->has_boxes(offer.kind)) return "";
   const TensorKind& kind = kinds_->kind(offer.kind);
   const Layout& layout = kinds_->layout(offer.kind);
   const std::vector<int> mesh = SortedRanks(layout.mesh);
@@ -188,6 +216,53 @@ absl::Status Offers::CheckComplete() const {
   }
   if (faults.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(side(), " ", faults.Text()));
+}
+
+absl::StatusOr<Layout> Offers::MergeBoxes(const Offer& offer, MergedLayouts* merged) const {
+  std::vector<MergedLayouts::Holders> holders;
+  holders.reserve(offer.halves.size());
+  for (size_t i = 0; i < offer.halves.size(); ++i) {
+    const size_t half = offer.halves[i];
+    holders.push_back({halves_[half].ranks, &kinds_->layout_at(offer.layouts[i]).boxes,
+                       offer.layouts[i], static_cast<int>(half)});
+  }
+  absl::StatusOr<Layout> layout = merged->OfBoxes(holders);
+  if (layout.ok()) return layout;
+  return absl::Status(layout.status().code(),
+                      absl::StrCat(side(), " ", InWords(offer), ": ", layout.status().message()));
+}
+
+absl::Status Offers::Merge(MergedLayouts* merged) {
+  std::vector<Offer> before = std::exchange(offers_, {});
+  absl::flat_hash_map<absl::string_view, std::vector<size_t>> alike = std::exchange(by_name_, {});
+  known_.clear();
+  for (size_t i = 0; i < before.size(); ++i) {
+    Offer& offer = before[i];
+    const std::vector<size_t>& of_name = alike.at(offer.name);
+    const bool are_copies = !are_targets_ && of_name.size() > 1;
+    if (are_copies && of_name.front() != i) continue;
+    if (kinds_->has_boxes(offer.kind)) {
+      absl::StatusOr<Layout> boxes = MergeBoxes(offer, merged);
+      if (!boxes.ok()) return boxes.status();
+      offer.merged = *std::move(boxes);
+    } else if (are_copies) {
+      std::vector<const Layout*> layouts;
+      std::vector<int> numbers;
+      for (const size_t other : of_name) {
+        layouts.push_back(&kinds_->layout(before[other].kind));
+        numbers.push_back(before[other].layouts[0]);
+        if (other == i) continue;
+        offer.halves.insert(offer.halves.end(), before[other].halves.begin(),
+                            before[other].halves.end());
+      }
+      offer.merged = merged->OfCopies(layouts, numbers);
+    } else {
+      offer.merged = kinds_->layout(offer.kind);
+    }
+    by_name_[offer.name].push_back(offers_.size());
+    offers_.push_back(std::move(offer));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace sluice

@@ -15,29 +15,45 @@
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "plan/connect/match.h"
+#include "plan/connect/merged_layouts.h"
 
 namespace sluice {
 
-// Kinds and layouts of several halves, each numbered once.
+// Kinds and layouts of several halves, each numbered once. Kinds that differ only in boxes are one:
+// each rank has boxes of its own.
 class JoinedKinds {
  public:
   // `halves` must outlive this object.
   explicit JoinedKinds(absl::Span<const RankedHalf> halves);
 
-  int NumberOf(size_t half, int kind) const { return numbers_[half][static_cast<size_t>(kind)]; }
+  int NumberOf(size_t half, int kind) const {
+    return numbers_[half][static_cast<size_t>(kind)].kind;
+  }
   const TensorKind& kind(int number) const { return *kinds_[static_cast<size_t>(number)].kind; }
+  bool has_boxes(int number) const { return kinds_[static_cast<size_t>(number)].layout == nullptr; }
+  // Of a kind without boxes.
   const Layout& layout(int number) const { return *kinds_[static_cast<size_t>(number)].layout; }
-  // Equal for kinds with equal layouts.
-  int layout_number(int number) const { return kinds_[static_cast<size_t>(number)].layout_number; }
+
+  // Of a half's kind, whatever its layout is. Equal for equal layouts.
+  int LayoutNumberOf(size_t half, int kind) const {
+    return numbers_[half][static_cast<size_t>(kind)].layout;
+  }
+  const Layout& layout_at(int layout_number) const {
+    return *layouts_[static_cast<size_t>(layout_number)];
+  }
 
  private:
   struct Known {
     const TensorKind* kind;
-    const Layout* layout;
-    int layout_number;
+    const Layout* layout;  // null: boxes
+  };
+  struct Numbers {
+    int kind;
+    int layout;
   };
   std::vector<Known> kinds_;
-  std::vector<std::vector<int>> numbers_;  // by half and its kind
+  std::vector<const Layout*> layouts_;
+  std::vector<std::vector<Numbers>> numbers_;  // by half and its kind
 };
 
 // One tensor as the ranks that give it describe it.
@@ -46,10 +62,12 @@ struct Offer {
   int kind = 0;  // of JoinedKinds
   absl::optional<int> window = absl::nullopt;
   std::vector<size_t> halves = {};  // that give it so
+  std::vector<int> layouts = {};    // by half: of JoinedKinds, in which boxes may differ
+  absl::optional<Layout> merged = absl::nullopt;  // once merged: of all its ranks
 };
 
-// The sources of all halves, or the targets. Meshes of one name that have no rank in common are
-// several offers: two engines may each take their own copy.
+// The sources of all halves, or the targets. Targets of one name on meshes that have no rank in
+// common are several offers: two engines may each take their own copy.
 class Offers {
  public:
   Offers(absl::Span<const RankedHalf> halves, const JoinedKinds* kinds, bool are_targets);
@@ -60,10 +78,13 @@ class Offers {
   absl::Span<const size_t> Find(absl::string_view name) const;
 
   // FailedPrecondition: ranks describe one tensor in several ways. Sources of one name have one
-  // mesh.
+  // mesh, or copies on several ones. Either all ranks of a name have boxes, or none.
   absl::Status CheckAgreed() const;
   // InvalidArgument: a mesh's ranks and those that give the tensor are not the same.
   absl::Status CheckComplete() const;
+  // Sets `merged` of all offers. What CheckAgreed has found to be one tensor becomes one offer.
+  // ResourceExhausted: there are too many boxes.
+  absl::Status Merge(MergedLayouts* merged);
 
   std::vector<int> RanksOf(const Offer& offer) const;
   // "'w' of ranks 0-3"
@@ -73,7 +94,11 @@ class Offers {
   void Add(size_t half, const HalfTensor& tensor);
   // Two of the offers of one name that cannot both hold.
   absl::optional<std::pair<size_t, size_t>> FindConflict(const std::vector<size_t>& alike) const;
+  absl::optional<std::pair<size_t, size_t>> FindSharedRank(const std::vector<size_t>& alike) const;
+  bool AreCopies(const Offer& a, const Offer& b) const;
+  absl::StatusOr<Layout> MergeBoxes(const Offer& offer, MergedLayouts* merged) const;
   std::string Difference(const Offer& a, const Offer& b) const;
+  std::string LayoutText(const Offer& offer) const;
   // Empty: all is well.
   std::string Incompleteness(const Offer& offer) const;
   absl::string_view side() const { return are_targets_ ? "target" : "source"; }

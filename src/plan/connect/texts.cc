@@ -31,6 +31,7 @@ std::string ShapeInWords(absl::Span<const int64_t> shape) {
 }
 
 std::string LayoutInWords(const Layout& layout) {
+  if (!layout.boxes.empty()) return "boxes";
   constexpr size_t kDimsShown = 8;
   const size_t dims = std::min(layout.placements.size(), kDimsShown);
   const std::string placements =

@@ -22,7 +22,7 @@ std::string RanksInWords(absl::Span<const int> ranks);
 // "[4,8]"
 std::string ShapeInWords(absl::Span<const int64_t> shape);
 
-// "R,S(0) on mesh [2,2] of ranks 0-3"
+// "R,S(0) on mesh [2,2] of ranks 0-3"; "boxes"
 std::string LayoutInWords(const Layout& layout);
 
 // Many faults of one kind: the first few in words, the others counted.

@@ -24,7 +24,9 @@ namespace sluice {
 struct CheckpointPlanTensor {
   std::vector<int64_t> shape;
   int64_t element_bytes = 1;  // in the file
-  Layout layout;              // valid for `shape`, without Partial placements
+  // Valid for `shape`, without Partial placements. Boxes of all ranks. They cover a tensor that is
+  // saved, and are few enough (checkpoint_cells.h).
+  Layout layout;
 };
 
 enum class CheckpointFlow : uint8_t {
@@ -57,11 +59,12 @@ struct CheckpointPart {
   // Where the part begins in a local tensor of its region: positions along all dimensions of the
   // tensor. From there on it is whole: `extent` positions along each dimension.
   std::array<int64_t, kMaxTensorDims> local_begin{};
+  int view = 0;  // of this rank's boxes, the one that the local tensor is
 };
 
 struct CheckpointParts {
   std::vector<CheckpointPart> parts;
-  std::vector<Stretch> cut_runs;  // of the cut dimension
+  std::vector<Stretch> cut_runs;  // of the cut dimension; with boxes, of those behind it, too
 };
 
 class CheckpointPlan {
@@ -76,7 +79,7 @@ class CheckpointPlan {
   bool NextPiece(CheckpointPiece* piece);
   bool over() const { return tensor_ == tensors_.size(); }
 
-  // This rank's part.
+  // This rank's part; or its parts, where it has boxes. Between two ranks they cross in this order.
   void OwnPart(const CheckpointPiece& piece, CheckpointParts* own) const;
   // All members' parts but the file rank's own, in an order that depends on the piece alone.
   // Replicas share a part. kLoad: the file rank's replicas are in the list.
@@ -118,8 +121,14 @@ class CheckpointPlan {
   int RankOf(const Tensor& tensor, int64_t box, int64_t region, int64_t replica) const;
   void AppendPart(const Tensor& tensor, int64_t box, int64_t region, CheckpointParts* parts) const;
   void Bind(const TensorClass& of, CheckpointParts* parts) const;
+  // All but who reads or writes it.
+  void Place(const Tensor& tensor, int64_t box, CheckpointPiece* piece) const;
+  // The same where there are boxes.
+  bool FillBoxPiece(const Tensor& tensor, int64_t box, CheckpointPiece* piece) const;
+  void AppendCellParts(const CheckpointPiece& piece, bool own, CheckpointParts* parts) const;
 
   const CheckpointFlow flow_;
+  const int rank_;
   std::vector<std::unique_ptr<TensorClass>> classes_;
   std::vector<Tensor> tensors_;
   int64_t boxes_ = 0;

@@ -145,10 +145,12 @@ absl::Status CheckSaveIds(const std::string& save_id, const std::vector<std::str
   return absl::OkStatus();
 }
 
+// `is_gone`: whether a file that was listed is not there any more.
 absl::StatusOr<CheckpointCatalog> FindIn(const CheckpointContents& contents,
                                          const SourceAddress& address,
                                          absl::Span<const CheckpointTensor> tensors,
-                                         const CheckpointOptions& options, const WorkStop& stop) {
+                                         const CheckpointOptions& options, const WorkStop& stop,
+                                         bool* is_gone) {
   CheckpointCatalog catalog;
   absl::flat_hash_map<std::string, int> file_of;
   std::string save_id;
@@ -159,7 +161,8 @@ absl::StatusOr<CheckpointCatalog> FindIn(const CheckpointContents& contents,
     catalog.header_bytes += static_cast<int64_t>(contents.index_text->size());
   }
   absl::StatusOr<CheckpointHeaders> read = ReadHeaders(address, catalog.files, options, stop);
-  if (absl::IsNotFound(read.status()) || absl::IsPermissionDenied(read.status())) {
+  *is_gone = absl::IsNotFound(read.status());
+  if (*is_gone || absl::IsPermissionDenied(read.status())) {
     return contents.index_refused.ok() ? read.status() : contents.index_refused;
   }
   if (!read.ok()) return read.status();
@@ -191,15 +194,16 @@ absl::StatusOr<CheckpointCatalog> FindTensors(const SourceAddress& address,
   for (int look = 0; look < kLooksMax; ++look) {
     const absl::StatusOr<CheckpointContents> contents = LookForCheckpoint(address, options, stop);
     if (!contents.ok() && !absl::IsNotFound(contents.status())) return contents.status();
+    bool is_gone = false;
     absl::StatusOr<CheckpointCatalog> catalog =
-        contents.ok() ? FindIn(*contents, address, tensors, options, stop)
+        contents.ok() ? FindIn(*contents, address, tensors, options, stop, &is_gone)
                       : absl::StatusOr<CheckpointCatalog>(contents.status());
     const absl::StatusOr<bool> same =
         HasSameIndex(address, contents.ok() ? *contents : CheckpointContents(), options, stop);
     if (!same.ok()) return same.status();
-    // A file that was listed is gone: an index has come and gone meanwhile.
-    const bool was_replaced = contents.ok() && !contents->index_text && !address.is_http() &&
-                              absl::IsNotFound(catalog.status());
+    // An index has come and gone meanwhile.
+    const bool was_replaced =
+        contents.ok() && !contents->index_text && !address.is_http() && is_gone;
     if ((*same && !was_replaced) || stop.load(std::memory_order_relaxed)) return catalog;
   }
   return absl::UnavailableError(absl::StrCat(

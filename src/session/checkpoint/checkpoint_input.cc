@@ -1,8 +1,13 @@
 // Names, layouts, dtypes, views.
 #include "session/checkpoint/checkpoint_input.h"
 
+#include <set>
+#include <utility>
+
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "plan/shard/checkpoint_cells.h"
 #include "session/checkpoint/checkpoint_limits.h"
 #include "storage/element_type.h"
 #include "tensor/stable_hash.h"
@@ -48,24 +53,82 @@ absl::Status CheckTensors(absl::Span<const CheckpointTensor> tensors) {
   return absl::OkStatus();
 }
 
+absl::Status BindOne(const TensorView& given, const ViewNeed& need, const MemoryRules& rules,
+                     bool writable, BoundView* view) {
+  absl::Status status = BindView(given, need, rules, writable, view);
+  if (status.ok() && view->base != nullptr) status = CheckMemory(rules, view->base, view->kind);
+  return status;
+}
+
+absl::Status BindBoxes(const CheckpointTensor& tensor, const MemoryRules& rules, int rank,
+                       bool writable, std::vector<BoundView>* views) {
+  const absl::Span<const Box> boxes = tensor.layout.boxes.Of(rank);
+  if (tensor.view.boxes.size() != boxes.size()) {
+    return absl::InvalidArgumentError(absl::StrCat("views of ", tensor.view.boxes.size(),
+                                                   " boxes, but this rank has ", boxes.size()));
+  }
+  for (size_t b = 0; b < boxes.size(); ++b) {
+    const absl::Status status = BindOne(tensor.view.boxes[b], {boxes[b].shape, tensor.dtype}, rules,
+                                        writable, &views->emplace_back());
+    if (status.ok()) continue;
+    return absl::Status(status.code(), absl::StrCat("box ", b, ": ", status.message()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status BindTensor(const CheckpointTensor& tensor, const MemoryRules& rules, int rank,
+                        bool writable, CheckpointInput* input) {
+  BoundView& view = input->views.emplace_back();
+  std::vector<BoundView>& boxes = input->box_views.emplace_back();
+  if (!tensor.layout.boxes.empty()) return BindBoxes(tensor, rules, rank, writable, &boxes);
+  const absl::StatusOr<std::vector<int64_t>> shape = LocalShape(tensor.layout, tensor.shape, rank);
+  if (!shape.ok()) return shape.status();
+  return BindOne(tensor.view, {*shape, tensor.dtype}, rules, writable, &view);
+}
+
 absl::Status BindViews(absl::Span<const CheckpointTensor> tensors, const MemoryRules& rules,
-                       int rank, bool writable, std::vector<BoundView>* views) {
+                       int rank, bool writable, CheckpointInput* input) {
+  // A view of a tensor, or one of each box, with the tensor's name and number.
+  std::vector<BoundView> all;
   std::vector<absl::string_view> names;
+  std::vector<int> numbers;
   for (const CheckpointTensor& tensor : tensors) {
-    names.push_back(tensor.name);
-    const absl::StatusOr<std::vector<int64_t>> shape =
-        LocalShape(tensor.layout, tensor.shape, rank);
-    if (!shape.ok()) return shape.status();
-    BoundView& view = views->emplace_back();
-    absl::Status status = BindView(tensor.view, {*shape, tensor.dtype}, rules, writable, &view);
-    if (status.ok() && view.base != nullptr) status = CheckMemory(rules, view.base, view.kind);
+    const absl::Status status = BindTensor(tensor, rules, rank, writable, input);
     if (!status.ok()) {
       return absl::Status(status.code(),
                           absl::StrCat("tensor '", tensor.name, "': ", status.message()));
     }
+    all.push_back(input->views.back());
+    all.insert(all.end(), input->box_views.back().begin(), input->box_views.back().end());
+    names.resize(all.size(), tensor.name);
+    numbers.resize(all.size(), static_cast<int>(input->views.size()) - 1);
   }
   if (!writable) return absl::OkStatus();
-  return CheckAliasing({}, *views, names);
+  return CheckAliasing({}, all, names, numbers);
+}
+
+// Whether boxes can be cut into cells, and in a save, whether each element is somebody's. The
+// tensors are valid.
+absl::Status CheckBoxes(absl::Span<const CheckpointTensor> tensors, CheckpointFlow flow) {
+  std::set<std::pair<const void*, std::vector<int64_t>>> known;
+  for (const CheckpointTensor& tensor : tensors) {
+    const BoxList& boxes = tensor.layout.boxes;
+    if (boxes.empty() || !known.insert({boxes.identity(), tensor.shape}).second) continue;
+    const absl::StatusOr<std::vector<CheckpointCell>> cells =
+        CutIntoCheckpointCells(boxes, tensor.shape);
+    if (!cells.ok()) {
+      return absl::Status(cells.status().code(),
+                          absl::StrCat("tensor '", tensor.name, "': ", cells.status().message()));
+    }
+    if (flow == CheckpointFlow::kLoad) continue;
+    for (const CheckpointCell& cell : *cells) {
+      if (!cell.ranks.empty()) continue;
+      return absl::InvalidArgumentError(absl::StrCat("tensor '", tensor.name,
+                                                     "': no box of any rank has element [",
+                                                     absl::StrJoin(cell.box.offset, ","), "]"));
+    }
+  }
+  return absl::OkStatus();
 }
 
 uint64_t HashOf(const std::string& place, const CheckpointOptions& options) {
@@ -83,11 +146,13 @@ CheckpointInput LookAtInput(CheckpointFlow flow, absl::Span<const CheckpointTens
                             const MemoryRules& rules, int rank, int job_ranks) {
   const TransferSpec spec = SpecOf(tensors);
   CheckpointInput input;
+  input.status = options.refusal;
   input.status.Update(CheckCheckpointOptions(options));
   input.status.Update(CheckTensors(tensors));
   input.status.Update(ValidateSpec(spec, job_ranks));
+  if (input.status.ok()) input.status = CheckBoxes(tensors, flow);
   if (input.status.ok()) {
-    input.status = BindViews(tensors, rules, rank, flow == CheckpointFlow::kLoad, &input.views);
+    input.status = BindViews(tensors, rules, rank, flow == CheckpointFlow::kLoad, &input);
   }
   input.tensors = HashPlan(spec, PlanOptions());
   input.call = HashOf(place, options);

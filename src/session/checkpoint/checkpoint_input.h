@@ -21,7 +21,8 @@ inline DType FileDTypeOf(const CheckpointTensor& tensor) {
 // One rank's input, and what of it must be equal on all ranks.
 struct CheckpointInput {
   absl::Status status;
-  std::vector<BoundView> views;  // one per tensor
+  std::vector<BoundView> views;                   // one per tensor; of one with boxes, an empty one
+  std::vector<std::vector<BoundView>> box_views;  // one per tensor: of its boxes
   PlanHash tensors;
   uint64_t call = 0;  // of the place and the options
 };

@@ -1,4 +1,6 @@
 // From a file into local tensors: the file rank reads a box and sends each member its part.
+#include <algorithm>
+
 #include "session/checkpoint/checkpoint_work.h"
 
 namespace sluice {
@@ -32,10 +34,8 @@ void CheckpointLoadWork::AddMessages(const ShardPiece& shard_piece, std::byte* d
   op.cookie = cookie;
   if (!HasFile(piece)) {
     op.kind = TransportOp::Kind::kReceive;
-    op.peer = piece.file_rank;
     op.data = data;
-    op.bytes = static_cast<size_t>(OwnPart(piece).elements) * element_bytes;
-    messages->push_back(op);
+    AddOwnMessages(piece, op, messages);
     return;
   }
   VisitOthers(piece, [&](const CheckpointPart& part, const Rows& rows, int64_t packed) {
@@ -53,13 +53,20 @@ absl::Status CheckpointLoadWork::Drain(const ShardPiece& shard_piece, std::byte*
                                        CopyQueue* copies) {
   const CheckpointPiece& piece = PieceOf(shard_piece);
   const CheckpointPlace& place = PlaceOf(piece);
-  const CheckpointPart& part = OwnPart(piece);
-  const CheckpointSide local = LocalSide(part, place.view, place.dtype);
-  if (HasFile(piece)) {
-    return copies->Add(BoxCopy(part, BoxSide(part, data, place.file_dtype, staging_), local));
+  const absl::Span<const CheckpointPart> own = OwnParts(piece);
+  whole_runs_.resize(std::max(whole_runs_.size(), own.size()));
+  for (size_t i = 0; i < own.size(); ++i) {
+    const CheckpointPart& part = own[i];
+    const CheckpointSide local = LocalSide(part, place.ViewOf(part), place.dtype);
+    const absl::Status status =
+        HasFile(piece)
+            ? copies->Add(BoxCopy(part, BoxSide(part, data, place.file_dtype, staging_), local))
+            : copies->Add(PartCopy(part, PackedSide(part, data, place.file_dtype, staging_), local,
+                                   &whole_runs_[i]));
+    if (!status.ok()) return status;
+    if (!HasFile(piece)) data += part.elements * DTypeBytes(place.file_dtype);
   }
-  return copies->Add(
-      PartCopy(part, PackedSide(part, data, place.file_dtype, staging_), local, &whole_runs_));
+  return absl::OkStatus();
 }
 
 }  // namespace sluice

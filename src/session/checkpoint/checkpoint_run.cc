@@ -7,6 +7,16 @@
 #include <utility>
 
 namespace sluice {
+namespace {
+
+int64_t ViewBytes(const BoundView& view, DType dtype) {
+  if (view.base == nullptr) return 0;
+  int64_t bytes = DTypeBytes(dtype);
+  for (int d = 0; d < view.dims; ++d) bytes *= view.shape[static_cast<size_t>(d)];
+  return bytes;
+}
+
+}  // namespace
 
 // Pieces then come in the order of the files' bytes.
 std::vector<CheckpointPlanTensor> CheckpointRun::SortByFile(
@@ -92,10 +102,8 @@ CheckpointStats CheckpointRun::stats() const {
   stats.exchanging = absl::Nanoseconds(runner_->times().exchange_ns);
   stats.copying = absl::Nanoseconds(runner_->times().copy_ns);
   for (const CheckpointPlace& place : places_) {
-    if (place.view.base == nullptr) continue;
-    int64_t bytes = DTypeBytes(place.file_dtype);
-    for (int d = 0; d < place.view.dims; ++d) bytes *= place.view.shape[static_cast<size_t>(d)];
-    stats.bytes += bytes;
+    stats.bytes += ViewBytes(place.view, place.file_dtype);
+    for (const BoundView& box : place.boxes) stats.bytes += ViewBytes(box, place.file_dtype);
   }
   return stats;
 }

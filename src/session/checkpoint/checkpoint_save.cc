@@ -1,6 +1,7 @@
 // Parts become boxes, and boxes ranges of files.
 #include "session/checkpoint/checkpoint_save.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "session/base/clock.h"
@@ -38,9 +39,16 @@ absl::Status CheckpointSaveWork::Fill(const ShardPiece& shard_piece, std::byte* 
                                       CopyQueue* copies) {
   const CheckpointPiece& piece = PieceOf(shard_piece);
   const CheckpointPlace& place = PlaceOf(piece);
-  const CheckpointPart& part = OwnPart(piece);
-  return copies->Add(PartCopy(part, LocalSide(part, place.view, place.dtype),
-                              PackedSide(part, data, place.file_dtype, staging_), &whole_runs_));
+  const absl::Span<const CheckpointPart> own = OwnParts(piece);
+  whole_runs_.resize(std::max(whole_runs_.size(), own.size()));
+  for (size_t i = 0; i < own.size(); ++i) {
+    const absl::Status status = copies->Add(
+        PartCopy(own[i], LocalSide(own[i], place.ViewOf(own[i]), place.dtype),
+                 PackedSide(own[i], data, place.file_dtype, staging_), &whole_runs_[i]));
+    if (!status.ok()) return status;
+    data += own[i].elements * DTypeBytes(place.file_dtype);
+  }
+  return absl::OkStatus();
 }
 
 void CheckpointSaveWork::AddMessages(const ShardPiece& shard_piece, std::byte* data,
@@ -51,11 +59,12 @@ void CheckpointSaveWork::AddMessages(const ShardPiece& shard_piece, std::byte* d
   op.tag = shard_piece.channel;
   op.cookie = cookie;
   if (!HasFile(piece)) {
-    op.peer = piece.file_rank;
     op.data = data;
-    op.bytes = static_cast<size_t>(OwnPart(piece).elements) * element_bytes;
-    sent_bytes_ += static_cast<int64_t>(op.bytes);
-    messages->push_back(op);
+    const size_t before = messages->size();
+    AddOwnMessages(piece, op, messages);
+    for (size_t i = before; i < messages->size(); ++i) {
+      sent_bytes_ += static_cast<int64_t>((*messages)[i].bytes);
+    }
     return;
   }
   op.kind = TransportOp::Kind::kReceive;
@@ -71,9 +80,12 @@ absl::Status CheckpointSaveWork::Drain(const ShardPiece& shard_piece, std::byte*
                                        CopyQueue* copies) {
   const CheckpointPiece& piece = PieceOf(shard_piece);
   const CheckpointPlace& place = PlaceOf(piece);
-  const CheckpointPart& own = OwnPart(piece);
-  absl::Status status = copies->Add(BoxCopy(own, LocalSide(own, place.view, place.dtype),
-                                            BoxSide(own, data, place.file_dtype, staging_)));
+  absl::Status status;
+  for (const CheckpointPart& own : OwnParts(piece)) {
+    status = copies->Add(BoxCopy(own, LocalSide(own, place.ViewOf(own), place.dtype),
+                                 BoxSide(own, data, place.file_dtype, staging_)));
+    if (!status.ok()) return status;
+  }
   VisitOthers(piece, [&](const CheckpointPart& part, const Rows&, int64_t packed) {
     if (packed < 0 || !status.ok()) return;
     status = copies->Add(BoxCopy(part, PackedSide(part, data + packed, place.file_dtype, staging_),

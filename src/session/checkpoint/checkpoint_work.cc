@@ -38,9 +38,20 @@ absl::Status CheckpointWork::Done(const ShardPiece& piece, const std::byte*) {
   return absl::OkStatus();
 }
 
-const CheckpointPart& CheckpointWork::OwnPart(const CheckpointPiece& piece) {
+absl::Span<const CheckpointPart> CheckpointWork::OwnParts(const CheckpointPiece& piece) {
   plan_->OwnPart(piece, &own_);
-  return own_.parts[0];
+  return own_.parts;
+}
+
+void CheckpointWork::AddOwnMessages(const CheckpointPiece& piece, TransportOp message,
+                                    std::vector<TransportOp>* messages) {
+  const size_t element_bytes = static_cast<size_t>(DTypeBytes(PlaceOf(piece).file_dtype));
+  message.peer = piece.file_rank;
+  for (const CheckpointPart& part : OwnParts(piece)) {
+    message.bytes = static_cast<size_t>(part.elements) * element_bytes;
+    messages->push_back(message);
+    message.data += message.bytes;
+  }
 }
 
 void CheckpointWork::VisitOthers(

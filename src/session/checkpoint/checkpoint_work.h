@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
+#include "absl/types/span.h"
 #include "plan/shard/checkpoint_plan.h"
 #include "session/base/views.h"
 #include "session/checkpoint/checkpoint_copies.h"
@@ -22,6 +23,11 @@ struct CheckpointPlace {
   DType file_dtype = DType::kF32;
   DType dtype = DType::kF32;
   BoundView view;
+  std::vector<BoundView> boxes = {};  // in place of it: of each of this rank's boxes
+
+  const BoundView& ViewOf(const CheckpointPart& part) const {
+    return boxes.empty() ? view : boxes[static_cast<size_t>(part.view)];
+  }
 };
 
 // Tags of messages, and channels of the engine: pieces of one tag go in order, others do not wait
@@ -60,8 +66,12 @@ class CheckpointWork : public ShardWork {
     return (*places_)[static_cast<size_t>(piece.tensor)];
   }
   bool HasFile(const CheckpointPiece& piece) const { return piece.file_rank == rank_; }
-  // Valid until the next call.
-  const CheckpointPart& OwnPart(const CheckpointPiece& piece);
+  // One; or where the rank has boxes, one or more. Valid until the next call.
+  absl::Span<const CheckpointPart> OwnParts(const CheckpointPiece& piece);
+  // Adds a message of each own part, to or from the file rank. The parts lie in the block one after
+  // the other.
+  void AddOwnMessages(const CheckpointPiece& piece, TransportOp message,
+                      std::vector<TransportOp>* messages);
   // Calls `visit` with each part of another rank, and where in the block it lies packed; -1: it
   // lies in the box as `rows` say.
   void VisitOthers(
@@ -78,7 +88,7 @@ class CheckpointWork : public ShardWork {
   CheckpointPlan* const plan_;
   const int rank_;
   const std::vector<CheckpointPlace>* const places_;
-  WholeRuns whole_runs_;
+  std::vector<WholeRuns> whole_runs_;  // of the own parts of the piece that is copied
   int64_t sent_bytes_ = 0;
 
  private:

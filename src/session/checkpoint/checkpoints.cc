@@ -125,8 +125,8 @@ absl::StatusOr<CheckpointStats> Checkpoints::Load(const std::string& uri,
   parts.transport = *std::move(transport);
   for (size_t i = 0; i < tensors.size(); ++i) {
     const CheckpointCatalog::Entry& entry = catalog->entries[i];
-    parts.places.push_back(
-        {entry.file, entry.begin, entry.dtype, tensors[i].dtype, input.views[i]});
+    parts.places.push_back({entry.file, entry.begin, entry.dtype, tensors[i].dtype, input.views[i],
+                            input.box_views[i]});
   }
   constexpr int64_t kReadsMax = 4096;
   const int64_t reads = options.budget_bytes / options.piece_bytes + 1;
@@ -236,8 +236,8 @@ absl::StatusOr<CheckpointStats> Checkpoints::SaveInto(CheckpointFiles* files,
   for (const CheckpointFileLayout::File& file : layout->files) parts.files.push_back(file.name);
   for (size_t i = 0; i < tensors.size(); ++i) {
     const CheckpointFileLayout::FilePosition& place = layout->places[i];
-    parts.places.push_back(
-        {place.file, place.begin, FileDTypeOf(tensors[i]), tensors[i].dtype, input.views[i]});
+    parts.places.push_back({place.file, place.begin, FileDTypeOf(tensors[i]), tensors[i].dtype,
+                            input.views[i], input.box_views[i]});
   }
   absl::StatusOr<std::unique_ptr<Device>> device = OpenDevice(*options_);
   absl::StatusOr<std::unique_ptr<CheckpointRun>> run = nullptr;

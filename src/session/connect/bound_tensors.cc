@@ -1,35 +1,44 @@
 // Views by name and by tensor.
 #include "session/connect/bound_tensors.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "plan/connect/half_builder.h"
 #include "plan/connect/texts.h"
-#include "session/connect/fit_view.h"
 
 namespace sluice {
 namespace {
 
 // What views of one rank have to be. A thousand tensors are of a dozen kinds, and local shapes take
 // longer than to tell these apart.
-class Needs {
+class NeedsOfRank {
  public:
-  explicit Needs(int rank) : rank_(rank) {}
+  explicit NeedsOfRank(int rank) : rank_(rank) {}
 
-  ViewNeed Of(const Layout& layout, const std::vector<int64_t>& shape, DType dtype) {
+  std::shared_ptr<const TensorNeeds> Of(const Layout& layout, const std::vector<int64_t>& shape,
+                                        DType dtype) {
     const auto kind = static_cast<size_t>(kinds_.KindOf(shape, dtype, layout));
     // Kinds are numbered as they come. The layout has been found valid.
-    if (kind == shapes_.size()) shapes_.push_back(LocalShape(layout, shape, rank_).value());
-    return {shapes_[kind], dtype};
+    if (kind == needs_.size()) {
+      needs_.push_back(std::make_shared<const TensorNeeds>(
+          TensorNeeds::Of(layout, shape, dtype, rank_).value()));
+    }
+    return needs_[kind];
   }
 
  private:
   const int rank_;
   HalfBuilder kinds_;
-  std::vector<std::vector<int64_t>> shapes_;
+  std::vector<std::shared_ptr<const TensorNeeds>> needs_;
 };
+
+bool HasPart(const Layout& layout, int rank) {
+  return layout.boxes.empty() ? layout.mesh.PositionOf(rank).has_value()
+                              : !layout.boxes.Of(rank).empty();
+}
 
 }  // namespace
 
@@ -44,7 +53,7 @@ absl::Status BoundTensors::Bind(const Match& match, const ConnectSpec& own, int 
     targets[tensor.name] = &tensor;
     dst_.tensors[tensor.name];
   }
-  Needs needs(rank);
+  NeedsOfRank needs(rank);
   const std::vector<TensorTransfer>& tensors = match.spec.tensors;
   src_.views.resize(tensors.size());
   dst_.views.resize(tensors.size());
@@ -55,13 +64,13 @@ absl::Status BoundTensors::Bind(const Match& match, const ConnectSpec& own, int 
     dst_.needs.push_back(needs.Of(tensor.dst, tensor.shape, tensor.dst_dtype));
     // Who has no element may have left it out.
     const auto source = sources.find(match.source_names[t]);
-    if (source != sources.end() && tensor.src.mesh.PositionOf(rank)) {
+    if (source != sources.end() && HasPart(tensor.src, rank)) {
       src_.views[t] = source->second->view;
       src_.tensors[source->first].push_back(t);
     }
-    // Another mesh may ask for the same name.
+    // Other ranks may ask for the same name.
     const auto target = targets.find(tensor.name);
-    if (target != targets.end() && tensor.dst.mesh.PositionOf(rank)) {
+    if (target != targets.end() && HasPart(tensor.dst, rank)) {
       dst_.views[t] = target->second->view;
       dst_.tensors[target->first].push_back(t);
     }
@@ -99,11 +108,12 @@ absl::Status BoundTensors::Rebind(absl::Span<const Connection::NamedView> source
 
 absl::Status BoundTensors::BindSide(const Side& side, const std::vector<TensorView>& views,
                                     bool are_targets, const MemoryRules& rules,
-                                    std::vector<BoundView>* bound) const {
+                                    std::vector<std::vector<BoundView>>* bound) const {
   bound->resize(views.size());
   for (size_t t = 0; t < views.size(); ++t) {
-    if (are_targets && may_lack_data_ && views[t].data == nullptr) continue;
-    const absl::Status status = FitView(views[t], side.needs[t], rules, are_targets, &(*bound)[t]);
+    const TensorNeeds& need = *side.needs[t];
+    if (are_targets && may_lack_data_ && need.IsLacking(views[t])) continue;
+    const absl::Status status = need.Fit(views[t], rules, are_targets, &(*bound)[t]);
     if (status.ok()) continue;
     return absl::Status(status.code(), absl::StrCat(are_targets ? "target " : "source of ",
                                                     QuotedName(names_[t]), ": ", status.message()));
@@ -114,11 +124,23 @@ absl::Status BoundTensors::BindSide(const Side& side, const std::vector<TensorVi
 absl::Status BoundTensors::Check(const std::vector<TensorView>& src,
                                  const std::vector<TensorView>& dst,
                                  const MemoryRules& rules) const {
-  std::vector<BoundView> bound_src, bound_dst;
+  std::vector<std::vector<BoundView>> bound_src, bound_dst;
   if (absl::Status s = BindSide(src_, src, false, rules, &bound_src); !s.ok()) return s;
   if (absl::Status s = BindSide(dst_, dst, true, rules, &bound_dst); !s.ok()) return s;
-  std::vector<absl::string_view> names(names_.begin(), names_.end());
-  return CheckAliasing(bound_src, bound_dst, names);
+  // Each box is a view of its own, with the tensor's name and number.
+  std::vector<BoundView> all_src, all_dst;
+  std::vector<absl::string_view> names;
+  std::vector<int> numbers;
+  for (size_t t = 0; t < names_.size(); ++t) {
+    const size_t views = std::max(bound_src[t].size(), bound_dst[t].size());
+    all_src.insert(all_src.end(), bound_src[t].begin(), bound_src[t].end());
+    all_dst.insert(all_dst.end(), bound_dst[t].begin(), bound_dst[t].end());
+    names.resize(names.size() + views, names_[t]);
+    numbers.resize(names.size(), static_cast<int>(t));
+    all_src.resize(names.size());
+    all_dst.resize(names.size());
+  }
+  return CheckAliasing(all_src, all_dst, names, numbers);
 }
 
 }  // namespace sluice

@@ -3,6 +3,7 @@
 #define SLUICE_SRC_SESSION_CONNECT_BOUND_TENSORS_H_
 
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "plan/connect/match.h"
 #include "session/base/memory_rules.h"
 #include "session/base/views.h"
+#include "session/connect/tensor_needs.h"
 #include "sluice/connect.h"
 
 namespace sluice {
@@ -33,7 +35,7 @@ class BoundTensors {
  private:
   struct Side {
     std::vector<TensorView> views;
-    std::vector<ViewNeed> needs;
+    std::vector<std::shared_ptr<const TensorNeeds>> needs;  // shared by those of one kind
     // The tensors that a name of this rank is bound to: several have one source, and a source that
     // nobody asks for has none.
     absl::flat_hash_map<std::string, std::vector<size_t>> tensors;
@@ -44,7 +46,7 @@ class BoundTensors {
   absl::Status Check(const std::vector<TensorView>& src, const std::vector<TensorView>& dst,
                      const MemoryRules& rules) const;
   absl::Status BindSide(const Side& side, const std::vector<TensorView>& views, bool are_targets,
-                        const MemoryRules& rules, std::vector<BoundView>* bound) const;
+                        const MemoryRules& rules, std::vector<std::vector<BoundView>>* bound) const;
 
   Side src_;
   Side dst_;

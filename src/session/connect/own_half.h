@@ -10,7 +10,7 @@
 namespace sluice {
 
 // The half of `rank`, of `ranks`. InvalidArgument names the tensor: the half is wrong by itself
-// (CheckHalf), the rank is not in a tensor's mesh, or a view does not fit.
+// (CheckHalf), the rank is not in a tensor's mesh or gives boxes of others, or a view does not fit.
 absl::StatusOr<Half> MakeOwnHalf(const ConnectSpec& own, int rank, int ranks,
                                  const MemoryRules& rules);
 

@@ -49,11 +49,9 @@ absl::StatusOr<TensorParts::Side> TensorParts::SideOf(const Layout& layout,
   return side;
 }
 
-absl::StatusOr<TensorParts::Place> TensorParts::PlaceOf(const Layout& layout,
-                                                        absl::Span<const int64_t> shape,
-                                                        const BoxCell& cell, const Layout& of_cell,
-                                                        absl::Span<const int64_t> cell_shape,
-                                                        int rank) {
+TensorParts::Place TensorParts::PlaceOf(const Layout& layout, const OwnedIndices& owned,
+                                        const BoxCell& cell, const Layout& of_cell,
+                                        absl::Span<const int64_t> cell_shape, int rank) {
   Place place;
   if (!layout.boxes.empty()) {
     // The ranks that the plan lets hold the cell are those with a box around it.
@@ -69,15 +67,16 @@ absl::StatusOr<TensorParts::Place> TensorParts::PlaceOf(const Layout& layout,
     }
     return place;
   }
-  const auto owned = OwnedRanges(layout, shape, rank);
-  if (!owned.ok()) return owned.status();
-  absl::StatusOr<std::vector<int64_t>> local = LocalShape(of_cell, cell_shape, rank);
-  if (!local.ok()) return local.status();
-  place.shape = *std::move(local);
-  if (std::find(place.shape.begin(), place.shape.end(), 0) != place.shape.end()) return place;
+  // Of most cells a rank has nothing.
+  for (size_t d = 0; d < cell_shape.size(); ++d) {
+    const int64_t end = cell.offset[d] + cell_shape[d];
+    if (CountBefore(owned[d], cell.offset[d]) == CountBefore(owned[d], end)) return place;
+  }
   place.view = 0;
   for (size_t d = 0; d < cell_shape.size(); ++d) {
-    place.begin.push_back(CountBefore((*owned)[d], cell.offset[d]));
+    const int64_t begin = CountBefore(owned[d], cell.offset[d]);
+    place.begin.push_back(begin);
+    place.shape.push_back(CountBefore(owned[d], cell.offset[d] + cell_shape[d]) - begin);
   }
   return place;
 }
@@ -105,6 +104,13 @@ absl::StatusOr<TensorParts> TensorParts::Make(const TransferSpec& spec, const Ce
   return made;
 }
 
+absl::StatusOr<TensorParts::OwnedIndices> TensorParts::OwnedOf(const Layout& layout,
+                                                               absl::Span<const int64_t> shape,
+                                                               int rank) {
+  if (!layout.boxes.empty()) return OwnedIndices();
+  return OwnedRanges(layout, shape, rank);
+}
+
 absl::Status TensorParts::AddCells(const TransferSpec& spec, const CellSpec& cells, int rank) {
   const size_t parts = cells.cells.size();
   places_.resize(parts);
@@ -112,16 +118,22 @@ absl::Status TensorParts::AddCells(const TransferSpec& spec, const CellSpec& cel
   for (size_t t = 0; t < spec.tensors.size(); ++t) {
     const TensorTransfer& tensor = spec.tensors[t];
     first_part_.push_back(part);
+    OwnedIndices src, dst;
+    if (is_cut_[t]) {
+      auto from = OwnedOf(tensor.src, tensor.shape, rank);
+      if (!from.ok()) return from.status();
+      auto to = OwnedOf(tensor.dst, tensor.shape, rank);
+      if (!to.ok()) return to.status();
+      src = *std::move(from);
+      dst = *std::move(to);
+    }
     for (; part < parts && cells.cells[part].tensor == static_cast<int32_t>(t); ++part) {
       tensor_of_.push_back(static_cast<int>(t));
       if (!is_cut_[t]) continue;
       const TensorTransfer& of_cell = cells.spec.tensors[part];
       const BoxCell& cell = cells.cells[part];
-      auto from = PlaceOf(tensor.src, tensor.shape, cell, of_cell.src, of_cell.shape, rank);
-      if (!from.ok()) return from.status();
-      auto to = PlaceOf(tensor.dst, tensor.shape, cell, of_cell.dst, of_cell.shape, rank);
-      if (!to.ok()) return to.status();
-      places_[part] = {*std::move(from), *std::move(to)};
+      places_[part] = {PlaceOf(tensor.src, src, cell, of_cell.src, of_cell.shape, rank),
+                       PlaceOf(tensor.dst, dst, cell, of_cell.dst, of_cell.shape, rank)};
     }
   }
   first_part_.push_back(part);

@@ -64,9 +64,12 @@ class TensorParts {
   static absl::StatusOr<Side> SideOf(const Layout& layout, absl::Span<const int64_t> shape,
                                      DType dtype, int rank);
   absl::Status AddCells(const TransferSpec& spec, const CellSpec& cells, int rank);
-  static absl::StatusOr<Place> PlaceOf(const Layout& layout, absl::Span<const int64_t> shape,
-                                       const BoxCell& cell, const Layout& of_cell,
-                                       absl::Span<const int64_t> cell_shape, int rank);
+  // Of a rank, along each dimension; nothing where there are boxes.
+  using OwnedIndices = std::vector<std::vector<IndexRange>>;
+  static absl::StatusOr<OwnedIndices> OwnedOf(const Layout& layout, absl::Span<const int64_t> shape,
+                                              int rank);
+  static Place PlaceOf(const Layout& layout, const OwnedIndices& owned, const BoxCell& cell,
+                       const Layout& of_cell, absl::Span<const int64_t> cell_shape, int rank);
   const Place& PlaceAt(size_t part, bool is_dst) const {
     return is_dst ? places_[part].second : places_[part].first;
   }

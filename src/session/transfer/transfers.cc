@@ -125,7 +125,7 @@ absl::StatusOr<RunId> Transfers::Start(Transfer* transfer, absl::Span<const Tens
   if (absl::Status status = CheckStart(compiled, options); !status.ok()) return status;
   std::unique_ptr<TransferRun> run = TakeRun(*compiled);
   run->Reset(history_.last() + 1, options);
-  const absl::Status bound = run->Bind(src, dst);
+  const absl::Status bound = options.refusal.ok() ? run->Bind(src, dst) : options.refusal;
   // The others have begun this run, so it cannot be refused any more.
   if (compiled->agreed && !bound.ok()) return peers_->Poison(bound);
   if (run->in_stream() && bound.ok()) {
