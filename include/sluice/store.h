@@ -44,14 +44,14 @@ struct StoreView {
 };
 
 // A key that is held. Thread: any. Ends before its store does.
-class Lease {
+class StoreLease {
  public:
-  Lease() = default;
-  Lease(const Lease&) = delete;
-  Lease& operator=(const Lease&) = delete;
+  StoreLease() = default;
+  StoreLease(const StoreLease&) = delete;
+  StoreLease& operator=(const StoreLease&) = delete;
   // Removes the key, without an answer to wait for where the store is reached over TCP. Leaves the
   // key alone in a forked child.
-  virtual ~Lease() = default;
+  virtual ~StoreLease() = default;
 
   // Whether the key is held still. Unavailable: the store cannot be reached. Aborted: others were
   // told that this holder is gone. Once not OK, it stays so: hold again. Does not wait.
@@ -104,9 +104,8 @@ class Store {
   // them stop, and remove the key. Until one has looked on for the time of the lease, Get and List
   // still show the key of a dead holder. Another Hold of that key waits as long. The store of this
   // library does better: it removes the key itself, at once when the holder's process has ended.
-  virtual absl::StatusOr<std::unique_ptr<Lease>> Hold(absl::string_view key,
-                                                      absl::string_view value,
-                                                      absl::Duration lease = kDefaultStoreLease);
+  virtual absl::StatusOr<std::unique_ptr<StoreLease>> Hold(
+      absl::string_view key, absl::string_view value, absl::Duration lease = kDefaultStoreLease);
 
   // Waits until something below the prefix is other than in the view with this version, but at most
   // `timeout`. Returns what is there then, the same or not. Version 0: does not wait. Keys whose

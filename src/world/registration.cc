@@ -39,7 +39,7 @@ absl::Status Registration::Hold() {
   const std::string key = HereKey(world_, member_.role, member_.rank);
   const std::string text = MemberText(member_);
   for (int tries = 1;; ++tries) {
-    absl::StatusOr<std::unique_ptr<Lease>> lease = store_->Hold(key, text, lease_length_);
+    absl::StatusOr<std::unique_ptr<StoreLease>> lease = store_->Hold(key, text, lease_length_);
     if (lease.ok()) {
       lease_ = *std::move(lease);
       return store_->Set(SaidKey(world_, member_.role, member_.rank), text);

@@ -46,7 +46,7 @@ class Registration {
   const std::string world_;
   const Member member_;
   const absl::Duration lease_length_;
-  std::unique_ptr<Lease> lease_;
+  std::unique_ptr<StoreLease> lease_;
 };
 
 }  // namespace sluice

@@ -19,7 +19,7 @@ absl::StatusOr<std::map<std::string, std::string>> WaitingCall::Others() {
   std::map<std::string, std::string> others;
   if (!quiet_.Passed()) return others;
   if (lease_ == nullptr || !lease_->status().ok()) {
-    absl::StatusOr<std::unique_ptr<Lease>> lease = store_->Hold(key_, meeting_, lease_length_);
+    absl::StatusOr<std::unique_ptr<StoreLease>> lease = store_->Hold(key_, meeting_, lease_length_);
     // A hold over a connection that has broken may stand a while longer.
     if (!lease.ok() && !absl::IsAlreadyExists(lease.status())) return lease.status();
     if (lease.ok()) lease_ = *std::move(lease);

@@ -35,7 +35,7 @@ class WaitingCall {
   const std::string meeting_;
   const absl::Duration lease_length_;
   const TimeLimit quiet_;
-  std::unique_ptr<Lease> lease_;
+  std::unique_ptr<StoreLease> lease_;
 };
 
 }  // namespace sluice

@@ -180,8 +180,8 @@ class EventfulStore : public FiveCalls {
 
   int looks() const { return looks_; }
 
-  absl::StatusOr<std::unique_ptr<Lease>> Hold(absl::string_view key, absl::string_view value,
-                                              absl::Duration lease) override {
+  absl::StatusOr<std::unique_ptr<StoreLease>> Hold(absl::string_view key, absl::string_view value,
+                                                   absl::Duration lease) override {
     return inner_->Hold(key, value, lease);
   }
   absl::StatusOr<StoreView> Watch(absl::string_view prefix, uint64_t /*version*/,

@@ -47,7 +47,7 @@ absl::Status ChangeHeld(Store& store, absl::string_view key, absl::string_view v
       absl::StrCat("the store's key ", ShownBytes(key), " is changed by others all the time"));
 }
 
-class BeatLease : public Lease {
+class BeatLease : public StoreLease {
  public:
   BeatLease(Store& store, absl::string_view key, StoreBeat beat)
       : store_(store),
@@ -244,9 +244,10 @@ absl::Status SetHeld(Store& store, absl::string_view key, absl::string_view valu
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Lease>> HoldByBeats(Store& store, StoreBeats& beats,
-                                                   absl::string_view key, absl::string_view value,
-                                                   absl::Duration lease) {
+absl::StatusOr<std::unique_ptr<StoreLease>> HoldByBeats(Store& store, StoreBeats& beats,
+                                                        absl::string_view key,
+                                                        absl::string_view value,
+                                                        absl::Duration lease) {
   if (absl::Status status = CheckStoreHold(key, value, lease); !status.ok()) return status;
   if (absl::Status status = CheckStoreKey(absl::StrCat(kStoreBeatPrefix, key)); !status.ok()) {
     return status;

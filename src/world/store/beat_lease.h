@@ -13,9 +13,10 @@
 namespace sluice {
 
 // As Store::Hold. The store and `beats`, what it has seen of others' beats, stay beyond the lease.
-absl::StatusOr<std::unique_ptr<Lease>> HoldByBeats(Store& store, StoreBeats& beats,
-                                                   absl::string_view key, absl::string_view value,
-                                                   absl::Duration lease);
+absl::StatusOr<std::unique_ptr<StoreLease>> HoldByBeats(Store& store, StoreBeats& beats,
+                                                        absl::string_view key,
+                                                        absl::string_view value,
+                                                        absl::Duration lease);
 
 }  // namespace sluice
 

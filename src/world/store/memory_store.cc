@@ -28,7 +28,7 @@ struct MemoryTable {
   bool InChild() const { return getpid() != process; }
 };
 
-class MemoryLease : public Lease {
+class MemoryLease : public StoreLease {
  public:
   MemoryLease(std::shared_ptr<MemoryTable> shared, absl::string_view key, uint64_t hold)
       : shared_(std::move(shared)), key_(key), hold_(hold) {}
@@ -96,8 +96,8 @@ class MemoryStore : public Store {
     return shared_->table.List(prefix);
   }
 
-  absl::StatusOr<std::unique_ptr<Lease>> Hold(absl::string_view key, absl::string_view value,
-                                              absl::Duration lease) override {
+  absl::StatusOr<std::unique_ptr<StoreLease>> Hold(absl::string_view key, absl::string_view value,
+                                                   absl::Duration lease) override {
     if (absl::Status status = CheckStoreHold(key, value, lease); !status.ok()) return status;
     const auto hold =
         Change<absl::StatusOr<uint64_t>>([&](StoreTable& table) { return table.Hold(key, value); });

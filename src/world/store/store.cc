@@ -66,8 +66,9 @@ absl::StatusOr<StoreEntries> LookAtLiving(Store& store, StoreBeats& beats,
 Store::Store() : beats_(std::make_unique<StoreBeats>()) {}
 Store::~Store() = default;
 
-absl::StatusOr<std::unique_ptr<Lease>> Store::Hold(absl::string_view key, absl::string_view value,
-                                                   absl::Duration lease) {
+absl::StatusOr<std::unique_ptr<StoreLease>> Store::Hold(absl::string_view key,
+                                                        absl::string_view value,
+                                                        absl::Duration lease) {
   return HoldByBeats(*this, *beats_, key, value, lease);
 }
 

@@ -31,7 +31,7 @@ int64_t WaitMs(absl::Duration wait) {
       absl::Ceil(std::clamp(wait, absl::ZeroDuration(), kLongestStoreWait), absl::Milliseconds(1)));
 }
 
-class TcpLease : public Lease {
+class TcpLease : public StoreLease {
  public:
   TcpLease(std::shared_ptr<StoreLink> link, std::shared_ptr<StoreFate> fate, absl::string_view key,
            int64_t hold, int64_t lease_ms)
@@ -138,8 +138,8 @@ class TcpStore : public Store {
     return std::move(answer->reply.entries);
   }
 
-  absl::StatusOr<std::unique_ptr<Lease>> Hold(absl::string_view key, absl::string_view value,
-                                              absl::Duration lease) override {
+  absl::StatusOr<std::unique_ptr<StoreLease>> Hold(absl::string_view key, absl::string_view value,
+                                                   absl::Duration lease) override {
     if (link_->InChild()) return StoreForkedError();
     if (absl::Status status = CheckStoreHold(key, value, lease); !status.ok()) return status;
     StoreRequest request = MakeRequest(StoreCall::kHold, key);

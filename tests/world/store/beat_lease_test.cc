@@ -71,7 +71,7 @@ class FlakyStore : public Store {
 
 bool IsEmptyView(const StoreView& view) { return view.entries.empty(); }
 
-absl::Status AwaitLoss(const Lease& lease) {
+absl::Status AwaitLoss(const StoreLease& lease) {
   const absl::Time end = absl::Now() + absl::Minutes(2);
   while (lease.status().ok() && absl::Now() < end) absl::SleepFor(absl::Milliseconds(5));
   return lease.status();

@@ -88,7 +88,7 @@ class BeatRaceTest : public testing::Test {
   const std::shared_ptr<Store> table_ = MakeMemoryStore();
   InterruptedStore holder_{table_};
   FiveCalls third_{table_};
-  std::unique_ptr<Lease> third_lease_;
+  std::unique_ptr<StoreLease> third_lease_;
 };
 
 // It was stopped after it took the dead one's beat, and was taken for dead itself.

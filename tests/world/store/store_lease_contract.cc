@@ -23,7 +23,7 @@ constexpr absl::Duration kNone = absl::ZeroDuration();
 bool IsEmptyView(const StoreView& view) { return view.entries.empty(); }
 
 // Waits until the lease says that it is lost, but not for ever.
-absl::Status WatchLoss(const Lease& lease) {
+absl::Status WatchLoss(const StoreLease& lease) {
   const absl::Time end = absl::Now() + absl::Minutes(1);
   while (lease.status().ok() && absl::Now() < end) absl::SleepFor(absl::Milliseconds(5));
   return lease.status();
@@ -142,7 +142,7 @@ TEST_P(StoreLeaseContract, ALeaseOutlastsItsTime) {
 TEST_P(StoreLeaseContract, ManyLeasesOfOneMember) {
   const auto store = Open();
   const auto other = Open();
-  std::vector<std::unique_ptr<Lease>> leases;
+  std::vector<std::unique_ptr<StoreLease>> leases;
   for (int i = 0; i < 10; ++i) {
     auto lease = store->Hold(absl::StrCat("m/", i), "v", absl::Minutes(1 + i));
     ASSERT_TRUE(lease.ok()) << lease.status();
@@ -160,7 +160,7 @@ TEST_P(StoreLeaseContract, AForkedChildIsTold) {
   const auto other = Open();
   auto held = store->Hold("m/1", "here", absl::Minutes(1));
   ASSERT_TRUE(held.ok()) << held.status();
-  std::unique_ptr<Lease> lease = *std::move(held);
+  std::unique_ptr<StoreLease> lease = *std::move(held);
   const pid_t child = fork();
   ASSERT_GE(child, 0);
   if (child == 0) {

@@ -158,7 +158,7 @@ TEST(StoreServerTest, ManyWatchersHearOfAChange) {
   constexpr int kWatchers = 40;
   const auto server = Serve(Patient());
   const auto holder = Reach(*server);
-  std::vector<std::unique_ptr<Lease>> leases;
+  std::vector<std::unique_ptr<StoreLease>> leases;
   for (int i = 0; i < 3; ++i) leases.push_back(*holder->Hold(absl::StrCat("m/", i), "v", kForEver));
   std::vector<std::thread> watchers;
   for (int i = 0; i < kWatchers; ++i) {
