@@ -22,7 +22,8 @@ foreach(_component core mpi cuda nccl)
   endif()
   list(APPEND SLUICE_INSTALLED_COMPONENTS ${_component})
   install(TARGETS ${_${_component}_targets} EXPORT sluice-${_component}-targets
-          ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+          ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+          LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
   install(EXPORT sluice-${_component}-targets NAMESPACE sluice:: DESTINATION ${_config_dir})
 endforeach()
 
@@ -36,6 +37,14 @@ write_basic_package_version_file(${CMAKE_BINARY_DIR}/sluice-config-version.cmake
 install(FILES ${CMAKE_BINARY_DIR}/sluice-config.cmake
               ${CMAKE_BINARY_DIR}/sluice-config-version.cmake
         DESTINATION ${_config_dir})
+
+# For C, and for what is built without CMake; wherever the tree is moved to.
+if(TARGET sluice_c)
+  file(RELATIVE_PATH SLUICE_PC_UP ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
+  string(REGEX REPLACE "/$" "" SLUICE_PC_UP "${SLUICE_PC_UP}")
+  configure_file(sluice.pc.in ${CMAKE_BINARY_DIR}/sluice.pc @ONLY)
+  install(FILES ${CMAKE_BINARY_DIR}/sluice.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endif()
 
 # The programs find models and systems in ../share/sluice, wherever the tree is moved to. They find
 # libraries that are in no system folder, as CUDA's, where they were linked.

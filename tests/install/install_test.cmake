@@ -26,6 +26,26 @@ if(have_mpi)
 endif()
 run(${outside_build}/own_fabric)
 
+# A program in C, from what pkg-config says, in a tree that has been moved.
+if(have_c AND c_compiler AND pkg_config)
+  set(moved ${work_dir}/moved)
+  file(REMOVE_RECURSE ${moved})
+  file(COPY ${prefix}/ DESTINATION ${moved}
+       FILES_MATCHING PATTERN "sluice.h" PATTERN "libsluice.so*" PATTERN "sluice.pc")
+  file(GLOB_RECURSE pc ${moved}/sluice.pc)
+  execute_process(COMMAND ${pkg_config} --cflags --libs ${pc}
+                  RESULT_VARIABLE result OUTPUT_VARIABLE flags OUTPUT_STRIP_TRAILING_WHITESPACE)
+  separate_arguments(flags UNIX_COMMAND "${flags}")
+  if(NOT result EQUAL 0 OR NOT flags MATCHES "${moved}")
+    message(FATAL_ERROR "pkg-config ended with ${result}: ${flags}")
+  endif()
+  file(GLOB_RECURSE library ${moved}/libsluice.so.0)
+  get_filename_component(library_dir ${library} DIRECTORY)
+  run(${c_compiler} -std=c11 -Wall -Wextra -Werror ${c_example} -o ${moved}/weight_sync ${flags}
+      -Wl,-rpath,${library_dir})
+  run(${spawn} -n 2 ${moved}/weight_sync)
+endif()
+
 # components(NAME EXPECTED|FAILS WITH argument...): asks for them, and gets these targets; or fails
 # with this text.
 function(components name what with)

@@ -1,0 +1,64 @@
+// What every call of the C API does: nothing is thrown, and errors become a status and a text.
+#ifndef SLUICE_SRC_C_CALL_H_
+#define SLUICE_SRC_C_CALL_H_
+
+#include <exception>
+#include <new>
+#include <string>
+#include <type_traits>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "sluice/sluice.h"
+
+namespace sluice::c {
+
+// The number of an error, whose text becomes this thread's last one. 0 of OK.
+sluice_status Report(const char* call, const absl::Status& status) noexcept;
+
+// What has been thrown, in a catch block.
+absl::Status Caught() noexcept;
+
+// Runs the body of a call. It returns an absl::Status; or an absl::StatusOr<sluice_status>, where
+// there are statuses that are no errors.
+template <typename Body>
+sluice_status Guard(const char* call, Body&& body) noexcept {
+  try {
+    if constexpr (std::is_same_v<decltype(body()), absl::Status>) {
+      return Report(call, body());
+    } else {
+      const absl::StatusOr<sluice_status> result = body();
+      return result.ok() ? *result : Report(call, result.status());
+    }
+  } catch (...) {
+    return Report(call, Caught());
+  }
+}
+
+// Runs a callback of the caller's, which returns a sluice_status. `what` says which, for the text
+// of its errors. What it throws is an error, too.
+template <typename Callback>
+absl::Status CallBack(absl::string_view what, Callback&& callback);
+
+// An error for what should be a status.
+absl::Status StatusOfCallback(absl::string_view what, sluice_status status);
+// Forgets what an earlier callback of this thread has said.
+void ForgetCallbackText() noexcept;
+
+template <typename Callback>
+absl::Status CallBack(absl::string_view what, Callback&& callback) {
+  ForgetCallbackText();
+  try {
+    return StatusOfCallback(what, callback());
+  } catch (...) {
+    return Caught();
+  }
+}
+
+// InvalidArgument: a pointer that may not be null is.
+absl::Status IsNull(absl::string_view what);
+
+}  // namespace sluice::c
+
+#endif  // SLUICE_SRC_C_CALL_H_

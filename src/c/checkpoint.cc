@@ -1,0 +1,164 @@
+// Checkpoints: loads and saves of safetensors.
+#include "sluice/checkpoint.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "c/call.h"
+#include "c/convert.h"
+#include "c/handles.h"
+#include "c/structs.h"
+
+namespace sluice::c {
+namespace {
+
+absl::Status SetTensor(absl::string_view name, const sluice_checkpoint_tensor& given,
+                       LayoutReader* layouts, CheckpointTensor* tensor) {
+  if (given.name == nullptr) return IsNull(absl::StrCat(name, ".name"));
+  tensor->name = given.name;
+  absl::StatusOr<std::vector<int64_t>> shape = ToShape(name, given.ndim, given.shape);
+  if (!shape.ok()) return shape.status();
+  tensor->shape = *std::move(shape);
+  const absl::StatusOr<DType> dtype = ToDType(absl::StrCat(name, ".dtype"), given.dtype);
+  if (!dtype.ok()) return dtype.status();
+  tensor->dtype = *dtype;
+  if (given.file_dtype != SLUICE_NO_DTYPE) {
+    const absl::StatusOr<DType> file_dtype =
+        ToDType(absl::StrCat(name, ".file_dtype"), given.file_dtype);
+    if (!file_dtype.ok()) return file_dtype.status();
+    tensor->file_dtype = *file_dtype;
+  }
+  absl::StatusOr<Layout> layout =
+      layouts->Read(absl::StrCat(name, ".layout"), given.layout, given.ndim);
+  if (!layout.ok()) return layout.status();
+  tensor->layout = *std::move(layout);
+  absl::StatusOr<TensorView> view = ToMemory(absl::StrCat(name, ".memory"), given.memory);
+  if (!view.ok()) return view.status();
+  tensor->view = *std::move(view);
+  return absl::OkStatus();
+}
+
+struct CheckpointCall {
+  std::string place;
+  std::vector<CheckpointTensor> tensors;
+  CheckpointOptions options;
+};
+
+absl::Status ReadTensors(const sluice_checkpoint_tensor* tensors, int64_t count,
+                         CheckpointCall* call) {
+  const absl::StatusOr<std::vector<sluice_checkpoint_tensor>> given =
+      ReadArray("tensors", tensors, count);
+  if (!given.ok()) return given.status();
+  call->tensors.resize(given->size());
+  LayoutReader layouts;
+  for (size_t t = 0; t < given->size(); ++t) {
+    const std::string name = absl::StrCat("tensors[", t, "]");
+    absl::Status status = SetTensor(name, (*given)[t], &layouts, &call->tensors[t]);
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadCheckpointOptions(const sluice_checkpoint_options* given,
+                                   CheckpointOptions* options) {
+  sluice_checkpoint_options read;
+  absl::Status status = ReadOptions("sluice_checkpoint_options", given, &read);
+  if (!status.ok()) return status;
+  options->ca_file = TextOf(read.ca_file);
+  if (read.budget_bytes != 0) options->budget_bytes = read.budget_bytes;
+  if (read.slots != 0) options->slots = read.slots;
+  if (read.piece_bytes != 0) options->piece_bytes = read.piece_bytes;
+  if (read.shard_bytes_max != 0) options->shard_bytes_max = read.shard_bytes_max;
+  if (read.attempts_max != 0) options->retry.attempts_max = read.attempts_max;
+  if (read.connections != 0) options->connections = read.connections;
+  status.Update(ReadTime("timeout_s", read.timeout_s, &options->timeout));
+  status.Update(ReadTime("backoff_s", read.backoff_s, &options->retry.backoff));
+  status.Update(
+      ReadTime("request_timeout_s", read.request_timeout_s, &options->retry.request_timeout));
+  return status;
+}
+
+// What is wrong with this rank's call. Then `call` is one that is wrong for all ranks.
+absl::Status ReadCall(absl::string_view place_name, const char* place,
+                      const sluice_checkpoint_tensor* tensors, int64_t num_tensors,
+                      const sluice_checkpoint_options* options, const sluice_metric* metrics,
+                      const int64_t* count, CheckpointCall* call) {
+  absl::Status own = place == nullptr ? IsNull(place_name) : absl::OkStatus();
+  call->place = TextOf(place);
+  own.Update(CheckMetricsRoom(metrics, count));
+  own.Update(ReadTensors(tensors, num_tensors, call));
+  own.Update(ReadCheckpointOptions(options, &call->options));
+  if (own.ok()) return own;
+  call->tensors.assign(1, CheckpointTensor());
+  call->tensors[0].name = std::string(own.message());
+  call->options = CheckpointOptions();
+  return own;
+}
+
+Metrics MetricsOf(const CheckpointStats& stats) {
+  return {{"tensors", static_cast<double>(stats.tensors)},
+          {"tensors_ignored", static_cast<double>(stats.tensors_ignored)},
+          {"files", static_cast<double>(stats.files)},
+          {"pieces", static_cast<double>(stats.pieces)},
+          {"file_pieces", static_cast<double>(stats.file_pieces)},
+          {"file_bytes", static_cast<double>(stats.file_bytes)},
+          {"bytes_read", static_cast<double>(stats.bytes_read)},
+          {"header_bytes", static_cast<double>(stats.header_bytes)},
+          {"bytes", static_cast<double>(stats.bytes)},
+          {"sent_bytes", static_cast<double>(stats.sent_bytes)},
+          {"retries", static_cast<double>(stats.retries)},
+          {"slots_max", static_cast<double>(stats.slots_max)},
+          {"slots_peak", static_cast<double>(stats.slots_peak)},
+          {"budget_bytes", static_cast<double>(stats.budget_bytes)},
+          {"budget_bytes_peak", static_cast<double>(stats.budget_bytes_peak)},
+          {"piece_bytes", static_cast<double>(stats.piece_bytes)},
+          {"seconds", absl::ToDoubleSeconds(stats.seconds)},
+          {"planning_s", absl::ToDoubleSeconds(stats.planning)},
+          {"reading_s", absl::ToDoubleSeconds(stats.reading)},
+          {"exchanging_s", absl::ToDoubleSeconds(stats.exchanging)},
+          {"copying_s", absl::ToDoubleSeconds(stats.copying)},
+          {"writing_s", absl::ToDoubleSeconds(stats.writing)},
+          {"syncing_s", absl::ToDoubleSeconds(stats.syncing)}};
+}
+
+absl::Status End(const absl::Status& own, const absl::StatusOr<CheckpointStats>& stats,
+                 sluice_metric* metrics, int64_t* count) {
+  if (!own.ok()) return own;
+  if (!stats.ok()) return stats.status();
+  return WriteMetrics(MetricsOf(*stats), metrics, count);
+}
+
+}  // namespace
+}  // namespace sluice::c
+
+sluice_status sluice_checkpoint_load(sluice_session* session, const char* uri,
+                                     const sluice_checkpoint_tensor* tensors, int64_t num_tensors,
+                                     const sluice_checkpoint_options* options,
+                                     sluice_metric* metrics, int64_t* count) {
+  return sluice::c::Guard("sluice_checkpoint_load", [&]() -> absl::Status {
+    if (absl::Status status = sluice::c::CheckSession(session); !status.ok()) return status;
+    sluice::c::CheckpointCall call;
+    const absl::Status own =
+        sluice::c::ReadCall("uri", uri, tensors, num_tensors, options, metrics, count, &call);
+    return sluice::c::End(
+        own, sluice::LoadCheckpoint(session->session.get(), call.place, call.tensors, call.options),
+        metrics, count);
+  });
+}
+
+sluice_status sluice_checkpoint_save(sluice_session* session, const char* directory,
+                                     const sluice_checkpoint_tensor* tensors, int64_t num_tensors,
+                                     const sluice_checkpoint_options* options,
+                                     sluice_metric* metrics, int64_t* count) {
+  return sluice::c::Guard("sluice_checkpoint_save", [&]() -> absl::Status {
+    if (absl::Status status = sluice::c::CheckSession(session); !status.ok()) return status;
+    sluice::c::CheckpointCall call;
+    const absl::Status own = sluice::c::ReadCall("directory", directory, tensors, num_tensors,
+                                                 options, metrics, count, &call);
+    return sluice::c::End(
+        own, sluice::SaveCheckpoint(session->session.get(), call.place, call.tensors, call.options),
+        metrics, count);
+  });
+}

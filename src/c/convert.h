@@ -1,0 +1,59 @@
+// From the C API's views, layouts and options to those of C++.
+#ifndef SLUICE_SRC_C_CONVERT_H_
+#define SLUICE_SRC_C_CONVERT_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "sluice/layout.h"
+#include "sluice/session.h"
+#include "sluice/sluice.h"
+#include "sluice/tensor.h"
+
+namespace sluice::c {
+
+// InvalidArgument names what has no dtype.
+absl::StatusOr<DType> ToDType(absl::string_view name, int32_t dtype);
+int32_t FromDType(DType dtype);
+
+// A shape of 1 to kMaxTensorDims dimensions. InvalidArgument otherwise.
+absl::StatusOr<std::vector<int64_t>> ToShape(absl::string_view name, int32_t ndim,
+                                             const int64_t* shape);
+
+absl::StatusOr<TensorView> ToView(absl::string_view name, const sluice_view& view);
+// A rank's memory of one tensor. Where it is not known whether the rank has boxes, one view counts
+// as either.
+absl::StatusOr<TensorView> ToMemory(absl::string_view name, const sluice_views& memory);
+
+// Reads layouts. Tensors that point to one layout, or layouts that point to one mesh, share it
+// afterwards: planning takes tensors with one mesh together. For one call of the caller's.
+class LayoutReader {
+ public:
+  // `ndim`: of the tensor. InvalidArgument: the layout makes no sense by itself.
+  absl::StatusOr<Layout> Read(absl::string_view name, const sluice_layout* layout, int32_t ndim);
+
+ private:
+  absl::StatusOr<Layout> Convert(absl::string_view name, const sluice_layout& layout, int32_t ndim);
+  absl::StatusOr<Mesh> ReadMesh(absl::string_view name, const sluice_layout& layout);
+
+  std::map<std::pair<const sluice_layout*, int32_t>, Layout> layouts_;
+  std::map<std::tuple<const int64_t*, const int32_t*, int32_t>, Mesh> meshes_;
+};
+
+// Null: the defaults.
+absl::StatusOr<SessionOptions> ToSessionOptions(const sluice_session_options* given);
+// Options that no session has. Given to Session::Create by a rank whose own make no sense, so that
+// the others hear of it.
+SessionOptions BadSessionOptions();
+
+}  // namespace sluice::c
+
+#endif  // SLUICE_SRC_C_CONVERT_H_

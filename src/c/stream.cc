@@ -1,0 +1,398 @@
+// Streams of data shards, and leases of what they bring.
+#include "sluice/stream.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "c/call.h"
+#include "c/convert.h"
+#include "c/handles.h"
+#include "c/structs.h"
+#include "sluice/dlpack.h"
+
+namespace sluice::c {
+namespace {
+
+absl::Status OfAnotherThread(absl::string_view what) {
+  return absl::FailedPreconditionError(
+      absl::StrCat("the ", what, " belongs to another thread than the one that calls"));
+}
+
+absl::StatusOr<ItemTransform> ToTransform(const sluice_transform* given) {
+  sluice_transform read;
+  if (absl::Status status = ReadStruct("sluice_transform", given, &read); !status.ok()) {
+    return status;
+  }
+  ItemTransform transform;
+  const absl::StatusOr<DType> src = ToDType("transform.src", read.src);
+  if (!src.ok()) return src.status();
+  const absl::StatusOr<DType> dst = ToDType("transform.dst", read.dst);
+  if (!dst.ok()) return dst.status();
+  transform.src = *src;
+  transform.dst = *dst;
+  if (read.scale != 0) transform.scale = read.scale;
+  transform.bias = read.bias;
+  const auto scale = ReadFixed("transform.channel_scale", read.channel_scale, read.channels);
+  if (!scale.ok()) return scale.status();
+  const auto bias = ReadFixed("transform.channel_bias", read.channel_bias, read.channels);
+  if (!bias.ok()) return bias.status();
+  transform.channel_scale.assign(scale->begin(), scale->end());
+  transform.channel_bias.assign(bias->begin(), bias->end());
+  if (read.shape != nullptr) transform.shape.assign(read.shape, read.shape + 3);
+  transform.planar = read.planar != 0;
+  if (read.crop_height != 0 || read.crop_width != 0) {
+    transform.crop = {read.crop_top, read.crop_left, read.crop_height, read.crop_width};
+  }
+  return transform;
+}
+
+// What makes items: the caller's function, which threads of the stream call.
+void SetGenerator(const sluice_stream_options& read, StreamSource* source) {
+  auto* const generate = read.generate;
+  void* const self = read.self;
+  if (generate == nullptr) return;
+  const auto make = [generate, self](int64_t item,
+                                     absl::Span<std::byte> into) -> absl::StatusOr<int64_t> {
+    const auto capacity = static_cast<int64_t>(into.size());
+    int64_t bytes = capacity;
+    const absl::Status status = CallBack("the caller's generator", [&] {
+      return generate(self, item, into.data(), capacity, &bytes);
+    });
+    if (!status.ok()) return status;
+    return bytes;
+  };
+  if (read.sized != 0) {
+    source->sized_generator = make;
+  } else {
+    source->generator = [make](int64_t item, absl::Span<std::byte> into) {
+      return make(item, into).status();
+    };
+  }
+}
+
+absl::Status SetSource(const sluice_stream_options& read, StreamSource* source) {
+  if (read.format < SLUICE_FORMAT_INDEX || read.format > SLUICE_FORMAT_SAFETENSORS) {
+    return absl::InvalidArgumentError(absl::StrCat("there is no format ", read.format));
+  }
+  if (read.generate_order < SLUICE_GENERATE_FREE ||
+      read.generate_order > SLUICE_GENERATE_ONE_AHEAD) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("there is no generate_order ", read.generate_order));
+  }
+  if (read.uri != nullptr && read.generate != nullptr) {
+    return absl::InvalidArgumentError("both `uri` and `generate` are set");
+  }
+  source->uri = TextOf(read.uri);
+  source->format = static_cast<ItemFormat>(read.format);
+  source->item_bytes = read.item_bytes;
+  SetGenerator(read, source);
+  source->generator_items = read.generator_items;
+  source->generate_order = static_cast<GenerateOrder>(read.generate_order);
+  if (read.generate_ahead != 0) source->generate_ahead = read.generate_ahead;
+  if (read.generator_threads != 0) source->generator_threads = read.generator_threads;
+  if (read.connections != 0) source->connections = read.connections;
+  source->ca_file = TextOf(read.ca_file);
+  return absl::OkStatus();
+}
+
+absl::Status SetOrder(const sluice_stream_options& read, StreamOrder* order) {
+  if (read.cursor == nullptr && read.cursor_bytes > 0) return IsNull("cursor");
+  order->shuffle = read.shuffle != 0;
+  order->seed = read.seed;
+  if (read.shuffle_block_items != 0) order->shuffle_block_items = read.shuffle_block_items;
+  if (read.epochs != 0) order->epochs = read.epochs;
+  if (read.cursor_bytes > 0) {
+    order->cursor.assign(static_cast<const char*>(read.cursor), read.cursor_bytes);
+  }
+  order->in_order = read.as_they_come == 0;
+  return absl::OkStatus();
+}
+
+absl::Status SetReads(const sluice_stream_options& read, StreamReads* reads) {
+  if (read.budget_bytes != 0) reads->budget_bytes = read.budget_bytes;
+  if (read.slots != 0) reads->slots = read.slots;
+  if (read.piece_bytes != 0) reads->piece_bytes = read.piece_bytes;
+  reads->exchange = read.no_exchange == 0;
+  reads->hedge.enabled = read.hedge != 0;
+  if (read.hedge_quantile != 0) reads->hedge.quantile = read.hedge_quantile;
+  if (read.hedge_extra_share_max != 0) reads->hedge.extra_share_max = read.hedge_extra_share_max;
+  if (read.attempts_max != 0) reads->retry.attempts_max = read.attempts_max;
+  absl::Status status = ReadTime("backoff_s", read.backoff_s, &reads->retry.backoff);
+  status.Update(
+      ReadTime("request_timeout_s", read.request_timeout_s, &reads->retry.request_timeout));
+  return status;
+}
+
+absl::StatusOr<StreamOptions> ToStreamOptions(const sluice_stream_options* given) {
+  sluice_stream_options read;
+  absl::Status status = ReadStruct("sluice_stream_options", given, &read);
+  if (!status.ok()) return status;
+  StreamOptions options;
+  status.Update(SetSource(read, &options.source));
+  status.Update(SetOrder(read, &options.order));
+  status.Update(SetReads(read, &options.reads));
+  options.selection.first = read.first;
+  if (read.step != 0) options.selection.step = read.step;
+  if (read.end != 0) options.selection.end = read.end;
+  if (read.buffers != 0) options.buffers.count = read.buffers;
+  if (read.batch_items != 0) options.buffers.batch_items = read.batch_items;
+  status.Update(ReadTime("timeout_s", read.timeout_s, &options.timeout));
+  if (read.transform != nullptr) {
+    absl::StatusOr<ItemTransform> transform = ToTransform(read.transform);
+    status.Update(transform.status());
+    if (transform.ok()) options.buffers.transform = *std::move(transform);
+  }
+  if (!status.ok()) return status;
+  return options;
+}
+
+absl::Status OpenOn(sluice_session* session, const sluice_stream_options* given,
+                    sluice_stream** stream) {
+  absl::StatusOr<StreamOptions> options = IsNull("stream");
+  if (stream != nullptr) {
+    *stream = nullptr;
+    options = ToStreamOptions(given);
+  }
+  auto handle = std::make_unique<sluice_stream>();
+  handle->session = session;
+  // Nobody can open a stream of nothing: so the others hear that this rank's call is wrong.
+  absl::StatusOr<std::unique_ptr<Stream>> opened =
+      OpenStream(session->session.get(), options.ok() ? *options : StreamOptions());
+  if (!options.ok()) return options.status();
+  if (!opened.ok()) return opened.status();
+  handle->stream = *std::move(opened);
+  const std::lock_guard lock(session->streams_mutex);
+  session->streams.push_back(std::move(handle));
+  *stream = session->streams.back().get();
+  return absl::OkStatus();
+}
+
+// Whether this thread may use the stream; with `claims`, it becomes the stream's.
+absl::Status CheckStream(const sluice_stream* stream) {
+  if (stream == nullptr) return IsNull("stream");
+  if (!stream->session->session->options().progress_thread) return CheckSession(stream->session);
+  const std::thread::id owner = stream->owner.load();
+  const bool is_own = owner == std::thread::id() || owner == std::this_thread::get_id();
+  return is_own ? absl::OkStatus() : OfAnotherThread("stream");
+}
+
+absl::Status ClaimStream(sluice_stream* stream) {
+  if (absl::Status status = CheckStream(stream); !status.ok()) return status;
+  std::thread::id owner;
+  const std::thread::id self = std::this_thread::get_id();
+  const bool is_own = stream->owner.compare_exchange_strong(owner, self) || owner == self;
+  return is_own ? absl::OkStatus() : OfAnotherThread("stream");
+}
+
+absl::Status CloseStream(sluice_stream* stream) {
+  std::unique_ptr<sluice_stream> closed;
+  {
+    sluice_session* const session = stream->session;
+    const std::lock_guard lock(session->streams_mutex);
+    for (auto each = session->streams.begin(); each != session->streams.end(); ++each) {
+      if (each->get() != stream) continue;
+      closed = std::move(*each);
+      session->streams.erase(each);
+      break;
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckItem(const sluice_lease* lease, int64_t i, int64_t first) {
+  if (lease == nullptr) return IsNull("lease");
+  if (i >= first && i < lease->lease.items()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("the lease has no item ", i, ", only 0 .. ", lease->lease.items() - 1));
+}
+
+absl::Status ViewItem(sluice_lease* lease, int64_t i, sluice_view* view) {
+  if (absl::Status status = CheckItem(lease, i, -1); !status.ok()) return status;
+  if (i < 0 && !lease->lease.is_batch()) {
+    return absl::InvalidArgumentError("items of several sizes are no batch");
+  }
+  const int64_t items = lease->lease.items();
+  if (lease->views.empty()) lease->views.resize(static_cast<size_t>(items) + 1);
+  // The shape's memory stays as long as the lease: it is written once.
+  TensorView& kept = lease->views[static_cast<size_t>(i < 0 ? items : i)];
+  if (kept.data == nullptr) kept = i < 0 ? lease->lease.batch() : lease->lease.view(i);
+  view->data = kept.data;
+  view->byte_offset = kept.byte_offset;
+  view->shape = kept.shape.data();
+  view->strides = kept.strides.empty() ? nullptr : kept.strides.data();
+  view->ndim = static_cast<int32_t>(kept.shape.size());
+  view->dtype = FromDType(kept.dtype);
+  view->device = static_cast<int32_t>(kept.device);
+  view->ordinal = kept.device_ordinal;
+  return absl::OkStatus();
+}
+
+absl::Status CheckLease(const sluice_lease* lease) {
+  if (lease == nullptr) return IsNull("lease");
+  return lease->owner == std::this_thread::get_id() ? absl::OkStatus() : OfAnotherThread("lease");
+}
+
+Metrics MetricsOf(const StreamStats& stats) {
+  return {{"items", static_cast<double>(stats.items)},
+          {"bytes", static_cast<double>(stats.bytes)},
+          {"requests", static_cast<double>(stats.requests)},
+          {"bytes_read", static_cast<double>(stats.bytes_read)},
+          {"read_runs", static_cast<double>(stats.read_runs)},
+          {"opens", static_cast<double>(stats.opens)},
+          {"connections", static_cast<double>(stats.connections)},
+          {"hedges", static_cast<double>(stats.hedges)},
+          {"hedges_won", static_cast<double>(stats.hedges_won)},
+          {"retries", static_cast<double>(stats.retries)},
+          {"slots_max", static_cast<double>(stats.slots_max)},
+          {"slots_peak", static_cast<double>(stats.slots_peak)},
+          {"budget_bytes", static_cast<double>(stats.budget_bytes)},
+          {"budget_bytes_peak", static_cast<double>(stats.budget_bytes_peak)},
+          {"slot_bytes", static_cast<double>(stats.slot_bytes)},
+          {"buffer_bytes", static_cast<double>(stats.device_bytes)},
+          {"bytes_copied", static_cast<double>(stats.bytes_copied)},
+          {"staleness_max", static_cast<double>(stats.staleness_max)},
+          {"first_item_s", absl::ToDoubleSeconds(stats.first_item)},
+          {"reading_s", absl::ToDoubleSeconds(stats.reading)},
+          {"exchanging_s", absl::ToDoubleSeconds(stats.exchanging)},
+          {"copying_s", absl::ToDoubleSeconds(stats.copying)},
+          {"busy_s", absl::ToDoubleSeconds(stats.busy)},
+          {"waiting_s", absl::ToDoubleSeconds(stats.waiting)},
+          {"consuming_s", absl::ToDoubleSeconds(stats.consuming)}};
+}
+
+}  // namespace
+}  // namespace sluice::c
+
+using sluice::c::CheckLease;
+using sluice::c::CheckStream;
+using sluice::c::Guard;
+using sluice::c::IsNull;
+
+sluice_status sluice_stream_open(sluice_session* session, const sluice_stream_options* options,
+                                 sluice_stream** stream) {
+  return Guard("sluice_stream_open", [&]() -> absl::Status {
+    if (absl::Status status = sluice::c::CheckSession(session); !status.ok()) return status;
+    return sluice::c::OpenOn(session, options, stream);
+  });
+}
+
+sluice_status sluice_stream_next(sluice_stream* stream, sluice_lease** lease) {
+  return Guard("sluice_stream_next", [&]() -> absl::StatusOr<sluice_status> {
+    if (lease == nullptr) return IsNull("lease");
+    *lease = nullptr;
+    if (absl::Status status = sluice::c::ClaimStream(stream); !status.ok()) return status;
+    auto handle = std::make_unique<sluice_lease>();
+    handle->owner = std::this_thread::get_id();
+    absl::StatusOr<sluice::Lease> next = stream->stream->Next();
+    if (!next.ok()) return next.status();
+    if (next->end()) return SLUICE_END;
+    handle->lease = *std::move(next);
+    *lease = handle.release();
+    return SLUICE_OK;
+  });
+}
+
+int32_t sluice_stream_ready(const sluice_stream* stream) {
+  return stream == nullptr ? -1 : (stream->stream->Ready() ? 1 : 0);
+}
+
+sluice_status sluice_stream_end_update(sluice_stream* stream) {
+  return Guard("sluice_stream_end_update", [&]() -> absl::Status {
+    if (absl::Status status = CheckStream(stream); !status.ok()) return status;
+    stream->stream->EndUpdate();
+    return absl::OkStatus();
+  });
+}
+
+int64_t sluice_stream_items(const sluice_stream* stream) {
+  return stream == nullptr ? -1 : stream->stream->items();
+}
+
+sluice_status sluice_stream_cursor(const sluice_stream* stream, void* cursor, size_t* bytes) {
+  return Guard("sluice_stream_cursor", [&]() -> absl::Status {
+    if (absl::Status status = CheckStream(stream); !status.ok()) return status;
+    return sluice::c::WriteBytes(stream->stream->Cursor(), 0, cursor, bytes);
+  });
+}
+
+sluice_status sluice_stream_metrics(sluice_stream* stream, sluice_metric* metrics, int64_t* count) {
+  return Guard("sluice_stream_metrics", [&]() -> absl::Status {
+    if (absl::Status status = CheckStream(stream); !status.ok()) return status;
+    return sluice::c::WriteMetrics(sluice::c::MetricsOf(stream->stream->stats()), metrics, count);
+  });
+}
+
+sluice_status sluice_stream_close(sluice_stream* stream) {
+  return Guard("sluice_stream_close", [&]() -> absl::Status {
+    if (stream == nullptr) return absl::OkStatus();
+    if (absl::Status status = CheckStream(stream); !status.ok()) return status;
+    return sluice::c::CloseStream(stream);
+  });
+}
+
+sluice_status sluice_merge_cursors(const void* const* cursors, const size_t* cursor_bytes,
+                                   int64_t num_cursors, void* merged, size_t* bytes) {
+  return Guard("sluice_merge_cursors", [&]() -> absl::Status {
+    const auto firsts = sluice::c::ReadFixed("cursors", cursors, num_cursors);
+    if (!firsts.ok()) return firsts.status();
+    const auto lengths = sluice::c::ReadFixed("cursor_bytes", cursor_bytes, num_cursors);
+    if (!lengths.ok()) return lengths.status();
+    std::vector<std::string> all;
+    for (size_t i = 0; i < firsts->size(); ++i) {
+      if ((*firsts)[i] == nullptr) return IsNull(absl::StrCat("cursors[", i, "]"));
+      all.emplace_back(static_cast<const char*>((*firsts)[i]), (*lengths)[i]);
+    }
+    const absl::StatusOr<std::string> one = sluice::MergeCursors(all);
+    if (!one.ok()) return one.status();
+    return sluice::c::WriteBytes(*one, 0, merged, bytes);
+  });
+}
+
+int64_t sluice_lease_items(const sluice_lease* lease) {
+  return lease == nullptr ? -1 : lease->lease.items();
+}
+
+int64_t sluice_lease_item(const sluice_lease* lease, int64_t i) {
+  if (lease == nullptr || i < 0 || i >= lease->lease.items()) return -1;
+  return lease->lease.item(i);
+}
+
+int64_t sluice_lease_epoch(const sluice_lease* lease, int64_t i) {
+  if (lease == nullptr || i < 0 || i >= lease->lease.items()) return -1;
+  return lease->lease.epoch(i);
+}
+
+sluice_status sluice_lease_view(sluice_lease* lease, int64_t i, sluice_view* view) {
+  return Guard("sluice_lease_view", [&]() -> absl::Status {
+    if (view == nullptr) return IsNull("view");
+    *view = sluice_view();
+    if (absl::Status status = CheckLease(lease); !status.ok()) return status;
+    return sluice::c::ViewItem(lease, i, view);
+  });
+}
+
+sluice_status sluice_lease_to_dlpack(sluice_lease* lease, int64_t i, void** managed_tensor) {
+  return Guard("sluice_lease_to_dlpack", [&]() -> absl::Status {
+    if (managed_tensor == nullptr) return IsNull("managed_tensor");
+    *managed_tensor = nullptr;
+    if (absl::Status status = CheckLease(lease); !status.ok()) return status;
+    const absl::StatusOr<DLManagedTensor*> made = sluice::ToDLPack(&lease->lease, i);
+    if (!made.ok()) return made.status();
+    *managed_tensor = *made;
+    delete lease;
+    return absl::OkStatus();
+  });
+}
+
+sluice_status sluice_lease_release(sluice_lease* lease) {
+  return Guard("sluice_lease_release", [&]() -> absl::Status {
+    if (lease == nullptr) return absl::OkStatus();
+    if (absl::Status status = CheckLease(lease); !status.ok()) return status;
+    delete lease;
+    return absl::OkStatus();
+  });
+}

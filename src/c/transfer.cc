@@ -1,0 +1,463 @@
+// Transfers and their runs.
+#include "sluice/transfer.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "c/call.h"
+#include "c/convert.h"
+#include "c/handles.h"
+#include "c/structs.h"
+#include "sluice/connect.h"
+
+namespace sluice::c {
+namespace {
+
+absl::Status SetTensor(absl::string_view name, const sluice_tensor& given, LayoutReader* layouts,
+                       TensorTransfer* tensor) {
+  if (given.name == nullptr) return IsNull(absl::StrCat(name, ".name"));
+  tensor->name = given.name;
+  absl::StatusOr<std::vector<int64_t>> shape = ToShape(name, given.ndim, given.shape);
+  if (!shape.ok()) return shape.status();
+  tensor->shape = *std::move(shape);
+  const absl::StatusOr<DType> src_dtype =
+      ToDType(absl::StrCat(name, ".src_dtype"), given.src_dtype);
+  if (!src_dtype.ok()) return src_dtype.status();
+  const absl::StatusOr<DType> dst_dtype =
+      ToDType(absl::StrCat(name, ".dst_dtype"), given.dst_dtype);
+  if (!dst_dtype.ok()) return dst_dtype.status();
+  tensor->src_dtype = *src_dtype;
+  tensor->dst_dtype = *dst_dtype;
+  absl::StatusOr<Layout> src = layouts->Read(absl::StrCat(name, ".src"), given.src, given.ndim);
+  if (!src.ok()) return src.status();
+  absl::StatusOr<Layout> dst = layouts->Read(absl::StrCat(name, ".dst"), given.dst, given.ndim);
+  if (!dst.ok()) return dst.status();
+  tensor->src = *std::move(src);
+  tensor->dst = *std::move(dst);
+  tensor->window = given.window;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<TransferSpec> ToSpec(const sluice_tensor* tensors, int64_t count, int32_t priority) {
+  const absl::StatusOr<std::vector<sluice_tensor>> given = ReadArray("tensors", tensors, count);
+  if (!given.ok()) return given.status();
+  TransferSpec spec;
+  spec.priority_class = priority;
+  spec.tensors.resize(given->size());
+  LayoutReader layouts;
+  for (size_t t = 0; t < given->size(); ++t) {
+    const std::string name = absl::StrCat("tensors[", t, "]");
+    absl::Status status = SetTensor(name, (*given)[t], &layouts, &spec.tensors[t]);
+    if (!status.ok()) return status;
+  }
+  return spec;
+}
+
+// No tensor is like this. Who cannot read what the caller has given gives it instead, so that the
+// others hear of it.
+TransferSpec BadSpec(const absl::Status& why) {
+  TransferSpec spec;
+  spec.tensors.resize(1);
+  spec.tensors[0].name = std::string(why.message());
+  return spec;
+}
+
+absl::Status SetHalf(absl::string_view name, const sluice_half& given, LayoutReader* layouts,
+                     ConnectTensor* tensor) {
+  if (given.name == nullptr) return IsNull(absl::StrCat(name, ".name"));
+  tensor->name = given.name;
+  absl::StatusOr<std::vector<int64_t>> shape = ToShape(name, given.ndim, given.shape);
+  if (!shape.ok()) return shape.status();
+  tensor->shape = *std::move(shape);
+  const absl::StatusOr<DType> dtype = ToDType(absl::StrCat(name, ".dtype"), given.dtype);
+  if (!dtype.ok()) return dtype.status();
+  tensor->dtype = *dtype;
+  absl::StatusOr<Layout> layout =
+      layouts->Read(absl::StrCat(name, ".layout"), given.layout, given.ndim);
+  if (!layout.ok()) return layout.status();
+  tensor->layout = *std::move(layout);
+  absl::StatusOr<TensorView> view = ToMemory(absl::StrCat(name, ".memory"), given.memory);
+  if (!view.ok()) return view.status();
+  tensor->view = *std::move(view);
+  if (given.window != 0) tensor->window = given.window == -1 ? 0 : given.window;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<ConnectTensor>> ToHalves(absl::string_view name,
+                                                    const sluice_half* halves, int64_t count,
+                                                    LayoutReader* layouts) {
+  const absl::StatusOr<std::vector<sluice_half>> given = ReadArray(name, halves, count);
+  if (!given.ok()) return given.status();
+  std::vector<ConnectTensor> result(given->size());
+  for (size_t t = 0; t < result.size(); ++t) {
+    absl::Status status =
+        SetHalf(absl::StrCat(name, "[", t, "]"), (*given)[t], layouts, &result[t]);
+    if (!status.ok()) return status;
+  }
+  return result;
+}
+
+absl::StatusOr<ConnectSpec> ToOwn(const sluice_own* given) {
+  sluice_own read;
+  if (absl::Status status = ReadStruct("sluice_own", given, &read); !status.ok()) return status;
+  ConnectSpec own;
+  LayoutReader layouts;
+  absl::StatusOr<std::vector<ConnectTensor>> sources =
+      ToHalves("sources", read.sources, read.num_sources, &layouts);
+  if (!sources.ok()) return sources.status();
+  absl::StatusOr<std::vector<ConnectTensor>> targets =
+      ToHalves("targets", read.targets, read.num_targets, &layouts);
+  if (!targets.ok()) return targets.status();
+  own.sources = *std::move(sources);
+  own.targets = *std::move(targets);
+  const auto renames = ReadFixed("renames", read.renames, read.num_renames);
+  if (!renames.ok()) return renames.status();
+  for (const sluice_rename& each : *renames) {
+    if (each.target == nullptr || each.source == nullptr) return IsNull("a name of `renames`");
+    const auto [known, is_new] = own.renames.emplace(each.target, each.source);
+    if (!is_new && known->second != each.source) {
+      return absl::InvalidArgumentError(absl::StrCat("`renames` has two sources for '", each.target,
+                                                     "': '", known->second, "' and '", each.source,
+                                                     "'"));
+    }
+  }
+  own.ignore_unused_sources = read.ignore_unused_sources != 0;
+  own.late_targets = read.late_targets != 0;
+  if (read.priority != 0) own.priority_class = read.priority;
+  return own;
+}
+
+// What tells the others that this rank's caller has given nothing that makes sense.
+ConnectSpec Refused(const absl::Status& why) {
+  ConnectSpec own;
+  own.refusal = why;
+  return own;
+}
+
+absl::StatusOr<std::vector<Connection::NamedView>> ToNamedViews(absl::string_view name,
+                                                                const sluice_half* halves,
+                                                                int64_t count) {
+  const absl::StatusOr<std::vector<sluice_half>> given = ReadArray(name, halves, count);
+  if (!given.ok()) return given.status();
+  std::vector<Connection::NamedView> views;
+  for (const sluice_half& half : *given) {
+    const std::string each = absl::StrCat(name, "[", views.size(), "]");
+    if (half.name == nullptr) return IsNull(absl::StrCat(each, ".name"));
+    absl::StatusOr<TensorView> view = ToMemory(absl::StrCat(each, ".memory"), half.memory);
+    if (!view.ok()) return view.status();
+    views.emplace_back(half.name, *std::move(view));
+  }
+  return views;
+}
+
+absl::Status CheckTransfer(const sluice_transfer* transfer) {
+  return transfer == nullptr ? IsNull("transfer") : CheckSession(transfer->session);
+}
+
+size_t CountOf(const sluice_transfer& transfer) { return transfer.transfer->spec().tensors.size(); }
+
+// One view for each tensor; null: none of this side.
+absl::StatusOr<std::vector<TensorView>> ToSide(absl::string_view name, const sluice_views* side,
+                                               size_t count) {
+  std::vector<TensorView> views(count);
+  if (side == nullptr) return views;
+  for (size_t t = 0; t < count; ++t) {
+    absl::StatusOr<TensorView> view = ToMemory(absl::StrCat(name, "[", t, "]"), side[t]);
+    if (!view.ok()) return view.status();
+    views[t] = *std::move(view);
+  }
+  return views;
+}
+
+// What a caller wants to start.
+struct Begin {
+  std::vector<TensorView> src;
+  std::vector<TensorView> dst;
+  StartOptions options;
+  int64_t version = 0;
+};
+
+absl::Status ReadBegin(const sluice_transfer& transfer, const sluice_views* src,
+                       const sluice_views* dst, const sluice_start_options* options, Begin* begin) {
+  sluice_start_options read;
+  absl::Status status = ReadOptions("sluice_start_options", options, &read);
+  if (!status.ok()) return status;
+  begin->options.events = read.events != 0;
+  begin->options.late_destinations = read.late != 0;
+  begin->version = read.version;
+  if (transfer.connection != nullptr) {
+    if (src == nullptr && dst == nullptr) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        "`src` and `dst` are for compiled transfers: sluice_rebind gives a connected one memory");
+  }
+  if (read.version != 0) {
+    return absl::InvalidArgumentError("`version` is for connected transfers");
+  }
+  absl::StatusOr<std::vector<TensorView>> of_src = ToSide("src", src, CountOf(transfer));
+  if (!of_src.ok()) return of_src.status();
+  absl::StatusOr<std::vector<TensorView>> of_dst = ToSide("dst", dst, CountOf(transfer));
+  if (!of_dst.ok()) return of_dst.status();
+  begin->src = *std::move(of_src);
+  begin->dst = *std::move(of_dst);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Run> Start(sluice_transfer* transfer, const Begin& begin) {
+  if (transfer->connection == nullptr) {
+    return transfer->session->session->Start(transfer->transfer, begin.src, begin.dst,
+                                             begin.options);
+  }
+  return begin.version == 0 ? transfer->connection->Start(begin.options)
+                            : transfer->connection->Run(begin.version, begin.options);
+}
+
+absl::Status StartRun(sluice_transfer* transfer, const sluice_views* src, const sluice_views* dst,
+                      const sluice_start_options* options, sluice_run* number) {
+  Begin begin;
+  absl::Status own = number == nullptr ? IsNull("run") : absl::OkStatus();
+  if (own.ok()) {
+    *number = 0;
+    own = ReadBegin(*transfer, src, dst, options, &begin);
+  }
+  KnownRuns& runs = transfer->session->runs;
+  runs.Prepare();
+  // With no views at all the run is begun, and fails on every rank.
+  const absl::StatusOr<Run> run =
+      own.ok() ? Start(transfer, begin)
+               : transfer->session->session->Start(transfer->transfer, {}, {});
+  if (run.ok()) runs.Add(*run);
+  if (!own.ok()) return own;
+  if (!run.ok()) return run.status();
+  *number = run->number();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Run> FindRun(const sluice_session* session, sluice_run run) {
+  if (absl::Status status = CheckSession(session); !status.ok()) return status;
+  return session->runs.Find(run);
+}
+
+// The handle of a transfer to come, whose session has room for it.
+std::unique_ptr<sluice_transfer> NewTransfer(sluice_session* session) {
+  auto handle = std::make_unique<sluice_transfer>();
+  handle->session = session;
+  session->transfers.reserve(session->transfers.size() + 1);
+  return handle;
+}
+
+void Keep(std::unique_ptr<sluice_transfer> handle, sluice_transfer** transfer) {
+  *transfer = handle.get();
+  handle->session->transfers.push_back(std::move(handle));
+}
+
+absl::Status Drop(sluice_transfer* transfer) {
+  absl::Status status = transfer->connection == nullptr
+                            ? transfer->session->session->Drop(transfer->transfer)
+                            : transfer->connection->Drop();
+  if (!status.ok()) return status;
+  std::vector<std::unique_ptr<sluice_transfer>>& all = transfer->session->transfers;
+  for (auto each = all.begin(); each != all.end(); ++each) {
+    if (each->get() != transfer) continue;
+    all.erase(each);
+    break;
+  }
+  return absl::OkStatus();
+}
+
+Metrics MetricsOf(const TransferStats& stats) {
+  return {{"buckets", static_cast<double>(stats.buckets)},
+          {"buckets_as_source", static_cast<double>(stats.buckets_as_source)},
+          {"channels", static_cast<double>(stats.channels)},
+          {"channels_as_source", static_cast<double>(stats.channels_as_source)},
+          {"sent_bytes", static_cast<double>(stats.sent_bytes)},
+          {"received_bytes", static_cast<double>(stats.received_bytes)},
+          {"local_bytes", static_cast<double>(stats.local_bytes)},
+          {"bucket_bytes", static_cast<double>(stats.bucket_bytes)},
+          {"max_in_flight", static_cast<double>(stats.max_in_flight)},
+          {"peak_buckets_without_budget", static_cast<double>(stats.peak_buckets_without_budget)},
+          {"peak_bytes_without_budget", static_cast<double>(stats.peak_bytes_without_budget)},
+          {"plan_s", absl::ToDoubleSeconds(stats.plan_time)}};
+}
+
+int32_t KindOf(Event::Kind kind) {
+  switch (kind) {
+    case Event::Kind::kNeedsMemory:
+      return SLUICE_NEEDS_MEMORY;
+    case Event::Kind::kTensorDone:
+      return SLUICE_TENSOR_DONE;
+    case Event::Kind::kFailed:
+      return SLUICE_RUN_FAILED;
+  }
+  return SLUICE_RUN_FAILED;
+}
+
+absl::StatusOr<sluice_status> NextEvent(sluice_session* session, sluice_event* given) {
+  if (given == nullptr) return IsNull("event");
+  // Before an event is taken, which would be lost.
+  if (absl::Status status = CheckSize("sluice_event", given->size); !status.ok()) return status;
+  Event event;
+  if (!session->session->PollEvent(&event)) return SLUICE_PENDING;
+  session->event_message = std::string(event.status.message());
+  sluice_event value = SLUICE_EVENT_INIT;
+  value.run = event.run.number();
+  value.tensor = event.tensor;
+  value.kind = KindOf(event.kind);
+  value.status = -event.status.raw_code();
+  if (event.kind == Event::Kind::kFailed) value.message = session->event_message.c_str();
+  if (absl::Status status = WriteStruct("sluice_event", value, given); !status.ok()) return status;
+  return SLUICE_OK;
+}
+
+}  // namespace
+}  // namespace sluice::c
+
+using sluice::c::CheckSession;
+using sluice::c::CheckTransfer;
+using sluice::c::Guard;
+using sluice::c::IsNull;
+
+sluice_status sluice_compile(sluice_session* session, const sluice_tensor* tensors,
+                             int64_t num_tensors, int32_t priority, sluice_transfer** transfer) {
+  return Guard("sluice_compile", [&]() -> absl::Status {
+    if (absl::Status status = CheckSession(session); !status.ok()) return status;
+    absl::StatusOr<sluice::TransferSpec> spec = IsNull("transfer");
+    if (transfer != nullptr) {
+      *transfer = nullptr;
+      spec = sluice::c::ToSpec(tensors, num_tensors, priority);
+    }
+    auto handle = sluice::c::NewTransfer(session);
+    const absl::StatusOr<sluice::Transfer*> compiled =
+        session->session->Compile(spec.ok() ? *spec : sluice::c::BadSpec(spec.status()));
+    if (!spec.ok()) return spec.status();
+    if (!compiled.ok()) return compiled.status();
+    handle->transfer = *compiled;
+    sluice::c::Keep(std::move(handle), transfer);
+    return absl::OkStatus();
+  });
+}
+
+sluice_status sluice_connect(sluice_session* session, const sluice_own* own,
+                             sluice_transfer** transfer) {
+  return Guard("sluice_connect", [&]() -> absl::Status {
+    if (absl::Status status = CheckSession(session); !status.ok()) return status;
+    absl::StatusOr<sluice::ConnectSpec> spec = IsNull("transfer");
+    if (transfer != nullptr) {
+      *transfer = nullptr;
+      spec = sluice::c::ToOwn(own);
+    }
+    auto handle = sluice::c::NewTransfer(session);
+    auto connection = sluice::Connect(session->session.get(),
+                                      spec.ok() ? *spec : sluice::c::Refused(spec.status()));
+    if (!spec.ok()) return spec.status();
+    if (!connection.ok()) return connection.status();
+    handle->connection = *std::move(connection);
+    handle->transfer = handle->connection->transfer();
+    sluice::c::Keep(std::move(handle), transfer);
+    return absl::OkStatus();
+  });
+}
+
+sluice_status sluice_rebind(sluice_transfer* transfer, const sluice_half* sources,
+                            int64_t num_sources, const sluice_half* targets, int64_t num_targets) {
+  return Guard("sluice_rebind", [&]() -> absl::Status {
+    if (absl::Status status = CheckTransfer(transfer); !status.ok()) return status;
+    if (transfer->connection == nullptr) {
+      return absl::FailedPreconditionError("the transfer is not a connected one");
+    }
+    const auto of_sources = sluice::c::ToNamedViews("sources", sources, num_sources);
+    if (!of_sources.ok()) return of_sources.status();
+    const auto of_targets = sluice::c::ToNamedViews("targets", targets, num_targets);
+    if (!of_targets.ok()) return of_targets.status();
+    return transfer->connection->Rebind(*of_sources, *of_targets);
+  });
+}
+
+int64_t sluice_transfer_count(const sluice_transfer* transfer) {
+  return transfer == nullptr ? -1 : static_cast<int64_t>(sluice::c::CountOf(*transfer));
+}
+
+const char* sluice_transfer_name(const sluice_transfer* transfer, int64_t tensor) {
+  if (tensor < 0 || tensor >= sluice_transfer_count(transfer)) return nullptr;
+  return transfer->transfer->spec().tensors[static_cast<size_t>(tensor)].name.c_str();
+}
+
+sluice_status sluice_transfer_metrics(sluice_transfer* transfer, sluice_metric* metrics,
+                                      int64_t* count) {
+  return Guard("sluice_transfer_metrics", [&]() -> absl::Status {
+    if (absl::Status status = CheckTransfer(transfer); !status.ok()) return status;
+    return sluice::c::WriteMetrics(sluice::c::MetricsOf(transfer->transfer->stats()), metrics,
+                                   count);
+  });
+}
+
+sluice_status sluice_transfer_drop(sluice_transfer* transfer) {
+  return Guard("sluice_transfer_drop", [&]() -> absl::Status {
+    if (transfer == nullptr) return absl::OkStatus();
+    if (absl::Status status = CheckTransfer(transfer); !status.ok()) return status;
+    return sluice::c::Drop(transfer);
+  });
+}
+
+sluice_status sluice_start(sluice_transfer* transfer, const sluice_views* src,
+                           const sluice_views* dst, const sluice_start_options* options,
+                           sluice_run* run) {
+  return Guard("sluice_start", [&]() -> absl::Status {
+    if (absl::Status status = CheckTransfer(transfer); !status.ok()) return status;
+    return sluice::c::StartRun(transfer, src, dst, options, run);
+  });
+}
+
+sluice_status sluice_wait(sluice_session* session, sluice_run run, double timeout_s) {
+  return Guard("sluice_wait", [&]() -> absl::StatusOr<sluice_status> {
+    const absl::StatusOr<sluice::Run> found = sluice::c::FindRun(session, run);
+    if (!found.ok()) return found.status();
+    const auto timeout = sluice::c::ArgumentTime(timeout_s);
+    if (!timeout.ok()) return timeout.status();
+    const absl::StatusOr<bool> over = found->WaitFor(*timeout);
+    if (!over.ok()) return over.status();
+    return *over ? SLUICE_OK : SLUICE_PENDING;
+  });
+}
+
+int32_t sluice_is_done(const sluice_session* session, sluice_run run) {
+  if (session == nullptr) return -1;
+  const auto found = session->runs.Find(run);
+  return !found.ok() || found->IsDone() ? 1 : 0;
+}
+
+sluice_status sluice_supply(sluice_session* session, sluice_run run, int64_t tensor,
+                            const sluice_views* memory) {
+  return Guard("sluice_supply", [&]() -> absl::Status {
+    const absl::StatusOr<sluice::Run> found = sluice::c::FindRun(session, run);
+    if (!found.ok()) return found.status();
+    if (memory == nullptr) return IsNull("memory");
+    if (tensor < 0 || tensor > INT32_MAX) {
+      return absl::InvalidArgumentError(absl::StrCat("there is no tensor ", tensor));
+    }
+    const absl::StatusOr<sluice::TensorView> view = sluice::c::ToMemory("memory", *memory);
+    if (!view.ok()) return view.status();
+    return found->Supply(static_cast<int>(tensor), *view);
+  });
+}
+
+sluice_status sluice_cancel(sluice_session* session, sluice_run run) {
+  return Guard("sluice_cancel", [&]() -> absl::Status {
+    const absl::StatusOr<sluice::Run> found = sluice::c::FindRun(session, run);
+    return found.ok() ? found->Cancel() : found.status();
+  });
+}
+
+int64_t sluice_transfer_version(const sluice_transfer* transfer) {
+  if (transfer == nullptr || transfer->connection == nullptr) return 0;
+  return transfer->connection->version().value_or(0);
+}
+
+sluice_status sluice_next_event(sluice_session* session, sluice_event* event) {
+  return Guard("sluice_next_event", [&]() -> absl::StatusOr<sluice_status> {
+    if (absl::Status status = CheckSession(session); !status.ok()) return status;
+    return sluice::c::NextEvent(session, event);
+  });
+}

@@ -1,0 +1,302 @@
+// Worlds: joining, members, epochs.
+#include "sluice/world.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "c/call.h"
+#include "c/handles.h"
+#include "c/store_handle.h"
+#include "c/structs.h"
+#include "sluice/elastic.h"
+
+namespace sluice::c {
+namespace {
+
+absl::StatusOr<std::vector<RoleSize>> ToRoles(absl::string_view name, const sluice_role* roles,
+                                              int64_t count) {
+  const absl::StatusOr<absl::Span<const sluice_role>> given = ReadFixed(name, roles, count);
+  if (!given.ok()) return given.status();
+  std::vector<RoleSize> result;
+  for (const sluice_role& each : *given) {
+    if (each.role == nullptr) return IsNull(absl::StrCat(name, "[", result.size(), "].role"));
+    result.push_back({each.role, each.count});
+  }
+  return result;
+}
+
+void SetText(const char* given, std::string* text) {
+  if (given != nullptr) *text = given;
+}
+
+absl::StatusOr<WorldOptions> ToWorldOptions(const sluice_world_options* given) {
+  if (given == nullptr) return WorldOptionsFromEnvironment();
+  sluice_world_options read;
+  absl::Status status = ReadStruct("sluice_world_options", given, &read);
+  if (!status.ok()) return status;
+  WorldOptions options;
+  if (read.from_environment != 0) {
+    absl::StatusOr<WorldOptions> said = WorldOptionsFromEnvironment();
+    if (!said.ok()) return said.status();
+    options = *std::move(said);
+  }
+  if (read.store != nullptr && read.own_store != nullptr) {
+    return absl::InvalidArgumentError("both `store` and `own_store` are set");
+  }
+  SetText(read.store, &options.store);
+  if (read.own_store != nullptr) {
+    options.own_store = read.own_store->store;
+    options.store.clear();
+  }
+  SetText(read.token, &options.token);
+  if (read.token != nullptr) options.token_file.clear();
+  SetText(read.token_file, &options.token_file);
+  SetText(read.name, &options.name);
+  SetText(read.role, &options.role);
+  SetText(read.wires, &options.wires);
+  SetText(read.bind, &options.bind);
+  absl::StatusOr<std::vector<RoleSize>> roles = ToRoles("roles", read.roles, read.num_roles);
+  if (!roles.ok()) return roles.status();
+  if (!roles->empty()) options.roles = *std::move(roles);
+  if (read.count != 0 || read.from_environment == 0) {
+    options.rank = read.rank;
+    options.size = read.count;
+  }
+  if (read.serve != 0) options.serve = read.serve > 0;
+  status.Update(ReadTime("timeout_s", read.timeout_s, &options.timeout));
+  status.Update(ReadTime("store_timeout_s", read.store_timeout_s, &options.store_timeout));
+  status.Update(ReadTime("lease_s", read.lease_s, &options.lease));
+  if (!status.ok()) return status;
+  return options;
+}
+
+absl::Status CheckWorld(const sluice_world* world) {
+  return world == nullptr ? IsNull("world") : absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<WorldMember>> ListMembers(World* world, int32_t which) {
+  switch (which) {
+    case SLUICE_MEMBERS_NOW:
+      return world->members();
+    case SLUICE_MEMBERS_EPOCH:
+      return world->epoch_members();
+    case SLUICE_MEMBERS_JOINERS:
+      return world->Joiners();
+    default:
+      return absl::InvalidArgumentError(absl::StrCat("`which` is ", which, ", not 0 .. 2"));
+  }
+}
+
+absl::StatusOr<EpochOptions> ToEpochOptions(const sluice_epoch_options* given) {
+  sluice_epoch_options read;
+  absl::Status status = ReadOptions("sluice_epoch_options", given, &read);
+  if (!status.ok()) return status;
+  EpochOptions options;
+  absl::StatusOr<std::vector<RoleSize>> at_least =
+      ToRoles("at_least", read.at_least, read.num_at_least);
+  if (!at_least.ok()) return at_least.status();
+  options.at_least = *std::move(at_least);
+  if (read.timeout_s != 0) {
+    options.timeout = absl::InfiniteDuration();
+    status = ReadTime("timeout_s", read.timeout_s, &*options.timeout);
+  }
+  if (!status.ok()) return status;
+  return options;
+}
+
+// A session of a fabric that has been made, or not.
+absl::Status SessionOver(absl::StatusOr<std::unique_ptr<Fabric>> fabric, const OwnOptions& own,
+                         std::unique_ptr<World> world, sluice_session** session) {
+  if (!fabric.ok()) return own.status.ok() ? fabric.status() : own.status;
+  absl::StatusOr<std::unique_ptr<Session>> made = Session::Create(*std::move(fabric), own.options);
+  if (!own.status.ok()) return own.status;
+  if (!made.ok()) return made.status();
+  *session = MakeSession(*std::move(made), std::move(world));
+  return absl::OkStatus();
+}
+
+absl::Status CreateInGroup(const sluice_store& store, const char* group, int32_t rank,
+                           int32_t count, const sluice_session_options* given,
+                           sluice_session** session) {
+  const OwnOptions own(given);
+  WorldOptions options;
+  options.own_store = store.store;
+  options.name = group;
+  options.rank = rank;
+  options.size = count;
+  options.timeout = own.options.patience;
+  absl::StatusOr<std::unique_ptr<World>> world = World::Join(options);
+  if (!world.ok()) return own.status.ok() ? world.status() : own.status;
+  absl::StatusOr<std::unique_ptr<Fabric>> fabric = (*world)->MakeFabric();
+  return SessionOver(std::move(fabric), own, *std::move(world), session);
+}
+
+}  // namespace
+}  // namespace sluice::c
+
+using sluice::c::CheckWorld;
+using sluice::c::Guard;
+using sluice::c::IsNull;
+
+int32_t sluice_environment_has_world(void) {
+  try {
+    return sluice::EnvironmentHasWorld() ? 1 : 0;
+  } catch (...) {
+    return 0;
+  }
+}
+
+sluice_status sluice_world_join(const sluice_world_options* options, sluice_world** world) {
+  return Guard("sluice_world_join", [&]() -> absl::Status {
+    if (world == nullptr) return IsNull("world");
+    *world = nullptr;
+    const absl::StatusOr<sluice::WorldOptions> own = sluice::c::ToWorldOptions(options);
+    if (!own.ok()) return own.status();
+    auto joined = sluice::World::Join(*own);
+    if (!joined.ok()) return joined.status();
+    auto handle = std::make_unique<sluice_world>();
+    handle->store_address = (*joined)->store_address();
+    handle->world = *std::move(joined);
+    *world = handle.release();
+    return absl::OkStatus();
+  });
+}
+
+void sluice_world_destroy(sluice_world* world) { delete world; }
+
+sluice_status sluice_world_wait(sluice_world* world, double timeout_s) {
+  return Guard("sluice_world_wait", [&]() -> absl::Status {
+    if (absl::Status status = CheckWorld(world); !status.ok()) return status;
+    const auto timeout = sluice::c::ArgumentTime(timeout_s);
+    return timeout.ok() ? world->world->WaitForAll(*timeout) : timeout.status();
+  });
+}
+
+sluice_status sluice_world_missing(sluice_world* world, const char** text) {
+  return Guard("sluice_world_missing", [&]() -> absl::Status {
+    if (text == nullptr) return IsNull("text");
+    *text = nullptr;
+    if (absl::Status status = CheckWorld(world); !status.ok()) return status;
+    const absl::StatusOr<std::vector<std::string>> missing = world->world->missing();
+    if (!missing.ok()) return missing.status();
+    world->missing = absl::StrJoin(*missing, ", ");
+    *text = world->missing.c_str();
+    return absl::OkStatus();
+  });
+}
+
+sluice_status sluice_world_members(sluice_world* world, int32_t which, int64_t* count) {
+  return Guard("sluice_world_members", [&]() -> absl::Status {
+    if (count == nullptr) return IsNull("count");
+    *count = 0;
+    if (absl::Status status = CheckWorld(world); !status.ok()) return status;
+    auto members = sluice::c::ListMembers(world->world.get(), which);
+    if (!members.ok()) return members.status();
+    world->members = *std::move(members);
+    *count = static_cast<int64_t>(world->members.size());
+    return absl::OkStatus();
+  });
+}
+
+sluice_status sluice_world_member(sluice_world* world, int64_t i, sluice_member* member) {
+  return Guard("sluice_world_member", [&]() -> absl::Status {
+    if (absl::Status status = CheckWorld(world); !status.ok()) return status;
+    const auto count = static_cast<int64_t>(world->members.size());
+    if (i < 0 || i >= count) {
+      return absl::OutOfRangeError(absl::StrCat("member ", i, " of ", count));
+    }
+    const sluice::WorldMember& of = world->members[static_cast<size_t>(i)];
+    sluice_member value = SLUICE_MEMBER_INIT;
+    value.role = of.role.c_str();
+    value.host = of.host.c_str();
+    value.rank = of.rank;
+    value.pid = of.pid;
+    value.alive = of.alive ? 1 : 0;
+    return sluice::c::WriteStruct("sluice_member", value, member);
+  });
+}
+
+int32_t sluice_world_rank(sluice_world* world, const char* role, int32_t rank) {
+  int32_t found = -1;
+  Guard("sluice_world_rank", [&]() -> absl::Status {
+    if (absl::Status status = CheckWorld(world); !status.ok()) return status;
+    if (role == nullptr) return IsNull("role");
+    found = world->world->FabricRank(role, rank);
+    return absl::OkStatus();
+  });
+  return found;
+}
+
+const char* sluice_world_store_address(const sluice_world* world) {
+  return world == nullptr ? "" : world->store_address.c_str();
+}
+
+int64_t sluice_world_epoch(const sluice_world* world) {
+  return world == nullptr ? 0 : world->world->epoch();
+}
+
+sluice_status sluice_world_end_epoch(sluice_world* world, int64_t after_version) {
+  return Guard("sluice_world_end_epoch", [&]() -> absl::Status {
+    if (absl::Status status = CheckWorld(world); !status.ok()) return status;
+    return world->world->EndEpoch(after_version);
+  });
+}
+
+sluice_status sluice_world_epoch_ends(sluice_world* world, int64_t* after_version) {
+  return Guard("sluice_world_epoch_ends", [&]() -> absl::StatusOr<sluice_status> {
+    if (after_version == nullptr) return IsNull("after_version");
+    *after_version = 0;
+    if (absl::Status status = CheckWorld(world); !status.ok()) return status;
+    const absl::StatusOr<absl::optional<int64_t>> ends = world->world->EpochEndsAfter();
+    if (!ends.ok()) return ends.status();
+    if (!ends->has_value()) return SLUICE_PENDING;
+    *after_version = **ends;
+    return SLUICE_OK;
+  });
+}
+
+sluice_status sluice_session_create(sluice_store* store, const char* group, int32_t rank,
+                                    int32_t count, const sluice_session_options* options,
+                                    sluice_session** session) {
+  return Guard("sluice_session_create", [&]() -> absl::Status {
+    if (session == nullptr) return IsNull("session");
+    *session = nullptr;
+    if (store == nullptr) return IsNull("store");
+    if (group == nullptr) return IsNull("group");
+    return sluice::c::CreateInGroup(*store, group, rank, count, options, session);
+  });
+}
+
+sluice_status sluice_world_session(sluice_world* world, const sluice_session_options* options,
+                                   sluice_session** session) {
+  return Guard("sluice_world_session", [&]() -> absl::Status {
+    if (session == nullptr) return IsNull("session");
+    *session = nullptr;
+    if (absl::Status status = CheckWorld(world); !status.ok()) return status;
+    const sluice::c::OwnOptions own(options);
+    return sluice::c::SessionOver(world->world->MakeFabric(), own, nullptr, session);
+  });
+}
+
+sluice_status sluice_world_next_session(sluice_world* world, const sluice_session_options* options,
+                                        const sluice_epoch_options* epoch,
+                                        sluice_session** session) {
+  return Guard("sluice_world_next_session", [&]() -> absl::Status {
+    if (session == nullptr) return IsNull("session");
+    *session = nullptr;
+    if (absl::Status status = CheckWorld(world); !status.ok()) return status;
+    const sluice::c::OwnOptions own(options);
+    const absl::StatusOr<sluice::EpochOptions> of_epoch = sluice::c::ToEpochOptions(epoch);
+    if (!of_epoch.ok()) return of_epoch.status();
+    auto made = sluice::NextSession(world->world.get(), own.options, *of_epoch);
+    if (!own.status.ok()) return own.status;
+    if (!made.ok()) return made.status();
+    *session = sluice::c::MakeSession(*std::move(made), nullptr);
+    return absl::OkStatus();
+  });
+}
