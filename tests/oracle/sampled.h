@@ -33,8 +33,8 @@ inline int Thinned(int tries) {
   return IsThorough() ? Sampled(tries) : std::max(1, Sampled(tries) / 4);
 }
 
-// The numbers of ranks to try, ascending: under a sanitizer those up to 3, unless tests are thorough.
-// Threads that meet in twos and threes meet in the same ways in sixteens.
+// The numbers of ranks to try, ascending: under a sanitizer those up to 3, unless tests are
+// thorough. Threads that meet in twos and threes meet in the same ways in sixteens.
 inline std::vector<int> JobSizes(std::vector<int> sizes) {
   if (!kSanitized || IsThorough()) return sizes;
   while (sizes.size() > 1 && sizes.back() > 3) sizes.pop_back();

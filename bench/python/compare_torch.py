@@ -1,0 +1,374 @@
+#!/usr/bin/env python3
+"""Compares Sluice's Python package with PyTorch's own ways, and with the same in C++; in turns.
+
+usage: compare_torch.py [OPTION...]
+  --only LIST      redistributions, small, start-up, checkpoints [all]
+  --rounds N       in which every way has its turn [11]
+  --processes N    of the redistributions [8]
+  --size N         of their square tensor [4096]
+  --bytes N        of the checkpoint: 256M, 1G [1536M]
+  --folder DIR     the checkpoint is made there, and removed afterwards [build]
+  --venv DIR       PyTorch and other packages go there, and stay [build/venv-torch]
+  --bench FILE     the program that does in C++ what the part small does
+                   [build/bin/small_sync_bench]
+  --wheel FILE     whose size is told [the newest of build/wheel]
+  --quick          small sizes and 3 rounds: shows that it works, and no more
+  --json FILE      parts that were measured replace those that are there
+                   [bench/results/python.json]
+The package sluice is that of PYTHONPATH, or the one in the environment. Every element of every way
+is compared in every turn; ends with 1 if one is wrong. scripts/report.py writes the pages.
+"""
+import argparse
+import json
+import os
+import pathlib
+import random
+import re
+import shutil
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import zlib
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+HERE = ROOT / "bench/python"
+sys.path[:0] = [str(ROOT / "bench/figures"), str(ROOT / "scripts")]
+
+import facts  # noqa: E402  after the folders are known
+import results_file  # noqa: E402
+import torch_env  # noqa: E402
+import verdict  # noqa: E402
+from spread import spread  # noqa: E402
+
+PARTS = ("redistributions", "small", "start-up", "checkpoints")
+# runai-model-streamer wants humanize, and the wheel of Sluice wants nanobind-backend.
+PACKAGES = ("numpy", "safetensors", "runai-model-streamer", "humanize", "nanobind-backend")
+TIMEOUT_S = 1200
+# What is to be reached.
+REDISTRIBUTE = {"columns": 10.0, "replicas": 4.0}  # its time over Sluice's
+PACKED = 2.0                                       # the best hand-written batch's
+SMALL_US, START_US, IMPORT_MS = 100, 20, 50
+LOADS = {"runai": 1.3, "safetensors": 1.2}
+HAND_WRITTEN = ("packed", "packed-each")
+SCHEMES = {"cold": "sluice", "warm": "sluice-buffered"}
+
+
+class Failure(Exception):
+    pass
+
+
+def at_most(words, setting, most, found):
+    return {"goal": f"{words}, {setting}", "words": words, "setting": setting, "most": most,
+            "measured": {key: found[key] for key in ("n", "median", "q1", "q3")},
+            "reached": found["median"] <= most}
+
+
+def ratios(times, way, others):
+    """Of each round: the time of the fastest of `others` over that of `way`."""
+    return spread(min(times[other][i] for other in others) / own
+                  for i, own in enumerate(times[way]))
+
+
+def call(command, **more):
+    done = subprocess.run(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True, timeout=TIMEOUT_S, check=False, **more)
+    if done.returncode != 0:
+        raise Failure(f"{' '.join(map(str, command))}\nended with {done.returncode}:\n"
+                      f"{done.stdout[-1500:]}{done.stderr[-1500:]}")
+    return done.stdout
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+def as_torchrun(python, processes, script, *arguments):
+    """Runs ranks as torchrun does. The first that fails ends the others."""
+    environment = {key: value for key, value in os.environ.items()
+                   if not re.match(r"SLUICE_(?!UCX_)|OMPI_|PMI|SLURM_", key)}
+    environment.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(free_port()),
+                       WORLD_SIZE=str(processes), LOCAL_WORLD_SIZE=str(processes),
+                       OMP_NUM_THREADS="1", GLOO_SOCKET_IFNAME="lo")
+    with tempfile.TemporaryFile("w+") as said:
+        ranks = [subprocess.Popen([python, str(script), *map(str, arguments)], stdout=said,
+                                  stderr=said, env={**environment, "RANK": str(rank),
+                                                    "LOCAL_RANK": str(rank)})
+                 for rank in range(processes)]
+        end = time.monotonic() + TIMEOUT_S
+        try:
+            while any(rank.poll() is None for rank in ranks):
+                if any(rank.poll() for rank in ranks) or time.monotonic() > end:
+                    break
+                time.sleep(0.1)
+        finally:
+            wrong = any(rank.poll() != 0 for rank in ranks)
+            for rank in ranks:
+                if rank.poll() is None:
+                    rank.kill()
+                rank.wait()
+        if wrong:
+            said.seek(0)
+            raise Failure(f"{script} failed:\n{said.read()[-3000:]}")
+
+
+def redistributions(options, python, folder):
+    file = folder / "redistributions.json"
+    as_torchrun(python, options.processes, HERE / "redistribute.py", "--json", file, "--size",
+                options.size, "--rounds", options.rounds)
+    found = json.loads(file.read_text(encoding="utf-8"))
+    cases, goals = [], []
+    for case in found["cases"]:
+        times, where = case["times"], f"{case['dtype']} to {case['to']}"
+        best = min(HAND_WRITTEN, key=lambda way: spread(times[way])["median"])
+        against = {}
+        for own in ("sluice", "sluice-sync"):
+            redistribute = ratios(times, own, ["redistribute"])
+            packed = ratios(times, own, [best])
+            against[own] = {"redistribute": redistribute, "packed": packed,
+                            "collective": ratios(times, own, ["collective"])}
+            name = {"sluice": "a bound transfer's", "sluice-sync": "sluice.sync's"}[own]
+            goals.append(verdict.at_least(f"redistribute's time over {name}", where,
+                                          REDISTRIBUTE[case["to"]], redistribute))
+            goals.append(verdict.at_least(f"packed batch_isend_irecv's time over {name}", where,
+                                          PACKED, packed))
+        cases.append({"dtype": case["dtype"], "to": case["to"], "packed": best,
+                      "time_us": {way: spread(one) for way, one in times.items()},
+                      "ratio": against})
+    return {"processes": options.processes, "size": options.size, "torch": found["torch"],
+            "sluice": found["sluice"], "report": found["report"], "cases": cases, "goals": goals}
+
+
+def small(options, python, folder):
+    """What Python costs beside C++: the difference of medians, round by round."""
+    programs = {"c++": [options.bench],
+                **{way: [python, HERE / "small_sync.py", "--way", way]
+                   for way in ("bound", "sync")}}
+    syncs, starts = {name: [] for name in programs}, {name: [] for name in programs}
+    shape = {}
+    for number in range(options.rounds):
+        for name in list(programs) if number % 2 == 0 else reversed(list(programs)):
+            file = folder / "small.json"
+            call([ROOT / "scripts/spawn.sh", "-n", 2, *programs[name], "--json", file],
+                 env={**os.environ, "OMP_NUM_THREADS": "1"})
+            found = json.loads(file.read_text(encoding="utf-8"))
+            syncs[name].append(spread(found["sync_us"])["median"])
+            starts[name].append(spread(found["start_us"])["median"])
+            shape = {"ranks": found["ranks"], "tensors": found["tensors"]}
+    extra = {way: spread(own - base for own, base in zip(syncs[way], syncs["c++"]))
+             for way in ("bound", "sync")}
+    where = f"{shape['tensors']} tensors"
+    goals = [at_most(f"{words}: microseconds more than in C++", where, SMALL_US, extra[way])
+             for way, words in (("bound", "a bound transfer"), ("sync", "sluice.sync"))]
+    one = start_of_one(options, python, folder)
+    goals.append(at_most("start() of a bound transfer, microseconds", "1 tensor", START_US, one))
+    more = spread(own - base for own, base in zip(starts["bound"], starts["c++"]))
+    goals.append(at_most("start() of a bound transfer, microseconds more than in C++", where,
+                         START_US, more))
+    return {**shape, "sync_us": {way: spread(one) for way, one in syncs.items()},
+            "start_us": {way: spread(starts[way]) for way in ("c++", "bound")},
+            "start_of_one_us": one, "start_more_us": more, "more_us": extra, "goals": goals}
+
+
+def start_of_one(options, python, folder):
+    times = []
+    for _ in range(options.rounds):
+        file = folder / "one.json"
+        call([ROOT / "scripts/spawn.sh", "-n", 2, python, HERE / "small_sync.py", "--way", "bound",
+              "--tensors", 1, "--json", file], env={**os.environ, "OMP_NUM_THREADS": "1"})
+        times.append(spread(json.loads(file.read_text(encoding="utf-8"))["start_us"])["median"])
+    return spread(times)
+
+
+def newest_wheel(options):
+    if options.wheel:
+        return options.wheel
+    return max((ROOT / "build/wheel").rglob("sluice-*.whl"), key=lambda one: one.stat().st_mtime,
+               default=None)
+
+
+def start_up(options, python, _):
+    """A new interpreter that imports, less one that does not."""
+    def seconds(code):
+        begin = time.monotonic()
+        call([python, "-c", code])
+        return time.monotonic() - begin
+
+    seconds("import sluice")
+    imports = spread((seconds("import sluice") - seconds("pass")) * 1e3
+                     for _ in range(max(11, options.rounds)))
+    found = {"import_ms": imports,
+             "goals": [at_most("import sluice, milliseconds", "new interpreter", IMPORT_MS,
+                               imports)]}
+    wheel = newest_wheel(options)
+    if wheel:
+        found["wheel_bytes"] = wheel.stat().st_size
+    return found
+
+
+class Checkpoint:
+    """One safetensors file of bf16 tensors such as a model's, with random bytes."""
+
+    SHAPES = (("q", (4096, 4096)), ("k", (1024, 4096)), ("up", (8192, 4096)), ("norm", (4096,)))
+
+    def __init__(self, folder, size):
+        self.path = folder / "model.safetensors"
+        header, self.bytes, layer = {}, 0, 0
+        while self.bytes < size:
+            for name, shape in self.SHAPES:
+                count = 2
+                for extent in shape:
+                    count *= extent
+                header[f"layers.{layer}.{name}.weight"] = {
+                    "dtype": "BF16", "shape": list(shape),
+                    "data_offsets": [self.bytes, self.bytes + count]}
+                self.bytes += count
+            layer += 1
+        self.tensors = len(header)
+        self._write(header)
+
+    def _write(self, header):
+        text = json.dumps(header).encode()
+        text += b" " * (-len(text) % 8)
+        source = random.Random(7)
+        with open(self.path, "wb") as file:
+            file.write(struct.pack("<Q", len(text)) + text)
+            for entry in header.values():
+                begin, end = entry["data_offsets"]
+                file.write(source.randbytes(end - begin))
+            os.fsync(file.fileno())
+        self.checksum = 0
+        with open(self.path, "rb") as file:
+            for name in sorted(header):
+                begin, end = header[name]["data_offsets"]
+                file.seek(8 + len(text) + begin)
+                self.checksum = zlib.crc32(file.read(end - begin),
+                                           zlib.crc32(name.encode(), self.checksum))
+
+    def prepare(self, case):
+        """Puts the file into the page cache, or out of it."""
+        with open(self.path, "rb") as file:
+            if case == "cold":
+                os.fdatasync(file.fileno())
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+            else:
+                while file.read(1 << 22):
+                    pass
+
+
+def load_once(python, checkpoint, way, case):
+    checkpoint.prepare(case)
+    said = call([python, HERE / "load_once.py", way, checkpoint.path],
+                env={**os.environ, "RUNAI_STREAMER_LOG_LEVEL": "WARNING"})
+    result = json.loads(said.splitlines()[-1])
+    if result["checksum"] != checkpoint.checksum or result["tensors"] != checkpoint.tensors:
+        raise Failure(f"{way} loaded something else than the file holds: {result}")
+    return result
+
+
+def checkpoints(options, python, _):
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="checkpoint-", dir=options.folder))
+    try:
+        checkpoint = Checkpoint(folder, options.bytes)
+        rows, goals = [], []
+        times = {case: {} for case in SCHEMES}
+        versions = {}
+        for number in range(options.rounds):
+            for case, own in SCHEMES.items():
+                ways = [own, *LOADS]
+                for way in ways if number % 2 == 0 else reversed(ways):
+                    result = load_once(python, checkpoint, way, case)
+                    name = "sluice" if way == own else way
+                    times[case].setdefault(name, []).append(result["time_us"])
+                    versions[name] = result["version"]
+        for case, all_times in times.items():
+            for way in ("sluice", *LOADS):
+                ratio = ratios(all_times, "sluice", [way])
+                rows.append({"case": case, "way": way, "version": versions[way],
+                             "time_us": spread(all_times[way]), "ratio": ratio})
+                if way in LOADS:
+                    goals.append(verdict.at_least(f"{way}'s time over Sluice's", case, LOADS[way],
+                                                  ratio))
+        return {"bytes": checkpoint.bytes, "tensors": checkpoint.tensors, "rows": rows,
+                "goals": goals}
+    finally:
+        shutil.rmtree(folder)
+
+
+MEASURE = {"redistributions": redistributions, "small": small, "start-up": start_up,
+           "checkpoints": checkpoints}
+
+
+def size_of(text):
+    found = re.fullmatch(r"(\d+)([KMG]?)", text)
+    if not found or int(found[1]) < 1:
+        raise argparse.ArgumentTypeError(f"{text} is no size, such as 64M or 1G")
+    return int(found[1]) << {"": 0, "K": 10, "M": 20, "G": 30}[found[2]]
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default=",".join(PARTS))
+    parser.add_argument("--rounds", type=int, default=11)
+    parser.add_argument("--processes", type=int, default=8)
+    parser.add_argument("--size", type=int, default=4096)
+    parser.add_argument("--bytes", type=size_of, default=1536 << 20)
+    parser.add_argument("--folder", type=pathlib.Path, default=ROOT / "build")
+    parser.add_argument("--venv", type=pathlib.Path, default=ROOT / "build/venv-torch")
+    parser.add_argument("--bench", type=pathlib.Path, default=ROOT / "build/bin/small_sync_bench")
+    parser.add_argument("--wheel", type=pathlib.Path)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--json", type=pathlib.Path, default=ROOT / "bench/results/python.json")
+    options = parser.parse_args()
+    options.names = options.only.split(",")
+    unknown = set(options.names) - set(PARTS)
+    if unknown:
+        parser.error(f"no such part: {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
+    if options.quick:
+        options.rounds, options.size, options.bytes = 3, 1024, 128 << 20
+    if options.rounds < 1 or options.processes < 2:
+        parser.error("--rounds takes 1 or more, --processes 2 or more")
+    return options
+
+
+def print_goals(name, found):
+    for goal in found["goals"]:
+        limit = f"at least {goal['least']:g}" if "least" in goal else f"at most {goal['most']:g}"
+        print(f"{'reached' if goal['reached'] else 'MISSED '}: {name}: {goal['goal']}: "
+              f"{goal['measured']['median']:.2f} ({limit})")
+
+
+def main():
+    options = parse()
+    options.folder.mkdir(parents=True, exist_ok=True)
+    environment = torch_env.make(options.venv, PACKAGES)
+    parts = {}
+    if options.json.exists():
+        parts = json.loads(options.json.read_text(encoding="utf-8"))
+    with tempfile.TemporaryDirectory(prefix="compare-torch-") as folder:
+        for name in options.names:
+            begin = time.monotonic()
+            found = MEASURE[name](options, environment.python, pathlib.Path(folder))
+            head = facts.head(f"bench/python/compare_torch.py --only {name}", options.rounds)
+            parts = {"head": {**head, "quick": options.quick}, **{k: v for k, v in parts.items()
+                                                                  if k != "head"}}
+            parts[name] = {"date": head["date"], "commit": head["commit"], "quick": options.quick,
+                           "rounds": options.rounds, **found}
+            results_file.write(options.json, parts)
+            print_goals(name, found)
+            print(f"compare_torch.py: {name} took {(time.monotonic() - begin) / 60:.1f} minutes",
+                  file=sys.stderr, flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except (Failure, torch_env.Failure, subprocess.TimeoutExpired, OSError) as error:
+        print(f"compare_torch.py: {error}", file=sys.stderr)
+        sys.exit(1)

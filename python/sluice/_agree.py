@@ -1,0 +1,122 @@
+"""What ranks tell each other over a session: one number each, or some bytes each."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+from typing import TYPE_CHECKING, Any, Callable
+
+from . import _sluice
+from ._errors import Disagreement, InvalidSpec
+
+if TYPE_CHECKING:
+    from ._session import Session
+
+_HOST = 1  # DLPack's kCPU
+
+
+def host_view(address: int, shape: tuple[int, ...], dtype: str) -> tuple[Any, ...]:
+    """The extension's view of dense host memory."""
+    return (address, shape, None, dtype, _HOST, 0)
+
+
+class Ballot:
+    """An all-gather of one number of each rank. Made by the first vote; thread: the session's."""
+
+    def __init__(self, native: _sluice.Session) -> None:
+        size, rank = native.size, native.rank
+        self._own = (ctypes.c_int64 * 1)()
+        self._all = (ctypes.c_int64 * size)()
+        ranks = list(range(size))
+        name = "sluice.ballot"
+        own_view = host_view(ctypes.addressof(self._own), (1,), "i64")
+        all_view = host_view(ctypes.addressof(self._all), (size,), "i64")
+        source = (name, (size,), "i64", _sluice.Layout([size], ranks, ["S(0)"]), own_view, None)
+        target = (name, (size,), "i64", _sluice.Layout([size], ranks, ["R"]), all_view, None)
+        self._rank = rank
+        self._connection = native.connect([source], [target], {}, False, False, 0, None)
+
+    def vote(self, number: int) -> list[int]:
+        """Collective; blocks. The numbers of all ranks, by rank."""
+        self._own[0] = number
+        run = self._connection.start(None, False, False, None)
+        run.wait(None)
+        return list(self._all)
+
+
+def vote(session: Session, number: int) -> list[int]:
+    """Collective; blocks. What all ranks have voted, by rank. Any error is that of the session."""
+    native = session._native
+    if native.size == 1:
+        native.poll()
+        return [number]
+    if session._ballot is None:
+        session._ballot = Ballot(native)
+    return session._ballot.vote(number)
+
+
+def all_gather(session: Session, payload: bytes) -> list[bytes]:
+    """Collective; blocks. What all ranks have given, by rank. No run may be in flight."""
+    sizes = vote(session, len(payload))
+    native = session._native
+    if native.size == 1:
+        return [payload]
+    ranks = list(range(native.size))
+    buffers = [ctypes.create_string_buffer(max(n, 1)) for n in sizes]
+    own = ctypes.create_string_buffer(payload, max(len(payload), 1))
+    everywhere = _sluice.Layout([native.size], ranks, ["R"])
+    sources = []
+    if payload:
+        here = _sluice.Layout([1], [native.rank], ["R"])
+        own_view = host_view(ctypes.addressof(own), (len(payload),), "u8")
+        sources.append((f"blob.{native.rank}", (len(payload),), "u8", here, own_view, None))
+    targets = [
+        (f"blob.{rank}", (n,), "u8", everywhere,
+         host_view(ctypes.addressof(buffers[rank]), (n,), "u8"), None)
+        for rank, n in enumerate(sizes) if n
+    ]
+    if not targets:
+        return [b""] * native.size
+    connection = native.connect(sources, targets, {}, False, False, 0, None)
+    connection.start(None, False, False, None).wait(None)
+    connection.drop()
+    return [buffer.raw[:n] for buffer, n in zip(buffers, sizes)]
+
+
+def exchange(session: Session, call: str, make: Callable[[], Any]) -> list[Any]:
+    """Collective; blocks. What `make` returns on each rank, by rank; it has to fit into JSON.
+
+    Where `make` raises on a rank, every rank raises: this one what `make` raised, the others
+    InvalidSpec, which names the rank and has the text.
+    """
+    mine: dict[str, Any] = {}
+    failure: Exception | None = None
+    try:
+        mine["call"] = call
+        mine["value"] = make()
+        text = json.dumps(mine)
+    except Exception as error:
+        failure = error
+        text = json.dumps({"call": call, "error": describe(error)})
+    answers = [json.loads(answer) for answer in all_gather(session, text.encode())]
+    if failure is not None:
+        raise failure
+    calls = {answer["call"]: rank for rank, answer in reversed(list(enumerate(answers)))}
+    if len(calls) > 1:
+        told = ", ".join(f"rank {rank} {name}" for name, rank in sorted(calls.items()))
+        raise Disagreement(f"ranks call different things: {told}")
+    errors = [(rank, answer["error"]) for rank, answer in enumerate(answers) if "error" in answer]
+    if errors:
+        raise InvalidSpec(
+            f"{call}: " + "; ".join(f"rank {rank}: {text}" for rank, text in errors),
+            ranks=tuple(rank for rank, _ in errors),
+        )
+    return [answer["value"] for answer in answers]
+
+
+def describe(error: BaseException) -> str:
+    """The text of an exception for other ranks: with its type, where it is not one of Sluice's."""
+    text = str(error)
+    if type(error).__module__.startswith("sluice") and text:
+        return text
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

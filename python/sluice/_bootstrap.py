@@ -1,0 +1,202 @@
+"""How the ranks of one job meet: through an all-gather of theirs, or by the environment."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import socket
+from collections.abc import Callable, Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from . import _agree, _options, _sluice
+from ._errors import Disagreement, Error, InvalidSpec, PeerLost
+
+AllGather = Callable[[bytes], "list[bytes]"]
+
+_ROLE = "member"
+_PROBE_SECONDS = 3.0
+
+def _number(*names: str) -> int | None:
+    for name in names:
+        text = os.environ.get(name)
+        if text:
+            try:
+                return int(text)
+            except ValueError:
+                raise InvalidSpec(f"{name} is '{text}'; it has to be a number") from None
+    return None
+
+
+def rank_from_environment() -> int | None:
+    """This process's rank in its job, as its launcher says; None where nothing says it."""
+    return _number("SLUICE_RANK", "RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID")
+
+
+def size_from_environment() -> int | None:
+    """How many processes its job has, as its launcher says; None where nothing says it."""
+    return _number("SLUICE_SIZE", "WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE",
+                   "SLURM_NTASKS")
+
+
+def by_environment(options: Mapping[str, Any], overrides: Mapping[str, Any],
+                   timeout: float | None
+                   ) -> tuple[_sluice.World, _sluice.Session, InvalidSpec | None]:
+    """Joins the world that the environment names, and makes a session of all its members.
+
+    Wrong options of this rank come back as an error, which the others have yet to hear of: a rank
+    that left now would let them wait.
+    """
+    failure: InvalidSpec | None = None
+    checked: dict[str, Any] = {}
+    try:
+        checked = _options.check(options, _options.SESSION)
+    except InvalidSpec as error:
+        failure = error
+    world = _sluice.World.from_environment(**overrides)
+    try:
+        return world, world.session(False, [], timeout, checked), failure
+    except BaseException:
+        world.close()
+        raise
+
+
+class _Meeting:
+    """The two rounds of an exchange. Each rank takes part in both, whatever has failed on it."""
+
+    def __init__(self, rank: int, size: int, allgather: AllGather) -> None:
+        self._rank = rank
+        self._size = size
+        self._allgather = allgather
+
+    def round(self, what: str, card: dict[str, Any], failure: Exception | None) -> list[Any]:
+        """The cards of all ranks. Raises on every rank where one of them has failed."""
+        card = {**card, "rank": self._rank, "size": self._size, "what": what}
+        if failure is not None:
+            card["error"] = _agree.describe(failure)
+        gathered = self._allgather(json.dumps(card).encode())
+        if failure is not None:
+            raise failure
+        return self._read(what, gathered)
+
+    def _read(self, what: str, gathered: Any) -> list[Any]:
+        answers = list(gathered)
+        if len(answers) != self._size:
+            raise InvalidSpec(f"allgather gave {len(answers)} answers for {self._size} ranks")
+        cards = []
+        for rank, answer in enumerate(answers):
+            try:
+                card = json.loads(bytes(answer))
+                known = isinstance(card, dict) and card.get("what") == what
+            except (TypeError, ValueError):
+                known = False
+            if not known:
+                raise Disagreement(f"what allgather gave for rank {rank} is not from Sluice's "
+                                   f"{what}; all ranks have to make the session at once",
+                                   ranks=(rank,))
+            cards.append(card)
+        self._compare(cards)
+        return cards
+
+    def _compare(self, cards: list[dict[str, Any]]) -> None:
+        errors = [(rank, card["error"]) for rank, card in enumerate(cards) if "error" in card]
+        if errors:
+            raise InvalidSpec("; ".join(f"rank {rank}: {text}" for rank, text in errors),
+                              ranks=tuple(rank for rank, _ in errors))
+        for rank, card in enumerate(cards):
+            if card["rank"] != rank or card["size"] != self._size:
+                raise Disagreement(f"allgather gave the answer of rank {card['rank']} of "
+                                   f"{card['size']} in the place of rank {rank} of {self._size}",
+                                   ranks=(rank,))
+            if card.get("version") != cards[0].get("version"):
+                raise Disagreement(f"rank 0 has Sluice {cards[0].get('version')}, and rank {rank} "
+                                   f"has {card.get('version')}", ranks=(0, rank))
+
+
+def by_exchange(rank: int, size: int, allgather: AllGather, options: Mapping[str, Any],
+                wires: str, bind: str, timeout: float | None,
+                check: Callable[[], None] | None = None,
+                ) -> tuple[_Owned, list[dict[str, Any]], _sluice.Session]:
+    """Makes a session of ranks that can gather bytes. Returns what has to be closed with it, too,
+    and who takes part.
+
+    Rank 0 serves a store with a random token. An error of one rank reaches all.
+    """
+    meeting = _Meeting(rank, size, allgather)
+    failure: Exception | None = None
+    card: dict[str, Any] = {"version": _sluice.version()}
+    checked: dict[str, Any] = {}
+    server: _sluice.StoreServer | None = None
+    world: _sluice.World | None = None
+    try:
+        try:
+            if check is not None:
+                check()
+            checked = _options.check(options, _options.SESSION)
+            if rank == 0:
+                card["token"] = secrets.token_hex(32)
+                server = _sluice.StoreServer(bind, 0, card["token"])
+                hosts = [bind] if bind else [*_sluice.host_addresses(), "127.0.0.1"]
+                card["stores"] = [_store_address(host, server.port) for host in hosts]
+        except Exception as error:
+            failure = error
+        first = meeting.round("first round", card, failure)[0]
+        try:
+            store = card["stores"][-1] if rank == 0 else _reachable(first["stores"])
+            world = _sluice.World.join(
+                store=store, token=first["token"], token_file="", name="sluice", role=_ROLE,
+                rank=rank, size=size, roles=[(_ROLE, size)], serve=False, timeout=timeout,
+                store_timeout=60.0, lease=10.0, wires=wires, bind=bind)
+        except Exception as error:
+            failure = error
+        meeting.round("second round", {"version": _sluice.version()}, failure)
+        assert world is not None
+        # All have come, and none can leave before it has the session.
+        members = world.members()
+        session = world.session(False, [], timeout, checked)
+        return _Owned(world, server), members, session
+    except BaseException:
+        _Owned(world, server).close()
+        raise
+
+
+class _Owned:
+    """What a session of an exchange leaves behind: its membership, and on rank 0 the store."""
+
+    def __init__(self, world: _sluice.World | None, server: _sluice.StoreServer | None) -> None:
+        self.world = world
+        self._server = server
+
+    def close(self) -> None:
+        for owned in (self.world, self._server):
+            if owned is not None:
+                try:
+                    owned.close()
+                except Error:
+                    pass  # the store may have ended before
+        self.world = self._server = None
+
+
+def _store_address(host: str, port: int) -> str:
+    return f"tcp://[{host}]:{port}" if ":" in host else f"tcp://{host}:{port}"
+
+
+def _reachable(addresses: list[str]) -> str:
+    """The first address at which somebody listens. Two hosts may know different ones of a third."""
+    reasons = []
+    for address in addresses:
+        parts = urlsplit(address)
+        try:
+            socket.create_connection((parts.hostname or "", parts.port or 0),
+                                     _PROBE_SECONDS).close()
+            return address
+        except OSError as error:
+            reasons.append(f"{address} ({error})")
+    raise PeerLost("cannot reach rank 0's store at " + ", ".join(reasons), ranks=(0,))
+
+
+def check_rank(rank: int, size: int) -> None:
+    """InvalidSpec unless `rank` is one of `size`."""
+    if size < 1 or not 0 <= rank < size:
+        raise InvalidSpec(f"rank is {rank} and size {size}; rank has to be 0 to size - 1")

@@ -1,0 +1,75 @@
+"""What a rank gives to a transfer: both of its sides, read for a session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from . import _state
+from ._layouts import Layout
+from ._memory import describe
+from ._state import Entry, WindowOf
+
+if TYPE_CHECKING:
+    from ._session import Session
+
+__all__ = ["Entry", "Halves", "as_views", "read_half", "read_halves"]
+
+
+@dataclass
+class Halves:
+    """The tensors of this rank on both sides."""
+
+    sources: list[Entry] = field(default_factory=list)
+    targets: list[Entry] = field(default_factory=list)
+    #: Destinations left out, as they share the memory of the one that they map to.
+    aliases: dict[str, str] = field(default_factory=dict)
+    #: Of a destination: the source that it comes from, where that has another name.
+    renames: dict[str, str] = field(default_factory=dict)
+    #: To call after each run, or None.
+    finish: Callable[[], None] | None = None
+
+    def first_without_memory(self) -> str | None:
+        """A destination of which this rank owns elements, and has no memory for them."""
+        return next((entry.name for entry in self.targets if entry.lacks_memory), None)
+
+    def bindings(self) -> tuple[list[Any], list[Any]]:
+        """What the extension's `rebind` takes: (name, view, owner) of each tensor of both sides."""
+        sources, targets = ([(entry.name, entry.native_view, entry.owner) for entry in side]
+                            for side in (self.sources, self.targets))
+        return sources, targets
+
+
+def read_half(session: Session, state: Any, side: str, window_of: WindowOf = None) -> _state.Half:
+    """One side, "src" or "dst". Errors are those of `_state.halves`."""
+    return _state.halves(state, side, rank=session.rank, rank_of=session._rank_of,
+                         window_of=window_of)
+
+
+def read_halves(session: Session, src: Any, dst: Any, *, windows: WindowOf) -> Halves:
+    """Both sides. Errors are those of `_state.halves`."""
+    sources = read_half(session, src, _state.SRC, windows)
+    targets = read_half(session, dst, _state.DST, windows)
+    return Halves(_held(sources.entries), _held(targets.entries), targets.aliases,
+                  {**sources.renames, **targets.renames}, targets.finish)
+
+
+def _held(entries: list[Entry]) -> list[Entry]:
+    """Without those on meshes that lack this rank. A job's code gives such tensors on all ranks."""
+    return [entry for entry in entries
+            if entry.owns or not isinstance(entry.layout, Layout)
+            or entry.rank in entry.layout.ranks]
+
+
+def as_views(memory: Any, name: str, writable: bool) -> tuple[Any, Any]:
+    """The extension's view of memory for a tensor of this rank, and what keeps it; a list of both
+    where `memory` is one: of a rank with boxes."""
+    if isinstance(memory, (list, tuple)):
+        found = [describe(one, writable=writable, tensor=name) for one in memory]
+        return [one.view for one in found], [one.owner for one in found]
+    described = describe(memory, writable=writable, tensor=name)
+    view = described.view
+    if not described.shape:  # a scalar has shape (1,)
+        view = (view[0], (1,), None, *view[3:])
+    return view, described.owner

@@ -1,0 +1,233 @@
+"""Tensors without values that record how a loader copies them into parameters.
+
+Those here need no PyTorch.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ._dtypes import DTYPE_BYTES, dtype_name
+from ._errors import InvalidSpec
+from ._memory import Described, dense_strides, describe
+from ._strided import Base, Strided
+from ._views import Uncapturable, UnknownMethod, View
+
+FLOATS = ("f64", "f32", "f16", "bf16", "f8e4m3", "f8e5m2")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Memory of a parameter. `address` counts bytes within `space`, one for each device.
+
+    A tensor on meta is a space of its own, and has `ptr` 0.
+    """
+
+    space: Any
+    address: int
+    memory: Described
+
+    @property
+    def end(self) -> int:
+        """The byte behind its last element."""
+        return self.address + span_bytes(self.memory)
+
+
+def span_bytes(memory: Described) -> int:
+    """From the first element to the end of the last one."""
+    if 0 in memory.shape:
+        return 0
+    strides = memory.strides or dense_strides(memory.shape)
+    last = sum((n - 1) * stride for n, stride in zip(memory.shape, strides))
+    return (last + 1) * DTYPE_BYTES[memory.dtype]
+
+
+def place_of(obj: Any, name: str | None = None) -> Place:
+    """Where `obj` is, as a destination. InvalidSpec, Unsupported: as `describe`."""
+    memory = describe(obj, writable=True, tensor=name, late=True)
+    if memory.ptr or not hasattr(obj, "untyped_storage"):
+        return Place((memory.device, memory.ordinal), memory.ptr, memory)
+    storage = obj.untyped_storage()
+    return Place(("meta", storage._cdata), obj.storage_offset() * DTYPE_BYTES[memory.dtype], memory)
+
+
+@dataclass(frozen=True)
+class Write:
+    """A copy into a parameter. Without `source` its values are not those of one tensor."""
+
+    names: frozenset[str]
+    source: Strided | None
+    param: str
+    place: Place
+
+
+class Recorder:
+    """What one call of a loader has done."""
+
+    def __init__(self, params: dict[str, Place]) -> None:
+        self.writes: list[Write] = []
+        self.fallback: dict[str, str] = {}
+        self.touched: set[str] = set()
+        # By space, ascending: begin, end, the largest end up to here, name.
+        self._spaces: dict[Any, list[tuple[int, int, int, str]]] = {}
+        for name, place in sorted(params.items(), key=lambda item: item[1].address):
+            places = self._spaces.setdefault(place.space, [])
+            reach = max(place.end, places[-1][2] if places else 0)
+            places.append((place.address, place.end, reach, name))
+
+    def fall_back(self, names: Iterable[str], reason: str) -> None:
+        """These tensors are to be received whole."""
+        for name in names:
+            self.fallback.setdefault(name, reason)
+
+    def copy(self, names: frozenset[str], source: Strided | None, dtype: str, target: Any) -> None:
+        """target.copy_(source)."""
+        self.touched |= names
+        try:
+            place = place_of(target)
+        except (InvalidSpec, NotImplementedError) as error:
+            self.fall_back(names, f"it is copied into something else than a parameter: {error}")
+            return
+        if 0 in place.memory.shape:
+            self.writes.append(Write(names, None, "", place))
+            return
+        param = self._param_at(place)
+        if param is None:
+            self.fall_back(names, "it is copied into a tensor that is no parameter")
+            return
+        if source is not None:
+            shape = place.memory.shape
+            source = broadcast(source, shape)
+            if source is None:
+                raise Uncapturable(names, f"it is copied into another shape, {list(shape)}")
+            to = place.memory.dtype
+            if dtype != to and not (dtype in FLOATS and to in FLOATS):
+                self.fall_back(names, f"there is no cast from {dtype} to {to}")
+        self.writes.append(Write(names, source, param, place))
+
+    def _param_at(self, place: Place) -> str | None:
+        places = self._spaces.get(place.space, [])
+        i = bisect_right(places, place.address, key=lambda one: one[0]) - 1
+        while i >= 0 and places[i][2] > place.address:
+            begin, end, _, name = places[i]
+            if begin <= place.address and place.end <= end:
+                return name
+            i -= 1
+        return None
+
+
+def broadcast(source: Strided, shape: Sequence[int]) -> Strided | None:
+    """The view repeated to `shape`, or None."""
+    missing = len(shape) - len(source.shape)
+    own, strides = source.shape, source.strides
+    if missing < 0:  # copy_ takes leading dimensions of one element away
+        if any(n != 1 for n in own[:-missing]):
+            return None
+        own, strides, missing = own[-missing:], strides[-missing:], 0
+    new = [0] * missing
+    for n, stride, wanted in zip(own, strides, shape[missing:]):
+        if n != wanted and n != 1:
+            return None
+        new.append(stride if n == wanted else 0)
+    return Strided(source.base, source.offset, tuple(shape), tuple(new))
+
+
+class RecordingTensor(View):
+    """Stands for a tensor that is to come. It has no values."""
+
+    def __init__(self, base: Base, dtype: Any, recorder: Recorder, shape: Sequence[int],
+                 strides: Sequence[int], offset: int) -> None:
+        super().__init__(tuple(shape), tuple(strides), offset)
+        self.dtype = dtype
+        self._base = base
+        self._recorder = recorder
+
+    @classmethod
+    def of(cls, name: str, shape: Sequence[int], dtype: Any, recorder: Recorder) -> RecordingTensor:
+        """The whole tensor."""
+        return cls(Base(name, tuple(shape)), dtype, recorder, shape, dense_strides(shape), 0)
+
+    @property
+    def strided(self) -> Strided:
+        return Strided(self._base, self._offset, self.shape, self._strides)
+
+    def _view(self, shape: Sequence[int], strides: Sequence[int], offset: int) -> RecordingTensor:
+        self._recorder.touched.add(self._base.name)
+        return RecordingTensor(self._base, self.dtype, self._recorder, shape, strides, offset)
+
+    def _dense_copy(self) -> RecordingTensor:
+        base = Base(self._base.name, self.shape, self.strided)
+        return RecordingTensor(base, self.dtype, self._recorder, self.shape,
+                               dense_strides(self.shape), 0)
+
+    def _cannot(self, what: str) -> Uncapturable:
+        reason = f"the loader needs {what} of it"
+        self._recorder.fall_back((self._base.name,), reason)  # also if the loader catches the error
+        return Uncapturable((self._base.name,), reason)
+
+    def to(self, *args: Any, **kwargs: Any) -> RecordingTensor:
+        wanted = kwargs.get("dtype", args[0] if args else None)
+        if len(args) > 1 or set(kwargs) - {"dtype"} or wanted is None or (
+                dtype_name(wanted) != dtype_name(self.dtype)):
+            raise self._cannot("to()")
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        raise UnknownMethod((self._base.name,), f"the loader needs {name} of it")
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        raise self._cannot("the values")
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        # numpy.copyto(array, tensor) is NumPy's copy_.
+        if function.__name__ == "copyto" and len(args) == 2 and not kwargs and args[1] is self:
+            self._recorder.copy(frozenset((self._base.name,)), self.strided,
+                                dtype_name(self.dtype), args[0])
+            return None
+        raise self._cannot(f"numpy.{function.__name__}")
+
+    def _refused(self, *args: Any, **kwargs: Any) -> Any:
+        raise self._cannot("the values")
+
+    __bool__ = __float__ = __int__ = __index__ = _refused
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = _refused
+    __rtruediv__ = __matmul__ = __rmatmul__ = __neg__ = __pow__ = __setitem__ = _refused
+
+    def __repr__(self) -> str:
+        return f"RecordingTensor('{self._base.name}', {list(self.shape)}, {self.dtype})"
+
+
+class Destination(View):
+    """Memory with the methods of a parameter that loaders use, where there is no PyTorch.
+
+    `obj`: an array, or what else has memory that can be written to.
+    """
+
+    def __init__(self, obj: Any, memory: Described | None = None) -> None:
+        self._memory = memory or describe(obj, writable=True)
+        self._obj = obj
+        self.dtype = getattr(obj, "dtype", self._memory.dtype)
+        strides = self._memory.strides or dense_strides(self._memory.shape)
+        super().__init__(self._memory.shape, strides, 0)
+
+    def _view(self, shape: Sequence[int], strides: Sequence[int], offset: int) -> Destination:
+        old = self._memory
+        at = old.ptr + (offset - self._offset) * DTYPE_BYTES[old.dtype]
+        shape, strides = tuple(shape), tuple(strides)
+        dense = strides == dense_strides(shape)
+        made = Destination(self._obj, Described(at, shape, None if dense else strides, old.dtype,
+                                                old.device, old.ordinal, old.owner))
+        made._offset = offset
+        return made
+
+    def copy_(self, source: RecordingTensor) -> Destination:
+        """Records that `source` is copied here."""
+        source._recorder.copy(frozenset((source._base.name,)), source.strided,
+                              dtype_name(source.dtype), self._memory)
+        return self
+
+    def __setitem__(self, key: Any, source: RecordingTensor) -> None:
+        self[key].copy_(source)

@@ -1,0 +1,450 @@
+"""Sessions: a fixed group of ranks that move tensors between them."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from . import _bootstrap, _sluice
+from ._agree import exchange
+from ._errors import Error, InvalidSpec
+from ._transfer import (NeedsMemory, Renames, Run, TensorDone, Transfer, Windows, connect)
+
+if TYPE_CHECKING:
+    from ._agree import Ballot
+    from ._stream import Stream, Transform
+
+_SNAPSHOT_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class Member:
+    """A process that takes part."""
+
+    role: str
+    rank: int  # in its role
+    host: str
+    pid: int
+    alive: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.role} {self.rank} (process {self.pid} on {self.host})"
+
+
+class Session:
+    """One rank's end of a group of ranks. Made by one of the `from_` functions, or by a World.
+
+    Calls marked collective are made by all ranks in the same order. A rank that differs, or that
+    ends, is named in an error on the others. The first error of a run ends the session: from then
+    on every call raises it (`Poisoned` or the error itself), and `close` is what is left to do.
+
+    Thread: the one that made it. After os.fork() every call raises in the child.
+
+    Options of all functions that make sessions, as keywords. They are equal on all ranks but for
+    patience, trace_events and progress_thread:
+
+    * budget_buckets (16), budget_bytes (None): how much staging a rank holds at once.
+    * bucket_bytes, max_in_flight (None): automatic.
+    * timeout (30.0): seconds without progress before everything ends with Timeout.
+    * patience (None): seconds that ranks wait for late ones; None: for ever.
+    * progress_thread (False): a thread of the session drives runs while the caller computes.
+    * trace_events (0): how many stages of buckets `trace` keeps, 64 bytes each.
+    * direct (True): ranks of one node copy from each other's memory.
+    * coalesce (True): small tensors share buckets.
+    * accelerator (None): "cuda" or "cuda:1", in a build with CUDA; transport (None): "nccl" or
+      "cuda_ipc" with it.
+    """
+
+    def __init__(self, native: _sluice.Session, *, members: Sequence[Member] = (), epoch: int = 0,
+                 rank_of: Callable[[int], int] | None = None, owned: Any = None) -> None:
+        self._native = native
+        self._rank = int(native.rank)
+        self._size = int(native.size)
+        self._members = list(members)
+        self._epoch = epoch
+        self._rank_of = rank_of
+        self._owned = owned
+        self._closed = False
+        self._ballot: Ballot | None = None
+        self._in_flight: dict[int, Run] = {}
+        self._synced: Any = None  # of _sync
+        self._runs = 0
+        self._run_seconds = 0.0
+        self._snapshot: dict[str, Any] = {}
+        self._snapshot_time = 0.0
+
+    # Who takes part.
+
+    @classmethod
+    def from_env(cls, *, token: str | None = None, wires: str | None = None,
+                 bind: str | None = None, join_timeout: float | None = None,
+                 **options: Any) -> Session:
+        """Collective; blocks. A session of all processes that one launcher has started.
+
+        RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT say who meets where (torchrun, Slurm); so do
+        the variables of Open MPI, MPICH and Slurm, and SLUICE_RANK, SLUICE_SIZE, SLUICE_WORLD.
+        docs/joining.md has all of them. Needs no PyTorch. `token`: a secret that all ranks know,
+        or SLUICE_TOKEN; needed unless they meet on the loopback interface. `join_timeout`: seconds
+        to wait for the others; None: for ever.
+        """
+        overrides: dict[str, Any] = {}
+        for name, value in (("token", token), ("wires", wires), ("bind", bind),
+                            ("timeout", join_timeout)):
+            if value is not None:
+                overrides[name] = value
+        world, native, failure = _bootstrap.by_environment(options, overrides, join_timeout)
+        members = [Member(**member) for member in world.members()]
+        session = cls(native, members=members, owned=world)
+
+        def check() -> None:
+            if failure is not None:
+                raise failure
+
+        try:
+            exchange(session, "from_env", check)
+        except BaseException:
+            session.close()
+            raise
+        return session
+
+    @classmethod
+    def from_process_group(cls, pg: Any = None, *, wires: str = "auto", bind: str = "",
+                           join_timeout: float | None = 300.0, **options: Any) -> Session:
+        """Collective; blocks. A session of a process group of torch.distributed, of any backend.
+
+        Only an all-gather of bytes is used, twice. `pg`: None is the default group. Ranks of the
+        session are ranks of the group. A DTensor's mesh has ranks of the job, which are translated.
+        """
+        import torch.distributed as dist
+
+        rank, size = dist.get_rank(pg), dist.get_world_size(pg)
+        if rank < 0:
+            raise InvalidSpec(f"this process, rank {dist.get_rank()} of the job, is not in the "
+                              "process group")
+
+        # all_gather_object takes NumPy, which PyTorch does not bring.
+        on_cpu = "cpu:" in str(dist.get_backend_config(pg))
+
+        def allgather(payload: bytes) -> list[bytes]:
+            if on_cpu:
+                return _gather_bytes(payload, size, pg)
+            gathered: list[Any] = [None] * size
+            dist.all_gather_object(gathered, payload, group=pg)
+            return gathered
+
+        job_ranks = dist.get_process_group_ranks(dist.group.WORLD if pg is None else pg)
+        return cls.from_exchange(rank, size, allgather, job_ranks=job_ranks, wires=wires,
+                                 bind=bind, join_timeout=join_timeout, **options)
+
+    @classmethod
+    def from_mpi(cls, comm: Any, *, wires: str = "auto", bind: str = "",
+                 join_timeout: float | None = 300.0, **options: Any) -> Session:
+        """Collective; blocks. A session of an mpi4py communicator; any MPI, which is not linked.
+
+        Only comm.allgather is used, twice.
+        """
+        return cls.from_exchange(comm.Get_rank(), comm.Get_size(), comm.allgather, wires=wires,
+                                 bind=bind, join_timeout=join_timeout, **options)
+
+    @classmethod
+    def from_exchange(cls, rank: int, size: int, allgather: Callable[[bytes], list[bytes]], *,
+                      job_ranks: Sequence[int] | None = None, wires: str = "auto", bind: str = "",
+                      join_timeout: float | None = 300.0, **options: Any) -> Session:
+        """Collective; blocks. A session of ranks that can gather bytes in any way of their own.
+
+        `allgather` takes this rank's bytes, about 1 KiB, and returns those of all ranks by rank. It
+        is called twice. Rank 0 serves a store with a random token, and tells its addresses and the
+        token in this way. So whoever can read what is gathered can join. `job_ranks`: what each
+        rank of the session is called by DTensor meshes, where that differs.
+
+        InvalidSpec, on all ranks: what one of them has found wrong. Disagreement: ranks have
+        different versions of Sluice, or other options.
+        """
+        _bootstrap.check_rank(rank, size)
+        ranks: dict[int, int] | None = None
+
+        def check() -> None:
+            nonlocal ranks
+            if job_ranks is not None:
+                ranks = {job_rank: i for i, job_rank in enumerate(job_ranks)}
+                if len(ranks) != size or len(job_ranks) != size:
+                    raise InvalidSpec(f"job_ranks has {len(ranks)} ranks, and the session {size}")
+
+        owned, found, native = _bootstrap.by_exchange(rank, size, allgather, options, wires, bind,
+                                                      join_timeout, check)
+        return cls(native, members=[Member(**member) for member in found], owned=owned,
+                   rank_of=None if ranks is None else _JobRanks(ranks))
+
+    @property
+    def rank(self) -> int:
+        return self._rank
+
+    @property
+    def size(self) -> int:
+        return self._size
+
+    @property
+    def epoch(self) -> int:
+        """Of a World's session: equal on all its members, and growing. Otherwise 0."""
+        return self._epoch
+
+    @property
+    def members(self) -> list[Member]:
+        """The processes that take part, by session rank, as they were when the session began."""
+        return list(self._members)
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    # What moves.
+
+    def transfer(self, src: Any = None, dst: Any = None, *, rename: Renames = None,
+                 window_of: Windows = None, late: bool = False, ignore_unused: bool = False,
+                 priority: int | None = None) -> Transfer:
+        """Collective; blocks. Matches what all ranks have by name, and plans how it moves.
+
+        Each rank gives what it has: `src` to come from, `dst` to go to, either, both or none. Each
+        is a state dict (nested ones get names with dots), an iterable of `sluice.Tensor`, or what
+        `sluice.into` returns. Values are DTensors, tensors of PyTorch, arrays of NumPy and others
+        that speak DLPack, `sluice.Tensor` or `sluice.Boxes`. A plain tensor is a whole copy, on the
+        ranks that give it.
+
+        `rename`: {name of destination: name of source}, given by any rank; or a function that takes
+        each destination's name of this rank and returns its source's. `window_of`: a dict or
+        function from a name to a number, or None. Tensors of one number move together, and lower
+        numbers before higher ones. `late`: destinations may lack memory, such as tensors on the
+        meta device. It is given by `Run.supply` for each run. `ignore_unused`: sources that nobody
+        asks for are no error. `priority`: 0 (most urgent) to 3.
+
+        An error of one rank is raised on all, names tensors and ranks, and leaves the session as it
+        was. InvalidSpec: what a rank gives makes no sense, or shapes differ. Unsupported: a
+        placement, dtype or device. Disagreement: ranks give different things, or a run is in
+        flight.
+        """
+        return connect(self, src, dst, rename=rename, window_of=window_of, late=late,
+                       ignore_unused=ignore_unused, priority=priority)
+
+    def sync(self, src: Any = None, dst: Any = None, *, rename: Renames = None,
+             version: int | str | None = None, progress: bool = True) -> None:
+        """Collective; blocks. `sluice.sync` with this session."""
+        from ._sync import sync
+        sync(src, dst, session=self, rename=rename, version=version, progress=progress)
+
+    def allocate(self, nbytes: int) -> _sluice.Memory:
+        """Collective; blocks; each rank for as much as it needs, or 0. Zeroed memory of the host.
+
+        Ranks of this node copy to and from it faster than any other memory. Its `memory` is a
+        memoryview: torch.frombuffer and numpy.frombuffer make tensors of that. It may outlive the
+        session. No run may be in flight.
+        """
+        def check() -> int:
+            if isinstance(nbytes, bool) or not isinstance(nbytes, int) or nbytes < 0:
+                raise InvalidSpec(f"allocate needs a number of bytes, not {nbytes!r}")
+            return nbytes
+
+        exchange(self, "allocate", check)
+        return self._native.allocate(nbytes)
+
+    # Checkpoints and data.
+
+    def load(self, uri: str, state: Any, *, rename: Renames = None, progress: bool = True,
+             **options: Any) -> dict[str, Any]:
+        """Collective; blocks. Fills the tensors of `state` from a safetensors checkpoint.
+
+        `uri`: "file:DIR" (reads past the page cache), "buffered:DIR", "mmap:DIR" or
+        "http://HOST/BASE/"; a path without such a word is "file:". `state`: as `Session.transfer`
+        has it; each rank gives what it has. Names may differ between ranks, as under pipeline
+        parallelism. `rename`: from a name in `state` to the checkpoint's. Each byte is read once
+        for all ranks, and cast where dtypes differ. Options: budget_bytes, slots, piece_bytes,
+        timeout, connections, ca_file and others of sluice/checkpoint.h. Returns what it came to:
+        bytes, seconds and so on.
+
+        Bad input is an error on all ranks before anything is written: InvalidSpec; Unsupported.
+        InvalidSpec also for a checkpoint that is not there, or that lacks tensors. DataLoss: a file
+        is too short, or was replaced meanwhile. No run may be in flight.
+        """
+        from ._checkpoint import load
+        return load(self, uri, state, rename=rename, progress=progress, **options)
+
+    def save(self, directory: str | os.PathLike[str], state: Any, *, dtype: str | None = None,
+             rename: Renames = None, progress: bool = True, **options: Any) -> dict[str, Any]:
+        """Collective; blocks. Writes `state` as a safetensors checkpoint into `directory`.
+
+        All ranks see the directory; its parent is there. `state`, `rename` and options are as
+        `load` has them. `dtype`: what floating elements are in the files, such as "bf16"; None: as
+        in memory. Of replicas one is written. Until the new checkpoint is whole, the directory has
+        the old one. Errors are those of `load`.
+        """
+        from ._checkpoint import save
+        return save(self, directory, state, dtype=dtype, rename=rename, progress=progress,
+                    **options)
+
+    def stream(self, uri: str = "", *, generator: Callable[..., Any] | None = None,
+               transform: Transform | None = None, state: Mapping[str, Any] | None = None,
+               **options: Any) -> Stream:
+        """Collective; blocks. An iterator over data shards, read ahead of who consumes them.
+
+        `uri`: "file:DIR", "buffered:DIR", "mmap:DIR", "http://HOST/BASE/"; or `generator`, which is
+        called with an item's number and memory to fill, and returns None, how many bytes it has
+        written, or bytes. `transform`: such as sluice.scale(1 / 255). `state`: where to go on, from
+        `Stream.state_dict` or `sluice.merge_states`. By default this rank takes items `rank`,
+        `rank + size` and so on: `first` and `step` say otherwise. Ranks that need the same items
+        read them once.
+
+        Options: batch_items (1), shuffle (False), seed (0), shuffle_block_items, epochs (1),
+        in_order (True), format ("index", "raw", "npy", "safetensors"), item_bytes,
+        generator_items, generate_order, buffers (2), budget_bytes (256 MiB), piece_bytes, hedge
+        (False), timeout (60.0) and others of sluice/stream.h. No run may be in flight.
+
+        InvalidSpec and others say on all ranks what is wrong with source, options or state.
+        """
+        from ._stream import open_stream
+        return open_stream(self, uri, generator=generator, transform=transform, state=state,
+                           **options)
+
+    # Looking inside.
+
+    def report(self) -> str:
+        """What carries bytes to the other ranks, on one line. Thread: any."""
+        return str(self._native.report())
+
+    def wires(self) -> list[dict[str, Any]]:
+        """The same for programs: one entry for each other rank."""
+        return [dict(wire) for wire in self._native.wires()]
+
+    def metrics(self) -> dict[str, Any]:
+        """Counters of this rank since the session began, or since `reset_metrics`."""
+        values = dict(self._native.counters())
+        values.update(rank=self._rank, size=self._size, epoch=self._epoch, runs=self._runs,
+                      run_seconds=self._run_seconds, runs_in_flight=len(self._in_flight))
+        self._snapshot = values
+        self._snapshot_time = time.monotonic()
+        return dict(values)
+
+    def reset_metrics(self) -> None:
+        """Counts from now on."""
+        self._native.reset_counters()
+        self._runs = 0
+        self._run_seconds = 0.0
+
+    @contextmanager
+    def trace(self, path: str | os.PathLike[str]) -> Iterator[None]:
+        """Writes what this session has recorded to `path` at the end, as JSON for Perfetto.
+
+        The session needs the option trace_events. Give each rank a path of its own.
+        """
+        try:
+            yield
+        finally:
+            self._native.write_trace(os.fspath(path))
+
+    def poll(self) -> None:
+        """Makes progress without blocking. Raises the error that has ended the session."""
+        self._native.poll()
+        self._prune()
+
+    # The end.
+
+    def close(self) -> None:
+        """Ends the session, and waits for its runs before. Then no memory is in use any more.
+
+        Timeout: a run is still in flight after the session's timeout, and nothing has ended; or,
+        after an error, a rank is silent with which something was under way. A session that is
+        dropped instead is closed by itself. What it cannot close keeps its memory for ever, as
+        other ranks may still use it.
+        """
+        if self._closed:
+            return
+        self._native.close()
+        self._closed = True
+        self._in_flight.clear()
+        self._ballot = None
+        self._synced = None
+        self._end_owned()
+
+    def _end_owned(self) -> None:
+        owned, self._owned = self._owned, None
+        if owned is not None:
+            try:
+                owned.close()
+            except Error:
+                pass  # the store may be gone, which changes nothing for a session
+
+    def _close_after(self, failed: bool) -> None:
+        """`close` where an exception is on its way already, if `failed`."""
+        try:
+            self.close()
+        except Error:
+            if not failed:
+                raise
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        self._close_after(kind is not None)
+
+    def __repr__(self) -> str:
+        return f"<sluice.Session, rank {self._rank} of {self._size}>"
+
+    # For the other modules.
+
+    def _prune(self) -> None:
+        """Lets go the memory of runs that are over and that nobody waits for."""
+        for run in list(self._in_flight.values()):
+            if run._native.is_done():
+                try:
+                    run._step(0)
+                except Error:
+                    pass  # whoever waits for the run gets it
+
+    def _take_events(self) -> None:
+        """Hands the native session's events to their runs."""
+        while (event := self._native.next_event()) is not None:
+            kind, number, tensor, _ = event
+            run = self._in_flight.get(number)
+            if run is None or kind == "failed":
+                continue
+            name = run._transfer._names[tensor]
+            run._events.append(NeedsMemory(name) if kind == "needs_memory" else TensorDone(name))
+
+    def _note(self, run: Run) -> None:
+        """A run is over."""
+        self._runs += 1
+        now = time.monotonic()
+        self._run_seconds += now - run._begin
+        if now - self._snapshot_time > _SNAPSHOT_SECONDS:
+            self.metrics()
+
+
+def _gather_bytes(payload: bytes, size: int, pg: Any) -> list[bytes]:
+    """Those of all ranks of a process group that takes tensors of the host."""
+    import torch
+    import torch.distributed as dist
+
+    lengths = [torch.zeros(1, dtype=torch.int64) for _ in range(size)]
+    dist.all_gather(lengths, torch.tensor([len(payload)]), group=pg)
+    longest = max(int(length) for length in lengths)
+    padded = bytearray(payload.ljust(longest, b"\0"))
+    gathered = [torch.empty(longest, dtype=torch.uint8) for _ in range(size)]
+    dist.all_gather(gathered, torch.frombuffer(padded, dtype=torch.uint8), group=pg)
+    return [bytes(part[:int(length)].tolist()) for part, length in zip(gathered, lengths)]
+
+
+class _JobRanks:
+    """Session ranks of the job's ranks."""
+
+    def __init__(self, ranks: dict[int, int]) -> None:
+        self._ranks = ranks
+
+    def __call__(self, job_rank: int) -> int:
+        rank = self._ranks.get(job_rank)
+        if rank is None:
+            raise InvalidSpec(f"rank {job_rank} of the job is not in the session's process group")
+        return rank
+

@@ -1,0 +1,361 @@
+"""What a rank gives to a transfer, a load or a save: state dicts and so on, read into entries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Optional, Union
+
+from . import _dtensor
+from ._dtypes import dtype_name
+from ._errors import InvalidSpec, Unsupported
+from ._layouts import DIMS_MAX, Box, Boxes, Layout, Tensor
+from ._memory import CPU, Described, View, describe, element_count, is_tensor
+
+SRC = "src"
+DST = "dst"
+
+WindowOf = Union[Mapping[str, int], Callable[[str], Optional[int]], None]
+
+
+@dataclass
+class Entry:
+    """A tensor of which this rank has a part, in the form that the extension takes.
+
+    A scalar has shape (1,). `native_view` is None where this rank has no memory for its part yet.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    layout: Layout | Boxes
+    native_view: View | list[View] | None
+    owner: Any
+    memories: list[Any]
+    window: int | None = None
+    rank: int = 0
+    plain: bool = False  # a whole copy that nobody has given a layout
+    owns: bool = True  # whether this rank has an element of it
+
+    @property
+    def native_layout(self) -> Any:
+        """The extension's layout."""
+        if isinstance(self.layout, Boxes):
+            return self.layout.native(self.rank)
+        return self.layout.native()
+
+    @property
+    def native(self) -> tuple[Any, ...]:
+        """What the extension's `connect` takes."""
+        return (self.name, self.shape, self.dtype, self.native_layout, self.native_view,
+                self.window, self.owner)
+
+    @property
+    def is_partial(self) -> bool:
+        return self.layout.is_partial
+
+    @property
+    def boxes(self) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+        """(offset, shape) of each box; none where placements say what the rank owns."""
+        if not isinstance(self.layout, Boxes):
+            return []
+        return [(box.offset, box.shape) for box in self.layout]
+
+    @property
+    def signature(self) -> tuple[Any, ...]:
+        """Equal where a plan may be used again."""
+        return (self.name, self.shape, self.dtype, self.layout, self.window)
+
+    @property
+    def lacks_memory(self) -> bool:
+        """True where memory has to be supplied before bytes can come."""
+        if not self.owns:
+            return False
+        views = self.native_view
+        if views is None:
+            return True
+        return any(view[0] == 0 for view in (views if isinstance(views, list) else [views]))
+
+
+@dataclass
+class Half:
+    """One side of a transfer on this rank."""
+
+    entries: list[Entry] = field(default_factory=list)
+    #: Destinations left out, as they share memory with the one that they map to: tied weights.
+    aliases: dict[str, str] = field(default_factory=dict)
+    #: Of a destination: the source that it comes from, where that has another name.
+    renames: dict[str, str] = field(default_factory=dict)
+    #: To call after each run, or None.
+    finish: Callable[[], None] | None = None
+
+
+@dataclass(frozen=True)
+class Into:
+    """Destinations with names of their own. `sluice.into` makes it."""
+
+    state: Any
+    rename: Any = None
+    views: Any = None
+
+
+def into(params: Any, rename: Mapping[str, str] | Callable[[str], str] | None = None,
+         views: Mapping[str, Any] | Callable[[str, Any], Any] | None = None) -> Into:
+    """Destinations, and what their sources are called.
+
+    `params`: what a transfer takes as `dst`, or a module of PyTorch. `rename`: the source's name of
+    a destination, as a mapping or a function; names that it lacks stay. `views`: of a destination,
+    the parts of its memory that have names of their own: {"qkv.weight": {"q.weight": qkv[:64]}}, or
+    a function of name and tensor that returns such a mapping, or None to take the tensor whole.
+    """
+    return Into(params, rename, views)
+
+
+def halves(state: Any, side: str, *, rank: int, rank_of: _dtensor.RankOf | None = None,
+           window_of: WindowOf = None) -> Half:
+    """Reads what a rank gives for one side, SRC or DST.
+
+    `state`: None; a mapping of names, nested ones get dots; a module of PyTorch; an iterable of
+    Tensor; what `into` or `capture` return. Values: DTensors, tensors and arrays, Tensor, Boxes;
+    None is left out. `rank`: this one in the session. `rank_of`: session ranks of DTensor meshes.
+    Destinations may lack memory, as `Entry.lacks_memory` says.
+    InvalidSpec and Unsupported name the tensor.
+    """
+    if state is None:
+        return Half()
+    # What `capture` returns has destinations and their sources' names already.
+    captured = hasattr(state, "targets") and hasattr(state, "renames")
+    half = Half(renames=dict(state.renames)) if captured else Half()
+    if captured:
+        half.finish = state.finish
+        items: Iterable[tuple[str, Any]] = _items(state.targets)
+    elif isinstance(state, Into):
+        items = _with_views(_items(_state_of(state.state)), state.views)
+    else:
+        items = _items(_state_of(state))
+    seen: set[str] = set()
+    tied: dict[Any, str] = {}
+    for name, value in items:
+        if value is None or isinstance(value, Boxes) and not len(value):
+            continue
+        if isinstance(value, Tensor) and isinstance(value.layout, Boxes) and not len(value.layout):
+            continue  # a rank that holds nothing of it
+        if name in seen:
+            raise InvalidSpec(f"tensor '{name}' is there twice", tensor=name)
+        seen.add(name)
+        entry = read_entry(name, value, side, rank=rank, rank_of=rank_of)
+        if (key := _memory_key(entry, value)) is not None and side == DST:
+            first = tied.setdefault(key, name)
+            if first != name:
+                half.aliases[name] = first
+                continue
+        entry.window = _window(name, entry.window, window_of)
+        half.entries.append(entry)
+    if isinstance(state, Into):
+        half.renames.update(_renames(state.rename, half.entries))
+    return half
+
+
+def _state_of(state: Any) -> Any:
+    if hasattr(state, "state_dict") and not isinstance(state, Mapping):
+        return state.state_dict()
+    return state
+
+
+def _items(state: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(state, Tensor):
+        state = [state]
+    if isinstance(state, Mapping):
+        yield from _flat("", state)
+        return
+    if not isinstance(state, Iterable) or isinstance(state, (str, bytes)) or is_tensor(state):
+        raise InvalidSpec(f"tensors are given as a {type(state).__name__}; it has to be a mapping "
+                          "of names, or an iterable of sluice.Tensor")
+    for one in state:
+        if isinstance(one, Tensor):
+            yield one.name, one
+        elif isinstance(one, tuple) and len(one) == 2 and isinstance(one[0], str):
+            yield one
+        else:
+            raise InvalidSpec(f"a list of tensors has a {type(one).__name__}; it has to have "
+                              "sluice.Tensor, or pairs of a name and a tensor")
+
+
+def _flat(prefix: str, state: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
+    for key, value in state.items():
+        if not isinstance(key, (str, int)):
+            raise InvalidSpec(f"a name is {key!r}; it has to be a text")
+        name = f"{prefix}{key}"
+        if not name:
+            raise InvalidSpec("a tensor has no name")
+        if isinstance(value, Mapping):
+            yield from _flat(f"{name}.", value)
+        else:
+            yield name, value
+
+
+def _with_views(items: Iterable[tuple[str, Any]], views: Any) -> Iterator[tuple[str, Any]]:
+    unknown = set(views) if isinstance(views, Mapping) else set()
+    for name, value in items:
+        if views is None:
+            yield name, value
+            continue
+        parts = views.get(name) if isinstance(views, Mapping) else views(name, value)
+        unknown.discard(name)
+        if parts is None:
+            yield name, value
+        else:
+            yield from _items(parts)
+    if unknown:
+        raise InvalidSpec(f"views name '{min(unknown)}', and there is no such destination",
+                          tensor=min(unknown))
+
+
+def _renames(rename: Any, entries: list[Entry]) -> dict[str, str]:
+    if rename is None:
+        return {}
+    given: dict[str, str] = {}
+    for entry in entries:
+        source = rename.get(entry.name, entry.name) if isinstance(rename, Mapping) else (
+            rename(entry.name))
+        if not isinstance(source, str) or not source:
+            raise InvalidSpec(f"tensor '{entry.name}': its rename gave {source!r}; it has to be "
+                              "the name of a source", tensor=entry.name)
+        if source != entry.name:
+            given[entry.name] = source
+    return given
+
+
+def _window(name: str, own: int | None, window_of: WindowOf) -> int | None:
+    if window_of is None:
+        return own
+    given = window_of.get(name) if isinstance(window_of, Mapping) else window_of(name)
+    window = own if given is None else given
+    if window is not None and (not hasattr(window, "__index__") or window < 0):
+        raise InvalidSpec(f"tensor '{name}': window {window!r} has to be a number, 0 or more",
+                          tensor=name)
+    return window
+
+
+def read_entry(name: str, value: Any, side: str, *, rank: int,
+               rank_of: _dtensor.RankOf | None = None) -> Entry:
+    """One tensor of `halves`."""
+    writable = side == DST
+    if isinstance(value, Tensor):
+        entry = _read_tensor(name, value, writable, rank)
+    elif isinstance(value, Boxes):
+        entry = _read_boxes(name, value, None, None, writable, rank)
+    elif _dtensor.is_dtensor(value):
+        read = _dtensor.read(value, name, rank, rank_of)
+        described = None
+        if read.local is not None:
+            described = describe(read.local, writable=writable, tensor=name, late=writable)
+        entry = _placed(name, read.shape, dtype_name(value.dtype, tensor=name), read.layout,
+                        described, rank)
+    else:
+        described = describe(value, writable=writable, tensor=name, late=writable)
+        entry = _placed(name, described.shape, described.dtype, Layout.whole(rank), described, rank)
+        entry.plain = True
+    if len(entry.shape) > DIMS_MAX:
+        raise Unsupported(f"tensor '{name}' has {len(entry.shape)} dimensions; there may be "
+                          f"{DIMS_MAX}", tensor=name)
+    return entry
+
+
+def _read_tensor(name: str, value: Tensor, writable: bool, rank: int) -> Entry:
+    if isinstance(value.layout, Boxes):
+        entry = _read_boxes(name, value.layout, tuple(value.shape), value.dtype, writable, rank)
+        entry.window = value.window
+        return entry
+    layout = Layout.whole(rank) if value.layout is None else value.layout
+    described = None
+    if value.view is not None:
+        described = describe(value.view, writable=writable, tensor=name, late=writable)
+        if described.dtype != value.dtype:
+            raise InvalidSpec(f"tensor '{name}' is of {value.dtype}, and its memory of "
+                              f"{described.dtype}", tensor=name)
+    entry = _placed(name, tuple(value.shape), value.dtype, layout, described, rank)
+    entry.plain = value.layout is None
+    entry.window = value.window
+    return entry
+
+
+def _placed(name: str, shape: tuple[int, ...], dtype: str, layout: Layout,
+            described: Described | None, rank: int) -> Entry:
+    if described is not None and not described.shape:
+        described = replace(described, shape=(1,), strides=None)
+    shape = shape or (1,)
+    layout = layout.with_dims(len(shape))
+    whole = layout == Layout.whole(rank)
+    expected = shape if whole else layout.local_shape(shape, rank)
+    owns = element_count(expected) > 0
+    if described is not None and described.shape != expected and (
+            owns or element_count(described.shape)):
+        raise InvalidSpec(f"tensor '{name}': its memory has shape {list(described.shape)}, and "
+                          f"{layout} gives {list(expected)} of {list(shape)} to rank {rank}",
+                          tensor=name)
+    if not owns:
+        nothing: View = (0, expected, None, dtype, CPU, 0)
+        return Entry(name, shape, dtype, layout, nothing, None, [], rank=rank, owns=False)
+    if described is None:
+        return Entry(name, shape, dtype, layout, None, None, [], rank=rank)
+    return Entry(name, shape, dtype, layout, described.view if described.ptr else None,
+                 described.owner, [described.owner], rank=rank)
+
+
+def _read_boxes(name: str, value: Boxes, shape: tuple[int, ...] | None, dtype: str | None,
+                writable: bool, rank: int) -> Entry:
+    shape = value.shape if shape is None else shape
+    if shape is None:
+        raise InvalidSpec(f"tensor '{name}': Boxes that are a value of a state dict have to say "
+                          "the shape of the whole", tensor=name)
+    found: list[Described] = []
+    for box in value:
+        if box.view is None:
+            continue
+        described = describe(box.view, writable=writable, tensor=name, late=writable)
+        if described.shape != box.shape:
+            raise InvalidSpec(f"tensor '{name}': {box} has memory of shape "
+                              f"{list(described.shape)}", tensor=name)
+        if dtype is not None and described.dtype != dtype:
+            raise InvalidSpec(f"tensor '{name}' is of {dtype}, and the memory of {box} of "
+                              f"{described.dtype}", tensor=name)
+        dtype = described.dtype
+        found.append(described)
+    if found and len(found) != len(value):
+        raise InvalidSpec(f"tensor '{name}': {len(value) - len(found)} of {len(value)} boxes have "
+                          "no memory", tensor=name)
+    if dtype is None:
+        raise InvalidSpec(f"tensor '{name}': no box has memory that says its dtype", tensor=name)
+    if (pair := _overlap(value.boxes)) is not None:
+        raise InvalidSpec(f"tensor '{name}': {pair[0]} and {pair[1]} overlap", tensor=name)
+    views = [described.view for described in found] if all(one.ptr for one in found) else []
+    owners = [described.owner for described in found]
+    return Entry(name, shape, dtype, value, views or None, owners, owners, rank=rank,
+                 owns=bool(len(value)))
+
+
+def _overlap(boxes: Sequence[Box]) -> tuple[Box, Box] | None:
+    ahead: list[Box] = []
+    for box in sorted(boxes, key=lambda one: one.offset[0]):
+        ahead = [one for one in ahead if one.offset[0] + one.shape[0] > box.offset[0]]
+        for one in ahead:
+            if one.overlaps(box):
+                return one, box
+        ahead.append(box)
+    return None
+
+
+def _memory_key(entry: Entry, value: Any) -> Any:
+    """Equal for tensors that are one memory under two names; None where that cannot be told."""
+    if isinstance(entry.native_view, list):
+        return None
+    layout = None if entry.plain else entry.layout
+    if entry.native_view is not None and entry.owns:
+        return (*entry.native_view, entry.shape, layout)
+    # A rank that owns nothing has to find what the others find: by the storage, which is there.
+    local = value.to_local() if _dtensor.is_dtensor(value) else value
+    if not hasattr(local, "untyped_storage"):
+        return (id(value), entry.shape, layout)
+    return ("storage", local.untyped_storage()._cdata, local.storage_offset(),
+            tuple(local.shape), tuple(local.stride()), entry.shape, entry.dtype, layout)

@@ -1,0 +1,396 @@
+"""Data shards from storage as an iterator of batches, ahead of who consumes them."""
+
+from __future__ import annotations
+
+import base64
+import ctypes
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from . import _agree, _options, _sluice
+from ._errors import Error, InvalidSpec, Unsupported
+
+if TYPE_CHECKING:
+    from ._session import Session
+
+_CUDA = 2  # DLPack's kCUDA
+_STATE_FORMAT = 1
+
+_TORCH_NAMES = {
+    "f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16",
+    "f8e4m3": "float8_e4m3fn", "f8e5m2": "float8_e5m2", "f8e4m3fnuz": "float8_e4m3fnuz",
+    "f8e5m2fnuz": "float8_e5m2fnuz", "f8e8m0": "float8_e8m0fnu", "f4e2m1x2": "float4_e2m1fn_x2",
+    "i64": "int64", "i32": "int32", "i16": "int16", "i8": "int8", "u64": "uint64",
+    "u32": "uint32", "u16": "uint16", "u8": "uint8", "bool": "bool", "c64": "complex64",
+    "c128": "complex128", "i4x2": "uint8",
+}
+_ML_DTYPES = ("bf16", "f8e4m3", "f8e5m2", "f8e4m3fnuz", "f8e5m2fnuz", "f8e8m0")
+
+
+@dataclass(frozen=True)
+class Transform:
+    """value * scale + bias of each element, in f32; see docs/transforms.md for the fields."""
+
+    scale: float = 1.0
+    bias: float = 0.0
+    src: str = "u8"
+    dst: str = "f32"
+    channel_scale: Sequence[float] = ()
+    channel_bias: Sequence[float] = ()
+    shape: Sequence[int] = ()
+    planar: bool = False
+    crop: Sequence[int] = field(default=())  # top, left, height, width
+
+    def _native(self) -> dict[str, Any]:
+        try:
+            values = asdict(self)
+            for name in ("channel_scale", "channel_bias"):
+                values[name] = [float(value) for value in values[name]]
+            for name in ("shape", "crop"):
+                values[name] = [int(value) for value in values[name]]
+            values.update(scale=float(self.scale), bias=float(self.bias),
+                          planar=bool(self.planar))
+        except (TypeError, ValueError) as error:
+            raise InvalidSpec(f"transform: {error}") from None
+        for name in (self.src, self.dst):
+            if name not in _sluice.dtypes():
+                raise InvalidSpec(f"transform: there is no dtype {name!r}")
+        if len(values["crop"]) not in (0, 4):
+            raise InvalidSpec("transform: crop is (top, left, height, width)")
+        return values
+
+
+def scale(factor: float, bias: float = 0.0, *, src: str = "u8", dst: str = "f32") -> Transform:
+    """The transform of elements to value * factor + bias."""
+    return Transform(scale=factor, bias=bias, src=src, dst=dst)
+
+
+def _buffer(address: int, nbytes: int, lease: Any) -> Any:
+    # A class of its own, so that it can have an attribute.
+    kind: Any = type("_LentBytes", (ctypes.c_uint8 * nbytes,), {})
+    memory = kind.from_address(address)
+    memory.lease = lease
+    return memory
+
+
+class Batch:
+    """Items of a stream, in memory that is lent.
+
+    It is given back when the loop asks for the next batch: unless `keep` was called, or somebody
+    else still refers to the tensor. A stream has two buffers (`buffers`). With all of them held,
+    the next batch is an error. Thread: the stream's.
+    """
+
+    def __init__(self, lease: _sluice.Lease) -> None:
+        self._lease: _sluice.Lease | None = lease
+        self._tensors: list[Any] | None = None
+        self._kept = False
+
+    def __len__(self) -> int:
+        """How many items it has."""
+        return int(self._held().items)
+
+    @property
+    def items(self) -> list[int]:
+        """The items' numbers in the source."""
+        lease = self._held()
+        return [int(lease.item(i)) for i in range(lease.items)]
+
+    @property
+    def epochs(self) -> list[int]:
+        """The epoch of each item."""
+        lease = self._held()
+        return [int(lease.epoch(i)) for i in range(lease.items)]
+
+    @property
+    def tensor(self) -> Any:
+        """All items in one tensor: (items, *shape of an item).
+
+        A tensor of PyTorch where that is loaded, else an array of NumPy. InvalidSpec: the items
+        have several shapes; see `tensors`. Items of "mmap:" may only be read.
+        """
+        lease = self._held()
+        if not lease.is_batch:
+            raise InvalidSpec("the items of this batch have several shapes: take batch.tensors")
+        if self._tensors is None:
+            self._tensors = [_tensor(lease.batch(), lease)]
+        return self._tensors[0]
+
+    @property
+    def tensors(self) -> list[Any]:
+        """A tensor of each item."""
+        lease = self._held()
+        return [_tensor(lease.view(i), lease) for i in range(lease.items)]
+
+    def keep(self) -> Batch:
+        """Holds the memory beyond the next batch, until `release` or until nobody refers to it."""
+        self._held()
+        self._kept = True
+        return self
+
+    def release(self) -> None:
+        """Gives the memory back now, or as soon as nobody else refers to its tensors."""
+        lease, self._lease = self._lease, None
+        self._tensors = None
+        if lease is None:
+            return
+        if lease.held and _device(lease) == _CUDA:
+            # Kernels that read it were given to the current stream.
+            sys.modules["torch"].cuda.current_stream().synchronize()
+        del lease
+
+    def __dlpack__(self, **options: Any) -> Any:
+        """A capsule of all items, for other frameworks. The memory is then theirs to give back."""
+        lease = self._held()
+        self._lease = None
+        return lease.dlpack(-1)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        view = self._held().batch()
+        return int(view[4]), int(view[5])
+
+    def _held(self) -> _sluice.Lease:
+        if self._lease is None:
+            raise InvalidSpec("the batch has been given back: call batch.keep() to hold it longer")
+        return self._lease
+
+    def _next_is_asked_for(self) -> None:
+        if not self._kept:
+            self.release()
+
+    def __repr__(self) -> str:
+        if self._lease is None:
+            return "<sluice.Batch, given back>"
+        return f"<sluice.Batch of {len(self)} items>"
+
+
+def _device(lease: _sluice.Lease) -> int:
+    return int(lease.view(0)[4]) if lease.items else 1
+
+
+def _tensor(view: tuple[Any, ...], lease: Any) -> Any:
+    address, shape, strides, dtype, device, _ = view
+    torch = sys.modules.get("torch")
+    if device == _CUDA:
+        if torch is None:
+            raise Unsupported("a batch in device memory needs PyTorch, or batch.__dlpack__")
+        lease.await_stream(torch.cuda.current_stream().cuda_stream)
+        return torch.from_dlpack(lease.dlpack(-1))
+    count = prod(shape)
+    memory = _buffer(address, count * _sluice.dtype_bytes(dtype), lease) if count else None
+    if torch is not None:
+        return _torch_tensor(torch, memory, shape, strides, dtype)
+    try:
+        import numpy
+    except ImportError:
+        raise Unsupported("batch.tensor needs PyTorch or NumPy") from None
+    return _numpy_array(numpy, memory, shape, dtype)
+
+
+def _torch_tensor(torch: Any, memory: Any, shape: Any, strides: Any, dtype: str) -> Any:
+    kind = getattr(torch, _TORCH_NAMES[dtype], None)
+    if kind is None:
+        raise Unsupported(f"this PyTorch has no {_TORCH_NAMES[dtype]}")
+    if memory is None:
+        return torch.empty(shape, dtype=kind)
+    flat = torch.frombuffer(memory, dtype=torch.uint8).view(kind)
+    return flat.reshape(shape) if strides is None else flat.as_strided(shape, strides)
+
+
+def _numpy_array(numpy: Any, memory: Any, shape: Any, dtype: str) -> Any:
+    name = _TORCH_NAMES[dtype]
+    if dtype in _ML_DTYPES:
+        try:
+            import ml_dtypes
+        except ImportError:
+            raise Unsupported(f"NumPy needs ml_dtypes for {dtype}") from None
+        kind = numpy.dtype(getattr(ml_dtypes, name))
+    else:
+        kind = numpy.dtype(name if hasattr(numpy, name) else "uint8")
+    if memory is None:
+        return numpy.empty(shape, kind)
+    return numpy.frombuffer(memory, numpy.uint8).view(kind).reshape(shape)
+
+
+class Stream:
+    """Batches of one rank, in order and read ahead. An iterator; `Session.stream` makes it.
+
+    The order of an epoch follows from the seed and the epoch, for any number of ranks. Ranks that
+    need the same items read them once between them. A stream fails alone: its session goes on.
+    Thread: the session's; with a progress thread, the one that takes the first batch.
+    """
+
+    def __init__(self, session: Session, options: dict[str, Any],
+                 generator: Callable[..., Any] | None) -> None:
+        self._session = session
+        self._options = options
+        self._generator = generator
+        self._batch: Batch | None = None
+        self._native: _sluice.Stream = session._native.open_stream(options, generator)
+        self._over = False  # closed, or ended by an error
+
+    def __iter__(self) -> Iterator[Batch]:
+        return self
+
+    def __next__(self) -> Batch:
+        """The next batch; waits for it. The batch before is given back."""
+        if self._batch is not None:
+            self._batch._next_is_asked_for()
+            self._batch = None
+        try:
+            lease = self._native.next()
+        except Error:
+            self._over = True
+            raise
+        if lease is None:
+            raise StopIteration
+        self._batch = Batch(lease)
+        return self._batch
+
+    @property
+    def items(self) -> int:
+        """How many items this rank gets, of all epochs."""
+        return int(self._native.items)
+
+    @property
+    def ready(self) -> bool:
+        """True if the next batch would not be waited for."""
+        return bool(self._native.ready())
+
+    @property
+    def stats(self) -> dict[str, Any]:
+        """Since the stream was opened, on this rank: bytes, requests, waiting, and so on."""
+        return dict(self._native.stats())
+
+    def end_update(self) -> None:
+        """The trainer's update has ended, and a generator may see it (`generate_order`)."""
+        self._native.end_update()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where to go on, as plain data. What is not given back yet comes again.
+
+        So call `batch.release()` before, where the batch in hand is done with. Each rank has a
+        state of its own; `merge_states` makes one for any number of ranks.
+        """
+        cursor = base64.b64encode(self._native.cursor()).decode()
+        return {"sluice_stream": _STATE_FORMAT, "cursor": cursor}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Collective; blocks. Goes on from there: opens the stream anew.
+
+        Each rank gives the state that it had, or all give the same merged one. Better give it to
+        `Session.stream` at once, as `state`.
+        """
+        def read() -> None:
+            self._options["cursor"] = _cursor_of(state)
+
+        _agree.exchange(self._session, "load_state_dict", read)
+        self._give_up_batch()
+        self._native.close()
+        self._native = self._session._native.open_stream(self._options, self._generator)
+
+    def dataset(self, take: Callable[[Batch], Any] | None = None) -> Any:
+        """The stream as an IterableDataset of PyTorch, for a DataLoader of no workers.
+
+        DataLoader(stream.dataset(), batch_size=None) yields what `take` makes of each batch: its
+        tensor, if nothing is given.
+        """
+        from torch.utils.data import IterableDataset
+
+        stream = self
+
+        class Dataset(IterableDataset[Any]):
+            def __iter__(self) -> Iterator[Any]:
+                for batch in stream:
+                    yield batch.tensor if take is None else take(batch)
+                    batch.release()
+
+            def state_dict(self) -> dict[str, Any]:
+                return stream.state_dict()
+
+            def load_state_dict(self, state: Mapping[str, Any]) -> None:
+                stream.load_state_dict(state)
+
+        return Dataset()
+
+    def close(self) -> None:
+        """Collective; blocks until all ranks have called. Ends the stream.
+
+        Ranks read for each other, so one that parted early would end the stream for all. After an
+        error of the stream it waits for nobody.
+        """
+        self._part(together=True)
+
+    def _part(self, together: bool) -> None:
+        self._give_up_batch()
+        try:
+            if together and not self._over:
+                _agree.vote(self._session, 0)
+        finally:
+            self._over = True
+            self._native.close()
+
+    def _give_up_batch(self) -> None:
+        if self._batch is not None:
+            self._batch._next_is_asked_for()
+            self._batch = None
+
+    def __enter__(self) -> Stream:
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        # The others hear of an exception of this rank as of an error of the stream.
+        self._part(together=kind is None)
+
+
+def _cursor_of(state: Mapping[str, Any] | None) -> bytes:
+    if state is None:
+        return b""
+    try:
+        if state["sluice_stream"] != _STATE_FORMAT:
+            raise InvalidSpec(f"the stream's state has format {state['sluice_stream']}; this is "
+                              f"{_STATE_FORMAT}")
+        return base64.b64decode(state["cursor"], validate=True)
+    except (KeyError, TypeError, ValueError) as error:
+        if isinstance(error, InvalidSpec):
+            raise
+        raise InvalidSpec("this is not what Stream.state_dict returned") from None
+
+
+def merge_states(states: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """One state out of those of all ranks of a stream, to go on with any number of ranks.
+
+    InvalidSpec: one is no state, or they are of different streams.
+    """
+    merged = _sluice.merge_cursors([_cursor_of(state) for state in states])
+    return {"sluice_stream": _STATE_FORMAT, "cursor": base64.b64encode(merged).decode()}
+
+
+def open_stream(session: Session, uri: str, *, generator: Callable[..., Any] | None,
+                transform: Transform | None, state: Mapping[str, Any] | None,
+                **options: Any) -> Stream:
+    """`Session.stream`."""
+    checked: dict[str, Any] = {}
+
+    def check() -> None:
+        checked.update(first=session.rank, step=session.size)
+        checked.update(_options.check(options, _options.STREAM))
+        if not isinstance(uri, str):
+            raise InvalidSpec(f"uri is {uri!r}; it has to be a str")
+        checked["uri"] = uri
+        if (generator is None) == (not uri):
+            raise InvalidSpec("a stream needs a uri or a generator, and not both")
+        if generator is not None and not callable(generator):
+            raise InvalidSpec(f"generator is {generator!r}, which cannot be called")
+        if transform is not None:
+            if not isinstance(transform, Transform):
+                raise InvalidSpec(f"transform is {transform!r}; it has to be a sluice.Transform")
+            checked["transform"] = transform._native()
+        if state is not None:
+            checked["cursor"] = _cursor_of(state)
+
+    _agree.exchange(session, "stream", check)
+    return Stream(session, checked, generator)

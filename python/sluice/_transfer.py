@@ -1,0 +1,495 @@
+"""Transfers between two sets of tensors, and their runs."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, Union
+
+from . import _agree, _sluice
+from ._errors import Error, InvalidSpec, Timeout
+from ._halves import Entry, Halves, as_views, read_halves
+from ._progress import Display
+
+if TYPE_CHECKING:
+    from ._session import Session
+
+Renames = Union[Mapping[str, str], Callable[[str], str], None]
+Windows = Union[Mapping[str, int], Callable[[str], "int | None"], None]
+Stream = Any  # a torch.cuda.Stream, an object with __cuda_stream__, or the address of one
+
+# Shapes that one start compares. Addresses are all compared.
+_SHAPES_AT_ONCE = 64
+
+
+class Progress(NamedTuple):
+    """How far a run is on this rank."""
+
+    buckets: int
+    buckets_total: int
+    bytes: int  # that have moved on this rank, as the share of its buckets says
+    bytes_total: int
+    seconds: float  # since start
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that a run says about one of its tensors, by the destination's name."""
+
+    tensor: str
+
+
+@dataclass(frozen=True)
+class NeedsMemory(Event):
+    """The tensor's destination has to be given, by `Run.supply`."""
+
+
+@dataclass(frozen=True)
+class TensorDone(Event):
+    """This rank's part is done: a destination is complete, a source may change."""
+
+
+class _Watch:
+    """Finds bound tensors that were freed, moved or resized since they were bound."""
+
+    def __init__(self, entries: Sequence[Entry]) -> None:
+        self._tensors = _Watched()  # of PyTorch, or with its methods
+        self._arrays = _Watched()
+        for entry in entries:
+            for memory in entry.memories:
+                if hasattr(memory, "data_ptr") and hasattr(memory, "shape"):
+                    self._tensors.add(entry.name, memory)
+                elif hasattr(memory, "__array_interface__") and hasattr(memory, "shape"):
+                    self._arrays.add(entry.name, memory)
+        self._pointers = [tensor.data_ptr for tensor in self._tensors.objects]
+        self._addresses = [pointer() for pointer in self._pointers]
+        self._next = 0
+
+    def changed(self) -> str | None:
+        """What has changed, or None. About 0.1 us for each tensor.
+
+        An array of NumPy moves only where its size changes, so its address is not asked for.
+        """
+        if [pointer() for pointer in self._pointers] != self._addresses:
+            return self._explain()
+        if [array.shape for array in self._arrays.objects] != self._arrays.shapes:
+            return self._arrays.resized()
+        first, end = self._next, self._next + _SHAPES_AT_ONCE
+        self._next = end if end < len(self._pointers) else 0
+        now = [tensor.shape for tensor in self._tensors.objects[first:end]]
+        return None if now == self._tensors.shapes[first:end] else self._tensors.resized()
+
+    def _explain(self) -> str | None:
+        if (text := self._tensors.resized()) is not None:
+            return text
+        for name, pointer, before in zip(self._tensors.names, self._pointers, self._addresses):
+            if (address := pointer()) != before:
+                what = "was freed" if address == 0 else "has moved to other memory"
+                return f"tensor '{name}' {what} since it was bound"
+        return None
+
+
+class _Watched:
+    """Objects with the shapes that they had."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self.objects: list[Any] = []
+        self.shapes: list[Any] = []
+
+    def add(self, name: str, memory: Any) -> None:
+        self.names.append(name)
+        self.objects.append(memory)
+        self.shapes.append(memory.shape)
+
+    def resized(self) -> str | None:
+        for name, memory, before in zip(self.names, self.objects, self.shapes):
+            if memory.shape != before:
+                return (f"tensor '{name}' was bound with local shape {tuple(before)} and now has "
+                        f"{tuple(memory.shape)}")
+        return None
+
+
+class Transfer:
+    """Tensors of the session's ranks, matched by name and planned once: see `Session.transfer`.
+
+    Thread: the session's. Memory stays bound, and referred to, until `rebind` or `drop`.
+    """
+
+    def __init__(self, session: Session, native: _sluice.Connection, halves: Halves,
+                 late: bool) -> None:
+        self._session = session
+        self._native = native
+        self._names: list[str] = list(native.names())
+        self._index = {name: i for i, name in enumerate(self._names)}
+        self._halves = halves
+        self._late = late
+        self._watch = _Watch([*halves.sources, *halves.targets])
+
+    @property
+    def names(self) -> list[str]:
+        """The tensors by their destinations' names, in the order of the plan."""
+        return list(self._names)
+
+    @property
+    def stats(self) -> dict[str, Any]:
+        """What this rank's part comes to: buckets, bytes sent, received and copied, and so on."""
+        return dict(self._native.stats())
+
+    @property
+    def version(self) -> int | None:
+        """That of the newest run which had one, on this rank."""
+        return self._native.version()
+
+    @property
+    def aliases(self) -> dict[str, str]:
+        """Destinations that share the memory of another one: tied weights. They move once."""
+        return dict(self._halves.aliases)
+
+    def start(self, version: int | str | None = None, *, stream: Stream = None,
+              events: bool = False) -> Run:
+        """Collective; does not block. Begins a run of what is bound.
+
+        `version`: what the caller calls the content; it has to grow. `stream`: a stream of the
+        device, in whose order the run takes part. `events`: keep events for `Run.events`.
+
+        InvalidSpec, and nothing begins: a bound tensor was freed, moved or resized, or the version
+        does not grow. Where it is a bound tensor, the other ranks get an error that names it, too.
+        Give other memory by `rebind`.
+        """
+        if (text := self._watch.changed()) is not None:
+            self._refuse(text)
+        return self._begin(_version_number(version), _stream_handle(stream), events)
+
+    def _begin(self, version: int | None, stream: int | None, events: bool) -> Run:
+        session = self._session
+        session._prune()
+        native = self._native.start(stream, events, self._late, version)
+        run = Run(self, native, bool(events or self._late))
+        session._in_flight[native.number] = run
+        return run
+
+    def run(self, version: int | str | None = None, *, timeout: float | None = None) -> None:
+        """Collective; blocks. `start` and `Run.wait`."""
+        self.start(version).wait(timeout)
+
+    def rebind(self, src: Any = None, dst: Any = None) -> None:
+        """Other memory for tensors of this rank, by name, from the next run on.
+
+        Takes what `Session.transfer` takes. Of each tensor the shape, dtype and layout stay as they
+        were. All or none is bound: InvalidSpec names the tensor.
+        """
+        halves = read_halves(self._session, src, dst, windows=None)
+        sources = _same_specs(self._halves.sources, halves.sources, "source")
+        targets = _same_specs(self._halves.targets, halves.targets, "destination")
+        self._native.rebind(*halves.bindings())
+        self._halves = Halves(sources, targets, self._halves.aliases, self._halves.renames,
+                              self._halves.finish)
+        self._watch = _Watch([*sources, *targets])
+
+    def checksums(self, side: str) -> dict[str, int]:
+        """Collective; blocks. A number for each tensor of `side`, "src" or "dst", on all ranks.
+
+        The number depends on the whole tensor's elements and their places, and not on the layout.
+        So equal numbers of both sides say that all bytes have come, where dtypes are equal. The
+        replicas of a tensor are compared: DataLoss names ranks that differ. No run may be in
+        flight. Unsupported: memory of a device, Partial placements.
+        """
+        from ._checksums import checksums
+        return checksums(self._session, self._halves, side)
+
+    def drop(self) -> None:
+        """Collective; blocks. Ends the transfer, and lets go of memory. No run may be in flight."""
+        self._native.drop()
+        self._halves = Halves()
+        self._watch = _Watch([])
+
+    def __enter__(self) -> Transfer:
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        if kind is None:
+            self.drop()
+
+    def __repr__(self) -> str:
+        return f"<sluice.Transfer of {len(self._names)} tensors, rank {self._session.rank}>"
+
+    def _refuse(self, text: str) -> None:
+        # The others are in this run already, or will be. They hear of it as of wrong memory.
+        failure = InvalidSpec(f"rank {self._session.rank}: {text}",
+                              ranks=(self._session.rank,), tensor=_quoted(text))
+        try:
+            run = self._native.start(None, False, False, None, refusal=text)
+            run.wait(None)
+        except Error as error:
+            raise failure from error
+        raise failure
+
+
+def _quoted(text: str) -> str | None:
+    parts = text.split("'")
+    return parts[1] if len(parts) > 2 else None
+
+
+def _version_number(version: int | str | None) -> int | None:
+    if version is None or (isinstance(version, int) and not isinstance(version, bool)):
+        return version
+    try:
+        return int(version)
+    except (TypeError, ValueError):
+        raise InvalidSpec(f"version is {version!r}; it has to be a number") from None
+
+
+def _stream_handle(stream: Stream) -> int | None:
+    if stream is None or isinstance(stream, int):
+        return stream
+    if hasattr(stream, "cuda_stream"):
+        return int(stream.cuda_stream)
+    if hasattr(stream, "__cuda_stream__"):
+        return int(stream.__cuda_stream__()[1])
+    raise InvalidSpec(f"stream is a {type(stream).__name__}; it has to be a CUDA stream")
+
+
+def _same_specs(bound: list[Entry], given: list[Entry], side: str) -> list[Entry]:
+    entries = {entry.name: entry for entry in bound}
+    for entry in given:
+        old = entries.get(entry.name)
+        if old is None:
+            raise InvalidSpec(f"this rank has bound no {side} '{entry.name}'", tensor=entry.name)
+        for what in ("shape", "dtype", "layout"):
+            before, now = getattr(old, what), getattr(entry, what)
+            if before != now:
+                raise InvalidSpec(f"{side} '{entry.name}' was bound with {what} {before}, "
+                                  f"and now has {now}", tensor=entry.name)
+        entries[entry.name] = entry
+    return [entries[entry.name] for entry in bound]
+
+
+class Run:
+    """A run that `Transfer.start` has begun. It refers to all its memory until it is done.
+
+    Thread: the session's; `done` may be asked from any.
+    """
+
+    def __init__(self, transfer: Transfer, native: _sluice.Run, events: bool) -> None:
+        self._transfer = transfer
+        self._session = transfer._session
+        self._native = native
+        self._has_events = events
+        self._events: deque[Event] = deque()
+        self._keep: list[Any] = [transfer._halves]
+        self._finish = transfer._halves.finish
+        self._begin = time.monotonic()
+        self._finished_before = int(self._session._native.counters().get("buckets_finished", 0))
+        self._over = False
+
+    @property
+    def number(self) -> int:
+        """From 1 on, equal on all ranks: what errors call the run."""
+        return int(self._native.number)
+
+    @property
+    def done(self) -> bool:
+        """True once `wait` would not wait. Does not make progress by itself. Thread: any."""
+        return self._over or bool(self._native.is_done())
+
+    def wait(self, timeout: float | None = None, *, progress: bool = False) -> None:
+        """Blocks until this rank's part is done: destinations are complete, sources may change.
+
+        Timeout after `timeout` seconds: the run goes on, and may be waited for again. Otherwise the
+        error that ended the run. Ctrl-C ends the waiting, and not the run. `progress`: show it in
+        the terminal.
+        """
+        if self._over:
+            self._native.wait(0)
+            return
+        if progress:
+            self._wait_shown(timeout)
+        elif not self._step(timeout):
+            raise Timeout(f"run {self.number} is not done after {timeout} s; it goes on")
+
+    def _wait_shown(self, timeout: float | None) -> None:
+        end = None if timeout is None else time.monotonic() + timeout
+        total = self.progress.bytes_total
+        with Display(f"sluice: run {self.number}", total) as display:
+            while not self._step(0.2 if end is None else min(0.2, end - time.monotonic())):
+                display.show(self.progress.bytes)
+                if end is not None and time.monotonic() >= end:
+                    raise Timeout(f"run {self.number} is not done after {timeout} s; it goes on")
+            display.show(total)
+
+    def _step(self, timeout: float | None) -> bool:
+        """Waits; True if the run is over. Then memory is let go."""
+        try:
+            over = bool(self._native.wait(timeout))
+        except Error:
+            self._end(failed=True)
+            raise
+        if over:
+            self._end(failed=False)
+        return over
+
+    def _end(self, failed: bool) -> None:
+        if self._over or not self._native.is_done():
+            return
+        self._over = True
+        session = self._session
+        if self._has_events:
+            session._take_events()
+        session._in_flight.pop(self.number, None)
+        session._note(self)
+        self._keep = []
+        if not failed and self._finish is not None:
+            self._finish()
+
+    def __await__(self) -> Generator[Any, None, None]:
+        """As `wait`, for asyncio: other tasks run meanwhile. In the session's thread."""
+        pause = 0.0
+        while not (self._over or self._step(0)):
+            yield from asyncio.sleep(pause).__await__()
+            pause = min(0.005, pause + 0.0001)
+
+    def cancel(self) -> None:
+        """Collective; does not block. Gives the run up: `wait` for it then raises Cancelled.
+
+        What other ranks wait for is still carried out. Destinations without TensorDone are
+        undefined.
+        """
+        self._native.cancel()
+
+    @property
+    def progress(self) -> Progress:
+        """How far the run is. Where several runs are in flight, they count together."""
+        stats = self._transfer._native.stats()
+        buckets = int(stats.get("buckets", 0))
+        total = int(stats.get("received_bytes", 0)) + int(stats.get("local_bytes", 0))
+        total = total or int(stats.get("sent_bytes", 0))
+        seconds = time.monotonic() - self._begin
+        if self._over or self._native.is_done():
+            return Progress(buckets, buckets, total, total, seconds)
+        finished = int(self._session._native.counters().get("buckets_finished", 0))
+        finished = max(0, min(buckets, finished - self._finished_before))
+        share = finished / buckets if buckets else 0.0
+        return Progress(finished, buckets, int(total * share), total, seconds)
+
+    def events(self) -> Iterator[Event]:
+        """What happens, until the run is done. Waits for the next event.
+
+        Of a run that was started with events=True, or of a transfer with late=True. NeedsMemory
+        has to be answered by `supply`, or the run waits. Raises the error that ended the run.
+        """
+        if not self._has_events:
+            raise InvalidSpec(f"run {self.number} was started without events=True")
+        pause = 0.0
+        while True:
+            self._session._take_events()
+            while self._events:
+                yield self._events.popleft()
+                self._session._take_events()
+                pause = 0.0
+            if self._over:
+                self._native.wait(0)
+                return
+            self._step(pause)
+            pause = min(0.001, pause + 0.0001)
+
+    def supply(self, tensor: str, memory: Any) -> None:
+        """Destination memory for one tensor of a transfer with late=True, by its name.
+
+        `memory`: this rank's local tensor; where the rank holds boxes, a list with one for each.
+        InvalidSpec: it does not fit, and may be supplied again.
+        """
+        index = self._transfer._index.get(tensor)
+        if index is None:
+            raise InvalidSpec(f"run {self.number} has no tensor '{tensor}'", tensor=tensor)
+        view, owner = as_views(memory, tensor, writable=True)
+        self._native.supply(index, view, owner)
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        if kind is None:
+            self.wait()
+
+    def __repr__(self) -> str:
+        state = "done" if self.done else "in flight"
+        return f"<sluice.Run {self.number}, {state}>"
+
+
+def connect(session: Session, src: Any, dst: Any, *, rename: Renames, window_of: Windows,
+            late: bool, ignore_unused: bool, priority: int | None) -> Transfer:
+    """`Session.transfer`. Where one rank finds something wrong, all ranks hear of it."""
+    halves = Halves()
+    renames: dict[str, str] = {}
+    failure: Exception | None = None
+    try:
+        halves = read_halves(session, src, dst, windows=window_of)
+        renames = _rename_map(rename, halves.targets)
+        renames.update(halves.renames)
+        if not late and (name := halves.first_without_memory()) is not None:
+            raise InvalidSpec(f"tensor '{name}': its destination has no memory; give late=True "
+                              "to supply it for each run", tensor=name)
+    except Exception as error:
+        failure = error
+        halves = Halves()
+    return connect_halves(session, halves, renames, failure, late=late,
+                          ignore_unused=ignore_unused, priority=priority)
+
+
+def connect_halves(session: Session, halves: Halves, renames: dict[str, str],
+                   failure: Exception | None, *, late: bool = False, ignore_unused: bool = False,
+                   priority: int | None = None) -> Transfer:
+    """Collective. Plans what ranks have read. With a `failure`, every rank raises it."""
+    sources: list[Any] = []
+    targets: list[Any] = []
+    if failure is None:
+        try:
+            sources = [entry.native for entry in halves.sources]
+            targets = [entry.native for entry in halves.targets]
+            if priority is not None and not isinstance(priority, int):
+                raise InvalidSpec(f"priority is {priority!r}; it has to be 0 to 3, or None")
+        except Exception as error:
+            failure = error
+    if failure is not None:
+        halves, sources, targets, priority = Halves(), [], [], None
+    refusal = None if failure is None else _agree.describe(failure)
+    try:
+        native = session._native.connect(
+            sources, targets, renames, bool(ignore_unused or halves.aliases), bool(late), priority,
+            refusal)
+    except Error as error:
+        if isinstance(failure, Error):
+            raise _of_rank(failure, session.rank) from error
+        raise error from failure
+    return Transfer(session, native, halves, late)
+
+
+def _of_rank(failure: Error, rank: int) -> Error:
+    """The same, as the other ranks hear of it."""
+    return type(failure)(f"rank {rank}: {failure}", code=failure.code, ranks=(rank,),
+                         tensor=failure.tensor)
+
+
+def _rename_map(rename: Renames, targets: Iterable[Entry]) -> dict[str, str]:
+    if rename is None:
+        return {}
+    if isinstance(rename, Mapping):
+        given = dict(rename)
+        for target, source in given.items():
+            if not isinstance(target, str) or not isinstance(source, str):
+                raise InvalidSpec(f"rename has {target!r}: {source!r}; it maps names of "
+                                  "destinations to names of sources")
+        return given
+    renames = {}
+    for entry in targets:
+        source = rename(entry.name)
+        if not isinstance(source, str):
+            raise InvalidSpec(f"rename('{entry.name}') gave {source!r}; it has to give the name of "
+                              "a source", tensor=entry.name)
+        if source != entry.name:
+            renames[entry.name] = source
+    return renames

@@ -1,0 +1,439 @@
+// Sessions: options, reports, memory, and how they end.
+#include "session.h"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <fstream>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "sluice/trace.h"
+#include "values.h"
+
+#ifdef SLUICE_PYTHON_CUDA
+#include "sluice/cuda.h"
+#endif
+#ifdef SLUICE_PYTHON_NCCL
+#include "sluice/nccl.h"
+#endif
+
+namespace sluice::python {
+namespace {
+
+// How long runs in flight may hold up the interpreter's end.
+constexpr absl::Duration kEndTime = absl::Seconds(5);
+
+// All sessions that have been made; guarded by the GIL, and never destroyed.
+std::vector<std::weak_ptr<SessionState>>& AllSessions() {
+  static auto* const all = new std::vector<std::weak_ptr<SessionState>>;
+  return *all;
+}
+
+absl::Status ClosedError() { return absl::FailedPreconditionError("the session is closed"); }
+
+#ifdef SLUICE_PYTHON_CUDA
+std::shared_ptr<Accelerator> AcceleratorOf(const std::string& name) {
+  CudaOptions options;
+  if (name.rfind("cuda:", 0) == 0) {
+    int ordinal = 0;
+    if (!absl::SimpleAtoi(name.substr(5), &ordinal)) {
+      throw nb::value_error(absl::StrCat("accelerator \"", name, "\" is no device").c_str());
+    }
+    options.ordinal = ordinal;
+  } else if (name != "cuda") {
+    throw nb::value_error(absl::StrCat("accelerator \"", name, "\" is not known").c_str());
+  }
+  nb::gil_scoped_release release;
+  absl::StatusOr<std::shared_ptr<Accelerator>> made = MakeCudaAccelerator(options);
+  nb::gil_scoped_acquire acquire;
+  return ValueOrRaise(std::move(made));
+}
+#else
+std::shared_ptr<Accelerator> AcceleratorOf(const std::string& name) {
+  Raise(absl::UnimplementedError(
+      absl::StrCat("accelerator \"", name, "\": this build of Sluice has no CUDA")));
+}
+#endif
+
+std::shared_ptr<TransportMaker> TransportOf(const std::string& name,
+                                            [[maybe_unused]] std::shared_ptr<Accelerator> device) {
+#ifdef SLUICE_PYTHON_CUDA
+  if (name == "cuda_ipc") return ValueOrRaise(MakeCudaIpcTransport(std::move(device)));
+#endif
+#ifdef SLUICE_PYTHON_NCCL
+  if (name == "nccl") return ValueOrRaise(MakeNcclTransport(std::move(device)));
+#endif
+  Raise(absl::UnimplementedError(
+      absl::StrCat("transport \"", name, "\" is not in this build of Sluice")));
+}
+
+nb::list WiresOf(const SessionReport& report) {
+  nb::list wires;
+  for (const WireReport& wire : report.wires) {
+    nb::dict one;
+    one["rank"] = wire.rank;
+    one["node"] = wire.node;
+    one["wire"] = wire.wire;
+    one["library"] = wire.library;
+    one["why"] = wire.why;
+    one["fell_back_from"] = wire.fell_back_from;
+    wires.append(one);
+  }
+  return wires;
+}
+
+nb::dict CountersOf(const SessionCounters& counters) {
+  nb::dict values;
+  values["buckets_finished"] = counters.buckets_finished;
+  values["buckets_peak"] = counters.buckets_peak;
+  values["staging_bytes_peak"] = counters.staging_bytes_peak;
+  values["operations_peak"] = counters.operations_peak;
+  values["waited_for_channel"] = counters.waited_for_channel;
+  values["waited_for_budget"] = counters.waited_for_budget;
+  values["running"] = absl::ToDoubleSeconds(counters.running);
+  values["budget_wait"] = absl::ToDoubleSeconds(counters.budget_wait);
+  return values;
+}
+
+const char* NameOf(Event::Kind kind) {
+  switch (kind) {
+    case Event::Kind::kNeedsMemory:
+      return "needs_memory";
+    case Event::Kind::kTensorDone:
+      return "tensor_done";
+    case Event::Kind::kFailed:
+      return "failed";
+  }
+  return "";
+}
+
+TraceLog* RequireTrace(Session* session) {
+  TraceLog* const trace = session->trace();
+  if (trace == nullptr) {
+    Raise(absl::FailedPreconditionError(
+        "the session records no trace: make it with trace_events above 0"));
+  }
+  return trace;
+}
+
+void WriteText(const std::string& path, const std::string& text) {
+  std::ofstream out(path, std::ios::binary);
+  out.write(text.data(), static_cast<std::streamsize>(text.size()));
+  out.flush();
+  if (!out) Raise(absl::UnavailableError(absl::StrCat("cannot write the trace to ", path)));
+}
+
+nb::object BytesOf(const std::string& text) { return nb::bytes(text.data(), text.size()); }
+
+std::string ChromeTraceOf(nb::handle parts) {
+  std::vector<TracePart> read;
+  for (const nb::handle part : parts) {
+    const nb::tuple fields(nb::borrow(part));
+    if (fields.size() != 3) {
+      throw nb::type_error("a part of a trace is (content, clock offset in ns, label)");
+    }
+    const auto content = nb::cast<nb::bytes>(fields[0]);
+    TracePart one;
+    one.content.assign(content.c_str(), content.size());
+    one.clock_offset_ns = nb::cast<int64_t>(fields[1]);
+    one.label = nb::cast<std::string>(fields[2]);
+    read.push_back(std::move(one));
+  }
+  absl::StatusOr<std::string> json;
+  {
+    nb::gil_scoped_release release;
+    json = ChromeTrace(read);
+  }
+  return ValueOrRaise(std::move(json));
+}
+
+}  // namespace
+
+std::shared_ptr<SessionState> SessionState::Make(std::unique_ptr<Session> session,
+                                                 uint64_t thread) {
+  std::shared_ptr<SessionState> state(new SessionState(std::move(session), thread));
+  std::vector<std::weak_ptr<SessionState>>& all = AllSessions();
+  all.erase(std::remove_if(all.begin(), all.end(),
+                           [](const std::weak_ptr<SessionState>& one) { return one.expired(); }),
+            all.end());
+  all.push_back(state);
+  return state;
+}
+
+SessionState::SessionState(std::unique_ptr<Session> session, uint64_t thread)
+    : session_(std::move(session)),
+      thread_(thread),
+      rank_(session_->rank()),
+      size_(session_->size()),
+      timeout_(session_->options().timeout),
+      progress_thread_(session_->options().progress_thread) {}
+
+SessionState::~SessionState() {
+  if (session_ == nullptr) return;
+  if (Ended() || !made_here_.Holds() || !CloseSession(timeout_).ok()) Leak();
+}
+
+void SessionState::Leak() {
+  static_cast<void>(session_.release());
+  new std::map<int64_t, Kept>(std::move(kept_));  // on purpose
+}
+
+Session* SessionState::Require() {
+  made_here_.Require("session");
+  if (closed()) Raise(ClosedError());
+  if (!Mine()) {
+    Raise(absl::FailedPreconditionError(
+        "the session belongs to the thread that made it, and this is another one"));
+  }
+  if (!orphans_.empty() && desk_.Idle()) {
+    std::vector<std::shared_ptr<StreamState>> orphans = std::move(orphans_);
+    orphans_.clear();
+    nb::gil_scoped_release release;
+    for (const std::shared_ptr<StreamState>& stream : orphans) CloseStream(stream.get());
+    orphans.clear();
+  }
+  return session_.get();
+}
+
+Session* SessionState::RequireAnywhere() {
+  made_here_.Require("session");
+  if (closed()) Raise(ClosedError());
+  return session_.get();
+}
+
+void SessionState::Began(const Run& run, std::shared_ptr<const Owners> owners) {
+  kept_[run.number()] = Kept{run, std::move(owners), {}};
+}
+
+void SessionState::Supplied(int64_t run, Owner owner) {
+  if (owner == nullptr) return;
+  const auto kept = kept_.find(run);
+  if (kept != kept_.end()) kept->second.supplied.push_back(std::move(owner));
+}
+
+void SessionState::EndedWell(int64_t run) {
+  const auto kept = kept_.find(run);
+  if (kept == kept_.end()) return;
+  // Dropped after the map is as it has to be: what it drops may run code of Python.
+  const Kept dropped = std::move(kept->second);
+  kept_.erase(kept);
+}
+
+void SessionState::Sweep() {
+  std::vector<int64_t> over;
+  for (const auto& [number, kept] : kept_) {
+    if (!kept.run.IsDone()) continue;
+    const absl::Status status = kept.run.WaitFor(absl::ZeroDuration()).status();
+    // A cancelled run asks nothing of its memory any more, unless the session has failed.
+    const bool well = status.ok() || (absl::IsCancelled(status) && session_->Poll().ok());
+    if (well) over.push_back(number);
+  }
+  for (const int64_t number : over) EndedWell(number);
+}
+
+absl::Status SessionState::CloseStreams() {
+  for (const std::weak_ptr<StreamState>& one : streams_) {
+    const std::shared_ptr<StreamState> stream = one.lock();
+    if (stream == nullptr) continue;
+    if (IsInUse(*stream)) {
+      return absl::FailedPreconditionError("another thread uses a stream of the session");
+    }
+    CloseStream(stream.get());
+  }
+  streams_.clear();
+  orphans_.clear();
+  return absl::OkStatus();
+}
+
+absl::Status SessionState::CloseSession(absl::Duration limit) {
+  if (absl::Status status = CloseStreams(); !status.ok()) return status;
+  const absl::Time deadline = absl::Now() + limit;
+  for (const auto& [number, kept] : kept_) {
+    // How it has ended does not matter: Close knows whether anything is under way.
+    const absl::StatusOr<bool> over =
+        kept.run.WaitFor(std::max(absl::ZeroDuration(), deadline - absl::Now()));
+    if (over.ok() && !*over) {
+      return absl::DeadlineExceededError(
+          absl::StrCat("run ", number, " is still in flight after ", absl::FormatDuration(limit)));
+    }
+  }
+  if (absl::Status status = session_->Close(); !status.ok()) return status;
+  session_.reset();
+  kept_.clear();
+  return absl::OkStatus();
+}
+
+void SessionState::Close(absl::Duration limit) {
+  made_here_.Require("session");
+  if (!Mine() && !closed()) static_cast<void>(Require());
+  desk_.Settle();
+  if (session_ == nullptr) return;
+  closing_ = true;
+  const std::shared_ptr<SessionState> self = shared_from_this();
+  RaiseIfError(desk_.Call([self, limit] {
+    absl::Status status = self->CloseSession(limit);
+    self->closing_ = false;
+    return status;
+  }));
+}
+
+void SessionState::CloseAll() {
+  std::vector<std::shared_ptr<SessionState>> open;
+  for (const std::weak_ptr<SessionState>& one : AllSessions()) {
+    std::shared_ptr<SessionState> state = one.lock();
+    if (state != nullptr) open.push_back(std::move(state));
+  }
+  for (std::shared_ptr<SessionState>& state : open) {
+    const bool unused = state->desk_.Idle() && state->made_here_.Holds() && !state->closed();
+    nb::gil_scoped_release release;
+    if (unused) {
+      state->closing_ = true;
+      if (!state->CloseSession(std::min(state->timeout_, kEndTime)).ok()) state->Leak();
+      state->closing_ = false;
+    }
+    new std::shared_ptr<SessionState>(std::move(state));  // on purpose: no destructors any more
+  }
+}
+
+SessionOptions SessionOptionsOf(nb::dict options) {
+  SessionOptions made;
+  OptionReader reader(options, "a session");
+  const auto limit = [&reader](const char* key, int64_t* value) {
+    // None: no limit of this kind.
+    if (reader.Has(key) && !reader.Take(key).is_valid()) *value = kNoLimit;
+    reader.Read(key, value);
+  };
+  reader.Read("bucket_bytes", &made.bucket_bytes);
+  reader.Read("max_in_flight", &made.max_in_flight);
+  reader.Read("coalesce", &made.coalesce);
+  limit("budget_buckets", &made.budget_buckets);
+  reader.Read("budget_bytes", &made.budget_bytes);
+  reader.Read("timeout", &made.timeout);
+  reader.Read("patience", &made.patience);
+  reader.Read("trace_events", &made.trace_events);
+  reader.Read("progress_thread", &made.progress_thread);
+  reader.Read("direct", &made.direct);
+  std::string accelerator;
+  std::string transport;
+  reader.Read("accelerator", &accelerator);
+  reader.Read("transport", &transport);
+  reader.Finish();
+  if (!accelerator.empty()) made.accelerator = AcceleratorOf(accelerator);
+  if (!transport.empty()) made.transport = TransportOf(transport, made.accelerator);
+  return made;
+}
+
+void BindSession(nb::module_& module) {
+  nb::class_<MemoryState>(module, "Memory", "Host memory that ranks of a node copy to fastest.")
+      .def_prop_ro(
+          "ptr",
+          [](const MemoryState& self) { return reinterpret_cast<uintptr_t>(self.data.get()); })
+      .def_prop_ro("nbytes", [](const MemoryState& self) { return self.bytes; })
+      .def("__len__", [](const MemoryState& self) { return self.bytes; })
+      .def_prop_ro("memory",
+                   [](nb::handle self) {
+                     const auto* memory = nb::inst_ptr<MemoryState>(self);
+                     return MemoryAt(memory->data.get(), memory->bytes, self);
+                   })
+      .def("__buffer__",
+           [](nb::handle self, int /*flags*/) {
+             const auto* memory = nb::inst_ptr<MemoryState>(self);
+             return MemoryAt(memory->data.get(), memory->bytes, self);
+           })
+      .def_prop_ro("__array_interface__", [](const MemoryState& self) {
+        nb::dict interface;
+        interface["shape"] = nb::make_tuple(self.bytes);
+        interface["typestr"] = "|u1";
+        interface["data"] = nb::make_tuple(reinterpret_cast<uintptr_t>(self.data.get()), false);
+        interface["version"] = 3;
+        return interface;
+      });
+
+  nb::class_<PySession> session(module, "Session",
+                                "One rank's end of a group of ranks. Belongs to its thread.");
+  session.def_prop_ro("rank", [](const PySession& self) { return self->rank(); })
+      .def_prop_ro("size", [](const PySession& self) { return self->size(); })
+      .def_prop_ro("slots", [](const PySession& self) { return self->RequireAnywhere()->slots(); })
+      .def_prop_ro("slot_bytes",
+                   [](const PySession& self) { return self->RequireAnywhere()->slot_bytes(); })
+      .def_prop_ro("closed", [](const PySession& self) { return self->closed(); })
+      .def(
+          "allocate",
+          [](const PySession& self, int64_t bytes) {
+            Session* const on = self->Require();
+            absl::StatusOr<std::shared_ptr<std::byte>> data = self->desk().Call(
+                [state = self.state(), on, bytes] { return on->AllocateShared(bytes); });
+            return MemoryState{ValueOrRaise(std::move(data)), static_cast<size_t>(bytes)};
+          },
+          nb::arg("bytes"))
+      .def("poll",
+           [](const PySession& self) {
+             Session* const on = self->Require();
+             RaiseIfError(self->desk().CallHere([on] { return on->Poll(); }));
+             self->Sweep();
+           })
+      .def("next_event",
+           [](const PySession& self) -> nb::object {
+             Session* const on = self->Require();
+             Event event;
+             if (!self->desk().CallHere([&] { return on->PollEvent(&event); })) {
+               return nb::none();
+             }
+             return nb::make_tuple(NameOf(event.kind), event.run.number(), event.tensor,
+                                   std::string(event.status.message()));
+           })
+      .def(
+          "close",
+          [](const PySession& self, nb::handle timeout) {
+            self->Close(DurationOf(timeout, "timeout", absl::InfiniteDuration()));
+          },
+          nb::arg("timeout") = nb::none())
+      .def("report",
+           [](const PySession& self) { return self->RequireAnywhere()->Report().ToString(); })
+      .def("wires",
+           [](const PySession& self) { return WiresOf(self->RequireAnywhere()->Report()); })
+      .def("counters",
+           [](const PySession& self) {
+             Session* const on = self->Require();
+             return CountersOf(self->desk().CallHere([on] { return on->counters(); }));
+           })
+      .def("reset_counters",
+           [](const PySession& self) {
+             Session* const on = self->Require();
+             self->desk().CallHere([on] {
+               on->ResetCounters();
+               return true;
+             });
+           })
+      .def("trace",
+           [](const PySession& self) {
+             TraceLog* const trace = RequireTrace(self->Require());
+             return BytesOf(self->desk().CallHere([trace] { return trace->Serialize(); }));
+           })
+      .def("clear_trace",
+           [](const PySession& self) {
+             TraceLog* const trace = RequireTrace(self->Require());
+             self->desk().CallHere([trace] {
+               trace->Clear();
+               return true;
+             });
+           })
+      .def(
+          "write_trace",
+          [](const PySession& self, nb::handle path) {
+            TraceLog* const trace = RequireTrace(self->Require());
+            const std::string json = self->desk().CallHere([trace] { return ChromeTrace(*trace); });
+            WriteText(nb::cast<std::string>(nb::module_::import_("os").attr("fspath")(path)), json);
+          },
+          nb::arg("path"));
+  AddTransfers(session);
+  AddStreams(session);
+  AddCheckpoints(session);
+
+  module.def("chrome_trace", &ChromeTraceOf, nb::arg("parts"),
+             "JSON text of the traces (content, clock offset in ns, label) of several ranks.");
+}
+
+}  // namespace sluice::python

@@ -1,0 +1,555 @@
+// Streams, their leases, and generators written in Python.
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "session.h"
+#include "sluice/dlpack.h"
+#include "sluice/stream.h"
+#include "values.h"
+
+// DLPack's managed tensor up to its deleter, which is all that is called here
+// (https://dmlc.github.io/dlpack/latest/c_api.html).
+#include <dlpack/dlpack.h>
+
+namespace sluice::python {
+
+// A stream with the leases that other threads have dropped.
+class StreamState {
+ public:
+  StreamState(std::shared_ptr<SessionState> on, std::unique_ptr<Stream> opened)
+      : session(std::move(on)), stream(std::move(opened)), items(stream->items()) {}
+  // Without the GIL.
+  ~StreamState() {
+    if (stream == nullptr) return;
+    if (Ended() || !made_here.Holds()) {
+      static_cast<void>(stream.release());
+      new std::vector<std::shared_ptr<void>>(std::move(dropped));  // on purpose
+      return;
+    }
+    CloseStream(this);
+  }
+
+  // The desk of its calls: with a progress thread the stream may have a thread of its own.
+  Desk& desk() { return session->has_progress_thread() ? own_desk : session->desk(); }
+  // Whether the calling thread is the stream's.
+  bool Mine() const {
+    return session->has_progress_thread() ? thread == ThreadNumber() : session->Mine();
+  }
+
+  // The stream, for a call of its thread. Raises as SessionState::Require.
+  Stream* Require() {
+    made_here.Require("stream");
+    if (!session->has_progress_thread()) {
+      static_cast<void>(session->Require());
+    } else {
+      static_cast<void>(session->RequireAnywhere());
+      // Whoever takes the first batch is the stream's thread.
+      if (thread == 0) thread = ThreadNumber();
+      if (!Mine()) {
+        Raise(absl::FailedPreconditionError(
+            "the stream belongs to the thread that took its first batch, and this is another one"));
+      }
+    }
+    if (stream == nullptr) Raise(absl::FailedPreconditionError("the stream is closed"));
+    return stream.get();
+  }
+
+  // Lets go of what holds a lease: now where that is allowed, else with the stream's next call.
+  void Drop(std::shared_ptr<void> held) {
+    if (Mine() && desk().Idle()) {
+      held.reset();
+      return;
+    }
+    const std::lock_guard<std::mutex> lock(mutex);
+    dropped.push_back(std::move(held));
+  }
+  // On the stream's thread, or when nobody uses it.
+  void ReleaseDropped() {
+    std::vector<std::shared_ptr<void>> now;
+    const std::lock_guard<std::mutex> lock(mutex);
+    now.swap(dropped);
+  }
+
+  const std::shared_ptr<SessionState> session;
+  std::unique_ptr<Stream> stream;
+  const int64_t items;
+  const MadeHere made_here;
+  uint64_t thread = 0;
+  Desk own_desk;
+  // What a call got whose caller was interrupted; guarded by the desk.
+  std::optional<absl::StatusOr<Lease>> late;
+
+ private:
+  std::mutex mutex;
+  std::vector<std::shared_ptr<void>> dropped;
+};
+
+void CloseStream(StreamState* stream) {
+  if (stream->stream == nullptr) return;
+  stream->late.reset();
+  stream->ReleaseDropped();
+  stream->stream.reset();
+}
+
+bool IsInUse(const StreamState& stream) { return !stream.own_desk.Idle(); }
+
+PyStream::~PyStream() {
+  const std::shared_ptr<StreamState>& stream = state();
+  if (stream == nullptr || stream->stream == nullptr || Ended()) return;
+  if (!stream->made_here.Holds()) return;
+  if (!stream->desk().Idle()) {
+    stream->session->CloseLater(stream);
+    return;
+  }
+  nb::gil_scoped_release release;
+  CloseStream(stream.get());
+}
+
+namespace {
+
+// A batch, or what is left of it.
+class LeaseState {
+ public:
+  LeaseState(std::shared_ptr<StreamState> stream, Lease lease)
+      : stream_(std::move(stream)), lease_(std::move(lease)) {}
+  ~LeaseState() { GiveBack(); }
+  LeaseState(const LeaseState&) = delete;
+  LeaseState& operator=(const LeaseState&) = delete;
+
+  // The lease, for any thread that has it. Raises once it has been given back.
+  const Lease& Held() const {
+    stream_->made_here.Require("batch");
+    if (lease_.end()) Raise(absl::FailedPreconditionError("the batch has been given back"));
+    return lease_;
+  }
+  // The same for what only the stream's thread may do.
+  Lease* OnItsThread() {
+    static_cast<void>(Held());
+    if (!stream_->Mine()) {
+      Raise(absl::FailedPreconditionError(
+          "a batch is given back by the thread that took it, and this is another one"));
+    }
+    return &lease_;
+  }
+  int64_t Index(int64_t i) const {
+    const int64_t items = Held().items();
+    if (i < 0 || i >= items) {
+      throw nb::index_error(absl::StrCat("the batch has ", items, " items").c_str());
+    }
+    return i;
+  }
+  const std::shared_ptr<StreamState>& stream() const { return stream_; }
+  bool is_held() const { return !lease_.end(); }
+  Lease Take() { return std::move(lease_); }
+  void PutBack(Lease lease) { lease_ = std::move(lease); }
+
+  void GiveBack() {
+    if (lease_.end()) return;
+    if (Ended() || !stream_->made_here.Holds()) {
+      new Lease(std::move(lease_));  // on purpose
+      return;
+    }
+    stream_->Drop(std::make_shared<Lease>(std::move(lease_)));
+  }
+
+ private:
+  const std::shared_ptr<StreamState> stream_;
+  Lease lease_;
+};
+
+// What PyBUF_WRITE is, which the stable ABI of 3.10 does not say.
+constexpr int kWritable = 0x200;
+
+// Calls `generator(item, into)` and returns how many bytes it has written. With the GIL.
+int64_t CallGenerator(nb::handle generator, int64_t item, absl::Span<std::byte> into) {
+  const nb::object memory = nb::steal(PyMemoryView_FromMemory(
+      reinterpret_cast<char*>(into.data()), static_cast<Py_ssize_t>(into.size()), kWritable));
+  if (!memory.is_valid()) throw nb::python_error();
+  const nb::object made = generator(item, memory);
+  auto bytes = static_cast<int64_t>(into.size());
+  if (PyLong_Check(made.ptr())) {
+    bytes = nb::cast<int64_t>(made);
+  } else if (!made.is_none()) {
+    const nb::object given = nb::steal(PyMemoryView_FromObject(made.ptr()));
+    if (!given.is_valid()) throw nb::python_error();
+    const nb::object plain = given.attr("cast")("B");
+    bytes = static_cast<int64_t>(nb::len(plain));
+    if (bytes > static_cast<int64_t>(into.size())) {
+      throw nb::value_error(
+          absl::StrCat("it returned ", bytes, " bytes, and an item has ", into.size()).c_str());
+    }
+    memory[nb::slice(nb::int_(0), nb::int_(bytes), nb::int_(1))] = plain;
+  }
+  // Whoever keeps it gets an error instead of memory that is not there any more.
+  memory.attr("release")();
+  return bytes;
+}
+
+SizedGenerator GeneratorOf(nb::handle callable) {
+  return [owner = Hold(callable)](int64_t item,
+                                  absl::Span<std::byte> into) -> absl::StatusOr<int64_t> {
+    if (Ended()) return absl::CancelledError("the interpreter ends");
+    const nb::gil_scoped_acquire acquire;
+    try {
+      return CallGenerator(owner.get(), item, into);
+    } catch (const nb::python_error& error) {
+      return absl::UnknownError(
+          absl::StrCat("the generator raised at item ", item, ": ", TextOf(error)));
+    } catch (const std::exception& error) {
+      return absl::UnknownError(
+          absl::StrCat("the generator failed at item ", item, ": ", error.what()));
+    }
+  };
+}
+
+template <typename T>
+T NamedValue(const std::string& text, const char* what,
+             std::initializer_list<std::pair<const char*, T>> values) {
+  std::string names;
+  for (const auto& [name, value] : values) {
+    if (text == name) return value;
+    absl::StrAppend(&names, names.empty() ? "" : ", ", name);
+  }
+  throw nb::value_error(absl::StrCat(what, " is \"", text, "\", not one of ", names).c_str());
+}
+
+ItemTransform TransformOf(nb::handle options) {
+  if (!nb::isinstance<nb::dict>(options)) throw nb::type_error("transform has to be a dict");
+  ItemTransform made;
+  OptionReader reader(nb::borrow<nb::dict>(options), "a transform");
+  const nb::object src = reader.Take("src");
+  const nb::object dst = reader.Take("dst");
+  if (src.is_valid()) made.src = DTypeOf(src);
+  if (dst.is_valid()) made.dst = DTypeOf(dst);
+  reader.Read("scale", &made.scale);
+  reader.Read("bias", &made.bias);
+  reader.Read("channel_scale", &made.channel_scale);
+  reader.Read("channel_bias", &made.channel_bias);
+  reader.Read("shape", &made.shape);
+  reader.Read("planar", &made.planar);
+  std::vector<int64_t> crop;
+  reader.Read("crop", &crop);
+  if (!crop.empty()) {
+    if (crop.size() != 4) throw nb::value_error("crop is (top, left, height, width)");
+    made.crop = ItemCrop{crop[0], crop[1], crop[2], crop[3]};
+  }
+  reader.Finish();
+  return made;
+}
+
+void ReadSource(OptionReader* reader, nb::handle generator, StreamSource* source) {
+  reader->Read("uri", &source->uri);
+  std::string format = "index";
+  reader->Read("format", &format);
+  source->format = NamedValue<ItemFormat>(format, "format",
+                                          {{"index", ItemFormat::kIndex},
+                                           {"raw", ItemFormat::kRaw},
+                                           {"npy", ItemFormat::kNpy},
+                                           {"safetensors", ItemFormat::kSafetensors}});
+  reader->Read("item_bytes", &source->item_bytes);
+  reader->Read("generator_items", &source->generator_items);
+  std::string order = "free";
+  reader->Read("generate_order", &order);
+  source->generate_order = NamedValue<GenerateOrder>(order, "generate_order",
+                                                     {{"free", GenerateOrder::kFree},
+                                                      {"after_update", GenerateOrder::kAfterUpdate},
+                                                      {"one_ahead", GenerateOrder::kOneAhead}});
+  reader->Read("generate_ahead", &source->generate_ahead);
+  reader->Read("generator_threads", &source->generator_threads);
+  bool sized = false;
+  reader->Read("sized", &sized);
+  reader->Read("connections", &source->connections);
+  reader->Read("ca_file", &source->ca_file);
+  if (generator.is_none()) return;
+  SizedGenerator made = GeneratorOf(generator);
+  if (sized) {
+    source->sized_generator = std::move(made);
+    return;
+  }
+  source->generator = [made = std::move(made)](int64_t item, absl::Span<std::byte> into) {
+    const absl::StatusOr<int64_t> bytes = made(item, into);
+    if (!bytes.ok()) return bytes.status();
+    if (*bytes == static_cast<int64_t>(into.size())) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat("the generator made ", *bytes, " bytes of item ",
+                                                   item, ", which has ", into.size(),
+                                                   ": items whose lengths vary are \"sized\""));
+  };
+}
+
+StreamOptions StreamOptionsOf(nb::dict options, nb::handle generator) {
+  StreamOptions made;
+  OptionReader reader(options, "a stream");
+  ReadSource(&reader, generator, &made.source);
+  reader.Read("first", &made.selection.first);
+  reader.Read("step", &made.selection.step);
+  reader.Read("end", &made.selection.end);
+  reader.Read("shuffle", &made.order.shuffle);
+  reader.Read("seed", &made.order.seed);
+  reader.Read("shuffle_block_items", &made.order.shuffle_block_items);
+  reader.Read("epochs", &made.order.epochs);
+  const nb::object cursor = reader.Take("cursor");
+  if (cursor.is_valid()) {
+    if (!nb::isinstance<nb::bytes>(cursor)) throw nb::type_error("a cursor has to be bytes");
+    const auto bytes = nb::borrow<nb::bytes>(cursor);
+    made.order.cursor.assign(bytes.c_str(), bytes.size());
+  }
+  reader.Read("in_order", &made.order.in_order);
+  reader.Read("budget_bytes", &made.reads.budget_bytes);
+  reader.Read("slots", &made.reads.slots);
+  reader.Read("piece_bytes", &made.reads.piece_bytes);
+  reader.Read("exchange", &made.reads.exchange);
+  reader.Read("hedge", &made.reads.hedge.enabled);
+  reader.Read("hedge_quantile", &made.reads.hedge.quantile);
+  reader.Read("hedge_extra_share_max", &made.reads.hedge.extra_share_max);
+  reader.Read("attempts_max", &made.reads.retry.attempts_max);
+  reader.Read("backoff", &made.reads.retry.backoff);
+  reader.Read("request_timeout", &made.reads.retry.request_timeout);
+  reader.Read("buffers", &made.buffers.count);
+  reader.Read("batch_items", &made.buffers.batch_items);
+  int device = 1;
+  reader.Read("device", &device);
+  if (device < 1 || device > 3) {
+    throw nb::value_error("device is 1 (cpu), 2 (cuda) or 3 (pinned)");
+  }
+  made.buffers.device = static_cast<DeviceKind>(device);
+  reader.Read("await_in_stream", &made.buffers.await_in_stream);
+  const nb::object transform = reader.Take("transform");
+  if (transform.is_valid()) made.buffers.transform = TransformOf(transform);
+  reader.Read("timeout", &made.timeout);
+  reader.Read("trace_epochs", &made.trace_epochs);
+  reader.Finish();
+  return made;
+}
+
+std::unique_ptr<PyStream> OpenRanks(const PySession& session, nb::dict options,
+                                    nb::handle generator) {
+  Session* const on = session->Require();
+  auto wanted = std::make_shared<StreamOptions>(StreamOptionsOf(options, generator));
+  session->Sweep();
+  std::shared_ptr<SessionState> state = session.state();
+  std::unique_ptr<Stream> opened =
+      ValueOrRaise(session->desk().Call([state, on, wanted] { return OpenStream(on, *wanted); }));
+  auto stream = std::make_shared<StreamState>(state, std::move(opened));
+  state->Add(stream);
+  return std::make_unique<PyStream>(std::move(stream));
+}
+
+nb::object NextOf(const PyStream& self) {
+  Stream* const stream = self->Require();
+  Desk& desk = self->desk();
+  desk.Settle();
+  self->ReleaseDropped();
+  absl::StatusOr<Lease> lease = absl::UnknownError("");
+  if (self->late.has_value()) {
+    lease = *std::move(self->late);
+    self->late.reset();
+  } else if (desk.CallHere([stream] { return stream->Ready(); })) {
+    lease = desk.CallHere([stream] { return stream->Next(); });
+  } else {
+    // Kept by the stream if the caller is interrupted.
+    desk.Call([state = self.state(), stream] {
+      state->late.emplace(stream->Next());
+      return true;
+    });
+    lease = *std::move(self->late);
+    self->late.reset();
+  }
+  RaiseIfError(lease.status());
+  if (lease->end()) return nb::none();
+  return nb::cast(std::make_unique<LeaseState>(self.state(), *std::move(lease)));
+}
+
+nb::dict StatsOf(const StreamStats& stats) {
+  nb::dict values;
+  values["items"] = stats.items;
+  values["bytes"] = stats.bytes;
+  values["requests"] = stats.requests;
+  values["bytes_read"] = stats.bytes_read;
+  values["read_runs"] = stats.read_runs;
+  values["opens"] = stats.opens;
+  values["connections"] = stats.connections;
+  values["hedges"] = stats.hedges;
+  values["hedges_won"] = stats.hedges_won;
+  values["retries"] = stats.retries;
+  values["slots_max"] = stats.slots_max;
+  values["slots_peak"] = stats.slots_peak;
+  values["budget_bytes"] = stats.budget_bytes;
+  values["budget_bytes_peak"] = stats.budget_bytes_peak;
+  values["slot_bytes"] = stats.slot_bytes;
+  values["device_bytes"] = stats.device_bytes;
+  values["bytes_copied"] = stats.bytes_copied;
+  values["staleness_max"] = stats.staleness_max;
+  values["trace_left_out"] = stats.trace_left_out;
+  values["first_item"] = absl::ToDoubleSeconds(stats.first_item);
+  values["reading"] = absl::ToDoubleSeconds(stats.reading);
+  values["exchanging"] = absl::ToDoubleSeconds(stats.exchanging);
+  values["copying"] = absl::ToDoubleSeconds(stats.copying);
+  values["busy"] = absl::ToDoubleSeconds(stats.busy);
+  values["waiting"] = absl::ToDoubleSeconds(stats.waiting);
+  values["consuming"] = absl::ToDoubleSeconds(stats.consuming);
+  return values;
+}
+
+// A lease inside a DLPack tensor whose deleter may be called by any thread.
+struct Exported {
+  std::shared_ptr<StreamState> stream;
+  DLManagedTensor* inner;
+  DLManagedTensor outer;
+};
+
+// Drops what a DLPack tensor of Sluice's holds: on the stream's thread, or with its next call.
+void DeleteExported(DLManagedTensor* tensor) {
+  auto* const exported = static_cast<Exported*>(tensor->manager_ctx);
+  if (Ended() || !exported->stream->made_here.Holds()) return;  // on purpose
+  const std::shared_ptr<StreamState> stream = std::move(exported->stream);
+  stream->Drop({exported->inner, [](DLManagedTensor* inner) { inner->deleter(inner); }});
+  delete exported;
+}
+
+// The capsule's own end: a consumer has renamed it.
+void EndCapsule(PyObject* capsule) {
+  if (PyCapsule_IsValid(capsule, "dltensor") == 0) return;
+  auto* const tensor = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule, "dltensor"));
+  tensor->deleter(tensor);
+}
+
+nb::object DLPackOf(LeaseState* self, int64_t item) {
+  static_cast<void>(self->OnItsThread());
+  Lease lease = self->Take();
+  absl::StatusOr<DLManagedTensor*> inner = ToDLPack(&lease, item);
+  if (!inner.ok()) {
+    self->PutBack(std::move(lease));
+    Raise(inner.status());
+  }
+  auto exported = std::make_unique<Exported>(Exported{self->stream(), *inner, {}});
+  exported->outer = **inner;
+  exported->outer.manager_ctx = exported.get();
+  exported->outer.deleter = &DeleteExported;
+  const nb::object capsule = nb::steal(PyCapsule_New(&exported->outer, "dltensor", &EndCapsule));
+  if (!capsule.is_valid()) {
+    DeleteExported(&exported.release()->outer);
+    throw nb::python_error();
+  }
+  static_cast<void>(exported.release());
+  return capsule;
+}
+
+StreamHandle HandleOf(nb::handle stream) {
+  return StreamHandle{reinterpret_cast<void*>(nb::cast<uintptr_t>(stream))};
+}
+
+nb::object MergeOf(nb::handle cursors) {
+  std::vector<std::string> texts;
+  for (const nb::handle cursor : cursors) {
+    const auto bytes = nb::cast<nb::bytes>(cursor);
+    texts.emplace_back(bytes.c_str(), bytes.size());
+  }
+  const std::string merged = ValueOrRaise(MergeCursors(texts));
+  return nb::bytes(merged.data(), merged.size());
+}
+
+}  // namespace
+
+void AddStreams(nb::class_<PySession>& session) {
+  session.def("open_stream", &OpenRanks, nb::arg("options"), nb::arg("generator") = nb::none());
+}
+
+void BindStreams(nb::module_& module) {
+  nb::class_<PyStream>(module, "Stream",
+                       "Data shards, ahead of who consumes them. Belongs to its session's thread; "
+                       "with a progress thread, to the thread that takes the first batch.")
+      .def("next", &NextOf, "The next batch; None at the end.")
+      .def("ready",
+           [](const PyStream& self) {
+             const Stream* const stream = self->Require();
+             if (!self->desk().Idle()) return false;
+             self->ReleaseDropped();
+             return self->late.has_value() ||
+                    self->desk().CallHere([stream] { return stream->Ready(); });
+           })
+      .def("end_update",
+           [](const PyStream& self) {
+             Stream* const stream = self->Require();
+             self->desk().CallHere([stream] {
+               stream->EndUpdate();
+               return true;
+             });
+           })
+      .def_prop_ro("items", [](const PyStream& self) { return self->items; })
+      .def("cursor",
+           [](const PyStream& self) {
+             const Stream* const stream = self->Require();
+             self->desk().Settle();
+             self->ReleaseDropped();
+             const std::string cursor =
+                 self->desk().CallHere([stream] { return stream->Cursor(); });
+             return nb::bytes(cursor.data(), cursor.size());
+           })
+      .def("stats",
+           [](const PyStream& self) {
+             const Stream* const stream = self->Require();
+             return StatsOf(self->desk().CallHere([stream] { return stream->stats(); }));
+           })
+      .def("close", [](const PyStream& self) {
+        if (self->stream == nullptr || self->session->closed()) return;
+        static_cast<void>(self->Require());
+        self->desk().Call([state = self.state()] {
+          CloseStream(state.get());
+          return true;
+        });
+      });
+
+  nb::class_<LeaseState>(module, "Lease", "A batch of items in memory that is lent.")
+      .def_prop_ro("items", [](const LeaseState& self) { return self.Held().items(); })
+      .def(
+          "item", [](const LeaseState& self, int64_t i) { return self.Held().item(self.Index(i)); },
+          nb::arg("i") = 0, "The item's number in the source.")
+      .def(
+          "epoch",
+          [](const LeaseState& self, int64_t i) { return self.Held().epoch(self.Index(i)); },
+          nb::arg("i") = 0)
+      .def_prop_ro("is_batch", [](const LeaseState& self) { return self.Held().is_batch(); })
+      .def_prop_ro("held", [](const LeaseState& self) { return self.is_held(); })
+      .def(
+          "view",
+          [](const LeaseState& self, int64_t i) {
+            return TupleOf(self.Held().view(self.Index(i)));
+          },
+          nb::arg("i") = 0)
+      .def("batch",
+           [](const LeaseState& self) {
+             if (!self.Held().is_batch()) {
+               Raise(absl::InvalidArgumentError("items of several sizes are no batch"));
+             }
+             return TupleOf(self.Held().batch());
+           })
+      .def("dlpack", &DLPackOf, nb::arg("item") = -1,
+           "A capsule \"dltensor\", which takes the lease over.")
+      .def(
+          "release",
+          [](LeaseState& self, nb::handle stream) {
+            if (!self.is_held()) return;
+            if (stream.is_none()) {
+              self.GiveBack();
+            } else {
+              RaiseIfError(self.OnItsThread()->Release(HandleOf(stream)));
+            }
+          },
+          nb::arg("stream") = nb::none(),
+          "Gives the memory back: now, or when a device's stream has got past what it holds.")
+      .def(
+          "await_stream",
+          [](const LeaseState& self, nb::handle stream) {
+            RaiseIfError(self.Held().Await(HandleOf(stream)));
+          },
+          nb::arg("stream"));
+
+  module.def("merge_cursors", &MergeOf, nb::arg("cursors"),
+             "One cursor out of those of all ranks, for any number of ranks.");
+}
+
+}  // namespace sluice::python

@@ -1,0 +1,363 @@
+// Connections, their runs, and checkpoints.
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "session.h"
+#include "sluice/checkpoint.h"
+#include "sluice/transfer.h"
+#include "values.h"
+
+namespace sluice::python {
+namespace {
+
+// How long Ctrl-C may take to be heard in Run.wait.
+constexpr absl::Duration kWaitSlice = absl::Milliseconds(50);
+
+std::vector<ConnectTensor> HalfOf(nb::handle entries, bool target, int rank, Owners* owners) {
+  std::vector<ConnectTensor> half;
+  for (const nb::handle entry : entries) {
+    NamedTensor read = NamedTensorOf(entry, rank);
+    ConnectTensor tensor;
+    tensor.name = read.name;
+    tensor.shape = std::move(read.shape);
+    tensor.dtype = read.dtype;
+    tensor.layout = std::move(read.layout);
+    tensor.view = std::move(read.view);
+    if (!read.extra.is_none()) {
+      int window = 0;
+      if (!nb::try_cast(read.extra, window)) {
+        throw nb::type_error(
+            absl::StrCat("tensor \"", read.name, "\": the window has to be an int or None")
+                .c_str());
+      }
+      tensor.window = window;
+    }
+    if (read.owner != nullptr) (*owners)[{target, std::move(read.name)}] = std::move(read.owner);
+    half.push_back(std::move(tensor));
+  }
+  return half;
+}
+
+template <typename Spec>
+void Refuse(Spec* own, const std::string& why) {
+  if constexpr (requires { own->refusal; }) {
+    own->refusal = absl::InvalidArgumentError(why);
+  } else {
+    Raise(absl::InvalidArgumentError(why));
+  }
+}
+
+std::unique_ptr<PyConnection> ConnectRanks(const PySession& session, nb::handle sources,
+                                           nb::handle targets, nb::dict renames, bool ignore_unused,
+                                           bool late_targets, nb::handle priority,
+                                           nb::handle refusal) {
+  Session* const on = session->Require();
+  ConnectSpec own;
+  auto owners = std::make_shared<Owners>();
+  own.sources = HalfOf(sources, false, session->rank(), owners.get());
+  own.targets = HalfOf(targets, true, session->rank(), owners.get());
+  for (const auto& [target, source] : renames) {
+    own.renames[nb::cast<std::string>(target)] = nb::cast<std::string>(source);
+  }
+  own.ignore_unused_sources = ignore_unused;
+  own.late_targets = late_targets;
+  if (!priority.is_none()) own.priority_class = nb::cast<int>(priority);
+  if (!refusal.is_none()) {
+    Refuse(&own, nb::cast<std::string>(refusal));
+  }
+  session->Sweep();
+  std::shared_ptr<SessionState> state = session.state();
+  std::unique_ptr<Connection> connection = ValueOrRaise(
+      session->desk().Call([state, on, own = std::move(own), owners] { return Connect(on, own); }));
+  return std::make_unique<PyConnection>(std::make_shared<ConnectionState>(
+      std::move(state), std::move(connection), std::move(owners)));
+}
+
+// The connection, for a call of its session's thread.
+Connection* Require(const PyConnection& self) {
+  static_cast<void>(self->session->Require());
+  return self->connection.get();
+}
+
+Transfer* RequireTransfer(const PyConnection& self) {
+  Transfer* const transfer = Require(self)->transfer();
+  if (transfer == nullptr) {
+    Raise(absl::FailedPreconditionError("the connection has been dropped"));
+  }
+  return transfer;
+}
+
+std::vector<std::string> NamesOf(const PyConnection& self) {
+  std::vector<std::string> names;
+  for (const TensorTransfer& tensor : RequireTransfer(self)->spec().tensors) {
+    names.push_back(tensor.name);
+  }
+  return names;
+}
+
+nb::dict StatsOf(const PyConnection& self) {
+  const Transfer* const transfer = RequireTransfer(self);
+  const TransferStats& stats = transfer->stats();
+  nb::dict values;
+  values["tensors"] = transfer->spec().tensors.size();
+  values["priority"] = transfer->spec().priority_class;
+  values["buckets"] = stats.buckets;
+  values["buckets_as_source"] = stats.buckets_as_source;
+  values["channels"] = stats.channels;
+  values["channels_as_source"] = stats.channels_as_source;
+  values["sent_bytes"] = stats.sent_bytes;
+  values["received_bytes"] = stats.received_bytes;
+  values["local_bytes"] = stats.local_bytes;
+  values["plan_hash"] = stats.plan_hash;
+  values["bucket_bytes"] = stats.bucket_bytes;
+  values["max_in_flight"] = stats.max_in_flight;
+  values["peak_buckets_without_budget"] = stats.peak_buckets_without_budget;
+  values["peak_bytes_without_budget"] = stats.peak_bytes_without_budget;
+  values["plan_time"] = absl::ToDoubleSeconds(stats.plan_time);
+  return values;
+}
+
+std::unique_ptr<PyRun> StartRun(const PyConnection& self, nb::handle stream, bool events, bool late,
+                                nb::handle version, nb::handle refusal) {
+  Connection* const connection = Require(self);
+  SessionState& session = *self->session;
+  session.desk().Settle();
+  session.Sweep();
+  StartOptions options;
+  options.events = events;
+  options.late_destinations = late;
+  if (!refusal.is_none()) {
+    options.refusal = absl::InvalidArgumentError(nb::cast<std::string>(refusal));
+  }
+  if (!stream.is_none()) {
+    options.stream = StreamHandle{reinterpret_cast<void*>(nb::cast<uintptr_t>(stream))};
+  }
+  absl::optional<int64_t> number;
+  if (!version.is_none()) number = nb::cast<int64_t>(version);
+  const Run run = ValueOrRaise(session.desk().CallHere([&] {
+    return number.has_value() ? connection->Run(*number, options) : connection->Start(options);
+  }));
+  session.Began(run, self->owners);
+  return std::make_unique<PyRun>(std::make_shared<RunState>(RunState{self->session, run, false}));
+}
+
+void Rebind(const PyConnection& self, nb::handle sources, nb::handle targets) {
+  Connection* const connection = Require(self);
+  auto owners = std::make_shared<Owners>(*self->owners);
+  const auto read = [&owners](nb::handle entries, bool target) {
+    std::vector<Connection::NamedView> views;
+    for (const nb::handle entry : entries) {
+      const nb::tuple fields(nb::borrow(entry));
+      if (fields.size() != 2 && fields.size() != 3) {
+        throw nb::type_error("memory to bind is (name, view) or (name, view, owner)");
+      }
+      std::string name = nb::cast<std::string>(fields[0]);
+      TensorView view = ViewOf(fields[1], name);
+      (*owners)[{target, name}] = fields.size() == 3 ? Hold(fields[2]) : nullptr;
+      views.emplace_back(std::move(name), std::move(view));
+    }
+    return views;
+  };
+  const std::vector<Connection::NamedView> source_views = read(sources, false);
+  const std::vector<Connection::NamedView> target_views = read(targets, true);
+  RaiseIfError(self->session->desk().CallHere(
+      [&] { return connection->Rebind(source_views, target_views); }));
+  self->owners = std::move(owners);
+}
+
+bool WaitForRun(const PyRun& self, nb::handle timeout) {
+  if (self->done) return true;
+  const absl::Duration limit = DurationOf(timeout, "timeout", absl::InfiniteDuration());
+  SessionState& session = *self->session;
+  const absl::Time deadline = absl::Now() + limit;
+  absl::Duration slice = absl::ZeroDuration();  // the first look is short
+  while (true) {
+    static_cast<void>(session.Require());
+    const absl::StatusOr<bool> over =
+        session.desk().CallHere([&] { return self->run.WaitFor(slice); });
+    if (!over.ok()) {
+      session.Sweep();
+      Raise(over.status());
+    }
+    if (*over) {
+      self->done = true;
+      session.EndedWell(self->run.number());
+      return true;
+    }
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    const absl::Duration left = deadline - absl::Now();
+    if (left <= absl::ZeroDuration()) return false;
+    slice = std::min(kWaitSlice, left);
+  }
+}
+
+nb::dict CheckpointStatsOf(const CheckpointStats& stats) {
+  nb::dict values;
+  values["tensors"] = stats.tensors;
+  values["tensors_ignored"] = stats.tensors_ignored;
+  values["files"] = stats.files;
+  values["pieces"] = stats.pieces;
+  values["file_pieces"] = stats.file_pieces;
+  values["file_bytes"] = stats.file_bytes;
+  values["bytes_read"] = stats.bytes_read;
+  values["header_bytes"] = stats.header_bytes;
+  values["bytes"] = stats.bytes;
+  values["sent_bytes"] = stats.sent_bytes;
+  values["retries"] = stats.retries;
+  values["slots_max"] = stats.slots_max;
+  values["slots_peak"] = stats.slots_peak;
+  values["budget_bytes"] = stats.budget_bytes;
+  values["budget_bytes_peak"] = stats.budget_bytes_peak;
+  values["piece_bytes"] = stats.piece_bytes;
+  values["seconds"] = absl::ToDoubleSeconds(stats.seconds);
+  values["planning"] = absl::ToDoubleSeconds(stats.planning);
+  values["reading"] = absl::ToDoubleSeconds(stats.reading);
+  values["exchanging"] = absl::ToDoubleSeconds(stats.exchanging);
+  values["copying"] = absl::ToDoubleSeconds(stats.copying);
+  values["writing"] = absl::ToDoubleSeconds(stats.writing);
+  values["syncing"] = absl::ToDoubleSeconds(stats.syncing);
+  return values;
+}
+
+CheckpointOptions CheckpointOptionsOf(nb::dict options) {
+  CheckpointOptions made;
+  OptionReader reader(options, "a checkpoint");
+  reader.Read("budget_bytes", &made.budget_bytes);
+  reader.Read("slots", &made.slots);
+  reader.Read("piece_bytes", &made.piece_bytes);
+  reader.Read("attempts_max", &made.retry.attempts_max);
+  reader.Read("backoff", &made.retry.backoff);
+  reader.Read("request_timeout", &made.retry.request_timeout);
+  reader.Read("timeout", &made.timeout);
+  reader.Read("connections", &made.connections);
+  reader.Read("ca_file", &made.ca_file);
+  reader.Read("shard_bytes_max", &made.shard_bytes_max);
+  reader.Finish();
+  return made;
+}
+
+// What a call for a checkpoint holds until it is over.
+struct CheckpointCall {
+  std::string place;
+  std::vector<CheckpointTensor> tensors;
+  std::vector<Owner> owners;
+  CheckpointOptions options;
+};
+
+std::shared_ptr<CheckpointCall> CheckpointCallOf(const PySession& session, std::string place,
+                                                 nb::handle tensors, nb::dict options) {
+  auto call = std::make_shared<CheckpointCall>();
+  call->place = std::move(place);
+  for (const nb::handle entry : tensors) {
+    NamedTensor read = NamedTensorOf(entry, session->rank());
+    CheckpointTensor tensor;
+    tensor.name = std::move(read.name);
+    tensor.shape = std::move(read.shape);
+    tensor.dtype = read.dtype;
+    tensor.layout = std::move(read.layout);
+    tensor.view = std::move(read.view);
+    if (!read.extra.is_none()) tensor.file_dtype = DTypeOf(read.extra);
+    call->tensors.push_back(std::move(tensor));
+    call->owners.push_back(std::move(read.owner));
+  }
+  call->options = CheckpointOptionsOf(options);
+  return call;
+}
+
+}  // namespace
+
+ConnectionState::~ConnectionState() {
+  // A connection that a forked child inherits is its parent's.
+  if (Ended() || !session->MadeInThisProcess()) static_cast<void>(connection.release());
+}
+
+void AddTransfers(nb::class_<PySession>& session) {
+  session.def("connect", &ConnectRanks, nb::arg("sources"), nb::arg("targets"),
+              nb::arg("renames") = nb::dict(), nb::arg("ignore_unused") = false,
+              nb::arg("late_targets") = false, nb::arg("priority") = nb::none(),
+              nb::arg("refusal") = nb::none());
+}
+
+void AddCheckpoints(nb::class_<PySession>& session) {
+  session
+      .def(
+          "load",
+          [](const PySession& self, std::string uri, nb::handle tensors, nb::dict options) {
+            Session* const on = self->Require();
+            auto call = CheckpointCallOf(self, std::move(uri), tensors, options);
+            return CheckpointStatsOf(
+                ValueOrRaise(self->desk().Call([state = self.state(), on, call] {
+                  return LoadCheckpoint(on, call->place, call->tensors, call->options);
+                })));
+          },
+          nb::arg("uri"), nb::arg("tensors"), nb::arg("options") = nb::dict())
+      .def(
+          "save",
+          [](const PySession& self, std::string directory, nb::handle tensors, nb::dict options) {
+            Session* const on = self->Require();
+            auto call = CheckpointCallOf(self, std::move(directory), tensors, options);
+            return CheckpointStatsOf(
+                ValueOrRaise(self->desk().Call([state = self.state(), on, call] {
+                  return SaveCheckpoint(on, call->place, call->tensors, call->options);
+                })));
+          },
+          nb::arg("directory"), nb::arg("tensors"), nb::arg("options") = nb::dict());
+}
+
+void BindTransfers(nb::module_& module) {
+  nb::class_<PyConnection>(module, "Connection",
+                           "A transfer and this rank's memory for it. Belongs to its session's "
+                           "thread, and keeps the session.")
+      .def("names", &NamesOf, "The tensors, in the order in which events count them.")
+      .def("stats", &StatsOf)
+      .def("start", &StartRun, nb::arg("stream") = nb::none(), nb::arg("events") = false,
+           nb::arg("late") = false, nb::arg("version") = nb::none(),
+           nb::arg("refusal") = nb::none())
+      .def("version",
+           [](const PyConnection& self) -> nb::object {
+             const absl::optional<int64_t> version = Require(self)->version();
+             if (!version.has_value()) return nb::none();
+             return nb::cast(*version);
+           })
+      .def("rebind", &Rebind, nb::arg("sources") = nb::list(), nb::arg("targets") = nb::list())
+      .def("drop", [](const PyConnection& self) {
+        Connection* const connection = Require(self);
+        self->session->Sweep();
+        RaiseIfError(self->session->desk().Call(
+            [state = self.state(), connection] { return connection->Drop(); }));
+        self->owners = std::make_shared<Owners>();
+      });
+
+  nb::class_<PyRun>(module, "Run", "A run that Connection.start has begun.")
+      .def("wait", &WaitForRun, nb::arg("timeout") = nb::none(),
+           "True once the run is over; False after `timeout` seconds. Raises how it failed.")
+      .def("is_done",
+           [](const PyRun& self) {
+             if (self->done) return true;
+             static_cast<void>(self->session->RequireAnywhere());
+             return self->run.IsDone();
+           })
+      .def(
+          "supply",
+          [](const PyRun& self, int tensor, nb::handle view, nb::handle owner) {
+            static_cast<void>(self->session->Require());
+            const TensorView memory = ViewOf(view, absl::StrCat("#", tensor));
+            RaiseIfError(
+                self->session->desk().CallHere([&] { return self->run.Supply(tensor, memory); }));
+            self->session->Supplied(self->run.number(), Hold(owner));
+          },
+          nb::arg("tensor"), nb::arg("view"), nb::arg("owner") = nb::none())
+      .def("cancel",
+           [](const PyRun& self) {
+             static_cast<void>(self->session->Require());
+             RaiseIfError(self->session->desk().CallHere([&] { return self->run.Cancel(); }));
+           })
+      .def_prop_ro("number", [](const PyRun& self) { return self->run.number(); });
+}
+
+}  // namespace sluice::python

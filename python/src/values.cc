@@ -1,0 +1,338 @@
+// Shapes, types, views and options between Python and C++.
+#include "values.h"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <optional>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace sluice::python {
+namespace {
+
+constexpr const char* kDTypes[] = {
+    "f64", "f32",  "f16",      "bf16", "f8e4m3",     "f8e5m2",    "i64",  "i32",
+    "i8",  "u8",   "i16",      "u16",  "u32",        "u64",       "bool", "f8e8m0",
+    "c64", "c128", "f4e2m1x2", "i4x2", "f8e4m3fnuz", "f8e5m2fnuz"};
+
+TensorView OneViewOf(nb::handle view, const std::string& name) {
+  if (!nb::isinstance<nb::tuple>(view) || nb::len(view) != 6) {
+    throw nb::type_error(absl::StrCat("tensor \"", name,
+                                      "\": a view is (ptr, shape, strides, dtype, device, ordinal)")
+                             .c_str());
+  }
+  const nb::tuple fields = nb::borrow<nb::tuple>(view);
+  TensorView made;
+  uintptr_t address = 0;
+  if (!nb::try_cast(fields[0], address) || !nb::try_cast(fields[5], made.device_ordinal)) {
+    throw nb::type_error(
+        absl::StrCat("tensor \"", name, "\": a view's ptr and ordinal are integers").c_str());
+  }
+  made.data = reinterpret_cast<void*>(address);
+  made.shape = IntsOf(fields[1], "a view's shape");
+  if (!fields[2].is_none()) {
+    made.strides = IntsOf(fields[2], "a view's strides");
+    if (made.strides.size() != made.shape.size()) {
+      throw nb::value_error(absl::StrCat("tensor \"", name, "\": a view of ", made.shape.size(),
+                                         " dimensions has ", made.strides.size(), " strides")
+                                .c_str());
+    }
+  }
+  made.dtype = DTypeOf(fields[3]);
+  int device = 0;
+  if (!nb::try_cast(fields[4], device) || device < 1 || device > 3) {
+    throw nb::value_error(
+        absl::StrCat("tensor \"", name, "\": a view's device is 1 (cpu), 2 (cuda) or 3 (pinned)")
+            .c_str());
+  }
+  made.device = static_cast<DeviceKind>(device);
+  return made;
+}
+
+// A view of all that `rank` owns, without data.
+TensorView LateView(const NamedTensor& tensor, int rank) {
+  TensorView late;
+  late.dtype = tensor.dtype;
+  if (!tensor.layout.boxes.empty()) {
+    for (const Box& box : tensor.layout.boxes.Of(rank)) {
+      TensorView one;
+      one.dtype = tensor.dtype;
+      one.shape = box.shape;
+      late.boxes.push_back(std::move(one));
+    }
+    return late;
+  }
+  absl::StatusOr<std::vector<int64_t>> shape = LocalShape(tensor.layout, tensor.shape, rank);
+  // What is wrong is for Connect to say, on all ranks.
+  if (shape.ok()) late.shape = *std::move(shape);
+  return late;
+}
+
+}  // namespace
+
+std::vector<int64_t> IntsOf(nb::handle sequence, const char* what) {
+  std::vector<int64_t> values;
+  if (!nb::try_cast(sequence, values)) {
+    throw nb::type_error(absl::StrCat(what, " has to be a sequence of integers").c_str());
+  }
+  return values;
+}
+
+nb::tuple TupleOf(const std::vector<int64_t>& values) { return nb::tuple(nb::cast(values)); }
+
+DType DTypeOf(nb::handle name) {
+  std::string text;
+  if (!nb::try_cast(name, text)) throw nb::type_error("a dtype has to be a name, as \"bf16\"");
+  return ValueOrRaise(ParseDType(text));
+}
+
+std::vector<std::string> DTypeNames() {
+  std::vector<std::string> names;
+  for (const char* const name : kDTypes) {
+    const absl::StatusOr<DType> dtype = ParseDType(name);
+    if (dtype.ok() && DTypeName(*dtype) == name) names.emplace_back(name);
+  }
+  return names;
+}
+
+TensorView ViewOf(nb::handle view, const std::string& name) {
+  if (!nb::isinstance<nb::list>(view)) return OneViewOf(view, name);
+  TensorView boxes;
+  for (const nb::handle box : nb::borrow<nb::list>(view)) {
+    boxes.boxes.push_back(OneViewOf(box, name));
+  }
+  return boxes;
+}
+
+nb::tuple TupleOf(const TensorView& view) {
+  const auto address = reinterpret_cast<uintptr_t>(view.data) +
+                       static_cast<uintptr_t>(view.data == nullptr ? 0 : view.byte_offset);
+  nb::object strides = nb::none();
+  if (!view.strides.empty()) strides = TupleOf(view.strides);
+  return nb::make_tuple(address, TupleOf(view.shape), strides, std::string(DTypeName(view.dtype)),
+                        static_cast<int>(view.device), view.device_ordinal);
+}
+
+NamedTensor NamedTensorOf(nb::handle entry, int rank) {
+  if (!nb::isinstance<nb::tuple>(entry) || nb::len(entry) < 5 || nb::len(entry) > 7) {
+    throw nb::type_error(
+        "a tensor is (name, shape, dtype, layout, view), with a window or file dtype and an owner "
+        "behind it");
+  }
+  const nb::tuple fields = nb::borrow<nb::tuple>(entry);
+  NamedTensor tensor;
+  if (!nb::try_cast(fields[0], tensor.name)) throw nb::type_error("a tensor's name is a str");
+  tensor.shape = IntsOf(fields[1], "a tensor's shape");
+  tensor.dtype = DTypeOf(fields[2]);
+  if (!nb::isinstance<Layout>(fields[3])) {
+    throw nb::type_error(
+        absl::StrCat("tensor \"", tensor.name, "\": the layout has to be a Layout").c_str());
+  }
+  tensor.layout = *nb::inst_ptr<Layout>(fields[3]);
+  if (fields[4].is_none()) {
+    tensor.view = LateView(tensor, rank);
+  } else {
+    tensor.view = ViewOf(fields[4], tensor.name);
+    // One box may be given as a view of its own.
+    if (!tensor.layout.boxes.empty() && tensor.view.boxes.empty()) {
+      TensorView boxes;
+      boxes.boxes.push_back(std::move(tensor.view));
+      tensor.view = std::move(boxes);
+    }
+  }
+  if (fields.size() > 5) tensor.extra = fields[5];
+  if (fields.size() > 6) tensor.owner = Hold(fields[6]);
+  return tensor;
+}
+
+nb::object OptionReader::Take(const char* key) {
+  known_.insert(key);
+  if (!options_.contains(key)) return {};
+  nb::object value = options_[key];
+  return value.is_none() ? nb::object() : value;
+}
+
+void OptionReader::RefuseType(const char* key, nb::handle value) const {
+  const std::string type = nb::cast<std::string>(nb::type_name(value.type()));
+  throw nb::type_error(
+      absl::StrCat("option \"", key, "\" of ", what_, " cannot be a ", type).c_str());
+}
+
+void OptionReader::Finish() const {
+  std::vector<std::string> unknown;
+  for (const auto& [key, value] : options_) {
+    const std::string text = nb::cast<std::string>(nb::str(key));
+    if (known_.count(text) == 0) unknown.push_back(text);
+  }
+  if (unknown.empty()) return;
+  throw nb::value_error(absl::StrCat("unknown options of ", what_, ": ",
+                                     absl::StrJoin(unknown, ", "), " (there are ",
+                                     absl::StrJoin(known_, ", "), ")")
+                            .c_str());
+}
+
+namespace {
+
+Layout MakeLayout(std::vector<int64_t> sizes, std::vector<int> ranks,
+                  const std::vector<std::string>& placements, std::vector<int> order) {
+  Layout layout;
+  layout.mesh = ValueOrRaise(Mesh::Create(std::move(sizes), std::move(ranks)));
+  for (const std::string& text : placements) {
+    layout.placements.push_back(ValueOrRaise(ParsePlacement(text)));
+  }
+  if (layout.placements.size() != layout.mesh.sizes().size()) {
+    Raise(absl::InvalidArgumentError(absl::StrCat("a mesh of ", layout.mesh.sizes().size(),
+                                                  " dimensions has ", layout.placements.size(),
+                                                  " placements")));
+  }
+  layout.order = std::move(order);
+  return layout;
+}
+
+Layout MakeBoxes(int rank, nb::handle boxes) {
+  RankBoxes own;
+  own.rank = rank;
+  for (const nb::handle box : boxes) {
+    const nb::tuple fields(nb::borrow(box));
+    if (fields.size() != 2) throw nb::type_error("a box is (offset, shape)");
+    own.boxes.push_back({IntsOf(fields[0], "a box's offset"), IntsOf(fields[1], "a box's shape")});
+  }
+  Layout layout;
+  std::vector<RankBoxes> ranks;
+  ranks.push_back(std::move(own));
+  layout.boxes = ValueOrRaise(BoxList::Create(std::move(ranks)));
+  return layout;
+}
+
+std::string ReprOf(const Layout& layout) {
+  if (!layout.boxes.empty()) {
+    return absl::StrCat("Layout(boxes of ", layout.boxes.ranks().size(), " ranks)");
+  }
+  std::vector<std::string> placements;
+  for (const Placement& placement : layout.placements) {
+    placements.push_back(absl::StrCat("'", PlacementName(placement), "'"));
+  }
+  std::string text = absl::StrCat("Layout([", absl::StrJoin(layout.mesh.sizes(), ", "), "], [",
+                                  absl::StrJoin(layout.mesh.ranks(), ", "), "], [",
+                                  absl::StrJoin(placements, ", "), "]");
+  if (!layout.order.empty()) {
+    absl::StrAppend(&text, ", [", absl::StrJoin(layout.order, ", "), "]");
+  }
+  return text + ")";
+}
+
+bool Same(const Layout& a, const Layout& b) {
+  return a.mesh == b.mesh && a.placements == b.placements && a.order == b.order &&
+         a.whole == b.whole && a.offset == b.offset && a.boxes == b.boxes;
+}
+
+std::vector<int> RanksOf(const Layout& layout) {
+  if (layout.boxes.empty()) {
+    return {layout.mesh.ranks().begin(), layout.mesh.ranks().end()};
+  }
+  std::vector<int> ranks;
+  for (const RankBoxes& own : layout.boxes.ranks()) ranks.push_back(own.rank);
+  return ranks;
+}
+
+}  // namespace
+
+bool IsFirstCopy(const Layout& layout, int rank) {
+  if (!layout.boxes.empty()) return !layout.boxes.Of(rank).empty();
+  std::optional<int64_t> position = layout.mesh.PositionOf(rank);
+  if (!position.has_value()) return false;
+  for (size_t d = layout.placements.size(); d > 0; --d) {
+    const int64_t size = layout.mesh.sizes()[d - 1];
+    if (layout.placements[d - 1].kind == Placement::Kind::kReplicate && *position % size != 0) {
+      return false;
+    }
+    *position /= size;
+  }
+  return true;
+}
+
+void BindValues(nb::module_& module) {
+  module.def("dtypes", &DTypeNames, "Names of the element types.");
+  module.def(
+      "dtype_bytes", [](nb::handle name) { return DTypeBytes(DTypeOf(name)); }, nb::arg("name"),
+      "Bytes of one element.");
+  nb::class_<Layout>(module, "Layout",
+                     "How a tensor lies over ranks: a mesh and placements, or boxes.")
+      .def(
+          "__init__",
+          [](Layout* self, std::vector<int64_t> sizes, std::vector<int> ranks,
+             const std::vector<std::string>& placements, std::vector<int> order) {
+            new (self) Layout(
+                MakeLayout(std::move(sizes), std::move(ranks), placements, std::move(order)));
+          },
+          nb::arg("sizes"), nb::arg("ranks"), nb::arg("placements"),
+          nb::arg("order") = std::vector<int>())
+      .def_static("boxes", &MakeBoxes, nb::arg("rank"), nb::arg("boxes"),
+                  "Boxes (offset, shape) that this one rank holds.")
+      .def(
+          "local_shape",
+          [](const Layout& self, nb::handle shape, int rank) {
+            return TupleOf(ValueOrRaise(LocalShape(self, IntsOf(shape, "shape"), rank)));
+          },
+          nb::arg("shape"), nb::arg("rank"))
+      .def(
+          "owned_ranges",
+          [](const Layout& self, nb::handle shape, int rank) {
+            nb::list dims;
+            for (const auto& ranges :
+                 ValueOrRaise(OwnedRanges(self, IntsOf(shape, "shape"), rank))) {
+              nb::list one;
+              for (const IndexRange& range : ranges) {
+                one.append(nb::make_tuple(range.begin, range.end));
+              }
+              dims.append(one);
+            }
+            return dims;
+          },
+          nb::arg("shape"), nb::arg("rank"))
+      .def(
+          "validate",
+          [](const Layout& self, nb::handle shape) {
+            RaiseIfError(ValidateLayout(self, IntsOf(shape, "shape")));
+          },
+          nb::arg("shape"), "Raises code 3 if the layout cannot hold a tensor of this shape.")
+      .def("is_first_copy", &IsFirstCopy, nb::arg("rank"),
+           "Whether the rank is in the mesh, and at 0 along all Replicate dimensions.")
+      .def(
+          "box_list",
+          [](const Layout& self, int rank) {
+            nb::list boxes;
+            for (const Box& box : self.boxes.Of(rank)) {
+              boxes.append(nb::make_tuple(TupleOf(box.offset), TupleOf(box.shape)));
+            }
+            return boxes;
+          },
+          nb::arg("rank"))
+      .def_prop_ro("has_boxes", [](const Layout& self) { return !self.boxes.empty(); })
+      .def_prop_ro("ranks", &RanksOf)
+      .def_prop_ro("sizes",
+                   [](const Layout& self) {
+                     return std::vector<int64_t>(self.mesh.sizes().begin(),
+                                                 self.mesh.sizes().end());
+                   })
+      .def_prop_ro("placements",
+                   [](const Layout& self) {
+                     std::vector<std::string> names;
+                     for (const Placement& placement : self.placements) {
+                       names.push_back(PlacementName(placement));
+                     }
+                     return names;
+                   })
+      .def_prop_ro("order", [](const Layout& self) { return self.order; })
+      .def("__repr__", &ReprOf)
+      .def("__eq__",
+           [](const Layout& self, nb::handle other) {
+             return nb::isinstance<Layout>(other) && Same(self, *nb::inst_ptr<Layout>(other));
+           })
+      .def("__hash__", [](const Layout& self) { return nb::hash(nb::str(ReprOf(self).c_str())); });
+}
+
+}  // namespace sluice::python

@@ -1,0 +1,385 @@
+// Worlds, stores, and sessions of one process.
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
+#include <net/if.h>
+#include <netinet/in.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "session.h"
+#include "sluice/elastic.h"
+#include "sluice/local.h"
+#include "sluice/store.h"
+#include "sluice/world.h"
+#include "values.h"
+
+namespace sluice::python {
+namespace {
+
+using Roles = std::vector<std::pair<std::string, int>>;
+
+// A membership. Calls of several threads come one after the other.
+struct WorldState {
+  explicit WorldState(std::unique_ptr<World> joined) : world(std::move(joined)) {}
+  ~WorldState() {
+    if (Ended() || !made_here.Holds()) static_cast<void>(world.release());
+  }
+
+  std::unique_ptr<World> world;
+  const MadeHere made_here;
+  bool taken = false;  // a thread is in a call; guarded by the GIL
+  Desk desk;
+};
+using PyWorld = Ref<WorldState>;
+
+struct ServerState {
+  explicit ServerState(std::unique_ptr<StoreServer> listening) : server(std::move(listening)) {}
+  ~ServerState() {
+    if (Ended() || !made_here.Holds()) static_cast<void>(server.release());
+  }
+
+  std::unique_ptr<StoreServer> server;
+  const MadeHere made_here;
+};
+using PyServer = Ref<ServerState>;
+
+struct FabricState {
+  explicit FabricState(std::unique_ptr<Fabric> made) : fabric(std::move(made)) {}
+  ~FabricState() {
+    if (Ended() || !made_here.Holds()) static_cast<void>(fabric.release());
+  }
+
+  std::unique_ptr<Fabric> fabric;
+  const MadeHere made_here;
+};
+using PyFabric = Ref<FabricState>;
+
+// One thread's turn with a world.
+class Turn {
+ public:
+  explicit Turn(const PyWorld& world) : state_(world.state()) {
+    state_->made_here.Require("world");
+    while (state_->taken) {
+      {
+        nb::gil_scoped_release release;
+        absl::SleepFor(absl::Milliseconds(5));
+      }
+      if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    }
+    if (state_->world == nullptr) Raise(absl::FailedPreconditionError("the world is closed"));
+    state_->taken = true;
+  }
+  ~Turn() { state_->taken = false; }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+  // work(World*), without the GIL.
+  template <typename Work>
+  auto Do(Work work) {
+    return state_->desk.Call(
+        [state = state_, work = std::move(work)]() mutable { return work(state->world.get()); });
+  }
+
+ private:
+  const std::shared_ptr<WorldState> state_;
+};
+
+std::vector<RoleSize> RolesOf(nb::handle roles) {
+  Roles read;
+  if (!nb::try_cast(roles, read)) throw nb::type_error("roles are a list of (role, size)");
+  std::vector<RoleSize> made;
+  for (auto& [role, size] : read) made.push_back({std::move(role), size});
+  return made;
+}
+
+void ReadWorldOptions(nb::dict given, WorldOptions* options) {
+  OptionReader reader(given, "a world");
+  reader.Read("store", &options->store);
+  reader.Read("token", &options->token);
+  reader.Read("token_file", &options->token_file);
+  reader.Read("name", &options->name);
+  reader.Read("role", &options->role);
+  reader.Read("rank", &options->rank);
+  reader.Read("size", &options->size);
+  const nb::object roles = reader.Take("roles");
+  if (roles.is_valid()) options->roles = RolesOf(roles);
+  reader.Read("serve", &options->serve);
+  reader.Read("timeout", &options->timeout);
+  reader.Read("store_timeout", &options->store_timeout);
+  reader.Read("lease", &options->lease);
+  reader.Read("wires", &options->wires);
+  reader.Read("bind", &options->bind);
+  reader.Finish();
+}
+
+std::unique_ptr<PyWorld> JoinWith(WorldOptions options) {
+  BeginUse();
+  Desk desk;
+  std::unique_ptr<World> world =
+      ValueOrRaise(desk.Call([options = std::move(options)] { return World::Join(options); }));
+  return std::make_unique<PyWorld>(std::make_shared<WorldState>(std::move(world)));
+}
+
+nb::dict MemberOf(const WorldMember& member) {
+  nb::dict one;
+  one["role"] = member.role;
+  one["rank"] = member.rank;
+  one["host"] = member.host;
+  one["pid"] = member.pid;
+  one["alive"] = member.alive;
+  return one;
+}
+
+nb::list MembersOf(const std::vector<WorldMember>& members) {
+  nb::list all;
+  for (const WorldMember& member : members) all.append(MemberOf(member));
+  return all;
+}
+
+std::unique_ptr<PySession> Own(std::unique_ptr<Session> session) {
+  return std::make_unique<PySession>(SessionState::Make(std::move(session), ThreadNumber()));
+}
+
+std::unique_ptr<PySession> SessionOf(const PyWorld& self, bool epoch, nb::handle at_least,
+                                     nb::handle timeout, nb::dict options) {
+  const SessionOptions made = SessionOptionsOf(options);
+  EpochOptions wanted;
+  wanted.at_least = RolesOf(at_least);
+  if (!timeout.is_none()) {
+    wanted.timeout = DurationOf(timeout, "timeout", absl::InfiniteDuration());
+  }
+  Turn turn(self);
+  return Own(ValueOrRaise(
+      turn.Do([made, wanted, epoch](World* world) -> absl::StatusOr<std::unique_ptr<Session>> {
+        if (epoch) return NextSession(world, made, wanted);
+        absl::StatusOr<std::unique_ptr<Fabric>> fabric =
+            world->MakeFabric({.timeout = wanted.timeout});
+        if (!fabric.ok()) return fabric.status();
+        return Session::Create(*std::move(fabric), made);
+      })));
+}
+
+void CloseWorld(const PyWorld& self) {
+  self->made_here.Require("world");
+  if (self->world == nullptr) return;
+  Turn turn(self);
+  turn.Do([state = self.state()](World*) {
+    state->world.reset();
+    return true;
+  });
+}
+
+void BindWorld(nb::module_& module) {
+  nb::class_<PyWorld>(module, "World", "One process's membership in a world.")
+      .def_static(
+          "join",
+          [](nb::kwargs given) {
+            WorldOptions options;
+            ReadWorldOptions(given, &options);
+            return JoinWith(std::move(options));
+          },
+          "Joins a world: store, token, token_file, name, role, rank, size, roles, serve, timeout, "
+          "store_timeout, lease, wires, bind.")
+      .def_static("from_environment",
+                  [](nb::kwargs overrides) {
+                    WorldOptions options = ValueOrRaise(WorldOptionsFromEnvironment());
+                    ReadWorldOptions(overrides, &options);
+                    return JoinWith(std::move(options));
+                  })
+      .def("members",
+           [](const PyWorld& self) {
+             Turn turn(self);
+             return MembersOf(ValueOrRaise(turn.Do([](World* world) { return world->members(); })));
+           })
+      .def("missing",
+           [](const PyWorld& self) {
+             Turn turn(self);
+             return ValueOrRaise(turn.Do([](World* world) { return world->missing(); }));
+           })
+      .def(
+          "wait_for_all",
+          [](const PyWorld& self, nb::handle timeout) {
+            const absl::Duration limit = DurationOf(timeout, "timeout", absl::InfiniteDuration());
+            Turn turn(self);
+            RaiseIfError(turn.Do([limit](World* world) { return world->WaitForAll(limit); }));
+          },
+          nb::arg("timeout") = nb::none())
+      .def("session", &SessionOf, nb::arg("epoch") = false, nb::arg("at_least") = nb::list(),
+           nb::arg("timeout") = nb::none(), nb::arg("options") = nb::dict())
+      .def(
+          "end_epoch",
+          [](const PyWorld& self, int64_t after_version) {
+            Turn turn(self);
+            RaiseIfError(
+                turn.Do([after_version](World* world) { return world->EndEpoch(after_version); }));
+          },
+          nb::arg("after_version"))
+      .def("epoch_ends_after",
+           [](const PyWorld& self) -> nb::object {
+             Turn turn(self);
+             const absl::optional<int64_t> version =
+                 ValueOrRaise(turn.Do([](World* world) { return world->EpochEndsAfter(); }));
+             if (!version.has_value()) return nb::none();
+             return nb::cast(*version);
+           })
+      .def("joiners",
+           [](const PyWorld& self) {
+             Turn turn(self);
+             return MembersOf(ValueOrRaise(turn.Do([](World* world) { return world->Joiners(); })));
+           })
+      .def_prop_ro("epoch",
+                   [](const PyWorld& self) {
+                     Turn turn(self);
+                     return self->world->epoch();
+                   })
+      .def("epoch_members",
+           [](const PyWorld& self) {
+             Turn turn(self);
+             return MembersOf(self->world->epoch_members());
+           })
+      .def(
+          "fabric_rank",
+          [](const PyWorld& self, const std::string& role, int rank) {
+            Turn turn(self);
+            return turn.Do([role, rank](World* world) { return world->FabricRank(role, rank); });
+          },
+          nb::arg("role"), nb::arg("rank"))
+      .def_prop_ro("store_address",
+                   [](const PyWorld& self) {
+                     Turn turn(self);
+                     return self->world->store_address();
+                   })
+      .def_prop_ro("closed", [](const PyWorld& self) { return self->world == nullptr; })
+      .def("close", &CloseWorld);
+
+  module.def("environment_has_world", &EnvironmentHasWorld,
+             "Whether the environment says enough for World.from_environment.");
+}
+
+// Addresses of this host, those of bridges of containers last; loopback only if there is no other.
+std::vector<std::string> HostAddresses() {
+  ifaddrs* all = nullptr;
+  if (getifaddrs(&all) != 0) return {"127.0.0.1"};
+  const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owned(all, &freeifaddrs);
+  std::vector<std::pair<int, std::string>> ranked;
+  for (const ifaddrs* one = all; one != nullptr; one = one->ifa_next) {
+    if (one->ifa_addr == nullptr || (one->ifa_flags & IFF_UP) == 0) continue;
+    if ((one->ifa_flags & IFF_LOOPBACK) != 0) continue;
+    char text[INET6_ADDRSTRLEN] = {};
+    int rank = 0;
+    if (one->ifa_addr->sa_family == AF_INET) {
+      const auto* address = reinterpret_cast<const sockaddr_in*>(one->ifa_addr);
+      inet_ntop(AF_INET, &address->sin_addr, text, sizeof(text));
+    } else if (one->ifa_addr->sa_family == AF_INET6) {
+      const auto* address = reinterpret_cast<const sockaddr_in6*>(one->ifa_addr);
+      if (IN6_IS_ADDR_LINKLOCAL(&address->sin6_addr)) continue;
+      inet_ntop(AF_INET6, &address->sin6_addr, text, sizeof(text));
+      rank = 1;
+    } else {
+      continue;
+    }
+    const std::string name = one->ifa_name;
+    for (const char* const bridge : {"docker", "br-", "virbr", "veth", "cni", "lxc"}) {
+      if (name.rfind(bridge, 0) == 0) rank += 2;
+    }
+    ranked.emplace_back(rank, text);
+  }
+  std::stable_sort(ranked.begin(), ranked.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<std::string> addresses;
+  for (auto& [rank, text] : ranked) addresses.push_back(std::move(text));
+  if (addresses.empty()) addresses.emplace_back("127.0.0.1");
+  return addresses;
+}
+
+void BindStores(nb::module_& module) {
+  nb::class_<PyServer>(module, "StoreServer", "A store, on a thread of its own.")
+      .def(
+          "__init__",
+          [](PyServer* self, std::string bind, int port, std::string token) {
+            BeginUse();
+            StoreServerOptions options;
+            options.bind = std::move(bind);
+            options.port = port;
+            options.token = std::move(token);
+            absl::StatusOr<std::unique_ptr<StoreServer>> server;
+            {
+              nb::gil_scoped_release release;
+              server = StoreServer::Listen(options);
+            }
+            new (self) PyServer(std::make_shared<ServerState>(ValueOrRaise(std::move(server))));
+          },
+          nb::arg("bind") = "127.0.0.1", nb::arg("port") = 0, nb::arg("token") = "")
+      .def_prop_ro("address",
+                   [](const PyServer& self) {
+                     self->made_here.Require("store");
+                     if (self->server == nullptr) {
+                       Raise(absl::FailedPreconditionError("the store is closed"));
+                     }
+                     return self->server->address();
+                   })
+      .def_prop_ro("port",
+                   [](const PyServer& self) {
+                     self->made_here.Require("store");
+                     if (self->server == nullptr) {
+                       Raise(absl::FailedPreconditionError("the store is closed"));
+                     }
+                     return self->server->port();
+                   })
+      .def("close", [](const PyServer& self) {
+        self->made_here.Require("store");
+        const std::unique_ptr<StoreServer> server = std::move(self->server);
+        nb::gil_scoped_release release;
+        const_cast<std::unique_ptr<StoreServer>&>(server).reset();
+      });
+  module.def("host_addresses", &HostAddresses,
+             "Addresses of this host that others may reach, the likeliest first.");
+}
+
+void BindLocal(nb::module_& module) {
+  nb::class_<PyFabric>(module, "LocalFabric", "One rank of a job that is a single process.")
+      .def(
+          "session",
+          [](const PyFabric& self, nb::dict options) {
+            self->made_here.Require("fabric");
+            const SessionOptions made = SessionOptionsOf(options);
+            if (self->fabric == nullptr) {
+              Raise(absl::FailedPreconditionError("the rank has a session already"));
+            }
+            auto fabric = std::make_shared<std::unique_ptr<Fabric>>(std::move(self->fabric));
+            Desk desk;
+            return Own(ValueOrRaise(
+                desk.Call([fabric, made] { return Session::Create(std::move(*fabric), made); })));
+          },
+          nb::arg("options") = nb::dict(),
+          "The rank's session, which belongs to the calling thread. Waits for the other ranks.");
+  module.def(
+      "local_fabrics",
+      [](int ranks) {
+        BeginUse();
+        nb::list all;
+        for (std::unique_ptr<Fabric>& fabric : ValueOrRaise(MakeLocalFabric(ranks))) {
+          all.append(nb::cast(
+              std::make_unique<PyFabric>(std::make_shared<FabricState>(std::move(fabric)))));
+        }
+        return all;
+      },
+      nb::arg("ranks"), "A fabric for each rank of this process. Each is for a thread of its own.");
+}
+
+}  // namespace
+
+void BindWorlds(nb::module_& module) {
+  BindWorld(module);
+  BindStores(module);
+  BindLocal(module);
+}
+
+}  // namespace sluice::python

@@ -1,0 +1,132 @@
+"""Starts functions of the tests as ranks: each in a process of its own, which meet at a store.
+
+    results = run_ranks(2, rank_adds, 3)     # [rank_adds(session, 3) of rank 0, of rank 1]
+
+A rank function is at the top level of a test file. It gets a session, unless it is started with
+session=False. What it returns has to fit into JSON.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+_LIMIT_SECONDS = 90.0
+
+
+@dataclass
+class RankEnd:
+    """How a rank has ended."""
+
+    result: Any  # None, where it has not returned
+    returncode: int
+    output: str
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+def start_rank(function: Callable[..., Any], args: tuple[Any, ...], environment: dict[str, str],
+               out: Path, *, session: bool, options: dict[str, Any]) -> subprocess.Popen[bytes]:
+    module = Path(function.__code__.co_filename)
+    task = {"path": str(module.parent), "module": module.stem, "function": function.__name__,
+            "args": args, "session": session, "options": options, "out": str(out)}
+    env = {**os.environ, **environment}
+    env["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])
+    with open(f"{out}.log", "wb") as log:
+        return subprocess.Popen([sys.executable, __file__, json.dumps(task)], env=env, stdout=log,
+                                stderr=subprocess.STDOUT)
+
+
+def ranks_end(size: int, function: Callable[..., Any], *args: Any, session: bool = True,
+              environment: dict[str, str] | None = None, limit: float = _LIMIT_SECONDS,
+              **options: Any) -> list[RankEnd]:
+    """How each of `size` ranks ends. Fails where one is still there after `limit` seconds."""
+    shared = {"SLUICE_WORLD": f"tcp://127.0.0.1:{free_port()}", "WORLD_SIZE": str(size),
+              "SLUICE_WORLD_TIMEOUT": "60s", **(environment or {})}
+    with tempfile.TemporaryDirectory() as folder:
+        outs = [Path(folder) / str(rank) for rank in range(size)]
+        processes = [
+            start_rank(function, args, {**shared, "RANK": str(rank)}, outs[rank],
+                       session=session, options=options) for rank in range(size)]
+        end = time.monotonic() + limit
+        late = []
+        for rank, process in enumerate(processes):
+            try:
+                process.wait(max(0.1, end - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                late.append(rank)
+        for rank in late:
+            processes[rank].send_signal(signal.SIGABRT)  # faulthandler says where it is
+        for process in processes:
+            try:
+                process.wait(5)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        ends = [
+            RankEnd(json.loads(out.read_text()) if out.exists() else None, process.returncode,
+                    Path(f"{out}.log").read_text(errors="replace"))
+            for out, process in zip(outs, processes)]
+    if late:
+        raise AssertionError(f"ranks {late} hang:\n" + _all_output(ends))
+    return ends
+
+
+def run_ranks(size: int, function: Callable[..., Any], *args: Any, **how: Any) -> list[Any]:
+    """What `function` returns on each rank. Fails if one of them does not end well."""
+    ends = ranks_end(size, function, *args, **how)
+    if any(end.returncode for end in ends):
+        raise AssertionError(_all_output(ends))
+    return [end.result for end in ends]
+
+
+def _all_output(ends: list[RankEnd]) -> str:
+    return "\n".join(f"--- rank {rank}: exit {end.returncode}\n{end.output}"
+                     for rank, end in enumerate(ends))
+
+
+def error_of(call: Callable[..., Any], *args: Any, **named: Any) -> dict[str, Any]:
+    """What `call` raises, as JSON: for ranks to return."""
+    try:
+        call(*args, **named)
+    except Exception as error:  # noqa: BLE001 - the tests look at its type
+        return {"types": [kind.__name__ for kind in type(error).__mro__], "text": str(error),
+                "ranks": list(getattr(error, "ranks", ())),
+                "tensor": getattr(error, "tensor", None)}
+    return {"types": [], "text": "nothing was raised", "ranks": [], "tensor": None}
+
+
+def _main() -> None:
+    import faulthandler
+
+    faulthandler.enable()
+    task = json.loads(sys.argv[1])
+    sys.path.insert(0, task["path"])
+    function = getattr(importlib.import_module(task["module"]), task["function"])
+    if task["session"]:
+        import sluice
+
+        with sluice.Session.from_env(**task["options"]) as session:
+            result = function(session, *task["args"])
+    else:
+        result = function(*task["args"])
+    Path(task["out"]).write_text(json.dumps(result))
+
+
+if __name__ == "__main__":
+    _main()

@@ -1,0 +1,93 @@
+"""What long work shows in a terminal, and that it shows nothing elsewhere."""
+
+from __future__ import annotations
+
+import io
+import sys
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+import sluice
+from sluice import _progress
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def take_terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    """In place of stderr; lines come at once. In the test itself, as pytest sets stderr before."""
+    made = Terminal()
+    monkeypatch.setattr(sys, "stderr", made)
+    monkeypatch.setattr(_progress, "_LINE_SECONDS", 0.0)
+    monkeypatch.setattr(_progress, "_TICK_SECONDS", 0.01)
+    return made
+
+
+def without_tqdm(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "tqdm", None)
+
+
+def test_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = take_terminal(monkeypatch)
+    without_tqdm(monkeypatch)
+    with _progress.Display("work", 4_000_000) as display:
+        display.show(1_500_000)
+    assert terminal.getvalue() == "work: 1.5 MB of 4.0 MB, 0 s\n"
+
+
+def test_work_that_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = take_terminal(monkeypatch)
+    without_tqdm(monkeypatch)
+    with _progress.Display("load", 2_000_000_000, ticking=True):
+        end = time.monotonic() + 20
+        while not terminal.getvalue() and time.monotonic() < end:
+            time.sleep(0.01)
+    assert terminal.getvalue().startswith("load: 2.0 GB, 0 s\n")
+
+
+def test_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = take_terminal(monkeypatch)
+    pytest.importorskip("tqdm")
+    with _progress.Display("work", 4_000_000) as display:
+        display.show(4_000_000)
+    # It does not draw every step.
+    assert "work:" in terminal.getvalue() and "4.00M" in terminal.getvalue()
+
+
+@pytest.mark.parametrize("how", [{"enabled": False}, {"enabled": False, "ticking": True}])
+def test_nothing_if_not_wanted(monkeypatch: pytest.MonkeyPatch, how: dict[str, Any]) -> None:
+    terminal = take_terminal(monkeypatch)
+    with _progress.Display("work", 4_000_000, **how) as display:
+        display.show(1)
+    assert terminal.getvalue() == ""
+
+
+def test_nothing_without_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", plain)
+    monkeypatch.setattr(_progress, "_LINE_SECONDS", 0.0)
+    with _progress.Display("work", 4_000_000) as display:
+        display.show(1)
+    assert plain.getvalue() == ""
+
+
+def test_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = take_terminal(monkeypatch)
+    without_tqdm(monkeypatch)
+    with sluice.Session.from_exchange(0, 1, lambda payload: [payload]) as session:
+        source, target = {"w": np.ones(1000, np.float32)}, {"w": np.zeros(1000, np.float32)}
+        sluice.sync(source, target, session=session)
+        assert target["w"].all()
+        assert "sluice: run" in terminal.getvalue()
+        before = terminal.getvalue()
+        sluice.sync(source, target, session=session)
+        assert terminal.getvalue() == before, "only a first call shows its progress"
+
+
+@pytest.mark.parametrize("count,text", [(999, "999 B"), (12_345, "12.3 KB"), (5e13, "50.0 TB")])
+def test_human_bytes(count: float, text: str) -> None:
+    assert _progress.human_bytes(count) == text

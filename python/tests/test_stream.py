@@ -1,0 +1,198 @@
+"""Streams as iterators: what batches hold, how long, and how they are resumed."""
+
+from __future__ import annotations
+
+import gc
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import sluice
+from ranks import error_of, run_ranks
+
+ITEMS, WIDTH = 40, 8
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Item i of two files is WIDTH bytes of value i."""
+    data = np.repeat(np.arange(ITEMS, dtype=np.uint8), WIDTH).reshape(ITEMS, WIDTH)
+    np.save(tmp_path / "a.npy", data[: ITEMS // 2])
+    np.save(tmp_path / "b.npy", data[ITEMS // 2:])
+    return tmp_path
+
+
+@pytest.fixture
+def session() -> Any:
+    with sluice.Session.from_exchange(0, 1, lambda payload: [payload]) as one:
+        yield one
+
+
+def npy(folder: Path | str, **options: Any) -> dict[str, Any]:
+    return {"uri": f"buffered:{folder}", "format": "npy", **options}
+
+
+def test_batches(session: sluice.Session, folder: Path) -> None:
+    seen = []
+    with session.stream(**npy(folder, batch_items=3)) as stream:
+        assert stream.items == ITEMS
+        for batch in stream:
+            assert batch.tensor.shape == (len(batch), WIDTH) and batch.tensor.dtype == np.uint8
+            assert batch.tensor[:, 0].tolist() == batch.items == batch.tensor[:, -1].tolist()
+            assert set(batch.epochs) == {0}
+            assert [tensor.tolist() for tensor in batch.tensors] == batch.tensor.tolist()
+            seen += batch.items
+        assert next(stream, None) is None
+        assert stream.stats["items"] == ITEMS
+    assert seen == list(range(ITEMS))
+
+
+def test_transform(session: sluice.Session, folder: Path) -> None:
+    with session.stream(**npy(folder, transform=sluice.scale(0.5, 1.0))) as stream:
+        for i, batch in enumerate(stream):
+            assert batch.tensor.dtype == np.float32
+            assert batch.tensor.tolist() == [[i * 0.5 + 1] * WIDTH]
+    transform = sluice.Transform(src="u8", dst="bf16")
+    with session.stream(**npy(folder, transform=transform)) as stream:
+        assert str(next(stream).tensor.dtype) == "bfloat16"
+
+
+def test_memory_is_given_back(session: sluice.Session, folder: Path) -> None:
+    with session.stream(**npy(folder)) as stream:
+        first = next(stream)
+        next(stream)
+        with pytest.raises(sluice.InvalidSpec, match="keep"):
+            first.tensor.sum()
+        assert "given back" in repr(first)
+
+
+def test_keep(session: sluice.Session, folder: Path) -> None:
+    with session.stream(**npy(folder, buffers=3)) as stream:
+        kept = next(stream).keep()
+        for _ in range(5):
+            next(stream)
+        assert kept.tensor.tolist() == [[0] * WIDTH]
+        kept.release()
+        kept.release()
+        assert len(list(stream)) == ITEMS - 6
+
+
+def test_a_tensor_that_is_held_stays_right(session: sluice.Session, folder: Path) -> None:
+    with session.stream(**npy(folder, buffers=2)) as stream:
+        held = next(stream).tensor
+        second = next(stream)
+        part = second.tensor[:, :2]
+        with pytest.raises(sluice.Error, match="leased"):
+            next(stream)
+        assert held.tolist() == [[0] * WIDTH] and part.tolist() == [[1, 1]]
+        del held
+        gc.collect()
+        assert next(stream).tensor.tolist() == [[2] * WIDTH]
+    assert part.tolist() == [[1, 1]], "a tensor may outlive its stream"
+
+
+def test_dlpack(session: sluice.Session, folder: Path) -> None:
+    with session.stream(**npy(folder)) as stream:
+        array = np.from_dlpack(next(stream))
+        assert array.tolist() == [[0] * WIDTH]
+        del array
+        assert next(stream).tensor.tolist() == [[1] * WIDTH]
+
+
+def test_generator(session: sluice.Session) -> None:
+    def make(item: int, into: memoryview) -> None:
+        into[:] = bytes([item] * len(into))
+
+    with session.stream(generator=make, generator_items=5, item_bytes=4) as stream:
+        assert [batch.tensor.tolist() for batch in stream] == [[[i] * 4] for i in range(5)]
+
+    def fail(item: int, into: memoryview) -> None:
+        raise ZeroDivisionError(f"item {item}")
+
+    with session.stream(generator=fail, generator_items=5, item_bytes=4) as stream:
+        with pytest.raises(sluice.Error, match="ZeroDivisionError"):
+            next(stream)
+
+    with session.stream(generator=lambda item, into: item + 1, generator_items=3, item_bytes=4,
+                        sized=True) as stream:
+        assert [batch.tensors[0].shape for batch in stream] == [(1,), (2,), (3,)]
+
+
+def test_resume(session: sluice.Session, folder: Path) -> None:
+    options = npy(folder, batch_items=4, shuffle=True, seed=3, epochs=2)
+    with session.stream(**options) as stream:
+        wanted = [batch.items for batch in stream]
+    with session.stream(**options) as stream:
+        for _ in range(3):
+            batch = next(stream)
+        in_hand = stream.state_dict()
+        batch.release()
+        state = stream.state_dict()
+        next(stream)
+        stream.load_state_dict(state)
+        assert [batch.items for batch in stream] == wanted[3:]
+    with session.stream(**options, state=in_hand) as stream:
+        assert [batch.items for batch in stream] == wanted[2:]
+
+
+def rank_resumes(session: sluice.Session, folder: str, states: Any) -> Any:
+    state = None if states is None else sluice.merge_states(states)
+    items = []
+    with session.stream(**npy(folder, shuffle=True, seed=5), state=state) as stream:
+        for batch in stream:
+            items += batch.items
+            batch.release()
+            if states is None and len(items) == 6 + session.rank:
+                break
+        return [items, stream.state_dict()]
+
+
+def test_resume_with_other_ranks(folder: Path) -> None:
+    first = run_ranks(2, rank_resumes, str(folder), None)
+    second = run_ranks(3, rank_resumes, str(folder), [state for _, state in first])
+    seen = [item for items, _ in (*first, *second) for item in items]
+    assert len(seen) == ITEMS and sorted(seen) == list(range(ITEMS))
+
+
+def rank_opens_badly(session: sluice.Session, folder: str, what: str) -> Any:
+    wrong = session.rank == 1
+    options: dict[str, Any] = npy(folder)
+    if wrong and what == "option":
+        options["colour"] = "red"
+    if wrong and what == "type":
+        options["batch_items"] = "many"
+    if wrong and what == "state":
+        options["state"] = {"cursor": 3}
+    if wrong and what == "source":
+        options["uri"] = ""
+    if wrong and what == "disagree":
+        options["seed"] = 1
+    if wrong and what == "call":
+        error = error_of(session.allocate, 8)
+    else:
+        error = error_of(session.stream, **options)
+    with session.stream(**npy(folder)) as stream:
+        return [error, sum(len(batch) for batch in stream)]
+
+
+@pytest.mark.parametrize("what", ["option", "type", "state", "source", "disagree", "call"])
+def test_wrong_on_one_rank(folder: Path, what: str) -> None:
+    for error, items in run_ranks(2, rank_opens_badly, str(folder), what):
+        assert {"InvalidSpec", "Disagreement"} & set(error["types"]), error
+        assert items == ITEMS // 2
+
+
+def test_bad_states(session: sluice.Session, folder: Path) -> None:
+    with pytest.raises(sluice.InvalidSpec, match="state_dict"):
+        sluice.merge_states([{}])
+    with pytest.raises(sluice.InvalidSpec):
+        sluice.merge_states([{"sluice_stream": 1, "cursor": "AAAA"}])
+    with pytest.raises(sluice.InvalidSpec, match="format 2"):
+        sluice.merge_states([{"sluice_stream": 2, "cursor": ""}])
+    with pytest.raises(sluice.InvalidSpec, match="crop"):
+        session.stream(**npy(folder), transform=sluice.Transform(crop=(1, 2)))
+    with pytest.raises(sluice.InvalidSpec, match="dtype 'q8'"):
+        session.stream(**npy(folder), transform=sluice.scale(1.0, dst="q8"))
+    with pytest.raises(sluice.Error, match="nowhere"):
+        session.stream(**npy(folder / "nowhere"))

@@ -1,0 +1,423 @@
+"""Transfers and runs: what moves where, events, waiting, and what is refused on all ranks."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+import sluice
+from ranks import error_of, run_ranks
+
+ROWS, COLUMNS = 10, 6
+
+
+def whole(dtype: Any = np.float32, step: int = 0) -> Any:
+    return (np.arange(ROWS * COLUMNS).reshape(ROWS, COLUMNS) % 100 + step).astype(dtype)
+
+
+def rows_of(rank: int, size: int) -> slice:
+    """As torch.chunk cuts ROWS."""
+    chunk = -(-ROWS // size)
+    return slice(min(rank * chunk, ROWS), min((rank + 1) * chunk, ROWS))
+
+
+def by_rows(session: sluice.Session, array: Any, dtype: str = "f32", **more: Any) -> sluice.Tensor:
+    layout = sluice.Layout(mesh=list(range(session.size)), placements=[sluice.Shard(0)])
+    return sluice.Tensor("w", shape=(ROWS, COLUMNS), dtype=dtype, layout=layout, view=array, **more)
+
+
+def by_columns(session: sluice.Session, array: Any, dtype: str = "f32",
+               **more: Any) -> sluice.Tensor:
+    layout = sluice.Layout(mesh=list(range(session.size)), placements="S(1)")
+    return sluice.Tensor("w", shape=(ROWS, COLUMNS), dtype=dtype, layout=layout, view=array, **more)
+
+
+def columns_of(rank: int, size: int) -> slice:
+    chunk = -(-COLUMNS // size)
+    return slice(min(rank * chunk, COLUMNS), min((rank + 1) * chunk, COLUMNS))
+
+
+def rank_redistributes(session: sluice.Session, src: str, dst: str) -> Any:
+    kinds = {"f32": np.float32, "bf16": ml_dtypes.bfloat16, "f8e4m3": ml_dtypes.float8_e4m3fn}
+    rank, size = session.rank, session.size
+    source = np.ascontiguousarray(whole(kinds[src])[rows_of(rank, size)])
+    target = np.zeros((ROWS, columns_of(rank, size).stop - columns_of(rank, size).start),
+                      kinds[dst])
+    transfer = session.transfer([by_rows(session, source, src)], [by_columns(session, target, dst)])
+    for step in range(3):
+        source[:] = whole(kinds[src], step)[rows_of(rank, size)]
+        transfer.start(version=step + 1).wait(timeout=60)
+        wanted = whole(kinds[src], step)[:, columns_of(rank, size)].astype(kinds[dst])
+        assert np.array_equal(target.astype(np.float64), wanted.astype(np.float64))
+    assert transfer.version == 3
+    assert transfer.names == ["w"]
+    sums = transfer.checksums("src"), transfer.checksums("dst")
+    progress = transfer.start(version="4")
+    progress.wait()
+    assert progress.done and progress.progress.bytes == progress.progress.bytes_total
+    transfer.drop()
+    return [sums[0] == sums[1], list(sums[0])]
+
+
+@pytest.mark.parametrize("src,dst,equal", [("f32", "f32", True), ("f32", "bf16", False),
+                                           ("bf16", "f8e4m3", False)])
+def test_redistribute(src: str, dst: str, equal: bool) -> None:
+    assert run_ranks(4, rank_redistributes, src, dst) == [[equal, ["w"]]] * 4
+
+
+def rank_corrupts(session: sluice.Session) -> Any:
+    rank, size = session.rank, session.size
+    source = np.ascontiguousarray(whole()[rows_of(rank, size)])
+    target = np.zeros((ROWS, COLUMNS), np.float32)
+    everywhere = sluice.Layout(mesh=list(range(size)), placements="R")
+    transfer = session.transfer(
+        [by_rows(session, source)],
+        [sluice.Tensor("w", shape=(ROWS, COLUMNS), dtype="f32", layout=everywhere, view=target)])
+    transfer.run()
+    same = transfer.checksums("src") == transfer.checksums("dst")
+    if rank == 1:
+        target[3, 3] += 1
+    return [same, error_of(transfer.checksums, "dst"), error_of(transfer.checksums, "neither")]
+
+
+def test_checksums_find_a_wrong_replica() -> None:
+    for same, differs, side in run_ranks(2, rank_corrupts):
+        assert same
+        assert "DataLoss" in differs["types"] and differs["ranks"] == [0, 1]
+        assert differs["tensor"] == "w"
+        assert "InvalidSpec" in side["types"]
+
+
+def rank_sends_a_state_dict(session: sluice.Session) -> Any:
+    # A trainer of one rank and two servers, with nested and renamed tensors.
+    shapes = {"layer.w": (4, 3), "layer.b": (3,), "scale": ()}
+    if session.rank == 0:
+        state = {"layer": {"w": np.arange(12, dtype=np.float32).reshape(4, 3),
+                           "b": np.ones(3, np.float32)},
+                 "scale": np.array(2.5, np.float32)}
+        transfer = session.transfer(state, None)
+        transfer.run(1)
+        return None
+    held = {f"engine.{name}": np.zeros(shape, np.float32) for name, shape in shapes.items()}
+    transfer = session.transfer(None, held, rename=lambda name: name.removeprefix("engine."))
+    transfer.run(1)
+    return [held["engine.layer.w"].tolist(), held["engine.layer.b"].tolist(),
+            float(held["engine.scale"])]
+
+
+def test_state_dict_and_rename() -> None:
+    _, *servers = run_ranks(3, rank_sends_a_state_dict)
+    for w, b, scale in servers:
+        assert w == np.arange(12).reshape(4, 3).tolist() and b == [1, 1, 1] and scale == 2.5
+
+
+def rank_waits(session: sluice.Session) -> Any:
+    transfer = one_way(session)
+    if session.rank == 0:
+        time.sleep(1)
+        transfer.run()
+        return None
+    run = transfer.start()
+    early = error_of(run.wait, timeout=0.2)
+    assert not run.done
+    run.wait(timeout=60)
+    assert run.done
+    run.wait()
+    return [early, transfer_target(transfer)]
+
+
+def one_way(session: sluice.Session, **how: Any) -> sluice.Transfer:
+    """From rank 0 to all others."""
+    if session.rank == 0:
+        return session.transfer({"w": whole()}, None, **how)
+    target = np.zeros((ROWS, COLUMNS), np.float32)
+    transfer = session.transfer(None, {"w": target}, **how)
+    transfer.test_target = target  # type: ignore[attr-defined]
+    return transfer
+
+
+def transfer_target(transfer: sluice.Transfer) -> Any:
+    return transfer.test_target.tolist()  # type: ignore[attr-defined]
+
+
+def test_wait_with_timeout() -> None:
+    _, (early, target) = run_ranks(2, rank_waits)
+    assert "Timeout" in early["types"] and "TimeoutError" in early["types"]
+    assert target == whole().tolist()
+
+
+def rank_awaits(session: sluice.Session) -> Any:
+    async def moves() -> int:
+        ticks = 0
+        over = False
+
+        async def ticker() -> None:
+            nonlocal ticks
+            while not over:
+                ticks += 1
+                await asyncio.sleep(0.01)
+
+        other = asyncio.create_task(ticker())
+        transfer = one_way(session)
+        if session.rank == 0:
+            await asyncio.sleep(0.5)
+        await transfer.start()
+        over = True
+        await other
+        assert session.rank == 0 or transfer_target(transfer) == whole().tolist()
+        return ticks
+
+    return asyncio.run(moves())
+
+
+def test_await_lets_others_run() -> None:
+    assert all(ticks > 5 for ticks in run_ranks(2, rank_awaits))
+
+
+def rank_supplies(session: sluice.Session) -> Any:
+    names = [f"layer{i}" for i in range(4)]
+    layout = sluice.Layout(mesh=[0], placements="R")
+    if session.rank == 0:
+        state = [sluice.Tensor(name, shape=(8,), dtype="f32", layout=layout,
+                               view=np.full(8, i, np.float32)) for i, name in enumerate(names)]
+        transfer = session.transfer(state, None)
+        transfer.run()
+        transfer.run()
+        return None
+    there = sluice.Layout(mesh=[1], placements="R")
+    late = [sluice.Tensor(name, shape=(8,), dtype="f32", layout=there, view=None)
+            for name in names]
+    transfer = session.transfer(None, late, window_of=lambda name: int(name[-1]) // 2, late=True)
+    seen = []
+    for _ in range(2):
+        held: dict[str, Any] = {}
+        run = transfer.start()
+        wrong = None
+        for event in run.events():
+            if isinstance(event, sluice.NeedsMemory):
+                if wrong is None:
+                    wrong = error_of(run.supply, event.tensor, np.zeros(9, np.float32))
+                held[event.tensor] = np.zeros(8, np.float32)
+                run.supply(event.tensor, held[event.tensor])
+                seen.append(["needs", event.tensor])
+            else:
+                assert held[event.tensor].tolist() == [float(event.tensor[-1])] * 8
+                seen.append(["done", event.tensor])
+        run.wait()
+    return [seen, wrong, error_of(run.supply, "nobody", np.zeros(8, np.float32))]
+
+
+def test_windows() -> None:
+    _, (seen, wrong, nobody) = run_ranks(2, rank_supplies)
+    for first in (0, len(seen) // 2):
+        events = seen[first:first + len(seen) // 2]
+        assert sorted(events) == sorted([kind, f"layer{i}"] for i in range(4)
+                                        for kind in ("needs", "done"))
+        # The second window asks once the first is done.
+        assert {name for _, name in events[:4]} == {"layer0", "layer1"}
+    assert "InvalidSpec" in wrong["types"] and "layer" in wrong["text"]
+    assert "InvalidSpec" in nobody["types"] and nobody["tensor"] == "nobody"
+
+
+def test_late_has_to_be_said() -> None:
+    with sluice.Session.from_exchange(0, 1, lambda payload: [payload]) as session:
+        layout = sluice.Layout(mesh=[0], placements="R")
+        late = sluice.Tensor("w", shape=(8,), dtype="f32", layout=layout, view=None)
+        with pytest.raises(sluice.InvalidSpec, match="'w'.*late=True"):
+            session.transfer({"w": np.zeros(8, np.float32)}, [late])
+
+
+def rank_cancels(session: sluice.Session) -> Any:
+    layout = [sluice.Layout(mesh=[rank], placements="R") for rank in range(2)]
+    if session.rank == 0:
+        source = sluice.Tensor("w", shape=(8,), dtype="f32", layout=layout[0],
+                               view=np.ones(8, np.float32))
+        transfer = session.transfer([source], None)
+    else:
+        target = sluice.Tensor("w", shape=(8,), dtype="f32", layout=layout[1], view=None)
+        transfer = session.transfer(None, [target], late=True)
+    run = transfer.start()
+    run.cancel()
+    return [error_of(run.wait), error_of(run.cancel)]
+
+
+def test_cancel() -> None:
+    results = run_ranks(2, rank_cancels)
+    assert "Cancelled" in results[1][0]["types"]
+    assert all("cancelled" in again["text"] for _, again in results)
+
+
+# What is wrong on one rank is an error on all of them, and the session goes on.
+
+
+def rank_is_wrong(session: sluice.Session, what: str) -> Any:
+    wrong = session.rank == 1
+    right = {"w": whole()}
+    into: dict[str, Any] = {"w": np.zeros((ROWS, COLUMNS), np.float32)}
+    src: Any = right if session.rank == 0 else None
+    dst: Any = None if session.rank == 0 else into
+    named: dict[str, Any] = {}
+    if wrong and what == "shape":
+        dst = {"w": np.zeros((ROWS, COLUMNS + 1), np.float32)}
+    if wrong and what == "dtype":
+        dst = {"w": np.zeros((ROWS, COLUMNS), np.int32)}
+    if wrong and what == "strange dtype":
+        dst = {"w": np.zeros((ROWS, COLUMNS), "datetime64[s]")}
+    if wrong and what == "read only":
+        into["w"].flags.writeable = False
+    if wrong and what == "no tensor":
+        dst = {"w": "a text"}
+    if wrong and what == "local shape":
+        dst = [by_rows(session, np.zeros((ROWS, COLUMNS), np.float32))]
+    if wrong and what == "placement":
+        named["window_of"] = {"w": -1}
+    if wrong and what == "rename":
+        def rename(name: str) -> str:
+            raise KeyError(name)
+        named["rename"] = rename
+    if wrong and what == "unknown source":
+        dst = {"v": np.zeros((ROWS, COLUMNS), np.float32)}
+    if wrong and what == "twice":
+        memory = np.zeros((ROWS + 1, COLUMNS), np.float32)
+        dst = {"w": memory[:-1], "w2": memory[1:]}
+        named["rename"] = {"w2": "w"}
+    error = error_of(session.transfer, src, dst, **named)
+    if wrong:
+        dst, named = {"w": np.zeros((ROWS, COLUMNS), np.float32)}, {}
+    session.transfer(src, dst).run()
+    return [error, dst is None or dst["w"].tolist() == whole().tolist()]
+
+
+@pytest.mark.parametrize("what", ["shape", "dtype", "strange dtype", "read only", "no tensor",
+                                  "local shape", "placement", "rename", "unknown source", "twice"])
+def test_wrong_on_one_rank(what: str) -> None:
+    for error, good in run_ranks(3, rank_is_wrong, what):
+        assert good
+        assert "Error" in error["types"], error
+        assert {"InvalidSpec", "Unsupported", "Disagreement"} & set(error["types"]), error
+        name = {"unknown source": "v", "twice": "w2"}.get(what, "w")
+        assert f"'{name}'" in error["text"] or f'"{name}"' in error["text"], error
+        if what not in ("unknown source",):
+            assert "1" in error["text"], error
+
+
+def rank_moves_memory(session: sluice.Session, when: int) -> Any:
+    array = np.arange(64, dtype=np.float32)
+    transfer = session.transfer({"w": array} if session.rank == 0 else None,
+                                None if session.rank == 0 else {"w": np.zeros(64, np.float32)})
+    for _ in range(when):
+        transfer.run()
+    if session.rank == 0:
+        array.resize(1 << 20, refcheck=False)
+    error = error_of(transfer.run)
+    return error
+
+
+@pytest.mark.parametrize("when", [0, 2])
+def test_bound_memory_that_moved(when: int) -> None:
+    errors = run_ranks(2, rank_moves_memory, when)
+    for error in errors:
+        assert "InvalidSpec" in error["types"], error
+        assert error["tensor"] == "w" and error["ranks"] == [0], error
+    assert "(64,)" in errors[0]["text"]
+
+
+def rank_rebinds(session: sluice.Session) -> Any:
+    first, second = np.zeros((ROWS, COLUMNS), np.float32), np.zeros((ROWS, COLUMNS), np.float32)
+    if session.rank == 0:
+        transfer = session.transfer({"w": whole()}, None)
+        transfer.run()
+        transfer.rebind({"w": whole(step=5)})
+        transfer.run()
+        return None
+    transfer = session.transfer(None, {"w": first})
+    transfer.run()
+    errors = [error_of(transfer.rebind, None, {"v": first}),
+              error_of(transfer.rebind, None, {"w": first[:3]}),
+              error_of(transfer.rebind, None, {"w": first.astype(np.float64)})]
+    transfer.rebind(None, {"w": second})
+    transfer.run()
+    return [errors, first.tolist() == whole().tolist(), second.tolist() == whole(step=5).tolist()]
+
+
+def test_rebind() -> None:
+    _, (errors, first, second) = run_ranks(2, rank_rebinds)
+    assert first and second
+    assert [error["types"][0] for error in errors] == ["InvalidSpec"] * 3
+    assert [error["tensor"] for error in errors] == ["v", "w", "w"]
+
+
+def rank_drops_references(session: sluice.Session) -> Any:
+    if session.rank == 0:
+        transfer = session.transfer({"w": whole()}, None)
+        transfer.start()
+        del transfer
+        session.poll()
+        time.sleep(0.2)
+        return None
+    target = np.zeros((ROWS, COLUMNS), np.float32)
+    transfer = session.transfer(None, {"w": target})
+    transfer.run()
+    return target.tolist() == whole().tolist()
+
+
+def test_a_run_keeps_its_memory() -> None:
+    assert run_ranks(2, rank_drops_references)[1] is True
+
+
+def rank_has_boxes(session: sluice.Session) -> Any:
+    # Rank 1 holds two columns and a corner, in one array with gaps.
+    if session.rank == 0:
+        session.transfer({"w": whole()}, None).run()
+        return None
+    memory = np.zeros((ROWS, 8), np.float32)
+    boxes = sluice.Boxes([
+        sluice.Box(offset=(0, 1), shape=(ROWS, 2), view=memory[:, :2]),
+        sluice.Box(offset=(7, 4), shape=(3, 2), view=memory[7:, 3:5])])
+    target = sluice.Tensor("w", shape=(ROWS, COLUMNS), dtype="f32", layout=boxes)
+    transfer = session.transfer(None, [target])
+    transfer.run()
+    wanted = np.zeros((ROWS, 8), np.float32)
+    wanted[:, :2] = whole()[:, 1:3]
+    wanted[7:, 3:5] = whole()[7:, 4:6]
+    return memory.tolist() == wanted.tolist()
+
+
+def test_boxes() -> None:
+    assert run_ranks(2, rank_has_boxes)[1] is True
+
+
+def rank_runs_context(session: sluice.Session) -> Any:
+    with one_way(session) as transfer:
+        with transfer.start() as run:
+            pass
+        assert run.done
+        result = session.rank == 0 or transfer_target(transfer) == whole().tolist()
+    return [result, error_of(transfer.start)]
+
+
+def test_contexts() -> None:
+    for good, dropped in run_ranks(2, rank_runs_context):
+        assert good and "dropped" in dropped["text"]
+
+
+def test_versions_and_streams() -> None:
+    with sluice.Session.from_exchange(0, 1, lambda payload: [payload]) as session:
+        array = np.zeros(4, np.float32)
+        transfer = session.transfer({"w": whole()}, {"w": whole()})
+        transfer.run("7")
+        with pytest.raises(sluice.InvalidSpec, match="version 7"):
+            transfer.run(7)
+        with pytest.raises(sluice.InvalidSpec, match="has to be a number"):
+            transfer.run("latest")
+        with pytest.raises(sluice.InvalidSpec, match="CUDA stream"):
+            transfer.start(stream="main")
+        with pytest.raises(sluice.Error, match="accelerator"):
+            transfer.start(stream=1)
+        with pytest.raises(sluice.InvalidSpec, match="events=True"):
+            next(transfer.start().events())
+        assert array.sum() == 0

@@ -1,0 +1,387 @@
+"""Loaders as engines have them, captured: the result is what the loader itself has loaded."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch", minversion="2.4")
+
+from sluice._capture import Captured, capture  # noqa: E402
+from sluice._errors import InvalidSpec  # noqa: E402
+from sluice._layouts import Boxes  # noqa: E402
+
+HIDDEN, HEADS, KV_HEADS, HEAD_DIM, INNER, EXPERTS, VOCAB = 24, 6, 2, 4, 12, 3, 29
+PAD_TO = 16
+
+
+class Layer(torch.nn.Module):
+    """One rank's part of a decoder layer, and of the embeddings, as an inference engine has it."""
+
+    def __init__(self, rank: int, ranks: int, dtype: Any, device: str = "cpu") -> None:
+        super().__init__()
+        self.rank, self.ranks = rank, ranks
+        self.q = HEADS // ranks * HEAD_DIM
+        self.kv_heads = max(1, KV_HEADS // ranks)
+        self.kv = self.kv_heads * HEAD_DIM
+        self.inner = INNER // ranks
+        self.vocab = -(-VOCAB // (PAD_TO * ranks)) * PAD_TO
+
+        def param(*shape: int, of: Any = dtype) -> Any:
+            return torch.nn.Parameter(torch.empty(shape, dtype=of, device=device))
+
+        self.embed = param(self.vocab, HIDDEN)
+        self.qkv = param(self.q + 2 * self.kv, HIDDEN)
+        self.qkv_bias = param(self.q + 2 * self.kv)
+        self.o = param(HIDDEN, self.q)
+        self.gate_up = param(2 * self.inner, HIDDEN)
+        self.down_t = param(self.inner, HIDDEN)
+        self.w13 = param(EXPERTS, 2 * self.inner, HIDDEN)
+        self.w2 = param(EXPERTS, HIDDEN, self.inner)
+        self.norm = param(HIDDEN, of=torch.float32)
+        self.conv = param(HIDDEN // ranks, 1, 4)
+        self.scale = param(EXPERTS, of=torch.float32)
+        self.interleaved = param(self.inner, 2, HIDDEN)
+        self.gamma = param(HIDDEN)
+        self.register_buffer("table", torch.zeros(5, dtype=torch.int64, device=device))
+
+
+def checkpoint(dtype: Any) -> dict[str, Any]:
+    shapes = {
+        "embed.weight": (VOCAB, HIDDEN), "q.weight": (HEADS * HEAD_DIM, HIDDEN),
+        "k.weight": (KV_HEADS * HEAD_DIM, HIDDEN), "v.weight": (KV_HEADS * HEAD_DIM, HIDDEN),
+        "q.bias": (HEADS * HEAD_DIM,), "k.bias": (KV_HEADS * HEAD_DIM,),
+        "v.bias": (KV_HEADS * HEAD_DIM,), "o.weight": (HIDDEN, HEADS * HEAD_DIM),
+        "gate.weight": (INNER, HIDDEN), "up.weight": (INNER, HIDDEN),
+        "down.weight": (HIDDEN, INNER), "norm.weight": (HIDDEN,), "conv.weight": (HIDDEN, 1, 4),
+        "pair.weight": (2 * INNER, HIDDEN), "gamma": (HIDDEN,), "rotary.inv_freq": (4,),
+    }
+    for e in range(EXPERTS):
+        shapes.update({f"experts.{e}.w1": (INNER, HIDDEN), f"experts.{e}.w2": (HIDDEN, INNER),
+                       f"experts.{e}.w3": (INNER, HIDDEN), f"experts.{e}.scale": ()})
+    made = {}
+    for i, (name, shape) in enumerate(shapes.items()):
+        count = torch.Size(shape).numel()
+        values = (torch.arange(count) * 7 + i * 31) % 251
+        made[name] = values.to(dtype).reshape(shape)
+    made["table"] = torch.arange(5)
+    return made
+
+
+def load_into(model: Layer, weights: Any) -> None:
+    """What an engine's load_weights does, in its ways."""
+    rank, ranks = model.rank, model.ranks
+    kv_rank = rank // max(1, ranks // KV_HEADS)
+
+    def part(tensor: Any, dim: int, size: int, at: int = rank) -> Any:
+        return tensor.narrow(dim, at * size, size)
+
+    for name, loaded in weights:
+        if "inv_freq" in name:
+            continue
+        kind = name.split(".")
+        if name == "embed.weight":
+            first = rank * model.vocab
+            last = min(VOCAB, first + model.vocab)
+            rows = loaded.narrow(0, min(first, VOCAB), max(0, last - first))
+            model.embed[:rows.shape[0]].data.copy_(rows)
+            model.embed[rows.shape[0]:].data.fill_(0)
+        elif kind[0] in ("q", "k", "v"):
+            param = model.qkv if kind[1] == "weight" else model.qkv_bias
+            at, size, own = {"q": (0, model.q, rank), "k": (model.q, model.kv, kv_rank),
+                             "v": (model.q + model.kv, model.kv, kv_rank)}[kind[0]]
+            target = param.data.narrow(0, at, size)
+            source = part(loaded, 0, size, own)
+            assert target.shape == source.shape
+            target.copy_(source)
+        elif name == "o.weight":
+            model.o.data.copy_(loaded.chunk(ranks, dim=1)[rank])
+        elif kind[0] in ("gate", "up"):
+            half = 0 if kind[0] == "gate" else 1
+            shard = torch.split(loaded, model.inner, dim=0)[rank]
+            model.gate_up.data[half * model.inner:(half + 1) * model.inner] = shard
+        elif name == "down.weight":
+            model.down_t.data.copy_(loaded.t().contiguous()[rank * model.inner:
+                                                            (rank + 1) * model.inner])
+        elif kind[0] == "experts":
+            e = int(kind[1])
+            if kind[2] == "scale":
+                model.scale.data[e] = loaded
+            elif kind[2] == "w2":
+                model.w2.data[e].copy_(part(loaded, 1, model.inner))
+            else:
+                half = model.w13.data[e].chunk(2)[0 if kind[2] == "w1" else 1]
+                half.copy_(part(loaded, 0, model.inner))
+        elif name == "conv.weight":
+            with torch.no_grad():
+                model.conv.copy_(loaded.view(ranks, -1, 1, 4)[rank])
+        elif name == "pair.weight":
+            rows = loaded.unflatten(0, (2, INNER)).permute(1, 0, 2)
+            model.interleaved.data[...] = rows[rank * model.inner:(rank + 1) * model.inner]
+        elif name == "norm.weight":
+            model.norm.data.copy_(loaded.view(-1).to(loaded.dtype))
+        elif name == "gamma":
+            model.gamma.data.copy_(loaded + 1)  # no copy: falls back
+        elif name == "table":
+            model.table.copy_(loaded)
+        else:
+            raise KeyError(name)
+
+
+def poison(model: Layer) -> None:
+    for tensor in (*model.parameters(), *model.buffers()):
+        tensor.data.fill_(113)
+
+
+def apply(captured: Captured, values: dict[str, Any]) -> None:
+    """What a transfer does: boxes of the sources into the views, and then the rest."""
+    for target in captured.targets:
+        source = values[captured.renames.get(target.name, target.name)]
+        if not isinstance(target.layout, Boxes):
+            target.view.copy_(source)
+            continue
+        source = source.reshape(target.shape)
+        for box in target.layout:
+            memory, owner = box.view, box.view.owner
+            assert memory.shape == box.shape
+            at = (memory.ptr - owner.data_ptr()) // owner.element_size() + owner.storage_offset()
+            strides = memory.strides or torch.empty(memory.shape, device="meta").stride()
+            part = source[tuple(slice(o, o + n) for o, n in zip(box.offset, box.shape))]
+            torch.as_strided(owner.detach(), memory.shape, strides, at).copy_(part)
+    captured.finish()
+
+
+def same(one: Layer, other: Layer) -> None:
+    theirs = {**dict(other.named_parameters()), **dict(other.named_buffers())}
+    for name, tensor in {**dict(one.named_parameters()), **dict(one.named_buffers())}.items():
+        assert torch.equal(tensor.data, theirs[name].data), name
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 6])
+@pytest.mark.parametrize("dtypes", [(torch.float32, torch.float32), (torch.bfloat16, torch.float32),
+                                    (torch.float32, torch.bfloat16)])
+def test_a_captured_loader_loads_what_the_loader_loads(ranks: int, dtypes: Any) -> None:
+    own, theirs = dtypes
+    values = checkpoint(theirs)
+    for rank in range(ranks):
+        expected, model = Layer(rank, ranks, own), Layer(rank, ranks, own)
+        poison(expected)
+        load_into(expected, values.items())
+        poison(model)
+        captured = capture(lambda weights: load_into(model, weights), values, model)
+        assert set(captured.fallback) == {"gamma"}
+        assert "add" in captured.fallback["gamma"]
+        assert captured.ignored == ["rotary.inv_freq"]
+        apply(captured, values)
+        same(model, expected)
+
+
+def test_a_capture_on_meta_is_bound_to_memory() -> None:
+    values = checkpoint(torch.float32)
+    on_meta = Layer(1, 2, torch.float32, "meta")
+    captured = capture(lambda weights: load_into(on_meta, weights), values, on_meta)
+    assert all(copy.memory.ptr == 0 for copy in captured.copies)
+    model, expected = Layer(1, 2, torch.float32), Layer(1, 2, torch.float32)
+    poison(model)
+    poison(expected)
+    load_into(expected, values.items())
+    bound = captured.bind(model)
+    del bound.fallback["gamma"]
+    apply(bound, values)
+    model.gamma.data.copy_(expected.gamma.data)
+    model.embed.data[VOCAB - model.vocab:] = 0  # the loader's padding is not in the capture
+    same(model, expected)
+    with pytest.raises(InvalidSpec, match="'embed' was captured with dtype f32"):
+        captured.bind(Layer(1, 2, torch.bfloat16))
+
+
+def one_tensor(load: Any, shape: Any = (4, 6), dtype: Any = torch.float32,
+               param: Any = None) -> Captured:
+    params = {"p": torch.zeros(4, 6) if param is None else param}
+    return capture(lambda weights: [load(params["p"], loaded) for _, loaded in weights],
+                   {"w": (shape, dtype)}, params)
+
+
+@pytest.mark.parametrize("load, reason", [
+    (lambda p, w: p.fill_(w[0, 0].item()), "values"),
+    (lambda p, w: p.copy_(w.to(torch.float64)), "_to_copy"),
+    (lambda p, w: p.copy_(w * 2), "mul"),
+    (lambda p, w: p.copy_(w.mul_(2)), "mul_"),
+    (lambda p, w: p.copy_(torch.cat([w[:2], w[2:]])), "cat"),
+    (lambda p, w: p.add_(w), "add_"),
+    (lambda p, w: p.copy_(w[torch.tensor([0, 1, 2, 3])]), "index"),
+    (lambda p, w: torch.zeros(4, 6).copy_(w), "no parameter"),
+    (lambda p, w: torch.empty_like(w).copy_(w), "empty_like"),
+    (lambda p, w: p.copy_(w) if w.sum() > 0 else None, "values"),
+    (lambda p, w: p.copy_(torch.tensor(w.tolist())), "values"),
+    (lambda p, w: p.copy_(w.view(torch.int32).view(torch.float32)), "view"),
+    (lambda p, w: w.narrow(0, 0, 2), "nowhere"),
+    (lambda p, w: (p.copy_(w), p[0].copy_(w[1])), "twice"),
+    (lambda p, w: setattr(p, "data", w), "replaces the memory of 'p'"),
+    (lambda p, w: w.data_ptr(), "values"),
+])
+def test_what_is_no_copy_falls_back_with_the_reason(load: Any, reason: str) -> None:
+    captured = one_tensor(load)
+    assert list(captured.fallback) == ["w"]
+    assert reason in captured.fallback["w"]
+    assert captured.copies == []
+    (target,) = captured.targets
+    assert target.name == "w" and target.layout is None and target.view.shape == (4, 6)
+
+
+def test_a_loader_that_catches_errors_falls_back_all_the_same() -> None:
+    def load(p: Any, w: Any) -> None:
+        try:
+            p.fill_(w[0, 0].item())
+        except Exception:
+            p.copy_(w)
+
+    assert list(one_tensor(load).fallback) == ["w"]
+
+
+def test_casts_that_do_not_exist_fall_back() -> None:
+    captured = one_tensor(lambda p, w: p.copy_(w), dtype=torch.int32)
+    assert captured.fallback == {"w": "there is no cast from i32 to f32"}
+    captured = one_tensor(lambda p, w: p.copy_(w), dtype="f8e4m3")
+    assert captured.fallback == {}
+
+
+def test_what_falls_back_is_given_to_the_loader_whole_and_alone() -> None:
+    params = {"a": torch.zeros(3), "b": torch.zeros(3)}
+    calls: list[list[str]] = []
+
+    def load(weights: Any) -> None:
+        calls.append([])
+        for name, loaded in weights:
+            calls[-1].append(name)
+            params[name].copy_(loaded if name == "a" else loaded / 2)
+
+    captured = capture(load, {"a": ((3,), "f32"), "b": ((3,), "f32")}, params)
+    assert list(captured.fallback) == ["b"]
+    by_name = {target.name: target for target in captured.targets}
+    by_name["b"].view.copy_(torch.tensor([2.0, 4.0, 6.0]))
+    calls.clear()
+    captured.finish()
+    assert calls == [["b"]]
+    assert params["b"].tolist() == [1.0, 2.0, 3.0]
+
+
+def test_one_source_may_go_to_several_places() -> None:
+    params = {"a": torch.zeros(4, 2), "b": torch.zeros(2, 2), "c": torch.zeros(4, 2,
+                                                                            dtype=torch.bfloat16)}
+
+    def load(weights: Any) -> None:
+        for _, loaded in weights:
+            params["a"].copy_(loaded)
+            params["b"].copy_(loaded[1:3])
+            params["c"].copy_(loaded)
+
+    captured = capture(load, {"w": ((4, 2), "f32")}, params)
+    names = [target.name for target in captured.targets]
+    assert names == ["w", "w#2", "w#3"]
+    assert captured.renames == {"w#2": "w", "w#3": "w"}
+    assert [target.dtype for target in captured.targets] == ["f32", "f32", "bf16"]
+    apply(captured, {"w": torch.arange(8.0).reshape(4, 2)})
+    assert params["b"].tolist() == [[2, 3], [4, 5]]
+    assert torch.equal(params["c"].float(), params["a"])
+
+
+def test_two_sources_of_one_place_fall_back_both_and_keep_their_order() -> None:
+    p = torch.zeros(4, 4)
+
+    def load(weights: Any) -> None:
+        for name, loaded in weights:
+            (p[:, :2] if name == "a" else p[:, 2:] if name == "b" else p[1:2]).copy_(loaded)
+
+    shapes = {"a": ((4, 2), "f32"), "b": ((4, 2), "f32")}
+    assert capture(load, shapes, {"p": p}).fallback == {}  # columns interleave in memory
+    captured = capture(load, {**shapes, "c": ((1, 4), "f32")}, {"p": p})
+    assert set(captured.fallback) == {"a", "b", "c"}
+    assert "'p' twice" in captured.fallback["a"]
+
+
+def test_the_same_copy_twice_is_one() -> None:
+    captured = one_tensor(lambda p, w: (p.copy_(w), p.copy_(w)))
+    assert captured.fallback == {} and len(captured.copies) == 1
+
+
+def test_a_list_of_weights_and_an_early_item() -> None:
+    params = {str(i): torch.zeros(2) for i in range(5)}
+
+    def load(weights: Any) -> None:
+        given = dict(weights)
+        for name, loaded in given.items():
+            if name in ("1", "3"):
+                loaded = loaded.item() if loaded.numel() == 1 else loaded.sum().item()
+                params[name].fill_(loaded)
+            else:
+                params[name].copy_(loaded)
+
+    captured = capture(load, {name: ((2,), "f32") for name in params}, params)
+    assert set(captured.fallback) == {"1", "3"}
+    assert {copy.param for copy in captured.copies} == {"0", "2", "4"}
+
+
+def test_errors_of_the_loader_are_raised() -> None:
+    def load(weights: Any) -> None:
+        for name, _ in weights:
+            raise KeyError(name)
+
+    with pytest.raises(KeyError, match="w"):
+        capture(load, {"w": ((2,), "f32")}, {"p": torch.zeros(2)})
+
+
+def random_view(rng: random.Random, tensor: Any) -> Any:
+    for _ in range(rng.randint(0, 5)):
+        kind = rng.randint(0, 9)
+        dim = rng.randrange(tensor.ndim) if tensor.ndim else 0
+        size = tensor.shape[dim] if tensor.ndim else 0
+        if kind == 0 and size:
+            start = rng.randint(0, size - 1)
+            tensor = tensor.narrow(dim, start, rng.randint(1, size - start))
+        elif kind == 1 and tensor.ndim > 1:
+            dims = list(range(tensor.ndim))
+            rng.shuffle(dims)
+            tensor = tensor.permute(dims)
+        elif kind == 2 and size:
+            tensor = tensor.select(dim, rng.randrange(size))
+        elif kind == 3:
+            tensor = tensor.reshape(-1)
+        elif kind == 4 and size:
+            tensor = tensor.chunk(rng.randint(1, 3), dim)[0]
+        elif kind == 5 and size and size % 2 == 0:
+            tensor = tensor.unflatten(dim, (2, size // 2))
+        elif kind == 6:
+            tensor = tensor.unsqueeze(dim)
+        elif kind == 7:
+            tensor = tensor.contiguous() if rng.random() < 0.5 else tensor.clone()
+        elif kind == 8 and size:
+            tensor = tensor[(slice(None),) * dim + (slice(None, None, rng.randint(1, 3)),)]
+        elif kind == 9 and tensor.ndim:
+            tensor = tensor.squeeze().flatten()
+    return tensor
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_random_views_are_what_pytorch_makes_of_them(seed: int) -> None:
+    rng = random.Random(seed)
+    shape = tuple(rng.choice([1, 2, 3, 4, 6]) for _ in range(rng.randint(0, 4)))
+    values = torch.arange(float(torch.Size(shape).numel())).reshape(shape)
+    view = random_view(random.Random(seed), values)
+    order = list(range(view.ndim))
+    rng.shuffle(order)
+    memory = torch.full([view.shape[d] + rng.randint(0, 2) for d in order], -1.0)
+    inner = memory[tuple(slice(0, view.shape[d]) for d in order)]
+    target = inner.permute([order.index(d) for d in range(view.ndim)]) if order else inner
+
+    def load(weights: Any) -> None:
+        for _, loaded in weights:
+            target.copy_(random_view(random.Random(seed), loaded))
+
+    captured = capture(load, {"w": (shape, torch.float32)}, {"p": memory})
+    assert captured.fallback == {}
+    apply(captured, {"w": values})
+    assert torch.equal(target, view)
+    assert (memory == -1).sum() == memory.numel() - view.numel()
