@@ -177,7 +177,13 @@ static sluice_status table_list(void* self, const void* prefix, size_t prefix_by
   return status;
 }
 
-static void table_destroy(void* self) { ++((struct table*)self)->destroyed; }
+// Several stores may share a table.
+static void table_destroy(void* self) {
+  struct table* const table = (struct table*)self;
+  pthread_mutex_lock(&table->mutex);
+  ++table->destroyed;
+  pthread_mutex_unlock(&table->mutex);
+}
 
 static sluice_store_calls table_calls(struct table* table) {
   sluice_store_calls calls = SLUICE_STORE_CALLS_INIT;
