@@ -62,8 +62,8 @@ TEST(ConnectBoxesTest, RandomBoxesAndCopiesAgainstBruteForce) {
       ASSERT_FALSE(HasFailure()) << "size " << size << " seed " << seed;
     }
   }
-  EXPECT_GT(boxed, 50);
-  EXPECT_GT(copied, 5);
+  EXPECT_GT(boxed, oracle::Sampled(200));
+  EXPECT_GT(copied, oracle::Sampled(20));
 }
 
 // Boxes of one rank.
