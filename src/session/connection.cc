@@ -20,6 +20,7 @@ class ConnectionImpl final : public Connection {
 
   absl::StatusOr<sluice::Run> Start(const StartOptions& options) override {
     if (absl::Status status = CheckThere(); !status.ok()) return status;
+    door_->NameViews(bound_.binding());
     return session_->Start(transfer_, bound_.src(), bound_.dst(), options);
   }
 

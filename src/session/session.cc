@@ -163,8 +163,9 @@ absl::Status SessionImpl::Drop(Transfer* transfer) {
 absl::StatusOr<RunId> SessionImpl::StartRun(Transfer* transfer, absl::Span<const TensorView> src,
                                             absl::Span<const TensorView> dst,
                                             const StartOptions& options) {
+  const int64_t binding = std::exchange(binding_, 0);
   if (absl::Status status = CheckUsable(); !status.ok()) return status;
-  return transfers_->Start(transfer, src, dst, options);
+  return transfers_->Start(transfer, src, dst, binding, options);
 }
 
 absl::Status SessionImpl::SupplyRun(RunId id, int tensor, const TensorView& dst) {

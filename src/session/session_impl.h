@@ -78,6 +78,7 @@ class SessionImpl final : public Session, public CallDoor, private Peers::Host {
                                                  absl::Span<const CheckpointTensor> tensors,
                                                  const CheckpointOptions& options) override;
   absl::Status MakeCall(absl::string_view call, Work work) override;
+  void NameViews(int64_t binding) override { binding_ = binding; }
   absl::StatusOr<MemoryRules> CurrentMemoryRules() const override;
   TraceLog* trace() override { return trace_.get(); }
   SessionReport Report() const override { return report_; }
@@ -134,6 +135,7 @@ class SessionImpl final : public Session, public CallDoor, private Peers::Host {
   Peers peers_;                            // first, as the others use it until their end
   std::unique_ptr<JoinedTraceLog> trace_;  // null: none is wanted
   Budget budget_;
+  int64_t binding_ = 0;  // of the views of the next run; 0: they have none
   int64_t cache_bytes_ = 0;               // the smallest share of any rank; 0: not agreed on yet
   const int max_in_flight_;               // of a channel; 0: automatic
   std::unique_ptr<Transfers> transfers_;  // null until it is open

@@ -79,6 +79,9 @@ absl::StatusOr<RunId> ThreadedSession::StartRun(Transfer* transfer,
   return run;
 }
 
+// Only the session's thread reads the number, in StartRun.
+void ThreadedSession::NameViews(int64_t binding) { session_->NameViews(binding); }
+
 absl::Status ThreadedSession::SupplyRun(RunId id, int tensor, const TensorView& dst) {
   if (absl::Status status = CheckFork(); !status.ok()) return status;
   absl::Status status;

@@ -47,6 +47,7 @@ class ThreadedSession final : public Session, public CallDoor {
                                                  absl::Span<const CheckpointTensor> tensors,
                                                  const CheckpointOptions& options) override;
   absl::Status MakeCall(absl::string_view call, Work work) override;
+  void NameViews(int64_t binding) override;
   absl::StatusOr<MemoryRules> CurrentMemoryRules() const override;
   TraceLog* trace() override { return trace_.get(); }
   SessionReport Report() const override { return session_->Report(); }

@@ -2,6 +2,7 @@
 #include "session/connect/bound_tensors.h"
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -34,6 +35,11 @@ class NeedsOfRank {
   HalfBuilder kinds_;
   std::vector<std::shared_ptr<const TensorNeeds>> needs_;
 };
+
+int64_t NextBinding() {
+  static std::atomic<int64_t> last = 0;
+  return ++last;
+}
 
 bool HasPart(const Layout& layout, int rank) {
   return layout.boxes.empty() ? layout.mesh.PositionOf(rank).has_value()
@@ -76,6 +82,7 @@ absl::Status BoundTensors::Bind(const Match& match, const ConnectSpec& own, int 
     }
   }
   may_lack_data_ = own.late_targets;
+  binding_ = NextBinding();
   return Check(src_.views, dst_.views, rules);
 }
 
@@ -103,6 +110,7 @@ absl::Status BoundTensors::Rebind(absl::Span<const Connection::NamedView> source
   if (absl::Status s = Check(src, dst, rules); !s.ok()) return s;
   src_.views = std::move(src);
   dst_.views = std::move(dst);
+  binding_ = NextBinding();
   return absl::OkStatus();
 }
 

@@ -3,6 +3,7 @@
 #define SLUICE_SRC_SESSION_CONNECT_BOUND_TENSORS_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -28,6 +29,9 @@ class BoundTensors {
   absl::Status Rebind(absl::Span<const Connection::NamedView> sources,
                       absl::Span<const Connection::NamedView> targets, const MemoryRules& rules);
 
+  // A number of these very views, which no others in the process have or had; not 0.
+  int64_t binding() const { return binding_; }
+
   // One per tensor of the transfer; any view where the rank has no element.
   absl::Span<const TensorView> src() const { return src_.views; }
   absl::Span<const TensorView> dst() const { return dst_.views; }
@@ -50,6 +54,7 @@ class BoundTensors {
 
   Side src_;
   Side dst_;
+  int64_t binding_ = 0;
   std::vector<std::string> names_;  // one per tensor
   bool may_lack_data_ = false;      // destinations
 };

@@ -2,6 +2,8 @@
 #ifndef SLUICE_SRC_SESSION_CONNECT_CALL_DOOR_H_
 #define SLUICE_SRC_SESSION_CONNECT_CALL_DOOR_H_
 
+#include <cstdint>
+
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -19,6 +21,10 @@ class CallDoor {
   using Work = absl::FunctionRef<absl::Status(Peers* peers, const MemoryRules& rules)>;
   // Collective: begins as Session::Compile does, then does `work`, and returns what that returns.
   virtual absl::Status MakeCall(absl::string_view call, Work work) = 0;
+
+  // Said right before a Start: its views are those of each other Start before which the same number
+  // was said, so that they need not be checked again. Without it they are checked.
+  virtual void NameViews(int64_t binding) = 0;
 
   // FailedPrecondition in a forked child.
   virtual absl::StatusOr<MemoryRules> CurrentMemoryRules() const = 0;

@@ -53,7 +53,17 @@ void TransferRun::Reset(RunId id, const StartOptions& options) {
   end_ = transfer_.plan().buckets.size();
 }
 
-absl::Status TransferRun::Bind(absl::Span<const TensorView> src, absl::Span<const TensorView> dst) {
+absl::Status TransferRun::Bind(absl::Span<const TensorView> src, absl::Span<const TensorView> dst,
+                               int64_t binding) {
+  if (binding != 0 && binding == binding_ && !late_destinations_) return absl::OkStatus();
+  binding_ = 0;
+  const absl::Status status = BindViews(src, dst);
+  if (status.ok() && !late_destinations_) binding_ = binding;
+  return status;
+}
+
+absl::Status TransferRun::BindViews(absl::Span<const TensorView> src,
+                                    absl::Span<const TensorView> dst) {
   const size_t count = src_.size();
   const TensorParts& parts = transfer_.parts();
   if (src.size() != parts.tensors() || dst.size() != parts.tensors()) {

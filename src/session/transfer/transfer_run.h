@@ -45,8 +45,10 @@ class TransferRun {
   RunId id() const { return id_; }
   int lane() const { return transfer_.lane; }
 
-  // Checks views and takes them. Nothing has changed after an error.
-  absl::Status Bind(absl::Span<const TensorView> src, absl::Span<const TensorView> dst);
+  // Checks views and takes them. Nothing has changed after an error. The same `binding` as before
+  // says that the views are the same, and need not be checked again. 0 says nothing.
+  absl::Status Bind(absl::Span<const TensorView> src, absl::Span<const TensorView> dst,
+                    int64_t binding = 0);
   absl::Status Supply(int tensor, const TensorView& dst);
   absl::Span<const BoundView> src() const { return src_; }
   absl::Span<const BoundView> dst() const { return dst_; }
@@ -109,6 +111,7 @@ class TransferRun {
   void Fail(const absl::Status& status);
 
  private:
+  absl::Status BindViews(absl::Span<const TensorView> src, absl::Span<const TensorView> dst);
   absl::Status BindSide(absl::Span<const TensorView> views, bool is_dst);
   // What is wrong with the view of one of the caller's tensors.
   absl::Status Explain(const absl::Status& status, bool is_dst, size_t tensor) const;
@@ -133,6 +136,7 @@ class TransferRun {
   std::vector<int> unreported_;
   size_t marked_ = 0;
 
+  int64_t binding_ = 0;  // of src_ and dst_, where none of them came late; else 0
   std::vector<BoundView> src_;
   std::vector<BoundView> dst_;
   std::vector<BoundView> candidate_;  // scratch

@@ -119,13 +119,13 @@ absl::Status Transfers::CheckStart(const CompiledTransfer* compiled,
 }
 
 absl::StatusOr<RunId> Transfers::Start(Transfer* transfer, absl::Span<const TensorView> src,
-                                       absl::Span<const TensorView> dst,
+                                       absl::Span<const TensorView> dst, int64_t binding,
                                        const StartOptions& options) {
   CompiledTransfer* const compiled = Find(transfer);
   if (absl::Status status = CheckStart(compiled, options); !status.ok()) return status;
   std::unique_ptr<TransferRun> run = TakeRun(*compiled);
   run->Reset(history_.last() + 1, options);
-  const absl::Status bound = options.refusal.ok() ? run->Bind(src, dst) : options.refusal;
+  const absl::Status bound = options.refusal.ok() ? run->Bind(src, dst, binding) : options.refusal;
   // The others have begun this run, so it cannot be refused any more.
   if (compiled->agreed && !bound.ok()) return peers_->Poison(bound);
   if (run->in_stream() && bound.ok()) {

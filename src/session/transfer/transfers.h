@@ -54,8 +54,10 @@ class Transfers final : private Witness {
   // Collective. No run is in flight, and the device has nothing to do.
   absl::StatusOr<Transfer*> Compile(const TransferSpec& spec);
   absl::Status Drop(Transfer* transfer);
+  // `binding`: as TransferRun::Bind has it.
   absl::StatusOr<RunId> Start(Transfer* transfer, absl::Span<const TensorView> src,
-                              absl::Span<const TensorView> dst, const StartOptions& options);
+                              absl::Span<const TensorView> dst, int64_t binding,
+                              const StartOptions& options);
   absl::Status Supply(RunId id, int tensor, const TensorView& dst);
   absl::Status Cancel(RunId id);
 
