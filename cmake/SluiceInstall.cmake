@@ -47,17 +47,20 @@ if(TARGET sluice_c)
 endif()
 
 # The programs find models and systems in ../share/sluice, wherever the tree is moved to. They find
-# libraries that are in no system folder, as CUDA's, where they were linked.
+# libraries that are in no system folder, as CUDA's, where they were linked. The package for Python
+# installs what is not of the component `programs`.
 if(TARGET sluice-bench)
   set(_programs sluice-bench sluice-sim sluice-store)
   set_target_properties(${_programs} PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
-  install(TARGETS ${_programs} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  install(TARGETS ${_programs} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT programs)
   install(DIRECTORY bench/models bench/systems DESTINATION ${CMAKE_INSTALL_DATADIR}/sluice
-          FILES_MATCHING PATTERN "*.json")
-  install(FILES docs/recipes.json DESTINATION ${CMAKE_INSTALL_DATADIR}/sluice/cases)
+          COMPONENT programs FILES_MATCHING PATTERN "*.json")
+  install(FILES docs/recipes.json DESTINATION ${CMAKE_INSTALL_DATADIR}/sluice/cases
+          COMPONENT programs)
   if(SLUICE_MANUAL)
-    install(DIRECTORY ${CMAKE_BINARY_DIR}/share/man/ DESTINATION ${CMAKE_INSTALL_MANDIR})
+    install(DIRECTORY ${CMAKE_BINARY_DIR}/share/man/ DESTINATION ${CMAKE_INSTALL_MANDIR}
+            COMPONENT programs)
     install(DIRECTORY ${CMAKE_BINARY_DIR}/share/bash-completion
-            DESTINATION ${CMAKE_INSTALL_DATADIR})
+            DESTINATION ${CMAKE_INSTALL_DATADIR} COMPONENT programs)
   endif()
 endif()

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # All tests. Those of the release build run with mpirun and from an install tree, too. Then come the
-# model of the gate, 40 random jobs, and 10 worlds whose members come and go. Tests of code that
-# handles memory run under the address and undefined sanitizers, with two ranks under mpirun too.
-# Tests with threads run under the thread sanitizer. (The presets asan and tsan have all suites of
-# one process.) Installs missing packages first. Ends with what was skipped, and why. With CI=true
-# it fails if more is skipped than scripts/may_skip.txt allows.
+# wheel for Python in an empty environment, the model of the gate, 40 random jobs, and 10 worlds
+# whose members come and go. Tests of code that handles memory run under the address and undefined
+# sanitizers, with two ranks under mpirun too, and through Python. Tests with threads run under the
+# thread sanitizer. (The presets asan and tsan have all suites of one process.) Installs missing
+# packages first. Ends with what was skipped, and why. With CI=true it fails if more is skipped than
+# scripts/may_skip.txt allows.
 # usage: test.sh [--thorough]
 # --thorough: the tests that try at random, or all of many cases, try several times as many. Those
 # with a stand-in for a GPU run under the thread sanitizer, too.
@@ -24,6 +25,7 @@ export CUDAARCHS
 scripts/packages.sh
 scripts/build.sh release
 ctest --test-dir build --output-on-failure -j "$at_once" --output-junit tests.xml
+scripts/test_python.sh
 scripts/model.sh
 scripts/chaos.py --runs 40
 scripts/chaos_epochs.py --runs 10
@@ -34,8 +36,10 @@ fixed_addresses=()
 if setarch -R true 2>/dev/null; then fixed_addresses=(setarch -R); fi
 scripts/build.sh asan sluice_memory_tests
 "${fixed_addresses[@]}" ctest --preset asan-memory -j "$at_once" --output-junit tests.xml
+scripts/test_python.sh --asan
 scripts/build.sh tsan "$thread_tests"
 "${fixed_addresses[@]}" ctest --preset tsan -j "$at_once" -L "$thread_labels" \
   --output-junit tests.xml
 scripts/skipped.py build/tests.xml build-asan/tests.xml build-tsan/tests.xml
-echo "All tests passed: release, with mpirun, from an install tree, model, random jobs, sanitizers."
+echo "All tests passed: release, with mpirun, from an install tree, Python, model, random jobs," \
+     "sanitizers."

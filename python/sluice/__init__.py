@@ -10,17 +10,48 @@ from __future__ import annotations
 import os as _os
 
 from . import _sluice
-from ._capture import Captured, capture
 from ._errors import (Cancelled, DataLoss, Disagreement, Error, InvalidSpec, PeerLost, Poisoned,
                       Timeout, Unsupported, from_status)
-from ._layouts import (Box, Boxes, Layout, Partial, Replicate, Shard, StridedShard, Tensor)
-from ._metrics import Exporter, prometheus
-from ._session import Member, Session
-from ._state import into
-from ._stream import Batch, Stream, Transform, merge_states, scale
-from ._sync import sync
-from ._transfer import Event, NeedsMemory, Progress, Run, TensorDone, Transfer
-from ._world import World
+
+# Most processes that import the package use a part of it. The rest would make the import several
+# times as long, so a name's module is imported when the name is first asked for. Type checkers read
+# the imports below, and Python the table.
+TYPE_CHECKING = False  # as in typing, whose import takes long, too
+if TYPE_CHECKING:
+    from ._capture import Captured, capture
+    from ._layouts import Box, Boxes, Layout, Partial, Replicate, Shard, StridedShard, Tensor
+    from ._metrics import Exporter, prometheus
+    from ._session import Member, Session
+    from ._state import into
+    from ._stream import Batch, Stream, Transform, merge_states, scale
+    from ._sync import sync
+    from ._transfer import Event, NeedsMemory, Progress, Run, TensorDone, Transfer
+    from ._world import World
+else:
+    _MODULES = {
+        "_capture": "Captured capture",
+        "_layouts": "Box Boxes Layout Partial Replicate Shard StridedShard Tensor",
+        "_metrics": "Exporter prometheus",
+        "_session": "Member Session",
+        "_state": "into",
+        "_stream": "Batch Stream Transform merge_states scale",
+        "_sync": "sync",
+        "_transfer": "Event NeedsMemory Progress Run TensorDone Transfer",
+        "_world": "World",
+    }
+    _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names.split()}
+
+    def __getattr__(name):
+        module = _MODULE_OF.get(name)
+        if module is None:
+            raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+        from importlib import import_module
+        value = getattr(import_module(f".{module}", __name__), name)
+        globals()[name] = value
+        return value
+
+    def __dir__():
+        return sorted({*globals(), *_MODULE_OF})
 
 __version__: str = _sluice.version()
 

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
-import socket
 from collections.abc import Callable, Mapping
 from typing import Any
-from urllib.parse import urlsplit
 
 from . import _agree, _options, _sluice
 from ._errors import Disagreement, Error, InvalidSpec, PeerLost
@@ -135,7 +132,7 @@ def by_exchange(rank: int, size: int, allgather: AllGather, options: Mapping[str
                 check()
             checked = _options.check(options, _options.SESSION)
             if rank == 0:
-                card["token"] = secrets.token_hex(32)
+                card["token"] = os.urandom(32).hex()
                 server = _sluice.StoreServer(bind, 0, card["token"])
                 hosts = [bind] if bind else [*_sluice.host_addresses(), "127.0.0.1"]
                 card["stores"] = [_store_address(host, server.port) for host in hosts]
@@ -184,6 +181,9 @@ def _store_address(host: str, port: int) -> str:
 
 def _reachable(addresses: list[str]) -> str:
     """The first address at which somebody listens. Two hosts may know different ones of a third."""
+    import socket
+    from urllib.parse import urlsplit
+
     reasons = []
     for address in addresses:
         parts = urlsplit(address)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 import time
 import weakref
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from ._errors import InvalidSpec
 
 if TYPE_CHECKING:
+    from http.server import ThreadingHTTPServer
+
     from ._session import Session
 
 
@@ -48,6 +49,9 @@ def prometheus(session: Session, port: int = 9400, host: str = "127.0.0.1") -> E
 
     InvalidSpec: the address cannot be bound.
     """
+    # Takes longer to import than the rest of the package.
+    from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
     session.metrics()
     there = weakref.ref(session)
 

@@ -130,9 +130,9 @@ def halves(state: Any, side: str, *, rank: int, rank_of: _dtensor.RankOf | None 
         half.finish = state.finish
         items: Iterable[tuple[str, Any]] = _items(state.targets)
     elif isinstance(state, Into):
-        items = _with_views(_items(_state_of(state.state)), state.views)
+        items = _with_views(_items(state_dict_of(state.state)), state.views)
     else:
-        items = _items(_state_of(state))
+        items = _items(state_dict_of(state))
     seen: set[str] = set()
     tied: dict[Any, str] = {}
     for name, value in items:
@@ -156,7 +156,10 @@ def halves(state: Any, side: str, *, rank: int, rank_of: _dtensor.RankOf | None 
     return half
 
 
-def _state_of(state: Any) -> Any:
+def state_dict_of(state: Any) -> Any:
+    """The state dict of a module; anything else as it is. So it is for the state in an Into."""
+    if isinstance(state, Into):
+        return replace(state, state=state_dict_of(state.state))
     if hasattr(state, "state_dict") and not isinstance(state, Mapping):
         return state.state_dict()
     return state

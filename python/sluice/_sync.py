@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 from . import _agree
 from ._errors import InvalidSpec
 from ._halves import Halves, read_halves
-from ._transfer import Renames, Transfer, _rename_map, _version_number, connect_halves
+from ._same import Seen
+from ._state import state_dict_of
+from ._transfer import Renames, Run, Transfer, _rename_map, _version_number, connect_halves
 
 if TYPE_CHECKING:
     from ._session import Session
@@ -23,6 +25,30 @@ class _Plan:
     transfer: Transfer
     signature: Any
     views: list[Any]
+    rest: Halves  # of the call that gave `views`: what refers to no memory
+    renames: Renames = None
+    #: Both sides of the call that gave `views`, where they can be recognised.
+    seen: tuple[Seen, Seen] | None = None
+
+    def keeps(self, src: Any, dst: Any, rename: Renames) -> Any:
+        """What refers to the memory, if it is that of this plan by all that can be told quickly."""
+        if self.seen is None or rename != self.renames:
+            return None
+        sources = self.seen[0].keeps(src)
+        if sources is None:
+            return None
+        targets = self.seen[1].keeps(dst)
+        return None if targets is None else (sources, targets)
+
+    def note(self, src: Any, dst: Any, rename: Renames) -> None:
+        """The next call with these is to be recognised."""
+        self.seen = None
+        if rename is not None and not isinstance(rename, dict):
+            return
+        sides = Seen.of(src), Seen.of(dst)
+        if sides[0] is not None and sides[1] is not None:
+            self.seen = sides[0], sides[1]
+            self.renames = None if rename is None else dict(rename)
 
 
 class _Plans:
@@ -65,7 +91,7 @@ def sync(src: Any = None, dst: Any = None, *, session: Session, rename: Renames 
     Takes what `Session.transfer` takes. The plan is kept with the session: the next call with equal
     names, shapes, dtypes and layouts uses it again, also where memory is other memory. Ranks agree
     on that by a number each. So a change on one rank makes a new plan on all of them. Eight plans
-    are kept. Memory is referred to until the call ends.
+    are kept. Memory is referred to until the run is over, and not by plans.
 
     Errors are those of `Session.transfer` and `Run.wait`, on all ranks. No other run may be in
     flight where a plan is made. `progress`: a first call shows its progress in a terminal.
@@ -73,41 +99,103 @@ def sync(src: Any = None, dst: Any = None, *, session: Session, rename: Renames 
     if session._synced is None:
         session._synced = _Plans()
     plans: _Plans = session._synced
-    halves = Halves()
-    renames: dict[str, str] = {}
-    fitting = 0  # a bit for each plan that fits on this rank
-    wanted: int | None = None
-    signature: Any = None
-    failure: Exception | None = None
-    try:
-        wanted = _version_number(version)
-        halves = read_halves(session, src, dst, windows=None)
-        renames = {**_rename_map(rename, halves.targets), **halves.renames}
-        if (name := halves.first_without_memory()) is not None:
-            raise InvalidSpec(f"destination '{name}' has no memory", tensor=name)
-        signature = _signature(halves, renames)
-        for place in plans.find(signature):
-            _bind(plans.at(place), halves, wanted)
-            fitting |= 1 << place
-    except Exception as error:
-        failure = error
-        fitting = 0
+    call = _Call(session, plans)
+    call.read(src, dst, rename, version)
+    fitting = call.fitting
     for vote in _agree.vote(session, fitting):
         fitting &= vote
     first = fitting == 0
     if first:
-        transfer = connect_halves(session, halves, renames, failure)
-        plan = _Plan(transfer, signature, _views(halves))
-        plans.add(plan)
+        plan = call.make_plan()
     else:
         plan = plans.use((fitting & -fitting).bit_length() - 1)
-    transfer = plan.transfer
-    transfer._halves = halves
-    try:
-        run = transfer._begin(wanted, None, False)
-        run.wait(timeout, progress=first and progress and session.rank == 0)
-    finally:
-        transfer._halves = Halves(aliases=halves.aliases)
+    call.start(plan).wait(timeout, progress=first and progress and session.rank == 0)
+
+
+class _Call:
+    """What one call gives, and which plans fit it on this rank."""
+
+    def __init__(self, session: Session, plans: _Plans) -> None:
+        self._session = session
+        self._plans = plans
+        self._halves = Halves()
+        self._renames: dict[str, str] = {}
+        self._rest = Halves()
+        self._signature: Any = None
+        self._given: tuple[Any, Any, Renames] = (None, None, None)
+        self._failure: Exception | None = None
+        self.fitting = 0  # a bit for each plan that fits on this rank
+        self.version: int | None = None
+        self.keep: Any = None  # refers to the memory
+
+    def read(self, src: Any, dst: Any, rename: Renames, version: int | str | None) -> None:
+        """What is wrong is kept for `make_plan`, which every rank calls where one finds no plan."""
+        try:
+            self.version = _version_number(version)
+            self._given = (state_dict_of(src), state_dict_of(dst), rename)
+            if not self._recognise():
+                self._read()
+        except Exception as error:
+            self._failure = error
+            self.fitting = 0
+
+    def _recognise(self) -> bool:
+        """Whether this call is as one before, so that nothing has to be read."""
+        plans = self._plans
+        for last in reversed(plans.plans.values()):
+            keep = last.keeps(*self._given)
+            if keep is None:
+                continue
+            fitting = 0
+            for place in plans.find(last.signature):
+                plan = plans.at(place)
+                if plan is not last and plan.views != last.views:
+                    return False
+                _check_version(plan, self.version)
+                fitting |= 1 << place
+            self.fitting, self.keep, self._rest = fitting, keep, last.rest
+            return True
+        return False
+
+    def _read(self) -> None:
+        src, dst, rename = self._given
+        self._halves = halves = read_halves(self._session, src, dst, windows=None)
+        self.keep = halves
+        self._rest = Halves(aliases=halves.aliases, finish=halves.finish)
+        self._renames = {**_rename_map(rename, halves.targets), **halves.renames}
+        if (name := halves.first_without_memory()) is not None:
+            raise InvalidSpec(f"destination '{name}' has no memory", tensor=name)
+        self._signature = _signature(halves, self._renames)
+        for place in self._plans.find(self._signature):
+            plan = self._plans.at(place)
+            _check_version(plan, self.version)
+            views = _views(halves)
+            if views != plan.views:
+                plan.transfer._native.rebind(*halves.bindings())
+                plan.transfer._native.disown()
+                plan.views = views
+            plan.rest = self._rest
+            plan.note(*self._given)
+            self.fitting |= 1 << place
+
+    def make_plan(self) -> _Plan:
+        """Collective; blocks. A plan for what the ranks have given, or what is wrong with that."""
+        if self._failure is None and self._signature is None:
+            try:
+                self._read()  # another rank has given something else
+            except Exception as error:
+                self._failure = error
+        transfer = connect_halves(self._session, self._halves, self._renames, self._failure)
+        transfer._let_go()
+        plan = _Plan(transfer, self._signature, _views(self._halves), self._rest)
+        plan.note(*self._given)
+        self._plans.add(plan)
+        return plan
+
+    def start(self, plan: _Plan) -> Run:
+        """Collective. The run of a plan that fits on all ranks."""
+        plan.transfer._halves = self._rest
+        return plan.transfer._begin(self.version, None, False, keep=self.keep)
 
 
 def _signature(halves: Halves, renames: dict[str, str]) -> Any:
@@ -119,13 +207,7 @@ def _views(halves: Halves) -> list[Any]:
     return [entry.native_view for entry in (*halves.sources, *halves.targets)]
 
 
-def _bind(plan: _Plan, halves: Halves, version: int | None) -> None:
-    """Gives the plan the memory of now. An error leaves it as it was."""
+def _check_version(plan: _Plan, version: int | None) -> None:
     before = plan.transfer.version
     if version is not None and before is not None and version <= before:
         raise InvalidSpec(f"version {version} is to follow version {before}")
-    views = _views(halves)
-    if views == plan.views:
-        return
-    plan.transfer._native.rebind(*halves.bindings())
-    plan.views = views

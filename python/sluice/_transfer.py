@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -13,6 +12,7 @@ from . import _agree, _sluice
 from ._errors import Error, InvalidSpec, Timeout
 from ._halves import Entry, Halves, as_views, read_halves
 from ._progress import Display
+from ._watch import Watch
 
 if TYPE_CHECKING:
     from ._session import Session
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 Renames = Union[Mapping[str, str], Callable[[str], str], None]
 Windows = Union[Mapping[str, int], Callable[[str], "int | None"], None]
 Stream = Any  # a torch.cuda.Stream, an object with __cuda_stream__, or the address of one
-
-# Shapes that one start compares. Addresses are all compared.
-_SHAPES_AT_ONCE = 64
 
 
 class Progress(NamedTuple):
@@ -52,67 +49,6 @@ class TensorDone(Event):
     """This rank's part is done: a destination is complete, a source may change."""
 
 
-class _Watch:
-    """Finds bound tensors that were freed, moved or resized since they were bound."""
-
-    def __init__(self, entries: Sequence[Entry]) -> None:
-        self._tensors = _Watched()  # of PyTorch, or with its methods
-        self._arrays = _Watched()
-        for entry in entries:
-            for memory in entry.memories:
-                if hasattr(memory, "data_ptr") and hasattr(memory, "shape"):
-                    self._tensors.add(entry.name, memory)
-                elif hasattr(memory, "__array_interface__") and hasattr(memory, "shape"):
-                    self._arrays.add(entry.name, memory)
-        self._pointers = [tensor.data_ptr for tensor in self._tensors.objects]
-        self._addresses = [pointer() for pointer in self._pointers]
-        self._next = 0
-
-    def changed(self) -> str | None:
-        """What has changed, or None. About 0.1 us for each tensor.
-
-        An array of NumPy moves only where its size changes, so its address is not asked for.
-        """
-        if [pointer() for pointer in self._pointers] != self._addresses:
-            return self._explain()
-        if [array.shape for array in self._arrays.objects] != self._arrays.shapes:
-            return self._arrays.resized()
-        first, end = self._next, self._next + _SHAPES_AT_ONCE
-        self._next = end if end < len(self._pointers) else 0
-        now = [tensor.shape for tensor in self._tensors.objects[first:end]]
-        return None if now == self._tensors.shapes[first:end] else self._tensors.resized()
-
-    def _explain(self) -> str | None:
-        if (text := self._tensors.resized()) is not None:
-            return text
-        for name, pointer, before in zip(self._tensors.names, self._pointers, self._addresses):
-            if (address := pointer()) != before:
-                what = "was freed" if address == 0 else "has moved to other memory"
-                return f"tensor '{name}' {what} since it was bound"
-        return None
-
-
-class _Watched:
-    """Objects with the shapes that they had."""
-
-    def __init__(self) -> None:
-        self.names: list[str] = []
-        self.objects: list[Any] = []
-        self.shapes: list[Any] = []
-
-    def add(self, name: str, memory: Any) -> None:
-        self.names.append(name)
-        self.objects.append(memory)
-        self.shapes.append(memory.shape)
-
-    def resized(self) -> str | None:
-        for name, memory, before in zip(self.names, self.objects, self.shapes):
-            if memory.shape != before:
-                return (f"tensor '{name}' was bound with local shape {tuple(before)} and now has "
-                        f"{tuple(memory.shape)}")
-        return None
-
-
 class Transfer:
     """Tensors of the session's ranks, matched by name and planned once: see `Session.transfer`.
 
@@ -127,7 +63,7 @@ class Transfer:
         self._index = {name: i for i, name in enumerate(self._names)}
         self._halves = halves
         self._late = late
-        self._watch = _Watch([*halves.sources, *halves.targets])
+        self._watch = Watch([*halves.sources, *halves.targets])
 
     @property
     def names(self) -> list[str]:
@@ -164,10 +100,17 @@ class Transfer:
             self._refuse(text)
         return self._begin(_version_number(version), _stream_handle(stream), events)
 
-    def _begin(self, version: int | None, stream: int | None, events: bool) -> Run:
+    def _let_go(self) -> None:
+        """Refers to no memory from now on. Who starts a run keeps it, or binds other memory."""
+        self._native.disown()
+        self._halves = Halves(aliases=self._halves.aliases)
+        self._watch = Watch([])
+
+    def _begin(self, version: int | None, stream: int | None, events: bool,
+               keep: Any = None) -> Run:
         session = self._session
         session._prune()
-        native = self._native.start(stream, events, self._late, version)
+        native = self._native.start(stream, events, self._late, version, keep=keep)
         run = Run(self, native, bool(events or self._late))
         session._in_flight[native.number] = run
         return run
@@ -188,7 +131,7 @@ class Transfer:
         self._native.rebind(*halves.bindings())
         self._halves = Halves(sources, targets, self._halves.aliases, self._halves.renames,
                               self._halves.finish)
-        self._watch = _Watch([*sources, *targets])
+        self._watch = Watch([*sources, *targets])
 
     def checksums(self, side: str) -> dict[str, int]:
         """Collective; blocks. A number for each tensor of `side`, "src" or "dst", on all ranks.
@@ -205,7 +148,7 @@ class Transfer:
         """Collective; blocks. Ends the transfer, and lets go of memory. No run may be in flight."""
         self._native.drop()
         self._halves = Halves()
-        self._watch = _Watch([])
+        self._watch = Watch([])
 
     def __enter__(self) -> Transfer:
         return self
@@ -347,6 +290,7 @@ class Run:
 
     def __await__(self) -> Generator[Any, None, None]:
         """As `wait`, for asyncio: other tasks run meanwhile. In the session's thread."""
+        import asyncio  # whoever awaits has it already
         pause = 0.0
         while not (self._over or self._step(0)):
             yield from asyncio.sleep(pause).__await__()

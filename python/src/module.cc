@@ -2,6 +2,9 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
+#include <atomic>
+
+#include "fingerprints.h"
 #include "session.h"
 #include "support.h"
 #include "values.h"
@@ -16,7 +19,8 @@ void AtExit() {
 
 }  // namespace
 
-NB_MODULE(_sluice, module) {
+// Behind PyInit__sluice, which Python calls.
+NB_MODULE(_sluice_body, module) {
   // Before anything that may be forked.
   ForkCount();
   nb::set_leak_warnings(false);
@@ -43,7 +47,21 @@ NB_MODULE(_sluice, module) {
   BindStreams(module);
   BindWorlds(module);
   BindChecksums(module);
+  BindFingerprints(module);
   nb::module_::import_("atexit").attr("register")(nb::cpp_function([] { AtExit(); }));
+}
+
+// nanobind registers types once in a process. A second module, of another interpreter or after the
+// first one has been removed from sys.modules, would leave the first without.
+extern "C" NB_EXPORT PyObject* PyInit__sluice() {
+  static std::atomic<bool> loaded = false;
+  if (PyInterpreterState_GetID(PyInterpreterState_Get()) != 0 || loaded.exchange(true)) {
+    PyErr_SetString(PyExc_ImportError,
+                    "sluice is loaded once in a process: neither in another interpreter, nor again "
+                    "after it has been removed from sys.modules");
+    return nullptr;
+  }
+  return PyInit__sluice_body();
 }
 
 }  // namespace sluice::python

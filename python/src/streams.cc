@@ -161,14 +161,12 @@ class LeaseState {
   Lease lease_;
 };
 
-// What PyBUF_WRITE is, which the stable ABI of 3.10 does not say.
-constexpr int kWritable = 0x200;
-
 // Calls `generator(item, into)` and returns how many bytes it has written. With the GIL.
 int64_t CallGenerator(nb::handle generator, int64_t item, absl::Span<std::byte> into) {
-  const nb::object memory = nb::steal(PyMemoryView_FromMemory(
-      reinterpret_cast<char*>(into.data()), static_cast<Py_ssize_t>(into.size()), kWritable));
+  const nb::object array = ArrayAt(into.data(), into.size());
+  nb::object memory = nb::steal(PyMemoryView_FromObject(array.ptr()));
   if (!memory.is_valid()) throw nb::python_error();
+  memory = memory.attr("cast")("B");
   const nb::object made = generator(item, memory);
   auto bytes = static_cast<int64_t>(into.size());
   if (PyLong_Check(made.ptr())) {
@@ -184,8 +182,13 @@ int64_t CallGenerator(nb::handle generator, int64_t item, absl::Span<std::byte> 
     }
     memory[nb::slice(nb::int_(0), nb::int_(bytes), nb::int_(1))] = plain;
   }
-  // Whoever keeps it gets an error instead of memory that is not there any more.
+  // Whoever keeps it gets an error instead of memory that is not there any more. What has been made
+  // of it, as a slice, would still reach the memory, and refers to the array.
   memory.attr("release")();
+  memory.reset();
+  if (Py_REFCNT(array.ptr()) > 1) {
+    throw nb::value_error("it keeps a reference to the memory that it was given");
+  }
   return bytes;
 }
 

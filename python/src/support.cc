@@ -114,17 +114,14 @@ absl::Duration DurationOf(nb::handle seconds, const char* what, absl::Duration n
   return absl::Seconds(value);
 }
 
+// The stable ABI of 3.10 has no buffers of one's own.
+nb::object ArrayAt(void* data, size_t bytes) {
+  const nb::object type = nb::module_::import_("ctypes").attr("c_ubyte") * nb::cast(bytes);
+  return bytes == 0 ? type() : type.attr("from_address")(reinterpret_cast<uintptr_t>(data));
+}
+
 nb::object MemoryAt(void* data, size_t bytes, nb::handle owner) {
-  // An array of ctypes holds the address and takes attributes. The stable ABI of 3.10 has no
-  // buffers of one's own.
-  const nb::object ctypes = nb::module_::import_("ctypes");
-  const nb::object type = ctypes.attr("c_ubyte") * nb::cast(bytes);
-  nb::object array;
-  if (bytes == 0) {
-    array = type();
-  } else {
-    array = type.attr("from_address")(reinterpret_cast<uintptr_t>(data));
-  }
+  const nb::object array = ArrayAt(data, bytes);
   array.attr("_sluice_owner") = owner;
   const nb::object view = nb::steal(PyMemoryView_FromObject(array.ptr()));
   if (!view.is_valid()) throw nb::python_error();

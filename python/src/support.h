@@ -95,6 +95,8 @@ class Ref {
 // Seconds of Python and durations. None: `none`. Not a number: ValueError.
 absl::Duration DurationOf(nb::handle seconds, const char* what, absl::Duration none);
 
+// An array of ctypes' at host memory: its memoryviews are writable, and refer to it.
+nb::object ArrayAt(void* data, size_t bytes);
 // A writable memoryview of host memory, which keeps `owner`.
 nb::object MemoryAt(void* data, size_t bytes, nb::handle owner);
 

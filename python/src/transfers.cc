@@ -123,7 +123,7 @@ nb::dict StatsOf(const PyConnection& self) {
 }
 
 std::unique_ptr<PyRun> StartRun(const PyConnection& self, nb::handle stream, bool events, bool late,
-                                nb::handle version, nb::handle refusal) {
+                                nb::handle version, nb::handle refusal, nb::handle keep) {
   Connection* const connection = Require(self);
   SessionState& session = *self->session;
   session.desk().Settle();
@@ -143,6 +143,7 @@ std::unique_ptr<PyRun> StartRun(const PyConnection& self, nb::handle stream, boo
     return number.has_value() ? connection->Run(*number, options) : connection->Start(options);
   }));
   session.Began(run, self->owners);
+  session.Supplied(run.number(), Hold(keep));
   return std::make_unique<PyRun>(std::make_shared<RunState>(RunState{self->session, run, false}));
 }
 
@@ -315,9 +316,16 @@ void BindTransfers(nb::module_& module) {
                            "thread, and keeps the session.")
       .def("names", &NamesOf, "The tensors, in the order in which events count them.")
       .def("stats", &StatsOf)
-      .def("start", &StartRun, nb::arg("stream") = nb::none(), nb::arg("events") = false,
-           nb::arg("late") = false, nb::arg("version") = nb::none(),
-           nb::arg("refusal") = nb::none())
+      .def(
+          "start", &StartRun, nb::arg("stream") = nb::none(), nb::arg("events") = false,
+          nb::arg("late") = false, nb::arg("version") = nb::none(), nb::arg("refusal") = nb::none(),
+          nb::arg("keep") = nb::none(),
+          "Begins a run. It refers to `keep` until it is over, and to the owners of what is bound.")
+      .def(
+          "disown", [](const PyConnection& self) { self->owners = std::make_shared<Owners>(); },
+          "Lets go of the owners of what is bound; runs in flight keep theirs. Whoever starts a "
+          "run "
+          "then has to `keep` the memory, or to bind other memory before.")
       .def("version",
            [](const PyConnection& self) -> nb::object {
              const absl::optional<int64_t> version = Require(self)->version();

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from typing import Any
 
 import numpy as np
@@ -101,6 +103,27 @@ def test_versions_grow() -> None:
     for error, _ in results:
         assert "InvalidSpec" in error["types"] and "version 5" in error["text"]
     assert results[1][1] == 3
+
+
+def rank_drops(session: sluice.Session) -> Any:
+    """Whether plans refer to memory after their runs."""
+    dropped = []
+    for step in (1, 2):
+        src = None if session.rank else {"w": np.full((8, 4), step, np.float32)}
+        dst = {"w": np.zeros((8, 4), np.float32)} if session.rank else None
+        for _ in range(2):
+            sluice.sync(src, dst, session=session)
+        arrays = [*(src or {}).values(), *(dst or {}).values()]
+        assert session.rank == 0 or (arrays[0] == step).all()
+        watches = [weakref.ref(array) for array in arrays]
+        del src, dst, arrays
+        gc.collect()
+        dropped.extend(watch() is None for watch in watches)
+    return dropped
+
+
+def test_plans_refer_to_no_memory() -> None:
+    assert run_ranks(2, rank_drops) == [[True, True]] * 2
 
 
 def test_alone() -> None:

@@ -135,7 +135,7 @@ class SessionImpl final : public Session, public CallDoor, private Peers::Host {
   Peers peers_;                            // first, as the others use it until their end
   std::unique_ptr<JoinedTraceLog> trace_;  // null: none is wanted
   Budget budget_;
-  int64_t binding_ = 0;  // of the views of the next run; 0: they have none
+  int64_t binding_ = 0;                   // of the views of the next run; 0: they have none
   int64_t cache_bytes_ = 0;               // the smallest share of any rank; 0: not agreed on yet
   const int max_in_flight_;               // of a channel; 0: automatic
   std::unique_ptr<Transfers> transfers_;  // null until it is open

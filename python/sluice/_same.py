@@ -1,0 +1,108 @@
+"""Recognises a state that was read before, so that its tensors are not read again."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+from weakref import ref
+
+from . import _sluice
+from ._layouts import Boxes, Tensor
+from ._state import Into
+
+
+def print_of(tensors: list[Any]) -> _sluice.Fingerprint | None:
+    """Where these tensors of PyTorch lie; None where one cannot be looked at quickly."""
+    if not tensors:
+        return None
+    return _sluice.fingerprint(tensors, [None] * len(tensors), *_types())
+
+
+class Seen:
+    """One side of a call, as it was given: names, and where the tensors of PyTorch lay.
+
+    Refers to no tensor. Thread: any one at a time.
+    """
+
+    def __init__(self, captured: Any, names: list[Any], print_: Any,
+                 rename: dict[str, str] | None) -> None:
+        self._captured = captured
+        self._names = names
+        self._print = print_
+        self._rename = rename
+
+    @classmethod
+    def of(cls, state: Any) -> Seen | None:
+        """None where it cannot be told later whether a state is this one.
+
+        So it is of states that are nested, and where a tensor is none of PyTorch's, is complex, or
+        lies in no memory.
+        """
+        if _is_captured(state):
+            return cls(ref(state), [], None, None)
+        parts = _parts(state)
+        if parts is None:
+            return None
+        names, values, rename = parts
+        memories = [_memories(value) for value in values]
+        print_ = _sluice.fingerprint(values, memories, *_types())
+        return None if print_ is None else cls(None, names, print_, rename)
+
+    def keeps(self, state: Any) -> Any:
+        """What refers to the memory of `state`, if that is what was seen; None if not."""
+        if self._captured is not None:
+            return state if self._captured() is state else None
+        parts = None if _is_captured(state) else _parts(state)
+        if parts is None:
+            return None
+        names, values, rename = parts
+        if names == self._names and rename == self._rename and self._print.same(values):
+            return values
+        return None
+
+
+def _is_captured(state: Any) -> bool:
+    # What `capture` returns does not change.
+    return hasattr(state, "targets") and hasattr(state, "renames")
+
+
+_Parts = tuple["list[Any]", "list[Any]", "dict[str, str] | None"]
+
+
+def _parts(state: Any) -> _Parts | None:
+    """Names, values, and what is renamed."""
+    rename = None
+    if isinstance(state, Into):
+        if state.views is not None or not isinstance(state.rename, (dict, type(None))):
+            return None
+        rename = None if state.rename is None else dict(state.rename)
+        state = state.state
+    if state is None:
+        return [], [], rename
+    if isinstance(state, Mapping):
+        return list(state), list(state.values()), rename
+    if isinstance(state, (list, tuple)):
+        return [], list(state), rename
+    return None
+
+
+def _memories(value: Any) -> list[Any] | None:
+    """What a Tensor of Sluice's stands for; None for others."""
+    if type(value) is not Tensor:
+        return None
+    if isinstance(value.layout, Boxes):
+        return [box.view for box in value.layout]
+    return [value.view]
+
+
+def _types() -> tuple[tuple[type, ...], type | None]:
+    """PyTorch's tensors that are nothing but memory, and its DTensor; of what is imported."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return (), None
+    plain = [torch.Tensor, torch.nn.Parameter]
+    if (buffer := getattr(torch.nn, "Buffer", None)) is not None:
+        plain.append(buffer)
+    placed = getattr(sys.modules.get("torch.distributed.tensor"), "DTensor", None)
+    return tuple(plain), placed

@@ -1,0 +1,509 @@
+"""What the binding does to a process: its end, forks, signals, other interpreters."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from local_ranks import LIMIT_SECONDS
+from ranks import free_port
+
+HERE = str(Path(__file__).parent)
+
+# What all scripts begin with.
+HEAD = """
+import atexit, gc, os, signal, sys, threading, time
+from sluice import _sluice
+from local_ranks import entry, error_of, view, whole_on
+
+def pair(rank, **options):
+    \"\"\"This process' session of a world of two, whose store the first serves.\"\"\"
+    world = _sluice.World.join(store=sys.argv[1], rank=rank, size=2, role="member", token="t",
+                               timeout=60.0, bind="127.0.0.1")
+    return world, world.session(options={"timeout": 30, **options})
+
+def connect(session, late=False):
+    data = bytearray([session.rank] * 8)
+    sources = [entry("x", (8,), whole_on(0), data)] if session.rank == 0 else []
+    targets = [entry("x", (8,), whole_on(1), data)] if session.rank == 1 else []
+    return session.connect(sources, targets), data
+
+def say(text):
+    print(text, flush=True)
+"""
+
+
+def start(script: str, *arguments: str) -> subprocess.Popen[str]:
+    env = {**os.environ,
+           "PYTHONPATH": os.pathsep.join([HERE, *filter(None, sys.path)])}
+    return subprocess.Popen([sys.executable, "-c", HEAD + textwrap.dedent(script), *arguments],
+                            env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def end(process: subprocess.Popen[str]) -> tuple[int, str]:
+    try:
+        output = process.communicate(timeout=LIMIT_SECONDS)[0]
+    except subprocess.TimeoutExpired:
+        process.kill()
+        raise AssertionError(f"hangs after: {process.communicate()[0]}") from None
+    return process.returncode, output
+
+
+def run(script: str) -> str:
+    code, output = end(start(script, f"tcp://127.0.0.1:{free_port()}"))
+    assert code == 0, output
+    return output
+
+
+def run_pair(first: str, second: str) -> tuple[str, str]:
+    store = f"tcp://127.0.0.1:{free_port()}"
+    both = [start(first, store), start(second, store)]
+    ended = [end(process) for process in both]
+    for code, output in ended:
+        assert code == 0, f"{ended}"
+    return ended[0][1], ended[1][1]
+
+
+def wait_for_line(process: subprocess.Popen[str], text: str) -> None:
+    assert process.stdout is not None
+    seen = []
+    for line in process.stdout:
+        seen.append(line)
+        if text in line:
+            return
+    raise AssertionError(f"no {text} in {seen}")
+
+
+PEER = """
+    world, session = pair(1)
+    connection, data = connect(session)
+    run = connection.start()
+    assert run.wait(30) and data == bytearray(8)
+    say("moved")
+"""
+
+
+def test_processes_meet_at_a_store() -> None:
+    first, second = run_pair("""
+        world, session = pair(0)
+        members = world.members()
+        assert [(one["role"], one["rank"], one["alive"]) for one in members] == [
+            ("member", 0, True), ("member", 1, True)]
+        assert members[0]["pid"] == os.getpid()
+        assert world.missing() == [] and world.fabric_rank("member", 1) == 1
+        assert world.store_address == sys.argv[1] and world.epoch == 0
+        connection, data = connect(session)
+        assert connection.start().wait(30)
+        session.close()
+        world.close()
+        assert error_of(world.members)[0] == 9
+        say("moved")
+    """, PEER + """
+    session.close()
+    world.close()
+    """)
+    assert "moved" in first and "moved" in second
+
+
+def test_epochs_of_a_world() -> None:
+    script = """
+        world = _sluice.World.join(store=sys.argv[1], rank={rank}, size=2, token="t",
+                                   timeout=60.0, bind="127.0.0.1")
+        session = world.session(epoch=True, at_least=[("member", 2)], options={{"timeout": 30}})
+        assert world.epoch == 1 and len(world.epoch_members()) == 2
+        assert world.joiners() == [] and world.epoch_ends_after() is None
+        connection, data = connect(session)
+        assert connection.start(version=1).wait(30)
+        world.end_epoch(1)
+        assert world.epoch_ends_after() == 1
+        session.close()
+        session = world.session(epoch=True, at_least=[("member", 2)])
+        assert world.epoch == 2
+        say("moved")
+    """
+    first, second = run_pair(script.format(rank=0), script.format(rank=1))
+    assert "moved" in first and "moved" in second
+
+
+@pytest.mark.parametrize("progress", [False, True])
+def test_a_process_may_end_with_its_session_open(progress: bool) -> None:
+    run_pair(f"""
+        world, session = pair(0, progress_thread={progress})
+        connection, data = connect(session)
+        run = connection.start()
+        assert run.wait(30)
+    """, PEER)
+
+
+def test_a_process_may_end_with_a_run_in_flight() -> None:
+    # The run is carried out at the process' end.
+    run_pair("""
+        world, session = pair(0)
+        connection, data = connect(session)
+        run = connection.start()
+    """, PEER)
+
+
+def test_a_process_may_end_while_its_threads_are_in_calls() -> None:
+    began = time.monotonic()
+    run("""
+        fabrics = _sluice.local_fabrics(2)
+
+        def waits(rank):
+            session = fabrics[rank].session()
+            connection, data = connect(session)
+            if rank == 1:
+                connection.start().wait()
+            else:
+                session.open_stream({"item_bytes": 8, "generator_items": 1 << 40,
+                                     "exchange": False},
+                                    lambda item, into: None)
+        for rank in range(2):
+            threading.Thread(target=waits, args=(rank,), daemon=True).start()
+        time.sleep(0.5)
+    """)
+    assert time.monotonic() - began < LIMIT_SECONDS
+
+
+def test_a_process_may_end_while_a_generator_runs() -> None:
+    run("""
+        session = _sluice.local_fabrics(1)[0].session()
+        def generator(item, into):
+            time.sleep(0.01)
+        stream = session.open_stream({"item_bytes": 8, "generator_items": 1 << 40,
+                                      "generator_threads": 3, "generate_ahead": 50}, generator)
+        lease = stream.next()
+        kept = stream.next().dlpack()
+    """)
+
+
+# Each waits for ever: `call` is what the main thread is in.
+WAITS = {
+    "wait": """
+        world, session = pair(0)
+        connection, data = connect(session)
+        run = connection.start()
+        run.wait(0.1)
+        call = run.wait
+    """,
+    "connect": """
+        world, session = pair(0)
+        call = lambda: session.connect([], [])
+    """,
+    "allocate": """
+        world, session = pair(0)
+        call = lambda: session.allocate(8)
+    """,
+    "load": """
+        world, session = pair(0)
+        call = lambda: session.load("file:/nowhere", [])
+    """,
+    "next": """
+        world, session = pair(0)
+        stream = session.open_stream({"item_bytes": 8, "generator_items": 9, "exchange": False},
+                                     lambda item, into: time.sleep(0.1 if item < 2 else 1e6))
+        assert stream.next() and stream.next()
+        call = stream.next
+    """,
+    "session": """
+        world = _sluice.World.join(store=sys.argv[1], rank=0, size=2, token="t",
+                                   bind="127.0.0.1")
+        call = world.session
+    """,
+    "wait_for_all": """
+        world = _sluice.World.join(store=sys.argv[1], rank=0, size=2, token="t",
+                                   bind="127.0.0.1")
+        call = world.wait_for_all
+    """,
+    "join": """
+        call = lambda: _sluice.World.join(store="tcp://127.0.0.1:1", rank=0, size=2, token="t",
+                                          serve=False, bind="127.0.0.1")
+    """,
+    "close": """
+        world, session = pair(0)
+        connection, data = connect(session)
+        run = connection.start()
+        call = session.close
+    """,
+}
+
+
+@pytest.mark.parametrize("name", WAITS)
+def test_ctrl_c_is_heard_in(name: str) -> None:
+    store = f"tcp://127.0.0.1:{free_port()}"
+    alone = name in ("session", "wait_for_all", "join")
+    connects = name in ("wait", "close")
+    peer = None if alone else start("""
+        world, session = pair(1)
+    """ + ("""
+        connection, data = connect(session)
+    """ if connects else """
+        if sys.argv[2] == "next":
+            stream = session.open_stream({"item_bytes": 8, "generator_items": 9,
+                                          "exchange": False}, lambda item, into: None)
+    """) + """
+        say("ready")
+        while True:
+            session.poll()
+            time.sleep(0.01)
+    """, store, name)
+    process = start(WAITS[name] + """
+        say("waiting")
+        try:
+            call()
+        except KeyboardInterrupt:
+            say("interrupted")
+            os._exit(7)
+        say("returned")
+    """, store)
+    try:
+        wait_for_line(process, "waiting")
+        time.sleep(0.3)
+        began = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        code, output = end(process)
+        assert code == 7 and "interrupted" in output, output
+        # Far less than any of the waits, far more than a busy machine takes.
+        assert time.monotonic() - began < 10
+    finally:
+        if peer is not None:
+            peer.kill()
+            peer.communicate()
+
+
+def test_a_call_that_was_interrupted_goes_on_behind() -> None:
+    output = run("""
+        may_go = threading.Event()
+        fabrics = _sluice.local_fabrics(2)
+
+        def other():
+            session = fabrics[1].session()
+            assert may_go.wait(60)
+            connection, data = connect(session)
+            assert session.connect([], []).start().wait(30)
+            session.close()
+        thread = threading.Thread(target=other)
+        thread.start()
+        session = fabrics[0].session()
+        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+        try:
+            connect(session)
+            say("returned")
+        except KeyboardInterrupt:
+            say("interrupted")
+        may_go.set()
+        # Waits for the connection that was interrupted, and goes on after it.
+        assert session.connect([], []).start().wait(30)
+        session.close()
+        thread.join()
+    """)
+    assert "interrupted" in output and "returned" not in output
+
+
+def test_a_batch_that_came_after_ctrl_c_is_not_lost() -> None:
+    output = run("""
+        session = _sluice.local_fabrics(1)[0].session()
+        may_go = threading.Event()
+        def generator(item, into):
+            if item == 1:
+                may_go.wait(60)
+            into[0] = item
+        stream = session.open_stream({"item_bytes": 1, "generator_items": 4}, generator)
+        assert stream.next().item(0) == 0
+        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+        try:
+            stream.next()
+            say("returned")
+        except KeyboardInterrupt:
+            say("interrupted")
+        may_go.set()
+        seen = []
+        while (lease := stream.next()) is not None:
+            seen.append(lease.item(0))
+            del lease
+        say(seen)
+        session.close()
+    """)
+    assert "interrupted" in output and "[1, 2, 3]" in output
+
+
+def test_a_process_may_end_while_an_interrupted_call_goes_on() -> None:
+    store = f"tcp://127.0.0.1:{free_port()}"
+    process = start(WAITS["wait_for_all"] + """
+        say("waiting")
+        call()
+    """, store)
+    wait_for_line(process, "waiting")
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    code, output = end(process)
+    assert "KeyboardInterrupt" in output
+    assert code in (130, -signal.SIGINT), (code, output)
+
+
+def test_a_forked_child_is_refused_and_leaves_all_as_it_is() -> None:
+    output = run("""
+        fabrics = _sluice.local_fabrics(2)
+        session = [None, None]
+
+        def other():
+            session[1] = fabrics[1].session()
+            connection, data = connect(session[1])
+            assert connection.start().wait(30)
+            assert connection.start().wait(30)
+            session[1].close()
+        thread = threading.Thread(target=other)
+        thread.start()
+        session[0] = fabrics[0].session()
+        connection, data = connect(session[0])
+        run = connection.start()
+        assert run.wait(30)
+        server = _sluice.StoreServer()
+        child = os.fork()
+        if child == 0:
+            for call in (session[0].poll, session[0].close, session[0].report, connection.start,
+                         lambda: connection.names(), run.cancel, lambda: server.port,
+                         lambda: _sluice.local_fabrics(1), lambda: _sluice.StoreServer()):
+                code, text = error_of(call)
+                assert code == 9 and "fork" in text, text
+            assert _sluice.Layout([1], [0], ["R"]).local_shape((3,), 0) == (3,)
+            session.clear()
+            del connection, run, server
+            gc.collect()
+            say("child refused")
+            sys.exit(0)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert connection.start().wait(30)
+        session[0].close()
+        thread.join()
+        say(f"port {server.port}")
+    """)
+    assert "child refused" in output and "port" in output
+
+
+def test_a_child_of_a_process_that_used_nothing_may_use_all() -> None:
+    output = run("""
+        child = os.fork()
+        if child == 0:
+            session = _sluice.local_fabrics(1)[0].session()
+            assert session.connect([], []).start().wait(30)
+            session.close()
+            say("child moved")
+            sys.exit(0)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    """)
+    assert "child moved" in output
+
+
+@pytest.mark.parametrize("answers", [False, True])
+def test_a_session_that_is_dropped_with_a_run_in_flight(answers: bool) -> None:
+    # The other rank never starts the run. Where it is silent, the run fails, and the memory is free.
+    # Where it answers, the session cannot be closed in its time, and the memory stays for ever.
+    output = run(f"""
+        fabrics = _sluice.local_fabrics(2)
+        class Owner:
+            def __del__(self):
+                say("freed")
+
+        def other():
+            session = fabrics[1].session({{"timeout": 2}})
+            connection, data = connect(session)
+            while True:
+                if {answers}:
+                    session.poll()
+                time.sleep(0.01)
+        threading.Thread(target=other, daemon=True).start()
+        session = fabrics[0].session({{"timeout": 2}})
+        data, owner = bytearray(8), Owner()
+        connection = session.connect(
+            [("x", (8,), "u8", whole_on(0), view(data, (8,)), None, owner)], [])
+        run = connection.start()
+        del owner
+        gc.collect()
+        say("dropping")
+        began = time.monotonic()
+        del session, connection, run
+        gc.collect()
+        assert 1 < time.monotonic() - began < 30
+        say("ends")
+    """)
+    assert output.split() == ["dropping", *(["freed"] if not answers else []), "ends"]
+
+
+def test_the_module_is_loaded_once() -> None:
+    run("""
+        import importlib
+        first = _sluice.Layout
+        assert importlib.import_module("sluice._sluice").Layout is first
+        del sys.modules["sluice._sluice"]
+        try:
+            importlib.import_module("sluice._sluice")
+        except ImportError as error:
+            assert "once in a process" in str(error)
+        else:
+            raise AssertionError("the module is loaded again")
+        assert first([1], [0], ["R"]).ranks == [0]
+    """)
+
+
+def test_another_interpreter_of_the_process_is_refused() -> None:
+    output = run("""
+        try:
+            import _interpreters as interpreters
+        except ImportError:
+            import _xxsubinterpreters as interpreters
+        script = (f"import sys; sys.path[:] = {sys.path!r}\\n"
+                  "try:\\n    from sluice import _sluice\\n"
+                  "except ImportError as error:\\n    print('refused', error, flush=True)\\n"
+                  "else:\\n    print('taken', flush=True)\\n")
+        other = interpreters.create()
+        try:
+            interpreters.run_string(other, script)
+        finally:
+            interpreters.destroy(other)
+        assert _sluice.Layout([1], [0], ["R"]).ranks == [0]
+        session = _sluice.local_fabrics(1)[0].session()
+        assert session.connect([], []).start().wait(30)
+    """)
+    assert "refused" in output and "taken" not in output
+
+
+def test_importing_the_module_loads_no_library_that_is_not_needed() -> None:
+    output = run("""
+        loaded = open("/proc/self/maps").read()
+        for library in ("libcurl", "libucp", "libmpi", "libcudart", "libtorch"):
+            assert library not in loaded, library
+        assert "numpy" not in sys.modules and "torch" not in sys.modules
+    """)
+    assert output == ""
+
+
+def test_the_module_shows_nothing_but_its_entry() -> None:
+    from sluice import _sluice
+    try:
+        shown = subprocess.run(["nm", "-D", "--defined-only", _sluice.__file__], check=True,
+                               capture_output=True, text=True).stdout
+    except FileNotFoundError:
+        pytest.skip("binutils are not installed")
+    names = [line.split()[-1] for line in shown.splitlines()]
+    assert names and all(re.match(r"PyInit_|sluice_", name) for name in names), names
+
+
+def test_stores_say_who_may_reach_them() -> None:
+    from sluice import _sluice
+    server = _sluice.StoreServer("127.0.0.1", 0, "secret")
+    assert server.address == f"tcp://127.0.0.1:{server.port}"
+    with pytest.raises(Exception, match="token"):
+        _sluice.World.join(store=server.address, rank=0, size=1, token="wrong", serve=False)
+    server.close()
+    server.close()
+    with pytest.raises(Exception, match="closed"):
+        _: Any = server.port

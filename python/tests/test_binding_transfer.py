@@ -1,0 +1,359 @@
+"""Transfers, runs and memory of the binding, between ranks that are threads."""
+
+from __future__ import annotations
+
+import gc
+import random
+import threading
+import time
+import weakref
+from typing import Any
+
+import pytest
+from local_ranks import entry, error_of, on_ranks, rows_on, view, whole_on
+
+from sluice import _sluice
+
+FAILED_PRECONDITION = 9
+INVALID = 3
+
+
+class Owner:
+    """Something that a weak reference can watch."""
+
+
+def test_rows_become_wholes() -> None:
+    shape = (12, 5)
+    want = bytearray(random.Random(1).randbytes(60))
+    targets = [bytearray(60) for _ in range(3)]
+
+    def work(session: Any, rank: int) -> dict[str, Any]:
+        own = bytearray(want[rank * 20:rank * 20 + 20])
+        everywhere = _sluice.Layout([3], [0, 1, 2], ["R"])
+        connection = session.connect(
+            [entry("w", shape, rows_on([0, 1, 2]), own, (4, 5))],
+            [entry("w", shape, everywhere, targets[rank])])
+        assert connection.names() == ["w"]
+        for _ in range(3):
+            run = connection.start()
+            assert run.wait(30)
+            assert run.is_done() and run.wait(0)
+        return connection.stats()
+
+    stats = on_ranks(3, work)
+    assert targets == [want] * 3
+    assert sum(one["received_bytes"] + one["local_bytes"] for one in stats) == 180
+    assert len({one["plan_hash"] for one in stats}) == 1
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_random_layouts_keep_every_byte(seed: int) -> None:
+    draw = random.Random(seed)
+    size = draw.choice([2, 3, 4])
+    shape = tuple(draw.randint(1, 9) for _ in range(draw.randint(1, 3)))
+    count = 1
+    for extent in shape:
+        count *= extent
+    want = bytes(draw.randbytes(count))
+    strides = [1] * len(shape)
+    for d in range(len(shape) - 2, -1, -1):
+        strides[d] = strides[d + 1] * shape[d + 1]
+
+    def layout() -> Any:
+        ranks = draw.sample(range(size), draw.randint(1, size))
+        return _sluice.Layout([len(ranks)], ranks, [draw.choice(
+            ["R", *(f"S({d})" for d in range(len(shape)))])])
+
+    def part(of: Any, rank: int) -> bytearray:
+        places = [0]
+        for d, ranges in enumerate(of.owned_ranges(shape, rank)):
+            owned = [i for begin, end in ranges for i in range(begin, end)]
+            places = [place + i * strides[d] for place in places for i in owned]
+        return bytearray(want[place] for place in places)
+
+    source, target = layout(), layout()
+
+    def work(session: Any, rank: int) -> None:
+        sources, targets, out, expected = [], [], bytearray(), bytearray()
+        if rank in source.ranks:
+            sources = [entry("t", shape, source, part(source, rank),
+                             source.local_shape(shape, rank))]
+        if rank in target.ranks:
+            expected = part(target, rank)
+            out = bytearray(len(expected))
+            targets = [entry("t", shape, target, out, target.local_shape(shape, rank))]
+        assert session.connect(sources, targets).start().wait(30)
+        assert out == expected
+
+    on_ranks(size, work)
+
+
+def test_boxes_of_each_rank_meet() -> None:
+    want = bytearray(range(48))
+
+    def work(session: Any, rank: int) -> bytearray:
+        # Columns 0 to 2 and 3 to 7 of (6, 8); the first rank has its part in two boxes.
+        boxes = [((0, 0), (2, 3)), ((2, 0), (4, 3))] if rank == 0 else [((0, 3), (6, 5))]
+        parts = []
+        for (top, left), (rows, columns) in boxes:
+            parts.append(bytearray(b"".join(want[(top + r) * 8 + left:(top + r) * 8 + left + columns]
+                                            for r in range(rows))))
+        layout = _sluice.Layout.boxes(rank, boxes)
+        assert layout.has_boxes and layout.box_list(rank) == boxes
+        views: Any = [view(data, shape) for data, (_, shape) in zip(parts, boxes)]
+        if rank == 1:
+            views = views[0]
+        out = bytearray(48)
+        connection = session.connect([("w", (6, 8), "u8", layout, views, None, parts)],
+                                     [entry("w", (6, 8), whole_on(1), out)] if rank == 1 else [])
+        assert connection.start().wait(30)
+        return out
+
+    assert on_ranks(2, work)[1] == want
+
+
+def test_what_one_rank_refuses_all_hear_of() -> None:
+    def work(session: Any, rank: int) -> tuple[int, str]:
+        refusal = "its tensor \"x\" is sparse" if rank == 1 else None
+        heard = error_of(lambda: session.connect([], [], refusal=refusal))
+        # The session goes on.
+        assert session.connect([], []).start().wait(30)
+        return heard
+
+    for code, text in on_ranks(3, work):
+        assert code == INVALID
+        assert "rank 1" in text and "sparse" in text
+
+
+def test_memory_that_comes_late() -> None:
+    names = ["a", "b"]
+    out = {name: bytearray(16) for name in names}
+
+    def work(session: Any, rank: int) -> list[tuple[str, str]]:
+        if rank == 0:
+            sources = [entry(name, (16,), whole_on(0), bytearray([i + 1] * 16))
+                       for i, name in enumerate(names)]
+            assert session.connect(sources, []).start().wait(30)
+            return []
+        targets = [("a", (16,), "u8", whole_on(1), None, 0), ("b", (16,), "u8", whole_on(1), None,
+                                                              1)]
+        connection = session.connect([], targets, late_targets=True)
+        order = connection.names()
+        run = connection.start(late=True)
+        seen = []
+        deadline = time.monotonic() + 30
+        while not run.is_done() and time.monotonic() < deadline:
+            session.poll()
+            event = session.next_event()
+            if event is None:
+                continue
+            kind, number, tensor, message = event
+            assert number == run.number and message == ""
+            seen.append((kind, order[tensor]))
+            if kind == "needs_memory":
+                data = out[order[tensor]]
+                run.supply(tensor, view(data, (16,)), data)
+        assert run.wait(30)
+        while (event := session.next_event()) is not None:
+            seen.append((event[0], order[event[2]]))
+        return seen
+
+    seen = on_ranks(2, work)[1]
+    assert seen == [("needs_memory", "a"), ("tensor_done", "a"), ("needs_memory", "b"),
+                    ("tensor_done", "b")]
+    assert out == {"a": bytearray([1] * 16), "b": bytearray([2] * 16)}
+
+
+def test_cancel_reaches_all_ranks() -> None:
+    def work(session: Any, rank: int) -> tuple[int, str]:
+        out = None if rank == 1 else bytearray(8)
+        sources = [entry("x", (8,), whole_on(0), out)] if rank == 0 else []
+        targets = [entry("x", (8,), whole_on(1), None)] if rank == 1 else []
+        run = session.connect(sources, targets, late_targets=True).start(late=rank == 1)
+        run.cancel()
+        return error_of(lambda: run.wait(30))
+
+    for code, _ in on_ranks(2, work):
+        assert code == 1
+
+
+def test_wait_ends_after_its_timeout_and_may_be_called_again() -> None:
+    may_start = threading.Event()
+
+    def work(session: Any, rank: int) -> None:
+        data = bytearray([rank] * 8)
+        sources = [entry("x", (8,), whole_on(0), data)] if rank == 0 else []
+        targets = [entry("x", (8,), whole_on(1), data)] if rank == 1 else []
+        connection = session.connect(sources, targets)
+        if rank == 0:
+            assert may_start.wait(30)
+        run = connection.start()
+        if rank == 1:
+            assert run.wait(0) is False
+            assert run.wait(0.05) is False
+            assert not run.is_done()
+            may_start.set()
+        assert run.wait() is True
+        assert data == bytearray(8)
+
+    on_ranks(2, work)
+
+
+def test_other_threads_run_while_one_waits() -> None:
+    counted = threading.Event()
+
+    def work(session: Any, rank: int) -> None:
+        data = bytearray(8)
+        sources = [entry("x", (8,), whole_on(0), data)] if rank == 0 else []
+        targets = [entry("x", (8,), whole_on(1), data)] if rank == 1 else []
+        connection = session.connect(sources, targets)
+        if rank == 0:
+            # Only comes to an end if the waiting rank lets Python go on.
+            count = 0
+            while count < 2_000_000:
+                count += 1
+            counted.set()
+        assert connection.start().wait(30)
+        assert counted.is_set()
+
+    on_ranks(2, work)
+
+
+def test_calls_from_another_thread_are_refused() -> None:
+    def work(session: Any, rank: int) -> None:
+        connection = session.connect([], [])
+        run = connection.start()
+        assert run.wait(30)
+        heard: list[tuple[int, str]] = []
+
+        def elsewhere() -> None:
+            for call in (session.poll, session.close, connection.start, connection.names,
+                         run.cancel, lambda: session.connect([], []), session.counters):
+                heard.append(error_of(call))
+            assert run.is_done() and session.report() and not session.closed
+
+        thread = threading.Thread(target=elsewhere)
+        thread.start()
+        thread.join()
+        assert len(heard) == 7
+        for code, text in heard:
+            assert code == FAILED_PRECONDITION and "thread" in text
+
+    on_ranks(1, work)
+
+
+def test_what_is_used_after_close_raises() -> None:
+    def work(session: Any, rank: int) -> None:
+        connection = session.connect([], [])
+        run = connection.start()
+        assert run.wait(30)
+        memory = session.allocate(100)
+        over = connection.start()
+        session.close()
+        assert session.closed
+        session.close()  # once more is nothing
+        for call in (session.poll, session.report, session.counters, connection.start,
+                     connection.names, connection.stats, connection.drop, over.wait, over.cancel,
+                     over.is_done, lambda: session.allocate(1), lambda: session.connect([], []),
+                     lambda: over.supply(0, view(bytearray(1), (1,)))):
+            code, text = error_of(call)
+            assert code == FAILED_PRECONDITION and "closed" in text
+        assert run.is_done() and run.wait() and run.number == 1
+        assert bytes(memory.memory) == bytes(100)
+
+    on_ranks(1, work)
+
+
+@pytest.mark.parametrize("order", [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]])
+def test_objects_may_go_in_any_order(order: list[int]) -> None:
+    def work(session: Any, rank: int) -> list[Any]:
+        connection = session.connect([], [])
+        run = connection.start()
+        assert run.wait(30)
+        return [session, connection, run]
+
+    for held in on_ranks(2, work, close=False):
+        for i in order:
+            held[i] = None
+            gc.collect()
+
+
+def test_owners_are_kept_until_nothing_uses_their_memory() -> None:
+    may_start = threading.Event()
+
+    def work(session: Any, rank: int) -> None:
+        data = bytearray(8)
+        owner = Owner()
+        watched = weakref.ref(owner)
+        side = ("x", (8,), "u8", whole_on(rank), view(data, (8,)), None, owner)
+        connection = session.connect([side] if rank == 0 else [], [side] if rank == 1 else [])
+        del owner, side
+        gc.collect()
+        assert watched() is not None
+        if rank == 0:
+            assert may_start.wait(30)
+        run = connection.start()
+        # Other memory is bound while the run has the old one.
+        other = bytearray(8)
+        bound = [("x", view(other, (8,)), other)]
+        connection.rebind(bound if rank == 0 else [], bound if rank == 1 else [])
+        if rank == 1:
+            gc.collect()
+            assert watched() is not None and not run.is_done()
+            may_start.set()
+        assert run.wait(30)
+        gc.collect()
+        assert watched() is None
+        connection.drop()
+        assert error_of(connection.start)[0] == FAILED_PRECONDITION
+
+    on_ranks(2, work)
+
+
+def test_allocated_memory_outlives_its_session() -> None:
+    def work(session: Any, rank: int) -> Any:
+        memory = session.allocate(4096 if rank == 0 else 0)
+        assert len(memory) == memory.nbytes == (4096 if rank == 0 else 0)
+        return memory
+
+    memory = on_ranks(2, work)[0]
+    lent = memory.memory
+    assert lent.nbytes == 4096 and not lent.readonly and bytes(lent) == bytes(4096)
+    lent[5] = 7
+    del memory
+    gc.collect()
+    assert lent[5] == 7
+
+
+def test_versions_grow() -> None:
+    def work(session: Any, rank: int) -> None:
+        connection = session.connect([], [])
+        assert connection.version() is None
+        assert connection.start(version=7).wait(30)
+        assert connection.version() == 7
+        assert error_of(lambda: connection.start(version=7))[0] == INVALID
+        assert connection.start(version=8).wait(30)
+
+    on_ranks(1, work)
+
+
+def test_close_with_a_run_in_flight_says_so_and_waits() -> None:
+    may_start = threading.Event()
+
+    def work(session: Any, rank: int) -> None:
+        data = bytearray([5 - rank] * 8)
+        sources = [entry("x", (8,), whole_on(0), data)] if rank == 0 else []
+        targets = [entry("x", (8,), whole_on(1), data)] if rank == 1 else []
+        connection = session.connect(sources, targets)
+        if rank == 0:
+            assert may_start.wait(30)
+        connection.start()
+        if rank == 1:
+            code, text = error_of(lambda: session.close(timeout=0.05))
+            assert code == 4 and "run 1" in text
+            assert not session.closed
+            may_start.set()
+        session.close()
+        assert data == bytearray([5] * 8)
+
+    on_ranks(2, work, close=False)

@@ -1,0 +1,245 @@
+"""What sync recognises quickly: never a tensor that lies elsewhere, or shows other values."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import sluice  # noqa: E402
+from sluice._same import Seen, print_of  # noqa: E402
+from torch_ranks import run_job  # noqa: E402
+
+
+def other_stride(state: dict[str, Any]) -> None:
+    state["w"].t_()
+
+
+def other_shape(state: dict[str, Any]) -> None:
+    state["w"].resize_(2, 8)
+
+
+def other_memory(state: dict[str, Any]) -> None:
+    state["w"].data = torch.zeros(4, 4)
+
+
+def other_offset(state: dict[str, Any]) -> None:
+    state["w"].data = torch.zeros(20)[1:17].view(4, 4)
+
+
+def other_dtype(state: dict[str, Any]) -> None:
+    state["w"] = state["w"].view(torch.int32)
+
+
+def freed(state: dict[str, Any]) -> None:
+    state["w"].untyped_storage().resize_(0)
+
+
+def other_name(state: dict[str, Any]) -> None:
+    state["v"] = state.pop("w")
+
+
+def one_more(state: dict[str, Any]) -> None:
+    state["v"] = torch.zeros(1)
+
+
+def other_order(state: dict[str, Any]) -> None:
+    state["b"] = state.pop("b")
+    state["w"] = state.pop("w")
+
+
+def a_text(state: dict[str, Any]) -> None:
+    state["w"] = "w"
+
+
+def nested(state: dict[str, Any]) -> None:
+    state["w"] = {"w": state["w"]}
+
+
+CHANGES = [other_stride, other_shape, other_memory, other_offset, other_dtype, freed, other_name,
+           one_more, other_order, a_text, nested]
+
+
+def plain_state() -> dict[str, Any]:
+    return {"w": torch.arange(16.0).view(4, 4), "b": torch.zeros(3, dtype=torch.bfloat16),
+            "scale": torch.tensor(2.0), "none": torch.zeros(0, 4),
+            "p": torch.nn.Parameter(torch.zeros(2, 2))}
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
+def test_a_change_is_seen(change: Callable[[dict[str, Any]], None]) -> None:
+    state = plain_state()
+    seen = Seen.of(state)
+    assert seen is not None and seen.keeps(state) is not None
+    # Other objects over the same memory, as state_dict() makes them.
+    assert seen.keeps({name: one.detach() for name, one in state.items()}) is not None
+    change(state)
+    assert seen.keeps(state) is None
+
+
+def test_values_that_memory_does_not_show() -> None:
+    base = torch.tensor([1 + 2j, 3 + 4j])
+    assert Seen.of({"c": base}) is None  # a conjugate of it would lie there, too
+    imag = base.imag
+    seen = Seen.of({"w": imag})
+    assert seen is not None and seen.keeps({"w": imag}) is not None
+    assert base.conj().imag.data_ptr() == imag.data_ptr()
+    assert seen.keeps({"w": base.conj().imag}) is None
+    assert Seen.of({"w": base.conj().imag}) is None
+    one = torch.tensor(1 + 2j)
+    seen = Seen.of({"w": one.imag})
+    assert seen is not None and seen.keeps({"w": one.conj().imag}) is None
+
+
+@pytest.mark.parametrize("value", [torch.zeros(2, device="meta"), torch.zeros(2).to_sparse(),
+                                   [torch.zeros(2)], "text", None, object()])
+def test_what_cannot_be_told(value: Any) -> None:
+    assert Seen.of({"w": value}) is None
+
+
+def test_a_subclass_is_not_taken_for_its_memory() -> None:
+    class Mine(torch.Tensor):
+        pass
+
+    assert Seen.of({"w": torch.zeros(2).as_subclass(Mine)}) is None
+    state = {"w": torch.zeros(2)}
+    seen = Seen.of(state)
+    assert seen is not None and seen.keeps({"w": state["w"].as_subclass(Mine)}) is None
+
+
+def boxed(memory: Any) -> sluice.Tensor:
+    return sluice.Tensor("w", (4, 4), "f32", sluice.Boxes([sluice.Box((0, 0), (4, 4), memory)]))
+
+
+def placed(memory: Any) -> sluice.Tensor:
+    return sluice.Tensor("w", (4, 4), "f32", sluice.Layout(mesh=[0], placements="R"), memory)
+
+
+@pytest.mark.parametrize("make", [boxed, placed])
+def test_what_stands_for_memory(make: Callable[[Any], sluice.Tensor]) -> None:
+    memory = torch.zeros(4, 4)
+    tensor = make(memory)
+    seen = Seen.of([tensor])
+    assert seen is not None and seen.keeps([tensor]) is not None
+    # Another one is read again: it may be placed in another way.
+    assert seen.keeps([make(memory)]) is None
+    memory.data = torch.zeros(4, 4)
+    assert seen.keeps([tensor]) is None
+
+
+def test_nothing_is_referred_to() -> None:
+    memory = torch.zeros(4, 4)
+    tensors = [placed(memory), boxed(memory.clone())]
+    state = plain_state()
+    watches = [weakref.ref(one) for one in (*tensors, memory, *state.values())]
+    seen = [Seen.of(tensors), Seen.of(state)]
+    assert None not in seen
+    del tensors, state, memory
+    gc.collect()
+    assert [watch() for watch in watches] == [None] * len(watches)
+    # One of these may have the address of one of those.
+    assert all(seen[0].keeps([placed(torch.zeros(4, 4)), boxed(torch.zeros(4, 4))]) is None
+               for _ in range(50))
+
+
+def test_many_at_once() -> None:
+    tensors = [torch.zeros(i % 5, 3) for i in range(500)]
+    print_ = print_of(tensors)
+    assert print_ is not None and print_.same(tensors)
+    assert not print_.same(tensors[:-1]) and not print_.same([*tensors, tensors[0]])
+    assert not print_.same([*tensors[1:], tensors[0]])
+
+
+def test_renames_and_into() -> None:
+    state = plain_state()
+    seen = Seen.of(sluice.into(state, rename={"w": "x"}))
+    assert seen is not None
+    assert seen.keeps(sluice.into(state, rename={"w": "x"})) is not None
+    for other in (state, sluice.into(state), sluice.into(state, rename={"w": "y"}),
+                  sluice.into(state, rename=str.upper), sluice.into(state, views={"w": None})):
+        assert seen.keeps(other) is None
+    assert Seen.of(sluice.into(state, rename=str.upper)) is None
+
+
+def rank_syncs_dtensors() -> Any:
+    """DTensors whose placement, memory or local tensor changes: every sync has its values."""
+    import torch.distributed as dist
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
+
+    dist.init_process_group("gloo")
+    mesh = init_device_mesh("cpu", (2,))
+    whole = torch.arange(64.0).view(8, 8)
+    good = []
+    with sluice.Session.from_process_group() as session:
+        src = {"w": distribute_tensor(whole.clone(), mesh, [Shard(0)])}
+        seen = Seen.of(src)
+        assert seen is not None
+        good.append(seen.keeps({"w": src["w"].detach()}) is not None)
+        local = src["w"].to_local()
+        columns = DTensor.from_local(local.view(8, 4), mesh, [Shard(1)])
+        good.append(seen.keeps({"w": columns}) is None)
+        for step, kind in enumerate((Shard(1), Shard(1), Replicate(), Shard(0), Shard(1))):
+            with torch.no_grad():
+                src["w"].to_local().add_(1)
+            dst = {"w": DTensor.from_local(torch.zeros_like(
+                distribute_tensor(whole, mesh, [kind]).to_local()), mesh, [kind])}
+            for _ in range(3):
+                sluice.sync(src, dst, session=session)
+                good.append(bool(torch.equal(dst["w"].full_tensor(), whole + step + 1)))
+                dst["w"].to_local().zero_()
+        plans = len(session._synced.plans)
+    dist.destroy_process_group()
+    return [all(good), plans]
+
+
+def test_dtensors() -> None:
+    assert run_job(2, rank_syncs_dtensors) == [[True, 3], [True, 3]]
+
+
+def rank_changes_alone(rounds: int) -> Any:
+    """Each time one rank gives other memory, strides or dtypes, and all get what was sent."""
+    import random
+
+    import torch.distributed as dist
+
+    dist.init_process_group("gloo")
+    chance = random.Random(7)  # the same on all ranks
+    wrong = 0
+    with sluice.Session.from_process_group() as session:
+        src = {f"w{i}": torch.zeros(6, 6) for i in range(5)}
+        dst = {f"w{i}": torch.zeros(6, 6) for i in range(5)}
+        for step in range(1, rounds + 1):
+            one, name, kind = chance.randrange(3), f"w{chance.randrange(5)}", chance.randrange(6)
+            dtype = chance.choice([torch.float16, torch.float32])
+            if session.rank == one:
+                if kind == 0:
+                    dst[name] = torch.zeros(6, 6)
+                elif kind == 1:
+                    dst[name] = dst[name].t()
+                elif kind == 2:
+                    dst[name].t_()
+                elif kind == 3:
+                    dst[name].data = torch.zeros(6, 6)
+                elif kind == 4:
+                    dst[name] = torch.zeros(6, 6, dtype=dtype)
+            expected = torch.arange(36.0).view(6, 6)
+            for i, tensor in enumerate(src.values()):
+                tensor.copy_(expected + step + i)
+            if session.rank == 0:
+                sluice.sync(src, None, session=session)
+            else:
+                sluice.sync(None, dst, session=session)
+                wrong += sum(not torch.equal(tensor.float(), expected + step + i)
+                             for i, tensor in enumerate(dst.values()))
+    dist.destroy_process_group()
+    return wrong
+
+
+def test_one_rank_changes() -> None:
+    assert run_job(3, rank_changes_alone, 60) == [0, 0, 0]
