@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 from . import _agree, _options, _sluice
 from ._errors import Disagreement, InvalidSpec, Unsupported
 from ._halves import Entry, read_half
-from ._layouts import Layout
+from ._layouts import Boxes
 from ._progress import Display
 from ._transfer import Renames
 
@@ -19,8 +20,12 @@ if TYPE_CHECKING:
 
 _FLOATS = ("f64", "f32", "f16", "bf16", "f8e4m3", "f8e5m2")
 
-# What one rank has of a tensor: shape, dtype, and of its layout: sizes, ranks, placements, order.
-_Part = tuple[list[int], str, list[int], list[int], list[str], list[int]]
+# What tells the destinations apart that one tensor of a checkpoint has on a rank: its name, their
+# dtype, whether they are boxes, and a number.
+_Key = tuple[str, str, bool, int]
+
+# Of one rank's part: shape; of its layout sizes, ranks, placements and order; or its boxes.
+_Part = dict[str, Any]
 
 
 def load(session: Session, uri: str, state: Any, *, rename: Renames = None, progress: bool = True,
@@ -34,10 +39,15 @@ def load(session: Session, uri: str, state: Any, *, rename: Renames = None, prog
 
     entries = _Entries(session)
     merged = _merge(_agree.exchange(session, "load", read))
-    tensors = entries.native(merged, None)
     place = uri if ":" in uri.split("/")[0] else "file:" + os.path.abspath(uri)
+    stats: dict[str, Any] = {}
     with _shown(session, f"sluice: load {uri}", entries, progress):
-        return dict(session._native.load(place, tensors, options))
+        for tensors in _rounds(merged):
+            found = session._native.load(place, entries.native(tensors, None), options)
+            stats = _sum(stats, found) if stats else dict(found)
+    if entries.finish is not None:
+        entries.finish()
+    return stats
 
 
 def save(session: Session, directory: str | os.PathLike[str], state: Any, *,
@@ -53,9 +63,16 @@ def save(session: Session, directory: str | os.PathLike[str], state: Any, *,
 
     entries = _Entries(session)
     merged = _merge(_agree.exchange(session, "save", read))
-    tensors = entries.native(merged, dtype)
+    tensors, *others = _rounds(merged)
+    for key, other in others[0].items() if others else ():
+        first = next(one for own, one in tensors.items() if own[0] == key[0])
+        ranks = (first.parts[0][0], other.parts[0][0])
+        raise Disagreement(f"tensor '{key[0]}': ranks {ranks[0]} and {ranks[1]} have it with other "
+                           "dtypes, or one in boxes and one by placements", ranks=ranks,
+                           tensor=key[0])
+    native = entries.native(tensors, dtype)
     with _shown(session, f"sluice: save {os.fspath(directory)}", entries, progress):
-        return dict(session._native.save(os.fspath(directory), tensors, options))
+        return dict(session._native.save(os.fspath(directory), native, options))
 
 
 def _shown(session: Session, title: str, entries: _Entries, progress: bool) -> Display:
@@ -63,51 +80,63 @@ def _shown(session: Session, title: str, entries: _Entries, progress: bool) -> D
 
 
 class _Entries:
-    """What this rank has of the tensors of a checkpoint, by their names there."""
+    """What this rank has of the tensors of a checkpoint."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._entries: dict[str, Entry] = {}
+        self._entries: dict[_Key, Entry] = {}
         self.nbytes = 0
+        self.finish: Callable[[], None] | None = None
 
     def read(self, state: Any, side: str, rename: Renames) -> list[Any]:
-        """[name, part] of each tensor, for the other ranks."""
-        for entry in read_half(self._session, state, side).entries:
-            name = _renamed(rename, entry.name)
-            if name in self._entries:
-                raise InvalidSpec(f"two tensors have the name '{name}' in the checkpoint: "
-                                  f"'{self._entries[name].name}' and '{entry.name}'", tensor=name)
+        """[key, part] of each tensor, for the other ranks."""
+        half = read_half(self._session, state, side)
+        self.finish = half.finish
+        for entry in half.entries:
+            own = half.renames.get(entry.name, entry.name)
+            key = self._key(_renamed(rename, own), entry)
+            if side == "src" and key[3] > 0:
+                raise InvalidSpec(f"two tensors have the name '{key[0]}' in the checkpoint: "
+                                  f"'{self._entries[(*key[:3], 0)].name}' and '{entry.name}'",
+                                  tensor=key[0])
             if entry.is_partial:
                 raise Unsupported(f"tensor '{entry.name}' has a Partial placement, which no "
                                   "checkpoint has", tensor=entry.name)
-            if entry.boxes:
-                raise Unsupported(f"tensor '{entry.name}' lies in boxes, which checkpoints do not "
-                                  "take", tensor=entry.name)
             if entry.lacks_memory:
                 raise InvalidSpec(f"tensor '{entry.name}' has no memory", tensor=entry.name)
-            self._entries[name] = entry
-            if isinstance(entry.native_view, tuple):
-                self.nbytes += prod(entry.native_view[1]) * _sluice.dtype_bytes(entry.dtype)
-        return [[name, [list(entry.shape), entry.dtype, *_mesh_layout(entry)]]
-                for name, entry in self._entries.items()]
+            self._entries[key] = entry
+            views = entry.native_view
+            for view in views if isinstance(views, list) else [views] if views else []:
+                self.nbytes += prod(view[1]) * _sluice.dtype_bytes(entry.dtype)
+        return [[key, _part(entry)] for key, entry in self._entries.items()]
 
-    def native(self, merged: Mapping[str, _Part], dtype: str | None) -> list[Any]:
+    def _key(self, name: str, entry: Entry) -> _Key:
+        in_boxes = isinstance(entry.layout, Boxes)
+        number = 0
+        while (name, entry.dtype, in_boxes, number) in self._entries:
+            number += 1
+        return (name, entry.dtype, in_boxes, number)
+
+    def native(self, merged: Mapping[_Key, _Tensor], dtype: str | None) -> list[Any]:
+        """What the extension's `load` and `save` take."""
         tensors = []
-        for name, (shape, own, sizes, ranks, placements, order) in merged.items():
-            entry = self._entries.get(name)
-            layout = _sluice.Layout(sizes, ranks, placements, order)
+        for key, tensor in merged.items():
+            name, own, in_boxes, _ = key
+            entry = self._entries.get(key)
+            layout = tensor.boxes() if in_boxes else tensor.placed(name)
             wanted = dtype if own in _FLOATS else None
             view = None if entry is None else entry.native_view
             owner = None if entry is None else entry.owner
-            tensors.append((name, shape, own, layout, view, wanted, owner))
+            tensors.append((name, tensor.shape, own, layout, view, wanted, owner))
         return tensors
 
 
-def _mesh_layout(entry: Entry) -> list[Any]:
+def _part(entry: Entry) -> _Part:
     layout = entry.layout
-    assert isinstance(layout, Layout)  # boxes are refused before
-    return [list(layout.sizes), list(layout.ranks), [str(one) for one in layout.placements],
-            list(layout.order)]
+    if isinstance(layout, Boxes):
+        return {"shape": list(entry.shape), "boxes": entry.boxes}
+    return {"shape": list(entry.shape), "mesh": list(layout.sizes), "ranks": list(layout.ranks),
+            "placements": [str(one) for one in layout.placements], "order": list(layout.order)}
 
 
 def _renamed(rename: Renames, name: str) -> str:
@@ -120,42 +149,113 @@ def _renamed(rename: Renames, name: str) -> str:
     return renamed
 
 
-def _merge(answers: list[list[Any]]) -> dict[str, _Part]:
+@dataclass
+class _Tensor:
+    """A tensor of the checkpoint, as the ranks have it that have it alike."""
+
+    parts: list[tuple[int, _Part]] = field(default_factory=list)  # rank and part
+
+    @property
+    def shape(self) -> list[int]:
+        return list(self.parts[0][1]["shape"])
+
+    def check(self, name: str, whats: tuple[str, ...]) -> None:
+        """Disagreement where ranks differ in one of these."""
+        first_rank, first = self.parts[0]
+        for rank, part in self.parts:
+            for what in whats:
+                if part[what] != first[what]:
+                    raise Disagreement(f"tensor '{name}': rank {first_rank} has {what} "
+                                       f"{first[what]}, and rank {rank} has {part[what]}",
+                                       ranks=(first_rank, rank), tensor=name)
+
+    def boxes(self) -> _sluice.Layout:
+        """The boxes of all ranks."""
+        return _sluice.Layout.boxes_of([(rank, part["boxes"]) for rank, part in self.parts])
+
+    def placed(self, name: str) -> _sluice.Layout:
+        """The placements; of copies on several meshes, those of all together."""
+        self.check(name, ("mesh", "placements", "order"))
+        meshes: dict[tuple[int, ...], int] = {}
+        for rank, part in self.parts:
+            meshes.setdefault(tuple(part["ranks"]), rank)
+        having = {rank for rank, _ in self.parts}
+        owner_of: dict[int, tuple[int, ...]] = {}
+        for mesh, rank in meshes.items():
+            for member in mesh:
+                if member in owner_of:
+                    raise Disagreement(f"tensor '{name}': rank {rank} has a mesh of ranks "
+                                       f"{list(mesh)}, and another rank has "
+                                       f"{list(owner_of[member])}",
+                                       ranks=(rank, meshes[owner_of[member]]), tensor=name)
+                owner_of[member] = mesh
+                if member not in having:
+                    raise Disagreement(f"tensor '{name}': rank {member} is in its mesh "
+                                       f"{list(mesh)}, and does not give it", ranks=(member,),
+                                       tensor=name)
+        first = self.parts[0][1]
+        sizes, placements, order = first["mesh"], first["placements"], first["order"]
+        if len(meshes) == 1:
+            return _sluice.Layout(sizes, first["ranks"], placements, order)
+        together = [member for mesh in sorted(meshes, key=min) for member in mesh]
+        return _sluice.Layout([len(meshes), *sizes], together, ["R", *placements],
+                              [0, *(axis + 1 for axis in order)] if order else [])
+
+
+def _merge(answers: list[list[Any]]) -> dict[_Key, _Tensor]:
     """The tensors of all ranks: in the order of the lowest rank, then of those that add some."""
-    given: dict[str, list[tuple[int, _Part]]] = {}
+    merged: dict[_Key, _Tensor] = {}
+    alike: dict[str, _Tensor] = {}
     for rank, parts in enumerate(answers):
-        for name, part in parts:
-            given.setdefault(name, []).append((rank, part))
-    return {name: _merge_one(name, parts) for name, parts in given.items()}
+        for key, part in parts:
+            merged.setdefault(tuple(key), _Tensor()).parts.append((rank, part))
+            alike.setdefault(key[0], _Tensor()).parts.append((rank, part))
+    for name, tensor in alike.items():
+        tensor.check(name, ("shape",))
+    placed: dict[tuple[str, int], list[tuple[str, _Tensor]]] = {}
+    for (name, dtype, in_boxes, number), tensor in merged.items():
+        if not in_boxes:
+            placed.setdefault((name, number), []).append((dtype, tensor))
+    for (name, _), tensors in placed.items():
+        if len(tensors) > 1:
+            _check_dtypes(name, tensors)
+        for _, tensor in tensors:
+            tensor.placed(name)
+    return merged
 
 
-def _merge_one(name: str, parts: list[tuple[int, _Part]]) -> _Part:
-    first_rank, first = parts[0]
-    meshes: dict[tuple[int, ...], int] = {}
-    for rank, part in parts:
-        for what, index in (("shape", 0), ("dtype", 1), ("mesh", 2), ("placements", 4),
-                            ("order", 5)):
-            if part[index] != first[index]:
-                raise Disagreement(f"tensor '{name}': rank {first_rank} has {what} "
-                                   f"{first[index]}, and rank {rank} has {part[index]}",
-                                   ranks=(first_rank, rank), tensor=name)
-        meshes.setdefault(tuple(part[3]), rank)
-    having = {rank for rank, _ in parts}
-    owner_of: dict[int, tuple[int, ...]] = {}
-    for mesh, rank in meshes.items():
-        for member in mesh:
-            if member in owner_of:
-                raise Disagreement(f"tensor '{name}': rank {rank} has a mesh of ranks "
-                                   f"{list(mesh)}, and another rank has {list(owner_of[member])}",
-                                   ranks=(rank, meshes[owner_of[member]]), tensor=name)
-            owner_of[member] = mesh
-            if member not in having:
-                raise Disagreement(f"tensor '{name}': rank {member} is in its mesh {list(mesh)}, "
-                                   "and does not give it", ranks=(member,), tensor=name)
-    shape, dtype, sizes, ranks, placements, order = first
-    if len(meshes) == 1:
-        return shape, dtype, sizes, ranks, placements, order
-    # Copies on several meshes.
-    together = [member for mesh in sorted(meshes, key=min) for member in mesh]
-    return (shape, dtype, [len(meshes), *sizes], together, ["R", *placements],
-            [0, *(axis + 1 for axis in order)] if order else [])
+def _check_dtypes(name: str, tensors: list[tuple[str, _Tensor]]) -> None:
+    """Disagreement where ranks of one mesh have a tensor with several dtypes."""
+    for dtype, tensor in tensors:
+        mesh = {member for _, part in tensor.parts for member in part["ranks"]}
+        mesh -= {rank for rank, _ in tensor.parts}
+        for other, same in tensors:
+            for rank in mesh.intersection(rank for rank, _ in same.parts):
+                first = tensor.parts[0][0]
+                raise Disagreement(f"tensor '{name}': rank {first} has dtype {dtype}, and rank "
+                                   f"{rank} has {other}", ranks=(first, rank), tensor=name)
+
+
+def _rounds(merged: dict[_Key, _Tensor]) -> list[dict[_Key, _Tensor]]:
+    """The tensors in turns that have each name once: all but few have one destination."""
+    turns: list[dict[_Key, _Tensor]] = []
+    count: dict[str, int] = {}
+    for key, tensor in merged.items():
+        turn = count.get(key[0], 0)
+        count[key[0]] = turn + 1
+        if turn == len(turns):
+            turns.append({})
+        turns[turn][key] = tensor
+    return turns or [{}]
+
+
+def _sum(stats: dict[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+    """What two turns of one load came to. What is of the job stays that of the first."""
+    most = ("slots_max", "slots_peak", "budget_bytes", "budget_bytes_peak", "piece_bytes")
+    total = dict(stats)
+    for name, value in more.items():
+        if name in most:
+            total[name] = max(total[name], value)
+        elif name not in ("tensors", "tensors_ignored", "files"):
+            total[name] += value
+    return total

@@ -257,12 +257,13 @@ class Session:
         """Collective; blocks. Fills the tensors of `state` from a safetensors checkpoint.
 
         `uri`: "file:DIR" (reads past the page cache), "buffered:DIR", "mmap:DIR" or
-        "http://HOST/BASE/"; a path without such a word is "file:". `state`: as `Session.transfer`
-        has it; each rank gives what it has. Names may differ between ranks, as under pipeline
-        parallelism. `rename`: from a name in `state` to the checkpoint's. Each byte is read once
-        for all ranks, and cast where dtypes differ. Options: budget_bytes, slots, piece_bytes,
-        timeout, connections, ca_file and others of sluice/checkpoint.h. Returns what it came to:
-        bytes, seconds and so on.
+        "http://HOST/BASE/"; a path without such a word is "file:". `state`: as `dst` of
+        `Session.transfer`; each rank gives what it has. Names may differ between ranks, as under
+        pipeline parallelism. `rename`: from a name in `state` to the checkpoint's. Several tensors
+        may have one name there, which is then read for each. Otherwise each byte is read once for
+        all ranks, and cast where dtypes differ. Options: budget_bytes, slots, piece_bytes, timeout,
+        connections, ca_file and others of sluice/checkpoint.h. Returns what it came to: bytes,
+        seconds and so on.
 
         Bad input is an error on all ranks before anything is written: InvalidSpec; Unsupported.
         InvalidSpec also for a checkpoint that is not there, or that lacks tensors. DataLoss: a file
@@ -276,9 +277,10 @@ class Session:
         """Collective; blocks. Writes `state` as a safetensors checkpoint into `directory`.
 
         All ranks see the directory; its parent is there. `state`, `rename` and options are as
-        `load` has them. `dtype`: what floating elements are in the files, such as "bf16"; None: as
-        in memory. Of replicas one is written. Until the new checkpoint is whole, the directory has
-        the old one. Errors are those of `load`.
+        `load` has them, but each tensor has a name of its own there. Boxes cover their tensor.
+        `dtype`: what floating elements are in the files, such as "bf16"; None: as in memory. Of
+        replicas one is written. Until the new checkpoint is whole, the directory has the old one.
+        Errors are those of `load`.
         """
         from ._checkpoint import save
         return save(self, directory, state, dtype=dtype, rename=rename, progress=progress,

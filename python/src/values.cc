@@ -192,7 +192,7 @@ Layout MakeLayout(std::vector<int64_t> sizes, std::vector<int> ranks,
   return layout;
 }
 
-Layout MakeBoxes(int rank, nb::handle boxes) {
+RankBoxes RankBoxesOf(int rank, nb::handle boxes) {
   RankBoxes own;
   own.rank = rank;
   for (const nb::handle box : boxes) {
@@ -200,11 +200,29 @@ Layout MakeBoxes(int rank, nb::handle boxes) {
     if (fields.size() != 2) throw nb::type_error("a box is (offset, shape)");
     own.boxes.push_back({IntsOf(fields[0], "a box's offset"), IntsOf(fields[1], "a box's shape")});
   }
+  return own;
+}
+
+Layout LayoutOf(std::vector<RankBoxes> ranks) {
   Layout layout;
-  std::vector<RankBoxes> ranks;
-  ranks.push_back(std::move(own));
   layout.boxes = ValueOrRaise(BoxList::Create(std::move(ranks)));
   return layout;
+}
+
+Layout MakeBoxes(int rank, nb::handle boxes) {
+  std::vector<RankBoxes> ranks;
+  ranks.push_back(RankBoxesOf(rank, boxes));
+  return LayoutOf(std::move(ranks));
+}
+
+Layout MakeBoxesOfRanks(nb::handle ranks) {
+  std::vector<RankBoxes> all;
+  for (const nb::handle entry : ranks) {
+    const nb::tuple fields(nb::borrow(entry));
+    if (fields.size() != 2) throw nb::type_error("boxes of ranks are (rank, boxes)");
+    all.push_back(RankBoxesOf(nb::cast<int>(fields[0]), fields[1]));
+  }
+  return LayoutOf(std::move(all));
 }
 
 std::string ReprOf(const Layout& layout) {
@@ -272,6 +290,8 @@ void BindValues(nb::module_& module) {
           nb::arg("order") = std::vector<int>())
       .def_static("boxes", &MakeBoxes, nb::arg("rank"), nb::arg("boxes"),
                   "Boxes (offset, shape) that this one rank holds.")
+      .def_static("boxes_of", &MakeBoxesOfRanks, nb::arg("ranks"),
+                  "Boxes of several ranks: (rank, boxes) of each.")
       .def(
           "local_shape",
           [](const Layout& self, nb::handle shape, int rank) {

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
+import random
 import struct
 from pathlib import Path
 from typing import Any
@@ -138,3 +140,186 @@ def test_what_is_not_saved(tmp_path: Path) -> None:
         assert "Unsupported" in partial["types"] or "InvalidSpec" in partial["types"]
         assert "Partial" in partial["text"] and "i32" in dtype["text"]
         assert "same" in same["text"]
+
+
+def cut_at_random(chance: random.Random, shape: tuple[int, ...], ranks: int,
+                  dim: int = 0) -> list[list[tuple[Any, Any]]]:
+    """Boxes of each rank, which cover a tensor of `shape`; some lie on several ranks."""
+    boxes = [((0,) * len(shape), shape)]
+    for _ in range(chance.randrange(6)):
+        offset, size = boxes.pop(chance.randrange(len(boxes)))
+        d = chance.randrange(len(shape))
+        at = chance.randrange(size[d] + 1)
+        for begin, length in ((0, at), (at, size[d] - at)):
+            if length:
+                boxes.append(((*offset[:d], offset[d] + begin, *offset[d + 1:]),
+                              (*size[:d], length, *size[d + 1:])))
+    held: list[list[tuple[Any, Any]]] = [[] for _ in range(ranks)]
+    for box in boxes:
+        for rank in chance.sample(range(ranks), chance.randrange(1, min(ranks, 2) + 1)):
+            held[rank].append(box)
+    return held
+
+
+def inside(box: tuple[Any, Any]) -> tuple[slice, ...]:
+    return tuple(slice(o, o + n) for o, n in zip(*box))
+
+
+def boxes_of(array: Any, held: list[tuple[Any, Any]], fill: bool) -> Any:
+    """Boxes with memory: of the array's elements, or of zeros."""
+    return [sluice.Box(offset, shape,
+                       np.array(array[inside((offset, shape))], order="C") if fill
+                       else np.zeros(shape, array.dtype))
+            for offset, shape in held]
+
+
+def rank_has_boxes(session: sluice.Session, folder: str, seed: int) -> Any:
+    """Saves from boxes, loads into others, into placements, and what placements have saved."""
+    chance = random.Random(seed)  # the same on all ranks
+    rank, size = session.rank, session.size
+    bad = []
+    arrays = {f"w{i}": np.random.default_rng(seed + i).integers(
+        0, 99, tuple(chance.randrange(1, 9) for _ in range(chance.randrange(1, 4)))).astype(kind)
+        for i, kind in enumerate((np.float32, np.int16, np.float64))}
+    state, targets = [], []
+    for name, array in arrays.items():
+        shape, dtype = array.shape, str(array.dtype)
+        held = cut_at_random(chance, shape, size)[rank]
+        if held:
+            state.append(sluice.Tensor(name, shape, dtype, sluice.Boxes(
+                boxes_of(array, held, True))))
+        # A load may leave elements out.
+        held = [box for box in cut_at_random(chance, shape, size)[rank] if box[1][0] > 1]
+        if held:
+            targets.append(sluice.Tensor(name, shape, dtype, sluice.Boxes(
+                boxes_of(array, held, False))))
+    saved = session.save(folder, state)
+    loaded = session.load(folder, targets)
+    for tensor in targets:
+        for box in tensor.layout:  # type: ignore[union-attr]
+            if (box.view != arrays[tensor.name][inside((box.offset, box.shape))]).any():
+                bad.append([tensor.name, str(box)])
+    plain = {name: np.zeros_like(array) for name, array in arrays.items()}
+    session.load(f"buffered:{folder}", plain)
+    bad += [name for name, array in arrays.items() if (plain[name] != array).any()]
+    return [bad, saved["tensors"], loaded["bytes"] == sum(
+        box.view.nbytes for tensor in targets for box in tensor.layout)]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("ranks,seed", [(1, 1), (2, 2), (3, 3), (3, 4), (4, 5)])
+def test_boxes(tmp_path: Path, ranks: int, seed: int) -> None:
+    for k in range(3):
+        for bad, saved, whole_bytes in run_ranks(ranks, rank_has_boxes,
+                                                 str(tmp_path / f"c{k}"), 100 * k + seed):
+            assert bad == [] and saved == 3 and whole_bytes
+
+
+def rank_loads_once_and_again(session: sluice.Session, folder: str) -> Any:
+    """One tensor of the checkpoint goes to several places, not the same ones on all ranks."""
+    session.save(folder, {"w": whole(), "v": whole() + 1} if session.rank == 0 else {})
+    kinds = {f"t{i}": np.zeros(SHAPE, kind) for i, kind in enumerate(
+        (np.float32, np.float64, np.float32) if session.rank else (np.float64,))}
+    top = np.zeros((4, 6), np.float32)
+    state: list[Any] = [*kinds.items()]
+    if session.rank == 0:
+        state.append(sluice.Tensor("box", SHAPE, "f32",
+                                   sluice.Boxes([sluice.Box((0, 0), (4, 6), top)])))
+    stats = session.load(folder, [sluice.Tensor(name, SHAPE, str(array.dtype), None, array)
+                                  for name, array in kinds.items()] + state[len(kinds):],
+                         rename=lambda name: "w")
+    good = [bool((array == whole()).all()) for array in kinds.values()]
+    return [all(good), session.rank == 1 or top.tolist() == whole()[:4].tolist(),
+            stats["tensors"] >= 1 and stats["tensors_ignored"] == 1]
+
+
+def test_one_tensor_for_several(tmp_path: Path) -> None:
+    assert run_ranks(2, rank_loads_once_and_again, str(tmp_path / "c")) == [[True] * 3] * 2
+
+
+def values_of(tensor: Any) -> Any:
+    """What a loader gets whole, without PyTorch, is memory alone."""
+    if not hasattr(tensor, "ptr"):
+        return tensor
+    memory = (ctypes.c_float * int(np.prod(tensor.shape))).from_address(tensor.ptr)
+    return np.frombuffer(memory, np.float32).reshape(tensor.shape)
+
+
+def rank_loads_an_engine(session: sluice.Session, folder: str) -> Any:
+    """What `capture` has found of a loader: fused, sliced, tied, and one that it wants whole."""
+    rank, size = session.rank, session.size
+    rng = np.random.default_rng(5)
+    arrays = {name: rng.standard_normal(shape).astype(np.float32) for name, shape in
+              {"q": (8, 4), "k": (4, 4), "embed": (6, 4), "odd": (3, 3), "unused": (2,)}.items()}
+    session.save(folder, arrays if rank == 0 else {})
+    params = {"qk": np.zeros((12 // size, 4), np.float32), "embed": np.zeros((6, 4), np.float32),
+              "head": np.zeros((6, 4), np.float32), "odd": np.zeros((3, 3), np.float32)}
+
+    def load(weights: Any) -> None:
+        for name, tensor in weights:
+            if name == "q":
+                np.copyto(params["qk"][:8 // size], tensor.narrow(0, rank * 8 // size, 8 // size))
+            elif name == "k":
+                np.copyto(params["qk"][8 // size:], tensor.narrow(0, rank * 4 // size, 4 // size))
+            elif name == "embed":
+                np.copyto(params["embed"], tensor)
+                np.copyto(params["head"], tensor)
+            elif name == "odd":
+                np.copyto(params["odd"], np.asarray(values_of(tensor)) * 2)
+
+    captured = sluice.capture(load, {name: (array.shape, "f32") for name, array in arrays.items()},
+                              params)
+    assert list(captured.fallback) == ["odd"], captured.fallback
+    session.load(folder, captured)
+    parts = [arrays["q"][rank * 8 // size:(rank + 1) * 8 // size],
+             arrays["k"][rank * 4 // size:(rank + 1) * 4 // size]]
+    return [bool((params["qk"] == np.concatenate(parts)).all()),
+            bool((params["embed"] == arrays["embed"]).all()),
+            bool((params["head"] == arrays["embed"]).all()),
+            bool((params["odd"] == 2 * arrays["odd"]).all())]
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_a_captured_loader(tmp_path: Path, ranks: int) -> None:
+    results = run_ranks(ranks, rank_loads_an_engine, str(tmp_path / "c"))
+    assert results == [[True] * 4] * ranks
+
+
+def rank_has_bad_boxes(session: sluice.Session, folder: str, what: str) -> Any:
+    rank = session.rank
+    session.save(folder, {"w": whole()} if rank == 0 else {})
+    target = np.full((5, 6), -1, np.float32)
+    box = sluice.Box((5 * rank, 0), (5, 6), target)
+    shape, dtype = SHAPE, "f32"
+    if rank == 1 and what == "shape":
+        shape = (11, 6)
+    tensor: Any = sluice.Tensor("w", shape, dtype, sluice.Boxes([box]))
+    if rank == 1 and what == "view":
+        tensor = sluice.Tensor("w", shape, dtype, sluice.Boxes([sluice.Box((5, 0), (5, 6))]))
+    if rank == 1 and what == "outside":
+        tensor = sluice.Tensor("w", (5, 6), dtype, sluice.Boxes([sluice.Box((0, 0), (5, 6),
+                                                                            target)]))
+    if what == "gap":
+        state = [sluice.Tensor("w", SHAPE, "f32", sluice.Boxes(
+            [sluice.Box((5 * rank, 0), (4, 6), np.zeros((4, 6), np.float32))]))]
+        error = error_of(session.save, folder, state)
+    elif what == "mixed save":
+        state = [tensor] if rank else [sluice.Tensor("w", SHAPE, "f32", None, whole())]
+        error = error_of(session.save, folder, state)
+    elif what == "dtypes save":
+        other = sluice.Box((5 * rank, 0), (5, 6), np.zeros((5, 6), np.float64 if rank else
+                                                           np.float32))
+        error = error_of(session.save, folder, [sluice.Tensor(
+            "w", SHAPE, "f64" if rank else "f32", sluice.Boxes([other]))])
+    else:
+        error = error_of(session.load, folder, [tensor])
+    untouched = bool((target == -1).all())
+    plain = {"w": np.zeros(SHAPE, np.float32)}
+    session.load(folder, plain)
+    return [error, untouched, plain["w"].tolist() == whole().tolist()]
+
+
+@pytest.mark.parametrize("what", ["shape", "view", "outside", "gap", "mixed save", "dtypes save"])
+def test_bad_boxes(tmp_path: Path, what: str) -> None:
+    for error, untouched, old in run_ranks(2, rank_has_bad_boxes, str(tmp_path / "c"), what):
+        assert untouched and old
+        assert "Error" in error["types"] and "w" in error["text"], error
