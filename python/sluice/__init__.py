@@ -10,7 +10,7 @@ from __future__ import annotations
 import os as _os
 
 from . import _sluice
-from ._errors import (Cancelled, DataLoss, Disagreement, Error, InvalidSpec, PeerLost, Poisoned,
+from ._errors import (Cancelled, DataLoss, Disagreement, Error, InvalidSpec, PeerLost,
                       Timeout, Unsupported, from_status)
 
 # Most processes that import the package use a part of it. The rest would make the import several
@@ -62,7 +62,7 @@ _os.register_at_fork(after_in_child=_sluice.forbid_in_child)
 __all__ = [
     "Batch", "Box", "Boxes", "Cancelled", "Captured", "DataLoss", "Disagreement", "Error",
     "Event", "Exporter", "InvalidSpec", "Layout", "Member", "NeedsMemory", "Partial", "PeerLost",
-    "Poisoned", "Progress", "Replicate", "Run", "Session", "Shard", "Stream", "StridedShard",
+    "Progress", "Replicate", "Run", "Session", "Shard", "Stream", "StridedShard",
     "Tensor", "TensorDone", "Timeout", "Transfer", "Transform", "Unsupported", "World", "capture",
     "into", "merge_states", "prometheus", "scale", "sync",
 ]

@@ -81,9 +81,11 @@ class Captured:
         self.targets  # noqa: B018 - which makes them
         return dict(self._renames)
 
-    def bind(self, params: Any) -> Captured:
+    def bind(self, params: Any, load: Load | None = None) -> Captured:
         """The same for other memory of the same parameters, as after a capture on meta.
 
+        `load`: the loader of whoever has that memory; None: the one that was captured. It gets the
+        tensors that fall back, so it has to write into `params`.
         InvalidSpec: a parameter is missing, or has another shape, dtype or strides.
         """
         named = _named(params)
@@ -99,7 +101,8 @@ class Captured:
             memory = replace(copy.memory, ptr=param.ptr + copy.offset, device=param.device,
                              ordinal=param.ordinal, owner=param.owner)
             copies.append(replace(copy, memory=memory))
-        return replace(self, copies=copies, _targets=None, _renames={}, _buffers={})
+        return replace(self, copies=copies, _load=load or self._load, _targets=None, _renames={},
+                       _buffers={})
 
     def finish(self) -> None:
         """Gives the loader what has been received whole. A transfer calls it after each run."""

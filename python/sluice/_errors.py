@@ -87,12 +87,6 @@ class Cancelled(Error):
     code = CANCELLED
 
 
-class Poisoned(Error):
-    """The session has failed before, and only `close` is of use."""
-
-    code = FAILED_PRECONDITION
-
-
 class Unsupported(Error, NotImplementedError):
     """It makes sense, and Sluice does not do it."""
 

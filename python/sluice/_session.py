@@ -40,7 +40,7 @@ class Session:
 
     Calls marked collective are made by all ranks in the same order. A rank that differs, or that
     ends, is named in an error on the others. The first error of a run ends the session: from then
-    on every call raises it (`Poisoned` or the error itself), and `close` is what is left to do.
+    on every call raises it, and `close` is what is left to do.
 
     Thread: the one that made it. After os.fork() every call raises in the child.
 
