@@ -286,5 +286,27 @@ TEST(DirectPiecesTest, AnEndWithATurnFindsOneFrom32KiBOn) {
   EXPECT_GE(DirectPieceBytes({16 << 10, 0, 0}, {16 << 10, 0, 0}), uint64_t{16} << 10);
 }
 
+TEST(DirectPiecesTest, TheEndThatLooksUpFewerRowsCopies) {
+  const DirectRows whole = {1 << 20, 0, 0};
+  const DirectRows short_rows = {1 << 20, 1 << 10, 8 << 10};
+  const DirectRows long_rows = {1 << 20, 16 << 10, 32 << 10};
+  const DirectRows dense = {1 << 20, 1 << 10, 1 << 10};
+  const DirectPlace nowhere_mapped = {0x1000, 0, short_rows};
+  for (const DirectRows& other : {whole, dense, long_rows}) {
+    EXPECT_TRUE(CostsMore(nowhere_mapped, {0x1000, 0, other}));
+    EXPECT_FALSE(CostsMore({0x1000, 0, other}, nowhere_mapped));
+  }
+  // Of two alike neither waits for the other.
+  EXPECT_FALSE(CostsMore(nowhere_mapped, nowhere_mapped));
+  EXPECT_FALSE(CostsMore({0x1000, 0, whole}, {0x1000, 0, dense}));
+  // The kernel is not asked about memory that is mapped.
+  EXPECT_TRUE(CostsMore(nowhere_mapped, {0, 1, short_rows}));
+  EXPECT_FALSE(CostsMore({0, 1, short_rows}, {0x1000, 0, whole}));
+  // Long rows cost no more to look up than to copy.
+  EXPECT_FALSE(CostsMore({0x1000, 0, long_rows}, {0x1000, 0, whole}));
+  EXPECT_FALSE(CostsMore({0x1000, 0, {}}, {0x1000, 0, {}}));
+  EXPECT_FALSE(CostsMore({0x1000, 0, {1, 1, 2}}, {0x1000, 0, {1, 0, 0}}));
+}
+
 }  // namespace
 }  // namespace sluice

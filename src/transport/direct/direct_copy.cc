@@ -20,6 +20,8 @@ constexpr uint64_t kPiecesWanted = 8;
 // Below that a second piece is not worth its claim, nor the word about it.
 constexpr uint64_t kHalfBytesMin = 16 << 10;
 constexpr uint64_t kPageBytes = 4096;
+// To look up a stretch costs as much as to copy so many bytes, about.
+constexpr uint64_t kLongRowBytes = 8 << 10;
 
 // How far apart a side's rows are when it is looked at in rows of `row_bytes`. Nothing if the side
 // cannot be looked at so; 0 for a source that repeats one row.
@@ -58,6 +60,17 @@ uint64_t DirectPieceBytes(const DirectRows& from, const DirectRows& to) {
   const uint64_t row = std::max(from.row_bytes, to.row_bytes);
   const uint64_t unit = row > 0 && row <= wanted ? row : kPageBytes;
   return wanted / unit * unit;
+}
+
+bool CostsMore(const DirectPlace& remote, const DirectPlace& other) {
+  const auto stretches = [](const DirectPlace& place) -> uint64_t {
+    if (place.segment > 0) return 0;
+    const DirectRows& rows = place.rows;
+    if (rows.row_bytes == 0 || rows.row_bytes == rows.stride_bytes) return 1;
+    return (rows.bytes + rows.row_bytes - 1) / rows.row_bytes;
+  };
+  const uint64_t many = stretches(remote);
+  return many > 1 && remote.rows.row_bytes < kLongRowBytes && many / 2 > stretches(other);
 }
 
 int CopyFromPeer(const DirectPeer& peer, const DirectPlace& from, std::byte* to,

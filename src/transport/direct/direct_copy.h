@@ -14,6 +14,11 @@ namespace sluice {
 // Bytes of a piece: whole rows, as far as these are not longer than it should be.
 uint64_t DirectPieceBytes(const DirectRows& from, const DirectRows& to);
 
+// True if the kernel has far more short stretches to look up at `remote`, where the end that asks
+// would copy, than at that end's own place, `other`, where the other end would. Looking up one
+// costs more than copying it.
+bool CostsMore(const DirectPlace& remote, const DirectPlace& other);
+
 // Copies bytes [begin, end) from the peer's memory to this process's, or back. The copy goes
 // through a mapping where there is one, by `stores` (not kAuto), and otherwise by the kernel.
 // Returns 0, or as in process_memory.h. What is copied comes before all that this thread stores

@@ -57,6 +57,7 @@ bool DirectTransport::BeginClaims(Number receive) {
   if (claims == kNone) return false;
   operation.claims = &node_.claims(claims);
   operation.claims_number = claims;
+  operation.is_reluctant = CostsMore(operation.theirs, place);
   uses_claims_[claims] = true;
   operation.claims->Begin(operation.end_piece, operation.piece_bytes);
   operation.next_piece = operation.end_piece;

@@ -226,6 +226,7 @@ void DirectTransport::TakeAccept(int peer, const DirectMessage& accept) {
   send.theirs = accept.place;
   send.op.stores = accept.stores;
   send.by_sender = accept.by_sender;
+  send.is_reluctant = CostsMore(accept.place, node_.PlaceOf(send.op.data, DirectRows::Of(send.op)));
   send.claims = &claims;
   send.piece_bytes = piece_bytes;
   send.pieces = (send.op.bytes + piece_bytes - 1) / piece_bytes;

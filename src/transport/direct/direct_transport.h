@@ -26,6 +26,10 @@ namespace sluice {
 // receiver says where the bytes go. Before, nobody writes there. From then on each end copies the
 // pieces that it claims first, as far as it polls. Small messages the receiver copies alone.
 //
+// The kernel looks up each stretch of the other process's memory, and not those of this one's. So
+// the end whose own rows are short copies for less than the end that would have to look them up.
+// The latter leaves the claims to the former, unless it has polled in vain for a while.
+//
 // Where the kernel does not copy between two processes, memory that one of them shares is copied by
 // the other one. The receiver, which knows both places, says who copies: it alone, the sender
 // alone, both, or neither. What neither can copy is handed over to messages, by both. Then nothing
@@ -76,6 +80,8 @@ class DirectTransport final : public NearTransport {
   // In vain, between two looks at whether the other processes are there.
   static constexpr int kPollsPerLook = 256;
   static constexpr int kPollsPerLookParted = 4;  // there is nothing else to do
+  // In vain, before an end claims what costs the other one less.
+  static constexpr int kPollsReluctant = 64;
 
   // `kMet`: part of a fold whose other parts have not met their sends yet, or are being copied.
   // `kTelling`: the copy is done, and the notice to the peer is not sent yet. The notice must be
@@ -94,8 +100,9 @@ class DirectTransport final : public NearTransport {
     DirectClaims* claims = nullptr;  // null: only this end copies
     Number claims_number = kNone;    // of a receive
     bool may_claim = true;
-    bool by_sender = false;   // only the sender copies, whoever takes back what
-    bool by_message = false;  // of a receive: to be handed over when its word has left
+    bool is_reluctant = false;  // the other end copies for less, and has the first go
+    bool by_sender = false;     // only the sender copies, whoever takes back what
+    bool by_message = false;    // of a receive: to be handed over when its word has left
     uint64_t piece_bytes = 0;
     uint64_t pieces = 0;  // all of them
     // Of a receive: the pieces that only this end copies, and how many these are after claims were
@@ -171,7 +178,7 @@ class DirectTransport final : public NearTransport {
   // Copies up to `bytes_max` bytes; true if any.
   bool Copy(int64_t bytes_max);
   bool ClaimPiece(Operation* operation, uint64_t* piece);
-  static bool MayClaim(const Operation& operation);
+  bool MayClaim(const Operation& operation) const;
   static int64_t BytesCopied(const Operation& operation);
   int CopyPiece(const Operation& operation, uint64_t piece);
   static void EndPiece(Operation* operation, int error);

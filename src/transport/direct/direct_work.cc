@@ -41,8 +41,10 @@ bool DirectTransport::ClaimPiece(Operation* operation, uint64_t* piece) {
   return false;
 }
 
-bool DirectTransport::MayClaim(const Operation& operation) {
-  if (!operation.by_sender) return operation.may_claim;
+bool DirectTransport::MayClaim(const Operation& operation) const {
+  if (!operation.by_sender) {
+    return operation.may_claim && (!operation.is_reluctant || idle_polls_ >= kPollsReluctant);
+  }
   return operation.op.kind == TransportOp::Kind::kSend;
 }
 
