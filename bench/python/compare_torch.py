@@ -15,29 +15,30 @@ usage: compare_torch.py [OPTION...]
   --quick          small sizes and 3 rounds: shows that it works, and no more
   --json FILE      parts that were measured replace those that are there
                    [bench/results/python.json]
-The package sluice is that of PYTHONPATH, or the one in the environment. Every element of every way
-is compared in every turn; ends with 1 if one is wrong. scripts/report.py writes the pages.
+The package sluice is that of PYTHONPATH, or the one in the environment. All memory is what PyTorch
+and the libraries allocate. Others have their turns in the best of the settings that are listed
+here and in loads.py. Every element of every way is compared in every turn; ends with 1 if one is
+wrong. scripts/report.py writes docs/figures/python.md.
 """
 import argparse
 import json
+import mmap
 import os
 import pathlib
-import random
 import re
 import shutil
 import socket
-import struct
 import subprocess
 import sys
 import tempfile
 import time
-import zlib
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 HERE = ROOT / "bench/python"
 sys.path[:0] = [str(ROOT / "bench/figures"), str(ROOT / "scripts")]
 
 import facts  # noqa: E402  after the folders are known
+import loads  # noqa: E402
 import results_file  # noqa: E402
 import torch_env  # noqa: E402
 import verdict  # noqa: E402
@@ -46,14 +47,22 @@ from spread import spread  # noqa: E402
 PARTS = ("redistributions", "small", "start-up", "checkpoints")
 # runai-model-streamer wants humanize, and the wheel of Sluice wants nanobind-backend.
 PACKAGES = ("numpy", "safetensors", "runai-model-streamer", "humanize", "nanobind-backend")
-TIMEOUT_S = 1200
+TIMEOUT_S = 3600
 # What is to be reached.
 REDISTRIBUTE = {"columns": 10.0, "replicas": 4.0}  # its time over Sluice's
 PACKED = 2.0                                       # the best hand-written batch's
 SMALL_US, START_US, IMPORT_MS = 100, 20, 50
+WHEEL_BYTES = 8_000_000
 LOADS = {"runai": 1.3, "safetensors": 1.2}
+LOADERS = {"runai": "Run:ai's streamer", "safetensors": "safetensors"}
+PLACES = {"cold": "from storage", "warm": "from the page cache"}
 HAND_WRITTEN = ("packed", "packed-each")
-SCHEMES = {"cold": "sluice", "warm": "sluice-buffered"}
+OWN = {"sluice": "a bound transfer's", "sluice-sync": "sluice.sync's"}
+# How memory comes to PyTorch. A result that is new in each call is faulted in unless malloc keeps
+# what was freed. All ways run in each of these.
+MEMORY = {"default": {},
+          "kept": {"THP_MEM_ALLOC_ENABLE": "1", "MALLOC_MMAP_MAX_": "0",
+                   "MALLOC_TRIM_THRESHOLD_": str(1 << 40), "MALLOC_TOP_PAD_": str(1 << 28)}}
 
 
 class Failure(Exception):
@@ -87,11 +96,11 @@ def free_port():
         return one.getsockname()[1]
 
 
-def as_torchrun(python, processes, script, *arguments):
-    """Runs ranks as torchrun does. The first that fails ends the others."""
+def as_torchrun(python, processes, more, script, *arguments):
+    """Runs ranks as torchrun does, with `more` in the environment. One that fails ends all."""
     environment = {key: value for key, value in os.environ.items()
                    if not re.match(r"SLUICE_(?!UCX_)|OMPI_|PMI|SLURM_", key)}
-    environment.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(free_port()),
+    environment.update(more, MASTER_ADDR="127.0.0.1", MASTER_PORT=str(free_port()),
                        WORLD_SIZE=str(processes), LOCAL_WORLD_SIZE=str(processes),
                        OMP_NUM_THREADS="1", GLOO_SOCKET_IFNAME="lo")
     with tempfile.TemporaryFile("w+") as said:
@@ -116,31 +125,58 @@ def as_torchrun(python, processes, script, *arguments):
             raise Failure(f"{script} failed:\n{said.read()[-3000:]}")
 
 
+def fault_us():
+    """Microseconds of the first touch of a page, more than of the second."""
+    def touch(memory):
+        begin = time.perf_counter()
+        for page in range(0, len(memory), mmap.PAGESIZE):
+            memory[page] = 1
+        return time.perf_counter() - begin
+
+    pages = 1 << 16
+    with mmap.mmap(-1, pages * mmap.PAGESIZE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
+        return (touch(memory) - touch(memory)) / pages * 1e6
+
+
 def redistributions(options, python, folder):
     file = folder / "redistributions.json"
-    as_torchrun(python, options.processes, HERE / "redistribute.py", "--json", file, "--size",
-                options.size, "--rounds", options.rounds)
-    found = json.loads(file.read_text(encoding="utf-8"))
-    cases, goals = [], []
-    for case in found["cases"]:
-        times, where = case["times"], f"{case['dtype']} to {case['to']}"
-        best = min(HAND_WRITTEN, key=lambda way: spread(times[way])["median"])
-        against = {}
-        for own in ("sluice", "sluice-sync"):
-            redistribute = ratios(times, own, ["redistribute"])
-            packed = ratios(times, own, [best])
-            against[own] = {"redistribute": redistribute, "packed": packed,
-                            "collective": ratios(times, own, ["collective"])}
-            name = {"sluice": "a bound transfer's", "sluice-sync": "sluice.sync's"}[own]
-            goals.append(verdict.at_least(f"redistribute's time over {name}", where,
-                                          REDISTRIBUTE[case["to"]], redistribute))
-            goals.append(verdict.at_least(f"packed batch_isend_irecv's time over {name}", where,
-                                          PACKED, packed))
-        cases.append({"dtype": case["dtype"], "to": case["to"], "packed": best,
-                      "time_us": {way: spread(one) for way, one in times.items()},
-                      "ratio": against})
+    cases, faults = [], spread(fault_us() for _ in range(options.rounds))
+    for memory, more in MEMORY.items():
+        as_torchrun(python, options.processes, more, HERE / "redistribute.py", "--json", file,
+                    "--size", options.size, "--rounds", options.rounds)
+        found = json.loads(file.read_text(encoding="utf-8"))
+        cases += [redistribution(case, memory) for case in found["cases"]]
+    settings = dict.fromkeys((case["dtype"], case["to"]) for case in cases)
+    goals = [goal for dtype, to in settings for goal in redistribution_goals(
+        [case for case in cases if (case["dtype"], case["to"]) == (dtype, to)])]
     return {"processes": options.processes, "size": options.size, "torch": found["torch"],
-            "sluice": found["sluice"], "report": found["report"], "cases": cases, "goals": goals}
+            "sluice": found["sluice"], "report": found["report"], "fault_us": faults,
+            "cases": cases, "goals": goals}
+
+
+def redistribution(case, memory):
+    times = case["times"]
+    best = min(HAND_WRITTEN, key=lambda way: spread(times[way])["median"])
+    return {"dtype": case["dtype"], "to": case["to"], "memory": memory, "packed": best,
+            "plan_us": case["plan_us"], "time_us": {way: spread(one) for way, one in times.items()},
+            "ratio": {own: {"redistribute": ratios(times, own, ["redistribute"]),
+                            "packed": ratios(times, own, [best]),
+                            "collective": ratios(times, own, ["collective"])} for own in OWN}}
+
+
+def redistribution_goals(cases):
+    """Of one redistribution. Each other way counts where memory suits it best."""
+    where, goals = f"{cases[0]['dtype']} to {cases[0]['to']}", []
+    for own, name in OWN.items():
+        for other, words, least in (
+                ("redistribute", "redistribute's", REDISTRIBUTE[cases[0]["to"]]),
+                ("packed", "packed batch_isend_irecv's", PACKED)):
+            case = min(cases, key=lambda one, other=other: one["time_us"][
+                one["packed"] if other == "packed" else other]["median"])
+            goals.append({**verdict.at_least(f"{words} time over {name}", where, least,
+                                             case["ratio"][own][other]),
+                          "memory": case["memory"]})
+    return goals
 
 
 def small(options, python, folder):
@@ -207,94 +243,36 @@ def start_up(options, python, _):
     wheel = newest_wheel(options)
     if wheel:
         found["wheel_bytes"] = wheel.stat().st_size
+        found["goals"].append(at_most("the wheel, bytes", "one file", WHEEL_BYTES,
+                                      spread([found["wheel_bytes"]])))
     return found
-
-
-class Checkpoint:
-    """One safetensors file of bf16 tensors such as a model's, with random bytes."""
-
-    SHAPES = (("q", (4096, 4096)), ("k", (1024, 4096)), ("up", (8192, 4096)), ("norm", (4096,)))
-
-    def __init__(self, folder, size):
-        self.path = folder / "model.safetensors"
-        header, self.bytes, layer = {}, 0, 0
-        while self.bytes < size:
-            for name, shape in self.SHAPES:
-                count = 2
-                for extent in shape:
-                    count *= extent
-                header[f"layers.{layer}.{name}.weight"] = {
-                    "dtype": "BF16", "shape": list(shape),
-                    "data_offsets": [self.bytes, self.bytes + count]}
-                self.bytes += count
-            layer += 1
-        self.tensors = len(header)
-        self._write(header)
-
-    def _write(self, header):
-        text = json.dumps(header).encode()
-        text += b" " * (-len(text) % 8)
-        source = random.Random(7)
-        with open(self.path, "wb") as file:
-            file.write(struct.pack("<Q", len(text)) + text)
-            for entry in header.values():
-                begin, end = entry["data_offsets"]
-                file.write(source.randbytes(end - begin))
-            os.fsync(file.fileno())
-        self.checksum = 0
-        with open(self.path, "rb") as file:
-            for name in sorted(header):
-                begin, end = header[name]["data_offsets"]
-                file.seek(8 + len(text) + begin)
-                self.checksum = zlib.crc32(file.read(end - begin),
-                                           zlib.crc32(name.encode(), self.checksum))
-
-    def prepare(self, case):
-        """Puts the file into the page cache, or out of it."""
-        with open(self.path, "rb") as file:
-            if case == "cold":
-                os.fdatasync(file.fileno())
-                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-            else:
-                while file.read(1 << 22):
-                    pass
-
-
-def load_once(python, checkpoint, way, case):
-    checkpoint.prepare(case)
-    said = call([python, HERE / "load_once.py", way, checkpoint.path],
-                env={**os.environ, "RUNAI_STREAMER_LOG_LEVEL": "WARNING"})
-    result = json.loads(said.splitlines()[-1])
-    if result["checksum"] != checkpoint.checksum or result["tensors"] != checkpoint.tensors:
-        raise Failure(f"{way} loaded something else than the file holds: {result}")
-    return result
 
 
 def checkpoints(options, python, _):
     folder = pathlib.Path(tempfile.mkdtemp(prefix="checkpoint-", dir=options.folder))
     try:
-        checkpoint = Checkpoint(folder, options.bytes)
-        rows, goals = [], []
-        times = {case: {} for case in SCHEMES}
-        versions = {}
+        checkpoint = loads.Checkpoint(folder, options.bytes)
+        ways = loads.Loads(python, checkpoint, call, Failure)
+        chosen, tried = {}, []
+        for case in loads.CASES:
+            chosen[case], more = ways.best(case, options.tries)
+            tried += more
+        times = {case: {way: [] for way in chosen[case]} for case in loads.CASES}
         for number in range(options.rounds):
-            for case, own in SCHEMES.items():
-                ways = [own, *LOADS]
-                for way in ways if number % 2 == 0 else reversed(ways):
-                    result = load_once(python, checkpoint, way, case)
-                    name = "sluice" if way == own else way
-                    times[case].setdefault(name, []).append(result["time_us"])
-                    versions[name] = result["version"]
+            for case in loads.CASES:
+                for way, time_us in ways.turns(case, chosen[case], number % 2 == 1).items():
+                    times[case][way].append(time_us)
+        rows, goals = [], []
         for case, all_times in times.items():
-            for way in ("sluice", *LOADS):
+            for way, of in all_times.items():
                 ratio = ratios(all_times, "sluice", [way])
-                rows.append({"case": case, "way": way, "version": versions[way],
-                             "time_us": spread(all_times[way]), "ratio": ratio})
+                rows.append({"case": case, "way": way, "version": ways.versions[way],
+                             "setting": chosen[case][way], "time_us": spread(of), "ratio": ratio})
                 if way in LOADS:
-                    goals.append(verdict.at_least(f"{way}'s time over Sluice's", case, LOADS[way],
-                                                  ratio))
+                    goals.append(verdict.at_least(f"{LOADERS[way]}'s time over Sluice's",
+                                                  PLACES[case], LOADS[way], ratio))
         return {"bytes": checkpoint.bytes, "tensors": checkpoint.tensors, "rows": rows,
-                "goals": goals}
+                "tried": tried, "goals": goals}
     finally:
         shutil.rmtree(folder)
 
@@ -325,12 +303,13 @@ def parse():
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--json", type=pathlib.Path, default=ROOT / "bench/results/python.json")
     options = parser.parse_args()
+    options.tries = loads.TRIES
     options.names = options.only.split(",")
     unknown = set(options.names) - set(PARTS)
     if unknown:
         parser.error(f"no such part: {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
     if options.quick:
-        options.rounds, options.size, options.bytes = 3, 1024, 128 << 20
+        options.rounds, options.size, options.bytes, options.tries = 3, 1024, 128 << 20, 1
     if options.rounds < 1 or options.processes < 2:
         parser.error("--rounds takes 1 or more, --processes 2 or more")
     return options
@@ -347,18 +326,19 @@ def main():
     options = parse()
     options.folder.mkdir(parents=True, exist_ok=True)
     environment = torch_env.make(options.venv, PACKAGES)
-    parts = {}
+    command = "bench/python/compare_torch.py"
+    if set(options.names) != set(PARTS):
+        command += f" --only {','.join(options.names)}"
+    parts = {"head": {}}  # comes first
     if options.json.exists():
         parts = json.loads(options.json.read_text(encoding="utf-8"))
     with tempfile.TemporaryDirectory(prefix="compare-torch-") as folder:
         for name in options.names:
             begin = time.monotonic()
             found = MEASURE[name](options, environment.python, pathlib.Path(folder))
-            head = facts.head(f"bench/python/compare_torch.py --only {name}", options.rounds)
-            parts = {"head": {**head, "quick": options.quick}, **{k: v for k, v in parts.items()
-                                                                  if k != "head"}}
-            parts[name] = {"date": head["date"], "commit": head["commit"], "quick": options.quick,
-                           "rounds": options.rounds, **found}
+            head = {**facts.head(f"bench/python/compare_torch.py --only {name}", options.rounds),
+                    "quick": options.quick}
+            parts = {**parts, "head": {**head, "command": command}, name: {**head, **found}}
             results_file.write(options.json, parts)
             print_goals(name, found)
             print(f"compare_torch.py: {name} took {(time.monotonic() - begin) / 60:.1f} minutes",
@@ -369,6 +349,6 @@ def main():
 if __name__ == "__main__":
     try:
         sys.exit(main())
-    except (Failure, torch_env.Failure, subprocess.TimeoutExpired, OSError) as error:
+    except (Failure, loads.Failure, torch_env.Failure, subprocess.TimeoutExpired, OSError) as error:
         print(f"compare_torch.py: {error}", file=sys.stderr)
         sys.exit(1)

@@ -2,10 +2,11 @@
 
 usage: load_once.py WAY FILE...    in an environment that has PyTorch and the way's library
 
-WAY is sluice (which reads "file:"), sluice-buffered, safetensors (load_file, and a clone of each
-tensor, as its tensors are else maps of the file) or runai (Run:ai's streamer). The last line of the
-output is JSON: the time, the library's version, and a checksum over all tensors by name. The time
-is from the call to the last tensor in memory: Sluice's makes the tensors and the session, too.
+WAY is sluice-file, sluice-buffered or sluice-mmap (of Session.load), safetensors (load_file, and a
+clone of each tensor, as its tensors are else maps of the file), safetensors-pread (which reads into
+memory, so that nothing is cloned) or runai (Run:ai's streamer). The last line of the output is
+JSON: the time, the library's version, and a checksum over all tensors by name. The time is from the
+call to the last tensor in memory: Sluice's makes the tensors and the session, too.
 Imports and the checksum are not in the time.
 """
 import importlib.metadata
@@ -52,13 +53,24 @@ def safetensors_way():
     return load, importlib.metadata.version("safetensors")
 
 
+def safetensors_pread_way():
+    from safetensors.torch import load_file
+
+    def load(paths):
+        return {name: tensor for path in paths
+                for name, tensor in load_file(path, backend="pread").items()}
+    return load, importlib.metadata.version("safetensors")
+
+
 def runai_way():
     load, package = python_load.runai_way()
     return load, importlib.metadata.version(package)
 
 
-WAYS = {"sluice": lambda: sluice_way("file"), "sluice-buffered": lambda: sluice_way("buffered"),
-        "safetensors": safetensors_way, "runai": runai_way}
+WAYS = {**{f"sluice-{scheme}": lambda scheme=scheme: sluice_way(scheme)
+           for scheme in ("file", "buffered", "mmap")},
+        "safetensors": safetensors_way, "safetensors-pread": safetensors_pread_way,
+        "runai": runai_way}
 
 
 def bytes_of(tensor):

@@ -59,14 +59,18 @@ class Case:
 
 
 class Redistribute:
-    """DTensor.redistribute, which allocates its result."""
+    """DTensor.redistribute, which allocates its result. The old one is gone before."""
 
     def __init__(self, case, mesh):
         self._mesh, self._placement = mesh, case.placement
         self._tensor = DTensor.from_local(case.rows, mesh, [Shard(0)])
+        self._bits = case.bits
         self._result = None
 
     def spoil(self):
+        # Its memory may be that of the next result.
+        if self._result is not None:
+            self._result.view(self._bits).fill_(-1)
         self._result = None
 
     def run(self):
@@ -148,7 +152,10 @@ class Bound:
         self._src = {"w": DTensor.from_local(case.rows, mesh, [Shard(0)])}
         self._dst = {"w": DTensor.from_local(self._memory, mesh, [case.placement])}
         self._session = session
+        dist.barrier()
+        begin = time.perf_counter()
         self._transfer = self._bind()
+        self.plan_us = (time.perf_counter() - begin) * 1e6
 
     def _bind(self):
         return self._session.transfer(self._src, self._dst)
@@ -185,6 +192,13 @@ def ways_of(case, mesh, session):
             "packed-each": Packed(case, as_packed=True), "collective": Collective(case)}
 
 
+def slowest(times):
+    """Of each of `times`, over the ranks."""
+    found = torch.tensor(times, dtype=torch.float64)
+    dist.all_reduce(found, op=dist.ReduceOp.MAX)
+    return found.tolist()
+
+
 def turn(case, name, way, iters):
     """The median over the iterations, of the slowest rank; microseconds."""
     times = []
@@ -195,13 +209,11 @@ def turn(case, name, way, iters):
         way.run()
         times.append((time.perf_counter() - begin) * 1e6)
         case.check(name, way.result())
-    slowest = torch.tensor(times, dtype=torch.float64)
-    dist.all_reduce(slowest, op=dist.ReduceOp.MAX)
-    return statistics.median(slowest.tolist())
+    return statistics.median(slowest(times))
 
 
 def measure(case, options, mesh, session):
-    """{way: [microseconds of each round]}"""
+    """{way: [microseconds of each round]}, and what planning took, once."""
     ways = ways_of(case, mesh, session)
     times = {name: [] for name in ways}
     for name, way in ways.items():
@@ -210,7 +222,7 @@ def measure(case, options, mesh, session):
         for name in list(ways) if number % 2 == 0 else reversed(list(ways)):
             times[name].append(turn(case, name, ways[name], options.iters))
     ways["sluice"].drop()
-    return times
+    return {"times": times, "plan_us": slowest([ways["sluice"].plan_us])[0]}
 
 
 def main():
@@ -233,7 +245,7 @@ def main():
         for target in TARGETS:
             case = Case(options.size, dtype, target)
             cases.append({"dtype": dtype, "to": target,
-                          "times": measure(case, options, mesh, session)})
+                          **measure(case, options, mesh, session)})
     if dist.get_rank() == 0:
         with open(options.json, "w", encoding="utf-8") as file:
             json.dump({"cases": cases, "torch": torch.__version__, "sluice": sluice.__version__,

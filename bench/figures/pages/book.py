@@ -4,7 +4,7 @@ import re
 
 import fingerprint
 from pages import budgets, cases, checkpoints, connect, copies, heads, loaders, losses, meshes
-from pages import origins, pair, performance, readme, squares, storage, waves, worlds
+from pages import origins, pair, performance, python, readme, squares, storage, waves, worlds
 from pages.markdown import block_names, block_pattern, fill
 
 # {page: {block: what makes its text}}
@@ -27,6 +27,10 @@ PAGES = {
     "docs/joining.md": {"connect": connect.times},
     "docs/figures/worlds.md": {"wires": worlds.wires, "redistributions": worlds.redistributions,
                                "members": worlds.members, "where": worlds.where},
+    "docs/figures/python.md": {
+        "redistributions": python.redistributions, "small": python.small,
+        "start-up": python.start_up, "checkpoints": python.checkpoints, "goals": python.goals,
+        "where": python.where},
     "docs/checkpoints.md": {"checkpoints": checkpoints.text},
     "docs/loaders.md": {
         "waves": waves.waves, "slots": waves.slots, "loaders": loaders.loaders,
