@@ -28,7 +28,7 @@ namespace sluice {
 //
 // The kernel looks up each stretch of the other process's memory, and not those of this one's. So
 // the end whose own rows are short copies for less than the end that would have to look them up.
-// The latter leaves the claims to the former, unless it has polled in vain for a while.
+// The latter leaves the claims of a copy to the former, until it has polled in vain for a while.
 //
 // Where the kernel does not copy between two processes, memory that one of them shares is copied by
 // the other one. The receiver, which knows both places, says who copies: it alone, the sender

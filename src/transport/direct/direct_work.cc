@@ -36,6 +36,7 @@ bool DirectTransport::ClaimPiece(Operation* operation, uint64_t* piece) {
   }
   if (operation->claims == nullptr || !MayClaim(*operation)) return false;
   if (!operation->claims->Claim(piece)) return false;
+  operation->is_reluctant = false;  // the other end has not come; it need not be waited for again
   if (*piece < operation->pieces) return true;
   Refuse(operation->peer, "with more pieces than there are");
   return false;
