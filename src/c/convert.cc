@@ -138,6 +138,11 @@ absl::StatusOr<Layout> LayoutReader::Convert(absl::string_view name, const sluic
     if (layout.mesh != nullptr || layout.placements != nullptr) {
       return absl::InvalidArgumentError(absl::StrCat(name, " has both a mesh and boxes"));
     }
+    if (layout.ranks != nullptr || layout.order != nullptr || layout.whole != nullptr ||
+        layout.offset != nullptr) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(name, " has boxes, and also ranks, an order or a slice of a mesh"));
+    }
     absl::StatusOr<BoxList> boxes = ToBoxList(name, layout, ndim);
     if (!boxes.ok()) return boxes.status();
     result.boxes = *std::move(boxes);

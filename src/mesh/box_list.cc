@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "mesh/box_index.h"
 #include "sluice/layout.h"
 #include "sluice/tensor.h"
 
@@ -73,32 +74,16 @@ absl::Status Sweep(absl::Span<const Box> boxes, size_t dim, int64_t* left) {
   return absl::OkStatus();
 }
 
-// The dimension along which most boxes begin at places of their own has fewest pairs, as a rule.
-size_t DimOfMostOffsets(absl::Span<const Box> boxes) {
-  size_t best = 0;
-  size_t most = 0;
-  for (size_t d = 0; d < boxes[0].shape.size(); ++d) {
-    std::vector<int64_t> offsets;
-    offsets.reserve(boxes.size());
-    for (const Box& box : boxes) offsets.push_back(box.offset[d]);
-    std::sort(offsets.begin(), offsets.end());
-    const auto distinct =
-        static_cast<size_t>(std::unique(offsets.begin(), offsets.end()) - offsets.begin());
-    if (distinct > most) {
-      most = distinct;
-      best = d;
-    }
-  }
-  return best;
-}
-
 absl::Status CheckRank(const RankBoxes& of, size_t dims, int64_t* pairs) {
   if (of.rank < 0) return absl::InvalidArgumentError(absl::StrCat("there is no rank ", of.rank));
   if (of.boxes.empty()) return absl::InvalidArgumentError("it has no boxes");
   for (const Box& box : of.boxes) {
     if (absl::Status status = CheckBox(box, dims); !status.ok()) return status;
   }
-  return Sweep(of.boxes, DimOfMostOffsets(of.boxes), pairs);
+  std::vector<const Box*> boxes;
+  boxes.reserve(of.boxes.size());
+  for (const Box& box : of.boxes) boxes.push_back(&box);
+  return Sweep(of.boxes, DimOfMostOffsets(boxes), pairs);
 }
 
 const std::shared_ptr<const std::vector<RankBoxes>>& NoBoxes() {

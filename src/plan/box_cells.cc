@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
+#include "mesh/box_index.h"
 
 namespace sluice {
 namespace {
@@ -123,8 +124,14 @@ class Cutter {
       dst_ranks_ = nullptr;
       return AddRegion(whole, all);
     }
+    std::vector<const Box*> boxes;
+    boxes.reserve(sources.size());
+    for (const HeldBox& source : sources) boxes.push_back(source.box);
+    const BoxIndex index(boxes);
     for (const HeldBox& target : DistinctBoxes(tensor.dst.boxes)) {
       dst_ranks_ = &target.ranks;
+      all.clear();
+      for (const size_t near : index.Find(*target.box)) all.push_back(&sources[near]);
       if (absl::Status status = AddRegion(*target.box, all); !status.ok()) return status;
     }
     return absl::OkStatus();

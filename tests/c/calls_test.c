@@ -228,6 +228,32 @@ static void shapes_are_local(void) {
               "9 dimensions");
 }
 
+// Boxes stand in place of everything else, and nothing else is passed over.
+static void boxes_stand_alone(void) {
+  const int64_t numbers[2] = {1, 1}, shape[2] = {4, 4};
+  const int32_t ranks[2] = {0, 1};
+  const sluice_box box = {numbers, numbers, 2, 0};
+  sluice_layout plain = SLUICE_LAYOUT_INIT, layout;
+  int64_t local[2];
+  plain.boxes = &box;
+  plain.num_boxes = 1;
+  layout = plain;
+  CHECK_FAILS(sluice_local_shape(&layout, 2, shape, 0, local), SLUICE_INVALID_ARGUMENT, "boxes");
+  layout.mesh = numbers;
+  CHECK_FAILS(sluice_local_shape(&layout, 2, shape, 0, local), SLUICE_INVALID_ARGUMENT,
+              "both a mesh and boxes");
+  layout = plain;
+  layout.ranks = ranks;
+  CHECK_FAILS(sluice_local_shape(&layout, 2, shape, 0, local), SLUICE_INVALID_ARGUMENT,
+              "and also ranks");
+  layout = plain;
+  layout.order = ranks;
+  CHECK_FAILS(sluice_local_shape(&layout, 2, shape, 0, local), SLUICE_INVALID_ARGUMENT, "an order");
+  layout = plain;
+  layout.whole = layout.offset = numbers;
+  CHECK_FAILS(sluice_local_shape(&layout, 2, shape, 0, local), SLUICE_INVALID_ARGUMENT, "a slice");
+}
+
 // A caller with a larger struct, one with a smaller one, and ones whose size is none.
 static void structs_have_sizes(void) {
   struct {
@@ -471,6 +497,7 @@ int main(void) {
   dtypes_have_names();
   views_come_from_dlpack();
   shapes_are_local();
+  boxes_stand_alone();
   structs_have_sizes();
   texts_are_of_one_thread();
   on_ranks(2, NULL, other_threads_are_refused);

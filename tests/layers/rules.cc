@@ -51,7 +51,7 @@ const std::vector<Layer>& Layers() {
       {"session/base", {"tensor", "plan", "engine", "device", "storage", "transport"}},
       {"session/peers", {"mesh", "plan", "engine", "transport", "session/base"}},
       {"session/transfer",
-       {"tensor", "plan", "engine", "device", "transport", "trace", "session/base",
+       {"tensor", "mesh", "plan", "engine", "device", "transport", "trace", "session/base",
         "session/peers"}},
       {"session/shard",
        {"tensor", "engine", "device", "storage", "storage/open", "transport", "trace",

@@ -51,7 +51,7 @@ TEST(ConnectMemoryTest, OtherMemoryIsUsedFromTheNextRunOn) {
                             : (*connection)->Rebind({}, {named});
     };
     move();
-    const auto view = [&](size_t i, std::vector<int64_t> shape = {1}) {
+    const auto view = [&](size_t i, const std::vector<int64_t>& shape = {1}) {
       return DenseView(&cells[i], shape, DType::kI64);
     };
     EXPECT_TRUE(rebind("x", view(1)).ok());
@@ -72,6 +72,99 @@ TEST(ConnectMemoryTest, OtherMemoryIsUsedFromTheNextRunOn) {
     move();
     if (self.rank == 1) {
       EXPECT_THAT(cells, testing::ElementsAre(0, 8, 0));
+    }
+    EXPECT_TRUE(session->Close().ok());
+  });
+}
+
+// A run that was bound once is used again, for what else the transfer is started with.
+TEST(ConnectMemoryTest, OtherViewsInBetweenAreNotTakenForTheBoundOnes) {
+  for (const bool progress_thread : {false, true}) {
+    RunRanks(2, [&](Rank& self) {
+      SessionOptions options;
+      options.progress_thread = progress_thread;
+      const auto session = OpenSession(self, options);
+      ASSERT_NE(session, nullptr);
+      std::array<int64_t, 2> cells = {7, 8};
+      if (self.rank == 1) cells = {0, 0};
+      ConnectSpec own;
+      (self.rank == 0 ? own.sources : own.targets).push_back(OneElement(self.rank, &cells[0]));
+      const auto connection = Connect(session.get(), own);
+      ASSERT_TRUE(connection.ok()) << connection.status();
+      Transfer* const transfer = (*connection)->transfer();
+      const TensorView other = DenseView(&cells[1], {1}, DType::kI64);
+      const TensorView none;
+      const auto start_other = [&](const StartOptions& how) {
+        const bool is_late = how.late_destinations;
+        return session->Start(transfer, {self.rank == 0 ? other : none},
+                              {self.rank == 0 || is_late ? none : other}, how);
+      };
+      const auto expect = [&](int64_t first, int64_t second) {
+        if (self.rank == 1) {
+          EXPECT_THAT(cells, testing::ElementsAre(first, second));
+          cells = {0, 0};
+        }
+      };
+      const auto wait = [](const absl::StatusOr<sluice::Run>& run) {
+        ASSERT_TRUE(run.ok()) << run.status();
+        EXPECT_TRUE(run->Wait().ok());
+      };
+      StartOptions late;
+      late.late_destinations = true;
+      for (int round = 0; round < 3; ++round) {
+        wait((*connection)->Start());
+        expect(7, 0);
+        wait(start_other({}));
+        expect(0, 8);
+        wait((*connection)->Start());
+        expect(7, 0);
+        const auto supplied = start_other(late);
+        ASSERT_TRUE(supplied.ok()) << supplied.status();
+        if (self.rank == 1) {
+          EXPECT_TRUE(supplied->Supply(0, other).ok());
+        }
+        EXPECT_TRUE(supplied->Wait().ok());
+        expect(0, 8);
+        // Both are in flight, each with a run of its own, and none is the one before.
+        const auto bound = (*connection)->Start();
+        wait(start_other({}));
+        wait(bound);
+        expect(7, 8);
+      }
+      EXPECT_TRUE(session->Close().ok());
+    });
+  }
+}
+
+// The run in flight goes on with the memory that it was started with.
+TEST(ConnectMemoryTest, RebindDoesNotReachRunsInFlight) {
+  RunRanks(2, [](Rank& self) {
+    const auto session = OpenSession(self, {});
+    ASSERT_NE(session, nullptr);
+    std::array<int64_t, 2> cells = {7, 8};
+    if (self.rank == 1) cells = {0, 0};
+    ConnectSpec own;
+    (self.rank == 0 ? own.sources : own.targets).push_back(OneElement(self.rank, &cells[0]));
+    const auto connection = Connect(session.get(), own);
+    ASSERT_TRUE(connection.ok()) << connection.status();
+    const auto rebind = [&](size_t i) {
+      const Connection::NamedView named = {"x", DenseView(&cells[i], {1}, DType::kI64)};
+      return self.rank == 0 ? (*connection)->Rebind({named}, {})
+                            : (*connection)->Rebind({}, {named});
+    };
+    for (int round = 0; round < 3; ++round) {
+      const auto first = (*connection)->Start();
+      ASSERT_TRUE(first.ok()) << first.status();
+      EXPECT_TRUE(rebind(1).ok());
+      const auto second = (*connection)->Start();
+      ASSERT_TRUE(second.ok()) << second.status();
+      EXPECT_TRUE(rebind(0).ok());
+      EXPECT_TRUE(first->Wait().ok());
+      EXPECT_TRUE(second->Wait().ok());
+      if (self.rank == 1) {
+        EXPECT_THAT(cells, testing::ElementsAre(7, 8));
+        cells = {0, 0};
+      }
     }
     EXPECT_TRUE(session->Close().ok());
   });

@@ -116,6 +116,32 @@ TEST(OverlapTest, SlicesOfOneFusedWeightDoNot) {
   EXPECT_FALSE(Overlap(Rows(3840, 1, 1, 1), v));
 }
 
+// However many rows there are: it is their distance that matters.
+TEST(OverlapTest, ColumnsOfOneTensorDoNot) {
+  constexpr int64_t kColumns = 16, kRows = 4096;  // of rows: 16 million in all
+  const auto column = [](int64_t first, int64_t width = 1) {
+    BoundView view = Rows(first, kRows, width, kColumns);
+    view.dims = 3;
+    view.shape = {kRows, kRows, width};
+    view.stride_bytes = {2 * kRows * kColumns, 2 * kColumns, 2};
+    return view;
+  };
+  for (int64_t a = 0; a < kColumns; ++a) {
+    for (int64_t b = a + 1; b < kColumns; ++b) {
+      ASSERT_FALSE(Overlap(column(a), column(b))) << a << " " << b;
+      ASSERT_FALSE(Overlap(column(b), column(a))) << a << " " << b;
+    }
+  }
+  EXPECT_TRUE(Overlap(column(7, 2), column(8)));
+  EXPECT_FALSE(Overlap(column(7, 2), column(9)));
+  // The first row of the one is the last row of the other.
+  const BoundView last = column(7 + (kRows * kRows - 1) * kColumns);
+  EXPECT_TRUE(Overlap(column(7), last));
+  EXPECT_TRUE(Overlap(last, column(7)));
+  EXPECT_FALSE(Overlap(column(8), last));
+  EXPECT_FALSE(Overlap(column(7), column(7 + kRows * kRows * kColumns)));
+}
+
 TEST(OverlapTest, ViewsWithoutElementsNever) {
   EXPECT_FALSE(Overlap(BoundView(), Rows(0, 2, 2, 2)));
   EXPECT_FALSE(Overlap(BoundView(), BoundView()));
@@ -210,6 +236,10 @@ TEST_F(BindViewTest, StridesWhoseSumOverflowsAreRefused) {
   need_.shape = view_.shape = {2, 2, 2};
   view_.strides.assign(3, int64_t{1} << 59);  // each reaches 2^61 bytes and more, together 2^63
   ExpectRefused("stride");
+  // The sum fits, but not with the address where the view begins.
+  need_.shape = view_.shape = {(1 << 18) - 1};
+  view_.strides = {int64_t{1} << 43};
+  ExpectRefused("reaches beyond all memory");
 }
 
 TEST_F(BindViewTest, WithoutElementsAnyViewWillDo) {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "mesh/box_index.h"
 #include "plan/shard/checkpoint_cells.h"
 #include "tensor/check.h"
 
@@ -176,6 +177,7 @@ struct CheckpointPlan::TensorClass {
   }
 
   const BoxList list;
+  std::optional<BoxIndex> own_list;   // of this rank's boxes in the list
   std::vector<CheckpointCell> cells;  // that somebody holds
   std::vector<int64_t> own_boxes;     // that this rank has a cell of, ascending
   std::vector<size_t> first_cell;     // of each of them, in cells_of_boxes; and one more
@@ -321,6 +323,9 @@ void CheckpointPlan::TensorClass::FindCells(int64_t piece_bytes, int rank) {
   absl::StatusOr<std::vector<CheckpointCell>> all = CutIntoCheckpointCells(list, shape);
   SLUICE_CHECK(all.ok(), "boxes that have not been looked at");
   cells = *std::move(all);
+  std::vector<const Box*> own;
+  for (const Box& box : list.Of(rank)) own.push_back(&box);
+  own_list.emplace(own);
   cells.erase(std::remove_if(cells.begin(), cells.end(),
                              [](const CheckpointCell& cell) { return cell.ranks.empty(); }),
               cells.end());
@@ -524,12 +529,15 @@ void CheckpointPlan::AppendCellParts(const CheckpointPiece& piece, bool own,
       }
       return true;
     };
-    const auto box = std::find_if(boxes.begin(), boxes.end(), holds);
-    SLUICE_CHECK(box != boxes.end(), "a cell that this rank has no box around");
-    part.view = static_cast<int>(box - boxes.begin());
+    const auto near = of.own_list->Find(cell.box);
+    const auto at =
+        std::find_if(near.begin(), near.end(), [&](size_t b) { return holds(boxes[b]); });
+    SLUICE_CHECK(at != near.end(), "a cell that this rank has no box around");
+    const Box& box = boxes[*at];
+    part.view = static_cast<int>(*at);
     for (size_t d = 0; d < of.dims(); ++d) {
-      const int64_t at = d < of.cut ? prefix[d] : of.SharedRange(cell, d, piece.box).first;
-      part.local_begin[d] = at - box->offset[d];
+      const int64_t first = d < of.cut ? prefix[d] : of.SharedRange(cell, d, piece.box).first;
+      part.local_begin[d] = first - box.offset[d];
     }
   }
   size_t next = 0;

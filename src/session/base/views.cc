@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <utility>
 
 #include "absl/algorithm/container.h"
@@ -87,6 +88,50 @@ bool AnyRowTouches(const Axes& rows, size_t axis, size_t outer, int64_t row_byte
   return false;
 }
 
+// Rounded down and up, also where `a` is negative.
+int64_t FloorDiv(int64_t a, int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
+int64_t CeilDiv(int64_t a, int64_t b) { return a / b + (a % b > 0 ? 1 : 0); }
+
+// Stretches in rows of rows: the axes that are left of a view, outermost first.
+struct Stretches {
+  const Axes* axes;
+  size_t outer;  // axes before this one are rows, those behind make up a stretch
+  int64_t element_bytes;
+
+  int64_t SpanFrom(size_t first) const { return Span(*axes, first, element_bytes); }
+};
+
+// Whether some stretch of `a` and some of `b` share a byte, where `b` begins `apart` bytes behind
+// `a`. Where both have rows of one stride, it is only the distance of two rows that matters: views
+// of one fused tensor take as many steps as they have axes. None: it takes more than `*steps`.
+std::optional<bool> Meet(const Stretches& a, size_t i, const Stretches& b, size_t j, int64_t apart,
+                         int64_t* steps) {
+  const int64_t span_a = a.SpanFrom(i), span_b = b.SpanFrom(j);
+  if (apart >= span_a || apart + span_b <= 0) return false;
+  if (i == a.outer && j == b.outer) return true;
+  const int64_t stride_a = i < a.outer ? (*a.axes)[i].stride_bytes : 0;
+  const int64_t stride_b = j < b.outer ? (*b.axes)[j].stride_bytes : 0;
+  const int64_t stride = std::max(stride_a, stride_b);
+  const bool of_a = stride_a == stride, of_b = stride_b == stride;
+  // Row y of `b` and row x of `a` are apart + (y - x) * stride bytes apart.
+  const int64_t rest_a = of_a ? a.SpanFrom(i + 1) : span_a;
+  const int64_t rest_b = of_b ? b.SpanFrom(j + 1) : span_b;
+  const int64_t least =
+      std::max(of_a ? 1 - (*a.axes)[i].size : 0, CeilDiv(1 - rest_b - apart, stride));
+  const int64_t most =
+      std::min(of_b ? (*b.axes)[j].size - 1 : 0, FloorDiv(rest_a - 1 - apart, stride));
+  for (int64_t rows = least; rows <= most; ++rows) {
+    if (--*steps < 0) return std::nullopt;
+    const std::optional<bool> met =
+        Meet(a, i + (of_a ? 1 : 0), b, j + (of_b ? 1 : 0), apart + rows * stride, steps);
+    if (!met || *met) return met;
+  }
+  return false;
+}
+
+// Before all rows of the one view are compared with the other.
+constexpr int64_t kBoxStepsMax = 1 << 10;
+
 int64_t RowCount(const Axes& axes, size_t outer) {
   int64_t rows = 1;
   for (size_t i = 0; i < outer; ++i) {
@@ -101,6 +146,9 @@ bool RangesOverlap(const BoundView& a, const BoundView& b) {
   const uintptr_t end_b = Address(b) + static_cast<uintptr_t>(Span(axes_b, 0, b.element_bytes));
   return Address(a) < end_b && Address(b) < end_a;
 }
+
+// Of a view, in bytes: any place in memory and twice as much are numbers, too.
+constexpr int64_t kReachMax = int64_t{1} << 62;
 
 std::string ShapeText(absl::Span<const int64_t> shape) {
   return absl::StrCat("[", absl::StrJoin(shape, ","), "]");
@@ -164,7 +212,7 @@ absl::Status BindView(const TensorView& view, const ViewNeed& need, const Memory
     int64_t reach = 0;
     if (__builtin_mul_overflow(stride, element_bytes, &bound->stride_bytes[d]) ||
         __builtin_mul_overflow(bound->stride_bytes[d], view.shape[d], &reach) ||
-        __builtin_add_overflow(span, reach, &span)) {
+        __builtin_add_overflow(span, reach, &span) || span > kReachMax) {
       return absl::InvalidArgumentError(absl::StrCat("view has stride ", stride, " in dimension ",
                                                      d, ": it reaches beyond all memory"));
     }
@@ -180,6 +228,11 @@ bool Overlap(const BoundView& a, const BoundView& b) {
   const Axes axes_a = AxesOf(a), axes_b = AxesOf(b);
   const auto [outer_a, bytes_a] = ContiguousTail(axes_a, a.element_bytes);
   const auto [outer_b, bytes_b] = ContiguousTail(axes_b, b.element_bytes);
+  int64_t steps = kBoxStepsMax;
+  const auto apart = static_cast<int64_t>(Address(b) - Address(a));
+  const std::optional<bool> met = Meet({&axes_a, outer_a, a.element_bytes}, 0,
+                                       {&axes_b, outer_b, b.element_bytes}, 0, apart, &steps);
+  if (met) return *met;
   const int64_t rows_a = RowCount(axes_a, outer_a), rows_b = RowCount(axes_b, outer_b);
   if (std::min(rows_a, rows_b) > kRowsMax) return true;
   if (rows_a <= rows_b) {

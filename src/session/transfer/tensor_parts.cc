@@ -49,34 +49,37 @@ absl::StatusOr<TensorParts::Side> TensorParts::SideOf(const Layout& layout,
   return side;
 }
 
-TensorParts::Place TensorParts::PlaceOf(const Layout& layout, const OwnedIndices& owned,
-                                        const BoxCell& cell, const Layout& of_cell,
-                                        absl::Span<const int64_t> cell_shape, int rank) {
+TensorParts::Place TensorParts::PlaceOf(const Layout& layout, const Own& own, const BoxCell& cell,
+                                        const Layout& of_cell, absl::Span<const int64_t> cell_shape,
+                                        int rank) {
   Place place;
   if (!layout.boxes.empty()) {
     // The ranks that the plan lets hold the cell are those with a box around it.
     if (!of_cell.mesh.PositionOf(rank)) return place;
     const absl::Span<const Box> boxes = layout.boxes.Of(rank);
-    for (size_t b = 0; b < boxes.size() && place.view < 0; ++b) {
+    const Box of = {cell.offset, {cell_shape.begin(), cell_shape.end()}};
+    for (const size_t b : own.boxes.Find(of)) {
       if (!Contains(boxes[b], cell.offset, cell_shape)) continue;
       place.view = static_cast<int>(b);
       place.shape.assign(cell_shape.begin(), cell_shape.end());
       for (size_t d = 0; d < cell_shape.size(); ++d) {
         place.begin.push_back(cell.offset[d] - boxes[b].offset[d]);
       }
+      break;
     }
     return place;
   }
   // Of most cells a rank has nothing.
   for (size_t d = 0; d < cell_shape.size(); ++d) {
     const int64_t end = cell.offset[d] + cell_shape[d];
-    if (CountBefore(owned[d], cell.offset[d]) == CountBefore(owned[d], end)) return place;
+    if (CountBefore(own.indices[d], cell.offset[d]) == CountBefore(own.indices[d], end))
+      return place;
   }
   place.view = 0;
   for (size_t d = 0; d < cell_shape.size(); ++d) {
-    const int64_t begin = CountBefore(owned[d], cell.offset[d]);
+    const int64_t begin = CountBefore(own.indices[d], cell.offset[d]);
     place.begin.push_back(begin);
-    place.shape.push_back(CountBefore(owned[d], cell.offset[d] + cell_shape[d]) - begin);
+    place.shape.push_back(CountBefore(own.indices[d], cell.offset[d] + cell_shape[d]) - begin);
   }
   return place;
 }
@@ -104,11 +107,16 @@ absl::StatusOr<TensorParts> TensorParts::Make(const TransferSpec& spec, const Ce
   return made;
 }
 
-absl::StatusOr<TensorParts::OwnedIndices> TensorParts::OwnedOf(const Layout& layout,
-                                                               absl::Span<const int64_t> shape,
-                                                               int rank) {
-  if (!layout.boxes.empty()) return OwnedIndices();
-  return OwnedRanges(layout, shape, rank);
+absl::StatusOr<TensorParts::Own> TensorParts::OwnOf(const Layout& layout,
+                                                    absl::Span<const int64_t> shape, int rank) {
+  std::vector<const Box*> boxes;
+  for (const Box& box : layout.boxes.Of(rank)) boxes.push_back(&box);
+  Own own = {{}, BoxIndex(boxes)};
+  if (!layout.boxes.empty()) return own;
+  auto indices = OwnedRanges(layout, shape, rank);
+  if (!indices.ok()) return indices.status();
+  own.indices = *std::move(indices);
+  return own;
 }
 
 absl::Status TensorParts::AddCells(const TransferSpec& spec, const CellSpec& cells, int rank) {
@@ -118,22 +126,21 @@ absl::Status TensorParts::AddCells(const TransferSpec& spec, const CellSpec& cel
   for (size_t t = 0; t < spec.tensors.size(); ++t) {
     const TensorTransfer& tensor = spec.tensors[t];
     first_part_.push_back(part);
-    OwnedIndices src, dst;
-    if (is_cut_[t]) {
-      auto from = OwnedOf(tensor.src, tensor.shape, rank);
-      if (!from.ok()) return from.status();
-      auto to = OwnedOf(tensor.dst, tensor.shape, rank);
-      if (!to.ok()) return to.status();
-      src = *std::move(from);
-      dst = *std::move(to);
+    if (!is_cut_[t]) {
+      tensor_of_.push_back(static_cast<int>(t));
+      ++part;
+      continue;
     }
+    const auto src = OwnOf(tensor.src, tensor.shape, rank);
+    if (!src.ok()) return src.status();
+    const auto dst = OwnOf(tensor.dst, tensor.shape, rank);
+    if (!dst.ok()) return dst.status();
     for (; part < parts && cells.cells[part].tensor == static_cast<int32_t>(t); ++part) {
       tensor_of_.push_back(static_cast<int>(t));
-      if (!is_cut_[t]) continue;
       const TensorTransfer& of_cell = cells.spec.tensors[part];
       const BoxCell& cell = cells.cells[part];
-      places_[part] = {PlaceOf(tensor.src, src, cell, of_cell.src, of_cell.shape, rank),
-                       PlaceOf(tensor.dst, dst, cell, of_cell.dst, of_cell.shape, rank)};
+      places_[part] = {PlaceOf(tensor.src, *src, cell, of_cell.src, of_cell.shape, rank),
+                       PlaceOf(tensor.dst, *dst, cell, of_cell.dst, of_cell.shape, rank)};
     }
   }
   first_part_.push_back(part);

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "mesh/box_index.h"
 #include "plan/box_cells.h"
 #include "session/base/memory_rules.h"
 #include "session/base/views.h"
@@ -64,11 +65,13 @@ class TensorParts {
   static absl::StatusOr<Side> SideOf(const Layout& layout, absl::Span<const int64_t> shape,
                                      DType dtype, int rank);
   absl::Status AddCells(const TransferSpec& spec, const CellSpec& cells, int rank);
-  // Of a rank, along each dimension; nothing where there are boxes.
-  using OwnedIndices = std::vector<std::vector<IndexRange>>;
-  static absl::StatusOr<OwnedIndices> OwnedOf(const Layout& layout, absl::Span<const int64_t> shape,
-                                              int rank);
-  static Place PlaceOf(const Layout& layout, const OwnedIndices& owned, const BoxCell& cell,
+  // What a rank has of a tensor on a side: indices along each dimension, or boxes.
+  struct Own {
+    std::vector<std::vector<IndexRange>> indices;
+    BoxIndex boxes;
+  };
+  static absl::StatusOr<Own> OwnOf(const Layout& layout, absl::Span<const int64_t> shape, int rank);
+  static Place PlaceOf(const Layout& layout, const Own& own, const BoxCell& cell,
                        const Layout& of_cell, absl::Span<const int64_t> cell_shape, int rank);
   const Place& PlaceAt(size_t part, bool is_dst) const {
     return is_dst ? places_[part].second : places_[part].first;
