@@ -11,6 +11,7 @@ import random
 import struct
 import zlib
 
+import page_cache
 from spread import spread
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -82,12 +83,7 @@ class Checkpoint:
     def prepare(self, case):
         """Puts the file into the page cache, or out of it."""
         with open(self.path, "rb") as file:
-            if case == "cold":
-                os.fdatasync(file.fileno())
-                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-            else:
-                while file.read(1 << 22):
-                    pass
+            page_cache.put(file, case)
             share = cached(file)
         if share > 0.01 if case == "cold" else share < 0.99:
             raise Failure(f"the page cache has {share:.0%} of the file, which is to be {case}: "

@@ -121,13 +121,12 @@ class _Entries:
         """What the extension's `load` and `save` take."""
         tensors = []
         for key, tensor in merged.items():
-            name, own, in_boxes, _ = key
+            name, own, *_ = key
             entry = self._entries.get(key)
-            layout = tensor.boxes() if in_boxes else tensor.placed(name)
             wanted = dtype if own in _FLOATS else None
             view = None if entry is None else entry.native_view
             owner = None if entry is None else entry.owner
-            tensors.append((name, tensor.shape, own, layout, view, wanted, owner))
+            tensors.append((name, tensor.shape, own, tensor.layout, view, wanted, owner))
         return tensors
 
 
@@ -154,6 +153,7 @@ class _Tensor:
     """A tensor of the checkpoint, as the ranks have it that have it alike."""
 
     parts: list[tuple[int, _Part]] = field(default_factory=list)  # rank and part
+    layout: _sluice.Layout | None = None  # made once all parts are there
 
     @property
     def shape(self) -> list[int]:
@@ -214,13 +214,15 @@ def _merge(answers: list[list[Any]]) -> dict[_Key, _Tensor]:
         tensor.check(name, ("shape",))
     placed: dict[tuple[str, int], list[tuple[str, _Tensor]]] = {}
     for (name, dtype, in_boxes, number), tensor in merged.items():
-        if not in_boxes:
+        if in_boxes:
+            tensor.layout = tensor.boxes()
+        else:
             placed.setdefault((name, number), []).append((dtype, tensor))
     for (name, _), tensors in placed.items():
         if len(tensors) > 1:
             _check_dtypes(name, tensors)
         for _, tensor in tensors:
-            tensor.placed(name)
+            tensor.layout = tensor.placed(name)
     return merged
 
 

@@ -9,7 +9,7 @@ from weakref import ref
 
 from . import _sluice
 from ._layouts import Boxes, Tensor
-from ._state import Into
+from ._state import Into, is_captured
 
 
 def print_of(tensors: list[Any]) -> _sluice.Fingerprint | None:
@@ -39,7 +39,7 @@ class Seen:
         So it is of states that are nested, and where a tensor is none of PyTorch's, is complex, or
         lies in no memory.
         """
-        if _is_captured(state):
+        if is_captured(state):  # it does not change
             return cls(ref(state), [], None, None)
         parts = _parts(state)
         if parts is None:
@@ -53,18 +53,13 @@ class Seen:
         """What refers to the memory of `state`, if that is what was seen; None if not."""
         if self._captured is not None:
             return state if self._captured() is state else None
-        parts = None if _is_captured(state) else _parts(state)
+        parts = None if is_captured(state) else _parts(state)
         if parts is None:
             return None
         names, values, rename = parts
         if names == self._names and rename == self._rename and self._print.same(values):
             return values
         return None
-
-
-def _is_captured(state: Any) -> bool:
-    # What `capture` returns does not change.
-    return hasattr(state, "targets") and hasattr(state, "renames")
 
 
 _Parts = tuple["list[Any]", "list[Any]", "dict[str, str] | None"]

@@ -123,16 +123,16 @@ def halves(state: Any, side: str, *, rank: int, rank_of: _dtensor.RankOf | None 
     """
     if state is None:
         return Half()
-    # What `capture` returns has destinations and their sources' names already.
-    captured = hasattr(state, "targets") and hasattr(state, "renames")
+    captured = is_captured(state)
     half = Half(renames=dict(state.renames)) if captured else Half()
+    state = state_dict_of(state)
     if captured:
         half.finish = state.finish
         items: Iterable[tuple[str, Any]] = _items(state.targets)
     elif isinstance(state, Into):
-        items = _with_views(_items(state_dict_of(state.state)), state.views)
+        items = _with_views(_items(state.state), state.views)
     else:
-        items = _items(state_dict_of(state))
+        items = _items(state)
     seen: set[str] = set()
     tied: dict[Any, str] = {}
     for name, value in items:
@@ -154,6 +154,11 @@ def halves(state: Any, side: str, *, rank: int, rank_of: _dtensor.RankOf | None 
     if isinstance(state, Into):
         half.renames.update(_renames(state.rename, half.entries))
     return half
+
+
+def is_captured(state: Any) -> bool:
+    """Whether `capture` has returned it: destinations that know their sources' names already."""
+    return hasattr(state, "targets") and hasattr(state, "renames")
 
 
 def state_dict_of(state: Any) -> Any:

@@ -2,7 +2,6 @@
 #include "fingerprints.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "support.h"
 
@@ -218,40 +217,11 @@ bool Fingerprint::SamePlaced(nb::handle object, const Entry& entry, const Print&
   return local.is_valid() && IsPlain(local.ptr()) && SameMemory(local, print);
 }
 
-// Tensors lie all over the heap, and so does what they point to. Looking at one takes less time
-// than waiting for it, so it is asked for ahead. What it points to is asked for once it is there
-// itself: any pointer will do, as nothing is read through it.
-void Fingerprint::Prefetch(const nb::list& objects, size_t i) const {
-  __builtin_prefetch(ObjectAt(objects, i + 12));
-  const PyObject* const tensor = ObjectAt(objects, i + 6);
-  if (tensor == nullptr || !IsPlain(tensor)) return;
-  // Behind the head, an object of these types has two words and more.
-  const char* at = reinterpret_cast<const char*>(tensor) + sizeof(PyObject);
-  for (int word = 0; word < 2; ++word, at += sizeof(void*)) {
-    const char* inside = nullptr;
-    std::memcpy(&inside, at, sizeof(inside));
-    for (size_t line = 0; line < 4; ++line) __builtin_prefetch(inside + 64 * line);
-  }
-}
-
-// The tensor, or what has one; null: there is none.
-const PyObject* Fingerprint::ObjectAt(const nb::list& objects, size_t i) const {
-  if (i >= entries_.size()) return nullptr;
-  const Entry& entry = entries_[i];
-  if (entry.stands != nullptr) {
-    return *alive_ && !entry.memories.empty() ? entry.memories[0] : nullptr;
-  }
-  const PyObject* const object = PyList_GetItem(objects.ptr(), static_cast<Py_ssize_t>(i));
-  if (object == nullptr) PyErr_Clear();
-  return object;
-}
-
 bool Fingerprint::Same(nb::list objects) const {
   if (!*alive_ || nb::len(objects) != entries_.size()) return false;
   const Print* print = prints_.data();
   for (size_t i = 0; i < entries_.size(); ++i) {
     const Entry& entry = entries_[i];
-    Prefetch(objects, i);
     // A comparison may have run code that took some away.
     const nb::object object = nb::borrow(PyList_GetItem(objects.ptr(), static_cast<Py_ssize_t>(i)));
     if (!object.is_valid()) {

@@ -57,8 +57,6 @@ class Fingerprint {
   bool SameMemory(nb::handle tensor, const Print& print) const;
   bool SamePlaced(nb::handle object, const Entry& entry, const Print& print) const;
   bool IsPlain(const PyObject* object) const;
-  void Prefetch(const nb::list& objects, size_t i) const;
-  const PyObject* ObjectAt(const nb::list& objects, size_t i) const;
 
   Types types_;
   std::vector<Entry> entries_;
