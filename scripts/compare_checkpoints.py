@@ -6,7 +6,7 @@ usage: through scripts/compare_checkpoints.sh, which builds the program and expl
 The results are JSON. They begin as those of scripts/bench_rounds.py do: version, kind, date,
 machine, commit, command, mpi, rounds. Then come:
   checkpoint   {bytes, files, tensors, dtype, shape}
-  sources      {cold, warm}: how Sluice read, the scheme of its address: "file", "buffered"
+  sources      {cold, warm}: how Sluice read, the scheme of its address: "file", "mmap"
   verified     how elements were verified
   rows         one for each way and case: {case: "cold" or "warm", way, processes, version,
                time_us: {min, p25, median, p75, max, rounds}, gb_per_s (at the median),
@@ -30,11 +30,12 @@ import time
 import zlib
 
 import bench_rounds
+import page_cache
 from bench_rounds import MPIRUN, ROOT, Failure, positive, quartiles
 
 TENSOR_SHAPE = (1024, 1024)  # of f32: 4 MiB
 FILES = 4
-SOURCES = {"cold": "file", "warm": "buffered"}
+SOURCES = {"cold": "file", "warm": "mmap"}
 PACKAGES = {"safetensors": ["safetensors", "numpy"], "runai": ["runai-model-streamer"]}
 WORKER = os.path.join(ROOT, "bench", "checkpoint", "python_load.py")
 VERIFIED = ("sluice and mmap: every element, with the formula that wrote it; the others: a CRC-32 "
@@ -114,12 +115,7 @@ class Checkpoint:
         """Puts the files into the page cache, or out of it."""
         for path in self.files:
             with open(path, "rb") as file:
-                if case == "cold":
-                    os.fdatasync(file.fileno())
-                    os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-                else:
-                    while file.read(1 << 22):
-                        pass
+                page_cache.put(file, case)
 
 
 def run_sluice(program, processes, flags):

@@ -35,11 +35,12 @@ def header(path):
 
 def sluice_way(scheme):
     import sluice
+    make_session = sluice.Session.from_exchange  # imports what sessions need
 
     def load(paths):
         tensors = {name: torch.empty(entry["shape"], dtype=DTYPES[entry["dtype"]])
                    for path in paths for name, entry in header(path).items()}
-        with sluice.Session.from_exchange(0, 1, lambda own: [own]) as session:
+        with make_session(0, 1, lambda own: [own]) as session:
             session.load(f"{scheme}:{os.path.dirname(paths[0])}", tensors, progress=False)
         return tensors
     return load, sluice.__version__

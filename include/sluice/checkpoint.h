@@ -100,6 +100,9 @@ struct CheckpointStats {
 // model.safetensors.index.json names. Without an index it is model.safetensors. Without either, in
 // a directory, it is all *.safetensors that are not shards of a save (docs/checkpoints.md). Where
 // dtypes differ, elements are cast.
+// Of "mmap:", what one rank alone wants is copied from the mapping; the process gets a handler of
+// SIGBUS, as StreamOptions says. Where there is no accelerator, up to 7 threads of the call's own
+// help to copy: CPUs that the process may use, over the ranks of its node, less one.
 // Bad input is found before anything is written, and every rank gets an error. InvalidArgument:
 // tensors, options, views, a header. ResourceExhausted: boxes cut a tensor into too many parts.
 // NotFound: no checkpoint, or tensors that it lacks. DataLoss: a file is too short, or of another

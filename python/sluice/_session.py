@@ -256,14 +256,14 @@ class Session:
              **options: Any) -> dict[str, Any]:
         """Collective; blocks. Fills the tensors of `state` from a safetensors checkpoint.
 
-        `uri`: "file:DIR" (reads past the page cache), "buffered:DIR", "mmap:DIR" or
-        "http://HOST/BASE/"; a path without such a word is "file:". `state`: as `dst` of
-        `Session.transfer`; each rank gives what it has. Names may differ between ranks, as under
-        pipeline parallelism. `rename`: from a name in `state` to the checkpoint's. Several tensors
-        may have one name there, which is then read for each. Otherwise each byte is read once for
-        all ranks, and cast where dtypes differ. Options: budget_bytes, slots, piece_bytes, timeout,
-        connections, ca_file and others of sluice/checkpoint.h. Returns what it came to: bytes,
-        seconds and so on.
+        `uri`: "file:DIR" (reads past the page cache), "buffered:DIR", "mmap:DIR" (fast where the
+        page cache has the files) or "http://HOST/BASE/"; a path without such a word is "file:".
+        `state`: as `dst` of `Session.transfer`; each rank gives what it has. Names may differ
+        between ranks, as under pipeline parallelism. `rename`: from a name in `state` to the
+        checkpoint's. Several tensors may have one name there, which is then read for each.
+        Otherwise each byte is read once for all ranks, and cast where dtypes differ. Options:
+        budget_bytes, slots, piece_bytes, timeout, connections, ca_file and others of
+        sluice/checkpoint.h. Returns what it came to: bytes, seconds and so on.
 
         Bad input is an error on all ranks before anything is written: InvalidSpec; Unsupported.
         InvalidSpec also for a checkpoint that is not there, or that lacks tensors. DataLoss: a file

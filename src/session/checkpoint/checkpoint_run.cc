@@ -58,6 +58,9 @@ absl::StatusOr<std::unique_ptr<CheckpointRun>> CheckpointRun::Make(
   const int window = ShardRunner::WindowOf(limits->slots);
   run->work_ = run->MakeWork(window);
   run->work_->set_staging(own.device->traits().staging);
+  // An accelerator reads its own staging fast, and other memory slowly.
+  run->work_->set_may_lend(own.source != nullptr && own.source->lends() &&
+                           own.device->staging_is_device_memory());
   ShardRunnerOptions runner;
   runner.slots = limits->slots;
   runner.window = window;

@@ -23,7 +23,8 @@ bool CheckpointWork::NextPiece(ShardPiece* piece) {
     piece->read = {.object = place.object,
                    .offset = place.begin + next.offset,
                    .bytes = next.bytes,
-                   .item = next.number};
+                   .item = next.number,
+                   .may_lend = may_lend_ && next.alone};
   }
   return true;
 }

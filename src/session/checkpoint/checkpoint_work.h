@@ -57,6 +57,8 @@ class CheckpointWork : public ShardWork {
 
   // Which memory the blocks are that pieces come to.
   void set_staging(DeviceKind staging) { staging_ = staging; }
+  // Whether what this rank alone wants may stay where the source has it until it is copied.
+  void set_may_lend(bool may_lend) { may_lend_ = may_lend; }
 
  protected:
   const CheckpointPiece& PieceOf(const ShardPiece& piece) const {
@@ -92,6 +94,7 @@ class CheckpointWork : public ShardWork {
   int64_t sent_bytes_ = 0;
 
  private:
+  bool may_lend_ = false;
   std::vector<CheckpointPiece> pieces_;  // by index
   int64_t given_ = 0;
   CheckpointParts own_;

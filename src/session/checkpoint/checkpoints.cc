@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "session/base/clock.h"
-#include "session/base/open_device.h"
+#include "session/base/team_device.h"
 #include "session/base/text_list.h"
 #include "session/checkpoint/checkpoint_catalog.h"
 #include "session/checkpoint/checkpoint_files.h"
@@ -53,6 +53,14 @@ absl::Status Checkpoints::AgreeOnInput(const char* call, const CheckpointInput& 
 absl::StatusOr<std::unique_ptr<Transport>> Checkpoints::OpenTransport() {
   if (peers_->size() == 1) return nullptr;
   return peers_->OpenTransport();
+}
+
+// Loading goes into memory that is often new, whose pages one thread alone is slow to get.
+absl::StatusOr<std::unique_ptr<Device>> Checkpoints::OpenDevice() {
+  if (options_->accelerator != nullptr) return options_->accelerator->OpenDevice();
+  const absl::Span<const int> nodes = peers_->fabric()->node_of_rank();
+  const int own = nodes[static_cast<size_t>(peers_->rank())];
+  return MakeTeamDevice(HelpersOf(std::count(nodes.begin(), nodes.end(), own)));
 }
 
 absl::Status Checkpoints::Carry(const char* call, const CheckpointOptions& options,
@@ -134,7 +142,7 @@ absl::StatusOr<CheckpointStats> Checkpoints::Load(const std::string& uri,
   absl::StatusOr<std::unique_ptr<Source>> source = OpenFiles(
       *address, catalog->files, options, static_cast<int>(std::min(reads, kReadsMax)), states);
   absl::StatusOr<std::unique_ptr<CheckpointRun>> run = nullptr;
-  absl::StatusOr<std::unique_ptr<Device>> device = OpenDevice(*options_);
+  absl::StatusOr<std::unique_ptr<Device>> device = OpenDevice();
   status = source.status();
   status.Update(device.status());
   if (status.ok()) {
@@ -239,7 +247,7 @@ absl::StatusOr<CheckpointStats> Checkpoints::SaveInto(CheckpointFiles* files,
     parts.places.push_back({place.file, place.begin, FileDTypeOf(tensors[i]), tensors[i].dtype,
                             input.views[i], input.box_views[i]});
   }
-  absl::StatusOr<std::unique_ptr<Device>> device = OpenDevice(*options_);
+  absl::StatusOr<std::unique_ptr<Device>> device = OpenDevice();
   absl::StatusOr<std::unique_ptr<CheckpointRun>> run = nullptr;
   status = device.status();
   if (device.ok()) {

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "device/device.h"
 #include "session/base/memory_rules.h"
 #include "session/checkpoint/checkpoint_catalog.h"
 #include "session/peers/peers.h"
@@ -40,6 +41,7 @@ class Checkpoints {
  private:
   absl::Status AgreeOnInput(const char* call, const CheckpointInput& input, size_t tensors);
   absl::StatusOr<std::unique_ptr<Transport>> OpenTransport();
+  absl::StatusOr<std::unique_ptr<Device>> OpenDevice();
   absl::StatusOr<CheckpointCatalog> ShareCatalog(const SourceAddress& address,
                                                  absl::Span<const CheckpointTensor> tensors,
                                                  const CheckpointOptions& options,

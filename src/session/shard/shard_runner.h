@@ -72,7 +72,8 @@ class ShardWork {
     return kNoBlock;
   }
   // Asked instead when a drain begins of what the source has lent (read.may_lend). True: the work
-  // keeps `lender`, and nothing is copied from `data`. False: the bytes are to be copied.
+  // keeps `lender`, and nothing is copied from `data`. False: the bytes are to be copied, and the
+  // runner asks the lender afterwards whether they were there.
   virtual bool KeepLent(const ShardPiece&, const std::byte* /*data*/,
                         const std::shared_ptr<const LentMemory>& /*lender*/) {
     return false;

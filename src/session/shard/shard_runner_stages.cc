@@ -110,9 +110,11 @@ absl::Status ShardRunner::BeginDrain(size_t slot) {
   held.begin_ns = MonotonicNs();
   Busy(held.begin_ns);
   if (held.lender != nullptr) {
-    return work_->KeepLent(held.piece, held.data, held.lender)
-               ? carrier_.EndStage(slot, this)
-               : BeginCopies(slot, Stage::kDraining);
+    if (!work_->KeepLent(held.piece, held.data, held.lender)) {
+      return BeginCopies(slot, Stage::kDraining);
+    }
+    held.lender = nullptr;  // the work's own from now on
+    return carrier_.EndStage(slot, this);
   }
   const int block = reads_.BlockNumberOf(static_cast<int>(slot));
   const int given = work_->KeepBlock(held.piece, held.data, BlockOf(slot), block);
@@ -139,7 +141,11 @@ void ShardRunner::StageOver(size_t slot, Stage stage, bool) {
 
 absl::Status ShardRunner::BucketOver(size_t slot) {
   Held& held = held_[slot];
-  absl::Status status = work_->Done(held.piece, held.data);
+  absl::Status status;
+  if (held.lender != nullptr) {  // copied from: were the bytes there until now?
+    status = held.lender->Check(held.piece.read.offset + held.piece.read.bytes);
+  }
+  if (status.ok()) status = work_->Done(held.piece, held.data);
   held.lender = nullptr;
   head_start_.Ended(held.piece.index);
   // Whoever waits for it should see it before the next step.

@@ -14,9 +14,9 @@ namespace sluice {
 // Bytes of a piece: whole rows, as far as these are not longer than it should be.
 uint64_t DirectPieceBytes(const DirectRows& from, const DirectRows& to);
 
-// True if the kernel has far more short stretches to look up at `remote`, where the end that asks
-// would copy, than at that end's own place, `other`, where the other end would. Looking up one
-// costs more than copying it.
+// True if the kernel has far more short stretches to look up at `remote` than at `other`. The end
+// that asks looks up those of `remote`, and the other end those of `other`, the asking end's own
+// place. Looking up a stretch costs more than copying it.
 bool CostsMore(const DirectPlace& remote, const DirectPlace& other);
 
 // Copies bytes [begin, end) from the peer's memory to this process's, or back. The copy goes
