@@ -83,7 +83,8 @@ struct WorldOptions {
 // from SLURM_JOB_ID. Rank 0 serves the store, unless SLUICE_WORLD says where one is.
 // Further: SLUICE_TOKEN or SLUICE_TOKEN_FILE, SLUICE_ROLE, SLUICE_ROLES="trainer:2,server:4" or
 // "trainer,server", SLUICE_WORLD_NAME, SLUICE_WORLD_TIMEOUT="90s", SLUICE_WIRES, SLUICE_BIND,
-// SLUICE_SERVE=0|1. An empty variable counts as not set.
+// SLUICE_SERVE=0|1. An empty variable counts as not set. SLUICE_WORLD_TIMEOUT bounds
+// `store_timeout`, too.
 // InvalidArgument names the variable that is wrong, missing, or contradicts another one.
 absl::StatusOr<WorldOptions> WorldOptionsFromEnvironment();
 

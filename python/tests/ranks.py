@@ -8,9 +8,11 @@ session=False. What it returns has to fit into JSON.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -35,9 +37,13 @@ class RankEnd:
 
 
 def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
+    """A port to listen at, below those that the kernel hands out: any connection may get those."""
+    while True:
+        port = random.randrange(12000, 32000, 2)  # PyTorch's store listens there, Sluice's beside
+        with contextlib.suppress(OSError), socket.socket() as listener:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(("127.0.0.1", port))
+            return port
 
 
 def start_rank(function: Callable[..., Any], args: tuple[Any, ...], environment: dict[str, str],

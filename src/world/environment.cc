@@ -1,6 +1,7 @@
 // Variables of launchers, in the order in which they count.
 #include "world/environment.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <utility>
@@ -204,6 +205,8 @@ absl::Status FindRest(EnvironmentFunction environment, WorldOptions* options) {
     return Bad(absl::StrCat("SLUICE_WORLD_TIMEOUT is \"", timeout,
                             "\", but must be a duration, as \"90s\" or \"inf\""));
   }
+  // Who says how long to wait for others does not wait longer for the store.
+  options->store_timeout = std::min(options->store_timeout, options->timeout);
   return absl::OkStatus();
 }
 

@@ -84,6 +84,7 @@ TEST(EnvironmentTest, AllOwnVariables) {
   EXPECT_EQ(RolesText(DeclaredRoles(*options)), "trainer:2,server:4");
   EXPECT_EQ(options->name, "night.3");
   EXPECT_EQ(options->timeout, absl::Seconds(90));
+  EXPECT_EQ(options->store_timeout, absl::Seconds(90));
   EXPECT_EQ(options->wires, "tcp");
   EXPECT_EQ(options->bind, "10.0.0.7");
   EXPECT_EQ(options->serve, true);

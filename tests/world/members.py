@@ -1,6 +1,8 @@
 """Processes that are members of a world, for tests: started apart, read line by line, killed."""
+import contextlib
 import os
 import queue
+import random
 import re
 import secrets
 import signal
@@ -117,7 +119,10 @@ class Site:
 
 
 def free_port():
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A port to listen at, below those that the kernel hands out: any connection may get those."""
+    while True:
+        port = random.randrange(12000, 32000)
+        with contextlib.suppress(OSError), socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(("127.0.0.1", port))
+            return port

@@ -31,6 +31,7 @@ from sluice import _dtensor  # noqa: E402
 from sluice import _layouts as layouts  # noqa: E402
 from sluice._errors import InvalidSpec, Unsupported  # noqa: E402
 from sluice._state import DST, SRC, halves  # noqa: E402
+from torch_ranks import free_port  # noqa: E402
 
 
 @contextmanager
@@ -309,7 +310,7 @@ print("fine", rank)
 
 def test_pending_collectives_of_real_processes_are_waited_for() -> None:
     with_port = {**os.environ, "MASTER_ADDR": "127.0.0.1", "WORLD_SIZE": "3"}
-    with_port["MASTER_PORT"] = str(_free_port())
+    with_port["MASTER_PORT"] = str(free_port())
     with_port["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
     ranks = [subprocess.Popen([sys.executable, "-c", GLOO], env={**with_port, "RANK": str(rank)},
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
@@ -321,10 +322,3 @@ def test_pending_collectives_of_real_processes_are_waited_for() -> None:
     finally:
         for process in ranks:
             process.kill()
-
-
-def _free_port() -> int:
-    import socket
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
