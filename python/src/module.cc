@@ -3,6 +3,7 @@
 #include <nanobind/stl/string.h>
 
 #include <atomic>
+#include <vector>
 
 #include "fingerprints.h"
 #include "session.h"
@@ -11,6 +12,17 @@
 
 namespace sluice::python {
 namespace {
+
+// nanobind registers types once in a process. A second module, of another interpreter or after the
+// first one has been removed from sys.modules, would leave the first without.
+int ForbidSecond(PyObject* /*module*/) {
+  static std::atomic<bool> loaded = false;
+  if (PyInterpreterState_GetID(PyInterpreterState_Get()) == 0 && !loaded.exchange(true)) return 0;
+  PyErr_SetString(PyExc_ImportError,
+                  "sluice is loaded once in a process: neither in another interpreter, nor again "
+                  "after it has been removed from sys.modules");
+  return -1;
+}
 
 void AtExit() {
   SessionState::CloseAll();
@@ -51,17 +63,21 @@ NB_MODULE(_sluice_body, module) {
   nb::module_::import_("atexit").attr("register")(nb::cpp_function([] { AtExit(); }));
 }
 
-// nanobind registers types once in a process. A second module, of another interpreter or after the
-// first one has been removed from sys.modules, would leave the first without.
+// ForbidSecond comes before nanobind's own step, which already changes what the first module has.
+// It is a step of its own, as CPython 3.13 calls this function in the main interpreter, whichever
+// one imports: an error made here would be freed by an interpreter that has not allocated it.
 extern "C" NB_EXPORT PyObject* PyInit__sluice() {
-  static std::atomic<bool> loaded = false;
-  if (PyInterpreterState_GetID(PyInterpreterState_Get()) != 0 || loaded.exchange(true)) {
-    PyErr_SetString(PyExc_ImportError,
-                    "sluice is loaded once in a process: neither in another interpreter, nor again "
-                    "after it has been removed from sys.modules");
-    return nullptr;
+  static std::vector<PyModuleDef_Slot> steps;  // ForbidSecond's, and nanobind's
+  PyObject* const definition = PyInit__sluice_body();
+  if (definition == nullptr || !steps.empty()) return definition;
+  auto* const module = reinterpret_cast<PyModuleDef*>(definition);
+  steps.push_back({Py_mod_exec, reinterpret_cast<void*>(&ForbidSecond)});
+  for (const PyModuleDef_Slot* step = module->m_slots; step->slot != 0; ++step) {
+    steps.push_back(*step);
   }
-  return PyInit__sluice_body();
+  steps.push_back({0, nullptr});
+  module->m_slots = steps.data();
+  return definition;
 }
 
 }  // namespace sluice::python
