@@ -10,6 +10,7 @@
 #ifndef SLUICE_CHECKPOINT_H_
 #define SLUICE_CHECKPOINT_H_
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -45,6 +46,14 @@ struct CheckpointTensor {
   absl::optional<DType> file_dtype = absl::nullopt;
 };
 
+// How far a call is, for a display. Any thread may read it. In bytes of the files, of all tensors
+// of the job that the call loads or saves.
+struct CheckpointProgress {
+  std::atomic<int64_t> total{0};  // 0: not known yet
+  // Pieces come in the order of the files: up to the last one that this rank has had a part in.
+  std::atomic<int64_t> done{0};
+};
+
 struct CheckpointOptions {
   // Host memory for pieces that are read, written or exchanged. May differ between ranks.
   int64_t budget_bytes = int64_t{256} << 20;
@@ -61,6 +70,9 @@ struct CheckpointOptions {
 
   // SaveCheckpoint: most bytes of tensors in one file, but for a tensor that is larger.
   int64_t shard_bytes_max = int64_t{5} << 30;
+
+  // Where the call says how far it is. Must outlive the call.
+  CheckpointProgress* progress = nullptr;
 
   // What this rank's caller has found wrong before the call. Where it is not OK, every rank gets an
   // error of this code that names this rank, and nothing is read or written.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from math import prod
 from typing import TYPE_CHECKING, Any
 
 from . import _agree, _options, _sluice
@@ -41,7 +40,7 @@ def load(session: Session, uri: str, state: Any, *, rename: Renames = None, prog
     merged = _merge(_agree.exchange(session, "load", read))
     place = uri if ":" in uri.split("/")[0] else "file:" + os.path.abspath(uri)
     stats: dict[str, Any] = {}
-    with _shown(session, f"sluice: load {uri}", entries, progress):
+    with _shown(session, f"sluice: load {uri}", merged, progress):
         for tensors in _rounds(merged):
             found = session._native.load(place, entries.native(tensors, None), options)
             stats = _sum(stats, found) if stats else dict(found)
@@ -71,12 +70,16 @@ def save(session: Session, directory: str | os.PathLike[str], state: Any, *,
                            "dtypes, or one in boxes and one by placements", ranks=ranks,
                            tensor=key[0])
     native = entries.native(tensors, dtype)
-    with _shown(session, f"sluice: save {os.fspath(directory)}", entries, progress):
+    with _shown(session, f"sluice: save {os.fspath(directory)}", merged, progress):
         return dict(session._native.save(os.fspath(directory), native, options))
 
 
-def _shown(session: Session, title: str, entries: _Entries, progress: bool) -> Display:
-    return Display(title, entries.nbytes, enabled=progress and session.rank == 0, ticking=True)
+def _shown(session: Session, title: str, merged: Mapping[_Key, _Tensor],
+           progress: bool) -> Display:
+    """On the lowest rank that has tensors: it sees how the work goes on."""
+    shown = min((rank for tensor in merged.values() for rank, _ in tensor.parts), default=0)
+    return Display(title, 0, enabled=progress and session.rank == shown,
+                   look=session._native.checkpoint_progress)
 
 
 class _Entries:
@@ -85,7 +88,6 @@ class _Entries:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._entries: dict[_Key, Entry] = {}
-        self.nbytes = 0
         self.finish: Callable[[], None] | None = None
 
     def read(self, state: Any, side: str, rename: Renames) -> list[Any]:
@@ -105,9 +107,6 @@ class _Entries:
             if entry.lacks_memory:
                 raise InvalidSpec(f"tensor '{entry.name}' has no memory", tensor=entry.name)
             self._entries[key] = entry
-            views = entry.native_view
-            for view in views if isinstance(views, list) else [views] if views else []:
-                self.nbytes += prod(view[1]) * _sluice.dtype_bytes(entry.dtype)
         return [[key, _part(entry)] for key, entry in self._entries.items()]
 
     def _key(self, name: str, entry: Entry) -> _Key:

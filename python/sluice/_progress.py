@@ -5,10 +5,11 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 _LINE_SECONDS = 5.0  # between lines, and before the first
-_TICK_SECONDS = 0.5  # of work that says nothing while it goes on
+_TICK_SECONDS = 0.5  # between looks at work that blocks
 
 
 def human_bytes(count: float) -> str:
@@ -31,16 +32,16 @@ def _tqdm() -> Any:
 class Display:
     """Shows how far a piece of work is, where stderr is a terminal.
 
-    `total`: bytes. Without `show`, a thread of its own shows how long the work takes already
-    (`ticking`), so that it may block.
+    `total`: bytes. Whoever works calls `show`. Or `look` gives the bytes so far and all of them: a
+    thread of its own then shows these, so that the work may block.
     """
 
     def __init__(self, title: str, total: int, *, enabled: bool = True,
-                 ticking: bool = False) -> None:
+                 look: Callable[[], tuple[int, int]] | None = None) -> None:
         self._title = title
         self._total = total
         self._enabled = enabled and sys.stderr is not None and sys.stderr.isatty()
-        self._ticking = ticking
+        self._look = look
         self._bar: Any = None
         self._begin = self._last = time.monotonic()
         self._stop = threading.Event()
@@ -50,14 +51,12 @@ class Display:
         if not self._enabled:
             return self
         tqdm = _tqdm()
-        if tqdm is not None and self._ticking:
-            self._bar = tqdm(desc=f"{self._title}, {human_bytes(self._total)}", leave=False,
-                             bar_format="{desc}: {elapsed}", file=sys.stderr)
-        elif tqdm is not None:
+        if tqdm is not None:
             self._bar = tqdm(desc=self._title, total=self._total, unit="B", unit_scale=True,
                              leave=False, file=sys.stderr)
-        if self._ticking:
-            self._ticker = threading.Thread(target=self._tick, name="sluice-progress", daemon=True)
+        if self._look is not None:
+            self._ticker = threading.Thread(target=self._tick, args=(self._look,),
+                                            name="sluice-progress", daemon=True)
             self._ticker.start()
         return self
 
@@ -66,6 +65,7 @@ class Display:
         if not self._enabled:
             return
         if self._bar is not None:
+            self._bar.total = self._total
             self._bar.update(done - self._bar.n)
         elif self._is_due():
             self._print(f"{human_bytes(done)} of {human_bytes(self._total)}")
@@ -77,12 +77,12 @@ class Display:
         if self._bar is not None:
             self._bar.close()
 
-    def _tick(self) -> None:
+    def _tick(self, look: Callable[[], tuple[int, int]]) -> None:
         while not self._stop.wait(_TICK_SECONDS):
+            done, self._total = look()
+            self.show(done)
             if self._bar is not None:
-                self._bar.refresh()
-            elif self._is_due():
-                self._print(human_bytes(self._total))
+                self._bar.refresh()  # the time goes on where nothing else does
 
     def _is_due(self) -> bool:
         now = time.monotonic()

@@ -263,7 +263,8 @@ class Session:
         checkpoint's. Several tensors may have one name there, which is then read for each.
         Otherwise each byte is read once for all ranks, and cast where dtypes differ. Options:
         budget_bytes, slots, piece_bytes, timeout, connections, ca_file and others of
-        sluice/checkpoint.h. Returns what it came to: bytes, seconds and so on.
+        sluice/checkpoint.h. Returns what it came to: bytes, seconds and so on. `progress`: where
+        stderr is a terminal, one rank shows how far the files are.
 
         Bad input is an error on all ranks before anything is written: InvalidSpec; Unsupported.
         InvalidSpec also for a checkpoint that is not there, or that lacks tensors. DataLoss: a file

@@ -16,6 +16,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "calls.h"
+#include "sluice/checkpoint.h"
 #include "sluice/connect.h"
 #include "sluice/run.h"
 #include "sluice/session.h"
@@ -54,6 +55,8 @@ class SessionState : public std::enable_shared_from_this<SessionState> {
   bool Mine() const { return ThreadNumber() == thread_; }
   bool MadeInThisProcess() const { return made_here_.Holds(); }
   bool has_progress_thread() const { return progress_thread_; }
+  // Of the latest call that loads or saves. For any thread.
+  CheckpointProgress& checkpoint_progress() { return checkpoint_progress_; }
 
   // A run that begins, and what keeps its memory.
   void Began(const Run& run, std::shared_ptr<const Owners> owners);
@@ -95,6 +98,7 @@ class SessionState : public std::enable_shared_from_this<SessionState> {
   const absl::Duration timeout_;
   const bool progress_thread_;
   std::atomic<bool> closing_ = false;  // set with the GIL
+  CheckpointProgress checkpoint_progress_;
   std::map<int64_t, Kept> kept_;
   std::vector<std::weak_ptr<StreamState>> streams_;
   std::vector<std::shared_ptr<StreamState>> orphans_;

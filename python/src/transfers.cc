@@ -267,6 +267,7 @@ std::shared_ptr<CheckpointCall> CheckpointCallOf(const PySession& session, std::
     call->owners.push_back(std::move(read.owner));
   }
   call->options = CheckpointOptionsOf(options);
+  call->options.progress = &session->checkpoint_progress();
   return call;
 }
 
@@ -307,7 +308,15 @@ void AddCheckpoints(nb::class_<PySession>& session) {
                   return SaveCheckpoint(on, call->place, call->tensors, call->options);
                 })));
           },
-          nb::arg("directory"), nb::arg("tensors"), nb::arg("options") = nb::dict());
+          nb::arg("directory"), nb::arg("tensors"), nb::arg("options") = nb::dict())
+      .def(
+          "checkpoint_progress",
+          [](const PySession& self) {
+            const CheckpointProgress& progress = self->checkpoint_progress();
+            return nb::make_tuple(progress.done.load(), progress.total.load());
+          },
+          "Bytes of the files that the latest load or save has done, and of all that it does; 0: "
+          "not known yet. For any thread.");
 }
 
 void BindTransfers(nb::module_& module) {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -42,11 +43,31 @@ def test_lines(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_work_that_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = take_terminal(monkeypatch)
     without_tqdm(monkeypatch)
-    with _progress.Display("load", 2_000_000_000, ticking=True):
+    with _progress.Display("load", 0, look=lambda: (500_000_000, 2_000_000_000)):
         end = time.monotonic() + 20
         while not terminal.getvalue() and time.monotonic() < end:
             time.sleep(0.01)
-    assert terminal.getvalue().startswith("load: 2.0 GB, 0 s\n")
+    assert terminal.getvalue().startswith("load: 500.0 MB of 2.0 GB, 0 s\n")
+
+
+def test_a_checkpoint(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    take_terminal(monkeypatch)
+    without_tqdm(monkeypatch)
+    shown: list[tuple[int, int]] = []
+
+    class Recording(_progress.Display):
+        def __exit__(self, *how: object) -> None:
+            assert self._look is not None
+            shown.append(self._look())
+            super().__exit__(*how)
+
+    monkeypatch.setattr("sluice._checkpoint.Display", Recording)
+    with sluice.Session.from_exchange(0, 1, lambda payload: [payload]) as session:
+        session.save(str(tmp_path), {"w": np.ones((100, 7), np.float32)}, dtype="bf16")
+        target = {"w": np.zeros((100, 7), np.float64)}
+        session.load(str(tmp_path), target)
+        assert target["w"].all()
+    assert shown == [(1400, 1400)] * 2  # as they lie in the file
 
 
 def test_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,7 +79,7 @@ def test_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "work:" in terminal.getvalue() and "4.00M" in terminal.getvalue()
 
 
-@pytest.mark.parametrize("how", [{"enabled": False}, {"enabled": False, "ticking": True}])
+@pytest.mark.parametrize("how", [{"enabled": False}, {"enabled": False, "look": tuple}])
 def test_nothing_if_not_wanted(monkeypatch: pytest.MonkeyPatch, how: dict[str, Any]) -> None:
     terminal = take_terminal(monkeypatch)
     with _progress.Display("work", 4_000_000, **how) as display:

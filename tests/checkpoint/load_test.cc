@@ -6,6 +6,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -300,6 +301,45 @@ TEST(LoadCheckpointTest, TensorsBesideThoseAskedForAreIgnored) {
       EXPECT_EQ(stats->files, with_index ? 1 : 3);
     });
   }
+}
+
+TEST(LoadCheckpointTest, SaysHowFarItIs) {
+  const int64_t bytes = int64_t{1} << 20;
+  TensorTransfer tensor;
+  tensor.name = "w";
+  tensor.shape = {bytes};
+  tensor.src_dtype = tensor.dst_dtype = DType::kU8;
+  tensor.src = {*Mesh::Create({2}, {0, 1}), {Placement::Shard(0)}};
+  tensor.dst = tensor.src;
+  const CheckpointDir dir;
+  dir.Write({tensor}, 1, false);
+  WithSessions(2, [&](int rank, Session* session) {
+    RankTensors mine({tensor}, Side::kDestination, rank, 1);
+    CheckpointProgress progress;
+    CheckpointOptions options;
+    options.piece_bytes = 256;
+    options.progress = &progress;
+    std::atomic<bool> over = false;
+    std::atomic<bool> seen_under_way = false;
+    std::thread watcher([&] {
+      while (!over) {
+        const int64_t done = progress.done;
+        if (done > 0 && done < bytes && progress.total == bytes) seen_under_way = true;
+      }
+    });
+    // How long the watcher has no CPU nobody knows. All ranks load equally often.
+    for (int load = 0; load < 20; ++load) {
+      ASSERT_TRUE(LoadCheckpoint(session, dir.uri(), mine.tensors, options).ok());
+      EXPECT_EQ(progress.total, bytes);
+      EXPECT_EQ(progress.done, bytes);
+    }
+    over = true;
+    watcher.join();
+    EXPECT_TRUE(seen_under_way);
+    progress.total = 7;
+    EXPECT_FALSE(LoadCheckpoint(session, dir.uri() + "/none", mine.tensors, options).ok());
+    EXPECT_EQ(progress.total, 0);
+  });
 }
 
 }  // namespace

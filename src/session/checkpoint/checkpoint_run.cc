@@ -2,6 +2,7 @@
 #include "session/checkpoint/checkpoint_run.h"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <tuple>
 #include <utility>
@@ -49,8 +50,15 @@ absl::StatusOr<std::unique_ptr<CheckpointRun>> CheckpointRun::Make(
     const CheckpointOptions& options) {
   std::unique_ptr<CheckpointRun> run(new CheckpointRun(std::move(parts), options));
   CheckpointRunParts& own = run->parts_;
-  run->plan_ = std::make_unique<CheckpointPlan>(run->SortByFile(tensors), options.piece_bytes,
-                                                own.flow, own.rank);
+  std::vector<CheckpointPlanTensor> planned = run->SortByFile(tensors);
+  std::vector<int64_t> bytes;  // of each in its file
+  bytes.reserve(planned.size());
+  for (const CheckpointPlanTensor& tensor : planned) {
+    bytes.push_back(std::accumulate(tensor.shape.begin(), tensor.shape.end(), tensor.element_bytes,
+                                    std::multiplies<>()));
+  }
+  run->plan_ =
+      std::make_unique<CheckpointPlan>(std::move(planned), options.piece_bytes, own.flow, own.rank);
   absl::StatusOr<CheckpointLimits> limits = ResolveCheckpointLimits(
       options, *run->plan_, own.source == nullptr ? 1 : own.source->alignment());
   if (!limits.ok()) return limits.status();
@@ -58,6 +66,7 @@ absl::StatusOr<std::unique_ptr<CheckpointRun>> CheckpointRun::Make(
   const int window = ShardRunner::WindowOf(limits->slots);
   run->work_ = run->MakeWork(window);
   run->work_->set_staging(own.device->traits().staging);
+  run->work_->set_progress(options.progress, bytes);
   // An accelerator reads its own staging fast, and other memory slowly.
   run->work_->set_may_lend(own.source != nullptr && own.source->lends() &&
                            own.device->staging_is_device_memory());

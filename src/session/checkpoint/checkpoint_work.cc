@@ -1,6 +1,8 @@
 // What both directions share.
 #include "session/checkpoint/checkpoint_work.h"
 
+#include <algorithm>
+
 #include "tensor/check.h"
 
 namespace sluice {
@@ -8,6 +10,18 @@ namespace sluice {
 CheckpointWork::CheckpointWork(CheckpointPlan* plan, int rank,
                                const std::vector<CheckpointPlace>* places, int window)
     : plan_(plan), rank_(rank), places_(places), pieces_(static_cast<size_t>(window)) {}
+
+void CheckpointWork::set_progress(CheckpointProgress* progress, absl::Span<const int64_t> bytes) {
+  progress_ = progress;
+  if (progress == nullptr) return;
+  int64_t total = 0;
+  for (const int64_t of_tensor : bytes) {
+    bytes_before_.push_back(total);
+    total += of_tensor;
+  }
+  progress->done = 0;
+  progress->total = total;
+}
 
 bool CheckpointWork::NextPiece(ShardPiece* piece) {
   CheckpointPiece& next = pieces_[static_cast<size_t>(given_) % pieces_.size()];
@@ -35,6 +49,10 @@ absl::Status CheckpointWork::Done(const ShardPiece& piece, const std::byte*) {
   if (HasFile(done)) {
     ++file_pieces_done_;
     file_bytes_done_ += done.bytes;
+  }
+  if (progress_ != nullptr) {
+    const int64_t before = bytes_before_[static_cast<size_t>(done.tensor)];
+    progress_->done = std::max(progress_->done.load(), before + done.offset + done.bytes);
   }
   return absl::OkStatus();
 }

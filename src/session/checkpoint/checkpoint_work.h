@@ -12,6 +12,7 @@
 #include "session/base/views.h"
 #include "session/checkpoint/checkpoint_copies.h"
 #include "session/shard/shard_runner.h"
+#include "sluice/checkpoint.h"
 #include "sluice/tensor.h"
 
 namespace sluice {
@@ -59,6 +60,8 @@ class CheckpointWork : public ShardWork {
   void set_staging(DeviceKind staging) { staging_ = staging; }
   // Whether what this rank alone wants may stay where the source has it until it is copied.
   void set_may_lend(bool may_lend) { may_lend_ = may_lend; }
+  // May be null. Otherwise it starts anew. `bytes`: of each tensor in the files.
+  void set_progress(CheckpointProgress* progress, absl::Span<const int64_t> bytes);
 
  protected:
   const CheckpointPiece& PieceOf(const ShardPiece& piece) const {
@@ -95,6 +98,8 @@ class CheckpointWork : public ShardWork {
 
  private:
   bool may_lend_ = false;
+  CheckpointProgress* progress_ = nullptr;
+  std::vector<int64_t> bytes_before_;    // each tensor, in the files; of progress_
   std::vector<CheckpointPiece> pieces_;  // by index
   int64_t given_ = 0;
   CheckpointParts own_;

@@ -29,6 +29,16 @@ constexpr char kSaveCall[] = "SaveCheckpoint";
 // ever.
 constexpr absl::Duration kSettleTime = absl::Seconds(1);
 
+void ShowNothingDone(CheckpointProgress* progress) {
+  if (progress == nullptr) return;
+  progress->total = 0;
+  progress->done = 0;
+}
+
+void ShowAllDone(CheckpointProgress* progress) {
+  if (progress != nullptr) progress->done = progress->total.load();
+}
+
 }  // namespace
 
 // ---- What both directions share.
@@ -114,6 +124,7 @@ absl::StatusOr<CheckpointStats> Checkpoints::Load(const std::string& uri,
                                                   const CheckpointOptions& options,
                                                   const MemoryRules& rules) {
   const int64_t begin_ns = MonotonicNs();
+  ShowNothingDone(options.progress);
   CheckpointInput input = LookAtInput(CheckpointFlow::kLoad, tensors, uri, options, rules,
                                       peers_->rank(), peers_->size());
   const absl::StatusOr<SourceAddress> address = ParseSourceAddress(uri);
@@ -154,6 +165,7 @@ absl::StatusOr<CheckpointStats> Checkpoints::Load(const std::string& uri,
   if (status = peers_->AgreeOn(status, kLoadCall); !status.ok()) return status;
   const int64_t planned_ns = MonotonicNs();
   if (status = Carry(kLoadCall, options, run->get()); !status.ok()) return status;
+  ShowAllDone(options.progress);
   CheckpointStats stats = (*run)->stats();
   OwnWorkFunction look_again;
   std::unique_ptr<Source> files;
@@ -200,6 +212,7 @@ absl::StatusOr<CheckpointStats> Checkpoints::SaveInto(CheckpointFiles* files,
                                                       const CheckpointOptions& options,
                                                       const MemoryRules& rules) {
   const int64_t begin_ns = MonotonicNs();
+  ShowNothingDone(options.progress);
   CheckpointInput input = LookAtInput(CheckpointFlow::kSave, tensors, directory, options, rules,
                                       peers_->rank(), peers_->size());
   if (directory.empty()) input.status.Update(absl::InvalidArgumentError("no directory"));
@@ -258,6 +271,7 @@ absl::StatusOr<CheckpointStats> Checkpoints::SaveInto(CheckpointFiles* files,
   if (status = peers_->AgreeOn(status, kSaveCall); !status.ok()) return status;
   const int64_t planned_ns = MonotonicNs();
   if (status = Carry(kSaveCall, options, run->get()); !status.ok()) return status;
+  ShowAllDone(options.progress);
   const int64_t written_ns = MonotonicNs();
   status = WorkTogether(peers_, kSaveCall, options.timeout,
                         [&writer](const WorkStop&) { return writer.Sync(); });
