@@ -30,7 +30,8 @@ class Session;
 
 // Equal on all ranks but for the view.
 struct CheckpointTensor {
-  std::string name = {};  // in the checkpoint
+  // In the checkpoint. A load may have several tensors of one name, which is read for each of them.
+  std::string name = {};
   // Of the whole tensor. A scalar of a checkpoint has shape {1} here.
   std::vector<int64_t> shape = {};
   DType dtype = DType::kF32;  // in memory

@@ -7,7 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any, Callable
 
 from . import _sluice
-from ._errors import Disagreement, InvalidSpec
+from ._errors import Disagreement, InvalidSpec, tensor_in
 
 if TYPE_CHECKING:
     from ._session import Session
@@ -31,8 +31,11 @@ class Ballot:
         name = "sluice.ballot"
         own_view = host_view(ctypes.addressof(self._own), (1,), "i64")
         all_view = host_view(ctypes.addressof(self._all), (size,), "i64")
-        source = (name, (size,), "i64", _sluice.Layout([size], ranks, ["S(0)"]), own_view, None)
-        target = (name, (size,), "i64", _sluice.Layout([size], ranks, ["R"]), all_view, None)
+        # A run that Ctrl-C has left alone still goes into them, whoever has let go of the ballot.
+        source = (name, (size,), "i64", _sluice.Layout([size], ranks, ["S(0)"]), own_view, None,
+                  self._own)
+        target = (name, (size,), "i64", _sluice.Layout([size], ranks, ["R"]), all_view, None,
+                  self._all)
         self._rank = rank
         self._connection = native.connect([source], [target], {}, False, False, 0, None)
 
@@ -69,10 +72,10 @@ def all_gather(session: Session, payload: bytes) -> list[bytes]:
     if payload:
         here = _sluice.Layout([1], [native.rank], ["R"])
         own_view = host_view(ctypes.addressof(own), (len(payload),), "u8")
-        sources.append((f"blob.{native.rank}", (len(payload),), "u8", here, own_view, None))
+        sources.append((f"blob.{native.rank}", (len(payload),), "u8", here, own_view, None, own))
     targets = [
         (f"blob.{rank}", (n,), "u8", everywhere,
-         host_view(ctypes.addressof(buffers[rank]), (n,), "u8"), None)
+         host_view(ctypes.addressof(buffers[rank]), (n,), "u8"), None, buffers[rank])
         for rank, n in enumerate(sizes) if n
     ]
     if not targets:
@@ -109,14 +112,14 @@ def exchange(session: Session, call: str, make: Callable[[], Any]) -> list[Any]:
     if errors:
         raise InvalidSpec(
             f"{call}: " + "; ".join(f"rank {rank}: {text}" for rank, text in errors),
-            ranks=tuple(rank for rank, _ in errors),
+            ranks=tuple(rank for rank, _ in errors), tensor=tensor_in(errors[0][1]),
         )
     return [answer["value"] for answer in answers]
 
 
 def describe(error: BaseException) -> str:
     """The text of an exception for other ranks: with its type, where it is not one of Sluice's."""
-    text = str(error)
+    text = str(error).encode(errors="backslashreplace").decode()
     if type(error).__module__.startswith("sluice") and text:
         return text
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -7,13 +7,14 @@ transfers write into the parameters directly. Tensors that it uses otherwise, it
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
 
 from . import _recording
 from ._dtypes import DTYPE_BYTES, dtype_name
-from ._errors import InvalidSpec
+from ._errors import InvalidSpec, Unsupported
 from ._layouts import Box, Boxes, Tensor
 from ._memory import Described, dense_strides, describe
 from ._recording import Place, Recorder, Write, place_of
@@ -61,6 +62,7 @@ class Captured:
     #: Tensors that the loader did not look at. No memory waits for them.
     ignored: list[str]
     _load: Load
+    _params: Any  # what `capture` or `bind` was given
     _device: Any = None
     _uses_torch: bool = False
     _buffers: dict[str, Any] = field(default_factory=dict)
@@ -70,15 +72,36 @@ class Captured:
 
     @property
     def targets(self) -> list[Tensor]:
-        """The destinations: boxes in the parameters, and whole tensors for what falls back."""
+        """The destinations: boxes in the parameters, and whole tensors for what falls back.
+
+        InvalidSpec: a parameter is gone, or has other memory than when it was captured or bound.
+        """
+        for name, param in self.current().items():
+            now = _same_form(self._forms[name], param, name, late=True)
+            if now.ptr != self._forms[name].ptr:
+                raise InvalidSpec(f"parameter '{name}' has other memory than when it was captured; "
+                                  "use what Captured.bind returns", tensor=name)
+        return list(self._made())
+
+    def current(self) -> dict[str, Any]:
+        """The parameters that are written to, as they are now."""
+        named = _named(self._params)
+        params: dict[str, Any] = {}
+        for copy in self.copies:
+            if copy.param not in named:
+                raise InvalidSpec(f"there is no parameter '{copy.param}'", tensor=copy.param)
+            params[copy.param] = named[copy.param]
+        return params
+
+    def _made(self) -> list[Tensor]:
         if self._targets is None:
             self._targets = [*self._boxed(), *self._whole()]
-        return list(self._targets)
+        return self._targets
 
     @property
     def renames(self) -> dict[str, str]:
         """Of a destination: its source. A source that goes to places twice has several."""
-        self.targets  # noqa: B018 - which makes them
+        self._made()
         return dict(self._renames)
 
     def bind(self, params: Any, load: Load | None = None) -> Captured:
@@ -101,14 +124,24 @@ class Captured:
             memory = replace(copy.memory, ptr=param.ptr + copy.offset, device=param.device,
                              ordinal=param.ordinal, owner=param.owner)
             copies.append(replace(copy, memory=memory))
-        return replace(self, copies=copies, _load=load or self._load, _targets=None, _renames={},
-                       _buffers={})
+        return replace(self, copies=copies, _load=load or self._load, _params=params,
+                       _targets=None, _renames={}, _buffers={}, _forms={**self._forms, **places})
 
     def finish(self) -> None:
-        """Gives the loader what has been received whole. A transfer calls it after each run."""
-        if self.fallback:
-            self.targets  # noqa: B018 - which makes the buffers
-            self._load((name, self._buffers[name]) for name in self.specs if name in self._buffers)
+        """Gives the loader what has been received whole. A transfer calls it after each run.
+
+        InvalidSpec: the loader writes over what a tensor after this one has filled already.
+        """
+        if not self.fallback:
+            return
+        self._made()
+        order = _Order(self)
+        if not self._uses_torch:
+            self._load(order)
+            return
+        from . import _recording_torch
+        with _recording_torch.Watching(order.check, lambda tensor: None):
+            self._load(order)
 
     def _boxed(self) -> Iterator[Tensor]:
         # Boxes of one destination do not overlap, and have one dtype.
@@ -153,6 +186,51 @@ class Captured:
                 f"{len(self.fallback)} fall back, {len(self.ignored)} ignored>")
 
 
+class _Order:
+    """The whole tensors for the loader, in order; and what it may not write to meanwhile.
+
+    The loader alone would have been given a tensor after another one, and the later one's elements
+    would have stayed. Those have been received before.
+    """
+
+    def __init__(self, captured: Captured) -> None:
+        self._number = {name: i for i, name in enumerate(captured.specs)}
+        self._whole = iter([(name, captured._buffers[name]) for name in captured.specs
+                            if name in captured._buffers])
+        self._given = ""
+        self._places = {name: Place((form.device, form.ordinal), form.ptr, form)
+                        for name, form in captured._forms.items()}
+        self._finder = Recorder(self._places)
+        self._writes: dict[str, list[Write]] = {}
+        for copy in captured.copies:
+            place = Place((copy.memory.device, copy.memory.ordinal), copy.memory.ptr, copy.memory)
+            write = Write(frozenset((copy.source,)), None, copy.param, place)
+            self._writes.setdefault(copy.param, []).append(write)
+
+    def __iter__(self) -> Iterator[tuple[str, Any]]:
+        return self
+
+    def __next__(self) -> tuple[str, Any]:
+        self._given, tensor = next(self._whole)
+        return self._given, tensor
+
+    def check(self, target: Any) -> None:
+        """Before the loader writes to `target`."""
+        try:
+            place = place_of(target)
+        except (InvalidSpec, Unsupported, NotImplementedError):
+            return  # no parameter has such memory
+        now = self._number.get(self._given, -1)
+        for param in self._finder.params_meeting(place):
+            own = Write(frozenset(), None, param, place)
+            for write in self._writes.get(param, ()):
+                (source,) = write.names
+                if self._number[source] > now and _meet(own, write, self._places):
+                    raise InvalidSpec(
+                        f"the loader writes to '{param}' where '{source}' has come already, which "
+                        "it would have been given later: it cannot be captured", tensor=source)
+
+
 def capture(load: Load, tensors: Any, params: Any, *, device: Any = "cpu") -> Captured:
     """Runs `load` once or more, and finds where it puts what.
 
@@ -180,10 +258,11 @@ def capture(load: Load, tensors: Any, params: Any, *, device: Any = "cpu") -> Ca
     untold = {name: "the loader keeps it, or copies it nowhere"
               for name in recorder.touched - seen if name not in recorder.fallback}
     recorder.fallback.update(untold)
+    _mind_own_writes(recorder, places)
     fallback = {name: recorder.fallback[name] for name in specs if name in recorder.fallback}
     ignored = [name for name in specs if name not in seen and name not in fallback]
     return Captured(specs, [copy for copy in copies if copy.source not in fallback], fallback,
-                    ignored, load, device, uses_torch,
+                    ignored, load, params, device, uses_torch,
                     _forms={name: place.memory for name, place in places.items()})
 
 
@@ -213,8 +292,8 @@ def _named(params: Any) -> dict[str, Any]:
             for name, value in dict(params).items()}
 
 
-def _same_form(form: Described, param: Any, name: str) -> Described:
-    found = describe(param, writable=True, tensor=name)
+def _same_form(form: Described, param: Any, name: str, late: bool = False) -> Described:
+    found = describe(param, writable=True, tensor=name, late=late)
     for what in ("shape", "dtype", "strides"):
         if getattr(found, what) != getattr(form, what):
             raise InvalidSpec(f"parameter '{name}' was captured with {what} {getattr(form, what)}, "
@@ -292,7 +371,8 @@ def _record(load: Load, specs: list[Spec], params: _Params, uses_torch: bool,
         while rest:
             feeder = _Feeder(rest, make, params, watched)
             try:
-                load(feeder)
+                with _watching(recorder, params.places, uses_torch):
+                    load(feeder)
             except Uncapturable as error:
                 names, reason = error.sources, error.reason
             except (RuntimeError, TypeError, NotImplementedError) as error:
@@ -314,6 +394,28 @@ def _record(load: Load, specs: list[Spec], params: _Params, uses_torch: bool,
             return recorder
         # With nothing found, the next pass looks at each step which tensor it was.
         stopped.update(found)
+
+
+def _watching(recorder: Recorder, places: dict[str, Place],
+              uses_torch: bool) -> AbstractContextManager[Any]:
+    """What a loader does to parameters of PyTorch by itself, told to `recorder`."""
+    if not uses_torch:
+        return nullcontext()
+    from . import _recording_torch
+
+    def read(tensor: Any) -> None:
+        if not recorder.writes:
+            return
+        with suppress(InvalidSpec, Unsupported, NotImplementedError):
+            place = place_of(tensor)
+            for param in recorder.params_meeting(place):
+                own = Write(frozenset(), None, param, place)
+                for write in recorder.writes:
+                    if write.param == param and _meet(own, write, places):
+                        recorder.fall_back(write.names, f"the loader reads '{param}' after it has "
+                                                        "copied this into it")
+
+    return _recording_torch.Watching(recorder.wrote, read)
 
 
 def _maker(recorder: Recorder, uses_torch: bool, device: Any) -> Callable[[Spec], Any]:
@@ -367,6 +469,23 @@ def _copies(recorder: Recorder, places: dict[str, Place]) -> tuple[list[Copy], s
             (source,) = write.names
             copies.append(Copy(source, piece.begin, write.param, begin + at, view))
     return copies, seen
+
+
+def _mind_own_writes(recorder: Recorder, places: dict[str, Place]) -> None:
+    """Has those fall back whose elements the loader changes by itself, now or when it runs again."""
+    of_param: dict[str, list[tuple[int, Write]]] = {}
+    for i, write in enumerate(recorder.writes):
+        of_param.setdefault(write.param, []).append((i, write))
+    met = [(write, i < before) for own, before in recorder.own_writes
+           for i, write in of_param.get(own.param, ()) if _meet(own, write, places)]
+    for write, is_earlier in met:
+        if is_earlier:
+            recorder.fall_back(write.names, f"the loader changes '{write.param}' after it has "
+                                            "copied this")
+    if recorder.fallback:
+        for write, _ in met:
+            recorder.fall_back(write.names, f"the loader writes to '{write.param}' by itself, and "
+                                            "has to run again for tensors that fall back")
 
 
 def _form(source: Strided) -> Any:

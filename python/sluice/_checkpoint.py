@@ -12,6 +12,7 @@ from ._errors import Disagreement, InvalidSpec, Unsupported
 from ._halves import Entry, read_half
 from ._layouts import Boxes
 from ._progress import Display
+from ._state import check_name
 from ._transfer import Renames
 
 if TYPE_CHECKING:
@@ -30,20 +31,20 @@ _Part = dict[str, Any]
 def load(session: Session, uri: str, state: Any, *, rename: Renames = None, progress: bool = True,
          **options: Any) -> dict[str, Any]:
     """`Session.load`."""
+    place = ""
+
     def read() -> list[Any]:
+        nonlocal place
         _options.check(options, _options.CHECKPOINT)
-        if not isinstance(uri, str):
-            raise InvalidSpec(f"uri is {uri!r}; it has to be a str")
+        place = _options.check_text("uri", uri)
+        if ":" not in uri.split("/")[0]:
+            place = "file:" + _options.check_text("uri", os.path.abspath(uri))
         return entries.read(state, "dst", rename)
 
     entries = _Entries(session)
     merged = _merge(_agree.exchange(session, "load", read))
-    place = uri if ":" in uri.split("/")[0] else "file:" + os.path.abspath(uri)
-    stats: dict[str, Any] = {}
     with _shown(session, f"sluice: load {uri}", merged, progress):
-        for tensors in _rounds(merged):
-            found = session._native.load(place, entries.native(tensors, None), options)
-            stats = _sum(stats, found) if stats else dict(found)
+        stats = dict(session._native.load(place, entries.native(merged, None), options))
     if entries.finish is not None:
         entries.finish()
     return stats
@@ -55,21 +56,23 @@ def save(session: Session, directory: str | os.PathLike[str], state: Any, *,
     """`Session.save`."""
     def read() -> list[Any]:
         _options.check(options, _options.CHECKPOINT)
-        os.fspath(directory)
+        if not isinstance(directory, (str, os.PathLike)):
+            raise InvalidSpec(f"directory is {directory!r}; it has to be a str or a path")
+        _options.check_text("directory", os.fspath(directory))
         if dtype is not None and dtype not in _FLOATS:
             raise InvalidSpec(f"dtype is {dtype!r}; it has to be one of {', '.join(_FLOATS)}")
         return entries.read(state, "src", rename)
 
     entries = _Entries(session)
     merged = _merge(_agree.exchange(session, "save", read))
-    tensors, *others = _rounds(merged)
-    for key, other in others[0].items() if others else ():
-        first = next(one for own, one in tensors.items() if own[0] == key[0])
-        ranks = (first.parts[0][0], other.parts[0][0])
-        raise Disagreement(f"tensor '{key[0]}': ranks {ranks[0]} and {ranks[1]} have it with other "
-                           "dtypes, or one in boxes and one by placements", ranks=ranks,
-                           tensor=key[0])
-    native = entries.native(tensors, dtype)
+    firsts: dict[str, _Tensor] = {}
+    for key, tensor in merged.items():
+        if (first := firsts.setdefault(key[0], tensor)) is not tensor:
+            ranks = (first.parts[0][0], tensor.parts[0][0])
+            raise Disagreement(f"tensor '{key[0]}': ranks {ranks[0]} and {ranks[1]} have it with "
+                               "other dtypes, or one in boxes and one by placements", ranks=ranks,
+                               tensor=key[0])
+    native = entries.native(merged, dtype)
     with _shown(session, f"sluice: save {os.fspath(directory)}", merged, progress):
         return dict(session._native.save(os.fspath(directory), native, options))
 
@@ -144,7 +147,7 @@ def _renamed(rename: Renames, name: str) -> str:
     if not isinstance(renamed, str):
         raise InvalidSpec(f"rename of '{name}' gave {renamed!r}; it has to give a name",
                           tensor=name)
-    return renamed
+    return check_name(renamed)
 
 
 @dataclass
@@ -235,28 +238,3 @@ def _check_dtypes(name: str, tensors: list[tuple[str, _Tensor]]) -> None:
                 first = tensor.parts[0][0]
                 raise Disagreement(f"tensor '{name}': rank {first} has dtype {dtype}, and rank "
                                    f"{rank} has {other}", ranks=(first, rank), tensor=name)
-
-
-def _rounds(merged: dict[_Key, _Tensor]) -> list[dict[_Key, _Tensor]]:
-    """The tensors in turns that have each name once: all but few have one destination."""
-    turns: list[dict[_Key, _Tensor]] = []
-    count: dict[str, int] = {}
-    for key, tensor in merged.items():
-        turn = count.get(key[0], 0)
-        count[key[0]] = turn + 1
-        if turn == len(turns):
-            turns.append({})
-        turns[turn][key] = tensor
-    return turns or [{}]
-
-
-def _sum(stats: dict[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
-    """What two turns of one load came to. What is of the job stays that of the first."""
-    most = ("slots_max", "slots_peak", "budget_bytes", "budget_bytes_peak", "piece_bytes")
-    total = dict(stats)
-    for name, value in more.items():
-        if name in most:
-            total[name] = max(total[name], value)
-        elif name not in ("tensors", "tensors_ignored", "files"):
-            total[name] += value
-    return total

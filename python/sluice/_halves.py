@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from . import _state
+from ._errors import InvalidSpec
 from ._layouts import Layout
 from ._memory import describe
 from ._state import Entry, WindowOf
@@ -35,7 +36,13 @@ class Halves:
         return next((entry.name for entry in self.targets if entry.lacks_memory), None)
 
     def bindings(self) -> tuple[list[Any], list[Any]]:
-        """What the extension's `rebind` takes: (name, view, owner) of each tensor of both sides."""
+        """What the extension's `rebind` takes: (name, view, owner) of each tensor of both sides.
+
+        InvalidSpec: a tensor has no memory.
+        """
+        for entry in (*self.sources, *self.targets):
+            if entry.lacks_memory:
+                raise InvalidSpec(f"tensor '{entry.name}' has no memory", tensor=entry.name)
         sources, targets = ([(entry.name, entry.native_view, entry.owner) for entry in side]
                             for side in (self.sources, self.targets))
         return sources, targets

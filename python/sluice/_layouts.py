@@ -388,15 +388,31 @@ def _order_of(order: str | Sequence[int] | None, names: str | Sequence[str] | No
     return () if visited == tuple(range(dims)) else visited
 
 
-class Box:
+class _Frozen:
+    """Its attributes do not change: what has read it once need not look again."""
+
+    __slots__: tuple[str, ...] = ()
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"a {type(self).__name__} does not change; make another one")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), tuple(getattr(self, name) for name in self.__slots__)
+
+
+class Box(_Frozen):
     """A part of a tensor: `shape` elements from `offset` on, and this rank's memory for them."""
 
     __slots__ = ("offset", "shape", "view")
 
+    offset: tuple[int, ...]
+    shape: tuple[int, ...]
+    view: Any
+
     def __init__(self, offset: Sequence[int], shape: Sequence[int], view: Any = None) -> None:
-        self.offset = tuple(int(value) for value in offset)
-        self.shape = tuple(int(value) for value in shape)
-        self.view = view
+        object.__setattr__(self, "offset", tuple(int(value) for value in offset))
+        object.__setattr__(self, "shape", tuple(int(value) for value in shape))
+        object.__setattr__(self, "view", view)
         if len(self.offset) != len(self.shape) or min((*self.offset, 0)) < 0:
             raise InvalidSpec(f"a box at {list(self.offset)} of shape {list(self.shape)}: both "
                               "have a number for each dimension, 0 or more")
@@ -419,7 +435,7 @@ class Box:
         return f"Box({self.offset}, {self.shape})"
 
 
-class Boxes:
+class Boxes(_Frozen):
     """What this rank holds of a tensor where no placement says it: boxes in any number.
 
     `shape`: of the whole tensor, where the boxes are a value of a state dict. Boxes of one rank may
@@ -428,9 +444,13 @@ class Boxes:
 
     __slots__ = ("boxes", "shape")
 
+    boxes: tuple[Box, ...]
+    shape: tuple[int, ...] | None
+
     def __init__(self, boxes: Iterable[Box], shape: Sequence[int] | None = None) -> None:
-        self.boxes = tuple(boxes)
-        self.shape = None if shape is None else tuple(int(value) for value in shape)
+        object.__setattr__(self, "boxes", tuple(boxes))
+        object.__setattr__(self, "shape",
+                           None if shape is None else tuple(int(value) for value in shape))
         for box in self.boxes:
             if not isinstance(box, Box):
                 raise InvalidSpec(f"boxes have {box!r}, which is not a Box")
@@ -445,6 +465,11 @@ class Boxes:
             if len(box.shape) != len(shape) or any(
                     o + n > s for o, n, s in zip(box.offset, box.shape, shape)):
                 raise InvalidSpec(f"{box} does not lie in a tensor of shape {list(shape)}")
+
+    @property
+    def bare(self) -> Boxes:
+        """The same without views."""
+        return Boxes([Box(box.offset, box.shape) for box in self.boxes], self.shape)
 
     @property
     def is_partial(self) -> bool:

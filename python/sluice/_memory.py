@@ -154,7 +154,7 @@ def _read_torch(obj: Any, writable: bool) -> Described:
         raise Unsupported(f"a tensor of layout {form} has no strides; give a dense one")
     dtype = dtype_name(obj.dtype)
     for lazy, resolve in (("is_conj", "resolve_conj"), ("is_neg", "resolve_neg")):
-        if dtype in ("c64", "c128", "f32", "f64") and getattr(obj, lazy, bool)():
+        if getattr(obj, lazy, bool)():
             raise Unsupported(f"its memory has other values than it shows; give {resolve}()")
     shape = tuple(int(size) for size in obj.shape)
     strides = _strides_or_none(shape, tuple(int(stride) for stride in obj.stride()))
@@ -163,9 +163,13 @@ def _read_torch(obj: Any, writable: bool) -> Described:
         return Described(0, shape, strides, dtype, CPU, 0, obj)
     try:
         pointer = int(obj.data_ptr())
-        # A storage that was freed may still give an address: the offset.
-        if pointer and obj.storage_offset() and obj.untyped_storage().nbytes() == 0:
-            pointer = 0
+        held = obj.untyped_storage().nbytes()
+        last = sum((n - 1) * stride for n, stride in zip(shape, strides or dense_strides(shape)))
+        needed = (obj.storage_offset() + last + 1) * DTYPE_BYTES[dtype]
+        if held == 0:
+            pointer = 0  # a storage that was freed may still give an address: the offset
+        elif held < needed and 0 not in shape:
+            raise InvalidSpec(f"its storage was resized to {held} bytes; it needs {needed}")
     except AttributeError:
         pass
     except (RuntimeError, NotImplementedError) as error:

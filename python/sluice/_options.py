@@ -1,4 +1,4 @@
-"""Which keyword options the calls of a session take, and as what."""
+"""Which keyword options the calls of a session take, and what values the extension can read."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Any
 from ._errors import InvalidSpec
 
 Kinds = tuple[type, ...]
+
+INT64_MAX = (1 << 63) - 1
 
 _NONE = type(None)
 _INT: Kinds = (int,)
@@ -84,6 +86,17 @@ STREAM: Mapping[str, Kinds] = {
     "trace_epochs": _or_none(_INT),
 }
 
+# What the extension reads as something else than int64_t.
+_INT32 = (-(1 << 31), (1 << 31) - 1)
+_RANGES: Mapping[str, tuple[int, int]] = {
+    "max_in_flight": _INT32,
+    "attempts_max": _INT32,
+    "connections": _INT32,
+    "generator_threads": _INT32,
+    "buffers": _INT32,
+    "seed": (0, (1 << 64) - 1),
+}
+
 _CHOICES: Mapping[str, tuple[Any, ...]] = {
     "format": ("index", "raw", "npy", "safetensors"),
     "generate_order": ("free", "after_update", "one_ahead"),
@@ -101,9 +114,33 @@ def check(options: Mapping[str, Any], known: Mapping[str, Kinds]) -> dict[str, A
         if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
             wanted = " or ".join("None" if kind is _NONE else kind.__name__ for kind in kinds)
             raise InvalidSpec(f"option '{name}' is {value!r}; it has to be {wanted}")
-        if bool not in kinds and isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
-            raise InvalidSpec(f"option '{name}' is {value}, which 64 bits do not hold")
+        if isinstance(value, str):
+            check_text(f"option '{name}'", value)
+        low, high = _RANGES.get(name, (-INT64_MAX - 1, INT64_MAX))
+        if isinstance(value, int) and not low <= value <= high:
+            raise InvalidSpec(f"option '{name}' is {value}; it has to be {low} to {high}")
+        if value != value:
+            raise InvalidSpec(f"option '{name}' is not a number")
         choices = _CHOICES.get(name)
         if choices is not None and value not in choices:
             raise InvalidSpec(f"option '{name}' is {value!r}; it has to be one of {choices}")
     return dict(options)
+
+
+def check_text(what: str, value: Any) -> str:
+    """The value, if the extension can take it as a text. InvalidSpec says `what` it was for.
+
+    Names of files that are not UTF-8 have lone surrogates, as os.fsdecode gives them.
+    """
+    if not isinstance(value, str) or not is_utf8(value):
+        raise InvalidSpec(f"{what} is {value!r}; it has to be a str that UTF-8 can hold")
+    return value
+
+
+def is_utf8(text: str) -> bool:
+    """Whether it has no lone surrogates. The extension takes no others."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -5,13 +5,14 @@ Those here need no PyTorch.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from ._dtypes import DTYPE_BYTES, dtype_name
-from ._errors import InvalidSpec
+from ._errors import InvalidSpec, Unsupported
 from ._memory import Described, dense_strides, describe
 from ._strided import Base, Strided
 from ._views import Uncapturable, UnknownMethod, View
@@ -69,6 +70,8 @@ class Recorder:
 
     def __init__(self, params: dict[str, Place]) -> None:
         self.writes: list[Write] = []
+        #: What it wrote by itself, and how many of `writes` came before.
+        self.own_writes: list[tuple[Write, int]] = []
         self.fallback: dict[str, str] = {}
         self.touched: set[str] = set()
         # By space, ascending: begin, end, the largest end up to here, name.
@@ -107,6 +110,25 @@ class Recorder:
             if dtype != to and not (dtype in FLOATS and to in FLOATS):
                 self.fall_back(names, f"there is no cast from {dtype} to {to}")
         self.writes.append(Write(names, source, param, place))
+
+    def wrote(self, target: Any) -> None:
+        """The loader has written to `target` by itself."""
+        with suppress(InvalidSpec, Unsupported, NotImplementedError):
+            place = place_of(target)
+            for param in self.params_meeting(place):
+                own = Write(frozenset(), None, param, place)
+                self.own_writes.append((own, len(self.writes)))
+
+    def params_meeting(self, place: Place) -> list[str]:
+        """Those that have a byte between the first and the last one of `place`."""
+        places = self._spaces.get(place.space, [])
+        i = bisect_left(places, place.end, key=lambda one: one[0]) - 1
+        found = []
+        while i >= 0 and places[i][2] > place.address:
+            if places[i][1] > place.address:
+                found.append(places[i][3])
+            i -= 1
+        return found
 
     def _param_at(self, place: Place) -> str | None:
         places = self._spaces.get(place.space, [])

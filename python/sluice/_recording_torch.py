@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from ._dtypes import TORCH_NAMES, dtype_name
 from ._errors import InvalidSpec, Unsupported
@@ -22,6 +23,40 @@ _VIEWS = frozenset((
     _aten.t.default, _aten.transpose.int, _aten.permute.default, _aten.unsqueeze.default,
     _aten.squeeze.dim, _aten.alias.default,
 ))
+
+
+class Watching(TorchDispatchMode):  # type: ignore[misc]
+    """Tells of the memory that operations read and write, before they do.
+
+    Of views, which do neither, it tells nothing; nor of recording tensors.
+    """
+
+    def __init__(self, wrote: Callable[[torch.Tensor], None],
+                 read: Callable[[torch.Tensor], None]) -> None:
+        super().__init__()
+        self._wrote = wrote
+        self._read = read
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if func in _VIEWS and not kwargs:
+            return func(*args)
+        known = False
+        written: list[torch.Tensor] = []
+        for i, argument in enumerate(func._schema.arguments):
+            value = args[i] if i < len(args) else kwargs.get(argument.name)
+            for leaf in value if isinstance(value, (list, tuple)) else (value,):
+                if isinstance(leaf, RecordingTensor):
+                    known = True
+                elif isinstance(leaf, torch.Tensor):
+                    if argument.alias_info is None:
+                        self._read(leaf)
+                    elif argument.alias_info.is_write:
+                        written.append(leaf)
+        if not known:  # or the recording tensor has told, or falls back
+            for leaf in written:
+                self._wrote(leaf)
+        return func(*args, **kwargs)
 
 
 class RecordingTensor(torch.Tensor):

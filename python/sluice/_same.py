@@ -8,6 +8,7 @@ from typing import Any
 from weakref import ref
 
 from . import _sluice
+from ._errors import InvalidSpec
 from ._layouts import Boxes, Tensor
 from ._state import Into, is_captured
 
@@ -39,8 +40,10 @@ class Seen:
         So it is of states that are nested, and where a tensor is none of PyTorch's, is complex, or
         lies in no memory.
         """
-        if is_captured(state):  # it does not change
-            return cls(ref(state), [], None, None)
+        if is_captured(state):
+            params = _params(state)
+            print_ = print_of(list(params.values())) if params else None
+            return None if print_ is None else cls(ref(state), list(params or ()), print_, None)
         parts = _parts(state)
         if parts is None:
             return None
@@ -52,13 +55,25 @@ class Seen:
     def keeps(self, state: Any) -> Any:
         """What refers to the memory of `state`, if that is what was seen; None if not."""
         if self._captured is not None:
-            return state if self._captured() is state else None
+            params = _params(state) if self._captured() is state else None
+            if params is None or list(params) != self._names:
+                return None
+            values = list(params.values())
+            return [state, values] if self._print.same(values) else None
         parts = None if is_captured(state) else _parts(state)
         if parts is None:
             return None
         names, values, rename = parts
         if names == self._names and rename == self._rename and self._print.same(values):
             return values
+        return None
+
+
+def _params(captured: Any) -> dict[str, Any] | None:
+    """The parameters that it writes to, as they are now; None where one is gone."""
+    try:
+        return dict(captured.current())
+    except InvalidSpec:
         return None
 
 

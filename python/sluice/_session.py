@@ -243,7 +243,7 @@ class Session:
         session. No run may be in flight.
         """
         def check() -> int:
-            if isinstance(nbytes, bool) or not isinstance(nbytes, int) or nbytes < 0:
+            if type(nbytes) is bool or not isinstance(nbytes, int) or not 0 <= nbytes < 1 << 63:
                 raise InvalidSpec(f"allocate needs a number of bytes, not {nbytes!r}")
             return nbytes
 
@@ -403,8 +403,10 @@ class Session:
             if run._native.is_done():
                 try:
                     run._step(0)
-                except Error:
-                    pass  # whoever waits for the run gets it
+                except Exception as error:
+                    # Whoever waits for the run gets it.
+                    if error is not run._failure and not isinstance(error, Error):
+                        raise
 
     def _take_events(self) -> None:
         """Hands the native session's events to their runs."""

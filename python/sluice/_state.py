@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Optional, Union
 
@@ -11,9 +12,13 @@ from ._dtypes import dtype_name
 from ._errors import InvalidSpec, Unsupported
 from ._layouts import DIMS_MAX, Box, Boxes, Layout, Tensor
 from ._memory import CPU, Described, View, describe, element_count, is_tensor
+from ._options import INT64_MAX, is_utf8
 
 SRC = "src"
 DST = "dst"
+
+_WINDOW_MAX = 65535  # kMaxWindow of sluice/transfer.h
+_RANK_MAX = (1 << 31) - 1
 
 WindowOf = Union[Mapping[str, int], Callable[[str], Optional[int]], None]
 
@@ -63,8 +68,9 @@ class Entry:
 
     @property
     def signature(self) -> tuple[Any, ...]:
-        """Equal where a plan may be used again."""
-        return (self.name, self.shape, self.dtype, self.layout, self.window)
+        """Equal where a plan may be used again. Refers to no memory."""
+        layout = self.layout.bare if isinstance(self.layout, Boxes) else self.layout
+        return (self.name, self.shape, self.dtype, layout, self.window)
 
     @property
     def lacks_memory(self) -> bool:
@@ -142,7 +148,7 @@ def halves(state: Any, side: str, *, rank: int, rank_of: _dtensor.RankOf | None 
             continue  # a rank that holds nothing of it
         if name in seen:
             raise InvalidSpec(f"tensor '{name}' is there twice", tensor=name)
-        seen.add(name)
+        seen.add(check_name(name))
         entry = read_entry(name, value, side, rank=rank, rank_of=rank_of)
         if (key := _memory_key(entry, value)) is not None and side == DST:
             first = tied.setdefault(key, name)
@@ -235,14 +241,25 @@ def _renames(rename: Any, entries: list[Entry]) -> dict[str, str]:
 
 
 def _window(name: str, own: int | None, window_of: WindowOf) -> int | None:
-    if window_of is None:
-        return own
-    given = window_of.get(name) if isinstance(window_of, Mapping) else window_of(name)
+    given = None
+    if window_of is not None:
+        given = window_of.get(name) if isinstance(window_of, Mapping) else window_of(name)
     window = own if given is None else given
-    if window is not None and (not hasattr(window, "__index__") or window < 0):
-        raise InvalidSpec(f"tensor '{name}': window {window!r} has to be a number, 0 or more",
+    if window is None:
+        return None
+    if not hasattr(window, "__index__") or not 0 <= window <= _WINDOW_MAX:
+        raise InvalidSpec(f"tensor '{name}': window {window!r} has to be a number, 0 to "
+                          f"{_WINDOW_MAX}", tensor=name)
+    return int(window)
+
+
+def check_name(name: str) -> str:
+    """The name, if the extension can take it."""
+    if not is_utf8(name):
+        shown = name.encode(errors="backslashreplace").decode()
+        raise InvalidSpec(f"tensor {shown!r}: a name has to be a text that UTF-8 can hold",
                           tensor=name)
-    return window
+    return name
 
 
 def read_entry(name: str, value: Any, side: str, *, rank: int,
@@ -267,6 +284,13 @@ def read_entry(name: str, value: Any, side: str, *, rank: int,
     if len(entry.shape) > DIMS_MAX:
         raise Unsupported(f"tensor '{name}' has {len(entry.shape)} dimensions; there may be "
                           f"{DIMS_MAX}", tensor=name)
+    # What the extension cannot even read, it could not tell the other ranks.
+    if max(entry.shape, default=0) > INT64_MAX:
+        raise InvalidSpec(f"tensor '{name}' has shape {list(entry.shape)}, which 64 bits do not "
+                          "hold", tensor=name)
+    if isinstance(entry.layout, Layout) and max(entry.layout.ranks) > _RANK_MAX:
+        raise InvalidSpec(f"tensor '{name}' has a mesh with {max(entry.layout.ranks)} in it, "
+                          "which is no rank", tensor=name)
     return entry
 
 
@@ -308,7 +332,7 @@ def _placed(name: str, shape: tuple[int, ...], dtype: str, layout: Layout,
     if described is None:
         return Entry(name, shape, dtype, layout, None, None, [], rank=rank)
     return Entry(name, shape, dtype, layout, described.view if described.ptr else None,
-                 described.owner, [described.owner], rank=rank)
+                 _keepers([described]), [described.owner], rank=rank)
 
 
 def _read_boxes(name: str, value: Boxes, shape: tuple[int, ...] | None, dtype: str | None,
@@ -339,8 +363,19 @@ def _read_boxes(name: str, value: Boxes, shape: tuple[int, ...] | None, dtype: s
         raise InvalidSpec(f"tensor '{name}': {pair[0]} and {pair[1]} overlap", tensor=name)
     views = [described.view for described in found] if all(one.ptr for one in found) else []
     owners = [described.owner for described in found]
-    return Entry(name, shape, dtype, value, views or None, owners, owners, rank=rank,
+    return Entry(name, shape, dtype, value, views or None, _keepers(found), owners, rank=rank,
                  owns=bool(len(value)))
+
+
+def _keepers(found: list[Described]) -> list[Any]:
+    """What keeps this memory: a tensor of PyTorch may be given other memory during a run."""
+    owners = {id(described.owner): described.owner for described in found}
+    kept: list[Any] = []
+    for owner in owners.values():
+        kept.append(owner)
+        with suppress(AttributeError, RuntimeError, NotImplementedError):
+            kept.append(owner.untyped_storage())
+    return kept
 
 
 def _overlap(boxes: Sequence[Box]) -> tuple[Box, Box] | None:

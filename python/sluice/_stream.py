@@ -53,8 +53,10 @@ class Transform:
                 values[name] = [int(value) for value in values[name]]
             values.update(scale=float(self.scale), bias=float(self.bias),
                           planar=bool(self.planar))
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise InvalidSpec(f"transform: {error}") from None
+        if max(map(abs, (*values["shape"], *values["crop"])), default=0) > _options.INT64_MAX:
+            raise InvalidSpec("transform: 64 bits do not hold its shape or crop")
         for name in (self.src, self.dst):
             if name not in _sluice.dtypes():
                 raise InvalidSpec(f"transform: there is no dtype {name!r}")
@@ -378,9 +380,7 @@ def open_stream(session: Session, uri: str, *, generator: Callable[..., Any] | N
     def check() -> None:
         checked.update(first=session.rank, step=session.size)
         checked.update(_options.check(options, _options.STREAM))
-        if not isinstance(uri, str):
-            raise InvalidSpec(f"uri is {uri!r}; it has to be a str")
-        checked["uri"] = uri
+        checked["uri"] = _options.check_text("uri", uri)
         if (generator is None) == (not uri):
             raise InvalidSpec("a stream needs a uri or a generator, and not both")
         if generator is not None and not callable(generator):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ from . import _agree
 from ._errors import InvalidSpec
 from ._halves import Halves, read_halves
 from ._same import Seen
-from ._state import state_dict_of
+from ._state import is_captured, state_dict_of
 from ._transfer import Renames, Run, Transfer, _rename_map, _version_number, connect_halves
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ class _Plan:
     transfer: Transfer
     signature: Any
     views: list[Any]
-    rest: Halves  # of the call that gave `views`: what refers to no memory
+    aliases: dict[str, str]
     renames: Renames = None
     #: Both sides of the call that gave `views`, where they can be recognised.
     seen: tuple[Seen, Seen] | None = None
@@ -120,7 +121,8 @@ class _Call:
         self._plans = plans
         self._halves = Halves()
         self._renames: dict[str, str] = {}
-        self._rest = Halves()
+        self._aliases: dict[str, str] = {}
+        self._finish: Callable[[], None] | None = None
         self._signature: Any = None
         self._given: tuple[Any, Any, Renames] = (None, None, None)
         self._failure: Exception | None = None
@@ -153,7 +155,9 @@ class _Call:
                     return False
                 _check_version(plan, self.version)
                 fitting |= 1 << place
-            self.fitting, self.keep, self._rest = fitting, keep, last.rest
+            self.fitting, self.keep, self._aliases = fitting, keep, last.aliases
+            if is_captured(self._given[1]):
+                self._finish = self._given[1].finish
             return True
         return False
 
@@ -161,7 +165,7 @@ class _Call:
         src, dst, rename = self._given
         self._halves = halves = read_halves(self._session, src, dst, windows=None)
         self.keep = halves
-        self._rest = Halves(aliases=halves.aliases, finish=halves.finish)
+        self._aliases, self._finish = halves.aliases, halves.finish
         self._renames = {**_rename_map(rename, halves.targets), **halves.renames}
         if (name := halves.first_without_memory()) is not None:
             raise InvalidSpec(f"destination '{name}' has no memory", tensor=name)
@@ -174,7 +178,7 @@ class _Call:
                 plan.transfer._native.rebind(*halves.bindings())
                 plan.transfer._native.disown()
                 plan.views = views
-            plan.rest = self._rest
+            plan.aliases = self._aliases
             plan.note(*self._given)
             self.fitting |= 1 << place
 
@@ -187,15 +191,19 @@ class _Call:
                 self._failure = error
         transfer = connect_halves(self._session, self._halves, self._renames, self._failure)
         transfer._let_go()
-        plan = _Plan(transfer, self._signature, _views(self._halves), self._rest)
+        plan = _Plan(transfer, self._signature, _views(self._halves), self._aliases)
         plan.note(*self._given)
         self._plans.add(plan)
         return plan
 
     def start(self, plan: _Plan) -> Run:
         """Collective. The run of a plan that fits on all ranks."""
-        plan.transfer._halves = self._rest
-        return plan.transfer._begin(self.version, None, False, keep=self.keep)
+        transfer = plan.transfer
+        transfer._halves = Halves(aliases=self._aliases, finish=self._finish)
+        try:
+            return transfer._begin(self.version, None, False, keep=self.keep)
+        finally:
+            transfer._halves = Halves(aliases=self._aliases)
 
 
 def _signature(halves: Halves, renames: dict[str, str]) -> Any:

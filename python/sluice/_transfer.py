@@ -6,16 +6,20 @@ import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Union
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Union
 
 from . import _agree, _sluice
 from ._errors import Error, InvalidSpec, Timeout
 from ._halves import Entry, Halves, as_views, read_halves
+from ._options import INT64_MAX
 from ._progress import Display
+from ._state import check_name
 from ._watch import Watch
 
 if TYPE_CHECKING:
     from ._session import Session
+
+_PRIORITIES = 4  # kPriorityClasses of sluice/transfer.h
 
 Renames = Union[Mapping[str, str], Callable[[str], str], None]
 Windows = Union[Mapping[str, int], Callable[[str], "int | None"], None]
@@ -93,12 +97,16 @@ class Transfer:
         device, in whose order the run takes part. `events`: keep events for `Run.events`.
 
         InvalidSpec, and nothing begins: a bound tensor was freed, moved or resized, or the version
-        does not grow. Where it is a bound tensor, the other ranks get an error that names it, too.
-        Give other memory by `rebind`.
+        is no number or does not grow. The other ranks get that error, too, unless it is only that
+        the version does not grow. Give other memory by `rebind`.
         """
         if (text := self._watch.changed()) is not None:
-            self._refuse(text)
-        return self._begin(_version_number(version), _stream_handle(stream), events)
+            self._refuse(text, _quoted(text))
+        try:
+            number, handle = _version_number(version), _stream_handle(stream)
+        except InvalidSpec as error:
+            self._refuse(str(error))
+        return self._begin(number, handle, bool(events))
 
     def _let_go(self) -> None:
         """Refers to no memory from now on. Who starts a run keeps it, or binds other memory."""
@@ -160,10 +168,12 @@ class Transfer:
     def __repr__(self) -> str:
         return f"<sluice.Transfer of {len(self._names)} tensors, rank {self._session.rank}>"
 
-    def _refuse(self, text: str) -> None:
+    def _refuse(self, text: str, tensor: str | None = None) -> NoReturn:
         # The others are in this run already, or will be. They hear of it as of wrong memory.
         failure = InvalidSpec(f"rank {self._session.rank}: {text}",
-                              ranks=(self._session.rank,), tensor=_quoted(text))
+                              ranks=(self._session.rank,), tensor=tensor)
+        if self._session.size == 1:
+            raise failure
         try:
             run = self._native.start(None, False, False, None, refusal=text)
             run.wait(None)
@@ -178,16 +188,17 @@ def _quoted(text: str) -> str | None:
 
 
 def _version_number(version: int | str | None) -> int | None:
-    if version is None or (isinstance(version, int) and not isinstance(version, bool)):
-        return version
     try:
-        return int(version)
-    except (TypeError, ValueError):
+        number = None if version is None else int(version)
+    except (TypeError, ValueError, OverflowError):
         raise InvalidSpec(f"version is {version!r}; it has to be a number") from None
+    if number is not None and not -INT64_MAX - 1 <= number <= INT64_MAX:
+        raise InvalidSpec(f"version is {number}, which 64 bits do not hold")
+    return number
 
 
 def _stream_handle(stream: Stream) -> int | None:
-    if stream is None or isinstance(stream, int):
+    if stream is None or (isinstance(stream, int) and 0 <= stream < 1 << 64):
         return stream
     if hasattr(stream, "cuda_stream"):
         return int(stream.cuda_stream)
@@ -228,6 +239,7 @@ class Run:
         self._begin = time.monotonic()
         self._finished_before = int(self._session._native.counters().get("buckets_finished", 0))
         self._over = False
+        self._failure: BaseException | None = None  # of `_finish`
 
     @property
     def number(self) -> int:
@@ -247,9 +259,8 @@ class Run:
         the terminal.
         """
         if self._over:
-            self._native.wait(0)
-            return
-        if progress:
+            self._raise_failure()
+        elif progress:
             self._wait_shown(timeout)
         elif not self._step(timeout):
             raise Timeout(f"run {self.number} is not done after {timeout} s; it goes on")
@@ -273,7 +284,14 @@ class Run:
             raise
         if over:
             self._end(failed=False)
+            self._raise_failure()
         return over
+
+    def _raise_failure(self) -> None:
+        """How the run that is over has failed, to everyone who asks."""
+        self._native.wait(0)
+        if self._failure is not None:
+            raise self._failure
 
     def _end(self, failed: bool) -> None:
         if self._over or not self._native.is_done():
@@ -286,7 +304,10 @@ class Run:
         session._note(self)
         self._keep = []
         if not failed and self._finish is not None:
-            self._finish()
+            try:
+                self._finish()
+            except BaseException as error:  # noqa: B902 - whoever waits for the run gets it
+                self._failure = error
 
     def __await__(self) -> Generator[Any, None, None]:
         """As `wait`, for asyncio: other tasks run meanwhile. In the session's thread."""
@@ -295,6 +316,7 @@ class Run:
         while not (self._over or self._step(0)):
             yield from asyncio.sleep(pause).__await__()
             pause = min(0.005, pause + 0.0001)
+        self._raise_failure()
 
     def cancel(self) -> None:
         """Collective; does not block. Gives the run up: `wait` for it then raises Cancelled.
@@ -335,7 +357,7 @@ class Run:
                 self._session._take_events()
                 pause = 0.0
             if self._over:
-                self._native.wait(0)
+                self._raise_failure()
                 return
             self._step(pause)
             pause = min(0.001, pause + 0.0001)
@@ -394,12 +416,15 @@ def connect_halves(session: Session, halves: Halves, renames: dict[str, str],
         try:
             sources = [entry.native for entry in halves.sources]
             targets = [entry.native for entry in halves.targets]
-            if priority is not None and not isinstance(priority, int):
+            for name in (*renames, *renames.values()):
+                check_name(name)
+            if priority is not None and (
+                    not isinstance(priority, int) or not 0 <= priority < _PRIORITIES):
                 raise InvalidSpec(f"priority is {priority!r}; it has to be 0 to 3, or None")
         except Exception as error:
             failure = error
     if failure is not None:
-        halves, sources, targets, priority = Halves(), [], [], None
+        halves, sources, targets, renames, priority = Halves(), [], [], {}, None
     refusal = None if failure is None else _agree.describe(failure)
     try:
         native = session._native.connect(

@@ -76,7 +76,7 @@ void Desk::Settle() {
       if (lock.try_lock() && !shared->busy) return;
     }
     {
-      nb::gil_scoped_release release;
+      const ReleasedGil released;
       std::unique_lock<std::mutex> lock(shared->mutex);
       busy = !shared->changed.wait_for(lock, kBetweenLooks, [&] { return !shared->busy; });
     }

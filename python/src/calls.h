@@ -12,6 +12,7 @@
 #include <string>
 #include <utility>
 
+#include "gil.h"
 #include "support.h"
 
 namespace sluice::python {
@@ -38,7 +39,7 @@ class Desk {
     Settle();
     if (!OnMainThread()) {
       const InCall in_call(this);
-      nb::gil_scoped_release release;
+      const ReleasedGil released;
       return work();
     }
     struct Box {
@@ -64,7 +65,7 @@ class Desk {
   auto CallHere(Work&& work) -> decltype(work()) {
     Settle();
     const InCall in_call(this);
-    nb::gil_scoped_release release;
+    const ReleasedGil released;
     return work();
   }
 

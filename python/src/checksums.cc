@@ -136,7 +136,7 @@ void BindChecksums(nb::module_& module) {
         }
         absl::StatusOr<uint64_t> sum = 0;
         {
-          nb::gil_scoped_release release;
+          const ReleasedGil released;
           sum = ChecksumOf(sizes, type, layout, rank, memory);
         }
         return ValueOrRaise(std::move(sum));

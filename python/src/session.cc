@@ -45,9 +45,9 @@ std::shared_ptr<Accelerator> AcceleratorOf(const std::string& name) {
   } else if (name != "cuda") {
     throw nb::value_error(absl::StrCat("accelerator \"", name, "\" is not known").c_str());
   }
-  nb::gil_scoped_release release;
+  const ReleasedGil released;
   absl::StatusOr<std::shared_ptr<Accelerator>> made = MakeCudaAccelerator(options);
-  nb::gil_scoped_acquire acquire;
+  const TakenGil taken;
   return ValueOrRaise(std::move(made));
 }
 #else
@@ -143,7 +143,7 @@ std::string ChromeTraceOf(nb::handle parts) {
   }
   absl::StatusOr<std::string> json;
   {
-    nb::gil_scoped_release release;
+    const ReleasedGil released;
     json = ChromeTrace(read);
   }
   return ValueOrRaise(std::move(json));
@@ -190,7 +190,7 @@ Session* SessionState::Require() {
   if (!orphans_.empty() && desk_.Idle()) {
     std::vector<std::shared_ptr<StreamState>> orphans = std::move(orphans_);
     orphans_.clear();
-    nb::gil_scoped_release release;
+    const ReleasedGil released;
     for (const std::shared_ptr<StreamState>& stream : orphans) CloseStream(stream.get());
     orphans.clear();
   }
@@ -287,7 +287,7 @@ void SessionState::CloseAll() {
   }
   for (std::shared_ptr<SessionState>& state : open) {
     const bool unused = state->desk_.Idle() && state->made_here_.Holds() && !state->closed();
-    nb::gil_scoped_release release;
+    const ReleasedGil released;
     if (unused) {
       state->closing_ = true;
       if (!state->CloseSession(std::min(state->timeout_, kEndTime)).ok()) state->Leak();

@@ -105,7 +105,7 @@ PyStream::~PyStream() {
     stream->session->CloseLater(stream);
     return;
   }
-  nb::gil_scoped_release release;
+  const ReleasedGil released;
   CloseStream(stream.get());
 }
 
@@ -196,7 +196,7 @@ SizedGenerator GeneratorOf(nb::handle callable) {
   return [owner = Hold(callable)](int64_t item,
                                   absl::Span<std::byte> into) -> absl::StatusOr<int64_t> {
     if (Ended()) return absl::CancelledError("the interpreter ends");
-    const nb::gil_scoped_acquire acquire;
+    const TakenGil taken;
     try {
       return CallGenerator(owner.get(), item, into);
     } catch (const nb::python_error& error) {

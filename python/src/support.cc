@@ -99,9 +99,8 @@ Owner Hold(nb::handle object) {
   const int64_t made = ForkCount();
   return {object.inc_ref().ptr(), [made](PyObject* held) {
             if (Ended() || ForkCount() != made) return;
-            const PyGILState_STATE state = PyGILState_Ensure();
+            const TakenGil taken;
             Py_DECREF(held);
-            PyGILState_Release(state);
           }};
 }
 

@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "gil.h"
 
 namespace sluice::python {
 
@@ -81,7 +82,7 @@ class Ref {
       new std::shared_ptr<T>(std::move(state_));  // on purpose: its threads may be gone
       return;
     }
-    nb::gil_scoped_release release;
+    const ReleasedGil released;
     state_.reset();
   }
 

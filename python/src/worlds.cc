@@ -68,7 +68,7 @@ class Turn {
     state_->made_here.Require("world");
     while (state_->taken) {
       {
-        nb::gil_scoped_release release;
+        const ReleasedGil released;
         absl::SleepFor(absl::Milliseconds(5));
       }
       if (PyErr_CheckSignals() != 0) throw nb::python_error();
@@ -311,7 +311,7 @@ void BindStores(nb::module_& module) {
             options.token = std::move(token);
             absl::StatusOr<std::unique_ptr<StoreServer>> server;
             {
-              nb::gil_scoped_release release;
+              const ReleasedGil released;
               server = StoreServer::Listen(options);
             }
             new (self) PyServer(std::make_shared<ServerState>(ValueOrRaise(std::move(server))));
@@ -336,7 +336,7 @@ void BindStores(nb::module_& module) {
       .def("close", [](const PyServer& self) {
         self->made_here.Require("store");
         const std::unique_ptr<StoreServer> server = std::move(self->server);
-        nb::gil_scoped_release release;
+        const ReleasedGil released;
         const_cast<std::unique_ptr<StoreServer>&>(server).reset();
       });
   module.def("host_addresses", &HostAddresses,

@@ -173,6 +173,28 @@ def test_a_process_may_end_while_its_threads_are_in_calls() -> None:
     assert time.monotonic() - began < LIMIT_SECONDS
 
 
+@pytest.mark.parametrize("call", ["session.poll()", "connection.start().wait()",
+                                  "(run or connection.start()).wait(0.001)"])
+def test_a_process_may_end_while_a_thread_calls_again_and_again(call: str) -> None:
+    # The thread asks for the GIL when there is none to be had any more.
+    run(f"""
+        began = threading.Event()
+
+        def calls():
+            session = _sluice.local_fabrics(1)[0].session()
+            connection = session.connect([], [])
+            run = None
+            while True:
+                {call}
+                began.set()
+        threads = [threading.Thread(target=calls, daemon=True) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        began.wait()
+        time.sleep(0.1)
+    """)
+
+
 def test_a_process_may_end_while_a_generator_runs() -> None:
     run("""
         session = _sluice.local_fabrics(1)[0].session()

@@ -105,3 +105,32 @@ def _with_values(tensor: Any) -> Any:
 
 def test_a_transfer_writes_where_the_loader_writes() -> None:
     assert run_ranks(4, rank_moves) == ["fine"] * 4
+
+
+def test_a_loader_that_fails_is_heard_of_by_who_waits() -> None:
+    param = np.zeros(4, np.float32)
+    fails = False
+
+    def load(weights: Any) -> None:
+        for _, weight in weights:
+            if fails:
+                raise ValueError("the loader fails")
+            weight.max()
+
+    with sluice.Session.from_exchange(0, 1, lambda payload: [payload]) as session:
+        captured = sluice.capture(load, {"w": ((4,), "f32")}, {"p": param})
+        assert list(captured.fallback) == ["w"]
+        fails = True
+        source, target = {"x": np.ones(4, np.float32)}, {"x": np.zeros(4, np.float32)}
+        transfer = session.transfer({"w": np.ones(4, np.float32)}, captured)
+        other = session.transfer(source, target)
+        run = transfer.start()
+        while not run.done:
+            session.poll()
+        other.run()  # which finds the run that is over
+        assert target["x"].all()
+        for _ in range(2):
+            with pytest.raises(ValueError, match="the loader fails"):
+                run.wait()
+        with pytest.raises(ValueError, match="the loader fails"):
+            transfer.run()

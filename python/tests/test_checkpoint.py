@@ -236,6 +236,19 @@ def test_one_tensor_for_several(tmp_path: Path) -> None:
     assert run_ranks(2, rank_loads_once_and_again, str(tmp_path / "c")) == [[True] * 3] * 2
 
 
+def test_several_destinations_are_filled_or_none(tmp_path: Path) -> None:
+    with sluice.Session.from_exchange(0, 1, lambda payload: [payload]) as session:
+        session.save(tmp_path / "c", {"w": whole()})
+        good, bad = np.full(SHAPE, -1, np.float32), np.full(SHAPE, -1, np.int32)
+        memory = np.full(SHAPE[0] * SHAPE[1] + 4, -1, np.float32)
+        first, second = (memory[i:i + SHAPE[0] * SHAPE[1]].reshape(SHAPE) for i in (0, 4))
+        for state, text in (({"a": good, "b": bad}, "cannot be cast to i32"),
+                            ({"a": first, "b": second}, "share memory")):
+            with pytest.raises(sluice.InvalidSpec, match=text):
+                session.load(str(tmp_path / "c"), state, rename=lambda name: "w")
+        assert (good == -1).all() and (bad == -1).all() and (memory == -1).all()
+
+
 def values_of(tensor: Any) -> Any:
     """What a loader gets whole, without PyTorch, is memory alone."""
     if not hasattr(tensor, "ptr"):

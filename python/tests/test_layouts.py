@@ -182,3 +182,13 @@ def test_tensors() -> None:
             make()
     with pytest.raises(Unsupported, match="'w': dtype quint8"):
         Tensor("w", (4,), "quint8")
+
+
+def test_boxes_do_not_change() -> None:
+    box = Box((0, 1), (2, 3), view=bytearray(6))
+    boxes = Boxes([box], (4, 4))
+    for thing, name in ((box, "view"), (box, "offset"), (boxes, "boxes"), (boxes, "shape")):
+        with pytest.raises(AttributeError, match="does not change"):
+            setattr(thing, name, None)
+    again = pickle.loads(pickle.dumps(boxes))
+    assert again == boxes and again.shape == (4, 4) and again.boxes[0].view == bytearray(6)

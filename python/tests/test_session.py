@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
@@ -11,12 +12,15 @@ import sys
 import threading
 import time
 import urllib.request
+import weakref
 from pathlib import Path
 from typing import Any
 
 import pytest
 import sluice
+from local_ranks import on_ranks
 from ranks import error_of, ranks_end, run_ranks
+from sluice import _agree
 
 # Ranks of one test that gather bytes in files, as any launcher's all-gather could.
 
@@ -326,3 +330,24 @@ def test_import_needs_nothing() -> None:
     assert done.stdout.split() == ["False", "False"]
 
 
+def test_what_ranks_exchange_is_kept_while_a_run_is_in_flight() -> None:
+    """As after a Ctrl-C that ends the waiting of one rank, which then drops its session."""
+    joined, alive = threading.Barrier(2), []
+
+    def exchanges(native: Any, rank: int) -> list[int]:
+        ballot = _agree.Ballot(native)
+        if rank == 1:
+            joined.wait(30)
+            return ballot.vote(5)
+        ballot._own[0] = 4
+        buffers = [weakref.ref(ballot._own), weakref.ref(ballot._all)]
+        run = ballot._connection.start(None, False, False, None)
+        del ballot
+        gc.collect()
+        alive.extend(buffer() is not None for buffer in buffers)
+        joined.wait(30)
+        run.wait(30)
+        return [4, 5]
+
+    assert on_ranks(2, exchanges) == [[4, 5], [4, 5]]
+    assert alive == [True, True]

@@ -40,7 +40,7 @@ def test_plain_tensors_are_whole_copies_of_this_rank() -> None:
     assert entry.plain and entry.layout == Layout.whole(5)
     assert (entry.shape, entry.dtype, entry.window) == ((6,), "u8", None)
     assert entry.native_view[1:] == ((6,), None, "u8", 1, 0)
-    assert entry.memories == [entry.owner] and not entry.lacks_memory
+    assert entry.memories == entry.owner and not entry.lacks_memory
 
 
 def test_scalars_have_one_dimension() -> None:

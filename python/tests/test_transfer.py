@@ -245,6 +245,28 @@ def rank_cancels(session: sluice.Session) -> Any:
     return [error_of(run.wait), error_of(run.cancel)]
 
 
+def rank_awaits_cancelled(session: sluice.Session) -> Any:
+    source = np.ascontiguousarray(whole()[rows_of(session.rank, session.size)])
+    target = np.zeros((ROWS, columns_of(0, session.size).stop), np.float32)
+    run = session.transfer([by_rows(session, source)], [by_columns(session, target)],
+                           late=False).start()
+    run.cancel()
+    deadline = time.monotonic() + 30
+    while not run.done and time.monotonic() < deadline:
+        session.poll()
+
+    async def awaits() -> None:
+        await run
+
+    session._prune()  # as any other start does, which takes no notice of how the run ended
+    return [error_of(asyncio.run, awaits()), error_of(asyncio.run, awaits()), error_of(run.wait)]
+
+
+def test_whoever_awaits_a_run_gets_its_error() -> None:
+    for errors in run_ranks(2, rank_awaits_cancelled):
+        assert [error["types"][0] for error in errors] == ["Cancelled"] * 3, errors
+
+
 def test_cancel() -> None:
     results = run_ranks(2, rank_cancels)
     assert "Cancelled" in results[1][0]["types"]

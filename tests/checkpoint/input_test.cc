@@ -30,8 +30,9 @@ class CheckpointInputTest : public testing::Test {
                        const CheckpointOptions& options = {}, const std::string& place = "/x") {
     return LookAtInput(flow, tensors, place, options, MemoryRules(), 1, 2);
   }
-  void ExpectRefused(const std::string& text, const std::vector<CheckpointTensor>& tensors) {
-    const CheckpointInput input = Look(tensors);
+  void ExpectRefused(const std::string& text, const std::vector<CheckpointTensor>& tensors,
+                     CheckpointFlow flow = CheckpointFlow::kLoad) {
+    const CheckpointInput input = Look(tensors, flow);
     EXPECT_TRUE(absl::IsInvalidArgument(input.status)) << text << ": " << input.status;
     EXPECT_THAT(std::string(input.status.message()), HasSubstr(text));
   }
@@ -50,7 +51,8 @@ TEST_F(CheckpointInputTest, GoodTensorsAreBound) {
 TEST_F(CheckpointInputTest, BadTensorsAreNamed) {
   ExpectRefused("no tensors", {});
   ExpectRefused("a tensor has no name", {Half("", &memory_[0])});
-  ExpectRefused("tensor 'a' is there twice", {Half("a", &memory_[0]), Half("a", &memory_[8])});
+  ExpectRefused("tensor 'a' is there twice", {Half("a", &memory_[0]), Half("a", &memory_[8])},
+                CheckpointFlow::kSave);
   CheckpointTensor bad = Half("a", &memory_[0]);
   bad.layout.placements = {Placement::Partial(ReduceOp::kSum)};
   ExpectRefused("tensor 'a': placement P(sum)", {bad});
@@ -66,6 +68,11 @@ TEST_F(CheckpointInputTest, ALoadMayNotWriteOneByteTwice) {
   const std::vector<CheckpointTensor> tensors = {Half("a", &memory_[0]), Half("b", &memory_[4])};
   EXPECT_TRUE(absl::IsInvalidArgument(Look(tensors).status)) << Look(tensors).status;
   EXPECT_TRUE(Look(tensors, CheckpointFlow::kSave).status.ok());
+}
+
+TEST_F(CheckpointInputTest, ALoadMayHaveSeveralDestinationsOfOneName) {
+  EXPECT_TRUE(Look({Half("a", &memory_[0]), Half("a", &memory_[8])}).status.ok());
+  ExpectRefused("", {Half("a", &memory_[0]), Half("a", &memory_[4])});
 }
 
 TEST_F(CheckpointInputTest, BadOptionsComeFirst) {

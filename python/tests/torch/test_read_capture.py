@@ -9,6 +9,7 @@ import pytest
 
 torch = pytest.importorskip("torch", minversion="2.4")
 
+import sluice  # noqa: E402
 from sluice._capture import Captured, capture  # noqa: E402
 from sluice._errors import InvalidSpec  # noqa: E402
 from sluice._layouts import Boxes  # noqa: E402
@@ -300,6 +301,123 @@ def test_two_sources_of_one_place_fall_back_both_and_keep_their_order() -> None:
     captured = capture(load, {**shapes, "c": ((1, 4), "f32")}, {"p": p})
     assert set(captured.fallback) == {"a", "b", "c"}
     assert "'p' twice" in captured.fallback["a"]
+
+
+def _zeroes_first(p: Any, pairs: Any) -> None:
+    p.zero_()
+    for name, tensor in pairs:
+        if name == "a":
+            p[:4].copy_(tensor)
+        else:
+            p[4:].copy_(tensor * 2)
+
+
+def _copies_on(p: Any, pairs: Any) -> None:
+    for name, tensor in pairs:
+        if name == "a":
+            p[:4].copy_(tensor)
+            p[4:].copy_(p[:4])
+
+
+def _changes(p: Any, pairs: Any) -> None:
+    for name, tensor in pairs:
+        if name == "a":
+            p[:4].copy_(tensor)
+            p[2:6].mul_(2)
+
+
+def _overwrites(p: Any, pairs: Any) -> None:
+    for name, tensor in pairs:
+        if name == "a":
+            p[:4].copy_(tensor)
+        else:
+            p[1] = tensor[0].item()
+
+
+@pytest.mark.parametrize("load,falling", [
+    (_zeroes_first, {"a": "by itself", "b": "mul"}), (_copies_on, {"a": "reads"}),
+    (_changes, {"a": "changes"}), (_overwrites, {"b": "its values"}),
+])
+def test_what_the_loader_does_by_itself_is_not_lost(load: Any, falling: dict[str, str]) -> None:
+    sources = {"a": torch.arange(4.0) + 1, "b": torch.arange(4.0) + 10}
+    wanted = torch.zeros(8)
+    load(wanted, iter(sources.items()))
+    param = torch.zeros(8)
+    captured = capture(lambda pairs: load(param, pairs), sources, {"p": param})
+    assert set(captured.fallback) == set(falling)
+    for name, reason in falling.items():
+        assert reason in captured.fallback[name]
+    for name in captured.ignored:
+        del sources[name]
+    with sluice.Session.from_exchange(0, 1, lambda payload: [payload]) as session:
+        for _ in range(2):
+            param.fill_(-1 if load is _zeroes_first else 0)
+            sluice.sync(sources, captured, session=session)
+            assert torch.equal(param, wanted)
+
+
+def test_a_loader_whose_order_would_be_reversed_is_refused() -> None:
+    def load(pairs: Any) -> None:
+        for name, tensor in pairs:
+            if name == "a":
+                param[0] = float(tensor[0])
+            else:
+                param.copy_(tensor)
+
+    param = torch.zeros(4)
+    sources = {"a": torch.ones(4), "b": torch.full((4,), 2.0)}
+    captured = capture(load, sources, {"p": param})
+    assert set(captured.fallback) == {"a"}
+    with sluice.Session.from_exchange(0, 1, lambda payload: [payload]) as session:
+        run = session.transfer(sources, captured).start()
+        for _ in range(2):
+            with pytest.raises(InvalidSpec, match="writes to 'p' where 'b' has come") as caught:
+                run.wait()
+        assert caught.value.tensor == "b"
+        with pytest.raises(InvalidSpec, match="writes to 'p'"):
+            sluice.sync(sources, captured, session=session)
+
+
+def _replaces_data(module: Any) -> None:
+    module.weight.data = torch.zeros(4, 4)
+
+
+def _assigns(module: Any) -> None:
+    module.load_state_dict({"weight": torch.zeros(4, 4)}, assign=True)
+
+
+def _casts(module: Any) -> None:
+    module.to(torch.float64)
+
+
+@pytest.mark.parametrize("change", [_replaces_data, _assigns, _casts])
+def test_parameters_that_have_other_memory_are_noticed(change: Any) -> None:
+    module = torch.nn.Linear(4, 4, bias=False)
+
+    def load(pairs: Any) -> None:
+        with torch.no_grad():
+            for _, tensor in pairs:
+                module.weight.copy_(tensor)
+
+    sources = {"w": torch.arange(16.0).view(4, 4)}
+    captured = capture(load, sources, module)
+    with sluice.Session.from_exchange(0, 1, lambda payload: [payload]) as session:
+        transfer = session.transfer(sources, captured)
+        transfer.run()
+        for _ in range(2):
+            module.weight.detach().zero_()
+            sluice.sync(sources, captured, session=session)
+            assert torch.equal(module.weight, sources["w"])
+        change(module)
+        for call in (lambda: session.transfer(sources, captured),
+                     lambda: sluice.sync(sources, captured, session=session),
+                     lambda: session.load("file:/nowhere", captured)):
+            with pytest.raises(InvalidSpec, match="parameter 'weight'") as caught:
+                call()
+            assert caught.value.tensor == "weight"
+        if change is not _casts:
+            sluice.sync(sources, captured.bind(module), session=session)
+            assert torch.equal(module.weight, sources["w"])
 
 
 def test_the_same_copy_twice_is_one() -> None:

@@ -178,7 +178,9 @@ absl::StatusOr<CheckpointCatalog> FindIn(const CheckpointContents& contents,
   if (!found.ok()) return found.status();
   if (absl::Status status = Resolve(tensors, *found, &catalog); !status.ok()) return status;
   if (!contents.index_text) {
-    catalog.ignored = static_cast<int64_t>(found->size() - tensors.size());
+    absl::flat_hash_set<absl::string_view> wanted;
+    for (const CheckpointTensor& tensor : tensors) wanted.insert(tensor.name);
+    catalog.ignored = static_cast<int64_t>(found->size() - wanted.size());
   }
   return catalog;
 }

@@ -29,12 +29,12 @@ TransferSpec SpecOf(absl::Span<const CheckpointTensor> tensors) {
   return spec;
 }
 
-absl::Status CheckTensors(absl::Span<const CheckpointTensor> tensors) {
+absl::Status CheckTensors(absl::Span<const CheckpointTensor> tensors, CheckpointFlow flow) {
   if (tensors.empty()) return absl::InvalidArgumentError("no tensors");
   absl::flat_hash_set<absl::string_view> names;
   for (const CheckpointTensor& tensor : tensors) {
     if (tensor.name.empty()) return absl::InvalidArgumentError("a tensor has no name");
-    if (!names.insert(tensor.name).second) {
+    if (!names.insert(tensor.name).second && flow == CheckpointFlow::kSave) {
       return absl::InvalidArgumentError(absl::StrCat("tensor '", tensor.name, "' is there twice"));
     }
     if (!ElementTypeOf(FileDTypeOf(tensor))) {
@@ -148,7 +148,7 @@ CheckpointInput LookAtInput(CheckpointFlow flow, absl::Span<const CheckpointTens
   CheckpointInput input;
   input.status = options.refusal;
   input.status.Update(CheckCheckpointOptions(options));
-  input.status.Update(CheckTensors(tensors));
+  input.status.Update(CheckTensors(tensors, flow));
   input.status.Update(ValidateSpec(spec, job_ranks));
   if (input.status.ok()) input.status = CheckBoxes(tensors, flow);
   if (input.status.ok()) {

@@ -1,0 +1,167 @@
+"""Values that the extension cannot read: one rank gives them, and all ranks hear of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import sluice
+from ranks import error_of, run_ranks
+
+HUGE = 1 << 70
+LONE = "b\ud800"  # no UTF-8
+SHOWN = r"b\\ud800"  # in a text, as C escapes it
+
+Call = Callable[[sluice.Session, str, bool], Any]  # of a session, a folder, and whether it is wrong
+
+
+def give(session: sluice.Session, wrong: bool, *, window: Any = None, name: str = "a",
+         shape: tuple[int, ...] = (4,), mesh: list[int] | None = None, boxes: bool = False,
+         call: str = "transfer", **options: Any) -> None:
+    """Rank 0 has the source, and rank 1 the destination, with these values where it is wrong."""
+    array = np.full(4, 1 - session.rank, np.float32)
+    state: Any = {"a": array}
+    if wrong:
+        view = None if shape != (4,) else array
+        layout: Any = None if mesh is None else sluice.Layout(mesh, "R")
+        state = [sluice.Tensor(name, shape, "f32", layout, view, window)]
+        if boxes:
+            state = {"a": sluice.Boxes([sluice.Box((0,), (4,), array)], shape)}
+    elif call == "transfer":
+        options = {"late": options.get("late", False)}
+    else:
+        options = {}
+    sides = (state, None) if session.rank == 0 else (None, state)
+    getattr(session, call)(*sides, **options)
+
+
+def giving(**values: Any) -> Call:
+    return lambda session, folder, wrong: give(session, wrong, **values)
+
+
+def start(session: sluice.Session, wrong: bool, right: dict[str, Any], bad: dict[str, Any]) -> None:
+    array = np.full(4, 1 - session.rank, np.float32)
+    sides = ({"a": array}, None) if session.rank == 0 else (None, {"a": array})
+    transfer = session.transfer(*sides)
+    try:
+        transfer.start(**(bad if wrong else right)).wait()
+    finally:
+        transfer.drop()
+
+
+def starting(**bad: Any) -> Call:
+    return lambda session, folder, wrong: start(session, wrong, {"version": 1}, bad)
+
+
+def storing(call: str, *, place: Callable[[str], Any] = str, **bad: Any) -> Call:
+    def store(session: sluice.Session, folder: str, wrong: bool) -> None:
+        options: dict[str, Any] = dict(bad) if wrong else {}
+        if call == "stream":
+            options["format"] = "npy"
+            folder = f"buffered:{folder}"
+        given: Any = (place(folder) if wrong else folder,)
+        if call != "stream":
+            given += ({options.pop("name", "a"): np.zeros(4, np.float32)},)
+        getattr(session, call)(*given, **options)
+
+    return store
+
+
+# Of each: what rank 1 does wrong, the text on all ranks, and the tensor that it names.
+BAD: dict[str, tuple[Call, str, str | None]] = {
+    "window": (giving(window=1 << 40), "window 1099511627776 has to be a number", "a"),
+    "text window": (giving(window="x"), "window 'x' has to be a number", "a"),
+    "window_of": (giving(window_of=lambda name: 1 << 40), "0 to 65535", "a"),
+    "name": (giving(name=LONE), f"tensor '{SHOWN}'", LONE),
+    "rename": (giving(rename=lambda name: LONE), f"tensor '{SHOWN}'", LONE),
+    "renames": (giving(rename={LONE: "a"}), f"tensor '{SHOWN}'", LONE),
+    "priority": (giving(priority=1 << 40), "priority is 1099511627776", None),
+    "shape": (giving(shape=(HUGE,), late=True), "64 bits", "a"),
+    "shape of boxes": (giving(shape=(HUGE,), boxes=True), "64 bits", "a"),
+    "mesh": (giving(mesh=[1, 1 << 40]), "no rank", "a"),
+    "name in sync": (giving(call="sync", name=LONE), f"tensor '{SHOWN}'", LONE),
+    "version in sync": (giving(call="sync", version=1 << 63), "version is 9223372036854775808",
+                        None),
+    "version": (starting(version=1 << 63), "version is 9223372036854775808", None),
+    "text version": (starting(version="x"), "version is 'x'", None),
+    "endless version": (starting(version=float("inf")), "version is inf", None),
+    "stream of a device": (starting(stream=-1), "CUDA stream", None),
+    "allocate": (lambda session, folder, wrong: session.allocate(HUGE if wrong else 8),
+                 "a number of bytes", None),
+    "name in load": (storing("load", name=LONE), f"tensor '{SHOWN}'", LONE),
+    "rename in load": (storing("load", rename={"a": LONE}), f"tensor '{SHOWN}'", LONE),
+    "uri": (storing("load", place=lambda folder: folder + "\udcff"), "uri is ", None),
+    "uri in bytes": (storing("load", place=os.fsencode), "uri is b'", None),
+    "connections": (storing("load", connections=1 << 40), "'connections' is 1099511627776", None),
+    "attempts": (storing("load", attempts_max=1 << 31), "'attempts_max' is 2147483648", None),
+    "timeout": (storing("load", timeout=float("nan")), "'timeout' is not a number", None),
+    "file": (storing("load", ca_file="\udcff"), "'ca_file' is ", None),
+    "directory": (storing("save", place=lambda folder: folder + "\udcff"), "directory is ", None),
+    "directory in bytes": (storing("save", place=os.fsencode), "directory is b'", None),
+    "stream": (storing("stream", place=lambda folder: folder + "\udcff"), "uri is ", None),
+    "buffers": (storing("stream", buffers=1 << 40), "'buffers' is 1099511627776", None),
+    "threads": (storing("stream", generator_threads=1 << 31), "'generator_threads' is ", None),
+    "seed": (storing("stream", seed=-1), "'seed' is -1", None),
+    "transform": (storing("stream", transform=sluice.Transform(shape=(HUGE,))), "64 bits", None),
+    "infinite transform": (storing("stream", transform=sluice.Transform(
+        crop=(float("inf"), 0, 1, 1))), "transform: ", None),  # type: ignore[arg-type]
+}
+
+
+def rank_gives_badly(session: sluice.Session, folder: str) -> Any:
+    """The error of each, and whether the session is as good as before."""
+    found = {}
+    for step, (what, (call, _, _)) in enumerate(BAD.items()):
+        error = error_of(call, session, folder, session.rank == 1)
+        array = np.full(4, step, np.float32)
+        target = np.zeros(4, np.float32)
+        with session.transfer({"w": array} if session.rank == 0 else None,
+                              {"w": target} if session.rank == 1 else None) as transfer:
+            transfer.run()
+        found[what] = [error, session.rank == 0 or bool((target == array).all())]
+    return found
+
+
+def test_on_one_rank(tmp_path: Path) -> None:
+    np.save(tmp_path / "items.npy", np.zeros((8, 4), np.uint8))
+    with sluice.Session.from_exchange(0, 1, lambda payload: [payload]) as session:
+        session.save(tmp_path, {"a": np.zeros(4, np.float32)})
+    ends = run_ranks(2, rank_gives_badly, str(tmp_path), timeout=10.0)
+    for what, (_, text, tensor) in BAD.items():
+        for rank, (error, good) in enumerate(end[what] for end in ends):
+            assert good, what
+            assert "InvalidSpec" in error["types"] and text in error["text"], (what, rank, error)
+            assert rank == 1 or error["ranks"] == [1], (what, error)
+            # A text that came from another rank has the name as it is shown.
+            shown = None if tensor is None else tensor.encode(errors="backslashreplace").decode()
+            assert error["tensor"] == (tensor if rank == 1 else shown), (what, rank, error)
+
+
+def test_rebind_without_memory() -> None:
+    with sluice.Session.from_exchange(0, 1, lambda payload: [payload]) as session:
+        target = np.zeros(4, np.float32)
+        transfer = session.transfer({"a": np.ones(4, np.float32)}, {"a": target})
+        for side in ("src", "dst"):
+            with pytest.raises(sluice.InvalidSpec, match="'a' has no memory") as error:
+                transfer.rebind(**{side: [sluice.Tensor("a", (4,), "f32")]})
+            assert error.value.tensor == "a"
+        transfer.run()
+        assert target.tolist() == [1] * 4
+
+
+def test_the_largest_values(tmp_path: Path) -> None:
+    np.save(tmp_path / "items.npy", np.zeros((8, 4), np.uint8))
+    with sluice.Session.from_exchange(0, 1, lambda payload: [payload]) as session:
+        for seed in (0, (1 << 64) - 1):
+            with session.stream(f"buffered:{tmp_path}", format="npy", shuffle=True,
+                                seed=seed) as stream:
+                assert sorted(item for batch in stream for item in batch.items) == list(range(8))
+        source, target = np.ones(4, np.float32), np.zeros(4, np.float32)
+        transfer = session.transfer({"a": source}, {"a": target}, priority=3,
+                                    window_of=lambda name: np.int64(65535))
+        transfer.run((1 << 63) - 1)
+        assert target.tolist() == [1] * 4 and transfer.version == (1 << 63) - 1
