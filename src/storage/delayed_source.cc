@@ -114,6 +114,8 @@ absl::StatusOr<int> DelayedSource::Poll(absl::Span<ReadEvent> events) {
   return static_cast<int>(count);
 }
 
+absl::Status Cancelled() { return absl::CancelledError("a delayed read: cancelled"); }
+
 void DelayedSource::Cancel(uint64_t cookie) {
   for (size_t at = 0; at < reads_.size(); ++at) {
     Read& read = reads_[at];
@@ -123,7 +125,7 @@ void DelayedSource::Cancel(uint64_t cookie) {
       inner_->Cancel(at);
       return;
     }
-    read.event.status = absl::CancelledError("a delayed read: cancelled");
+    read.event.status = Cancelled();
     Give(at);
     wake_->SetReady(true);
     return;
@@ -169,8 +171,11 @@ void DelayedSource::TakeEvent(ReadEvent& inner, int64_t now_ns) {
   read.event.lent = inner.lent;
   read.event.lender = std::move(inner.lender);
   read.event.status = inner.status.ok() ? InjectedStatus(read.fate.fault) : inner.status;
+  const bool hangs = read.fate.fault == ReadFate::Fault::kHang;
+  // The inner source may have had the bytes already when it was told.
+  if (read.cancelled && hangs) read.event.status.Update(Cancelled());
   if (read.cancelled) return Give(at);
-  if (read.fate.fault == ReadFate::Fault::kHang) return;
+  if (hangs) return;
   if (read.due_ns <= now_ns) return Give(at);
   due_.push_back({read.due_ns, at, read.serial});
   std::push_heap(due_.begin(), due_.end());

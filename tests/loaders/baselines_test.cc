@@ -149,7 +149,8 @@ TEST_F(BaselinesTest, GiveUpRequestsThatHang) {
   options_.attempts = 1;
   options_.request_timeout_s = 0.02;
   for (const char* mode : kModes) {
-    EXPECT_TRUE(absl::IsCancelled(Run(mode).status)) << mode;
+    const absl::Status status = Run(mode).status;
+    EXPECT_TRUE(absl::IsCancelled(status)) << mode << ": " << status;
   }
 }
 

@@ -144,6 +144,27 @@ TEST_F(DelayedSource, HangsUntilCancel) {
   EXPECT_TRUE(absl::IsCancelled(run_->Outcome(op.cookie)));
 }
 
+// As a file's source does that has the bytes already.
+class TooLateToCancel final : public MemorySource {
+ public:
+  using MemorySource::MemorySource;
+  void Cancel(uint64_t) override {}
+};
+
+TEST_F(DelayedSource, HangsAlsoWhereTheInnerSourceWasQuicker) {
+  DelayOptions options;
+  options.faults.hang = 1;
+  source_ = *MakeDelayedSource(std::make_unique<TooLateToCancel>(
+                                   std::vector<MemoryObject>{{"a.bin", std::string(100'000, 'a')}}),
+                               options);
+  run_ = std::make_unique<SourceRun>(source_.get());
+  const ReadOp op = Op(0);
+  Start(op);
+  source_->Cancel(op.cookie);
+  ASSERT_TRUE(run_->UntilAllEnded());
+  EXPECT_TRUE(absl::IsCancelled(run_->Outcome(op.cookie)));
+}
+
 TEST_F(DelayedSource, EndsCancelledReadsBeforeTheirTime) {
   Make({.latency_ns = 3'600'000 * kMillisecond});
   const ReadOp kept = Op(0);

@@ -18,7 +18,7 @@ struct MemoryObject {
 };
 
 // Reads are carried out by Poll, in order; alignment 1. While `held` none is.
-class MemorySource final : public Source {
+class MemorySource : public Source {
  public:
   explicit MemorySource(std::vector<MemoryObject> objects);
 
