@@ -18,7 +18,8 @@ from ._errors import (Cancelled, DataLoss, Disagreement, Error, InvalidSpec, Pee
 # the imports below, and Python the table.
 TYPE_CHECKING = False  # as in typing, whose import takes long, too
 if TYPE_CHECKING:
-    from ._capture import Captured, capture
+    from ._capture import capture
+    from ._captured import Captured
     from ._layouts import Box, Boxes, Layout, Partial, Replicate, Shard, StridedShard, Tensor
     from ._metrics import Exporter, prometheus
     from ._session import Member, Session
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
     from ._world import World
 else:
     _MODULES = {
-        "_capture": "Captured capture",
+        "_capture": "capture",
+        "_captured": "Captured",
         "_layouts": "Box Boxes Layout Partial Replicate Shard StridedShard Tensor",
         "_metrics": "Exporter prometheus",
         "_session": "Member Session",

@@ -8,227 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
 
 from . import _recording
+from ._captured import Captured, Copy, Load, Spec, named
 from ._dtypes import DTYPE_BYTES, dtype_name
 from ._errors import InvalidSpec, Unsupported
-from ._layouts import Box, Boxes, Tensor
-from ._memory import Described, dense_strides, describe
-from ._recording import Place, Recorder, Write, place_of
-from ._strided import Base, Piece, Strided, TooManyPieces, pair
+from ._layouts import Tensor
+from ._memory import Described, dense_strides
+from ._recording import Place, Recorder, Write, meet, place_of
+from ._strided import Piece, Strided, TooManyPieces, pair
 from ._views import Uncapturable
-
-Load = Callable[[Iterator[tuple[str, Any]]], Any]
-
-
-@dataclass(frozen=True)
-class Spec:
-    """A tensor that is to come: the whole one."""
-
-    name: str
-    shape: tuple[int, ...]
-    dtype: Any
-
-
-@dataclass(frozen=True)
-class Copy:
-    """Elements of `source` from `begin` on, as many as `memory` has, and where they go.
-
-    `memory` is a view of the parameter `param`, from `offset` bytes behind its first element on.
-    Its `ptr` is 0 where the parameter has no memory yet.
-    """
-
-    source: str
-    begin: tuple[int, ...]
-    param: str
-    offset: int
-    memory: Described
-
-
-@dataclass
-class Captured:
-    """What `capture` has found. A transfer takes it as `dst`.
-
-    Thread: any one at a time. It refers to the parameters.
-    """
-
-    specs: dict[str, Spec]
-    copies: list[Copy]
-    #: Tensors that the loader has to get whole, and why. `finish` does that.
-    fallback: dict[str, str]
-    #: Tensors that the loader did not look at. No memory waits for them.
-    ignored: list[str]
-    _load: Load
-    _params: Any  # what `capture` or `bind` was given
-    _device: Any = None
-    _uses_torch: bool = False
-    _buffers: dict[str, Any] = field(default_factory=dict)
-    _targets: list[Tensor] | None = None
-    _renames: dict[str, str] = field(default_factory=dict)
-    _forms: dict[str, Described] = field(default_factory=dict)  # of the parameters
-
-    @property
-    def targets(self) -> list[Tensor]:
-        """The destinations: boxes in the parameters, and whole tensors for what falls back.
-
-        InvalidSpec: a parameter is gone, or has other memory than when it was captured or bound.
-        """
-        for name, param in self.current().items():
-            now = _same_form(self._forms[name], param, name, late=True)
-            if now.ptr != self._forms[name].ptr:
-                raise InvalidSpec(f"parameter '{name}' has other memory than when it was captured; "
-                                  "use what Captured.bind returns", tensor=name)
-        return list(self._made())
-
-    def current(self) -> dict[str, Any]:
-        """The parameters that are written to, as they are now."""
-        named = _named(self._params)
-        params: dict[str, Any] = {}
-        for copy in self.copies:
-            if copy.param not in named:
-                raise InvalidSpec(f"there is no parameter '{copy.param}'", tensor=copy.param)
-            params[copy.param] = named[copy.param]
-        return params
-
-    def _made(self) -> list[Tensor]:
-        if self._targets is None:
-            self._targets = [*self._boxed(), *self._whole()]
-        return self._targets
-
-    @property
-    def renames(self) -> dict[str, str]:
-        """Of a destination: its source. A source that goes to places twice has several."""
-        self._made()
-        return dict(self._renames)
-
-    def bind(self, params: Any, load: Load | None = None) -> Captured:
-        """The same for other memory of the same parameters, as after a capture on meta.
-
-        `load`: the loader of whoever has that memory; None: the one that was captured. It gets the
-        tensors that fall back, so it has to write into `params`.
-        InvalidSpec: a parameter is missing, or has another shape, dtype or strides.
-        """
-        named = _named(params)
-        places: dict[str, Described] = {}
-        copies = []
-        for copy in self.copies:
-            if copy.param not in named:
-                raise InvalidSpec(f"there is no parameter '{copy.param}'", tensor=copy.param)
-            if copy.param not in places:
-                places[copy.param] = _same_form(self._forms[copy.param], named[copy.param],
-                                                copy.param)
-            param = places[copy.param]
-            memory = replace(copy.memory, ptr=param.ptr + copy.offset, device=param.device,
-                             ordinal=param.ordinal, owner=param.owner)
-            copies.append(replace(copy, memory=memory))
-        return replace(self, copies=copies, _load=load or self._load, _params=params,
-                       _targets=None, _renames={}, _buffers={}, _forms={**self._forms, **places})
-
-    def finish(self) -> None:
-        """Gives the loader what has been received whole. A transfer calls it after each run.
-
-        InvalidSpec: the loader writes over what a tensor after this one has filled already.
-        """
-        if not self.fallback:
-            return
-        self._made()
-        order = _Order(self)
-        if not self._uses_torch:
-            self._load(order)
-            return
-        from . import _recording_torch
-        with _recording_torch.Watching(order.check, lambda tensor: None):
-            self._load(order)
-
-    def _boxed(self) -> Iterator[Tensor]:
-        # Boxes of one destination do not overlap, and have one dtype.
-        layers: dict[str, list[tuple[str, list[Box]]]] = {}
-        for copy in self.copies:
-            box = Box(copy.begin, copy.memory.shape, copy.memory)
-            own = layers.setdefault(copy.source, [])
-            for dtype, boxes in own:
-                if dtype == copy.memory.dtype and not any(box.overlaps(one) for one in boxes):
-                    boxes.append(box)
-                    break
-            else:
-                own.append((copy.memory.dtype, [box]))
-        for source, own in layers.items():
-            shape = self.specs[source].shape or (1,)
-            for i, (dtype, boxes) in enumerate(own):
-                name = source
-                while i > 0 and (name == source or name in self.specs):
-                    name = f"{source}#{i + 1}" if name == source else f"{name}'"
-                if name != source:
-                    self._renames[name] = source
-                yield Tensor(name, shape, dtype, Boxes(boxes))
-
-    def _whole(self) -> Iterator[Tensor]:
-        for name in self.fallback:
-            spec = self.specs[name]
-            dtype = dtype_name(spec.dtype, tensor=name)
-            if name not in self._buffers:
-                self._buffers[name] = self._buffer(name, spec.shape, dtype)
-            yield Tensor(name, spec.shape, dtype, None, self._buffers[name])
-
-    def _buffer(self, name: str, shape: tuple[int, ...], dtype: str) -> Any:
-        if self._uses_torch:
-            from . import _recording_torch
-            return _recording_torch.buffer(name, shape, self.specs[name].dtype, self._device)
-        memory = bytearray(max(1, prod(shape) * DTYPE_BYTES[dtype]))
-        held = describe(memory, writable=True, tensor=name)
-        return Described(held.ptr, shape, None, dtype, held.device, held.ordinal, held.owner)
-
-    def __repr__(self) -> str:
-        return (f"<sluice.Captured: {len(self.copies)} boxes of {len(self.specs)} tensors, "
-                f"{len(self.fallback)} fall back, {len(self.ignored)} ignored>")
-
-
-class _Order:
-    """The whole tensors for the loader, in order; and what it may not write to meanwhile.
-
-    The loader alone would have been given a tensor after another one, and the later one's elements
-    would have stayed. Those have been received before.
-    """
-
-    def __init__(self, captured: Captured) -> None:
-        self._number = {name: i for i, name in enumerate(captured.specs)}
-        self._whole = iter([(name, captured._buffers[name]) for name in captured.specs
-                            if name in captured._buffers])
-        self._given = ""
-        self._places = {name: Place((form.device, form.ordinal), form.ptr, form)
-                        for name, form in captured._forms.items()}
-        self._finder = Recorder(self._places)
-        self._writes: dict[str, list[Write]] = {}
-        for copy in captured.copies:
-            place = Place((copy.memory.device, copy.memory.ordinal), copy.memory.ptr, copy.memory)
-            write = Write(frozenset((copy.source,)), None, copy.param, place)
-            self._writes.setdefault(copy.param, []).append(write)
-
-    def __iter__(self) -> Iterator[tuple[str, Any]]:
-        return self
-
-    def __next__(self) -> tuple[str, Any]:
-        self._given, tensor = next(self._whole)
-        return self._given, tensor
-
-    def check(self, target: Any) -> None:
-        """Before the loader writes to `target`."""
-        try:
-            place = place_of(target)
-        except (InvalidSpec, Unsupported, NotImplementedError):
-            return  # no parameter has such memory
-        now = self._number.get(self._given, -1)
-        for param in self._finder.params_meeting(place):
-            own = Write(frozenset(), None, param, place)
-            for write in self._writes.get(param, ()):
-                (source,) = write.names
-                if self._number[source] > now and _meet(own, write, self._places):
-                    raise InvalidSpec(
-                        f"the loader writes to '{param}' where '{source}' has come already, which "
-                        "it would have been given later: it cannot be captured", tensor=source)
 
 
 def capture(load: Load, tensors: Any, params: Any, *, device: Any = "cpu") -> Captured:
@@ -250,10 +41,10 @@ def capture(load: Load, tensors: Any, params: Any, *, device: Any = "cpu") -> Ca
     are raised as they are, unless they come of what a recording does not have.
     """
     specs = _specs(tensors)
-    named = _named(params)
-    places = {name: place_of(value, name) for name, value in named.items()}
-    uses_torch = any(hasattr(value, "untyped_storage") for value in named.values())
-    recorder = _record(load, list(specs.values()), _Params(named, places), uses_torch, device)
+    found = named(params)
+    places = {name: place_of(value, name) for name, value in found.items()}
+    uses_torch = any(hasattr(value, "untyped_storage") for value in found.values())
+    recorder = _record(load, list(specs.values()), _Params(found, places), uses_torch, device)
     copies, seen = _copies(recorder, places)
     untold = {name: "the loader keeps it, or copies it nowhere"
               for name in recorder.touched - seen if name not in recorder.fallback}
@@ -284,29 +75,12 @@ def _specs(tensors: Any) -> dict[str, Spec]:
     return specs
 
 
-def _named(params: Any) -> dict[str, Any]:
-    if hasattr(params, "named_parameters"):
-        # Those that share memory under two names are one place.
-        return {**dict(params.named_parameters()), **dict(params.named_buffers())}
-    return {name: value._memory if isinstance(value, _recording.Destination) else value
-            for name, value in dict(params).items()}
-
-
-def _same_form(form: Described, param: Any, name: str, late: bool = False) -> Described:
-    found = describe(param, writable=True, tensor=name, late=late)
-    for what in ("shape", "dtype", "strides"):
-        if getattr(found, what) != getattr(form, what):
-            raise InvalidSpec(f"parameter '{name}' was captured with {what} {getattr(form, what)}, "
-                              f"and has {getattr(found, what)}", tensor=name)
-    return found
-
-
 class _Params:
     """The parameters as they were. A loader may put a recording tensor in place of one's memory."""
 
-    def __init__(self, named: dict[str, Any], places: dict[str, Place]) -> None:
+    def __init__(self, params: dict[str, Any], places: dict[str, Place]) -> None:
         self.places = places
-        self._tensors = {name: (value, value.detach()) for name, value in named.items()
+        self._tensors = {name: (value, value.detach()) for name, value in params.items()
                          if hasattr(value, "untyped_storage")}
 
     def mend(self, names: Iterable[str] | None = None) -> list[str]:
@@ -410,8 +184,8 @@ def _watching(recorder: Recorder, places: dict[str, Place],
             place = place_of(tensor)
             for param in recorder.params_meeting(place):
                 own = Write(frozenset(), None, param, place)
-                for write in recorder.writes:
-                    if write.param == param and _meet(own, write, places):
+                for write in recorder.writes_to.get(param, ()):
+                    if meet(own, write, places):
                         recorder.fall_back(write.names, f"the loader reads '{param}' after it has "
                                                         "copied this into it")
 
@@ -473,11 +247,9 @@ def _copies(recorder: Recorder, places: dict[str, Place]) -> tuple[list[Copy], s
 
 def _mind_own_writes(recorder: Recorder, places: dict[str, Place]) -> None:
     """Has those fall back whose elements the loader changes by itself, now or when it runs again."""
-    of_param: dict[str, list[tuple[int, Write]]] = {}
-    for i, write in enumerate(recorder.writes):
-        of_param.setdefault(write.param, []).append((i, write))
     met = [(write, i < before) for own, before in recorder.own_writes
-           for i, write in of_param.get(own.param, ()) if _meet(own, write, places)]
+           for i, write in enumerate(recorder.writes_to.get(own.param, ()))
+           if meet(own, write, places)]
     for write, is_earlier in met:
         if is_earlier:
             recorder.fall_back(write.names, f"the loader changes '{write.param}' after it has "
@@ -506,28 +278,6 @@ def _collisions(writes: list[Write], places: dict[str, Place]) -> Iterator[tuple
         own = ahead.setdefault(write.place.space, [])
         own[:] = [one for one in own if one.place.end > write.place.address]
         for one in own:
-            if _meet(one, write, places):
+            if meet(one, write, places):
                 yield one, write
         own.append(write)
-
-
-def _meet(one: Write, other: Write, places: dict[str, Place]) -> bool:
-    """False if their elements are surely apart, as boxes of the parameter."""
-    param = places[one.param]
-    if one.param != other.param or param.memory.strides is not None:
-        return True
-    try:
-        boxes = [_boxes_in(write.place, param) for write in (one, other)]
-    except TooManyPieces:
-        return True
-    return any(a.overlaps(b) for a in boxes[0] for b in boxes[1])
-
-
-def _boxes_in(place: Place, param: Place) -> list[Box]:
-    memory = place.memory
-    strides = memory.strides or dense_strides(memory.shape)
-    offset = (place.address - param.address) // DTYPE_BYTES[memory.dtype]
-    if memory.dtype != param.memory.dtype:
-        raise TooManyPieces
-    view = Strided(Base("", param.memory.shape), offset, memory.shape, strides)
-    return [Box(piece.begin, piece.shape) for piece in pair(view, 0, (0,) * len(strides))]

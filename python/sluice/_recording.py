@@ -13,8 +13,9 @@ from typing import Any
 
 from ._dtypes import DTYPE_BYTES, dtype_name
 from ._errors import InvalidSpec, Unsupported
+from ._layouts import Box
 from ._memory import Described, dense_strides, describe
-from ._strided import Base, Strided
+from ._strided import Base, Strided, TooManyPieces, pair
 from ._views import Uncapturable, UnknownMethod, View
 
 FLOATS = ("f64", "f32", "f16", "bf16", "f8e4m3", "f8e5m2")
@@ -70,7 +71,8 @@ class Recorder:
 
     def __init__(self, params: dict[str, Place]) -> None:
         self.writes: list[Write] = []
-        #: What it wrote by itself, and how many of `writes` came before.
+        self.writes_to: dict[str, list[Write]] = {}  # the same by parameter
+        #: What it wrote by itself, and how many writes to that parameter came before.
         self.own_writes: list[tuple[Write, int]] = []
         self.fallback: dict[str, str] = {}
         self.touched: set[str] = set()
@@ -109,7 +111,9 @@ class Recorder:
             to = place.memory.dtype
             if dtype != to and not (dtype in FLOATS and to in FLOATS):
                 self.fall_back(names, f"there is no cast from {dtype} to {to}")
-        self.writes.append(Write(names, source, param, place))
+        write = Write(names, source, param, place)
+        self.writes.append(write)
+        self.writes_to.setdefault(param, []).append(write)
 
     def wrote(self, target: Any) -> None:
         """The loader has written to `target` by itself."""
@@ -117,7 +121,7 @@ class Recorder:
             place = place_of(target)
             for param in self.params_meeting(place):
                 own = Write(frozenset(), None, param, place)
-                self.own_writes.append((own, len(self.writes)))
+                self.own_writes.append((own, len(self.writes_to.get(param, ()))))
 
     def params_meeting(self, place: Place) -> list[str]:
         """Those that have a byte between the first and the last one of `place`."""
@@ -253,3 +257,25 @@ class Destination(View):
 
     def __setitem__(self, key: Any, source: RecordingTensor) -> None:
         self[key].copy_(source)
+
+
+def meet(one: Write, other: Write, places: dict[str, Place]) -> bool:
+    """False if their elements are surely apart, as boxes of the parameter."""
+    param = places[one.param]
+    if one.param != other.param or param.memory.strides is not None:
+        return True
+    try:
+        boxes = [_boxes_in(write.place, param) for write in (one, other)]
+    except TooManyPieces:
+        return True
+    return any(a.overlaps(b) for a in boxes[0] for b in boxes[1])
+
+
+def _boxes_in(place: Place, param: Place) -> list[Box]:
+    memory = place.memory
+    strides = memory.strides or dense_strides(memory.shape)
+    offset = (place.address - param.address) // DTYPE_BYTES[memory.dtype]
+    if memory.dtype != param.memory.dtype:
+        raise TooManyPieces
+    view = Strided(Base("", param.memory.shape), offset, memory.shape, strides)
+    return [Box(piece.begin, piece.shape) for piece in pair(view, 0, (0,) * len(strides))]

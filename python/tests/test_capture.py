@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from sluice import _strided
-from sluice._capture import Captured, capture
+from sluice._capture import capture
+from sluice._captured import Captured
 from sluice._errors import InvalidSpec
 from sluice._layouts import Boxes, Tensor
 from sluice._memory import Described, dense_strides, describe

@@ -10,7 +10,8 @@ import pytest
 torch = pytest.importorskip("torch", minversion="2.4")
 
 import sluice  # noqa: E402
-from sluice._capture import Captured, capture  # noqa: E402
+from sluice._capture import capture  # noqa: E402
+from sluice._captured import Captured  # noqa: E402
 from sluice._errors import InvalidSpec  # noqa: E402
 from sluice._layouts import Boxes  # noqa: E402
 

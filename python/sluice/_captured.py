@@ -1,0 +1,248 @@
+"""What `capture` has found: boxes of tensors, and where their elements lie in parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from math import prod
+from typing import Any
+
+from . import _recording
+from ._dtypes import DTYPE_BYTES, dtype_name
+from ._errors import InvalidSpec, Unsupported
+from ._layouts import Box, Boxes, Tensor
+from ._memory import Described, describe
+from ._recording import Place, Recorder, Write, meet, place_of
+
+Load = Callable[[Iterator[tuple[str, Any]]], Any]
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A tensor that is to come: the whole one."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: Any
+
+
+@dataclass(frozen=True)
+class Copy:
+    """Elements of `source` from `begin` on, as many as `memory` has, and where they go.
+
+    `memory` is a view of the parameter `param`, from `offset` bytes behind its first element on.
+    Its `ptr` is 0 where the parameter has no memory yet.
+    """
+
+    source: str
+    begin: tuple[int, ...]
+    param: str
+    offset: int
+    memory: Described
+
+
+@dataclass
+class Captured:
+    """What `capture` has found. A transfer takes it as `dst`.
+
+    Thread: any one at a time. It refers to the parameters.
+    """
+
+    specs: dict[str, Spec]
+    copies: list[Copy]
+    #: Tensors that the loader has to get whole, and why. `finish` does that.
+    fallback: dict[str, str]
+    #: Tensors that the loader did not look at. No memory waits for them.
+    ignored: list[str]
+    _load: Load
+    _params: Any  # what `capture` or `bind` was given
+    _device: Any = None
+    _uses_torch: bool = False
+    _buffers: dict[str, Any] = field(default_factory=dict)
+    _targets: list[Tensor] | None = None
+    _renames: dict[str, str] = field(default_factory=dict)
+    _forms: dict[str, Described] = field(default_factory=dict)  # of the parameters
+
+    @property
+    def targets(self) -> list[Tensor]:
+        """The destinations: boxes in the parameters, and whole tensors for what falls back.
+
+        InvalidSpec: a parameter is gone, or has other memory than when it was captured or bound.
+        """
+        for name, param in self.current().items():
+            now = _same_form(self._forms[name], param, name, late=True)
+            if now.ptr != self._forms[name].ptr:
+                raise InvalidSpec(f"parameter '{name}' has other memory than when it was captured; "
+                                  "use what Captured.bind returns", tensor=name)
+        return list(self._made())
+
+    def current(self) -> dict[str, Any]:
+        """The parameters that are written to, as they are now."""
+        found = named(self._params)
+        params: dict[str, Any] = {}
+        for copy in self.copies:
+            if copy.param not in found:
+                raise InvalidSpec(f"there is no parameter '{copy.param}'", tensor=copy.param)
+            params[copy.param] = found[copy.param]
+        return params
+
+    def _made(self) -> list[Tensor]:
+        if self._targets is None:
+            self._targets = [*self._boxed(), *self._whole()]
+        return self._targets
+
+    @property
+    def renames(self) -> dict[str, str]:
+        """Of a destination: its source. A source that goes to places twice has several."""
+        self._made()
+        return dict(self._renames)
+
+    def bind(self, params: Any, load: Load | None = None) -> Captured:
+        """The same for other memory of the same parameters, as after a capture on meta.
+
+        `load`: the loader of whoever has that memory; None: the one that was captured. It gets the
+        tensors that fall back, so it has to write into `params`.
+        InvalidSpec: a parameter is missing, or has another shape, dtype or strides.
+        """
+        found = named(params)
+        places: dict[str, Described] = {}
+        copies = []
+        for copy in self.copies:
+            if copy.param not in found:
+                raise InvalidSpec(f"there is no parameter '{copy.param}'", tensor=copy.param)
+            if copy.param not in places:
+                places[copy.param] = _same_form(self._forms[copy.param], found[copy.param],
+                                                copy.param)
+            param = places[copy.param]
+            memory = replace(copy.memory, ptr=param.ptr + copy.offset, device=param.device,
+                             ordinal=param.ordinal, owner=param.owner)
+            copies.append(replace(copy, memory=memory))
+        return replace(self, copies=copies, _load=load or self._load, _params=params,
+                       _targets=None, _renames={}, _buffers={}, _forms={**self._forms, **places})
+
+    def finish(self) -> None:
+        """Gives the loader what has been received whole. A transfer calls it after each run.
+
+        InvalidSpec: the loader writes over what a tensor after this one has filled already.
+        """
+        if not self.fallback:
+            return
+        self._made()
+        order = _Order(self)
+        if not self._uses_torch:
+            self._load(order)
+            return
+        from . import _recording_torch
+        with _recording_torch.Watching(order.check, lambda tensor: None):
+            self._load(order)
+
+    @cached_property
+    def _received(self) -> tuple[dict[str, Place], Recorder]:
+        """The places of the parameters, and what a transfer writes there."""
+        places = {name: Place((form.device, form.ordinal), form.ptr, form)
+                  for name, form in self._forms.items()}
+        recorder = Recorder(places)
+        for copy in self.copies:
+            place = Place((copy.memory.device, copy.memory.ordinal), copy.memory.ptr, copy.memory)
+            write = Write(frozenset((copy.source,)), None, copy.param, place)
+            recorder.writes_to.setdefault(copy.param, []).append(write)
+        return places, recorder
+
+    def _boxed(self) -> Iterator[Tensor]:
+        # Boxes of one destination do not overlap, and have one dtype.
+        layers: dict[str, list[tuple[str, list[Box]]]] = {}
+        for copy in self.copies:
+            box = Box(copy.begin, copy.memory.shape, copy.memory)
+            own = layers.setdefault(copy.source, [])
+            for dtype, boxes in own:
+                if dtype == copy.memory.dtype and not any(box.overlaps(one) for one in boxes):
+                    boxes.append(box)
+                    break
+            else:
+                own.append((copy.memory.dtype, [box]))
+        for source, own in layers.items():
+            shape = self.specs[source].shape or (1,)
+            for i, (dtype, boxes) in enumerate(own):
+                name = source
+                while i > 0 and (name == source or name in self.specs):
+                    name = f"{source}#{i + 1}" if name == source else f"{name}'"
+                if name != source:
+                    self._renames[name] = source
+                yield Tensor(name, shape, dtype, Boxes(boxes))
+
+    def _whole(self) -> Iterator[Tensor]:
+        for name in self.fallback:
+            spec = self.specs[name]
+            dtype = dtype_name(spec.dtype, tensor=name)
+            if name not in self._buffers:
+                self._buffers[name] = self._buffer(name, spec.shape, dtype)
+            yield Tensor(name, spec.shape, dtype, None, self._buffers[name])
+
+    def _buffer(self, name: str, shape: tuple[int, ...], dtype: str) -> Any:
+        if self._uses_torch:
+            from . import _recording_torch
+            return _recording_torch.buffer(name, shape, self.specs[name].dtype, self._device)
+        memory = bytearray(max(1, prod(shape) * DTYPE_BYTES[dtype]))
+        held = describe(memory, writable=True, tensor=name)
+        return Described(held.ptr, shape, None, dtype, held.device, held.ordinal, held.owner)
+
+    def __repr__(self) -> str:
+        return (f"<sluice.Captured: {len(self.copies)} boxes of {len(self.specs)} tensors, "
+                f"{len(self.fallback)} fall back, {len(self.ignored)} ignored>")
+
+
+class _Order:
+    """The whole tensors for the loader, in order; and what it may not write to meanwhile.
+
+    The loader alone would have been given a tensor after another one, and the later one's elements
+    would have stayed. Those have been received before.
+    """
+
+    def __init__(self, captured: Captured) -> None:
+        self._number = {name: i for i, name in enumerate(captured.specs)}
+        self._whole = iter([(name, captured._buffers[name]) for name in captured.specs
+                            if name in captured._buffers])
+        self._given = ""
+        self._places, self._finder = captured._received
+
+    def __iter__(self) -> Iterator[tuple[str, Any]]:
+        return self
+
+    def __next__(self) -> tuple[str, Any]:
+        self._given, tensor = next(self._whole)
+        return self._given, tensor
+
+    def check(self, target: Any) -> None:
+        """Before the loader writes to `target`."""
+        try:
+            place = place_of(target)
+        except (InvalidSpec, Unsupported, NotImplementedError):
+            return  # no parameter has such memory
+        now = self._number.get(self._given, -1)
+        for param in self._finder.params_meeting(place):
+            own = Write(frozenset(), None, param, place)
+            for write in self._finder.writes_to.get(param, ()):
+                (source,) = write.names
+                if self._number[source] > now and meet(own, write, self._places):
+                    raise InvalidSpec(
+                        f"the loader writes to '{param}' where '{source}' has come already, which "
+                        "it would have been given later: it cannot be captured", tensor=source)
+
+
+def named(params: Any) -> dict[str, Any]:
+    """Parameters and buffers by name, of what `capture` takes."""
+    if hasattr(params, "named_parameters"):
+        # Those that share memory under two names are one place.
+        return {**dict(params.named_parameters()), **dict(params.named_buffers())}
+    return {name: value._memory if isinstance(value, _recording.Destination) else value
+            for name, value in dict(params).items()}
+
+
+def _same_form(form: Described, param: Any, name: str, late: bool = False) -> Described:
+    found = describe(param, writable=True, tensor=name, late=late)
+    for what in ("shape", "dtype", "strides"):
+        if getattr(found, what) != getattr(form, what):
+            raise InvalidSpec(f"parameter '{name}' was captured with {what} {getattr(form, what)}, "
+                              f"and has {getattr(found, what)}", tensor=name)
+    return found
