@@ -97,15 +97,13 @@ class Transfer:
         device, in whose order the run takes part. `events`: keep events for `Run.events`.
 
         InvalidSpec, and nothing begins: a bound tensor was freed, moved or resized, or the version
-        is no number or does not grow. The other ranks get that error, too, unless it is only that
-        the version does not grow. Give other memory by `rebind`.
+        is no number or does not grow. Where it is a bound tensor, the other ranks get an error that
+        names it, too. If the transfer has had a run before, this ends the session. So give other
+        memory by `rebind` before.
         """
+        number, handle = _version_number(version), _stream_handle(stream)
         if (text := self._watch.changed()) is not None:
-            self._refuse(text, _quoted(text))
-        try:
-            number, handle = _version_number(version), _stream_handle(stream)
-        except InvalidSpec as error:
-            self._refuse(str(error))
+            self._refuse(text)
         return self._begin(number, handle, bool(events))
 
     def _let_go(self) -> None:
@@ -168,10 +166,10 @@ class Transfer:
     def __repr__(self) -> str:
         return f"<sluice.Transfer of {len(self._names)} tensors, rank {self._session.rank}>"
 
-    def _refuse(self, text: str, tensor: str | None = None) -> NoReturn:
+    def _refuse(self, text: str) -> NoReturn:
         # The others are in this run already, or will be. They hear of it as of wrong memory.
         failure = InvalidSpec(f"rank {self._session.rank}: {text}",
-                              ranks=(self._session.rank,), tensor=tensor)
+                              ranks=(self._session.rank,), tensor=_quoted(text))
         if self._session.size == 1:
             raise failure
         try:

@@ -43,20 +43,6 @@ def giving(**values: Any) -> Call:
     return lambda session, folder, wrong: give(session, wrong, **values)
 
 
-def start(session: sluice.Session, wrong: bool, right: dict[str, Any], bad: dict[str, Any]) -> None:
-    array = np.full(4, 1 - session.rank, np.float32)
-    sides = ({"a": array}, None) if session.rank == 0 else (None, {"a": array})
-    transfer = session.transfer(*sides)
-    try:
-        transfer.start(**(bad if wrong else right)).wait()
-    finally:
-        transfer.drop()
-
-
-def starting(**bad: Any) -> Call:
-    return lambda session, folder, wrong: start(session, wrong, {"version": 1}, bad)
-
-
 def storing(call: str, *, place: Callable[[str], Any] = str, **bad: Any) -> Call:
     def store(session: sluice.Session, folder: str, wrong: bool) -> None:
         options: dict[str, Any] = dict(bad) if wrong else {}
@@ -86,10 +72,6 @@ BAD: dict[str, tuple[Call, str, str | None]] = {
     "name in sync": (giving(call="sync", name=LONE), f"tensor '{SHOWN}'", LONE),
     "version in sync": (giving(call="sync", version=1 << 63), "version is 9223372036854775808",
                         None),
-    "version": (starting(version=1 << 63), "version is 9223372036854775808", None),
-    "text version": (starting(version="x"), "version is 'x'", None),
-    "endless version": (starting(version=float("inf")), "version is inf", None),
-    "stream of a device": (starting(stream=-1), "CUDA stream", None),
     "allocate": (lambda session, folder, wrong: session.allocate(HUGE if wrong else 8),
                  "a number of bytes", None),
     "name in load": (storing("load", name=LONE), f"tensor '{SHOWN}'", LONE),
@@ -139,6 +121,24 @@ def test_on_one_rank(tmp_path: Path) -> None:
             # A text that came from another rank has the name as it is shown.
             shown = None if tensor is None else tensor.encode(errors="backslashreplace").decode()
             assert error["tensor"] == (tensor if rank == 1 else shown), (what, rank, error)
+
+
+def rank_starts_badly(session: sluice.Session) -> Any:
+    array = np.full(4, 1 - session.rank, np.float32)
+    transfer = session.transfer({"a": array} if session.rank == 0 else None,
+                                {"a": array} if session.rank == 1 else None)
+    found = []
+    for bad in ({"version": 1 << 63}, {"version": "x"}, {"version": float("inf")}, {"stream": -1}):
+        found.append(error_of(transfer.start, **bad))
+        transfer.run()
+    return found
+
+
+def test_starts_that_no_rank_makes() -> None:
+    texts = ("version is 9223372036854775808", "version is 'x'", "version is inf", "CUDA stream")
+    for errors in run_ranks(2, rank_starts_badly):
+        for error, text in zip(errors, texts):
+            assert "InvalidSpec" in error["types"] and text in error["text"], error
 
 
 def test_rebind_without_memory() -> None:
