@@ -46,7 +46,7 @@ trap 'rm -rf "$work"' EXIT
 root=$PWD
 cd "$work"
 
-timeout --kill-after=10 600 python -m pytest -q -p no:cacheprovider \
+timeout --kill-after=10 1200 python -m pytest -q -p no:cacheprovider \
   --rootdir "$root/python/tests" "$root/python/tests/torch" "$@"
 
 # Each says on its own what went wrong; a rank that hangs is ended.
