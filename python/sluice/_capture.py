@@ -6,8 +6,9 @@ transfers write into the parameters directly. Tensors that it uses otherwise, it
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext
 from math import prod
 from typing import Any
 
@@ -49,7 +50,10 @@ def capture(load: Load, tensors: Any, params: Any, *, device: Any = "cpu") -> Ca
     untold = {name: "the loader keeps it, or copies it nowhere"
               for name in recorder.touched - seen if name not in recorder.fallback}
     recorder.fallback.update(untold)
+    _mind_kept(recorder)
     _mind_own_writes(recorder, places)
+    if 0 < len(recorder.fallback) < len(specs):
+        _mind_strictness(load, specs, recorder, places, uses_torch, device)
     fallback = {name: recorder.fallback[name] for name in specs if name in recorder.fallback}
     ignored = [name for name in specs if name not in seen and name not in fallback]
     return Captured(specs, [copy for copy in copies if copy.source not in fallback], fallback,
@@ -112,6 +116,11 @@ class _Feeder:
         self.given = 0
         self.replaced: dict[str, str] = {}
 
+    def in_hand(self) -> frozenset[str]:
+        """What the loader may be at: the latest tensor, or any, once it has taken all of them."""
+        own = self._specs if self.given == len(self._specs) else self._specs[:self.given][-1:]
+        return frozenset(spec.name for spec in own)
+
     def look(self) -> None:
         """Whether the tensor before has replaced a parameter."""
         if self._watched and (names := self._params.mend(self._watched)):
@@ -135,8 +144,10 @@ def _record(load: Load, specs: list[Spec], params: _Params, uses_torch: bool,
     """A whole call of the loader, with those tensors left out that it cannot go on with."""
     stopped: dict[str, str] = {}
     watched: list[str] = []
+    fallen: list[Write] = []
     while True:
         recorder = Recorder(params.places)
+        recorder.fallen_writes = fallen  # also of passes before, with tensors that are left out now
         make = _maker(recorder, uses_torch, device)
         found: dict[str, str] = {}
         replaced: list[str] = []
@@ -145,7 +156,7 @@ def _record(load: Load, specs: list[Spec], params: _Params, uses_torch: bool,
         while rest:
             feeder = _Feeder(rest, make, params, watched)
             try:
-                with _watching(recorder, params.places, uses_torch):
+                with _watching(recorder, params.places, feeder, uses_torch):
                     load(feeder)
             except Uncapturable as error:
                 names, reason = error.sources, error.reason
@@ -170,7 +181,7 @@ def _record(load: Load, specs: list[Spec], params: _Params, uses_torch: bool,
         stopped.update(found)
 
 
-def _watching(recorder: Recorder, places: dict[str, Place],
+def _watching(recorder: Recorder, places: dict[str, Place], feeder: _Feeder,
               uses_torch: bool) -> AbstractContextManager[Any]:
     """What a loader does to parameters of PyTorch by itself, told to `recorder`."""
     if not uses_torch:
@@ -180,16 +191,42 @@ def _watching(recorder: Recorder, places: dict[str, Place],
     def read(tensor: Any) -> None:
         if not recorder.writes:
             return
-        with suppress(InvalidSpec, Unsupported, NotImplementedError):
-            place = place_of(tensor)
-            for param in recorder.params_meeting(place):
-                own = Write(frozenset(), None, param, place)
-                for write in recorder.writes_to.get(param, ()):
-                    if meet(own, write, places):
-                        recorder.fall_back(write.names, f"the loader reads '{param}' after it has "
-                                                        "copied this into it")
+        for own in recorder.meeting(tensor):
+            names = frozenset().union(*(write.names
+                                        for write in recorder.writes_to.get(own.param, ())
+                                        if meet(own, write, places)))
+            if names:
+                # The memory has no values yet, and what the loader does with them nobody knows.
+                reason = f"the loader reads '{own.param}' after it has copied this into it"
+                recorder.fall_back(names, reason)
+                reason = f"the loader reads '{own.param}' for it"
+                recorder.fall_back(feeder.in_hand(), reason)
+                raise Uncapturable(names | feeder.in_hand(), reason)
 
     return _recording_torch.Watching(recorder.wrote, read)
+
+
+def _mind_kept(recorder: Recorder) -> None:
+    """Has those fall back that the loader keeps, as attributes for instance."""
+    if any(made() is not None for made in recorder.made):
+        gc.collect()  # it may only have been in a cycle
+    for made in recorder.made:
+        if (tensor := made()) is not None:
+            recorder.fall_back(tensor._names, "the loader keeps it")
+
+
+def _mind_strictness(load: Load, specs: dict[str, Spec], recorder: Recorder,
+                     places: dict[str, Place], uses_torch: bool, device: Any) -> None:
+    """Has all tensors fall back where the loader does not take those alone that do."""
+    apart = Recorder(places)
+    make = _maker(apart, uses_torch, device)
+    try:
+        load((name, make(spec)) for name, spec in specs.items() if name in recorder.fallback)
+    except (Uncapturable, RuntimeError, TypeError, NotImplementedError):
+        pass  # the recording tensors have no values
+    except Exception as error:
+        recorder.fall_back(specs, "the loader does not take some of the tensors without the "
+                                  f"others: {type(error).__name__}: {error}")
 
 
 def _maker(recorder: Recorder, uses_torch: bool, device: Any) -> Callable[[Spec], Any]:
@@ -254,6 +291,11 @@ def _mind_own_writes(recorder: Recorder, places: dict[str, Place]) -> None:
         if is_earlier:
             recorder.fall_back(write.names, f"the loader changes '{write.param}' after it has "
                                             "copied this")
+    for fallen in recorder.fallen_writes:
+        for write in recorder.writes_to.get(fallen.param, ()):
+            if meet(fallen, write, places):
+                recorder.fall_back(write.names, f"the loader writes a part of '{write.param}' "
+                                                f"twice, from {', '.join(sorted(fallen.names))}")
     if recorder.fallback:
         for write, _ in met:
             recorder.fall_back(write.names, f"the loader writes to '{write.param}' by itself, and "

@@ -10,10 +10,10 @@ from typing import Any
 
 from . import _recording
 from ._dtypes import DTYPE_BYTES, dtype_name
-from ._errors import InvalidSpec, Unsupported
+from ._errors import InvalidSpec
 from ._layouts import Box, Boxes, Tensor
 from ._memory import Described, describe
-from ._recording import Place, Recorder, Write, meet, place_of
+from ._recording import Place, Recorder, Write, meet
 
 Load = Callable[[Iterator[tuple[str, Any]]], Any]
 
@@ -215,19 +215,15 @@ class _Order:
 
     def check(self, target: Any) -> None:
         """Before the loader writes to `target`."""
-        try:
-            place = place_of(target)
-        except (InvalidSpec, Unsupported, NotImplementedError):
-            return  # no parameter has such memory
         now = self._number.get(self._given, -1)
-        for param in self._finder.params_meeting(place):
-            own = Write(frozenset(), None, param, place)
-            for write in self._finder.writes_to.get(param, ()):
+        for own in self._finder.meeting(target):
+            for write in self._finder.writes_to.get(own.param, ()):
                 (source,) = write.names
                 if self._number[source] > now and meet(own, write, self._places):
                     raise InvalidSpec(
-                        f"the loader writes to '{param}' where '{source}' has come already, which "
-                        "it would have been given later: it cannot be captured", tensor=source)
+                        f"the loader writes to '{own.param}' where '{source}' has come already, "
+                        "which it would have been given later: it cannot be captured",
+                        tensor=source)
 
 
 def named(params: Any) -> dict[str, Any]:

@@ -6,8 +6,7 @@ Those here need no PyTorch.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,6 +73,10 @@ class Recorder:
         self.writes_to: dict[str, list[Write]] = {}  # the same by parameter
         #: What it wrote by itself, and how many writes to that parameter came before.
         self.own_writes: list[tuple[Write, int]] = []
+        #: Into parameters, by operations that make their tensors fall back.
+        self.fallen_writes: list[Write] = []
+        #: Recording tensors, each by a function that returns it, or None once it is gone.
+        self.made: list[Callable[[], Any]] = []
         self.fallback: dict[str, str] = {}
         self.touched: set[str] = set()
         # By space, ascending: begin, end, the largest end up to here, name.
@@ -117,11 +120,16 @@ class Recorder:
 
     def wrote(self, target: Any) -> None:
         """The loader has written to `target` by itself."""
-        with suppress(InvalidSpec, Unsupported, NotImplementedError):
-            place = place_of(target)
-            for param in self.params_meeting(place):
-                own = Write(frozenset(), None, param, place)
-                self.own_writes.append((own, len(self.writes_to.get(param, ()))))
+        for own in self.meeting(target):
+            self.own_writes.append((own, len(self.writes_to.get(own.param, ()))))
+
+    def meeting(self, memory: Any, names: frozenset[str] = frozenset()) -> list[Write]:
+        """A write of all of a tensor, into each parameter that shares memory with it."""
+        try:
+            place = place_of(memory)
+        except (InvalidSpec, Unsupported, RuntimeError):
+            return []  # no parameter has such memory
+        return [Write(names, None, param, place) for param in self.params_meeting(place)]
 
     def params_meeting(self, place: Place) -> list[str]:
         """Those that have a byte between the first and the last one of `place`."""

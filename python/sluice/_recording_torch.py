@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
+from weakref import ref
 
 import torch
 from torch.utils import _pytree as pytree
@@ -28,8 +29,11 @@ _VIEWS = frozenset((
 class Watching(TorchDispatchMode):  # type: ignore[misc]
     """Tells of the memory that operations read and write, before they do.
 
-    Of views, which do neither, it tells nothing; nor of recording tensors.
+    Of views, which do neither, it tells nothing; nor of recording tensors. It sees its own thread
+    alone, and not what goes by NumPy.
     """
+
+    supports_higher_order_operators = True
 
     def __init__(self, wrote: Callable[[torch.Tensor], None],
                  read: Callable[[torch.Tensor], None]) -> None:
@@ -41,6 +45,8 @@ class Watching(TorchDispatchMode):  # type: ignore[misc]
         kwargs = kwargs or {}
         if func in _VIEWS and not kwargs:
             return func(*args)
+        if not hasattr(func, "_schema"):
+            return func(*args, **kwargs)
         known = False
         written: list[torch.Tensor] = []
         for i, argument in enumerate(func._schema.arguments):
@@ -81,6 +87,7 @@ class RecordingTensor(torch.Tensor):
             storage_offset=meta.storage_offset(), dtype=meta.dtype, device=device,
             requires_grad=False)
         made._meta, made._known, made._names, made._recorder = meta, known, names, recorder
+        recorder.made.append(ref(made))
         return made
 
     @classmethod
@@ -150,7 +157,15 @@ def _copied(one: RecordingTensor, kwargs: Any) -> RecordingTensor | None:
 def _mutated(func: Any, args: Any, kwargs: Any, own: list[RecordingTensor],
              names: frozenset[str]) -> Any:
     reason = f"the loader calls {_title(func)}"
-    own[0]._recorder.fall_back(names, reason)
+    recorder = own[0]._recorder
+    recorder.fall_back(names, reason)
+    for i, argument in enumerate(func._schema.arguments):
+        value = args[i] if i < len(args) else kwargs.get(argument.name)
+        if argument.alias_info is None or not argument.alias_info.is_write:
+            continue
+        for leaf in value if isinstance(value, (list, tuple)) else (value,):
+            if isinstance(leaf, torch.Tensor) and not isinstance(leaf, RecordingTensor):
+                recorder.fallen_writes += recorder.meeting(leaf, names)
     first = args[0] if args else None
     if isinstance(first, RecordingTensor) and func._schema.name.endswith("_"):
         first._names = names

@@ -379,6 +379,86 @@ def test_a_loader_whose_order_would_be_reversed_is_refused() -> None:
             sluice.sync(sources, captured, session=session)
 
 
+class Engine(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.w = torch.nn.Parameter(torch.zeros(4), requires_grad=False)
+        self.v = torch.nn.Parameter(torch.zeros(4), requires_grad=False)
+        self.register_buffer("start", torch.zeros((), dtype=torch.int64))
+
+
+def _steers(engine: Engine, pairs: Any) -> None:
+    for name, tensor in pairs:
+        if name == "start":
+            engine.start.copy_(tensor)
+        elif name == "w":
+            engine.w.copy_(tensor[int(engine.start):][:4])
+        else:
+            engine.v.copy_(tensor[:4])
+
+
+def _branches(engine: Engine, pairs: Any) -> None:
+    for name, tensor in pairs:
+        if name == "start":
+            engine.start.copy_(tensor)
+        elif engine.start.item() > 0:
+            (engine.w if name == "w" else engine.v).copy_(tensor[:4])
+
+
+def _keeps(engine: Engine, pairs: Any) -> None:
+    for name, tensor in pairs:
+        if name == "w":
+            engine.w.copy_(tensor[:4])
+            engine.raw = tensor
+        elif name == "v":
+            engine.v.copy_(tensor[:4])
+
+
+def _counts(engine: Engine, pairs: Any) -> None:
+    count = 0
+    for name, tensor in pairs:
+        count += 1
+        if name == "w":
+            engine.w.copy_(tensor[:4])
+        elif name == "v":
+            engine.v.copy_(tensor[:4] + 1)
+    assert count == 3
+
+
+def _adds_then_copies(engine: Engine, pairs: Any) -> None:
+    weights = dict(pairs)
+    if "w" in weights:
+        engine.w.add_(weights["w"][:4])
+    if "v" in weights:
+        engine.w.copy_(weights["v"][:4])
+
+
+def _calls_cond(engine: Engine, pairs: Any) -> None:
+    torch.cond(torch.tensor(True), lambda x: x + 1, lambda x: x - 1, (torch.ones(2),))
+    for name, tensor in pairs:
+        if name != "start":
+            getattr(engine, name).copy_(tensor[:4] + (name == "v"))
+
+
+@pytest.mark.parametrize("load,falling", [
+    (_steers, {"start", "w"}), (_branches, {"start", "w", "v"}), (_keeps, {"w"}),
+    (_counts, {"start", "w", "v"}), (_adds_then_copies, {"w", "v"}), (_calls_cond, {"w", "v"}),
+])
+def test_a_loader_that_does_more_than_copy(load: Any, falling: set[str]) -> None:
+    sources = {"start": torch.tensor(2), "w": torch.arange(8.0) + 1, "v": torch.arange(8.0) + 10}
+    wanted, engine = Engine(), Engine()
+    load(wanted, iter(sources.items()))
+    captured = capture(lambda pairs: load(engine, pairs), sources, engine)
+    assert set(captured.fallback) == falling, captured.fallback
+    for name in captured.ignored:
+        del sources[name]
+    with sluice.Session.from_exchange(0, 1, lambda payload: [payload]) as session:
+        sluice.sync(sources, captured, session=session)
+    for name, value in wanted.state_dict().items():
+        assert torch.equal(engine.state_dict()[name], value), name
+    assert load is not _keeps or torch.equal(engine.raw, wanted.raw)
+
+
 def _replaces_data(module: Any) -> None:
     module.weight.data = torch.zeros(4, 4)
 
