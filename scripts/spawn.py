@@ -12,6 +12,7 @@ Rank 0 reads what is piped into this script.
 """
 import argparse
 import ctypes
+import functools
 import os
 import re
 import secrets
@@ -65,15 +66,17 @@ def reserve_port():
     return kept
 
 
-def prepare():
+def prepare(parent):
     """In the new process, before its program: a group of its own, signals as they are usual, and no
-    life without this one.
+    life without `parent`, the process that starts it.
 
     Not a session of its own: Linux shares CPUs out by session (sched_autogroup_enabled). Among more
     ranks than CPUs a rank that waits could yield to none of the others."""
     os.setpgid(0, 0)
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)  # it has ended before, and no signal comes
 
 
 class Processes:
@@ -96,7 +99,7 @@ class Processes:
         reads = rank == 0 and not os.isatty(0)
         process = subprocess.Popen(
             command, env=environment, stdin=None if reads else subprocess.DEVNULL, stdout=pipe,
-            stderr=pipe, preexec_fn=prepare)
+            stderr=pipe, preexec_fn=functools.partial(prepare, os.getpid()))
         self.running[process.pid] = (rank, process)
         if self.label:
             for source, target in ((process.stdout, sys.stdout), (process.stderr, sys.stderr)):

@@ -47,10 +47,17 @@ def uninterrupted():
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def die_with_parent():
-    """In a new process, before its program."""
-    signal.pthread_sigmask(signal.SIG_SETMASK, [])
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+def die_with_this():
+    """What a new process does before its program, so as not to outlive this one."""
+    parent = os.getpid()
+
+    def prepare():
+        signal.pthread_sigmask(signal.SIG_SETMASK, [])
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)  # it has ended before, and no signal comes
+
+    return prepare
 
 
 class TwoHosts:
@@ -78,7 +85,7 @@ class TwoHosts:
                    "--kill-child", "--mount-proc", "sh", "-c", FIRST.format(name=name)]
         with uninterrupted():
             host = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                    stderr=subprocess.PIPE, text=True, preexec_fn=die_with_parent)
+                                    stderr=subprocess.PIPE, text=True, preexec_fn=die_with_this())
             self.hosts.append(host)
         if host.stdout.readline() != "up\n":
             raise NotAllowed(f"this system does not let root make namespaces: "

@@ -132,7 +132,7 @@ class Stage:
             process = subprocess.Popen(
                 started, env={**spawn.clean_environment(), **environment}, stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                preexec_fn=two_hosts.die_with_parent)
+                preexec_fn=two_hosts.die_with_this())
             job = Job(name, process, self)
             self.jobs.append(job)
         return job
