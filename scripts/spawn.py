@@ -66,6 +66,15 @@ def reserve_port():
     return kept
 
 
+def end_with(parent):
+    """In a new process, before its program: signals as they are usual, and no life without
+    `parent`, the process that starts it."""
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)  # it has ended before, and no signal comes
+
+
 def prepare(parent):
     """In the new process, before its program: a group of its own, signals as they are usual, and no
     life without `parent`, the process that starts it.
@@ -73,10 +82,7 @@ def prepare(parent):
     Not a session of its own: Linux shares CPUs out by session (sched_autogroup_enabled). Among more
     ranks than CPUs a rank that waits could yield to none of the others."""
     os.setpgid(0, 0)
-    signal.pthread_sigmask(signal.SIG_SETMASK, [])
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
-        os._exit(1)  # it has ended before, and no signal comes
+    end_with(parent)
 
 
 class Processes:

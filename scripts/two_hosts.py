@@ -3,7 +3,7 @@ tests. A host has a network, processes, a name and shared memory of its own. Fil
 common to all.
 """
 import contextlib
-import ctypes
+import functools
 import os
 import pathlib
 import re
@@ -12,11 +12,12 @@ import signal
 import subprocess
 import time
 
+import spawn
+
 NAMES = ("host-a", "host-b")
 ADDRESSES = ("10.78.0.1", "10.78.0.2")
 DEVICE = "veth0"
 NOBODY = "02:00:00:00:00:99"  # an Ethernet address that no device has
-PR_SET_PDEATHSIG = 1
 # What a host runs first. It sleeps, and all other processes of the host end with it.
 FIRST = ("hostname {name} && mount -t tmpfs -o size=50% tmpfs /dev/shm && ip link set lo up && "
          "echo up && exec sleep infinity")
@@ -49,15 +50,7 @@ def uninterrupted():
 
 def die_with_this():
     """What a new process does before its program, so as not to outlive this one."""
-    parent = os.getpid()
-
-    def prepare():
-        signal.pthread_sigmask(signal.SIG_SETMASK, [])
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:
-            os._exit(1)  # it has ended before, and no signal comes
-
-    return prepare
+    return functools.partial(spawn.end_with, os.getpid())
 
 
 class TwoHosts:

@@ -197,11 +197,10 @@ def _watching(recorder: Recorder, places: dict[str, Place], feeder: _Feeder,
                                         if meet(own, write, places)))
             if names:
                 # The memory has no values yet, and what the loader does with them nobody knows.
-                reason = f"the loader reads '{own.param}' after it has copied this into it"
-                recorder.fall_back(names, reason)
-                reason = f"the loader reads '{own.param}' for it"
-                recorder.fall_back(feeder.in_hand(), reason)
-                raise Uncapturable(names | feeder.in_hand(), reason)
+                names |= feeder.in_hand()
+                reason = f"the loader reads '{own.param}' after a copy into it"
+                recorder.fall_back(names, reason)  # also if the loader catches the error
+                raise Uncapturable(names, reason)
 
     return _recording_torch.Watching(recorder.wrote, read)
 
@@ -243,7 +242,7 @@ def _copies(recorder: Recorder, places: dict[str, Place]) -> tuple[list[Copy], s
     seen: set[str] = set()
     writes: list[Write] = []
     known: set[Any] = set()
-    for write in recorder.writes:
+    for write in (*recorder.writes, *recorder.fallen_writes):
         seen |= write.names
         if prod(write.place.memory.shape) == 0:
             continue
@@ -291,11 +290,6 @@ def _mind_own_writes(recorder: Recorder, places: dict[str, Place]) -> None:
         if is_earlier:
             recorder.fall_back(write.names, f"the loader changes '{write.param}' after it has "
                                             "copied this")
-    for fallen in recorder.fallen_writes:
-        for write in recorder.writes_to.get(fallen.param, ()):
-            if meet(fallen, write, places):
-                recorder.fall_back(write.names, f"the loader writes a part of '{write.param}' "
-                                                f"twice, from {', '.join(sorted(fallen.names))}")
     if recorder.fallback:
         for write, _ in met:
             recorder.fall_back(write.names, f"the loader writes to '{write.param}' by itself, and "

@@ -79,13 +79,16 @@ class Captured:
 
     def current(self) -> dict[str, Any]:
         """The parameters that are written to, as they are now."""
-        found = named(self._params)
-        params: dict[str, Any] = {}
+        return self._written(self._params)
+
+    def _written(self, params: Any) -> dict[str, Any]:
+        found = named(params)
+        written: dict[str, Any] = {}
         for copy in self.copies:
             if copy.param not in found:
                 raise InvalidSpec(f"there is no parameter '{copy.param}'", tensor=copy.param)
-            params[copy.param] = found[copy.param]
-        return params
+            written[copy.param] = found[copy.param]
+        return written
 
     def _made(self) -> list[Tensor]:
         if self._targets is None:
@@ -105,15 +108,10 @@ class Captured:
         tensors that fall back, so it has to write into `params`.
         InvalidSpec: a parameter is missing, or has another shape, dtype or strides.
         """
-        found = named(params)
-        places: dict[str, Described] = {}
+        places = {name: _same_form(self._forms[name], param, name)
+                  for name, param in self._written(params).items()}
         copies = []
         for copy in self.copies:
-            if copy.param not in found:
-                raise InvalidSpec(f"there is no parameter '{copy.param}'", tensor=copy.param)
-            if copy.param not in places:
-                places[copy.param] = _same_form(self._forms[copy.param], found[copy.param],
-                                                copy.param)
             param = places[copy.param]
             memory = replace(copy.memory, ptr=param.ptr + copy.offset, device=param.device,
                              ordinal=param.ordinal, owner=param.owner)

@@ -119,6 +119,14 @@ def dense_strides(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(strides)
 
 
+def span_bytes(shape: Sequence[int], strides: Sequence[int] | None, dtype: str) -> int:
+    """From the first element to the end of the last one."""
+    if 0 in shape:
+        return 0
+    last = sum((n - 1) * stride for n, stride in zip(shape, strides or dense_strides(shape)))
+    return (last + 1) * DTYPE_BYTES[dtype]
+
+
 def _strides_or_none(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, ...] | None:
     """None if they are those of a dense tensor. Those of dimensions of one element do not count."""
     if 0 in shape:
@@ -164,8 +172,7 @@ def _read_torch(obj: Any, writable: bool) -> Described:
     try:
         pointer = int(obj.data_ptr())
         held = obj.untyped_storage().nbytes()
-        last = sum((n - 1) * stride for n, stride in zip(shape, strides or dense_strides(shape)))
-        needed = (obj.storage_offset() + last + 1) * DTYPE_BYTES[dtype]
+        needed = obj.storage_offset() * DTYPE_BYTES[dtype] + span_bytes(shape, strides, dtype)
         if held == 0:
             pointer = 0  # a storage that was freed may still give an address: the offset
         elif held < needed and 0 not in shape:

@@ -13,7 +13,7 @@ from typing import Any
 from ._dtypes import DTYPE_BYTES, dtype_name
 from ._errors import InvalidSpec, Unsupported
 from ._layouts import Box
-from ._memory import Described, dense_strides, describe
+from ._memory import Described, dense_strides, describe, span_bytes
 from ._strided import Base, Strided, TooManyPieces, pair
 from ._views import Uncapturable, UnknownMethod, View
 
@@ -34,16 +34,8 @@ class Place:
     @property
     def end(self) -> int:
         """The byte behind its last element."""
-        return self.address + span_bytes(self.memory)
-
-
-def span_bytes(memory: Described) -> int:
-    """From the first element to the end of the last one."""
-    if 0 in memory.shape:
-        return 0
-    strides = memory.strides or dense_strides(memory.shape)
-    last = sum((n - 1) * stride for n, stride in zip(memory.shape, strides))
-    return (last + 1) * DTYPE_BYTES[memory.dtype]
+        memory = self.memory
+        return self.address + span_bytes(memory.shape, memory.strides, memory.dtype)
 
 
 def place_of(obj: Any, name: str | None = None) -> Place:

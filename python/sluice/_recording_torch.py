@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from weakref import ref
 
@@ -49,20 +49,26 @@ class Watching(TorchDispatchMode):  # type: ignore[misc]
             return func(*args, **kwargs)
         known = False
         written: list[torch.Tensor] = []
-        for i, argument in enumerate(func._schema.arguments):
-            value = args[i] if i < len(args) else kwargs.get(argument.name)
-            for leaf in value if isinstance(value, (list, tuple)) else (value,):
-                if isinstance(leaf, RecordingTensor):
-                    known = True
-                elif isinstance(leaf, torch.Tensor):
-                    if argument.alias_info is None:
-                        self._read(leaf)
-                    elif argument.alias_info.is_write:
-                        written.append(leaf)
+        for tensor, alias in _tensors(func, args, kwargs):
+            if isinstance(tensor, RecordingTensor):
+                known = True
+            elif alias is None:
+                self._read(tensor)
+            elif alias.is_write:
+                written.append(tensor)
         if not known:  # or the recording tensor has told, or falls back
-            for leaf in written:
-                self._wrote(leaf)
+            for tensor in written:
+                self._wrote(tensor)
         return func(*args, **kwargs)
+
+
+def _tensors(func: Any, args: Any, kwargs: Any) -> Iterator[tuple[torch.Tensor, Any]]:
+    """Those that an operation gets, and how it shares their memory: None, or PyTorch's object."""
+    for i, argument in enumerate(func._schema.arguments):
+        value = args[i] if i < len(args) else kwargs.get(argument.name)
+        for leaf in value if isinstance(value, (list, tuple)) else (value,):
+            if isinstance(leaf, torch.Tensor):
+                yield leaf, argument.alias_info
 
 
 class RecordingTensor(torch.Tensor):
@@ -159,13 +165,9 @@ def _mutated(func: Any, args: Any, kwargs: Any, own: list[RecordingTensor],
     reason = f"the loader calls {_title(func)}"
     recorder = own[0]._recorder
     recorder.fall_back(names, reason)
-    for i, argument in enumerate(func._schema.arguments):
-        value = args[i] if i < len(args) else kwargs.get(argument.name)
-        if argument.alias_info is None or not argument.alias_info.is_write:
-            continue
-        for leaf in value if isinstance(value, (list, tuple)) else (value,):
-            if isinstance(leaf, torch.Tensor) and not isinstance(leaf, RecordingTensor):
-                recorder.fallen_writes += recorder.meeting(leaf, names)
+    for tensor, alias in _tensors(func, args, kwargs):
+        if alias is not None and alias.is_write and not isinstance(tensor, RecordingTensor):
+            recorder.fallen_writes += recorder.meeting(tensor, names)
     first = args[0] if args else None
     if isinstance(first, RecordingTensor) and func._schema.name.endswith("_"):
         first._names = names

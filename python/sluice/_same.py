@@ -72,7 +72,8 @@ class Seen:
 def _params(captured: Any) -> dict[str, Any] | None:
     """The parameters that it writes to, as they are now; None where one is gone."""
     try:
-        return dict(captured.current())
+        params: dict[str, Any] = captured.current()
+        return params
     except InvalidSpec:
         return None
 

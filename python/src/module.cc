@@ -64,8 +64,8 @@ NB_MODULE(_sluice_body, module) {
 }
 
 // ForbidSecond comes before nanobind's own step, which already changes what the first module has.
-// It is a step of its own, as CPython 3.13 calls this function in the main interpreter, whichever
-// one imports: an error made here would be freed by an interpreter that has not allocated it.
+// It is a step of its own: CPython 3.13 calls this function in the main interpreter, whichever one
+// imports. An error made here would be freed by an interpreter that has not allocated it.
 extern "C" NB_EXPORT PyObject* PyInit__sluice() {
   static std::vector<PyModuleDef_Slot> steps;  // ForbidSecond's, and nanobind's
   PyObject* const definition = PyInit__sluice_body();

@@ -102,6 +102,13 @@ absl::Status Resolve(absl::Span<const CheckpointTensor> tensors, const FoundByNa
   return missing.empty() ? absl::OkStatus() : MissingError(missing);
 }
 
+// Each once: a tensor may have several destinations.
+absl::flat_hash_set<absl::string_view> NamesOf(absl::Span<const CheckpointTensor> tensors) {
+  absl::flat_hash_set<absl::string_view> names;
+  for (const CheckpointTensor& tensor : tensors) names.insert(tensor.name);
+  return names;
+}
+
 // What the index says of the tensors that are wanted: their files alone are looked at.
 absl::Status TakeIndex(const std::string& text, absl::Span<const CheckpointTensor> tensors,
                        CheckpointCatalog* catalog, absl::flat_hash_map<std::string, int>* file_of,
@@ -109,8 +116,7 @@ absl::Status TakeIndex(const std::string& text, absl::Span<const CheckpointTenso
   const absl::StatusOr<CheckpointIndex> index = ParseCheckpointIndex(text);
   if (!index.ok()) return InFile(kCheckpointIndexName, index.status());
   *save_id = index->save_id;
-  absl::flat_hash_set<absl::string_view> wanted;
-  for (const CheckpointTensor& tensor : tensors) wanted.insert(tensor.name);
+  const absl::flat_hash_set<absl::string_view> wanted = NamesOf(tensors);
   std::vector<int> number(index->files.size(), -1);
   for (const CheckpointIndex::Entry& entry : index->tensors) {
     if (!wanted.contains(entry.tensor)) continue;
@@ -178,9 +184,7 @@ absl::StatusOr<CheckpointCatalog> FindIn(const CheckpointContents& contents,
   if (!found.ok()) return found.status();
   if (absl::Status status = Resolve(tensors, *found, &catalog); !status.ok()) return status;
   if (!contents.index_text) {
-    absl::flat_hash_set<absl::string_view> wanted;
-    for (const CheckpointTensor& tensor : tensors) wanted.insert(tensor.name);
-    catalog.ignored = static_cast<int64_t>(found->size() - wanted.size());
+    catalog.ignored = static_cast<int64_t>(found->size() - NamesOf(tensors).size());
   }
   return catalog;
 }

@@ -19,7 +19,6 @@ void CheckpointWork::set_progress(CheckpointProgress* progress, absl::Span<const
     bytes_before_.push_back(total);
     total += of_tensor;
   }
-  progress->done = 0;
   progress->total = total;
 }
 

@@ -60,7 +60,7 @@ class CheckpointWork : public ShardWork {
   void set_staging(DeviceKind staging) { staging_ = staging; }
   // Whether what this rank alone wants may stay where the source has it until it is copied.
   void set_may_lend(bool may_lend) { may_lend_ = may_lend; }
-  // May be null. Otherwise it starts anew. `bytes`: of each tensor in the files.
+  // May be null. `bytes`: of each tensor in the files.
   void set_progress(CheckpointProgress* progress, absl::Span<const int64_t> bytes);
 
  protected:
