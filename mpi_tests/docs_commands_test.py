@@ -51,6 +51,7 @@ NOT_RUN = [
     (r"(sysctl|setarch|tar|curl|git|ctest|man)\b",
      "is another project's"),
     (r"cmake\b", "install_test.cmake does it"),
+    (r"pip install \./python", "builds the library; scripts/wheel.sh builds a wheel of it"),
     (r"(export|cd)\b", "belongs to another command"),
 ]
 

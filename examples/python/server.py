@@ -83,7 +83,7 @@ def main() -> int:
         if world.rank == 0:
             print(f"server: {captured}")
 
-        session = world.session(timeout=300)
+        session = world.session(join_timeout=300)
         transfer = session.transfer(None, captured)
         for version in range(1, weights.VERSIONS + 1):
             transfer.run(version, timeout=120)

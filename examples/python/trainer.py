@@ -89,7 +89,7 @@ def main() -> int:
 
     url = os.environ.get("SLUICE_WORLD", weights.WORLD)
     with sluice.World.join(url, role="trainer", roles=weights.ROLES, timeout=300) as world:
-        session = world.session(timeout=300)
+        session = world.session(join_timeout=300)
         # Once: names and shapes of both jobs are matched, and their layouts planned.
         transfer = session.transfer(model.state_dict(), None)
         if session.rank == 0:

@@ -6,7 +6,8 @@
 // docs/c.md has an example, and the rules in full. In short:
 //
 // Calls return a sluice_status: 0 is OK, errors are negative, and sluice_last_error has the text.
-// Nothing is thrown. Results go to the last arguments, and are NULL or 0 where a call fails.
+// Nothing is thrown. Results go to the last arguments. Handles and numbers are NULL or 0 where a
+// call fails; structs and arrays are as they were.
 //
 // Structs begin with `size`, which their INIT macro sets. In all other fields zero is the default.
 // So `struct S s = {0}; s.size = sizeof s;` is as good as the macro. Arrays of such structs have
@@ -21,7 +22,8 @@
 // NULL, too.
 //
 // Collective calls are made by all ranks of a session in one order. What one rank gets wrong in
-// such a call is an error on every rank.
+// such a call is an error on every rank. The exceptions are NULL handles, NULL for a new session,
+// and sluice_epoch_options: the other ranks then wait, as docs/c.md says.
 //
 // Thread: any, unless said otherwise. A session and all that belongs to it is used by the thread
 // that made it: others get SLUICE_FAILED_PRECONDITION.

@@ -15,6 +15,7 @@
 #define SLUICE_WORLD_H_
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -85,8 +86,10 @@ struct WorldOptions {
 // "trainer,server", SLUICE_WORLD_NAME, SLUICE_WORLD_TIMEOUT="90s", SLUICE_WIRES, SLUICE_BIND,
 // SLUICE_SERVE=0|1. An empty variable counts as not set. SLUICE_WORLD_TIMEOUT bounds
 // `store_timeout`, too.
+// `set`: variables that count in place of the process's own; an empty one is not set.
 // InvalidArgument names the variable that is wrong, missing, or contradicts another one.
-absl::StatusOr<WorldOptions> WorldOptionsFromEnvironment();
+absl::StatusOr<WorldOptions> WorldOptionsFromEnvironment(
+    const std::map<std::string, std::string>& set = {});
 
 // Whether the environment says enough for WorldOptionsFromEnvironment: for programs that choose.
 bool EnvironmentHasWorld();

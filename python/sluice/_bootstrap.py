@@ -51,7 +51,7 @@ def by_environment(options: Mapping[str, Any], overrides: Mapping[str, Any],
         checked = _options.check(options, _options.SESSION)
     except InvalidSpec as error:
         failure = error
-    world = _sluice.World.from_environment(**overrides)
+    world = _sluice.World.from_environment({}, **overrides)
     try:
         return world, world.session(False, [], timeout, checked), failure
     except BaseException:

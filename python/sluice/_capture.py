@@ -28,8 +28,8 @@ def capture(load: Load, tensors: Any, params: Any, *, device: Any = "cpu") -> Ca
 
     `load`: takes an iterator of (name, tensor), as an engine's load_weights. `tensors`: those that
     are to come, as a mapping of names to (shape, dtype) or to anything with both, or an iterable of
-    (name, shape, dtype) or of Tensor. `params`: a module of PyTorch, or a mapping of names to its
-    parameters and buffers; on meta, too, see `Captured.bind`. `device`: what the recording tensors
+    (name, shape, dtype) or of Tensor. `params`: a module of PyTorch, or names with its parameters
+    and buffers, as a mapping or as pairs; on meta, too, see `Captured.bind`. `device`: what the recording tensors
     say, and where whole tensors are received.
 
     Views are recorded (narrow, select, slices, view, t, permute, chunk and so on), copies into
@@ -42,10 +42,13 @@ def capture(load: Load, tensors: Any, params: Any, *, device: Any = "cpu") -> Ca
     are raised as they are, unless they come of what a recording does not have.
     """
     specs = _specs(tensors)
+    if not hasattr(params, "named_parameters") and not isinstance(params, Mapping):
+        params = dict(params)  # pairs, as named_parameters() gives them: once
     found = named(params)
     places = {name: place_of(value, name) for name, value in found.items()}
     uses_torch = any(hasattr(value, "untyped_storage") for value in found.values())
-    recorder = _record(load, list(specs.values()), _Params(found, places), uses_torch, device)
+    own = _Params(found, places)
+    recorder = _record(load, list(specs.values()), own, uses_torch, device)
     copies, seen = _copies(recorder, places)
     untold = {name: "the loader keeps it, or copies it nowhere"
               for name in recorder.touched - seen if name not in recorder.fallback}
@@ -53,7 +56,7 @@ def capture(load: Load, tensors: Any, params: Any, *, device: Any = "cpu") -> Ca
     _mind_kept(recorder)
     _mind_own_writes(recorder, places)
     if 0 < len(recorder.fallback) < len(specs):
-        _mind_strictness(load, specs, recorder, places, uses_torch, device)
+        _mind_strictness(load, specs, recorder, own, uses_torch, device)
     fallback = {name: recorder.fallback[name] for name in specs if name in recorder.fallback}
     ignored = [name for name in specs if name not in seen and name not in fallback]
     return Captured(specs, [copy for copy in copies if copy.source not in fallback], fallback,
@@ -161,7 +164,7 @@ def _record(load: Load, specs: list[Spec], params: _Params, uses_torch: bool,
             except Uncapturable as error:
                 names, reason = error.sources, error.reason
             except (RuntimeError, TypeError, NotImplementedError) as error:
-                names, reason = frozenset(), f"{type(error).__name__}: {error}"
+                names, reason = frozenset(), _text_of(error)
                 if feeder.given == 0:
                     raise
             else:
@@ -215,17 +218,25 @@ def _mind_kept(recorder: Recorder) -> None:
 
 
 def _mind_strictness(load: Load, specs: dict[str, Spec], recorder: Recorder,
-                     places: dict[str, Place], uses_torch: bool, device: Any) -> None:
+                     params: _Params, uses_torch: bool, device: Any) -> None:
     """Has all tensors fall back where the loader does not take those alone that do."""
-    apart = Recorder(places)
+    apart = Recorder(params.places)
     make = _maker(apart, uses_torch, device)
     try:
         load((name, make(spec)) for name, spec in specs.items() if name in recorder.fallback)
-    except (Uncapturable, RuntimeError, TypeError, NotImplementedError):
+    except Uncapturable:
         pass  # the recording tensors have no values
     except Exception as error:
-        recorder.fall_back(specs, "the loader does not take some of the tensors without the "
-                                  f"others: {type(error).__name__}: {error}")
+        reason = _text_of(error)
+        if reason not in recorder.fallback.values():  # it may be why one of them falls back
+            recorder.fall_back(specs, "the loader does not take some of the tensors without the "
+                                      f"others: {reason}")
+    finally:
+        params.mend()
+
+
+def _text_of(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
 
 
 def _maker(recorder: Recorder, uses_torch: bool, device: Any) -> Callable[[Spec], Any]:

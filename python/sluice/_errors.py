@@ -52,7 +52,10 @@ def _rebuilt(kind: type[Error], message: str, code: int, ranks: tuple[int, ...],
 
 
 class InvalidSpec(Error, ValueError):
-    """What was given makes no sense, or does not fit what others gave. Nothing has begun."""
+    """What was given makes no sense, or does not fit what others gave.
+
+    Nothing has begun, but where a call says otherwise: `Transfer.start` and `Captured.finish`.
+    """
 
     code = INVALID_ARGUMENT
 
@@ -114,7 +117,7 @@ _QUOTED = re.compile(r"(?<![\w'])'((?:\\.|[^'\\])+)' of ranks? ")
 _ESCAPE = re.compile(rb"\\(x[0-9a-fA-F]{2}|.)", re.DOTALL)
 _ESCAPED = {b"n": b"\n", b"t": b"\t", b"r": b"\r"}
 _OUT_OF_STEP = ("ranks disagree", "ranks make different calls", "different versions of Sluice",
-                "another build of Sluice", "all ranks must start the same")
+                "another build of Sluice", "all ranks must start the same", "declares the roles")
 
 
 def from_status(code: int, message: str) -> Error:

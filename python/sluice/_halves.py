@@ -74,9 +74,9 @@ def as_views(memory: Any, name: str, writable: bool) -> tuple[Any, Any]:
     where `memory` is one: of a rank with boxes."""
     if isinstance(memory, (list, tuple)):
         found = [describe(one, writable=writable, tensor=name) for one in memory]
-        return [one.view for one in found], [one.owner for one in found]
+        return [one.view for one in found], _state.keepers(found)
     described = describe(memory, writable=writable, tensor=name)
     view = described.view
     if not described.shape:  # a scalar has shape (1,)
         view = (view[0], (1,), None, *view[3:])
-    return view, described.owner
+    return view, _state.keepers([described])

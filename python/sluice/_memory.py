@@ -169,18 +169,19 @@ def _read_torch(obj: Any, writable: bool) -> Described:
     device, ordinal = _torch_device(obj.device)
     if device is None:
         return Described(0, shape, strides, dtype, CPU, 0, obj)
+    held = needed = 0
     try:
         pointer = int(obj.data_ptr())
         held = obj.untyped_storage().nbytes()
         needed = obj.storage_offset() * DTYPE_BYTES[dtype] + span_bytes(shape, strides, dtype)
         if held == 0:
             pointer = 0  # a storage that was freed may still give an address: the offset
-        elif held < needed and 0 not in shape:
-            raise InvalidSpec(f"its storage was resized to {held} bytes; it needs {needed}")
     except AttributeError:
         pass
     except (RuntimeError, NotImplementedError) as error:
         raise InvalidSpec(f"a {_type_text(obj)} has no memory: {error}") from None
+    if 0 < held < needed and 0 not in shape:
+        raise InvalidSpec(f"its storage was resized to {held} bytes; it needs {needed}")
     return Described(pointer, shape, strides, dtype, device, ordinal, obj)
 
 

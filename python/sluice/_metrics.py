@@ -73,7 +73,7 @@ def prometheus(session: Session, port: int = 9400, host: str = "127.0.0.1") -> E
 
     try:
         server = ThreadingHTTPServer((host, port), Handler)
-    except OSError as error:
+    except (OSError, OverflowError) as error:
         raise InvalidSpec(f"cannot serve metrics at {host}:{port}: {error}") from error
     return Exporter(server)
 

@@ -10,7 +10,7 @@ from weakref import ref
 from . import _sluice
 from ._errors import InvalidSpec
 from ._layouts import Boxes, Tensor
-from ._state import Into, is_captured
+from ._state import Into, is_captured, storages
 
 
 def print_of(tensors: list[Any]) -> _sluice.Fingerprint | None:
@@ -52,14 +52,17 @@ class Seen:
         print_ = _sluice.fingerprint(values, memories, *_types())
         return None if print_ is None else cls(None, names, print_, rename)
 
-    def keeps(self, state: Any) -> Any:
-        """What refers to the memory of `state`, if that is what was seen; None if not."""
+    def keeps(self, state: Any) -> list[Any] | None:
+        """The tensors of `state`, if they are what was seen; None if not.
+
+        They keep their memory as long as nobody gives them other memory: see `storages_of`.
+        """
         if self._captured is not None:
             params = _params(state) if self._captured() is state else None
             if params is None or list(params) != self._names:
                 return None
             values = list(params.values())
-            return [state, values] if self._print.same(values) else None
+            return [*values, state] if self._print.same(values) else None
         parts = None if is_captured(state) else _parts(state)
         if parts is None:
             return None
@@ -67,6 +70,15 @@ class Seen:
         if names == self._names and rename == self._rename and self._print.same(values):
             return values
         return None
+
+
+def storages_of(tensors: list[Any]) -> list[Any]:
+    """What keeps the memory that tensors of `Seen.keeps` have now."""
+    found: list[Any] = []
+    for one in tensors:
+        for tensor in _memories(one) or [one]:
+            found += storages(getattr(tensor, "_local_tensor", tensor))
+    return found
 
 
 def _params(captured: Any) -> dict[str, Any] | None:

@@ -45,7 +45,7 @@ class Session:
     Thread: the one that made it. After os.fork() every call raises in the child.
 
     Options of all functions that make sessions, as keywords. They are equal on all ranks but for
-    patience, trace_events and progress_thread:
+    patience, trace_events, progress_thread and accelerator:
 
     * budget_buckets (16), budget_bytes (None): how much staging a rank holds at once.
     * bucket_bytes, max_in_flight (None): automatic.
@@ -89,7 +89,8 @@ class Session:
         the variables of Open MPI, MPICH and Slurm, and SLUICE_RANK, SLUICE_SIZE, SLUICE_WORLD.
         docs/joining.md has all of them. Needs no PyTorch. `token`: a secret that all ranks know,
         or SLUICE_TOKEN; needed unless they meet on the loopback interface. `join_timeout`: seconds
-        to wait for the others; None: for ever.
+        to wait for the store, at most 5 minutes, and for the others. None: SLUICE_WORLD_TIMEOUT, or
+        no limit for the others.
         """
         overrides: dict[str, Any] = {}
         for name, value in (("token", token), ("wires", wires), ("bind", bind),
@@ -223,17 +224,19 @@ class Session:
 
         An error of one rank is raised on all, names tensors and ranks, and leaves the session as it
         was. InvalidSpec: what a rank gives makes no sense, or shapes differ. Unsupported: a
-        placement, dtype or device. Disagreement: ranks give different things, or a run is in
+        placement, dtype or device. Disagreement: ranks give different things. Error: a run is in
         flight.
         """
         return connect(self, src, dst, rename=rename, window_of=window_of, late=late,
                        ignore_unused=ignore_unused, priority=priority)
 
     def sync(self, src: Any = None, dst: Any = None, *, rename: Renames = None,
-             version: int | str | None = None, progress: bool = True) -> None:
+             version: int | str | None = None, timeout: float | None = None,
+             progress: bool = True) -> None:
         """Collective; blocks. `sluice.sync` with this session."""
         from ._sync import sync
-        sync(src, dst, session=self, rename=rename, version=version, progress=progress)
+        sync(src, dst, session=self, rename=rename, version=version, timeout=timeout,
+             progress=progress)
 
     def allocate(self, nbytes: int) -> _sluice.Memory:
         """Collective; blocks; each rank for as much as it needs, or 0. Zeroed memory of the host.

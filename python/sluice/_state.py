@@ -332,7 +332,7 @@ def _placed(name: str, shape: tuple[int, ...], dtype: str, layout: Layout,
     if described is None:
         return Entry(name, shape, dtype, layout, None, None, [], rank=rank)
     return Entry(name, shape, dtype, layout, described.view if described.ptr else None,
-                 _keepers([described]), [described.owner], rank=rank)
+                 keepers([described]), [described.owner], rank=rank)
 
 
 def _read_boxes(name: str, value: Boxes, shape: tuple[int, ...] | None, dtype: str | None,
@@ -363,19 +363,24 @@ def _read_boxes(name: str, value: Boxes, shape: tuple[int, ...] | None, dtype: s
         raise InvalidSpec(f"tensor '{name}': {pair[0]} and {pair[1]} overlap", tensor=name)
     views = [described.view for described in found] if all(one.ptr for one in found) else []
     owners = [described.owner for described in found]
-    return Entry(name, shape, dtype, value, views or None, _keepers(found), owners, rank=rank,
+    return Entry(name, shape, dtype, value, views or None, keepers(found), owners, rank=rank,
                  owns=bool(len(value)))
 
 
-def _keepers(found: list[Described]) -> list[Any]:
+def keepers(found: list[Described]) -> list[Any]:
     """What keeps this memory: a tensor of PyTorch may be given other memory during a run."""
     owners = {id(described.owner): described.owner for described in found}
     kept: list[Any] = []
     for owner in owners.values():
-        kept.append(owner)
-        with suppress(AttributeError, RuntimeError, NotImplementedError):
-            kept.append(owner.untyped_storage())
+        kept += [owner, *storages(owner)]
     return kept
+
+
+def storages(tensor: Any) -> list[Any]:
+    """That of a tensor of PyTorch, which keeps the memory that the tensor has now."""
+    with suppress(AttributeError, RuntimeError, NotImplementedError):
+        return [tensor.untyped_storage()]
+    return []
 
 
 def _overlap(boxes: Sequence[Box]) -> tuple[Box, Box] | None:

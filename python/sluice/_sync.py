@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from . import _agree
 from ._errors import InvalidSpec
 from ._halves import Halves, read_halves
-from ._same import Seen
+from ._same import Seen, storages_of
 from ._state import is_captured, state_dict_of
 from ._transfer import Renames, Run, Transfer, _rename_map, _version_number, connect_halves
 
@@ -31,15 +31,15 @@ class _Plan:
     #: Both sides of the call that gave `views`, where they can be recognised.
     seen: tuple[Seen, Seen] | None = None
 
-    def keeps(self, src: Any, dst: Any, rename: Renames) -> Any:
-        """What refers to the memory, if it is that of this plan by all that can be told quickly."""
+    def keeps(self, src: Any, dst: Any, rename: Renames) -> list[Any] | None:
+        """The tensors, if they are those of this plan by all that can be told quickly."""
         if self.seen is None or rename != self.renames:
             return None
         sources = self.seen[0].keeps(src)
         if sources is None:
             return None
         targets = self.seen[1].keeps(dst)
-        return None if targets is None else (sources, targets)
+        return None if targets is None else [*sources, *targets]
 
     def note(self, src: Any, dst: Any, rename: Renames) -> None:
         """The next call with these is to be recognised."""
@@ -92,7 +92,8 @@ def sync(src: Any = None, dst: Any = None, *, session: Session, rename: Renames 
     Takes what `Session.transfer` takes. The plan is kept with the session: the next call with equal
     names, shapes, dtypes and layouts uses it again, also where memory is other memory. Ranks agree
     on that by a number each. So a change on one rank makes a new plan on all of them. Eight plans
-    are kept. Memory is referred to until the run is over, and not by plans.
+    are kept. Memory is referred to until the run is over, and not by plans. During the call no
+    other thread may give a tensor other memory.
 
     Errors are those of `Session.transfer` and `Run.wait`, on all ranks. No other run may be in
     flight where a plan is made. `progress`: a first call shows its progress in a terminal.
@@ -110,7 +111,11 @@ def sync(src: Any = None, dst: Any = None, *, session: Session, rename: Renames 
         plan = call.make_plan()
     else:
         plan = plans.use((fitting & -fitting).bit_length() - 1)
-    call.start(plan).wait(timeout, progress=first and progress and session.rank == 0)
+    try:
+        call.start(plan).wait(timeout, progress=first and progress and session.rank == 0)
+    except BaseException:
+        call.keep_memory()
+        raise
 
 
 class _Call:
@@ -128,7 +133,8 @@ class _Call:
         self._failure: Exception | None = None
         self.fitting = 0  # a bit for each plan that fits on this rank
         self.version: int | None = None
-        self.keep: Any = None  # refers to the memory
+        self.keep: list[Any] = []  # refers to the memory
+        self._tensors: list[Any] = []  # that may be given other memory
 
     def read(self, src: Any, dst: Any, rename: Renames, version: int | str | None) -> None:
         """What is wrong is kept for `make_plan`, which every rank calls where one finds no plan."""
@@ -155,7 +161,8 @@ class _Call:
                     return False
                 _check_version(plan, self.version)
                 fitting |= 1 << place
-            self.fitting, self.keep, self._aliases = fitting, keep, last.aliases
+            self.fitting, self._aliases = fitting, last.aliases
+            self.keep, self._tensors = [keep], keep
             if is_captured(self._given[1]):
                 self._finish = self._given[1].finish
             return True
@@ -164,7 +171,7 @@ class _Call:
     def _read(self) -> None:
         src, dst, rename = self._given
         self._halves = halves = read_halves(self._session, src, dst, windows=None)
-        self.keep = halves
+        self.keep, self._tensors = [halves], []
         self._aliases, self._finish = halves.aliases, halves.finish
         self._renames = {**_rename_map(rename, halves.targets), **halves.renames}
         if (name := halves.first_without_memory()) is not None:
@@ -195,6 +202,10 @@ class _Call:
         plan.note(*self._given)
         self._plans.add(plan)
         return plan
+
+    def keep_memory(self) -> None:
+        """For a run that may go on after the call, where tensors may be given other memory."""
+        self.keep += storages_of(self._tensors)
 
     def start(self, plan: _Plan) -> Run:
         """Collective. The run of a plan that fits on all ranks."""

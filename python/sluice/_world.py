@@ -19,54 +19,46 @@ class World:
     `World.join` makes it. Thread: any, one call at a time.
     """
 
-    def __init__(self, native: _sluice.World, role: str, rank: int, size: int,
-                 roles: list[tuple[str, int]]) -> None:
+    def __init__(self, native: _sluice.World) -> None:
         self._native = native
-        self._role = role
-        self._rank = rank
-        self._size = size
-        self._roles = roles
+        self._role = str(native.role)
+        self._rank = int(native.rank)
+        self._size = int(native.size)
+        self._roles = list(native.roles)
         self._session: Session | None = None
 
     @classmethod
     def join(cls, url: str | None = None, *, role: str | None = None, token: str | None = None,
              token_file: str | None = None, roles: Roles = None, rank: int | None = None,
              size: int | None = None, name: str | None = None, serve: bool | None = None,
-             timeout: float | None = None, store_timeout: float = 300.0, lease: float = 10.0,
-             wires: str | None = None, bind: str | None = None) -> World:
+             timeout: float | None = None, store_timeout: float | None = None,
+             lease: float = 10.0, wires: str | None = None, bind: str | None = None) -> World:
         """Registers this process. Waits for the store, and for no other member.
 
         `url`: where the store is, "tcp://HOST:PORT". Rank 0 of the first role serves it, if nobody
         does and HOST is its own. `roles`: all roles in one order on all members, with their sizes
-        or without. `rank` and `size` of this role come from the launcher's environment. What is
-        not given comes from SLUICE_WORLD, SLUICE_ROLE, SLUICE_ROLES, SLUICE_TOKEN and the others
-        of docs/joining.md. Times are in seconds; no `timeout`: waits for members for ever.
+        or without. `rank` and `size` of this role come from the launcher. What is not given comes
+        from the environment, as docs/joining.md says: SLUICE_WORLD, SLUICE_ROLE and others.
 
-        InvalidSpec: an argument or a variable. PeerLost or Timeout: no store. Disagreement:
-        another member declares other roles, or another process is this member.
+        Times are in seconds. `timeout`: how long calls wait for members; None:
+        SLUICE_WORLD_TIMEOUT, or no limit. `store_timeout`: how long to wait for the store; None:
+        `timeout`, and at most 300.
+
+        InvalidSpec: an argument or a variable; or another process is this member. PeerLost or
+        Timeout: no store. Disagreement: another member declares other roles. Error: a wrong token.
         """
-        url = url or os.environ.get("SLUICE_WORLD") or ""
-        role = role or os.environ.get("SLUICE_ROLE") or "member"
-        rank = _bootstrap.rank_from_environment() if rank is None else rank
-        size = _bootstrap.size_from_environment() if size is None else size
-        if rank is None or size is None:
-            raise InvalidSpec("which member this is, nobody says: give rank= and size=, or set "
-                              "SLUICE_RANK and SLUICE_SIZE")
-        _bootstrap.check_rank(rank, size)
-        declared = _declared(roles, role, size)
-        if not token and not token_file:
-            token = os.environ.get("SLUICE_TOKEN")
-            token_file = os.environ.get("SLUICE_TOKEN_FILE")
-        if not url:
-            raise InvalidSpec("where the world meets, nobody says: give its url, or set "
-                              "SLUICE_WORLD=tcp://HOST:PORT")
-        native = _sluice.World.join(
-            store=url, token=token or "", token_file=token_file or "",
-            name=name or os.environ.get("SLUICE_WORLD_NAME") or "sluice", role=role, rank=rank,
-            size=size, roles=declared, serve=serve, timeout=timeout, store_timeout=store_timeout,
-            lease=lease, wires=wires or os.environ.get("SLUICE_WIRES") or "auto",
-            bind=bind or os.environ.get("SLUICE_BIND") or "")
-        return cls(native, role, rank, size, declared)
+        overrides: dict[str, Any] = {"lease": lease}
+        for option, value in (("name", name), ("serve", serve), ("timeout", timeout),
+                              ("store_timeout", store_timeout), ("wires", wires), ("bind", bind),
+                              ("token", token), ("token_file", token_file)):
+            if value not in (None, ""):
+                overrides[option] = value
+        variables = _identity(role, roles, rank, size)
+        if url:
+            variables["SLUICE_WORLD"] = url
+        if token or token_file:
+            variables.update(SLUICE_TOKEN="", SLUICE_TOKEN_FILE="")
+        return cls(_sluice.World.from_environment(variables, **overrides))
 
     @property
     def role(self) -> str:
@@ -108,17 +100,18 @@ class World:
         self._native.wait_for_all(timeout)
 
     def session(self, roles: Iterable[str] | None = None, *, min: Mapping[str, int] | None = None,
-                timeout: float | None = None, **options: Any) -> Session:
+                join_timeout: float | None = None, **options: Any) -> Session:
         """Collective among those present; blocks. The next epoch, and its session.
 
         `min`: how many members of a role are enough; of other roles all have to be there. `roles`:
-        checked against those that were declared. `options`: as Session.from_env has them.
+        checked against those that were declared. `join_timeout`: seconds to wait for members; None:
+        as long as `join` was told. `options`: as Session.from_env has them.
         Close this world's session before, also where it has failed. Ranks of a DTensor's mesh are
         ranks of this member's role.
 
         Timeout names members that have not come. PeerLost: one was lost meanwhile.
         """
-        known = [name for name, _ in self._roles]
+        known = self._roles
         if roles is not None and list(roles) != known:
             raise InvalidSpec(f"roles are {list(roles)}; this world was joined with {known}")
         options = _options.check(options, _options.SESSION)
@@ -129,7 +122,7 @@ class World:
         if self._session is not None and not self._session.closed:
             raise InvalidSpec(f"the session of epoch {self.epoch} is open; close it before the "
                               "next one")
-        native = self._native.session(True, at_least, timeout, options)
+        native = self._native.session(True, at_least, join_timeout, options)
         members = [Member(**member) for member in self._native.epoch_members()]
         self._session = Session(native, members=members, epoch=self.epoch,
                                 rank_of=_RanksOfRole(members, self._role, self.epoch))
@@ -162,28 +155,33 @@ class World:
         return f"<sluice.World, {self._role} {self._rank} of {self._size}>"
 
 
-def _declared(roles: Roles, role: str, size: int) -> list[tuple[str, int]]:
-    if roles is None:
-        text = os.environ.get("SLUICE_ROLES")
-        roles = _read_roles(text) if text else {role: size}
-    sizes = dict(roles) if isinstance(roles, Mapping) else {name: 0 for name in roles}
-    if role not in sizes:
-        raise InvalidSpec(f"role is '{role}', and roles are {list(sizes)}")
-    for name, count in sizes.items():
-        if not isinstance(count, int) or count < 0:
-            raise InvalidSpec(f"roles says {count!r} members of '{name}'")
-    sizes[role] = sizes[role] or size
-    return list(sizes.items())
-
-
-def _read_roles(text: str) -> dict[str, int]:
-    sizes = {}
-    for part in text.split(","):
-        name, _, count = part.strip().partition(":")
-        if not name or (count and not count.isdigit()):
-            raise InvalidSpec(f"SLUICE_ROLES is '{text}'; it has to be as trainer:2,server:4")
-        sizes[name] = int(count or 0)
-    return sizes
+def _identity(role: str | None, roles: Roles, rank: int | None,
+              size: int | None) -> dict[str, str]:
+    """What says which member this is, as variables of the environment. InvalidSpec."""
+    variables: dict[str, str] = {}
+    if rank is not None or size is not None:
+        rank = _bootstrap.rank_from_environment() if rank is None else rank
+        size = _bootstrap.size_from_environment() if size is None else size
+        if rank is None or size is None:
+            raise InvalidSpec("which member this is, nobody says: give rank= and size=, or set "
+                              "SLUICE_RANK and SLUICE_SIZE")
+        _bootstrap.check_rank(rank, size)
+        variables.update(SLUICE_RANK=str(rank), SLUICE_SIZE=str(size))
+    if role:
+        variables["SLUICE_ROLE"] = role
+    if roles is not None:
+        sizes = dict(roles) if isinstance(roles, Mapping) else {name: 0 for name in roles}
+        own = role or os.environ.get("SLUICE_ROLE")
+        if own and own not in sizes:
+            raise InvalidSpec(f"role is '{own}', and roles are {list(sizes)}")
+        for name, count in sizes.items():
+            if not isinstance(name, str) or not name or set(name) & set(":, "):
+                raise InvalidSpec(f"roles has {name!r}, which is no name")
+            if not isinstance(count, int) or count < 0:
+                raise InvalidSpec(f"roles says {count!r} members of '{name}'")
+        variables["SLUICE_ROLES"] = ",".join(f"{name}:{count}" if count else name
+                                             for name, count in sizes.items())
+    return variables
 
 
 class _RanksOfRole:

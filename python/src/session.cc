@@ -122,7 +122,7 @@ void WriteText(const std::string& path, const std::string& text) {
   std::ofstream out(path, std::ios::binary);
   out.write(text.data(), static_cast<std::streamsize>(text.size()));
   out.flush();
-  if (!out) Raise(absl::UnavailableError(absl::StrCat("cannot write the trace to ", path)));
+  if (!out) Raise(absl::FailedPreconditionError(absl::StrCat("cannot write the trace to ", path)));
 }
 
 nb::object BytesOf(const std::string& text) { return nb::bytes(text.data(), text.size()); }
@@ -387,9 +387,9 @@ void BindSession(nb::module_& module) {
       .def(
           "close",
           [](const PySession& self, nb::handle timeout) {
-            self->Close(DurationOf(timeout, "timeout", absl::InfiniteDuration()));
+            self->Close(DurationOf(timeout, "timeout", self->timeout()));
           },
-          nb::arg("timeout") = nb::none())
+          nb::arg("timeout") = nb::none(), "Without a timeout: in that of the session.")
       .def("report",
            [](const PySession& self) { return self->RequireAnywhere()->Report().ToString(); })
       .def("wires",

@@ -55,6 +55,7 @@ class SessionState : public std::enable_shared_from_this<SessionState> {
   bool Mine() const { return ThreadNumber() == thread_; }
   bool MadeInThisProcess() const { return made_here_.Holds(); }
   bool has_progress_thread() const { return progress_thread_; }
+  absl::Duration timeout() const { return timeout_; }
   // Of the latest call that loads or saves. For any thread.
   CheckpointProgress& checkpoint_progress() { return checkpoint_progress_; }
 

@@ -1,6 +1,7 @@
 // Worlds, stores, and sessions of one process.
 #include <arpa/inet.h>
 #include <ifaddrs.h>
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -10,6 +11,7 @@
 #include <netinet/in.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <utility>
 
@@ -27,12 +29,20 @@ using Roles = std::vector<std::pair<std::string, int>>;
 
 // A membership. Calls of several threads come one after the other.
 struct WorldState {
-  explicit WorldState(std::unique_ptr<World> joined) : world(std::move(joined)) {}
+  WorldState(std::unique_ptr<World> joined, const WorldOptions& options)
+      : world(std::move(joined)), role(options.role), rank(options.rank), size(options.size) {
+    for (const RoleSize& one : options.roles) roles.push_back(one.role);
+    if (roles.empty()) roles.push_back(role);
+  }
   ~WorldState() {
     if (Ended() || !made_here.Holds()) static_cast<void>(world.release());
   }
 
   std::unique_ptr<World> world;
+  const std::string role;
+  const int rank;
+  const int size;
+  std::vector<std::string> roles;
   const MadeHere made_here;
   bool taken = false;  // a thread is in a call; guarded by the GIL
   Desk desk;
@@ -119,12 +129,12 @@ void ReadWorldOptions(nb::dict given, WorldOptions* options) {
   reader.Finish();
 }
 
-std::unique_ptr<PyWorld> JoinWith(WorldOptions options) {
+std::unique_ptr<PyWorld> JoinWith(const WorldOptions& options) {
   BeginUse();
   Desk desk;
   std::unique_ptr<World> world =
-      ValueOrRaise(desk.Call([options = std::move(options)] { return World::Join(options); }));
-  return std::make_unique<PyWorld>(std::make_shared<WorldState>(std::move(world)));
+      ValueOrRaise(desk.Call([options] { return World::Join(options); }));
+  return std::make_unique<PyWorld>(std::make_shared<WorldState>(std::move(world), options));
 }
 
 nb::dict MemberOf(const WorldMember& member) {
@@ -183,16 +193,27 @@ void BindWorld(nb::module_& module) {
           [](nb::kwargs given) {
             WorldOptions options;
             ReadWorldOptions(given, &options);
-            return JoinWith(std::move(options));
+            return JoinWith(options);
           },
           "Joins a world: store, token, token_file, name, role, rank, size, roles, serve, timeout, "
           "store_timeout, lease, wires, bind.")
-      .def_static("from_environment",
-                  [](nb::kwargs overrides) {
-                    WorldOptions options = ValueOrRaise(WorldOptionsFromEnvironment());
-                    ReadWorldOptions(overrides, &options);
-                    return JoinWith(std::move(options));
-                  })
+      .def_static(
+          "from_environment",
+          [](const std::map<std::string, std::string>& variables, nb::kwargs overrides) {
+            WorldOptions options = ValueOrRaise(WorldOptionsFromEnvironment(variables));
+            ReadWorldOptions(overrides, &options);
+            if (!overrides.contains("store_timeout")) {
+              options.store_timeout = std::min(options.store_timeout, options.timeout);
+            }
+            return JoinWith(options);
+          },
+          nb::arg("variables"), nb::arg("overrides"),
+          "The same by the environment, in which `variables` count before the process's own. "
+          "`overrides` are options of `join`, and count before all of them.")
+      .def_prop_ro("role", [](const PyWorld& self) { return self->role; })
+      .def_prop_ro("rank", [](const PyWorld& self) { return self->rank; })
+      .def_prop_ro("size", [](const PyWorld& self) { return self->size; })
+      .def_prop_ro("roles", [](const PyWorld& self) { return self->roles; })
       .def("members",
            [](const PyWorld& self) {
              Turn turn(self);

@@ -270,6 +270,8 @@ def test_prometheus_port_in_use() -> None:
             other.listen()
             with pytest.raises(sluice.InvalidSpec, match="cannot serve"):
                 sluice.prometheus(session, port=other.getsockname()[1])
+        with pytest.raises(sluice.InvalidSpec, match="99999"):
+            sluice.prometheus(session, port=99999)
 
 
 def rank_traces(session: sluice.Session, path: str) -> Any:
@@ -281,6 +283,14 @@ def rank_traces(session: sluice.Session, path: str) -> Any:
 def test_trace(tmp_path: Path) -> None:
     (events,) = run_ranks(1, rank_traces, str(tmp_path / "trace.json"), trace_events=1000)
     assert events > 0
+
+
+def test_trace_that_cannot_be_written(tmp_path: Path) -> None:
+    with sluice.Session.from_exchange(0, 1, lambda payload: [payload], trace_events=9) as session:
+        with pytest.raises(sluice.Error, match="cannot write the trace") as raised:
+            with session.trace(tmp_path / "nowhere" / "trace.json"):
+                pass
+    assert type(raised.value) is sluice.Error
 
 
 def test_no_trace(tmp_path: Path) -> None:
@@ -328,6 +338,31 @@ def test_import_needs_nothing() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True,
                           env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
     assert done.stdout.split() == ["False", "False"]
+
+
+def test_close_does_not_wait_for_ever_for_another_rank() -> None:
+    """The run waits for a rank that is there, and does not start it."""
+    closed = threading.Event()
+
+    def work(native: Any, rank: int) -> Any:
+        session = sluice.Session(native)
+        data = bytearray(8)
+        transfer = session.transfer({"w": data}) if rank == 0 else (
+            session.transfer(None, {"w": data}))
+        if rank == 1:
+            while not closed.wait(0.01):
+                session.poll()
+            transfer.run()
+        else:
+            run = transfer.start()
+            with pytest.raises(sluice.Timeout, match="run 1 is still in flight"):
+                session.close()
+            assert not session.closed
+            closed.set()
+            run.wait()
+        session.close()
+
+    on_ranks(2, work, close=False, timeout=1)
 
 
 def test_what_ranks_exchange_is_kept_while_a_run_is_in_flight() -> None:

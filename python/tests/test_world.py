@@ -179,6 +179,55 @@ def test_wrong_role_of_session() -> None:
         assert world.store_address == url
 
 
+def rank_differs() -> Any:
+    rank = int(os.environ["RANK"])
+    roles = {"trainer": 1, "server": 1} if rank < 2 else {"trainer": 2, "server": 1}
+    role, number = ("trainer", 0) if rank in (0, 3) else ("server", 0)
+    time.sleep(0 if rank == 0 else 0.5)
+    if rank in (0, 1):
+        with sluice.World.join(role=role, rank=0, size=1, roles=roles) as world:
+            time.sleep(3)
+            return world.size
+    if rank == 3:  # as rank 0
+        return error_of(sluice.World.join, role="trainer", rank=0, size=1,
+                        roles={"trainer": 1, "server": 1}, serve=False)
+    return error_of(sluice.World.join, role="trainer", rank=1, size=2, roles=roles)
+
+
+def test_members_that_do_not_fit() -> None:
+    first, second, other_roles, same_member = run_ranks(4, rank_differs, session=False)
+    assert first == second == 1
+    assert other_roles["types"][0] == "Disagreement" and "declares" in other_roles["text"]
+    assert same_member["types"][0] == "InvalidSpec" and "already" in same_member["text"]
+
+
+def test_what_is_not_given_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("SLUICE_WORLD", "SLUICE_RANK", "SLUICE_SIZE", "SLUICE_ROLES", "SLUICE_ROLE"):
+        monkeypatch.delenv(name, raising=False)
+    port = free_port()
+    for name, value in {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1",
+                        "MASTER_PORT": str(port - 1)}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("SLUICE_WORLD_TIMEOUT", "1s")
+    with sluice.World.join() as world:
+        assert (world.role, world.rank, world.size) == ("member", 0, 2)
+        assert world.store_address.endswith(f":{port}")
+        with pytest.raises(sluice.Timeout, match="member 1"):
+            world.session()
+    # What is given counts before it, and the rest is still taken from it.
+    monkeypatch.setenv("SLUICE_ROLES", "trainer:1,server:1")
+    url = f"tcp://127.0.0.1:{free_port()}"
+    with sluice.World.join(url, role="trainer", rank=0, size=1) as world:
+        assert world.missing() == ["server 0"]
+        with pytest.raises(sluice.Timeout, match="server 0"):
+            world.session()
+    monkeypatch.setenv("SLUICE_SERVE", "0")
+    begin = time.monotonic()
+    with pytest.raises((sluice.PeerLost, sluice.Timeout), match="127.0.0.1"):
+        sluice.World.join(url, role="trainer", rank=0, size=1, timeout=0.5)
+    assert time.monotonic() - begin < 60  # and not 5 minutes
+
+
 def test_no_store() -> None:
     with pytest.raises((sluice.PeerLost, sluice.Timeout), match="127.0.0.1"):
         sluice.World.join(f"tcp://127.0.0.1:{free_port()}", rank=1, size=2, store_timeout=0.5)

@@ -59,6 +59,12 @@ absl::Status CallBack(absl::string_view what, Callback&& callback) {
 // InvalidArgument: a pointer that may not be null is.
 absl::Status IsNull(absl::string_view what);
 
+// NULL or 0, for a call that may fail: a handle or a number that it gives.
+template <typename Result>
+void Clear(Result* result) {
+  if (result != nullptr) *result = Result();
+}
+
 }  // namespace sluice::c
 
 #endif  // SLUICE_SRC_C_CALL_H_

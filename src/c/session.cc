@@ -170,8 +170,8 @@ sluice_status sluice_poll(sluice_session* session) {
 
 sluice_status sluice_allocate(sluice_session* session, int64_t bytes, sluice_memory** memory) {
   return Guard("sluice_allocate", [&]() -> absl::Status {
+    sluice::c::Clear(memory);
     if (absl::Status status = CheckSession(session); !status.ok()) return status;
-    if (memory != nullptr) *memory = nullptr;
     auto handle = std::make_unique<sluice_memory>();
     // A rank whose call is wrong takes part all the same, so that the others hear of it.
     auto data = session->session->AllocateShared(memory == nullptr ? -1 : bytes);

@@ -251,10 +251,11 @@ sluice_status sluice_store_get(sluice_store* store, const char* key, double time
 
 sluice_status sluice_store_add(sluice_store* store, const char* key, int64_t delta, int64_t* sum) {
   return Guard("sluice_store_add", [&]() -> absl::Status {
+    sluice::c::Clear(sum);
     if (absl::Status status = sluice::c::CheckStore(store, key); !status.ok()) return status;
     if (sum == nullptr) return IsNull("sum");
     const absl::StatusOr<int64_t> added = store->store->Add(key, delta);
-    *sum = added.ok() ? *added : 0;
+    if (added.ok()) *sum = *added;
     return added.status();
   });
 }

@@ -153,10 +153,7 @@ absl::StatusOr<StreamOptions> ToStreamOptions(const sluice_stream_options* given
 absl::Status OpenOn(sluice_session* session, const sluice_stream_options* given,
                     sluice_stream** stream) {
   absl::StatusOr<StreamOptions> options = IsNull("stream");
-  if (stream != nullptr) {
-    *stream = nullptr;
-    options = ToStreamOptions(given);
-  }
+  if (stream != nullptr) options = ToStreamOptions(given);
   auto handle = std::make_unique<sluice_stream>();
   handle->session = session;
   // Nobody can open a stream of nothing: so the others hear that this rank's call is wrong.
@@ -275,6 +272,7 @@ using sluice::c::IsNull;
 sluice_status sluice_stream_open(sluice_session* session, const sluice_stream_options* options,
                                  sluice_stream** stream) {
   return Guard("sluice_stream_open", [&]() -> absl::Status {
+    sluice::c::Clear(stream);
     if (absl::Status status = sluice::c::CheckSession(session); !status.ok()) return status;
     return sluice::c::OpenOn(session, options, stream);
   });

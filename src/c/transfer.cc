@@ -218,10 +218,7 @@ absl::Status StartRun(sluice_transfer* transfer, const sluice_views* src, const 
                       const sluice_start_options* options, sluice_run* number) {
   Begin begin;
   absl::Status own = number == nullptr ? IsNull("run") : absl::OkStatus();
-  if (own.ok()) {
-    *number = 0;
-    own = ReadBegin(*transfer, src, dst, options, &begin);
-  }
+  if (own.ok()) own = ReadBegin(*transfer, src, dst, options, &begin);
   KnownRuns& runs = transfer->session->runs;
   runs.Prepare();
   // With no views at all the run is begun, and fails on every rank.
@@ -322,12 +319,10 @@ using sluice::c::IsNull;
 sluice_status sluice_compile(sluice_session* session, const sluice_tensor* tensors,
                              int64_t num_tensors, int32_t priority, sluice_transfer** transfer) {
   return Guard("sluice_compile", [&]() -> absl::Status {
+    sluice::c::Clear(transfer);
     if (absl::Status status = CheckSession(session); !status.ok()) return status;
     absl::StatusOr<sluice::TransferSpec> spec = IsNull("transfer");
-    if (transfer != nullptr) {
-      *transfer = nullptr;
-      spec = sluice::c::ToSpec(tensors, num_tensors, priority);
-    }
+    if (transfer != nullptr) spec = sluice::c::ToSpec(tensors, num_tensors, priority);
     auto handle = sluice::c::NewTransfer(session);
     const absl::StatusOr<sluice::Transfer*> compiled =
         session->session->Compile(spec.ok() ? *spec : sluice::c::BadSpec(spec.status()));
@@ -342,12 +337,10 @@ sluice_status sluice_compile(sluice_session* session, const sluice_tensor* tenso
 sluice_status sluice_connect(sluice_session* session, const sluice_own* own,
                              sluice_transfer** transfer) {
   return Guard("sluice_connect", [&]() -> absl::Status {
+    sluice::c::Clear(transfer);
     if (absl::Status status = CheckSession(session); !status.ok()) return status;
     absl::StatusOr<sluice::ConnectSpec> spec = IsNull("transfer");
-    if (transfer != nullptr) {
-      *transfer = nullptr;
-      spec = sluice::c::ToOwn(own);
-    }
+    if (transfer != nullptr) spec = sluice::c::ToOwn(own);
     auto handle = sluice::c::NewTransfer(session);
     auto connection = sluice::Connect(session->session.get(),
                                       spec.ok() ? *spec : sluice::c::Refused(spec.status()));
@@ -405,6 +398,7 @@ sluice_status sluice_start(sluice_transfer* transfer, const sluice_views* src,
                            const sluice_views* dst, const sluice_start_options* options,
                            sluice_run* run) {
   return Guard("sluice_start", [&]() -> absl::Status {
+    sluice::c::Clear(run);
     if (absl::Status status = CheckTransfer(transfer); !status.ok()) return status;
     return sluice::c::StartRun(transfer, src, dst, options, run);
   });

@@ -2,6 +2,7 @@
 #include "sluice/world.h"
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -34,14 +35,39 @@ void SetText(const char* given, std::string* text) {
   if (given != nullptr) *text = given;
 }
 
+// What is set in `read` and decides what else the environment has to say, as its variables.
+std::map<std::string, std::string> VariablesOf(const sluice_world_options& read,
+                                               const std::vector<RoleSize>& roles) {
+  std::map<std::string, std::string> set;
+  if (read.store != nullptr) set["SLUICE_WORLD"] = read.store;
+  if (read.own_store != nullptr) set["SLUICE_WORLD"] = "tcp://own-store:1";  // not used
+  if (read.role != nullptr) set["SLUICE_ROLE"] = read.role;
+  if (!roles.empty()) {
+    set["SLUICE_ROLES"] = absl::StrJoin(roles, ",", [](std::string* text, const RoleSize& one) {
+      absl::StrAppend(text, one.role);
+      if (one.size != 0) absl::StrAppend(text, ":", one.size);
+    });
+  }
+  if (read.count != 0) {
+    set["SLUICE_RANK"] = absl::StrCat(read.rank);
+    set["SLUICE_SIZE"] = absl::StrCat(read.count);
+  }
+  if (read.token != nullptr || read.token_file != nullptr) {
+    set["SLUICE_TOKEN"] = set["SLUICE_TOKEN_FILE"] = "";
+  }
+  return set;
+}
+
 absl::StatusOr<WorldOptions> ToWorldOptions(const sluice_world_options* given) {
   if (given == nullptr) return WorldOptionsFromEnvironment();
   sluice_world_options read;
   absl::Status status = ReadStruct("sluice_world_options", given, &read);
   if (!status.ok()) return status;
   WorldOptions options;
+  absl::StatusOr<std::vector<RoleSize>> roles = ToRoles("roles", read.roles, read.num_roles);
+  if (!roles.ok()) return roles.status();
   if (read.from_environment != 0) {
-    absl::StatusOr<WorldOptions> said = WorldOptionsFromEnvironment();
+    absl::StatusOr<WorldOptions> said = WorldOptionsFromEnvironment(VariablesOf(read, *roles));
     if (!said.ok()) return said.status();
     options = *std::move(said);
   }
@@ -60,8 +86,6 @@ absl::StatusOr<WorldOptions> ToWorldOptions(const sluice_world_options* given) {
   SetText(read.role, &options.role);
   SetText(read.wires, &options.wires);
   SetText(read.bind, &options.bind);
-  absl::StatusOr<std::vector<RoleSize>> roles = ToRoles("roles", read.roles, read.num_roles);
-  if (!roles.ok()) return roles.status();
   if (!roles->empty()) options.roles = *std::move(roles);
   if (read.count != 0 || read.from_environment == 0) {
     options.rank = read.rank;

@@ -254,7 +254,13 @@ bool HasWorld(EnvironmentFunction environment) {
   return has_store && has_rank;
 }
 
-absl::StatusOr<WorldOptions> WorldOptionsFromEnvironment() { return WorldOptionsFrom(FromProcess); }
+absl::StatusOr<WorldOptions> WorldOptionsFromEnvironment(
+    const std::map<std::string, std::string>& set) {
+  return WorldOptionsFrom([&set](const char* name) {
+    const auto found = set.find(name);
+    return found != set.end() ? found->second : FromProcess(name);
+  });
+}
 
 bool EnvironmentHasWorld() { return HasWorld(FromProcess); }
 

@@ -92,9 +92,11 @@ absl::Status Epochs::WaitForEnough(absl::Span<const RoleSize> at_least, const Ti
     if (!lacks.ok()) return lacks.status();
     if (lacks->empty()) return absl::OkStatus();
     if (limit.Passed()) {
-      return absl::DeadlineExceededError(absl::StrCat("the next epoch lacks ", NamesText(*lacks),
-                                                      " after ",
-                                                      absl::FormatDuration(limit.length())));
+      const std::vector<std::string>& missing = roster_->attendance().missing;
+      return absl::DeadlineExceededError(
+          absl::StrCat("the next epoch lacks ", NamesText(*lacks), " after ",
+                       absl::FormatDuration(limit.length()),
+                       missing.empty() ? "" : "; not there: ", NamesText(missing)));
     }
     roster_->Pause(limit);
     wait = std::clamp(limit.Left(), absl::Milliseconds(1), Roster::kLook);

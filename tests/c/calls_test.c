@@ -113,6 +113,24 @@ static void null_is_refused(void) {
   CHECK(session == NULL && transfer == NULL && stream == NULL && lease == NULL && store == NULL);
 }
 
+// What a variable held before the call is gone where the call fails.
+static void failed_calls_give_nothing(void) {
+  char stale;
+  sluice_transfer *compiled = (sluice_transfer*)&stale, *connected = (sluice_transfer*)&stale;
+  sluice_stream* stream = (sluice_stream*)&stale;
+  sluice_memory* memory = (sluice_memory*)&stale;
+  sluice_run run = 7;
+  int64_t sum = 7;
+  REFUSES(sluice_compile(NULL, NULL, 0, 0, &compiled));
+  REFUSES(sluice_connect(NULL, NULL, &connected));
+  REFUSES(sluice_stream_open(NULL, NULL, &stream));
+  REFUSES(sluice_allocate(NULL, 1, &memory));
+  REFUSES(sluice_start(NULL, NULL, NULL, NULL, &run));
+  REFUSES(sluice_store_add(NULL, "key", 1, &sum));
+  CHECK(compiled == NULL && connected == NULL && stream == NULL && memory == NULL);
+  CHECK(run == 0 && sum == 0);
+}
+
 static void statuses_have_names(void) {
   sluice_status status;
   CHECK(strcmp(sluice_status_name(SLUICE_OK), "OK") == 0);
@@ -493,6 +511,7 @@ int main(void) {
   CHECK(strcmp(sluice_last_error(), "") == 0);
   nothing_ends_well();
   null_is_refused();
+  failed_calls_give_nothing();
   statuses_have_names();
   dtypes_have_names();
   views_come_from_dlpack();

@@ -185,12 +185,12 @@ static void roles(int32_t rank, int32_t count, const char* address) {
   end_session(session);
 }
 
-// All from the environment, and then all but the name.
+// All but the name from the environment, then all of it, and then what the options leave open.
 static void environment(int32_t rank, int32_t count, const char* address) {
   sluice_world_options options = SLUICE_WORLD_OPTIONS_INIT;
   sluice_world* world = NULL;
   sluice_session* session = NULL;
-  char text[16];
+  char text[32];
   CHECK(sluice_environment_has_world() == 0);
   CHECK_FAILS(sluice_world_join(NULL, &world), SLUICE_INVALID_ARGUMENT, "SLUICE_");
   snprintf(text, sizeof text, "%d", (int)rank);
@@ -210,6 +210,21 @@ static void environment(int32_t rank, int32_t count, const char* address) {
   sluice_world_destroy(world);
   CHECK_OK(sluice_world_join(NULL, &world));
   CHECK_OK(sluice_world_session(world, NULL, &session));
+  CHECK_OK(rows_to_columns(session));
+  end_session(session);
+  sluice_world_destroy(world);
+  CHECK(unsetenv("SLUICE_RANK") == 0 && unsetenv("SLUICE_SIZE") == 0);
+  CHECK(unsetenv("SLUICE_WORLD") == 0);
+  snprintf(text, sizeof text, "a:1,b:%d", (int)count - 1);
+  CHECK(setenv("SLUICE_ROLES", text, 1) == 0);
+  options.name = "both";
+  options.store = address;
+  options.role = rank == 0 ? "a" : "b";
+  options.rank = rank == 0 ? 0 : rank - 1;
+  options.count = rank == 0 ? 1 : count - 1;
+  CHECK_OK(sluice_world_join(&options, &world));
+  CHECK_OK(sluice_world_session(world, NULL, &session));
+  CHECK(sluice_session_rank(session) == rank && sluice_session_count(session) == count);
   CHECK_OK(rows_to_columns(session));
   end_session(session);
   sluice_world_destroy(world);

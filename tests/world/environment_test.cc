@@ -90,6 +90,19 @@ TEST(EnvironmentTest, AllOwnVariables) {
   EXPECT_EQ(options->serve, true);
 }
 
+TEST(EnvironmentTest, WhatIsSetByTheCallerCountsBeforeTheProcess) {
+  Variables set = With(Own(), {{"SLUICE_ROLE", ""}, {"SLUICE_ROLES", "trainer:2,server:4"}});
+  EXPECT_THAT(WorldOptionsFromEnvironment(set).status().message(),
+              HasSubstr("SLUICE_ROLE does not say"));
+  set["SLUICE_ROLE"] = "server";
+  const auto options = WorldOptionsFromEnvironment(set);
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_EQ(options->role, "server");
+  EXPECT_EQ(options->store, "tcp://node1:4711");
+  EXPECT_EQ(options->rank, 2);
+  EXPECT_EQ(options->size, 4);
+}
+
 // The port of MASTER_PORT is torch's own store's.
 TEST(EnvironmentTest, Torchrun) {
   auto options = From(Torchrun());

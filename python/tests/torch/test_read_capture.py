@@ -523,6 +523,61 @@ def test_a_list_of_weights_and_an_early_item() -> None:
     assert {copy.param for copy in captured.copies} == {"0", "2", "4"}
 
 
+class Abc(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        for name in "abc":
+            setattr(self, name, torch.nn.Parameter(torch.zeros(4), requires_grad=False))
+
+
+ABC = {name: ((4,), torch.float32) for name in "abc"}
+
+
+@pytest.mark.parametrize("change", [lambda loaded: loaded, lambda loaded: (loaded * 2).contiguous()])
+def test_a_parameter_that_the_loader_replaces_has_its_memory_afterwards(change: Any) -> None:
+    engine = Abc()
+
+    def load(weights: Any) -> None:
+        for name, loaded in weights:
+            if name == "a":
+                engine.a.data = change(loaded)
+            else:
+                getattr(engine, name).copy_(loaded)
+
+    address = engine.a.data_ptr()
+    captured = capture(load, ABC, engine)
+    assert engine.a.data_ptr() == address
+    assert list(captured.fallback) == ["a"] and {copy.param for copy in captured.copies} == {
+        "b", "c"}
+
+
+def test_a_strict_loader_gets_all_tensors_or_none() -> None:
+    engine = Abc()
+
+    def load(weights: Any) -> None:
+        engine.load_state_dict({name: loaded * 2 if name == "a" else loaded
+                                for name, loaded in weights})
+
+    captured = capture(load, ABC, engine)
+    assert set(captured.fallback) == set("abc") and "Missing key" in captured.fallback["b"]
+    for target in captured.targets:
+        target.view.fill_(1.0)
+    captured.finish()
+    assert [float(getattr(engine, name)[0]) for name in "abc"] == [2.0, 1.0, 1.0]
+
+
+def test_parameters_as_pairs() -> None:
+    engine = Abc()
+
+    def load(weights: Any) -> None:
+        for name, loaded in weights:
+            getattr(engine, name).copy_(loaded)
+
+    captured = capture(load, ABC, engine.named_parameters())
+    assert [target.name for target in captured.targets] == ["a", "b", "c"]
+    assert set(captured.current()) == set("abc")
+
+
 def test_errors_of_the_loader_are_raised() -> None:
     def load(weights: Any) -> None:
         for name, _ in weights:

@@ -95,6 +95,13 @@ def test_tensors_whose_memory_is_not_their_values(make: Any, text: str) -> None:
         describe(make(), writable=False, tensor="w")
 
 
+def test_a_storage_that_was_resized_under_a_tensor() -> None:
+    tensor = torch.zeros(16)
+    tensor[:].untyped_storage().resize_(8)
+    with pytest.raises(InvalidSpec, match="^its storage was resized to 8 bytes; it needs 64$"):
+        describe(tensor, writable=True)
+
+
 def test_modules() -> None:
     model = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.BatchNorm1d(3))
     half = halves(model, DST, rank=0)

@@ -109,7 +109,7 @@ def rank_trains_or_serves(folder: str, port: int) -> Any:
     dist.init_process_group("gloo")
     world = sluice.World.join(role=role, roles={"trainer": TRAINERS, "server": SERVERS})
     with world:
-        session = world.session(timeout=120)
+        session = world.session(join_timeout=120)
         result = train(session, Path(folder)) if trains else serve(session, Path(folder))
     dist.destroy_process_group()
     return result

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import threading
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -13,6 +14,7 @@ torch = pytest.importorskip("torch")
 
 import sluice  # noqa: E402
 from sluice._same import Seen, print_of  # noqa: E402
+from sluice._transfer import Transfer  # noqa: E402
 from torch_ranks import run_job  # noqa: E402
 
 
@@ -200,6 +202,50 @@ def rank_syncs_dtensors() -> Any:
 
 def test_dtensors() -> None:
     assert run_job(2, rank_syncs_dtensors) == [[True, 3], [True, 3]]
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_a_run_that_goes_on_keeps_its_memory(known: bool) -> None:
+    """After a Timeout the tensor gets other memory, and the run still writes to the first one."""
+    from local_ranks import on_ranks
+    from torch.multiprocessing.reductions import StorageWeakRef
+
+    changed = threading.Event()
+    calls = 3 if known else 1
+
+    def work(native: Any, rank: int) -> Any:
+        session = sluice.Session(native)
+        tensor = torch.full((4096,), 1.0 - rank)
+        sides = ({"w": tensor}, None) if rank == 0 else (None, {"w": tensor})
+        for _ in range(calls - 1):
+            sluice.sync(*sides, session=session)
+        if rank == 0:
+            transfer_of = Transfer._begin
+
+            def begin(self: Any, *args: Any, **named: Any) -> Any:
+                while self._session is session and not changed.wait(0.01):
+                    session.poll()
+                return transfer_of(self, *args, **named)
+
+            Transfer._begin = begin  # type: ignore[method-assign]
+            try:
+                sluice.sync(*sides, session=session)
+            finally:
+                Transfer._begin = transfer_of  # type: ignore[method-assign]
+            return None
+        with pytest.raises(sluice.Timeout, match="goes on"):
+            sluice.sync(*sides, session=session, timeout=0.3)
+        storage = StorageWeakRef(tensor.untyped_storage())
+        tensor.data = torch.zeros(2)
+        gc.collect()
+        kept = not storage.expired()
+        changed.set()
+        while session._in_flight:
+            session.poll()
+        gc.collect()
+        return kept, storage.expired(), tensor.tolist()
+
+    assert on_ranks(2, work, direct=False)[1] == (True, True, [0.0, 0.0])
 
 
 def rank_changes_alone(rounds: int) -> Any:
