@@ -29,8 +29,8 @@ def capture(load: Load, tensors: Any, params: Any, *, device: Any = "cpu") -> Ca
     `load`: takes an iterator of (name, tensor), as an engine's load_weights. `tensors`: those that
     are to come, as a mapping of names to (shape, dtype) or to anything with both, or an iterable of
     (name, shape, dtype) or of Tensor. `params`: a module of PyTorch, or names with its parameters
-    and buffers, as a mapping or as pairs; on meta, too, see `Captured.bind`. `device`: what the recording tensors
-    say, and where whole tensors are received.
+    and buffers, as a mapping or as pairs; on meta, too, see `Captured.bind`. `device`: what the
+    recording tensors say, and where whole tensors are received.
 
     Views are recorded (narrow, select, slices, view, t, permute, chunk and so on), copies into
     dense memory, and copy_ into parameters with its broadcast and cast. A tensor falls back where
