@@ -293,7 +293,7 @@ def _copies(recorder: Recorder, places: dict[str, Place]) -> tuple[list[Copy], s
 
 
 def _mind_own_writes(recorder: Recorder, places: dict[str, Place]) -> None:
-    """Has those fall back whose elements the loader changes by itself, now or when it runs again."""
+    """Those fall back whose elements the loader changes by itself, now or when it runs again."""
     met = [(write, i < before) for own, before in recorder.own_writes
            for i, write in enumerate(recorder.writes_to.get(own.param, ()))
            if meet(own, write, places)]
