@@ -100,6 +100,20 @@ def on_one_node_nothing_crosses(bench):
     assert plan["busiest_src_ratio"] == plan["busiest_dst_ratio"] == 1, plan
 
 
+def boxes_on_both_sides(bench):
+    """Ranks of boxes count, too: 0 and 3 have halves of 8 rows, and 5 gets all but the last one."""
+    boxes = {"source": [(0, 0, 4), (3, 4, 4)], "target": [(5, 0, 7)]}
+    case = {"id": "boxes", "shape": [8, 2]}
+    for side, parts in boxes.items():
+        case[side] = {"boxes": [{"rank": rank, "parts": [{"offset": [at, 0], "shape": [rows, 2]}]}
+                                for rank, at, rows in parts]}
+    file = bench.write("boxes.json", {"cases": [case]})
+    code, output, results = bench.run(0, ["--plan-only", "--cases", file])
+    assert code == 0, output
+    assert results["results"][0]["routes"] == [{"src": 0, "dst": 5, "bytes": 32, "hop": 1},
+                                               {"src": 3, "dst": 5, "bytes": 24, "hop": 1}], results
+
+
 def errors_are_named(bench):
     good = {"id": "good", "shape": [8], "source": {"mesh": [1], "ranks": [0], "placements": ["R"]},
             "target": {"mesh": [1], "ranks": [3], "placements": ["R"]}}
@@ -117,7 +131,7 @@ def main():
     bench = Bench(sys.argv[1], sys.argv[2])
     for test in (figures_are_those_of_the_routes, naive_plans_cross_once_for_each_replica,
                  without_joining_each_chunk_is_a_bucket, one_process_prints_for_all,
-                 on_one_node_nothing_crosses, errors_are_named):
+                 on_one_node_nothing_crosses, boxes_on_both_sides, errors_are_named):
         test(bench)
         print(f"ok {test.__name__}")
 

@@ -25,9 +25,7 @@ namespace {
 int RanksOf(const TransferSpec& spec) {
   int ranks = 0;
   for (const TensorTransfer& tensor : spec.tensors) {
-    for (const Layout* layout : {&tensor.src, &tensor.dst}) {
-      for (const int rank : layout->mesh.ranks()) ranks = std::max(ranks, rank + 1);
-    }
+    ranks = std::max({ranks, MaxRank(tensor.src) + 1, MaxRank(tensor.dst) + 1});
   }
   return ranks;
 }

@@ -18,7 +18,7 @@ namespace {
 int RanksOf(const TransferSpec& spec) {
   int most = -1;
   for (const TensorTransfer& tensor : spec.tensors) {
-    most = std::max({most, tensor.src.mesh.max_rank(), tensor.dst.mesh.max_rank()});
+    most = std::max({most, MaxRank(tensor.src), MaxRank(tensor.dst)});
   }
   return most + 1;
 }

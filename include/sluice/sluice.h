@@ -6,8 +6,8 @@
 // docs/c.md has an example, and the rules in full. In short:
 //
 // Calls return a sluice_status: 0 is OK, errors are negative, and sluice_last_error has the text.
-// Nothing is thrown. Results go to the last arguments. Handles and numbers are NULL or 0 where a
-// call fails; structs and arrays are as they were.
+// Nothing is thrown. Results go to the last arguments. Where a call fails, handles and numbers are
+// NULL or 0, views are empty, and other structs and arrays are as they were.
 //
 // Structs begin with `size`, which their INIT macro sets. In all other fields zero is the default.
 // So `struct S s = {0}; s.size = sizeof s;` is as good as the macro. Arrays of such structs have
@@ -22,8 +22,8 @@
 // NULL, too.
 //
 // Collective calls are made by all ranks of a session in one order. What one rank gets wrong in
-// such a call is an error on every rank. The exceptions are NULL handles, NULL for a new session,
-// and sluice_epoch_options: the other ranks then wait, as docs/c.md says.
+// such a call is an error on every rank. docs/c.md lists mistakes that the others hear of by their
+// timeouts alone, such as a NULL handle.
 //
 // Thread: any, unless said otherwise. A session and all that belongs to it is used by the thread
 // that made it: others get SLUICE_FAILED_PRECONDITION.
@@ -296,7 +296,7 @@ typedef struct {
   const char* bind;        // at which others reach this member; NULL: at all addresses of its host
   double timeout_s;        // how long calls wait for other members; 0: no limit
   double store_timeout_s;  // how long to wait for the store; 0: 300
-  double lease_s;          // after how long a silent member is lost; 0: 10
+  double lease_s;          // after how long a silent member is lost, 1 to 3600; 0: 10
   int32_t rank;            // this member, of `count` members of its role
   int32_t count;
   int32_t serve;  // the store: 1: this member does; -1: it does not; 0: as WorldOptions::serve says
@@ -427,12 +427,13 @@ SLUICE_CALL void sluice_local_destroy(sluice_local* local);
 SLUICE_CALL int32_t sluice_session_rank(const sluice_session* session);
 SLUICE_CALL int32_t sluice_session_count(const sluice_session* session);
 
-// Ends the session's work. OK: no memory is in use any more. SLUICE_FAILED_PRECONDITION: a run is
-// in flight, or a stream is open.
+// Ends the session's work. OK: no memory is in use any more, and what would begin afterwards is
+// SLUICE_FAILED_PRECONDITION. SLUICE_FAILED_PRECONDITION: a run is in flight, or a stream is open.
 SLUICE_CALL sluice_status sluice_session_close(sluice_session* session);
 // Ends its streams and transfers, and frees it; leases stay. Runs that are not over: their memory
 // must stay until the process ends, unless sluice_session_close was OK before.
-// SLUICE_FAILED_PRECONDITION, and nothing is freed: another thread than the session's calls.
+// SLUICE_FAILED_PRECONDITION, and nothing is freed: another thread than the session's calls, or
+// one is in sluice_stream_next.
 SLUICE_CALL sluice_status sluice_session_destroy(sluice_session* session);
 
 // Makes progress, without blocking.
@@ -576,7 +577,8 @@ typedef struct {
 // tensor; NULL: this rank has nothing of that side. Their memory must stay until the run is over.
 // Of a connected transfer both are NULL. Views of a transfer's first run are compared: if one is
 // wrong, sluice_wait returns SLUICE_INVALID_ARGUMENT on every rank. Later they are an error of this
-// call, which ends the session. NULL options: the defaults.
+// call, which ends the session; so are wrong options. NULL options: the defaults.
+// SLUICE_FAILED_PRECONDITION, of this rank alone: 16 runs are in flight. Start again after a wait.
 SLUICE_CALL sluice_status sluice_start(sluice_transfer* transfer, const sluice_views* src,
                                        const sluice_views* dst, const sluice_start_options* options,
                                        sluice_run* run);
@@ -762,7 +764,8 @@ SLUICE_CALL sluice_status sluice_stream_cursor(const sluice_stream* stream, void
                                                size_t* bytes);
 SLUICE_CALL sluice_status sluice_stream_metrics(sluice_stream* stream, sluice_metric* metrics,
                                                 int64_t* count);
-// Frees the handle; leases stay. NULL is OK. SLUICE_FAILED_PRECONDITION: of another thread.
+// Frees the handle; leases stay. NULL is OK. SLUICE_FAILED_PRECONDITION: of another thread, or in
+// a generator, which cannot use streams.
 SLUICE_CALL sluice_status sluice_stream_close(sluice_stream* stream);
 // One cursor out of those of all ranks, for any number of ranks.
 SLUICE_CALL sluice_status sluice_merge_cursors(const void* const* cursors,

@@ -80,7 +80,7 @@ absl::Status ReadCheckpointOptions(const sluice_checkpoint_options* given,
   return status;
 }
 
-// What is wrong with this rank's call. Then `call` is one that is wrong for all ranks.
+// What is wrong with this rank's call. Then `call` tells all ranks so.
 absl::Status ReadCall(absl::string_view place_name, const char* place,
                       const sluice_checkpoint_tensor* tensors, int64_t num_tensors,
                       const sluice_checkpoint_options* options, const sluice_metric* metrics,
@@ -91,9 +91,9 @@ absl::Status ReadCall(absl::string_view place_name, const char* place,
   own.Update(ReadTensors(tensors, num_tensors, call));
   own.Update(ReadCheckpointOptions(options, &call->options));
   if (own.ok()) return own;
-  call->tensors.assign(1, CheckpointTensor());
-  call->tensors[0].name = std::string(own.message());
+  call->tensors.clear();
   call->options = CheckpointOptions();
+  call->options.refusal = own;
   return own;
 }
 

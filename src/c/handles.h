@@ -84,6 +84,7 @@ struct sluice_stream {
   sluice_session* session = nullptr;
   std::unique_ptr<sluice::Stream> stream;
   std::atomic<std::thread::id> owner{};  // none: nobody has called sluice_stream_next
+  bool in_next = false;  // a thread is in sluice_stream_next; under the session's streams_mutex
 };
 
 struct sluice_lease {

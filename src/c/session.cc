@@ -156,6 +156,13 @@ sluice_status sluice_session_destroy(sluice_session* session) {
   return Guard("sluice_session_destroy", [&]() -> absl::Status {
     if (session == nullptr) return absl::OkStatus();
     if (absl::Status status = CheckSession(session); !status.ok()) return status;
+    {
+      const std::lock_guard lock(session->streams_mutex);
+      for (const std::unique_ptr<sluice_stream>& stream : session->streams) {
+        if (!stream->in_next) continue;
+        return absl::FailedPreconditionError("another thread is in sluice_stream_next");
+      }
+    }
     delete session;
     return absl::OkStatus();
   });

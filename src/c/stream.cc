@@ -50,6 +50,10 @@ absl::StatusOr<ItemTransform> ToTransform(const sluice_transform* given) {
   return transform;
 }
 
+// Whether this thread is in a generator of the caller's, which must not use streams: it may be what
+// they wait for.
+thread_local bool t_generates = false;
+
 // What makes items: the caller's function, which threads of the stream call.
 void SetGenerator(const sluice_stream_options& read, StreamSource* source) {
   auto* const generate = read.generate;
@@ -59,9 +63,11 @@ void SetGenerator(const sluice_stream_options& read, StreamSource* source) {
                                      absl::Span<std::byte> into) -> absl::StatusOr<int64_t> {
     const auto capacity = static_cast<int64_t>(into.size());
     int64_t bytes = capacity;
+    t_generates = true;
     const absl::Status status = CallBack("the caller's generator", [&] {
       return generate(self, item, into.data(), capacity, &bytes);
     });
+    t_generates = false;
     if (!status.ok()) return status;
     return bytes;
   };
@@ -168,22 +174,50 @@ absl::Status OpenOn(sluice_session* session, const sluice_stream_options* given,
   return absl::OkStatus();
 }
 
-// Whether this thread may use the stream; with `claims`, it becomes the stream's.
-absl::Status CheckStream(const sluice_stream* stream) {
+absl::Status CheckCaller(const sluice_stream* stream) {
   if (stream == nullptr) return IsNull("stream");
-  if (!stream->session->session->options().progress_thread) return CheckSession(stream->session);
-  const std::thread::id owner = stream->owner.load();
-  const bool is_own = owner == std::thread::id() || owner == std::this_thread::get_id();
-  return is_own ? absl::OkStatus() : OfAnotherThread("stream");
+  return t_generates ? absl::FailedPreconditionError("a generator cannot use a stream")
+                     : absl::OkStatus();
 }
 
+bool MayHaveThread(const sluice_stream& stream) {
+  return stream.session->session->options().progress_thread;
+}
+
+// Whether this thread may use the stream: the session's, until another one has claimed it.
+absl::Status CheckStream(const sluice_stream* stream) {
+  if (absl::Status status = CheckCaller(stream); !status.ok()) return status;
+  const std::thread::id owner = stream->owner.load();
+  if (!MayHaveThread(*stream) || owner == std::thread::id()) return CheckSession(stream->session);
+  return owner == std::this_thread::get_id() ? absl::OkStatus() : OfAnotherThread("stream");
+}
+
+// Makes the stream this thread's, if no other one has it.
 absl::Status ClaimStream(sluice_stream* stream) {
-  if (absl::Status status = CheckStream(stream); !status.ok()) return status;
+  if (absl::Status status = CheckCaller(stream); !status.ok()) return status;
+  if (!MayHaveThread(*stream)) return CheckSession(stream->session);
   std::thread::id owner;
   const std::thread::id self = std::this_thread::get_id();
   const bool is_own = stream->owner.compare_exchange_strong(owner, self) || owner == self;
   return is_own ? absl::OkStatus() : OfAnotherThread("stream");
 }
+
+// While a thread is in sluice_stream_next, the session cannot be destroyed.
+class NextCall {
+ public:
+  explicit NextCall(sluice_stream* stream) : stream_(stream) { Set(true); }
+  ~NextCall() { Set(false); }
+  NextCall(const NextCall&) = delete;
+  NextCall& operator=(const NextCall&) = delete;
+
+ private:
+  void Set(bool is_in) {
+    const std::lock_guard lock(stream_->session->streams_mutex);
+    stream_->in_next = is_in;
+  }
+
+  sluice_stream* const stream_;
+};
 
 absl::Status CloseStream(sluice_stream* stream) {
   std::unique_ptr<sluice_stream> closed;
@@ -285,6 +319,7 @@ sluice_status sluice_stream_next(sluice_stream* stream, sluice_lease** lease) {
     if (absl::Status status = sluice::c::ClaimStream(stream); !status.ok()) return status;
     auto handle = std::make_unique<sluice_lease>();
     handle->owner = std::this_thread::get_id();
+    const sluice::c::NextCall call(stream);
     absl::StatusOr<sluice::Lease> next = stream->stream->Next();
     if (!next.ok()) return next.status();
     if (next->end()) return SLUICE_END;

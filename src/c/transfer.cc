@@ -221,10 +221,12 @@ absl::Status StartRun(sluice_transfer* transfer, const sluice_views* src, const 
   if (own.ok()) own = ReadBegin(*transfer, src, dst, options, &begin);
   KnownRuns& runs = transfer->session->runs;
   runs.Prepare();
-  // With no views at all the run is begun, and fails on every rank.
+  // A run that is refused is begun, and fails on every rank.
+  StartOptions refused;
+  refused.refusal = own;
   const absl::StatusOr<Run> run =
       own.ok() ? Start(transfer, begin)
-               : transfer->session->session->Start(transfer->transfer, {}, {});
+               : transfer->session->session->Start(transfer->transfer, {}, {}, refused);
   if (run.ok()) runs.Add(*run);
   if (!own.ok()) return own;
   if (!run.ok()) return run.status();

@@ -27,7 +27,7 @@ struct CellSpec {
   std::vector<BoxCell> cells;  // parallel to the spec's tensors
 
   // The most cells of a spec.
-  static constexpr int64_t kCellsMax = int64_t{1} << 22;
+  static constexpr int64_t kCellsMax = int64_t{1} << 20;
 };
 
 // True if a tensor has boxes on a side.

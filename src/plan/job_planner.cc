@@ -13,6 +13,18 @@ namespace {
 // The most pairs of layouts. A party's number counts pairs and shapes, and has to fit a BucketId.
 constexpr int kLayoutPairMax = ((1 << kCountBits) - 1 - kFanoutShapes) / kFanoutShapes;
 
+// By the spec alone, so that all ranks say the same of the same tensor. Cells have no names.
+absl::Status CheckReduction(const TensorTransfer& tensor, const ClassTables& tables,
+                            int64_t bucket_bytes) {
+  if (!tables.reduces()) return absl::OkStatus();
+  const auto levels = static_cast<int64_t>(tables.partition(Side::kSrc).levels().size());
+  if (ReductionAreaBytes(bucket_bytes, levels) > 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      tensor.name.empty() ? "a tensor with boxes" : absl::StrCat("tensor '", tensor.name, "'"),
+      ": a reduction over ", levels, " mesh dimensions needs buckets of at least ",
+      (levels + 1) * 8, " bytes, not ", bucket_bytes));
+}
+
 }  // namespace
 
 JobTables::JobTables(const TransferSpec& of, const PlanOptions& how)
@@ -28,6 +40,8 @@ JobTables::JobTables(const TransferSpec& of, const PlanOptions& how)
     if (number == classes.size()) {
       classes.push_back(std::make_unique<ClassTables>(tensor, options, known.layout_pair));
       seen.push_back(0);
+      status = CheckReduction(tensor, *classes.back(), options.bucket_bytes);
+      if (!status.ok()) return;
     }
     if (known.layout_pair > kLayoutPairMax) {
       status = absl::ResourceExhaustedError(

@@ -68,7 +68,7 @@ class Parties {
  public:
   // `tensor` is any of the class, `src` its source layout's partition; with `options` they must
   // outlive this object. `layout_pair` numbers the class's layouts, equally on all ranks: classes
-  // with other layouts have other numbers.
+  // with other layouts have other numbers, but for slices.
   Parties(const TensorTransfer& tensor, const Partition& src, const PlanOptions& options,
           int layout_pair);
 

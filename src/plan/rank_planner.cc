@@ -60,7 +60,7 @@ class RankPlanner {
         channels_(job->options.node_of_rank, rank, &plan_) {}
 
   absl::StatusOr<Plan> Make() {
-    if (absl::Status status = CollectRoutes(); !status.ok()) return status;
+    CollectRoutes();
     if (absl::Status status = EmitBuckets(); !status.ok()) return status;
     if (absl::Status status = channels_.NumberLinks(); !status.ok()) return status;
     SortBuckets();
@@ -71,7 +71,7 @@ class RankPlanner {
   }
 
  private:
-  absl::Status CollectRoutes() {
+  void CollectRoutes() {
     std::vector<Route> routes;
     for (size_t t = 0; t < job_.tensors.size(); ++t) {
       const TensorTransfer& tensor = job_.spec.tensors[t];
@@ -84,23 +84,17 @@ class RankPlanner {
       }
       routes.clear();
       of_class->AppendRoutes(known.rotation, &plan_, &routes);
-      if (absl::Status status = AddRoutes(static_cast<int32_t>(t), routes, *of_class);
-          !status.ok()) {
-        return status;
-      }
+      AddRoutes(static_cast<int32_t>(t), routes, *of_class);
     }
-    return absl::OkStatus();
   }
 
-  absl::Status AddRoutes(int32_t t, absl::Span<const Route> routes, const ClassRoutes& shapes) {
+  void AddRoutes(int32_t t, absl::Span<const Route> routes, const ClassRoutes& shapes) {
     const int window = job_.spec.tensors[static_cast<size_t>(t)].window;
     for (const Route& route : routes) {
       const PartyKey key = {window, route.party->first(), route.party->last(), route.party->number};
       const auto [found, added] = party_of_key_.try_emplace(key, parties_.size());
       if (added) {
-        const absl::StatusOr<int64_t> bytes = BucketBytes(t, *route.party);
-        if (!bytes.ok()) return bytes.status();
-        parties_.push_back({key, route.party, route.role, *bytes, 0});
+        parties_.push_back({key, route.party, route.role, BucketBytes(*route.party), 0});
       }
       ++parties_[found->second].count;
       pending_.push_back({found->second, t, route});
@@ -110,18 +104,11 @@ class RankPlanner {
                                   : shapes.src_local_shape());
       if (route.dst_region >= 0) NoteShape(route.dst_region, shapes.dst_local_shape());
     }
-    return absl::OkStatus();
   }
 
-  absl::StatusOr<int64_t> BucketBytes(int32_t tensor, const Party& party) const {
+  int64_t BucketBytes(const Party& party) const {
     if (party.levels.empty()) return job_.options.bucket_bytes;
-    const int64_t levels = static_cast<int64_t>(party.levels.size());
-    const int64_t bytes = ReductionAreaBytes(job_.options.bucket_bytes, levels);
-    if (bytes > 0) return bytes;
-    return absl::InvalidArgumentError(
-        absl::StrCat("tensor ", tensor, " '", job_.spec.tensors[static_cast<size_t>(tensor)].name,
-                     "': a reduction over ", levels, " mesh dimensions needs buckets of at least ",
-                     (levels + 1) * 8, " bytes, not ", job_.options.bucket_bytes));
+    return ReductionAreaBytes(job_.options.bucket_bytes, static_cast<int64_t>(party.levels.size()));
   }
 
   void NoteShape(int32_t region, absl::Span<const int64_t> local_shape) {

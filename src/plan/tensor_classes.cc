@@ -27,11 +27,15 @@ TensorClasses::Numbers TensorClasses::Of(const TensorTransfer& tensor) {
   std::string layouts;
   AppendLayout(tensor.src, &layouts);
   AppendLayout(tensor.dst, &layouts);
+  const std::string whole = layouts;
+  AppendSlice(tensor.src, &layouts);
+  AppendSlice(tensor.dst, &layouts);
   std::string key = absl::StrCat(NumberOf(layouts, &by_layouts_), ":", DTypeBytes(tensor.src_dtype),
                                  ":", DTypeBytes(tensor.dst_dtype), ":");
   for (int64_t size : tensor.shape) absl::StrAppend(&key, size, ",");
   const bool parties = IsReduced(tensor) || HasReplicas(tensor.dst);
-  return {NumberOf(key, &by_key_), parties ? NumberOf(layouts, &by_party_layouts_) : 0};
+  // Which ranks share an element does not depend on where it lies.
+  return {NumberOf(key, &by_key_), parties ? NumberOf(whole, &by_party_layouts_) : 0};
 }
 
 void TensorClasses::AppendLayout(const Layout& layout, std::string* key) {
@@ -40,9 +44,12 @@ void TensorClasses::AppendLayout(const Layout& layout, std::string* key) {
     absl::StrAppend(key, ",", PlacementName(placement));
   }
   if (!IsLeftToRight(layout)) absl::StrAppend(key, ":", absl::StrJoin(layout.order, ","));
+}
+
+void TensorClasses::AppendSlice(const Layout& layout, std::string* key) {
+  absl::StrAppend(key, "/");
   if (layout.whole.empty()) return;
-  absl::StrAppend(key, "/", absl::StrJoin(layout.whole, ","), "+",
-                  absl::StrJoin(layout.offset, ","));
+  absl::StrAppend(key, absl::StrJoin(layout.whole, ","), "+", absl::StrJoin(layout.offset, ","));
 }
 
 int TensorClasses::MeshNumber(const Mesh& mesh) {

@@ -17,8 +17,8 @@ class TensorClasses {
  public:
   struct Numbers {
     int tensor_class;  // equal shapes, element sizes and layouts
-    int layout_pair;   // equal layouts; 0 where neither reductions nor target replicas can make
-                       // parties of more than two ranks
+    int layout_pair;   // equal layouts, slices aside; 0 where neither reductions nor target
+                       // replicas can make parties of more than two ranks
   };
   Numbers Of(const TensorTransfer& tensor);
 
@@ -26,6 +26,7 @@ class TensorClasses {
   using Index = absl::flat_hash_map<std::string, int>;
 
   void AppendLayout(const Layout& layout, std::string* key);
+  static void AppendSlice(const Layout& layout, std::string* key);
   int MeshNumber(const Mesh& mesh);
 
   absl::flat_hash_map<const void*, int> by_identity_;

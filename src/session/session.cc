@@ -165,6 +165,7 @@ absl::StatusOr<RunId> SessionImpl::StartRun(Transfer* transfer, absl::Span<const
                                             const StartOptions& options) {
   const int64_t binding = std::exchange(binding_, 0);
   if (absl::Status status = CheckUsable(); !status.ok()) return status;
+  if (absl::Status status = CheckOpen("Start"); !status.ok()) return status;
   return transfers_->Start(transfer, src, dst, binding, options);
 }
 
@@ -258,8 +259,14 @@ absl::Status SessionImpl::CheckUsable() const {
   return peers_.poison();
 }
 
+absl::Status SessionImpl::CheckOpen(absl::string_view call) const {
+  return is_closed_ ? absl::FailedPreconditionError(absl::StrCat(call, " after Close"))
+                    : absl::OkStatus();
+}
+
 absl::Status SessionImpl::BeginCall(absl::string_view call) {
   if (absl::Status status = fork_guard_.Check(); !status.ok()) return status;
+  if (absl::Status status = CheckOpen(call); !status.ok()) return status;
   absl::Status status = AdvanceWhile([this] { return transfers_->HasCollectives(); });
   return status.ok() ? transfers_->CheckIdle(call) : status;
 }
@@ -345,7 +352,9 @@ absl::Status SessionImpl::Close() {
   }
   if (AdvanceWhile([this] { return transfers_->HasCancels(); }).ok()) {
     if (absl::Status status = transfers_->CheckIdle("Close"); !status.ok()) return status;
-    return FinishDeviceWork();
+    absl::Status status = FinishDeviceWork();
+    is_closed_ = is_closed_ || status.ok();
+    return status;
   }
   Backoff backoff;
   const Deadline deadline(options_.timeout);

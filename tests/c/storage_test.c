@@ -1,4 +1,5 @@
 // Checkpoints and streams through the C API, between threads: every byte of what comes.
+#include <stdatomic.h>
 #include <unistd.h>
 
 #include "c/check.h"
@@ -339,6 +340,41 @@ static void consumed_elsewhere(sluice_session* session, int32_t rank) {
   CHECK(pthread_join(thread, NULL) == 0);
 }
 
+static _Atomic(sluice_stream*) held_stream;
+static atomic_int is_released;
+
+// Holds all items up until the test releases them. It cannot use its own stream.
+static sluice_status hold_up(void* self, int64_t item, void* into, int64_t capacity,
+                             int64_t* bytes) {
+  sluice_lease* lease = NULL;
+  while (atomic_load(&held_stream) == NULL) usleep(1000);
+  if (!atomic_load(&is_released)) {
+    CHECK_FAILS(sluice_stream_close(atomic_load(&held_stream)), SLUICE_FAILED_PRECONDITION,
+                "generator");
+    CHECK_FAILS(sluice_stream_next(atomic_load(&held_stream), &lease), SLUICE_FAILED_PRECONDITION,
+                "generator");
+  }
+  while (!atomic_load(&is_released)) usleep(1000);
+  return generate(self, item, into, capacity, bytes);
+}
+
+// A session is not destroyed below a thread that waits for its stream.
+static void destroyed_below_a_thread(sluice_session* session, int32_t rank) {
+  int64_t never = -1;
+  sluice_stream_options options = generated(&never, rank);
+  sluice_stream* stream = NULL;
+  pthread_t thread;
+  options.generate = hold_up;
+  CHECK_OK(sluice_stream_open(session, &options, &stream));
+  atomic_store(&held_stream, stream);
+  CHECK(pthread_create(&thread, NULL, consume, stream) == 0);
+  while (sluice_stream_end_update(stream) == SLUICE_OK) usleep(1000);
+  usleep(100000);  // from where it is the thread's to where that waits
+  CHECK_FAILS(sluice_session_destroy(session), SLUICE_FAILED_PRECONDITION, "sluice_stream_next");
+  atomic_store(&is_released, 1);
+  CHECK(pthread_join(thread, NULL) == 0);
+}
+
 int main(void) {
   sluice_session_options options = SLUICE_SESSION_OPTIONS_INIT;
   char command[64];
@@ -354,6 +390,7 @@ int main(void) {
   closes_sessions = 1;
   options.progress_thread = 1;
   on_ranks(2, &options, consumed_elsewhere);
+  on_ranks(1, &options, destroyed_below_a_thread);
   snprintf(command, sizeof command, "rm -r %s", directory);
   CHECK(system(command) == 0);
   return 0;

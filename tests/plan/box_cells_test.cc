@@ -196,5 +196,55 @@ TEST(BoxCellsTest, PlansOfRandomCellsDeliver) {
   }
 }
 
+// Cells of one pair of layouts are one pair, however many they are.
+TEST(BoxCellsTest, ManyCellsOfATargetWithReplicas) {
+  constexpr int64_t kRows = 3000;
+  std::vector<RankBoxes> rows = {{0, {}}, {1, {}}};
+  for (int64_t i = 0; i < kRows; ++i) {
+    rows[static_cast<size_t>(i % 2)].boxes.push_back({{i, 0}, {1, 2}});
+  }
+  oracle::Job job;
+  job.node_of_rank = {0, 0, 1, 1};
+  job.bucket_bytes = 4096;
+  TransferSpec spec;
+  spec.tensors = {
+      MakeTensor({kRows, 2}, InBoxes(std::move(rows)), MakeLayout({2, 2}, {0, 1, 2, 3}, "R,S(0)"))};
+  auto cells = CutIntoCells(spec);
+  ASSERT_TRUE(cells.ok()) << cells.status();
+  ASSERT_GE(cells->spec.tensors.size(), static_cast<size_t>(kRows));
+  job.spec = std::move(cells->spec);
+  const auto plans = PlanAllRanks(job);
+  ASSERT_TRUE(plans.ok()) << plans.status();
+  std::vector<oracle::Moved> moved;
+  const absl::Status delivered = Deliver(job, *plans, &moved);
+  EXPECT_TRUE(delivered.ok()) << delivered;
+}
+
+// What is wrong with a tensor, all ranks say of the same one.
+TEST(BoxCellsTest, BucketsTooSmallForAReduction) {
+  const Layout sums = MakeLayout({2, 2}, {0, 1, 2, 3}, "P(sum),P(max)");
+  for (const bool boxed : {false, true}) {
+    TransferSpec spec;
+    spec.tensors = {MakeTensor({8}, MakeLayout({4}, {0, 1, 2, 3}, "S(0)"), sums), {}};
+    spec.tensors[0].dst = InBoxes({{0, {{{0}, {4}}}}, {3, {{{2}, {6}}}}});
+    spec.tensors[1] = MakeTensor({8}, sums, MakeLayout({4}, {0, 1, 2, 3}, "S(0)"));
+    spec.tensors[1].name = "gradient";
+    if (boxed) spec.tensors[1].dst = InBoxes({{1, {{{0}, {3}}}}, {2, {{{2}, {6}}}}});
+    const auto cells = CutIntoCells(spec);
+    ASSERT_TRUE(cells.ok()) << cells.status();
+    oracle::Job job;
+    job.node_of_rank = {0, 0, 1, 1};
+    job.bucket_bytes = 16;
+    job.spec = cells->spec;
+    for (int rank = 0; rank < 4; ++rank) {
+      const absl::Status status = MakePlan(job.spec, job.options(), rank).status();
+      EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+      EXPECT_THAT(std::string(status.message()),
+                  testing::StartsWith(boxed ? "a tensor with boxes: a reduction over 2"
+                                            : "tensor 'gradient': a reduction over 2"));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace sluice

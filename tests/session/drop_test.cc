@@ -13,6 +13,7 @@
 #include "oracle/sampled.h"
 #include "session/job.h"
 #include "session/launch.h"
+#include "sluice/stream.h"
 
 namespace sluice::session_test {
 namespace {
@@ -161,6 +162,31 @@ TEST(DropTest, OthersGoOn) {
     for (uint64_t i = 0; i < 4; ++i) jobs.push_back(MakeRandomJob(seed * 100 + 40 + i, kSize));
     RunRanks(kSize, [&](Rank& self) { CompileAndDrop(self, jobs, seed); });
     ASSERT_FALSE(HasFailure()) << "seed " << seed;
+  }
+}
+
+TEST(CloseTest, NothingBeginsAfterwards) {
+  for (const bool progress_thread : {false, true}) {
+    RunRanks(2, [progress_thread](Rank& self) {
+      SessionOptions options = WithoutBudget();
+      options.progress_thread = progress_thread;
+      const auto session = OpenSession(self, options);
+      ASSERT_NE(session, nullptr);
+      Bound bound = CompileBound(session.get(), AllToAll(2, 1 << 10), 1);
+      ASSERT_NE(bound.transfer, nullptr);
+      RunOnce(session.get(), &bound, 1);
+      ASSERT_TRUE(session->Close().ok());
+      ExpectCode(session->Compile(AllToAll(2, 1 << 10)).status(), StatusCode::kFailedPrecondition,
+                 "Compile after Close");
+      ExpectCode(session->Start(bound.transfer, {}, {}).status(), StatusCode::kFailedPrecondition,
+                 "Start after Close");
+      ExpectCode(session->AllocateShared(64).status(), StatusCode::kFailedPrecondition,
+                 "AllocateShared after Close");
+      ExpectCode(OpenStream(session.get(), StreamOptions()).status(),
+                 StatusCode::kFailedPrecondition, "OpenStream after Close");
+      EXPECT_TRUE(session->Poll().ok());
+      EXPECT_TRUE(session->Close().ok());
+    });
   }
 }
 
