@@ -225,8 +225,8 @@ class Session {
   // flight.
   virtual absl::StatusOr<std::shared_ptr<std::byte>> AllocateShared(int64_t bytes) = 0;
 
-  // Ends the session. OK: no memory is in use any more, and what would begin afterwards is
-  // FailedPrecondition. FailedPrecondition: a run is in flight, or a stream is open.
+  // Ends the session. OK: no memory is in use any more. No stream can be opened afterwards.
+  // FailedPrecondition: a run is in flight, or a stream is open.
   // After poisoning: OK as soon as nothing is under way any more, which takes no time if all ranks
   // that live poll, or have a progress thread. DeadlineExceeded after the timeout: a rank stays
   // silent with which something is under way.

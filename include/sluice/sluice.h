@@ -427,8 +427,8 @@ SLUICE_CALL void sluice_local_destroy(sluice_local* local);
 SLUICE_CALL int32_t sluice_session_rank(const sluice_session* session);
 SLUICE_CALL int32_t sluice_session_count(const sluice_session* session);
 
-// Ends the session's work. OK: no memory is in use any more, and what would begin afterwards is
-// SLUICE_FAILED_PRECONDITION. SLUICE_FAILED_PRECONDITION: a run is in flight, or a stream is open.
+// Ends the session's work. OK: no memory is in use any more, and no stream can be opened.
+// SLUICE_FAILED_PRECONDITION: a run is in flight, or a stream is open.
 SLUICE_CALL sluice_status sluice_session_close(sluice_session* session);
 // Ends its streams and transfers, and frees it; leases stay. Runs that are not over: their memory
 // must stay until the process ends, unless sluice_session_close was OK before.

@@ -165,7 +165,6 @@ absl::StatusOr<RunId> SessionImpl::StartRun(Transfer* transfer, absl::Span<const
                                             const StartOptions& options) {
   const int64_t binding = std::exchange(binding_, 0);
   if (absl::Status status = CheckUsable(); !status.ok()) return status;
-  if (absl::Status status = CheckOpen("Start"); !status.ok()) return status;
   return transfers_->Start(transfer, src, dst, binding, options);
 }
 
@@ -213,6 +212,7 @@ absl::StatusOr<bool> SessionImpl::WaitForRun(RunId run, absl::Duration limit) {
 absl::StatusOr<std::unique_ptr<Stream>> SessionImpl::OpenStream(const StreamOptions& options,
                                                                 const InjectedDelay& delay) {
   const Peers::CallScope scope(&peers_, "OpenStream");
+  if (is_closed_) return absl::FailedPreconditionError("OpenStream after Close");
   if (absl::Status status = BeginCall("OpenStream"); !status.ok()) return status;
   return streams_.Open(options, delay);
 }
@@ -259,14 +259,8 @@ absl::Status SessionImpl::CheckUsable() const {
   return peers_.poison();
 }
 
-absl::Status SessionImpl::CheckOpen(absl::string_view call) const {
-  return is_closed_ ? absl::FailedPreconditionError(absl::StrCat(call, " after Close"))
-                    : absl::OkStatus();
-}
-
 absl::Status SessionImpl::BeginCall(absl::string_view call) {
   if (absl::Status status = fork_guard_.Check(); !status.ok()) return status;
-  if (absl::Status status = CheckOpen(call); !status.ok()) return status;
   absl::Status status = AdvanceWhile([this] { return transfers_->HasCollectives(); });
   return status.ok() ? transfers_->CheckIdle(call) : status;
 }

@@ -113,8 +113,6 @@ class SessionImpl final : public Session, public CallDoor, private Peers::Host {
   absl::StatusOr<int64_t> SmallestCacheShare();
   absl::Status OpenTransfers(std::unique_ptr<Device> device);
 
-  // FailedPrecondition: `call` comes after Close.
-  absl::Status CheckOpen(absl::string_view call) const;
   // Not OK in a forked child, and once the session is poisoned.
   absl::Status CheckUsable() const;
   // Of a collective call that takes no run beside it: carries on what the ranks still owe each
@@ -137,7 +135,7 @@ class SessionImpl final : public Session, public CallDoor, private Peers::Host {
   Peers peers_;                            // first, as the others use it until their end
   std::unique_ptr<JoinedTraceLog> trace_;  // null: none is wanted
   Budget budget_;
-  bool is_closed_ = false;                // by Close: nothing begins any more
+  bool is_closed_ = false;                // by Close: no stream begins any more
   int64_t binding_ = 0;                   // of the views of the next run; 0: they have none
   int64_t cache_bytes_ = 0;               // the smallest share of any rank; 0: not agreed on yet
   const int max_in_flight_;               // of a channel; 0: automatic
