@@ -359,7 +359,7 @@ class Session:
     def close(self) -> None:
         """Ends the session, and waits for its runs before. Then no memory is in use any more.
 
-        Timeout: a run is still in flight after the session's timeout, and nothing has ended; or,
+        Timeout: a run is in flight 2 s after the session's timeout, and nothing has ended; or,
         after an error, a rank is silent with which something was under way. A session that is
         dropped instead is closed by itself. What it cannot close keeps its memory for ever, as
         other ranks may still use it.

@@ -172,7 +172,7 @@ SessionState::SessionState(std::unique_ptr<Session> session, uint64_t thread)
 
 SessionState::~SessionState() {
   if (session_ == nullptr) return;
-  if (Ended() || !made_here_.Holds() || !CloseSession(timeout_).ok()) Leak();
+  if (Ended() || !made_here_.Holds() || !CloseSession(close_limit()).ok()) Leak();
 }
 
 void SessionState::Leak() {
@@ -387,9 +387,9 @@ void BindSession(nb::module_& module) {
       .def(
           "close",
           [](const PySession& self, nb::handle timeout) {
-            self->Close(DurationOf(timeout, "timeout", self->timeout()));
+            self->Close(DurationOf(timeout, "timeout", self->close_limit()));
           },
-          nb::arg("timeout") = nb::none(), "Without a timeout: in that of the session.")
+          nb::arg("timeout") = nb::none(), "Without a timeout: in little more than the session's.")
       .def("report",
            [](const PySession& self) { return self->RequireAnywhere()->Report().ToString(); })
       .def("wires",

@@ -55,7 +55,8 @@ class SessionState : public std::enable_shared_from_this<SessionState> {
   bool Mine() const { return ThreadNumber() == thread_; }
   bool MadeInThisProcess() const { return made_here_.Holds(); }
   bool has_progress_thread() const { return progress_thread_; }
-  absl::Duration timeout() const { return timeout_; }
+  // How long to wait for runs in flight. If a rank is silent, the session's own timeout is first.
+  absl::Duration close_limit() const { return timeout_ + absl::Seconds(2); }
   // Of the latest call that loads or saves. For any thread.
   CheckpointProgress& checkpoint_progress() { return checkpoint_progress_; }
 
