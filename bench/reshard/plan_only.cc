@@ -1,7 +1,6 @@
 // From cases to a table and a results file.
 #include "reshard/plan_only.h"
 
-#include <algorithm>
 #include <cstdio>
 #include <string>
 #include <utility>
@@ -17,18 +16,11 @@
 #include "reshard/plan_figures.h"
 #include "reshard/report_json.h"
 #include "session/limits.h"
+#include "workload/layout_ranks.h"
 #include "workload/write_file.h"
 
 namespace sluice::bench {
 namespace {
-
-int RanksOf(const TransferSpec& spec) {
-  int ranks = 0;
-  for (const TensorTransfer& tensor : spec.tensors) {
-    ranks = std::max({ranks, MaxRank(tensor.src) + 1, MaxRank(tensor.dst) + 1});
-  }
-  return ranks;
-}
 
 std::string Header(const Options& options, int64_t slots) {
   return absl::StrCat(
@@ -54,7 +46,7 @@ std::string Row(const PlanFigures& plan) {
 absl::StatusOr<PlanFigures> PlanCase(const Case& entry, const Options& options,
                                      const std::string& name, bool coalesce, const Budget& budget) {
   if (!entry.status.ok()) return entry.status;
-  std::vector<int> node_of_rank(static_cast<size_t>(RanksOf(entry.spec)));
+  std::vector<int> node_of_rank(static_cast<size_t>(JobRanks(entry.spec)));
   for (size_t rank = 0; options.ranks_per_node > 0 && rank < node_of_rank.size(); ++rank) {
     node_of_rank[rank] = static_cast<int>(rank) / options.ranks_per_node;
   }

@@ -1,6 +1,5 @@
 // sluice-sim peak: how much is held at once in given jobs, and what a budget costs.
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <cstdio>
 #include <utility>
 
@@ -9,19 +8,12 @@
 #include "job/help.h"
 #include "simulate/commands.h"
 #include "simulate/run_job.h"
+#include "workload/layout_ranks.h"
 #include "workload/presets.h"
 #include "workload/write_file.h"
 
 namespace sluice::bench {
 namespace {
-
-int RanksOf(const TransferSpec& spec) {
-  int most = -1;
-  for (const TensorTransfer& tensor : spec.tensors) {
-    most = std::max({most, MaxRank(tensor.src), MaxRank(tensor.dst)});
-  }
-  return most + 1;
-}
 
 nlohmann::ordered_json WhatOf(const WorkloadOptions& o) {
   const InlineFlags& in = o.inline_flags;
@@ -46,7 +38,7 @@ absl::Status RunCases(const PeakOptions& options, const Interrupt& interrupt, Si
     }
     sim::Job job;
     job.name = of.id;
-    job.ranks = RanksOf(of.spec);
+    job.ranks = JobRanks(of.spec);
     job.spec = std::move(of.spec);
     job.bucket_bytes = options.sim.bucket_bytes;
     job.max_in_flight = options.sim.max_in_flight;

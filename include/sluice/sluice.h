@@ -22,8 +22,8 @@
 // NULL, too.
 //
 // Collective calls are made by all ranks of a session in one order. What one rank gets wrong in
-// such a call is an error on every rank. docs/c.md lists mistakes that the others hear of by their
-// timeouts alone, such as a NULL handle.
+// such a call is an error on every rank. Of some mistakes, such as a NULL handle, the others hear
+// by their timeouts alone: docs/c.md lists them.
 //
 // Thread: any, unless said otherwise. A session and all that belongs to it is used by the thread
 // that made it: others get SLUICE_FAILED_PRECONDITION.
