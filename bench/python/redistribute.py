@@ -6,8 +6,8 @@ RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT are set, as torchrun does. compare
 A square tensor lies by rows over all ranks, in plain memory of PyTorch's. It goes to columns, and
 to a whole copy on each rank. Ways have their turns in each round, every other round backwards. The
 time of an iteration is the slowest rank's, from a barrier on; the time of a turn is the median of
-its iterations. Before each iteration destinations are overwritten, after it every element is
-compared. A wrong one ends the run.
+its iterations. Before each iteration destinations are overwritten. Once all ranks are done, every
+element is compared. A wrong one ends the run.
 """
 import argparse
 import json
@@ -208,6 +208,7 @@ def turn(case, name, way, iters):
         begin = time.perf_counter()
         way.run()
         times.append((time.perf_counter() - begin) * 1e6)
+        dist.barrier()  # who is done must not take the CPUs of who is not, by checking
         case.check(name, way.result())
     return statistics.median(slowest(times))
 
