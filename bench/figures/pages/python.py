@@ -51,6 +51,19 @@ def redistributions(results):
             f"{spread_of(data['fault_us'])} us on this machine.")
 
 
+def short_text(results):
+    """Of a bound transfer from rows to columns, in the memory that suits the other way best."""
+    data = _part(results, "redistributions")
+    cases = [case for case in (data or {}).get("cases", ())
+             if case["dtype"] == "f32" and case["to"] == "columns"]
+    if not cases:
+        return None
+    redistribute, packed = (min(case["ratio"]["sluice"][other]["median"] for case in cases)
+                            for other in ("redistribute", "packed"))
+    return (f"**From Python.** Rows to columns: DTensor's `redistribute` over gloo takes "
+            f"{redistribute:.0f} times as long, packed sends {packed:.1f} times.")
+
+
 def small(results):
     """Microseconds of a sync in C++ and from Python, and what of it is `start`."""
     data = _part(results, "small")

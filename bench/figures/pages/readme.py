@@ -1,7 +1,7 @@
-"""The README's five results, each with a link, and where it loses."""
+"""The README's six results, each with a link, and where it loses."""
 import textwrap
 
-from pages import budgets, cases, losses, performance, storage
+from pages import budgets, cases, losses, performance, python, storage
 
 
 WIDTH = 118
@@ -14,7 +14,8 @@ def _wrapped(lines):
 
 def results_text(results):
     return _wrapped(f"* {line}" for line in (_peak(results), _crossing(results), _node(results),
-                                             _storage(results), _planning(results)) if line)
+                                             python.short_text(results), _storage(results),
+                                             _planning(results)) if line)
 
 
 def _peak(results):
