@@ -199,7 +199,7 @@ sluice_status sluice_reply_value(sluice_reply* reply, const void* value, size_t 
   return Guard("sluice_reply_value", [&]() -> absl::Status {
     if (reply == nullptr) return IsNull("reply");
     if (absl::Status status = sluice::c::CheckBytes(value, bytes); !status.ok()) return status;
-    reply->value = std::string(sluice::c::Bytes(value, bytes));
+    reply->value = static_cast<std::string>(sluice::c::Bytes(value, bytes));
     return absl::OkStatus();
   });
 }

@@ -61,7 +61,7 @@ absl::StatusOr<TransferSpec> ToSpec(const sluice_tensor* tensors, int64_t count,
 TransferSpec BadSpec(const absl::Status& why) {
   TransferSpec spec;
   spec.tensors.resize(1);
-  spec.tensors[0].name = std::string(why.message());
+  spec.tensors[0].name = static_cast<std::string>(why.message());
   return spec;
 }
 
@@ -299,7 +299,7 @@ absl::StatusOr<sluice_status> NextEvent(sluice_session* session, sluice_event* g
   if (absl::Status status = CheckSize("sluice_event", given->size); !status.ok()) return status;
   Event event;
   if (!session->session->PollEvent(&event)) return SLUICE_PENDING;
-  session->event_message = std::string(event.status.message());
+  session->event_message = static_cast<std::string>(event.status.message());
   sluice_event value = SLUICE_EVENT_INIT;
   value.run = event.run.number();
   value.tensor = event.tensor;

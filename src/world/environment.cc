@@ -211,7 +211,8 @@ absl::Status FindRest(EnvironmentFunction environment, WorldOptions* options) {
 }
 
 std::string FromProcess(const char* name) {
-  const char* const value = std::getenv(name);
+  // Programs that set variables do so before they have threads.
+  const char* const value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe)
   return value == nullptr ? "" : value;
 }
 

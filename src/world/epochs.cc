@@ -36,7 +36,7 @@ Epoch Recognize(absl::string_view ids, const Roster& roster) {
     if (found == present.end()) {
       epoch.is_whole = false;
       epoch.members.emplace_back();
-      epoch.members.back().id = std::string(id);
+      epoch.members.back().id = static_cast<std::string>(id);
     } else {
       epoch.members.push_back(*found->second);
     }
