@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 _LIMIT_SECONDS = 90.0
+_FOLDER = "SLUICE_TEST_FOLDER"  # of the ranks that were started together
 
 
 @dataclass
@@ -65,6 +66,7 @@ def ranks_end(size: int, function: Callable[..., Any], *args: Any, session: bool
     shared = {"SLUICE_WORLD": f"tcp://127.0.0.1:{free_port()}", "WORLD_SIZE": str(size),
               "SLUICE_WORLD_TIMEOUT": "60s", **(environment or {})}
     with tempfile.TemporaryDirectory() as folder:
+        shared[_FOLDER] = folder
         outs = [Path(folder) / str(rank) for rank in range(size)]
         processes = [
             start_rank(function, args, {**shared, "RANK": str(rank)}, outs[rank],
@@ -104,6 +106,20 @@ def run_ranks(size: int, function: Callable[..., Any], *args: Any, **how: Any) -
 def _all_output(ends: list[RankEnd]) -> str:
     return "\n".join(f"--- rank {rank}: exit {end.returncode}\n{end.output}"
                      for rank, end in enumerate(ends))
+
+
+def tell(word: str) -> None:
+    """To the other ranks, whatever the session does."""
+    (Path(os.environ[_FOLDER]) / f"{word}.told").touch()
+
+
+def hear(*words: str) -> None:
+    """Waits until other ranks have told all of these."""
+    end = time.monotonic() + _LIMIT_SECONDS / 2
+    for word in words:
+        while not (Path(os.environ[_FOLDER]) / f"{word}.told").exists():
+            assert time.monotonic() < end, f"no rank tells '{word}'"
+            time.sleep(0.01)
 
 
 def error_of(call: Callable[..., Any], *args: Any, **named: Any) -> dict[str, Any]:

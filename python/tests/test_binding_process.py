@@ -279,8 +279,8 @@ def test_ctrl_c_is_heard_in(name: str) -> None:
             time.sleep(0.01)
     """, store, name)
     process = start(WAITS[name] + """
-        say("waiting")
         try:
+            say("waiting")
             call()
         except KeyboardInterrupt:
             say("interrupted")
@@ -295,7 +295,7 @@ def test_ctrl_c_is_heard_in(name: str) -> None:
         code, output = end(process)
         assert code == 7 and "interrupted" in output, output
         # Far less than any of the waits, far more than a busy machine takes.
-        assert time.monotonic() - began < 10
+        assert time.monotonic() - began < 20
     finally:
         if peer is not None:
             peer.kill()
@@ -316,8 +316,8 @@ def test_a_call_that_was_interrupted_goes_on_behind() -> None:
         thread = threading.Thread(target=other)
         thread.start()
         session = fabrics[0].session()
-        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
         try:
+            threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
             connect(session)
             say("returned")
         except KeyboardInterrupt:

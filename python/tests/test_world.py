@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import sluice
-from ranks import error_of, free_port, ranks_end, run_ranks
+from ranks import error_of, free_port, hear, ranks_end, run_ranks, tell
 
 TRAINERS = 2
 
@@ -77,7 +77,9 @@ def rank_survives() -> Any:
         return session.transfer(None, {"w": value})
 
     transfer().run(1)
-    if world.role == "server" and world.rank == 1:
+    tell(f"{session.rank} is done")
+    if session.rank == 3:
+        hear("0 is done", "1 is done", "2 is done")  # else the loss may end their first run
         os._exit(9)
     try:
         moving = transfer()
@@ -98,6 +100,7 @@ def test_a_lost_member() -> None:
     ends = ranks_end(4, rank_survives, session=False)
     assert ends[3].returncode == 9
     for rank, end in enumerate(ends[:3]):
+        assert end.result is not None, end.output
         lost, open_yet, epoch, size, value = end.result
         # Who tells of it may be named, too.
         assert lost[0] == "PeerLost" and 3 in lost[1] and "rank 3 is lost" in lost[2], lost
@@ -112,13 +115,15 @@ def rank_ends_epochs() -> Any:
     if rank == 0:
         world = sluice.World.join(role="trainer", rank=0, size=1, roles=roles)
     else:
-        time.sleep(1.0 if rank == 2 else 0)
+        if rank == 2:
+            hear("a session without rank 2")
         world = sluice.World.join(role="server", rank=rank - 1, size=2, roles=roles)
     sizes = []
     version = 0
     while version < 6:
         with world.session(min={"server": 1}) as session:
             sizes.append(session.size)
+            tell("a session without rank 2")
             value = np.zeros(1, np.float32)
             source = np.zeros(1, np.float32)
             transfer = (session.transfer({"w": source}) if rank == 0
@@ -183,15 +188,19 @@ def rank_differs() -> Any:
     rank = int(os.environ["RANK"])
     roles = {"trainer": 1, "server": 1} if rank < 2 else {"trainer": 2, "server": 1}
     role, number = ("trainer", 0) if rank in (0, 3) else ("server", 0)
-    time.sleep(0 if rank == 0 else 0.5)
     if rank in (0, 1):
         with sluice.World.join(role=role, rank=0, size=1, roles=roles) as world:
-            time.sleep(3)
+            tell(f"{rank} has joined")
+            hear("2 is done", "3 is done")
             return world.size
+    hear("0 has joined", "1 has joined")
     if rank == 3:  # as rank 0
-        return error_of(sluice.World.join, role="trainer", rank=0, size=1,
-                        roles={"trainer": 1, "server": 1}, serve=False)
-    return error_of(sluice.World.join, role="trainer", rank=1, size=2, roles=roles)
+        error = error_of(sluice.World.join, role="trainer", rank=0, size=1,
+                         roles={"trainer": 1, "server": 1}, serve=False)
+    else:
+        error = error_of(sluice.World.join, role="trainer", rank=1, size=2, roles=roles)
+    tell(f"{rank} is done")
+    return error
 
 
 def test_members_that_do_not_fit() -> None:
@@ -236,10 +245,13 @@ def test_no_store() -> None:
 def rank_has_wrong_token() -> Any:
     rank = int(os.environ["RANK"])
     if rank == 1:
-        time.sleep(0.5)
-        return error_of(sluice.World.join, rank=1, size=2, token="guess", store_timeout=20)
+        hear("the store is there")
+        error = error_of(sluice.World.join, rank=1, size=2, token="guess", store_timeout=20)
+        tell("1 is done")
+        return error
     with sluice.World.join(rank=0, size=2, token="secret"):
-        time.sleep(3)
+        tell("the store is there")
+        hear("1 is done")
     return None
 
 
