@@ -233,12 +233,14 @@ class Session {
   // The progress thread ends, unless a run is in flight.
   virtual absl::Status Close() = 0;
 
-  // What has been recorded; null if trace_events is 0.
+  // What has been recorded. Null: trace_events is 0, or this is a forked child of a process whose
+  // session has a progress thread.
   virtual TraceLog* trace() = 0;
 
   // The same as long as the session lives. Thread: any.
   virtual SessionReport Report() const = 0;
 
+  // Zeros in such a child.
   virtual SessionCounters counters() const = 0;
   virtual void ResetCounters() = 0;
 

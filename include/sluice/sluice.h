@@ -7,7 +7,8 @@
 //
 // Calls return a sluice_status: 0 is OK, errors are negative, and sluice_last_error has the text.
 // Nothing is thrown. Results go to the last arguments. Where a call fails, handles and numbers are
-// NULL or 0, views are empty, and other structs and arrays are as they were.
+// NULL or 0, and views are empty. Other structs, arrays, and numbers that say how much room there
+// is are as they were.
 //
 // Structs begin with `size`, which their INIT macro sets. In all other fields zero is the default.
 // So `struct S s = {0}; s.size = sizeof s;` is as good as the macro. Arrays of such structs have
@@ -271,7 +272,8 @@ SLUICE_CALL sluice_status sluice_store_add(sluice_store* store, const char* key,
 // Worlds and sessions that were made with the store keep it as long as they need it.
 SLUICE_CALL void sluice_store_destroy(sluice_store* store);
 
-// ---- Worlds: processes that meet at a store, in one job or in several.
+// ---- Worlds: processes that meet at a store, in one job or in several. A world takes one call at
+// a time: SLUICE_FAILED_PRECONDITION, where another thread is in one.
 
 typedef struct sluice_world sluice_world;
 
@@ -430,10 +432,10 @@ SLUICE_CALL int32_t sluice_session_count(const sluice_session* session);
 // Ends the session's work. OK: no memory is in use any more, and no stream can be opened.
 // SLUICE_FAILED_PRECONDITION: a run is in flight, or a stream is open.
 SLUICE_CALL sluice_status sluice_session_close(sluice_session* session);
-// Ends its streams and transfers, and frees it; leases stay. Runs that are not over: their memory
-// must stay until the process ends, unless sluice_session_close was OK before.
-// SLUICE_FAILED_PRECONDITION, and nothing is freed: another thread than the session's calls, or
-// one is in sluice_stream_next.
+// Ends its streams and transfers, and frees it. Leases stay; during this call, none may be
+// released. Runs that are not over: their memory must stay until the process ends, unless
+// sluice_session_close was OK before. SLUICE_FAILED_PRECONDITION, and nothing is freed: another
+// thread than the session's calls, or one is in a call of a stream.
 SLUICE_CALL sluice_status sluice_session_destroy(sluice_session* session);
 
 // Makes progress, without blocking.

@@ -19,8 +19,8 @@ namespace sluice {
 
 // One rank's record: spans (a stage of a bucket; what a stream does) and samples (what was in
 // flight). Its memory is set aside at start, for each thread that records its own; when it is full,
-// what comes later is counted and dropped. Owned by its session. Thread: the session's, also while
-// others record.
+// what comes later is counted and dropped. Each stream adds names of tracks, 1 to 2 KB. Owned by
+// its session. Thread: the session's, also while others record.
 class TraceLog {
  public:
   virtual ~TraceLog() = default;

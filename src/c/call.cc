@@ -36,9 +36,23 @@ struct Texts {
   const char* fixed = nullptr;  // in place of `last`, where there was no memory for that
   std::string callback;
 };
+
+// Never destroyed: destructors of other things of the thread, and handlers of exit, may still make
+// calls. What the texts take is freed as the thread ends.
+alignas(Texts) thread_local std::array<std::byte, sizeof(Texts)> t_storage;
+thread_local Texts* t_texts = nullptr;
+
+struct ThreadEnd {
+  ~ThreadEnd() { *t_texts = Texts(); }
+};
+
 Texts& ThreadTexts() {
-  thread_local Texts texts;
-  return texts;
+  if (t_texts == nullptr) {
+    t_texts = new (t_storage.data()) Texts();
+    thread_local const ThreadEnd end;
+    static_cast<void>(end);
+  }
+  return *t_texts;
 }
 
 }  // namespace

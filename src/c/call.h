@@ -36,6 +36,17 @@ sluice_status Guard(const char* call, Body&& body) noexcept {
   }
 }
 
+// The same for a part of a call, whose other parts have to go on: a body that returns an
+// absl::Status or an absl::StatusOr.
+template <typename Body>
+auto Try(Body&& body) -> decltype(body()) {
+  try {
+    return body();
+  } catch (...) {
+    return Caught();
+  }
+}
+
 // Runs a callback of the caller's, which returns a sluice_status. `what` says which, for the text
 // of its errors. What it throws is an error, too.
 template <typename Callback>

@@ -85,11 +85,14 @@ absl::Status ReadCall(absl::string_view place_name, const char* place,
                       const sluice_checkpoint_tensor* tensors, int64_t num_tensors,
                       const sluice_checkpoint_options* options, const sluice_metric* metrics,
                       const int64_t* count, CheckpointCall* call) {
-  absl::Status own = place == nullptr ? IsNull(place_name) : absl::OkStatus();
-  call->place = TextOf(place);
-  own.Update(CheckMetricsRoom(metrics, count));
-  own.Update(ReadTensors(tensors, num_tensors, call));
-  own.Update(ReadCheckpointOptions(options, &call->options));
+  absl::Status own = Try([&] {
+    absl::Status read = place == nullptr ? IsNull(place_name) : absl::OkStatus();
+    call->place = TextOf(place);
+    read.Update(CheckMetricsRoom(metrics, count));
+    read.Update(ReadTensors(tensors, num_tensors, call));
+    read.Update(ReadCheckpointOptions(options, &call->options));
+    return read;
+  });
   if (own.ok()) return own;
   call->tensors.clear();
   call->options = CheckpointOptions();

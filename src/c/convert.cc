@@ -71,8 +71,13 @@ absl::Status Within(absl::string_view name, const absl::Status& status) {
 
 }  // namespace
 
+absl::optional<DType> FindDType(int32_t dtype) {
+  if (dtype < SLUICE_F64 || dtype > SLUICE_C128) return absl::nullopt;
+  return static_cast<DType>(dtype - 1);
+}
+
 absl::StatusOr<DType> ToDType(absl::string_view name, int32_t dtype) {
-  if (dtype >= SLUICE_F64 && dtype <= SLUICE_C128) return static_cast<DType>(dtype - 1);
+  if (const absl::optional<DType> found = FindDType(dtype); found) return *found;
   return absl::InvalidArgumentError(dtype == SLUICE_NO_DTYPE
                                         ? absl::StrCat(name, " is not set")
                                         : absl::StrCat(name, " is ", dtype, ", which is no dtype"));
@@ -216,22 +221,30 @@ absl::StatusOr<SessionOptions> ToSessionOptions(const sluice_session_options* gi
   return options;
 }
 
-SessionOptions BadSessionOptions() {
+SessionOptions BadSessionOptions(const sluice_session_options* given) {
   SessionOptions options;
   options.bucket_bytes = -1;
+  sluice_session_options read;
+  // An error leaves what could be read.
+  absl::Status times = ReadOptions("sluice_session_options", given, &read);
+  if (absl::IsUnimplemented(times)) times = absl::OkStatus();
+  static_cast<void>(ReadTime("timeout_s", read.timeout_s, &options.timeout));
+  times.Update(ReadTime("patience_s", read.patience_s, &options.patience));
+  // Who may have asked for a limit does not wait without one.
+  if (!times.ok()) options.patience = options.timeout;
   return options;
 }
 
 }  // namespace sluice::c
 
 int64_t sluice_dtype_bytes(int32_t dtype) {
-  const auto known = sluice::c::ToDType("dtype", dtype);
-  return known.ok() ? sluice::DTypeBytes(*known) : 0;
+  const absl::optional<sluice::DType> known = sluice::c::FindDType(dtype);
+  return known ? sluice::DTypeBytes(*known) : 0;
 }
 
 const char* sluice_dtype_name(int32_t dtype) {
-  const auto known = sluice::c::ToDType("dtype", dtype);
-  return known.ok() ? sluice::DTypeName(*known).data() : nullptr;  // of literals
+  const absl::optional<sluice::DType> known = sluice::c::FindDType(dtype);
+  return known ? sluice::DTypeName(*known).data() : nullptr;  // of literals
 }
 
 sluice_status sluice_dtype_parse(const char* name, int32_t* dtype) {

@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "sluice/layout.h"
 #include "sluice/session.h"
@@ -20,6 +21,8 @@
 
 namespace sluice::c {
 
+// None: of no dtype.
+absl::optional<DType> FindDType(int32_t dtype);
 // InvalidArgument names what has no dtype.
 absl::StatusOr<DType> ToDType(absl::string_view name, int32_t dtype);
 int32_t FromDType(DType dtype);
@@ -50,9 +53,9 @@ class LayoutReader {
 
 // Null: the defaults.
 absl::StatusOr<SessionOptions> ToSessionOptions(const sluice_session_options* given);
-// Options that no session has. Given to Session::Create by a rank whose own make no sense, so that
-// the others hear of it.
-SessionOptions BadSessionOptions();
+// Options that no session has, with the times of `given` where they can be read. Given to
+// Session::Create by a rank whose own make no sense, so that the others hear of it.
+SessionOptions BadSessionOptions(const sluice_session_options* given);
 
 }  // namespace sluice::c
 

@@ -35,6 +35,8 @@ class KnownRuns {
   void Add(const Run& run);
   // NotFound: there has been no such run; or it is over, and too long ago.
   absl::StatusOr<Run> Find(int64_t number) const;
+  // Also of a run that there has not been. Takes no memory.
+  bool IsOver(int64_t number) const;
 
  private:
   mutable std::mutex mutex_;
@@ -59,6 +61,7 @@ absl::Status CheckSession(const sluice_session* session);
 }  // namespace sluice::c
 
 struct sluice_world {
+  std::atomic<bool> in_call{false};
   std::unique_ptr<sluice::World> world;
   std::string store_address;
   std::string missing;
@@ -84,7 +87,6 @@ struct sluice_stream {
   sluice_session* session = nullptr;
   std::unique_ptr<sluice::Stream> stream;
   std::atomic<std::thread::id> owner{};  // none: nobody has called sluice_stream_next
-  bool in_next = false;  // a thread is in sluice_stream_next; under the session's streams_mutex
 };
 
 struct sluice_lease {
@@ -101,6 +103,7 @@ struct sluice_session {
   std::vector<std::unique_ptr<sluice_transfer>> transfers;
   std::mutex streams_mutex;
   std::vector<std::unique_ptr<sluice_stream>> streams;
+  int stream_calls = 0;  // in which other threads may be just now
   sluice::c::KnownRuns runs;
   std::string event_message;
 };

@@ -34,6 +34,12 @@ void KnownRuns::Add(const Run& run) {
   }
 }
 
+bool KnownRuns::IsOver(int64_t number) const {
+  const std::lock_guard lock(mutex_);
+  if (number < 1 || number > last_ || number <= last_ - kRuns) return true;
+  return runs_[static_cast<size_t>((number - 1) % kRuns)].IsDone();
+}
+
 absl::StatusOr<Run> KnownRuns::Find(int64_t number) const {
   const std::lock_guard lock(mutex_);
   if (number < 1 || number > last_) {
@@ -55,9 +61,9 @@ sluice_session* MakeSession(std::unique_ptr<Session> session, std::unique_ptr<Wo
 }
 
 OwnOptions::OwnOptions(const sluice_session_options* given) {
-  absl::StatusOr<SessionOptions> read = ToSessionOptions(given);
+  absl::StatusOr<SessionOptions> read = Try([&] { return ToSessionOptions(given); });
   status = read.status();
-  options = read.ok() ? *std::move(read) : BadSessionOptions();
+  options = read.ok() ? *std::move(read) : BadSessionOptions(given);
 }
 
 absl::Status CheckSession(const sluice_session* session) {
@@ -158,9 +164,8 @@ sluice_status sluice_session_destroy(sluice_session* session) {
     if (absl::Status status = CheckSession(session); !status.ok()) return status;
     {
       const std::lock_guard lock(session->streams_mutex);
-      for (const std::unique_ptr<sluice_stream>& stream : session->streams) {
-        if (!stream->in_next) continue;
-        return absl::FailedPreconditionError("another thread is in sluice_stream_next");
+      if (session->stream_calls > 0) {
+        return absl::FailedPreconditionError("another thread is in a call of a stream");
       }
     }
     delete session;
@@ -208,7 +213,8 @@ sluice_status sluice_session_trace(sluice_session* session, char* text, size_t* 
     if (absl::Status status = CheckSession(session); !status.ok()) return status;
     sluice::TraceLog* const log = session->session->trace();
     if (log == nullptr) {
-      return absl::FailedPreconditionError("nothing is recorded: trace_events is 0");
+      return absl::FailedPreconditionError(
+          "nothing is recorded: trace_events is 0, or this is a forked child");
     }
     return sluice::c::WriteBytes(sluice::ChromeTrace(*log), 1, text, bytes);
   });

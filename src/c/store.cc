@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "c/call.h"
@@ -81,6 +82,11 @@ class CallerStore final : public Store {
       return calls_.list(calls_.self, prefix.data(), prefix.size(), &reply);
     });
     if (!status.ok()) return status;
+    for (const auto& entry : reply.entries) {
+      if (absl::StartsWith(entry.first, prefix)) continue;
+      return absl::InternalError(absl::StrCat("the caller's store, list: of keys with \"", prefix,
+                                              "\" it replied \"", entry.first, "\""));
+    }
     std::sort(reply.entries.begin(), reply.entries.end());
     return std::move(reply.entries);
   }

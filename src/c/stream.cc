@@ -159,7 +159,7 @@ absl::StatusOr<StreamOptions> ToStreamOptions(const sluice_stream_options* given
 absl::Status OpenOn(sluice_session* session, const sluice_stream_options* given,
                     sluice_stream** stream) {
   absl::StatusOr<StreamOptions> options = IsNull("stream");
-  if (stream != nullptr) options = ToStreamOptions(given);
+  if (stream != nullptr) options = Try([&] { return ToStreamOptions(given); });
   auto handle = std::make_unique<sluice_stream>();
   handle->session = session;
   // Nobody can open a stream of nothing: so the others hear that this rank's call is wrong.
@@ -202,21 +202,21 @@ absl::Status ClaimStream(sluice_stream* stream) {
   return is_own ? absl::OkStatus() : OfAnotherThread("stream");
 }
 
-// While a thread is in sluice_stream_next, the session cannot be destroyed.
-class NextCall {
+// While a thread is in a call of a stream, the session cannot be destroyed.
+class StreamCall {
  public:
-  explicit NextCall(sluice_stream* stream) : stream_(stream) { Set(true); }
-  ~NextCall() { Set(false); }
-  NextCall(const NextCall&) = delete;
-  NextCall& operator=(const NextCall&) = delete;
+  explicit StreamCall(const sluice_stream& stream) : session_(stream.session) { Add(1); }
+  ~StreamCall() { Add(-1); }
+  StreamCall(const StreamCall&) = delete;
+  StreamCall& operator=(const StreamCall&) = delete;
 
  private:
-  void Set(bool is_in) {
-    const std::lock_guard lock(stream_->session->streams_mutex);
-    stream_->in_next = is_in;
+  void Add(int calls) {
+    const std::lock_guard lock(session_->streams_mutex);
+    session_->stream_calls += calls;
   }
 
-  sluice_stream* const stream_;
+  sluice_session* const session_;
 };
 
 absl::Status CloseStream(sluice_stream* stream) {
@@ -319,7 +319,7 @@ sluice_status sluice_stream_next(sluice_stream* stream, sluice_lease** lease) {
     if (absl::Status status = sluice::c::ClaimStream(stream); !status.ok()) return status;
     auto handle = std::make_unique<sluice_lease>();
     handle->owner = std::this_thread::get_id();
-    const sluice::c::NextCall call(stream);
+    const sluice::c::StreamCall call(*stream);
     absl::StatusOr<sluice::Lease> next = stream->stream->Next();
     if (!next.ok()) return next.status();
     if (next->end()) return SLUICE_END;
@@ -330,12 +330,15 @@ sluice_status sluice_stream_next(sluice_stream* stream, sluice_lease** lease) {
 }
 
 int32_t sluice_stream_ready(const sluice_stream* stream) {
-  return stream == nullptr ? -1 : (stream->stream->Ready() ? 1 : 0);
+  if (stream == nullptr) return -1;
+  const sluice::c::StreamCall call(*stream);
+  return stream->stream->Ready() ? 1 : 0;
 }
 
 sluice_status sluice_stream_end_update(sluice_stream* stream) {
   return Guard("sluice_stream_end_update", [&]() -> absl::Status {
     if (absl::Status status = CheckStream(stream); !status.ok()) return status;
+    const sluice::c::StreamCall call(*stream);
     stream->stream->EndUpdate();
     return absl::OkStatus();
   });
@@ -348,6 +351,7 @@ int64_t sluice_stream_items(const sluice_stream* stream) {
 sluice_status sluice_stream_cursor(const sluice_stream* stream, void* cursor, size_t* bytes) {
   return Guard("sluice_stream_cursor", [&]() -> absl::Status {
     if (absl::Status status = CheckStream(stream); !status.ok()) return status;
+    const sluice::c::StreamCall call(*stream);
     return sluice::c::WriteBytes(stream->stream->Cursor(), 0, cursor, bytes);
   });
 }
@@ -355,6 +359,7 @@ sluice_status sluice_stream_cursor(const sluice_stream* stream, void* cursor, si
 sluice_status sluice_stream_metrics(sluice_stream* stream, sluice_metric* metrics, int64_t* count) {
   return Guard("sluice_stream_metrics", [&]() -> absl::Status {
     if (absl::Status status = CheckStream(stream); !status.ok()) return status;
+    const sluice::c::StreamCall call(*stream);
     return sluice::c::WriteMetrics(sluice::c::MetricsOf(stream->stream->stats()), metrics, count);
   });
 }
@@ -363,6 +368,7 @@ sluice_status sluice_stream_close(sluice_stream* stream) {
   return Guard("sluice_stream_close", [&]() -> absl::Status {
     if (stream == nullptr) return absl::OkStatus();
     if (absl::Status status = CheckStream(stream); !status.ok()) return status;
+    const sluice::c::StreamCall call(*stream);
     return sluice::c::CloseStream(stream);
   });
 }

@@ -218,7 +218,7 @@ absl::Status StartRun(sluice_transfer* transfer, const sluice_views* src, const 
                       const sluice_start_options* options, sluice_run* number) {
   Begin begin;
   absl::Status own = number == nullptr ? IsNull("run") : absl::OkStatus();
-  if (own.ok()) own = ReadBegin(*transfer, src, dst, options, &begin);
+  if (own.ok()) own = Try([&] { return ReadBegin(*transfer, src, dst, options, &begin); });
   KnownRuns& runs = transfer->session->runs;
   runs.Prepare();
   // A run that is refused is begun, and fails on every rank.
@@ -324,7 +324,9 @@ sluice_status sluice_compile(sluice_session* session, const sluice_tensor* tenso
     sluice::c::Clear(transfer);
     if (absl::Status status = CheckSession(session); !status.ok()) return status;
     absl::StatusOr<sluice::TransferSpec> spec = IsNull("transfer");
-    if (transfer != nullptr) spec = sluice::c::ToSpec(tensors, num_tensors, priority);
+    if (transfer != nullptr) {
+      spec = sluice::c::Try([&] { return sluice::c::ToSpec(tensors, num_tensors, priority); });
+    }
     auto handle = sluice::c::NewTransfer(session);
     const absl::StatusOr<sluice::Transfer*> compiled =
         session->session->Compile(spec.ok() ? *spec : sluice::c::BadSpec(spec.status()));
@@ -342,7 +344,7 @@ sluice_status sluice_connect(sluice_session* session, const sluice_own* own,
     sluice::c::Clear(transfer);
     if (absl::Status status = CheckSession(session); !status.ok()) return status;
     absl::StatusOr<sluice::ConnectSpec> spec = IsNull("transfer");
-    if (transfer != nullptr) spec = sluice::c::ToOwn(own);
+    if (transfer != nullptr) spec = sluice::c::Try([&] { return sluice::c::ToOwn(own); });
     auto handle = sluice::c::NewTransfer(session);
     auto connection = sluice::Connect(session->session.get(),
                                       spec.ok() ? *spec : sluice::c::Refused(spec.status()));
@@ -420,8 +422,7 @@ sluice_status sluice_wait(sluice_session* session, sluice_run run, double timeou
 
 int32_t sluice_is_done(const sluice_session* session, sluice_run run) {
   if (session == nullptr) return -1;
-  const auto found = session->runs.Find(run);
-  return !found.ok() || found->IsDone() ? 1 : 0;
+  return session->runs.IsOver(run) ? 1 : 0;
 }
 
 sluice_status sluice_supply(sluice_session* session, sluice_run run, int64_t tensor,

@@ -99,9 +99,28 @@ absl::StatusOr<WorldOptions> ToWorldOptions(const sluice_world_options* given) {
   return options;
 }
 
-absl::Status CheckWorld(const sluice_world* world) {
-  return world == nullptr ? IsNull("world") : absl::OkStatus();
-}
+// A call of a world, which takes one at a time.
+class WorldCall {
+ public:
+  explicit WorldCall(sluice_world* world)
+      : world_(world), is_in_(world != nullptr && !world->in_call.exchange(true)) {}
+  ~WorldCall() {
+    if (is_in_) world_->in_call.store(false);
+  }
+  WorldCall(const WorldCall&) = delete;
+  WorldCall& operator=(const WorldCall&) = delete;
+
+  // InvalidArgument: of no world. FailedPrecondition: another thread is in one.
+  absl::Status Check() const {
+    if (world_ == nullptr) return IsNull("world");
+    return is_in_ ? absl::OkStatus()
+                  : absl::FailedPreconditionError("another thread is in a call of the world");
+  }
+
+ private:
+  sluice_world* const world_;
+  const bool is_in_;
+};
 
 absl::StatusOr<std::vector<WorldMember>> ListMembers(World* world, int32_t which) {
   switch (which) {
@@ -163,7 +182,6 @@ absl::Status CreateInGroup(const sluice_store& store, const char* group, int32_t
 }  // namespace
 }  // namespace sluice::c
 
-using sluice::c::CheckWorld;
 using sluice::c::Guard;
 using sluice::c::IsNull;
 
@@ -195,7 +213,8 @@ void sluice_world_destroy(sluice_world* world) { delete world; }
 
 sluice_status sluice_world_wait(sluice_world* world, double timeout_s) {
   return Guard("sluice_world_wait", [&]() -> absl::Status {
-    if (absl::Status status = CheckWorld(world); !status.ok()) return status;
+    const sluice::c::WorldCall call(world);
+    if (absl::Status status = call.Check(); !status.ok()) return status;
     const auto timeout = sluice::c::ArgumentTime(timeout_s);
     return timeout.ok() ? world->world->WaitForAll(*timeout) : timeout.status();
   });
@@ -205,7 +224,8 @@ sluice_status sluice_world_missing(sluice_world* world, const char** text) {
   return Guard("sluice_world_missing", [&]() -> absl::Status {
     if (text == nullptr) return IsNull("text");
     *text = nullptr;
-    if (absl::Status status = CheckWorld(world); !status.ok()) return status;
+    const sluice::c::WorldCall call(world);
+    if (absl::Status status = call.Check(); !status.ok()) return status;
     const absl::StatusOr<std::vector<std::string>> missing = world->world->missing();
     if (!missing.ok()) return missing.status();
     world->missing = absl::StrJoin(*missing, ", ");
@@ -218,7 +238,8 @@ sluice_status sluice_world_members(sluice_world* world, int32_t which, int64_t* 
   return Guard("sluice_world_members", [&]() -> absl::Status {
     if (count == nullptr) return IsNull("count");
     *count = 0;
-    if (absl::Status status = CheckWorld(world); !status.ok()) return status;
+    const sluice::c::WorldCall call(world);
+    if (absl::Status status = call.Check(); !status.ok()) return status;
     auto members = sluice::c::ListMembers(world->world.get(), which);
     if (!members.ok()) return members.status();
     world->members = *std::move(members);
@@ -229,7 +250,8 @@ sluice_status sluice_world_members(sluice_world* world, int32_t which, int64_t* 
 
 sluice_status sluice_world_member(sluice_world* world, int64_t i, sluice_member* member) {
   return Guard("sluice_world_member", [&]() -> absl::Status {
-    if (absl::Status status = CheckWorld(world); !status.ok()) return status;
+    const sluice::c::WorldCall call(world);
+    if (absl::Status status = call.Check(); !status.ok()) return status;
     const auto count = static_cast<int64_t>(world->members.size());
     if (i < 0 || i >= count) {
       return absl::OutOfRangeError(absl::StrCat("member ", i, " of ", count));
@@ -248,7 +270,8 @@ sluice_status sluice_world_member(sluice_world* world, int64_t i, sluice_member*
 int32_t sluice_world_rank(sluice_world* world, const char* role, int32_t rank) {
   int32_t found = -1;
   Guard("sluice_world_rank", [&]() -> absl::Status {
-    if (absl::Status status = CheckWorld(world); !status.ok()) return status;
+    const sluice::c::WorldCall call(world);
+    if (absl::Status status = call.Check(); !status.ok()) return status;
     if (role == nullptr) return IsNull("role");
     found = world->world->FabricRank(role, rank);
     return absl::OkStatus();
@@ -266,7 +289,8 @@ int64_t sluice_world_epoch(const sluice_world* world) {
 
 sluice_status sluice_world_end_epoch(sluice_world* world, int64_t after_version) {
   return Guard("sluice_world_end_epoch", [&]() -> absl::Status {
-    if (absl::Status status = CheckWorld(world); !status.ok()) return status;
+    const sluice::c::WorldCall call(world);
+    if (absl::Status status = call.Check(); !status.ok()) return status;
     return world->world->EndEpoch(after_version);
   });
 }
@@ -275,7 +299,8 @@ sluice_status sluice_world_epoch_ends(sluice_world* world, int64_t* after_versio
   return Guard("sluice_world_epoch_ends", [&]() -> absl::StatusOr<sluice_status> {
     if (after_version == nullptr) return IsNull("after_version");
     *after_version = 0;
-    if (absl::Status status = CheckWorld(world); !status.ok()) return status;
+    const sluice::c::WorldCall call(world);
+    if (absl::Status status = call.Check(); !status.ok()) return status;
     const absl::StatusOr<absl::optional<int64_t>> ends = world->world->EpochEndsAfter();
     if (!ends.ok()) return ends.status();
     if (!ends->has_value()) return SLUICE_PENDING;
@@ -301,7 +326,8 @@ sluice_status sluice_world_session(sluice_world* world, const sluice_session_opt
   return Guard("sluice_world_session", [&]() -> absl::Status {
     if (session == nullptr) return IsNull("session");
     *session = nullptr;
-    if (absl::Status status = CheckWorld(world); !status.ok()) return status;
+    const sluice::c::WorldCall call(world);
+    if (absl::Status status = call.Check(); !status.ok()) return status;
     const sluice::c::OwnOptions own(options);
     return sluice::c::SessionOver(world->world->MakeFabric(), own, nullptr, session);
   });
@@ -313,7 +339,8 @@ sluice_status sluice_world_next_session(sluice_world* world, const sluice_sessio
   return Guard("sluice_world_next_session", [&]() -> absl::Status {
     if (session == nullptr) return IsNull("session");
     *session = nullptr;
-    if (absl::Status status = CheckWorld(world); !status.ok()) return status;
+    const sluice::c::WorldCall call(world);
+    if (absl::Status status = call.Check(); !status.ok()) return status;
     const sluice::c::OwnOptions own(options);
     const absl::StatusOr<sluice::EpochOptions> of_epoch = sluice::c::ToEpochOptions(epoch);
     if (!of_epoch.ok()) return of_epoch.status();

@@ -187,11 +187,13 @@ absl::StatusOr<MemoryRules> ThreadedSession::CurrentMemoryRules() const {
 }
 
 SessionCounters ThreadedSession::counters() const {
+  if (!CheckFork().ok()) return {};  // the thread may have held the lock
   const Lock lock(lock_);
   return session_->counters();
 }
 
 void ThreadedSession::ResetCounters() {
+  if (!CheckFork().ok()) return;
   const Lock lock(lock_);
   session_->ResetCounters();
 }

@@ -49,7 +49,7 @@ class ThreadedSession final : public Session, public CallDoor {
   absl::Status MakeCall(absl::string_view call, Work work) override;
   void NameViews(int64_t binding) override;
   absl::StatusOr<MemoryRules> CurrentMemoryRules() const override;
-  TraceLog* trace() override { return trace_.get(); }
+  TraceLog* trace() override { return CheckFork().ok() ? trace_.get() : nullptr; }
   SessionReport Report() const override { return session_->Report(); }
   SessionCounters counters() const override;
   void ResetCounters() override;

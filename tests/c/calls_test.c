@@ -1,5 +1,7 @@
 // Calls of the C API by themselves: NULL, sizes of structs, threads, values, and stores.
 #include <math.h>
+#include <pthread.h>
+#include <unistd.h>
 
 #include "c/check.h"
 #include "c/own_store.h"
@@ -336,6 +338,31 @@ static void texts_are_of_one_thread(void) {
   CHECK(strcmp(sluice_last_error(), "sluice_poll: session is NULL") == 0);
 }
 
+static pthread_key_t at_end;
+
+// As a thread ends, and as the process does, calls fail as before.
+static void fail_late(void) {
+  CHECK_FAILS(sluice_local_create(-1, &(sluice_local*){NULL}), SLUICE_INVALID_ARGUMENT, "-1 ranks");
+}
+static void fail_at_end(void* unused) {
+  (void)unused;
+  fail_late();
+}
+static void* fail_twice(void* given) {
+  CHECK(sluice_poll(NULL) < 0);
+  CHECK(pthread_setspecific(at_end, given) == 0);
+  return NULL;
+}
+
+static void calls_may_fail_late(void) {
+  int any = 0;
+  pthread_t thread;
+  CHECK(pthread_key_create(&at_end, fail_at_end) == 0);
+  CHECK(pthread_create(&thread, NULL, fail_twice, &any) == 0);
+  CHECK(pthread_join(thread, NULL) == 0);
+  CHECK(atexit(fail_late) == 0);
+}
+
 static void* use_from_another_thread(void* given) {
   sluice_session* const session = (sluice_session*)given;
   size_t bytes = 0;
@@ -356,6 +383,61 @@ static void other_threads_are_refused(sluice_session* session, int32_t rank) {
   CHECK(pthread_join(thread, NULL) == 0);
   CHECK_OK(sluice_poll(session));
   CHECK_OK(sluice_session_reset_metrics(session));
+}
+
+static void* wait_for_world(void* world) {
+  sluice_status status;
+  do {  // the other thread may be in a call just now
+    status = sluice_world_wait((sluice_world*)world, 60);
+  } while (status == SLUICE_FAILED_PRECONDITION);
+  CHECK_OK(status);
+  return NULL;
+}
+
+// A call beside one that waits is refused.
+static void worlds_take_one_call(void) {
+  sluice_world_options options = SLUICE_WORLD_OPTIONS_INIT;
+  sluice_world* worlds[2] = {NULL, NULL};
+  sluice_store* store = NULL;
+  const char* missing = NULL;
+  pthread_t thread;
+  int64_t count = 0;
+  CHECK_OK(sluice_store_in_memory(&store));
+  options.own_store = store;
+  options.count = 2;
+  CHECK_OK(sluice_world_join(&options, &worlds[0]));
+  CHECK_OK(sluice_world_missing(worlds[0], &missing));
+  CHECK(strstr(missing, "1") != NULL);
+  CHECK(pthread_create(&thread, NULL, wait_for_world, worlds[0]) == 0);
+  while (sluice_world_members(worlds[0], SLUICE_MEMBERS_NOW, &count) == SLUICE_OK) usleep(1000);
+  CHECK_FAILS(sluice_world_missing(worlds[0], &missing), SLUICE_FAILED_PRECONDITION,
+              "another thread is in a call of the world");
+  CHECK(missing == NULL);
+  options.rank = 1;
+  CHECK_OK(sluice_world_join(&options, &worlds[1]));
+  CHECK(pthread_join(thread, NULL) == 0);
+  CHECK_OK(sluice_world_missing(worlds[0], &missing));
+  CHECK(strcmp(missing, "") == 0);
+  sluice_world_destroy(worlds[1]);
+  sluice_world_destroy(worlds[0]);
+  sluice_store_destroy(store);
+}
+
+// Options that cannot be read do not make the wait for others one without end.
+static void bad_options_keep_their_times(void) {
+  sluice_session_options options = SLUICE_SESSION_OPTIONS_INIT;
+  sluice_session* session = NULL;
+  sluice_store* store = NULL;
+  CHECK_OK(sluice_store_in_memory(&store));
+  options.timeout_s = NAN;
+  options.patience_s = 0.1;
+  CHECK_FAILS(sluice_session_create(store, "alone", 0, 2, &options, &session),
+              SLUICE_INVALID_ARGUMENT, "timeout_s is no number");
+  options.timeout_s = 0.1;
+  options.patience_s = NAN;
+  CHECK_FAILS(sluice_session_create(store, "alone too", 0, 2, &options, &session),
+              SLUICE_INVALID_ARGUMENT, "patience_s is no number");
+  sluice_store_destroy(store);
 }
 
 static void* bad_options(void* given) {
@@ -436,6 +518,30 @@ static sluice_status burns(void* self, const void* key, size_t key_bytes, int64_
   (void)key, (void)key_bytes, (void)delta, (void)sum;
   if (*(int*)self == SLUICE_UNAVAILABLE) sluice_set_error("the table burns");
   return *(int*)self;
+}
+
+static sluice_status lists_another(void* self, const void* prefix, size_t prefix_bytes,
+                                   sluice_reply* entries) {
+  (void)self, (void)prefix, (void)prefix_bytes;
+  return sluice_reply_entry(entries, "another", 7, "value", 5);
+}
+
+// What a store may not answer is an error that names it.
+static void own_stores_list_by_prefix(void) {
+  static struct table table;
+  sluice_session_options options = SLUICE_SESSION_OPTIONS_INIT;
+  sluice_session* session = NULL;
+  sluice_store* store = NULL;
+  sluice_store_calls calls;
+  table_init(&table);
+  calls = table_calls(&table);
+  calls.list = lists_another;
+  options.patience_s = 10;
+  CHECK_OK(sluice_store_create(&calls, &store));
+  CHECK_FAILS(sluice_session_create(store, "one", 0, 1, &options, &session), SLUICE_INTERNAL,
+              "it replied \"another\"");
+  sluice_store_destroy(store);
+  table_end(&table);
 }
 
 static void own_stores_keep_values(void) {
@@ -519,10 +625,14 @@ int main(void) {
   boxes_stand_alone();
   structs_have_sizes();
   texts_are_of_one_thread();
+  calls_may_fail_late();
   on_ranks(2, NULL, other_threads_are_refused);
   bad_options_are_heard_of();
+  bad_options_keep_their_times();
+  worlds_take_one_call();
   stores_keep_values();
   own_stores_keep_values();
+  own_stores_list_by_prefix();
   sessions_meet_at_own_stores();
   return 0;
 }

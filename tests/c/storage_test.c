@@ -340,8 +340,22 @@ static void consumed_elsewhere(sluice_session* session, int32_t rank) {
   CHECK(pthread_join(thread, NULL) == 0);
 }
 
+// No cursor is so long that its bytes cannot be taken. All ranks hear of it, and go on.
+static void cursor_without_end(sluice_session* session, int32_t rank) {
+  int64_t never = -1;
+  sluice_stream_options options = generated(&never, rank);
+  sluice_stream* stream = NULL;
+  if (rank == 0) {
+    options.cursor = "cursor";
+    options.cursor_bytes = (size_t)-1;
+  }
+  CHECK(sluice_stream_open(session, &options, &stream) < 0 && stream == NULL);
+  CHECK(strstr(sluice_last_error(), "did not call") == NULL);
+  CHECK_OK(sluice_poll(session));
+}
+
 static _Atomic(sluice_stream*) held_stream;
-static atomic_int is_released;
+static atomic_int is_held, is_released;
 
 // Holds all items up until the test releases them. It cannot use its own stream.
 static sluice_status hold_up(void* self, int64_t item, void* into, int64_t capacity,
@@ -370,7 +384,41 @@ static void destroyed_below_a_thread(sluice_session* session, int32_t rank) {
   CHECK(pthread_create(&thread, NULL, consume, stream) == 0);
   while (sluice_stream_end_update(stream) == SLUICE_OK) usleep(1000);
   usleep(100000);  // from where it is the thread's to where that waits
-  CHECK_FAILS(sluice_session_destroy(session), SLUICE_FAILED_PRECONDITION, "sluice_stream_next");
+  CHECK_FAILS(sluice_session_destroy(session), SLUICE_FAILED_PRECONDITION, "call of a stream");
+  atomic_store(&is_released, 1);
+  CHECK(pthread_join(thread, NULL) == 0);
+}
+
+static void* take_one(void* given) {
+  sluice_stream* const stream = (sluice_stream*)given;
+  sluice_lease* lease = NULL;
+  CHECK_OK(sluice_stream_next(stream, &lease));
+  CHECK_OK(sluice_lease_release(lease));
+  while (!atomic_load(&is_held)) usleep(1000);
+  CHECK_OK(sluice_stream_close(stream));
+  return NULL;
+}
+
+static sluice_status hold_all_but_first(void* self, int64_t item, void* into, int64_t capacity,
+                                        int64_t* bytes) {
+  if (item > 0) atomic_store(&is_held, 1);
+  while (item > 0 && !atomic_load(&is_released)) usleep(1000);
+  return generate(self, item, into, capacity, bytes);
+}
+
+// Nor below one that closes its stream, and still waits for a generator.
+static void destroyed_below_a_close(sluice_session* session, int32_t rank) {
+  int64_t never = -1;
+  sluice_stream_options options = generated(&never, rank);
+  sluice_stream* stream = NULL;
+  pthread_t thread;
+  atomic_store(&is_released, 0);
+  options.generate = hold_all_but_first;
+  CHECK_OK(sluice_stream_open(session, &options, &stream));
+  CHECK(pthread_create(&thread, NULL, take_one, stream) == 0);
+  // The session can be closed as soon as the stream takes no part in it any more.
+  while (sluice_session_close(session) == SLUICE_FAILED_PRECONDITION) usleep(1000);
+  CHECK_FAILS(sluice_session_destroy(session), SLUICE_FAILED_PRECONDITION, "call of a stream");
   atomic_store(&is_released, 1);
   CHECK(pthread_join(thread, NULL) == 0);
 }
@@ -382,6 +430,7 @@ int main(void) {
   on_ranks(2, NULL, save_and_load);
   CHECK(pthread_barrier_init(&both, NULL, 2) == 0);
   on_ranks(2, NULL, batches);
+  on_ranks(2, NULL, cursor_without_end);
   pthread_barrier_destroy(&both);
   snprintf(command, sizeof command, "mkdir %s/raw", directory);
   CHECK(system(command) == 0);
@@ -391,6 +440,7 @@ int main(void) {
   options.progress_thread = 1;
   on_ranks(2, &options, consumed_elsewhere);
   on_ranks(1, &options, destroyed_below_a_thread);
+  on_ranks(1, &options, destroyed_below_a_close);
   snprintf(command, sizeof command, "rm -r %s", directory);
   CHECK(system(command) == 0);
   return 0;

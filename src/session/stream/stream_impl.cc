@@ -145,13 +145,13 @@ StreamImpl::StreamImpl(StreamParts parts, StreamDriver* driver, std::shared_ptr<
 }
 
 StreamImpl::~StreamImpl() {
+  delivery_->set_listener(nullptr);  // leases may stay
   if (fork_guard_.InChild()) {
     // Reads and messages are the parent's.
     static_cast<void>(runner_.release());
     static_cast<void>(new StreamParts(std::move(parts_)));
     return;
   }
-  delivery_->set_listener(nullptr);
   if (runner_ == nullptr) return;
   // Whether it has ended is the session's to know: until it is removed.
   if (opened_) {
