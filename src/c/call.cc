@@ -1,11 +1,14 @@
 // Statuses, texts of errors, and versions.
 #include "c/call.h"
 
+#include <pthread.h>
+
 #include <array>
 #include <cstddef>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
 
 namespace sluice::c {
 namespace {
@@ -37,20 +40,29 @@ struct Texts {
   std::string callback;
 };
 
-// Never destroyed: destructors of other things of the thread, and handlers of exit, may still make
-// calls. What the texts take is freed as the thread ends.
+// They lie where nothing ends them before the thread's last call. Destructors of other things of
+// the thread, and handlers of exit, may still make calls. A key's destructor comes again where a
+// later call has set its value again. Of the main thread, the texts stay.
 alignas(Texts) thread_local std::array<std::byte, sizeof(Texts)> t_storage;
 thread_local Texts* t_texts = nullptr;
 
-struct ThreadEnd {
-  ~ThreadEnd() { *t_texts = Texts(); }
-};
+void EndTexts(void* texts) {
+  static_cast<Texts*>(texts)->~Texts();
+  t_texts = nullptr;
+}
+
+// None: the system has no more keys, and texts of threads that end are lost.
+absl::optional<pthread_key_t> MakeKey() {
+  pthread_key_t key;
+  if (pthread_key_create(&key, &EndTexts) != 0) return absl::nullopt;
+  return key;
+}
 
 Texts& ThreadTexts() {
+  static const absl::optional<pthread_key_t> key = MakeKey();
   if (t_texts == nullptr) {
     t_texts = new (t_storage.data()) Texts();
-    thread_local const ThreadEnd end;
-    static_cast<void>(end);
+    if (key) pthread_setspecific(*key, t_texts);
   }
   return *t_texts;
 }
