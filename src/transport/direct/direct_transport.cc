@@ -20,6 +20,12 @@ constexpr size_t kOffersAtFirst = 256;
 // Room for those of operations here, and for offers that wait.
 constexpr size_t kLinesPerOperation = 4;
 
+// Whether another rank may have a word to say about it, as LastWords has it. A rank that has failed
+// ends (Unavailable), and frees its memory before that (InvalidArgument, of EFAULT).
+bool MayHaveCause(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsInvalidArgument(status);
+}
+
 }  // namespace
 
 DirectTransport::DirectTransport(DirectNode node)
@@ -302,7 +308,7 @@ void DirectTransport::End(Number number, absl::Status status) {
   if (At(number).claims_number != kNone) uses_claims_[At(number).claims_number] = false;
   At(number).status = std::move(status);
   At(number).state = State::kEnded;
-  if (!parted_ && absl::IsUnavailable(At(number).status)) {
+  if (!parted_ && MayHaveCause(At(number).status)) {
     cut_off_.Hold(number);
   } else {
     ended_.push_back(number);
