@@ -76,11 +76,15 @@ TEST_P(AtOnceTest, WhatThePageCacheHasIsThereAtOnce) {
 TEST_P(AtOnceTest, WhatThePageCacheHasNotIsWaitedFor) {
   Drop();
   if (IsCached()) GTEST_SKIP() << "a file system without a disk";
-  Drop();
-  const uint64_t cookie = run_->Read(0, 0, kBytes);
-  ASSERT_TRUE(run_->UntilAllEnded());
-  run_->ExpectBytes(cookie, content_);
-  EXPECT_FALSE(run_->AtOnce(cookie));
+  // Looking may have made the kernel read ahead, and it does not drop pages that are on their way.
+  for (int i = 0; i < 100; ++i) {
+    Drop();
+    const uint64_t cookie = run_->Read(0, 0, kBytes);
+    ASSERT_TRUE(run_->UntilAllEnded());
+    run_->ExpectBytes(cookie, content_);
+    if (!run_->AtOnce(cookie)) return;
+  }
+  FAIL() << "a file that was dropped from the page cache was there at once each time";
 }
 
 TEST_P(AtOnceTest, ReadingAsideBringsTheSame) {
