@@ -20,30 +20,26 @@ sluice_status Report(const char* call, const absl::Status& status) noexcept;
 // What has been thrown, in a catch block.
 absl::Status Caught() noexcept;
 
-// Runs the body of a call. It returns an absl::Status; or an absl::StatusOr<sluice_status>, where
-// there are statuses that are no errors.
-template <typename Body>
-sluice_status Guard(const char* call, Body&& body) noexcept {
-  try {
-    if constexpr (std::is_same_v<decltype(body()), absl::Status>) {
-      return Report(call, body());
-    } else {
-      const absl::StatusOr<sluice_status> result = body();
-      return result.ok() ? *result : Report(call, result.status());
-    }
-  } catch (...) {
-    return Report(call, Caught());
-  }
-}
-
-// The same for a part of a call, whose other parts have to go on: a body that returns an
-// absl::Status or an absl::StatusOr.
+// Runs a part of a call, and makes an error of what it throws: a body that returns an absl::Status
+// or an absl::StatusOr.
 template <typename Body>
 auto Try(Body&& body) -> decltype(body()) {
   try {
     return body();
   } catch (...) {
     return Caught();
+  }
+}
+
+// Runs the body of a call. It returns an absl::Status; or an absl::StatusOr<sluice_status>, where
+// there are statuses that are no errors.
+template <typename Body>
+sluice_status Guard(const char* call, Body&& body) noexcept {
+  const auto result = Try(body);
+  if constexpr (std::is_same_v<decltype(body()), absl::Status>) {
+    return Report(call, result);
+  } else {
+    return result.ok() ? *result : Report(call, result.status());
   }
 }
 
@@ -60,11 +56,7 @@ void ForgetCallbackText() noexcept;
 template <typename Callback>
 absl::Status CallBack(absl::string_view what, Callback&& callback) {
   ForgetCallbackText();
-  try {
-    return StatusOfCallback(what, callback());
-  } catch (...) {
-    return Caught();
-  }
+  return Try([&] { return StatusOfCallback(what, callback()); });
 }
 
 // InvalidArgument: a pointer that may not be null is.

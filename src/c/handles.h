@@ -39,6 +39,9 @@ class KnownRuns {
   bool IsOver(int64_t number) const;
 
  private:
+  // With the lock held. Null: Find knows why.
+  const Run* At(int64_t number) const;
+
   mutable std::mutex mutex_;
   std::vector<Run> runs_;  // a ring, once it has kRuns
   int64_t last_ = 0;

@@ -34,22 +34,25 @@ void KnownRuns::Add(const Run& run) {
   }
 }
 
+const Run* KnownRuns::At(int64_t number) const {
+  if (number < 1 || number > last_ || number <= last_ - kRuns) return nullptr;
+  return &runs_[static_cast<size_t>((number - 1) % kRuns)];
+}
+
 bool KnownRuns::IsOver(int64_t number) const {
   const std::lock_guard lock(mutex_);
-  if (number < 1 || number > last_ || number <= last_ - kRuns) return true;
-  return runs_[static_cast<size_t>((number - 1) % kRuns)].IsDone();
+  const Run* const run = At(number);
+  return run == nullptr || run->IsDone();
 }
 
 absl::StatusOr<Run> KnownRuns::Find(int64_t number) const {
   const std::lock_guard lock(mutex_);
+  if (const Run* const run = At(number); run != nullptr) return *run;
   if (number < 1 || number > last_) {
     return absl::NotFoundError(absl::StrCat("there has been no run ", number));
   }
-  if (number <= last_ - kRuns) {
-    return absl::NotFoundError(absl::StrCat("run ", number, " is over; only the newest ", kRuns,
-                                            " runs are known, to ", last_));
-  }
-  return runs_[static_cast<size_t>((number - 1) % kRuns)];
+  return absl::NotFoundError(absl::StrCat("run ", number, " is over; only the newest ", kRuns,
+                                          " runs are known, to ", last_));
 }
 
 sluice_session* MakeSession(std::unique_ptr<Session> session, std::unique_ptr<World> world) {
