@@ -1,4 +1,4 @@
-"""The README's six results, each with a link, and where it loses."""
+"""The README's six results, and where it loses."""
 import textwrap
 
 from pages import budgets, cases, losses, performance, python, storage
