@@ -50,8 +50,7 @@ CheckpointOptions RandomOptions(oracle::Dice* dice) {
 class CudaCheckpointTest : public testing::TestWithParam<FakeTransport> {};
 
 TEST_P(CudaCheckpointTest, WhatIsSavedFromGpusLoadsIntoOthers) {
-  const auto seeds = static_cast<uint64_t>(oracle::Sampled(16));
-  for (uint64_t seed = 1; seed <= seeds; ++seed) {
+  for (const uint64_t seed : oracle::Seeds(16)) {
     oracle::Dice dice(seed + 700);
     const int save_ranks = static_cast<int>(dice.Between(1, 4));
     const int load_ranks = static_cast<int>(dice.Between(1, 4));

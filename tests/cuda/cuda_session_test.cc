@@ -32,8 +32,7 @@ class CudaSessionTest : public testing::TestWithParam<std::tuple<FakeTransport, 
 };
 
 TEST_P(CudaSessionTest, EveryByteIsRight) {
-  const auto seeds = static_cast<uint64_t>(oracle::Sampled(60 / (size() + 3)));
-  for (uint64_t seed = 1; seed <= seeds; ++seed) {
+  for (const uint64_t seed : oracle::Seeds(60 / (size() + 3))) {
     const RandomJob job = MakeRandomJob(seed * 100 + static_cast<uint64_t>(size()), size());
     Run([&](Rank& self) { RunJob(self, job, seed); });
     ASSERT_FALSE(HasFailure()) << "seed " << seed;
@@ -48,8 +47,7 @@ TEST_P(CudaSessionTest, OneSlotIsEnough) {
 }
 
 TEST_P(CudaSessionTest, RunsAtOnceAndCancelledOnes) {
-  const auto seeds = static_cast<uint64_t>(oracle::Sampled(24 / (size() + 3)));
-  for (uint64_t seed = 1; seed <= seeds; ++seed) {
+  for (const uint64_t seed : oracle::Seeds(24 / (size() + 3))) {
     const RandomJob job = MakeRandomJob(seed * 1000 + static_cast<uint64_t>(size()), size());
     Schedule schedule;
     schedule.seed = seed;

@@ -3,7 +3,11 @@
 #define SLUICE_TESTS_ORACLE_SAMPLED_H_
 
 #include <algorithm>
+#include <cstdint>
+#include <cstdio>
 #include <cstdlib>
+#include <ctime>
+#include <numeric>
 #include <vector>
 
 namespace sluice::oracle {
@@ -31,6 +35,27 @@ inline bool IsThorough() {
 // fourth of Sampled, at least one.
 inline int Thinned(int tries) {
   return IsThorough() ? Sampled(tries) : std::max(1, Sampled(tries) / 4);
+}
+
+// The first seed of tests that try at random: 1 where tests are thorough. Otherwise it changes each
+// day, so that the few tries of quick tests add up. SLUICE_TEST_SEED says another one.
+inline uint64_t FirstSeed() {
+  static const uint64_t first = [] {
+    const char* const said = std::getenv("SLUICE_TEST_SEED");
+    if (said == nullptr && IsThorough()) return uint64_t{1};
+    const auto day = static_cast<uint64_t>(std::time(nullptr) / (24 * 60 * 60));
+    const uint64_t seed = said != nullptr ? std::strtoull(said, nullptr, 10) : day * 1000;
+    std::printf("Seeds from SLUICE_TEST_SEED=%llu on.\n", static_cast<unsigned long long>(seed));
+    return seed;
+  }();
+  return first;
+}
+
+// Seeds for so many tries, thinned.
+inline std::vector<uint64_t> Seeds(int tries) {
+  std::vector<uint64_t> seeds(static_cast<size_t>(Thinned(tries)));
+  std::iota(seeds.begin(), seeds.end(), FirstSeed());
+  return seeds;
 }
 
 // The numbers of ranks to try, ascending: under a sanitizer those up to 3, unless tests are

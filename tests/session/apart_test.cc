@@ -52,7 +52,7 @@ TEST(ApartTest, ThereIsABucketForEachChunk) {
 }
 
 TEST(ApartTest, EveryByteOfRandomTransfersIsRight) {
-  for (uint64_t seed = 1; seed <= uint64_t{oracle::Sampled(60)}; ++seed) {
+  for (const uint64_t seed : oracle::Seeds(60)) {
     RandomJob job = MakeRandomJob(seed, kSize);
     job.options.coalesce = false;
     job.options.budget_buckets = seed % 2 == 0 ? 1 : 8;

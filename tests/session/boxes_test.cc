@@ -39,10 +39,9 @@ void ExpectCode(const absl::Status& status, absl::StatusCode code, const std::st
 
 TEST(BoxesTest, RandomBoxesAgainstBruteForce) {
   for (const int size : {1, 2, 3, 5, 8, 16}) {
-    const int seeds = oracle::Sampled(size < 8 ? 60 : 16);
-    for (int seed = 1; seed <= seeds; ++seed) {
+    for (const uint64_t seed : oracle::Seeds(size < 8 ? 60 : 16)) {
       SCOPED_TRACE(testing::Message() << "size " << size << " seed " << seed);
-      const auto of = static_cast<uint64_t>(1000 * size + seed);
+      const auto of = 1000 * static_cast<uint64_t>(size) + seed;
       const RandomJob job = MakeRandomBoxJob(of, size);
       RunRanks(size, [&](Rank& self) { RunJob(self, job, of); });
       if (testing::Test::HasFailure()) return;

@@ -349,7 +349,7 @@ class CancelJobTest : public testing::TestWithParam<int> {};
 
 TEST_P(CancelJobTest, WithMemoryThatNeverComes) {
   const int size = GetParam();
-  for (uint64_t seed = 1; seed <= uint64_t{oracle::Sampled(60)}; ++seed) {
+  for (const uint64_t seed : oracle::Seeds(60)) {
     const RandomJob job = MakeRandomJob(seed * 100 + static_cast<uint64_t>(size) + 90, size);
     RunRanks(size, [&](Rank& self) { CancelWithoutMemory(self, job, seed); });
     ASSERT_FALSE(HasFailure()) << "seed " << seed << " with " << size << " ranks";

@@ -24,7 +24,7 @@ using absl::StatusCode;
 TEST(ConnectBoxesTest, RandomBoxesAndCopiesAgainstBruteForce) {
   int boxed = 0, copied = 0;
   for (const int size : {1, 2, 3, 4, 6, 8, 16}) {
-    const auto seeds = static_cast<uint64_t>(oracle::Sampled(size < 8 ? 32 : 12));
+    const auto seeds = static_cast<uint64_t>(oracle::Thinned(size < 8 ? 32 : 12));
     for (uint64_t seed = 1; seed <= seeds; ++seed) {
       const ConnectJob job = MakeConnectBoxJob(seed * 100 + static_cast<uint64_t>(size), size);
       for (const TensorTransfer& tensor : job.truth.tensors) {
@@ -62,8 +62,8 @@ TEST(ConnectBoxesTest, RandomBoxesAndCopiesAgainstBruteForce) {
       ASSERT_FALSE(HasFailure()) << "size " << size << " seed " << seed;
     }
   }
-  EXPECT_GT(boxed, oracle::Sampled(200));
-  EXPECT_GT(copied, oracle::Sampled(20));
+  EXPECT_GT(boxed, oracle::Thinned(200));
+  EXPECT_GT(copied, oracle::Thinned(20));
 }
 
 // Boxes of one rank.

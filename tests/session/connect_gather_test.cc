@@ -41,7 +41,7 @@ std::string RandomBytes(oracle::Dice* dice, int64_t count) {
 }
 
 TEST(GatherHalvesTest, EveryRankGetsEveryHalf) {
-  for (uint64_t seed = 1; seed <= static_cast<uint64_t>(oracle::Sampled(40)); ++seed) {
+  for (const uint64_t seed : oracle::Seeds(40)) {
     oracle::Dice dice(seed);
     const int size = static_cast<int>(dice.Between(1, 9));
     std::vector<std::string> distinct;

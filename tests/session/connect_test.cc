@@ -52,7 +52,7 @@ std::vector<std::string> NamesOf(const Transfer& transfer) {
 
 TEST(ConnectTest, RandomHalves) {
   for (int size = 1; size <= 8; ++size) {
-    for (uint64_t seed = 1; seed <= static_cast<uint64_t>(oracle::Sampled(32)); ++seed) {
+    for (const uint64_t seed : oracle::Seeds(32)) {
       const ConnectJob job = MakeConnectJob(seed * 10 + static_cast<uint64_t>(size), size);
       const std::vector<std::string> order = PromisedOrder(AllSpecs(job, size, seed));
       RunRanks(size, [&](Rank& self) {

@@ -157,7 +157,7 @@ void CompileAndDrop(Rank& self, const std::vector<RandomJob>& jobs, uint64_t see
 
 TEST(DropTest, OthersGoOn) {
   constexpr int kSize = 3;
-  for (uint64_t seed = 1; seed <= uint64_t{oracle::Sampled(40)}; ++seed) {
+  for (const uint64_t seed : oracle::Seeds(40)) {
     std::vector<RandomJob> jobs;
     for (uint64_t i = 0; i < 4; ++i) jobs.push_back(MakeRandomJob(seed * 100 + 40 + i, kSize));
     RunRanks(kSize, [&](Rank& self) { CompileAndDrop(self, jobs, seed); });

@@ -37,7 +37,7 @@ std::string Text(const absl::Status& status) {
 }
 
 TEST(FaultTest, DisorderAndDelayAreBorne) {
-  for (uint64_t seed = 1; seed <= uint64_t{oracle::Sampled(80)}; ++seed) {
+  for (const uint64_t seed : oracle::Seeds(80)) {
     const int size = 2 + static_cast<int>(seed % 4);
     FaultPlan plan;
     plan.seed = seed;
@@ -50,7 +50,7 @@ TEST(FaultTest, DisorderAndDelayAreBorne) {
 }
 
 TEST(FaultTest, DisorderAndDelayOfManyRunsAreBorne) {
-  for (uint64_t seed = 1; seed <= uint64_t{oracle::Sampled(25)}; ++seed) {
+  for (const uint64_t seed : oracle::Seeds(25)) {
     const int size = 2 + static_cast<int>(seed % 4);
     FaultPlan plan;
     plan.seed = seed;
@@ -151,7 +151,7 @@ FaultPlan RandomFault(uint64_t seed, int64_t size) {
 
 TEST(FaultTest, ErrorsReachEveryRankByName) {
   int faults = 0;
-  for (uint64_t seed = 1; seed <= uint64_t{oracle::Sampled(400)}; ++seed) {
+  for (const uint64_t seed : oracle::Seeds(400)) {
     const int size = 2 + static_cast<int>(seed % 4);
     const int faulty = static_cast<int>(seed / 4) % size;
     const Outcome outcome =
@@ -160,7 +160,7 @@ TEST(FaultTest, ErrorsReachEveryRankByName) {
     ASSERT_TRUE(outcome.failed == 0 || outcome.failed == size) << "seed " << seed;
     faults += outcome.failed > 0 ? 1 : 0;
   }
-  EXPECT_GE(faults, oracle::Sampled(400) * 3 / 4);
+  EXPECT_GE(faults, oracle::Thinned(400) / 2);
 }
 
 TEST(FaultTest, MemoryIsFreeOnceCloseIsOk) {

@@ -20,8 +20,7 @@ class GroupedTest : public testing::TestWithParam<int> {};
 
 TEST_P(GroupedTest, EveryByteIsRight) {
   const int size = GetParam();
-  const auto seeds = static_cast<uint64_t>(oracle::Sampled(480 / (size + 3)));
-  for (uint64_t seed = 1; seed <= seeds; ++seed) {
+  for (const uint64_t seed : oracle::Seeds(480 / (size + 3))) {
     const RandomJob job = MakeRandomJob(seed * 100 + static_cast<uint64_t>(size), size);
     RunRanksInGroups(size, [&](Rank& self) { RunJob(self, job, seed); });
     ASSERT_FALSE(HasFailure()) << "seed " << seed << " with " << size << " ranks";
@@ -64,8 +63,7 @@ TEST_P(GroupedTest, SumsOfNodesComeBack) {
 
 TEST_P(GroupedTest, RunsAtOnceAndCancelledOnes) {
   const int size = GetParam();
-  const auto seeds = static_cast<uint64_t>(oracle::Sampled(160 / (size + 3)));
-  for (uint64_t seed = 1; seed <= seeds; ++seed) {
+  for (const uint64_t seed : oracle::Seeds(160 / (size + 3))) {
     const RandomJob job = MakeRandomJob(seed * 1000 + static_cast<uint64_t>(size), size);
     Schedule schedule;
     schedule.seed = seed;

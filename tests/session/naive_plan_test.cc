@@ -55,7 +55,7 @@ TEST(NaivePlanTest, OnlyHoldersSend) {
 }
 
 TEST(NaivePlanTest, EveryByteOfRandomTransfersIsRight) {
-  for (uint64_t seed = 1; seed <= uint64_t{oracle::Sampled(60)}; ++seed) {
+  for (const uint64_t seed : oracle::Seeds(60)) {
     const RandomJob job = MakeRandomJob(seed, kSize);
     RunRanks(kSize, [&](Rank& self) {
       self.naive = true;

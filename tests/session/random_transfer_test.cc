@@ -13,8 +13,7 @@ class RandomTransferTest : public testing::TestWithParam<int> {};
 
 TEST_P(RandomTransferTest, EveryByteIsRight) {
   const int size = GetParam();
-  const auto seeds = static_cast<uint64_t>(oracle::Sampled(960 / (size + 3)));
-  for (uint64_t seed = 1; seed <= seeds; ++seed) {
+  for (const uint64_t seed : oracle::Seeds(960 / (size + 3))) {
     const RandomJob job = MakeRandomJob(seed * 100 + static_cast<uint64_t>(size), size);
     RunRanks(size, [&](Rank& self) { RunJob(self, job, seed); });
     ASSERT_FALSE(HasFailure()) << "seed " << seed << " with " << size << " ranks";

@@ -40,7 +40,7 @@ class LateJobTest : public testing::TestWithParam<int> {};
 
 TEST_P(LateJobTest, EveryTensorIsRightWhenItIsDone) {
   const int size = GetParam();
-  for (uint64_t seed = 1; seed <= uint64_t{oracle::Sampled(50)}; ++seed) {
+  for (const uint64_t seed : oracle::Seeds(50)) {
     const RandomJob job = MakeRandomJob(seed * 100 + static_cast<uint64_t>(size) + 70, size);
     RunRanks(size, [&](Rank& self) { RunLateJob(self, job, seed); });
     ASSERT_FALSE(HasFailure()) << "seed " << seed << " with " << size << " ranks";

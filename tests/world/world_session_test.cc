@@ -26,8 +26,7 @@ class WorldSessionTest : public testing::TestWithParam<int> {};
 
 TEST_P(WorldSessionTest, EveryByteIsRight) {
   const int size = GetParam();
-  const auto seeds = static_cast<uint64_t>(oracle::Sampled(48 / (size + 3)));
-  for (uint64_t seed = 1; seed <= seeds; ++seed) {
+  for (const uint64_t seed : oracle::Seeds(48 / (size + 3))) {
     const RandomJob job = MakeRandomJob(seed * 100 + static_cast<uint64_t>(size), size);
     const bool direct = seed % 2 == 0;
     RunRanksOn(
