@@ -28,6 +28,10 @@ function(sluice_flags target kind)
   if(kind STREQUAL test)
     target_compile_options(${target} PRIVATE $<IF:$<CONFIG:Debug>,-O0,-O1>)
   endif()
+  # Joined with others, a source sees names that are not its own.
+  if(SLUICE_UNITY AND kind MATCHES test)
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wno-shadow>)
+  endif()
   # Undefined behaviour is looked for in what is tested: it makes code a quarter slower to compile.
   if(SLUICE_SANITIZE MATCHES undefined AND kind MATCHES test)
     target_compile_options(${target} PRIVATE -fno-sanitize=undefined)

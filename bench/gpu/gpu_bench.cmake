@@ -1,5 +1,5 @@
 # gpu_bench: rates of the CUDA device against plain copies, and against the vendor's batched ones.
-add_executable(gpu_bench
+add_executable(gpu_bench EXCLUDE_FROM_ALL
   cuda_gpu_bench.cc
   gpu/cuda_cases.cc
   gpu/cuda_cub_batch.cu
@@ -9,3 +9,4 @@ target_include_directories(gpu_bench PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${PROJE
 target_link_libraries(gpu_bench PRIVATE sluice_device_cuda CLI11::CLI11
                                         nlohmann_json::nlohmann_json)
 sluice_flags(gpu_bench program)
+add_dependencies(micro_benches gpu_bench)
