@@ -31,7 +31,6 @@ void RunOverIpc(const ContractScript& script) {
 }
 void RunOverNccl(const ContractScript& script) { RunOnGpuEach(script, MakeNcclTransport(nullptr)); }
 
-GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(FabricContract);
 INSTANTIATE_TEST_SUITE_P(CudaIpc, TransportContract,
                          testing::Values(ContractWorld{"OneGpu", RunOnOneGpu},
                                          ContractWorld{"GpuEach", RunOverIpc}),

@@ -19,14 +19,13 @@ void RunOnOnlyGpu(const ContractScript& script) {
   RunOwnRank(script, 0, *MakeCudaIpcTransport(nullptr));
 }
 
-GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(FabricContract);
-INSTANTIATE_TEST_SUITE_P(CudaIpc, TransportContract,
+INSTANTIATE_TEST_SUITE_P(CudaVisible, TransportContract,
                          testing::Values(ContractWorld{"OnlyGpu", RunOnOnlyGpu}),
                          ContractWorldName);
-INSTANTIATE_TEST_SUITE_P(CudaIpc, PartContract,
+INSTANTIATE_TEST_SUITE_P(CudaVisible, PartContract,
                          testing::Values(ContractWorld{"OnlyGpu", RunOnOnlyGpu}),
                          ContractWorldName);
-INSTANTIATE_TEST_SUITE_P(CudaIpc, GroupContract,
+INSTANTIATE_TEST_SUITE_P(CudaVisible, GroupContract,
                          testing::Values(ContractWorld{"OnlyGpu", RunOnOnlyGpu}),
                          ContractWorldName);
 

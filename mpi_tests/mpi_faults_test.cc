@@ -14,7 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "session/allocation_count.h"
+#include "session/heap_bytes.h"
 #include "sluice/mpi.h"
 #include "sluice/transport.h"
 #include "transport/mpi/mpi_retired.h"

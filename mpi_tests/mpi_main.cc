@@ -8,6 +8,7 @@
 
 #include "gtest/gtest.h"
 #include "main/exit_code.h"
+#include "main/which_tests.h"
 
 namespace {
 
@@ -37,6 +38,8 @@ extern "C" int dlclose(void* /*library*/) { return 0; }
 int main(int argc, char** argv) {
   int level = MPI_THREAD_SINGLE;
   testing::InitGoogleTest(&argc, argv);
+  sluice::ChooseTests(&argc, argv);
+  if (testing::GTEST_FLAG(list_tests)) return RUN_ALL_TESTS();  // takes no ranks
   const bool multiple = argc > 1 && std::strcmp(argv[1], "multiple") == 0;
   MPI_Init_thread(&argc, &argv, multiple ? MPI_THREAD_MULTIPLE : MPI_THREAD_FUNNELED, &level);
   int rank = 0;

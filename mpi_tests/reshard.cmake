@@ -10,7 +10,7 @@ function(reshard_program_test name cost program script)
   add_test(NAME ${name}
     COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/mpi_tests/${script}
             ${PROJECT_SOURCE_DIR}/scripts/mpirun.sh $<TARGET_FILE:${program}> ${ARGN})
-  set_tests_properties(${name} PROPERTIES LABELS mpi TIMEOUT 600 COST ${cost}
+  set_tests_properties(${name} PROPERTIES LABELS mpi TIMEOUT ${SLUICE_TEST_TIMEOUT} COST ${cost}
                                           ENVIRONMENT PYTHONDONTWRITEBYTECODE=1)
 endfunction()
 
@@ -27,7 +27,7 @@ if(TARGET sluice-bench)
     reshard_test(reshard_kill 10 bench_kill_test.py)
   endif()
   # The layouts that docs/layouts.md recommends, with every element verified.
-  sluice_mpi_test(reshard_recipes NPS 8 PROGRAM sluice-bench
+  sluice_mpi_test(reshard_recipes NPS 8 RUN sluice-bench
     ARGS reshard --cases ${PROJECT_SOURCE_DIR}/docs/recipes.json --iters 1)
   reshard_test(bench_help 5 help_test.py $<TARGET_FILE:sluice-sim>)
   reshard_test(bench_doctor 10 doctor_test.py $<TARGET_FILE:deny_calls>)
@@ -69,7 +69,7 @@ if(TARGET sluice-bench-fake-gpu)
     add_test(NAME gpu_check
       COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/mpi_tests/gpu_check_test.py
               ${PROJECT_SOURCE_DIR}/scripts/gpu_check.sh $<TARGET_FILE:sluice-bench-fake-gpu>)
-    set_tests_properties(gpu_check PROPERTIES LABELS "mpi;cuda;nccl" TIMEOUT 300
+    set_tests_properties(gpu_check PROPERTIES LABELS "mpi;cuda;nccl" TIMEOUT ${SLUICE_TEST_TIMEOUT}
                          ENVIRONMENT FAKE_CUDA_FREE_WHILE_OPEN=1)
   endif()
 endif()
@@ -86,7 +86,7 @@ if(TARGET mpi_peer)
     COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/mpi_tests/peers_test.py
             ${PROJECT_SOURCE_DIR}/scripts/mpirun.sh $<TARGET_FILE:mpi_peer>
             $<TARGET_FILE:memcpy_peer>)
-  set_tests_properties(peers PROPERTIES LABELS mpi TIMEOUT 300)
+  set_tests_properties(peers PROPERTIES LABELS mpi TIMEOUT ${SLUICE_TEST_TIMEOUT})
 endif()
 
 # Two nodes that are namespaces of this machine; only root may make them.
@@ -98,10 +98,11 @@ if(TARGET sluice-bench AND SLUICE_OPEN_MPI)
     COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/mpi_tests/two_nodes_test.py
             ${PROJECT_SOURCE_DIR}/scripts/two_nodes.sh $<TARGET_FILE:two_nodes_rank>
             $<TARGET_FILE:sluice-bench>)
-  set_tests_properties(two_nodes PROPERTIES LABELS "mpi;nodes" TIMEOUT 300 SKIP_RETURN_CODE 77)
+  set_tests_properties(two_nodes PROPERTIES LABELS "mpi;nodes" TIMEOUT ${SLUICE_TEST_TIMEOUT}
+                                            SKIP_RETURN_CODE 77)
   add_test(NAME compare_wires
     COMMAND ${PROJECT_SOURCE_DIR}/scripts/compare_wires.sh --rounds 2 --iterations 1 --from 64K
             --to 256K --wires tcp $<TARGET_FILE:sluice-bench>)
-  set_tests_properties(compare_wires PROPERTIES LABELS "mpi;nodes" TIMEOUT 300
+  set_tests_properties(compare_wires PROPERTIES LABELS "mpi;nodes" TIMEOUT ${SLUICE_TEST_TIMEOUT}
                                                 SKIP_RETURN_CODE 77)
 endif()

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "c/check.h"
+#include "c/tests.h"
 #include "sluice/sluice.h"
 
 struct row {
@@ -327,7 +328,7 @@ static const struct name kNames[] = {
     for (i = sizeof(size_t); i < sizeof(type); ++i) CHECK(bytes[i] == 0); \
   } while (0)
 
-int main(void) {
+int abi_test(void) {
   size_t i;
   for (i = 0; i < sizeof kLayout / sizeof kLayout[0]; ++i) {
     if (kLayout[i].is == kLayout[i].was) continue;

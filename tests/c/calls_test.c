@@ -6,6 +6,7 @@
 #include "c/check.h"
 #include "c/own_store.h"
 #include "c/ranks.h"
+#include "c/tests.h"
 #include "sluice/sluice.h"
 
 #define REFUSES(call) CHECK_FAILS(call, SLUICE_INVALID_ARGUMENT, "is NULL")
@@ -613,7 +614,7 @@ static void sessions_meet_at_own_stores(void) {
   table_end(&table);
 }
 
-int main(void) {
+int calls_test(void) {
   CHECK(strcmp(sluice_last_error(), "") == 0);
   nothing_ends_well();
   null_is_refused();

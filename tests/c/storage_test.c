@@ -4,6 +4,7 @@
 
 #include "c/check.h"
 #include "c/ranks.h"
+#include "c/tests.h"
 #include "sluice/sluice.h"
 
 #define ROWS 8
@@ -423,7 +424,7 @@ static void destroyed_below_a_close(sluice_session* session, int32_t rank) {
   CHECK(pthread_join(thread, NULL) == 0);
 }
 
-int main(void) {
+int storage_test(void) {
   sluice_session_options options = SLUICE_SESSION_OPTIONS_INIT;
   char command[64];
   CHECK(mkdtemp(directory) != NULL);

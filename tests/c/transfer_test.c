@@ -1,6 +1,7 @@
 // Transfers through the C API between threads: every element, late memory, events, and bad input.
 #include "c/check.h"
 #include "c/ranks.h"
+#include "c/tests.h"
 #include "sluice/sluice.h"
 
 #define ROWS 6
@@ -328,7 +329,7 @@ static void traced(sluice_session* session, int32_t rank) {
   free(text);
 }
 
-int main(void) {
+int transfer_test(void) {
   sluice_session_options options = SLUICE_SESSION_OPTIONS_INIT;
   on_ranks(2, NULL, rows_to_columns);
   on_ranks(2, NULL, late_memory);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "c/check.h"
+#include "c/tests.h"
 #include "sluice/sluice.h"
 
 #define PROCESSES 3
@@ -311,14 +312,15 @@ static const struct part kParts[] = {{"group", group, 0},
 
 extern char** environ;
 
-static void run_part(const struct part* part, const char* self, const char* address) {
+static void run_part(const struct part* part, const char* address) {
   pid_t processes[PROCESSES];
   char count_text[16];
   int rank, failed = 0;
   snprintf(count_text, sizeof count_text, "%d", PROCESSES);
   for (rank = 0; rank < PROCESSES; ++rank) {
     char rank_text[16];
-    const char* const arguments[6] = {self, part->name, rank_text, count_text, address, NULL};
+    const char* const arguments[7] = {"c_tests",  "world", part->name, rank_text,
+                                      count_text, address, NULL};
     snprintf(rank_text, sizeof rank_text, "%d", rank);
     CHECK(posix_spawn(&processes[rank], "/proc/self/exe", NULL, NULL, (char* const*)arguments,
                       environ) == 0);
@@ -362,7 +364,7 @@ static void second_member(const char* address) {
   sluice_world_destroy(world);
 }
 
-int main(int argc, char** argv) {
+int world_test(int argc, char** argv) {
   sluice_listen_options listen = SLUICE_LISTEN_OPTIONS_INIT;
   sluice_store_server* server = NULL;
   int i;
@@ -376,7 +378,7 @@ int main(int argc, char** argv) {
   listen.token = kToken;
   CHECK_OK(sluice_store_listen(&listen, &server));
   second_member(sluice_store_server_address(server));
-  for (i = 0; i < PARTS; ++i) run_part(&kParts[i], argv[0], sluice_store_server_address(server));
+  for (i = 0; i < PARTS; ++i) run_part(&kParts[i], sluice_store_server_address(server));
   sluice_store_server_destroy(server);
   return 0;
 }

@@ -6,6 +6,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "main/exit_code.h"
+#include "main/which_tests.h"
 
 int main(int argc, char** argv) {
   int devices = 0;
@@ -15,5 +16,6 @@ int main(int argc, char** argv) {
     return sluice::kSomeSkipped;
   }
   testing::InitGoogleMock(&argc, argv);
+  sluice::ChooseTests(&argc, argv);
   return sluice::ExitCode(RUN_ALL_TESTS());
 }

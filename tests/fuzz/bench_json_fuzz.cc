@@ -73,7 +73,7 @@ void TrySystem(absl::string_view text) {
 }  // namespace
 }  // namespace sluice::bench
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+SLUICE_FUZZ_TARGET(bench_json) {
   const absl::string_view text = sluice::TextOf(data, size);
   sluice::bench::TryCases(text);
   sluice::bench::TryModel(text);

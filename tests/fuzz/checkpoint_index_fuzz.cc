@@ -6,7 +6,7 @@
 #include "storage/format/checkpoint_index.h"
 #include "storage/object_name.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+SLUICE_FUZZ_TARGET(checkpoint_index) {
   using namespace sluice;  // NOLINT(google-build-using-namespace): the target is outside
   const auto index = ParseCheckpointIndex(TextOf(data, size));
   if (!index.ok()) {

@@ -8,7 +8,7 @@
 #include "plan/connect/half_code.h"
 #include "plan/connect/match.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+SLUICE_FUZZ_TARGET(connect_half) {
   using sluice::Half;
   constexpr int kRanks = 16;
   sluice::HalfRoom room;

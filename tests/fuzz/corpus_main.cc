@@ -1,7 +1,7 @@
-// Runs a fuzz target without a fuzzer: on every file of its corpus, and on seeded mutations of
-// them.
+// Runs the fuzz targets without a fuzzer: each on every file of its corpus, and on seeded mutations
+// of them.
 //
-// usage: TARGET CORPUS_DIRECTORY [MUTATIONS [SEED]]
+// usage: fuzz_tests TARGET CORPUS_DIRECTORY [MUTATIONS [SEED]]
 // A failure aborts; the input that it was on is in ./failed-input then.
 #include <algorithm>
 #include <csignal>
@@ -16,7 +16,21 @@
 
 #include "fuzz/fuzz_bytes.h"
 
+#define SLUICE_FUZZ_LISTED(name) SLUICE_FUZZ_TARGET(name);
+#include "fuzz_targets.inc"
+#undef SLUICE_FUZZ_LISTED
+
 namespace {
+
+using Target = int (*)(const uint8_t* data, size_t size);
+
+Target TargetNamed(const std::string& name) {
+#define SLUICE_FUZZ_LISTED(target) \
+  if (name == #target) return &sluice_fuzz_##target;
+#include "fuzz_targets.inc"
+#undef SLUICE_FUZZ_LISTED
+  return nullptr;
+}
 
 // What readers of numbers, names and lists trip over.
 const char* const kTokens[] = {"9223372036854775807",
@@ -55,11 +69,11 @@ void KeepInput(int signal) {
   std::raise(signal);
 }
 
-void Run(std::string input) {
+void Run(Target target, std::string input) {
   current_input = std::move(input);
   // A copy of the exact size, so that the address sanitizer sees a read past its end.
   const std::vector<uint8_t> bytes(current_input.begin(), current_input.end());
-  LLVMFuzzerTestOneInput(bytes.data(), bytes.size());
+  target(bytes.data(), bytes.size());
 }
 
 class Mutator {
@@ -126,19 +140,20 @@ std::vector<std::string> ReadCorpus(const char* directory) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  const Target target = argc > 2 ? TargetNamed(argv[1]) : nullptr;
   const std::vector<std::string> corpus =
-      argc > 1 ? ReadCorpus(argv[1]) : std::vector<std::string>();
+      target != nullptr ? ReadCorpus(argv[2]) : std::vector<std::string>();
   if (corpus.empty()) {
-    std::fprintf(stderr, "usage: %s CORPUS_DIRECTORY [MUTATIONS [SEED]]\n", argv[0]);
+    std::fprintf(stderr, "usage: %s TARGET CORPUS_DIRECTORY [MUTATIONS [SEED]]\n", argv[0]);
     return EXIT_FAILURE;
   }
   std::signal(SIGABRT, KeepInput);
   std::signal(SIGSEGV, KeepInput);
-  const long mutations = argc > 2 ? std::strtol(argv[2], nullptr, 10) : 5000;
-  const auto seed = static_cast<unsigned>(argc > 3 ? std::strtoul(argv[3], nullptr, 10) : 1);
-  for (const std::string& input : corpus) Run(input);
+  const long mutations = argc > 3 ? std::strtol(argv[3], nullptr, 10) : 5000;
+  const auto seed = static_cast<unsigned>(argc > 4 ? std::strtoul(argv[4], nullptr, 10) : 1);
+  for (const std::string& input : corpus) Run(target, input);
   Mutator mutator(corpus, seed);
-  for (long i = 0; i < mutations; ++i) Run(mutator.Next());
+  for (long i = 0; i < mutations; ++i) Run(target, mutator.Next());
   std::printf("%zu files and %ld mutations of them, seed %u: all right\n", corpus.size(), mutations,
               seed);
   return EXIT_SUCCESS;

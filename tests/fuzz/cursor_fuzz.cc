@@ -3,7 +3,7 @@
 #include "fuzz/fuzz_bytes.h"
 #include "plan/shard/cursor.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+SLUICE_FUZZ_TARGET(cursor) {
   using sluice::Cursor;
   const absl::StatusOr<Cursor> cursor = Cursor::Parse(sluice::TextOf(data, size));
   if (!cursor.ok()) {

@@ -55,6 +55,13 @@ inline void CheckInside(const Catalog& catalog) {
 
 }  // namespace sluice
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
+// Begins a fuzz target, which takes `data` of `size` bytes. libFuzzer's programs have one each, by
+// the name that it wants; fuzz_tests has all.
+#ifdef SLUICE_LIBFUZZER
+#define SLUICE_FUZZ_TARGET(name) \
+  extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size)
+#else
+#define SLUICE_FUZZ_TARGET(name) extern "C" int sluice_fuzz_##name(const uint8_t* data, size_t size)
+#endif
 
 #endif  // SLUICE_TESTS_FUZZ_FUZZ_BYTES_H_

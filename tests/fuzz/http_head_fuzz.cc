@@ -34,7 +34,7 @@ void TryRange(const HttpResponse& response, int64_t offset, int64_t bytes, int64
 }  // namespace
 }  // namespace sluice
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+SLUICE_FUZZ_TARGET(http_head) {
   const sluice::HttpResponse response = sluice::Take(sluice::TextOf(data, size));
   const sluice::HttpVersion version = {"\"a\"", "Mon, 01 Jan 2024 00:00:00 GMT"};
   for (const sluice::HttpVersion* const known :

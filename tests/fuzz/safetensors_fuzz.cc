@@ -67,7 +67,7 @@ void Try(absl::string_view object, int64_t object_bytes) {
 }  // namespace
 }  // namespace sluice
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+SLUICE_FUZZ_TARGET(safetensors) {
   const absl::string_view text = sluice::TextOf(data, size);
   sluice::Try(text, static_cast<int64_t>(size));
   sluice::Try(text, -1);

@@ -113,7 +113,7 @@ void TakeAsClient(absl::string_view bytes) {
 }  // namespace
 }  // namespace sluice
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+SLUICE_FUZZ_TARGET(store_wire) {
   const absl::string_view bytes = sluice::TextOf(data, size);
   sluice::Served().Take(bytes);
   sluice::TakeAsClient(bytes);

@@ -4,7 +4,7 @@
 #include "fuzz/fuzz_bytes.h"
 #include "trace/serialize.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+SLUICE_FUZZ_TARGET(trace) {
   const absl::string_view bytes = sluice::TextOf(data, size);
   const absl::StatusOr<sluice::TraceContent> content = sluice::DecodeTrace(bytes);
   if (!content.ok()) {

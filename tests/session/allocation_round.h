@@ -1,11 +1,11 @@
-// One run whose heap allocations are counted. For programs that link allocation_count.cc.
+// One run whose heap allocations are counted. For programs that link heap_bytes.cc.
 #ifndef SLUICE_TESTS_SESSION_ALLOCATION_ROUND_H_
 #define SLUICE_TESTS_SESSION_ALLOCATION_ROUND_H_
 
 #include <cstdint>
 
 #include "gtest/gtest.h"
-#include "session/allocation_count.h"
+#include "session/heap_bytes.h"
 #include "session/job.h"
 
 namespace sluice::session_test {

@@ -12,11 +12,13 @@ namespace {
 
 std::atomic<int64_t> heap_bytes = 0;
 std::atomic<int64_t> heap_bytes_peak = 0;
+thread_local int64_t allocation_count = 0;
 
 // Beside what can be used of a piece.
 constexpr int64_t kHeaderBytes = 16;
 
 void* Count(void* memory) {
+  ++allocation_count;
   if (memory == nullptr) return nullptr;
   const int64_t now = heap_bytes += static_cast<int64_t>(malloc_usable_size(memory)) + kHeaderBytes;
   int64_t peak = heap_bytes_peak;
@@ -71,6 +73,7 @@ void operator delete(void* memory, const std::nothrow_t&) noexcept { Free(memory
 
 namespace sluice::session_test {
 
+int64_t AllocationCount() { return allocation_count; }
 int64_t HeapBytes() { return heap_bytes; }
 int64_t HeapBytesPeak() { return heap_bytes_peak; }
 void ResetHeapBytesPeak() { heap_bytes_peak = heap_bytes.load(); }

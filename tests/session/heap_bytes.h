@@ -1,5 +1,5 @@
-// Counts the bytes that this process has from operator new, what the allocator adds included. A
-// program that links heap_bytes.cc replaces operator new.
+// Counts what operator new gives: the bytes of this process, what the allocator adds included, and
+// the calls of a thread. A program that links heap_bytes.cc replaces operator new.
 #ifndef SLUICE_TESTS_SESSION_HEAP_BYTES_H_
 #define SLUICE_TESTS_SESSION_HEAP_BYTES_H_
 
@@ -12,6 +12,8 @@ int64_t HeapBytes();
 // The most since it was reset, or since the beginning.
 int64_t HeapBytesPeak();
 void ResetHeapBytesPeak();
+// Calls of operator new by this thread so far.
+int64_t AllocationCount();
 
 }  // namespace sluice::session_test
 

@@ -8,7 +8,7 @@
 #include <limits>
 #include <random>
 
-#include "session/allocation_count.h"
+#include "session/heap_bytes.h"
 #include "storage/source_run.h"
 
 namespace sluice {

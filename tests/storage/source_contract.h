@@ -1,7 +1,7 @@
 // The contract of Source as an abstract suite, to be instantiated for each kind of source.
 //
 // A program links source_contract.cc, source_failure_contract.cc, source_run.cc and
-// session/allocation_count.cc and says, with INSTANTIATE_TEST_SUITE_P for SourceContract, how its
+// session/heap_bytes.cc and says, with INSTANTIATE_TEST_SUITE_P for SourceContract, how its
 // sources are made.
 #ifndef SLUICE_TESTS_STORAGE_SOURCE_CONTRACT_H_
 #define SLUICE_TESTS_STORAGE_SOURCE_CONTRACT_H_

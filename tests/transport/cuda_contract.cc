@@ -10,6 +10,7 @@
 #include "device/cuda/cuda_device.h"
 #include "device/cuda/cuda_load.h"
 #include "gtest/gtest.h"
+#include "transport/transport_contract.h"
 
 namespace sluice {
 namespace {
@@ -102,6 +103,11 @@ class CudaMemory final : public ContractMemory {
 };
 
 }  // namespace
+
+// Programs instantiate those of the contract that concern their transports.
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(FabricContract);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GroupContract);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(TransportContract);
 
 std::unique_ptr<Device> MakeStreamOnlyDevice(int ordinal) {
   return std::make_unique<StreamOnlyDevice>(ordinal);

@@ -19,10 +19,6 @@
 
 namespace sluice {
 
-GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(TransportContract);
-GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(FabricContract);
-GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GroupContract);
-
 namespace {
 
 constexpr uint64_t kBlockBytes = uint64_t{2} << 20;

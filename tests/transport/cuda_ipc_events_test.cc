@@ -14,10 +14,6 @@
 
 namespace sluice {
 
-GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(TransportContract);
-GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(FabricContract);
-GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GroupContract);
-
 namespace {
 
 constexpr size_t kBytes = 64;

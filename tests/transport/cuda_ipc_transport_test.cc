@@ -57,7 +57,6 @@ std::vector<ContractWorld> Worlds() {
   return worlds;
 }
 
-GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(FabricContract);
 INSTANTIATE_TEST_SUITE_P(CudaIpc, TransportContract, testing::ValuesIn(Worlds()),
                          ContractWorldName);
 INSTANTIATE_TEST_SUITE_P(CudaIpc, PartContract, testing::ValuesIn(Worlds()), ContractWorldName);

@@ -18,7 +18,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "session/allocation_count.h"
+#include "session/heap_bytes.h"
 #include "transport/direct/direct_transport.h"
 
 namespace sluice {

@@ -24,8 +24,6 @@ void RunOneRank(const ContractScript& script) {
   RunOnThreads({0}, make, script);
 }
 
-GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(FabricContract);
-GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(TransportContract);
 INSTANTIATE_TEST_SUITE_P(Nccl, GroupContract, testing::Values(ContractWorld{"OneRank", RunOneRank}),
                          ContractWorldName);
 

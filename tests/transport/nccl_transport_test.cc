@@ -52,8 +52,6 @@ std::vector<ContractWorld> Worlds() {
   return worlds;
 }
 
-GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(FabricContract);
-GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(TransportContract);
 INSTANTIATE_TEST_SUITE_P(Nccl, GroupContract, testing::ValuesIn(Worlds()), ContractWorldName);
 
 // What each rank got from Open on GPU `ordinals[rank]`.

@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 #include "gmock/gmock.h"
-#include "session/allocation_count.h"
+#include "session/heap_bytes.h"
 #include "transport/tcp_end.h"
 #include "transport/tcp_ranks.h"
 
