@@ -1,4 +1,5 @@
 // Strangers at a rank's port, and a rank of the world that breaks the rules.
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <functional>
@@ -270,6 +271,51 @@ TEST(TcpStrangersTest, EndsTheConnectionOfARankThatOverrunsItsRoom) {
     if (n < kEagerSlots) links[0]->Progress();
   }
   ExpectRankOneLost(links);
+}
+
+// Pieces of a message that come in another order, or go on beyond its end.
+TEST(TcpStrangersTest, EndsTheConnectionOfARankWhosePiecesDoNotFit) {
+  constexpr uint64_t kBytes = 2 * kEagerBytes;
+  struct Piece {
+    uint64_t at;
+    uint64_t bytes;
+  };
+  for (const Piece& wrong : {Piece{100, 10}, Piece{0, kBytes + 1}, Piece{kBytes, 1}}) {
+    const Links links = MakeTcpLinks(3);
+    const auto transport = *links[0]->OpenTransport(0);
+    ASSERT_TRUE(transport->Reserve(1).ok());
+    std::vector<std::byte> memory(2 * kBytes, std::byte{0xA5});
+    ASSERT_TRUE(
+        transport->Start({{TransportOp::Kind::kReceive, 1, 0, memory.data(), kBytes, 1}}).ok());
+    const OwnedFd fd = BecomeRankOne(links);
+    TcpFrame offer;
+    offer.kind = TcpFrameKind::kOffer;
+    offer.bytes = kBytes;
+    EXPECT_EQ(WriteTcp(fd.get(), &offer, sizeof(offer)), sizeof(offer));
+    TcpFrame grant;
+    size_t read = 0;
+    EXPECT_TRUE(PollAllUntil([&] { links[0]->Progress(); },
+                             [&] {
+                               const ssize_t count =
+                                   ReadTcp(fd.get(), reinterpret_cast<std::byte*>(&grant) + read,
+                                           sizeof(grant) - read);
+                               if (count > 0) read += static_cast<size_t>(count);
+                               return read == sizeof(grant);
+                             }));
+    ASSERT_EQ(grant.kind, TcpFrameKind::kGrant);
+    TcpFrame data;
+    data.kind = TcpFrameKind::kData;
+    data.slot = grant.tag;
+    data.bytes = wrong.at;
+    data.length = wrong.bytes;
+    std::vector<std::byte> all(sizeof(data) + wrong.bytes, std::byte{7});
+    std::memcpy(all.data(), &data, sizeof(data));
+    EXPECT_GT(WriteTcp(fd.get(), all.data(), all.size()), 0);
+    ExpectRankOneLost(links);
+    EXPECT_TRUE(std::all_of(memory.begin(), memory.end(),
+                            [](std::byte each) { return each == std::byte{0xA5}; }))
+        << wrong.bytes << " bytes at " << wrong.at;
+  }
 }
 
 // Frames of random kinds and fields, about operations that there are. Whatever they do, nothing is
