@@ -1,4 +1,6 @@
 // TCP transports whose other end is slow, or ends early.
+#include <sys/socket.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <functional>
@@ -10,6 +12,7 @@
 #include "absl/status/status.h"
 #include "gmock/gmock.h"
 #include "session/heap_bytes.h"
+#include "transport/tcp/tcp_link.h"
 #include "transport/tcp_end.h"
 #include "transport/tcp_ranks.h"
 
@@ -233,6 +236,56 @@ TEST(TcpEndsTest, AllocatesNothingPerOperation) {
     }
   }
   EXPECT_EQ(session_test::AllocationCount() - before, 0);
+}
+
+// Takes all frames, and keeps the bytes of the last one.
+struct LinkEnd final : TcpLinkUser {
+  absl::Status OnFrame(TcpLink& /*link*/, const TcpFrame& frame, TcpRows* rows) override {
+    bytes.resize(frame.length);
+    rows->data = bytes.data();
+    return absl::OkStatus();
+  }
+  absl::Status OnPayload(TcpLink& /*link*/, const TcpFrame& /*frame*/) override {
+    ++frames;
+    return absl::OkStatus();
+  }
+  void OnSent(TcpLink& /*link*/, const TcpFrame& /*frame*/, uint32_t /*owner*/) override {}
+  void Refill(TcpLink& /*link*/) override {}
+
+  std::vector<std::byte> bytes;
+  int frames = 0;
+};
+
+// The owner of its memory may use the memory for something else from then on.
+TEST(TcpEndsTest, WhatIsHalfWrittenWhenItIsRecalledComesAsItWas) {
+  int sockets[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, sockets), 0);
+  LinkEnd sender, receiver;
+  TcpLink from(1, &sender), to(0, &receiver);
+  from.Open(OwnedFd(sockets[0]));
+  to.Open(OwnedFd(sockets[1]));
+  std::vector<std::byte> sent = Pattern(kLarge, 1);
+  TcpFrame frame;
+  frame.kind = TcpFrameKind::kData;
+  frame.transport = 7;
+  frame.length = kLarge;
+  TcpRows rows;
+  rows.data = sent.data();
+  rows.bytes = kLarge;
+  from.QueueBorrowed(frame, rows, 3);
+  from.Write();
+  ASSERT_TRUE(from.has_output()) << "the system has taken all of it";
+  from.Recall(7, -1);
+  const std::vector<std::byte> wanted = std::exchange(sent, std::vector<std::byte>(kLarge));
+  EXPECT_TRUE(PollAllUntil(
+      [&] {
+        from.Notify(false, true, false);
+        from.Write();
+        to.Notify(true, false, false);
+        to.Read();
+      },
+      [&] { return receiver.frames == 1; }));
+  EXPECT_TRUE(receiver.bytes == wanted);
 }
 
 // Every rank to every other one, all sizes, with rows at either end.
