@@ -1,9 +1,11 @@
 // Fabrics of worlds: order, several of them, failures that name who failed, and lifetimes.
 #include "sluice/fabric.h"
 
+#include <cstdint>
 #include <cstdlib>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -12,6 +14,9 @@
 #include "gtest/gtest.h"
 #include "sluice/store.h"
 #include "sluice/world.h"
+#include "transport/tcp/tcp_handshake.h"
+#include "transport/tcp_stranger.h"
+#include "world/card.h"
 #include "world/members.h"
 
 namespace sluice::world_test {
@@ -198,6 +203,44 @@ TEST(WorldFabricTest, GarbageAtTheStoreIsAnError) {
     EXPECT_TRUE(store->Set(absl::StrCat(prefix, "word"), "all here").ok());
   });
   EXPECT_THAT(status.ToString(), AllOf(HasSubstr("member 1 (process"), HasSubstr("no address")));
+}
+
+// The number of a fabric is said in the clear. Whoever knows it has not proved anything.
+TEST(WorldFabricTest, LinksAskForTheSecretOfTheWorld) {
+  const std::shared_ptr<Store> store = MakeMemoryStore();
+  Worlds worlds = JoinAll(AllOptions(store, {{"member", 2}}));
+  absl::Status status;
+  OnThreads(2, [&](int i) {
+    if (i == 0) {
+      status = worlds[0]->MakeFabric().status();
+      return;
+    }
+    const auto [key, card] = UntilOneWaits(store.get())[0];
+    const std::string prefix = key.substr(0, key.rfind("card/"));
+    EXPECT_TRUE(store->Set(absl::StrCat(prefix, "card/000001"), card).ok());
+    EXPECT_TRUE(store->Set(absl::StrCat(prefix, "word"), "all here").ok());
+    const std::string name = prefix.substr(14, prefix.size() - 15);  // of "sluice/fabric/NAME/"
+    const std::string secret =
+        absl::StrCat(*store->Get("sluice/secret", absl::ZeroDuration()), " ", name);
+    uint64_t number = 0xcbf29ce484222325;  // FNV-1a
+    for (const char c : secret) number = (number ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+    TcpIdentity own = {1, 2, number, ""};
+    const TcpHello hello = *MakeHello(own, 0);
+    TcpStranger stranger(ParseCard(card)->tcp_address);
+    EXPECT_TRUE(stranger.Send(&hello, sizeof(hello)));
+    TcpChallenge challenge = {};
+    ssize_t read = 0;
+    while (read >= 0 && read < static_cast<ssize_t>(sizeof(challenge))) {
+      std::this_thread::yield();
+      read = stranger.Read(&challenge, sizeof(challenge));
+    }
+    EXPECT_EQ(read, static_cast<ssize_t>(sizeof(challenge))) << "it is not this world's number";
+    EXPECT_FALSE(CheckChallenge(own, hello, challenge).ok()) << "the links have no secret";
+    own.secret = secret;
+    EXPECT_TRUE(CheckChallenge(own, hello, challenge).ok());
+    worlds[1].reset();
+  });
+  EXPECT_EQ(status.code(), StatusCode::kUnavailable) << status;
 }
 
 TEST(WorldFabricTest, AStoreThatEndsIsAnError) {
