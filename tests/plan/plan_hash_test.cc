@@ -107,6 +107,24 @@ const std::vector<Change>& SinglePartChanges() {
        }},
       {"sides swapped", "layouts",
        [](Job* j) { std::swap(j->spec.tensors[1].src, j->spec.tensors[1].dst); }},
+      {"a slice", "layouts",
+       [](Job* j) {
+         j->spec.tensors[1].src.whole = {16, 6};
+         j->spec.tensors[1].src.offset = {8, 0};
+       }},
+      {"another slice", "layouts",
+       [](Job* j) {
+         j->spec.tensors[1].src.whole = {16, 6};
+         j->spec.tensors[1].src.offset = {4, 0};
+       }},
+      {"a box", "layouts",
+       [](Job* j) {
+         j->spec.tensors[1].src.boxes = *BoxList::Create({{0, {{{0, 0}, {8, 6}}}}});
+       }},
+      {"another box", "layouts",
+       [](Job* j) {
+         j->spec.tensors[1].src.boxes = *BoxList::Create({{0, {{{0, 0}, {8, 3}}}}});
+       }},
       {"bucket_bytes", "options", [](Job* j) { j->bucket_bytes += 1; }},
       {"max_in_flight", "options", [](Job* j) { j->max_in_flight += 1; }},
       {"slots", "options", [](Job* j) { j->slots += 1; }},
@@ -150,6 +168,19 @@ TEST(PlanHashTest, EachChangeShowsInItsPartAlone) {
         << change.what;
     EXPECT_TRUE(seen.insert(HashOf(job).all).second) << change.what;
   }
+}
+
+// What sessions choose, and no job says.
+TEST(PlanHashTest, SlotsAndCachesShowToo) {
+  const Job job = MakeJob();
+  PlanOptions options = job.options();
+  options.slot_bytes += 1;
+  EXPECT_THAT(Differences(HashOf(job), HashPlan(job.spec, options)),
+              UnorderedElementsAre("options", "all"));
+  options = job.options();
+  options.cache_bytes += 1;
+  EXPECT_THAT(Differences(HashOf(job), HashPlan(job.spec, options)),
+              UnorderedElementsAre("options", "all"));
 }
 
 TEST(PlanHashTest, TensorCountShowsInEveryPart) {
