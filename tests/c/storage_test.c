@@ -169,6 +169,15 @@ static pthread_barrier_t both;
 static char cursors[2][512];
 static size_t cursor_bytes[2];
 
+static void* release_elsewhere(void* lease) {
+  sluice_view view;
+  CHECK_FAILS(sluice_lease_view((sluice_lease*)lease, 0, &view), SLUICE_FAILED_PRECONDITION,
+              "another thread");
+  CHECK_FAILS(sluice_lease_release((sluice_lease*)lease), SLUICE_FAILED_PRECONDITION,
+              "another thread");
+  return NULL;
+}
+
 static void batches(sluice_session* session, int32_t rank) {
   int64_t never = -1;
   sluice_stream_options options = generated(&never, rank);
@@ -178,6 +187,7 @@ static void batches(sluice_session* session, int32_t rank) {
   sluice_metric metrics[64];
   sluice_view view;
   struct managed* managed = NULL;
+  pthread_t thread;
   void* given = NULL;
   char merged[512];
   const void* all[2] = {NULL, NULL};
@@ -193,6 +203,8 @@ static void batches(sluice_session* session, int32_t rank) {
   CHECK(sluice_lease_items(lease) == 2 && sluice_lease_epoch(lease, 0) == 0);
   CHECK(sluice_lease_item(lease, 0) == rank && sluice_lease_item(lease, 1) == rank + 2);
   CHECK(sluice_lease_item(lease, 2) == -1 && sluice_lease_epoch(lease, -1) == -1);
+  CHECK(pthread_create(&thread, NULL, release_elsewhere, lease) == 0);
+  CHECK(pthread_join(thread, NULL) == 0);
   check_item(lease, 0, ITEM_BYTES);
   check_item(lease, 1, ITEM_BYTES);
   CHECK_FAILS(sluice_lease_view(lease, 2, &view), SLUICE_INVALID_ARGUMENT, "no item 2");
