@@ -128,6 +128,7 @@ def test_what_one_rank_refuses_all_hear_of() -> None:
 def test_memory_that_comes_late() -> None:
     names = ["a", "b"]
     out = {name: bytearray(16) for name in names}
+    owners: list[Any] = []
 
     def work(session: Any, rank: int) -> list[tuple[str, str]]:
         if rank == 0:
@@ -151,9 +152,15 @@ def test_memory_that_comes_late() -> None:
             assert number == run.number and message == ""
             seen.append((kind, order[tensor]))
             if kind == "needs_memory":
-                data = out[order[tensor]]
-                run.supply(tensor, view(data, (16,)), data)
+                owner = Owner()
+                owners.append(weakref.ref(owner))
+                run.supply(tensor, view(out[order[tensor]], (16,)), owner)
+                del owner
+                gc.collect()
+                assert owners[-1]() is not None
         assert run.wait(30)
+        gc.collect()
+        assert [owner() for owner in owners] == [None, None]
         while (event := session.next_event()) is not None:
             seen.append((event[0], order[event[2]]))
         return seen

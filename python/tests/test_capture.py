@@ -330,6 +330,21 @@ def test_what_falls_back_is_loaded_from_a_whole_copy() -> None:
     assert given == [("w", [3, 4, 5, 6])]
 
 
+def test_a_loader_that_wants_all_tensors_gets_all_of_them_whole() -> None:
+    _, named = params(p=(4,))
+
+    def load(weights: Any) -> None:
+        given = dict(weights)
+        if len(given) < 2:
+            raise ValueError("one is missing")
+        named["p"].copy_(given["a"])
+        given["b"].narrow(0, 0, 1)
+
+    captured = capture(load, {"a": ((4,), "i32"), "b": ((4,), "i32")}, named)
+    assert captured.copies == [] and list(captured.fallback) == ["a", "b"]
+    assert captured.fallback["a"].endswith("without the others: ValueError: one is missing")
+
+
 def test_numpy_copies_are_recorded() -> None:
     np = pytest.importorskip("numpy")
     data = np.zeros((4, 3), "f4")

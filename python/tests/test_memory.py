@@ -182,6 +182,10 @@ def test_arrays_on_devices() -> None:
         describe(cuda_array(typestr=">f2"), writable=False)
 
 
+ENDED: list[int] = []  # capsules
+END = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(ENDED.append)
+
+
 class Pack:
     """An object with DLPack, made here by hand."""
 
@@ -210,14 +214,19 @@ class Pack:
         new.restype = ctypes.py_object
         new.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
         return new(ctypes.addressof(self._made),
-                   b"dltensor_versioned" if self.versioned else b"dltensor", None)
+                   b"dltensor_versioned" if self.versioned else b"dltensor", END)
 
 
 def test_dlpack() -> None:
     pack = Pack(offset=8)
+    before = len(ENDED)
     found = describe(pack, writable=True)
     assert found.view == (ctypes.addressof(pack.data) + 8, (2, 3), None, "f32", 1, 0)
     assert pack.asked == [{"stream": None, "max_version": (1, 3)}]
+    assert len(ENDED) == before  # what the capsule holds is still there
+    del found
+    gc.collect()
+    assert len(ENDED) == before + 1
     assert describe(Pack(strides=(1, 2)), writable=True).strides == (1, 2)
     device = Pack(device=2)
     assert describe(device, writable=True).device == 2
