@@ -320,6 +320,24 @@ TEST(MoveTest, AnOwnFirstContributionIsAddedAfterTheNextFromWhereItLies) {
   for (const MoveAction& action : expected) EXPECT_EQ(NextAction(shape, 2, &state), action);
 }
 
+// Of equal zeros max and min keep the first, so the one whose turn it is has to come first.
+TEST(MoveTest, MaximaAndMinimaAreTakenInOrder) {
+  Channel channel;
+  channel.step_count = 1;
+  channel.added_count = 3;
+  channel.own_contribution = 0;
+  Bucket bucket;
+  bucket.role = Role::kOwner | Role::kContributor;
+  for (const ReduceOp op :
+       {ReduceOp::kSum, ReduceOp::kAvg, ReduceOp::kProduct, ReduceOp::kMax, ReduceOp::kMin}) {
+    Plan plan;
+    plan.channels = {channel};
+    plan.levels = {{3, op}};
+    const bool commutes = op != ReduceOp::kMax && op != ReduceOp::kMin;
+    EXPECT_EQ(ShapeOf(plan, bucket).own_goes_last, commutes);
+  }
+}
+
 TEST(MoveTest, AFoldWaitsUntilAllOfItsRoundsAreAllowed) {
   const MoveShape shape = {.added = 3, .own = 1, .per_sum = 3, .folds = true};
   MoveState state;
