@@ -316,10 +316,12 @@ sluice_status sluice_stream_next(sluice_stream* stream, sluice_lease** lease) {
   return Guard("sluice_stream_next", [&]() -> absl::StatusOr<sluice_status> {
     if (lease == nullptr) return IsNull("lease");
     *lease = nullptr;
+    if (absl::Status status = sluice::c::CheckCaller(stream); !status.ok()) return status;
+    // Whoever sees that the stream is this thread's sees the call, too.
+    const sluice::c::StreamCall call(*stream);
     if (absl::Status status = sluice::c::ClaimStream(stream); !status.ok()) return status;
     auto handle = std::make_unique<sluice_lease>();
     handle->owner = std::this_thread::get_id();
-    const sluice::c::StreamCall call(*stream);
     absl::StatusOr<sluice::Lease> next = stream->stream->Next();
     if (!next.ok()) return next.status();
     if (next->end()) return SLUICE_END;

@@ -396,7 +396,6 @@ static void destroyed_below_a_thread(sluice_session* session, int32_t rank) {
   atomic_store(&held_stream, stream);
   CHECK(pthread_create(&thread, NULL, consume, stream) == 0);
   while (sluice_stream_end_update(stream) == SLUICE_OK) usleep(1000);
-  usleep(100000);  // from where it is the thread's to where that waits
   CHECK_FAILS(sluice_session_destroy(session), SLUICE_FAILED_PRECONDITION, "call of a stream");
   atomic_store(&is_released, 1);
   CHECK(pthread_join(thread, NULL) == 0);
