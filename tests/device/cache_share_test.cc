@@ -6,15 +6,13 @@
 #include <string>
 
 #include "gtest/gtest.h"
+#include "main/own_folder.h"
 
 namespace sluice {
 namespace {
 
 class CacheShareTest : public testing::Test {
  protected:
-  CacheShareTest() { std::filesystem::create_directories(folder_); }
-  ~CacheShareTest() override { std::filesystem::remove_all(folder_); }
-
   void AddCache(const std::string& name, const std::string& level, const std::string& size,
                 const std::string& cpus) {
     const std::filesystem::path cache = folder_ / name;
@@ -26,8 +24,8 @@ class CacheShareTest : public testing::Test {
 
   int64_t Share() const { return CacheShareIn(folder_.string()); }
 
-  std::filesystem::path folder_ = std::filesystem::path(testing::TempDir()) /
-                                  testing::UnitTest::GetInstance()->current_test_info()->name();
+  const OwnFolder own_;
+  const std::filesystem::path folder_ = own_.path();
 };
 
 TEST_F(CacheShareTest, TheHighestLevelCounts) {

@@ -8,6 +8,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "main/own_folder.h"
 #include "sync/options.h"
 #include "sync/weights.h"
 
@@ -21,7 +22,7 @@ constexpr int kTrainers = 2;
 
 // Two tensors on servers that are replicas of `tp` each.
 SyncWeights MakeWeights(int tp) {
-  const std::string path = testing::TempDir() + "/system-" + std::to_string(tp) + ".json";
+  const std::string path = InOwnFolder("system-" + std::to_string(tp) + ".json");
   std::ofstream(path) << R"({"train": {"num_gpus": 2, "fsdp_size": 2}, "generation": {"num_gpus": )"
                       << tp << R"(, "tp_size": )" << tp << "}}";
   SyncOptions options;

@@ -1,10 +1,10 @@
 // Transfers and streams with a receiver that polls and asks for nothing.
 #include "session/slow_receiver.h"
 
-#include <errno.h>
-#include <unistd.h>
-
+#include <array>
+#include <cerrno>
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -17,6 +17,7 @@
 #include "session/resident_bytes.h"
 #include "sluice/session.h"
 #include "sluice/stream.h"
+#include "transport/all_ok.h"
 
 namespace sluice::session_test {
 namespace {
@@ -36,16 +37,23 @@ int64_t GrowthWhilePolled(Session* session, int64_t before) {
   return ResidentBytes() - before;
 }
 
-// Equal on the ranks of one job on this machine, be they processes of one parent or threads, and of
-// no other program.
-std::string DirectoryOfJob() {
-  return absl::StrCat(std::filesystem::temp_directory_path().string(), "/",
-                      program_invocation_short_name, "-", getppid());
+// A new directory, which rank 0 has made, and has told the others of.
+std::string DirectoryOfJob(const Rank& self) {
+  std::array<char, 1000> path = {};
+  absl::Status status;
+  if (self.rank == 0) {
+    const std::string name =
+        (std::filesystem::temp_directory_path() / "sluice_slow_receiver_XXXXXX").string();
+    name.copy(path.data(), path.size() - 1);
+    if (mkdtemp(path.data()) == nullptr) status = absl::ErrnoToStatus(errno, name);
+  }
+  const auto paths = ExchangeIfAllOk(self.fabric.get(), path, status, absl::Minutes(2));
+  EXPECT_TRUE(paths.ok()) << paths.status();
+  return paths.ok() ? std::string(paths->front().data()) : std::string();
 }
 
 // Each item's bytes are its number.
 void WriteItems(const std::string& directory, int64_t count, int64_t item_bytes) {
-  std::filesystem::create_directories(directory);
   std::ofstream file(directory + "/items", std::ios::binary);
   for (int64_t item = 0; item < count; ++item) {
     const std::string bytes(static_cast<size_t>(item_bytes), static_cast<char>(item % 251));
@@ -80,7 +88,7 @@ int64_t GrowthBeforeMemoryComes(Rank& self, const SlowReceiver& receiver) {
   options.bucket_bytes = receiver.bucket_bytes;
   options.budget_bytes = receiver.budget_bytes;
   options.budget_buckets = static_cast<int>(receiver.budget_bytes / receiver.bucket_bytes);
-  options.timeout = absl::Seconds(60);
+  options.timeout = absl::Minutes(2);
   options.direct = self.direct;
   const int64_t elements = receiver.total_bytes / 8;
   TransferSpec spec;
@@ -120,7 +128,7 @@ int64_t GrowthBeforeMemoryComes(Rank& self, const SlowReceiver& receiver) {
 int64_t GrowthWhileAnItemIsHeld(Rank& self, const SlowReceiver& receiver) {
   // All items are of one object, which rank 0 reads for the others.
   const int64_t count = receiver.total_bytes / receiver.bucket_bytes;
-  const std::string directory = DirectoryOfJob();
+  const std::string directory = DirectoryOfJob(self);
   if (self.rank == 0) WriteItems(directory, count, receiver.bucket_bytes);
   self.meet();
   StreamOptions options;
@@ -129,9 +137,9 @@ int64_t GrowthWhileAnItemIsHeld(Rank& self, const SlowReceiver& receiver) {
   options.source.item_bytes = receiver.bucket_bytes;
   options.reads.budget_bytes = receiver.budget_bytes;
   options.buffers.count = 1;
-  options.timeout = absl::Seconds(60);
+  options.timeout = absl::Minutes(2);
   SessionOptions session_options;
-  session_options.timeout = absl::Seconds(60);
+  session_options.timeout = absl::Minutes(2);
   session_options.direct = self.direct;
   const std::unique_ptr<Session> session = Open(self, session_options);
   // All may be there as soon as the first item is.

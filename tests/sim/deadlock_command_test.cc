@@ -8,6 +8,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "main/own_folder.h"
 #include "sim/deadlock/engine_script.h"
 #include "simulate/deadlock.h"
 #include "simulate/interrupt.h"
@@ -40,8 +41,6 @@ Printed RunWith(const DeadlockOptions& options) {
   return printed;
 }
 
-std::string FileNamed(const std::string& name) { return ::testing::TempDir() + name; }
-
 DeadlockOptions Options(const std::string& rule) {
   DeadlockOptions options;
   options.rule = rule;
@@ -52,8 +51,8 @@ DeadlockOptions Options(const std::string& rule) {
 
 TEST(DeadlockCommand, TellsOfStalls) {
   DeadlockOptions options = Options("plain");
-  options.json_file = FileNamed("plain.json");
-  options.script_file = FileNamed("plain.txt");
+  options.json_file = InOwnFolder("plain.json");
+  options.script_file = InOwnFolder("plain.txt");
   const Printed printed = RunWith(options);
   EXPECT_EQ(printed.code, EXIT_SUCCESS);
   EXPECT_THAT(printed.err, IsEmpty());
@@ -72,7 +71,7 @@ TEST(DeadlockCommand, TellsOfStalls) {
 
 TEST(DeadlockCommand, TellsThatThereIsNone) {
   DeadlockOptions options = Options("escape");
-  options.json_file = FileNamed("escape.json");
+  options.json_file = InOwnFolder("escape.json");
   EXPECT_EQ(RunWith(options).code, EXIT_SUCCESS);
   const nlohmann::json json = nlohmann::json::parse(Read(options.json_file));
   EXPECT_EQ(json["stalled"], 0);
@@ -82,7 +81,7 @@ TEST(DeadlockCommand, TellsThatThereIsNone) {
 TEST(DeadlockCommand, PremisesAreNotMeantToHoldWithoutThem) {
   DeadlockOptions options = Options("escape");
   options.switch_off = "start-order";
-  options.json_file = FileNamed("start_order.json");
+  options.json_file = InOwnFolder("start_order.json");
   EXPECT_EQ(RunWith(options).code, EXIT_SUCCESS);
   const nlohmann::json json = nlohmann::json::parse(Read(options.json_file));
   EXPECT_EQ(json["switched_off"], "start-order");

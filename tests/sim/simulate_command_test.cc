@@ -9,6 +9,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "main/own_folder.h"
 #include "simulate/commands.h"
 
 namespace sluice::bench {
@@ -22,8 +23,6 @@ std::string Read(const std::string& path) {
   std::ifstream file(path);
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
-
-std::string FileNamed(const std::string& name) { return ::testing::TempDir() + name; }
 
 struct Printed {
   int code = 0;
@@ -53,8 +52,8 @@ ScaleOptions Scale(const std::string& family, const std::string& ranks,
 
 TEST(ScaleCommand, WritesWhatItSays) {
   ScaleOptions options = Scale("all-to-all", "8:32:2", "0,4");
-  options.sim.json_file = FileNamed("scale.json");
-  options.sim.csv_file = FileNamed("scale.csv");
+  options.sim.json_file = InOwnFolder("scale.json");
+  options.sim.csv_file = InOwnFolder("scale.csv");
   const Printed printed = Call(RunScale, options);
   EXPECT_EQ(printed.code, EXIT_SUCCESS) << printed.err;
   EXPECT_THAT(printed.out, HasSubstr("network model ports (50 GB/s per port"));
@@ -89,7 +88,7 @@ TEST(ScaleCommand, EqualSeedsGiveEqualBytes) {
   options.sim.start_skew_us = 50;
   const auto json_of = [&options](uint64_t seed) {
     options.sim.seed = seed;
-    options.sim.json_file = FileNamed("seed.json");
+    options.sim.json_file = InOwnFolder("seed.json");
     const Printed printed = Call(RunScale, options);
     EXPECT_EQ(printed.code, EXIT_SUCCESS) << printed.err;
     return printed.out + Read(options.sim.json_file);
@@ -103,7 +102,7 @@ TEST(ScaleCommand, TellsWhatItCost) {
   ScaleOptions options = Scale("peers", "64", "8");
   options.of.peers = 9;
   options.sim.costs = true;
-  options.sim.json_file = FileNamed("costs.json");
+  options.sim.json_file = InOwnFolder("costs.json");
   EXPECT_EQ(Call(RunScale, options).code, EXIT_SUCCESS);
   const Json costs = Json::parse(Read(options.sim.json_file))["results"][0]["costs"];
   EXPECT_EQ(costs["distinct_plans"], 8);
@@ -147,7 +146,7 @@ TEST(PeakCommand, RunsAPresetWithItsBudgets) {
   options.workload.preset = "etha-1-no_partial";
   options.sim.budgets_text = "0,1,2,4,8";
   options.sim.network_name = "h100";
-  options.sim.json_file = FileNamed("peak.json");
+  options.sim.json_file = InOwnFolder("peak.json");
   const Printed printed = Call(RunPeak, options);
   EXPECT_EQ(printed.code, EXIT_SUCCESS) << printed.err;
   const Json json = Json::parse(Read(options.sim.json_file));
@@ -170,7 +169,7 @@ TEST(PeakCommand, WithoutRelaysItTakesLonger) {
     options.sim.budgets_text = "16";
     options.sim.network_name = "h100";
     options.sim.plan = plan;
-    options.sim.json_file = FileNamed("peak.json");
+    options.sim.json_file = InOwnFolder("peak.json");
     const Printed printed = Call(RunPeak, options);
     EXPECT_EQ(printed.code, EXIT_SUCCESS) << printed.err;
     const Json json = Json::parse(Read(options.sim.json_file));
@@ -189,7 +188,7 @@ TEST(PeakCommand, WithoutJoiningEachChunkIsABucket) {
     options.workload.tensors = 20;
     options.sim.budgets_text = budget;
     options.sim.no_coalesce = no_coalesce;
-    options.sim.json_file = FileNamed("apart.json");
+    options.sim.json_file = InOwnFolder("apart.json");
     const Printed printed = Call(RunPeak, options);
     EXPECT_EQ(printed.code, EXIT_SUCCESS) << printed.err;
     EXPECT_EQ(printed.out.find("each chunk a bucket") != std::string::npos, no_coalesce);
@@ -212,7 +211,7 @@ TEST(ScaleCommand, WithoutJoiningThereAreAsManyBytesInMoreBuckets) {
   const auto row = [](bool no_coalesce) {
     ScaleOptions options = Scale("pp-ep-tp-dp", "16", "8");
     options.sim.no_coalesce = no_coalesce;
-    options.sim.json_file = FileNamed("apart.json");
+    options.sim.json_file = InOwnFolder("apart.json");
     const Printed printed = Call(RunScale, options);
     EXPECT_EQ(printed.code, EXIT_SUCCESS) << printed.err;
     return Json::parse(Read(options.sim.json_file))["results"][0];
@@ -223,15 +222,15 @@ TEST(ScaleCommand, WithoutJoiningThereAreAsManyBytesInMoreBuckets) {
 
 TEST(PeakCommand, ReplicasOfASystemAreCasesOfOneRun) {
   PeakOptions options;
-  options.workload.model_file = FileNamed("model.json");
-  options.workload.system_file = FileNamed("system.json");
+  options.workload.model_file = InOwnFolder("model.json");
+  options.workload.system_file = InOwnFolder("system.json");
   std::ofstream(options.workload.model_file)
       << R"({"model.layers.0.q_proj.weight": {"shape": [64, 64], "dtype": "BF16"}})";
   std::ofstream(options.workload.system_file) << R"({"train": {"num_gpus": 2, "fsdp_size": 2},
              "generation": {"num_gpus": 2, "tp_size": 2}})";
   options.workload.replicas = "1,4";
   options.sim.budgets_text = "0,8";
-  options.sim.json_file = FileNamed("replicas.json");
+  options.sim.json_file = InOwnFolder("replicas.json");
   const Printed printed = Call(RunPeak, options);
   EXPECT_EQ(printed.code, EXIT_SUCCESS) << printed.err;
   const Json json = Json::parse(Read(options.sim.json_file));
@@ -256,7 +255,7 @@ TEST(PeakCommand, ZeroIsAutomatic) {
   options.sim.budgets_text = "0,4";
   options.sim.bucket_bytes_text = "0";
   options.sim.max_in_flight = 0;
-  options.sim.json_file = FileNamed("automatic.json");
+  options.sim.json_file = InOwnFolder("automatic.json");
   const Printed printed = Call(RunPeak, options);
   EXPECT_EQ(printed.code, EXIT_SUCCESS) << printed.err;
   const Json json = Json::parse(Read(options.sim.json_file));
@@ -272,7 +271,7 @@ TEST(PeakCommand, RefusesWhatMakesNoSense) {
   PeakOptions options;
   options.sim.budgets_text = "8";
   EXPECT_EQ(Call(RunPeak, options).code, 2);
-  options.workload.cases_file = FileNamed("cases.json");
+  options.workload.cases_file = InOwnFolder("cases.json");
   std::ofstream(options.workload.cases_file) << R"json({"id": "wrong", "shape": [4],
                  "source": {"mesh": [2], "ranks": [0, 0], "placements": ["S(0)"]},
                  "target": {"mesh": [1], "ranks": [1], "placements": ["R"]}})json";

@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "main/environment_value.h"
 #include "transport/ucx_settings.h"
 
 namespace sluice {
@@ -91,15 +92,14 @@ TransportOp ReceiveOf(int peer, int tag, std::vector<std::byte>* data, uint64_t 
 }
 
 TEST(UcxLibraryTest, SaysWhyThereIsNoLibrary) {
-  setenv("SLUICE_UCX_LIBRARY", "/nowhere/libucp.so.0", 1);
+  const EnvironmentValue nowhere("SLUICE_UCX_LIBRARY", "/nowhere/libucp.so.0");
   const absl::Status missing = UcxWorker::Create().status();
   EXPECT_TRUE(absl::IsUnavailable(missing)) << missing;
   EXPECT_THAT(std::string(missing.message()), HasSubstr("/nowhere/libucp.so.0"));
-  setenv("SLUICE_UCX_LIBRARY", "libc.so.6", 1);
+  const EnvironmentValue another("SLUICE_UCX_LIBRARY", "libc.so.6");
   const absl::Status other = UcxWorker::Create().status();
   EXPECT_TRUE(absl::IsUnavailable(other)) << other;
   EXPECT_THAT(std::string(other.message()), HasSubstr("ucp_get_version"));
-  unsetenv("SLUICE_UCX_LIBRARY");
 }
 
 TEST_F(UcxWorkerTest, SaysWhatUcxLacks) {

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "main/own_folder.h"
 #include "workload/case_file.h"
 
 namespace sluice::bench {
@@ -49,7 +50,7 @@ TEST(ParseJson, ErrorsAreShortAndWholeCharacters) {
 }
 
 TEST(ReadFile, RefusesWhatIsTooLarge) {
-  const std::string path = (std::filesystem::path(testing::TempDir()) / "too_large.json").string();
+  const std::string path = InOwnFolder("too_large.json");
   std::ofstream(path) << "{}";
   EXPECT_EQ(ReadFile(path).value(), "{}");
   std::filesystem::resize_file(path, kFileBytesMax + 1);

@@ -12,6 +12,7 @@
 #include <string>
 #include <thread>
 
+#include "main/own_folder.h"
 #include "memory/mapped_memory.h"
 #include "memory/resident_memory.h"
 #include "oracle/sampled.h"
@@ -24,6 +25,7 @@ using Method = MemoryWatch::Method;
 constexpr int64_t kBytes = 64 << 20;
 // The kernel counts pages on each CPU, and adds up what is left there only now and then.
 constexpr int64_t kUncounted = 1 << 20;
+constexpr int kTries = 100;
 // What the process itself, and a sanitizer, may take meanwhile.
 constexpr int64_t kNoise = oracle::kSanitized ? 24 << 20 : 8 << 20;
 
@@ -40,7 +42,7 @@ class MemoryWatchTest : public testing::TestWithParam<Method> {
   void SetUp() override {
     if (watch_.method() != GetParam()) GTEST_SKIP() << "the kernel does not allow it";
   }
-  // So that a sample falls into it.
+  // So that a sample falls into it, unless the machine is busy: for that there are tries.
   static void Stay() {
     if (GetParam() == Method::kSampled) std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
@@ -51,12 +53,14 @@ INSTANTIATE_TEST_SUITE_P(All, MemoryWatchTest, testing::Values(Method::kPeak, Me
                          [](const auto& entry) { return std::string(MethodName(entry.param)); });
 
 TEST_P(MemoryWatchTest, SeesWhatCameAndWent) {
-  watch_.Begin();
-  {
-    const MappedMemory memory = Touched(kBytes);
-    Stay();
+  for (int tries = 0; tries < kTries && watch_.growth() < kBytes - kUncounted; ++tries) {
+    watch_.Begin();
+    {
+      const MappedMemory memory = Touched(kBytes);
+      Stay();
+    }
+    watch_.End();
   }
-  watch_.End();
   EXPECT_GE(watch_.growth(), kBytes - kUncounted);
   EXPECT_LT(watch_.growth(), kBytes + kNoise);
 }
@@ -77,20 +81,22 @@ TEST_P(MemoryWatchTest, DoesNotSeeWhatWasThereOrCameBetweenStretches) {
 }
 
 TEST_P(MemoryWatchTest, LeavesOutTheUsersOwn) {
-  watch_.Begin();
-  watch_.Pause();
-  MappedMemory users = Touched(kBytes);
-  watch_.Resume(kBytes);
-  Stay();
-  {
-    const MappedMemory engines = Touched(kBytes / 2);
+  for (int tries = 0; tries < kTries && watch_.growth() < kBytes / 2 - kUncounted; ++tries) {
+    watch_.Begin();
+    watch_.Pause();
+    MappedMemory users = Touched(kBytes);
+    watch_.Resume(kBytes);
     Stay();
+    {
+      const MappedMemory engines = Touched(kBytes / 2);
+      Stay();
+    }
+    watch_.Pause();
+    users.reset();
+    watch_.Resume(0);
+    Stay();
+    watch_.End();
   }
-  watch_.Pause();
-  users.reset();
-  watch_.Resume(0);
-  Stay();
-  watch_.End();
   EXPECT_GE(watch_.growth(), kBytes / 2 - kUncounted);
   EXPECT_LT(watch_.growth(), kBytes / 2 + kNoise);
 }
@@ -108,7 +114,7 @@ TEST_P(MemoryWatchTest, AddsUpWhatStretchesKeep) {
 }
 
 TEST(MemoryWatch, MappedFilesDoNotCountWhereTheyAreNotTo) {
-  const std::string path = testing::TempDir() + "/mapped_file";
+  const std::string path = InOwnFolder("mapped_file");
   std::ofstream(path) << std::string(kBytes, 'x');
   std::FILE* const file = std::fopen(path.c_str(), "rb");
   ASSERT_NE(file, nullptr);
@@ -117,6 +123,7 @@ TEST(MemoryWatch, MappedFilesDoNotCountWhereTheyAreNotTo) {
   watch.Begin();
   void* const data = mmap(nullptr, kBytes, PROT_READ, MAP_SHARED | MAP_POPULATE, fileno(file), 0);
   ASSERT_NE(data, MAP_FAILED);
+  // For samples. Without any, the test sees less, but does not fail.
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
   watch.End();
   munmap(data, kBytes);

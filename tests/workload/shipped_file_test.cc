@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "main/own_folder.h"
 #include "workload/write_file.h"
 
 namespace sluice::bench {
@@ -17,14 +18,14 @@ using testing::HasSubstr;
 class ShippedFileTest : public testing::Test {
  protected:
   void SetUp() override {
-    std::filesystem::create_directories(share_ + "/models");
+    std::filesystem::create_directory(share_ + "/models");
     ASSERT_TRUE(WriteFile(share_ + "/models/small.json", "shipped").ok());
     ASSERT_TRUE(WriteFile(share_ + "/models/bare", "bare").ok());
     ASSERT_TRUE(WriteFile(here_, "here").ok());
   }
-  void TearDown() override { std::filesystem::remove_all(share_); }
 
-  const std::string share_ = testing::TempDir() + "shipped_file_test";
+  const OwnFolder folder_;
+  const std::string share_ = folder_.path().string();
   const std::string here_ = share_ + "/own.json";
 };
 
