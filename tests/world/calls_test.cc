@@ -1,11 +1,15 @@
 // Members that wait for each other in different calls, and those that only seem to.
+#include <atomic>
 #include <memory>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "sluice/fabric.h"
@@ -14,6 +18,7 @@
 #include "world/members.h"
 #include "world/store/gated_store.h"
 #include "world/store/store_tools.h"
+#include "world/time_limit.h"
 #include "world/waiting_call.h"
 
 namespace sluice::world_test {
@@ -31,6 +36,31 @@ void AwaitWaiting(Store& store, size_t count) {
   WatchUntil(store, "sluice/waits/",
              [&](const StoreView& view) { return view.entries.size() == count; });
 }
+
+// Counts how often its member has looked at what the others have said.
+class LookingStore : public FiveCalls {
+ public:
+  using FiveCalls::FiveCalls;
+
+  int looks() const { return looks_; }
+
+  absl::StatusOr<StoreEntries> List(absl::string_view prefix) override {
+    auto entries = inner_->List(prefix);
+    if (absl::EndsWith(prefix, "/waits/")) ++looks_;
+    return entries;
+  }
+  absl::StatusOr<std::unique_ptr<StoreLease>> Hold(absl::string_view key, absl::string_view value,
+                                                   absl::Duration lease) override {
+    return inner_->Hold(key, value, lease);
+  }
+  absl::StatusOr<StoreView> Watch(absl::string_view prefix, uint64_t version,
+                                  absl::Duration timeout) override {
+    return inner_->Watch(prefix, version, timeout);
+  }
+
+ private:
+  std::atomic<int> looks_ = 0;
+};
 
 TEST(CallsTest, MakeFabricAndNextEpochDoNotMeet) {
   const std::shared_ptr<Store> store = MakeMemoryStore();
@@ -55,7 +85,9 @@ TEST(CallsTest, MakeFabricAndNextEpochDoNotMeet) {
 TEST(CallsTest, WhoIsLateIsNotInAnotherCall) {
   const std::shared_ptr<Store> store = MakeMemoryStore();
   const auto gate = std::make_shared<GatedStore>(store);
+  const auto looking = std::make_shared<LookingStore>(store);
   std::vector<WorldOptions> options = AllOptions(store, {{"member", 2}});
+  options[0].own_store = looking;
   options[1].own_store = gate;
   const auto worlds = JoinAll(options);
   // Its card comes, and is held up when it is taken back.
@@ -80,7 +112,10 @@ TEST(CallsTest, WhoIsLateIsNotInAnotherCall) {
   std::thread next([&] { next_epoch(0); });
   // It looks at what the late one has said a few times.
   AwaitWaiting(*store, 2);
-  absl::SleepFor(absl::Seconds(2));
+  const int before = looking->looks();
+  const TimeLimit limit(kPatience);
+  while (looking->looks() < before + 2 && !limit.Passed()) absl::SleepFor(absl::Milliseconds(5));
+  EXPECT_GE(looking->looks(), before + 2);
   gate->LetGo();
   late.join();
   next.join();
@@ -90,8 +125,8 @@ TEST(CallsTest, WhoIsLateIsNotInAnotherCall) {
 TEST(WaitingCallTest, TellsTheOthersAfterASecond) {
   const std::shared_ptr<Store> store = MakeMemoryStore();
   {
-    WaitingCall one(store, "w", "id1", "epoch-3", absl::Seconds(10));
-    WaitingCall other(store, "w", "id2", "abc-0", absl::Seconds(10));
+    WaitingCall one(store, "w", "id1", "epoch-3", absl::Minutes(10));
+    WaitingCall other(store, "w", "id2", "abc-0", absl::Minutes(10));
     absl::SleepFor(absl::Seconds(1));
     EXPECT_THAT(*one.Others(), IsEmpty());
     EXPECT_THAT(*other.Others(), testing::ElementsAre(testing::Pair("id1", "epoch-3")));

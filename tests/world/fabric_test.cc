@@ -2,7 +2,6 @@
 #include "sluice/fabric.h"
 
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
 #include <string>
 #include <thread>
@@ -12,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "main/environment_value.h"
 #include "sluice/store.h"
 #include "sluice/world.h"
 #include "transport/tcp/tcp_handshake.h"
@@ -165,7 +165,7 @@ TEST(WorldFabricTest, AMemberThatLeavesIsNamed) {
 
 TEST(WorldFabricTest, WiresInConflictFailOnAll) {
   // Whether there is UCX does not matter, and sanitizers cannot load it.
-  setenv("SLUICE_UCX_LIBRARY", "/no/such/library", 1);
+  const EnvironmentValue no_ucx("SLUICE_UCX_LIBRARY", "/no/such/library");
   std::vector<WorldOptions> options = AllOptions(MakeMemoryStore(), {{"member", 3}});
   options[2].wires = "ucx";
   const Worlds worlds = JoinAll(options);

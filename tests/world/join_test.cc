@@ -9,9 +9,11 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "main/own_folder.h"
 #include "sluice/store.h"
 #include "sluice/world.h"
 #include "world/members.h"
+#include "world/store/free_port.h"
 
 namespace sluice::world_test {
 namespace {
@@ -192,6 +194,7 @@ WorldOptions TcpOptions(const std::string& address, int rank, int size) {
   options.size = size;
   options.wires = "tcp";
   options.timeout = kPatience;
+  options.lease = kPatience;
   return options;
 }
 
@@ -208,9 +211,9 @@ TEST(JoinTcpTest, WrongTokensAreRefused) {
 }
 
 TEST(JoinTcpTest, TheFirstMemberServesWhereNobodyDoes) {
-  const std::string address = absl::StrCat("tcp://127.0.0.1:", FreePort());
+  const FreePort free;
   std::vector<WorldOptions> options;
-  for (int rank = 0; rank < 3; ++rank) options.push_back(TcpOptions(address, rank, 3));
+  for (int rank = 0; rank < 3; ++rank) options.push_back(TcpOptions(free.address(), rank, 3));
   const auto worlds = JoinAll(options);
   for (const auto& world : worlds) {
     ASSERT_NE(world, nullptr);
@@ -230,7 +233,8 @@ TEST(JoinTcpTest, ServingWhereSomebodyDoesIsAnError) {
 }
 
 TEST(JoinTcpTest, NobodyServes) {
-  WorldOptions options = TcpOptions(absl::StrCat("tcp://127.0.0.1:", FreePort()), 1, 2);
+  const FreePort free;
+  WorldOptions options = TcpOptions(free.address(), 1, 2);
   options.store_timeout = absl::Milliseconds(50);
   absl::Status status = World::Join(options).status();
   EXPECT_EQ(status.code(), StatusCode::kUnavailable) << status;
@@ -243,7 +247,8 @@ TEST(JoinTcpTest, NobodyServes) {
 
 // Whoever else meets there needs a secret.
 TEST(JoinTcpTest, ServingBeyondThisHostTakesAToken) {
-  WorldOptions options = TcpOptions(absl::StrCat("tcp://192.0.2.1:", FreePort()), 0, 1);
+  const FreePort free;
+  WorldOptions options = TcpOptions(free.address("192.0.2.1"), 0, 1);
   options.serve = true;
   EXPECT_EQ(World::Join(options).status().code(), StatusCode::kFailedPrecondition);
   // No host of this address: the store is reached over the loopback interface.
@@ -253,7 +258,7 @@ TEST(JoinTcpTest, ServingBeyondThisHostTakesAToken) {
 
 TEST(JoinTcpTest, TokensFromFiles) {
   const auto server = ServeOnLoopback("secret");
-  const std::string path = testing::TempDir() + "/token";
+  const std::string path = InOwnFolder("token");
   FILE* const file = std::fopen(path.c_str(), "w");
   ASSERT_NE(file, nullptr);
   std::fputs("secret\n", file);

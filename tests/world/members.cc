@@ -20,6 +20,7 @@ WorldOptions MemberOptions(std::shared_ptr<Store> store, const std::vector<RoleS
     if (each.role == role) options.size = each.size;
   }
   options.timeout = kPatience;
+  options.lease = kPatience;
   options.wires = "tcp";
   return options;
 }
@@ -100,11 +101,6 @@ std::unique_ptr<StoreServer> ServeOnLoopback(const std::string& token) {
   auto server = StoreServer::Listen(options);
   EXPECT_TRUE(server.ok()) << server.status();
   return server.ok() ? *std::move(server) : nullptr;
-}
-
-int FreePort() {
-  const std::unique_ptr<StoreServer> server = ServeOnLoopback();
-  return server == nullptr ? 0 : server->port();
 }
 
 }  // namespace sluice::world_test

@@ -42,8 +42,6 @@ void ExpectGathers(const std::vector<std::unique_ptr<Fabric>>& fabrics);
 
 // A server on a free port of the loopback interface.
 std::unique_ptr<StoreServer> ServeOnLoopback(const std::string& token = "");
-// A port of the loopback interface where nothing listens now.
-int FreePort();
 
 }  // namespace sluice::world_test
 

@@ -49,7 +49,7 @@ class InterruptedStore : public FiveCalls {
     if (happens_ != nullptr && key == key_ && value == value_) std::exchange(happens_, nullptr)();
     if (!value.empty() || key != "m/1") return absl::OkStatus();
     ++removals_;
-    // Long enough for another caller to come.
+    // For another caller to come meanwhile. One that comes later hears the same.
     if (fail_removals_) absl::SleepFor(absl::Milliseconds(200));
     return fail_removals_ ? absl::UnavailableError("out of reach") : absl::OkStatus();
   }

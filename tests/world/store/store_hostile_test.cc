@@ -181,12 +181,25 @@ TEST(StoreHostileTest, SlowStrangersAreDropped) {
   EXPECT_TRUE(Serves(*server));
 }
 
+// As many descriptors as this process may have, while it lives.
+class ManyDescriptors {
+ public:
+  ManyDescriptors() {
+    getrlimit(RLIMIT_NOFILE, &before_);
+    rlimit most = before_;
+    most.rlim_cur = most.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &most);
+  }
+  ~ManyDescriptors() { setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_ = {};
+};
+
 // Connections that say nothing, as many as this process may have.
 std::vector<std::unique_ptr<RawClient>> ManySilent(const StoreServer& server, size_t wanted) {
   rlimit limit = {};
   getrlimit(RLIMIT_NOFILE, &limit);
-  limit.rlim_cur = limit.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &limit);
   std::vector<std::unique_ptr<RawClient>> silent;
   // Both ends are in this process.
   if (limit.rlim_cur < 2 * wanted + 300) return silent;
@@ -200,6 +213,7 @@ std::vector<std::unique_ptr<RawClient>> ManySilent(const StoreServer& server, si
 // What they send before they have proved themselves is not kept.
 TEST(StoreHostileTest, StrangersTakeLittleMemory) {
   constexpr size_t kStrangers = 200;
+  const ManyDescriptors many;
   const auto server = Serve(Patient());
   const auto member = Reach(*server);
   const auto strangers = ManySilent(*server, kStrangers);
@@ -222,6 +236,7 @@ TEST(StoreHostileTest, StrangersTakeLittleMemory) {
 TEST(StoreHostileTest, AThousandSilentConnectionsHinderNobody) {
   StoreServerOptions options = Patient();
   options.token = "secret";
+  const ManyDescriptors many;
   const auto server = Serve(options);
   const auto early = Reach(*server, "secret");
   const auto silent = ManySilent(*server, 1000);
@@ -238,6 +253,7 @@ TEST(StoreHostileTest, AThousandSilentConnectionsHinderNobody) {
 TEST(StoreHostileTest, MoreSilentConnectionsThanThereIsRoomForHinderNobody) {
   StoreServerOptions options = Patient();
   options.limits.connections = 20;
+  const ManyDescriptors many;
   const auto server = Serve(options);
   const auto early = Reach(*server);
   const auto silent = ManySilent(*server, 300);

@@ -24,19 +24,19 @@ bool IsEmptyView(const StoreView& view) { return view.entries.empty(); }
 
 // Waits until the lease says that it is lost, but not for ever.
 absl::Status WatchLoss(const StoreLease& lease) {
-  const absl::Time end = absl::Now() + absl::Minutes(1);
+  const absl::Time end = absl::Now() + absl::Minutes(2);
   while (lease.status().ok() && absl::Now() < end) absl::SleepFor(absl::Milliseconds(5));
   return lease.status();
 }
 
-// Whether a lease was kept for four times its length, and all that time others saw its key. A
+// Whether a lease was kept for twice its length, and all that time others saw its key. A
 // machine that stands still for that length may lose the lease, which then says so.
 bool LastsLong(Store& holder, Store& other, const std::string& key) {
   const auto lease = holder.Hold(key, "here", absl::Milliseconds(500));
   EXPECT_TRUE(lease.ok()) << lease.status();
   if (!lease.ok()) return false;
   StoreView view;
-  const absl::Time end = absl::Now() + absl::Seconds(2);
+  const absl::Time end = absl::Now() + absl::Seconds(1);
   while (absl::Now() < end) {
     const auto now = other.Watch(key, view.version, absl::Milliseconds(100));
     EXPECT_TRUE(now.ok()) << now.status();
@@ -48,6 +48,20 @@ bool LastsLong(Store& holder, Store& other, const std::string& key) {
     }
   }
   return true;
+}
+
+// Whether others could not hold the key while a lease was kept. One that was lost says so.
+bool IsHeldByOne(Store& holder, Store& other, const std::string& key) {
+  const auto lease = holder.Hold(key, "here", absl::Milliseconds(500));
+  EXPECT_TRUE(lease.ok()) << lease.status();
+  if (!lease.ok()) return false;
+  const absl::Status there = other.Hold(key, "there").status();
+  const absl::Status here = holder.Hold(key, "here").status();
+  const bool is_held = absl::IsAlreadyExists(there) && absl::IsAlreadyExists(here) &&
+                       other.Get(key, kNone).value_or("") == "here";
+  if (is_held) return (*lease)->status().ok();
+  EXPECT_FALSE(WatchLoss(**lease).ok()) << "held though the lease was kept: " << there << here;
+  return false;
 }
 
 }  // namespace
@@ -83,14 +97,13 @@ TEST_P(StoreLeaseContract, AHeldKeyGoesWithItsLease) {
 }
 
 TEST_P(StoreLeaseContract, OneHoldsAKey) {
-  const auto holder = Open();
   const auto other = Open();
-  const auto lease = holder->Hold("m/1", "here", absl::Milliseconds(500));
-  ASSERT_TRUE(lease.ok()) << lease.status();
-  EXPECT_TRUE(absl::IsAlreadyExists(other->Hold("m/1", "there").status()));
-  EXPECT_TRUE(absl::IsAlreadyExists(holder->Hold("m/1", "here").status()));
-  EXPECT_EQ(*other->Get("m/1", kNone), "here");
-  EXPECT_TRUE((*lease)->status().ok());
+  constexpr int kTries = 30;
+  for (int i = 0; i < kTries; ++i) {
+    const auto holder = Open();
+    if (IsHeldByOne(*holder, *other, absl::StrCat("m/", i))) return;
+  }
+  ADD_FAILURE() << "no lease was kept";
 }
 
 TEST_P(StoreLeaseContract, AKeyThatIsSetCannotBeHeld) {

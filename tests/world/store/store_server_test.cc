@@ -11,6 +11,7 @@
 #include "world/store/raw_client.h"
 #include "world/store/store_tools.h"
 #include "world/store/store_wire.h"
+#include "world/time_limit.h"
 
 namespace sluice {
 namespace {
@@ -18,6 +19,17 @@ namespace {
 using testing::HasSubstr;
 
 constexpr absl::Duration kForEver = absl::Hours(1);
+
+// A client whose greeting was not too slow for the server, which parts from those that are.
+std::unique_ptr<RawClient> GreetInTime(const StoreServer& server) {
+  const TimeLimit limit(absl::Minutes(2));
+  while (true) {
+    auto client = std::make_unique<RawClient>(server.port());
+    if (client->Greet()) return client;
+    EXPECT_FALSE(limit.Passed()) << "no greeting is in time";
+    if (limit.Passed()) return client;
+  }
+}
 
 TEST(StoreServerTest, TakesNoMoreMembersThanItsLimit) {
   StoreServerOptions options = Patient();
@@ -29,9 +41,14 @@ TEST(StoreServerTest, TakesNoMoreMembersThanItsLimit) {
   EXPECT_FALSE(third.Greet());
   StoreOptions soon;
   soon.timeout = absl::Milliseconds(200);
-  const auto refused = ConnectStore(server->address(), soon);
-  EXPECT_TRUE(absl::IsResourceExhausted(refused.status())) << refused.status();
-  EXPECT_THAT(std::string(refused.status().message()), HasSubstr(server->address()));
+  // A machine that is busy may need longer to hear of it.
+  absl::Status refused;
+  const TimeLimit limit(absl::Minutes(2));
+  do {
+    refused = ConnectStore(server->address(), soon).status();
+  } while (absl::IsUnavailable(refused) && !limit.Passed());
+  EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
+  EXPECT_THAT(std::string(refused.message()), HasSubstr(server->address()));
   EXPECT_TRUE(other->Set("a", "1").ok());
   one.reset();
   EXPECT_TRUE(Serves(*server));
@@ -72,12 +89,11 @@ TEST(StoreServerTest, AMemberThatReadsNothingIsPartedFrom) {
   for (int i = 0; i < 100; ++i) {
     ASSERT_TRUE(other->Set(absl::StrCat("big/", i), std::string(kMaxStoreValueBytes, 'v')).ok());
   }
-  RawClient deaf(server->port());
-  ASSERT_TRUE(deaf.Greet());
-  EXPECT_TRUE(deaf.Send(Request(StoreCall::kHold, "m/1", "here", 3'600'000)));
+  const auto deaf = GreetInTime(*server);
+  EXPECT_TRUE(deaf->Send(Request(StoreCall::kHold, "m/1", "here", 3'600'000)));
   std::string asks;
   for (uint32_t id = 2; id < 100; ++id) asks += Request(StoreCall::kList, "big/", "", 0, id);
-  deaf.SendSome(asks);
+  deaf->SendSome(asks);
   EXPECT_TRUE(IsGone(*other, "m/1"));
   EXPECT_EQ(other->List("big/")->size(), 100u);
 }
@@ -91,17 +107,16 @@ TEST(StoreServerTest, AMemberThatReadsNothingIsTold) {
   for (int i = 0; i < 100; ++i) {
     ASSERT_TRUE(other->Set(absl::StrCat("big/", i), std::string(kMaxStoreValueBytes, 'v')).ok());
   }
-  RawClient deaf(server->port());
-  ASSERT_TRUE(deaf.Greet());
-  EXPECT_TRUE(deaf.Send(Request(StoreCall::kHold, "m/1", "here", 3'600'000)));
+  const auto deaf = GreetInTime(*server);
+  EXPECT_TRUE(deaf->Send(Request(StoreCall::kHold, "m/1", "here", 3'600'000)));
   for (uint32_t id = 2; id < 50; ++id) {
-    EXPECT_TRUE(deaf.Send(Request(StoreCall::kList, "big/", "", 0, id)));
+    EXPECT_TRUE(deaf->Send(Request(StoreCall::kList, "big/", "", 0, id)));
   }
   EXPECT_TRUE(IsGone(*other, "m/1"));
-  const absl::Status told = deaf.AwaitError();
+  const absl::Status told = deaf->AwaitError();
   EXPECT_TRUE(absl::IsResourceExhausted(told)) << told;
   EXPECT_THAT(std::string(told.message()), HasSubstr("taken nothing of its answers for 5s"));
-  EXPECT_TRUE(deaf.AwaitEnd());
+  EXPECT_TRUE(deaf->AwaitEnd());
 }
 
 TEST(StoreServerTest, AHolderThatFallsSilentLosesItsKeys) {
