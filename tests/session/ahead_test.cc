@@ -83,7 +83,7 @@ TEST(AheadTest, RunsEndOnlyOnceAllRanksHaveComeNear) {
 
 TEST(AheadTest, WhoIsBehindIsNamedByWhoWaits) {
   RunRanks(3, [](Rank& self) {
-    const auto session = OpenSession(self, Options(absl::Seconds(1)));
+    const auto session = OpenSession(self, Options(absl::Seconds(2)));
     ASSERT_NE(session, nullptr);
     Bound bound = CompileBound(session.get(), WithoutRank0());
     ASSERT_NE(bound.transfer, nullptr);
@@ -94,7 +94,7 @@ TEST(AheadTest, WhoIsBehindIsNamedByWhoWaits) {
       Go(session.get(), &bound, 2, kMaxAhead - 1, kMaxAhead - 1);
       // It need not be there as long as it does not go on, however long that takes.
       const auto begin = absl::Now();
-      while (absl::Now() - begin < absl::Milliseconds(1500)) ASSERT_TRUE(session->Poll().ok());
+      while (absl::Now() - begin < absl::Milliseconds(2500)) ASSERT_TRUE(session->Poll().ok());
       const absl::Status status = Go(session.get(), &bound, kMaxAhead, kMaxAhead, 0).Wait();
       EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
       EXPECT_THAT(std::string(status.message()),

@@ -55,7 +55,7 @@ TEST(ConnectCallsTest, ARunIsInFlight) {
 TEST(ConnectCallsTest, ARankThatDoesNotCallIsNamed) {
   RunRanks(3, [](Rank& self) {
     SessionOptions options;
-    options.timeout = absl::Seconds(5);
+    options.timeout = absl::Seconds(2);
     const auto session = OpenSession(self, options);
     ASSERT_NE(session, nullptr);
     if (self.rank != 1) {

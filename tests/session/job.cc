@@ -19,10 +19,8 @@ std::unique_ptr<Session> OpenSession(Rank& self, SessionOptions options) {
   options.accelerator = self.accelerator;
   options.transport = self.transport;
   options.direct = self.direct;
-#if defined(__SANITIZE_THREAD__)
   // Filling memory may take a rank longer than others wait for its call.
   if (options.timeout == SessionOptions().timeout) options.timeout = absl::Minutes(3);
-#endif
   auto session = self.naive ? CreateNaiveSession(std::move(self.fabric), options)
                             : Session::Create(std::move(self.fabric), options);
   EXPECT_TRUE(session.ok()) << session.status();

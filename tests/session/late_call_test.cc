@@ -15,7 +15,7 @@ TEST(LateCallTest, HearsThatTheOthersHaveFailed) {
   for (const std::string call : {"Compile", "Drop", "AllocateShared", "Connect"}) {
     RunRanks(3, [&call](Rank& self) {
       SessionOptions options;
-      options.timeout = absl::Seconds(1);
+      options.timeout = absl::Seconds(2);
       const auto session = OpenSession(self, options);
       ASSERT_NE(session, nullptr);
       Bound bound = CompileBound(session.get(), Ring(3, 8));
@@ -35,7 +35,7 @@ TEST(LateCallTest, HearsThatTheOthersHaveFailed) {
       }
       EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
       EXPECT_THAT(std::string(status.message()),
-                  HasSubstr("rank 2 did not call " + call + " within 1s"));
+                  HasSubstr("rank 2 did not call " + call + " within 2s"));
       EXPECT_EQ(session->Poll(), status);
       self.meet();
     });

@@ -28,7 +28,7 @@ SessionOptions Threaded() {
 
 SessionOptions Impatient() {
   SessionOptions options = Threaded();
-  options.timeout = options.patience = absl::Seconds(1);
+  options.timeout = options.patience = absl::Seconds(2);
   return options;
 }
 

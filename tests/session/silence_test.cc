@@ -16,6 +16,8 @@ using testing::HasSubstr;
 
 constexpr int kSize = 4;
 constexpr int kSilent = 2;
+// That ranks which are held up by a busy machine are not taken for silent.
+constexpr absl::Duration kTimeout = absl::Seconds(2);
 
 SessionOptions Impatient(absl::Duration timeout) {
   SessionOptions options;
@@ -31,20 +33,20 @@ void ExpectNamed(const absl::Status& status, const std::string& text) {
 
 TEST(SilenceTest, ARankThatNeverCreates) {
   RunRanks(kSize, [](Rank& self) {
+    self.meet();  // all threads run
     if (self.rank == kSilent) return;
-    const auto session =
-        Session::Create(std::move(self.fabric), Impatient(absl::Milliseconds(200)));
-    ExpectNamed(session.status(), "rank 2 did not call Create within 200ms");
+    const auto session = Session::Create(std::move(self.fabric), Impatient(kTimeout));
+    ExpectNamed(session.status(), "rank 2 did not call Create within 2s");
   });
 }
 
 TEST(SilenceTest, ARankThatNeverCompiles) {
   RunRanks(kSize, [](Rank& self) {
-    const auto session = OpenSession(self, Impatient(absl::Seconds(1)));
+    const auto session = OpenSession(self, Impatient(kTimeout));
     ASSERT_NE(session, nullptr);
     if (self.rank != kSilent) {
       const absl::Status status = session->Compile(Ring(kSize, 1)).status();
-      ExpectNamed(status, "rank 2 did not call Compile within 1s");
+      ExpectNamed(status, "rank 2 did not call Compile within 2s");
       EXPECT_EQ(session->Poll(), status) << "poisoned";
       EXPECT_TRUE(session->Close().ok()) << "nothing is under way";
     }
@@ -57,7 +59,7 @@ TEST(SilenceTest, ARankThatNeverCompiles) {
 
 TEST(SilenceTest, ARankThatNeverStarts) {
   RunRanks(kSize, [](Rank& self) {
-    const auto session = OpenSession(self, Impatient(absl::Seconds(1)));
+    const auto session = OpenSession(self, Impatient(kTimeout));
     ASSERT_NE(session, nullptr);
     Bound bound = CompileBound(session.get(), Ring(kSize, 1));
     ASSERT_NE(bound.transfer, nullptr);
@@ -75,7 +77,7 @@ TEST(SilenceTest, ARankThatNeverStarts) {
 
 TEST(SilenceTest, ARankThatStartsAndNeverPolls) {
   RunRanks(kSize, [](Rank& self) {
-    const auto session = OpenSession(self, Impatient(absl::Seconds(1)));
+    const auto session = OpenSession(self, Impatient(kTimeout));
     ASSERT_NE(session, nullptr);
     Bound bound = CompileBound(session.get(), AllToAll(kSize, 8192));
     ASSERT_NE(bound.transfer, nullptr);
@@ -84,7 +86,7 @@ TEST(SilenceTest, ARankThatStartsAndNeverPolls) {
     ASSERT_TRUE(run.ok());
     if (self.rank != kSilent) {
       const absl::Status status = run->Wait();
-      ExpectNamed(status, "saw no progress for 1s");
+      ExpectNamed(status, "saw no progress for 2s");
       // The oldest bucket, its stage and its ends: one of them is the silent rank.
       EXPECT_THAT(std::string(status.message()), HasSubstr("run 2 window 0 round"));
       EXPECT_THAT(std::string(status.message()), HasSubstr("moving"));
@@ -98,7 +100,7 @@ TEST(SilenceTest, ARankThatStartsAndNeverPolls) {
     }
     self.meet();
     if (self.rank == kSilent) {
-      ExpectNamed(run->Wait(), "saw no progress for 1s");
+      ExpectNamed(run->Wait(), "saw no progress for 2s");
     }
     // Sessions end, and memory goes, with operations under way.
   });
@@ -106,7 +108,7 @@ TEST(SilenceTest, ARankThatStartsAndNeverPolls) {
 
 TEST(SilenceTest, RanksThatHadFinishedLearnOfItToo) {
   RunRanks(kSize, [](Rank& self) {
-    const auto session = OpenSession(self, Impatient(absl::Seconds(1)));
+    const auto session = OpenSession(self, Impatient(kTimeout));
     ASSERT_NE(session, nullptr);
     // Rank 0 to rank 1 only: ranks 2 and 3 have nothing to do.
     TransferSpec spec = Ring(kSize, 8);
@@ -137,7 +139,7 @@ TEST(SilenceTest, RanksThatHadFinishedLearnOfItToo) {
 
 TEST(SilenceTest, RanksThatRunDifferentTransfersAreTold) {
   RunRanks(2, [](Rank& self) {
-    const auto session = OpenSession(self, Impatient(absl::Seconds(1)));
+    const auto session = OpenSession(self, Impatient(absl::Minutes(2)));
     ASSERT_NE(session, nullptr);
     std::vector<Bound> bounds;
     for (int i = 0; i < 2; ++i) {
@@ -164,8 +166,8 @@ TEST(SilenceTest, RanksThatRunDifferentTransfersAreTold) {
 TEST(SilenceTest, RanksThatWaitForOthersThatMoveHaveNotSeenAStall) {
   RunRanks(kSize, [](Rank& self) {
     constexpr int kOlderRuns = 12;
-    constexpr absl::Duration kPause = absl::Milliseconds(300);
-    SessionOptions options = Impatient(absl::Seconds(2));
+    const absl::Duration kPause = kTimeout / 8;
+    SessionOptions options = Impatient(kTimeout);
     options.budget_buckets = 1;
     const auto session = OpenSession(self, options);
     ASSERT_NE(session, nullptr);
@@ -209,7 +211,6 @@ TEST(SilenceTest, RanksThatWaitForOthersThatMoveHaveNotSeenAStall) {
 
 TEST(SilenceTest, ACallerThatStaysAwayHasNotSeenAStall) {
   RunRanks(2, [](Rank& self) {
-    constexpr absl::Duration kTimeout = absl::Seconds(1);
     const auto session = OpenSession(self, Impatient(kTimeout));
     ASSERT_NE(session, nullptr);
     Bound bound = CompileBound(session.get(), Ring(2, 8));

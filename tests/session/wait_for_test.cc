@@ -9,7 +9,7 @@
 namespace sluice::session_test {
 namespace {
 
-constexpr absl::Duration kTimeout = absl::Seconds(1);
+constexpr absl::Duration kTimeout = absl::Seconds(2);
 
 SessionOptions Options(bool progress_thread) {
   SessionOptions options;
@@ -44,7 +44,7 @@ TEST(WaitForTest, MayBeGivenUpAndTakenUpAgain) {
       const sluice::Run behind = StartRun(session.get(), &other, 3);
       if (self.rank == 0) {
         for (const absl::Duration limit : {absl::Milliseconds(20), absl::ZeroDuration(),
-                                           -absl::InfiniteDuration(), 2 * kTimeout}) {
+                                           -absl::InfiniteDuration(), kTimeout * 3 / 2}) {
           const auto over = run.WaitFor(limit);
           EXPECT_TRUE(over.ok()) << over.status();
           EXPECT_FALSE(over.value_or(true)) << "rank 1 has not started it";

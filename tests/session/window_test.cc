@@ -99,7 +99,7 @@ TEST(WindowTest, WithoutLateDestinationsMemoryMustBeThere) {
 TEST(WindowTest, MemoryThatNeverComesIsNamed) {
   RunRanks(3, [](Rank& self) {
     SessionOptions options = Small();
-    options.timeout = absl::Seconds(1);
+    options.timeout = absl::Seconds(2);
     const auto session = OpenSession(self, options);
     ASSERT_NE(session, nullptr);
     Bound bound = CompileBound(session.get(), Windows(3, 2));
