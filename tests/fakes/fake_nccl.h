@@ -6,7 +6,7 @@
 // Destroying a communicator waits for all ranks that it has exchanged with, as NCCL does where
 // they have connected to its proxy. Ranks are threads, or processes on one node.
 //
-// Environment: FAKE_NCCL_TIMEOUT_MS, how long a kernel may wait without any progress (20000).
+// Environment: FAKE_NCCL_TIMEOUT_MS, how long a kernel may wait without any progress (120000).
 #ifndef SLUICE_TESTS_FAKES_FAKE_NCCL_H_
 #define SLUICE_TESTS_FAKES_FAKE_NCCL_H_
 
@@ -50,6 +50,11 @@ int FakeNcclFailures();
 // Since the last FakeCudaCheckClean().
 int64_t FakeNcclCalls(std::string_view function);
 int64_t FakeNcclKernels();
+
+// Kernels of this process that wait for other ranks now, and have said what for.
+int FakeNcclWaitingKernels();
+// Whether a rank of the communicator has failed, aborted, or died.
+bool FakeNcclIsGone(ncclComm_t comm, int rank);
 
 // Of the bytes given to ncclCommRegister, those that NCCL registers: memory of ncclMemAlloc. Since
 // the last FakeCudaCheckClean().

@@ -19,7 +19,7 @@ namespace sluice {
 namespace fake_nccl {
 namespace {
 
-constexpr int64_t kDefaultTimeoutMs = 20000;
+constexpr int64_t kDefaultTimeoutMs = 120000;
 constexpr int64_t kDefaultPlanParts = 253;
 
 struct Failure {

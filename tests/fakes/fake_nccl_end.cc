@@ -9,6 +9,7 @@
 
 #include "fakes/fake_cuda_context.h"
 #include "fakes/fake_cuda_state.h"
+#include "fakes/fake_nccl.h"
 #include "fakes/fake_nccl_block.h"
 #include "fakes/fake_nccl_call.h"
 #include "fakes/fake_nccl_comm.h"
@@ -86,6 +87,11 @@ void WaitForEnding() {
 }
 
 }  // namespace sluice::fake_nccl
+
+bool sluice::FakeNcclIsGone(ncclComm_t handle, int rank) {
+  const std::shared_ptr<fake_nccl::Comm> comm = fake_nccl::FindComm(handle, "FakeNcclIsGone");
+  return comm == nullptr || IsGone(comm->slot(rank));
+}
 
 namespace fake = sluice::fake_nccl;
 

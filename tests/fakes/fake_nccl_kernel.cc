@@ -2,6 +2,7 @@
 #include "fakes/fake_nccl_kernel.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <deque>
@@ -12,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "fakes/fake_nccl.h"
 #include "fakes/fake_nccl_block.h"
 #include "fakes/fake_nccl_call.h"
 
@@ -20,8 +22,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+std::atomic<int> waiting_kernels = 0;
+
 class Progress {
  public:
+  ~Progress() { SetWaiting(false); }
   explicit Progress(Kernel& kernel)
       : comm_(*kernel.comm),
         mine_(comm_.slot(comm_.rank)),
@@ -41,11 +46,13 @@ class Progress {
     int64_t pauses = 0;
     while (!queues_.empty() && !HasEnded()) {
       if (Step()) {
+        SetWaiting(false);
         last_progress = Clock::now();
         pauses = 0;
         continue;
       }
       Publish();
+      SetWaiting(true);
       const int64_t waited = MsSince(last_progress);
       if (waited > TimeoutMs() && !IsExcused()) return Report(waited);
       Pause(pauses);
@@ -187,6 +194,11 @@ class Progress {
     mine_.doing = key.second ? Doing::kSending : Doing::kReceiving;
   }
 
+  void SetWaiting(bool is_waiting) {
+    if (is_waiting_ != is_waiting) waiting_kernels += is_waiting ? 1 : -1;
+    is_waiting_ = is_waiting;
+  }
+
   // A rank that failed or died is no mistake of this one's; it waits on until it is aborted.
   bool IsExcused() const {
     return std::any_of(comm_.block->slots.begin(), comm_.block->slots.begin() + comm_.ranks,
@@ -211,6 +223,7 @@ class Progress {
   std::set<const Transfer*> begun_;
   size_t total_ = 0;
   size_t moved_ = 0;
+  bool is_waiting_ = false;  // counted as one
 };
 
 }  // namespace
@@ -222,3 +235,5 @@ void Run(Kernel& kernel) {
 }
 
 }  // namespace sluice::fake_nccl
+
+int sluice::FakeNcclWaitingKernels() { return fake_nccl::waiting_kernels; }

@@ -1,6 +1,5 @@
 // Everything that is done wrong with the fake NCCL is reported, in words.
 #include <atomic>
-#include <chrono>
 #include <string>
 #include <thread>
 #include <vector>
@@ -25,7 +24,7 @@ class FakeNcclMisuseTest : public testing::Test {
  protected:
   void SetUp() override {
     FakeCudaConfigure({});
-    FakeNcclSetTimeout(20000);
+    FakeNcclSetTimeout(120000);
   }
 };
 
@@ -68,16 +67,16 @@ TEST_F(FakeNcclMisuseTest, AKernelThatNobodyMatches) {
 }
 
 TEST_F(FakeNcclMisuseTest, OrderThatDiffersBetweenRanks) {
-  std::atomic<int> launched = 0;
+  std::atomic<bool> both_wait = false;
   RunRanks(2, [&](NcclRank& self) {
     const FilledMemory memory(20, 1);
     const int peer = 1 - self.rank();
     // Each in a kernel of its own, and both send first.
     EXPECT_EQ(self.Send(memory.data(), 10, peer), ncclSuccess);
     EXPECT_EQ(self.Receive(memory.At(10), 10, peer), ncclSuccess);
-    ++launched;
-    while (launched < 2) std::this_thread::yield();
-    std::this_thread::sleep_for(std::chrono::milliseconds(200));  // for both to say so
+    // Both have said so, as one of them has seen.
+    while (!both_wait && FakeNcclWaitingKernels() < 2) std::this_thread::yield();
+    both_wait = true;
     FakeNcclSetTimeout(1);
     EXPECT_EQ(cudaStreamSynchronize(self.stream()), cudaSuccess);
     self.Abort();

@@ -46,10 +46,11 @@ void RunRank(const Job& job) {
     EXPECT_TRUE(in.IsAll((job.rank + 2) % kRanks));
     if (job.dies != kNobody) {
       if (job.dies == job.rank) raise(SIGKILL);
-      FakeNcclSetTimeout(50);
       Exchange(self, out, in);
+      while (!FakeNcclIsGone(self.comm(), job.dies)) std::this_thread::yield();
       // Longer than the timeout: a dead rank is no misuse of the others'.
-      std::this_thread::sleep_for(std::chrono::milliseconds(500));
+      FakeNcclSetTimeout(50);
+      std::this_thread::sleep_for(std::chrono::milliseconds(200));
       EXPECT_EQ(cudaStreamQuery(self.stream()), cudaErrorNotReady);
       self.Abort();
     }

@@ -25,7 +25,7 @@ class FakeNcclTest : public testing::Test {
  protected:
   void SetUp() override {
     FakeCudaConfigure({});
-    FakeNcclSetTimeout(20000);
+    FakeNcclSetTimeout(120000);
   }
 };
 
