@@ -217,7 +217,7 @@ TEST_P(CudaStreamFailureTest, CallsThatFail) {
       options.given = nth % 8 == 1 ? Given::kAsked : Given::kAtStart;
       RunRanksOnFakeGpus(2, 2, transport, [&, threads = progress_thread](Rank& self) {
         SessionOptions few = FewSlots(threads);
-        few.timeout = absl::Seconds(20);
+        few.timeout = absl::Minutes(2);
         const auto session = OpenSession(self, few);
         ASSERT_NE(session, nullptr);
         Transfer* const transfer = CompileJob(session.get(), options.tensors);

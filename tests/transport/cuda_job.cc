@@ -62,7 +62,7 @@ absl::Status CudaJob::Exchange(int rank, ContractMemory* memory, Transport& tran
 }
 
 absl::Status CudaJob::PollUntilEnded(int rank, ContractMemory* memory, Transport& transport) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(120);
   absl::Status status;
   // What has been launched may yet fail.
   while (status.ok() && !alarm_ && (transport.outstanding() > 0 || memory->IsBusy())) {

@@ -20,7 +20,7 @@ auto ExchangeOver(Fabric* fabric) {
                   const std::string& record) -> absl::StatusOr<std::vector<std::string>> {
     const auto* const bytes = reinterpret_cast<const std::byte*>(record.data());
     const absl::StatusOr<std::vector<std::byte>> all =
-        GatherIfAllOk(fabric, {bytes, record.size()}, status, absl::Seconds(60));
+        GatherIfAllOk(fabric, {bytes, record.size()}, status, absl::Minutes(2));
     if (!all.ok()) return all.status();
     std::vector<std::string> records;
     for (size_t i = 0; i < static_cast<size_t>(fabric->size()); ++i) {

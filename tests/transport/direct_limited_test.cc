@@ -23,7 +23,7 @@ namespace {
 constexpr int kTag = 5;
 constexpr int kCapacity = 4 * DirectQueue::kCapacity;
 constexpr size_t kSharedBytes = size_t{12} << 20;  // several polls
-constexpr auto kPatience = std::chrono::seconds(30);
+constexpr auto kPatience = std::chrono::seconds(120);
 
 // Counts what is started.
 class CountedMessages final : public Transport {
@@ -139,7 +139,7 @@ class Rank {
                                                     const std::string& record) {
     const auto* const bytes = reinterpret_cast<const std::byte*>(record.data());
     const absl::StatusOr<std::vector<std::byte>> all =
-        GatherIfAllOk(fabric_.get(), {bytes, record.size()}, status, absl::Seconds(30));
+        GatherIfAllOk(fabric_.get(), {bytes, record.size()}, status, absl::Minutes(2));
     if (!all.ok()) return all.status();
     const auto* const first = reinterpret_cast<const char*>(all->data());
     return std::vector<std::string>{{first, record.size()}, {first + record.size(), record.size()}};

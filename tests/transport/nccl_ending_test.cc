@@ -94,7 +94,7 @@ TEST(NcclEndingTest, WithoutAThreadNothingIsOpened) {
     while (over < 2) std::this_thread::yield();
   });
   const std::shared_ptr<TransportMaker> maker =
-      *MakeNcclTransport(nullptr, {.timeout = absl::Seconds(10)});
+      *MakeNcclTransport(nullptr, {.timeout = absl::Minutes(2)});
   OnThreads({0, 0}, [&](std::unique_ptr<Fabric> fabric) {
     const std::unique_ptr<Device> device = MakeStreamOnlyDevice(fabric->rank());
     ++ready;

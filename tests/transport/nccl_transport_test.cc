@@ -29,7 +29,7 @@ using testing::HasSubstr;
 
 void Configure(int devices) { FakeCudaConfigure({.devices = devices, .delay_us = 50, .seed = 3}); }
 
-std::shared_ptr<TransportMaker> Maker(const NcclOptions& options = {.timeout = absl::Seconds(10)}) {
+std::shared_ptr<TransportMaker> Maker(const NcclOptions& options = {.timeout = absl::Minutes(2)}) {
   return *MakeNcclTransport(nullptr, options);
 }
 
@@ -56,7 +56,7 @@ INSTANTIATE_TEST_SUITE_P(Nccl, GroupContract, testing::ValuesIn(Worlds()), Contr
 
 // What each rank got from Open on GPU `ordinals[rank]`.
 std::vector<absl::Status> OpenOn(const std::vector<int>& nodes, const std::vector<int>& ordinals,
-                                 const NcclOptions& options = {.timeout = absl::Seconds(10)}) {
+                                 const NcclOptions& options = {.timeout = absl::Minutes(2)}) {
   std::vector<absl::Status> outcomes(nodes.size());
   OnThreads(nodes, [&](std::unique_ptr<Fabric> fabric) {
     const auto rank = static_cast<size_t>(fabric->rank());

@@ -78,7 +78,7 @@ std::vector<std::unique_ptr<Fabric>> MakeTcpFabrics(
 }
 
 bool PollAllUntil(const std::function<void()>& progress, const std::function<bool()>& done) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(120);
   while (!done()) {
     if (std::chrono::steady_clock::now() > deadline) return false;
     progress();

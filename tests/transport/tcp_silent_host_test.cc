@@ -86,7 +86,7 @@ class SlowDoor {
 void CallAHostThatIsGone(bool proof_is_under_way) {
   SlowDoor door;
   TcpLinksOptions options = TcpTestOptions(0, 2);
-  options.connect_timeout = absl::Seconds(1);
+  options.connect_timeout = absl::Seconds(3);
   options.silence = absl::Seconds(6);
   const auto links = TcpLinks::Listen(options);
   ASSERT_TRUE(links.ok()) << links.status();

@@ -8,14 +8,13 @@
 #include <utility>
 
 #include "gtest/gtest.h"
-#include "oracle/sampled.h"
 #include "transport/loopback/loopback.h"
 
 namespace sluice {
 namespace {
 
 // Under a sanitizer on a busy machine one fold of 3 MiB took 19 s.
-constexpr std::chrono::seconds kPatience{oracle::kSanitized ? 180 : 20};
+constexpr std::chrono::seconds kPatience{180};
 
 void RunOne(ContractRank& rank, const ContractScript& script, std::chrono::seconds patience) {
   script(rank);
