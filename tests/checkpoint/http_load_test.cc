@@ -165,6 +165,7 @@ TEST_F(HttpLoadTest, AnIndexThatStillComesIsGivenUp) {
   WorkStop stop = false;
   absl::Status status;
   std::thread load([&] { status = FindTensors(*address, {}, {}, stop).status(); });
+  // For the calls to be under way, which they need not be.
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
   stop = true;
   load.join();
@@ -238,6 +239,7 @@ TEST_F(HttpLoadTest, PausesBetweenAttemptsAreGivenUp) {
   std::thread look([&] { index = FindTensors(*busy, {}, options, stop).status(); });
   std::thread read(
       [&] { headers = ReadHeaders(*busy, {"a.safetensors"}, options, stop).status(); });
+  // For the calls to be under way, which they need not be.
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
   stop = true;
   look.join();

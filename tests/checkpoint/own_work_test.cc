@@ -80,7 +80,7 @@ TEST(OwnWorkTest, ASlowCommitAndSlowHeadersCountAgainstNobody) {
     const FileCalls seen(
         place,
         [&](const FileCall& call) {
-          if (call.kind == kind && !slept.exchange(true)) Sleep(3.5);
+          if (call.kind == kind && !slept.exchange(true)) Sleep(2.5);
           return 0;
         },
         nullptr);
@@ -96,7 +96,7 @@ TEST(OwnWorkTest, ASlowCommitAndSlowHeadersCountAgainstNobody) {
   const FileCalls seen(
       place,
       [&](const FileCall& call) {
-        if (call.kind == FileCall::Kind::kRead && loads && !slept.exchange(true)) Sleep(3.5);
+        if (call.kind == FileCall::Kind::kRead && loads && !slept.exchange(true)) Sleep(2.5);
         return 0;
       },
       nullptr);

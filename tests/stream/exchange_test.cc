@@ -213,7 +213,7 @@ TEST(ExchangeTest, AFailureReachesRanksThatAreStillOpening) {
         4,
         [&](int) {
           StreamOptions options = dir.Options();
-          options.timeout = absl::Seconds(10);
+          options.timeout = absl::Minutes(2);
           return options;
         },
         [&](int, Stream* stream) {

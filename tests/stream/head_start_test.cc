@@ -221,7 +221,7 @@ TEST_F(RunnerHeadStartTest, NothingElseIsSentBeforeTheFirstItemIsThere) {
 
 // The time for the first item passes while the runner is between two looks at the clock.
 TEST_F(RunnerHeadStartTest, WhatWaitedIsSentBeforeWhatComesAfterTheLimit) {
-  const std::vector<ReadOp> reads = ReadsToSendOn(100'000'000);
+  const std::vector<ReadOp> reads = ReadsToSendOn(1'000'000'000);
   ASSERT_EQ(reads.size(), 6);
   source_.Answer(reads[2].cookie);
   Poll();

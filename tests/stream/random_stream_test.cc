@@ -53,7 +53,7 @@ StreamOptions RandomOptions(Dice* dice, const ShardDir& dir, uint64_t seed, Inje
   options.reads.retry.attempts_max = static_cast<int>(dice->Between(1, 4));
   options.reads.retry.backoff = absl::Microseconds(200);
   options.reads.retry.request_timeout = absl::Milliseconds(20);
-  options.timeout = absl::Seconds(30);
+  options.timeout = absl::Minutes(2);
   delay->seed = seed;
   delay->latency = absl::Microseconds(dice->Below(3) * 300);
   delay->jitter = 0.5;

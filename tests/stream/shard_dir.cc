@@ -57,7 +57,7 @@ StreamOptions ShardDir::Options() const {
   StreamOptions options;
   options.source.uri = "buffered:" + path_;
   options.reads.budget_bytes = int64_t{4} << 20;
-  options.timeout = absl::Seconds(60);
+  options.timeout = absl::Minutes(2);
   return options;
 }
 

@@ -17,6 +17,7 @@ void WithStreams(int ranks, const std::function<StreamOptions(int rank)>& option
     const int rank = self.rank;
     SessionOptions session_options;
     session_options.progress_thread = progress_thread;
+    session_options.timeout = absl::Minutes(2);
     absl::StatusOr<std::unique_ptr<Session>> session =
         Session::Create(std::move(self.fabric), session_options);
     ASSERT_TRUE(session.ok()) << session.status();
