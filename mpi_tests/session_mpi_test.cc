@@ -76,6 +76,7 @@ TEST(SessionMpiTest, CancelAsksARankThatIsFarAhead) {
   const auto run =
       session->Start(bound.transfer, bound.memory.src(), std::vector<TensorView>(1), late);
   ASSERT_TRUE(run.ok()) << run.status();
+  // So that rank 0 is ahead when the others cancel, which it need not be.
   const auto poll_for = [&](absl::Duration time) {
     const auto begin = absl::Now();
     while (absl::Now() - begin < time) ASSERT_TRUE(session->Poll().ok());

@@ -42,14 +42,14 @@ StreamOptions OptionsOf(int64_t stream, int64_t item_bytes, int64_t items) {
   };
   options.reads.slots = 4;
   options.buffers.count = 1;
-  options.timeout = absl::Seconds(60);
+  options.timeout = absl::Minutes(2);
   return options;
 }
 
 std::unique_ptr<Session> Open(MPI_Comm comm) {
   Rank self = MpiRank(comm);
   SessionOptions options;
-  options.timeout = absl::Seconds(60);
+  options.timeout = absl::Minutes(2);
   auto session = Session::Create(std::move(self.fabric), options);
   EXPECT_TRUE(session.ok()) << session.status();
   return session.ok() ? *std::move(session) : nullptr;
@@ -159,7 +159,7 @@ TEST(StreamReopenTest, CommunicatorsOfClosedStreamsAreFreed) {
   // Nor do those that were closed early stay, once all ranks have closed them and go on.
   std::mt19937_64 dice(static_cast<uint64_t>(session->rank()) + 200);
   for (int number = 1; number <= 8; ++number) CloseEarly(session.get(), number, dice);
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(120);
   while (PollRetiredMpiCommunicators() > 0) {
     ASSERT_TRUE(session->Poll().ok());
     ASSERT_LT(std::chrono::steady_clock::now(), deadline) << "communicators are left over";

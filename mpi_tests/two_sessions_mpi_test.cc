@@ -29,7 +29,7 @@ class TwoSessionsMpiTest : public testing::Test {
     options.budget_buckets = 2;
     world_ = OpenSession(world_rank_, options);
     options.budget_buckets = 3;
-    options.timeout = absl::Seconds(10);
+    options.timeout = absl::Minutes(2);
     half_ = OpenSession(half_rank_, options);
     ASSERT_NE(world_, nullptr);
     ASSERT_NE(half_, nullptr);
