@@ -5,8 +5,15 @@ import os
 import pathlib
 import shlex
 import subprocess
+import sys
 import tempfile
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "scripts"))
+import job_limit  # noqa: E402  (of scripts/)
+
+# Beside a build a rank may have no word for longer than by default. A test may say otherwise.
+PATIENCE = ["--timeout-s", "200"]
+PATIENT = ("reshard", "stream", "checkpoint", "doctor")
 
 class BenchRun:
     """`mpirun`: the wrapper script; `program`: sluice-bench."""
@@ -21,10 +28,10 @@ class BenchRun:
     def path(self, name):
         return str(pathlib.Path(self.folder.name) / name)
 
-    def run(self, world, args, timeout_s=120, by_rank=None, results_file=None, mca=None):
+    def run(self, world, args, by_rank=None, results_file=None, mca=None):
         """(exit code, output, results). `world` 0: without mpirun. `by_rank`: {rank: other
         arguments}; `mca`: Open MPI's parameters; results: None if no results file was left.
-        Raises TimeoutExpired if it hangs."""
+        Raises job_limit.Late if it hangs."""
         number = next(self.runs)
         results_file = results_file or self.path(f"results-{number}.json")
         # Runs of one test go on side by side: see the tests' own folders in CMakeLists.txt.
@@ -33,17 +40,23 @@ class BenchRun:
         command = [] if world == 0 else [self.mpirun, "--oversubscribe", "-np", str(world)]
         if by_rank:
             command.append(self.script(number, by_rank))
-        command += [self.program, self.subcommand, *map(str, args), "--json", results_file]
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                              timeout=timeout_s, text=True, errors="replace", check=False,
-                              env=dict(os.environ, OMPI_MCA_orte_abort_timeout="5",
-                                       OMPI_MCA_orte_tmpdir_base=of_mpi,
-                                       **{f"OMPI_MCA_{k}": v for k, v in (mca or {}).items()}))
+        command += [self.program, self.subcommand, *self.patient(args), "--json", results_file]
+        done = job_limit.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                             text=True, errors="replace",
+                             env=dict(os.environ, OMPI_MCA_orte_abort_timeout="5",
+                                      OMPI_MCA_orte_tmpdir_base=of_mpi,
+                                      **{f"OMPI_MCA_{k}": v for k, v in (mca or {}).items()}))
         results = None
         if os.path.exists(results_file):
             with open(results_file, encoding="utf-8") as file:
                 results = json.load(file)
         return done.returncode, done.stdout, results
+
+    def patient(self, args):
+        """The arguments as words, with a long limit of silence if they have none."""
+        words = list(map(str, args))
+        more = self.subcommand in PATIENT and "--timeout-s" not in words
+        return words + (PATIENCE if more else [])
 
     def script(self, number, by_rank):
         """A program that runs its arguments; on the ranks of `by_rank`, with other ones. In place
@@ -53,7 +66,7 @@ class BenchRun:
                  "for results; do :; done  # the last argument",
                  "case ${OMPI_COMM_WORLD_RANK:-$PMI_RANK} in"]
         for rank, args in by_rank.items():
-            words = " ".join(shlex.quote(str(a)) for a in args)
+            words = " ".join(map(shlex.quote, self.patient(args)))
             lines.append(f'  {rank}) set -- "$program" "$subcommand" {words} --json "$results" ;;')
         path.write_text("\n".join(lines + ["esac", 'exec "$@"', ""]))
         path.chmod(0o755)

@@ -16,9 +16,9 @@ import sys
 import tempfile
 
 import docs_commands
+from bench_run import job_limit
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-TIMEOUT_S = 120
 
 # (pattern, replacement): the same in small. The first that matches a spot counts.
 SMALLER = [
@@ -102,17 +102,16 @@ class Here:
         return self.helps[program]
 
     def output(self, command):
-        return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True,
-                              timeout=TIMEOUT_S).stdout
+        return job_limit.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
 
     def run(self, text, number):
         """(exit code, output) of a command."""
         of_mpi = self.folder / f"ompi-{number}"
         of_mpi.mkdir()
-        done = subprocess.run(["bash", "-c", text.replace("/tmp/", f"{self.tmp}/")],
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                              errors="replace", check=False, cwd=self.folder, timeout=TIMEOUT_S,
-                              env=dict(os.environ, OMPI_MCA_orte_tmpdir_base=str(of_mpi)))
+        done = job_limit.run(["bash", "-c", text.replace("/tmp/", f"{self.tmp}/")],
+                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                             errors="replace", cwd=self.folder,
+                             env=dict(os.environ, OMPI_MCA_orte_tmpdir_base=str(of_mpi)))
         return done.returncode, done.stdout
 
 

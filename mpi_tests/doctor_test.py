@@ -7,13 +7,12 @@
 The second form: with GPUs of the fake CUDA runtime, which SLUICE_BENCH has.
 Code 77, after everything else has passed: this system takes no filters of calls.
 """
-import json
 import os
 import re
 import subprocess
 import sys
 
-from bench_run import BenchRun
+from bench_run import BenchRun, job_limit
 
 CHECKS = ["build", "fabric", "mpi", "mpi_threads", "ranks", "nodes", "wire_rank", "wire_node",
           "wire_messages", "wire_network", "gpus", "wire_gpu_ipc", "wire_gpu_nccl", "cores",
@@ -119,15 +118,15 @@ def bad_flags(doctor):
 
 
 def help_has_an_example(doctor):
-    done = subprocess.run([doctor.program, "doctor", "--help"], stdout=subprocess.PIPE, text=True,
-                          timeout=60, check=True)
+    done = job_limit.run([doctor.program, "doctor", "--help"], stdout=subprocess.PIPE, text=True,
+                         check=True)
     example = re.match(r"Example, in the repository's folder:\n  (.*)\n\n", done.stdout)
     assert example, done.stdout
     command = example[1].replace("scripts/mpirun.sh", doctor.mpirun)
     command = command.replace("build/bin/sluice-bench", doctor.program)
     assert doctor.program in command, command
-    ran = subprocess.run(["sh", "-c", command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                         text=True, timeout=120, check=False)
+    ran = job_limit.run(["sh", "-c", command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                        text=True)
     assert ran.returncode in (0, 1), (ran.returncode, ran.stdout)
     assert re.search(r"^# (To do|Nothing to do)", ran.stdout, re.M), ran.stdout
 

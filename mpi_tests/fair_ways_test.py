@@ -10,6 +10,7 @@ import pathlib
 import subprocess
 import sys
 
+from bench_run import job_limit
 from reshard_run import Bench
 
 SCRIPTS = pathlib.Path(__file__).resolve().parent.parent / "scripts"
@@ -20,11 +21,10 @@ CASE = "etha-4-partial_dp"
 def script(name, bench, *words, program=None):
     """(exit code, output, results)"""
     file = bench.path(f"{name}.json")
-    done = subprocess.run(
+    done = job_limit.run(
         [str(SCRIPTS / name), "--sluice-bench", program or os.path.abspath(bench.program),
          "--cases", CASE, "--shape", "64,64", "--rounds", "2", "--iters", "1", "--json", file,
-         *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300,
-        check=False)
+         *words], 600, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     results = None
     if os.path.exists(file):
         with open(file, encoding="utf-8") as text:

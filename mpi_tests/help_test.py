@@ -10,14 +10,16 @@ import subprocess
 import sys
 import tempfile
 
+from bench_run import job_limit
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 COMMANDS = {"sluice-bench": ["reshard", "shards", "stream", "checkpoint", "doctor"],
             "sluice-sim": ["peak", "scale", "deadlock"]}
 
 
 def run(command, **more):
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                          timeout=120, check=False, cwd=ROOT, **more)
+    done = job_limit.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                         cwd=ROOT, **more)
     return done.returncode, done.stdout
 
 

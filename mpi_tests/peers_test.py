@@ -7,14 +7,15 @@ import json
 import subprocess
 import sys
 
+from bench_run import job_limit
+
 ITERATIONS = 2
 
 
 def run(command, **words):
     words = dict(rows=120, columns=360, element=2, warmup=1, iters=ITERATIONS, **words)
-    done = subprocess.run(command + [f"{name}={value}" for name, value in words.items()],
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120,
-                          check=False)
+    done = job_limit.run(command + [f"{name}={value}" for name, value in words.items()],
+                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     return done.returncode, done.stdout
 
 

@@ -134,7 +134,7 @@ ARGUMENTS = [
 
 
 def check(bench, name, args, expected, by_rank=None, world=WORLD):
-    code, output, results = bench.run(world, args, timeout_s=60, by_rank=by_rank)
+    code, output, results = bench.run(world, args, by_rank=by_rank)
     assert expected in output, (name, expected, output)
     assert "MPI_FINALIZE" not in output, (name, output)  # an orderly end frees what it made before
     assert results is not None, (name, output)

@@ -140,13 +140,13 @@ def budgets_are_compared_in_one_run(bench):
 
 def flags_have_one_vocabulary(bench):
     file = bench.write("control.json", dict(CASE, shape=[960, 500]))
-    words = ["--cases", file, "--iters", "2", "--check", "sample", "--timeout-s", "29.5",
+    words = ["--cases", file, "--iters", "2", "--check", "sample", "--timeout-s", "299.5",
              "--bucket-bytes", "auto", "--max-in-flight", "auto", "--budget-bytes", "auto",
              "--ranks-per-node", "auto", "--progress-thread", "0", "--fingerprint"]
     code, output, results = bench.run(3, words)
     assert code == 0, output
     config = results["config"]
-    assert (config["timeout_s"], config["check"], config["iters"]) == (29.5, 2, 2), config
+    assert (config["timeout_s"], config["check"], config["iters"]) == (299.5, 2, 2), config
     assert config["fingerprint"] is True and config["progress_thread"] == 0, config
     assert results["results"][0]["checked"], results
     # Damage is looked for everywhere.

@@ -3,6 +3,7 @@
 
   results_schema_test.py MPIRUN SLUICE_BENCH SLUICE_SIM
 """
+import concurrent.futures
 import copy
 import functools
 import json
@@ -12,7 +13,7 @@ import socket
 import subprocess
 import sys
 
-from bench_run import BenchRun
+from bench_run import BenchRun, job_limit
 from together import together
 
 DOCS = pathlib.Path(__file__).resolve().parent.parent / "docs"
@@ -172,12 +173,13 @@ def sync(bench, schema):
         kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         kept.bind(("127.0.0.1", 0))
         meet = ["--world", f"tcp://127.0.0.1:{kept.getsockname()[1]}", "--rank", "0", "--size", "1"]
-        good = [*meet, "--tensors", "2,8,8", "--versions", "3"]
+        good = [*meet, "--tensors", "2,8,8", "--versions", "3", "--timeout-s", "200"]
         server_file = bench.path("server.json")
-        server = subprocess.Popen([bench.program, "sync", "--role", "server", *good, "--json",
-                                   server_file], stdout=subprocess.DEVNULL)
-        results = ran(bench, schema, 0, ["--role", "trainer", *good], "payload_bytes")
-        assert server.wait(timeout=120) == 0
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            server = pool.submit(job_limit.run, [bench.program, "sync", "--role", "server", *good,
+                                                 "--json", server_file], stdout=subprocess.DEVNULL)
+            results = ran(bench, schema, 0, ["--role", "trainer", *good], "payload_bytes")
+            assert server.result().returncode == 0, server.result()
         failed(bench, schema, 0, ["--role", "trainer", *good, "--wait-s", "0.5"], code=1)
     for each in (results, json.loads(pathlib.Path(server_file).read_text())):
         schema.check(each)
@@ -196,8 +198,8 @@ def sync(bench, schema):
 
 
 def doctor(bench, schema):
-    help_text = subprocess.run([bench.program, "--help"], stdout=subprocess.PIPE, text=True,
-                               check=True).stdout
+    help_text = job_limit.run([bench.program, "--help"], stdout=subprocess.PIPE, text=True,
+                              check=True).stdout
     if "\n  doctor " not in help_text:
         print("left out: there is no doctor in this program")
         return

@@ -1,7 +1,7 @@
 """Runs `sluice-bench shards` and `sluice-bench stream`, alone or under mpirun."""
 import subprocess
 
-from bench_run import BenchRun
+from bench_run import BenchRun, job_limit
 
 
 class Bench(BenchRun):
@@ -11,9 +11,9 @@ class Bench(BenchRun):
     def shards(self, name, form, items, item_bytes, *more):
         """Makes them and returns their directory."""
         directory = self.path(name)
-        subprocess.run([self.program, "shards", "--make", form, "--dir", directory, "--items",
-                        str(items), "--item-bytes", str(item_bytes), *more],
-                       stdout=subprocess.DEVNULL, check=True, timeout=60)
+        job_limit.run([self.program, "shards", "--make", form, "--dir", directory, "--items",
+                       str(items), "--item-bytes", str(item_bytes), *more],
+                      stdout=subprocess.DEVNULL, check=True)
         return directory
 
     def good(self, world, args, **more):

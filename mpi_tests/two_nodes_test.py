@@ -14,13 +14,15 @@ import sys
 import tempfile
 import time
 
+from bench_run import job_limit
+
 RANKS = 4  # of each node
 SKIPPED = 77
 
 
 def nodes(script, *args, ranks=RANKS):
-    done = subprocess.run([script, "--ranks", str(ranks), *args], stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True, timeout=120, check=False)
+    done = job_limit.run([script, "--ranks", str(ranks), *args], stdout=subprocess.PIPE,
+                         stderr=subprocess.STDOUT, text=True)
     return done.returncode, done.stdout
 
 
@@ -43,7 +45,8 @@ def rows_of_node_a(script, bench, size, dst_placements, *flags):
             script, "--json", str(file), bench, "reshard", "--shape", f"{size},{size}",
             "--dtype", "f32", "--src-mesh", str(RANKS), "--src-ranks", f"0-{RANKS - 1}",
             "--src-placements", "S(0)", "--dst-mesh", str(RANKS), "--dst-ranks",
-            f"{RANKS}-{2 * RANKS - 1}", "--dst-placements", dst_placements, *flags)
+            f"{RANKS}-{2 * RANKS - 1}", "--dst-placements", dst_placements, "--timeout-s", "200",
+            *flags)
         assert code == 0, output
         return json.loads(file.read_text())
 
@@ -109,12 +112,14 @@ def check_end(script, end, seconds, folder):
     """`seconds`: an argument that nobody else has."""
     job = subprocess.Popen([script, "--ranks", "1", "sleep", seconds], stdout=subprocess.DEVNULL,
                            stderr=subprocess.DEVNULL, env=dict(os.environ, TMPDIR=folder))
-    deadline = time.monotonic() + 60
-    while running(seconds).count(b"sleep") < 2:
-        assert time.monotonic() < deadline and job.poll() is None, end
-        time.sleep(0.05)
-    job.send_signal(end)
-    job.wait(timeout=30)
+    with job_limit.limited(f"two nodes and signal {end}"):
+        while running(seconds).count(b"sleep") < 2:
+            assert job.poll() is None, end
+            time.sleep(0.05)
+        job.send_signal(end)
+        job.wait()
+    # Its processes are nobody's children where it was killed.
+    deadline = time.monotonic() + job_limit.LIMIT_S
     while running(seconds):
         assert time.monotonic() < deadline, (end, running(seconds))
         time.sleep(0.05)

@@ -84,7 +84,8 @@ def run_reshard(args, ranks, flags, mca=()):
     with tempfile.TemporaryDirectory(prefix="bench-rounds-") as folder:
         file = os.path.join(folder, "results.json")
         command = [MPIRUN, "--oversubscribe", *mca, "-np", str(ranks), args.sluice_bench,
-                   "reshard", "-n", str(args.iters), "--check", "all", *flags, "--json", file]
+                   "reshard", "-n", str(args.iters), "--check", "all", "--timeout-s", "200",
+                   *flags, "--json", file]
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                               timeout=TIMEOUT_S, check=False)
         if done.returncode != 0:
