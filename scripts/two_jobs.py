@@ -23,8 +23,9 @@ from two_jobs_stage import Failure, Stage  # noqa: E402
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TENSORS = "4,512,512"
 # Time enough for all that is shown: versions go on meanwhile.
-VERSIONS, PAUSE_MS = 50, 200
-SILENCE_S = 5  # after which a host that cannot be reached is given up
+VERSIONS, PAUSE_MS = 100, 200
+# After which a host that cannot be reached is given up. Without --partition all can be.
+SILENCE_S, LONG_SILENCE_S = 10, 120
 
 
 def parse():
@@ -97,7 +98,9 @@ class Show:
         at_least = self.at_first() - (1 if self.arguments.kill else 0)
         return self.stage.start(role, rank, [
             "sluice-bench", "sync", "--tensors", TENSORS, "--versions", str(VERSIONS), "--pause-ms",
-            str(PAUSE_MS), "--timeout-s", str(SILENCE_S), "--at-least", str(at_least),
+            str(PAUSE_MS), "--timeout-s",
+            str(SILENCE_S if self.arguments.partition else LONG_SILENCE_S), "--at-least",
+            str(at_least),
             "--json", self.stage.json_file(role, rank)])
 
     def wait_for_version(self, servers, meanwhile=lambda: None):

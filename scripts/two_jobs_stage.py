@@ -12,7 +12,7 @@ import time
 import spawn
 import two_hosts
 
-LIMIT_S = 120  # against hanging; nothing takes so long
+LIMIT_S = 300  # against hanging; nothing takes so long
 HOST_OF_ROLE = {"store": 0, "trainer": 0, "server": 1}
 # Lines that are shown. The others tell a failed session's state.
 SHOWN = re.compile(r"# |\s+\d|\w+ \d+:|listening|sluice-")

@@ -19,7 +19,7 @@ PROGRAMS = ["sluice-bench", "sluice-sim"]
 
 def run(*command, **more):
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                          timeout=120, check=False, cwd="/", **more)
+                          timeout=300, check=False, cwd="/", **more)
     return done.returncode, done.stdout
 
 

@@ -5,6 +5,7 @@
 
 PART: versions, members, or faults. SLUICE_BENCH may be built with MPI or without.
 """
+import fcntl
 import json
 import os
 import pathlib
@@ -14,9 +15,11 @@ import sys
 import tempfile
 import time
 
-from world_bench import ALONE, LIMIT_S, reserved_port
+from world_bench import ALONE, job_limit, patient, reserved_port, run_together
 
 TOY = ("--tensors", "5,48,40")
+LINES_AHEAD = 100  # at least as many as two pages of memory have
+PIPE_BYTES = 4096
 
 
 class Process:
@@ -25,31 +28,49 @@ class Process:
     def __init__(self, sync, role, rank, arguments, env=None):
         self.name = f"{role} {rank}"
         self.json_file = sync.path(f"{role}-{rank}-{len(sync.processes)}.json")
-        command = [sync.program, "sync", *map(str, arguments), "--json", self.json_file]
+        command = [sync.program, *patient(["sync", *arguments]), "--json", self.json_file]
         self.lines = []
         self.job = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                     text=True, env=dict(ALONE, **(env or {})))
         sync.processes.append(self)
 
-    def read_until(self, is_it):
-        """The first line, from here on, of which that is true."""
-        for line in self.job.stdout:  # reads ahead, so nobody else may read
+    def hold(self):
+        """From now on it may be LINES_AHEAD of what has been read, and then waits."""
+        fcntl.fcntl(self.job.stdout, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+        return self
+
+    def waits(self):
+        """It sleeps: it has nothing to do that it could do now."""
+        try:
+            state = pathlib.Path(f"/proc/{self.job.pid}/stat").read_text().rpartition(")")[2]
+        except OSError:
+            return True
+        return state.split()[0] not in "RD"
+
+    def read_until(self, is_it, other=None):
+        """The first line, from here on, of which that is true. No line is read while `other` has
+        something to do: so a process that is held does not run away from one that begins."""
+        while True:
+            while other is not None and not other.waits():
+                time.sleep(0.01)
+            line = self.job.stdout.readline()  # reads ahead, so nobody else may read
+            if not line:
+                raise AssertionError(f"{self.name} ended:\n{''.join(self.lines)}")
             self.lines.append(line)
             if is_it(line):
                 return line
-        raise AssertionError(f"{self.name} ended:\n{''.join(self.lines)}")
 
-    def await_version(self, version, caught_up=False):
+    def await_version(self, version, caught_up=False, other=None):
         def is_it(line):
             words = line.split()
             return (words and words[0].isdigit() and int(words[0]) >= version
                     and ("caught up" in line) == caught_up)
-        return self.read_until(is_it)
+        return self.read_until(is_it, other)
 
     def end(self):
         """(exit code, output, results)."""
         self.lines += self.job.stdout
-        self.job.wait(timeout=LIMIT_S)
+        self.job.wait()
         output = "".join(self.lines)
         path = pathlib.Path(self.json_file)
         results = json.loads(path.read_text()) if path.exists() else None
@@ -67,9 +88,12 @@ class Sync:
         self.processes = []
 
     def __enter__(self):
+        self.limit = job_limit.limited("a sync")
+        self.limit.__enter__()
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *how):
+        self.limit.__exit__(*how)
         for process in self.processes:
             process.job.kill()
             process.job.wait()
@@ -114,7 +138,8 @@ def trainers_and_servers(program, trainers_first, *more, trainers=2, servers=3):
         for role, size in roles if trainers_first else reversed(roles):
             for rank in range(size):
                 sync.start(role, rank, size, "--versions", versions, *more)
-            time.sleep(0.2)
+            while not all(process.waits() for process in sync.processes):
+                time.sleep(0.01)
         for process in sync.processes:
             results = is_right(process, list(range(1, versions + 1)))
             assert not caught_up(results) and results["lost"] == [], results
@@ -144,7 +169,7 @@ def models_and_systems(program, _):
 def a_pause_is_no_silence(program, _):
     with Sync(program) as sync:
         for role in ("trainer", "server"):
-            sync.start(role, 0, 1, *TOY, "--versions", 2, "--pause-ms", 2500, "--timeout-s", 1)
+            sync.start(role, 0, 1, *TOY, "--versions", 2, "--pause-ms", 15000, "--timeout-s", 10)
         for process in sync.processes:
             is_right(process, [1, 2])
 
@@ -154,21 +179,20 @@ def environments(program, spawn):
     with Sync(program) as sync:
         env = dict(ALONE, SLUICE_WORLD=sync.world, SLUICE_TOKEN="a secret of this test",
                    SLUICE_WIRES="tcp")
-        jobs = [subprocess.Popen(
-            [spawn, "-n", str(size), program, "sync", *TOY, "--versions", "3", *more],
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-            env=dict(env, SLUICE_ROLE=role))
-            for role, size, more in (("server", 2, ()), ("trainer", 2, ("--seed", "0")))]
-        outputs = [job.communicate(timeout=LIMIT_S)[0] for job in jobs]
-        assert [job.returncode for job in jobs] == [0, 0], outputs
-        for output in outputs:
+        ended = run_together([
+            ([spawn, "-n", str(size), program, *patient(["sync", *TOY, "--versions", 3, *more])],
+             dict(env, SLUICE_ROLE=role))
+            for role, size, more in (("server", 2, ()), ("trainer", 2, ("--seed", "0")))])
+        assert [code for code, _ in ended] == [0, 0], ended
+        for _, output in ended:
             assert "# versions: 3, catch-ups: 0, lost members: 0\n# wrong elements: 0 OK" in output
 
 
 # ---- Members that come and go.
 
-LONG = 300
-PAUSED = ("--versions", LONG, "--pause-ms", 20)
+# Trainer 0 is held, and what is done to others comes before it has got to the end.
+LONG = 5 * LINES_AHEAD
+PAUSED = ("--versions", LONG, "--pause-ms", 5)
 
 
 def a_server_is_killed_and_another_joins(program, _):
@@ -177,16 +201,18 @@ def a_server_is_killed_and_another_joins(program, _):
         with Sync(program) as sync:
             trainer = [sync.start("trainer", rank, trainers, *PAUSED, *more)
                        for rank in range(trainers)]
+            trainer[0].hold()
             servers = [sync.start("server", rank, 3, *PAUSED, *more) for rank in range(3)]
             trainer[0].await_version(3)
             servers[1].job.send_signal(signal.SIGKILL)
             for survivor in (trainer[1], servers[2]):
                 line = survivor.read_until(lambda line: ": lost " in line)
                 assert f"# {survivor.name}: lost server 1 (process {servers[1].job.pid} on" in line
+            trainer[0].read_until(lambda line: ": lost " in line)
             version = int(trainer[0].await_version(4).split()[0])
             trainer[0].await_version(version + 2)
             again = sync.start("server", 1, 3, *PAUSED, *more)
-            trainer[0].await_version(1, caught_up=True)
+            trainer[0].await_version(1, caught_up=True, other=again)
             assert servers[1].end()[0] == -signal.SIGKILL
             for process in (*trainer, servers[0], servers[2]):
                 results = is_right(process, list(range(1, LONG + 1)))
@@ -221,19 +247,20 @@ def check_catch_up(results, name):
 
 def a_trainer_is_killed_and_comes_again(program, _):
     """Not the one that serves the store. The others wait for a process in its place."""
-    arguments = (*TOY, "--versions", 60, "--pause-ms", 20)
+    arguments = (*TOY, *PAUSED)
     with Sync(program) as sync:
         trainers = [sync.start("trainer", rank, 2, *arguments) for rank in range(2)]
+        trainers[0].hold()
         server = sync.start("server", 0, 1, *arguments)
         trainers[0].await_version(3)
         trainers[1].job.send_signal(signal.SIGKILL)
         trainers[0].read_until(lambda line: ": lost trainer 1 " in line)
         again = sync.start("trainer", 1, 2, *arguments)
         for process in (trainers[0], server):
-            results = is_right(process, list(range(1, 61)))
+            results = is_right(process, list(range(1, LONG + 1)))
             assert [lost["member"] for lost in results["lost"]] == ["trainer 1"], results["lost"]
             assert not caught_up(results), results
-        assert plain(is_right(again))[-1]["version"] == 60
+        assert plain(is_right(again))[-1]["version"] == LONG
 
 
 def without_the_first_server(program, _):
@@ -288,8 +315,8 @@ def bad_flags(program, _):
 
 def nobody_comes(program, _):
     with Sync(program) as sync:
-        refused(sync, 1, sync.world, *TOY, "--wait-s", 1, role="server")
-        refused(sync, 1, "server 0", *TOY, "--wait-s", 1)
+        refused(sync, 1, sync.world, *TOY, "--wait-s", 5, role="server")
+        refused(sync, 1, "server 0", *TOY, "--wait-s", 5)
 
 
 def a_wrong_token(program, _):

@@ -15,7 +15,8 @@ import subprocess
 import sys
 import time
 
-from world_bench import ALONE, LIMIT_S, Bench, is_good, reserved_port, reshard_args
+from world_bench import (ALONE, Bench, is_good, job_limit, patient, reserved_port, reshard_args,
+                         run, run_together)
 
 
 # ---- Each command on some ranks.
@@ -112,22 +113,19 @@ def two_jobs_meet(bench):
     json_file = bench.path("two-jobs.json")
     env = dict(ALONE, SLUICE_WORLD=f"tcp://127.0.0.1:{port}", SLUICE_ROLES="trainer:2,server:2",
                SLUICE_TOKEN="a secret of this test")
-    command = [bench.spawn, "-n", "2", bench.program, *map(str, reshard_args(4)), "--json",
+    command = [bench.spawn, "-n", "2", bench.program, *patient(reshard_args(4)), "--json",
                json_file]
-    jobs = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                             env=dict(env, SLUICE_ROLE=role)) for role in ("server", "trainer")]
-    outputs = [job.communicate(timeout=LIMIT_S)[0] for job in jobs]
-    assert [job.returncode for job in jobs] == [0, 0], outputs
-    assert bench.results(json_file)["config"]["world"] == 4, outputs
+    ended = run_together([(command, dict(env, SLUICE_ROLE=role))
+                          for role in ("server", "trainer")])
+    assert [code for code, _ in ended] == [0, 0], ended
+    assert bench.results(json_file)["config"]["world"] == 4, ended
     kept.close()
 
 
 def alone(bench):
     json_file = bench.path("alone.json")
-    done = subprocess.run([bench.program, *map(str, reshard_args(1)), "--json", json_file],
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                          timeout=LIMIT_S, check=False, env=ALONE)
-    results = is_good((done.returncode, done.stdout, bench.results(json_file)), 1)
+    done = run([bench.program, *map(str, reshard_args(1)), "--json", json_file])
+    results = is_good((*done, bench.results(json_file)), 1)
     assert (results["config"]["mpi"] != "no MPI") == bench.has_mpi, results["config"]
     # A batch script of Slurm is one process, whatever will be started in it.
     batch = [{"SLURM_PROCID": "0", "SLURM_NTASKS": "4", "SLURM_JOB_ID": "1"}]
@@ -137,9 +135,8 @@ def alone(bench):
 
 def only_the_first_of_many_prints(bench):
     for arguments in (["--version"], ["reshard", "--help"], ["reshard", "--list-presets"]):
-        done = subprocess.run([bench.spawn, "-l", "-n", "3", bench.program, *arguments],
-                              stdout=subprocess.PIPE, text=True, timeout=LIMIT_S, check=True,
-                              env=ALONE)
+        done = job_limit.run([bench.spawn, "-l", "-n", "3", bench.program, *arguments],
+                             stdout=subprocess.PIPE, text=True, check=True, env=ALONE)
         lines = done.stdout.splitlines()
         assert lines and all(line.startswith("[0] ") for line in lines), lines
 
@@ -165,10 +162,9 @@ def under_mpirun(bench):
     else:
         json_file = bench.path("mpirun.json")
         command = [bench.mpirun, "--oversubscribe", "-np", str(ranks), bench.program,
-                   *map(str, reshard_args(ranks)), "--fabric", "world", "--json", json_file]
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                              timeout=LIMIT_S, check=False, env=dict(ALONE, **world))
-        assert done.returncode == 0, done
+                   *patient(reshard_args(ranks)), "--fabric", "world", "--json", json_file]
+        code, output = run(command, dict(ALONE, **world))
+        assert code == 0, output
         results = bench.results(json_file)
     assert results["config"]["world"] == ranks and results["config"]["mpi"] == "no MPI", results
     kept.close()
@@ -199,7 +195,7 @@ def bad_environment(bench):
                       {"SLUICE_SIZE": "none"}):
         good = {"SLUICE_RANK": "0", "SLUICE_SIZE": "2", "SLUICE_WORLD": "tcp://127.0.0.1:9",
                 "SLUICE_TOKEN": "t"}
-        ended, _ = bench.together([dict(good, **variables)], *reshard_args(2), "--timeout-s", 20)
+        ended, _ = bench.together([dict(good, **variables)], *reshard_args(2))
         code, output = ended[0]
         assert code == 2, (variables, code, output)
         assert "sluice-bench reshard: " in output, output
@@ -220,7 +216,7 @@ def a_rank_that_does_not_come(bench):
     kept, port = reserved_port()
     missing = {"SLUICE_RANK": "0", "SLUICE_SIZE": "2", "SLUICE_WORLD": f"tcp://127.0.0.1:{port}",
                "SLUICE_TOKEN": "a secret of this test"}
-    ended, results = bench.together([missing], *reshard_args(2), "--timeout-s", 1)
+    ended, results = bench.together([missing], *reshard_args(2), "--timeout-s", 5)
     assert ended[0][0] == 1, ended
     assert re.search(r"member 1\b|rank 1\b", ended[0][1]), ended
     assert results["errors"], results
@@ -237,13 +233,14 @@ def a_rank_that_is_killed(bench):
     for victim in (0, 2):
         trace = bench.path(f"killed-{victim}.json")
         job = subprocess.Popen(
-            [bench.spawn, "-n", "3", str(script), bench.program,
-             *map(str, reshard_args(3, 1000000)), "--check", "none", "--json", trace],
+            [bench.spawn, "-g", str(job_limit.LIMIT_S), "-n", "3", str(script), bench.program,
+             *patient(reshard_args(3, 1000000)), "--check", "none", "--json", trace],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=ALONE)
-        first_line = job.stdout.readline()  # of the table: all ranks have come
-        pid = int(pathlib.Path(pids, str(victim)).read_text())
-        os.kill(pid, signal.SIGKILL)
-        output = first_line + job.communicate(timeout=LIMIT_S)[0]
+        with job_limit.limited("a job of which a rank is killed"):
+            first_line = job.stdout.readline()  # of the table: all ranks have come
+            pid = int(pathlib.Path(pids, str(victim)).read_text())
+            os.kill(pid, signal.SIGKILL)
+            output = first_line + job.communicate()[0]
         assert job.returncode == 137, (job.returncode, output)
         assert f"rank {victim} ended with code 137" in output, output
         others = [line for line in output.splitlines() if line.startswith("sluice-bench")]

@@ -6,15 +6,19 @@ usage: simulated_messages_test.py SMPI.SH SLUICE-SMPI-MESSAGES
 Time and order are the simulation's, so counts are the same in every run.
 """
 import json
+import pathlib
 import subprocess
 import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
+import job_limit  # noqa: E402  (of scripts/)
 
 STAGES = ["MakeMpiFabric", "Create", "Compile", "first run", "second run", "cancelled run", "end"]
 
 
 def count(smpi, program, ranks):
-    done = subprocess.run([smpi, "-n", str(ranks), "--messages", program], check=False,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=500)
+    done = job_limit.run([smpi, "-n", str(ranks), "--messages", program], 900,
+                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     if done.returncode != 0:
         sys.exit(f"{ranks} ranks: exit {done.returncode}\n{done.stdout}{done.stderr}")
     result = json.loads(done.stdout)

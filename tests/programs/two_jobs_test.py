@@ -12,7 +12,10 @@ import subprocess
 import sys
 import time
 
-LIMIT_S = 300  # only against hanging
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
+import job_limit  # noqa: E402  (of scripts/)
+
+LIMIT_S = 900  # only against hanging; the script has a limit for each step
 SKIPPED = 77
 
 
@@ -21,8 +24,8 @@ class TwoJobs:
         self.command = [script, "--programs", programs]
 
     def run(self, *arguments):
-        done = subprocess.run([*self.command, *arguments], stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, text=True, timeout=LIMIT_S, check=False)
+        done = job_limit.run([*self.command, *arguments], LIMIT_S, stdout=subprocess.PIPE,
+                             stderr=subprocess.STDOUT, text=True)
         return done.returncode, done.stdout
 
     def is_well(self, *arguments):
@@ -56,13 +59,14 @@ def nothing_outlives_it(jobs, *arguments):
     for end in (signal.SIGTERM, signal.SIGINT, signal.SIGKILL):
         show = subprocess.Popen([*jobs.command, "--kill", *arguments], stdout=subprocess.PIPE,
                                 text=True)
-        for line in show.stdout:
-            if "servers start" in line:
-                break
-        started = children_of(show.pid)
-        assert len(started) >= 3, started
-        show.send_signal(end)
-        show.communicate(timeout=LIMIT_S)
+        with job_limit.limited("two_jobs.sh", LIMIT_S):
+            for line in show.stdout:
+                if "servers start" in line:
+                    break
+            started = children_of(show.pid)
+            assert len(started) >= 3, started
+            show.send_signal(end)
+            show.communicate()
         deadline = time.monotonic() + LIMIT_S
         while any(map(runs, started)):
             assert time.monotonic() < deadline, (end, started)
@@ -102,9 +106,9 @@ def without_rights(script, programs):
     """Whoever may not make namespaces is told so."""
     if os.getuid() != 0:
         return
-    done = subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", script,
-                           "--programs", programs, "--namespaces"], stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True, timeout=LIMIT_S, check=False)
+    done = job_limit.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", script,
+                          "--programs", programs, "--namespaces"], LIMIT_S, stdout=subprocess.PIPE,
+                         stderr=subprocess.STDOUT, text=True)
     assert done.returncode == SKIPPED, done
     assert "takes root" in done.stdout, done
 

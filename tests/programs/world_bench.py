@@ -1,4 +1,5 @@
 """Runs sluice-bench without mpirun: under spawn.sh, or a process for each set of variables."""
+import concurrent.futures
 import itertools
 import json
 import os
@@ -6,12 +7,38 @@ import pathlib
 import re
 import socket
 import subprocess
+import sys
 import tempfile
 
-LIMIT_S = 240  # only against hanging
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
+import job_limit  # noqa: E402  (of scripts/)
+
+# Beside a build a rank may have no word for longer than by default. A test may say otherwise.
+PATIENCE = ["--timeout-s", "200"]
+PATIENT = ("reshard", "stream", "checkpoint", "doctor", "sync")
 ALONE = {k: v for k, v in os.environ.items()
          if not k.startswith(("SLUICE_", "OMPI_COMM_", "PMI", "SLURM_"))
          and k not in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")}
+
+
+def patient(arguments):
+    """The arguments as words, with a long limit of silence if they have none."""
+    words = list(map(str, arguments))
+    return words + (PATIENCE if words[0] in PATIENT and "--timeout-s" not in words else [])
+
+
+def run(command, env=None):
+    """(exit code, output) of a job."""
+    done = job_limit.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                         env=env or ALONE)
+    return done.returncode, done.stdout
+
+
+def run_together(commands):
+    """[(exit code, output)] of jobs that meet: pairs of a command and its environment."""
+    with concurrent.futures.ThreadPoolExecutor(len(commands)) as pool:
+        jobs = [pool.submit(run, *each) for each in commands]
+        return [job.result() for job in jobs]
 
 
 class Bench:
@@ -19,8 +46,8 @@ class Bench:
         self.spawn, self.program, self.mpirun = spawn, program, mpirun
         self.folder = tempfile.TemporaryDirectory(prefix="world-")
         self.runs = itertools.count()
-        version = subprocess.run([program, "--version"], stdout=subprocess.PIPE, text=True,
-                                 check=True, env=ALONE).stdout
+        version = job_limit.run([program, "--version"], stdout=subprocess.PIPE, text=True,
+                                check=True, env=ALONE).stdout
         found = re.search(r"^built in: (no )?MPI, ", version, re.M)
         assert found, version
         self.has_mpi = found[1] is None
@@ -34,13 +61,13 @@ class Bench:
     def run(self, ranks, *arguments, by_rank=None, env=None):
         """(exit code, output, results). `by_rank`: {rank: other arguments}."""
         json_file = self.path(f"results-{next(self.runs)}.json")
-        command = [self.spawn, "-n", str(ranks)]
+        # Where one fails, the others have time to say so.
+        command = [self.spawn, "-g", str(job_limit.LIMIT_S), "-n", str(ranks)]
         if by_rank:
             command.append(self.script(by_rank))
-        command += [self.program, *map(str, arguments), "--json", json_file]
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                              timeout=LIMIT_S, check=False, env=dict(ALONE, **(env or {})))
-        return done.returncode, done.stdout, self.results(json_file)
+        command += [self.program, *patient(arguments), "--json", json_file]
+        code, output = run(command, dict(ALONE, **(env or {})))
+        return code, output, self.results(json_file)
 
     def script(self, by_rank):
         """A program that runs its arguments, and on these ranks adds others."""
@@ -54,11 +81,9 @@ class Bench:
     def together(self, variables, *arguments):
         """One process for each entry of `variables`: [(exit code, output)], results of rank 0."""
         json_file = self.path(f"results-{next(self.runs)}.json")
-        jobs = [subprocess.Popen([self.program, *map(str, arguments), "--json", json_file],
-                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                                 env=dict(ALONE, **mine)) for mine in variables]
-        outputs = [job.communicate(timeout=LIMIT_S)[0] for job in jobs]
-        return [(job.returncode, out) for job, out in zip(jobs, outputs)], self.results(json_file)
+        command = [self.program, *patient(arguments), "--json", json_file]
+        ended = run_together([(command, dict(ALONE, **mine)) for mine in variables])
+        return ended, self.results(json_file)
 
 
 def reserved_port():

@@ -1,16 +1,18 @@
 """Processes that are members of a world, for tests: started apart, read line by line, killed."""
-import contextlib
 import os
+import pathlib
 import queue
-import random
 import re
 import secrets
-import signal
-import socket
 import subprocess
+import sys
 import threading
 
-PATIENCE_S = 180  # a limit against hanging, not a time that anything takes
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
+import job_limit  # noqa: E402  (of scripts/)
+import spawn  # noqa: E402
+
+PATIENCE_S = 300  # a limit against hanging, not a time that anything takes
 # What launchers of the machine that runs the tests may have left.
 FOREIGN = re.compile(r"^(SLUICE_(?!UCX_)|OMPI_|PMI|SLURM_|MASTER_|RANK$|WORLD_SIZE$)")
 
@@ -41,7 +43,8 @@ class Process:
             try:
                 line = self.lines.get(timeout=PATIENCE_S)
             except queue.Empty:
-                raise AssertionError(f"{self} does not say {pattern!r}") from None
+                raise AssertionError(f"{self} does not say {pattern!r}; the stacks of all:\n"
+                                     f"{job_limit.stacks(os.getpid())}") from None
             if line is None:
                 self.lines.put(None)
                 raise AssertionError(f"{self} has ended and has not said {pattern!r}")
@@ -59,11 +62,11 @@ class Process:
 
     def wait(self):
         """Its exit code."""
-        return self.process.wait(timeout=PATIENCE_S)
+        with job_limit.limited(str(self)):
+            return self.process.wait()
 
     def end(self):
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGKILL)
+        job_limit.end(self.process.pid, grace_s=0)
         self.process.wait(timeout=PATIENCE_S)
         self.reader.join(timeout=PATIENCE_S)
         self.process.stdin.close()
@@ -80,7 +83,8 @@ class Site:
         self.program = program
         self.roles = roles
         self.token = secrets.token_hex(8)
-        self.port = free_port()
+        self.kept = spawn.reserve_port()
+        self.port = self.kept.getsockname()[1]
         self.processes = []
 
     def __enter__(self):
@@ -89,6 +93,7 @@ class Site:
     def __exit__(self, *_):
         for process in self.processes:
             process.end()
+        self.kept.close()
 
     def _add(self, process):
         self.processes.append(process)
@@ -116,13 +121,3 @@ class Site:
 
     def all(self, *args, **kwargs):
         return [member for role in self.roles for member in self.job(role, *args, **kwargs)]
-
-
-def free_port():
-    """A port to listen at, below those that the kernel hands out: any connection may get those."""
-    while True:
-        port = random.randrange(12000, 32000)
-        with contextlib.suppress(OSError), socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind(("127.0.0.1", port))
-            return port

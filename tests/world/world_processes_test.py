@@ -141,7 +141,7 @@ class BadInput(unittest.TestCase):
     def test_someone_who_does_not_come(self):
         with Site(PROGRAM, {"member": 3}) as site:
             site.store()
-            members = [site.member("member", rank, SLUICE_WORLD_TIMEOUT="1s") for rank in (0, 2)]
+            members = [site.member("member", rank, SLUICE_WORLD_TIMEOUT="5s") for rank in (0, 2)]
             for said in errors(members):
                 self.assertIn("DEADLINE_EXCEEDED", said)
                 self.assertIn("member 1", said)
@@ -236,7 +236,7 @@ class Ends(unittest.TestCase):
     def test_a_stopped_member_is_named(self):
         for args in ((), ("no-direct",)):
             with self.subTest(args=args), Site(PROGRAM, self.ROLES) as site:
-                members = site.all(*args, steps=0, silence_s=10)
+                members = site.all(*args, steps=0, silence_s=20)
                 for member in members:
                     member.expect("step 3")
                 members[2].signal(signal.SIGSTOP)

@@ -12,32 +12,36 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "scripts"))
+import job_limit  # noqa: E402  (of scripts/)
+import spawn  # noqa: E402
+
 PROGRAM = sys.argv[1]
 
 
 def refused(*flags):
     """What it says on stderr; it has ended with 2 or 1."""
-    done = subprocess.run([PROGRAM, *flags], capture_output=True, text=True, timeout=60,
-                          check=False)
+    done = job_limit.run([PROGRAM, *flags], capture_output=True, text=True)
     assert done.returncode in (1, 2) and not done.stdout, done
     assert done.stderr.startswith("sluice-store: ") and done.stderr.count("\n") == 1, done
     return done.stderr
 
 
 def serves(ends_by, *flags):
-    with subprocess.Popen([PROGRAM, *flags], stdout=subprocess.PIPE, text=True) as server:
+    with job_limit.limited("sluice-store"), subprocess.Popen(
+            [PROGRAM, *flags], stdout=subprocess.PIPE, text=True) as server:
         try:
             line = server.stdout.readline()
             found = re.fullmatch(r"listening on tcp://([\w.]+):(\d+)\n", line)
             assert found, line
             port = int(found[2])
-            with socket.create_connection(("127.0.0.1", port), timeout=60) as stranger:
+            with socket.create_connection(("127.0.0.1", port)) as stranger:
                 stranger.sendall(b"GET / HTTP/1.1\r\n\r\n")
                 while stranger.recv(4096):
                     pass
             server.send_signal(ends_by)
             assert server.stdout.read() == ""
-            assert server.wait(timeout=60) == 0
+            assert server.wait() == 0
         finally:
             server.kill()
     return found[1], port
@@ -49,9 +53,10 @@ def main():
         assert flag in text, text
     assert subprocess.run([PROGRAM, "--version"], capture_output=True, text=True,
                           check=True).stdout.startswith("sluice-store ")
-    host, port = serves(signal.SIGTERM)
-    assert host == "127.0.0.1"
-    assert serves(signal.SIGINT, "--port", str(port)) == (host, port)
+    assert serves(signal.SIGTERM)[0] == "127.0.0.1"
+    with spawn.reserve_port() as kept:
+        host, port = kept.getsockname()
+        assert serves(signal.SIGINT, "--port", str(port)) == (host, port)
     assert "takes a token" in refused("--bind", "0.0.0.0")
     assert "--port" in refused("--port", "70000")
     assert "--wash" in refused("--wash")
