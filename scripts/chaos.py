@@ -78,7 +78,7 @@ def attempt(job, folder, outcome, arguments):
     killed = {}
     try:
         if not wait_for_pids(job, folder, processes):
-            return outcome.bad("not started", tail(folder))
+            return outcome.bad("not started", f"{processes.stacks()}{tail(folder)}")
         pids = processes.pids()
         killed = misfortune(job, folder, pids, processes)
         results = wait_for_results(job, folder, processes, killed)
@@ -169,6 +169,7 @@ def wait_for_results(job, folder, processes, killed):
     results = {rank: json.loads(name.read_text()) for rank, name in names.items() if name.exists()}
     results["exit"] = ended
     results["late"] = time.monotonic() > deadline
+    results["stacks"] = processes.stacks() if results["late"] else ""
     return results
 
 

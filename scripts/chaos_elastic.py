@@ -8,10 +8,11 @@ import signal
 import subprocess
 import time
 
+import job_limit
 import spawn
 from chaos_store import StoreProcess
 
-LIMIT_S = 180  # until all have come to one epoch, when nothing happens any more
+LIMIT_S = 500  # until all have come to one epoch, when nothing happens any more
 
 
 class Member:
@@ -193,7 +194,8 @@ class ElasticWorld:
                 return
             if time.monotonic() > deadline:
                 last = {str(m): m.said[-3:] for m in self.members if m.is_there()}
-                self.problems.append(f"hung: no epoch of all within {LIMIT_S} s: {last}")
+                stacks = "".join(job_limit.stacks(m.process.pid) for m in self.members)
+                self.problems.append(f"hung: no epoch of all within {LIMIT_S} s: {last}\n{stacks}")
                 return
             self.tick()
             time.sleep(0.01)

@@ -38,8 +38,9 @@ def make(seed):
     rng = random.Random(seed)
     members = rng.randint(3, 8)
     trainers = rng.randint(1, min(3, members - 1))
-    lease_s = rng.choice([1, 2, 3])
-    silence_s = rng.choice([5, 8])
+    # Far longer than a member says nothing only because the machine has other work.
+    lease_s = rng.choice([6, 8, 10])
+    silence_s = rng.choice([20, 25])
     world = {"seed": seed, "roles": {"trainer": trainers, "server": members - trainers},
              "wires": rng.choice(WIRES), "direct": rng.random() < 0.5, "lease_s": lease_s,
              "silence_s": silence_s, "steps": rng.choice([3, 10, 30]),

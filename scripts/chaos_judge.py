@@ -5,8 +5,8 @@ import re
 import chaos_worlds
 from chaos_launch import tail
 
-LIMIT_S = 180  # of a job; sessions and streams give up long before
-KILL_SLACK_S = 20  # a machine with fewer cores than ranks
+LIMIT_S = 500  # of a job; sessions and streams give up long before
+KILL_SLACK_S = 120  # a machine with fewer cores than ranks, and a build beside them
 MEETING = ("Join", "MakeFabric")
 
 
@@ -46,7 +46,8 @@ class Judge:
                 continue
             if results.get(rank) is None:
                 kind = "hung" if results["late"] else "crashed"
-                self.outcome.bad(kind, f"rank {rank} left no word; {tail(self.folder)}")
+                self.outcome.bad(kind, f"rank {rank} left no word; {results['stacks']}"
+                                       f"{tail(self.folder)}")
                 continue
             self.judge_rank(rank, results[rank])
         problems = self.outcome.problems
@@ -57,7 +58,7 @@ class Judge:
                 self.outcome.bad("crashed",
                                  f"it ended with {results['exit']}; {tail(self.folder)}")
         if results["late"] and not problems:
-            self.outcome.bad("hung", f"after {LIMIT_S} s; {tail(self.folder)}")
+            self.outcome.bad("hung", f"after {LIMIT_S} s; {results['stacks']}{tail(self.folder)}")
 
     def judge_rank(self, rank, result):
         for name, count in result["counts"].items():

@@ -1,7 +1,8 @@
 """The processes of a job of chaos.py: an mpirun and its ranks, or the members of a world.
 
 Both kinds have the same calls. `tick` does what is due, and is called all the time. `poll` gives
-None while processes run, and then an exit code. `end` ends all of them, whatever they do.
+None while processes run, and then an exit code. `stacks` tells where each of them stands. `end`
+ends all of them, whatever they do.
 """
 import json
 import os
@@ -12,6 +13,7 @@ import time
 
 import chaos_strangers
 import chaos_worlds
+import job_limit
 import spawn
 from chaos_store import StoreProcess
 
@@ -56,6 +58,9 @@ class MpirunJob:
 
     def tick(self):
         pass
+
+    def stacks(self):
+        return job_limit.stacks(self.process.pid)
 
     def poll(self):
         return self.process.poll()
@@ -207,6 +212,10 @@ class WorldJob:
         if None in codes or len(codes) < self.job["ranks"]:
             return None
         return next((code for code in codes if code != 0), 0)
+
+    def stacks(self):
+        processes = [*self.members.values(), *self.seconds.values()]
+        return "".join(job_limit.stacks(process.pid) for process in processes)
 
     def end(self):
         processes = [*self.members.values(), *self.seconds.values()]

@@ -2,8 +2,8 @@
 the store and the members beyond the ranks' own misfortune."""
 STRANGERS = ("silent", "garbage", "zeros", "ones", "http", "echo", "reset", "crowd")
 # Where the store may end before all have met, others wait in vain: so long.
-SHORT_WAIT_S = 15
-WAIT_S = 60
+SHORT_WAIT_S = 60
+WAIT_S = 240
 
 
 def quiet_world(roles, wires):

@@ -35,7 +35,8 @@ class OfJobs(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             pathlib.Path(folder, "log").touch()
             results = {rank: GOOD for rank in range(3) if rank not in killed}
-            results.update({0: {**GOOD, **result}, "exit": exit_code, "late": False})
+            results.update({0: {**GOOD, **result}, "exit": exit_code, "late": False,
+                            "stacks": ""})
             Judge(job, dict.fromkeys(killed, True), store_ended, outcome, folder).judge(results)
         return [problem.split(":")[0] for problem in outcome.problems]
 
