@@ -55,7 +55,7 @@ void WriteResult(const std::string& folder, int rank, const FaultResult& result)
 }
 
 void WatchCallsOf(const std::string& folder, int rank) {
-  WatchCalls(absl::Seconds(15), [folder, rank](const char* call) {
+  WatchCalls(absl::Seconds(45), [folder, rank](const char* call) {
     Write(folder, rank, absl::StrCat(", \"stuck_in\": ", Quoted(call)));
     _exit(1);
   });

@@ -10,9 +10,9 @@
 
 namespace sluice::session_test {
 
-// Of sessions and streams. A rank that is killed is noticed long before; of one that is stopped
-// nothing but its silence tells.
-inline absl::Duration TimeoutOf(bool stop) { return absl::Seconds(stop ? 3 : 120); }
+// Of sessions and streams. A rank that is killed is noticed long before. Of one that is stopped
+// nothing but its silence tells: far longer than a rank says nothing beside a build.
+inline absl::Duration TimeoutOf(bool stop) { return absl::Seconds(stop ? 15 : 120); }
 
 struct FaultResult {
   absl::Status status;  // what ended the rank's work
@@ -26,7 +26,7 @@ struct FaultResult {
 // Writes FOLDER/rank-N.json, then tells the test through its pipe that the file is there.
 void WriteResult(const std::string& folder, int rank, const FaultResult& result);
 
-// Watches this process's calls of MPI. Where one lasts for 15 s, says so in FOLDER/rank-N.json
+// Watches this process's calls of MPI. Where one lasts for 45 s, says so in FOLDER/rank-N.json
 // instead of a result, and ends the process: nothing else could.
 void WatchCallsOf(const std::string& folder, int rank);
 
