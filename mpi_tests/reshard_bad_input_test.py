@@ -145,10 +145,27 @@ def check(bench, name, args, expected, by_rank=None, world=WORLD):
     assert any(expected in e["id"] + e["message"] for e in results["errors"]), (name, messages)
 
 
+def check_cases(bench):
+    """The bad cases of FILES in one file. Each has its own error, and the good one beside runs."""
+    rows = [(dict(content, id=f"bad {i}"), expected) for i, (content, expected) in enumerate(FILES)
+            if isinstance(content, dict) and "cases" not in content]
+    file = bench.write("bad-cases.json", {"cases": [*(case for case, _ in rows), GOOD]})
+    code, output, results = bench.run(WORLD, ["--cases", file, "-n", "1"])
+    assert code == 1, output
+    assert [result["id"] for result in results["results"]] == ["good"], results["results"]
+    errors = results["errors"]
+    assert [error["id"] for error in errors] == [case["id"] for case, _ in rows], errors
+    for error, (_, expected) in zip(errors, rows):
+        assert expected in error["message"] and error["message"] in output, (expected, error)
+
+
 def bad_files(bench):
-    together(functools.partial(check, bench, f"file {i}",
-                               ["--cases", bench.write(f"bad-{i}.json", content)], expected)
-             for i, (content, expected) in enumerate(FILES))
+    """Whatever is no list of cases, and some of the cases, by themselves."""
+    together([functools.partial(check_cases, bench)] +
+             [functools.partial(check, bench, f"file {i}",
+                                ["--cases", bench.write(f"bad-{i}.json", content)], expected)
+              for i, (content, expected) in enumerate(FILES)
+              if not isinstance(content, dict) or "cases" in content or i % 8 == 0])
 
 
 def bad_arguments(bench):

@@ -18,8 +18,9 @@ import time
 from world_bench import ALONE, job_limit, patient, reserved_port, run_together
 
 TOY = ("--tensors", "5,48,40")
-LINES_AHEAD = 100  # at least as many as two pages of memory have
-PIPE_BYTES = 4096
+PIPE_BYTES = 4096  # the least that there is
+LINES_AHEAD = 50  # and at least as many lines of a version as there is room for
+LIMIT_S = 900  # of what a test does with one sync
 
 
 class Process:
@@ -30,8 +31,9 @@ class Process:
         self.json_file = sync.path(f"{role}-{rank}-{len(sync.processes)}.json")
         command = [sync.program, *patient(["sync", *arguments]), "--json", self.json_file]
         self.lines = []
-        self.job = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                    text=True, env=dict(ALONE, **(env or {})))
+        # Without a buffer, so that nothing is read ahead.
+        self.job = subprocess.Popen(command, bufsize=0, stdout=subprocess.PIPE,
+                                    stderr=subprocess.STDOUT, env=dict(ALONE, **(env or {})))
         sync.processes.append(self)
 
     def hold(self):
@@ -53,7 +55,7 @@ class Process:
         while True:
             while other is not None and not other.waits():
                 time.sleep(0.01)
-            line = self.job.stdout.readline()  # reads ahead, so nobody else may read
+            line = self.job.stdout.readline().decode()
             if not line:
                 raise AssertionError(f"{self.name} ended:\n{''.join(self.lines)}")
             self.lines.append(line)
@@ -69,7 +71,7 @@ class Process:
 
     def end(self):
         """(exit code, output, results)."""
-        self.lines += self.job.stdout
+        self.lines.append(self.job.stdout.readall().decode())
         self.job.wait()
         output = "".join(self.lines)
         path = pathlib.Path(self.json_file)
@@ -88,7 +90,7 @@ class Sync:
         self.processes = []
 
     def __enter__(self):
-        self.limit = job_limit.limited("a sync")
+        self.limit = job_limit.limited("a sync", LIMIT_S)
         self.limit.__enter__()
         return self
 
