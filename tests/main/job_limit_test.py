@@ -94,8 +94,9 @@ class JobLimitTest(unittest.TestCase):
 
     def test_signals_end_all(self):
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            script = self.script if number == signal.SIGTERM else self.script.replace("trap ''", ":")
-            job = self.start(LIMIT_S, "sh", "-c", script)
+            ignores = number == signal.SIGTERM
+            job = self.start(LIMIT_S, "sh", "-c",
+                             self.script if ignores else self.script.replace("trap ''", ":"))
             self.wait_for_grandchildren()
             job.send_signal(number)
             code, _, err = self.end(job)
