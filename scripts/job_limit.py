@@ -68,7 +68,7 @@ def _command_line(pid):
             or f"[{_read(f'/proc/{pid}/comm').strip()}]")
 
 
-def _frames(pid):
+def frames(pid):
     """Where each thread stands, by the first tool that can tell; else what the kernel says."""
     failed = []
     for tool, words in TOOLS.items():
@@ -95,7 +95,7 @@ def _frames(pid):
 def _describe(pid, state):
     where = _read(f"/proc/{pid}/wchan").strip("0") or "-"
     head = f"--- process {pid}, state {state}, waits in {where}: {_command_line(pid)}\n"
-    return head if state in "ZX" else head + _frames(pid)
+    return head if state in "ZX" else head + frames(pid)
 
 
 def stacks(root, mark=None):
@@ -153,7 +153,9 @@ def run(command, seconds=LIMIT_S, check=False, given=None, **popen):
         except subprocess.TimeoutExpired:
             text = f"{_late(command, seconds)}\n{stacks(job.pid, mark)}"
             end(job.pid, mark)
-            out, err = job.communicate(timeout=TOOL_S)
+            out = err = "(a process that could not be found keeps it open)"
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                out, err = job.communicate(timeout=TOOL_S)
             raise Late(f"{text}stdout: {out}\nstderr: {err}") from None
         except BaseException:
             end(job.pid, mark)

@@ -33,7 +33,7 @@ if [ ! -e "$venv/complete" ]; then
   "${pip[@]}" pytest pytest-xdist numpy ml_dtypes "nanobind-backend>=1.0,<2"
   touch "$venv/complete"
 fi
-timeout=$(command -v timeout)
+limited=("$(command -v python3)" "$root/scripts/job_limit.py")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 unset PYTHONPATH
@@ -50,7 +50,7 @@ run_tests() {
   mkdir -p "$work/bin" "$work/run"
   ln -sf "$(command -v nm)" "$work/bin/nm"
   cd "$work/run"
-  PATH=$venv/bin:$work/bin "$timeout" --kill-after=10 "$limit" "${under[@]}" \
+  PATH=$venv/bin:$work/bin "${limited[@]}" "$limit" "${under[@]}" \
     "$python" -m pytest -q -p no:cacheprovider --rootdir "$tests" -n "$at_once" \
     --dist worksteal "$@"
 }
@@ -63,7 +63,7 @@ if ! $asan; then
   fi
   "${pip[@]}" --force-reinstall --no-deps "$wheel"
   "${pip[@]}" "$wheel"  # and what it needs
-  limit=600
+  limit=3000
   run_tests "$tests" --ignore "$tests/torch" "$@"
   echo "All tests of the Python package passed: $(basename "$wheel")."
   exit 0
@@ -89,6 +89,6 @@ cp build-asan/python/_sluice*.so "$work/package/sluice/"
 preload="$(c++ -print-file-name=libasan.so) $(c++ -print-file-name=libstdc++.so)"
 under=(/usr/bin/env LD_PRELOAD="$preload" PYTHONMALLOC=malloc PYTHONPATH="$work/package"
        ASAN_OPTIONS=detect_leaks=0:allow_user_poisoning=0 UBSAN_OPTIONS=print_stacktrace=1)
-limit=300
+limit=3000
 run_tests "${sanitized[@]/#/$tests/}" "$@"
 echo "Sanitizers have found nothing in the Python module."

@@ -46,7 +46,7 @@ trap 'rm -rf "$work"' EXIT
 root=$PWD
 cd "$work"
 
-timeout --kill-after=10 1200 python -m pytest -q -p no:cacheprovider \
+python "$root/scripts/job_limit.py" 3600 python -m pytest -q -p no:cacheprovider \
   --rootdir "$root/python/tests" "$root/python/tests/torch" "$@"
 
 # Each says on its own what went wrong; a rank that hangs is ended.
@@ -54,7 +54,7 @@ launch() {
   local processes=$1 example=$2
   shift 2
   echo "== $example on $processes processes"
-  timeout --kill-after=10 180 python -m torch.distributed.run --standalone --nnodes=1 \
+  python "$root/scripts/job_limit.py" 900 python -m torch.distributed.run --standalone --nnodes=1 \
     --nproc-per-node="$processes" "$root/examples/python/$example" "$@"
 }
 for example in redistribute checkpoint; do

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import ctypes
+import faulthandler
+import os
 import threading
 import traceback
 from collections.abc import Callable
 from typing import Any
 
+from ranks import job_limit
 from sluice import _sluice
 
-LIMIT_SECONDS = 60.0
+LIMIT_SECONDS = 300.0
 
 
 def view(data: bytearray, shape: tuple[int, ...], dtype: str = "u8") -> tuple[Any, ...]:
@@ -43,7 +46,7 @@ def on_ranks(size: int, work: Callable[[Any, int], Any], *, close: bool = True,
 
     def run(rank: int) -> None:
         try:
-            session = fabrics[rank].session({"timeout": 30, **options})
+            session = fabrics[rank].session({"timeout": 120, **options})
             results[rank] = work(session, rank)
             if close:
                 session.close()
@@ -56,7 +59,9 @@ def on_ranks(size: int, work: Callable[[Any, int], Any], *, close: bool = True,
         thread.start()
     for thread in threads:
         thread.join(LIMIT_SECONDS)
-    assert not any(thread.is_alive() for thread in threads), "a rank hangs"
+    if any(thread.is_alive() for thread in threads):
+        faulthandler.dump_traceback(all_threads=True)
+        raise AssertionError(f"a rank hangs:\n{job_limit.frames(os.getpid())}")
     if errors:
         raise errors[0]
     return results

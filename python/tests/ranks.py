@@ -12,19 +12,25 @@ import contextlib
 import importlib
 import json
 import os
-import random
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-_LIMIT_SECONDS = 90.0
+sys.path.append(str(Path(__file__).parents[2] / "scripts"))
+
+import job_limit  # noqa: E402  (of scripts/)
+
+_LIMIT_SECONDS = 300.0  # against hanging: nothing takes so long, even beside a build
+# Of sessions whose test is not about silence: far longer than a rank says nothing beside a build.
+_SESSION_SECONDS = 120.0
 _FOLDER = "SLUICE_TEST_FOLDER"  # of the ranks that were started together
 
 
@@ -37,14 +43,31 @@ class RankEnd:
     output: str
 
 
+_kept_ports: list[socket.socket] = []
+
+
+def _bound(port: int) -> socket.socket:
+    bound = socket.socket()
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        bound.bind(("127.0.0.1", port))
+    except OSError:
+        bound.close()
+        raise
+    return bound
+
+
 def free_port() -> int:
-    """A port to listen at, below those that the kernel hands out: any connection may get those."""
+    """A port to listen at with SO_REUSEADDR, as stores do. The one after it is free, too: PyTorch's
+    store listens at one and Sluice's beside. Nobody else gets them while this process lives: both
+    are bound here, and nobody listens."""
     while True:
-        port = random.randrange(12000, 32000, 2)  # PyTorch's store listens there, Sluice's beside
-        with contextlib.suppress(OSError), socket.socket() as listener:
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listener.bind(("127.0.0.1", port))
+        first = _bound(0)
+        port: int = first.getsockname()[1]
+        with contextlib.suppress(OSError, OverflowError):
+            _kept_ports.extend([first, _bound(port + 1)])
             return port
+        first.close()
 
 
 def start_rank(function: Callable[..., Any], args: tuple[Any, ...], environment: dict[str, str],
@@ -64,7 +87,7 @@ def ranks_end(size: int, function: Callable[..., Any], *args: Any, session: bool
               **options: Any) -> list[RankEnd]:
     """How each of `size` ranks ends. Fails where one is still there after `limit` seconds."""
     shared = {"SLUICE_WORLD": f"tcp://127.0.0.1:{free_port()}", "WORLD_SIZE": str(size),
-              "SLUICE_WORLD_TIMEOUT": "60s", **(environment or {})}
+              "SLUICE_WORLD_TIMEOUT": "240s", **(environment or {})}
     with tempfile.TemporaryDirectory() as folder:
         shared[_FOLDER] = folder
         outs = [Path(folder) / str(rank) for rank in range(size)]
@@ -78,20 +101,20 @@ def ranks_end(size: int, function: Callable[..., Any], *args: Any, session: bool
                 process.wait(max(0.1, end - time.monotonic()))
             except subprocess.TimeoutExpired:
                 late.append(rank)
+        stacks = "".join(job_limit.stacks(process.pid) for process in processes) if late else ""
         for rank in late:
             processes[rank].send_signal(signal.SIGABRT)  # faulthandler says where it is
         for process in processes:
-            try:
-                process.wait(5)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(60 if late else None)
+            job_limit.end(process.pid)
+            process.wait()
         ends = [
             RankEnd(json.loads(out.read_text()) if out.exists() else None, process.returncode,
                     Path(f"{out}.log").read_text(errors="replace"))
             for out, process in zip(outs, processes)]
     if late:
-        raise AssertionError(f"ranks {late} hang:\n" + _all_output(ends))
+        raise AssertionError(f"ranks {late} hang:\n{stacks}{_all_output(ends)}")
     return ends
 
 
@@ -113,13 +136,44 @@ def tell(word: str) -> None:
     (Path(os.environ[_FOLDER]) / f"{word}.told").touch()
 
 
+def is_told(word: str) -> bool:
+    return (Path(os.environ[_FOLDER]) / f"{word}.told").exists()
+
+
 def hear(*words: str) -> None:
     """Waits until other ranks have told all of these."""
-    end = time.monotonic() + _LIMIT_SECONDS / 2
+    end = time.monotonic() + _LIMIT_SECONDS
     for word in words:
-        while not (Path(os.environ[_FOLDER]) / f"{word}.told").exists():
+        while not is_told(word):
             assert time.monotonic() < end, f"no rank tells '{word}'"
             time.sleep(0.01)
+
+
+def wait_until_it_waits(pid: int) -> None:
+    """Until the main thread of a process, which is about to make a call that waits, is in it: the
+    thread has slept several times, or has run for longer than it takes to get there."""
+    def look() -> tuple[bool, int]:
+        try:
+            stat = Path(f"/proc/{pid}/task/{pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:  # it has ended
+            return True, 0
+        return stat[0] not in "RD", int(stat[11]) + int(stat[12])
+
+    asleep, (_, begin) = 0, look()
+    ticks = begin
+    while asleep < 3 and ticks - begin < 5:
+        time.sleep(0.01)
+        sleeps, ticks = look()
+        asleep += sleeps
+
+
+def interrupt_when_it_waits() -> None:
+    """Ctrl-C, once the main thread is in a call that waits."""
+    def interrupt() -> None:
+        wait_until_it_waits(os.getpid())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt, daemon=True).start()
 
 
 def error_of(call: Callable[..., Any], *args: Any, **named: Any) -> dict[str, Any]:
@@ -143,7 +197,8 @@ def _main() -> None:
     if task["session"]:
         import sluice
 
-        with sluice.Session.from_env(**task["options"]) as session:
+        options = {"timeout": _SESSION_SECONDS, **task["options"]}
+        with sluice.Session.from_env(**options) as session:
             result = function(session, *task["args"])
     else:
         result = function(*task["args"])

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from local_ranks import LIMIT_SECONDS
-from ranks import free_port
+from ranks import free_port, job_limit, wait_until_it_waits
 
 HERE = str(Path(__file__).parent)
 
@@ -24,12 +24,13 @@ import atexit, gc, os, signal, sys, threading, time
 import sluice
 from sluice import _sluice
 from local_ranks import entry, error_of, view, whole_on
+from ranks import interrupt_when_it_waits
 
 def pair(rank, **options):
     \"\"\"This process' session of a world of two, whose store the first serves.\"\"\"
     world = _sluice.World.join(store=sys.argv[1], rank=rank, size=2, role="member", token="t",
-                               timeout=60.0, bind="127.0.0.1")
-    return world, world.session(options={"timeout": 30, **options})
+                               timeout=240.0, bind="127.0.0.1")
+    return world, world.session(options={"timeout": 120, **options})
 
 def connect(session, late=False):
     data = bytearray([session.rank] * 8)
@@ -53,8 +54,9 @@ def end(process: subprocess.Popen[str]) -> tuple[int, str]:
     try:
         output = process.communicate(timeout=LIMIT_SECONDS)[0]
     except subprocess.TimeoutExpired:
-        process.kill()
-        raise AssertionError(f"hangs after: {process.communicate()[0]}") from None
+        stacks = job_limit.stacks(process.pid)
+        job_limit.end(process.pid)
+        raise AssertionError(f"hangs after: {process.communicate()[0]}\n{stacks}") from None
     return process.returncode, output
 
 
@@ -67,7 +69,11 @@ def run(script: str) -> str:
 def run_pair(first: str, second: str) -> tuple[str, str]:
     store = f"tcp://127.0.0.1:{free_port()}"
     both = [start(first, store), start(second, store)]
-    ended = [end(process) for process in both]
+    try:
+        ended = [end(process) for process in both]
+    finally:
+        for process in both:
+            job_limit.end(process.pid)
     for code, output in ended:
         assert code == 0, f"{ended}"
     return ended[0][1], ended[1][1]
@@ -87,7 +93,7 @@ PEER = """
     world, session = pair(1)
     connection, data = connect(session)
     run = connection.start()
-    assert run.wait(30) and data == bytearray(8)
+    assert run.wait(120) and data == bytearray(8)
     say("moved")
 """
 
@@ -102,7 +108,7 @@ def test_processes_meet_at_a_store() -> None:
         assert world.missing() == [] and world.fabric_rank("member", 1) == 1
         assert world.store_address == sys.argv[1] and world.epoch == 0
         connection, data = connect(session)
-        assert connection.start().wait(30)
+        assert connection.start().wait(120)
         session.close()
         world.close()
         assert error_of(world.members)[0] == 9
@@ -117,12 +123,12 @@ def test_processes_meet_at_a_store() -> None:
 def test_epochs_of_a_world() -> None:
     script = """
         world = _sluice.World.join(store=sys.argv[1], rank={rank}, size=2, token="t",
-                                   timeout=60.0, bind="127.0.0.1")
-        session = world.session(epoch=True, at_least=[("member", 2)], options={{"timeout": 30}})
+                                   timeout=240.0, bind="127.0.0.1")
+        session = world.session(epoch=True, at_least=[("member", 2)], options={{"timeout": 120}})
         assert world.epoch == 1 and len(world.epoch_members()) == 2
         assert world.joiners() == [] and world.epoch_ends_after() is None
         connection, data = connect(session)
-        assert connection.start(version=1).wait(30)
+        assert connection.start(version=1).wait(120)
         world.end_epoch(1)
         assert world.epoch_ends_after() == 1
         session.close()
@@ -140,7 +146,7 @@ def test_a_process_may_end_with_its_session_open(progress: bool) -> None:
         world, session = pair(0, progress_thread={progress})
         connection, data = connect(session)
         run = connection.start()
-        assert run.wait(30)
+        assert run.wait(120)
     """, PEER)
 
 
@@ -154,13 +160,14 @@ def test_a_process_may_end_with_a_run_in_flight() -> None:
 
 
 def test_a_process_may_end_while_its_threads_are_in_calls() -> None:
-    began = time.monotonic()
     run("""
         fabrics = _sluice.local_fabrics(2)
+        about_to = threading.Barrier(3)
 
         def waits(rank):
             session = fabrics[rank].session()
             connection, data = connect(session)
+            about_to.wait()
             if rank == 1:
                 connection.start().wait()
             else:
@@ -169,9 +176,9 @@ def test_a_process_may_end_while_its_threads_are_in_calls() -> None:
                                     lambda item, into: None)
         for rank in range(2):
             threading.Thread(target=waits, args=(rank,), daemon=True).start()
-        time.sleep(0.5)
+        about_to.wait()
+        time.sleep(0.2)  # most are in the calls by then
     """)
-    assert time.monotonic() - began < LIMIT_SECONDS
 
 
 @pytest.mark.parametrize("call", ["session.poll()", "connection.start().wait()",
@@ -179,7 +186,7 @@ def test_a_process_may_end_while_its_threads_are_in_calls() -> None:
 def test_a_process_may_end_while_a_thread_calls_again_and_again(call: str) -> None:
     # The thread asks for the GIL when there is none to be had any more.
     run(f"""
-        began = threading.Event()
+        called = []
 
         def calls():
             session = _sluice.local_fabrics(1)[0].session()
@@ -187,12 +194,12 @@ def test_a_process_may_end_while_a_thread_calls_again_and_again(call: str) -> No
             run = None
             while True:
                 {call}
-                began.set()
+                called.append(1)
         threads = [threading.Thread(target=calls, daemon=True) for _ in range(3)]
         for thread in threads:
             thread.start()
-        began.wait()
-        time.sleep(0.1)
+        while len(called) < 100:
+            time.sleep(0.01)
     """)
 
 
@@ -211,26 +218,26 @@ def test_a_process_may_end_while_a_generator_runs() -> None:
 # Each waits for ever: `call` is what the main thread is in.
 WAITS = {
     "wait": """
-        world, session = pair(0)
+        world, session = pair(0, timeout=36000)
         connection, data = connect(session)
         run = connection.start()
         run.wait(0.1)
         call = run.wait
     """,
     "connect": """
-        world, session = pair(0)
+        world, session = pair(0, timeout=36000)
         call = lambda: session.connect([], [])
     """,
     "allocate": """
-        world, session = pair(0)
+        world, session = pair(0, timeout=36000)
         call = lambda: session.allocate(8)
     """,
     "load": """
-        world, session = pair(0)
+        world, session = pair(0, timeout=36000)
         call = lambda: session.load("file:/nowhere", [])
     """,
     "next": """
-        world, session = pair(0)
+        world, session = pair(0, timeout=36000)
         stream = session.open_stream({"item_bytes": 8, "generator_items": 9, "exchange": False},
                                      lambda item, into: time.sleep(0.1 if item < 2 else 1e6))
         assert stream.next() and stream.next()
@@ -238,20 +245,20 @@ WAITS = {
     """,
     "session": """
         world = _sluice.World.join(store=sys.argv[1], rank=0, size=2, token="t",
-                                   bind="127.0.0.1")
+                                   timeout=36000.0, bind="127.0.0.1")
         call = world.session
     """,
     "wait_for_all": """
         world = _sluice.World.join(store=sys.argv[1], rank=0, size=2, token="t",
-                                   bind="127.0.0.1")
+                                   timeout=36000.0, bind="127.0.0.1")
         call = world.wait_for_all
     """,
     "join": """
         call = lambda: _sluice.World.join(store="tcp://127.0.0.1:1", rank=0, size=2, token="t",
-                                          serve=False, bind="127.0.0.1")
+                                          serve=False, bind="127.0.0.1", store_timeout=36000.0)
     """,
     "close": """
-        world, session = pair(0)
+        world, session = pair(0, timeout=36000)
         connection, data = connect(session)
         run = connection.start()
         call = session.close
@@ -265,7 +272,7 @@ def test_ctrl_c_is_heard_in(name: str) -> None:
     alone = name in ("session", "wait_for_all", "join")
     connects = name in ("wait", "close")
     peer = None if alone else start("""
-        world, session = pair(1)
+        world, session = pair(1, timeout=36000)
     """ + ("""
         connection, data = connect(session)
     """ if connects else """
@@ -289,16 +296,14 @@ def test_ctrl_c_is_heard_in(name: str) -> None:
     """, store)
     try:
         wait_for_line(process, "waiting")
-        time.sleep(0.3)
-        began = time.monotonic()
+        wait_until_it_waits(process.pid)
         process.send_signal(signal.SIGINT)
         code, output = end(process)
         assert code == 7 and "interrupted" in output, output
-        # Far less than any of the waits, far more than a busy machine takes.
-        assert time.monotonic() - began < 20
     finally:
+        job_limit.end(process.pid)
         if peer is not None:
-            peer.kill()
+            job_limit.end(peer.pid)
             peer.communicate()
 
 
@@ -309,22 +314,22 @@ def test_a_call_that_was_interrupted_goes_on_behind() -> None:
 
         def other():
             session = fabrics[1].session()
-            assert may_go.wait(60)
+            assert may_go.wait(120)
             connection, data = connect(session)
-            assert session.connect([], []).start().wait(30)
+            assert session.connect([], []).start().wait(120)
             session.close()
         thread = threading.Thread(target=other)
         thread.start()
         session = fabrics[0].session()
         try:
-            threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+            interrupt_when_it_waits()
             connect(session)
             say("returned")
         except KeyboardInterrupt:
             say("interrupted")
         may_go.set()
         # Waits for the connection that was interrupted, and goes on after it.
-        assert session.connect([], []).start().wait(30)
+        assert session.connect([], []).start().wait(120)
         session.close()
         thread.join()
     """)
@@ -337,12 +342,12 @@ def test_a_batch_that_came_after_ctrl_c_is_not_lost() -> None:
         may_go = threading.Event()
         def generator(item, into):
             if item == 1:
-                may_go.wait(60)
+                may_go.wait(120)
             into[0] = item
         stream = session.open_stream({"item_bytes": 1, "generator_items": 4}, generator)
         assert stream.next().item(0) == 0
-        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
         try:
+            interrupt_when_it_waits()
             stream.next()
             say("returned")
         except KeyboardInterrupt:
@@ -365,7 +370,7 @@ def test_a_process_may_end_while_an_interrupted_call_goes_on() -> None:
         call()
     """, store)
     wait_for_line(process, "waiting")
-    time.sleep(0.3)
+    wait_until_it_waits(process.pid)
     process.send_signal(signal.SIGINT)
     code, output = end(process)
     assert "KeyboardInterrupt" in output
@@ -380,15 +385,15 @@ def test_a_forked_child_is_refused_and_leaves_all_as_it_is() -> None:
         def other():
             session[1] = fabrics[1].session()
             connection, data = connect(session[1])
-            assert connection.start().wait(30)
-            assert connection.start().wait(30)
+            assert connection.start().wait(120)
+            assert connection.start().wait(120)
             session[1].close()
         thread = threading.Thread(target=other)
         thread.start()
         session[0] = fabrics[0].session()
         connection, data = connect(session[0])
         run = connection.start()
-        assert run.wait(30)
+        assert run.wait(120)
         server = _sluice.StoreServer()
         child = os.fork()
         if child == 0:
@@ -404,7 +409,7 @@ def test_a_forked_child_is_refused_and_leaves_all_as_it_is() -> None:
             say("child refused")
             sys.exit(0)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-        assert connection.start().wait(30)
+        assert connection.start().wait(120)
         session[0].close()
         thread.join()
         say(f"port {server.port}")
@@ -417,7 +422,7 @@ def test_a_child_of_a_process_that_used_nothing_may_use_all() -> None:
         child = os.fork()
         if child == 0:
             session = _sluice.local_fabrics(1)[0].session()
-            assert session.connect([], []).start().wait(30)
+            assert session.connect([], []).start().wait(120)
             session.close()
             say("child moved")
             sys.exit(0)
@@ -437,7 +442,7 @@ def test_a_session_that_is_dropped_with_a_run_in_flight(answers: bool) -> None:
                 say("freed")
 
         def other():
-            session = fabrics[1].session({{"timeout": 2}})
+            session = fabrics[1].session({{"timeout": 8}})
             connection, data = connect(session)
             try:
                 while True:
@@ -447,18 +452,16 @@ def test_a_session_that_is_dropped_with_a_run_in_flight(answers: bool) -> None:
             except sluice.Error as error:  # as Python ends, it closes every session
                 assert "closed" in str(error), error
         threading.Thread(target=other, daemon=True).start()
-        session = fabrics[0].session({{"timeout": 2}})
+        session = fabrics[0].session({{"timeout": 8}})
         data, owner = bytearray(8), Owner()
         connection = session.connect(
             [("x", (8,), "u8", whole_on(0), view(data, (8,)), None, owner)], [])
-        began = time.monotonic()
         run = connection.start()
         del owner
         gc.collect()
         say("dropping")
         del session, connection, run
         gc.collect()
-        assert 1 < time.monotonic() - began < 30
         say("ends")
     """)
     assert output.split() == ["dropping", *(["freed"] if not answers else []), "ends"]
@@ -497,7 +500,7 @@ def test_another_interpreter_of_the_process_is_refused() -> None:
             interpreters.destroy(other)
         assert _sluice.Layout([1], [0], ["R"]).ranks == [0]
         session = _sluice.local_fabrics(1)[0].session()
-        assert session.connect([], []).start().wait(30)
+        assert session.connect([], []).start().wait(120)
     """)
     assert "refused" in output and "taken" not in output
 

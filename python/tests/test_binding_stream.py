@@ -31,7 +31,7 @@ def write_items(folder: Path) -> None:
 
 def options(folder: Path, **more: Any) -> dict[str, Any]:
     return {"uri": f"buffered:{folder}", "format": "raw", "item_bytes": ITEM_BYTES,
-            "batch_items": 4, "timeout": 30, **more}
+            "batch_items": 4, "timeout": 120, **more}
 
 
 def host_bytes(of: tuple[Any, ...]) -> bytes:
@@ -97,7 +97,7 @@ def test_a_shuffled_stream_goes_on_from_its_cursors(tmp_path: Path) -> None:
                 seen += take(lease)
                 del lease
             state = stream.cursor()
-            both.wait(30)  # whoever closes a stream ends it for the others
+            both.wait(120)  # whoever closes a stream ends it for the others
             return seen, state
 
         ended = on_ranks(size, work)
@@ -185,7 +185,7 @@ def test_what_a_generator_raises_ends_the_stream() -> None:
             heard = error_of(read)[1]
             stream.close()
             # The session goes on.
-            assert session.connect([], []).start().wait(30)
+            assert session.connect([], []).start().wait(120)
             return heard
 
         assert text in on_ranks(1, work)[0]
@@ -256,7 +256,7 @@ def test_streams_that_are_dropped_do_not_hold_up_the_session(tmp_path: Path) -> 
             stream = session.open_stream(options(tmp_path))
             assert stream.next().item(0) == 0
             del stream
-            assert session.connect([], []).start().wait(30)
+            assert session.connect([], []).start().wait(120)
 
     on_ranks(1, work)
 
@@ -331,7 +331,7 @@ def test_a_stream_has_a_thread_of_its_own_beside_a_progress_thread(tmp_path: Pat
         thread = threading.Thread(target=read)
         thread.start()
         for _ in range(20):
-            assert session.connect([], []).start().wait(30)
+            assert session.connect([], []).start().wait(120)
         thread.join()
         code, text = error_of(stream.next)
         assert code == FAILED_PRECONDITION and "thread" in text
@@ -387,7 +387,7 @@ def test_checkpoints_go_round(tmp_path: Path) -> None:
             data = bytearray(want[name][rank * bytes_each:(rank + 1) * bytes_each])
             tensors.append((name, shape, dtypes[name], layout, view(data, part, dtypes[name]),
                             None, data))
-        stats = session.save(str(tmp_path / "out"), tensors, {"timeout": 30})
+        stats = session.save(str(tmp_path / "out"), tensors, {"timeout": 120})
         assert stats["tensors"] == 2 and stats["files"] == 1
         whole = [(name, shape, dtypes[name], whole_on(2),
                   view(loaded[name], shape, dtypes[name]) if rank == 2 else None)

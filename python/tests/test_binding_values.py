@@ -52,7 +52,7 @@ def test_options_that_nobody_knows_are_refused() -> None:
         fabrics[0].session({"coalesce": "yes"})
     with pytest.raises(TypeError, match="timeout"):
         fabrics[0].session({"timeout": "soon"})
-    session = fabrics[0].session({"timeout": 30, "patience": None, "budget_buckets": None,
+    session = fabrics[0].session({"timeout": 120, "patience": None, "budget_buckets": None,
                                   "budget_bytes": 1 << 20})
     assert session.slots > 0
     session.close()
@@ -74,7 +74,7 @@ def test_entries_that_are_none_raise_before_anything_is_called(bad: Any) -> None
     def work(session: Any, rank: int) -> None:
         with pytest.raises((TypeError, ValueError)):
             session.connect([bad], [])
-        assert session.connect([], []).start().wait(30)
+        assert session.connect([], []).start().wait(120)
 
     on_ranks(1, work)
 
@@ -147,7 +147,7 @@ def test_a_trace_says_what_a_run_did(tmp_path: Any) -> None:
         data = bytearray(1 << 16)
         session.connect([entry("x", (1 << 16,), whole_on(0), data)] if rank == 0 else [],
                         [entry("x", (1 << 16,), whole_on(1), data)] if rank == 1 else []
-                        ).start().wait(30)
+                        ).start().wait(120)
         session.write_trace(tmp_path / f"{rank}.json")
         record = session.trace()
         session.clear_trace()

@@ -85,7 +85,7 @@ def rank_moves(session: Any) -> Any:
         if session.rank < 2:
             for name, (a, b) in held.items():
                 parts[name][...] = values(name, step)[a:b]
-        transfer.start().wait(60)
+        transfer.start().wait(120)
         if session.rank >= 2:
             expected = {key: np.full_like(value, -1) for key, value in params.items()}
             load_into(expected, server, [(name, Whole(values(name, step))) for name in names])

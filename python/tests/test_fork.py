@@ -39,7 +39,7 @@ def rank_forks(session: sluice.Session) -> Any:
     with os.fdopen(reader) as answers:
         errors = json.load(answers)
     _, status = os.waitpid(child, 0)
-    run.wait(60)
+    run.wait(120)
     transfer.run()
     return [errors, status, target.tolist()]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 import time
 from pathlib import Path
@@ -37,17 +38,17 @@ def test_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     without_tqdm(monkeypatch)
     with _progress.Display("work", 4_000_000) as display:
         display.show(1_500_000)
-    assert terminal.getvalue() == "work: 1.5 MB of 4.0 MB, 0 s\n"
+    assert re.fullmatch(r"work: 1\.5 MB of 4\.0 MB, \d+ s\n", terminal.getvalue())
 
 
 def test_work_that_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = take_terminal(monkeypatch)
     without_tqdm(monkeypatch)
     with _progress.Display("load", 0, look=lambda: (500_000_000, 2_000_000_000)):
-        end = time.monotonic() + 20
+        end = time.monotonic() + 240
         while not terminal.getvalue() and time.monotonic() < end:
             time.sleep(0.01)
-    assert terminal.getvalue().startswith("load: 500.0 MB of 2.0 GB, 0 s\n")
+    assert re.match(r"load: 500\.0 MB of 2\.0 GB, \d+ s\n", terminal.getvalue())
 
 
 def test_a_checkpoint(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

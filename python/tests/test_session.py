@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import json
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -19,7 +18,7 @@ from typing import Any
 import pytest
 import sluice
 from local_ranks import on_ranks
-from ranks import error_of, ranks_end, run_ranks
+from ranks import error_of, hear, interrupt_when_it_waits, ranks_end, run_ranks, tell
 from sluice import _agree
 
 # Ranks of one test that gather bytes in files, as any launcher's all-gather could.
@@ -37,7 +36,7 @@ def file_gather(folder: str, rank: int, size: int) -> Any:
         gathered = []
         for other in range(size):
             path = Path(folder) / f"{turn}.{other}"
-            end = time.monotonic() + 60
+            end = time.monotonic() + 240
             while not path.exists():
                 assert time.monotonic() < end
                 time.sleep(0.01)
@@ -218,26 +217,22 @@ def test_wrong_thread() -> None:
 
 
 def rank_is_interrupted(session: sluice.Session) -> Any:
-    if session.rank == 1:
-        time.sleep(8)
-    elif session.rank == 0:
-        # Rank 1 comes late, and Ctrl-C ends the waiting for it.
-        threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
-        begin = time.monotonic()
+    if session.rank == 0:
+        # Rank 1 does not come before Ctrl-C has ended the waiting for it.
         try:
+            interrupt_when_it_waits()
             session.allocate(100)
         except KeyboardInterrupt:
-            waited = time.monotonic() - begin
-            memory = None
-        else:
-            raise AssertionError("nothing was interrupted")
-        os._exit(0 if waited < 7 and memory is None else 1)
+            tell("interrupted")
+            os._exit(0)
+        raise AssertionError("nothing was interrupted")
+    hear("interrupted")
     error_of(session.allocate, 100)
     os._exit(0)
 
 
 def test_ctrl_c() -> None:
-    ends = ranks_end(2, rank_is_interrupted)
+    ends = ranks_end(2, rank_is_interrupted, timeout=3600.0)
     assert [end.returncode for end in ends] == [0, 0], ends
 
 
@@ -249,8 +244,8 @@ def rank_metrics(session: sluice.Session) -> Any:
     metrics = session.metrics()
     with sluice.prometheus(session, port=0) as exporter:
         url = f"http://127.0.0.1:{exporter.port}/metrics"
-        text = urllib.request.urlopen(url, timeout=10).read().decode()
-        missing = error_of(urllib.request.urlopen, url + "/nothing", timeout=10)
+        text = urllib.request.urlopen(url, timeout=120).read().decode()
+        missing = error_of(urllib.request.urlopen, url + "/nothing", timeout=120)
     session.reset_metrics()
     return [metrics, text, missing["text"], session.metrics()["runs"], bytes(target[:2]).decode()]
 
@@ -362,7 +357,8 @@ def test_close_does_not_wait_for_ever_for_another_rank() -> None:
             run.wait()
         session.close()
 
-    on_ranks(2, work, close=False, timeout=1)
+    # Rank 1 always answers sooner.
+    on_ranks(2, work, close=False, timeout=8)
 
 
 def test_what_ranks_exchange_is_kept_while_a_run_is_in_flight() -> None:
@@ -372,7 +368,7 @@ def test_what_ranks_exchange_is_kept_while_a_run_is_in_flight() -> None:
     def exchanges(native: Any, rank: int) -> list[int]:
         ballot = _agree.Ballot(native)
         if rank == 1:
-            joined.wait(30)
+            joined.wait(120)
             return ballot.vote(5)
         ballot._own[0] = 4
         buffers = [weakref.ref(ballot._own), weakref.ref(ballot._all)]
@@ -380,8 +376,8 @@ def test_what_ranks_exchange_is_kept_while_a_run_is_in_flight() -> None:
         del ballot
         gc.collect()
         alive.extend(buffer() is not None for buffer in buffers)
-        joined.wait(30)
-        run.wait(30)
+        joined.wait(120)
+        run.wait(120)
         return [4, 5]
 
     assert on_ranks(2, exchanges) == [[4, 5], [4, 5]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
 from typing import Any
 
@@ -10,7 +11,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 import sluice
-from ranks import error_of, run_ranks
+from ranks import error_of, hear, is_told, run_ranks, tell
 
 ROWS, COLUMNS = 10, 6
 
@@ -50,7 +51,7 @@ def rank_redistributes(session: sluice.Session, src: str, dst: str) -> Any:
     transfer = session.transfer([by_rows(session, source, src)], [by_columns(session, target, dst)])
     for step in range(3):
         source[:] = whole(kinds[src], step)[rows_of(rank, size)]
-        transfer.start(version=step + 1).wait(timeout=60)
+        transfer.start(version=step + 1).wait(timeout=240)
         wanted = whole(kinds[src], step)[:, columns_of(rank, size)].astype(kinds[dst])
         assert np.array_equal(target.astype(np.float64), wanted.astype(np.float64))
     assert transfer.version == 3
@@ -118,13 +119,14 @@ def test_state_dict_and_rename() -> None:
 def rank_waits(session: sluice.Session) -> Any:
     transfer = one_way(session)
     if session.rank == 0:
-        time.sleep(1)
+        hear("rank 1 has waited")
         transfer.run()
         return None
     run = transfer.start()
     early = error_of(run.wait, timeout=0.2)
+    tell("rank 1 has waited")
     assert not run.done
-    run.wait(timeout=60)
+    run.wait(timeout=240)
     assert run.done
     run.wait()
     return [early, transfer_target(transfer)]
@@ -159,12 +161,15 @@ def rank_awaits(session: sluice.Session) -> Any:
             nonlocal ticks
             while not over:
                 ticks += 1
+                if ticks > 5:
+                    tell(f"rank {session.rank} ticks")
                 await asyncio.sleep(0.01)
 
         other = asyncio.create_task(ticker())
         transfer = one_way(session)
         if session.rank == 0:
-            await asyncio.sleep(0.5)
+            while not (is_told("rank 0 ticks") and is_told("rank 1 ticks")):
+                await asyncio.sleep(0.01)
         await transfer.start()
         over = True
         await other
@@ -251,7 +256,7 @@ def rank_awaits_cancelled(session: sluice.Session) -> Any:
     run = session.transfer([by_rows(session, source)], [by_columns(session, target)],
                            late=False).start()
     run.cancel()
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 240
     while not run.done and time.monotonic() < deadline:
         session.poll()
 
@@ -379,7 +384,7 @@ def rank_drops_references(session: sluice.Session) -> Any:
         transfer.start()
         del transfer
         session.poll()
-        time.sleep(0.2)
+        gc.collect()
         return None
     target = np.zeros((ROWS, COLUMNS), np.float32)
     transfer = session.transfer(None, {"w": target})

@@ -21,7 +21,7 @@ def join() -> sluice.World:
     if rank < TRAINERS:
         return sluice.World.join(role="trainer", rank=rank, size=TRAINERS, roles=roles)
     return sluice.World.join(os.environ["SLUICE_WORLD"], role="server", rank=rank - TRAINERS,
-                             size=size - TRAINERS, roles=roles, timeout=60)
+                             size=size - TRAINERS, roles=roles, timeout=240)
 
 
 def rank_meets() -> Any:
@@ -217,7 +217,7 @@ def test_what_is_not_given_comes_from_the_environment(monkeypatch: pytest.Monkey
     for name, value in {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1",
                         "MASTER_PORT": str(port - 1)}.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setenv("SLUICE_WORLD_TIMEOUT", "1s")
+    monkeypatch.setenv("SLUICE_WORLD_TIMEOUT", "5s")
     with sluice.World.join() as world:
         assert (world.role, world.rank, world.size) == ("member", 0, 2)
         assert world.store_address.endswith(f":{port}")
@@ -231,10 +231,9 @@ def test_what_is_not_given_comes_from_the_environment(monkeypatch: pytest.Monkey
         with pytest.raises(sluice.Timeout, match="server 0"):
             world.session()
     monkeypatch.setenv("SLUICE_SERVE", "0")
-    begin = time.monotonic()
+    monkeypatch.setenv("SLUICE_WORLD_TIMEOUT", "100h")
     with pytest.raises((sluice.PeerLost, sluice.Timeout), match="127.0.0.1"):
         sluice.World.join(url, role="trainer", rank=0, size=1, timeout=0.5)
-    assert time.monotonic() - begin < 60  # and not 5 minutes
 
 
 def test_no_store() -> None:
@@ -246,7 +245,7 @@ def rank_has_wrong_token() -> Any:
     rank = int(os.environ["RANK"])
     if rank == 1:
         hear("the store is there")
-        error = error_of(sluice.World.join, rank=1, size=2, token="guess", store_timeout=20)
+        error = error_of(sluice.World.join, rank=1, size=2, token="guess", store_timeout=240)
         tell("1 is done")
         return error
     with sluice.World.join(rank=0, size=2, token="secret"):

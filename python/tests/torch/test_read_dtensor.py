@@ -317,7 +317,7 @@ def test_pending_collectives_of_real_processes_are_waited_for() -> None:
              for rank in range(3)]
     try:
         for rank, process in enumerate(ranks):
-            output, _ = process.communicate(timeout=240)
+            output, _ = process.communicate(timeout=600)
             assert process.returncode == 0 and f"fine {rank}" in output, output
     finally:
         for process in ranks:

@@ -109,7 +109,7 @@ def rank_trains_or_serves(folder: str, port: int) -> Any:
     dist.init_process_group("gloo")
     world = sluice.World.join(role=role, roles={"trainer": TRAINERS, "server": SERVERS})
     with world:
-        session = world.session(join_timeout=120)
+        session = world.session(join_timeout=500)
         result = train(session, Path(folder)) if trains else serve(session, Path(folder))
     dist.destroy_process_group()
     return result
@@ -130,7 +130,7 @@ def train(session: sluice.Session, folder: Path) -> int:
                  for name, value in model.state_dict().items()}
         if session.rank == 0:
             torch.save(whole, folder / f"{step}.pt")
-        transfer.run(step, timeout=60)
+        transfer.run(step, timeout=300)
     return STEPS
 
 
@@ -147,7 +147,7 @@ def serve(session: sluice.Session, folder: Path) -> list[Any]:
     problems: list[str] = []
     before: dict[str, Any] = {}
     for step in range(1, STEPS + 1):
-        transfer.run(step, timeout=60)
+        transfer.run(step, timeout=300)
         whole = torch.load(folder / f"{step}.pt")
         for name, tensor in target.items():
             expected = distribute_tensor(whole[name], mesh, tensor.placements, src_data_rank=None)
