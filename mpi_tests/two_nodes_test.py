@@ -127,6 +127,7 @@ def check_end(script, end, seconds, folder):
 
 
 def main():
+    job_limit.hear_ctrl_c()
     code, output = nodes(sys.argv[1], "true", ranks=1)
     if code == SKIPPED:
         print(output)

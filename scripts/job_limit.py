@@ -138,6 +138,12 @@ def _late(command, seconds):
 
 # ---- For tests.
 
+def hear_ctrl_c():
+    """What a shell runs in the background ignores SIGINT, and so would all that it starts."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def run(command, seconds=LIMIT_S, check=False, given=None, **popen):
     """As subprocess.run with a timeout. At the limit raises Late, whose text has all stacks.
     `given`: what the process reads from its input."""

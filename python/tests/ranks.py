@@ -28,6 +28,8 @@ sys.path.append(str(Path(__file__).parents[2] / "scripts"))
 
 import job_limit  # noqa: E402  (of scripts/)
 
+job_limit.hear_ctrl_c()
+
 _LIMIT_SECONDS = 300.0  # against hanging: nothing takes so long, even beside a build
 # Of sessions whose test is not about silence: far longer than a rank says nothing beside a build.
 _SESSION_SECONDS = 120.0

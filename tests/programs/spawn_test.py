@@ -169,6 +169,7 @@ def what_a_rank_has_started_ends_too(spawn):
 
 
 def main():
+    job_limit.hear_ctrl_c()
     spawn = Spawn(sys.argv[1])
     for test in (every_rank_has_its_environment, the_port_is_free_and_kept, output_is_forwarded,
                  exit_codes, a_failure_ends_all, signals_end_all, what_a_rank_has_started_ends_too):

@@ -114,6 +114,7 @@ def without_rights(script, programs):
 
 
 def main():
+    job_limit.hear_ctrl_c()
     script, programs, part = sys.argv[1:]
     if part == "one_machine":
         without_rights(script, programs)

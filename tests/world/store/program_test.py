@@ -48,6 +48,7 @@ def serves(ends_by, *flags):
 
 
 def main():
+    job_limit.hear_ctrl_c()
     text = subprocess.run([PROGRAM, "--help"], capture_output=True, text=True, check=True).stdout
     for flag in ("--bind", "--port", "--token-file", "Exit codes: 0 "):
         assert flag in text, text
