@@ -1,5 +1,4 @@
 # sluice-bench reshard under mpirun, against an oracle in Python (3.9 or newer, nothing installed).
-find_package(Python3 3.9 REQUIRED COMPONENTS Interpreter)
 
 # reshard_test(NAME COST SCRIPT argument...). One processor each: half the time is Python's and the
 # starts of mpirun. COST: the longest first.

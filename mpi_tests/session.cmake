@@ -59,7 +59,6 @@ endif()
 
 # Jobs of which one rank is killed or stopped in the middle of a run. By default mpirun ends the job
 # with its first rank. So these say --enable-recovery, and leave a file per rank.
-find_package(Python3 3.9 REQUIRED COMPONENTS Interpreter)
 foreach(program fault_rank stream_fault_rank)
   sluice_mpi_program(${program} SOURCES ${program}.cc fault_result.cc call_watch.cc
                      DEPS session_test_support sluice_transport_mpi)

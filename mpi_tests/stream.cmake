@@ -1,5 +1,4 @@
 # sluice-bench stream, alone and under mpirun.
-find_package(Python3 3.9 REQUIRED COMPONENTS Interpreter)
 
 if(TARGET sluice-bench)
   foreach(name stream stream_bad_input)
