@@ -236,7 +236,8 @@ def test_late_has_to_be_said() -> None:
             session.transfer({"w": np.zeros(8, np.float32)}, [late])
 
 
-def rank_cancels(session: sluice.Session) -> Any:
+def start_and_cancel(session: sluice.Session) -> sluice.Run:
+    """A run that cannot be done before the cancel: the target never gets memory."""
     layout = [sluice.Layout(mesh=[rank], placements="R") for rank in range(2)]
     if session.rank == 0:
         source = sluice.Tensor("w", shape=(8,), dtype="f32", layout=layout[0],
@@ -247,15 +248,16 @@ def rank_cancels(session: sluice.Session) -> Any:
         transfer = session.transfer(None, [target], late=True)
     run = transfer.start()
     run.cancel()
+    return run
+
+
+def rank_cancels(session: sluice.Session) -> Any:
+    run = start_and_cancel(session)
     return [error_of(run.wait), error_of(run.cancel)]
 
 
 def rank_awaits_cancelled(session: sluice.Session) -> Any:
-    source = np.ascontiguousarray(whole()[rows_of(session.rank, session.size)])
-    target = np.zeros((ROWS, columns_of(0, session.size).stop), np.float32)
-    run = session.transfer([by_rows(session, source)], [by_columns(session, target)],
-                           late=False).start()
-    run.cancel()
+    run = start_and_cancel(session)
     deadline = time.monotonic() + 240
     while not run.done and time.monotonic() < deadline:
         session.poll()
