@@ -28,8 +28,6 @@
 #
 # The target sluice_tests builds the programs of all these. A test that skips something counts as
 # skipped (SKIP_RETURN_CODE), even if all else in it passed; scripts/skipped.py lists what it was.
-set(SLUICE_TEST_TIMEOUT 900)  # seconds, far beyond what a loaded machine needs
-
 function(sluice_test_flags name heavy pure)
   if(heavy AND (pure OR CMAKE_BUILD_TYPE STREQUAL Debug))
     sluice_flags(${name} heavy_test)
@@ -142,7 +140,7 @@ function(sluice_test name)
   sluice_which_tests(which FILES ${ARG_SOURCES} ${ARG_ALONE} CASES ${ARG_CASES})
   set_property(GLOBAL PROPERTY SLUICE_COMMAND_${name} ${program} ${which})
   add_test(NAME ${name} COMMAND ${program} ${which} ${ARG_ARGS})
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${SLUICE_TEST_TIMEOUT} SKIP_RETURN_CODE 77)
+  set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77)
   if(ARG_HEAVY)
     set_tests_properties(${name} PROPERTIES COST 30)
   endif()
@@ -165,7 +163,7 @@ function(sluice_again name other)
   cmake_parse_arguments(ARG "" "" "ENVIRONMENT" ${ARGN})
   get_property(command GLOBAL PROPERTY SLUICE_COMMAND_${other})
   add_test(NAME ${name} COMMAND ${command})
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${SLUICE_TEST_TIMEOUT} SKIP_RETURN_CODE 77
+  set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77
                                           ENVIRONMENT "${ARG_ENVIRONMENT}")
 endfunction()
 

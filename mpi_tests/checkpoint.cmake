@@ -8,6 +8,6 @@ if(TARGET sluice-bench)
   add_test(NAME bench_checkpoint
     COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/mpi_tests/checkpoint_test.py
             ${PROJECT_SOURCE_DIR}/scripts/mpirun.sh $<TARGET_FILE:sluice-bench>)
-  set_tests_properties(bench_checkpoint PROPERTIES LABELS mpi TIMEOUT ${SLUICE_TEST_TIMEOUT} COST 10
+  set_tests_properties(bench_checkpoint PROPERTIES LABELS mpi COST 10
                                                    ENVIRONMENT PYTHONDONTWRITEBYTECODE=1)
 endif()

@@ -9,7 +9,7 @@ function(reshard_program_test name cost program script)
   add_test(NAME ${name}
     COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/mpi_tests/${script}
             ${PROJECT_SOURCE_DIR}/scripts/mpirun.sh $<TARGET_FILE:${program}> ${ARGN})
-  set_tests_properties(${name} PROPERTIES LABELS mpi TIMEOUT ${SLUICE_TEST_TIMEOUT} COST ${cost}
+  set_tests_properties(${name} PROPERTIES LABELS mpi COST ${cost}
                                           ENVIRONMENT PYTHONDONTWRITEBYTECODE=1)
 endfunction()
 
@@ -17,6 +17,7 @@ if(TARGET sluice-bench)
   foreach(np 1 2 3 5 8 16)
     reshard_test(reshard_random_np${np} ${np} reshard_random_test.py ${np} 1)
   endforeach()
+  set_property(TEST reshard_random_np2 reshard_random_np8 APPEND PROPERTY LABELS thorough)
   reshard_test(reshard_control 16 reshard_control_test.py)
   reshard_test(reshard_memory 20 reshard_memory_test.py)
   reshard_test(reshard_fair_ways 20 fair_ways_test.py)
@@ -68,13 +69,13 @@ if(TARGET sluice-bench-fake-gpu)
     add_test(NAME gpu_check
       COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/mpi_tests/gpu_check_test.py
               ${PROJECT_SOURCE_DIR}/scripts/gpu_check.sh $<TARGET_FILE:sluice-bench-fake-gpu>)
-    set_tests_properties(gpu_check PROPERTIES LABELS "mpi;cuda;nccl" TIMEOUT ${SLUICE_TEST_TIMEOUT}
+    set_tests_properties(gpu_check PROPERTIES LABELS "mpi;cuda;nccl"
                          ENVIRONMENT FAKE_CUDA_FREE_WHILE_OPEN=1)
   endif()
 endif()
 
 if(TARGET sluice_baselines)
-  sluice_mpi_test(baselines_mpi_test NPS 1 2 3 5 8 16
+  sluice_mpi_test(baselines_mpi_test NPS 1 3 5 16 THOROUGH 2 8
     SOURCES baselines_mpi_test.cc baselines_parts_mpi_test.cc
     DEPS layout_oracle sluice_baselines sluice::sluice sluice::mpi absl::strings)
 endif()
@@ -85,7 +86,7 @@ if(TARGET mpi_peer)
     COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/mpi_tests/peers_test.py
             ${PROJECT_SOURCE_DIR}/scripts/mpirun.sh $<TARGET_FILE:mpi_peer>
             $<TARGET_FILE:memcpy_peer>)
-  set_tests_properties(peers PROPERTIES LABELS mpi TIMEOUT ${SLUICE_TEST_TIMEOUT})
+  set_tests_properties(peers PROPERTIES LABELS mpi)
 endif()
 
 # Two nodes that are namespaces of this machine; only root may make them.
@@ -97,11 +98,11 @@ if(TARGET sluice-bench AND SLUICE_OPEN_MPI)
     COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/mpi_tests/two_nodes_test.py
             ${PROJECT_SOURCE_DIR}/scripts/two_nodes.sh $<TARGET_FILE:two_nodes_rank>
             $<TARGET_FILE:sluice-bench>)
-  set_tests_properties(two_nodes PROPERTIES LABELS "mpi;nodes" TIMEOUT ${SLUICE_TEST_TIMEOUT}
+  set_tests_properties(two_nodes PROPERTIES LABELS "mpi;nodes"
                                             SKIP_RETURN_CODE 77)
   add_test(NAME compare_wires
     COMMAND ${PROJECT_SOURCE_DIR}/scripts/compare_wires.sh --rounds 2 --iterations 1 --from 64K
             --to 256K --wires tcp $<TARGET_FILE:sluice-bench>)
-  set_tests_properties(compare_wires PROPERTIES LABELS "mpi;nodes" TIMEOUT ${SLUICE_TEST_TIMEOUT}
+  set_tests_properties(compare_wires PROPERTIES LABELS "mpi;nodes"
                                                 SKIP_RETURN_CODE 77)
 endif()

@@ -3,19 +3,24 @@
 
   reshard_random_test.py MPIRUN SLUICE_BENCH WORLD SEED [GPU FLAG...]
 
-With flags for GPUs: fewer cases, and none of what goes with host memory or one node only.
+With flags for GPUs: fewer cases, and none of what goes with host memory or one node only. Tries a
+third of the cases, others each day, unless SLUICE_TEST_THOROUGH is set. SLUICE_TEST_SEED repeats
+those of a day.
 """
 import math
+import os
 import sys
+import time
 
 from reshard_cases import random_box_cases, random_cases
 from reshard_oracle import BYTES, dtypes, expected_payload, expected_targets, is_partial
 from reshard_run import Bench
 
-CASES = 40
+THOROUGH = "SLUICE_TEST_THOROUGH" in os.environ
+CASES = 40 if THOROUGH else 12
 MAX_ELEMENTS = 6000  # most of the time goes into the oracle, which visits each
 GPU_CASES = 12
-BOX_CASES = 25
+BOX_CASES = 25 if THOROUGH else 8
 KNOBS = [
     ["--bucket-bytes", "1K", "--max-in-flight", "1", "--budget-buckets", "1"],
     ["--bucket-bytes", "4K", "--budget-buckets", "3", "--ranks-per-node", "2",
@@ -91,6 +96,10 @@ def run_cases(bench, world, cases, all_knobs, gpu):
 def main():
     mpirun, program, world, seed = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
     gpu = sys.argv[5:]
+    if not THOROUGH:
+        day = int(os.environ.get("SLUICE_TEST_SEED") or int(time.time() / 86400))
+        print(f"Cases of SLUICE_TEST_SEED={day}.", flush=True)
+        seed += 10 * day
     bench = Bench(mpirun, program)
     cases = random_cases(1000 * seed + world, world, GPU_CASES if gpu else CASES, MAX_ELEMENTS)
     run_cases(bench, world, cases, GPU_KNOBS if gpu else KNOBS, gpu)

@@ -7,6 +7,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
+#include "oracle/sampled.h"
 #include "session/allocation_round.h"
 #include "session/cancelled_runs.h"
 #include "session/job.h"
@@ -21,7 +22,7 @@ Rank World() { return MpiRank(MPI_COMM_WORLD); }
 
 TEST(SessionMpiTest, RandomTransfers) {
   const int size = World().size;
-  const uint64_t seeds = size <= 5 ? 30 : 10;
+  const auto seeds = static_cast<uint64_t>(oracle::Thinned(size <= 5 ? 30 : 10));
   for (uint64_t seed = 1; seed <= seeds; ++seed) {
     Rank self = World();
     ASSERT_NE(self.fabric, nullptr);
@@ -32,7 +33,7 @@ TEST(SessionMpiTest, RandomTransfers) {
 
 TEST(SessionMpiTest, ManyRunsAtOnceAndSomeCancelled) {
   const int size = World().size;
-  const uint64_t seeds = size <= 5 ? 20 : 5;
+  const auto seeds = static_cast<uint64_t>(oracle::Thinned(size <= 5 ? 20 : 5));
   for (uint64_t seed = 1; seed <= seeds; ++seed) {
     Rank self = World();
     ASSERT_NE(self.fabric, nullptr);
@@ -45,7 +46,7 @@ TEST(SessionMpiTest, ManyRunsAtOnceAndSomeCancelled) {
 
 TEST(SessionMpiTest, CancelsWithMemoryThatComesLateOrNever) {
   const int size = World().size;
-  const uint64_t seeds = size <= 3 ? 12 : size <= 8 ? 4 : 1;
+  const auto seeds = static_cast<uint64_t>(oracle::Thinned(size <= 3 ? 12 : size <= 8 ? 4 : 1));
   for (uint64_t seed = 1; seed <= seeds; ++seed) {
     Rank self = World();
     ASSERT_NE(self.fabric, nullptr);
@@ -115,7 +116,7 @@ TEST(SessionMpiTest, ReductionsAndBroadcasts) {
 
 TEST(SessionMpiTest, MemoryMayComeLate) {
   const int size = World().size;
-  const uint64_t seeds = size <= 5 ? 20 : 5;
+  const auto seeds = static_cast<uint64_t>(oracle::Thinned(size <= 5 ? 20 : 5));
   for (uint64_t seed = 1; seed <= seeds; ++seed) {
     Rank self = World();
     ASSERT_NE(self.fabric, nullptr);

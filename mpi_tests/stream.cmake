@@ -5,7 +5,7 @@ if(TARGET sluice-bench)
     add_test(NAME bench_${name}
       COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/mpi_tests/${name}_test.py
               ${PROJECT_SOURCE_DIR}/scripts/mpirun.sh $<TARGET_FILE:sluice-bench>)
-    set_tests_properties(bench_${name} PROPERTIES LABELS mpi TIMEOUT ${SLUICE_TEST_TIMEOUT} COST 20
+    set_tests_properties(bench_${name} PROPERTIES LABELS mpi COST 20
                                                   ENVIRONMENT PYTHONDONTWRITEBYTECODE=1)
   endforeach()
 endif()

@@ -6,8 +6,8 @@
 # fails if more is skipped than scripts/may_skip.txt allows.
 #
 # usage: test.sh [--thorough]
-# --thorough: the tests that try at random, or all of many cases, try several times as many. Then
-# scripts/sanitize.sh runs, which else is a command of its own.
+# --thorough: the tests that try at random, or all of many cases, try several times as many, and
+# those run that take longest. Then scripts/sanitize.sh runs, which else is a command of its own.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 thorough=false
@@ -18,7 +18,9 @@ case ${1:-} in
     export SLUICE_TEST_THOROUGH=1 ;;
   *) echo "usage: scripts/test.sh [--thorough]" >&2; exit 2 ;;
 esac
-at_once=$(($(nproc) + 1))  # many tests wait most of their time
+at_once=$(($(nproc) + 2))  # many tests wait most of their time
+quick=(-LE '^thorough$')
+! $thorough || quick=()
 : "${CUDAARCHS:=90}"  # quicker than for all that a release has; a build folder keeps its first
 export CUDAARCHS
 stage() { echo "== test.sh, after $SECONDS s: $*"; }
@@ -27,7 +29,7 @@ scripts/packages.sh
 stage "build"
 scripts/build.sh release
 stage "tests"
-ctest --test-dir build --output-on-failure -j "$at_once" --output-junit tests.xml
+ctest --test-dir build --output-on-failure -j "$at_once" --output-junit tests.xml "${quick[@]}"
 stage "Python"
 python=passed
 scripts/pypi.sh || python="left out, as PyPI cannot be reached"

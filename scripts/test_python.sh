@@ -52,7 +52,7 @@ run_tests() {
   cd "$work/run"
   PATH=$venv/bin:$work/bin "${limited[@]}" "$limit" "${under[@]}" \
     "$python" -m pytest -q -p no:cacheprovider --rootdir "$tests" -n "$at_once" \
-    --dist worksteal "$@"
+    --dist worksteal --junitxml "$root/$results" "$@"
 }
 
 if ! $asan; then
@@ -63,7 +63,7 @@ if ! $asan; then
   fi
   "${pip[@]}" --force-reinstall --no-deps "$wheel"
   "${pip[@]}" "$wheel"  # and what it needs
-  limit=3000
+  limit=3000 results=build/python.xml
   run_tests "$tests" --ignore "$tests/torch" "$@"
   echo "All tests of the Python package passed: $(basename "$wheel")."
   exit 0
@@ -89,6 +89,6 @@ cp build-asan/python/_sluice*.so "$work/package/sluice/"
 preload="$(c++ -print-file-name=libasan.so) $(c++ -print-file-name=libstdc++.so)"
 under=(/usr/bin/env LD_PRELOAD="$preload" PYTHONMALLOC=malloc PYTHONPATH="$work/package"
        ASAN_OPTIONS=detect_leaks=0:allow_user_poisoning=0 UBSAN_OPTIONS=print_stacktrace=1)
-limit=3000
+limit=3000 results=build-asan/python.xml
 run_tests "${sanitized[@]/#/$tests/}" "$@"
 echo "Sanitizers have found nothing in the Python module."

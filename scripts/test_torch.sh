@@ -46,7 +46,8 @@ trap 'rm -rf "$work"' EXIT
 root=$PWD
 cd "$work"
 
-python "$root/scripts/job_limit.py" 3600 python -m pytest -q -p no:cacheprovider \
+python "$root/scripts/job_limit.py" 3600 python -m pytest -q \
+  -p no:cacheprovider --junitxml "$root/build/torch.xml" \
   --rootdir "$root/python/tests" "$root/python/tests/torch" "$@"
 
 # Each says on its own what went wrong; a rank that hangs is ended.

@@ -163,10 +163,8 @@ TEST_P(NormalizationTest, EveryLengthAtAnyAlignmentStaysInItsRow) {
   }
 }
 
-constexpr uint64_t kPixelSeeds = oracle::Sampled(3000);
-
 TEST_P(NormalizationTest, PixelsAsPlainCodeHasThem) {
-  for (uint64_t seed = 0; seed < kPixelSeeds; ++seed) {
+  for (uint64_t seed = 0; seed < static_cast<uint64_t>(oracle::Thinned(3000)); ++seed) {
     RandomPixels random(seed);
     const std::vector<std::byte> expected = random.Expected();
     Normalize(random.how);
@@ -176,7 +174,7 @@ TEST_P(NormalizationTest, PixelsAsPlainCodeHasThem) {
 
 // However an item is cut: in the middle of a pixel, of a row, of what is left out.
 TEST_P(NormalizationTest, PartsOfAnItemMakeTheWhole) {
-  for (uint64_t seed = 0; seed < kPixelSeeds / 10; ++seed) {
+  for (uint64_t seed = 0; seed < static_cast<uint64_t>(oracle::Thinned(3000)) / 10; ++seed) {
     RandomPixels random(seed);
     const std::vector<std::byte> expected = random.Expected();
     Normalization part = random.how;
