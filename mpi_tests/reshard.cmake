@@ -17,7 +17,6 @@ if(TARGET sluice-bench)
   foreach(np 1 2 3 5 8 16)
     reshard_test(reshard_random_np${np} ${np} reshard_random_test.py ${np} 1)
   endforeach()
-  set_property(TEST reshard_random_np2 reshard_random_np8 APPEND PROPERTY LABELS thorough)
   reshard_test(reshard_control 16 reshard_control_test.py)
   reshard_test(reshard_memory 20 reshard_memory_test.py)
   reshard_test(reshard_fair_ways 20 fair_ways_test.py)
@@ -75,7 +74,7 @@ if(TARGET sluice-bench-fake-gpu)
 endif()
 
 if(TARGET sluice_baselines)
-  sluice_mpi_test(baselines_mpi_test NPS 1 3 5 16 THOROUGH 2 8
+  sluice_mpi_test(baselines_mpi_test NPS 1 2 3 5 8 16
     SOURCES baselines_mpi_test.cc baselines_parts_mpi_test.cc
     DEPS layout_oracle sluice_baselines sluice::sluice sluice::mpi absl::strings)
 endif()

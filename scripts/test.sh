@@ -18,7 +18,7 @@ case ${1:-} in
     export SLUICE_TEST_THOROUGH=1 ;;
   *) echo "usage: scripts/test.sh [--thorough]" >&2; exit 2 ;;
 esac
-at_once=$(($(nproc) + 2))  # many tests wait most of their time
+at_once=$(($(nproc) * 3))  # many tests wait most of their time
 quick=(-LE '^thorough$')
 ! $thorough || quick=()
 : "${CUDAARCHS:=90}"  # quicker than for all that a release has; a build folder keeps its first

@@ -19,7 +19,7 @@ using testing::HasSubstr;
 SessionOptions Patient() {
   SessionOptions options;
   options.bucket_bytes = 1024;
-  options.timeout = absl::Minutes(2);
+  options.timeout = absl::Seconds(30);
   return options;
 }
 
