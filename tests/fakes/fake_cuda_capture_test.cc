@@ -18,7 +18,7 @@ class FakeCudaCaptureTest : public testing::Test {
 
   // What the capture of a stream ends with after `meanwhile`.
   static cudaError_t Capture(cudaStreamCaptureMode mode, const std::function<void()>& meanwhile) {
-    const CudaStream stream;
+    const ScopedStream stream;
     EXPECT_EQ(cudaStreamBeginCapture(stream.get(), mode), cudaSuccess);
     cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
     EXPECT_EQ(cudaStreamIsCapturing(stream.get(), &status), cudaSuccess);
@@ -73,7 +73,7 @@ TEST_F(FakeCudaCaptureTest, TheThreadThatCapturesMayNotAllocate) {
 
 // As driver 580 does it on an H200.
 TEST_F(FakeCudaCaptureTest, TheQuestionForItsDeviceEndsAStreamsCapture) {
-  const CudaStream stream;
+  const ScopedStream stream;
   ASSERT_EQ(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeRelaxed), cudaSuccess);
   int device = -1;
   EXPECT_EQ(cudaStreamGetDevice(stream.get(), &device), cudaErrorStreamCaptureUnsupported);
@@ -83,7 +83,7 @@ TEST_F(FakeCudaCaptureTest, TheQuestionForItsDeviceEndsAStreamsCapture) {
 }
 
 TEST_F(FakeCudaCaptureTest, ACapturedStreamRunsNothingAndWaitsForNothingOutside) {
-  const CudaStream stream;
+  const ScopedStream stream;
   const CudaEvent event;
   bool ran = false;
   ASSERT_EQ(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeRelaxed), cudaSuccess);

@@ -50,7 +50,7 @@ TEST_F(FakeCudaContextTest, CallsMakeAContextWhereTheyTakeOne) {
     ASSERT_EQ(cudaDeviceCanAccessPeer(&number, 0, 1), cudaSuccess);
     EXPECT_EQ(FakeCudaCurrentContext(), kNoContext);
     for (int device = 0; device < 3; ++device) EXPECT_FALSE(FakeCudaHasContext(device));
-    const CudaStream stream;
+    const ScopedStream stream;
     EXPECT_EQ(FakeCudaCurrentContext(), 0);
     EXPECT_TRUE(FakeCudaHasContext(0));
     ASSERT_EQ(cudaSetDevice(1), cudaSuccess);

@@ -48,7 +48,7 @@ TEST(DISABLED_Child, WaitsReadsAndWrites) {
   ASSERT_EQ(cudaIpcOpenEventHandle(&written, handles.written), cudaSuccess);
   ASSERT_EQ(cudaIpcOpenEventHandle(&changed, handles.changed), cudaSuccess);
   const CudaMemory copy(kBytes);
-  const CudaStream stream;
+  const ScopedStream stream;
   EXPECT_EQ(cudaStreamWaitEvent(stream.get(), written), cudaSuccess);
   EXPECT_EQ(cudaMemcpyAsync(copy.data(), memory, kBytes, cudaMemcpyDeviceToDevice, stream.get()),
             cudaSuccess);
@@ -70,7 +70,7 @@ TEST(FakeCudaIpcTest, ProcessesShareMemoryAndEvents) {
   ASSERT_EQ(cudaIpcGetMemHandle(&handles.memory, memory.data()), cudaSuccess);
   ASSERT_EQ(cudaIpcGetEventHandle(&handles.written, written.get()), cudaSuccess);
   ASSERT_EQ(cudaIpcGetEventHandle(&handles.changed, changed.get()), cudaSuccess);
-  const CudaStream stream;
+  const ScopedStream stream;
   Door door(stream.get());
   ASSERT_EQ(cudaMemsetAsync(memory.data(), 7, kBytes, stream.get()), cudaSuccess);
   ASSERT_EQ(cudaEventRecord(written.get(), stream.get()), cudaSuccess);
@@ -133,8 +133,8 @@ TEST(FakeCudaIpcTest, RanksAsThreadsOpenEachOthersHandles) {
   EXPECT_NE(opened, memory.data());
   ASSERT_EQ(cudaIpcOpenEventHandle(&opened_event, event_handle), cudaSuccess);
   {
-    const CudaStream maker;
-    const CudaStream other;
+    const ScopedStream maker;
+    const ScopedStream other;
     Door door(maker.get());
     ASSERT_EQ(cudaMemsetAsync(memory.data(), 5, kBytes, maker.get()), cudaSuccess);
     ASSERT_EQ(cudaEventRecord(event.get(), maker.get()), cudaSuccess);

@@ -23,7 +23,7 @@ using testing::UnorderedElementsAre;
 class FakeCudaMisuseTest : public testing::Test {
  protected:
   void SetUp() override { FakeCudaConfigure({}); }
-  const CudaStream stream_;
+  const ScopedStream stream_;
 };
 
 TEST_F(FakeCudaMisuseTest, MemoryAfterItWasFreed) {
@@ -124,7 +124,7 @@ TEST_F(FakeCudaMisuseTest, EventsAndStreamsAfterTheyWereDestroyed) {
 
 // The tests below leave things behind, each its own.
 TEST_F(FakeCudaMisuseTest, KernelsThatAreFirstLaunchedWhileTheDeviceWorks) {
-  const CudaStream stream;
+  const ScopedStream stream;
   ASSERT_EQ(FakeCudaLoad("loaded"), cudaSuccess);
   Door door(stream.get());
   EXPECT_EQ(FakeCudaLaunch("loaded", stream.get(), [] {}, {}), cudaSuccess);
@@ -166,7 +166,7 @@ TEST(FakeCudaLeftTest, MemoryStreamsEventsAndRegistrations) {
 TEST(FakeCudaLeftTest, WorkThatNobodyWaitedFor) {
   FakeCudaConfigure({});
   {
-    const CudaStream stream;
+    const ScopedStream stream;
     ASSERT_EQ(FakeCudaEnqueue(stream.get(), [] {}), cudaSuccess);
   }
   EXPECT_THAT(FakeCudaCheckClean(), ElementsAre(AllOf(HasSubstr("never waited for: a kernel"),
@@ -175,7 +175,7 @@ TEST(FakeCudaLeftTest, WorkThatNobodyWaitedFor) {
   EXPECT_THAT(FakeCudaCheckClean(), ElementsAre(HasSubstr("never waited for: a kernel")));
   {
     // An event before the last work is not enough.
-    const CudaStream stream;
+    const ScopedStream stream;
     const CudaEvent event;
     ASSERT_EQ(FakeCudaEnqueue(stream.get(), [] {}), cudaSuccess);
     ASSERT_EQ(cudaEventRecord(event.get(), stream.get()), cudaSuccess);
@@ -187,7 +187,7 @@ TEST(FakeCudaLeftTest, WorkThatNobodyWaitedFor) {
     // An event after it is, also when the stream is no more.
     const CudaEvent event;
     {
-      const CudaStream stream;
+      const ScopedStream stream;
       ASSERT_EQ(FakeCudaEnqueue(stream.get(), [] {}), cudaSuccess);
       ASSERT_EQ(cudaEventRecord(event.get(), stream.get()), cudaSuccess);
     }

@@ -32,14 +32,14 @@ class CudaMemory {
   size_t bytes_;
 };
 
-class CudaStream {
+class ScopedStream {
  public:
-  CudaStream() {
+  ScopedStream() {
     EXPECT_EQ(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), cudaSuccess);
   }
-  ~CudaStream() { cudaStreamDestroy(stream_); }
-  CudaStream(const CudaStream&) = delete;
-  CudaStream& operator=(const CudaStream&) = delete;
+  ~ScopedStream() { cudaStreamDestroy(stream_); }
+  ScopedStream(const ScopedStream&) = delete;
+  ScopedStream& operator=(const ScopedStream&) = delete;
 
   cudaStream_t get() const { return stream_; }
 

@@ -44,7 +44,7 @@ std::vector<int> Fetch(const void* device, size_t count) {
 TEST_F(FakeCudaTest, BytesGoToTheDeviceAndBack) {
   const std::vector<int> values = Counting(5000);
   const CudaMemory memory(values.size() * sizeof(int));
-  const CudaStream stream;
+  const ScopedStream stream;
   ASSERT_EQ(cudaMemcpyAsync(memory.data(), values.data(), memory.bytes(), cudaMemcpyHostToDevice,
                             stream.get()),
             cudaSuccess);
@@ -55,7 +55,7 @@ TEST_F(FakeCudaTest, BytesGoToTheDeviceAndBack) {
 TEST_F(FakeCudaTest, RowsAreCopiedWithTheirPitches) {
   const std::vector<int> values = Counting(12);
   const CudaMemory memory(12 * sizeof(int));
-  const CudaStream stream;
+  const ScopedStream stream;
   ASSERT_EQ(cudaMemsetAsync(memory.data(), 0, memory.bytes(), stream.get()), cudaSuccess);
   // The first two of each four go to the first two of each three.
   ASSERT_EQ(cudaMemcpy2DAsync(memory.data(), 12, values.data(), 16, 8, 3, cudaMemcpyDefault,
@@ -74,7 +74,7 @@ TEST_F(FakeCudaTest, TheHostCannotTouchDeviceMemory) {
 }
 
 TEST_F(FakeCudaTest, StreamsRunByThemselvesAndInOrder) {
-  const CudaStream stream;
+  const ScopedStream stream;
   std::vector<int> order;
   Door door(stream.get());
   for (int i = 0; i < 3; ++i) {
@@ -90,8 +90,8 @@ TEST_F(FakeCudaTest, StreamsRunByThemselvesAndInOrder) {
 }
 
 TEST_F(FakeCudaTest, AWaitIsForTheRecordBeforeIt) {
-  const CudaStream first;
-  const CudaStream second;
+  const ScopedStream first;
+  const ScopedStream second;
   const CudaEvent event;
   std::atomic<int> value = 0;
   // Never recorded: no wait.
@@ -105,7 +105,7 @@ TEST_F(FakeCudaTest, AWaitIsForTheRecordBeforeIt) {
   ASSERT_EQ(FakeCudaEnqueue(second.get(), [&] { seen = value; }), cudaSuccess);
   EXPECT_EQ(cudaEventQuery(event.get()), cudaErrorNotReady);
   // A later record changes nothing for the wait.
-  const CudaStream third;
+  const ScopedStream third;
   Door other_door(third.get());
   ASSERT_EQ(cudaEventRecord(event.get(), third.get()), cudaSuccess);
   door.Open();
@@ -121,7 +121,7 @@ TEST_F(FakeCudaTest, PinnedMemoryIsReadWhenTheCopyRuns) {
   ASSERT_EQ(cudaHostRegister(host.data(), 16, cudaHostRegisterDefault), cudaSuccess);
   EXPECT_EQ(cudaHostRegister(host.data() + 2, 16, 0), cudaErrorHostMemoryAlreadyRegistered);
   const CudaMemory memory(16);
-  const CudaStream stream;
+  const ScopedStream stream;
   Door door(stream.get());
   ASSERT_EQ(cudaMemcpyAsync(memory.data(), host.data(), 16, cudaMemcpyHostToDevice, stream.get()),
             cudaSuccess);
@@ -136,7 +136,7 @@ TEST_F(FakeCudaTest, PinnedMemoryIsReadWhenTheCopyRuns) {
 TEST_F(FakeCudaTest, PageableMemoryIsReadAtOnceAndWrittenBeforeTheReturn) {
   std::vector<int> host = {1, 2, 3, 4};
   const CudaMemory memory(16);
-  const CudaStream stream;
+  const ScopedStream stream;
   {
     Door door(stream.get());
     ASSERT_EQ(cudaMemcpyAsync(memory.data(), host.data(), 16, cudaMemcpyHostToDevice, stream.get()),
@@ -160,7 +160,7 @@ TEST_F(FakeCudaTest, TheNullStreamKeepsTheOrderOfBlockingStreams) {
     ASSERT_EQ(FakeCudaEnqueue(nullptr, [&] { order.push_back(2); }), cudaSuccess);
     ASSERT_EQ(FakeCudaEnqueue(blocking, [&] { order.push_back(3); }), cudaSuccess);
     // Another stream does not wait for it.
-    const CudaStream free_stream;
+    const ScopedStream free_stream;
     ASSERT_EQ(FakeCudaEnqueue(free_stream.get(), [] {}), cudaSuccess);
     ASSERT_EQ(cudaStreamSynchronize(free_stream.get()), cudaSuccess);
     EXPECT_EQ(cudaStreamQuery(nullptr), cudaErrorNotReady);
@@ -171,7 +171,7 @@ TEST_F(FakeCudaTest, TheNullStreamKeepsTheOrderOfBlockingStreams) {
 }
 
 TEST_F(FakeCudaTest, EventsTellTime) {
-  const CudaStream stream;
+  const ScopedStream stream;
   const CudaEvent start(cudaEventDefault);
   const CudaEvent end(cudaEventDefault);
   float ms = -1;
@@ -225,7 +225,7 @@ TEST_F(FakeCudaTest, DevicesAreThreadsOwnAndHaveTheirOwnStreams) {
     EXPECT_EQ(cudaGetDevice(&device), cudaSuccess);
     EXPECT_EQ(device, 0);
   }).join();
-  const CudaStream stream;
+  const ScopedStream stream;
   int device = -1;
   ASSERT_EQ(cudaStreamGetDevice(stream.get(), &device), cudaSuccess);
   EXPECT_EQ(device, 1);
@@ -240,7 +240,7 @@ TEST_F(FakeCudaTest, DevicesAreThreadsOwnAndHaveTheirOwnStreams) {
   ASSERT_EQ(cudaDeviceGetPCIBusId(second, sizeof(second), 1), cudaSuccess);
   EXPECT_STRNE(first, second);
   // A kernel needs access to another device's memory; a copy does not.
-  const CudaStream here;
+  const ScopedStream here;
   const auto touch = [&] { return FakeCudaEnqueue(here.get(), [] {}, {{memory.data(), 64}}); };
   EXPECT_EQ(touch(), cudaErrorIllegalAddress);
   EXPECT_THAT(FakeCudaMisuse(), ElementsAre(HasSubstr("has no access")));
@@ -285,7 +285,7 @@ TEST_F(FakeCudaTest, PointersAreKnown) {
 }
 
 TEST_F(FakeCudaTest, ErrorsOfTheDeviceStay) {
-  const CudaStream stream;
+  const ScopedStream stream;
   FakeCudaFailOperation(2, cudaErrorIllegalAddress);
   int ran = 0;
   const auto run = [&] { return FakeCudaEnqueue(stream.get(), [&] { ++ran; }); };
@@ -304,7 +304,7 @@ TEST_F(FakeCudaTest, ErrorsOfTheDeviceStay) {
 
 TEST_F(FakeCudaTest, CallsAreCountedAndFailWhenTheyAreTo) {
   const CudaMemory memory(64);
-  const CudaStream stream;
+  const ScopedStream stream;
   EXPECT_EQ(FakeCudaCalls("cudaMalloc"), 1);
   EXPECT_EQ(FakeCudaAllCalls(), 2);
   FakeCudaFailAt("cudaMemsetAsync", 2, cudaErrorLaunchFailure);
@@ -326,7 +326,7 @@ TEST_F(FakeCudaTest, CallsAreCountedAndFailWhenTheyAreTo) {
 // What it does beside failing does not matter here: every call can be made to fail.
 TEST_F(FakeCudaTest, EveryCallFailsWhenItIsTo) {
   const CudaMemory memory(64);
-  const CudaStream stream;
+  const ScopedStream stream;
   const CudaEvent event;
   std::vector<char> host(64);
   void* pointer = nullptr;
@@ -425,8 +425,8 @@ TEST_F(FakeCudaTest, NothingIsLeftWhenFreeingFails) {
 TEST_F(FakeCudaTest, WhoeverKnowsOfLaterWorkKnowsOfEarlier) {
   const CudaMemory memory(64);
   const CudaEvent event;
-  const CudaStream first;
-  const CudaStream second;
+  const ScopedStream first;
+  const ScopedStream second;
   ASSERT_EQ(cudaMemsetAsync(memory.data(), 1, 64, first.get()), cudaSuccess);
   ASSERT_EQ(cudaEventRecord(event.get(), first.get()), cudaSuccess);
   ASSERT_EQ(cudaStreamWaitEvent(second.get(), event.get()), cudaSuccess);

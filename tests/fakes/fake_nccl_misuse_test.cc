@@ -123,7 +123,7 @@ TEST_F(FakeNcclMisuseTest, AStreamOfAnotherDevice) {
     ncclComm_t comm = nullptr;
     ASSERT_EQ(MakeComm(&comm, 1, id, 0), ncclSuccess);
     ASSERT_EQ(cudaSetDevice(1), cudaSuccess);
-    const CudaStream stream;
+    const ScopedStream stream;
     const CudaMemory memory(10);
     EXPECT_EQ(ncclSend(memory.data(), 10, ncclUint8, 0, comm, stream.get()), ncclInvalidUsage);
     EXPECT_THAT(FakeCudaMisuse(), ElementsAre(HasSubstr("a stream of another device")));
@@ -135,7 +135,7 @@ TEST_F(FakeNcclMisuseTest, CallsBeforeTheLastOneHasEnded) {
   std::atomic<bool> called = false;  // nothing ends before the other rank has come
   RunThreads(2, [&called](const ncclUniqueId& id, int rank) {
     const FilledMemory memory(10, 1);
-    const CudaStream stream;
+    const ScopedStream stream;
     ncclComm_t comm = nullptr;
     while (rank == 1 && !called) std::this_thread::yield();
     EXPECT_EQ(MakeComm(&comm, 2, id, rank, /*blocking=*/0), ncclInProgress);

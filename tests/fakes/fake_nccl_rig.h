@@ -67,7 +67,7 @@ class NcclRank {
  private:
   int rank_;
   int ranks_;
-  CudaStream stream_;
+  ScopedStream stream_;
   ncclComm_t comm_ = nullptr;
 };
 

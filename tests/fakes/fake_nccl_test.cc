@@ -82,7 +82,7 @@ TEST_F(FakeNcclTest, KernelsOfOneCommunicatorRunOneAfterAnother) {
   std::atomic<bool> was_early = false;
   RunRanks(2, [&](NcclRank& self) {
     const FilledMemory memory(10, 1);
-    const CudaStream other;
+    const ScopedStream other;
     const int peer = 1 - self.rank();
     if (self.rank() == 0) {
       EXPECT_EQ(self.Send(memory.data(), 10, peer), ncclSuccess);
@@ -125,7 +125,7 @@ TEST_F(FakeNcclTest, AKernelComesAfterItsStreamsEarlierWork) {
 
 TEST_F(FakeNcclTest, ACommunicatorThatDoesNotBlockIsInProgressForAWhile) {
   RunThreads(2, [](const ncclUniqueId& id, int rank) {
-    const CudaStream stream;
+    const ScopedStream stream;
     const FilledMemory memory(kBytes, 3 + rank);
     ncclComm_t comm = nullptr;
     EXPECT_EQ(MakeComm(&comm, 2, id, rank, /*blocking=*/0), ncclInProgress);
@@ -153,7 +153,7 @@ TEST_F(FakeNcclTest, AnAbortEndsWhatIsInProgress) {
     EXPECT_EQ(MakeComm(&comm, 2, id, rank, /*blocking=*/0), ncclInProgress);
     EXPECT_EQ(Settle(comm), ncclSuccess);
     const CudaMemory memory(kBytes);
-    const CudaStream stream;
+    const ScopedStream stream;
     EXPECT_EQ(ncclRecv(memory.data(), kBytes, ncclUint8, 1 - rank, comm, stream.get()),
               ncclInProgress);
     EXPECT_EQ(ncclCommAbort(comm), ncclSuccess);
@@ -208,7 +208,7 @@ TEST_F(FakeNcclTest, OtherRanksWaitForOneThatAbortsUntilTheyAbortToo) {
 TEST_F(FakeNcclTest, DestroyWaitsForTheRanksItHasMet) {
   std::atomic<bool> has_left = false;
   RunThreads(3, [&](const ncclUniqueId& id, int rank) {
-    const CudaStream stream;
+    const ScopedStream stream;
     const FilledMemory memory(10, 1);
     ncclComm_t comm = nullptr;
     ASSERT_EQ(MakeComm(&comm, 3, id, rank), ncclSuccess);
@@ -392,7 +392,7 @@ TEST_F(FakeNcclTest, ManyRanksWithDelays) {
   FakeCudaConfigure({.delay_us = 300, .seed = 7});
   RunRanks(16, [](NcclRank& self) {
     const FilledMemory memory(kBytes, 1);
-    const CudaStream other;
+    const ScopedStream other;
     const CudaEvent event;
     const int next = (self.rank() + 1) % self.ranks();
     const int last = (self.rank() + self.ranks() - 1) % self.ranks();

@@ -19,7 +19,7 @@ using testing::HasSubstr;
 SessionOptions Patient() {
   SessionOptions options;
   options.bucket_bytes = 1024;
-  options.timeout = absl::Seconds(30);
+  options.timeout = absl::Seconds(24);
   return options;
 }
 

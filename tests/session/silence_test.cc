@@ -139,7 +139,7 @@ TEST(SilenceTest, RanksThatHadFinishedLearnOfItToo) {
 
 TEST(SilenceTest, RanksThatRunDifferentTransfersAreTold) {
   RunRanks(2, [](Rank& self) {
-    const auto session = OpenSession(self, Impatient(absl::Seconds(30)));
+    const auto session = OpenSession(self, Impatient(absl::Seconds(24)));
     ASSERT_NE(session, nullptr);
     std::vector<Bound> bounds;
     for (int i = 0; i < 2; ++i) {

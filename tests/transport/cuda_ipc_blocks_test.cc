@@ -208,7 +208,7 @@ class CudaIpcBlockImportsTest : public CudaIpcBlocksTest {
   }
 
   std::optional<CudaIpcExporter> exporter_;
-  std::optional<CudaStream> stream_;
+  std::optional<ScopedStream> stream_;
   std::optional<CudaIpcImports> imports_;
 };
 

@@ -51,7 +51,7 @@ class CudaIpcImportsTest : public testing::Test {
   }
 
   std::optional<CudaIpcExporter> exporter_;
-  std::optional<CudaStream> stream_;
+  std::optional<ScopedStream> stream_;
   std::optional<CudaMemory> to_;
 };
 
