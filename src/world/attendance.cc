@@ -26,7 +26,7 @@ std::string MemberKey(absl::string_view world, absl::string_view role, int rank,
 class Declarations {
  public:
   // OK, and takes over what is new in it; or what it contradicts.
-  absl::Status Take(const Member& member) {
+  absl::Status Take(const StoredMember& member) {
     const absl::StatusOr<std::vector<RoleSize>> parsed = ParseRoles(member.roles);
     if (!parsed.ok()) return parsed.status();
     std::vector<RoleSize> roles = *parsed;
@@ -54,17 +54,17 @@ class Declarations {
   const std::vector<RoleSize>& roles() const { return roles_; }
 
  private:
-  static absl::Status Contradiction(const Member& later, const Member& earlier) {
+  static absl::Status Contradiction(const StoredMember& later, const StoredMember& earlier) {
     return absl::FailedPreconditionError(
         absl::StrCat(later.Describe(), " declares the roles \"", later.roles, "\", but ",
                      earlier.Describe(), ", which came before, declares \"", earlier.roles, "\""));
   }
 
   std::vector<RoleSize> roles_;
-  std::vector<Member> said_by_;  // by role
+  std::vector<StoredMember> said_by_;  // by role
 };
 
-bool ComesBefore(const Member& a, const Member& b) {
+bool ComesBefore(const StoredMember& a, const StoredMember& b) {
   return std::tie(a.number, a.id) < std::tie(b.number, b.id);
 }
 
@@ -80,11 +80,12 @@ std::string SaidKey(absl::string_view world, absl::string_view role, int rank) {
   return MemberKey(world, role, rank, kSaid);
 }
 
-Attendance TakeAttendance(const Member& own, absl::Span<const StoreEntries::value_type> entries) {
-  std::vector<Member> here = {own};
-  std::vector<Member> said;
+Attendance TakeAttendance(const StoredMember& own,
+                          absl::Span<const StoreEntries::value_type> entries) {
+  std::vector<StoredMember> here = {own};
+  std::vector<StoredMember> said;
   for (const auto& [key, value] : entries) {
-    absl::StatusOr<Member> member = ParseMember(value);
+    absl::StatusOr<StoredMember> member = ParseMember(value);
     if (!member.ok()) continue;  // another version's, which does not count
     const bool is_own = member->role == own.role && member->rank == own.rank;
     if (is_own) continue;
@@ -94,8 +95,8 @@ Attendance TakeAttendance(const Member& own, absl::Span<const StoreEntries::valu
 
   Attendance attendance;
   Declarations declarations;
-  std::map<std::pair<std::string, int>, const Member*> places;
-  for (const Member& member : here) {
+  std::map<std::pair<std::string, int>, const StoredMember*> places;
+  for (const StoredMember& member : here) {
     const absl::Status status = declarations.Take(member);
     if (status.ok()) {
       places[{member.role, member.rank}] = &member;
@@ -105,8 +106,8 @@ Attendance TakeAttendance(const Member& own, absl::Span<const StoreEntries::valu
     }
   }
   attendance.roles = declarations.roles();
-  std::map<std::pair<std::string, int>, const Member*> lost;
-  for (const Member& member : said) lost[{member.role, member.rank}] = &member;
+  std::map<std::pair<std::string, int>, const StoredMember*> lost;
+  for (const StoredMember& member : said) lost[{member.role, member.rank}] = &member;
   for (const RoleSize& role : attendance.roles) {
     for (int rank = 0; rank < std::max(role.size, 1); ++rank) {
       if (const auto place = places.find({role.role, rank}); place != places.end()) {
@@ -135,12 +136,12 @@ int FabricRankIn(absl::Span<const RoleSize> roles, absl::string_view role, int r
 }
 
 std::vector<WorldMember> WhoHasCome(const Attendance& attendance) {
-  const auto at = [&](const Member& member) {
+  const auto at = [&](const StoredMember& member) {
     return FabricRankIn(attendance.roles, member.role, member.rank);
   };
   std::vector<WorldMember> members;
   auto lost = attendance.lost.begin();
-  for (const Member& member : attendance.present) {
+  for (const StoredMember& member : attendance.present) {
     while (lost != attendance.lost.end() && at(*lost) < at(member)) {
       members.push_back((lost++)->ToWorldMember(false));
     }

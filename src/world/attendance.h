@@ -25,8 +25,9 @@ struct Attendance {
   absl::Status conflict;
   std::vector<RoleSize> roles;  // in declared order; sizes as far as anybody has said them
   // In the order of fabric ranks: roles in declared order, then ranks.
-  std::vector<Member> present;
-  std::vector<Member> lost;  // likewise: they came, and their processes are gone without farewell
+  std::vector<StoredMember> present;
+  std::vector<StoredMember>
+      lost;  // likewise: they came, and their processes are gone without farewell
   std::vector<std::string> missing;  // names, likewise
 
   bool complete() const { return conflict.ok() && missing.empty(); }
@@ -34,7 +35,8 @@ struct Attendance {
 
 // What `own` makes of all keys below MembersPrefix. Who came first is right about roles and sizes:
 // members that say otherwise and came later do not count, for they fail by themselves.
-Attendance TakeAttendance(const Member& own, absl::Span<const StoreEntries::value_type> entries);
+Attendance TakeAttendance(const StoredMember& own,
+                          absl::Span<const StoreEntries::value_type> entries);
 
 // Where a member is among all: roles in declared order, then ranks. -1: there is none, or sizes are
 // not known.

@@ -17,9 +17,9 @@ namespace {
 constexpr int64_t kEpochsKept = 16;
 constexpr absl::string_view kEpochName = "epoch-";
 
-std::string IdsText(absl::Span<const Member> members) {
+std::string IdsText(absl::Span<const StoredMember> members) {
   std::string text;
-  for (const Member& member : members) {
+  for (const StoredMember& member : members) {
     absl::StrAppend(&text, text.empty() ? "" : ",", member.id);
   }
   return text;
@@ -27,8 +27,9 @@ std::string IdsText(absl::Span<const Member> members) {
 
 // The members of a list, as far as they are present.
 Epoch Recognize(absl::string_view ids, const Roster& roster) {
-  std::map<absl::string_view, const Member*> present;
-  for (const Member& member : roster.attendance().present) present.emplace(member.id, &member);
+  std::map<absl::string_view, const StoredMember*> present;
+  for (const StoredMember& member : roster.attendance().present)
+    present.emplace(member.id, &member);
   Epoch epoch;
   for (const absl::string_view id : absl::StrSplit(ids, ',')) {
     if (id == roster.own().id) epoch.rank = static_cast<int>(epoch.members.size());
@@ -58,7 +59,7 @@ absl::StatusOr<std::vector<std::string>> Lacks(const Attendance& attendance,
     }
     known->second = role.size;
   }
-  for (const Member& member : attendance.present) --wanted[member.role];
+  for (const StoredMember& member : attendance.present) --wanted[member.role];
   std::vector<std::string> lacks;
   for (const auto& [role, count] : wanted) {
     if (count > 0) lacks.push_back(absl::StrCat(count, " of role ", role));

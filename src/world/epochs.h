@@ -31,9 +31,9 @@ int64_t EpochNumber(absl::string_view name);
 
 struct Epoch {
   int64_t number = 0;
-  std::vector<Member> members;  // in the order of fabric ranks
-  int rank = -1;                // of this member
-  bool is_whole = true;         // false: one of them is gone, of which no more than the id is known
+  std::vector<StoredMember> members;  // in the order of fabric ranks
+  int rank = -1;                      // of this member
+  bool is_whole = true;  // false: one of them is gone, of which no more than the id is known
 };
 
 // Thread: one at a time.

@@ -22,7 +22,7 @@ constexpr absl::Duration kWordLook = absl::Seconds(1);
 constexpr absl::Duration kFirstWordLook = absl::Milliseconds(50);
 constexpr absl::Duration kFirstWordLookPerMember = absl::Milliseconds(1);
 
-std::string FailedWord(const Member& who, const absl::Status& status) {
+std::string FailedWord(const StoredMember& who, const absl::Status& status) {
   return absl::StrCat(kFailed, static_cast<int>(status.code()), " on ", who.Describe(), ": ",
                       status.message().substr(0, kErrorBytesMax));
 }
@@ -47,8 +47,8 @@ std::string MeetingPrefix(absl::string_view world, absl::string_view name) {
 
 std::string WordKey(absl::string_view prefix) { return absl::StrCat(prefix, "word"); }
 
-absl::StatusOr<std::string> SayFailed(Store& store, absl::string_view prefix, const Member& who,
-                                      const absl::Status& status) {
+absl::StatusOr<std::string> SayFailed(Store& store, absl::string_view prefix,
+                                      const StoredMember& who, const absl::Status& status) {
   return store.CompareSet(WordKey(prefix), "", FailedWord(who, status));
 }
 
@@ -81,7 +81,7 @@ absl::StatusOr<std::vector<Card>> Meeting::Exchange(const Card& own, const TimeL
 }
 
 bool Meeting::Fail(const absl::Status& status) {
-  const Member& own = member(static_cast<size_t>(rank_));
+  const StoredMember& own = member(static_cast<size_t>(rank_));
   const absl::StatusOr<std::string> word = SayFailed(*store_, prefix_, own, status);
   has_word_ = word.ok() && *word == FailedWord(own, status);
   return !word.ok() || *word != kAllHere;

@@ -23,8 +23,8 @@ std::string MeetingPrefix(absl::string_view world, absl::string_view name);
 
 // Ends a meeting with an error, in which `who` need not take part. Returns the word that counts now
 // for those who wait there: of this member, of another one that has failed, or that all have come.
-absl::StatusOr<std::string> SayFailed(Store& store, absl::string_view prefix, const Member& who,
-                                      const absl::Status& status);
+absl::StatusOr<std::string> SayFailed(Store& store, absl::string_view prefix,
+                                      const StoredMember& who, const absl::Status& status);
 // The key of that word.
 std::string WordKey(absl::string_view prefix);
 
@@ -32,7 +32,8 @@ std::string WordKey(absl::string_view prefix);
 class Meeting {
  public:
   // `members` in the order of ranks, this one at `rank`.
-  Meeting(std::shared_ptr<Store> store, std::string prefix, std::vector<Member> members, int rank)
+  Meeting(std::shared_ptr<Store> store, std::string prefix, std::vector<StoredMember> members,
+          int rank)
       : store_(std::move(store)),
         prefix_(std::move(prefix)),
         members_(std::move(members)),
@@ -56,9 +57,9 @@ class Meeting {
   // cards, or until this member leaves.
   std::vector<std::string> OwnKeys() const;
 
-  const std::vector<Member>& members() const { return members_; }
+  const std::vector<StoredMember>& members() const { return members_; }
   int rank() const { return rank_; }
-  const Member& member(size_t rank) const { return members_[rank]; }
+  const StoredMember& member(size_t rank) const { return members_[rank]; }
 
  private:
   absl::StatusOr<std::vector<Card>> Meet(const Card& own, const TimeLimit& limit,
@@ -72,7 +73,7 @@ class Meeting {
 
   const std::shared_ptr<Store> store_;
   const std::string prefix_;
-  const std::vector<Member> members_;
+  const std::vector<StoredMember> members_;
   const int rank_;
   bool has_word_ = false;  // the word is of this member
 };

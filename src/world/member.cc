@@ -50,11 +50,11 @@ bool IsShort(absl::string_view text, size_t bytes_max) {
 
 std::string MemberName(absl::string_view role, int rank) { return absl::StrCat(role, " ", rank); }
 
-std::string Member::Name() const { return MemberName(role, rank); }
+std::string StoredMember::Name() const { return MemberName(role, rank); }
 
-std::string Member::Describe() const { return ToWorldMember(true).Describe(); }
+std::string StoredMember::Describe() const { return ToWorldMember(true).Describe(); }
 
-WorldMember Member::ToWorldMember(bool alive) const { return {role, rank, host, pid, alive}; }
+WorldMember StoredMember::ToWorldMember(bool alive) const { return {role, rank, host, pid, alive}; }
 
 std::string WorldMember::Describe() const {
   return absl::StrCat(role, " ", rank, " (process ", pid, " on ", host, ")");
@@ -66,10 +66,10 @@ absl::StatusOr<std::string> RandomHex(size_t bytes) {
   return absl::BytesToHexString(*random);
 }
 
-absl::StatusOr<Member> OwnMember(const WorldOptions& options) {
+absl::StatusOr<StoredMember> OwnMember(const WorldOptions& options) {
   absl::StatusOr<std::string> id = RandomHex(kIdBytes);
   if (!id.ok()) return id.status();
-  Member member;
+  StoredMember member;
   member.id = *std::move(id);
   member.role = options.role;
   member.rank = options.rank;
@@ -80,16 +80,16 @@ absl::StatusOr<Member> OwnMember(const WorldOptions& options) {
   return member;
 }
 
-std::string MemberText(const Member& member) {
+std::string MemberText(const StoredMember& member) {
   return absl::StrJoin(
       std::make_tuple(kMemberFormat, member.id, member.number, member.role, member.rank,
                       member.size, member.roles, member.host, member.pid),
       "\n");
 }
 
-absl::StatusOr<Member> ParseMember(absl::string_view text) {
+absl::StatusOr<StoredMember> ParseMember(absl::string_view text) {
   const std::vector<absl::string_view> lines = absl::StrSplit(text, '\n');
-  Member member;
+  StoredMember member;
   const bool good =
       lines.size() == kLines && lines[0] == kMemberFormat && IsShort(lines[1], 2 * kIdBytes) &&
       absl::SimpleAtoi(lines[2], &member.number) && IsShort(lines[3], kWorldNameBytesMax) &&

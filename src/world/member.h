@@ -11,7 +11,7 @@
 
 namespace sluice {
 
-struct Member {
+struct StoredMember {
   std::string id;      // differs each time a process joins
   int64_t number = 0;  // members count themselves as they come
   std::string role;
@@ -27,11 +27,11 @@ struct Member {
 };
 
 // This process as a member, with an id of its own, and without a number.
-absl::StatusOr<Member> OwnMember(const WorldOptions& options);
+absl::StatusOr<StoredMember> OwnMember(const WorldOptions& options);
 
 // As text and back. InvalidArgument for any text that is none.
-std::string MemberText(const Member& member);
-absl::StatusOr<Member> ParseMember(absl::string_view text);
+std::string MemberText(const StoredMember& member);
+absl::StatusOr<StoredMember> ParseMember(absl::string_view text);
 
 // `bytes` random bytes as hexadecimal digits.
 absl::StatusOr<std::string> RandomHex(size_t bytes);

@@ -13,8 +13,8 @@ namespace {
 constexpr int kHoldTries = 5;
 
 // The error of `member` where the place's text is another one's.
-absl::Status Taken(const absl::StatusOr<std::string>& text, const Member& member) {
-  const absl::StatusOr<Member> holder = text.ok() ? ParseMember(*text) : text.status();
+absl::Status Taken(const absl::StatusOr<std::string>& text, const StoredMember& member) {
+  const absl::StatusOr<StoredMember> holder = text.ok() ? ParseMember(*text) : text.status();
   return absl::AlreadyExistsError(absl::StrCat(
       member.Describe(),
       " cannot join: ", holder.ok() ? holder->Describe() : absl::StrCat("another ", member.Name()),
@@ -24,7 +24,8 @@ absl::Status Taken(const absl::StatusOr<std::string>& text, const Member& member
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Registration>> Registration::Make(std::shared_ptr<Store> store,
-                                                                 std::string world, Member member,
+                                                                 std::string world,
+                                                                 StoredMember member,
                                                                  absl::Duration lease) {
   const absl::StatusOr<int64_t> number = store->Add(absl::StrCat(world, "/count"), 1);
   if (!number.ok()) return number.status();

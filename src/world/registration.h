@@ -19,14 +19,14 @@ class Registration {
  public:
   // Numbers `member` and holds its place. AlreadyExists names who has the place.
   static absl::StatusOr<std::unique_ptr<Registration>> Make(std::shared_ptr<Store> store,
-                                                            std::string world, Member member,
+                                                            std::string world, StoredMember member,
                                                             absl::Duration lease);
   // Farewell, as far as the store can be reached.
   ~Registration();
   Registration(const Registration&) = delete;
   Registration& operator=(const Registration&) = delete;
 
-  const Member& member() const { return member_; }
+  const StoredMember& member() const { return member_; }
   // Whether the place is held still, as far as is known. Does not wait.
   bool is_held() const { return lease_ != nullptr && lease_->status().ok(); }
 
@@ -35,7 +35,8 @@ class Registration {
   absl::Status Keep();
 
  private:
-  Registration(std::shared_ptr<Store> store, std::string world, Member member, absl::Duration lease)
+  Registration(std::shared_ptr<Store> store, std::string world, StoredMember member,
+               absl::Duration lease)
       : store_(std::move(store)),
         world_(std::move(world)),
         member_(std::move(member)),
@@ -44,7 +45,7 @@ class Registration {
 
   const std::shared_ptr<Store> store_;
   const std::string world_;
-  const Member member_;
+  const StoredMember member_;
   const absl::Duration lease_length_;
   std::unique_ptr<StoreLease> lease_;
 };

@@ -11,19 +11,19 @@
 namespace sluice {
 namespace {
 
-std::string Describe(absl::Span<const Member> members) {
+std::string Describe(absl::Span<const StoredMember> members) {
   std::vector<std::string> names;
   names.reserve(members.size());
-  for (const Member& member : members) names.push_back(member.Describe());
+  for (const StoredMember& member : members) names.push_back(member.Describe());
   return NamesText(names);
 }
 
-bool Has(absl::Span<const Member> members, const std::string& id) {
+bool Has(absl::Span<const StoredMember> members, const std::string& id) {
   return std::any_of(members.begin(), members.end(),
-                     [&](const Member& member) { return member.id == id; });
+                     [&](const StoredMember& member) { return member.id == id; });
 }
 
-absl::Status LostError(absl::Span<const Member> lost) {
+absl::Status LostError(absl::Span<const StoredMember> lost) {
   return absl::UnavailableError(absl::StrCat(Describe(lost), lost.size() == 1 ? " was" : " were",
                                              " lost: the process has ended, or the "
                                              "store hears nothing of it"));
@@ -53,14 +53,14 @@ void Roster::NoteLosses() {
     if (Has(attendance_.lost, member.id)) untold_.emplace(name, member);
   }
   seen_.clear();
-  for (const Member& member : attendance_.present) {
+  for (const StoredMember& member : attendance_.present) {
     seen_.emplace(member.Name(), member);
     untold_.erase(member.Name());
   }
 }
 
 absl::Status Roster::TellLosses() {
-  std::vector<Member> lost;
+  std::vector<StoredMember> lost;
   for (const auto& [name, member] : std::exchange(untold_, {})) lost.push_back(member);
   return lost.empty() ? absl::OkStatus() : LostError(lost);
 }
@@ -87,7 +87,7 @@ absl::Status Roster::WaitForAll(const TimeLimit& limit) {
   }
 }
 
-absl::Status Roster::Check(absl::Span<const Member> members, NeedsStore needs_store) {
+absl::Status Roster::Check(absl::Span<const StoredMember> members, NeedsStore needs_store) {
   if (needs_store == NeedsStore::kNo && store_is_gone_) return absl::OkStatus();
   if (absl::Status status = Look(absl::ZeroDuration()); !status.ok()) {
     if (needs_store == NeedsStore::kYes || !absl::IsUnavailable(status)) return status;
@@ -95,9 +95,9 @@ absl::Status Roster::Check(absl::Span<const Member> members, NeedsStore needs_st
     return absl::OkStatus();
   }
   store_is_gone_ = false;
-  std::vector<Member> lost;
-  std::vector<Member> left;
-  for (const Member& member : members) {
+  std::vector<StoredMember> lost;
+  std::vector<StoredMember> left;
+  for (const StoredMember& member : members) {
     if (Has(attendance_.present, member.id)) continue;
     (Has(attendance_.lost, member.id) ? lost : left).push_back(member);
   }

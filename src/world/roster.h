@@ -32,7 +32,7 @@ class Roster {
   Roster(std::shared_ptr<Store> store, std::string world,
          std::unique_ptr<Registration> registration);
 
-  const Member& own() const { return registration_->member(); }
+  const StoredMember& own() const { return registration_->member(); }
   bool is_held() const { return registration_->is_held(); }
   // Whether the last look has seen this member.
   bool is_present() const;
@@ -49,7 +49,7 @@ class Roster {
 
   // Whether these members are there still. Unavailable names those that are lost or have left. If
   // the store is not needed, a store that is gone is no error, and is not asked again.
-  absl::Status Check(absl::Span<const Member> members, NeedsStore needs_store);
+  absl::Status Check(absl::Span<const StoredMember> members, NeedsStore needs_store);
 
   // Sleeps before another look for somebody's arrival: the longer, the more members there are,
   // because all of them look.
@@ -69,9 +69,9 @@ class Roster {
   const std::unique_ptr<Registration> registration_;
   Attendance attendance_;
   uint64_t version_ = 0;
-  bool store_is_gone_ = false;            // as Check has found
-  std::map<std::string, Member> seen_;    // by name: present at the last look
-  std::map<std::string, Member> untold_;  // by name: lost, and WaitForAll has not said so
+  bool store_is_gone_ = false;                  // as Check has found
+  std::map<std::string, StoredMember> seen_;    // by name: present at the last look
+  std::map<std::string, StoredMember> untold_;  // by name: lost, and WaitForAll has not said so
 };
 
 }  // namespace sluice

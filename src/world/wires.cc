@@ -26,13 +26,14 @@ int FirstOf(absl::Span<const Card> cards, Says says) {
   return -1;
 }
 
-std::string Named(int rank, absl::Span<const Member> members) {
+std::string Named(int rank, absl::Span<const StoredMember> members) {
   return absl::StrCat("rank ", rank, ", ", members[static_cast<size_t>(rank)].Describe());
 }
 
 }  // namespace
 
-absl::StatusOr<Wires> ChooseWires(absl::Span<const Card> cards, absl::Span<const Member> members) {
+absl::StatusOr<Wires> ChooseWires(absl::Span<const Card> cards,
+                                  absl::Span<const StoredMember> members) {
   const int bad = FirstOf(cards, [](const Card& card) { return !card.status.ok(); });
   if (bad >= 0) {
     const absl::Status& status = cards[static_cast<size_t>(bad)].status;

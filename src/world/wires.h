@@ -27,7 +27,8 @@ struct Wires {
 
 // FailedPrecondition: a member insists on UCX, and another has none or insists on TCP. If a member
 // cannot take part at all, its own error with its name.
-absl::StatusOr<Wires> ChooseWires(absl::Span<const Card> cards, absl::Span<const Member> members);
+absl::StatusOr<Wires> ChooseWires(absl::Span<const Card> cards,
+                                  absl::Span<const StoredMember> members);
 
 }  // namespace sluice
 

@@ -74,7 +74,7 @@ class JoinedWorld final : public World {
   absl::StatusOr<std::unique_ptr<Fabric>> MakeFabric(const MakeFabricOptions& options) override {
     const TimeLimit limit(options.timeout.value_or(options_.timeout));
     if (absl::Status status = roster_.WaitForAll(limit); !status.ok()) return status;
-    const std::vector<Member> members = roster_.attendance().present;
+    const std::vector<StoredMember> members = roster_.attendance().present;
     const std::string list = ListName(members);
     Tries& tries = tries_[list];
     while (true) {
@@ -139,7 +139,7 @@ class JoinedWorld final : public World {
 
   std::vector<WorldMember> epoch_members() const override {
     std::vector<WorldMember> members;
-    for (const Member& member : epoch_.members) members.push_back(member.ToWorldMember(true));
+    for (const StoredMember& member : epoch_.members) members.push_back(member.ToWorldMember(true));
     return members;
   }
 
@@ -156,9 +156,9 @@ class JoinedWorld final : public World {
   absl::StatusOr<std::vector<WorldMember>> Joiners() override {
     if (absl::Status status = roster_.Look(absl::ZeroDuration()); !status.ok()) return status;
     std::set<std::string> known = {roster_.own().id};
-    for (const Member& member : epoch_.members) known.insert(member.id);
+    for (const StoredMember& member : epoch_.members) known.insert(member.id);
     std::vector<WorldMember> joiners;
-    for (const Member& member : roster_.attendance().present) {
+    for (const StoredMember& member : roster_.attendance().present) {
       if (known.count(member.id) == 0) joiners.push_back(member.ToWorldMember(true));
     }
     return joiners;
@@ -172,9 +172,9 @@ class JoinedWorld final : public World {
 
  private:
   // The list of members that a meeting of MakeFabric is named after.
-  static std::string ListName(absl::Span<const Member> members) {
+  static std::string ListName(absl::Span<const StoredMember> members) {
     std::string list;
-    for (const Member& member : members) absl::StrAppend(&list, member.id, ",");
+    for (const StoredMember& member : members) absl::StrAppend(&list, member.id, ",");
     return absl::StrCat(absl::Hex(Hash(list), absl::kZeroPad16));
   }
 
@@ -196,7 +196,7 @@ class JoinedWorld final : public World {
   absl::Status CheckCalls(const Meeting& meeting, const std::string& name, WaitingCall* waiting) {
     const absl::StatusOr<std::map<std::string, std::string>> others = waiting->Others();
     if (!others.ok()) return others.status();
-    for (const Member& member : meeting.members()) {
+    for (const StoredMember& member : meeting.members()) {
       const auto other = others->find(member.id);
       if (other == others->end()) continue;
       const absl::StatusOr<bool> is_awaited = IsAwaitedElsewhere(name, other->second);
@@ -283,7 +283,7 @@ absl::StatusOr<std::unique_ptr<World>> World::Join(const WorldOptions& options) 
   if (absl::Status status = CheckWorldOptions(options); !status.ok()) return status;
   absl::StatusOr<StoreDoor> door = OpenStoreDoor(options);
   if (!door.ok()) return door.status();
-  absl::StatusOr<Member> own = OwnMember(options);
+  absl::StatusOr<StoredMember> own = OwnMember(options);
   if (!own.ok()) return own.status();
   absl::StatusOr<std::unique_ptr<Registration>> registration =
       Registration::Make(door->store, options.name, *std::move(own), options.lease);

@@ -16,9 +16,9 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-Member MakeMember(int64_t number, const std::string& role, int rank, int size,
-                  const std::string& roles) {
-  Member member;
+StoredMember MakeMember(int64_t number, const std::string& role, int rank, int size,
+                        const std::string& roles) {
+  StoredMember member;
   member.id = "id" + std::to_string(number);
   member.number = number;
   member.role = role;
@@ -30,19 +30,19 @@ Member MakeMember(int64_t number, const std::string& role, int rank, int size,
   return member;
 }
 
-void Come(const Member& member, StoreEntries* entries) {
+void Come(const StoredMember& member, StoreEntries* entries) {
   entries->emplace_back(HereKey("w", member.role, member.rank), MemberText(member));
   entries->emplace_back(SaidKey("w", member.role, member.rank), MemberText(member));
 }
 
-std::vector<std::string> Names(const std::vector<Member>& members) {
+std::vector<std::string> Names(const std::vector<StoredMember>& members) {
   std::vector<std::string> names;
-  for (const Member& member : members) names.push_back(member.Name());
+  for (const StoredMember& member : members) names.push_back(member.Name());
   return names;
 }
 
 TEST(MemberTest, TextAndBack) {
-  const Member member = MakeMember(7, "server", 3, 4, "trainer:2,server:4");
+  const StoredMember member = MakeMember(7, "server", 3, 4, "trainer:2,server:4");
   const auto back = ParseMember(MemberText(member));
   ASSERT_TRUE(back.ok()) << back.status();
   EXPECT_EQ(MemberText(*back), MemberText(member));
@@ -68,7 +68,7 @@ TEST(MemberTest, RefusesGarbage) {
 }
 
 TEST(AttendanceTest, AloneItWaitsForTheOthers) {
-  const Member own = MakeMember(1, "trainer", 1, 2, "trainer:2,server");
+  const StoredMember own = MakeMember(1, "trainer", 1, 2, "trainer:2,server");
   const Attendance attendance = TakeAttendance(own, {});
   EXPECT_TRUE(attendance.conflict.ok());
   EXPECT_FALSE(attendance.complete());
@@ -81,7 +81,7 @@ TEST(AttendanceTest, RanksAreInDeclaredOrder) {
   StoreEntries entries;
   Come(MakeMember(1, "a", 10, 11, "z:1,a:11"), &entries);
   Come(MakeMember(2, "a", 2, 11, "z:1,a:11"), &entries);
-  const Member own = MakeMember(3, "z", 0, 1, "z:1,a");
+  const StoredMember own = MakeMember(3, "z", 0, 1, "z:1,a");
   const Attendance attendance = TakeAttendance(own, entries);
   EXPECT_THAT(Names(attendance.present), ElementsAre("z 0", "a 2", "a 10"));
   EXPECT_EQ(attendance.missing.size(), 9u);
@@ -92,7 +92,7 @@ TEST(AttendanceTest, CompleteWhenAllAreThere) {
   StoreEntries entries;
   Come(MakeMember(2, "server", 1, 2, "trainer,server:2"), &entries);
   Come(MakeMember(3, "server", 0, 2, "trainer,server:2"), &entries);
-  const Member own = MakeMember(1, "trainer", 0, 1, "trainer:1,server");
+  const StoredMember own = MakeMember(1, "trainer", 0, 1, "trainer:1,server");
   Come(own, &entries);
   const Attendance attendance = TakeAttendance(own, entries);
   EXPECT_TRUE(attendance.complete());
@@ -101,8 +101,8 @@ TEST(AttendanceTest, CompleteWhenAllAreThere) {
 
 TEST(AttendanceTest, TheFirstIsRightAboutSizes) {
   StoreEntries entries;
-  const Member first = MakeMember(1, "server", 0, 4, "trainer:2,server:4");
-  const Member second = MakeMember(2, "trainer", 0, 2, "trainer:2,server:3");
+  const StoredMember first = MakeMember(1, "server", 0, 4, "trainer:2,server:4");
+  const StoredMember second = MakeMember(2, "trainer", 0, 2, "trainer:2,server:3");
   Come(first, &entries);
   Come(second, &entries);
   const Attendance late = TakeAttendance(second, entries);
@@ -120,7 +120,7 @@ TEST(AttendanceTest, OtherRolesAndOrdersContradict) {
        {"trainer:2", "server:4,trainer:2", "trainer:2,serving:4", "trainer:2,server:4,judge:1"}) {
     StoreEntries entries;
     Come(MakeMember(1, "trainer", 0, 2, roles), &entries);
-    const Member own = MakeMember(2, "trainer", 1, 2, "trainer:2,server:4");
+    const StoredMember own = MakeMember(2, "trainer", 1, 2, "trainer:2,server:4");
     EXPECT_EQ(TakeAttendance(own, entries).conflict.code(), absl::StatusCode::kFailedPrecondition)
         << roles;
   }
@@ -131,7 +131,7 @@ TEST(AttendanceTest, SizesOfThoseThatFailAreNotTaken) {
   StoreEntries entries;
   Come(MakeMember(1, "a", 0, 1, "a:1,b"), &entries);
   Come(MakeMember(2, "c", 0, 9, "a:1,b,c:9"), &entries);
-  const Member own = MakeMember(3, "b", 0, 1, "a,b:1");
+  const StoredMember own = MakeMember(3, "b", 0, 1, "a,b:1");
   const Attendance attendance = TakeAttendance(own, entries);
   EXPECT_TRUE(attendance.complete()) << attendance.conflict;
   EXPECT_EQ(RolesText(attendance.roles), "a:1,b:1");
@@ -139,9 +139,9 @@ TEST(AttendanceTest, SizesOfThoseThatFailAreNotTaken) {
 
 TEST(AttendanceTest, LostMembersAreMissingToo) {
   StoreEntries entries;
-  const Member lost = MakeMember(1, "a", 1, 3, "a:3");
+  const StoredMember lost = MakeMember(1, "a", 1, 3, "a:3");
   entries.emplace_back(SaidKey("w", "a", 1), MemberText(lost));
-  const Member own = MakeMember(2, "a", 0, 3, "a:3");
+  const StoredMember own = MakeMember(2, "a", 0, 3, "a:3");
   Come(own, &entries);
   const Attendance attendance = TakeAttendance(own, entries);
   EXPECT_THAT(Names(attendance.present), ElementsAre("a 0"));

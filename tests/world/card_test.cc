@@ -32,8 +32,8 @@ Card BareCard(const std::string& lack) {
   return card;
 }
 
-std::vector<Member> Members(size_t count) {
-  std::vector<Member> members(count);
+std::vector<StoredMember> Members(size_t count) {
+  std::vector<StoredMember> members(count);
   for (size_t rank = 0; rank < count; ++rank) {
     members[rank].role = "server";
     members[rank].rank = static_cast<int>(rank);

@@ -19,8 +19,8 @@ namespace {
 
 using testing::HasSubstr;
 
-Member Server(const std::string& id) {
-  Member member;
+StoredMember Server(const std::string& id) {
+  StoredMember member;
   member.id = id;
   member.role = "server";
   member.rank = 3;

@@ -75,8 +75,8 @@ class LossyStore : public FiveCalls {
 
 class RosterTest : public testing::Test {
  protected:
-  static Member Server(int rank) {
-    Member member;
+  static StoredMember Server(int rank) {
+    StoredMember member;
     member.id = absl::StrCat("id", rank);
     member.role = "server";
     member.rank = rank;
@@ -111,7 +111,7 @@ class RosterTest : public testing::Test {
   const std::unique_ptr<StoreServer> server_ = ServeOnLoopback();
   TestProxy proxy_{server_->port()};
   const std::shared_ptr<LossyStore> store_ = std::make_shared<LossyStore>(Reach(proxy_.address()));
-  std::vector<Member> members_;
+  std::vector<StoredMember> members_;
   std::unique_ptr<Roster> roster_;
 };
 
