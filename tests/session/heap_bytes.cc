@@ -61,6 +61,9 @@ void* operator new[](std::size_t bytes, std::align_val_t alignment) {
 void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
   return Count(std::malloc(std::max<std::size_t>(bytes, 1)));
 }
+void* operator new[](std::size_t bytes, const std::nothrow_t&) noexcept {
+  return Count(std::malloc(std::max<std::size_t>(bytes, 1)));
+}
 void operator delete(void* memory) noexcept { Free(memory); }
 void operator delete[](void* memory) noexcept { Free(memory); }
 void operator delete(void* memory, std::size_t) noexcept { Free(memory); }
@@ -70,6 +73,7 @@ void operator delete[](void* memory, std::align_val_t) noexcept { Free(memory); 
 void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { Free(memory); }
 void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept { Free(memory); }
 void operator delete(void* memory, const std::nothrow_t&) noexcept { Free(memory); }
+void operator delete[](void* memory, const std::nothrow_t&) noexcept { Free(memory); }
 
 namespace sluice::session_test {
 
