@@ -35,8 +35,9 @@ def examples_run(mpirun, programs, folder):
             code, text = run([program, *command, "--help"])
             assert code == 0, (code, text)
             assert "\nExit codes: 0 all is well; " in text, text
-            script = example_of(text).replace("scripts/mpirun.sh", mpirun)
-            script = script.replace("/tmp/", folder + "/")
+            # Folders first: the repository may be below /tmp, too.
+            script = example_of(text).replace("/tmp/", folder + "/")
+            script = script.replace("scripts/mpirun.sh", mpirun)
             for each, path in programs.items():
                 script = script.replace("build/bin/" + each, path)
             assert program in script, script
