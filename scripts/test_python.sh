@@ -33,7 +33,7 @@ if [ ! -e "$venv/complete" ]; then
   "${pip[@]}" pytest pytest-xdist numpy ml_dtypes "nanobind-backend>=1.0,<2"
   touch "$venv/complete"
 fi
-limited=("$(command -v python3)" "$root/scripts/job_limit.py")
+limited=("$python" "$root/scripts/job_limit.py")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 unset PYTHONPATH
@@ -44,11 +44,11 @@ under=()
 sanitized=(test_binding_process.py test_binding_stream.py test_binding_transfer.py
            test_binding_values.py test_transfer.py)
 
-# run_tests PYTEST_ARGUMENT...: with programs of the environment on PATH, and no others but nm.
-# So there is no mpirun.
+# run_tests PYTEST_ARGUMENT...: with programs of the environment on PATH, and no others but nm and
+# what shows stacks. So there is no mpirun.
 run_tests() {
   mkdir -p "$work/bin" "$work/run"
-  ln -sf "$(command -v nm)" "$work/bin/nm"
+  ln -sf "$(command -v nm)" "$(command -v eu-stack)" "$work/bin/"
   cd "$work/run"
   PATH=$venv/bin:$work/bin "${limited[@]}" "$limit" "${under[@]}" \
     "$python" -m pytest -q -p no:cacheprovider --rootdir "$tests" -n "$at_once" \

@@ -100,7 +100,7 @@ std::vector<std::string> NamesOf(const PyConnection& self) {
   return names;
 }
 
-nb::dict StatsOf(const PyConnection& self) {
+nb::dict ConnectionStatsOf(const PyConnection& self) {
   const Transfer* const transfer = RequireTransfer(self);
   const TransferStats& stats = transfer->stats();
   nb::dict values;
@@ -324,7 +324,7 @@ void BindTransfers(nb::module_& module) {
                            "A transfer and this rank's memory for it. Belongs to its session's "
                            "thread, and keeps the session.")
       .def("names", &NamesOf, "The tensors, in the order in which events count them.")
-      .def("stats", &StatsOf)
+      .def("stats", &ConnectionStatsOf)
       .def(
           "start", &StartRun, nb::arg("stream") = nb::none(), nb::arg("events") = false,
           nb::arg("late") = false, nb::arg("version") = nb::none(), nb::arg("refusal") = nb::none(),
