@@ -48,7 +48,7 @@ sanitized=(test_binding_process.py test_binding_stream.py test_binding_transfer.
 # what shows stacks. So there is no mpirun.
 run_tests() {
   mkdir -p "$work/bin" "$work/run"
-  ln -sf "$(command -v nm)" "$(command -v eu-stack)" "$work/bin/"
+  command -v nm eu-stack | xargs -I{} ln -sf {} "$work/bin/"
   cd "$work/run"
   PATH=$venv/bin:$work/bin "${limited[@]}" "$limit" "${under[@]}" \
     "$python" -m pytest -q -p no:cacheprovider --rootdir "$tests" -n "$at_once" \
