@@ -2,7 +2,7 @@
 # mpi_tests/ has those of several processes.
 #
 # sluice_test(NAME [THREADS] [HEAVY] [PURE] [PROGRAM name] SOURCES file... [ALONE file...]
-#             [CASES pattern...] [ARGS argument...] DEPS target...)
+#             [CASES pattern...] DEPS target...)
 #   One ctest entry, NAME. Its program has all suites of this folder: FOLDER_tests, or, of those
 #   that are PURE, FOLDER_pure_tests. PROGRAM names another one. The entry runs the tests that are
 #   in SOURCES and ALONE, and those whose names match a pattern of CASES, such as the tests of a
@@ -121,7 +121,7 @@ function(sluice_which_tests variable)
 endfunction()
 
 function(sluice_test name)
-  cmake_parse_arguments(ARG "THREADS;HEAVY;PURE" "PROGRAM" "SOURCES;ALONE;CASES;ARGS;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "THREADS;HEAVY;PURE" "PROGRAM" "SOURCES;ALONE;CASES;DEPS" ${ARGN})
   set(program ${ARG_PROGRAM})
   if(NOT program)
     file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR}/tests ${CMAKE_CURRENT_SOURCE_DIR})
@@ -138,7 +138,7 @@ function(sluice_test name)
   endif()
   sluice_which_tests(which FILES ${ARG_SOURCES} ${ARG_ALONE} CASES ${ARG_CASES})
   set_property(GLOBAL PROPERTY SLUICE_COMMAND_${name} ${program} ${which})
-  add_test(NAME ${name} COMMAND ${program} ${which} ${ARG_ARGS})
+  add_test(NAME ${name} COMMAND ${program} ${which})
   set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77)
   if(ARG_HEAVY)
     set_tests_properties(${name} PROPERTIES COST 30)

@@ -38,9 +38,9 @@ void AwaitWaiting(Store& store, size_t count) {
 }
 
 // Counts how often its member has looked at what the others have said.
-class LookingStore : public FiveCalls {
+class LookingStore : public SharedStore {
  public:
-  using FiveCalls::FiveCalls;
+  using SharedStore::SharedStore;
 
   int looks() const { return looks_; }
 
@@ -48,14 +48,6 @@ class LookingStore : public FiveCalls {
     auto entries = inner_->List(prefix);
     if (absl::EndsWith(prefix, "/waits/")) ++looks_;
     return entries;
-  }
-  absl::StatusOr<std::unique_ptr<StoreLease>> Hold(absl::string_view key, absl::string_view value,
-                                                   absl::Duration lease) override {
-    return inner_->Hold(key, value, lease);
-  }
-  absl::StatusOr<StoreView> Watch(absl::string_view prefix, uint64_t version,
-                                  absl::Duration timeout) override {
-    return inner_->Watch(prefix, version, timeout);
   }
 
  private:

@@ -15,9 +15,9 @@
 namespace sluice {
 
 // Passes all calls on. Thread: any.
-class GatedStore : public FiveCalls {
+class GatedStore : public SharedStore {
  public:
-  using FiveCalls::FiveCalls;
+  using SharedStore::SharedStore;
 
   // The next Get or Set of a key that ends so waits, before it is passed on. So many others come
   // through before.
@@ -45,14 +45,6 @@ class GatedStore : public FiveCalls {
   absl::StatusOr<std::string> Get(absl::string_view key, absl::Duration timeout) override {
     Pass(key);
     return inner_->Get(key, timeout);
-  }
-  absl::StatusOr<std::unique_ptr<StoreLease>> Hold(absl::string_view key, absl::string_view value,
-                                                   absl::Duration lease) override {
-    return inner_->Hold(key, value, lease);
-  }
-  absl::StatusOr<StoreView> Watch(absl::string_view prefix, uint64_t version,
-                                  absl::Duration timeout) override {
-    return inner_->Watch(prefix, version, timeout);
   }
 
  private:

@@ -12,21 +12,6 @@
 namespace sluice {
 namespace {
 
-// Another end of a store that several share.
-class SharedStore : public FiveCalls {
- public:
-  using FiveCalls::FiveCalls;
-
-  absl::StatusOr<std::unique_ptr<StoreLease>> Hold(absl::string_view key, absl::string_view value,
-                                                   absl::Duration lease) override {
-    return inner_->Hold(key, value, lease);
-  }
-  absl::StatusOr<StoreView> Watch(absl::string_view prefix, uint64_t version,
-                                  absl::Duration timeout) override {
-    return inner_->Watch(prefix, version, timeout);
-  }
-};
-
 class MemoryRig : public StoreRig {
  public:
   std::unique_ptr<Store> Open() override { return std::make_unique<SharedStore>(store_); }

@@ -47,6 +47,21 @@ class FiveCalls : public Store {
   const std::shared_ptr<Store> inner_;
 };
 
+// Another end of a store, which passes all calls on.
+class SharedStore : public FiveCalls {
+ public:
+  using FiveCalls::FiveCalls;
+
+  absl::StatusOr<std::unique_ptr<StoreLease>> Hold(absl::string_view key, absl::string_view value,
+                                                   absl::Duration lease) override {
+    return inner_->Hold(key, value, lease);
+  }
+  absl::StatusOr<StoreView> Watch(absl::string_view prefix, uint64_t version,
+                                  absl::Duration timeout) override {
+    return inner_->Watch(prefix, version, timeout);
+  }
+};
+
 std::unique_ptr<Store> MakeFiveCalls(std::shared_ptr<Store> inner);
 
 }  // namespace sluice
