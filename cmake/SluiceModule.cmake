@@ -1,9 +1,9 @@
 # sluice_module(NAME [SOURCES file...] [DEPS target...] [PRIVATE_DEPS target...]):
 #   The library of one folder of src/, of all its .cc files unless told otherwise.
-# sluice_flags(TARGET library|program|test|heavy_test):
+# sluice_flags(TARGET library|program|tool|test|heavy_test):
 #   Gives a target the project's warnings and sanitizers, and its kind of code. Code may go into any
-#   binary, into programs only, or into tests only. Tests are quick to compile rather than to run,
-#   unless heavy.
+#   binary, into programs only, or into tests only. A tool is a program that is mostly flags and
+#   tables. Tools, and tests that are not heavy, are quick to compile rather than to run.
 
 function(sluice_flags target kind)
   set(warnings -Wall -Wextra -Wconversion -Wshadow)
@@ -25,8 +25,8 @@ function(sluice_flags target kind)
     set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fPIE>)
   endif()
-  if(kind STREQUAL test)
-    target_compile_options(${target} PRIVATE $<IF:$<CONFIG:Debug>,-O0,-O1>)
+  if(kind MATCHES "^(tool|test)$")
+    target_compile_options(${target} PRIVATE $<IF:$<CONFIG:Debug>,-O0,-Og>)
   endif()
   # Joined with others, a source sees names that are not its own.
   if(SLUICE_UNITY AND kind MATCHES test)

@@ -386,7 +386,7 @@ absl::StatusOr<bool> PollGather(Fabric& fabric) {
   std::vector<std::byte> all;
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(100);
   while (true) {
-    const absl::StatusOr<bool> complete = fabric.PollAllGather(&all, nullptr);
+    absl::StatusOr<bool> complete = fabric.PollAllGather(&all, nullptr);
     if (!complete.ok() || *complete) return complete;
     if (std::chrono::steady_clock::now() > deadline) return absl::DeadlineExceededError("no end");
     std::this_thread::yield();

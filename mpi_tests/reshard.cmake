@@ -92,7 +92,7 @@ endif()
 if(TARGET sluice-bench AND SLUICE_OPEN_MPI)
   add_executable(two_nodes_rank two_nodes_rank.cc)
   target_link_libraries(two_nodes_rank PRIVATE MPI::MPI_CXX)
-  sluice_flags(two_nodes_rank program)
+  sluice_flags(two_nodes_rank tool)
   add_test(NAME two_nodes
     COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/mpi_tests/two_nodes_test.py
             ${PROJECT_SOURCE_DIR}/scripts/two_nodes.sh $<TARGET_FILE:two_nodes_rank>

@@ -80,7 +80,7 @@ TEST(SessionPatienceMpiTest, PatienceEnds) {
   const auto session = OpenSession(self, Options(kLate));
   ASSERT_NE(session, nullptr);
   // Lives as long as the process: operations on it may stay under way.
-  auto* bound = new Bound(CompileBound(session.get(), AllToAll(self.size, 128 << 10)));
+  static auto* const bound = new Bound(CompileBound(session.get(), AllToAll(self.size, 128 << 10)));
   ASSERT_NE(bound->transfer, nullptr);
   RunOnce(session.get(), bound, 1);
   absl::Status status;
@@ -105,7 +105,7 @@ TEST(SessionPatienceMpiTest, SilenceAfterAnAnswerEndsIt) {
   ASSERT_NE(self.fabric, nullptr);
   const auto session = OpenSession(self, Options(absl::InfiniteDuration()));
   ASSERT_NE(session, nullptr);
-  auto* bound = new Bound(CompileBound(session.get(), AllToAll(self.size, 128 << 10)));
+  static auto* const bound = new Bound(CompileBound(session.get(), AllToAll(self.size, 128 << 10)));
   ASSERT_NE(bound->transfer, nullptr);
   RunOnce(session.get(), bound, 1);
   if (self.rank == 0) {

@@ -29,7 +29,7 @@ void ExpectNamed(const absl::Status& status, const std::string& text) {
 // Polls until the alarm, which crosses by itself, has come.
 absl::Status PollUntilError(Session* session) {
   while (true) {
-    const absl::Status status = session->Poll();
+    absl::Status status = session->Poll();
     if (!status.ok()) return status;
   }
 }
@@ -55,7 +55,7 @@ TEST(SessionSilenceMpiTest, ARankThatStartsAndNeverPolls) {
   const auto session = OpenSession(self, Impatient());
   ASSERT_NE(session, nullptr);
   // Lives as long as the process: operations on it may stay under way.
-  auto* bound = new Bound(CompileBound(session.get(), AllToAll(self.size, 128 << 10)));
+  static auto* const bound = new Bound(CompileBound(session.get(), AllToAll(self.size, 128 << 10)));
   ASSERT_NE(bound->transfer, nullptr);
   RunOnce(session.get(), bound, 1);
   const auto run = session->Start(bound->transfer, bound->memory.src(), bound->memory.dst());

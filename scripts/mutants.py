@@ -6,7 +6,8 @@
 
 Faults are in scripts/mutants/*.txt, a file for each area, in the form that the head of engine.txt
 shows. NAME: a fault, an area, or a pattern such as 'tcp_*'; without any, all are tried. They are
-planted in a copy of the tree, where the release preset is built, and never in the tree itself.
+planted in a copy of the tree, and never in the tree itself. There each source is compiled by
+itself, with little optimization, so that a fault is built soon.
 
 Before the faults, the tests that are to catch them have to pass. A fault is caught where a test
 fails, or does not end before its own limit. What does not build is no fault, but an error of the
@@ -33,6 +34,7 @@ CTEST_FAILED = re.compile(r"Test +#\d+: (\S+) .*?\*\*\*(\w+)")
 TEST_LINE = re.compile(r'^add_test\((?:\[=\[(.*?)\]=\]|"?([^\s"]+)"?) (.*)\)$', re.MULTILINE)
 PACKAGES = ("pytest", "pytest-xdist", "numpy", "ml_dtypes", "nanobind>=3.1,<4",
             "nanobind-backend>=1.0,<2")
+FAST_BUILD = ("-DSLUICE_UNITY=OFF", "-DSLUICE_CUDA=OFF", "-DCMAKE_CXX_FLAGS_RELEASE=-O1 -DNDEBUG")
 TEST_LIMIT_S = 300  # of tests of ctest that have none of their own
 PYTEST_LIMIT_S = 600  # that of scripts/test_python.sh
 
@@ -74,7 +76,7 @@ class Work:
 
     def targets(self, fault):
         if fault.tests and self._programs is None:
-            self.run("cmake", "--preset", "release")
+            self.run("cmake", "--preset", "release", *FAST_BUILD)
             self._programs = self.find_programs()
         for test in fault.tests.split():
             if test not in self._programs:

@@ -20,7 +20,7 @@ namespace sluice::bench {
 namespace {
 
 std::string Environment(const char* name) {
-  const char* const text = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): none changes it
+  const char* const text = std::getenv(name);
   return text == nullptr ? "" : text;
 }
 

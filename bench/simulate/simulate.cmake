@@ -10,4 +10,4 @@ target_link_libraries(sluice_sim_parts PUBLIC sluice_sim sluice_sim_deadlock
 
 add_executable(sluice-sim ${CMAKE_CURRENT_LIST_DIR}/sluice_sim.cc)
 target_link_libraries(sluice-sim PRIVATE sluice_sim_parts)
-sluice_flags(sluice-sim program)
+sluice_flags(sluice-sim tool)

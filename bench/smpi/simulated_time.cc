@@ -19,7 +19,7 @@ namespace {
 // What looking at messages without finding one costs; times are not told more finely than this.
 double PollSeconds() {
   static const double seconds = [] {
-    const char* text = std::getenv("SLUICE_SMPI_POLL_US");  // NOLINT(concurrency-mt-unsafe)
+    const char* text = std::getenv("SLUICE_SMPI_POLL_US");
     return (text == nullptr ? 1.0 : std::atof(text)) * 1e-6;
   }();
   return seconds;

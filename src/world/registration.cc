@@ -52,7 +52,7 @@ absl::Status Registration::Hold() {
     if (tries == kHoldTries || (!is_own && !is_free)) return Taken(holder, member_);
     // Its own hold of before, over a connection whose end the store has not noticed yet.
     if (is_own) {
-      const absl::Status status = store_->CompareSet(key, text, "").status();
+      absl::Status status = store_->CompareSet(key, text, "").status();
       if (!status.ok()) return status;
     }
   }

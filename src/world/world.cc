@@ -203,7 +203,7 @@ class JoinedWorld final : public World {
       if (!is_awaited.ok()) return is_awaited.status();
       if (!*is_awaited) continue;
       const bool is_epoch = EpochNumber(name) > 0;
-      const absl::Status status = absl::FailedPreconditionError(absl::StrCat(
+      absl::Status status = absl::FailedPreconditionError(absl::StrCat(
           member.Describe(), " waits in ", is_epoch ? "MakeFabric" : "NextEpoch", ", and ",
           roster_.own().Describe(), " in ", is_epoch ? "NextEpoch" : "MakeFabric",
           ": all members make the same calls in the same order"));

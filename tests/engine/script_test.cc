@@ -40,7 +40,7 @@ class EngineScript : public ::testing::TestWithParam<fs::path> {};
 TEST_P(EngineScript, AnswersAsWritten) {
   const std::string expected = Read(GetParam());
   const std::string actual = RunEngineScript(expected);
-  if (std::getenv("SLUICE_REWRITE_SCRIPTS") != nullptr) {  // NOLINT(concurrency-mt-unsafe)
+  if (std::getenv("SLUICE_REWRITE_SCRIPTS") != nullptr) {
     std::ofstream(GetParam()) << actual;
   } else {
     EXPECT_EQ(actual, expected) << "in " << GetParam();

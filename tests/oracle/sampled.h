@@ -43,7 +43,7 @@ inline uint64_t FirstSeed() {
   static const uint64_t first = [] {
     const char* const said = std::getenv("SLUICE_TEST_SEED");
     if (said == nullptr && IsThorough()) return uint64_t{1};
-    const auto day = static_cast<uint64_t>(std::time(nullptr) / (24 * 60 * 60));
+    const auto day = static_cast<uint64_t>(std::time(nullptr) / (int64_t{24} * 60 * 60));
     const uint64_t seed = said != nullptr ? std::strtoull(said, nullptr, 10) : day * 1000;
     std::printf("Seeds from SLUICE_TEST_SEED=%llu on.\n", static_cast<unsigned long long>(seed));
     return seed;

@@ -39,7 +39,7 @@ class SessionScript : public ::testing::TestWithParam<fs::path> {};
 TEST_P(SessionScript, DoesAsWritten) {
   const std::string expected = Read(GetParam());
   const std::string actual = RunSessionScript(expected);
-  if (std::getenv("SLUICE_REWRITE_SCRIPTS") != nullptr) {  // NOLINT(concurrency-mt-unsafe)
+  if (std::getenv("SLUICE_REWRITE_SCRIPTS") != nullptr) {
     std::ofstream(GetParam()) << actual;
   } else {
     EXPECT_EQ(actual, expected) << "in " << GetParam();
