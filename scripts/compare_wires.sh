@@ -88,7 +88,7 @@ run_world() {
   port=$((port + 1))
   for i in 0 1; do
     SLUICE_WORLD=tcp://${addresses[0]}:$port SLUICE_TOKEN=$work SLUICE_RANK=$i SLUICE_SIZE=2 \
-      SLUICE_WIRES=$2 \
+      SLUICE_WIRES=$2 UCX_TLS=tcp UCX_NET_DEVICES=veth0 \
       nsenter -t "${nodes[$i]}" -n -m --wd="$PWD" \
       "$bench" "${arguments[@]}" --fabric world --json "$1" &
     pids[i]=$!
