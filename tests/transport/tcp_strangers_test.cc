@@ -214,6 +214,29 @@ void ExpectRankOneLost(const Links& links) {
   EXPECT_EQ(came, record);
 }
 
+// As a rank that says why it fails, and ends.
+TEST(TcpStrangersTest, TellsTheLastRecordsOfARankBeforeItsEnd) {
+  const Links links = MakeTcpLinks(3);
+  TcpFrame frame;
+  frame.kind = TcpFrameKind::kControl;
+  frame.channel = 3;
+  {
+    const OwnedFd fd = BecomeRankOne(links);
+    EXPECT_EQ(WriteTcp(fd.get(), &frame, sizeof(frame)), sizeof(frame));
+  }
+  bool came = false;
+  EXPECT_TRUE(PollAllUntil([] {},
+                           [&] {
+                             const bool lost = !links[0]->CheckRanks().ok();
+                             EXPECT_TRUE(came || !lost) << links[0]->CheckRanks();
+                             int src = -1;
+                             Record record;
+                             came = links[0]->PollControl(3, &src, &record) || came;
+                             return lost;
+                           }));
+  EXPECT_TRUE(came);
+}
+
 TEST(TcpStrangersTest, EndsTheConnectionOfARankThatBreaksTheRules) {
   const auto frame = [](TcpFrameKind kind) {
     TcpFrame made;
