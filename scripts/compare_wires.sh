@@ -159,6 +159,10 @@ for i in 0 1; do
   in_node "$i" ip address add "${addresses[i]}/24" dev veth0
   in_node "$i" ip link set veth0 up
 done
+# UCX does not see a link before the system says that it is up, which takes up to a second.
+for i in 0 1; do
+  until [ "$(in_node "$i" cat /sys/class/net/veth0/operstate)" = up ]; do sleep 0.02; done
+done
 
 arguments=(reshard --shape 16384 -b "$from" -e "$to" -f 4 --src 1:R --dst 1@1:R --transport mpi
   --bucket-bytes "$to" --budget-buckets 2 --check sample -n "$iterations" -w 3)

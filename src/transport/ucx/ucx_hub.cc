@@ -90,9 +90,9 @@ absl::Status UcxHub::CheckReach() {
   self.Connect();
   if (!self.failure().ok()) {
     return absl::UnavailableError(
-        "UCX has no device here but TCP, and its own TCP asks nobody for a proof; UCX_TLS=tcp "
-        "takes "
-        "it all the same, on the loopback interface unless UCX_NET_DEVICES names others");
+        "UCX has no device here but TCP, and its own TCP asks nobody for a proof; SLUICE_WIRES=ucx "
+        "with UCX_TLS=tcp takes it all the same, on the loopback interface unless UCX_NET_DEVICES "
+        "names others");
   }
   self.Break(absl::UnavailableError("it was for a look"));
   self.Close();
