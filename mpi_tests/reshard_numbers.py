@@ -17,10 +17,11 @@ INTEGERS = {"i64": (64, True), "i32": (32, True), "i16": (16, True), "i8": (8, T
 
 
 def rounded(number, dtype):
-    """The nearest number of a floating type, ties to even; infinity past the largest, which f8e4m3
-    does not have."""
+    """The nearest number of a floating type, ties to even; infinity past the largest, or the largest
+    in f8e4m3, which has no infinity."""
     if isinstance(number, float) and not math.isfinite(number):
-        return math.nan if dtype == "f8e4m3" else number
+        saturates = dtype == "f8e4m3" and math.isinf(number)
+        return math.copysign(448.0, number) if saturates else number
     exact = Fraction(number)
     if exact == 0:
         return 0.0
@@ -31,7 +32,7 @@ def rounded(number, dtype):
     step = Fraction(2)**(max(exponent, lowest) - bits + 1)
     result = round(exact / step) * step  # to even, as Python rounds fractions
     if abs(result) > largest:
-        return math.nan if dtype == "f8e4m3" else math.copysign(math.inf, result)
+        return math.copysign(448.0 if dtype == "f8e4m3" else math.inf, result)
     return float(result)
 
 

@@ -78,7 +78,7 @@ class ElasticWorld:
             SLUICE_WORLD=f"tcp://127.0.0.1:{self.store.port}", SLUICE_TOKEN=self.store.token,
             SLUICE_ROLE=role,
             SLUICE_RANK=str(rank), SLUICE_SIZE=str(world["roles"][role]), SLUICE_SERVE="0",
-            SLUICE_WIRES=world["wires"],
+            SLUICE_WIRES=world["wires"], UCX_TLS="tcp",
             SLUICE_ROLES=",".join(f"{name}:{size}" for name, size in world["roles"].items()))
         out = self.folder / f"out-{len(self.members)}"
         command = [str(self.programs / "epoch_member"), str(self.folder), str(world["steps"]),

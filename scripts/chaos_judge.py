@@ -102,6 +102,8 @@ class Judge:
             counts["errors after a kill"] += 1
             if not any(self.names(one, error["message"]) for one in self.killed):
                 self.outcome.bad("not named", f"rank {sorted(self.killed)} was killed: {text}")
+            elif error["code"] == "CANCELLED":  # which is for what the rank itself has given up
+                self.outcome.bad("error", text)
             return
         self.outcome.bad("not named" if of_storage else "error", text)
 

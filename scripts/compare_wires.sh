@@ -88,7 +88,7 @@ run_world() {
   port=$((port + 1))
   for i in 0 1; do
     SLUICE_WORLD=tcp://${addresses[0]}:$port SLUICE_TOKEN=$work SLUICE_RANK=$i SLUICE_SIZE=2 \
-      SLUICE_WIRES=$2 \
+      SLUICE_WIRES=$2 UCX_TLS=tcp UCX_NET_DEVICES=veth0 \
       nsenter -t "${nodes[$i]}" -n -m --wd="$PWD" \
       "$bench" "${arguments[@]}" --fabric world --json "$1" &
     pids[i]=$!
@@ -158,6 +158,10 @@ for i in 0 1; do
   limit_link "$i" || fail 77 "could not limit the link to '$rate' with tc's htb"
   in_node "$i" ip address add "${addresses[i]}/24" dev veth0
   in_node "$i" ip link set veth0 up
+done
+# UCX does not see a link before the system says that it is up, which takes up to a second.
+for i in 0 1; do
+  until [ "$(in_node "$i" cat /sys/class/net/veth0/operstate)" = up ]; do sleep 0.02; done
 done
 
 arguments=(reshard --shape 16384 -b "$from" -e "$to" -f 4 --src 1:R --dst 1@1:R --transport mpi

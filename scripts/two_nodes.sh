@@ -7,7 +7,8 @@
 #   --ranks N      ranks of each node [8]; ranks 0 to N-1 are on node-a, the others on node-b
 #   --rate RATE    of the link, in each direction, as tc spells it [1gbit]; none: no limit
 #   --fabric F     mpi: one mpirun on both nodes. world: scripts/spawn.sh on each node, and the
-#                  ranks join a world; SLUICE_WIRES says what carries tensors [mpi]
+#                  ranks join a world; SLUICE_WIRES says what carries tensors, and for "ucx"
+#                  UCX_TLS=tcp UCX_NET_DEVICES=veth0 is needed, too [mpi]
 #   --json FILE    writes what is printed here, with the results of `sluice-bench reshard` in it
 #   Needs root; ends with 77 where it may not make namespaces. Otherwise with the program's code.
 #   Whatever ends this script ends its processes, and with them the nodes and the link.

@@ -19,6 +19,7 @@ namespace sluice::bench {
 
 // An IEEE-like binary float with a sign, `Exponent` and `Mantissa` bits. `Finite`: no infinity, the
 // largest exponent holds numbers too, and only all ones is not one (f8e4m3 of the OCP FP8 formats).
+// What overflows becomes the largest number then.
 template <typename Bits, int Exponent, int Mantissa, bool Finite = false>
 struct SmallFloat {
   using Unit = Bits;
@@ -60,7 +61,7 @@ struct SmallFloat {
     const Word odd = (magnitude >> kShift) & 1;
     const Word rounded = (magnitude + (Word{1} << (kShift - 1)) - 1 + odd) >> kShift;
     const Word small = rounded - ((kBias - kFormatBias) << Mantissa);
-    if (small > kLargest) return Finite ? kNan : static_cast<Unit>(sign | (kLargest + 1));
+    if (small > kLargest) return static_cast<Unit>(sign | (Finite ? kLargest : kLargest + 1));
     return static_cast<Unit>(sign | small);
   }
 

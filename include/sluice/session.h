@@ -158,9 +158,9 @@ class Transfer {
 // thread, too, which is the session's own affair.
 //
 // Fork: a session, its transfers and streams belong to the process that made them. A child of
-// fork() has no progress thread, and shares sockets and rings with its parent. There each call of a
-// session that returns a Status, and Stream::Next, returns FailedPrecondition, and PollEvent
-// returns false. A session or stream that is destroyed there leaves all it has as it is.
+// fork() has no progress thread and no TCP connections, and shares rings with its parent. There
+// each call of a session that returns a Status, and Stream::Next, returns FailedPrecondition, and
+// PollEvent returns false. A session or stream that is destroyed there leaves all it has as it is.
 class Session {
  public:
   // From the oldest unfinished run to the newest.

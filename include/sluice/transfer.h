@@ -12,11 +12,11 @@
 namespace sluice {
 
 // One tensor of a transfer. Differing dtypes must both be floating ones. Elements are rounded to
-// nearest even. What overflows becomes infinite, or NaN in f8e4m3, which has no infinity. Under
-// Partial source placements, contributions are reduced in `src_dtype`, in mesh order, and cast
-// afterwards. Of several Partial mesh dimensions the first is reduced first. Neighbouring
-// dimensions with the same op (sum, max or min) are reduced at once, in the order of the mesh. The
-// result has the same bits on any number of nodes.
+// nearest even. What overflows becomes infinite. In f8e4m3, which has no infinity, it and
+// infinities become 448 with their sign. Under Partial source placements, contributions are reduced
+// in `src_dtype`, in mesh order, and cast afterwards. Of several Partial mesh dimensions the first
+// is reduced first. Neighbouring dimensions with the same op (sum, max or min) are reduced at once,
+// in the order of the mesh. The result has the same bits on any number of nodes.
 struct TensorTransfer {
   std::string name = {};  // for messages
   std::vector<int64_t> shape = {};

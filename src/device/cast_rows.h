@@ -1,9 +1,9 @@
 // Casts of contiguous rows of elements between floating types, by the widest vectors at hand.
 //
-// Rounds once, to nearest even. Too large a value becomes infinity, and NaN in f8e4m3, which has no
-// infinity. NaN stays NaN: quiet, with its sign and the leading bits of its payload. The results
-// are the same bits on every processor. Assumes the default floating-point environment: rounding
-// to nearest, subnormals not flushed.
+// Rounds once, to nearest even. Too large a value becomes infinity. In f8e4m3, which has none, such
+// a value and infinities become 448, the largest number, with their sign. NaN stays NaN: quiet,
+// with its sign and the leading bits of its payload. The results are the same bits on every
+// processor. Callers set the mode for that (float_mode.h).
 #ifndef SLUICE_SRC_DEVICE_CAST_ROWS_H_
 #define SLUICE_SRC_DEVICE_CAST_ROWS_H_
 

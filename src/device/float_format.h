@@ -14,7 +14,8 @@ constexpr float PowerOfTwo(int exponent) {
   return power;
 }
 
-// Without infinities the largest code is the only NaN.
+// Without infinities the largest code is the only NaN, and what overflows becomes the largest
+// number.
 template <typename CodeType, int kExponent, int kMantissa, bool kInfinities>
 struct SmallFloat {
   using Code = CodeType;
@@ -30,6 +31,7 @@ struct SmallFloat {
   static constexpr float kRounder = PowerOfTwo(24 - kBias - kMantissa);
   // The first code that is no finite number.
   static constexpr int32_t kSpecial = kInfinities ? kMagnitude - (1 << kMantissa) + 1 : kMagnitude;
+  static constexpr int32_t kOverflow = kInfinities ? kSpecial : kSpecial - 1;
   static constexpr bool kHasInfinities = kInfinities;
   static constexpr bool kUpperHalf = kExponent == 8;  // its codes are the upper bits of f32
 };

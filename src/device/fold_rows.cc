@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "device/float_mode.h"
 #include "device/prefetcher.h"
 #include "device/stream_rows.h"
 #include "tensor/check.h"
@@ -28,6 +29,7 @@ RowFold::RowFold(ReduceOp op, DType dtype, int64_t divisor)
 void RowFold::Fold(absl::Span<const std::byte* const> sources, std::byte* dst, int64_t elements,
                    Stores stores) const {
   SLUICE_CHECK(sources.size() >= 2, "fold: there is one source");
+  const PromisedFloatMode mode;
   if (stores == Stores::kStreaming && StreamingPays(dst, {}, elements * element_bytes_)) {
     return StreamBlocks(sources, dst, elements);
   }

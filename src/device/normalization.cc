@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "device/float_mode.h"
 #include "device/normalize_rows.h"
 #include "device/pixel_grid.h"
 #include "sluice/tensor.h"
@@ -80,6 +81,7 @@ void Normalize(const Normalization& normalization) {
   const int64_t channels = normalization.pixels.channels;
   SLUICE_CHECK(normalization.factors == nullptr || (channels > 0 && channels <= kMaxChannels),
                "normalization: factors of no channels, or of too many");
+  const PromisedFloatMode mode;
   if (channels > 0) return PixelNormalizer(normalization, *loops).Run();
   loops->row(normalization.src, normalization.dst, normalization.elements, normalization.scale,
              normalization.bias);

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "device/float_mode.h"
 #include "device/reduce_rows.h"
 #include "sluice/tensor.h"
 #include "tensor/check.h"
@@ -19,6 +20,7 @@ constexpr int64_t kPieceElements = 1024;
 
 void Reduce(const Reduction& reduction) {
   SLUICE_CHECK(reduction.elements >= 0, "reduction: fewer than no elements");
+  const PromisedFloatMode mode;
   const FoldRow fold = FindFold(reduction.dtype, reduction.op);
   if (reduction.divisor <= 1) {
     return fold(reduction.dst, reduction.src, reduction.dst, reduction.elements);

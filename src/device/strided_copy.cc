@@ -13,6 +13,7 @@
 #include "device/cast_rows.h"
 #include "device/copy_region.h"
 #include "device/copy_rows.h"
+#include "device/float_mode.h"
 #include "device/stores.h"
 #include "device/stream_rows.h"
 #include "sluice/tensor.h"
@@ -193,6 +194,7 @@ void CopyStrided(const StridedCopy& copy) {
   } else if (copy.src_dtype == copy.dst_dtype) {
     Walk(copy, nullptr, stores).CopyRange(copy.begin, copy.end);
   } else {
+    const PromisedFloatMode mode;
     const RowCast cast(copy.src_dtype, copy.dst_dtype);
     Walk(copy, &cast, stores).CopyRange(copy.begin, copy.end);
   }

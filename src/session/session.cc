@@ -284,9 +284,9 @@ absl::Status SessionImpl::FinishDeviceWork() {
   const Deadline deadline(options_.timeout);
   while (!is_poisoned() && transfers_->is_device_busy()) {
     if (deadline.Passed()) {
-      return Poison(absl::DeadlineExceededError(
-          absl::StrCat("the device is still at work for runs that have ended after ",
-                       absl::FormatDuration(options_.timeout))));
+      return Poison(absl::DeadlineExceededError(absl::StrCat(
+          "the device of rank ", rank(), " is still at work for runs that have ended after ",
+          absl::FormatDuration(options_.timeout))));
     }
     if (absl::Status status = Advance().status(); !status.ok()) return status;
     backoff.Pause();
@@ -357,8 +357,8 @@ absl::Status SessionImpl::Close() {
     if (farewell.Passed() && !transfers_->has_operations()) break;
     if (deadline.Passed()) {
       return absl::DeadlineExceededError(
-          absl::StrCat("operations of the failed runs are still under way after ",
-                       absl::FormatDuration(options_.timeout)));
+          absl::StrCat("operations of the failed runs are still under way on rank ", rank(),
+                       " after ", absl::FormatDuration(options_.timeout)));
     }
     backoff.Pause();
   }

@@ -94,7 +94,8 @@ class Maker {
       card.ucx_lack = std::string(kNoRdmaDevice);
       return card;
     }
-    absl::StatusOr<std::shared_ptr<UcxWorker>> ucx = UcxWorker::Create();
+    absl::StatusOr<std::shared_ptr<UcxWorker>> ucx =
+        UcxWorker::Create(options_.wires == "ucx" ? UcxTcp::kIfNamed : UcxTcp::kNever);
     if (ucx.ok()) {
       ends_.ucx = *std::move(ucx);
       card.ucx_address = ends_.ucx->address();

@@ -66,6 +66,10 @@ class OfJobs(unittest.TestCase):
                         "a peer has ended"):
             self.assertEqual(self.problems(self.error(message), killed=[2]), ["not named"], message)
 
+    def test_nobody_else_has_given_up(self):
+        told = self.error("bucket 3: from rank 2: given up", where="Wait", code="CANCELLED")
+        self.assertEqual(self.problems(told, killed=[2]), ["error"])
+
     def test_a_store_that_ends_too_early(self):
         gone = self.error("the store at tcp://127.0.0.1:1 has ended")
         self.assertEqual(self.problems(gone, store_ended="before"), [])

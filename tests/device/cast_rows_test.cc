@@ -101,6 +101,25 @@ TEST_P(CastRowsTest, EveryBoundaryBetweenValuesOfTheSmallTypes) {
   }
 }
 
+// As PyTorch's copy_ has it, which loaders use.
+TEST_P(CastRowsTest, WhatOverflowsF8E4M3BecomesItsLargestNumber) {
+  const auto cast = [](DType from, double value) {
+    return CastOne(from, DType::kF8E4M3, Encode(from, value));
+  };
+  for (const DType from : {DType::kF64, DType::kF32, DType::kF16, DType::kBF16, DType::kF8E5M2}) {
+    for (const double value : {448.0, 464.0, 466.0, 480.0, 57344.0, 1e300}) {
+      EXPECT_EQ(cast(from, value), 0x7Eu) << DTypeName(from) << " " << value;
+      EXPECT_EQ(cast(from, -value), 0xFEu) << DTypeName(from) << " " << -value;
+    }
+    const FloatFormat format = FormatOf(from);
+    for (const uint64_t nan : {format.special() + 1, format.sign() - 1}) {
+      EXPECT_EQ(CastOne(from, DType::kF8E4M3, nan), 0x7Fu) << DTypeName(from);
+      EXPECT_EQ(CastOne(from, DType::kF8E4M3, nan | format.sign()), 0xFFu) << DTypeName(from);
+    }
+  }
+  EXPECT_EQ(CastOne(DType::kF32, DType::kF8E5M2, 0x7F800000), 0x7Cu);
+}
+
 TEST_P(CastRowsTest, BoundariesBetweenValuesOfF32) {
   std::mt19937_64 random(1);
   std::vector<uint64_t> codes;
@@ -164,8 +183,8 @@ TEST_P(CastRowsTest, WhatTheFormatsSay) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   const std::vector<Example> examples = {
       {DType::kF8E4M3, 1, 0x38},           {DType::kF8E4M3, 448, 0x7E},
-      {DType::kF8E4M3, 464, 0x7E},         {DType::kF8E4M3, 464.5f, 0x7F},
-      {DType::kF8E4M3, -kInfinity, 0xFF},  {DType::kF8E4M3, 0x1p-9f, 0x01},
+      {DType::kF8E4M3, 464, 0x7E},         {DType::kF8E4M3, 464.5f, 0x7E},
+      {DType::kF8E4M3, -kInfinity, 0xFE},  {DType::kF8E4M3, 0x1p-9f, 0x01},
       {DType::kF8E4M3, 0x1p-10f, 0x00},    {DType::kF8E4M3, 0x3p-10f, 0x02},
       {DType::kF8E5M2, 1, 0x3C},           {DType::kF8E5M2, 57344, 0x7B},
       {DType::kF8E5M2, 61439, 0x7B},       {DType::kF8E5M2, 61440, 0x7C},

@@ -143,14 +143,15 @@ uint64_t Encode(DType dtype, double value) {
   const uint64_t sign = std::signbit(value) ? format.sign() : 0;
   value = std::abs(value);
   if (value == 0) return sign;
-  if (std::isinf(value)) return sign | format.special();
+  const uint64_t overflow = format.infinities ? format.special() : format.special() - 1;
+  if (std::isinf(value)) return sign | overflow;
   const int exponent = std::max(std::ilogb(value), 1 - format.bias());
   // In units of the last bit; the program runs with rounding to nearest even.
   const double units = std::nearbyint(std::ldexp(value, format.mantissa_bits - exponent));
   const uint64_t code =
       (static_cast<uint64_t>(exponent + format.bias() - 1) << format.mantissa_bits) +
       static_cast<uint64_t>(units);
-  return sign | std::min(code, format.special());
+  return sign | std::min(code, overflow);
 }
 
 uint64_t CastCode(DType from, DType to, uint64_t code) {

@@ -192,6 +192,30 @@ TEST(ShareTextTest, AllRanksGetTheTextOfRankZero) {
   });
 }
 
+// As ranks that are stopped meanwhile.
+TEST(ShareTextTest, WhoDoesNotTakePartIsNamed) {
+  for (const int stopped : {0, 2}) {
+    WithPeers(
+        3,
+        [stopped](RankPeers* own) {
+          auto transport = own->peers.OpenTransport();
+          ASSERT_TRUE(transport.ok()) << transport.status();
+          ASSERT_TRUE((*transport)->Reserve(4).ok());
+          if (own->rank() == (stopped == 0 ? 1 : 0)) {
+            std::string text = "text";
+            const absl::Status status = PassText(&own->peers, transport->get(), &text, "Load");
+            EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+            EXPECT_THAT(
+                std::string(status.message()),
+                HasSubstr(stopped == 0 ? "Load: rank 0 did not pass on the index within"
+                                       : "Load: ranks 1, 2 did not take the index within 1s"));
+          }
+          own->meet();
+        },
+        absl::Seconds(1));
+  }
+}
+
 TEST(ShareTextTest, ARankThatCannotTakePartIsNamedAndNothingCrosses) {
   WithPeers(2, [](RankPeers* own) {
     auto transport = own->peers.OpenTransport();

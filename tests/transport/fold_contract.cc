@@ -338,7 +338,7 @@ void MeetABadMessage(ContractRank& r, bool bad_is_last, bool bad_rows) {
     r.Do([&r, send, bad_rows] {
       const absl::Status& outcome = r.Outcome(send->cookie);
       EXPECT_EQ(outcome.code(),
-                bad_rows ? absl::StatusCode::kCancelled : absl::StatusCode::kDataLoss)
+                bad_rows ? absl::StatusCode::kUnavailable : absl::StatusCode::kDataLoss)
           << outcome;
     });
     return;
@@ -353,7 +353,7 @@ void MeetABadMessage(ContractRank& r, bool bad_is_last, bool bad_rows) {
     r.UntilAllEnded();
     r.Do([&r, send] {
       const absl::Status& outcome = r.Outcome(send->cookie);
-      EXPECT_EQ(outcome.code(), absl::StatusCode::kCancelled) << outcome;
+      EXPECT_EQ(outcome.code(), absl::StatusCode::kUnavailable) << outcome;
     });
     return;
   }
@@ -413,7 +413,7 @@ TEST_P(FoldContract, WithdrawEndsWhatHasNotMetAll) {
       r.UntilAllEnded();
       r.Do([&r, send] {
         const absl::Status& outcome = r.Outcome(send->cookie);
-        EXPECT_EQ(outcome.code(), absl::StatusCode::kCancelled) << outcome;
+        EXPECT_EQ(outcome.code(), absl::StatusCode::kUnavailable) << outcome;
       });
       return;
     }

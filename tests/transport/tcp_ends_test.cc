@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "gmock/gmock.h"
 #include "session/heap_bytes.h"
+#include "transport/tcp/tcp_frame.h"
 #include "transport/tcp/tcp_link.h"
 #include "transport/tcp_end.h"
 #include "transport/tcp_ranks.h"
@@ -211,6 +212,36 @@ TEST(TcpEndsTest, ALeftRankDoesNotHoldWhoParts) {
   for (const uint64_t cookie : {1, 2, 3}) {
     EXPECT_TRUE(absl::IsCancelled(a.StatusOf(cookie))) << a.StatusOf(cookie);
   }
+}
+
+// Short messages that it never met took all the room that it had for this rank's.
+TEST(TcpEndsTest, WhoPartsGivesItsRoomToLaterTransports) {
+  const auto links = MakeTcpLinks(2);
+  ConnectAll(links);
+  std::vector<std::byte> small = Pattern(1000, 1);
+  const auto heard = [&](int by) {
+    const int other = 1 - by;
+    EXPECT_TRUE(links[static_cast<size_t>(other)]->SendControl(by, 0, {std::byte{3}}).ok());
+    int src = -1;
+    std::vector<std::byte> record;
+    return PollAllUntil(
+        [&] { links[static_cast<size_t>(other)]->Progress(); },
+        [&] { return links[static_cast<size_t>(by)]->PollControl(0, &src, &record); });
+  };
+  TcpEnd first(links[0], 1);
+  {
+    const TcpEnd unmet(links[1], 1);
+    for (int n = 0; n < kEagerSlots; ++n) first.Start({SendTo(1, small, 1, n)});
+    EXPECT_TRUE(heard(1));
+  }
+  EXPECT_TRUE(heard(0));  // after the word that it has parted
+  TcpEnd a(links[0], 2), b(links[1], 2);
+  a.Start({SendTo(1, small, 1)});
+  EXPECT_TRUE(heard(1));
+  std::vector<std::byte> received(small.size());
+  b.Start({ReceiveFrom(0, received, 1)});
+  EXPECT_TRUE(PollUntil({&b}, [&] { return !b.events.empty(); })) << "its bytes are not here yet";
+  EXPECT_EQ(received, small);
 }
 
 TEST(TcpEndsTest, AllocatesNothingPerOperation) {

@@ -126,6 +126,34 @@ TEST(TcpProcessesTest, AKilledRankIsNamedAndItsOperationsFail) {
   EXPECT_TRUE(PollUntil({&end}, [&] { return end.transport->Part(); }));
 }
 
+// As workers of data loaders are: they live on when their parent is killed.
+TEST(TcpProcessesTest, AKilledRankIsLostAlthoughItHasForked) {
+  int lives[2];
+  ASSERT_EQ(pipe(lives), 0);
+  std::vector<std::unique_ptr<ChildRank>> children;
+  children.push_back(std::make_unique<ChildRank>(1, 2, [&](const std::shared_ptr<TcpLinks>& links) {
+    close(lives[1]);
+    links->Connect(0);
+    while (!links->IsConnected(0)) links->Progress();
+    if (fork() == 0) {
+      char end = 0;
+      static_cast<void>(!read(lives[0], &end, 1));
+      _exit(0);
+    }
+    static_cast<void>(links->SendControl(0, 0, {std::byte{3}}));
+    while (true) links->Progress();
+  }));
+  const auto links = MeetChildren(children);
+  int src = -1;
+  std::vector<std::byte> record;
+  EXPECT_TRUE(PollAllUntil([] {}, [&] { return links->PollControl(0, &src, &record); }));
+  children[0]->Kill();
+  EXPECT_TRUE(PollAllUntil([] {}, [&] { return !links->CheckRanks().ok(); }));
+  EXPECT_THAT(std::string(links->CheckRanks().message()), HasSubstr("rank 1 is lost"));
+  close(lives[1]);
+  close(lives[0]);
+}
+
 TEST(TcpProcessesTest, AProperEndOfAProcessIsNoFailure) {
   std::vector<std::unique_ptr<ChildRank>> children;
   children.push_back(std::make_unique<ChildRank>(1, 2, [](const std::shared_ptr<TcpLinks>& links) {

@@ -1,5 +1,6 @@
 // Strangers at a rank's port, and a rank of the world that breaks the rules.
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <functional>
@@ -212,6 +213,47 @@ void ExpectRankOneLost(const Links& links) {
   EXPECT_TRUE(PollAllUntil([&] { ProgressAll(links); },
                            [&] { return links[2]->PollControl(0, &src, &came); }));
   EXPECT_EQ(came, record);
+}
+
+enum class Order : uint8_t { kRecordFirst, kEndFirst, kTooSlowToTell };
+
+// What rank 0 hears first of a rank that says something and ends. Records have a while to be asked
+// for, so who asks too slowly cannot tell.
+Order WhatComesFirst() {
+  const Links links = MakeTcpLinks(3);
+  TcpFrame frame;
+  frame.kind = TcpFrameKind::kControl;
+  frame.channel = 3;
+  {
+    const OwnedFd fd = BecomeRankOne(links);
+    EXPECT_EQ(WriteTcp(fd.get(), &frame, sizeof(frame)), sizeof(frame));
+  }
+  bool came = false;
+  Order order = Order::kRecordFirst;
+  EXPECT_TRUE(PollAllUntil([] {},
+                           [&] {
+                             const auto before = std::chrono::steady_clock::now();
+                             links[0]->Progress();
+                             const bool lost = !links[0]->CheckRanks().ok();
+                             const auto took = std::chrono::steady_clock::now() - before;
+                             if (lost && !came) {
+                               order = took < std::chrono::milliseconds(50) ? Order::kEndFirst
+                                                                            : Order::kTooSlowToTell;
+                             }
+                             int src = -1;
+                             Record record;
+                             came = links[0]->PollControl(3, &src, &record) || came;
+                             return lost;
+                           }));
+  EXPECT_TRUE(came);
+  return order;
+}
+
+// As a rank that says why it fails, and ends.
+TEST(TcpStrangersTest, TellsTheLastRecordsOfARankBeforeItsEnd) {
+  Order order = Order::kTooSlowToTell;
+  while (order == Order::kTooSlowToTell && !HasFailure()) order = WhatComesFirst();
+  EXPECT_EQ(order, Order::kRecordFirst);
 }
 
 TEST(TcpStrangersTest, EndsTheConnectionOfARankThatBreaksTheRules) {

@@ -102,7 +102,7 @@ struct Rank {
 };
 
 absl::Status Meet(Rank& rank, int own, int in, int out) {
-  auto worker = UcxWorker::Create();
+  auto worker = UcxWorker::Create(UcxTcp::kIfNamed);
   if (!worker.ok()) return worker.status();
   rank.worker = *std::move(worker);
   WriteText(out, rank.worker->address());

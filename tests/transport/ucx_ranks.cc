@@ -69,7 +69,7 @@ absl::StatusOr<std::vector<std::string>> ExchangeAddresses(Fabric* control,
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Fabric>> MakeUcxTestFabric(std::unique_ptr<Fabric> control) {
-  auto worker = UcxWorker::Create();
+  auto worker = UcxWorker::Create(UcxTcp::kIfNamed);
   if (!worker.ok()) return worker.status();
   const auto addresses = ExchangeAddresses(control.get(), (*worker)->address());
   if (!addresses.ok()) return addresses.status();

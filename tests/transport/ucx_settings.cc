@@ -28,7 +28,7 @@ void ApplyUcxSettings(const UcxSettings& settings) {
 }
 
 std::string WhyNoUcx() {
-  const auto worker = UcxWorker::Create();
+  const auto worker = UcxWorker::Create(UcxTcp::kIfNamed);
   return worker.ok() ? "" : std::string(worker.status().message());
 }
 

@@ -21,7 +21,6 @@ std::vector<ContractWorld> UcxWorlds() {
   worlds.push_back(UcxThreads("TcpCma2", 2, {"tcp,cma", ""}));
   worlds.push_back(UcxThreads("TcpCmaRendezvous2", 2, {"tcp,cma", "1"}));
   worlds.push_back(UcxThreads("Tcp5", 5, {"tcp", ""}));
-  worlds.push_back(UcxThreads("Default3", 3, {"", ""}));
   return worlds;
 }
 

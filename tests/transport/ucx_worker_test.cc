@@ -4,14 +4,19 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "main/environment_value.h"
@@ -36,7 +41,7 @@ class UcxWorkerTest : public testing::Test {
   void Connect(int count) {
     std::vector<std::string> addresses;
     for (int rank = 0; rank < count; ++rank) {
-      auto worker = UcxWorker::Create();
+      auto worker = UcxWorker::Create(UcxTcp::kIfNamed);
       ASSERT_TRUE(worker.ok()) << worker.status();
       workers_.push_back(*std::move(worker));
       addresses.push_back(workers_.back()->address());
@@ -93,20 +98,63 @@ TransportOp ReceiveOf(int peer, int tag, std::vector<std::byte>* data, uint64_t 
 
 TEST(UcxLibraryTest, SaysWhyThereIsNoLibrary) {
   const EnvironmentValue nowhere("SLUICE_UCX_LIBRARY", "/nowhere/libucp.so.0");
-  const absl::Status missing = UcxWorker::Create().status();
+  const absl::Status missing = UcxWorker::Create(UcxTcp::kIfNamed).status();
   EXPECT_TRUE(absl::IsUnavailable(missing)) << missing;
   EXPECT_THAT(std::string(missing.message()), HasSubstr("/nowhere/libucp.so.0"));
   const EnvironmentValue another("SLUICE_UCX_LIBRARY", "libc.so.6");
-  const absl::Status other = UcxWorker::Create().status();
+  const absl::Status other = UcxWorker::Create(UcxTcp::kIfNamed).status();
   EXPECT_TRUE(absl::IsUnavailable(other)) << other;
   EXPECT_THAT(std::string(other.message()), HasSubstr("ucp_get_version"));
 }
 
 TEST_F(UcxWorkerTest, SaysWhatUcxLacks) {
   ApplyUcxSettings({"nothing_of_the_kind", ""});
-  const absl::Status status = UcxWorker::Create().status();
+  const absl::Status status = UcxWorker::Create(UcxTcp::kIfNamed).status();
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("UCX says"));
+}
+
+// Addresses at which this process listens, "0100007F" for 127.0.0.1.
+std::set<std::string> ListensAt() {
+  std::set<std::string> inodes;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code error;
+    const std::string target = std::filesystem::read_symlink(entry.path(), error);
+    constexpr size_t kPrefix = sizeof("socket:[") - 1;
+    if (target.starts_with("socket:[")) {
+      inodes.insert(target.substr(kPrefix, target.size() - kPrefix - 1));
+    }
+  }
+  std::set<std::string> addresses;
+  for (const char* table : {"/proc/self/net/tcp", "/proc/self/net/tcp6"}) {
+    std::ifstream file(table);
+    for (std::string line; std::getline(file, line);) {
+      const std::vector<std::string> words = absl::StrSplit(line, ' ', absl::SkipEmpty());
+      if (words.size() < 10 || words[3] != "0A" || !inodes.contains(words[9])) continue;
+      addresses.insert(words[1].substr(0, words[1].find(':')));
+    }
+  }
+  return addresses;
+}
+
+// UCX's TCP lets whoever reaches its port write into the process.
+TEST_F(UcxWorkerTest, ListensWhereItIsToldToAlone) {
+  ASSERT_EQ(ListensAt(), std::set<std::string>{});
+  for (const char* transports : {"", "all", "tcp"}) {
+    ApplyUcxSettings({transports, ""});
+    const auto worker = UcxWorker::Create(UcxTcp::kNever);
+    EXPECT_EQ(ListensAt(), std::set<std::string>{});
+    if (!worker.ok()) {
+      EXPECT_TRUE(absl::IsUnavailable(worker.status())) << worker.status();
+      EXPECT_THAT(std::string(worker.status().message()), HasSubstr("UCX_TLS"));
+    }
+  }
+  ApplyUcxSettings({"", ""});
+  const auto unnamed = UcxWorker::Create(UcxTcp::kIfNamed);
+  EXPECT_EQ(ListensAt(), std::set<std::string>{});
+  ApplyUcxSettings({"tcp", ""});
+  const auto named = UcxWorker::Create(UcxTcp::kIfNamed);
+  EXPECT_EQ(ListensAt(), std::set<std::string>{"0100007F"});
 }
 
 TEST_F(UcxWorkerTest, SaysItsVersionAndItsAddress) {
@@ -117,7 +165,7 @@ TEST_F(UcxWorkerTest, SaysItsVersionAndItsAddress) {
 }
 
 TEST_F(UcxWorkerTest, RefusesPeersThatCannotBe) {
-  auto worker = UcxWorker::Create();
+  auto worker = UcxWorker::Create(UcxTcp::kIfNamed);
   ASSERT_TRUE(worker.ok());
   const std::string own = (*worker)->address();
   EXPECT_EQ((*worker)->OpenTransport(0).status().code(), absl::StatusCode::kFailedPrecondition);

@@ -110,7 +110,7 @@ class Site:
         """`below`: a command that starts the program."""
         settings = {"SLUICE_WORLD": f"tcp://127.0.0.1:{self.port}", "SLUICE_TOKEN": self.token,
                     "SLUICE_ROLE": role, "SLUICE_RANK": str(rank),
-                    "SLUICE_SIZE": str(self.roles[role]), "SLUICE_WIRES": "tcp",
+                    "SLUICE_SIZE": str(self.roles[role]), "SLUICE_WIRES": "tcp", "UCX_TLS": "tcp",
                     "SLUICE_ROLES": ",".join(f"{name}:{size}" for name, size in self.roles.items())}
         command = [*below, self.program, "member", str(steps), str(kib), str(silence_s), *args]
         return self._add(Process(f"{role} {rank}", command, **{**settings, **environment}))

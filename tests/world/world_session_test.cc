@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "main/environment_value.h"
 #include "oracle/sampled.h"
 #include "session/job.h"
 #include "session/world.h"
@@ -40,7 +41,9 @@ INSTANTIATE_TEST_SUITE_P(Ranks, WorldSessionTest, testing::Values(1, 2, 3, 5, 8,
 
 TEST(WorldSessionUcxTest, EveryByteIsRight) {
   if (oracle::kSanitized) GTEST_SKIP() << "UCX patches functions that sanitizers patch too";
-  if (const auto worker = UcxWorker::Create(); !worker.ok()) GTEST_SKIP() << worker.status();
+  const EnvironmentValue tcp("UCX_TLS", "tcp");
+  if (const auto worker = UcxWorker::Create(UcxTcp::kIfNamed); !worker.ok())
+    GTEST_SKIP() << worker.status();
   for (uint64_t seed = 1; seed <= 4; ++seed) {
     const RandomJob job = MakeRandomJob(seed, 3);
     RunRanksOn(WorldFabrics(3, "ucx"), [&](Rank& self) { RunJob(self, job, seed); });
@@ -48,8 +51,9 @@ TEST(WorldSessionUcxTest, EveryByteIsRight) {
 }
 
 TEST(WorldSessionReportTest, SaysWhatMessagesCrossBy) {
+  const EnvironmentValue tcp("UCX_TLS", "tcp");
   std::vector<std::string> all_wires = {"tcp", "auto"};
-  if (!oracle::kSanitized && UcxWorker::Create().ok()) all_wires.push_back("ucx");
+  if (!oracle::kSanitized && UcxWorker::Create(UcxTcp::kIfNamed).ok()) all_wires.push_back("ucx");
   for (const std::string& wires : all_wires) {
     RunRanksOn(WorldFabrics(2, wires), [&](Rank& self) {
       SessionOptions options;

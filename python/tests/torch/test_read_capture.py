@@ -467,6 +467,27 @@ def _assigns(module: Any) -> None:
     module.load_state_dict({"weight": torch.zeros(4, 4)}, assign=True)
 
 
+@pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e5m2"])
+def test_casts_to_short_floats_give_what_copy_gives(dtype: str) -> None:
+    param = torch.zeros(2 ** 16, dtype=getattr(torch, dtype))
+    if torch.tensor(500.0).to(torch.float8_e4m3fn).isnan():
+        pytest.skip("this PyTorch does not saturate")
+    halves = torch.arange(2 ** 16, dtype=torch.int32).to(torch.uint16)
+    for width, sources in (("f16", halves.view(torch.float16)),
+                           ("bf16", halves.view(torch.bfloat16)),
+                           ("f32", halves.to(torch.int32).bitwise_left_shift(16)
+                            .bitwise_or(0x8001).view(torch.float32))):
+        wanted = param.clone().copy_(sources)
+        captured = capture(lambda pairs: [param.copy_(each) for _, each in pairs],
+                           {"w": (param.shape, width)}, {"p": param})
+        assert captured.fallback == {}
+        with sluice.Session.from_exchange(0, 1, lambda payload: [payload]) as session:
+            session.transfer({"w": sources}, captured).run()
+        same = (param.view(torch.uint8) == wanted.view(torch.uint8)) | (
+            param.float().isnan() & wanted.float().isnan())
+        assert same.all(), (width, sources[~same][:5], param[~same][:5], wanted[~same][:5])
+
+
 def _casts(module: Any) -> None:
     module.to(torch.float64)
 

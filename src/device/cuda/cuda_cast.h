@@ -81,7 +81,9 @@ SLUICE_HOST_DEVICE typename Format::Code Narrow(float value) {
     constexpr int32_t kBiasDifference = (127 - Format::kBias) << Format::kMantissaBits;
     const auto magnitude = static_cast<int32_t>(bits & 0x7FFFFFFFu);
     int32_t code;
-    if (Format::kHasInfinities && magnitude > kF32Infinity) {
+    if (!Format::kHasInfinities && magnitude > kF32Infinity) {
+      code = Format::kSpecial;
+    } else if (magnitude > kF32Infinity) {
       constexpr int32_t kQuiet = 1 << (Format::kMantissaBits - 1);
       constexpr int32_t kPayload = (1 << Format::kMantissaBits) - 1;
       code = ((magnitude >> Format::kDropped) & kPayload) | Format::kSpecial | kQuiet;
@@ -91,7 +93,7 @@ SLUICE_HOST_DEVICE typename Format::Code Narrow(float value) {
                        BitsAs<int32_t>(Format::kRounder)
                  : static_cast<int32_t>(RoundedBits<Format>(static_cast<uint32_t>(magnitude))) -
                        kBiasDifference;
-      if (code > Format::kSpecial) code = Format::kSpecial;
+      if (code > Format::kOverflow) code = Format::kOverflow;
     }
     const uint32_t sign =
         (bits >> Format::kSignShift) & static_cast<uint32_t>(Format::kMagnitude + 1);

@@ -5,10 +5,13 @@
 #include <array>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "session/base/backoff.h"
+#include "session/peers/agreement.h"
 #include "transport/deadline.h"
 
 namespace sluice {
@@ -20,6 +23,8 @@ constexpr size_t kTextMessageBytes = size_t{1} << 20;
 absl::Status RunMessages(Peers* peers, Transport* transport, absl::Span<const TransportOp> ops,
                          const char* call) {
   if (absl::Status status = transport->Start(ops); !status.ok()) return peers->Poison(status);
+  std::vector<int> late;
+  for (const TransportOp& op : ops) late.push_back(op.peer);
   const Deadline deadline(peers->timeout());
   Backoff backoff;
   std::array<TransportEvent, 16> events;
@@ -27,13 +32,16 @@ absl::Status RunMessages(Peers* peers, Transport* transport, absl::Span<const Tr
     const absl::StatusOr<int> count = transport->Poll(absl::MakeSpan(events));
     if (!count.ok()) return peers->Poison(count.status());
     for (int i = 0; i < *count; ++i) {
-      const absl::Status& status = events[static_cast<size_t>(i)].status;
-      if (!status.ok()) return peers->Poison(status);
+      const TransportEvent& event = events[static_cast<size_t>(i)];
+      if (!event.status.ok()) return peers->Poison(event.status);
+      std::erase(late, static_cast<int>(event.cookie));
     }
     if (absl::Status status = peers->CheckAlarm(); !status.ok()) return status;
     if (deadline.Passed()) {
-      return peers->Poison(
-          absl::DeadlineExceededError(absl::StrCat(call, ": the index does not cross")));
+      return peers->Poison(absl::DeadlineExceededError(
+          absl::StrCat(call, ": ", late.size() == 1 ? "rank " : "ranks ", RanksText(late),
+                       peers->rank() == 0 ? " did not take" : " did not pass on",
+                       " the index within ", absl::FormatDuration(peers->timeout()))));
     }
     if (*count == 0) peers->PauseFor(&backoff);
   }
@@ -46,16 +54,17 @@ absl::Status PassBytes(Peers* peers, Transport* transport, int64_t bytes, std::s
   text->resize(static_cast<size_t>(bytes));
   for (size_t begin = 0; begin < text->size(); begin += kTextMessageBytes) {
     TransportOp op;
+    op.peer = 0;
     op.data = reinterpret_cast<std::byte*>(text->data()) + begin;
     op.bytes = std::min(kTextMessageBytes, text->size() - begin);
     std::vector<TransportOp> ops;
     if (peers->rank() != 0) {
       op.kind = TransportOp::Kind::kReceive;
-      op.peer = 0;
       ops.push_back(op);
     }
     for (int dst = 1; peers->rank() == 0 && dst < peers->size(); ++dst) {
       op.peer = dst;
+      op.cookie = static_cast<uint64_t>(dst);
       ops.push_back(op);
     }
     if (absl::Status status = RunMessages(peers, transport, ops, call); !status.ok()) return status;

@@ -21,7 +21,8 @@ constexpr size_t kOffersAtFirst = 256;
 constexpr size_t kLinesPerOperation = 4;
 
 // Whether another rank may have a word to say about it, as LastWords has it. A rank that has failed
-// ends (Unavailable), and frees its memory before that (InvalidArgument, of EFAULT).
+// gives up its folds and ends (Unavailable), and frees its memory before that (InvalidArgument, of
+// EFAULT).
 bool MayHaveCause(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsInvalidArgument(status);
 }
@@ -364,8 +365,10 @@ absl::Status DirectTransport::PeerEndedError(const Operation& operation) {
 absl::Status DirectTransport::CopyError(const Operation& operation, int error) {
   if (error == ESRCH) return PeerEndedError(operation);
   if (error == ECANCELED) {
-    return absl::CancelledError(absl::StrCat(DescribeOp(operation.op, node_.rank()),
-                                             ": the fold that it belongs to has not taken place"));
+    const DirectPeer& peer = PeerAt(operation.peer);
+    return absl::UnavailableError(
+        absl::StrCat(DescribeOp(operation.op, node_.rank()), ": rank ", peer.rank(), ", process ",
+                     peer.pid(), ", has given it up, or the fold that it belongs to"));
   }
   return absl::ErrnoToStatus(
       error, absl::StrCat(DescribeOp(operation.op, node_.rank()), ": it cannot be copied"));

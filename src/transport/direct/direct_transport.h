@@ -42,9 +42,9 @@ namespace sluice {
 // A fold is carried out by its receiver alone, once it has met all of its sends. It reads each
 // where it lies, and piece by piece into memory of its own what only the kernel reaches. It writes
 // the result where it belongs. When a fold fails, or is taken back, the sends that it has met fail
-// with Cancelled. They fail with DataLoss where their own length is the reason. Those that the fold
-// has not met fail when they come, unless Withdraw comes first. They count as outstanding until
-// then.
+// with Unavailable. They fail with DataLoss where their own length is the reason. Those that the
+// fold has not met fail when they come, unless Withdraw comes first. They count as outstanding
+// until then.
 //
 // Who parts says so to each peer, in shared memory, as soon as it meets none of its sends any more.
 // Then what the peer has offered, and is still to offer, comes to nothing. A transport that is

@@ -137,8 +137,8 @@ void TcpCore::TakeArrival(TcpArrival arrival) {
   TcpPeer& peer = At(arrival.rank);
   if (peer.state == TcpPeer::State::kApart) return Welcome(peer, std::move(arrival.fd));
   if (peer.state != TcpPeer::State::kCalling) return;  // it is here, or was
-  if (arrival.rank > rank() && peer.call->has_proved()) {
-    peer.arrival = std::move(arrival.fd);
+  if (arrival.rank > rank()) {
+    peer.arrival = std::move(arrival.fd);  // ProgressCalls decides
     return;
   }
   Welcome(peer, std::move(arrival.fd));

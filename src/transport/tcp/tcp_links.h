@@ -40,8 +40,7 @@ struct TcpLinksOptions {
 // transports; nothing but Listen and the end waits.
 //
 // Payload is neither encrypted nor signed: the secret keeps strangers from joining. A child process
-// that was forked holds the connections too. While it lives, the others do not notice by them that
-// this process has been killed.
+// that is forked closes its copies of the connections, and cannot use the links.
 class TcpLinks {
  public:
   // Of one control record. Records of one kind that the other rank has not taken yet have as much

@@ -5,7 +5,6 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -62,11 +61,6 @@ std::string JoinAddresses(const std::vector<std::string>& hosts, int port) {
 }
 
 }  // namespace
-
-void OwnedFd::Close() {
-  if (fd_ >= 0) close(fd_);
-  fd_ = -1;
-}
 
 absl::StatusOr<TcpListener> ListenTcp(const std::string& bind, int port) {
   if (!bind.empty()) {

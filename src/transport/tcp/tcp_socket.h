@@ -1,4 +1,4 @@
-// Sockets as the links need them: what they are set to, and that they are closed.
+// Sockets as the links need them.
 #ifndef SLUICE_SRC_TRANSPORT_TCP_TCP_SOCKET_H_
 #define SLUICE_SRC_TRANSPORT_TCP_TCP_SOCKET_H_
 
@@ -6,33 +6,14 @@
 
 #include <cstddef>
 #include <string>
-#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "transport/owned_fd.h"
 #include "transport/tcp/tcp_address.h"
 
 namespace sluice {
-
-// A descriptor that is closed with its owner.
-class OwnedFd {
- public:
-  explicit OwnedFd(int fd = -1) : fd_(fd) {}
-  OwnedFd(OwnedFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  OwnedFd& operator=(OwnedFd&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~OwnedFd() { Close(); }
-
-  int get() const { return fd_; }
-  bool is_open() const { return fd_ >= 0; }
-  void Close();
-
- private:
-  int fd_;
-};
 
 struct TcpListener {
   OwnedFd fd;

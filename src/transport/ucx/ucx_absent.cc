@@ -3,7 +3,7 @@
 
 namespace sluice {
 
-absl::StatusOr<std::shared_ptr<UcxWorker>> UcxWorker::Create() {
+absl::StatusOr<std::shared_ptr<UcxWorker>> UcxWorker::Create(UcxTcp /*tcp*/) {
   return absl::UnavailableError(
       "this build has no payload over UCX: its headers were missing (Debian: libucx-dev)");
 }

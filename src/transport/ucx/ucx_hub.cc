@@ -31,32 +31,43 @@ uint64_t RandomBits() {
   return uint64_t{device()} << 32 | device();
 }
 
-}  // namespace
-
-absl::StatusOr<std::shared_ptr<UcxWorker>> UcxWorker::Create() {
-  const absl::StatusOr<const UcxLibrary*> library = UcxLibrary::Get();
-  if (!library.ok()) return library.status();
-  return UcxHub::Make(**library);
+std::string Environment(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? "" : value;
 }
 
-absl::StatusOr<std::shared_ptr<UcxHub>> UcxHub::Make(const UcxLibrary& library) {
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<UcxWorker>> UcxWorker::Create(UcxTcp tcp) {
+  const absl::StatusOr<const UcxLibrary*> library = UcxLibrary::Get();
+  if (!library.ok()) return library.status();
+  return UcxHub::Make(**library, tcp);
+}
+
+absl::StatusOr<std::shared_ptr<UcxHub>> UcxHub::Make(const UcxLibrary& library, UcxTcp tcp) {
   std::shared_ptr<UcxHub> hub(new UcxHub(library, RandomBits()));
-  if (absl::Status status = hub->Begin(); !status.ok()) return status;
+  if (absl::Status status = hub->Begin(tcp); !status.ok()) return status;
   return hub;
 }
 
-absl::Status UcxHub::Begin() {
+absl::Status UcxHub::MakeContext(const UcxNetworks& networks) {
   ucp_config_t* config = nullptr;
   ucs_status_t status = library_.ucp_config_read(nullptr, nullptr, &config);
   if (status != UCS_OK) return library_.Error(status, "reading UCX's environment");
+  std::vector<std::pair<const char*, std::string>> settings;
+  if (!networks.transports.empty()) settings.emplace_back("TLS", networks.transports);
+  if (!networks.devices.empty()) settings.emplace_back("NET_DEVICES", networks.devices);
   // Over TCP, UCX 1.13.1 ends the process by an assertion of its own (uct_iface.h, comp->count) if
   // a peer is killed while bytes go to it from where they lie. So they are copied once, unless the
   // user decides. Devices for RDMA are not concerned.
-  if (!HasRdmaDevice() && std::getenv("UCX_ZCOPY_THRESH") == nullptr) {
-    status = library_.ucp_config_modify(config, "ZCOPY_THRESH", "inf");
+  if (networks.tcp && !HasRdmaDevice() && Environment("UCX_ZCOPY_THRESH").empty()) {
+    settings.emplace_back("ZCOPY_THRESH", "inf");
+  }
+  for (const auto& [name, value] : settings) {
+    status = library_.ucp_config_modify(config, name, value.c_str());
     if (status != UCS_OK) {
       library_.ucp_config_release(config);
-      return library_.Error(status, "setting UCX's ZCOPY_THRESH");
+      return library_.Error(status, absl::StrCat("setting UCX's ", name, " to ", value));
     }
   }
   ucp_params_t params = {};
@@ -65,19 +76,52 @@ absl::Status UcxHub::Begin() {
   params.estimated_num_eps = kEndpointsHint;
   status = library_.ucp_init_version(kUcxApiMajor, kUcxApiMinor, &params, config, &context_);
   library_.ucp_config_release(config);
-  if (status != UCS_OK) {
-    context_ = nullptr;
-    return library_.Error(status, "making a UCX context");
+  if (status == UCS_OK) return absl::OkStatus();
+  context_ = nullptr;
+  return library_.Error(status, "making a UCX context");
+}
+
+// Whether anything here reaches another process. UCX says so only when it is to connect.
+absl::Status UcxHub::CheckReach() {
+  auto address = AskForAddress();
+  if (!address.ok()) return address.status();
+  UcxPeersShared shared{library_, worker_, 0, {}, {}};
+  UcxPeer self(&shared, 0, {token_, *std::move(address)});
+  self.Connect();
+  if (!self.failure().ok()) {
+    return absl::UnavailableError(
+        "UCX has no device here but TCP, and its own TCP asks nobody for a proof; SLUICE_WIRES=ucx "
+        "with UCX_TLS=tcp takes it all the same, on the loopback interface unless UCX_NET_DEVICES "
+        "names others");
   }
+  self.Break(absl::UnavailableError("it was for a look"));
+  self.Close();
+  const Deadline deadline(kLastWords);
+  while (!self.is_closed() && !deadline.Passed()) {
+    library_.ucp_worker_progress(worker_);
+    self.Attend();
+  }
+  if (self.is_closed()) return absl::OkStatus();
+  return absl::UnavailableError("UCX does not close a connection with itself");
+}
+
+absl::Status UcxHub::Begin(UcxTcp tcp) {
+  const absl::StatusOr<UcxNetworks> networks =
+      ChooseUcxNetworks(Environment("UCX_TLS"), Environment("UCX_NET_DEVICES"), tcp);
+  if (!networks.ok()) return networks.status();
+  if (absl::Status made = MakeContext(*networks); !made.ok()) return made;
   ucp_worker_params_t worker_params = {};
   worker_params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
   worker_params.thread_mode = UCS_THREAD_MODE_SERIALIZED;
-  status = library_.ucp_worker_create(context_, &worker_params, &worker_);
+  ucs_status_t status = library_.ucp_worker_create(context_, &worker_params, &worker_);
   if (status != UCS_OK) {
     worker_ = nullptr;
     return library_.Error(status, "making a UCX worker");
   }
   flights_ = std::make_unique<UcxFlights>(library_, worker_);
+  if (!networks->tcp) {
+    if (absl::Status reach = CheckReach(); !reach.ok()) return reach;
+  }
   ucp_am_handler_param_t handler = {};
   handler.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB |
                        UCP_AM_HANDLER_PARAM_FIELD_ARG;

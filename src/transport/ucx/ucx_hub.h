@@ -19,6 +19,7 @@
 #include "transport/ucx/ucx_flights.h"
 #include "transport/ucx/ucx_library.h"
 #include "transport/ucx/ucx_meetings.h"
+#include "transport/ucx/ucx_networks.h"
 #include "transport/ucx/ucx_peer.h"
 #include "transport/ucx/ucx_record.h"
 #include "transport/ucx/ucx_worker.h"
@@ -37,7 +38,7 @@ struct UcxPost {
 
 class UcxHub final : public UcxWorker, public std::enable_shared_from_this<UcxHub> {
  public:
-  static absl::StatusOr<std::shared_ptr<UcxHub>> Make(const UcxLibrary& library);
+  static absl::StatusOr<std::shared_ptr<UcxHub>> Make(const UcxLibrary& library, UcxTcp tcp);
   ~UcxHub() override;
 
   std::string version() const override { return library_.version(); }
@@ -66,7 +67,9 @@ class UcxHub final : public UcxWorker, public std::enable_shared_from_this<UcxHu
  private:
   UcxHub(const UcxLibrary& library, uint64_t token) : library_(library), token_(token) {}
 
-  absl::Status Begin();
+  absl::Status Begin(UcxTcp tcp);
+  absl::Status MakeContext(const UcxNetworks& networks);
+  absl::Status CheckReach();
   absl::StatusOr<std::string> AskForAddress() const;
   static ucs_status_t OnMessage(void* hub, const void* header, size_t header_length, void* data,
                                 size_t length, const ucp_am_recv_param_t* param);

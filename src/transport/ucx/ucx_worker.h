@@ -4,11 +4,13 @@
 // binary works with UCX 1.13 and later ones, and without UCX. Endpoints are in peer-failure mode:
 // the end of a peer's process is an error at once. Shared memory is not used in this mode, so a
 // worker is for ranks of different nodes. What UCX uses is chosen by its own environment: UCX_TLS,
-// UCX_NET_DEVICES and others.
+// UCX_NET_DEVICES and others. But UCX's own TCP asks for no proof, and lets whoever reaches its
+// port write into this process. So it is left out unless both the program and UCX_TLS ask for it.
 #ifndef SLUICE_SRC_TRANSPORT_UCX_UCX_WORKER_H_
 #define SLUICE_SRC_TRANSPORT_UCX_UCX_WORKER_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -19,15 +21,21 @@
 
 namespace sluice {
 
+enum class UcxTcp : uint8_t {
+  kNever,
+  kIfNamed,  // by UCX_TLS; on the loopback interface, unless UCX_NET_DEVICES names others
+};
+
 // Thread: any; a lock inside. Transports of one worker may be used by different threads.
 class UcxWorker {
  public:
   static constexpr size_t kMaxAddressBytes = 4096;
 
   // Unavailable if there is no libucp, if it is older than 1.13, or if this program was built
-  // without UCX's headers; says why. Else what UCX says. The environment's SLUICE_UCX_LIBRARY names
-  // the file to load; without it the system's libucp.so.0 is taken.
-  static absl::StatusOr<std::shared_ptr<UcxWorker>> Create();
+  // without UCX's headers; says why. So it is if nothing but UCX's TCP reaches other ranks, and
+  // that is not to be. Else what UCX says. The environment's SLUICE_UCX_LIBRARY names the file to load; without
+  // it the system's libucp.so.0 is taken.
+  static absl::StatusOr<std::shared_ptr<UcxWorker>> Create(UcxTcp tcp);
 
   virtual ~UcxWorker() = default;
   UcxWorker(const UcxWorker&) = delete;

@@ -1,62 +1,22 @@
-// System calls on sockets, and what a forked child does with them.
+// System calls on sockets.
 #include "world/store/store_socket.h"
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <pthread.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cerrno>
-#include <cstdint>
 
 #include "absl/strings/str_cat.h"
 
 namespace sluice {
-namespace {
-
-// One bit for each descriptor that is a store's. A child may read it, whatever other threads did
-// while it was forked. Descriptors beyond stay open in children.
-constexpr int kGuardedFds = 1 << 16;
-constexpr int kBitsPerWord = 64;
-std::array<std::atomic<uint64_t>, kGuardedFds / kBitsPerWord> guarded_fds;
-
-void CloseGuardedFds() {
-  for (int word = 0; word < kGuardedFds / kBitsPerWord; ++word) {
-    uint64_t bits = guarded_fds[static_cast<size_t>(word)].exchange(0);
-    for (; bits != 0; bits &= bits - 1) close(word * kBitsPerWord + __builtin_ctzll(bits));
-  }
-}
-
-void GuardFd(int fd, bool guarded) {
-  static const int registered = pthread_atfork(nullptr, nullptr, &CloseGuardedFds);
-  static_cast<void>(registered);
-  if (fd >= kGuardedFds) return;
-  std::atomic<uint64_t>& word = guarded_fds[static_cast<size_t>(fd / kBitsPerWord)];
-  const uint64_t bit = uint64_t{1} << (fd % kBitsPerWord);
-  if (guarded) {
-    word.fetch_or(bit);
-  } else {
-    word.fetch_and(~bit);
-  }
-}
-
-}  // namespace
-
-StoreSocket::StoreSocket(int fd) : fd_(fd) {
-  if (fd_ >= 0) GuardFd(fd_, true);
-}
 
 void StoreSocket::Close() {
-  if (fd_ < 0) return;
   // A child that was forked just now may still have a copy.
-  shutdown(fd_, SHUT_RDWR);
-  GuardFd(fd_, false);
-  close(fd_);
-  fd_ = -1;
+  if (fd_.is_open()) shutdown(fd_.get(), SHUT_RDWR);
+  fd_.Close();
 }
 
 absl::StatusOr<StoreSocket> ListenAt(const SocketAddress& address) {

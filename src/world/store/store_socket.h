@@ -6,34 +6,30 @@
 
 #include <cstddef>
 #include <string>
-#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "transport/owned_fd.h"
 #include "world/store/store_address.h"
 
 namespace sluice {
 
-// A socket, or another descriptor. A child that is forked closes its copy at once. Otherwise a
-// connection would outlive the process that made it, and others would take that one to be alive.
+// A socket that is shut down when it is closed, or another descriptor.
 class StoreSocket {
  public:
   StoreSocket() = default;
-  explicit StoreSocket(int fd);  // below 0: none
-  StoreSocket(StoreSocket&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  StoreSocket& operator=(StoreSocket&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
+  explicit StoreSocket(int fd) : fd_(fd) {}  // below 0: none
+  StoreSocket(StoreSocket&& other) noexcept = default;
+  StoreSocket& operator=(StoreSocket&& other) noexcept = default;
   ~StoreSocket() { Close(); }
 
-  int get() const { return fd_; }
-  explicit operator bool() const { return fd_ >= 0; }
+  int get() const { return fd_.get(); }
+  explicit operator bool() const { return fd_.is_open(); }
   void Close();
 
  private:
-  int fd_ = -1;
+  OwnedFd fd_;
 };
 
 // All sockets do not wait. errno is that of the call on error.
