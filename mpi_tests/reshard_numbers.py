@@ -17,8 +17,8 @@ INTEGERS = {"i64": (64, True), "i32": (32, True), "i16": (16, True), "i8": (8, T
 
 
 def rounded(number, dtype):
-    """The nearest number of a floating type, ties to even; infinity past the largest, or the largest
-    in f8e4m3, which has no infinity."""
+    """The nearest number of a floating type, ties to even. Past the largest it is infinity, or the
+    largest in f8e4m3, which has no infinity."""
     if isinstance(number, float) and not math.isfinite(number):
         saturates = dtype == "f8e4m3" and math.isinf(number)
         return math.copysign(448.0, number) if saturates else number

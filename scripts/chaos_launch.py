@@ -121,8 +121,8 @@ class WorldJob:
         environment = spawn.clean_environment()
         environment.update(
             SLUICE_WORLD=f"tcp://127.0.0.1:{self.store.port}", SLUICE_TOKEN=self.store.token,
-            SLUICE_ROLE=role,
-            SLUICE_RANK=own, SLUICE_SIZE=str(sizes[role]), SLUICE_WIRES=self.world["wires"], UCX_TLS="tcp",
+            SLUICE_ROLE=role, SLUICE_RANK=own, SLUICE_SIZE=str(sizes[role]),
+            SLUICE_WIRES=self.world["wires"], UCX_TLS="tcp",
             SLUICE_ROLES=",".join(f"{name}:{size}" if known else name
                                   for name, size in sizes.items()),
             SLUICE_WORLD_TIMEOUT=f"{self.world['wait_s']}s", **MALLOC)

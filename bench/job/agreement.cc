@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/time/clock.h"
+#include "transport/deadline.h"
 
 namespace sluice::bench {
 namespace {
@@ -38,7 +38,7 @@ Record MakeRecord(const Understanding& mine) {
 // The bytes of all ranks, in rank order.
 absl::StatusOr<std::vector<std::byte>> GatherBytes(absl::Span<const std::byte> mine,
                                                    absl::Duration timeout, Fabric* fabric) {
-  const absl::Time deadline = absl::Now() + timeout;
+  const Deadline deadline(timeout);
   absl::Status started = fabric->StartAllGather(mine);
   if (!started.ok()) return started;
   std::vector<std::byte> all;
@@ -48,7 +48,7 @@ absl::StatusOr<std::vector<std::byte>> GatherBytes(absl::Span<const std::byte> m
     if (!done.ok()) return done.status();
     if (*done) return all;
     if (absl::Status status = fabric->CheckRanks(); !status.ok()) return status;
-    if (absl::Now() > deadline) {
+    if (deadline.Passed()) {
       return absl::DeadlineExceededError(absl::StrCat("no word from ", RanksName(missing),
                                                       " within ", absl::FormatDuration(timeout)));
     }

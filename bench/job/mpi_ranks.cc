@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "transport/deadline.h"
 
 namespace sluice::bench {
 namespace {
@@ -35,11 +35,11 @@ absl::StatusOr<std::unique_ptr<Ranks>> MpiRanks::Create(absl::Duration timeout) 
   MPI_Comm comm = MPI_COMM_NULL;
   MPI_Request request = MPI_REQUEST_NULL;
   absl::Status status = OfMpi(MPI_Comm_idup(MPI_COMM_WORLD, &comm, &request), "MPI_Comm_idup");
-  const absl::Time deadline = absl::Now() + timeout;
+  const Deadline deadline(timeout);
   int done = 0;
   while (status.ok() && done == 0) {
     status = OfMpi(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
-    if (absl::Now() > deadline) {
+    if (deadline.Passed()) {
       status.Update(absl::DeadlineExceededError("not all ranks came to make a communicator"));
     }
     sched_yield();
@@ -79,8 +79,8 @@ std::vector<int> MpiRanks::SilentRanks() {
     MPI_Isend(nullptr, 0, MPI_CHAR, peer, kRollCallTag, comm_, &roll_call_sends_[r]);
     MPI_Irecv(nullptr, 0, MPI_CHAR, peer, kRollCallTag, comm_, &roll_call_receives_[r]);
   }
-  const absl::Time deadline = absl::Now() + kRollCallTime;
-  while (absl::Now() < deadline) {
+  const Deadline deadline(kRollCallTime);
+  while (!deadline.Passed()) {
     int all_here = 0;
     MPI_Testall(size(), roll_call_receives_.data(), &all_here, MPI_STATUSES_IGNORE);
     sched_yield();

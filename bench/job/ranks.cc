@@ -8,9 +8,9 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "device/cache_share.h"
 #include "job/agreement.h"
+#include "transport/deadline.h"
 #include "transport/introduction.h"
 
 namespace sluice::bench {
@@ -61,7 +61,7 @@ int Ranks::local_rank() const {
 absl::Status Ranks::Await(absl::FunctionRef<absl::StatusOr<bool>()> is_done,
                           absl::FunctionRef<std::vector<int>()> silent, absl::Duration timeout,
                           Progress progress) {
-  const absl::Time deadline = absl::Now() + timeout;
+  const Deadline deadline(timeout);
   for (int64_t polls = 0;; ++polls) {
     const absl::StatusOr<bool> done = is_done();
     if (done.ok() && *done) return absl::OkStatus();
@@ -69,7 +69,7 @@ absl::Status Ranks::Await(absl::FunctionRef<absl::StatusOr<bool>()> is_done,
     if (processes_ != nullptr) status.Update(processes_->Check());
     status.Update(progress());
     if (!status.ok()) return status;
-    if (absl::Now() > deadline) break;
+    if (deadline.Passed()) break;
     Pause(polls);
   }
   return absl::DeadlineExceededError(

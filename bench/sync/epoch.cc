@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "job/host_clock.h"
+#include "transport/deadline.h"
 
 namespace sluice::bench {
 namespace {
@@ -205,16 +206,16 @@ Word SyncEpoch::NextWord() {
 // A version that comes again comes at once.
 absl::Status SyncEpoch::PauseFirst() {
   const absl::Duration pause = absl::Milliseconds(state_->options->pause_ms);
-  const absl::Time end = state_->begun < next_ ? absl::Now() + pause : absl::InfinitePast();
+  const Deadline end(state_->begun < next_ ? pause : absl::ZeroDuration());
   // Sooner than the others take it for silent.
   const absl::Duration silence = absl::Seconds(state_->options->timeout_s) / 4;
-  absl::Time heard = absl::Now();
-  while (absl::Now() < end) {
+  Deadline heard(silence);
+  while (!end.Passed()) {
     if (absl::Status status = Breathe(); !status.ok()) return status;
-    absl::SleepFor(std::min(absl::Milliseconds(2), end - absl::Now()));
-    if (absl::Now() - heard < silence) continue;
+    absl::SleepFor(std::min(absl::Milliseconds(2), end.Left()));
+    if (!heard.Passed()) continue;
     if (const auto rows = Swap(Word::kWait); !rows.ok()) return rows.status();
-    heard = absl::Now();
+    heard = Deadline(silence);
   }
   return absl::OkStatus();
 }

@@ -12,6 +12,7 @@
 #include "job/host_clock.h"
 #include "job/ranks.h"
 #include "sluice/elastic.h"
+#include "transport/deadline.h"
 #include "workload/json_input.h"
 
 namespace sluice::bench {
@@ -147,12 +148,12 @@ absl::StatusOr<bool> SyncMember::HasEnough() {
 
 absl::Status SyncMember::WaitForServers() {
   constexpr absl::Duration kLook = absl::Milliseconds(50);
-  const absl::Time end = absl::Now() + options_.wait();
+  const Deadline end(options_.wait());
   while (true) {
     const auto has_enough = HasEnough();
     if (!has_enough.ok()) return has_enough.status();
     if (*has_enough) return absl::OkStatus();
-    if (absl::Now() >= end) {
+    if (end.Passed()) {
       const auto missing = world_->missing();
       return absl::DeadlineExceededError(
           absl::StrCat("these members have not come after --wait-s ", options_.wait_s, ": ",
@@ -234,9 +235,9 @@ bool SyncMember::NoteLost() {
 }
 
 bool SyncMember::AwaitLost() {
-  const absl::Time end = absl::Now() + kNamesWithin;
+  const Deadline end(kNamesWithin);
   while (!NoteLost()) {
-    if (absl::Now() >= end) return false;
+    if (end.Passed()) return false;
     absl::SleepFor(kStoreLook);
   }
   return true;

@@ -5,6 +5,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <chrono>
 #include <fstream>
 #include <optional>
 
@@ -249,11 +250,11 @@ absl::Status SessionState::CloseStreams() {
 
 absl::Status SessionState::CloseSession(absl::Duration limit) {
   if (absl::Status status = CloseStreams(); !status.ok()) return status;
-  const absl::Time deadline = absl::Now() + limit;
+  const auto start = std::chrono::steady_clock::now();
   for (const auto& [number, kept] : kept_) {
     // How it has ended does not matter: Close knows whether anything is under way.
     const absl::StatusOr<bool> over =
-        kept.run.WaitFor(std::max(absl::ZeroDuration(), deadline - absl::Now()));
+        kept.run.WaitFor(std::max(absl::ZeroDuration(), limit - Since(start)));
     if (over.ok() && !*over) {
       return absl::DeadlineExceededError(
           absl::StrCat("run ", number, " is still in flight after ", absl::FormatDuration(limit)));

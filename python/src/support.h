@@ -6,6 +6,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -27,6 +28,11 @@ template <typename T>
 T ValueOrRaise(absl::StatusOr<T> value) {
   RaiseIfError(value.status());
   return *std::move(value);
+}
+
+// How long ago `start` was, by a clock that does not step.
+inline absl::Duration Since(std::chrono::steady_clock::time_point start) {
+  return absl::FromChrono(std::chrono::steady_clock::now() - start);
 }
 
 // `factory(code, message)` returns the exception to raise for a status.

@@ -3,10 +3,10 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <chrono>
 #include <limits>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "session.h"
 #include "sluice/checkpoint.h"
 #include "sluice/transfer.h"
@@ -175,7 +175,7 @@ bool WaitForRun(const PyRun& self, nb::handle timeout) {
   if (self->done) return true;
   const absl::Duration limit = DurationOf(timeout, "timeout", absl::InfiniteDuration());
   SessionState& session = *self->session;
-  const absl::Time deadline = absl::Now() + limit;
+  const auto start = std::chrono::steady_clock::now();
   absl::Duration slice = absl::ZeroDuration();  // the first look is short
   while (true) {
     static_cast<void>(session.Require());
@@ -191,7 +191,7 @@ bool WaitForRun(const PyRun& self, nb::handle timeout) {
       return true;
     }
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
-    const absl::Duration left = deadline - absl::Now();
+    const absl::Duration left = limit - Since(start);
     if (left <= absl::ZeroDuration()) return false;
     slice = std::min(kWaitSlice, left);
   }

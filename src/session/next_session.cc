@@ -1,11 +1,10 @@
 // Epochs of a world, until a session of one of them is made.
-#include <algorithm>
 #include <memory>
 #include <utility>
 
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "sluice/elastic.h"
+#include "transport/deadline.h"
 
 namespace sluice {
 namespace {
@@ -17,13 +16,11 @@ constexpr int kSilencesMax = 3;
 
 absl::StatusOr<std::unique_ptr<Session>> NextSession(World* world, const SessionOptions& options,
                                                      const EpochOptions& epoch) {
-  const absl::Time start = absl::Now();
+  const Deadline deadline(epoch.timeout.value_or(absl::InfiniteDuration()));
   EpochOptions left = epoch;
   int silences = 0;
   while (true) {
-    if (epoch.timeout.has_value()) {
-      left.timeout = std::max(*epoch.timeout - (absl::Now() - start), absl::ZeroDuration());
-    }
+    if (epoch.timeout.has_value()) left.timeout = deadline.Left();
     absl::StatusOr<std::unique_ptr<Fabric>> fabric = world->NextEpoch(left);
     if (!fabric.ok()) return fabric.status();
     absl::StatusOr<std::unique_ptr<Session>> session = Session::Create(*std::move(fabric), options);

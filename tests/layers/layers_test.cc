@@ -27,8 +27,8 @@ std::string Read(const std::filesystem::path& path) {
 std::vector<std::string> Files() {
   const std::filesystem::path root = SLUICE_SOURCE_DIR;
   std::vector<std::string> files = {"CMakeLists.txt"};
-  for (const char* folder :
-       {"include", "src", "tests", "mpi_tests", "bench", "examples", "scripts", "cmake"}) {
+  for (const char* folder : {"include", "src", "python/src", "tests", "mpi_tests", "bench",
+                             "examples", "scripts", "cmake"}) {
     if (!std::filesystem::exists(root / folder)) continue;
     for (const auto& entry : std::filesystem::recursive_directory_iterator(root / folder)) {
       if (!entry.is_regular_file()) continue;
@@ -128,6 +128,13 @@ TEST(RulesTest, WhatDecidesKnowsNoClockThreadOrVendor) {
       EXPECT_EQ(AboutInclude(path, include).size(), 1u) << path << " " << include;
     }
   }
+}
+
+TEST(RulesTest, TheLibraryDoesNotWaitByTheWallClock) {
+  const std::string text = "// A file.\nconst absl::Time start = absl::Now();\n";
+  EXPECT_THAT(Complaints("src/session/a.cc", text), ElementsAre(HasSubstr("may step")));
+  EXPECT_THAT(Complaints("python/src/a.cc", text), ElementsAre(HasSubstr("may step")));
+  EXPECT_THAT(Complaints("bench/sync/a.cc", text), IsEmpty());
 }
 
 TEST(RulesTest, VendorsStayInTheirFiles) {

@@ -235,6 +235,17 @@ std::string LookComplaint(std::string_view line) {
   return {};
 }
 
+// The wall clock steps, so no wait and no time that has passed goes by it.
+std::string ClockComplaint(std::string_view path, std::string_view line) {
+  if (!path.starts_with("src/") && !path.starts_with("python/src/")) return {};
+  for (const std::string_view clock : {"absl::Now(", "system_clock", "CLOCK_REALTIME"}) {
+    if (line.find(clock) != line.npos) {
+      return std::string(clock) + " may step; transport/deadline.h has a clock that does not";
+    }
+  }
+  return {};
+}
+
 bool IsCpp(std::string_view path) {
   return path.ends_with(".h") || path.ends_with(".cc") || path.ends_with(".cu") ||
          path.ends_with(".cuh");
@@ -300,7 +311,9 @@ std::vector<std::string> Complaints(std::string_view path, std::string_view cont
   add(1, GuardComplaint(path, content));
   for (size_t i = 0; i < lines.size(); ++i) {
     add(i + 1, LookComplaint(lines[i]));
-    if (IsCpp(path)) add(i + 1, IncludeComplaint(path, lines[i]));
+    if (!IsCpp(path)) continue;
+    add(i + 1, IncludeComplaint(path, lines[i]));
+    add(i + 1, ClockComplaint(path, lines[i]));
   }
   return complaints;
 }

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "transport/deadline.h"
 
 namespace sluice::bench {
 namespace {
@@ -32,10 +32,10 @@ absl::StatusOr<std::unique_ptr<Wire>> Wire::Create(absl::Duration timeout) {
   MPI_Request request = MPI_REQUEST_NULL;
   absl::Status status = FromMpi(MPI_Comm_idup(MPI_COMM_WORLD, &comm, &request), "MPI_Comm_idup");
   if (!status.ok()) return status;
-  const absl::Time deadline = absl::Now() + timeout;
+  const Deadline deadline(timeout);
   for (int done = 0; done == 0;) {
     status = FromMpi(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
-    if (status.ok() && absl::Now() > deadline) {
+    if (status.ok() && deadline.Passed()) {
       status =
           absl::DeadlineExceededError("not all ranks came to make the baselines' communicator");
     }
@@ -49,7 +49,7 @@ absl::StatusOr<std::unique_ptr<Wire>> Wire::Create(absl::Duration timeout) {
 Wire::~Wire() { MPI_Comm_free(&comm_); }
 
 void Wire::Arm(absl::Duration patience, std::function<absl::Status()> progress) {
-  deadline_ = absl::Now() + patience;
+  deadline_ = Deadline(patience);
   progress_ = std::move(progress);
 }
 
@@ -83,7 +83,7 @@ absl::Status Wire::WhileIdle(int64_t polls) {
     absl::Status status = progress_();
     if (!status.ok()) return status;
   }
-  if (absl::Now() < deadline_) return absl::OkStatus();
+  if (!deadline_.Passed()) return absl::OkStatus();
   return absl::DeadlineExceededError("a baseline's messages did not arrive in time");
 }
 

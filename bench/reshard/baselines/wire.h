@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "transport/deadline.h"
 
 namespace sluice::bench {
 
@@ -53,7 +54,7 @@ class Wire {
   absl::Status WhileIdle(int64_t polls);
 
   MPI_Comm comm_;
-  absl::Time deadline_ = absl::InfiniteFuture();
+  Deadline deadline_{absl::InfiniteDuration()};
   std::function<absl::Status()> progress_;
 };
 

@@ -33,8 +33,8 @@ class UcxWorker {
 
   // Unavailable if there is no libucp, if it is older than 1.13, or if this program was built
   // without UCX's headers; says why. So it is if nothing but UCX's TCP reaches other ranks, and
-  // that is not to be. Else what UCX says. The environment's SLUICE_UCX_LIBRARY names the file to load; without
-  // it the system's libucp.so.0 is taken.
+  // that is not to be. Else what UCX says. The environment's SLUICE_UCX_LIBRARY names the file
+  // to load; without it the system's libucp.so.0 is taken.
   static absl::StatusOr<std::shared_ptr<UcxWorker>> Create(UcxTcp tcp);
 
   virtual ~UcxWorker() = default;
