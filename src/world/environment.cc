@@ -212,7 +212,7 @@ absl::Status FindRest(EnvironmentFunction environment, WorldOptions* options) {
 
 std::string FromProcess(const char* name) {
   // Programs that set variables do so before they have threads.
-  const char* const value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe)
+  const char* const value = std::getenv(name);
   return value == nullptr ? "" : value;
 }
 
