@@ -6,17 +6,15 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
 #include <iostream>
-#include <iterator>
 #include <string>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "job/exit_codes.h"
 #include "job/help.h"
 #include "sluice/store.h"
+#include "world/store/token_file.h"
 
 namespace sluice::bench {
 namespace {
@@ -26,20 +24,6 @@ struct Flags {
   int port = 0;
   std::string token_file;
 };
-
-// The file's text without line ends behind it.
-absl::StatusOr<std::string> ReadToken(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string token{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  if (file.bad() || !file.is_open()) {
-    return absl::NotFoundError(absl::StrCat("--token-file: ", path, " cannot be read"));
-  }
-  token.erase(token.find_last_not_of("\r\n") + 1);
-  if (token.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat("--token-file: ", path, " has no token"));
-  }
-  return token;
-}
 
 // A store takes more connections than most systems let a process have at first.
 void RaiseFileLimit() {
@@ -55,7 +39,7 @@ absl::Status Serve(const Flags& flags) {
   options.bind = flags.bind;
   options.port = flags.port;
   if (!flags.token_file.empty()) {
-    auto token = ReadToken(flags.token_file);
+    auto token = ReadTokenFile(flags.token_file);
     if (!token.ok()) return token.status();
     options.token = *std::move(token);
   }

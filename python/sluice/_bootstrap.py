@@ -176,6 +176,7 @@ class _Owned:
 
 
 def _store_address(host: str, port: int) -> str:
+    host = host.strip("[]")
     return f"tcp://[{host}]:{port}" if ":" in host else f"tcp://{host}:{port}"
 
 

@@ -13,7 +13,7 @@ namespace sluice {
 namespace {
 
 // Another number for another form of any field, reach included.
-constexpr absl::string_view kCardFormat = "sluice-card-1";
+constexpr absl::string_view kCardFormat = "sluice-card-2";
 constexpr size_t kFields = 9;
 constexpr size_t kTextBytesMax = 1000;  // of what people read
 

@@ -9,6 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
+#include "world/store/store_address.h"
 #include "world/world_options.h"
 
 namespace sluice {
@@ -120,7 +121,7 @@ absl::StatusOr<std::string> SlurmAddress(EnvironmentFunction environment) {
   if (host.empty()) host = environment("SLURM_LAUNCH_NODE_IPADDR");
   if (host.empty()) return Bad("SLURM_STEP_NODELIST is not set: set SLUICE_WORLD");
   const int64_t port = kFirstPort + (job % kPorts * 7 + step % kPorts) % kPorts;
-  return absl::StrCat("tcp://", host, ":", port);
+  return StoreAddress{host, static_cast<int>(port)}.Text();
 }
 
 absl::StatusOr<std::string> MasterAddress(EnvironmentFunction environment) {
@@ -128,8 +129,7 @@ absl::StatusOr<std::string> MasterAddress(EnvironmentFunction environment) {
   if (host.empty()) return Bad("MASTER_PORT is set, and MASTER_ADDR is not");
   const absl::StatusOr<int> port = Number(environment, "MASTER_PORT", 1, 65534);
   if (!port.ok()) return port.status();
-  const bool is_ipv6 = host.find(':') != host.npos && host[0] != '[';
-  return absl::StrCat("tcp://", is_ipv6 ? "[" : "", host, is_ipv6 ? "]" : "", ":", *port + 1);
+  return StoreAddress{std::string(WithoutBrackets(host)), *port + 1}.Text();
 }
 
 // Where the store is, and who serves it.

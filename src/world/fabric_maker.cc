@@ -81,6 +81,7 @@ class Maker {
     options.rank = meeting_->rank();
     options.size = static_cast<int>(meeting_->members().size());
     options.bind = options_.bind;
+    options.first_host = options_.first_host;
     options.secret = options_.secret;
     options.world = options_.id;
     absl::StatusOr<std::shared_ptr<TcpLinks>> links = TcpLinks::Listen(options);

@@ -16,10 +16,11 @@
 namespace sluice {
 
 struct FabricMakerOptions {
-  std::string wires;   // WorldOptions::wires
-  std::string bind;    // WorldOptions::bind
-  std::string secret;  // of this fabric
-  uint64_t id = 0;     // of this fabric
+  std::string wires;       // WorldOptions::wires
+  std::string bind;        // WorldOptions::bind
+  std::string first_host;  // TcpLinksOptions::first_host
+  std::string secret;      // of this fabric
+  uint64_t id = 0;         // of this fabric
 };
 
 // Collective over the meeting's members.

@@ -1,16 +1,36 @@
 // Leases of places.
 #include "world/registration.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "world/attendance.h"
+#include "world/time_limit.h"
 
 namespace sluice {
 namespace {
 
 // How often a place is tried for that was taken and is free again.
 constexpr int kHoldTries = 5;
+
+// How long the end of a process may take to reach the store: the system first ends its connections.
+constexpr absl::Duration kEndWait = absl::Seconds(3);
+
+// Waits until nobody has the key, or for so long.
+absl::Status AwaitFree(Store& store, const std::string& key, const TimeLimit& limit) {
+  uint64_t version = 0;
+  while (true) {
+    const absl::StatusOr<StoreView> view =
+        store.Watch(key, version, std::max(limit.Left(), absl::ZeroDuration()));
+    if (!view.ok()) return view.status();
+    const bool is_held =
+        std::any_of(view->entries.begin(), view->entries.end(),
+                    [&](const StoreEntries::value_type& entry) { return entry.first == key; });
+    if (!is_held || limit.Passed()) return absl::OkStatus();
+    version = view->version;
+  }
+}
 
 // The error of `member` where the place's text is another one's.
 absl::Status Taken(const absl::StatusOr<std::string>& text, const StoredMember& member) {
@@ -32,13 +52,14 @@ absl::StatusOr<std::unique_ptr<Registration>> Registration::Make(std::shared_ptr
   member.number = *number;
   std::unique_ptr<Registration> registration(
       new Registration(std::move(store), std::move(world), std::move(member), lease));
-  if (absl::Status status = registration->Hold(); !status.ok()) return status;
+  if (absl::Status status = registration->Hold(kEndWait); !status.ok()) return status;
   return registration;
 }
 
-absl::Status Registration::Hold() {
+absl::Status Registration::Hold(absl::Duration wait) {
   const std::string key = HereKey(world_, member_.role, member_.rank);
   const std::string text = MemberText(member_);
+  const TimeLimit limit(wait);
   for (int tries = 1;; ++tries) {
     absl::StatusOr<std::unique_ptr<StoreLease>> lease = store_->Hold(key, text, lease_length_);
     if (lease.ok()) {
@@ -48,7 +69,12 @@ absl::Status Registration::Hold() {
     if (!absl::IsAlreadyExists(lease.status())) return lease.status();
     const absl::StatusOr<std::string> holder = store_->Get(key, absl::ZeroDuration());
     const bool is_own = holder.ok() && *holder == text;
-    const bool is_free = absl::IsDeadlineExceeded(holder.status());
+    bool is_free = absl::IsDeadlineExceeded(holder.status());
+    // It may be the place of a process that was killed just now, and this one is its successor.
+    if (!is_own && !is_free && !limit.Passed()) {
+      if (absl::Status status = AwaitFree(*store_, key, limit); !status.ok()) return status;
+      is_free = true;
+    }
     if (tries == kHoldTries || (!is_own && !is_free)) return Taken(holder, member_);
     // Its own hold of before, over a connection whose end the store has not noticed yet.
     if (is_own) {
@@ -61,7 +87,7 @@ absl::Status Registration::Hold() {
 absl::Status Registration::Keep() {
   if (is_held()) return absl::OkStatus();
   lease_.reset();
-  return Hold();
+  return Hold(absl::ZeroDuration());
 }
 
 Registration::~Registration() {

@@ -17,7 +17,8 @@ namespace sluice {
 // Thread: one at a time.
 class Registration {
  public:
-  // Numbers `member` and holds its place. AlreadyExists names who has the place.
+  // Numbers `member` and holds its place. AlreadyExists names who has the place, and has kept it
+  // for a few seconds: the store may not have heard yet of the end of a process.
   static absl::StatusOr<std::unique_ptr<Registration>> Make(std::shared_ptr<Store> store,
                                                             std::string world, StoredMember member,
                                                             absl::Duration lease);
@@ -41,7 +42,8 @@ class Registration {
         world_(std::move(world)),
         member_(std::move(member)),
         lease_length_(lease) {}
-  absl::Status Hold();
+  // Waits so long for another process that has the place, and may have ended.
+  absl::Status Hold(absl::Duration wait);
 
   const std::shared_ptr<Store> store_;
   const std::string world_;

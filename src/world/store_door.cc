@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "world/store/store_address.h"
+#include "world/store/store_socket.h"
 #include "world/time_limit.h"
 #include "world/world_options.h"
 
@@ -23,6 +24,20 @@ constexpr absl::Duration kAttempt = absl::Seconds(30);
 
 bool IsFirstMember(const WorldOptions& options) {
   return options.rank == 0 && DeclaredRoles(options)[0].role == options.role;
+}
+
+// Where packets to the store leave this host; "": by its loopback interface, or not known.
+std::string OwnHostTowards(const StoreAddress& store) {
+  const absl::StatusOr<std::vector<SocketAddress>> found = ResolveStoreHost(store.host, store.port);
+  if (!found.ok()) return "";
+  for (const SocketAddress& to : *found) {
+    // Sends nothing: the system chooses a way.
+    const StoreSocket way(socket(to.get()->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    if (!way || connect(way.get(), to.get(), to.bytes) != 0) continue;
+    const absl::StatusOr<SocketAddress> own = AddressOfSocket(way.get());
+    if (own.ok() && !own->IsLoopback()) return own->Host();
+  }
+  return "";
 }
 
 // True if the system lets this process have the address.
@@ -38,8 +53,9 @@ absl::StatusOr<std::unique_ptr<StoreServer>> Serve(const StoreAddress& at, const
                                                    const WorldOptions& options) {
   StoreServerOptions server;
   // The name of a host may stand for its loopback interface in its own tables, so others could not
-  // reach what listens at the name.
-  server.bind = IsLoopbackHost(at.host) ? at.host : "";
+  // reach what listens at the name. Nor does every host have the address by which it is reached.
+  const bool is_fixed = IsLoopbackHost(at.host) || (IsIpAddress(at.host) && IsOwnHost(at.host));
+  server.bind = is_fixed ? at.host : options.bind;
   server.port = at.port;
   server.token = token;
   int members = 0;
@@ -83,6 +99,9 @@ bool IsOwnHost(const std::string& host) {
 
 absl::StatusOr<StoreDoor> OpenStoreDoor(const WorldOptions& options) {
   StoreDoor door;
+  absl::StatusOr<std::string> token = TokenOf(options);
+  if (!token.ok()) return token.status();
+  door.token = *std::move(token);
   if (options.own_store != nullptr) {
     if (options.store.empty() && !options.serve.value_or(false)) {
       door.store = options.own_store;
@@ -94,11 +113,9 @@ absl::StatusOr<StoreDoor> OpenStoreDoor(const WorldOptions& options) {
   const TimeLimit limit(options.store_timeout);
   const absl::StatusOr<StoreAddress> at = ParseStoreAddress(options.store);
   if (!at.ok()) return at.status();
-  const absl::StatusOr<std::string> token = TokenOf(options);
-  if (!token.ok()) return token.status();
   const bool may_serve = options.serve.value_or(IsFirstMember(options) && IsOwnHost(at->host));
   if (may_serve) {
-    absl::StatusOr<std::unique_ptr<StoreServer>> server = Serve(*at, *token, options);
+    absl::StatusOr<std::unique_ptr<StoreServer>> server = Serve(*at, door.token, options);
     if (server.ok()) {
       door.server = *std::move(server);
     } else if (options.serve.has_value() || !absl::IsUnavailable(server.status())) {
@@ -109,12 +126,11 @@ absl::StatusOr<StoreDoor> OpenStoreDoor(const WorldOptions& options) {
   }
   door.address = options.store;
   // Not every network lets a host reach itself by the address that others use.
-  const bool is_beside = door.server != nullptr && !IsLoopbackHost(at->host);
-  const std::string reached =
-      is_beside ? absl::StrCat("tcp://127.0.0.1:", at->port) : options.store;
-  absl::StatusOr<std::shared_ptr<Store>> store = Connect(reached, *token, limit);
+  const std::string reached = door.server != nullptr ? door.server->address() : options.store;
+  absl::StatusOr<std::shared_ptr<Store>> store = Connect(reached, door.token, limit);
   if (!store.ok()) return store.status();
   door.store = *std::move(store);
+  door.own_host = OwnHostTowards(*at);
   return door;
 }
 

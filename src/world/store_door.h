@@ -14,7 +14,9 @@ namespace sluice {
 
 // A store, and the server if this process has it. The server ends after the store.
 struct StoreDoor {
-  std::string address;  // "tcp://HOST:PORT"; "" for a store of the caller's
+  std::string address;   // "tcp://HOST:PORT"; "" for a store of the caller's
+  std::string token;     // "": none
+  std::string own_host;  // this host's address on the way to the store, as digits; "": not known
   std::unique_ptr<StoreServer> server;
   std::shared_ptr<Store> store;
 };

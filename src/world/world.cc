@@ -14,6 +14,7 @@
 #include "world/meeting.h"
 #include "world/registration.h"
 #include "world/roster.h"
+#include "world/store/store_proof.h"
 #include "world/store_door.h"
 #include "world/time_limit.h"
 #include "world/waiting_call.h"
@@ -241,6 +242,7 @@ class JoinedWorld final : public World {
     FabricMakerOptions options;
     options.wires = options_.wires;
     options.bind = options_.bind;
+    options.first_host = door_.own_host;
     options.secret = absl::StrCat(secret_, " ", name);
     options.id = Hash(options.secret);
     WaitingCall waiting(door_.store, options_.name, roster_.own().id, name, options_.lease);
@@ -293,8 +295,11 @@ absl::StatusOr<std::unique_ptr<World>> World::Join(const WorldOptions& options) 
   const absl::StatusOr<std::string> secret =
       door->store->CompareSet(absl::StrCat(options.name, "/secret"), "", *random);
   if (!secret.ok()) return secret.status();
+  // The store tells the secret in the clear: alone it is not enough to be a rank.
+  const absl::StatusOr<std::string> key = MakeStoreProof(door->token, "links", *secret);
+  if (!key.ok()) return key.status();
   auto world =
-      std::make_unique<JoinedWorld>(options, *std::move(door), *secret, *std::move(registration));
+      std::make_unique<JoinedWorld>(options, *std::move(door), *key, *std::move(registration));
   // Roles or sizes in conflict: an error, which gives the place back.
   const absl::StatusOr<std::vector<std::string>> missing = world->missing();
   if (!missing.ok()) return missing.status();

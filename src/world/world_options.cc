@@ -2,8 +2,6 @@
 #include "world/world_options.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <fstream>
 #include <set>
 #include <utility>
 
@@ -11,11 +9,11 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "world/store/store_proof.h"
+#include "world/store/token_file.h"
 
 namespace sluice {
 namespace {
-
-constexpr size_t kTokenBytesMax = 4096;
 
 absl::Status BadOption(absl::string_view what) { return absl::InvalidArgumentError(what); }
 
@@ -138,23 +136,9 @@ absl::StatusOr<std::vector<RoleSize>> ParseRoles(absl::string_view text) {
 }
 
 absl::StatusOr<std::string> TokenOf(const WorldOptions& options) {
-  std::string token = options.token;
-  if (!options.token_file.empty()) {
-    std::ifstream file(options.token_file, std::ios::binary);
-    if (!file) {
-      return absl::ErrnoToStatus(errno,
-                                 absl::StrCat("cannot read the token in ", options.token_file));
-    }
-    token.resize(kTokenBytesMax + 1);
-    file.read(token.data(), static_cast<std::streamsize>(token.size()));
-    token.resize(static_cast<size_t>(file.gcount()));
-    absl::StripTrailingAsciiWhitespace(&token);
-    if (token.empty()) {
-      return BadOption(absl::StrCat("the file ", options.token_file, " holds no token"));
-    }
-  }
-  if (token.size() <= kTokenBytesMax) return token;
-  return BadOption(absl::StrCat("the token has more than ", kTokenBytesMax, " bytes"));
+  if (!options.token_file.empty()) return ReadTokenFile(options.token_file);
+  if (options.token.size() <= kMaxStoreTokenBytes) return options.token;
+  return BadOption(absl::StrCat("the token has more than ", kMaxStoreTokenBytes, " bytes"));
 }
 
 }  // namespace sluice

@@ -350,7 +350,8 @@ TEST_P(DirectSenderAloneTest, FailsItsReceiveWhenItsTransportEnds) {
         EXPECT_TRUE(rank.transport().Poll({&event, 1}).ok());
         ++rank.shared().word;
         const absl::Status outcome = rank.Outcome();
-        EXPECT_EQ(outcome.code(), absl::StatusCode::kCancelled) << outcome;
+        EXPECT_EQ(outcome.code(), absl::StatusCode::kUnavailable) << outcome;
+        EXPECT_THAT(std::string(outcome.message()), testing::HasSubstr("has given it up"));
       });
 }
 

@@ -47,9 +47,17 @@ TEST(TcpAddressTest, EndsThisHostsAddressesWithLoopback) {
   for (const bool with_ipv6 : {false, true}) {
     const std::vector<std::string> hosts = HostAddresses(with_ipv6);
     ASSERT_FALSE(hosts.empty());
-    EXPECT_LE(hosts.size(), kMaxTcpAddresses);
     EXPECT_EQ(hosts.back(), "127.0.0.1");
-    for (const std::string& host : hosts) EXPECT_TRUE(MakeTcpAddress(host, 1).ok()) << host;
+    for (const std::string& host : hosts) {
+      EXPECT_TRUE(MakeTcpAddress(host, 1).ok()) << host;
+      if (host == hosts.back()) continue;
+      const std::vector<std::string> others = HostAddresses(with_ipv6, host);
+      EXPECT_EQ(others.front(), host);
+      EXPECT_THAT(others, testing::UnorderedElementsAreArray(hosts));
+    }
+    // One of an interface that others are not told of.
+    EXPECT_EQ(HostAddresses(with_ipv6, "10.9.0.1").front(), "10.9.0.1");
+    EXPECT_EQ(HostAddresses(with_ipv6, "10.9.0.1").size(), hosts.size() + 1);
   }
 }
 

@@ -150,6 +150,23 @@ TEST(TcpStrangersTest, ManySilentOnesLeaveRoomForRanks) {
   EXPECT_GE(closed, strangers.size() - TcpDoor::kMaxHalfOpen);
 }
 
+// They have heard a rank's hello, and know no secret.
+TEST(TcpStrangersTest, ManyThatSayARightHelloLeaveRoomForRanks) {
+  const Links links = MakeTcpLinks(
+      2, [](TcpLinksOptions* options) { options->handshake_timeout = absl::Hours(1); });
+  const TcpHello hello = *MakeHello(IdentityOf(1, 2), 0);
+  std::list<TcpStranger> strangers;
+  for (size_t n = 0; n < TcpDoor::kMaxHalfOpen; ++n) {
+    TcpStranger& stranger = strangers.emplace_back(links[0]->address());
+    EXPECT_TRUE(stranger.Send(&hello, sizeof(hello)));
+    TcpChallenge challenge;
+    EXPECT_TRUE(PollAllUntil([&] { ProgressAll(links); }, [&] {
+      return stranger.Read(&challenge, sizeof(challenge)) == sizeof(challenge);
+    }));
+  }
+  ExpectToTalk(links);
+}
+
 TEST(TcpStrangersTest, SilenceEndsAfterItsTime) {
   const Links links = MakeTcpLinks(
       2, [](TcpLinksOptions* options) { options->handshake_timeout = absl::Seconds(1); });

@@ -18,6 +18,7 @@
 #include "transport/tcp_stranger.h"
 #include "world/card.h"
 #include "world/members.h"
+#include "world/store/store_proof.h"
 
 namespace sluice::world_test {
 namespace {
@@ -205,10 +206,13 @@ TEST(WorldFabricTest, GarbageAtTheStoreIsAnError) {
   EXPECT_THAT(status.ToString(), AllOf(HasSubstr("member 1 (process"), HasSubstr("no address")));
 }
 
-// The number of a fabric is said in the clear. Whoever knows it has not proved anything.
+// The number of a fabric is said in the clear, and so is what lies at the store. Whoever knows both
+// has not proved anything.
 TEST(WorldFabricTest, LinksAskForTheSecretOfTheWorld) {
   const std::shared_ptr<Store> store = MakeMemoryStore();
-  Worlds worlds = JoinAll(AllOptions(store, {{"member", 2}}));
+  std::vector<WorldOptions> options = AllOptions(store, {{"member", 2}});
+  for (WorldOptions& each : options) each.token = "a token";
+  Worlds worlds = JoinAll(options);
   absl::Status status;
   OnThreads(2, [&](int i) {
     if (i == 0) {
@@ -220,8 +224,8 @@ TEST(WorldFabricTest, LinksAskForTheSecretOfTheWorld) {
     EXPECT_TRUE(store->Set(absl::StrCat(prefix, "card/000001"), card).ok());
     EXPECT_TRUE(store->Set(absl::StrCat(prefix, "word"), "all here").ok());
     const std::string name = prefix.substr(14, prefix.size() - 15);  // of "sluice/fabric/NAME/"
-    const std::string secret =
-        absl::StrCat(*store->Get("sluice/secret", absl::ZeroDuration()), " ", name);
+    const std::string stored = *store->Get("sluice/secret", absl::ZeroDuration());
+    const std::string secret = absl::StrCat(*MakeStoreProof("a token", "links", stored), " ", name);
     uint64_t number = 0xcbf29ce484222325;  // FNV-1a
     for (const char c : secret) number = (number ^ static_cast<unsigned char>(c)) * 0x100000001b3;
     TcpIdentity own = {1, 2, number, ""};
@@ -236,6 +240,8 @@ TEST(WorldFabricTest, LinksAskForTheSecretOfTheWorld) {
     }
     EXPECT_EQ(read, static_cast<ssize_t>(sizeof(challenge))) << "it is not this world's number";
     EXPECT_FALSE(CheckChallenge(own, hello, challenge).ok()) << "the links have no secret";
+    own.secret = absl::StrCat(stored, " ", name);
+    EXPECT_FALSE(CheckChallenge(own, hello, challenge).ok()) << "the store tells their secret";
     own.secret = secret;
     EXPECT_TRUE(CheckChallenge(own, hello, challenge).ok());
     worlds[1].reset();

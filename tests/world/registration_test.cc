@@ -11,6 +11,7 @@
 #include "sluice/store.h"
 #include "world/attendance.h"
 #include "world/members.h"
+#include "world/store/store_tools.h"
 #include "world/store/test_proxy.h"
 #include "world/time_limit.h"
 
@@ -77,6 +78,30 @@ TEST_F(RegistrationTest, ItsOwnOldHoldDoesNotKeepItOut) {
   EXPECT_TRUE(status.ok()) << status;
   EXPECT_TRUE(registration_->is_held());
   EXPECT_EQ(Holder(), "own");
+}
+
+// Its holder ends when somebody has looked who holds a place.
+class LateNews : public SharedStore {
+ public:
+  LateNews(std::shared_ptr<Store> inner, std::unique_ptr<Registration>* holder)
+      : SharedStore(std::move(inner)), holder_(holder) {}
+
+  absl::StatusOr<std::string> Get(absl::string_view key, absl::Duration timeout) override {
+    auto value = SharedStore::Get(key, timeout);
+    holder_->reset();
+    return value;
+  }
+
+ private:
+  std::unique_ptr<Registration>* const holder_;
+};
+
+// As one that a supervisor starts at once when the first one was killed.
+TEST_F(RegistrationTest, ASuccessorWaitsForTheEndOfItsPredecessor) {
+  auto late = std::make_shared<LateNews>(store_, &registration_);
+  const auto next = Registration::Make(late, "w", Server("next"), absl::Hours(1));
+  EXPECT_TRUE(next.ok()) << next.status();
+  EXPECT_EQ(Holder(), "next");
 }
 
 TEST_F(RegistrationTest, AnotherProcessThatHasTakenThePlaceKeepsIt) {

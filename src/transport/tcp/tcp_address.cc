@@ -103,7 +103,7 @@ std::string TcpAddressText(const TcpAddress& address) {
   return absl::StrCat("[", host, "]:", ntohs(six->sin6_port));
 }
 
-std::vector<std::string> HostAddresses(bool with_ipv6) {
+std::vector<std::string> HostAddresses(bool with_ipv6, const std::string& first) {
   std::vector<std::string> four;
   std::vector<std::string> six;
   ifaddrs* interfaces = nullptr;
@@ -115,7 +115,10 @@ std::vector<std::string> HostAddresses(bool with_ipv6) {
     freeifaddrs(interfaces);
   }
   if (with_ipv6) four.insert(four.end(), six.begin(), six.end());
-  four.resize(std::min(four.size(), kMaxTcpAddresses - 1));
+  if (!first.empty()) {
+    std::erase(four, first);
+    four.insert(four.begin(), first);
+  }
   four.emplace_back("127.0.0.1");
   return four;
 }

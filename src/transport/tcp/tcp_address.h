@@ -20,7 +20,7 @@ struct TcpAddress {
 };
 
 // How many addresses of one rank are tried.
-inline constexpr size_t kMaxTcpAddresses = 16;
+inline constexpr size_t kMaxTcpAddresses = 1000;
 
 // Of "10.0.0.1", "::1" or "[::1]". InvalidArgument: nothing else is an address, no name either.
 absl::StatusOr<TcpAddress> MakeTcpAddress(absl::string_view host, int port);
@@ -32,8 +32,8 @@ absl::StatusOr<std::vector<TcpAddress>> ParseTcpAddresses(absl::string_view text
 std::string TcpAddressText(const TcpAddress& address);
 
 // Of this host's interfaces that are up, as digits without a port: IPv4, IPv6 that is valid beyond
-// its link, and 127.0.0.1 at last. At most kMaxTcpAddresses.
-std::vector<std::string> HostAddresses(bool with_ipv6);
+// its link, and 127.0.0.1 at last. `first`, unless it is empty, leads them.
+std::vector<std::string> HostAddresses(bool with_ipv6, const std::string& first = "");
 
 }  // namespace sluice
 

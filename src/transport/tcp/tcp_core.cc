@@ -35,7 +35,7 @@ absl::StatusOr<std::shared_ptr<TcpLinks>> TcpLinks::Listen(const TcpLinksOptions
     return absl::InvalidArgumentError(
         absl::StrCat("there is no rank ", options.rank, " of ", options.size));
   }
-  absl::StatusOr<TcpListener> listener = ListenTcp(options.bind, options.port);
+  absl::StatusOr<TcpListener> listener = ListenTcp(options.bind, options.port, options.first_host);
   if (!listener.ok()) return listener.status();
   auto core = std::make_shared<TcpCore>(options, *std::move(listener));
   if (absl::Status status = core->Open(); !status.ok()) return status;

@@ -16,7 +16,8 @@ namespace {
 
 // Of one Progress, so that a flood of strangers does not hold a rank.
 constexpr int kAcceptsPerLook = 64;
-constexpr int kEventsPerLook = 64;
+// All callers, and the listener.
+constexpr int kEventsPerLook = static_cast<int>(TcpDoor::kMaxHalfOpen) + 1;
 
 }  // namespace
 
@@ -37,11 +38,16 @@ absl::Status TcpDoor::Open() {
 
 bool TcpDoor::MakeRoom(int64_t now_ns) {
   if (callers_.size() < kMaxHalfOpen) return true;
-  const auto silent = std::find_if(callers_.begin(), callers_.end(), [&](const Caller& caller) {
-    return !caller.greeted && now_ns - caller.since_ns > kPatienceNs;
-  });
-  if (silent == callers_.end()) return false;
-  callers_.erase(silent);
+  const auto find_slow = [&](bool greeted) {
+    return std::find_if(callers_.begin(), callers_.end(), [&](const Caller& caller) {
+      return caller.greeted == greeted && now_ns - caller.since_ns > kPatienceNs;
+    });
+  };
+  auto slow = find_slow(false);
+  // A hello is no secret: whoever has heard one can say it.
+  if (slow == callers_.end()) slow = find_slow(true);
+  if (slow == callers_.end()) return false;
+  callers_.erase(slow);
   return true;
 }
 
@@ -61,14 +67,17 @@ void TcpDoor::Accept(int64_t now_ns) {
 void TcpDoor::Progress(int64_t now_ns, std::vector<TcpArrival>* arrivals) {
   std::array<epoll_event, kEventsPerLook> events;
   const int count = epoll_wait(epoll_.get(), events.data(), kEventsPerLook, 0);
+  bool has_callers = false;
   for (int i = 0; i < count; ++i) {
     const int fd = events[static_cast<size_t>(i)].data.fd;
     if (fd == listener_.get()) {
-      Accept(now_ns);
+      has_callers = true;
     } else {
       Serve(fd, arrivals);
     }
   }
+  // Last: whoever makes room has had its say heard.
+  if (has_callers) Accept(now_ns);
 }
 
 void TcpDoor::Serve(int fd, std::vector<TcpArrival>* arrivals) {

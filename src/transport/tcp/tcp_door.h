@@ -20,7 +20,8 @@ struct TcpArrival {
 };
 
 // At most kMaxHalfOpen connections are between their first byte and their proof; further ones wait
-// in the system. Then who has said nothing right for kPatienceNs makes room for one of them.
+// in the system. Then who has not proved itself within kPatienceNs makes room for one of them, and
+// first of all who has said nothing right.
 // Thread: one.
 class TcpDoor {
  public:

@@ -23,6 +23,8 @@ struct TcpLinksOptions {
   // An address of this host, as digits. Empty: all that are up, and loopback.
   std::string bind;
   int port = 0;  // 0: any free one
+  // Of all addresses of this host, the one that others try first. Empty: as the system has them.
+  std::string first_host;
   // What all ranks of the world know and nobody else. Empty: nothing but mistakes is kept out.
   std::string secret;
   // Equal on all ranks of a world, and different in each world: a random number.

@@ -62,7 +62,7 @@ std::string JoinAddresses(const std::vector<std::string>& hosts, int port) {
 
 }  // namespace
 
-absl::StatusOr<TcpListener> ListenTcp(const std::string& bind, int port) {
+absl::StatusOr<TcpListener> ListenTcp(const std::string& bind, int port, const std::string& first) {
   if (!bind.empty()) {
     absl::StatusOr<TcpAddress> address = MakeTcpAddress(bind, port);
     if (!address.ok()) return address.status();
@@ -79,7 +79,13 @@ absl::StatusOr<TcpListener> ListenTcp(const std::string& bind, int port) {
   }
   if (!fd.ok()) return fd.status();
   const int bound = PortOf(fd->get());
-  return TcpListener{*std::move(fd), JoinAddresses(HostAddresses(with_ipv6), bound)};
+  const std::vector<std::string> hosts = HostAddresses(with_ipv6, first);
+  if (hosts.size() > kMaxTcpAddresses) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("this host has ", hosts.size(), " addresses, more than ", kMaxTcpAddresses,
+                     ": name the one at which others reach it, by SLUICE_BIND"));
+  }
+  return TcpListener{*std::move(fd), JoinAddresses(hosts, bound)};
 }
 
 absl::StatusOr<OwnedFd> ConnectTcp(const TcpAddress& address) {

@@ -20,8 +20,10 @@ struct TcpListener {
   std::string address;  // as TcpLinks::address() has it
 };
 
-// Listens at `bind`, or at all addresses of this host if it is empty.
-absl::StatusOr<TcpListener> ListenTcp(const std::string& bind, int port);
+// Listens at `bind`, or at all addresses of this host if it is empty, of which `first` is told
+// first. InvalidArgument: it has more than kMaxTcpAddresses.
+absl::StatusOr<TcpListener> ListenTcp(const std::string& bind, int port,
+                                      const std::string& first = "");
 
 // Begins to connect; the result is there when the descriptor is writable.
 absl::StatusOr<OwnedFd> ConnectTcp(const TcpAddress& address);

@@ -87,22 +87,41 @@ int SocketAddress::port() const {
   return ntohs(in.sin_port);
 }
 
-std::string SocketAddress::Text() const {
+std::string SocketAddress::Host() const {
   char host[NI_MAXHOST] = "";
-  if (getnameinfo(get(), bytes, host, sizeof(host), nullptr, 0, NI_NUMERICHOST) != 0) {
-    return "an unknown address";
-  }
-  const bool brackets = std::strchr(host, ':') != nullptr;
+  if (getnameinfo(get(), bytes, host, sizeof(host), nullptr, 0, NI_NUMERICHOST) != 0) return "";
+  return host;
+}
+
+std::string SocketAddress::Text() const {
+  const std::string host = Host();
+  if (host.empty()) return "an unknown address";
+  const bool brackets = absl::StrContains(host, ':');
   return absl::StrCat(brackets ? "[" : "", host, brackets ? "]:" : ":", port());
 }
 
-absl::StatusOr<std::vector<SocketAddress>> ResolveStoreHost(const std::string& host, int port) {
+absl::string_view WithoutBrackets(absl::string_view host) {
+  const bool has_brackets = host.size() > 2 && host.front() == '[' && host.back() == ']';
+  return has_brackets ? host.substr(1, host.size() - 2) : host;
+}
+
+bool IsIpAddress(const std::string& host) {
+  addrinfo hints = {};
+  hints.ai_flags = AI_NUMERICHOST;
+  addrinfo* found = nullptr;
+  if (host.empty() || getaddrinfo(host.c_str(), nullptr, &hints, &found) != 0) return false;
+  freeaddrinfo(found);
+  return true;
+}
+
+absl::StatusOr<std::vector<SocketAddress>> ResolveStoreHost(const std::string& name, int port) {
+  const std::string host(WithoutBrackets(name));
   if (!IsHost(host)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("the store's host '", ShownBytes(host, 200), "' can have no such name"));
+        absl::StrCat("the store's host '", ShownBytes(name, 200), "' can have no such name"));
   }
   addrinfo hints = {};
-  hints.ai_family = host.empty() ? AF_INET : AF_UNSPEC;
+  hints.ai_family = AF_UNSPEC;
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_NUMERICSERV | (host.empty() ? AI_PASSIVE : 0);
   addrinfo* found = nullptr;
@@ -120,6 +139,12 @@ absl::StatusOr<std::vector<SocketAddress>> ResolveStoreHost(const std::string& h
     SocketAddress& address = addresses.emplace_back();
     std::memcpy(&address.storage, at->ai_addr, at->ai_addrlen);
     address.bytes = at->ai_addrlen;
+  }
+  // A socket for all interfaces of IPv6 takes callers of IPv4, too.
+  if (host.empty()) {
+    std::stable_partition(addresses.begin(), addresses.end(), [](const SocketAddress& address) {
+      return address.storage.ss_family == AF_INET6;
+    });
   }
   return addresses;
 }

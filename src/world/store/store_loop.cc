@@ -21,9 +21,10 @@ namespace {
 
 constexpr uint64_t kListenerId = 0;
 constexpr uint64_t kWakeId = 1;
-// So many may wait to prove themselves when the store has all the members it takes.
+// So many may be here that have not proved themselves: descriptors are the whole process's.
 constexpr size_t kWaitingRoom = 64;
-constexpr int kAcceptsAtOnce = 64;
+// Far fewer than that, so that those who are quick have proved themselves before their turn to go.
+constexpr int kAcceptsAtOnce = 16;
 constexpr int64_t kAcceptAgainNs = 100'000'000;
 
 bool WatchFd(int epoll_fd, int fd, uint64_t id, uint32_t events) {
@@ -105,9 +106,7 @@ void StoreLoop::Accept() {
       accept_again_ns_ = StoreNowNs() + kAcceptAgainNs;
       return;
     }
-    if (clients_.size() >= static_cast<size_t>(limits_.connections) + kWaitingRoom) {
-      RemoveUnproven();
-    }
+    if (clients_.size() >= static_cast<size_t>(members_) + kWaitingRoom) RemoveUnproven();
     SetConnectionOptions(accepted.get());
     const uint64_t id = ++last_id_;
     const auto [at, made] =

@@ -91,6 +91,8 @@ absl::StatusOr<std::unique_ptr<StoreServer>> StoreServer::Listen(
                      "to 127.0.0.1"));
   }
   auto listener = ListenAt(at);
+  // A host without IPv6.
+  if (!listener.ok() && options.bind.empty()) listener = ListenAt(resolved->back());
   if (!listener.ok()) return listener.status();
   const auto bound = AddressOfSocket(listener->get());
   if (!bound.ok()) return bound.status();
@@ -98,7 +100,8 @@ absl::StatusOr<std::unique_ptr<StoreServer>> StoreServer::Listen(
   if (!loop.ok()) return loop.status();
   auto impl = std::make_unique<Impl>(
       *std::move(loop),
-      StoreAddress{options.bind.empty() ? "0.0.0.0" : options.bind, bound->port()});
+      StoreAddress{options.bind.empty() ? "0.0.0.0" : std::string(WithoutBrackets(options.bind)),
+                   bound->port()});
   if (absl::Status status = impl->Start(); !status.ok()) return status;
   return std::unique_ptr<StoreServer>(new StoreServer(std::move(impl)));
 }

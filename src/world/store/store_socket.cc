@@ -31,6 +31,10 @@ absl::StatusOr<StoreSocket> ListenAt(const SocketAddress& address) {
   // So that a store can be started anew right after its end.
   const int on = 1;
   setsockopt(listener.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  const int off = 0;
+  if (address.storage.ss_family == AF_INET6) {
+    setsockopt(listener.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
+  }
   if (bind(listener.get(), address.get(), address.bytes) != 0) return failed("bind");
   if (listen(listener.get(), kBacklog) != 0) return failed("listen");
   return listener;

@@ -61,11 +61,18 @@ def main():
     assert "takes a token" in refused("--bind", "0.0.0.0")
     assert "--port" in refused("--port", "70000")
     assert "--wash" in refused("--wash")
-    assert "cannot be read" in refused("--token-file", "/none")
+    assert "cannot read the token" in refused("--token-file", "/none")
     with tempfile.TemporaryDirectory(prefix="sluice-store-") as folder:
         token = pathlib.Path(folder) / "token"
         token.write_text("\n", encoding="utf-8")
-        assert "has no token" in refused("--token-file", os.fspath(token))
+        token.chmod(0o644)
+        open_to_others = subprocess.run([PROGRAM, "--token-file", os.fspath(token)], check=False,
+                                        capture_output=True, text=True).stderr
+        assert "other users may read the token" in open_to_others, open_to_others
+        token.chmod(0o600)
+        assert "holds no token" in refused("--token-file", os.fspath(token))
+        token.write_text("x" * 4097, encoding="utf-8")
+        assert "more than 4096 bytes" in refused("--token-file", os.fspath(token))
         token.write_text("secret\n", encoding="utf-8")
         host, _ = serves(signal.SIGTERM, "--bind", "", "--token-file", os.fspath(token))
         assert host == "0.0.0.0"
