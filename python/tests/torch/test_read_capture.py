@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy as copy_module
 import random
 from typing import Any
 
@@ -231,6 +232,38 @@ def test_what_is_no_copy_falls_back_with_the_reason(load: Any, reason: str) -> N
     assert captured.copies == []
     (target,) = captured.targets
     assert target.name == "w" and target.layout is None and target.view.shape == (4, 6)
+
+
+@pytest.mark.parametrize("copy", [
+    lambda t: t.t().clone(),
+    lambda t: t.t().to("cpu", copy=True),
+    lambda t: t.t().to(t.dtype, copy=True, memory_format=torch.preserve_format),
+    lambda t: t.t().contiguous(),
+    lambda t: t.t().clone(memory_format=torch.contiguous_format),
+    lambda t: t.view(1, 2, 3, 4).contiguous(memory_format=torch.channels_last),
+    lambda t: t.view(1, 2, 3, 4).to(memory_format=torch.channels_last, copy=True),
+    lambda t: t.view(2, 3, 4).permute(2, 0, 1).clone(),
+    lambda t: t.view(2, 3, 4).permute(2, 0, 1)[:, :1].clone(),
+    lambda t: t[:, ::2].t().clone(),
+    lambda t: t[:1].expand(4, 6).clone(),
+    lambda t: copy_module.deepcopy(t.t().detach()),
+    lambda t: torch.empty_like(t.t()).copy_(t.t()),
+    lambda t: t.t() + 0,
+])
+def test_copies_keep_the_strides_that_pytorch_gives_them(copy: Any) -> None:
+    def by_strides(p: Any, w: Any) -> None:
+        made = copy(w)
+        p.view(-1)[:made.numel()].copy_(made.as_strided((made.numel(),), (1,)))
+        if made.is_contiguous():
+            p.view(-1)[24:].fill_(7)
+
+    value = torch.arange(24.0).view(4, 6) + 1
+    wanted, param = torch.zeros(5, 6), torch.zeros(5, 6)
+    by_strides(wanted, value)
+    captured = one_tensor(by_strides, param=param)
+    param[:4].zero_()
+    apply(captured, {"w": value})
+    assert torch.equal(param, wanted)
 
 
 def test_a_loader_that_catches_errors_falls_back_all_the_same() -> None:
