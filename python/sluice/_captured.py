@@ -80,6 +80,14 @@ class Captured:
                                   "use what Captured.bind returns", tensor=name)
         return list(self._made())
 
+    def moved(self) -> str | None:
+        """Why `targets` are not to be had any more, or None."""
+        try:
+            self.targets  # noqa: B018 - it looks
+        except InvalidSpec as error:
+            return str(error)
+        return None
+
     def current(self) -> dict[str, Any]:
         """The parameters that are written to, as they are now."""
         return self._written(self._params)

@@ -600,6 +600,43 @@ def test_parameters_that_have_other_memory_are_noticed(change: Any) -> None:
             assert torch.equal(module.weight, sources["w"])
 
 
+@pytest.mark.parametrize("change", [_replaces_data, _assigns, _casts])
+@pytest.mark.parametrize("side", ["captured", "dst", "into", "src"])
+def test_a_transfer_notices_parameters_that_have_other_memory(change: Any, side: str) -> None:
+    module = torch.nn.Linear(4, 4, bias=False)
+
+    def load(pairs: Any) -> None:
+        with torch.no_grad():
+            for _, tensor in pairs:
+                module.weight.copy_(tensor)
+
+    def given() -> Any:
+        return {"src": (module, {"weight": other}), "dst": ({"weight": other}, module),
+                "into": ({"weight": other}, sluice.into(module)),
+                "captured": ({"w": other}, captured)}[side]
+
+    other = torch.arange(16.0).view(4, 4)
+    captured = capture(load, {"w": other}, module)
+    with sluice.Session.from_exchange(0, 1, lambda payload: [payload]) as session:
+        transfer = session.transfer(*given())
+        transfer.run()
+        old = module.weight.detach()
+        change(module)
+        old_before = old.fill_(3).clone()
+        for call in (transfer.run, transfer.start):
+            with pytest.raises(InvalidSpec, match="'weight'") as caught:
+                call()
+            assert caught.value.tensor == "weight"
+        assert torch.equal(old, old_before)
+        if change is not _casts:
+            if side == "captured":
+                captured = captured.bind(module)
+            transfer.rebind(*given())
+            other.fill_(5)
+            transfer.run()
+            assert torch.equal(module.weight, other)
+
+
 def test_the_same_copy_twice_is_one() -> None:
     captured = one_tensor(lambda p, w: (p.copy_(w), p.copy_(w)))
     assert captured.fallback == {} and len(captured.copies) == 1
