@@ -59,9 +59,13 @@ def capture(load: Load, tensors: Any, params: Any, *, device: Any = "cpu") -> Ca
         _mind_strictness(load, specs, recorder, own, uses_torch, device)
     fallback = {name: recorder.fallback[name] for name in specs if name in recorder.fallback}
     ignored = [name for name in specs if name not in seen and name not in fallback]
+    written = recorder.places_written()
     return Captured(specs, [copy for copy in copies if copy.source not in fallback], fallback,
                     ignored, load, params, device, uses_torch,
-                    _forms={name: place.memory for name, place in places.items()})
+                    _forms={name: place.memory for name, place in places.items()},
+                    _fallen={name: written.get(name, frozenset()) for name in fallback
+                             if name not in recorder.stopped},
+                    _own=recorder.places_of_own())
 
 
 def _specs(tensors: Any) -> dict[str, Spec]:
@@ -179,6 +183,7 @@ def _record(load: Load, specs: list[Spec], params: _Params, uses_torch: bool,
             rest = rest[feeder.given:]
         if not found and not replaced:
             recorder.fallback.update(stopped)
+            recorder.stopped = frozenset(stopped)
             return recorder
         # With nothing found, the next pass looks at each step which tensor it was.
         stopped.update(found)
@@ -233,6 +238,47 @@ def _mind_strictness(load: Load, specs: dict[str, Spec], recorder: Recorder,
                                       f"others: {reason}")
     finally:
         params.mend()
+    _mind_places(load, specs, recorder, params, uses_torch, device)
+
+
+def _mind_places(load: Load, specs: dict[str, Spec], recorder: Recorder,
+                 params: _Params, uses_torch: bool, device: Any) -> None:
+    """Has all tensors fall back where the place of one depends on those that come with it."""
+    fallen = [name for name in specs
+              if name in recorder.fallback and name not in recorder.stopped]
+    groups = [fallen]
+    before, own = recorder.places_written(), recorder.places_of_own()
+    if recorder.stopped:
+        # The recording has left them out. Do the places of the others depend on who is there?
+        rest = [name for name in specs if name in before and name not in recorder.fallback]
+        if len(rest) == 1:
+            recorder.fall_back(rest, "nothing shows that its place is the same with the others")
+        groups += [rest[::2], rest[1::2]]
+    for group in filter(None, groups):
+        apart = Recorder(params.places)
+        make = _maker(apart, uses_torch, device)
+        try:
+            with _watching_writes(apart.wrote, uses_torch):
+                load((name, make(specs[name])) for name in group)
+        except (Exception, Uncapturable) as error:
+            recorder.fall_back(specs, "the loader does not take some of the tensors without the "
+                                      f"others: {_text_of(error)}")
+            return
+        finally:
+            params.mend()
+        now = apart.places_written()
+        moved = [name for name in group if now.get(name) != before.get(name)]
+        if moved or not apart.places_of_own() <= own:
+            recorder.fall_back(specs, "the loader writes to other places without the others" + (
+                f": of '{moved[0]}'" if moved else ""))
+            return
+
+
+def _watching_writes(wrote: Callable[[Any], None], uses_torch: bool) -> AbstractContextManager[Any]:
+    if not uses_torch:
+        return nullcontext()
+    from . import _recording_torch
+    return _recording_torch.Watching(wrote, lambda tensor: None)
 
 
 def _text_of(error: Exception) -> str:

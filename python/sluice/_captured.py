@@ -13,7 +13,7 @@ from ._dtypes import DTYPE_BYTES, dtype_name
 from ._errors import InvalidSpec
 from ._layouts import Box, Boxes, Tensor
 from ._memory import Described, describe
-from ._recording import Place, Recorder, Write, meet
+from ._recording import Key, Place, Recorder, Write, meet
 
 Load = Callable[[Iterator[tuple[str, Any]]], Any]
 
@@ -63,6 +63,9 @@ class Captured:
     _targets: list[Tensor] | None = None
     _renames: dict[str, str] = field(default_factory=dict)
     _forms: dict[str, Described] = field(default_factory=dict)  # of the parameters
+    #: Where the loader writes tensors that fall back, as far as it is known, and what is its own.
+    _fallen: dict[str, frozenset[Key]] = field(default_factory=dict)
+    _own: frozenset[Key] = frozenset()
 
     @property
     def targets(self) -> list[Tensor]:
@@ -76,6 +79,14 @@ class Captured:
                 raise InvalidSpec(f"parameter '{name}' has other memory than when it was captured; "
                                   "use what Captured.bind returns", tensor=name)
         return list(self._made())
+
+    def moved(self) -> str | None:
+        """Why `targets` are not to be had any more, or None."""
+        try:
+            self.targets  # noqa: B018 - it looks
+        except InvalidSpec as error:
+            return str(error)
+        return None
 
     def current(self) -> dict[str, Any]:
         """The parameters that are written to, as they are now."""
@@ -122,7 +133,8 @@ class Captured:
     def finish(self) -> None:
         """Gives the loader what has been received whole. A transfer calls it after each run.
 
-        InvalidSpec: the loader writes over what a tensor after this one has filled already.
+        InvalidSpec: the loader writes over what a tensor after this one has filled already, or
+        elsewhere than when it was captured.
         """
         if not self.fallback:
             return
@@ -203,18 +215,31 @@ class _Order:
                             if name in captured._buffers])
         self._given = ""
         self._places, self._finder = captured._received
+        self._fallen = captured._fallen
+        # Without copies the loader does all, as it does alone. None: it may write elsewhere.
+        self._known: set[Key] | None = set(captured._own) if captured.copies else None
 
     def __iter__(self) -> Iterator[tuple[str, Any]]:
         return self
 
     def __next__(self) -> tuple[str, Any]:
         self._given, tensor = next(self._whole)
+        if self._given not in self._fallen:
+            self._known = None
+        elif self._known is not None:
+            self._known |= self._fallen[self._given]
         return self._given, tensor
 
     def check(self, target: Any) -> None:
         """Before the loader writes to `target`."""
         now = self._number.get(self._given, -1)
-        for own in self._finder.meeting(target):
+        meeting = self._finder.meeting(target)
+        if meeting and self._known is not None and not any(
+                self._finder.key(own) in self._known for own in meeting):
+            raise InvalidSpec(f"the loader writes to '{meeting[0].param}' elsewhere than when it "
+                              f"was captured, after it has taken '{self._given}': it cannot be "
+                              "captured", tensor=self._given or None)
+        for own in meeting:
             for write in self._finder.writes_to.get(own.param, ()):
                 (source,) = write.names
                 if self._number[source] > now and meet(own, write, self._places):

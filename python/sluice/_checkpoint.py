@@ -28,7 +28,17 @@ _Key = tuple[str, str, bool, int]
 _Part = dict[str, Any]
 
 
-def load(session: Session, uri: str, state: Any, *, rename: Renames = None, progress: bool = True,
+_SCHEMES = ("file:", "buffered:", "mmap:", "http:", "https:")
+
+
+def _path(what: str, given: Any) -> str:
+    """As a text. InvalidSpec: it is neither a text nor a path, or is empty."""
+    if not isinstance(given, (str, os.PathLike)) or not os.fspath(given):
+        raise InvalidSpec(f"{what} is {given!r}; it has to be a str or a path, and not empty")
+    return _options.check_text(what, os.fspath(given))
+
+
+def load(session: Session, uri: str | os.PathLike[str], state: Any, *, rename: Renames = None, progress: bool = True,
          **options: Any) -> dict[str, Any]:
     """`Session.load`."""
     place = ""
@@ -36,9 +46,9 @@ def load(session: Session, uri: str, state: Any, *, rename: Renames = None, prog
     def read() -> list[Any]:
         nonlocal place
         _options.check(options, _options.CHECKPOINT)
-        place = _options.check_text("uri", uri)
-        if ":" not in uri.split("/")[0]:
-            place = "file:" + _options.check_text("uri", os.path.abspath(uri))
+        place = _path("uri", uri)
+        if not place.startswith(_SCHEMES) and "://" not in place:
+            place = "file:" + _options.check_text("uri", os.path.abspath(place))
         return entries.read(state, "dst", rename)
 
     entries = _Entries(session)
@@ -56,9 +66,7 @@ def save(session: Session, directory: str | os.PathLike[str], state: Any, *,
     """`Session.save`."""
     def read() -> list[Any]:
         _options.check(options, _options.CHECKPOINT)
-        if not isinstance(directory, (str, os.PathLike)):
-            raise InvalidSpec(f"directory is {directory!r}; it has to be a str or a path")
-        _options.check_text("directory", os.fspath(directory))
+        _path("directory", directory)
         if dtype is not None and dtype not in _FLOATS:
             raise InvalidSpec(f"dtype is {dtype!r}; it has to be one of {', '.join(_FLOATS)}")
         return entries.read(state, "src", rename)

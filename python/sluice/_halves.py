@@ -30,6 +30,8 @@ class Halves:
     renames: dict[str, str] = field(default_factory=dict)
     #: To call after each run, or None.
     finish: Callable[[], None] | None = None
+    #: Of each side: says which parameter has other memory now, or None.
+    moved: tuple[Callable[[], str | None] | None, ...] = (None, None)
 
     def first_without_memory(self) -> str | None:
         """A destination of which this rank owns elements, and has no memory for them."""
@@ -59,7 +61,8 @@ def read_halves(session: Session, src: Any, dst: Any, *, windows: WindowOf) -> H
     sources = read_half(session, src, _state.SRC, windows)
     targets = read_half(session, dst, _state.DST, windows)
     return Halves(_held(sources.entries), _held(targets.entries), targets.aliases,
-                  {**sources.renames, **targets.renames}, targets.finish)
+                  {**sources.renames, **targets.renames}, targets.finish,
+                  (sources.moved, targets.moved))
 
 
 def _held(entries: list[Entry]) -> list[Entry]:

@@ -57,6 +57,10 @@ class Write:
     place: Place
 
 
+#: The parameter of a write, bytes from its first element on, shape, strides and dtype.
+Key = tuple[str, int, tuple[int, ...], "tuple[int, ...] | None", str]
+
+
 class Recorder:
     """What one call of a loader has done."""
 
@@ -70,7 +74,10 @@ class Recorder:
         #: Recording tensors, each by a function that returns it, or None once it is gone.
         self.made: list[Callable[[], Any]] = []
         self.fallback: dict[str, str] = {}
+        #: Of those: what the loader could not go on with, so that their places are not known.
+        self.stopped: frozenset[str] = frozenset()
         self.touched: set[str] = set()
+        self._params = params
         # By space, ascending: begin, end, the largest end up to here, name.
         self._spaces: dict[Any, list[tuple[int, int, int, str]]] = {}
         for name, place in sorted(params.items(), key=lambda item: item[1].address):
@@ -114,6 +121,24 @@ class Recorder:
         """The loader has written to `target` by itself."""
         for own in self.meeting(target):
             self.own_writes.append((own, len(self.writes_to.get(own.param, ()))))
+
+    def places_written(self) -> dict[str, frozenset[Key]]:
+        """Of each tensor: where the loader has written something of it."""
+        found: dict[str, set[Key]] = {}
+        for write in (*self.writes, *self.fallen_writes):
+            for name in write.names if write.param else ():
+                found.setdefault(name, set()).add(self.key(write))
+        return {name: frozenset(keys) for name, keys in found.items()}
+
+    def places_of_own(self) -> frozenset[Key]:
+        """Where the loader has written by itself."""
+        return frozenset(self.key(write) for write, _ in self.own_writes)
+
+    def key(self, write: Write) -> Key:
+        """Where it goes, whatever memory the parameter has."""
+        memory = write.place.memory
+        begin = write.place.address - self._params[write.param].address
+        return write.param, begin, memory.shape, memory.strides, memory.dtype
 
     def meeting(self, memory: Any, names: frozenset[str] = frozenset()) -> list[Write]:
         """A write of all of a tensor, into each parameter that shares memory with it."""

@@ -128,7 +128,7 @@ class RecordingTensor(torch.Tensor):
             recorder.copy(names, args[1].strided, dtype_name(args[1].dtype), args[0])
             return args[0]
         if packet in (_aten.clone, _aten._to_copy) and own[0].strided is not None:
-            made = _copied(own[0], kwargs)
+            made = _copied(func, own[0], kwargs)
             if made is not None:
                 return made
         if func._schema.is_mutable:
@@ -147,16 +147,23 @@ class RecordingTensor(torch.Tensor):
         return f"RecordingTensor({sorted(self._names)}, {list(self.shape)}, {self.dtype})"
 
 
-def _copied(one: RecordingTensor, kwargs: Any) -> RecordingTensor | None:
+def _copied(func: Any, one: RecordingTensor, kwargs: Any) -> RecordingTensor | None:
     """A copy with the same elements: a tensor of its own, of which there are views again."""
     if kwargs.get("dtype") not in (None, one.dtype):
         return None
     known = one.strided
     assert known is not None
-    # Whatever strides PyTorch chooses, here the copy is dense.
-    base = Base(known.base.name, known.shape, known)
-    meta = torch.empty(known.shape, dtype=one.dtype, device="meta")
+    # PyTorch may keep the order of the strides. The copy is dense with its dimensions in that order.
     device = kwargs.get("device") or one.device
+    meta = func(one._meta, **{**kwargs, "device": "meta"} if "device" in kwargs else kwargs)
+    order = range(meta.ndim)
+    if not meta.is_contiguous():
+        order = sorted(order, key=lambda dim: (-meta.stride(dim), dim))
+        if not meta.permute(order).is_contiguous():
+            return None
+    shape, strides = ([sizes[dim] for dim in order] for sizes in (known.shape, known.strides))
+    behind = Strided(known.base, known.offset, tuple(shape), tuple(strides))
+    base = Base(known.base.name, behind.shape, behind)
     return RecordingTensor._make(meta, base, one._names, one._recorder, device)
 
 

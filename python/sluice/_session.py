@@ -255,8 +255,8 @@ class Session:
 
     # Checkpoints and data.
 
-    def load(self, uri: str, state: Any, *, rename: Renames = None, progress: bool = True,
-             **options: Any) -> dict[str, Any]:
+    def load(self, uri: str | os.PathLike[str], state: Any, *, rename: Renames = None,
+             progress: bool = True, **options: Any) -> dict[str, Any]:
         """Collective; blocks. Fills the tensors of `state` from a safetensors checkpoint.
 
         `uri`: "file:DIR" (reads past the page cache), "buffered:DIR", "mmap:DIR" (fast where the

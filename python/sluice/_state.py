@@ -94,6 +94,8 @@ class Half:
     renames: dict[str, str] = field(default_factory=dict)
     #: To call after each run, or None.
     finish: Callable[[], None] | None = None
+    #: Says which parameter has other memory now than when it was read, or None.
+    moved: Callable[[], str | None] | None = None
 
 
 @dataclass(frozen=True)
@@ -131,9 +133,10 @@ def halves(state: Any, side: str, *, rank: int, rank_of: _dtensor.RankOf | None 
         return Half()
     captured = is_captured(state)
     half = Half(renames=dict(state.renames)) if captured else Half()
+    module = state.state if isinstance(state, Into) else state
     state = state_dict_of(state)
     if captured:
-        half.finish = state.finish
+        half.finish, half.moved = state.finish, state.moved
         items: Iterable[tuple[str, Any]] = _items(state.targets)
     elif isinstance(state, Into):
         items = _with_views(_items(state.state), state.views)
@@ -159,7 +162,30 @@ def halves(state: Any, side: str, *, rank: int, rank_of: _dtensor.RankOf | None 
         half.entries.append(entry)
     if isinstance(state, Into):
         half.renames.update(_renames(state.rename, half.entries))
+    if hasattr(module, "named_parameters") and hasattr(module, "named_buffers"):
+        half.moved = _moved(module, {entry.name for entry in half.entries})
     return half
+
+
+def _moved(module: Any, names: set[str]) -> Callable[[], str | None]:
+    """Looks whether the parameters and buffers of these names have been given other memory."""
+
+    def addresses() -> dict[str, int]:
+        return {name: getattr(value, "_local_tensor", value).data_ptr()
+                for name, value in (*module.named_parameters(), *module.named_buffers())
+                if name in names}
+
+    before = {name: address for name, address in addresses().items() if address}
+
+    def moved() -> str | None:
+        now = addresses()
+        for name, address in before.items():
+            if now.get(name) != address:
+                return (f"tensor '{name}': the module has other memory for it than when it was "
+                        "bound; give the module to rebind, or make a new transfer")
+        return None
+
+    return moved
 
 
 def is_captured(state: Any) -> bool:

@@ -86,10 +86,11 @@ class Batch:
     the next batch is an error. Thread: the stream's.
     """
 
-    def __init__(self, lease: _sluice.Lease) -> None:
+    def __init__(self, lease: _sluice.Lease, mapped: bool = False) -> None:
         self._lease: _sluice.Lease | None = lease
         self._tensors: list[Any] | None = None
         self._kept = False
+        self._mapped = mapped  # of a file: writing ends the process
 
     def __len__(self) -> int:
         """How many items it has."""
@@ -118,14 +119,14 @@ class Batch:
         if not lease.is_batch:
             raise InvalidSpec("the items of this batch have several shapes: take batch.tensors")
         if self._tensors is None:
-            self._tensors = [_tensor(lease.batch(), lease)]
+            self._tensors = [_tensor(lease.batch(), lease, self._mapped)]
         return self._tensors[0]
 
     @property
     def tensors(self) -> list[Any]:
         """A tensor of each item."""
         lease = self._held()
-        return [_tensor(lease.view(i), lease) for i in range(lease.items)]
+        return [_tensor(lease.view(i), lease, self._mapped) for i in range(lease.items)]
 
     def keep(self) -> Batch:
         """Holds the memory beyond the next batch, until `release` or until nobody refers to it."""
@@ -173,7 +174,7 @@ def _device(lease: _sluice.Lease) -> int:
     return int(lease.view(0)[4]) if lease.items else 1
 
 
-def _tensor(view: tuple[Any, ...], lease: Any) -> Any:
+def _tensor(view: tuple[Any, ...], lease: Any, mapped: bool) -> Any:
     address, shape, strides, dtype, device, _ = view
     torch = sys.modules.get("torch")
     if device == _CUDA:
@@ -189,7 +190,10 @@ def _tensor(view: tuple[Any, ...], lease: Any) -> Any:
         import numpy
     except ImportError:
         raise Unsupported("batch.tensor needs PyTorch or NumPy") from None
-    return _numpy_array(numpy, memory, shape, dtype)
+    array = _numpy_array(numpy, memory, shape, dtype)
+    if mapped:
+        array.flags.writeable = False
+    return array
 
 
 def _torch_tensor(torch: Any, memory: Any, shape: Any, strides: Any, dtype: str) -> Any:
@@ -249,7 +253,7 @@ class Stream:
             raise
         if lease is None:
             raise StopIteration
-        self._batch = Batch(lease)
+        self._batch = Batch(lease, self._options["uri"].startswith("mmap:"))
         return self._batch
 
     @property

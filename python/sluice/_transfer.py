@@ -102,7 +102,10 @@ class Transfer:
         memory by `rebind` before.
         """
         number, handle = _version_number(version), _stream_handle(stream)
-        if (text := self._watch.changed()) is not None:
+        text = None
+        for moved in self._halves.moved:
+            text = text or (moved and moved())
+        if (text := text or self._watch.changed()) is not None:
             self._refuse(text)
         return self._begin(number, handle, bool(events))
 
@@ -136,7 +139,9 @@ class Transfer:
         targets = _same_specs(self._halves.targets, halves.targets, "destination")
         self._native.rebind(*halves.bindings())
         self._halves = Halves(sources, targets, self._halves.aliases, self._halves.renames,
-                              self._halves.finish)
+                              halves.finish or self._halves.finish,
+                              tuple(new or old for new, old in
+                                    zip(halves.moved, self._halves.moved)))
         self._watch = Watch([*sources, *targets])
 
     def checksums(self, side: str) -> dict[str, int]:

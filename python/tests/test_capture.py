@@ -13,7 +13,7 @@ import pytest
 
 from sluice import _strided
 from sluice._capture import capture
-from sluice._captured import Captured
+from sluice._captured import Captured, _Order
 from sluice._errors import InvalidSpec
 from sluice._layouts import Boxes, Tensor
 from sluice._memory import Described, dense_strides, describe
@@ -343,6 +343,38 @@ def test_a_loader_that_wants_all_tensors_gets_all_of_them_whole() -> None:
     captured = capture(load, {"a": ((4,), "i32"), "b": ((4,), "i32")}, named)
     assert captured.copies == [] and list(captured.fallback) == ["a", "b"]
     assert captured.fallback["a"].endswith("without the others: ValueError: one is missing")
+
+
+@pytest.mark.parametrize("names", ["abc", "bac", "acb", "ba"])
+def test_a_loader_that_places_by_what_came_before_gets_all_tensors_whole(names: str) -> None:
+    _, named = params(p=(3, 4))
+
+    def load(weights: Any) -> None:
+        i = 0
+        for name, w in weights:
+            if name != "b" or w > 0:
+                named["p"][i].copy_(w)
+                i += 1
+
+    captured = capture(load, {name: ((4,), "i32") for name in names}, named)
+    assert captured.copies == [] and set(captured.fallback) == set(names)
+
+
+def test_what_falls_back_goes_where_it_went_when_it_was_captured() -> None:
+    _, named = params(p=(3, 4))
+
+    def load(weights: Any) -> None:
+        for name, w in weights:
+            named["p"]["ab".index(name)].copy_(w)
+
+    captured = capture(load, {"a": ((4,), "i32"), "b": ((4,), "f32")}, named)
+    assert list(captured.fallback) == ["b"]
+    assert captured.targets
+    order = _Order(captured)
+    assert next(order)[0] == "b"
+    order.check(named["p"][1]._memory)
+    with pytest.raises(InvalidSpec, match="'p' elsewhere than when .* has taken 'b'"):
+        order.check(named["p"][2]._memory)
 
 
 def test_numpy_copies_are_recorded() -> None:

@@ -67,6 +67,26 @@ def test_save_and_load(tmp_path: Path) -> None:
     assert header["count"]["dtype"] == "I64"
 
 
+def rank_names_paths(session: sluice.Session, folder: str) -> Any:
+    source = {"a": np.arange(4, dtype=np.float32)}
+    found = []
+    for place in (Path(folder) / "one", f"{folder}/run-10:30", Path(folder) / "a:b", "run-1:2"):
+        target = {"a": np.zeros(4, np.float32)}
+        session.save(place, source)
+        session.load(place, target)
+        found.append(bool((target["a"] == source["a"]).all()))
+    return found, [error_of(call, wrong, source)["text"] for call in (session.save, session.load)
+                   for wrong in ("", 7)]
+
+
+def test_load_and_save_take_the_same_paths(tmp_path: Path,
+                                           monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    ((found, errors),) = run_ranks(1, rank_names_paths, str(tmp_path))
+    assert found == [True] * 4
+    assert all("has to be a str or a path" in text for text in errors), errors
+
+
 def rank_has_a_stage(session: sluice.Session, folder: str) -> Any:
     """Two pipeline stages of two ranks each: each rank names the tensors of its stage alone."""
     stage, index = divmod(session.rank, 2)

@@ -196,3 +196,17 @@ def test_bad_states(session: sluice.Session, folder: Path) -> None:
         session.stream(**npy(folder), transform=sluice.scale(1.0, dst="q8"))
     with pytest.raises(sluice.Error, match="nowhere"):
         session.stream(**npy(folder / "nowhere"))
+
+
+def rank_writes_into_a_mapping(session: sluice.Session, folder: str) -> Any:
+    found = []
+    for scheme in ("mmap:", "file:"):
+        with session.stream(scheme + folder, format="npy") as stream:
+            batch = next(iter(stream))
+            found += [batch.tensor.flags.writeable, batch.tensors[0].flags.writeable]
+    return found
+
+
+def test_arrays_of_mapped_files_are_read_only(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.arange(8192, dtype=np.float32).reshape(2, 4096))
+    assert run_ranks(1, rank_writes_into_a_mapping, str(tmp_path)) == [[False, False, True, True]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy as copy_module
 import random
 from typing import Any
 
@@ -233,6 +234,38 @@ def test_what_is_no_copy_falls_back_with_the_reason(load: Any, reason: str) -> N
     assert target.name == "w" and target.layout is None and target.view.shape == (4, 6)
 
 
+@pytest.mark.parametrize("copy", [
+    lambda t: t.t().clone(),
+    lambda t: t.t().to("cpu", copy=True),
+    lambda t: t.t().to(t.dtype, copy=True, memory_format=torch.preserve_format),
+    lambda t: t.t().contiguous(),
+    lambda t: t.t().clone(memory_format=torch.contiguous_format),
+    lambda t: t.view(1, 2, 3, 4).contiguous(memory_format=torch.channels_last),
+    lambda t: t.view(1, 2, 3, 4).to(memory_format=torch.channels_last, copy=True),
+    lambda t: t.view(2, 3, 4).permute(2, 0, 1).clone(),
+    lambda t: t.view(2, 3, 4).permute(2, 0, 1)[:, :1].clone(),
+    lambda t: t[:, ::2].t().clone(),
+    lambda t: t[:1].expand(4, 6).clone(),
+    lambda t: copy_module.deepcopy(t.t().detach()),
+    lambda t: torch.empty_like(t.t()).copy_(t.t()),
+    lambda t: t.t() + 0,
+])
+def test_copies_keep_the_strides_that_pytorch_gives_them(copy: Any) -> None:
+    def by_strides(p: Any, w: Any) -> None:
+        made = copy(w)
+        p.view(-1)[:made.numel()].copy_(made.as_strided((made.numel(),), (1,)))
+        if made.is_contiguous():
+            p.view(-1)[24:].fill_(7)
+
+    value = torch.arange(24.0).view(4, 6) + 1
+    wanted, param = torch.zeros(5, 6), torch.zeros(5, 6)
+    by_strides(wanted, value)
+    captured = one_tensor(by_strides, param=param)
+    param[:4].zero_()
+    apply(captured, {"w": value})
+    assert torch.equal(param, wanted)
+
+
 def test_a_loader_that_catches_errors_falls_back_all_the_same() -> None:
     def load(p: Any, w: Any) -> None:
         try:
@@ -337,7 +370,7 @@ def _overwrites(p: Any, pairs: Any) -> None:
 
 @pytest.mark.parametrize("load,falling", [
     (_zeroes_first, {"a": "by itself", "b": "mul"}), (_copies_on, {"a": "reads"}),
-    (_changes, {"a": "changes"}), (_overwrites, {"b": "its values"}),
+    (_changes, {"a": "changes"}), (_overwrites, {"a": "nothing shows", "b": "its values"}),
 ])
 def test_what_the_loader_does_by_itself_is_not_lost(load: Any, falling: dict[str, str]) -> None:
     sources = {"a": torch.arange(4.0) + 1, "b": torch.arange(4.0) + 10}
@@ -363,11 +396,11 @@ def test_a_loader_whose_order_would_be_reversed_is_refused() -> None:
             if name == "a":
                 param[0] = float(tensor[0])
             else:
-                param.copy_(tensor)
+                (param if name == "b" else other).copy_(tensor)
 
-    param = torch.zeros(4)
-    sources = {"a": torch.ones(4), "b": torch.full((4,), 2.0)}
-    captured = capture(load, sources, {"p": param})
+    param, other = torch.zeros(4), torch.zeros(4)
+    sources = {"a": torch.ones(4), "b": torch.full((4,), 2.0), "c": torch.zeros(4)}
+    captured = capture(load, sources, {"p": param, "q": other})
     assert set(captured.fallback) == {"a"}
     with sluice.Session.from_exchange(0, 1, lambda payload: [payload]) as session:
         run = session.transfer(sources, captured).start()
@@ -377,6 +410,72 @@ def test_a_loader_whose_order_would_be_reversed_is_refused() -> None:
         assert caught.value.tensor == "b"
         with pytest.raises(InvalidSpec, match="writes to 'p'"):
             sluice.sync(sources, captured, session=session)
+
+
+def _packs(flat: Any, pairs: Any) -> None:
+    offset = 0
+    for _, tensor in pairs:
+        flat[offset:offset + tensor.numel()].copy_(tensor)
+        offset += tensor.numel()
+
+
+def _packs_doubled(flat: Any, pairs: Any) -> None:
+    _packs(flat, ((name, tensor * 2 if name == "b" else tensor) for name, tensor in pairs))
+
+
+def _packs_what_is_small(flat: Any, pairs: Any) -> None:
+    _packs(flat, ((name, tensor) for name, tensor in pairs if name != "b" or tensor.max() < 1e9))
+
+
+def _fills_rows(flat: Any, pairs: Any) -> None:
+    for i, (name, tensor) in enumerate(pairs):
+        flat.view(3, 4)[i].copy_(tensor * 3 if name == "b" else tensor)
+
+
+def _pads_behind(flat: Any, pairs: Any) -> None:
+    _packs(flat, pairs)
+    flat[10:].zero_()
+
+
+def _pads_where_it_ends(flat: Any, pairs: Any) -> None:
+    end = 0
+    for name, tensor in pairs:
+        end += 4
+        flat["abc".index(name) * 4:][:4].copy_(tensor * 2 if name == "a" else tensor)
+    flat[end:].zero_()
+
+
+@pytest.mark.parametrize("names", ["abc", "bac", "acb", "ab", "ba"])
+@pytest.mark.parametrize("load", [_packs, _packs_doubled, _packs_what_is_small, _fills_rows,
+                                  _pads_behind, _pads_where_it_ends])
+def test_a_loader_that_places_by_what_came_before(load: Any, names: str) -> None:
+    sources = {name: torch.arange(4.0) + 10 * (i + 1) for i, name in enumerate(names)}
+    wanted, flat = torch.zeros(12), torch.zeros(12)
+    load(wanted, iter(sources.items()))
+    captured = capture(lambda pairs: load(flat, pairs), sources, {"flat": flat})
+    assert load is not _packs or captured.fallback == {}
+    flat.zero_()
+    apply(captured, sources)
+    assert torch.equal(flat, wanted)
+
+
+def test_a_loader_that_writes_elsewhere_than_when_it_was_captured_is_refused() -> None:
+    at = 4
+
+    def load(pairs: Any) -> None:
+        for name, tensor in pairs:
+            flat[0 if name == "a" else at:][:4].copy_(tensor if name == "a" else tensor * 2)
+
+    flat = torch.zeros(12)
+    sources = {"a": torch.ones(4), "b": torch.ones(4)}
+    captured = capture(load, sources, {"flat": flat})
+    assert set(captured.fallback) == {"b"}
+    apply(captured, sources)
+    assert flat.tolist() == [1.0] * 4 + [2.0] * 4 + [0.0] * 4
+    at = 6
+    with pytest.raises(InvalidSpec, match="'flat' elsewhere than when .* has taken 'b'") as caught:
+        apply(captured, sources)
+    assert caught.value.tensor == "b" and flat[8:].tolist() == [0.0] * 4
 
 
 class Engine(torch.nn.Module):
@@ -441,7 +540,7 @@ def _calls_cond(engine: Engine, pairs: Any) -> None:
 
 
 @pytest.mark.parametrize("load,falling", [
-    (_steers, {"start", "w"}), (_branches, {"start", "w", "v"}), (_keeps, {"w"}),
+    (_steers, {"start", "w", "v"}), (_branches, {"start", "w", "v"}), (_keeps, {"w"}),
     (_counts, {"start", "w", "v"}), (_adds_then_copies, {"w", "v"}), (_calls_cond, {"w", "v"}),
 ])
 def test_a_loader_that_does_more_than_copy(load: Any, falling: set[str]) -> None:
@@ -520,6 +619,43 @@ def test_parameters_that_have_other_memory_are_noticed(change: Any) -> None:
         if change is not _casts:
             sluice.sync(sources, captured.bind(module), session=session)
             assert torch.equal(module.weight, sources["w"])
+
+
+@pytest.mark.parametrize("change", [_replaces_data, _assigns, _casts])
+@pytest.mark.parametrize("side", ["captured", "dst", "into", "src"])
+def test_a_transfer_notices_parameters_that_have_other_memory(change: Any, side: str) -> None:
+    module = torch.nn.Linear(4, 4, bias=False)
+
+    def load(pairs: Any) -> None:
+        with torch.no_grad():
+            for _, tensor in pairs:
+                module.weight.copy_(tensor)
+
+    def given() -> Any:
+        return {"src": (module, {"weight": other}), "dst": ({"weight": other}, module),
+                "into": ({"weight": other}, sluice.into(module)),
+                "captured": ({"w": other}, captured)}[side]
+
+    other = torch.arange(16.0).view(4, 4)
+    captured = capture(load, {"w": other}, module)
+    with sluice.Session.from_exchange(0, 1, lambda payload: [payload]) as session:
+        transfer = session.transfer(*given())
+        transfer.run()
+        old = module.weight.detach()
+        change(module)
+        old_before = old.fill_(3).clone()
+        for call in (transfer.run, transfer.start):
+            with pytest.raises(InvalidSpec, match="'weight'") as caught:
+                call()
+            assert caught.value.tensor == "weight"
+        assert torch.equal(old, old_before)
+        if change is not _casts:
+            if side == "captured":
+                captured = captured.bind(module)
+            transfer.rebind(*given())
+            other.fill_(5)
+            transfer.run()
+            assert torch.equal(module.weight, other)
 
 
 def test_the_same_copy_twice_is_one() -> None:
