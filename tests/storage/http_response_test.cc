@@ -106,6 +106,16 @@ TEST(HttpResponse, TellsOfRedirectionsAndRetryAfter) {
   EXPECT_THAT(std::string(busy.message()), HasSubstr("after \"120\""));
 }
 
+TEST(HttpResponse, ShowsNoUserOrPasswordOfARedirection) {
+  const absl::Status moved =
+      Judge({"HTTP/1.1 302 Found", "Location: https://user:secret@other/a.bin?sign=hidden"});
+  const std::string message(moved.message());
+  EXPECT_THAT(message, HasSubstr("@other/a.bin"));
+  for (const char* kept_back : {"user", "secret", "hidden"}) {
+    EXPECT_EQ(message.find(kept_back), message.npos) << message;
+  }
+}
+
 TEST(HttpResponse, CountsOnlyTheLastOfSeveralHeads) {
   HttpResponse response;
   EXPECT_FALSE(response.AddLine("HTTP/1.1 100 Continue\r\n"));

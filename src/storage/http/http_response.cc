@@ -9,6 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "storage/http/http_url.h"
 #include "storage/quoted.h"
 #include "storage/source_check.h"
 
@@ -76,11 +77,6 @@ absl::StatusCode StatusOfCode(int code) {
   }
 }
 
-// Where a redirection leads, without what may be a signature.
-std::string Place(absl::string_view location) {
-  return Quoted(location.substr(0, location.find_first_of("?#")));
-}
-
 absl::Status ChangedError(absl::string_view text) {
   return absl::DataLossError(
       absl::StrCat(text, ": the object has changed since it was first asked for"));
@@ -102,7 +98,7 @@ absl::Status CodeError(const HttpResponse& response, absl::string_view text) {
   if (response.code / 100 == 3) {
     absl::StrAppend(&message, ", a redirection, and those are not followed",
                     response.location.empty() ? "" : ": to ",
-                    response.location.empty() ? "" : Place(response.location));
+                    response.location.empty() ? "" : ShownUrl(response.location));
   }
   return absl::Status(StatusOfCode(response.code), message);
 }
