@@ -22,7 +22,8 @@ namespace {
 
 const std::map<std::string, unsigned> kNumbers = {{"pidfd_open", SYS_pidfd_open},
                                                   {"process_vm_readv", SYS_process_vm_readv},
-                                                  {"process_vm_writev", SYS_process_vm_writev}};
+                                                  {"process_vm_writev", SYS_process_vm_writev},
+                                                  {"statx", SYS_statx}};
 
 bool Deny(const std::vector<unsigned>& numbers) {
   std::vector<sock_filter> filter = {

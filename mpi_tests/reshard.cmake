@@ -42,6 +42,15 @@ if(TARGET sluice-bench)
   endif()
 endif()
 
+# Files are read and mapped where a sandbox refuses statx, too.
+foreach(source file mmap)
+  get_property(command GLOBAL PROPERTY SLUICE_COMMAND_${source}_source_test)
+  list(POP_FRONT command program)
+  add_test(NAME ${source}_source_denied_test
+    COMMAND deny_calls statx $<TARGET_FILE:${program}> ${command})
+  set_tests_properties(${source}_source_denied_test PROPERTIES LABELS programs SKIP_RETURN_CODE 77)
+endforeach()
+
 # The same between processes that each have a GPU of the fake CUDA runtime.
 if(TARGET sluice-bench-fake-gpu)
   foreach(np 2 5)

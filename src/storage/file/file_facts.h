@@ -16,7 +16,7 @@ struct FileFacts {
 // `direct`: the file was opened with O_DIRECT. The flag is taken off again where the file's
 // alignment is too large for us or the file cannot be read so. A file system that does not say how
 // it wants reads aligned is thought to want nothing. InvalidArgument if it is no file. Asks no
-// server, so does not block.
+// server, so does not block, unless the system refuses statx.
 absl::StatusOr<FileFacts> LearnFileFacts(int fd, bool direct);
 
 // Takes O_DIRECT and O_NONBLOCK off.
