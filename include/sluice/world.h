@@ -47,6 +47,7 @@ struct WorldOptions {
   // address of this host.
   absl::optional<bool> serve = absl::nullopt;
   // What all members know and strangers do not. In place of `token`, a file may hold the token.
+  // Links ask for it, too. Without one, that of an `own_store` that ConnectStore has made counts.
   std::string token;
   std::string token_file;
   // Tells worlds apart that meet at one store. Letters, digits, '_', '-' and '.'.

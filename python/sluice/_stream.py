@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import ctypes
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from math import prod
@@ -135,7 +136,25 @@ class Batch:
         return self
 
     def release(self) -> None:
-        """Gives the memory back now, or as soon as nobody else refers to its tensors."""
+        """Gives the memory back now, or as soon as nobody else refers to its tensors.
+
+        Warns of the latter: until then the batch counts as not consumed, so `state_dict` leaves it
+        out, and it comes again after a resume.
+        """
+        lease = self._lease
+        if lease is None:
+            return
+        self._tensors = None
+        holders = sys.getrefcount(lease) - 3  # this function's, the batch's, and the call's
+        items = lease.items
+        del lease
+        self._give_back()
+        if holders > 0:
+            warnings.warn(f"batch.release: {holders} tensor(s) of this batch of {items} items are "
+                          "still referred to. The memory stays lent, and the batch out of "
+                          "state_dict, until they are dropped, as by `del`", stacklevel=2)
+
+    def _give_back(self) -> None:
         lease, self._lease = self._lease, None
         self._tensors = None
         if lease is None:
@@ -162,7 +181,7 @@ class Batch:
 
     def _next_is_asked_for(self) -> None:
         if not self._kept:
-            self.release()
+            self._give_back()
 
     def __repr__(self) -> str:
         if self._lease is None:
@@ -312,7 +331,7 @@ class Stream:
             def __iter__(self) -> Iterator[Any]:
                 for batch in stream:
                     yield batch.tensor if take is None else take(batch)
-                    batch.release()
+                    batch._give_back()
 
             def state_dict(self) -> dict[str, Any]:
                 return stream.state_dict()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +91,26 @@ def test_a_tensor_that_is_held_stays_right(session: sluice.Session, folder: Path
         gc.collect()
         assert next(stream).tensor.tolist() == [[2] * WIDTH]
     assert part.tolist() == [[1, 1]], "a tensor may outlive its stream"
+
+
+def test_release_says_that_somebody_still_refers_to_a_tensor(
+        session: sluice.Session, folder: Path) -> None:
+    with session.stream(**npy(folder)) as stream:
+        batch = next(stream)
+        held = batch.tensor
+        before = stream.state_dict()
+        with pytest.warns(UserWarning, match=r"1 tensor\(s\) of this batch of 1 items"):
+            batch.release()
+        assert stream.state_dict() == before
+        del held
+        assert stream.state_dict() != before
+        batch = next(stream)
+        assert batch.tensor.tolist() == [[1] * WIDTH]
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            batch.release()
+            held = next(stream).tensor
+            next(stream)  # what is asked for gives back, as soon as the loop's variable moves on
 
 
 def test_dlpack(session: sluice.Session, folder: Path) -> None:

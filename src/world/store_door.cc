@@ -13,6 +13,7 @@
 #include "absl/time/clock.h"
 #include "world/store/store_address.h"
 #include "world/store/store_socket.h"
+#include "world/store/token_store.h"
 #include "world/time_limit.h"
 #include "world/world_options.h"
 
@@ -105,6 +106,8 @@ absl::StatusOr<StoreDoor> OpenStoreDoor(const WorldOptions& options) {
   if (options.own_store != nullptr) {
     if (options.store.empty() && !options.serve.value_or(false)) {
       door.store = options.own_store;
+      const auto* const known = dynamic_cast<const TokenStore*>(door.store.get());
+      if (door.token.empty() && known != nullptr) door.token = known->token();
       return door;
     }
     return absl::InvalidArgumentError(

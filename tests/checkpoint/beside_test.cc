@@ -313,6 +313,11 @@ TEST(BesideTest, WhatCountsWithoutAnIndex) {
   EXPECT_EQ(LoadRound(2, "buffered:" + place, &status), static_cast<int64_t>(kOlder)) << status;
   fs::remove(place + "/model.safetensors");
   EXPECT_EQ(LoadRound(2, "buffered:" + place, &status), static_cast<int64_t>(kOlder)) << status;
+  // A link whose target is gone.
+  fs::create_symlink("../blobs/gone", place + "/model.safetensors");
+  EXPECT_EQ(LoadRound(2, "buffered:" + place, &status), kNothing);
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("\"model.safetensors\" is a link to"));
 }
 
 TEST(BesideTest, AnIndexThatIsNoFileOrTooLargeIsRefusedUnread) {

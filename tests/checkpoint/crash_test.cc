@@ -201,6 +201,26 @@ TEST_P(CrashTest, AStepThatFailsIsAnErrorAndLeavesOneOfTheTwo) {
   }
 }
 
+TEST_P(CrashTest, WhereNothingCanBeRemovedTheErrorSaysWhichIsInPlace) {
+  const Scene scene(GetParam());
+  scene.Reset();
+  absl::Status saved;
+  {
+    const FileCalls seen(
+        scene.place(),
+        [](const FileCall& call) { return call.kind == FileCall::Kind::kUnlink ? EIO : 0; },
+        nullptr);
+    saved = scene.Save();
+  }
+  absl::Status status;
+  const int64_t found = LoadRound(kRanks, "buffered:" + scene.place(), &status);
+  if (saved.ok() || absl::StrContains(saved.message(), "the new checkpoint is in place")) {
+    EXPECT_EQ(found, static_cast<int64_t>(kNewer)) << saved << ", " << status;
+  } else {
+    EXPECT_TRUE(scene.IsOlder(found, status)) << saved << ", " << status;
+  }
+}
+
 TEST(CrashTest, AFullOrReadOnlyFileSystemIsToldByTheCode) {
   const CheckpointDir dir;
   const std::string place = dir.path() + "/checkpoint";

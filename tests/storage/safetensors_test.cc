@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -105,6 +106,21 @@ TEST(SafetensorsTest, ShortObjectsAreDataLoss) {
   // The object is whole, but not all of the header is here.
   const auto part = ParseSafetensorsHeader(BytesOf(whole).subspan(0, 100), 301);
   EXPECT_THAT(std::string(part.status().message()), HasSubstr("only 100 of"));
+}
+
+TEST(SafetensorsTest, SaysWhatElseAnObjectLooksLike) {
+  const std::vector<std::pair<std::string, std::string>> others = {
+      {"version https://git-lfs.github.com/spec/v1\n", "Git LFS"},
+      {"<!DOCTYPE html><html>", "HTML"},
+      {"PK\3\4\x14\0\0\0"s, "zip"},
+      {"\x80\2}q\0(X\1"s, "pickle"},
+      {"GGUF\3\0\0\0"s, "GGUF"}};
+  for (const auto& [begin, likeness] : others) {
+    const absl::Status status = SafetensorsHeaderBytes(BytesOf(begin), -1).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("it looks like a"));
+    EXPECT_THAT(std::string(status.message()), HasSubstr(likeness));
+  }
 }
 
 TEST(SafetensorsTest, HeadersHaveALimit) {

@@ -59,7 +59,7 @@ TEST_F(ListObjectsTest, RawFilesHaveNoHeaders) {
   source_.item_bytes = 4;
   const absl::StatusOr<Catalog> catalog = Find(ItemFormat::kRaw);
   EXPECT_TRUE(absl::IsInvalidArgument(catalog.status())) << catalog.status();
-  EXPECT_THAT(std::string(catalog.status().message()), HasSubstr("b 1\n2"));
+  EXPECT_THAT(std::string(catalog.status().message()), HasSubstr("b 1\\n2"));
   std::filesystem::rename(absl::StrCat(path_, "/b 1\n2"), absl::StrCat(path_, "/b 12"));
   const absl::StatusOr<Catalog> renamed = Find(ItemFormat::kRaw);
   ASSERT_TRUE(renamed.ok()) << renamed.status();
@@ -111,6 +111,34 @@ TEST_F(ListObjectsTest, WhatIsWrongNamesTheFile) {
   Write("a.npy", "not an array");
   EXPECT_THAT(std::string(Find(ItemFormat::kNpy).status().message()), HasSubstr("a.npy"));
   EXPECT_TRUE(absl::IsNotFound(Find(ItemFormat::kSafetensors).status()));
+}
+
+TEST_F(ListObjectsTest, WhatIsHiddenOrNoFileIsLeftOut) {
+  Write("a", std::string(8, 'a'));
+  Write(".a.swp", std::string(4, 's'));
+  std::filesystem::create_directory(path_ + "/folder");
+  source_.item_bytes = 4;
+  const absl::StatusOr<Catalog> catalog = Find(ItemFormat::kRaw);
+  ASSERT_TRUE(catalog.ok()) << catalog.status();
+  EXPECT_EQ(catalog->items(), 2);
+}
+
+TEST_F(ListObjectsTest, ALinkThatLeadsNowhereIsNamed) {
+  Write("a.npy", absl::StrCat(*NpyHeaderText(ElementType::kU8, {1, 4}, 64), "aaaa"));
+  std::filesystem::create_symlink("a.npy", path_ + "/b.npy");
+  EXPECT_EQ(Find(ItemFormat::kNpy)->items(), 2);
+  std::filesystem::create_symlink("../gone", path_ + "/c.npy");
+  const absl::Status status = Find(ItemFormat::kNpy).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("\"c.npy\" is a link to \"../gone\""));
+}
+
+TEST_F(ListObjectsTest, ANameThatIsNotUtf8IsRefused) {
+  Write("caf\xe9", std::string(8, 'a'));
+  source_.item_bytes = 4;
+  const absl::Status status = Find(ItemFormat::kRaw).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("caf\\xe9"));
 }
 
 TEST_F(ListObjectsTest, AStopEndsTheList) {

@@ -11,7 +11,7 @@
 #include "session/checkpoint/checkpoint_names.h"
 #include "session/shard/read_text.h"
 #include "storage/format/checkpoint_index.h"
-#include "storage/object_name.h"
+#include "storage/listed_file.h"
 #include "storage/open/whole_object.h"
 #include "storage/source_check.h"
 
@@ -51,14 +51,15 @@ absl::StatusOr<std::vector<std::string>> ListFiles(const std::string& directory)
        at.increment(error)) {
     const std::filesystem::path& path = at->path();
     const std::string name = path.filename().string();
-    if (path.extension() != ".safetensors" || name[0] == '.') continue;
+    const absl::StatusOr<bool> counts = CountsAsData(*at, ".safetensors");
+    if (!counts.ok()) return counts.status();
+    if (!*counts) continue;
     if (name == kCheckpointFileName) return std::vector<std::string>{name};
     if (IsShardName(name)) {
       has_shards = true;
       continue;
     }
     names.push_back(name);
-    if (absl::Status status = CheckObjectName(name); !status.ok()) return status;
   }
   if (error) return ReadErrnoStatus(error.value(), absl::StrCat("cannot list ", directory));
   if (names.empty()) {

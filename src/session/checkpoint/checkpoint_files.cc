@@ -223,11 +223,8 @@ absl::Status CheckpointFiles::Publish() {
   status = SyncDirectory(directory_);
   if (status.ok()) status = RemoveRival(other);
   if (!status.ok()) {
-    if (!replaces) {
-      Undo();
-      return status;
-    }
-    // What had the name is gone: there is no way back.
+    if (!replaces && Undo()) return status;
+    // What had the name is gone, or the new name does not go: there is no way back.
     const bool counts = has_index_ || !Exists(other);
     return counts ? InPlaceBut(status) : status;
   }
@@ -260,16 +257,19 @@ absl::Status CheckpointFiles::RemoveOlder() const {
   return status;
 }
 
-void CheckpointFiles::Undo() {
+bool CheckpointFiles::Undo() {
   // The index, which was the last to appear, first: without it nobody is led to the others.
   for (size_t i = appeared_.size(); i-- > 0;) {
-    if (lock_->held() || appeared_[i] != PathOf(names_.back())) {
-      unlink(appeared_[i].c_str());
-    } else {
-      RemoveSame(appeared_[i], published_).IgnoreError();
+    const bool leads = appeared_[i] == PathOf(names_.back());
+    if (lock_->held() || !leads) {
+      const bool removed = unlink(appeared_[i].c_str()) == 0 || errno == ENOENT;
+      if (!removed && leads) return false;
+    } else if (!RemoveSame(appeared_[i], published_).ok()) {
+      return false;
     }
   }
   appeared_.clear();
+  return true;
 }
 
 }  // namespace sluice

@@ -61,7 +61,9 @@ class CheckpointFiles {
   // Removes what would count beside the new checkpoint, at `path`.
   absl::Status RemoveRival(const std::string& path) const;
   absl::Status RemoveOlder() const;
-  void Undo();
+  // Takes back the names that have appeared. False if the last of them, by which the new checkpoint
+  // counts, cannot be removed: the others are then there, too.
+  bool Undo();
 
   std::string directory_;
   bool made_directory_ = false;

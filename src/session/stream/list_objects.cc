@@ -16,6 +16,7 @@
 #include "session/stream/object_headers.h"
 #include "session/stream/stream_source.h"
 #include "storage/format/catalog_formats.h"
+#include "storage/listed_file.h"
 #include "storage/open/open_source.h"
 #include "storage/source_check.h"
 
@@ -32,10 +33,11 @@ absl::StatusOr<std::vector<ObjectFile>> List(const std::string& directory, ItemF
   for (std::filesystem::directory_iterator at(directory, error), end; !error && at != end;
        at.increment(error)) {
     if (stop.load(std::memory_order_relaxed)) return absl::CancelledError("the list is not needed");
-    if (!at->is_regular_file(error) || error) continue;
-    const std::string name = at->path().filename().string();
-    if (at->path().extension() != suffix && !suffix.empty()) continue;
-    files.push_back({name, static_cast<int64_t>(at->file_size(error))});
+    const absl::StatusOr<bool> counts = CountsAsData(*at, suffix);
+    if (!counts.ok()) return counts.status();
+    if (!*counts) continue;
+    const auto bytes = static_cast<int64_t>(at->file_size(error));
+    files.push_back({at->path().filename().string(), bytes});
   }
   if (error) return ReadErrnoStatus(error.value(), absl::StrCat("cannot list ", directory));
   if (files.empty()) {

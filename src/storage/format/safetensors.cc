@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "storage/format/json_events.h"
 #include "storage/quoted.h"
@@ -184,6 +185,28 @@ absl::string_view TextOf(absl::Span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
+// What an object looks like that begins so; empty if like nothing that takes a checkpoint's place.
+absl::string_view Likeness(absl::string_view first) {
+  struct Kind {
+    absl::string_view begin;
+    absl::string_view name;
+  };
+  constexpr Kind kKinds[] = {{"version ", "a pointer of Git LFS, whose file has not been fetched"},
+                             {"<!DOCTYP", "a page of HTML"},
+                             {"<!doctyp", "a page of HTML"},
+                             {"<html", "a page of HTML"},
+                             {"PK\3\4", "a zip archive, as torch.save writes"},
+                             {"\x80\2", "a pickle"},
+                             {"\x80\4", "a pickle"},
+                             {"GGUF", "a GGUF file"},
+                             {"\x93NUMPY", "a .npy file"},
+                             {"\x89HDF", "an HDF5 file"}};
+  for (const Kind& kind : kKinds) {
+    if (absl::StartsWith(first, kind.begin)) return kind.name;
+  }
+  return "";
+}
+
 }  // namespace
 
 absl::StatusOr<int64_t> SafetensorsHeaderBytes(absl::Span<const std::byte> first,
@@ -196,6 +219,11 @@ absl::StatusOr<int64_t> SafetensorsHeaderBytes(absl::Span<const std::byte> first
   uint64_t length = 0;
   for (size_t i = 0; i < 8; ++i) length |= std::to_integer<uint64_t>(first[i]) << (8 * i);
   if (length > static_cast<uint64_t>(limits.header_bytes)) {
+    const absl::string_view likeness = Likeness(TextOf(first));
+    if (!likeness.empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("it is no safetensors file: it looks like ", likeness));
+    }
     return absl::InvalidArgumentError(absl::StrCat("a safetensors header of ", length,
                                                    " bytes is longer than the limit of ",
                                                    limits.header_bytes));

@@ -14,6 +14,7 @@
 #include "world/store/store_link.h"
 #include "world/store/store_proof.h"
 #include "world/store/store_wire.h"
+#include "world/store/token_store.h"
 
 namespace sluice {
 namespace {
@@ -80,9 +81,12 @@ class TcpLease : public StoreLease {
   std::atomic<bool> released_ = false;
 };
 
-class TcpStore : public Store {
+class TcpStore : public TokenStore {
  public:
-  explicit TcpStore(std::shared_ptr<StoreLink> link) : link_(std::move(link)) {}
+  TcpStore(std::shared_ptr<StoreLink> link, std::string token)
+      : link_(std::move(link)), token_(std::move(token)) {}
+
+  const std::string& token() const override { return token_; }
 
   ~TcpStore() override {
     if (link_->InChild()) {
@@ -169,6 +173,7 @@ class TcpStore : public Store {
 
  private:
   const std::shared_ptr<StoreLink> link_;
+  const std::string token_;
 };
 
 }  // namespace
@@ -190,7 +195,7 @@ absl::StatusOr<std::unique_ptr<Store>> ConnectStore(absl::string_view address,
   }
   auto link = StoreLink::Open(*parsed, options.token, options.timeout, connect_timeout);
   if (!link.ok()) return link.status();
-  return std::make_unique<TcpStore>(*std::move(link));
+  return std::make_unique<TcpStore>(*std::move(link), options.token);
 }
 
 }  // namespace sluice

@@ -1,0 +1,19 @@
+// A store whose members have proved that they know a token.
+#ifndef SLUICE_SRC_WORLD_STORE_TOKEN_STORE_H_
+#define SLUICE_SRC_WORLD_STORE_TOKEN_STORE_H_
+
+#include <string>
+
+#include "sluice/store.h"
+
+namespace sluice {
+
+class TokenStore : public Store {
+ public:
+  // "": none. Thread: any.
+  virtual const std::string& token() const = 0;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_WORLD_STORE_TOKEN_STORE_H_
