@@ -160,9 +160,9 @@ TEST(TcpStrangersTest, ManyThatSayARightHelloLeaveRoomForRanks) {
     TcpStranger& stranger = strangers.emplace_back(links[0]->address());
     EXPECT_TRUE(stranger.Send(&hello, sizeof(hello)));
     TcpChallenge challenge;
-    EXPECT_TRUE(PollAllUntil([&] { ProgressAll(links); }, [&] {
-      return stranger.Read(&challenge, sizeof(challenge)) == sizeof(challenge);
-    }));
+    EXPECT_TRUE(PollAllUntil(
+        [&] { ProgressAll(links); },
+        [&] { return stranger.Read(&challenge, sizeof(challenge)) == sizeof(challenge); }));
   }
   ExpectToTalk(links);
 }
