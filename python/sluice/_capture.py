@@ -192,10 +192,6 @@ def _record(load: Load, specs: list[Spec], params: _Params, uses_torch: bool,
 def _watching(recorder: Recorder, places: dict[str, Place], feeder: _Feeder,
               uses_torch: bool) -> AbstractContextManager[Any]:
     """What a loader does to parameters of PyTorch by itself, told to `recorder`."""
-    if not uses_torch:
-        return nullcontext()
-    from . import _recording_torch
-
     def read(tensor: Any) -> None:
         if not recorder.writes:
             return
@@ -210,7 +206,7 @@ def _watching(recorder: Recorder, places: dict[str, Place], feeder: _Feeder,
                 recorder.fall_back(names, reason)  # also if the loader catches the error
                 raise Uncapturable(names, reason)
 
-    return _recording_torch.Watching(recorder.wrote, read)
+    return _watched(recorder.wrote, read, uses_torch)
 
 
 def _mind_kept(recorder: Recorder) -> None:
@@ -224,61 +220,57 @@ def _mind_kept(recorder: Recorder) -> None:
 
 def _mind_strictness(load: Load, specs: dict[str, Spec], recorder: Recorder,
                      params: _Params, uses_torch: bool, device: Any) -> None:
-    """Has all tensors fall back where the loader does not take those alone that do."""
-    apart = Recorder(params.places)
-    make = _maker(apart, uses_torch, device)
-    try:
-        load((name, make(spec)) for name, spec in specs.items() if name in recorder.fallback)
-    except Uncapturable:
-        pass  # the recording tensors have no values
-    except Exception as error:
-        reason = _text_of(error)
-        if reason not in recorder.fallback.values():  # it may be why one of them falls back
-            recorder.fall_back(specs, "the loader does not take some of the tensors without the "
-                                      f"others: {reason}")
-    finally:
-        params.mend()
-    _mind_places(load, specs, recorder, params, uses_torch, device)
+    """Has all tensors fall back where some of them alone are not taken, or go to other places."""
+    def alone(names: Iterable[str]) -> Recorder | Exception:
+        """What the loader does with these, or why it does not go on with them."""
+        apart = Recorder(params.places)
+        make = _maker(apart, uses_torch, device)
+        try:
+            with _watched(apart.wrote, lambda tensor: None, uses_torch):
+                load((name, make(specs[name])) for name in names)
+        except Exception as error:
+            return error
+        finally:
+            params.mend()
+        return apart
 
+    def refuse(error: Exception) -> None:
+        recorder.fall_back(specs, "the loader does not take some of the tensors without the "
+                                  f"others: {_text_of(error)}")
 
-def _mind_places(load: Load, specs: dict[str, Spec], recorder: Recorder,
-                 params: _Params, uses_torch: bool, device: Any) -> None:
-    """Has all tensors fall back where the place of one depends on those that come with it."""
-    fallen = [name for name in specs
-              if name in recorder.fallback and name not in recorder.stopped]
-    groups = [fallen]
+    groups = [[name for name in specs
+               if name in recorder.fallback and name not in recorder.stopped]]
     before, own = recorder.places_written(), recorder.places_of_own()
     if recorder.stopped:
+        done = alone([name for name in specs if name in recorder.fallback])
+        # Recording tensors have no values; and an error may be why one of them falls back.
+        if (isinstance(done, Exception) and not isinstance(done, Uncapturable)
+                and _text_of(done) not in recorder.fallback.values()):
+            return refuse(done)
         # The recording has left them out. Do the places of the others depend on who is there?
         rest = [name for name in specs if name in before and name not in recorder.fallback]
         if len(rest) == 1:
             recorder.fall_back(rest, "nothing shows that its place is the same with the others")
         groups += [rest[::2], rest[1::2]]
     for group in filter(None, groups):
-        apart = Recorder(params.places)
-        make = _maker(apart, uses_torch, device)
-        try:
-            with _watching_writes(apart.wrote, uses_torch):
-                load((name, make(specs[name])) for name in group)
-        except (Exception, Uncapturable) as error:
-            recorder.fall_back(specs, "the loader does not take some of the tensors without the "
-                                      f"others: {_text_of(error)}")
-            return
-        finally:
-            params.mend()
-        now = apart.places_written()
+        done = alone(group)
+        if isinstance(done, Exception):
+            return refuse(done)
+        now = done.places_written()
         moved = [name for name in group if now.get(name) != before.get(name)]
-        if moved or not apart.places_of_own() <= own:
+        if moved or not done.places_of_own() <= own:
             recorder.fall_back(specs, "the loader writes to other places without the others" + (
                 f": of '{moved[0]}'" if moved else ""))
             return
 
 
-def _watching_writes(wrote: Callable[[Any], None], uses_torch: bool) -> AbstractContextManager[Any]:
+def _watched(wrote: Callable[[Any], None], read: Callable[[Any], None],
+             uses_torch: bool) -> AbstractContextManager[Any]:
+    """Tells what a loader does to parameters of PyTorch by itself."""
     if not uses_torch:
         return nullcontext()
     from . import _recording_torch
-    return _recording_torch.Watching(wrote, lambda tensor: None)
+    return _recording_torch.Watching(wrote, read)
 
 
 def _text_of(error: Exception) -> str:

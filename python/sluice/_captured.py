@@ -13,6 +13,7 @@ from ._dtypes import DTYPE_BYTES, dtype_name
 from ._errors import InvalidSpec
 from ._layouts import Box, Boxes, Tensor
 from ._memory import Described, describe
+from ._prints import unless_same
 from ._recording import Key, Place, Recorder, Write, meet
 
 Load = Callable[[Iterator[tuple[str, Any]]], Any]
@@ -80,13 +81,16 @@ class Captured:
                                   "use what Captured.bind returns", tensor=name)
         return list(self._made())
 
-    def moved(self) -> str | None:
-        """Why `targets` are not to be had any more, or None."""
-        try:
-            self.targets  # noqa: B018 - it looks
-        except InvalidSpec as error:
-            return str(error)
-        return None
+    def watch(self) -> Callable[[], str | None]:
+        """Says why `targets` are not to be had any more, or None."""
+        def moved() -> str | None:
+            try:
+                self.targets  # noqa: B018 - it looks
+            except InvalidSpec as error:
+                return str(error)
+            return None
+
+        return unless_same(self._params, lambda: list(self.current().values()), moved)
 
     def current(self) -> dict[str, Any]:
         """The parameters that are written to, as they are now."""

@@ -38,8 +38,8 @@ def _path(what: str, given: Any) -> str:
     return _options.check_text(what, os.fspath(given))
 
 
-def load(session: Session, uri: str | os.PathLike[str], state: Any, *, rename: Renames = None, progress: bool = True,
-         **options: Any) -> dict[str, Any]:
+def load(session: Session, uri: str | os.PathLike[str], state: Any, *, rename: Renames = None,
+         progress: bool = True, **options: Any) -> dict[str, Any]:
     """`Session.load`."""
     place = ""
 

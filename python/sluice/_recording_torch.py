@@ -153,7 +153,7 @@ def _copied(func: Any, one: RecordingTensor, kwargs: Any) -> RecordingTensor | N
         return None
     known = one.strided
     assert known is not None
-    # PyTorch may keep the order of the strides. The copy is dense with its dimensions in that order.
+    # PyTorch may keep the order of strides. The copy is dense, its dimensions in that order.
     device = kwargs.get("device") or one.device
     meta = func(one._meta, **{**kwargs, "device": "meta"} if "device" in kwargs else kwargs)
     order = range(meta.ndim)

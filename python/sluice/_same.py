@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from typing import Any
 from weakref import ref
 
-from . import _sluice
 from ._errors import InvalidSpec
 from ._layouts import Boxes, Tensor
+from ._prints import fingerprint, print_of
 from ._state import Into, is_captured, storages
-
-
-def print_of(tensors: list[Any]) -> _sluice.Fingerprint | None:
-    """Where these tensors of PyTorch lie; None where one cannot be looked at quickly."""
-    if not tensors:
-        return None
-    return _sluice.fingerprint(tensors, [None] * len(tensors), *_types())
 
 
 class Seen:
@@ -49,7 +41,7 @@ class Seen:
             return None
         names, values, rename = parts
         memories = [_memories(value) for value in values]
-        print_ = _sluice.fingerprint(values, memories, *_types())
+        print_ = fingerprint(values, memories)
         return None if print_ is None else cls(None, names, print_, rename)
 
     def keeps(self, state: Any) -> list[Any] | None:
@@ -117,15 +109,3 @@ def _memories(value: Any) -> list[Any] | None:
     if isinstance(value.layout, Boxes):
         return [box.view for box in value.layout]
     return [value.view]
-
-
-def _types() -> tuple[tuple[type, ...], type | None]:
-    """PyTorch's tensors that are nothing but memory, and its DTensor; of what is imported."""
-    torch = sys.modules.get("torch")
-    if torch is None:
-        return (), None
-    plain = [torch.Tensor, torch.nn.Parameter]
-    if (buffer := getattr(torch.nn, "Buffer", None)) is not None:
-        plain.append(buffer)
-    placed = getattr(sys.modules.get("torch.distributed.tensor"), "DTensor", None)
-    return tuple(plain), placed

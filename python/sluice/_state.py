@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Optional, Union
 
-from . import _dtensor
+from . import _dtensor, _prints
 from ._dtypes import dtype_name
 from ._errors import InvalidSpec, Unsupported
 from ._layouts import DIMS_MAX, Box, Boxes, Layout, Tensor
@@ -136,7 +136,7 @@ def halves(state: Any, side: str, *, rank: int, rank_of: _dtensor.RankOf | None 
     module = state.state if isinstance(state, Into) else state
     state = state_dict_of(state)
     if captured:
-        half.finish, half.moved = state.finish, state.moved
+        half.finish, half.moved = state.finish, state.watch()
         items: Iterable[tuple[str, Any]] = _items(state.targets)
     elif isinstance(state, Into):
         items = _with_views(_items(state.state), state.views)
@@ -185,7 +185,11 @@ def _moved(module: Any, names: set[str]) -> Callable[[], str | None]:
                         "bound; give the module to rebind, or make a new transfer")
         return None
 
-    return moved
+    def tensors() -> list[Any]:
+        return [value for name, value in (*module.named_parameters(), *module.named_buffers())
+                if name in before]
+
+    return _prints.unless_same(module, tensors, moved)
 
 
 def is_captured(state: Any) -> bool:

@@ -142,16 +142,11 @@ class Batch:
         out, and it comes again after a resume.
         """
         lease = self._lease
-        if lease is None:
-            return
-        self._tensors = None
-        holders = sys.getrefcount(lease) - 3  # this function's, the batch's, and the call's
-        items = lease.items
-        del lease
         self._give_back()
+        holders = sys.getrefcount(lease) - 2 if lease is not None else 0  # here, and in the call
         if holders > 0:
-            warnings.warn(f"batch.release: {holders} tensor(s) of this batch of {items} items are "
-                          "still referred to. The memory stays lent, and the batch out of "
+            warnings.warn(f"batch.release: {holders} tensor(s) of this batch of {lease.items} "
+                          "items are still referred to. The memory stays lent, and the batch out of "
                           "state_dict, until they are dropped, as by `del`", stacklevel=2)
 
     def _give_back(self) -> None:

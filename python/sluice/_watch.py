@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ._same import print_of
+from ._prints import print_of
 from ._state import Entry
 
 

@@ -658,6 +658,23 @@ def test_a_transfer_notices_parameters_that_have_other_memory(change: Any, side:
             assert torch.equal(module.weight, other)
 
 
+def test_a_transfer_notices_a_part_of_a_module_that_is_replaced() -> None:
+    module = torch.nn.Sequential(torch.nn.Linear(4, 4, bias=False)).requires_grad_(False)
+    other = torch.arange(16.0).view(4, 4)
+    with sluice.Session.from_exchange(0, 1, lambda payload: [payload]) as session:
+        transfer = session.transfer({"0.weight": other}, module)
+        for _ in range(2):
+            transfer.run()
+            assert torch.equal(module[0].weight, other)
+            # The same memory in another part is no change.
+            part = torch.nn.Linear(4, 4, bias=False).requires_grad_(False)
+            part.weight = module[0].weight
+            module[0] = part
+        module[0] = torch.nn.Linear(4, 4, bias=False).requires_grad_(False)
+        with pytest.raises(InvalidSpec, match="'0.weight'"):
+            transfer.run()
+
+
 def test_the_same_copy_twice_is_one() -> None:
     captured = one_tensor(lambda p, w: (p.copy_(w), p.copy_(w)))
     assert captured.fallback == {} and len(captured.copies) == 1
