@@ -287,7 +287,7 @@ typedef struct {
   size_t size;
   const char* store;        // "tcp://HOST:PORT"
   sluice_store* own_store;  // in place of `store`
-  const char* token;
+  const char* token;  // links ask for it, too; NULL: that with which `own_store` was connected
   const char* token_file;
   const char* name;  // tells worlds apart that meet at one store; NULL: "sluice"
   const char* role;  // this member's; NULL: "member"
