@@ -22,4 +22,8 @@ std::string RankRunsText(absl::Span<const int> ranks, size_t most_runs) {
   return text;
 }
 
+std::string NamedRanks(absl::Span<const int> ranks, size_t most_runs) {
+  return absl::StrCat(ranks.size() == 1 ? "rank " : "ranks ", RankRunsText(ranks, most_runs));
+}
+
 }  // namespace sluice

@@ -27,8 +27,6 @@ void CloseGuardedFds() {
 }
 
 void GuardFd(int fd, bool guarded) {
-  static const int registered = pthread_atfork(nullptr, nullptr, &CloseGuardedFds);
-  static_cast<void>(registered);
   if (fd >= kGuardedFds) return;
   std::atomic<uint64_t>& word = guarded_fds[static_cast<size_t>(fd / kBitsPerWord)];
   const uint64_t bit = uint64_t{1} << (fd % kBitsPerWord);
@@ -41,7 +39,11 @@ void GuardFd(int fd, bool guarded) {
 
 }  // namespace
 
-uint32_t ForkCount() { return fork_count.load(std::memory_order_relaxed); }
+uint32_t ForkCount() {
+  static const int registered = pthread_atfork(nullptr, nullptr, &CloseGuardedFds);
+  static_cast<void>(registered);
+  return fork_count.load(std::memory_order_relaxed);
+}
 
 OwnedFd::OwnedFd(int fd) : fd_(fd), forks_(ForkCount()) {
   if (fd_ >= 0) GuardFd(fd_, true);

@@ -7,7 +7,7 @@
 
 namespace sluice {
 
-// How many forks this process comes from since the first OwnedFd.
+// How many forks this process comes from since the first call.
 uint32_t ForkCount();
 
 // A descriptor. A child that is forked closes its copy at once, and its OwnedFd holds none there.

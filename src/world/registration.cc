@@ -21,8 +21,7 @@ constexpr absl::Duration kEndWait = absl::Seconds(3);
 absl::Status AwaitFree(Store& store, const std::string& key, const TimeLimit& limit) {
   uint64_t version = 0;
   while (true) {
-    const absl::StatusOr<StoreView> view =
-        store.Watch(key, version, std::max(limit.Left(), absl::ZeroDuration()));
+    const absl::StatusOr<StoreView> view = store.Watch(key, version, limit.Left());
     if (!view.ok()) return view.status();
     const bool is_held =
         std::any_of(view->entries.begin(), view->entries.end(),

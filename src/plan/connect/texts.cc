@@ -22,9 +22,7 @@ std::string QuotedName(absl::string_view name) {
                       name.size() > kNameBytesShown ? "...'" : "'");
 }
 
-std::string RanksInWords(absl::Span<const int> ranks) {
-  return absl::StrCat(ranks.size() == 1 ? "rank " : "ranks ", RankRunsText(ranks, kRunsShown));
-}
+std::string RanksInWords(absl::Span<const int> ranks) { return NamedRanks(ranks, kRunsShown); }
 
 std::string ShapeInWords(absl::Span<const int64_t> shape) {
   return absl::StrCat("[", absl::StrJoin(shape, ","), "]");

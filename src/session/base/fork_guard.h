@@ -5,24 +5,22 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
+#include "transport/owned_fd.h"
 
 namespace sluice {
-
-// How often fork() has led to this process, from the first use on.
-int64_t ForkGeneration();
 
 // Costs a load. Thread: any.
 class ForkGuard {
  public:
-  ForkGuard() : generation_(ForkGeneration()) {}
+  ForkGuard() : forks_(ForkCount()) {}
 
   // True in a child of the process that made this object, and in children of that.
-  bool InChild() const { return ForkGeneration() != generation_; }
+  bool InChild() const { return ForkCount() != forks_; }
   // FailedPrecondition there.
   absl::Status Check() const;
 
  private:
-  const int64_t generation_;
+  const uint32_t forks_;
 };
 
 }  // namespace sluice

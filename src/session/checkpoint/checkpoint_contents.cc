@@ -49,11 +49,10 @@ absl::StatusOr<std::vector<std::string>> ListFiles(const std::string& directory)
   std::error_code error;
   for (std::filesystem::directory_iterator at(directory, error), end; !error && at != end;
        at.increment(error)) {
-    const std::filesystem::path& path = at->path();
-    const std::string name = path.filename().string();
     const absl::StatusOr<bool> counts = CountsAsData(*at, ".safetensors");
     if (!counts.ok()) return counts.status();
     if (!*counts) continue;
+    const std::string name = at->path().filename().string();
     if (name == kCheckpointFileName) return std::vector<std::string>{name};
     if (IsShardName(name)) {
       has_shards = true;

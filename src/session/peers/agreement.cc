@@ -6,7 +6,6 @@
 #include <map>
 
 #include "absl/strings/str_cat.h"
-#include "mesh/ranks_text.h"
 #include "tensor/check.h"
 
 namespace sluice {
@@ -70,7 +69,7 @@ std::string WhoHasWhat(const std::map<T, std::vector<int>>& ranks_by_value, bool
   for (const auto& [value, ranks] : order) {
     absl::StrAppend(&text, text.empty() ? "" : show_values ? ", " : " differ from ");
     if (show_values) absl::StrAppend(&text, *value, " on ");
-    absl::StrAppend(&text, ranks->size() == 1 ? "rank " : "ranks ", RanksText(*ranks));
+    absl::StrAppend(&text, NamedRanks(*ranks));
   }
   return text;
 }
@@ -118,9 +117,9 @@ void Agreement::GiveUp(absl::Duration after, const std::string& note) {
   if (ended_ || Look(&missing_)) return;
   const std::string lacking =
       proposal_.lacking.empty() ? absl::StrCat("did not call ", proposal_.call) : proposal_.lacking;
-  outcome_ = absl::DeadlineExceededError(
-      absl::StrCat(missing_.size() == 1 ? "rank " : "ranks ", RanksText(missing_), " ", lacking,
-                   " within ", absl::FormatDuration(after), note.empty() ? "" : "; ", note));
+  outcome_ = absl::DeadlineExceededError(absl::StrCat(NamedRanks(missing_), " ", lacking,
+                                                      " within ", absl::FormatDuration(after),
+                                                      note.empty() ? "" : "; ", note));
   out_of_step_ = true;
   ended_ = true;
 }
@@ -172,8 +171,7 @@ absl::Status Agreement::Differences(absl::Span<const std::byte> all) const {
     if (static_cast<int>(bad.size()) == size) return proposal_.status;
     return absl::Status(
         static_cast<absl::StatusCode>(first.code),
-        absl::StrCat(proposal_.call, " failed on ", bad.size() == 1 ? "rank " : "ranks ",
-                     RanksText(bad), ": ", first.message));
+        absl::StrCat(proposal_.call, " failed on ", NamedRanks(bad), ": ", first.message));
   }
   for (size_t i = 0; i < proposal_.values.size(); ++i) {
     std::map<int64_t, std::vector<int>> by_value;

@@ -15,6 +15,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "mesh/ranks_text.h"
 #include "plan/bucket.h"
 #include "sluice/fabric.h"
 #include "transport/deadline.h"

@@ -48,9 +48,9 @@ absl::StatusOr<bool> Rounds::Poll(const Standing& standing, const absl::Status& 
   const absl::StatusOr<bool> gathered = fabric_->PollAllGather(&all_, &missing_);
   if (!gathered.ok()) return gathered.status();
   if (!*gathered && now_ns - since_ns_ > timeout_ns_) {
-    return absl::DeadlineExceededError(absl::StrCat(
-        call_, ": no word from ", missing_.size() == 1 ? "rank " : "ranks ", RanksText(missing_),
-        " for ", absl::FormatDuration(absl::Nanoseconds(timeout_ns_))));
+    return absl::DeadlineExceededError(
+        absl::StrCat(call_, ": no word from ", NamedRanks(missing_), " for ",
+                     absl::FormatDuration(absl::Nanoseconds(timeout_ns_))));
   }
   if (!*gathered) return false;
   gathers_ = false;
@@ -94,8 +94,7 @@ absl::StatusOr<bool> Rounds::End(const absl::Status& own, int64_t now_ns) {
   if (failed.front() == fabric_->rank()) return own;
   first.message[sizeof(first.message) - 1] = '\0';
   return absl::Status(static_cast<absl::StatusCode>(first.code),
-                      absl::StrCat(call_, " failed on ", failed.size() == 1 ? "rank " : "ranks ",
-                                   RanksText(failed), ": ", first.message));
+                      absl::StrCat(call_, " failed on ", NamedRanks(failed), ": ", first.message));
 }
 
 }  // namespace sluice

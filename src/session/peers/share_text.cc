@@ -38,10 +38,9 @@ absl::Status RunMessages(Peers* peers, Transport* transport, absl::Span<const Tr
     }
     if (absl::Status status = peers->CheckAlarm(); !status.ok()) return status;
     if (deadline.Passed()) {
-      return peers->Poison(absl::DeadlineExceededError(
-          absl::StrCat(call, ": ", late.size() == 1 ? "rank " : "ranks ", RanksText(late),
-                       peers->rank() == 0 ? " did not take" : " did not pass on",
-                       " the index within ", absl::FormatDuration(peers->timeout()))));
+      return peers->Poison(absl::DeadlineExceededError(absl::StrCat(
+          call, ": ", NamedRanks(late), peers->rank() == 0 ? " did not take" : " did not pass on",
+          " the index within ", absl::FormatDuration(peers->timeout()))));
     }
     if (*count == 0) peers->PauseFor(&backoff);
   }
