@@ -168,21 +168,26 @@ def halves(state: Any, side: str, *, rank: int, rank_of: _dtensor.RankOf | None 
 
 
 def _moved(module: Any, names: set[str]) -> Callable[[], str | None]:
-    """Looks whether the parameters and buffers of these names have been given other memory."""
+    """Looks whether the parameters and buffers of these names lie elsewhere, or in another way."""
 
-    def addresses() -> dict[str, int]:
-        return {name: getattr(value, "_local_tensor", value).data_ptr()
-                for name, value in (*module.named_parameters(), *module.named_buffers())
-                if name in names}
+    def forms() -> dict[str, tuple[Any, ...]]:
+        found = {}
+        for name, value in (*module.named_parameters(), *module.named_buffers()):
+            if name in names:
+                local = getattr(value, "_local_tensor", value)
+                found[name] = local.data_ptr(), local.dtype, local.shape, local.stride()
+        return found
 
-    before = {name: address for name, address in addresses().items() if address}
+    before = {name: form for name, form in forms().items() if form[0]}
 
     def moved() -> str | None:
-        now = addresses()
-        for name, address in before.items():
-            if now.get(name) != address:
-                return (f"tensor '{name}': the module has other memory for it than when it was "
-                        "bound; give the module to rebind, or make a new transfer")
+        now = forms()
+        for name, form in before.items():
+            if (own := now.get(name)) != form:
+                what = "another dtype, shape or stride" if own and own[0] == form[0] else (
+                    "other memory")
+                return (f"tensor '{name}': the module has {what} for it than when it was bound; "
+                        "give the module to rebind, or make a new transfer")
         return None
 
     def tensors() -> list[Any]:

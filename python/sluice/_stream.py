@@ -146,8 +146,8 @@ class Batch:
         holders = sys.getrefcount(lease) - 2 if lease is not None else 0  # here, and in the call
         if holders > 0:
             warnings.warn(f"batch.release: {holders} tensor(s) of this batch of {lease.items} "
-                          "items are still referred to. The memory stays lent, and the batch out of "
-                          "state_dict, until they are dropped, as by `del`", stacklevel=2)
+                          "items are still referred to. The memory stays lent, and the batch "
+                          "out of state_dict, until they are dropped, as by `del`", stacklevel=2)
 
     def _give_back(self) -> None:
         lease, self._lease = self._lease, None

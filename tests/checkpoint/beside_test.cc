@@ -314,10 +314,13 @@ TEST(BesideTest, WhatCountsWithoutAnIndex) {
   fs::remove(place + "/model.safetensors");
   EXPECT_EQ(LoadRound(2, "buffered:" + place, &status), static_cast<int64_t>(kOlder)) << status;
   // A link whose target is gone.
-  fs::create_symlink("../blobs/gone", place + "/model.safetensors");
-  EXPECT_EQ(LoadRound(2, "buffered:" + place, &status), kNothing);
-  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr("\"model.safetensors\" is a link to"));
+  for (const std::string name : {"model.safetensors", "model.safetensors.index.json"}) {
+    fs::create_symlink("../blobs/gone", place + "/" + name);
+    EXPECT_EQ(LoadRound(2, "buffered:" + place, &status), kNothing);
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("\"" + name + "\" is a link to"));
+    fs::remove(place + "/" + name);
+  }
 }
 
 TEST(BesideTest, AnIndexThatIsNoFileOrTooLargeIsRefusedUnread) {

@@ -658,6 +658,29 @@ def test_a_transfer_notices_parameters_that_have_other_memory(change: Any, side:
             assert torch.equal(module.weight, other)
 
 
+def _turns(module: Any) -> None:
+    module.weight.data = module.weight.data.t()
+
+
+def _becomes_numbers(module: Any) -> None:
+    module.weight.data = module.weight.data.view(torch.int32)
+
+
+@pytest.mark.parametrize("change", [_turns, lambda module: module.weight.t_(), _becomes_numbers])
+@pytest.mark.parametrize("side", ["dst", "into", "src"])
+def test_a_transfer_notices_parameters_that_lie_another_way(change: Any, side: str) -> None:
+    module = torch.nn.Linear(4, 4, bias=False).requires_grad_(False)
+    other = {"weight": torch.arange(16.0).view(4, 4)}
+    src, dst = {"src": (module, other), "dst": (other, module),
+                "into": (other, sluice.into(module))}[side]
+    with sluice.Session.from_exchange(0, 1, lambda payload: [payload]) as session:
+        transfer = session.transfer(src, dst)
+        transfer.run()
+        change(module)
+        with pytest.raises(InvalidSpec, match="'weight'.*another dtype, shape or stride"):
+            transfer.run()
+
+
 def test_a_transfer_notices_a_part_of_a_module_that_is_replaced() -> None:
     module = torch.nn.Sequential(torch.nn.Linear(4, 4, bias=False)).requires_grad_(False)
     other = torch.arange(16.0).view(4, 4)

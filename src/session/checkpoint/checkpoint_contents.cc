@@ -85,6 +85,10 @@ absl::StatusOr<CheckpointContents> LookForCheckpoint(const SourceAddress& addres
     return contents;
   }
   if (!absl::IsNotFound(index.status())) return index.status();
+  // A link that leads nowhere is no missing index: other files are not what it stands for.
+  std::error_code gone;
+  const std::filesystem::directory_entry entry(ObjectPath(address, kCheckpointIndexName), gone);
+  if (const auto counts = CountsAsData(entry, ""); !counts.ok()) return counts.status();
   const absl::Status status = ReadWithRetries(address.place, options.retry, stop, [&] {
     absl::StatusOr<std::vector<std::string>> files = ListFiles(address.place);
     if (files.ok()) contents.files = *std::move(files);
