@@ -8,10 +8,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
 #include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -36,6 +38,10 @@ bool AddAddress(const char* host) {
   request.ifr6_prefixlen = 128;
   request.ifr6_ifindex = static_cast<int>(if_nametoindex("lo"));
   const bool added = ioctl(fd, SIOCSIFADDR, &request) == 0;
+  // The kernel lets nobody have the address before a worker of its own has looked at it.
+  while (added && bind(fd, address.get(), address.length) != 0 && errno == EADDRNOTAVAIL) {
+    std::this_thread::yield();
+  }
   close(fd);
   return added;
 }
