@@ -55,11 +55,13 @@ function(sluice_sanitizers variable)
     -fno-sanitize-recover=all PARENT_SCOPE)
 endfunction()
 
-# sluice_plain_sources(FILE...) compiles oracles of tests without sanitizers, and optimized: most of
-# what sanitized tests did was to work out what they expect. Such a file touches memory that others
-# touch through memcpy, memcmp and memset only. Sanitizers check these wherever they are called.
+# sluice_plain_sources(FILE...) compiles oracles of tests optimized, and without sanitizers: most of
+# what tests do is to work out what they expect. Such a file touches memory that others touch
+# through memcpy, memcmp and memset only. Sanitizers check these wherever they are called.
 function(sluice_plain_sources)
   if(SLUICE_SANITIZE)
     sluice_source_options(OPTIONS -O2 -fno-sanitize=all SOURCES ${ARGN})
+  else()
+    sluice_source_options(OPTIONS -O2 SOURCES ${ARGN})
   endif()
 endfunction()

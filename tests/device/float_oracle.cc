@@ -17,6 +17,14 @@ namespace {
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
+// std::ldexp, which is a slow call: almost all powers of two are doubles, and such a product is
+// rounded once.
+double Scaled(double value, int exponent) {
+  constexpr int kBias = 1023;
+  if (exponent < 1 - kBias || exponent > kBias) return std::ldexp(value, exponent);
+  return value * std::bit_cast<double>(static_cast<uint64_t>(exponent + kBias) << 52);
+}
+
 // Quiet, with the sign and the leading bits of the payload.
 uint64_t CastNaN(DType from, DType to, uint64_t code) {
   const FloatFormat narrow = FormatOf(from);
@@ -134,8 +142,8 @@ double Decode(DType dtype, uint64_t code) {
   if (format.infinities && magnitude == format.special()) return sign * kInfinity;
   const auto exponent = static_cast<int>(magnitude >> format.mantissa_bits);
   auto mantissa = static_cast<double>(magnitude & format.mantissa_mask());
-  if (exponent > 0) mantissa += std::ldexp(1.0, format.mantissa_bits);
-  return sign * std::ldexp(mantissa, std::max(exponent, 1) - format.bias() - format.mantissa_bits);
+  if (exponent > 0) mantissa += Scaled(1, format.mantissa_bits);
+  return sign * Scaled(mantissa, std::max(exponent, 1) - format.bias() - format.mantissa_bits);
 }
 
 uint64_t Encode(DType dtype, double value) {
@@ -147,7 +155,7 @@ uint64_t Encode(DType dtype, double value) {
   if (std::isinf(value)) return sign | overflow;
   const int exponent = std::max(std::ilogb(value), 1 - format.bias());
   // In units of the last bit; the program runs with rounding to nearest even.
-  const double units = std::nearbyint(std::ldexp(value, format.mantissa_bits - exponent));
+  const double units = std::nearbyint(Scaled(value, format.mantissa_bits - exponent));
   const uint64_t code =
       (static_cast<uint64_t>(exponent + format.bias() - 1) << format.mantissa_bits) +
       static_cast<uint64_t>(units);
