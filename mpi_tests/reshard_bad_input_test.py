@@ -8,6 +8,7 @@ import json
 import pathlib
 import sys
 
+from few import few
 from reshard_run import Bench
 from together import together
 
@@ -172,7 +173,7 @@ def bad_arguments(bench):
     """Most without mpirun, which takes longer than the refusal."""
     together(functools.partial(check, bench, " ".join(args), args, expected,
                                world=WORLD if i % 4 == 0 else 0)
-             for i, (args, expected) in enumerate(ARGUMENTS))
+             for i, (args, expected) in few(enumerate(ARGUMENTS)))
 
 
 def other_ranks_are_named(bench):
@@ -198,7 +199,7 @@ def other_ranks_are_named(bench):
     ]
     together(functools.partial(check, bench, name, ["--cases", good, "-n", "5"], "2",
                                by_rank={2: args})
-             for name, args in others)
+             for name, args in few(others))
 
 
 def unwritable_results(bench):

@@ -8,6 +8,7 @@ import functools
 import pathlib
 import sys
 
+from few import few
 from stream_run import Bench, check_keys
 from together import together
 
@@ -96,8 +97,8 @@ def refused_at_once(bench, args, expected):
 
 
 def bad_flags(bench):
-    together(functools.partial(refused_at_once, bench, *row) for row in ARGUMENTS)
-    for args, expected in ARGUMENTS[::8]:
+    together(functools.partial(refused_at_once, bench, *row) for row in few(ARGUMENTS))
+    for args, expected in few(ARGUMENTS[::8]):
         refused(bench, args, 3, args, expected, code=1 if expected in LATE else 2)
 
 
@@ -124,10 +125,10 @@ def damaged(bench, source, world, more):
 
 def damage_is_counted(bench):
     source = ["--source", "buffered:" + bench.shards("u8", "raw", 30, 5000)]
-    together(functools.partial(damaged, bench, source, world, more)
-             for more in ([], ["--verify", "sample"], ["--transform", "u8:f16:0.1:0"],
-                          ["--order", "completed"], ["--share", "deal"])
-             for world in (0, 2))
+    together(few(functools.partial(damaged, bench, source, world, more)
+                 for more in ([], ["--verify", "sample"], ["--transform", "u8:f16:0.1:0"],
+                              ["--order", "completed"], ["--share", "deal"])
+                 for world in (0, 2)))
     code, output, results = bench.run(0, source + ["--fill-seed", "1"])
     assert code != 0 and results["results"][0]["wrong"] > 0.9 * 30 * 5000, output
 
@@ -141,13 +142,13 @@ def fails(bench, world, args, expected):
 
 def storage_that_fails(bench):
     # Only what hangs may have waited for too long.
-    together(functools.partial(
+    together(few(functools.partial(
         fails, bench, world, GENERATOR + ["--fault", fault, "--request-timeout-s", seconds,
                                           "--attempts", "2", "--compare", "serial"], text)
-             for fault, seconds, text in (
-                 ("permanent:0.3", "100", "stays"), ("short:0.3", "100", "ends before"),
-                 ("transient:1x9", "100", "passes"), ("hang:1", "0.05", "no byte came"))
-             for world in (0, 3))
+                 for fault, seconds, text in (
+                     ("permanent:0.3", "100", "stays"), ("short:0.3", "100", "ends before"),
+                     ("transient:1x9", "100", "passes"), ("hang:1", "0.05", "no byte came"))
+                 for world in (0, 3)))
 
 
 def objects_that_are_gone(bench):
@@ -160,7 +161,7 @@ def objects_that_are_gone(bench):
                 jobs.append(functools.partial(
                     fails, bench, world, ["--source", f"{scheme}:{directory}"] + more,
                     "shard-000001.bin"))
-    together(jobs)
+    together(few(jobs))
 
 
 def a_wait_without_end(bench):

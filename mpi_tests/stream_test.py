@@ -4,6 +4,7 @@
   stream_test.py MPIRUN SLUICE_BENCH
 """
 import csv
+import itertools
 import json
 import pathlib
 import re
@@ -12,6 +13,7 @@ import sys
 import xml.etree.ElementTree
 
 from bench_run import job_limit
+from few import few
 from stream_run import Bench, check_memory
 
 ITEMS = 40
@@ -29,16 +31,15 @@ def expect(result, items, requests=None):
 
 
 def every_format_with_one_rank_and_three(bench):
-    for form in ("raw", "npy", "safetensors"):
-        directory = bench.shards(form, form, ITEMS, ITEM_BYTES, "--items-per-object", "7",
-                                 "--dtype", "i16", "--seed", "3")
-        for index in ("index", form):
-            if (form, index) == ("raw", "raw"):
-                continue  # its elements would be bytes, which were filled otherwise
-            args = ["--source", f"file:{directory}", "--format", index, "--fill-seed", "3"]
-            for world in (0, WORLD):
-                for mode in bench.good(world, args + BASELINES).values():
-                    expect(mode, ITEMS * max(1, world))
+    forms = ("raw", "npy", "safetensors")
+    directory = {form: bench.shards(form, form, ITEMS, ITEM_BYTES, "--items-per-object", "7",
+                                    "--dtype", "i16", "--seed", "3") for form in forms}
+    # The elements of raw files without an index would be bytes, which were filled otherwise.
+    indices = [(form, "index") for form in forms] + [(form, form) for form in forms[1:]]
+    for (form, index), world in few(itertools.product(indices, (0, WORLD))):
+        args = ["--source", f"file:{directory[form]}", "--format", index, "--fill-seed", "3"]
+        for mode in bench.good(world, args + BASELINES).values():
+            expect(mode, ITEMS * max(1, world))
 
 
 def every_kind_of_source(bench):
@@ -77,7 +78,8 @@ def each_byte_is_read_once_or_each_rank_gets_its_own(bench):
 
 def options_of_delivery(bench):
     source = ["--source", "buffered:" + bench.path("npy"), "--fill-seed", "3"]
-    for more in (["--order", "completed", "--latency-ms", "2", "--jitter", "0.9"],
+    for more in few([
+                 ["--order", "completed", "--latency-ms", "2", "--jitter", "0.9"],
                  ["--batch", "7", "--device-buffers", "1"],
                  ["--piece-bytes", "4K", "--budget-bytes", "16K", "--share", "deal"],
                  ["--slots", "1"],
@@ -87,7 +89,7 @@ def options_of_delivery(bench):
                  ["--verify", "none"],
                  ["--check", "all", "--hedge", "--iters", "2"],
                  ["--slots", "auto", "--piece-bytes", "auto", "--exchange", "--progress-thread"],
-                 ["--items", "11"]):
+                 ["--items", "11"]]):
         for world in (0, 2):
             items = 11 if "--items" in more else ITEMS
             ranks = 1 if "deal" in more else max(1, world)
@@ -124,22 +126,22 @@ def a_table_of_separated_values(bench):
 
 def a_generator_keeps_its_order(bench):
     hashes = set()
-    for order, stale in (("after-update", 0), ("one-ahead", 1), ("free", 1)):
-        for world in (0, WORLD):
-            for more in ([], ["--batch", "6", "--generator-threads", "3"]):
-                modes = bench.good(world, ["--source", "generator", "--items", "20", "--item-bytes",
-                                           "1K", "--generate-order", order, "--compare", "loop",
-                                           "--epochs", "2"] + more)
-                ranks = max(1, world)
-                sluice, loop = modes["sluice"], modes["loop"]
-                assert sluice["items"] == loop["items"] == 40 * ranks, modes
-                assert sluice["requests"] == 40, modes  # each made once between all ranks
-                assert loop["requests"] == 40 * ranks, modes
-                assert sluice["item_hash"] == loop["item_hash"], modes
-                assert 0 <= sluice["staleness_max"] <= stale, modes
-                assert order == "free" or sluice["staleness_max"] == stale, modes
-                hashes.add((ranks, sluice["item_hash"]))
-    assert len(hashes) == 2, hashes
+    orders = (("after-update", 0), ("one-ahead", 1), ("free", 1))
+    mores = ([], ["--batch", "6", "--generator-threads", "3"])
+    for (order, stale), more, world in few(itertools.product(orders, mores, (0, WORLD))):
+        modes = bench.good(world, ["--source", "generator", "--items", "20", "--item-bytes", "1K",
+                                   "--generate-order", order, "--compare", "loop", "--epochs",
+                                   "2"] + more)
+        ranks = max(1, world)
+        sluice, loop = modes["sluice"], modes["loop"]
+        assert sluice["items"] == loop["items"] == 40 * ranks, modes
+        assert sluice["requests"] == 40, modes  # each made once between all ranks
+        assert loop["requests"] == 40 * ranks, modes
+        assert sluice["item_hash"] == loop["item_hash"], modes
+        assert 0 <= sluice["staleness_max"] <= stale, modes
+        assert order == "free" or sluice["staleness_max"] == stale, modes
+        hashes.add((ranks, sluice["item_hash"]))
+    assert len(hashes) == len({ranks for ranks, _ in hashes}), hashes
     modes = bench.good(0, ["--source", "generator", "--items", "20", "--item-bytes", "1K",
                            "--after-update", "1", "--generate-ms", "1", "--consume-us", "500"])
     assert modes["sluice"]["staleness_max"] == 0, modes
@@ -184,14 +186,14 @@ def a_cursor_goes_on(bench):
 
 def memory_keeps_to_the_budget_when_consumers_stop(bench):
     bench.shards("large", "raw", 200, 256 << 10)  # 50 MiB: many times what may be held
-    for mca in ({"btl": "self,tcp"}, {"btl": "self,vader"}):
-        for piece, budget in (("4K", "64K"), ("64K", "1M"), ("256K", "4M")):
-            args = ["--source", "buffered:" + bench.path("large"), "--piece-bytes", piece,
-                    "--budget-bytes", budget, "--stop-items", "60"]
-            code, output, results = bench.run(WORLD, args, mca=mca)
-            assert code == 0, output
-            assert results["results"][0]["items"] == 60 * WORLD, results
-            check_memory(results["results"][0])
+    pieces = (("4K", "64K"), ("64K", "1M"), ("256K", "4M"))
+    for btl, (piece, budget) in few(itertools.product(("self,tcp", "self,vader"), pieces)):
+        args = ["--source", "buffered:" + bench.path("large"), "--piece-bytes", piece,
+                "--budget-bytes", budget, "--stop-items", "60"]
+        code, output, results = bench.run(WORLD, args, mca={"btl": btl})
+        assert code == 0, output
+        assert results["results"][0]["items"] == 60 * WORLD, results
+        check_memory(results["results"][0])
 
 
 def what_is_copied_is_counted(bench):
@@ -207,16 +209,16 @@ def what_is_copied_is_counted(bench):
 def growth_of_memory_is_found(bench):
     args = ["--source", "buffered:" + bench.path("npy"), "--fill-seed", "3", "--budget-bytes",
             "1M"] + BASELINES
-    for world in (0, WORLD):
-        for source in (args, ["--source", "mmap:" + bench.path("raw")] + args[2:]):
-            code, output, results = bench.run(world, source + ["--grow", "64M"])
-            assert code != 0 and "Wrong elements : 0 FAILED" in output, output
-            result = results["results"][0]
-            assert result["memory"]["growth_bytes"] >= 64 << 20, result
-            assert result["memory"]["allowed_bytes"] < 64 << 20, result
-            message = f"the resident memory of rank {result['memory']['rank']} grew by "
-            assert message in results["errors"][0]["message"], results["errors"]
-            bench.good(world, source + ["--grow", "2M"])
+    sources = (args, ["--source", "mmap:" + bench.path("raw")] + args[2:])
+    for source, world in few(itertools.product(sources, (0, WORLD))):
+        code, output, results = bench.run(world, source + ["--grow", "64M"])
+        assert code != 0 and "Wrong elements : 0 FAILED" in output, output
+        result = results["results"][0]
+        assert result["memory"]["growth_bytes"] >= 64 << 20, result
+        assert result["memory"]["allowed_bytes"] < 64 << 20, result
+        message = f"the resident memory of rank {result['memory']['rank']} grew by "
+        assert message in results["errors"][0]["message"], results["errors"]
+        bench.good(world, source + ["--grow", "2M"])
 
 
 def traces_are_written(bench):

@@ -12,8 +12,10 @@ import subprocess
 import sys
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
+_ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(_ROOT / "scripts"), str(_ROOT / "mpi_tests")]
 import job_limit  # noqa: E402  (of scripts/)
+from few import few  # noqa: E402  (of mpi_tests/)
 
 LIMIT_S = 900  # only against hanging; the script has a limit for each step
 SKIPPED = 77
@@ -56,7 +58,7 @@ def runs(pid):
 
 
 def nothing_outlives_it(jobs, *arguments):
-    for end in (signal.SIGTERM, signal.SIGINT, signal.SIGKILL):
+    for end in few((signal.SIGTERM, signal.SIGINT, signal.SIGKILL)):
         show = subprocess.Popen([*jobs.command, "--kill", *arguments], stdout=subprocess.PIPE,
                                 text=True)
         with job_limit.limited("two_jobs.sh", LIMIT_S):
