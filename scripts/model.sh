@@ -35,7 +35,7 @@ check() {
   cd "$2"
   # shellcheck disable=SC2086  # several switches
   spin -a $switches "$model" >spin.log 2>&1
-  gcc -O2 -DSAFETY -DVECTORSZ=256 -DNOFAIR -o pan pan.c 2>gcc.log
+  gcc -O0 -DSAFETY -DVECTORSZ=256 -DNOFAIR -o pan pan.c 2>gcc.log
   # Without a limit on the depth that could cut something off: more than that is an error.
   ./pan -b -m10000 -w24 >pan.log 2>&1 || true
   states=$(sed -n 's/^ *\([0-9]*\) states, stored.*/\1/p' pan.log)

@@ -225,7 +225,7 @@ absl::Status SyncEpoch::RunVersion() {
   const auto run = weights_->Run(next_);
   if (!run.ok()) return run.status();
   is_timed_ = true;
-  const absl::Status came = Await(*run);
+  absl::Status came = Await(*run);
   is_timed_ = false;
   if (!came.ok()) return came;
   SyncVersion& version = *state_->untold;

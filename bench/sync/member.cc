@@ -125,7 +125,7 @@ absl::Status SyncMember::WaitForBeginning(const WorldOptions& world) {
   const auto store = ConnectStore(report_->store, store_options_);
   if (!store.ok()) return store.status();
   if (Leads()) return (*store)->Set(begun_key_, "1");
-  const absl::Status begun = (*store)->Get(begun_key_, options_.wait()).status();
+  absl::Status begun = (*store)->Get(begun_key_, options_.wait()).status();
   if (!absl::IsDeadlineExceeded(begun)) return begun;
   return absl::DeadlineExceededError(absl::StrCat("trainer 0 has not begun after --wait-s ",
                                                   options_.wait_s,

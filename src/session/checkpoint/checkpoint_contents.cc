@@ -91,8 +91,9 @@ absl::StatusOr<CheckpointContents> LookForCheckpoint(const SourceAddress& addres
   if (const auto counts = CountsAsData(entry, ""); !counts.ok()) return counts.status();
   const absl::Status status = ReadWithRetries(address.place, options.retry, stop, [&] {
     absl::StatusOr<std::vector<std::string>> files = ListFiles(address.place);
-    if (files.ok()) contents.files = *std::move(files);
-    return files.status();
+    if (!files.ok()) return files.status();
+    contents.files = *std::move(files);
+    return absl::OkStatus();
   });
   if (!status.ok()) return status;
   return contents;

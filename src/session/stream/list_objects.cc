@@ -78,6 +78,7 @@ absl::StatusOr<std::vector<std::string>> ReadHeaders(const SourceAddress& addres
                                                      const WorkStop& stop) {
   if (source.format == ItemFormat::kRaw) return std::vector<std::string>(files.size());
   std::vector<std::string> names;
+  names.reserve(files.size());
   for (const ObjectFile& file : files) names.push_back(file.name);
   OpenOptions open = OpenOptionsOf(source);
   open.in_flight_max = kRangesAtOnceMax;
