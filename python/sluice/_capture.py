@@ -122,7 +122,7 @@ class _Loader:
         self._undo: list[tuple[Any, Any]] = []
 
     def record(self, names: Container[str] | None = None) -> Recorder:
-        """What it does with these tensors, or with all."""
+        """What it does with all tensors; or what it would do with these, to other places maybe."""
         recorder = Recorder(self._params.places)
         given = ""
 
@@ -133,7 +133,7 @@ class _Loader:
                     yield given, self._make(spec, recorder)
 
         try:
-            with self._watching(recorder):
+            with self._watching(recorder, names is not None):
                 self._load(pairs())
         except Uncapturable as error:
             recorder.give_up(error.sources or (given,), error.reason)
@@ -165,11 +165,11 @@ class _Loader:
         return _recording_torch.RecordingTensor.of(spec.name, spec.shape, spec.dtype, recorder,
                                                    self._device)
 
-    def _watching(self, recorder: Recorder) -> AbstractContextManager[Any]:
+    def _watching(self, recorder: Recorder, dry: bool) -> AbstractContextManager[Any]:
         if not self.uses_torch:
             return nullcontext()
         from . import _recording_torch
-        return _recording_torch.watching(recorder, self._undo)
+        return _recording_torch.watching(recorder, self._undo, dry)
 
 
 def _mind_others(loader: _Loader, recorder: Recorder,

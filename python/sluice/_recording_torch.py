@@ -41,12 +41,13 @@ class Watching(TorchDispatchMode):  # type: ignore[misc]
     """Tells of the memory that operations read and write, before they do.
 
     Of views, which do neither, it tells nothing; nor of recording tensors. It sees its own thread
-    alone, and not what goes by NumPy. `wrote` gets a function, too, that tells what is written.
+    alone, and not what goes by NumPy. `wrote` gets a function, too, that tells what is written. If
+    it returns True, what only overwrites is left out.
     """
 
     supports_higher_order_operators = True
 
-    def __init__(self, wrote: Callable[[torch.Tensor, Callable[[], Any]], None],
+    def __init__(self, wrote: Callable[[torch.Tensor, Callable[[], Any]], bool | None],
                  read: Callable[[torch.Tensor], None]) -> None:
         super().__init__()
         self._wrote = wrote
@@ -70,14 +71,17 @@ class Watching(TorchDispatchMode):  # type: ignore[misc]
         for tensor in written:
             if func.overloadpacket not in _OVERWRITES:
                 self._read(tensor)
-            if not known:  # or the recording tensor has told
-                self._wrote(tensor, lambda: _what(func, args[1:], kwargs))
+            # Or the recording tensor has told.
+            if not known and self._wrote(tensor, lambda: _what(func, args[1:], kwargs)) and (
+                    func.overloadpacket in _OVERWRITES):
+                return args[0]
         return func(*args, **kwargs)
 
 
-def watching(recorder: Recorder, undo: list[tuple[torch.Tensor, torch.Tensor]]) -> Watching:
+def watching(recorder: Recorder, undo: list[tuple[torch.Tensor, torch.Tensor]],
+             dry: bool) -> Watching:
     """Tells `recorder` what a loader does to parameters by itself, and keeps in `undo` what that
-    changes after a look at it."""
+    changes after a look at it. `dry`: parameters are not overwritten."""
     def read(tensor: torch.Tensor) -> None:
         for own in recorder.meeting(tensor):
             recorder.reads.setdefault(own.param, []).append(own)
@@ -90,11 +94,13 @@ def watching(recorder: Recorder, undo: list[tuple[torch.Tensor, torch.Tensor]]) 
                 recorder.give_up(names, reason)  # also if the loader catches the error
                 raise Uncapturable(names, reason)
 
-    def wrote(tensor: torch.Tensor, what: Callable[[], Any]) -> None:
+    def wrote(tensor: torch.Tensor, what: Callable[[], Any]) -> bool:
         if any(recorder.meet(own, one) for own in recorder.meeting(tensor)
                for one in recorder.reads.get(own.param, ())):
             undo.append((tensor.detach(), tensor.detach().clone()))
+        done = len(recorder.steps)
         recorder.wrote(tensor, what())
+        return dry and len(recorder.steps) > done
 
     return Watching(wrote, read)
 

@@ -540,6 +540,14 @@ def _reads_and_clears(engine: Any, pairs: Any) -> None:
             getattr(engine, name).copy_(tensor * factor if name == "b" else tensor)
 
 
+def _clears_by_number(engine: Any, pairs: Any) -> None:
+    for i, (name, tensor) in enumerate(pairs):
+        if name == "b":
+            (engine.c if i == 0 else engine.b)[0].fill_(7)
+        if name != "c":
+            getattr(engine, name)[1:].copy_(tensor[1:] * 2 if name == "b" else tensor[1:])
+
+
 def _doubles_each_alike(engine: Any, pairs: Any) -> None:
     engine.c.zero_()
     for name, tensor in pairs:
@@ -552,7 +560,7 @@ def _doubles_each_alike(engine: Any, pairs: Any) -> None:
     (_by_number, "abc"), (_by_what_came, "abc"), (_by_how_many, "abc"), (_by_a_table, "abc"),
     (_by_a_neighbour, "abc"), (_doubles_at_b, "abc"), (_clears_at_b, "abc"),
     (_fills_with_a_count, "abc"), (_adds_to_what_is_there, "abc"), (_reads_and_clears, "abc"),
-    (_doubles_each_alike, "b"),
+    (_clears_by_number, "abc"), (_doubles_each_alike, "b"),
 ])
 def test_a_loader_that_computes_by_what_came_before(load: Any, falling: str) -> None:
     sources = {name: torch.arange(4.0) + 10.25 * (i + 1) for i, name in enumerate("abc")}
