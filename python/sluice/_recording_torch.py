@@ -82,7 +82,16 @@ def watching(recorder: Recorder, undo: list[tuple[torch.Tensor, torch.Tensor]],
              dry: bool) -> Watching:
     """Tells `recorder` what a loader does to parameters by itself, and keeps in `undo` what that
     changes after a look at it. `dry`: parameters are not overwritten."""
+    def mind_memory(tensor: torch.Tensor) -> None:
+        # A parameter that has a recording tensor as its data is none to PyTorch, which would end.
+        if type(tensor) in _PLAIN and tensor.layout == torch.strided and tensor.numel() and (
+                tensor.device.type != "meta" and tensor.data_ptr() == 0):
+            reason = "the loader replaces the memory of a parameter, and uses it"
+            recorder.give_up((), reason)
+            raise Uncapturable((), reason)
+
     def read(tensor: torch.Tensor) -> None:
+        mind_memory(tensor)
         for own in recorder.meeting(tensor):
             recorder.reads.setdefault(own.param, []).append(own)
             names = frozenset().union(*(write.names
@@ -95,6 +104,7 @@ def watching(recorder: Recorder, undo: list[tuple[torch.Tensor, torch.Tensor]],
                 raise Uncapturable(names, reason)
 
     def wrote(tensor: torch.Tensor, what: Callable[[], Any]) -> bool:
+        mind_memory(tensor)
         if any(recorder.meet(own, one) for own in recorder.meeting(tensor)
                for one in recorder.reads.get(own.param, ())):
             undo.append((tensor.detach(), tensor.detach().clone()))
@@ -112,6 +122,7 @@ def put_back(undo: list[tuple[torch.Tensor, torch.Tensor]]) -> None:
     undo.clear()
 
 
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
 _unknown = itertools.count()
 
 
@@ -127,7 +138,7 @@ def _text(value: Any) -> Any:
         return (value._value, meta.storage_offset(), tuple(meta.shape), meta.stride(), meta.dtype)
     if isinstance(value, (list, tuple)):
         return [_text(one) for one in value]
-    if type(value) in (torch.Tensor, torch.nn.Parameter) and value.layout == torch.strided and (
+    if type(value) in _PLAIN and value.layout == torch.strided and (
             value.device.type != "meta"):
         dense = value.detach().cpu().resolve_conj().resolve_neg().contiguous()
         count = dense.numel() * dense.element_size()

@@ -876,6 +876,19 @@ def test_a_parameter_that_the_loader_replaces_has_its_memory_afterwards(change: 
     assert list(captured.fallback) == ["a", "b", "c"] and captured.copies == []
 
 
+@pytest.mark.parametrize("use", [lambda p: p.sum(), lambda p: p.fill_(0), lambda p: p + 1])
+def test_a_parameter_that_the_loader_replaces_and_uses_ends_no_process(use: Any) -> None:
+    engine = Abc()
+
+    def load(weights: Any) -> None:
+        for name, loaded in weights:
+            getattr(engine, name).data = loaded.clone()
+            use(getattr(engine, name))
+
+    captured = capture(load, ABC, engine)
+    assert set(captured.fallback) == set("abc") and "replaces" in captured.fallback["b"]
+
+
 def test_a_strict_loader_gets_all_tensors_or_none() -> None:
     engine = Abc()
 
