@@ -187,6 +187,12 @@ class _Tensor:
         """The boxes of all ranks."""
         return _sluice.Layout.boxes_of([(rank, part["boxes"]) for rank, part in self.parts])
 
+    def _has_elements(self, mesh: tuple[int, ...], rank: int) -> bool:
+        # One without any cannot tell tied tensors from empty parts of one buffer.
+        part = self.parts[0][1]
+        layout = _sluice.Layout(part["mesh"], list(mesh), part["placements"], part["order"])
+        return 0 not in layout.local_shape(part["shape"], rank)
+
     def placed(self, name: str) -> _sluice.Layout:
         """The placements; of copies on several meshes, those of all together."""
         self.check(name, ("mesh", "placements", "order"))
@@ -203,7 +209,7 @@ class _Tensor:
                                        f"{list(owner_of[member])}",
                                        ranks=(rank, meshes[owner_of[member]]), tensor=name)
                 owner_of[member] = mesh
-                if member not in having:
+                if member not in having and self._has_elements(mesh, member):
                     raise Disagreement(f"tensor '{name}': rank {member} is in its mesh "
                                        f"{list(mesh)}, and does not give it", ranks=(member,),
                                        tensor=name)
