@@ -8,6 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from threading import get_ident
 from typing import Any
 
 from ._dtypes import DTYPE_BYTES, dtype_name
@@ -81,6 +82,7 @@ class Recorder:
         #: Why all tensors fall back if one does: the recording does not tell what the loader does.
         self.unsure: str | None = None
         self.touched: set[str] = set()
+        self.thread = get_ident()
         self._params = params
         # By space, ascending: begin, end, the largest end up to here, name.
         self._spaces: dict[Any, list[tuple[int, int, int, str]]] = {}

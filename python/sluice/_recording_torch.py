@@ -6,10 +6,13 @@ import ctypes
 import hashlib
 import itertools
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from threading import get_ident
 from typing import Any
 from weakref import ref
 
 import torch
+from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -78,8 +81,27 @@ class Watching(TorchDispatchMode):  # type: ignore[misc]
         return func(*args, **kwargs)
 
 
+class _Lent(TorchFunctionMode):  # type: ignore[misc]
+    """Has all fall back where a loader takes a parameter's memory to where nobody watches."""
+
+    _TAKING = frozenset((torch.Tensor.numpy, torch.Tensor.tolist, torch.Tensor.__array__,
+                         torch.Tensor.__dlpack__))
+
+    def __init__(self, recorder: Recorder) -> None:
+        super().__init__()
+        self._recorder = recorder
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func in self._TAKING and args and not isinstance(args[0], RecordingTensor):
+            for own in self._recorder.meeting(args[0]):
+                self._recorder.give_up((), f"the loader takes the memory of '{own.param}' by "
+                                           f"{func.__name__}()")
+        return func(*args, **(kwargs or {}))
+
+
+@contextmanager
 def watching(recorder: Recorder, undo: list[tuple[torch.Tensor, torch.Tensor]],
-             dry: bool) -> Watching:
+             dry: bool) -> Iterator[None]:
     """Tells `recorder` what a loader does to parameters by itself, and keeps in `undo` what that
     changes after a look at it. `dry`: parameters are not overwritten."""
     def mind_memory(tensor: torch.Tensor) -> None:
@@ -112,7 +134,8 @@ def watching(recorder: Recorder, undo: list[tuple[torch.Tensor, torch.Tensor]],
         recorder.wrote(tensor, what())
         return dry and len(recorder.steps) > done
 
-    return Watching(wrote, read)
+    with Watching(wrote, read), _Lent(recorder):
+        yield
 
 
 def put_back(undo: list[tuple[torch.Tensor, torch.Tensor]]) -> None:
@@ -226,6 +249,8 @@ class RecordingTensor(torch.Tensor):
         recorder = own[0]._recorder
         names = frozenset().union(*(one._names for one in own))
         recorder.touched |= names
+        if recorder.thread != get_ident():
+            recorder.give_up(names, "the loader uses it in another thread")
         if not hasattr(func, "_schema"):
             reason = f"the loader calls {func}"
             recorder.give_up(names, reason)

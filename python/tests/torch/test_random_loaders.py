@@ -244,6 +244,7 @@ def outcome(session: Any, seed: int) -> tuple[str, str]:
     try:
         if by_meta:
             on_meta = Engine(plan.dtypes).to("meta")
+            on_meta.tied = on_meta.p1
             captured = sluice.capture(lambda pairs: plan(on_meta, pairs), plan.specs, on_meta)
             captured = captured.bind(engine, lambda pairs: plan(engine, pairs))
         else:

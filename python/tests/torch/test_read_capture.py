@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy as copy_module
 import random
+import threading
 from typing import Any
 
 import pytest
@@ -548,6 +549,32 @@ def _clears_by_number(engine: Any, pairs: Any) -> None:
             getattr(engine, name)[1:].copy_(tensor[1:] * 2 if name == "b" else tensor[1:])
 
 
+def _doubles_in_a_thread(engine: Any, pairs: Any) -> None:
+    def copy() -> None:
+        for name, tensor in pairs:
+            getattr(engine, name).copy_(tensor)
+        engine.a.mul_(2)
+
+    thread = threading.Thread(target=copy)
+    thread.start()
+    thread.join()
+
+
+def _looks_by_tolist(engine: Any, pairs: Any) -> None:
+    for name, tensor in pairs:
+        getattr(engine, name).copy_(tensor)
+    engine.b.fill_(engine.a.tolist()[1])
+
+
+def _lends_memory(engine: Any, pairs: Any) -> None:
+    for name, tensor in pairs:
+        getattr(engine, name).copy_(tensor)
+    lent = engine.a.__dlpack__()
+    thread = threading.Thread(target=lambda: torch.from_dlpack(lent).add_(1))
+    thread.start()
+    thread.join()
+
+
 def _doubles_each_alike(engine: Any, pairs: Any) -> None:
     engine.c.zero_()
     for name, tensor in pairs:
@@ -560,7 +587,8 @@ def _doubles_each_alike(engine: Any, pairs: Any) -> None:
     (_by_number, "abc"), (_by_what_came, "abc"), (_by_how_many, "abc"), (_by_a_table, "abc"),
     (_by_a_neighbour, "abc"), (_doubles_at_b, "abc"), (_clears_at_b, "abc"),
     (_fills_with_a_count, "abc"), (_adds_to_what_is_there, "abc"), (_reads_and_clears, "abc"),
-    (_clears_by_number, "abc"), (_doubles_each_alike, "b"),
+    (_clears_by_number, "abc"), (_doubles_in_a_thread, "abc"), (_looks_by_tolist, "abc"),
+    (_lends_memory, "abc"), (_doubles_each_alike, "b"),
 ])
 def test_a_loader_that_computes_by_what_came_before(load: Any, falling: str) -> None:
     sources = {name: torch.arange(4.0) + 10.25 * (i + 1) for i, name in enumerate("abc")}
