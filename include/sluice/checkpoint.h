@@ -32,7 +32,8 @@ class Session;
 struct CheckpointTensor {
   // In the checkpoint. A load may have several tensors of one name, which is read for each of them.
   std::string name = {};
-  // Of the whole tensor. A scalar of a checkpoint has shape {1} here.
+  // Of the whole tensor. Empty for a scalar: the layout and the view have the shape {1} then. A
+  // load takes scalars and {1} for each other.
   std::vector<int64_t> shape = {};
   DType dtype = DType::kF32;  // in memory
   // Without Partial placements. Or boxes: those of all ranks, as in a transfer. A load fills the

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -14,7 +13,7 @@ from ._errors import InvalidSpec
 from ._layouts import Box, Boxes, Tensor
 from ._memory import Described, describe
 from ._prints import unless_same
-from ._recording import Key, Place, Recorder, Write, meet
+from ._recording import Key, Place, Recorder
 
 Load = Callable[[Iterator[tuple[str, Any]]], Any]
 
@@ -64,9 +63,8 @@ class Captured:
     _targets: list[Tensor] | None = None
     _renames: dict[str, str] = field(default_factory=dict)
     _forms: dict[str, Described] = field(default_factory=dict)  # of the parameters
-    #: Where the loader writes tensors that fall back, as far as it is known, and what is its own.
-    _fallen: dict[str, frozenset[Key]] = field(default_factory=dict)
-    _own: frozenset[Key] = frozenset()
+    #: Where the loader writes, step by step, when it runs with those that fall back alone.
+    _expected: list[frozenset[Key]] = field(default_factory=list)
 
     @property
     def targets(self) -> list[Tensor]:
@@ -98,12 +96,12 @@ class Captured:
 
     def _written(self, params: Any) -> dict[str, Any]:
         found = named(params)
-        written: dict[str, Any] = {}
-        for copy in self.copies:
-            if copy.param not in found:
-                raise InvalidSpec(f"there is no parameter '{copy.param}'", tensor=copy.param)
-            written[copy.param] = found[copy.param]
-        return written
+        names = {copy.param: None for copy in self.copies}
+        names.update((name, None) for step in self._expected for name, *_ in step)
+        for name in names:
+            if name not in found:
+                raise InvalidSpec(f"there is no parameter '{name}'", tensor=name)
+        return {name: found[name] for name in names}
 
     def _made(self) -> list[Tensor]:
         if self._targets is None:
@@ -137,31 +135,39 @@ class Captured:
     def finish(self) -> None:
         """Gives the loader what has been received whole. A transfer calls it after each run.
 
-        InvalidSpec: the loader writes over what a tensor after this one has filled already, or
-        elsewhere than when it was captured.
+        InvalidSpec: the loader writes elsewhere than when it was captured.
         """
         if not self.fallback:
             return
         self._made()
-        order = _Order(self)
-        if not self._uses_torch:
-            self._load(order)
+        whole = [(name, self._buffers[name]) for name in self.specs if name in self._buffers]
+        if not self.copies:  # the loader does all, as it does alone
+            self._load(iter(whole))
             return
         from . import _recording_torch
-        with _recording_torch.Watching(order.check, lambda tensor: None):
-            self._load(order)
+        recorder = Recorder({name: Place((form.device, form.ordinal), form.ptr, form)
+                             for name, form in self._forms.items()})
+        given = ""
 
-    @cached_property
-    def _received(self) -> tuple[dict[str, Place], Recorder]:
-        """The places of the parameters, and what a transfer writes there."""
-        places = {name: Place((form.device, form.ordinal), form.ptr, form)
-                  for name, form in self._forms.items()}
-        recorder = Recorder(places)
-        for copy in self.copies:
-            place = Place((copy.memory.device, copy.memory.ordinal), copy.memory.ptr, copy.memory)
-            write = Write(frozenset((copy.source,)), None, copy.param, place)
-            recorder.writes_to.setdefault(copy.param, []).append(write)
-        return places, recorder
+        def pairs() -> Iterator[tuple[str, Any]]:
+            nonlocal given
+            for given, tensor in whole:
+                yield given, tensor
+
+        def check(target: Any, what: Any) -> None:
+            done = len(recorder.steps)
+            recorder.wrote(target, what)
+            if recorder.steps[done:] != self._expected[done:len(recorder.steps)]:
+                raise InvalidSpec(f"the loader writes to '{recorder.writes[-1].param}' elsewhere "
+                                  f"than when it was captured, after it has taken '{given}': it "
+                                  "cannot be captured", tensor=given or None)
+
+        with _recording_torch.Watching(check, lambda tensor: None):
+            self._load(pairs())
+        if len(recorder.steps) < len(self._expected):
+            raise InvalidSpec(f"the loader writes {len(recorder.steps)} times for the tensors that "
+                              f"fall back, and when it was captured {len(self._expected)} times: "
+                              "it cannot be captured")
 
     def _boxed(self) -> Iterator[Tensor]:
         # Boxes of one destination do not overlap, and have one dtype.
@@ -204,53 +210,6 @@ class Captured:
     def __repr__(self) -> str:
         return (f"<sluice.Captured: {len(self.copies)} boxes of {len(self.specs)} tensors, "
                 f"{len(self.fallback)} fall back, {len(self.ignored)} ignored>")
-
-
-class _Order:
-    """The whole tensors for the loader, in order; and what it may not write to meanwhile.
-
-    The loader alone would have been given a tensor after another one, and the later one's elements
-    would have stayed. Those have been received before.
-    """
-
-    def __init__(self, captured: Captured) -> None:
-        self._number = {name: i for i, name in enumerate(captured.specs)}
-        self._whole = iter([(name, captured._buffers[name]) for name in captured.specs
-                            if name in captured._buffers])
-        self._given = ""
-        self._places, self._finder = captured._received
-        self._fallen = captured._fallen
-        # Without copies the loader does all, as it does alone. None: it may write elsewhere.
-        self._known: set[Key] | None = set(captured._own) if captured.copies else None
-
-    def __iter__(self) -> Iterator[tuple[str, Any]]:
-        return self
-
-    def __next__(self) -> tuple[str, Any]:
-        self._given, tensor = next(self._whole)
-        if self._given not in self._fallen:
-            self._known = None
-        elif self._known is not None:
-            self._known |= self._fallen[self._given]
-        return self._given, tensor
-
-    def check(self, target: Any) -> None:
-        """Before the loader writes to `target`."""
-        now = self._number.get(self._given, -1)
-        meeting = self._finder.meeting(target)
-        if meeting and self._known is not None and not any(
-                self._finder.key(own) in self._known for own in meeting):
-            raise InvalidSpec(f"the loader writes to '{meeting[0].param}' elsewhere than when it "
-                              f"was captured, after it has taken '{self._given}': it cannot be "
-                              "captured", tensor=self._given or None)
-        for own in meeting:
-            for write in self._finder.writes_to.get(own.param, ()):
-                (source,) = write.names
-                if self._number[source] > now and meet(own, write, self._places):
-                    raise InvalidSpec(
-                        f"the loader writes to '{own.param}' where '{source}' has come already, "
-                        "which it would have been given later: it cannot be captured",
-                        tensor=source)
 
 
 def named(params: Any) -> dict[str, Any]:

@@ -80,6 +80,7 @@ def save(session: Session, directory: str | os.PathLike[str], state: Any, *,
             raise Disagreement(f"tensor '{key[0]}': ranks {ranks[0]} and {ranks[1]} have it with "
                                "other dtypes, or one in boxes and one by placements", ranks=ranks,
                                tensor=key[0])
+        tensor.check(key[0], ("scalar",))
     native = entries.native(merged, dtype)
     with _shown(session, f"sluice: save {os.fspath(directory)}", merged, progress):
         return dict(session._native.save(os.fspath(directory), native, options))
@@ -142,9 +143,10 @@ class _Entries:
 
 def _part(entry: Entry) -> _Part:
     layout = entry.layout
+    part = {"shape": list(entry.shape), "scalar": entry.scalar}
     if isinstance(layout, Boxes):
-        return {"shape": list(entry.shape), "boxes": entry.boxes}
-    return {"shape": list(entry.shape), "mesh": list(layout.sizes), "ranks": list(layout.ranks),
+        return {**part, "boxes": entry.boxes}
+    return {**part, "mesh": list(layout.sizes), "ranks": list(layout.ranks),
             "placements": [str(one) for one in layout.placements], "order": list(layout.order)}
 
 
@@ -167,7 +169,9 @@ class _Tensor:
 
     @property
     def shape(self) -> list[int]:
-        return list(self.parts[0][1]["shape"])
+        """None of a scalar."""
+        first = self.parts[0][1]
+        return [] if first["scalar"] else list(first["shape"])
 
     def check(self, name: str, whats: tuple[str, ...]) -> None:
         """Disagreement where ranks differ in one of these."""
@@ -182,6 +186,12 @@ class _Tensor:
     def boxes(self) -> _sluice.Layout:
         """The boxes of all ranks."""
         return _sluice.Layout.boxes_of([(rank, part["boxes"]) for rank, part in self.parts])
+
+    def _has_elements(self, mesh: tuple[int, ...], rank: int) -> bool:
+        # One without any cannot tell tied tensors from empty parts of one buffer.
+        part = self.parts[0][1]
+        layout = _sluice.Layout(part["mesh"], list(mesh), part["placements"], part["order"])
+        return 0 not in layout.local_shape(part["shape"], rank)
 
     def placed(self, name: str) -> _sluice.Layout:
         """The placements; of copies on several meshes, those of all together."""
@@ -199,7 +209,7 @@ class _Tensor:
                                        f"{list(owner_of[member])}",
                                        ranks=(rank, meshes[owner_of[member]]), tensor=name)
                 owner_of[member] = mesh
-                if member not in having:
+                if member not in having and self._has_elements(mesh, member):
                     raise Disagreement(f"tensor '{name}': rank {member} is in its mesh "
                                        f"{list(mesh)}, and does not give it", ranks=(member,),
                                        tensor=name)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from threading import get_ident
 from typing import Any
 
 from ._dtypes import DTYPE_BYTES, dtype_name
@@ -49,12 +50,16 @@ def place_of(obj: Any, name: str | None = None) -> Place:
 
 @dataclass(frozen=True)
 class Write:
-    """A copy into a parameter. Without `source` its values are not those of one tensor."""
+    """A copy into a parameter. Without `source` its values are not those of one tensor.
+
+    Without `names` the loader writes by itself. `what` is equal for what gives equal values.
+    """
 
     names: frozenset[str]
     source: Strided | None
     param: str
     place: Place
+    what: Any = None
 
 
 #: The parameter of a write, bytes from its first element on, shape, strides and dtype.
@@ -67,16 +72,17 @@ class Recorder:
     def __init__(self, params: dict[str, Place]) -> None:
         self.writes: list[Write] = []
         self.writes_to: dict[str, list[Write]] = {}  # the same by parameter
-        #: What it wrote by itself, and how many writes to that parameter came before.
-        self.own_writes: list[tuple[Write, int]] = []
-        #: Into parameters, by operations that make their tensors fall back.
-        self.fallen_writes: list[Write] = []
+        #: Where each operation has written to parameters, by all names that the memory has.
+        self.steps: list[frozenset[Key]] = []
+        #: What it has looked at of parameters, other than to overwrite it.
+        self.reads: dict[str, list[Write]] = {}
         #: Recording tensors, each by a function that returns it, or None once it is gone.
         self.made: list[Callable[[], Any]] = []
         self.fallback: dict[str, str] = {}
-        #: Of those: what the loader could not go on with, so that their places are not known.
-        self.stopped: frozenset[str] = frozenset()
+        #: Why all tensors fall back if one does: the recording does not tell what the loader does.
+        self.unsure: str | None = None
         self.touched: set[str] = set()
+        self.thread = get_ident()
         self._params = params
         # By space, ascending: begin, end, the largest end up to here, name.
         self._spaces: dict[Any, list[tuple[int, int, int, str]]] = {}
@@ -90,49 +96,55 @@ class Recorder:
         for name in names:
             self.fallback.setdefault(name, reason)
 
-    def copy(self, names: frozenset[str], source: Strided | None, dtype: str, target: Any) -> None:
+    def give_up(self, names: Iterable[str], reason: str) -> None:
+        """The same, where what the loader does then is not known: all others fall back, too."""
+        self.fall_back(names, reason)
+        named = ", ".join(f"'{name}'" for name in sorted(names))
+        self.unsure = self.unsure or (f"all fall back with {named}: {reason}" if named else reason)
+
+    def copy(self, names: frozenset[str], source: Strided | None, dtype: str, target: Any,
+             what: Any = None) -> None:
         """target.copy_(source)."""
         self.touched |= names
         try:
             place = place_of(target)
         except (InvalidSpec, NotImplementedError) as error:
-            self.fall_back(names, f"it is copied into something else than a parameter: {error}")
+            self.give_up(names, f"it is copied into something else than a parameter: {error}")
             return
         if 0 in place.memory.shape:
             self.writes.append(Write(names, None, "", place))
             return
         param = self._param_at(place)
         if param is None:
-            self.fall_back(names, "it is copied into a tensor that is no parameter")
+            self.give_up(names, "it is copied into a tensor that is no parameter")
             return
         if source is not None:
             shape = place.memory.shape
             source = broadcast(source, shape)
             if source is None:
-                raise Uncapturable(names, f"it is copied into another shape, {list(shape)}")
+                reason = f"it is copied into another shape, {list(shape)}"
+                self.give_up(names, reason)  # also if the loader catches the error
+                raise Uncapturable(names, reason)
             to = place.memory.dtype
             if dtype != to and not (dtype in FLOATS and to in FLOATS):
                 self.fall_back(names, f"there is no cast from {dtype} to {to}")
-        write = Write(names, source, param, place)
-        self.writes.append(write)
-        self.writes_to.setdefault(param, []).append(write)
+        self._add([Write(names, source, param, place, what)])
 
-    def wrote(self, target: Any) -> None:
+    def wrote(self, target: Any, what: Any) -> None:
         """The loader has written to `target` by itself."""
-        for own in self.meeting(target):
-            self.own_writes.append((own, len(self.writes_to.get(own.param, ()))))
+        self._add([replace(own, what=what) for own in self.meeting(target)])
 
-    def places_written(self) -> dict[str, frozenset[Key]]:
-        """Of each tensor: where the loader has written something of it."""
-        found: dict[str, set[Key]] = {}
-        for write in (*self.writes, *self.fallen_writes):
-            for name in write.names if write.param else ():
-                found.setdefault(name, set()).add(self.key(write))
-        return {name: frozenset(keys) for name, keys in found.items()}
+    def _add(self, writes: list[Write]) -> None:
+        for write in writes:
+            self.writes.append(write)
+            self.writes_to.setdefault(write.param, []).append(write)
+        if writes:
+            self.steps.append(self.keys(writes[0].place))
 
-    def places_of_own(self) -> frozenset[Key]:
-        """Where the loader has written by itself."""
-        return frozenset(self.key(write) for write, _ in self.own_writes)
+    def keys(self, place: Place) -> frozenset[Key]:
+        """What parameters call this memory."""
+        return frozenset(self.key(Write(frozenset(), None, param, place))
+                         for param in self.params_meeting(place))
 
     def key(self, write: Write) -> Key:
         """Where it goes, whatever memory the parameter has."""
@@ -140,13 +152,29 @@ class Recorder:
         begin = write.place.address - self._params[write.param].address
         return write.param, begin, memory.shape, memory.strides, memory.dtype
 
-    def meeting(self, memory: Any, names: frozenset[str] = frozenset()) -> list[Write]:
+    def meeting(self, memory: Any) -> list[Write]:
         """A write of all of a tensor, into each parameter that shares memory with it."""
         try:
             place = place_of(memory)
         except (InvalidSpec, Unsupported, RuntimeError):
             return []  # no parameter has such memory
-        return [Write(names, None, param, place) for param in self.params_meeting(place)]
+        if 0 in place.memory.shape:
+            return []
+        return [Write(frozenset(), None, param, place) for param in self.params_meeting(place)]
+
+    def meet(self, one: Write, other: Write) -> bool:
+        """False if their elements are surely apart, as boxes of the parameter."""
+        if one.place.space == other.place.space and (
+                one.place.end <= other.place.address or other.place.end <= one.place.address):
+            return False
+        param = self._params[one.param]
+        if one.param != other.param or param.memory.strides is not None:
+            return True
+        try:
+            boxes = [_boxes_in(write.place, param) for write in (one, other)]
+        except TooManyPieces:
+            return True
+        return any(a.overlaps(b) for a in boxes[0] for b in boxes[1])
 
     def params_meeting(self, place: Place) -> list[str]:
         """Those that have a byte between the first and the last one of `place`."""
@@ -216,7 +244,7 @@ class RecordingTensor(View):
 
     def _cannot(self, what: str) -> Uncapturable:
         reason = f"the loader needs {what} of it"
-        self._recorder.fall_back((self._base.name,), reason)  # also if the loader catches the error
+        self._recorder.give_up((self._base.name,), reason)  # also if the loader catches the error
         return Uncapturable((self._base.name,), reason)
 
     def to(self, *args: Any, **kwargs: Any) -> RecordingTensor:
@@ -282,18 +310,6 @@ class Destination(View):
 
     def __setitem__(self, key: Any, source: RecordingTensor) -> None:
         self[key].copy_(source)
-
-
-def meet(one: Write, other: Write, places: dict[str, Place]) -> bool:
-    """False if their elements are surely apart, as boxes of the parameter."""
-    param = places[one.param]
-    if one.param != other.param or param.memory.strides is not None:
-        return True
-    try:
-        boxes = [_boxes_in(write.place, param) for write in (one, other)]
-    except TooManyPieces:
-        return True
-    return any(a.overlaps(b) for a in boxes[0] for b in boxes[1])
 
 
 def _boxes_in(place: Place, param: Place) -> list[Box]:

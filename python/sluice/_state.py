@@ -27,7 +27,7 @@ WindowOf = Union[Mapping[str, int], Callable[[str], Optional[int]], None]
 class Entry:
     """A tensor of which this rank has a part, in the form that the extension takes.
 
-    A scalar has shape (1,). `native_view` is None where this rank has no memory for its part yet.
+    A scalar has shape (1,), and `scalar` says so. `native_view` is None where this rank has no memory for its part yet.
     """
 
     name: str
@@ -41,6 +41,7 @@ class Entry:
     rank: int = 0
     plain: bool = False  # a whole copy that nobody has given a layout
     owns: bool = True  # whether this rank has an element of it
+    scalar: bool = False  # the tensor has no dimensions
 
     @property
     def native_layout(self) -> Any:
@@ -351,7 +352,7 @@ def _placed(name: str, shape: tuple[int, ...], dtype: str, layout: Layout,
             described: Described | None, rank: int) -> Entry:
     if described is not None and not described.shape:
         described = replace(described, shape=(1,), strides=None)
-    shape = shape or (1,)
+    scalar, shape = not shape, shape or (1,)
     layout = layout.with_dims(len(shape))
     whole = layout == Layout.whole(rank)
     expected = shape if whole else layout.local_shape(shape, rank)
@@ -363,11 +364,12 @@ def _placed(name: str, shape: tuple[int, ...], dtype: str, layout: Layout,
                           tensor=name)
     if not owns:
         nothing: View = (0, expected, None, dtype, CPU, 0)
-        return Entry(name, shape, dtype, layout, nothing, None, [], rank=rank, owns=False)
+        return Entry(name, shape, dtype, layout, nothing, None, [], rank=rank, owns=False,
+                     scalar=scalar)
     if described is None:
-        return Entry(name, shape, dtype, layout, None, None, [], rank=rank)
+        return Entry(name, shape, dtype, layout, None, None, [], rank=rank, scalar=scalar)
     return Entry(name, shape, dtype, layout, described.view if described.ptr else None,
-                 keepers([described]), [described.owner], rank=rank)
+                 keepers([described]), [described.owner], rank=rank, scalar=scalar)
 
 
 def _read_boxes(name: str, value: Boxes, shape: tuple[int, ...] | None, dtype: str | None,

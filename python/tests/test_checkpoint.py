@@ -79,6 +79,43 @@ def rank_names_paths(session: sluice.Session, folder: str) -> Any:
                    for wrong in ("", 7)]
 
 
+def _header(path: Path) -> Any:
+    data = path.read_bytes()
+    return json.loads(data[8:8 + struct.unpack("<Q", data[:8])[0]])
+
+
+def test_a_scalar_stays_one(tmp_path: Path) -> None:
+    def zeros() -> dict[str, Any]:
+        return {"scalar": np.zeros((), np.float32), "one": np.zeros((1,), np.float32)}
+
+    state = {"scalar": np.array(3.5, np.float32), "one": np.array([4.5], np.float32)}
+    with sluice.Session.from_exchange(0, 1, lambda payload: [payload]) as session:
+        session.save(tmp_path / "new", state, progress=False)
+        header = _header(tmp_path / "new" / "model.safetensors")
+        assert header["scalar"]["shape"] == [] and header["one"]["shape"] == [1]
+        # Each is taken for the other: files that older versions wrote have [1] for both.
+        for rename in ({}, {"scalar": "one", "one": "scalar"}):
+            loaded = zeros()
+            session.load(tmp_path / "new", loaded, rename=rename, progress=False)
+            for name, value in loaded.items():
+                assert value.shape == state[name].shape
+                assert (value == state[rename.get(name, name)]).all()
+        with pytest.raises(sluice.InvalidSpec, match=r"'scalar' has shape \[\] in the checkpoint"):
+            session.load(tmp_path / "new", {"scalar": np.zeros((2,), np.float32)}, progress=False)
+
+
+def rank_saves_another_shape(session: sluice.Session, folder: str) -> Any:
+    shape = () if session.rank else (1,)
+    one = sluice.Tensor("w", shape=shape, dtype="f32", view=np.ones(shape, np.float32),
+                        layout=sluice.Layout(mesh=[0, 1], placements="R"))
+    return error_of(lambda: session.save(folder, [one], progress=False))
+
+
+def test_a_scalar_is_one_on_all_ranks(tmp_path: Path) -> None:
+    for error in run_ranks(2, rank_saves_another_shape, str(tmp_path / "x")):
+        assert "tensor 'w': rank 0 has scalar False, and rank 1 has True" in error["text"]
+
+
 def test_load_and_save_take_the_same_paths(tmp_path: Path,
                                            monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -299,10 +336,12 @@ def rank_loads_an_engine(session: sluice.Session, folder: str) -> Any:
             elif name == "odd":
                 np.copyto(params["odd"], np.asarray(values_of(tensor)) * 2)
 
-    captured = sluice.capture(load, {name: (array.shape, "f32") for name, array in arrays.items()},
-                              params)
-    assert list(captured.fallback) == ["odd"], captured.fallback
-    session.load(folder, captured)
+    specs = {name: (array.shape, "f32") for name, array in arrays.items()}
+    odd = {"odd": specs.pop("odd")}  # without PyTorch all would fall back with it
+    for own in (specs, odd):
+        captured = sluice.capture(load, own, params)
+        assert list(captured.fallback) == (["odd"] if own is odd else []), captured.fallback
+        session.load(folder, captured)
     parts = [arrays["q"][rank * 8 // size:(rank + 1) * 8 // size],
              arrays["k"][rank * 4 // size:(rank + 1) * 4 // size]]
     return [bool((params["qk"] == np.concatenate(parts)).all()),

@@ -100,6 +100,17 @@ TEST(CheckpointLayoutTest, FilesHaveTheTypeThatIsAskedFor) {
   EXPECT_THAT(layout->files[0].header, HasSubstr(R"("BF16")"));
 }
 
+TEST(CheckpointLayoutTest, AScalarHasNoDimensions) {
+  CheckpointTensor scalar = Tensor("scalar", 1);
+  scalar.shape.clear();
+  const auto layout = LayOutCheckpoint({scalar, Tensor("one", 1)}, 96, "");
+  ASSERT_TRUE(layout.ok()) << layout.status();
+  ASSERT_THAT(layout->files, SizeIs(1));
+  EXPECT_THAT(layout->files[0].header, HasSubstr(R"("shape":[],)"));
+  EXPECT_THAT(layout->files[0].header, HasSubstr(R"("shape":[1],)"));
+  EXPECT_EQ(layout->files[0].bytes, 4096 + 8);
+}
+
 TEST(CheckpointLayoutTest, BadNamesAreRefused) {
   const auto layout = LayOutCheckpoint({Tensor("a", 1), Tensor("a", 1)}, 64, "0123");
   EXPECT_TRUE(absl::IsInvalidArgument(layout.status())) << layout.status();

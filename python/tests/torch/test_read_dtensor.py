@@ -7,8 +7,11 @@ import os
 import random
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,6 +30,7 @@ from torch.distributed.tensor.parallel import (ColwiseParallel, RowwiseParallel,
                                                parallelize_module)
 from torch.distributed.tensor.placement_types import _StridedShard  # noqa: E402
 
+import sluice  # noqa: E402
 from sluice import _dtensor  # noqa: E402
 from sluice import _layouts as layouts  # noqa: E402
 from sluice._errors import InvalidSpec, Unsupported  # noqa: E402
@@ -271,6 +275,56 @@ def test_tied_parameters_are_one_destination_on_ranks_that_own_nothing_too() -> 
             assert half.entries[0].owns == (rank < 3)
             sources = halves(model, SRC, rank=rank).entries
             assert [entry.name for entry in sources] == ["embed.weight", "head.weight"]
+
+
+class Part:
+    """What sluice reads of a DTensor: one of rows over four ranks."""
+
+    def __init__(self, local: Any, shape: tuple[int, ...]) -> None:
+        self._local, self.shape, self.dtype = local, torch.Size(shape), local.dtype
+        self.placements = [Shard(0)]
+        self.device_mesh = type("Mesh", (), {"mesh": torch.arange(4)})()
+
+    def to_local(self) -> Any:
+        return self._local
+
+
+def test_parts_of_one_buffer_are_no_tied_tensors_where_they_are_empty(tmp_path: Path) -> None:
+    wanted = {name: torch.arange(24.0).view(3, 8) + more for name, more in (("a", 0), ("b", 100))}
+    barrier = threading.Barrier(4)
+    told: list[Any] = [None] * 4
+
+    def work(rank: int) -> list[Any]:
+        def exchange(payload: bytes) -> list[bytes]:
+            told[rank] = payload
+            barrier.wait(120)
+            all_of_them = list(told)
+            barrier.wait(120)
+            return all_of_them
+
+        rows = 1 if rank < 3 else 0
+        flat = torch.zeros(2 * rows * 8)
+        parts = {"a": flat[:rows * 8].view(rows, 8), "b": flat[rows * 8:].view(rows, 8)}
+        given = {name: Part(part, (3, 8)) for name, part in parts.items()}
+        with sluice.Session.from_exchange(rank, 4, exchange) as session:
+            session.save(tmp_path / "whole", wanted if rank == 0 else {}, progress=False)
+            session.load(tmp_path / "whole", given, progress=False)
+            loaded = [part.clone() for part in parts.values()]
+            session.save(tmp_path / "parts", given, progress=False)
+            flat.zero_()
+            session.load(tmp_path / "parts", given, progress=False)
+            with session.transfer(wanted if rank == 0 else {}, given) as transfer:
+                assert [bool(torch.equal(*pair)) for pair in zip(loaded, parts.values())] == [
+                    True, True]
+                flat.zero_()
+                transfer.run()
+            return [loaded, list(parts.values())]
+
+    with ThreadPoolExecutor(4) as ranks:
+        results = list(ranks.map(work, range(4)))
+    for found in zip(*results):
+        for i, whole in enumerate(wanted.values()):
+            assert torch.equal(torch.cat([each[i] for each in found]), whole)
 
 
 def test_a_parameter_with_gradients_is_a_destination() -> None:

@@ -14,6 +14,7 @@
 #include "session/base/text_list.h"
 #include "session/checkpoint/checkpoint_contents.h"
 #include "session/checkpoint/checkpoint_headers.h"
+#include "session/checkpoint/checkpoint_input.h"
 #include "session/checkpoint/checkpoint_names.h"
 #include "storage/format/checkpoint_index.h"
 #include "storage/format/safetensors.h"
@@ -63,10 +64,10 @@ absl::Status CheckFit(const CheckpointTensor& wanted, const SafetensorsTensor& f
         absl::StrCat("tensor '", wanted.name, "': ", found.unreadable));
   }
   const std::vector<int64_t> shape = found.shape.empty() ? std::vector<int64_t>{1} : found.shape;
-  if (shape != wanted.shape) {
-    return absl::InvalidArgumentError(absl::StrCat("tensor '", wanted.name, "' has shape ",
-                                                   ShapeText(shape), " in the checkpoint, not ",
-                                                   ShapeText(wanted.shape)));
+  if (shape != LaidOutShape(wanted)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("tensor '", wanted.name, "' has shape ", ShapeText(found.shape),
+                     " in the checkpoint, not ", ShapeText(wanted.shape)));
   }
   const std::optional<DType> dtype = DTypeOf(found.type);
   if (dtype && CastExists(*dtype, wanted.dtype)) return absl::OkStatus();

@@ -20,7 +20,7 @@ TransferSpec SpecOf(absl::Span<const CheckpointTensor> tensors) {
   TransferSpec spec;
   for (const CheckpointTensor& tensor : tensors) {
     spec.tensors.push_back({.name = tensor.name,
-                            .shape = tensor.shape,
+                            .shape = LaidOutShape(tensor),
                             .src_dtype = tensor.dtype,
                             .dst_dtype = FileDTypeOf(tensor),
                             .src = tensor.layout,
@@ -81,7 +81,8 @@ absl::Status BindTensor(const CheckpointTensor& tensor, const MemoryRules& rules
   BoundView& view = input->views.emplace_back();
   std::vector<BoundView>& boxes = input->box_views.emplace_back();
   if (!tensor.layout.boxes.empty()) return BindBoxes(tensor, rules, rank, writable, &boxes);
-  const absl::StatusOr<std::vector<int64_t>> shape = LocalShape(tensor.layout, tensor.shape, rank);
+  const absl::StatusOr<std::vector<int64_t>> shape =
+      LocalShape(tensor.layout, LaidOutShape(tensor), rank);
   if (!shape.ok()) return shape.status();
   return BindOne(tensor.view, {*shape, tensor.dtype}, rules, writable, &view);
 }
@@ -113,9 +114,9 @@ absl::Status CheckBoxes(absl::Span<const CheckpointTensor> tensors, CheckpointFl
   std::set<std::pair<const void*, std::vector<int64_t>>> known;
   for (const CheckpointTensor& tensor : tensors) {
     const BoxList& boxes = tensor.layout.boxes;
-    if (boxes.empty() || !known.insert({boxes.identity(), tensor.shape}).second) continue;
+    if (boxes.empty() || !known.insert({boxes.identity(), LaidOutShape(tensor)}).second) continue;
     const absl::StatusOr<std::vector<CheckpointCell>> cells =
-        CutIntoCheckpointCells(boxes, tensor.shape);
+        CutIntoCheckpointCells(boxes, LaidOutShape(tensor));
     if (!cells.ok()) {
       return absl::Status(cells.status().code(),
                           absl::StrCat("tensor '", tensor.name, "': ", cells.status().message()));
@@ -129,6 +130,15 @@ absl::Status CheckBoxes(absl::Span<const CheckpointTensor> tensors, CheckpointFl
     }
   }
   return absl::OkStatus();
+}
+
+// The names of those that a save writes without dimensions.
+uint64_t HashOfScalars(absl::Span<const CheckpointTensor> tensors) {
+  StableHash hash;
+  for (const CheckpointTensor& tensor : tensors) {
+    if (tensor.shape.empty()) hash.AddText(tensor.name);
+  }
+  return hash.value();
 }
 
 uint64_t HashOf(const std::string& place, const CheckpointOptions& options) {
@@ -155,6 +165,7 @@ CheckpointInput LookAtInput(CheckpointFlow flow, absl::Span<const CheckpointTens
     input.status = BindViews(tensors, rules, rank, flow == CheckpointFlow::kLoad, &input);
   }
   input.tensors = HashPlan(spec, PlanOptions());
+  if (flow == CheckpointFlow::kSave) input.tensors.tensors ^= HashOfScalars(tensors);
   input.call = HashOf(place, options);
   return input;
 }

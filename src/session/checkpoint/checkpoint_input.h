@@ -2,6 +2,7 @@
 #ifndef SLUICE_SRC_SESSION_CHECKPOINT_CHECKPOINT_INPUT_H_
 #define SLUICE_SRC_SESSION_CHECKPOINT_CHECKPOINT_INPUT_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,11 @@ namespace sluice {
 
 inline DType FileDTypeOf(const CheckpointTensor& tensor) {
   return tensor.file_dtype ? *tensor.file_dtype : tensor.dtype;
+}
+
+// As layouts and views have it.
+inline std::vector<int64_t> LaidOutShape(const CheckpointTensor& tensor) {
+  return tensor.shape.empty() ? std::vector<int64_t>{1} : tensor.shape;
 }
 
 // One rank's input, and what of it must be equal on all ranks.

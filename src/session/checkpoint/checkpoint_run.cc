@@ -31,7 +31,8 @@ std::vector<CheckpointPlanTensor> CheckpointRun::SortByFile(
   });
   std::vector<CheckpointPlanTensor> planned;
   for (const size_t i : order) {
-    planned.push_back({tensors[i].shape, DTypeBytes(places[i].file_dtype), tensors[i].layout});
+    planned.push_back(
+        {LaidOutShape(tensors[i]), DTypeBytes(places[i].file_dtype), tensors[i].layout});
     places_.push_back(places[i]);
   }
   return planned;
