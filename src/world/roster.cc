@@ -103,7 +103,7 @@ absl::Status Roster::Check(absl::Span<const StoredMember> members, NeedsStore ne
   }
   if (!lost.empty()) return LostError(lost);
   if (left.empty()) return absl::OkStatus();
-  return absl::UnavailableError(absl::StrCat(Describe(left), " left, or joined anew"));
+  return absl::AbortedError(absl::StrCat(Describe(left), " left, or joined anew"));
 }
 
 }  // namespace sluice
