@@ -181,7 +181,8 @@ class StoreServer {
   StoreServer& operator=(const StoreServer&) = delete;
 
   int port() const;
-  // tcp://HOST:PORT, with `bind` as it was given; 0.0.0.0 for all interfaces.
+  // tcp://HOST:PORT, with `bind` as it was given; for all interfaces 0.0.0.0, or [::] on a host
+  // without IPv4.
   std::string address() const;
 
  private:

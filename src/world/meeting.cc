@@ -10,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
 #include "world/attendance.h"
+#include "world/store/store_check.h"
 
 namespace sluice {
 namespace {
@@ -140,7 +141,7 @@ absl::Status Meeting::NameThoseLate(const TimeLimit& limit) {
   if (late.empty()) return absl::DeadlineExceededError("the last members have come too late");
   return absl::DeadlineExceededError(
       absl::StrCat(NamesText(late), late.size() == 1 ? " has" : " have",
-                   " not called MakeFabric within ", absl::FormatDuration(limit.length())));
+                   " not called MakeFabric within ", DurationText(limit.length())));
 }
 
 // A thousand at a time: a store lists so many bytes at once.

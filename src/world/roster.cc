@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
+#include "world/store/store_check.h"
 
 namespace sluice {
 namespace {
@@ -78,9 +79,9 @@ absl::Status Roster::WaitForAll(const TimeLimit& limit) {
     if (absl::Status status = TellLosses(); !status.ok()) return status;
     if (attendance_.complete()) return absl::OkStatus();
     if (limit.Passed()) {
-      return absl::DeadlineExceededError(absl::StrCat(
-          "after ", absl::FormatDuration(limit.length()), " ", NamesText(attendance_.missing),
-          attendance_.missing.size() == 1 ? " has" : " have", " not come"));
+      return absl::DeadlineExceededError(
+          absl::StrCat("after ", DurationText(limit.length()), " ", NamesText(attendance_.missing),
+                       attendance_.missing.size() == 1 ? " has" : " have", " not come"));
     }
     Pause(limit);
     wait = std::clamp(limit.Left(), absl::Milliseconds(1), kLook);
