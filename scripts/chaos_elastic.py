@@ -259,8 +259,8 @@ class ElasticWorld:
                                  f"of {member.epoch}")
 
     def may_join_anew(self, word):
-        """The store has ended, or NextEpoch has named a member that was hurt. Where worlds follow one
-        another, those that fail because of it leave, and are named, too."""
+        """The store has ended, or NextEpoch has named a member that was hurt. Where worlds follow
+        one another, those that fail because of it leave, and are named, too."""
         if self.world["again"] and any(other.hurt for other in self.members):
             return True
         return self.restarts > 0 or any(f"(process {pid} " in word["message"]

@@ -198,7 +198,10 @@ class WorldJob:
                 continue
             del self.seconds[rank]
             first = self.members[rank]
-            is_taken = (self.world["keeps_world"][rank] and self.store_ended is None
+            # A store that a member serves ends with that member's world.
+            has_store = self.store_ended is None and (self.world["store_apart"]
+                                                      or self.world["keeps_world"][0])
+            is_taken = (self.world["keeps_world"][rank] and has_store
                         and not (self.folder / f"rank-{rank}.json").exists()
                         and first.poll() is None)
             word = self.folder / f"second-{rank}.json"

@@ -8,18 +8,26 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
+#include <set>
 #include <string>
+#include <system_error>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "absl/types/optional.h"
 #include "world/store/store_socket.h"
 
 namespace sluice {
 namespace {
+
+constexpr absl::string_view kConnected = "01";
+constexpr absl::string_view kListens = "0A";
 
 // An end of a connection. Addresses of IPv4 are mapped: a socket of IPv6 may take their callers.
 struct End {
@@ -70,27 +78,59 @@ absl::optional<End> ParseEnd(absl::string_view text) {
   return end;
 }
 
-// The user of the socket at `own` that is connected to `other`, as a table says.
-absl::optional<uid_t> UserIn(const char* table, const End& own, const End& other) {
-  constexpr size_t kLocal = 1;
-  constexpr size_t kRemote = 2;
+SocketAddress AddressOf(const End& end) {
+  SocketAddress address;
+  sockaddr_in6 in = {};
+  in.sin6_family = AF_INET6;
+  in.sin6_port = htons(static_cast<uint16_t>(end.port));
+  std::memcpy(&in.sin6_addr, end.host.data(), end.host.size());
+  sockaddr_in mapped = {};
+  mapped.sin_family = AF_INET;
+  mapped.sin_port = in.sin6_port;
+  std::memcpy(&mapped.sin_addr, &end.host[12], sizeof(mapped.sin_addr));
+  const bool is_mapped = IN6_IS_ADDR_V4MAPPED(&in.sin6_addr);
+  address.bytes = is_mapped ? sizeof(mapped) : sizeof(in);
+  std::memcpy(&address.storage,
+              is_mapped ? static_cast<const void*>(&mapped) : static_cast<const void*>(&in),
+              address.bytes);
+  return address;
+}
+
+// A line of the system's tables.
+struct SocketLine {
+  End own;
+  End other;
+  std::string state;
+  uid_t user = 0;
+  std::string inode;
+};
+
+// Calls `take` for each socket of this host's network, until it returns false.
+void LookAtSockets(absl::FunctionRef<bool(const SocketLine&)> take) {
+  constexpr size_t kOwn = 1;
+  constexpr size_t kOther = 2;
   constexpr size_t kState = 3;
   constexpr size_t kUser = 7;
   constexpr size_t kInode = 9;
-  std::ifstream file(table);
-  std::string line;
-  while (std::getline(file, line)) {
-    const std::vector<absl::string_view> words = absl::StrSplit(line, ' ', absl::SkipEmpty());
-    if (words.size() <= kInode || ParseEnd(words[kLocal]) != own ||
-        ParseEnd(words[kRemote]) != other) {
-      continue;
+  for (const char* table : {"/proc/net/tcp", "/proc/net/tcp6"}) {
+    std::ifstream file(table);
+    std::string text;
+    while (std::getline(file, text)) {
+      const std::vector<std::string> words = absl::StrSplit(text, ' ', absl::SkipEmpty());
+      if (words.size() <= kInode) continue;
+      const absl::optional<End> own = ParseEnd(words[kOwn]);
+      const absl::optional<End> other = ParseEnd(words[kOther]);
+      SocketLine line;
+      if (!own.has_value() || !other.has_value() || !absl::SimpleAtoi(words[kUser], &line.user)) {
+        continue;  // the heading
+      }
+      line.own = *own;
+      line.other = *other;
+      line.state = words[kState];
+      line.inode = words[kInode];
+      if (!take(line)) return;
     }
-    // A socket that no process has is root's there, whoever has closed it.
-    const bool is_whole = words[kState] == "01" && words[kInode] != "0";
-    uid_t user = 0;
-    if (is_whole && absl::SimpleAtoi(words[kUser], &user)) return user;
   }
-  return absl::nullopt;
 }
 
 absl::optional<uid_t> PeerUser(int fd) {
@@ -103,11 +143,14 @@ absl::optional<uid_t> PeerUser(int fd) {
   const absl::optional<End> own = EndOf(peer);
   const absl::optional<End> other = here.ok() ? EndOf(*here) : absl::nullopt;
   if (!own.has_value() || !other.has_value()) return absl::nullopt;
-  for (const char* table : {"/proc/net/tcp", "/proc/net/tcp6"}) {
-    const absl::optional<uid_t> user = UserIn(table, *own, *other);
-    if (user.has_value()) return user;
-  }
-  return absl::nullopt;
+  absl::optional<uid_t> user;
+  LookAtSockets([&](const SocketLine& line) {
+    if (!(line.own == *own && line.other == *other)) return true;
+    // A socket that no process has is root's there, whoever has closed it.
+    if (line.state == kConnected && line.inode != "0") user = line.user;
+    return !user.has_value();
+  });
+  return user;
 }
 
 }  // namespace
@@ -123,6 +166,26 @@ absl::Status CheckPeerUser(int fd, absl::string_view peer) {
   return absl::PermissionDeniedError(absl::StrCat("the ", peer, " is of user ", *user,
                                                   ", and this process of user ", geteuid(),
                                                   ": users share a store by a token alone"));
+}
+
+std::vector<SocketAddress> OwnListeners() {
+  std::set<std::string> own;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", error)) {
+    const std::string target = std::filesystem::read_symlink(entry.path(), error).string();
+    absl::string_view inode = target;
+    if (absl::ConsumePrefix(&inode, "socket:[") && absl::ConsumeSuffix(&inode, "]")) {
+      own.emplace(inode);
+    }
+  }
+  std::vector<SocketAddress> listeners;
+  LookAtSockets([&](const SocketLine& line) {
+    if (line.state == kListens && own.count(line.inode) > 0) {
+      listeners.push_back(AddressOf(line.own));
+    }
+    return true;
+  });
+  return listeners;
 }
 
 }  // namespace sluice

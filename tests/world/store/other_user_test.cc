@@ -119,6 +119,17 @@ INSTANTIATE_TEST_SUITE_P(Stores, OtherUserTest, testing::Values("127.0.0.1", "::
                            return std::string(test.param) == "::1" ? "Ipv6" : "Ipv4";
                          });
 
+TEST(OwnListenersTest, HaveTheStoresOfThisProcess) {
+  for (const std::string bind : {"127.0.0.1", "::1"}) {
+    const auto server = ServeAt(bind);
+    bool is_there = false;
+    for (const SocketAddress& at : OwnListeners()) {
+      is_there = is_there || (at.Host() == bind && at.port() == server->port());
+    }
+    EXPECT_TRUE(is_there) << server->address();
+  }
+}
+
 TEST(PeerUserTest, ASocketThatNobodyHasIsNobodys) {
   auto listener = ListenAt(ResolveStoreHost("127.0.0.1", 0)->front());
   ASSERT_TRUE(listener.ok());
