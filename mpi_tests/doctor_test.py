@@ -17,7 +17,7 @@ from bench_run import BenchRun, job_limit
 CHECKS = ["build", "fabric", "mpi", "mpi_threads", "ranks", "nodes", "wire_rank", "wire_node",
           "wire_messages", "wire_network", "gpus", "wire_gpu_ipc", "wire_gpu_nccl", "cores",
           "binding", "yielding", "cache", "ptrace", "memfd", "dev_shm", "memlock", "open_files",
-          "io_uring"]
+          "io_uring", "ports"]
 
 
 class Doctor:

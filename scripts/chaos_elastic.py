@@ -66,8 +66,9 @@ class ElasticWorld:
         self.restarts = 0
         self.store_again_at = None
         self.log = open(self.folder / "log", "ab")
-        self.kept = spawn.reserve_port()  # kept free while the store is away
-        self.store = StoreProcess(programs, folder, self.log, self.kept.getsockname()[1])
+        self.kept = spawn.reserve_port(world["host"])  # kept free while the store is away
+        self.store = StoreProcess(programs, folder, self.log, self.kept.getsockname()[1],
+                                  world["host"])
 
     # --- Processes.
 
@@ -75,9 +76,9 @@ class ElasticWorld:
         world = self.world
         environment = spawn.clean_environment()
         environment.update(
-            SLUICE_WORLD=f"tcp://127.0.0.1:{self.store.port}", SLUICE_TOKEN=self.store.token,
-            SLUICE_ROLE=role,
-            SLUICE_RANK=str(rank), SLUICE_SIZE=str(world["roles"][role]), SLUICE_SERVE="0",
+            SLUICE_WORLD=self.store.url(), SLUICE_TOKEN=self.store.token, SLUICE_ROLE=role,
+            SLUICE_RANK=str(rank), SLUICE_SIZE=str(world["roles"][role]),
+            SLUICE_SERVE="" if world["served"] else "0",
             SLUICE_WIRES=world["wires"], UCX_TLS="tcp",
             SLUICE_ROLES=",".join(f"{name}:{size}" for name, size in world["roles"].items()))
         out = self.folder / f"out-{len(self.members)}"
@@ -86,6 +87,8 @@ class ElasticWorld:
                    str(int(world["lease_s"] * 1000))]
         if not world["direct"]:
             command.append("no-direct")
+        if world["again"]:
+            command.append("again")
         with open(out, "wb") as file:
             process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=file,
                                        stderr=self.log, env=environment)
@@ -105,7 +108,11 @@ class ElasticWorld:
     # --- What happens.
 
     def run(self):
-        self.store.start()
+        if not self.world["served"]:
+            self.store.start()
+        self.counts[f"worlds at {self.world['host']}"] += 1
+        if self.world["again"]:
+            self.counts[f"one after another, {'served' if self.world['served'] else 'apart'}"] += 1
         started = time.monotonic()
         due = [(at_s, {"what": "start", "place": place})
                for at_s, place in zip(self.world["start_s"], self.places())]
@@ -202,11 +209,11 @@ class ElasticWorld:
         self.counts["worlds that came to one epoch of all"] += 1
 
     def fill_roles(self):
-        """An epoch takes a member of each role. Whoever is about to leave has its place until it
-        does."""
+        """An epoch takes a member of each role, and a world all. Whoever is about to leave has its
+        place until it does."""
         stay = {m.name.split()[0] for m in self.members if m.is_there() and m.hurt != "left"}
         for role, rank in self.vacant():
-            if role not in stay:
+            if role not in stay or self.world["again"]:
                 stay.add(role)
                 self.start_member(role, rank)
 
@@ -252,7 +259,10 @@ class ElasticWorld:
                                  f"of {member.epoch}")
 
     def may_join_anew(self, word):
-        """The store has ended, or NextEpoch has named a member that was hurt."""
+        """The store has ended, or NextEpoch has named a member that was hurt. Where worlds follow
+        one another, those that fail because of it leave, and are named, too."""
+        if self.world["again"] and any(other.hurt for other in self.members):
+            return True
         return self.restarts > 0 or any(f"(process {pid} " in word["message"]
                                         for pid, other in self.by_pid.items() if other.hurt)
 

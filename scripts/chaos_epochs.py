@@ -9,6 +9,10 @@ A world has 3 to 8 members of two roles and a store apart. For some seconds memb
 stopped for less and for more than their lease, leave, and join. The store may be restarted, and
 loses its keys. Then nothing happens any more. All members that are there have to come to one epoch
 of all of them, and to end it with right contents.
+
+Half of the worlds have one epoch each, and follow one another: members join the next one when they
+have done with it. Then all places are filled, and the store may be the first trainer's. Half of all
+meet at an address of IPv6, where the host has it.
 """
 import pathlib
 import random
@@ -20,6 +24,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 sys.dont_write_bytecode = True
 from chaos_elastic import ElasticWorld  # noqa: E402  (beside this file)
 from chaos_run import make_parser, run_all  # noqa: E402
+from chaos_store import hosts  # noqa: E402
 
 WIRES = ("tcp", "ucx", "auto")
 
@@ -57,6 +62,9 @@ def make(seed):
             length_s = rng.random() * 0.7
         world["events"].append({"at_s": at_s, "what": what, "pick": rng.random(),
                                 "length_s": length_s})
+    world["host"] = rng.choice(hosts())
+    world["again"] = rng.random() < 0.5
+    world["served"] = world["again"] and rng.random() < 0.5
     return world
 
 

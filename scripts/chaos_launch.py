@@ -99,9 +99,11 @@ class WorldJob:
         self.store_ended = None  # "before" or "after" all had met
         self.log = open(self.folder / "log", "ab")
         # Without a store apart, rank 0 serves one at a port that is kept free.
-        self.kept = None if self.world["store_apart"] else spawn.reserve_port()
+        self.kept = None if self.world["store_apart"] else spawn.reserve_port(
+            self.world["host"])
         self.store = StoreProcess(programs, folder, self.log,
-                                  self.kept.getsockname()[1] if self.kept else 0)
+                                  self.kept.getsockname()[1] if self.kept else 0,
+                                  self.world["host"])
         if self.world["store_apart"]:
             self.store.start()
         self.due = sorted(
@@ -120,7 +122,7 @@ class WorldJob:
         known = self.world["sizes_known"]
         environment = spawn.clean_environment()
         environment.update(
-            SLUICE_WORLD=f"tcp://127.0.0.1:{self.store.port}", SLUICE_TOKEN=self.store.token,
+            SLUICE_WORLD=self.store.url(), SLUICE_TOKEN=self.store.token,
             SLUICE_ROLE=role, SLUICE_RANK=own, SLUICE_SIZE=str(sizes[role]),
             SLUICE_WIRES=self.world["wires"], UCX_TLS="tcp",
             SLUICE_ROLES=",".join(f"{name}:{size}" if known else name
@@ -175,7 +177,8 @@ class WorldJob:
                 return False
             ports = chaos_strangers.ports_of(self.members[stranger["to"]].pid)
         if ports:
-            chaos_strangers.Stranger(stranger["kind"], ports[stranger["seed"] % len(ports)],
+            chaos_strangers.Stranger(stranger["kind"], self.world["host"],
+                                     ports[stranger["seed"] % len(ports)],
                                      stranger["seed"]).start()
         return bool(ports)
 
@@ -195,7 +198,10 @@ class WorldJob:
                 continue
             del self.seconds[rank]
             first = self.members[rank]
-            is_taken = (self.world["keeps_world"][rank] and self.store_ended is None
+            # A store that a member serves ends with that member's world.
+            has_store = self.store_ended is None and (self.world["store_apart"]
+                                                      or self.world["keeps_world"][0])
+            is_taken = (self.world["keeps_world"][rank] and has_store
                         and not (self.folder / f"rank-{rank}.json").exists()
                         and first.poll() is None)
             word = self.folder / f"second-{rank}.json"

@@ -2,13 +2,25 @@
 import pathlib
 import secrets
 import signal
+import socket
 import subprocess
 
 
-class StoreProcess:
-    """It listens at `port`, which stays the same when it comes again."""
+def hosts():
+    """The loopback addresses of this host, of which a world draws one."""
+    try:
+        with socket.socket(socket.AF_INET6) as probe:
+            probe.bind(("::1", 0))
+    except OSError:
+        return ["127.0.0.1"]
+    return ["127.0.0.1", "::1"]
 
-    def __init__(self, programs, folder, log, port=0):
+
+class StoreProcess:
+    """It listens at `port` of `host`, which stays the same when it comes again."""
+
+    def __init__(self, programs, folder, log, port=0, host="127.0.0.1"):
+        self.host = host
         self.program = str(pathlib.Path(programs, "sluice-store"))
         self.log = log
         self.port = port
@@ -19,12 +31,17 @@ class StoreProcess:
 
     def start(self):
         self.process = subprocess.Popen(
-            [self.program, "--port", str(self.port), "--token-file", str(self.token_file)],
+            [self.program, "--bind", self.host, "--port", str(self.port), "--token-file",
+             str(self.token_file)],
             stdout=subprocess.PIPE, stderr=self.log, text=True)
         line = self.process.stdout.readline()
         if not line.startswith("listening on "):
             raise RuntimeError(f"sluice-store does not start at port {self.port}: {line}")
         self.port = int(line.rpartition(":")[2])
+
+    def url(self):
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"tcp://{host}:{self.port}"
 
     def is_there(self):
         return self.process is not None

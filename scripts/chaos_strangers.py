@@ -38,9 +38,10 @@ def ports_of(pid):
 class Stranger(threading.Thread):
     """One of them, at one port. It ends by itself."""
 
-    def __init__(self, kind, port, seed):
+    def __init__(self, kind, host, port, seed):
         super().__init__(daemon=True)
         self.kind = kind
+        self.host = host
         self.port = port
         self.rng = random.Random(seed)
 
@@ -51,7 +52,7 @@ class Stranger(threading.Thread):
             pass  # it was shown the door
 
     def connect(self):
-        return socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE_S)
+        return socket.create_connection((self.host, self.port), timeout=PATIENCE_S)
 
     def act(self):
         if self.kind == "crowd":

@@ -1,5 +1,7 @@
 """What a random job of chaos.py has besides when it is a world: who meets where, and what befalls
 the store and the members beyond the ranks' own misfortune."""
+from chaos_store import hosts
+
 STRANGERS = ("silent", "garbage", "zeros", "ones", "http", "echo", "reset", "crowd")
 # Where the store may end before all have met, others wait in vain: so long.
 SHORT_WAIT_S = 60
@@ -11,7 +13,7 @@ def quiet_world(roles, wires):
     ranks = sum(size for _, size in roles)
     return {"wires": wires, "roles": roles, "sizes_known": True, "store_apart": False,
             "keeps_world": [True] * ranks, "start_s": [0] * ranks, "seconds": [], "strangers": [],
-            "store_fault": None, "wait_s": WAIT_S}
+            "store_fault": None, "wait_s": WAIT_S, "host": "127.0.0.1"}
 
 
 def add_world(job, rng):
@@ -46,6 +48,9 @@ def add_world(job, rng):
     for kill in (each for each in job["faults"] if each["signal"] == "SIGKILL"):
         if rng.random() < 0.4:
             kill["at_s"] *= 0.05  # while members meet
+    world["host"] = rng.choice(hosts())
+    if ":" in world["host"]:
+        job["kinds"].append("IPv6")
     fault = world["store_fault"]
     if job["kills"] or (fault and not fault["after_met"]):
         world["wait_s"] = SHORT_WAIT_S

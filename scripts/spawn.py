@@ -57,12 +57,12 @@ def clean_environment():
     return {key: value for key, value in os.environ.items() if not OF_LAUNCHERS.match(key)}
 
 
-def reserve_port():
+def reserve_port(host="127.0.0.1"):
     """A socket that is bound to a free port and does not listen. With SO_REUSEADDR at both ends a
     server may take that port, while the system gives it to nobody else."""
-    kept = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    kept = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
     kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    kept.bind(("127.0.0.1", 0))
+    kept.bind((host, 0))
     return kept
 
 

@@ -94,6 +94,7 @@ class DoctorCommand final : public Command {
     facts.wires = LookAtOwnWires();
     facts.cpu = LookAtCpus();
     facts.limits = LookAtLimits();
+    facts.ports = LookAtPorts();
     return facts;
   }
 

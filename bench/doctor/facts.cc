@@ -17,8 +17,9 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GpuFacts, built_in, has_cuda, has_nccl, visib
                                    device, error)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LimitFacts, yama_scope, may_trace, seccomp, shm_bytes,
                                    memlock_bytes, files, files_hard, uring_error)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(PortFacts, loopback, others, has_token, asks_ucx_tcp)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankFacts, host, machine, pid_namespace, mpi, wires, cpu, gpu,
-                                   limits)
+                                   limits, ports)
 
 std::string ToText(const RankFacts& facts) {
   const nlohmann::json json = facts;

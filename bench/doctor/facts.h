@@ -64,6 +64,13 @@ struct LimitFacts {
   std::string uring_error;     // empty: io_uring can be used
 };
 
+struct PortFacts {
+  std::vector<int> loopback;        // ports at which this process takes connections of its host
+  std::vector<std::string> others;  // "10.0.0.7:4711", "[::]:4711": those of elsewhere, too
+  bool has_token = false;
+  bool asks_ucx_tcp = false;  // UCX's own TCP is asked for, beyond the loopback interface
+};
+
 struct RankFacts {
   std::string host;
   std::string machine;  // the running system's id; empty: unknown
@@ -73,6 +80,7 @@ struct RankFacts {
   CpuFacts cpu;
   GpuFacts gpu;
   LimitFacts limits;
+  PortFacts ports;
 };
 
 // How a transport between GPUs fares: it is opened for trial.

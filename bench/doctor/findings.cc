@@ -23,7 +23,7 @@ std::string StateName(State state) {
 Findings Examine(const JobFacts& job) {
   Findings all;
   for (const auto part :
-       {&ExamineStart, &ExamineWires, &ExamineGpus, &ExamineCpus, &ExamineLimits}) {
+       {&ExamineStart, &ExamineWires, &ExamineGpus, &ExamineCpus, &ExamineLimits, &ExaminePorts}) {
     Findings some = part(job);
     std::move(some.begin(), some.end(), std::back_inserter(all));
   }

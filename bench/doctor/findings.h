@@ -39,6 +39,7 @@ Findings ExamineWires(const JobFacts& job);   // between whom what carries bytes
 Findings ExamineGpus(const JobFacts& job);    // GPUs, and what carries bytes of theirs
 Findings ExamineCpus(const JobFacts& job);    // cores, binding, caches
 Findings ExamineLimits(const JobFacts& job);  // what the system allows
+Findings ExaminePorts(const JobFacts& job);   // who may connect to which ports
 
 // What `judge` says of each rank, ranks of which it says the same together. It leaves `ranks`
 // empty.

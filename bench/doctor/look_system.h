@@ -13,6 +13,8 @@ namespace sluice::bench {
 MpiFacts LookAtMpi();
 CpuFacts LookAtCpus();
 LimitFacts LookAtLimits();
+// While the fabric is there.
+PortFacts LookAtPorts();
 
 // What of the wires a rank finds out alone.
 WireFacts LookAtOwnWires();

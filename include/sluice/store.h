@@ -124,8 +124,8 @@ std::unique_ptr<Store> MakeMemoryStore();
 
 struct StoreOptions {
   // The secret of those who may use the store: long, and random. Required unless the store is on
-  // this host's loopback interface. It is never sent: both sides prove that they know it. What is
-  // said afterwards is not encrypted.
+  // this host's loopback interface, and of this process's user or root. It is never sent: both
+  // sides prove that they know it. What is said afterwards is not encrypted.
   std::string token;
   // Of connecting, and of the answer to each call.
   absl::Duration timeout = absl::Seconds(30);
@@ -137,9 +137,10 @@ struct StoreOptions {
 // within the time for connecting, for a store that does not listen yet. A thread of the store's own
 // keeps the connection and its leases alive.
 //
-// InvalidArgument: no such address. PermissionDenied: another token, at either end, or none.
-// FailedPrecondition: no token for a store beyond the loopback interface; a server of another
-// version or byte order. Unavailable: nobody answers.
+// InvalidArgument: no such address. PermissionDenied: another token, at either end, or none;
+// without a token, another user. FailedPrecondition: no token for a store beyond the loopback
+// interface, or where the system does not tell whose it is; a server of another version or byte
+// order. Unavailable: nobody answers.
 //
 // A connection that breaks fails the calls under way with Unavailable, and ends all leases. Later
 // calls connect anew. If another store answers than before, for example one that was restarted, all
@@ -180,7 +181,8 @@ class StoreServer {
   StoreServer& operator=(const StoreServer&) = delete;
 
   int port() const;
-  // tcp://HOST:PORT, with `bind` as it was given; 0.0.0.0 for all interfaces.
+  // tcp://HOST:PORT, with `bind` as it was given; for all interfaces 0.0.0.0, or [::] on a host
+  // without IPv4.
   std::string address() const;
 
  private:

@@ -143,6 +143,10 @@ class World {
   // as one that lacks its rank 0. A lost member is missing until another process takes its place.
   virtual absl::StatusOr<std::vector<std::string>> missing() = 0;
 
+  // A member may join while others are still in an earlier world of the same name. Their places are
+  // free when they leave, and it waits for those that come next. It goes to the next store, too,
+  // where the earlier world's store ends with it.
+  //
   // Waits until nobody is missing. DeadlineExceeded names who has not come. Unavailable names a
   // member that has come and was lost meanwhile. FailedPrecondition as Join.
   virtual absl::Status WaitForAll(absl::Duration timeout) = 0;
@@ -153,7 +157,9 @@ class World {
   // that wait in it, and counts as one. A member that comes later passes over it, and meets the
   // others in their next call. The order of calls of MakeFabric and NextEpoch counts, too.
   // * DeadlineExceeded: names the members that have not come, or have not called.
-  // * Unavailable: names a member that was lost or has left.
+  // * Unavailable: names a member that was lost, or has left and had no fabric. A member that
+  // leaves
+  //   after its fabric is waited for again, as one that has not come.
   // * FailedPrecondition: members want wires that others lack, or another version of Sluice; or a
   //   member waits for this one in NextEpoch, and is named.
   virtual absl::StatusOr<std::unique_ptr<Fabric>> MakeFabric(

@@ -18,7 +18,15 @@ from typing import Any
 import pytest
 import sluice
 from local_ranks import on_ranks
-from ranks import error_of, hear, interrupt_when_it_waits, ranks_end, run_ranks, tell
+from ranks import (
+    error_of,
+    hear,
+    interrupt_when_it_waits,
+    ranks_end,
+    run_ranks,
+    tell,
+    wait_until_it_waits,
+)
 from sluice import _agree
 
 # Ranks of one test that gather bytes in files, as any launcher's all-gather could.
@@ -173,6 +181,25 @@ def test_bad_option_with_environment() -> None:
     bad, good = run_ranks(2, rank_has_bad_option_in_environment, session=False)
     assert "InvalidSpec" in bad["types"] and "timeout" in bad["text"]
     assert good["types"], "the other rank has to hear that rank 0 has left"
+
+
+def rank_comes_again(last: int) -> int:
+    rank, _ = rank_and_size()
+    for turn in range(4):
+        with sluice.Session.from_env(timeout=120) as session:
+            other = session.members[1 - rank].pid
+            # The other one is in the next session's call while this one is still open.
+            if rank == last and turn < 3:
+                hear(f"left {turn}")
+                wait_until_it_waits(other)
+        if rank != last:
+            tell(f"left {turn}")
+    return turn
+
+
+@pytest.mark.parametrize("last", [0, 1])
+def test_one_session_after_another(last: int) -> None:
+    assert run_ranks(2, rank_comes_again, last, session=False) == [3, 3]
 
 
 def rank_disagrees_on_budget(session_is_none: None = None) -> Any:

@@ -9,6 +9,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "world/meeting.h"
+#include "world/store/store_check.h"
 
 namespace sluice {
 namespace {
@@ -94,10 +95,9 @@ absl::Status Epochs::WaitForEnough(absl::Span<const RoleSize> at_least, const Ti
     if (lacks->empty()) return absl::OkStatus();
     if (limit.Passed()) {
       const std::vector<std::string>& missing = roster_->attendance().missing;
-      return absl::DeadlineExceededError(
-          absl::StrCat("the next epoch lacks ", NamesText(*lacks), " after ",
-                       absl::FormatDuration(limit.length()),
-                       missing.empty() ? "" : "; not there: ", NamesText(missing)));
+      return absl::DeadlineExceededError(absl::StrCat(
+          "the next epoch lacks ", NamesText(*lacks), " after ", DurationText(limit.length()),
+          missing.empty() ? "" : "; not there: ", NamesText(missing)));
     }
     roster_->Pause(limit);
     wait = std::clamp(limit.Left(), absl::Milliseconds(1), Roster::kLook);

@@ -10,6 +10,7 @@
 #include "sluice/fabric.h"
 #include "transport/tcp/tcp_fabric.h"
 #include "world/attendance.h"
+#include "world/store/store_check.h"
 
 namespace sluice {
 namespace {
@@ -67,7 +68,7 @@ class LinkGather {
     for (const int rank : missing) names.push_back(Describe(rank));
     return absl::DeadlineExceededError(absl::StrCat("MakeFabric: nothing has come over TCP from ",
                                                     NamesText(names), " within ",
-                                                    absl::FormatDuration(limit_.length())));
+                                                    DurationText(limit_.length())));
   }
 
   TcpLinks* const links_;

@@ -10,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
 #include "world/attendance.h"
+#include "world/store/store_check.h"
 
 namespace sluice {
 namespace {
@@ -47,6 +48,8 @@ std::string MeetingPrefix(absl::string_view world, absl::string_view name) {
 
 std::string WordKey(absl::string_view prefix) { return absl::StrCat(prefix, "word"); }
 
+std::string CountKey(absl::string_view prefix) { return absl::StrCat(prefix, "count"); }
+
 absl::StatusOr<std::string> SayFailed(Store& store, absl::string_view prefix,
                                       const StoredMember& who, const absl::Status& status) {
   return store.CompareSet(WordKey(prefix), "", FailedWord(who, status));
@@ -56,12 +59,11 @@ absl::StatusOr<std::string> SayFailed(Store& store, absl::string_view prefix,
 std::string Meeting::CardKey(int rank) const {
   return absl::StrCat(prefix_, "card/", absl::StrFormat("%06d", rank));
 }
-std::string Meeting::CountKey() const { return absl::StrCat(prefix_, "count"); }
 
 std::vector<std::string> Meeting::OwnKeys() const {
   std::vector<std::string> keys = {CardKey(rank_)};
   if (has_word_ || rank_ == 0) keys.push_back(WordKey(prefix_));
-  if (rank_ == 0) keys.push_back(CountKey());
+  if (rank_ == 0) keys.push_back(CountKey(prefix_));
   return keys;
 }
 
@@ -75,16 +77,25 @@ absl::StatusOr<bool> Meeting::IsOver() {
 absl::StatusOr<std::vector<Card>> Meeting::Exchange(const Card& own, const TimeLimit& limit,
                                                     absl::FunctionRef<absl::Status()> check) {
   absl::StatusOr<std::vector<Card>> cards = Meet(own, limit, check);
-  // Those that this member has given up waiting for may have come at the last moment.
-  if (cards.ok() || Fail(cards.status())) return cards;
-  return Cards();
+  if (cards.ok()) return cards;
+  const absl::StatusOr<std::string> word = Say(cards.status());
+  if (!word.ok() || has_word_) return cards;
+  // Those that this member has given up waiting for may have come at the last moment. Else all
+  // that wait end with one error.
+  if (*word == kAllHere) return Cards();
+  return FailureIn(*word);
 }
 
 bool Meeting::Fail(const absl::Status& status) {
-  const StoredMember& own = member(static_cast<size_t>(rank_));
-  const absl::StatusOr<std::string> word = SayFailed(*store_, prefix_, own, status);
-  has_word_ = word.ok() && *word == FailedWord(own, status);
+  const absl::StatusOr<std::string> word = Say(status);
   return !word.ok() || *word != kAllHere;
+}
+
+absl::StatusOr<std::string> Meeting::Say(const absl::Status& status) {
+  const StoredMember& own = member(static_cast<size_t>(rank_));
+  absl::StatusOr<std::string> word = SayFailed(*store_, prefix_, own, status);
+  has_word_ = word.ok() && *word == FailedWord(own, status);
+  return word;
 }
 
 absl::StatusOr<std::vector<Card>> Meeting::Meet(const Card& own, const TimeLimit& limit,
@@ -92,7 +103,7 @@ absl::StatusOr<std::vector<Card>> Meeting::Meet(const Card& own, const TimeLimit
   if (absl::Status status = store_->Set(CardKey(rank_), CardBytes(own)); !status.ok()) {
     return status;
   }
-  const absl::StatusOr<int64_t> count = store_->Add(CountKey(), 1);
+  const absl::StatusOr<int64_t> count = store_->Add(CountKey(prefix_), 1);
   if (!count.ok()) return count.status();
   if (*count == static_cast<int64_t>(members_.size())) {
     const absl::Status status = store_->CompareSet(WordKey(prefix_), "", kAllHere).status();
@@ -130,7 +141,7 @@ absl::Status Meeting::NameThoseLate(const TimeLimit& limit) {
   if (late.empty()) return absl::DeadlineExceededError("the last members have come too late");
   return absl::DeadlineExceededError(
       absl::StrCat(NamesText(late), late.size() == 1 ? " has" : " have",
-                   " not called MakeFabric within ", absl::FormatDuration(limit.length())));
+                   " not called MakeFabric within ", DurationText(limit.length())));
 }
 
 // A thousand at a time: a store lists so many bytes at once.

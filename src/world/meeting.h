@@ -25,8 +25,9 @@ std::string MeetingPrefix(absl::string_view world, absl::string_view name);
 // for those who wait there: of this member, of another one that has failed, or that all have come.
 absl::StatusOr<std::string> SayFailed(Store& store, absl::string_view prefix,
                                       const StoredMember& who, const absl::Status& status);
-// The key of that word.
+// The keys of that word, and of the count of those who have come.
 std::string WordKey(absl::string_view prefix);
+std::string CountKey(absl::string_view prefix);
 
 // One meeting of a list of members, which its prefix names. Thread: one.
 class Meeting {
@@ -45,8 +46,8 @@ class Meeting {
   absl::StatusOr<bool> IsOver();
 
   // The cards of all, by rank, once all have come. `check` is asked every second, and sooner at
-  // first, whether the members are still there. An error here ends the meeting for all members.
-  // DeadlineExceeded names those that have not come.
+  // first, whether the members are still there. An error here ends the meeting for all members that
+  // wait, and is the same on all. DeadlineExceeded names those that have not come.
   absl::StatusOr<std::vector<Card>> Exchange(const Card& own, const TimeLimit& limit,
                                              absl::FunctionRef<absl::Status()> check);
 
@@ -65,11 +66,12 @@ class Meeting {
   absl::StatusOr<std::vector<Card>> Meet(const Card& own, const TimeLimit& limit,
                                          absl::FunctionRef<absl::Status()> check);
   absl::Status WaitForWord(const TimeLimit& limit, absl::FunctionRef<absl::Status()> check);
+  // Says that this member has failed. The word that counts.
+  absl::StatusOr<std::string> Say(const absl::Status& status);
   absl::StatusOr<StoreEntries> ListCards();
   absl::StatusOr<std::vector<Card>> Cards();
   absl::Status NameThoseLate(const TimeLimit& limit);
   std::string CardKey(int rank) const;
-  std::string CountKey() const;
 
   const std::shared_ptr<Store> store_;
   const std::string prefix_;

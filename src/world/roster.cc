@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
+#include "world/store/store_check.h"
 
 namespace sluice {
 namespace {
@@ -78,9 +79,9 @@ absl::Status Roster::WaitForAll(const TimeLimit& limit) {
     if (absl::Status status = TellLosses(); !status.ok()) return status;
     if (attendance_.complete()) return absl::OkStatus();
     if (limit.Passed()) {
-      return absl::DeadlineExceededError(absl::StrCat(
-          "after ", absl::FormatDuration(limit.length()), " ", NamesText(attendance_.missing),
-          attendance_.missing.size() == 1 ? " has" : " have", " not come"));
+      return absl::DeadlineExceededError(
+          absl::StrCat("after ", DurationText(limit.length()), " ", NamesText(attendance_.missing),
+                       attendance_.missing.size() == 1 ? " has" : " have", " not come"));
     }
     Pause(limit);
     wait = std::clamp(limit.Left(), absl::Milliseconds(1), kLook);
@@ -103,7 +104,7 @@ absl::Status Roster::Check(absl::Span<const StoredMember> members, NeedsStore ne
   }
   if (!lost.empty()) return LostError(lost);
   if (left.empty()) return absl::OkStatus();
-  return absl::UnavailableError(absl::StrCat(Describe(left), " left, or joined anew"));
+  return absl::AbortedError(absl::StrCat(Describe(left), " left, or joined anew"));
 }
 
 }  // namespace sluice

@@ -47,8 +47,9 @@ class Roster {
   // that are lost; each is named once, and is then waited for as one that has not come.
   absl::Status WaitForAll(const TimeLimit& limit);
 
-  // Whether these members are there still. Unavailable names those that are lost or have left. If
-  // the store is not needed, a store that is gone is no error, and is not asked again.
+  // Whether these members are there still. Unavailable names those that are lost, and Aborted
+  // those that have left or joined anew. If the store is not needed, a store that is gone is no
+  // error, and is not asked again.
   absl::Status Check(absl::Span<const StoredMember> members, NeedsStore needs_store);
 
   // Sleeps before another look for somebody's arrival: the longer, the more members there are,

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "world/store/store_address.h"
+#include "world/store/store_check.h"
 #include "world/store/store_socket.h"
 #include "world/store/token_store.h"
 #include "world/time_limit.h"
@@ -27,7 +28,8 @@ bool IsFirstMember(const WorldOptions& options) {
   return options.rank == 0 && DeclaredRoles(options)[0].role == options.role;
 }
 
-// Where packets to the store leave this host; "": by its loopback interface, or not known.
+// The address of this host, whose store it is, that its name stands for; "": a loopback one, or not
+// known. The member itself may reach its store by another address.
 std::string OwnHostTowards(const StoreAddress& store) {
   const absl::StatusOr<std::vector<SocketAddress>> found = ResolveStoreHost(store.host, store.port);
   if (!found.ok()) return "";
@@ -39,15 +41,6 @@ std::string OwnHostTowards(const StoreAddress& store) {
     if (own.ok() && !own->IsLoopback()) return own->Host();
   }
   return "";
-}
-
-// True if the system lets this process have the address.
-bool CanBind(const SocketAddress& address) {
-  const int fd = socket(address.get()->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return false;
-  const bool bound = bind(fd, address.get(), address.bytes) == 0;
-  close(fd);
-  return bound;
 }
 
 absl::StatusOr<std::unique_ptr<StoreServer>> Serve(const StoreAddress& at, const std::string& token,
@@ -80,7 +73,7 @@ absl::StatusOr<std::shared_ptr<Store>> Connect(const std::string& address, const
     if (!may_come) return store.status();
     if (is_last || limit.Passed()) {
       return absl::UnavailableError(absl::StrCat("there is no store at ", address, " within ",
-                                                 absl::FormatDuration(limit.length()), ": ",
+                                                 DurationText(limit.length()), ": ",
                                                  store.status().message()));
     }
     absl::SleepFor(absl::Milliseconds(50));
@@ -133,7 +126,8 @@ absl::StatusOr<StoreDoor> OpenStoreDoor(const WorldOptions& options) {
   absl::StatusOr<std::shared_ptr<Store>> store = Connect(reached, door.token, limit);
   if (!store.ok()) return store.status();
   door.store = *std::move(store);
-  door.own_host = OwnHostTowards(*at);
+  const auto* const connected = dynamic_cast<const TokenStore*>(door.store.get());
+  door.own_host = door.server != nullptr ? OwnHostTowards(*at) : connected->own_host();
   return door;
 }
 

@@ -41,98 +41,124 @@ struct Tries {
   std::vector<std::string> keys;  // that this member has left at the store
 };
 
+// A member's place at one store, and what it has come to know there.
+struct Seat {
+  Seat(const std::string& name, StoreDoor opened, std::string key,
+       std::unique_ptr<Registration> registration, bool is_later)
+      : door(std::move(opened)),
+        secret(std::move(key)),
+        roster(door.store, name, std::move(registration)),
+        epochs(door.store, name, &roster),
+        follows(is_later) {}
+
+  const StoreDoor door;
+  const std::string secret;
+  Roster roster;
+  Epochs epochs;
+  // All members of this world had come once before this one joined. The store may be that of a
+  // world that is about to end.
+  const bool follows;
+  Tries epoch_tries;
+  std::map<std::string, Tries> tries;  // by the name of the list of members
+};
+
+// A value below this key: all members of the world have come once.
+std::string MetKey(absl::string_view world) { return absl::StrCat(world, "/met"); }
+
+bool IsGone(Store& store) {
+  const absl::Status status = store.Get("any", absl::ZeroDuration()).status();
+  return !status.ok() && !absl::IsDeadlineExceeded(status);
+}
+
+absl::StatusOr<std::unique_ptr<Seat>> TakeSeat(const WorldOptions& options, StoreDoor door) {
+  // Before the others can see this member: they may all have come then.
+  const absl::Status met = door.store->Get(MetKey(options.name), absl::ZeroDuration()).status();
+  if (!met.ok() && !absl::IsDeadlineExceeded(met)) return met;
+  absl::StatusOr<StoredMember> own = OwnMember(options);
+  if (!own.ok()) return own.status();
+  absl::StatusOr<std::unique_ptr<Registration>> registration =
+      Registration::Make(door.store, options.name, *std::move(own), options.lease);
+  if (!registration.ok()) return registration.status();
+  const absl::StatusOr<std::string> random = RandomHex(kSecretBytes);
+  if (!random.ok()) return random.status();
+  const absl::StatusOr<std::string> secret =
+      door.store->CompareSet(absl::StrCat(options.name, "/secret"), "", *random);
+  if (!secret.ok()) return secret.status();
+  // The store tells the secret in the clear: alone it is not enough to be a rank.
+  const absl::StatusOr<std::string> key = MakeStoreProof(door.token, "links", *secret);
+  if (!key.ok()) return key.status();
+  auto seat = std::make_unique<Seat>(options.name, std::move(door), *key, *std::move(registration),
+                                     met.ok());
+  // Roles or sizes in conflict: an error, which gives the place back.
+  if (absl::Status status = seat->roster.Look(absl::ZeroDuration()); !status.ok()) return status;
+  return seat;
+}
+
+// Takes another store where the first one ends meanwhile, such as that of an earlier world.
+absl::StatusOr<std::unique_ptr<Seat>> Enter(WorldOptions options) {
+  const TimeLimit limit(options.store_timeout);
+  while (true) {
+    absl::StatusOr<StoreDoor> door = OpenStoreDoor(options);
+    if (!door.ok()) return door.status();
+    const std::shared_ptr<Store> store = door->store;
+    absl::StatusOr<std::unique_ptr<Seat>> seat = TakeSeat(options, *std::move(door));
+    const bool may_try = options.own_store == nullptr && !limit.Passed();
+    if (seat.ok() || !may_try || !IsGone(*store)) return seat;
+    options.store_timeout = std::max(limit.Left(), absl::Milliseconds(1));
+  }
+}
+
 class JoinedWorld final : public World {
  public:
-  JoinedWorld(WorldOptions options, StoreDoor door, std::string secret,
-              std::unique_ptr<Registration> registration)
-      : options_(std::move(options)),
-        door_(std::move(door)),
-        secret_(std::move(secret)),
-        roster_(door_.store, options_.name, std::move(registration)),
-        epochs_(door_.store, options_.name, &roster_) {}
+  JoinedWorld(WorldOptions options, std::unique_ptr<Seat> seat)
+      : options_(std::move(options)), seat_(std::move(seat)) {}
 
   ~JoinedWorld() override {
     // A store that is gone would be waited for.
-    if (!roster_.is_held()) return;
-    for (auto& [list, tries] : tries_) Remove(&tries);
-    Remove(&epoch_tries_);
+    if (!roster().is_held()) return;
+    if (!has_met_) TellWhoWaits();
+    for (auto& [list, tries] : seat_->tries) Remove(&tries);
+    Remove(&seat_->epoch_tries);
   }
 
   absl::StatusOr<std::vector<WorldMember>> members() override {
-    if (absl::Status status = roster_.Look(absl::ZeroDuration()); !status.ok()) return status;
-    return WhoHasCome(roster_.attendance());
+    if (absl::Status status = roster().Look(absl::ZeroDuration()); !status.ok()) return status;
+    return WhoHasCome(roster().attendance());
   }
 
   absl::StatusOr<std::vector<std::string>> missing() override {
-    if (absl::Status status = roster_.Look(absl::ZeroDuration()); !status.ok()) return status;
-    return roster_.attendance().missing;
+    if (absl::Status status = roster().Look(absl::ZeroDuration()); !status.ok()) return status;
+    return roster().attendance().missing;
   }
 
   absl::Status WaitForAll(absl::Duration timeout) override {
-    return roster_.WaitForAll(TimeLimit(timeout));
+    const TimeLimit limit(timeout);
+    absl::Status status;
+    do {
+      status = roster().WaitForAll(limit);
+    } while (!status.ok() && IsToGoOn(&status, limit));
+    return status;
   }
 
   absl::StatusOr<std::unique_ptr<Fabric>> MakeFabric(const MakeFabricOptions& options) override {
     const TimeLimit limit(options.timeout.value_or(options_.timeout));
-    if (absl::Status status = roster_.WaitForAll(limit); !status.ok()) return status;
-    const std::vector<StoredMember> members = roster_.attendance().present;
-    const std::string list = ListName(members);
-    Tries& tries = tries_[list];
     while (true) {
-      const std::string name = absl::StrCat(list, "-", tries.count);
-      Meeting meeting(door_.store, MeetingPrefix(options_.name, name), members,
-                      FabricRank(options_.role, options_.rank));
-      // A call that has not come so far is none: the others have not heard of it.
-      const absl::StatusOr<bool> is_over = meeting.IsOver();
-      if (!is_over.ok()) return is_over.status();
-      ++tries.count;
-      if (*is_over) {
-        Keep(meeting, &tries);
-        continue;
-      }
-      return Make(&meeting, name, limit, &tries,
-                  [&](NeedsStore needs_store) { return roster_.Check(members, needs_store); });
+      absl::StatusOr<std::unique_ptr<Fabric>> fabric = TryFabric(limit);
+      if (fabric.ok()) return fabric;
+      // A member of an earlier world has left. All that wait have heard so.
+      if (absl::IsAborted(fabric.status()) && !limit.Passed()) continue;
+      absl::Status status = fabric.status();
+      if (!IsToGoOn(&status, limit)) return status;
     }
   }
 
   absl::StatusOr<std::unique_ptr<Fabric>> NextEpoch(const EpochOptions& options) override {
     const TimeLimit limit(options.timeout.value_or(options_.timeout));
-    int unexplained = 0;
     while (true) {
-      absl::StatusOr<Epoch> epoch = epochs_.Agree(options.at_least, limit);
-      if (!epoch.ok()) return epoch.status();
-      const std::string name = EpochName(epoch->number);
-      Meeting meeting(door_.store, MeetingPrefix(options_.name, name), epoch->members, epoch->rank);
-      const absl::StatusOr<bool> is_over = meeting.IsOver();
-      if (!is_over.ok()) return is_over.status();
-      epochs_.Pass(*epoch);
-      if (*is_over) {
-        Keep(meeting, &epoch_tries_);
-        continue;
-      }
-      if (!epoch->is_whole && meeting.Fail(absl::UnavailableError("a member is gone"))) {
-        Keep(meeting, &epoch_tries_);
-        continue;
-      }
-      absl::StatusOr<std::unique_ptr<Fabric>> fabric =
-          Make(&meeting, name, limit, &epoch_tries_,
-               [&](NeedsStore needs_store) { return CheckEpoch(*epoch, needs_store); });
-      if (fabric.ok()) {
-        epochs_.Begin(*epoch);
-        epoch_ = *std::move(epoch);
-        return fabric;
-      }
-      // The others may have taken this member for lost, and gone on.
-      if (epochs_.HasBegunAfter(epoch->number).value_or(false)) continue;
-      // Without those that are gone it may work. The links may have noticed before the store.
-      bool all_are_there = roster_.Check(epoch->members, NeedsStore::kYes).ok();
-      if (all_are_there && absl::IsUnavailable(fabric.status())) {
-        static_cast<void>(roster_.Look(Roster::kLook));
-        all_are_there = roster_.Check(epoch->members, NeedsStore::kYes).ok();
-      }
-      if (!all_are_there) continue;
-      // A member that was stopped for longer than its lease is there again, and was lost meanwhile.
-      if (!absl::IsUnavailable(fabric.status()) || ++unexplained == kUnexplainedMax) return fabric;
+      absl::StatusOr<std::unique_ptr<Fabric>> fabric = TryEpoch(options, limit);
+      if (fabric.ok()) return fabric;
+      absl::Status status = fabric.status();
+      if (!IsToGoOn(&status, limit)) return status;
     }
   }
 
@@ -146,32 +172,135 @@ class JoinedWorld final : public World {
 
   absl::Status EndEpoch(int64_t after_version) override {
     if (epoch_.number == 0) return NoEpoch();
-    return epochs_.End(epoch_.number, after_version);
+    return epochs().End(epoch_.number, after_version);
   }
 
   absl::StatusOr<absl::optional<int64_t>> EpochEndsAfter() override {
     if (epoch_.number == 0) return NoEpoch();
-    return epochs_.EndsAfter(epoch_.number);
+    return epochs().EndsAfter(epoch_.number);
   }
 
   absl::StatusOr<std::vector<WorldMember>> Joiners() override {
-    if (absl::Status status = roster_.Look(absl::ZeroDuration()); !status.ok()) return status;
-    std::set<std::string> known = {roster_.own().id};
+    if (absl::Status status = roster().Look(absl::ZeroDuration()); !status.ok()) return status;
+    std::set<std::string> known = {roster().own().id};
     for (const StoredMember& member : epoch_.members) known.insert(member.id);
     std::vector<WorldMember> joiners;
-    for (const StoredMember& member : roster_.attendance().present) {
+    for (const StoredMember& member : roster().attendance().present) {
       if (known.count(member.id) == 0) joiners.push_back(member.ToWorldMember(true));
     }
     return joiners;
   }
 
   int FabricRank(const std::string& role, int rank) const override {
-    return FabricRankIn(roster_.attendance().roles, role, rank);
+    return FabricRankIn(roster().attendance().roles, role, rank);
   }
 
-  std::string store_address() const override { return door_.address; }
+  std::string store_address() const override { return seat_->door.address; }
 
  private:
+  Roster& roster() const { return seat_->roster; }
+  Epochs& epochs() const { return seat_->epochs; }
+  Store& store() const { return *seat_->door.store; }
+
+  // Before the first member can have done with a fabric, and comes to make the next world.
+  absl::Status NoteMet(int rank) {
+    return rank == 0 ? store().Set(MetKey(options_.name), "1") : absl::OkStatus();
+  }
+
+  // Whether the call goes on at another store: the world at whose store this member waits was an
+  // earlier one, and has ended. Nothing has been agreed with anybody yet. May change the error.
+  bool IsToGoOn(absl::Status* status, const TimeLimit& limit) {
+    if (has_met_ || !seat_->follows || options_.own_store != nullptr) return false;
+    if (limit.Passed() || !IsGone(store())) return false;
+    WorldOptions options = options_;
+    options.store_timeout = std::min(options.store_timeout, limit.Left());
+    absl::StatusOr<std::unique_ptr<Seat>> seat = Enter(std::move(options));
+    if (seat.ok()) seat_ = *std::move(seat);
+    *status = seat.status();
+    return seat.ok();
+  }
+
+  // This member leaves, and has made no fabric. Whoever waits for it hears so.
+  void TellWhoWaits() {
+    if (!roster().Look(absl::ZeroDuration()).ok()) return;
+    const std::string list = ListName(roster().attendance().present);
+    const std::string prefix =
+        MeetingPrefix(options_.name, absl::StrCat(list, "-", seat_->tries[list].count));
+    if (!store().Get(CountKey(prefix), absl::ZeroDuration()).ok()) return;
+    static_cast<void>(SayFailed(store(), prefix, roster().own(),
+                                absl::UnavailableError("it has left, and has made no fabric")));
+  }
+
+  absl::StatusOr<std::unique_ptr<Fabric>> TryFabric(const TimeLimit& limit) {
+    if (absl::Status status = roster().WaitForAll(limit); !status.ok()) return status;
+    const std::vector<StoredMember> members = roster().attendance().present;
+    const std::string list = ListName(members);
+    const int rank = FabricRank(options_.role, options_.rank);
+    if (absl::Status status = NoteMet(rank); !status.ok()) return status;
+    Tries& tries = seat_->tries[list];
+    while (true) {
+      const std::string name = absl::StrCat(list, "-", tries.count);
+      Meeting meeting(seat_->door.store, MeetingPrefix(options_.name, name), members, rank);
+      // A call that has not come so far is none: the others have not heard of it.
+      const absl::StatusOr<bool> is_over = meeting.IsOver();
+      if (!is_over.ok()) return is_over.status();
+      ++tries.count;
+      if (*is_over) {
+        Keep(meeting, &tries);
+        continue;
+      }
+      return Make(&meeting, name, limit, &tries, [&](NeedsStore needs_store) {
+        absl::Status status = roster().Check(members, needs_store);
+        // Who has given its card is no member of an earlier world.
+        const bool has_come = absl::IsAborted(status) && needs_store == NeedsStore::kNo;
+        return has_come ? absl::UnavailableError(status.message()) : status;
+      });
+    }
+  }
+
+  absl::StatusOr<std::unique_ptr<Fabric>> TryEpoch(const EpochOptions& options,
+                                                   const TimeLimit& limit) {
+    int unexplained = 0;
+    while (true) {
+      absl::StatusOr<Epoch> epoch = epochs().Agree(options.at_least, limit);
+      if (!epoch.ok()) return epoch.status();
+      if (absl::Status status = NoteMet(epoch->rank); !status.ok()) return status;
+      const std::string name = EpochName(epoch->number);
+      Meeting meeting(seat_->door.store, MeetingPrefix(options_.name, name), epoch->members,
+                      epoch->rank);
+      const absl::StatusOr<bool> is_over = meeting.IsOver();
+      if (!is_over.ok()) return is_over.status();
+      epochs().Pass(*epoch);
+      if (*is_over) {
+        Keep(meeting, &seat_->epoch_tries);
+        continue;
+      }
+      if (!epoch->is_whole && meeting.Fail(absl::UnavailableError("a member is gone"))) {
+        Keep(meeting, &seat_->epoch_tries);
+        continue;
+      }
+      absl::StatusOr<std::unique_ptr<Fabric>> fabric =
+          Make(&meeting, name, limit, &seat_->epoch_tries,
+               [&](NeedsStore needs_store) { return CheckEpoch(*epoch, needs_store); });
+      if (fabric.ok()) {
+        epochs().Begin(*epoch);
+        epoch_ = *std::move(epoch);
+        return fabric;
+      }
+      // The others may have taken this member for lost, and gone on.
+      if (epochs().HasBegunAfter(epoch->number).value_or(false)) continue;
+      // Without those that are gone it may work. The links may have noticed before the store.
+      bool all_are_there = roster().Check(epoch->members, NeedsStore::kYes).ok();
+      if (all_are_there && absl::IsUnavailable(fabric.status())) {
+        static_cast<void>(roster().Look(Roster::kLook));
+        all_are_there = roster().Check(epoch->members, NeedsStore::kYes).ok();
+      }
+      if (!all_are_there) continue;
+      // A member that was stopped for longer than its lease is there again, and was lost meanwhile.
+      if (!absl::IsUnavailable(fabric.status()) || ++unexplained == kUnexplainedMax) return fabric;
+    }
+  }
+
   // The list of members that a meeting of MakeFabric is named after.
   static std::string ListName(absl::Span<const StoredMember> members) {
     std::string list;
@@ -185,11 +314,11 @@ class JoinedWorld final : public World {
     const int64_t number = EpochNumber(name);
     const bool is_same_call = (number > 0) == (EpochNumber(own) > 0);
     if (is_same_call) return false;
-    if (number > 0) return epochs_.IsAwaited(number);
+    if (number > 0) return epochs().IsAwaited(number);
     const std::pair<std::string, std::string> parts = absl::StrSplit(name, absl::MaxSplits('-', 1));
     int count = 0;
-    if (parts.first != ListName(roster_.attendance().present)) return false;
-    return absl::SimpleAtoi(parts.second, &count) && tries_[parts.first].count <= count;
+    if (parts.first != ListName(roster().attendance().present)) return false;
+    return absl::SimpleAtoi(parts.second, &count) && seat_->tries[parts.first].count <= count;
   }
 
   // FailedPrecondition: a member of the meeting waits in another call for this one, as this one
@@ -206,7 +335,7 @@ class JoinedWorld final : public World {
       const bool is_epoch = EpochNumber(name) > 0;
       absl::Status status = absl::FailedPreconditionError(absl::StrCat(
           member.Describe(), " waits in ", is_epoch ? "MakeFabric" : "NextEpoch", ", and ",
-          roster_.own().Describe(), " in ", is_epoch ? "NextEpoch" : "MakeFabric",
+          roster().own().Describe(), " in ", is_epoch ? "NextEpoch" : "MakeFabric",
           ": all members make the same calls in the same order"));
       EndOther(other->second, status);
       return status;
@@ -217,9 +346,10 @@ class JoinedWorld final : public World {
   // This member is about to leave its own call, and would not be seen in it any more.
   void EndOther(const std::string& name, const absl::Status& status) {
     const std::string prefix = MeetingPrefix(options_.name, name);
-    const auto word = SayFailed(*door_.store, prefix, roster_.own(), status);
+    const auto word = SayFailed(store(), prefix, roster().own(), status);
     if (!word.ok()) return;
-    Tries& tries = EpochNumber(name) > 0 ? epoch_tries_ : tries_[name.substr(0, name.find('-'))];
+    Tries& tries =
+        EpochNumber(name) > 0 ? seat_->epoch_tries : seat_->tries[name.substr(0, name.find('-'))];
     tries.keys.push_back(WordKey(prefix));
   }
 
@@ -229,9 +359,9 @@ class JoinedWorld final : public World {
 
   // Whether there is still somebody to wait for.
   absl::Status CheckEpoch(const Epoch& epoch, NeedsStore needs_store) {
-    absl::Status status = roster_.Check(epoch.members, needs_store);
+    absl::Status status = roster().Check(epoch.members, needs_store);
     if (!status.ok() || needs_store == NeedsStore::kNo) return status;
-    const absl::StatusOr<bool> begun = epochs_.HasBegunAfter(epoch.number);
+    const absl::StatusOr<bool> begun = epochs().HasBegunAfter(epoch.number);
     if (!begun.ok()) return begun.status();
     return *begun ? absl::AbortedError("the others have begun a later epoch") : absl::OkStatus();
   }
@@ -242,10 +372,10 @@ class JoinedWorld final : public World {
     FabricMakerOptions options;
     options.wires = options_.wires;
     options.bind = options_.bind;
-    options.first_host = door_.own_host;
-    options.secret = absl::StrCat(secret_, " ", name);
+    options.first_host = seat_->door.own_host;
+    options.secret = absl::StrCat(seat_->secret, " ", name);
     options.id = Hash(options.secret);
-    WaitingCall waiting(door_.store, options_.name, roster_.own().id, name, options_.lease);
+    WaitingCall waiting(seat_->door.store, options_.name, roster().own().id, name, options_.lease);
     absl::StatusOr<std::unique_ptr<Fabric>> fabric =
         MakeMembersFabric(meeting, options, limit, [&](NeedsStore needs_store) {
           absl::Status status = check(needs_store);
@@ -255,6 +385,7 @@ class JoinedWorld final : public World {
     Keep(*meeting, tries);
     // All members have come to the end of this try, so nobody needs what was left by older ones.
     if (fabric.ok()) Remove(tries);
+    has_met_ = has_met_ || fabric.ok();
     return fabric;
   }
 
@@ -265,45 +396,23 @@ class JoinedWorld final : public World {
   }
 
   void Remove(Tries* tries) {
-    for (const std::string& key : tries->keys) static_cast<void>(door_.store->Set(key, ""));
+    for (const std::string& key : tries->keys) static_cast<void>(store().Set(key, ""));
     tries->keys.clear();
   }
 
   const WorldOptions options_;
-  const StoreDoor door_;
-  const std::string secret_;
-  Roster roster_;
-  Epochs epochs_;
-  Epoch epoch_;  // the last one that has begun
-  Tries epoch_tries_;
-  std::map<std::string, Tries> tries_;  // by the name of the list of members
+  std::unique_ptr<Seat> seat_;
+  bool has_met_ = false;  // this member has had a fabric
+  Epoch epoch_;           // the last one that has begun
 };
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<World>> World::Join(const WorldOptions& options) {
   if (absl::Status status = CheckWorldOptions(options); !status.ok()) return status;
-  absl::StatusOr<StoreDoor> door = OpenStoreDoor(options);
-  if (!door.ok()) return door.status();
-  absl::StatusOr<StoredMember> own = OwnMember(options);
-  if (!own.ok()) return own.status();
-  absl::StatusOr<std::unique_ptr<Registration>> registration =
-      Registration::Make(door->store, options.name, *std::move(own), options.lease);
-  if (!registration.ok()) return registration.status();
-  const absl::StatusOr<std::string> random = RandomHex(kSecretBytes);
-  if (!random.ok()) return random.status();
-  const absl::StatusOr<std::string> secret =
-      door->store->CompareSet(absl::StrCat(options.name, "/secret"), "", *random);
-  if (!secret.ok()) return secret.status();
-  // The store tells the secret in the clear: alone it is not enough to be a rank.
-  const absl::StatusOr<std::string> key = MakeStoreProof(door->token, "links", *secret);
-  if (!key.ok()) return key.status();
-  auto world =
-      std::make_unique<JoinedWorld>(options, *std::move(door), *key, *std::move(registration));
-  // Roles or sizes in conflict: an error, which gives the place back.
-  const absl::StatusOr<std::vector<std::string>> missing = world->missing();
-  if (!missing.ok()) return missing.status();
-  return std::unique_ptr<World>(std::move(world));
+  absl::StatusOr<std::unique_ptr<Seat>> seat = Enter(options);
+  if (!seat.ok()) return seat.status();
+  return std::make_unique<JoinedWorld>(options, *std::move(seat));
 }
 
 }  // namespace sluice

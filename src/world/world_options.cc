@@ -9,6 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "world/store/store_check.h"
 #include "world/store/store_proof.h"
 #include "world/store/token_file.h"
 
@@ -92,8 +93,8 @@ absl::Status CheckWorldOptions(const WorldOptions& options) {
     return BadOption("a timeout must be above 0");
   }
   if (options.lease < absl::Seconds(1) || options.lease > absl::Hours(1)) {
-    return BadOption(absl::StrCat("the lease is ", absl::FormatDuration(options.lease),
-                                  ", but must be 1s .. 1h"));
+    return BadOption(
+        absl::StrCat("the lease is ", DurationText(options.lease), ", but must be 1s .. 1h"));
   }
   if (!options.token.empty() && !options.token_file.empty()) {
     return BadOption("there is a token and a file with a token; one of them is enough");
@@ -137,8 +138,8 @@ absl::StatusOr<std::vector<RoleSize>> ParseRoles(absl::string_view text) {
 
 absl::StatusOr<std::string> TokenOf(const WorldOptions& options) {
   if (!options.token_file.empty()) return ReadTokenFile(options.token_file);
-  if (options.token.size() <= kMaxStoreTokenBytes) return options.token;
-  return BadOption(absl::StrCat("the token has more than ", kMaxStoreTokenBytes, " bytes"));
+  if (absl::Status status = CheckStoreToken(options.token); !status.ok()) return status;
+  return options.token;
 }
 
 }  // namespace sluice

@@ -94,7 +94,8 @@ class OfEpochs(unittest.TestCase):
 
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
-        self.world = ElasticWorld(chaos_epochs.make(1), self.folder.name, "/no/such/folder")
+        drawn = {**chaos_epochs.make(1), "again": False, "served": False, "host": "127.0.0.1"}
+        self.world = ElasticWorld(drawn, self.folder.name, "/no/such/folder")
 
         class Process:
             def __init__(self, pid):
@@ -141,6 +142,14 @@ class OfEpochs(unittest.TestCase):
         self.assertEqual(self.problems(lost), [])
         self.world.members[2].hurt = None
         self.world.restarts = 1
+        self.assertEqual(self.problems(lost), [])
+
+    def test_who_leaves_a_world_because_of_another_is_a_cause(self):
+        self.world.world["again"] = True
+        lost = {"say": "joins anew", "code": "UNAVAILABLE",
+                "message": "server 2 (process 72 on here): it has left"}
+        self.assertEqual(self.problems(lost), ["error"])
+        self.world.members[1].hurt = "killed"
         self.assertEqual(self.problems(lost), [])
 
     def test_the_end_of_a_member(self):

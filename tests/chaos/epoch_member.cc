@@ -1,14 +1,19 @@
 // One member of a world whose members come and go, for scripts/chaos_epochs.py.
 //
-//   epoch_member FOLDER STEPS KIB SILENCE_S LEASE_MS [no-direct]
+//   epoch_member FOLDER STEPS KIB SILENCE_S LEASE_MS [no-direct] [again]
 //
-// It goes from epoch to epoch. In each it runs STEPS transfers of KIB KiB between each two members
-// and checks every element. When the store has lost its keys, it joins anew. It leaves between two
-// epochs once FOLDER/leave-PID is there. What happens to it, it says in lines of JSON. The
-// environment says which member of which world it is.
+// It goes from epoch to epoch, or with `again` from world to world, each of which has one fabric.
+// In each it runs STEPS transfers of KIB KiB between each two members and checks every element.
+// When the store has lost its keys, it joins anew. It leaves between two epochs once
+// FOLDER/leave-PID is there. What happens to it, it says in lines of JSON. The environment says
+// which member of which world it is.
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -37,6 +42,7 @@ struct Job {
   int64_t kib = 0;
   SessionOptions session;
   absl::Duration lease;
+  bool again = false;
 };
 
 void Say(const std::string& what, json more = json::object()) {
@@ -84,8 +90,22 @@ absl::Status RunSteps(const Job& job, int64_t epoch, std::unique_ptr<Fabric> fab
   return absl::OkStatus();
 }
 
-// Until this member is to leave, or the world has failed. Memory that others may still use goes to
-// `kept`.
+// One epoch, or one world. Memory that others may still use goes to `kept`. False: it has failed.
+bool RunEpoch(const Job& job, int64_t number, const json& members, std::unique_ptr<Fabric> fabric,
+              std::vector<EpochWork>* kept) {
+  Say("epoch", {{"number", number}, {"members", members}});
+  EpochWork work;
+  absl::Status status = RunSteps(job, number, std::move(fabric), &work);
+  const absl::Status closed = work.session == nullptr ? absl::OkStatus() : work.session->Close();
+  if (status.ok()) status = closed;
+  json how = status.ok() ? json::object() : ErrorOf(status);
+  how["number"] = number;
+  Say(status.ok() ? "done" : "failed", std::move(how));
+  if (!closed.ok()) kept->push_back(std::move(work));
+  return status.ok();
+}
+
+// Until this member is to leave, or the world has failed.
 absl::Status RunEpochs(const Job& job, const std::vector<RoleSize>& roles, World* world,
                        std::vector<EpochWork>* kept) {
   EpochOptions options;
@@ -93,19 +113,37 @@ absl::Status RunEpochs(const Job& job, const std::vector<RoleSize>& roles, World
   while (!IsToLeave(job)) {
     absl::StatusOr<std::unique_ptr<Fabric>> fabric = world->NextEpoch(options);
     if (!fabric.ok()) return fabric.status();
-    const int64_t epoch = world->epoch();
     json members = json::array();
     for (const WorldMember& each : world->epoch_members()) members.push_back(each.pid);
-    Say("epoch", {{"number", epoch}, {"members", members}});
-    EpochWork work;
-    absl::Status status = RunSteps(job, epoch, *std::move(fabric), &work);
-    const absl::Status closed = work.session == nullptr ? absl::OkStatus() : work.session->Close();
-    if (status.ok()) status = closed;
-    json how = status.ok() ? json::object() : ErrorOf(status);
-    how["number"] = epoch;
-    Say(status.ok() ? "done" : "failed", std::move(how));
-    if (!closed.ok()) kept->push_back(std::move(work));
+    RunEpoch(job, world->epoch(), members, *std::move(fabric), kept);
   }
+  return absl::OkStatus();
+}
+
+// The one fabric of a world. Members agree on its number: one more than any of them has had.
+absl::Status RunWorld(const Job& job, World* world, int64_t* number, std::vector<EpochWork>* kept) {
+  absl::StatusOr<std::unique_ptr<Fabric>> fabric = world->MakeFabric();
+  if (!fabric.ok()) return fabric.status();
+  const std::array<int64_t, 2> own = {getpid(), *number};
+  absl::Status status =
+      (*fabric)->StartAllGather({reinterpret_cast<const std::byte*>(own.data()), sizeof(own)});
+  if (!status.ok()) return status;
+  std::vector<std::byte> all;
+  while (true) {
+    const absl::StatusOr<bool> complete = (*fabric)->PollAllGather(&all, nullptr);
+    if (!complete.ok()) return complete.status();
+    if (*complete) break;
+    if (status = (*fabric)->CheckRanks(); !status.ok()) return status;
+    absl::SleepFor(absl::Milliseconds(1));
+  }
+  json members = json::array();
+  for (size_t at = 0; at < all.size(); at += sizeof(own)) {
+    std::array<int64_t, 2> each = {};
+    std::memcpy(each.data(), all.data() + at, sizeof(each));
+    members.push_back(each[0]);
+    *number = std::max(*number, each[1]);
+  }
+  RunEpoch(job, ++*number, members, *std::move(fabric), kept);
   return absl::OkStatus();
 }
 
@@ -119,13 +157,16 @@ absl::Status RunMember(const Job& job) {
   if (!options.ok()) return options.status();
   options->lease = job.lease;
   std::vector<EpochWork> kept;
+  int64_t number = 0;
   while (true) {
     absl::StatusOr<std::unique_ptr<World>> world = World::Join(*options);
     absl::Status status = world.status();
     if (status.ok()) {
       Say("joined");
-      status = RunEpochs(job, options->roles, world->get(), &kept);
+      status = job.again ? RunWorld(job, world->get(), &number, &kept)
+                         : RunEpochs(job, options->roles, world->get(), &kept);
     }
+    if (status.ok() && job.again && !IsToLeave(job)) continue;
     if (!MayJoinAnew(status)) return status;
     Say("joins anew", ErrorOf(status));
     // It may have failed for a reason that stays.
@@ -145,7 +186,8 @@ int Main(const std::vector<std::string>& args) {
   }
   job.folder = args[1];
   job.session.timeout = absl::Seconds(silence_s);
-  job.session.direct = args.size() == 6;
+  job.session.direct = std::count(args.begin(), args.end(), "no-direct") == 0;
+  job.again = args.back() == "again";
   job.lease = absl::Milliseconds(lease_ms);
   const absl::Status status = RunMember(job);
   Say(status.ok() ? "left" : "ended", status.ok() ? json::object() : ErrorOf(status));

@@ -37,7 +37,7 @@ TEST(FindingsTest, EveryCheckIsThereAndOnce) {
               ElementsAre("build", "fabric", "mpi", "mpi_threads", "ranks", "nodes", "wire_rank",
                           "wire_node", "wire_messages", "wire_network", "gpus", "wire_gpu_ipc",
                           "wire_gpu_nccl", "cores", "binding", "yielding", "cache", "ptrace",
-                          "memfd", "dev_shm", "memlock", "open_files", "io_uring"));
+                          "memfd", "dev_shm", "memlock", "open_files", "io_uring", "ports"));
 }
 
 // One fault of each rank, or of some, and where it shows.
@@ -183,6 +183,7 @@ TEST(FindingsTest, FactsComeBackFromTheirText) {
   facts.cpu.quota = 1.5;
   facts.gpu.error = "say \"no\"";
   facts.limits.uring_error = "no io_uring";
+  facts.ports.others = {"[::]:4711"};
   const auto back = RankFactsOf(ToText(facts));
   ASSERT_TRUE(back.ok()) << back.status();
   EXPECT_EQ(back->wires.refused, facts.wires.refused);
@@ -190,6 +191,7 @@ TEST(FindingsTest, FactsComeBackFromTheirText) {
   EXPECT_EQ(back->cpu.quota, 1.5);
   EXPECT_EQ(back->gpu.error, facts.gpu.error);
   EXPECT_EQ(back->limits.uring_error, facts.limits.uring_error);
+  EXPECT_EQ(back->ports.others, facts.ports.others);
   EXPECT_EQ(back->limits.memlock_bytes, facts.limits.memlock_bytes);
   EXPECT_EQ(RankFactsOf("{}").status().code(), absl::StatusCode::kInternal);
   EXPECT_EQ(RankFactsOf("[").status().code(), absl::StatusCode::kInternal);

@@ -40,6 +40,23 @@ TEST(WorldTest, TheFabricIsNamedAndMpiIsNotMissed) {
   EXPECT_EQ(Only(GoodJob(2, 2), "fabric").value, "mpi");
 }
 
+TEST(WorldTest, PortsAreShownWithThoseWhoMayConnect) {
+  JobFacts job = WorldJob(2, 2, "ucx");
+  EXPECT_EQ(Only(job, "ports").value, "none is open");
+  job.ranks[0].ports.loopback = {29600};
+  for (RankFacts& facts : job.ranks) facts.ports.others = {"[::]:4711"};
+  EXPECT_EQ(Only(job, "ports").value,
+            "open to other hosts: rank 0: [::]:4711; rank 1: [::]:4711; open to this host alone: "
+            "rank 0: 29600; there is no token: the store takes its own user and root, and ranks "
+            "those that know the store's key");
+  for (RankFacts& facts : job.ranks) facts.ports.has_token = true;
+  EXPECT_THAT(Only(job, "ports").value, HasSubstr("prove that it knows the token"));
+  EXPECT_EQ(Problems(Examine(job)), 0);
+  job.ranks[1].ports.asks_ucx_tcp = true;
+  EXPECT_EQ(Only(job, "ports").state, State::kMissing);
+  EXPECT_THAT(Only(job, "ports").value, HasSubstr("UCX's TCP asks for no proof"));
+}
+
 TEST(WorldTest, MessagesStandInForDirectCopiesByTheirOwnName) {
   JobFacts job = WorldJob(2, 2, "tcp");
   for (RankFacts& facts : job.ranks) facts.wires.direct_error = "cannot be mapped";

@@ -21,6 +21,7 @@
 #include "sluice/world.h"
 #include "transport/tcp/tcp_address.h"
 #include "world/members.h"
+#include "world/store/token_store.h"
 
 namespace sluice::world_test {
 namespace {
@@ -121,6 +122,27 @@ TEST(WorldIpv6Test, AllInterfacesAreThoseOfIpv6Too) {
                        options)
               .ok())
           << host;
+    }
+    EXPECT_TRUE(ConnectStore((*store)->address(), options).ok()) << (*store)->address();
+  });
+}
+
+TEST(WorldIpv6Test, AConnectionKnowsThisHostsAddress) {
+  WithIpv6Alone([] {
+    StoreServerOptions server;
+    server.bind = "";
+    server.token = "token";
+    const auto serving = StoreServer::Listen(server);
+    ASSERT_TRUE(serving.ok()) << serving.status();
+    StoreOptions options;
+    options.token = "token";
+    for (const std::string host : {"::1", kHost, kOther}) {
+      const auto store =
+          ConnectStore("tcp://[" + host + "]:" + std::to_string((*serving)->port()), options);
+      ASSERT_TRUE(store.ok()) << store.status();
+      const auto* const known = dynamic_cast<const TokenStore*>(store->get());
+      ASSERT_NE(known, nullptr);
+      EXPECT_EQ(known->own_host(), host == "::1" ? "" : host);
     }
   });
 }

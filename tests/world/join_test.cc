@@ -1,4 +1,6 @@
 // Joining a world: who is there, who may not, and what is said about it.
+#include <sys/stat.h>
+
 #include <cstdio>
 #include <functional>
 #include <memory>
@@ -268,6 +270,10 @@ TEST(JoinTcpTest, TokensFromFiles) {
   JoinOne(options);
   options.token_file = path + "-missing";
   EXPECT_THAT(Text(World::Join(options).status()), HasSubstr("-missing"));
+  // Nobody writes to it.
+  options.token_file = InOwnFolder("pipe");
+  ASSERT_EQ(mkfifo(options.token_file.c_str(), 0600), 0);
+  EXPECT_THAT(Text(World::Join(options).status()), HasSubstr("no regular file"));
 }
 
 // A process that is gone without farewell: its lease ends, its word stays.

@@ -71,27 +71,31 @@ std::vector<std::unique_ptr<Fabric>> WorldFabrics(int size, const std::string& w
   return MakeFabrics(JoinAll(options));
 }
 
+void ExpectGather(Fabric* fabric) {
+  const auto own = static_cast<std::byte>(fabric->rank());
+  ASSERT_TRUE(fabric->StartAllGather({&own, 1}).ok());
+  std::vector<std::byte> all;
+  const TimeLimit limit(kPatience);
+  while (true) {
+    const absl::StatusOr<bool> complete = fabric->PollAllGather(&all, nullptr);
+    ASSERT_TRUE(complete.ok()) << complete.status();
+    if (*complete) break;
+    ASSERT_FALSE(limit.Passed()) << "a gather hangs";
+    std::this_thread::yield();
+  }
+  ASSERT_EQ(all.size(), static_cast<size_t>(fabric->size()));
+  for (size_t rank = 0; rank < all.size(); ++rank) {
+    EXPECT_EQ(all[rank], static_cast<std::byte>(rank));
+  }
+}
+
 void ExpectGathers(const std::vector<std::unique_ptr<Fabric>>& fabrics) {
   OnThreads(static_cast<int>(fabrics.size()), [&](int i) {
     Fabric* const fabric = fabrics[static_cast<size_t>(i)].get();
     ASSERT_NE(fabric, nullptr);
     EXPECT_EQ(fabric->rank(), i);
     EXPECT_EQ(fabric->size(), static_cast<int>(fabrics.size()));
-    const auto own = static_cast<std::byte>(i);
-    ASSERT_TRUE(fabric->StartAllGather({&own, 1}).ok());
-    std::vector<std::byte> all;
-    const TimeLimit limit(kPatience);
-    while (true) {
-      const absl::StatusOr<bool> complete = fabric->PollAllGather(&all, nullptr);
-      ASSERT_TRUE(complete.ok()) << complete.status();
-      if (*complete) break;
-      ASSERT_FALSE(limit.Passed()) << "a gather hangs";
-      std::this_thread::yield();
-    }
-    ASSERT_EQ(all.size(), fabrics.size());
-    for (size_t rank = 0; rank < all.size(); ++rank) {
-      EXPECT_EQ(all[rank], static_cast<std::byte>(rank));
-    }
+    ExpectGather(fabric);
   });
 }
 

@@ -37,6 +37,9 @@ std::vector<std::unique_ptr<Fabric>> MakeFabrics(const std::vector<std::unique_p
 // Fabrics of a world of `size` members, whose worlds have ended; by rank.
 std::vector<std::unique_ptr<Fabric>> WorldFabrics(int size, const std::string& wires = "tcp");
 
+// One rank's part of a gather, whose records are right.
+void ExpectGather(Fabric* fabric);
+
 // One gather over all fabrics, on a thread for each, whose records are right.
 void ExpectGathers(const std::vector<std::unique_ptr<Fabric>>& fabrics);
 

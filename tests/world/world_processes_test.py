@@ -11,6 +11,8 @@ import sys
 import unittest
 
 from members import Site
+import job_limit  # of scripts/
+from chaos_strangers import ports_of
 
 PROGRAM = sys.argv.pop(1)
 # Whoever names another library for UCX takes it away, as under sanitizers.
@@ -110,7 +112,43 @@ class TwoJobs(unittest.TestCase):
                 all_done(site.all())
 
 
+# Says garbage to ports, and prints what each has answered until it closed the connection.
+STRANGER = """
+import encodings.idna, os, socket, sys
+os.setuid(65534)
+for port in map(int, sys.argv[1:]):
+    with socket.create_connection(("127.0.0.1", port)) as link:
+        answer = b""
+        try:
+            link.sendall(b"\\x55" * 65536)
+            while more := link.recv(4096):
+                answer += more
+        except ConnectionError:
+            pass
+        print(port, answer.hex(), flush=True)
+"""
+
+
 class BadInput(unittest.TestCase):
+    def test_another_user_gets_nothing_at_any_port(self):
+        if os.geteuid() != 0:
+            self.skipTest("another user takes root")
+        with Site(PROGRAM, {"member": 2}) as site:
+            members = site.all("no-direct", steps=0, kib=1)
+            for member in members:
+                member.expect("step 3")
+            ports = sorted({port for member in members for port in ports_of(member.process.pid)})
+            self.assertIn(site.port, ports)
+            self.assertGreater(len(ports), 2)
+            done = job_limit.run([sys.executable, "-c", STRANGER, *map(str, ports)],
+                                 capture_output=True, text=True)
+            answers = dict(line.split(" ") for line in done.stdout.splitlines())
+            self.assertEqual(sorted(map(int, answers)), ports, done.stderr)
+            told = bytes.fromhex(answers.pop(str(site.port)))
+            self.assertTrue(not told or b"not the frames of a store" in told, told)
+            self.assertEqual(set(answers.values()), {""})
+            self.assertEqual([member.process.poll() for member in members], [None, None])
+
     def test_a_wrong_token(self):
         with Site(PROGRAM, {"member": 2}) as site:
             site.store()

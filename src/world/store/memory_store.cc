@@ -74,9 +74,8 @@ class MemoryStore : public Store {
     if (shared_->InChild()) return StoreForkedError();
     std::unique_lock<std::mutex> lock(shared_->mutex);
     if (Await(lock, timeout, found)) return value;
-    return absl::DeadlineExceededError(absl::StrCat("the store's key ", ShownBytes(key),
-                                                    " had no value within ",
-                                                    absl::FormatDuration(timeout)));
+    return absl::DeadlineExceededError(absl::StrCat(
+        "the store's key ", ShownBytes(key), " had no value within ", DurationText(timeout)));
   }
 
   absl::StatusOr<int64_t> Add(absl::string_view key, int64_t delta) override {

@@ -4,12 +4,29 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "sluice/store.h"
+#include "world/store/store_proof.h"
 
 namespace sluice {
 
 std::string ShownBytes(absl::string_view bytes, size_t most) {
   const std::string shown = absl::CHexEscape(bytes.substr(0, most));
   return bytes.size() <= most ? shown : absl::StrCat(shown, "...");
+}
+
+std::string DurationText(absl::Duration duration) {
+  const absl::Duration unit =
+      duration < absl::Seconds(1) ? absl::Microseconds(1) : absl::Milliseconds(1);
+  return absl::FormatDuration(absl::Trunc(duration + unit / 2, unit));
+}
+
+absl::Status CheckStoreToken(absl::string_view token) {
+  if (token.size() > kMaxStoreTokenBytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the token has more than ", kMaxStoreTokenBytes, " bytes"));
+  }
+  // HMAC fills its key up with them: tokens that differ in these alone would be equal.
+  if (token.find('\0') == token.npos) return absl::OkStatus();
+  return absl::InvalidArgumentError("the token has a zero byte: take text, such as base64");
 }
 
 absl::Status CheckStoreKey(absl::string_view key) {
@@ -40,8 +57,7 @@ absl::Status CheckStoreHold(absl::string_view key, absl::string_view value, absl
   }
   if (lease >= absl::Milliseconds(100) && lease <= absl::Hours(1)) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("the lease of the key ", ShownBytes(key), " is ",
-                                                 absl::FormatDuration(lease),
-                                                 ", not from 100ms to 1h"));
+                                                 DurationText(lease), ", not from 100ms to 1h"));
 }
 
 absl::Status CopyForThread(const absl::Status& status) {

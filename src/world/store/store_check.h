@@ -13,6 +13,11 @@ namespace sluice {
 // Any bytes as a short text that can be printed.
 std::string ShownBytes(absl::string_view bytes, size_t most = 64);
 
+// For messages: "6s" for what was counted as 5.99999995s.
+std::string DurationText(absl::Duration duration);
+
+// InvalidArgument: it has a zero byte, or more than kMaxStoreTokenBytes. May be empty.
+absl::Status CheckStoreToken(absl::string_view token);
 absl::Status CheckStoreKey(absl::string_view key);
 absl::Status CheckStorePrefix(absl::string_view prefix);
 absl::Status CheckStoreValue(absl::string_view key, absl::string_view value);

@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "world/store/socket_owner.h"
 #include "world/store/store_clock.h"
 #include "world/store/store_wire.h"
 
@@ -103,7 +104,10 @@ absl::StatusOr<StoreConnection> Greet(const StoreAddress& address, const StoreSi
       if (frame->empty()) break;
       const auto done = greeting.Take(*frame, &out);
       if (!done.ok()) return WithAddress(address, done.status());
-      if (*done) return StoreConnection{std::move(connected), greeting.instance()};
+      if (!*done) continue;
+      if (side.token.empty()) status = CheckPeerUser(connected.get(), "store");
+      if (!status.ok()) return WithAddress(address, status);
+      return StoreConnection{std::move(connected), greeting.instance()};
     }
     if (!out.empty()) continue;
     if (ended) return NoAnswer(address, "it has closed the connection");

@@ -47,6 +47,8 @@ absl::StatusOr<std::shared_ptr<StoreLink>> StoreLink::Open(const StoreAddress& a
       ConnectInTime(address, link->side_, StoreNowNs() + StoreWaitNs(connect_timeout));
   if (!connection.ok()) return connection.status();
   link->connection_ = *std::move(connection);
+  const auto own = AddressOfSocket(link->connection_.socket.get());
+  if (own.ok() && !own->IsLoopback()) link->own_host_ = own->Host();
   link->fate_ = std::make_shared<StoreFate>();
   link->heard_ns_ = StoreNowNs();
   auto thread = StartOwnThread([raw = link.get()] { raw->Run(); }, "sluice-store");
@@ -97,7 +99,7 @@ absl::StatusOr<StoreLink::Answer> StoreLink::Call(StoreRequest request, absl::Du
     calls_.erase(request.id);
     return absl::UnavailableError(absl::StrCat("the store at ", address_.Text(),
                                                " has not answered a call within ",
-                                               absl::FormatDuration(timeout_)));
+                                               DurationText(timeout_)));
   }
   if (!call->status.ok()) return call->status;
   if (!call->answer.reply.status.ok()) return call->answer.reply.status;

@@ -66,6 +66,9 @@ class StoreLink {
   // Ends the connection and the thread. Calls under way fail.
   void Close();
 
+  // As TokenStore says.
+  const std::string& own_host() const { return own_host_; }
+
   bool InChild() const { return getpid() != process_; }
 
  private:
@@ -100,6 +103,7 @@ class StoreLink {
   const StoreAddress address_;
   const StoreSide side_;
   const absl::Duration timeout_;
+  std::string own_host_;
   StoreSocket wake_;  // readable when the thread has something to do
   StoreSocket stop_;  // readable when the link is closed
   std::thread thread_;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "world/store/store_check.h"
 #include "world/store/store_clock.h"
 #include "world/store/store_link.h"
 
@@ -99,7 +100,7 @@ void StoreLink::Attend() {
     return;
   }
   if (asked_ns - std::max(heard_ns_, silence.since_ns) > silence.limit_ns) {
-    const std::string limit = absl::FormatDuration(absl::Nanoseconds(silence.limit_ns));
+    const std::string limit = DurationText(absl::Nanoseconds(silence.limit_ns));
     Break(absl::UnavailableError(
         absl::StrCat("the store at ", address_.Text(), " was silent for ", limit)));
   }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "world/store/store_check.h"
 #include "world/store/store_clock.h"
 #include "world/store/store_proof.h"
 
@@ -204,16 +205,16 @@ void StoreLoop::Expire(int64_t looked_ns) {
       PartFrom(id, &client,
                absl::ResourceExhaustedError(
                    absl::StrCat("this client has taken nothing of its answers for ",
-                                absl::FormatDuration(limits_.hello), ", and ", client.unsent(),
+                                DurationText(limits_.hello), ", and ", client.unsent(),
                                 " bytes lie here: its keys are removed, and others see it gone")));
       continue;
     }
     const int64_t silent_ns = EndOf(id, client) - client.heard_ns;
-    PartFrom(id, &client,
-             absl::AbortedError(absl::StrCat(
-                 "this client was silent for longer than ",
-                 absl::FormatDuration(absl::Nanoseconds(silent_ns)),
-                 ", the time of its lease: its keys are removed, and others see it gone")));
+    PartFrom(
+        id, &client,
+        absl::AbortedError(absl::StrCat(
+            "this client was silent for longer than ", DurationText(absl::Nanoseconds(silent_ns)),
+            ", the time of its lease: its keys are removed, and others see it gone")));
   }
 }
 

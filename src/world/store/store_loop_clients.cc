@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "world/store/socket_owner.h"
 #include "world/store/store_clock.h"
 #include "world/store/store_loop.h"
 
@@ -80,6 +81,10 @@ absl::Status StoreLoop::TakeFrame(uint64_t id, StoreClient* client, absl::string
     const auto done = client->greeting.Take(frame, &out);
     if (!done.ok()) return done.status();
     if (*done) {
+      if (side_.token.empty()) {
+        absl::Status status = CheckPeerUser(client->socket.get(), "client");
+        if (!status.ok()) return status;
+      }
       if (members_ >= limits_.connections) {
         return absl::ResourceExhaustedError(
             absl::StrCat("the store has ", members_, " clients, and takes no more"));

@@ -28,16 +28,18 @@ absl::Status CheckServerOptions(const StoreServerOptions& options) {
     return absl::InvalidArgumentError(
         absl::StrCat("the port of a store is ", options.port, ", not 0 to ", kLastPort));
   }
-  if (options.token.size() > kMaxStoreTokenBytes) {
-    return absl::InvalidArgumentError(absl::StrCat("the token of a store has ",
-                                                   options.token.size(), " bytes, more than ",
-                                                   kMaxStoreTokenBytes));
-  }
+  if (absl::Status status = CheckStoreToken(options.token); !status.ok()) return status;
   if (limits.keys < 1 || limits.bytes < 1 || limits.connections < 1 ||
       limits.hello <= absl::ZeroDuration() || limits.silence <= absl::ZeroDuration()) {
     return absl::InvalidArgumentError("each limit of a store is to be more than 0");
   }
   return absl::OkStatus();
+}
+
+// Whether this host reaches itself by IPv4.
+bool HasIpv4() {
+  const auto loopback = ResolveStoreHost("127.0.0.1", 0);
+  return loopback.ok() && !loopback->empty() && CanBind(loopback->front());
 }
 
 }  // namespace
@@ -98,10 +100,9 @@ absl::StatusOr<std::unique_ptr<StoreServer>> StoreServer::Listen(
   if (!bound.ok()) return bound.status();
   auto loop = StoreLoop::Make(*std::move(listener), options.token, options.limits);
   if (!loop.ok()) return loop.status();
-  auto impl = std::make_unique<Impl>(
-      *std::move(loop),
-      StoreAddress{options.bind.empty() ? "0.0.0.0" : std::string(WithoutBrackets(options.bind)),
-                   bound->port()});
+  std::string host(WithoutBrackets(options.bind));
+  if (host.empty()) host = HasIpv4() ? "0.0.0.0" : "::";
+  auto impl = std::make_unique<Impl>(*std::move(loop), StoreAddress{host, bound->port()});
   if (absl::Status status = impl->Start(); !status.ok()) return status;
   return std::unique_ptr<StoreServer>(new StoreServer(std::move(impl)));
 }

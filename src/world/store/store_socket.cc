@@ -49,6 +49,11 @@ absl::StatusOr<SocketAddress> AddressOfSocket(int fd) {
   return address;
 }
 
+bool CanBind(const SocketAddress& address) {
+  const OwnedFd fd(socket(address.get()->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  return fd.is_open() && bind(fd.get(), address.get(), address.bytes) == 0;
+}
+
 void SetConnectionOptions(int fd) {
   constexpr int kSystemBytes = 256 << 10;
   const auto set = [&](int level, int name, int value) {

@@ -35,6 +35,8 @@ class StoreSocket {
 // All sockets do not wait. errno is that of the call on error.
 absl::StatusOr<StoreSocket> ListenAt(const SocketAddress& address);
 absl::StatusOr<SocketAddress> AddressOfSocket(int fd);
+// Whether the address, of any port, is one of this host's.
+bool CanBind(const SocketAddress& address);
 // Sends at once, and notices a host that has gone within about a minute. The system keeps a few
 // hundred KiB for it each way: left alone, it would keep MiB for a side that takes nothing.
 void SetConnectionOptions(int fd);

@@ -87,6 +87,7 @@ class TcpStore : public TokenStore {
       : link_(std::move(link)), token_(std::move(token)) {}
 
   const std::string& token() const override { return token_; }
+  const std::string& own_host() const override { return link_->own_host(); }
 
   ~TcpStore() override {
     if (link_->InChild()) {
@@ -185,14 +186,10 @@ absl::StatusOr<std::unique_ptr<Store>> ConnectStore(absl::string_view address,
   const absl::Duration connect_timeout = options.connect_timeout.value_or(options.timeout);
   const absl::Duration shorter = std::min(options.timeout, connect_timeout);
   if (shorter <= absl::ZeroDuration()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the timeout of a store is ", absl::FormatDuration(shorter), ", not more than 0"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("the timeout of a store is ", DurationText(shorter), ", not more than 0"));
   }
-  if (options.token.size() > kMaxStoreTokenBytes) {
-    return absl::InvalidArgumentError(absl::StrCat("the token of a store has ",
-                                                   options.token.size(), " bytes, more than ",
-                                                   kMaxStoreTokenBytes));
-  }
+  if (absl::Status status = CheckStoreToken(options.token); !status.ok()) return status;
   auto link = StoreLink::Open(*parsed, options.token, options.timeout, connect_timeout);
   if (!link.ok()) return link.status();
   return std::make_unique<TcpStore>(*std::move(link), options.token);

@@ -1,32 +1,50 @@
 // Reading a token, and a look at the file's mode.
 #include "world/store/token_file.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
-#include <fstream>
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "transport/owned_fd.h"
 #include "transport/say_once.h"
+#include "world/store/store_check.h"
 #include "world/store/store_proof.h"
 
 namespace sluice {
 
 absl::StatusOr<std::string> ReadTokenFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return absl::ErrnoToStatus(errno, absl::StrCat("cannot read the token in ", path));
+  // The open of a pipe would wait for somebody who writes.
+  const OwnedFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat about = {};
-  if (stat(path.c_str(), &about) == 0 && (about.st_mode & (S_IRGRP | S_IROTH)) != 0) {
+  if (!file.is_open() || fstat(file.get(), &about) != 0) {
+    return absl::ErrnoToStatus(errno, absl::StrCat("cannot read the token in ", path));
+  }
+  if (!S_ISREG(about.st_mode)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("cannot read the token in ", path, ": it is no regular file"));
+  }
+  if ((about.st_mode & (S_IRGRP | S_IROTH)) != 0) {
     SayOnce(absl::StrCat("other users may read the token in ", path, ": chmod 600"));
   }
   std::string token(kMaxStoreTokenBytes + 1, '\0');
-  file.read(token.data(), static_cast<std::streamsize>(token.size()));
-  token.resize(static_cast<size_t>(file.gcount()));
-  if (token.size() > kMaxStoreTokenBytes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the file ", path, " has more than ", kMaxStoreTokenBytes, " bytes"));
+  size_t bytes = 0;
+  while (bytes < token.size()) {
+    const ssize_t got = read(file.get(), &token[bytes], token.size() - bytes);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) {
+      return absl::ErrnoToStatus(errno, absl::StrCat("cannot read the token in ", path));
+    }
+    if (got == 0) break;
+    bytes += static_cast<size_t>(got);
+  }
+  token.resize(bytes);
+  if (absl::Status status = CheckStoreToken(token); !status.ok()) {
+    return absl::Status(status.code(), absl::StrCat("the file ", path, ": ", status.message()));
   }
   absl::StripTrailingAsciiWhitespace(&token);
   if (token.empty()) {

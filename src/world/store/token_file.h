@@ -9,7 +9,7 @@
 namespace sluice {
 
 // The token in a file, without blanks behind it. Says once if other users may read the file.
-// InvalidArgument: it holds none, or more than kMaxStoreTokenBytes.
+// InvalidArgument: it is no regular file, or what it holds is no token.
 absl::StatusOr<std::string> ReadTokenFile(const std::string& path);
 
 }  // namespace sluice

@@ -12,6 +12,8 @@ class TokenStore : public Store {
  public:
   // "": none. Thread: any.
   virtual const std::string& token() const = 0;
+  // This host's address on the first connection, as digits; "": a loopback one. Thread: any.
+  virtual const std::string& own_host() const = 0;
 };
 
 }  // namespace sluice

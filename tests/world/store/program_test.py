@@ -73,6 +73,11 @@ def main():
         assert "holds no token" in refused("--token-file", os.fspath(token))
         token.write_text("x" * 4097, encoding="utf-8")
         assert "more than 4096 bytes" in refused("--token-file", os.fspath(token))
+        token.write_bytes(b"secret\0\n")
+        assert "zero byte" in refused("--token-file", os.fspath(token))
+        pipe = pathlib.Path(folder) / "pipe"
+        os.mkfifo(pipe)
+        assert "no regular file" in refused("--token-file", os.fspath(pipe))
         token.write_text("secret\n", encoding="utf-8")
         host, _ = serves(signal.SIGTERM, "--bind", "", "--token-file", os.fspath(token))
         assert host == "0.0.0.0"

@@ -11,6 +11,7 @@
 #include "sluice/store.h"
 #include "world/store/raw_client.h"
 #include "world/store/store_address.h"
+#include "world/store/store_check.h"
 
 namespace sluice {
 namespace {
@@ -49,6 +50,24 @@ TEST(StoreOptionsTest, ServersHaveOptionsToo) {
   elsewhere.bind = "192.0.2.1";  // nobody's
   elsewhere.token = "secret";
   EXPECT_EQ(code(elsewhere), absl::StatusCode::kUnavailable);
+}
+
+// As a key of HMAC, "secret" with a zero byte behind it is "secret".
+TEST(StoreOptionsTest, TokensHaveNoZeroBytes) {
+  for (const std::string& token : {std::string("secret\0", 7), std::string("\0", 1)}) {
+    StoreServerOptions options;
+    options.token = token;
+    EXPECT_TRUE(absl::IsInvalidArgument(StoreServer::Listen(options).status()));
+    const auto store = ConnectStore("tcp://127.0.0.1:4711", Limit(kForEver, token));
+    EXPECT_TRUE(absl::IsInvalidArgument(store.status())) << store.status();
+  }
+}
+
+TEST(StoreOptionsTest, DurationsInMessagesAreRound) {
+  EXPECT_EQ(DurationText(absl::Seconds(5.99999995)), "6s");
+  EXPECT_EQ(DurationText(absl::Seconds(0.29999999)), "300ms");
+  EXPECT_EQ(DurationText(absl::Milliseconds(90050)), "1m30.05s");
+  EXPECT_EQ(DurationText(absl::InfiniteDuration()), "inf");
 }
 
 TEST(StoreOptionsTest, BeyondTheLoopbackInterfaceATokenIsRequired) {
