@@ -152,6 +152,7 @@ void AddCheckpoints(nb::class_<PySession>& session);
 void BindStreams(nb::module_& module);
 void BindWorlds(nb::module_& module);
 void BindChecksums(nb::module_& module);
+void BindFakeCuda(nb::module_& parent);  // of builds over the fakes alone
 
 // Closes a stream, on its thread or when nobody uses it. Without the GIL.
 void CloseStream(StreamState* stream);
