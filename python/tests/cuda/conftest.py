@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
-from gpu import FakeGpu, torch
+
+sys.path.append(str(Path(__file__).parents[1]))
+
+from gpu import FakeGpu, torch  # noqa: E402
 
 __all__ = ["gpu", "torch"]
 

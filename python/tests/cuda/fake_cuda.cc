@@ -65,8 +65,13 @@ class Gate {
 };
 
 struct Held {
+  explicit Held(std::shared_ptr<Gate> given) : gate(std::move(given)) {}
+  Held(Held&&) noexcept = default;
+  Held& operator=(Held&&) = delete;
+  ~Held() {
+    if (gate != nullptr) gate->Open();
+  }
   std::shared_ptr<Gate> gate;
-  ~Held() { gate->Open(); }
 };
 
 struct Reading {
@@ -140,7 +145,7 @@ void BindFakeCuda(nb::module_& parent) {
                               },
                               {{reinterpret_cast<const void*>(at), data.size()}}),
               "a kernel that writes");
-        return Held{std::move(gate)};
+        return Held(std::move(gate));
       },
       nb::arg("stream"), nb::arg("ptr"), nb::arg("data"), nb::arg("held") = true,
       "Held: the kernel waits until what is returned is released or dropped.");
@@ -165,7 +170,7 @@ void BindFakeCuda(nb::module_& parent) {
       [](uintptr_t stream) {
         auto gate = std::make_shared<Gate>(false);
         Check(FakeCudaEnqueue(StreamAt(stream), [gate] { gate->Pass([] {}); }), "a kernel");
-        return Held{std::move(gate)};
+        return Held(std::move(gate));
       },
       nb::arg("stream"), "Keeps the stream busy until what is returned is released or dropped.");
   module.def("stream", [] {

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
+import threading
+from collections.abc import Callable
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+from ranks import wait_until_it_waits
 
 import sluice
 from sluice import _dlpack, _sluice
@@ -53,6 +57,14 @@ def gpu_session(**options: Any) -> sluice.Session:
     """A session of one rank with the GPU."""
     return sluice.Session(_sluice.local_fabrics(1)[0].session(
         {"accelerator": "cuda:0", "timeout": 60, **options}))
+
+
+def released_later(held: Any, call: Callable[[], Any]) -> None:
+    """`call`, which waits for what is held: another thread lets that go, once the call waits."""
+    thread = threading.Thread(target=lambda: (wait_until_it_waits(os.getpid()), held.release()))
+    thread.start()
+    call()
+    thread.join()
 
 
 class Memory:
@@ -135,6 +147,29 @@ class Exporter(Memory):
         return new(ctypes.addressof(managed), b"dltensor_versioned", None)
 
 
+class _Managed(ctypes.Structure):
+    _fields_ = [("tensor", _dlpack.DLTensor), ("context", ctypes.c_void_p),
+                ("deleter", ctypes.CFUNCTYPE(None, ctypes.c_void_p))]
+
+
+class Consumed:
+    """A tensor that a framework has made of a capsule: it holds the memory until its end."""
+
+    def __init__(self, capsule: Any) -> None:
+        get = ctypes.pythonapi.PyCapsule_GetPointer
+        get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+        rename = ctypes.pythonapi.PyCapsule_SetName
+        rename.argtypes = [ctypes.py_object, ctypes.c_char_p]
+        self._at = get(capsule, b"dltensor")
+        rename(capsule, b"used_dltensor")
+        tensor = _Managed.from_address(self._at).tensor
+        self.shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
+        self.pointer = int(tensor.data)
+
+    def __del__(self) -> None:
+        _Managed.from_address(self._at).deleter(self._at)
+
+
 class Torch(ModuleType):
     """A module like PyTorch, as far as Sluice asks it for streams."""
 
@@ -145,6 +180,9 @@ class Torch(ModuleType):
             is_initialized=lambda: True,
             current_stream=lambda device=None: SimpleNamespace(cuda_stream=self.current),
             ExternalStream=lambda handle, device=None: SimpleNamespace(cuda_stream=handle))
+        self.from_dlpack = Consumed
+        self.Tensor = self.Parameter = type("Tensor", (), {})
+        self.nn = self
 
 
 @pytest.fixture
