@@ -26,8 +26,8 @@ class FakeGpu:
         self.streams: list[int] = []
         self.memory: list[int] = []
 
-    def allocate(self, nbytes: int) -> int:
-        pointer: int = self.fake.allocate(nbytes)
+    def allocate(self, nbytes: int, pool: bool = False) -> int:
+        pointer: int = self.fake.allocate(nbytes, pool)
         self.memory.append(pointer)
         return pointer
 
