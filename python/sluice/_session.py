@@ -73,6 +73,7 @@ class Session:
         self._ballot: Ballot | None = None
         self._in_flight: dict[int, Run] = {}
         self._synced: Any = None  # of _sync
+        self._told_of_host = False  # by Transfer, in a warning
         self._runs = 0
         self._run_seconds = 0.0
         self._snapshot: dict[str, Any] = {}
@@ -321,7 +322,10 @@ class Session:
     # Looking inside.
 
     def report(self) -> str:
-        """What carries bytes to the other ranks, on one line. Thread: any."""
+        """What carries bytes to the other ranks, on one line. Thread: any.
+
+        Says so where device memory goes through the host, of which a first run warns, too.
+        """
         return str(self._native.report())
 
     def wires(self) -> list[dict[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from ._watch import Watch
 if TYPE_CHECKING:
     from ._session import Session
 
+_OF_GPUS = ("nccl", "cuda_ipc")  # wires that take device memory
 _PRIORITIES = 4  # kPriorityClasses of sluice/transfer.h
 
 Renames = Union[Mapping[str, str], Callable[[str], str], None]
@@ -137,9 +139,24 @@ class Transfer:
         native = self._native.start(order.handle, events, self._late, version, keep=keep)
         self._bound = []
         order.record()
+        if places.on_gpu:
+            self._warn_of_host()
         run = Run(self, native, bool(events or self._late), order)
         session._in_flight[native.number] = run
         return run
+
+    def _warn_of_host(self) -> None:
+        """Once a session: tensors of a GPU are slow without a transport that reaches them."""
+        session = self._session
+        if session._told_of_host or session._native.gpu is None:
+            return
+        session._told_of_host = True
+        slow = [wire for wire in session.wires() if wire["wire"] not in _OF_GPUS]
+        if slow and self.stats["sent_bytes"] + self.stats["received_bytes"]:
+            warnings.warn(f"rank {session.rank}: device memory goes through the host to rank "
+                          f"{slow[0]['rank']} ({slow[0]['wire']}), which is slow. Make the "
+                          'session with transport="cuda_ipc" within a node, or "nccl"',
+                          stacklevel=3)
 
     def run(self, version: int | str | None = None, *, timeout: float | None = None,
             stream: Stream = None) -> None:
