@@ -8,6 +8,8 @@
 #   SLUICE_PYTHON_VENV  the environment for the tests, made if it is not there, and kept
 #                       [build/venv-python]
 #   SLUICE_WHEEL        a wheel that is there already [built by scripts/wheel.sh]
+#   The tests of CUDA tensors (python/tests/cuda) run with a module over the fakes of build, where
+#   build has tests.
 #   Ends with 1 if a test fails, or if the package has loaded MPI, NumPy or PyTorch without need.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -55,6 +57,22 @@ run_tests() {
     --dist worksteal --junitxml "$root/$results" "$@"
 }
 
+# module_with FOLDER BUILD SETTING...: makes the module in FOLDER, with the libraries of BUILD, and
+# the package with it in $work/package.
+module_with() {
+  # What the wheel takes as tools, nanobind among them.
+  local tools folder=$1 build=$2
+  tools=$(realpath -m "${SLUICE_WHEEL_VENV:-build/venv-wheel}")
+  [ -x "$tools/bin/auditwheel" ] || fail "scripts/wheel.sh makes $tools, and has not run"
+  PATH=$tools/bin:$PATH cmake -S python -B "$folder" -G Ninja -D SLUICE_BUILD_DIR="$root/$build" \
+    "${@:3}" >/dev/null
+  cmake --build "$folder" --parallel "$(nproc)"
+  mkdir "$work/package"
+  cp -r python/sluice "$work/package/sluice"
+  rm -f "$work"/package/sluice/_sluice*.so
+  cp "$folder"/_sluice*.so "$work/package/sluice/"
+}
+
 if ! $asan; then
   wheel=${SLUICE_WHEEL:-}
   if [ -z "$wheel" ]; then
@@ -64,24 +82,25 @@ if ! $asan; then
   "${pip[@]}" --force-reinstall --no-deps "$wheel"
   "${pip[@]}" "$wheel"  # and what it needs
   limit=3000 results=build/python.xml
-  run_tests "$tests" --ignore "$tests/torch" "$@"
+  run_tests "$tests" --ignore "$tests/torch" --ignore "$tests/cuda" "$@"
+  cd "$root"
+  if grep -qs '^SLUICE_BUILD_TESTS:BOOL=ON' build/CMakeCache.txt; then
+    cmake --build build --parallel "$(nproc)" \
+      --target sluice_transport_nccl_fake sluice_transport_cuda_ipc_fake >/dev/null
+    module_with build/python-fake build -D CMAKE_BUILD_TYPE=Debug -D CMAKE_CXX_FLAGS_DEBUG=-O1 \
+      -D SLUICE_PYTHON_CUDA=FAKE
+    under=(/usr/bin/env PYTHONPATH="$work/package")
+    results=build/python-cuda.xml
+    run_tests "$tests/cuda" "$@" || [ $? = 5 ]  # none is what the arguments want
+  fi
   echo "All tests of the Python package passed: $(basename "$wheel")."
   exit 0
 fi
 
-# What the wheel takes as tools, nanobind among them.
-tools=$(realpath -m "${SLUICE_WHEEL_VENV:-build/venv-wheel}")
-[ -x "$tools/bin/auditwheel" ] || fail "scripts/wheel.sh makes $tools, and has not run"
-[ -f build-asan/CMakeCache.txt ] || fail "there is no build-asan; scripts/build.sh asan makes it"
-PATH=$tools/bin:$PATH cmake -S python -B build-asan/python -G Ninja \
-  -D CMAKE_BUILD_TYPE=Debug -D "CMAKE_CXX_FLAGS_DEBUG=-O1 -g1" \
-  -D SLUICE_BUILD_DIR="$root/build-asan" -D SLUICE_SANITIZE=address,undefined >/dev/null
-cmake --build build-asan/python --parallel "$(nproc)"
 "${pip[@]}" --force-reinstall --no-deps "nanobind-backend>=1.0,<2"
-mkdir "$work/package"
-cp -r python/sluice "$work/package/sluice"
-rm -f "$work"/package/sluice/_sluice*.so
-cp build-asan/python/_sluice*.so "$work/package/sluice/"
+[ -f build-asan/CMakeCache.txt ] || fail "there is no build-asan; scripts/build.sh asan makes it"
+module_with build-asan/python build-asan -D CMAKE_BUILD_TYPE=Debug \
+  -D "CMAKE_CXX_FLAGS_DEBUG=-O1 -g1" -D SLUICE_SANITIZE=address,undefined
 
 # Python is no program of the sanitizer's, so its library is loaded first, and that of C++ with it,
 # whose exceptions it watches. Memory of Python's own comes from malloc, where it is watched, too.

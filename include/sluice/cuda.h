@@ -6,7 +6,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
 #include "sluice/accelerator.h"
@@ -24,6 +26,26 @@ struct CudaOptions {
 // A GPU. FailedPrecondition without a driver, with one that is too old (the message has both
 // versions), or without a device; InvalidArgument for an ordinal that no device here has.
 absl::StatusOr<std::shared_ptr<Accelerator>> MakeCudaAccelerator(const CudaOptions& options = {});
+
+class Fence;  // src/device/device.h
+
+// A place in the work of a stream, for other streams and the host to wait for. A small value:
+// copies name the same place. The stream may end before the mark does. Thread: any, one at a time.
+class CudaMark {
+ public:
+  // The end of what `stream` of GPU `ordinal` holds now. Waits for nothing.
+  static absl::StatusOr<CudaMark> Make(int ordinal, StreamHandle stream);
+
+  // What `stream`, of any GPU, gets from now on comes after the mark. Waits for nothing.
+  absl::Status HoldBack(StreamHandle stream) const;
+  // True once the mark's stream has got past it. Waits for nothing.
+  absl::StatusOr<bool> Passed() const;
+
+ private:
+  explicit CudaMark(std::shared_ptr<Fence> fence) : fence_(std::move(fence)) {}
+
+  std::shared_ptr<Fence> fence_;
+};
 
 struct CudaIpcOptions {
   // Memory of other ranks stays open from one run to the next: at most so many bytes, beside what

@@ -5,9 +5,11 @@
 #define SLUICE_DLPACK_H_
 
 #include <cstdint>
+#include <memory>
 
 #include "absl/status/statusor.h"
 #include "sluice/stream.h"
+#include "sluice/tensor.h"
 
 struct DLManagedTensor;
 
@@ -21,6 +23,10 @@ namespace sluice {
 // The consumer's streams must have ended their work when the deleter is called, as DLPack has it;
 // with StreamBuffers::await_in_stream they come after Lease::Await first.
 absl::StatusOr<DLManagedTensor*> ToDLPack(Lease* lease, int64_t item = -1);
+
+// A tensor of the view's memory, which is dense. It refers to `owner` until its deleter is called,
+// once, on any thread.
+DLManagedTensor* ToDLPack(const TensorView& view, std::shared_ptr<void> owner);
 
 }  // namespace sluice
 

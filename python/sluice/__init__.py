@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ._session import Member, Session
     from ._state import into
     from ._stream import Batch, Stream, Transform, merge_states, scale
+    from ._streams import NO_STREAM
     from ._sync import sync
     from ._transfer import Event, NeedsMemory, Progress, Run, TensorDone, Transfer
     from ._world import World
@@ -37,6 +38,7 @@ else:
         "_session": "Member Session",
         "_state": "into",
         "_stream": "Batch Stream Transform merge_states scale",
+        "_streams": "NO_STREAM",
         "_sync": "sync",
         "_transfer": "Event NeedsMemory Progress Run TensorDone Transfer",
         "_world": "World",
@@ -63,8 +65,8 @@ _os.register_at_fork(after_in_child=_sluice.forbid_in_child)
 
 __all__ = [
     "Batch", "Box", "Boxes", "Cancelled", "Captured", "DataLoss", "Disagreement", "Error",
-    "Event", "Exporter", "InvalidSpec", "Layout", "Member", "NeedsMemory", "Partial", "PeerLost",
-    "Progress", "Replicate", "Run", "Session", "Shard", "Stream", "StridedShard",
+    "Event", "Exporter", "InvalidSpec", "Layout", "Member", "NO_STREAM", "NeedsMemory", "Partial",
+    "PeerLost", "Progress", "Replicate", "Run", "Session", "Shard", "Stream", "StridedShard",
     "Tensor", "TensorDone", "Timeout", "Transfer", "Transform", "Unsupported", "World", "capture",
     "into", "merge_states", "prometheus", "scale", "sync",
 ]

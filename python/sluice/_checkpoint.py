@@ -13,6 +13,7 @@ from ._halves import Entry, read_half
 from ._layouts import Boxes
 from ._progress import Display
 from ._state import check_name
+from ._streams import Places, Stream, handle_of, wait_for_stream
 from ._transfer import Renames
 
 if TYPE_CHECKING:
@@ -39,12 +40,13 @@ def _path(what: str, given: Any) -> str:
 
 
 def load(session: Session, uri: str | os.PathLike[str], state: Any, *, rename: Renames = None,
-         progress: bool = True, **options: Any) -> dict[str, Any]:
+         progress: bool = True, stream: Stream = None, **options: Any) -> dict[str, Any]:
     """`Session.load`."""
     place = ""
 
     def read() -> list[Any]:
         nonlocal place
+        handle_of(stream)
         _options.check(options, _options.CHECKPOINT)
         place = _path("uri", uri)
         if not place.startswith(_SCHEMES) and "://" not in place:
@@ -53,6 +55,7 @@ def load(session: Session, uri: str | os.PathLike[str], state: Any, *, rename: R
 
     entries = _Entries(session)
     merged = _merge(_agree.exchange(session, "load", read))
+    wait_for_stream(session._native, stream, entries.places())
     with _shown(session, f"sluice: load {uri}", merged, progress):
         stats = dict(session._native.load(place, entries.native(merged, None), options))
     if entries.finish is not None:
@@ -62,9 +65,10 @@ def load(session: Session, uri: str | os.PathLike[str], state: Any, *, rename: R
 
 def save(session: Session, directory: str | os.PathLike[str], state: Any, *,
          dtype: str | None = None, rename: Renames = None, progress: bool = True,
-         **options: Any) -> dict[str, Any]:
+         stream: Stream = None, **options: Any) -> dict[str, Any]:
     """`Session.save`."""
     def read() -> list[Any]:
+        handle_of(stream)
         _options.check(options, _options.CHECKPOINT)
         _path("directory", directory)
         if dtype is not None and dtype not in _FLOATS:
@@ -82,6 +86,7 @@ def save(session: Session, directory: str | os.PathLike[str], state: Any, *,
                                tensor=key[0])
         tensor.check(key[0], ("scalar",))
     native = entries.native(merged, dtype)
+    wait_for_stream(session._native, stream, entries.places())
     with _shown(session, f"sluice: save {os.fspath(directory)}", merged, progress):
         return dict(session._native.save(os.fspath(directory), native, options))
 
@@ -127,6 +132,12 @@ class _Entries:
         while (name, entry.dtype, in_boxes, number) in self._entries:
             number += 1
         return (name, entry.dtype, in_boxes, number)
+
+    def places(self) -> Places:
+        """Where all of it is."""
+        entries = self._entries.values()
+        return Places([entry.native_view for entry in entries],
+                      [memory for entry in entries for memory in entry.memories])
 
     def native(self, merged: Mapping[_Key, _Tensor], dtype: str | None) -> list[Any]:
         """What the extension's `load` and `save` take."""

@@ -11,6 +11,7 @@ from ._errors import InvalidSpec
 from ._layouts import Layout
 from ._memory import describe
 from ._state import Entry, WindowOf
+from ._streams import Places
 
 if TYPE_CHECKING:
     from ._session import Session
@@ -36,6 +37,12 @@ class Halves:
     def first_without_memory(self) -> str | None:
         """A destination of which this rank owns elements, and has no memory for them."""
         return next((entry.name for entry in self.targets if entry.lacks_memory), None)
+
+    def places(self, late: bool = False) -> Places:
+        """Where all of it is. `late`: more may come, wherever that is."""
+        entries = [*self.sources, *self.targets]
+        return Places([entry.native_view for entry in entries],
+                      [memory for entry in entries for memory in entry.memories], late)
 
     def bindings(self) -> tuple[list[Any], list[Any]]:
         """What the extension's `rebind` takes: (name, view, owner) of each tensor of both sides.

@@ -270,7 +270,7 @@ def _read_dlpack(obj: Any, writable: bool) -> Described:
     if device not in (CPU, CUDA, CUDA_HOST):
         raise Unsupported(f"memory of DLPack's device type {device} is not supported; there are "
                           "1 (cpu), 2 (cuda) and 3 (pinned)")
-    # -1: nobody orders streams. The caller does, by the stream that it starts the run in.
+    # -1: nobody orders streams yet. Each call asks anew for the stream that it takes part in.
     stream = -1 if device == CUDA else None
     try:
         capsule = capsule_of(obj, stream)

@@ -66,11 +66,13 @@ class Seen:
 
 def storages_of(tensors: list[Any]) -> list[Any]:
     """What keeps the memory that tensors of `Seen.keeps` have now."""
-    found: list[Any] = []
-    for one in tensors:
-        for tensor in _memories(one) or [one]:
-            found += storages(getattr(tensor, "_local_tensor", tensor))
-    return found
+    return [storage for memory in memories_of(tensors) for storage in storages(memory)]
+
+
+def memories_of(tensors: list[Any]) -> list[Any]:
+    """The local tensors of PyTorch behind tensors of `Seen.keeps`."""
+    return [getattr(tensor, "_local_tensor", tensor)
+            for one in tensors for tensor in _memories(one) or [one]]
 
 
 def _params(captured: Any) -> dict[str, Any] | None:

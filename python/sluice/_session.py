@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from . import _bootstrap, _sluice
 from ._agree import exchange
 from ._errors import Error, InvalidSpec
+from ._streams import Stream as StreamLike
 from ._transfer import (NeedsMemory, Renames, Run, TensorDone, Transfer, Windows, connect)
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ class Session:
         self._ballot: Ballot | None = None
         self._in_flight: dict[int, Run] = {}
         self._synced: Any = None  # of _sync
+        self._told_of_host = False  # by Transfer, in a warning
         self._runs = 0
         self._run_seconds = 0.0
         self._snapshot: dict[str, Any] = {}
@@ -232,11 +234,11 @@ class Session:
 
     def sync(self, src: Any = None, dst: Any = None, *, rename: Renames = None,
              version: int | str | None = None, timeout: float | None = None,
-             progress: bool = True) -> None:
+             progress: bool = True, stream: StreamLike = None) -> None:
         """Collective; blocks. `sluice.sync` with this session."""
         from ._sync import sync
         sync(src, dst, session=self, rename=rename, version=version, timeout=timeout,
-             progress=progress)
+             progress=progress, stream=stream)
 
     def allocate(self, nbytes: int) -> _sluice.Memory:
         """Collective; blocks; each rank for as much as it needs, or 0. Zeroed memory of the host.
@@ -256,7 +258,7 @@ class Session:
     # Checkpoints and data.
 
     def load(self, uri: str | os.PathLike[str], state: Any, *, rename: Renames = None,
-             progress: bool = True, **options: Any) -> dict[str, Any]:
+             progress: bool = True, stream: StreamLike = None, **options: Any) -> dict[str, Any]:
         """Collective; blocks. Fills the tensors of `state` from a safetensors checkpoint.
 
         `uri`: "file:DIR" (reads past the page cache), "buffered:DIR", "mmap:DIR" (fast where the
@@ -267,28 +269,32 @@ class Session:
         Otherwise each byte is read once for all ranks, and cast where dtypes differ. Options:
         budget_bytes, slots, piece_bytes, timeout, connections, ca_file and others of
         sluice/checkpoint.h. Returns what it came to: bytes, seconds and so on. `progress`: where
-        stderr is a terminal, one rank shows how far the files are.
+        stderr is a terminal, one rank shows how far the files are. `stream`: as in
+        `Transfer.start`. Device memory is written after what this stream holds now, and is complete
+        when the call returns.
 
         Bad input is an error on all ranks before anything is written: InvalidSpec; Unsupported.
         InvalidSpec also for a checkpoint that is not there, or that lacks tensors. DataLoss: a file
         is too short, or was replaced meanwhile. No run may be in flight.
         """
         from ._checkpoint import load
-        return load(self, uri, state, rename=rename, progress=progress, **options)
+        return load(self, uri, state, rename=rename, progress=progress, stream=stream, **options)
 
     def save(self, directory: str | os.PathLike[str], state: Any, *, dtype: str | None = None,
-             rename: Renames = None, progress: bool = True, **options: Any) -> dict[str, Any]:
+             rename: Renames = None, progress: bool = True, stream: StreamLike = None,
+             **options: Any) -> dict[str, Any]:
         """Collective; blocks. Writes `state` as a safetensors checkpoint into `directory`.
 
         All ranks see the directory; its parent is there. `state`, `rename` and options are as
         `load` has them, but each tensor has a name of its own there. Boxes cover their tensor.
         `dtype`: what floating elements are in the files, such as "bf16"; None: as in memory. Of
         replicas one is written. Until the new checkpoint is whole, the directory has the old one.
+        `stream`: as in `Transfer.start`. Device memory is read after what this stream holds now.
         Errors are those of `load`.
         """
         from ._checkpoint import save
         return save(self, directory, state, dtype=dtype, rename=rename, progress=progress,
-                    **options)
+                    stream=stream, **options)
 
     def stream(self, uri: str = "", *, generator: Callable[..., Any] | None = None,
                transform: Transform | None = None, state: Mapping[str, Any] | None = None,
@@ -316,7 +322,10 @@ class Session:
     # Looking inside.
 
     def report(self) -> str:
-        """What carries bytes to the other ranks, on one line. Thread: any."""
+        """What carries bytes to the other ranks, on one line. Thread: any.
+
+        Says so where device memory goes through the host, of which a first run warns, too.
+        """
         return str(self._native.report())
 
     def wires(self) -> list[dict[str, Any]]:

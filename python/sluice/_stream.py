@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from . import _agree, _options, _sluice
 from ._errors import Error, InvalidSpec, Unsupported
+from ._streams import DEFAULT_STREAM, NO_STREAM, current_stream, handle_of
+from ._streams import Stream as StreamLike
 
 if TYPE_CHECKING:
     from ._session import Session
@@ -120,14 +122,14 @@ class Batch:
         if not lease.is_batch:
             raise InvalidSpec("the items of this batch have several shapes: take batch.tensors")
         if self._tensors is None:
-            self._tensors = [_tensor(lease.batch(), lease, self._mapped)]
+            self._tensors = [_tensor(lease.batch(), lease, -1, self._mapped)]
         return self._tensors[0]
 
     @property
     def tensors(self) -> list[Any]:
         """A tensor of each item."""
         lease = self._held()
-        return [_tensor(lease.view(i), lease, self._mapped) for i in range(lease.items)]
+        return [_tensor(lease.view(i), lease, i, self._mapped) for i in range(lease.items)]
 
     def keep(self) -> Batch:
         """Holds the memory beyond the next batch, until `release` or until nobody refers to it."""
@@ -135,35 +137,53 @@ class Batch:
         self._kept = True
         return self
 
-    def release(self) -> None:
+    def release(self, stream: StreamLike = None) -> None:
         """Gives the memory back now, or as soon as nobody else refers to its tensors.
+
+        Device memory is filled again once `stream` has got past what it holds when the memory is
+        given back. None: the current stream of PyTorch or CuPy, or else CUDA's default stream.
+        sluice.NO_STREAM: what reads the memory has ended. Streams that tensors of the batch were
+        made for come before in the same way.
 
         Warns of the latter: until then the batch counts as not consumed, so `state_dict` leaves it
         out, and it comes again after a resume.
         """
+        handle_of(stream)
         lease = self._lease
-        self._give_back()
-        holders = sys.getrefcount(lease) - 2 if lease is not None else 0  # here, and in the call
+        self._tensors = None
+        items = holders = 0
+        if lease is not None:
+            items, holders = lease.items, lease.tensors
+        self._give_back(stream)
+        # In host memory tensors refer to the lease, as do this name and the call.
+        holders += sys.getrefcount(lease) - 2 if lease is not None else 0
         if holders > 0:
-            warnings.warn(f"batch.release: {holders} tensor(s) of this batch of {lease.items} "
+            warnings.warn(f"batch.release: {holders} tensor(s) of this batch of {items} "
                           "items are still referred to. The memory stays lent, and the batch "
                           "out of state_dict, until they are dropped, as by `del`", stacklevel=2)
 
-    def _give_back(self) -> None:
+    def _give_back(self, stream: StreamLike = None) -> None:
         lease, self._lease = self._lease, None
         self._tensors = None
-        if lease is None:
-            return
-        if lease.held and _device(lease) == _CUDA:
-            # Kernels that read it were given to the current stream.
-            sys.modules["torch"].cuda.current_stream().synchronize()
-        del lease
+        if lease is not None and lease.held and (gpu := _gpu_of(lease)) is not None:
+            handle = handle_of(stream)
+            if handle is None and stream is not NO_STREAM:
+                handle = current_stream(gpu)
+            lease.release(handle)
 
-    def __dlpack__(self, **options: Any) -> Any:
-        """A capsule of all items, for other frameworks. The memory is then theirs to give back."""
+    def __dlpack__(self, *, stream: int | None = None, **options: Any) -> Any:
+        """A capsule of all items, for other frameworks. The memory is then theirs to give back.
+
+        `stream`: the consumer's, as DLPack numbers it. What it gets from now on comes after the
+        items, and the memory is filled again after what it holds when the tensor is dropped.
+        """
         lease = self._held()
-        self._lease = None
-        return lease.dlpack(-1)
+        handle = None
+        if _gpu_of(lease) is not None and stream != -1:
+            handle = DEFAULT_STREAM if stream is None else int(stream)
+        capsule = lease.dlpack(-1, handle)
+        self._lease = self._tensors = None
+        return capsule
 
     def __dlpack_device__(self) -> tuple[int, int]:
         view = self._held().batch()
@@ -184,18 +204,19 @@ class Batch:
         return f"<sluice.Batch of {len(self)} items>"
 
 
-def _device(lease: _sluice.Lease) -> int:
-    return int(lease.view(0)[4]) if lease.items else 1
+def _gpu_of(lease: _sluice.Lease) -> int | None:
+    """The number of the GPU that has the items; None where the host has them."""
+    view = lease.view(0) if lease.items else (0,) * 6
+    return int(view[5]) if view[4] == _CUDA else None
 
 
-def _tensor(view: tuple[Any, ...], lease: Any, mapped: bool) -> Any:
-    address, shape, strides, dtype, device, _ = view
+def _tensor(view: tuple[Any, ...], lease: Any, item: int, mapped: bool) -> Any:
+    address, shape, strides, dtype, device, gpu = view
     torch = sys.modules.get("torch")
     if device == _CUDA:
         if torch is None:
             raise Unsupported("a batch in device memory needs PyTorch, or batch.__dlpack__")
-        lease.await_stream(torch.cuda.current_stream().cuda_stream)
-        return torch.from_dlpack(lease.dlpack(-1))
+        return torch.from_dlpack(lease.dlpack(item, current_stream(gpu)))
     count = prod(shape)
     memory = _buffer(address, count * _sluice.dtype_bytes(dtype), lease) if count else None
     if torch is not None:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 from . import _agree
 from ._errors import InvalidSpec
 from ._halves import Halves, read_halves
-from ._same import Seen, storages_of
+from ._same import Seen, memories_of, storages_of
 from ._state import is_captured, state_dict_of
+from ._streams import Places, Stream, handle_of
 from ._transfer import Renames, Run, Transfer, _rename_map, _version_number, connect_halves
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ class _Plans:
 
 def sync(src: Any = None, dst: Any = None, *, session: Session, rename: Renames = None,
          version: int | str | None = None, timeout: float | None = None,
-         progress: bool = True) -> None:
+         progress: bool = True, stream: Stream = None) -> None:
     """Collective; blocks. Carries `src` into `dst`: a transfer, its run, and the wait for it.
 
     Takes what `Session.transfer` takes. The plan is kept with the session: the next call with equal
@@ -97,7 +98,9 @@ def sync(src: Any = None, dst: Any = None, *, session: Session, rename: Renames 
 
     Errors are those of `Session.transfer` and `Run.wait`, on all ranks. No other run may be in
     flight where a plan is made. `progress`: a first call shows its progress in a terminal.
+    `stream`: as in `Transfer.start`.
     """
+    handle_of(stream)
     if session._synced is None:
         session._synced = _Plans()
     plans: _Plans = session._synced
@@ -112,7 +115,7 @@ def sync(src: Any = None, dst: Any = None, *, session: Session, rename: Renames 
     else:
         plan = plans.use((fitting & -fitting).bit_length() - 1)
     try:
-        call.start(plan).wait(timeout, progress=first and progress and session.rank == 0)
+        call.start(plan, stream).wait(timeout, progress=first and progress and session.rank == 0)
     except BaseException:
         call.keep_memory()
         raise
@@ -207,12 +210,18 @@ class _Call:
         """For a run that may go on after the call, where tensors may be given other memory."""
         self.keep += storages_of(self._tensors)
 
-    def start(self, plan: _Plan) -> Run:
+    def start(self, plan: _Plan, stream: Stream) -> Run:
         """Collective. The run of a plan that fits on all ranks."""
         transfer = plan.transfer
         transfer._halves = Halves(aliases=self._aliases, finish=self._finish)
         try:
-            return transfer._begin(self.version, None, False, keep=self.keep)
+            if self._session._native.gpu is None:
+                places = Places(())
+            elif self._tensors:
+                places = Places(plan.views, memories_of(self._tensors))
+            else:
+                places = self._halves.places()
+            return transfer._begin(self.version, stream, False, places, keep=self.keep)
         finally:
             transfer._halves = Halves(aliases=self._aliases)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,16 +15,17 @@ from ._halves import Entry, Halves, as_views, read_halves
 from ._options import INT64_MAX
 from ._progress import Display
 from ._state import check_name
+from ._streams import Order, Places, Stream, handle_of
 from ._watch import Watch
 
 if TYPE_CHECKING:
     from ._session import Session
 
+_OF_GPUS = ("nccl", "cuda_ipc")  # wires that take device memory
 _PRIORITIES = 4  # kPriorityClasses of sluice/transfer.h
 
 Renames = Union[Mapping[str, str], Callable[[str], str], None]
 Windows = Union[Mapping[str, int], Callable[[str], "int | None"], None]
-Stream = Any  # a torch.cuda.Stream, an object with __cuda_stream__, or the address of one
 
 
 class Progress(NamedTuple):
@@ -68,6 +70,8 @@ class Transfer:
         self._halves = halves
         self._late = late
         self._watch = Watch([*halves.sources, *halves.targets])
+        self._places: Places | None = None  # of what is bound, once it is asked for
+        self._bound: list[_sluice.Mark] = []  # places in streams that the next run comes after
 
     @property
     def names(self) -> list[str]:
@@ -93,47 +97,80 @@ class Transfer:
               events: bool = False) -> Run:
         """Collective; does not block. Begins a run of what is bound.
 
-        `version`: what the caller calls the content; it has to grow. `stream`: a stream of the
-        device, in whose order the run takes part. `events`: keep events for `Run.events`.
+        `version`: what the caller calls the content; it has to grow. `events`: keep events for
+        `Run.events`.
+
+        `stream`: where a tensor of this rank is in device memory, the stream in whose order the run
+        takes part. None: the current stream of PyTorch or CuPy, or else CUDA's default stream. The
+        run comes after what the stream holds. What the stream gets after `wait` comes after the
+        run. The stream that an array's interface names, and whoever made a DLPack tensor, come
+        before in the same way. sluice.NO_STREAM: memory is ready now, and complete after `wait`.
 
         InvalidSpec, and nothing begins: a bound tensor was freed, moved or resized, or the version
         is no number or does not grow. Where it is a bound tensor, the other ranks get an error that
         names it, too. If the transfer has had a run before, this ends the session. So give other
         memory by `rebind` before.
         """
-        number, handle = _version_number(version), _stream_handle(stream)
+        number = _version_number(version)
+        handle_of(stream)
         text = None
         for moved in self._halves.moved:
             text = text or (moved and moved())
         if (text := text or self._watch.changed()) is not None:
             self._refuse(text)
-        return self._begin(number, handle, bool(events))
+        if self._places is None:
+            self._places = self._halves.places(late=self._late and
+                                               self._session._native.gpu is not None)
+        return self._begin(number, stream, bool(events), self._places)
 
     def _let_go(self) -> None:
         """Refers to no memory from now on. Who starts a run keeps it, or binds other memory."""
         self._native.disown()
         self._halves = Halves(aliases=self._halves.aliases)
         self._watch = Watch([])
+        self._places = None
 
-    def _begin(self, version: int | None, stream: int | None, events: bool,
+    def _begin(self, version: int | None, stream: Stream, events: bool, places: Places,
                keep: Any = None) -> Run:
         session = self._session
         session._prune()
-        native = self._native.start(stream, events, self._late, version, keep=keep)
-        run = Run(self, native, bool(events or self._late))
+        order = Order(session._native, stream, places)
+        order.begin(self._bound)
+        native = self._native.start(order.handle, events, self._late, version, keep=keep)
+        self._bound = []
+        order.record()
+        if places.on_gpu:
+            self._warn_of_host()
+        run = Run(self, native, bool(events or self._late), order)
         session._in_flight[native.number] = run
         return run
 
-    def run(self, version: int | str | None = None, *, timeout: float | None = None) -> None:
-        """Collective; blocks. `start` and `Run.wait`."""
-        self.start(version).wait(timeout)
+    def _warn_of_host(self) -> None:
+        """Once a session: tensors of a GPU are slow without a transport that reaches them."""
+        session = self._session
+        if session._told_of_host or session._native.gpu is None:
+            return
+        session._told_of_host = True
+        slow = [wire for wire in session.wires() if wire["wire"] not in _OF_GPUS]
+        if slow and self.stats["sent_bytes"] + self.stats["received_bytes"]:
+            warnings.warn(f"rank {session.rank}: device memory goes through the host to rank "
+                          f"{slow[0]['rank']} ({slow[0]['wire']}), which is slow. Make the "
+                          'session with transport="cuda_ipc" within a node, or "nccl"',
+                          stacklevel=3)
 
-    def rebind(self, src: Any = None, dst: Any = None) -> None:
+    def run(self, version: int | str | None = None, *, timeout: float | None = None,
+            stream: Stream = None) -> None:
+        """Collective; blocks. `start` and `Run.wait`."""
+        self.start(version, stream=stream).wait(timeout)
+
+    def rebind(self, src: Any = None, dst: Any = None, *, stream: Stream = None) -> None:
         """Other memory for tensors of this rank, by name, from the next run on.
 
         Takes what `Session.transfer` takes. Of each tensor the shape, dtype and layout stay as they
-        were. All or none is bound: InvalidSpec names the tensor.
+        were. All or none is bound: InvalidSpec names the tensor. `stream`: as in `start`. The next
+        run comes after what this stream holds now, too.
         """
+        handle_of(stream)
         halves = read_halves(self._session, src, dst, windows=None)
         sources = _same_specs(self._halves.sources, halves.sources, "source")
         targets = _same_specs(self._halves.targets, halves.targets, "destination")
@@ -143,6 +180,11 @@ class Transfer:
                               tuple(new or old for new, old in
                                     zip(halves.moved, self._halves.moved)))
         self._watch = Watch([*sources, *targets])
+        self._places = None
+        native = self._session._native
+        order = Order(native, stream, halves.places())
+        if order.handle is not None and native.gpu is not None:
+            self._bound.append(native.mark(order.handle))
 
     def checksums(self, side: str) -> dict[str, int]:
         """Collective; blocks. A number for each tensor of `side`, "src" or "dst", on all ranks.
@@ -159,6 +201,8 @@ class Transfer:
         """Collective; blocks. Ends the transfer, and lets go of memory. No run may be in flight."""
         self._native.drop()
         self._halves = Halves()
+        self._places = None
+        self._bound = []
         self._watch = Watch([])
 
     def __enter__(self) -> Transfer:
@@ -200,16 +244,6 @@ def _version_number(version: int | str | None) -> int | None:
     return number
 
 
-def _stream_handle(stream: Stream) -> int | None:
-    if stream is None or (isinstance(stream, int) and 0 <= stream < 1 << 64):
-        return stream
-    if hasattr(stream, "cuda_stream"):
-        return int(stream.cuda_stream)
-    if hasattr(stream, "__cuda_stream__"):
-        return int(stream.__cuda_stream__()[1])
-    raise InvalidSpec(f"stream is a {type(stream).__name__}; it has to be a CUDA stream")
-
-
 def _same_specs(bound: list[Entry], given: list[Entry], side: str) -> list[Entry]:
     entries = {entry.name: entry for entry in bound}
     for entry in given:
@@ -231,10 +265,13 @@ class Run:
     Thread: the session's; `done` may be asked from any.
     """
 
-    def __init__(self, transfer: Transfer, native: _sluice.Run, events: bool) -> None:
+    def __init__(self, transfer: Transfer, native: _sluice.Run, events: bool,
+                 order: Order) -> None:
         self._transfer = transfer
         self._session = transfer._session
         self._native = native
+        self._order = order
+        self._ordered = False  # streams come after the run, which has ended well
         self._has_events = events
         self._events: deque[Event] = deque()
         self._keep: list[Any] = [transfer._halves]
@@ -252,10 +289,15 @@ class Run:
     @property
     def done(self) -> bool:
         """True once `wait` would not wait. Does not make progress by itself. Thread: any."""
-        return self._over or bool(self._native.is_done())
+        if self._over:
+            return True
+        return bool(self._native.is_done()) and self._order.is_over
 
     def wait(self, timeout: float | None = None, *, progress: bool = False) -> None:
         """Blocks until this rank's part is done: destinations are complete, sources may change.
+
+        Of a run in a stream, they are so for what the stream gets from now on. Memory of the host
+        is complete in any case.
 
         Timeout after `timeout` seconds: the run goes on, and may be waited for again. Otherwise the
         error that ended the run. Ctrl-C ends the waiting, and not the run. `progress`: show it in
@@ -280,8 +322,18 @@ class Run:
 
     def _step(self, timeout: float | None) -> bool:
         """Waits; True if the run is over. Then memory is let go."""
+        end = None if timeout is None else time.monotonic() + timeout
         try:
             over = bool(self._native.wait(timeout))
+            if over and not self._ordered:
+                self._ordered = True
+                self._order.end()
+            pause = 0.0
+            while over and not self._order.is_over:
+                if end is not None and time.monotonic() >= end:
+                    return False
+                time.sleep(pause)
+                pause = min(0.001, pause + 0.00002)
         except Error:
             self._end(failed=True)
             raise
@@ -365,16 +417,20 @@ class Run:
             self._step(pause)
             pause = min(0.001, pause + 0.0001)
 
-    def supply(self, tensor: str, memory: Any) -> None:
+    def supply(self, tensor: str, memory: Any, *, stream: Stream = None) -> None:
         """Destination memory for one tensor of a transfer with late=True, by its name.
 
         `memory`: this rank's local tensor; where the rank holds boxes, a list with one for each.
+        `stream`: as in `Transfer.start`. Device memory is touched after what this stream holds now.
         InvalidSpec: it does not fit, and may be supplied again.
         """
+        handle_of(stream)
         index = self._transfer._index.get(tensor)
         if index is None:
             raise InvalidSpec(f"run {self.number} has no tensor '{tensor}'", tensor=tensor)
         view, owner = as_views(memory, tensor, writable=True)
+        memories = list(memory) if isinstance(memory, (list, tuple)) else [memory]
+        self._order.meet(Order(self._session._native, stream, Places([view], memories)))
         self._native.supply(index, view, owner)
 
     def __enter__(self) -> Run:

@@ -60,6 +60,9 @@ NB_MODULE(_sluice_body, module) {
   BindWorlds(module);
   BindChecksums(module);
   BindFingerprints(module);
+#ifdef SLUICE_PYTHON_FAKE_CUDA
+  BindFakeCuda(module);
+#endif
   nb::module_::import_("atexit").attr("register")(nb::cpp_function([] { AtExit(); }));
 }
 

@@ -1,6 +1,7 @@
 // Sessions: options, reports, memory, and how they end.
 #include "session.h"
 
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -68,6 +69,36 @@ std::shared_ptr<TransportMaker> TransportOf(const std::string& name,
 #endif
   Raise(absl::UnimplementedError(
       absl::StrCat("transport \"", name, "\" is not in this build of Sluice")));
+}
+
+// A place in a stream of the session's GPU, without the session.
+#ifdef SLUICE_PYTHON_CUDA
+using Mark = CudaMark;
+#else
+struct Mark {
+  absl::Status HoldBack(StreamHandle) const { return absl::OkStatus(); }
+  absl::StatusOr<bool> Passed() const { return true; }
+};
+#endif
+
+StreamHandle HandleAt(uintptr_t stream) { return {reinterpret_cast<void*>(stream)}; }
+
+Mark MarkOf(const PySession& session, uintptr_t stream) {
+  const std::optional<int> ordinal = session->gpu();
+  if (!ordinal) {
+    Raise(absl::FailedPreconditionError(
+        "stream is given, but the session was made without an accelerator"));
+  }
+#ifdef SLUICE_PYTHON_CUDA
+  absl::StatusOr<Mark> made = absl::UnknownError("");
+  {
+    const ReleasedGil released;
+    made = Mark::Make(*ordinal, HandleAt(stream));
+  }
+  return ValueOrRaise(std::move(made));
+#else
+  return {};
+#endif
 }
 
 nb::list WiresOf(const SessionReport& report) {
@@ -169,7 +200,8 @@ SessionState::SessionState(std::unique_ptr<Session> session, uint64_t thread)
       rank_(session_->rank()),
       size_(session_->size()),
       timeout_(session_->options().timeout),
-      progress_thread_(session_->options().progress_thread) {}
+      progress_thread_(session_->options().progress_thread),
+      accelerator_(session_->options().accelerator) {}
 
 SessionState::~SessionState() {
   if (session_ == nullptr) return;
@@ -352,6 +384,21 @@ void BindSession(nb::module_& module) {
         return interface;
       });
 
+  nb::class_<Mark>(module, "Mark", "A place in a stream of a GPU.")
+      .def(
+          "hold_back",
+          [](const Mark& self, uintptr_t stream) {
+            absl::Status status;
+            {
+              const ReleasedGil released;
+              status = self.HoldBack(HandleAt(stream));
+            }
+            RaiseIfError(status);
+          },
+          nb::arg("stream"), "What the stream gets from now on comes after the place.")
+      .def(
+          "passed", [](const Mark& self) { return ValueOrRaise(self.Passed()); },
+          "True once its stream has got past it. Does not wait.");
   nb::class_<PySession> session(module, "Session",
                                 "One rank's end of a group of ranks. Belongs to its thread.");
   session.def_prop_ro("rank", [](const PySession& self) { return self->rank(); })
@@ -360,6 +407,11 @@ void BindSession(nb::module_& module) {
       .def_prop_ro("slot_bytes",
                    [](const PySession& self) { return self->RequireAnywhere()->slot_bytes(); })
       .def_prop_ro("closed", [](const PySession& self) { return self->closed(); })
+      .def_prop_ro(
+          "gpu", [](const PySession& self) { return nb::cast(self->gpu()); },
+          "The number of the GPU whose memory tensors may be in; None: of no GPU.")
+      .def("mark", &MarkOf, nb::arg("stream"),
+           "The end of what a stream of that GPU holds now. For any thread.")
       .def(
           "allocate",
           [](const PySession& self, int64_t bytes) {

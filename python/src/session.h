@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -54,6 +55,11 @@ class SessionState : public std::enable_shared_from_this<SessionState> {
   // Whether the calling thread is the session's.
   bool Mine() const { return ThreadNumber() == thread_; }
   bool MadeInThisProcess() const { return made_here_.Holds(); }
+  // The number of the GPU that tensors may be in, or none. For any thread.
+  std::optional<int> gpu() const {
+    if (accelerator_ == nullptr || accelerator_->kind() != DeviceKind::kCuda) return std::nullopt;
+    return accelerator_->ordinal();
+  }
   bool has_progress_thread() const { return progress_thread_; }
   // How long to wait for runs in flight. If a rank is silent, the session's own timeout is first.
   absl::Duration close_limit() const { return timeout_ + absl::Seconds(2); }
@@ -99,6 +105,7 @@ class SessionState : public std::enable_shared_from_this<SessionState> {
   const int size_;
   const absl::Duration timeout_;
   const bool progress_thread_;
+  const std::shared_ptr<Accelerator> accelerator_;
   std::atomic<bool> closing_ = false;  // set with the GIL
   CheckpointProgress checkpoint_progress_;
   std::map<int64_t, Kept> kept_;
@@ -152,6 +159,7 @@ void AddCheckpoints(nb::class_<PySession>& session);
 void BindStreams(nb::module_& module);
 void BindWorlds(nb::module_& module);
 void BindChecksums(nb::module_& module);
+void BindFakeCuda(nb::module_& parent);  // of builds over the fakes alone
 
 // Closes a stream, on its thread or when nobody uses it. Without the GIL.
 void CloseStream(StreamState* stream);

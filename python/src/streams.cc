@@ -3,6 +3,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <atomic>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
@@ -10,6 +11,10 @@
 #include "sluice/dlpack.h"
 #include "sluice/stream.h"
 #include "values.h"
+
+#ifdef SLUICE_PYTHON_CUDA
+#include "sluice/cuda.h"
+#endif
 
 // DLPack's managed tensor up to its deleter, which is all that is called here
 // (https://dmlc.github.io/dlpack/latest/c_api.html).
@@ -111,29 +116,92 @@ PyStream::~PyStream() {
 
 namespace {
 
+bool IsOnGpu(const Lease& lease) {
+  return lease.items() > 0 && lease.view(0).device == DeviceKind::kCuda;
+}
+
+// A lease that a batch and tensors share. The last of them to let go gives the memory back, once
+// the streams that read it have got past what they hold then.
+class Lent {
+ public:
+  explicit Lent(Lease given) : lease(std::move(given)) {}
+  // On the stream's thread, or when nobody uses it.
+  ~Lent() {
+    if (readers.empty()) return;
+    // An error says that the GPU does nothing any more.
+    for (size_t i = 1; i < readers.size(); ++i) JoinFirst(readers[i]).IgnoreError();
+    lease.Release(readers[0]).IgnoreError();
+  }
+
+  void ReadIn(StreamHandle stream) {
+    for (const StreamHandle& reader : readers) {
+      if (reader.value == stream.value) return;
+    }
+    readers.push_back(stream);
+  }
+
+  Lease lease;
+  std::vector<StreamHandle> readers;  // with the GIL, until the last reference goes
+  std::atomic<int> tensors = 0;       // of device memory, by DLPack
+
+ private:
+  absl::Status JoinFirst([[maybe_unused]] StreamHandle reader) const {
+#ifdef SLUICE_PYTHON_CUDA
+    const absl::StatusOr<CudaMark> mark = CudaMark::Make(lease.view(0).device_ordinal, reader);
+    return mark.ok() ? mark->HoldBack(readers[0]) : mark.status();
+#else
+    return absl::OkStatus();
+#endif
+  }
+};
+
+// One reference to a lease. Whichever thread drops it, the lease is given back where it may be.
+class Share {
+ public:
+  Share(std::shared_ptr<StreamState> stream, std::shared_ptr<Lent> lent)
+      : stream_(std::move(stream)), lent_(std::move(lent)) {}
+  ~Share() { GiveBack(); }
+  Share(const Share&) = delete;
+  Share& operator=(const Share&) = delete;
+
+  void GiveBack() {
+    if (lent_ == nullptr) return;
+    if (Ended() || !stream_->made_here.Holds()) {
+      new std::shared_ptr<Lent>(std::move(lent_));  // on purpose
+      return;
+    }
+    stream_->Drop(std::move(lent_));
+    lent_ = nullptr;
+  }
+
+  const std::shared_ptr<StreamState>& stream() const { return stream_; }
+  const std::shared_ptr<Lent>& lent() const { return lent_; }
+
+ private:
+  const std::shared_ptr<StreamState> stream_;
+  std::shared_ptr<Lent> lent_;  // null: given back
+};
+
 // A batch, or what is left of it.
 class LeaseState {
  public:
   LeaseState(std::shared_ptr<StreamState> stream, Lease lease)
-      : stream_(std::move(stream)), lease_(std::move(lease)) {}
-  ~LeaseState() { GiveBack(); }
-  LeaseState(const LeaseState&) = delete;
-  LeaseState& operator=(const LeaseState&) = delete;
+      : share_(std::move(stream), std::make_shared<Lent>(std::move(lease))) {}
 
   // The lease, for any thread that has it. Raises once it has been given back.
   const Lease& Held() const {
-    stream_->made_here.Require("batch");
-    if (lease_.end()) Raise(absl::FailedPreconditionError("the batch has been given back"));
-    return lease_;
+    stream()->made_here.Require("batch");
+    if (!is_held()) Raise(absl::FailedPreconditionError("the batch has been given back"));
+    return share_.lent()->lease;
   }
   // The same for what only the stream's thread may do.
-  Lease* OnItsThread() {
+  Lent* OnItsThread() {
     static_cast<void>(Held());
-    if (!stream_->Mine()) {
+    if (!stream()->Mine()) {
       Raise(absl::FailedPreconditionError(
           "a batch is given back by the thread that took it, and this is another one"));
     }
-    return &lease_;
+    return share_.lent().get();
   }
   int64_t Index(int64_t i) const {
     const int64_t items = Held().items();
@@ -142,23 +210,15 @@ class LeaseState {
     }
     return i;
   }
-  const std::shared_ptr<StreamState>& stream() const { return stream_; }
-  bool is_held() const { return !lease_.end(); }
-  Lease Take() { return std::move(lease_); }
-  void PutBack(Lease lease) { lease_ = std::move(lease); }
+  const std::shared_ptr<StreamState>& stream() const { return share_.stream(); }
+  bool is_held() const { return share_.lent() != nullptr; }
+  int tensors() const { return is_held() ? share_.lent()->tensors.load() : 0; }
+  std::shared_ptr<Lent> lent() const { return share_.lent(); }
 
-  void GiveBack() {
-    if (lease_.end()) return;
-    if (Ended() || !stream_->made_here.Holds()) {
-      new Lease(std::move(lease_));  // on purpose
-      return;
-    }
-    stream_->Drop(std::make_shared<Lease>(std::move(lease_)));
-  }
+  void GiveBack() { share_.GiveBack(); }
 
  private:
-  const std::shared_ptr<StreamState> stream_;
-  Lease lease_;
+  Share share_;
 };
 
 // Calls `generator(item, into)` and returns how many bytes it has written. With the GIL.
@@ -397,22 +457,6 @@ nb::dict StatsOf(const StreamStats& stats) {
   return values;
 }
 
-// A lease inside a DLPack tensor whose deleter may be called by any thread.
-struct Exported {
-  std::shared_ptr<StreamState> stream;
-  DLManagedTensor* inner;
-  DLManagedTensor outer;
-};
-
-// Drops what a DLPack tensor of Sluice's holds: on the stream's thread, or with its next call.
-void DeleteExported(DLManagedTensor* tensor) {
-  auto* const exported = static_cast<Exported*>(tensor->manager_ctx);
-  if (Ended() || !exported->stream->made_here.Holds()) return;  // on purpose
-  const std::shared_ptr<StreamState> stream = std::move(exported->stream);
-  stream->Drop({exported->inner, [](DLManagedTensor* inner) { inner->deleter(inner); }});
-  delete exported;
-}
-
 // The capsule's own end: a consumer has renamed it.
 void EndCapsule(PyObject* capsule) {
   if (PyCapsule_IsValid(capsule, "dltensor") == 0) return;
@@ -420,29 +464,52 @@ void EndCapsule(PyObject* capsule) {
   tensor->deleter(tensor);
 }
 
-nb::object DLPackOf(LeaseState* self, int64_t item) {
-  static_cast<void>(self->OnItsThread());
-  Lease lease = self->Take();
-  absl::StatusOr<DLManagedTensor*> inner = ToDLPack(&lease, item);
-  if (!inner.ok()) {
-    self->PutBack(std::move(lease));
-    Raise(inner.status());
+StreamHandle HandleOf(nb::handle stream) {
+  return StreamHandle{reinterpret_cast<void*>(nb::cast<uintptr_t>(stream))};
+}
+
+nb::object DLPackOf(LeaseState* self, int64_t item, nb::handle stream) {
+  Lent* const lent = self->OnItsThread();
+  if (item < -1 || item >= lent->lease.items()) {
+    Raise(absl::InvalidArgumentError(
+        absl::StrCat("the batch has no item ", item, ", only 0 .. ", lent->lease.items() - 1)));
   }
-  auto exported = std::make_unique<Exported>(Exported{self->stream(), *inner, {}});
-  exported->outer = **inner;
-  exported->outer.manager_ctx = exported.get();
-  exported->outer.deleter = &DeleteExported;
-  const nb::object capsule = nb::steal(PyCapsule_New(&exported->outer, "dltensor", &EndCapsule));
+  if (item < 0 && !lent->lease.is_batch()) {
+    Raise(absl::InvalidArgumentError("items of several sizes are no batch"));
+  }
+  if (!stream.is_none()) {
+    RaiseIfError(lent->lease.Await(HandleOf(stream)));
+    lent->ReadIn(HandleOf(stream));
+  }
+  struct Counted {
+    Counted(std::shared_ptr<StreamState> stream, std::shared_ptr<Lent> lent)
+        : share(std::move(stream), std::move(lent)) {
+      ++share.lent()->tensors;
+    }
+    ~Counted() { --share.lent()->tensors; }
+    Share share;
+  };
+  const TensorView view = item < 0 ? lent->lease.batch() : lent->lease.view(item);
+  DLManagedTensor* const tensor =
+      ToDLPack(view, std::make_shared<Counted>(self->stream(), self->lent()));
+  const nb::object capsule = nb::steal(PyCapsule_New(tensor, "dltensor", &EndCapsule));
   if (!capsule.is_valid()) {
-    DeleteExported(&exported.release()->outer);
+    tensor->deleter(tensor);
     throw nb::python_error();
   }
-  static_cast<void>(exported.release());
   return capsule;
 }
 
-StreamHandle HandleOf(nb::handle stream) {
-  return StreamHandle{reinterpret_cast<void*>(nb::cast<uintptr_t>(stream))};
+void ReleaseLease(LeaseState* self, nb::handle stream) {
+  if (!self->is_held()) return;
+  if (!stream.is_none()) {
+    Lent* const lent = self->OnItsThread();
+    if (!IsOnGpu(lent->lease)) {
+      Raise(absl::FailedPreconditionError("items in host memory are given back in no stream"));
+    }
+    lent->ReadIn(HandleOf(stream));
+  }
+  self->GiveBack();
 }
 
 nb::object MergeOf(nb::handle cursors) {
@@ -530,20 +597,17 @@ void BindStreams(nb::module_& module) {
              }
              return TupleOf(self.Held().batch());
            })
-      .def("dlpack", &DLPackOf, nb::arg("item") = -1,
-           "A capsule \"dltensor\", which takes the lease over.")
+      .def_prop_ro(
+          "tensors", [](const LeaseState& self) { return self.tensors(); },
+          "How many of dlpack's tensors are still there.")
       .def(
-          "release",
-          [](LeaseState& self, nb::handle stream) {
-            if (!self.is_held()) return;
-            if (stream.is_none()) {
-              self.GiveBack();
-            } else {
-              RaiseIfError(self.OnItsThread()->Release(HandleOf(stream)));
-            }
-          },
-          nb::arg("stream") = nb::none(),
-          "Gives the memory back: now, or when a device's stream has got past what it holds.")
+          "dlpack", &DLPackOf, nb::arg("item") = -1, nb::arg("stream") = nb::none(),
+          "A capsule \"dltensor\", which shares the lease. `stream` is to read it: what the stream "
+          "gets from now on comes after the items, and the memory is given back after that.")
+      .def(
+          "release", &ReleaseLease, nb::arg("stream") = nb::none(),
+          "Lets go of the memory. It is given back when no tensor has it any more, and the streams "
+          "that read it have got past what they hold then.")
       .def(
           "await_stream",
           [](const LeaseState& self, nb::handle stream) {

@@ -64,7 +64,7 @@ uint8_t CodeOf(DType dtype) {
 
 // What a tensor refers to.
 struct Exported {
-  Lease lease;
+  std::shared_ptr<void> owner;
   TensorView view;
   std::vector<int64_t> strides;
   DLManagedTensor tensor;
@@ -81,11 +81,15 @@ absl::StatusOr<DLManagedTensor*> ToDLPack(Lease* lease, int64_t item) {
   if (item < 0 && !lease->is_batch()) {
     return absl::InvalidArgumentError("items of several sizes are no batch");
   }
+  const TensorView view = item < 0 ? lease->batch() : lease->view(item);
+  return ToDLPack(view, std::make_shared<Lease>(std::move(*lease)));
+}
+
+DLManagedTensor* ToDLPack(const TensorView& view, std::shared_ptr<void> owner) {
   auto exported = std::make_unique<Exported>();
-  exported->view = item < 0 ? lease->batch() : lease->view(item);
-  exported->strides = DenseStrides(exported->view.shape);
-  exported->lease = std::move(*lease);
-  const TensorView& view = exported->view;
+  exported->owner = std::move(owner);
+  exported->view = view;
+  exported->strides = DenseStrides(view.shape);
   DLTensor& tensor = exported->tensor.dl_tensor;
   tensor.data = view.data;
   tensor.device = {static_cast<DLDeviceType>(view.device), view.device_ordinal};

@@ -50,6 +50,10 @@ WireReport WireTo(const Fabric& fabric, const SessionOptions& options, const Run
       report = NearWire(options, carrier, peer, std::move(report));
     }
   }
+  if (options.accelerator != nullptr && carrier.transport != nullptr &&
+      !carrier.transport->traits().takes_device_memory) {
+    absl::StrAppend(&report.why, "; device memory goes through the host");
+  }
   report.rank = peer;
   report.node = node;
   return report;

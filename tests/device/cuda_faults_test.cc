@@ -2,6 +2,7 @@
 // fake runtime, which also counts what the device calls.
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -129,6 +130,37 @@ TEST_F(CudaFaultsTest, TheHostComesAfterAFence) {
   EXPECT_TRUE(b.Content() == Bytes(1));
   EXPECT_EQ(cudaStreamSynchronize(caller), cudaSuccess);
   EXPECT_EQ(cudaStreamDestroy(caller), cudaSuccess);
+}
+
+// A stream may wait for an event of a process that has died. Freeing memory would wait for it.
+TEST_F(CudaFaultsTest, TheEndDoesNotWaitForWhatMayNeverCome) {
+  cudaStream_t dead = nullptr;
+  ASSERT_EQ(cudaStreamCreateWithFlags(&dead, cudaStreamNonBlocking), cudaSuccess);
+  {
+    Held held(dead);
+    std::thread ends([dead] {
+      CudaDeviceOptions options;
+      options.farewell = std::chrono::milliseconds(10);
+      std::unique_ptr<CudaDevice> device = MakeCudaDevice(options);
+      KindMemory staging(*device, DeviceKind::kCudaHost, Bytes(1));
+      KindMemory buffer(*device, DeviceKind::kCuda, Bytes(2));
+      constexpr Stretch kAll = {0, 0, kBytes};
+      const std::array<StridedCopy, 1> copies = {BytesCopy(kAll, staging, buffer)};
+      const std::unique_ptr<Fence> fence = *device->MakeFence();
+      EXPECT_TRUE(fence->Record({dead}).ok());
+      CopyBatch batch = {copies, 1};
+      batch.after = fence.get();
+      EXPECT_TRUE(device->Start(batch).ok());
+      device.reset();
+    });
+    ends.join();  // while the stream still stands
+    EXPECT_EQ(cudaStreamQuery(dead), cudaErrorNotReady);
+  }
+  EXPECT_EQ(cudaStreamSynchronize(dead), cudaSuccess);
+  EXPECT_EQ(cudaStreamDestroy(dead), cudaSuccess);
+  // The next device frees what was left, as soon as the GPU has got past it.
+  const std::unique_ptr<CudaDevice> next = MakeCudaDevice();
+  while (FakeCudaCalls("cudaHostUnregister") < 2) MakeCudaDevice();
 }
 
 // What counts as done in stream order may still touch memory when the device fails.

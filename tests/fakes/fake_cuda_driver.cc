@@ -121,18 +121,23 @@ int MemGetAddressRange(unsigned long long* base, size_t* bytes, unsigned long lo
   return cudaSuccess;
 }
 
-// One attribute: whether cudaIpcGetMemHandle takes the memory.
+// Two attributes: which allocation it is, and whether cudaIpcGetMemHandle takes the memory.
 int PointerGetAttribute(void* data, int attribute, unsigned long long pointer) {
+  constexpr int kBufferId = 7;
   constexpr int kIsLegacyCudaIpcCapable = 10;
   const cudaError_t error = CountDriverCall("cuPointerGetAttribute");
   if (error != cudaSuccess) return error;
   State& state = TheState();
   const Lock lock(state.mutex);
   const Allocation* const found = Find(state, PointerTo(static_cast<uintptr_t>(pointer)));
-  if (data == nullptr || attribute != kIsLegacyCudaIpcCapable || found == nullptr ||
-      pointer - found->base >= found->bytes) {
+  if (data == nullptr || found == nullptr || pointer - found->base >= found->bytes) {
     return cudaErrorInvalidValue;
   }
+  if (attribute == kBufferId) {
+    std::memcpy(data, &found->id, sizeof(found->id));
+    return cudaSuccess;
+  }
+  if (attribute != kIsLegacyCudaIpcCapable) return cudaErrorInvalidValue;
   const bool is_capable = found->kind == MemoryKind::kDevice && !found->is_of_pool;
   std::memcpy(data, &is_capable, sizeof(is_capable));
   return cudaSuccess;

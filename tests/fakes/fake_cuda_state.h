@@ -2,6 +2,7 @@
 #ifndef SLUICE_TESTS_FAKES_FAKE_CUDA_STATE_H_
 #define SLUICE_TESTS_FAKES_FAKE_CUDA_STATE_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -30,7 +31,14 @@ struct Use {
 
 enum class MemoryKind { kDevice, kPinned, kImported };
 
+// No other allocation of this process has had it.
+inline uint64_t NextAllocationId() {
+  static std::atomic<uint64_t> last = 0;
+  return ++last;
+}
+
 struct Allocation {
+  uint64_t id = NextAllocationId();
   MemoryKind kind = MemoryKind::kDevice;
   uintptr_t base = 0;  // as the device sees it; the host too, if pinned
   size_t bytes = 0;

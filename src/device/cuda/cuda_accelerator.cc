@@ -1,6 +1,7 @@
 // Finds a GPU, and says why it cannot be used.
 #include <cuda_runtime_api.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -12,8 +13,10 @@
 #include "absl/strings/string_view.h"
 #include "device/cuda/cuda_current.h"
 #include "device/cuda/cuda_device.h"
+#include "device/cuda/cuda_driver.h"
 #include "device/cuda/cuda_error.h"
 #include "device/device.h"
+#include "device/memory_range.h"
 #include "sluice/accelerator.h"
 #include "sluice/cuda.h"
 #include "sluice/tensor.h"
@@ -21,7 +24,7 @@
 namespace sluice {
 namespace {
 
-class CudaAccelerator final : public Accelerator {
+class CudaAccelerator final : public Accelerator, public FindsMemory {
  public:
   CudaAccelerator(const CudaDeviceOptions& options, std::string description)
       : options_(options), description_(std::move(description)) {}
@@ -37,6 +40,7 @@ class CudaAccelerator final : public Accelerator {
   }
   absl::Status CheckMemory(const void* data, DeviceKind kind) const override;
   absl::Status CheckStream(StreamHandle stream) const override;
+  absl::StatusOr<MemoryRange> FindMemory(const void* data) const override;
 
  private:
   const CudaDeviceOptions options_;
@@ -122,6 +126,27 @@ absl::Status CudaAccelerator::CheckStream(StreamHandle stream) const {
   if (device == options_.ordinal) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       "the stream is of cuda:", device, ", but work is to be done on cuda:", options_.ordinal));
+}
+
+absl::StatusOr<MemoryRange> CudaAccelerator::FindMemory(const void* data) const {
+  constexpr int kBufferId = 7;  // CU_POINTER_ATTRIBUTE_BUFFER_ID
+  using FindRange = int (*)(unsigned long long* base, size_t* bytes, unsigned long long address);
+  using Ask = int (*)(void* answer, int attribute, unsigned long long address);
+  static const absl::StatusOr<void*> find_range = FindCudaDriverFunction("cuMemGetAddressRange");
+  if (!find_range.ok()) return find_range.status();
+  static const absl::StatusOr<void*> ask = FindCudaDriverFunction("cuPointerGetAttribute");
+  if (!ask.ok()) return ask.status();
+  const CurrentCudaDevice current(options_.ordinal);
+  if (!current.status().ok()) return current.status();
+  const auto address = static_cast<unsigned long long>(reinterpret_cast<uintptr_t>(data));
+  unsigned long long base = 0;
+  MemoryRange range;
+  int result = reinterpret_cast<FindRange>(*find_range)(&base, &range.bytes, address);
+  if (result != 0) return CudaDriverStatus(result, "cuMemGetAddressRange");
+  result = reinterpret_cast<Ask>(*ask)(&range.id, kBufferId, address);
+  if (result != 0) return CudaDriverStatus(result, "cuPointerGetAttribute");
+  range.begin = reinterpret_cast<const std::byte*>(static_cast<uintptr_t>(base));
+  return range;
 }
 
 // Whether CUDA can be used here at all.

@@ -4,9 +4,11 @@
 #include <cuda_runtime_api.h>
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -18,6 +20,7 @@
 #include "device/cuda/cuda_batch.h"
 #include "device/cuda/cuda_current.h"
 #include "device/cuda/cuda_event.h"
+#include "device/cuda/cuda_given_up.h"
 #include "device/cuda/cuda_lanes.h"
 #include "device/cuda/cuda_load.h"
 #include "device/cuda/cuda_memory.h"
@@ -33,8 +36,10 @@ bool IsOfNothing(const CopyBatch& batch) {
 
 class CudaDeviceImpl final : public CudaDevice {
  public:
-  CudaDeviceImpl(int ordinal, std::unique_ptr<CudaLanes> lanes)
-      : CudaDevice(ordinal, lanes->transport_stream()), lanes_(std::move(lanes)) {}
+  CudaDeviceImpl(const CudaDeviceOptions& options, std::unique_ptr<CudaLanes> lanes)
+      : CudaDevice(options.ordinal, lanes->transport_stream()),
+        farewell_(options.farewell),
+        lanes_(std::move(lanes)) {}
   ~CudaDeviceImpl() override;
 
   // The device is current.
@@ -65,6 +70,7 @@ class CudaDeviceImpl final : public CudaDevice {
   int GiveOut(absl::Span<uint64_t> cookies);
   void Fail(const absl::Status& status);
 
+  const std::chrono::milliseconds farewell_;
   std::unique_ptr<CudaLanes> lanes_;
   std::array<Record, kMaxOutstanding> records_;
   // Those that are not free, in the order in which they were started.
@@ -77,12 +83,18 @@ class CudaDeviceImpl final : public CudaDevice {
 
 CudaDeviceImpl::~CudaDeviceImpl() {
   const CurrentCudaDevice current(ordinal());
+  const auto end = std::chrono::steady_clock::now() + farewell_;
   // What has to wait for a stream goes on when the stream is done.
-  for (Issue(); queued_count_ > 0 && failure_.ok(); Issue()) {
-    if (!lanes_->Synchronize().ok()) break;
+  bool idle = false;
+  for (Issue(); !(idle = lanes_->IsIdle()) || (queued_count_ > 0 && failure_.ok()); Issue()) {
+    if (std::chrono::steady_clock::now() >= end) break;
+    if (!idle) std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
-  lanes_->Synchronize().IgnoreError();
-  lanes_.reset();
+  if (idle) {
+    lanes_.reset();
+  } else {
+    GiveUpCudaLanes(ordinal(), std::move(lanes_));
+  }
   for (Record& record : records_) record.end = CudaBatchEnd();
   (void)cudaGetLastError();
 }
@@ -246,10 +258,11 @@ std::vector<DeviceSpan> CudaDeviceImpl::TakeSpans() {
 absl::StatusOr<std::unique_ptr<CudaDevice>> CudaDevice::Create(const CudaDeviceOptions& options) {
   const CurrentCudaDevice current(options.ordinal);
   if (!current.status().ok()) return current.status();
+  FreeGivenUp(options.ordinal);
   absl::StatusOr<std::unique_ptr<CudaLanes>> lanes =
       CudaLanes::Create(options.ordinal, options.bounce_bytes, options.record_spans);
   if (!lanes.ok()) return lanes.status();
-  auto device = std::make_unique<CudaDeviceImpl>(options.ordinal, *std::move(lanes));
+  auto device = std::make_unique<CudaDeviceImpl>(options, *std::move(lanes));
   if (absl::Status status = device->Prepare(); !status.ok()) return status;
   return device;
 }

@@ -5,6 +5,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 
@@ -20,12 +21,15 @@ struct CudaDeviceOptions {
   bool record_spans = false;  // what TakeSpans gives out
   // Pinned memory through which copies between the GPU and other host memory go.
   int64_t bounce_bytes = int64_t{8} << 20;
+  // How long the destructor waits for streams. They may wait for a process that has died.
+  std::chrono::milliseconds farewell = std::chrono::seconds(4);
 };
 
 // Staging is pinned host memory, buffers are the GPU's memory. Copies may have any mixture of host,
 // pinned and GPU memory as their sides. Nothing waits for the GPU but creation and destruction, and
 // the calling thread's current device stays what it is. Not thread safe, but no call is bound to a
-// thread.
+// thread. What the streams have not come to at the end of the farewell is given up. Memory that
+// this device gave out is then freed when the GPU has got past it, as a later device looks.
 //
 // `then` of a batch is recorded by the time that its cookie is given out.
 class CudaDevice : public Device {

@@ -12,6 +12,7 @@
 #include "device/cuda/cuda_error.h"
 #include "device/device.h"
 #include "sluice/accelerator.h"
+#include "sluice/cuda.h"
 
 namespace sluice {
 namespace {
@@ -90,5 +91,16 @@ absl::StatusOr<std::unique_ptr<Fence>> MakeCudaFence(int ordinal) {
   if (!event.ok()) return event.status();
   return std::make_unique<CudaFence>(ordinal, *std::move(event));
 }
+
+absl::StatusOr<CudaMark> CudaMark::Make(int ordinal, StreamHandle stream) {
+  absl::StatusOr<std::unique_ptr<Fence>> fence = MakeCudaFence(ordinal);
+  if (!fence.ok()) return fence.status();
+  if (absl::Status status = (*fence)->Record(stream); !status.ok()) return status;
+  return CudaMark(*std::move(fence));
+}
+
+absl::Status CudaMark::HoldBack(StreamHandle stream) const { return fence_->HoldBack(stream); }
+
+absl::StatusOr<bool> CudaMark::Passed() const { return fence_->Passed(); }
 
 }  // namespace sluice

@@ -195,13 +195,6 @@ absl::Status CudaLanes::ComeAfterTransport(CudaStream* stream) {
   return stream->ComeAfter(transport_ends_.front());
 }
 
-absl::Status CudaLanes::Synchronize() {
-  for (const cudaStream_t stream : {fill_stream(), transport_stream(), drain_stream()}) {
-    SLUICE_CUDA_RETURN_IF_ERROR(cudaStreamSynchronize, (stream));
-  }
-  return absl::OkStatus();
-}
-
 bool CudaLanes::IsIdle() const {
   return fill_.stream->IsIdle() && transport_->IsIdle() && drain_.stream->IsIdle();
 }

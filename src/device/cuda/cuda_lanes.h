@@ -89,8 +89,6 @@ class CudaLanes {
   // transport's.
   void TransportHandedOut(uint64_t number);
 
-  // Waits for all streams.
-  absl::Status Synchronize();
   // No stream has work any more.
   bool IsIdle() const;
 

@@ -12,6 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "device/cuda/cuda_current.h"
 #include "device/cuda/cuda_error.h"
+#include "device/cuda/cuda_given_up.h"
 #include "device/device.h"
 #include "device/host_memory.h"
 
@@ -22,13 +23,15 @@ namespace {
 // thread may have another device, or none.
 void Unpin(std::byte* data, size_t bytes, int ordinal) {
   const CurrentCudaDevice current(ordinal);
+  if (KeptByGivenUpLanes(data, bytes, ordinal, Unpin)) return;
   (void)cudaHostUnregister(data);
   (void)cudaGetLastError();
   UnmapHostMemory(data, bytes);
 }
 
-void FreeOnGpu(std::byte* data, size_t, int ordinal) {
+void FreeOnGpu(std::byte* data, size_t bytes, int ordinal) {
   const CurrentCudaDevice current(ordinal);
+  if (KeptByGivenUpLanes(data, bytes, ordinal, FreeOnGpu)) return;
   (void)cudaFree(data);
   (void)cudaGetLastError();
 }

@@ -2,6 +2,7 @@
 #include "session/transfer/transfer_run.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -55,6 +56,12 @@ void TransferRun::Reset(RunId id, const StartOptions& options) {
 
 absl::Status TransferRun::Bind(absl::Span<const TensorView> src, absl::Span<const TensorView> dst,
                                int64_t binding) {
+  if (!HasSameRanges()) {
+    // What is known of the views is not so any more.
+    std::fill(src_.begin(), src_.end(), BoundView());
+    std::fill(dst_.begin(), dst_.end(), BoundView());
+    binding_ = 0;
+  }
   if (binding != 0 && binding == binding_ && !late_destinations_) return absl::OkStatus();
   binding_ = 0;
   const absl::Status status = BindViews(src, dst);
@@ -101,7 +108,33 @@ absl::Status TransferRun::BindViews(absl::Span<const TensorView> src,
     src_can_be_sent_[t] = transfer_.SendsSrc(t) && CanSend(transfer_.memory, src_[t]);
     dst_can_be_sent_[t] = transfer_.SendsDst(t) && CanSend(transfer_.memory, dst_[t]);
   }
+  FindRanges();
   return absl::OkStatus();
+}
+
+bool TransferRun::HasSameRanges() const {
+  const auto* const finder = dynamic_cast<const FindsMemory*>(transfer_.memory.accelerator);
+  return std::all_of(ranges_.begin(), ranges_.end(), [finder](const auto& range) {
+    const absl::StatusOr<MemoryRange> found = finder->FindMemory(range.first);
+    return found.ok() && *found == range.second;
+  });
+}
+
+void TransferRun::FindRanges() {
+  ranges_.clear();
+  const auto* const finder = dynamic_cast<const FindsMemory*>(transfer_.memory.accelerator);
+  if (finder == nullptr) return;
+  for (const BoundView& view : candidate_) {
+    if (view.base == nullptr || view.kind != DeviceKind::kCuda) continue;
+    const auto next = ranges_.upper_bound(view.base);
+    if (next != ranges_.begin()) {
+      const MemoryRange& before = std::prev(next)->second;
+      if (view.base < before.begin + before.bytes) continue;
+    }
+    // Memory that the runtime does not tell apart is checked when views change.
+    const absl::StatusOr<MemoryRange> found = finder->FindMemory(view.base);
+    if (found.ok()) ranges_.emplace(found->begin, *found);
+  }
 }
 
 absl::Status TransferRun::BindSide(absl::Span<const TensorView> views, bool is_dst) {

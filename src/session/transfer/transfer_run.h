@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "device/device.h"
+#include "device/memory_range.h"
 #include "plan/bucket.h"
 #include "session/base/memory_uses.h"
 #include "session/base/run_id.h"
@@ -46,7 +48,8 @@ class TransferRun {
   int lane() const { return transfer_.lane; }
 
   // Checks views and takes them. Nothing has changed after an error. The same `binding` as before
-  // says that the views are the same, and need not be checked again. 0 says nothing.
+  // says that the views are the same, and need not be checked again, unless there is other memory
+  // by now where they lie. 0 says nothing.
   absl::Status Bind(absl::Span<const TensorView> src, absl::Span<const TensorView> dst,
                     int64_t binding = 0);
   absl::Status Supply(int tensor, const TensorView& dst);
@@ -136,6 +139,11 @@ class TransferRun {
   std::vector<int> unreported_;
   size_t marked_ = 0;
 
+  // Whether the allocations that src_ and dst_ were found in are still there.
+  bool HasSameRanges() const;
+  void FindRanges();
+
+  std::map<const std::byte*, MemoryRange> ranges_;  // of device memory of src_ and dst_, by begin
   int64_t binding_ = 0;  // of src_ and dst_, where none of them came late; else 0
   std::vector<BoundView> src_;
   std::vector<BoundView> dst_;
