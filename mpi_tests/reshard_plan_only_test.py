@@ -127,11 +127,23 @@ def errors_are_named(bench):
     assert code == 2 and results["errors"] and not results["results"], output
 
 
+def ids_are_shown_on_one_line(bench):
+    ident = "a\nb \u202egnp \u001b[31mred"
+    part = {"mesh": [1], "ranks": [0], "placements": ["R"]}
+    good = {"id": ident, "shape": [8], "source": part, "target": part}
+    file = bench.write("ids.json", {"cases": [good, dict(good, id=ident + "2", dtype="f17")]})
+    code, output, results = bench.run(0, ["--plan-only", "--cases", file])
+    assert code == 1 and output.count(r"a\nb \xe2\x80\xaegnp \x1b[31mred") == 2, (code, output)
+    assert not set("\u202e\u001b") & set(output), output
+    assert [r["id"] for r in results["results"]] == [ident], results
+
+
 def main():
     bench = Bench(sys.argv[1], sys.argv[2])
     for test in (figures_are_those_of_the_routes, naive_plans_cross_once_for_each_replica,
                  without_joining_each_chunk_is_a_bucket, one_process_prints_for_all,
-                 on_one_node_nothing_crosses, boxes_on_both_sides, errors_are_named):
+                 on_one_node_nothing_crosses, boxes_on_both_sides, errors_are_named,
+                 ids_are_shown_on_one_line):
         test(bench)
         print(f"ok {test.__name__}")
 

@@ -4,6 +4,7 @@
 #include "absl/strings/str_join.h"
 #include "checkpoint/report.h"
 #include "job/built_with.h"
+#include "storage/quoted.h"
 
 namespace sluice::bench {
 namespace {
@@ -24,7 +25,7 @@ std::string FlagsText(const CheckpointBenchOptions& options) {
   std::string text;
   for (const auto& [name, value] : Config(options)) {
     const std::string shown = value.is_string() ? value.get<std::string>() : value.dump();
-    if (!shown.empty() && shown != "[]") absl::StrAppend(&text, " ", name, "=", shown);
+    if (!shown.empty() && shown != "[]") absl::StrAppend(&text, " ", name, "=", Escaped(shown));
   }
   return text;
 }

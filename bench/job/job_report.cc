@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "job/built_with.h"
+#include "storage/quoted.h"
 
 namespace sluice::bench {
 
@@ -48,7 +49,8 @@ std::string ResultsText(const Json& results) {
 std::string ErrorLines(const JobReport& report) {
   std::string text;
   for (const JobError& error : report.errors) {
-    absl::StrAppend(&text, "# error: ", error.id.empty() ? "" : absl::StrCat(error.id, ": "),
+    absl::StrAppend(&text,
+                    "# error: ", error.id.empty() ? "" : absl::StrCat(Escaped(error.id), ": "),
                     error.message, "\n");
   }
   return text;

@@ -16,6 +16,7 @@
 #include "reshard/plan_figures.h"
 #include "reshard/report_json.h"
 #include "session/limits.h"
+#include "storage/quoted.h"
 #include "workload/layout_ranks.h"
 #include "workload/write_file.h"
 
@@ -40,7 +41,7 @@ std::string Row(const PlanFigures& plan) {
   return absl::StrFormat(" %13d %8.3f %8.3f %8.3f %5d %9d %9d %9d %9d %13d  %s\n", plan.node_bytes,
                          plan.node_bytes_ratio, plan.busiest_src_ratio, plan.busiest_dst_ratio,
                          plan.hops_max, plan.bucket_bytes, plan.buckets, plan.channels,
-                         plan.peak_buckets, plan.peak_bytes, plan.id);
+                         plan.peak_buckets, plan.peak_bytes, Escaped(plan.id));
 }
 
 absl::StatusOr<PlanFigures> PlanCase(const Case& entry, const Options& options,
@@ -109,7 +110,7 @@ int RunPlanOnly(const Options& options, const absl::Status& flags) {
     if (!written.ok()) report.errors.push_back({"", std::string(written.message())});
   }
   for (const JobError& error : report.errors) {
-    const std::string of_case = error.id.empty() ? "" : absl::StrCat(error.id, ": ");
+    const std::string of_case = error.id.empty() ? "" : absl::StrCat(Escaped(error.id), ": ");
     std::fputs(absl::StrCat("sluice-bench reshard: ", of_case, error.message, "\n").c_str(),
                stderr);
   }

@@ -3,12 +3,13 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 #include "reshard/report_table.h"
+#include "storage/quoted.h"
 
 namespace sluice::bench {
 namespace {
 
 // As RFC 4180 has it.
-std::string Quoted(const std::string& text) {
+std::string QuotedCell(const std::string& text) {
   if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
   return absl::StrCat("\"", absl::StrReplaceAll(text, {{"\"", "\"\""}}), "\"");
 }
@@ -29,8 +30,8 @@ std::string CsvRow(const CaseResult& r) {
       absl::StrFormat(",%.3f,%d,%d,%d,%d,%.6f,", r.p99_us, r.peak_buckets, r.limit_buckets,
                       r.peak_bytes, r.limit_bytes, r.wait_share),
       grown ? absl::StrCat(r.memory.growth_bytes) : "", ",",
-      grown && r.memory.judged ? absl::StrCat(r.memory.allowed_bytes) : "", ",", Quoted(r.id),
-      "\n");
+      grown && r.memory.judged ? absl::StrCat(r.memory.allowed_bytes) : "", ",",
+      QuotedCell(Escaped(r.id)), "\n");
 }
 
 }  // namespace sluice::bench

@@ -5,6 +5,7 @@
 #include "absl/strings/str_join.h"
 #include "job/built_with.h"
 #include "reshard/report_table.h"
+#include "storage/quoted.h"
 
 namespace sluice::bench {
 namespace {
@@ -35,7 +36,7 @@ std::string OsuHeader(const Options& options, const RunReport& report) {
 std::string OsuRow(const CaseResult& r) {
   return absl::StrFormat("%-*d%*.2f%*.2f  %s\n", kSizeWidth, r.payload_bytes, kColumnWidth,
                          PerSecond(r.payload_bytes, r.median_us) / 1e6, kColumnWidth,
-                         PerSecond(r.buckets, r.median_us), r.id);
+                         PerSecond(r.buckets, r.median_us), Escaped(r.id));
 }
 
 }  // namespace sluice::bench

@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "job/built_with.h"
 #include "memory/memory_watch.h"
+#include "storage/quoted.h"
 #include "workload/numbers.h"
 
 namespace sluice::bench {
@@ -112,7 +113,8 @@ std::string TableRow(const CaseResult& r) {
              " %13d %13d %9d %9d %8s %11.1f %8.3f %8.3f %8s %11.1f %11s %22s %7.1f %22s  %s\n",
              r.tensor_bytes, r.payload_bytes, r.buckets, r.channels, r.dtype, r.median_us, r.alg_bw,
              r.bus_bw, wrong, r.p99_us, Against(r.peak_buckets, r.limit_buckets),
-             Against(r.peak_bytes, r.limit_bytes), 100 * r.wait_share, Grown(r.memory), r.id) +
+             Against(r.peak_bytes, r.limit_bytes), 100 * r.wait_share, Grown(r.memory),
+             Escaped(r.id)) +
          ChosenLine(r) + WindowLine(r) + BaselineLine(r);
 }
 
@@ -146,7 +148,7 @@ std::string FooterWithBaselines(const RunReport& report) {
   std::string text;
   for (const CaseResult& result : report.results) {
     if (result.baselines.empty()) continue;
-    absl::StrAppend(&text, "# ", result.id, "\n", BaselineLine(result));
+    absl::StrAppend(&text, "# ", Escaped(result.id), "\n", BaselineLine(result));
   }
   return text + TableFooter(report);
 }

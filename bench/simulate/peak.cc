@@ -8,6 +8,7 @@
 #include "job/help.h"
 #include "simulate/commands.h"
 #include "simulate/run_job.h"
+#include "storage/quoted.h"
 #include "workload/layout_ranks.h"
 #include "workload/presets.h"
 #include "workload/write_file.h"
@@ -34,10 +35,10 @@ absl::Status RunCases(const PeakOptions& options, const Interrupt& interrupt, Si
     report->running = of.id;
     if (!of.status.ok()) {
       return absl::Status(of.status.code(),
-                          absl::StrCat("case '", of.id, "': ", of.status.message()));
+                          absl::StrCat("case ", Quoted(of.id), ": ", of.status.message()));
     }
     sim::Job job;
-    job.name = of.id;
+    job.name = Escaped(of.id);
     job.ranks = JobRanks(of.spec);
     job.spec = std::move(of.spec);
     job.bucket_bytes = options.sim.bucket_bytes;
@@ -47,7 +48,8 @@ absl::Status RunCases(const PeakOptions& options, const Interrupt& interrupt, Si
     }
     absl::Status status = RunJob(job, options.sim, interrupt, report);
     if (!status.ok()) {
-      return absl::Status(status.code(), absl::StrCat("case '", job.name, "': ", status.message()));
+      return absl::Status(status.code(),
+                          absl::StrCat("case ", Quoted(job.name), ": ", status.message()));
     }
   }
   return absl::OkStatus();

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "storage/quoted.h"
 #include "workload/json_input.h"
 
 namespace sluice::bench {
@@ -171,7 +172,7 @@ Case ReadCase(const Json& object, size_t index, std::vector<std::string>* notes)
     result.status = tensor.status();
   }
   for (const std::string& note : case_notes) {
-    notes->push_back(absl::StrCat("case \"", result.id, "\": ", note));
+    notes->push_back(absl::StrCat("case ", Quoted(result.id), ": ", note));
   }
   return result;
 }
@@ -200,7 +201,7 @@ absl::StatusOr<Workload> Read(absl::string_view text) {
     workload.cases.push_back(ReadCase(object, workload.cases.size(), &workload.notes));
     if (!ids.insert(workload.cases.back().id).second) {
       return absl::InvalidArgumentError(
-          absl::StrCat("two cases have the id \"", workload.cases.back().id, "\""));
+          absl::StrCat("two cases have the id ", Quoted(workload.cases.back().id)));
     }
   }
   return workload;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cfenv>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
@@ -280,6 +281,21 @@ T NamedValue(const std::string& text, const char* what,
   throw nb::value_error(absl::StrCat(what, " is \"", text, "\", not one of ", names).c_str());
 }
 
+// Rounds to nearest and keeps subnormals, whatever the caller's thread does, while there is one.
+class PlainFloats {
+ public:
+  PlainFloats() {
+    std::fegetenv(&callers_);
+    std::fesetenv(FE_DFL_ENV);
+  }
+  ~PlainFloats() { std::fesetenv(&callers_); }
+  PlainFloats(const PlainFloats&) = delete;
+  PlainFloats& operator=(const PlainFloats&) = delete;
+
+ private:
+  std::fenv_t callers_;
+};
+
 ItemTransform TransformOf(nb::handle options) {
   if (!nb::isinstance<nb::dict>(options)) throw nb::type_error("transform has to be a dict");
   ItemTransform made;
@@ -288,10 +304,13 @@ ItemTransform TransformOf(nb::handle options) {
   const nb::object dst = reader.Take("dst");
   if (src.is_valid()) made.src = DTypeOf(src);
   if (dst.is_valid()) made.dst = DTypeOf(dst);
-  reader.Read("scale", &made.scale);
-  reader.Read("bias", &made.bias);
-  reader.Read("channel_scale", &made.channel_scale);
-  reader.Read("channel_bias", &made.channel_bias);
+  {
+    const PlainFloats mode;  // all ranks have to get the same values
+    reader.Read("scale", &made.scale);
+    reader.Read("bias", &made.bias);
+    reader.Read("channel_scale", &made.channel_scale);
+    reader.Read("channel_bias", &made.channel_bias);
+  }
   reader.Read("shape", &made.shape);
   reader.Read("planar", &made.planar);
   std::vector<int64_t> crop;

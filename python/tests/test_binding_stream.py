@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import platform
 import random
 import threading
 from pathlib import Path
@@ -372,6 +373,33 @@ def test_items_are_transformed(tmp_path: Path) -> None:
         assert dtype == "f32" and shape == (ITEM_BYTES,)
         values = struct.unpack(f"{ITEM_BYTES}f", ctypes.string_at(address, 4 * ITEM_BYTES))
         assert values == tuple(2.0 * byte + 1.0 for byte in item_bytes(1))
+
+    on_ranks(1, work)
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="numbers of rounding modes differ")
+def test_scales_are_rounded_to_nearest_in_any_mode(tmp_path: Path) -> None:
+    import struct
+    (tmp_path / "a.bin").write_bytes(bytes([1]) * ITEM_BYTES)
+    scale = 1.0 + 2.0**-24 + 2.0**-40  # above the middle of two values of f32
+    upwards, to_zero = 0x800, 0xC00
+    math = ctypes.CDLL("libm.so.6")
+
+    def work(session: Any, rank: int) -> None:
+        for mode in (upwards, to_zero):
+            nearest = math.fegetround()
+            math.fesetround(mode)
+            try:
+                stream = session.open_stream(options(
+                    tmp_path, batch_items=1, transform={
+                        "src": "u8", "dst": "f32", "scale": scale,
+                        "bias": 2.0**-149 * (0.25 if mode == upwards else 0.75)}))
+            finally:
+                assert math.fegetround() == mode
+                math.fesetround(nearest)
+            address = stream.next().view(0)[0]
+            values = struct.unpack(f"{ITEM_BYTES}f", ctypes.string_at(address, 4 * ITEM_BYTES))
+            assert values == (1.0 + 2.0**-23,) * ITEM_BYTES
 
     on_ranks(1, work)
 

@@ -8,7 +8,11 @@
 
 namespace sluice {
 
-// `text` in quotes, cut after 120 bytes; control characters and bytes that are not UTF-8 escaped.
+// `text` on one line: control characters, among them those that turn text around, and bytes that
+// are not UTF-8 are escaped as in C. Quotes and backslashes stay.
+std::string Escaped(absl::string_view text);
+
+// `text` in quotes, cut after 120 bytes; escaped, as quotes and backslashes are.
 std::string Quoted(absl::string_view text);
 
 }  // namespace sluice

@@ -90,6 +90,21 @@ using CheckpointContentsTest = CheckpointDirectoryTest;
 using CheckpointFilesTest = CheckpointDirectoryTest;
 using CheckpointWriterTest = CheckpointDirectoryTest;
 
+TEST_F(CheckpointDirectoryTest, NothingCountsBesideTheFileThatHasAll) {
+  Write("model.safetensors", "");
+  // Some of them come before it, in whatever order the file system has names.
+  for (int i = 0; i < 20; ++i) {
+    std::filesystem::create_symlink("gone", PathOf(absl::StrCat("link", i, ".safetensors")));
+    Write(absl::StrCat("\xff", i, ".safetensors"), "");
+  }
+  const absl::StatusOr<CheckpointContents> contents = Look();
+  ASSERT_TRUE(contents.ok()) << contents.status();
+  EXPECT_THAT(contents->files, ElementsAre("model.safetensors"));
+  std::filesystem::remove(PathOf("model.safetensors"));
+  std::filesystem::create_symlink("gone", PathOf("model.safetensors"));
+  EXPECT_THAT(std::string(Look().status().message()), HasSubstr("\"model.safetensors\" is a link"));
+}
+
 TEST_F(CheckpointContentsTest, AnIndexCountsBeforeFiles) {
   Write("model.safetensors", "x");
   Write(kIndex, "{}");

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "storage/asked_pause.h"
 
 namespace sluice {
 namespace {
@@ -104,6 +105,14 @@ TEST(HttpResponse, TellsOfRedirectionsAndRetryAfter) {
   const absl::Status busy = Judge({"HTTP/1.1 503 Busy", "Retry-After: 120"});
   EXPECT_TRUE(absl::IsUnavailable(busy));
   EXPECT_THAT(std::string(busy.message()), HasSubstr("after \"120\""));
+  EXPECT_EQ(AskedPauseOf(busy), absl::Minutes(2));
+  const auto asked = [](const std::string& wish) {
+    return AskedPauseOf(Judge({"HTTP/1.1 429 Slow", "Retry-After: " + wish}));
+  };
+  EXPECT_EQ(asked("3"), absl::Seconds(3));
+  EXPECT_GT(asked("Fri, 21 Oct 2199 07:28:00 GMT"), absl::Hours(24));
+  EXPECT_EQ(asked("Wed, 21 Oct 2015 07:28:00 GMT"), absl::ZeroDuration());
+  EXPECT_EQ(asked("soon"), absl::ZeroDuration());
 }
 
 TEST(HttpResponse, ShowsNoUserOrPasswordOfARedirection) {

@@ -47,7 +47,10 @@ TEST(HttpUrl, KeepsPasswordsOutOfMessages) {
 TEST(HttpUrl, KeepsSignaturesOutOfMessages) {
   for (const std::string url :
        {"https://host/a.bin?X-Amz-Signature=secret", "https://host/a b?secret", "host?secret",
-        "http://?secret", "http://host/#secret", "ftp://me:secret@host/", "http:///me:secret@"}) {
+        "http://?secret", "http://host/#secret", "ftp://me:secret@host/", "http:///me:secret@",
+        "http://me:secret?@host/", "http://me:a?secret@host/", "http://me:secret#b@host/",
+        "http://me:a#secret@host/", "http://me:a@secret@host/", "http://me:a/secret@host/",
+        "http://me:secret/b@host/", "https://host/a.bin?me@secret", "ftp://me:a/secret?b@host/"}) {
     const absl::Status status = CheckHttpUrl(url);
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << url;
     EXPECT_EQ(status.message().find("secret"), absl::string_view::npos) << status;
@@ -60,6 +63,8 @@ TEST(HttpUrl, KeepsSignaturesOutOfMessages) {
 TEST(HttpUrl, WhatIsShownIsShortAndPlain) {
   EXPECT_LT(ShownUrl(std::string(10'000, 'x')).size(), 200u);
   EXPECT_EQ(ShownUrl("http://h/\x1b[31m").find('\x1b'), std::string::npos);
+  EXPECT_EQ(ShownUrl("http://[fd00::1]:80/a"), "\"http://[fd00::1]:80/a\"");
+  EXPECT_TRUE(CheckHttpUrl("http://[fd00::1]:80/a").ok());
 }
 
 }  // namespace

@@ -145,7 +145,7 @@ constexpr char kServer[] = R"(
       access_by_lua_block {
         if ngx.shared.counts:incr("burst", 1, 0) <= tonumber(ngx.var.bad) then
           ngx.status = 503
-          ngx.header["Retry-After"] = "7"
+          ngx.header["Retry-After"] = "1"
           ngx.print("busy")
           ngx.exit(200)
         end

@@ -60,8 +60,18 @@ TEST(QuotedTest, IsShortAndHarmless) {
   EXPECT_EQ(Quoted("caf\303\251"), "\"caf\303\251\"");
   EXPECT_EQ(Quoted("a\x1b[1m\n"), "\"a\\x1b[1m\\n\"");
   EXPECT_EQ(Quoted("\xff"), "\"\\xff\"");
+  EXPECT_EQ(Quoted("a\u202e"), "\"a\\xe2\\x80\\xae\"");
   EXPECT_EQ(Quoted(std::string(200, 'a')), "\"" + std::string(120, 'a') + "...\"");
   EXPECT_TRUE(IsUtf8(Quoted(absl::StrCat(std::string(119, 'a'), "\303\251", "bc"))));
+}
+
+TEST(EscapedText, IsOneLineThatNoTerminalObeys) {
+  EXPECT_EQ(Escaped("it's \"a\\b\" caf\303\251"), "it's \"a\\b\" caf\303\251");
+  EXPECT_EQ(Escaped("a\nb\x1b[31m\x7f"), "a\\nb\\x1b[31m\\x7f");
+  EXPECT_EQ(Escaped("\u0085\u009b\u202e\u2066\u2028"),
+            "\\xc2\\x85\\xc2\\x9b\\xe2\\x80\\xae\\xe2\\x81\\xa6\\xe2\\x80\\xa8");
+  EXPECT_EQ(Escaped("\u00a0\u2010\u20ac\U0001f600"), "\u00a0\u2010\u20ac\U0001f600");
+  EXPECT_EQ(Escaped("caf\xe9"), "caf\\xe9");
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "storage/asked_pause.h"
 #include "stream/scripted_source.h"
 
 namespace sluice {
@@ -128,6 +129,27 @@ TEST_F(ReadDeskTest, TransientFailuresAreTriedAgainLaterAndLater) {
   ASSERT_THAT(done, SizeIs(1));
   EXPECT_TRUE(done[0].status.ok());
   EXPECT_EQ(desk_->counters().retries, 2);
+}
+
+TEST_F(ReadDeskTest, AServerIsAskedAgainWhenItWishes) {
+  RetryOptions retry;
+  retry.attempts_max = 1;
+  retry.request_timeout = absl::Seconds(5);
+  Make(1, 0, {}, retry);
+  Order(0);
+  const absl::Status asked = WithAskedPause(absl::UnavailableError("busy"), absl::Seconds(2));
+  for (int i = 0; i < 2; ++i) {
+    source_.Answer(0, asked);
+    EXPECT_THAT(Poll(), SizeIs(0));
+    EXPECT_EQ(desk_->next_due_ns(), now_ns_ + 2000 * kMs);
+    now_ns_ += 2000 * kMs;
+    EXPECT_THAT(Poll(), SizeIs(0));
+    ASSERT_THAT(source_.open, SizeIs(1));
+  }
+  source_.Answer(0, asked);  // six seconds in all
+  const std::vector<ReadDone> done = Poll();
+  ASSERT_THAT(done, SizeIs(1));
+  EXPECT_EQ(ReadFailureOf(done[0].status)->attempts, 3);
 }
 
 TEST_F(ReadDeskTest, TheLastFailureNamesObjectRangeAttemptsAndCause) {

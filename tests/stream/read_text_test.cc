@@ -13,6 +13,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "storage/asked_pause.h"
 #include "storage/nginx_server.h"
 
 namespace sluice {
@@ -55,6 +56,13 @@ TEST_F(ReadWithRetriesTest, WhatStaysIsNotTriedAgain) {
   const absl::Status status = Read({kBusy, absl::DataLossError("short")});
   EXPECT_TRUE(absl::IsDataLoss(status)) << status;
   EXPECT_EQ(attempts_, 2);
+}
+
+TEST_F(ReadWithRetriesTest, APauseThatAServerAsksForIsNoFailedAttempt) {
+  const absl::Status asked = WithAskedPause(kBusy, absl::Milliseconds(2));
+  EXPECT_TRUE(Read({asked, asked, asked, kBusy, kBusy, absl::OkStatus()}).ok());
+  retry_.request_timeout = absl::Milliseconds(5);
+  EXPECT_EQ(Read({asked, asked, asked}).message(), "index: gave up after 3 attempts: busy");
 }
 
 TEST_F(ReadWithRetriesTest, AStopEndsThePause) {

@@ -47,13 +47,19 @@ absl::StatusOr<std::vector<std::string>> ListFiles(const std::string& directory)
   std::vector<std::string> names;
   bool has_shards = false;
   std::error_code error;
+  // First: where it is there, nothing else counts, in whatever order names come.
+  const std::string whole(kCheckpointFileName);
+  const std::filesystem::directory_entry entry(absl::StrCat(directory, "/", whole), error);
+  const absl::StatusOr<bool> is_whole = CountsAsData(entry, "");
+  if (!is_whole.ok()) return is_whole.status();
+  if (*is_whole) return std::vector<std::string>{whole};
+  error.clear();
   for (std::filesystem::directory_iterator at(directory, error), end; !error && at != end;
        at.increment(error)) {
     const absl::StatusOr<bool> counts = CountsAsData(*at, ".safetensors");
     if (!counts.ok()) return counts.status();
     if (!*counts) continue;
     const std::string name = at->path().filename().string();
-    if (name == kCheckpointFileName) return std::vector<std::string>{name};
     if (IsShardName(name)) {
       has_shards = true;
       continue;

@@ -59,6 +59,7 @@ void ReadDesk::Order(const ReadOrder& order, int64_t now_ns) {
   slot.serial = ++serial_;
   slot.ordered = true;
   slot.attempts = 0;
+  slot.asked = {};
   Wait(order.slot);
   BeginWaiting(now_ns);
 }
@@ -243,10 +244,10 @@ bool ReadDesk::TakeFailure(int slot_number, const absl::Status& status, int64_t 
   Slot& slot = Of(slot_number);
   slot.failure = status;
   const bool transient = absl::IsUnavailable(status) || absl::IsCancelled(status);
-  if (transient && !cancelled_ && slot.attempts < retry_.attempts_max) {
-    const int doublings = std::min(slot.attempts - 1, 10);
-    const int64_t backoff_ns = absl::ToInt64Nanoseconds(retry_.backoff * (int64_t{1} << doublings));
-    slot.retry_ns = After(now_ns, backoff_ns);
+  absl::optional<absl::Duration> pause;
+  if (transient && !cancelled_) pause = NextAttempt(retry_, status, slot.attempts, &slot.asked);
+  if (pause) {
+    slot.retry_ns = After(now_ns, absl::ToInt64Nanoseconds(*pause));
     retries_.push_back(slot_number);
     return false;
   }

@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "session/shard/hedge_policy.h"
+#include "session/shard/next_attempt.h"
 #include "session/shard/request_pace.h"
 #include "sluice/stream.h"
 #include "storage/source.h"
@@ -121,6 +122,7 @@ class ReadDesk {
     int rival = kNone;    // the block of its hedge
     uint64_t serial = 0;  // of the order
     int attempts = 0;
+    AskedPauses asked;
     bool ordered = false;
     int64_t retry_ns = INT64_MAX;  // when the next attempt begins
     absl::Status failure;          // of the last attempt

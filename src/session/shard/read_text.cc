@@ -2,12 +2,12 @@
 #include "session/shard/read_text.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "session/base/clock.h"
+#include "session/shard/next_attempt.h"
 
 namespace sluice {
 namespace {
@@ -30,16 +30,17 @@ void SleepUnless(const WorkStop& stop, absl::Duration time) {
 
 absl::Status ReadWithRetries(absl::string_view what, const RetryOptions& retry,
                              const WorkStop& stop, absl::FunctionRef<absl::Status()> read) {
-  absl::Duration pause = retry.backoff;
+  AskedPauses asked;
   for (int attempt = 1; !IsStopped(stop); ++attempt) {
     const absl::Status status = read();
-    const bool is_last = !absl::IsUnavailable(status) || attempt >= retry.attempts_max;
-    if (is_last && (status.ok() || attempt == 1)) return status;
-    if (is_last) {
+    absl::optional<absl::Duration> pause;
+    if (absl::IsUnavailable(status)) pause = NextAttempt(retry, status, attempt, &asked);
+    if (!pause && (status.ok() || attempt == 1)) return status;
+    if (!pause) {
       return absl::Status(status.code(), absl::StrCat(what, ": gave up after ", attempt,
                                                       " attempts: ", status.message()));
     }
-    SleepUnless(stop, std::exchange(pause, 2 * pause));
+    SleepUnless(stop, *pause);
   }
   return Stopped();
 }

@@ -12,11 +12,16 @@
 #include "storage/source_check.h"
 
 namespace sluice {
+namespace {
 
-void MakeFileBuffered(int fd) {
+void TakeOff(int fd, int flag) {
   const int flags = fcntl(fd, F_GETFL);
-  if (flags >= 0) fcntl(fd, F_SETFL, flags & ~(O_DIRECT | O_NONBLOCK));
+  if (flags >= 0 && (flags & flag) != 0) fcntl(fd, F_SETFL, flags & ~flag);
 }
+
+}  // namespace
+
+void MakeFileBuffered(int fd) { TakeOff(fd, O_DIRECT); }
 
 absl::StatusOr<FileFacts> LearnFileFacts(int fd, bool direct) {
   unsigned mask = STATX_TYPE;
@@ -33,6 +38,8 @@ absl::StatusOr<FileFacts> LearnFileFacts(int fd, bool direct) {
   if (!S_ISREG(facts.stx_mode) && !S_ISBLK(facts.stx_mode)) {
     return absl::InvalidArgumentError("it is no file");
   }
+  // With it, io_uring refuses reads that have to wait.
+  TakeOff(fd, O_NONBLOCK);
   if (!direct) return FileFacts{};
 #ifdef STATX_DIOALIGN
   if ((facts.stx_mask & STATX_DIOALIGN) != 0) {

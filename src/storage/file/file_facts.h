@@ -13,13 +13,14 @@ struct FileFacts {
   int64_t alignment = 1;  // of offsets and lengths; memory is aligned to kReadAlignment
 };
 
-// `direct`: the file was opened with O_DIRECT. The flag is taken off again where the file's
-// alignment is too large for us or the file cannot be read so. A file system that does not say how
-// it wants reads aligned is thought to want nothing. InvalidArgument if it is no file. Asks no
-// server, so does not block, unless the system refuses statx.
+// The file was opened with O_NONBLOCK, which is taken off: what is opened may be a pipe. `direct`:
+// it was opened with O_DIRECT, too. That is taken off where the file's alignment is too large for
+// us, or the file cannot be read so. A file system that does not say how it wants reads aligned is
+// thought to want nothing. InvalidArgument if it is no file. Asks no server, so does not block,
+// unless the system refuses statx.
 absl::StatusOr<FileFacts> LearnFileFacts(int fd, bool direct);
 
-// Takes O_DIRECT and O_NONBLOCK off.
+// Takes O_DIRECT off.
 void MakeFileBuffered(int fd);
 
 }  // namespace sluice

@@ -163,9 +163,10 @@ void FileSource::AddOpen(OpenFiles::File& file) {
   const bool direct = is_direct_ && !file.refuses_direct;
   for (const Read& read : waiting_[static_cast<size_t>(files_.object_of(file))]) TellMoved(read);
   ++in_flight_;
+  // O_NONBLOCK: a pipe is refused, not waited for.
   io_->Add({.kind = FileCall::Kind::kOpen,
             .fd = directory_.get(),
-            .flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | (direct ? O_DIRECT : 0),
+            .flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | (direct ? O_DIRECT : 0),
             .path = names_[static_cast<size_t>(files_.object_of(file))].c_str(),
             .tag = TagOf(&file, kForOpen)});
 }

@@ -34,8 +34,7 @@ FileResult Run(const FileCall& call) {
   int64_t value = 0;
   switch (call.kind) {
     case FileCall::Kind::kOpen:
-      // Nobody could end a thread that waits for a pipe's writer. Files do not mind.
-      value = openat(call.fd, call.path, call.flags | O_NONBLOCK);
+      value = openat(call.fd, call.path, call.flags);
       break;
     case FileCall::Kind::kRead:
       if (call.cached) value = ReadCached(call);

@@ -274,7 +274,7 @@ absl::StatusOr<ShardIndex> ParseShardIndex(absl::string_view text, const ShardIn
   ShardIndexListener listener(limits, &index);
   const JsonLimits json = {.text_bytes = limits.text_bytes};
   if (absl::Status status = ReadJson(text, json, &listener); !status.ok()) {
-    return absl::InvalidArgumentError(absl::StrCat("shard index: ", status.message()));
+    return absl::InvalidArgumentError(absl::StrCat(kShardIndexName, ": ", status.message()));
   }
   return index;
 }

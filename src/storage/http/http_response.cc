@@ -3,12 +3,16 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "storage/asked_pause.h"
 #include "storage/http/http_url.h"
 #include "storage/quoted.h"
 #include "storage/source_check.h"
@@ -89,6 +93,18 @@ bool IsOther(const HttpVersion& version, const HttpVersion& before) {
          version.last_modified != before.last_modified;
 }
 
+// "120", "Wed, 21 Oct 2026 07:28:00 GMT". Zero where it cannot be read, or is over.
+absl::Duration PauseOf(absl::string_view retry_after) {
+  int64_t seconds = 0;
+  if (!retry_after.empty() && ParseDigits(retry_after, &seconds)) return absl::Seconds(seconds);
+  absl::Time then;
+  std::string ignored;
+  if (!absl::ParseTime("%a, %d %b %Y %H:%M:%S GMT", retry_after, &then, &ignored)) {
+    return absl::ZeroDuration();
+  }
+  return std::max(then - absl::Now(), absl::ZeroDuration());
+}
+
 // For an answer that is neither 200 nor 206.
 absl::Status CodeError(const HttpResponse& response, absl::string_view text) {
   std::string message = absl::StrCat(text, ": the server answers ", response.code);
@@ -100,7 +116,10 @@ absl::Status CodeError(const HttpResponse& response, absl::string_view text) {
                     response.location.empty() ? "" : ": to ",
                     response.location.empty() ? "" : ShownUrl(response.location));
   }
-  return absl::Status(StatusOfCode(response.code), message);
+  absl::Status status(StatusOfCode(response.code), message);
+  const absl::Duration pause = PauseOf(response.retry_after);
+  if (!absl::IsUnavailable(status) || pause == absl::ZeroDuration()) return status;
+  return WithAskedPause(std::move(status), pause);
 }
 
 std::string Text(const HttpRange& range) {

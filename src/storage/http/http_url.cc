@@ -39,10 +39,12 @@ std::string PercentEncoded(absl::string_view name) {
 }  // namespace
 
 std::string ShownUrl(absl::string_view url) {
-  const absl::string_view shown = url.substr(0, url.find_first_of("?#"));
-  const size_t user_end = shown.rfind('@');
-  if (user_end == shown.npos) return Quoted(shown);
-  return Quoted(absl::StrCat("...", shown.substr(user_end)));
+  const size_t tail = url.find_first_of("?#");
+  const size_t user_end = url.rfind('@');
+  if (user_end == url.npos) return Quoted(url.substr(0, tail));
+  // A password may have a '?', and a signature an '@': which it is cannot be told.
+  if (user_end > tail) return "\"...\"";
+  return Quoted(absl::StrCat("...", url.substr(user_end, tail - user_end)));
 }
 
 absl::Status CheckHttpUrl(absl::string_view url) {
@@ -58,6 +60,13 @@ absl::Status CheckHttpUrl(absl::string_view url) {
   }
   if (host.empty() || host.front() == ':') {
     return absl::InvalidArgumentError(absl::StrCat("a URL without a host: ", ShownUrl(url)));
+  }
+  // Of a password with a slash, all before it reads like a port.
+  const size_t colon = host.find(':', host.find(']') == host.npos ? 0 : host.find(']'));
+  const absl::string_view port = colon == host.npos ? "" : host.substr(colon + 1);
+  if (port.find_first_not_of("0123456789") != port.npos) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a URL whose port is no number: ", ShownUrl(url)));
   }
   if (absl::StrContains(rest, '?')) {
     return absl::InvalidArgumentError(
