@@ -94,7 +94,8 @@ def attempt(job, folder, outcome, arguments):
 
 def look_for_leftovers(job, folder, killed, pids, before, outcome):
     ours = {name for name in shared_names() - before
-            if any(str(pid) in name for pid in pids.values()) or "sluice" in name}
+            if any(re.search(rf"(?<!\d){pid}(?!\d)", name) for pid in pids.values())
+            or "sluice" in name}
     if ours and not killed:
         outcome.bad("left behind", f"in /dev/shm: {sorted(ours)}")
     expected = {"job.json", "log", "mpi", "over", "token"}
