@@ -114,6 +114,8 @@ _EPOCH = re.compile(r"\bepoch (\d+)")
 # The library escapes as C does, and shows 60 bytes of a name.
 _TENSOR = re.compile(r"\b(?:tensor|source|target|destination)(?: \d+)? (['\"])((?:\\.|(?!\1).)*)\1")
 _QUOTED = re.compile(r"(?<![\w'])'((?:\\.|[^'\\])+)' of ranks? ")
+# Names and paths, which may read like anything. An apostrophe begins none of them.
+_ANY_QUOTED = re.compile(r"(?<!\w)(['\"])(?:\\.|(?!\1)[^\\])*\1(?!\w)")
 _ESCAPE = re.compile(rb"\\(x[0-9a-fA-F]{2}|.)", re.DOTALL)
 _ESCAPED = {b"n": b"\n", b"t": b"\t", b"r": b"\r"}
 _OUT_OF_STEP = ("ranks disagree", "ranks make different calls", "different versions of Sluice",
@@ -125,17 +127,15 @@ def from_status(code: int, message: str) -> Error:
     kind = _CLASSES.get(code, Error)
     if code == FAILED_PRECONDITION and any(text in message for text in _OUT_OF_STEP):
         kind = Disagreement
-    epoch = _EPOCH.search(message)
+    epoch = _EPOCH.search(_unquoted(message))
     return kind(message, code=code, ranks=ranks_in(message), tensor=tensor_in(message),
                 epoch=int(epoch.group(1)) if epoch else None)
 
 
 def ranks_in(message: str) -> tuple[int, ...]:
     """The ranks that a text names, ascending."""
-    # A name of a tensor may read like ranks.
-    unquoted = _TENSOR.sub(" ", message)
     found: set[int] = set()
-    for match in _RANKS.finditer(unquoted):
+    for match in _RANKS.finditer(_unquoted(message)):
         for part in (match[1] or match[2]).split(", "):
             first, _, last = part.partition("-")
             end = int(last or first)
@@ -152,6 +152,10 @@ def tensor_in(message: str) -> str | None:
     if not found:
         return None
     return _ESCAPE.sub(_unescaped, min(found)[1].encode()).decode(errors="replace")
+
+
+def _unquoted(message: str) -> str:
+    return _ANY_QUOTED.sub(" ", message)
 
 
 def _unescaped(match: re.Match[bytes]) -> bytes:

@@ -46,6 +46,8 @@ def test_ranks_out_of_step_disagree(text: str) -> None:
     ("from rank 4 to ranks 9, 11-12", (4, 9, 11, 12)),
     ("tensor 'rank 5' of rank 6", (6,)),
     ("a 3-rank job: rank 2", (2,)),
+    ("the checkpoint lacks 1 tensors: 'rank 7.bias'", ()),
+    ("rank 1's '/tmp/it\\'s rank 3' and \"rank 4\" aren't on rank 2", (1, 2)),
     ("ranks 0-99999999 and rank 1", (1,)),
 ])
 def test_ranks_are_read(text: str, ranks: tuple[int, ...]) -> None:
@@ -68,6 +70,7 @@ def test_the_first_tensor_is_read(text: str, tensor: str | None) -> None:
 
 def test_an_epoch_is_read() -> None:
     assert errors.from_status(14, "epoch 12 has ended: trainer rank 1 was lost").epoch == 12
+    assert errors.from_status(5, "'/tmp/epoch 5' has no *.safetensors").epoch is None
 
 
 @pytest.mark.parametrize("kind", [errors.Timeout, errors.PeerLost, errors.InvalidSpec,

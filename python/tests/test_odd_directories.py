@@ -264,3 +264,33 @@ def test_each_is_used_right_or_named(tmp_path: Path) -> None:
     thread.join(LIMIT_SECONDS)
     assert not thread.is_alive(), f"{now[0]} hangs:\n{job_limit.frames(os.getpid())}"
     assert not failed, "\n".join(failed)
+
+
+@pytest.mark.parametrize("name", ["weight", "it's", "layer 'a' of b", "a\nb", "rank 7.weight"])
+def test_errors_tell_names_from_their_text(tmp_path: Path, name: str) -> None:
+    (tmp_path / "model.safetensors").write_bytes(tensor_file(name, 1))
+
+    def load(state: dict[str, object]) -> object:
+        return lambda session: session.load(f"file:{tmp_path}", state, progress=False)
+
+    with pytest.raises(sluice.InvalidSpec) as wrong:
+        with_session(load({name: np.zeros(4, np.uint8)}))
+    assert wrong.value.tensor == name and str(wrong.value).isprintable()
+    with pytest.raises(sluice.InvalidSpec) as missing:
+        with_session(load({name + ".bias": np.zeros(4, np.uint8)}))
+    assert missing.value.ranks == () and str(missing.value).isprintable()
+
+
+@pytest.mark.parametrize("folder", ["epoch 5", "rank 3", "ranks 0-2"])
+def test_errors_tell_folders_from_their_text(tmp_path: Path, folder: str) -> None:
+    path = tmp_path / folder
+    path.mkdir()
+    calls = (lambda session: session.load(f"file:{path}", {"a": np.zeros(4, np.uint8)},
+                                          progress=False),
+             lambda session: list(session.stream(f"file:{path}", format="npy")),
+             lambda session: list(session.stream(f"file:{path}")))
+    for call in calls:
+        with pytest.raises(sluice.Error) as error:
+            with_session(call)
+        assert (error.value.epoch, error.value.ranks) == (None, ()), error.value
+        assert folder in str(error.value)

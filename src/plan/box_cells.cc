@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
 #include "mesh/box_index.h"
+#include "tensor/quoted_name.h"
 
 namespace sluice {
 namespace {
@@ -239,8 +240,8 @@ absl::StatusOr<CellSpec> CutIntoCells(const TransferSpec& spec) {
     if (t == kTellingTensors) ReserveFor(spec, t, &out);
     const absl::Status status = cutter.Add(static_cast<int32_t>(t), spec.tensors[t]);
     if (status.ok()) continue;
-    return absl::Status(status.code(), absl::StrCat("tensor ", t, " '", spec.tensors[t].name,
-                                                    "': ", status.message()));
+    return absl::Status(status.code(), absl::StrCat(TensorInWords(t, spec.tensors[t].name), ": ",
+                                                    status.message()));
   }
   return out;
 }

@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "plan/plan.h"
 #include "tensor/cast.h"
+#include "tensor/quoted_name.h"
 
 namespace sluice {
 namespace {
@@ -92,8 +93,8 @@ absl::Status ValidateSpec(const TransferSpec& spec, int job_ranks) {
   for (size_t i = 0; i < spec.tensors.size(); ++i) {
     const absl::Status status = ValidateTensor(spec.tensors[i], job_ranks);
     if (status.ok()) continue;
-    return absl::Status(status.code(), absl::StrCat("tensor ", i, " '", spec.tensors[i].name,
-                                                    "': ", status.message()));
+    return absl::Status(status.code(), absl::StrCat(TensorInWords(i, spec.tensors[i].name), ": ",
+                                                    status.message()));
   }
   return absl::OkStatus();
 }

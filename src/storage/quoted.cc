@@ -45,6 +45,14 @@ std::string Escaped(absl::string_view text) {
   return escaped;
 }
 
+namespace {
+
+std::string EscapedForQuotes(absl::string_view text) {
+  return Escaped(IsUtf8(text) ? absl::Utf8SafeCHexEscape(text) : absl::CHexEscape(text));
+}
+
+}  // namespace
+
 std::string Quoted(absl::string_view text) {
   constexpr size_t kMostBytes = 120;
   const bool is_long = text.size() > kMostBytes;
@@ -58,9 +66,11 @@ std::string Quoted(absl::string_view text) {
       text.remove_suffix(1);
     }
   }
-  const std::string escaped =
-      IsUtf8(text) ? absl::Utf8SafeCHexEscape(text) : absl::CHexEscape(text);
-  return absl::StrCat("\"", Escaped(escaped), is_long ? "...\"" : "\"");
+  return absl::StrCat("\"", EscapedForQuotes(text), is_long ? "...\"" : "\"");
+}
+
+std::string QuotedPath(absl::string_view path) {
+  return absl::StrCat("'", EscapedForQuotes(path), "'");
 }
 
 }  // namespace sluice

@@ -15,6 +15,9 @@ std::string Escaped(absl::string_view text);
 // `text` in quotes, cut after 120 bytes; escaped, as quotes and backslashes are.
 std::string Quoted(absl::string_view text);
 
+// All of a path, in single quotes, escaped in the same way: a folder may be named "rank 3".
+std::string QuotedPath(absl::string_view path);
+
 }  // namespace sluice
 
 #endif  // SLUICE_SRC_STORAGE_QUOTED_H_

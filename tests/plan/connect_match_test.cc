@@ -8,6 +8,7 @@
 #include "plan/connect/half_builder.h"
 #include "plan/connect/match.h"
 #include "plan/connect/texts.h"
+#include "tensor/quoted_name.h"
 
 namespace sluice {
 namespace {

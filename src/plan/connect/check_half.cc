@@ -11,6 +11,7 @@
 #include "plan/connect/texts.h"
 #include "sluice/transfer.h"
 #include "tensor/cast.h"
+#include "tensor/quoted_name.h"
 
 namespace sluice {
 namespace {

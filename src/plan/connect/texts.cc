@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "mesh/ranks_text.h"
@@ -12,15 +11,9 @@
 namespace sluice {
 namespace {
 
-constexpr size_t kNameBytesShown = 60;
 constexpr size_t kRunsShown = 6;
 
 }  // namespace
-
-std::string QuotedName(absl::string_view name) {
-  return absl::StrCat("'", absl::CHexEscape(name.substr(0, kNameBytesShown)),
-                      name.size() > kNameBytesShown ? "...'" : "'");
-}
 
 std::string RanksInWords(absl::Span<const int> ranks) { return NamedRanks(ranks, kRunsShown); }
 

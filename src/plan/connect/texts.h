@@ -12,10 +12,6 @@
 
 namespace sluice {
 
-// "'model.norm.weight'"; the rest of a long name is left out, and bytes that are no text show as
-// escapes.
-std::string QuotedName(absl::string_view name);
-
 // "rank 3", "ranks 0-3, 5"; later ones of many are only counted. `ranks` ascend.
 std::string RanksInWords(absl::Span<const int> ranks);
 

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "session/base/self_overlap.h"
+#include "tensor/quoted_name.h"
 
 namespace sluice {
 namespace {
@@ -251,8 +252,8 @@ absl::Status SharedMemoryError(const ViewUse& a, const ViewUse& b,
                                absl::Span<const int> numbers) {
   const auto text = [&](const ViewUse& use) {
     const size_t number = numbers.empty() ? use.tensor : static_cast<size_t>(numbers[use.tensor]);
-    return absl::StrCat(use.is_dst ? "destination" : "source", " of tensor ", number, " '",
-                        names[use.tensor], "'");
+    return absl::StrCat(use.is_dst ? "destination" : "source", " of ",
+                        TensorInWords(number, names[use.tensor]));
   };
   return absl::InvalidArgumentError(absl::StrCat(text(a), " and ", text(b), " share memory"));
 }

@@ -19,6 +19,7 @@
 #include "storage/format/checkpoint_index.h"
 #include "storage/format/safetensors.h"
 #include "tensor/cast.h"
+#include "tensor/quoted_name.h"
 
 namespace sluice {
 namespace {
@@ -47,7 +48,7 @@ absl::StatusOr<FoundByName> ByName(const std::vector<std::string>& files,
       const auto [other, added] = found.insert({tensor.name, {static_cast<int>(i), &tensor}});
       if (added) continue;
       return absl::InvalidArgumentError(absl::StrCat(
-          "tensor '", tensor.name, "' is in ", files[static_cast<size_t>(other->second.file)],
+          TensorInWords(tensor.name), " is in ", files[static_cast<size_t>(other->second.file)],
           " and in ", files[i], ", and no index says which one counts"));
     }
   }
@@ -61,18 +62,18 @@ std::string ShapeText(absl::Span<const int64_t> shape) {
 absl::Status CheckFit(const CheckpointTensor& wanted, const SafetensorsTensor& found) {
   if (!found.unreadable.empty()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("tensor '", wanted.name, "': ", found.unreadable));
+        absl::StrCat(TensorInWords(wanted.name), ": ", found.unreadable));
   }
   const std::vector<int64_t> shape = found.shape.empty() ? std::vector<int64_t>{1} : found.shape;
   if (shape != LaidOutShape(wanted)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("tensor '", wanted.name, "' has shape ", ShapeText(found.shape),
+        absl::StrCat(TensorInWords(wanted.name), " has shape ", ShapeText(found.shape),
                      " in the checkpoint, not ", ShapeText(wanted.shape)));
   }
   const std::optional<DType> dtype = DTypeOf(found.type);
   if (dtype && CastExists(*dtype, wanted.dtype)) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat("tensor '", wanted.name, "' is of ", ElementName(found.type),
+      absl::StrCat(TensorInWords(wanted.name), " is of ", ElementName(found.type),
                    " in the checkpoint, which cannot be cast to ", DTypeName(wanted.dtype)));
 }
 
@@ -80,7 +81,7 @@ absl::Status MissingError(const std::vector<std::string>& missing) {
   constexpr size_t kNamed = 3;
   std::string names;
   for (size_t i = 0; i < std::min(kNamed, missing.size()); ++i) {
-    absl::StrAppend(&names, i > 0 ? ", " : "", "'", missing[i], "'");
+    absl::StrAppend(&names, i > 0 ? ", " : "", QuotedName(missing[i]));
   }
   if (missing.size() > kNamed) absl::StrAppend(&names, ", ...");
   return absl::NotFoundError(

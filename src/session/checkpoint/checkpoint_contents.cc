@@ -13,6 +13,7 @@
 #include "storage/format/checkpoint_index.h"
 #include "storage/listed_file.h"
 #include "storage/open/whole_object.h"
+#include "storage/quoted.h"
 #include "storage/source_check.h"
 
 namespace sluice {
@@ -66,10 +67,11 @@ absl::StatusOr<std::vector<std::string>> ListFiles(const std::string& directory)
     }
     names.push_back(name);
   }
-  if (error) return ReadErrnoStatus(error.value(), absl::StrCat("cannot list ", directory));
+  if (error)
+    return ReadErrnoStatus(error.value(), absl::StrCat("cannot list ", QuotedPath(directory)));
   if (names.empty()) {
     return absl::NotFoundError(absl::StrCat(
-        directory, " has no ", kCheckpointIndexName,
+        QuotedPath(directory), " has no ", kCheckpointIndexName,
         has_shards ? ", without which its shards are not a checkpoint: a save that did not end"
                    : " and no *.safetensors"));
   }
@@ -95,7 +97,7 @@ absl::StatusOr<CheckpointContents> LookForCheckpoint(const SourceAddress& addres
   std::error_code gone;
   const std::filesystem::directory_entry entry(ObjectPath(address, kCheckpointIndexName), gone);
   if (const auto counts = CountsAsData(entry, ""); !counts.ok()) return counts.status();
-  const absl::Status status = ReadWithRetries(address.place, options.retry, stop, [&] {
+  const absl::Status status = ReadWithRetries(QuotedPath(address.place), options.retry, stop, [&] {
     absl::StatusOr<std::vector<std::string>> files = ListFiles(address.place);
     if (!files.ok()) return files.status();
     contents.files = *std::move(files);

@@ -9,6 +9,7 @@
 #include "session/checkpoint/checkpoint_catalog.h"
 #include "session/shard/read_ranges.h"
 #include "session/shard/read_text.h"
+#include "storage/quoted.h"
 
 namespace sluice {
 namespace {
@@ -35,7 +36,8 @@ absl::Status CheckPresent(const SourceAddress& address, const std::vector<std::s
     });
     if (!status.ok()) return status;
     if (!*identity) {
-      return absl::NotFoundError(absl::StrCat("there is no ", address.place, "/", file,
+      return absl::NotFoundError(absl::StrCat("there is no ",
+                                              QuotedPath(absl::StrCat(address.place, "/", file)),
                                               ", which holds tensors of the checkpoint"));
     }
     if ((*identity)->bytes < kSafetensorsPrefixBytes) {

@@ -10,6 +10,7 @@
 #include "plan/shard/checkpoint_cells.h"
 #include "session/checkpoint/checkpoint_limits.h"
 #include "storage/element_type.h"
+#include "tensor/quoted_name.h"
 #include "tensor/stable_hash.h"
 
 namespace sluice {
@@ -35,16 +36,17 @@ absl::Status CheckTensors(absl::Span<const CheckpointTensor> tensors, Checkpoint
   for (const CheckpointTensor& tensor : tensors) {
     if (tensor.name.empty()) return absl::InvalidArgumentError("a tensor has no name");
     if (!names.insert(tensor.name).second && flow == CheckpointFlow::kSave) {
-      return absl::InvalidArgumentError(absl::StrCat("tensor '", tensor.name, "' is there twice"));
+      return absl::InvalidArgumentError(
+          absl::StrCat(TensorInWords(tensor.name), " is there twice"));
     }
     if (!ElementTypeOf(FileDTypeOf(tensor))) {
-      return absl::InvalidArgumentError(absl::StrCat("tensor '", tensor.name,
-                                                     "': no file of safetensors has elements of ",
+      return absl::InvalidArgumentError(absl::StrCat(TensorInWords(tensor.name),
+                                                     ": no file of safetensors has elements of ",
                                                      DTypeName(FileDTypeOf(tensor))));
     }
     for (const Placement& placement : tensor.layout.placements) {
       if (placement.kind != Placement::Kind::kPartial) continue;
-      return absl::InvalidArgumentError(absl::StrCat("tensor '", tensor.name, "': placement ",
+      return absl::InvalidArgumentError(absl::StrCat(TensorInWords(tensor.name), ": placement ",
                                                      PlacementName(placement),
                                                      ": checkpoints are of whole elements, not "
                                                      "of Partial contributions"));
@@ -97,7 +99,7 @@ absl::Status BindViews(absl::Span<const CheckpointTensor> tensors, const MemoryR
     const absl::Status status = BindTensor(tensor, rules, rank, writable, input);
     if (!status.ok()) {
       return absl::Status(status.code(),
-                          absl::StrCat("tensor '", tensor.name, "': ", status.message()));
+                          absl::StrCat(TensorInWords(tensor.name), ": ", status.message()));
     }
     all.push_back(input->views.back());
     all.insert(all.end(), input->box_views.back().begin(), input->box_views.back().end());
@@ -119,13 +121,13 @@ absl::Status CheckBoxes(absl::Span<const CheckpointTensor> tensors, CheckpointFl
         CutIntoCheckpointCells(boxes, LaidOutShape(tensor));
     if (!cells.ok()) {
       return absl::Status(cells.status().code(),
-                          absl::StrCat("tensor '", tensor.name, "': ", cells.status().message()));
+                          absl::StrCat(TensorInWords(tensor.name), ": ", cells.status().message()));
     }
     if (flow == CheckpointFlow::kLoad) continue;
     for (const CheckpointCell& cell : *cells) {
       if (!cell.ranks.empty()) continue;
-      return absl::InvalidArgumentError(absl::StrCat("tensor '", tensor.name,
-                                                     "': no box of any rank has element [",
+      return absl::InvalidArgumentError(absl::StrCat(TensorInWords(tensor.name),
+                                                     ": no box of any rank has element [",
                                                      absl::StrJoin(cell.box.offset, ","), "]"));
     }
   }

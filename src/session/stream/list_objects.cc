@@ -18,6 +18,7 @@
 #include "storage/format/catalog_formats.h"
 #include "storage/listed_file.h"
 #include "storage/open/open_source.h"
+#include "storage/quoted.h"
 #include "storage/source_check.h"
 
 namespace sluice {
@@ -39,10 +40,11 @@ absl::StatusOr<std::vector<ObjectFile>> List(const std::string& directory, ItemF
     const auto bytes = static_cast<int64_t>(at->file_size(error));
     files.push_back({at->path().filename().string(), bytes});
   }
-  if (error) return ReadErrnoStatus(error.value(), absl::StrCat("cannot list ", directory));
+  if (error)
+    return ReadErrnoStatus(error.value(), absl::StrCat("cannot list ", QuotedPath(directory)));
   if (files.empty()) {
     return absl::NotFoundError(
-        absl::StrCat(directory, " has no files", suffix.empty() ? "" : " *", suffix));
+        absl::StrCat(QuotedPath(directory), " has no files", suffix.empty() ? "" : " *", suffix));
   }
   std::sort(files.begin(), files.end(),
             [](const ObjectFile& a, const ObjectFile& b) { return a.name < b.name; });
@@ -102,7 +104,7 @@ int64_t TakeNumber(absl::string_view* text, char end) {
 absl::StatusOr<std::string> ListObjects(const SourceAddress& address, const StreamSource& source,
                                         const RetryOptions& retry, const WorkStop& stop) {
   absl::StatusOr<std::vector<ObjectFile>> files;
-  const absl::Status listed = ReadWithRetries(address.place, retry, stop, [&] {
+  const absl::Status listed = ReadWithRetries(QuotedPath(address.place), retry, stop, [&] {
     files = List(address.place, source.format, stop);
     return files.status();
   });

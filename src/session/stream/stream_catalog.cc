@@ -9,6 +9,7 @@
 #include "session/stream/stream_source.h"
 #include "storage/format/shard_index.h"
 #include "storage/open/whole_object.h"
+#include "storage/quoted.h"
 
 namespace sluice {
 namespace {
@@ -19,7 +20,8 @@ absl::StatusOr<std::string> FetchIndex(const SourceAddress& address, const Strea
       address, kShardIndexName, ShardIndexLimits().text_bytes, OpenOptionsOf(source), retry, stop);
   if (index.ok()) return std::move(index->text);
   if (address.is_http() || !absl::IsNotFound(index.status())) return index.status();
-  return absl::NotFoundError(absl::StrCat("there is no ", ObjectPath(address, kShardIndexName),
+  return absl::NotFoundError(absl::StrCat("there is no ",
+                                          QuotedPath(ObjectPath(address, kShardIndexName)),
                                           ": `sluice-bench shards` writes one, or say what format ",
                                           "the files of the directory have"));
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "tensor/quoted_name.h"
 
 namespace sluice {
 namespace {
@@ -178,7 +179,7 @@ absl::Status TransferRun::CheckSupply(int tensor) const {
     late = late || late_[part];
   }
   return absl::FailedPreconditionError(
-      absl::StrCat("tensor ", tensor, " '", transfer_.spec().tensors[t].name, "' of run ", id_,
+      absl::StrCat(TensorInWords(t, transfer_.spec().tensors[t].name), " of run ", id_,
                    late ? " has had its memory" : " waits for no memory on this rank"));
 }
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "storage/quoted.h"
 #include "storage/source_check.h"
 #include "storage/unique_fd.h"
 
@@ -17,14 +18,15 @@ namespace sluice {
 absl::StatusOr<WholeFile> ReadWholeFile(const std::string& path, int64_t bytes_max) {
   // O_NONBLOCK: a pipe is refused, not waited for.
   const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
-  if (fd.get() < 0) return ReadErrnoStatus(errno, absl::StrCat("cannot open ", path));
+  if (fd.get() < 0) return ReadErrnoStatus(errno, absl::StrCat("cannot open ", QuotedPath(path)));
   absl::StatusOr<FileIdentity> identity = IdentifyFile(fd.get());
   if (!identity.ok()) {
     return absl::Status(identity.status().code(),
-                        absl::StrCat(path, ": ", identity.status().message()));
+                        absl::StrCat(QuotedPath(path), ": ", identity.status().message()));
   }
   const auto too_large = [&] {
-    return absl::ResourceExhaustedError(absl::StrCat(path, " has more than ", bytes_max, " bytes"));
+    return absl::ResourceExhaustedError(
+        absl::StrCat(QuotedPath(path), " has more than ", bytes_max, " bytes"));
   };
   if (identity->bytes > bytes_max) return too_large();
   WholeFile file;
@@ -38,7 +40,7 @@ absl::StatusOr<WholeFile> ReadWholeFile(const std::string& path, int64_t bytes_m
     const ssize_t count =
         read(fd.get(), file.text.data() + done, file.text.size() - static_cast<size_t>(done));
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return ReadErrnoStatus(errno, absl::StrCat("cannot read ", path));
+    if (count < 0) return ReadErrnoStatus(errno, absl::StrCat("cannot read ", QuotedPath(path)));
     done += count;
     if (done > bytes_max) return too_large();
     if (count == 0) break;

@@ -10,7 +10,6 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "storage/asked_pause.h"
 #include "storage/http/http_url.h"
@@ -93,16 +92,22 @@ bool IsOther(const HttpVersion& version, const HttpVersion& before) {
          version.last_modified != before.last_modified;
 }
 
-// "120", "Wed, 21 Oct 2026 07:28:00 GMT". Zero where it cannot be read, or is over.
-absl::Duration PauseOf(absl::string_view retry_after) {
-  int64_t seconds = 0;
-  if (!retry_after.empty() && ParseDigits(retry_after, &seconds)) return absl::Seconds(seconds);
-  absl::Time then;
+// "Wed, 21 Oct 2026 07:28:00 GMT"
+bool ParseDate(absl::string_view text, absl::Time* time) {
   std::string ignored;
-  if (!absl::ParseTime("%a, %d %b %Y %H:%M:%S GMT", retry_after, &then, &ignored)) {
-    return absl::ZeroDuration();
+  return absl::ParseTime("%a, %d %b %Y %H:%M:%S GMT", text, time, &ignored);
+}
+
+// Zero where it is not said, cannot be read, or is over. A date counts by the server's clock.
+absl::Duration PauseOf(const HttpResponse& response) {
+  int64_t seconds = 0;
+  if (!response.retry_after.empty() && ParseDigits(response.retry_after, &seconds)) {
+    return absl::Seconds(seconds);
   }
-  return std::max(then - absl::Now(), absl::ZeroDuration());
+  absl::Time now;
+  absl::Time then;
+  const bool is_said = ParseDate(response.date, &now) && ParseDate(response.retry_after, &then);
+  return is_said ? std::max(then - now, absl::ZeroDuration()) : absl::ZeroDuration();
 }
 
 // For an answer that is neither 200 nor 206.
@@ -117,7 +122,7 @@ absl::Status CodeError(const HttpResponse& response, absl::string_view text) {
                     response.location.empty() ? "" : ShownUrl(response.location));
   }
   absl::Status status(StatusOfCode(response.code), message);
-  const absl::Duration pause = PauseOf(response.retry_after);
+  const absl::Duration pause = PauseOf(response);
   if (!absl::IsUnavailable(status) || pause == absl::ZeroDuration()) return status;
   return WithAskedPause(std::move(status), pause);
 }
@@ -165,6 +170,7 @@ void HttpResponse::Clear() {
   encoding.clear();
   location.clear();
   retry_after.clear();
+  date.clear();
   version.etag.clear();
   version.last_modified.clear();
 }
@@ -192,6 +198,8 @@ bool HttpResponse::AddLine(absl::string_view line) {
     location.assign(value.data(), value.size());
   } else if (is("retry-after")) {
     retry_after.assign(value.data(), value.size());
+  } else if (is("date")) {
+    date.assign(value.data(), value.size());
   } else if (is("etag")) {
     version.etag.assign(value.data(), value.size());
   } else if (is("last-modified")) {

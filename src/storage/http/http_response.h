@@ -24,6 +24,7 @@ struct HttpResponse {
   std::string encoding;
   std::string location;
   std::string retry_after;
+  std::string date;
   HttpVersion version;
 
   // Allocates nothing where the strings had room before.
