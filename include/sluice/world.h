@@ -157,8 +157,7 @@ class World {
   // that wait in it, and counts as one. A member that comes later passes over it, and meets the
   // others in their next call. The order of calls of MakeFabric and NextEpoch counts, too.
   // * DeadlineExceeded: names the members that have not come, or have not called.
-  // * Unavailable: names a member that was lost, or has left and had no fabric. A member that
-  // leaves
+  // * Unavailable: names a member that was lost, or has left and had no fabric. One that leaves
   //   after its fabric is waited for again, as one that has not come.
   // * FailedPrecondition: members want wires that others lack, or another version of Sluice; or a
   //   member waits for this one in NextEpoch, and is named.
