@@ -2,6 +2,7 @@
 #include "world/store/socket_owner.h"
 
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -26,6 +27,7 @@
 namespace sluice {
 namespace {
 
+constexpr int kLooks = 5;
 constexpr absl::string_view kConnected = "01";
 constexpr absl::string_view kListens = "0A";
 
@@ -153,10 +155,25 @@ absl::optional<uid_t> PeerUser(int fd) {
   return user;
 }
 
+// Whether the connection stands, both ways.
+bool IsWhole(int fd) {
+  tcp_info info = {};
+  socklen_t bytes = sizeof(info);
+  return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &bytes) == 0 &&
+         info.tcpi_state == TCP_ESTABLISHED;
+}
+
 }  // namespace
 
 absl::Status CheckPeerUser(int fd, absl::string_view peer) {
-  const absl::optional<uid_t> user = PeerUser(fd);
+  // The tables are not read at one instant: a line may be missed where others come and go.
+  absl::optional<uid_t> user;
+  for (int look = 0; look < kLooks && !user.has_value(); ++look) {
+    user = PeerUser(fd);
+    if (!user.has_value() && !IsWhole(fd)) {
+      return absl::UnavailableError(absl::StrCat("the ", peer, " has closed the connection"));
+    }
+  }
   if (!user.has_value()) {
     return absl::FailedPreconditionError(
         absl::StrCat("/proc/net/tcp does not say which user the ", peer,

@@ -12,9 +12,10 @@
 namespace sluice {
 
 // OK: the peer of a connected socket of the loopback interface is of this process's user, or root.
-// PermissionDenied: it is another user's. FailedPrecondition: the system does not tell. The errors
-// call the peer `peer`, and ask for a token. Waits for nothing. The peer has to have said something
-// before: the system takes a connection that nobody has accepted for root's.
+// PermissionDenied: it is another user's. Unavailable: it has closed the connection.
+// FailedPrecondition: the system does not tell. The errors call the peer `peer`, and ask for a
+// token. Waits for nothing. The peer has to have said something before: the system takes a
+// connection that nobody has accepted for root's.
 absl::Status CheckPeerUser(int fd, absl::string_view peer);
 
 // Where this process takes connections over TCP, as far as the system tells.
