@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import os
 import sys
 import threading
 from collections.abc import Callable
@@ -11,7 +10,6 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
-from ranks import wait_until_it_waits
 
 import sluice
 from sluice import _dlpack, _sluice
@@ -60,11 +58,14 @@ def gpu_session(**options: Any) -> sluice.Session:
 
 
 def released_later(held: Any, call: Callable[[], Any]) -> None:
-    """`call`, which waits for what is held: another thread lets that go, once the call waits."""
-    thread = threading.Thread(target=lambda: (wait_until_it_waits(os.getpid()), held.release()))
-    thread.start()
+    """`call`, which waits for what is held: another thread lets that go meanwhile.
+
+    A call that does not wait is over long before. One that is slow to begin only proves less.
+    """
+    timer = threading.Timer(0.1, held.release)
+    timer.start()
     call()
-    thread.join()
+    timer.join()
 
 
 class Memory:
