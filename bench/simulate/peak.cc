@@ -49,7 +49,7 @@ absl::Status RunCases(const PeakOptions& options, const Interrupt& interrupt, Si
     absl::Status status = RunJob(job, options.sim, interrupt, report);
     if (!status.ok()) {
       return absl::Status(status.code(),
-                          absl::StrCat("case ", Quoted(job.name), ": ", status.message()));
+                          absl::StrCat("case ", Quoted(of.id), ": ", status.message()));
     }
   }
   return absl::OkStatus();

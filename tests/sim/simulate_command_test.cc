@@ -277,7 +277,7 @@ TEST(PeakCommand, RefusesWhatMakesNoSense) {
                  "target": {"mesh": [1], "ranks": [1], "placements": ["R"]}})json";
   const Printed printed = Call(RunPeak, options);
   EXPECT_EQ(printed.code, 2);
-  EXPECT_THAT(printed.err, HasSubstr("case 'wrong'"));
+  EXPECT_THAT(printed.err, HasSubstr("case \"wrong\""));
 }
 
 TEST(ParseRankCounts, ReadsListsAndSweeps) {
