@@ -72,7 +72,7 @@ class Work:
         if targets:
             self.compile(self.build, *targets)
         if any(fault.pytest for fault in faults):
-            self.make_package()
+            self.make_package(any(fault.pytest.startswith("torch/") for fault in faults))
 
     def targets(self, fault):
         if fault.tests and self._programs is None:
@@ -92,11 +92,14 @@ class Work:
                 found[match[1] or match[2]] = named
         return found
 
-    def make_package(self):
+    def make_package(self, with_torch=False):
         """An importable package, with a module of the copy's sources."""
         python = self.folder / "venv/bin/python"
+        if with_torch and not (self.folder / "venv/torch").exists():
+            self.run(sys.executable, "scripts/torch_env.py", str(self.folder / "venv"))
+            (self.folder / "venv/torch").touch()
         if not (self.folder / "venv/complete").exists():
-            self.run(sys.executable, "-m", "venv", "--clear", str(self.folder / "venv"))
+            self.run(sys.executable, "-m", "venv", str(self.folder / "venv"))
             self.run(str(python), "-m", "pip", "--disable-pip-version-check", "--quiet", "install",
                      *PACKAGES)
             (self.folder / "venv/complete").touch()

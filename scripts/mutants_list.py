@@ -62,7 +62,7 @@ def check(fault, faults):
         fail(f"the old text is {count} times in {fault.file}")
     if fault.old == fault.new:
         fail("nothing changes")
-    for node in re.findall(r"(test_\w+\.py)(?:::(test_\w+))?", fault.pytest):
+    for node in re.findall(r"((?:torch/)?test_\w+\.py)(?:::(test_\w+))?", fault.pytest):
         path = ROOT / "python/tests" / node[0]
         if not path.is_file() or f"def {node[1]}" not in path.read_text(encoding="utf-8"):
             fail(f"there is no {'::'.join(filter(None, node))}")
