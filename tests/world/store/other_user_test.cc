@@ -114,7 +114,7 @@ TEST_P(OtherUserTest, HasStoresOfItsOwn) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Stores, OtherUserTest, testing::Values("127.0.0.1", "::1"),
+INSTANTIATE_TEST_SUITE_P(Addresses, OtherUserTest, testing::Values("127.0.0.1", "::1"),
                          [](const auto& test) {
                            return std::string(test.param) == "::1" ? "Ipv6" : "Ipv4";
                          });
