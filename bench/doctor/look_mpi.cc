@@ -4,7 +4,6 @@
 #include <mpi.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <map>
 #include <set>
 #include <string>
@@ -14,19 +13,15 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "doctor/look_system.h"
+#include "transport/environment_variable.h"
 #include "transport/mpi/mpi_needs.h"
 
 namespace sluice::bench {
 namespace {
 
-std::string Environment(const char* name) {
-  const char* const text = std::getenv(name);
-  return text == nullptr ? "" : text;
-}
-
 int Number(const char* name) {
   int number = 0;
-  return absl::SimpleAtoi(Environment(name), &number) ? number : 0;
+  return absl::SimpleAtoi(EnvironmentVariable(name), &number) ? number : 0;
 }
 
 using Components = std::map<std::string, std::set<std::string>>;
@@ -68,10 +63,10 @@ MpiFacts LookAtMpi() {
                                                         : "MPI_THREAD_SINGLE";
   facts.lacks = WhatMpiLacks();
   facts.components = LoadedComponents();
-  facts.btl = Environment("OMPI_MCA_btl");
-  facts.single_copy = Environment("OMPI_MCA_btl_vader_single_copy_mechanism");
-  facts.yield_when_idle = Environment("OMPI_MCA_mpi_yield_when_idle");
-  facts.oversubscribed = Environment("OMPI_MCA_mpi_oversubscribe");
+  facts.btl = EnvironmentVariable("OMPI_MCA_btl");
+  facts.single_copy = EnvironmentVariable("OMPI_MCA_btl_vader_single_copy_mechanism");
+  facts.yield_when_idle = EnvironmentVariable("OMPI_MCA_mpi_yield_when_idle");
+  facts.oversubscribed = EnvironmentVariable("OMPI_MCA_mpi_oversubscribe");
   facts.launched = std::max(
       {Number("OMPI_COMM_WORLD_SIZE"), Number("PMI_SIZE"), Number("SLURM_STEP_NUM_TASKS")});
   return facts;

@@ -1,22 +1,14 @@
 // Ports of this process, and what the environment says of who may connect.
 #include <algorithm>
-#include <cstdlib>
 #include <string>
 
 #include "doctor/look_system.h"
 #include "sluice/world.h"
+#include "transport/environment_variable.h"
 #include "transport/ucx/ucx_networks.h"
 #include "world/store/socket_owner.h"
 
 namespace sluice::bench {
-namespace {
-
-std::string Variable(const char* name) {
-  const char* const text = std::getenv(name);
-  return text == nullptr ? "" : text;
-}
-
-}  // namespace
 
 PortFacts LookAtPorts() {
   PortFacts facts;
@@ -33,10 +25,10 @@ PortFacts LookAtPorts() {
   if (!world.ok()) return facts;
   facts.has_token = !world->token.empty() || !world->token_file.empty();
   const auto networks =
-      ChooseUcxNetworks(Variable("UCX_TLS"), Variable("UCX_NET_DEVICES"),
+      ChooseUcxNetworks(EnvironmentVariable("UCX_TLS"), EnvironmentVariable("UCX_NET_DEVICES"),
                         world->wires == "ucx" ? UcxTcp::kIfNamed : UcxTcp::kNever);
   // Without devices that the user names it is loopback's alone.
-  const std::string devices = Variable("UCX_NET_DEVICES");
+  const std::string devices = EnvironmentVariable("UCX_NET_DEVICES");
   facts.asks_ucx_tcp = networks.ok() && networks->tcp && !devices.empty() && devices != "lo";
   return facts;
 }

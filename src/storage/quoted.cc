@@ -24,6 +24,10 @@ size_t WideControlBytes(absl::string_view text) {
   return byte(1) == 0x81 && byte(2) >= 0xA6 && byte(2) <= 0xA9 ? 3 : 0;  // U+2066 to U+2069
 }
 
+std::string EscapedForQuotes(absl::string_view text) {
+  return Escaped(IsUtf8(text) ? absl::Utf8SafeCHexEscape(text) : absl::CHexEscape(text));
+}
+
 }  // namespace
 
 std::string Escaped(absl::string_view text) {
@@ -44,14 +48,6 @@ std::string Escaped(absl::string_view text) {
   }
   return escaped;
 }
-
-namespace {
-
-std::string EscapedForQuotes(absl::string_view text) {
-  return Escaped(IsUtf8(text) ? absl::Utf8SafeCHexEscape(text) : absl::CHexEscape(text));
-}
-
-}  // namespace
 
 std::string Quoted(absl::string_view text) {
   constexpr size_t kMostBytes = 120;

@@ -3,12 +3,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
+#include "transport/environment_variable.h"
 #include "world/store/store_address.h"
 #include "world/world_options.h"
 
@@ -210,12 +210,6 @@ absl::Status FindRest(EnvironmentFunction environment, WorldOptions* options) {
   return absl::OkStatus();
 }
 
-std::string FromProcess(const char* name) {
-  // Programs that set variables do so before they have threads.
-  const char* const value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
 }  // namespace
 
 std::string FirstOfNodeList(absl::string_view list) {
@@ -259,10 +253,10 @@ absl::StatusOr<WorldOptions> WorldOptionsFromEnvironment(
     const std::map<std::string, std::string>& set) {
   return WorldOptionsFrom([&set](const char* name) {
     const auto found = set.find(name);
-    return found != set.end() ? found->second : FromProcess(name);
+    return found != set.end() ? found->second : EnvironmentVariable(name);
   });
 }
 
-bool EnvironmentHasWorld() { return HasWorld(FromProcess); }
+bool EnvironmentHasWorld() { return HasWorld(EnvironmentVariable); }
 
 }  // namespace sluice

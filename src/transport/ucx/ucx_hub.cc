@@ -2,7 +2,6 @@
 #include "transport/ucx/ucx_hub.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <random>
 #include <thread>
 
@@ -11,6 +10,7 @@
 #include "absl/time/time.h"
 #include "tensor/check.h"
 #include "transport/deadline.h"
+#include "transport/environment_variable.h"
 #include "transport/ucx/rdma_device.h"
 #include "transport/ucx/ucx_transport.h"
 
@@ -29,11 +29,6 @@ constexpr absl::Duration kLastWords = absl::Seconds(1);
 uint64_t RandomBits() {
   std::random_device device;
   return uint64_t{device()} << 32 | device();
-}
-
-std::string Environment(const char* name) {
-  const char* const value = std::getenv(name);
-  return value == nullptr ? "" : value;
 }
 
 }  // namespace
@@ -60,7 +55,7 @@ absl::Status UcxHub::MakeContext(const UcxNetworks& networks) {
   // Over TCP, UCX 1.13.1 ends the process by an assertion of its own (uct_iface.h, comp->count) if
   // a peer is killed while bytes go to it from where they lie. So they are copied once, unless the
   // user decides. Devices for RDMA are not concerned.
-  if (networks.tcp && !HasRdmaDevice() && Environment("UCX_ZCOPY_THRESH").empty()) {
+  if (networks.tcp && !HasRdmaDevice() && EnvironmentVariable("UCX_ZCOPY_THRESH").empty()) {
     settings.emplace_back("ZCOPY_THRESH", "inf");
   }
   for (const auto& [name, value] : settings) {
@@ -106,8 +101,8 @@ absl::Status UcxHub::CheckReach() {
 }
 
 absl::Status UcxHub::Begin(UcxTcp tcp) {
-  const absl::StatusOr<UcxNetworks> networks =
-      ChooseUcxNetworks(Environment("UCX_TLS"), Environment("UCX_NET_DEVICES"), tcp);
+  const absl::StatusOr<UcxNetworks> networks = ChooseUcxNetworks(
+      EnvironmentVariable("UCX_TLS"), EnvironmentVariable("UCX_NET_DEVICES"), tcp);
   if (!networks.ok()) return networks.status();
   if (absl::Status made = MakeContext(*networks); !made.ok()) return made;
   ucp_worker_params_t worker_params = {};
