@@ -2,12 +2,16 @@
 import os
 import time
 
+THOROUGH = "SLUICE_TEST_THOROUGH" in os.environ
+
+
+def day():
+    """Of today, or of SLUICE_TEST_SEED, which is 1000*DAY."""
+    return int(os.environ.get("SLUICE_TEST_SEED") or time.time() // 86400 * 1000) // 1000
+
 
 def few(cases):
     """A third of the cases, in their order, others each day: all of them in three days. All where
-    SLUICE_TEST_THOROUGH is set. SLUICE_TEST_SEED=1000*DAY repeats a day."""
+    SLUICE_TEST_THOROUGH is set."""
     cases = list(cases)
-    if "SLUICE_TEST_THOROUGH" in os.environ:
-        return cases
-    day = int(os.environ.get("SLUICE_TEST_SEED") or time.time() // 86400 * 1000) // 1000
-    return cases[day % 3::3] or cases[:1]
+    return cases if THOROUGH else cases[day() % 3::3] or cases[:1]

@@ -8,15 +8,13 @@ third of the cases, others each day, unless SLUICE_TEST_THOROUGH is set. SLUICE_
 those of a day.
 """
 import math
-import os
 import sys
-import time
 
+from few import THOROUGH, day
 from reshard_cases import random_box_cases, random_cases
 from reshard_oracle import BYTES, dtypes, expected_payload, expected_targets, is_partial
 from reshard_run import Bench
 
-THOROUGH = "SLUICE_TEST_THOROUGH" in os.environ
 CASES = 40 if THOROUGH else 12
 MAX_ELEMENTS = 6000  # most of the time goes into the oracle, which visits each
 GPU_CASES = 12
@@ -97,9 +95,8 @@ def main():
     mpirun, program, world, seed = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
     gpu = sys.argv[5:]
     if not THOROUGH:
-        day = int(os.environ.get("SLUICE_TEST_SEED") or int(time.time() / 86400))
-        print(f"Cases of SLUICE_TEST_SEED={day}.", flush=True)
-        seed += 10 * day
+        print(f"Cases of SLUICE_TEST_SEED={1000 * day()}.", flush=True)
+        seed += 10 * day()
     bench = Bench(mpirun, program)
     cases = random_cases(1000 * seed + world, world, GPU_CASES if gpu else CASES, MAX_ELEMENTS)
     run_cases(bench, world, cases, GPU_KNOBS if gpu else KNOBS, gpu)

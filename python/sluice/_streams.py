@@ -114,16 +114,21 @@ class Order:
 
         And after the marks. Without a stream the host waits for them.
         """
+        for mark in after:
+            self._come_after(mark)
+        for other in self._others:
+            if other != self.handle:
+                self._come_after(self._native.mark(other))
+        self._ask_makers(self._places)
+
+    def _come_after(self, mark: _sluice.Mark) -> None:
         if self.handle is None:
-            for mark in after:
-                wait_for(mark)
+            wait_for(mark)
         else:
-            for mark in after:
-                mark.hold_back(self.handle)
-            for other in self._others:
-                if other != self.handle:
-                    self._native.mark(other).hold_back(self.handle)
-        for memory in self._places.foreign:
+            mark.hold_back(self.handle)
+
+    def _ask_makers(self, places: Places) -> None:
+        for memory in places.foreign:
             if not hasattr(memory, "__cuda_array_interface__"):
                 ask_for_order(memory, self.handle)
 
@@ -144,22 +149,14 @@ class Order:
 
     def meet(self, other: Order) -> None:
         """Memory that the call gets later, with an order of its own."""
-        native = self._native
-        if other.handle is not None and other._gpu is not None and other._places.on_gpu:
-            mark = native.mark(other.handle)
-            if self.handle is None:
-                wait_for(mark)
-            elif other.handle != self.handle:
-                mark.hold_back(self.handle)
-        for stream in other._others:
-            if self.handle is None:
-                wait_for(native.mark(stream))
-            elif stream != self.handle:
-                native.mark(stream).hold_back(self.handle)
-                self._others.append(stream)
-        for memory in other._places.foreign:
-            if not hasattr(memory, "__cuda_array_interface__"):
-                ask_for_order(memory, self.handle)
+        own = [other.handle] if other.handle is not None and other._gpu is not None and \
+            other._places.on_gpu else []
+        for stream in (*own, *other._others):
+            if stream != self.handle:
+                self._come_after(self._native.mark(stream))
+        if self.handle is not None:
+            self._others += other._others
+        self._ask_makers(other._places)
         other.handle = self.handle
         other.record()
 

@@ -1,17 +1,17 @@
 """Directories as they may be found: each is used right, or an error names what is wrong with it.
 
-Cases are drawn from a seed: that of the day, or SLUICE_ODD_SEED. SLUICE_ODD_CASES says how many.
+Cases are drawn from a seed: that of the day, or SLUICE_TEST_SEED. SLUICE_ODD_CASES says how many.
 """
 
 from __future__ import annotations
 
-import datetime
 import json
 import os
 import random
 import socket
 import struct
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -21,7 +21,7 @@ import sluice
 
 np = pytest.importorskip("numpy")
 CASES = int(os.environ.get("SLUICE_ODD_CASES", "40"))
-SEED = int(os.environ.get("SLUICE_ODD_SEED", datetime.date.today().strftime("%Y%m%d")))
+SEED = int(os.environ.get("SLUICE_TEST_SEED") or time.time() // 86400 * 1000)
 LIMIT_SECONDS = 120.0
 ITEM_BYTES = 8
 # What a name may look like after its beginning, which tells files apart in texts.

@@ -20,14 +20,14 @@
 namespace sluice {
 
 // Of a test's names with its parameters, a third, at least two. Others come each day.
-inline std::vector<std::string> WithFewParameters(const std::string& test,
-                                                  const std::set<std::string>& all) {
+inline std::set<std::string> WithFewParameters(const std::string& test,
+                                               const std::set<std::string>& all) {
   const std::vector<std::string> names(all.begin(), all.end());
   const size_t count = std::max(std::min(names.size(), size_t{2}), (names.size() + 2) / 3);
   const size_t first = std::hash<std::string>()(test) % names.size() + oracle::FirstSeed() / 1000;
-  std::vector<std::string> few;
+  std::set<std::string> few;
   for (size_t i = 0; i < count; ++i) {
-    few.push_back(names[(first + i * names.size() / count) % names.size()]);
+    few.insert(names[(first + i * names.size() / count) % names.size()]);
   }
   return few;
 }
@@ -87,8 +87,7 @@ inline void ChooseTests(int* argc, char** argv) {
   const bool takes_all = oracle::IsThorough() || testing::GTEST_FLAG(list_tests);
   std::string pattern;
   for (const auto& [test, names] : chosen) {
-    const std::vector<std::string> few = WithFewParameters(test, names);
-    for (const std::string& name : takes_all ? std::vector(names.begin(), names.end()) : few) {
+    for (const std::string& name : takes_all ? names : WithFewParameters(test, names)) {
       pattern.append(name).append(":");
     }
   }

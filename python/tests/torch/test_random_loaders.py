@@ -269,7 +269,7 @@ def outcome(session: Any, seed: int) -> tuple[str, str]:
 
 
 def test_odd_loaders_load_what_they_load_by_themselves() -> None:
-    first = int(os.environ.get("SLUICE_TEST_SEED") or int(time.time() / 86400) * 100_000)
+    first = int(os.environ.get("SLUICE_TEST_SEED") or time.time() // 86400 * 1000)
     count = int(os.environ.get("SLUICE_TEST_LOADERS") or 400)
     print(f"Loaders from SLUICE_TEST_SEED={first} on.")
     found: Counter[str] = Counter()
