@@ -137,6 +137,15 @@ TEST_F(HttpFaults, AHeadWithoutEndIsCalledOne) {
   }
 }
 
+TEST_F(HttpFaults, ATrailerWithoutEndIsGivenUp) {
+  Make("fault/long_trailer/");
+  for (const absl::Status& outcome :
+       {Read(0, kBytes),
+        FetchHttpObject(server_->Url("fault/long_trailer/a.bin"), kBytes, {}).status()}) {
+    EXPECT_TRUE(absl::IsResourceExhausted(outcome)) << outcome;
+  }
+}
+
 TEST_F(HttpFaults, AServerWithoutRangesServesWholeObjectsOnly) {
   Make("whole/");
   EXPECT_TRUE(Read(0, kBytes).ok());

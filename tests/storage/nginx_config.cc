@@ -84,6 +84,20 @@ constexpr char kFaults[] = R"lua(
       end,
       endless = forever,
       endless_error = forever,
+      long_trailer = function(a)
+        local socket = ngx.req.socket(true)
+        local head = "200 OK\r\n"
+        if a.first then
+          head = "206 Partial Content\r\nContent-Range: bytes " .. a.first .. "-" .. a.last ..
+                 "/" .. a.total .. "\r\n"
+        end
+        socket:send("HTTP/1.1 " .. head .. "Transfer-Encoding: chunked\r\n\r\n" ..
+                    string.format("%x\r\n", #a.body) .. a.body .. "\r\n0\r\n")
+        local line = "X-More: " .. string.rep("x", 1000) .. "\r\n"
+        for i = 1, 100000 do
+          if not socket:send(line) then return end
+        end
+      end,
     }
     function serve(mode, name)
       if mode == "reset" then ngx.exit(444) end
@@ -93,7 +107,7 @@ constexpr char kFaults[] = R"lua(
       file:close()
       if not ngx.var.http_range then
         if change[mode] then change[mode]({body = all}) end
-        ngx.print(all)
+        if mode == "long_trailer" then send[mode]({body = all}) else ngx.print(all) end
         return
       end
       local first, last = string.match(ngx.var.http_range, "^bytes=(%d+)-(%d+)$")

@@ -33,7 +33,7 @@ size_t OnHeader(char* data, size_t size, size_t count, void* self) {
   auto& fetch = *static_cast<Fetch*>(self);
   const size_t bytes = size * count;
   fetch.head_bytes += static_cast<int64_t>(bytes);
-  if (!fetch.judged && fetch.head_bytes > kHttpHeadBytesMax) {
+  if (fetch.head_bytes > kHttpHeadBytesMax) {
     fetch.status = HttpHeadTooLong(fetch.url);
     return 0;
   }

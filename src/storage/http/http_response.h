@@ -34,7 +34,8 @@ struct HttpResponse {
   bool AddLine(absl::string_view line);
 };
 
-// A longer head, with those of interim answers, is given up: ResourceExhausted.
+// A longer head, with those of interim answers and what follows a chunked body, is given up:
+// ResourceExhausted. libcurl keeps it in memory.
 inline constexpr int64_t kHttpHeadBytesMax = 256 << 10;
 absl::Status HttpHeadTooLong(absl::string_view text);
 

@@ -81,7 +81,7 @@ size_t HttpTransfer::OnHeader(char* data, size_t size, size_t count, void* self)
   transfer.Moved();
   const size_t bytes = size * count;
   transfer.head_bytes_ += static_cast<int64_t>(bytes);
-  if (!transfer.judged_ && transfer.head_bytes_ > kHttpHeadBytesMax) {
+  if (transfer.head_bytes_ > kHttpHeadBytesMax) {
     transfer.status_ = HttpHeadTooLong(transfer.Text());
     return 0;
   }
