@@ -53,7 +53,7 @@ def capture(load: Load, tensors: Any, params: Any, *, device: Any = "cpu") -> Ca
     recorder.fall_back(recorder.touched - seen, "the loader keeps it, or copies it nowhere")
     _mind_own_writes(recorder)
     expected: list[frozenset[Key]] = []
-    if recorder.fallback or recorder.unsure:
+    if recorder.fallback or recorder.unsure or recorder.reads:
         reason = recorder.unsure or _mind_others(loader, recorder, expected)
         if reason:
             recorder.fall_back(specs, reason)
@@ -183,7 +183,7 @@ def _mind_others(loader: _Loader, recorder: Recorder,
     if not loader.uses_torch:
         return "another tensor falls back, and nothing shows what the loader does without PyTorch"
     if recorder.reads:
-        return f"the loader looks at '{min(recorder.reads)}', and another tensor falls back"
+        return f"the loader looks at '{min(recorder.reads)}', which a later run may find changed"
     try:
         alone = loader.record(recorder.fallback)
     except Exception as error:

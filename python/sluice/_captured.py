@@ -140,7 +140,9 @@ class Captured:
         if not self.fallback:
             return
         self._made()
-        whole = [(name, self._buffers[name]) for name in self.specs if name in self._buffers]
+        # The loader may give a tensor another shape or memory, and the next run needs these.
+        whole = [(name, buffer.detach() if hasattr(buffer, "detach") else buffer)
+                 for name in self.specs if (buffer := self._buffers.get(name)) is not None]
         if not self.copies:  # the loader does all, as it does alone
             self._load(iter(whole))
             return

@@ -277,6 +277,12 @@ class RecordingTensor(torch.Tensor):
         self._recorder.give_up(self._names, reason)  # also if the loader catches the error
         raise Uncapturable(self._names, reason)
 
+    def _replace(self, value: Any) -> None:
+        reason = "the loader replaces its memory"
+        self._recorder.give_up(self._names, reason)  # also if the loader catches the error
+        raise Uncapturable(self._names, reason)
+
+    data = property(lambda self: torch._C.TensorBase.data.__get__(self), _replace)
     item = tolist = numpy = data_ptr = __array__ = __bool__ = _values  # type: ignore[assignment]
     __dlpack__ = _values  # type: ignore[assignment]
 

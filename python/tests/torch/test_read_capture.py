@@ -605,6 +605,40 @@ def test_a_loader_that_computes_by_what_came_before(load: Any, falling: str) -> 
         assert torch.equal(engine.state_dict()[name], value), name
 
 
+def _replaces(param: Any, tensor: Any) -> None:
+    tensor.data = tensor.data.flip(0)
+    param.copy_(tensor)
+
+
+def _replaces_a_clone(param: Any, tensor: Any) -> None:
+    clone = tensor.clone()
+    clone.data = torch.ones(2, 3)
+    param.copy_(clone)
+
+
+def _turns(param: Any, tensor: Any) -> None:
+    tensor.t_()
+    param.copy_(tensor.reshape(2, 3))
+
+
+def _keeps_the_former(param: Any, tensor: Any) -> None:
+    param.mul_(0.5)
+    param[0].copy_(tensor[1])
+
+
+@pytest.mark.parametrize("load", [_replaces, _replaces_a_clone, _turns, _keeps_the_former])
+def test_a_loader_that_changes_what_it_finds_is_right_in_each_run(load: Any) -> None:
+    wanted, engine = torch.ones(2, 3), torch.ones(2, 3)
+    captured = capture(lambda pairs: [load(engine, tensor) for _, tensor in pairs],
+                       {"a": ((2, 3), "f32")}, {"w": engine})
+    assert set(captured.fallback) == {"a"}
+    for run in range(3):
+        source = torch.arange(6.0).reshape(2, 3) + run
+        load(wanted, source.clone())
+        apply(captured, {"a": source})
+        assert torch.equal(engine, wanted), run
+
+
 @pytest.mark.parametrize("chain", [
     (torch.float32, torch.bfloat16, torch.bfloat16), (torch.bfloat16, torch.float32, torch.float16),
     (torch.float16, torch.float64, torch.bfloat16), (torch.float32, torch.float64, torch.float32),
