@@ -4,7 +4,6 @@
 
 #include <chrono>
 #include <cstdio>
-#include <thread>
 
 #include "sluice/mpi.h"
 #include "transport/transport_contract.h"
@@ -15,13 +14,9 @@ namespace sluice {
 // next test, so it ends the program.
 inline void RunToEnd(const ContractScript& script, ContractRank* rank) {
   script(*rank);
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(100);
-  while (rank->Advance()) {
-    if (std::chrono::steady_clock::now() > deadline) {
-      std::fprintf(stderr, "stuck: %s\n", rank->Position().c_str());
-      MPI_Abort(MPI_COMM_WORLD, 1);
-    }
-    std::this_thread::yield();
+  if (!rank->Finish(std::chrono::seconds(100))) {
+    std::fprintf(stderr, "stuck: %s\n", rank->Position().c_str());
+    MPI_Abort(MPI_COMM_WORLD, 1);
   }
   rank->CheckEnd();
 }

@@ -25,6 +25,12 @@ double Scaled(double value, int exponent) {
   return value * std::bit_cast<double>(static_cast<uint64_t>(exponent + kBias) << 52);
 }
 
+// std::ilogb of a positive number, which is a slow call, too.
+int Exponent(double value) {
+  const int exponent = static_cast<int>(std::bit_cast<uint64_t>(value) >> 52);
+  return exponent > 0 ? exponent - 1023 : std::ilogb(value);
+}
+
 // Quiet, with the sign and the leading bits of the payload.
 uint64_t CastNaN(DType from, DType to, uint64_t code) {
   const FloatFormat narrow = FormatOf(from);
@@ -115,25 +121,6 @@ uint64_t ReduceIntegers(const Reduction& reduction, uint64_t dst, uint64_t src) 
 
 }  // namespace
 
-FloatFormat FormatOf(DType dtype) {
-  switch (dtype) {
-    case DType::kF64:
-      return {11, 52, true};
-    case DType::kF32:
-      return {8, 23, true};
-    case DType::kF16:
-      return {5, 10, true};
-    case DType::kBF16:
-      return {8, 7, true};
-    case DType::kF8E4M3:
-      return {4, 3, false};
-    case DType::kF8E5M2:
-      return {5, 2, true};
-    default:
-      std::abort();
-  }
-}
-
 double Decode(DType dtype, uint64_t code) {
   const FloatFormat format = FormatOf(dtype);
   const uint64_t magnitude = code & (format.sign() - 1);
@@ -153,7 +140,7 @@ uint64_t Encode(DType dtype, double value) {
   if (value == 0) return sign;
   const uint64_t overflow = format.infinities ? format.special() : format.special() - 1;
   if (std::isinf(value)) return sign | overflow;
-  const int exponent = std::max(std::ilogb(value), 1 - format.bias());
+  const int exponent = std::max(Exponent(value), 1 - format.bias());
   // In units of the last bit; the program runs with rounding to nearest even.
   const double units = std::nearbyint(Scaled(value, format.mantissa_bits - exponent));
   const uint64_t code =

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <vector>
 
 #include "device/reduction.h"
@@ -39,7 +40,25 @@ struct FloatFormat {
   }
 };
 
-FloatFormat FormatOf(DType dtype);
+// In a header, as every element asks for it.
+constexpr FloatFormat FormatOf(DType dtype) {
+  switch (dtype) {
+    case DType::kF64:
+      return {11, 52, true};
+    case DType::kF32:
+      return {8, 23, true};
+    case DType::kF16:
+      return {5, 10, true};
+    case DType::kBF16:
+      return {8, 7, true};
+    case DType::kF8E4M3:
+      return {4, 3, false};
+    case DType::kF8E5M2:
+      return {5, 2, true};
+    default:
+      std::abort();
+  }
+}
 
 // The number that a code stands for, or any NaN.
 double Decode(DType dtype, uint64_t code);

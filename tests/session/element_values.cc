@@ -2,9 +2,9 @@
 #include "session/element_values.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
+#include "absl/container/inlined_vector.h"
 #include "device/float_oracle.h"
 #include "oracle/brute_layout.h"
 
@@ -27,8 +27,8 @@ bool IsFloat(DType dtype) { return dtype <= DType::kF8E5M2; }
 
 // Of magnitude 1/8 to 8 with all mantissa bits, so that sums round differently in another order.
 uint64_t Number(DType dtype, uint64_t hash) {
-  const double mantissa = 1 + std::ldexp(static_cast<double>(hash >> 12), -52);
-  const double magnitude = std::ldexp(mantissa, static_cast<int>(hash % 6) - 3);
+  const double mantissa = 1 + static_cast<double>(hash >> 12) * 0x1p-52;
+  const double magnitude = mantissa * static_cast<double>(1 << hash % 6) / 8;
   return Encode(dtype, (hash & 0x80) != 0 ? -magnitude : magnitude);
 }
 
@@ -69,7 +69,7 @@ uint64_t ElementValues::Source(uint64_t round, int64_t flat, int64_t contributio
 int64_t ElementValues::KeyOf(int64_t flat) const {
   const std::vector<size_t>& repeated = likeness_.repeated;
   if (repeated.empty() && likeness_.slid < 0) return flat;
-  std::vector<int64_t> index(tensor_.shape.size());
+  absl::InlinedVector<int64_t, 8> index(tensor_.shape.size());
   for (size_t d = index.size(); d-- > 0;) {
     index[d] = flat % tensor_.shape[d];
     flat /= tensor_.shape[d];

@@ -2,12 +2,12 @@
 // not.
 #include <memory>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "session/base/backoff.h"
 #include "session/faulty_fabric.h"
 #include "session/job.h"
 #include "session/launch.h"
@@ -42,19 +42,21 @@ SessionOptions Impatient(absl::Duration patience) {
 // Does nothing for longer than a timeout, but answers.
 void BeLate(Session* session) {
   const Deadline late(kLate);
+  Backoff idle;
   while (!late.Passed()) {
     const absl::Status status = session->Poll();
     ASSERT_TRUE(status.ok()) << status;
-    std::this_thread::yield();
+    idle.Pause();
   }
 }
 
 // The error that another rank's failure brings.
 absl::Status PollUntilError(Session* session) {
   absl::Status status;
+  Backoff idle;
   while (status.ok()) {
     status = session->Poll();
-    std::this_thread::yield();
+    idle.Pause();
   }
   return status;
 }

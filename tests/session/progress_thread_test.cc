@@ -1,10 +1,10 @@
 // Sessions with a progress thread: they go on while nobody calls, and end well in every state.
 #include <string>
-#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "session/base/backoff.h"
 #include "session/faulty_fabric.h"
 #include "session/job.h"
 #include "session/late_run.h"
@@ -35,9 +35,10 @@ SessionOptions Impatient() {
 // Makes no call that would help the session on.
 void UntilDone(const Session& session, RunId run) {
   const Deadline deadline(absl::Seconds(100));
+  Backoff idle;
   while (!SessionDoor::IsRunDone(session, run)) {
     ASSERT_FALSE(deadline.Passed()) << "run " << run << " does not end by itself";
-    std::this_thread::yield();
+    idle.Pause();
   }
 }
 

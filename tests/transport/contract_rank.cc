@@ -2,10 +2,12 @@
 #include "transport/contract_rank.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "session/base/backoff.h"
 #include "transport/contract_content.h"
 
 namespace sluice {
@@ -98,6 +100,20 @@ bool ContractRank::Advance() {
     steps_.pop_front();
   } else {
     Poll(8);
+  }
+  return true;
+}
+
+bool ContractRank::Finish(std::chrono::seconds patience) {
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  Backoff idle;
+  while (!steps_.empty()) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    const size_t steps = steps_.size();
+    const size_t events = ended();
+    static_cast<void>(Advance());
+    if (steps_.size() != steps || ended() != events) idle.Reset();
+    idle.Pause();
   }
   return true;
 }

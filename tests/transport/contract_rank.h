@@ -5,6 +5,7 @@
 #ifndef SLUICE_TESTS_TRANSPORT_CONTRACT_RANK_H_
 #define SLUICE_TESTS_TRANSPORT_CONTRACT_RANK_H_
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -90,6 +91,9 @@ class ContractRank {
 
   // Takes one step, or one look at an unfinished one. False once the script is at its end.
   bool Advance();
+  // Carries out the rest of the script. Sleeps where nothing moves, as tests of failures wait for
+  // seconds, and other tests want the processors. False if `patience` is over before.
+  bool Finish(std::chrono::seconds patience);
   // What the script is waiting for.
   std::string Position() const;
   // To be called at the script's end: nothing is outstanding but what may never end, no byte has

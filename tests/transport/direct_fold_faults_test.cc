@@ -13,11 +13,11 @@
 #include <memory>
 #include <new>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "session/base/backoff.h"
 #include "session/heap_bytes.h"
 #include "transport/direct/direct_transport.h"
 
@@ -41,9 +41,10 @@ struct Shared {
 // Waits for other processes; false: too long.
 bool Until(const std::function<bool()>& done) {
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  Backoff idle;
   while (!done()) {
     if (std::chrono::steady_clock::now() > deadline) return false;
-    std::this_thread::yield();
+    idle.Pause();
   }
   return true;
 }

@@ -4,10 +4,10 @@
 #include <chrono>
 #include <cstddef>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include "gtest/gtest.h"
+#include "session/base/backoff.h"
 #include "transport/tcp/tcp_fabric.h"
 
 namespace sluice {
@@ -79,10 +79,11 @@ std::vector<std::unique_ptr<Fabric>> MakeTcpFabrics(
 
 bool PollAllUntil(const std::function<void()>& progress, const std::function<bool()>& done) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(120);
+  Backoff idle;
   while (!done()) {
     if (std::chrono::steady_clock::now() > deadline) return false;
     progress();
-    std::this_thread::yield();
+    idle.Pause();
   }
   return true;
 }

@@ -18,13 +18,9 @@ constexpr std::chrono::seconds kPatience{180};
 
 void RunOne(ContractRank& rank, const ContractScript& script, std::chrono::seconds patience) {
   script(rank);
-  const auto deadline = std::chrono::steady_clock::now() + patience;
-  while (rank.Advance()) {
-    if (std::chrono::steady_clock::now() > deadline) {
-      ADD_FAILURE() << "stuck: " << rank.Position();
-      return;
-    }
-    std::this_thread::yield();
+  if (!rank.Finish(patience)) {
+    ADD_FAILURE() << "stuck: " << rank.Position();
+    return;
   }
   rank.CheckEnd();
 }
