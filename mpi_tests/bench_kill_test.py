@@ -8,6 +8,7 @@ import threading
 import time
 
 from bench_run import job_limit
+from few import few
 
 RANKS = 3
 VICTIM = 1
@@ -18,7 +19,7 @@ DELAYS_S = (0.3, 0.8, 1.5, 2.5)
 
 def main():
     mpirun, program, *more = sys.argv[1:]
-    for delay_s in DELAYS_S:
+    for delay_s in few(DELAYS_S):
         kill_one([mpirun, "--enable-recovery", "--oversubscribe", "-np", str(RANKS), *more, program,
                   "reshard", "--shape", "4096,4096", "--tensors", "2", "--src-mesh", str(RANKS),
                   "--src-ranks", f"0-{RANKS - 1}", "--dst-ranks", f"0-{RANKS - 1}",

@@ -324,13 +324,13 @@ def a_trace_is_drawn(bench, trace):
 def main():
     bench = Bench(sys.argv[1], sys.argv[2])
     for test in (every_format_with_one_rank_and_three, every_kind_of_source,
-                 each_byte_is_read_once_or_each_rank_gets_its_own, options_of_delivery,
+                 each_byte_is_read_once_or_each_rank_gets_its_own, options_of_delivery, *few((
                  a_generator_keeps_its_order, faults_that_pass_are_tried_again,
                  slow_reads_are_hedged, a_cursor_goes_on,
                  memory_keeps_to_the_budget_when_consumers_stop, growth_of_memory_is_found,
                  what_is_copied_is_counted,
                  traces_are_written, blocks_are_shuffled_and_reads_stay_long,
-                 a_device_is_emulated, waves_and_warm, a_table_of_separated_values):
+                 a_device_is_emulated, waves_and_warm, a_table_of_separated_values))):
         test(bench)
         print(f"ok {test.__name__}", flush=True)
 

@@ -19,11 +19,11 @@
 
 namespace sluice {
 
-// Of a test's names with its parameters, a third, at least two. Others come each day.
+// Of a test's names with its parameters, a fifth, at least two. Others come each day.
 inline std::set<std::string> WithFewParameters(const std::string& test,
                                                const std::set<std::string>& all) {
   const std::vector<std::string> names(all.begin(), all.end());
-  const size_t count = std::max(std::min(names.size(), size_t{2}), (names.size() + 2) / 3);
+  const size_t count = std::max(std::min(names.size(), size_t{2}), (names.size() + 4) / 5);
   const size_t first = std::hash<std::string>()(test) % names.size() + oracle::FirstSeed() / 1000;
   std::set<std::string> few;
   for (size_t i = 0; i < count; ++i) {
@@ -35,7 +35,7 @@ inline std::set<std::string> WithFewParameters(const std::string& test,
 // Takes `--which=WORD,WORD...` out of the arguments, and sets GoogleTest's filter accordingly. A
 // word is a source file without its ending, such as session/gate_test, or a pattern for names of
 // tests, which has a `*` or `.`. Only what `--gtest_filter=-PATTERN` leaves out may be said beside.
-// Of the parameters of a test a third is chosen, unless tests are thorough or are only listed.
+// Of the parameters of a test a fifth is chosen, unless tests are thorough or are only listed.
 // Without the argument nothing changes. Call it after testing::InitGoogleTest, which makes the
 // tests with parameters. Ends the program with 2 if nothing is chosen.
 inline void ChooseTests(int* argc, char** argv) {

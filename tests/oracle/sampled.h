@@ -31,10 +31,10 @@ inline bool IsThorough() {
   return is_thorough;
 }
 
-// For tries that take long without a sanitizer, too: Sampled where tests are thorough, else a
-// fourth of Sampled, at least one.
+// For tries that take long without a sanitizer, too: Sampled where tests are thorough, else an
+// eighth of Sampled, at least one.
 inline int Thinned(int tries) {
-  return IsThorough() ? Sampled(tries) : std::max(1, Sampled(tries) / 4);
+  return IsThorough() ? Sampled(tries) : std::max(1, Sampled(tries) / 8);
 }
 
 // The first seed of tests that try at random: 1 where tests are thorough. Otherwise it changes each

@@ -137,10 +137,10 @@ TEST(BookkeepingTest, CellsKeepNoMoreThanIsCounted) {
     const auto after_all = [](const StreamStats& stats) { return stats.bytes >= 64 * 240; };
     options.buffers.count = 256 / batch;
     const Full few = WhenFull(1, options, after_all);
-    options.buffers.count = 16'384 / batch;
-    const auto filled = [](const StreamStats& stats) { return stats.bytes >= 64 * 16'000; };
+    options.buffers.count = 6'144 / batch;
+    const auto filled = [](const StreamStats& stats) { return stats.bytes >= 64 * 6'000; };
     const Full many = WhenFull(1, options, filled);
-    const int64_t each = (many.heap_bytes - few.heap_bytes) / (16'384 - 256);
+    const int64_t each = (many.heap_bytes - few.heap_bytes) / (6'144 - 256);
     EXPECT_LE(each, kCellBookkeepingBytes) << batch;
     EXPECT_GT(each, 64) << "what is kept is not counted";
   }
