@@ -2,6 +2,7 @@
 import argparse
 import collections
 import concurrent.futures
+import os
 import random
 import time
 
@@ -14,7 +15,9 @@ def make_parser(doc, what, runs):
     parser.add_argument("--runs", type=int, default=runs, help=f"{what}s ({runs})")
     parser.add_argument("--seed", type=int, default=1, help=f"which {what}s (1)")
     parser.add_argument("--only", type=int, help=f"the seed of one {what}, to run it again")
-    parser.add_argument("--jobs", type=int, default=2, help="so many at a time (2)")
+    at_once = 2 * os.cpu_count()  # they wait most of their time
+    parser.add_argument("--jobs", type=int, default=at_once,
+                        help=f"so many at a time ({at_once})")
     parser.add_argument("--build", default=str(ROOT / "build"), help="build folder (build)")
     parser.add_argument("--keep", action="store_true", help=f"keep the folders of {what}s")
     return parser

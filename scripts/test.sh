@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # All tests of the release build: in one process, with mpirun, and from an install tree. Then come
-# the wheel for Python in an empty environment, the model of the gate, 20 random jobs, and 3 worlds
+# the wheel for Python in an empty environment, the model of the gate, 12 random jobs, and 3 worlds
 # whose members come and go. Installs missing packages first. Where PyPI cannot be reached, Python
 # is left out, as the last line says. Before it comes what was skipped, and why. With CI=true it
 # fails if more is skipped than scripts/may_skip.txt allows.
@@ -38,8 +38,9 @@ scripts/pypi.sh || python="left out, as PyPI cannot be reached"
 [ "$python" != passed ] || scripts/test_python.sh
 stage "model and random jobs"
 scripts/model.sh
-scripts/chaos.py --runs 20
-scripts/chaos_epochs.py --runs 3
+day=$((SLUICE_TEST_SEED / 1000))
+scripts/chaos.py --runs 12 --seed $day
+scripts/chaos_epochs.py --runs 3 --seed $day
 ! $thorough || scripts/sanitize.sh --thorough
 scripts/skipped.py build/tests.xml
 echo "All tests passed after $SECONDS s: release, with mpirun, from an install tree, model," \

@@ -40,7 +40,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 unset PYTHONPATH
 export PYTHONDONTWRITEBYTECODE=1
-at_once=$(($(nproc) + 1))  # most tests wait most of their time
+at_once=$(($(nproc) * 3))  # most tests wait most of their time
 under=()
 # What gives the C++ library memory of Python's to use, lends its own, and lets go of both.
 sanitized=(test_binding_process.py test_binding_stream.py test_binding_transfer.py

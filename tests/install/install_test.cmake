@@ -10,7 +10,8 @@ function(run)
   endif()
 endfunction()
 
-set(configure ${CMAKE_COMMAND} -G ${generator} -D CMAKE_BUILD_TYPE=Release
+# Without optimization, which takes longer than all that is looked at here.
+set(configure ${CMAKE_COMMAND} -G ${generator} -D CMAKE_BUILD_TYPE=Debug
     -D CMAKE_CXX_COMPILER=${compiler} -D CMAKE_PREFIX_PATH=${prefix})
 if(have_mpi)
   list(APPEND configure -D MPI_CXX_COMPILER=${mpi_compiler})
