@@ -134,11 +134,13 @@ TEST(BookkeepingTest, CellsKeepNoMoreThanIsCounted) {
     StreamOptions options = TinyItems(200'000);
     options.reads.slots = 16;
     options.buffers.batch_items = batch;
-    const auto after_all = [](const StreamStats& stats) { return stats.bytes >= 64 * 240; };
+    const auto after_all = [](const StreamStats& stats) {
+      return stats.bytes >= int64_t{64} * 240;
+    };
     options.buffers.count = 256 / batch;
     const Full few = WhenFull(1, options, after_all);
     options.buffers.count = 6'144 / batch;
-    const auto filled = [](const StreamStats& stats) { return stats.bytes >= 64 * 6'000; };
+    const auto filled = [](const StreamStats& stats) { return stats.bytes >= int64_t{64} * 6'000; };
     const Full many = WhenFull(1, options, filled);
     const int64_t each = (many.heap_bytes - few.heap_bytes) / (6'144 - 256);
     EXPECT_LE(each, kCellBookkeepingBytes) << batch;

@@ -29,6 +29,7 @@ void RunOne(ContractRank& rank, const ContractScript& script, std::chrono::secon
 void OnThreadsOf(std::vector<std::unique_ptr<Fabric>> fabrics,
                  const std::function<void(std::unique_ptr<Fabric> fabric)>& body) {
   std::vector<std::thread> threads;
+  threads.reserve(fabrics.size());
   for (auto& fabric : fabrics) {
     threads.emplace_back([&body](std::unique_ptr<Fabric> own) { body(std::move(own)); },
                          std::move(fabric));
