@@ -129,6 +129,21 @@ for port in map(int, sys.argv[1:]):
 """
 
 
+class Ports(unittest.TestCase):
+    def test_members_listen_where_security_md_says_and_nowhere_else(self):
+        # The store's, one of each member's fabric, and UCX's where both variables name its TCP.
+        for wires, of_ucx in (("tcp", 0), ("auto", 0), ("ucx", 1)):
+            if wires == "ucx" and wires not in WIRES:
+                continue
+            with self.subTest(wires=wires), Site(PROGRAM, {"member": 2}) as site:
+                members = site.all("no-direct", steps=0, kib=1, SLUICE_WIRES=wires)
+                for member in members:
+                    member.expect("step 3")
+                ports = [ports_of(member.process.pid) for member in members]
+                self.assertIn(site.port, ports[0])
+                self.assertEqual([len(set(own)) for own in ports], [2 + of_ucx, 1 + of_ucx], ports)
+
+
 class BadInput(unittest.TestCase):
     def test_another_user_gets_nothing_at_any_port(self):
         if os.geteuid() != 0:
