@@ -251,6 +251,17 @@ def test_ranks_that_drop_their_sessions() -> None:
     assert run_ranks(2, rank_drops, session=False) == [2, 2]
 
 
+def test_a_world_that_is_dropped_with_its_session() -> None:
+    url = f"tcp://127.0.0.1:{free_port()}"
+    for _ in range(2):
+        world = sluice.World.join(url, rank=0, size=1, role="a")
+        session = world.session(timeout=120)
+        session.sync(*states())
+        gone = ref(session), ref(world)
+        del session, world
+        assert [one() for one in gone] == [None, None]
+
+
 def test_a_run_keeps_its_session() -> None:
     src, dst = states()
     run = sluice.Session.from_exchange(0, 1, lambda payload: [payload]).transfer(src, dst).start()
