@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <new>
 #include <utility>
 
 #include "storage/own_thread.h"
@@ -46,7 +47,7 @@ DoorKeeper::~DoorKeeper() {
   if (!thread_.joinable()) return;
   if (getpid() != process_) {
     // A child has no such thread, and what stands for it can be neither joined nor destroyed.
-    static_cast<void>(new std::thread(std::move(thread_)));
+    static_cast<void>(new (std::nothrow) std::thread(std::move(thread_)));
     return;
   }
   static_cast<void>(eventfd_write(stop_.get(), 1));

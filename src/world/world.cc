@@ -134,9 +134,9 @@ class JoinedWorld final : public World {
     WorldOptions options = options_;
     options.store_timeout = std::min(options.store_timeout, limit.Left());
     absl::StatusOr<std::unique_ptr<Seat>> seat = Seat::Take(std::move(options));
-    if (seat.ok()) seat_ = *std::move(seat);
     *status = seat.status();
-    return seat.ok();
+    if (seat.ok()) seat_ = *std::move(seat);
+    return status->ok();
   }
 
   // This member leaves, and has made no fabric. Whoever waits for it hears so.

@@ -231,6 +231,7 @@ TEST(JoinTcpTest, WrongTokensAreRefused) {
 TEST(JoinTcpTest, TheFirstMemberServesWhereNobodyDoes) {
   const FreePort free;
   std::vector<WorldOptions> options;
+  options.reserve(3);
   for (int rank = 0; rank < 3; ++rank) options.push_back(TcpOptions(free.address(), rank, 3));
   const auto worlds = JoinAll(options);
   for (const auto& world : worlds) {

@@ -77,9 +77,8 @@ absl::StatusOr<StoreSocket> ConnectSocket(const StoreAddress& address, const Soc
   return made;
 }
 
-absl::Status SendAll(const StoreAddress& address, int fd, std::string bytes, int64_t end_ns,
+absl::Status SendAll(const StoreAddress& address, int fd, absl::string_view rest, int64_t end_ns,
                      int stop_fd) {
-  absl::string_view rest = bytes;
   while (!rest.empty()) {
     const StoreIo io = WriteSome(fd, rest);
     // What the server said before it went away is read afterwards.
