@@ -173,7 +173,7 @@ struct StoreServerOptions {
 class StoreServer {
  public:
   // InvalidArgument: an option. FailedPrecondition: no token for what others can reach.
-  // Unavailable: the address cannot be bound.
+  // AlreadyExists: something listens there. Unavailable: the address cannot be bound otherwise.
   static absl::StatusOr<std::unique_ptr<StoreServer>> Listen(const StoreServerOptions& options);
 
   ~StoreServer();

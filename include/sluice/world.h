@@ -43,8 +43,9 @@ struct WorldOptions {
   // A store of another kind, in place of `store`.
   std::shared_ptr<Store> own_store;
   // Whether this member serves the store, at the port of `store`, for as long as its World lives.
-  // Not set: it does if nobody listens there, and it is rank 0 of the first role, and HOST is an
-  // address of this host.
+  // Where true, the port is waited for, as that of a world that is about to end. Not set: it does
+  // if nobody listens there, and it is rank 0 of the first role, and HOST is an address of this
+  // host.
   absl::optional<bool> serve = absl::nullopt;
   // What all members know and strangers do not. In place of `token`, a file may hold the token.
   // Links ask for it, too. Without one, that of an `own_store` that ConnectStore has made counts.
@@ -128,7 +129,8 @@ class World {
   // * PermissionDenied or Unauthenticated: the token is wrong.
   // * AlreadyExists: another process is this member; names its host and process.
   // * FailedPrecondition: another member declares other roles or sizes; names who says what.
-  // * Unavailable or DeadlineExceeded: there is no store, within `store_timeout`.
+  // * Unavailable or DeadlineExceeded: there is no store, within `store_timeout`; or no port to
+  //   serve one at.
   static absl::StatusOr<std::unique_ptr<World>> Join(const WorldOptions& options);
 
   // Says farewell: this member is no longer missed, and is not lost. Fabrics stay. If this member

@@ -101,9 +101,12 @@ def exchange(session: Session, call: str, make: Callable[[], Any]) -> list[Any]:
     except Exception as error:
         failure = error
         text = json.dumps({"call": call, "error": describe(error)})
-    answers = [json.loads(answer) for answer in all_gather(session, text.encode())]
-    if failure is not None:
-        raise failure
+    try:
+        answers = [json.loads(answer) for answer in all_gather(session, text.encode())]
+        if failure is not None:
+            raise failure
+    finally:
+        del failure  # its traceback has this frame
     calls = {answer["call"]: rank for rank, answer in reversed(list(enumerate(answers)))}
     if len(calls) > 1:
         told = ", ".join(f"rank {rank} {name}" for name, rank in sorted(calls.items()))

@@ -72,9 +72,12 @@ class _Meeting:
         card = {**card, "rank": self._rank, "size": self._size, "what": what}
         if failure is not None:
             card["error"] = _agree.describe(failure)
-        gathered = self._allgather(json.dumps(card).encode())
-        if failure is not None:
-            raise failure
+        try:
+            gathered = self._allgather(json.dumps(card).encode())
+            if failure is not None:
+                raise failure
+        finally:
+            del failure  # its traceback has this frame
         return self._read(what, gathered)
 
     def _read(self, what: str, gathered: Any) -> list[Any]:
@@ -156,6 +159,8 @@ def by_exchange(rank: int, size: int, allgather: AllGather, options: Mapping[str
     except BaseException:
         _Owned(world, server).close()
         raise
+    finally:
+        failure = None  # its traceback has this frame
 
 
 class _Owned:

@@ -13,7 +13,7 @@ from . import _bootstrap, _sluice
 from ._agree import exchange
 from ._errors import Error, InvalidSpec
 from ._streams import Stream as StreamLike
-from ._transfer import (NeedsMemory, Renames, Run, TensorDone, Transfer, Windows, connect)
+from ._transfer import (Flight, NeedsMemory, Renames, TensorDone, Transfer, Windows, connect)
 
 if TYPE_CHECKING:
     from ._agree import Ballot
@@ -71,7 +71,7 @@ class Session:
         self._owned = owned
         self._closed = False
         self._ballot: Ballot | None = None
-        self._in_flight: dict[int, Run] = {}
+        self._in_flight: dict[int, Flight] = {}
         self._synced: Any = None  # of _sync
         self._told_of_host = False  # by Transfer, in a warning
         self._runs = 0
@@ -112,6 +112,8 @@ class Session:
         except BaseException:
             session.close()
             raise
+        finally:
+            failure = None  # its traceback has this frame
         return session
 
     @classmethod
@@ -411,30 +413,29 @@ class Session:
 
     def _prune(self) -> None:
         """Lets go the memory of runs that are over and that nobody waits for."""
-        for run in list(self._in_flight.values()):
-            if run._native.is_done():
+        for flight in list(self._in_flight.values()):
+            if flight.native.is_done():
                 try:
-                    run._step(0)
-                except Exception as error:
-                    # Whoever waits for the run gets it.
-                    if error is not run._failure and not isinstance(error, Error):
-                        raise
+                    flight.step(self, 0)
+                except Error:
+                    pass  # whoever waits for the run gets it
 
     def _take_events(self) -> None:
         """Hands the native session's events to their runs."""
         while (event := self._native.next_event()) is not None:
             kind, number, tensor, _ = event
-            run = self._in_flight.get(number)
-            if run is None or kind == "failed":
+            flight = self._in_flight.get(number)
+            if flight is None or flight.events is None or kind == "failed":
                 continue
-            name = run._transfer._names[tensor]
-            run._events.append(NeedsMemory(name) if kind == "needs_memory" else TensorDone(name))
+            name = flight.names[tensor]
+            flight.events.append(
+                NeedsMemory(name) if kind == "needs_memory" else TensorDone(name))
 
-    def _note(self, run: Run) -> None:
+    def _note(self, flight: Flight) -> None:
         """A run is over."""
         self._runs += 1
         now = time.monotonic()
-        self._run_seconds += now - run._begin
+        self._run_seconds += now - flight.begin
         if now - self._snapshot_time > _SNAPSHOT_SECONDS:
             self.metrics()
 

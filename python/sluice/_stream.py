@@ -8,6 +8,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -339,23 +340,7 @@ class Stream:
         DataLoader(stream.dataset(), batch_size=None) yields what `take` makes of each batch: its
         tensor, if nothing is given.
         """
-        from torch.utils.data import IterableDataset
-
-        stream = self
-
-        class Dataset(IterableDataset[Any]):
-            def __iter__(self) -> Iterator[Any]:
-                for batch in stream:
-                    yield batch.tensor if take is None else take(batch)
-                    batch._give_back()
-
-            def state_dict(self) -> dict[str, Any]:
-                return stream.state_dict()
-
-            def load_state_dict(self, state: Mapping[str, Any]) -> None:
-                stream.load_state_dict(state)
-
-        return Dataset()
+        return _dataset_kind()(self, take)
 
     def close(self) -> None:
         """Collective; blocks until all ranks have called. Ends the stream.
@@ -385,6 +370,33 @@ class Stream:
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         # The others hear of an exception of this rank as of an error of the stream.
         self._part(together=kind is None)
+
+
+@cache
+def _dataset_kind() -> Any:
+    """The class of `Stream.dataset`, which is not made before PyTorch is asked for.
+
+    Of each dataset a class of its own would keep the stream, as classes refer to themselves.
+    """
+    from torch.utils.data import IterableDataset
+
+    class Dataset(IterableDataset[Any]):
+        def __init__(self, stream: Stream, take: Callable[[Batch], Any] | None) -> None:
+            self._stream = stream
+            self._take = take
+
+        def __iter__(self) -> Iterator[Any]:
+            for batch in self._stream:
+                yield batch.tensor if self._take is None else self._take(batch)
+                batch._give_back()
+
+        def state_dict(self) -> dict[str, Any]:
+            return self._stream.state_dict()
+
+        def load_state_dict(self, state: Mapping[str, Any]) -> None:
+            self._stream.load_state_dict(state)
+
+    return Dataset
 
 
 def _cursor_of(state: Mapping[str, Any] | None) -> bytes:

@@ -199,7 +199,11 @@ class _Call:
                 self._read()  # another rank has given something else
             except Exception as error:
                 self._failure = error
-        transfer = connect_halves(self._session, self._halves, self._renames, self._failure)
+        failure, self._failure = self._failure, None
+        try:
+            transfer = connect_halves(self._session, self._halves, self._renames, failure)
+        finally:
+            del failure  # its traceback has this frame
         transfer._let_go()
         plan = _Plan(transfer, self._signature, _views(self._halves), self._aliases)
         plan.note(*self._given)

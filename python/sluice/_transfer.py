@@ -6,8 +6,10 @@ import time
 import warnings
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Union
+from weakref import proxy
 
 from . import _agree, _sluice
 from ._errors import Error, InvalidSpec, Timeout
@@ -124,7 +126,11 @@ class Transfer:
         return self._begin(number, stream, bool(events), self._places)
 
     def _let_go(self) -> None:
-        """Refers to no memory from now on. Who starts a run keeps it, or binds other memory."""
+        """Refers to no memory from now on, and does not keep its session, which may then keep it.
+
+        Who starts a run keeps the memory, or binds other memory.
+        """
+        self._session = proxy(self._session)
         self._native.disown()
         self._halves = Halves(aliases=self._halves.aliases)
         self._watch = Watch([])
@@ -141,9 +147,9 @@ class Transfer:
         order.record()
         if places.on_gpu:
             self._warn_of_host()
-        run = Run(self, native, bool(events or self._late), order)
-        session._in_flight[native.number] = run
-        return run
+        flight = Flight(self, native, order, bool(events or self._late))
+        session._in_flight[flight.number] = flight
+        return Run(self, flight)
 
     def _warn_of_host(self) -> None:
         """Once a session: tensors of a GPU are slow without a transport that reaches them."""
@@ -217,16 +223,17 @@ class Transfer:
 
     def _refuse(self, text: str) -> NoReturn:
         # The others are in this run already, or will be. They hear of it as of wrong memory.
-        failure = InvalidSpec(f"rank {self._session.rank}: {text}",
-                              ranks=(self._session.rank,), tensor=_quoted(text))
-        if self._session.size == 1:
-            raise failure
+        cause: Error | None = None
         try:
-            run = self._native.start(None, False, False, None, refusal=text)
-            run.wait(None)
+            if self._session.size > 1:
+                self._native.start(None, False, False, None, refusal=text).wait(None)
         except Error as error:
-            raise failure from error
-        raise failure
+            cause = error
+        try:
+            raise InvalidSpec(f"rank {self._session.rank}: {text}",
+                              ranks=(self._session.rank,), tensor=_quoted(text)) from cause
+        finally:
+            del cause  # its traceback has this frame
 
 
 def _quoted(text: str) -> str | None:
@@ -259,39 +266,114 @@ def _same_specs(bound: list[Entry], given: list[Entry], side: str) -> list[Entry
     return [entries[entry.name] for entry in bound]
 
 
+class Flight:
+    """What a session keeps of a run until it is over, whoever has let go of the `Run`.
+
+    It does not refer to the session, which is closed as soon as nobody else refers to it.
+    """
+
+    def __init__(self, transfer: Transfer, native: _sluice.Run, order: Order,
+                 events: bool) -> None:
+        self.native = native
+        self.number = int(native.number)
+        self.order = order
+        self.names = transfer._names
+        self.events: deque[Event] | None = deque() if events else None
+        self.begin = time.monotonic()
+        self.over = False
+        self._failure: BaseException | None = None  # of `_finish`
+        self._ordered = False  # streams come after the run, which has ended well
+        self._keep: list[Any] = [transfer._halves]
+        self._finish = transfer._halves.finish
+
+    def step(self, session: Session, timeout: float | None) -> bool:
+        """Waits; True if the run is over. Then memory is let go."""
+        end = None if timeout is None else time.monotonic() + timeout
+        try:
+            over = bool(self.native.wait(timeout))
+            if over and not self._ordered:
+                self._ordered = True
+                self.order.end()
+            pause = 0.0
+            while over and not self.order.is_over:
+                if end is not None and time.monotonic() >= end:
+                    return False
+                time.sleep(pause)
+                pause = min(0.001, pause + 0.00002)
+        except Error:
+            self._end(session, failed=True)
+            raise
+        if over:
+            self._end(session, failed=False)
+        return over
+
+    def raise_failure(self) -> None:
+        """How the run that is over has failed, to everyone who asks."""
+        self.native.wait(0)
+        failure = self._failure
+        if failure is not None:
+            self._failure = _without_frames(failure)
+            try:
+                raise failure
+            finally:
+                del failure  # its traceback has this frame
+
+    def _end(self, session: Session, failed: bool) -> None:
+        if self.over or not self.native.is_done():
+            return
+        self.over = True
+        if self.events is not None:
+            session._take_events()
+        session._in_flight.pop(self.number, None)
+        session._note(self)
+        self._keep = []
+        finish, self._finish = self._finish, None
+        if not failed and finish is not None:
+            try:
+                finish()
+            except Exception as error:  # whoever waits for the run gets it
+                own = error.__traceback__
+                self._failure = error.with_traceback(own and own.tb_next)
+                del own  # it has this frame
+            except BaseException as error:
+                self._failure = _without_frames(error)
+                raise
+
+
+def _without_frames(error: BaseException) -> BaseException:
+    """The same exception again. The frames that the first one comes to refer to may refer to who
+    keeps it."""
+    try:
+        again = copy(error)
+    except Exception:
+        return error
+    return again.with_traceback(None)
+
+
 class Run:
     """A run that `Transfer.start` has begun. It refers to all its memory until it is done.
 
     Thread: the session's; `done` may be asked from any.
     """
 
-    def __init__(self, transfer: Transfer, native: _sluice.Run, events: bool,
-                 order: Order) -> None:
+    def __init__(self, transfer: Transfer, flight: Flight) -> None:
         self._transfer = transfer
         self._session = transfer._session
-        self._native = native
-        self._order = order
-        self._ordered = False  # streams come after the run, which has ended well
-        self._has_events = events
-        self._events: deque[Event] = deque()
-        self._keep: list[Any] = [transfer._halves]
-        self._finish = transfer._halves.finish
-        self._begin = time.monotonic()
+        self._flight = flight
+        self._native = flight.native
         self._finished_before = int(self._session._native.counters().get("buckets_finished", 0))
-        self._over = False
-        self._failure: BaseException | None = None  # of `_finish`
 
     @property
     def number(self) -> int:
         """From 1 on, equal on all ranks: what errors call the run."""
-        return int(self._native.number)
+        return self._flight.number
 
     @property
     def done(self) -> bool:
         """True once `wait` would not wait. Does not make progress by itself. Thread: any."""
-        if self._over:
+        if self._flight.over:
             return True
-        return bool(self._native.is_done()) and self._order.is_over
+        return bool(self._native.is_done()) and self._flight.order.is_over
 
     def wait(self, timeout: float | None = None, *, progress: bool = False) -> None:
         """Blocks until this rank's part is done: destinations are complete, sources may change.
@@ -303,8 +385,8 @@ class Run:
         error that ended the run. Ctrl-C ends the waiting, and not the run. `progress`: show it in
         the terminal.
         """
-        if self._over:
-            self._raise_failure()
+        if self._flight.over:
+            self._flight.raise_failure()
         elif progress:
             self._wait_shown(timeout)
         elif not self._step(timeout):
@@ -321,57 +403,19 @@ class Run:
             display.show(total)
 
     def _step(self, timeout: float | None) -> bool:
-        """Waits; True if the run is over. Then memory is let go."""
-        end = None if timeout is None else time.monotonic() + timeout
-        try:
-            over = bool(self._native.wait(timeout))
-            if over and not self._ordered:
-                self._ordered = True
-                self._order.end()
-            pause = 0.0
-            while over and not self._order.is_over:
-                if end is not None and time.monotonic() >= end:
-                    return False
-                time.sleep(pause)
-                pause = min(0.001, pause + 0.00002)
-        except Error:
-            self._end(failed=True)
-            raise
+        over = self._flight.step(self._session, timeout)
         if over:
-            self._end(failed=False)
-            self._raise_failure()
+            self._flight.raise_failure()
         return over
-
-    def _raise_failure(self) -> None:
-        """How the run that is over has failed, to everyone who asks."""
-        self._native.wait(0)
-        if self._failure is not None:
-            raise self._failure
-
-    def _end(self, failed: bool) -> None:
-        if self._over or not self._native.is_done():
-            return
-        self._over = True
-        session = self._session
-        if self._has_events:
-            session._take_events()
-        session._in_flight.pop(self.number, None)
-        session._note(self)
-        self._keep = []
-        if not failed and self._finish is not None:
-            try:
-                self._finish()
-            except BaseException as error:  # noqa: B902 - whoever waits for the run gets it
-                self._failure = error
 
     def __await__(self) -> Generator[Any, None, None]:
         """As `wait`, for asyncio: other tasks run meanwhile. In the session's thread."""
         import asyncio  # whoever awaits has it already
         pause = 0.0
-        while not (self._over or self._step(0)):
+        while not (self._flight.over or self._step(0)):
             yield from asyncio.sleep(pause).__await__()
             pause = min(0.005, pause + 0.0001)
-        self._raise_failure()
+        self._flight.raise_failure()
 
     def cancel(self) -> None:
         """Collective; does not block. Gives the run up: `wait` for it then raises Cancelled.
@@ -388,8 +432,8 @@ class Run:
         buckets = int(stats.get("buckets", 0))
         total = int(stats.get("received_bytes", 0)) + int(stats.get("local_bytes", 0))
         total = total or int(stats.get("sent_bytes", 0))
-        seconds = time.monotonic() - self._begin
-        if self._over or self._native.is_done():
+        seconds = time.monotonic() - self._flight.begin
+        if self._flight.over or self._native.is_done():
             return Progress(buckets, buckets, total, total, seconds)
         finished = int(self._session._native.counters().get("buckets_finished", 0))
         finished = max(0, min(buckets, finished - self._finished_before))
@@ -402,17 +446,18 @@ class Run:
         Of a run that was started with events=True, or of a transfer with late=True. NeedsMemory
         has to be answered by `supply`, or the run waits. Raises the error that ended the run.
         """
-        if not self._has_events:
+        events = self._flight.events
+        if events is None:
             raise InvalidSpec(f"run {self.number} was started without events=True")
         pause = 0.0
         while True:
             self._session._take_events()
-            while self._events:
-                yield self._events.popleft()
+            while events:
+                yield events.popleft()
                 self._session._take_events()
                 pause = 0.0
-            if self._over:
-                self._raise_failure()
+            if self._flight.over:
+                self._flight.raise_failure()
                 return
             self._step(pause)
             pause = min(0.001, pause + 0.0001)
@@ -430,7 +475,7 @@ class Run:
             raise InvalidSpec(f"run {self.number} has no tensor '{tensor}'", tensor=tensor)
         view, owner = as_views(memory, tensor, writable=True)
         memories = list(memory) if isinstance(memory, (list, tuple)) else [memory]
-        self._order.meet(Order(self._session._native, stream, Places([view], memories)))
+        self._flight.order.meet(Order(self._session._native, stream, Places([view], memories)))
         self._native.supply(index, view, owner)
 
     def __enter__(self) -> Run:
@@ -461,8 +506,11 @@ def connect(session: Session, src: Any, dst: Any, *, rename: Renames, window_of:
     except Exception as error:
         failure = error
         halves = Halves()
-    return connect_halves(session, halves, renames, failure, late=late,
-                          ignore_unused=ignore_unused, priority=priority)
+    try:
+        return connect_halves(session, halves, renames, failure, late=late,
+                              ignore_unused=ignore_unused, priority=priority)
+    finally:
+        del failure  # its traceback has this frame
 
 
 def connect_halves(session: Session, halves: Halves, renames: dict[str, str],
@@ -493,6 +541,8 @@ def connect_halves(session: Session, halves: Halves, renames: dict[str, str],
         if isinstance(failure, Error):
             raise _of_rank(failure, session.rank) from error
         raise error from failure
+    finally:
+        del failure  # its traceback has this frame
     return Transfer(session, native, halves, late)
 
 

@@ -18,6 +18,7 @@
 #include "transport/ucx/rdma_device.h"
 #include "transport/ucx/ucx_worker.h"
 #include "transport/wire_status.h"
+#include "world/door_keeper.h"
 #include "world/link_gather.h"
 #include "world/rank_ends.h"
 #include "world/reach.h"
@@ -42,6 +43,7 @@ static_assert(sizeof(Standing) <= Fabric::kMaxRecordBytes);
 // This member's ends, of which its card tells.
 struct Ends {
   std::shared_ptr<TcpLinks> links;
+  std::shared_ptr<DoorKeeper> keeper;  // of the links
   std::shared_ptr<UcxWorker> ucx;
   ReachPage page;
 };
@@ -89,6 +91,9 @@ class Maker {
     if (links.ok()) {
       ends_.links = *std::move(links);
       card.tcp_address = ends_.links->address();
+      auto keeper = DoorKeeper::Make(ends_.links);
+      card.status = keeper.status();
+      if (keeper.ok()) ends_.keeper = *std::move(keeper);
     }
     if (options_.wires == "tcp") return card;
     if (options_.wires == "auto" && !HasRdmaDevice()) {
@@ -196,7 +201,7 @@ class Maker {
     options.wire = DescribeWire(is_one_node);
     // UCX does not tell a rank that has done its part and left from one that has died. The links
     // and the processes do; and operations with the dead fail.
-    options.check_ranks = [ucx, ends] {
+    options.check_ranks = [ucx, ends, keeper = ends_.keeper] {
       if (ucx != nullptr) ucx->Progress();
       return ends->Check();
     };

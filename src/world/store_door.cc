@@ -23,6 +23,7 @@ namespace {
 
 // How long one attempt may take, and later each call, whatever is left of the time for joining.
 constexpr absl::Duration kAttempt = absl::Seconds(30);
+constexpr absl::Duration kTryAgain = absl::Milliseconds(50);
 
 bool IsFirstMember(const WorldOptions& options) {
   return options.rank == 0 && DeclaredRoles(options)[0].role == options.role;
@@ -58,6 +59,23 @@ absl::StatusOr<std::unique_ptr<StoreServer>> Serve(const StoreAddress& at, const
   return StoreServer::Listen(server);
 }
 
+// Waits where somebody listens already: a member of an earlier world may be about to end there.
+absl::StatusOr<std::unique_ptr<StoreServer>> ServeInTime(const StoreAddress& at,
+                                                         const std::string& token,
+                                                         const WorldOptions& options,
+                                                         const TimeLimit& limit) {
+  while (true) {
+    absl::StatusOr<std::unique_ptr<StoreServer>> server = Serve(at, token, options);
+    if (!absl::IsAlreadyExists(server.status())) return server;
+    if (limit.Passed()) {
+      return absl::UnavailableError(absl::StrCat(
+          server.status().message(), ", for ", DurationText(limit.length()),
+          ": end the process that listens there, or let this member not serve the store"));
+    }
+    absl::SleepFor(std::min(limit.Left(), kTryAgain));
+  }
+}
+
 absl::StatusOr<std::shared_ptr<Store>> Connect(const std::string& address, const std::string& token,
                                                const TimeLimit& limit) {
   StoreOptions options;
@@ -76,7 +94,7 @@ absl::StatusOr<std::shared_ptr<Store>> Connect(const std::string& address, const
                                                  DurationText(limit.length()), ": ",
                                                  store.status().message()));
     }
-    absl::SleepFor(absl::Milliseconds(50));
+    absl::SleepFor(kTryAgain);
   }
 }
 
@@ -111,10 +129,15 @@ absl::StatusOr<StoreDoor> OpenStoreDoor(const WorldOptions& options) {
   if (!at.ok()) return at.status();
   const bool may_serve = options.serve.value_or(IsFirstMember(options) && IsOwnHost(at->host));
   if (may_serve) {
-    absl::StatusOr<std::unique_ptr<StoreServer>> server = Serve(*at, door.token, options);
+    absl::StatusOr<std::unique_ptr<StoreServer>> server =
+        options.serve.has_value() ? ServeInTime(*at, door.token, options, limit)
+                                  : Serve(*at, door.token, options);
+    const bool may_be_elsewhere =
+        !options.serve.has_value() &&
+        (absl::IsUnavailable(server.status()) || absl::IsAlreadyExists(server.status()));
     if (server.ok()) {
       door.server = *std::move(server);
-    } else if (options.serve.has_value() || !absl::IsUnavailable(server.status())) {
+    } else if (!may_be_elsewhere) {
       return absl::Status(server.status().code(),
                           absl::StrCat("cannot serve the store at ", options.store, ": ",
                                        server.status().message()));

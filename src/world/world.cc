@@ -12,18 +12,14 @@
 #include "world/epochs.h"
 #include "world/fabric_maker.h"
 #include "world/meeting.h"
-#include "world/registration.h"
 #include "world/roster.h"
-#include "world/store/store_proof.h"
-#include "world/store_door.h"
+#include "world/seat.h"
 #include "world/time_limit.h"
 #include "world/waiting_call.h"
 #include "world/world_options.h"
 
 namespace sluice {
 namespace {
-
-constexpr size_t kSecretBytes = 32;
 
 // So often one call of NextEpoch sees a member unreachable that the store has not lost.
 constexpr int kUnexplainedMax = 3;
@@ -32,80 +28,6 @@ uint64_t Hash(absl::string_view text) {
   uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
   return hash;
-}
-
-// Fabrics that some members have tried to make. They are counted by the list of members: whoever
-// joins later has counted none of an older list.
-struct Tries {
-  int count = 0;
-  std::vector<std::string> keys;  // that this member has left at the store
-};
-
-// A member's place at one store, and what it has come to know there.
-struct Seat {
-  Seat(const std::string& name, StoreDoor opened, std::string key,
-       std::unique_ptr<Registration> registration, bool is_later)
-      : door(std::move(opened)),
-        secret(std::move(key)),
-        roster(door.store, name, std::move(registration)),
-        epochs(door.store, name, &roster),
-        follows(is_later) {}
-
-  const StoreDoor door;
-  const std::string secret;
-  Roster roster;
-  Epochs epochs;
-  // All members of this world had come once before this one joined. The store may be that of a
-  // world that is about to end.
-  const bool follows;
-  Tries epoch_tries;
-  std::map<std::string, Tries> tries;  // by the name of the list of members
-};
-
-// A value below this key: all members of the world have come once.
-std::string MetKey(absl::string_view world) { return absl::StrCat(world, "/met"); }
-
-bool IsGone(Store& store) {
-  const absl::Status status = store.Get("any", absl::ZeroDuration()).status();
-  return !status.ok() && !absl::IsDeadlineExceeded(status);
-}
-
-absl::StatusOr<std::unique_ptr<Seat>> TakeSeat(const WorldOptions& options, StoreDoor door) {
-  // Before the others can see this member: they may all have come then.
-  const absl::Status met = door.store->Get(MetKey(options.name), absl::ZeroDuration()).status();
-  if (!met.ok() && !absl::IsDeadlineExceeded(met)) return met;
-  absl::StatusOr<StoredMember> own = OwnMember(options);
-  if (!own.ok()) return own.status();
-  absl::StatusOr<std::unique_ptr<Registration>> registration =
-      Registration::Make(door.store, options.name, *std::move(own), options.lease);
-  if (!registration.ok()) return registration.status();
-  const absl::StatusOr<std::string> random = RandomHex(kSecretBytes);
-  if (!random.ok()) return random.status();
-  const absl::StatusOr<std::string> secret =
-      door.store->CompareSet(absl::StrCat(options.name, "/secret"), "", *random);
-  if (!secret.ok()) return secret.status();
-  // The store tells the secret in the clear: alone it is not enough to be a rank.
-  const absl::StatusOr<std::string> key = MakeStoreProof(door.token, "links", *secret);
-  if (!key.ok()) return key.status();
-  auto seat = std::make_unique<Seat>(options.name, std::move(door), *key, *std::move(registration),
-                                     met.ok());
-  // Roles or sizes in conflict: an error, which gives the place back.
-  if (absl::Status status = seat->roster.Look(absl::ZeroDuration()); !status.ok()) return status;
-  return seat;
-}
-
-// Takes another store where the first one ends meanwhile, such as that of an earlier world.
-absl::StatusOr<std::unique_ptr<Seat>> Enter(WorldOptions options) {
-  const TimeLimit limit(options.store_timeout);
-  while (true) {
-    absl::StatusOr<StoreDoor> door = OpenStoreDoor(options);
-    if (!door.ok()) return door.status();
-    const std::shared_ptr<Store> store = door->store;
-    absl::StatusOr<std::unique_ptr<Seat>> seat = TakeSeat(options, *std::move(door));
-    const bool may_try = options.own_store == nullptr && !limit.Passed();
-    if (seat.ok() || !may_try || !IsGone(*store)) return seat;
-    options.store_timeout = std::max(limit.Left(), absl::Milliseconds(1));
-  }
 }
 
 class JoinedWorld final : public World {
@@ -117,8 +39,7 @@ class JoinedWorld final : public World {
     // A store that is gone would be waited for.
     if (!roster().is_held()) return;
     if (!has_met_) TellWhoWaits();
-    for (auto& [list, tries] : seat_->tries) Remove(&tries);
-    Remove(&seat_->epoch_tries);
+    seat_->Clear();
   }
 
   absl::StatusOr<std::vector<WorldMember>> members() override {
@@ -203,21 +124,19 @@ class JoinedWorld final : public World {
   Store& store() const { return *seat_->door.store; }
 
   // Before the first member can have done with a fabric, and comes to make the next world.
-  absl::Status NoteMet(int rank) {
-    return rank == 0 ? store().Set(MetKey(options_.name), "1") : absl::OkStatus();
-  }
+  absl::Status NoteMet(int rank) { return rank == 0 ? seat_->NoteMet() : absl::OkStatus(); }
 
   // Whether the call goes on at another store: the world at whose store this member waits was an
   // earlier one, and has ended. Nothing has been agreed with anybody yet. May change the error.
   bool IsToGoOn(absl::Status* status, const TimeLimit& limit) {
     if (has_met_ || !seat_->follows || options_.own_store != nullptr) return false;
-    if (limit.Passed() || !IsGone(store())) return false;
+    if (limit.Passed() || !IsStoreGone(store())) return false;
     WorldOptions options = options_;
     options.store_timeout = std::min(options.store_timeout, limit.Left());
-    absl::StatusOr<std::unique_ptr<Seat>> seat = Enter(std::move(options));
-    if (seat.ok()) seat_ = *std::move(seat);
+    absl::StatusOr<std::unique_ptr<Seat>> seat = Seat::Take(std::move(options));
     *status = seat.status();
-    return seat.ok();
+    if (seat.ok()) seat_ = *std::move(seat);
+    return status->ok();
   }
 
   // This member leaves, and has made no fabric. Whoever waits for it hears so.
@@ -246,7 +165,7 @@ class JoinedWorld final : public World {
       if (!is_over.ok()) return is_over.status();
       ++tries.count;
       if (*is_over) {
-        Keep(meeting, &tries);
+        tries.Keep(meeting);
         continue;
       }
       return Make(&meeting, name, limit, &tries, [&](NeedsStore needs_store) {
@@ -272,11 +191,11 @@ class JoinedWorld final : public World {
       if (!is_over.ok()) return is_over.status();
       epochs().Pass(*epoch);
       if (*is_over) {
-        Keep(meeting, &seat_->epoch_tries);
+        seat_->epoch_tries.Keep(meeting);
         continue;
       }
       if (!epoch->is_whole && meeting.Fail(absl::UnavailableError("a member is gone"))) {
-        Keep(meeting, &seat_->epoch_tries);
+        seat_->epoch_tries.Keep(meeting);
         continue;
       }
       absl::StatusOr<std::unique_ptr<Fabric>> fabric =
@@ -382,22 +301,11 @@ class JoinedWorld final : public World {
           if (!status.ok() || needs_store == NeedsStore::kNo) return status;
           return CheckCalls(*meeting, name, &waiting);
         });
-    Keep(*meeting, tries);
+    tries->Keep(*meeting);
     // All members have come to the end of this try, so nobody needs what was left by older ones.
-    if (fabric.ok()) Remove(tries);
+    if (fabric.ok()) tries->Clear(store());
     has_met_ = has_met_ || fabric.ok();
     return fabric;
-  }
-
-  // What this member has left there is to go one day, and what others have that it is to clear.
-  static void Keep(const Meeting& meeting, Tries* tries) {
-    const std::vector<std::string> keys = meeting.OwnKeys();
-    tries->keys.insert(tries->keys.end(), keys.begin(), keys.end());
-  }
-
-  void Remove(Tries* tries) {
-    for (const std::string& key : tries->keys) static_cast<void>(store().Set(key, ""));
-    tries->keys.clear();
   }
 
   const WorldOptions options_;
@@ -410,7 +318,7 @@ class JoinedWorld final : public World {
 
 absl::StatusOr<std::unique_ptr<World>> World::Join(const WorldOptions& options) {
   if (absl::Status status = CheckWorldOptions(options); !status.ok()) return status;
-  absl::StatusOr<std::unique_ptr<Seat>> seat = Enter(options);
+  absl::StatusOr<std::unique_ptr<Seat>> seat = Seat::Take(options);
   if (!seat.ok()) return seat.status();
   return std::make_unique<JoinedWorld>(options, *std::move(seat));
 }

@@ -118,6 +118,17 @@ TEST_F(HttpFaults, DrippingEndsToo) {
   EXPECT_THAT(std::string(outcome.message()), HasSubstr("not done within 300 ms"));
 }
 
+// A whole object has no limit of time, and comes with 50 bytes a second.
+TEST_F(HttpFaults, DrippingEndsForWholeObjectsToo) {
+  server_->Write("short.bin", content_.substr(0, 300));
+  const absl::Status outcome =
+      FetchHttpObject(server_->Url("fault/dripping/short.bin"), kBytes,
+                      {.timeout_ns = INT64_MAX, .stall_timeout_ns = 1'000'000'000})
+          .status();
+  EXPECT_TRUE(absl::IsUnavailable(outcome)) << outcome;
+  EXPECT_THAT(std::string(outcome.message()), HasSubstr("1024 bytes/sec"));
+}
+
 TEST_F(HttpFaults, AnEndlessAnswerIsNotReadToItsEnd) {
   EXPECT_EQ(CodeOf("fault/endless/"), absl::StatusCode::kDataLoss);
   EXPECT_LT(source_->counters().bytes_read, 1 << 20);

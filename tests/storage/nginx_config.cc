@@ -107,7 +107,7 @@ constexpr char kFaults[] = R"lua(
       file:close()
       if not ngx.var.http_range then
         if change[mode] then change[mode]({body = all}) end
-        if mode == "long_trailer" then send[mode]({body = all}) else ngx.print(all) end
+        if send[mode] then send[mode]({body = all}) else ngx.print(all) end
         return
       end
       local first, last = string.match(ngx.var.http_range, "^bytes=(%d+)-(%d+)$")

@@ -1,14 +1,19 @@
 // Joining a world: who is there, who may not, and what is said about it.
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <cstdio>
+#include <fstream>
 #include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "main/own_folder.h"
@@ -38,6 +43,17 @@ std::unique_ptr<World> JoinOne(const WorldOptions& options) {
 }
 
 std::string Text(const absl::Status& status) { return status.ToString(); }
+
+// How often a thread of this process has gone to sleep.
+int64_t SleepsOf(pid_t thread) {
+  std::ifstream status(absl::StrCat("/proc/self/task/", thread, "/status"));
+  std::string word;
+  int64_t sleeps = 0;
+  while (status >> word) {
+    if (word == "voluntary_ctxt_switches:") status >> sleeps;
+  }
+  return sleeps;
+}
 
 TEST(JoinTest, TheFirstOneWaitsForNobody) {
   const auto world = JoinOne(MemberOptions(MakeMemoryStore(), Roles(), "server", 1));
@@ -215,6 +231,7 @@ TEST(JoinTcpTest, WrongTokensAreRefused) {
 TEST(JoinTcpTest, TheFirstMemberServesWhereNobodyDoes) {
   const FreePort free;
   std::vector<WorldOptions> options;
+  options.reserve(3);
   for (int rank = 0; rank < 3; ++rank) options.push_back(TcpOptions(free.address(), rank, 3));
   const auto worlds = JoinAll(options);
   for (const auto& world : worlds) {
@@ -227,11 +244,36 @@ TEST(JoinTcpTest, ServingWhereSomebodyDoesIsAnError) {
   const auto server = ServeOnLoopback();
   WorldOptions options = TcpOptions(server->address(), 0, 1);
   options.serve = true;
+  options.store_timeout = absl::Milliseconds(50);
   const absl::Status status = World::Join(options).status();
-  EXPECT_FALSE(status.ok());
-  EXPECT_THAT(Text(status), HasSubstr(server->address()));
+  EXPECT_EQ(status.code(), StatusCode::kUnavailable);
+  EXPECT_THAT(Text(status), AllOf(HasSubstr(server->address()), HasSubstr("for 50ms"),
+                                  HasSubstr("end the process")));
   options.serve = absl::nullopt;
   JoinOne(options);
+}
+
+TEST(JoinTcpTest, WhoeverServesWaitsForAWorldThatEnds) {
+  const FreePort free;
+  WorldOptions options = TcpOptions(free.address(), 0, 1);
+  options.serve = true;
+  std::unique_ptr<World> former = JoinOne(options);
+  std::atomic<pid_t> thread = 0;
+  std::atomic<bool> is_done = false;
+  std::unique_ptr<World> next;
+  std::thread joins([&] {
+    thread = gettid();
+    next = JoinOne(options);
+    is_done = true;
+  });
+  const auto sleeps = [&] { return thread == 0 ? 0 : SleepsOf(thread); };
+  for (const int64_t begin = sleeps(); !is_done && sleeps() < begin + 3;) {
+    absl::SleepFor(absl::Milliseconds(1));
+  }
+  former = nullptr;
+  joins.join();
+  ASSERT_NE(next, nullptr);
+  EXPECT_TRUE(next->MakeFabric().ok());
 }
 
 TEST(JoinTcpTest, NobodyServes) {

@@ -3,14 +3,16 @@
 
   world_processes_test.py WORLD_MEMBER
 """
+import contextlib
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import unittest
 
-from members import Site
+from members import PATIENCE_S, Site
 import job_limit  # of scripts/
 from chaos_strangers import ports_of
 
@@ -127,6 +129,41 @@ for port in map(int, sys.argv[1:]):
             pass
         print(port, answer.hex(), flush=True)
 """
+
+
+class Ports(unittest.TestCase):
+    def test_members_listen_where_security_md_says_and_nowhere_else(self):
+        # The store's, one of each member's fabric, and UCX's where both variables name its TCP.
+        for wires, of_ucx in (("tcp", 0), ("auto", 0), ("ucx", 1)):
+            if wires == "ucx" and wires not in WIRES:
+                continue
+            with self.subTest(wires=wires), Site(PROGRAM, {"member": 2}) as site:
+                members = site.all("no-direct", steps=0, kib=1, SLUICE_WIRES=wires)
+                for member in members:
+                    member.expect("step 3")
+                ports = [ports_of(member.process.pid) for member in members]
+                self.assertIn(site.port, ports[0])
+                self.assertEqual([len(set(own)) for own in ports], [2 + of_ucx, 1 + of_ucx], ports)
+
+
+    def test_strangers_are_shown_out_while_nobody_polls(self):
+        with Site(PROGRAM, {"member": 2}) as site:
+            site.store()
+            members = site.all("wait-session")
+            for member in members:
+                member.expect("fabric")
+            with contextlib.ExitStack() as strangers:
+                ports = [port for member in members for port in ports_of(member.process.pid)]
+                links = [strangers.enter_context(socket.create_connection(
+                    ("127.0.0.1", port), timeout=PATIENCE_S)) for port in ports]
+                for link in links:
+                    link.sendall(b"?" * 4096)
+                for link in links:
+                    with contextlib.suppress(ConnectionResetError):
+                        self.assertEqual(link.recv(1), b"", ports)
+            for member in members:
+                member.go_on()
+            all_done(members)
 
 
 class BadInput(unittest.TestCase):

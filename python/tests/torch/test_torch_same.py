@@ -223,7 +223,7 @@ def test_a_run_that_goes_on_keeps_its_memory(known: bool) -> None:
             transfer_of = Transfer._begin
 
             def begin(self: Any, *args: Any, **named: Any) -> Any:
-                while self._session is session and not changed.wait(0.01):
+                while self._session._native is native and not changed.wait(0.01):
                     session.poll()
                 return transfer_of(self, *args, **named)
 

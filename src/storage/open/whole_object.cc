@@ -19,7 +19,7 @@ absl::StatusOr<WholeObject> ReadWholeObject(const SourceAddress& address, absl::
   const std::string path = ObjectPath(address, name);
   if (address.is_http()) {
     HttpOptions http = HttpOptionsOf(options);
-    // An object that still comes is not late.
+    // An object that still comes is not late, unless it drips.
     http.stall_timeout_ns = stall_ns;
     absl::StatusOr<std::string> text = FetchHttpObject(path, bytes_max, http, &stop);
     if (!text.ok()) return text.status();

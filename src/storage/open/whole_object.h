@@ -26,9 +26,9 @@ std::string ObjectPath(const SourceAddress& address, absl::string_view name);
 // One attempt to read object `name` at `address`, which is no generator's; waits. The error has the
 // object's path or URL, and is ResourceExhausted for more than `bytes_max` bytes.
 //
-// Over HTTP the attempt ends with Unavailable after `stall_ns` without a byte. It ends with
-// Cancelled soon after `stop` has become true. A call of the file system goes on to its end. Any
-// thread.
+// Over HTTP the attempt ends with Unavailable after `stall_ns` with less than 1 KiB a second. It
+// ends with Cancelled soon after `stop` has become true. A call of the file system goes on to its
+// end. Any thread.
 absl::StatusOr<WholeObject> ReadWholeObject(const SourceAddress& address, absl::string_view name,
                                             int64_t bytes_max, const OpenOptions& options,
                                             int64_t stall_ns, const std::atomic<bool>& stop);

@@ -191,11 +191,7 @@ void TcpCore::ProgressLocked() {
   WaitForEvents(0);
   const int64_t now_ns = NowNs();
   progressed_ns_ = now_ns;
-  if (std::exchange(knocked_, false)) {
-    door_.Progress(now_ns, &arrivals_);
-    for (TcpArrival& arrival : arrivals_) TakeArrival(std::move(arrival));
-    arrivals_.clear();
-  }
+  if (std::exchange(knocked_, false)) LetIn(now_ns);
   if (!calling_.empty()) ProgressCalls(now_ns);
   ServeReady();
   if (now_ns - looked_ns_ > kLookNs) {
@@ -207,6 +203,22 @@ void TcpCore::ProgressLocked() {
     }
   }
   if (!broken_.empty()) TellOfBroken(now_ns);
+}
+
+void TcpCore::LetIn(int64_t now_ns) {
+  door_.Progress(now_ns, &arrivals_);
+  for (TcpArrival& arrival : arrivals_) TakeArrival(std::move(arrival));
+  arrivals_.clear();
+}
+
+bool TcpCore::ServeDoor(absl::Duration idle) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const int64_t now_ns = NowNs();
+  if (now_ns - progressed_ns_ > absl::ToInt64Nanoseconds(idle)) {
+    LetIn(now_ns);
+    door_.DropSilent(now_ns);
+  }
+  return door_.half_open() > 0;
 }
 
 void TcpCore::ProgressUnlessFresh(int64_t fresh_ns) {

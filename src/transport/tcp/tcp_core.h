@@ -50,6 +50,8 @@ class TcpCore final : public TcpLinks,
   bool HasEnded(int rank) const override;
   absl::StatusOr<std::unique_ptr<Transport>> OpenTransport(int number) override;
   void Progress() override;
+  int door_fd() const override { return door_.fd(); }
+  bool ServeDoor(absl::Duration idle) override;
 
   // --- For transports, which hold the lock while they use their mailbox.
   std::mutex& mutex() { return mutex_; }
@@ -79,6 +81,7 @@ class TcpCore final : public TcpLinks,
   // Connections.
   void StartCall(TcpPeer& peer);
   void ProgressCalls(int64_t now_ns);
+  void LetIn(int64_t now_ns);
   void TakeArrival(TcpArrival arrival);
   void Welcome(TcpPeer& peer, OwnedFd fd);
   void Join(TcpPeer& peer, OwnedFd fd);

@@ -110,6 +110,13 @@ class TcpLinks {
   // Lets bytes move, and looks at the connections. The other calls do so too.
   virtual void Progress() = 0;
 
+  // Readable when somebody comes to this rank's port, or says something there and has proved
+  // nothing yet. Open as long as the links are.
+  virtual int door_fd() const = 0;
+  // Where no call has made progress for `idle`: answers them, and closes connections that have
+  // proved nothing in `handshake_timeout`. Whether some are left that have yet to prove something.
+  virtual bool ServeDoor(absl::Duration idle) = 0;
+
  protected:
   TcpLinks() = default;
 };

@@ -23,6 +23,13 @@ constexpr int64_t kTryAgainNs = 50'000'000;
 // A host that does not answer at all must not use up the time of the others.
 constexpr int64_t kOneTryNs = 5'000'000'000;
 
+constexpr absl::string_view kSilent =
+    "something listens there, and does not speak as a store does. If it is another program, end it "
+    "or give the store another port";
+constexpr absl::string_view kNoStore =
+    "something listens there, and has closed the connection before it spoke as a store does. If it "
+    "is another program, end it or give the store another port";
+
 absl::Status NoAnswer(const StoreAddress& address, absl::string_view why) {
   return absl::UnavailableError(
       absl::StrCat("the store at ", address.Text(), " does not answer: ", why));
@@ -33,12 +40,12 @@ absl::Status WithAddress(const StoreAddress& address, const absl::Status& status
                       absl::StrCat("the store at ", address.Text(), ": ", status.message()));
 }
 
-// Waits for `events` of the socket.
+// Waits for `events` of the socket; `late`: why they have not come in time.
 absl::Status AwaitSocket(const StoreAddress& address, int fd, short events, int64_t end_ns,
-                         int stop_fd) {
+                         int stop_fd, absl::string_view late) {
   while (true) {
     const int64_t now_ns = StoreNowNs();
-    if (now_ns >= end_ns) return NoAnswer(address, "the time is over");
+    if (now_ns >= end_ns) return NoAnswer(address, late);
     pollfd fds[] = {{fd, events, 0}, {stop_fd, POLLIN, 0}};
     const int ready = poll(fds, stop_fd < 0 ? 1 : 2, StoreWaitMs(now_ns, end_ns));
     if (stop_fd >= 0 && (fds[1].revents & POLLIN) != 0) return NoAnswer(address, "given up");
@@ -54,7 +61,8 @@ absl::StatusOr<StoreSocket> ConnectSocket(const StoreAddress& address, const Soc
   if (connect(made.get(), to.get(), to.bytes) != 0) {
     if (errno != EINPROGRESS)
       return NoAnswer(address, absl::ErrnoToStatus(errno, to.Text()).message());
-    absl::Status status = AwaitSocket(address, made.get(), POLLOUT, end_ns, stop_fd);
+    absl::Status status =
+        AwaitSocket(address, made.get(), POLLOUT, end_ns, stop_fd, "the time is over");
     if (!status.ok()) return status;
     int error = 0;
     socklen_t bytes = sizeof(error);
@@ -69,16 +77,15 @@ absl::StatusOr<StoreSocket> ConnectSocket(const StoreAddress& address, const Soc
   return made;
 }
 
-absl::Status SendAll(const StoreAddress& address, int fd, std::string bytes, int64_t end_ns,
+absl::Status SendAll(const StoreAddress& address, int fd, absl::string_view rest, int64_t end_ns,
                      int stop_fd) {
-  absl::string_view rest = bytes;
   while (!rest.empty()) {
     const StoreIo io = WriteSome(fd, rest);
     // What the server said before it went away is read afterwards.
     if (io.ended) return absl::OkStatus();
     rest.remove_prefix(io.bytes);
     if (rest.empty()) break;
-    absl::Status status = AwaitSocket(address, fd, POLLOUT, end_ns, stop_fd);
+    absl::Status status = AwaitSocket(address, fd, POLLOUT, end_ns, stop_fd, kSilent);
     if (!status.ok()) return status;
   }
   return absl::OkStatus();
@@ -94,6 +101,7 @@ absl::StatusOr<StoreConnection> Greet(const StoreAddress& address, const StoreSi
   // An error's text may be longer than a greeting.
   inbox.set_max_frame_bytes(kMaxGreetingBytes + 1024);
   bool ended = false;
+  bool has_spoken = false;
   while (true) {
     absl::Status status =
         SendAll(address, connected.get(), std::exchange(out, {}), end_ns, stop_fd);
@@ -110,11 +118,12 @@ absl::StatusOr<StoreConnection> Greet(const StoreAddress& address, const StoreSi
       return StoreConnection{std::move(connected), greeting.instance()};
     }
     if (!out.empty()) continue;
-    if (ended) return NoAnswer(address, "it has closed the connection");
-    status = AwaitSocket(address, connected.get(), POLLIN, end_ns, stop_fd);
+    if (ended) return NoAnswer(address, has_spoken ? "it has closed the connection" : kNoStore);
+    status = AwaitSocket(address, connected.get(), POLLIN, end_ns, stop_fd, kSilent);
     if (!status.ok()) return status;
     std::string bytes;
     ended = ReadSome(connected.get(), &bytes).ended;
+    has_spoken = has_spoken || !bytes.empty();
     inbox.Append(bytes);
   }
 }

@@ -22,8 +22,10 @@ void StoreSocket::Close() {
 absl::StatusOr<StoreSocket> ListenAt(const SocketAddress& address) {
   constexpr int kBacklog = 1024;
   const auto failed = [&](const char* call) {
-    return absl::UnavailableError(absl::StrCat("a store cannot listen at ", address.Text(), ": ",
-                                               absl::ErrnoToStatus(errno, call).message()));
+    const bool is_held = errno == EADDRINUSE;
+    return absl::Status(is_held ? absl::StatusCode::kAlreadyExists : absl::StatusCode::kUnavailable,
+                        absl::StrCat("a store cannot listen at ", address.Text(), ": ",
+                                     absl::ErrnoToStatus(errno, call).message()));
   };
   StoreSocket listener(
       socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));

@@ -45,7 +45,7 @@ TEST(StoreOptionsTest, ServersHaveOptionsToo) {
   const auto server = Serve();
   StoreServerOptions taken;
   taken.port = server->port();
-  EXPECT_EQ(code(taken), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(code(taken), absl::StatusCode::kAlreadyExists);
   StoreServerOptions elsewhere;
   elsewhere.bind = "192.0.2.1";  // nobody's
   elsewhere.token = "secret";

@@ -20,7 +20,9 @@
 namespace sluice {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr absl::Duration kNone = absl::ZeroDuration();
 constexpr absl::Duration kForEver = absl::Hours(1);
@@ -69,10 +71,34 @@ TEST(TcpStoreTest, ConnectingWaitsForAServer) {
 TEST(TcpStoreTest, NobodyThereIsUnavailable) {
   const FreePort free;
   ExpectUnavailable(ConnectStore(free.address(), Limit(kShort)).status(), free.address());
-  const Deaf deaf;
-  ExpectUnavailable(ConnectStore(deaf.address(), Limit(kShort)).status(), deaf.address());
   EXPECT_TRUE(
       absl::IsUnavailable(ConnectStore("tcp://no-such-host.invalid:80", Limit(kShort)).status()));
+}
+
+TEST(TcpStoreTest, WhoListensAndIsSilentIsToldFromNobody) {
+  const Deaf deaf;
+  const absl::Status silent = ConnectStore(deaf.address(), Limit(kShort)).status();
+  ExpectUnavailable(silent, deaf.address());
+  EXPECT_THAT(std::string(silent.message()),
+              AllOf(HasSubstr("something listens there"), HasSubstr("another port")));
+  const FreePort free;
+  EXPECT_THAT(std::string(ConnectStore(free.address(), Limit(kShort)).status().message()),
+              Not(HasSubstr("something listens")));
+}
+
+TEST(TcpStoreTest, WhoListensAndClosesIsToldFromNobody) {
+  const Deaf other;
+  std::thread closes([&] {
+    for (int fd = 0; fd >= 0;) {
+      fd = accept4(other.fd, nullptr, nullptr, SOCK_CLOEXEC);
+      close(fd);
+    }
+  });
+  const absl::Status status = ConnectStore(other.address(), Limit(kShort)).status();
+  shutdown(other.fd, SHUT_RDWR);
+  closes.join();
+  ExpectUnavailable(status, other.address());
+  EXPECT_THAT(std::string(status.message()), HasSubstr("has closed the connection before"));
 }
 
 TEST(TcpStoreTest, WhatIsNoStoreIsNamed) {

@@ -1,0 +1,73 @@
+// A member's place at the store of its world.
+#ifndef SLUICE_SRC_WORLD_SEAT_H_
+#define SLUICE_SRC_WORLD_SEAT_H_
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "sluice/store.h"
+#include "sluice/world.h"
+#include "world/epochs.h"
+#include "world/meeting.h"
+#include "world/registration.h"
+#include "world/roster.h"
+#include "world/store_door.h"
+
+namespace sluice {
+
+// Fabrics that some members have tried to make. They are counted by the list of members: whoever
+// joins later has counted none of an older list.
+struct Tries {
+  int count = 0;
+  std::vector<std::string> keys;  // that this member has left at the store
+
+  // What this member has left there is to go one day, and what others have that it is to clear.
+  void Keep(const Meeting& meeting);
+  void Clear(Store& store);
+};
+
+// Whether calls of the store fail, and not for want of an answer alone.
+bool IsStoreGone(Store& store);
+
+// A member's place at one store, and what it has come to know there. The place is given back at the
+// end, and then the store, if this member serves it. A world whose store has ended takes another
+// seat. Thread: its world's.
+class Seat {
+ public:
+  // Reaches the store or serves it, and registers this member, all within the options' time for the
+  // store. Takes the next store where the first one ends meanwhile, as that of an earlier world.
+  // AlreadyExists: another process is this member. FailedPrecondition: others declare other roles
+  // or sizes. Unavailable: no store in time.
+  static absl::StatusOr<std::unique_ptr<Seat>> Take(WorldOptions options);
+
+  Seat(const std::string& name, StoreDoor opened, std::string key,
+       std::unique_ptr<Registration> registration, bool is_later);
+
+  // Says to whoever joins from now on that all members of this world have come once.
+  absl::Status NoteMet();
+  // Removes what all tries have left at the store.
+  void Clear();
+
+  const StoreDoor door;
+  const std::string secret;  // of the links between members
+  Roster roster;
+  Epochs epochs;
+  // All members of this world had come once before this one joined. The store may be that of a
+  // world that is about to end.
+  const bool follows;
+  Tries epoch_tries;
+  std::map<std::string, Tries> tries;  // by the name of the list of members
+
+ private:
+  static absl::StatusOr<std::unique_ptr<Seat>> TakeAt(const WorldOptions& options, StoreDoor door);
+
+  const std::string name_;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SRC_WORLD_SEAT_H_
