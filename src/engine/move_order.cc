@@ -22,8 +22,9 @@ absl::Status MoveOrder::Add(size_t slot, int channel, const BucketId& id) {
     return absl::InternalError(absl::StrCat("bucket ", id.ToString(), " comes to move in channel ",
                                             channel, " after bucket ", in.last_id.ToString()));
   }
-  moves_[slot] = {.id = id, .channel = channel, .before = in.last};
-  if (in.last != kNone) At(in.last).after = static_cast<int>(slot);
+  const bool follows = in.last != kNone && At(in.last).channel == channel;
+  moves_[slot] = {.id = id, .channel = channel, .before = follows ? in.last : kNone};
+  if (follows) At(in.last).after = static_cast<int>(slot);
   in = {.last_id = id, .any = true, .last = static_cast<int>(slot)};
   return absl::OkStatus();
 }
@@ -53,7 +54,7 @@ void MoveOrder::End(size_t slot) {
   if (move.before != kNone) At(move.before).after = move.after;
   if (move.after != kNone) {
     At(move.after).before = move.before;
-  } else {
+  } else if (move.before != kNone) {
     channels_[static_cast<size_t>(move.channel)].last = move.before;
   }
   move = Move();

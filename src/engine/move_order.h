@@ -55,7 +55,9 @@ class MoveOrder {
   struct Channel {
     BucketId last_id;  // of the last move that came
     bool any = false;  // has come
-    int last = kNone;  // the slot of the last one that is not over
+    // The slot of the last one that is not over. Where that slot has no move of this channel, all
+    // are over: End leaves the channel alone then, as it is seldom in a cache.
+    int last = kNone;
   };
 
   Move& At(int slot) { return moves_[static_cast<size_t>(slot)]; }

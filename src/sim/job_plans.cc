@@ -32,6 +32,7 @@ RankChannel SummarizeChannel(const Plan& plan, const Channel& channel,
   made.contributions = channel.added_count;
   for (int32_t i = 0; i < made.children + made.contributions; ++i) {
     peers->push_back(plan.links[static_cast<size_t>(channel.first_link + i)].peer);
+    if (i >= made.children && peers->back() < 0) made.own = i - made.children;
   }
   return made;
 }

@@ -47,6 +47,7 @@ struct RankChannel {
   int32_t first_peer = 0;  // into RankPlan::peers: the children, then, where it is the owner, the
   int32_t children = 0;    // contributors in order, -1 for itself
   int32_t contributions = 0;
+  int32_t own = -1;  // which of these is its own; -1: none
 };
 
 struct RankPlan {

@@ -38,9 +38,7 @@ MoveShape Rank::ShapeOf(const RankBucket& bucket) const {
   const RankChannel& of = channel(bucket);
   MoveShape shape;
   shape.added = of.contributions;
-  for (int32_t i = 0; i < of.contributions; ++i) {
-    if (peer(of, of.children + i) < 0) shape.own = i;
-  }
+  shape.own = of.own;
   shape.per_sum = bucket.per_sum;
   shape.children = of.children;
   shape.gives = of.owner >= 0 && of.contributions == 0;
@@ -125,7 +123,6 @@ LiveBucket* Rank::Next(int* slot) {
   live.stage = command.stage;
   if (live.stage != Stage::kMoving) return &live;
   const RankBucket& moving = bucket(live);
-  live.shape = ShapeOf(moving);
   const int32_t number = engine_channel_[static_cast<size_t>(moving.channel)];
   const absl::Status status = order_.Add(static_cast<size_t>(*slot), number, IdOf(moving));
   SLUICE_CHECK(status.ok(), "moves of a channel come out of order");
@@ -135,7 +132,8 @@ LiveBucket* Rank::Next(int* slot) {
 MoveAction Rank::NextAction(int slot) {
   LiveBucket& live = live_[static_cast<size_t>(slot)];
   const size_t at = static_cast<size_t>(slot);
-  const MoveAction action = sluice::NextAction(live.shape, order_.RoundsAllowed(at), &live.move);
+  const MoveAction action =
+      sluice::NextAction(ShapeOf(bucket(live)), order_.RoundsAllowed(at), &live.move);
   live.waits = action.kind == MoveKind::kWait;
   const absl::Status status = order_.Begin(at, live.move.rounds);
   SLUICE_CHECK(status.ok(), "a round begins out of order");

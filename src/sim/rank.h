@@ -23,7 +23,6 @@ struct LiveBucket {
   int32_t met = -1;     // and the last one that does not
   Stage stage = Stage::kWaiting;
   bool waits = false;  // for the next round of the move before it in its channel
-  MoveShape shape;
   MoveState move;
 };
 

@@ -52,8 +52,8 @@ struct MessageKey {
 struct Message {
   SlotRef src;
   SlotRef dst;
-  int64_t bytes = 0;
   TimePs since = 0;
+  int32_t bytes = 0;
   int32_t before = -1;  // of a fold: the one that met its other side before it
 };
 
@@ -265,7 +265,7 @@ class Simulation {
       case MoveKind::kAdd: {
         // A sum that is complete is passed up: one more pass, if there are further levels.
         const bool passes_up =
-            live.shape.per_sum < live.shape.added && (action.number + 1) % live.shape.per_sum == 0;
+            bucket.per_sum < channel.contributions && (action.number + 1) % bucket.per_sum == 0;
         return StartCopy(place, int64_t{bucket.contribution_bytes} * (passes_up ? 2 : 1));
       }
       case MoveKind::kPackOwn:
@@ -285,25 +285,25 @@ class Simulation {
   }
 
   // All contributions flow once all of them are there; adding them up is part of that.
-  void Fold(const SlotRef& place, const RankChannel& channel, int64_t bytes) {
+  void Fold(const SlotRef& place, const RankChannel& channel, int32_t bytes) {
     Rank& rank = RankOf(place);
     LiveBucket& live = rank.live(place.slot);
-    live.unmet = channel.contributions - (live.shape.own >= 0 ? 1 : 0);
+    live.unmet = channel.contributions - (channel.own >= 0 ? 1 : 0);
     for (int32_t i = 0; i < channel.contributions; ++i) {
       const int peer = rank.peer(channel, channel.children + i);
       if (peer >= 0) Receive(place, peer, bytes);
     }
   }
 
-  void Send(const SlotRef& place, int to, int64_t bytes) {
+  void Send(const SlotRef& place, int to, int32_t bytes) {
     Post(place, {{}, place.rank, to}, true, bytes);
   }
-  void Receive(const SlotRef& place, int from, int64_t bytes) {
+  void Receive(const SlotRef& place, int from, int32_t bytes) {
     Post(place, {{}, from, place.rank}, false, bytes);
   }
 
   // One side of a message is ready.
-  void Post(const SlotRef& place, MessageKey key, bool sends, int64_t bytes) {
+  void Post(const SlotRef& place, MessageKey key, bool sends, int32_t bytes) {
     Rank& rank = RankOf(place);
     LiveBucket& live = rank.live(place.slot);
     ++live.pending;
@@ -319,6 +319,7 @@ class Simulation {
     message.bytes = bytes;
     message.since = now_;
     const int32_t index = Keep(message);
+    if (!options_.network.folds) return Start(index);
     LiveBucket& receiver = RankOf(message.dst).live(message.dst.slot);
     if (receiver.unmet == 0) return Start(index);
     messages_[static_cast<size_t>(index)].before = std::exchange(receiver.met, index);

@@ -560,7 +560,12 @@ TEST(StreamTest, NextWaitsNoLongerThanItsTimeout) {
     options.timeout = absl::Milliseconds(50);
     WithDelay(
         options, delay,
-        [&](Stream* stream) { EXPECT_TRUE(absl::IsDeadlineExceeded(stream->Next().status())); },
+        [&](Stream* stream) {
+          const absl::Status status = stream->Next().status();
+          EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+          EXPECT_THAT(status.message(), HasSubstr("for 50ms; nothing has moved here for "));
+          EXPECT_THAT(status.message(), HasSubstr("is filling"));
+        },
         progress_thread);
   }
 }

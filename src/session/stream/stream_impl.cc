@@ -188,7 +188,10 @@ bool StreamImpl::Advance(int64_t now_ns) {
     FailEverywhere(moved.status());
     return true;
   }
-  if (*moved) TakeStats();
+  if (*moved) {
+    moved_ns_ = now_ns;
+    TakeStats();
+  }
   if (runner_->done()) {
     ended_ = true;
     const int64_t expected = parts_.plan->CountToCome();
@@ -212,9 +215,12 @@ void StreamImpl::CheckTimeout(int64_t now_ns) {
   const int64_t since_ns = delivery_->waiting_since_ns();
   if (since_ns == INT64_MAX) return;
   if (now_ns - since_ns <= absl::ToInt64Nanoseconds(parts_.options.timeout)) return;
-  const absl::Status status = absl::DeadlineExceededError(
-      absl::StrCat("rank ", parts_.rank, " has waited for an item for ",
-                   absl::FormatDuration(parts_.options.timeout), "; ", runner_->DescribeOldest()));
+  // How long an item takes does not tell a stream that stands still from a slow one.
+  const int64_t still_ms = (now_ns - moved_ns_) / 1'000'000;
+  const absl::Status status = absl::DeadlineExceededError(absl::StrCat(
+      "rank ", parts_.rank, " has waited for an item for ",
+      absl::FormatDuration(parts_.options.timeout), "; nothing has moved here for ",
+      absl::FormatDuration(absl::Milliseconds(still_ms)), "; ", runner_->DescribeOldest()));
   FailEverywhere(status);
 }
 

@@ -125,8 +125,9 @@ class StreamImpl final : public Stream, private Delivery::Listener {
   std::unique_ptr<ShardRunner> runner_;
   bool opened_ = false;
   bool ended_ = false;
-  bool failed_ = false;   // it ended so
-  bool settled_ = false;  // nothing is under way since
+  bool failed_ = false;                 // it ended so
+  bool settled_ = false;                // nothing is under way since
+  int64_t moved_ns_ = parts_.begin_ns;  // when it was last carried on
 
   // The consumer's.
   ReleaseLog releases_;
