@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "tensor/quoted_name.h"
+#include "tensor/quoted.h"
 
 namespace sluice {
 namespace {

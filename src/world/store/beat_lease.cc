@@ -15,7 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "storage/own_thread.h"
-#include "storage/quoted.h"
+#include "tensor/quoted.h"
 #include "world/store/store_check.h"
 #include "world/store/store_clock.h"
 

@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "sluice/store.h"
-#include "storage/quoted.h"
+#include "tensor/quoted.h"
 #include "world/store/store_check.h"
 #include "world/store/store_clock.h"
 #include "world/store/store_table.h"

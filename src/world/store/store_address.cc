@@ -15,7 +15,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "storage/quoted.h"
+#include "tensor/quoted.h"
 #include "world/store/store_check.h"
 
 namespace sluice {

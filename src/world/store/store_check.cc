@@ -3,7 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "sluice/store.h"
-#include "storage/quoted.h"
+#include "tensor/quoted.h"
 #include "world/store/store_proof.h"
 
 namespace sluice {

@@ -8,7 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "storage/quoted.h"
+#include "tensor/quoted.h"
 #include "world/store/store_check.h"
 #include "world/store/store_clock.h"
 
