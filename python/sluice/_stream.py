@@ -79,7 +79,8 @@ def _buffer(address: int, nbytes: int, lease: Any, item: int) -> Any:
     # A class of its own, so that it can have attributes, and be in sets.
     kind: Any = type("_LentBytes", (ctypes.c_uint8 * nbytes,), {"__hash__": object.__hash__})
     memory = kind.from_address(address)
-    memory.lease, memory.item = lease, item
+    memory.lease = lease
+    memory.item = item
     return memory
 
 
