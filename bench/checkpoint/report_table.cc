@@ -4,7 +4,7 @@
 #include "absl/strings/str_join.h"
 #include "checkpoint/report.h"
 #include "job/built_with.h"
-#include "storage/quoted.h"
+#include "tensor/quoted.h"
 
 namespace sluice::bench {
 namespace {

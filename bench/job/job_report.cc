@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "job/built_with.h"
-#include "storage/quoted.h"
+#include "tensor/quoted.h"
 
 namespace sluice::bench {
 

@@ -16,7 +16,7 @@
 #include "reshard/plan_figures.h"
 #include "reshard/report_json.h"
 #include "session/limits.h"
-#include "storage/quoted.h"
+#include "tensor/quoted.h"
 #include "workload/layout_ranks.h"
 #include "workload/write_file.h"
 

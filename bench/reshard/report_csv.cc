@@ -3,7 +3,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 #include "reshard/report_table.h"
-#include "storage/quoted.h"
+#include "tensor/quoted.h"
 
 namespace sluice::bench {
 namespace {

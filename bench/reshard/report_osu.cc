@@ -5,7 +5,7 @@
 #include "absl/strings/str_join.h"
 #include "job/built_with.h"
 #include "reshard/report_table.h"
-#include "storage/quoted.h"
+#include "tensor/quoted.h"
 
 namespace sluice::bench {
 namespace {

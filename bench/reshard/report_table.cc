@@ -8,7 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "job/built_with.h"
 #include "memory/memory_watch.h"
-#include "storage/quoted.h"
+#include "tensor/quoted.h"
 #include "workload/numbers.h"
 
 namespace sluice::bench {

@@ -8,7 +8,7 @@
 #include "job/help.h"
 #include "simulate/commands.h"
 #include "simulate/run_job.h"
-#include "storage/quoted.h"
+#include "tensor/quoted.h"
 #include "workload/layout_ranks.h"
 #include "workload/presets.h"
 #include "workload/write_file.h"

@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "storage/quoted.h"
+#include "tensor/quoted.h"
 #include "workload/json_input.h"
 
 namespace sluice::bench {

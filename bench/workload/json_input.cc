@@ -10,8 +10,8 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
-#include "storage/quoted.h"
-#include "storage/utf8.h"
+#include "tensor/quoted.h"
+#include "tensor/utf8.h"
 #include "workload/numbers.h"
 
 namespace sluice::bench {

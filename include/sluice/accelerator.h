@@ -5,6 +5,7 @@
 #ifndef SLUICE_ACCELERATOR_H_
 #define SLUICE_ACCELERATOR_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -23,6 +24,15 @@ class Transport;  // sluice/transport.h
 // runtime's default one.
 struct StreamHandle {
   void* value = nullptr;
+};
+
+// One allocation of a device's memory.
+struct MemoryRange {
+  const std::byte* begin = nullptr;
+  size_t bytes = 0;
+  uint64_t id = 0;  // no other allocation of this process has or had it
+
+  friend bool operator==(const MemoryRange&, const MemoryRange&) = default;
 };
 
 // One device of this process. May be shared by sessions, and must outlive them. Thread: any.
@@ -44,6 +54,11 @@ class Accelerator {
   virtual absl::Status CheckMemory(const void* data, DeviceKind kind) const = 0;
   // OK if `stream` is this device's. FailedPrecondition while it is captured into a graph.
   virtual absl::Status CheckStream(StreamHandle stream) const = 0;
+  // The allocation of device memory with the byte at `data`: memory that was freed, and had again
+  // at the same address, is another one. An error if there is none, or if nothing tells.
+  virtual absl::StatusOr<MemoryRange> FindMemory(const void* /*data*/) const {
+    return absl::UnimplementedError("this device does not tell allocations apart");
+  }
 
  protected:
   Accelerator() = default;

@@ -48,10 +48,10 @@ class CudaMark {
 };
 
 struct CudaIpcOptions {
-  // Memory of other ranks stays open from one run to the next: at most so many bytes, beside what
-  // is in use. What its owner has freed meanwhile is free only when it is closed. Such memory is
-  // closed when the owner uses the address again, or when this limit is reached. It is closed, too,
-  // at the next Compile or Drop, and at the session's end.
+  // Memory of this rank stays open on others from one run to the next. What this rank frees
+  // meanwhile is free only when they close it: at the next Compile or Drop, or at the session's
+  // end. Once they may have more than so many bytes of it open, beside what was in use, memory that
+  // is new to them goes through staging.
   int64_t open_bytes_max = int64_t{32} << 30;
 };
 

@@ -120,7 +120,8 @@ SLUICE_CALL const char* sluice_dtype_name(int32_t dtype);
 // Reads "bf16", or safetensors' "BF16".
 SLUICE_CALL sluice_status sluice_dtype_parse(const char* name, int32_t* dtype);
 
-// Tensors have 1 to this many dimensions.
+// Tensors have up to this many dimensions. A scalar has none: its `shape` is not looked at, and
+// `offset` of its boxes. Where memory is one element of one dimension, it is a scalar's, too.
 #define SLUICE_NDIM_MAX 8
 
 // Strided memory of one rank, with DLPack's fields. This struct never changes. Element (p_0, p_1,

@@ -6,6 +6,8 @@ import base64
 import ctypes
 import sys
 import warnings
+import weakref
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
@@ -74,11 +76,12 @@ def scale(factor: float, bias: float = 0.0, *, src: str = "u8", dst: str = "f32"
     return Transform(scale=factor, bias=bias, src=src, dst=dst)
 
 
-def _buffer(address: int, nbytes: int, lease: Any) -> Any:
-    # A class of its own, so that it can have an attribute.
-    kind: Any = type("_LentBytes", (ctypes.c_uint8 * nbytes,), {})
+def _buffer(address: int, nbytes: int, lease: Any, item: int) -> Any:
+    # A class of its own, so that it can have attributes, and be in sets.
+    kind: Any = type("_LentBytes", (ctypes.c_uint8 * nbytes,), {"__hash__": object.__hash__})
     memory = kind.from_address(address)
     memory.lease = lease
+    memory.item = item
     return memory
 
 
@@ -93,6 +96,7 @@ class Batch:
     def __init__(self, lease: _sluice.Lease, mapped: bool = False) -> None:
         self._lease: _sluice.Lease | None = lease
         self._tensors: list[Any] | None = None
+        self._lent: weakref.WeakSet[Any] = weakref.WeakSet()  # to tensors of host memory
         self._kept = False
         self._mapped = mapped  # of a file: writing ends the process
 
@@ -123,14 +127,14 @@ class Batch:
         if not lease.is_batch:
             raise InvalidSpec("the items of this batch have several shapes: take batch.tensors")
         if self._tensors is None:
-            self._tensors = [_tensor(lease.batch(), lease, -1, self._mapped)]
+            self._tensors = [self._tensor(lease.batch(), -1)]
         return self._tensors[0]
 
     @property
     def tensors(self) -> list[Any]:
         """A tensor of each item."""
         lease = self._held()
-        return [_tensor(lease.view(i), lease, i, self._mapped) for i in range(lease.items)]
+        return [self._tensor(lease.view(i), i) for i in range(lease.items)]
 
     def keep(self) -> Batch:
         """Holds the memory beyond the next batch, until `release` or until nobody refers to it."""
@@ -146,22 +150,34 @@ class Batch:
         sluice.NO_STREAM: what reads the memory has ended. Streams that tensors of the batch were
         made for come before in the same way.
 
-        Warns of the latter: until then the batch counts as not consumed, so `state_dict` leaves it
-        out, and it comes again after a resume.
+        Warns of the latter, and names these tensors. Their memory is not filled again before they
+        are gone. Until then the batch counts as not consumed, so `state_dict` leaves it out, and
+        it comes again after a resume.
         """
         handle_of(stream)
-        lease = self._lease
         self._tensors = None
-        items = holders = 0
-        if lease is not None:
-            items, holders = lease.items, lease.tensors
+        holders = self._holders()
         self._give_back(stream)
-        # In host memory tensors refer to the lease, as do this name and the call.
-        holders += sys.getrefcount(lease) - 2 if lease is not None else 0
-        if holders > 0:
-            warnings.warn(f"batch.release: {holders} tensor(s) of this batch of {items} "
-                          "items are still referred to. The memory stays lent, and the batch "
-                          "out of state_dict, until they are dropped, as by `del`", stacklevel=2)
+        if holders:
+            warnings.warn(f"batch.release: {holders}. The memory stays lent, and the batch out of "
+                          "state_dict, until they are dropped, as by `del`", stacklevel=2)
+
+    def _holders(self) -> str:
+        """Which tensors of it are still referred to, in words; "": none."""
+        lease = self._lease
+        if lease is None:
+            return ""
+        counts = Counter(lease.exports)
+        counts.update(memory.item for memory in self._lent)
+        if not counts:
+            return ""
+        names = [f"{count} of batch.tensor" if i < 0 else
+                 f"{count} of item {lease.item(i)} (batch.tensors[{i}])"
+                 for i, count in sorted(counts.items())]
+        more = f", and those of {len(names) - 4} more items" if len(names) > 5 else ""
+        names = names[:4] if more else names
+        return (f"{sum(counts.values())} tensor(s) of this batch of {lease.items} items are still "
+                f"referred to: {', '.join(names)}{more}")
 
     def _give_back(self, stream: StreamLike = None) -> None:
         lease, self._lease = self._lease, None
@@ -195,6 +211,29 @@ class Batch:
             raise InvalidSpec("the batch has been given back: call batch.keep() to hold it longer")
         return self._lease
 
+    def _tensor(self, view: tuple[Any, ...], item: int) -> Any:
+        address, shape, strides, dtype, device, gpu = view
+        lease = self._held()
+        torch = sys.modules.get("torch")
+        if device == _CUDA:
+            if torch is None:
+                raise Unsupported("a batch in device memory needs PyTorch, or batch.__dlpack__")
+            return torch.from_dlpack(lease.dlpack(item, current_stream(gpu)))
+        memory = None
+        if count := prod(shape):
+            memory = _buffer(address, count * _sluice.dtype_bytes(dtype), lease, item)
+            self._lent.add(memory)
+        if torch is not None:
+            return _torch_tensor(torch, memory, shape, strides, dtype)
+        try:
+            import numpy
+        except ImportError:
+            raise Unsupported("batch.tensor needs PyTorch or NumPy") from None
+        array = _numpy_array(numpy, memory, shape, dtype)
+        if self._mapped:
+            array.flags.writeable = False
+        return array
+
     def _next_is_asked_for(self) -> None:
         if not self._kept:
             self._give_back()
@@ -209,27 +248,6 @@ def _gpu_of(lease: _sluice.Lease) -> int | None:
     """The number of the GPU that has the items; None where the host has them."""
     view = lease.view(0) if lease.items else (0,) * 6
     return int(view[5]) if view[4] == _CUDA else None
-
-
-def _tensor(view: tuple[Any, ...], lease: Any, item: int, mapped: bool) -> Any:
-    address, shape, strides, dtype, device, gpu = view
-    torch = sys.modules.get("torch")
-    if device == _CUDA:
-        if torch is None:
-            raise Unsupported("a batch in device memory needs PyTorch, or batch.__dlpack__")
-        return torch.from_dlpack(lease.dlpack(item, current_stream(gpu)))
-    count = prod(shape)
-    memory = _buffer(address, count * _sluice.dtype_bytes(dtype), lease) if count else None
-    if torch is not None:
-        return _torch_tensor(torch, memory, shape, strides, dtype)
-    try:
-        import numpy
-    except ImportError:
-        raise Unsupported("batch.tensor needs PyTorch or NumPy") from None
-    array = _numpy_array(numpy, memory, shape, dtype)
-    if mapped:
-        array.flags.writeable = False
-    return array
 
 
 def _torch_tensor(torch: Any, memory: Any, shape: Any, strides: Any, dtype: str) -> Any:

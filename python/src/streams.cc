@@ -3,9 +3,10 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cfenv>
+#include <mutex>
 #include <optional>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "session.h"
@@ -141,9 +142,22 @@ class Lent {
     readers.push_back(stream);
   }
 
+  // A tensor by DLPack begins and ends, of this item or, with -1, of all. Thread: any.
+  void BeginExport(int64_t item) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    exports_.push_back(item);
+  }
+  void EndExport(int64_t item) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    exports_.erase(std::find(exports_.begin(), exports_.end(), item));
+  }
+  std::vector<int64_t> exports() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return exports_;
+  }
+
   Lease lease;
   std::vector<StreamHandle> readers;  // with the GIL, until the last reference goes
-  std::atomic<int> tensors = 0;       // of device memory, by DLPack
 
  private:
   absl::Status JoinFirst([[maybe_unused]] StreamHandle reader) const {
@@ -154,6 +168,9 @@ class Lent {
     return absl::OkStatus();
 #endif
   }
+
+  std::mutex mutex_;
+  std::vector<int64_t> exports_;
 };
 
 // One reference to a lease. Whichever thread drops it, the lease is given back where it may be.
@@ -213,7 +230,9 @@ class LeaseState {
   }
   const std::shared_ptr<StreamState>& stream() const { return share_.stream(); }
   bool is_held() const { return share_.lent() != nullptr; }
-  int tensors() const { return is_held() ? share_.lent()->tensors.load() : 0; }
+  std::vector<int64_t> exports() const {
+    return is_held() ? share_.lent()->exports() : std::vector<int64_t>();
+  }
   std::shared_ptr<Lent> lent() const { return share_.lent(); }
 
   void GiveBack() { share_.GiveBack(); }
@@ -500,17 +519,18 @@ nb::object DLPackOf(LeaseState* self, int64_t item, nb::handle stream) {
     RaiseIfError(lent->lease.Await(HandleOf(stream)));
     lent->ReadIn(HandleOf(stream));
   }
-  struct Counted {
-    Counted(std::shared_ptr<StreamState> stream, std::shared_ptr<Lent> lent)
-        : share(std::move(stream), std::move(lent)) {
-      ++share.lent()->tensors;
+  struct Export {
+    Export(std::shared_ptr<StreamState> stream, std::shared_ptr<Lent> lent, int64_t number)
+        : share(std::move(stream), std::move(lent)), item(number) {
+      share.lent()->BeginExport(item);
     }
-    ~Counted() { --share.lent()->tensors; }
+    ~Export() { share.lent()->EndExport(item); }
     Share share;
+    const int64_t item;
   };
   const TensorView view = item < 0 ? lent->lease.batch() : lent->lease.view(item);
   DLManagedTensor* const tensor =
-      ToDLPack(view, std::make_shared<Counted>(self->stream(), self->lent()));
+      ToDLPack(view, std::make_shared<Export>(self->stream(), self->lent(), item));
   const nb::object capsule = nb::steal(PyCapsule_New(tensor, "dltensor", &EndCapsule));
   if (!capsule.is_valid()) {
     tensor->deleter(tensor);
@@ -617,8 +637,8 @@ void BindStreams(nb::module_& module) {
              return TupleOf(self.Held().batch());
            })
       .def_prop_ro(
-          "tensors", [](const LeaseState& self) { return self.tensors(); },
-          "How many of dlpack's tensors are still there.")
+          "exports", [](const LeaseState& self) { return self.exports(); },
+          "The items of dlpack's tensors that are still there; -1: of all items.")
       .def(
           "dlpack", &DLPackOf, nb::arg("item") = -1, nb::arg("stream") = nb::none(),
           "A capsule \"dltensor\", which shares the lease. `stream` is to read it: what the stream "

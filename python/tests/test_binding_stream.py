@@ -284,7 +284,7 @@ def test_a_lease_as_dlpack(tmp_path: Path, elsewhere: bool) -> None:
         for begin in range(0, ITEMS, 4):
             lease = stream.next()
             box = [numpy.from_dlpack(Exporter(lease.dlpack(-1)))]
-            assert lease.tensors == 1
+            assert lease.exports == [-1]
             lease.release()
             assert not lease.held
             assert box[0].shape == (4, ITEM_BYTES) and box[0].dtype == numpy.float32
@@ -315,7 +315,7 @@ def test_a_capsule_that_nobody_takes_gives_its_lease_back(tmp_path: Path) -> Non
             assert error_of(lambda: lease.dlpack(9))[0] == 3 and lease.held
             capsule = lease.dlpack()
             del capsule
-            assert lease.tensors == 0
+            assert lease.exports == []
             lease.release()
         assert stream.next().item(0) == 12
 

@@ -99,7 +99,8 @@ def test_release_says_that_somebody_still_refers_to_a_tensor(
         batch = next(stream)
         held = batch.tensor
         before = stream.state_dict()
-        with pytest.warns(UserWarning, match=r"1 tensor\(s\) of this batch of 1 items"):
+        with pytest.warns(UserWarning, match=r"release: 1 tensor\(s\) of this batch of 1 items are "
+                                             r"still referred to: 1 of batch\.tensor\. The memory"):
             batch.release()
         assert stream.state_dict() == before
         del held
@@ -111,6 +112,28 @@ def test_release_says_that_somebody_still_refers_to_a_tensor(
             batch.release()
             held = next(stream).tensor
             next(stream)  # what is asked for gives back, as soon as the loop's variable moves on
+
+
+def test_release_names_the_items_of_tensors_that_are_held(
+        session: sluice.Session, folder: Path) -> None:
+    with session.stream(**npy(folder, batch_items=8, buffers=2)) as stream:
+        batch = next(stream)
+        held = [batch.tensors[2], batch.tensors[5][1:], batch.tensors[5], batch.tensor[3]]
+        wanted = [array.tolist() for array in held]
+        with pytest.warns(UserWarning, match=r"4 tensor\(s\) of this batch of 8 items are still "
+                                             r"referred to: 1 of batch\.tensor, "
+                                             r"1 of item 2 \(batch\.tensors\[2\]\), "
+                                             r"2 of item 5 \(batch\.tensors\[5\]\)\. The"):
+            batch.release()
+        # One buffer is left, and what is held is not filled again.
+        for batch in (next(stream), next(stream)):
+            del batch
+            assert [array.tolist() for array in held] == wanted
+        with pytest.warns(UserWarning, match=r"tensors\[3\]\), and those of 4 more items\. The"):
+            batch = next(stream)
+            every = batch.tensors
+            batch.release()
+        del every
 
 
 def test_dlpack(session: sluice.Session, folder: Path) -> None:

@@ -20,7 +20,7 @@ absl::Status SetTensor(absl::string_view name, const sluice_checkpoint_tensor& g
   tensor->name = given.name;
   absl::StatusOr<std::vector<int64_t>> shape = ToShape(name, given.ndim, given.shape);
   if (!shape.ok()) return shape.status();
-  tensor->shape = *std::move(shape);
+  if (given.ndim > 0) tensor->shape = *std::move(shape);
   const absl::StatusOr<DType> dtype = ToDType(absl::StrCat(name, ".dtype"), given.dtype);
   if (!dtype.ok()) return dtype.status();
   tensor->dtype = *dtype;

@@ -37,6 +37,7 @@ absl::StatusOr<Box> ToBox(absl::string_view name, const sluice_box& box, int32_t
     return absl::InvalidArgumentError(
         absl::StrCat(name, " has ", box.ndim, " dimensions, but its tensor has ", ndim));
   }
+  if (ndim == 0) return Box{{0}, {1}};
   if (box.offset == nullptr || box.shape == nullptr) {
     return IsNull(absl::StrCat(name, box.offset == nullptr ? ".offset" : ".shape"));
   }
@@ -87,10 +88,11 @@ int32_t FromDType(DType dtype) { return Number(dtype); }
 
 absl::StatusOr<std::vector<int64_t>> ToShape(absl::string_view name, int32_t ndim,
                                              const int64_t* shape) {
-  if (ndim < 1 || ndim > kMaxTensorDims) {
+  if (ndim < 0 || ndim > kMaxTensorDims) {
     return absl::InvalidArgumentError(
-        absl::StrCat(name, " has ", ndim, " dimensions, not 1 .. ", kMaxTensorDims));
+        absl::StrCat(name, " has ", ndim, " dimensions, not 0 .. ", kMaxTensorDims));
   }
+  if (ndim == 0) return std::vector<int64_t>{1};
   if (shape == nullptr) return IsNull(absl::StrCat(name, ".shape"));
   return Numbers(shape, ndim);
 }
@@ -269,7 +271,7 @@ sluice_status sluice_local_shape(const sluice_layout* layout, int32_t ndim, cons
     if (!read.ok()) return read.status();
     const auto local = sluice::LocalShape(*read, *whole, rank);
     if (!local.ok()) return local.status();
-    std::copy(local->begin(), local->end(), local_shape);
+    std::copy_n(local->begin(), ndim, local_shape);
     return absl::OkStatus();
   });
 }

@@ -27,7 +27,8 @@ absl::optional<DType> FindDType(int32_t dtype);
 absl::StatusOr<DType> ToDType(absl::string_view name, int32_t dtype);
 int32_t FromDType(DType dtype);
 
-// A shape of 1 to kMaxTensorDims dimensions. InvalidArgument otherwise.
+// A shape of 1 to kMaxTensorDims dimensions. A scalar, which has none, has {1}: views, layouts and
+// transfers take it for a tensor of one element. InvalidArgument otherwise.
 absl::StatusOr<std::vector<int64_t>> ToShape(absl::string_view name, int32_t ndim,
                                              const int64_t* shape);
 

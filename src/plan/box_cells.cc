@@ -12,7 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
 #include "mesh/box_index.h"
-#include "tensor/quoted_name.h"
+#include "tensor/quoted.h"
 
 namespace sluice {
 namespace {

@@ -6,7 +6,7 @@
 #include "plan/job_tables.h"
 #include "plan/rank_planner.h"
 #include "plan/tensor_classes.h"
-#include "tensor/quoted_name.h"
+#include "tensor/quoted.h"
 
 namespace sluice {
 namespace {

@@ -3,7 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "plan/plan.h"
 #include "tensor/cast.h"
-#include "tensor/quoted_name.h"
+#include "tensor/quoted.h"
 
 namespace sluice {
 namespace {

@@ -8,9 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "storage/object_name.h"
-#include "storage/quoted.h"
 #include "storage/tensor_bytes.h"
 #include "tensor/check.h"
+#include "tensor/quoted.h"
 
 namespace sluice {
 namespace {

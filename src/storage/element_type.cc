@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "storage/quoted.h"
+#include "tensor/quoted.h"
 
 namespace sluice {
 namespace {

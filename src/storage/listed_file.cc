@@ -7,8 +7,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "storage/object_name.h"
-#include "storage/quoted.h"
 #include "storage/source_check.h"
+#include "tensor/quoted.h"
 
 namespace sluice {
 

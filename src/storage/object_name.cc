@@ -7,8 +7,8 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "storage/quoted.h"
-#include "storage/utf8.h"
+#include "tensor/quoted.h"
+#include "tensor/utf8.h"
 
 namespace sluice {
 namespace {

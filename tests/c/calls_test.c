@@ -228,6 +228,10 @@ static void shapes_are_local(void) {
   CHECK_OK(sluice_local_shape(&layout, 2, shape, 1, local));
   CHECK(local[0] == 3);
   layout.order = NULL;
+  layout.placements = "R,R";
+  local[0] = 7;
+  CHECK_OK(sluice_local_shape(&layout, 0, NULL, 1, local));
+  CHECK(local[0] == 7);  // a scalar's has no numbers
   layout.placements = "S(0),R";
   layout.whole = whole;
   CHECK_FAILS(sluice_local_shape(&layout, 2, shape, 0, local), SLUICE_INVALID_ARGUMENT,

@@ -119,6 +119,72 @@ static void save_and_load(sluice_session* session, int32_t rank) {
   CHECK_OK(sluice_checkpoint_load(session, uri, &tensor, 1, NULL, NULL, NULL));
 }
 
+static const char* text_of(const char* path) {
+  static char text[4096];
+  FILE* const file = fopen(path, "rb");
+  size_t i, bytes;
+  CHECK(file != NULL);
+  bytes = fread(text, 1, sizeof text - 1, file);
+  fclose(file);
+  for (i = 0; i < bytes; ++i) {
+    if (text[i] == 0) text[i] = ' ';
+  }
+  text[bytes] = 0;
+  return text;
+}
+
+// One that rank 0 has, and one in boxes, of which both ranks have copies.
+static void scalars_stay_scalars(sluice_session* session, int32_t rank) {
+  static const int64_t kOne[1] = {1};
+  static const int32_t kRanks[1] = {0};
+  const sluice_box boxes[2] = {{NULL, NULL, 0, 0}, {NULL, NULL, 0, 1}};
+  sluice_layout whole = SLUICE_LAYOUT_INIT, boxed = SLUICE_LAYOUT_INIT;
+  sluice_view view = {NULL, 0, NULL, NULL, 0, SLUICE_F32, 1, 0};
+  sluice_checkpoint_tensor tensors[2] = {SLUICE_CHECKPOINT_TENSOR_INIT,
+                                         SLUICE_CHECKPOINT_TENSOR_INIT};
+  sluice_tensor moved = SLUICE_TENSOR_INIT;
+  sluice_transfer* transfer = NULL;
+  float value = 3.5f;
+  char path[80];
+  const char* text;
+  whole.mesh = kOne;
+  whole.mesh_ndim = 1;
+  whole.ranks = kRanks;
+  whole.placements = "R";
+  boxed.boxes = boxes;
+  boxed.num_boxes = 2;
+  view.data = &value;
+  tensors[0].name = "at 0";
+  tensors[0].layout = &whole;
+  tensors[1].name = "in boxes";
+  tensors[1].layout = &boxed;
+  tensors[0].dtype = tensors[1].dtype = SLUICE_F32;
+  tensors[0].memory.views = tensors[1].memory.views = &view;
+  tensors[0].memory.count = rank == 0;
+  tensors[1].memory.count = 1;
+  CHECK_OK(sluice_checkpoint_save(session, directory, tensors, 2, NULL, NULL, NULL));
+  snprintf(path, sizeof path, "%s/model.safetensors", directory);
+  text = text_of(path);
+  CHECK(strstr(text, "\"shape\":[]") != NULL && strstr(text, "[1]") == NULL);
+
+  // Memory of one element is a scalar's.
+  value = 0;
+  if (rank == 1) {
+    view.ndim = 1;
+    view.shape = kOne;
+  }
+  snprintf(path, sizeof path, "file:%s", directory);
+  CHECK_OK(sluice_checkpoint_load(session, path, tensors + 1, 1, NULL, NULL, NULL));
+  CHECK(value == 3.5f);
+
+  moved.name = "scalar";
+  moved.src = &whole;
+  moved.dst = &boxed;
+  moved.src_dtype = moved.dst_dtype = SLUICE_F32;
+  CHECK_OK(sluice_compile(session, &moved, 1, 0, &transfer));
+  CHECK_OK(sluice_transfer_drop(transfer));
+}
+
 static unsigned char byte_of(int64_t item, int64_t i) { return (unsigned char)(item * 7 + i); }
 
 static sluice_status generate(void* self, int64_t item, void* into, int64_t capacity,
@@ -440,6 +506,7 @@ int storage_test(void) {
   char command[64];
   CHECK(mkdtemp(directory) != NULL);
   on_ranks(2, NULL, save_and_load);
+  on_ranks(2, NULL, scalars_stay_scalars);
   CHECK(pthread_barrier_init(&both, NULL, 2) == 0);
   on_ranks(2, NULL, batches);
   on_ranks(2, NULL, cursor_without_end);

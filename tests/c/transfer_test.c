@@ -277,7 +277,7 @@ static void bad_input(sluice_session* session, int32_t rank) {
 
   CHECK_OK(sluice_compile(session, &tensor, 1, 0, &transfer));
   fill(&parts, rank);
-  if (rank == 1) parts.src_view.ndim = 0;
+  if (rank == 1) parts.src_view.ndim = -1;
   if (rank == 1) {
     CHECK_FAILS(sluice_start(transfer, &parts.src_views, &parts.dst_views, NULL, &run),
                 SLUICE_INVALID_ARGUMENT, "src[0].views[0]");

@@ -1,4 +1,4 @@
-// Sessions over CUDA IPC: no memory is freed that another rank still has open.
+// Sessions over CUDA IPC: what they have open of other ranks' memory, and for how long.
 #include <vector>
 
 #include "cuda/fake_world.h"
@@ -12,17 +12,47 @@
 namespace sluice::session_test {
 namespace {
 
-// Two ranks on a GPU whose driver minds what is freed while it is open.
-void RunRanksStrictly(const RankBody& body) {
-  FakeCudaConfigure({.same_process_ipc = true});
+// Two ranks on a GPU.
+void RunRanksWith(FakeCudaConfig config, const CudaIpcOptions& options, const RankBody& body) {
+  config.same_process_ipc = true;
+  FakeCudaConfigure(config);
   RunRanksOn(MakeLoopbackFabrics({0, 0}), [&](Rank& self) {
     const auto accelerator = MakeCudaAccelerator({.ordinal = 0});
     ASSERT_TRUE(accelerator.ok()) << accelerator.status();
     self.accelerator = *accelerator;
-    self.transport = *MakeCudaIpcTransport(*accelerator);
+    self.transport = *MakeCudaIpcTransport(*accelerator, options);
     body(self);
   });
   EXPECT_THAT(FakeCudaCheckClean(), testing::IsEmpty());
+}
+
+// Their driver minds what is freed while it is open.
+void RunRanksStrictly(const RankBody& body) { RunRanksWith({}, {}, body); }
+
+// From rank 0 to rank 1.
+TransferSpec Ship(int64_t rows) {
+  TransferSpec spec = Ring(2, rows);
+  spec.tensors[0].src = MakeLayout({1}, {0}, "R");
+  spec.tensors[0].dst = MakeLayout({1}, {1}, "R");
+  return spec;
+}
+
+int64_t Closes() { return FakeCudaCalls("cudaIpcCloseMemHandle"); }
+int64_t OpenNow() { return FakeCudaCalls("cudaIpcOpenMemHandle") - Closes(); }
+
+// A run of other memory than the run before had; true if it went through staging.
+bool RunInNewMemory(Rank& self, Session* session, const TransferSpec& spec, Bound* bound,
+                    uint64_t round) {
+  if (self.rank == 0) bound->memory = RankMemory({}, 0);  // frees what it had
+  if (self.rank == 0) bound->memory = RankMemory(spec, 0, {}, session->options().accelerator);
+  session->ResetCounters();
+  const int64_t closes = Closes();
+  self.meet();
+  RunOnce(session, bound, round);
+  self.meet();
+  EXPECT_EQ(Closes(), closes) << "round " << round;
+  self.meet();  // what comes next may close
+  return session->counters().staging_bytes_peak > 0;
 }
 
 // Each rank sends the other one what it has: as it lies, or cast on the way through its staging.
@@ -58,6 +88,73 @@ TEST(CudaIpcLifetimeTest, StagingThatGrowsIsClosedBeforeItIsFreed) {
     }
     for (const Bound& bound : bounds) EXPECT_TRUE(session->Drop(bound.transfer).ok());
     bounds.clear();
+    EXPECT_TRUE(session->Close().ok());
+  });
+}
+
+TEST(CudaIpcLifetimeTest, RunsCloseNothingThoughMemoryIsFreedAndHadAgain) {
+  RunRanksWith({.free_while_open = true, .reuse_addresses = true}, {}, [](Rank& self) {
+    const auto session = OpenSession(self, SessionOptions());
+    ASSERT_NE(session, nullptr);
+    const TransferSpec spec = Ship(64);
+    Bound bound = CompileBound(session.get(), spec);
+    ASSERT_NE(bound.transfer, nullptr);
+    // What lies where memory is open that was freed goes another way, and so what follows it.
+    EXPECT_FALSE(RunInNewMemory(self, session.get(), spec, &bound, 1));
+    for (uint64_t round = 2; round <= 4; ++round) {
+      EXPECT_EQ(RunInNewMemory(self, session.get(), spec, &bound, round), self.rank == 0);
+    }
+    EXPECT_EQ(OpenNow(), 2);  // the memory of the first run, and staging
+    self.meet();
+    // From then on it can be opened again, be it new or not.
+    Bound other = CompileBound(session.get(), Ship(8));
+    self.meet();
+    EXPECT_EQ(OpenNow(), 0);
+    session->ResetCounters();
+    RunOnce(session.get(), &bound, 5);
+    EXPECT_EQ(session->counters().staging_bytes_peak, 0);
+    for (Transfer* const transfer : {bound.transfer, other.transfer}) {
+      EXPECT_TRUE(session->Drop(transfer).ok());
+    }
+    self.meet();
+    EXPECT_EQ(OpenNow(), 0);
+    EXPECT_TRUE(session->Close().ok());
+  });
+}
+
+TEST(CudaIpcLifetimeTest, NoMoreStaysOpenOfWhatWasFreedThanAllowed) {
+  const TransferSpec spec = Ship(64);
+  constexpr int64_t kBytes = 2 * 64 * 1024 * 8;
+  RunRanksWith({.free_while_open = true}, {.open_bytes_max = 7 * kBytes / 2}, [&](Rank& self) {
+    const auto session = OpenSession(self, SessionOptions());
+    ASSERT_NE(session, nullptr);
+    Bound bound = CompileBound(session.get(), spec);
+    ASSERT_NE(bound.transfer, nullptr);
+    for (uint64_t round = 1; round <= 8; ++round) {
+      const bool is_staged = RunInNewMemory(self, session.get(), spec, &bound, round);
+      EXPECT_EQ(is_staged, self.rank == 0 && round > 4) << "round " << round;
+    }
+    EXPECT_TRUE(session->Drop(bound.transfer).ok());
+    self.meet();
+    EXPECT_EQ(OpenNow(), 0);
+    EXPECT_TRUE(session->Close().ok());
+  });
+}
+
+TEST(CudaIpcLifetimeTest, NothingStaysOpenOverManyTransfers) {
+  RunRanksWith({.reuse_addresses = true}, {}, [](Rank& self) {
+    const auto session = OpenSession(self, SessionOptions());
+    ASSERT_NE(session, nullptr);
+    for (uint64_t cycle = 1; cycle <= 100; ++cycle) {
+      const int64_t rows = 1 + static_cast<int64_t>(cycle * 7 % 20);
+      Bound bound =
+          CompileBound(session.get(), Swap(rows, cycle % 2 == 0 ? DType::kF64 : DType::kF32));
+      ASSERT_NE(bound.transfer, nullptr);
+      RunOnce(session.get(), &bound, cycle);
+      EXPECT_TRUE(session->Drop(bound.transfer).ok());
+    }
+    self.meet();
+    EXPECT_EQ(OpenNow(), 0);
     EXPECT_TRUE(session->Close().ok());
   });
 }

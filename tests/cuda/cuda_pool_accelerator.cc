@@ -54,6 +54,9 @@ class PoolAccelerator final : public Accelerator {
   absl::Status CheckStream(StreamHandle stream) const override {
     return inner_->CheckStream(stream);
   }
+  absl::StatusOr<MemoryRange> FindMemory(const void* data) const override {
+    return inner_->FindMemory(data);
+  }
 
  private:
   const std::shared_ptr<Accelerator> inner_;

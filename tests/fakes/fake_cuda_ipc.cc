@@ -142,7 +142,9 @@ cudaError_t OpenMemory(void** pointer, const cudaIpcMemHandle_t& handle, unsigne
   return cudaSuccess;
 }
 
+// Waits for all that the device does, as a driver may.
 cudaError_t CloseMemory(const char* function, void* pointer) {
+  CountHostWait();
   State& state = TheState();
   Lock lock(state.mutex);
   Allocation* const found = Find(state, pointer);
@@ -160,8 +162,10 @@ cudaError_t CloseMemory(const char* function, void* pointer) {
   if (--found->opens.at(address) == 0) found->opens.erase(address);
   if (!found->opens.empty()) return cudaSuccess;
   const std::shared_ptr<SharedMemory> memory = found->memory;
+  const int device = found->device;
   Unmap(state, lock, found->base, function);
   memory->RemoveUser();
+  SynchronizeDevice(state, lock, device);
   return cudaSuccess;
 }
 

@@ -10,8 +10,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "storage/catalog.h"
-#include "storage/utf8.h"
 #include "tensor/check.h"
+#include "tensor/utf8.h"
 
 namespace sluice {
 

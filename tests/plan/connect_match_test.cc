@@ -8,7 +8,7 @@
 #include "plan/connect/half_builder.h"
 #include "plan/connect/match.h"
 #include "plan/connect/texts.h"
-#include "tensor/quoted_name.h"
+#include "tensor/quoted.h"
 
 namespace sluice {
 namespace {
@@ -220,6 +220,7 @@ TEST(TextsTest, LongListsAreCut) {
   for (int rank = 0; rank < 40; rank += 2) even.push_back(rank);
   EXPECT_EQ(RanksInWords(even), "ranks 0, 2, 4, 6, 8, 10 and 14 more");
   EXPECT_EQ(QuotedName("a\x01"), "'a\\x01'");
+  EXPECT_EQ(QuotedName("caf\303\251"), "'caf\303\251'");
   EXPECT_EQ(QuotedName(std::string(61, 'a')), "'" + std::string(60, 'a') + "...'");
 }
 

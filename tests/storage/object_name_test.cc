@@ -6,8 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "storage/quoted.h"
-#include "storage/utf8.h"
+#include "tensor/quoted.h"
+#include "tensor/utf8.h"
 
 namespace sluice {
 namespace {

@@ -180,18 +180,19 @@ class CudaIpcBlockImportsTest : public CudaIpcBlocksTest {
  protected:
   void SetUp() override {
     Configure();
-    const auto exporter = CudaIpcExporter::Create();
+    const auto exporter = CudaIpcExporter::Create(int64_t{1} << 40);
     ASSERT_TRUE(exporter.ok()) << exporter.status();
     exporter_ = *exporter;
     stream_.emplace();
-    imports_.emplace(CudaQueue{0, stream_->get()}, kPeer + 1, int64_t{1} << 40);
+    imports_.emplace(CudaQueue{0, stream_->get()}, kPeer + 1);
   }
 
-  // The value, if that is what is opened, once the memory is filled with it.
+  // The value, if that is what is opened, once the memory is filled with it. -3 if it is not to be.
   int FillAndOpen(const CudaMemory& memory, unsigned char value) {
     std::vector<unsigned char> bytes(memory.bytes(), value);
     EXPECT_EQ(cudaMemcpy(memory.data(), bytes.data(), bytes.size(), cudaMemcpyHostToDevice),
               cudaSuccess);
+    if (!exporter_->Offer(static_cast<const std::byte*>(memory.data()))) return -3;
     const auto exported =
         exporter_->Export(static_cast<const std::byte*>(memory.data()), memory.bytes());
     if (!exported.ok()) return -1;
@@ -236,6 +237,9 @@ TEST_P(CudaIpcBlockImportsTest, OpensABlockWhereAnotherOneWas) {
   first.emplace(1000);
   second.emplace(2000);
   ASSERT_EQ(second->data(), place);
+  EXPECT_EQ(FillAndOpen(*second, 5), -3);
+  imports_->CloseMemory();
+  exporter_->ForgetOffers();
   EXPECT_EQ(FillAndOpen(*second, 5), 5);
   EXPECT_EQ(FillAndOpen(*first, 4), 4);
   imports_.reset();

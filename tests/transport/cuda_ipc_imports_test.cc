@@ -1,4 +1,4 @@
-// What is open of other ranks' memory: how long, and how much of it.
+// What is open of other ranks' memory, how long, and what its owner offers meanwhile.
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -22,18 +22,20 @@ constexpr int kPeer = 1;
 class CudaIpcImportsTest : public testing::Test {
  protected:
   // The owner of the memory, and who opens it, are in one process.
-  void Configure(FakeCudaConfig config = {}) {
+  void Configure(FakeCudaConfig config = {}, int64_t open_bytes = kNoLimit) {
     config.same_process_ipc = true;
     config.free_while_open = true;
     FakeCudaConfigure(config);
-    const auto exporter = CudaIpcExporter::Create();
+    const auto exporter = CudaIpcExporter::Create(open_bytes);
     ASSERT_TRUE(exporter.ok()) << exporter.status();
     exporter_ = *exporter;
     stream_.emplace();
   }
 
-  CudaIpcImports Imports(int64_t open_bytes) {
-    return CudaIpcImports({0, stream_->get()}, kPeer + 1, open_bytes);
+  CudaIpcImports Imports() { return CudaIpcImports({0, stream_->get()}, kPeer + 1); }
+
+  bool Offers(const CudaMemory& memory) {
+    return exporter_->Offer(static_cast<std::byte*>(memory.data()));
   }
 
   void OpenAndUse(CudaIpcImports* imports, const CudaMemory& memory) {
@@ -46,58 +48,70 @@ class CudaIpcImportsTest : public testing::Test {
         cudaSuccess);
   }
 
-  static int64_t Open() {
-    return FakeCudaCalls("cudaIpcOpenMemHandle") - FakeCudaCalls("cudaIpcCloseMemHandle");
-  }
-
   std::optional<CudaIpcExporter> exporter_;
   std::optional<ScopedStream> stream_;
   std::optional<CudaMemory> to_;
 };
 
-TEST_F(CudaIpcImportsTest, ClosesWhatWasFreedBeforeItOpensWhatIsInItsPlace) {
+// Only one of both could be open.
+TEST_F(CudaIpcImportsTest, WhatLiesWhereOffersWereFreedIsNotOffered) {
   Configure({.reuse_addresses = true});
-  to_.emplace(kBytes);
   // Later memory lies where this was, one after another.
   { const CudaMemory all(16 * kBytes); }
-  CudaIpcImports imports = Imports(kNoLimit);
-  std::vector<const void*> places;
-  {
-    const CudaMemory first(kBytes), second(kBytes), third(kBytes);
-    for (const CudaMemory* const memory : {&first, &second, &third}) {
-      OpenAndUse(&imports, *memory);
-      places.push_back(memory->data());
-    }
-    EXPECT_EQ(cudaStreamSynchronize(stream_->get()), cudaSuccess);
-  }
-  EXPECT_EQ(Open(), 3);
-  const CudaMemory next(6 * kBytes);
-  ASSERT_EQ(next.data(), places[0]);
-  ASSERT_GT(next.At(next.bytes()), places[2]);
-  OpenAndUse(&imports, next);
-  EXPECT_EQ(Open(), 1);
-  EXPECT_EQ(cudaStreamSynchronize(stream_->get()), cudaSuccess);
+  std::optional<CudaMemory> first(kBytes), second(kBytes), third(2 * kBytes);
+  const void* const place = first->data();
+  EXPECT_TRUE(Offers(*first));
+  EXPECT_TRUE(Offers(*second));
+  EXPECT_TRUE(Offers(*second));
+  first.reset();
+  second.reset();
+  first.emplace(2 * kBytes);  // in the place of both
+  ASSERT_EQ(first->data(), place);
+  EXPECT_FALSE(Offers(*first));
+  EXPECT_TRUE(Offers(*third));
+  exporter_->ForgetOffers();
+  EXPECT_TRUE(Offers(*first));
+  EXPECT_TRUE(Offers(*third));
 }
 
-TEST_F(CudaIpcImportsTest, ClosesAllAndTriesAgainWhereSomethingIsInTheWay) {
+TEST_F(CudaIpcImportsTest, NoMoreIsOfferedThanMayStayOpenOfWhatWasFreed) {
+  Configure({}, 2 * kBytes);
+  std::deque<CudaMemory> memory;
+  for (int i = 0; i < 8; ++i) {
+    memory.emplace_back(kBytes);
+    EXPECT_TRUE(Offers(memory.back())) << "all is in use, " << i;
+  }
+  for (int i = 0; i < 3; ++i) memory.pop_front();
+  // It is not counted for each.
+  int more = 0;
+  do {
+    memory.emplace_back(kBytes);
+  } while (Offers(memory.back()) && ++more < 8);
+  EXPECT_LE(more, 2);
+  EXPECT_TRUE(Offers(memory.front()));
+  exporter_->ForgetOffers();
+  EXPECT_TRUE(Offers(memory.back()));
+}
+
+TEST_F(CudaIpcImportsTest, ClosesNothingWhereOpeningFails) {
   for (const cudaError_t error : {cudaErrorAlreadyMapped, cudaErrorMemoryAllocation}) {
     Configure();
     to_.emplace(kBytes);
     const CudaMemory first(kBytes), second(kBytes);
     const int64_t closed = FakeCudaCalls("cudaIpcCloseMemHandle");
     {
-      CudaIpcImports imports = Imports(kNoLimit);
+      CudaIpcImports imports = Imports();
       OpenAndUse(&imports, first);
       FakeCudaFailAt("cudaIpcOpenMemHandle", 1, error);
-      OpenAndUse(&imports, second);  // while the queue is busy with the first
-      EXPECT_EQ(FakeCudaCalls("cudaIpcCloseMemHandle"), closed + 1);
-      FakeCudaFailAt("cudaIpcOpenMemHandle", 1, error);
-      FakeCudaFailAt("cudaIpcOpenMemHandle", 2, error);
-      const auto exported = exporter_->Export(static_cast<std::byte*>(first.data()), kBytes);
+      const auto exported = exporter_->Export(static_cast<std::byte*>(second.data()), kBytes);
       ASSERT_TRUE(exported.ok()) << exported.status();
       const auto opened = imports.Open(kPeer, *exported);
-      EXPECT_THAT(std::string(opened.status().message()), testing::HasSubstr("rank 1"));
+      EXPECT_THAT(std::string(opened.status().message()),
+                  testing::HasSubstr("2097152 bytes of rank 1, beside 1 allocations"));
+      EXPECT_EQ(FakeCudaCalls("cudaIpcCloseMemHandle"), closed);
+      OpenAndUse(&imports, second);
     }
+    EXPECT_EQ(FakeCudaCalls("cudaIpcCloseMemHandle"), closed + 2);
     to_.reset();
     stream_.reset();
     FakeCudaFailNoMore();
@@ -107,7 +121,7 @@ TEST_F(CudaIpcImportsTest, ClosesAllAndTriesAgainWhereSomethingIsInTheWay) {
 TEST_F(CudaIpcImportsTest, MemoryThatWasFreedIsFreeOnceItIsClosed) {
   Configure({.memory_bytes = 4 * kBytes});
   to_.emplace(kBytes);
-  CudaIpcImports imports = Imports(kNoLimit);
+  CudaIpcImports imports = Imports();
   {
     const CudaMemory freed(2 * kBytes);
     OpenAndUse(&imports, freed);
@@ -118,46 +132,6 @@ TEST_F(CudaIpcImportsTest, MemoryThatWasFreedIsFreeOnceItIsClosed) {
   imports.CloseMemory();
   EXPECT_EQ(cudaMalloc(&memory, 2 * kBytes), cudaSuccess);
   EXPECT_EQ(cudaFree(memory), cudaSuccess);
-}
-
-TEST_F(CudaIpcImportsTest, KeepsNoMoreBytesOpenThanAllowed) {
-  Configure();
-  to_.emplace(kBytes);
-  CudaIpcImports imports = Imports(3 * kBytes);
-  std::deque<CudaMemory> memory;
-  for (int i = 0; i < 6; ++i) memory.emplace_back(kBytes);
-  for (const CudaMemory& each : memory) {
-    OpenAndUse(&imports, each);
-    EXPECT_LE(Open(), 3);
-    EXPECT_EQ(cudaStreamSynchronize(stream_->get()), cudaSuccess);
-  }
-  // The last three are still open.
-  const int64_t opened = FakeCudaCalls("cudaIpcOpenMemHandle");
-  for (size_t i = 3; i < memory.size(); ++i) OpenAndUse(&imports, memory[i]);
-  EXPECT_EQ(FakeCudaCalls("cudaIpcOpenMemHandle"), opened);
-  EXPECT_EQ(cudaStreamSynchronize(stream_->get()), cudaSuccess);
-}
-
-TEST_F(CudaIpcImportsTest, ClosesNothingThatTheQueueHasYetToUse) {
-  Configure();
-  to_.emplace(kBytes);
-  CudaIpcImports imports = Imports(2 * kBytes);
-  const CudaMemory first(kBytes), second(kBytes), third(kBytes), fourth(kBytes), fifth(kBytes);
-  Door door(stream_->get());
-  for (const CudaMemory* const memory : {&first, &second, &third}) OpenAndUse(&imports, *memory);
-  EXPECT_EQ(Open(), 3);
-  // The third one was opened behind a mark that the queue gets to, though it is never idle.
-  const CudaEvent behind_mark;
-  EXPECT_EQ(cudaEventRecord(behind_mark.get(), stream_->get()), cudaSuccess);
-  Door second_door(stream_->get());
-  OpenAndUse(&imports, fourth);
-  EXPECT_EQ(Open(), 4);
-  door.Open();
-  EXPECT_EQ(cudaEventSynchronize(behind_mark.get()), cudaSuccess);
-  OpenAndUse(&imports, fifth);
-  EXPECT_EQ(Open(), 3);  // the third and the fourth are behind the mark
-  second_door.Open();
-  EXPECT_EQ(cudaStreamSynchronize(stream_->get()), cudaSuccess);
 }
 
 }  // namespace

@@ -16,7 +16,6 @@
 #include "device/cuda/cuda_driver.h"
 #include "device/cuda/cuda_error.h"
 #include "device/device.h"
-#include "device/memory_range.h"
 #include "sluice/accelerator.h"
 #include "sluice/cuda.h"
 #include "sluice/tensor.h"
@@ -24,7 +23,7 @@
 namespace sluice {
 namespace {
 
-class CudaAccelerator final : public Accelerator, public FindsMemory {
+class CudaAccelerator final : public Accelerator {
  public:
   CudaAccelerator(const CudaDeviceOptions& options, std::string description)
       : options_(options), description_(std::move(description)) {}

@@ -11,7 +11,7 @@
 #include "plan/connect/texts.h"
 #include "sluice/transfer.h"
 #include "tensor/cast.h"
-#include "tensor/quoted_name.h"
+#include "tensor/quoted.h"
 
 namespace sluice {
 namespace {

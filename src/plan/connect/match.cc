@@ -12,7 +12,7 @@
 #include "plan/connect/offers.h"
 #include "plan/connect/texts.h"
 #include "tensor/cast.h"
-#include "tensor/quoted_name.h"
+#include "tensor/quoted.h"
 
 namespace sluice {
 namespace {

@@ -10,7 +10,7 @@
 #include "plan/connect/byte_code.h"
 #include "plan/connect/half_code.h"
 #include "plan/connect/texts.h"
-#include "tensor/quoted_name.h"
+#include "tensor/quoted.h"
 
 namespace sluice {
 namespace {

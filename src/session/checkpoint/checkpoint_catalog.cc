@@ -19,7 +19,7 @@
 #include "storage/format/checkpoint_index.h"
 #include "storage/format/safetensors.h"
 #include "tensor/cast.h"
-#include "tensor/quoted_name.h"
+#include "tensor/quoted.h"
 
 namespace sluice {
 namespace {

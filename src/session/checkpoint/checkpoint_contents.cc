@@ -13,8 +13,8 @@
 #include "storage/format/checkpoint_index.h"
 #include "storage/listed_file.h"
 #include "storage/open/whole_object.h"
-#include "storage/quoted.h"
 #include "storage/source_check.h"
+#include "tensor/quoted.h"
 
 namespace sluice {
 namespace {

@@ -9,7 +9,7 @@
 #include "session/checkpoint/checkpoint_catalog.h"
 #include "session/shard/read_ranges.h"
 #include "session/shard/read_text.h"
-#include "storage/quoted.h"
+#include "tensor/quoted.h"
 
 namespace sluice {
 namespace {

@@ -10,7 +10,7 @@
 #include "plan/shard/checkpoint_cells.h"
 #include "session/checkpoint/checkpoint_limits.h"
 #include "storage/element_type.h"
-#include "tensor/quoted_name.h"
+#include "tensor/quoted.h"
 #include "tensor/stable_hash.h"
 
 namespace sluice {

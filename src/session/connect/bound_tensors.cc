@@ -9,7 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "plan/connect/half_builder.h"
 #include "plan/connect/texts.h"
-#include "tensor/quoted_name.h"
+#include "tensor/quoted.h"
 
 namespace sluice {
 namespace {

@@ -12,7 +12,7 @@
 #include "plan/connect/half_builder.h"
 #include "plan/connect/texts.h"
 #include "session/connect/tensor_needs.h"
-#include "tensor/quoted_name.h"
+#include "tensor/quoted.h"
 
 namespace sluice {
 namespace {

@@ -18,8 +18,8 @@
 #include "storage/format/catalog_formats.h"
 #include "storage/listed_file.h"
 #include "storage/open/open_source.h"
-#include "storage/quoted.h"
 #include "storage/source_check.h"
+#include "tensor/quoted.h"
 
 namespace sluice {
 namespace {

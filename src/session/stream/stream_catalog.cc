@@ -9,7 +9,7 @@
 #include "session/stream/stream_source.h"
 #include "storage/format/shard_index.h"
 #include "storage/open/whole_object.h"
-#include "storage/quoted.h"
+#include "tensor/quoted.h"
 
 namespace sluice {
 namespace {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "tensor/quoted_name.h"
+#include "tensor/quoted.h"
 
 namespace sluice {
 namespace {
@@ -114,17 +114,14 @@ absl::Status TransferRun::BindViews(absl::Span<const TensorView> src,
 }
 
 bool TransferRun::HasSameRanges() const {
-  const auto* const finder = dynamic_cast<const FindsMemory*>(transfer_.memory.accelerator);
-  return std::all_of(ranges_.begin(), ranges_.end(), [finder](const auto& range) {
-    const absl::StatusOr<MemoryRange> found = finder->FindMemory(range.first);
+  return std::all_of(ranges_.begin(), ranges_.end(), [this](const auto& range) {
+    const absl::StatusOr<MemoryRange> found = transfer_.memory.accelerator->FindMemory(range.first);
     return found.ok() && *found == range.second;
   });
 }
 
 void TransferRun::FindRanges() {
   ranges_.clear();
-  const auto* const finder = dynamic_cast<const FindsMemory*>(transfer_.memory.accelerator);
-  if (finder == nullptr) return;
   for (const BoundView& view : candidate_) {
     if (view.base == nullptr || view.kind != DeviceKind::kCuda) continue;
     const auto next = ranges_.upper_bound(view.base);
@@ -133,7 +130,7 @@ void TransferRun::FindRanges() {
       if (view.base < before.begin + before.bytes) continue;
     }
     // Memory that the runtime does not tell apart is checked when views change.
-    const absl::StatusOr<MemoryRange> found = finder->FindMemory(view.base);
+    const absl::StatusOr<MemoryRange> found = transfer_.memory.accelerator->FindMemory(view.base);
     if (found.ok()) ranges_.emplace(found->begin, *found);
   }
 }

@@ -16,13 +16,13 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "device/device.h"
-#include "device/memory_range.h"
 #include "plan/bucket.h"
 #include "session/base/memory_uses.h"
 #include "session/base/run_id.h"
 #include "session/base/views.h"
 #include "session/transfer/compiled_transfer.h"
 #include "session/transfer/run_stream.h"
+#include "sluice/accelerator.h"
 #include "sluice/session.h"
 
 namespace sluice {

@@ -60,7 +60,7 @@ absl::StatusOr<Transfer*> Transfers::Compile(const TransferSpec& spec) {
                      {"the planning options", AsSigned(hash.options), false},
                      {"the number of runs started before", history_.last()}};
   if (transfer != nullptr) proposal.payload = TextOf(NeedOf(transfer->plan()));
-  runner_->CloseImports();
+  CloseImports();
   const absl::Status agreed = peers_->Agree(std::move(proposal));
   if (peers_->poison().ok()) runner_->FreeOutgrown();
   if (!agreed.ok()) {
@@ -84,16 +84,17 @@ absl::Status Transfers::Drop(Transfer* transfer) {
   proposal.values = {{"the transfer to drop", dropped == nullptr ? -1 : dropped->number},
                      {"the number of runs started before", history_.last()}};
   // When Drop returns, the tensors' memory is open nowhere.
-  runner_->CloseImports();
+  CloseImports();
   if (absl::Status status = peers_->Agree(std::move(proposal)); !status.ok()) return status;
-  spare_runs_.erase(std::remove_if(spare_runs_.begin(), spare_runs_.end(),
-                                   [dropped](const std::unique_ptr<TransferRun>& run) {
-                                     return &run->transfer() == dropped;
-                                   }),
-                    spare_runs_.end());
   runner_->Forget(dropped);
   transfers_.erase(dropped->number);
   return absl::OkStatus();
+}
+
+// What runs knew of memory is to be asked for anew: what the transport may send from.
+void Transfers::CloseImports() {
+  runner_->CloseImports();
+  spare_runs_.clear();
 }
 
 absl::Status Transfers::CheckStart(const CompiledTransfer* compiled,

@@ -135,6 +135,8 @@ class Transfers final : private Witness {
   TransferRun* FindRun(RunId id) const;
   // The number of the transfer that was started as `id`; -1 if that is forgotten.
   int TransferOf(RunId id) const;
+  // No run may be in flight.
+  void CloseImports();
   absl::Status CheckStart(const CompiledTransfer* transfer, const StartOptions& options) const;
   std::unique_ptr<TransferRun> TakeRun(const CompiledTransfer& transfer);
   void Refuse(TransferRun* run, const absl::Status& status);

@@ -13,8 +13,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "storage/quoted.h"
 #include "storage/source_check.h"
+#include "tensor/quoted.h"
 
 namespace sluice {
 namespace {

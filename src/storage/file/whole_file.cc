@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "storage/quoted.h"
 #include "storage/source_check.h"
 #include "storage/unique_fd.h"
+#include "tensor/quoted.h"
 
 namespace sluice {
 

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "storage/quoted.h"
 #include "storage/tensor_bytes.h"
+#include "tensor/quoted.h"
 
 namespace sluice {
 

@@ -12,8 +12,8 @@
 #include "absl/strings/str_cat.h"
 #include "storage/format/json_events.h"
 #include "storage/object_name.h"
-#include "storage/quoted.h"
 #include "tensor/check.h"
+#include "tensor/quoted.h"
 
 namespace sluice {
 namespace {

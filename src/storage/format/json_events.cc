@@ -9,8 +9,8 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "storage/quoted.h"
-#include "storage/utf8.h"
+#include "tensor/quoted.h"
+#include "tensor/utf8.h"
 
 namespace sluice {
 

@@ -9,7 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "sluice/tensor.h"
-#include "storage/quoted.h"
+#include "tensor/quoted.h"
 
 namespace sluice {
 namespace {

@@ -8,8 +8,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "storage/format/json_events.h"
-#include "storage/quoted.h"
 #include "storage/tensor_bytes.h"
+#include "tensor/quoted.h"
 
 namespace sluice {
 namespace {

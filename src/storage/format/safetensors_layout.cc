@@ -9,9 +9,9 @@
 #include "absl/strings/str_join.h"
 #include "storage/format/json_events.h"
 #include "storage/format/safetensors.h"
-#include "storage/quoted.h"
 #include "storage/tensor_bytes.h"
 #include "tensor/check.h"
+#include "tensor/quoted.h"
 
 namespace sluice {
 namespace {

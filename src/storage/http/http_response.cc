@@ -13,8 +13,8 @@
 #include "absl/time/time.h"
 #include "storage/asked_pause.h"
 #include "storage/http/http_url.h"
-#include "storage/quoted.h"
 #include "storage/source_check.h"
+#include "tensor/quoted.h"
 
 namespace sluice {
 namespace {

@@ -139,10 +139,10 @@ absl::StatusOr<std::unique_ptr<CudaIpcTransport>> CudaIpcTransport::Prepare(
   int multiprocessors = 0;
   SLUICE_CUDA_RETURN_IF_ERROR(cudaDeviceGetAttribute,
                               (&multiprocessors, cudaDevAttrMultiProcessorCount, queue.ordinal));
-  const absl::StatusOr<CudaIpcExporter> exporter = CudaIpcExporter::Create();
+  absl::StatusOr<CudaIpcExporter> exporter = CudaIpcExporter::Create(options.open_bytes_max);
   if (!exporter.ok()) return exporter.status();
   return std::unique_ptr<CudaIpcTransport>(new CudaIpcTransport(
-      fabric.rank(), queue, multiprocessors, *exporter, fabric.size(), options.open_bytes_max));
+      fabric.rank(), queue, multiprocessors, *std::move(exporter), fabric.size()));
 }
 
 absl::Status CudaIpcTransport::OpenMessages(Fabric* fabric) {

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <iterator>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
@@ -17,8 +16,6 @@
 namespace sluice {
 namespace {
 
-// With this many mappings, those are closed whose memory its owner may have freed.
-constexpr size_t kMappingsMax = 512;
 constexpr absl::Duration kClosing = absl::Seconds(5);
 
 uint64_t AddressOf(const void* data) { return reinterpret_cast<uintptr_t>(data); }
@@ -31,14 +28,20 @@ absl::Status NoRange(int result, const char* what) {
       absl::StrCat("cuMemGetAddressRange failed with CUresult ", result, ": ", what));
 }
 
+// What was freed and what lies there later have different handles, says CUDA.
+bool IsSame(const cudaIpcMemHandle_t& a, const cudaIpcMemHandle_t& b) {
+  return std::memcmp(&a, &b, sizeof(a)) == 0;
+}
+
 }  // namespace
 
-absl::StatusOr<CudaIpcExporter> CudaIpcExporter::Create() {
+absl::StatusOr<CudaIpcExporter> CudaIpcExporter::Create(int64_t open_bytes_max) {
   const absl::StatusOr<void*> find_range = FindCudaDriverFunction("cuMemGetAddressRange");
   if (!find_range.ok()) return find_range.status();
   const absl::StatusOr<void*> ask = FindCudaDriverFunction("cuPointerGetAttribute");
   if (!ask.ok()) return ask.status();
-  return CudaIpcExporter(reinterpret_cast<FindRange>(*find_range), reinterpret_cast<Ask>(*ask));
+  return CudaIpcExporter(reinterpret_cast<FindRange>(*find_range), reinterpret_cast<Ask>(*ask),
+                         static_cast<uint64_t>(open_bytes_max));
 }
 
 bool CudaIpcExporter::CanExport(const std::byte* data) const {
@@ -46,6 +49,52 @@ bool CudaIpcExporter::CanExport(const std::byte* data) const {
   int is_capable = 0;                          // the driver writes a bool, which may be one byte
   const int result = ask_(&is_capable, kIsLegacyCudaIpcCapable, AddressOf(data));
   return result == 0 && is_capable != 0;
+}
+
+bool CudaIpcExporter::Offer(const std::byte* data) {
+  const absl::StatusOr<CudaIpcMemory> memory = Export(data, 1);
+  if (!memory.ok()) return false;
+  const uint64_t end = memory->base + memory->bytes;
+  auto other = offered_.upper_bound(memory->base);
+  if (other != offered_.begin()) --other;
+  for (; other != offered_.end() && other->first < end; ++other) {
+    if (other->first + other->second.bytes <= memory->base) continue;
+    if (!IsSame(other->second.handle, memory->handle)) return false;
+  }
+  const auto known = offered_.find(memory->base);
+  const uint64_t known_bytes = known == offered_.end() ? 0 : known->second.bytes;
+  if (memory->bytes <= known_bytes) return true;
+  if (!HasRoom()) return false;
+  // In a block, what lies at one place one after the other can be ever longer.
+  offered_[memory->base] = *memory;
+  offered_bytes_ += memory->bytes - known_bytes;
+  return true;
+}
+
+// What was freed stays open, so others never have less of it.
+bool CudaIpcExporter::HasRoom() {
+  if (is_full_ || offered_bytes_ <= room_bytes_) return !is_full_;
+  const uint64_t freed = FreedBytes();
+  is_full_ = freed > freed_bytes_max_;
+  if (!is_full_) room_bytes_ = offered_bytes_ + freed_bytes_max_ - freed;
+  return !is_full_;
+}
+
+uint64_t CudaIpcExporter::FreedBytes() const {
+  uint64_t freed = 0;
+  for (const auto& [base, memory] : offered_) {
+    const auto* const data = reinterpret_cast<const std::byte*>(static_cast<uintptr_t>(base));
+    const absl::StatusOr<CudaIpcMemory> now = Export(data, 1);
+    if (!now.ok() || !IsSame(now->handle, memory.handle)) freed += memory.bytes;
+  }
+  return freed;
+}
+
+void CudaIpcExporter::ForgetOffers() {
+  offered_.clear();
+  offered_bytes_ = 0;
+  room_bytes_ = freed_bytes_max_;
+  is_full_ = false;
 }
 
 absl::StatusOr<CudaIpcMemory> CudaIpcExporter::Export(const std::byte* data, size_t bytes) const {
@@ -97,53 +146,43 @@ bool CudaIpcImports::Name::operator<(const Name& other) const {
 CudaIpcImports::~CudaIpcImports() {
   const CurrentCudaDevice current(queue_.ordinal);
   if (!AwaitQueue()) return;
-  for (auto mapping = mappings_.begin(); mapping != mappings_.end();) mapping = Close(mapping);
+  CloseAll();
   for (const std::vector<cudaEvent_t>& events : events_) {
     for (const cudaEvent_t event : events) {
       if (event != nullptr) (void)CudaStatus(cudaEventDestroy(event), "cudaEventDestroy");
     }
   }
-  if (mark_ != nullptr) (void)CudaStatus(cudaEventDestroy(mark_), "cudaEventDestroy");
 }
 
 absl::StatusOr<const std::byte*> CudaIpcImports::Open(int peer, const CudaIpcMemory& memory) {
   auto found = mappings_.find({peer, memory.handle});
   if (found == mappings_.end()) {
-    CloseFreed(peer, memory);
-    MakeRoom(memory.bytes);
     const absl::StatusOr<Mappings::iterator> made = Map(peer, memory);
     if (!made.ok()) return made.status();
     found = *made;
   }
-  Mapping& mapping = found->second;
-  Cover(&mapping, memory);
-  mapping.last_use = ++uses_;
+  const Mapping& mapping = found->second;
   return mapping.data + static_cast<int64_t>(memory.base + memory.offset - mapping.data_at_peer);
 }
 
 absl::StatusOr<CudaIpcImports::Mappings::iterator> CudaIpcImports::Map(
     int peer, const CudaIpcMemory& memory) {
   void* data = nullptr;
-  const auto open = [&memory, &data] {
-    return cudaIpcOpenMemHandle(&data, memory.handle, cudaIpcMemLazyEnablePeerAccess);
-  };
-  cudaError_t error = open();
-  // What is open may be in the way: memory that its owner has freed keeps its place until then.
-  if (error == cudaErrorAlreadyMapped || error == cudaErrorMemoryAllocation ||
-      error == cudaErrorMapBufferObjectFailed) {
-    (void)CudaStatus(error, "cudaIpcOpenMemHandle");
-    CloseMemory();
-    error = open();
-  }
+  const cudaError_t error =
+      cudaIpcOpenMemHandle(&data, memory.handle, cudaIpcMemLazyEnablePeerAccess);
   if (error != cudaSuccess) {
-    return CudaStatus(error, "cudaIpcOpenMemHandle", absl::StrCat("memory of rank ", peer));
+    return CudaStatus(
+        error, "cudaIpcOpenMemHandle",
+        absl::StrCat(memory.bytes, " bytes of rank ", peer, ", beside ", mappings_.size(),
+                     " allocations of other ranks that are open until the next "
+                     "Compile or Drop"));
   }
   const absl::StatusOr<uint64_t> at_peer = AtPeer(data, memory);
   if (!at_peer.ok()) {
     (void)CudaStatus(cudaIpcCloseMemHandle(data), "cudaIpcCloseMemHandle");
     return at_peer.status();
   }
-  const Mapping mapping = {static_cast<std::byte*>(data), *at_peer, memory.base, memory.base, 0};
+  const Mapping mapping = {static_cast<std::byte*>(data), *at_peer};
   return mappings_.emplace(Name{peer, memory.handle}, mapping).first;
 }
 
@@ -165,86 +204,26 @@ absl::StatusOr<uint64_t> CudaIpcImports::AtPeer(const void* opened, const CudaIp
   return is_block ? memory.base - in_block : memory.base;
 }
 
-// Allocations of one place and one handle come one after the other, so only the last one counts.
-void CudaIpcImports::Cover(Mapping* mapping, const CudaIpcMemory& memory) {
-  open_bytes_ -= mapping->end - mapping->begin;
-  const uint64_t end = memory.base + memory.bytes;
-  const bool is_alone = mapping->begin == memory.base && mapping->data_at_peer == memory.base;
-  mapping->end = is_alone ? end : std::max(mapping->end, end);
-  mapping->begin = std::min(mapping->begin, memory.base);
-  open_bytes_ += mapping->end - mapping->begin;
-}
-
 void CudaIpcImports::CloseMemory() {
   if (mappings_.empty()) return;
   const CurrentCudaDevice current(queue_.ordinal);
-  if (!AwaitQueue()) return;
-  for (auto mapping = mappings_.begin(); mapping != mappings_.end();) mapping = Close(mapping);
+  if (AwaitQueue()) CloseAll();
 }
 
-CudaIpcImports::Mappings::iterator CudaIpcImports::Close(Mappings::iterator mapping) {
-  (void)CudaStatus(cudaIpcCloseMemHandle(mapping->second.data), "cudaIpcCloseMemHandle");
-  open_bytes_ -= mapping->second.end - mapping->second.begin;
-  return mappings_.erase(mapping);
-}
-
-// The peer has freed what was where this is: it has seen that all use of it has ended.
-void CudaIpcImports::CloseFreed(int peer, const CudaIpcMemory& memory) {
-  auto next = mappings_.lower_bound({peer, {}});
-  while (next != mappings_.end() && next->first.peer == peer) {
-    const Mapping& mapping = next->second;
-    const bool overlaps = mapping.begin < memory.base + memory.bytes && memory.base < mapping.end;
-    next = overlaps ? Close(next) : std::next(next);
+void CudaIpcImports::CloseAll() {
+  for (const auto& [name, mapping] : mappings_) {
+    (void)CudaStatus(cudaIpcCloseMemHandle(mapping.data), "cudaIpcCloseMemHandle");
   }
-}
-
-// Room for one more. What the queue has yet to use stays.
-void CudaIpcImports::MakeRoom(uint64_t bytes) {
-  const auto is_full = [this, bytes] {
-    return mappings_.size() >= kMappingsMax || open_bytes_ + bytes > open_bytes_max_;
-  };
-  if (mappings_.empty() || !is_full()) return;
-  const uint64_t passed = PassedUses();
-  while (!mappings_.empty() && is_full()) {
-    const auto oldest = std::min_element(
-        mappings_.begin(), mappings_.end(),
-        [](const auto& a, const auto& b) { return a.second.last_use < b.second.last_use; });
-    if (oldest->second.last_use > passed) return;
-    Close(oldest);
-  }
-}
-
-bool CudaIpcImports::QueueIsIdle() const {
-  return CudaStatus(cudaStreamQuery(queue_.stream), "cudaStreamQuery").ok();
+  mappings_.clear();
 }
 
 bool CudaIpcImports::AwaitQueue() const {
   const Deadline deadline(kClosing);
-  while (!QueueIsIdle()) {
+  while (!CudaStatus(cudaStreamQuery(queue_.stream), "cudaStreamQuery").ok()) {
     if (deadline.Passed()) return false;
     std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
   return true;
-}
-
-// All uses up to this one are over. Where the queue is never idle, a mark in it tells.
-uint64_t CudaIpcImports::PassedUses() {
-  if (QueueIsIdle()) return passed_uses_ = uses_;
-  if (mark_ == nullptr) {
-    constexpr unsigned kFlags = cudaEventDisableTiming;
-    if (!CudaStatus(cudaEventCreateWithFlags(&mark_, kFlags), "cudaEventCreateWithFlags").ok()) {
-      mark_ = nullptr;
-      return passed_uses_;
-    }
-  } else if (CudaStatus(cudaEventQuery(mark_), "cudaEventQuery").ok()) {
-    passed_uses_ = std::max(passed_uses_, marked_uses_);
-  } else {
-    return passed_uses_;
-  }
-  if (CudaStatus(cudaEventRecord(mark_, queue_.stream), "cudaEventRecord").ok()) {
-    marked_uses_ = uses_;
-  }
-  return passed_uses_;
 }
 
 absl::StatusOr<cudaEvent_t> CudaIpcImports::Open(int peer, uint32_t number,

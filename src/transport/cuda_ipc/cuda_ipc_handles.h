@@ -33,11 +33,19 @@ struct CudaIpcMemory {
 // Gives memory of this process to others. Its GPU is the calling thread's current one.
 class CudaIpcExporter {
  public:
+  // Others may keep so many bytes open that were freed, beside what is in use.
   // FailedPrecondition if the driver lacks a function that an exporter needs.
-  static absl::StatusOr<CudaIpcExporter> Create();
+  static absl::StatusOr<CudaIpcExporter> Create(int64_t open_bytes_max);
 
   // Whether others can open the memory at `data`, as far as the driver tells.
   bool CanExport(const std::byte* data) const;
+
+  // Whether others may open the memory at `data`, which they can. They may have it open from then
+  // on. Not where they may have memory open that was freed, and lay there: that can be in the way.
+  // Nor once they may have too much open of what was freed.
+  bool Offer(const std::byte* data);
+  // Others have nothing open any more.
+  void ForgetOffers();
 
   // [data, data + bytes) for others. FailedPrecondition if they cannot open such memory.
   absl::StatusOr<CudaIpcMemory> Export(const std::byte* data, size_t bytes) const;
@@ -50,32 +58,42 @@ class CudaIpcExporter {
   // cuMemGetAddressRange and cuPointerGetAttribute: they return a CUresult.
   using FindRange = int (*)(unsigned long long* base, size_t* bytes, unsigned long long address);
   using Ask = int (*)(void* answer, int attribute, unsigned long long address);
-  CudaIpcExporter(FindRange find_range, Ask ask) : find_range_(find_range), ask_(ask) {}
+  CudaIpcExporter(FindRange find_range, Ask ask, uint64_t freed_bytes_max)
+      : find_range_(find_range), ask_(ask), freed_bytes_max_(freed_bytes_max) {
+    ForgetOffers();
+  }
+
+  bool HasRoom();
+  uint64_t FreedBytes() const;
 
   FindRange find_range_;
   Ask ask_;
+  uint64_t freed_bytes_max_;
+  std::map<uint64_t, CudaIpcMemory> offered_;  // what others may have open, by its base
+  uint64_t offered_bytes_;
+  // Up to so many offered bytes, others cannot have too much open of what was freed, beside what
+  // was in use when that was last counted.
+  uint64_t room_bytes_;
+  bool is_full_;
   CudaIpcMemory kept_;
   uint64_t kept_begin_ = 0;
   uint64_t kept_end_ = 0;
 };
 
 // What this process has opened of others: each handle of memory and each event once. The queue's
-// GPU is current in Open.
+// GPU is current in Open. Memory stays open until CloseMemory, or the end: closing may wait for all
+// that the device does, so no run may do that.
 class CudaIpcImports {
  public:
-  // Beyond `open_bytes`, memory is closed that the queue has got past, what was used longest ago
-  // first.
-  CudaIpcImports(const CudaQueue& queue, int peers, int64_t open_bytes)
-      : queue_(queue),
-        open_bytes_max_(static_cast<uint64_t>(open_bytes)),
-        events_(static_cast<size_t>(peers)) {}
+  CudaIpcImports(const CudaQueue& queue, int peers)
+      : queue_(queue), events_(static_cast<size_t>(peers)) {}
   // Closes everything, once the queue has got past it: waits for that a few seconds at most, and
   // otherwise leaves all open.
   ~CudaIpcImports();
   CudaIpcImports(const CudaIpcImports&) = delete;
   CudaIpcImports& operator=(const CudaIpcImports&) = delete;
 
-  // Where this process has the memory; for use in the queue, before the next call.
+  // Where this process has the memory; for use in the queue.
   absl::StatusOr<const std::byte*> Open(int peer, const CudaIpcMemory& memory);
 
   // Closes all memory, once the queue has got past it: waits for that a few seconds at most, and
@@ -94,33 +112,16 @@ class CudaIpcImports {
   struct Mapping {
     std::byte* data;
     uint64_t data_at_peer;  // where the peer has what is at `data`
-    // What the peer has named of it by now, where the peer has it: one allocation, or from the
-    // first to the last of a block. No two of one peer overlap there.
-    uint64_t begin;
-    uint64_t end;
-    uint64_t last_use;
   };
   using Mappings = std::map<Name, Mapping>;
 
   absl::StatusOr<Mappings::iterator> Map(int peer, const CudaIpcMemory& memory);
   static absl::StatusOr<uint64_t> AtPeer(const void* opened, const CudaIpcMemory& memory);
-  void Cover(Mapping* mapping, const CudaIpcMemory& memory);
-  Mappings::iterator Close(Mappings::iterator mapping);
-  void CloseFreed(int peer, const CudaIpcMemory& memory);
-  void MakeRoom(uint64_t bytes);
-  bool QueueIsIdle() const;
+  void CloseAll();
   bool AwaitQueue() const;
-  uint64_t PassedUses();
 
   const CudaQueue queue_;
-  const uint64_t open_bytes_max_;
   Mappings mappings_;
-  uint64_t open_bytes_ = 0;
-  uint64_t uses_ = 0;
-  // The queue has got past `passed_uses_` uses, and past `marked_uses_` when it is past the mark.
-  uint64_t passed_uses_ = 0;
-  uint64_t marked_uses_ = 0;
-  cudaEvent_t mark_ = nullptr;
   std::vector<std::vector<cudaEvent_t>> events_;  // by peer and number; null: not open
 };
 

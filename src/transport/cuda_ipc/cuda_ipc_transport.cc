@@ -86,13 +86,26 @@ absl::Status CudaIpcTransport::UseStaging(absl::Span<std::byte> staging) {
 
 bool CudaIpcTransport::CanSendFrom(const std::byte* data) {
   const CurrentCudaDevice current(queue_.ordinal);
-  if (exporter_.CanExport(data)) return true;
+  if (exporter_.CanExport(data)) {
+    if (exporter_.Offer(data)) return true;
+    SayOnce(
+        "cuda_ipc: other ranks still have memory open that was freed, and some tensors lie where "
+        "it was, or it is too much of it. So these are copied through staging until the next "
+        "Compile or Drop, which close it");
+    return false;
+  }
   SayOnce(
       "cuda_ipc: other processes cannot open the memory of some tensors, so these are copied "
       "through staging. Only memory of cudaMalloc can be opened: not memory of pools "
       "(cudaMallocAsync), not what cuMemMap maps (torch's expandable_segments), not managed "
       "memory");
   return false;
+}
+
+// All ranks close what they have open before anything is offered anew.
+void CudaIpcTransport::CloseImports() {
+  imports_.CloseMemory();
+  exporter_.ForgetOffers();
 }
 
 absl::Status CudaIpcTransport::Start(absl::Span<const TransportOp> ops) {

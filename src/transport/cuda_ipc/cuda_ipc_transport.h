@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -47,7 +48,7 @@ class CudaIpcTransport final : public Transport {
   absl::Status Reserve(int capacity) override;
   bool CanSendFrom(const std::byte* data) override;
   absl::Status UseStaging(absl::Span<std::byte> staging) override;
-  void CloseImports() override { imports_.CloseMemory(); }
+  void CloseImports() override;
   absl::Status Start(absl::Span<const TransportOp> ops) override;
   absl::StatusOr<int> Poll(absl::Span<TransportEvent> events) override;
   void Withdraw() override;
@@ -112,7 +113,7 @@ class CudaIpcTransport final : public Transport {
   };
 
   CudaIpcTransport(int rank, const CudaQueue& queue, int multiprocessors, CudaIpcExporter exporter,
-                   int peers, int64_t open_bytes_max)
+                   int peers)
       : Transport({.name = "cuda_ipc",
                    .in_stream_order = true,
                    .takes_host_memory = false,
@@ -121,8 +122,8 @@ class CudaIpcTransport final : public Transport {
         size_(peers),
         queue_(queue),
         multiprocessors_(multiprocessors),
-        exporter_(exporter),
-        imports_(queue, peers, open_bytes_max) {}
+        exporter_(std::move(exporter)),
+        imports_(queue, peers) {}
 
   static absl::StatusOr<std::unique_ptr<CudaIpcTransport>> Prepare(const Fabric& fabric,
                                                                    const CudaQueue& queue,

@@ -15,6 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "storage/own_thread.h"
+#include "tensor/quoted.h"
 #include "world/store/store_check.h"
 #include "world/store/store_clock.h"
 
@@ -44,7 +45,7 @@ absl::Status ChangeHeld(Store& store, absl::string_view key, absl::string_view v
     if (*now == value) return absl::OkStatus();
   }
   return absl::UnavailableError(
-      absl::StrCat("the store's key ", ShownBytes(key), " is changed by others all the time"));
+      absl::StrCat("the store's key ", Quoted(key), " is changed by others all the time"));
 }
 
 class BeatLease : public StoreLease {
@@ -155,7 +156,7 @@ class BeatLease : public StoreLease {
     const std::string before = text_;
     const auto now = store_.CompareSet(beat_key_, before, Next());
     if (!now.ok()) {
-      return absl::UnavailableError(absl::StrCat("the lease of the store's key ", ShownBytes(key_),
+      return absl::UnavailableError(absl::StrCat("the lease of the store's key ", Quoted(key_),
                                                  " cannot be renewed: ", now.status().message()));
     }
     if (*now == text_) return absl::OkStatus();
@@ -166,7 +167,7 @@ class BeatLease : public StoreLease {
       text_ = *now;
       return absl::OkStatus();
     }
-    return absl::AbortedError(absl::StrCat("the lease of the store's key ", ShownBytes(key_),
+    return absl::AbortedError(absl::StrCat("the lease of the store's key ", Quoted(key_),
                                            " is over: it was not renewed for ", beat_.lease_ms,
                                            " ms, and others were told"));
   }
@@ -183,7 +184,7 @@ class BeatLease : public StoreLease {
 
 absl::Status HeldAlready(absl::string_view key) {
   return absl::AlreadyExistsError(
-      absl::StrCat("the store's key ", ShownBytes(key), " is held already, by one who lives"));
+      absl::StrCat("the store's key ", Quoted(key), " is held already, by one who lives"));
 }
 
 // Sets the beat, as soon as nobody lives who has it. Returns whether a dead holder had it.
@@ -238,8 +239,8 @@ absl::Status SetHeld(Store& store, absl::string_view key, absl::string_view valu
     if (!now.ok()) return now.status();
     if (*now == value) return absl::OkStatus();
   }
-  return absl::AlreadyExistsError(absl::StrCat("the store's key ", ShownBytes(key),
-                                               " has a value already, which nobody holds"));
+  return absl::AlreadyExistsError(
+      absl::StrCat("the store's key ", Quoted(key), " has a value already, which nobody holds"));
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "sluice/store.h"
+#include "tensor/quoted.h"
 #include "world/store/store_check.h"
 #include "world/store/store_clock.h"
 #include "world/store/store_table.h"
@@ -75,7 +76,7 @@ class MemoryStore : public Store {
     std::unique_lock<std::mutex> lock(shared_->mutex);
     if (Await(lock, timeout, found)) return value;
     return absl::DeadlineExceededError(absl::StrCat(
-        "the store's key ", ShownBytes(key), " had no value within ", DurationText(timeout)));
+        "the store's key ", Quoted(key), " had no value within ", DurationText(timeout)));
   }
 
   absl::StatusOr<int64_t> Add(absl::string_view key, int64_t delta) override {

@@ -15,6 +15,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "tensor/quoted.h"
 #include "world/store/store_check.h"
 
 namespace sluice {
@@ -39,8 +40,8 @@ std::string StoreAddress::Text() const {
 
 absl::StatusOr<StoreAddress> ParseStoreAddress(absl::string_view text) {
   const auto bad = [&](absl::string_view why) {
-    return absl::InvalidArgumentError(absl::StrCat("the store's address '", ShownBytes(text, 200),
-                                                   "' is not tcp://HOST:PORT: ", why));
+    return absl::InvalidArgumentError(
+        absl::StrCat("the store's address ", Quoted(text), " is not tcp://HOST:PORT: ", why));
   };
   absl::string_view rest = text;
   if (!absl::ConsumePrefix(&rest, "tcp://")) return bad("it does not begin with tcp://");
@@ -118,7 +119,7 @@ absl::StatusOr<std::vector<SocketAddress>> ResolveStoreHost(const std::string& n
   const std::string host(WithoutBrackets(name));
   if (!IsHost(host)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("the store's host '", ShownBytes(name, 200), "' can have no such name"));
+        absl::StrCat("the store's host ", Quoted(name), " can have no such name"));
   }
   addrinfo hints = {};
   hints.ai_family = AF_UNSPEC;

@@ -1,17 +1,12 @@
 // Checks of arguments.
 #include "world/store/store_check.h"
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "sluice/store.h"
+#include "tensor/quoted.h"
 #include "world/store/store_proof.h"
 
 namespace sluice {
-
-std::string ShownBytes(absl::string_view bytes, size_t most) {
-  const std::string shown = absl::CHexEscape(bytes.substr(0, most));
-  return bytes.size() <= most ? shown : absl::StrCat(shown, "...");
-}
 
 std::string DurationText(absl::Duration duration) {
   const absl::Duration unit =
@@ -38,12 +33,12 @@ absl::Status CheckStorePrefix(absl::string_view prefix) {
   if (prefix.size() <= kMaxStoreKeyBytes) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("a key of the store has ", prefix.size(),
                                                  " bytes, more than ", kMaxStoreKeyBytes, ": ",
-                                                 ShownBytes(prefix)));
+                                                 Quoted(prefix)));
 }
 
 absl::Status CheckStoreValue(absl::string_view key, absl::string_view value) {
   if (value.size() <= kMaxStoreValueBytes) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("the value of the store's key ", ShownBytes(key),
+  return absl::InvalidArgumentError(absl::StrCat("the value of the store's key ", Quoted(key),
                                                  " has ", value.size(), " bytes, more than ",
                                                  kMaxStoreValueBytes));
 }
@@ -53,10 +48,10 @@ absl::Status CheckStoreHold(absl::string_view key, absl::string_view value, absl
   if (absl::Status status = CheckStoreValue(key, value); !status.ok()) return status;
   if (value.empty()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("the key ", ShownBytes(key), " cannot be held with an empty value"));
+        absl::StrCat("the key ", Quoted(key), " cannot be held with an empty value"));
   }
   if (lease >= absl::Milliseconds(100) && lease <= absl::Hours(1)) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("the lease of the key ", ShownBytes(key), " is ",
+  return absl::InvalidArgumentError(absl::StrCat("the lease of the key ", Quoted(key), " is ",
                                                  DurationText(lease), ", not from 100ms to 1h"));
 }
 

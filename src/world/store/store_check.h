@@ -1,4 +1,4 @@
-// What every store asks of keys, values and times, and how messages show them.
+// What every store asks of keys, values and times.
 #ifndef SLUICE_SRC_WORLD_STORE_STORE_CHECK_H_
 #define SLUICE_SRC_WORLD_STORE_STORE_CHECK_H_
 
@@ -9,9 +9,6 @@
 #include "absl/time/time.h"
 
 namespace sluice {
-
-// Any bytes as a short text that can be printed.
-std::string ShownBytes(absl::string_view bytes, size_t most = 64);
 
 // For messages: "6s" for what was counted as 5.99999995s.
 std::string DurationText(absl::Duration duration);

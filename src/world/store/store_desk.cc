@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "tensor/quoted.h"
 #include "world/store/store_check.h"
 #include "world/store/store_clock.h"
 
@@ -166,7 +167,7 @@ std::optional<StoreReply> StoreDesk::AnswerWait(const Wait& wait, int64_t now_ns
       return std::nullopt;
     } else {
       reply.status = absl::DeadlineExceededError(
-          absl::StrCat("the store's key ", ShownBytes(wait.key), " had no value in time"));
+          absl::StrCat("the store's key ", Quoted(wait.key), " had no value in time"));
     }
     return reply;
   }

@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "tensor/quoted.h"
 #include "world/store/store_check.h"
 
 namespace sluice {
@@ -43,13 +44,13 @@ absl::Status StoreTable::Put(absl::string_view key, absl::string_view value, uin
   const int64_t after = bytes_ - before + SizeOf(key, value);
   if (after > max_bytes_) {
     return absl::ResourceExhaustedError(absl::StrCat("the store is full: with the key ",
-                                                     ShownBytes(key), " it would have ", after,
+                                                     Quoted(key), " it would have ", after,
                                                      " bytes, more than ", max_bytes_));
   }
   if (at == entries_.end()) {
     if (static_cast<int64_t>(entries_.size()) >= max_keys_) {
-      return absl::ResourceExhaustedError(absl::StrCat(
-          "the store is full: it has ", max_keys_, " keys, and none may come: ", ShownBytes(key)));
+      return absl::ResourceExhaustedError(absl::StrCat("the store is full: it has ", max_keys_,
+                                                       " keys, and none may come: ", Quoted(key)));
     }
     entries_.emplace(std::string(key), Entry{std::string(value), hold});
   } else {
@@ -76,13 +77,12 @@ absl::StatusOr<int64_t> StoreTable::Add(absl::string_view key, int64_t delta) {
   int64_t number = 0;
   const std::string* const value = Find(key);
   if (value != nullptr && !absl::SimpleAtoi(*value, &number)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the value of the store's key ", ShownBytes(key),
-                     " is no number to add to: ", ShownBytes(*value)));
+    return absl::InvalidArgumentError(absl::StrCat("the value of the store's key ", Quoted(key),
+                                                   " is no number to add to: ", Quoted(*value)));
   }
   int64_t sum = 0;
   if (__builtin_add_overflow(number, delta, &sum)) {
-    return absl::OutOfRangeError(absl::StrCat("the sum of the store's key ", ShownBytes(key),
+    return absl::OutOfRangeError(absl::StrCat("the sum of the store's key ", Quoted(key),
                                               " does not fit: ", number, " and ", delta));
   }
   if (absl::Status status = Put(key, absl::StrCat(sum), 0); !status.ok()) return status;
@@ -111,7 +111,7 @@ absl::StatusOr<StoreEntries> StoreTable::List(absl::string_view prefix) const {
     bytes += at->first.size() + at->second.value.size() + kListEntryBytes;
     if (bytes > kMaxStoreListBytes) {
       return absl::ResourceExhaustedError(absl::StrCat("what lies below the store's prefix ",
-                                                       ShownBytes(prefix), " is more than ",
+                                                       Quoted(prefix), " is more than ",
                                                        kMaxStoreListBytes, " bytes"));
     }
     entries.emplace_back(at->first, at->second.value);
@@ -121,7 +121,7 @@ absl::StatusOr<StoreEntries> StoreTable::List(absl::string_view prefix) const {
 
 absl::StatusOr<uint64_t> StoreTable::Hold(absl::string_view key, absl::string_view value) {
   if (const auto at = entries_.find(key); at != entries_.end()) {
-    return absl::AlreadyExistsError(absl::StrCat("the store's key ", ShownBytes(key),
+    return absl::AlreadyExistsError(absl::StrCat("the store's key ", Quoted(key),
                                                  at->second.hold != 0
                                                      ? " is held already, by one who lives"
                                                      : " has a value already, which nobody holds"));

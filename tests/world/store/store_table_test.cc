@@ -27,6 +27,15 @@ TEST(StoreTableTest, TakesNoMoreKeysThanItsLimit) {
   EXPECT_TRUE(table.Hold("c", "1").ok());
 }
 
+// In quotes, as names of other things are: what is in a key does not read like the message.
+TEST(StoreTableTest, ErrorsShowKeysAndValuesAsText) {
+  StoreTable table(2, 1000);
+  EXPECT_TRUE(table.Set("caf\303\251 \"1\"\x1b", "one\xff").ok());
+  EXPECT_THAT(std::string(table.Add("caf\303\251 \"1\"\x1b", 1).status().message()),
+              testing::HasSubstr("key \"caf\303\251 \\\"1\\\"\\x1b\" is no number to add to: "
+                                 "\"one\\xff\""));
+}
+
 TEST(StoreTableTest, TakesNoMoreBytesThanItsLimit) {
   StoreTable table(100, 10);
   EXPECT_TRUE(table.Set("a", "12345").ok());

@@ -1,6 +1,6 @@
 // Whether bytes are UTF-8.
-#ifndef SLUICE_SRC_STORAGE_UTF8_H_
-#define SLUICE_SRC_STORAGE_UTF8_H_
+#ifndef SLUICE_SRC_TENSOR_UTF8_H_
+#define SLUICE_SRC_TENSOR_UTF8_H_
 
 #include "absl/strings/string_view.h"
 
@@ -12,4 +12,4 @@ bool IsUtf8(absl::string_view text);
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_STORAGE_UTF8_H_
+#endif  // SLUICE_SRC_TENSOR_UTF8_H_

@@ -1,5 +1,5 @@
 // Checking UTF-8.
-#include "storage/utf8.h"
+#include "tensor/utf8.h"
 
 #include <cstddef>
 

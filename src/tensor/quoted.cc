@@ -1,14 +1,17 @@
-// Quoting text of a file for messages.
-#include "storage/quoted.h"
+// Quoting text for messages.
+#include "tensor/quoted.h"
 
 #include <cstddef>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "storage/utf8.h"
+#include "tensor/utf8.h"
 
 namespace sluice {
 namespace {
+
+// Messages to other ranks have 512 bytes.
+constexpr size_t kTensorBytesShown = 240;
 
 // Bytes of the control character that UTF-8 begins with, if that is not of ASCII; 0 if it is none.
 size_t WideControlBytes(absl::string_view text) {
@@ -24,8 +27,21 @@ size_t WideControlBytes(absl::string_view text) {
   return byte(1) == 0x81 && byte(2) >= 0xA6 && byte(2) <= 0xA9 ? 3 : 0;  // U+2066 to U+2069
 }
 
-std::string EscapedForQuotes(absl::string_view text) {
-  return Escaped(IsUtf8(text) ? absl::Utf8SafeCHexEscape(text) : absl::CHexEscape(text));
+std::string InQuotes(absl::string_view quote, absl::string_view text, size_t most_bytes) {
+  const bool is_long = text.size() > most_bytes;
+  if (is_long) {
+    text = text.substr(0, most_bytes);
+    // Do not end within a character: its bytes after the first are 10xxxxxx.
+    while (!text.empty() && (static_cast<unsigned char>(text.back()) & 0xC0) == 0x80) {
+      text.remove_suffix(1);
+    }
+    if (!text.empty() && (static_cast<unsigned char>(text.back()) & 0x80) != 0) {
+      text.remove_suffix(1);
+    }
+  }
+  const std::string escaped =
+      Escaped(IsUtf8(text) ? absl::Utf8SafeCHexEscape(text) : absl::CHexEscape(text));
+  return absl::StrCat(quote, escaped, is_long ? "..." : "", quote);
 }
 
 }  // namespace
@@ -49,24 +65,20 @@ std::string Escaped(absl::string_view text) {
   return escaped;
 }
 
-std::string Quoted(absl::string_view text) {
-  constexpr size_t kMostBytes = 120;
-  const bool is_long = text.size() > kMostBytes;
-  if (is_long) {
-    text = text.substr(0, kMostBytes);
-    // Do not end within a character: its bytes after the first are 10xxxxxx.
-    while (!text.empty() && (static_cast<unsigned char>(text.back()) & 0xC0) == 0x80) {
-      text.remove_suffix(1);
-    }
-    if (!text.empty() && (static_cast<unsigned char>(text.back()) & 0x80) != 0) {
-      text.remove_suffix(1);
-    }
-  }
-  return absl::StrCat("\"", EscapedForQuotes(text), is_long ? "...\"" : "\"");
+std::string Quoted(absl::string_view text) { return InQuotes("\"", text, 120); }
+
+std::string QuotedName(absl::string_view name, size_t most_bytes) {
+  return InQuotes("'", name, most_bytes);
 }
 
-std::string QuotedPath(absl::string_view path) {
-  return absl::StrCat("'", EscapedForQuotes(path), "'");
+std::string QuotedPath(absl::string_view path) { return QuotedName(path, path.size()); }
+
+std::string TensorInWords(absl::string_view name) {
+  return absl::StrCat("tensor ", QuotedName(name, kTensorBytesShown));
+}
+
+std::string TensorInWords(size_t number, absl::string_view name) {
+  return absl::StrCat("tensor ", number, " ", QuotedName(name, kTensorBytesShown));
 }
 
 }  // namespace sluice
