@@ -10,6 +10,7 @@
 #include "session/shard/read_ranges.h"
 #include "session/shard/read_text.h"
 #include "storage/quoted.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 namespace {
@@ -18,7 +19,7 @@ namespace {
 constexpr size_t kBeginningBytes = 4096;
 
 absl::Status InFile(const std::string& name, const absl::Status& status) {
-  return absl::Status(status.code(), absl::StrCat(name, ": ", status.message()));
+  return MakeError(status.code(), name, ": ", status);
 }
 
 absl::Span<const std::byte> BytesOf(const std::string& text) {

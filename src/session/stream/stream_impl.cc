@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "session/base/backoff.h"
 #include "session/base/clock.h"
+#include "tensor/error_text.h"
 #include "transport/deadline.h"
 
 namespace sluice {
@@ -155,8 +156,8 @@ StreamImpl::~StreamImpl() {
   if (runner_ == nullptr) return;
   // Whether it has ended is the session's to know: until it is removed.
   if (opened_) {
-    driver_->Remove(this, absl::CancelledError(absl::StrCat("rank ", parts_.rank,
-                                                            " closed the stream before its end")));
+    driver_->Remove(this, MakeError(absl::StatusCode::kCancelled, RankInWords(parts_.rank),
+                                    " closed the stream before its end"));
   }
   Fail(absl::CancelledError("the stream was closed"));
   const Deadline reads(kReadsSettleTime);
@@ -212,9 +213,9 @@ void StreamImpl::CheckTimeout(int64_t now_ns) {
   const int64_t since_ns = delivery_->waiting_since_ns();
   if (since_ns == INT64_MAX) return;
   if (now_ns - since_ns <= absl::ToInt64Nanoseconds(parts_.options.timeout)) return;
-  const absl::Status status = absl::DeadlineExceededError(
-      absl::StrCat("rank ", parts_.rank, " has waited for an item for ",
-                   absl::FormatDuration(parts_.options.timeout), "; ", runner_->DescribeOldest()));
+  const absl::Status status = MakeError(
+      absl::StatusCode::kDeadlineExceeded, RankInWords(parts_.rank), " has waited for an item for ",
+      absl::FormatDuration(parts_.options.timeout), "; ", runner_->DescribeOldest());
   FailEverywhere(status);
 }
 
