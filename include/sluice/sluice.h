@@ -81,6 +81,9 @@ SLUICE_CALL const char* sluice_status_name(sluice_status status);
 // What went wrong in this thread's last call that failed; "" before the first. Names tensors and
 // ranks. Valid until this thread's next call that fails.
 SLUICE_CALL const char* sluice_last_error(void);
+// What that error is about, for programs: "ranks" of the session as "0-2, 5", the name of the first
+// "tensor", the "epoch" that could not begin. NULL where it names none. Valid as long.
+SLUICE_CALL const char* sluice_last_error_field(const char* field);
 // For callbacks, before they return an error: its text.
 SLUICE_CALL void sluice_set_error(const char* text);
 

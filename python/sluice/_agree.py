@@ -7,7 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any, Callable
 
 from . import _sluice
-from ._errors import Disagreement, InvalidSpec, tensor_in
+from ._errors import Disagreement, InvalidSpec
 
 if TYPE_CHECKING:
     from ._session import Session
@@ -100,7 +100,7 @@ def exchange(session: Session, call: str, make: Callable[[], Any]) -> list[Any]:
         text = json.dumps(mine)
     except Exception as error:
         failure = error
-        text = json.dumps({"call": call, "error": describe(error)})
+        text = json.dumps({"call": call, "error": described(error)})
     try:
         answers = [json.loads(answer) for answer in all_gather(session, text.encode())]
         if failure is not None:
@@ -114,15 +114,25 @@ def exchange(session: Session, call: str, make: Callable[[], Any]) -> list[Any]:
     errors = [(rank, answer["error"]) for rank, answer in enumerate(answers) if "error" in answer]
     if errors:
         raise InvalidSpec(
-            f"{call}: " + "; ".join(f"rank {rank}: {text}" for rank, text in errors),
-            ranks=tuple(rank for rank, _ in errors), tensor=tensor_in(errors[0][1]),
+            f"{call}: " + "; ".join(f"rank {rank}: {text}" for rank, (text, _) in errors),
+            ranks=tuple(rank for rank, _ in errors), tensor=errors[0][1][1],
         )
     return [answer["value"] for answer in answers]
 
 
+def described(error: BaseException) -> tuple[str, str | None]:
+    """The text of an exception for other ranks, and the tensor that it is about."""
+    tensor = getattr(error, "tensor", None)
+    return describe(error), tensor and _printable(tensor)
+
+
 def describe(error: BaseException) -> str:
     """The text of an exception for other ranks: with its type, where it is not one of Sluice's."""
-    text = str(error).encode(errors="backslashreplace").decode()
+    text = _printable(str(error))
     if type(error).__module__.startswith("sluice") and text:
         return text
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _printable(text: str) -> str:
+    return text.encode(errors="backslashreplace").decode()

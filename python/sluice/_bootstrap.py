@@ -71,7 +71,7 @@ class _Meeting:
         """The cards of all ranks. Raises on every rank where one of them has failed."""
         card = {**card, "rank": self._rank, "size": self._size, "what": what}
         if failure is not None:
-            card["error"] = _agree.describe(failure)
+            card["error"] = _agree.described(failure)
         try:
             gathered = self._allgather(json.dumps(card).encode())
             if failure is not None:
@@ -102,8 +102,8 @@ class _Meeting:
     def _compare(self, cards: list[dict[str, Any]]) -> None:
         errors = [(rank, card["error"]) for rank, card in enumerate(cards) if "error" in card]
         if errors:
-            raise InvalidSpec("; ".join(f"rank {rank}: {text}" for rank, text in errors),
-                              ranks=tuple(rank for rank, _ in errors))
+            raise InvalidSpec("; ".join(f"rank {rank}: {text}" for rank, (text, _) in errors),
+                              ranks=tuple(rank for rank, _ in errors), tensor=errors[0][1][1])
         for rank, card in enumerate(cards):
             if card["rank"] != rank or card["size"] != self._size:
                 raise Disagreement(f"allgather gave the answer of rank {card['rank']} of "

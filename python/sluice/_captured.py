@@ -79,13 +79,13 @@ class Captured:
                                   "use what Captured.bind returns", tensor=name)
         return list(self._made())
 
-    def watch(self) -> Callable[[], str | None]:
+    def watch(self) -> Callable[[], InvalidSpec | None]:
         """Says why `targets` are not to be had any more, or None."""
-        def moved() -> str | None:
+        def moved() -> InvalidSpec | None:
             try:
                 self.targets  # noqa: B018 - it looks
             except InvalidSpec as error:
-                return str(error)
+                return error.with_traceback(None)
             return None
 
         return unless_same(self._params, lambda: list(self.current().values()), moved)

@@ -32,7 +32,7 @@ class Halves:
     #: To call after each run, or None.
     finish: Callable[[], None] | None = None
     #: Of each side: says which parameter has other memory now, or None.
-    moved: tuple[Callable[[], str | None] | None, ...] = (None, None)
+    moved: tuple[Callable[[], InvalidSpec | None] | None, ...] = (None, None)
 
     def first_without_memory(self) -> str | None:
         """A destination of which this rank owns elements, and has no memory for them."""

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import _sluice
+from ._errors import InvalidSpec
 
 
 def print_of(tensors: list[Any]) -> _sluice.Fingerprint | None:
@@ -20,20 +21,20 @@ def fingerprint(values: list[Any], memories: list[Any]) -> _sluice.Fingerprint |
 
 
 def unless_same(params: Any, tensors: Callable[[], list[Any]],
-                look: Callable[[], str | None]) -> Callable[[], str | None]:
+                look: Callable[[], InvalidSpec | None]) -> Callable[[], InvalidSpec | None]:
     """`look`, asked only where something may have changed since it last found nothing.
 
     `params`: a module or a mapping; `tensors`: those of its tensors that count, as they are now.
     """
     same: Callable[[], bool] | None = None
 
-    def changed() -> str | None:
+    def changed() -> InvalidSpec | None:
         nonlocal same
         if same is not None and same():
             return None
-        text = look()
-        same = _same(params, tensors()) if text is None else None
-        return text
+        change = look()
+        same = _same(params, tensors()) if change is None else None
+        return change
 
     return changed
 

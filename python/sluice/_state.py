@@ -96,7 +96,7 @@ class Half:
     #: To call after each run, or None.
     finish: Callable[[], None] | None = None
     #: Says which parameter has other memory now than when it was read, or None.
-    moved: Callable[[], str | None] | None = None
+    moved: Callable[[], InvalidSpec | None] | None = None
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,7 @@ def halves(state: Any, side: str, *, rank: int, rank_of: _dtensor.RankOf | None 
     return half
 
 
-def _moved(module: Any, names: set[str]) -> Callable[[], str | None]:
+def _moved(module: Any, names: set[str]) -> Callable[[], InvalidSpec | None]:
     """Looks whether the parameters and buffers of these names lie elsewhere, or in another way."""
 
     def forms() -> dict[str, tuple[Any, ...]]:
@@ -181,14 +181,15 @@ def _moved(module: Any, names: set[str]) -> Callable[[], str | None]:
 
     before = {name: form for name, form in forms().items() if form[0]}
 
-    def moved() -> str | None:
+    def moved() -> InvalidSpec | None:
         now = forms()
         for name, form in before.items():
             if (own := now.get(name)) != form:
                 what = "another dtype, shape or stride" if own and own[0] == form[0] else (
                     "other memory")
-                return (f"tensor '{name}': the module has {what} for it than when it was bound; "
-                        "give the module to rebind, or make a new transfer")
+                return InvalidSpec(f"tensor '{name}': the module has {what} for it than when it was "
+                                   "bound; give the module to rebind, or make a new transfer",
+                                   tensor=name)
         return None
 
     def tensors() -> list[Any]:

@@ -115,11 +115,11 @@ class Transfer:
         """
         number = _version_number(version)
         handle_of(stream)
-        text = None
+        change = None
         for moved in self._halves.moved:
-            text = text or (moved and moved())
-        if (text := text or self._watch.changed()) is not None:
-            self._refuse(text)
+            change = change or (moved and moved())
+        if (change := change or self._watch.changed()) is not None:
+            self._refuse(change)
         if self._places is None:
             self._places = self._halves.places(late=self._late and
                                                self._session._native.gpu is not None)
@@ -221,24 +221,21 @@ class Transfer:
     def __repr__(self) -> str:
         return f"<sluice.Transfer of {len(self._names)} tensors, rank {self._session.rank}>"
 
-    def _refuse(self, text: str) -> NoReturn:
+    def _refuse(self, change: InvalidSpec) -> NoReturn:
         # The others are in this run already, or will be. They hear of it as of wrong memory.
+        failure = _of_rank(change, self._session.rank)
         cause: Error | None = None
         try:
             if self._session.size > 1:
-                self._native.start(None, False, False, None, refusal=text).wait(None)
+                run = self._native.start(None, False, False, None,
+                                         refusal=_agree.described(change))
+                run.wait(None)
         except Error as error:
             cause = error
         try:
-            raise InvalidSpec(f"rank {self._session.rank}: {text}",
-                              ranks=(self._session.rank,), tensor=_quoted(text)) from cause
+            raise failure from cause
         finally:
-            del cause  # its traceback has this frame
-
-
-def _quoted(text: str) -> str | None:
-    parts = text.split("'")
-    return parts[1] if len(parts) > 2 else None
+            del cause, failure  # their tracebacks have this frame
 
 
 def _version_number(version: int | str | None) -> int | None:
@@ -532,7 +529,7 @@ def connect_halves(session: Session, halves: Halves, renames: dict[str, str],
             failure = error
     if failure is not None:
         halves, sources, targets, renames, priority = Halves(), [], [], {}, None
-    refusal = None if failure is None else _agree.describe(failure)
+    refusal = None if failure is None else _agree.described(failure)
     try:
         native = session._native.connect(
             sources, targets, renames, bool(ignore_unused or halves.aliases), bool(late), priority,

@@ -42,7 +42,8 @@ NB_MODULE(_sluice_body, module) {
   module.def(
       "set_error_factory", [](nb::object factory) { SetErrorFactory(std::move(factory)); },
       nb::arg("factory").none(),
-      "factory(code, message) makes the exceptions that statuses are raised as.");
+      "factory(code, message, ranks, tensor, epoch, is_disagreement) makes the exceptions that "
+      "statuses are raised as.");
   module.def(
       "forbid_in_child", [] { ForkCount(); },
       "For os.register_at_fork. The module notices forks by itself.");

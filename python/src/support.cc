@@ -6,6 +6,8 @@
 #include <atomic>
 #include <cmath>
 
+#include "sluice/error.h"
+
 namespace sluice::python {
 namespace {
 
@@ -28,7 +30,19 @@ void Raise(const absl::Status& status) {
     PyErr_SetString(PyExc_RuntimeError, status.ToString().c_str());
     throw nb::python_error();
   }
-  const nb::object error = nb::handle(factory)(static_cast<int>(status.code()), message);
+  const ErrorFields fields = FieldsOf(status);
+  nb::list ranks;
+  for (const int rank : fields.ranks) ranks.append(rank);
+  nb::object tensor = nb::none();
+  if (fields.tensor) {
+    // A name may be cut, or be no text.
+    tensor = nb::steal(PyUnicode_DecodeUTF8(
+        fields.tensor->data(), static_cast<Py_ssize_t>(fields.tensor->size()), "replace"));
+    if (!tensor.is_valid()) throw nb::python_error();
+  }
+  const nb::object epoch = fields.epoch ? nb::cast(*fields.epoch) : nb::none();
+  const nb::object error = nb::handle(factory)(static_cast<int>(status.code()), message, ranks,
+                                               tensor, epoch, fields.is_disagreement);
   PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())), error.ptr());
   throw nb::python_error();
 }

@@ -35,7 +35,8 @@ inline absl::Duration Since(std::chrono::steady_clock::time_point start) {
   return absl::FromChrono(std::chrono::steady_clock::now() - start);
 }
 
-// `factory(code, message)` returns the exception to raise for a status.
+// `factory(code, message, ranks, tensor, epoch, is_disagreement)` returns the exception to raise
+// for a status.
 void SetErrorFactory(nb::object factory);
 
 // "ValueError: text" of an exception that Python code raised. With the GIL.

@@ -1,14 +1,19 @@
 // Connections, their runs, and checkpoints.
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <chrono>
 #include <limits>
+#include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "session.h"
 #include "sluice/checkpoint.h"
+#include "sluice/error.h"
 #include "sluice/transfer.h"
 #include "values.h"
 
@@ -43,13 +48,13 @@ std::vector<ConnectTensor> HalfOf(nb::handle entries, bool target, int rank, Own
   return half;
 }
 
-template <typename Spec>
-void Refuse(Spec* own, const std::string& why) {
-  if constexpr (requires { own->refusal; }) {
-    own->refusal = absl::InvalidArgumentError(why);
-  } else {
-    Raise(absl::InvalidArgumentError(why));
-  }
+// Of None, or of a text and the tensor that it is about, or None.
+absl::Status RefusalOf(nb::handle refusal) {
+  if (refusal.is_none()) return absl::OkStatus();
+  const auto [text, tensor] = nb::cast<std::pair<std::string, std::optional<std::string>>>(refusal);
+  ErrorFields fields;
+  fields.tensor = tensor;
+  return WithFields(absl::InvalidArgumentError(text), fields);
 }
 
 std::unique_ptr<PyConnection> ConnectRanks(const PySession& session, nb::handle sources,
@@ -67,9 +72,7 @@ std::unique_ptr<PyConnection> ConnectRanks(const PySession& session, nb::handle 
   own.ignore_unused_sources = ignore_unused;
   own.late_targets = late_targets;
   if (!priority.is_none()) own.priority_class = nb::cast<int>(priority);
-  if (!refusal.is_none()) {
-    Refuse(&own, nb::cast<std::string>(refusal));
-  }
+  own.refusal = RefusalOf(refusal);
   session->Sweep();
   std::shared_ptr<SessionState> state = session.state();
   std::unique_ptr<Connection> connection = ValueOrRaise(
@@ -131,9 +134,7 @@ std::unique_ptr<PyRun> StartRun(const PyConnection& self, nb::handle stream, boo
   StartOptions options;
   options.events = events;
   options.late_destinations = late;
-  if (!refusal.is_none()) {
-    options.refusal = absl::InvalidArgumentError(nb::cast<std::string>(refusal));
-  }
+  options.refusal = RefusalOf(refusal);
   if (!stream.is_none()) {
     options.stream = StreamHandle{reinterpret_cast<void*>(nb::cast<uintptr_t>(stream))};
   }

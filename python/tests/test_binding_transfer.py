@@ -114,7 +114,7 @@ def test_boxes_of_each_rank_meet() -> None:
 
 def test_what_one_rank_refuses_all_hear_of() -> None:
     def work(session: Any, rank: int) -> tuple[int, str]:
-        refusal = "its tensor \"x\" is sparse" if rank == 1 else None
+        refusal = ("its tensor \"x\" is sparse", "x") if rank == 1 else None
         heard = error_of(lambda: session.connect([], [], refusal=refusal))
         # The session goes on.
         assert session.connect([], []).start().wait(120)

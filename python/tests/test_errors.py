@@ -1,11 +1,15 @@
-"""Exceptions: their classes, and what is read from the library's texts."""
+"""Exceptions: their classes, and the attributes that the library gives them."""
 
 from __future__ import annotations
 
 import pickle
+from pathlib import Path
+from typing import Any
 
 import pytest
+from local_ranks import entry, on_ranks, whole_on
 
+import sluice
 from sluice import _errors as errors
 
 
@@ -28,49 +32,51 @@ def test_codes_have_classes(code: int, kind: type, also: type) -> None:
     assert (error.ranks, error.tensor, error.epoch) == ((), None, None)
 
 
-@pytest.mark.parametrize("text", [
-    "ranks disagree on source 'w': shape [4,8] on rank 0, [4,6] on rank 1",
-    "ranks make different calls: Connect on rank 0, Close on rank 1",
-    "ranks run different versions of Sluice: 1 on rank 0, 2 on rank 1",
-])
-def test_ranks_out_of_step_disagree(text: str) -> None:
-    error = errors.from_status(9, text)
-    assert type(error) is errors.Disagreement and error.ranks == (0, 1)
+def test_fields_are_attributes() -> None:
+    error = errors.from_status(14, "any", [5, 1, 5], "w", 12)
+    assert (error.ranks, error.tensor, error.epoch) == ((1, 5), "w", 12)
 
 
-@pytest.mark.parametrize("text, ranks", [
-    ("no rank has it", ()),
-    ("rank 3 is lost: it has ended", (3,)),
-    ("ranks 0-2, 5 are lost", (0, 1, 2, 5)),
-    ("ranks 1, 2 and 7 more", (1, 2)),
-    ("from rank 4 to ranks 9, 11-12", (4, 9, 11, 12)),
-    ("tensor 'rank 5' of rank 6", (6,)),
-    ("a 3-rank job: rank 2", (2,)),
-    ("the checkpoint lacks 1 tensors: 'rank 7.bias'", ()),
-    ("rank 1's '/tmp/it\\'s rank 3' and \"rank 4\" aren't on rank 2", (1, 2)),
-    ("ranks 0-99999999 and rank 1", (1,)),
-])
-def test_ranks_are_read(text: str, ranks: tuple[int, ...]) -> None:
-    assert errors.from_status(14, text).ranks == ranks
+def test_ranks_out_of_step_disagree() -> None:
+    error = errors.from_status(9, "any", [0, 1], is_disagreement=True)
+    assert type(error) is errors.Disagreement and error.code == 9 and error.ranks == (0, 1)
 
 
-@pytest.mark.parametrize("text, tensor", [
-    ("tensor 'a.weight': bad", "a.weight"),
-    ("tensor 3 'a.weight' of run 2", "a.weight"),
-    ("no rank has a source for target 'v' of ranks 2, 3", "v"),
-    ("no cast exists: 'w' of ranks 0, 1 is f32, target 'x' of rank 2 i32", "w"),
-    ("it isn't there, and source 'b' is", "b"),
-    ('tensor "q": a view is a tuple', "q"),
-    (r"tensor 'a\'b\xc3\xa9\\': bad", "a'bé\\"),
-    ("nothing here", None),
-])
-def test_the_first_tensor_is_read(text: str, tensor: str | None) -> None:
-    assert errors.from_status(3, text).tensor == tensor
+# What a reader of texts would take for attributes.
+NAME = "x' of rank 3, bucket 7 of epoch 5: ranks disagree on tensor 'y" + "z" * 60
 
 
-def test_an_epoch_is_read() -> None:
-    assert errors.from_status(14, "epoch 12 has ended: trainer rank 1 was lost").epoch == 12
-    assert errors.from_status(5, "'/tmp/epoch 5' has no *.safetensors").epoch is None
+def attributes(error: errors.Error) -> tuple[object, ...]:
+    return error.ranks, error.tensor, error.epoch
+
+
+def test_a_name_is_no_attribute() -> None:
+    def work(session: Any, rank: int) -> None:
+        own = entry(NAME, (2,), whole_on(rank), bytearray(2))
+        with pytest.raises(errors.InvalidSpec) as unused:
+            session.connect([own] if rank == 1 else [], [])
+        assert attributes(unused.value) == ((1,), NAME, None)
+        for tensor in (NAME, None):
+            refusal = (f"tensor {NAME}", tensor) if rank == 1 else None
+            with pytest.raises(errors.InvalidSpec) as refused:
+                session.connect([], [], refusal=refusal)
+            assert attributes(refused.value) == ((1,), tensor, None)
+
+    on_ranks(2, work)
+
+
+def test_a_files_name_is_no_attribute(tmp_path: Path) -> None:
+    folder = tmp_path / NAME
+    folder.mkdir()
+    with sluice.Session.from_exchange(0, 1, lambda payload: [payload], trace_events=8) as session:
+        with pytest.raises(sluice.Error) as trace:
+            with session.trace(folder):
+                pass
+        with pytest.raises(sluice.Error) as load:
+            session.load(f"file:{folder}", {"a": memoryview(bytearray(4))}, progress=False)
+    for raised in (trace, load):
+        assert type(raised.value) is not sluice.Disagreement
+        assert attributes(raised.value) == ((), None, None)
 
 
 @pytest.mark.parametrize("kind", [errors.Timeout, errors.PeerLost, errors.InvalidSpec,

@@ -5,10 +5,14 @@
 
 #include <array>
 #include <cstddef>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
+#include "sluice/error.h"
+#include "tensor/error_text.h"
 
 namespace sluice::c {
 namespace {
@@ -36,6 +40,8 @@ static_assert(SLUICE_UNAUTHENTICATED == -static_cast<int>(absl::StatusCode::kUna
 // This thread's: of its last call that failed, and of a callback that is going to fail.
 struct Texts {
   std::string last;
+  // What `last` is about: ranks, a tensor, an epoch.
+  std::optional<std::string> ranks, tensor, epoch;
   const char* fixed = nullptr;  // in place of `last`, where there was no memory for that
   std::string callback;
 };
@@ -73,8 +79,13 @@ sluice_status Report(const char* call, const absl::Status& status) noexcept {
   if (status.ok()) return SLUICE_OK;
   Texts& texts = ThreadTexts();
   try {
+    const ErrorFields fields = FieldsOf(status);
+    texts.ranks = texts.tensor = texts.epoch = std::nullopt;
     texts.last = absl::StrCat(call, ": ", status.message());
     texts.fixed = nullptr;
+    if (!fields.ranks.empty()) texts.ranks = RankRunsText(fields.ranks);
+    texts.tensor = fields.tensor;
+    if (fields.epoch) texts.epoch = absl::StrCat(*fields.epoch);
   } catch (...) {
     texts.fixed = "out of memory, also for saying what failed";
   }
@@ -147,6 +158,18 @@ const char* sluice_status_name(sluice_status status) {
 const char* sluice_last_error(void) {
   const sluice::c::Texts& texts = sluice::c::ThreadTexts();
   return texts.fixed != nullptr ? texts.fixed : texts.last.c_str();
+}
+
+const char* sluice_last_error_field(const char* field) {
+  const sluice::c::Texts& texts = sluice::c::ThreadTexts();
+  if (texts.fixed != nullptr || field == nullptr) return nullptr;
+  const absl::string_view name = field;
+  const auto text = [](const std::optional<std::string>& value) {
+    return value ? value->c_str() : nullptr;
+  };
+  if (name == "ranks") return text(texts.ranks);
+  if (name == "tensor") return text(texts.tensor);
+  return name == "epoch" ? text(texts.epoch) : nullptr;
 }
 
 void sluice_set_error(const char* text) {

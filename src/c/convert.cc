@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "c/structs.h"
+#include "tensor/error_text.h"
 
 namespace sluice::c {
 namespace {
@@ -63,11 +64,11 @@ absl::StatusOr<BoxList> ToBoxList(absl::string_view name, const sluice_layout& l
   for (auto& [rank, boxes] : by_rank) all.push_back(std::move(boxes));
   absl::StatusOr<BoxList> list = BoxList::Create(std::move(all));
   if (list.ok()) return list;
-  return absl::Status(list.status().code(), absl::StrCat(name, ": ", list.status().message()));
+  return MakeError(list.status().code(), name, ": ", list.status());
 }
 
 absl::Status Within(absl::string_view name, const absl::Status& status) {
-  return absl::Status(status.code(), absl::StrCat(name, ": ", status.message()));
+  return MakeError(status.code(), name, ": ", status);
 }
 
 }  // namespace

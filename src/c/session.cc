@@ -13,6 +13,7 @@
 #include "c/structs.h"
 #include "sluice/local.h"
 #include "sluice/trace.h"
+#include "tensor/error_text.h"
 
 namespace sluice::c {
 
@@ -81,7 +82,7 @@ namespace {
 absl::Status CheckRank(const sluice_local& local, int32_t rank) {
   const auto count = static_cast<int64_t>(local.fabrics.size());
   if (rank >= 0 && rank < count) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("rank ", rank, " of ", count));
+  return MakeError(absl::StatusCode::kInvalidArgument, RankInWords(rank), " of ", count);
 }
 
 std::unique_ptr<Fabric> TakeFabric(sluice_local* local, int32_t rank) {
@@ -134,7 +135,8 @@ sluice_status sluice_local_session(sluice_local* local, int32_t rank,
     const sluice::c::OwnOptions own(options);
     std::unique_ptr<sluice::Fabric> fabric = sluice::c::TakeFabric(local, rank);
     if (fabric == nullptr) {
-      return absl::FailedPreconditionError(absl::StrCat("rank ", rank, " has had its session"));
+      return sluice::MakeError(absl::StatusCode::kFailedPrecondition, sluice::RankInWords(rank),
+                               " has had its session");
     }
     auto made = sluice::Session::Create(std::move(fabric), own.options);
     if (!own.status.ok()) return own.status;

@@ -11,6 +11,7 @@
 #include "mesh/box_index.h"
 #include "sluice/layout.h"
 #include "sluice/tensor.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 namespace {
@@ -75,7 +76,8 @@ absl::Status Sweep(absl::Span<const Box> boxes, size_t dim, int64_t* left) {
 }
 
 absl::Status CheckRank(const RankBoxes& of, size_t dims, int64_t* pairs) {
-  if (of.rank < 0) return absl::InvalidArgumentError(absl::StrCat("there is no rank ", of.rank));
+  if (of.rank < 0)
+    return MakeError(absl::StatusCode::kInvalidArgument, "there is no ", RankInWords(of.rank));
   if (of.boxes.empty()) return absl::InvalidArgumentError("it has no boxes");
   for (const Box& box : of.boxes) {
     if (absl::Status status = CheckBox(box, dims); !status.ok()) return status;
@@ -103,7 +105,8 @@ absl::StatusOr<BoxList> BoxList::Create(std::vector<RankBoxes> ranks) {
   int64_t pairs = kPairsMax;
   for (size_t i = 0; i < ranks.size(); ++i) {
     if (i > 0 && ranks[i].rank == ranks[i - 1].rank) {
-      return absl::InvalidArgumentError(absl::StrCat("rank ", ranks[i].rank, " is there twice"));
+      return MakeError(absl::StatusCode::kInvalidArgument, RankInWords(ranks[i].rank),
+                       " is there twice");
     }
     boxes += static_cast<int64_t>(ranks[i].boxes.size());
     if (boxes > kBoxesMax) {
@@ -111,8 +114,7 @@ absl::StatusOr<BoxList> BoxList::Create(std::vector<RankBoxes> ranks) {
     }
     const size_t dims = ranks[0].boxes.empty() ? 0 : ranks[0].boxes[0].shape.size();
     if (absl::Status status = CheckRank(ranks[i], dims, &pairs); !status.ok()) {
-      return absl::Status(status.code(),
-                          absl::StrCat("rank ", ranks[i].rank, ": ", status.message()));
+      return MakeError(status.code(), RankInWords(ranks[i].rank), ": ", status);
     }
   }
   if (ranks.empty()) return BoxList();

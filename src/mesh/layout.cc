@@ -11,6 +11,7 @@
 #include "mesh/partition.h"
 #include "sluice/tensor.h"
 #include "tensor/checked.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 namespace {
@@ -122,10 +123,9 @@ absl::Status ValidateBoxes(const Layout& layout, absl::Span<const int64_t> shape
         inside = box.shape[d] <= shape[d] && box.offset[d] <= shape[d] - box.shape[d];
       }
       if (inside) continue;
-      return absl::InvalidArgumentError(
-          absl::StrCat("rank ", of.rank, ": box [", absl::StrJoin(box.shape, ","), "] at [",
-                       absl::StrJoin(box.offset, ","), "] does not lie in a tensor of shape [",
-                       absl::StrJoin(shape, ","), "]"));
+      return MakeError(absl::StatusCode::kInvalidArgument, RankInWords(of.rank), ": box [",
+                       absl::StrJoin(box.shape, ","), "] at [", absl::StrJoin(box.offset, ","),
+                       "] does not lie in a tensor of shape [", absl::StrJoin(shape, ","), "]");
     }
   }
   return absl::OkStatus();

@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "sluice/layout.h"
 #include "tensor/checked.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 
@@ -29,15 +30,16 @@ absl::StatusOr<Mesh> Mesh::Create(std::vector<int64_t> sizes, std::vector<int> r
   rep->position_by_rank.reserve(ranks.size());
   for (size_t i = 0; i < ranks.size(); ++i) {
     if (ranks[i] < 0) {
-      return absl::InvalidArgumentError(absl::StrCat(shape, ": rank ", ranks[i], " is negative"));
+      return MakeError(absl::StatusCode::kInvalidArgument, shape, ": ", RankInWords(ranks[i]),
+                       " is negative");
     }
     rep->position_by_rank.emplace_back(ranks[i], static_cast<int64_t>(i));
   }
   std::sort(rep->position_by_rank.begin(), rep->position_by_rank.end());
   for (size_t i = 1; i < rep->position_by_rank.size(); ++i) {
     if (rep->position_by_rank[i].first == rep->position_by_rank[i - 1].first) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          shape, ": rank ", rep->position_by_rank[i].first, " is listed more than once"));
+      return MakeError(absl::StatusCode::kInvalidArgument, shape, ": ",
+                       RankInWords(rep->position_by_rank[i].first), " is listed more than once");
     }
   }
   rep->sizes = std::move(sizes);

@@ -12,7 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
 #include "mesh/box_index.h"
-#include "tensor/quoted.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 namespace {
@@ -201,10 +201,10 @@ class Cutter {
 
   absl::Status NobodyHolds(const Box& region) const {
     const int rank = dst_ranks_ == nullptr ? tensor_->dst.mesh.ranks()[0] : dst_ranks_->front();
-    return absl::InvalidArgumentError(
-        absl::StrCat("source: no rank holds the elements [", absl::StrJoin(region.shape, ","),
-                     "] at [", absl::StrJoin(region.offset, ","), "]",
-                     dst_ranks_ == nullptr ? "" : absl::StrCat(", which rank ", rank, " needs")));
+    return MakeError(
+        absl::StatusCode::kInvalidArgument, "source: no rank holds the elements [",
+        absl::StrJoin(region.shape, ","), "] at [", absl::StrJoin(region.offset, ","), "]",
+        dst_ranks_ == nullptr ? ErrorText() : ErrorText(", which ", RankInWords(rank), " needs"));
   }
 
   CellSpec& out_;
@@ -240,8 +240,7 @@ absl::StatusOr<CellSpec> CutIntoCells(const TransferSpec& spec) {
     if (t == kTellingTensors) ReserveFor(spec, t, &out);
     const absl::Status status = cutter.Add(static_cast<int32_t>(t), spec.tensors[t]);
     if (status.ok()) continue;
-    return absl::Status(status.code(), absl::StrCat(TensorInWords(t, spec.tensors[t].name), ": ",
-                                                    status.message()));
+    return MakeError(status.code(), TensorInWords(t, spec.tensors[t].name), ": ", status);
   }
   return out;
 }

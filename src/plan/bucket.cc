@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <string>
 
-#include "absl/strings/str_cat.h"
 #include "tensor/check.h"
 
 namespace sluice {
@@ -62,10 +61,10 @@ BucketId BucketId::WithRun(uint64_t run) const {
   return id;
 }
 
-std::string BucketId::ToString() const {
+ErrorText BucketId::InWords() const {
   const BucketIdFields f = fields();
-  return absl::StrCat("run ", f.run, " window ", f.window, " round ", f.round, " phase ", f.phase,
-                      ", rank ", f.src, " -> ", f.dst, ", n ", f.n);
+  return ErrorText("run ", f.run, " window ", f.window, " round ", f.round, " phase ", f.phase,
+                   ", ", RankInWords(f.src), RankInWords(f.dst, " -> "), ", n ", f.n);
 }
 
 }  // namespace sluice

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <string>
 
+#include "tensor/error_text.h"
+
 namespace sluice {
 
 // Bits of each field of a BucketId; each word uses all 64.
@@ -43,7 +45,9 @@ class BucketId {
   // The same bucket in another run.
   BucketId WithRun(uint64_t run) const;
   // "run 3 window 0 round 2 phase 1, rank 4 -> 7, n 0"
-  std::string ToString() const;
+  std::string ToString() const { return InWords().text(); }
+  // The same with its ranks as fields.
+  ErrorText InWords() const;
 
   uint64_t high() const { return high_; }
   uint64_t low() const { return low_; }

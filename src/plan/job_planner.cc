@@ -6,7 +6,7 @@
 #include "plan/job_tables.h"
 #include "plan/rank_planner.h"
 #include "plan/tensor_classes.h"
-#include "tensor/quoted.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 namespace {
@@ -20,10 +20,11 @@ absl::Status CheckReduction(const TensorTransfer& tensor, const ClassTables& tab
   if (!tables.reduces()) return absl::OkStatus();
   const auto levels = static_cast<int64_t>(tables.partition(Side::kSrc).levels().size());
   if (ReductionAreaBytes(bucket_bytes, levels) > 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(tensor.name.empty() ? "a tensor with boxes" : TensorInWords(tensor.name),
-                   ": a reduction over ", levels, " mesh dimensions needs buckets of at least ",
-                   (levels + 1) * 8, " bytes, not ", bucket_bytes));
+  return MakeError(
+      absl::StatusCode::kInvalidArgument,
+      tensor.name.empty() ? ErrorText("a tensor with boxes") : TensorInWords(tensor.name),
+      ": a reduction over ", levels, " mesh dimensions needs buckets of at least ",
+      (levels + 1) * 8, " bytes, not ", bucket_bytes);
 }
 
 }  // namespace

@@ -10,11 +10,11 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "plan/channels.h"
 #include "plan/coalesce.h"
 #include "plan/routes.h"
 #include "plan/staging.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 namespace {
@@ -150,9 +150,9 @@ class RankPlanner {
       }
       buckets.Finish();
       if (buckets.wanted() > PartyBuckets::kBucketsMax) {
-        return absl::ResourceExhaustedError(
-            absl::StrCat("rank ", party.key.src, " -> ", party.key.dst, " needs ", buckets.wanted(),
-                         " buckets; at most ", PartyBuckets::kBucketsMax, " are possible"));
+        return MakeError(absl::StatusCode::kResourceExhausted, RankInWords(party.key.src),
+                         RankInWords(party.key.dst, " -> "), " needs ", buckets.wanted(),
+                         " buckets; at most ", PartyBuckets::kBucketsMax, " are possible");
       }
       EmitParty(party, buckets);
     }

@@ -3,7 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "plan/plan.h"
 #include "tensor/cast.h"
-#include "tensor/quoted.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 namespace {
@@ -14,8 +14,8 @@ constexpr int kRanksMax = 1 << kRankBits;
 absl::Status ValidateSide(const Layout& layout, absl::Span<const int64_t> shape, int job_ranks) {
   if (absl::Status status = ValidateLayout(layout, shape); !status.ok()) return status;
   if (MaxRank(layout) >= job_ranks) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("rank ", MaxRank(layout), " is outside the job's ranks 0..", job_ranks - 1));
+    return MakeError(absl::StatusCode::kInvalidArgument, RankInWords(MaxRank(layout)),
+                     " is outside the job's ranks 0..", job_ranks - 1);
   }
   return absl::OkStatus();
 }
@@ -58,9 +58,9 @@ absl::Status ValidateTensor(const TensorTransfer& tensor, int job_ranks) {
         absl::StrCat("window is ", tensor.window, "; it must be 0 to ", kMaxWindow));
   }
   const absl::Status src = ValidateSource(tensor, job_ranks);
-  if (!src.ok()) return absl::Status(src.code(), absl::StrCat("source: ", src.message()));
+  if (!src.ok()) return MakeError(src.code(), "source: ", src);
   const absl::Status dst = ValidateTarget(tensor.dst, tensor.shape, job_ranks);
-  if (!dst.ok()) return absl::Status(dst.code(), absl::StrCat("target: ", dst.message()));
+  if (!dst.ok()) return MakeError(dst.code(), "target: ", dst);
   return absl::OkStatus();
 }
 
@@ -93,8 +93,7 @@ absl::Status ValidateSpec(const TransferSpec& spec, int job_ranks) {
   for (size_t i = 0; i < spec.tensors.size(); ++i) {
     const absl::Status status = ValidateTensor(spec.tensors[i], job_ranks);
     if (status.ok()) continue;
-    return absl::Status(status.code(), absl::StrCat(TensorInWords(i, spec.tensors[i].name), ": ",
-                                                    status.message()));
+    return MakeError(status.code(), TensorInWords(i, spec.tensors[i].name), ": ", status);
   }
   return absl::OkStatus();
 }

@@ -14,6 +14,7 @@
 #include "session/session_impl.h"
 #include "session/session_report.h"
 #include "session/threaded_session.h"
+#include "tensor/error_text.h"
 #include "tensor/stable_hash.h"
 #include "transport/deadline.h"
 
@@ -48,8 +49,7 @@ absl::Status CheckOptions(const SessionOptions& options, const Fabric& fabric) {
   }
   if (!options.progress_thread) return absl::OkStatus();
   const absl::Status fits = fabric.CheckOtherThread();
-  return fits.ok() ? fits
-                   : absl::Status(fits.code(), absl::StrCat("progress_thread: ", fits.message()));
+  return fits.ok() ? fits : MakeError(fits.code(), "progress_thread: ", fits);
 }
 
 }  // namespace
@@ -136,8 +136,8 @@ absl::StatusOr<int64_t> SessionImpl::SmallestCacheShare() {
   for (int other = 0; other < size(); ++other) {
     int64_t share = 0;
     if (!absl::SimpleAtoi(peers_.payload(other), &share)) {
-      return Poison(absl::FailedPreconditionError(absl::StrCat(
-          "rank ", other, " runs another build of Sluice: it does not say what cache it has")));
+      return Poison(DisagreementError(
+          RankInWords(other), " runs another build of Sluice: it does not say what cache it has"));
     }
     smallest = std::min(smallest, share);
   }
@@ -284,9 +284,10 @@ absl::Status SessionImpl::FinishDeviceWork() {
   const Deadline deadline(options_.timeout);
   while (!is_poisoned() && transfers_->is_device_busy()) {
     if (deadline.Passed()) {
-      return Poison(absl::DeadlineExceededError(absl::StrCat(
-          "the device of rank ", rank(), " is still at work for runs that have ended after ",
-          absl::FormatDuration(options_.timeout))));
+      return Poison(MakeError(absl::StatusCode::kDeadlineExceeded, "the device of ",
+                              RankInWords(rank()),
+                              " is still at work for runs that have ended after ",
+                              absl::FormatDuration(options_.timeout)));
     }
     if (absl::Status status = Advance().status(); !status.ok()) return status;
     backoff.Pause();
@@ -356,9 +357,9 @@ absl::Status SessionImpl::Close() {
   while (!Settle()) {
     if (farewell.Passed() && !transfers_->has_operations()) break;
     if (deadline.Passed()) {
-      return absl::DeadlineExceededError(
-          absl::StrCat("operations of the failed runs are still under way on rank ", rank(),
-                       " after ", absl::FormatDuration(options_.timeout)));
+      return MakeError(absl::StatusCode::kDeadlineExceeded,
+                       "operations of the failed runs are still under way on ", RankInWords(rank()),
+                       " after ", absl::FormatDuration(options_.timeout));
     }
     backoff.Pause();
   }

@@ -90,8 +90,8 @@ std::string SessionReport::ToString() const {
   std::string text = absl::StrCat("rank ", rank);
   if (groups.empty()) absl::StrAppend(&text, " is alone");
   for (const auto& [what, ranks] : groups) {
-    absl::StrAppend(&text, &what == &groups.front().first ? "" : ";", " to ", NamedRanks(ranks),
-                    ": ", what);
+    absl::StrAppend(&text, &what == &groups.front().first ? "" : ";", " to ",
+                    NamedRanks(ranks).text(), ": ", what);
   }
   return text;
 }

@@ -18,6 +18,7 @@
 #include "storage/sized_item.h"
 #include "storage/source_check.h"
 #include "storage/wake_set.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 namespace {
@@ -144,8 +145,8 @@ void Generator::Generate(Read* read) const {
   const absl::StatusOr<int64_t> length = Call(read->op);
   read->status = length.ok() ? CheckLength(*length) : length.status();
   if (!read->status.ok()) {
-    read->status = absl::Status(read->status.code(), absl::StrCat("making item ", ItemOf(read->op),
-                                                                  ": ", read->status.message()));
+    read->status =
+        MakeError(read->status.code(), "making item ", ItemOf(read->op), ": ", read->status);
     return;
   }
   read->length = *length;

@@ -10,9 +10,6 @@
 namespace sluice {
 namespace {
 
-// Messages to other ranks have 512 bytes.
-constexpr size_t kTensorBytesShown = 240;
-
 // Bytes of the control character that UTF-8 begins with, if that is not of ASCII; 0 if it is none.
 size_t WideControlBytes(absl::string_view text) {
   const auto byte = [text](size_t i) { return static_cast<unsigned char>(text[i]); };
@@ -67,18 +64,10 @@ std::string Escaped(absl::string_view text) {
 
 std::string Quoted(absl::string_view text) { return InQuotes("\"", text, 120); }
 
-std::string QuotedName(absl::string_view name, size_t most_bytes) {
-  return InQuotes("'", name, most_bytes);
+std::string InSingleQuotes(absl::string_view text, size_t most_bytes) {
+  return InQuotes("'", text, most_bytes);
 }
 
-std::string QuotedPath(absl::string_view path) { return QuotedName(path, path.size()); }
-
-std::string TensorInWords(absl::string_view name) {
-  return absl::StrCat("tensor ", QuotedName(name, kTensorBytesShown));
-}
-
-std::string TensorInWords(size_t number, absl::string_view name) {
-  return absl::StrCat("tensor ", number, " ", QuotedName(name, kTensorBytesShown));
-}
+std::string QuotedPath(absl::string_view path) { return InSingleQuotes(path, path.size()); }
 
 }  // namespace sluice

@@ -17,14 +17,10 @@ std::string Escaped(absl::string_view text);
 // `text` in quotes, cut after 120 bytes; escaped, as quotes and backslashes are.
 std::string Quoted(absl::string_view text);
 
-// The same in single quotes: "'model.norm.weight'". The rest of a long name is left out.
-std::string QuotedName(absl::string_view name, size_t most_bytes = 60);
+// The same in single quotes, cut after `most_bytes`.
+std::string InSingleQuotes(absl::string_view text, size_t most_bytes);
 // All of a path: a folder may be named "rank 3".
 std::string QuotedPath(absl::string_view path);
-
-// "tensor 'model.norm.weight'", "tensor 3 'model.norm.weight'"; all but very long names are whole.
-std::string TensorInWords(absl::string_view name);
-std::string TensorInWords(size_t number, absl::string_view name);
 
 }  // namespace sluice
 

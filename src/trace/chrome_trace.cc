@@ -14,6 +14,7 @@
 #include "absl/types/span.h"
 #include "sluice/trace.h"
 #include "tensor/check.h"
+#include "tensor/error_text.h"
 #include "trace/event_writer.h"
 #include "trace/serialize.h"
 #include "trace/trace_event.h"
@@ -60,12 +61,12 @@ absl::StatusOr<std::string> ChromeTrace(absl::Span<const TracePart> parts) {
   for (size_t i = 0; i < parts.size(); ++i) {
     absl::StatusOr<RankTrace> trace = Read(parts[i]);
     if (!trace.ok()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("part ", i, " of the trace: ", trace.status().message()));
+      return MakeError(absl::StatusCode::kInvalidArgument, "part ", i,
+                       " of the trace: ", trace.status());
     }
     if (!ranks.insert(trace->content.rank).second) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("part ", i, " of the trace: rank ", trace->content.rank, " comes twice"));
+      return MakeError(absl::StatusCode::kInvalidArgument, "part ", i,
+                       " of the trace: ", RankInWords(trace->content.rank), " comes twice");
     }
     traces.push_back(*std::move(trace));
   }

@@ -5,9 +5,8 @@
 #include <chrono>
 #include <thread>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "tensor/check.h"
+#include "tensor/error_text.h"
 #include "transport/deadline.h"
 #include "transport/wire_status.h"
 
@@ -29,9 +28,8 @@ absl::StatusOr<std::vector<std::byte>> Gather(Fabric* fabric, absl::Span<const s
     if (*done) return all;
     if (absl::Status status = fabric->CheckRanks(); !status.ok()) return status;
     if (deadline.Passed()) {
-      return absl::DeadlineExceededError(absl::StrCat("rank ", fabric->rank(), " has waited ",
-                                                      absl::FormatDuration(timeout), " for ranks ",
-                                                      absl::StrJoin(missing, ", ")));
+      return MakeError(absl::StatusCode::kDeadlineExceeded, RankInWords(fabric->rank()),
+                       " has waited ", absl::FormatDuration(timeout), " for ", NamedRanks(missing));
     }
     std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
@@ -57,7 +55,7 @@ absl::StatusOr<std::vector<std::byte>> GatherIfAllOk(Fabric* fabric,
     RankStatus outcome;
     std::memcpy(&outcome, theirs, sizeof(outcome));
     if (!outcome.ok()) {
-      return absl::Status(outcome.code(), absl::StrCat("rank ", rank, ": ", outcome.message()));
+      return MakeError(outcome.code(), RankInWords(rank), ": ", outcome.ToStatus());
     }
     records.insert(records.end(), theirs + sizeof(outcome), theirs + message.size());
   }

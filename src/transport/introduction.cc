@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 namespace {
@@ -34,14 +35,14 @@ absl::StatusOr<std::vector<int>> PlannedNodesOf(absl::Span<const Introduction> i
   for (size_t rank = 0; rank < introductions.size(); ++rank) {
     const Introduction& introduction = introductions[rank];
     if (introduction.ranks_per_node.value_or(1) < 1) {
-      return absl::InvalidArgumentError(absl::StrCat("ranks_per_node is ",
-                                                     *introduction.ranks_per_node, " on rank ",
-                                                     rank, " but must be at least 1"));
+      return MakeError(absl::StatusCode::kInvalidArgument, "ranks_per_node is ",
+                       *introduction.ranks_per_node, " on ", RankInWords(rank),
+                       " but must be at least 1");
     }
     if (introduction.ranks_per_node != ranks_per_node) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("ranks_per_node is ", NumberText(ranks_per_node), " on rank 0, but ",
-                       NumberText(introduction.ranks_per_node), " on rank ", rank));
+      return MakeError(absl::StatusCode::kInvalidArgument, "ranks_per_node is ",
+                       NumberText(ranks_per_node), " on ", RankInWords(0), ", but ",
+                       NumberText(introduction.ranks_per_node), " on ", RankInWords(rank));
     }
   }
   if (!ranks_per_node) return NodesOf(introductions);

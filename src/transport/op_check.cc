@@ -6,6 +6,7 @@
 #include "sluice/tensor.h"
 #include "tensor/cast.h"
 #include "tensor/check.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 namespace {
@@ -87,27 +88,27 @@ absl::Status CheckCapacity(size_t ops, int outstanding, int capacity) {
                                                    " are outstanding, ", ops, " more were asked"));
 }
 
-std::string DescribeOp(const TransportOp& op, int rank) {
+ErrorText DescribeOp(const TransportOp& op, int rank) {
   const bool send = op.kind == TransportOp::Kind::kSend;
-  return absl::StrCat(send ? "send of " : "receive of ", op.bytes, " bytes from rank ",
-                      send ? rank : op.peer, " to rank ", send ? op.peer : rank, ", tag ", op.tag,
-                      op.fold == nullptr
-                          ? std::string()
-                          : absl::StrCat(", in a fold of ", op.fold->sources.size()));
+  return ErrorText(send ? "send of " : "receive of ", op.bytes, " bytes from ",
+                   RankInWords(send ? rank : op.peer), " to ", RankInWords(send ? op.peer : rank),
+                   ", tag ", op.tag,
+                   op.fold == nullptr ? std::string()
+                                      : absl::StrCat(", in a fold of ", op.fold->sources.size()));
 }
 
 absl::Status LengthError(const TransportOp& receive, int rank, size_t message_bytes) {
-  return absl::DataLossError(
-      absl::StrCat(DescribeOp(receive, rank), ": the message has ", message_bytes, " bytes"));
+  return MakeError(absl::StatusCode::kDataLoss, DescribeOp(receive, rank), ": the message has ",
+                   message_bytes, " bytes");
 }
 
 absl::Status WithdrawnError(const TransportOp& receive, int rank) {
-  return absl::CancelledError(absl::StrCat(DescribeOp(receive, rank), ": withdrawn"));
+  return MakeError(absl::StatusCode::kCancelled, DescribeOp(receive, rank), ": withdrawn");
 }
 
 absl::Status PartedError(const TransportOp& send, int rank) {
-  return absl::CancelledError(
-      absl::StrCat(DescribeOp(send, rank), ": its receiver has parted from the others"));
+  return MakeError(absl::StatusCode::kCancelled, DescribeOp(send, rank),
+                   ": its receiver has parted from the others");
 }
 
 void CheckPost(int dst, size_t bytes, int rank, int size) {
@@ -117,13 +118,13 @@ void CheckPost(int dst, size_t bytes, int rank, int size) {
 }
 
 absl::Status PostRefusal(int dst, int pending) {
-  return absl::ResourceExhaustedError(
-      absl::StrCat(pending, " posts to rank ", dst, " have not left yet"));
+  return MakeError(absl::StatusCode::kResourceExhausted, pending, " posts to ", RankInWords(dst),
+                   " have not left yet");
 }
 
 absl::Status RecordLengthError(int src, size_t bytes, int rank, size_t own_bytes) {
-  return absl::DataLossError(absl::StrCat("the record of rank ", src, " has ", bytes,
-                                          " bytes, that of rank ", rank, " has ", own_bytes));
+  return MakeError(absl::StatusCode::kDataLoss, "the record of ", RankInWords(src), " has ", bytes,
+                   " bytes, that of ", RankInWords(rank), " has ", own_bytes);
 }
 
 }  // namespace sluice

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "sluice/transport.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 
@@ -23,7 +24,7 @@ absl::Status CheckCapacity(size_t ops, int outstanding, int capacity);
 
 // "send of 1048576 bytes from rank 0 to rank 3, tag 7"; of a receive that folds also of how many
 // contributions: "receive of 4096 bytes from rank 3 to rank 0, tag 7, in a fold of 2".
-std::string DescribeOp(const TransportOp& op, int rank);
+ErrorText DescribeOp(const TransportOp& op, int rank);
 
 // The DataLoss event of a receive that met a message of another length.
 absl::Status LengthError(const TransportOp& receive, int rank, size_t message_bytes);

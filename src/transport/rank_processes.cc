@@ -10,6 +10,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 namespace {
@@ -129,17 +130,17 @@ void RankProcesses::LookAtWatched(int64_t now_ns) {
 }
 
 void RankProcesses::TakeEnds(int64_t now_ns) {
-  std::string text;
+  ErrorText text;
   size_t told = 0;
   for (const Process& process : processes_) {
     if (process.ended_ns == 0 || now_ns - process.ended_ns < kLastWordsNs) continue;
     ++told;
     ended_[static_cast<size_t>(process.rank)] = 1;
-    absl::StrAppend(&text, text.empty() ? "" : "; ", "rank ", process.rank, ", process ",
-                    process.handle.pid(), ", has ended");
+    text.Add(text.empty() ? "" : "; ", RankInWords(process.rank), ", process ",
+             process.handle.pid(), ", has ended");
   }
   told_ = told;
-  if (told > 0) status_ = absl::UnavailableError(text);
+  if (told > 0) status_ = text.ToStatus(absl::StatusCode::kUnavailable);
 }
 
 }  // namespace sluice

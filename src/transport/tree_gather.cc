@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "sluice/fabric.h"
 #include "tensor/check.h"
+#include "tensor/error_text.h"
 #include "transport/op_check.h"
 
 namespace sluice {
@@ -104,8 +105,8 @@ void TreeGather::Advance() {
 absl::Status TreeGather::Take(int src, absl::Span<const std::byte> bytes) {
   SLUICE_CHECK(src >= 0 && src < size_ && src != rank_, "there is no such sender");
   const auto refusal = [&](absl::string_view why) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("message of an all-gather from rank ", src, " to rank ", rank_, ": ", why));
+    return MakeError(absl::StatusCode::kInvalidArgument, "message of an all-gather from ",
+                     RankInWords(src), " to ", RankInWords(rank_), ": ", why);
   };
   if (bytes.size() > max_message_bytes_) {
     return refusal(absl::StrCat(bytes.size(), " bytes, but at most ", max_message_bytes_));
@@ -147,7 +148,8 @@ absl::Status TreeGather::Check(int src, const TreeMessage& message, const Gather
   for (int i = 0; i < message.count; ++i) {
     const int rank = Before(src, message.first + i);
     if (gather.ranks[static_cast<size_t>(rank)].bytes >= 0) {
-      return absl::InvalidArgumentError(absl::StrCat("the record of rank ", rank, " comes again"));
+      return MakeError(absl::StatusCode::kInvalidArgument, "the record of ", RankInWords(rank),
+                       " comes again");
     }
   }
   return absl::OkStatus();

@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "tensor/error_text.h"
 #include "world/world_options.h"
 
 namespace sluice {
@@ -55,9 +56,9 @@ class Declarations {
 
  private:
   static absl::Status Contradiction(const StoredMember& later, const StoredMember& earlier) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(later.Describe(), " declares the roles \"", later.roles, "\", but ",
-                     earlier.Describe(), ", which came before, declares \"", earlier.roles, "\""));
+    return DisagreementError(later.Describe(), " declares the roles \"", later.roles, "\", but ",
+                             earlier.Describe(), ", which came before, declares \"", earlier.roles,
+                             "\"");
   }
 
   std::vector<RoleSize> roles_;

@@ -8,6 +8,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
+#include "tensor/error_text.h"
 #include "transport/environment_variable.h"
 #include "world/store/store_address.h"
 #include "world/world_options.h"
@@ -34,7 +35,7 @@ absl::Status Bad(absl::string_view text) { return absl::InvalidArgumentError(tex
 // An error about what came from `variable`.
 absl::Status Of(absl::string_view variable, const absl::Status& status) {
   if (status.ok()) return status;
-  return absl::Status(status.code(), absl::StrCat(variable, ": ", status.message()));
+  return MakeError(status.code(), variable, ": ", status);
 }
 
 absl::StatusOr<int> Number(EnvironmentFunction environment, const char* name, int min, int max) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "tensor/error_text.h"
 #include "transport/direct/node_records.h"
 #include "transport/near_records.h"
 #include "transport/say_once.h"
@@ -146,10 +147,8 @@ class Maker {
       Standing standing;
       std::memcpy(&standing, all->data() + rank * sizeof(Standing), sizeof(Standing));
       if (!standing.status.ok()) {
-        return absl::Status(
-            standing.status.code(),
-            absl::StrCat("MakeFabric failed on rank ", rank, ", ",
-                         meeting_->member(rank).Describe(), ": ", standing.status.message()));
+        return MakeError(standing.status.code(), "MakeFabric failed on ", RankInWords(rank), ", ",
+                         meeting_->member(rank).Describe(), ": ", standing.status.ToStatus());
       }
       reach.push_back(standing.reach);
     }

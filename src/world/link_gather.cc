@@ -5,9 +5,9 @@
 #include <string>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "sluice/fabric.h"
+#include "tensor/error_text.h"
 #include "transport/tcp/tcp_fabric.h"
 #include "world/attendance.h"
 #include "world/store/store_check.h"
@@ -45,30 +45,32 @@ class LinkGather {
   }
 
  private:
-  std::string Describe(int rank) const {
-    return absl::StrCat("rank ", rank, ", ", meeting_.member(static_cast<size_t>(rank)).Describe());
+  ErrorText Describe(int rank) const {
+    return ErrorText(RankInWords(rank), ", ",
+                     meeting_.member(static_cast<size_t>(rank)).Describe());
   }
 
   // Whoever fails alone says farewell to those that wait for it.
   absl::Status CheckFarewells(absl::Span<const int> missing) const {
     for (const int rank : missing) {
       if (!links_->HasLeft(rank)) continue;
-      return absl::UnavailableError(absl::StrCat("MakeFabric: ", Describe(rank), ", has given up"));
+      return MakeError(absl::StatusCode::kUnavailable, "MakeFabric: ", Describe(rank),
+                       ", has given up");
     }
     return absl::OkStatus();
   }
 
   static absl::Status Explain(const absl::Status& status) {
-    return absl::Status(status.code(),
-                        absl::StrCat("MakeFabric: the members cannot connect: ", status.message()));
+    return MakeError(status.code(), "MakeFabric: the members cannot connect: ", status);
   }
 
   absl::Status LateError(absl::Span<const int> missing) const {
     std::vector<std::string> names;
-    for (const int rank : missing) names.push_back(Describe(rank));
-    return absl::DeadlineExceededError(absl::StrCat("MakeFabric: nothing has come over TCP from ",
-                                                    NamesText(names), " within ",
-                                                    DurationText(limit_.length())));
+    for (const int rank : missing) names.push_back(Describe(rank).text());
+    ErrorText text("MakeFabric: nothing has come over TCP from ", NamesText(names), " within ",
+                   DurationText(limit_.length()));
+    text.fields()->ranks.assign(missing.begin(), missing.end());
+    return text.ToStatus(absl::StatusCode::kDeadlineExceeded);
   }
 
   TcpLinks* const links_;

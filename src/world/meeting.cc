@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
+#include "tensor/error_text.h"
 #include "world/attendance.h"
 #include "world/store/store_check.h"
 
@@ -25,10 +26,12 @@ constexpr absl::Duration kFirstWordLookPerMember = absl::Milliseconds(1);
 
 std::string FailedWord(const StoredMember& who, const absl::Status& status) {
   return absl::StrCat(kFailed, static_cast<int>(status.code()), " on ", who.Describe(), ": ",
-                      status.message().substr(0, kErrorBytesMax));
+                      status.message().substr(0, kErrorBytesMax), "\n",
+                      FieldBytes(FieldsOf(status), kErrorBytesMax));
 }
 
-// What a word says that ends a meeting: "failed 14 on server 3 (process 4711 on node7): why".
+// What a word says that ends a meeting: "failed 14 on server 3 (process 4711 on node7): why", and
+// the fields of that in a line of their own.
 absl::Status FailureIn(absl::string_view word) {
   const size_t end = word.find(" on ");
   int code = 0;
@@ -36,8 +39,11 @@ absl::Status FailureIn(absl::string_view word) {
       !absl::SimpleAtoi(word.substr(0, end - kFailed.size()), &code) || code < 1 || code > 16) {
     return absl::DataLossError("what the store says of the others is garbage");
   }
-  return absl::Status(static_cast<absl::StatusCode>(code),
-                      absl::StrCat("MakeFabric failed", word.substr(end - kFailed.size())));
+  const size_t line = std::min(word.rfind('\n'), word.size());
+  const absl::string_view why = word.substr(0, line).substr(end - kFailed.size());
+  return WithFieldBytes(
+      absl::Status(static_cast<absl::StatusCode>(code), absl::StrCat("MakeFabric failed", why)),
+      word.substr(std::min(line + 1, word.size())));
 }
 
 }  // namespace
@@ -169,8 +175,7 @@ absl::StatusOr<std::vector<Card>> Meeting::Cards() {
   for (size_t rank = 0; rank < members_.size(); ++rank) {
     absl::StatusOr<Card> card = ParseCard((*entries)[rank].second);
     if (!card.ok()) {
-      return absl::Status(card.status().code(),
-                          absl::StrCat(members_[rank].Describe(), ": ", card.status().message()));
+      return MakeError(card.status().code(), members_[rank].Describe(), ": ", card.status());
     }
     cards.push_back(*std::move(card));
   }

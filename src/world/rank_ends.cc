@@ -1,7 +1,7 @@
 // Processes that have ended, but for those that said so before.
 #include "world/rank_ends.h"
 
-#include "absl/strings/str_cat.h"
+#include "tensor/error_text.h"
 #include "transport/tree_gather.h"
 
 namespace sluice {
@@ -43,13 +43,13 @@ RankEnds::RankEnds(std::shared_ptr<TcpLinks> links, std::vector<ProcessName> nam
 
 absl::Status RankEnds::Check() {
   if (processes_.Check().ok()) return absl::OkStatus();
-  std::string text;
+  ErrorText text;
   for (const int rank : looked_at_) {
     if (!processes_.HasEnded(rank) || links_->HasLeft(rank)) continue;
-    absl::StrAppend(&text, text.empty() ? "" : "; ", "rank ", rank, ", process ",
-                    names_[static_cast<size_t>(rank)].pid, ", has ended");
+    text.Add(text.empty() ? "" : "; ", RankInWords(rank), ", process ",
+             names_[static_cast<size_t>(rank)].pid, ", has ended");
   }
-  return text.empty() ? absl::OkStatus() : absl::UnavailableError(text);
+  return text.empty() ? absl::OkStatus() : text.ToStatus(absl::StatusCode::kUnavailable);
 }
 
 }  // namespace sluice

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "tensor/error_text.h"
 #include "world/store/store_address.h"
 #include "world/store/store_check.h"
 #include "world/store/store_socket.h"
@@ -90,9 +90,8 @@ absl::StatusOr<std::shared_ptr<Store>> Connect(const std::string& address, const
         absl::IsUnavailable(store.status()) || absl::IsDeadlineExceeded(store.status());
     if (!may_come) return store.status();
     if (is_last || limit.Passed()) {
-      return absl::UnavailableError(absl::StrCat("there is no store at ", address, " within ",
-                                                 DurationText(limit.length()), ": ",
-                                                 store.status().message()));
+      return MakeError(absl::StatusCode::kUnavailable, "there is no store at ", address, " within ",
+                       DurationText(limit.length()), ": ", store.status());
     }
     absl::SleepFor(kTryAgain);
   }
@@ -138,9 +137,8 @@ absl::StatusOr<StoreDoor> OpenStoreDoor(const WorldOptions& options) {
     if (server.ok()) {
       door.server = *std::move(server);
     } else if (!may_be_elsewhere) {
-      return absl::Status(server.status().code(),
-                          absl::StrCat("cannot serve the store at ", options.store, ": ",
-                                       server.status().message()));
+      return MakeError(server.status().code(), "cannot serve the store at ", options.store, ": ",
+                       server.status());
     }
   }
   door.address = options.store;

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 namespace {
@@ -26,8 +27,8 @@ int FirstOf(absl::Span<const Card> cards, Says says) {
   return -1;
 }
 
-std::string Named(int rank, absl::Span<const StoredMember> members) {
-  return absl::StrCat("rank ", rank, ", ", members[static_cast<size_t>(rank)].Describe());
+ErrorText Named(int rank, absl::Span<const StoredMember> members) {
+  return ErrorText(RankInWords(rank), ", ", members[static_cast<size_t>(rank)].Describe());
 }
 
 }  // namespace
@@ -37,8 +38,7 @@ absl::StatusOr<Wires> ChooseWires(absl::Span<const Card> cards,
   const int bad = FirstOf(cards, [](const Card& card) { return !card.status.ok(); });
   if (bad >= 0) {
     const absl::Status& status = cards[static_cast<size_t>(bad)].status;
-    return absl::Status(status.code(), absl::StrCat("MakeFabric failed on ", Named(bad, members),
-                                                    ": ", status.message()));
+    return MakeError(status.code(), "MakeFabric failed on ", Named(bad, members), ": ", status);
   }
   const int tcp = FirstOf(cards, [](const Card& card) { return card.wires == "tcp"; });
   const int ucx = FirstOf(cards, [](const Card& card) { return card.wires == "ucx"; });
@@ -47,31 +47,30 @@ absl::StatusOr<Wires> ChooseWires(absl::Span<const Card> cards,
   const int other =
       FirstOf(cards, [&](const Card& card) { return MinorVersion(card.ucx_version) != version; });
   if (ucx >= 0 && tcp >= 0) {
-    return absl::FailedPreconditionError(absl::StrCat("the wires are to be \"ucx\" on ",
-                                                      Named(ucx, members), ", and \"tcp\" on ",
-                                                      Named(tcp, members)));
+    return MakeError(absl::StatusCode::kFailedPrecondition, "the wires are to be \"ucx\" on ",
+                     Named(ucx, members), ", and \"tcp\" on ", Named(tcp, members));
   }
-  if (tcp >= 0) return Wires{false, false, "", absl::StrCat(Named(tcp, members), " wants TCP")};
+  if (tcp >= 0) return Wires{false, false, "", ErrorText(Named(tcp, members), " wants TCP").text()};
   const int looked = FirstOf(cards, [](const Card& card) {
     return !card.ucx_address.empty() || card.ucx_lack != kNoRdmaDevice;
   });
   if (looked < 0) return Wires{false, false, "", std::string(kNobodyHasRdma)};
-  std::string reason;
+  ErrorText reason;
   if (lacks >= 0) {
-    reason = absl::StrCat(Named(lacks, members),
-                          ", has no UCX: ", cards[static_cast<size_t>(lacks)].ucx_lack);
+    reason = ErrorText(Named(lacks, members),
+                       ", has no UCX: ", cards[static_cast<size_t>(lacks)].ucx_lack);
   } else if (other >= 0) {
-    reason = absl::StrCat(Named(other, members), ", has UCX ",
-                          cards[static_cast<size_t>(other)].ucx_version, ", and ",
-                          Named(0, members), ", has UCX ", cards[0].ucx_version);
+    reason = ErrorText(Named(other, members), ", has UCX ",
+                       cards[static_cast<size_t>(other)].ucx_version, ", and ", Named(0, members),
+                       ", has UCX ", cards[0].ucx_version);
   }
   if (reason.empty() && ucx < 0) return Wires{true, false, "", "all members have RDMA devices"};
   if (reason.empty()) {
-    return Wires{true, true, "", absl::StrCat(Named(ucx, members), " wants UCX")};
+    return Wires{true, true, "", ErrorText(Named(ucx, members), " wants UCX").text()};
   }
-  if (ucx < 0) return Wires{false, false, reason, reason};
-  return absl::FailedPreconditionError(
-      absl::StrCat("the wires are to be \"ucx\" on ", Named(ucx, members), ", but ", reason));
+  if (ucx < 0) return Wires{false, false, reason.text(), reason.text()};
+  return MakeError(absl::StatusCode::kFailedPrecondition, "the wires are to be \"ucx\" on ",
+                   Named(ucx, members), ", but ", reason);
 }
 
 }  // namespace sluice

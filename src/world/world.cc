@@ -216,7 +216,11 @@ class JoinedWorld final : public World {
       }
       if (!all_are_there) continue;
       // A member that was stopped for longer than its lease is there again, and was lost meanwhile.
-      if (!absl::IsUnavailable(fabric.status()) || ++unexplained == kUnexplainedMax) return fabric;
+      if (!absl::IsUnavailable(fabric.status()) || ++unexplained == kUnexplainedMax) {
+        ErrorFields fields = FieldsOf(fabric.status());
+        fields.epoch = epoch->number;
+        return WithFields(fabric.status(), fields);
+      }
     }
   }
 

@@ -228,6 +228,9 @@ static void own_halves(sluice_session* session, int32_t rank) {
   target.dtype = rank == 1 ? 99 : SLUICE_F32;
   CHECK_FAILS(sluice_connect(session, &own, &transfer), SLUICE_INVALID_ARGUMENT,
               "targets[0].dtype is 99");
+  CHECK(rank == 1 || strcmp(sluice_last_error_field("ranks"), "1") == 0);  // whose mistake it is
+  CHECK(sluice_last_error_field("tensor") == NULL && sluice_last_error_field("epoch") == NULL);
+  CHECK(sluice_last_error_field("else") == NULL && sluice_last_error_field(NULL) == NULL);
   CHECK(transfer == NULL);
   target.dtype = SLUICE_F32;
 
@@ -248,6 +251,7 @@ static void own_halves(sluice_session* session, int32_t rank) {
   CHECK_OK(sluice_rebind(transfer, NULL, 0, &target, 1));
   target.name = "nothing";
   CHECK_FAILS(sluice_rebind(transfer, NULL, 0, &target, 1), SLUICE_NOT_FOUND, "nothing");
+  CHECK(strcmp(sluice_last_error_field("tensor"), "nothing") == 0);
   CHECK_OK(sluice_transfer_drop(transfer));
 }
 

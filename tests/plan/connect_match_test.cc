@@ -8,7 +8,7 @@
 #include "plan/connect/half_builder.h"
 #include "plan/connect/match.h"
 #include "plan/connect/texts.h"
-#include "tensor/quoted.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 namespace {
@@ -214,14 +214,14 @@ TEST(MatchTest, FaultsOfOneKindAreNamedTogether) {
 }
 
 TEST(TextsTest, LongListsAreCut) {
-  EXPECT_EQ(RanksInWords(std::vector<int>{3}), "rank 3");
-  EXPECT_EQ(RanksInWords(std::vector<int>{0, 1, 2, 5, 7, 8}), "ranks 0-2, 5, 7, 8");
+  EXPECT_EQ(RanksInWords(std::vector<int>{3}).text(), "rank 3");
+  EXPECT_EQ(RanksInWords(std::vector<int>{0, 1, 2, 5, 7, 8}).text(), "ranks 0-2, 5, 7, 8");
   std::vector<int> even;
   for (int rank = 0; rank < 40; rank += 2) even.push_back(rank);
-  EXPECT_EQ(RanksInWords(even), "ranks 0, 2, 4, 6, 8, 10 and 14 more");
-  EXPECT_EQ(QuotedName("a\x01"), "'a\\x01'");
-  EXPECT_EQ(QuotedName("caf\303\251"), "'caf\303\251'");
-  EXPECT_EQ(QuotedName(std::string(61, 'a')), "'" + std::string(60, 'a') + "...'");
+  EXPECT_EQ(RanksInWords(even).text(), "ranks 0, 2, 4, 6, 8, 10 and 14 more");
+  EXPECT_EQ(QuotedName("a\x01").text(), "'a\\x01'");
+  EXPECT_EQ(QuotedName("caf\303\251").text(), "'caf\303\251'");
+  EXPECT_EQ(QuotedName(std::string(61, 'a')).text(), "'" + std::string(60, 'a') + "...'");
 }
 
 }  // namespace

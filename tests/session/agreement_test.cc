@@ -50,13 +50,6 @@ void ExpectOutcome(int size, absl::StatusCode code, const std::string& text,
   });
 }
 
-TEST(RankListTest, JoinsNeighbours) {
-  EXPECT_EQ(RanksText({}), "");
-  EXPECT_EQ(RanksText({3}), "3");
-  EXPECT_EQ(RanksText({3, 4}), "3, 4");
-  EXPECT_EQ(RanksText({0, 1, 2, 5, 7, 8, 9}), "0-2, 5, 7-9");
-}
-
 TEST(AgreementTest, EqualValuesAgree) {
   for (int size : {1, 2, 5, 16}) {
     ExpectOutcome(size, absl::StatusCode::kOk, "", [](int) { return Propose(-7, 1); });
@@ -147,10 +140,10 @@ TEST(AgreementTest, GivesUpWhenTold) {
     EXPECT_EQ(agreement.number(), 1);
     while (agreement.FindMissing() != std::vector<int>{1}) std::this_thread::yield();
     EXPECT_FALSE(agreement.Poll());
-    agreement.GiveUp(absl::Seconds(5), "and so on");
+    agreement.GiveUp(absl::Seconds(5), ErrorText("and so on"));
     EXPECT_TRUE(agreement.Poll());
-    EXPECT_EQ(agreement.outcome(),
-              absl::DeadlineExceededError("rank 1 did not call Compile within 5s; and so on"));
+    EXPECT_EQ(agreement.outcome(), MakeError(absl::StatusCode::kDeadlineExceeded, RankInWords(1),
+                                             " did not call Compile within 5s; and so on"));
     EXPECT_TRUE(agreement.out_of_step());
     EXPECT_THAT(agreement.FindMissing(), testing::IsEmpty());
   });

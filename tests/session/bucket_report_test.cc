@@ -18,7 +18,7 @@ BucketId Bucket(uint64_t run, uint64_t round) {
 const BucketQuestion kQuestion = {Bucket(3, 2), 5, 0};
 
 std::string Describe(const BucketReport& report, const Silence& silence = {}) {
-  return DescribeReport(kQuestion, report, silence);
+  return DescribeReport(kQuestion, report, silence).text();
 }
 
 BucketReport In(BucketState state) {
@@ -49,7 +49,7 @@ TEST(BucketReportTest, EachStateHasItsWords) {
             "has not admitted it: it waits for the budget");
   report = In(BucketState::kWaitsForMemory);
   report.tensor = "embed";
-  EXPECT_EQ(Describe(report), "has not admitted it: it waits for memory for tensor embed");
+  EXPECT_EQ(Describe(report), "has not admitted it: it waits for memory for tensor 'embed'");
   EXPECT_EQ(Describe(In(BucketState::kNotCalled)), "answers, and has not called");
   EXPECT_EQ(Describe(In(BucketState::kCalled)), "has called");
   report = In(BucketState::kRunNotStarted);

@@ -67,6 +67,28 @@ TEST(ConnectBadTensorsTest, TensorsThatMakeNoSense) {
               StatusCode::kInvalidArgument, {"rank 0", "there is no reduction of bool"});
 }
 
+TEST(ConnectBadTensorsTest, FieldsSayWhatItIsAbout) {
+  // A name may read like the rest of an error.
+  const std::string name = "x' of rank 3, bucket 7: ranks disagree on target 'y";
+  const auto renamed = [&name](Own* own) {
+    own->tensor().name = name;
+    own->tensor().window = -1;
+  };
+  ExpectFields(On(1, renamed), {.ranks = {1}, .tensor = name});
+  // Ranks that give the same in other ways.
+  ExpectFields(
+      On(1, [](Own* own) { own->tensor().dtype = own->tensor().view.dtype = DType::kI32; }),
+      {.ranks = {0, 1}, .tensor = "w", .is_disagreement = true});
+  ExpectFields(On(2, [](Own* own) { own->spec.refusal = absl::InvalidArgumentError("rank 7"); }),
+               {.ranks = {2}});
+  ExpectFields(On(2,
+                  [&name](Own* own) {
+                    own->spec.refusal =
+                        WithFields(absl::InvalidArgumentError("bad"), {.tensor = name});
+                  }),
+               {.ranks = {2}, .tensor = name});
+}
+
 TEST(ConnectBadTensorsTest, ViewsThatDoNotFit) {
   const auto expect = [](const std::function<void(Own*)>& change, const Texts& texts) {
     ExpectFails(On(3, change), StatusCode::kInvalidArgument, texts);

@@ -71,4 +71,16 @@ Change On(int rank, const std::function<void(Own*)>& change) {
   };
 }
 
+void ExpectFields(const Change& change, const ErrorFields& fields) {
+  RunRanks(kOwnRanks, [&](Rank& self) {
+    const auto session = OpenSession(self, {});
+    ASSERT_NE(session, nullptr);
+    Own own(self.rank);
+    change(self.rank, &own);
+    const absl::Status status = Connect(session.get(), own.spec).status();
+    EXPECT_EQ(FieldsOf(status), fields) << status;
+    EXPECT_TRUE(session->Close().ok());
+  });
+}
+
 }  // namespace sluice::session_test

@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "sluice/connect.h"
+#include "sluice/error.h"
 #include "sluice/session.h"
 
 namespace sluice::session_test {
@@ -41,6 +42,9 @@ void RunGood(Session* session, int rank);
 // has its own words.
 void ExpectFails(const Change& change, absl::StatusCode code, const Texts& texts, bool alike = true,
                  bool progress_thread = false);
+
+// Expects Connect to fail on all ranks with these fields.
+void ExpectFields(const Change& change, const ErrorFields& fields);
 
 }  // namespace sluice::session_test
 

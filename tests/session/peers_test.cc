@@ -81,7 +81,8 @@ TEST(PeersTest, RecordsAreExchangedInTheOrderOfRanks) {
 
 TEST(PeersTest, TheFirstFailureReachesAllAndStays) {
   WithPeers(3, [](RankPeers* own) {
-    absl::Status expected = absl::DataLossError("rank 2 failed: first");
+    absl::Status expected =
+        MakeError(absl::StatusCode::kDataLoss, RankInWords(2), " failed: first");
     if (own->rank() == 2) {
       expected = absl::DataLossError("first");
       EXPECT_EQ(own->peers.Poison(expected), expected);
@@ -136,9 +137,9 @@ TEST(PeersTest, ALateRankIsWaitedForUntilPatienceEnds) {
     Backoff backoff;
     if (own->rank() == 0) {
       status = own->peers.AgreeOn(absl::OkStatus(), "Meet");
-      EXPECT_EQ(status, absl::DeadlineExceededError(
-                            "rank 1 did not call Meet within 3s; rank 1 answers, and has not "
-                            "called"));
+      EXPECT_EQ(status, MakeError(absl::StatusCode::kDeadlineExceeded, RankInWords(1),
+                                  " did not call Meet within 3s; rank 1 answers, and has not "
+                                  "called"));
     } else {
       while (own->peers.CheckAlarm().ok()) backoff.Pause();
       ASSERT_FALSE(witness.asked.empty());
@@ -246,7 +247,7 @@ TEST(TogetherTest, AllRanksEndOnceTheLastOneIsDone) {
           ++done;
           return TogetherStep{.done = true};
         },
-        [] { return std::string(); });
+        [] { return ErrorText(); });
     EXPECT_TRUE(status.ok()) << status;
     EXPECT_EQ(taken, steps + 1);  // done is done: it is not called again
     EXPECT_EQ(done, 3);
@@ -260,12 +261,14 @@ TEST(TogetherTest, TheFirstFailureEndsItOnAll) {
         &own->peers, "Save", absl::Seconds(60),
         [&]() -> absl::StatusOr<TogetherStep> {
           if (taken++ < 2) return TogetherStep{.moved = true};
-          if (own->rank() == 1) return absl::DataLossError("torn");
+          if (own->rank() == 1)
+            return MakeError(absl::StatusCode::kDataLoss, TensorInWords("w"), ": torn");
           return TogetherStep{.waits = true};  // what would not end
         },
-        [] { return std::string(); });
+        [] { return ErrorText(); });
     EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
     EXPECT_THAT(std::string(status.message()), HasSubstr("torn"));
+    EXPECT_EQ(FieldsOf(status).tensor, "w");
     EXPECT_TRUE(own->peers.poison().ok());
   });
 }

@@ -15,6 +15,7 @@
 namespace sluice {
 namespace {
 
+using absl::StatusCode;
 using testing::AllOf;
 using testing::EndsWith;
 using testing::HasSubstr;
@@ -69,7 +70,7 @@ class WatchTest : public testing::Test {
   void Ask(int rank, const BucketQuestion& question, const std::vector<int>& members) {
     watch(rank).Ask(question, members, now_ns_);
   }
-  std::string Describe(int rank) { return watch(rank).Describe(now_ns_); }
+  std::string Describe(int rank) { return watch(rank).Describe(now_ns_).text(); }
 
   std::deque<RankEnd> ranks_;  // stay where they are
   int64_t now_ns_ = 1000;
@@ -83,21 +84,35 @@ TEST_F(WatchTest, TheFirstAlarmReachesAllAndStays) {
   watch(1).RaiseAlarm(absl::InternalError("not told"));
   watch(2).RaiseAlarm(absl::InternalError("the second"));
   for (int rank = 0; rank < 4; ++rank) EXPECT_TRUE(Poll(rank).ok());
-  EXPECT_EQ(watch(0).alarm(), absl::DataLossError("rank 1 failed: the first"));
+  EXPECT_EQ(watch(0).alarm(),
+            MakeError(StatusCode::kDataLoss, RankInWords(1), " failed: the first"));
   EXPECT_EQ(watch(3).alarm().message(), watch(0).alarm().message());
-  EXPECT_EQ(watch(1).alarm(), absl::InternalError("rank 2 failed: the second"));
-  EXPECT_EQ(watch(2).alarm(), absl::DataLossError("rank 1 failed: the first"));
+  EXPECT_EQ(watch(1).alarm(),
+            MakeError(StatusCode::kInternal, RankInWords(2), " failed: the second"));
+  EXPECT_EQ(watch(2).alarm(),
+            MakeError(StatusCode::kDataLoss, RankInWords(1), " failed: the first"));
   watch(3).RaiseAlarm(absl::AbortedError("the third"));
   EXPECT_TRUE(Poll(0).ok());
-  EXPECT_EQ(watch(0).alarm(), absl::DataLossError("rank 1 failed: the first"));
+  EXPECT_EQ(watch(0).alarm(),
+            MakeError(StatusCode::kDataLoss, RankInWords(1), " failed: the first"));
 }
 
 TEST_F(WatchTest, LongAlarmsAreCut) {
   Open(2);
   watch(0).RaiseAlarm(absl::InternalError(std::string(kMaxAlarmBytes + 500, 'x')));
   EXPECT_TRUE(Poll(1).ok());
-  EXPECT_EQ(watch(1).alarm(),
-            absl::InternalError("rank 0 failed: " + std::string(kMaxAlarmBytes, 'x')));
+  EXPECT_EQ(watch(1).alarm(), MakeError(StatusCode::kInternal, RankInWords(0),
+                                        " failed: ", std::string(kMaxAlarmBytes, 'x')));
+}
+
+TEST_F(WatchTest, AnAlarmHasTheFieldsOfItsCause) {
+  Open(3);
+  const std::string name = "x' of rank 9, bucket 7 of epoch 5";
+  watch(1).RaiseAlarm(DisagreementError(TensorInWords(name), " of ", RankInWords(2), ": ",
+                                        std::string(2 * kMaxAlarmBytes, 'x')));
+  EXPECT_TRUE(Poll(0).ok());
+  EXPECT_EQ(FieldsOf(watch(0).alarm()),
+            (ErrorFields{.ranks = {1, 2}, .tensor = name, .is_disagreement = true}));
 }
 
 TEST_F(WatchTest, ThereIsNoAlarmWithoutOne) {
@@ -149,7 +164,7 @@ TEST_F(WatchTest, EveryStateHasItsWords) {
   cases[4].text = "has not admitted it: its channel is full";
   cases[5].report.state = BucketState::kWaitsForMemory;
   cases[5].report.tensor = "layers.0.w";
-  cases[5].text = "has not admitted it: it waits for memory for tensor layers.0.w";
+  cases[5].text = "has not admitted it: it waits for memory for tensor 'layers.0.w'";
   cases[6].report.state = BucketState::kInStage;
   cases[6].report.stage = Stage::kDone;
   cases[6].text = "has done its part of it";
@@ -186,7 +201,7 @@ TEST_F(WatchTest, LongTensorNamesAreCut) {
   Ask(0, kQuestion, {1});
   EXPECT_TRUE(Poll(1).ok());
   EXPECT_TRUE(Poll(0).ok());
-  EXPECT_THAT(Describe(0), EndsWith("tensor " + std::string(kMaxTensorNameBytes, 'n')));
+  EXPECT_THAT(Describe(0), EndsWith("tensor '" + std::string(kMaxTensorNameBytes, 'n') + "'"));
 }
 
 TEST_F(WatchTest, AMemberIsAskedAgainForItsNewState) {
@@ -237,7 +252,7 @@ TEST_F(WatchTest, AnAlarmFindsRoomBesideQuestionsAndAnswers) {
   EXPECT_TRUE(Poll(0).ok());  // and answers
   watch(0).RaiseAlarm(absl::InternalError("full"));
   EXPECT_TRUE(Poll(1).ok());
-  EXPECT_EQ(watch(1).alarm(), absl::InternalError("rank 0 failed: full"));
+  EXPECT_EQ(watch(1).alarm(), MakeError(StatusCode::kInternal, RankInWords(0), " failed: full"));
 }
 
 // A rank that closes many streams while another is busy.
@@ -473,7 +488,7 @@ TEST_F(WatchTest, DescribesSomeOfThoseThatWereAsked) {
   EXPECT_TRUE(Poll(2).ok());
   EXPECT_TRUE(Poll(0).ok());
   const std::vector<int> only = {0, 2, 3};
-  EXPECT_EQ(watch(0).Describe(now_ns_, &only),
+  EXPECT_EQ(watch(0).Describe(now_ns_, &only).text(),
             "rank 2 answers, but does not know of it; rank 3 has not answered");
 }
 
@@ -482,9 +497,10 @@ TEST_F(WatchTest, DifferentTransfersOfOneRunAreAnErrorAtOnceOnBoth) {
   witness(0).report.state = BucketState::kOtherTransfer;
   witness(0).report.transfer = 1;
   Ask(3, kQuestion, {0, 3});
-  const absl::Status expected = absl::FailedPreconditionError(
-      "run 3 is transfer 1 on rank 0 and transfer 2 on rank 3: all ranks must start the same "
-      "transfers in the same order");
+  const absl::Status expected = DisagreementError("run 3 is transfer 1 on ", RankInWords(0),
+                                                  " and transfer 2 on ", RankInWords(3),
+                                                  ": all ranks must start the same "
+                                                  "transfers in the same order");
   EXPECT_EQ(Poll(0), expected);
   EXPECT_EQ(Poll(3), expected);
   EXPECT_EQ(Poll(3), expected) << "and stays";

@@ -10,6 +10,7 @@
 #include "gtest/gtest.h"
 #include "oracle/sampled.h"
 #include "sluice/local.h"
+#include "tensor/error_text.h"
 #include "transport/thread_ranks.h"
 #include "transport/transport_contract.h"
 
@@ -119,11 +120,11 @@ TEST(LoopbackTest, ReportsLengthsThatDiffer) {
   ASSERT_EQ(dst.ended(), 2u);
   EXPECT_TRUE(src.Outcome(1).ok());
   EXPECT_EQ(dst.Outcome(longer.cookie),
-            absl::DataLossError("receive of 9 bytes from rank 0 to rank 1, tag 3: the message has "
-                                "8 bytes"));
+            MakeError(absl::StatusCode::kDataLoss, "receive of 9 bytes from ", RankInWords(0),
+                      " to ", RankInWords(1), ", tag 3: the message has 8 bytes"));
   EXPECT_EQ(dst.Outcome(shorter.cookie),
-            absl::DataLossError("receive of 7 bytes from rank 0 to rank 1, tag 3: the message has "
-                                "8 bytes"));
+            MakeError(absl::StatusCode::kDataLoss, "receive of 7 bytes from ", RankInWords(0),
+                      " to ", RankInWords(1), ", tag 3: the message has 8 bytes"));
   dst.CheckEnd();
 }
 

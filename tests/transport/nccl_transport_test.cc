@@ -127,7 +127,7 @@ TEST(NcclTransportTest, NamesARankThatDoesNotCome) {
     outcomes[0] =
         Maker({.timeout = absl::Milliseconds(50)})->Open(fabric.get(), device.get()).status();
   });
-  EXPECT_THAT(outcomes[0], IsError(absl::StatusCode::kDeadlineExceeded, "for ranks 1"));
+  EXPECT_THAT(outcomes[0], IsError(absl::StatusCode::kDeadlineExceeded, "for rank 1"));
 }
 
 TEST(NcclTransportTest, PassesOptionsOn) {

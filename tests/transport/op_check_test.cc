@@ -39,9 +39,10 @@ TEST(OpCheckTest, CountsTheMessagesOfAFold) {
 
 TEST(OpCheckTest, SaysThatAReceiveFolds) {
   Folding folding;
-  EXPECT_EQ(DescribeOp(folding.op, kRank), "receive of 120 bytes from rank 2 to rank 0, tag 7");
+  EXPECT_EQ(DescribeOp(folding.op, kRank).text(),
+            "receive of 120 bytes from rank 2 to rank 0, tag 7");
   folding.Check();
-  EXPECT_EQ(DescribeOp(folding.op, kRank),
+  EXPECT_EQ(DescribeOp(folding.op, kRank).text(),
             "receive of 120 bytes from rank 2 to rank 0, tag 7, in a fold of 3");
 }
 

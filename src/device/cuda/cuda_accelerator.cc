@@ -19,6 +19,7 @@
 #include "sluice/accelerator.h"
 #include "sluice/cuda.h"
 #include "sluice/tensor.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 namespace {
@@ -162,16 +163,16 @@ absl::StatusOr<int> CountDevices() {
     if (cudaRuntimeGetVersion(&runtime) != cudaSuccess) runtime = CUDART_VERSION;
     (void)cudaGetLastError();
     if (driver == 0) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("no CUDA driver is installed, or it cannot be used: ", status.message()));
+      return MakeError(absl::StatusCode::kFailedPrecondition,
+                       "no CUDA driver is installed, or it cannot be used: ", status);
     }
-    return absl::FailedPreconditionError(absl::StrCat(
-        "the CUDA driver is for CUDA ", VersionName(driver),
-        " at most, but this is built for CUDA ", VersionName(runtime), ": ", status.message()));
+    return MakeError(absl::StatusCode::kFailedPrecondition, "the CUDA driver is for CUDA ",
+                     VersionName(driver), " at most, but this is built for CUDA ",
+                     VersionName(runtime), ": ", status);
   }
   if (error == cudaSuccess || error == cudaErrorNoDevice) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("there is no CUDA device here: ", status.message()));
+    return MakeError(absl::StatusCode::kFailedPrecondition,
+                     "there is no CUDA device here: ", status);
   }
   return status;
 }

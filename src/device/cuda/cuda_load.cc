@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "device/cuda/cuda_error.h"
 #include "device/cuda/cuda_kernels.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 namespace {
@@ -49,9 +50,8 @@ absl::Status LoadCudaKernels(int ordinal) {
     if (!IsOfMissingCode(error)) return status;
     const absl::StatusOr<std::string> device = Describe(ordinal);
     if (!device.ok()) return device.status();
-    return absl::FailedPreconditionError(absl::StrCat("the GPU code was built for ",
-                                                      SLUICE_CUDA_CODE, ", and ", *device, ": ",
-                                                      status.message()));
+    return MakeError(absl::StatusCode::kFailedPrecondition, "the GPU code was built for ",
+                     SLUICE_CUDA_CODE, ", and ", *device, ": ", status);
   }
   return absl::OkStatus();
 }

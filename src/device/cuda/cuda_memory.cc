@@ -15,6 +15,7 @@
 #include "device/cuda/cuda_given_up.h"
 #include "device/device.h"
 #include "device/host_memory.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 namespace {
@@ -72,9 +73,9 @@ absl::StatusOr<DeviceMemory> AllocateOnGpu(int ordinal, size_t bytes, absl::stri
   }
   // CUDA calls a size that no GPU has an invalid value.
   const bool is_too_much = bytes > total_bytes && !left.empty();
-  return absl::Status(is_too_much ? absl::StatusCode::kResourceExhausted : status.code(),
-                      absl::StrCat("cannot allocate ", bytes, " bytes of ", what,
-                                   " on cuda:", ordinal, left, ": ", status.message()));
+  return MakeError(is_too_much ? absl::StatusCode::kResourceExhausted : status.code(),
+                   "cannot allocate ", bytes, " bytes of ", what, " on cuda:", ordinal, left, ": ",
+                   status);
 }
 
 }  // namespace sluice

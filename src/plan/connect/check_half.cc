@@ -11,7 +11,7 @@
 #include "plan/connect/texts.h"
 #include "sluice/transfer.h"
 #include "tensor/cast.h"
-#include "tensor/quoted.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 namespace {
@@ -60,8 +60,8 @@ absl::Status CheckLayout(const Layout& layout, const std::vector<int64_t>& shape
                                                    " are possible"));
   }
   if (layout.mesh.max_rank() >= ranks) {
-    return absl::InvalidArgumentError(absl::StrCat("rank ", layout.mesh.max_rank(),
-                                                   " is outside the job's ranks 0..", ranks - 1));
+    return MakeError(absl::StatusCode::kInvalidArgument, RankInWords(layout.mesh.max_rank()),
+                     " is outside the job's ranks 0..", ranks - 1);
   }
   return absl::OkStatus();
 }
@@ -102,9 +102,8 @@ absl::Status CheckTensors(const Half& half, const std::vector<HalfTensor>& tenso
       status = absl::InvalidArgumentError("it is given twice");
     }
     if (status.ok()) continue;
-    return absl::Status(status.code(),
-                        absl::StrCat(is_target ? "target " : "source ", QuotedName(tensor.name),
-                                     ": ", status.message()));
+    return MakeError(status.code(), is_target ? "target " : "source ", QuotedName(tensor.name),
+                     ": ", status);
   }
   return absl::OkStatus();
 }
@@ -118,8 +117,8 @@ absl::Status CheckRenames(const Half& half) {
       status = absl::InvalidArgumentError("it is given twice");
     }
     if (status.ok()) continue;
-    return absl::Status(status.code(), absl::StrCat("the rename of ", QuotedName(target), " to ",
-                                                    QuotedName(source), ": ", status.message()));
+    return MakeError(status.code(), "the rename of ", QuotedName(target), " to ",
+                     QuotedName(source), ": ", status);
   }
   return absl::OkStatus();
 }

@@ -6,18 +6,17 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/strings/str_cat.h"
 #include "plan/connect/box_coverage.h"
 #include "plan/connect/merged_layouts.h"
 #include "plan/connect/offers.h"
 #include "plan/connect/texts.h"
 #include "tensor/cast.h"
-#include "tensor/quoted.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 namespace {
 
-std::string RanksOfHalves(absl::Span<const RankedHalf> halves, size_t a) {
+ErrorText RanksOfHalves(absl::Span<const RankedHalf> halves, size_t a) {
   return RanksInWords(halves[a].ranks);
 }
 
@@ -31,14 +30,13 @@ class Renames {
       for (const auto& [target, source] : halves[h].half.renames) {
         const auto [at, is_new] = sources_.try_emplace(target, Known{source, h});
         if (is_new || at->second.source == source) continue;
-        faults.Add(absl::StrCat(QuotedName(target), ": ", QuotedName(at->second.source), " on ",
-                                RanksOfHalves(halves, at->second.half), ", ", QuotedName(source),
-                                " on ", RanksOfHalves(halves, h)));
+        faults.Add(ErrorText(QuotedName(target), ": ", QuotedName(at->second.source), " on ",
+                             RanksOfHalves(halves, at->second.half), ", ", QuotedName(source),
+                             " on ", RanksOfHalves(halves, h)));
       }
     }
     if (faults.empty()) return absl::OkStatus();
-    return absl::FailedPreconditionError(
-        absl::StrCat("ranks disagree on the source of target ", faults.Text()));
+    return DisagreementError("ranks disagree on the source of target ", faults.Text());
   }
 
   absl::string_view SourceOf(absl::string_view target) const {
@@ -62,9 +60,9 @@ absl::StatusOr<int> PriorityClassOf(absl::Span<const RankedHalf> halves) {
     const int a = *halves[*first].half.priority_class;
     const int b = *halves[h].half.priority_class;
     if (a == b) continue;
-    return absl::FailedPreconditionError(absl::StrCat("ranks disagree on priority_class: ", a,
-                                                      " on ", RanksOfHalves(halves, *first), ", ",
-                                                      b, " on ", RanksOfHalves(halves, h)));
+    return DisagreementError("ranks disagree on priority_class: ", a, " on ",
+                             RanksOfHalves(halves, *first), ", ", b, " on ",
+                             RanksOfHalves(halves, h));
   }
   return first ? *halves[*first].half.priority_class : 0;
 }
@@ -115,9 +113,10 @@ class Matcher {
         used[found.front()] = true;
         pairs_.push_back({&sources_.all()[found.front()], &target});
       } else if (lacking.wants_words()) {
-        lacking.Add(absl::StrCat(
-            targets_.InWords(target),
-            name == target.name ? "" : absl::StrCat(" (renamed from ", QuotedName(name), ")")));
+        lacking.Add(ErrorText(targets_.InWords(target),
+                              name == target.name
+                                  ? ErrorText()
+                                  : ErrorText(" (renamed from ", QuotedName(name), ")")));
       } else {
         lacking.Count();
       }
@@ -131,16 +130,15 @@ class Matcher {
         unused.Count();
       }
     }
-    const std::string nobody_asks =
-        unused.empty() ? "" : absl::StrCat("no target asks for source ", unused.Text(", "));
+    const ErrorText nobody_asks =
+        unused.empty() ? ErrorText() : ErrorText("no target asks for source ", unused.Text(", "));
     if (!lacking.empty()) {
-      return absl::NotFoundError(absl::StrCat("no rank has a source for target ",
-                                              lacking.Text(", "), unused.empty() ? "" : "; ",
-                                              nobody_asks));
+      return MakeError(absl::StatusCode::kNotFound, "no rank has a source for target ",
+                       lacking.Text(", "), unused.empty() ? "" : "; ", nobody_asks);
     }
     if (unused.empty() || IgnoresUnused()) return absl::OkStatus();
-    return absl::InvalidArgumentError(
-        absl::StrCat(nobody_asks, "; ignore_unused_sources would allow it"));
+    return MakeError(absl::StatusCode::kInvalidArgument, nobody_asks,
+                     "; ignore_unused_sources would allow it");
   }
 
   bool IgnoresUnused() const {
@@ -156,22 +154,22 @@ class Matcher {
       const TensorKind& src = kinds_.kind(pair.source->kind);
       const TensorKind& dst = kinds_.kind(pair.target->kind);
       if (src.shape != dst.shape) {
-        shapes.Add(absl::StrCat(sources_.InWords(*pair.source), " has shape ",
-                                ShapeInWords(src.shape), ", target ",
-                                targets_.InWords(*pair.target), " ", ShapeInWords(dst.shape)));
+        shapes.Add(ErrorText(sources_.InWords(*pair.source), " has shape ", ShapeInWords(src.shape),
+                             ", target ", targets_.InWords(*pair.target), " ",
+                             ShapeInWords(dst.shape)));
       }
       if (!CastExists(src.dtype, dst.dtype)) {
-        casts.Add(absl::StrCat(sources_.InWords(*pair.source), " is ", DTypeName(src.dtype),
-                               ", target ", targets_.InWords(*pair.target), " ",
-                               DTypeName(dst.dtype)));
+        casts.Add(ErrorText(sources_.InWords(*pair.source), " is ", DTypeName(src.dtype),
+                            ", target ", targets_.InWords(*pair.target), " ",
+                            DTypeName(dst.dtype)));
       }
     }
     if (!shapes.empty()) {
-      return absl::InvalidArgumentError(absl::StrCat("shapes differ: source ", shapes.Text()));
+      return MakeError(absl::StatusCode::kInvalidArgument, "shapes differ: source ", shapes.Text());
     }
     if (casts.empty()) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrCat(
-        "no cast exists, as casts are between floating dtypes: source ", casts.Text()));
+    return MakeError(absl::StatusCode::kInvalidArgument,
+                     "no cast exists, as casts are between floating dtypes: source ", casts.Text());
   }
 
   // Boxes hold what they hold, and nobody has looked yet whether that is enough.
@@ -191,10 +189,8 @@ class Matcher {
       if (is_new) {
         absl::StatusOr<absl::optional<CoverageHole>> hole = FindHole(src.boxes, dst, shape);
         if (!hole.ok()) {
-          return absl::Status(
-              hole.status().code(),
-              absl::StrCat("source ", sources_.InWords(*pair.source), ", target ",
-                           targets_.InWords(*pair.target), ": ", hole.status().message()));
+          return MakeError(hole.status().code(), "source ", sources_.InWords(*pair.source),
+                           ", target ", targets_.InWords(*pair.target), ": ", hole.status());
         }
         at->second = *std::move(hole);
       }
@@ -206,15 +202,15 @@ class Matcher {
       }
     }
     if (faults.empty()) return absl::OkStatus();
-    return absl::InvalidArgumentError(
-        absl::StrCat("no box holds an element that a target needs: ", faults.Text()));
+    return MakeError(absl::StatusCode::kInvalidArgument,
+                     "no box holds an element that a target needs: ", faults.Text());
   }
 
-  std::string HoleInWords(const Pair& pair, const CoverageHole& hole) const {
+  ErrorText HoleInWords(const Pair& pair, const CoverageHole& hole) const {
     const std::vector<int> ranks = hole.ranks.empty() ? targets_.RanksOf(*pair.target) : hole.ranks;
-    return absl::StrCat("element ", ShapeInWords(hole.element), " of source ",
-                        sources_.InWords(*pair.source), ", for target ",
-                        QuotedName(pair.target->name), " of ", RanksInWords(ranks));
+    return ErrorText("element ", ShapeInWords(hole.element), " of source ",
+                     sources_.InWords(*pair.source), ", for target ", QuotedName(pair.target->name),
+                     " of ", RanksInWords(ranks));
   }
 
   void Append(const Pair& pair, Match* match) const {

@@ -10,7 +10,7 @@
 #include "plan/connect/byte_code.h"
 #include "plan/connect/half_code.h"
 #include "plan/connect/texts.h"
-#include "tensor/quoted.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 namespace {
@@ -102,8 +102,8 @@ std::vector<int> Offers::RanksOf(const Offer& offer) const {
   return ranks;
 }
 
-std::string Offers::InWords(const Offer& offer) const {
-  return absl::StrCat(QuotedName(offer.name), " of ", RanksInWords(RanksOf(offer)));
+ErrorText Offers::InWords(const Offer& offer) const {
+  return ErrorText(QuotedName(offer.name), " of ", RanksInWords(RanksOf(offer)));
 }
 
 bool Offers::AreCopies(const Offer& a, const Offer& b) const {
@@ -146,12 +146,12 @@ std::string Offers::LayoutText(const Offer& offer) const {
   return kinds_->has_boxes(offer.kind) ? "boxes" : LayoutInWords(kinds_->layout(offer.kind));
 }
 
-std::string Offers::Difference(const Offer& a, const Offer& b) const {
+ErrorText Offers::Difference(const Offer& a, const Offer& b) const {
   const TensorKind& kind_a = kinds_->kind(a.kind);
   const TensorKind& kind_b = kinds_->kind(b.kind);
   const auto text = [&](absl::string_view of_a, absl::string_view of_b) {
-    return absl::StrCat(QuotedName(a.name), ": ", of_a, " on ", RanksInWords(RanksOf(a)), ", ",
-                        of_b, " on ", RanksInWords(RanksOf(b)));
+    return ErrorText(QuotedName(a.name), ": ", of_a, " on ", RanksInWords(RanksOf(a)), ", ", of_b,
+                     " on ", RanksInWords(RanksOf(b)));
   };
   if (kind_a.shape != kind_b.shape) {
     return text(absl::StrCat("shape ", ShapeInWords(kind_a.shape)), ShapeInWords(kind_b.shape));
@@ -175,29 +175,28 @@ absl::Status Offers::CheckAgreed() const {
     }
   }
   if (faults.empty()) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat("ranks disagree on ", side(), " ", faults.Text()));
+  return DisagreementError("ranks disagree on ", side(), " ", faults.Text());
 }
 
-std::string Offers::Incompleteness(const Offer& offer) const {
-  if (kinds_->has_boxes(offer.kind)) return "";
+ErrorText Offers::Incompleteness(const Offer& offer) const {
+  if (kinds_->has_boxes(offer.kind)) return {};
   const TensorKind& kind = kinds_->kind(offer.kind);
   const Layout& layout = kinds_->layout(offer.kind);
   const std::vector<int> mesh = SortedRanks(layout.mesh);
   const std::vector<int> givers = RanksOf(offer);
   const std::vector<int> strangers = Without(givers, mesh);
   if (!strangers.empty()) {
-    return absl::StrCat(QuotedName(offer.name), " is given by ", RanksInWords(strangers),
-                        ", outside of its mesh of ", RanksInWords(mesh));
+    return ErrorText(QuotedName(offer.name), " is given by ", RanksInWords(strangers),
+                     ", outside of its mesh of ", RanksInWords(mesh));
   }
   std::vector<int> silent = Without(mesh, givers);
   silent.erase(std::remove_if(silent.begin(), silent.end(),
                               [&](int rank) { return !HasElements(kind, layout, rank); }),
                silent.end());
-  if (silent.empty()) return "";
-  return absl::StrCat(QuotedName(offer.name), " of ", RanksInWords(givers), " lies on ",
-                      RanksInWords(silent), ", too, which ", silent.size() == 1 ? "does" : "do",
-                      " not give it");
+  if (silent.empty()) return {};
+  return ErrorText(QuotedName(offer.name), " of ", RanksInWords(givers), " lies on ",
+                   RanksInWords(silent), ", too, which ", silent.size() == 1 ? "does" : "do",
+                   " not give it");
 }
 
 absl::Status Offers::CheckComplete() const {
@@ -211,12 +210,12 @@ absl::Status Offers::CheckComplete() const {
       faults.Count();
       continue;
     }
-    std::string fault = Incompleteness(offer);
+    ErrorText fault = Incompleteness(offer);
     at->second = fault.empty();
     if (!fault.empty()) faults.Add(std::move(fault));
   }
   if (faults.empty()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(side(), " ", faults.Text()));
+  return MakeError(absl::StatusCode::kInvalidArgument, side(), " ", faults.Text());
 }
 
 absl::StatusOr<Layout> Offers::MergeBoxes(const Offer& offer, MergedLayouts* merged) const {
@@ -229,8 +228,7 @@ absl::StatusOr<Layout> Offers::MergeBoxes(const Offer& offer, MergedLayouts* mer
   }
   absl::StatusOr<Layout> layout = merged->OfBoxes(holders);
   if (layout.ok()) return layout;
-  return absl::Status(layout.status().code(),
-                      absl::StrCat(side(), " ", InWords(offer), ": ", layout.status().message()));
+  return MakeError(layout.status().code(), side(), " ", InWords(offer), ": ", layout.status());
 }
 
 absl::Status Offers::Merge(MergedLayouts* merged) {

@@ -16,6 +16,7 @@
 #include "absl/types/span.h"
 #include "plan/connect/match.h"
 #include "plan/connect/merged_layouts.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 
@@ -88,7 +89,7 @@ class Offers {
 
   std::vector<int> RanksOf(const Offer& offer) const;
   // "'w' of ranks 0-3"
-  std::string InWords(const Offer& offer) const;
+  ErrorText InWords(const Offer& offer) const;
 
  private:
   void Add(size_t half, const HalfTensor& tensor);
@@ -97,10 +98,10 @@ class Offers {
   absl::optional<std::pair<size_t, size_t>> FindSharedRank(const std::vector<size_t>& alike) const;
   bool AreCopies(const Offer& a, const Offer& b) const;
   absl::StatusOr<Layout> MergeBoxes(const Offer& offer, MergedLayouts* merged) const;
-  std::string Difference(const Offer& a, const Offer& b) const;
+  ErrorText Difference(const Offer& a, const Offer& b) const;
   std::string LayoutText(const Offer& offer) const;
   // Empty: all is well.
-  std::string Incompleteness(const Offer& offer) const;
+  ErrorText Incompleteness(const Offer& offer) const;
   absl::string_view side() const { return are_targets_ ? "target" : "source"; }
 
   const absl::Span<const RankedHalf> halves_;

@@ -5,8 +5,8 @@
 #include <map>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "plan/connect/texts.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 
@@ -31,10 +31,10 @@ absl::StatusOr<PieceSchedule> PieceSchedule::Make(absl::Span<const HalfLabel> la
     if (bytes <= static_cast<uint64_t>(bytes_max)) bytes += group.label.bytes;
   }
   if (bytes > static_cast<uint64_t>(bytes_max)) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "what the ranks say of their tensors is more than ", bytes_max,
-        " bytes: ", RanksInWords(largest->ranks),
-        largest->ranks.size() == 1 ? " alone has " : " alone have ", largest->label.bytes));
+    return MakeError(
+        absl::StatusCode::kResourceExhausted, "what the ranks say of their tensors is more than ",
+        bytes_max, " bytes: ", RanksInWords(largest->ranks),
+        largest->ranks.size() == 1 ? " alone has " : " alone have ", largest->label.bytes);
   }
   if (schedule.groups_.size() < 2) return schedule;
   for (const Group& group : schedule.groups_) {

@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "mesh/ranks_text.h"
 
 namespace sluice {
 namespace {
@@ -15,7 +14,7 @@ constexpr size_t kRunsShown = 6;
 
 }  // namespace
 
-std::string RanksInWords(absl::Span<const int> ranks) { return NamedRanks(ranks, kRunsShown); }
+ErrorText RanksInWords(absl::Span<const int> ranks) { return NamedRanks(ranks, kRunsShown); }
 
 std::string ShapeInWords(absl::Span<const int64_t> shape) {
   return absl::StrCat("[", absl::StrJoin(shape, ","), "]");
@@ -43,10 +42,10 @@ std::string LayoutInWords(const Layout& layout) {
                                        ","));
   return absl::StrCat(placements, dims < layout.placements.size() ? ",..." : "", order, " on mesh ",
                       ShapeInWords(sizes.first(std::min(sizes.size(), kDimsShown))), " of ",
-                      RanksInWords(ranks), ascends ? "" : " in another order");
+                      RanksInWords(ranks).text(), ascends ? "" : " in another order");
 }
 
-void FaultList::Add(std::string fault) {
+void FaultList::Add(ErrorText fault) {
   if (wants_words()) {
     faults_.push_back(std::move(fault));
   } else {
@@ -54,9 +53,10 @@ void FaultList::Add(std::string fault) {
   }
 }
 
-std::string FaultList::Text(absl::string_view between) const {
-  std::string text = absl::StrJoin(faults_, between);
-  if (others_ > 0) absl::StrAppend(&text, between, "and ", others_, " more");
+ErrorText FaultList::Text(absl::string_view between) const {
+  ErrorText text;
+  for (const ErrorText& fault : faults_) text.Add(text.empty() ? "" : between, fault);
+  if (others_ > 0) text.Add(between, "and ", others_, " more");
   return text;
 }
 

@@ -9,11 +9,12 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "sluice/layout.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 
 // "rank 3", "ranks 0-3, 5"; later ones of many are only counted. `ranks` ascend.
-std::string RanksInWords(absl::Span<const int> ranks);
+ErrorText RanksInWords(absl::Span<const int> ranks);
 
 // "[4,8]"
 std::string ShapeInWords(absl::Span<const int64_t> shape);
@@ -24,17 +25,17 @@ std::string LayoutInWords(const Layout& layout);
 // Many faults of one kind: the first few in words, the others counted.
 class FaultList {
  public:
-  void Add(std::string fault);
+  void Add(ErrorText fault);
   // Only the first few faults need words. True: this one does.
   bool wants_words() const { return faults_.size() < kShown; }
   void Count() { ++others_; }
   bool empty() const { return faults_.empty() && others_ == 0; }
   // "a; b; and 3 more"
-  std::string Text(absl::string_view between = "; ") const;
+  ErrorText Text(absl::string_view between = "; ") const;
 
  private:
   static constexpr size_t kShown = 4;
-  std::vector<std::string> faults_;
+  std::vector<ErrorText> faults_;
   int64_t others_ = 0;
 };
 

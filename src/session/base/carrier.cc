@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "tensor/check.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 namespace {
@@ -77,8 +77,7 @@ size_t Carrier::Find(uint64_t cookie) const {
 }
 
 absl::Status Carrier::Explain(size_t slot, const absl::Status& status) const {
-  return absl::Status(status.code(),
-                      absl::StrCat("bucket ", held_[slot].id.ToString(), ": ", status.message()));
+  return MakeError(status.code(), "bucket ", held_[slot].id.InWords(), ": ", status);
 }
 
 }  // namespace sluice

@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "session/base/self_overlap.h"
-#include "tensor/quoted.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 namespace {
@@ -252,10 +252,10 @@ absl::Status SharedMemoryError(const ViewUse& a, const ViewUse& b,
                                absl::Span<const int> numbers) {
   const auto text = [&](const ViewUse& use) {
     const size_t number = numbers.empty() ? use.tensor : static_cast<size_t>(numbers[use.tensor]);
-    return absl::StrCat(use.is_dst ? "destination" : "source", " of ",
-                        TensorInWords(number, names[use.tensor]));
+    return ErrorText(use.is_dst ? "destination" : "source", " of ",
+                     TensorInWords(number, names[use.tensor]));
   };
-  return absl::InvalidArgumentError(absl::StrCat(text(a), " and ", text(b), " share memory"));
+  return MakeError(absl::StatusCode::kInvalidArgument, text(a), " and ", text(b), " share memory");
 }
 
 absl::Status CheckAliasing(absl::Span<const BoundView> src, absl::Span<const BoundView> dst,

@@ -19,13 +19,13 @@
 #include "storage/format/checkpoint_index.h"
 #include "storage/format/safetensors.h"
 #include "tensor/cast.h"
-#include "tensor/quoted.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 namespace {
 
 absl::Status InFile(absl::string_view name, const absl::Status& status) {
-  return absl::Status(status.code(), absl::StrCat(name, ": ", status.message()));
+  return MakeError(status.code(), name, ": ", status);
 }
 
 struct Found {
@@ -47,9 +47,9 @@ absl::StatusOr<FoundByName> ByName(const std::vector<std::string>& files,
       }
       const auto [other, added] = found.insert({tensor.name, {static_cast<int>(i), &tensor}});
       if (added) continue;
-      return absl::InvalidArgumentError(absl::StrCat(
-          TensorInWords(tensor.name), " is in ", files[static_cast<size_t>(other->second.file)],
-          " and in ", files[i], ", and no index says which one counts"));
+      return MakeError(absl::StatusCode::kInvalidArgument, TensorInWords(tensor.name), " is in ",
+                       files[static_cast<size_t>(other->second.file)], " and in ", files[i],
+                       ", and no index says which one counts");
     }
   }
   return found;
@@ -61,31 +61,30 @@ std::string ShapeText(absl::Span<const int64_t> shape) {
 
 absl::Status CheckFit(const CheckpointTensor& wanted, const SafetensorsTensor& found) {
   if (!found.unreadable.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(TensorInWords(wanted.name), ": ", found.unreadable));
+    return MakeError(absl::StatusCode::kInvalidArgument, TensorInWords(wanted.name), ": ",
+                     found.unreadable);
   }
   const std::vector<int64_t> shape = found.shape.empty() ? std::vector<int64_t>{1} : found.shape;
   if (shape != LaidOutShape(wanted)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(TensorInWords(wanted.name), " has shape ", ShapeText(found.shape),
-                     " in the checkpoint, not ", ShapeText(wanted.shape)));
+    return MakeError(absl::StatusCode::kInvalidArgument, TensorInWords(wanted.name), " has shape ",
+                     ShapeText(found.shape), " in the checkpoint, not ", ShapeText(wanted.shape));
   }
   const std::optional<DType> dtype = DTypeOf(found.type);
   if (dtype && CastExists(*dtype, wanted.dtype)) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(TensorInWords(wanted.name), " is of ", ElementName(found.type),
-                   " in the checkpoint, which cannot be cast to ", DTypeName(wanted.dtype)));
+  return MakeError(absl::StatusCode::kInvalidArgument, TensorInWords(wanted.name), " is of ",
+                   ElementName(found.type), " in the checkpoint, which cannot be cast to ",
+                   DTypeName(wanted.dtype));
 }
 
 absl::Status MissingError(const std::vector<std::string>& missing) {
   constexpr size_t kNamed = 3;
-  std::string names;
+  ErrorText names;
   for (size_t i = 0; i < std::min(kNamed, missing.size()); ++i) {
-    absl::StrAppend(&names, i > 0 ? ", " : "", QuotedName(missing[i]));
+    names.Add(i > 0 ? ", " : "", QuotedName(missing[i]));
   }
-  if (missing.size() > kNamed) absl::StrAppend(&names, ", ...");
-  return absl::NotFoundError(
-      absl::StrCat("the checkpoint lacks ", missing.size(), " tensors: ", names));
+  if (missing.size() > kNamed) names.Add(", ...");
+  return MakeError(absl::StatusCode::kNotFound, "the checkpoint lacks ", missing.size(),
+                   " tensors: ", names);
 }
 
 absl::Status Resolve(absl::Span<const CheckpointTensor> tensors, const FoundByName& found,
@@ -238,29 +237,33 @@ std::string CatalogText(const CheckpointCatalog& catalog) {
 }
 
 absl::StatusOr<CheckpointCatalog> ParseCatalogText(absl::string_view text) {
-  const absl::Status bad = absl::InternalError("what rank 0 told of the checkpoint makes no sense");
+  const auto bad = [] {
+    return MakeError(absl::StatusCode::kInternal, "what ", RankInWords(0),
+                     " told of the checkpoint makes no sense");
+  };
   const auto three = [](absl::string_view line, int64_t* a, int64_t* b, int64_t* c) {
     const std::vector<absl::string_view> words = absl::StrSplit(line, ' ');
     return words.size() == 3 && absl::SimpleAtoi(words[0], a) && absl::SimpleAtoi(words[1], b) &&
            absl::SimpleAtoi(words[2], c);
   };
   const absl::StatusOr<std::vector<std::string>> parts = SplitTexts(text);
-  if (!parts.ok() || parts->size() != 5) return bad;
+  if (!parts.ok() || parts->size() != 5) return bad();
   CheckpointCatalog catalog;
   int64_t zero = 0;
-  if (!three((*parts)[0], &catalog.ignored, &catalog.header_bytes, &zero)) return bad;
+  if (!three((*parts)[0], &catalog.ignored, &catalog.header_bytes, &zero)) return bad();
   absl::StatusOr<std::vector<std::string>> files = SplitTexts((*parts)[1]);
   const absl::StatusOr<std::vector<std::string>> identities = SplitTexts((*parts)[2]);
   absl::StatusOr<std::vector<std::string>> versions = SplitTexts((*parts)[3]);
-  if (!files.ok() || !identities.ok() || !versions.ok()) return bad;
+  if (!files.ok() || !identities.ok() || !versions.ok()) return bad();
   catalog.files = *std::move(files);
   for (const std::string& identity : *identities) {
     const absl::optional<FileIdentity> parsed = ParseIdentityText(identity);
-    if (!parsed) return bad;
+    if (!parsed) return bad();
     catalog.identities.push_back(*parsed);
   }
-  if (!catalog.identities.empty() && catalog.identities.size() != catalog.files.size()) return bad;
-  if (!versions->empty() && versions->size() != 2 * catalog.files.size()) return bad;
+  if (!catalog.identities.empty() && catalog.identities.size() != catalog.files.size())
+    return bad();
+  if (!versions->empty() && versions->size() != 2 * catalog.files.size()) return bad();
   for (size_t i = 0; i < versions->size(); i += 2) {
     catalog.versions.push_back({std::move((*versions)[i]), std::move((*versions)[i + 1])});
   }
@@ -269,7 +272,7 @@ absl::StatusOr<CheckpointCatalog> ParseCatalogText(absl::string_view text) {
     int64_t file = 0;
     int64_t dtype = 0;
     int64_t begin = 0;
-    if (!three(line, &file, &dtype, &begin)) return bad;
+    if (!three(line, &file, &dtype, &begin)) return bad();
     catalog.entries.push_back({static_cast<int>(file), static_cast<DType>(dtype), begin});
   }
   return catalog;

@@ -16,6 +16,7 @@
 #include "storage/file/whole_file.h"
 #include "storage/format/checkpoint_index.h"
 #include "storage/source_check.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 namespace {
@@ -61,8 +62,7 @@ bool IsTemporary(absl::string_view name) {
 }
 
 absl::Status InPlaceBut(const absl::Status& status) {
-  return absl::Status(status.code(),
-                      absl::StrCat("the new checkpoint is in place, but ", status.message()));
+  return MakeError(status.code(), "the new checkpoint is in place, but ", status);
 }
 
 }  // namespace
@@ -146,8 +146,8 @@ absl::Status CheckpointFiles::Create(const std::string& directory,
   if (absl::Status status = MakeDirectory(); !status.ok()) return status;
   absl::StatusOr<DirectoryLock> lock = DirectoryLock::Take(directory_, kCheckpointLockName);
   if (absl::IsFailedPrecondition(lock.status())) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("another save into ", directory_, " is under way: ", lock.status().message()));
+    return MakeError(absl::StatusCode::kFailedPrecondition, "another save into ", directory_,
+                     " is under way: ", lock.status());
   }
   if (!lock.ok()) return lock.status();
   lock_ = *std::move(lock);

@@ -9,6 +9,7 @@
 #include "session/checkpoint/checkpoint_catalog.h"
 #include "session/shard/read_ranges.h"
 #include "session/shard/read_text.h"
+#include "tensor/error_text.h"
 #include "tensor/quoted.h"
 
 namespace sluice {
@@ -18,7 +19,7 @@ namespace {
 constexpr size_t kBeginningBytes = 4096;
 
 absl::Status InFile(const std::string& name, const absl::Status& status) {
-  return absl::Status(status.code(), absl::StrCat(name, ": ", status.message()));
+  return MakeError(status.code(), name, ": ", status);
 }
 
 absl::Span<const std::byte> BytesOf(const std::string& text) {

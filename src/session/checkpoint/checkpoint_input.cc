@@ -10,7 +10,7 @@
 #include "plan/shard/checkpoint_cells.h"
 #include "session/checkpoint/checkpoint_limits.h"
 #include "storage/element_type.h"
-#include "tensor/quoted.h"
+#include "tensor/error_text.h"
 #include "tensor/stable_hash.h"
 
 namespace sluice {
@@ -36,20 +36,19 @@ absl::Status CheckTensors(absl::Span<const CheckpointTensor> tensors, Checkpoint
   for (const CheckpointTensor& tensor : tensors) {
     if (tensor.name.empty()) return absl::InvalidArgumentError("a tensor has no name");
     if (!names.insert(tensor.name).second && flow == CheckpointFlow::kSave) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(TensorInWords(tensor.name), " is there twice"));
+      return MakeError(absl::StatusCode::kInvalidArgument, TensorInWords(tensor.name),
+                       " is there twice");
     }
     if (!ElementTypeOf(FileDTypeOf(tensor))) {
-      return absl::InvalidArgumentError(absl::StrCat(TensorInWords(tensor.name),
-                                                     ": no file of safetensors has elements of ",
-                                                     DTypeName(FileDTypeOf(tensor))));
+      return MakeError(absl::StatusCode::kInvalidArgument, TensorInWords(tensor.name),
+                       ": no file of safetensors has elements of ", DTypeName(FileDTypeOf(tensor)));
     }
     for (const Placement& placement : tensor.layout.placements) {
       if (placement.kind != Placement::Kind::kPartial) continue;
-      return absl::InvalidArgumentError(absl::StrCat(TensorInWords(tensor.name), ": placement ",
-                                                     PlacementName(placement),
-                                                     ": checkpoints are of whole elements, not "
-                                                     "of Partial contributions"));
+      return MakeError(absl::StatusCode::kInvalidArgument, TensorInWords(tensor.name),
+                       ": placement ", PlacementName(placement),
+                       ": checkpoints are of whole elements, not "
+                       "of Partial contributions");
     }
   }
   return absl::OkStatus();
@@ -73,7 +72,7 @@ absl::Status BindBoxes(const CheckpointTensor& tensor, const MemoryRules& rules,
     const absl::Status status = BindOne(tensor.view.boxes[b], {boxes[b].shape, tensor.dtype}, rules,
                                         writable, &views->emplace_back());
     if (status.ok()) continue;
-    return absl::Status(status.code(), absl::StrCat("box ", b, ": ", status.message()));
+    return MakeError(status.code(), "box ", b, ": ", status);
   }
   return absl::OkStatus();
 }
@@ -98,8 +97,7 @@ absl::Status BindViews(absl::Span<const CheckpointTensor> tensors, const MemoryR
   for (const CheckpointTensor& tensor : tensors) {
     const absl::Status status = BindTensor(tensor, rules, rank, writable, input);
     if (!status.ok()) {
-      return absl::Status(status.code(),
-                          absl::StrCat(TensorInWords(tensor.name), ": ", status.message()));
+      return MakeError(status.code(), TensorInWords(tensor.name), ": ", status);
     }
     all.push_back(input->views.back());
     all.insert(all.end(), input->box_views.back().begin(), input->box_views.back().end());
@@ -120,15 +118,14 @@ absl::Status CheckBoxes(absl::Span<const CheckpointTensor> tensors, CheckpointFl
     const absl::StatusOr<std::vector<CheckpointCell>> cells =
         CutIntoCheckpointCells(boxes, LaidOutShape(tensor));
     if (!cells.ok()) {
-      return absl::Status(cells.status().code(),
-                          absl::StrCat(TensorInWords(tensor.name), ": ", cells.status().message()));
+      return MakeError(cells.status().code(), TensorInWords(tensor.name), ": ", cells.status());
     }
     if (flow == CheckpointFlow::kLoad) continue;
     for (const CheckpointCell& cell : *cells) {
       if (!cell.ranks.empty()) continue;
-      return absl::InvalidArgumentError(absl::StrCat(TensorInWords(tensor.name),
-                                                     ": no box of any rank has element [",
-                                                     absl::StrJoin(cell.box.offset, ","), "]"));
+      return MakeError(absl::StatusCode::kInvalidArgument, TensorInWords(tensor.name),
+                       ": no box of any rank has element [", absl::StrJoin(cell.box.offset, ","),
+                       "]");
     }
   }
   return absl::OkStatus();

@@ -5,11 +5,10 @@
 #include <atomic>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "plan/connect/half_builder.h"
 #include "plan/connect/texts.h"
-#include "tensor/quoted.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 namespace {
@@ -93,8 +92,8 @@ absl::Status BoundTensors::Replace(absl::Span<const Connection::NamedView> views
   for (const auto& [name, view] : views) {
     const auto at = side.tensors.find(name);
     if (at == side.tensors.end()) {
-      return absl::NotFoundError(
-          absl::StrCat("this rank gave no ", side_name, " ", QuotedName(name), " to Connect"));
+      return MakeError(absl::StatusCode::kNotFound, "this rank gave no ", side_name, " ",
+                       QuotedName(name), " to Connect");
     }
     for (const size_t t : at->second) (*replaced)[t] = view;
   }
@@ -124,8 +123,8 @@ absl::Status BoundTensors::BindSide(const Side& side, const std::vector<TensorVi
     if (are_targets && may_lack_data_ && need.IsLacking(views[t])) continue;
     const absl::Status status = need.Fit(views[t], rules, are_targets, &(*bound)[t]);
     if (status.ok()) continue;
-    return absl::Status(status.code(), absl::StrCat(are_targets ? "target " : "source of ",
-                                                    QuotedName(names_[t]), ": ", status.message()));
+    return MakeError(status.code(), are_targets ? "target " : "source of ", QuotedName(names_[t]),
+                     ": ", status);
   }
   return absl::OkStatus();
 }

@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
-#include "absl/strings/str_cat.h"
 #include "plan/connect/half_code.h"
 #include "plan/connect/pieces.h"
 #include "plan/connect/texts.h"
+#include "tensor/error_text.h"
 #include "tensor/stable_hash.h"
 
 namespace sluice {
@@ -49,9 +49,9 @@ absl::Status ExchangeLabels(Peers* peers, const absl::Status& own, const std::st
   for (int rank = 0; rank < peers->size(); ++rank) {
     const std::string payload = peers->payload(rank);
     if (payload.size() != sizeof(HalfLabel)) {
-      return peers->Poison(absl::FailedPreconditionError(
-          absl::StrCat("rank ", rank, " runs another build of Sluice: it says ", payload.size(),
-                       " bytes of what it gives to Connect, not ", sizeof(HalfLabel))));
+      return peers->Poison(DisagreementError(
+          RankInWords(rank), " runs another build of Sluice: it says ", payload.size(),
+          " bytes of what it gives to Connect, not ", sizeof(HalfLabel)));
     }
     std::memcpy(&(*labels)[static_cast<size_t>(rank)], payload.data(), sizeof(HalfLabel));
   }
@@ -84,16 +84,16 @@ absl::StatusOr<GatheredHalves> GatherHalves(Peers* peers, const absl::Status& ow
       if (bytes.size() == piece.end - piece.begin) {
         bytes.copy(gathered.halves[piece.group].bytes.data() + piece.begin, bytes.size());
       } else {
-        gathered.loss.Update(absl::DataLossError(
-            absl::StrCat("a piece of what rank ", rank, " gives has ", bytes.size(), " bytes, not ",
-                         piece.end - piece.begin)));
+        gathered.loss.Update(MakeError(absl::StatusCode::kDataLoss, "a piece of what ",
+                                       RankInWords(rank), " gives has ", bytes.size(),
+                                       " bytes, not ", piece.end - piece.begin));
       }
     }
   }
   for (const GatheredHalf& each : gathered.halves) {
     if (LabelOf(each.bytes) == labels[static_cast<size_t>(each.ranks.front())]) continue;
-    gathered.loss.Update(absl::DataLossError(
-        absl::StrCat("what ", RanksInWords(each.ranks), " gave came here as something else")));
+    gathered.loss.Update(MakeError(absl::StatusCode::kDataLoss, "what ", RanksInWords(each.ranks),
+                                   " gave came here as something else"));
   }
   return gathered;
 }

@@ -7,12 +7,11 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
-#include "absl/strings/str_cat.h"
 #include "plan/connect/check_half.h"
 #include "plan/connect/half_builder.h"
 #include "plan/connect/texts.h"
 #include "session/connect/tensor_needs.h"
-#include "tensor/quoted.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 namespace {
@@ -57,14 +56,13 @@ absl::Status CheckPlace(const Layout& layout, int rank) {
     if (layout.mesh.PositionOf(rank)) return absl::OkStatus();
     ranks.assign(layout.mesh.ranks().begin(), layout.mesh.ranks().end());
     absl::c_sort(ranks);
-    return absl::InvalidArgumentError(
-        absl::StrCat("rank ", rank, " gives it, but its mesh is of ", RanksInWords(ranks)));
+    return MakeError(absl::StatusCode::kInvalidArgument, RankInWords(rank),
+                     " gives it, but its mesh is of ", RanksInWords(ranks));
   }
   for (const RankBoxes& of : layout.boxes.ranks()) ranks.push_back(of.rank);
   if (ranks.size() == 1 && ranks[0] == rank) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("rank ", rank, " gives boxes of ",
-                                                 RanksInWords(ranks),
-                                                 ", but each rank gives its own ones alone"));
+  return MakeError(absl::StatusCode::kInvalidArgument, RankInWords(rank), " gives boxes of ",
+                   RanksInWords(ranks), ", but each rank gives its own ones alone");
 }
 
 // Before there is a half: it does not know whose the boxes are that it is made of.
@@ -73,8 +71,7 @@ absl::Status CheckPlaces(const std::vector<ConnectTensor>& tensors, int rank, co
     if (tensor.layout.boxes.empty()) continue;
     const absl::Status status = CheckPlace(tensor.layout, rank);
     if (status.ok()) continue;
-    return absl::Status(status.code(),
-                        absl::StrCat(side, " ", QuotedName(tensor.name), ": ", status.message()));
+    return MakeError(status.code(), side, " ", QuotedName(tensor.name), ": ", status);
   }
   return absl::OkStatus();
 }
@@ -98,9 +95,8 @@ absl::Status CheckOwn(const std::vector<ConnectTensor>& tensors,
       status = needs[k]->Fit(tensor.view, rules, are_targets, &bound);
     }
     if (status.ok()) continue;
-    return absl::Status(status.code(),
-                        absl::StrCat(are_targets ? "target " : "source ", QuotedName(tensor.name),
-                                     ": ", status.message()));
+    return MakeError(status.code(), are_targets ? "target " : "source ", QuotedName(tensor.name),
+                     ": ", status);
   }
   return absl::OkStatus();
 }

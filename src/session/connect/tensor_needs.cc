@@ -6,6 +6,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "session/connect/fit_view.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 
@@ -42,7 +43,7 @@ absl::Status TensorNeeds::Fit(const TensorView& view, const MemoryRules& rules, 
   for (size_t b = 0; b < views_.size(); ++b) {
     const absl::Status status = FitView(view.boxes[b], views_[b], rules, writable, &(*bound)[b]);
     if (status.ok()) continue;
-    return absl::Status(status.code(), absl::StrCat("box ", b, ": ", status.message()));
+    return MakeError(status.code(), "box ", b, ": ", status);
   }
   return absl::OkStatus();
 }

@@ -7,21 +7,22 @@
 
 #include "absl/strings/str_cat.h"
 #include "tensor/check.h"
+#include "tensor/error_text.h"
+#include "transport/wire_status.h"
 
 namespace sluice {
 namespace {
 
 // Ranks of one job may run different builds: a record of another format is reported as such.
-constexpr uint32_t kRecordFormat = 0x51c30005;
+constexpr uint32_t kRecordFormat = 0x51c30006;
 
 // What goes over the wire: trivially copyable, the same size on all ranks.
 struct Record {
   uint32_t format;
-  int32_t code;  // absl::StatusCode
   char call[16];
   int64_t values[Proposal::kMaxValues];
   BucketId bucket;
-  char message[512];
+  WireStatus<512> status;
   uint32_t payload_bytes;
   char payload[Proposal::kMaxPayloadBytes];
 };
@@ -36,10 +37,9 @@ void CopyText(absl::string_view text, absl::Span<char> out) {
 Record Encode(const Proposal& proposal) {
   Record record{};
   record.format = kRecordFormat;
-  record.code = static_cast<int32_t>(proposal.status.code());
   record.bucket = proposal.bucket;
   CopyText(proposal.call, absl::MakeSpan(record.call));
-  CopyText(proposal.status.message(), absl::MakeSpan(record.message));
+  record.status = WireStatus<512>(proposal.status);
   for (size_t i = 0; i < proposal.values.size(); ++i) record.values[i] = proposal.values[i].value;
   record.payload_bytes = static_cast<uint32_t>(proposal.payload.size());
   std::copy(proposal.payload.begin(), proposal.payload.end(), record.payload);
@@ -50,7 +50,6 @@ Record Decode(absl::Span<const std::byte> all, int rank) {
   Record record;
   std::memcpy(&record, all.data() + static_cast<size_t>(rank) * sizeof(Record), sizeof(Record));
   record.call[sizeof(record.call) - 1] = '\0';
-  record.message[sizeof(record.message) - 1] = '\0';
   record.payload_bytes =
       std::min(record.payload_bytes, static_cast<uint32_t>(sizeof(record.payload)));
   return record;
@@ -58,25 +57,23 @@ Record Decode(absl::Span<const std::byte> all, int rank) {
 
 // Says who has which value, most ranks first: "8 on ranks 0-2, 4 on rank 3".
 template <typename T>
-std::string WhoHasWhat(const std::map<T, std::vector<int>>& ranks_by_value, bool show_values) {
+ErrorText WhoHasWhat(const std::map<T, std::vector<int>>& ranks_by_value, bool show_values) {
   std::vector<std::pair<const T*, const std::vector<int>*>> order;
   order.reserve(ranks_by_value.size());
   for (const auto& [value, ranks] : ranks_by_value) order.emplace_back(&value, &ranks);
   std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) {
     return a.second->size() > b.second->size();
   });
-  std::string text;
+  ErrorText text;
   for (const auto& [value, ranks] : order) {
-    absl::StrAppend(&text, text.empty() ? "" : show_values ? ", " : " differ from ");
-    if (show_values) absl::StrAppend(&text, *value, " on ");
-    absl::StrAppend(&text, NamedRanks(*ranks));
+    text.Add(text.empty() ? "" : show_values ? ", " : " differ from ");
+    if (show_values) text.Add(*value, " on ");
+    text.Add(NamedRanks(*ranks));
   }
   return text;
 }
 
 }  // namespace
-
-std::string RanksText(absl::Span<const int> ranks) { return RankRunsText(ranks); }
 
 absl::Status Agreement::Start(Proposal proposal, absl::Duration timeout) {
   SLUICE_CHECK(ended_, "an agreement is under way");
@@ -113,13 +110,12 @@ const std::vector<int>& Agreement::FindMissing() {
   return missing_;
 }
 
-void Agreement::GiveUp(absl::Duration after, const std::string& note) {
+void Agreement::GiveUp(absl::Duration after, const ErrorText& note) {
   if (ended_ || Look(&missing_)) return;
   const std::string lacking =
       proposal_.lacking.empty() ? absl::StrCat("did not call ", proposal_.call) : proposal_.lacking;
-  outcome_ = absl::DeadlineExceededError(absl::StrCat(NamedRanks(missing_), " ", lacking,
-                                                      " within ", absl::FormatDuration(after),
-                                                      note.empty() ? "" : "; ", note));
+  outcome_ = MakeError(absl::StatusCode::kDeadlineExceeded, NamedRanks(missing_), " ", lacking,
+                       " within ", absl::FormatDuration(after), note.empty() ? "" : "; ", note);
   out_of_step_ = true;
   ended_ = true;
 }
@@ -137,7 +133,7 @@ absl::Status Agreement::Compare(absl::Span<const std::byte> all) {
   for (int rank = 0; rank < fabric_->size(); ++rank) {
     const Record record = Decode(all, rank);
     largest_bucket_ = std::max(largest_bucket_, record.bucket);
-    equal = equal && record.code == 0 && record.format == own.format &&
+    equal = equal && record.status.ok() && record.format == own.format &&
             std::strcmp(record.call, own.call) == 0 &&
             std::equal(std::begin(own.values), std::end(own.values), std::begin(record.values));
   }
@@ -155,23 +151,21 @@ absl::Status Agreement::Differences(absl::Span<const std::byte> all) const {
     const Record& record = records.emplace_back(Decode(all, rank));
     by_format[record.format].push_back(rank);
     by_call[record.call].push_back(rank);
-    if (record.code != 0) bad.push_back(rank);
+    if (!record.status.ok()) bad.push_back(rank);
   }
   if (by_format.size() > 1) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("ranks run different versions of Sluice: ", WhoHasWhat(by_format, false)));
+    return DisagreementError("ranks run different versions of Sluice: ",
+                             WhoHasWhat(by_format, false));
   }
   if (by_call.size() > 1) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("ranks make different calls: ", WhoHasWhat(by_call, true)));
+    return DisagreementError("ranks make different calls: ", WhoHasWhat(by_call, true));
   }
   if (!bad.empty()) {
     // Everyone's own error says it best; otherwise the first bad rank's, by name.
     const Record& first = records[static_cast<size_t>(bad.front())];
     if (static_cast<int>(bad.size()) == size) return proposal_.status;
-    return absl::Status(
-        static_cast<absl::StatusCode>(first.code),
-        absl::StrCat(proposal_.call, " failed on ", NamedRanks(bad), ": ", first.message));
+    return MakeError(first.status.code(), proposal_.call, " failed on ", NamedRanks(bad), ": ",
+                     first.status.ToStatus());
   }
   for (size_t i = 0; i < proposal_.values.size(); ++i) {
     std::map<int64_t, std::vector<int>> by_value;
@@ -179,9 +173,8 @@ absl::Status Agreement::Differences(absl::Span<const std::byte> all) const {
       by_value[records[static_cast<size_t>(rank)].values[i]].push_back(rank);
     }
     if (by_value.size() == 1) continue;
-    return absl::FailedPreconditionError(
-        absl::StrCat("ranks disagree on ", proposal_.values[i].name, " in ", proposal_.call, ": ",
-                     WhoHasWhat(by_value, proposal_.values[i].shown)));
+    return DisagreementError("ranks disagree on ", proposal_.values[i].name, " in ", proposal_.call,
+                             ": ", WhoHasWhat(by_value, proposal_.values[i].shown));
   }
   // They give values that this rank does not know of.
   return absl::OkStatus();

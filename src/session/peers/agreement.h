@@ -15,9 +15,9 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "mesh/ranks_text.h"
 #include "plan/bucket.h"
 #include "sluice/fabric.h"
+#include "tensor/error_text.h"
 #include "transport/deadline.h"
 
 namespace sluice {
@@ -69,7 +69,7 @@ class Agreement {
   // The ranks that have not come to it, as far as the fabric knows; none once it has ended.
   const std::vector<int>& FindMissing();
   // Ends it with DeadlineExceeded if it cannot end otherwise. `after` has passed; `note` says more.
-  void GiveUp(absl::Duration after, const std::string& note = "");
+  void GiveUp(absl::Duration after, const ErrorText& note = ErrorText());
   const absl::Status& outcome() const { return outcome_; }
   bool out_of_step() const { return out_of_step_; }
   // After OK: the largest Proposal::bucket.
@@ -94,9 +94,6 @@ class Agreement {
   std::vector<std::byte> all_;
   std::vector<int> missing_;
 };
-
-// "0-2, 5"
-std::string RanksText(absl::Span<const int> ranks);
 
 }  // namespace sluice
 

@@ -19,46 +19,47 @@ std::string StageText(Stage stage) {
   }
 }
 
-std::string StateText(uint64_t run, const BucketReport& report) {
+ErrorText StateText(uint64_t run, const BucketReport& report) {
   switch (report.state) {
     case BucketState::kUnknown:
-      return "answers, but does not know of it";
+      return ErrorText("answers, but does not know of it");
     case BucketState::kRunNotStarted:
-      return absl::StrCat("has not started run ", run, ": ",
-                          report.last_run == 0
-                              ? std::string("it has started none")
-                              : absl::StrCat("the last it has started is ", report.last_run));
+      return ErrorText("has not started run ", run, ": ",
+                       report.last_run == 0
+                           ? std::string("it has started none")
+                           : absl::StrCat("the last it has started is ", report.last_run));
     case BucketState::kOtherTransfer:
-      return absl::StrCat("has started transfer ", report.transfer, " as run ", run);
+      return ErrorText("has started transfer ", report.transfer, " as run ", run);
     case BucketState::kNotFed:
-      return "has not come to it";
+      return ErrorText("has not come to it");
     case BucketState::kWaitsForChannel:
-      return "has not admitted it: its channel is full";
+      return ErrorText("has not admitted it: its channel is full");
     case BucketState::kWaitsForBudget:
-      return "has not admitted it: it waits for the budget";
+      return ErrorText("has not admitted it: it waits for the budget");
     case BucketState::kWaitsForMemory:
-      return absl::StrCat("has not admitted it: it waits for memory for tensor ", report.tensor);
+      return ErrorText("has not admitted it: it waits for memory for ",
+                       TensorInWords(report.tensor));
     case BucketState::kInStage:
-      return StageText(report.stage);
+      return ErrorText(StageText(report.stage));
     case BucketState::kNotCalled:
-      return "answers, and has not called";
+      return ErrorText("answers, and has not called");
     case BucketState::kCalled:
-      return "has called";
+      return ErrorText("has called");
   }
-  return "gives an answer that this rank does not know";
+  return ErrorText("gives an answer that this rank does not know");
 }
 
 }  // namespace
 
-std::string DescribeReport(const BucketQuestion& question, const BucketReport& report,
-                           const Silence& silence) {
-  std::string text = StateText(question.id.fields().run, report);
-  if (!report.call.empty()) absl::StrAppend(&text, ", and waits in ", report.call);
+ErrorText DescribeReport(const BucketQuestion& question, const BucketReport& report,
+                         const Silence& silence) {
+  ErrorText text = StateText(question.id.fields().run, report);
+  if (!report.call.empty()) text.Add(", and waits in ", report.call);
   if (report.oldest.has_value() && *report.oldest != question.id) {
-    absl::StrAppend(&text, "; its oldest bucket is ", report.oldest->ToString());
+    text.Add("; its oldest bucket is ", report.oldest->ToString());
   }
   if (silence.rank >= 0) {
-    absl::StrAppend(&text, ", held up by rank ", silence.rank, ", which does not answer");
+    text.Add(", held up by ", RankInWords(silence.rank), ", which does not answer");
   }
   return text;
 }

@@ -8,6 +8,7 @@
 
 #include "engine/stage.h"
 #include "plan/bucket.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 
@@ -71,8 +72,8 @@ struct Lateness {
 // What follows "rank 7 ". An example: "has not admitted it: it waits for the budget; its oldest
 // bucket is run 3 window 0 round 2 phase 1, rank 7 -> 3, n 0, held up by rank 3, which does not
 // answer".
-std::string DescribeReport(const BucketQuestion& question, const BucketReport& report,
-                           const Silence& silence);
+ErrorText DescribeReport(const BucketQuestion& question, const BucketReport& report,
+                         const Silence& silence);
 
 }  // namespace sluice
 

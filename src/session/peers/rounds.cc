@@ -5,9 +5,10 @@
 #include <cstring>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "session/base/clock.h"
 #include "session/peers/agreement.h"
+#include "tensor/error_text.h"
+#include "transport/wire_status.h"
 
 namespace sluice {
 namespace {
@@ -16,8 +17,7 @@ struct RoundRecord {
   enum State : int32_t { kWorking, kDone, kFailed };
   int32_t state = kWorking;
   int32_t moved = 0;
-  int32_t code = 0;
-  char message[600] = {};
+  WireStatus<600> status;
 };
 static_assert(sizeof(RoundRecord) <= Fabric::kMaxRecordBytes);
 
@@ -48,9 +48,9 @@ absl::StatusOr<bool> Rounds::Poll(const Standing& standing, const absl::Status& 
   const absl::StatusOr<bool> gathered = fabric_->PollAllGather(&all_, &missing_);
   if (!gathered.ok()) return gathered.status();
   if (!*gathered && now_ns - since_ns_ > timeout_ns_) {
-    return absl::DeadlineExceededError(
-        absl::StrCat(call_, ": no word from ", NamedRanks(missing_), " for ",
-                     absl::FormatDuration(absl::Nanoseconds(timeout_ns_))));
+    return MakeError(absl::StatusCode::kDeadlineExceeded, call_, ": no word from ",
+                     NamedRanks(missing_), " for ",
+                     absl::FormatDuration(absl::Nanoseconds(timeout_ns_)));
   }
   if (!*gathered) return false;
   gathers_ = false;
@@ -64,9 +64,7 @@ absl::Status Rounds::Begin(bool done, const absl::Status& own, int64_t now_ns) {
   record.moved = std::exchange(moved_, false) ? 1 : 0;
   if (!own.ok()) {
     record.state = RoundRecord::kFailed;
-    record.code = static_cast<int32_t>(own.code());
-    const absl::string_view message = own.message().substr(0, sizeof(record.message) - 1);
-    std::copy(message.begin(), message.end(), record.message);
+    record.status = WireStatus<600>(own);
   } else if (done) {
     record.state = RoundRecord::kDone;
   }
@@ -92,9 +90,8 @@ absl::StatusOr<bool> Rounds::End(const absl::Status& own, int64_t now_ns) {
   }
   if (failed.empty()) return over;
   if (failed.front() == fabric_->rank()) return own;
-  first.message[sizeof(first.message) - 1] = '\0';
-  return absl::Status(static_cast<absl::StatusCode>(first.code),
-                      absl::StrCat(call_, " failed on ", NamedRanks(failed), ": ", first.message));
+  return MakeError(first.status.code(), call_, " failed on ", NamedRanks(failed), ": ",
+                   first.status.ToStatus());
 }
 
 }  // namespace sluice

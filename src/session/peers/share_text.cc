@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "session/base/backoff.h"
 #include "session/peers/agreement.h"
+#include "tensor/error_text.h"
 #include "transport/deadline.h"
 
 namespace sluice {
@@ -38,9 +39,10 @@ absl::Status RunMessages(Peers* peers, Transport* transport, absl::Span<const Tr
     }
     if (absl::Status status = peers->CheckAlarm(); !status.ok()) return status;
     if (deadline.Passed()) {
-      return peers->Poison(absl::DeadlineExceededError(absl::StrCat(
-          call, ": ", NamedRanks(late), peers->rank() == 0 ? " did not take" : " did not pass on",
-          " the index within ", absl::FormatDuration(peers->timeout()))));
+      return peers->Poison(MakeError(absl::StatusCode::kDeadlineExceeded, call, ": ",
+                                     NamedRanks(late),
+                                     peers->rank() == 0 ? " did not take" : " did not pass on",
+                                     " the index within ", absl::FormatDuration(peers->timeout())));
     }
     if (*count == 0) peers->PauseFor(&backoff);
   }
@@ -95,7 +97,8 @@ absl::Status ShareText(Peers* peers, const absl::Status& own, Transport* transpo
   if (transport == nullptr) return absl::OkStatus();
   int64_t bytes = 0;
   if (!absl::SimpleAtoi(peers->payload(0), &bytes)) {
-    return peers->Poison(absl::InternalError(absl::StrCat(call, ": rank 0 sent no length")));
+    return peers->Poison(
+        MakeError(absl::StatusCode::kInternal, call, ": ", RankInWords(0), " sent no length"));
   }
   return PassBytes(peers, transport, bytes, text, call);
 }

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "session/base/clock.h"
 #include "session/peers/rounds.h"
 
@@ -12,7 +11,7 @@ namespace sluice {
 
 absl::Status FinishTogether(Peers* peers, const char* call, absl::Duration timeout,
                             absl::FunctionRef<absl::StatusOr<TogetherStep>()> step,
-                            absl::FunctionRef<std::string()> describe) {
+                            absl::FunctionRef<ErrorText()> describe) {
   const int64_t timeout_ns = absl::ToInt64Nanoseconds(timeout);
   Rounds rounds(peers->fabric(), call, timeout);
   absl::Status own;
@@ -34,8 +33,8 @@ absl::Status FinishTogether(Peers* peers, const char* call, absl::Duration timeo
       // What this rank waits for may be behind what others are busy with.
       const int64_t last_ns = std::max(moved_ns, rounds.moved_ns());
       if (own.ok() && !result.done && now_ns - last_ns > timeout_ns) {
-        own = absl::DeadlineExceededError(absl::StrCat(
-            "no progress on any rank for ", absl::FormatDuration(timeout), "; ", describe()));
+        own = MakeError(absl::StatusCode::kDeadlineExceeded, "no progress on any rank for ",
+                        absl::FormatDuration(timeout), "; ", describe());
       }
     }
     const Rounds::Standing standing = {.done = result.done,
@@ -72,7 +71,7 @@ absl::Status WorkTogether(Peers* peers, const char* call, absl::Duration timeout
         if (!work->outcome().ok()) return work->outcome();
         return TogetherStep{.moved = true, .done = true};
       },
-      [] { return std::string(); });
+      [] { return ErrorText(); });
   if (status.ok() || work == nullptr) return status;
   // Another rank has failed. The work uses what its caller owns, so its end is waited for.
   work->Stop();

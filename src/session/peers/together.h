@@ -29,7 +29,7 @@ struct TogetherStep {
 // rank moves; `describe` then says where this one stands.
 absl::Status FinishTogether(Peers* peers, const char* call, absl::Duration timeout,
                             absl::FunctionRef<absl::StatusOr<TogetherStep>()> step,
-                            absl::FunctionRef<std::string()> describe);
+                            absl::FunctionRef<ErrorText()> describe);
 
 // Waits until the `own_work` of each rank has ended, on a thread of its own; null: this rank has
 // none. Collective. However long it takes, it counts against nobody. The first failure on any rank

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "tensor/check.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 namespace {
@@ -51,9 +51,8 @@ void Watch::RaiseStreamAlarm(int stream, const absl::Status& status) {
 
 void Watch::Tell(int stream, const absl::Status& status) {
   auto record = std::make_shared<AlarmRecord>();
-  record->code = static_cast<int32_t>(status.code());
   record->stream = stream;
-  record->message = ShortText<kMaxAlarmBytes>(status.message());
+  record->status = WireStatus<kMaxAlarmBytes>(status);
   // Beginning with its neighbours, so that ranks which fail together do not all tell rank 0 first.
   // A rank that does not poll has room for few: it is told the rest when it has polled. Ranks that
   // it cannot be sent to hear of it from the others' alarms, or by silence.
@@ -68,8 +67,8 @@ bool Watch::TellOne(int dst, const AlarmRecord& record) {
 }
 
 void Watch::TakeAlarm(int src, const AlarmRecord& record) {
-  const absl::Status status(static_cast<absl::StatusCode>(record.code),
-                            absl::StrCat("rank ", src, " failed: ", record.message.ToString()));
+  const absl::Status status =
+      MakeError(record.status.code(), RankInWords(src), " failed: ", record.status.ToStatus());
   if (record.stream >= 0) {
     stream_alarms_.push_back({record.stream, status});
   } else if (alarm_.ok()) {
@@ -188,9 +187,10 @@ void Watch::NoteOtherTransfer(uint64_t run, int rank, int transfer, int other, i
     std::swap(rank, other);
     std::swap(transfer, other_transfer);
   }
-  other_transfer_ = absl::FailedPreconditionError(absl::StrCat(
-      "run ", run, " is transfer ", transfer, " on rank ", rank, " and transfer ", other_transfer,
-      " on rank ", other, ": all ranks must start the same transfers in the same order"));
+  other_transfer_ =
+      DisagreementError("run ", run, " is transfer ", transfer, " on ", RankInWords(rank),
+                        " and transfer ", other_transfer, " on ", RankInWords(other),
+                        ": all ranks must start the same transfers in the same order");
 }
 
 bool Watch::IsSilent(int rank, int64_t now_ns) const {
@@ -213,29 +213,29 @@ Silence Watch::FindSilence(int64_t now_ns) const {
   return nearest;
 }
 
-std::string Watch::Describe(int64_t now_ns, const std::vector<int>* only) const {
-  std::string text;
+ErrorText Watch::Describe(int64_t now_ns, const std::vector<int>* only) const {
+  ErrorText text;
   for (const int rank : asked_) {
     if (only != nullptr && std::find(only->begin(), only->end(), rank) == only->end()) continue;
     const Peer& peer = peers_.at(rank);
-    absl::StrAppend(&text, text.empty() ? "" : "; ", "rank ", rank, " ");
+    text.Add(text.empty() ? "" : "; ", RankInWords(rank), " ");
     if (!HasAnswered(peer)) {
-      absl::StrAppend(&text, "has not answered");
+      text.Add("has not answered");
       continue;
     }
     if (IsSilent(rank, now_ns)) {
-      absl::StrAppend(&text, "has not answered for ",
-                      absl::FormatDuration(absl::Nanoseconds(now_ns - peer.asked_ns)),
-                      "; before, it said that it ");
+      text.Add("has not answered for ",
+               absl::FormatDuration(absl::Nanoseconds(now_ns - peer.asked_ns)),
+               "; before, it said that it ");
     }
-    absl::StrAppend(&text, DescribeReport(question_, peer.report, peer.silence));
+    text.Add(DescribeReport(question_, peer.report, peer.silence));
   }
   if (only != nullptr) return text;
   const bool was_asked = std::find(asked_.begin(), asked_.end(), lateness_.rank) != asked_.end();
   if (lateness_.rank >= 0 && !was_asked) {
-    absl::StrAppend(&text, "; rank ", lateness_.rank, ", which holds up others, is late");
+    text.Add("; ", RankInWords(lateness_.rank), ", which holds up others, is late");
   }
-  if (unasked_ > 0) absl::StrAppend(&text, "; ", unasked_, " more members were not asked");
+  if (unasked_ > 0) text.Add("; ", unasked_, " more members were not asked");
   return text;
 }
 

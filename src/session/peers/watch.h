@@ -95,7 +95,7 @@ class Watch {
 
   // The members' answers, for an error: "rank 3 has it in stage moving; rank 7 has not answered".
   // Empty if nobody was asked. `only`, if not null: of these ranks alone.
-  std::string Describe(int64_t now_ns, const std::vector<int>* only = nullptr) const;
+  ErrorText Describe(int64_t now_ns, const std::vector<int>* only = nullptr) const;
 
  private:
   // What this rank and another have exchanged.

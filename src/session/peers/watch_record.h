@@ -15,6 +15,7 @@
 #include "absl/types/span.h"
 #include "session/peers/bucket_report.h"
 #include "sluice/fabric.h"
+#include "transport/wire_status.h"
 
 namespace sluice {
 
@@ -41,7 +42,7 @@ struct ShortText {
 // What each record begins with. Ranks may run different builds: a record of another format, or of
 // another length than its kind has, is passed over.
 struct WatchHeader {
-  static constexpr uint32_t kFormat = 0x51c30105;
+  static constexpr uint32_t kFormat = 0x51c30106;
   enum class Kind : uint32_t { kAlarm = 1, kQuestion, kAnswer };
 
   explicit WatchHeader(Kind of) : kind(of) {}
@@ -53,9 +54,8 @@ struct WatchHeader {
 struct AlarmRecord {
   static constexpr WatchHeader::Kind kKind = WatchHeader::Kind::kAlarm;
   WatchHeader header{kKind};
-  int32_t code = 0;     // absl::StatusCode
   int32_t stream = -1;  // that alone has failed; -1: the session has
-  ShortText<kMaxAlarmBytes> message;
+  WireStatus<kMaxAlarmBytes> status;
 };
 
 struct QuestionRecord {

@@ -3,11 +3,11 @@
 
 #include <algorithm>
 
-#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "session/base/clock.h"
 #include "session/shard/next_attempt.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 namespace {
@@ -37,8 +37,7 @@ absl::Status ReadWithRetries(absl::string_view what, const RetryOptions& retry,
     if (absl::IsUnavailable(status)) pause = NextAttempt(retry, status, attempt, &asked);
     if (!pause && (status.ok() || attempt == 1)) return status;
     if (!pause) {
-      return absl::Status(status.code(), absl::StrCat(what, ": gave up after ", attempt,
-                                                      " attempts: ", status.message()));
+      return MakeError(status.code(), what, ": gave up after ", attempt, " attempts: ", status);
     }
     SleepUnless(stop, *pause);
   }

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "session/base/carrier_steps.h"
 #include "session/base/clock.h"
 #include "session/shard/stage_trace.h"
@@ -205,12 +204,12 @@ bool ShardRunner::Settle(bool parts) {
   return settled && reads_.outstanding() == 0;
 }
 
-std::string ShardRunner::DescribeOldest() {
+ErrorText ShardRunner::DescribeOldest() {
   Engine::Oldest oldest;
-  if (!engine().OldestUnfinished(&oldest)) return "";
-  const std::string members = work_->MembersOf(PieceOf(oldest.cookie));
-  return absl::StrCat("bucket ", oldest.id.ToString(), members.empty() ? "" : ", ", members,
-                      ", is ", StageName(oldest.stage));
+  if (!engine().OldestUnfinished(&oldest)) return {};
+  const ErrorText members = work_->MembersOf(PieceOf(oldest.cookie));
+  return ErrorText("bucket ", oldest.id.InWords(), members.empty() ? "" : ", ", members, ", is ",
+                   StageName(oldest.stage));
 }
 
 }  // namespace sluice

@@ -24,6 +24,7 @@
 #include "session/shard/read_ahead.h"
 #include "session/shard/read_desk.h"
 #include "sluice/transport.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 
@@ -83,7 +84,7 @@ class ShardWork {
 
   // Who takes part in a bucket that was given out and is not done, in words; empty: this rank
   // alone.
-  virtual std::string MembersOf(const ShardPiece&) { return ""; }
+  virtual ErrorText MembersOf(const ShardPiece&) { return {}; }
 
   // The bucket has been through all its stages; `data` is still its own, if it was not kept.
   virtual absl::Status Done(const ShardPiece& piece, const std::byte* data) = 0;
@@ -165,7 +166,7 @@ class ShardRunner {
   int64_t next_due_ns() const { return std::min(reads_.next_due_ns(), head_start_.end_ns()); }
 
   // The smallest unfinished bucket, its stage and its members, in words; empty if there is none.
-  std::string DescribeOldest();
+  ErrorText DescribeOldest();
 
   const EngineCounters& counters() const { return engine().counters(); }
   const ReadDeskCounters& read_counters() const { return reads_.counters(); }

@@ -19,6 +19,7 @@
 #include "storage/listed_file.h"
 #include "storage/open/open_source.h"
 #include "storage/source_check.h"
+#include "tensor/error_text.h"
 #include "tensor/quoted.h"
 
 namespace sluice {
@@ -70,7 +71,7 @@ absl::Status AddObject(const StreamSource& source, const ObjectFile& file, absl:
 }
 
 absl::Status InFile(const std::string& name, const absl::Status& status) {
-  return absl::Status(status.code(), absl::StrCat(name, ": ", status.message()));
+  return MakeError(status.code(), name, ": ", status);
 }
 
 absl::StatusOr<std::vector<std::string>> ReadHeaders(const SourceAddress& address,

@@ -5,11 +5,11 @@
 #include <cstddef>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "session/shard/read_ranges.h"
 #include "storage/format/npy.h"
 #include "storage/format/safetensors.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 namespace {
@@ -59,8 +59,7 @@ absl::StatusOr<std::vector<std::string>> ReadObjectHeaders(Source* source,
   for (size_t i = 0; i < files.size(); ++i) {
     const absl::StatusOr<int64_t> header = HeaderBytes(format, headers[i], files[i].bytes);
     if (!header.ok()) {
-      return absl::Status(header.status().code(),
-                          absl::StrCat(files[i].name, ": ", header.status().message()));
+      return MakeError(header.status().code(), files[i].name, ": ", header.status());
     }
     const bool is_longer = *header > bytes[i];
     bytes[i] = is_longer ? *header : 0;

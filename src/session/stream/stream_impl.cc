@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "session/base/backoff.h"
 #include "session/base/clock.h"
+#include "tensor/error_text.h"
 #include "transport/deadline.h"
 
 namespace sluice {
@@ -155,8 +156,8 @@ StreamImpl::~StreamImpl() {
   if (runner_ == nullptr) return;
   // Whether it has ended is the session's to know: until it is removed.
   if (opened_) {
-    driver_->Remove(this, absl::CancelledError(absl::StrCat("rank ", parts_.rank,
-                                                            " closed the stream before its end")));
+    driver_->Remove(this, MakeError(absl::StatusCode::kCancelled, RankInWords(parts_.rank),
+                                    " closed the stream before its end"));
   }
   Fail(absl::CancelledError("the stream was closed"));
   const Deadline reads(kReadsSettleTime);
@@ -217,10 +218,10 @@ void StreamImpl::CheckTimeout(int64_t now_ns) {
   if (now_ns - since_ns <= absl::ToInt64Nanoseconds(parts_.options.timeout)) return;
   // How long an item takes does not tell a stream that stands still from a slow one.
   const int64_t still_ms = (now_ns - moved_ns_) / 1'000'000;
-  const absl::Status status = absl::DeadlineExceededError(absl::StrCat(
-      "rank ", parts_.rank, " has waited for an item for ",
+  const absl::Status status = MakeError(
+      absl::StatusCode::kDeadlineExceeded, RankInWords(parts_.rank), " has waited for an item for ",
       absl::FormatDuration(parts_.options.timeout), "; nothing has moved here for ",
-      absl::FormatDuration(absl::Milliseconds(still_ms)), "; ", runner_->DescribeOldest()));
+      absl::FormatDuration(absl::Milliseconds(still_ms)), "; ", runner_->DescribeOldest());
   FailEverywhere(status);
 }
 

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "session/peers/agreement.h"
+#include "tensor/error_text.h"
 #include "tensor/stable_hash.h"
 
 namespace sluice {
@@ -92,8 +93,9 @@ absl::StatusOr<StreamRequest> ParseStreamRequest(absl::string_view text, int ran
   const bool whole = text.size() == sizeof(record);
   if (whole) std::memcpy(static_cast<void*>(&record), text.data(), sizeof(record));
   if (!whole || record.format != kFormat || record.cursor_bytes < 0) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "rank ", rank, " runs another build of Sluice: it asks for a stream in ", "another form"));
+    return DisagreementError(RankInWords(rank),
+                             " runs another build of Sluice: it asks for a stream in ",
+                             "another form");
   }
   StreamRequest request;
   request.selection = {record.first, record.step, absl::nullopt};

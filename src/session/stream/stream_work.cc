@@ -5,7 +5,6 @@
 #include <cstring>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "session/base/clock.h"
 #include "session/peers/agreement.h"
 #include "session/shard/stage_trace.h"
@@ -292,12 +291,12 @@ absl::Status StreamWork::AddCopy(const ShardPiece& piece, std::byte* data, CopyQ
       normalizer_->PieceOf(grids_[PlaceOf(piece.index)], offset, piece.bytes, data, memory));
 }
 
-std::string StreamWork::MembersOf(const ShardPiece& piece) {
+ErrorText StreamWork::MembersOf(const ShardPiece& piece) {
   const Underway& item = At(piece.index);
   const absl::Span<const int> sharers = plan_->Sharers(item.position);
-  if (sharers.size() < 2) return "";
-  return absl::StrCat(items_->made() ? "made" : "read", " by rank ", ReaderOf(item, sharers),
-                      " for ranks ", RanksText(sharers));
+  if (sharers.size() < 2) return {};
+  return ErrorText(items_->made() ? "made by " : "read by ", RankInWords(ReaderOf(item, sharers)),
+                   " for ", NamedRanks(sharers));
 }
 
 absl::Status StreamWork::Done(const ShardPiece& piece, const std::byte*) {

@@ -54,7 +54,7 @@ class StreamWork final : public ShardWork {
   bool KeepLent(const ShardPiece& piece, const std::byte* data,
                 const std::shared_ptr<const LentMemory>& lender) override;
   absl::Status Drain(const ShardPiece& piece, std::byte* data, CopyQueue* copies) override;
-  std::string MembersOf(const ShardPiece& piece) override;
+  ErrorText MembersOf(const ShardPiece& piece) override;
   absl::Status Done(const ShardPiece& piece, const std::byte* data) override;
 
   // Items whose pieces have all been drained.

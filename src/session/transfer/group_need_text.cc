@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 namespace {
@@ -39,9 +40,9 @@ absl::StatusOr<GroupNeed> NeedFrom(const std::string& text, int rank) {
     is_read = absl::SimpleAtoi(words[i], numbers[i]);
   }
   if (is_read) return need;
-  return absl::FailedPreconditionError(
-      absl::StrCat("rank ", rank, " runs another build of Sluice: what it says of its groups ",
-                   "has another form"));
+  return DisagreementError(RankInWords(rank),
+                           " runs another build of Sluice: what it says of its groups ",
+                           "has another form");
 }
 
 }  // namespace sluice

@@ -23,6 +23,7 @@
 #include "session/transfer/transfer_run.h"
 #include "sluice/session.h"
 #include "sluice/transport.h"
+#include "tensor/error_text.h"
 #include "trace/recorder.h"
 
 namespace sluice {
@@ -82,7 +83,7 @@ class Runner {
   bool busy() const { return carrier_.outstanding_copies() > 0; }
 
   // What the runs wait for, in words.
-  std::string DescribeStall() const;
+  ErrorText DescribeStall() const;
   // The smallest unfinished bucket that was fed, as a question to its other members.
   bool OldestBucket(BucketQuestion* question, std::vector<int>* members) const;
   // Where this rank stands with a bucket of `run`.

@@ -8,6 +8,7 @@
 #include "session/base/bookkeeping.h"
 #include "session/transfer/runner.h"
 #include "tensor/check.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 namespace {
@@ -132,9 +133,8 @@ absl::Status Runner::GrowStaging(int64_t slots, int64_t slot_bytes) {
   if (staging_bytes <= staging_.bytes()) return absl::OkStatus();
   absl::StatusOr<DeviceMemory> staging = AllocateStaging(staging_bytes);
   if (!staging.ok()) {
-    return absl::Status(staging.status().code(),
-                        absl::StrCat("staging of ", slots, " slots x ", slot_bytes,
-                                     " bytes: ", staging.status().message()));
+    return MakeError(staging.status().code(), "staging of ", slots, " slots x ", slot_bytes,
+                     " bytes: ", staging.status());
   }
   const absl::Span<std::byte> span = absl::MakeSpan(staging->data(), staging->bytes());
   if (absl::Status status = carrier_.transport()->UseStaging(span); !status.ok()) return status;

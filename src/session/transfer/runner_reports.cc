@@ -2,23 +2,23 @@
 #include <algorithm>
 #include <optional>
 
-#include "absl/strings/str_cat.h"
 #include "session/transfer/runner.h"
 
 namespace sluice {
 
-std::string Runner::DescribeStall() const {
+ErrorText Runner::DescribeStall() const {
   const Engine* const engine = carrier_.engine();
-  std::string text = engine != nullptr ? engine->DescribeStall() : "nothing is planned";
-  if (in_groups_) absl::StrAppend(&text, groups_.Describe(), "\n");
+  ErrorText text(engine != nullptr ? engine->DescribeStall() : "nothing is planned");
+  if (in_groups_) text.Add(groups_.Describe(), "\n");
   for (const TransferRun* run : runs_) {
     if (run->waits_for_stream()) {
-      absl::StrAppend(&text, "run ", run->id(), " waits for the stream that it was started in\n");
+      text.Add("run ", run->id(), " waits for the stream that it was started in\n");
     }
     const int tensor = run->tensor_without_memory();
     if (tensor < 0) continue;
-    absl::StrAppend(&text, "run ", run->id(), " waits for memory for tensor ", tensor, " '",
-                    run->transfer().spec().tensors[static_cast<size_t>(tensor)].name, "'\n");
+    const auto number = static_cast<size_t>(tensor);
+    text.Add("run ", run->id(), " waits for memory for ",
+             TensorInWords(number, run->transfer().spec().tensors[number].name), "\n");
   }
   return text;
 }

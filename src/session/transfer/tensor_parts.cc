@@ -5,6 +5,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 namespace {
@@ -173,7 +174,7 @@ absl::Status TensorParts::Bind(size_t tensor, bool is_dst, const TensorView& vie
     absl::Status status = BindView(given, side.views[v], rules, is_dst, &bound[v]);
     if (status.ok()) continue;
     if (!side.has_boxes) return status;
-    return absl::Status(status.code(), absl::StrCat("box ", v, ": ", status.message()));
+    return MakeError(status.code(), "box ", v, ": ", status);
   }
   const size_t first = FirstPart(tensor);
   for (size_t part = first; part < EndPart(tensor); ++part) {

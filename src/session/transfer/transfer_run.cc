@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "tensor/quoted.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 namespace {
@@ -156,9 +156,8 @@ absl::Status TransferRun::BindSide(absl::Span<const TensorView> views, bool is_d
 }
 
 absl::Status TransferRun::Explain(const absl::Status& status, bool is_dst, size_t tensor) const {
-  return absl::Status(status.code(),
-                      absl::StrCat(is_dst ? "destination" : "source", " of tensor ", tensor, " '",
-                                   transfer_.spec().tensors[tensor].name, "': ", status.message()));
+  return MakeError(status.code(), is_dst ? "destination" : "source", " of ",
+                   TensorInWords(tensor, transfer_.spec().tensors[tensor].name), ": ", status);
 }
 
 absl::Status TransferRun::CheckSupply(int tensor) const {
@@ -175,9 +174,9 @@ absl::Status TransferRun::CheckSupply(int tensor) const {
     if (Lacks(static_cast<int>(part))) return absl::OkStatus();
     late = late || late_[part];
   }
-  return absl::FailedPreconditionError(
-      absl::StrCat(TensorInWords(t, transfer_.spec().tensors[t].name), " of run ", id_,
-                   late ? " has had its memory" : " waits for no memory on this rank"));
+  return MakeError(absl::StatusCode::kFailedPrecondition,
+                   TensorInWords(t, transfer_.spec().tensors[t].name), " of run ", id_,
+                   late ? " has had its memory" : " waits for no memory on this rank");
 }
 
 absl::Status TransferRun::Supply(int tensor, const TensorView& dst) {

@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "session/base/clock.h"
 #include "session/transfer/transfers.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 
@@ -145,10 +145,11 @@ absl::Status Transfers::CheckStall() {
     NoteMove();  // they have called just now
     return absl::OkStatus();
   }
-  const std::string answers = peers_->watch()->Describe(now_ns);
-  return peers_->Poison(absl::DeadlineExceededError(absl::StrCat(
-      "rank ", peers_->rank(), " saw no progress for ", absl::FormatDuration(stall_clock_.limit()),
-      "; ", answers, answers.empty() ? "" : "\n", runner_->DescribeStall())));
+  const ErrorText answers = peers_->watch()->Describe(now_ns);
+  return peers_->Poison(MakeError(absl::StatusCode::kDeadlineExceeded, RankInWords(peers_->rank()),
+                                  " saw no progress for ",
+                                  absl::FormatDuration(stall_clock_.limit()), "; ", answers,
+                                  answers.empty() ? "" : "\n", runner_->DescribeStall()));
 }
 
 bool Transfers::FindQuestion() {

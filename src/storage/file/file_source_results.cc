@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "storage/file/file_source_impl.h"
 #include "storage/source_check.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 namespace {
@@ -144,7 +145,7 @@ void FileSource::FailWaiting(int object, const absl::Status& status) {
     Read& read = waiting.front();
     const ReadOp& op = read.range.op();
     const std::string range = RangeText(names_[static_cast<size_t>(object)], op.offset, op.bytes);
-    Finish(read, absl::Status(status.code(), absl::StrCat(range, ": ", status.message())));
+    Finish(read, MakeError(status.code(), range, ": ", status));
   }
 }
 

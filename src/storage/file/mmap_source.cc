@@ -10,13 +10,13 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "storage/file/file_directory.h"
 #include "storage/file/mapped_file.h"
 #include "storage/file/shared_mapping.h"
 #include "storage/ready_flag.h"
 #include "storage/source_check.h"
 #include "storage/wake_set.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 namespace {
@@ -201,7 +201,7 @@ void MmapSource::Finish(Reads::iterator read, const absl::Status& status) {
   if (!status.ok()) {
     const std::string range =
         RangeText(names_[static_cast<size_t>(op.object)], op.offset, op.bytes);
-    read->status = absl::Status(status.code(), absl::StrCat(range, ": ", status.message()));
+    read->status = MakeError(status.code(), range, ": ", status);
   }
   finished_.splice(finished_.end(), queued_, read);
 }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "tensor/error_text.h"
 #include "tensor/quoted.h"
 
 namespace sluice {
@@ -30,8 +31,7 @@ absl::Status SharedMapping::Check(int64_t end) const {
   }
   absl::Status status = file_.CheckEnd(end);
   if (status.ok()) return status;
-  return absl::Status(
-      status.code(), absl::StrCat(Quoted(name_), ", of which bytes were lent: ", status.message()));
+  return MakeError(status.code(), Quoted(name_), ", of which bytes were lent: ", status);
 }
 
 }  // namespace sluice

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "storage/source_check.h"
 #include "storage/unique_fd.h"
+#include "tensor/error_text.h"
 #include "tensor/quoted.h"
 
 namespace sluice {
@@ -21,8 +22,7 @@ absl::StatusOr<WholeFile> ReadWholeFile(const std::string& path, int64_t bytes_m
   if (fd.get() < 0) return ReadErrnoStatus(errno, absl::StrCat("cannot open ", QuotedPath(path)));
   absl::StatusOr<FileIdentity> identity = IdentifyFile(fd.get());
   if (!identity.ok()) {
-    return absl::Status(identity.status().code(),
-                        absl::StrCat(QuotedPath(path), ": ", identity.status().message()));
+    return MakeError(identity.status().code(), QuotedPath(path), ": ", identity.status());
   }
   const auto too_large = [&] {
     return absl::ResourceExhaustedError(

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "storage/tensor_bytes.h"
+#include "tensor/error_text.h"
 #include "tensor/quoted.h"
 
 namespace sluice {
@@ -67,8 +68,8 @@ absl::Status AddSafetensorsObject(std::string name, const SafetensorsHeader& hea
   for (const SafetensorsTensor& tensor : header.tensors) {
     if (!status.ok()) return status;
     if (!tensor.unreadable.empty()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("tensor ", Quoted(tensor.name), ": ", tensor.unreadable));
+      return MakeError(absl::StatusCode::kInvalidArgument,
+                       TensorInWords(tensor.name, Quoted(tensor.name)), ": ", tensor.unreadable);
     }
     const ItemType type = {tensor.type, tensor.shape};
     status = catalog->AddItems(1, tensor.begin, tensor.bytes(), tensor.bytes(), &type);

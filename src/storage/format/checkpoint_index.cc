@@ -13,6 +13,7 @@
 #include "storage/format/json_events.h"
 #include "storage/object_name.h"
 #include "tensor/check.h"
+#include "tensor/error_text.h"
 #include "tensor/quoted.h"
 
 namespace sluice {
@@ -95,8 +96,8 @@ class IndexListener final : public JsonListener {
     const auto [found, is_new] = files_.try_emplace(*file, static_cast<int>(index_->files.size()));
     if (is_new) {
       if (absl::Status status = CheckObjectName(*file); !status.ok()) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("tensor ", Quoted(name), ": ", status.message()));
+        return MakeError(absl::StatusCode::kInvalidArgument, TensorInWords(name, Quoted(name)),
+                         ": ", status);
       }
       index_->files.push_back(*std::move(file));
     }
@@ -138,7 +139,7 @@ absl::StatusOr<CheckpointIndex> ParseCheckpointIndex(absl::string_view text,
   IndexListener listener(limits, &index);
   const JsonLimits json = {.text_bytes = limits.text_bytes};
   if (absl::Status status = ReadJson(text, json, &listener); !status.ok()) {
-    return absl::InvalidArgumentError(absl::StrCat("checkpoint index: ", status.message()));
+    return MakeError(absl::StatusCode::kInvalidArgument, "checkpoint index: ", status);
   }
   Sort(&index);
   return index;
@@ -162,8 +163,8 @@ absl::StatusOr<std::string> CheckpointIndexText(const CheckpointIndex& index) {
     const CheckpointIndex::Entry& entry = tensors[i];
     if (entry.tensor.empty()) return absl::InvalidArgumentError("a tensor has an empty name");
     if (i > 0 && entry.tensor == tensors[i - 1].tensor) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("tensor ", Quoted(entry.tensor), " is there twice"));
+      return MakeError(absl::StatusCode::kInvalidArgument,
+                       TensorInWords(entry.tensor, Quoted(entry.tensor)), " is there twice");
     }
     const auto place = static_cast<size_t>(entry.file);
     SLUICE_CHECK(place < index.files.size(), "an entry names no file");

@@ -12,6 +12,7 @@
 #include "storage/format/npy_dict.h"
 #include "storage/tensor_bytes.h"
 #include "tensor/check.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 namespace {
@@ -105,8 +106,7 @@ absl::StatusOr<NpyHeader> ParseNpyHeader(absl::Span<const std::byte> first, int6
   absl::StatusOr<NpyHeader> header =
       dict.ok() ? HeaderOf(*std::move(dict), *header_bytes) : dict.status();
   if (!header.ok()) {
-    return absl::Status(header.status().code(),
-                        absl::StrCat(".npy header: ", header.status().message()));
+    return MakeError(header.status().code(), ".npy header: ", header.status());
   }
   if (absl::Status status = CheckObject(*header, object_bytes); !status.ok()) return status;
   return header;

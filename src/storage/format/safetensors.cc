@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "storage/format/json_events.h"
 #include "storage/tensor_bytes.h"
+#include "tensor/error_text.h"
 #include "tensor/quoted.h"
 
 namespace sluice {
@@ -46,12 +47,14 @@ class HeaderListener final : public JsonListener {
                           : !has_offsets_ ? "data_offsets"
                                           : nullptr;
     if (missing != nullptr) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("tensor ", Quoted(path.key(0)), " has no \"", missing, "\""));
+      return MakeError(absl::StatusCode::kInvalidArgument,
+                       TensorInWords(path.key(0), Quoted(path.key(0))), " has no \"", missing,
+                       "\"");
     }
     if (offsets_.size() != 2) {
-      return absl::InvalidArgumentError(absl::StrCat("tensor ", Quoted(path.key(0)), " has ",
-                                                     offsets_.size(), " data_offsets, not 2"));
+      return MakeError(absl::StatusCode::kInvalidArgument,
+                       TensorInWords(path.key(0), Quoted(path.key(0))), " has ", offsets_.size(),
+                       " data_offsets, not 2");
     }
     SafetensorsTensor& tensor = header_->tensors.back();
     tensor.begin = offsets_[0];
@@ -118,8 +121,9 @@ class HeaderListener final : public JsonListener {
       return absl::OkStatus();
     }
     if (!is_shape) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("tensor ", Quoted(path.key(0)), " has more than 2 data_offsets"));
+      return MakeError(absl::StatusCode::kInvalidArgument,
+                       TensorInWords(path.key(0), Quoted(path.key(0))),
+                       " has more than 2 data_offsets");
     }
     header_->tensors.back().unreadable = absl::StrCat("more than ", most, " dimensions");
     return absl::OkStatus();
@@ -136,21 +140,19 @@ class HeaderListener final : public JsonListener {
 };
 
 absl::Status CheckTensor(const SafetensorsTensor& tensor) {
-  const std::string name = Quoted(tensor.name);
+  const auto name = [&tensor] { return TensorInWords(tensor.name, Quoted(tensor.name)); };
   if (tensor.begin > tensor.end) {
-    return absl::InvalidArgumentError(absl::StrCat("tensor ", name, " ends at ", tensor.end,
-                                                   ", before its begin ", tensor.begin));
+    return MakeError(absl::StatusCode::kInvalidArgument, name(), " ends at ", tensor.end,
+                     ", before its begin ", tensor.begin);
   }
   if (!tensor.unreadable.empty()) return absl::OkStatus();
   const auto bytes = TensorBytes(tensor.type, tensor.shape);
   if (!bytes.has_value()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("tensor ", name, " has more bytes than 63 bits"));
+    return MakeError(absl::StatusCode::kInvalidArgument, name(), " has more bytes than 63 bits");
   }
   if (*bytes == tensor.bytes()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("tensor ", name, " has ", tensor.bytes(),
-                                                 " bytes by its data_offsets, but ", *bytes,
-                                                 " by its shape and dtype"));
+  return MakeError(absl::StatusCode::kInvalidArgument, name(), " has ", tensor.bytes(),
+                   " bytes by its data_offsets, but ", *bytes, " by its shape and dtype");
 }
 
 // Sorts the tensors, checks that they fill the data without holes, and makes offsets count from the
@@ -164,11 +166,12 @@ absl::Status PlaceTensors(SafetensorsHeader* header) {
   for (SafetensorsTensor& tensor : header->tensors) {
     if (absl::Status status = CheckTensor(tensor); !status.ok()) return status;
     if (tensor.begin != end) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "tensor ", Quoted(tensor.name), " begins at ", tensor.begin,
-          tensor.begin < end ? ", within another one that ends at "
-                             : ", which leaves a hole after the one before that ends at ",
-          end));
+      return MakeError(absl::StatusCode::kInvalidArgument,
+                       TensorInWords(tensor.name, Quoted(tensor.name)), " begins at ", tensor.begin,
+                       tensor.begin < end
+                           ? ", within another one that ends at "
+                           : ", which leaves a hole after the one before that ends at ",
+                       end);
     }
     end = tensor.end;
     if (end > std::numeric_limits<int64_t>::max() - header->data_begin) {
@@ -260,7 +263,7 @@ absl::StatusOr<SafetensorsHeader> ParseSafetensorsHeader(absl::Span<const std::b
   absl::Status status = ReadJson(text, json, &listener);
   if (status.ok()) status = PlaceTensors(&header);
   if (!status.ok()) {
-    return absl::Status(status.code(), absl::StrCat("safetensors header: ", status.message()));
+    return MakeError(status.code(), "safetensors header: ", status);
   }
   if (object_bytes >= 0 && header.object_bytes > object_bytes) {
     return absl::DataLossError(absl::StrCat(

@@ -11,6 +11,7 @@
 #include "storage/format/safetensors.h"
 #include "storage/tensor_bytes.h"
 #include "tensor/check.h"
+#include "tensor/error_text.h"
 #include "tensor/quoted.h"
 
 namespace sluice {
@@ -18,7 +19,8 @@ namespace {
 
 absl::Status CheckSpec(const SafetensorsSpec& spec) {
   const auto wrong = [&](absl::string_view what) {
-    return absl::InvalidArgumentError(absl::StrCat("tensor ", Quoted(spec.name), " ", what));
+    return MakeError(absl::StatusCode::kInvalidArgument,
+                     TensorInWords(spec.name, Quoted(spec.name)), " ", what);
   };
   if (spec.name.empty()) return absl::InvalidArgumentError("a tensor has an empty name");
   if (spec.name == kSafetensorsMetadataKey)
@@ -38,8 +40,8 @@ absl::Status CheckSpecs(absl::Span<const SafetensorsSpec> specs) {
   for (const SafetensorsSpec& spec : specs) {
     if (absl::Status status = CheckSpec(spec); !status.ok()) return status;
     if (!names.insert(spec.name).second) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("tensor ", Quoted(spec.name), " is there twice"));
+      return MakeError(absl::StatusCode::kInvalidArgument,
+                       TensorInWords(spec.name, Quoted(spec.name)), " is there twice");
     }
   }
   return absl::OkStatus();

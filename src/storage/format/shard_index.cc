@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "storage/format/json_events.h"
-#include "tensor/quoted.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 namespace {
@@ -274,7 +274,7 @@ absl::StatusOr<ShardIndex> ParseShardIndex(absl::string_view text, const ShardIn
   ShardIndexListener listener(limits, &index);
   const JsonLimits json = {.text_bytes = limits.text_bytes};
   if (absl::Status status = ReadJson(text, json, &listener); !status.ok()) {
-    return absl::InvalidArgumentError(absl::StrCat(kShardIndexName, ": ", status.message()));
+    return MakeError(absl::StatusCode::kInvalidArgument, kShardIndexName, ": ", status);
   }
   return index;
 }

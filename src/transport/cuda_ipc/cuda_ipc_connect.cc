@@ -12,6 +12,7 @@
 #include "device/cuda/cuda_current.h"
 #include "device/cuda/cuda_error.h"
 #include "sluice/cuda.h"
+#include "tensor/error_text.h"
 #include "transport/all_ok.h"
 #include "transport/cuda_ipc/cuda_ipc_transport.h"
 
@@ -60,8 +61,9 @@ class ProbeMemory {
 absl::Status CheckOneNode(absl::Span<const int> node_of_rank) {
   for (size_t rank = 1; rank < node_of_rank.size(); ++rank) {
     if (node_of_rank[rank] == node_of_rank[0]) continue;
-    return absl::FailedPreconditionError(absl::StrCat(
-        "cuda_ipc is for ranks of one node: ranks 0 and ", rank, " are on different ones"));
+    return MakeError(absl::StatusCode::kFailedPrecondition,
+                     "cuda_ipc is for ranks of one node: ", RankInWords(0, "ranks "),
+                     RankInWords(rank, " and "), " are on different ones");
   }
   return absl::OkStatus();
 }
@@ -74,12 +76,13 @@ absl::Status Try(const Probe& own, size_t rank, const Probe& probe) {
       cudaIpcOpenMemHandle(&data, probe.handle, cudaIpcMemLazyEnablePeerAccess);
   if (error == cudaSuccess) return CudaStatus(cudaIpcCloseMemHandle(data), "cudaIpcCloseMemHandle");
   const bool lacks_a_way = error == cudaErrorPeerAccessUnsupported;
-  return absl::FailedPreconditionError(absl::StrCat(
-      "GPU ", own.gpu.data(), " cannot access the memory of rank ", rank, ", of GPU ",
-      probe.gpu.data(), ": ", CudaStatus(error, "cudaIpcOpenMemHandle").message(),
+  return MakeError(
+      absl::StatusCode::kFailedPrecondition, "GPU ", own.gpu.data(),
+      " cannot access the memory of ", RankInWords(rank), ", of GPU ", probe.gpu.data(), ": ",
+      CudaStatus(error, "cudaIpcOpenMemHandle"),
       lacks_a_way ? ""
                   : " (ranks have to be processes of their own, containers need a common PID and "
-                    "IPC namespace, and slices of MIG do not reach one another)"));
+                    "IPC namespace, and slices of MIG do not reach one another)");
 }
 
 absl::Status TryAll(int ordinal, size_t own, const std::vector<Probe>& probes) {

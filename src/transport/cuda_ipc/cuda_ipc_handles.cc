@@ -11,6 +11,7 @@
 #include "device/cuda/cuda_current.h"
 #include "device/cuda/cuda_driver.h"
 #include "device/cuda/cuda_error.h"
+#include "tensor/error_text.h"
 #include "transport/deadline.h"
 
 namespace sluice {
@@ -121,10 +122,9 @@ absl::StatusOr<CudaIpcMemory> CudaIpcExporter::Export(const std::byte* data, siz
       cudaIpcGetMemHandle(&memory.handle, const_cast<std::byte*>(data) - memory.offset);
   if (error == cudaSuccess) return memory;
   const absl::Status status = CudaStatus(error, "cudaIpcGetMemHandle");
-  return absl::FailedPreconditionError(
-      absl::StrCat(status.message(),
+  return MakeError(absl::StatusCode::kFailedPrecondition, status,
                    ": only memory of cudaMalloc can be opened by other processes, and not managed "
-                   "memory, memory of pools or memory that was mapped by cuMemMap"));
+                   "memory, memory of pools or memory that was mapped by cuMemMap");
 }
 
 absl::Status CudaIpcExporter::Keep(absl::Span<std::byte> memory) {
@@ -230,7 +230,7 @@ absl::StatusOr<cudaEvent_t> CudaIpcImports::Open(int peer, uint32_t number,
                                                  const cudaIpcEventHandle_t& handle) {
   std::vector<cudaEvent_t>& events = events_[static_cast<size_t>(peer)];
   if (number >= kCudaIpcEventsMax) {
-    return absl::InternalError(absl::StrCat("rank ", peer, " names an event ", number));
+    return MakeError(absl::StatusCode::kInternal, RankInWords(peer), " names an event ", number);
   }
   if (number >= events.size()) events.resize(number + 1, nullptr);
   if (events[number] == nullptr) {

@@ -5,10 +5,10 @@
 #include <numeric>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "device/cuda/cuda_current.h"
 #include "device/cuda/cuda_error.h"
 #include "tensor/check.h"
+#include "tensor/error_text.h"
 #include "transport/cuda_ipc/cuda_ipc_pull.h"
 #include "transport/cuda_ipc/cuda_ipc_retired.h"
 #include "transport/op_check.h"
@@ -165,7 +165,7 @@ absl::Status CudaIpcTransport::FillOffer(uint32_t number) {
   if (status.ok()) status = BeginWork();
   if (status.ok()) status = Record(number, &offer.event_number, &offer.event);
   if (status.ok()) return status;
-  return absl::Status(status.code(), absl::StrCat(DescribeOp(op, rank_), ": ", status.message()));
+  return MakeError(status.code(), DescribeOp(op, rank_), ": ", status);
 }
 
 // Operations end in any order, and small ones are many: what is drained comes after all of them.
@@ -253,9 +253,8 @@ absl::Status CudaIpcTransport::Pull(uint32_t number) {
   Answer& answer = slot.answer;
   answer.has_event = 0;
   if (!offer.status.ok()) {
-    return absl::Status(
-        offer.status.code(),
-        absl::StrCat("rank ", op.peer, " failed to send: ", offer.status.message()));
+    return MakeError(offer.status.code(), RankInWords(op.peer),
+                     " failed to send: ", offer.status.ToStatus());
   }
   if (offer.bytes != op.bytes) return LengthError(op, rank_, static_cast<size_t>(offer.bytes));
   if (op.bytes == 0) return absl::OkStatus();
@@ -267,7 +266,7 @@ absl::Status CudaIpcTransport::Pull(uint32_t number) {
     answer.has_event = 1;
     return status;
   }
-  return absl::Status(status.code(), absl::StrCat(DescribeOp(op, rank_), ": ", status.message()));
+  return MakeError(status.code(), DescribeOp(op, rank_), ": ", status);
 }
 
 absl::Status CudaIpcTransport::EnqueuePullOf(const Slot& slot) {
@@ -301,14 +300,14 @@ absl::Status CudaIpcTransport::TakeAnswer(uint32_t inbox, const absl::Status& ou
     return absl::OkStatus();
   }
   if (answer.offer_slot >= messages_->slots.size() || At(answer.offer_slot).op.peer != peer) {
-    return absl::InternalError(absl::StrCat("rank ", peer, " answers what it was not offered"));
+    return MakeError(absl::StatusCode::kInternal, RankInWords(peer),
+                     " answers what it was not offered");
   }
   Slot& asked = At(answer.offer_slot);
   asked.awaits_answer = false;
   if (!answer.status.ok()) {
-    asked.status.Update(absl::Status(
-        answer.status.code(),
-        absl::StrCat(DescribeOp(asked.op, rank_), ": rank ", peer, ": ", answer.status.message())));
+    asked.status.Update(MakeError(answer.status.code(), DescribeOp(asked.op, rank_), ": ",
+                                  RankInWords(peer), ": ", answer.status.ToStatus()));
   } else if (answer.has_event != 0) {
     asked.status.Update(WaitForPull(peer, answer));
   }

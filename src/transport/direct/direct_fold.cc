@@ -3,7 +3,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
+#include "tensor/error_text.h"
 #include "transport/direct/direct_copy.h"
 #include "transport/direct/direct_transport.h"
 #include "transport/op_check.h"
@@ -52,10 +52,10 @@ void DirectTransport::MeetPart(Number number, const DirectMessage& offer) {
   }
   const uint64_t element_bytes = static_cast<uint64_t>(DTypeBytes(part.op.fold->dtype));
   if (offer.place.rows.row_bytes % element_bytes != 0) {
-    return EndFold(part.fold, absl::InvalidArgumentError(absl::StrCat(
-                                  DescribeOp(part.op, node_.rank()), ": the message has rows of ",
-                                  offer.place.rows.row_bytes, " bytes, which end inside a ",
-                                  DTypeName(part.op.fold->dtype))));
+    return EndFold(part.fold,
+                   MakeError(absl::StatusCode::kInvalidArgument, DescribeOp(part.op, node_.rank()),
+                             ": the message has rows of ", offer.place.rows.row_bytes,
+                             " bytes, which end inside a ", DTypeName(part.op.fold->dtype)));
   }
   if (--At(part.fold).left == 0) BeginFold(part.fold);
 }

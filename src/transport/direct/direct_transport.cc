@@ -5,8 +5,8 @@
 #include <cerrno>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "tensor/check.h"
+#include "tensor/error_text.h"
 #include "transport/direct/direct_copy.h"
 #include "transport/op_check.h"
 
@@ -206,11 +206,11 @@ void DirectTransport::Take(int peer, const DirectMessage& message) {
       End(message.op, absl::OkStatus());
       break;
     case DirectMessage::Kind::kRefuse:
-      End(message.op, message.error != 0
-                          ? CopyError(send, message.error)
-                          : absl::DataLossError(absl::StrCat(DescribeOp(send.op, node_.rank()),
-                                                             ": it met a receive of ",
-                                                             message.place.rows.bytes, " bytes")));
+      End(message.op,
+          message.error != 0
+              ? CopyError(send, message.error)
+              : MakeError(absl::StatusCode::kDataLoss, DescribeOp(send.op, node_.rank()),
+                          ": it met a receive of ", message.place.rows.bytes, " bytes"));
       break;
     default:
       Refuse(peer, "of no kind");
@@ -241,9 +241,9 @@ void DirectTransport::TakeAccept(int peer, const DirectMessage& accept) {
 }
 
 void DirectTransport::Refuse(int peer, const char* what) {
-  broken_.Update(absl::InternalError(absl::StrCat("rank ", PeerAt(peer).rank(), ", process ",
-                                                  PeerAt(peer).pid(), ", has written a word ", what,
-                                                  " to rank ", node_.rank())));
+  broken_.Update(MakeError(absl::StatusCode::kInternal, RankInWords(PeerAt(peer).rank()),
+                           ", process ", PeerAt(peer).pid(), ", has written a word ", what, " to ",
+                           RankInWords(node_.rank())));
 }
 
 void DirectTransport::TakeOffer(int peer, const DirectMessage& offer) {
@@ -358,20 +358,20 @@ void DirectTransport::Fail(int peer) {
 
 absl::Status DirectTransport::PeerEndedError(const Operation& operation) {
   const DirectPeer& peer = PeerAt(operation.peer);
-  return absl::UnavailableError(absl::StrCat(DescribeOp(operation.op, node_.rank()), ": rank ",
-                                             peer.rank(), ", process ", peer.pid(), ", has ended"));
+  return MakeError(absl::StatusCode::kUnavailable, DescribeOp(operation.op, node_.rank()), ": ",
+                   RankInWords(peer.rank()), ", process ", peer.pid(), ", has ended");
 }
 
 absl::Status DirectTransport::CopyError(const Operation& operation, int error) {
   if (error == ESRCH) return PeerEndedError(operation);
   if (error == ECANCELED) {
     const DirectPeer& peer = PeerAt(operation.peer);
-    return absl::UnavailableError(
-        absl::StrCat(DescribeOp(operation.op, node_.rank()), ": rank ", peer.rank(), ", process ",
-                     peer.pid(), ", has given it up, or the fold that it belongs to"));
+    return MakeError(absl::StatusCode::kUnavailable, DescribeOp(operation.op, node_.rank()), ": ",
+                     RankInWords(peer.rank()), ", process ", peer.pid(),
+                     ", has given it up, or the fold that it belongs to");
   }
-  return absl::ErrnoToStatus(
-      error, absl::StrCat(DescribeOp(operation.op, node_.rank()), ": it cannot be copied"));
+  const absl::Status status = absl::ErrnoToStatus(error, "it cannot be copied");
+  return MakeError(status.code(), DescribeOp(operation.op, node_.rank()), ": ", status);
 }
 
 }  // namespace sluice

@@ -8,8 +8,8 @@
 #include <cstring>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "tensor/check.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 namespace {
@@ -85,9 +85,8 @@ absl::Status NodeRecords::Send(int dst, int kind, absl::Span<const std::byte> re
   CountTaken(dst, kind);
   Count& count = peer.counts[static_cast<size_t>(kind)];
   if (count.untaken_bytes + record.size() > kMaxBytes || count.untaken.size() >= kMaxRecords) {
-    return absl::ResourceExhaustedError(absl::StrCat("rank ", dst, " has not taken ",
-                                                     count.untaken.size(), " records; ",
-                                                     record.size(), " bytes more are too much"));
+    return MakeError(absl::StatusCode::kResourceExhausted, RankInWords(dst), " has not taken ",
+                     count.untaken.size(), " records; ", record.size(), " bytes more are too much");
   }
   ++count.sent;
   count.untaken.push_back(static_cast<uint32_t>(record.size()));
@@ -235,8 +234,8 @@ void NodeRecords::Break(int rank, const char* what) {
   peer.backlog.clear();
   peer.done = 0;
   std::erase(backlogs_, rank);
-  broken_.Update(absl::DataLossError(
-      absl::StrCat("rank ", rank, " makes no sense in memory that this node shares: ", what)));
+  broken_.Update(MakeError(absl::StatusCode::kDataLoss, RankInWords(rank),
+                           " makes no sense in memory that this node shares: ", what));
 }
 
 }  // namespace sluice

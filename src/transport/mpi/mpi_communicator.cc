@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tensor/check.h"
+#include "tensor/error_text.h"
 #include "transport/mpi/mpi_error.h"
 
 namespace sluice {
@@ -65,13 +66,13 @@ absl::StatusOr<std::shared_ptr<MpiCommunicator>> MpiCommunicator::Duplicate(
   const ReturnErrors return_errors(comm);
   auto duplication = std::make_unique<Duplication>();
   int code = MPI_Comm_idup(comm, &duplication->comm, &duplication->request);
-  if (code != MPI_SUCCESS) return MpiError(code, "MPI_Comm_idup", kDuplicating);
+  if (code != MPI_SUCCESS) return MpiError(code, "MPI_Comm_idup", ErrorText(kDuplicating));
   int complete = 0;
   while (complete == 0) {
     code = MPI_Test(&duplication->request, &complete, MPI_STATUS_IGNORE);
     if (code != MPI_SUCCESS) {
       static_cast<void>(duplication.release());
-      return MpiError(code, "MPI_Test", kDuplicating);
+      return MpiError(code, "MPI_Test", ErrorText(kDuplicating));
     }
     if (complete == 0 && deadline.Passed()) {
       static_cast<void>(duplication.release());
@@ -82,7 +83,7 @@ absl::StatusOr<std::shared_ptr<MpiCommunicator>> MpiCommunicator::Duplicate(
     if (complete == 0 && processes != nullptr) {
       if (absl::Status status = processes->Check(); !status.ok()) {
         static_cast<void>(duplication.release());
-        return absl::Status(status.code(), absl::StrCat(kDuplicating, ": ", status.message()));
+        return MakeError(status.code(), kDuplicating, ": ", status);
       }
     }
     if (complete == 0) {

@@ -22,7 +22,7 @@ int ErrorClass(int code) {
   return error_class;
 }
 
-std::string ErrorText(int code) {
+std::string TextOf(int code) {
   char text[MPI_MAX_ERROR_STRING];
   int length = 0;
   if (MPI_Error_string(code, text, &length) != MPI_SUCCESS) return absl::StrCat("error ", code);
@@ -38,9 +38,8 @@ absl::StatusCode StatusCodeOf(int error_class) {
 
 }  // namespace
 
-absl::Status MpiError(int code, absl::string_view call, absl::string_view what) {
-  return absl::Status(StatusCodeOf(ErrorClass(code)),
-                      absl::StrCat(call, " failed: ", ErrorText(code), "; ", what));
+absl::Status MpiError(int code, absl::string_view call, const ErrorText& what) {
+  return MakeError(StatusCodeOf(ErrorClass(code)), call, " failed: ", TextOf(code), "; ", what);
 }
 
 bool IsEndOfRank(int code) { return ErrorClass(code) == kEndOfRank; }

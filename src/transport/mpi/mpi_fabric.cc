@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "sluice/mpi.h"
+#include "tensor/error_text.h"
 #include "transport/introduction.h"
 #include "transport/mpi/mpi_communicator.h"
 #include "transport/mpi/mpi_error.h"
@@ -139,7 +139,8 @@ absl::Status CheckCommunicator(MPI_Comm comm) {
   if (comm == MPI_COMM_NULL) return absl::InvalidArgumentError("the communicator is null");
   int is_inter = 0;
   const int code = MPI_Comm_test_inter(comm, &is_inter);
-  if (code != MPI_SUCCESS) return MpiError(code, "MPI_Comm_test_inter", "making a fabric");
+  if (code != MPI_SUCCESS)
+    return MpiError(code, "MPI_Comm_test_inter", ErrorText("making a fabric"));
   if (is_inter == 0) return absl::OkStatus();
   return absl::InvalidArgumentError("the communicator is an intercommunicator");
 }
@@ -148,7 +149,8 @@ absl::StatusOr<Introduction> Introduce(const absl::optional<int>& ranks_per_node
   Introduction introduction = {ranks_per_node, {}, OwnProcessName()};
   int length = 0;
   const int code = MPI_Get_processor_name(introduction.host.data(), &length);
-  if (code != MPI_SUCCESS) return MpiError(code, "MPI_Get_processor_name", "making a fabric");
+  if (code != MPI_SUCCESS)
+    return MpiError(code, "MPI_Get_processor_name", ErrorText("making a fabric"));
   std::fill(introduction.host.begin() + length, introduction.host.end(), '\0');
   return introduction;
 }
@@ -165,9 +167,9 @@ absl::StatusOr<std::vector<Introduction>> Meet(MpiGather& gather, const Introduc
     if (!complete.ok()) return complete.status();
     if (*complete) break;
     if (deadline.Passed()) {
-      return absl::DeadlineExceededError(
-          absl::StrCat("making a fabric: after ", absl::FormatDuration(deadline.timeout()),
-                       " nothing has come from ranks ", absl::StrJoin(missing, ", ")));
+      return MakeError(absl::StatusCode::kDeadlineExceeded, "making a fabric: after ",
+                       absl::FormatDuration(deadline.timeout()), " nothing has come from ",
+                       NamedRanks(missing));
     }
     PollRetiredMpiCommunicators();
     std::this_thread::yield();

@@ -105,7 +105,7 @@ absl::StatusOr<bool> MpiGather::Receive() {
   MPI_Get_count(&found, MPI_BYTE, &bytes);
   Message message = {found.MPI_SOURCE, true, false, {}};
   if (bytes < 0 || static_cast<size_t>(bytes) > MaxMessageBytes(comm_->size())) {
-    return absl::DataLossError(absl::StrCat(Describe(message), ": it has ", bytes, " bytes"));
+    return MakeError(absl::StatusCode::kDataLoss, Describe(message), ": it has ", bytes, " bytes");
   }
   message.bytes.resize(static_cast<size_t>(bytes));
   if (absl::Status status = Begin(std::move(message)); !status.ok()) return status;
@@ -159,7 +159,7 @@ absl::StatusOr<bool> MpiGather::Test() {
                    indices_.data(), statuses_.data());
   const bool error_in_status = code != MPI_SUCCESS && IsErrorInStatus(code);
   if (code != MPI_SUCCESS && !error_in_status) {
-    return MpiError(code, "MPI_Testsome", absl::StrCat("all-gather of rank ", comm_->rank()));
+    return MpiError(code, "MPI_Testsome", ErrorText("all-gather of ", RankInWords(comm_->rank())));
   }
   if (count == MPI_UNDEFINED || count == 0) return false;
   absl::Status first_error;
@@ -196,18 +196,18 @@ absl::Status MpiGather::End(const Message& message, int code, const MPI_Status* 
   int bytes = 0;
   MPI_Get_count(status, MPI_BYTE, &bytes);
   if (static_cast<size_t>(bytes) != message.bytes.size()) {
-    return absl::DataLossError(absl::StrCat(Describe(message), ": it has ", bytes, " bytes, but ",
-                                            message.bytes.size(), " had been found"));
+    return MakeError(absl::StatusCode::kDataLoss, Describe(message), ": it has ", bytes,
+                     " bytes, but ", message.bytes.size(), " had been found");
   }
   return tree_.Take(message.peer, message.bytes);
 }
 
-std::string MpiGather::Describe(const Message& message) const {
-  const std::string peer =
-      message.peer == MPI_ANY_SOURCE ? "any rank" : absl::StrCat("rank ", message.peer);
-  const std::string own = absl::StrCat("rank ", comm_->rank());
-  return absl::StrCat("all-gather record from ", message.is_receive ? peer : own, " to ",
-                      message.is_receive ? own : peer);
+ErrorText MpiGather::Describe(const Message& message) const {
+  const ErrorText peer =
+      message.peer == MPI_ANY_SOURCE ? ErrorText("any rank") : RankInWords(message.peer);
+  const ErrorText own = RankInWords(comm_->rank());
+  return ErrorText("all-gather record from ", message.is_receive ? peer : own, " to ",
+                   message.is_receive ? own : peer);
 }
 
 std::vector<int> MpiGather::Takers() const {

@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "tensor/error_text.h"
 #include "transport/mpi/mpi_communicator.h"
 #include "transport/tree_gather.h"
 
@@ -55,7 +56,7 @@ class MpiGather {
   absl::StatusOr<bool> Find(MPI_Status* found);
   absl::Status Begin(Message message);
   absl::Status End(const Message& message, int code, const MPI_Status* status);
-  std::string Describe(const Message& message) const;
+  ErrorText Describe(const Message& message) const;
   // Those that have not taken what this rank's gather waits for.
   std::vector<int> Takers() const;
 

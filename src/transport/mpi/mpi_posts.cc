@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <string>
 
-#include "absl/strings/str_cat.h"
 #include "transport/mpi/mpi_error.h"
 #include "transport/op_check.h"
 
@@ -34,7 +33,8 @@ absl::Status MpiPosts::Listen() {
                              MPI_ANY_SOURCE, kMpiPostTag, comm_->get(), &messages_->receive);
   if (code == MPI_SUCCESS) return absl::OkStatus();
   messages_->receive = MPI_REQUEST_NULL;
-  return MpiError(code, "MPI_Irecv", absl::StrCat("post from any rank to rank ", comm_->rank()));
+  return MpiError(code, "MPI_Irecv",
+                  ErrorText("post from any rank to ", RankInWords(comm_->rank())));
 }
 
 absl::Status MpiPosts::Post(int dst, absl::Span<const std::byte> record) {
@@ -64,8 +64,8 @@ absl::Status MpiPosts::Post(int dst, absl::Span<const std::byte> record) {
   }
   if (code == MPI_SUCCESS) return absl::OkStatus();
   return MpiError(code, call,
-                  absl::StrCat("post of ", record.size(), " bytes from rank ", comm_->rank(),
-                               " to rank ", dst));
+                  ErrorText("post of ", record.size(), " bytes from ", RankInWords(comm_->rank()),
+                            " to ", RankInWords(dst)));
 }
 
 void MpiPosts::Keep(int dst) {

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "tensor/check.h"
+#include "tensor/error_text.h"
 #include "transport/mpi/mpi_error.h"
 #include "transport/op_check.h"
 
@@ -182,7 +182,7 @@ void MpiTransport::GiveUpEnded() {
     const TransportOp& op = ops_[slot];
     if (!processes_->HasEnded(op.peer)) continue;
     comm_->Abandon();  // MPI keeps the request
-    EndOne(slot, CutOffError(op, absl::StrCat("rank ", op.peer, " has ended")));
+    EndOne(slot, CutOffError(op, ErrorText(RankInWords(op.peer), " has ended")));
   }
   CloseGaps();
 }
@@ -211,8 +211,8 @@ absl::Status MpiTransport::Test() {
   const bool error_in_status = code != MPI_SUCCESS && IsErrorInStatus(code);
   if (code != MPI_SUCCESS && !error_in_status) {
     return MpiError(code, "MPI_Testsome",
-                    absl::StrCat(active_, " operations of rank ", comm_->rank(), ", the first a ",
-                                 DescribeOp(ops_[0], comm_->rank())));
+                    ErrorText(active_, " operations of ", RankInWords(comm_->rank()),
+                              ", the first a ", DescribeOp(ops_[0], comm_->rank())));
   }
   if (count == MPI_UNDEFINED) count = 0;  // all have been answered
   for (int k = 0; k < count; ++k) {
@@ -254,15 +254,15 @@ void MpiTransport::EndCutOff() {
     if (phases_[slot] != Phase::kCutOff) continue;
     const TransportOp& op = ops_[slot];
     if (processes_->HasEnded(op.peer)) {
-      EndOne(slot, CutOffError(op, ended.message()));
+      EndOne(slot, CutOffError(op, ErrorText(ended)));
     } else if (passed) {
-      EndOne(slot, CutOffError(op, absl::StrCat("rank ", op.peer, " has ended, says MPI")));
+      EndOne(slot, CutOffError(op, ErrorText(RankInWords(op.peer), " has ended, says MPI")));
     }
   }
 }
 
-absl::Status MpiTransport::CutOffError(const TransportOp& op, absl::string_view who) const {
-  return absl::UnavailableError(absl::StrCat(DescribeOp(op, comm_->rank()), ": ", who));
+absl::Status MpiTransport::CutOffError(const TransportOp& op, const ErrorText& who) const {
+  return MakeError(absl::StatusCode::kUnavailable, DescribeOp(op, comm_->rank()), ": ", who);
 }
 
 // A knock, or a message without bytes where some were to come.

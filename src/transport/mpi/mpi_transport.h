@@ -106,7 +106,7 @@ class MpiTransport final : public Transport {
   // Ends what MPI has cut off, once it is known which ranks have ended: MPI speaks of the peer,
   // which may have ended because another rank did, and the first one is to be named.
   void EndCutOff();
-  absl::Status CutOffError(const TransportOp& op, absl::string_view who) const;
+  absl::Status CutOffError(const TransportOp& op, const ErrorText& who) const;
   // Moves what MPI has completed from the active requests to the ended events.
   absl::Status Test();
   absl::Status Outcome(const TransportOp& op, const MPI_Status& outcome,

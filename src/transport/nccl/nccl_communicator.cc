@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "device/cuda/cuda_current.h"
 #include "device/cuda/cuda_error.h"
+#include "tensor/error_text.h"
 #include "transport/all_ok.h"
 #include "transport/nccl/nccl_error.h"
 #include "transport/op_check.h"
@@ -41,7 +42,8 @@ absl::Status FindGpu(int ordinal, GpuIdentity* gpu) {
   std::memcpy(gpu->bus_id.data(), bus_id->data(), std::min(bus_id->size(), gpu->bus_id.size() - 1));
   int version = 0;
   const ncclResult_t result = ncclGetVersion(&version);
-  if (result != ncclSuccess) return NcclError(result, "ncclGetVersion", nullptr, "NCCL's set-up");
+  if (result != ncclSuccess)
+    return NcclError(result, "ncclGetVersion", nullptr, ErrorText("NCCL's set-up"));
   gpu->version = version;
   return absl::OkStatus();
 }
@@ -54,9 +56,9 @@ std::string VersionText(int version) {
 absl::Status CheckGpus(absl::Span<const int> node_of_rank, const std::vector<GpuIdentity>& gpus) {
   for (size_t high = 0; high < gpus.size(); ++high) {
     if (gpus[high].version != gpus[0].version) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("rank 0 has NCCL ", VersionText(gpus[0].version), ", rank ", high,
-                       " has NCCL ", VersionText(gpus[high].version)));
+      return MakeError(absl::StatusCode::kFailedPrecondition, RankInWords(0), " has NCCL ",
+                       VersionText(gpus[0].version), ", ", RankInWords(high), " has NCCL ",
+                       VersionText(gpus[high].version));
     }
     if (gpus[high].version >= kHangsFrom && gpus[high].version < kHangsNoMore) {
       return absl::FailedPreconditionError(
@@ -67,10 +69,11 @@ absl::Status CheckGpus(absl::Span<const int> node_of_rank, const std::vector<Gpu
     for (size_t low = 0; low < high; ++low) {
       if (node_of_rank[low] != node_of_rank[high]) continue;
       if (gpus[low].bus_id != gpus[high].bus_id) continue;
-      return absl::FailedPreconditionError(absl::StrCat(
-          "ranks ", low, " and ", high, " share the GPU ", gpus[low].bus_id.data(), ", and NCCL ",
+      return MakeError(
+          absl::StatusCode::kFailedPrecondition, RankInWords(low, "ranks "),
+          RankInWords(high, " and "), " share the GPU ", gpus[low].bus_id.data(), ", and NCCL ",
           VersionText(gpus[low].version),
-          " refuses two ranks on one GPU (NCCL below 2.30 does); use cuda_ipc between them"));
+          " refuses two ranks on one GPU (NCCL below 2.30 does); use cuda_ipc between them");
     }
   }
   return absl::OkStatus();
@@ -82,7 +85,7 @@ absl::StatusOr<ncclUniqueId> AgreeOnId(Fabric* fabric, absl::Duration timeout) {
   if (fabric->rank() == 0) {
     const ncclResult_t result = ncclGetUniqueId(&id);
     if (result != ncclSuccess) {
-      status = NcclError(result, "ncclGetUniqueId", nullptr, "NCCL's set-up");
+      status = NcclError(result, "ncclGetUniqueId", nullptr, ErrorText("NCCL's set-up"));
     }
   }
   const auto ids = ExchangeIfAllOk(fabric, id, status, timeout);
@@ -143,9 +146,9 @@ absl::Status NcclCommunicator::UntilAllConnected(Fabric* fabric, absl::Status be
       connected = ready.ok() && *ready ? 1 : 0;
     }
     if (begun.ok() && connected == 0 && deadline.Passed()) {
-      begun = absl::DeadlineExceededError(
-          absl::StrCat("ncclCommInitRankConfig has not ended within ",
-                       absl::FormatDuration(timeout_), "; ", Describe()));
+      begun = MakeError(absl::StatusCode::kDeadlineExceeded,
+                        "ncclCommInitRankConfig has not ended within ",
+                        absl::FormatDuration(timeout_), "; ", Describe());
     }
     const auto all = ExchangeIfAllOk(fabric, connected, begun, timeout_);
     if (!all.ok()) return all.status();
@@ -250,9 +253,8 @@ absl::Status NcclCommunicator::UntilReady(absl::string_view call, const Deadline
     const absl::StatusOr<bool> ready = Ready();
     if (!ready.ok() || *ready) return ready.status();
     if (deadline.Passed()) {
-      return absl::DeadlineExceededError(absl::StrCat(call, " has not ended within ",
-                                                      absl::FormatDuration(deadline.timeout()),
-                                                      "; ", Describe()));
+      return MakeError(absl::StatusCode::kDeadlineExceeded, call, " has not ended within ",
+                       absl::FormatDuration(deadline.timeout()), "; ", Describe());
     }
     Pause();
   }
@@ -269,8 +271,8 @@ absl::Status NcclCommunicator::Check(ncclResult_t result, absl::string_view call
   return NcclError(result, call, comm_, Describe());
 }
 
-std::string NcclCommunicator::Describe() const {
-  return absl::StrCat("rank ", rank_, " of ", size_, " on GPU ", queue_.ordinal);
+ErrorText NcclCommunicator::Describe() const {
+  return ErrorText(RankInWords(rank_), " of ", size_, " on GPU ", queue_.ordinal);
 }
 
 }  // namespace sluice

@@ -17,6 +17,7 @@
 #include "sluice/fabric.h"
 #include "sluice/nccl.h"
 #include "sluice/transport.h"
+#include "tensor/error_text.h"
 #include "transport/deadline.h"
 #include "transport/nccl/nccl_ending.h"
 
@@ -79,7 +80,7 @@ class NcclCommunicator {
   Deadline ForLastSteps() const;
   // OK unless `result` is an error of `call`.
   absl::Status Check(ncclResult_t result, absl::string_view call) const;
-  std::string Describe() const;
+  ErrorText Describe() const;
 
   const int rank_;
   const int size_;

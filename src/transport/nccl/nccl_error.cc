@@ -41,13 +41,11 @@ absl::StatusCode CodeOf(ncclResult_t result) {
 }  // namespace
 
 absl::Status NcclError(ncclResult_t result, absl::string_view call, ncclComm_t comm,
-                       absl::string_view what) {
+                       const ErrorText& what) {
   const char* last = ncclGetLastError(comm);
   const std::string detail = last == nullptr || *last == '\0' ? "" : absl::StrCat(": ", last);
-  return absl::Status(
-      CodeOf(result),
-      absl::StrCat(call, " failed: ", ncclGetErrorString(result), " (", NameOf(result), " ",
-                   static_cast<int>(result), ")", detail, "; ", what));
+  return MakeError(CodeOf(result), call, " failed: ", ncclGetErrorString(result), " (",
+                   NameOf(result), " ", static_cast<int>(result), ")", detail, "; ", what);
 }
 
 }  // namespace sluice

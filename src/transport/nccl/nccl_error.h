@@ -6,13 +6,14 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 
 // "ncclGroupEnd failed: remote process exited (ncclRemoteError): <what NCCL said last>; rank 2 of
 // 4". `result` is an error. `comm` may be null. `what` says whose call it was.
 absl::Status NcclError(ncclResult_t result, absl::string_view call, ncclComm_t comm,
-                       absl::string_view what);
+                       const ErrorText& what);
 
 // Neither an error, nor anything to wait for or not.
 inline bool IsNcclError(ncclResult_t result) {

@@ -3,9 +3,9 @@
 
 #include <nccl.h>
 
-#include "absl/strings/str_cat.h"
 #include "device/cuda/cuda_current.h"
 #include "device/cuda/cuda_queue.h"
+#include "tensor/error_text.h"
 #include "transport/nccl/nccl_error.h"
 
 namespace sluice {
@@ -29,9 +29,9 @@ absl::StatusOr<DeviceMemory> AllocateNcclMemory(Device* device, size_t bytes) {
   const ncclResult_t result = ncclMemAlloc(&data, bytes);
   if (result != ncclSuccess) {
     const absl::Status status =
-        NcclError(result, "ncclMemAlloc", nullptr, absl::StrCat("GPU ", queue->ordinal));
-    return absl::ResourceExhaustedError(
-        absl::StrCat("cannot allocate ", bytes, " bytes: ", status.message()));
+        NcclError(result, "ncclMemAlloc", nullptr, ErrorText("GPU ", queue->ordinal));
+    return MakeError(absl::StatusCode::kResourceExhausted, "cannot allocate ", bytes,
+                     " bytes: ", status);
   }
   return DeviceMemory(static_cast<std::byte*>(data), bytes, FreeNcclMemory, queue->ordinal);
 }

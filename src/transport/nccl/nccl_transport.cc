@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "absl/strings/str_cat.h"
 #include "tensor/check.h"
+#include "tensor/error_text.h"
 #include "transport/op_check.h"
 
 namespace sluice {
@@ -99,12 +99,11 @@ absl::Status NcclTransport::LaunchNext() {
 
 absl::Status NcclTransport::Fail(const absl::Status& status) {
   const uint64_t waiting = started_ - launched_;
-  const std::string first =
-      waiting == 0 ? ""
-                   : absl::StrCat(", the first a ", DescribeOp(OpAt(launched_), comm_->rank()));
-  failure_ = absl::Status(status.code(),
-                          absl::StrCat(status.message(), "; the communicator is given up, with ",
-                                       waiting, " operations that were not under way", first));
+  const ErrorText first =
+      waiting == 0 ? ErrorText()
+                   : ErrorText(", the first a ", DescribeOp(OpAt(launched_), comm_->rank()));
+  failure_ = MakeError(status.code(), status, "; the communicator is given up, with ", waiting,
+                       " operations that were not under way", first);
   handed_out_ = launched_ = in_launch_ = started_;
   first_group_ = last_group_;
   return failure_;

@@ -112,7 +112,7 @@ bool TcpCall::Advance(Line& line) {
     refused_ = refused_ || error == ECONNREFUSED;
     doubtful_ = doubtful_ || error == ETIMEDOUT;
     next_dial_ns_ = 0;  // the next one at once
-    return Fail(line, ErrorText(error));
+    return Fail(line, ErrnoText(error));
   }
   line.connected = true;
   const absl::StatusOr<TcpHello> hello = MakeHello(identity_, dst_);
@@ -133,7 +133,7 @@ bool TcpCall::Hear(Line& line) {
     if (count <= 0) {
       doubtful_ = true;
       proved_ = false;  // of this line, if of any
-      return Fail(line, count == 0 ? "who listens there hung up" : ErrorText(errno));
+      return Fail(line, count == 0 ? "who listens there hung up" : ErrnoText(errno));
     }
     line.bytes += static_cast<size_t>(count);
     if (line.bytes < wanted) continue;

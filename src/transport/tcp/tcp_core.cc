@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tensor/check.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 namespace {
@@ -32,8 +33,8 @@ int64_t TcpCore::NowNs() {
 
 absl::StatusOr<std::shared_ptr<TcpLinks>> TcpLinks::Listen(const TcpLinksOptions& options) {
   if (options.size < 1 || options.rank < 0 || options.rank >= options.size) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("there is no rank ", options.rank, " of ", options.size));
+    return MakeError(absl::StatusCode::kInvalidArgument, "there is no ", RankInWords(options.rank),
+                     " of ", options.size);
   }
   absl::StatusOr<TcpListener> listener = ListenTcp(options.bind, options.port, options.first_host);
   if (!listener.ok()) return listener.status();
@@ -56,12 +57,12 @@ TcpCore::TcpCore(const TcpLinksOptions& options, TcpListener listener)
 
 absl::Status TcpCore::Open() {
   epoll_ = OwnedFd(epoll_create1(EPOLL_CLOEXEC));
-  if (!epoll_.is_open()) return absl::UnavailableError(absl::StrCat("epoll: ", ErrorText(errno)));
+  if (!epoll_.is_open()) return absl::UnavailableError(absl::StrCat("epoll: ", ErrnoText(errno)));
   if (absl::Status status = door_.Open(); !status.ok()) return status;
   epoll_event event = {EPOLLIN, {}};
   event.data.u32 = static_cast<uint32_t>(size());
   if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, door_.fd(), &event) != 0) {
-    return absl::UnavailableError(absl::StrCat("epoll: ", ErrorText(errno)));
+    return absl::UnavailableError(absl::StrCat("epoll: ", ErrnoText(errno)));
   }
   return absl::OkStatus();
 }
@@ -77,8 +78,8 @@ absl::Status TcpCore::SetPeers(const std::vector<std::string>& addresses) {
     if (peer->rank == rank()) continue;
     auto parsed = ParseTcpAddresses(addresses[static_cast<size_t>(peer->rank)]);
     if (!parsed.ok()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("rank ", peer->rank, ": ", parsed.status().message()));
+      return MakeError(absl::StatusCode::kInvalidArgument, RankInWords(peer->rank), ": ",
+                       parsed.status());
     }
     peer->addresses = *std::move(parsed);
   }
@@ -158,7 +159,7 @@ void TcpCore::Join(TcpPeer& peer, OwnedFd fd) {
   epoll_event event = {EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, {}};
   event.data.u32 = static_cast<uint32_t>(peer.rank);
   if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd.get(), &event) != 0) {
-    return EndLink(peer, /*left=*/false, absl::StrCat("epoll: ", ErrorText(errno)));
+    return EndLink(peer, /*left=*/false, absl::StrCat("epoll: ", ErrnoText(errno)));
   }
   if (peer.room == nullptr) peer.MakeRoom();
   peer.link.Open(std::move(fd));

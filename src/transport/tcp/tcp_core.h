@@ -16,6 +16,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "tensor/error_text.h"
 #include "transport/tcp/tcp_call.h"
 #include "transport/tcp/tcp_door.h"
 #include "transport/tcp/tcp_link.h"
@@ -137,7 +138,7 @@ class TcpCore final : public TcpLinks,
   int64_t progressed_ns_ = 0;
   int64_t looked_ns_ = 0;
   int64_t looked_for_silence_ns_ = 0;
-  std::string broken_text_;  // of those that have been told
+  ErrorText broken_text_;  // of those that have been told
   std::array<std::deque<Record>, kKinds> inboxes_;
   std::map<uint32_t, std::unique_ptr<TcpMailbox>> mailboxes_;
   // Transports that have been opened here; those that have ended are in it, and in no mailbox.

@@ -6,7 +6,6 @@
 #include <array>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "transport/tcp/tcp_core.h"
 
 namespace sluice {
@@ -31,7 +30,8 @@ void TcpCore::EndLink(TcpPeer& peer, bool left, std::string why) {
     return;
   }
   peer.state = TcpPeer::State::kBroken;
-  peer.why = absl::StrCat("the connection to rank ", peer.rank, " broke: ", why);
+  peer.why = MakeError(absl::StatusCode::kUnavailable, "the connection to ", RankInWords(peer.rank),
+                       " broke: ", why);
   peer.broken_ns = NowNs();
   broken_.push_back(peer.rank);
 }
@@ -41,10 +41,8 @@ void TcpCore::TellOfBroken(int64_t now_ns) {
   std::erase_if(broken_, [&](int rank) {
     TcpPeer& peer = At(rank);
     if (peer.in_inboxes > 0 && now_ns - peer.broken_ns < kLastWordsNs) return false;
-    const absl::Status why = absl::UnavailableError(peer.why);
-    for (auto& [number, mailbox] : mailboxes_) mailbox->OnBroken(rank, why);
-    absl::StrAppend(&broken_text_, broken_text_.empty() ? "" : "; ", "rank ", rank,
-                    " is lost: ", peer.why);
+    for (auto& [number, mailbox] : mailboxes_) mailbox->OnBroken(rank, peer.why);
+    broken_text_.Add(broken_text_.empty() ? "" : "; ", RankInWords(rank), " is lost: ", peer.why);
     return true;
   });
 }
@@ -96,7 +94,8 @@ TcpCore::~TcpCore() {
 absl::Status TcpCore::CheckRanks() {
   const std::lock_guard<std::mutex> lock(mutex_);
   ProgressUnlessFresh(kFreshNs);
-  return broken_text_.empty() ? absl::OkStatus() : absl::UnavailableError(broken_text_);
+  return broken_text_.empty() ? absl::OkStatus()
+                              : broken_text_.ToStatus(absl::StatusCode::kUnavailable);
 }
 
 bool TcpCore::HasLeft(int rank) const {

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tensor/check.h"
+#include "tensor/error_text.h"
 #include "transport/tcp/tcp_core.h"
 #include "transport/tcp/tcp_transport.h"
 
@@ -29,15 +30,15 @@ absl::Status TcpCore::SendControl(int dst, uint8_t kind, absl::Span<const std::b
   SLUICE_CHECK(record.size() <= kMaxControlBytes, "the record is too long");
   const std::lock_guard<std::mutex> lock(mutex_);
   TcpPeer& peer = At(dst);
-  if (peer.state == TcpPeer::State::kBroken) return absl::UnavailableError(peer.why);
+  if (peer.state == TcpPeer::State::kBroken) return peer.why;
   if (peer.state == TcpPeer::State::kLeft) {
-    return absl::UnavailableError(absl::StrCat("rank ", dst, " has left"));
+    return MakeError(absl::StatusCode::kUnavailable, RankInWords(dst), " has left");
   }
   TcpPeer::Control& untaken = peer.untaken[kind];
   if (untaken.bytes + record.size() > kMaxControlBytes) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "rank ", dst, " has not taken ", untaken.records, " records of kind ", kind, ", ",
-        untaken.bytes, " bytes; ", record.size(), " more are beyond ", kMaxControlBytes));
+    return MakeError(absl::StatusCode::kResourceExhausted, RankInWords(dst), " has not taken ",
+                     untaken.records, " records of kind ", kind, ", ", untaken.bytes, " bytes; ",
+                     record.size(), " more are beyond ", kMaxControlBytes);
   }
   untaken.bytes += record.size();
   ++untaken.records;
@@ -90,8 +91,8 @@ absl::StatusOr<std::unique_ptr<Transport>> TcpCore::OpenTransport(int number) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto key = static_cast<uint32_t>(number);
   if (number < 0 || !opened_.insert(key).second) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("transport ", number, " of rank ", rank(), " has been opened before"));
+    return MakeError(absl::StatusCode::kFailedPrecondition, "transport ", number, " of ",
+                     RankInWords(rank()), " has been opened before");
   }
   std::unique_ptr<TcpMailbox>& mailbox = mailboxes_[key];
   if (mailbox == nullptr) {
@@ -279,7 +280,7 @@ void TcpCore::DropIncoming(int src, uint32_t transport) {
 absl::Status TcpCore::Broken(int dst) {
   const TcpPeer& peer = At(dst);
   if (peer.state != TcpPeer::State::kBroken) return absl::OkStatus();
-  return absl::UnavailableError(peer.why);
+  return peer.why;
 }
 
 bool TcpCore::IsLinked(int dst) {

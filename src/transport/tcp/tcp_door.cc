@@ -31,7 +31,7 @@ absl::Status TcpDoor::Open() {
   epoll_event event = {EPOLLIN, {}};
   event.data.fd = listener_.get();
   if (!epoll_.is_open() || epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, listener_.get(), &event) != 0) {
-    return absl::UnavailableError(absl::StrCat("epoll: ", ErrorText(errno)));
+    return absl::UnavailableError(absl::StrCat("epoll: ", ErrnoText(errno)));
   }
   return absl::OkStatus();
 }

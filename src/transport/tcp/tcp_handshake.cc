@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 namespace {
@@ -53,10 +54,11 @@ absl::Status CheckHello(const TcpIdentity& own, const TcpHello& hello) {
   }
   if (hello.world != own.world) return absl::PermissionDeniedError("a rank of another world");
   if (hello.dst != own.rank) {
-    return absl::PermissionDeniedError(absl::StrCat("it looks for rank ", hello.dst));
+    return MakeError(absl::StatusCode::kPermissionDenied, "it looks for ", RankInWords(hello.dst));
   }
   if (hello.src < 0 || hello.src >= own.size || hello.src == own.rank) {
-    return absl::PermissionDeniedError(absl::StrCat("there is no other rank ", hello.src));
+    return MakeError(absl::StatusCode::kPermissionDenied, "there is no other ",
+                     RankInWords(hello.src));
   }
   return absl::OkStatus();
 }

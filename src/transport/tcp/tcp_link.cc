@@ -164,7 +164,7 @@ void TcpLink::FailToWrite(int error) {
   if (error == EAGAIN || error == EWOULDBLOCK) return;
   // The other rank may have said farewell before.
   write_failed_ = readable_ = true;
-  why_ = ErrorText(error);
+  why_ = ErrnoText(error);
 }
 
 void TcpLink::Written(size_t bytes) {
@@ -229,7 +229,7 @@ void TcpLink::Read() {
       if (write_failed_) End(why_);
       return;
     }
-    if (count < 0) return End(ErrorText(errno));
+    if (count < 0) return End(ErrnoText(errno));
     if (count == 0) return End("it was closed without a farewell");
     // Whatever comes later is told, but an end that came before is not.
     if (static_cast<size_t>(count) < wanted && !hung_up_ && !write_failed_) readable_ = false;

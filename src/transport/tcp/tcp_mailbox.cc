@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "tensor/check.h"
+#include "tensor/error_text.h"
 #include "transport/op_check.h"
 
 namespace sluice {
@@ -56,8 +56,7 @@ absl::Status TcpMailbox::Start(absl::Span<const TransportOp> ops) {
     const bool send = op.kind == TransportOp::Kind::kSend;
     const int slot = TakeSlot(op, send ? State::kOffered : State::kWaits);
     if (absl::Status broken = outlet_->Broken(op.peer); !broken.ok()) {
-      End(slot,
-          absl::UnavailableError(absl::StrCat(DescribeOp(op, rank_), ": ", broken.message())));
+      End(slot, MakeError(absl::StatusCode::kUnavailable, DescribeOp(op, rank_), ": ", broken));
     } else if (send) {
       StartSend(slot);
     } else {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "tensor/error_text.h"
 #include "transport/op_check.h"
 #include "transport/tcp/tcp_mailbox.h"
 
@@ -200,9 +201,9 @@ absl::Status TcpMailbox::OnMet(int src, const TcpFrame& frame) {
 absl::Status TcpMailbox::OnAbort(int src, const TcpFrame& frame) {
   Op* const op = Find(src, frame.slot, State::kMet);
   if (op == nullptr || op->eager) return absl::OkStatus();
-  CutOff(static_cast<int>(frame.slot), absl::UnavailableError(absl::StrCat(
-                                           DescribeOp(op->op, rank_), ": rank ", src,
-                                           " has ended its transport before all bytes had come")));
+  CutOff(static_cast<int>(frame.slot),
+         MakeError(absl::StatusCode::kUnavailable, DescribeOp(op->op, rank_), ": ",
+                   RankInWords(src), " has ended its transport before all bytes had come"));
   return absl::OkStatus();
 }
 
@@ -249,7 +250,7 @@ void TcpMailbox::OnBroken(int peer, const absl::Status& why) {
         op.state == State::kCutOff) {
       continue;
     }
-    End(slot, absl::UnavailableError(absl::StrCat(DescribeOp(op.op, rank_), ": ", why.message())));
+    End(slot, MakeError(absl::StatusCode::kUnavailable, DescribeOp(op.op, rank_), ": ", why));
   }
 }
 
@@ -260,8 +261,8 @@ void TcpMailbox::OnLeft(int peer) {
   for (int slot = 0; slot < static_cast<int>(ops_.size()); ++slot) {
     const Op& op = At(slot);
     if (op.op.peer != peer || (op.state != State::kGranted && op.state != State::kMet)) continue;
-    CutOff(slot, absl::UnavailableError(absl::StrCat(DescribeOp(op.op, rank_), ": rank ", peer,
-                                                     " has left before all bytes had gone")));
+    CutOff(slot, MakeError(absl::StatusCode::kUnavailable, DescribeOp(op.op, rank_), ": ",
+                           RankInWords(peer), " has left before all bytes had gone"));
   }
   if (parted_) EndSends(peer);
 }

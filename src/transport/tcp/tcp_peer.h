@@ -81,7 +81,7 @@ struct TcpPeer {
   OwnedFd arrival;     // of the other one's call, while it is open whose call counts
   bool ready = false;  // it is in the list of those to be served
   bool said_farewell = false;
-  std::string why;  // it broke
+  absl::Status why;  // it broke
   int64_t broken_ns = 0;
 
   TcpSendQueue sends;

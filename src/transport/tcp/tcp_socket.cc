@@ -25,7 +25,7 @@ void SetOption(int fd, int level, int name, int value) {
 }
 
 absl::Status SocketError(const char* call, const std::string& where, int error) {
-  return absl::UnavailableError(absl::StrCat(call, " at ", where, ": ", ErrorText(error)));
+  return absl::UnavailableError(absl::StrCat(call, " at ", where, ": ", ErrnoText(error)));
 }
 
 absl::StatusOr<OwnedFd> ListenAt(const TcpAddress& address, int port) {
@@ -142,6 +142,6 @@ ssize_t WriteTcp(int fd, const void* data, size_t bytes) {
   return count;
 }
 
-std::string ErrorText(int error) { return std::generic_category().message(error); }
+std::string ErrnoText(int error) { return std::generic_category().message(error); }
 
 }  // namespace sluice

@@ -43,7 +43,7 @@ ssize_t ReadTcp(int fd, void* data, size_t bytes);
 ssize_t WriteTcp(int fd, const void* data, size_t bytes);
 
 // "Connection refused".
-std::string ErrorText(int error);
+std::string ErrnoText(int error);
 
 }  // namespace sluice
 

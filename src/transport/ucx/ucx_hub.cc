@@ -6,9 +6,9 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "tensor/check.h"
+#include "tensor/error_text.h"
 #include "transport/deadline.h"
 #include "transport/environment_variable.h"
 #include "transport/ucx/rdma_device.h"
@@ -175,20 +175,20 @@ absl::Status UcxHub::SetPeers(int rank, std::vector<std::string> addresses) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!peers_.empty()) return absl::FailedPreconditionError("the UCX worker has its peers already");
   if (rank < 0 || static_cast<size_t>(rank) >= addresses.size()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("rank ", rank, " is none of ", addresses.size(), " UCX workers"));
+    return MakeError(absl::StatusCode::kInvalidArgument, RankInWords(rank), " is none of ",
+                     addresses.size(), " UCX workers");
   }
   if (addresses[static_cast<size_t>(rank)] != address_) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the UCX address of rank ", rank, " is not the one of its own worker"));
+    return MakeError(absl::StatusCode::kInvalidArgument, "the UCX address of ", RankInWords(rank),
+                     " is not the one of its own worker");
   }
   std::vector<UcxAddress> unpacked;
   unpacked.reserve(addresses.size());
   for (size_t peer = 0; peer < addresses.size(); ++peer) {
     auto address = UnpackUcxAddress(addresses[peer]);
     if (!address.ok()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("rank ", peer, ": ", address.status().message()));
+      return MakeError(absl::StatusCode::kInvalidArgument, RankInWords(peer), ": ",
+                       address.status());
     }
     unpacked.push_back(*std::move(address));
   }
@@ -228,12 +228,12 @@ void UcxHub::CloseTransport(int number) {
 
 absl::Status UcxHub::CheckRanks() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  std::vector<absl::string_view> broken;
+  ErrorText broken;
   for (const auto& peer : peers_) {
-    if (!peer->failure().ok()) broken.push_back(peer->failure().message());
+    if (!peer->failure().ok()) broken.Add(broken.empty() ? "" : "; ", peer->failure());
   }
   if (broken.empty()) return absl::OkStatus();
-  return absl::UnavailableError(absl::StrJoin(broken, "; "));
+  return broken.ToStatus(absl::StatusCode::kUnavailable);
 }
 
 }  // namespace sluice

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 
@@ -31,8 +32,8 @@ void UcxPeer::OnError(void* peer, ucp_ep_h /*endpoint*/, ucs_status_t status) {
 
 void UcxPeer::Break(const absl::Status& why) {
   if (!failure_.ok()) return;
-  failure_ = absl::UnavailableError(absl::StrCat("rank ", rank_, " is not reached by rank ",
-                                                 shared_->own_rank, " over UCX: ", why.message()));
+  failure_ = MakeError(absl::StatusCode::kUnavailable, RankInWords(rank_), " is not reached by ",
+                       RankInWords(shared_->own_rank), " over UCX: ", why);
   waiting_.clear();
   next_ = 0;
   shared_->broken.push_back(this);

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tensor/check.h"
+#include "tensor/error_text.h"
 #include "transport/op_check.h"
 
 namespace sluice {
@@ -138,8 +139,8 @@ void UcxTransport::EndSend(int src, const UcxRecord& record) {
   Slot* const slot = Find(record.send, TransportOp::Kind::kSend, src);
   if (slot == nullptr) return;
   if (record.kind == UcxRecord::Kind::kRefused) {
-    slot->failure = absl::UnavailableError(
-        absl::StrCat(DescribeOp(slot->op, hub_->rank()), ": its receiver has not got all of it"));
+    slot->failure = MakeError(absl::StatusCode::kUnavailable, DescribeOp(slot->op, hub_->rank()),
+                              ": its receiver has not got all of it");
   }
   slot->landed = slot->failure.ok();
   // What UCX still reads ends when it has landed here as well.
@@ -149,8 +150,8 @@ void UcxTransport::EndSend(int src, const UcxRecord& record) {
 void UcxTransport::Lose(int src, const UcxRecord& record) {
   Slot* const slot = Find(record.receive, TransportOp::Kind::kReceive, src);
   if (slot == nullptr || slot->phase != Phase::kFlying) return;
-  slot->failure = absl::UnavailableError(
-      absl::StrCat(DescribeOp(slot->op, hub_->rank()), ": its sender's transport has ended"));
+  slot->failure = MakeError(absl::StatusCode::kUnavailable, DescribeOp(slot->op, hub_->rank()),
+                            ": its sender's transport has ended");
   hub_->flights().Cancel(slot->flight);
 }
 
@@ -170,7 +171,7 @@ void UcxTransport::Land(const UcxFlight& flight) {
     status = LengthError(op, hub_->rank(), flight.came_bytes);
   } else if (status.ok() && flight.status != UCS_OK) {
     const absl::Status& lost = hub_->peer(op.peer).failure();
-    status = lost.ok() ? hub_->library().Error(flight.status, DescribeOp(op, hub_->rank()))
+    status = lost.ok() ? LostError(op, hub_->library().Error(flight.status, "it has failed"))
                        : LostError(op, lost);
   }
   if (!send) {
@@ -201,7 +202,7 @@ void UcxTransport::TellCutOff() {
 }
 
 absl::Status UcxTransport::LostError(const TransportOp& op, const absl::Status& why) const {
-  return absl::UnavailableError(absl::StrCat(DescribeOp(op, hub_->rank()), ": ", why.message()));
+  return MakeError(absl::StatusCode::kUnavailable, DescribeOp(op, hub_->rank()), ": ", why);
 }
 
 absl::StatusOr<int> UcxTransport::Poll(absl::Span<TransportEvent> events) {

@@ -15,6 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "storage/own_thread.h"
+#include "tensor/error_text.h"
 #include "tensor/quoted.h"
 #include "world/store/store_check.h"
 #include "world/store/store_clock.h"
@@ -156,8 +157,8 @@ class BeatLease : public StoreLease {
     const std::string before = text_;
     const auto now = store_.CompareSet(beat_key_, before, Next());
     if (!now.ok()) {
-      return absl::UnavailableError(absl::StrCat("the lease of the store's key ", Quoted(key_),
-                                                 " cannot be renewed: ", now.status().message()));
+      return MakeError(absl::StatusCode::kUnavailable, "the lease of the store's key ",
+                       Quoted(key_), " cannot be renewed: ", now.status());
     }
     if (*now == text_) return absl::OkStatus();
     const StoreBeat other = StoreBeat::Parse(*now);

@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "tensor/error_text.h"
 #include "world/store/socket_owner.h"
 #include "world/store/store_clock.h"
 #include "world/store/store_wire.h"
@@ -36,8 +37,7 @@ absl::Status NoAnswer(const StoreAddress& address, absl::string_view why) {
 }
 
 absl::Status WithAddress(const StoreAddress& address, const absl::Status& status) {
-  return absl::Status(status.code(),
-                      absl::StrCat("the store at ", address.Text(), ": ", status.message()));
+  return MakeError(status.code(), "the store at ", address.Text(), ": ", status);
 }
 
 // Waits for `events` of the socket; `late`: why they have not come in time.

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "tensor/error_text.h"
 #include "world/store/store_check.h"
 #include "world/store/store_clock.h"
 #include "world/store/store_link.h"
@@ -119,8 +120,7 @@ absl::Status StoreLink::ReadReplies() {
       status = TakeFrame(*frame);
     }
     if (!status.ok()) {
-      return absl::Status(status.code(),
-                          absl::StrCat("the store at ", address_.Text(), ": ", status.message()));
+      return MakeError(status.code(), "the store at ", address_.Text(), ": ", status);
     }
   }
   if (!io.ended) return absl::OkStatus();

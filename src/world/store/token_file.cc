@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "tensor/error_text.h"
 #include "transport/owned_fd.h"
 #include "transport/say_once.h"
 #include "world/store/store_check.h"
@@ -44,7 +45,7 @@ absl::StatusOr<std::string> ReadTokenFile(const std::string& path) {
   }
   token.resize(bytes);
   if (absl::Status status = CheckStoreToken(token); !status.ok()) {
-    return absl::Status(status.code(), absl::StrCat("the file ", path, ": ", status.message()));
+    return MakeError(status.code(), "the file ", path, ": ", status);
   }
   absl::StripTrailingAsciiWhitespace(&token);
   if (token.empty()) {

@@ -100,10 +100,10 @@ absl::Status PieceWork::Drain(const ShardPiece& piece, std::byte* data, CopyQueu
   return copies->AddFlat({data}, {cell}, piece.bytes);
 }
 
-std::string PieceWork::MembersOf(const ShardPiece& piece) {
+ErrorText PieceWork::MembersOf(const ShardPiece& piece) {
   std::vector<int> peers = Of(piece).to;
   peers.insert(peers.end(), Of(piece).from.begin(), Of(piece).from.end());
-  return peers.empty() ? "" : absl::StrCat("with ranks ", absl::StrJoin(peers, ", "));
+  return peers.empty() ? ErrorText() : ErrorText("with ranks ", absl::StrJoin(peers, ", "));
 }
 
 absl::Status PieceWork::Done(const ShardPiece& piece, const std::byte*) {

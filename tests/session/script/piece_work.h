@@ -34,7 +34,7 @@ class PieceWork final : public ShardWork {
   bool MayDrain(const ShardPiece&) override { return has_memory_; }
   int KeepBlock(const ShardPiece& piece, std::byte* data, std::byte* memory, int block) override;
   absl::Status Drain(const ShardPiece& piece, std::byte* data, CopyQueue* copies) override;
-  std::string MembersOf(const ShardPiece& piece) override;
+  ErrorText MembersOf(const ShardPiece& piece) override;
   absl::Status Done(const ShardPiece& piece, const std::byte* data) override;
 
  private:

@@ -257,7 +257,7 @@ void RunRig::TellEvents() {
 
 void RunRig::Tell(ScriptWords& words) {
   const std::string& name = words.name();
-  if (name == "stall") return WriteLines(runner_->DescribeStall(), &log_);
+  if (name == "stall") return WriteLines(runner_->DescribeStall().text(), &log_);
   if (name == "oldest") return TellOldest();
   SLUICE_CHECK(name == "counters", "a script has an unknown event");
   const SessionCounters c = runner_->counters();
@@ -275,7 +275,7 @@ void RunRig::TellOldest() {
 
 void RunRig::TellReport(const TransferRun& run, const BucketId& id) {
   const BucketQuestion question = {id, run.transfer().number, run.lane()};
-  log_.Write(DescribeReport(question, runner_->Report(run, id), Silence()));
+  log_.Write(DescribeReport(question, runner_->Report(run, id), Silence()).text());
 }
 
 }  // namespace sluice::session_test

@@ -27,7 +27,7 @@ bool ShardRunnerRig::ObeyOwn(ScriptWords& words) {
   if (name == "slow") {
     SLUICE_CHECK(source_->BeginLongAgo(words.RestFrom(1)), "a script slows what is not open");
   } else if (name == "oldest") {
-    log_.Write(runner()->DescribeOldest());
+    log_.Write(runner()->DescribeOldest().text());
   } else if (name == "settle") {
     Settle(words.Take("parts", std::string("yes")) == "yes");
   } else if (name == "counters") {
