@@ -27,7 +27,6 @@ struct Level {
   ReduceOp op = ReduceOp::kSum;
 
   // clang-tidy 14 takes the generated comparison with 0 for a pointer's.
-  // NOLINTNEXTLINE(modernize-use-nullptr)
   friend auto operator<=>(const Level&, const Level&) = default;
 };
 

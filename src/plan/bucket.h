@@ -53,7 +53,6 @@ class BucketId {
   uint64_t low() const { return low_; }
 
   // clang-tidy 14 takes the generated comparison with 0 for a pointer's.
-  // NOLINTNEXTLINE(modernize-use-nullptr)
   friend auto operator<=>(const BucketId&, const BucketId&) = default;
 
  private:
@@ -96,7 +95,6 @@ struct Member {
   int32_t parent = -1;  // index among the members: whom it receives from; -1 for nobody
 
   // clang-tidy 14 takes the generated comparison with 0 for a pointer's.
-  // NOLINTNEXTLINE(modernize-use-nullptr)
   friend auto operator<=>(const Member&, const Member&) = default;
 };
 

@@ -27,7 +27,6 @@ struct PartyKey {
   uint64_t number;
 
   // clang-tidy 14 takes the generated comparison with 0 for a pointer's.
-  // NOLINTNEXTLINE(modernize-use-nullptr)
   friend auto operator<=>(const PartyKey&, const PartyKey&) = default;
   template <typename H>
   friend H AbslHashValue(H h, const PartyKey& key) {

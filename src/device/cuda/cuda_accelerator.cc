@@ -145,7 +145,7 @@ absl::StatusOr<MemoryRange> CudaAccelerator::FindMemory(const void* data) const 
   if (result != 0) return CudaDriverStatus(result, "cuMemGetAddressRange");
   result = reinterpret_cast<Ask>(*ask)(&range.id, kBufferId, address);
   if (result != 0) return CudaDriverStatus(result, "cuPointerGetAttribute");
-  range.begin = reinterpret_cast<const std::byte*>(static_cast<uintptr_t>(base));
+  range.begin = static_cast<const std::byte*>(data) - (address - base);
   return range;
 }
 

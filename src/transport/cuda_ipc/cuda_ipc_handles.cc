@@ -84,6 +84,7 @@ bool CudaIpcExporter::HasRoom() {
 uint64_t CudaIpcExporter::FreedBytes() const {
   uint64_t freed = 0;
   for (const auto& [base, memory] : offered_) {
+    // NOLINTNEXTLINE(performance-no-int-to-ptr)
     const auto* const data = reinterpret_cast<const std::byte*>(static_cast<uintptr_t>(base));
     const absl::StatusOr<CudaIpcMemory> now = Export(data, 1);
     if (!now.ok() || !IsSame(now->handle, memory.handle)) freed += memory.bytes;
