@@ -26,7 +26,6 @@ struct Level {
   int64_t size = 1;
   ReduceOp op = ReduceOp::kSum;
 
-  // clang-tidy 14 takes the generated comparison with 0 for a pointer's.
   friend auto operator<=>(const Level&, const Level&) = default;
 };
 

@@ -52,7 +52,6 @@ class BucketId {
   uint64_t high() const { return high_; }
   uint64_t low() const { return low_; }
 
-  // clang-tidy 14 takes the generated comparison with 0 for a pointer's.
   friend auto operator<=>(const BucketId&, const BucketId&) = default;
 
  private:
@@ -94,7 +93,6 @@ struct Member {
   Role role = Role::kSource;
   int32_t parent = -1;  // index among the members: whom it receives from; -1 for nobody
 
-  // clang-tidy 14 takes the generated comparison with 0 for a pointer's.
   friend auto operator<=>(const Member&, const Member&) = default;
 };
 

@@ -26,7 +26,6 @@ struct PartyKey {
   int dst;  // Party::last
   uint64_t number;
 
-  // clang-tidy 14 takes the generated comparison with 0 for a pointer's.
   friend auto operator<=>(const PartyKey&, const PartyKey&) = default;
   template <typename H>
   friend H AbslHashValue(H h, const PartyKey& key) {
