@@ -18,7 +18,8 @@ show_usage "scripts/${0##*/}" "$@"
 
 scripts/packages.sh python3-venv binutils
 venv=$(realpath -m "${SLUICE_TORCH_VENV:-build/venv-torch}")
-python3 scripts/torch_env.py "$venv" pytest iniconfig packaging pluggy pygments
+python3 scripts/torch_env.py "$venv" pytest pytest-xdist execnet \
+  iniconfig packaging pluggy pygments
 export PATH=$venv/bin:$PATH
 # Ranks share few cores: threads of PyTorch's would only wait for each other.
 export OMP_NUM_THREADS=1
@@ -47,7 +48,7 @@ root=$PWD
 cd "$work"
 
 python "$root/scripts/job_limit.py" 3600 python -m pytest -q \
-  -p no:cacheprovider --junitxml "$root/build/torch.xml" \
+  -p no:cacheprovider -n "$(nproc)" --dist worksteal --junitxml "$root/build/torch.xml" \
   --rootdir "$root/python/tests" "$root/python/tests/torch" "$@"
 
 # Each says on its own what went wrong; a rank that hangs is ended.

@@ -60,7 +60,7 @@ absl::StatusOr<bool> Carrier::MarkEndings() {
 }
 
 absl::Status Carrier::Fail(size_t slot, const absl::Status& status) {
-  const absl::Status explained = Explain(slot, status);
+  absl::Status explained = Explain(slot, status);
   if (held_[slot].pending == 0) Drop(slot, explained);
   return explained;
 }
