@@ -31,7 +31,7 @@ absl::Status CheckPresent(const SourceAddress& address, const std::vector<std::s
                           const RetryOptions& retry, const WorkStop& stop) {
   for (const std::string& file : files) {
     absl::StatusOr<absl::optional<FileIdentity>> identity;
-    const absl::Status status = ReadWithRetries(file, retry, stop, [&] {
+    absl::Status status = ReadWithRetries(file, retry, stop, [&] {
       identity = IdentifyPath(address.place + "/" + file);
       return identity.status();
     });
