@@ -250,6 +250,7 @@ TEST(JoinTcpTest, ServingWhereSomebodyDoesIsAnError) {
   EXPECT_THAT(Text(status), AllOf(HasSubstr(server->address()), HasSubstr("for 50ms"),
                                   HasSubstr("end the process")));
   options.serve = absl::nullopt;
+  options.store_timeout = WorldOptions().store_timeout;
   JoinOne(options);
 }
 
