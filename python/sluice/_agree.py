@@ -7,7 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any, Callable
 
 from . import _sluice
-from ._errors import Disagreement, InvalidSpec
+from ._errors import Disagreement, Error, InvalidSpec
 
 if TYPE_CHECKING:
     from ._session import Session
@@ -122,7 +122,8 @@ def exchange(session: Session, call: str, make: Callable[[], Any]) -> list[Any]:
 
 def described(error: BaseException) -> tuple[str, str | None]:
     """The text of an exception for other ranks, and the tensor that it is about."""
-    tensor = getattr(error, "tensor", None)
+    # An attribute of others may be anything, such as a tensor itself.
+    tensor = error.tensor if isinstance(error, Error) else None
     return describe(error), tensor and _printable(tensor)
 
 

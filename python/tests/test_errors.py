@@ -10,6 +10,7 @@ import pytest
 from local_ranks import entry, on_ranks, whole_on
 
 import sluice
+from sluice import _agree
 from sluice import _errors as errors
 
 
@@ -40,6 +41,14 @@ def test_fields_are_attributes() -> None:
 def test_ranks_out_of_step_disagree() -> None:
     error = errors.from_status(9, "any", [0, 1], is_disagreement=True)
     assert type(error) is errors.Disagreement and error.code == 9 and error.ranks == (0, 1)
+
+
+def test_attributes_of_other_exceptions_are_no_names() -> None:
+    class Other(ValueError):
+        tensor = bytearray(2)
+
+    assert _agree.described(Other("bad")) == ("Other: bad", None)
+    assert _agree.described(errors.InvalidSpec("bad", tensor="w")) == ("bad", "w")
 
 
 # What a reader of texts would take for attributes.
