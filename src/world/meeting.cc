@@ -33,17 +33,19 @@ std::string FailedWord(const StoredMember& who, const absl::Status& status) {
 // What a word says that ends a meeting: "failed 14 on server 3 (process 4711 on node7): why", and
 // the fields of that in a line of their own.
 absl::Status FailureIn(absl::string_view word) {
+  const size_t line = std::min(word.rfind('\n'), word.size());
+  const absl::string_view fields = word.substr(std::min(line + 1, word.size()));
+  word = word.substr(0, line);
   const size_t end = word.find(" on ");
   int code = 0;
   if (!absl::ConsumePrefix(&word, kFailed) || end == word.npos || end < kFailed.size() ||
       !absl::SimpleAtoi(word.substr(0, end - kFailed.size()), &code) || code < 1 || code > 16) {
     return absl::DataLossError("what the store says of the others is garbage");
   }
-  const size_t line = std::min(word.rfind('\n'), word.size());
-  const absl::string_view why = word.substr(0, line).substr(end - kFailed.size());
   return WithFieldBytes(
-      absl::Status(static_cast<absl::StatusCode>(code), absl::StrCat("MakeFabric failed", why)),
-      word.substr(std::min(line + 1, word.size())));
+      absl::Status(static_cast<absl::StatusCode>(code),
+                   absl::StrCat("MakeFabric failed", word.substr(end - kFailed.size()))),
+      fields);
 }
 
 }  // namespace

@@ -1,12 +1,16 @@
 // Who is there, lost or missing, and whose word counts, by what lies at the store.
 #include "world/attendance.h"
 
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "sluice/store.h"
+#include "world/meeting.h"
+#include "world/time_limit.h"
 #include "world/world_options.h"
 
 namespace sluice {
@@ -164,6 +168,22 @@ TEST(NamesTextTest, ShortensLongLists) {
   EXPECT_EQ(NamesText({"a", "b", "c"}), "a, b and c");
   EXPECT_EQ(NamesText({"1", "2", "3", "4", "5", "6", "7", "8", "9", "10"}),
             "1, 2, 3, 4, 5, 6, 7, 8 and 2 more");
+}
+
+// Such as a member may write there that is of another build, or broken.
+TEST(MeetingTest, WordsThatSayNothingAreGarbage) {
+  for (const std::string word :
+       {"", "failed", "failed x on y", "failed 14\n on y", "failed 0 on y"}) {
+    const std::shared_ptr<Store> store = MakeMemoryStore();
+    const std::string prefix = MeetingPrefix("w", "f");
+    const std::vector<StoredMember> members = {MakeMember(0, "server", 0, 2, "server:2"),
+                                               MakeMember(1, "server", 1, 2, "server:2")};
+    ASSERT_TRUE(store->Set(WordKey(prefix), word + " ").ok());
+    Meeting meeting(store, prefix, members, 0);
+    const auto cards =
+        meeting.Exchange(Card(), TimeLimit(absl::Seconds(20)), [] { return absl::OkStatus(); });
+    EXPECT_TRUE(absl::IsDataLoss(cards.status())) << cards.status();
+  }
 }
 
 }  // namespace
