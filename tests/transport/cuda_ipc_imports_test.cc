@@ -74,6 +74,34 @@ TEST_F(CudaIpcImportsTest, WhatLiesWhereOffersWereFreedIsNotOffered) {
   EXPECT_TRUE(Offers(*third));
 }
 
+// All of a block is open where a part of it is.
+TEST_F(CudaIpcImportsTest, WhatLiesInABlockWhereAnotherWasFreedIsNotOffered) {
+  Configure({.reuse_addresses = true});
+  std::optional<CudaMemory> first(4096), second(4096), third(4096);
+  const void* const place = first->data();
+  EXPECT_TRUE(Offers(*first));
+  EXPECT_TRUE(Offers(*second));
+  first.reset();
+  EXPECT_TRUE(Offers(*third)) << "the block is the same";
+  CudaIpcImports imports = Imports();
+  const auto open = [&](const CudaMemory& memory) {
+    return imports.Open(kPeer, *exporter_->Export(static_cast<std::byte*>(memory.data()), 1)).ok();
+  };
+  EXPECT_TRUE(open(*second));
+  second.reset();
+  third.reset();
+  std::optional<CudaMemory> more[4];
+  for (auto& each : more) each.emplace(4096);
+  ASSERT_EQ(more[0]->data(), place);
+  EXPECT_FALSE(Offers(*more[0]));
+  EXPECT_FALSE(Offers(*more[3]));
+  EXPECT_FALSE(open(*more[3]));
+  imports.CloseMemory();
+  exporter_->ForgetOffers();
+  EXPECT_TRUE(Offers(*more[3]));
+  EXPECT_TRUE(open(*more[3]));
+}
+
 TEST_F(CudaIpcImportsTest, NoMoreIsOfferedThanMayStayOpenOfWhatWasFreed) {
   Configure({}, 2 * kBytes);
   std::deque<CudaMemory> memory;

@@ -18,6 +18,8 @@ namespace sluice {
 namespace {
 
 constexpr absl::Duration kClosing = absl::Seconds(5);
+// Small allocations share blocks. They begin at multiples of their size everywhere.
+constexpr uint64_t kBlockBytes = uint64_t{2} << 20;
 
 uint64_t AddressOf(const void* data) { return reinterpret_cast<uintptr_t>(data); }
 
@@ -62,6 +64,7 @@ bool CudaIpcExporter::Offer(const std::byte* data) {
     if (other->first + other->second.bytes <= memory->base) continue;
     if (!IsSame(other->second.handle, memory->handle)) return false;
   }
+  if (MayLieInAnotherBlock(*memory)) return false;
   const auto known = offered_.find(memory->base);
   const uint64_t known_bytes = known == offered_.end() ? 0 : known->second.bytes;
   if (memory->bytes <= known_bytes) return true;
@@ -70,6 +73,25 @@ bool CudaIpcExporter::Offer(const std::byte* data) {
   offered_[memory->base] = *memory;
   offered_bytes_ += memory->bytes - known_bytes;
   return true;
+}
+
+// All of a block is open where a part of it is. Of the block that they lie in, handles do not tell.
+// It is the same one as long as a part is in use that was offered.
+bool CudaIpcExporter::MayLieInAnotherBlock(const CudaIpcMemory& memory) const {
+  const uint64_t begin = memory.base / kBlockBytes * kBlockBytes;
+  const uint64_t end = begin + kBlockBytes;
+  if (memory.base + memory.bytes > end) return false;
+  const auto first = offered_.lower_bound(begin);
+  const auto last = offered_.lower_bound(end);
+  return first != last &&
+         std::all_of(first, last, [this](const auto& other) { return IsFreed(other.second); });
+}
+
+bool CudaIpcExporter::IsFreed(const CudaIpcMemory& memory) const {
+  // NOLINTNEXTLINE(performance-no-int-to-ptr)
+  const auto* const data = reinterpret_cast<const std::byte*>(static_cast<uintptr_t>(memory.base));
+  const absl::StatusOr<CudaIpcMemory> now = Export(data, 1);
+  return !now.ok() || !IsSame(now->handle, memory.handle);
 }
 
 // What was freed stays open, so others never have less of it.
@@ -84,10 +106,7 @@ bool CudaIpcExporter::HasRoom() {
 uint64_t CudaIpcExporter::FreedBytes() const {
   uint64_t freed = 0;
   for (const auto& [base, memory] : offered_) {
-    // NOLINTNEXTLINE(performance-no-int-to-ptr)
-    const auto* const data = reinterpret_cast<const std::byte*>(static_cast<uintptr_t>(base));
-    const absl::StatusOr<CudaIpcMemory> now = Export(data, 1);
-    if (!now.ok() || !IsSame(now->handle, memory.handle)) freed += memory.bytes;
+    if (IsFreed(memory)) freed += memory.bytes;
   }
   return freed;
 }
@@ -188,11 +207,9 @@ absl::StatusOr<CudaIpcImports::Mappings::iterator> CudaIpcImports::Map(
 }
 
 // CUDA says that the whole block is opened in which an allocation lies. It does not say whether
-// what one gets is where the allocation begins, or the block. Blocks begin at multiples of their
-// size everywhere. So there is a question only where the allocation does not begin there, but what
-// was opened does.
+// what one gets is where the allocation begins, or the block. So there is a question only where the
+// allocation does not begin where blocks do, but what was opened does.
 absl::StatusOr<uint64_t> CudaIpcImports::AtPeer(const void* opened, const CudaIpcMemory& memory) {
-  constexpr uint64_t kBlockBytes = uint64_t{2} << 20;
   const uint64_t in_block = memory.base % kBlockBytes;
   if (in_block == 0 || AddressOf(opened) % kBlockBytes != 0) return memory.base;
   const absl::StatusOr<void*> find_range = FindCudaDriverFunction("cuMemGetAddressRange");

@@ -41,8 +41,8 @@ class CudaIpcExporter {
   bool CanExport(const std::byte* data) const;
 
   // Whether others may open the memory at `data`, which they can. They may have it open from then
-  // on. Not where they may have memory open that was freed, and lay there: that can be in the way.
-  // Nor once they may have too much open of what was freed.
+  // on. Not where they may have memory open that was freed, and lay there or in a block there: that
+  // can be in the way. Nor once they may have too much open of what was freed.
   bool Offer(const std::byte* data);
   // Others have nothing open any more.
   void ForgetOffers();
@@ -63,6 +63,8 @@ class CudaIpcExporter {
     ForgetOffers();
   }
 
+  bool MayLieInAnotherBlock(const CudaIpcMemory& memory) const;
+  bool IsFreed(const CudaIpcMemory& memory) const;
   bool HasRoom();
   uint64_t FreedBytes() const;
 
