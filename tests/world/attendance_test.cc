@@ -41,6 +41,7 @@ void Come(const StoredMember& member, StoreEntries* entries) {
 
 std::vector<std::string> Names(const std::vector<StoredMember>& members) {
   std::vector<std::string> names;
+  names.reserve(members.size());
   for (const StoredMember& member : members) names.push_back(member.Name());
   return names;
 }
