@@ -140,7 +140,7 @@ def judge_kill(result, victim, _part):
     message = result["message"]
     check(result["code"] == "UNAVAILABLE", "another error")
     check(re.search(rf"rank {victim}, process \d+, has ended", message)
-          or re.search(rf"PROC_FAILED.*record from (rank {victim} |.* to rank {victim}\b)", message),
+          or re.search(rf"PROC_FAILED.*record from (rank {victim} |.* to rank {victim}$)", message),
           "not who has ended")
     check(result["close"] == "OK", "Close")
 

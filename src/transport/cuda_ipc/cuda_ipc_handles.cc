@@ -83,8 +83,10 @@ bool CudaIpcExporter::MayLieInAnotherBlock(const CudaIpcMemory& memory) const {
   if (memory.base + memory.bytes > end) return false;
   const auto first = offered_.lower_bound(begin);
   const auto last = offered_.lower_bound(end);
-  return first != last &&
-         std::all_of(first, last, [this](const auto& other) { return IsFreed(other.second); });
+  // Where a handle is of a whole block, what it is asked by may be gone, and the block is not.
+  return first != last && std::all_of(first, last, [this, &memory](const auto& other) {
+           return !IsSame(other.second.handle, memory.handle) && IsFreed(other.second);
+         });
 }
 
 bool CudaIpcExporter::IsFreed(const CudaIpcMemory& memory) const {
