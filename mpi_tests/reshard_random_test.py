@@ -99,12 +99,13 @@ def main():
         seed += 10 * day()
     bench = Bench(mpirun, program)
     cases = random_cases(1000 * seed + world, world, GPU_CASES if gpu else CASES, MAX_ELEMENTS)
-    knobs = GPU_KNOBS if gpu else KNOBS if world < 16 else few(KNOBS)
+    some = list if world < 16 else few
+    knobs = GPU_KNOBS if gpu else some(KNOBS)
     run_cases(bench, world, cases, knobs, gpu)
     print(f"{len(knobs)} x {len(cases)} redistributions on {world} ranks are as the oracle says")
     if not gpu:
         boxes = random_box_cases(1000 * seed + world, world, BOX_CASES, MAX_ELEMENTS)
-        knobs = KNOBS[:-1] if world < 16 else few(KNOBS[:-1])  # baselines know no boxes
+        knobs = some(KNOBS[:-1])  # baselines know no boxes
         run_cases(bench, world, boxes, knobs, gpu)
         print(f"{len(knobs)} x {BOX_CASES} with boxes are, too")
 

@@ -33,6 +33,10 @@ constexpr int64_t kMeshRanksMax = int64_t{1} << 24;
 
 std::vector<int64_t> Numbers(const int64_t* first, int32_t count) { return {first, first + count}; }
 
+absl::Status Within(absl::string_view name, const absl::Status& status) {
+  return MakeError(status.code(), name, ": ", status);
+}
+
 absl::StatusOr<Box> ToBox(absl::string_view name, const sluice_box& box, int32_t ndim) {
   if (box.ndim != ndim) {
     return absl::InvalidArgumentError(
@@ -64,11 +68,7 @@ absl::StatusOr<BoxList> ToBoxList(absl::string_view name, const sluice_layout& l
   for (auto& [rank, boxes] : by_rank) all.push_back(std::move(boxes));
   absl::StatusOr<BoxList> list = BoxList::Create(std::move(all));
   if (list.ok()) return list;
-  return MakeError(list.status().code(), name, ": ", list.status());
-}
-
-absl::Status Within(absl::string_view name, const absl::Status& status) {
-  return MakeError(status.code(), name, ": ", status);
+  return Within(name, list.status());
 }
 
 }  // namespace
