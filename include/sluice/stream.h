@@ -150,8 +150,8 @@ struct RetryOptions {
   int attempts_max = 4;                             // per piece
   absl::Duration backoff = absl::Milliseconds(50);  // doubles with each attempt
   // Without a byte of one request, from when it was begun; then it counts as a transient failure,
-  // and fewer requests are made at once. A request whose bytes still come is never late. But for an
-  // index over HTTP, less than 1 KiB a second counts as none.
+  // and fewer requests are made at once. A request whose bytes still come is never late. But over
+  // HTTP, less than 1 KiB a second counts as none.
   // Also, how long in all a server may have one request wait that it asks for later.
   absl::Duration request_timeout = absl::Seconds(20);
 };

@@ -21,7 +21,9 @@ struct ReadProgress {
   static constexpr int64_t kNotBegun = INT64_MAX;
   // kNotBegun while the read waits for its turn in the source: that is no fault of the storage's.
   int64_t begun_ns = 0;
-  int64_t moved_ns = 0;  // when its last bytes came; before the first, when it was begun
+  // When its last bytes came; before the first, when it was begun. Earlier where they come so
+  // slowly that this is as good as silence.
+  int64_t moved_ns = 0;
 };
 
 // Memory of a source that holds bytes of an object. It stays as long as anybody has it, also after

@@ -95,7 +95,7 @@ TEST_F(HttpFaults, SilenceEnds) {
     Make(absl::StrCat("fault/", mode, "/"), options);
     const absl::Status outcome = Read(0, 50'000);
     EXPECT_TRUE(absl::IsUnavailable(outcome)) << outcome;
-    EXPECT_THAT(std::string(outcome.message()), HasSubstr("no byte came for 100 ms"));
+    EXPECT_THAT(std::string(outcome.message()), HasSubstr("nearly nothing came for 100 ms"));
   }
 }
 
@@ -116,6 +116,14 @@ TEST_F(HttpFaults, DrippingEndsToo) {
   const absl::Status outcome = Read(0, 50'000);
   EXPECT_TRUE(absl::IsUnavailable(outcome)) << outcome;
   EXPECT_THAT(std::string(outcome.message()), HasSubstr("not done within 300 ms"));
+}
+
+// Readers that judge by themselves have no limit of time.
+TEST_F(HttpFaults, DrippingIsAsGoodAsSilence) {
+  Make("fault/dripping/", {.timeout_ns = INT64_MAX, .stall_timeout_ns = 300'000'000});
+  const absl::Status outcome = Read(0, 50'000);
+  EXPECT_TRUE(absl::IsUnavailable(outcome)) << outcome;
+  EXPECT_THAT(std::string(outcome.message()), HasSubstr("nearly nothing came for 300 ms"));
 }
 
 // A whole object has no limit of time, and comes with 50 bytes a second.

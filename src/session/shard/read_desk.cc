@@ -212,9 +212,10 @@ bool ReadDesk::Take(ReadEvent& event, int64_t now_ns, ReadDone* done) {
       return false;
     }
     const absl::Status status =
-        block.timed_out ? absl::UnavailableError(absl::StrCat(
-                              "no byte came for ", absl::FormatDuration(retry_.request_timeout)))
-                        : event.status;
+        block.timed_out
+            ? absl::UnavailableError(absl::StrCat("nearly nothing came for ",
+                                                  absl::FormatDuration(retry_.request_timeout)))
+            : event.status;
     return TakeFailure(slot_number, status, now_ns, done);
   }
   const int64_t threshold_ns = hedges_.threshold_ns();

@@ -57,9 +57,6 @@ size_t OnBody(char* data, size_t size, size_t count, void* self) {
   return bytes;
 }
 
-// What comes more slowly is as good as silent: byte by byte an object would have no end.
-constexpr long kLeastBytesPerSecond = 1024;
-
 // libcurl asks about once a second.
 int OnProgress(void* stop, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
   return static_cast<const std::atomic<bool>*>(stop)->load(std::memory_order_relaxed) ? 1 : 0;
@@ -93,7 +90,7 @@ absl::StatusOr<std::string> FetchHttpObject(absl::string_view url, int64_t bytes
   }
   curl_easy_setopt(easy.get(), CURLOPT_CONNECTTIMEOUT_MS, Milliseconds(options.stall_timeout_ns));
   // In whole seconds only.
-  curl_easy_setopt(easy.get(), CURLOPT_LOW_SPEED_LIMIT, kLeastBytesPerSecond);
+  curl_easy_setopt(easy.get(), CURLOPT_LOW_SPEED_LIMIT, kHttpLeastBytesPerSecond);
   curl_easy_setopt(easy.get(), CURLOPT_LOW_SPEED_TIME,
                    (Milliseconds(options.stall_timeout_ns) + 999) / 1000);
   if (stop != nullptr) {

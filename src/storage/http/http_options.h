@@ -11,6 +11,9 @@
 
 namespace sluice {
 
+// What comes more slowly is as good as silent: byte by byte an object would have no end.
+inline constexpr long kHttpLeastBytesPerSecond = 1024;
+
 struct HttpOptions {
   // Requests at once, each on a connection of its own. A source talks to one host: the smaller of
   // the two counts, and what is beyond it waits its turn.
@@ -19,7 +22,7 @@ struct HttpOptions {
   // From the moment that a request has its turn, connecting included, to its last byte. INT64_MAX:
   // no limit, of this and of the next one.
   int64_t timeout_ns = 60'000'000'000;
-  // Between two bytes, and before the first.
+  // Between two bytes, before the first, and while fewer come than kHttpLeastBytesPerSecond.
   int64_t stall_timeout_ns = 20'000'000'000;
   // Certificates (PEM) to trust for https; empty: the system's.
   std::string ca_file = {};

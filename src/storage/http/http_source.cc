@@ -192,7 +192,7 @@ int64_t HttpSource::DeadlineNs(const HttpTransfer& transfer) const {
     return limit_ns > INT64_MAX - time_ns ? WakeSet::kNever : time_ns + limit_ns;
   };
   return std::min(after(transfer.begun_ns(), options_.timeout_ns),
-                  after(transfer.last_byte_ns(), options_.stall_timeout_ns));
+                  after(transfer.moved_ns(), options_.stall_timeout_ns));
 }
 
 void HttpSource::CheckDeadlines() {
@@ -206,12 +206,12 @@ void HttpSource::CheckDeadlines() {
       deadline_ns_ = std::min(deadline_ns_, deadline_ns);
       continue;
     }
-    const bool stalled = now_ns - transfer->last_byte_ns() >= options_.stall_timeout_ns;
+    const bool stalled = now_ns - transfer->moved_ns() >= options_.stall_timeout_ns;
     const int64_t limit_ns = stalled ? options_.stall_timeout_ns : options_.timeout_ns;
     End(transfer.get(),
-        absl::UnavailableError(absl::StrCat(transfer->Text(), ": ",
-                                            stalled ? "no byte came for " : "not done within ",
-                                            limit_ns / 1'000'000, " ms")));
+        absl::UnavailableError(absl::StrCat(
+            transfer->Text(), ": ", stalled ? "nearly nothing came for " : "not done within ",
+            limit_ns / 1'000'000, " ms")));
   }
 }
 

@@ -52,7 +52,7 @@ absl::Status HttpTransfer::Begin(const ReadOp& op, HttpObject* object) {
   judged_ = false;
   status_ = absl::OkStatus();
   filled_ = head_bytes_ = bytes_received_ = connects_ = 0;
-  begun_ns_ = last_byte_ns_ = WakeSet::NowNs();
+  begun_ns_ = moved_ns_ = WakeSet::NowNs();
   op_.TellBegun(begun_ns_);
   char range[48];
   std::snprintf(range, sizeof(range), "%" PRId64 "-%" PRId64, op.offset, op.offset + op.bytes - 1);
@@ -78,8 +78,8 @@ std::string HttpTransfer::Text() const { return RangeText(object_->name, op_.off
 
 size_t HttpTransfer::OnHeader(char* data, size_t size, size_t count, void* self) {
   auto& transfer = *static_cast<HttpTransfer*>(self);
-  transfer.Moved();
   const size_t bytes = size * count;
+  transfer.Moved(bytes);
   transfer.head_bytes_ += static_cast<int64_t>(bytes);
   if (transfer.head_bytes_ > kHttpHeadBytesMax) {
     transfer.status_ = HttpHeadTooLong(transfer.Text());
@@ -94,8 +94,8 @@ size_t HttpTransfer::OnHeader(char* data, size_t size, size_t count, void* self)
 
 size_t HttpTransfer::OnBody(char* data, size_t size, size_t count, void* self) {
   auto& transfer = *static_cast<HttpTransfer*>(self);
-  transfer.Moved();
   const size_t bytes = size * count;
+  transfer.Moved(bytes);
   // 0 would mean that nothing was wrong with nothing.
   return transfer.TakeBody(data, bytes) ? bytes : bytes + 1;
 }
@@ -105,9 +105,10 @@ int HttpTransfer::OnConnect(void* self, curl_socket_t /*fd*/, curlsocktype /*pur
   return CURL_SOCKOPT_OK;
 }
 
-void HttpTransfer::Moved() {
-  last_byte_ns_ = WakeSet::NowNs();
-  op_.TellMoved(last_byte_ns_);
+void HttpTransfer::Moved(size_t bytes) {
+  constexpr int64_t kMostNsPerByte = 1'000'000'000 / kHttpLeastBytesPerSecond;
+  moved_ns_ = std::min(WakeSet::NowNs(), moved_ns_ + static_cast<int64_t>(bytes) * kMostNsPerByte);
+  op_.TellMoved(moved_ns_);
 }
 
 void HttpTransfer::TakeVersion() {

@@ -60,7 +60,9 @@ class HttpTransfer {
   // "bytes 0 to 4095 of shard-0.bin"
   std::string Text() const;
   int64_t begun_ns() const { return begun_ns_; }
-  int64_t last_byte_ns() const { return last_byte_ns_; }
+  // When its last bytes came. Those that come more slowly than kHttpLeastBytesPerSecond put it off
+  // by no more than the time that they would have taken at that speed.
+  int64_t moved_ns() const { return moved_ns_; }
   // Of this request: of bodies, what was thrown away included; connections made for it.
   int64_t bytes_received() const { return bytes_received_; }
   int64_t connects() const { return connects_; }
@@ -70,7 +72,7 @@ class HttpTransfer {
   static size_t OnHeader(char* data, size_t size, size_t count, void* self);
   static size_t OnBody(char* data, size_t size, size_t count, void* self);
   static int OnConnect(void* self, curl_socket_t fd, curlsocktype purpose);
-  void Moved();
+  void Moved(size_t bytes);
   void TakeVersion();
   bool TakeHead();
   bool TakeBody(const char* data, size_t bytes);
@@ -86,7 +88,7 @@ class HttpTransfer {
   int64_t bytes_received_ = 0;
   int64_t connects_ = 0;
   int64_t begun_ns_ = 0;
-  int64_t last_byte_ns_ = 0;
+  int64_t moved_ns_ = 0;
 };
 
 }  // namespace sluice

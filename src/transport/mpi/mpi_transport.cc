@@ -41,6 +41,7 @@ absl::Status MpiTransport::Reserve(int capacity) {
   statuses_.resize(slots);
   indices_.resize(slots);
   events_.resize(slots);
+  channels_.reserve(2 * slots);  // so that it never grows
   capacity_ = capacity;
   return absl::OkStatus();
 }
@@ -58,11 +59,39 @@ void MpiTransport::StartOne(const TransportOp& op) {
   const size_t slot = static_cast<size_t>(active_);
   ops_[slot] = op;
   phases_[slot] = Phase::kEnded;
-  Enter(slot, HasRoom(op, Phase::kWhole) ? Phase::kWhole : Phase::kKnock);
+  requests_[slot] = MPI_REQUEST_NULL;
   ++active_;
-  if (absl::Status status = Post(slot); !status.ok()) {
-    EndOne(slot, std::move(status));
-    CloseGaps();
+  if (op.kind == TransportOp::Kind::kSend) {
+    const Channel channel = ChannelOf(op);
+    if (channel.under_way > 0 && (channel.waiting > 0 || !HasRoom(op, Phase::kWhole))) {
+      return Enter(slot, Phase::kWaiting);
+    }
+  }
+  if (!EnterFirst(slot)) CloseGaps();
+}
+
+bool MpiTransport::EnterFirst(size_t slot) {
+  const TransportOp& op = ops_[slot];
+  // Without bytes there is no body.
+  Enter(slot, op.bytes == 0 || HasRoom(op, Phase::kWhole) ? Phase::kWhole : Phase::kKnock);
+  absl::Status status = Post(slot);
+  if (status.ok()) return true;
+  EndOne(slot, std::move(status));
+  return false;
+}
+
+void MpiTransport::StartWaiting() {
+  undecided_.clear();
+  for (size_t slot = 0; slot < static_cast<size_t>(active_) && waiting_ > 0; ++slot) {
+    if (phases_[slot] != Phase::kWaiting) continue;
+    const TransportOp& op = ops_[slot];
+    const Queue queue = {op.kind, op.peer, op.tag};
+    if (ChannelOf(op).under_way > 0 &&
+        (undecided_.contains(queue) || !HasRoom(op, Phase::kWhole))) {
+      undecided_.insert(queue);
+      continue;
+    }
+    EnterFirst(slot);
   }
 }
 
@@ -105,7 +134,13 @@ int MpiTransport::TagOf(size_t slot) const {
 int64_t MpiTransport::UnmetBytes(const TransportOp& op) {
   // Open MPI's TCP sends so much; its shared memory, UCX and MPICH less.
   constexpr size_t kMost = size_t{64} << 10;
-  return static_cast<int64_t>(std::min(op.bytes, kMost));
+  // MPI keeps a record of each message. Of its shared memory a rank has 512 fragments: half of them
+  // are for what it sends, half for the acknowledgements of what others send. Open MPI 5.0.0 to
+  // 5.0.10 may lose an acknowledgement that finds none, and whoever waits for it waits for ever
+  // (https://github.com/open-mpi/ompi/issues/12979).
+  constexpr size_t kLeast = size_t{16} << 10;
+  static_assert(kUnmetBytesMax / kLeast == 256);
+  return static_cast<int64_t>(std::clamp(op.bytes, kLeast, kMost));
 }
 
 absl::StatusOr<MPI_Datatype> MpiTransport::TypeOf(const TransportOp& op) {
@@ -159,7 +194,7 @@ bool MpiTransport::Part() {
     for (size_t slot = 0; slot < static_cast<size_t>(active_); ++slot) {
       const TransportOp& op = ops_[slot];
       if (op.kind != TransportOp::Kind::kSend) continue;
-      if (phases_[slot] == Phase::kAnswered || phases_[slot] == Phase::kCutOff) {
+      if (!IsUnderWay(phases_[slot])) {
         EndOne(slot, PartedError(op, comm_->rank()));  // nothing is sent for it any more
       } else {
         sends.push_back({op.peer, TagOf(slot)});
@@ -191,9 +226,7 @@ void MpiTransport::WithdrawOne(size_t slot) {
   const TransportOp& op = ops_[slot];
   // A knock has met the others. Their bodies come, unless the sender parts too.
   if (phases_[slot] != Phase::kWhole && !parting_) return;
-  if (phases_[slot] == Phase::kAnswered || phases_[slot] == Phase::kCutOff) {
-    return EndOne(slot, WithdrawnError(op, comm_->rank()));
-  }
+  if (!IsUnderWay(phases_[slot])) return EndOne(slot, WithdrawnError(op, comm_->rank()));
   MPI_Cancel(&requests_[slot]);
   int complete = 0;
   MPI_Status outcome;
@@ -221,6 +254,7 @@ absl::Status MpiTransport::Test() {
   }
   if (answered_ > 0) PostBodies();
   if (cut_off_ > 0) EndCutOff();
+  if (ended_ > 0 && waiting_ > 0) StartWaiting();
   if (ended_ > 0) CloseGaps();
   return absl::OkStatus();
 }
@@ -245,6 +279,10 @@ void MpiTransport::Completed(size_t slot, const MPI_Status& outcome, bool error_
 void MpiTransport::CutOff(size_t slot) {
   if (cut_off_ == 0) cut_off_until_.emplace(kProcessEnds);
   Enter(slot, Phase::kCutOff);
+  for (size_t other = 0; other < static_cast<size_t>(active_) && waiting_ > 0; ++other) {
+    if (phases_[other] != Phase::kWaiting || ops_[other].peer != ops_[slot].peer) continue;
+    Enter(other, Phase::kCutOff);
+  }
 }
 
 void MpiTransport::EndCutOff() {
@@ -299,11 +337,28 @@ void MpiTransport::Enter(size_t slot, Phase phase) {
   const TransportOp& op = ops_[slot];
   if (int64_t* const unmet = UnmetBytesOf(op, phases_[slot])) *unmet -= UnmetBytes(op);
   if (int64_t* const unmet = UnmetBytesOf(op, phase)) *unmet += UnmetBytes(op);
-  if (phases_[slot] == Phase::kAnswered) --answered_;
-  if (phase == Phase::kAnswered) ++answered_;
-  if (phases_[slot] == Phase::kCutOff) --cut_off_;
-  if (phase == Phase::kCutOff) ++cut_off_;
+  if (op.kind == TransportOp::Kind::kSend) CountInChannel(op, phases_[slot], phase);
+  for (const auto& [counted, count] : {std::pair{Phase::kWaiting, &waiting_},
+                                       {Phase::kAnswered, &answered_},
+                                       {Phase::kCutOff, &cut_off_}}) {
+    *count += (phase == counted ? 1 : 0) - (phases_[slot] == counted ? 1 : 0);
+  }
   phases_[slot] = phase;
+}
+
+void MpiTransport::CountInChannel(const TransportOp& op, Phase from, Phase to) {
+  const auto found = channels_.try_emplace({op.peer, op.tag}).first;
+  Channel& channel = found->second;
+  for (const auto& [phase, change] : {std::pair{from, -1}, {to, 1}}) {
+    if (phase == Phase::kEnded) continue;
+    (phase == Phase::kWaiting ? channel.waiting : channel.under_way) += change;
+  }
+  if (channel.under_way == 0 && channel.waiting == 0) channels_.erase(found);
+}
+
+MpiTransport::Channel MpiTransport::ChannelOf(const TransportOp& op) const {
+  const auto found = channels_.find({op.peer, op.tag});
+  return found == channels_.end() ? Channel() : found->second;
 }
 
 int64_t* MpiTransport::UnmetBytesOf(const TransportOp& op, Phase phase) {

@@ -12,8 +12,10 @@
 #include <memory>
 #include <optional>
 #include <tuple>
+#include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/string_view.h"
 #include "sluice/transport.h"
@@ -28,9 +30,10 @@ namespace sluice {
 //
 // MPI may send the first bytes of a message before its receive has been started: 64 KiB over Open
 // MPI's TCP. They lie in the receiver's memory until then. So at most
-// kUnmetBytesMax bytes may be on their way to a rank. A message beyond this limit sends a knock
-// first: a message without bytes, in its place. Once the knock has met the receive, both ends go on
-// with the body.
+// kUnmetBytesMax bytes may be on their way to a rank. Sends beyond this limit wait here, but for
+// the first one of each channel: the receiver may be waiting for just that one. It sends a knock: a
+// message without bytes, in its place. Once the knock has met the receive, both ends go on with the
+// body.
 // Bodies of one length have a tag of their own, and meet in the order in which they were started.
 class MpiTransport final : public Transport {
  public:
@@ -64,6 +67,7 @@ class MpiTransport final : public Transport {
 
   // Where an active operation stands.
   enum class Phase : uint8_t {
+    kWaiting,   // of a send: there is no room for its message, and nothing is under way
     kWhole,     // its message is under way; a receive may meet a knock as well
     kKnock,     // of a send: its knock is under way
     kAnswered,  // the knock has met its receive, and nothing is under way
@@ -71,13 +75,27 @@ class MpiTransport final : public Transport {
     kCutOff,    // its peer has ended, says MPI or the system, and nothing is under way
     kEnded,     // it leaves the array with the next CloseGaps
   };
+  static bool IsUnderWay(Phase phase) {
+    return phase == Phase::kWhole || phase == Phase::kKnock || phase == Phase::kBody;
+  }
   // Operations among which messages keep their order.
   using Queue = std::tuple<TransportOp::Kind, int, int>;  // kind, peer, tag with its length
   Queue QueueOf(const TransportOp& op) const {
     return {op.kind, op.peer, comm_->BodyTag(op.tag, op.bytes)};
   }
 
+  // The sends of a channel that have not ended.
+  struct Channel {
+    int under_way = 0;
+    int waiting = 0;
+  };
+  Channel ChannelOf(const TransportOp& op) const;
+
   void StartOne(const TransportOp& op);
+  // Has the operation's message begin, or its knock where there is no room. False: it has ended.
+  bool EnterFirst(size_t slot);
+  // Starts sends that have waited, in the order of each channel, as far as there is room.
+  void StartWaiting();
   // Starts the operation's message, or knock, or body.
   absl::Status Post(size_t slot);
   // A request has ended with this outcome.
@@ -87,13 +105,14 @@ class MpiTransport final : public Transport {
   void PostBodies();
   // Enters the operation's next phase, with what is counted of each.
   void Enter(size_t slot, Phase phase);
+  void CountInChannel(const TransportOp& op, Phase from, Phase to);
   // The counter of unmet bytes for a message of this kind in this phase; null: not counted.
   int64_t* UnmetBytesOf(const TransportOp& op, Phase phase);
   // True if a message may enter this phase now. The first message may always go.
   bool HasRoom(const TransportOp& op, Phase phase);
   void EndOne(size_t slot, absl::Status status);
   int TagOf(size_t slot) const;
-  // What MPI may send of a message before its receive has been started, at most.
+  // What a message may take up before its receive has been started, at most.
   static int64_t UnmetBytes(const TransportOp& op);
   // The type of an operation's rows, made on first use.
   absl::StatusOr<MPI_Datatype> TypeOf(const TransportOp& op);
@@ -127,13 +146,16 @@ class MpiTransport final : public Transport {
   std::vector<TransportOp> ops_;
   std::vector<MPI_Status> statuses_;
   std::vector<int> indices_;
-  absl::flat_hash_set<Queue> undecided_;  // of PostBodies
+  absl::flat_hash_map<std::pair<int, int>, Channel>
+      channels_;                          // by peer and tag, none that is empty
+  absl::flat_hash_set<Queue> undecided_;  // of PostBodies, and of StartWaiting
   std::vector<TransportEvent> events_;    // a ring: ended_ events from first_ended_ on
   std::vector<int64_t> unmet_bytes_;      // by rank: of whole sends under way
   // Of bodies under way: apart, so that none waits for a whole send. The receiver starts the body's
   // receive whenever it polls next, so each of these goes on.
   std::vector<int64_t> unmet_bodies_;
   int64_t unmet_bytes_max_ = 0;  // of one rank, and either kind
+  int waiting_ = 0;              // operations in phase kWaiting
   int answered_ = 0;             // operations in phase kAnswered
   int cut_off_ = 0;              // operations in phase kCutOff
   std::optional<Deadline> cut_off_until_;
