@@ -3,7 +3,8 @@
 # sluice_flags(TARGET library|program|tool|test|heavy_test):
 #   Gives a target the project's warnings and sanitizers, and its kind of code. Code may go into any
 #   binary, into programs only, or into tests only. A tool is a program that is mostly flags and
-#   tables. Tools, and tests that are not heavy, are quick to compile rather than to run.
+#   tables. Tools, and tests that are not heavy, are quick to compile rather than to run. Heavy
+#   tests are optimized as far as that takes no longer than it saves.
 
 function(sluice_flags target kind)
   set(warnings -Wall -Wextra -Wconversion -Wshadow)
@@ -27,6 +28,8 @@ function(sluice_flags target kind)
   endif()
   if(kind MATCHES "^(tool|test)$")
     target_compile_options(${target} PRIVATE $<IF:$<CONFIG:Debug>,-O0,-Og>)
+  elseif(kind STREQUAL heavy_test)
+    target_compile_options(${target} PRIVATE -O1)
   endif()
   # Joined with others, a source sees names that are not its own.
   if(SLUICE_UNITY AND kind MATCHES test)

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# All tests of the release build: in one process, with mpirun, and from an install tree. Then come
-# the wheel for Python in an empty environment, the model of the gate, 12 random jobs, and 3 worlds
-# whose members come and go. Installs missing packages first. Where PyPI cannot be reached, Python
-# is left out, as the last line says. Before it comes what was skipped, and why. With CI=true it
-# fails if more is skipped than scripts/may_skip.txt allows.
+# All tests of the release build: in one process, with mpirun, and from an install tree. Beside them
+# run the wheel for Python in an empty environment, the model of the gate, 12 random jobs, and 3
+# worlds whose members come and go: all of these wait most of their time. Installs missing packages
+# first. Where PyPI cannot be reached, Python is left out, as the last line says. Before it comes
+# what was skipped, and why. With CI=true it fails if more is skipped than scripts/may_skip.txt
+# allows.
 #
 # usage: test.sh [--thorough]
 # --thorough: the tests that try at random, or all of many cases, try several times as many, and
@@ -30,17 +31,29 @@ stage() { echo "== test.sh, after $SECONDS s: $*"; }
 scripts/packages.sh
 stage "build"
 scripts/build.sh release
-stage "tests"
-ctest --test-dir build --output-on-failure -j "$at_once" --output-junit tests.xml "${quick[@]}"
-stage "Python"
 python=passed
 scripts/pypi.sh || python="left out, as PyPI cannot be reached"
-[ "$python" != passed ] || scripts/test_python.sh
-stage "model and random jobs"
-scripts/model.sh
 day=$((SLUICE_TEST_SEED / 1000))
-scripts/chaos.py --runs 12 --seed $day
-scripts/chaos_epochs.py --runs 3 --seed $day
+beside() {
+  [ "$python" != passed ] || scripts/test_python.sh
+  scripts/model.sh
+  scripts/chaos.py --runs 12 --seed $day
+  scripts/chaos_epochs.py --runs 3 --seed $day
+}
+stage "tests; beside them Python, the model and random jobs"
+set -m  # a group of its own, to be ended as a whole
+beside >build/beside.log 2>&1 &
+group=$!
+set +m
+trap 'kill -- "-$group" 2>/dev/null || true' EXIT
+code=0
+ctest --test-dir build --output-on-failure -j "$at_once" --output-junit tests.xml "${quick[@]}" ||
+  code=$?
+wait "$group" || code=$?
+trap - EXIT
+stage "Python, the model and random jobs"
+cat build/beside.log
+[ "$code" = 0 ] || exit "$code"
 ! $thorough || scripts/sanitize.sh --thorough
 scripts/skipped.py build/tests.xml
 echo "All tests passed after $SECONDS s: release, with mpirun, from an install tree, model," \
