@@ -28,13 +28,15 @@ constexpr std::chrono::milliseconds kPause{700};
 
 // What the process has grown by since it had `before`, after the session was polled for a while and
 // nothing else was done with it.
-int64_t GrowthWhilePolled(Session* session, int64_t before) {
+int64_t GrowthWhilePolled(const SlowReceiver& receiver, Session* session, int64_t before) {
   const auto end = std::chrono::steady_clock::now() + kPause;
-  while (std::chrono::steady_clock::now() < end) {
+  int64_t growth = 0;
+  while (std::chrono::steady_clock::now() < end || growth < receiver.awaited_bytes) {
     EXPECT_TRUE(session->Poll().ok());
     std::this_thread::sleep_for(std::chrono::microseconds(50));
+    growth = ResidentBytes() - before;
   }
-  return ResidentBytes() - before;
+  return growth;
 }
 
 // A new directory, which rank 0 has made, and has told the others of.
@@ -110,7 +112,7 @@ int64_t GrowthBeforeMemoryComes(Rank& self, const SlowReceiver& receiver) {
   EXPECT_TRUE(run.ok()) << run.status();
   int64_t growth = 0;
   if (self.rank == 1) {
-    growth = GrowthWhilePolled(session.get(), before);
+    growth = GrowthWhilePolled(receiver, session.get(), before);
     EXPECT_EQ(session->counters().staging_bytes_peak, 0);
     EXPECT_TRUE(run->Supply(0, view).ok());
   }
@@ -157,7 +159,7 @@ int64_t GrowthWhileAnItemIsHeld(Rank& self, const SlowReceiver& receiver) {
     const auto* const data = static_cast<const std::byte*>(lease->view().data);
     EXPECT_EQ(data[0], expected);
     EXPECT_EQ(data[receiver.bucket_bytes - 1], expected);
-    if (self.rank == 1 && items == 1) growth = GrowthWhilePolled(session.get(), before);
+    if (self.rank == 1 && items == 1) growth = GrowthWhilePolled(receiver, session.get(), before);
   }
   EXPECT_EQ(items, count);
   const int64_t held = (*stream)->stats().budget_bytes_peak;

@@ -35,8 +35,9 @@ TEST(SlowReceiverTest, HoldsItsBudget) {
 }
 
 TEST(SlowReceiverTest, IsSeenToHoldMoreWhereSendsEndAtOnce) {
-  const SlowReceiver receiver = {32 << 10, 128 << 10, 24 << 20};
+  SlowReceiver receiver = {32 << 10, 128 << 10, 24 << 20};
   const int64_t allowed = 2 * receiver.budget_bytes + kOtherGrowthBytes;
+  receiver.awaited_bytes = allowed + 1;
   EXPECT_GT(GrowthOver(LoopbackSends::kEager, &GrowthBeforeMemoryComes, receiver), allowed);
   EXPECT_GT(GrowthOver(LoopbackSends::kEager, &GrowthWhileAnItemIsHeld, receiver), allowed);
 }
