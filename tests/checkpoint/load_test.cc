@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <mutex>
+#include <numeric>
 #include <set>
 #include <string>
 #include <thread>
@@ -117,8 +118,8 @@ absl::Status LoadBadly(
 }
 
 std::vector<TensorTransfer> PlainTensors(int ranks) {
-  std::vector<int> list;
-  for (int rank = 0; rank < ranks; ++rank) list.push_back(rank);
+  std::vector<int> list(static_cast<size_t>(ranks));
+  std::iota(list.begin(), list.end(), 0);
   const Layout layout = {*Mesh::Create({ranks}, list), {Placement::Shard(0)}};
   std::vector<TensorTransfer> tensors;
   for (const char* name : {"a", "b", "c"}) {
@@ -179,7 +180,7 @@ TEST(LoadCheckpointTest, BadFilesAreNamed) {
     const CheckpointDir dir;
     dir.Write(tensors, 2, true);
     spoil(dir);
-    const absl::Status status = LoadBadly(tensors, 2, dir.uri(), options);
+    absl::Status status = LoadBadly(tensors, 2, dir.uri(), options);
     EXPECT_THAT(std::string(status.message()), HasSubstr("part-1-of-2.safetensors"));
     return status;
   };

@@ -36,7 +36,7 @@ class HttpFaults : public testing::Test {
   absl::Status Read(int64_t offset, int64_t bytes) {
     const uint64_t cookie = run_->Read(0, offset, bytes);
     if (!run_->UntilAllEnded()) return absl::UnknownError("no event");
-    const absl::Status outcome = run_->Outcome(cookie);
+    absl::Status outcome = run_->Outcome(cookie);
     if (outcome.ok()) {
       run_->ExpectBytes(cookie, absl::string_view(content_).substr(static_cast<size_t>(offset),
                                                                    static_cast<size_t>(bytes)));
@@ -103,6 +103,7 @@ TEST_F(HttpFaults, SilenceEnds) {
 TEST_F(HttpFaults, SilenceEndsForThoseThatWaitToo) {
   Make("fault/silent/", {.connections_per_host = 2, .stall_timeout_ns = 50'000'000});
   std::vector<ReadOp> ops;
+  ops.reserve(5);
   for (int i = 0; i < 5; ++i) ops.push_back(run_->Op(0, i, 1000));
   ASSERT_TRUE(run_->Start(ops).ok());
   ASSERT_TRUE(run_->UntilAllEnded());
@@ -199,6 +200,7 @@ TEST_F(HttpFaults, AServerThatGoesAwayIsUnavailable) {
   Make("delay/1/");
   EXPECT_TRUE(Read(0, 1000).ok());
   std::vector<ReadOp> ops;
+  ops.reserve(20);
   for (int i = 0; i < 20; ++i) ops.push_back(run_->Op(0, i, 1000));
   ASSERT_TRUE(run_->Start(ops).ok());
   server_->Stop();
@@ -215,7 +217,10 @@ TEST_F(HttpFaults, FaultsStayWithTheirReads) {
   source_ = *MakeHttpSource(server_->Url(""), names, {.connections_per_host = 3});
   run_ = std::make_unique<SourceRun>(source_.get());
   std::vector<ReadOp> ops;
-  for (int i = 0; i < 160; ++i) ops.push_back(run_->Op(i % 16 < 8 ? 0 : i % 8, i * 100, 20'000));
+  ops.reserve(160);
+  for (int i = 0; i < 160; ++i) {
+    ops.push_back(run_->Op(i % 16 < 8 ? 0 : i % 8, int64_t{i} * 100, 20'000));
+  }
   ASSERT_TRUE(run_->Start(ops).ok());
   ASSERT_TRUE(run_->UntilAllEnded());
   for (const ReadOp& op : ops) {

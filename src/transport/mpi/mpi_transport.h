@@ -19,6 +19,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/string_view.h"
 #include "sluice/transport.h"
+#include "tensor/error_text.h"
 #include "transport/deadline.h"
 #include "transport/mpi/mpi_communicator.h"
 #include "transport/mpi/mpi_farewell.h"
