@@ -29,13 +29,15 @@ constexpr std::chrono::milliseconds kPause{700};
 // What the process has grown by since it had `before`, after the session was polled for a while and
 // nothing else was done with it.
 int64_t GrowthWhilePolled(const SlowReceiver& receiver, Session* session, int64_t before) {
-  const auto end = std::chrono::steady_clock::now() + kPause;
   int64_t growth = 0;
-  while (std::chrono::steady_clock::now() < end || growth < receiver.awaited_bytes) {
-    EXPECT_TRUE(session->Poll().ok());
-    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  do {
+    const auto end = std::chrono::steady_clock::now() + kPause;
+    while (std::chrono::steady_clock::now() < end) {
+      EXPECT_TRUE(session->Poll().ok());
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
     growth = ResidentBytes() - before;
-  }
+  } while (growth < receiver.awaited_bytes);
   return growth;
 }
 
