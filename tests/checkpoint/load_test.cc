@@ -372,6 +372,7 @@ TEST(LoadCheckpointTest, SaysHowFarItIs) {
     }
     over = true;
     watcher.join();
+    EXPECT_TRUE(seen_under_way);
     progress.total = 7;
     EXPECT_FALSE(LoadCheckpoint(session, dir.uri() + "/none", mine.tensors, options).ok());
     EXPECT_EQ(progress.total, 0);

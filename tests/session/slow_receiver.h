@@ -16,7 +16,7 @@ struct SlowReceiver {
   int64_t bucket_bytes = 32 << 10;
   int64_t budget_bytes = 64 << 10;
   int64_t total_bytes = 48 << 20;  // that it is to get in the end
-  int64_t awaited_bytes = 0;       // polls until it has grown by more, however long that takes
+  int64_t awaited_bytes = 0;       // polls until it has grown by so much, however long
 };
 
 // Rank 0 sends to rank 1, whose memory comes late: meanwhile rank 1 polls. What its process has

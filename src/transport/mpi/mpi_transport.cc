@@ -134,10 +134,9 @@ int MpiTransport::TagOf(size_t slot) const {
 int64_t MpiTransport::UnmetBytes(const TransportOp& op) {
   // Open MPI's TCP sends so much; its shared memory, UCX and MPICH less.
   constexpr size_t kMost = size_t{64} << 10;
-  // MPI keeps a record of each message. Of its shared memory a rank has 512 fragments: half of them
-  // are for what it sends, half for the acknowledgements of what others send. Open MPI 5.0.0 to
-  // 5.0.10 may lose an acknowledgement that finds none, and whoever waits for it waits for ever
-  // (https://github.com/open-mpi/ompi/issues/12979).
+  // MPI keeps a record of each message, and of its shared memory a rank has 512 fragments. Of them,
+  // half are for what it sends, half for the acknowledgements of what others send. Knocks are not
+  // counted: where many channels have one each, mpi_needs.h has more fragments made.
   constexpr size_t kLeast = size_t{16} << 10;
   static_assert(kUnmetBytesMax / kLeast == 256);
   return static_cast<int64_t>(std::clamp(op.bytes, kLeast, kMost));
