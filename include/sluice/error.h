@@ -1,4 +1,4 @@
-// What an error of this library is about, for programs. Its text says the same to people.
+// The subject of an error of this library, for programs. The error's text says the same to people.
 #ifndef SLUICE_ERROR_H_
 #define SLUICE_ERROR_H_
 

@@ -1,4 +1,4 @@
-// Where the members of a world meet: a small table of keys and values that all of them reach.
+// The store where members of a world meet: a small table of keys and values that all of them reach.
 //
 //   auto server = StoreServer::Listen({});                       // in one process, on any port
 //   auto store = ConnectStore((*server)->address(), {});         // in each process

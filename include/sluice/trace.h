@@ -1,4 +1,4 @@
-// What happened to each bucket and when, as a file that Perfetto and chrome://tracing open.
+// The trace: when each bucket did what, as a file that Perfetto and chrome://tracing open.
 //
 // A session made with SessionOptions::trace_events > 0 keeps a TraceLog. Each rank's content
 // travels as bytes to whoever writes the file:

@@ -1,4 +1,4 @@
-// What to move: tensors, each with a layout to come from and a layout to go to.
+// The spec of a transfer: tensors, each with a layout to come from and a layout to go to.
 #ifndef SLUICE_TRANSFER_H_
 #define SLUICE_TRANSFER_H_
 

@@ -1,4 +1,4 @@
-// What every call of the C API does: nothing is thrown, and errors become a status and a text.
+// The frame of every call of the C API: nothing is thrown, and errors become a status and a text.
 #ifndef SLUICE_SRC_C_CALL_H_
 #define SLUICE_SRC_C_CALL_H_
 

@@ -1,4 +1,4 @@
-// What handles are, and who owns what.
+// The handles of the C API, and who owns them.
 #ifndef SLUICE_SRC_C_HANDLES_H_
 #define SLUICE_SRC_C_HANDLES_H_
 

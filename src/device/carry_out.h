@@ -1,4 +1,4 @@
-// What the host does of a batch of copies.
+// Carries out the host's part of a batch of copies.
 #ifndef SLUICE_SRC_DEVICE_CARRY_OUT_H_
 #define SLUICE_SRC_DEVICE_CARRY_OUT_H_
 

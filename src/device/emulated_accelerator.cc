@@ -1,4 +1,4 @@
-// What a session is told to use an emulated device with.
+// The accelerator that makes a session use an emulated device.
 #include <cstdint>
 #include <memory>
 #include <string>

@@ -1,4 +1,4 @@
-// Where memory lies on machines with several NUMA nodes: near the CPUs that will touch it.
+// Places memory on machines with several NUMA nodes: near the CPUs that will touch it.
 //
 // The one file that knows hwloc.
 #ifndef SLUICE_SRC_DEVICE_NUMA_H_

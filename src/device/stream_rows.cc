@@ -76,7 +76,7 @@ HWY_AFTER_NAMESPACE();
 namespace sluice {
 namespace {
 
-// From here on streaming was measured to be faster on Zen 3 (docs/notes/2026-11-performance.md).
+// From here on streaming was measured to be faster on Zen 3 (docs/notes.md).
 constexpr int64_t kWholeLinesBytesMin = 128;
 constexpr int64_t kPartialLinesBytesMin = 1 << 10;
 constexpr int64_t kDenseFactor = 8;

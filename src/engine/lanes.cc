@@ -1,4 +1,4 @@
-// What callers say about whole lanes (announce, close, freeze, thaw), and what they ask about them.
+// Calls about whole lanes (announce, close, freeze, thaw), and questions about them.
 #include <cstdint>
 #include <optional>
 

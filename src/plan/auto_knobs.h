@@ -5,7 +5,7 @@
 // there and unpacked. Each of these steps is fastest when it finds the bytes in the cache, and some
 // buckets should be packed while others cross. So where bytes are staged, buckets should be small
 // beside the cache, and beside all that a rank gets. The measurements are in
-// docs/notes/2026-11-performance.md.
+// docs/notes.md.
 #ifndef SLUICE_SRC_PLAN_AUTO_KNOBS_H_
 #define SLUICE_SRC_PLAN_AUTO_KNOBS_H_
 

@@ -1,4 +1,4 @@
-// Who is in a channel, and who exchanges messages with whom.
+// Finds who is in a channel, and who exchanges messages with whom.
 #include "plan/channels.h"
 
 #include <algorithm>

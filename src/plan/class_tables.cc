@@ -154,7 +154,7 @@ bool ClassTables::NodesMeet() {
 
 // Those with as many ranks that need as that contribute. Fewer would add up more each than the
 // holders do, which one pass instead of three does not make up for
-// (docs/notes/2026-11-performance.md).
+// (docs/notes.md).
 const absl::flat_hash_set<int>& ClassTables::ReducingNodes() {
   if (reducing_nodes_) return *reducing_nodes_;
   absl::flat_hash_map<int, int64_t> more;  // by node: ranks that need, less those that contribute

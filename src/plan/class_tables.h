@@ -1,5 +1,5 @@
-// What all ranks have in common in planning one class of tensors. This is who owns what, where
-// parts of the two sides overlap, and which replica serves whom.
+// Tables that all ranks have in common in planning one class of tensors. They say who owns what,
+// where parts of the two sides overlap, and which replica serves whom.
 //
 // Tensors of equal shape, element size and layouts form a class. Everything is computed when first
 // asked for and kept, as it is alike for many ranks; what few ranks ask for costs only them.

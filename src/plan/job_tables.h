@@ -1,4 +1,4 @@
-// What all ranks of a job have in common in planning a transfer.
+// Tables that all ranks of a job have in common in planning a transfer.
 #ifndef SLUICE_SRC_PLAN_JOB_TABLES_H_
 #define SLUICE_SRC_PLAN_JOB_TABLES_H_
 

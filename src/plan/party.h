@@ -1,5 +1,4 @@
-// Who takes part in a route: the ranks, the tree that the bytes pass down, and in pieces of what
-// size.
+// The party of a route: its ranks, the tree that the bytes pass down, and the size of its pieces.
 #ifndef SLUICE_SRC_PLAN_PARTY_H_
 #define SLUICE_SRC_PLAN_PARTY_H_
 

@@ -1,4 +1,4 @@
-// Where ranks stand among those of several meshes, in ascending rank order.
+// Positions of ranks among those of several meshes, in ascending rank order.
 #ifndef SLUICE_SRC_PLAN_POSITIONS_H_
 #define SLUICE_SRC_PLAN_POSITIONS_H_
 

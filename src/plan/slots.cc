@@ -1,4 +1,4 @@
-// What a bucket takes of a slot, and when it takes nothing.
+// Computes how much of a slot a bucket takes, and when it takes nothing.
 #include <algorithm>
 
 #include "plan/plan.h"

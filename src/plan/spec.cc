@@ -1,4 +1,4 @@
-// What can be planned, and what is wrong with what cannot.
+// Validates transfer specs.
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "plan/plan.h"

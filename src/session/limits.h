@@ -1,4 +1,4 @@
-// What a session's options come to, or why they cannot work.
+// Computes the limits of a session from its options, or says why they cannot work.
 #ifndef SLUICE_SRC_SESSION_LIMITS_H_
 #define SLUICE_SRC_SESSION_LIMITS_H_
 

@@ -1,4 +1,4 @@
-// What carries a session's transfers, and the memory that it carries them to in one copy.
+// The transports that carry a session's runs, and the memory that they copy at once.
 #ifndef SLUICE_SRC_SESSION_RUN_TRANSPORT_H_
 #define SLUICE_SRC_SESSION_RUN_TRANSPORT_H_
 

@@ -1,4 +1,4 @@
-// What a session says of its wires.
+// The report of a session about its wires.
 #ifndef SLUICE_SRC_SESSION_SESSION_REPORT_H_
 #define SLUICE_SRC_SESSION_SESSION_REPORT_H_
 

@@ -1,4 +1,4 @@
-// What is going to happen in simulated time, earliest first. Equal content, equal order: events of
+// Future events in simulated time, earliest first. Equal content, equal order: events of
 // one instant come out by their number, whatever order they went in.
 #ifndef SLUICE_SRC_SIM_EVENT_QUEUE_H_
 #define SLUICE_SRC_SIM_EVENT_QUEUE_H_

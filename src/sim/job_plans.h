@@ -1,4 +1,4 @@
-// What every rank of a simulated job has to do: the buckets of real plans, without their contents.
+// The plans of every rank of a simulated job: the buckets of real plans, without their contents.
 //
 // Plans come from the planner that real jobs use. Ranks that are alike share one. Where a job says
 // that it looks the same from a rank as from another, ranks renamed, only the first is planned.

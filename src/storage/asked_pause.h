@@ -1,4 +1,4 @@
-// What a busy server wishes: to be asked again later, and not before.
+// The wish of a busy server: to be asked again later, and not before.
 #ifndef SLUICE_SRC_STORAGE_ASKED_PAUSE_H_
 #define SLUICE_SRC_STORAGE_ASKED_PAUSE_H_
 

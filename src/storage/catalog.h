@@ -1,4 +1,4 @@
-// What a stream reads: objects, and the items that lie in them, numbered from 0.
+// The catalog of a stream: objects, and the items that lie in them, numbered from 0.
 //
 // A catalog knows where items are, not how to read them. Items at equal distances cost one run,
 // however many they are.

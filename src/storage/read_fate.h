@@ -1,4 +1,4 @@
-// What befalls one attempt at one item under injected latency and faults. It is a pure function of
+// The fate of one attempt at one item under injected latency and faults. It is a pure function of
 // a seed, so that a run can be repeated whatever its timing.
 #ifndef SLUICE_SRC_STORAGE_READ_FATE_H_
 #define SLUICE_SRC_STORAGE_READ_FATE_H_

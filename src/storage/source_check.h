@@ -1,4 +1,4 @@
-// What every source demands of its caller's reads, and how it names what is wrong in an error.
+// Checks reads for every source, and names in an error what is wrong.
 #ifndef SLUICE_SRC_STORAGE_SOURCE_CHECK_H_
 #define SLUICE_SRC_STORAGE_SOURCE_CHECK_H_
 

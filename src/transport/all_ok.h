@@ -1,4 +1,4 @@
-// What ranks tell each other while they make a transport: small records, and whether each is well.
+// Small records that ranks exchange while they make a transport, and whether each rank is well.
 #ifndef SLUICE_SRC_TRANSPORT_ALL_OK_H_
 #define SLUICE_SRC_TRANSPORT_ALL_OK_H_
 

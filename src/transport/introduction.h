@@ -1,4 +1,4 @@
-// What ranks tell each other when they first meet, and which of them share a node by it.
+// The introduction of ranks that first meet. From it follows which of them share a node.
 #ifndef SLUICE_SRC_TRANSPORT_INTRODUCTION_H_
 #define SLUICE_SRC_TRANSPORT_INTRODUCTION_H_
 

@@ -1,5 +1,4 @@
-// What every transport demands of its caller's operations, and how it and its fabric name what is
-// wrong in an error.
+// Checks operations for every transport, and names in an error what is wrong, for its fabric, too.
 #ifndef SLUICE_SRC_TRANSPORT_OP_CHECK_H_
 #define SLUICE_SRC_TRANSPORT_OP_CHECK_H_
 

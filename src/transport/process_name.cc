@@ -1,4 +1,4 @@
-// What /proc and pidfds say of processes.
+// Reads from /proc and pidfds about processes.
 #include "transport/process_name.h"
 
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-// What all transports share.
+// Functions that all transports share.
 #include "sluice/transport.h"
 
 namespace sluice {

@@ -1,4 +1,4 @@
-// Who is silent while an all-gather does not end: hints, and what they say of whom.
+// Names who is silent while an all-gather does not end, by hints of those that wait.
 #include <algorithm>
 #include <utility>
 

@@ -1,4 +1,4 @@
-// Who of a world is there, by what lies at the store. It only decides: no store, no clock.
+// Decides who of a world is there, by what lies at the store. No store and no clock of its own.
 #ifndef SLUICE_SRC_WORLD_ATTENDANCE_H_
 #define SLUICE_SRC_WORLD_ATTENDANCE_H_
 

@@ -1,4 +1,4 @@
-// What a member tells the others at the store when a fabric is made: how it is reached.
+// The card that a member leaves at the store when a fabric is made: how it is reached.
 #ifndef SLUICE_SRC_WORLD_CARD_H_
 #define SLUICE_SRC_WORLD_CARD_H_
 

@@ -1,4 +1,4 @@
-// What launchers leave in the environment, as options of a world.
+// Reads the options of a world from the environment that launchers leave.
 #ifndef SLUICE_SRC_WORLD_ENVIRONMENT_H_
 #define SLUICE_SRC_WORLD_ENVIRONMENT_H_
 

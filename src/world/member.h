@@ -1,4 +1,4 @@
-// What a member of a world says of itself at the store.
+// The record of a member of a world at the store.
 #ifndef SLUICE_SRC_WORLD_MEMBER_H_
 #define SLUICE_SRC_WORLD_MEMBER_H_
 

@@ -1,5 +1,5 @@
-// What a member waits in, as it tells the others at the store. So members that wait for each other
-// in different calls hear of it.
+// The call that a member waits in, as it tells the others at the store. So members that wait for
+// each other in different calls hear of it.
 #ifndef SLUICE_SRC_WORLD_WAITING_CALL_H_
 #define SLUICE_SRC_WORLD_WAITING_CALL_H_
 

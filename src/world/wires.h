@@ -1,4 +1,4 @@
-// What carries payload between the nodes of a fabric: all members come to the same from the same.
+// Chooses the wire between nodes. All members choose equally, because all see the same cards.
 #ifndef SLUICE_SRC_WORLD_WIRES_H_
 #define SLUICE_SRC_WORLD_WIRES_H_
 

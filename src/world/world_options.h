@@ -1,4 +1,4 @@
-// What options of a world must look like, whoever wrote them.
+// Checks options of a world, whoever wrote them.
 #ifndef SLUICE_SRC_WORLD_WORLD_OPTIONS_H_
 #define SLUICE_SRC_WORLD_WORLD_OPTIONS_H_
 

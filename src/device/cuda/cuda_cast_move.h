@@ -1,4 +1,4 @@
-// What one thread does of a piece of a copy between different types: it casts up to four units.
+// One thread's work on a piece of a copy between different types: it casts up to four units.
 #ifndef SLUICE_SRC_DEVICE_CUDA_CUDA_CAST_MOVE_H_
 #define SLUICE_SRC_DEVICE_CUDA_CUDA_CAST_MOVE_H_
 

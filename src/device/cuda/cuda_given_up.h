@@ -1,5 +1,5 @@
-// What devices leave behind whose streams wait for work that may never end, as of a process that
-// has died: it is freed once the GPU has got past it.
+// Keeps memory, streams and events of devices whose streams wait for work that may never end, as of
+// a process that has died. They are freed once the GPU has got past that work.
 #ifndef SLUICE_SRC_DEVICE_CUDA_CUDA_GIVEN_UP_H_
 #define SLUICE_SRC_DEVICE_CUDA_CUDA_GIVEN_UP_H_
 

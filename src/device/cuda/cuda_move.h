@@ -1,4 +1,4 @@
-// What one thread does of a piece of a copy between equal types: it moves up to four units.
+// One thread's work on a piece of a copy between equal types: it moves up to four units.
 #ifndef SLUICE_SRC_DEVICE_CUDA_CUDA_MOVE_H_
 #define SLUICE_SRC_DEVICE_CUDA_CUDA_MOVE_H_
 

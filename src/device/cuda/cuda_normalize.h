@@ -1,4 +1,4 @@
-// What one thread does of a normalization: up to four units, with the same bits as normalization.h.
+// One thread's work on a normalization: up to four units, with the same bits as normalization.h.
 #ifndef SLUICE_SRC_DEVICE_CUDA_CUDA_NORMALIZE_H_
 #define SLUICE_SRC_DEVICE_CUDA_CUDA_NORMALIZE_H_
 

@@ -1,4 +1,4 @@
-// What one thread does of pixels that are normalized: up to four units, with the same bits as
+// One thread's work on pixels that are normalized: up to four units, with the same bits as
 // normalization.h.
 #ifndef SLUICE_SRC_DEVICE_CUDA_CUDA_NORMALIZE_PIXELS_H_
 #define SLUICE_SRC_DEVICE_CUDA_CUDA_NORMALIZE_PIXELS_H_

@@ -1,5 +1,5 @@
-// What kernels work on: pieces, each cut into units that one thread does at once, and tiles of
-// units that a block does. And the arithmetic from a unit's number to its place in memory.
+// Pieces, which kernels work on: each cut into units that one thread does at once, and tiles of
+// units that a block does. Computes a unit's place in memory from its number.
 #ifndef SLUICE_SRC_DEVICE_CUDA_CUDA_PIECES_H_
 #define SLUICE_SRC_DEVICE_CUDA_CUDA_PIECES_H_
 

@@ -1,4 +1,4 @@
-// Where transports find the stream of a session's device.
+// Gives transports the stream of a session's device.
 #include "device/cuda/cuda_queue.h"
 
 #include <array>

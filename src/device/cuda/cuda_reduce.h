@@ -1,4 +1,4 @@
-// What one thread does of a reduction: up to four units, with the same bits as reduction.h.
+// One thread's work on a reduction: up to four units, with the same bits as reduction.h.
 #ifndef SLUICE_SRC_DEVICE_CUDA_CUDA_REDUCE_H_
 #define SLUICE_SRC_DEVICE_CUDA_CUDA_REDUCE_H_
 

@@ -1,4 +1,4 @@
-// What one thread does of a square of a transposition: it takes elements to memory that its block
+// One thread's work on a square of a transposition: it takes elements to memory that its block
 // shares. After all threads have done so, it takes elements from there.
 #ifndef SLUICE_SRC_DEVICE_CUDA_CUDA_TRANSPOSE_H_
 #define SLUICE_SRC_DEVICE_CUDA_CUDA_TRANSPOSE_H_

@@ -1,4 +1,4 @@
-// What one rank says of the tensors that it has, without their memory: its half of a connection.
+// One rank's half of a connection: its tensors, without their memory.
 #ifndef SLUICE_SRC_PLAN_CONNECT_HALF_H_
 #define SLUICE_SRC_PLAN_CONNECT_HALF_H_
 

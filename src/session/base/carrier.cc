@@ -1,4 +1,4 @@
-// What a carrier does beside its steps: room, operations, failures.
+// The carrier's duties beside its steps: room, operations, failures.
 #include "session/base/carrier.h"
 
 #include <algorithm>

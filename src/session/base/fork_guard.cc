@@ -1,4 +1,4 @@
-// What a child is told.
+// Tells a forked child why its calls fail.
 #include "session/base/fork_guard.h"
 
 namespace sluice {

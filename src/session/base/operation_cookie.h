@@ -1,4 +1,4 @@
-// What the cookies of operations say to the runner that has started them.
+// The cookies of operations, which tell the runner what it has started.
 #ifndef SLUICE_SRC_SESSION_BASE_OPERATION_COOKIE_H_
 #define SLUICE_SRC_SESSION_BASE_OPERATION_COOKIE_H_
 

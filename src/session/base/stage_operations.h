@@ -1,4 +1,4 @@
-// Where the operations of a bucket's stage are added.
+// Collects the operations of a bucket's stage.
 #ifndef SLUICE_SRC_SESSION_BASE_STAGE_OPERATIONS_H_
 #define SLUICE_SRC_SESSION_BASE_STAGE_OPERATIONS_H_
 

@@ -1,4 +1,4 @@
-// What a place has of a checkpoint: an index, or files that count without one.
+// The contents of a place as a checkpoint: an index, or files that count without one.
 #ifndef SLUICE_SRC_SESSION_CHECKPOINT_CHECKPOINT_CONTENTS_H_
 #define SLUICE_SRC_SESSION_CHECKPOINT_CHECKPOINT_CONTENTS_H_
 

@@ -1,4 +1,4 @@
-// What a checkpoint call is given, checked and in the terms of those who carry it out.
+// The input of a checkpoint call, checked and in the terms of those who carry it out.
 #ifndef SLUICE_SRC_SESSION_CHECKPOINT_CHECKPOINT_INPUT_H_
 #define SLUICE_SRC_SESSION_CHECKPOINT_CHECKPOINT_INPUT_H_
 

@@ -1,4 +1,4 @@
-// What goes where in the files of a checkpoint that is saved.
+// Lays tensors out in the files of a checkpoint that is saved.
 #ifndef SLUICE_SRC_SESSION_CHECKPOINT_CHECKPOINT_LAYOUT_H_
 #define SLUICE_SRC_SESSION_CHECKPOINT_CHECKPOINT_LAYOUT_H_
 

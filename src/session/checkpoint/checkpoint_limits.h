@@ -1,4 +1,4 @@
-// What a checkpoint's budget comes to: how many slots, of what size.
+// Computes from a checkpoint's budget how many slots there are, and of what size.
 #ifndef SLUICE_SRC_SESSION_CHECKPOINT_CHECKPOINT_LIMITS_H_
 #define SLUICE_SRC_SESSION_CHECKPOINT_CHECKPOINT_LIMITS_H_
 

@@ -1,4 +1,4 @@
-// What both directions share.
+// Steps that saving and loading share.
 #include "session/checkpoint/checkpoint_work.h"
 
 #include <algorithm>

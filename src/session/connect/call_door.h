@@ -1,4 +1,4 @@
-// What calls beside Session's own use of a session: its peers, and what memory it takes.
+// The session as calls beside Session's own use it: its peers, and the memory it takes.
 #ifndef SLUICE_SRC_SESSION_CONNECT_CALL_DOOR_H_
 #define SLUICE_SRC_SESSION_CONNECT_CALL_DOOR_H_
 

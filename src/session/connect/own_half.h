@@ -1,4 +1,4 @@
-// What a rank gives to Connect, without its memory, and that memory beside it.
+// The half that a rank gives to Connect, without its memory, and that memory beside it.
 #ifndef SLUICE_SRC_SESSION_CONNECT_OWN_HALF_H_
 #define SLUICE_SRC_SESSION_CONNECT_OWN_HALF_H_
 

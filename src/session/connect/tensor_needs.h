@@ -1,4 +1,4 @@
-// What a rank's view of a tensor has to be: of its local tensor, or of each of its boxes.
+// Checks a rank's view of a tensor: of its local tensor, or of each of its boxes.
 #ifndef SLUICE_SRC_SESSION_CONNECT_TENSOR_NEEDS_H_
 #define SLUICE_SRC_SESSION_CONNECT_TENSOR_NEEDS_H_
 

@@ -1,4 +1,4 @@
-// Where a rank stands with a bucket: what one asks another, what it answers, and in words.
+// A rank's report of a bucket: the question, the answer, and both in words.
 #ifndef SLUICE_SRC_SESSION_PEERS_BUCKET_REPORT_H_
 #define SLUICE_SRC_SESSION_PEERS_BUCKET_REPORT_H_
 

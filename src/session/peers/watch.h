@@ -1,6 +1,5 @@
-// What ranks tell each other beside their transfers: that one of them has failed. When nothing
-// moves, they also tell where each member of a bucket stands with it. All of it travels by the
-// fabric's posts.
+// Tells ranks beside their transfers that one of them has failed. When nothing moves, ranks
+// also tell where each member of a bucket stands with it. All of it travels by the fabric's posts.
 #ifndef SLUICE_SRC_SESSION_PEERS_WATCH_H_
 #define SLUICE_SRC_SESSION_PEERS_WATCH_H_
 

@@ -1,4 +1,4 @@
-// Who may go, and in which order.
+// Decides which reads may go, and in which order.
 #include "session/shard/grouped_reads.h"
 
 #include <algorithm>

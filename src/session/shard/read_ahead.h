@@ -19,7 +19,7 @@ class ReadAhead {
  public:
   static constexpr int64_t kAll = INT64_MAX;
   static constexpr int64_t kProofMax = 64;
-  // So much stays in a processor's caches, or nearly (docs/notes/2026-11-streaming.md).
+  // So much stays in a processor's caches, or nearly (docs/notes.md).
   static constexpr int64_t kFewBytes = int64_t{4} << 20;
 
   // Pieces that are few, of `block_bytes` each.

@@ -1,4 +1,4 @@
-// What the slots of a data stream or a load do, in the trace of its session.
+// Records the slots of a data stream or a load in the trace of its session.
 #ifndef SLUICE_SRC_SESSION_SHARD_STAGE_TRACE_H_
 #define SLUICE_SRC_SESSION_SHARD_STAGE_TRACE_H_
 

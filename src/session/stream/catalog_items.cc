@@ -1,4 +1,4 @@
-// What a catalog says of its items.
+// Answers questions about the items of a catalog.
 #include "session/stream/catalog_items.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What a stream's consumer does, in the trace of its session.
+// Records a stream's consumer in the trace of its session.
 #ifndef SLUICE_SRC_SESSION_STREAM_CONSUMER_TRACE_H_
 #define SLUICE_SRC_SESSION_STREAM_CONSUMER_TRACE_H_
 

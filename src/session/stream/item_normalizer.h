@@ -1,4 +1,4 @@
-// What a transform makes of items: which shapes they have then, and how each piece gets there.
+// Transforms items: computes the shapes they have then, and how each piece gets there.
 #ifndef SLUICE_SRC_SESSION_STREAM_ITEM_NORMALIZER_H_
 #define SLUICE_SRC_SESSION_STREAM_ITEM_NORMALIZER_H_
 

@@ -1,4 +1,4 @@
-// What is in a directory without an index: its files and their headers.
+// Lists a directory without an index: its files and their headers.
 #ifndef SLUICE_SRC_SESSION_STREAM_LIST_OBJECTS_H_
 #define SLUICE_SRC_SESSION_STREAM_LIST_OBJECTS_H_
 

@@ -1,4 +1,4 @@
-// What a stream's budget comes to: how many slots, of what size, and pieces of what size.
+// Computes from a stream's budget how many slots there are, their size, and the size of pieces.
 #ifndef SLUICE_SRC_SESSION_STREAM_STREAM_LIMITS_H_
 #define SLUICE_SRC_SESSION_STREAM_STREAM_LIMITS_H_
 

@@ -1,4 +1,4 @@
-// What a stream's options have to be, on each rank and between ranks.
+// Checks a stream's options, on each rank and between ranks.
 #ifndef SLUICE_SRC_SESSION_STREAM_STREAM_OPTIONS_H_
 #define SLUICE_SRC_SESSION_STREAM_STREAM_OPTIONS_H_
 

@@ -1,4 +1,4 @@
-// Where a stream begins: what the selections and cursors of all ranks come to.
+// Computes where a stream begins from the selections and cursors of all ranks.
 #ifndef SLUICE_SRC_SESSION_STREAM_STREAM_START_H_
 #define SLUICE_SRC_SESSION_STREAM_STREAM_START_H_
 

@@ -1,4 +1,4 @@
-// Where a bucket's bytes lie on this rank: in tensors, in its slot, or the same in both.
+// Places a bucket's bytes on this rank: in tensors, in its slot, or the same in both.
 #ifndef SLUICE_SRC_SESSION_TRANSFER_BUCKET_SIDES_H_
 #define SLUICE_SRC_SESSION_TRANSFER_BUCKET_SIDES_H_
 

@@ -1,4 +1,4 @@
-// What the stages of a bucket begin, and its messages.
+// Begins the stages of a bucket, and its messages.
 #include "session/transfer/bucket_work.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What one member does in the stages of one bucket: which copies, which messages, in which order.
+// One member's work in the stages of one bucket: which copies, which messages, in which order.
 //
 // What comes next in a move is decided by engine/move.h, and turned into operations here. When
 // these run is the engine's and the runner's business.

@@ -1,4 +1,4 @@
-// What ranks tell each other of the groups that their plans need.
+// The texts in which ranks tell each other which groups their plans need.
 #ifndef SLUICE_SRC_SESSION_TRANSFER_GROUP_NEED_TEXT_H_
 #define SLUICE_SRC_SESSION_TRANSFER_GROUP_NEED_TEXT_H_
 

@@ -1,4 +1,4 @@
-// What a session keeps of runs that are over: which were cancelled, and how those that failed
+// Keeps the outcomes of runs that are over: which were cancelled, and how those that failed
 // ended. Exact however long the session lives, in a bit per run at most.
 #ifndef SLUICE_SRC_SESSION_TRANSFER_RUN_OUTCOMES_H_
 #define SLUICE_SRC_SESSION_TRANSFER_RUN_OUTCOMES_H_

@@ -1,4 +1,4 @@
-// What a runner says of itself: to a watchdog, to other ranks, to a benchmark.
+// Reports a runner's state: to a watchdog, to other ranks, to a benchmark.
 #include <algorithm>
 #include <optional>
 

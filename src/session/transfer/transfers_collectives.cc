@@ -1,5 +1,4 @@
-// What all ranks do in the order of their calls: comparisons, cancels, and not getting too far
-// ahead.
+// Calls that all ranks make in one order: comparisons, cancels, and not getting too far ahead.
 #include <algorithm>
 #include <utility>
 

@@ -1,4 +1,4 @@
-// Who meets whom, and in which order.
+// Decides who meets whom, and in which order.
 #include "sim/deadlock/exchanges.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What one rank sees of a job.
+// Feeds one rank with its view of a job.
 #include "sim/deadlock/rank_feed.h"
 
 #include <algorithm>

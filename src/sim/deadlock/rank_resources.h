@@ -1,6 +1,6 @@
-// What a rank has beside its gate: an arena of staging bytes, a stream that moves are launched on,
-// device slots for what it delivers. The premises of law 2 about these can be on or off (rules.h).
-// Buckets are named by their index among the rank's.
+// The resources of a rank beside its gate: an arena of staging bytes, a stream that moves are
+// launched on, device slots for what it delivers. The premises of law 2 about these can be on or
+// off (rules.h). Buckets are named by their index among the rank's.
 #ifndef SLUICE_SRC_SIM_DEADLOCK_RANK_RESOURCES_H_
 #define SLUICE_SRC_SIM_DEADLOCK_RANK_RESOURCES_H_
 

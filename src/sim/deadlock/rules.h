@@ -1,4 +1,4 @@
-// What a search for deadlocks varies: the rule of admission, and the premises of the engine's one.
+// The dimensions of a search for deadlocks: the rule of admission, and the engine's premises.
 #ifndef SLUICE_SRC_SIM_DEADLOCK_RULES_H_
 #define SLUICE_SRC_SIM_DEADLOCK_RULES_H_
 

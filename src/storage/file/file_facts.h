@@ -1,4 +1,4 @@
-// What a newly opened file allows: is it one, and how must reads around the page cache be aligned?
+// Facts of a newly opened file: whether it is one, and how reads around the page cache are aligned.
 #ifndef SLUICE_SRC_STORAGE_FILE_FILE_FACTS_H_
 #define SLUICE_SRC_STORAGE_FILE_FILE_FACTS_H_
 

@@ -1,4 +1,4 @@
-// What a call of the kernel's has brought: another call, or a read's end.
+// Handles the results of the kernel's calls: another call, or a read's end.
 #include <unistd.h>
 
 #include <algorithm>

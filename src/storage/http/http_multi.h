@@ -37,7 +37,7 @@ class HttpMulti {
   // A handle that is at its end, and how it ended; nullptr: none. To be removed by the caller.
   CURL* NextDone(CURLcode* code);
 
-  // RunTimer has nothing to do before (WakeSet::NowNs).
+  // RunTimer has nothing to do before (MonotonicNs).
   int64_t timer_ns() const { return timer_ns_; }
   // Not OK: libcurl has failed as a whole.
   const absl::Status& status() const { return status_; }

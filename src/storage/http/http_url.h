@@ -1,4 +1,4 @@
-// Where objects lie: names joined to a base URL, so that none leads out of it.
+// URLs of objects: names joined to a base URL, so that none leads out of it.
 #ifndef SLUICE_SRC_STORAGE_HTTP_HTTP_URL_H_
 #define SLUICE_SRC_STORAGE_HTTP_HTTP_URL_H_
 

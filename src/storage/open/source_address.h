@@ -1,4 +1,4 @@
-// Where objects are read from, as a user writes it.
+// The address of objects, as a user writes it.
 #ifndef SLUICE_SRC_STORAGE_OPEN_SOURCE_ADDRESS_H_
 #define SLUICE_SRC_STORAGE_OPEN_SOURCE_ADDRESS_H_
 

@@ -1,4 +1,4 @@
-// What two processes of a node share to copy together. This is a queue of words from one to the
+// The memory that two processes of a node share to copy together: a queue of words from one to the
 // other, and the claims on the pieces of one copy.
 #ifndef SLUICE_SRC_TRANSPORT_DIRECT_DIRECT_CHANNEL_H_
 #define SLUICE_SRC_TRANSPORT_DIRECT_DIRECT_CHANNEL_H_

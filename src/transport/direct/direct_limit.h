@@ -1,4 +1,4 @@
-// What the kernel keeps a rank from, and what may be done about it, in words.
+// Explains in words what the kernel keeps a rank from, and what may be done about it.
 #ifndef SLUICE_SRC_TRANSPORT_DIRECT_DIRECT_LIMIT_H_
 #define SLUICE_SRC_TRANSPORT_DIRECT_DIRECT_LIMIT_H_
 

@@ -1,4 +1,4 @@
-// Who copies what has met: both ends, one of them, or neither.
+// Decides who copies what has met: both ends, one of them, or neither.
 #include <utility>
 
 #include "transport/direct/direct_copy.h"

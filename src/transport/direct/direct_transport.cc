@@ -1,4 +1,4 @@
-// Who meets whom: offers, receives, and the words that pass between their ends.
+// Brings ends together: offers, receives, and the words that pass between them.
 #include "transport/direct/direct_transport.h"
 
 #include <algorithm>

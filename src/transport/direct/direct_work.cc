@@ -1,4 +1,4 @@
-// Who copies what: the pieces of the copies under way.
+// Copies the pieces of the copies under way.
 #include <algorithm>
 #include <utility>
 

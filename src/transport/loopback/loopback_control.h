@@ -1,5 +1,5 @@
-// What the ranks of a loopback fabric share in one process: gathers and posts through memory, and
-// the messages of each of its transports.
+// The state that ranks of a loopback fabric share in one process: gathers and posts through memory,
+// and the messages of each of its transports.
 #ifndef SLUICE_SRC_TRANSPORT_LOOPBACK_LOOPBACK_CONTROL_H_
 #define SLUICE_SRC_TRANSPORT_LOOPBACK_LOOPBACK_CONTROL_H_
 

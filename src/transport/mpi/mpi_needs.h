@@ -1,4 +1,4 @@
-// What this MPI needs to be told, so that a fault that it is known to have does not occur.
+// Settings that this MPI needs, so that a fault that it is known to have does not occur.
 #ifndef SLUICE_SRC_TRANSPORT_MPI_MPI_NEEDS_H_
 #define SLUICE_SRC_TRANSPORT_MPI_MPI_NEEDS_H_
 

@@ -1,4 +1,4 @@
-// What users make NCCL transports with.
+// Makes NCCL transports for users.
 #include <cstdlib>
 #include <string>
 #include <utility>

@@ -1,4 +1,4 @@
-// What goes over the connections: control records, and the frames of transports.
+// Sends and takes frames over the connections: control records, and the frames of transports.
 #include <algorithm>
 #include <utility>
 

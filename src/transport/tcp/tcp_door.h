@@ -1,4 +1,4 @@
-// Who comes to a rank's port: strangers are sent away, ranks of the world are let in.
+// The door at a rank's port: strangers are sent away, ranks of the world are let in.
 #ifndef SLUICE_SRC_TRANSPORT_TCP_TCP_DOOR_H_
 #define SLUICE_SRC_TRANSPORT_TCP_TCP_DOOR_H_
 

@@ -1,4 +1,4 @@
-// What goes over a link: frames, each a header of fixed length and the bytes that it announces.
+// Frames, which go over a link: each a header of fixed length and the bytes that it announces.
 #ifndef SLUICE_SRC_TRANSPORT_TCP_TCP_FRAME_H_
 #define SLUICE_SRC_TRANSPORT_TCP_TCP_FRAME_H_
 

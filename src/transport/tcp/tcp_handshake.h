@@ -1,4 +1,4 @@
-// What the two ends of a new connection say first: who they are, and that they know the secret.
+// The first words of the two ends of a connection: who they are, and that they know the secret.
 //
 // The caller says hello. The listener answers with a challenge and its own proof. The caller gives
 // its proof. The listener says welcome, or nothing. All of them are of fixed length. Values alone:

@@ -1,4 +1,4 @@
-// What comes from other ranks: offers, and the bytes of messages.
+// Takes in frames of other ranks: offers, and the bytes of messages.
 #include <algorithm>
 #include <utility>
 

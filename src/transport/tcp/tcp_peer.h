@@ -1,4 +1,4 @@
-// What a rank keeps about another one that it has a TCP connection with, or may have.
+// A rank's record of another one that it has a TCP connection with, or may have.
 #ifndef SLUICE_SRC_TRANSPORT_TCP_TCP_PEER_H_
 #define SLUICE_SRC_TRANSPORT_TCP_TCP_PEER_H_
 

@@ -1,4 +1,4 @@
-// Where the bytes of a message lie, as one stretch or as rows, and how far they have gone.
+// The bytes of a message, as one stretch or as rows, and how far they have gone.
 #ifndef SLUICE_SRC_TRANSPORT_TCP_TCP_ROWS_H_
 #define SLUICE_SRC_TRANSPORT_TCP_TCP_ROWS_H_
 

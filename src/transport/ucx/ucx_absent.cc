@@ -1,4 +1,4 @@
-// What stands in for the worker where UCX's headers were missing when this was built.
+// Stands in for the worker where UCX's headers were missing when this was built.
 #include "transport/ucx/ucx_worker.h"
 
 namespace sluice {

@@ -1,4 +1,4 @@
-// What ranks tell each other to find their workers: UCX's address, and a secret.
+// The address that ranks tell each other to find their workers: UCX's own, and a secret.
 #ifndef SLUICE_SRC_TRANSPORT_UCX_UCX_ADDRESS_H_
 #define SLUICE_SRC_TRANSPORT_UCX_UCX_ADDRESS_H_
 

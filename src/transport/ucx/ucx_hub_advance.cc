@@ -1,4 +1,4 @@
-// What comes to a worker of UCX, and who gets it.
+// Hands what comes to a worker of UCX to its receivers.
 #include <algorithm>
 #include <cstring>
 

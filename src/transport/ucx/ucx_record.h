@@ -1,4 +1,4 @@
-// What ranks say to each other so that payload only moves once its receive is there.
+// Records that ranks exchange so that payload only moves once its receive is there.
 //
 // A sender announces each message. The receiver matches announcements with receives, in order. Once
 // an announcement has met its receive, the receiver starts a receive of UCX, under a tag of UCX

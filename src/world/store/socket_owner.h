@@ -1,4 +1,4 @@
-// What the system tells of sockets: whose one is at the other end of a connection within this host,
+// Asks the system about sockets: whose one is at the other end of a connection within this host,
 // and which ports this process has open.
 #ifndef SLUICE_SRC_WORLD_STORE_SOCKET_OWNER_H_
 #define SLUICE_SRC_WORLD_STORE_SOCKET_OWNER_H_

@@ -1,4 +1,4 @@
-// What a watcher remembers of heartbeats that others leave in a store, to see when they stop.
+// A watcher's memory of heartbeats that others leave in a store, to see when they stop.
 //
 // A lease by heartbeats is two keys: the one that is held, and one of the same name below
 // kStoreBeatPrefix. The latter's value names the holder, the time of the lease, and a count that

@@ -1,4 +1,4 @@
-// What every store asks of keys, values and times.
+// Checks keys, values and times for every store.
 #ifndef SLUICE_SRC_WORLD_STORE_STORE_CHECK_H_
 #define SLUICE_SRC_WORLD_STORE_STORE_CHECK_H_
 

@@ -1,4 +1,4 @@
-// What a server does with requests: some are answered at once, others wait. No I/O and no clock.
+// Answers a server's requests: some at once, others once they need not wait. No I/O and no clock.
 #ifndef SLUICE_SRC_WORLD_STORE_STORE_DESK_H_
 #define SLUICE_SRC_WORLD_STORE_STORE_DESK_H_
 

@@ -1,5 +1,4 @@
-// What is to be sent over a connection: whole frames in order, of which some bytes have left. No
-// I/O.
+// The outbox of a connection: whole frames in order, of which some bytes have left. No I/O.
 #ifndef SLUICE_SRC_WORLD_STORE_STORE_OUTBOX_H_
 #define SLUICE_SRC_WORLD_STORE_STORE_OUTBOX_H_
 
