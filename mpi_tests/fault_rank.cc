@@ -15,8 +15,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/clock.h"
 #include "fault_result.h"
-#include "session/base/clock.h"
 #include "session/job.h"
 #include "session_mpi_rank.h"
 #include "sluice/checkpoint.h"

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
 #include "fault_result.h"
-#include "session/base/clock.h"
 #include "session/job.h"
 #include "session_mpi_rank.h"
 #include "sluice/stream.h"

@@ -143,7 +143,8 @@ def a_generator_keeps_its_order(bench):
         hashes.add((ranks, sluice["item_hash"]))
     assert len(hashes) == len({ranks for ranks, _ in hashes}), hashes
     modes = bench.good(0, ["--source", "generator", "--items", "20", "--item-bytes", "1K",
-                           "--after-update", "1", "--generate-ms", "1", "--consume-us", "500"])
+                           "--generate-order", "after-update", "--generate-ms", "1", "--consume-us",
+                           "500"])
     assert modes["sluice"]["staleness_max"] == 0, modes
     assert modes["sluice"]["speed_up_ideal"] == 1, modes
 

@@ -37,8 +37,6 @@ void AddSourceFlags(CLI::App* app, StreamBenchOptions* o) {
   app->add_option("--generate-ms", o->generate_ms, "how long the generator takes for an item [0]")
       ->check(CLI::Range(0.0, 1e6))
       ->group(group);
-  AddSwitch(app, "--after-update", &o->after_update, "the same as --generate-order after-update")
-      ->group(group);
   app->add_option("--generate-order", o->generate_order,
                   "free: what can be made is; after-update: a batch is begun after the update with "
                   "the one before; one-ahead: it is made while that update is computed [free]")

@@ -41,9 +41,6 @@ absl::Status ParseModes(StreamBenchOptions* options) {
 
 absl::Status CheckGenerateOrder(const StreamBenchOptions& o) {
   const bool ordered = o.generate_order != "free";
-  if (o.after_update != 0 && o.generate_order != "after-update") {
-    return Refuse("--after-update and --generate-order say different things");
-  }
   if (ordered && o.generate_ahead != 1) {
     return Refuse("--generate-ahead goes with --generate-order free");
   }
@@ -66,7 +63,6 @@ absl::Status CheckGenerateOrder(const StreamBenchOptions& o) {
 absl::Status CheckGenerator(const StreamBenchOptions& o) {
   if (!o.is_generator()) {
     if (o.generate_ms > 0) return Refuse("--generate-ms is of --source generator");
-    if (o.after_update != 0) return Refuse("--after-update is of --source generator");
     if (!o.generate_order.empty()) return Refuse("--generate-order is of --source generator");
     if (o.generate_ahead != 1) return Refuse("--generate-ahead is of --source generator");
     if (o.generator_threads != 1) return Refuse("--generator-threads is of --source generator");
@@ -139,9 +135,7 @@ absl::Status ParseStreamTexts(StreamBenchOptions* o) {
   const auto transform = ParseTransformFlags(TransformFlagsOf(*o));
   if (!transform.ok()) return transform.status();
   o->transform = *transform;
-  if (o->is_generator() && o->generate_order.empty()) {
-    o->generate_order = o->after_update != 0 ? "after-update" : "free";
-  }
+  if (o->is_generator() && o->generate_order.empty()) o->generate_order = "free";
   if (o->share.empty()) o->share = o->exchange != 0 ? "all" : "deal";
   return CheckTogether(*o);
 }
@@ -224,7 +218,6 @@ std::vector<std::pair<std::string, int64_t>> StreamKnobs(const StreamBenchOption
           {"item-bytes", o.item_bytes},
           {"connections", o.connections},
           {"generate-ms (in 10^-6)", micro(o.generate_ms)},
-          {"after-update", o.after_update},
           {"generate-order", hash_of(o.generate_order)},
           {"generate-ahead", o.generate_ahead},
           {"generator-threads", o.generator_threads},

@@ -30,8 +30,7 @@ struct StreamBenchOptions {
   int connections = 64;
   std::string ca_file;
   double generate_ms = 0;
-  int after_update = 0;
-  std::string generate_order;  // empty: free, or as after_update says
+  std::string generate_order;  // empty: free
   int64_t generate_ahead = 1;
   int generator_threads = 1;
 

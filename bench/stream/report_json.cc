@@ -28,7 +28,6 @@ Json ConfigJson(const StreamBenchOptions& o, const StreamReport& report) {
           {"item_bytes", o.item_bytes},
           {"connections", o.connections},
           {"generate_ms", o.generate_ms},
-          {"after_update", o.generate_order == "after-update" ? 1 : 0},
           {"generate_order", o.generate_order.empty() ? Json() : Json(o.generate_order)},
           {"generate_ahead", o.generate_ahead},
           {"generator_threads", o.generator_threads},

@@ -88,7 +88,6 @@ struct StreamSource {
   SizedGenerator sized_generator = nullptr;
   int64_t generator_items = 0;
   GenerateOrder generate_order = GenerateOrder::kFree;
-  bool generate_after_update = false;  // the older name of kAfterUpdate
   // Batches that may be begun beyond the one that Next returned last, at least 1; the budget bounds
   // them, too. Under kFree alone: the other orders say by themselves how far a generator runs.
   int64_t generate_ahead = 1;

@@ -20,6 +20,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "base/clock.h"
 #include "device/host_memory.h"
 #include "device/later_batch.h"
 #include "sluice/testing.h"
@@ -28,12 +29,6 @@ namespace sluice {
 namespace {
 
 constexpr int64_t kNsPerSecond = 1'000'000'000;
-
-int64_t NowNs() {
-  timespec now = {};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * kNsPerSecond + now.tv_nsec;
-}
 
 void SleepUntil(int64_t ns) {
   const timespec until = {ns / kNsPerSecond, ns % kNsPerSecond};
@@ -167,7 +162,7 @@ void EmulatedDevice::Work() {
 
 void EmulatedDevice::CarryOut(const Queued& queued) {
   if (queued.after != nullptr) queued.after->Wait();
-  const int64_t begin_ns = NowNs();
+  const int64_t begin_ns = MonotonicNs();
   queued.batch.CarryOut();
   if (bytes_per_s_ > 0) {
     const double seconds =

@@ -14,14 +14,13 @@
 #include "absl/strings/str_cat.h"
 #include "device/numa.h"
 #include "tensor/check.h"
+#include "tensor/round.h"
 
 namespace sluice {
 namespace {
 
 // Memory this large begins on a huge page's boundary.
 constexpr size_t kHugePageBytes = size_t{2} << 20;
-
-size_t RoundUp(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
 
 size_t PageBytes() { return static_cast<size_t>(sysconf(_SC_PAGESIZE)); }
 

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <map>
 
+#include "tensor/round.h"
+
 namespace sluice {
 namespace {
-
-int64_t CeilDiv(int64_t a, int64_t b) { return a / b + (a % b != 0 ? 1 : 0); }
 
 // chunk()'s step, at least 1 so that positions can be divided by it.
 int64_t Step(int64_t length, int64_t parts) { return std::max<int64_t>(1, CeilDiv(length, parts)); }

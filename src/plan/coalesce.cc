@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "tensor/round.h"
+
 namespace sluice {
 namespace {
 
@@ -13,10 +15,6 @@ constexpr int64_t kChunkAlignmentBytes = 8;
 // Alone, the chunk needs no staging where it is contiguous.
 int64_t AloneBytes(int64_t bucket_bytes) {
   return std::max<int64_t>(bucket_bytes / 8, int64_t{256} << 10);
-}
-
-int64_t RoundUp(int64_t value, int64_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
 }
 
 // Elements per piece of a chunk that travels without others. A chunk that fits one bucket is one

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "session/base/clock.h"
+#include "base/clock.h"
 
 namespace sluice {
 namespace {

@@ -1,13 +1,13 @@
-// What users call, and one round of progress.
+// The calls of users, and one round of progress.
 #include <algorithm>
 #include <limits>
 #include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
 #include "device/cache_share.h"
 #include "session/base/backoff.h"
-#include "session/base/clock.h"
 #include "session/base/open_device.h"
 #include "session/limits.h"
 #include "session/run_transport.h"

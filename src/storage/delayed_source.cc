@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
 #include "storage/growing_ring.h"
 #include "storage/wake_set.h"
 #include "tensor/check.h"
@@ -82,7 +83,7 @@ size_t DelayedSource::TakePlace() {
 }
 
 absl::Status DelayedSource::Start(absl::Span<const ReadOp> ops) {
-  const int64_t now_ns = WakeSet::NowNs();
+  const int64_t now_ns = MonotonicNs();
   batch_.assign(ops.begin(), ops.end());
   for (ReadOp& op : batch_) {
     const size_t at = TakePlace();
@@ -106,7 +107,7 @@ absl::StatusOr<int> DelayedSource::Poll(absl::Span<ReadEvent> events) {
     Forget();
     return status;
   }
-  GiveDue(WakeSet::NowNs());
+  GiveDue(MonotonicNs());
   size_t count = 0;
   while (count < events.size() && !finished_.empty()) events[count++] = finished_.Pop();
   wake_->WakeAt(due_.empty() ? WakeSet::kNever : due_.front().due_ns);
@@ -139,7 +140,7 @@ absl::Status DelayedSource::TakeInner() {
     counters_ = inner_->counters();
     if (!polled.ok()) return polled.status();
     count = *polled;
-    const int64_t now_ns = WakeSet::NowNs();
+    const int64_t now_ns = MonotonicNs();
     for (int i = 0; i < count; ++i) TakeEvent(inner_events_[static_cast<size_t>(i)], now_ns);
   } while (count == static_cast<int>(inner_events_.size()));
   return absl::OkStatus();

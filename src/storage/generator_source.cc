@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
 #include "storage/own_thread.h"
 #include "storage/ready_flag.h"
 #include "storage/sized_item.h"
@@ -118,7 +119,7 @@ bool Generator::Begin(Reads::iterator* read) {
   if (!MayBegin()) return false;
   making_.splice(making_.end(), queued_, queued_.begin());
   *read = std::prev(making_.end());
-  (*read)->begun_ns = WakeSet::NowNs();
+  (*read)->begun_ns = MonotonicNs();
   const int64_t staleness = (*read)->op.batch - updates_.load(std::memory_order_acquire);
   if (staleness > staleness_max()) staleness_max_.store(staleness, std::memory_order_relaxed);
   return true;
@@ -216,7 +217,7 @@ absl::Status Generator::Start(absl::Span<const ReadOp> ops) {
 absl::StatusOr<int> Generator::Poll(absl::Span<ReadEvent> events) {
   const std::lock_guard lock(mutex_);
   if (!making_.empty()) {
-    const int64_t now_ns = WakeSet::NowNs();
+    const int64_t now_ns = MonotonicNs();
     for (const Read& read : making_) {
       read.op.TellBegun(read.begun_ns);
       read.op.TellMoved(now_ns);  // as long as the callback takes

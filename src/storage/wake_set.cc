@@ -3,7 +3,6 @@
 
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,12 +12,6 @@
 #include "tensor/check.h"
 
 namespace sluice {
-
-int64_t WakeSet::NowNs() {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-}
 
 absl::StatusOr<std::unique_ptr<WakeSet>> WakeSet::Make() {
   std::unique_ptr<WakeSet> set(new WakeSet);

@@ -1,5 +1,5 @@
-// What a source waits for, behind one file descriptor: other descriptors, a time, and events that
-// lie ready.
+// The events that a source waits for, behind one file descriptor: other descriptors, a time, and
+// events that lie ready.
 #ifndef SLUICE_SRC_STORAGE_WAKE_SET_H_
 #define SLUICE_SRC_STORAGE_WAKE_SET_H_
 
@@ -22,9 +22,6 @@ class WakeSet {
  public:
   static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 
-  // Nanoseconds of CLOCK_MONOTONIC. Any thread.
-  static int64_t NowNs();
-
   // ResourceExhausted if the process has no descriptors left.
   static absl::StatusOr<std::unique_ptr<WakeSet>> Make();
   ~WakeSet();
@@ -38,7 +35,7 @@ class WakeSet {
   // The descriptor may be closed already.
   void Forget(int fd);
 
-  // fd() is readable from this time on (NowNs); kNever: not by time.
+  // fd() is readable from this time on (MonotonicNs); kNever: not by time.
   void WakeAt(int64_t time_ns);
   // fd() is readable until told otherwise.
   void SetReady(bool ready);

@@ -6,22 +6,14 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
 #include "tensor/error_text.h"
 
 namespace sluice {
-namespace {
-
-int64_t NowNs() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
-
-}  // namespace
+namespace {}  // namespace
 
 RankProcesses::RankProcesses(int rank, absl::Span<const ProcessName> names,
                              absl::Span<const int> nodes)
@@ -74,7 +66,7 @@ std::string RankProcesses::Limit() const {
 
 absl::Status RankProcesses::Check() {
   if (processes_.empty()) return absl::OkStatus();
-  const int64_t now_ns = NowNs();
+  const int64_t now_ns = MonotonicNs();
   const std::lock_guard<std::mutex> lock(mutex_);
   if (now_ns - looked_ns_ < kLookNs) return status_;
   looked_ns_ = now_ns;
@@ -95,7 +87,7 @@ bool RankProcesses::Sees(int rank) const {
 
 bool RankProcesses::IsGone(int rank) {
   if (processes_.empty()) return false;
-  const int64_t now_ns = NowNs();
+  const int64_t now_ns = MonotonicNs();
   const std::lock_guard<std::mutex> lock(mutex_);
   if (now_ns - gone_looked_ns_ >= kGoneLookNs) LookAtWatched(now_ns);
   return gone_[static_cast<size_t>(rank)] != 0;

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <map>
 
+#include "tensor/stable_hash.h"
 #include "transport/hmac.h"
 
 namespace sluice {
@@ -36,15 +37,13 @@ ReachPage ReachPage::Make() {
 }
 
 uint64_t ReachOf(int rank, absl::Span<const ReachCard> cards) {
-  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a, over ranks
+  StableHash hash;
   const ReachCard& own = cards[static_cast<size_t>(rank)];
   for (size_t other = 0; other < cards.size(); ++other) {
     if (static_cast<int>(other) != rank && !Reaches(own, cards[other])) continue;
-    for (int shift = 0; shift < 32; shift += 8) {
-      hash = (hash ^ ((other >> shift) & 0xff)) * 0x100000001b3;
-    }
+    hash.Add(other);
   }
-  return hash;
+  return hash.value();
 }
 
 std::vector<int> NodesByReach(absl::Span<const uint64_t> reach) {

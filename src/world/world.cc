@@ -9,6 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "tensor/stable_hash.h"
 #include "world/epochs.h"
 #include "world/fabric_maker.h"
 #include "world/meeting.h"
@@ -25,9 +26,9 @@ namespace {
 constexpr int kUnexplainedMax = 3;
 
 uint64_t Hash(absl::string_view text) {
-  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  return hash;
+  StableHash hash;
+  hash.AddText(text);
+  return hash.value();
 }
 
 class JoinedWorld final : public World {

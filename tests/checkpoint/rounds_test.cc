@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <string>
 
+#include "base/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "session/base/clock.h"
 #include "session/world.h"
 
 namespace sluice {

@@ -175,6 +175,13 @@ TEST(RulesTest, LinesLookAlike) {
   EXPECT_THAT(line(std::string("// FIX") + "ME"), ElementsAre(HasSubstr("unfinished")));
 }
 
+TEST(RulesTest, FilesOfTheLibraryBeginWithANounOrAVerb) {
+  EXPECT_THAT(Complaints("src/plan/a.cc", "// Validates specs.\n"), IsEmpty());
+  EXPECT_THAT(Complaints("src/plan/a.cc", "// What can be planned.\n"),
+              ElementsAre(HasSubstr("noun or a verb")));
+  EXPECT_THAT(Complaints("tests/a.cc", "// What is tried.\n"), IsEmpty());
+}
+
 TEST(RulesTest, GuardsFollowPaths) {
   EXPECT_EQ(GuardOf("include/sluice/mpi.h"), "SLUICE_MPI_H_");
   EXPECT_EQ(GuardOf("src/plan/bucket.h"), "SLUICE_SRC_PLAN_BUCKET_H_");

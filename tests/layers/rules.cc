@@ -24,51 +24,52 @@ struct Layer {
 // that is not in the table may include nothing: add it here when it is made.
 const std::vector<Layer>& Layers() {
   static const auto* const kLayers = new std::vector<Layer>{
+      {"base", {}},
       {"tensor", {}},
       {"mesh", {"tensor"}},
       {"plan", {"mesh", "tensor"}},
       {"plan/shard", {"plan", "mesh", "tensor"}},
       {"plan/connect", {"plan", "mesh", "tensor"}},
       {"engine", {"plan"}},
-      {"device", {"tensor"}},
-      {"device/cuda", {"device", "tensor"}},
-      {"storage", {"tensor"}},
-      {"storage/file", {"storage", "tensor"}},
-      {"storage/http", {"storage", "tensor"}},
+      {"device", {"base", "tensor"}},
+      {"device/cuda", {"base", "device", "tensor"}},
+      {"storage", {"base", "tensor"}},
+      {"storage/file", {"base", "storage", "tensor"}},
+      {"storage/http", {"base", "storage", "tensor"}},
       {"storage/format", {"storage", "tensor"}},
       {"storage/open", {"storage", "storage/file", "storage/http"}},
-      {"transport", {"tensor", "device"}},
-      {"transport/direct", {"transport", "device"}},
+      {"transport", {"base", "tensor", "device"}},
+      {"transport/direct", {"tensor", "transport", "device"}},
       {"transport/loopback", {"transport"}},
-      {"transport/mpi", {"transport"}},
+      {"transport/mpi", {"base", "transport"}},
       {"transport/nccl", {"transport", "device", "device/cuda"}},
       {"transport/cuda_ipc", {"transport", "device", "device/cuda"}},
-      {"transport/tcp", {"transport"}},
-      {"transport/ucx", {"transport"}},
-      {"world/store", {"tensor", "storage", "transport"}},
+      {"transport/tcp", {"base", "transport"}},
+      {"transport/ucx", {"tensor", "transport"}},
+      {"world/store", {"base", "tensor", "storage", "transport"}},
       {"world",
-       {"storage", "transport", "transport/direct", "transport/tcp", "transport/ucx",
+       {"tensor", "storage", "transport", "transport/direct", "transport/tcp", "transport/ucx",
         "world/store"}},
       {"trace", {"plan"}},
-      {"session/base", {"tensor", "plan", "engine", "device", "storage", "transport"}},
-      {"session/peers", {"mesh", "plan", "engine", "transport", "session/base"}},
+      {"session/base", {"base", "tensor", "plan", "engine", "device", "storage", "transport"}},
+      {"session/peers", {"base", "mesh", "plan", "engine", "transport", "session/base"}},
       {"session/transfer",
-       {"tensor", "mesh", "plan", "engine", "device", "transport", "trace", "session/base",
+       {"base", "tensor", "mesh", "plan", "engine", "device", "transport", "trace", "session/base",
         "session/peers"}},
       {"session/shard",
-       {"tensor", "engine", "device", "storage", "storage/open", "transport", "trace",
+       {"base", "tensor", "engine", "device", "storage", "storage/open", "transport", "trace",
         "session/base"}},
       {"session/stream",
-       {"tensor", "plan/shard", "device", "storage", "storage/format", "storage/open", "transport",
-        "trace", "session/base", "session/peers", "session/shard"}},
+       {"base", "tensor", "plan/shard", "device", "storage", "storage/format", "storage/open",
+        "transport", "trace", "session/base", "session/peers", "session/shard"}},
       {"session/checkpoint",
-       {"tensor", "plan", "plan/shard", "device", "storage", "storage/file", "storage/http",
+       {"base", "tensor", "plan", "plan/shard", "device", "storage", "storage/file", "storage/http",
         "storage/format", "storage/open", "transport", "session/base", "session/peers",
         "session/shard"}},
       {"session/connect", {"tensor", "plan/connect", "session/base", "session/peers"}},
       {"session",
-       {"tensor", "plan", "device", "transport", "transport/direct", "trace", "session/base",
-        "session/peers", "session/transfer", "session/stream", "session/checkpoint",
+       {"base", "tensor", "plan", "device", "transport", "transport/direct", "trace",
+        "session/base", "session/peers", "session/transfer", "session/stream", "session/checkpoint",
         "session/connect"}},
       {"c", {}},
       {"sim", {"engine", "plan"}},
@@ -259,15 +260,23 @@ bool IsChecked(std::string_view path) {
          path.ends_with(".sh") || path.ends_with(".py");
 }
 
+// Words that leave open what a file is, where its first line begins with them.
+constexpr std::array<std::string_view, 8> kRiddles = {"What ",  "Who ",   "Whoever ", "Whom ",
+                                                      "Whose ", "Where ", "Of ",      "Those "};
+
 // The first line says what the file is for; a script's first line may name its interpreter, and a
-// folder's CMakeLists.txt is for the folder.
+// folder's CMakeLists.txt is for the folder. In the library it begins with a noun or a verb.
 std::string OpeningComplaint(std::string_view path, const std::vector<std::string_view>& lines) {
   if (path.ends_with("/CMakeLists.txt")) return {};
   const size_t first = !lines.empty() && lines[0].starts_with("#!") ? 1 : 0;
   const std::string_view opening = first < lines.size() ? lines[first] : std::string_view();
   const bool says = IsCpp(path) ? opening.starts_with("// ")
                                 : opening.starts_with("# ") || opening.starts_with("\"\"\"");
-  return says ? std::string() : "the first line does not say what the file is for";
+  if (!says) return "the first line does not say what the file is for";
+  const bool is_library = path.starts_with("src/") || path.starts_with("include/");
+  return is_library && StartsWithAny(opening.substr(opening.find(' ') + 1), kRiddles)
+             ? "the first line does not begin with a noun or a verb"
+             : std::string();
 }
 
 std::string GuardComplaint(std::string_view path, std::string_view content) {

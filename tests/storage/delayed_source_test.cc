@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "gtest/gtest.h"
 #include "storage/memory_source.h"
 #include "storage/source_contract.h"
@@ -77,11 +78,11 @@ TEST_F(DelayedSource, WhatWasThereAtOnceIsSoWithoutADelayAlone) {
 
 TEST_F(DelayedSource, KeepsEventsUntilTheirTime) {
   Make({.latency_ns = 20 * kMillisecond});
-  const int64_t begin_ns = WakeSet::NowNs();
+  const int64_t begin_ns = MonotonicNs();
   for (int i = 0; i < 100; ++i) Start(Op(i));
   EXPECT_EQ(memory_->started().size(), 100u) << "passed on at once";
   ASSERT_TRUE(run_->UntilEnded(99));
-  EXPECT_GE(WakeSet::NowNs() - begin_ns, 20 * kMillisecond);
+  EXPECT_GE(MonotonicNs() - begin_ns, 20 * kMillisecond);
   ASSERT_TRUE(run_->UntilAllEnded());
 }
 
@@ -201,10 +202,10 @@ TEST_F(DelayedSource, ACancelledReadsTimeIsNobodyElses) {
   run_ = std::make_unique<SourceRun>(source_.get());
   const ReadOp second = Op(late);
   ASSERT_EQ(second.cookie, first.cookie);
-  const int64_t begin_ns = WakeSet::NowNs();
+  const int64_t begin_ns = MonotonicNs();
   Start(second);
   ASSERT_TRUE(run_->UntilAllEnded());
-  EXPECT_GE(WakeSet::NowNs() - begin_ns, FateOf(options, late, 0).latency_ns);
+  EXPECT_GE(MonotonicNs() - begin_ns, FateOf(options, late, 0).latency_ns);
 }
 
 TEST_F(DelayedSource, PassesTheInnerSourcesEndOn) {

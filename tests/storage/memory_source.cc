@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
 #include "storage/source_check.h"
 
 namespace sluice {
@@ -39,7 +40,7 @@ absl::StatusOr<int> MemorySource::Poll(absl::Span<ReadEvent> events) {
   size_t carried = 0;
   while (!held_ && count < events.size() && carried < waiting_.size()) {
     const ReadOp& op = waiting_[carried++];
-    op.TellBegun(WakeSet::NowNs());
+    op.TellBegun(MonotonicNs());
     events[count++] = {.cookie = op.cookie, .status = Carry(op), .at_once = true};
   }
   waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<ptrdiff_t>(carried));

@@ -35,10 +35,6 @@ TEST(GenerateGateTest, AfterAnUpdateTheNextBatchMayBegin) {
   EXPECT_EQ(gate.batches(), 1);
   gate.UpdateEnded();
   EXPECT_EQ(gate.batches(), 2);
-  StreamSource older;
-  older.generate_after_update = true;
-  EXPECT_EQ(GenerateGate(older).batches(), 1);
-  EXPECT_EQ(GenerateOrderOf(older), GenerateOrder::kAfterUpdate);
 }
 
 TEST(GenerateGateTest, OneAheadTheBatchAfterTheNextMayBegin) {

@@ -175,24 +175,6 @@ TEST(GenerateOrderTest, AfterAnUpdateOneBufferIsEnough) {
   }
 }
 
-TEST(GenerateOrderTest, TheOlderNameIsAfterUpdate) {
-  Trainer trainer;
-  WithStreams(
-      1,
-      [&](int) {
-        StreamOptions options = GeneratorOptions(GenerateOrder::kFree, 9);
-        options.source.generate_after_update = true;
-        options.source.generator = trainer.MakeGenerator();
-        options.order.in_order = false;  // which the order decides
-        return options;
-      },
-      [&](int, Stream* stream) {
-        EXPECT_EQ(Train(stream, GenerateOrder::kAfterUpdate, &trainer), Every(0, 1, 9));
-        EXPECT_EQ(stream->stats().staleness_max, 0);
-      });
-  for (const auto& [item, versions] : trainer.seen) EXPECT_EQ(versions.first, item);
-}
-
 // Nobody calls the stream while the trainer computes.
 TEST(GenerateOrderTest, OneAheadTheNextBatchIsMadeWhileTheTrainerComputes) {
   for (const bool progress_thread : {false, true}) {

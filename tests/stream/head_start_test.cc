@@ -7,9 +7,9 @@
 #include <thread>
 #include <vector>
 
+#include "base/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "session/base/clock.h"
 #include "session/shard/shard_runner.h"
 #include "stream/drained_work.h"
 #include "stream/scripted_source.h"

@@ -58,10 +58,6 @@ TEST(StreamOptionsTest, GeneratorsThatCannotKeepTheirOrderAreRefused) {
     o->source.generator = [](int64_t, absl::Span<std::byte>) { return absl::OkStatus(); };
     o->source.sized_generator = [](int64_t, absl::Span<std::byte>) { return int64_t{0}; };
   });
-  ExpectRefused("the older name of another generate_order", [](StreamOptions* o) {
-    o->source.generate_after_update = true;
-    o->source.generate_order = GenerateOrder::kOneAhead;
-  });
   for (const GenerateOrder order : {GenerateOrder::kAfterUpdate, GenerateOrder::kOneAhead}) {
     ExpectRefused("generate_ahead is 2, but the generate_order", [order](StreamOptions* o) {
       o->source.generate_order = order;
@@ -81,11 +77,6 @@ TEST(StreamOptionsTest, GeneratorsThatCannotKeepTheirOrderAreRefused) {
     o->buffers.transform.emplace();
     o->buffers.transform->planar = true;
   });
-  const auto both_names = With([](StreamOptions* o) {
-    o->source.generate_after_update = true;
-    o->source.generate_order = GenerateOrder::kAfterUpdate;
-  });
-  EXPECT_TRUE(CheckStreamOptions(both_names).ok());
 }
 
 TEST(StreamOptionsTest, TheFirstOfSeveralIsNamed) {
@@ -183,9 +174,6 @@ TEST(StreamOptionsTest, TheHashIsOfWhatRanksMustShare) {
       [](auto* o) { o->order.in_order = false; }, [](auto* o) { o->order.cursor = "x"; },
   };
   index = 0;
-  EXPECT_EQ(
-      HashOfStream(With([](auto* o) { o->source.generate_after_update = true; })),
-      HashOfStream(With([](auto* o) { o->source.generate_order = GenerateOrder::kAfterUpdate; })));
   for (const Change& change : own) EXPECT_EQ(HashOfStream(With(change)), plain) << index++;
 }
 

@@ -14,6 +14,7 @@
 #include "main/environment_value.h"
 #include "sluice/store.h"
 #include "sluice/world.h"
+#include "tensor/stable_hash.h"
 #include "transport/tcp/tcp_handshake.h"
 #include "transport/tcp_stranger.h"
 #include "world/card.h"
@@ -226,9 +227,9 @@ TEST(WorldFabricTest, LinksAskForTheSecretOfTheWorld) {
     const std::string name = prefix.substr(14, prefix.size() - 15);  // of "sluice/fabric/NAME/"
     const std::string stored = *store->Get("sluice/secret", absl::ZeroDuration());
     const std::string secret = absl::StrCat(*MakeStoreProof("a token", "links", stored), " ", name);
-    uint64_t number = 0xcbf29ce484222325;  // FNV-1a
-    for (const char c : secret) number = (number ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-    TcpIdentity own = {1, 2, number, ""};
+    StableHash number;
+    number.AddText(secret);
+    TcpIdentity own = {1, 2, number.value(), ""};
     const TcpHello hello = *MakeHello(own, 0);
     TcpStranger stranger(ParseCard(card)->tcp_address);
     EXPECT_TRUE(stranger.Send(&hello, sizeof(hello)));

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <ctime>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -14,6 +13,7 @@
 #include "absl/memory/memory.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/clock.h"
 #include "device/cuda/cuda_error.h"
 #include "device/cuda/cuda_event.h"
 
@@ -22,12 +22,6 @@ namespace {
 
 // Times between events have 24 bits: measured from further back they are not exact enough.
 constexpr int64_t kMaxReferenceAgeNs = 2'000'000'000;
-
-int64_t NowNs() {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-}
 
 }  // namespace
 
@@ -45,7 +39,7 @@ absl::StatusOr<std::unique_ptr<CudaSpans>> CudaSpans::Create(cudaStream_t stream
   }
   if (absl::Status status = spans->reference_.Record(stream); !status.ok()) return status;
   SLUICE_CUDA_RETURN_IF_ERROR(cudaEventSynchronize, (spans->reference_.get()));
-  spans->reference_ns_ = NowNs();
+  spans->reference_ns_ = MonotonicNs();
   return spans;
 }
 

@@ -9,13 +9,12 @@
 #include "mesh/box_index.h"
 #include "plan/shard/checkpoint_cells.h"
 #include "tensor/check.h"
+#include "tensor/round.h"
 
 namespace sluice {
 namespace {
 
 using Indices = std::array<int64_t, kMaxTensorDims>;
-
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 int64_t Product(absl::Span<const int64_t> sizes, size_t from) {
   int64_t product = 1;

@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "session/base/self_overlap.h"
 #include "tensor/error_text.h"
+#include "tensor/round.h"
 
 namespace sluice {
 namespace {
@@ -91,7 +92,6 @@ bool AnyRowTouches(const Axes& rows, size_t axis, size_t outer, int64_t row_byte
 
 // Rounded down and up, also where `a` is negative.
 int64_t FloorDiv(int64_t a, int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
-int64_t CeilDiv(int64_t a, int64_t b) { return a / b + (a % b > 0 ? 1 : 0); }
 
 // Stretches in rows of rows: the axes that are left of a view, outermost first.
 struct Stretches {

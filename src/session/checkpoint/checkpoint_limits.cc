@@ -8,6 +8,7 @@
 #include "session/base/option_range.h"
 #include "session/checkpoint/checkpoint_work.h"
 #include "storage/source.h"
+#include "tensor/round.h"
 
 namespace sluice {
 namespace {
@@ -19,8 +20,6 @@ constexpr int64_t kSlotsMax = int64_t{1} << 14;
 constexpr int64_t kBudgetBytesCounted = int64_t{1} << 60;
 // Messages that a transport has room set aside for, where a piece alone does not have more.
 constexpr int64_t kMessagesMax = int64_t{1} << 17;
-
-int64_t RoundUp(int64_t bytes, int64_t unit) { return (bytes + unit - 1) / unit * unit; }
 
 }  // namespace
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "session/base/clock.h"
+#include "base/clock.h"
 
 namespace sluice {
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "session/base/clock.h"
+#include "base/clock.h"
 #include "session/base/team_device.h"
 #include "session/base/text_list.h"
 #include "session/checkpoint/checkpoint_catalog.h"

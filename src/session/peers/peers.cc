@@ -5,7 +5,7 @@
 #include <numeric>
 #include <utility>
 
-#include "session/base/clock.h"
+#include "base/clock.h"
 
 namespace sluice {
 

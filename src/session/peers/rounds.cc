@@ -5,7 +5,7 @@
 #include <cstring>
 #include <utility>
 
-#include "session/base/clock.h"
+#include "base/clock.h"
 #include "session/peers/agreement.h"
 #include "tensor/error_text.h"
 #include "transport/wire_status.h"

@@ -5,9 +5,9 @@
 #include <iterator>
 #include <utility>
 
+#include "base/clock.h"
 #include "device/device.h"
 #include "session/base/backoff.h"
-#include "session/base/clock.h"
 #include "session/shard/read_desk.h"
 
 namespace sluice {

@@ -5,7 +5,7 @@
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "session/base/clock.h"
+#include "base/clock.h"
 #include "session/shard/next_attempt.h"
 #include "tensor/error_text.h"
 

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/clock.h"
 #include "session/base/carrier_steps.h"
-#include "session/base/clock.h"
 #include "session/shard/stage_trace.h"
 
 namespace sluice {

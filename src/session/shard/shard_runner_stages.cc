@@ -1,10 +1,10 @@
-// What the stages of pieces do, and what holds them back: memory, the first item.
+// The stages of pieces, and what holds them back: memory, the first item.
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
+#include "base/clock.h"
 #include "session/base/carrier_steps.h"
-#include "session/base/clock.h"
 #include "session/shard/shard_runner.h"
 #include "session/shard/stage_trace.h"
 

@@ -9,17 +9,12 @@
 
 namespace sluice {
 
-// The order that a source asks for, by either of its names.
-inline GenerateOrder GenerateOrderOf(const StreamSource& source) {
-  return source.generate_after_update ? GenerateOrder::kAfterUpdate : source.generate_order;
-}
-
 // Batches and updates count from 0, on each rank by itself. A rank that makes an item for others
 // goes by its own.
 class GenerateGate {
  public:
   explicit GenerateGate(const StreamSource& source)
-      : order_(GenerateOrderOf(source)), ahead_(source.generate_ahead) {}
+      : order_(source.generate_order), ahead_(source.generate_ahead) {}
 
   // Next has returned a batch.
   void Taken() { ++taken_; }

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
 #include "session/base/backoff.h"
-#include "session/base/clock.h"
 #include "tensor/error_text.h"
 #include "transport/deadline.h"
 

@@ -11,6 +11,7 @@
 #include "session/stream/item_normalizer.h"
 #include "storage/source.h"
 #include "tensor/checked.h"
+#include "tensor/round.h"
 
 namespace sluice {
 namespace {
@@ -23,8 +24,6 @@ constexpr int64_t kSlotsMax = int64_t{1} << 16;
 
 // What a stream may ask for without passing what an int64_t holds, rounding included.
 constexpr int64_t kBytesMax = int64_t{1} << 60;
-
-int64_t RoundUp(int64_t bytes, int64_t unit) { return (bytes + unit - 1) / unit * unit; }
 
 int64_t PieceBytes(const StreamOptions& options, const StreamItems& items, bool whole_items) {
   const int64_t item_bytes = std::max<int64_t>(1, items.item_bytes_max());
@@ -65,7 +64,7 @@ int64_t WindowOf(const StreamOptions& options, int slots, int64_t pieces_per_ite
 absl::Status CheckOneAhead(const StreamOptions& options, const StreamLimits& limits,
                            const StreamShare& share) {
   const bool one_ahead =
-      options.source.uri.empty() && GenerateOrderOf(options.source) == GenerateOrder::kOneAhead;
+      options.source.uri.empty() && options.source.generate_order == GenerateOrder::kOneAhead;
   const int64_t items = std::min(2 * options.buffers.batch_items, share.items_to_come);
   if (!one_ahead || limits.slots >= items) return absl::OkStatus();
   return absl::InvalidArgumentError(

@@ -37,11 +37,7 @@ absl::Status CheckGenerator(const StreamOptions& options) {
     return absl::InvalidArgumentError(
         "a sized_generator goes with scale and bias alone: its items have no shape");
   }
-  if (source.generate_after_update && source.generate_order == GenerateOrder::kOneAhead) {
-    return absl::InvalidArgumentError(
-        "generate_after_update is the older name of another generate_order than the one given");
-  }
-  const bool free = GenerateOrderOf(source) == GenerateOrder::kFree;
+  const bool free = source.generate_order == GenerateOrder::kFree;
   if (!free && source.generate_ahead != 1) {
     return absl::InvalidArgumentError(
         absl::StrCat("source.generate_ahead is ", source.generate_ahead,
@@ -51,7 +47,7 @@ absl::Status CheckGenerator(const StreamOptions& options) {
     return absl::InvalidArgumentError(
         "hedges make an item twice, which no generate_order but kFree allows");
   }
-  if (GenerateOrderOf(source) == GenerateOrder::kOneAhead && options.buffers.count < 2) {
+  if (source.generate_order == GenerateOrder::kOneAhead && options.buffers.count < 2) {
     return absl::InvalidArgumentError(
         "generating one ahead takes buffers.count of at least 2: the trainer holds a batch while "
         "it waits for the next");
@@ -148,7 +144,7 @@ int64_t HashOfStream(const StreamOptions& options) {
   hash.AddSigned(options.source.item_bytes);
   hash.AddSigned(options.source.generator_items);
   hash.AddSigned(options.source.sized_generator != nullptr ? 1 : 0);
-  hash.AddSigned(static_cast<int64_t>(GenerateOrderOf(options.source)));
+  hash.AddSigned(static_cast<int64_t>(options.source.generate_order));
   hash.AddSigned(options.source.generate_ahead);
   hash.AddSigned(options.source.generator_threads);
   hash.AddSigned(options.order.shuffle ? 1 : 0);

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <utility>
 
-#include "session/base/clock.h"
+#include "base/clock.h"
 #include "session/peers/agreement.h"
 #include "session/shard/stage_trace.h"
 #include "storage/sized_item.h"

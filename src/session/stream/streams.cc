@@ -10,7 +10,7 @@
 #include <mutex>
 #include <utility>
 
-#include "session/base/clock.h"
+#include "base/clock.h"
 #include "session/base/open_device.h"
 #include "session/peers/share_text.h"
 #include "session/peers/together.h"
@@ -152,7 +152,7 @@ absl::StatusOr<std::unique_ptr<StreamImpl>> Streams::Make(StreamOptions options,
                                                           const SourceAddress& address,
                                                           int64_t begin_ns, Meeting meeting) {
   // Batches that are to see this or that update come one after the other.
-  if (address.scheme.empty() && GenerateOrderOf(options.source) != GenerateOrder::kFree) {
+  if (address.scheme.empty() && options.source.generate_order != GenerateOrder::kFree) {
     options.order.in_order = true;
   }
   absl::StatusOr<OpenedSource> opened = OpenSource(options, delay, address, meeting.catalog_text);

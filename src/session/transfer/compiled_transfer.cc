@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
 #include "device/cache_share.h"
-#include "session/base/clock.h"
 
 namespace sluice {
 

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/clock.h"
 #include "session/base/backoff.h"
 #include "session/base/carrier_steps.h"
-#include "session/base/clock.h"
 #include "tensor/check.h"
 #include "transport/deadline.h"
 

@@ -9,6 +9,7 @@
 #include "session/transfer/runner.h"
 #include "tensor/check.h"
 #include "tensor/error_text.h"
+#include "tensor/round.h"
 
 namespace sluice {
 namespace {
@@ -16,8 +17,6 @@ namespace {
 constexpr int kLookAheadMin = 4096;
 // Beyond so many slots a budget is as good as none.
 constexpr int64_t kSlotsCounted = int64_t{1} << 28;
-
-int64_t RoundUp(int64_t bytes, int64_t unit) { return (bytes + unit - 1) / unit * unit; }
 
 // Channels with equal content are one, but for the lanes that they are of.
 std::vector<int64_t> KeyOf(const CompiledTransfer& transfer, const Channel& channel) {

@@ -1,5 +1,5 @@
-// What a runner shows of stages: to profilers, and in the trace.
-#include "session/base/clock.h"
+// Shows a runner's stages to profilers, and in the trace.
+#include "base/clock.h"
 #include "session/transfer/runner.h"
 #include "trace/profiler_range.h"
 

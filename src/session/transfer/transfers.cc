@@ -1,4 +1,4 @@
-// What users call.
+// The calls of users on transfers.
 #include "session/transfer/transfers.h"
 
 #include <algorithm>
@@ -6,9 +6,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/clock.h"
 #include "plan/auto_knobs.h"
 #include "plan/groups.h"
-#include "session/base/clock.h"
 #include "session/transfer/group_need_text.h"
 
 namespace sluice {

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "session/base/clock.h"
+#include "base/clock.h"
 #include "session/transfer/transfers.h"
 #include "tensor/error_text.h"
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
 #include "storage/file/file_directory.h"
 #include "storage/file/file_source_impl.h"
 #include "storage/source_check.h"
@@ -102,7 +103,7 @@ absl::Status FileSource::Start(absl::Span<const ReadOp> ops) {
 }
 
 void FileSource::Carry() {
-  const int64_t begin_ns = WakeSet::NowNs();
+  const int64_t begin_ns = MonotonicNs();
   bool is_late = false;
   do {
     begun_bytes_ = 0;
@@ -111,7 +112,7 @@ void FileSource::Carry() {
     BeginOpens();
     if (absl::Status status = io_->Submit(); !status.ok()) Break(std::move(status));
     if (!is_direct_) TakeAtOnce();
-    is_late = WakeSet::NowNs() - begin_ns >= kBeginNs;
+    is_late = MonotonicNs() - begin_ns >= kBeginNs;
   } while (MayBegin() && !is_late);
   if (!status_.ok()) return;
   if (MayBegin() || !finished_.empty()) io_->Wake();  // for the next Poll
@@ -175,7 +176,7 @@ void FileSource::AddOpen(OpenFiles::File& file) {
 void FileSource::TellMoved(const Read& read) {
   const ReadOp& op = read.range.op();
   if (op.progress == nullptr) return;
-  const int64_t now_ns = WakeSet::NowNs();
+  const int64_t now_ns = MonotonicNs();
   if (op.progress->begun_ns == ReadProgress::kNotBegun) op.TellBegun(now_ns);
   op.TellMoved(now_ns);
 }

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "storage/file/file_directory.h"
 #include "storage/file/mapped_file.h"
 #include "storage/file/shared_mapping.h"
@@ -221,7 +222,7 @@ absl::StatusOr<int> MmapSource::Poll(absl::Span<ReadEvent> events) {
     }
     if (queued_.empty() || copied >= poll_bytes_max_) break;
     Read& read = queued_.front();
-    if (read.done == 0) read.op.TellBegun(WakeSet::NowNs());
+    if (read.done == 0) read.op.TellBegun(MonotonicNs());
     if (read.op.may_lend && read.done == 0) {
       const absl::StatusOr<bool> lent = Lend(read);
       if (lent.value_or(true)) {
@@ -233,7 +234,7 @@ absl::StatusOr<int> MmapSource::Poll(absl::Span<ReadEvent> events) {
     const absl::StatusOr<int64_t> bytes = Copy(read, poll_bytes_max_ - copied);
     copied += bytes.value_or(0);
     counters_.bytes_read += bytes.value_or(0);
-    if (copied > 0) read.op.TellMoved(WakeSet::NowNs());
+    if (copied > 0) read.op.TellMoved(MonotonicNs());
     const bool has_ended = !bytes.ok() || read.done == read.op.bytes;
     if (has_ended) Finish(queued_.begin(), bytes.status());
   }

@@ -7,6 +7,7 @@
 #include <cstddef>
 
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
 
 namespace sluice {
 
@@ -48,7 +49,7 @@ void HttpMulti::RunSockets() {
 }
 
 void HttpMulti::RunTimer() {
-  if (timer_ns_ == WakeSet::kNever || WakeSet::NowNs() < timer_ns_) return;
+  if (timer_ns_ == WakeSet::kNever || MonotonicNs() < timer_ns_) return;
   timer_ns_ = WakeSet::kNever;  // it fires once
   int running = 0;
   Check(curl_multi_socket_action(multi_, CURL_SOCKET_TIMEOUT, 0, &running));
@@ -79,7 +80,7 @@ int HttpMulti::OnSocket(CURL* /*easy*/, curl_socket_t fd, int what, void* self, 
 
 int HttpMulti::OnTimer(CURLM* /*multi*/, long timeout_ms, void* self) {
   static_cast<HttpMulti*>(self)->timer_ns_ =
-      timeout_ms < 0 ? WakeSet::kNever : WakeSet::NowNs() + int64_t{timeout_ms} * 1'000'000;
+      timeout_ms < 0 ? WakeSet::kNever : MonotonicNs() + int64_t{timeout_ms} * 1'000'000;
   return 0;
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
 #include "storage/growing_ring.h"
 #include "storage/http/http_multi.h"
 #include "storage/http/http_transfer.h"
@@ -196,7 +197,7 @@ int64_t HttpSource::DeadlineNs(const HttpTransfer& transfer) const {
 }
 
 void HttpSource::CheckDeadlines() {
-  const int64_t now_ns = WakeSet::NowNs();
+  const int64_t now_ns = MonotonicNs();
   if (now_ns < deadline_ns_) return;
   deadline_ns_ = WakeSet::kNever;
   for (const std::unique_ptr<HttpTransfer>& transfer : transfers_) {

@@ -1,4 +1,4 @@
-// What comes in for one request, and what becomes of it.
+// Takes in the bytes of one request, and decides what becomes of them.
 #include "storage/http/http_transfer.h"
 
 #include <algorithm>
@@ -8,6 +8,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
 #include "storage/source_check.h"
 #include "storage/wake_set.h"
 
@@ -52,7 +53,7 @@ absl::Status HttpTransfer::Begin(const ReadOp& op, HttpObject* object) {
   judged_ = false;
   status_ = absl::OkStatus();
   filled_ = head_bytes_ = bytes_received_ = connects_ = 0;
-  begun_ns_ = moved_ns_ = WakeSet::NowNs();
+  begun_ns_ = moved_ns_ = MonotonicNs();
   op_.TellBegun(begun_ns_);
   char range[48];
   std::snprintf(range, sizeof(range), "%" PRId64 "-%" PRId64, op.offset, op.offset + op.bytes - 1);
@@ -107,7 +108,7 @@ int HttpTransfer::OnConnect(void* self, curl_socket_t /*fd*/, curlsocktype /*pur
 
 void HttpTransfer::Moved(size_t bytes) {
   constexpr int64_t kMostNsPerByte = 1'000'000'000 / kHttpLeastBytesPerSecond;
-  moved_ns_ = std::min(WakeSet::NowNs(), moved_ns_ + static_cast<int64_t>(bytes) * kMostNsPerByte);
+  moved_ns_ = std::min(MonotonicNs(), moved_ns_ + static_cast<int64_t>(bytes) * kMostNsPerByte);
   op_.TellMoved(moved_ns_);
 }
 

@@ -10,6 +10,7 @@
 
 #include "tensor/check.h"
 #include "tensor/error_text.h"
+#include "tensor/round.h"
 
 namespace sluice {
 namespace {
@@ -20,8 +21,6 @@ constexpr size_t kLine = 64;
 void UseSmallPages(const SharedSegment& segment) {
   static_cast<void>(madvise(segment.data(), segment.bytes(), MADV_NOHUGEPAGE));
 }
-
-size_t RoundUp(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
 
 }  // namespace
 

@@ -2,11 +2,11 @@
 #include "transport/mpi/mpi_gather.h"
 
 #include <algorithm>
-#include <chrono>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
 #include "tensor/check.h"
 #include "transport/mpi/mpi_error.h"
 
@@ -15,12 +15,6 @@ namespace {
 
 // Of one rank's part in a gather, in one call. Others may bring as many again meanwhile.
 constexpr int kMaxTurns = 64;
-
-int64_t NowNs() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 size_t MaxMessageBytes(int size) {
   return std::max(TreeGather::kDefaultMaxMessageBytes, TreeGather::MinMessageBytes(size));
@@ -46,7 +40,7 @@ MpiGather::~MpiGather() {
 absl::Status MpiGather::Start(absl::Span<const std::byte> record) {
   if (!status_.ok()) return status_;
   if (tree_.is_under_way()) return absl::FailedPreconditionError("an all-gather is under way");
-  tree_.Start(record, NowNs());
+  tree_.Start(record, MonotonicNs());
   return status_ = Send().status();
 }
 
@@ -116,7 +110,7 @@ absl::StatusOr<bool> MpiGather::Send() {
   const auto busy = [this](int dst) { return sends_[static_cast<size_t>(dst)] != 0; };
   TreeGather::Outgoing out;
   bool sent = false;
-  while (tree_.Next(NowNs(), busy, &out)) {
+  while (tree_.Next(MonotonicNs(), busy, &out)) {
     sent = true;
     absl::Status status = Begin({out.dst, false, out.is_needed, std::move(out.bytes)});
     if (!status.ok()) return status;

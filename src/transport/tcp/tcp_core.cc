@@ -6,10 +6,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
 #include "tensor/check.h"
 #include "tensor/error_text.h"
 
@@ -24,12 +24,6 @@ constexpr int kEventsPerWait = 64;
 constexpr int kRoundsPerServe = 16;
 
 }  // namespace
-
-int64_t TcpCore::NowNs() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 absl::StatusOr<std::shared_ptr<TcpLinks>> TcpLinks::Listen(const TcpLinksOptions& options) {
   if (options.size < 1 || options.rank < 0 || options.rank >= options.size) {
@@ -190,7 +184,7 @@ void TcpCore::Progress() {
 
 void TcpCore::ProgressLocked() {
   WaitForEvents(0);
-  const int64_t now_ns = NowNs();
+  const int64_t now_ns = MonotonicNs();
   progressed_ns_ = now_ns;
   if (std::exchange(knocked_, false)) LetIn(now_ns);
   if (!calling_.empty()) ProgressCalls(now_ns);
@@ -214,7 +208,7 @@ void TcpCore::LetIn(int64_t now_ns) {
 
 bool TcpCore::ServeDoor(absl::Duration idle) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  const int64_t now_ns = NowNs();
+  const int64_t now_ns = MonotonicNs();
   if (now_ns - progressed_ns_ > absl::ToInt64Nanoseconds(idle)) {
     LetIn(now_ns);
     door_.DropSilent(now_ns);
@@ -223,7 +217,7 @@ bool TcpCore::ServeDoor(absl::Duration idle) {
 }
 
 void TcpCore::ProgressUnlessFresh(int64_t fresh_ns) {
-  if (NowNs() - progressed_ns_ > fresh_ns) ProgressLocked();
+  if (MonotonicNs() - progressed_ns_ > fresh_ns) ProgressLocked();
 }
 
 void TcpCore::MarkReady(TcpPeer& peer) {
@@ -233,7 +227,7 @@ void TcpCore::MarkReady(TcpPeer& peer) {
 }
 
 void TcpCore::Flush() {
-  if (!calling_.empty()) ProgressCalls(NowNs());
+  if (!calling_.empty()) ProgressCalls(MonotonicNs());
   for (const int rank : ready_) {
     TcpPeer& peer = At(rank);
     if (peer.state == TcpPeer::State::kUp) peer.link.Write();

@@ -1,4 +1,4 @@
-// What all of a rank's TCP connections share: who is connected, and where frames go.
+// The state that all of a rank's TCP connections share: who is connected, and where frames go.
 #ifndef SLUICE_SRC_TRANSPORT_TCP_TCP_CORE_H_
 #define SLUICE_SRC_TRANSPORT_TCP_TCP_CORE_H_
 
@@ -76,8 +76,6 @@ class TcpCore final : public TcpLinks,
   TcpPeer& At(int rank) { return *peers_[static_cast<size_t>(rank)]; }
   const TcpPeer& At(int rank) const { return *peers_[static_cast<size_t>(rank)]; }
   TcpMailbox* Find(uint32_t number);
-
-  static int64_t NowNs();
 
   // Connections.
   void StartCall(TcpPeer& peer);

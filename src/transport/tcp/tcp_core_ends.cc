@@ -6,6 +6,7 @@
 #include <array>
 #include <utility>
 
+#include "base/clock.h"
 #include "transport/tcp/tcp_core.h"
 
 namespace sluice {
@@ -32,7 +33,7 @@ void TcpCore::EndLink(TcpPeer& peer, bool left, std::string why) {
   peer.state = TcpPeer::State::kBroken;
   peer.why = MakeError(absl::StatusCode::kUnavailable, "the connection to ", RankInWords(peer.rank),
                        " broke: ", why);
-  peer.broken_ns = NowNs();
+  peer.broken_ns = MonotonicNs();
   broken_.push_back(peer.rank);
 }
 
@@ -63,7 +64,7 @@ bool TcpCore::HasOutput() const {
 }
 
 void TcpCore::SayFarewell() {
-  const int64_t deadline_ns = NowNs() + kFarewellNs;
+  const int64_t deadline_ns = MonotonicNs() + kFarewellNs;
   TcpFrame farewell;
   farewell.kind = TcpFrameKind::kFarewell;
   for (const auto& peer : peers_) {
@@ -72,7 +73,7 @@ void TcpCore::SayFarewell() {
     MarkReady(*peer);
   }
   ProgressLocked();
-  while (HasOutput() && NowNs() < deadline_ns) {
+  while (HasOutput() && MonotonicNs() < deadline_ns) {
     WaitForEvents(1);
     ProgressLocked();
   }

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "absl/status/status.h"
+#include "tensor/stable_hash.h"
 
 namespace sluice {
 namespace {
@@ -16,13 +17,10 @@ struct UcxAddressHead {
 };
 constexpr char kUcxAddressName[sizeof(UcxAddressHead::name) + 1] = "SluiceU1";
 
-// FNV-1a.
 uint64_t ChecksumOf(absl::string_view bytes) {
-  uint64_t hash = 0xcbf29ce484222325u;
-  for (const char byte : bytes) {
-    hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3u;
-  }
-  return hash;
+  StableHash hash;
+  hash.AddText(bytes);
+  return hash.value();
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
 #include "storage/own_thread.h"
 #include "tensor/error_text.h"
 #include "tensor/quoted.h"
@@ -132,18 +133,18 @@ class BeatLease : public StoreLease {
   // The thread's.
   void Renew() {
     const int64_t lease_ns = beat_.lease_ms * kStoreNsPerMs;
-    int64_t renewed_ns = StoreNowNs();
+    int64_t renewed_ns = MonotonicNs();
     std::unique_lock<std::mutex> lock(state_->mutex);
     while (true) {
-      state_->changed.wait_until(lock, StoreTimePoint(StoreNowNs() + lease_ns / kBeatsPerLease),
+      state_->changed.wait_until(lock, StoreTimePoint(MonotonicNs() + lease_ns / kBeatsPerLease),
                                  [this] { return state_->stopped; });
       if (state_->stopped) return;
       lock.unlock();
-      const int64_t before_ns = StoreNowNs();
+      const int64_t before_ns = MonotonicNs();
       absl::Status lost = RenewOnce();
       const bool renewed = lost.ok();
       if (renewed) renewed_ns = before_ns;
-      const bool over = !renewed && StoreNowNs() - renewed_ns > lease_ns;
+      const bool over = !renewed && MonotonicNs() - renewed_ns > lease_ns;
       lock.lock();
       if (absl::IsAborted(lost) || over) {
         state_->status = std::move(lost);
@@ -192,15 +193,15 @@ absl::Status HeldAlready(absl::string_view key) {
 absl::StatusOr<bool> Claim(Store& store, StoreBeats& beats, absl::string_view key,
                            const std::string& own) {
   const std::string beat_key = absl::StrCat(kStoreBeatPrefix, key);
-  const int64_t begin_ns = StoreNowNs();
+  const int64_t begin_ns = MonotonicNs();
   StoreBeat first;
   while (true) {
     StoreBeats::Look look;
-    look.asked_ns = StoreNowNs();
+    look.asked_ns = MonotonicNs();
     const auto now = store.CompareSet(beat_key, "", own);
     if (!now.ok()) return now.status();
     if (*now == own) return false;
-    look.answered_ns = StoreNowNs();
+    look.answered_ns = MonotonicNs();
     if (beats.IsOver(beat_key, *now, look)) {
       const auto taken = store.CompareSet(beat_key, *now, own);
       if (!taken.ok()) return taken.status();

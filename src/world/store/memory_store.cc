@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
 #include "sluice/store.h"
 #include "tensor/quoted.h"
 #include "world/store/store_check.h"
@@ -130,7 +131,7 @@ class MemoryStore : public Store {
   template <class Condition>
   bool Await(std::unique_lock<std::mutex>& lock, absl::Duration timeout,
              const Condition& condition) {
-    return shared_->changed.wait_until(lock, StoreTimePoint(StoreNowNs() + StoreWaitNs(timeout)),
+    return shared_->changed.wait_until(lock, StoreTimePoint(MonotonicNs() + StoreWaitNs(timeout)),
                                        [&] { return condition(shared_->table); });
   }
 

@@ -1,4 +1,4 @@
-// What a store does that has no more than the five calls: leases by heartbeat, and watching by
+// Gives a store of no more than the five calls the others: leases by heartbeat, and watching by
 // asking again.
 #include "sluice/store.h"
 
@@ -11,6 +11,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
+#include "tensor/stable_hash.h"
 #include "world/store/beat_lease.h"
 #include "world/store/store_beats.h"
 #include "world/store/store_check.h"
@@ -21,21 +23,14 @@ namespace {
 
 constexpr int64_t kAskAgainNs = 100'000'000;
 
-// FNV-1a over all bytes and their lengths; never 0.
+// Never 0.
 uint64_t VersionOf(const StoreEntries& entries) {
-  uint64_t hash = 14695981039346656037u;
-  const auto add = [&](absl::string_view text) {
-    const auto add_byte = [&](uint8_t byte) { hash = (hash ^ byte) * 1099511628211u; };
-    for (size_t length = text.size(), i = 0; i < sizeof(length); ++i, length >>= 8) {
-      add_byte(static_cast<uint8_t>(length));
-    }
-    for (const char c : text) add_byte(static_cast<uint8_t>(c));
-  };
+  StableHash hash;
   for (const auto& [key, value] : entries) {
-    add(key);
-    add(value);
+    hash.AddText(key);
+    hash.AddText(value);
   }
-  return std::max(hash, uint64_t{1});
+  return std::max(hash.value(), uint64_t{1});
 }
 
 // Looks once: removes what has died, and leaves it out.
@@ -43,10 +38,10 @@ absl::StatusOr<StoreEntries> LookAtLiving(Store& store, StoreBeats& beats,
                                           absl::string_view prefix) {
   // Beats first. So a key whose beat is gone by then has been removed before the keys are listed.
   StoreBeats::Look look;
-  look.asked_ns = StoreNowNs();
+  look.asked_ns = MonotonicNs();
   const auto all_beats = store.List(absl::StrCat(kStoreBeatPrefix, prefix));
   if (!all_beats.ok()) return all_beats.status();
-  look.answered_ns = StoreNowNs();
+  look.answered_ns = MonotonicNs();
   auto entries = store.List(prefix);
   if (!entries.ok()) return entries.status();
   std::set<std::string, std::less<>> dead;
@@ -74,12 +69,12 @@ absl::StatusOr<std::unique_ptr<StoreLease>> Store::Hold(absl::string_view key,
 
 absl::StatusOr<StoreView> Store::Watch(absl::string_view prefix, uint64_t version,
                                        absl::Duration timeout) {
-  const int64_t end_ns = StoreNowNs() + StoreWaitNs(version == 0 ? absl::ZeroDuration() : timeout);
+  const int64_t end_ns = MonotonicNs() + StoreWaitNs(version == 0 ? absl::ZeroDuration() : timeout);
   while (true) {
     auto entries = LookAtLiving(*this, *beats_, prefix);
     if (!entries.ok()) return entries.status();
     const uint64_t now_version = VersionOf(*entries);
-    const int64_t now_ns = StoreNowNs();
+    const int64_t now_ns = MonotonicNs();
     if (now_version != version || now_ns >= end_ns) {
       return StoreView{now_version, *std::move(entries)};
     }

@@ -16,10 +16,6 @@ inline constexpr int64_t kStoreNever = std::numeric_limits<int64_t>::max();
 // Longer waits count as this one, so that sums of times fit.
 inline constexpr absl::Duration kLongestStoreWait = absl::Hours(24 * 365);
 
-inline int64_t StoreNowNs() {
-  return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
-}
-
 // Never below 0.
 inline int64_t StoreWaitNs(absl::Duration wait) {
   return absl::ToInt64Nanoseconds(std::clamp(wait, absl::ZeroDuration(), kLongestStoreWait));

@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
 #include "tensor/error_text.h"
 #include "world/store/socket_owner.h"
 #include "world/store/store_clock.h"
@@ -44,7 +45,7 @@ absl::Status WithAddress(const StoreAddress& address, const absl::Status& status
 absl::Status AwaitSocket(const StoreAddress& address, int fd, short events, int64_t end_ns,
                          int stop_fd, absl::string_view late) {
   while (true) {
-    const int64_t now_ns = StoreNowNs();
+    const int64_t now_ns = MonotonicNs();
     if (now_ns >= end_ns) return NoAnswer(address, late);
     pollfd fds[] = {{fd, events, 0}, {stop_fd, POLLIN, 0}};
     const int ready = poll(fds, stop_fd < 0 ? 1 : 2, StoreWaitMs(now_ns, end_ns));
@@ -142,7 +143,7 @@ absl::StatusOr<StoreConnection> ConnectOnce(const StoreAddress& address, const S
                        " is beyond this host's loopback interface, which takes a token"));
       continue;
     }
-    const int64_t try_end_ns = std::min(end_ns, StoreNowNs() + kOneTryNs);
+    const int64_t try_end_ns = std::min(end_ns, MonotonicNs() + kOneTryNs);
     auto connected = ConnectSocket(address, to, try_end_ns, stop_fd);
     if (!connected.ok()) {
       last = connected.status();
@@ -161,7 +162,7 @@ absl::StatusOr<StoreConnection> ConnectInTime(const StoreAddress& address, const
     auto connection = ConnectOnce(address, side, end_ns, -1);
     const bool may_come =
         absl::IsUnavailable(connection.status()) || absl::IsResourceExhausted(connection.status());
-    const int64_t left_ns = end_ns - StoreNowNs();
+    const int64_t left_ns = end_ns - MonotonicNs();
     if (!may_come || left_ns <= kTryAgainNs) return connection;
     std::this_thread::sleep_for(std::chrono::nanoseconds(kTryAgainNs));
   }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
 #include "storage/own_thread.h"
 #include "world/store/store_check.h"
 #include "world/store/store_clock.h"
@@ -44,13 +45,13 @@ absl::StatusOr<std::shared_ptr<StoreLink>> StoreLink::Open(const StoreAddress& a
   std::shared_ptr<StoreLink> link(new StoreLink(address, token, timeout));
   if (!link->wake_ || !link->stop_) return absl::ErrnoToStatus(errno, "eventfd");
   auto connection =
-      ConnectInTime(address, link->side_, StoreNowNs() + StoreWaitNs(connect_timeout));
+      ConnectInTime(address, link->side_, MonotonicNs() + StoreWaitNs(connect_timeout));
   if (!connection.ok()) return connection.status();
   link->connection_ = *std::move(connection);
   const auto own = AddressOfSocket(link->connection_.socket.get());
   if (own.ok() && !own->IsLoopback()) link->own_host_ = own->Host();
   link->fate_ = std::make_shared<StoreFate>();
-  link->heard_ns_ = StoreNowNs();
+  link->heard_ns_ = MonotonicNs();
   auto thread = StartOwnThread([raw = link.get()] { raw->Run(); }, "sluice-store");
   if (!thread.ok()) return thread.status();
   link->thread_ = *std::move(thread);
@@ -79,7 +80,7 @@ bool StoreLink::Stopped() {
 absl::StatusOr<StoreLink::Answer> StoreLink::Call(StoreRequest request, absl::Duration wait) {
   if (InChild()) return StoreForkedError();
   const auto call = std::make_shared<Pending>();
-  const int64_t end_ns = StoreNowNs() + StoreWaitNs(wait) + StoreWaitNs(timeout_);
+  const int64_t end_ns = MonotonicNs() + StoreWaitNs(wait) + StoreWaitNs(timeout_);
   std::unique_lock<std::mutex> lock(mutex_);
   if (!lost_.ok()) return CopyForThread(lost_);
   if (stopped_) return absl::UnavailableError("the store was closed here");
@@ -116,7 +117,7 @@ void StoreLink::Post(const StoreRequest& request, const std::shared_ptr<StoreFat
 
 void StoreLink::AddLease(int64_t lease_ms) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (leases_ms_.empty() || lease_ms < *leases_ms_.begin()) tightened_ns_ = StoreNowNs();
+  if (leases_ms_.empty() || lease_ms < *leases_ms_.begin()) tightened_ns_ = MonotonicNs();
   leases_ms_.insert(lease_ms);
   Wake();
 }

@@ -1,4 +1,4 @@
-// What the thread of a link does: it connects anew, sends, reads, and says that it is alive.
+// The thread of a link: it connects anew, sends, reads, and says that it is alive.
 #include <poll.h>
 #include <sys/eventfd.h>
 
@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
 #include "tensor/error_text.h"
 #include "world/store/store_check.h"
 #include "world/store/store_clock.h"
@@ -55,7 +56,7 @@ void StoreLink::Run() {
 }
 
 void StoreLink::Reconnect() {
-  const int64_t end_ns = StoreNowNs() + std::min(StoreWaitNs(timeout_), kReconnectNs);
+  const int64_t end_ns = MonotonicNs() + std::min(StoreWaitNs(timeout_), kReconnectNs);
   auto connection = ConnectOnce(address_, side_, end_ns, stop_.get());
   if (!connection.ok()) {
     Break(connection.status());
@@ -73,7 +74,7 @@ void StoreLink::Reconnect() {
     return;
   }
   connection_ = *std::move(connection);
-  heard_ns_ = StoreNowNs();
+  heard_ns_ = MonotonicNs();
   const std::lock_guard<std::mutex> lock(mutex_);
   fate_ = std::make_shared<StoreFate>();
 }
@@ -81,7 +82,7 @@ void StoreLink::Reconnect() {
 void StoreLink::Attend() {
   const Silence silence = AllowedSilence();
   const int64_t every_ns = PingEveryNs(silence.limit_ns);
-  SendRequests(StoreNowNs());
+  SendRequests(MonotonicNs());
   if (!connection_.socket) return;
   const short writes = sent_ < unsent_.size() ? POLLOUT : 0;
   pollfd fds[] = {{connection_.socket.get(), static_cast<short>(POLLIN | writes), 0},
@@ -89,13 +90,13 @@ void StoreLink::Attend() {
   // A ping goes out after what is being sent.
   const int64_t ping_ns = writes != 0 ? kStoreNever : pinged_ns_ + every_ns;
   const int64_t next_ns = std::min(ping_ns, silence.since_ns + silence.limit_ns + kStoreNsPerMs);
-  static_cast<void>(poll(fds, 2, StoreWaitMs(StoreNowNs(), next_ns)));
+  static_cast<void>(poll(fds, 2, StoreWaitMs(MonotonicNs(), next_ns)));
   if ((fds[1].revents & POLLIN) != 0) {
     eventfd_t count = 0;
     static_cast<void>(eventfd_read(wake_.get(), &count));
   }
   // Before it reads: a process that was stopped for long finds what has come meanwhile.
-  const int64_t asked_ns = StoreNowNs();
+  const int64_t asked_ns = MonotonicNs();
   if (absl::Status status = ReadReplies(); !status.ok()) {
     Break(status);
     return;
@@ -110,7 +111,7 @@ void StoreLink::Attend() {
 absl::Status StoreLink::ReadReplies() {
   std::string bytes;
   const StoreIo io = ReadSome(connection_.socket.get(), &bytes);
-  if (io.bytes > 0) heard_ns_ = StoreNowNs();
+  if (io.bytes > 0) heard_ns_ = MonotonicNs();
   inbox_.Append(bytes);
   while (true) {
     const auto frame = inbox_.Next();

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
 #include "world/store/store_check.h"
 #include "world/store/store_clock.h"
 #include "world/store/store_proof.h"
@@ -71,7 +72,7 @@ void StoreLoop::Stop() { static_cast<void>(eventfd_write(wake_.get(), 1)); }
 void StoreLoop::Run() {
   std::array<epoll_event, 256> events;
   while (true) {
-    const int64_t looked_ns = StoreNowNs();
+    const int64_t looked_ns = MonotonicNs();
     const int64_t next_ns = std::min({expire_ns_, desk_.next_ns(), accept_again_ns_});
     const int count = epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()),
                                  StoreWaitMs(looked_ns, next_ns));
@@ -87,7 +88,7 @@ void StoreLoop::Run() {
     // If there were that many, some may not have been looked at.
     if (count < static_cast<int>(events.size())) Expire(looked_ns);
     AnswerDue();
-    if (StoreNowNs() >= accept_again_ns_) {
+    if (MonotonicNs() >= accept_again_ns_) {
       accept_again_ns_ = kStoreNever;
       WatchFd(epoll_.get(), listener_.get(), kListenerId, EPOLLIN);
     }
@@ -104,7 +105,7 @@ void StoreLoop::Accept() {
       if (full && RemoveUnproven()) continue;
       // Nothing can be done now, and the listener would wake this thread again at once.
       WatchFd(epoll_.get(), listener_.get(), kListenerId, 0);
-      accept_again_ns_ = StoreNowNs() + kAcceptAgainNs;
+      accept_again_ns_ = MonotonicNs() + kAcceptAgainNs;
       return;
     }
     if (clients_.size() >= static_cast<size_t>(members_) + kWaitingRoom) RemoveUnproven();
@@ -114,7 +115,7 @@ void StoreLoop::Accept() {
         clients_.emplace(std::piecewise_construct, std::forward_as_tuple(id),
                          std::forward_as_tuple(std::move(accepted), &side_, instance_));
     StoreClient& client = at->second;
-    client.heard_ns = client.wrote_ns = StoreNowNs();
+    client.heard_ns = client.wrote_ns = MonotonicNs();
     client.end_ns = client.heard_ns + StoreWaitNs(limits_.hello);
     ExpectAt(client.end_ns);
     WatchFor(id, &client);
@@ -148,7 +149,7 @@ void StoreLoop::PartFrom(uint64_t id, StoreClient* client, const absl::Status& w
   client->stage = StoreClient::Stage::kLeaving;
   client->inbox = StoreInbox(kMaxGreetingBytes);
   queued_ -= client->outbox.DropUnbegun();
-  client->wrote_ns = StoreNowNs();
+  client->wrote_ns = MonotonicNs();
   client->end_ns = client->wrote_ns + StoreWaitNs(limits_.hello);
   ExpectAt(client->end_ns);
   Queue(client, EncodeError(why));

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
 #include "world/store/socket_owner.h"
 #include "world/store/store_clock.h"
 #include "world/store/store_loop.h"
@@ -92,7 +93,7 @@ absl::Status StoreLoop::TakeFrame(uint64_t id, StoreClient* client, absl::string
       ++members_;
       client->stage = StoreClient::Stage::kMember;
       client->inbox.set_max_frame_bytes(kMaxRequestBytes);
-      client->heard_ns = StoreNowNs();
+      client->heard_ns = MonotonicNs();
       ExpectAt(EndOf(id, *client));
     }
     Queue(client, out);
@@ -100,7 +101,7 @@ absl::Status StoreLoop::TakeFrame(uint64_t id, StoreClient* client, absl::string
   }
   const auto request = ParseRequest(frame);
   if (!request.ok()) return request.status();
-  client->heard_ns = StoreNowNs();
+  client->heard_ns = MonotonicNs();
   const auto reply = desk_.Take(id, *request, client->heard_ns);
   // A lease may be shorter than the time so far.
   if (request->call == StoreCall::kHold) ExpectAt(EndOf(id, *client));
@@ -110,7 +111,7 @@ absl::Status StoreLoop::TakeFrame(uint64_t id, StoreClient* client, absl::string
 
 void StoreLoop::Queue(StoreClient* client, absl::string_view frames) {
   if (client->unsent() == 0) {
-    client->wrote_ns = StoreNowNs();
+    client->wrote_ns = MonotonicNs();
     ExpectAt(client->wrote_ns + StoreWaitNs(limits_.hello));
   }
   client->outbox.Append(frames);
@@ -127,7 +128,7 @@ bool StoreLoop::Flush(uint64_t id, StoreClient* client) {
     if (io.bytes == 0) break;
     client->outbox.NoteSent(io.bytes);
     queued_ -= io.bytes;
-    client->wrote_ns = StoreNowNs();
+    client->wrote_ns = MonotonicNs();
   }
   // What it still sends is read and dropped: with bytes unread, the system would take back the
   // error that was sent to it.
@@ -146,7 +147,7 @@ void StoreLoop::AnswerDue() {
     return at != clients_.end() && HasRoom(at->second) && queued_ < kMaxQueuedBytes;
   };
   std::vector<uint64_t> answered;
-  desk_.AnswerDue(StoreNowNs(), can_take, [&](uint64_t id, const StoreReply& reply) {
+  desk_.AnswerDue(MonotonicNs(), can_take, [&](uint64_t id, const StoreReply& reply) {
     Queue(&clients_.at(id), EncodeReply(reply));
     answered.push_back(id);
   });

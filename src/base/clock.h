@@ -1,6 +1,6 @@
-// The clock that sessions read: monotonic, unaffected by changes of the time of day.
-#ifndef SLUICE_SRC_SESSION_BASE_CLOCK_H_
-#define SLUICE_SRC_SESSION_BASE_CLOCK_H_
+// The clock of all waits and times: monotonic, unaffected by changes of the time of day.
+#ifndef SLUICE_SRC_BASE_CLOCK_H_
+#define SLUICE_SRC_BASE_CLOCK_H_
 
 #include <chrono>
 #include <cstdint>
@@ -15,4 +15,4 @@ inline int64_t MonotonicNs() {
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_SESSION_BASE_CLOCK_H_
+#endif  // SLUICE_SRC_BASE_CLOCK_H_
