@@ -7,8 +7,9 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from . import _agree, _options, _sluice
+from . import _options, _sluice
 from ._errors import Disagreement, Error, InvalidSpec, PeerLost
+from ._group import described
 
 AllGather = Callable[[bytes], "list[bytes]"]
 
@@ -71,7 +72,7 @@ class _Meeting:
         """The cards of all ranks. Raises on every rank where one of them has failed."""
         card = {**card, "rank": self._rank, "size": self._size, "what": what}
         if failure is not None:
-            card["error"] = _agree.described(failure)
+            card["error"] = described(failure)
         try:
             gathered = self._allgather(json.dumps(card).encode())
             if failure is not None:

@@ -5,19 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from . import _agree, _options, _sluice
+from . import _options, _sluice
 from ._errors import Disagreement, InvalidSpec, Unsupported
+from ._group import Group
 from ._halves import Entry, read_half
 from ._layouts import Boxes
 from ._progress import Display
 from ._state import check_name
 from ._streams import Places, Stream, handle_of, wait_for_stream
 from ._transfer import Renames
-
-if TYPE_CHECKING:
-    from ._session import Session
 
 _FLOATS = ("f64", "f32", "f16", "bf16", "f8e4m3", "f8e5m2")
 
@@ -39,7 +37,7 @@ def _path(what: str, given: Any) -> str:
     return _options.check_text(what, os.fspath(given))
 
 
-def load(session: Session, uri: str | os.PathLike[str], state: Any, *, rename: Renames = None,
+def load(session: Group, uri: str | os.PathLike[str], state: Any, *, rename: Renames = None,
          progress: bool = True, stream: Stream = None, **options: Any) -> dict[str, Any]:
     """`Session.load`."""
     place = ""
@@ -54,7 +52,7 @@ def load(session: Session, uri: str | os.PathLike[str], state: Any, *, rename: R
         return entries.read(state, "dst", rename)
 
     entries = _Entries(session)
-    merged = _merge(_agree.exchange(session, "load", read))
+    merged = _merge(session.exchange("load", read))
     wait_for_stream(session._native, stream, entries.places())
     with _shown(session, f"sluice: load {uri}", merged, progress):
         stats = dict(session._native.load(place, entries.native(merged, None), options))
@@ -63,7 +61,7 @@ def load(session: Session, uri: str | os.PathLike[str], state: Any, *, rename: R
     return stats
 
 
-def save(session: Session, directory: str | os.PathLike[str], state: Any, *,
+def save(session: Group, directory: str | os.PathLike[str], state: Any, *,
          dtype: str | None = None, rename: Renames = None, progress: bool = True,
          stream: Stream = None, **options: Any) -> dict[str, Any]:
     """`Session.save`."""
@@ -76,7 +74,7 @@ def save(session: Session, directory: str | os.PathLike[str], state: Any, *,
         return entries.read(state, "src", rename)
 
     entries = _Entries(session)
-    merged = _merge(_agree.exchange(session, "save", read))
+    merged = _merge(session.exchange("save", read))
     firsts: dict[str, _Tensor] = {}
     for key, tensor in merged.items():
         if (first := firsts.setdefault(key[0], tensor)) is not tensor:
@@ -91,7 +89,7 @@ def save(session: Session, directory: str | os.PathLike[str], state: Any, *,
         return dict(session._native.save(os.fspath(directory), native, options))
 
 
-def _shown(session: Session, title: str, merged: Mapping[_Key, _Tensor],
+def _shown(session: Group, title: str, merged: Mapping[_Key, _Tensor],
            progress: bool) -> Display:
     """On the lowest rank that has tensors: it sees how the work goes on."""
     shown = min((rank for tensor in merged.values() for rank, _ in tensor.parts), default=0)
@@ -102,7 +100,7 @@ def _shown(session: Session, title: str, merged: Mapping[_Key, _Tensor],
 class _Entries:
     """What this rank has of the tensors of a checkpoint."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Group) -> None:
         self._session = session
         self._entries: dict[_Key, Entry] = {}
         self.finish: Callable[[], None] | None = None

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from . import _agree, _sluice
+from . import _sluice
 from ._errors import DataLoss, InvalidSpec, Unsupported
+from ._group import Group
 from ._halves import Entry, Halves
-
-if TYPE_CHECKING:
-    from ._session import Session
 
 _MODULUS = 1 << 64
 _BOXES = "boxes"
 
 
-def checksums(session: Session, halves: Halves, side: str) -> dict[str, int]:
+def checksums(session: Group, halves: Halves, side: str) -> dict[str, int]:
     """See `Transfer.checksums`."""
 
     def own() -> list[Any]:
@@ -26,7 +24,7 @@ def checksums(session: Session, halves: Halves, side: str) -> dict[str, int]:
         return [[entry.name, prod(entry.shape), *part]
                 for entry in entries for part in _parts(entry, session.rank)]
 
-    answers = _agree.exchange(session, f"checksums of {side}", own)
+    answers = session.exchange(f"checksums of {side}", own)
     copies: dict[str, dict[str, _Copy]] = {}
     for rank, parts in enumerate(answers):
         for name, elements, layout, region, volume, number in parts:

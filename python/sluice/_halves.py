@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from . import _state
 from ._errors import InvalidSpec
+from ._group import Group
 from ._layouts import Layout
 from ._memory import describe
 from ._state import Entry, WindowOf
 from ._streams import Places
-
-if TYPE_CHECKING:
-    from ._session import Session
 
 __all__ = ["Entry", "Halves", "as_views", "read_half", "read_halves"]
 
@@ -57,13 +55,13 @@ class Halves:
         return sources, targets
 
 
-def read_half(session: Session, state: Any, side: str, window_of: WindowOf = None) -> _state.Half:
+def read_half(session: Group, state: Any, side: str, window_of: WindowOf = None) -> _state.Half:
     """One side, "src" or "dst". Errors are those of `_state.halves`."""
     return _state.halves(state, side, rank=session.rank, rank_of=session._rank_of,
                          window_of=window_of)
 
 
-def read_halves(session: Session, src: Any, dst: Any, *, windows: WindowOf) -> Halves:
+def read_halves(session: Group, src: Any, dst: Any, *, windows: WindowOf) -> Halves:
     """Both sides. Errors are those of `_state.halves`."""
     sources = read_half(session, src, _state.SRC, windows)
     targets = read_half(session, dst, _state.DST, windows)

@@ -10,16 +10,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from . import _bootstrap, _sluice
-from ._agree import exchange
 from ._errors import Error, InvalidSpec
+from ._group import Group
 from ._streams import Stream as StreamLike
-from ._transfer import (Flight, NeedsMemory, Renames, TensorDone, Transfer, Windows, connect)
+from ._transfer import Renames, Transfer, Windows, connect
 
 if TYPE_CHECKING:
-    from ._agree import Ballot
     from ._stream import Stream, Transform
-
-_SNAPSHOT_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
@@ -36,7 +33,7 @@ class Member:
         return f"{self.role} {self.rank} (process {self.pid} on {self.host})"
 
 
-class Session:
+class Session(Group):
     """One rank's end of a group of ranks. Made by one of the `from_` functions, or by a World.
 
     Calls marked collective are made by all ranks in the same order. A rank that differs, or that
@@ -62,22 +59,10 @@ class Session:
 
     def __init__(self, native: _sluice.Session, *, members: Sequence[Member] = (), epoch: int = 0,
                  rank_of: Callable[[int], int] | None = None, owned: Any = None) -> None:
-        self._native = native
-        self._rank = int(native.rank)
-        self._size = int(native.size)
+        super().__init__(native, epoch=epoch, rank_of=rank_of)
         self._members = list(members)
-        self._epoch = epoch
-        self._rank_of = rank_of
         self._owned = owned
         self._closed = False
-        self._ballot: Ballot | None = None
-        self._in_flight: dict[int, Flight] = {}
-        self._synced: Any = None  # of _sync
-        self._told_of_host = False  # by Transfer, in a warning
-        self._runs = 0
-        self._run_seconds = 0.0
-        self._snapshot: dict[str, Any] = {}
-        self._snapshot_time = 0.0
 
     # Who takes part.
 
@@ -108,7 +93,7 @@ class Session:
                 raise failure
 
         try:
-            exchange(session, "from_env", check)
+            session.exchange("from_env", check)
         except BaseException:
             session.close()
             raise
@@ -185,14 +170,6 @@ class Session:
                    rank_of=None if ranks is None else _JobRanks(ranks))
 
     @property
-    def rank(self) -> int:
-        return self._rank
-
-    @property
-    def size(self) -> int:
-        return self._size
-
-    @property
     def epoch(self) -> int:
         """Of a World's session: equal on all its members, and growing. Otherwise 0."""
         return self._epoch
@@ -254,7 +231,7 @@ class Session:
                 raise InvalidSpec(f"allocate needs a number of bytes, not {nbytes!r}")
             return nbytes
 
-        exchange(self, "allocate", check)
+        self.exchange("allocate", check)
         return self._native.allocate(nbytes)
 
     # Checkpoints and data.
@@ -330,25 +307,6 @@ class Session:
         """
         return str(self._native.report())
 
-    def wires(self) -> list[dict[str, Any]]:
-        """The same for programs: one entry for each other rank."""
-        return [dict(wire) for wire in self._native.wires()]
-
-    def metrics(self) -> dict[str, Any]:
-        """Counters of this rank since the session began, or since `reset_metrics`."""
-        values = dict(self._native.counters())
-        values.update(rank=self._rank, size=self._size, epoch=self._epoch, runs=self._runs,
-                      run_seconds=self._run_seconds, runs_in_flight=len(self._in_flight))
-        self._snapshot = values
-        self._snapshot_time = time.monotonic()
-        return dict(values)
-
-    def reset_metrics(self) -> None:
-        """Counts from now on."""
-        self._native.reset_counters()
-        self._runs = 0
-        self._run_seconds = 0.0
-
     @contextmanager
     def trace(self, path: str | os.PathLike[str]) -> Iterator[None]:
         """Writes what this session has recorded to `path` at the end, as JSON for Perfetto.
@@ -409,35 +367,6 @@ class Session:
     def __repr__(self) -> str:
         return f"<sluice.Session, rank {self._rank} of {self._size}>"
 
-    # For the other modules.
-
-    def _prune(self) -> None:
-        """Lets go the memory of runs that are over and that nobody waits for."""
-        for flight in list(self._in_flight.values()):
-            if flight.native.is_done():
-                try:
-                    flight.step(self, 0)
-                except Error:
-                    pass  # whoever waits for the run gets it
-
-    def _take_events(self) -> None:
-        """Hands the native session's events to their runs."""
-        while (event := self._native.next_event()) is not None:
-            kind, number, tensor, _ = event
-            flight = self._in_flight.get(number)
-            if flight is None or flight.events is None or kind == "failed":
-                continue
-            name = flight.names[tensor]
-            flight.events.append(
-                NeedsMemory(name) if kind == "needs_memory" else TensorDone(name))
-
-    def _note(self, flight: Flight) -> None:
-        """A run is over."""
-        self._runs += 1
-        now = time.monotonic()
-        self._run_seconds += now - flight.begin
-        if now - self._snapshot_time > _SNAPSHOT_SECONDS:
-            self.metrics()
 
 
 def _gather_bytes(payload: bytes, size: int, pg: Any) -> list[bytes]:

@@ -12,15 +12,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from . import _agree, _options, _sluice
+from . import _options, _sluice
 from ._errors import Error, InvalidSpec, Unsupported
+from ._group import Group
 from ._streams import DEFAULT_STREAM, NO_STREAM, current_stream, handle_of
 from ._streams import Stream as StreamLike
-
-if TYPE_CHECKING:
-    from ._session import Session
 
 _CUDA = 2  # DLPack's kCUDA
 _STATE_FORMAT = 1
@@ -283,7 +281,7 @@ class Stream:
     Thread: the session's; with a progress thread, the one that takes the first batch.
     """
 
-    def __init__(self, session: Session, options: dict[str, Any],
+    def __init__(self, session: Group, options: dict[str, Any],
                  generator: Callable[..., Any] | None) -> None:
         self._session = session
         self._options = options
@@ -347,7 +345,7 @@ class Stream:
         def read() -> None:
             self._options["cursor"] = _cursor_of(state)
 
-        _agree.exchange(self._session, "load_state_dict", read)
+        self._session.exchange("load_state_dict", read)
         self._give_up_batch()
         self._native.close()
         self._native = self._session._native.open_stream(self._options, self._generator)
@@ -372,7 +370,7 @@ class Stream:
         self._give_up_batch()
         try:
             if together and not self._over:
-                _agree.vote(self._session, 0)
+                self._session.vote(0)
         finally:
             self._over = True
             self._native.close()
@@ -440,7 +438,7 @@ def merge_states(states: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     return {"sluice_stream": _STATE_FORMAT, "cursor": base64.b64encode(merged).decode()}
 
 
-def open_stream(session: Session, uri: str, *, generator: Callable[..., Any] | None,
+def open_stream(session: Group, uri: str, *, generator: Callable[..., Any] | None,
                 transform: Transform | None, state: Mapping[str, Any] | None,
                 **options: Any) -> Stream:
     """`Session.stream`."""
@@ -461,5 +459,5 @@ def open_stream(session: Session, uri: str, *, generator: Callable[..., Any] | N
         if state is not None:
             checked["cursor"] = _cursor_of(state)
 
-    _agree.exchange(session, "stream", check)
+    session.exchange("stream", check)
     return Stream(session, checked, generator)

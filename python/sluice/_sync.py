@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from . import _agree
 from ._errors import InvalidSpec
+from ._group import Group
 from ._halves import Halves, read_halves
 from ._same import Seen, memories_of, storages_of
 from ._state import is_captured, state_dict_of
 from ._streams import Places, Stream, handle_of
 from ._transfer import Renames, Run, Transfer, _rename_map, _version_number, connect_halves
-
-if TYPE_CHECKING:
-    from ._session import Session
 
 # Plans that a session keeps for `sync`. The one that was used longest ago goes first.
 _PLANS_KEPT = 8
@@ -85,7 +82,7 @@ class _Plans:
             oldest.transfer.drop()
 
 
-def sync(src: Any = None, dst: Any = None, *, session: Session, rename: Renames = None,
+def sync(src: Any = None, dst: Any = None, *, session: Group, rename: Renames = None,
          version: int | str | None = None, timeout: float | None = None,
          progress: bool = True, stream: Stream = None) -> None:
     """Collective; blocks. Carries `src` into `dst`: a transfer, its run, and the wait for it.
@@ -107,7 +104,7 @@ def sync(src: Any = None, dst: Any = None, *, session: Session, rename: Renames 
     call = _Call(session, plans)
     call.read(src, dst, rename, version)
     fitting = call.fitting
-    for vote in _agree.vote(session, fitting):
+    for vote in session.vote(fitting):
         fitting &= vote
     first = fitting == 0
     if first:
@@ -124,7 +121,7 @@ def sync(src: Any = None, dst: Any = None, *, session: Session, rename: Renames 
 class _Call:
     """What one call gives, and which plans fit it on this rank."""
 
-    def __init__(self, session: Session, plans: _Plans) -> None:
+    def __init__(self, session: Group, plans: _Plans) -> None:
         self._session = session
         self._plans = plans
         self._halves = Halves()

@@ -8,20 +8,18 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Union
+from typing import Any, NamedTuple, NoReturn, Union
 from weakref import proxy
 
-from . import _agree, _sluice
+from . import _sluice
 from ._errors import Error, InvalidSpec, Timeout
+from ._group import Group, described
 from ._halves import Entry, Halves, as_views, read_halves
 from ._options import INT64_MAX
 from ._progress import Display
 from ._state import check_name
 from ._streams import Order, Places, Stream, handle_of
 from ._watch import Watch
-
-if TYPE_CHECKING:
-    from ._session import Session
 
 _OF_GPUS = ("nccl", "cuda_ipc")  # wires that take device memory
 _PRIORITIES = 4  # kPriorityClasses of sluice/transfer.h
@@ -63,7 +61,7 @@ class Transfer:
     Thread: the session's. Memory stays bound, and referred to, until `rebind` or `drop`.
     """
 
-    def __init__(self, session: Session, native: _sluice.Connection, halves: Halves,
+    def __init__(self, session: Group, native: _sluice.Connection, halves: Halves,
                  late: bool) -> None:
         self._session = session
         self._native = native
@@ -228,7 +226,7 @@ class Transfer:
         try:
             if self._session.size > 1:
                 run = self._native.start(None, False, False, None,
-                                         refusal=_agree.described(change))
+                                         refusal=described(change))
                 run.wait(None)
         except Error as error:
             cause = error
@@ -283,7 +281,7 @@ class Flight:
         self._keep: list[Any] = [transfer._halves]
         self._finish = transfer._halves.finish
 
-    def step(self, session: Session, timeout: float | None) -> bool:
+    def step(self, session: Group, timeout: float | None) -> bool:
         """Waits; True if the run is over. Then memory is let go."""
         end = None if timeout is None else time.monotonic() + timeout
         try:
@@ -304,6 +302,13 @@ class Flight:
             self._end(session, failed=False)
         return over
 
+    def take(self, kind: str, tensor: int) -> None:
+        """An event of the native session that is about this run."""
+        if self.events is None or kind == "failed":
+            return
+        name = self.names[tensor]
+        self.events.append(NeedsMemory(name) if kind == "needs_memory" else TensorDone(name))
+
     def raise_failure(self) -> None:
         """How the run that is over has failed, to everyone who asks."""
         self.native.wait(0)
@@ -315,7 +320,7 @@ class Flight:
             finally:
                 del failure  # its traceback has this frame
 
-    def _end(self, session: Session, failed: bool) -> None:
+    def _end(self, session: Group, failed: bool) -> None:
         if self.over or not self.native.is_done():
             return
         self.over = True
@@ -487,7 +492,7 @@ class Run:
         return f"<sluice.Run {self.number}, {state}>"
 
 
-def connect(session: Session, src: Any, dst: Any, *, rename: Renames, window_of: Windows,
+def connect(session: Group, src: Any, dst: Any, *, rename: Renames, window_of: Windows,
             late: bool, ignore_unused: bool, priority: int | None) -> Transfer:
     """`Session.transfer`. Where one rank finds something wrong, all ranks hear of it."""
     halves = Halves()
@@ -510,7 +515,7 @@ def connect(session: Session, src: Any, dst: Any, *, rename: Renames, window_of:
         del failure  # its traceback has this frame
 
 
-def connect_halves(session: Session, halves: Halves, renames: dict[str, str],
+def connect_halves(session: Group, halves: Halves, renames: dict[str, str],
                    failure: Exception | None, *, late: bool = False, ignore_unused: bool = False,
                    priority: int | None = None) -> Transfer:
     """Collective. Plans what ranks have read. With a `failure`, every rank raises it."""
@@ -529,7 +534,7 @@ def connect_halves(session: Session, halves: Halves, renames: dict[str, str],
             failure = error
     if failure is not None:
         halves, sources, targets, renames, priority = Halves(), [], [], {}, None
-    refusal = None if failure is None else _agree.described(failure)
+    refusal = None if failure is None else described(failure)
     try:
         native = session._native.connect(
             sources, targets, renames, bool(ignore_unused or halves.aliases), bool(late), priority,

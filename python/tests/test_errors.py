@@ -10,7 +10,7 @@ import pytest
 from local_ranks import entry, on_ranks, whole_on
 
 import sluice
-from sluice import _agree
+from sluice import _group
 from sluice import _errors as errors
 
 
@@ -47,8 +47,8 @@ def test_attributes_of_other_exceptions_are_no_names() -> None:
     class Other(ValueError):
         tensor = bytearray(2)
 
-    assert _agree.described(Other("bad")) == ("Other: bad", None)
-    assert _agree.described(errors.InvalidSpec("bad", tensor="w")) == ("bad", "w")
+    assert _group.described(Other("bad")) == ("Other: bad", None)
+    assert _group.described(errors.InvalidSpec("bad", tensor="w")) == ("bad", "w")
 
 
 # What a reader of texts would take for attributes.

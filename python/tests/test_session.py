@@ -27,7 +27,7 @@ from ranks import (
     tell,
     wait_until_it_waits,
 )
-from sluice import _agree
+from sluice import _group
 
 # Ranks of one test that gather bytes in files, as any launcher's all-gather could.
 
@@ -393,7 +393,7 @@ def test_what_ranks_exchange_is_kept_while_a_run_is_in_flight() -> None:
     joined, alive = threading.Barrier(2), []
 
     def exchanges(native: Any, rank: int) -> list[int]:
-        ballot = _agree.Ballot(native)
+        ballot = _group.Ballot(native)
         if rank == 1:
             joined.wait(120)
             return ballot.vote(5)

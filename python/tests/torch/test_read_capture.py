@@ -966,6 +966,19 @@ def test_a_strict_loader_gets_all_tensors_or_none() -> None:
     assert [float(getattr(engine, name)[0]) for name in "abc"] == [2.0, 1.0, 1.0]
 
 
+def test_a_loader_that_looks_tensors_up_gets_all_or_none() -> None:
+    engine = Abc()
+
+    def load(weights: Any) -> None:
+        given = dict(weights)
+        engine.a.copy_(given["a"] * 2)
+        engine.b.copy_(given["b"])
+        engine.c.copy_(given["c"])
+
+    captured = capture(load, ABC, engine)
+    assert set(captured.fallback) == set("abc") and "KeyError" in captured.fallback["b"]
+
+
 def test_parameters_as_pairs() -> None:
     engine = Abc()
 

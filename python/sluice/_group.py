@@ -1,0 +1,209 @@
+"""The group of ranks below a session: what ranks tell each other, and which runs are in flight."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import time
+from typing import Any, Callable
+
+from . import _sluice
+from ._errors import Disagreement, Error, InvalidSpec
+
+_HOST = 1  # DLPack's kCPU
+_SNAPSHOT_SECONDS = 1.0
+
+
+def host_view(address: int, shape: tuple[int, ...], dtype: str) -> tuple[Any, ...]:
+    """The extension's view of dense host memory."""
+    return (address, shape, None, dtype, _HOST, 0)
+
+
+class Ballot:
+    """An all-gather of one number of each rank. Made by the first vote; thread: the session's."""
+
+    def __init__(self, native: _sluice.Session) -> None:
+        size, rank = native.size, native.rank
+        self._own = (ctypes.c_int64 * 1)()
+        self._all = (ctypes.c_int64 * size)()
+        ranks = list(range(size))
+        name = "sluice.ballot"
+        own_view = host_view(ctypes.addressof(self._own), (1,), "i64")
+        all_view = host_view(ctypes.addressof(self._all), (size,), "i64")
+        # A run that Ctrl-C has left alone still goes into them, whoever has let go of the ballot.
+        source = (name, (size,), "i64", _sluice.Layout([size], ranks, ["S(0)"]), own_view, None,
+                  self._own)
+        target = (name, (size,), "i64", _sluice.Layout([size], ranks, ["R"]), all_view, None,
+                  self._all)
+        self._rank = rank
+        self._connection = native.connect([source], [target], {}, False, False, 0, None)
+
+    def vote(self, number: int) -> list[int]:
+        """Collective; blocks. The numbers of all ranks, by rank."""
+        self._own[0] = number
+        run = self._connection.start(None, False, False, None)
+        run.wait(None)
+        return list(self._all)
+
+
+class Group:
+    """A session as the modules below it see it, which import this one and no session.
+
+    Thread: the session's.
+    """
+
+    def __init__(self, native: _sluice.Session, *, epoch: int = 0,
+                 rank_of: Callable[[int], int] | None = None) -> None:
+        self._native = native
+        self._rank = int(native.rank)
+        self._size = int(native.size)
+        self._epoch = epoch
+        self._rank_of = rank_of
+        self._ballot: Ballot | None = None
+        self._in_flight: dict[int, Any] = {}  # of _transfer, by the run's number
+        self._synced: Any = None  # of _sync
+        self._told_of_host = False  # by Transfer, in a warning
+        self._runs = 0
+        self._run_seconds = 0.0
+        self._snapshot: dict[str, Any] = {}
+        self._snapshot_time = 0.0
+
+    @property
+    def rank(self) -> int:
+        return self._rank
+
+    @property
+    def size(self) -> int:
+        return self._size
+
+    def vote(self, number: int) -> list[int]:
+        """Collective; blocks. What all ranks have voted, by rank. Any error is that of the session."""
+        if self._size == 1:
+            self._native.poll()
+            return [number]
+        if self._ballot is None:
+            self._ballot = Ballot(self._native)
+        return self._ballot.vote(number)
+
+    def exchange(self, call: str, make: Callable[[], Any]) -> list[Any]:
+        """Collective; blocks. What `make` returns on each rank, by rank; it has to fit into JSON.
+
+        Where `make` raises on a rank, every rank raises: this one what `make` raised, the others
+        InvalidSpec, which names the rank and has the text.
+        """
+        mine: dict[str, Any] = {}
+        failure: Exception | None = None
+        try:
+            mine["call"] = call
+            mine["value"] = make()
+            text = json.dumps(mine)
+        except Exception as error:
+            failure = error
+            text = json.dumps({"call": call, "error": described(error)})
+        try:
+            answers = [json.loads(answer) for answer in self._all_gather(text.encode())]
+            if failure is not None:
+                raise failure
+        finally:
+            del failure  # its traceback has this frame
+        calls = {answer["call"]: rank for rank, answer in reversed(list(enumerate(answers)))}
+        if len(calls) > 1:
+            told = ", ".join(f"rank {rank} {name}" for name, rank in sorted(calls.items()))
+            raise Disagreement(f"ranks call different things: {told}")
+        errors = [(rank, answer["error"]) for rank, answer in enumerate(answers) if "error" in answer]
+        if errors:
+            raise InvalidSpec(
+                f"{call}: " + "; ".join(f"rank {rank}: {text}" for rank, (text, _) in errors),
+                ranks=tuple(rank for rank, _ in errors), tensor=errors[0][1][1],
+            )
+        return [answer["value"] for answer in answers]
+
+    def _all_gather(self, payload: bytes) -> list[bytes]:
+        """Collective; blocks. What all ranks have given, by rank. No run may be in flight."""
+        sizes = self.vote(len(payload))
+        native = self._native
+        if native.size == 1:
+            return [payload]
+        ranks = list(range(native.size))
+        buffers = [ctypes.create_string_buffer(max(n, 1)) for n in sizes]
+        own = ctypes.create_string_buffer(payload, max(len(payload), 1))
+        everywhere = _sluice.Layout([native.size], ranks, ["R"])
+        sources = []
+        if payload:
+            here = _sluice.Layout([1], [native.rank], ["R"])
+            own_view = host_view(ctypes.addressof(own), (len(payload),), "u8")
+            sources.append((f"blob.{native.rank}", (len(payload),), "u8", here, own_view, None, own))
+        targets = [
+            (f"blob.{rank}", (n,), "u8", everywhere,
+             host_view(ctypes.addressof(buffers[rank]), (n,), "u8"), None, buffers[rank])
+            for rank, n in enumerate(sizes) if n
+        ]
+        if not targets:
+            return [b""] * native.size
+        connection = native.connect(sources, targets, {}, False, False, 0, None)
+        connection.start(None, False, False, None).wait(None)
+        connection.drop()
+        return [buffer.raw[:n] for buffer, n in zip(buffers, sizes)]
+
+    def wires(self) -> list[dict[str, Any]]:
+        """The same for programs: one entry for each other rank."""
+        return [dict(wire) for wire in self._native.wires()]
+
+    def metrics(self) -> dict[str, Any]:
+        """Counters of this rank since the session began, or since `reset_metrics`."""
+        values = dict(self._native.counters())
+        values.update(rank=self._rank, size=self._size, epoch=self._epoch, runs=self._runs,
+                      run_seconds=self._run_seconds, runs_in_flight=len(self._in_flight))
+        self._snapshot = values
+        self._snapshot_time = time.monotonic()
+        return dict(values)
+
+    def reset_metrics(self) -> None:
+        """Counts from now on."""
+        self._native.reset_counters()
+        self._runs = 0
+        self._run_seconds = 0.0
+
+    def _prune(self) -> None:
+        """Lets go the memory of runs that are over and that nobody waits for."""
+        for flight in list(self._in_flight.values()):
+            if flight.native.is_done():
+                try:
+                    flight.step(self, 0)
+                except Error:
+                    pass  # whoever waits for the run gets it
+
+    def _take_events(self) -> None:
+        """Hands the native session's events to their runs."""
+        while (event := self._native.next_event()) is not None:
+            kind, number, tensor, _ = event
+            flight = self._in_flight.get(number)
+            if flight is not None:
+                flight.take(kind, tensor)
+
+    def _note(self, flight: Any) -> None:
+        """A run is over."""
+        self._runs += 1
+        now = time.monotonic()
+        self._run_seconds += now - flight.begin
+        if now - self._snapshot_time > _SNAPSHOT_SECONDS:
+            self.metrics()
+
+
+def described(error: BaseException) -> tuple[str, str | None]:
+    """The text of an exception for other ranks, and the tensor that it is about."""
+    # An attribute of others may be anything, such as a tensor itself.
+    tensor = error.tensor if isinstance(error, Error) else None
+    return describe(error), tensor and _printable(tensor)
+
+
+def describe(error: BaseException) -> str:
+    """The text of an exception for other ranks: with its type, where it is not one of Sluice's."""
+    text = _printable(str(error))
+    if type(error).__module__.startswith("sluice") and text:
+        return text
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _printable(text: str) -> str:
+    return text.encode(errors="backslashreplace").decode()
