@@ -11,6 +11,7 @@
 
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
+#include "patient_fabric.h"
 #include "sluice/mpi.h"
 #include "sluice/session.h"
 #include "sluice/transfer.h"
@@ -33,7 +34,7 @@ inline int Size() {
 
 // A session that shares memory within the node.
 inline std::unique_ptr<Session> MakeSession() {
-  auto fabric = MakeMpiFabric(MPI_COMM_WORLD);
+  auto fabric = PatientMpiFabric(MPI_COMM_WORLD);
   EXPECT_TRUE(fabric.ok()) << fabric.status();
   if (!fabric.ok()) return nullptr;
   SessionOptions options;

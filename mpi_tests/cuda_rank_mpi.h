@@ -7,6 +7,7 @@
 
 #include "contract_rank_mpi.h"
 #include "gtest/gtest.h"
+#include "patient_fabric.h"
 #include "sluice/mpi.h"
 #include "transport/cuda_contract.h"
 #include "transport/transport_contract.h"
@@ -15,7 +16,7 @@ namespace sluice {
 
 inline void RunOwnRank(const ContractScript& script, int ordinal,
                        std::shared_ptr<TransportMaker> maker) {
-  absl::StatusOr<std::unique_ptr<Fabric>> fabric = MakeMpiFabric(MPI_COMM_WORLD);
+  absl::StatusOr<std::unique_ptr<Fabric>> fabric = PatientMpiFabric(MPI_COMM_WORLD);
   ASSERT_TRUE(fabric.ok()) << fabric.status();
   ContractRank rank(*std::move(fabric), CudaContractMemory(ordinal, std::move(maker)));
   RunToEnd(script, &rank);

@@ -4,6 +4,7 @@
 
 #include "contract_rank_mpi.h"
 #include "gtest/gtest.h"
+#include "patient_fabric.h"
 #include "sluice/mpi.h"
 #include "transport/direct_contract.h"
 #include "transport/transport_contract.h"
@@ -13,7 +14,7 @@ namespace {
 
 ContractWorld World(const char* name, size_t shared_bytes, bool fold) {
   return {name, [shared_bytes, fold](const ContractScript& script) {
-            absl::StatusOr<std::unique_ptr<Fabric>> fabric = MakeMpiFabric(MPI_COMM_WORLD);
+            absl::StatusOr<std::unique_ptr<Fabric>> fabric = PatientMpiFabric(MPI_COMM_WORLD);
             ASSERT_TRUE(fabric.ok()) << fabric.status();
             const absl::Status allowed = CheckDirect(fabric->get(), fold);
             if (absl::IsFailedPrecondition(allowed)) GTEST_SKIP() << allowed;

@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "patient_fabric.h"
 #include "sluice/mpi.h"
 #include "sluice/transport.h"
 
@@ -60,7 +61,7 @@ TEST(MpiFabricTest, HasTheRanksOfItsCommunicator) {
   // Two groups, each with its ranks in reverse.
   MPI_Comm half = MPI_COMM_NULL;
   MPI_Comm_split(MPI_COMM_WORLD, WorldRank() % 2, -WorldRank(), &half);
-  const auto fabric = MakeMpiFabric(half);
+  const auto fabric = PatientMpiFabric(half);
   MPI_Comm_free(&half);  // the fabric has one of its own
   ASSERT_TRUE(fabric.ok()) << fabric.status();
   std::vector<int> expected;
@@ -82,7 +83,7 @@ TEST(MpiFabricTest, WorksOnOneRank) {
 }
 
 TEST(MpiFabricTest, RanksOfOneHostShareANode) {
-  const auto fabric = MakeMpiFabric(MPI_COMM_WORLD);
+  const auto fabric = PatientMpiFabric(MPI_COMM_WORLD);
   ASSERT_TRUE(fabric.ok()) << fabric.status();
   EXPECT_THAT((*fabric)->node_of_rank(), Each(0));
 }
@@ -144,7 +145,7 @@ TEST(MpiFabricTest, RefusesThreadsThatMayNotCallMpi) {
 }
 
 TEST(MpiFabricTest, SaysWhichLevelOtherThreadsNeed) {
-  const auto fabric = MakeMpiFabric(MPI_COMM_WORLD);
+  const auto fabric = PatientMpiFabric(MPI_COMM_WORLD);
   ASSERT_TRUE(fabric.ok()) << fabric.status();
   const absl::Status status = (*fabric)->CheckOtherThread();
   int level = MPI_THREAD_SINGLE;
@@ -165,7 +166,7 @@ TEST(MpiFabricTest, LeavesTheUsersMessagesAlone) {
   MPI_Request request = MPI_REQUEST_NULL;
   MPI_Irecv(&from_anyone, 1, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &request);
   {
-    const auto fabric = MakeMpiFabric(MPI_COMM_WORLD);
+    const auto fabric = PatientMpiFabric(MPI_COMM_WORLD);
     EXPECT_TRUE(fabric.ok()) << fabric.status();
     if (fabric.ok()) {
       EXPECT_EQ(GatherInts(**fabric, WorldRank()).size(), static_cast<size_t>(WorldSize()));
@@ -183,7 +184,7 @@ TEST(MpiFabricTest, LeavesTheUsersMessagesAlone) {
 }
 
 TEST(MpiFabricTest, LeavesTheUsersErrorHandlerAlone) {
-  ASSERT_TRUE(MakeMpiFabric(MPI_COMM_WORLD).ok());
+  ASSERT_TRUE(PatientMpiFabric(MPI_COMM_WORLD).ok());
   MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
   MPI_Comm_get_errhandler(MPI_COMM_WORLD, &handler);
   EXPECT_EQ(handler, MPI_ERRORS_ARE_FATAL);
@@ -202,7 +203,7 @@ int WriteToNobody() {
 
 TEST(MpiFabricTest, WritingToADeadPeerDoesNotEndTheProcess) {
   signal(SIGPIPE, SIG_DFL);
-  ASSERT_TRUE(MakeMpiFabric(MPI_COMM_WORLD).ok());
+  ASSERT_TRUE(PatientMpiFabric(MPI_COMM_WORLD).ok());
   EXPECT_EQ(WriteToNobody(), EPIPE);
 }
 
@@ -211,15 +212,15 @@ volatile sig_atomic_t broken_pipes = 0;
 TEST(MpiFabricTest, LeavesTheUsersSignalHandlerAlone) {
   broken_pipes = 0;
   signal(SIGPIPE, [](int) { broken_pipes = broken_pipes + 1; });
-  ASSERT_TRUE(MakeMpiFabric(MPI_COMM_WORLD).ok());
+  ASSERT_TRUE(PatientMpiFabric(MPI_COMM_WORLD).ok());
   EXPECT_EQ(WriteToNobody(), EPIPE);
   EXPECT_EQ(broken_pipes, 1);
   signal(SIGPIPE, SIG_DFL);
 }
 
 TEST(MpiFabricTest, TwoFabricsDoNotMix) {
-  const auto first = MakeMpiFabric(MPI_COMM_WORLD);
-  const auto second = MakeMpiFabric(MPI_COMM_WORLD);
+  const auto first = PatientMpiFabric(MPI_COMM_WORLD);
+  const auto second = PatientMpiFabric(MPI_COMM_WORLD);
   ASSERT_TRUE(first.ok() && second.ok());
   const std::vector<std::byte> post = {std::byte{1}, std::byte{2}};
   for (int dst = 1; dst < WorldSize() && WorldRank() == 0; ++dst) {
@@ -240,7 +241,7 @@ TEST(MpiFabricTest, TwoFabricsDoNotMix) {
 }
 
 TEST(MpiFabricTest, TransportsCanBeOpenedManyTimes) {
-  const auto fabric = MakeMpiFabric(MPI_COMM_WORLD);
+  const auto fabric = PatientMpiFabric(MPI_COMM_WORLD);
   ASSERT_TRUE(fabric.ok()) << fabric.status();
   for (int i = 0; i < 100; ++i) {
     const auto transport = (*fabric)->OpenTransport();
@@ -251,7 +252,7 @@ TEST(MpiFabricTest, TransportsCanBeOpenedManyTimes) {
 
 TEST(MpiFabricTest, CanBeMadeManyTimes) {
   for (int i = 0; i < 100; ++i) {
-    const auto fabric = MakeMpiFabric(MPI_COMM_WORLD);
+    const auto fabric = PatientMpiFabric(MPI_COMM_WORLD);
     ASSERT_TRUE(fabric.ok()) << fabric.status();
     EXPECT_THAT(GatherInts(**fabric, i), Each(i));
   }

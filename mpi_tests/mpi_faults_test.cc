@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "patient_fabric.h"
 #include "session/heap_bytes.h"
 #include "sluice/mpi.h"
 #include "sluice/transport.h"
@@ -40,7 +41,7 @@ class MpiFaultsTest : public testing::Test {
   void TearDown() override { Faults() = {}; }
 
   void Open() {
-    auto fabric = MakeMpiFabric(MPI_COMM_WORLD);
+    auto fabric = PatientMpiFabric(MPI_COMM_WORLD);
     ASSERT_TRUE(fabric.ok()) << fabric.status();
     fabric_ = *std::move(fabric);
     auto transport = fabric_->OpenTransport();

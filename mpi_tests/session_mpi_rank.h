@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "gtest/gtest.h"
+#include "patient_fabric.h"
 #include "session/world.h"
 #include "sluice/mpi.h"
 
@@ -17,7 +18,7 @@ inline Rank MpiRank(MPI_Comm comm) {
   Rank self;
   MPI_Comm_rank(comm, &self.rank);
   MPI_Comm_size(comm, &self.size);
-  auto fabric = MakeMpiFabric(comm);
+  auto fabric = PatientMpiFabric(comm);
   EXPECT_TRUE(fabric.ok()) << fabric.status();
   if (fabric.ok()) self.fabric = *std::move(fabric);
   self.direct = WantsDirect();

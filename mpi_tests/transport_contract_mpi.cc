@@ -4,6 +4,7 @@
 
 #include "contract_rank_mpi.h"
 #include "gtest/gtest.h"
+#include "patient_fabric.h"
 #include "sluice/mpi.h"
 #include "transport/transport_contract.h"
 
@@ -11,7 +12,7 @@ namespace sluice {
 namespace {
 
 void RunOwnRank(const ContractScript& script) {
-  absl::StatusOr<std::unique_ptr<Fabric>> fabric = MakeMpiFabric(MPI_COMM_WORLD);
+  absl::StatusOr<std::unique_ptr<Fabric>> fabric = PatientMpiFabric(MPI_COMM_WORLD);
   ASSERT_TRUE(fabric.ok()) << fabric.status();
   ContractRank rank(*std::move(fabric));
   RunToEnd(script, &rank);

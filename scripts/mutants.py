@@ -237,6 +237,7 @@ def main():
                          for name in options.names)]
     if not faults:
         sys.exit("mutants.py: there is no such fault")
+    faults.sort(key=lambda fault: fault.file)  # the next one builds the file before it once more
     if options.list:
         show([("fault", "area", "to be caught by"),
               *((fault.name, fault.area, f"{fault.tests} {fault.pytest}".strip())

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <latch>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -74,13 +75,19 @@ void Work(DirectClaims* claims, std::vector<int>* pieces, int mark) {
 }
 
 TEST(DirectClaimsTest, EachPieceHasOneEnd) {
-  constexpr uint64_t kPieces = 2000;
+  constexpr uint64_t kPieces =
+      100'000;  // so that both are at it for long, on a loaded machine, too
   const auto claims = Zeroed<DirectClaims>();
   for (int round = 0; round < 20; ++round) {
     EXPECT_FALSE(claims->used());
     std::vector<int> pieces(kPieces);
     claims->Begin(kPieces, 4096);
-    std::thread other([&] { Work(claims.get(), &pieces, 1); });
+    std::latch both(2);
+    std::thread other([&] {
+      both.arrive_and_wait();
+      Work(claims.get(), &pieces, 1);
+    });
+    both.arrive_and_wait();
     Work(claims.get(), &pieces, 2);
     other.join();
     EXPECT_TRUE(claims->Ended());
