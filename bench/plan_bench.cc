@@ -8,8 +8,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <vector>
 
@@ -18,6 +16,7 @@
 #include "sluice/session.h"
 #include "workload/model_file.h"
 #include "workload/model_mapping.h"
+#include "workload/shipped_file.h"
 #include "workload/system_file.h"
 
 namespace {
@@ -31,11 +30,6 @@ using sluice::PlanOptions;
 using sluice::TransferSpec;
 using sluice::ValidateSpec;
 namespace bench = sluice::bench;
-
-std::string ReadFile(const std::string& path) {
-  std::ifstream file(path);
-  return std::string(std::istreambuf_iterator<char>(file), {});
-}
 
 double MegabytesResidentMax() {
   rusage usage{};
@@ -102,9 +96,16 @@ int PlanAll(const TransferSpec& spec, const PlanOptions& options, int ranks) {
 }
 
 int Run(const Options& run) {
-  absl::StatusOr<bench::Model> model =
-      bench::ParseModelFile(ReadFile(run.model), {.layers = run.layers});
-  absl::StatusOr<bench::System> system = bench::ParseSystemFile(ReadFile(run.system));
+  const absl::StatusOr<std::string> model_text = bench::ReadShippedFile(run.model, "models");
+  const absl::StatusOr<std::string> system_text = bench::ReadShippedFile(run.system, "systems");
+  if (!model_text.ok() || !system_text.ok()) {
+    std::fprintf(stderr, "plan_bench: %s %s\n", model_text.status().ToString().c_str(),
+                 system_text.status().ToString().c_str());
+    return 1;
+  }
+  const absl::StatusOr<bench::Model> model =
+      bench::ParseModelFile(*model_text, {.layers = run.layers});
+  const absl::StatusOr<bench::System> system = bench::ParseSystemFile(*system_text);
   if (!model.ok() || !system.ok()) {
     std::fprintf(stderr, "plan_bench: %s %s\n", model.status().ToString().c_str(),
                  system.status().ToString().c_str());
@@ -140,8 +141,8 @@ int Run(const Options& run) {
 int main(int argc, char** argv) {
   CLI::App app("Times planning for single ranks of a large transfer");
   Options run;
-  app.add_option("--model", run.model, "model file")->required()->check(CLI::ExistingFile);
-  app.add_option("--system", run.system, "system file")->required()->check(CLI::ExistingFile);
+  app.add_option("--model", run.model, "model file, or name")->required();
+  app.add_option("--system", run.system, "system file, or name")->required();
   app.add_option("--layers", run.layers, "keep the first so many layers of the model; 0: all")
       ->check(CLI::NonNegativeNumber);
   app.add_option("--ranks-per-node", run.ranks_per_node, "ranks that share a node")

@@ -53,8 +53,9 @@ if(TARGET sluice-bench)
   set(_programs sluice-bench sluice-sim sluice-store)
   set_target_properties(${_programs} PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
   install(TARGETS ${_programs} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT programs)
-  install(DIRECTORY bench/models bench/systems DESTINATION ${CMAKE_INSTALL_DATADIR}/sluice
-          COMPONENT programs FILES_MATCHING PATTERN "*.json")
+  install(DIRECTORY ${CMAKE_BINARY_DIR}/share/sluice/models bench/systems
+          DESTINATION ${CMAKE_INSTALL_DATADIR}/sluice COMPONENT programs
+          FILES_MATCHING PATTERN "*.json")
   install(FILES docs/recipes.json DESTINATION ${CMAKE_INSTALL_DATADIR}/sluice/cases
           COMPONENT programs)
   if(SLUICE_MANUAL)

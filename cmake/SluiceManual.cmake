@@ -32,9 +32,16 @@ endfunction()
 
 # What --model, --system and --cases find by name, beside the programs of the build folder, too.
 file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/share/sluice/cases)
-foreach(folder models systems)
-  file(CREATE_LINK ${PROJECT_SOURCE_DIR}/bench/${folder} ${CMAKE_BINARY_DIR}/share/sluice/${folder}
-       SYMBOLIC)
-endforeach()
+file(REMOVE_RECURSE ${CMAKE_BINARY_DIR}/share/sluice/models)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS bench/models/make_models.py)
+if(Python3_Interpreter_FOUND)
+  execute_process(COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/bench/models/make_models.py
+                          ${CMAKE_BINARY_DIR}/share/sluice/models
+                  OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
+else()
+  message(STATUS "no Python: share/sluice/models is not made")
+endif()
+file(CREATE_LINK ${PROJECT_SOURCE_DIR}/bench/systems ${CMAKE_BINARY_DIR}/share/sluice/systems
+     SYMBOLIC)
 file(CREATE_LINK ${PROJECT_SOURCE_DIR}/docs/recipes.json
      ${CMAKE_BINARY_DIR}/share/sluice/cases/recipes.json SYMBOLIC)

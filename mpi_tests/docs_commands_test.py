@@ -33,7 +33,7 @@ SMALLER = [
     (r"--items 256 --item-bytes 1M", "--items 32 --item-bytes 64K"),
     (r"--items 32 --item-bytes 8M", "--items 8 --item-bytes 1M"),
     (r"--latency-ms \d+", "--latency-ms 5"),
-    (r"bench/models/llama-3-70b\.json", "bench/models/llama-3-70b.json --layers 2 --scale 8"),
+    (r"--model llama-3-70b\b", "--model llama-3-70b --layers 2 --scale 8"),
 ]
 
 # (pattern of what a command begins with, why it does not run here).
@@ -45,7 +45,7 @@ NOT_RUN = [
     (r"scripts/two_nodes\.sh", "takes root; two_nodes_test.py runs it"),
     (r"scripts/gpu_", "takes a GPU; gpu_check_test.py runs it"),
     (r"scripts/(check_simulation|tune_grid)\.py", "takes SimGrid, or hours"),
-    (r"scripts/report\.py", "takes matplotlib, and writes pages"),
+    (r"scripts/report\.py", "takes results; report_test.py runs it"),
     (r"scripts/chaos(_epochs)?\.py", "takes minutes; tests/chaos runs some of it"),
     (r"bench/figures/", "takes root and an hour"),
     (r"(\w+=\S+ )*(mpirun|torchrun|srun|sbatch|docker|apptainer)\b",

@@ -18,6 +18,8 @@ import tempfile
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+# For the scripts that import this one: table, spread and verdict; make_models.
+sys.path += [os.path.join(ROOT, "bench", folder) for folder in ("figures", "models")]
 MPIRUN = os.path.join(ROOT, "scripts", "mpirun.sh")
 TIMEOUT_S = 600
 CANNOT_RUN_HERE = 77

@@ -9,7 +9,7 @@ Sluice allocated). So a case has four settings, each an mpirun, and a round has 
 ways in all settings, the one with the least median over the rounds is the best. Every element is
 verified in every iteration. Ends with 1 if one is wrong, with 77 without Open MPI.
 
-The results file, by default bench/results/best-mpi.json:
+The results file, by default build/results/best-mpi.json:
   version, kind ("best-mpi"), date, commit, changed (the tree had changes), command, mpi, ranks,
   shape, tensors, rounds, iters, machine: {cpu, cores, memory_bytes, kernel, system}
   cases: one for each preset that has a whole round
@@ -50,7 +50,7 @@ BOUNDS = ("bound", "memcpy-own")
 def parse():
     parser = argparse.ArgumentParser(prog="best_mpi.sh", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    bench_rounds.add_options(parser, "bench/results/best-mpi.json")
+    bench_rounds.add_options(parser, "build/results/best-mpi.json")
     parser.add_argument("--ways", default=",".join(WAYS),
                         help="baselines, with commas between [" + ",".join(WAYS) + "]")
     args = parser.parse_args()

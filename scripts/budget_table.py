@@ -6,12 +6,12 @@ usage: scripts/budget_table.sh [--cases LIST] [--shape 2048,2048] [--rounds 5] [
 
 Real processes under mpirun. In each run Sluice takes turns without a budget and with each of
 --budgets. Every element is verified in every iteration. Ends with 1 if one is wrong.
-The cases are the 24 presets; with --models they are models in place of them. MODEL is a file of
-bench/models, SYSTEM one of bench/systems, which says how many ranks it takes. SCALE divides the
-model's dimensions, LAYERS keeps its first layers. Models take turns without joining, too: each
+The cases are the 24 presets; with --models they are models in place of them. MODEL is one of
+share/sluice/models, SYSTEM one of bench/systems, which says how many ranks it takes. SCALE divides
+the model's dimensions, LAYERS keeps its first layers. Models take turns without joining, too: each
 chunk is a bucket of its own.
 
-The results file, by default bench/results/budget-24.json, of models budget-models.json:
+The results file, by default build/results/budget-24.json, of models budget-models.json:
   version, kind ("budget-table"), date, commit, changed (the tree had changes), command, mpi, ranks,
   shape, tensors, rounds, iters, memory, budgets,
   machine: {cpu, cores, memory_bytes, kernel, system}
@@ -42,9 +42,10 @@ import os
 
 import bench_rounds
 from bench_rounds import ROOT, Failure, median, quartiles
+import make_models  # below bench_rounds, which knows its folder
 
-PRESETS = "bench/results/budget-24.json"
-MODELS = "bench/results/budget-models.json"
+PRESETS = "build/results/budget-24.json"
+MODELS = "build/results/budget-models.json"
 JOINED, APART = "coalesce", "no-coalesce"  # what lanes of models are called
 
 
@@ -79,21 +80,19 @@ class Model:
         parts = text.split(":")
         if not 2 <= len(parts) <= 4:
             raise ValueError(f"{text} is not MODEL:SYSTEM[:SCALE[:LAYERS]]")
-        self.model, self.system = (os.path.join("bench", folder, name + ".json")
-                                   for folder, name in zip(("models", "systems"), parts))
+        self.model, self.system = parts[:2]
         self.scale = bench_rounds.positive(parts[2]) if len(parts) > 2 else 1
         self.layers = bench_rounds.positive(parts[3]) if len(parts) > 3 else 0
         self.name = f"{parts[0]}/{parts[1]}"
-        with open(os.path.join(ROOT, self.system), encoding="utf-8") as file:
+        with open(f"{ROOT}/bench/systems/{self.system}.json", encoding="utf-8") as file:
             sides = json.load(file)
         self.ranks = sum(sides[side]["num_gpus"] for side in ("train", "generation"))
-        if not os.path.exists(os.path.join(ROOT, self.model)):
-            raise ValueError(f"there is no {self.model}")
+        if self.model not in make_models.MODELS:
+            raise ValueError(f"there is no model {self.model}")
 
     def flags(self):
-        return ["--model", os.path.join(ROOT, self.model), "--system",
-                os.path.join(ROOT, self.system), "--scale", str(self.scale), "--layers",
-                str(self.layers)]
+        return ["--model", self.model, "--system", self.system, "--scale", str(self.scale),
+                "--layers", str(self.layers)]
 
 
 def by_budget(case, results):

@@ -32,6 +32,7 @@ import zlib
 import bench_rounds
 import page_cache
 from bench_rounds import MPIRUN, ROOT, Failure, positive, quartiles
+import table  # below bench_rounds, which knows its folder
 
 TENSOR_SHAPE = (1024, 1024)  # of f32: 4 MiB
 FILES = 4
@@ -194,23 +195,6 @@ def rows_of(checkpoint, rounds):
     return rows
 
 
-def markdown(results):
-    names = {"sluice": "Sluice", "mmap": "plain mapping and memcpy", "safetensors": "safetensors",
-             "runai": "Run:ai model streamer"}
-    lines = ["| from | way | processes | ms | GB/s | time / Sluice's, 1 process |",
-             "|---|---|---:|---:|---:|---:|"]
-    for row in results["rows"]:
-        way = names[row["way"]]
-        if row["way"] in ("safetensors", "runai"):
-            way += " " + row["version"]
-        where = "storage" if row["case"] == "cold" else "page cache"
-        lines.append("| {} | {} | {} | {:.0f} | {:.2f} | {:.2f} ({:.2f} to {:.2f}) |".format(
-            where, way, row["processes"], row["time_us"]["median"] / 1e3, row["gb_per_s"],
-            row["ratio"]["median"], row["ratio"]["p25"], row["ratio"]["p75"]))
-    lines += [f"| | {names[one['way']]} | | | | {one['reason']} |" for one in results["missing"]]
-    return "\n".join(lines)
-
-
 def size_of(text):
     found = re.fullmatch(r"(\d+)([KMG]?)", text)
     if not found or int(found.group(1)) < 1:
@@ -230,7 +214,7 @@ def parse():
     parser.add_argument("--minutes", type=float, default=0)
     parser.add_argument("--venv", default=os.path.join(ROOT, "build", "venv-checkpoints"))
     parser.add_argument("--no-torch", action="store_true")
-    parser.add_argument("--json", default=os.path.join(ROOT, "bench", "results",
+    parser.add_argument("--json", default=os.path.join(ROOT, "build", "results",
                                                        "checkpoints.json"))
     args = parser.parse_args()
     args.sluice_bench = os.path.abspath(args.sluice_bench)
@@ -271,7 +255,7 @@ def main():
                     "tensors": checkpoint.tensors, "dtype": "f32", "shape": list(TENSOR_SHAPE)},
         sources=SOURCES, verified=VERIFIED, rows=rows_of(checkpoint, rounds), missing=missing)
     bench_rounds.write(args.json, results)
-    print(markdown(results))
+    print(table.tables(results))
     return 0
 
 

@@ -10,7 +10,7 @@
 #   --minutes M     begin no round after so many minutes [no limit]
 #   --venv DIR      Python packages go there, and stay [build/venv-checkpoints]
 #   --no-torch      leave out what takes torch, which is Run:ai's streamer
-#   --json FILE     the results [bench/results/checkpoints.json]
+#   --json FILE     the results [build/results/checkpoints.json]
 #   Packages that are missing are installed by pip. Torch is large: 3 GB to fetch, 5 GB on disk. It
 #   is a tenth of that if pip is told where builds for CPUs are (PIP_EXTRA_INDEX_URL).
 #   Every way is verified in every round; ends with 1 if an element is wrong. The times are those of

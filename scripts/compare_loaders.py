@@ -37,10 +37,10 @@ from bench_rounds import ROOT, Failure, positive, quartiles
 from compare_checkpoints import Environment, size_of
 from loader_turns import SLUICE, THREAD, Files, LoaderServer, library_turn, loader, sluice_turn
 
-sys.path.insert(0, os.path.join(ROOT, "bench", "figures"))
-import results_file  # noqa: E402  after the folder is known
-import verdict  # noqa: E402
-from spread import spread  # noqa: E402
+import results_file  # below bench_rounds, which knows its folder
+import table
+import verdict
+from spread import spread
 
 # The packages of each; all take the first one's.
 LIBRARIES = {"dataloader": ["torch", "numpy"], "dataloader-pinned": ["torch", "numpy"],
@@ -48,10 +48,6 @@ LIBRARIES = {"dataloader": ["torch", "numpy"], "dataloader-pinned": ["torch", "n
 IN_SHARDS = ("mosaicml-streaming", "webdataset")  # they read whole shards
 # What is to be reached: of the time of the best of them, and of DataLoader's from so many ms on.
 BEST, DATALOADER, DATALOADER_MS = 1.0, 2.0, 50
-NAMES = {"sluice": "Sluice", "sluice-thread": "Sluice, progress thread",
-         "warm": "Sluice, no latency", "serial": "the whole budget at a time",
-         "dataloader": "PyTorch DataLoader", "dataloader-pinned": "PyTorch DataLoader, pinned",
-         "mosaicml-streaming": "MosaicML streaming", "webdataset": "webdataset"}
 VERIFIED = ("ways of sluice-bench: every element, with the formula that wrote it; the others: "
             "every byte, with the raw files; each item once")
 
@@ -127,29 +123,6 @@ def goals_of(rounds, libraries):
     return lines
 
 
-def markdown(results):
-    def name(way):
-        if way.startswith("threads"):
-            return f"{results['workers']} loader threads"
-        return NAMES.get(way, f"one of {results['slabs']} slabs at a time")
-
-    lines = ["| latency ms | way | is that of | reads at once | items ahead | items/s | waiting | "
-             "time / Sluice's |", "|---:|---|---|---:|---:|---:|---:|---:|"]
-    for row in results["rows"]:
-        way = name(row["way"]) + (" " + row["version"] if row["way"] in LIBRARIES else "")
-        lines.append("| {:g} | {} | {} | {} | {} | {:.0f} | {:.0%} | {:.2f} ({:.2f} to {:.2f}) |"
-                     .format(row["latency_ms"], way, row["latency_per"], row["reads_at_once"],
-                             row["items_ahead"], row["items_per_s"], row["wait_share"]["median"],
-                             row["ratio"]["median"], row["ratio"]["p25"], row["ratio"]["p75"]))
-    lines += [f"| | {name(one['way'])} | | | | | | {one['reason']} |" for one in results["missing"]]
-    lines += ["", f"{results['items']['count']} items of {results['items']['bytes']} bytes; the "
-              f"consumer computes {results['consume_us']:g} us with each."]
-    lines += [f"{'reached' if goal['reached'] else 'MISSED'}: {goal['goal']}: "
-              f"{goal['measured']['median']:.2f} (goal {goal['least']:g})"
-              for goal in results["goals"]]
-    return "\n".join(lines)
-
-
 def listed(kind):
     """A list with commas between, each once. `kind` reads one of it."""
     def list_of_numbers(text):
@@ -183,7 +156,7 @@ def parse():
     parser.add_argument("--rounds", type=positive, default=5)
     parser.add_argument("--minutes", type=float, default=0)
     parser.add_argument("--venv", default=build + "/venv-loaders")
-    parser.add_argument("--json", default=ROOT + "/bench/results/loaders.json")
+    parser.add_argument("--json", default=ROOT + "/build/results/loaders.json")
     args = parser.parse_args()
     args.budget = args.workers * args.ahead
     args.plain = [f"waves:{args.slabs}", "warm", "serial", f"threads:{args.workers}x{args.ahead}"]
@@ -265,7 +238,7 @@ def main():
         goals=goals_of(rounds, libraries), rows=rows_of(args, versions, rounds, ways),
         missing=missing)
     results_file.write(pathlib.Path(args.json), results)
-    print(markdown(results))
+    print(table.tables(results))
     return 0
 
 

@@ -21,7 +21,7 @@
 #                      [no limit]
 #   --venv DIR         Python packages go there, and stay; build/venv-checkpoints may be shared, if
 #                      it is there already [build/venv-loaders]
-#   --json FILE        the results [bench/results/loaders.json]
+#   --json FILE        the results [build/results/loaders.json]
 #   Packages that are missing are installed by pip. Torch is large: 3 GB to fetch, 5 GB on disk. It
 #   is a tenth of that if pip is told where builds for CPUs are (PIP_EXTRA_INDEX_URL).
 #   Every item of every way is verified in every round; ends with 1 if one is wrong. All files are

@@ -22,6 +22,7 @@ import sys
 import bench_rounds
 from bench_rounds import ROOT, Failure, positive, quartiles
 from compare_checkpoints import Environment, call
+import table  # below bench_rounds, which knows its folder
 
 HEIGHT, WIDTH, CHANNELS = 224, 224, 3
 ELEMENTS = HEIGHT * WIDTH * CHANNELS
@@ -144,16 +145,6 @@ def rows_of(rounds):
     return sorted(rows, key=lambda row: (row["to"], row["layout"], row["way"]))
 
 
-def markdown(results):
-    lines = ["| to | layout | way | us | GB/s | of memcpy |", "|---|---|---|---:|---:|---:|"]
-    for row in results["rows"]:
-        share = row["of_memcpy"]
-        lines.append(f"| {row['to']} | {row['layout']} | {row['way']} | "
-                     f"{row['time_us']['median']:.0f} | {row['gb_per_s']:.1f} | "
-                     f"{share['median']:.2f} ({share['p25']:.2f}-{share['p75']:.2f}) |")
-    return "\n".join(lines)
-
-
 def parse():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -161,7 +152,7 @@ def parse():
     parser.add_argument("--rounds", type=positive, default=5)
     parser.add_argument("--seconds", type=float, default=0.5)
     parser.add_argument("--venv", default=os.path.join(ROOT, "build", "venv-transforms"))
-    parser.add_argument("--json", default=os.path.join(ROOT, "bench", "results", "transforms.json"))
+    parser.add_argument("--json", default=os.path.join(ROOT, "build", "results", "transforms.json"))
     args = parser.parse_args()
     args.copy_bench = os.path.abspath(args.copy_bench)
     if "--copy-bench" in sys.argv:  # where this machine has it is of no interest to readers
@@ -184,7 +175,7 @@ def main():
     results.update(image={"height": HEIGHT, "width": WIDTH, "channels": CHANNELS, "from": "u8"},
                    numpy=version, verified=VERIFIED, rows=rows_of(rounds))
     bench_rounds.write(args.json, results)
-    print(markdown(results))
+    print(table.tables(results))
     return 0
 
 

@@ -5,7 +5,7 @@
 #   --rounds N      rounds in which every way has its turn [5]
 #   --seconds T     least time of each turn [0.5]
 #   --venv DIR      numpy goes there by pip, and stays [build/venv-transforms]
-#   --json FILE     the results [bench/results/transforms.json]
+#   --json FILE     the results [build/results/transforms.json]
 #   Images are u8, 224 x 224 pixels of three channels side by side, in a ring of 64 MiB. Each
 #   channel has a mean and a standard deviation. They become f32, f16 or bf16, as they lie (nhwc) or
 #   with a plane for each channel (nchw). Rates are of bytes read plus bytes written. The memcpy

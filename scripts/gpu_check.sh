@@ -7,7 +7,7 @@
 #   --limit  end in so many seconds: what there is no time for is in the table [560]
 #   --only   the steps whose names match, beside what OUT has of earlier calls
 #   BUILD    a folder with bin/, built with CUDA, NCCL and tests [build; in a bundle, the bundle]
-#   OUT      where to write [bench/results/gpus]
+#   OUT      where to write [build/results/gpus]
 #
 # Everything is written as it comes: OUT/gpu-NAME/ has a log of each step, its JSON and steps.tsv;
 # OUT/gpu-NAME.json and .md are made from them at the end, also when a signal ends the script. RUN,
@@ -36,7 +36,7 @@ fi
 if [ -x "$build/run" ]; then  # a bundle
   RUN=${RUN:-$build/run} NCCL_2_30=${NCCL_2_30:-$build/nccl}
 fi
-bin=$build/bin out=${out:-bench/results/gpus}
+bin=$build/bin out=${out:-build/results/gpus}
 read -ra run <<<"${RUN:-}"
 if [ "$(id -u)" -eq 0 ]; then
   export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Runs what docs/large-meshes.md reports, then writes its tables and plots again.
+# Runs what docs/large-meshes.md reports.
 #
-# usage: large_meshes.sh [RESULTS-FOLDER]    default: bench/results/large-meshes, with its pages
+# usage: large_meshes.sh [RESULTS-FOLDER]    default: build/results/large-meshes
 #   About an hour and a half on one core, and 14 GB. The comparison with SimGrid is
-#   scripts/check_simulation.py.
+#   scripts/check_simulation.py. scripts/report.py shows files of results as tables and pictures.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-results=${1:-bench/results/large-meshes}
+results=${1:-build/results/large-meshes}
 mkdir -p "$results"
 scripts/build.sh release sluice-sim >/dev/null
 
@@ -18,8 +18,8 @@ scale() {
 peak() {
   local name=$1 model=$2 system=$3
   shift 3
-  build/bin/sluice-sim peak --model "bench/models/$model.json" \
-    --system "bench/systems/$system.json" --network h100 --costs --json "$results/$name.json" "$@"
+  build/bin/sluice-sim peak --model "$model" --system "$system" --network h100 --costs \
+    --json "$results/$name.json" "$@"
 }
 
 scale all-to-all --family all-to-all --ranks 16:512:2 --budget-buckets 0,8
@@ -35,7 +35,7 @@ peak llama-3-70b llama-3-70b llama-3-70b-fsdp512-tp8dp8 --budget-buckets 0,2,4,8
 # Without a budget its engines take 14 GB.
 peak 65536-ranks llama-3-70b llama-3-70b-fsdp64tp8dp64-tp8dp4096 --layers 1 --budget-buckets 8
 peak 65536-ranks-free llama-3-70b llama-3-70b-fsdp64tp8dp64-tp8dp4096 --layers 1 --budget-buckets 0
-# The systems of bench/results/budget-models.json, with more and more data-parallel ranks: 32 to
+# The systems of scripts/budget_table.sh --models, with more and more data-parallel ranks: 32 to
 # 65,536 in all. Buckets of DeepSeek-V3 have many members: more than 512 ranks would take hours.
 repeated() {
   local name=$1 model=$2 system=$3 layers=$4 replicas=$5
@@ -47,5 +47,3 @@ repeated() {
 repeated qwen3-235b qwen3-235b-a22b qwen3-235b-a22b-tp2pp2ep4-tp8dp2 2 1,16,128,2048
 repeated llama-3-8b llama-3-8b llama-3-8b-fsdp16-tp8dp2 1 1,16,128,2048
 repeated deepseek-v3 deepseek-v3 deepseek-v3-pp2ep8-tp4dp4 4 1,16
-# Pages show what is in the repository's own folder.
-[ "$results" != bench/results/large-meshes ] || scripts/report.py

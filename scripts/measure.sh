@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Measures what docs/performance.md and the README show, and writes bench/results/*.json.
+# Measures what docs/performance.md and the README show, and writes build/results/*.json.
 #
 # usage: measure.sh [--minutes M] [--only NAME[,NAME...]] [--quick] [--bin FOLDER] [--out FOLDER]
 #   --minutes M   about how long to take [90, on 2 quiet cores]: there are more rounds, or fewer
@@ -8,11 +8,11 @@
 #                 generate, connect, wires, worlds or members
 #   --quick       one round of small sizes, to see that it works: no results to show anybody
 #   --bin FOLDER  where the programs are [build/bin, built first]
-#   --out FOLDER  where the files go [bench/results]
+#   --out FOLDER  where the files go [build/results]
 #   Each file begins with machine, date, commit, command and rounds. A part that this machine does
 #   not allow (two-nodes, wires and worlds take root) is left out. A part that fails makes this end
 #   with 1.
-#   Afterwards: scripts/report.py writes tables and plots of all pages.
+#   Afterwards: scripts/report.py FILE... shows tables, and draws pictures.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 for argument in "$@"; do

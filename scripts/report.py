@@ -1,79 +1,70 @@
 #!/usr/bin/env python3
-"""Writes the tables and plots of all pages out of bench/results.
+"""Shows files of results as tables, or draws one picture of them.
 
-usage: report.py [--results FOLDER]            every block and plot for which there are results
-       report.py --check [--results FOLDER]    changes nothing; ends with 1 if a page says otherwise
-       report.py --no-plots                    tables only, which takes the standard library alone
-       report.py --json FILE... --page FILE    tables and plots of your own runs of sluice-sim
+usage: report.py FILE... [--list NAME]
+       report.py FILE... --x KEY --y KEY[,KEY...] [--by KEY] [--panel KEY] [--log x|y|xy] --out SVG
 
-In a page, what stands between <!-- NAME --> and <!-- end NAME --> is replaced. Which page has which
-blocks is in bench/figures/pages/book.py. Plots take matplotlib 3.7 or newer (python3-matplotlib).
-scripts/measure.sh and scripts/large_meshes.sh measure; bench/figures/streaming.py does for streams.
+FILE: what scripts/measure.sh, a script that compares, or --json of any program here has written.
+Each list of objects is a table; --list takes those whose name ends so. KEY: a column of a table.
+A median stands with its quartiles in brackets. Pictures take matplotlib 3.7 or newer
+(python3-matplotlib), and tables the standard library alone. Pages are written by people; which
+figures they quote is in bench/summary.json.
 """
 import argparse
+import json
 import pathlib
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "bench/figures"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "bench/figures"))
 
-from pages import book, own  # noqa: E402  after the folder is known
-from pages.results import Results  # noqa: E402
+import table  # noqa: E402  after the folder is known
 
 
-def check(results):
-    faults = book.faults(ROOT, results)
-    for fault in faults:
-        print(f"report.py: {fault}", file=sys.stderr)
-    if faults:
-        print("report.py: run scripts/report.py, and look at what changes", file=sys.stderr)
-        return 1
-    pages = len(book.PAGES) + len(book.WHOLE)
-    print(f"All blocks of {pages} pages are what {results.folder} says.")
-    return 0
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs="+", type=pathlib.Path, metavar="FILE")
+    parser.add_argument("--list", default="", metavar="NAME")
+    parser.add_argument("--x", metavar="KEY")
+    parser.add_argument("--y", type=lambda text: text.split(","), metavar="KEY[,KEY...]")
+    parser.add_argument("--by", default="", metavar="KEY")
+    parser.add_argument("--panel", default="", metavar="KEY")
+    parser.add_argument("--log", default="", choices=("", "x", "y", "xy"))
+    parser.add_argument("--out", type=pathlib.Path, metavar="SVG")
+    options = parser.parse_args()
+    if len({bool(options.x), bool(options.y), bool(options.out)}) > 1:
+        parser.error("--x, --y and --out go together")
+    return options
 
 
-def write(results, plots):
-    texts = {name: book.page_text(ROOT, name, results) for name in (*book.PAGES, *book.WHOLE)}
-    for name, (old, new) in texts.items():
-        if old is None:
-            print(f"report.py: {name} is not there", file=sys.stderr)
-        elif new != old:
-            (ROOT / name).write_text(new, encoding="utf-8")
-            print(name)
-    if plots:
-        from plots import all_of  # which takes matplotlib
-        for name in all_of.draw(ROOT, results):
-            print(name)
+def draw(options, rows):
+    for key in (options.x, *options.y, options.by, options.panel):
+        if key and not any(key in row for row in rows):
+            raise ValueError(f"no row has {key!r}; there are "
+                             f"{', '.join(dict.fromkeys(key for row in rows for key in row))}")
+    import plot  # which takes matplotlib
+    plot.draw(rows, options.out, options.x, options.y, options.by, options.panel, options.log)
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--results", type=pathlib.Path, default=ROOT / "bench/results")
-    parser.add_argument("--check", action="store_true", help="compare only")
-    parser.add_argument("--no-plots", action="store_true", help="tables only")
-    parser.add_argument("--json", nargs="+", type=pathlib.Path, help="files of sluice-sim's --json")
-    parser.add_argument("--page", type=pathlib.Path, help="of your own runs")
-    options = parser.parse_args()
-    if bool(options.json) != bool(options.page):
-        parser.error("--json and --page go together")
-    if options.json and options.check:
-        parser.error("--check is of the pages of this repository")
+    options = parse_arguments()
     try:
-        if options.json:
-            own.write(options.json, options.page)
-            return 0
-        results = Results(options.results)
-        if options.check:
-            return check(results)
-        write(results, not options.no_plots)
+        parts = [(path, json.loads(path.read_text(encoding="utf-8"))) for path in options.files]
+        rows = [row for _, part in parts for name, found in table.lists(part)
+                if name.endswith(options.list) for row in found]
+        if not rows:
+            raise ValueError(f"there is no list {options.list}".rstrip())
+        if options.out:
+            draw(options, rows)
+            return
+        for path, part in parts:
+            print(f"# {path.name}\n\n" + "".join(f"* {line}\n" for line in table.head(part)))
+            print(table.tables(part, options.list))
     except ImportError as error:
-        sys.exit(f"report.py: {error}; plots take python3-matplotlib, --no-plots does without")
-    except (OSError, ValueError, KeyError) as error:
+        sys.exit(f"report.py: {error}; pictures take python3-matplotlib")
+    except (OSError, ValueError) as error:
         sys.exit(f"report.py: {type(error).__name__}: {error}")
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

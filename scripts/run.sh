@@ -11,6 +11,6 @@ scripts/build.sh release sluice-bench
 # four peers could fill twice a budget of 8.
 echo
 scripts/mpirun.sh -np 8 --oversubscribe build/bin/sluice-bench reshard \
-  --model bench/models/llama-3-8b.json --system bench/systems/llama-3-8b-fsdp4-tp2dp2.json \
+  --model llama-3-8b --system llama-3-8b-fsdp4-tp2dp2 \
   --scale 4 --bucket-bytes 8M --max-in-flight 4 --compare-budgets 0,8 -n 5 -w 1 \
   --json build/llama-3-8b.json

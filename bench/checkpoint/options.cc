@@ -34,8 +34,8 @@ void AddFlags(CLI::App* app, CheckpointBenchOptions* o) {
   app->add_option("--dtype", o->dtype, "of the tensors [f32]")->group(what);
   app->add_option("--tensors", o->tensors, "so many [1]")->check(CLI::Range(1, kMax))->group(what);
   app->add_option("--model", o->model_file,
-                  "model file: {name: {shape, dtype}}; bench/models has some. Without --system its "
-                  "tensors lie as --layout says")
+                  "model file: {name: {shape, dtype}}; or the name of one in share/sluice/models. "
+                  "Without --system its tensors lie as --layout says")
       ->group(what);
   app->add_option("--system", o->system_file,
                   "system file: saved as it trains, loaded as it generates; bench/systems has some")

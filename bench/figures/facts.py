@@ -38,15 +38,14 @@ def _memory_gib():
 
 
 def _commit():
-    """Of the sources; `+` where they have changed since. Results are no sources."""
+    """Of the sources; `+` where they have changed since."""
     def git(*command):
         try:
             return subprocess.run(["git", "-C", str(REPOSITORY), *command], stdout=subprocess.PIPE,
                                   stderr=subprocess.DEVNULL, text=True, check=False).stdout.strip()
         except FileNotFoundError:
             return ""
-    changed = git("status", "--porcelain", "--", "src", "include", "bench", "scripts",
-                  ":!bench/results")
+    changed = git("status", "--porcelain", "--", "src", "include", "bench", "scripts")
     return (git("rev-parse", "--short", "HEAD") or "unknown") + ("+" if changed else "")
 
 

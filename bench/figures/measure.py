@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures what docs/performance.md shows, one file of bench/results after the other.
+"""Measures what docs/performance.md shows, one file of build/results after the other.
 
 usage: through scripts/measure.sh, which builds the programs and says what the options do.
 """
@@ -28,7 +28,7 @@ def parse_arguments():
     parser.add_argument("--only", default=",".join(MINUTES))
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--bin", type=pathlib.Path, default=facts.REPOSITORY / "build/bin")
-    parser.add_argument("--out", type=pathlib.Path, default=facts.REPOSITORY / "bench/results")
+    parser.add_argument("--out", type=pathlib.Path, default=facts.REPOSITORY / "build/results")
     arguments = parser.parse_args()
     arguments.names = [name.replace("-", "_") for name in arguments.only.split(",")]
     unknown = set(arguments.names) - set(MINUTES)

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Measures the goals of streaming, part by part, and writes one JSON of all runs.
 
-  bench/figures/streaming.py --bin build/bin --dir WORKDIR --out bench/results/streaming.json
+  bench/figures/streaming.py --bin build/bin --dir WORKDIR --out build/results/streaming.json
 
 A part that is measured again replaces its results, the others stay. Python's standard library,
-nginx, curl and fio. Plots of the results: bench/figures/plot_streaming.py.
+nginx, curl and fio. scripts/report.py shows the results.
 """
 import argparse
 import importlib

@@ -30,7 +30,7 @@ void AddWorkloadFlags(CLI::App* app, WorkloadOptions* o) {
   app->add_option(
          "--model", o->model_file,
          "model file: {name: {shape, dtype}}; or the name of one in share/sluice/models, e.g. "
-         "llama-3-8b (in the repository: bench/models)")
+         "llama-3-8b")
       ->group(what);
   app->add_option("--system", o->system_file,
                   "system file: {train, generation}, which says how many ranks it takes; or the "

@@ -14,11 +14,11 @@ usage: compare_torch.py [OPTION...]
   --wheel FILE     whose size is told [the newest of build/wheel]
   --quick          small sizes and 3 rounds: shows that it works, and no more
   --json FILE      parts that were measured replace those that are there
-                   [bench/results/python.json]
+                   [build/results/python.json]
 The package sluice is that of PYTHONPATH, or the one in the environment. All memory is what PyTorch
 and the libraries allocate. Others have their turns in the best of the settings that are listed
 here and in loads.py. Every element of every way is compared in every turn; ends with 1 if one is
-wrong. scripts/report.py writes docs/figures/python.md.
+wrong. scripts/report.py shows the results.
 """
 import argparse
 import json
@@ -301,7 +301,7 @@ def parse():
     parser.add_argument("--bench", type=pathlib.Path, default=ROOT / "build/bin/small_sync_bench")
     parser.add_argument("--wheel", type=pathlib.Path)
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--json", type=pathlib.Path, default=ROOT / "bench/results/python.json")
+    parser.add_argument("--json", type=pathlib.Path, default=ROOT / "build/results/python.json")
     options = parser.parse_args()
     options.tries = loads.TRIES
     options.names = options.only.split(",")

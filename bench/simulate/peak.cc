@@ -61,8 +61,8 @@ void AddPeakFlags(CLI::App* app, PeakOptions* options) {
   AddWorkloadFlags(app, &options->workload);
   AddSimFlags(app, "0,1,2,4,8,16,32", &options->sim);
   SetHelp(app,
-          "build/bin/sluice-sim peak --model bench/models/llama-3-8b.json --layers 2 \\\n"
-          "  --system bench/systems/llama-3-8b-fsdp8-tp8.json --budget-buckets 0,8");
+          "build/bin/sluice-sim peak --model llama-3-8b --layers 2 \\\n"
+          "  --system llama-3-8b-fsdp8-tp8 --budget-buckets 0,8");
 }
 
 int RunPeak(PeakOptions* options) {

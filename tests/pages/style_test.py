@@ -1,10 +1,8 @@
 #!/usr/bin/env python3
-"""Pages are short, their sentences too, docs/README.md lists all of them, and docs/gate.md has the
-rates of bench/results/gate.
+"""Pages are short, their sentences too, and docs/README.md lists all of them.
 
 usage: style_test.py REPOSITORY
 """
-import json
 import pathlib
 import re
 import sys
@@ -84,23 +82,6 @@ class Style(unittest.TestCase):
                            for title in titles]
                 with self.subTest(page=name):
                     self.assertIn(anchor, anchors)
-
-
-class Gate(unittest.TestCase):
-    """docs/gate.md: how many random runs stall under which rule, and without which premise."""
-
-    def test_rates_are_those_of_the_results(self):
-        page = (ROOT / "docs/gate.md").read_text(encoding="utf-8")
-        rows = dict(re.findall(r"^\| `([\w-]+)`.*\| ([\d.]+)%? \|$", page, re.M))
-        results = sorted((ROOT / "bench/results/gate").glob("*.json"))
-        self.assertEqual(len(results), 8)
-        for path in results:
-            result = json.loads(path.read_text(encoding="utf-8"))
-            with self.subTest(result=path.name):
-                self.assertEqual(result["errors"], [])
-                self.assertFalse(result["interrupted"])
-                rate = f"{100 * result['stall_rate']:.1f}" if result["stalled"] else "0"
-                self.assertEqual(rows[path.stem.removeprefix("without-")], rate)
 
 
 class Controls(unittest.TestCase):

@@ -1,1 +1,1 @@
-"""What scripts/measure.sh runs: each module measures one file of bench/results."""
+"""What scripts/measure.sh runs: each module measures one file of build/results."""

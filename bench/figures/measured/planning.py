@@ -3,7 +3,7 @@ import re
 
 from spread import spread
 
-MODEL, SYSTEM = "bench/models/deepseek-v3.json", "bench/systems/deepseek-v3-512-512.json"
+MODEL, SYSTEM = "deepseek-v3", "deepseek-v3-512-512"
 COMMAND = f"plan_bench --model {MODEL} --system {SYSTEM} --samples 64"
 
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Writes bench/models/*.json from the published dimensions of the models.
+"""Writes the model files that programs find by name, from the published dimensions of models.
 
 Each file maps a tensor's name to its shape and safetensors dtype, as the header of a checkpoint
 does, except that the experts of a layer are stacked into one [experts, ...] tensor per projection
 and that weights are BF16 throughout (a checkpoint may hold them quantised). Python 3 standard
 library only.
 
-  scripts/make_models.py [FOLDER]      default: bench/models
+  make_models.py FOLDER      as CMake does: build/share/sluice/models
 """
 import json
 import pathlib
@@ -117,6 +117,11 @@ def deepseek_v3(d):
     return build(d, add_layer)
 
 
+MODELS = {"llama-3-8b": (llama, LLAMA_3_8B, 8.03), "llama-3-70b": (llama, LLAMA_3_70B, 70.6),
+          "qwen3-235b-a22b": (qwen3_moe, QWEN3_235B, 235.0),
+          "deepseek-v3": (deepseek_v3, DEEPSEEK_V3, 671.0)}
+
+
 def write(folder, name, model, billions):
     assert abs(model.parameters() / 1e9 - billions) < 0.005 * billions, (name, model.parameters())
     lines = [f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in model.tensors.items()]
@@ -125,13 +130,10 @@ def write(folder, name, model, billions):
 
 
 def main():
-    default = pathlib.Path(__file__).resolve().parent.parent / "bench" / "models"
-    folder = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else default
+    folder, = map(pathlib.Path, sys.argv[1:])
     folder.mkdir(parents=True, exist_ok=True)
-    write(folder, "llama-3-8b", llama(LLAMA_3_8B), 8.03)
-    write(folder, "llama-3-70b", llama(LLAMA_3_70B), 70.6)
-    write(folder, "qwen3-235b-a22b", qwen3_moe(QWEN3_235B), 235.0)
-    write(folder, "deepseek-v3", deepseek_v3(DEEPSEEK_V3), 671.0)
+    for name, (make, dimensions, billions) in MODELS.items():
+        write(folder, name, make(dimensions), billions)
 
 
 if __name__ == "__main__":

@@ -1,1 +1,0 @@
-"""What the pages say, made from bench/results: one page or one kind of text a module."""

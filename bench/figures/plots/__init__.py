@@ -1,1 +1,0 @@
-"""One plot a module."""
