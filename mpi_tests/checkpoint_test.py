@@ -33,9 +33,8 @@ def good(bench):
         assert "# error" not in output, output
         assert results["config"]["world"] == max(1, world), results
         assert results["config"]["hosts"] == 1, results
-        assert [result["mode"] for result in results["results"]] == ["save", "load"], results
+        assert [result["case"] for result in results["results"]] == ["save", "load"], results
         for result in results["results"]:
-            assert result["case"] == result["mode"], result
             assert result["wrong"] == 0 and result["tensors"] == 3, result
             assert result["bytes"] == 3 * 64 * 32 * 4, result
             times = result["time_us"]
@@ -71,14 +70,14 @@ def foreign(bench):
                  "empty": ("BF16", [0, 4], b"")})
     # Another file is no part of a checkpoint that has a model.safetensors.
     safetensors(os.path.join(folder, "old.safetensors"), {"stale": ("F32", [6, 4], rows)})
-    for more in ([], ["--layout", "3:S(1)"], ["--compare", "mmap"]):
+    for more in ([], ["--layout", "3:S(1)"], ["--baseline", "mmap"]):
         code, output, results = bench.run(3, ["--path", folder, *more])
         assert code == 0, (more, output)
         result, = results["results"]
         assert result["tensors"] == 3 and result["bytes"] == 25 * 4, result
         assert result["checked"] is False and result["wrong"] == 0, result
     code, output, results = bench.run(3, ["--path", folder, "--check", "all",
-                                          "--compare", "mmap"])
+                                          "--baseline", "mmap"])
     assert code == 1, output
     result, = results["results"]
     assert result["wrong"] > 0 and result["baselines"]["mmap"]["wrong"] > 0, results
@@ -96,7 +95,7 @@ def an_index_says_whose_tensor_counts(bench):
                 {"a": ("F32", [2], rows[:8]), "b": ("F32", [6], rows[:24])})
     with open(os.path.join(folder, "model.safetensors.index.json"), "w", encoding="utf-8") as file:
         json.dump({"weight_map": {"a": "x.safetensors", "b": "y.safetensors"}}, file)
-    code, output, results = bench.run(2, ["--path", folder, "--compare", "mmap"])
+    code, output, results = bench.run(2, ["--path", folder, "--baseline", "mmap"])
     assert code == 0, output
     result, = results["results"]
     assert result["tensors"] == 2 and result["bytes"] == 30 * 4, result
@@ -114,7 +113,7 @@ def other_ways(bench):
     os.mkdir(folder)
     # Sixteen files; columns in memory, so that rows are copied with strides.
     args = ["--path", "buffered:" + folder, "--shape", "64,32", "--tensors", "16",
-            "--layout", "3:S(1)", "--compare", "mmap", "-w", "1", "-n", "3"]
+            "--layout", "3:S(1)", "--baseline", "mmap", "-w", "1", "-n", "3"]
     for more in (["--make", "--shard-bytes", "8K"], ["--check", "all", "--cold"],
                  ["--check", "sample", "--new-memory"]):
         code, output, results = bench.run(3, args + more)
@@ -143,7 +142,7 @@ def a_way_that_cannot(bench):
     os.mkdir(folder)
     data = struct.pack("<32f", *range(32))
     safetensors(os.path.join(folder, "model.safetensors"), {"tensor.0": ("F32", [8, 4], data)})
-    args = ["--path", folder, "--shape", "8,4", "--dtype", "bf16", "--compare", "mmap"]
+    args = ["--path", folder, "--shape", "8,4", "--dtype", "bf16", "--baseline", "mmap"]
     code, output, results = bench.run(2, args)
     assert code == 0, output
     load, = results["results"]
@@ -181,7 +180,7 @@ def models(bench):
     for number, more in enumerate(([], ["--layout", "2,2:S(1),S(0)", "--save-layout", "4:S(1)"])):
         folder = bench.path(f"model-{number}")
         os.mkdir(folder)
-        args = ["--path", "buffered:" + folder, "--model", model, "--compare", "mmap", *more]
+        args = ["--path", "buffered:" + folder, "--model", model, "--baseline", "mmap", *more]
         code, output, results = bench.run(4, args + ["--make"])
         assert code == 0, output
         load = results["results"][1]
@@ -213,10 +212,10 @@ def bad_input(bench):
             (["--path", bench.path("empty"), "--budget-bytes", "lots"], "--budget-bytes"),
             (["--path", "http://127.0.0.1:1/x", "--make", "--layout", "2:S(0)", *SMALL],
              "no directory"),
-            (["--path", "http://127.0.0.1:1/x", "--compare", "mmap", *SMALL],
-             "--compare needs a directory"),
+            (["--path", "http://127.0.0.1:1/x", "--baseline", "mmap", *SMALL],
+             "--baseline needs a directory"),
             (["--path", "http://127.0.0.1:1/x", "--cold", *SMALL], "--cold needs a directory"),
-            (["--path", bench.path("empty"), "--compare", "magic", *SMALL], "magic"),
+            (["--path", bench.path("empty"), "--baseline", "magic", *SMALL], "magic"),
             (["--path", bench.path("empty"), "--system", "none"], "--system needs --model"),
             (["--path", bench.path("empty"), "--make", "--model", bench.path("none.json")],
              "none.json"),
@@ -230,7 +229,8 @@ def bad_input(bench):
 def other_ranks_are_named(bench):
     os.mkdir(bench.path("other"))
     args = made(bench, "other", 3)
-    for more, expected in ((["--seed", "7"], "different seed: rank 0 has 0, rank 2 has 7"),
+    for more, expected in ((["--seed", "7"],
+                            "different fill_seed: rank 0 has 0, rank 2 has 7"),
                            (["--dtype", "bf16"], "different dtype"),
                            (["--nonsense"], "rank 2: ")):
         refused(bench, 3, args, expected, by_rank={2: args + more})

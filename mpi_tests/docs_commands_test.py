@@ -29,7 +29,7 @@ SMALLER = [
     (r"--shape (?:4096,4096|1024,1024)", "--shape 256,256"),
     (r"--ranks 32:512:2", "--ranks 8:32:2"),
     (r"--peers 256 --ranks 65536", "--peers 16 --ranks 256"),
-    (r"--runs 10000", "--runs 200"),
+    (r"--iters 10000", "--iters 200"),
     (r"--items 256 --item-bytes 1M", "--items 32 --item-bytes 64K"),
     (r"--items 32 --item-bytes 8M", "--items 8 --item-bytes 1M"),
     (r"--latency-ms \d+", "--latency-ms 5"),

@@ -142,8 +142,8 @@ def check(bench, name, args, expected, by_rank=None, world=WORLD):
     assert results["results"] == [], (name, results["results"])
     messages = [error["message"] for error in results["errors"]]
     # Only a case among others has failed where it has an error of its own.
-    assert code == (1 if any(e["id"] for e in results["errors"]) else 2), (name, code, output)
-    assert any(expected in e["id"] + e["message"] for e in results["errors"]), (name, messages)
+    assert code == (1 if any(e["case"] for e in results["errors"]) else 2), (name, code, output)
+    assert any(expected in e["case"] + e["message"] for e in results["errors"]), (name, messages)
 
 
 def check_cases(bench):
@@ -153,9 +153,9 @@ def check_cases(bench):
     file = bench.write("bad-cases.json", {"cases": [*(case for case, _ in rows), GOOD]})
     code, output, results = bench.run(WORLD, ["--cases", file, "-n", "1"])
     assert code == 1, output
-    assert [result["id"] for result in results["results"]] == ["good"], results["results"]
+    assert [result["case"] for result in results["results"]] == ["good"], results["results"]
     errors = results["errors"]
-    assert [error["id"] for error in errors] == [case["id"] for case, _ in rows], errors
+    assert [error["case"] for error in errors] == [case["id"] for case, _ in rows], errors
     for error, (_, expected) in zip(errors, rows):
         assert expected in error["message"] and error["message"] in output, (expected, error)
 

@@ -46,8 +46,8 @@ def good_cases_run_beside_bad_ones(bench):
     file = bench.write("mixed.json", {"cases": [bad, CASE, partial]})
     code, output, results = bench.run(4, ["--cases", file, "-n", "1"])
     assert code == 1, output
-    assert [r["id"] for r in results["results"]] == ["control"], results
-    assert [e["id"] for e in results["errors"]] == ["bad", "partial"], results
+    assert [r["case"] for r in results["results"]] == ["control"], results
+    assert [e["case"] for e in results["errors"]] == ["bad", "partial"], results
     assert results["results"][0]["wrong"] == 0
 
 
@@ -71,7 +71,7 @@ def presets_have_their_payload(bench):
     result = results["results"][0]
     # The target mesh (1,1,4,2) shards dimension 0 over all 8 ranks: each element arrives once.
     assert result["payload_bytes"] == 3 * 64 * 32 * 4, result
-    assert result["id"] == "etha-4-no_partial" and result["wrong"] == 0
+    assert result["case"] == "etha-4-no_partial" and result["wrong"] == 0
 
 
 def sweeps_have_a_row_per_size(bench):
@@ -80,7 +80,7 @@ def sweeps_have_a_row_per_size(bench):
             "--src-placements", "R,S(0)", "--dst-mesh", "4", "--dst-ranks", "3,2,1,0",
             "--dst-placements", "S(1)", "-b", "64K", "-e", "1M", "-f", "4", "-n", "1"])
     assert code == 0, output
-    assert [r["id"] for r in results["results"]] == [
+    assert [r["case"] for r in results["results"]] == [
         "inline/65536", "inline/262144", "inline/1048576"], results
     rows = [line for line in output.splitlines() if "inline/" in line]
     assert len(rows) == 3 and "# Avg bus bandwidth" in output, output
@@ -98,7 +98,7 @@ def the_busiest_port_and_csv(bench):
     size = 64 * 256 * 4
     assert (result["tensor_bytes"], result["payload_bytes"], result["port_bytes"]) == (
         size, size, size // 2), result
-    assert abs(result["bus_bw"] - result["alg_bw"] / 2) < 1e-9, result
+    assert abs(result["bus_bw"] - result["gb_per_s"] / 2) < 1e-9, result
     assert (row["size"], row["wrong"], row["case"]) == (str(size), "0", "inline"), row
     assert abs(float(row["busbw"]) - result["bus_bw"]) < 1e-6, (row, result)
     code, output, _ = bench.run(0, ["--shape", "8", "--src", "1:R", "--dst", "1:R", "--csv",
@@ -114,7 +114,7 @@ def collectives_have_mpi_beside_them(bench):
                 "mpi-collective"])
         assert code == 0, output
         [result] = results["results"]
-        assert result["id"] == f"{name}/36864" and result["tensor_bytes"] == 36864, result
+        assert result["case"] == f"{name}/36864" and result["tensor_bytes"] == 36864, result
         theirs = result["baselines"]["mpi-collective"]
         assert theirs["wrong"] == 0 and theirs["time_us"] > 0, result
 
@@ -164,7 +164,7 @@ def plans_are_compared_in_one_run(bench):
     flags = ["--cases", file, "-n", "3", "--ranks-per-node", "2"]
     code, output, results = bench.run(4, flags + ["--compare-plans", "relay,naive"])
     assert code == 0, output
-    assert [(r["id"], r["plan"]) for r in results["results"]] == [
+    assert [(r["case"], r["plan"]) for r in results["results"]] == [
         ("control/relay", "relay"), ("control/naive", "naive")], results
     relay, naive = results["results"]
     assert relay["wrong"] == naive["wrong"] == 0 and naive["checked"], results
@@ -175,7 +175,7 @@ def plans_are_compared_in_one_run(bench):
     code, output, results = bench.run(4, flags + ["--plan", "naive"])
     assert code == 0 and results["results"][0]["plan"] == "naive", output
     assert results["results"][0]["plan_hash"] == naive["plan_hash"], output
-    assert results["results"][0]["id"] == "control", output
+    assert results["results"][0]["case"] == "control", output
 
 
 def joining_is_compared_in_one_run(bench):
@@ -187,7 +187,7 @@ def joining_is_compared_in_one_run(bench):
     assert code == 0, output
     assert results["config"]["coalesce"] is True, results["config"]
     assert results["config"]["compare_coalesce"] == ["on", "off"], results["config"]
-    assert [(r["id"], r["coalesce"], r["buckets"]) for r in results["results"]] == [
+    assert [(r["case"], r["coalesce"], r["buckets"]) for r in results["results"]] == [
         (f"inline/budget-{budget}/{name}", name == "coalesce", 8 if name == "coalesce" else 80)
         for budget in (0, 1, 8) for name in ("coalesce", "no-coalesce")], results
     for result in results["results"]:
@@ -199,7 +199,7 @@ def joining_is_compared_in_one_run(bench):
     code, output, results = bench.run(6, flags + ["--no-coalesce"])
     assert code == 0 and " coalesce=0" in output, output
     assert results["config"]["coalesce"] is False, results["config"]
-    assert [(r["id"], r["buckets"]) for r in results["results"]] == [("inline", 80)], results
+    assert [(r["case"], r["buckets"]) for r in results["results"]] == [("inline", 80)], results
     code, output, _ = bench.run(0, flags + ["--compare-coalesce", "on,yes"])
     assert code == 2 and "--compare-coalesce" in output, output
 
@@ -212,7 +212,7 @@ def knobs_are_compared_in_one_run(bench):
     assert code == 0, output
     assert results["config"]["compare_bucket_bytes"] == [0, 4096, 1 << 20]
     assert results["config"]["compare_max_in_flight"] == [0, 1]
-    assert [r["id"] for r in results["results"]] == [
+    assert [r["case"] for r in results["results"]] == [
         f"control/bucket-{bucket}/in-flight-{count}"
         for bucket in ("auto", 4096, 1048576) for count in ("auto", 1)], results
     for result in results["results"]:
@@ -251,7 +251,7 @@ def baselines_are_compared_with_every_budget(bench):
         theirs = result["baselines"]["isend"]
         ratio = theirs["time_us"] / result["time_us"]["median"]
         assert abs(theirs["ratio"] / ratio - 1) < 1e-9, result
-        assert abs(theirs["alg_bw"] * theirs["ratio"] / result["alg_bw"] - 1) < 1e-9, result
+        assert abs(theirs["gb_per_s"] * theirs["ratio"] / result["gb_per_s"] - 1) < 1e-9, result
     assert (free["baselines"]["isend"]["time_us"] == tight["baselines"]["isend"]["time_us"])
     assert output.count("theirs / ours") == 2, output
 

@@ -55,7 +55,7 @@ def naive_plans_cross_once_for_each_replica(bench):
                 "--compare-plans", "relay,naive"])
         assert code == 0, output
         relay, naive = results["results"]
-        assert (relay["id"], naive["id"]) == (f"{preset}/relay", f"{preset}/naive"), results
+        assert (relay["case"], naive["case"]) == (f"{preset}/relay", f"{preset}/naive"), results
         assert (relay["plan"], naive["plan"]) == ("relay", "naive"), results
         assert relay["node_bytes"] == ELEMENTS * 4 * TENSORS, (preset, relay["node_bytes"])
         assert naive["node_bytes"] == replicas * relay["node_bytes"], (preset, naive["node_bytes"])
@@ -63,7 +63,7 @@ def naive_plans_cross_once_for_each_replica(bench):
         code, output, results = bench.run(
             0, ["--plan-only", "--preset", preset, "--shape", "512,256", "--ranks-per-node", "8",
                 "--plan", "naive"])
-        expected = dict(naive, id=preset, case=preset)
+        expected = dict(naive, case=preset)
         assert code == 0 and results["results"] == [expected], output
 
 
@@ -73,14 +73,14 @@ def without_joining_each_chunk_is_a_bucket(bench):
     code, output, results = bench.run(0, flags + ["--compare-coalesce", "on,off"])
     assert code == 0, output
     joined, apart = results["results"]
-    assert (joined["id"], apart["id"]) == ("inline/coalesce", "inline/no-coalesce"), results
+    assert (joined["case"], apart["case"]) == ("inline/coalesce", "inline/no-coalesce"), results
     assert (joined["coalesce"], apart["coalesce"]) == (True, False), results
     assert (joined["buckets"], joined["chunks"]) == (8, 80), joined
     assert (apart["buckets"], apart["chunks"]) == (80, 80), apart
     assert joined["routes"] == apart["routes"], results
     code, output, results = bench.run(0, flags + ["--no-coalesce"])
     assert code == 0 and "coalesce=0" in output, output
-    assert results["results"] == [dict(apart, id="inline", case="inline")], results
+    assert results["results"] == [dict(apart, case="inline")], results
 
 
 def one_process_prints_for_all(bench):
@@ -120,8 +120,8 @@ def errors_are_named(bench):
     file = bench.write("cases.json", {"cases": [dict(good, id="bad", dtype="f17"), good]})
     code, output, results = bench.run(0, ["--plan-only", "--cases", file])
     assert code == 1 and "f17" in output, (code, output)
-    assert [r["id"] for r in results["results"]] == ["good"], results
-    assert [e["id"] for e in results["errors"]] == ["bad"], results
+    assert [r["case"] for r in results["results"]] == ["good"], results
+    assert [e["case"] for e in results["errors"]] == ["bad"], results
     assert results["results"][0]["routes"] == [{"src": 0, "dst": 3, "bytes": 32, "hop": 1}]
     code, output, results = bench.run(0, ["--plan-only", "--preset", "etha-9"])
     assert code == 2 and results["errors"] and not results["results"], output
@@ -135,7 +135,7 @@ def ids_are_shown_on_one_line(bench):
     code, output, results = bench.run(0, ["--plan-only", "--cases", file])
     assert code == 1 and output.count(r"a\nb \xe2\x80\xaegnp \x1b[31mred") == 2, (code, output)
     assert not set("\u202e\u001b") & set(output), output
-    assert [r["id"] for r in results["results"]] == [ident], results
+    assert [r["case"] for r in results["results"]] == [ident], results
 
 
 def main():

@@ -62,14 +62,14 @@ def check_baselines(case, result):
 
 
 def check_case(case, result, seed):
-    assert result["id"] == case["id"]
+    assert result["case"] == case["id"]
     assert result["wrong"] == 0, result
     expected = expected_targets(case, seed)
     assert result["target_ranks"] == expected, (case, result["target_ranks"], expected)
     check_payload(case, result)
     check_baselines(case, result)
     if result["payload_bytes"] == 0:
-        assert result["alg_bw"] == 0, result
+        assert result["gb_per_s"] == 0, result
     check_limits(result)
 
 
@@ -78,7 +78,8 @@ def run_cases(bench, world, cases, all_knobs, gpu):
     hashes = None
     for i, knobs in enumerate(all_knobs):
         fill_seed = 7 * i
-        args = ["--cases", file, "-n", "2", "-w", "0", "--fingerprint", "--seed", str(fill_seed)]
+        args = ["--cases", file, "-n", "2", "-w", "0", "--fingerprint", "--seed",
+                str(fill_seed)]
         code, output, results = bench.run(world, args + knobs + gpu)
         assert code == 0, output
         assert "# Out of bounds values : 0 OK" in output, output

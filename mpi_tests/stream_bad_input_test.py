@@ -53,23 +53,23 @@ ARGUMENTS = [
       "bf16:f32:1:0"], "whole"),
     (GENERATOR + ["--timeout-s", "0"], "--timeout-s"),
     (GENERATOR + ["--trace-epochs", "1"], "--trace"),
-    (GENERATOR + ["--iterations", "0"], "--iters"),
-    (GENERATOR + ["--compare", "nonsense"], "threads:WxQ"),
-    (GENERATOR + ["--compare", "threads:0x4"], "threads:WxQ"),
-    (GENERATOR + ["--compare", "serial,serial"], "twice"),
+    (GENERATOR + ["--iters", "0"], "--iters"),
+    (GENERATOR + ["--baseline", "nonsense"], "threads:WxQ"),
+    (GENERATOR + ["--baseline", "threads:0x4"], "threads:WxQ"),
+    (GENERATOR + ["--baseline", "serial,serial"], "twice"),
     (GENERATOR + ["--generate-order", "one-ahead", "--generate-ahead", "2"], "--generate-ahead"),
     (GENERATOR + ["--generate-order", "one-ahead", "--hedge", "1"], "--hedge"),
     (GENERATOR + ["--generate-order", "one-ahead", "--device-buffers", "1"], "--device-buffers"),
     (GENERATOR + ["--generate-order", "one-ahead", "--slots", "1"], "two batches"),
     (GENERATOR + ["--generate-order", "later"], "--generate-order"),
     (GENERATOR + ["--generator-threads", "0"], "--generator-threads"),
-    (GENERATOR + ["--compare", "loop", "--transform", "u8:f32:1:0"], "--transform"),
-    (["--source", "file:/tmp", "--compare", "loop"], "loop"),
+    (GENERATOR + ["--baseline", "loop", "--transform", "u8:f32:1:0"], "--transform"),
+    (["--source", "file:/tmp", "--baseline", "loop"], "loop"),
     (["--source", "file:/tmp", "--generate-order", "free"], "--generate-order"),
-    (GENERATOR + ["--generate-order", "after-update", "--compare", "serial"], "--compare"),
+    (GENERATOR + ["--generate-order", "after-update", "--baseline", "serial"], "--baseline"),
     (GENERATOR + ["--cursor", "here"], "cursor"),
     (GENERATOR + ["--unknown"], "--unknown"),
-    (GENERATOR + ["--corrupt", "1", "--verify", "none"], "--corrupt"),
+    (GENERATOR + ["--corrupt", "1", "--check", "none"], "--corrupt"),
 ]
 
 
@@ -102,7 +102,7 @@ def bad_flags(bench):
 
 def other_ranks_are_named(bench):
     for more in (["--batch", "2"], ["--nonsense"], ["--order", "completed"], ["--seed", "1"],
-                 ["--compare", "serial"]):
+                 ["--baseline", "serial"]):
         refused(bench, more, 3, GENERATOR, "2", by_rank={2: GENERATOR + more}, code=2)
 
 
@@ -113,7 +113,7 @@ def unwritable_results(bench):
 
 def damaged(bench, source, world, more):
     code, output, results = bench.run(
-        world, source + ["--corrupt", "4", "--compare", "serial,threads:2x2"] + more)
+        world, source + ["--corrupt", "4", "--baseline", "serial,threads:2x2"] + more)
     assert code != 0 and "FAILED" in output, output
     check_keys(results)
     assert len(results["results"]) == 3, results
@@ -124,7 +124,7 @@ def damaged(bench, source, world, more):
 def damage_is_counted(bench):
     source = ["--source", "buffered:" + bench.shards("u8", "raw", 30, 5000)]
     together(few(functools.partial(damaged, bench, source, world, more)
-                 for more in ([], ["--verify", "sample"], ["--transform", "u8:f16:0.1:0"],
+                 for more in ([], ["--check", "sample"], ["--transform", "u8:f16:0.1:0"],
                               ["--order", "completed"], ["--share", "deal"])
                  for world in (0, 2)))
     code, output, results = bench.run(0, source + ["--fill-seed", "1"])
@@ -135,14 +135,14 @@ def fails(bench, world, args, expected):
     results = refused(bench, args, world, args, expected)
     check_keys(results)
     # Sluice's own run comes first, and ends all.
-    assert [result["mode"] for result in results["results"]] == ["sluice"], results
+    assert [result["case"] for result in results["results"]] == ["sluice"], results
 
 
 def storage_that_fails(bench):
     # Only what hangs may have waited for too long.
     together(few(functools.partial(
         fails, bench, world, GENERATOR + ["--fault", fault, "--request-timeout-s", seconds,
-                                          "--attempts", "2", "--compare", "serial"], text)
+                                          "--attempts", "2", "--baseline", "serial"], text)
                  for fault, seconds, text in (
                      ("permanent:0.3", "100", "stays"), ("short:0.3", "100", "ends before"),
                      ("transient:1x9", "100", "passes"), ("hang:1", "0.05", "no byte came"))

@@ -23,7 +23,7 @@ class Bench(BenchRun):
         check_keys(results)
         assert results["errors"] == [], results["errors"]
         assert "# Wrong elements : 0 OK" in output, output
-        by_mode = {result["mode"]: result for result in results["results"]}
+        by_mode = {result["case"]: result for result in results["results"]}
         for result in by_mode.values():
             assert result["wrong"] == 0, result
             assert result["peak"]["slots"] <= result["limit"]["slots"], result
@@ -43,11 +43,11 @@ def check_memory(result):
     assert 0 <= memory["growth_bytes"] <= memory["allowed_bytes"], result
 
 
-RESULT_KEYS = {"mode": str, "items": int, "bytes": int, "seconds": float, "bytes_per_s": float,
+RESULT_KEYS = {"case": str, "items": int, "bytes": int, "time_us": dict, "gb_per_s": float,
                "stall_share": float, "first_item_s": float, "half_s": float, "requests": int,
                "bytes_read": int, "opens": int, "hedges": int, "retries": int, "wrong": int,
                "bytes_copied": int, "cpu_s": float, "cpu_s_per_gib": float, "major_faults": int,
-               "peak": dict, "limit": dict, "memory": dict, "stage_s": dict, "all_seconds": list}
+               "peak": dict, "limit": dict, "memory": dict, "stage_s": dict, "iterations_us": list}
 STAGES = {"read", "exchange", "copy", "consume", "wait"}
 
 
@@ -63,8 +63,8 @@ def check_keys(results):
         assert set(result["peak"]) == {"slots", "bytes"}, result
         assert set(result["limit"]) == {"slots", "bytes"}, result
         assert set(result["stage_s"]) == STAGES, result
-        assert len(result["all_seconds"]) == results["config"]["iterations"], result
+        assert len(result["iterations_us"]) == results["config"]["iters"], result
         assert 0 <= result["stall_share"] <= 1.000001, result
-        assert 0 <= result["half_s"] <= result["seconds"], result
+        assert 0 <= 1e6 * result["half_s"] <= result["time_us"]["median"], result
         if result["items"] > 1 and not results["errors"]:
             assert result["half_s"] > 0, result

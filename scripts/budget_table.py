@@ -99,8 +99,8 @@ def by_budget(case, results):
     """{budget: the result of that lane}."""
     lanes = {}
     for result in results:
-        assert result["id"].startswith(f"{case}/budget-"), result["id"]
-        lanes[int(result["id"].removeprefix(f"{case}/budget-").split("/")[0])] = result
+        assert result["case"].startswith(f"{case}/budget-"), result["case"]
+        lanes[int(result["case"].removeprefix(f"{case}/budget-").split("/")[0])] = result
     return lanes
 
 

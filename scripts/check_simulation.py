@@ -71,7 +71,7 @@ def simulate(flags, budgets, folder):
     with open(path, encoding="utf-8") as file:
         results = json.load(file)["results"]
     return {r["budget"]: {"buckets": r["peak"]["max"], "ops": r["peak"]["ops_max"],
-                          "us": r["makespan_us"]} for r in results}
+                          "us": r["time_us"]["median"]} for r in results}
 
 
 def bench(command, flags, budget, folder):

@@ -132,7 +132,7 @@ def run_sluice(program, processes, flags):
 def sluice_and_mmap(args, checkpoint, processes, case):
     """{(way, processes): (time in microseconds, version)} of one process that loads both ways."""
     flags = ["--path", f"{SOURCES[case]}:{checkpoint.folder}", *checkpoint.flags, "--check", "all",
-             "--compare", "mmap", "--new-memory"]
+             "--baseline", "mmap", "--new-memory"]
     checkpoint.prepare(case)
     results = run_sluice(args.sluice_bench, processes, flags + ["--cold"] * (case == "cold"))
     load, = results["results"]

@@ -100,7 +100,7 @@ def reshard_row(name, report):
     if not results:
         return None
     result = results[0]
-    return name, result["time_us"]["median"], result["alg_bw"], result["wrong"]
+    return name, result["time_us"]["median"], result["gb_per_s"], result["wrong"]
 
 
 def main():

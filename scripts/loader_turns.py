@@ -101,7 +101,7 @@ def read_all(folder):
 
 def sluice_turn(args, files, way, latency):
     """{way: result} of a process of Sluice's; with `sluice`, the two that it is compared with."""
-    more = ["--progress-thread"] if way == THREAD else ["--compare", ",".join(args.plain)]
+    more = ["--progress-thread"] if way == THREAD else ["--baseline", ",".join(args.plain)]
     read_all(files.raw)
     with tempfile.TemporaryDirectory(prefix="loaders-") as folder:
         file = os.path.join(folder, "results.json")
@@ -119,7 +119,7 @@ def sluice_turn(args, files, way, latency):
             raise Failure(f"sluice-bench read {args.items} items otherwise: {result}")
         if result["limit"]["slots"] != args.budget or result["wrong"]:
             raise Failure(f"not {args.budget} slots, or wrong elements: {result}")
-        turn[way if result["mode"] == "sluice" else (result["mode"], None)] = {
+        turn[way if result["case"] == "sluice" else (result["case"], None)] = {
             "time_us": result["time_us"]["median"], "version": results["version"],
             "wait_us": result["stage_s"]["wait"] * 1e6, "in_order": True, "check_us": None}
     return turn

@@ -57,7 +57,7 @@ def run_preset(preset, options, folder):
         sys.exit(f"{' '.join(command)}\nended with {done.returncode}:\n{done.stdout[-3000:]}")
     with open(file, encoding="utf-8") as results:
         results = json.load(results)["results"]
-    return {result["id"].removeprefix(preset): result for result in results}
+    return {result["case"].removeprefix(preset): result for result in results}
 
 
 def best_of(grid, rounds):

@@ -63,7 +63,7 @@ def compare(first, other):
 
 
 def run_facts(result, first, planned):
-    facts = {"id": result["id"], "plan": result["plan"],
+    facts = {"case": result["case"], "plan": result["plan"],
              "median_ms": result["time_us"]["median"] / 1e3,
              "payload_bytes": result["payload_bytes"]}
     if planned:
@@ -99,7 +99,7 @@ def report(args):
 
 
 def result_line(facts):
-    line = f"# {facts['id']} : median {facts['median_ms']:.1f} ms"
+    line = f"# {facts['case']} : median {facts['median_ms']:.1f} ms"
     if "time_over_first" in facts:
         line += ", {median:.2f} [{p25:.2f} .. {p75:.2f}] times the first".format(
             **facts["time_over_first"])

@@ -94,7 +94,7 @@ class CheckpointCommand final : public Command {
     CheckpointResult result = {
         .mode = "load", .checked = check_ != Check::kNone, .sampled = check_ == Check::kSample};
     std::optional<MappedLoad> mapped;
-    for (const std::string& name : options_.compare) {
+    for (const std::string& name : options_.baselines) {
       result.others.push_back({.name = name});  // mmap is the only one
       status = PrepareMapped(*mine, session, &mapped, &result.others.back());
       if (!status.ok()) return status;

@@ -37,11 +37,11 @@ std::vector<std::pair<std::string, ConfigJson>> Config(const CheckpointBenchOpti
           {"timeout_s", o.timeout_s},
           {"iters", o.iterations},
           {"warmup", o.warmup},
-          {"compare", ConfigJson(o.compare)},
+          {"baselines", ConfigJson(o.baselines)},
           {"cold", o.cold},
           {"new_memory", o.new_memory},
           {"check", static_cast<int>(o.check_or_default())},
-          {"seed", o.seed}};
+          {"fill_seed", o.seed}};
 }
 
 std::vector<std::pair<std::string, int64_t>> CheckpointKnobs(const CheckpointBenchOptions& o) {

@@ -64,7 +64,7 @@ void AddFlags(CLI::App* app, CheckpointBenchOptions* o) {
   app->add_option("-w,--warmup", o->warmup, "loads before them, which are not timed [0]")
       ->check(CLI::Range(0, 1000000))
       ->group(run);
-  app->add_option("--compare,--baseline", o->compare,
+  app->add_option("--baseline", o->baselines,
                   "load this way as well, in turns: mmap (each rank maps all files, and copies "
                   "its own parts)")
       ->delimiter(',')
@@ -130,8 +130,8 @@ absl::StatusOr<std::string> DirectoryOf(const CheckpointBenchOptions& options) {
 }
 
 absl::Status CheckFlags(const CheckpointBenchOptions& o) {
-  if (!o.compare.empty() && !DirectoryOf(o).ok()) {
-    return absl::InvalidArgumentError("--compare needs a directory");
+  if (!o.baselines.empty() && !DirectoryOf(o).ok()) {
+    return absl::InvalidArgumentError("--baseline needs a directory");
   }
   if (o.cold && !DirectoryOf(o).ok()) {
     return absl::InvalidArgumentError("--cold needs a directory");

@@ -44,7 +44,7 @@ struct CheckpointBenchOptions {
   std::string ca_file;
   int iterations = 1;
   int warmup = 0;  // loads before them
-  std::vector<std::string> compare;
+  std::vector<std::string> baselines;
   bool cold = false;
   bool new_memory = false;
   std::optional<Check> check;  // all with make, otherwise none

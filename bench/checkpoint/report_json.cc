@@ -10,10 +10,9 @@ namespace {
 
 using ReportJson = nlohmann::ordered_json;
 
-ReportJson Spread(const std::vector<double>& seconds, double unit) {
-  return {{"min", *std::min_element(seconds.begin(), seconds.end()) * unit},
-          {"median", MedianSeconds(seconds) * unit},
-          {"max", *std::max_element(seconds.begin(), seconds.end()) * unit}};
+ReportJson TimesOf(const std::vector<double>& seconds) {
+  const auto [min, max] = std::minmax_element(seconds.begin(), seconds.end());
+  return TimesJson({.min = 1e6 * *min, .median = 1e6 * MedianSeconds(seconds), .max = 1e6 * *max});
 }
 
 ReportJson InMicroseconds(const std::vector<double>& seconds) {
@@ -48,7 +47,6 @@ void AddBaselines(const CheckpointResult& r, ReportJson* json) {
 ReportJson ResultJson(const CheckpointResult& r) {
   const CheckpointStats& s = r.stats;
   ReportJson json = {{"case", r.mode},
-                     {"mode", r.mode},
                      {"tensors", s.tensors},
                      {"tensors_ignored", s.tensors_ignored},
                      {"files", s.files},
@@ -59,11 +57,9 @@ ReportJson ResultJson(const CheckpointResult& r) {
                      {"delivered_bytes", s.bytes},
                      {"sent_bytes", s.sent_bytes},
                      {"retries", s.retries},
-                     {"time_us", Spread(r.seconds, 1e6)},
+                     {"time_us", TimesOf(r.seconds)},
                      {"iterations_us", InMicroseconds(r.seconds)},
                      {"gb_per_s", GbPerS(r, r.seconds)},
-                     {"seconds", Spread(r.seconds, 1)},
-                     {"bytes_per_s", GbPerS(r, r.seconds) * 1e9},
                      {"checked", r.checked},
                      {"sampled", r.sampled},
                      {"wrong", r.wrong},

@@ -43,7 +43,7 @@ std::string TableHeader(const CheckpointBenchOptions& options, const CheckpointR
   Cells names = {"mode", "tensors", "files", "bytes",  "read",
                  "sent", "time",    "rate",  "#wrong", "peak"};
   Cells units = {"", "", "", "(B)", "(B)", "(B)", "(s)", "(GB/s)", "", "(B)"};
-  if (!options.compare.empty()) {
+  if (!options.baselines.empty()) {
     absl::StrAppend(&text,
                     "# ratio: time over that of load, and quartiles of the rounds' ratios\n");
     names.emplace_back("ratio");

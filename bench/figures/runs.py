@@ -7,9 +7,8 @@ import processes
 
 MIB = 1 << 20
 GIB = 1 << 30
-KEPT = ("mode", "items", "bytes", "seconds", "first_item_s", "half_s", "stall_share", "requests",
-        "bytes_read", "opens", "connections", "hedges", "hedges_won", "retries", "peak", "limit",
-        "device_bytes")
+KEPT = ("items", "bytes", "first_item_s", "half_s", "stall_share", "requests", "bytes_read",
+        "opens", "connections", "hedges", "hedges_won", "retries", "peak", "limit", "device_bytes")
 # Otherwise Open MPI starts a daemon beside each process that runs without mpirun.
 ALONE = {"OMPI_MCA_ess_singleton_isolated": "1"}
 
@@ -30,7 +29,7 @@ class Bench:
     def command(self, source, ranks=0, **flags):
         """The command and its results file. `ranks` 0: without mpirun."""
         results = self.results_file()
-        flags.setdefault("verify", "none")
+        flags.setdefault("check", "none")
         command = [] if ranks == 0 else [self._mpirun, "--oversubscribe", "-np", ranks]
         command += [self.program, "stream", "--source", source, "--json", results]
         for name, value in flags.items():
@@ -67,8 +66,14 @@ def read_results(file):
     file.unlink()
     if results["errors"] or any(result["wrong"] for result in results["results"]):
         raise RuntimeError(f"a run failed: {results['errors']}")
-    return {result["mode"]: {**{key: result[key] for key in KEPT},
+    return {result["case"]: {**{key: result[key] for key in KEPT},
+                             "seconds": seconds(result),
                              "wait_s": result["stage_s"]["wait"]} for result in results["results"]}
+
+
+def seconds(result):
+    """Of the whole run; the median round's, where there are several."""
+    return result["time_us"]["median"] / 1e6
 
 
 def wait_share(run):

@@ -96,8 +96,7 @@ void AddRunFlags(CLI::App* app, Options* o) {
       "what is verified after every iteration: no element, 4 KiB of every 64 (and the last), or "
       "all [all]; 0 and 1 are none and all")
       ->group(run);
-  app->add_option("--seed,--fill-seed", o->seed, "added to the element's index in the fill [0]")
-      ->group(run);
+  app->add_option("--seed", o->seed, "added to the element's index in the fill [0]")->group(run);
   app->add_option("--fill", o->fill,
                   "hash: values depend on the tensor's name and all of an element's index; plain: "
                   "on the index's low 32 bits, as checksums of --fingerprint need it [hash]")

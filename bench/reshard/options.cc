@@ -227,7 +227,7 @@ std::vector<std::pair<std::string, int64_t>> Knobs(const Options& options) {
           {"iters", options.iterations},
           {"warmup", options.warmup},
           {"check", static_cast<int>(options.check)},
-          {"seed", options.seed},
+          {"fill_seed", options.seed},
           {"fingerprint", options.fingerprint ? 1 : 0},
           {"corrupt", options.corrupt_bytes},
           {"grow", options.grow_bytes},

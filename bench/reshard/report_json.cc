@@ -16,7 +16,6 @@ using Json = nlohmann::ordered_json;
 Json ConfigJson(const Options& options, const RunReport& report) {
   Json config;
   for (const auto& [name, value] : Knobs(options)) config[name] = value;
-  config["fill_seed"] = options.seed;
   config["timeout_s"] = options.timeout_s;
   config["fingerprint"] = options.fingerprint;
   config["plan_only"] = options.plan_only;
@@ -77,7 +76,7 @@ void AddBaselines(const std::vector<BaselineResult>& baselines, Json* json) {
       reasons[b.name] = b.reason;
       continue;
     }
-    all[b.name] = {{"time_us", b.time_us},     {"alg_bw", b.alg_bw},       {"ratio", b.ratio},
+    all[b.name] = {{"time_us", b.time_us},     {"gb_per_s", b.alg_bw},     {"ratio", b.ratio},
                    {"ratio_p25", b.ratio_p25}, {"ratio_p75", b.ratio_p75}, {"wrong", b.wrong}};
   }
   (*json)["baselines"] = all;
@@ -94,7 +93,6 @@ Json MemoryJson(const MemoryGrowth& m) {
 
 Json ResultJson(const CaseResult& r, bool fingerprint) {
   Json json = {
-      {"id", r.id},
       {"case", r.id},
       {"plan", r.plan},
       {"coalesce", r.coalesce},
@@ -111,7 +109,6 @@ Json ResultJson(const CaseResult& r, bool fingerprint) {
        TimesJson({.min = r.min_us, .median = r.median_us, .max = r.max_us, .p99 = r.p99_us})},
       {"gb_per_s", GbPerSecond(r.payload_bytes, r.median_us)},
       {"iterations_us", r.iterations_us},
-      {"alg_bw", r.alg_bw},
       {"bus_bw", r.bus_bw},
       {"checked", r.checked},
       {"wrong", r.wrong},
@@ -140,8 +137,7 @@ Json ResultJson(const CaseResult& r, bool fingerprint) {
 Json RatioJson(double ratio) { return std::isfinite(ratio) ? Json(ratio) : Json(); }
 
 Json PlanJson(const PlanFigures& p) {
-  Json json = {{"id", p.id},
-               {"case", p.id},
+  Json json = {{"case", p.id},
                {"time_us", nullptr},  // nothing moves
                {"gb_per_s", nullptr},
                {"plan", p.plan},
@@ -200,7 +196,6 @@ std::string JsonText(const Options& options, const RunReport& report) {
   }
   for (const PlanFigures& plan : report.plans) json["results"].push_back(PlanJson(plan));
   json["errors"] = ErrorsJson(report.ErrorsSoFar());
-  for (Json& error : json["errors"]) error["id"] = error["case"];
   if (!report.notes.empty()) json["notes"] = report.notes;
   return ResultsText(json);
 }

@@ -26,7 +26,7 @@ void AddShardsFlags(CLI::App* app, ShardsOptions* o) {
                          "items of an object, the last one may have fewer [auto: as many as make "
                          "64M]")
              ->check(CLI::Range(int64_t{0}, kMostShardItems)));
-  app->add_option("--seed,--fill-seed", o->seed, "part of the formula that fills the items [0]");
+  app->add_option("--seed", o->seed, "part of the formula that fills the items [0]");
   app->add_option("--dtype", o->dtype, "elements of an item: u8, i16, f16, bf16, f32, ... [u8]");
   AddSwitch(app, "--force", &o->force,
             "write into a directory that is not empty: files of the same names are replaced, "

@@ -102,32 +102,22 @@ Json ConfigJson(const DeadlockOptions& options) {
       {"ranks_max", options.ranks_max}};
 }
 
-// What all results files have. A search takes no time that would be of anything but this machine.
 std::string JsonText(const DeadlockOptions& options, const Json& found,
                      const std::vector<JobError>& errors) {
   Json json = ResultsHead(ConfigJson(options));
-  if (!found.is_null()) json.update(found);
   json["results"] = Json::array();
-  if (!found.is_null()) {
-    Json result = {{"case", CaseOf(options)}, {"time_us", nullptr}, {"gb_per_s", nullptr}};
-    for (const char* key :
-         {"runs", "stalled", "stall_rate", "buckets", "events", "reached_budget"}) {
-      result[key] = found[key];
-    }
-    json["results"].push_back(std::move(result));
-  }
+  if (!found.is_null()) json["results"].push_back(found);
   json["errors"] = ErrorsJson(errors);
   return ResultsText(json);
 }
 
-Json FoundJson(const CampaignOptions& options, const CampaignResult& result, bool interrupted) {
-  Json json = {{"rule", NameOf(options.rules.rule)},
+// A search takes no time that would be of anything but this machine.
+Json FoundJson(const DeadlockOptions& options, const CampaignResult& result, bool interrupted) {
+  Json json = {{"case", CaseOf(options)},
+               {"time_us", nullptr},
+               {"gb_per_s", nullptr},
                {"runs", result.runs},
                {"stalled", result.stalled},
-               {"seed", options.seed},
-               {"switched_off", nullptr},
-               {"first", options.first},
-               {"ranks_max", options.ranks_max},
                {"stall_rate", StallRate(result)},
                {"buckets", result.buckets},
                {"events", result.events},
@@ -135,7 +125,6 @@ Json FoundJson(const CampaignOptions& options, const CampaignResult& result, boo
                {"interrupted", interrupted},
                {"first_stalled", nullptr},
                {"smallest", nullptr}};
-  if (options.rules.off) json["switched_off"] = NameOf(*options.rules.off);
   if (result.stalled > 0) json["first_stalled"] = result.first_stalled;
   if (result.smallest) {
     const deadlock::Smallest& smallest = *result.smallest;
@@ -233,7 +222,7 @@ int RunDeadlock(const DeadlockOptions& options) {
   PrintTable(*campaign, result, interrupted);
   const std::vector<JobError> errors = ErrorsOf(*campaign, result, interrupted);
   const absl::Status written = WriteFiles(
-      options, JsonText(options, FoundJson(*campaign, result, interrupted), errors), result);
+      options, JsonText(options, FoundJson(options, result, interrupted), errors), result);
   if (!written.ok()) return Fail(written, kFailedExit);
   if (interrupted) return kInterruptedExit;
   return errors.empty() ? kGoodExit : kFailedExit;

@@ -62,7 +62,6 @@ SimJsonValue ResultJson(const SimOptions& options, const SimResult& r) {
   row["channels_max"] = r.channels_max;
   row["buckets"] = r.buckets;
   row["payload_bytes"] = r.payload_bytes;
-  row["makespan_us"] = r.makespan_us;
   // Of a run that did not end nobody knows them.
   const bool ended = !r.stalled && !r.stopped;
   row["time_us"] = ended ? TimeJson(r) : SimJsonValue();
@@ -89,13 +88,7 @@ SimJsonValue ResultJson(const SimOptions& options, const SimResult& r) {
 
 std::string SimJson(const SimOptions& options, const SimReport& report) {
   SimJsonValue json = ResultsHead(ConfigJson(options, report));
-  json["model"] = options.network.name;
   json["network"] = NetworkJson(options.network);
-  json["bucket_bytes"] = options.bucket_bytes;
-  json["plan"] = options.plan;
-  json["coalesce"] = !options.no_coalesce;
-  json["seed"] = options.seed;
-  json["start_skew_us"] = options.start_skew_us;
   json["results"] = SimJsonValue::array();
   for (const SimResult& result : report.results) {
     json["results"].push_back(ResultJson(options, result));

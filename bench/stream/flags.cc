@@ -166,7 +166,7 @@ void AddRunFlags(CLI::App* app, StreamBenchOptions* o) {
   app->add_option("--consume-us", o->consume_us, "how long the consumer computes with an item [0]")
       ->check(CLI::Range(0.0, 1e9))
       ->group(group);
-  app->add_option("--compare,--baseline", o->compare_texts,
+  app->add_option("--baseline", o->baseline_texts,
                   "run this as well, in turns: warm (the same without --latency-ms), loop (of a "
                   "generator: make an item, consume it, make the next), serial (one "
                   "wave of the whole budget at a time), waves:8 (the budget in 8 slabs, of which "
@@ -174,16 +174,13 @@ void AddRunFlags(CLI::App* app, StreamBenchOptions* o) {
                   "in order); repeat or separate by commas")
       ->delimiter(',')
       ->group(group);
-  app->add_option("-n,--iters,--iterations", o->iterations,
-                  "rounds of all modes; the median counts [1]")
+  app->add_option("-n,--iters", o->iterations, "rounds of all modes; the median counts [1]")
       ->check(CLI::Range(1, 100000))
       ->group(group);
-  const auto verify = [o](Check check) {
-    o->verify = check == Check::kNone ? "none" : check == Check::kSample ? "sample" : "full";
-  };
-  AddCheck(app, "--check,--verify", verify,
-           "all (or full): every element; sample: 4 KiB of every 64, first and last; none: only "
-           "which items come [all]. Counts as consuming")
+  AddCheck(
+      app, "--check", [o](Check check) { o->check = check; },
+      "all: every element; sample: 4 KiB of every 64, first and last; none: only which items come "
+      "[all]. Counts as consuming")
       ->group(group);
   AddSwitch(app, "--touch", &o->touch,
             "the consumer reads a byte of each page, as whoever uses items does; with --check none")
@@ -227,7 +224,7 @@ void AddStreamFlags(CLI::App* app, StreamBenchOptions* options) {
           "build/bin/sluice-bench shards --make raw --dir /tmp/shards --items 64 --item-bytes 1M "
           "--force\n"
           "build/bin/sluice-bench stream --source buffered:/tmp/shards --latency-ms 5 \\\n"
-          "  --budget-bytes 16M --compare serial,threads:8x4",
+          "  --budget-bytes 16M --baseline serial,threads:8x4",
           "Under scripts/mpirun.sh every rank gets all items; with --share deal each a part.");
 }
 

@@ -67,10 +67,10 @@ int64_t CountWrong(const ShardFill& fill, int64_t item, const std::byte* data, i
 
 }  // namespace
 
-ItemCheck::ItemCheck(const Contents* contents, Verify verify,
+ItemCheck::ItemCheck(const Contents* contents, Check check,
                      const absl::optional<ItemTransform>& transform)
-    : contents_(contents), verify_(verify), transform_(transform) {
-  if (transform && verify != Verify::kNone) transformed_ = TransformedNumbers(*transform);
+    : contents_(contents), check_(check), transform_(transform) {
+  if (transform && check != Check::kNone) transformed_ = TransformedNumbers(*transform);
 }
 
 // As its format says it, or the transform.
@@ -134,7 +134,7 @@ bool ItemCheck::IsOfRightShape(int64_t item, const TensorView& view) const {
 }
 
 int64_t ItemCheck::Wrong(int64_t item, const TensorView& view) const {
-  if (verify_ == Verify::kNone) return 0;
+  if (check_ == Check::kNone) return 0;
   const int64_t src_bytes = ElementBytes(contents_->TypeOf(item));
   int64_t elements = contents_->BytesOf(item) / src_bytes;
   if (!IsOfRightShape(item, view)) return std::max<int64_t>(1, elements);
@@ -143,7 +143,7 @@ int64_t ItemCheck::Wrong(int64_t item, const TensorView& view) const {
   }
   const std::byte* const data = static_cast<const std::byte*>(view.data) + view.byte_offset;
   const int64_t sample = kSampleBytes / src_bytes;
-  if (verify_ == Verify::kFull || elements <= 2 * sample) return WrongIn(item, data, 0, elements);
+  if (check_ == Check::kAll || elements <= 2 * sample) return WrongIn(item, data, 0, elements);
   int64_t wrong = 0;
   int64_t begin = 0;
   for (; begin < elements - sample; begin += sample * kSampleStep) {

@@ -10,18 +10,17 @@
 #include <vector>
 
 #include "absl/types/optional.h"
+#include "job/flags.h"
 #include "sluice/stream.h"
 #include "sluice/tensor.h"
 #include "stream/contents.h"
-#include "stream/options.h"
 
 namespace sluice::bench {
 
 class ItemCheck {
  public:
   // `contents` must outlive this object.
-  ItemCheck(const Contents* contents, Verify verify,
-            const absl::optional<ItemTransform>& transform);
+  ItemCheck(const Contents* contents, Check check, const absl::optional<ItemTransform>& transform);
 
   // Elements of `view` that are wrong, of those that are looked at: all, or with kSample the first
   // and the last 4 KiB, and 4 KiB of every 64. All elements, and one at least, if the view is not
@@ -35,7 +34,7 @@ class ItemCheck {
   int64_t WrongIn(int64_t item, const std::byte* data, int64_t begin, int64_t end) const;
 
   const Contents* const contents_;
-  const Verify verify_;
+  const Check check_;
   const absl::optional<ItemTransform> transform_;
   // What the fill's numbers become, one behind the other, for each channel.
   std::vector<std::byte> transformed_;

@@ -28,11 +28,11 @@ absl::Status ParseSize(const char* flag, const std::string& text, int64_t* bytes
 
 absl::Status ParseModes(StreamBenchOptions* options) {
   options->modes = {Mode()};
-  for (const std::string& text : options->compare_texts) {
+  for (const std::string& text : options->baseline_texts) {
     const auto mode = ParseBaselineMode(text);
-    if (!mode.ok()) return Prefixed("--compare", mode.status());
+    if (!mode.ok()) return Prefixed("--baseline", mode.status());
     if (std::find(options->modes.begin(), options->modes.end(), *mode) != options->modes.end()) {
-      return Refuse(absl::StrCat("--compare: \"", text, "\" is there twice"));
+      return Refuse(absl::StrCat("--baseline: \"", text, "\" is there twice"));
     }
     options->modes.push_back(*mode);
   }
@@ -50,10 +50,10 @@ absl::Status CheckGenerateOrder(const StreamBenchOptions& o) {
   }
   for (size_t i = 1; i < o.modes.size(); ++i) {
     const bool is_loop = o.modes[i].kind == Mode::Kind::kLoop;
-    if (is_loop && o.transform) return Refuse("--compare loop does not go with --transform");
+    if (is_loop && o.transform) return Refuse("--baseline loop does not go with --transform");
     if (ordered && !is_loop) {
       return Refuse(absl::StrCat("--generate-order ", o.generate_order,
-                                 " does not go with --compare ", o.modes[i].Name(),
+                                 " does not go with --baseline ", o.modes[i].Name(),
                                  ": other loaders know no updates, but loop"));
     }
   }
@@ -68,7 +68,7 @@ absl::Status CheckGenerator(const StreamBenchOptions& o) {
     if (o.generator_threads != 1) return Refuse("--generator-threads is of --source generator");
     const Mode loop{Mode::Kind::kLoop};
     if (std::find(o.modes.begin(), o.modes.end(), loop) != o.modes.end()) {
-      return Refuse("--compare loop is of --source generator");
+      return Refuse("--baseline loop is of --source generator");
     }
     return absl::OkStatus();
   }
@@ -98,7 +98,7 @@ absl::Status CheckTogether(const StreamBenchOptions& o) {
     return Refuse("--shuffle-block-items needs --shuffle");
   }
   if (o.trace_file.empty() && o.trace_epochs) return Refuse("--trace-epochs needs --trace");
-  if (o.corrupt > 0 && o.verify == "none") return Refuse("--corrupt needs --verify");
+  if (o.corrupt > 0 && o.check == Check::kNone) return Refuse("--corrupt needs --check");
   const auto faults = ParseFaultSpec(o.fault);
   if (!faults.ok()) return Prefixed("--fault", faults.status());
   return CheckGenerator(o);
@@ -143,11 +143,6 @@ absl::Status ParseStreamTexts(StreamBenchOptions* o) {
 TransformFlags TransformFlagsOf(const StreamBenchOptions& o) {
   return {o.transform_text,  o.channel_scale_text, o.channel_bias_text,
           o.item_shape_text, o.crop_text,          o.planar};
-}
-
-Verify VerifyOf(const StreamBenchOptions& options) {
-  if (options.verify == "none") return Verify::kNone;
-  return options.verify == "sample" ? Verify::kSample : Verify::kFull;
 }
 
 StreamOptions StreamOptionsOf(const StreamBenchOptions& o, int rank, int size) {
@@ -210,8 +205,8 @@ std::vector<std::pair<std::string, int64_t>> StreamKnobs(const StreamBenchOption
     return static_cast<int64_t>(hash.value() >> 1);
   };
   const auto micro = [](double value) { return std::llround(value * 1e6); };
-  std::string compare;
-  for (const Mode& mode : o.modes) absl::StrAppend(&compare, mode.Name(), ",");
+  std::string modes;
+  for (const Mode& mode : o.modes) absl::StrAppend(&modes, mode.Name(), ",");
   return {{"source", hash_of(o.source)},
           {"format", hash_of(o.format)},
           {"items", o.items},
@@ -250,9 +245,9 @@ std::vector<std::pair<std::string, int64_t>> StreamKnobs(const StreamBenchOption
           {"cursor", hash_of(o.cursor)},
           {"stop-items", o.stop_items},
           {"consume-us (in 10^-6)", micro(o.consume_us)},
-          {"compare", hash_of(compare)},
-          {"iterations", o.iterations},
-          {"verify", hash_of(o.verify)},
+          {"baseline", hash_of(modes)},
+          {"iters", o.iterations},
+          {"check", static_cast<int>(o.check)},
           {"touch", o.touch},
           {"fill-seed", static_cast<int64_t>(o.fill_seed)},
           {"corrupt", o.corrupt},

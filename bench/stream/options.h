@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "job/flags.h"
 #include "sluice/stream.h"
 #include "sluice/testing.h"
 #include "stream/mode.h"
@@ -19,9 +20,6 @@ class App;
 }
 
 namespace sluice::bench {
-
-// How much of what is delivered is compared with what it must be.
-enum class Verify : uint8_t { kFull, kSample, kNone };
 
 struct StreamBenchOptions {
   std::string source;
@@ -61,7 +59,7 @@ struct StreamBenchOptions {
   int64_t stop_items = 0;  // of each rank; 0: at the end
 
   double consume_us = 0;
-  std::string verify = "full";
+  Check check = Check::kAll;
   int touch = 0;
   uint64_t fill_seed = 0;
   int64_t corrupt = 0;
@@ -78,7 +76,7 @@ struct StreamBenchOptions {
   bool csv = false;
 
   // As they were typed.
-  std::vector<std::string> compare_texts;
+  std::vector<std::string> baseline_texts;
   std::string item_bytes_text;
   std::string budget_bytes_text = "256M";
   std::string piece_bytes_text;
@@ -113,8 +111,6 @@ absl::Status ParseStreamTexts(StreamBenchOptions* options);
 
 // Those of `options` that are of the transform.
 TransformFlags TransformFlagsOf(const StreamBenchOptions& options);
-
-Verify VerifyOf(const StreamBenchOptions& options);
 
 // What the library is asked for, of which only the generator is missing. `rank` of `size`.
 StreamOptions StreamOptionsOf(const StreamBenchOptions& options, int rank, int size);

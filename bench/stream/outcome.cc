@@ -141,7 +141,6 @@ Result SumOf(const std::string& mode, absl::Span<const RankOutcome> ranks) {
     hash.Add(rank.item_hash);
     later_s += std::max(0.0, rank.seconds - rank.first_item_s);
   }
-  if (total.seconds > 0) result.bytes_per_s = static_cast<double>(total.bytes) / total.seconds;
   if (later_s > 0) result.stall_share = total.later_wait_s / later_s;
   result.all_seconds = {total.seconds};
   total.item_hash = hash.value();

@@ -77,7 +77,6 @@ absl::optional<double> SequentialBytes(const RankOutcome& outcome);
 struct Result {
   std::string mode;
   RankOutcome total;
-  double bytes_per_s = 0;
   double stall_share = 0;  // the consumers' waits after the first item, of the time after it
   std::vector<double> all_seconds;  // of each round
 };

@@ -3,7 +3,6 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
-#include "job/flags.h"
 #include "stream/overlap.h"
 #include "stream/report.h"
 
@@ -12,16 +11,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// As other commands have it.
-Check CheckOf(const StreamBenchOptions& options) {
-  const Verify verify = VerifyOf(options);
-  if (verify == Verify::kNone) return Check::kNone;
-  return verify == Verify::kSample ? Check::kSample : Check::kAll;
-}
-
 Json ConfigJson(const StreamBenchOptions& o, const StreamReport& report) {
-  Json compare = Json::array();
-  for (size_t i = 1; i < o.modes.size(); ++i) compare.push_back(o.modes[i].Name());
+  Json baselines = Json::array();
+  for (size_t i = 1; i < o.modes.size(); ++i) baselines.push_back(o.modes[i].Name());
   return {{"source", o.source},
           {"format", o.format},
           {"items", o.items},
@@ -60,15 +52,13 @@ Json ConfigJson(const StreamBenchOptions& o, const StreamReport& report) {
           {"cursor", o.cursor},
           {"stop_items", o.stop_items},
           {"consume_us", o.consume_us},
-          {"verify", o.verify},
           {"touch", o.touch},
-          {"check", static_cast<int>(CheckOf(o))},
+          {"check", static_cast<int>(o.check)},
           {"fill_seed", o.fill_seed},
           {"corrupt", o.corrupt},
           {"grow", o.grow_bytes},
-          {"iterations", o.iterations},
           {"iters", o.iterations},
-          {"compare", compare},
+          {"baselines", baselines},
           {"world", report.world},
           {"hosts", report.hosts.size()},
           {"host_names", report.hosts},
@@ -79,6 +69,12 @@ Json ConfigJson(const StreamBenchOptions& o, const StreamReport& report) {
 Json TimesOf(const Result& result) {
   const auto [min, max] = std::minmax_element(result.all_seconds.begin(), result.all_seconds.end());
   return TimesJson({.min = 1e6 * *min, .median = 1e6 * result.total.seconds, .max = 1e6 * *max});
+}
+
+Json MicrosecondsOf(const std::vector<double>& seconds) {
+  Json all = Json::array();
+  for (const double s : seconds) all.push_back(1e6 * s);
+  return all;
 }
 
 Json OrNull(absl::optional<double> value) { return value ? Json(*value) : Json(); }
@@ -95,14 +91,11 @@ Json TraceJson(const StreamBenchOptions& options, const StreamReport& report) {
 Json ResultJson(const StreamBenchOptions& options, int world, const Result& result) {
   const std::optional<int64_t> allowed = AllowedGrowth(options, result);
   const RankOutcome& t = result.total;
-  Json json = {{"mode", result.mode},
-               {"case", result.mode},
+  Json json = {{"case", result.mode},
                {"time_us", TimesOf(result)},
                {"gb_per_s", GbPerSecond(t.bytes, 1e6 * t.seconds)},
                {"items", t.items},
                {"bytes", t.bytes},
-               {"seconds", t.seconds},
-               {"bytes_per_s", result.bytes_per_s},
                {"stall_share", result.stall_share},
                {"first_item_s", t.first_item_s},
                {"half_s", t.half_s},
@@ -134,7 +127,7 @@ Json ResultJson(const StreamBenchOptions& options, int world, const Result& resu
                  {"copy", t.stage_s.copy},
                  {"consume", t.stage_s.consume},
                  {"wait", t.stage_s.wait}}},
-               {"all_seconds", result.all_seconds}};
+               {"iterations_us", MicrosecondsOf(result.all_seconds)}};
   if (options.is_generator()) {
     json["speed_up"] = SpeedUp(options, world, result);
     json["speed_up_ideal"] = SpeedUpIdeal(options, world);

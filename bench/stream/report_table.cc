@@ -33,6 +33,10 @@ std::string SourceLine(const StreamBenchOptions& o) {
   return text + "\n";
 }
 
+const char* CheckName(Check check) {
+  return check == Check::kNone ? "none" : check == Check::kSample ? "sample" : "all";
+}
+
 std::string KnobLine(const StreamBenchOptions& o) {
   return absl::StrCat(
       "# budget ", BytesName(o.budget_bytes), o.slots > 0 ? absl::StrCat(", slots ", o.slots) : "",
@@ -44,7 +48,7 @@ std::string KnobLine(const StreamBenchOptions& o) {
       o.order, o.shuffle ? ", shuffled" : "",
       o.shuffle_block_items > 0 ? absl::StrCat(" in blocks of ", o.shuffle_block_items) : "",
       ", epochs ", o.epochs, ", hedge ", o.hedge, ", exchange ", o.exchange, ", share ", o.share,
-      ", verify ", o.verify,
+      ", check ", CheckName(o.check),
       o.consume_us > 0 ? absl::StrCat(", ", o.consume_us, " us of computing per item") : "",
       o.transform ? absl::StrCat(", transform ", TransformText(TransformFlagsOf(o))) : "",
       o.progress_thread != 0 ? ", progress thread" : "", "\n");
@@ -68,15 +72,15 @@ std::string OrNothing(absl::optional<double> value) {
 std::string CsvRow(const StreamBenchOptions& options, const Result& r) {
   const RankOutcome& t = r.total;
   const std::optional<int64_t> allowed = AllowedGrowth(options, r);
-  return absl::StrCat(absl::StrFormat("%s,%.3f,%.6f,%.6f,%.3f,%d,%d,%d,%d,%d,%d,%d,", r.mode,
-                                      ItemsPerSecond(r), r.bytes_per_s * 1e-9, r.stall_share,
-                                      1e3 * t.first_item_s, t.requests, t.hedges, t.retries,
-                                      t.peak_slots, t.limit_slots, t.peak_bytes, t.limit_bytes),
-                      t.grown_bytes < 0 ? "" : absl::StrCat(t.grown_bytes), ",",
-                      allowed ? absl::StrCat(*allowed) : "", ",", t.wrong, ",",
-                      absl::StrFormat("%.4f", CpuPerGiB(t)), ",", t.bytes_copied, ",",
-                      t.major_faults, ",", OrNothing(OverlapOf(t)), ",",
-                      OrNothing(SequentialBytes(t)), "\n");
+  return absl::StrCat(
+      absl::StrFormat("%s,%.3f,%.6f,%.6f,%.3f,%d,%d,%d,%d,%d,%d,%d,", r.mode, ItemsPerSecond(r),
+                      GbPerSecond(t.bytes, 1e6 * t.seconds), r.stall_share, 1e3 * t.first_item_s,
+                      t.requests, t.hedges, t.retries, t.peak_slots, t.limit_slots, t.peak_bytes,
+                      t.limit_bytes),
+      t.grown_bytes < 0 ? "" : absl::StrCat(t.grown_bytes), ",",
+      allowed ? absl::StrCat(*allowed) : "", ",", t.wrong, ",",
+      absl::StrFormat("%.4f", CpuPerGiB(t)), ",", t.bytes_copied, ",", t.major_faults, ",",
+      OrNothing(OverlapOf(t)), ",", OrNothing(SequentialBytes(t)), "\n");
 }
 
 std::string InWords(const StreamReport& report) {
@@ -160,8 +164,9 @@ std::string StreamTableRow(const StreamBenchOptions& options, const Result& r) {
   if (options.csv) return CsvRow(options, r);
   return absl::StrFormat(
       " %13s %10.1f %8.3f %7.1f %10.1f %9d %7d %8d %11s %16s %16s %7.3f %9.1f %7d %8s %9s %8d\n",
-      r.mode, ItemsPerSecond(r), r.bytes_per_s * 1e-9, 100 * r.stall_share, 1e3 * t.first_item_s,
-      t.requests, t.hedges, t.retries, absl::StrCat(t.peak_slots, "/", t.limit_slots),
+      r.mode, ItemsPerSecond(r), GbPerSecond(t.bytes, 1e6 * t.seconds), 100 * r.stall_share,
+      1e3 * t.first_item_s, t.requests, t.hedges, t.retries,
+      absl::StrCat(t.peak_slots, "/", t.limit_slots),
       absl::StrFormat("%.1f/%.1f", MiB(t.peak_bytes), MiB(t.limit_bytes)), Grown(options, r),
       CpuPerGiB(t), MiB(t.bytes_copied), t.major_faults, OrDash(OverlapOf(t), 100),
       OrDash(SequentialBytes(t), 1.0 / 1024), t.wrong);

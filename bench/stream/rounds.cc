@@ -57,7 +57,7 @@ Rounds::Rounds(const StreamBenchOptions* options, const Contents* contents, Rank
       ranks_(*ranks),
       session_(*session),
       stream_(WithGenerator(*options, *contents, ranks->rank(), ranks->size())),
-      check_(contents, VerifyOf(*options), options->transform),
+      check_(contents, options->check, options->transform),
       bar_(ranks->rank() == 0),
       rounds_(options->modes.size()) {}
 

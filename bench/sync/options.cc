@@ -55,8 +55,7 @@ void AddFlags(CLI::App* app, SyncOptions* o) {
   app->add_option("--tensors", o->tensors,
                   "in place of --model: N,ROWS,COLUMNS: so many tensors of this shape, bf16")
       ->group(what);
-  app->add_option("--seed,--fill-seed", o->seed, "added to the element's index in the fill [0]")
-      ->group(what);
+  app->add_option("--seed", o->seed, "added to the element's index in the fill [0]")->group(what);
   const char* run = "Run";
   app->add_option("--versions", o->versions, "how many versions are synced [10]")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40))

@@ -56,7 +56,7 @@ class BaselinesTest : public ::testing::Test {
     }
     const auto plan = (*contents)->PlanOf(stream);
     EXPECT_TRUE(plan.ok()) << plan.status();
-    const ItemCheck check(contents->get(), Verify::kFull, options_.transform);
+    const ItemCheck check(contents->get(), Check::kAll, options_.transform);
     ProgressBar bar(false);
     ConsumerOptions consume;
     consume.stop_items = options_.stop_items;

@@ -38,9 +38,9 @@ TEST_F(ItemCheckTest, PlainBytes) {
   std::vector<std::byte> item(100'000);
   contents->FillOf(ElementType::kU8).FillItem(2, 0, absl::MakeSpan(item));
   const TensorView view = DenseView(item.data(), {100'000}, DType::kU8);
-  const ItemCheck full(contents.get(), Verify::kFull, absl::nullopt);
-  const ItemCheck sample(contents.get(), Verify::kSample, absl::nullopt);
-  const ItemCheck none(contents.get(), Verify::kNone, absl::nullopt);
+  const ItemCheck full(contents.get(), Check::kAll, absl::nullopt);
+  const ItemCheck sample(contents.get(), Check::kSample, absl::nullopt);
+  const ItemCheck none(contents.get(), Check::kNone, absl::nullopt);
   EXPECT_EQ(full.Wrong(2, view), 0);
   EXPECT_EQ(sample.Wrong(2, view), 0);
   EXPECT_GT(full.Wrong(1, view), 90'000);
@@ -69,8 +69,8 @@ TEST_P(ItemCheckTest, AfterATransform) {
              .dst = result.data(),
              .elements = kElements});
   const TensorView view = DenseView(result.data(), {kElements}, transform.dst);
-  const ItemCheck full(contents.get(), Verify::kFull, options_.transform);
-  const ItemCheck sample(contents.get(), Verify::kSample, options_.transform);
+  const ItemCheck full(contents.get(), Check::kAll, options_.transform);
+  const ItemCheck sample(contents.get(), Check::kSample, options_.transform);
   EXPECT_EQ(full.Wrong(1, view), 0);
   EXPECT_EQ(sample.Wrong(1, view), 0);
   result[3 * dst_bytes] ^= std::byte{1};
@@ -121,8 +121,8 @@ TEST_F(ItemCheckTest, Images) {
                                                 : std::vector<int64_t>{crop.height, crop.width, 4};
       const TensorView view =
           DenseView(reinterpret_cast<std::byte*>(made.data()), shape, DType::kF32);
-      const ItemCheck full(contents.get(), Verify::kFull, options_.transform);
-      const ItemCheck sample(contents.get(), Verify::kSample, options_.transform);
+      const ItemCheck full(contents.get(), Check::kAll, options_.transform);
+      const ItemCheck sample(contents.get(), Check::kSample, options_.transform);
       EXPECT_EQ(full.Wrong(1, view), 0);
       EXPECT_EQ(sample.Wrong(1, view), 0);
       EXPECT_GT(full.Wrong(2, view), crop.height * crop.width);

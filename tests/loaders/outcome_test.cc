@@ -50,7 +50,6 @@ TEST(OutcomeTest, RanksAddUpByTheSlowestOnesTime) {
   EXPECT_EQ(sum.total.half_s, 2);
   EXPECT_EQ(sum.total.peak_slots, 30);
   EXPECT_EQ(sum.total.stage_s.read, 0.5);
-  EXPECT_EQ(sum.bytes_per_s, 1000);
   EXPECT_EQ(sum.stall_share, 0.25);  // 2 x 0.5 s of 1 s and 3 s
 }
 

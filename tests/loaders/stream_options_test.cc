@@ -53,9 +53,9 @@ TEST(StreamBenchOptionsTest, OrdersOfAGenerator) {
   options.generate_order = "after-update";
   ASSERT_TRUE(ParseStreamTexts(&options).ok());
   EXPECT_EQ(StreamOptionsOf(options, 0, 1).source.generate_order, GenerateOrder::kAfterUpdate);
-  options.compare_texts = {"loop"};
+  options.baseline_texts = {"loop"};
   EXPECT_TRUE(ParseStreamTexts(&options).ok());
-  options.compare_texts = {"serial"};
+  options.baseline_texts = {"serial"};
   EXPECT_THAT(std::string(ParseStreamTexts(&options).message()), HasSubstr("know no updates"));
 }
 

@@ -61,7 +61,7 @@ def checkpoint(bench, ranks):
     results = is_good(bench.run(ranks, "checkpoint", "--make", "--path", f"buffered:{folder}",
                                 "--shape", "64,32", "--tensors", 3, "--save-layout",
                                 f"{ranks}:S(0)", "--layout", f"{ranks}:S(1)"), ranks)
-    assert {result["mode"] for result in results["results"]} == {"save", "load"}, results
+    assert {result["case"] for result in results["results"]} == {"save", "load"}, results
 
 
 def doctor(bench, ranks):
@@ -186,7 +186,7 @@ def bad_flags(bench):
         assert "--wash" in output and f"rank {rank}" in output, output
         assert f"rank {rank}" in results["errors"][0]["message"], results
     code, output, _ = bench.run(3, *reshard_args(3), by_rank={1: "--seed 5"})
-    assert code == 2 and "different seed: rank 0 has 0, rank 1 has 5" in output, (code, output)
+    assert code == 2 and "different fill_seed: rank 0 has 0, rank 1 has 5" in output, (code, output)
 
 
 def bad_environment(bench):

@@ -29,7 +29,8 @@ std::string WhyNot(const std::string& flags) {
 
 TEST(ShardsOptionsTest, ReadsAllFlags) {
   const auto plan = Parse(
-      "--make npy --dir d --items 10 --item-bytes 1K --items-per-object 4 --seed 9 --dtype bf16 "
+      "--make npy --dir d --items 10 --item-bytes 1K --items-per-object 4 --seed 9 --dtype "
+      "bf16 "
       "--force");
   EXPECT_THAT(std::string(plan.status().message()), HasSubstr(".npy object cannot hold bf16"));
   const auto other = Parse(

@@ -57,13 +57,13 @@ TEST(DeadlockCommand, TellsOfStalls) {
   EXPECT_EQ(printed.code, EXIT_SUCCESS);
   EXPECT_THAT(printed.err, IsEmpty());
   const nlohmann::json json = nlohmann::json::parse(Read(options.json_file));
-  EXPECT_EQ(json["rule"], "plain");
-  EXPECT_EQ(json["runs"], 100);
-  EXPECT_EQ(json["seed"], 1);
-  EXPECT_GT(json["stalled"], 0);
-  EXPECT_EQ(json["interrupted"], false);
-  EXPECT_TRUE(json["switched_off"].is_null());
-  const std::string script = json["smallest"]["script"];
+  EXPECT_EQ(json["config"]["seed"], 1);
+  const nlohmann::json result = json["results"][0];
+  EXPECT_EQ(result["case"], "plain");
+  EXPECT_EQ(result["runs"], 100);
+  EXPECT_GT(result["stalled"], 0);
+  EXPECT_EQ(result["interrupted"], false);
+  const std::string script = result["smallest"]["script"];
   EXPECT_THAT(printed.out, AllOf(HasSubstr("runs      100 of seed 1"), HasSubstr(script)));
   EXPECT_EQ(Read(options.script_file), script);
   EXPECT_EQ(deadlock::RunEngineScript(script), script);
@@ -73,7 +73,7 @@ TEST(DeadlockCommand, TellsThatThereIsNone) {
   DeadlockOptions options = Options("escape");
   options.json_file = InOwnFolder("escape.json");
   EXPECT_EQ(RunWith(options).code, EXIT_SUCCESS);
-  const nlohmann::json json = nlohmann::json::parse(Read(options.json_file));
+  const nlohmann::json json = nlohmann::json::parse(Read(options.json_file))["results"][0];
   EXPECT_EQ(json["stalled"], 0);
   EXPECT_TRUE(json["smallest"].is_null());
 }
@@ -83,8 +83,8 @@ TEST(DeadlockCommand, PremisesAreNotMeantToHoldWithoutThem) {
   options.switch_off = "start-order";
   options.json_file = InOwnFolder("start_order.json");
   EXPECT_EQ(RunWith(options).code, EXIT_SUCCESS);
-  const nlohmann::json json = nlohmann::json::parse(Read(options.json_file));
-  EXPECT_EQ(json["switched_off"], "start-order");
+  const nlohmann::json json = nlohmann::json::parse(Read(options.json_file))["results"][0];
+  EXPECT_EQ(json["case"], "escape/start-order-off");
   EXPECT_GT(json["stalled"], 0);
 }
 

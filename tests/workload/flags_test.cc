@@ -27,7 +27,7 @@ Parsed Parse(const std::string& flags) {
   AddSwitch(&app, "--fold", &parsed.fold, "");
   AddSwitch(&app, "--hedge", &parsed.hedge, "");
   AddCheck(
-      &app, "--check,--verify", [&parsed](Check check) { parsed.check = check; }, "");
+      &app, "--check", [&parsed](Check check) { parsed.check = check; }, "");
   AddSeconds(&app, "--timeout-s", &parsed.timeout_s, "");
   OrAuto(app.add_option("--slots", parsed.slots)->check(CLI::Range(0, 9)));
   try {
@@ -65,9 +65,9 @@ TEST(Flags, ASwitchStandsAloneOrTakesANumber) {
 TEST(Flags, ACheckHasNamesAndTheNumbersOfOld) {
   EXPECT_EQ(Parse("--check none").check, Check::kNone);
   EXPECT_EQ(Parse("--check 0").check, Check::kNone);
-  EXPECT_EQ(Parse("--verify sample").check, Check::kSample);
+  EXPECT_EQ(Parse("--check sample").check, Check::kSample);
   EXPECT_EQ(Parse("--check none --timeout-s 1").check, Check::kNone);
-  for (const char* all : {"", "--check all", "--check 1", "--verify full"}) {
+  for (const char* all : {"", "--check all", "--check 1", "--check full"}) {
     EXPECT_EQ(Parse(all).check, Check::kAll) << all;
   }
   EXPECT_THAT(Parse("--check 2").error, HasSubstr("--check: \"2\""));

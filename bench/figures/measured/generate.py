@@ -5,7 +5,7 @@ import json
 import goals
 import processes
 import verdict
-from runs import ALONE, Bench
+from runs import ALONE, Bench, seconds
 from setup import Setup
 from spread import summarize
 
@@ -15,7 +15,7 @@ ITEMS, ITEM_BYTES = 150, 64 << 10
 
 COMMAND = (f"sluice-bench stream --source generator --items {ITEMS} --item-bytes 64K --generate-ms "
            f"{GENERATE_MS} --consume-us {CONSUME_US} --generate-order {'|'.join(ORDERS)} "
-           "--progress-thread 0|1 --compare loop")
+           "--progress-thread 0|1 --baseline loop")
 
 
 def measure(job):
@@ -44,17 +44,17 @@ def measure(job):
 def _run(setup, order, thread):
     command, file = setup.bench.command(
         "generator", items=setup.count(ITEMS, 20), item_bytes=ITEM_BYTES, generate_ms=GENERATE_MS,
-        consume_us=CONSUME_US, generate_order=order, progress_thread=thread, compare="loop",
-        verify="full")
+        consume_us=CONSUME_US, generate_order=order, progress_thread=thread, baseline="loop",
+        check="all")
     processes.run(command, env=ALONE)
     found = json.loads(file.read_text(encoding="utf-8"))
     file.unlink()
     ours, loop = found["results"]
     if found["errors"] or ours["wrong"] or loop["wrong"]:
         raise RuntimeError(f"a run failed: {found['errors']}")
-    return {"seconds": ours["seconds"], "loop_seconds": loop["seconds"],
+    return {"seconds": seconds(ours), "loop_seconds": seconds(loop),
             "speed_up": ours["speed_up"], "of_ideal": ours["speed_up"] / ours["speed_up_ideal"],
-            "of_loop": loop["seconds"] / ours["seconds"], "staleness_max": ours["staleness_max"],
+            "of_loop": seconds(loop) / seconds(ours), "staleness_max": ours["staleness_max"],
             "item_hash": ours["item_hash"], "loop_item_hash": loop["item_hash"]}
 
 

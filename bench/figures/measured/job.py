@@ -83,7 +83,7 @@ class Job:
 
 def without_rounds(result):
     """A case with the quartiles of its rounds in place of their times."""
-    kept = {key: result[key] for key in ("id", "plan", "tensors", "tensor_bytes", "payload_bytes",
+    kept = {key: result[key] for key in ("case", "plan", "tensors", "tensor_bytes", "payload_bytes",
                                          "peak", "baselines", "baseline_reasons") if key in result}
     times = sorted(result["iterations_us"])
     kept["time_us"] = {"n": len(times), "median": at(times, 0.5), "q1": at(times, 0.25),

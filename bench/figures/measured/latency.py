@@ -7,7 +7,7 @@ from shards import Shards
 CONSUME_US = 1000  # a step of a trainer that takes 1 GiB/s
 
 COMMAND = ("sluice-bench stream --source buffered:DIR --latency-ms 0|20|50|200 --slots 64 "
-           f"--piece-bytes 1M --consume-us {CONSUME_US} --compare " + ",".join(loaders.OTHERS))
+           f"--piece-bytes 1M --consume-us {CONSUME_US} --baseline " + ",".join(loaders.OTHERS))
 
 
 def measure(job):

@@ -5,7 +5,7 @@ import json
 import goals
 import processes
 import verdict
-from runs import ALONE, MIB, Bench
+from runs import ALONE, MIB, Bench, seconds
 from setup import Setup
 from shards import Shards
 from spread import summarize
@@ -58,8 +58,8 @@ def _run(setup, folder, step_ms, thread):
     result = found["results"][0]
     if result["peak"]["slots"] != SLOTS:
         raise RuntimeError(f"{result['peak']['slots']} of {SLOTS} slots were used")
-    seconds, stage_s = result["seconds"], result["stage_s"]
+    wall_s, stage_s = seconds(result), result["stage_s"]
     # Sums over items: of reads, which overlap each other, it is how many there were at once.
     return {"overlap": result["overlap"], "gb_per_s": result["gb_per_s"],
-            "reads_at_once": stage_s["read"] / seconds, "copies_at_once": stage_s["copy"] / seconds,
-            "wait_share": stage_s["wait"] / seconds}
+            "reads_at_once": stage_s["read"] / wall_s, "copies_at_once": stage_s["copy"] / wall_s,
+            "wait_share": stage_s["wait"] / wall_s}

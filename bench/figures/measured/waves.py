@@ -21,7 +21,7 @@ OTHERS_ITEMS = 64  # whole waves; their rate is the same from the first wave on
 
 COMMAND = ("sluice-bench stream --source buffered:DIR --latency-ms 0|20|50|200 "
            f"--consume-us 2000|8000 --slots {SLOTS} --piece-bytes 1M --stop-items N --check all "
-           "--compare warm," + ",".join(OTHERS))
+           "--baseline warm," + ",".join(OTHERS))
 
 
 def measure(job):
@@ -57,14 +57,14 @@ def items_of(latency_ms, consume_ms):
 
 
 def _round(setup, source, number, latency_ms, consume_ms):
-    flags = {"latency_ms": latency_ms, "consume_us": 1000 * consume_ms, "verify": "full",
+    flags = {"latency_ms": latency_ms, "consume_us": 1000 * consume_ms, "check": "all",
              **window(SLOTS)}
     ours_items = setup.count(items_of(latency_ms, consume_ms), 2 * SLOTS)
-    modes = _modes(setup, source, ours_items, compare="warm", **flags)
+    modes = _modes(setup, source, ours_items, baseline="warm", **flags)
     if latency_ms > 0:  # without one, items may come before so many are asked for
         check_window(modes["sluice"], SLOTS)
     modes.update({mode: run for mode, run in _modes(
-        setup, source, setup.count(OTHERS_ITEMS, SLOTS), compare=",".join(OTHERS),
+        setup, source, setup.count(OTHERS_ITEMS, SLOTS), baseline=",".join(OTHERS),
         **flags).items() if mode in OTHERS})
     ours = whole(modes["sluice"])
     return [{"latency_ms": latency_ms, "consume_ms": consume_ms, "mode": mode, "round": number,

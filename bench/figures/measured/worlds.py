@@ -73,4 +73,4 @@ def _run(job, cases, rate, fabric):
         ran = job.run_for_json(["scripts/spawn.sh", "-n", RANKS, *command])
     if ran["errors"] or any(result["wrong"] for result in ran["results"]):
         raise RuntimeError(f"{fabric}: {ran['errors']}")
-    return {result["id"]: at(sorted(result["iterations_us"]), 0.5) for result in ran["results"]}
+    return {result["case"]: at(sorted(result["iterations_us"]), 0.5) for result in ran["results"]}

@@ -20,7 +20,7 @@ def measure(setup, sources=("buffered", "file"), consume_us=0):
     for number, (source, latency_ms) in setup.turns("loaders", setup.rounds(3), settings):
         modes = setup.bench.modes(f"{source}:{folder}", latency_ms=latency_ms,
                                   consume_us=consume_us if latency_ms > 0 else 0,
-                                  compare=",".join(OTHERS), **window(SLOTS))
+                                  baseline=",".join(OTHERS), **window(SLOTS))
         ours = whole(modes["sluice"])
         for other in OTHERS:
             runs.append({"source": source, "latency_ms": latency_ms, "other": other,
