@@ -77,6 +77,15 @@ TEST(IntervalListTest, SlicesContinueWhatIsThere) {
   EXPECT_EQ(list.size(), 5);
 }
 
+TEST(IntervalListTest, WhatLiesInARangeCountsFromItsBegin) {
+  IntervalList list;
+  list.Append(0, 10);
+  list.Append(20, 30);
+  EXPECT_THAT(list.From(5, 25).intervals(), ElementsAre(Interval{0, 5, 0}, Interval{15, 20, 5}));
+  EXPECT_THAT(list.From(20, 30).intervals(), ElementsAre(Interval{0, 10, 0}));
+  EXPECT_THAT(list.From(10, 20).intervals(), IsEmpty());
+}
+
 TEST(IntervalListTest, EqualIndicesAreEqualLists) {
   IntervalList a;
   a.Append(0, 3);

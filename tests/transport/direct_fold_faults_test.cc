@@ -235,7 +235,10 @@ int WriteNonsense(Rank& rank, Nonsense nonsense) {
   DirectMessage word = offer;
   word.kind = DirectMessage::Kind::kAccept;
   if (nonsense == kNoOperation) word.op = 1'000'000;
-  if (nonsense == kOldGeneration) --word.generation;
+  if (nonsense == kOldGeneration) {  // that an older send has ended
+    --word.generation;
+    word.kind = DirectMessage::Kind::kDone;
+  }
   if (nonsense == kNoClaims) word.claims = DirectNode::kClaims;
   if (nonsense == kNoSegment || nonsense == kOfferOfNoSegment) word.place.segment = 77;
   if (nonsense == kNoKind) word.kind = static_cast<DirectMessage::Kind>(99);
