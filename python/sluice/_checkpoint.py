@@ -52,7 +52,7 @@ def load(session: Group, uri: str | os.PathLike[str], state: Any, *, rename: Ren
         return entries.read(state, "dst", rename)
 
     entries = _Entries(session)
-    merged = _merge(session.exchange("load", read))
+    merged = _merge(session._exchange("load", read))
     wait_for_stream(session._native, stream, entries.places())
     with _shown(session, f"sluice: load {uri}", merged, progress):
         stats = dict(session._native.load(place, entries.native(merged, None), options))
@@ -74,7 +74,7 @@ def save(session: Group, directory: str | os.PathLike[str], state: Any, *,
         return entries.read(state, "src", rename)
 
     entries = _Entries(session)
-    merged = _merge(session.exchange("save", read))
+    merged = _merge(session._exchange("save", read))
     firsts: dict[str, _Tensor] = {}
     for key, tensor in merged.items():
         if (first := firsts.setdefault(key[0], tensor)) is not tensor:

@@ -24,7 +24,7 @@ def checksums(session: Group, halves: Halves, side: str) -> dict[str, int]:
         return [[entry.name, prod(entry.shape), *part]
                 for entry in entries for part in _parts(entry, session.rank)]
 
-    answers = session.exchange(f"checksums of {side}", own)
+    answers = session._exchange(f"checksums of {side}", own)
     copies: dict[str, dict[str, _Copy]] = {}
     for rank, parts in enumerate(answers):
         for name, elements, layout, region, volume, number in parts:

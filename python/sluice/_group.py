@@ -76,8 +76,8 @@ class Group:
     def size(self) -> int:
         return self._size
 
-    def vote(self, number: int) -> list[int]:
-        """Collective; blocks. What all ranks have voted, by rank. Any error is that of the session."""
+    def _vote(self, number: int) -> list[int]:
+        """Collective; blocks. The numbers of all ranks, by rank. Any error is the session's."""
         if self._size == 1:
             self._native.poll()
             return [number]
@@ -85,8 +85,8 @@ class Group:
             self._ballot = Ballot(self._native)
         return self._ballot.vote(number)
 
-    def exchange(self, call: str, make: Callable[[], Any]) -> list[Any]:
-        """Collective; blocks. What `make` returns on each rank, by rank; it has to fit into JSON.
+    def _exchange(self, call: str, make: Callable[[], Any]) -> list[Any]:
+        """Collective; blocks. The values that `make` returns, by rank; each has to fit into JSON.
 
         Where `make` raises on a rank, every rank raises: this one what `make` raised, the others
         InvalidSpec, which names the rank and has the text.
@@ -110,7 +110,8 @@ class Group:
         if len(calls) > 1:
             told = ", ".join(f"rank {rank} {name}" for name, rank in sorted(calls.items()))
             raise Disagreement(f"ranks call different things: {told}")
-        errors = [(rank, answer["error"]) for rank, answer in enumerate(answers) if "error" in answer]
+        errors = [(rank, answer["error"])
+                  for rank, answer in enumerate(answers) if "error" in answer]
         if errors:
             raise InvalidSpec(
                 f"{call}: " + "; ".join(f"rank {rank}: {text}" for rank, (text, _) in errors),
@@ -119,8 +120,8 @@ class Group:
         return [answer["value"] for answer in answers]
 
     def _all_gather(self, payload: bytes) -> list[bytes]:
-        """Collective; blocks. What all ranks have given, by rank. No run may be in flight."""
-        sizes = self.vote(len(payload))
+        """Collective; blocks. The bytes of all ranks, by rank. No run may be in flight."""
+        sizes = self._vote(len(payload))
         native = self._native
         if native.size == 1:
             return [payload]
@@ -132,7 +133,8 @@ class Group:
         if payload:
             here = _sluice.Layout([1], [native.rank], ["R"])
             own_view = host_view(ctypes.addressof(own), (len(payload),), "u8")
-            sources.append((f"blob.{native.rank}", (len(payload),), "u8", here, own_view, None, own))
+            sources.append((f"blob.{native.rank}", (len(payload),), "u8", here, own_view, None,
+                            own))
         targets = [
             (f"blob.{rank}", (n,), "u8", everywhere,
              host_view(ctypes.addressof(buffers[rank]), (n,), "u8"), None, buffers[rank])
@@ -146,7 +148,7 @@ class Group:
         return [buffer.raw[:n] for buffer, n in zip(buffers, sizes)]
 
     def wires(self) -> list[dict[str, Any]]:
-        """The same for programs: one entry for each other rank."""
+        """The wires that carry bytes, as `report` says: one entry for each other rank."""
         return [dict(wire) for wire in self._native.wires()]
 
     def metrics(self) -> dict[str, Any]:

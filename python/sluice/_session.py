@@ -93,7 +93,7 @@ class Session(Group):
                 raise failure
 
         try:
-            session.exchange("from_env", check)
+            session._exchange("from_env", check)
         except BaseException:
             session.close()
             raise
@@ -231,7 +231,7 @@ class Session(Group):
                 raise InvalidSpec(f"allocate needs a number of bytes, not {nbytes!r}")
             return nbytes
 
-        self.exchange("allocate", check)
+        self._exchange("allocate", check)
         return self._native.allocate(nbytes)
 
     # Checkpoints and data.

@@ -345,7 +345,7 @@ class Stream:
         def read() -> None:
             self._options["cursor"] = _cursor_of(state)
 
-        self._session.exchange("load_state_dict", read)
+        self._session._exchange("load_state_dict", read)
         self._give_up_batch()
         self._native.close()
         self._native = self._session._native.open_stream(self._options, self._generator)
@@ -370,7 +370,7 @@ class Stream:
         self._give_up_batch()
         try:
             if together and not self._over:
-                self._session.vote(0)
+                self._session._vote(0)
         finally:
             self._over = True
             self._native.close()
@@ -459,5 +459,5 @@ def open_stream(session: Group, uri: str, *, generator: Callable[..., Any] | Non
         if state is not None:
             checked["cursor"] = _cursor_of(state)
 
-    session.exchange("stream", check)
+    session._exchange("stream", check)
     return Stream(session, checked, generator)

@@ -104,7 +104,7 @@ def sync(src: Any = None, dst: Any = None, *, session: Group, rename: Renames = 
     call = _Call(session, plans)
     call.read(src, dst, rename, version)
     fitting = call.fitting
-    for vote in session.vote(fitting):
+    for vote in session._vote(fitting):
         fitting &= vote
     first = fitting == 0
     if first:
