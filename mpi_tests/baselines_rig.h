@@ -18,7 +18,7 @@
 
 namespace sluice::bench {
 
-inline constexpr absl::Duration kPatience = absl::Seconds(60);
+inline constexpr absl::Duration kPatience = absl::Seconds(300);
 
 inline int Rank() {
   int rank = 0;

@@ -14,7 +14,7 @@ namespace sluice {
 // next test, so it ends the program.
 inline void RunToEnd(const ContractScript& script, ContractRank* rank) {
   script(*rank);
-  if (!rank->Finish(std::chrono::seconds(100))) {
+  if (!rank->Finish(std::chrono::seconds(400))) {
     std::fprintf(stderr, "stuck: %s\n", rank->Position().c_str());
     MPI_Abort(MPI_COMM_WORLD, 1);
   }

@@ -29,7 +29,7 @@ using testing::HasSubstr;
 constexpr int kRanks = 3;
 constexpr int kTag = 5;
 constexpr size_t kBytes = size_t{24} << 20;  // several polls
-constexpr auto kPatience = std::chrono::seconds(120);
+constexpr auto kPatience = std::chrono::seconds(400);
 
 // What the processes of a test share beside the transport.
 struct Shared {

@@ -23,7 +23,7 @@ namespace {
 constexpr int kTag = 5;
 constexpr int kCapacity = 4 * DirectQueue::kCapacity;
 constexpr size_t kSharedBytes = size_t{12} << 20;  // several polls
-constexpr auto kPatience = std::chrono::seconds(120);
+constexpr auto kPatience = std::chrono::seconds(400);
 
 // Counts what is started.
 class CountedMessages final : public Transport {

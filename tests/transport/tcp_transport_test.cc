@@ -15,7 +15,7 @@
 namespace sluice {
 namespace {
 
-constexpr std::chrono::seconds kPatience{180};
+constexpr std::chrono::seconds kPatience{400};
 
 void RunOnTcp(int size, bool connected, const ContractScript& script) {
   std::vector<std::shared_ptr<TcpLinks>> links = MakeTcpLinks(size);

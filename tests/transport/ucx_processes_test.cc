@@ -32,7 +32,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr std::chrono::seconds kPatience{120};
+constexpr std::chrono::seconds kPatience{400};
 constexpr size_t kLargeBytes = size_t{64} << 20;
 enum Tag : int { kGoTag, kStartedTag, kToChildTag, kFromChildTag, kUnmetTag, kSilentTag };
 
