@@ -32,7 +32,8 @@ endfunction()
 
 # What --model, --system and --cases find by name, beside the programs of the build folder, too.
 file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/share/sluice/cases)
-file(REMOVE_RECURSE ${CMAKE_BINARY_DIR}/share/sluice/models)
+file(REMOVE_RECURSE ${CMAKE_BINARY_DIR}/share/sluice/models)  # a link, of older builds
+file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/share/sluice/models)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS bench/models/make_models.py)
 if(Python3_Interpreter_FOUND)
   execute_process(COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/bench/models/make_models.py

@@ -145,7 +145,8 @@ def storage_that_fails(bench):
                                           "--attempts", "2", "--baseline", "serial"], text)
                  for fault, seconds, text in (
                      ("permanent:0.3", "100", "stays"), ("short:0.3", "100", "ends before"),
-                     ("transient:1x9", "100", "passes"), ("hang:1", "0.05", "no byte came"))
+                     ("transient:1x9", "100", "passes"),
+                     ("hang:1", "0.05", "nearly nothing came"))
                  for world in (0, 3)))
 
 
