@@ -9,6 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "sluice/error.h"
 #include "tensor/stable_hash.h"
 #include "world/epochs.h"
 #include "world/fabric_maker.h"

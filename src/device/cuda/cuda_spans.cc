@@ -27,10 +27,11 @@ constexpr int64_t kMaxReferenceAgeNs = 2'000'000'000;
 
 absl::StatusOr<std::unique_ptr<CudaSpans>> CudaSpans::Create(cudaStream_t stream) {
   auto spans = absl::WrapUnique(new CudaSpans(stream));
-  const auto make = [](UniqueCudaEvent* event) {
+  const auto make = [](UniqueCudaEvent* event) -> absl::Status {
     absl::StatusOr<UniqueCudaEvent> made = UniqueCudaEvent::Create(UniqueCudaEvent::Timing::kYes);
-    if (made.ok()) *event = *std::move(made);
-    return made.status();
+    if (!made.ok()) return made.status();
+    *event = *std::move(made);
+    return absl::OkStatus();
   };
   if (absl::Status status = make(&spans->reference_); !status.ok()) return status;
   for (Open& open : spans->ring_) {

@@ -274,14 +274,16 @@ int64_t CheckpointPlan::TensorClass::OwnBoxes() const {
 }
 
 int64_t CheckpointPlan::TensorClass::OwnBox(int64_t own) const {
+  SLUICE_CHECK(!own_ranges.empty(), "this rank has no box");
   const int64_t count = static_cast<int64_t>(own_ranges.size());
   const int64_t range = own_ranges[static_cast<size_t>(own % count)];
   own /= count;
   int64_t prefix = 0;
   int64_t weight = 1;
   for (size_t d = cut; d-- > 0;) {
-    prefix += weight * IndexAt(owned[d], own % owned[d].size());
-    own /= owned[d].size();
+    const int64_t size = std::max<int64_t>(1, owned[d].size());  // none is empty where a box is
+    prefix += weight * IndexAt(owned[d], own % size);
+    own /= size;
     weight *= shape[d];
   }
   return prefix * ranges + range;
@@ -391,8 +393,8 @@ std::pair<int64_t, int64_t> CheckpointPlan::TensorClass::SharedRange(const Check
   return {std::max(begin, first), std::min(end, last)};
 }
 
-CheckpointPlan::CheckpointPlan(std::vector<CheckpointPlanTensor> tensors, int64_t piece_bytes,
-                               CheckpointFlow flow, int rank)
+CheckpointPlan::CheckpointPlan(const std::vector<CheckpointPlanTensor>& tensors,
+                               int64_t piece_bytes, CheckpointFlow flow, int rank)
     : flow_(flow), rank_(rank) {
   LayoutNumbers layouts;
   // All that tells classes apart, in numbers.

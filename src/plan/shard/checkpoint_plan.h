@@ -71,7 +71,7 @@ class CheckpointPlan {
  public:
   // `tensors` in the order of their bytes in the files. No box has more than `piece_bytes`, or one
   // element.
-  CheckpointPlan(std::vector<CheckpointPlanTensor> tensors, int64_t piece_bytes,
+  CheckpointPlan(const std::vector<CheckpointPlanTensor>& tensors, int64_t piece_bytes,
                  CheckpointFlow flow, int rank);
   ~CheckpointPlan();
 

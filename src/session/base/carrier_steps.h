@@ -36,16 +36,16 @@ absl::StatusOr<bool> Carrier::Poll(Handler* handler) {
 template <class Handler>
 absl::StatusOr<bool> Carrier::Step(Handler* handler) {
   commanded_all_ = false;
-  const absl::StatusOr<bool> others = handler->PollOthers();
+  absl::StatusOr<bool> others = handler->PollOthers();
   if (!others.ok()) return others;
-  const absl::StatusOr<bool> crossed = PollTransport(handler);
+  absl::StatusOr<bool> crossed = PollTransport(handler);
   if (!crossed.ok()) return crossed;
-  const absl::StatusOr<bool> copied = PollDevice(handler);
+  absl::StatusOr<bool> copied = PollDevice(handler);
   if (!copied.ok()) return copied;
   const absl::StatusOr<Fed> fed = handler->Feed();
   if (!fed.ok()) return fed.status();
   if (*fed == Fed::kLeave) return true;
-  const absl::StatusOr<bool> commanded = CarryOutCommands(handler);
+  absl::StatusOr<bool> commanded = CarryOutCommands(handler);
   if (!commanded.ok()) return commanded;
   if (absl::Status status = handler->Flush(); !status.ok()) return status;
   if (absl::Status status = endings_.Mark(&copies_); !status.ok()) return status;

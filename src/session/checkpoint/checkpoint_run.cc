@@ -7,6 +7,8 @@
 #include <tuple>
 #include <utility>
 
+#include "session/checkpoint/checkpoint_input.h"
+
 namespace sluice {
 namespace {
 
@@ -58,8 +60,7 @@ absl::StatusOr<std::unique_ptr<CheckpointRun>> CheckpointRun::Make(
     bytes.push_back(std::accumulate(tensor.shape.begin(), tensor.shape.end(), tensor.element_bytes,
                                     std::multiplies<>()));
   }
-  run->plan_ =
-      std::make_unique<CheckpointPlan>(std::move(planned), options.piece_bytes, own.flow, own.rank);
+  run->plan_ = std::make_unique<CheckpointPlan>(planned, options.piece_bytes, own.flow, own.rank);
   absl::StatusOr<CheckpointLimits> limits = ResolveCheckpointLimits(
       options, *run->plan_, own.source == nullptr ? 1 : own.source->alignment());
   if (!limits.ok()) return limits.status();

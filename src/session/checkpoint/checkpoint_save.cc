@@ -42,7 +42,7 @@ absl::Status CheckpointSaveWork::Fill(const ShardPiece& shard_piece, std::byte* 
   const absl::Span<const CheckpointPart> own = OwnParts(piece);
   whole_runs_.resize(std::max(whole_runs_.size(), own.size()));
   for (size_t i = 0; i < own.size(); ++i) {
-    const absl::Status status = copies->Add(
+    absl::Status status = copies->Add(
         PartCopy(own[i], LocalSide(own[i], place.ViewOf(own[i]), place.dtype),
                  PackedSide(own[i], data, place.file_dtype, staging_), &whole_runs_[i]));
     if (!status.ok()) return status;

@@ -32,7 +32,7 @@ absl::Status ReadWithRetries(absl::string_view what, const RetryOptions& retry,
                              const WorkStop& stop, absl::FunctionRef<absl::Status()> read) {
   AskedPauses asked;
   for (int attempt = 1; !IsStopped(stop); ++attempt) {
-    const absl::Status status = read();
+    absl::Status status = read();
     absl::optional<absl::Duration> pause;
     if (absl::IsUnavailable(status)) pause = NextAttempt(retry, status, attempt, &asked);
     if (!pause && (status.ok() || attempt == 1)) return status;

@@ -150,6 +150,7 @@ StreamImpl::~StreamImpl() {
   if (fork_guard_.InChild()) {
     // Reads and messages are the parent's.
     static_cast<void>(runner_.release());
+    // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new): without memory a child may end
     static_cast<void>(new StreamParts(std::move(parts_)));
     return;
   }

@@ -60,11 +60,12 @@ absl::StatusOr<Streams::Meeting> Streams::Meet(const StreamOptions& options,
   if (!address->scheme.empty()) {
     OwnWorkFunction fetch;
     if (peers().rank() == 0 || !exchanges) {
-      fetch = [&](const WorkStop& stop) {
+      fetch = [&](const WorkStop& stop) -> absl::Status {
         absl::StatusOr<std::string> text =
             FetchCatalogText(*address, options.source, options.reads.retry, &stop);
-        if (text.ok()) meeting.catalog_text = *std::move(text);
-        return text.status();
+        if (!text.ok()) return text.status();
+        meeting.catalog_text = *std::move(text);
+        return absl::OkStatus();
       };
     }
     absl::Status status =

@@ -9,7 +9,7 @@
 namespace sluice {
 
 absl::StatusOr<bool> Transfers::Advance() {
-  const absl::StatusOr<bool> settled = AdvanceCollectives();
+  absl::StatusOr<bool> settled = AdvanceCollectives();
   if (!settled.ok()) return settled;
   const absl::StatusOr<bool> moved = runner_->Poll();
   if (!moved.ok()) return peers_->Poison(moved.status());

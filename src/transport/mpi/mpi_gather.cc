@@ -53,7 +53,7 @@ absl::StatusOr<bool> MpiGather::Poll(std::vector<std::byte>* all, std::vector<in
     if (missing != nullptr) *missing = Takers();
     return false;
   }
-  const absl::StatusOr<bool> complete = tree_.Poll(all, missing);
+  absl::StatusOr<bool> complete = tree_.Poll(all, missing);
   status_ = complete.status();
   return complete;
 }
@@ -93,7 +93,7 @@ absl::StatusOr<bool> MpiGather::Find(MPI_Status* found) {
 
 absl::StatusOr<bool> MpiGather::Receive() {
   MPI_Status found;
-  const absl::StatusOr<bool> is_found = Find(&found);
+  absl::StatusOr<bool> is_found = Find(&found);
   if (!is_found.ok() || !*is_found) return is_found;
   int bytes = 0;
   MPI_Get_count(&found, MPI_BYTE, &bytes);

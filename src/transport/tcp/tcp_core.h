@@ -84,7 +84,7 @@ class TcpCore final : public TcpLinks,
   void TakeArrival(TcpArrival arrival);
   void Welcome(TcpPeer& peer, OwnedFd fd);
   void Join(TcpPeer& peer, OwnedFd fd);
-  void EndLink(TcpPeer& peer, bool left, std::string why);
+  void EndLink(TcpPeer& peer, bool left, const std::string& why);
   void TellOfBroken(int64_t now_ns);
   void LookForSilence();
   void WaitForEvents(int timeout_ms);

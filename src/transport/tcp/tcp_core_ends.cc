@@ -20,7 +20,7 @@ constexpr int64_t kFreshNs = 1'000'000;
 
 }  // namespace
 
-void TcpCore::EndLink(TcpPeer& peer, bool left, std::string why) {
+void TcpCore::EndLink(TcpPeer& peer, bool left, const std::string& why) {
   peer.link.Close();
   peer.link.Clear();
   peer.sends.Clear();

@@ -44,6 +44,7 @@ namespace sluice {
 // Stays loaded until the process ends: UCX has threads, signal handlers and hooks of its own.
 // Thread: any.
 struct UcxLibrary {
+// NOLINTNEXTLINE(bugprone-macro-parentheses): a declared name takes none
 #define SLUICE_UCX_MEMBER(name) decltype(&::name) name = nullptr;
   SLUICE_UCX_FUNCTIONS(SLUICE_UCX_MEMBER)
 #undef SLUICE_UCX_MEMBER

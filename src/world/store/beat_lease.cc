@@ -61,7 +61,7 @@ class BeatLease : public StoreLease {
         state_(std::make_unique<State>()) {}
 
   ~BeatLease() override {
-    static_cast<void>(Release());
+    static_cast<void>(BeatLease::Release());
     // A child has neither the thread nor a use of its lock.
     if (InChild()) static_cast<void>(state_.release());
   }
@@ -117,7 +117,7 @@ class BeatLease : public StoreLease {
   // The thread has ended.
   absl::Status Remove() {
     if (absl::IsAborted(state_->status)) return absl::OkStatus();  // others have removed it
-    const absl::Status status = ChangeHeld(store_, key_, "", [this] { return RenewOnce(); });
+    absl::Status status = ChangeHeld(store_, key_, "", [this] { return RenewOnce(); });
     if (absl::IsAborted(status)) return absl::OkStatus();  // likewise
     if (!status.ok()) return status;
     return store_.CompareSet(beat_key_, text_, "").status();

@@ -34,7 +34,7 @@ class MemoryLease : public StoreLease {
  public:
   MemoryLease(std::shared_ptr<MemoryTable> shared, absl::string_view key, uint64_t hold)
       : shared_(std::move(shared)), key_(key), hold_(hold) {}
-  ~MemoryLease() override { static_cast<void>(Release()); }
+  ~MemoryLease() override { static_cast<void>(MemoryLease::Release()); }
 
   absl::Status status() const override {
     return shared_->InChild() ? StoreForkedError() : absl::OkStatus();
@@ -58,6 +58,7 @@ class MemoryStore : public Store {
  public:
   ~MemoryStore() override {
     // A child has no use of a lock that another thread may have held.
+    // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new): without memory a child may end
     if (shared_->InChild()) new std::shared_ptr<MemoryTable>(shared_);
   }
 
