@@ -10,12 +10,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "base/clock.h"
 #include "checkpoint/mapped_load.h"
 #include "checkpoint/page_cache.h"
 #include "checkpoint/rank_tensors.h"
 #include "checkpoint/report.h"
 #include "job/command.h"
-#include "job/host_clock.h"
 #include "sluice/session.h"
 
 namespace sluice::bench {
@@ -127,10 +127,10 @@ class CheckpointCommand final : public Command {
   absl::Status LoadMapped(bool timed, const MappedLoad& load, Session* session, RankTensors* mine,
                           OtherWay* way) {
     if (absl::Status status = BeforeLoad(session, mine); !status.ok()) return status;
-    const int64_t begin_ns = NowNs();
+    const int64_t begin_ns = MonotonicNs();
     const absl::Status loaded = load.Run();
     CheckpointRecord record;
-    record.stats.seconds = absl::Nanoseconds(NowNs() - begin_ns);
+    record.stats.seconds = absl::Nanoseconds(MonotonicNs() - begin_ns);
     if (absl::Status status = OnAll(loaded, session); !status.ok()) return status;
     record.wrong = CountWrong(*mine);
     const auto all = Gather(record, session);

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "tensor/round.h"
 #include "workload/local_tensor.h"
 #include "workload/numbers.h"
 
@@ -16,8 +17,6 @@ namespace sluice::bench {
 namespace {
 
 constexpr int64_t kAlignment = 4096;
-
-int64_t RoundUp(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 std::byte* DataOf(const TensorView& view) { return static_cast<std::byte*>(view.data); }
 
@@ -43,7 +42,7 @@ absl::StatusOr<RankTensors> RankTensors::Create(const TransferSpec& spec, bool l
     side.fillers_.emplace_back(made.dtype, FillModulus(spec),
                                ElementHash::Mixed(tensor.name, seed));
     offsets.push_back(side.bytes_);
-    side.bytes_ += RoundUp(part->elements() * DTypeBytes(made.dtype));
+    side.bytes_ += RoundUp(part->elements() * DTypeBytes(made.dtype), kAlignment);
     side.parts_.push_back(*std::move(part));
     side.tensors_.push_back(std::move(made));
   }

@@ -1,4 +1,4 @@
-// The clock that ranks of one host have in common.
+// Sleeps by the clock that ranks of one host have in common.
 #ifndef SLUICE_BENCH_JOB_HOST_CLOCK_H_
 #define SLUICE_BENCH_JOB_HOST_CLOCK_H_
 
@@ -9,14 +9,7 @@
 
 namespace sluice::bench {
 
-// CLOCK_MONOTONIC.
-inline int64_t NowNs() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return int64_t{now.tv_sec} * 1000000000 + now.tv_nsec;
-}
-
-// As exactly as the kernel lets this thread: see PR_SET_TIMERSLACK.
+// Until then by MonotonicNs, as exactly as the kernel lets this thread: see PR_SET_TIMERSLACK.
 inline void SleepUntilNs(int64_t ns) {
   const timespec until = {ns / 1000000000, ns % 1000000000};
   while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr) == EINTR) {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "job/host_clock.h"
+#include "base/clock.h"
 #include "workload/write_file.h"
 
 namespace sluice::bench {
@@ -24,7 +24,7 @@ absl::StatusOr<std::string> WriteTraceFile(const std::string& path, const TraceL
                                            Ranks::Progress progress, const std::string& note,
                                            TraceFileFacts* facts) {
   if (absl::Status status = ranks->Barrier(timeout, progress); !status.ok()) return status;
-  const Head mine = {NowNs(), log.dropped()};
+  const Head mine = {MonotonicNs(), log.dropped()};
   std::string record(sizeof(Head), '\0');
   std::memcpy(record.data(), &mine, sizeof(Head));
   record += log.Serialize();

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "tensor/round.h"
 #include "workload/fill.h"
 #include "workload/layout_ranks.h"
 #include "workload/local_tensor.h"
@@ -17,8 +18,6 @@ namespace sluice::bench {
 namespace {
 
 constexpr int64_t kAlignment = 4096;
-
-int64_t RoundUp(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 std::unique_ptr<const Values> MakeValues(const TensorTransfer& tensor, bool is_source, int rank,
                                          const Fill& fill) {
@@ -52,7 +51,7 @@ absl::StatusOr<CaseMemory::Side> CaseMemory::MakeSide(const TransferSpec& spec, 
     if (!part.ok()) return part.status();
     side.values.push_back(MakeValues(tensor, is_source, rank, fill));
     offsets.push_back(side.bytes);
-    side.bytes += RoundUp(part->elements() * DTypeBytes(dtype));
+    side.bytes += RoundUp(part->elements() * DTypeBytes(dtype), kAlignment);
     side.parts.push_back(*std::move(part));
   }
   if (places.late_targets && !is_source) {
@@ -134,7 +133,8 @@ TensorView CaseMemory::ViewOnDevice(const LocalPart& part, std::byte* data, DTyp
 }
 
 int64_t CaseMemory::LateBytes(size_t tensor) const {
-  return RoundUp(dst_.parts[tensor].elements() * DTypeBytes(dst_.values[tensor]->dtype()));
+  return RoundUp(dst_.parts[tensor].elements() * DTypeBytes(dst_.values[tensor]->dtype()),
+                 kAlignment);
 }
 
 int64_t CaseMemory::whole_target_bytes() const {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "job/host_clock.h"
+#include "base/clock.h"
 #include "job/memory_need.h"
 #include "job/trace_file.h"
 #include "memory/resident_memory.h"
@@ -298,10 +298,10 @@ absl::Status Runner::RunOnce(int iteration, CaseMemory* memory, MemoryWatch* wat
     trace->Clear();
     traced_ = true;
   }
-  const int64_t start_ns = NowNs();
+  const int64_t start_ns = MonotonicNs();
   status = move();
   if (!status.ok()) return status;
-  const int64_t own_end_ns = NowNs();
+  const int64_t own_end_ns = MonotonicNs();
   // Clocks of several hosts cannot be compared, so there the barrier is timed as well. On one host
   // it keeps those that are done from checking on CPUs that the others still need.
   status = ranks_->Barrier(Patience(case_bytes_), progress);
@@ -309,7 +309,7 @@ absl::Status Runner::RunOnce(int iteration, CaseMemory* memory, MemoryWatch* wat
   if (!status.ok()) return status;
   if (iteration >= options_->warmup) {
     record->start_ns.push_back(start_ns);
-    record->end_ns.push_back(ranks_->hosts().size() > 1 ? NowNs() : own_end_ns);
+    record->end_ns.push_back(ranks_->hosts().size() > 1 ? MonotonicNs() : own_end_ns);
   }
   return absl::OkStatus();
 }

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstddef>
 
+#include "base/clock.h"
 #include "job/host_clock.h"
 
 namespace sluice::bench {
@@ -45,14 +46,14 @@ Consumer::Consumer(const Contents* contents, const ItemCheck* check, const Strea
 }
 
 void Consumer::Start() {
-  begin_ns_ = NowNs();
+  begin_ns_ = MonotonicNs();
   end_ns_ = begin_ns_;
 }
 
-void Consumer::Asked() { asked_ns_ = NowNs(); }
+void Consumer::Asked() { asked_ns_ = MonotonicNs(); }
 
 void Consumer::Arrived(bool waited) {
-  const int64_t now_ns = NowNs();
+  const int64_t now_ns = MonotonicNs();
   if (items_ == 0) {
     first_ns_ = now_ns;
   } else {
@@ -86,15 +87,15 @@ int64_t Consumer::WrongOf(int64_t item, int64_t epoch, const TensorView& view) {
 }
 
 void Consumer::Consume(int64_t item, int64_t epoch, const TensorView& view) {
-  const int64_t begin_ns = NowNs();
+  const int64_t begin_ns = MonotonicNs();
   if (options_.touches) Touch(view);
   wrong_ += WrongOf(item, epoch, items_ < options_.corrupt_items ? Corrupted(view) : view);
   ++items_;
   bytes_ += contents_->BytesOf(item);
   if (options_.hash_items) hash_.Add(item, epoch, BytesOfView(view));
-  due_ns_ = std::max(due_ns_ + options_.consume_ns, NowNs());
+  due_ns_ = std::max(due_ns_ + options_.consume_ns, MonotonicNs());
   if (options_.consume_ns > 0) SleepUntilNs(due_ns_);
-  end_ns_ = NowNs();
+  end_ns_ = MonotonicNs();
   if (items_ == wanted_ / 2) half_ns_ = end_ns_;
   consume_ns_ += end_ns_ - begin_ns;
   bar_->Advance(items_, bytes_, end_ns_);

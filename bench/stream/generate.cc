@@ -5,6 +5,7 @@
 
 #include <memory>
 
+#include "base/clock.h"
 #include "job/host_clock.h"
 
 namespace sluice::bench {
@@ -12,7 +13,7 @@ namespace sluice::bench {
 Generator MakeFillGenerator(const ShardFill& fill, int64_t generate_ns) {
   const auto kept = std::make_shared<const ShardFill>(fill);
   return [kept, generate_ns](int64_t item, absl::Span<std::byte> into) {
-    const int64_t due_ns = NowNs() + generate_ns;
+    const int64_t due_ns = MonotonicNs() + generate_ns;
     kept->FillItem(item, 0, into);
     if (generate_ns > 0) {
       // As the consumer does: otherwise the kernel may wake this thread 50 us late.

@@ -7,7 +7,7 @@
 #include <cstdio>
 
 #include "absl/strings/str_format.h"
-#include "job/host_clock.h"
+#include "base/clock.h"
 
 namespace sluice::bench {
 namespace {
@@ -23,7 +23,7 @@ void ProgressBar::Begin(const std::string& label, int64_t items) {
   Clear();
   label_ = label;
   items_ = items;
-  begin_ns_ = NowNs();
+  begin_ns_ = MonotonicNs();
   next_ns_ = begin_ns_ + kBetweenNs;
 }
 

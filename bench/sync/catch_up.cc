@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "job/host_clock.h"
+#include "base/clock.h"
 #include "sluice/transfer.h"
 
 namespace sluice::bench {
@@ -25,7 +25,7 @@ absl::StatusOr<std::unique_ptr<CatchUp>> CatchUp::Start(Session* session, const 
   auto connection = Connect(session, own);
   if (!connection.ok()) return connection.status();
   catch_up->connection_ = *std::move(connection);
-  catch_up->start_ns_ = NowNs();
+  catch_up->start_ns_ = MonotonicNs();
   auto run = catch_up->connection_->Run(version);
   if (!run.ok()) return run.status();
   catch_up->run_ = *run;
@@ -38,7 +38,7 @@ absl::Status CatchUp::Step(bool may_verify) {
     if (!run_.IsDone()) return absl::OkStatus();
     if (absl::Status status = run_.Wait(); !status.ok()) return status;
     constexpr int64_t kNsOfUs = 1000;
-    time_us_ = std::max<int64_t>(1, (NowNs() - start_ns_) / kNsOfUs);
+    time_us_ = std::max<int64_t>(1, (MonotonicNs() - start_ns_) / kNsOfUs);
     has_come_ = true;
     from_ = nullptr;
   } else if (may_verify) {

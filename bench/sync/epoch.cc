@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "job/host_clock.h"
+#include "base/clock.h"
 #include "transport/deadline.h"
 
 namespace sluice::bench {
@@ -221,7 +221,7 @@ absl::Status SyncEpoch::PauseFirst() {
 }
 
 absl::Status SyncEpoch::RunVersion() {
-  const int64_t start_ns = NowNs();
+  const int64_t start_ns = MonotonicNs();
   const auto run = weights_->Run(next_);
   if (!run.ok()) return run.status();
   is_timed_ = true;
@@ -229,7 +229,7 @@ absl::Status SyncEpoch::RunVersion() {
   is_timed_ = false;
   if (!came.ok()) return came;
   SyncVersion& version = *state_->untold;
-  version.own_us = std::max<int64_t>(1, (NowNs() - start_ns) / kNsOfMicrosecond);
+  version.own_us = std::max<int64_t>(1, (MonotonicNs() - start_ns) / kNsOfMicrosecond);
   version.ended_us = UnixUs();
   int64_t wrong = 0;
   if (absl::Status status = Verify(&wrong); !status.ok()) return status;

@@ -9,7 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "job/host_clock.h"
+#include "base/clock.h"
 #include "job/ranks.h"
 #include "sluice/elastic.h"
 #include "transport/deadline.h"
@@ -171,7 +171,7 @@ absl::StatusOr<std::unique_ptr<Session>> SyncMember::NextSessionOfAll() {
   EpochOptions epoch;
   epoch.at_least = {{kServer, options_.servers_needed()}};
   const bool is_last = state_.reached == options_.versions;
-  const int64_t start_ns = NowNs();
+  const int64_t start_ns = MonotonicNs();
   epoch.timeout = is_last ? std::min(kLastWait, options_.wait()) : options_.wait();
   while (true) {
     if (is_last && HaveOthersLeft()) return nullptr;
@@ -181,7 +181,7 @@ absl::StatusOr<std::unique_ptr<Session>> SyncMember::NextSessionOfAll() {
       NoteLost();
       members_ = world_->epoch_members();
       epoch_ = world_->epoch();
-      session_ns_ = NowNs();
+      session_ns_ = MonotonicNs();
       session_us_ = (session_ns_ - start_ns) / kNsOfUs;
       return next;
     }
@@ -270,7 +270,7 @@ void SyncMember::TellLast() {
 
 void SyncMember::TellReady(int trainers, int servers) {
   const SyncEpochTimes times = {epoch_, trainers, servers, session_us_,
-                                (NowNs() - session_ns_) / kNsOfUs};
+                                (MonotonicNs() - session_ns_) / kNsOfUs};
   report_->epochs.push_back(times);
   if (report_->rank == 0) SayLine(EpochLine(times));
 }

@@ -24,8 +24,8 @@ int64_t PieceElements(int64_t elements, int64_t row_elements, int64_t element_by
                       int64_t bucket_bytes) {
   const int64_t most = bucket_bytes / element_bytes;
   if (elements <= most) return elements;
-  const int64_t pieces = (elements + most - 1) / most;
-  const int64_t even = (elements + pieces - 1) / pieces;
+  const int64_t pieces = CeilDiv(elements, most);
+  const int64_t even = CeilDiv(elements, pieces);
   const int64_t alignment =
       row_elements <= even / 16 ? row_elements : std::max<int64_t>(1, 16 / element_bytes);
   return std::min(RoundUp(even, alignment), most);
@@ -56,7 +56,7 @@ void PartyBuckets::Add(int32_t tensor, const Route& route, int64_t wire_bytes, i
   }
   const int64_t step = PieceElements(elements, route.row_elements, element_bytes,
                                      std::min(bucket_bytes_, route.party->piece_bytes));
-  wanted_ += (elements + step - 1) / step;
+  wanted_ += CeilDiv(elements, step);
   if (wanted_ > kBucketsMax) return;
   for (int64_t begin = route.begin; begin < route.end; begin += step) {
     Chunk piece = chunk;

@@ -11,6 +11,7 @@
 #include <numeric>
 
 #include "absl/container/flat_hash_map.h"
+#include "tensor/round.h"
 
 namespace sluice {
 namespace {
@@ -39,8 +40,8 @@ Pipeline BestPipeline(int64_t bytes, int64_t hops, int64_t sends, int64_t bucket
                                 static_cast<double>(std::max<int64_t>(1, hops - 1)));
   const int64_t piece =
       std::min(bucket_bytes, std::max(kPieceBytesMin, static_cast<int64_t>(best) / 4096 * 4096));
-  const int64_t pieces = (bytes + piece - 1) / piece;
-  const int64_t step = (bytes + pieces - 1) / pieces + kLatencyBytes;  // they are cut evenly
+  const int64_t pieces = CeilDiv(bytes, piece);
+  const int64_t step = CeilDiv(bytes, pieces) + kLatencyBytes;  // they are cut evenly
   return {piece, sends * (pieces + hops - 1) * step};
 }
 
@@ -63,7 +64,7 @@ Pipeline BestTree(int64_t bytes, int64_t destinations, int64_t bucket_bytes) {
 Fanout ChooseFanout(int64_t bytes, int64_t destinations, int64_t bucket_bytes) {
   if (destinations <= 1) return {FanoutShape::kStar, bucket_bytes};
   Fanout best = {FanoutShape::kStar, bucket_bytes};
-  const int64_t buckets = (bytes + bucket_bytes - 1) / bucket_bytes;
+  const int64_t buckets = CeilDiv(bytes, bucket_bytes);
   int64_t best_cost = destinations * (bytes + buckets * kLatencyBytes);
   const Pipeline chain = BestChain(bytes, destinations, bucket_bytes);
   if (chain.cost_bytes < best_cost) {

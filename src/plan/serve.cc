@@ -13,6 +13,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "plan/fanout.h"
 #include "plan/serve_line.h"
+#include "tensor/round.h"
 
 namespace sluice {
 namespace {
@@ -47,7 +48,7 @@ std::map<int, NodeGroup> NodeGroups(absl::Span<const int> candidates,
 // `wants`: each block gets all bytes. A candidate then gives no more than a rank receives that
 // passes it on.
 size_t BlocksOf(size_t ranks, size_t candidates, size_t wants) {
-  const size_t least = (ranks + kNeedRanksMax - 1) / kNeedRanksMax;
+  const size_t least = CeilDiv(ranks, kNeedRanksMax);
   return std::max<size_t>(1, std::min(least, candidates / wants));
 }
 

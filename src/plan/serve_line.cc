@@ -5,6 +5,8 @@
 #include <compare>
 #include <utility>
 
+#include "tensor/round.h"
+
 namespace sluice {
 namespace {
 
@@ -15,9 +17,7 @@ constexpr int64_t kShareAlignmentBytes = 16;
 // Least bytes of a stripe: a bucket with several members takes a slot at all of them.
 constexpr int64_t kStripeBytesMin = 256 << 10;
 
-int64_t SmallestShare(int64_t element_bytes) {
-  return (kSmallestShareBytes + element_bytes - 1) / element_bytes;
-}
+int64_t SmallestShare(int64_t element_bytes) { return CeilDiv(kSmallestShareBytes, element_bytes); }
 
 // Rounds `offset` within `need` to where a cut is worth making: to rows, if they are short beside
 // the `stretch` of a sender.

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "plan/plan.h"
+#include "tensor/round.h"
 
 namespace sluice {
 namespace {
@@ -35,8 +36,7 @@ int64_t SlotBytes(const Plan& plan, const Bucket& bucket) {
 }
 
 int64_t AreaBytes(const Bucket& bucket) {
-  return (bucket.contribution_bytes + kAreaAlignmentBytes - 1) / kAreaAlignmentBytes *
-         kAreaAlignmentBytes;
+  return RoundUp(bucket.contribution_bytes, kAreaAlignmentBytes);
 }
 
 }  // namespace sluice

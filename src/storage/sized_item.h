@@ -6,12 +6,14 @@
 #include <cstdint>
 #include <cstring>
 
+#include "tensor/round.h"
+
 namespace sluice {
 
 // What an item of at most `capacity` bytes takes, with its length.
 constexpr int64_t StoredBytes(int64_t capacity) {
   constexpr int64_t kUnit = sizeof(int64_t);
-  return (capacity + kUnit - 1) / kUnit * kUnit + kUnit;
+  return RoundUp(capacity, kUnit) + kUnit;
 }
 
 // `item` begins what takes `stored` bytes.

@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "tensor/round.h"
 
 namespace sluice {
 
@@ -111,7 +112,7 @@ inline constexpr int64_t kReadAlignment = 4096;
 // Bytes of memory that a read of `bytes` at `offset` may write, for a source of `alignment`.
 constexpr int64_t ReadRoom(int64_t offset, int64_t bytes, int64_t alignment) {
   const int64_t begin = offset / alignment * alignment;
-  return (offset + bytes - begin + alignment - 1) / alignment * alignment;
+  return RoundUp(offset + bytes - begin, alignment);
 }
 
 // Contract, checked by tests/storage/source_contract.h:

@@ -13,7 +13,6 @@
 #include "tensor/error_text.h"
 
 namespace sluice {
-namespace {}  // namespace
 
 RankProcesses::RankProcesses(int rank, absl::Span<const ProcessName> names,
                              absl::Span<const int> nodes)

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "tensor/round.h"
 #include "transport/tree_gather.h"
 
 namespace sluice {
@@ -105,7 +106,7 @@ void TreeGather::Beat() {
   hints_.clear();
   // Friends in their order lie nearer or further. One of each part of them soon reaches all ranks.
   const size_t count = now_.friends.size();
-  const size_t part = (count + kHintsPerBeat - 1) / kHintsPerBeat;
+  const size_t part = CeilDiv(count, kHintsPerBeat);
   const size_t first = Draw(rank_, turn_++);
   for (size_t begin = 0; begin < count; begin += part) {
     for (size_t i = 0; i < part; ++i) {

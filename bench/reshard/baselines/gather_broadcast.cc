@@ -10,6 +10,7 @@
 #include "reshard/baselines/rank_sets.h"
 #include "reshard/baselines/wire.h"
 #include "tensor/check.h"
+#include "tensor/round.h"
 #include "workload/source_groups.h"
 
 namespace sluice::bench {
@@ -17,8 +18,6 @@ namespace {
 
 constexpr int64_t kMostBytes = int64_t{1} << 30;
 constexpr int64_t kAlignment = 64;
-
-int64_t RoundUp(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 // What the root gets of one group of source ranks: their whole local tensors, one per contribution.
 struct Part {
@@ -132,7 +131,7 @@ class GatherBroadcast final : public Baseline {
   static int64_t StagingOf(const TensorPlan& plan) {
     int64_t bytes = 0;
     for (const Part& part : plan.parts) {
-      bytes += RoundUp(BytesOf(plan, part)) * static_cast<int64_t>(part.src.size());
+      bytes += RoundUp(BytesOf(plan, part), kAlignment) * static_cast<int64_t>(part.src.size());
     }
     return bytes;
   }
@@ -173,7 +172,7 @@ class GatherBroadcast final : public Baseline {
         if (IsStraight(plan, part)) {
           data = whole + part.in_whole.first() * DTypeBytes(plan.whole_dtype);
         }
-        staging += RoundUp(BytesOf(plan, part));
+        staging += RoundUp(BytesOf(plan, part), kAlignment);
         if (src == rank_) {
           if (data != plan.src_data) {
             std::memcpy(data, plan.src_data, static_cast<size_t>(BytesOf(plan, part)));
@@ -195,7 +194,7 @@ class GatherBroadcast final : public Baseline {
       contributions.clear();
       for (size_t i = 0; i < part.src.size(); ++i) {
         contributions.push_back(staging);
-        staging += RoundUp(BytesOf(plan, part));
+        staging += RoundUp(BytesOf(plan, part), kAlignment);
       }
       if (IsStraight(plan, part)) continue;
       ReduceInPlace(plan.steps, plan.src_dtype, part.in_whole.elements(), contributions);

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "job/host_clock.h"
+#include "base/clock.h"
 #include "session/stream/item_normalizer.h"
 #include "stream/baselines/cell.h"
 
@@ -96,9 +96,9 @@ absl::Status LoaderWorker::Load(int64_t item, std::byte* cell) {
                                  .item = item}}};
   std::vector<const std::byte*> data;
   if (absl::Status status = reader_.Read(absl::MakeSpan(ops), &data); !status.ok()) return status;
-  const int64_t begin_ns = NowNs();
+  const int64_t begin_ns = MonotonicNs();
   CopyToCell(stream_.buffers.transform, *items_, item, data[0], 0, place.bytes, cell);
-  copying_ns_ += NowNs() - begin_ns;
+  copying_ns_ += MonotonicNs() - begin_ns;
   return absl::OkStatus();
 }
 

@@ -2,7 +2,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "job/host_clock.h"
+#include "base/clock.h"
 #include "stream/baselines/baseline.h"
 
 namespace sluice::bench {
@@ -15,12 +15,12 @@ absl::Status RunLoop(const BaselineJob& job, RankOutcome* outcome) {
   while (!job.consumer->done()) {
     const int64_t number = job.plan.ItemAt(position);
     job.consumer->Asked();
-    const int64_t begin_ns = NowNs();
+    const int64_t begin_ns = MonotonicNs();
     if (absl::Status status = source.generator(number, absl::MakeSpan(item)); !status.ok()) {
       return absl::Status(status.code(),
                           absl::StrCat("making item ", number, ": ", status.message()));
     }
-    making_ns += NowNs() - begin_ns;
+    making_ns += MonotonicNs() - begin_ns;
     job.consumer->Arrived(true);
     job.consumer->Consume(number, job.plan.EpochOf(position),
                           DenseView(item.data(), {source.item_bytes}, DType::kU8));

@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "job/host_clock.h"
+#include "base/clock.h"
 
 namespace sluice::bench {
 namespace {
@@ -23,7 +23,7 @@ bool IsTransient(const absl::Status& status) {
 }  // namespace
 
 void PlainReader::Wait(int64_t until_ns) const {
-  const int64_t left_ns = std::max<int64_t>(0, until_ns - NowNs());
+  const int64_t left_ns = std::max<int64_t>(0, until_ns - MonotonicNs());
   const timespec timeout = {left_ns / 1'000'000'000, left_ns % 1'000'000'000};
   pollfd ready = {source_->ready_fd(), POLLIN, 0};
   ppoll(&ready, 1, &timeout, nullptr);
@@ -64,7 +64,7 @@ absl::Status PlainReader::ReadOnce(absl::Span<ReadOp> ops, const std::vector<siz
                                    absl::Status* cause) {
   std::vector<ReadOp> batch;
   for (const size_t i : which) batch.push_back(ops[i]);
-  const int64_t begin_ns = NowNs();
+  const int64_t begin_ns = MonotonicNs();
   int64_t limit_ns = begin_ns + absl::ToInt64Nanoseconds(retry_.request_timeout);
   if (absl::Status status = source_->Start(batch); !status.ok()) return status;
   absl::Status failure;
@@ -78,7 +78,7 @@ absl::Status PlainReader::ReadOnce(absl::Span<ReadOp> ops, const std::vector<siz
       const auto i = static_cast<size_t>(event.cookie);
       ended[i] = true;
       --left;
-      reading_ns_ += NowNs() - begin_ns;
+      reading_ns_ += MonotonicNs() - begin_ns;
       if (event.status.ok()) {
         (*data)[i] = ops[i].data + event.skew;
       } else if (IsTransient(event.status)) {
@@ -89,11 +89,11 @@ absl::Status PlainReader::ReadOnce(absl::Span<ReadOp> ops, const std::vector<siz
       }
     }
     if (*count > 0) continue;
-    if (NowNs() >= limit_ns) {
+    if (MonotonicNs() >= limit_ns) {
       for (const ReadOp& op : batch) {
         if (!ended[static_cast<size_t>(op.cookie)]) source_->Cancel(op.cookie);
       }
-      limit_ns = NowNs() + kAfterCancelNs;
+      limit_ns = MonotonicNs() + kAfterCancelNs;
     } else if (left > 0) {
       Wait(limit_ns);
     }

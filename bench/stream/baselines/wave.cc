@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "job/host_clock.h"
+#include "base/clock.h"
 #include "stream/baselines/cell.h"
 
 namespace sluice::bench {
@@ -75,10 +75,10 @@ void WaveReader::Consume(const Wave& wave, bool waited) {
   waited_ = waited_ || waited;
   for (size_t i = 0; i < wave.pieces.size(); ++i) {
     const Wave::Piece& piece = wave.pieces[i];
-    const int64_t begin_ns = NowNs();
+    const int64_t begin_ns = MonotonicNs();
     CopyToCell(transform, *items_, piece.item, wave.data[i], piece.offset, piece.bytes,
                cell_.data());
-    copying_ns_ += NowNs() - begin_ns;
+    copying_ns_ += MonotonicNs() - begin_ns;
     if (!piece.last) continue;
     job_.consumer->Arrived(std::exchange(waited_, false));
     job_.consumer->Consume(piece.item, plan_.EpochOf(piece.position),

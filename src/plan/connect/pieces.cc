@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "plan/connect/texts.h"
 #include "tensor/error_text.h"
+#include "tensor/round.h"
 
 namespace sluice {
 
@@ -39,7 +40,7 @@ absl::StatusOr<PieceSchedule> PieceSchedule::Make(absl::Span<const HalfLabel> la
   if (schedule.groups_.size() < 2) return schedule;
   for (const Group& group : schedule.groups_) {
     const int64_t each = piece_bytes * static_cast<int64_t>(group.ranks.size());
-    const int64_t rounds = (static_cast<int64_t>(group.label.bytes) + each - 1) / each;
+    const int64_t rounds = CeilDiv(static_cast<int64_t>(group.label.bytes), each);
     schedule.rounds_ = std::max(schedule.rounds_, rounds);
   }
   return schedule;

@@ -281,7 +281,8 @@ int64_t CheckpointPlan::TensorClass::OwnBox(int64_t own) const {
   int64_t prefix = 0;
   int64_t weight = 1;
   for (size_t d = cut; d-- > 0;) {
-    const int64_t size = std::max<int64_t>(1, owned[d].size());  // none is empty where a box is
+    const int64_t size = owned[d].size();
+    SLUICE_CHECK(size > 0, "this rank has no box");
     prefix += weight * IndexAt(owned[d], own % size);
     own /= size;
     weight *= shape[d];

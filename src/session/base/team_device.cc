@@ -22,6 +22,7 @@
 #include "sluice/tensor.h"
 #include "storage/own_thread.h"
 #include "tensor/contiguity.h"
+#include "tensor/round.h"
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23  // of Linux 5.14, and of younger headers
@@ -47,7 +48,7 @@ void FetchPages(const StridedCopy& part) {
   const auto first = reinterpret_cast<uintptr_t>(part.dst + offset);
   const uintptr_t end =
       first + static_cast<uintptr_t>((part.end - part.begin) * DTypeBytes(part.dst_dtype));
-  const uintptr_t begin = (first + kPageBytes - 1) / kPageBytes * kPageBytes;
+  const uintptr_t begin = RoundUp(first, kPageBytes);
   const uintptr_t whole = end / kPageBytes * kPageBytes;
   if (begin >= whole) return;
   madvise(reinterpret_cast<void*>(begin), whole - begin, MADV_POPULATE_WRITE);  // NOLINT

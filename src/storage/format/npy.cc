@@ -13,6 +13,7 @@
 #include "storage/tensor_bytes.h"
 #include "tensor/check.h"
 #include "tensor/error_text.h"
+#include "tensor/round.h"
 
 namespace sluice {
 namespace {
@@ -132,7 +133,7 @@ absl::StatusOr<std::string> NpyHeaderText(ElementType type, absl::Span<const int
   constexpr size_t kPrefixBytes = kLengthAt + 2;
   const auto alignment = static_cast<size_t>(data_alignment);
   const size_t unpadded = kPrefixBytes + dict.size() + 1;  // with the line feed
-  const size_t padded = (unpadded + alignment - 1) / alignment * alignment;
+  const size_t padded = RoundUp(unpadded, alignment);
   const size_t length = padded - kPrefixBytes;
   if (length > 0xFFFF) return absl::InvalidArgumentError("a .npy header is at most 65535 bytes");
   std::string header(kMagic);

@@ -13,6 +13,7 @@
 #include "tensor/check.h"
 #include "tensor/error_text.h"
 #include "tensor/quoted.h"
+#include "tensor/round.h"
 
 namespace sluice {
 namespace {
@@ -104,7 +105,7 @@ absl::StatusOr<std::string> HeaderText(const SafetensorsMetadata& metadata,
 std::string WithPrefix(const std::string& json, int64_t data_alignment) {
   const auto alignment = static_cast<size_t>(data_alignment);
   const size_t unpadded = kSafetensorsPrefixBytes + json.size();
-  const size_t padded = (unpadded + alignment - 1) / alignment * alignment;
+  const size_t padded = RoundUp(unpadded, alignment);
   const uint64_t length = padded - kSafetensorsPrefixBytes;
   std::string header;
   header.reserve(padded);

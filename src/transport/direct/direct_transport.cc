@@ -7,6 +7,7 @@
 
 #include "tensor/check.h"
 #include "tensor/error_text.h"
+#include "tensor/round.h"
 #include "transport/direct/direct_copy.h"
 #include "transport/op_check.h"
 
@@ -236,7 +237,7 @@ void DirectTransport::TakeAccept(int peer, const DirectMessage& accept) {
   send.is_reluctant = CostsMore(accept.place, node_.PlaceOf(send.op.data, DirectRows::Of(send.op)));
   send.claims = &claims;
   send.piece_bytes = piece_bytes;
-  send.pieces = (send.op.bytes + piece_bytes - 1) / piece_bytes;
+  send.pieces = CeilDiv(send.op.bytes, piece_bytes);
   copying_.push_back(accept.op);
 }
 
