@@ -62,7 +62,7 @@ absl::StatusOr<std::vector<Lane>> MakeLanes(const Options& options, const Gpu& g
   for (Lane& lane : lanes) {
     lane.options.accelerator = gpu.accelerator;
     lane.options.transport = gpu.transport;
-    absl::Status status = OpenLane(options, job, std::move(first_fabric), &lane);
+    absl::Status status = OpenLane(options, job, std::exchange(first_fabric, nullptr), &lane);
     if (!status.ok()) return status;
   }
   return lanes;

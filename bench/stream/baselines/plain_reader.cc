@@ -63,6 +63,7 @@ absl::Status PlainReader::ReadOnce(absl::Span<ReadOp> ops, const std::vector<siz
                                    std::vector<const std::byte*>* data, std::vector<size_t>* again,
                                    absl::Status* cause) {
   std::vector<ReadOp> batch;
+  batch.reserve(which.size());
   for (const size_t i : which) batch.push_back(ops[i]);
   const int64_t begin_ns = MonotonicNs();
   int64_t limit_ns = begin_ns + absl::ToInt64Nanoseconds(retry_.request_timeout);
