@@ -39,7 +39,7 @@ Engine::Place Engine::Smallest() const {
     if (empty && !lane.open) continue;
     const Place place = empty ? kNowhere : PlaceOf(lane, lane.head);
     const BucketId* const id = empty ? &std::max(lane.announced, lane.last) : &At(place).id;
-    // Of equal ids one is only announced: it will not come in a second lane.
+    // One of two equal ids is only announced, since no id comes in two lanes.
     if (least == nullptr || *id < *least || (*id == *least && !empty)) {
       least = id;
       smallest = place;
@@ -139,7 +139,7 @@ void Engine::Retire(Lane& lane) {
   } while (lane.head < lane.tail && HasEnded(At(lane, lane.head).stage));
 }
 
-// Takes ended buckets off the top of the heap. Those below follow when they come up.
+// Takes ended buckets off the top of the heap. Ended ones below follow when they come up.
 void Engine::DropStaleOffers(Lane& lane) {
   SequenceHeap& heap = lane.eligible;
   while (!heap.empty() && HasEnded(At(lane, heap.top()).stage)) heap.Pop();

@@ -49,7 +49,7 @@ void Engine::DescribeStages(std::string* text) const {
   absl::StrAppend(text, between, " between stages\n");
 }
 
-// What lies in each lane, and what it keeps the others from.
+// Says what lies in each lane, and what the lane keeps the others from.
 void Engine::DescribeLanes(std::string* text) const {
   for (const Lane& lane : lanes_) {
     int waiting = 0;

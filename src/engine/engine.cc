@@ -1,4 +1,4 @@
-// The engine's events and commands, and its books. Who may be admitted: admission.cc.
+// The engine's events and commands, and its books. Admission is in admission.cc.
 #include "engine/engine.h"
 
 #include <algorithm>

@@ -57,7 +57,7 @@ struct Command {
   int slot = -1;  // the bucket's; below EngineOptions::slots
 };
 
-// What holds back the smallest bucket that could be admitted next, after Next returned false.
+// The obstacle to the smallest bucket that could be admitted next, after Next returned false.
 enum class Blocked : uint8_t {
   kNothingWaiting,
   kChannel,  // every waiting bucket's channel is full
@@ -102,19 +102,19 @@ struct ChannelCounters {
   int operations_peak = 0;
 };
 
-// Admission. Of the waiting buckets, each channel offers its smallest while it has fewer than
-// max_in_flight in flight. A bucket is *the smallest* when no unfinished one has a smaller id and
-// no lane can still bring a smaller one. It may be admitted whenever a slot is free, and goes
-// first. Another bucket may have a free slot only if the smallest one holds a slot, or if there is
-// a second free one. So when the smallest one ends, the next one finds its slot. Among those
-// allowed, lower lane first, then smaller id.
+// Admission. Each channel offers its smallest waiting bucket while it has fewer than max_in_flight
+// in flight. A bucket is *the smallest* when no unfinished one has a smaller id and no lane can
+// still bring a smaller one. It may be admitted whenever a slot is free, and goes first. Another
+// bucket may have a free slot only if the smallest one holds a slot, or if there is a second free
+// one. So when the smallest one ends, the next one finds its slot. Among those allowed, lower lane
+// first, then smaller id.
 //
-// What a lane can bring. A lane is closed at first: whatever comes in it has an id above all ids
-// submitted so far, in any lane. Announce opens it, for ids that are known to come but are not
-// submitted yet; Close says that all of those have been. With one lane neither is ever needed. With
-// several, a caller announces a run before it submits anything of a later run to another lane. It
-// closes the lane when it has submitted all it has announced. While a lane is open and empty at a
-// smaller id, the others have to leave one slot free.
+// Lanes. A lane is closed at first: whatever comes in it has an id above all ids submitted so far,
+// in any lane. Announce opens it, for ids that are known to come but are not submitted yet; Close
+// says that all of those have been. With one lane neither is ever needed. With several, a caller
+// announces a run before it submits anything of a later run to another lane. It closes the lane
+// when it has submitted all it has announced. While a lane is open and empty at a smaller id, the
+// others have to leave one slot free.
 //
 // Order. Buckets of one channel begin kMoving in id order (a transport matches both sides' n-th
 // operations), whatever order their fills finish in. A bucket without kStageMove keeps no one.
@@ -162,9 +162,9 @@ class Engine {
 
   // The first half of cancelling a run on all its members alike. Returns the largest id of `run`
   // that was ever admitted here, or BucketId() if there is none. Until Thaw, `lane` admits nothing
-  // of `run` or of later runs above this id. What is admitted goes on, earlier runs go on too, and
-  // the lane can be fed. A lane freezes one run at a time. The run has buckets here that are not
-  // submitted or not ended, or it is the last one that had.
+  // of `run` or of later runs above this id. Admitted buckets and earlier runs go on, and the lane
+  // can be fed. A lane freezes one run at a time. The run has buckets here that are not submitted
+  // or not ended, or it is the last one that had.
   BucketId Freeze(int lane, uint64_t run);
 
   // The second half: `last` is the largest id that Freeze returned at any member. Cancels what
@@ -204,7 +204,7 @@ class Engine {
   std::optional<BucketStanding> StandingOf(int lane, const BucketId& id) const;
 
   // A few lines for people. The smallest unfinished bucket: its stage, ends and channel. Slots
-  // held, of all. Live buckets by stage. Each lane, if there are several. What blocks admission.
+  // held, of all. Live buckets by stage. Each of several lanes. The cause that blocks admission.
   std::string DescribeStall() const;
 
  private:

@@ -44,8 +44,8 @@ void Engine::Thaw(int lane, uint64_t run, const BucketId& last) {
   }
 }
 
-// The largest id of `run` that was ever admitted in the lane. Those before the lane's head are
-// known by their largest one alone, which is enough for a run that has something left.
+// The largest id of `run` that was ever admitted in the lane. Ids before the lane's head are known
+// by their largest one alone, which is enough for a run that has something left.
 BucketId Engine::LargestAdmitted(const Lane& lane, uint64_t run) const {
   for (uint64_t sequence = lane.tail; sequence > lane.head; --sequence) {
     const Record& record = At(lane, sequence - 1);

@@ -57,7 +57,7 @@ MoveAction Collect(const MoveShape& shape, int32_t rounds_max, MoveState* state)
     return {.kind = MoveKind::kAdd, .number = number, .own = true};
   }
   if (number != shape.own && !BeginRounds(1, rounds_max, state)) return kWaiting;
-  // What begins a sum has nothing to be added to.
+  // The first contribution of a sum has nothing to be added to.
   if (begins) {
     ++state->number;
   } else {
@@ -85,7 +85,7 @@ MoveShape ShapeOf(const Plan& plan, const Bucket& bucket) {
   }
   const Level& level = plan.levels[static_cast<size_t>(channel.first_level)];
   shape.per_sum = channel.step_count > 1 ? channel.added_count : static_cast<int32_t>(level.size);
-  // Of equal zeros max and min keep the first one, so these do not commute.
+  // Max and min keep the first of two equal zeros, so these do not commute.
   shape.own_goes_last = level.op != ReduceOp::kMax && level.op != ReduceOp::kMin;
   return shape;
 }

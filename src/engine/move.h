@@ -2,8 +2,8 @@
 //
 // A member gives its contribution, or adds up those of others and gives on their sum. Then it makes
 // the result what its children get, or receives the result from its parent, and forwards it. Each
-// member has some of these steps, in this order. Whoever carries out a move, in real memory or in
-// simulated time, asks NextAction what is next, and does what it says.
+// member has some of these steps, in this order. The runner and the simulator ask NextAction what
+// is next, and do what it says.
 //
 // Contributions are added in the order of their numbers, whenever they come. There is one
 // exception, `own_goes_last`. A fold leaves the order to the transport, which keeps to it.
@@ -22,7 +22,7 @@
 
 namespace sluice {
 
-// What this member is to the bucket. Nothing of it changes during the move.
+// A bucket's move as this member sees it. No field changes during the move.
 struct MoveShape {
   int32_t added = 0;     // contributions that this member adds up, numbered from 0; 0: it adds none
   int32_t own = -1;      // which of these is its own; -1: none
@@ -39,7 +39,7 @@ struct MoveShape {
   bool has_parent = false;  // it receives the result
 };
 
-// What the plan knows of the shape: all but `folds`, `own_lies` and `casts`.
+// The shape as far as the plan knows it: all but `folds`, `own_lies` and `casts`.
 MoveShape ShapeOf(const Plan& plan, const Bucket& bucket);
 
 enum class MoveKind : uint8_t {
@@ -80,10 +80,10 @@ struct MoveState {
   int32_t rounds = 0;   // begun so far
 };
 
-// What is next in the move, which counts as begun from then on. To be called when all that earlier
-// actions began has ended, and again at once if an action began nothing. After kWait it may be
-// called whenever more rounds may be allowed. `rounds_max`: how many rounds the move may have begun
-// by now; it never falls. Allocates nothing; any thread.
+// Returns the move's next action, which counts as begun from then on. To be called when all that
+// earlier actions began has ended, and again at once if an action began nothing. After kWait it may
+// be called whenever more rounds may be allowed. `rounds_max`: how many rounds the move may have
+// begun by now; it never falls. Allocates nothing; any thread.
 MoveAction NextAction(const MoveShape& shape, int32_t rounds_max, MoveState* state);
 
 }  // namespace sluice

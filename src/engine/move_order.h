@@ -14,8 +14,8 @@
 namespace sluice {
 
 // A move is one or more rounds of messages, the same ones in all buckets of a channel that move at
-// once. Whoever carries out moves asks here how far each of them may go, and says how far it went.
-// Nobody else decides it; an error says which bucket came out of order.
+// once. The caller asks here how far each move may go, and says how far it went. Nobody else
+// decides it; an error says which bucket came out of order.
 //
 // Moves are known by the first slot of their bucket. Nothing is allocated but in Reserve.
 class MoveOrder {
@@ -30,8 +30,8 @@ class MoveOrder {
   // bucket of this id, or of a larger one, has come in the channel before.
   absl::Status Add(size_t slot, int channel, const BucketId& id);
 
-  // How many rounds the move may have begun: as many as the one before it in its channel has. Those
-  // that have ended hold back nothing.
+  // How many rounds the move may have begun: as many as the one before it in its channel has. Ended
+  // moves hold back nothing.
   int RoundsAllowed(size_t slot) const;
   bool MayBegin(size_t slot) const { return RoundsAllowed(slot) > 0; }
 
@@ -55,8 +55,8 @@ class MoveOrder {
   struct Channel {
     BucketId last_id;  // of the last move that came
     bool any = false;  // has come
-    // The slot of the last one that is not over. Where that slot has no move of this channel, all
-    // are over: End leaves the channel alone then, as it is seldom in a cache.
+    // The slot of the last move that is not over. If that slot has no move of this channel, all are
+    // over: End does not touch the channel then, which is seldom in a cache.
     int last = kNone;
   };
 

@@ -6,7 +6,7 @@
 
 namespace sluice {
 
-// Where a bucket stands. A bucket goes through those of kFilling, kMoving, kDraining that its
+// The progress of a bucket. A bucket goes through those of kFilling, kMoving, kDraining that its
 // StageSet has, in this order.
 enum class Stage : uint8_t {
   kWaiting,   // no stage of it has been commanded
