@@ -24,7 +24,7 @@ struct Cut {
 IntervalList OwnedIndices(int64_t size, absl::Span<const Cut> cuts,
                           absl::Span<const int64_t> coords);
 
-// What the ranks at one setting of the cuts' coordinates own of a query.
+// The indices of a query that the ranks at one setting of the cuts' coordinates own.
 struct PartOverlap {
   int64_t part = 0;  // coordinates row-major over the cuts
   IntervalList indices;

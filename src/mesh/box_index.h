@@ -17,8 +17,8 @@ namespace sluice {
 // The dimension along which most boxes begin at places of their own: as a rule, fewest meet there.
 size_t DimOfMostOffsets(absl::Span<const Box* const> boxes);
 
-// Of boxes that stay where they are. Looks along one dimension alone, and not at all at a few
-// boxes.
+// An index of boxes that stay where they are. Looks along one dimension alone, and not at all at a
+// few boxes.
 class BoxIndex {
  public:
   explicit BoxIndex(absl::Span<const Box* const> boxes);
@@ -27,7 +27,7 @@ class BoxIndex {
   absl::InlinedVector<size_t, 8> Find(const Box& region) const;
 
  private:
-  // Of like lengths, so that a long box does not make many short ones be looked at.
+  // Boxes of like lengths, so that a long box does not make many short ones be looked at.
   struct Lengths {
     int64_t longest = 0;
     std::vector<std::pair<int64_t, size_t>> begins;  // ascending

@@ -20,8 +20,8 @@ using PartTuple = std::array<int64_t, kMaxTensorDims>;
 
 // Contributions that are reduced one after the other. They are along a Partial mesh dimension of
 // more than one rank, or along several that follow one another and have the same op. The op of
-// several is sum, max or min. What these come to does not depend on which dimension is first, but
-// for the rounding of sums.
+// several is sum, max or min. The result does not depend on which dimension is first, but for the
+// rounding of sums.
 struct Level {
   int64_t size = 1;
   ReduceOp op = ReduceOp::kSum;
