@@ -33,7 +33,7 @@ int64_t TotalLength(absl::Span<const Stretch> runs) {
   return length;
 }
 
-// Where element position `position` of the run list lies on a side.
+// Locates element position `position` of the run list on a side.
 int64_t Locate(absl::Span<const Stretch> runs, int64_t Stretch::*first, int64_t position) {
   for (const Stretch& run : runs) {
     if (position < run.length) return run.*first + position;

@@ -19,7 +19,7 @@ namespace sluice {
 namespace {
 
 constexpr absl::string_view kPayload = "sluice.fields";
-// Of a tensor's name. Messages to other ranks have 512 bytes.
+// Limits a tensor's name, as messages to other ranks have 512 bytes.
 constexpr size_t kTensorBytesShown = 240;
 // No bytes of another rank's make more than these.
 constexpr int kRanksMax = 1 << 16;
@@ -53,7 +53,7 @@ bool TakeRanks(absl::string_view text, std::vector<int>* ranks) {
   return true;
 }
 
-// What stands behind `key` at the beginning of `bytes`, which then begin behind that.
+// Takes `key` and the value behind it off the beginning of `bytes`. Returns the value.
 absl::optional<absl::string_view> Take(absl::string_view key, absl::string_view* bytes) {
   if (!absl::ConsumePrefix(bytes, key)) return absl::nullopt;
   const absl::string_view value = bytes->substr(0, bytes->find(';'));

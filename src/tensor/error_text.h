@@ -18,7 +18,7 @@ namespace sluice {
 class ErrorText {
  public:
   ErrorText() = default;
-  // Of what StrCat takes, of other such texts, and of errors, which stand for their messages.
+  // Joins what StrCat takes, other such texts, and errors, which stand for their messages.
   template <typename... Parts>
   explicit ErrorText(const Parts&... parts) {
     Add(parts...);

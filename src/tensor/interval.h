@@ -33,7 +33,7 @@ class IntervalList {
   // Adds the indices at positions [from, to) of `other`.
   void AppendSlice(const IntervalList& other, int64_t from, int64_t to);
 
-  // Those of the indices that are in [begin, end), counted from `begin` on.
+  // The indices in [begin, end), counted from `begin` on.
   IntervalList From(int64_t begin, int64_t end) const;
   // All of them `by` higher, which is not negative.
   IntervalList MovedUp(int64_t by) const;
