@@ -43,7 +43,7 @@ class EventWriter {
   int64_t origin_ns_;
   uint64_t items_ = 0;  // written so far; numbers their ids
   std::string text_;
-  // Of the rank whose events are being written:
+  // State of the rank whose events are being written:
   const TraceContent* content_ = nullptr;
   int process_ = 0;
   int slots_ = 0;  // tracks of slots; those with names come after

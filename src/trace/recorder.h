@@ -43,7 +43,7 @@ class TraceRecorder {
          .kind = kind});
   }
 
-  // What a stream did on a track that the log has given a number. Spans of one track must not
+  // Records a stream's span on a track that the log has given a number. Spans of one track must not
   // overlap, except items.
   void Span(TraceKind kind, int track, const TraceItem& item, int64_t bytes, int64_t begin_ns,
             int64_t end_ns) {
@@ -59,7 +59,7 @@ class TraceRecorder {
     Add(event);
   }
 
-  // What transfers have in flight at `now_ns`. Kept only if it differs from the last one.
+  // Records what transfers have in flight at `now_ns`, if the last sample differs.
   void Sample(int64_t now_ns, int buckets, int64_t staging_bytes) {
     Change({.begin_ns = now_ns, .end_ns = now_ns, .bytes = staging_bytes, .count = buckets},
            &last_sample_);
@@ -82,7 +82,7 @@ class TraceRecorder {
 
   int64_t capacity() const { return static_cast<int64_t>(events_.size()); }
   int64_t dropped() const { return Cleared() ? 0 : dropped_.load(std::memory_order_relaxed); }
-  // What has been kept so far; valid until Clear.
+  // The events kept so far; valid until Clear.
   absl::Span<const TraceEvent> events() const {
     if (Cleared()) return {};
     return absl::MakeConstSpan(events_).first(size_.load(std::memory_order_acquire));

@@ -10,14 +10,14 @@
 
 namespace sluice {
 
-// What went on. The values travel between ranks: add at the end.
+// The kind of an event. The values travel between ranks: add at the end.
 enum class TraceKind : uint8_t {
   kSample,  // no span: how much was in flight at begin_ns
   // Stages of a transfer's bucket, on the track of its slot.
   kFill,
   kMove,
   kDrain,
-  // What a stream does, on tracks with names.
+  // Work of a stream, on tracks with names.
   kEpoch,
   kItem,          // from its first read to its release; items overlap
   kConsume,       // a consumer holds a lease
@@ -38,7 +38,7 @@ constexpr bool IsStage(TraceKind kind) {
   return kind == TraceKind::kFill || kind == TraceKind::kMove || kind == TraceKind::kDrain;
 }
 
-// What a track shows: "fill", "storage_read". Not for samples.
+// The kind's name on a track: "fill", "storage_read". Not for samples.
 const char* TraceKindName(TraceKind kind);
 
 // Times lie in this range on both sides of 0, over 70 years, so that they can be shifted and
